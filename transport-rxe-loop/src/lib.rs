@@ -140,7 +140,7 @@
 //! | asynchronous events | `api/async_event.rs`, `completion/async_event.rs`, `engine/events.rs` |
 //! | key, range and rights of a region | `memory/copy_guard.rs`, `memory/region.rs`; rights of a queue pair: `engine/responder.rs` (`rights`) |
 //! | memory windows: bind, invalidate | `memory/binding.rs`, `engine/requester/local.rs` |
-//! | waiting for copies in flight | `engine/in_flight.rs`, `protocol/window.rs` |
+//! | waiting for copies in flight | `engine/in_flight.rs`, `protocol/in_flight.rs` |
 //! | copying between processes | `memory/copy.rs` (which path), `memory/remote.rs` (system calls), `memory/copier.rs` (by the owner) |
 //! | a dead process | noticed: `shm/liveness.rs`; cleanup: `lifecycle/deaths.rs`, and the `Owners` of each table, as in `engine/owners.rs` |
 //! | lock takeover, waiting for a lock | `shm/lock.rs`; repair of a completion queue: `completion/lock.rs`, `protocol/fanin.rs` |

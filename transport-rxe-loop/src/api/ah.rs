@@ -64,7 +64,7 @@ impl AddressVector {
         let done = wc.result().ok().filter(|done| done.is_recv());
         let done = done.ok_or(AddressError::NoDatagram)?;
         let has_route = done.flags().contains(WcFlags::GRH);
-        let route = has_route.then(|| Grh::of_bytes(grh).way_back());
+        let route = has_route.then(|| Grh::of_bytes(grh).reply_route());
         Ok(Self { port: PORT, lid: done.slid(), sl: done.sl(), route })
     }
 

@@ -33,7 +33,7 @@ use crate::completion::queue::{self, MAX_CQE, ring};
 use crate::engine::{Engine, complete};
 use crate::error::{CreateError, Limit, Stuck};
 use crate::lifecycle::{Device, deaths};
-use crate::protocol::fanin::Place;
+use crate::protocol::fanin::Location;
 use crate::protocol::mode::{Mode, Trait};
 use crate::protocol::number::CqIndex;
 use crate::shm::arena::Extent;
@@ -60,13 +60,19 @@ impl Queue {
         promised: u32,
         ignore_overrun: bool,
     ) -> Result<(Self, CqKey), CreateError> {
-        let (place, extent, is_like_rxe) = allocate(engine, promised)?;
+        let (location, extent, is_like_rxe) = allocate(engine, promised)?;
         let cqs = engine.completions.cqs();
         let full = CreateError::TableFull { what: Limit::CompletionQueues, max: cqs.len() };
         let (index, generation) = cqs.claim(engine.shm.attachment()).ok_or(full)?;
         let queue = Self { engine, index, extent: Mutex::new(extent) };
         let _guard = complete::lock(engine, index)?;
-        queue::begin(engine.completions.cq(index), generation, place, ignore_overrun, is_like_rxe);
+        queue::begin(
+            engine.completions.cq(index),
+            generation,
+            location,
+            ignore_overrun,
+            is_like_rxe,
+        );
         Ok((queue, CqKey { index: index.get(), generation }))
     }
 }
@@ -89,10 +95,13 @@ impl Drop for Queue {
 }
 
 /// Allocates memory for a queue that holds `promised` completions; whether it is to be like Soft-RoCE's.
-fn allocate(engine: &'static Engine, promised: u32) -> Result<(Place, Extent, bool), CreateError> {
+fn allocate(
+    engine: &'static Engine,
+    promised: u32,
+) -> Result<(Location, Extent, bool), CreateError> {
     let behavior = engine.policy.imitation.completion_queue(promised, MAX_CQE);
-    let (place, extent) = queue::allocate(engine.completions, behavior.capacity)?;
-    Ok((place, extent, behavior.is_like_rxe))
+    let (location, extent) = queue::allocate(engine.completions, behavior.capacity)?;
+    Ok((location, extent, behavior.is_like_rxe))
 }
 
 /// The attributes of a new completion queue: see [`Context::create_cq_with`](crate::Context::create_cq_with).
@@ -184,7 +193,7 @@ impl Cq {
             deaths::take(device, || Queue::new(device.engine, capacity, ignore_overrun))?;
         let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
         let slot = completions.cq(queue.index);
-        let ring = ring(completions, slot.fanin.place()).ok_or(none)?;
+        let ring = ring(completions, slot.fanin.location()).ok_or(none)?;
         let consumer = ring.into_consumer(0, OnChannel::named(key));
         let attachments = (
             Attached::new(context, Source::Overrun(queue.index)),

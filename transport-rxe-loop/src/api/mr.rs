@@ -70,7 +70,7 @@ pub fn claim(domain: &Domain) -> Result<OwnedEntry, RegisterError> {
 ///
 /// # Errors
 /// A process that may be using the key is suspended.
-pub fn shut(domain: &Domain, entry: &OwnedEntry) -> Result<(), Stuck> {
+pub fn fence(domain: &Domain, entry: &OwnedEntry) -> Result<(), Stuck> {
     let engine = domain.engine();
     if !engine.shm.is_ours() {
         return Ok(());
@@ -158,7 +158,7 @@ impl Drop for MemoryRegion {
     fn drop(&mut self) {
         // The caller may reuse the memory as soon as this returns, and a suspended process would resume its copy into
         // it. So this waits without limit.
-        while shut(&self.registration.domain, &self.registration.entry).is_err() {}
+        while fence(&self.registration.domain, &self.registration.entry).is_err() {}
     }
 }
 
@@ -260,7 +260,7 @@ impl Drop for OwnedRegion {
     fn drop(&mut self) {
         let Registration { domain, entry, .. } = &self.registration;
         // Suspended processes may still write to the memory, through mappings of their own. Nothing reads it any more.
-        let _suspended = shut(domain, entry);
+        let _suspended = fence(domain, entry);
         // A forked child has inherited the mapping; the file is its parent's.
         if domain.engine().shm.is_ours() {
             files::end(&entry.path(), &self.memory);

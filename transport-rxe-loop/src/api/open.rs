@@ -12,7 +12,7 @@ use super::device::{self, Context};
 use super::limits::{self, Limits, LimitsTextError};
 use crate::completion::channel::EventChannel;
 use crate::error::CreateError;
-use crate::lifecycle::device::Ways;
+use crate::lifecycle::device::DeviceOptions;
 use crate::lifecycle::{Device, deaths};
 use crate::policy::Policy;
 use crate::policy::faults::{self, Faults, FaultsError};
@@ -219,8 +219,8 @@ impl OpenOptions {
         let wanted = asked.unwrap_or_default();
         let path = FabricPath::new(&named.map_err(AttachError::from)?);
         let policy = Policy::new(asks.faults, asks.imitates_rxe);
-        let ways = Ways { by_service: asks.by_service, policy };
-        let device = Device::open(&path, &wanted.shape(), ways)?;
+        let options = DeviceOptions { by_service: asks.by_service, policy };
+        let device = Device::open(&path, &wanted.shape(), options)?;
         let events = deaths::take(device, || EventChannel::new(device.completions))?;
         Ok(Context::new(device, Arc::new(events), asked))
     }

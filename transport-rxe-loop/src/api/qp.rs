@@ -42,7 +42,7 @@ use crate::api::cq::Cq;
 use crate::api::domain::Domain;
 use crate::api::srq::SharedReceiveQueue;
 use crate::api::state::QpState;
-use crate::engine::queue_pair::{Place, Setup};
+use crate::engine::queue_pair::{ClaimedQp, Setup};
 use crate::engine::ring::{MAX_QP_WR, put_all};
 use crate::engine::ud_address::UdAddress;
 use crate::engine::{complete, identity, send_queue};
@@ -115,7 +115,7 @@ impl<'a> QpInit<'a> {
 /// ```
 #[derive(Debug)]
 pub struct QueuePair {
-    pub(crate) place: Place,
+    pub(crate) claimed: ClaimedQp,
     qp_type: QpType,
     caps: QpCaps,
     behavior: QpBehavior,
@@ -145,17 +145,17 @@ impl QueuePair {
         let [max_send_wr, max_recv_wr] = behavior.capacities;
         let rounded = QpCaps { max_send_wr, max_recv_wr, ..caps };
         let setup = || setup(domain, &QpInit { caps: rounded, ..*init });
-        let place = deaths::take(domain.device(), || Place::new(engine, setup()?))?;
-        let retired = Position::new(sync::acquire(&place.slot.retired.0));
-        let received = place.slot.recv.seen_completed();
+        let claimed = deaths::take(domain.device(), || ClaimedQp::new(engine, setup()?))?;
+        let retired = Position::new(sync::acquire(&claimed.slot.retired.0));
+        let received = claimed.slot.recv.seen_completed();
         let given = QpAttr::new();
-        Ok(Self { place, qp_type, caps, behavior, sq_sig_all, has_srq, given, retired, received })
+        Ok(Self { claimed, qp_type, caps, behavior, sq_sig_all, has_srq, given, retired, received })
     }
 
     /// The queue pair number, by which a peer connects to it.
     #[must_use]
     pub const fn number(&self) -> u32 {
-        self.place.number.get()
+        self.claimed.number.get()
     }
 
     /// The type.
@@ -171,7 +171,7 @@ impl QueuePair {
     #[inline]
     #[must_use]
     pub fn state(&self) -> QpState {
-        identity::read(self.place.slot).state
+        identity::read(self.claimed.slot).state
     }
 
     /// The capacities, as requested. Those of receives are 0 with a shared receive queue.
@@ -192,7 +192,7 @@ impl QueuePair {
     #[inline]
     #[must_use]
     pub fn sends_posted(&self) -> u64 {
-        self.place.slot.send.posted().get()
+        self.claimed.slot.send.posted().get()
     }
 
     /// The position up to which sends were carried out, flushed or dropped. The local effects of all sends before it
@@ -200,7 +200,7 @@ impl QueuePair {
     #[must_use]
     pub fn sends_done(&self) -> u64 {
         // Pairs with the release by the send queue's owner: what it wrote before is visible.
-        sync::acquire(&self.place.slot.send.done)
+        sync::acquire(&self.claimed.slot.send.done)
     }
 
     /// Whether a [memory window](crate::MemoryWindow) is bound to the queue pair. Resetting or destroying it
@@ -210,8 +210,8 @@ impl QueuePair {
     /// Its sends bind windows, and its peer invalidates them, at any time.
     #[must_use]
     pub fn has_windows(&self) -> bool {
-        let engine = self.place.engine;
-        engine.shm.is_ours() && engine.memory.windows().any_of(engine.memory, self.place.number)
+        let engine = self.claimed.engine;
+        engine.shm.is_ours() && engine.memory.windows().any_of(engine.memory, self.claimed.number)
     }
 
     /// Changes state and attributes, as `ibv_modify_qp(3)` lists them (Q1). RESET drops outstanding requests; ERR
@@ -223,12 +223,12 @@ impl QueuePair {
     /// forked child: nothing was changed. [`PeerSuspended`](ModifyError::PeerSuspended): the peer's process is
     /// suspended in the middle of a message, and the queue pair is in ERR.
     pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
-        if !self.place.engine.shm.is_ours() {
+        if !self.claimed.engine.shm.is_ours() {
             return Err(ModifyError::Forked);
         }
         let (from, to) = self.change(attr)?;
         if to == QpState::Reset {
-            self.place.reset().map_err(|_| ModifyError::PeerSuspended)?;
+            self.claimed.reset().map_err(|_| ModifyError::PeerSuspended)?;
             self.given = QpAttr::new();
             return Ok(());
         }
@@ -259,7 +259,7 @@ impl QueuePair {
         if !self.has_send_slot(position) {
             return Err(Refused::QueueFull);
         }
-        self.place.send_ring.write_send(position, wr, wired, self.sq_sig_all);
+        self.claimed.send_ring.write_send(position, wr, wired, self.sq_sig_all);
         Ok(())
     }
 
@@ -269,7 +269,7 @@ impl QueuePair {
         if position.since(self.retired) < capacity {
             return true;
         }
-        let (slot, early) = (self.place.slot, self.behavior.frees_slots_early);
+        let (slot, early) = (self.claimed.slot, self.behavior.frees_slots_early);
         let retired = if early { &slot.send.done } else { &slot.retired.0 };
         self.retired = Position::new(sync::acquire(retired));
         position.since(self.retired) < capacity
@@ -289,7 +289,7 @@ impl QueuePair {
         if !self.has_recv_slot(position) {
             return Err(Refused::QueueFull);
         }
-        self.place.recv_ring.write_recv(position, wr);
+        self.claimed.recv_ring.write_recv(position, wr);
         Ok(())
     }
 
@@ -301,11 +301,11 @@ impl QueuePair {
     }
 
     fn look_for_recv_slot(&mut self, position: Position, capacity: u32) -> bool {
-        let recv = &self.place.slot.recv;
+        let recv = &self.claimed.slot.recv;
         self.received = recv.seen_completed();
         position.since(self.received) < capacity.into() || {
             // A completion can be polled a moment before its receive counts as completed.
-            complete::outwait_push(self.place.engine, self.place.slot.recv_cq());
+            complete::outwait_push(self.claimed.engine, self.claimed.slot.recv_cq());
             self.received = recv.seen_completed();
             position.since(self.received) < capacity.into()
         }
@@ -314,7 +314,7 @@ impl QueuePair {
     /// Publishes the sends before position `end`, and carries them out or leaves them to the send queue's owner.
     #[inline]
     fn publish_sends(&self, end: Position) {
-        let Place { engine, slot, index, .. } = self.place;
+        let ClaimedQp { engine, slot, index, .. } = self.claimed;
         sync::release(&slot.send.posted, end.get());
         send_queue::run(engine, index);
     }
@@ -322,7 +322,7 @@ impl QueuePair {
     /// Publishes the receives before position `end`, and reschedules a peer that waits for one.
     #[inline]
     fn publish_recvs(&self, end: Position) {
-        let Place { engine, slot, index, .. } = self.place;
+        let ClaimedQp { engine, slot, index, .. } = self.claimed;
         let starved = slot.recv.post(end);
         // After the fence of `post`: either the thread that changes the state to ERR sees these receives, or ERR is
         // seen here.
@@ -360,7 +360,7 @@ impl Post for QueuePair {
     /// Posts sends. Datagrams are refused: they need a destination and are posted through [`to`](QueuePair::to).
     #[inline]
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let first = self.place.slot.send.posted();
+        let first = self.claimed.slot.send.posted();
         let (end, result) = put_all(first, list, |position, wr| self.put_send(position, wr, None));
         if end != first {
             self.publish_sends(end);
@@ -370,7 +370,7 @@ impl Post for QueuePair {
 
     #[inline]
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let first = self.place.slot.recv.posted();
+        let first = self.claimed.slot.recv.posted();
         let (end, result) = put_all(first, list, |position, wr| self.put_recv(position, wr));
         if end != first {
             self.publish_recvs(end);
@@ -383,12 +383,12 @@ impl Post for QueuePair {
 impl QueuePair {
     /// Its number, of its own type.
     pub(crate) const fn qpn(&self) -> QpNumber {
-        self.place.number
+        self.claimed.number
     }
 
     /// The index of its table entry.
     pub(crate) const fn index(&self) -> crate::protocol::number::QpIndex {
-        self.place.index
+        self.claimed.index
     }
 }
 

@@ -291,13 +291,13 @@ pub fn raise(completions: &'static Completions, source: Source, is_meant: impl F
 /// Marks all sources that have unread events at their channels again: a dead process may have counted an event without
 /// signaling it.
 #[cold]
-pub fn remark(completions: &'static Completions) {
+pub fn mark_again(completions: &'static Completions) {
     for number in 0..count(completions) {
         let Some(index) = Source::from_number(number, completions).node(completions).channel()
         else {
             continue;
         };
-        if let Some(unwritten) = events(completions, index).remark(number) {
+        if let Some(unwritten) = events(completions, index).mark_again(number) {
             ring(completions, index, unwritten);
         }
     }

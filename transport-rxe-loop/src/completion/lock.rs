@@ -42,7 +42,7 @@ pub fn lock(
 #[cold]
 fn repair(completions: &'static Completions, index: CqIndex, requests: impl Requests) {
     let fanin = &completions.cq(index).fanin;
-    let Some(ring) = ring(completions, fanin.place()) else { return };
+    let Some(ring) = ring(completions, fanin.location()) else { return };
     if fanin.repair(&ring, |wc, tag| requests.settle(wc, tag)) != State::Running {
         completions.cq(index).mode.set(Trait::Overran, true);
     }

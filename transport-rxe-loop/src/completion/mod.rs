@@ -148,14 +148,14 @@ impl Completions {
 /// Channels of a dead process, and events that it counted without signaling them.
 impl Owners for &'static Completions {
     fn expel(&self, _: Owner) -> bool {
-        channel::remark(self);
+        channel::mark_again(self);
         true
     }
 
     fn free(&self, attachment: AttachmentId) {
         for (index, slot) in self.channels.all_of(attachment) {
             channel::remove(self, index);
-            steps::done(Step::Swept);
+            steps::done(Step::Recovered);
             slot.life().end(attachment);
         }
     }

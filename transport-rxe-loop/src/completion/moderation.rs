@@ -102,7 +102,7 @@ fn due(
 ) -> Option<u32> {
     let guard = lock(completions, index, requests);
     let generation = sync::load(&slot.generation);
-    let is_due = match (&guard, ring(completions, slot.fanin.place())) {
+    let is_due = match (&guard, ring(completions, slot.fanin.location())) {
         (Ok(_), Some(queue)) => slot.moderation.look(queue.control(), now()) == Alert::Raise,
         // A suspended lock holder must not delay the event: it may be a spurious wake-up (N5).
         _ => slot.moderation.give_up(),

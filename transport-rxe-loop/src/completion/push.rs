@@ -58,8 +58,8 @@ pub fn push(
             return Ok(());
         };
         // If the entry was corrupted by another process, the completions are lost, but their requests are settled.
-        let place = slot.fanin.place();
-        let Some(ring) = ring(completions, place) else {
+        let location = slot.fanin.location();
+        let Some(ring) = ring(completions, location) else {
             settle_all(entries, requests);
             return Ok(());
         };
@@ -122,7 +122,7 @@ fn push_otherwise(
             give_up(completions, index, entries, requests);
             return Ok(());
         };
-        let Some(ring) = ring(completions, slot.fanin.place()) else {
+        let Some(ring) = ring(completions, slot.fanin.location()) else {
             settle_all(entries, requests);
             return Ok(());
         };
@@ -171,9 +171,9 @@ pub fn expect_push(completions: &'static Completions, index: CqIndex, landing: u
 #[inline]
 pub fn landing(completions: &'static Completions, index: CqIndex) -> u32 {
     let fanin = &completions.cq(index).fanin;
-    let place = fanin.place();
-    let slot = fanin.position() as u32 & 1u32.wrapping_shl(place.log2).wrapping_sub(1);
-    let slots = place.offset.wrapping_add(Layout::SLOTS_AT as u32);
+    let location = fanin.location();
+    let slot = fanin.position() as u32 & 1u32.wrapping_shl(location.log2).wrapping_sub(1);
+    let slots = location.offset.wrapping_add(Layout::SLOTS_AT as u32);
     slots.wrapping_add(slot.wrapping_mul(size_of::<Slot>() as u32))
 }
 
@@ -188,7 +188,7 @@ pub fn die_pushing(
 ) {
     let fanin = &completions.cq(index).fanin;
     assert!(fanin.lock.try_enter(dead));
-    let mut producer = fanin.producer(ring(completions, fanin.place()).unwrap(), NoChannel);
+    let mut producer = fanin.producer(ring(completions, fanin.location()).unwrap(), NoChannel);
     producer.push(&Entry { wc: *wc, tag, solicited: false }).unwrap();
 }
 

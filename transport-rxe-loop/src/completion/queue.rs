@@ -8,7 +8,7 @@ use cq_core::transport::CqKey;
 use super::Completions;
 use crate::error::{CreateError, Limit};
 use crate::protocol::channel::EventNode;
-use crate::protocol::fanin::{Fanin, Place};
+use crate::protocol::fanin::{Fanin, Location};
 use crate::protocol::life::Life;
 use crate::protocol::mode::{Mode, Trait};
 use crate::protocol::moderation::Moderation;
@@ -66,7 +66,7 @@ const _: () = assert!(slots(MAX_CQE) < slots(MAX_CQE + 1));
 pub fn allocate(
     completions: &'static Completions,
     promised: u32,
-) -> Result<(Place, Extent), CreateError> {
+) -> Result<(Location, Extent), CreateError> {
     let what = Limit::Cqe;
     if promised == 0 {
         return Err(CreateError::Zero(what));
@@ -75,28 +75,28 @@ pub fn allocate(
         return Err(CreateError::TooMany { what, asked: promised, max: MAX_CQE });
     }
     let slots = slots(promised);
-    let place = Place { offset: 0, log2: slots.trailing_zeros(), promised };
+    let location = Location { offset: 0, log2: slots.trailing_zeros(), promised };
     let none = CreateError::TooMany { what, asked: promised, max: MAX_CQE };
-    let bytes = layout(place).and_then(|layout| layout.bytes().ok()).ok_or(none)?;
+    let bytes = layout(location).and_then(|layout| layout.bytes().ok()).ok_or(none)?;
     let extent = Extent::allocate(completions.shm, bytes)?;
-    Ok((Place { offset: extent.offset(), ..place }, extent))
+    Ok((Location { offset: extent.offset(), ..location }, extent))
 }
 
 /// The layout of a ring.
 #[inline]
-fn layout(place: Place) -> Option<Layout> {
-    let slots = 1usize.checked_shl(place.log2)?;
-    Some(Layout { slots, tags: true, promised: place.promised })
+fn layout(location: Location) -> Option<Layout> {
+    let slots = 1usize.checked_shl(location.log2)?;
+    Some(Layout { slots, tags: true, promised: location.promised })
 }
 
-/// The ring at `place`; `None` if that is invalid. For producers that hold the queue's lock, and for the owner's
+/// The ring at a location; `None` if that is invalid. For producers that hold the queue's lock, and for the owner's
 /// polling.
 #[inline]
-pub fn ring(completions: &'static Completions, place: Place) -> Option<RawQueue<'static>> {
-    let (at, left) = completions.shm.in_arena_from(place.offset as usize)?;
+pub fn ring(completions: &'static Completions, location: Location) -> Option<RawQueue<'static>> {
+    let (at, left) = completions.shm.in_arena_from(location.offset as usize)?;
     // SAFETY: `left` bytes from `at` on are inside the mapping, which is there for ever; everybody maps them as what is
     // `Shared`, atomics. Producers take turns under the queue's lock, in whatever process, and its owner alone polls.
-    unsafe { RawQueue::new(at, left, layout(place)?).ok() }
+    unsafe { RawQueue::new(at, left, layout(location)?).ok() }
 }
 
 /// The key of the queue at `index` in events. The caller prevents its destruction.
@@ -104,8 +104,14 @@ pub fn key(completions: &'static Completions, index: CqIndex) -> CqKey {
     CqKey { index: index.get(), generation: sync::load(&completions.cq(index).generation) }
 }
 
-/// Begins a queue in an entry that was claimed, with this generation and at this place. Under the queue's lock.
-pub fn begin(slot: &CqSlot, generation: u32, place: Place, ignore_overrun: bool, like_rxe: bool) {
+/// Begins a queue in an entry that was claimed, with this generation and this ring. Under the queue's lock.
+pub fn begin(
+    slot: &CqSlot,
+    generation: u32,
+    location: Location,
+    ignore_overrun: bool,
+    like_rxe: bool,
+) {
     sync::store(&slot.dropped, 0);
     slot.mode.begin(ignore_overrun);
     slot.mode.set(Trait::LikeRxe, like_rxe && !ignore_overrun);
@@ -113,7 +119,7 @@ pub fn begin(slot: &CqSlot, generation: u32, place: Place, ignore_overrun: bool,
     // After the stores above: a reader of this generation sees nothing of the queue before.
     sync::release(&slot.generation, generation);
     slot.moderation.begin();
-    slot.fanin.begin(place);
+    slot.fanin.begin(location);
 }
 
 /// What [`reported`](CqSlot::reported) holds of a queue whose overrun is not reported.

@@ -29,7 +29,7 @@ pub fn push(
             give_up(completions, index, entries, requests);
             return entries.len();
         };
-        let Some(ring) = ring(completions, slot.fanin.place()) else {
+        let Some(ring) = ring(completions, slot.fanin.location()) else {
             settle_all(entries, requests);
             return entries.len();
         };

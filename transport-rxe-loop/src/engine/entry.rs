@@ -5,13 +5,13 @@ use std::fmt;
 
 use cq_core::setup::QpType;
 
+use crate::protocol::in_flight::InFlight;
 use crate::protocol::life::Life;
 use crate::protocol::lock::Lock;
 use crate::protocol::number::{CqIndex, Position, QpIndex, SrqIndex, SrqNumber};
 use crate::protocol::ownership::Ownership;
 use crate::protocol::pool::Pool;
 use crate::protocol::receives::Receives;
-use crate::protocol::window::Copying;
 use crate::shm::table::{entries, shared};
 use crate::sync::{self, AtomicU32, AtomicU64};
 
@@ -56,8 +56,8 @@ pub struct QpSlot {
     pub retired: Retired,
     pub recv: Receives,
     /// Held while its receives are taken, for datagrams, where many queue pairs take them.
-    pub taking: Lock,
-    /// Whether a dead sender's published completions may not be settled. Under [`taking`](Self::taking).
+    pub receive_lock: Lock,
+    /// Whether a dead sender's published completions may not be settled. Under [`receive_lock`](Self::receive_lock).
     pub unsettled: AtomicU32,
     /// Whether QP_LAST_WQE_REACHED is to be reported in ERR.
     pub report_last: AtomicU32,
@@ -127,11 +127,11 @@ impl fmt::Debug for QpSlot {
 pub struct OwnQp {
     /// Ownership of its send queue. Only threads of this process own it.
     pub ownership: Ownership,
-    /// The same as [`SendSide::copying`]; its own process uses this one.
-    pub copying: Copying,
+    /// The same as [`SendSide::in_flight`]; its own process uses this one.
+    pub in_flight: InFlight,
     /// Whether there may be [faults](crate::policy::faults).
     pub faulty: AtomicU32,
-    /// For a queue pair of any process: the owner that was found suspended with [`taking`](QpSlot::taking) held,
+    /// For a queue pair of any process: the owner that was found suspended with [`taking`](QpSlot::receive_lock) held,
     /// encoded as there; 0 is none.
     pub stuck: AtomicU32,
     /// Whether the owner of the send queue has waited for a process that is alive and does not answer.
@@ -154,7 +154,7 @@ pub struct RingWords {
 #[repr(C, align(128))]
 pub struct SendSide {
     /// The in-flight marker: open while bytes are moved for requests of this queue pair.
-    pub copying: Copying,
+    pub in_flight: InFlight,
     /// Where the next request will be put.
     pub posted: AtomicU64,
     /// The next request to carry out.

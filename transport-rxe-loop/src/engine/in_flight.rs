@@ -7,8 +7,8 @@ use super::entry::QpSlot;
 use super::{Engine, complete, identity, remote_requests};
 use crate::error::Stuck;
 use crate::memory::copier;
+use crate::protocol::in_flight::ChangeFence;
 use crate::protocol::number::{QpIndex, QpNumber};
-use crate::protocol::window::Shut;
 use crate::shm::lock::{Backoff, Guard, Patience};
 use crate::shm::table::Entry;
 use crate::sync;
@@ -25,8 +25,8 @@ pub fn outwait_senders(
     let outwaited = match slot.qp_type() {
         QpType::Ud => take_receives(engine, slot).map(drop),
         QpType::Rc | QpType::Uc => {
-            let shut = Shut::after_change();
-            outwait(engine, &shut, engine.index(engine.peer_of(number)))
+            let fence = ChangeFence::after_change();
+            outwait(engine, &fence, engine.index(engine.peer_of(number)))
         }
     };
     copier::outwait_given_up(engine.memory);
@@ -40,7 +40,7 @@ pub fn outwait_senders(
 pub fn outwait_peer(engine: &'static Engine, number: QpNumber) -> Result<(), Stuck> {
     outwait_senders(engine, engine.qp(number), number)?;
     // And until this process has copied what the peer's process asked for.
-    engine.memory.copier().outwait(&Shut::after_change());
+    engine.memory.copier().outwait(&ChangeFence::after_change());
     Ok(())
 }
 
@@ -51,7 +51,7 @@ pub fn outwait_peer(engine: &'static Engine, number: QpNumber) -> Result<(), Stu
 /// A process is suspended in the middle of a datagram. Or, after a sender that died, a suspended process holds the lock
 /// of the completion queue, so that it is unknown which receives have completed.
 pub fn take_receives<'a>(engine: &'static Engine, slot: &'a QpSlot) -> Result<Guard<'a>, Stuck> {
-    let guard = engine.memory.lock(&slot.taking, || sync::store(&slot.unsettled, 1))?;
+    let guard = engine.memory.lock(&slot.receive_lock, || sync::store(&slot.unsettled, 1))?;
     if sync::load(&slot.unsettled) != 0 {
         if !complete::outwait_push(engine, slot.recv_cq()) {
             return Err(Stuck);
@@ -69,10 +69,10 @@ pub fn take_receives<'a>(engine: &'static Engine, slot: &'a QpSlot) -> Result<Gu
 ///
 /// # Errors
 /// Its process is suspended.
-fn outwait(engine: &'static Engine, shut: &Shut, index: QpIndex) -> Result<(), Stuck> {
+fn outwait(engine: &'static Engine, fence: &ChangeFence, index: QpIndex) -> Result<(), Stuck> {
     let mut patience = Patience::default();
-    outwait_own(engine, shut, index);
-    if outwait_other(engine, shut, index, &mut patience) { Ok(()) } else { Err(Stuck) }
+    outwait_own(engine, fence, index);
+    if outwait_other(engine, fence, index, &mut patience) { Ok(()) } else { Err(Stuck) }
 }
 
 /// Waits until all copies are over that were in flight when this was called, for any queue pair, and for other
@@ -81,19 +81,19 @@ fn outwait(engine: &'static Engine, shut: &Shut, index: QpIndex) -> Result<(), S
 /// # Errors
 /// A process is suspended in the middle of one.
 pub fn outwait_all(engine: &'static Engine) -> Result<(), Stuck> {
-    let (shut, mut patience) = (Shut::after_change(), Patience::default());
-    engine.qps.indices().for_each(|index| outwait_own(engine, &shut, index));
-    engine.memory.copier().outwait(&shut);
+    let (fence, mut patience) = (ChangeFence::after_change(), Patience::default());
+    engine.qps.indices().for_each(|index| outwait_own(engine, &fence, index));
+    engine.memory.copier().outwait(&fence);
     let mut others = engine.qps.indices();
-    let is_over = |index| outwait_other(engine, &shut, index, &mut patience);
+    let is_over = |index| outwait_other(engine, &fence, index, &mut patience);
     if others.all(is_over) { Ok(()) } else { Err(Stuck) }
 }
 
 /// Waits for this process' own threads, by the marker that it alone writes; without a limit.
-fn outwait_own(engine: &'static Engine, shut: &Shut, index: QpIndex) {
+fn outwait_own(engine: &'static Engine, fence: &ChangeFence, index: QpIndex) {
     let mut backoff = Backoff::default();
     // A forked child does not have the threads that copy.
-    shut.wait(&engine.own(index).copying, || {
+    fence.wait(&engine.own(index).in_flight, || {
         backoff.snooze();
         engine.shm.is_ours()
     });
@@ -102,7 +102,7 @@ fn outwait_own(engine: &'static Engine, shut: &Shut, index: QpIndex) {
 /// Waits for another process; false if it is suspended.
 fn outwait_other(
     engine: &'static Engine,
-    shut: &Shut,
+    fence: &ChangeFence,
     index: QpIndex,
     patience: &mut Patience,
 ) -> bool {
@@ -114,7 +114,7 @@ fn outwait_other(
     if !is_others() {
         return true;
     }
-    let is_closed = shut.wait(&slot.send.copying, || {
+    let is_closed = fence.wait(&slot.send.in_flight, || {
         if !patience.is_over_for_now() {
             return true;
         }
@@ -142,8 +142,8 @@ pub fn alone_at<'a>(
 ) -> Option<Alone<'a>> {
     let taking = match slot.qp_type() {
         QpType::Ud => {
-            let _shut = Shut::after_change();
-            Some(engine.shm.try_lock(&slot.taking)?)
+            let _shut = ChangeFence::after_change();
+            Some(engine.shm.try_lock(&slot.receive_lock)?)
         }
         QpType::Rc | QpType::Uc => {
             let peer = engine.peer_of(number);
@@ -160,7 +160,7 @@ pub fn alone_at<'a>(
 /// Whether the queue pair `number` may have a request for its peer in flight.
 fn may_be_open(engine: &'static Engine, number: QpNumber, peer: QpNumber) -> bool {
     let slot = engine.qp(number);
-    let is_open = Shut::after_change().is_open(&slot.send.copying);
+    let is_open = ChangeFence::after_change().is_open(&slot.send.in_flight);
     is_open && identity::read(slot).number == number && engine.peer_of(number) == peer
 }
 
@@ -168,14 +168,14 @@ fn may_be_open(engine: &'static Engine, number: QpNumber, peer: QpNumber) -> boo
 pub fn is_open_for(engine: &'static Engine, index: QpIndex) -> bool {
     let slot = engine.qp_at(index);
     if slot.qp_type() == QpType::Ud {
-        return engine.shm.try_lock(&slot.taking).is_none();
+        return engine.shm.try_lock(&slot.receive_lock).is_none();
     }
     let number = QpNumber::new(sync::load(engine.dest(index)));
     let slot = engine.qp(number);
     let is_its_peer = || engine.index(engine.peer_of(number)) == index;
     let is_alive =
         || slot.life().attachment().is_some_and(|attachment| engine.shm.is_alive(attachment));
-    Shut::after_change().is_open(&slot.send.copying) && is_its_peer() && is_alive()
+    ChangeFence::after_change().is_open(&slot.send.in_flight) && is_its_peer() && is_alive()
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ pub struct Engine {
     /// A bit for each queue pair that its process is to run: see [`remote_requests`].
     requested: &'static [AtomicU64],
     /// Whether this process has left remote requests for itself.
-    noted: Reminder,
+    reminder: Reminder,
     /// Private state of this process' queue pairs, by index. No other process writes it.
     own: &'static [OwnQp],
     /// Queue pairs that were destroyed while their peers were suspended in the middle of a message: deferred destroys.
@@ -118,7 +118,7 @@ impl Engine {
             alarms: Alarms::new(shm),
             destinations,
             requested,
-            noted: Reminder::default(),
+            reminder: Reminder::default(),
             own: own.slice(0, count).ok_or(Errno::NOMEM)?,
             deferred: Mutex::default(),
         })
@@ -165,7 +165,7 @@ impl Engine {
     #[inline]
     pub fn copy_guard(&self, number: QpNumber) -> CopyGuard<'static> {
         let (slot, own) = (self.qp(number), self.own(self.index(number)));
-        CopyGuard::open(self.memory, &slot.send.copying, &own.copying)
+        CopyGuard::open(self.memory, &slot.send.in_flight, &own.in_flight)
     }
 
     /// The word with the number of the peer of the queue pair at an index.

@@ -29,7 +29,7 @@ pub struct RemoteRequests(pub &'static Engine);
 impl Owners for QueuePairs {
     fn inherit(&self, dead: Owner) {
         for (_, slot) in self.0.qps.all() {
-            if slot.taking.holder() == Some(dead) {
+            if slot.receive_lock.holder() == Some(dead) {
                 // If this fails, another process has recovered it.
                 drop(in_flight::take_receives(self.0, slot));
             }
@@ -61,7 +61,7 @@ impl Owners for QueuePairs {
                 .for_each(|kind| self.0.completions.forget(Source::Qp(index, kind)));
             forget(slot);
             sync::store(self.0.dest(index), 0);
-            steps::done(Step::Swept);
+            steps::done(Step::Recovered);
             slot.life().end(attachment);
         }
     }
@@ -69,7 +69,7 @@ impl Owners for QueuePairs {
 
 /// Resets the entry for the next queue pair.
 fn forget(slot: &QpSlot) {
-    slot.send.copying.close();
+    slot.send.in_flight.close();
     slot.recv.empty();
     let posted = slot.send.posted().get();
     sync::store(&slot.send.done, posted);
@@ -85,14 +85,14 @@ impl Owners for SharedReceiveQueues {
 
     /// Gives back what the dead process had taken. After its queue pairs have lost their numbers.
     fn expel(&self, dead: Owner) -> bool {
-        shared_receives::sweep(self.0, dead.attachment())
+        shared_receives::recover(self.0, dead.attachment())
     }
 
     fn free(&self, attachment: AttachmentId) {
         for (index, slot) in self.0.srqs.all_of(attachment) {
             sync::release(&slot.number, 0);
             self.0.completions.forget(Source::Srq(index));
-            steps::done(Step::Swept);
+            steps::done(Step::Recovered);
             slot.life().end(attachment);
         }
     }
@@ -119,7 +119,7 @@ impl Owners for CompletionQueues {
             slot.fanin.end();
             self.0.completions.forget(Source::Completion(index));
             self.0.completions.forget(Source::Overrun(index));
-            steps::done(Step::Swept);
+            steps::done(Step::Recovered);
             slot.life().end(attachment);
         }
     }

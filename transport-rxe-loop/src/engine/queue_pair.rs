@@ -20,7 +20,7 @@ use crate::sync;
 
 /// A queue pair's table entry, its memory, and the objects that it uses.
 #[derive(Debug)]
-pub struct Place {
+pub struct ClaimedQp {
     pub engine: &'static Engine,
     pub slot: &'static QpSlot,
     pub number: QpNumber,
@@ -79,7 +79,7 @@ impl Setup {
     }
 }
 
-impl Place {
+impl ClaimedQp {
     /// Claims an entry, in RESET.
     ///
     /// # Errors
@@ -207,7 +207,7 @@ pub fn tidy(engine: &'static Engine) {
     over.into_iter().for_each(Deferred::end);
 }
 
-impl Drop for Place {
+impl Drop for ClaimedQp {
     fn drop(&mut self) {
         let Some(deferred) = self.deferred.take().filter(|_| self.engine.shm.is_ours()) else {
             return;

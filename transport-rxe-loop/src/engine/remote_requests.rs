@@ -14,7 +14,7 @@ pub fn leave(engine: &'static Engine, index: QpIndex) {
     let Some(attachment) = engine.qp_at(index).life().attachment() else { return };
     requests(engine).leave(index.get());
     if attachment == engine.shm.attachment() {
-        engine.noted.set();
+        engine.reminder.set();
     } else {
         engine.shm.call(attachment);
     }
@@ -40,7 +40,7 @@ pub fn leave_all(engine: &'static Engine, dead: AttachmentId) {
 /// Whether this process may have left requests for itself since the last call. Clears that.
 #[inline]
 pub fn any(engine: &'static Engine) -> bool {
-    engine.noted.take()
+    engine.reminder.take()
 }
 
 /// Takes the requests for queue pairs of this process; calls `each` with the index of each.

@@ -17,8 +17,8 @@ impl Rescheduled {
             return;
         }
         match self.list.get_mut(self.len) {
-            Some(place) if engine.is_mine(qp) => {
-                *place = qp;
+            Some(free) if engine.is_mine(qp) => {
+                *free = qp;
                 self.len += 1;
             }
             _ => remote_requests::leave(engine, qp),

@@ -131,7 +131,7 @@ impl Responder {
     /// The holder of the lock is alive and suspended.
     pub fn take_receives(&self) -> Result<Guard<'static>, Stuck> {
         let stuck = &self.engine.own(self.engine.index(self.number)).stuck;
-        let (holder, known) = (self.slot.taking.holder(), sync::load(stuck));
+        let (holder, known) = (self.slot.receive_lock.holder(), sync::load(stuck));
         if known != 0 {
             if holder
                 .is_some_and(|holder| holder.to_word() == known && !self.engine.shm.is_dead(holder))

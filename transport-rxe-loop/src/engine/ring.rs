@@ -184,7 +184,7 @@ impl Ring {
     }
 
     /// Reads the UD address of the SEND at a position.
-    pub fn read_way(&self, position: Position) -> UdAddress {
+    pub fn read_ud_address(&self, position: Position) -> UdAddress {
         let (header, body) = self.at(position).split_at(SEND_HEADER);
         let has_label = sync::load(&header[1]) & HAS_OPERANDS != 0;
         let operands = if has_label { read_operands(body).0 } else { None };

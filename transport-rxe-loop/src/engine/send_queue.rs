@@ -83,7 +83,7 @@ fn drive(engine: &'static Engine, qp: QpIndex, rescheduled: &mut Rescheduled) {
         if !engine.is_mine(qp) {
             return own.ownership.abandon();
         }
-        slot.send.copying.correct();
+        slot.send.in_flight.correct();
         if hold(engine, slot, own, rescheduled) {
             return;
         }

@@ -13,9 +13,9 @@ use super::srq::{each_that_takes_from, numbered, queue};
 use super::{Engine, complete, events, remote_requests};
 use crate::error::Stuck;
 use crate::memory::copier;
+use crate::protocol::in_flight::ChangeFence;
 use crate::protocol::pool::Taken;
 use crate::protocol::steps::{self, Step};
-use crate::protocol::window::Shut;
 use crate::shm::lock::{Backoff, Patience};
 use crate::shm::table::Entry;
 
@@ -64,10 +64,10 @@ pub fn take(
 }
 
 #[cold]
-fn tell_limit(engine: &'static Engine, srq: SrqNumber, debtor: AttachmentId) {
+fn tell_limit(engine: &'static Engine, srq: SrqNumber, reporter_word: AttachmentId) {
     events::report_limit(engine, srq);
     // If this process dies before this, a survivor reports the limit again.
-    engine.srq(srq).pool.told(debtor);
+    engine.srq(srq).pool.reported(reporter_word);
 }
 
 /// Gives back a receive that was taken and not used.
@@ -100,7 +100,7 @@ pub fn is_taken_for(
     // Takers that came before the change of state have marked their receives by now.
     outwait_takers(engine, slot)?;
     // A taker looks at the state after it is done: either this sees that it is done, or it sees the state.
-    let _shut = Shut::after_change();
+    let _shut = ChangeFence::after_change();
     Ok(queue.taken().any(|taken| taken.target() == target))
 }
 
@@ -160,13 +160,13 @@ fn reclaim(engine: &'static Engine, slot: &'static SrqSlot, taken: &Taken) -> Re
         copier::give_up_for_the_dead(engine.memory, owner);
     }
     give_back(engine, slot.number(), taken);
-    steps::done(Step::Swept);
+    steps::done(Step::Recovered);
     Ok(())
 }
 
 /// Gives back what the dead process with this table entry had taken; its queue pairs have lost their numbers. False
 /// while other processes use its shared receive queues, or where a lock can't be had.
-pub fn sweep(engine: &'static Engine, dead: AttachmentId) -> bool {
+pub fn recover(engine: &'static Engine, dead: AttachmentId) -> bool {
     let mut is_quiet = true;
     for (_, slot) in engine.srqs.all() {
         let Some(owner) = slot.life().attachment() else { continue };
@@ -189,8 +189,8 @@ pub fn sweep(engine: &'static Engine, dead: AttachmentId) -> bool {
                 remote_requests::leave(engine, index);
             });
         }
-        if slot.pool.owes() == Some(dead) {
-            is_quiet &= pays(engine, slot, dead);
+        if slot.pool.reporter() == Some(dead) {
+            is_quiet &= report_for(engine, slot, dead);
         }
     }
     is_quiet
@@ -198,9 +198,9 @@ pub fn sweep(engine: &'static Engine, dead: AttachmentId) -> bool {
 
 /// Reports the limit for a dead process that had reached it, unless another survivor has; false if the lock can't be
 /// had.
-fn pays(engine: &'static Engine, slot: &SrqSlot, dead: AttachmentId) -> bool {
+fn report_for(engine: &'static Engine, slot: &SrqSlot, dead: AttachmentId) -> bool {
     let Ok(_guard) = engine.memory.lock(slot.pool.lock(), || {}) else { return false };
-    if slot.pool.owes() == Some(dead) {
+    if slot.pool.reporter() == Some(dead) {
         tell_limit(engine, slot.number(), dead);
     }
     true

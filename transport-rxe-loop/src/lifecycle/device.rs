@@ -51,7 +51,7 @@ pub struct Device {
 
 /// Options of this process.
 #[derive(Debug)]
-pub struct Ways {
+pub struct DeviceOptions {
     /// All other processes copy by themselves.
     pub by_service: bool,
     /// Faults and imitation.
@@ -63,13 +63,13 @@ impl Device {
     ///
     /// # Errors
     /// The system is out of memory, or the file is too small.
-    pub fn new(attachment: &'static Attachment, ways: Ways) -> Result<Self, Errno> {
+    pub fn new(attachment: &'static Attachment, options: DeviceOptions) -> Result<Self, Errno> {
         let (shm, (memory, completion, engine)) =
             Shm::new(attachment, place).ok_or(Errno::NOMEM)?;
         let shm: &'static Shm = leak(shm);
-        let memory: &'static Memory = leak(Memory::new(shm, memory, ways.by_service)?);
+        let memory: &'static Memory = leak(Memory::new(shm, memory, options.by_service)?);
         let completions: &'static Completions = leak(Completions::new(memory, completion));
-        let engine: &'static Engine = leak(Engine::new(completions, engine, ways.policy)?);
+        let engine: &'static Engine = leak(Engine::new(completions, engine, options.policy)?);
         let tables: [&'static dyn Owners; 7] = [
             leak(memory),
             leak(QueuePairs(engine)),

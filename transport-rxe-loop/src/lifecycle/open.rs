@@ -1,7 +1,7 @@
 //! Opening a fabric: attaches to it, and creates the device of this process once.
 
 use super::deaths;
-use super::device::{Device, FORMAT, Ways};
+use super::device::{Device, DeviceOptions, FORMAT};
 #[cfg(test)]
 use crate::api::limits::Limits;
 #[cfg(test)]
@@ -22,13 +22,13 @@ impl Device {
     pub fn open(
         path: &FabricPath,
         wanted: &Shape,
-        ways: Ways,
+        options: DeviceOptions,
     ) -> Result<&'static Self, AttachError> {
         let attachment = REGISTRY.attach(path, wanted, &FORMAT)?;
         let device = attachment.device(|| {
             let failed =
                 |errno| AttachError::system("mapping what this process needs", path.file(), errno);
-            Self::new(attachment, ways).map_err(failed)
+            Self::new(attachment, options).map_err(failed)
         })?;
         device.shm.thread().serves(|| device.serve());
         // The service thread of no process may be watching, if none is connected to another process.
@@ -40,7 +40,7 @@ impl Device {
     #[cfg(test)]
     pub fn of_tests() -> &'static Self {
         let path = FabricPath::new(&FabricName::from_env().unwrap());
-        let ways = Ways { by_service: false, policy: Policy::new(None, false) };
-        Self::open(&path, &Limits::default().shape(), ways).unwrap()
+        let options = DeviceOptions { by_service: false, policy: Policy::new(None, false) };
+        Self::open(&path, &Limits::default().shape(), options).unwrap()
     }
 }

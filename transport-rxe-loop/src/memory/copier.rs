@@ -1,4 +1,4 @@
-//! Copying by the owner of the memory, through stages in the fabric, where the system does not let one process access
+//! InFlight by the owner of the memory, through stages in the fabric, where the system does not let one process access
 //! another's memory. Any thread of the owner serves requests, most often its [service
 //! thread](crate::lifecycle::service). It checks keys against its private region entries.
 //!
@@ -12,7 +12,7 @@
 //! next. A thread waits for a stage as long as other threads of its process [make progress](Copier::rounds).
 //!
 //! # Retries
-//! Copying the same bytes twice is harmless, and the owner carries out requests in the order in which they come. So a
+//! InFlight the same bytes twice is harmless, and the owner carries out requests in the order in which they come. So a
 //! request that is not answered in [time](asking) is given up and retried later. An atomic is not: it is
 //! [recalled](crate::protocol::stage::Word::recall), and if it is being carried out by then, [kept](asking::Begun).
 //! Its request keeps the stage, and the retry waits for that answer.
@@ -38,9 +38,9 @@ use crate::memory::atomic_op::{self, AtomicOp};
 use crate::memory::copy_guard::{CopyGuard, Word};
 use crate::memory::sge::{self, Spans, Target};
 use crate::memory::stage::{Code, LARGE, OWN, Outcome, Request, Stage};
+use crate::protocol::in_flight::{ChangeFence, InFlight};
 use crate::protocol::stage::{Abandoned, Askers, Seen, State};
 use crate::protocol::steps;
-use crate::protocol::window::{Copying, Shut};
 use crate::shm::lock::Backoff;
 use crate::shm::table::shared;
 use crate::sync::{self, AtomicU32};
@@ -66,7 +66,7 @@ pub struct Copier {
     /// Held while serving.
     serving: Mutex<()>,
     /// In-flight marker: odd while bytes are copied.
-    copying: Copying,
+    in_flight: InFlight,
     /// For each stage that this process may use, its own and then the large ones: how many threads use it or try to.
     in_use: [AtomicU32; OWN + LARGE],
     /// How many threads wait for a stage.
@@ -81,14 +81,14 @@ impl Copier {
 
     /// For tests, which mark a copy as in flight.
     #[cfg(test)]
-    pub const fn copying(&self) -> &Copying {
-        &self.copying
+    pub const fn in_flight(&self) -> &InFlight {
+        &self.in_flight
     }
 
     /// Waits for the copies that are in flight for other processes.
-    pub fn outwait(&self, shut: &Shut) {
+    pub fn outwait(&self, fence: &ChangeFence) {
         let mut backoff = Backoff::default();
-        shut.wait(&self.copying, || {
+        fence.wait(&self.in_flight, || {
             backoff.snooze();
             true
         });
@@ -269,12 +269,12 @@ fn serve_one(memory: &'static Memory, stage: Stage) -> bool {
 /// Carries out a request. It accesses only regions of this process, by their private entries.
 fn carry_out(memory: &'static Memory, stage: Stage) -> (Outcome, u64) {
     let Some((request, sges)) = stage.head.read() else { return (Outcome::Refused, 0) };
-    let window = CopyGuard::open_to_own(memory, &memory.copier().copying);
+    let guard = CopyGuard::open_to_own(memory, &memory.copier().in_flight);
     let Request { code, whose, needs, operands: [first, second] } = request;
     let done = match code {
         Code::Write | Code::WriteLate => {
             let mut to = Target::new();
-            window.target(&mut to, whose, sges, needs, stage.bytes() as u64).map(|()| {
+            guard.target(&mut to, whose, sges, needs, stage.bytes() as u64).map(|()| {
                 let from = Spans::of_words(stage.data, to.spans().len());
                 if code == Code::WriteLate {
                     sge::copy_last_word_late(&from, &to);
@@ -285,7 +285,7 @@ fn carry_out(memory: &'static Memory, stage: Stage) -> (Outcome, u64) {
         }
         Code::Read => {
             let mut from = Spans::new();
-            window
+            guard
                 .source(&mut from, whose, sges, needs)
                 .map(|()| sge::copy(&from, &Target::of_words(stage.data, stage.bytes())))
         }
@@ -298,7 +298,7 @@ fn carry_out(memory: &'static Memory, stage: Stage) -> (Outcome, u64) {
                 _ => (AtomicOp::Store { value: first }, Access::REMOTE_WRITE),
             };
             let at = sges.map(|sge| RemoteAddr { addr: sge.addr, rkey: sge.lkey }).next();
-            let word = at.and_then(|at| window.word(whose, at, right));
+            let word = at.and_then(|at| guard.word(whose, at, right));
             return word.map_or((Outcome::Refused, 0), |word| atomic_here(memory, &word, step));
         }
     };
@@ -313,9 +313,9 @@ fn atomic_here(memory: &'static Memory, word: &Word<'_>, step: AtomicOp) -> (Out
 }
 
 /// Releases the stages of a dead process.
-pub fn sweep(memory: &'static Memory, dead: AttachmentId) {
+pub fn recover(memory: &'static Memory, dead: AttachmentId) {
     let stages = memory.stages.all();
-    let in_flight_at = stages.filter_map(|stage| stage.head.word.sweep(dead));
+    let in_flight_at = stages.filter_map(|stage| stage.head.word.recover(dead));
     in_flight_at.for_each(|attachment| mark_abandoned(memory, attachment));
 }
 

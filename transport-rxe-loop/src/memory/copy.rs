@@ -1,4 +1,4 @@
-//! Copying between spans, by the access path of the memory.
+//! InFlight between spans, by the access path of the memory.
 //!
 //! | memory | whose | bytes | atomics |
 //! |---|---|---|---|

@@ -24,7 +24,7 @@ use crate::memory::Memory;
 use crate::memory::foreign::{Record, Visit};
 use crate::memory::region::{Kind, RegionEntry, Whose};
 use crate::memory::sge::{Far, Span, Spans, Target};
-use crate::protocol::window::Copying;
+use crate::protocol::in_flight::InFlight;
 use crate::sync::{self, AtomicU64};
 
 /// Remote rights to write.
@@ -63,9 +63,9 @@ pub enum Word<'w> {
 #[derive(Debug)]
 pub struct CopyGuard<'a> {
     memory: &'static Memory,
-    copying: &'a Copying,
+    in_flight: &'a InFlight,
     /// The queue pair's marker in private memory, by which this process judges.
-    own: Option<&'a Copying>,
+    own: Option<&'a InFlight>,
     keys: Keys,
     /// The visit of the foreign records, once one was looked up.
     visit: OnceCell<Visit>,
@@ -75,24 +75,24 @@ impl<'a> CopyGuard<'a> {
     /// Opens the guard of a queue pair, whose send queue is owned, with its two in-flight markers: in shared memory,
     /// and in private memory.
     #[inline]
-    pub fn open(memory: &'static Memory, copying: &'a Copying, own: &'a Copying) -> Self {
+    pub fn open(memory: &'static Memory, in_flight: &'a InFlight, own: &'a InFlight) -> Self {
         own.open_first();
-        copying.open();
-        Self { memory, copying, own: Some(own), keys: Keys::All, visit: OnceCell::new() }
+        in_flight.open();
+        Self { memory, in_flight, own: Some(own), keys: Keys::All, visit: OnceCell::new() }
     }
 
     /// Opens a guard that resolves only this process' own keys.
-    pub fn open_to_own(memory: &'static Memory, copying: &'a Copying) -> Self {
-        copying.open();
-        Self { memory, copying, own: None, keys: Keys::Own, visit: OnceCell::new() }
+    pub fn open_to_own(memory: &'static Memory, in_flight: &'a InFlight) -> Self {
+        in_flight.open();
+        Self { memory, in_flight, own: None, keys: Keys::Own, visit: OnceCell::new() }
     }
 
     /// Opens one without a queue pair, for tests.
     #[cfg(test)]
-    pub fn open_by(memory: &'static Memory, copying: &'a Copying) -> Self {
-        let mut window = Self::open_to_own(memory, copying);
-        window.keys = Keys::All;
-        window
+    pub fn open_by(memory: &'static Memory, in_flight: &'a InFlight) -> Self {
+        let mut guard = Self::open_to_own(memory, in_flight);
+        guard.keys = Keys::All;
+        guard
     }
 
     /// Resolves SGEs to spans to be read, and adds them; `None` if a key, a range or a right is wrong. SGEs of length
@@ -284,7 +284,7 @@ impl<'a> CopyGuard<'a> {
         }
         let foreign = self.memory.foreign();
         let visit =
-            self.visit.get_or_init(|| foreign.visit(std::ptr::from_ref(self.copying) as usize));
+            self.visit.get_or_init(|| foreign.visit(std::ptr::from_ref(self.in_flight) as usize));
         visit.find(self.memory, key)
     }
 }
@@ -294,6 +294,6 @@ impl Drop for CopyGuard<'_> {
         if let Some(own) = self.own {
             own.close_last();
         }
-        self.copying.close();
+        self.in_flight.close();
     }
 }

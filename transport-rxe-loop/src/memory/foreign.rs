@@ -55,7 +55,7 @@ impl Record {
 #[derive(Default)]
 struct Known {
     /// The indices that have a record.
-    places: Vec<RegionIndex>,
+    records: Vec<RegionIndex>,
     /// Records that were removed. Each was made by `learn`, from a box.
     retired: Retired<AtomicPtr<Record>>,
 }
@@ -64,14 +64,14 @@ struct Known {
 pub struct Foreign {
     visits: Visits,
     /// By region index. Allocated when the first region of another process is used.
-    places: OnceLock<Box<[AtomicPtr<Record>]>>,
+    records: OnceLock<Box<[AtomicPtr<Record>]>>,
     known: Mutex<Known>,
 }
 
 impl Foreign {
     /// No records yet.
     pub fn new() -> Self {
-        Self { visits: Visits::new(), places: OnceLock::new(), known: Mutex::default() }
+        Self { visits: Visits::new(), records: OnceLock::new(), known: Mutex::default() }
     }
 
     /// Begins a visit. Visits with different numbers rarely contend.
@@ -82,19 +82,19 @@ impl Foreign {
     /// Removes the records of regions that were deregistered, and unmaps them once no copy uses them. To be called
     /// periodically; true if something could not be unmapped yet.
     pub fn tidy(&self, memory: &'static Memory) -> bool {
-        let Some(places) = self.places.get() else { return false };
+        let Some(records) = self.records.get() else { return false };
         let mut known = self.lock();
-        let kept = mem::take(&mut known.places).into_iter().filter(|&index| {
+        let kept = mem::take(&mut known.records).into_iter().filter(|&index| {
             // SAFETY: a record in its slot is retired only under the mutex, which is held.
-            let record = unsafe { sync::acquire(&places[index.get() as usize]).as_ref() };
+            let record = unsafe { sync::acquire(&records[index.get() as usize]).as_ref() };
             let is_current = record.is_some_and(|record| record.is_current(memory));
             if !is_current {
-                known.retire(&places[index.get() as usize], null_mut());
+                known.retire(&records[index.get() as usize], null_mut());
             }
             is_current
         });
         let kept = kept.collect();
-        known.places = kept;
+        known.records = kept;
         known.retired.free(&self.visits, |mut record| {
             // SAFETY: made by `learn`, from a box. It was in its slot and was removed once, and every visit that may
             // have found it there has ended since.
@@ -107,7 +107,7 @@ impl Foreign {
     fn learn(
         &self,
         memory: &'static Memory,
-        place: &AtomicPtr<Record>,
+        slot: &AtomicPtr<Record>,
         key: Key,
     ) -> Option<*mut Record> {
         let index = memory.mrs.index(key.index());
@@ -117,7 +117,7 @@ impl Foreign {
             // Keys of this process are resolved by its private entries.
             return None;
         }
-        let learned = sync::acquire(place);
+        let learned = sync::acquire(slot);
         // SAFETY: a record in its slot is retired only under the mutex, which is held.
         if unsafe { learned.as_ref() }.is_some_and(|record| record.is_current(memory)) {
             return Some(learned);
@@ -131,9 +131,9 @@ impl Foreign {
         };
         let record = Box::into_raw(Box::new(Record { entry, attachment: process, seal, memory }));
         if learned.is_null() {
-            known.places.push(index);
+            known.records.push(index);
         }
-        known.retire(place, record);
+        known.retire(slot, record);
         Some(record)
     }
 
@@ -144,9 +144,9 @@ impl Foreign {
 
 impl Known {
     /// Replaces the record in a slot, either of which may be null.
-    fn retire(&mut self, place: &AtomicPtr<Record>, next: *mut Record) {
-        let before = sync::acquire(place);
-        sync::release(place, next);
+    fn retire(&mut self, slot: &AtomicPtr<Record>, next: *mut Record) {
+        let before = sync::acquire(slot);
+        sync::release(slot, next);
         if !before.is_null() {
             self.retired.add(AtomicPtr::new(before));
         }
@@ -171,21 +171,21 @@ impl Visit {
     #[inline]
     pub fn find(&self, memory: &'static Memory, key: Key) -> Option<&Record> {
         let mrs = &memory.mrs;
-        let places = self
+        let records = self
             .foreign
-            .places
+            .records
             .get_or_init(|| (0..mrs.len()).map(|_| AtomicPtr::new(null_mut())).collect());
-        let place = &places[mrs.index(key.index()).get() as usize];
+        let slot = &records[mrs.index(key.index()).get() as usize];
         // SAFETY: a pointer in a slot is null or a record. After it is removed, it is kept until this visit has
         // ended, which began before and is borrowed.
-        let known = unsafe { sync::acquire(place).as_ref() };
+        let known = unsafe { sync::acquire(slot).as_ref() };
         if let Some(record) =
             known.filter(|record| record.entry.key == key && record.is_current(memory))
         {
             return Some(record);
         }
         // SAFETY: as before.
-        self.foreign.learn(memory, place, key).map(|record| unsafe { &*record })
+        self.foreign.learn(memory, slot, key).map(|record| unsafe { &*record })
     }
 }
 

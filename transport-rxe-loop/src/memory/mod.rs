@@ -238,10 +238,10 @@ impl Owners for &'static Memory {
             if let Some((_, generation)) = slot.life().holder() {
                 files::remove(&self.shm.path().memory(index.get(), generation));
             }
-            steps::done(Step::Swept);
+            steps::done(Step::Recovered);
             slot.life().end(attachment);
         }
-        copier::sweep(self, attachment);
+        copier::recover(self, attachment);
     }
 }
 

@@ -84,7 +84,7 @@ impl<'a> Granules<'a> {
     }
 
     /// Frees all granules of a dead owner. By one process at a time, as a freed granule may be taken at once.
-    pub fn sweep(self, owner: u8) {
+    pub fn recover(self, owner: u8) {
         for byte in self.0 {
             if sync::load(byte) == owner {
                 sync::release_at(byte, 0, Site::GiveGranule);

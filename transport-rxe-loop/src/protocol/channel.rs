@@ -13,7 +13,7 @@
 //!    [record](Events::written) that in the word.
 //!
 //! So no process depends on a step that another has yet to do: of two that raise at once, both may write. If
-//! a process dies after step 1, those that recover from its death [mark the source](Events::remark).
+//! a process dies after step 1, those that recover from its death [mark the source](Events::mark_again).
 //!
 //! # Taking
 //! The owner collects the marks and the sources that they stand for, in the order in which the sources got
@@ -229,7 +229,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
 
     /// Marks a source that has unread events, in case a process died before it did.
     #[must_use]
-    pub fn remark(&self, source: u32) -> Option<Unwritten> {
+    pub fn mark_again(&self, source: u32) -> Option<Unwritten> {
         let node = (self.node)(source);
         (self.has(node) && node.unread() > 0).then(|| self.mark(source)).flatten()
     }

@@ -20,7 +20,7 @@
 //!
 //! # Resizing
 //! Only the owner of the queue resizes it. Positions continue in the new ring, so the stored tail is valid
-//! for both. One store of one word, the [`Place`], switches rings: a process that inherits the lock before it
+//! for both. One store of one word, the [`Location`], switches rings: a process that inherits the lock before it
 //! finds the old ring unchanged, after it, the complete new one.
 
 use cq_core::queue::raw::{Consumer, Producer, RawQueue};
@@ -34,7 +34,7 @@ use crate::sync::{self, AtomicU64, Site};
 
 /// Offset and size of a queue's ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// Offset, in the caller's unit.
     pub offset: u32,
     /// Completions that fit into the memory, as a power of two; less than 64.
@@ -43,7 +43,7 @@ pub struct Place {
     pub promised: u32,
 }
 
-impl Place {
+impl Location {
     const LOG2_AT: u32 = 32;
     const PROMISED_AT: u32 = 38;
 
@@ -69,7 +69,7 @@ impl Place {
 pub struct Fanin {
     /// Held to push, repair or resize.
     pub lock: Lock,
-    place: AtomicU64,
+    location: AtomicU64,
     tail: [AtomicU64; 2],
 }
 
@@ -83,19 +83,19 @@ impl Fanin {
     /// Where the ring is. Another process may have corrupted it.
     #[inline]
     #[must_use]
-    pub fn place(&self) -> Place {
-        Place::from_word(sync::load(&self.place))
+    pub fn location(&self) -> Location {
+        Location::from_word(sync::load(&self.location))
     }
 
     /// Sets up a new, empty ring, whose consumer begins at position 0.
-    pub fn begin(&self, place: Place) {
+    pub fn begin(&self, location: Location) {
         self.keep(Tail::at(0));
-        self.lie_at(place);
+        self.lie_at(location);
     }
 
     /// Removes the ring.
     pub fn end(&self) {
-        self.lie_at(Place::default());
+        self.lie_at(Location::default());
     }
 
     /// The position of the next completion; may be out of date without the lock.
@@ -111,7 +111,7 @@ impl Fanin {
         self.tail().position().wrapping_sub(consumer.position())
     }
 
-    /// A producer for the ring at [`place`](Self::place); for the holder of the lock. The channel's signal is
+    /// A producer for the ring at [`location`](Self::location); for the holder of the lock. The channel's signal is
     /// called under the lock, so it should only record that an event is to be raised.
     #[inline]
     #[must_use]
@@ -194,7 +194,7 @@ impl Fanin {
     }
 
     /// Settles everything that is published past the stored tail, and stores the tail behind it. For a
-    /// process that has inherited the lock, with the ring at [`place`](Self::place). The caller then raises
+    /// process that has inherited the lock, with the ring at [`location`](Self::location). The caller then raises
     /// an event, armed or not; if the queue overran, it also reports the overrun again.
     #[must_use]
     pub fn repair(&self, queue: &RawQueue<'_>, mut settle: impl FnMut(&Wc, u32)) -> State {
@@ -213,16 +213,16 @@ impl Fanin {
     pub fn move_to<'q, C>(
         &self,
         from: (&mut Consumer<'_, C>, &RawQueue<'_>),
-        to: (Place, RawQueue<'q>),
+        to: (Location, RawQueue<'q>),
         channel: C,
     ) -> Consumer<'q, C> {
-        let ((old, old_queue), (place, queue)) = (from, to);
+        let ((old, old_queue), (location, queue)) = (from, to);
         let (start, unpolled) = (old.position(), self.unpolled(old));
         let control = queue.control();
         // The consumer stores the head at which the producers begin.
         let (mut producer, consumer) = queue.into_sides(start, NoChannel, channel);
         if !sync::intact(Site::MoveLast) {
-            self.lie_at(place);
+            self.lie_at(location);
         }
         copy(old, unpolled, &mut producer);
         if sync::intact(Site::AdoptArm) {
@@ -232,7 +232,7 @@ impl Fanin {
         // The position is as before; or less, if another process corrupted the ring, and a repair would then restore
         // the tail of the old one.
         self.keep(producer.tail());
-        self.lie_at(place);
+        self.lie_at(location);
         steps::done(Step::Moved);
         consumer
     }
@@ -243,8 +243,8 @@ impl Fanin {
     }
 
     /// Last, after everything in the ring: see [`lock`](super::lock).
-    fn lie_at(&self, place: Place) {
-        sync::release(&self.place, place.to_word());
+    fn lie_at(&self, location: Location) {
+        sync::release(&self.location, location.to_word());
     }
 
     /// The position last, after everything that it covers: see [`lock`](super::lock).

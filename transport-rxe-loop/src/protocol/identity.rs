@@ -1,7 +1,7 @@
 //! Number and state of a queue pair in one word. A change of the state names the queue pair, so that a late
 //! change cannot hit a later queue pair in the same table entry. The word is 0 where there is no queue pair.
 //!
-//! A caller that acts on a change (to flush, empty or destroy) calls [`Shut::after_change`] first.
+//! A caller that acts on a change (to flush, empty or destroy) calls [`ChangeFence::after_change`] first.
 //!
 //! ```
 //! use transport_rxe_loop::QpState;
@@ -18,7 +18,7 @@
 //! assert_eq!(identity::read(&word).state, QpState::Err);
 //! ```
 //!
-//! [`Shut::after_change`]: super::window::Shut::after_change
+//! [`ChangeFence::after_change`]: super::in_flight::ChangeFence::after_change
 
 use super::number::QpNumber;
 use super::state::QpState;

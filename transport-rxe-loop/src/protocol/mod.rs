@@ -44,7 +44,7 @@
 //! | [`receives`] | positions of a receive queue, posted and consumed without a lock |
 //! | [`pool`] | receives that several queue pairs share, taken under a lock |
 //! | [`visits`] | reading without a lock, and freeing once no reader is left |
-//! | [`window`] | the in-flight marker: copying against state changes and invalidated keys |
+//! | [`in_flight`] | the in-flight marker: copying against state changes and invalidated keys |
 //! | [`identity`], [`state`] | number and state of a queue pair in one word |
 //! | [`number`] | numbers, indices and positions, each of its own type |
 //! | [`life`] | which attachment owns a table entry |
@@ -59,6 +59,7 @@ pub mod arena;
 pub mod channel;
 pub mod fanin;
 pub mod identity;
+pub mod in_flight;
 pub mod life;
 pub mod lock;
 pub mod mode;
@@ -73,4 +74,3 @@ pub mod state;
 pub mod steps;
 pub mod tag;
 pub mod visits;
-pub mod window;

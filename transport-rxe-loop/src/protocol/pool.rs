@@ -78,7 +78,7 @@ struct Takers {
     lock: Lock,
     limit: AtomicU32,
     /// The attachment that has to report that the limit was reached, plus 1; 0 is none.
-    owes: AtomicU32,
+    reporter: AtomicU32,
     /// Whether there may be slots in state Left.
     left: AtomicU32,
     taken: AtomicU64,
@@ -101,8 +101,8 @@ impl Pool {
 
     /// Empties the pool for a new owner, while no other process knows of it. The lock is unchanged.
     pub fn begin(&self) {
-        let Takers { limit, owes, left, .. } = &self.takers;
-        for word in [limit, owes, left, &self.owner.starved] {
+        let Takers { limit, reporter, left, .. } = &self.takers;
+        for word in [limit, reporter, left, &self.owner.starved] {
             sync::store(word, 0);
         }
         sync::store(&self.takers.taken, 0);
@@ -126,17 +126,17 @@ impl Pool {
     }
 
     /// The attachment that reached the limit and has not reported it yet.
-    pub fn owes(&self) -> Option<AttachmentId> {
-        sync::load(&self.takers.owes).checked_sub(1).map(|word| AttachmentId::new(word as u16))
+    pub fn reporter(&self) -> Option<AttachmentId> {
+        sync::load(&self.takers.reporter).checked_sub(1).map(|word| AttachmentId::new(word as u16))
     }
 
     /// Records that the limit was reported, by this attachment or on its behalf.
-    pub fn told(&self, attachment: AttachmentId) {
-        let _another_owes = sync::swap_if(&self.takers.owes, debtor(attachment), 0);
+    pub fn reported(&self, attachment: AttachmentId) {
+        let _another_owes = sync::swap_if(&self.takers.reporter, reporter_word(attachment), 0);
     }
 }
 
-const fn debtor(attachment: AttachmentId) -> u32 {
+const fn reporter_word(attachment: AttachmentId) -> u32 {
     attachment.get() as u32 + 1
 }
 
@@ -192,7 +192,7 @@ impl Taken {
         tag::of_pool(self.slot, generation(self.word))
     }
 
-    /// Whether taking it reached the limit. This is reported without the lock, and then [recorded](Pool::told).
+    /// Whether taking it reached the limit. This is reported without the lock, and then [recorded](Pool::reported).
     #[must_use]
     pub const fn reached_limit(&self) -> bool {
         self.reached_limit
@@ -395,12 +395,12 @@ impl Queue<'_> {
     }
 
     /// Whether `left` receives reach the limit, which is reported once. If the process dies before it reports
-    /// that, `owes` records it.
+    /// that, `reporter` records it.
     fn reaches_limit(&self, left: u64, by: AttachmentId) -> bool {
         let limit = self.pool.limit();
         let reached = left < u64::from(limit);
         if reached {
-            sync::store(&self.pool.takers.owes, debtor(by));
+            sync::store(&self.pool.takers.reporter, reporter_word(by));
             sync::release(&self.pool.takers.limit, 0);
         }
         reached

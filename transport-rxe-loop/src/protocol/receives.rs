@@ -30,7 +30,7 @@
 //! assert_eq!(receives.completed(), next.next());
 //! ```
 //!
-//! [in-flight marker]: super::window
+//! [in-flight marker]: super::in_flight
 
 use super::number::{Position, QpNumber};
 use super::tag;
@@ -115,7 +115,7 @@ impl Receives {
     }
 
     /// The receives to flush. For the owner of the send queue of a queue pair in ERR that found the peer's
-    /// [marker clear](super::window::Shut::is_open). If the peer's process is dead, the caller has taken the
+    /// [marker clear](super::in_flight::ChangeFence::is_open). If the peer's process is dead, the caller has taken the
     /// lock of the completion queue once before, which repairs what that process left.
     pub fn left(&self, capacity: u32) -> impl Iterator<Item = Position> + use<> {
         let first = self.completed();

@@ -43,7 +43,7 @@ impl<'a> Requests<'a> {
     pub fn leave(&self, index: u32) {
         let Some(word) = self.0.get((index / BITS) as usize) else { return };
         sync::raise_from(word, |seen| Some(seen | 1 << (index % BITS)));
-        steps::done(Step::Noted);
+        steps::done(Step::Requested);
     }
 
     /// Clears the bits of the queue pairs that are `mine`, or unowned, and passes the index of each to

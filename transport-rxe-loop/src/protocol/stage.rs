@@ -17,7 +17,7 @@
 //! A request that is given up while it is carried out stays in flight, and may write to a buffer that others
 //! can take by then. So it is marked at the asked process as [`Abandoned`] before the buffer is given back.
 //!
-//! A dead asker's stages are [recovered](Word::sweep) as if it had given them up. Requests to a dead process are
+//! A dead asker's stages are [recovered](Word::recover) as if it had given them up. Requests to a dead process are
 //! given up by their askers, and Orphaned stages are freed on its behalf. So no process writes to a stage of another.
 //!
 //! ```
@@ -219,7 +219,7 @@ impl Word {
 
     /// Recovers the stage of a dead process. Returns the attachment at which a request of the dead process is
     /// still in flight: there it is [`Abandoned`].
-    pub fn sweep(&self, dead: AttachmentId) -> Option<AttachmentId> {
+    pub fn recover(&self, dead: AttachmentId) -> Option<AttachmentId> {
         let seen = self.seen();
         let is_in_flight = seen.asker() == dead && self.give_up(seen);
         self.free_orphan(dead);

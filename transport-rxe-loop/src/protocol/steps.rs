@@ -66,9 +66,9 @@ pub enum Step {
     /// A file was created beside the fabric.
     Made,
     /// A remote request was marked; the process was not called.
-    Noted,
+    Requested,
     /// Something of a dead process was repaired or freed.
-    Swept,
+    Recovered,
     /// Another process was asked to move bytes; it was not called.
     Asked,
     /// A request of another process is about to be carried out.
@@ -105,8 +105,8 @@ impl Step {
         Self::Claimed,
         Self::Marked,
         Self::Made,
-        Self::Noted,
-        Self::Swept,
+        Self::Requested,
+        Self::Recovered,
         Self::Asked,
         Self::Serving,
         Self::Served,

@@ -91,8 +91,8 @@ impl Arena {
     }
 
     /// Frees all granules of a dead attachment.
-    fn sweep(&self, attachment: AttachmentId) {
-        self.granules.sweep(attachment.get() as u8 + 1);
+    fn recover(&self, attachment: AttachmentId) {
+        self.granules.recover(attachment.get() as u8 + 1);
     }
 
     /// The attachment that has each granule that is taken.
@@ -112,8 +112,8 @@ impl Owners for Shm {
     }
 
     fn free(&self, attachment: AttachmentId) {
-        self.arena.sweep(attachment);
-        steps::done(Step::Swept);
+        self.arena.recover(attachment);
+        steps::done(Step::Recovered);
     }
 }
 

@@ -20,7 +20,7 @@ fn pair_by(rts: &QpAttr, min_rnr_timer: u8) -> (End, End) {
     (a, b)
 }
 
-/// Ways not to answer: from new, to where nobody answers.
+/// DeviceOptions not to answer: from new, to where nobody answers.
 const SILENCES: [fn(&mut End); 4] = [
     |_| {},
     |b| b.qp.modify(&QpAttr::init(Access::empty())).unwrap(),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use crate::lifecycle::Device;
+use crate::protocol::in_flight::ChangeFence;
 use crate::protocol::lock::{AttachmentId, Lock, Owner};
-use crate::protocol::window::Shut;
 use crate::shm::table::{Entry, Table};
 
 /// What an attachment owns.
@@ -60,7 +60,7 @@ pub fn ownerless(device: &'static Device) -> Vec<String> {
     found.extend(locks.map(|(lock, holder)| format!("{lock}, held by {holder:?}")));
     for (index, slot) in device.engine.qps().all() {
         let is_free = slot.life().attachment().is_none();
-        if is_free && Shut::after_change().is_open(&slot.send.copying) {
+        if is_free && ChangeFence::after_change().is_open(&slot.send.in_flight) {
             found.push(format!("the copy guard of queue pair {}", index.get()));
         }
     }
@@ -75,7 +75,7 @@ pub fn held(device: &'static Device) -> Vec<(String, Owner)> {
     all.extend(device.memory.stripes().iter().map(|stripe| ("a stripe".to_owned(), stripe)));
     all.extend(named("completion queue", device.completions.cqs(), |slot| &slot.fanin.lock));
     all.extend(named("shared receive queue", device.engine.srqs(), |slot| slot.pool.lock()));
-    all.extend(named("queue pair", device.engine.qps(), |slot| &slot.taking));
+    all.extend(named("queue pair", device.engine.qps(), |slot| &slot.receive_lock));
     all.into_iter().filter_map(|(name, lock)| Some((name, lock.holder()?))).collect()
 }
 

@@ -12,7 +12,7 @@ use cq_core::transport::{CqKey, PollCq, Signal};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
-use transport_rxe_loop::protocol::fanin::{Fanin, Place};
+use transport_rxe_loop::protocol::fanin::{Fanin, Location};
 use transport_rxe_loop::protocol::lock::Owner;
 use transport_rxe_loop::protocol::number;
 use transport_rxe_loop::protocol::tag;
@@ -157,13 +157,13 @@ impl World {
             settled: [AtomicU64::new(0), AtomicU64::new(0)],
             dead: [AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0)],
         };
-        world.fanin.begin(world.place(0));
+        world.fanin.begin(world.location(0));
         Arc::new(world)
     }
 
-    fn place(&self, ring: usize) -> Place {
+    fn location(&self, ring: usize) -> Location {
         let storage = self.rings[ring].slots.len() as u32;
-        Place { offset: ring as u32, log2: storage.trailing_zeros(), promised: storage }
+        Location { offset: ring as u32, log2: storage.trailing_zeros(), promised: storage }
     }
 
     /// One of its rings.
@@ -175,9 +175,9 @@ impl World {
 
     /// The ring that is the queue's.
     fn queue(&self) -> RawQueue<'_> {
-        let place = self.fanin.place();
-        assert_eq!(place, self.place(place.offset as usize), "a ring that never was");
-        self.ring(place.offset as usize)
+        let location = self.fanin.location();
+        assert_eq!(location, self.location(location.offset as usize), "a ring that never was");
+        self.ring(location.offset as usize)
     }
 
     /// The consumer, of the ring that is the queue's.
@@ -253,7 +253,7 @@ impl World {
     }
 
     /// Looks after the dead, of whom this process knows.
-    pub fn sweep(&self, me: usize, plan: Plan, signal: &impl Signal) {
+    pub fn recover(&self, me: usize, plan: Plan, signal: &impl Signal) {
         if self.inherit(me) {
             let held = Held { world: self, asked: Asked(Cell::new(false)) };
             held.repair(plan.repair);
@@ -285,7 +285,7 @@ impl World {
         plan: Plan,
     ) -> Consumer<'w> {
         let held = self.enter(me, plan.repair);
-        let to = (self.place(to), self.ring(to));
+        let to = (self.location(to), self.ring(to));
         let consumer = self.fanin.move_to((from, &self.queue()), to, OnChannel::named(KEY));
         held.leave(&Silent);
         consumer

@@ -131,7 +131,7 @@ impl World {
     }
 
     /// Gives back what the dead victim had taken.
-    pub fn sweep(&self, me: Owner, dead: Owner) {
+    pub fn recover(&self, me: Owner, dead: Owner) {
         for taken in self.queue().taken().filter(|taken| taken.by() == dead.attachment()) {
             self.give_back(me, &taken);
         }

@@ -220,7 +220,7 @@ mod tests {
         let sources = read(root).unwrap();
         let find = |path: &str| sources.iter().find(|source| source.path == path);
         assert_eq!(find("cq-core/src/queue/ring.rs").unwrap().area, Area::Core);
-        let window = find("transport-rxe-loop/src/protocol/window.rs").unwrap();
+        let window = find("transport-rxe-loop/src/protocol/in_flight.rs").unwrap();
         assert_eq!((window.area, window.worlds), (Area::Protocol, Worlds::BOTH));
         assert_eq!(find("transport-rxe-loop/src/api/qp.rs").unwrap().area, Area::Device);
         assert!(!find("transport-rxe-loop/src/api/qp.rs").unwrap().worlds.loom);

@@ -70,7 +70,7 @@ impl Cq {
         let alert = {
             let _guard = complete::lock(engine, index).map_err(|Stuck| ModerateError::Stuck)?;
             slot.mode.set(Trait::Moderated, setting.is_any());
-            let queue = ring(engine.completions, slot.fanin.place());
+            let queue = ring(engine.completions, slot.fanin.location());
             queue.map_or(Alert::None, |queue| slot.moderation.set(queue.control(), setting))
         };
         act(engine.completions, index, alert);

@@ -14,7 +14,7 @@ use crate::completion::queue::ring;
 use crate::engine::complete;
 use crate::error::CreateError;
 use crate::lifecycle::deaths;
-use crate::protocol::fanin::Place;
+use crate::protocol::fanin::Location;
 use crate::protocol::mode::Trait;
 
 /// Why a completion queue could not be resized (Q12). Nothing was changed.
@@ -55,22 +55,22 @@ impl Cq {
     /// The queue holds more completions than `capacity`, the capacity is 0 or exceeds the device's limit, there is no
     /// memory, or the queue has overrun. Nothing was changed.
     pub fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
-        let (place, extent, _) =
+        let (location, extent, _) =
             deaths::take(self.device, || super::allocate(self.queue.engine, capacity))?;
-        self.move_to(place, capacity)?;
+        self.move_to(location, capacity)?;
         // No producer uses the old memory any more: each looks the ring up under the lock.
         let mut mine = self.queue.extent.lock().unwrap_or_else(PoisonError::into_inner);
         drop(mem::replace(&mut *mine, extent));
         Ok(self.capacity())
     }
 
-    fn move_to(&mut self, place: Place, asked: u32) -> Result<(), ResizeError> {
+    fn move_to(&mut self, location: Location, asked: u32) -> Result<(), ResizeError> {
         let (engine, index) = (self.queue.engine, self.queue.index);
         let fanin = &engine.completions.cq(index).fanin;
         let _guard = complete::lock(engine, index).map_err(CreateError::from)?;
         let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
-        let old = ring(engine.completions, fanin.place()).ok_or(none)?;
-        let new = ring(engine.completions, place).ok_or(none)?;
+        let old = ring(engine.completions, fanin.location()).ok_or(none)?;
+        let new = ring(engine.completions, location).ok_or(none)?;
         let is_given_up = engine.completions.cq(index).mode.has(Trait::GivenUp);
         if is_given_up || old.control().state() != State::Running {
             return Err(ResizeError::Overrun);
@@ -81,7 +81,7 @@ impl Cq {
             return Err(ResizeError::TooFew { unpolled, asked });
         }
         let channel = OnChannel::named(self.consumer.key());
-        self.consumer = fanin.move_to((&mut self.consumer, &old), (place, new), channel);
+        self.consumer = fanin.move_to((&mut self.consumer, &old), (location, new), channel);
         Ok(())
     }
 }

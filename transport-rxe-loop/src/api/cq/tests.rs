@@ -15,11 +15,11 @@ use crate::completion::channel;
 use crate::engine::complete::push;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
-use crate::protocol::fanin::Place;
+use crate::protocol::fanin::Location;
 use crate::protocol::lock::{AttachmentId, Owner};
 
 /// A place where nobody lives.
-const PLACE: AttachmentId = AttachmentId::new(37);
+const ANOTHER: AttachmentId = AttachmentId::new(37);
 
 /// A device of one completion queue, so that each new one has the table entry of the last.
 fn with_one() -> OpenOptions {
@@ -40,7 +40,7 @@ fn entries<const N: usize>() -> [Entry; N] {
 fn x03_a_new_queue_inherits_the_lock_of_a_dead_one() {
     let (context, device) = with_one().alone();
     let lock = &device.completions.cq(CqIndex::new(0)).fanin.lock;
-    assert!(lock.try_enter(Owner::new(PLACE.get(), 1)));
+    assert!(lock.try_enter(Owner::new(ANOTHER.get(), 1)));
     let _cq = context.create_cq(4, None).unwrap();
     assert_eq!(lock.holder(), None);
 }
@@ -92,10 +92,10 @@ fn n12_a_new_queue_is_not_moderated_as_the_last_in_its_place() {
 fn q11_nothing_is_pushed_to_where_a_queue_was() {
     let (context, device) = with_one().alone();
     let cq = context.create_cq(4, None).unwrap();
-    let place = device.completions.cq(CqIndex::new(0)).fanin.place();
+    let location = device.completions.cq(CqIndex::new(0)).fanin.location();
     cq.destroy().unwrap();
     push(device.engine, CqIndex::new(0), &entries::<1>());
-    let mut left = ring(device.completions, place).unwrap().into_consumer(0, NoChannel);
+    let mut left = ring(device.completions, location).unwrap().into_consumer(0, NoChannel);
     assert_eq!(left.poll(&mut [Wc::default()]), Ok(0));
 }
 
@@ -104,7 +104,7 @@ fn no_queue_leads_out_of_the_arena() {
     let device = Device::of_tests();
     let (arena, size) = (device.shm.arena().offset(), device.shm.memory().len());
     let is_one = |offset: usize, log2| {
-        ring(device.completions, Place { offset: offset as u32, log2, promised: 8 }).is_some()
+        ring(device.completions, Location { offset: offset as u32, log2, promised: 8 }).is_some()
     };
     assert!(is_one(arena, 4));
     for (offset, log2) in [(0, 4), (arena - 128, 4), (size - 128, 4), (arena, 20), (arena, 99)] {
@@ -144,7 +144,7 @@ fn q05_what_came_after_the_first_look_of_a_poll_is_retired_too() {
         qp.post_send(&[SendWr::send(1, &[])]).unwrap();
         assert!(
             qp.post_send(&[SendWr::send(1, &[])]).is_err(),
-            "its place is kept until it is polled"
+            "its location is kept until it is polled"
         );
         assert_eq!(cq.poll_again(&mut [Wc::default(); 8]), Ok(1));
     }

@@ -25,7 +25,7 @@ use crate::shm::table::Entry;
 use crate::sync;
 
 /// A place where nobody lives.
-const PLACE: AttachmentId = AttachmentId::new(34);
+const ANOTHER: AttachmentId = AttachmentId::new(34);
 
 /// A queue pair that is its own peer, and has a window for itself.
 struct Alone {
@@ -172,14 +172,14 @@ fn q07_a_key_is_not_invalidated_whose_window_is_deallocated_meanwhile() {
 fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> CopyGuard<'a>) {
     let alone = Alone::in_own_fabric();
     let (device, number, key) = (alone.device, alone.qp.number(), alone.window.rkey());
-    let copying = copies(&alone);
+    let in_flight = copies(&alone);
     thread::scope(|scope| {
         let invalidates = scope
             .spawn(|| invalidate_and_outwait(device.engine, QpNumber::new(number), Key::new(key)));
         until("the key is dead", || sync::load(&alone.slot().key) == 0);
         (0..200).for_each(|_| thread::yield_now());
         assert!(!invalidates.is_finished(), "bytes may still move");
-        drop(copying);
+        drop(in_flight);
         assert!(invalidates.join().unwrap(), "no bytes move any more");
     });
 }
@@ -191,19 +191,19 @@ fn q06_invalidating_waits_for_what_the_peer_copies() {
 
 #[test]
 fn q06_invalidating_waits_for_what_is_copied_for_a_peer_of_another_process() {
-    let copying = |alone: &Alone| alone.device.memory.copier().copying();
-    outlasts_the_copy(|alone| CopyGuard::open_to_own(alone.device.memory, copying(alone)));
+    let in_flight = |alone: &Alone| alone.device.memory.copier().in_flight();
+    outlasts_the_copy(|alone| CopyGuard::open_to_own(alone.device.memory, in_flight(alone)));
 }
 
 #[test]
 fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region() {
     let (_context, device) = OpenOptions::new().alone();
     let qps = device.engine.qps();
-    let (index, generation) = qps.claim(PLACE).unwrap();
+    let (index, generation) = qps.claim(ANOTHER).unwrap();
     let qp = identity::number_of(qps, index, generation);
     let [(region, region_slot, region_holder), (key, slot, holder)] = [(); 2].map(|()| {
-        let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
-        (Key::of(index, 0), device.memory.mr(index), (PLACE, generation))
+        let (index, generation) = device.memory.mrs().claim(ANOTHER).unwrap();
+        (Key::of(index, 0), device.memory.mr(index), (ANOTHER, generation))
     });
     let entry = RegionEntry {
         key: region,

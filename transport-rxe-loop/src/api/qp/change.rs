@@ -21,7 +21,7 @@ impl QueuePair {
     /// Changes state and attributes. Returns the old and the new state. A change to RESET is only validated.
     pub(super) fn change(&self, attr: &QpAttr) -> Result<(QpState, QpState), ModifyError> {
         loop {
-            if let Some(change) = self.change_from(identity::read(self.place.slot), attr)? {
+            if let Some(change) = self.change_from(identity::read(self.claimed.slot), attr)? {
                 return Ok(change);
             }
         }
@@ -34,14 +34,14 @@ impl QueuePair {
         seen: Identity,
         attr: &QpAttr,
     ) -> Result<Option<(QpState, QpState)>, ModifyError> {
-        let slot = self.place.slot;
+        let slot = self.claimed.slot;
         let to = self.judge_change(attr, seen.state)?;
         let change = (seen.state, to);
         if to == QpState::Reset {
             return Ok(Some(change));
         }
         if change == (QpState::Sqe, QpState::Rts) {
-            self.place.flush_sends();
+            self.claimed.flush_sends();
         }
         // Attributes are stored before the state in which they are used. Those that other queue pairs use already are
         // stored once the change has succeeded.
@@ -75,29 +75,29 @@ impl QueuePair {
         to: QpState,
     ) -> Result<(), ModifyError> {
         // From now on other processes may leave remote requests for this one, or die in the middle of a request to it.
-        let engine = self.place.engine;
+        let engine = self.claimed.engine;
         let is_reached = self.qp_type == QpType::Ud
             || !engine.is_mine(engine.index(QpNumber::new(attr.dest_qp_num)));
         if to == QpState::Rtr && is_reached {
-            self.place.watch();
+            self.claimed.watch();
         }
         if to == QpState::Init {
-            overrun::joined(engine, self.place.slot);
+            overrun::joined(engine, self.claimed.slot);
         }
-        let outwaited = if to == QpState::Err { self.place.outwait_peer() } else { Ok(()) };
+        let outwaited = if to == QpState::Err { self.claimed.outwait_peer() } else { Ok(()) };
         if self.behavior.resumes_from_sqd || (from, to) != (QpState::Sqd, QpState::Rts) {
-            self.place.tell();
+            self.claimed.tell();
         }
         outwaited.map_err(|_| ModifyError::PeerSuspended)
     }
 
     /// Stores the attributes that are both given and in `some`. Returns the old values, for [`restore`].
     fn apply(&self, attr: &QpAttr, some: QpAttrMask) -> Stored {
-        let slot = self.place.slot;
+        let slot = self.claimed.slot;
         [
             (QpAttrMask::ACCESS_FLAGS, &slot.access),
             (QpAttrMask::QKEY, &slot.qkey),
-            (QpAttrMask::DEST_QPN, self.place.engine.dest(self.place.index)),
+            (QpAttrMask::DEST_QPN, self.claimed.engine.dest(self.claimed.index)),
             (QpAttrMask::TIMEOUT, &slot.timeout),
             (QpAttrMask::RETRY_CNT, &slot.retry_cnt),
             (QpAttrMask::RNR_RETRY, &slot.rnr_retry),

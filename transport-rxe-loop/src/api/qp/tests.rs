@@ -37,7 +37,7 @@ impl End {
     fn new(domain: &crate::ProtectionDomain, start: u64) -> Self {
         let cq = Context::open("loop0").unwrap().create_cq(64, None).unwrap();
         let mut qp = domain.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
-        let slot = qp.place.slot;
+        let slot = qp.claimed.slot;
         let positions = [&slot.send.posted, &slot.send.done, &slot.retired.0];
         for position in positions.into_iter().chain(slot.recv.positions()) {
             sync::store(position, start);
@@ -131,7 +131,7 @@ fn q05_slots_come_back_exactly_while_positions_wrap() {
             }
             while b.poll(WcStatus::SUCCESS) {}
         }
-        let done = sync::load(&a.qp.place.slot.send.done).wrapping_sub(start);
+        let done = sync::load(&a.qp.claimed.slot.send.done).wrapping_sub(start);
         assert!(done > 50, "{start:#x} was not passed: {done}");
     }
 }
@@ -149,8 +149,8 @@ fn q02_flush_and_reset_while_positions_wrap() {
             b.empty(round % 2 == 0);
             connect(&mut a, &mut b);
         }
-        assert!(a.qp.place.slot.send.posted().get().wrapping_sub(start) > 50);
-        assert!(b.qp.place.slot.recv.posted().get().wrapping_sub(start) > 50);
+        assert!(a.qp.claimed.slot.send.posted().get().wrapping_sub(start) > 50);
+        assert!(b.qp.claimed.slot.recv.posted().get().wrapping_sub(start) > 50);
     }
 }
 
@@ -161,7 +161,7 @@ fn q01_what_was_posted_before_a_failure_is_flushed_though_sending_resumes_before
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.connect(qp.number()).unwrap();
-    let (slot, ownership) = (qp.place.slot, &device.engine.own(qp.index()).ownership);
+    let (slot, ownership) = (qp.claimed.slot, &device.engine.own(qp.index()).ownership);
     // As far as a thread got before it flushes.
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();

@@ -10,7 +10,7 @@ use crate::engine::srq;
 use crate::protocol::lock::{AttachmentId, Owner};
 
 /// A place where nobody lives.
-const PLACE: AttachmentId = AttachmentId::new(43);
+const ANOTHER: AttachmentId = AttachmentId::new(43);
 
 const ONE: &[RecvWr<'_>] = &[RecvWr::new(1, &[])];
 
@@ -60,7 +60,7 @@ fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspende
     push::die_pushing(
         device.completions,
         completes,
-        Owner::new(PLACE.get(), 1),
+        Owner::new(ANOTHER.get(), 1),
         &wc,
         taken[0].tag(),
     );
@@ -75,7 +75,7 @@ fn x03_who_sets_a_limit_inherits_the_lock_of_a_dead_process() {
     let (context, _fabric) = OpenOptions::new().alone();
     let mut srq = context.alloc_pd().create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     let lock = srq.shared.slot.pool.lock();
-    assert!(lock.try_enter(Owner::new(PLACE.get(), 1)));
+    assert!(lock.try_enter(Owner::new(ANOTHER.get(), 1)));
     assert_eq!((srq.arm_limit(1), srq.limit()), (Ok(()), 1));
     assert_eq!(lock.holder(), None);
 }

@@ -53,12 +53,12 @@ fn x03_an_event_that_a_dead_one_counted_and_did_not_tell_is_told() {
     let (channel, source) =
         (EventChannel::new(device.completions).unwrap(), Source::Srq(SrqIndex::new(5)));
     channel.attach(source);
-    remark(device.completions);
+    mark_again(device.completions);
     assert!(!is_readable(&channel), "there is nothing to tell");
     // As one leaves it that died before it wrote the descriptor.
     let _unwritten = channel.events().raise(source.to_number(device.completions), || true);
     assert!(!is_readable(&channel));
-    remark(device.completions);
+    mark_again(device.completions);
     assert!(is_readable(&channel));
     assert_eq!(channel.take(|source| source), Ok(Some(source)));
     assert!(!is_readable(&channel));

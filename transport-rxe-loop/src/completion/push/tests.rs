@@ -15,13 +15,13 @@ use crate::api::qp::{QpInit, QueuePair};
 use crate::api::state::QpState;
 use crate::engine::complete::{self, lock, outwait_push, push, tell};
 use crate::lifecycle::Device;
-use crate::protocol::fanin::Place;
+use crate::protocol::fanin::Location;
 use crate::protocol::moderation::{Alert, Setting};
 use crate::protocol::tag;
 use cq_core::queue::State;
 
 /// A place where nobody lives.
-const PLACE: AttachmentId = AttachmentId::new(33);
+const ANOTHER: AttachmentId = AttachmentId::new(33);
 
 /// A queue that is armed, and a queue pair of its with one receive, in a fabric without a service thread.
 struct Scene {
@@ -70,7 +70,7 @@ impl Scene {
 fn n06_who_sleeps_is_woken_by_the_heir_of_who_died_before_that() {
     let mut scene = Scene::new();
     let Entry { wc, tag, .. } = scene.entry();
-    die_pushing(scene.device.completions, scene.index, Owner::new(PLACE.get(), 1), &wc, tag);
+    die_pushing(scene.device.completions, scene.index, Owner::new(ANOTHER.get(), 1), &wc, tag);
     assert_eq!(scene.channel.take_event(), Ok(None));
     assert!(outwait_push(scene.device.engine, scene.index));
     assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
@@ -80,7 +80,7 @@ fn n06_who_sleeps_is_woken_by_the_heir_of_who_died_before_that() {
 fn o04_the_overrun_of_a_moderated_queue_wakes_at_once_and_fails_its_queue_pairs() {
     let mut scene = Scene::new();
     let slot = scene.device.completions.cq(scene.index);
-    let queue = ring(scene.device.completions, slot.fanin.place()).unwrap();
+    let queue = ring(scene.device.completions, slot.fanin.location()).unwrap();
     let setting = Setting { count: u16::MAX, period: u16::MAX };
     assert_eq!(slot.moderation.set(queue.control(), setting), Alert::None);
     slot.mode.set(Trait::Moderated, true);
@@ -116,8 +116,8 @@ fn x07_what_is_lost_with_a_queue_that_is_given_up_has_completed_all_the_same() {
 fn x07_who_gives_a_queue_up_writes_nothing_to_its_ring() {
     let mut scene = Scene::new();
     let state = || {
-        let place = scene.device.completions.cq(scene.index).fanin.place();
-        ring(scene.device.completions, place).unwrap().control().state()
+        let location = scene.device.completions.cq(scene.index).fanin.location();
+        ring(scene.device.completions, location).unwrap().control().state()
     };
     let suspended = lock(scene.device.engine, scene.index).unwrap();
     scene.give_up(&[scene.entry()]);
@@ -145,12 +145,12 @@ fn o03_what_a_producer_had_stored_comes_before_the_failure_of_a_queue_that_was_g
 #[test]
 fn o04_what_lies_where_no_ring_is_any_more_fails_nobody() {
     let scene = Scene::new();
-    let place = |index| scene.device.completions.cq(index).fanin.place();
+    let location = |index| scene.device.completions.cq(index).fanin.location();
     let other = scene.context.create_cq(4, None).unwrap();
     // As one finds it that looks at a ring which is resized away, and its memory another's by then.
-    give_up_ring(scene.device, place(other.queue().index));
-    let mine = place(scene.index);
-    scene.device.completions.cq(scene.index).fanin.begin(place(other.queue().index));
+    give_up_ring(scene.device, location(other.queue().index));
+    let mine = location(scene.index);
+    scene.device.completions.cq(scene.index).fanin.begin(location(other.queue().index));
     tell(scene.device.engine, scene.index);
     scene.device.completions.cq(scene.index).fanin.begin(mine);
     assert_eq!(scene.qp.state(), QpState::Rts);
@@ -161,9 +161,9 @@ fn o04_whoever_dies_before_it_has_told_anybody_of_an_overrun_others_do() {
     let mut scene = Scene::new();
     // As far as one gets that dies under the lock: it has overrun the ring.
     assert!(
-        scene.device.completions.cq(scene.index).fanin.lock.try_enter(Owner::new(PLACE.get(), 1))
+        scene.device.completions.cq(scene.index).fanin.lock.try_enter(Owner::new(ANOTHER.get(), 1))
     );
-    give_up_ring(scene.device, scene.device.completions.cq(scene.index).fanin.place());
+    give_up_ring(scene.device, scene.device.completions.cq(scene.index).fanin.location());
     assert!(outwait_push(scene.device.engine, scene.index));
     assert_eq!(scene.qp.state(), QpState::Err);
     let event = scene.context.take_async_event().unwrap().unwrap();
@@ -179,6 +179,6 @@ fn o04_whoever_dies_before_it_has_told_anybody_of_an_overrun_others_do() {
     }
 }
 
-fn give_up_ring(device: &'static Device, place: Place) {
-    ring(device.completions, place).unwrap().into_consumer(0, NoChannel).fail();
+fn give_up_ring(device: &'static Device, location: Location) {
+    ring(device.completions, location).unwrap().into_consumer(0, NoChannel).fail();
 }

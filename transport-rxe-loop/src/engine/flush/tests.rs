@@ -20,7 +20,7 @@ use crate::inside::actor::until;
 use crate::protocol::lock::{AttachmentId, Owner};
 
 /// A place where nobody lives.
-const PLACE: AttachmentId = AttachmentId::new(33);
+const ANOTHER: AttachmentId = AttachmentId::new(33);
 
 #[test]
 fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
@@ -33,7 +33,7 @@ fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
     let first = tag::of_recv(slot.recv.completed().next());
     let (index, wc) = (slot.recv_cq(), Wc::new(1, WcStatus::SUCCESS, qp.number()));
     // It has not settled it.
-    push::die_pushing(device.completions, index, Owner::new(PLACE.get(), 1), &wc, first);
+    push::die_pushing(device.completions, index, Owner::new(ANOTHER.get(), 1), &wc, first);
     qp.modify(&QpAttr::to(QpState::Err)).unwrap();
     let mut room = [Wc::default(); 4];
     assert_eq!(cq.poll(&mut room), Ok(2));

@@ -19,7 +19,7 @@ use crate::protocol::number::Position;
 use crate::protocol::tag;
 
 /// A place where nobody lives.
-const PLACE: AttachmentId = AttachmentId::new(35);
+const ANOTHER: AttachmentId = AttachmentId::new(35);
 
 #[test]
 fn q07_who_waits_for_ever_fails_once_its_peer_is_destroyed() {
@@ -51,7 +51,7 @@ fn x03_what_a_dead_peer_had_completed_has_before_reset_forgets_the_rest() {
     push::die_pushing(
         device.completions,
         index,
-        Owner::new(PLACE.get(), 1),
+        Owner::new(ANOTHER.get(), 1),
         &wc,
         tag::of_recv(Position::new(1)),
     );
@@ -77,17 +77,17 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_its_peer_is_in_the_middle_of
     let cq = context.create_cq(4, None).unwrap();
     let (pd, init) = (context.alloc_pd(), QpInit::new(&cq));
     let mut peer = pd.create_qp(&init).unwrap();
-    let mut place = Place::new(device.engine, setup(pd.domain(), &init).unwrap()).unwrap();
-    peer.connect(place.number.get()).unwrap();
-    sync::store(device.engine.dest(place.index), peer.number());
-    let copying = &device.engine.qp(peer.qpn()).send.copying;
-    copying.open();
-    device.engine.deferred().push(place.deferred.take().unwrap());
+    let mut claimed = ClaimedQp::new(device.engine, setup(pd.domain(), &init).unwrap()).unwrap();
+    peer.connect(claimed.number.get()).unwrap();
+    sync::store(device.engine.dest(claimed.index), peer.number());
+    let in_flight = &device.engine.qp(peer.qpn()).send.in_flight;
+    in_flight.open();
+    device.engine.deferred().push(claimed.deferred.take().unwrap());
     tidy(device.engine);
-    assert_eq!(place.slot.life().attachment(), Some(device.shm.attachment()));
-    copying.close();
+    assert_eq!(claimed.slot.life().attachment(), Some(device.shm.attachment()));
+    in_flight.close();
     tidy(device.engine);
-    assert_eq!(place.slot.life().attachment(), None);
+    assert_eq!(claimed.slot.life().attachment(), None);
 }
 
 #[test]
@@ -97,16 +97,16 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_a_shared_receive_is_taken_fo
     let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
-    let mut place = Place::new(device.engine, setup(pd.domain(), &init).unwrap()).unwrap();
+    let mut claimed = ClaimedQp::new(device.engine, setup(pd.domain(), &init).unwrap()).unwrap();
     let queue = pool_of(device.engine, device.engine.srq(SrqNumber::new(srq.number()))).unwrap();
-    let taken = queue.take(device.shm.attachment(), place.number).unwrap();
-    device.engine.deferred().push(place.deferred.take().unwrap());
+    let taken = queue.take(device.shm.attachment(), claimed.number).unwrap();
+    device.engine.deferred().push(claimed.deferred.take().unwrap());
     tidy(device.engine);
-    assert_eq!(place.slot.life().attachment(), Some(device.shm.attachment()));
+    assert_eq!(claimed.slot.life().attachment(), Some(device.shm.attachment()));
     queue.settle(taken.tag(), taken.target());
     // The sweeper does it.
     deaths::look(device);
-    assert_eq!(place.slot.life().attachment(), None);
+    assert_eq!(claimed.slot.life().attachment(), None);
 }
 
 #[test]

@@ -11,13 +11,13 @@ use crate::shm::arena::Extent;
 use crate::sync;
 
 /// A place where nobody lives.
-const PLACE: AttachmentId = AttachmentId::new(41);
+const ANOTHER: AttachmentId = AttachmentId::new(41);
 
 #[test]
 fn x03_a_queue_pair_of_another_process_is_not_run() {
     let device = Device::of_tests();
     let qps = device.engine.qps();
-    let (index, generation) = qps.claim(PLACE).unwrap();
+    let (index, generation) = qps.claim(ANOTHER).unwrap();
     let slot = qps.at(index);
     let shape = Shape::of_sends(1, 1, 0);
     let extent = Extent::allocate(device.shm, shape.bytes()).unwrap();
@@ -28,7 +28,7 @@ fn x03_a_queue_pair_of_another_process_is_not_run() {
     send_queue::run(device.engine, index);
     assert_eq!(sync::load(&slot.send.report_drained), 1, "that is its own process' to do");
     identity::vacate(slot);
-    slot.life().end(PLACE);
+    slot.life().end(ANOTHER);
 }
 
 #[test]
@@ -52,13 +52,13 @@ fn x03_what_is_noted_is_run_once() {
 #[test]
 fn x03_whoever_has_the_queue_pair_is_called() {
     let (_context, device) = OpenOptions::new().alone();
-    let calls = || sync::load(device.shm.calls_of(PLACE));
+    let calls = || sync::load(device.shm.calls_of(ANOTHER));
     let qps = device.engine.qps();
-    let (index, _) = qps.claim(PLACE).unwrap();
+    let (index, _) = qps.claim(ANOTHER).unwrap();
     let before = calls();
     leave(device.engine, index);
     assert_eq!(calls(), before + 1);
-    device.shm.die_at(PLACE);
-    leave_all(device.engine, AttachmentId::new(PLACE.get() + 1));
+    device.shm.die_at(ANOTHER);
+    leave_all(device.engine, AttachmentId::new(ANOTHER.get() + 1));
     assert_eq!(calls(), before + 2);
 }

@@ -2,7 +2,7 @@
 //! answered, so errors of the receiver do not reach the sender.
 //!
 //! # Many senders
-//! Any queue pair may send to one of type UD, so a sender holds the receiver's lock, [`QpSlot::taking`], while it takes
+//! Any queue pair may send to one of type UD, so a sender holds the receiver's lock, [`QpSlot::receive_lock`], while it takes
 //! a receive: from before it looks at the state until the completion is pushed, for one datagram of at most one MTU.
 //! Receives therefore complete in the order in which they were posted (C10).
 //!
@@ -16,7 +16,7 @@
 //! The lock of a sender that died is taken over. The receive that it had taken is the next one again, unless its
 //! completion is published.
 //!
-//! [`QpSlot::taking`]: crate::engine::entry::QpSlot::taking
+//! [`QpSlot::receive_lock`]: crate::engine::entry::QpSlot::receive_lock
 
 use cq_core::queue::Entry;
 use cq_core::setup::{Access, QpType};
@@ -47,7 +47,7 @@ struct Datagram<'a> {
     from: Spans<'a>,
     imm: Option<[u8; 4]>,
     solicited: bool,
-    way: &'a UdAddress,
+    address: &'a UdAddress,
     /// The number of the sender.
     sender: QpNumber,
     qkey: u32,
@@ -59,14 +59,14 @@ impl Requester<'_> {
         &mut self,
         guard: &CopyGuard<'_>,
         request: &SendRequest,
-        way: &UdAddress,
+        address: &UdAddress,
     ) -> Result<(), Halt> {
         let SendOp::Send { imm } = request.op else {
             return Err(Halt::Failed(WcStatus::LOC_QP_OP_ERR));
         };
         let is_too_long = request.payload.len() > MTU.into();
-        let qkey = match self.start(Request::Datagram { qkey: way.qkey, is_too_long })? {
-            Start::Runs => way.qkey,
+        let qkey = match self.start(Request::Datagram { qkey: address.qkey, is_too_long })? {
+            Start::Runs => address.qkey,
             Start::RunsWithOwnKey => sync::load(&self.slot.qkey),
             Start::Dropped => return Ok(()),
         };
@@ -74,13 +74,13 @@ impl Requester<'_> {
         self.source(guard, &request.payload, &mut from)?;
         let solicited = request.flags.contains(SendFlags::SOLICITED);
         let (engine, sender) = (self.engine, self.me.number);
-        let datagram = Datagram { engine, guard, from, imm, solicited, way, sender, qkey };
-        let receiver = Responder::new(engine, way.qp_num, sender, QpType::Ud);
+        let datagram = Datagram { engine, guard, from, imm, solicited, address, sender, qkey };
+        let receiver = Responder::new(engine, address.qp_num, sender, QpType::Ud);
         datagram.come_to(&receiver);
         // While this held the lock, no thread may have flushed the receiver.
         sync::full_fence_at(Site::LeaveFence);
         if receiver.has_failed() {
-            self.rescheduled.add(engine, engine.index(way.qp_num));
+            self.rescheduled.add(engine, engine.index(address.qp_num));
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl<'a> Datagram<'a> {
                 Trouble::NoAnswer => Lost::NoAnswer,
             })
         };
-        if let Some(route) = self.way.route {
+        if let Some(route) = self.address.route {
             let immediate = self.imm.map_or(0, |imm| imm.len());
             let words =
                 Grh::new(self.engine.port.gid, route, self.from.len(), immediate).to_words();
@@ -143,13 +143,13 @@ impl<'a> Datagram<'a> {
 
     /// The completion of the receive (C7).
     fn received(&self, wr_id: u64, number: QpNumber) -> Wc {
-        let flags = if self.way.route.is_some() { WcFlags::GRH } else { WcFlags::empty() };
+        let flags = if self.address.route.is_some() { WcFlags::GRH } else { WcFlags::empty() };
         let wc = Wc::new(wr_id, WcStatus::SUCCESS, number.get())
             .with_opcode(WcOpcode::RECV)
             .with_byte_len((grh::BYTES + self.from.len()) as u32)
             .with_src_qp(self.sender.get())
             .with_flags(flags)
-            .with_path(0, self.engine.port.lid, self.way.sl, 0);
+            .with_path(0, self.engine.port.lid, self.address.sl, 0);
         match self.imm {
             Some(imm) => wc.with_imm(imm),
             None => wc,

@@ -87,7 +87,7 @@ fn fate(
     let (engine, number) = (requester.engine, requester.number());
     let peer = match (request.op, requester.kind) {
         (SendOp::BindWindow(_) | SendOp::LocalInvalidate { .. }, _) => None,
-        (_, QpType::Ud) => Some(ring.read_way(position).qp_num),
+        (_, QpType::Ud) => Some(ring.read_ud_address(position).qp_num),
         _ => Some(requester.peer.number()),
     };
     let candidate = Candidate {

@@ -57,7 +57,7 @@ impl Grh {
     }
 
     /// The global route of a reply.
-    pub fn way_back(&self) -> GlobalRoute {
+    pub fn reply_route(&self) -> GlobalRoute {
         let mut gid = [0; 16];
         gid.copy_from_slice(&self.0[SOURCE_AT..TARGET_AT]);
         let first = u32::from_be_bytes([self.0[0], self.0[1], self.0[2], self.0[3]]);

@@ -113,7 +113,7 @@ impl<'k> Requester<'k> {
             let request = ring.read_send(position);
             let carried = match self.kind {
                 QpType::Rc | QpType::Uc => self.carry_out(&guard, &request),
-                QpType::Ud => self.bring(&guard, &request, &ring.read_way(position)),
+                QpType::Ud => self.bring(&guard, &request, &ring.read_ud_address(position)),
             };
             if let Err(why) = carried.or_else(|why| unreliable::forgive(self.kind, why)) {
                 halted = Some(Halted { position, wr_id: request.wr_id, why });

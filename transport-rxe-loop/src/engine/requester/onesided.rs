@@ -59,7 +59,7 @@ impl Requester<'_> {
     ) -> Result<(), Halt> {
         let domain = self.ask(Access::REMOTE_WRITE)?;
         let len = from.len() as u64;
-        let (mut to, target) = (Target::new(), [place(remote, len)]);
+        let (mut to, target) = (Target::new(), [remote_sge(remote, len)]);
         if guard.target(&mut to, domain, target, Access::REMOTE_WRITE, len).is_none() {
             return Err(self.refused(WcStatus::REM_ACCESS_ERR));
         }
@@ -77,7 +77,7 @@ impl Requester<'_> {
     ) -> Result<(), Halt> {
         let domain = self.ask_for_answer(Access::REMOTE_READ)?;
         let (mut from, mut to) = (Spans::new(), Target::new());
-        let source = [place(remote, request.payload.len())];
+        let source = [remote_sge(remote, request.payload.len())];
         if guard.source(&mut from, domain, source, Access::REMOTE_READ).is_none() {
             return Err(self.refused(WcStatus::REM_ACCESS_ERR));
         }
@@ -180,7 +180,7 @@ impl Requester<'_> {
         let is_there = match selectivity {
             Selectivity::Region => guard.knows(domain, Key::new(remote.rkey), needs),
             Selectivity::Range => {
-                let range = [place(remote, length.into())];
+                let range = [remote_sge(remote, length.into())];
                 guard.source(&mut Spans::new(), domain, range, needs).is_some()
             }
         };
@@ -256,6 +256,6 @@ impl Requester<'_> {
 }
 
 /// Remote memory as an SGE.
-pub const fn place(remote: RemoteAddr, len: u64) -> Sge {
+pub const fn remote_sge(remote: RemoteAddr, len: u64) -> Sge {
     Sge { addr: remote.addr, length: len as u32, lkey: remote.rkey }
 }

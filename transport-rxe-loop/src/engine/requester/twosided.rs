@@ -18,7 +18,7 @@ use cq_core::setup::{Access, QpType};
 use cq_core::wc::WcStatus;
 use cq_core::wr::{RemoteAddr, SendFlags};
 
-use super::onesided::place;
+use super::onesided::remote_sge;
 use super::{Halt, Requester, local};
 use crate::engine::Engine;
 use crate::engine::complete::Took;
@@ -102,7 +102,7 @@ impl Requester<'_> {
         let receive = self.next_receive().map_err(|why| self.halt(why))?;
         let (theirs, ours) = (WcStatus::LOC_ACCESS_ERR, WcStatus::REM_ACCESS_ERR);
         let len = from.len() as u64;
-        let (mut to, target) = (Target::new(), [place(remote, len)]);
+        let (mut to, target) = (Target::new(), [remote_sge(remote, len)]);
         let landed = match guard.target(&mut to, domain, target, Access::REMOTE_WRITE, len) {
             None => Err(Refusal::Mismatch { theirs, ours }),
             Some(()) => copy::copy(self.engine.memory, from, &to, Order::LastWordLast)

@@ -12,7 +12,7 @@ use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
 
 /// A place where nobody lives.
-const PLACE: AttachmentId = AttachmentId::new(33);
+const ANOTHER: AttachmentId = AttachmentId::new(33);
 
 /// A queue pair that is its own peer.
 fn connected(context: &Context) -> (QueuePair, Cq) {
@@ -121,7 +121,7 @@ fn x03_the_receives_that_a_dead_process_kept_from_all_others_can_be_taken() {
     let (context, device) = OpenOptions::new().alone();
     let (qp, _cq) = connected(&context);
     let peer = Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Rc);
-    let (taking, dead) = (&device.engine.qp(qp.qpn()).taking, Owner::new(PLACE.get(), 1));
+    let (taking, dead) = (&device.engine.qp(qp.qpn()).receive_lock, Owner::new(ANOTHER.get(), 1));
     let stuck = &device.engine.own(qp.index()).stuck;
     assert!(taking.try_enter(dead));
     sync::store(stuck, dead.to_word());
@@ -136,9 +136,9 @@ fn x07_who_keeps_the_receives_from_all_others_is_remembered() {
     let (qp, _cq) = connected(&context);
     let peer = Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Rc);
     let (slot, stuck) = (device.engine.qp(qp.qpn()), &device.engine.own(qp.index()).stuck);
-    let kept = device.memory.lock(&slot.taking, || {}).unwrap();
+    let kept = device.memory.lock(&slot.receive_lock, || {}).unwrap();
     assert_eq!(peer.take_receives().map(drop), Err(Stuck));
-    assert_eq!(Some(sync::load(stuck)), slot.taking.holder().map(Owner::to_word));
+    assert_eq!(Some(sync::load(stuck)), slot.receive_lock.holder().map(Owner::to_word));
     assert_eq!(peer.take_receives().map(drop), Err(Stuck));
     drop(kept);
     assert!(peer.take_receives().is_ok());

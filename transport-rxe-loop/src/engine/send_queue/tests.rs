@@ -12,7 +12,7 @@ use crate::api::attr::QpAttr;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::inside::actor::until;
-use crate::protocol::window::Shut;
+use crate::protocol::in_flight::ChangeFence;
 
 #[test]
 fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_it_is() {
@@ -33,11 +33,11 @@ fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_i
     own.ownership.seize();
     qp.to(&destination).post_send(&[wr.unsignaled()]).unwrap();
     own.ownership.abandon();
-    let kept = device.memory.lock(&device.engine.qp(receiver.qpn()).taking, || {}).unwrap();
+    let kept = device.memory.lock(&device.engine.qp(receiver.qpn()).receive_lock, || {}).unwrap();
     thread::scope(|scope| {
         let works = scope.spawn(move || run(device.engine, QpIndex::new(number)));
-        let shut = Shut::after_change();
-        until("it is at the first", || shut.is_open(&own.copying));
+        let fence = ChangeFence::after_change();
+        until("it is at the first", || fence.is_open(&own.in_flight));
         let mut later = [wr.unsignaled(); MANY];
         later[MANY - 1] = wr;
         qp.to(&destination).post_send(&later).unwrap();

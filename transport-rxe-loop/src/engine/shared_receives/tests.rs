@@ -118,7 +118,7 @@ fn x04_what_is_said_to_be_taken_keeps_nobody_waiting_for_ever() {
 }
 
 /// A place where nobody lives.
-const PLACE: AttachmentId = AttachmentId::new(38);
+const ANOTHER: AttachmentId = AttachmentId::new(38);
 
 impl Alone {
     fn pool(&self) -> Queue<'static> {
@@ -143,14 +143,14 @@ impl Alone {
         let mut told = Vec::new();
         until("nothing is left of the dead one", || {
             deaths::look(self.device);
-            told.extend(self.told());
+            told.extend(self.reported());
             self.device.shm.others().all(|other| other.to_word() != owner)
         });
-        told.extend(self.told());
+        told.extend(self.reported());
         told
     }
 
-    fn told(&mut self) -> Option<AsyncEventType> {
+    fn reported(&mut self) -> Option<AsyncEventType> {
         self.context.take_async_event().unwrap().map(|event| event.event_type)
     }
 
@@ -173,30 +173,30 @@ impl Alone {
 fn x03_a_limit_that_a_process_reached_is_told_though_it_died_before_it_told() {
     let mut alone = Alone::in_own_fabric();
     alone.srq.arm_limit(1).unwrap();
-    assert!(alone.is_taken_by(PLACE).reached_limit());
-    assert_eq!((alone.told(), alone.slot().pool.owes()), (None, Some(PLACE)));
-    assert_eq!(alone.dies(PLACE), [AsyncEventType::SRQ_LIMIT_REACHED], "and once");
-    assert_eq!((alone.srq.waiting(), alone.slot().pool.owes()), (1, None));
+    assert!(alone.is_taken_by(ANOTHER).reached_limit());
+    assert_eq!((alone.reported(), alone.slot().pool.reporter()), (None, Some(ANOTHER)));
+    assert_eq!(alone.dies(ANOTHER), [AsyncEventType::SRQ_LIMIT_REACHED], "and once");
+    assert_eq!((alone.srq.waiting(), alone.slot().pool.reporter()), (1, None));
 }
 
 #[test]
 fn x03_a_limit_of_a_dead_process_is_told_once_however_many_sweep_up() {
     let mut alone = Alone::in_own_fabric();
     alone.srq.arm_limit(1).unwrap();
-    assert!(alone.is_taken_by(PLACE).reached_limit());
+    assert!(alone.is_taken_by(ANOTHER).reached_limit());
     let (device, slot) = (alone.device, alone.slot());
     let guard = device.memory.lock(slot.pool.lock(), || {}).unwrap();
     thread::scope(|scope| {
-        let other = scope.spawn(move || pays(device.engine, slot, PLACE));
+        let other = scope.spawn(move || report_for(device.engine, slot, ANOTHER));
         // It does not get on; if it did, it would by now.
         for _ in 0..200 {
             thread::yield_now();
         }
-        tell_limit(device.engine, slot.number(), PLACE);
+        tell_limit(device.engine, slot.number(), ANOTHER);
         drop(guard);
         assert!(other.join().unwrap(), "it is told");
     });
-    let told = [alone.told(), alone.told()];
+    let told = [alone.reported(), alone.reported()];
     assert_eq!(told, [Some(AsyncEventType::SRQ_LIMIT_REACHED), None]);
 }
 
@@ -204,28 +204,28 @@ fn x03_a_limit_of_a_dead_process_is_told_once_however_many_sweep_up() {
 fn x03_a_limit_that_was_told_is_not_told_again_when_who_reached_it_dies() {
     let mut alone = Alone::in_own_fabric();
     alone.srq.arm_limit(1).unwrap();
-    assert!(alone.is_taken_by(PLACE).reached_limit());
-    tell_limit(alone.device.engine, SrqNumber::new(alone.srq.number()), PLACE);
-    assert_eq!(alone.told(), Some(AsyncEventType::SRQ_LIMIT_REACHED));
-    assert_eq!(alone.dies(PLACE), []);
+    assert!(alone.is_taken_by(ANOTHER).reached_limit());
+    tell_limit(alone.device.engine, SrqNumber::new(alone.srq.number()), ANOTHER);
+    assert_eq!(alone.reported(), Some(AsyncEventType::SRQ_LIMIT_REACHED));
+    assert_eq!(alone.dies(ANOTHER), []);
 }
 
 #[test]
 fn x03_who_starved_gets_what_a_dead_process_had_taken() {
     let mut alone = Alone::in_own_fabric();
-    alone.is_taken_by(PLACE);
+    alone.is_taken_by(ANOTHER);
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
-    alone.dies(PLACE);
+    alone.dies(ANOTHER);
     alone.is_served();
 }
 
 #[test]
 fn x07_nobody_writes_to_a_receive_while_its_owner_does_for_who_died() {
     let mut alone = Alone::in_own_fabric();
-    let is_through = copier::carry_out_for(alone.device.memory, PLACE);
-    alone.is_taken_by(PLACE);
-    alone.dies(PLACE);
+    let is_through = copier::carry_out_for(alone.device.memory, ANOTHER);
+    alone.is_taken_by(ANOTHER);
+    alone.dies(ANOTHER);
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "its owner may write to it");
     is_through();
@@ -235,9 +235,9 @@ fn x07_nobody_writes_to_a_receive_while_its_owner_does_for_who_died() {
 #[test]
 fn x03_what_a_dead_process_had_asked_for_a_receive_is_not_begun_once_that_is_given_back() {
     let alone = Alone::in_own_fabric();
-    let word = &alone.device.memory.stages().of(PLACE).next().unwrap().head.word;
-    word.ask(word.claim(PLACE, alone.device.shm.attachment()).unwrap()).unwrap();
-    let taken = alone.is_taken_by(PLACE);
+    let word = &alone.device.memory.stages().of(ANOTHER).next().unwrap().head.word;
+    word.ask(word.claim(ANOTHER, alone.device.shm.attachment()).unwrap()).unwrap();
+    let taken = alone.is_taken_by(ANOTHER);
     reclaim(alone.device.engine, alone.slot(), &taken).unwrap();
     assert_eq!(alone.srq.waiting(), 1);
     assert!(word.serve(alone.device.shm.attachment()).is_none());
@@ -270,7 +270,7 @@ fn q09_who_starved_gets_what_another_gives_back() {
 fn x07_a_receive_that_can_not_be_given_back_is_taken_by_the_next() {
     let mut alone = Alone::in_own_fabric();
     alone.srq.post_recv(&[RecvWr::new(2, &[])]).unwrap();
-    let all = [alone.device.shm.attachment(), PLACE].map(|place| alone.is_taken_by(place));
+    let all = [alone.device.shm.attachment(), ANOTHER].map(|place| alone.is_taken_by(place));
     let (device, slot, pool) = (alone.device, alone.slot(), alone.pool());
     let (srq, cq) = (alone.srq.number(), device.engine.qp(alone.qp.qpn()).recv_cq());
     let suspended =
@@ -278,7 +278,8 @@ fn x07_a_receive_that_can_not_be_given_back_is_taken_by_the_next() {
     thread::scope(|scope| {
         scope.spawn(|| give_back(device.engine, SrqNumber::new(srq), &all[0]));
         let reclaims = scope.spawn(|| reclaim(device.engine, slot, &all[1]));
-        scope.spawn(|| assert!(!pays(device.engine, slot, PLACE), "it may be left to tell"));
+        scope
+            .spawn(|| assert!(!report_for(device.engine, slot, ANOTHER), "it may be left to tell"));
         assert_eq!(reclaims.join().unwrap(), Err(Stuck));
     });
     drop(suspended);
@@ -303,7 +304,7 @@ fn x03_a_receive_that_a_dead_one_left_is_found_by_who_sweeps_up() {
     alone.slot().pool.forget_left();
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0));
-    alone.dies(PLACE);
+    alone.dies(ANOTHER);
     alone.is_served();
 }
 
@@ -316,7 +317,7 @@ fn x03_who_sweeps_up_has_those_run_that_may_wait_for_a_receive_that_was_left() {
             assert!(alone.pool().leave(&taken));
         }
         assert!(!remote_requests::any(alone.device.engine));
-        assert!(sweep(alone.device.engine, PLACE));
+        assert!(recover(alone.device.engine, ANOTHER));
         assert_eq!(remote_requests::any(alone.device.engine), is_left);
         let mut noted = Vec::new();
         remote_requests::take(alone.device.engine, |index| noted.push(index));
@@ -331,9 +332,9 @@ fn x07_what_a_process_that_lives_has_taken_stays_its() {
     let file = File::options().read(true).write(true).open(alone.device.shm.path().file()).unwrap();
     // To the end, as closing it would unlock what is locked here.
     let file = Box::leak(Box::new(file));
-    assert_eq!(liveness::hold(file.as_fd(), Owner::new(PLACE.get(), 1).to_word()), Ok(true));
-    assert!(alone.device.shm.is_alive(PLACE));
-    let taken = alone.is_taken_by(PLACE);
+    assert_eq!(liveness::hold(file.as_fd(), Owner::new(ANOTHER.get(), 1).to_word()), Ok(true));
+    assert!(alone.device.shm.is_alive(ANOTHER));
+    let taken = alone.is_taken_by(ANOTHER);
     assert_eq!(reclaim(alone.device.engine, alone.slot(), &taken), Ok(()));
     let reset = QpAttr::to(QpState::Reset);
     assert_eq!(alone.qp.modify(&reset), Err(ModifyError::PeerSuspended));
@@ -350,7 +351,7 @@ fn x03_what_a_process_that_lives_has_taken_is_not_swept_up() {
     assert!(alone.pool().taken().eq([taken]));
     alone.pool().free(&taken);
     let place = alone.device.shm.attachment();
-    assert!(!sweep(alone.device.engine, place), "it has the place of one that was dead");
+    assert!(!recover(alone.device.engine, place), "it has the place of one that was dead");
 }
 
 #[test]
@@ -366,7 +367,7 @@ fn q09_who_takes_no_messages_has_nothing_taken_for_it() {
 fn x03_who_takes_inherits_the_lock_of_who_died_taking() {
     let Alone { qp, srq, device, context: _context, .. } = Alone::in_own_fabric();
     let lock = device.engine.srq(SrqNumber::new(srq.number())).pool.lock();
-    assert!(lock.try_enter(Owner::new(PLACE.get(), 1)));
+    assert!(lock.try_enter(Owner::new(ANOTHER.get(), 1)));
     let (taken, _) =
         take(device.engine, SrqNumber::new(srq.number()), qp.qpn(), || Ok(())).unwrap();
     assert_eq!(lock.holder(), None);
@@ -412,11 +413,11 @@ fn q09_those_who_are_connected_to_a_queue_pair_of_a_shared_queue_wait_for_it() {
 fn x03_reset_and_destroying_give_back_what_a_dead_process_had_taken() {
     let mut alone = Alone::in_own_fabric();
     for _ in 0..2 {
-        alone.is_taken_by(PLACE);
+        alone.is_taken_by(ANOTHER);
         assert_eq!(alone.qp.modify(&QpAttr::to(QpState::Reset)), Ok(()));
         assert_eq!((alone.srq.waiting(), alone.pool().taken().count()), (1, 0));
     }
-    alone.is_taken_by(PLACE);
+    alone.is_taken_by(ANOTHER);
     let Alone { qp, srq, .. } = alone;
     drop(qp);
     assert_eq!(srq.waiting(), 1);
@@ -474,7 +475,7 @@ fn x03_what_a_dead_process_had_completed_is_not_given_back() {
     let (device, target, pool) = (alone.device, alone.qp.number(), alone.pool());
     let index = device.engine.qp(QpNumber::new(target)).recv_cq();
     for round in 0..50 {
-        let taken = alone.is_taken_by(PLACE);
+        let taken = alone.is_taken_by(ANOTHER);
         resets_while(&mut alone, round, |holds| {
             // As who inherited the lock, and settles what the dead one had published.
             let _repairs = complete::lock(device.engine, index).unwrap();
@@ -496,7 +497,7 @@ fn q09_reset_waits_for_who_is_taking_and_gives_that_back() {
             let _taking = device.memory.lock(slot.pool.lock(), || {}).unwrap();
             holds();
             // It had seen the state before, and dies.
-            let _taken = pool.take(PLACE, QpNumber::new(target));
+            let _taken = pool.take(ANOTHER, QpNumber::new(target));
         });
         assert_eq!((alone.srq.waiting(), pool.taken().count()), (1, 0), "round {round}");
     }
@@ -534,13 +535,13 @@ fn x07_who_posts_is_not_kept_by_a_suspended_taker_however_often_it_is_reschedule
 fn x07_a_receive_that_was_left_is_not_taken_while_it_is_written_to_for_who_left_it() {
     let alone = Alone::in_own_fabric();
     let (device, srq, target) = (alone.device, alone.srq.number(), alone.qp.number());
-    let first = alone.is_taken_by(PLACE);
-    // This process carries out what the one at `PLACE` has asked for: to write to that receive.
-    let is_through = copier::carry_out_for(device.memory, PLACE);
-    // Who has just asked, under the lock, is suspended for so long that `PLACE` gives up, and leaves it without the lock.
+    let first = alone.is_taken_by(ANOTHER);
+    // This process carries out what the one at `ANOTHER` has asked for: to write to that receive.
+    let is_through = copier::carry_out_for(device.memory, ANOTHER);
+    // Who has just asked, under the lock, is suspended for so long that `ANOTHER` gives up, and leaves it without the lock.
     let leaves = || {
         if !copier::has_abandoned(device.memory, device.shm.attachment()) {
-            copier::sweep(device.memory, PLACE);
+            copier::recover(device.memory, ANOTHER);
             return alone.pool().leave(&first).then_some(()).ok_or(Unavailable::Gone);
         }
         Err(Unavailable::Stuck)

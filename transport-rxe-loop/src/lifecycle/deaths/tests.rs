@@ -19,11 +19,11 @@ use crate::engine::owners::QueuePairs;
 use crate::engine::{identity, srq};
 use crate::inside::actor::until;
 use crate::inside::attaching::Directory;
+use crate::protocol::in_flight::ChangeFence;
 use crate::protocol::life::Life;
 use crate::protocol::lock::Lock;
 use crate::protocol::mode::Trait;
 use crate::protocol::pool::Queue;
-use crate::protocol::window::Shut;
 use crate::shm::arena::Extent;
 use crate::shm::plan::Format;
 use crate::shm::plan::Plan;
@@ -33,7 +33,7 @@ use crate::shm::table::{Entry, Table, entries};
 use crate::sync::{self, AtomicU32};
 
 /// A place where nobody lives, and where this says that somebody did.
-const PLACE: AttachmentId = AttachmentId::new(40);
+const ANOTHER: AttachmentId = AttachmentId::new(40);
 
 #[test]
 fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
@@ -41,7 +41,7 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
     let mut cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     let qps = device.engine.qps();
-    let (index, generation) = qps.claim(PLACE).unwrap();
+    let (index, generation) = qps.claim(ANOTHER).unwrap();
     let (slot, number) = (qps.at(index), identity::number_of(qps, index, generation));
     identity::enter(slot, number);
     assert!(identity::change(slot, identity::read(slot), QpState::Rtr));
@@ -53,7 +53,7 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
 
     // As far as one sweeper got.
     identity::vacate(slot);
-    let dead = device.shm.die_at(PLACE);
+    let dead = device.shm.die_at(ANOTHER);
     let deadline = Instant::now() + Duration::from_secs(30);
     while cq.poll(&mut room) == Ok(0) {
         assert!(Instant::now() < deadline, "it is told");
@@ -77,11 +77,11 @@ fn x03_the_locks_of_a_dead_one_are_inherited() {
     let index = slot.send_cq();
     let locks = [
         &device.completions.cq(index).fanin.lock,
-        &slot.taking,
+        &slot.receive_lock,
         &device.memory.stripes()[3],
         device.shm.allocates(),
     ];
-    let dead = device.shm.die_at(PLACE);
+    let dead = device.shm.die_at(ANOTHER);
     assert!(locks.iter().all(|lock| lock.try_enter(dead)));
     while device.shm.others().count() > 0 {
         look(device);
@@ -93,9 +93,9 @@ fn x03_the_locks_of_a_dead_one_are_inherited() {
 fn x03_the_next_in_a_place_finds_nothing_of_a_dead_one() {
     let (_context, device) = OpenOptions::new().alone();
     let bell = EventChannel::new(device.completions).unwrap();
-    let (qp, _) = device.engine.qps().claim(PLACE).unwrap();
-    let (cq, _) = device.completions.cqs().claim(PLACE).unwrap();
-    let (srq, _) = device.engine.srqs().claim(PLACE).unwrap();
+    let (qp, _) = device.engine.qps().claim(ANOTHER).unwrap();
+    let (cq, _) = device.completions.cqs().claim(ANOTHER).unwrap();
+    let (srq, _) = device.engine.srqs().claim(ANOTHER).unwrap();
     let sources =
         [Source::Completion(cq), Source::Overrun(cq), Source::Srq(srq), Source::Qp(qp, 0)];
     sources.into_iter().for_each(|source| bell.attach(source));
@@ -103,8 +103,8 @@ fn x03_the_next_in_a_place_finds_nothing_of_a_dead_one() {
     sync::store(&slot.send.posted, 5);
     sync::store(device.engine.dest(qp), 7);
     let word = &device.memory.stages().at(0).head.word;
-    word.claim(PLACE, device.shm.attachment()).unwrap();
-    device.shm.die_at(PLACE);
+    word.claim(ANOTHER, device.shm.attachment()).unwrap();
+    device.shm.die_at(ANOTHER);
     while device.shm.others().count() > 0 {
         look(device);
     }
@@ -120,17 +120,17 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
     let cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     let qps = device.engine.qps();
-    let (index, generation) = qps.claim(PLACE).unwrap();
+    let (index, generation) = qps.claim(ANOTHER).unwrap();
     let slot = qps.at(index);
     let number = identity::number_of(qps, index, generation);
     identity::enter(slot, number);
     sync::store(device.engine.dest(index), qp.number());
     qp.connect(number.get()).unwrap();
-    let (copying, ownership) =
-        (&device.engine.qp(qp.qpn()).send.copying, &device.engine.own(qp.index()).ownership);
+    let (in_flight, ownership) =
+        (&device.engine.qp(qp.qpn()).send.in_flight, &device.engine.own(qp.index()).ownership);
     ownership.seize();
-    copying.open();
-    let dead = device.shm.die_at(PLACE);
+    in_flight.open();
+    let dead = device.shm.die_at(ANOTHER);
     let mut left = Vec::new();
     for _ in 0..3 {
         look(device);
@@ -140,10 +140,10 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
             identity::read(slot).number,
         ));
     }
-    copying.close();
+    in_flight.close();
     ownership.abandon();
     // Its number is gone, so that nobody else begins one.
-    assert_eq!(left, [(Some(PLACE), Some(dead), QpNumber::NONE); 3]);
+    assert_eq!(left, [(Some(ANOTHER), Some(dead), QpNumber::NONE); 3]);
     while device.shm.others().count() > 0 {
         look(device);
     }
@@ -153,26 +153,26 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
 #[test]
 fn x03_the_place_of_one_that_died_in_the_middle_of_a_request_keeps_nobody() {
     let (_context, device) = OpenOptions::new().alone();
-    let (index, _) = device.engine.qps().claim(PLACE).unwrap();
-    let copying = &device.engine.qp_at(index).send.copying;
-    copying.open();
-    device.shm.die_at(PLACE);
+    let (index, _) = device.engine.qps().claim(ANOTHER).unwrap();
+    let in_flight = &device.engine.qp_at(index).send.in_flight;
+    in_flight.open();
+    device.shm.die_at(ANOTHER);
     while device.shm.others().count() > 0 {
         look(device);
     }
     // Or who deregisters would wait for the next in its place, which may never do anything.
-    assert!(!Shut::after_change().is_open(copying));
+    assert!(!ChangeFence::after_change().is_open(in_flight));
 }
 
 #[test]
 fn x03_who_is_late_to_sweep_leaves_the_next_in_that_place_alone() {
     let (_context, device) = OpenOptions::new().alone();
     let qps = device.engine.qps();
-    let (index, generation) = qps.claim(PLACE).unwrap();
+    let (index, generation) = qps.claim(ANOTHER).unwrap();
     let slot = qps.at(index);
     let number = identity::number_of(qps, index, generation);
     identity::enter(slot, number);
-    let swept = Owner::new(PLACE.get(), 1);
+    let swept = Owner::new(ANOTHER.get(), 1);
     assert!(!QueuePairs(device.engine).expel(swept), "another one lives there");
     assert_eq!(identity::read(slot).number, number);
 }
@@ -180,17 +180,17 @@ fn x03_who_is_late_to_sweep_leaves_the_next_in_that_place_alone() {
 #[test]
 fn x03_who_is_late_to_sweep_frees_nothing_of_the_next_in_that_place() {
     let (_context, device) = OpenOptions::new().alone();
-    let (index, _) = device.completions.cqs().claim(PLACE).unwrap();
-    let (next, swept) = (device.shm.die_at(PLACE), Owner::new(PLACE.get(), 1000));
+    let (index, _) = device.completions.cqs().claim(ANOTHER).unwrap();
+    let (next, swept) = (device.shm.die_at(ANOTHER), Owner::new(ANOTHER.get(), 1000));
     assert_ne!(next, swept);
     after(device.shm, device.tables(), swept);
-    assert_eq!(device.completions.cq(index).life().attachment(), Some(PLACE));
+    assert_eq!(device.completions.cq(index).life().attachment(), Some(ANOTHER));
 }
 
 #[test]
 fn x03_a_dead_one_is_left_as_long_as_another_one_sweeps() {
     let (_context, device) = OpenOptions::new().alone();
-    device.shm.die_at(PLACE);
+    device.shm.die_at(ANOTHER);
     let sweeping = device.shm.try_lock(device.shm.frees()).unwrap();
     assert!(look(device), "it may die over that");
     drop(sweeping);
@@ -202,15 +202,15 @@ fn x03_a_dead_one_is_left_as_long_as_another_one_sweeps() {
 fn x03_what_a_dead_one_had_is_there_for_who_needs_it() {
     let limits = Limits { completion_queues: 1, ..Limits::default() };
     let (context, device) = OpenOptions::new().limits(limits).alone();
-    device.completions.cqs().claim(PLACE).unwrap();
-    device.shm.die_at(PLACE);
+    device.completions.cqs().claim(ANOTHER).unwrap();
+    device.shm.die_at(ANOTHER);
     context.create_cq(4, None).unwrap();
 }
 
 /// A shared receive queue with one receive, of one who will die.
 fn pool(device: &'static Device) -> (&'static SrqSlot, Queue<'static>, Extent) {
     let srqs = device.engine.srqs();
-    let (index, generation) = srqs.claim(PLACE).unwrap();
+    let (index, generation) = srqs.claim(ANOTHER).unwrap();
     let (slot, extent) = (srqs.at(index), Extent::allocate(device.shm, srq::bytes(1)).unwrap());
     sync::store(&slot.slots_at, extent.offset());
     sync::store(&slot.capacity, 1);
@@ -227,12 +227,12 @@ fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_others_have_something_of
     let (_context, device) = OpenOptions::new().alone();
     let (slot, queue, _extent) = pool(device);
     let taken = queue.take(device.shm.attachment(), QpNumber::new(1)).unwrap();
-    let dead = device.shm.die_at(PLACE);
+    let dead = device.shm.die_at(ANOTHER);
     for _ in 0..3 {
         look(device);
         assert_eq!(
             (slot.life().attachment(), device.shm.others().next()),
-            (Some(PLACE), Some(dead))
+            (Some(ANOTHER), Some(dead))
         );
     }
     queue.settle(taken.tag(), taken.target());
@@ -247,9 +247,9 @@ fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_somebody_may_be_taking()
     let (_context, device) = OpenOptions::new().alone();
     let (slot, _queue, _extent) = pool(device);
     let suspended = device.memory.lock(slot.pool.lock(), || {}).unwrap();
-    let dead = device.shm.die_at(PLACE);
+    let dead = device.shm.die_at(ANOTHER);
     look(device);
-    assert_eq!((slot.life().attachment(), device.shm.others().next()), (Some(PLACE), Some(dead)));
+    assert_eq!((slot.life().attachment(), device.shm.others().next()), (Some(ANOTHER), Some(dead)));
     drop(suspended);
     while device.shm.others().count() > 0 {
         look(device);
@@ -259,7 +259,7 @@ fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_somebody_may_be_taking()
 
 /// Somebody dies while this process watches over others, as one does that is connected to another.
 fn die_watched(device: &'static Device) {
-    device.shm.die_at(PLACE);
+    device.shm.die_at(ANOTHER);
     device.shm.watch().unwrap();
 }
 
@@ -374,15 +374,15 @@ impl Owners for Lamps {
 #[test]
 fn x03_what_a_dead_one_had_of_a_new_table_is_dealt_with_as_that_says() {
     static ALONE: Registry = Registry::new();
-    const PLACE: AttachmentId = AttachmentId::new(5);
+    const ANOTHER: AttachmentId = AttachmentId::new(5);
     let directory = Directory::new();
     let shape = Shape { entries: [4, 0, 0, 0, 0, 0, 0, 0], processes: 8, bytes: 1 << 20 };
     let attachment = ALONE.attach(&directory.path(), &shape, &LAMPS).unwrap();
     let (shm, table) = Shm::new(attachment, place).unwrap();
     let shm: &'static Shm = Box::leak(Box::new(shm));
     let lamps = Lamps { shm, table };
-    let (mine, its) = (lamps.light(shm.attachment().get()), lamps.light(PLACE.get()));
-    let dead = shm.die_at(PLACE);
+    let (mine, its) = (lamps.light(shm.attachment().get()), lamps.light(ANOTHER.get()));
+    let dead = shm.die_at(ANOTHER);
     assert!(its.lock.try_enter(dead) && mine.lock.try_enter(shm.me()));
     let tables: [&dyn Owners; 2] = [&lamps, shm];
     let state = |lamp: &Lamp| {
@@ -390,10 +390,10 @@ fn x03_what_a_dead_one_had_of_a_new_table_is_dealt_with_as_that_says() {
         (lamp.lock.holder(), words, lamp.life().attachment())
     };
     assert!(look_at(shm, &tables), "somebody may still be using it");
-    assert_eq!(state(its), (None, [1, 0], Some(PLACE)));
-    assert_eq!(shm.owner_at(PLACE), Some(dead));
+    assert_eq!(state(its), (None, [1, 0], Some(ANOTHER)));
+    assert_eq!(shm.owner_at(ANOTHER), Some(dead));
     assert!(!look_at(shm, &tables), "nobody is left");
     assert_eq!(state(its), (None, [1, 0], None));
-    assert_eq!(shm.owner_at(PLACE), None);
+    assert_eq!(shm.owner_at(ANOTHER), None);
     assert_eq!(state(mine), (Some(shm.me()), [0, 1], Some(shm.attachment())), "it lives");
 }

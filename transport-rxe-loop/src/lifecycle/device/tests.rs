@@ -22,12 +22,12 @@ use crate::shm::registry::Registry;
 #[test]
 fn x03_who_opens_a_fabric_sweeps_up_after_the_dead() {
     /// A place where nobody lives, and where this says that somebody did.
-    const PLACE: AttachmentId = AttachmentId::new(40);
+    const ANOTHER: AttachmentId = AttachmentId::new(40);
     let name = format!("swept-{}", std::process::id());
     let open = || OpenOptions::new().fabric(&name).open(device::NAME).unwrap();
     let context = open();
     let device = context.device();
-    let dead = device.shm.die_at(PLACE);
+    let dead = device.shm.die_at(ANOTHER);
     assert_eq!(device.shm.others().next(), Some(dead));
     let _again = open();
     assert_eq!(device.shm.others().next(), None);
@@ -91,7 +91,7 @@ fn x07_a_new_process_has_nothing_abandoned_whatever_was_in_its_place() {
     let place = Owner::from_word(here.owner()).unwrap().attachment();
     let abandoned = &device.memory.copiers()[place.index()].abandoned;
     abandoned.mark();
-    let ways = Ways { by_service: false, policy: Policy::new(None, false) };
+    let ways = DeviceOptions { by_service: false, policy: Policy::new(None, false) };
     Device::new(here, ways).unwrap();
     assert!(!abandoned.is_marked());
 }

@@ -16,7 +16,7 @@ use crate::memory::region::{Kind, RegionEntry};
 use crate::shm::table::Entry;
 
 /// A place where nobody lives.
-const PLACE: AttachmentId = AttachmentId::new(44);
+const ANOTHER: AttachmentId = AttachmentId::new(44);
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
@@ -58,7 +58,7 @@ fn x03_others_are_looked_after_as_long_as_there_are_any() {
     assert_eq!(look(device), (None, false), "there is nobody else");
     let in_an_hour = alarms.now() + HOUR.as_nanos() as u64;
     assert!(alarms.set(QpIndex::new(0), in_an_hour));
-    device.shm.die_at(PLACE);
+    device.shm.die_at(ANOTHER);
     let sweeping = device.shm.try_lock(device.shm.frees()).unwrap();
     let (left, again) = look(device);
     drop(sweeping);
@@ -70,18 +70,18 @@ fn x03_others_are_looked_after_as_long_as_there_are_any() {
 #[test]
 fn x05_what_another_process_deregistered_is_looked_at_until_it_is_forgotten() {
     let (_context, device) = OpenOptions::new().alone();
-    let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
+    let (index, generation) = device.memory.mrs().claim(ANOTHER).unwrap();
     let (slot, key, domain) = (device.memory.mr(index), Key::of(index, 6), 1);
     let (access, kind) = (Access::empty(), Kind::Heap);
     RegionEntry { key, access, domain, kind, base: 0, len: 64, bound: None }
-        .write(slot, (PLACE, generation));
+        .write(slot, (ANOTHER, generation));
     let copies = device.memory.foreign().visit(1);
     assert!(copies.find(device.memory, key).is_some());
     RegionEntry::erase(slot);
     assert!(look(device).1, "somebody may copy to it");
     drop(copies);
     assert_eq!(look(device), (None, false));
-    slot.life().end(PLACE);
+    slot.life().end(ANOTHER);
 }
 
 #[test]

@@ -32,7 +32,7 @@ use crate::shm::table::Entry;
 use crate::sync::AtomicU64;
 
 /// A place where nobody lives.
-pub const PLACE: AttachmentId = AttachmentId::new(37);
+pub const ANOTHER: AttachmentId = AttachmentId::new(37);
 
 /// In a fabric where nobody else is, and no service thread.
 pub fn alone() -> (Context, ProtectionDomain, &'static Device) {
@@ -65,8 +65,8 @@ fn outlasts_the_copy<'a>(
 #[test]
 fn q10_deregistering_waits_for_what_is_copied_for_another_process() {
     let (_context, pd, device) = alone();
-    let copying = &device.memory.copier().copying;
-    outlasts_the_copy(device, &pd, || CopyGuard::open_to_own(device.memory, copying));
+    let in_flight = &device.memory.copier().in_flight;
+    outlasts_the_copy(device, &pd, || CopyGuard::open_to_own(device.memory, in_flight));
 }
 
 #[test]
@@ -79,18 +79,18 @@ fn q10_deregistering_waits_for_what_this_process_copies_itself() {
 
 /// Another process asks this one for something. The stage that it does this by.
 pub fn is_asked(device: &'static Device) -> &'static Head {
-    let stage = device.memory.stages().of(PLACE).next().unwrap();
+    let stage = device.memory.stages().of(ANOTHER).next().unwrap();
     let (whose, needs) = (Whose::local(0), Access::empty());
     asks(device, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
     stage.head
 }
 
-/// The process at [`PLACE`] asks this one for something, by this stage.
+/// The process at [`ANOTHER`] asks this one for something, by this stage.
 pub fn asks(device: &'static Device, stage: Stage, request: Request, sges: &[Sge]) {
-    let filling = stage.head.word.claim(PLACE, device.shm.attachment()).unwrap();
+    let filling = stage.head.word.claim(ANOTHER, device.shm.attachment()).unwrap();
     stage.head.write(&request, sges.iter().copied());
     stage.head.word.ask(filling).unwrap();
-    this(device.memory).unwrap().askers.add(PLACE);
+    this(device.memory).unwrap().askers.add(ANOTHER);
 }
 
 pub fn state(head: &Head) -> Option<State> {
@@ -101,15 +101,15 @@ pub fn state(head: &Head) -> Option<State> {
 fn x03_only_what_the_dead_have_asked_of_this_process_is_taken_back() {
     let (_context, _pd, device) = alone();
     let (me, another, stages) =
-        (device.shm.attachment(), AttachmentId::new(PLACE.get() + 1), device.memory.stages());
+        (device.shm.attachment(), AttachmentId::new(ANOTHER.get() + 1), device.memory.stages());
     let words: Vec<_> =
-        stages.of(PLACE).take(3).chain(stages.large().take(1)).map(|it| &it.head.word).collect();
+        stages.of(ANOTHER).take(3).chain(stages.large().take(1)).map(|it| &it.head.word).collect();
     let ask = |nth: usize, asker, asked| words[nth].ask(words[nth].claim(asker, asked).unwrap());
     assert!(
-        [ask(0, PLACE, me), ask(1, PLACE, another), ask(3, me, me)].iter().all(Option::is_some)
+        [ask(0, ANOTHER, me), ask(1, ANOTHER, another), ask(3, me, me)].iter().all(Option::is_some)
     );
-    assert!(words[2].claim(PLACE, me).is_some());
-    this(device.memory).unwrap().askers.add(PLACE);
+    assert!(words[2].claim(ANOTHER, me).is_some());
+    this(device.memory).unwrap().askers.add(ANOTHER);
     outwait_given_up(device.memory);
     let (asked, filling) = (Some(State::Asked), Some(State::Filling));
     let states: Vec<_> = words.iter().map(|word| word.seen().state()).collect();
@@ -133,8 +133,8 @@ fn x07_who_is_found_as_the_time_is_over_is_served_the_next_time() {
 #[test]
 fn x07_a_process_that_serves_nobody_has_nothing_abandoned() {
     let (_context, _pd, device) = alone();
-    let is_through = carry_out_for(device.memory, PLACE);
-    sweep(device.memory, PLACE);
+    let is_through = carry_out_for(device.memory, ANOTHER);
+    recover(device.memory, ANOTHER);
     assert!(has_abandoned(device.memory, device.shm.attachment()));
     is_through();
     assert!(!has_abandoned(device.memory, device.shm.attachment()));
@@ -148,12 +148,12 @@ fn x07_a_process_that_serves_nobody_has_nothing_abandoned() {
 fn x07_who_waits_to_have_memory_back_serves_others_meanwhile() {
     let (_context, pd, device) = alone();
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
-    let (index, _) = device.engine.qps().claim(PLACE).unwrap();
-    device.engine.qp_at(index).send.copying.open();
+    let (index, _) = device.engine.qps().claim(ANOTHER).unwrap();
+    device.engine.qp_at(index).send.in_flight.open();
     let stage = is_asked(device);
     region.deregister();
     assert_eq!(state(stage), Some(State::Done), "it is served");
-    device.engine.qp_at(index).life().end(PLACE);
+    device.engine.qp_at(index).life().end(ANOTHER);
 }
 
 /// Whether a stage can be had.
@@ -165,7 +165,7 @@ pub fn is_free(stage: Stage) -> bool {
 fn x03_what_a_dead_process_asked_for_is_forgotten() {
     let (_context, _pd, device) = alone();
     let stage = is_asked(device);
-    sweep(device.memory, PLACE);
+    recover(device.memory, ANOTHER);
     assert_eq!(state(stage), None);
 }
 
@@ -175,13 +175,13 @@ fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
     let stages = device.memory.stages();
     let [of_none, of_a_thread] =
         [0, 1].map(|nth| stages.of(device.shm.attachment()).nth(nth).unwrap());
-    let orphan = stages.of(PLACE).next().unwrap();
+    let orphan = stages.of(ANOTHER).next().unwrap();
     for stage in [of_none, of_a_thread] {
-        stage.head.word.claim(device.shm.attachment(), PLACE).unwrap();
+        stage.head.word.claim(device.shm.attachment(), ANOTHER).unwrap();
     }
     sync::enter(&device.memory.copier().in_use[1]);
     let word = &orphan.head.word;
-    let request = word.ask(word.claim(PLACE, device.shm.attachment()).unwrap()).unwrap();
+    let request = word.ask(word.claim(ANOTHER, device.shm.attachment()).unwrap()).unwrap();
     word.serve(device.shm.attachment()).unwrap();
     word.give_up(request);
     assert!(!is_free(orphan), "somebody may still serve it");
@@ -295,9 +295,9 @@ impl Counter {
         &device.memory.stripes()[self.region.addr() as usize / 8 % atomic_op::STRIPES]
     }
 
-    /// The process at [`PLACE`] asks this one to add, by the `nth` of its stages.
+    /// The process at [`ANOTHER`] asks this one to add, by the `nth` of its stages.
     pub fn is_asked(&self, device: &'static Device, nth: usize) -> &'static Head {
-        let stage = device.memory.stages().of(PLACE).nth(nth).unwrap();
+        let stage = device.memory.stages().of(ANOTHER).nth(nth).unwrap();
         let Far { whose, needs, .. } = self.far;
         let request = Request { code: Code::FetchAdd, whose, needs, operands: [1, 0] };
         asks(device, stage, request, &[self.region.sge(0, 8).unwrap()]);
@@ -346,7 +346,7 @@ fn x07_what_is_asked_for_by_any_stage_is_served_and_then_nothing_is_left_to_look
     let calls = || sync::load(device.shm.calls().unwrap());
     let (whose, needs) = (Whose::local(0), Access::empty());
     let (before, stages) = (calls(), device.memory.stages());
-    for stage in stages.of(PLACE).chain(stages.large()) {
+    for stage in stages.of(ANOTHER).chain(stages.large()) {
         asks(device, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
         serve(device.memory);
         assert_eq!(state(stage.head), Some(State::Done));
@@ -371,9 +371,9 @@ fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives
     let (_context, pd, device) = alone();
     let (me, srq) =
         (device.shm.attachment(), pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap());
-    let stages: Vec<_> = device.memory.stages().of(PLACE).take(3).collect();
+    let stages: Vec<_> = device.memory.stages().of(ANOTHER).take(3).collect();
     for (stage, asker, asked) in
-        [(stages[0], PLACE, me), (stages[1], PLACE, PLACE), (stages[2], me, me)]
+        [(stages[0], ANOTHER, me), (stages[1], ANOTHER, ANOTHER), (stages[2], me, me)]
     {
         let word = &stage.head.word;
         word.ask(word.claim(asker, asked).unwrap()).unwrap();

@@ -9,12 +9,12 @@ use crate::lifecycle::Device;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::region::Whose;
 use crate::memory::sge::{Spans, Target};
-use crate::protocol::window::Copying;
+use crate::protocol::in_flight::InFlight;
 use crate::shm::table::Entry;
 use crate::sync::AtomicU64;
 
 /// A place that no process has.
-const PLACE: AttachmentId = AttachmentId::new(60);
+const ANOTHER: AttachmentId = AttachmentId::new(60);
 const DOMAIN: u32 = 0x3d00_0001;
 const LEN: u64 = 8192;
 
@@ -35,20 +35,20 @@ impl ForeignWindow {
     fn new() -> Self {
         let region = Foreigner::new();
         let mrs = &region.device.memory.mrs();
-        let (index, generation) = mrs.claim(PLACE).unwrap();
+        let (index, generation) = mrs.claim(ANOTHER).unwrap();
         let seal = sync::load(&region.device.memory.mr(region.index).seal);
         let bound = Some(Bound { qp: QP, region: region.entry.key, seal });
         let (key, access) = (Key::of(index, 8), Access::REMOTE_WRITE | Access::REMOTE_READ);
         let (base, len) = (region.entry.base + AT, WINDOW);
         let entry = RegionEntry { key, access, base, len, bound, ..region.entry };
-        entry.write(region.device.memory.mr(index), (PLACE, generation));
+        entry.write(region.device.memory.mr(index), (ANOTHER, generation));
         Self { region, index, entry }
     }
 
     /// Whether the peer of a queue pair reaches a range of it.
     fn is_reached_by(&self, whose: Whose, offset: i64, length: u32, needs: Access) -> bool {
-        let copying = Copying::default();
-        let window = CopyGuard::open_by(self.region.device.memory, &copying);
+        let in_flight = InFlight::default();
+        let window = CopyGuard::open_by(self.region.device.memory, &in_flight);
         let addr = self.entry.base.wrapping_add_signed(offset);
         let sge = Sge { addr, length, lkey: self.entry.key.get() };
         window.target(&mut Target::new(), whose, [sge], needs, u64::MAX).is_some()
@@ -64,7 +64,7 @@ impl Drop for ForeignWindow {
     fn drop(&mut self) {
         let slot = self.region.device.memory.mr(RegionIndex::new(self.index.get()));
         RegionEntry::erase(slot);
-        slot.life().end(PLACE);
+        slot.life().end(ANOTHER);
     }
 }
 
@@ -82,7 +82,7 @@ impl Foreigner {
     }
 
     fn of(device: &'static Device) -> Self {
-        let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
+        let (index, generation) = device.memory.mrs().claim(ANOTHER).unwrap();
         let memory =
             files::make(&device.shm.path().memory(index.get(), generation), LEN as usize).unwrap();
         let (key, access, kind) = (Key::of(index, 6), Access::LOCAL_WRITE, Kind::Fabric);
@@ -95,14 +95,14 @@ impl Foreigner {
             len: LEN,
             bound: None,
         };
-        entry.write(device.memory.mr(index), (PLACE, generation));
+        entry.write(device.memory.mr(index), (ANOTHER, generation));
         Self { device, index, entry, memory }
     }
 
     /// Whether a range of it can be read here.
     fn is_reached(&self, offset: u64, length: u32) -> bool {
-        let copying = Copying::default();
-        let window = CopyGuard::open_by(self.device.memory, &copying);
+        let in_flight = InFlight::default();
+        let window = CopyGuard::open_by(self.device.memory, &in_flight);
         let addr = self.entry.base.wrapping_add(offset);
         let sge = Sge { addr, length, lkey: self.entry.key.get() };
         let mut spans = Spans::new();
@@ -132,7 +132,7 @@ impl Foreigner {
 impl Drop for Foreigner {
     fn drop(&mut self) {
         self.erase();
-        self.device.memory.mr(RegionIndex::new(self.index.get())).life().end(PLACE);
+        self.device.memory.mr(RegionIndex::new(self.index.get())).life().end(ANOTHER);
     }
 }
 
@@ -215,22 +215,22 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
     }
     // It is gone with its region, and back with it: in the same of its lives only.
     let Foreigner { device, index, entry, .. } = window.region;
-    let slot = device.memory.mr(RegionIndex::new(index.get()));
-    let (place, generation) = slot.life().holder().unwrap();
+    let slot = device.memory.mr(index);
+    let (holder, generation) = slot.life().holder().unwrap();
     RegionEntry::erase(slot);
     assert!(!window.is_reached(0, 8));
-    entry.write(slot, (place, generation));
+    entry.write(slot, (holder, generation));
     assert!(window.is_reached(0, 8));
-    slot.life().end(PLACE);
+    slot.life().end(ANOTHER);
     let (other, next) = loop {
-        let claimed = device.memory.mrs().claim(PLACE).unwrap();
-        if claimed.0 == RegionIndex::new(index.get()) {
+        let claimed = device.memory.mrs().claim(ANOTHER).unwrap();
+        if claimed.0 == index {
             break claimed;
         }
-        device.memory.mr(claimed.0).life().end(PLACE);
+        device.memory.mr(claimed.0).life().end(ANOTHER);
     };
     let _memory = files::make(&device.shm.path().memory(other.get(), next), LEN as usize).unwrap();
-    entry.write(slot, (place, next));
+    entry.write(slot, (holder, next));
     assert!(!window.is_reached(0, 8), "another region of the same key");
 }
 
@@ -336,10 +336,10 @@ fn what_two_look_for_at_once_is_learned_once() {
     let (_context, device) = OpenOptions::new().alone();
     let (foreign, foreigner) = (device.memory.foreign(), Foreigner::of(device));
     assert!(foreigner.is_reached(0, 8));
-    let place = &foreign.places.get().unwrap()[foreigner.index.get() as usize];
+    let slot = &foreign.records.get().unwrap()[foreigner.index.get() as usize];
     // As who has looked before and waited for the mutex since.
-    let learned = foreign.learn(device.memory, place, foreigner.entry.key);
-    assert_eq!(learned, Some(sync::acquire(place)));
+    let learned = foreign.learn(device.memory, slot, foreigner.entry.key);
+    assert_eq!(learned, Some(sync::acquire(slot)));
     assert_eq!(foreigner.mappings(), 2, "its own, and ours");
 }
 

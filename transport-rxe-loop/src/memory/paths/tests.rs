@@ -6,7 +6,7 @@ use crate::protocol::lock::AttachmentId;
 use crate::sync;
 
 /// A place where nobody lives, and where this says that somebody did.
-const PLACE: AttachmentId = AttachmentId::new(38);
+const ANOTHER: AttachmentId = AttachmentId::new(38);
 
 #[test]
 fn q10_whose_memory_the_system_does_not_move_is_asked_itself() {
@@ -65,16 +65,16 @@ fn x04_who_has_the_number_of_another_is_not_taken_for_it() {
     for other in [std::os::unix::process::parent_id() as i32, 0, -1, i32::MAX] {
         assert_eq!(Process::of(device.memory, here, other), None, "{other}");
     }
-    assert_eq!(Process::of(device.memory, PLACE, pid), None, "nobody lives there");
+    assert_eq!(Process::of(device.memory, ANOTHER, pid), None, "nobody lives there");
 }
 
 #[test]
 fn x03_who_finds_a_process_dead_has_it_swept_up_after() {
     let (_context, device) = OpenOptions::new().alone();
     let paths = AccessPaths::new(device.shm.shape().processes, false);
-    let dead = device.shm.die_at(PLACE);
+    let dead = device.shm.die_at(ANOTHER);
     assert!(device.shm.others().any(|other| other == dead), "nobody looks for the dead");
-    assert_eq!(paths.of(device.memory, PLACE), AccessPath::None);
+    assert_eq!(paths.of(device.memory, ANOTHER), AccessPath::None);
     until("it is swept up after", || device.shm.others().all(|other| other != dead));
 }
 
@@ -86,8 +86,8 @@ fn x03_what_is_found_out_of_the_living_is_kept_and_of_the_dead_is_not() {
     let kept = |place| paths.seen(place).unwrap().map(|seen| seen.path);
     let found = paths.of(device.memory, here);
     assert_eq!(kept(here), Some(found));
-    assert_eq!(paths.of(device.memory, PLACE), AccessPath::None);
-    assert_eq!(kept(PLACE), None, "somebody may come to live there");
+    assert_eq!(paths.of(device.memory, ANOTHER), AccessPath::None);
+    assert_eq!(kept(ANOTHER), None, "somebody may come to live there");
 }
 
 fn by_service(wanted: OpenOptions) -> bool {

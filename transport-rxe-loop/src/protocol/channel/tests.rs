@@ -228,7 +228,7 @@ fn n09_what_was_counted_and_not_told_is_told_by_others() {
     assert_eq!(memory.all(), [1]);
     for (source, told) in [(0, true), (1, false), (2, false), (4, false)] {
         sync::store(&memory.nodes[source as usize].count, LIFE + u64::from(source != 1));
-        assert_eq!(memory.events(CHANNEL).remark(source).is_some(), told, "{source}");
+        assert_eq!(memory.events(CHANNEL).mark_again(source).is_some(), told, "{source}");
     }
     memory.fifo.write();
     assert_eq!(memory.all(), [0]);

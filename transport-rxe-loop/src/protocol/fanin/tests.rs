@@ -57,16 +57,16 @@ fn tags(consumer: &mut Consumer<'_>) -> Vec<u32> {
 
 #[test]
 fn a_place_is_one_word() {
-    for place in [
-        Place::default(),
-        Place { offset: u32::MAX, log2: 24, promised: 1 << 24 },
-        Place { offset: 1 << 12, log2: 0, promised: 1 },
+    for location in [
+        Location::default(),
+        Location { offset: u32::MAX, log2: 24, promised: 1 << 24 },
+        Location { offset: 1 << 12, log2: 0, promised: 1 },
     ] {
         let fanin = Fanin::new();
-        fanin.begin(place);
-        assert_eq!(fanin.place(), place);
+        fanin.begin(location);
+        assert_eq!(fanin.location(), location);
         fanin.end();
-        assert_eq!(fanin.place(), Place::default());
+        assert_eq!(fanin.location(), Location::default());
     }
 }
 
@@ -124,17 +124,17 @@ fn o03_what_is_dropped_is_settled_all_the_same() {
 #[test]
 fn q12_tags_and_order_move_with_what_waits() {
     let (fanin, old, new) = (Fanin::new(), Memory::new(128), Memory::new(64));
-    fanin.begin(Place { offset: 1, log2: 7, promised: 128 });
+    fanin.begin(Location { offset: 1, log2: 7, promised: 128 });
     let mut consumer = old.queue().into_consumer(0, NoChannel);
     let all: Vec<_> = (1..=50).map(|end| entry(1, of_send(end))).collect();
     push(&fanin, &old, &all);
     consumer.poll(&mut [Wc::default(); 3]).unwrap();
     assert_eq!(fanin.unpolled(&consumer), 47);
 
-    let place = Place { offset: 2, log2: 6, promised: 64 };
+    let location = Location { offset: 2, log2: 6, promised: 64 };
     let mut consumer =
-        fanin.move_to((&mut consumer, &old.queue()), (place, new.queue()), NoChannel);
-    assert_eq!(fanin.place(), place);
+        fanin.move_to((&mut consumer, &old.queue()), (location, new.queue()), NoChannel);
+    assert_eq!(fanin.location(), location);
     assert_eq!(fanin.unpolled(&consumer), 47);
     push(&fanin, &new, &[entry(1, of_send(51))]);
     assert_eq!(tags(&mut consumer), (4..=51).map(of_send).collect::<Vec<_>>());
@@ -149,7 +149,7 @@ fn x04_a_tail_that_a_stranger_put_further_does_not_move() {
     let mut consumer = old.queue().into_consumer(0, NoChannel);
     push(&fanin, &old, &[entry(1, of_recv(1)), entry(1, of_recv(2))]);
     sync::store(&fanin.tail[0], 5);
-    let to = (Place::default(), new.queue());
+    let to = (Location::default(), new.queue());
     let mut consumer = fanin.move_to((&mut consumer, &old.queue()), to, NoChannel);
     assert_eq!(fanin.unpolled(&consumer), 2, "as many as could be read");
     push(&fanin, &new, &[entry(1, of_recv(3))]);
@@ -167,7 +167,7 @@ fn x04_words_that_a_stranger_wrote_are_harmless() {
         let mut producer = fanin.producer(memory.queue(), NoChannel);
         let _lost_or_overrun = fanin.push(&mut producer, &entry(1, of_recv(1)), |_, _| ());
         let mut consumer = memory.queue().into_consumer(0, NoChannel);
-        let to = (Place::default(), new.queue());
+        let to = (Location::default(), new.queue());
         let _consumer = fanin.move_to((&mut consumer, &memory.queue()), to, NoChannel);
     }
 }

@@ -134,11 +134,11 @@ fn q09_the_limit_is_reached_once() {
     memory.pool.arm(2);
     assert!(!take(&queue).reached_limit(), "two are left");
     assert_eq!((take(&queue).reached_limit(), memory.pool.limit()), (true, 0));
-    assert_eq!(memory.pool.owes(), Some(ME));
-    memory.pool.told(AttachmentId::new(ME.get() + 1));
-    assert_eq!(memory.pool.owes(), Some(ME), "that is another one");
-    memory.pool.told(ME);
-    assert_eq!(memory.pool.owes(), None);
+    assert_eq!(memory.pool.reporter(), Some(ME));
+    memory.pool.reported(AttachmentId::new(ME.get() + 1));
+    assert_eq!(memory.pool.reporter(), Some(ME), "that is another one");
+    memory.pool.reported(ME);
+    assert_eq!(memory.pool.reporter(), None);
     assert!(!take(&queue).reached_limit());
 }
 

@@ -67,24 +67,24 @@ fn what_a_dead_process_has_to_do_with_is_swept() {
     for is_answered in [false, true] {
         let request = asked(&word);
         is_answered.then(|| serve(request));
-        assert_eq!(word.sweep(ASKED), None);
+        assert_eq!(word.recover(ASKED), None);
         assert!(
             word.claim(AttachmentId::new(5), AttachmentId::new(6)).is_none(),
             "its asker lives, and gives up itself"
         );
-        assert_eq!(word.sweep(ASKER), None, "it is not in flight");
+        assert_eq!(word.recover(ASKER), None, "it is not in flight");
         assert_eq!(word.seen().state(), None);
     }
     word.claim(ASKER, ASKED).unwrap();
-    word.sweep(ASKER);
+    word.recover(ASKER);
     assert_eq!(word.seen().state(), None, "it had not asked");
     let request = asked(&word);
     word.serve(ASKED).unwrap();
-    assert_eq!(word.sweep(ASKER), Some(ASKED), "it is in flight there");
+    assert_eq!(word.recover(ASKER), Some(ASKED), "it is in flight there");
     assert_eq!(word.seen().state(), Some(State::Orphaned));
-    assert_eq!(word.sweep(AttachmentId::new(5)), None);
+    assert_eq!(word.recover(AttachmentId::new(5)), None);
     assert_eq!(word.seen().state(), Some(State::Orphaned), "it is another one that died");
-    word.sweep(ASKED);
+    word.recover(ASKED);
     assert_eq!(word.seen().state(), None);
     let next = word.claim(ASKER, ASKED).unwrap();
     word.give_up(request);

@@ -4,7 +4,7 @@ use crate::lifecycle::Device;
 use crate::protocol::lock::{AttachmentId, Owner};
 
 /// An attachment without a process.
-const PLACE: AttachmentId = AttachmentId::new(38);
+const ANOTHER: AttachmentId = AttachmentId::new(38);
 
 fn taken(device: &'static Device) -> usize {
     let mut holders: Vec<_> = device.shm.arena().holders().collect();
@@ -31,7 +31,7 @@ fn x03_what_is_taken_has_its_owner_until_it_is_given_back() {
 fn x03_who_takes_memory_inherits_the_lock_of_a_dead_one() {
     let (_context, device) = OpenOptions::new().alone();
     let lock = &device.shm.own.common.arena;
-    assert!(lock.try_enter(Owner::new(PLACE.get(), 1)));
+    assert!(lock.try_enter(Owner::new(ANOTHER.get(), 1)));
     let _extent = Extent::allocate(device.shm, GRANULE).unwrap();
     assert_eq!(lock.holder(), None);
 }
@@ -76,6 +76,6 @@ fn x03_what_a_dead_process_had_is_free_and_nothing_else() {
     for (first, place) in [(1, 40), (2, 41), (4, 42), (6, 41)] {
         assert_eq!(arena.granules.take(first, 1, place + 1), Some(first));
     }
-    arena.sweep(AttachmentId::new(41));
+    arena.recover(AttachmentId::new(41));
     assert!(arena.holders().eq([40, 42].map(AttachmentId::new)));
 }

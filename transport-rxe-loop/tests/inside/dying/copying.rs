@@ -29,10 +29,10 @@ use crate::inside::actor::{Actor, die_with_parent, order, say, until};
 use crate::inside::audit::Estate;
 use crate::lifecycle::Device;
 use crate::lifecycle::deaths;
+use crate::protocol::in_flight::ChangeFence;
 use crate::protocol::lock::AttachmentId;
 use crate::protocol::number::{QpNumber, SrqNumber};
 use crate::protocol::steps::Step;
-use crate::protocol::window::Shut;
 use crate::sync::{self, AtomicU64};
 
 /// Longer than any bounded wait for a live process that makes no progress.
@@ -71,7 +71,8 @@ impl Target {
         victim.order(format!("{} {addr} {rkey}", qp.number()));
         until("it is stopped", || victim.is_stopped());
         assert!(
-            Shut::after_change().is_open(&device.engine.qp(QpNumber::new(peer)).send.copying),
+            ChangeFence::after_change()
+                .is_open(&device.engine.qp(QpNumber::new(peer)).send.in_flight),
             "in the middle of it"
         );
         Self { device, qp, region, words, victim, cq, pd }
@@ -189,16 +190,19 @@ fn x04_who_is_said_to_be_copying_says_that_it_is_not() {
     qp.connect(number).unwrap();
     other.order(qp.number());
     assert_eq!(other.hear(), "connected");
-    let copying = &device.engine.qp(QpNumber::new(number)).send.copying;
+    let in_flight = &device.engine.qp(QpNumber::new(number)).send.in_flight;
     for state in [QpState::Err, QpState::Reset] {
-        copying.open();
+        in_flight.open();
         assert_eq!(qp.modify(&QpAttr::to(state)), Ok(()), "to {state}");
-        assert!(!Shut::after_change().is_open(copying), "it was corrected by its own process");
+        assert!(
+            !ChangeFence::after_change().is_open(in_flight),
+            "it was corrected by its own process"
+        );
     }
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
-    copying.open();
+    in_flight.open();
     drop(region);
-    assert!(!Shut::after_change().is_open(copying), "it was waited for, and corrected");
+    assert!(!ChangeFence::after_change().is_open(in_flight), "it was waited for, and corrected");
     other.finish();
 }
 

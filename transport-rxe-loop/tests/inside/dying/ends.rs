@@ -297,7 +297,7 @@ impl End {
 
     /// Takes the peer's next receive, and gives it back unused: as if the peer did not answer.
     fn hesitate(&mut self) {
-        let (engine, number) = (self.qp.place.engine, self.number());
+        let (engine, number) = (self.qp.claimed.engine, self.number());
         let (slot, ownership) =
             (engine.qp(QpNumber::new(number)), &engine.own(QpIndex::new(number)).ownership);
         ownership.seize();

@@ -239,7 +239,7 @@ fn forks_in_the_midst() {
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
     let own = (pd.create_qp(&QpInit::new(&cq)).unwrap(), region);
     // Other threads copy for another process, and rebind windows.
-    let copies = CopyGuard::open_to_own(memory, memory.copier().copying());
+    let copies = CopyGuard::open_to_own(memory, memory.copier().in_flight());
     let changes = memory.windows().hold();
     let inherited = inherit(&own);
     let pid = fork(|| {

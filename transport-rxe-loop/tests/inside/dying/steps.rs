@@ -110,7 +110,7 @@ fn lives(step: Step, time: usize) -> Outcome<()> {
     while round < 60 || is_to_come() {
         far.work(&mut chance)?;
         Near::new(&context, &pd)?.work(&mut chance)?;
-        if matches!(step, Step::Inherited | Step::Swept) && round % 10 == 0 {
+        if matches!(step, Step::Inherited | Step::Recovered) && round % 10 == 0 {
             let held = if round % 20 == 0 { Step::Settled } else { Step::Counted };
             let dead =
                 mortal_at("inside::dying::steps::leaves_work", &fabric(), held, 5, Signal::KILL);

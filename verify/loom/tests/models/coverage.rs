@@ -93,7 +93,7 @@ const DEVICE_MODELS: &[&str] = &[
     include_str!("device_pool.rs"),
     include_str!("device_receives.rs"),
     include_str!("device_visits.rs"),
-    include_str!("device_window.rs"),
+    include_str!("device_in_flight.rs"),
 ];
 
 #[test]

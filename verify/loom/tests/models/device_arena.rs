@@ -121,7 +121,7 @@ fn die(step: u32, without: Without) -> bool {
     let lived = victim.join().unwrap();
     assert!(world.victim.is_dead());
     if without != Without::Sweep {
-        world.granules().sweep(World::byte(VICTIM));
+        world.granules().recover(World::byte(VICTIM));
     }
     assert!(world.work(HEIR, 2), "{LOST}");
     assert_eq!(world.granules().owners().count(), 0);
@@ -161,7 +161,7 @@ fn sweep_meanwhile() {
     });
     // SAFETY: loom has looked whether somebody else is at it.
     world.memory[first].with_mut(|at| unsafe { *at = World::byte(VICTIM) });
-    world.granules().sweep(World::byte(VICTIM));
+    world.granules().recover(World::byte(VICTIM));
     other.join().unwrap();
 }
 

@@ -113,9 +113,9 @@ impl Channel {
     }
 
     /// What is done for a process that is dead.
-    fn sweep(&self) {
+    fn recover(&self) {
         for source in 0..SOURCES {
-            if let Some(unwritten) = self.events().remark(source) {
+            if let Some(unwritten) = self.events().mark_again(source) {
                 self.fifo.write();
                 self.events().written(unwritten);
             }
@@ -158,7 +158,7 @@ fn stop_at(step: u32, source: &'static [u32], write: Write, sweeps: bool) {
     survivor.join().unwrap();
     victim.join().unwrap();
     if sweeps {
-        channel.sweep();
+        channel.recover();
     }
     taken.extend(channel.read(&mut collected));
     let mut raised = [0; SOURCES as usize];
@@ -210,7 +210,7 @@ fn n06_nor_one_of_the_same_source() {
             assert!(!taken.is_empty(), "{ASLEEP}");
             survivor.join().unwrap();
             victim.join().unwrap();
-            channel.sweep();
+            channel.recover();
             taken.extend(channel.read(&mut collected));
             // It may have tried to count it, and found that others had changed the count.
             let is_counted = taken.len() == 2 || step <= COUNTED + OTHERS;

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use loom::thread;
+use transport_rxe_loop::protocol::in_flight::ChangeFence;
 use transport_rxe_loop::protocol::lock::{Lock, Owner};
 use transport_rxe_loop::protocol::receives::Ahead;
 use transport_rxe_loop::protocol::state::QpState;
-use transport_rxe_loop::protocol::window::Shut;
 use transport_rxe_loop::sync::{self, Site};
 use verify_loom::harness::model;
 use verify_loom::mortal::Mortal;
@@ -30,7 +30,7 @@ enum Without {
 /// A queue pair for datagrams.
 struct Target {
     target: Receiver,
-    taking: Lock,
+    receive_lock: Lock,
     /// Those who wait for that.
     waiting: Mortal,
 }
@@ -40,7 +40,7 @@ struct Alone<'t>(&'t Target);
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        self.0.waiting.leave(&self.0.taking);
+        self.0.waiting.leave(&self.0.receive_lock);
     }
 }
 
@@ -48,17 +48,17 @@ impl Target {
     /// In RTS, with so many receives.
     fn with_receives(count: u64) -> Arc<Self> {
         let target = Receiver::with_receives(count);
-        Arc::new(Self { target, taking: Lock::new(), waiting: Mortal::default() })
+        Arc::new(Self { target, receive_lock: Lock::new(), waiting: Mortal::default() })
     }
 
     /// Somebody brings a datagram.
     fn take(&self, without: Without) {
         if without != Without::Lock {
-            let _never_inherited = self.waiting.enter(&self.taking, ME);
+            let _never_inherited = self.waiting.enter(&self.receive_lock, ME);
         }
         self.target.take(&mut Ahead::default());
         if without != Without::Lock {
-            self.waiting.leave(&self.taking);
+            self.waiting.leave(&self.receive_lock);
         }
         sync::full_fence_at(Site::LeaveFence);
         if without != Without::LastLook && self.target.is(QpState::Err) {
@@ -69,8 +69,8 @@ impl Target {
     /// What who kicks it has done: run it, in ERR.
     fn flush(&self) {
         self.target.flush(|| {
-            let _shut = Shut::after_change();
-            self.taking.try_enter(ME).then(|| Alone(self))
+            let _shut = ChangeFence::after_change();
+            self.receive_lock.try_enter(ME).then(|| Alone(self))
         });
     }
 
@@ -134,8 +134,8 @@ fn reset(waits: bool) {
     let senders = send(&target, 1, Without::Nothing);
     target.target.enter();
     if waits {
-        let _never_inherited = target.waiting.enter(&target.taking, ME);
-        target.waiting.leave(&target.taking);
+        let _never_inherited = target.waiting.enter(&target.receive_lock, ME);
+        target.waiting.leave(&target.receive_lock);
     }
     let before = target.target.empty();
     target.target.leave_reset(QpState::Rts);

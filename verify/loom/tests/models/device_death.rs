@@ -10,14 +10,14 @@ use cq_core::testing::raw_queue;
 use cq_core::transport::PollCq;
 use cq_core::wc::{Wc, WcStatus};
 use loom::thread;
-use transport_rxe_loop::protocol::fanin::{Fanin, Place};
+use transport_rxe_loop::protocol::fanin::{Fanin, Location};
 use transport_rxe_loop::protocol::identity;
+use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
 use transport_rxe_loop::protocol::lock::Owner;
 use transport_rxe_loop::protocol::number::{Position, QpNumber};
 use transport_rxe_loop::protocol::receives::{Ahead, Receives};
 use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::protocol::tag;
-use transport_rxe_loop::protocol::window::{Copying, Shut};
 use transport_rxe_loop::sync::{self, AtomicU32};
 use verify_loom::harness::model;
 use verify_loom::mortal::{Mortal, VICTIM};
@@ -46,7 +46,7 @@ struct Pair {
     care: Care,
     identity: AtomicU32,
     receives: Receives,
-    copying: Copying,
+    in_flight: InFlight,
     /// Whether the initiator wants the queue pair run.
     noted: AtomicU32,
     fanin: Fanin,
@@ -62,7 +62,7 @@ impl Pair {
             care,
             identity: AtomicU32::new(0),
             receives: Receives::default(),
-            copying: Copying::default(),
+            in_flight: InFlight::default(),
             noted: AtomicU32::new(0),
             fanin: Fanin::new(),
             control: Control::new(),
@@ -70,7 +70,7 @@ impl Pair {
             tags: std::array::from_fn(|_| Tag::new()),
             initiator: Mortal::default(),
         };
-        pair.fanin.begin(Place { offset: 0, log2: 2, promised: 4 });
+        pair.fanin.begin(Location { offset: 0, log2: 2, promised: 4 });
         identity::enter(&pair.identity, TARGET);
         let reset = identity::read(&pair.identity);
         assert!(identity::change(&pair.identity, reset, QpState::Rts));
@@ -107,13 +107,13 @@ impl Pair {
 
     /// The initiator carries a request out.
     fn execute(&self) {
-        self.copying.open();
+        self.in_flight.open();
         if self.is(QpState::Rts) {
             let (position, mut ahead) = (self.receives.completed(), Ahead::default());
             assert!(self.receives.has(position, &mut ahead, TARGET, RECEIVES));
             self.push(VICTIM, position.get(), WcStatus::SUCCESS);
         }
-        self.copying.close();
+        self.in_flight.close();
         if self.is(QpState::Err) {
             sync::release(&self.noted, 1);
         }
@@ -124,7 +124,7 @@ impl Pair {
         if !self.is(QpState::Err) {
             return;
         }
-        let is_open = Shut::after_change().is_open(&self.copying);
+        let is_open = ChangeFence::after_change().is_open(&self.in_flight);
         let is_dead = self.initiator.is_dead();
         if is_open && (!is_dead || self.care == Care::Waits) {
             return;
@@ -204,7 +204,11 @@ fn c08_what_the_dead_has_pushed_counts() {
     };
     model("a peer fails, its initiator has published", killed_at(PUBLISHED, Care::Whole))
         .must_fail_as("repairing before looking", WRONG, killed_at(PUBLISHED, Care::LooksFirst))
-        .must_fail_as("that a dead one's window is shut", LEFT, killed_at(PUBLISHED, Care::Waits));
+        .must_fail_as(
+            "that a dead one's in-flight marker is cleared",
+            LEFT,
+            killed_at(PUBLISHED, Care::Waits),
+        );
     model("a peer fails, its initiator has settled", killed_at(SETTLED, Care::Whole)).must_fail_as(
         "the repair",
         WRONG,

@@ -49,7 +49,7 @@ fn sleep(plan: Plan) -> bool {
             world.push(HEIR, &[entry(1, 0)], plan, &channel);
             let lived = victim.join().unwrap();
             if !lived {
-                world.sweep(HEIR, plan, &channel);
+                world.recover(HEIR, plan, &channel);
                 world.flush(HEIR, 0, 1, plan, &channel);
             }
             channel.hang_up();
@@ -105,7 +105,7 @@ fn fan_in(plan: Plan) -> bool {
     taken.poll(&mut consumer);
     let lived = victim.join().unwrap();
     other.join().unwrap();
-    world.sweep(HEIR, plan, &Silent);
+    world.recover(HEIR, plan, &Silent);
     world.flush(HEIR, 0, 2, plan, &Silent);
     taken.poll(&mut consumer);
     taken.expect(&world, [2, 1]);
@@ -185,7 +185,7 @@ fn heirs(plan: Plan) -> bool {
     });
     world.flush(OTHER, 0, 2, plan, &Silent);
     let lived = heir.join().unwrap();
-    world.sweep(OTHER, plan, &Silent);
+    world.recover(OTHER, plan, &Silent);
     world.flush(OTHER, 1, 1, plan, &Silent);
     taken.poll(&mut consumer);
     taken.expect(&world, [2, 1]);
@@ -214,7 +214,7 @@ fn one_after_the_other(plan: Plan) -> bool {
         });
         let heir_lived =
             world.live(HEIR, death, || world.push(HEIR, &[entry(1, 0)], plan, &Silent));
-        world.sweep(OTHER, plan, &Silent);
+        world.recover(OTHER, plan, &Silent);
         world.flush(OTHER, 0, 2, plan, &Silent);
         world.flush(OTHER, 1, 1, plan, &Silent);
         let mut taken = Taken::default();

@@ -39,7 +39,7 @@ fn producer_killed(plan: Plan) -> bool {
     consumer = world.resize(OWNER, &mut consumer, 1, plan);
     taken.poll(&mut consumer);
     let lived = producer.join().unwrap();
-    world.sweep(OWNER, plan, &Silent);
+    world.recover(OWNER, plan, &Silent);
     world.flush(OWNER, 0, 2, plan, &Silent);
     taken.poll(&mut consumer);
     taken.expect(&world, [2, 0]);
@@ -82,7 +82,7 @@ fn owner_killed(Plan { death, .. }: Plan) -> bool {
         let _consumer = world.resize(OWNER, &mut consumer, 1, plan);
     });
     producer.join().unwrap();
-    world.sweep(SWEEPER, plan, &Silent);
+    world.recover(SWEEPER, plan, &Silent);
     taken.poll(&mut world.consumer(1));
     taken.expect(&world, [2, 2]);
     lived

@@ -13,7 +13,7 @@ use cq_core::transport::{Arm, Block, Events, Notify, Signal};
 use cq_core::wc::{Wc, WcStatus};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
-use transport_rxe_loop::protocol::fanin::{Fanin, Place};
+use transport_rxe_loop::protocol::fanin::{Fanin, Location};
 use transport_rxe_loop::protocol::lock::Owner;
 use transport_rxe_loop::protocol::moderation::{Alert, Moderation, News, Setting};
 use transport_rxe_loop::sync::{Site as Device, death};
@@ -66,7 +66,7 @@ impl World {
             channel: Channel::new(1),
             fault,
         };
-        world.fanin.begin(Place { offset: 0, log2: 2, promised: 4 });
+        world.fanin.begin(Location { offset: 0, log2: 2, promised: 4 });
         let set = world.moderation.set(&world.control, Setting { count, period: 1 });
         assert_eq!(set, Alert::None);
         Arc::new(world)
@@ -114,7 +114,7 @@ impl World {
     }
 
     /// Looks after the victim, which is dead, and says how many it had published, or anybody else.
-    fn sweep(&self) -> u64 {
+    fn recover(&self) -> u64 {
         let inherited = self.enter(HEIR);
         let published = self.fanin.position();
         self.victim.leave(&self.fanin.lock);
@@ -251,7 +251,7 @@ fn killed(death: u32, fault: Fault) -> bool {
     let heir = thread::spawn({
         let world = Arc::clone(&world);
         move || {
-            let published = world.sweep();
+            let published = world.recover();
             (published..1).for_each(|_| world.push(HEIR, 2));
             world.end();
         }

@@ -8,10 +8,10 @@ use cq_core::transport::{Block, Events, Signal};
 use loom::cell::UnsafeCell;
 use loom::thread;
 use transport_rxe_loop::protocol::identity;
+use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
 use transport_rxe_loop::protocol::lock::Owner;
 use transport_rxe_loop::protocol::pool::Taken;
 use transport_rxe_loop::protocol::state::QpState;
-use transport_rxe_loop::protocol::window::{Copying, Shut};
 use transport_rxe_loop::sync::{AtomicU32, Site};
 use verify_loom::channel::{Channel, LOST};
 use verify_loom::harness::{UNORDERED, model};
@@ -177,7 +177,7 @@ fn leave_and_die(step: u32, looks: bool) {
         world.complete(&taken);
     }
     victim.join().unwrap();
-    world.sweep(ONE, VICTIM);
+    world.recover(ONE, VICTIM);
     let _found = looks && world.queue().find_left();
     world.drain(ONE, 2);
 }
@@ -251,11 +251,11 @@ enum Care {
 /// one meanwhile; another one sweeps up. Says whether the victim came to its end.
 fn die(step: u32, gives_back: bool, care: Care) -> bool {
     let world = World::with(2);
-    let sweep = move |world: &World, me: Owner| {
+    let recover = move |world: &World, me: Owner| {
         if care != Care::GivesBackFirst {
             world.repair();
         }
-        world.sweep(me, VICTIM);
+        world.recover(me, VICTIM);
         world.repair();
     };
     let victim = thread::spawn({
@@ -277,12 +277,12 @@ fn die(step: u32, gives_back: bool, care: Care) -> bool {
             let taken = world.take(ONE).expect(WRONG);
             world.complete(&taken);
             if care == Care::Twice && world.victim.is_dead() {
-                sweep(&world, ONE);
+                recover(&world, ONE);
             }
         }
     });
     let lived = victim.join().unwrap();
-    sweep(&world, OTHER);
+    recover(&world, OTHER);
     survivor.join().unwrap();
     world.drain(OTHER, 2);
     lived
@@ -329,7 +329,7 @@ fn x03_what_a_killed_taker_left_is_put_in_order() {
     };
     model("take, killed when the slot is marked", killed_at(MARKED, Care::Whole))
         .must_fail_without(Site::StepOver, WRONG);
-    model("take, killed when it has, two sweep up", killed_at(TAKEN, Care::Twice));
+    model("take, killed when it has, two recover it", killed_at(TAKEN, Care::Twice));
     model("take, killed when it is published", killed_at(PUBLISHED, Care::Whole)).must_fail_as(
         "repairing first",
         WRONG,
@@ -367,20 +367,20 @@ fn last_receive() {
     let peer = thread::spawn({
         let (world, identity) = (Arc::clone(&world), Arc::clone(&identity));
         move || {
-            let copying = Copying::default();
-            copying.open();
+            let in_flight = InFlight::default();
+            in_flight.open();
             let taken = world.take_if(ONE, || identity::read(&identity).state == QpState::Rts);
             if let Some(taken) = &taken {
                 world.complete(taken);
             }
-            copying.close();
+            in_flight.close();
             let kicks = identity::read(&identity).state == QpState::Err;
             (taken.is_some(), kicks)
         }
     });
     assert!(identity::fail(&identity, TARGET));
     world.pass(OTHER);
-    let _shut = Shut::after_change();
+    let _shut = ChangeFence::after_change();
     let is_taken = world.queue().taken().next().is_some();
     let before = world.completed();
     let (took, kicks) = peer.join().unwrap();

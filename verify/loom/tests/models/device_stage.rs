@@ -272,7 +272,7 @@ fn dies(step: u32, cancels: bool) {
     world.reset(cancels);
     world.memory.with_mut(|_| ());
     // Whoever sweeps up comes when he comes.
-    world.words.iter().for_each(|word| _ = word.sweep(ASKER));
+    world.words.iter().for_each(|word| _ = word.recover(ASKER));
     server.join().unwrap();
     assert!(sync::load(&world.done) <= 1, "{TWICE}");
     world.expect_all_free();

@@ -15,7 +15,7 @@ use crate::protocol::number::CqIndex;
 use crate::shm::table::Entry as _;
 
 /// A place where nobody lives.
-const PLACE: AttachmentId = AttachmentId::new(34);
+const ANOTHER: AttachmentId = AttachmentId::new(34);
 
 /// The longest period, in microseconds.
 const LONG: u16 = u16::MAX;
@@ -25,7 +25,7 @@ fn x03_a_dead_producer_does_not_keep_the_owner_from_moderating() {
     let (context, device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
     let lock = &device.completions.cq(cq.queue.index).fanin.lock;
-    assert!(lock.try_enter(Owner::new(PLACE.get(), 1)));
+    assert!(lock.try_enter(Owner::new(ANOTHER.get(), 1)));
     cq.moderate(2, LONG).unwrap();
     assert_eq!(lock.holder(), None);
 }
@@ -82,7 +82,7 @@ impl Scene {
     /// A completion comes at a time, of which `slot` holds the event back for so many microseconds.
     fn hold(&mut self, slot: &CqSlot, at: u64, period: u16) -> Alert {
         assert_eq!(self.cq.arm(Notify::Next), Ok(Armed::Armed));
-        let queue = ring(self.device.completions, self.slot().fanin.place()).unwrap();
+        let queue = ring(self.device.completions, self.slot().fanin.location()).unwrap();
         let setting = Setting { count: u16::MAX, period };
         assert_eq!(slot.moderation.set(queue.control(), setting), Alert::None);
         slot.moderation.alert(queue.control(), News { all: 1, ..News::default() }, || at)
@@ -104,7 +104,7 @@ fn n12_an_alarm_moves_on_to_the_event_that_is_held_back_by_then() {
     until("the event is not due yet", || {
         let mut scene = Scene::new();
         let (slot, start) = (scene.slot(), now() - 1_000_000);
-        let queue = ring(scene.device.completions, slot.fanin.place()).unwrap();
+        let queue = ring(scene.device.completions, slot.fanin.location()).unwrap();
         assert_eq!(scene.hold(slot, start, 1), Alert::Call);
         let none = Setting::default();
         assert_eq!(slot.moderation.set(queue.control(), none), Alert::Raise);
@@ -119,11 +119,11 @@ fn n12_an_alarm_moves_on_to_the_event_that_is_held_back_by_then() {
 #[test]
 fn n12_the_events_of_other_processes_are_left_to_them() {
     let mut scene = Scene::new();
-    let (index, _) = scene.device.completions.cqs().claim(PLACE).unwrap();
+    let (index, _) = scene.device.completions.cqs().claim(ANOTHER).unwrap();
     let theirs = scene.device.completions.cq(index);
     assert_eq!(scene.hold(theirs, now() - 1_000_000, 1), Alert::Call);
     let alarm = theirs.moderation.alarm();
     assert_eq!(look(scene.device, index.get()), None);
     assert_eq!(theirs.moderation.alarm(), alarm);
-    theirs.life().end(PLACE);
+    theirs.life().end(ANOTHER);
 }

@@ -29,7 +29,7 @@ use crate::protocol::tag;
 use crate::sync;
 
 /// A place where nobody lives.
-const PLACE: AttachmentId = AttachmentId::new(36);
+const ANOTHER: AttachmentId = AttachmentId::new(36);
 
 #[test]
 fn x07_datagrams_for_whom_somebody_suspended_keeps_are_lost_and_keep_nobody() {
@@ -45,7 +45,8 @@ fn x07_datagrams_for_whom_somebody_suspended_keeps_are_lost_and_keep_nobody() {
     let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
     let destination = Destination { ah: &ah, qp_num: receiver.number(), qkey: 1 };
     let wr = SendWr::send_inline(2, b"x").unsignaled();
-    let suspended = device.memory.lock(&device.engine.qp(receiver.qpn()).taking, || {}).unwrap();
+    let suspended =
+        device.memory.lock(&device.engine.qp(receiver.qpn()).receive_lock, || {}).unwrap();
     thread::scope(|scope| {
         let sends = scope.spawn(|| qp.to(&destination).post_send(&[wr; 64]));
         until("they are sent", || sends.is_finished());
@@ -67,7 +68,8 @@ fn x07_a_receiver_is_not_reset_before_a_suspended_sender_is_through() {
     let mut receiver = pd.create_qp(&init).unwrap();
     receiver.activate(1).unwrap();
     receiver.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let suspended = device.memory.lock(&device.engine.qp(receiver.qpn()).taking, || {}).unwrap();
+    let suspended =
+        device.memory.lock(&device.engine.qp(receiver.qpn()).receive_lock, || {}).unwrap();
     let reset = QpAttr::to(QpState::Reset);
     assert_eq!(receiver.modify(&reset), Err(ModifyError::PeerSuspended));
     assert_eq!(receiver.state(), QpState::Err, "it takes no more");
@@ -89,8 +91,8 @@ fn x07_nobody_takes_receives_of_which_it_is_not_known_whether_they_have_complete
     receiver.activate(1).unwrap();
     receiver.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let slot = device.engine.qp(receiver.qpn());
-    let (index, dead) = (cq.queue().index, Owner::new(PLACE.get(), 1));
-    assert!(slot.taking.try_enter(dead));
+    let (index, dead) = (cq.queue().index, Owner::new(ANOTHER.get(), 1));
+    assert!(slot.receive_lock.try_enter(dead));
     let wc = Wc::new(1, WcStatus::SUCCESS, receiver.number());
     push::die_pushing(device.completions, index, dead, &wc, tag::of_recv(Position::new(1)));
     // Somebody who lives has inherited it, and is stopped before it has settled anything.
@@ -99,7 +101,7 @@ fn x07_nobody_takes_receives_of_which_it_is_not_known_whether_they_have_complete
     assert!(lock.inherit(dead, me));
     for _ in 0..2 {
         assert!(in_flight::take_receives(device.engine, slot).is_err());
-        assert_eq!((slot.taking.holder(), slot.recv.completed().get()), (None, 0));
+        assert_eq!((slot.receive_lock.holder(), slot.recv.completed().get()), (None, 0));
     }
     // It dies over this.
     lock.leave();
@@ -152,7 +154,7 @@ fn q07_a_datagram_is_judged_by_the_queue_key_of_the_instant_at_which_it_is_taken
     // As if another one had been waited for: who goes on to the lock forgets that.
     sync::store(stuck, u32::MAX);
     let another =
-        device.memory.lock(&device.engine.qp(QpNumber::new(number)).taking, || {}).unwrap();
+        device.memory.lock(&device.engine.qp(QpNumber::new(number)).receive_lock, || {}).unwrap();
     thread::scope(|scope| {
         let sends = scope.spawn(|| Scene::send(&mut sender, &ah, number));
         until("it has looked, and waits", || sync::load(stuck) == 0);
@@ -166,9 +168,9 @@ fn q07_a_datagram_is_judged_by_the_queue_key_of_the_instant_at_which_it_is_taken
 #[test]
 fn x07_a_datagram_is_lost_while_the_receiver_writes_for_a_dead_sender() {
     let Scene { device, mut sender, receiver, ah, mut cq, _region, .. } = Scene::new();
-    let (number, dead) = (receiver.number(), Owner::new(PLACE.get(), 1));
-    let is_through = copier::carry_out_for(device.memory, PLACE);
-    assert!(device.engine.qp(QpNumber::new(number)).taking.try_enter(dead));
+    let (number, dead) = (receiver.number(), Owner::new(ANOTHER.get(), 1));
+    let is_through = copier::carry_out_for(device.memory, ANOTHER);
+    assert!(device.engine.qp(QpNumber::new(number)).receive_lock.try_enter(dead));
     let mut room = [Wc::default(); 3];
     for _ in 0..2 {
         Scene::send(&mut sender, &ah, number);
@@ -182,9 +184,9 @@ fn x07_a_datagram_is_lost_while_the_receiver_writes_for_a_dead_sender() {
 #[test]
 fn x03_a_receive_that_a_dead_sender_had_completed_is_not_taken_again() {
     let Scene { device, mut sender, receiver, ah, mut cq, .. } = Scene::new();
-    let (number, dead) = (receiver.number(), Owner::new(PLACE.get(), 1));
+    let (number, dead) = (receiver.number(), Owner::new(ANOTHER.get(), 1));
     let slot = device.engine.qp(QpNumber::new(number));
-    assert!(slot.taking.try_enter(dead));
+    assert!(slot.receive_lock.try_enter(dead));
     let wc = complete::failed(1, QpNumber::new(number), WcStatus::LOC_PROT_ERR);
     push::die_pushing(
         device.completions,
@@ -208,11 +210,11 @@ fn q09_a_shared_receive_is_given_back_whose_process_does_not_answer() {
     let mut receiver = pd.create_qp(&init).unwrap();
     receiver.activate(1).unwrap();
     // Memory of a process that is gone, and nobody has swept up after it.
-    let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
+    let (index, generation) = device.memory.mrs().claim(ANOTHER).unwrap();
     let (key, domain) = (Key::of(index, 6), pd.domain().number());
     let (base, len, access) = (1 << 20, 64, Access::LOCAL_WRITE);
     let entry = RegionEntry { key, access, domain, kind: Kind::Heap, base, len, bound: None };
-    entry.write(device.memory.mr(index), (PLACE, generation));
+    entry.write(device.memory.mr(index), (ANOTHER, generation));
     let sge = Sge { addr: base, length: len as u32, lkey: key.get() };
     srq.post_recv(&[RecvWr::new(1, &[sge])]).unwrap();
     Scene::send(&mut sender, &ah, receiver.number());

@@ -14,7 +14,7 @@ use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::lifecycle::deaths;
 use crate::memory::atomics;
-use crate::memory::copier::tests::{Counter, PLACE, alone, is_asked, is_free, state};
+use crate::memory::copier::tests::{ANOTHER, Counter, alone, is_asked, is_free, state};
 use crate::memory::copier::{carry_out, has_abandoned, serve, tidy};
 use crate::memory::copy;
 use crate::memory::copy_guard::Word;
@@ -34,13 +34,13 @@ fn ask(device: &'static Device, attachment: AttachmentId) -> Result<u64, NotDone
 #[test]
 fn x07_who_gives_up_what_is_being_carried_out_says_so() {
     let (_context, _pd, device) = alone();
-    let abandoned = || has_abandoned(device.memory, PLACE);
-    let calls = || sync::load(device.shm.calls_of(PLACE));
+    let abandoned = || has_abandoned(device.memory, ANOTHER);
+    let calls = || sync::load(device.shm.calls_of(ANOTHER));
     for (is_begun, is_answered) in [(false, false), (true, true), (true, false)] {
-        let mut asking = Asking::new(device.memory, PLACE, 0).unwrap();
+        let mut asking = Asking::new(device.memory, ANOTHER, 0).unwrap();
         let word = &asking.stage.head.word;
         asking.seen = word.ask(asking.seen).unwrap();
-        let serving = is_begun.then(|| word.serve(PLACE).unwrap());
+        let serving = is_begun.then(|| word.serve(ANOTHER).unwrap());
         assert!(serving.is_none_or(|serving| !is_answered || word.answer(serving)));
         assert!(!abandoned());
         let before = calls();
@@ -70,9 +70,9 @@ fn x07_who_waits_to_ask_serves_others_meanwhile() {
     let stages = device.memory.stages();
     let all = stages.of(device.shm.attachment()).chain(stages.large());
     let taken =
-        all.filter_map(|stage| stage.head.word.claim(device.shm.attachment(), PLACE)).count();
+        all.filter_map(|stage| stage.head.word.claim(device.shm.attachment(), ANOTHER)).count();
     assert_eq!(taken, OWN + LARGE);
-    assert_eq!(ask(device, PLACE), Err(Trouble::NoAnswer.into()), "it has no stage left");
+    assert_eq!(ask(device, ANOTHER), Err(Trouble::NoAnswer.into()), "it has no stage left");
     assert_eq!(state(asked), Some(State::Done), "it is served");
 }
 
@@ -81,8 +81,9 @@ fn x07_who_has_asked_leaves_no_trace_whatever_the_answer() {
     let (_context, _pd, device) = alone();
     let own = || device.memory.stages().of(device.shm.attachment());
     let _of_a_thread =
-        own().next().unwrap().head.word.claim(device.shm.attachment(), PLACE).unwrap();
-    for (place, trouble) in [(device.shm.attachment(), Trouble::Fault), (PLACE, Trouble::NoAnswer)]
+        own().next().unwrap().head.word.claim(device.shm.attachment(), ANOTHER).unwrap();
+    for (place, trouble) in
+        [(device.shm.attachment(), Trouble::Fault), (ANOTHER, Trouble::NoAnswer)]
     {
         assert_eq!(ask(device, place), Err(trouble.into()));
         assert_eq!(own().map(is_free).collect::<Vec<_>>(), [false, true, true, true]);
@@ -100,8 +101,8 @@ fn x07_who_is_alive_and_does_not_answer_is_given_up() {
 #[test]
 fn x03_who_is_asked_and_dead_is_swept_up_after() {
     let (_context, _pd, device) = alone();
-    let dead = device.shm.die_at(PLACE);
-    assert_eq!(ask(device, PLACE), Err(Trouble::NoAnswer.into()));
+    let dead = device.shm.die_at(ANOTHER);
+    assert_eq!(ask(device, ANOTHER), Err(Trouble::NoAnswer.into()));
     until("it is swept up after", || device.shm.others().all(|other| other != dead));
 }
 
@@ -121,9 +122,9 @@ fn x07_the_answer_to_somebody_else_is_none() {
             }
             !has_given_up && state(stage.head) == Some(State::Asked)
         });
-        word.sweep(device.shm.attachment());
-        word.ask(word.claim(PLACE, PLACE).unwrap()).unwrap();
-        let serving = word.serve(PLACE).unwrap();
+        word.recover(device.shm.attachment());
+        word.ask(word.claim(ANOTHER, ANOTHER).unwrap()).unwrap();
+        let serving = word.serve(ANOTHER).unwrap();
         stage.head.answer(Outcome::Done, 7);
         assert!(word.answer(serving));
         assert_eq!(asks.join().unwrap(), Err(Trouble::NoAnswer.into()));
@@ -248,8 +249,8 @@ fn x03_an_atomic_that_a_dead_process_had_begun_ends_and_leaves_its_stage() {
     let counter = Counter::new(device, &pd);
     let stage = device.memory.stages().of(device.shm.attachment()).next().unwrap();
     let word = &stage.head.word;
-    let seen = word.ask(word.claim(device.shm.attachment(), PLACE).unwrap()).unwrap();
-    word.serve(PLACE).unwrap();
+    let seen = word.ask(word.claim(device.shm.attachment(), ANOTHER).unwrap()).unwrap();
+    word.serve(ANOTHER).unwrap();
     sync::enter(&device.memory.copier().in_use[0]);
     let begun = Begun { stage: stage.index() as u32, seen, owner: 0 };
     assert_eq!(resume(device.memory, begun), Err(Trouble::NoAnswer.into()));
@@ -282,14 +283,14 @@ fn x07_bytes_are_moved_though_others_have_every_stage_that_they_can() {
         .map(AttachmentId::new)
         .filter(|&other| other != device.shm.attachment());
     let others = all.flat_map(|place| stages.of(place)).chain(stages.large());
-    let taken = others.filter_map(|stage| stage.head.word.claim(PLACE, PLACE)).count();
+    let taken = others.filter_map(|stage| stage.head.word.claim(ANOTHER, ANOTHER)).count();
     assert_eq!(taken, (device.shm.shape().processes as usize - 1) * OWN + LARGE);
     for len in [8, 64, SMALL_BYTES, SMALL_BYTES + 8, 3 * LARGE_BYTES + 8] {
         assert_eq!(moves(device, &pd, len), Ok(()), "{len} bytes");
     }
     // What is small still has stages, where large messages take all they may.
     let own = stages.of(device.shm.attachment()).skip(OWN / 2);
-    assert_eq!(own.filter_map(|stage| stage.head.word.claim(PLACE, PLACE)).count(), OWN / 2);
+    assert_eq!(own.filter_map(|stage| stage.head.word.claim(ANOTHER, ANOTHER)).count(), OWN / 2);
     assert_eq!(moves(device, &pd, 64), Ok(()));
     assert_eq!(moves(device, &pd, SMALL_BYTES + 8), Err(Trouble::NoAnswer));
 }
@@ -299,7 +300,7 @@ fn x07_what_is_large_leaves_the_small_stages_alone_at_first_and_half_of_them_for
     let (_context, _pd, device) = alone();
     let large: Vec<_> = device.memory.stages().large().map(|stage| stage.index()).collect();
     let claimed = |len, may| {
-        let claim = || Some(ManuallyDrop::new(Asking::claim(device.memory, PLACE, len, may)?));
+        let claim = || Some(ManuallyDrop::new(Asking::claim(device.memory, ANOTHER, len, may)?));
         std::iter::from_fn(claim).map(|asking| asking.stage.index()).collect::<Vec<_>>()
     };
     assert_eq!(claimed(SMALL_BYTES + 1, false), large);
@@ -311,7 +312,7 @@ fn x07_what_is_large_leaves_the_small_stages_alone_at_first_and_half_of_them_for
 fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
     let (_context, pd, device) = alone();
     let own: Vec<_> = device.memory.stages().of(device.shm.attachment()).collect();
-    let claim = |stage: &Stage| stage.head.word.claim(PLACE, PLACE).unwrap();
+    let claim = |stage: &Stage| stage.head.word.claim(ANOTHER, ANOTHER).unwrap();
     let mut seen: Vec<_> = own.iter().map(claim).collect();
     device.memory.stages().large().for_each(|stage| _ = claim(&stage));
     let (end, mut asks) = (Instant::now() + 3 * PATIENCE, true);
@@ -338,24 +339,24 @@ fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
 #[test]
 fn x03_an_atomic_that_a_dead_process_had_begun_ends_though_another_one_has_its_place() {
     let (_context, _pd, device) = alone();
-    let claim = &header::claims(device.shm.memory(), device.shm.shape())[PLACE.index()];
+    let claim = &header::claims(device.shm.memory(), device.shm.shape())[ANOTHER.index()];
     let stage = device.memory.stages().of(device.shm.attachment()).next().unwrap();
     let word = &stage.head.word;
-    let seen = word.ask(word.claim(device.shm.attachment(), PLACE).unwrap()).unwrap();
-    word.serve(PLACE).unwrap();
+    let seen = word.ask(word.claim(device.shm.attachment(), ANOTHER).unwrap()).unwrap();
+    word.serve(ANOTHER).unwrap();
     sync::enter(&device.memory.copier().in_use[0]);
     // Nobody has its lock.
-    let owner = device.shm.die_at(PLACE).to_word();
+    let owner = device.shm.die_at(ANOTHER).to_word();
     let begun = Begun { stage: stage.index() as u32, seen, owner };
     assert_eq!(Begun::from_words(begun.to_words()), Some(begun));
     until("it is swept up after", || {
         deaths::look(device);
-        device.shm.owner_at(PLACE).is_none()
+        device.shm.owner_at(ANOTHER).is_none()
     });
     let file = File::options().read(true).write(true).open(device.shm.path().file()).unwrap();
-    let next = claim::next(PLACE.get().into(), claim);
+    let next = claim::next(ANOTHER.get().into(), claim);
     assert!(claim::take(claim, next) && liveness::hold(file.as_fd(), next).unwrap());
-    assert!(device.shm.is_alive(PLACE), "another one");
+    assert!(device.shm.is_alive(ANOTHER), "another one");
     assert_eq!(resume(device.memory, begun), Err(Trouble::NoAnswer.into()));
     assert!(is_free(stage));
 }
@@ -408,13 +409,13 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
 fn x03_a_stage_is_free_where_what_a_dead_process_had_begun_is_abandoned() {
     let (_context, _pd, device) = alone();
     let stage = device.memory.stages().of(device.shm.attachment()).next().unwrap();
-    let (word, owner) = (&stage.head.word, device.shm.die_at(PLACE).to_word());
-    let seen = word.ask(word.claim(device.shm.attachment(), PLACE).unwrap()).unwrap();
-    word.serve(PLACE).unwrap();
+    let (word, owner) = (&stage.head.word, device.shm.die_at(ANOTHER).to_word());
+    let seen = word.ask(word.claim(device.shm.attachment(), ANOTHER).unwrap()).unwrap();
+    word.serve(ANOTHER).unwrap();
     sync::enter(&device.memory.copier().in_use[0]);
     until("it is swept up after", || {
         deaths::look(device);
-        device.shm.owner_at(PLACE).is_none()
+        device.shm.owner_at(ANOTHER).is_none()
     });
     assert_eq!(state(stage.head), Some(State::Serving), "its asker lives");
     abandon(device.memory, Begun { stage: stage.index() as u32, seen, owner });
@@ -426,12 +427,12 @@ fn x07_as_many_as_have_small_stages_may_be_suspended_and_others_are_asked() {
     let (_context, _pd, device) = alone();
     for nth in 0..OWN as u16 {
         let mut asking =
-            Asking::new(device.memory, AttachmentId::new(PLACE.get() + nth), 0).unwrap();
+            Asking::new(device.memory, AttachmentId::new(ANOTHER.get() + nth), 0).unwrap();
         // They live.
         asking.owner = device.shm.owner_at(device.shm.attachment());
         let word = &asking.stage.head.word;
         asking.seen = word.ask(asking.seen).unwrap();
-        word.serve(AttachmentId::new(PLACE.get() + nth)).unwrap();
+        word.serve(AttachmentId::new(ANOTHER.get() + nth)).unwrap();
     }
     let own = device.memory.stages().of(device.shm.attachment());
     assert!(own.into_iter().all(|stage| state(stage.head) == Some(State::Orphaned)));

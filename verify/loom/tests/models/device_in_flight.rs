@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
+use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
 use transport_rxe_loop::protocol::receives::Ahead;
 use transport_rxe_loop::protocol::state::QpState;
-use transport_rxe_loop::protocol::window::{Copying, Shut};
 use transport_rxe_loop::sync::{self, AtomicU32, Site};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::receiver::{LATE, LEFT, ORDER, Receiver};
@@ -16,21 +16,21 @@ use verify_loom::receiver::{LATE, LEFT, ORDER, Receiver};
 /// A queue pair that is connected to another, the initiator, of which there is only its counter.
 struct Pair {
     target: Receiver,
-    copying: Copying,
+    in_flight: InFlight,
 }
 
 impl Pair {
     /// In RTS, with so many receives.
     fn with_receives(count: u64) -> Arc<Self> {
-        let (target, copying) = (Receiver::with_receives(count), Copying::default());
-        Arc::new(Self { target, copying })
+        let (target, in_flight) = (Receiver::with_receives(count), InFlight::default());
+        Arc::new(Self { target, in_flight })
     }
 
     /// The initiator carries out one request, as long as the target listens.
     fn execute(&self, ahead: &mut Ahead, looks_at_close: bool) {
-        self.copying.open();
+        self.in_flight.open();
         self.target.take(ahead);
-        self.copying.close();
+        self.in_flight.close();
         if looks_at_close && self.target.is(QpState::Err) {
             self.flush();
         }
@@ -38,7 +38,7 @@ impl Pair {
 
     /// What who kicks the target has done: run it, in ERR.
     fn flush(&self) {
-        self.target.flush(|| (!Shut::after_change().is_open(&self.copying)).then_some(()));
+        self.target.flush(|| (!ChangeFence::after_change().is_open(&self.in_flight)).then_some(()));
     }
 
     fn fail(&self) {
@@ -104,9 +104,9 @@ fn q02_a_receive_that_is_posted_while_its_queue_pair_fails_is_flushed() {
 /// Bytes that move while the word, a key or a state, is what the initiator knows.
 struct Bytes {
     door: AtomicU32,
-    copying: Copying,
+    in_flight: InFlight,
     /// The counter that the initiator's own process goes by.
-    own: Copying,
+    own: InFlight,
     cell: UnsafeCell<()>,
 }
 
@@ -124,11 +124,11 @@ enum By {
 }
 
 /// Somebody shuts the door, waits, and gives the memory back, while so many requests are carried out.
-fn shut(requests: u32, by: By, waits: bool) {
+fn invalidates(requests: u32, by: By, waits: bool) {
     let bytes = Arc::new(Bytes {
         door: AtomicU32::new(OPEN),
-        copying: Copying::default(),
-        own: Copying::default(),
+        in_flight: InFlight::default(),
+        own: InFlight::default(),
         cell: UnsafeCell::new(()),
     });
     let initiator = thread::spawn({
@@ -138,22 +138,22 @@ fn shut(requests: u32, by: By, waits: bool) {
                 if by == By::Itself {
                     bytes.own.open_first();
                 }
-                bytes.copying.open();
+                bytes.in_flight.open();
                 if sync::acquire(&bytes.door) == OPEN {
                     bytes.cell.with_mut(|_| ());
                 }
                 if by == By::Itself {
                     bytes.own.close_last();
                 }
-                bytes.copying.close();
+                bytes.in_flight.close();
             }
         }
     });
-    let copying = if by == By::Itself { &bytes.own } else { &bytes.copying };
+    let in_flight = if by == By::Itself { &bytes.own } else { &bytes.in_flight };
     sync::release(&bytes.door, 0);
-    let shut = Shut::after_change();
+    let fence = ChangeFence::after_change();
     if waits {
-        assert!(shut.wait(copying, || {
+        assert!(fence.wait(in_flight, || {
             thread::yield_now();
             true
         }));
@@ -165,7 +165,7 @@ fn shut(requests: u32, by: By, waits: bool) {
 #[test]
 fn q10_no_byte_moves_through_a_dead_key() {
     for requests in [1, 2] {
-        let run = move |waits| shut(requests, By::Another, waits);
+        let run = move |waits| invalidates(requests, By::Another, waits);
         model(format!("a key dies during {requests} requests"), move || run(true))
             .must_fail_without(Site::OpenFence, UNORDERED)
             .must_fail_without(Site::ChangeFence, UNORDERED)
@@ -177,11 +177,11 @@ fn q10_no_byte_moves_through_a_dead_key() {
 
 #[test]
 fn q10_nor_through_one_that_dies_where_the_request_is_made() {
-    model("a key dies in its own process", || shut(1, By::Itself, true))
+    model("a key dies in its own process", || invalidates(1, By::Itself, true))
         .must_fail_without(Site::OpenFence, UNORDERED)
         .must_fail_without(Site::ChangeFence, UNORDERED)
         .must_fail_without(Site::SeeClosed, UNORDERED)
-        .must_fail_as("the wait", UNORDERED, || shut(1, By::Itself, false));
+        .must_fail_as("the wait", UNORDERED, || invalidates(1, By::Itself, false));
 }
 
 /// The owner empties its queue pair, and makes it anew for the same peer, which carries requests out.
@@ -196,9 +196,9 @@ fn reset(waits: bool) {
         }
     });
     pair.target.enter();
-    let shut = Shut::after_change();
+    let fence = ChangeFence::after_change();
     if waits {
-        assert!(shut.wait(&pair.copying, || {
+        assert!(fence.wait(&pair.in_flight, || {
             thread::yield_now();
             true
         }));

@@ -3,24 +3,24 @@
 //!
 //! | who | does | then reads |
 //! |---|---|---|
-//! | initiator | [sets the marker](Copying::open) | the peer's state and connection, the keys |
-//! | initiator | [clears it](Copying::close) | the peer's state again: in ERR, the peer may wait to be flushed |
-//! | a process that changes to ERR or RESET, or invalidates a key | [changes, fences](Shut::after_change) | the counter |
+//! | initiator | [sets the marker](InFlight::open) | the peer's state and connection, the keys |
+//! | initiator | [clears it](InFlight::close) | the peer's state again: in ERR, the peer may wait to be flushed |
+//! | a process that changes to ERR or RESET, or invalidates a key | [changes, fences](ChangeFence::after_change) | the counter |
 //!
 //! All three are a store, a full fence, a load. So of an initiator that sets the marker and a process that changes a
 //! state, at least one sees the other: the bytes do not move, or the counter is odd. The same holds for an initiator
 //! that clears the marker and a process that fails its peer: the counter is even, or the initiator has the peer run.
 //!
 //! ```
-//! use transport_rxe_loop::protocol::window::{Copying, Shut};
+//! use transport_rxe_loop::protocol::in_flight::{InFlight, ChangeFence};
 //!
-//! let copying = Copying::default();
-//! copying.open();
-//! let shut = Shut::after_change();
-//! assert!(shut.is_open(&copying));
-//! assert!(!shut.wait(&copying, || false)); // gave up
-//! copying.close();
-//! assert!(shut.wait(&copying, || true));
+//! let in_flight = InFlight::default();
+//! in_flight.open();
+//! let fence = ChangeFence::after_change();
+//! assert!(fence.is_open(&in_flight));
+//! assert!(!fence.wait(&in_flight, || false)); // gave up
+//! in_flight.close();
+//! assert!(fence.wait(&in_flight, || true));
 //! ```
 
 use super::steps::{self, Step};
@@ -29,9 +29,9 @@ use crate::sync::{self, AtomicU64, Site};
 /// The counter. The owner of the send queue writes it. Zero means that nothing is in flight.
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub struct Copying(AtomicU64);
+pub struct InFlight(AtomicU64);
 
-impl Copying {
+impl InFlight {
     /// Sets the marker. Whether bytes may move is checked after this.
     #[inline(always)]
     pub fn open(&self) {
@@ -73,9 +73,9 @@ impl Copying {
 /// Proof that a state was changed, or a key invalidated, and a full fence followed. The counters of copies
 /// that began before the change are read through it.
 #[derive(Debug)]
-pub struct Shut(());
+pub struct ChangeFence(());
 
-impl Shut {
+impl ChangeFence {
     /// To be called after the change, or after having seen that another process made it.
     #[must_use]
     pub fn after_change() -> Self {
@@ -85,15 +85,15 @@ impl Shut {
 
     /// Whether a copy that began before the change may still be running. If not, everything done by it can be seen.
     #[must_use]
-    pub fn is_open(&self, copying: &Copying) -> bool {
-        is_odd(see(copying))
+    pub fn is_open(&self, in_flight: &InFlight) -> bool {
+        is_odd(see(in_flight))
     }
 
     /// Waits until every copy that began before the change is over. `wait_on` waits a little, and returns
     /// whether to continue: not if the initiator is dead. Returns false if it gave up.
-    pub fn wait(&self, copying: &Copying, mut wait_on: impl FnMut() -> bool) -> bool {
-        let seen = see(copying);
-        while is_odd(seen) && see(copying) == seen {
+    pub fn wait(&self, in_flight: &InFlight, mut wait_on: impl FnMut() -> bool) -> bool {
+        let seen = see(in_flight);
+        while is_odd(seen) && see(in_flight) == seen {
             if !wait_on() {
                 return false;
             }
@@ -102,8 +102,8 @@ impl Shut {
     }
 }
 
-fn see(copying: &Copying) -> u64 {
-    sync::acquire_at(&copying.0, Site::SeeClosed)
+fn see(in_flight: &InFlight) -> u64 {
+    sync::acquire_at(&in_flight.0, Site::SeeClosed)
 }
 
 const fn is_odd(count: u64) -> bool {
