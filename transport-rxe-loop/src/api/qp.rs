@@ -96,6 +96,7 @@ pub struct QueuePair {
     pub(crate) place: Place,
     qp_type: QpType,
     caps: QpCaps,
+    /// What policy decided when it was created.
     behavior: QpBehavior,
     sq_sig_all: bool,
     has_srq: bool,
