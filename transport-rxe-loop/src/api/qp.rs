@@ -118,6 +118,7 @@ pub struct QueuePair {
     pub(crate) claimed: ClaimedQp,
     qp_type: QpType,
     caps: QpCaps,
+    /// What policy decided when it was created.
     behavior: QpBehavior,
     sq_sig_all: bool,
     has_srq: bool,

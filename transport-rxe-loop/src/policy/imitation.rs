@@ -165,20 +165,21 @@ impl Imitation {
     /// It fails with this status.
     #[inline]
     pub fn start(self, request: Request) -> Result<Start, WcStatus> {
-        const OWN_KEY: u32 = 1 << 31;
+        let Self { is_rxe } = self;
         match request {
-            Request::Atomic { len } if len == 8 || (self.is_rxe && len > 8) => Ok(Start::Runs),
-            Request::Atomic { .. } => Err(WcStatus::LOC_LEN_ERR),
-            Request::SendInvalidate { kind } if kind != QpType::Rc && self.is_rxe => {
+            Request::Atomic { len } if len < 8 || (len > 8 && !is_rxe) => {
+                Err(WcStatus::LOC_LEN_ERR)
+            }
+            Request::SendInvalidate { kind } if kind != QpType::Rc && is_rxe => {
                 Err(WcStatus::LOC_QP_OP_ERR)
             }
-            Request::SendInvalidate { .. } => Ok(Start::Runs),
-            Request::Datagram { is_too_long: true, .. } if self.is_rxe => Ok(Start::Dropped),
+            Request::Datagram { is_too_long: true, .. } if is_rxe => Ok(Start::Dropped),
             Request::Datagram { is_too_long: true, .. } => Err(WcStatus::LOC_LEN_ERR),
-            Request::Datagram { qkey, .. } if qkey & OWN_KEY != 0 && !self.is_rxe => {
+            // By its highest bit, a queue key stands for the sender's own.
+            Request::Datagram { qkey, .. } if qkey >> 31 == 1 && !is_rxe => {
                 Ok(Start::RunsWithOwnKey)
             }
-            Request::Datagram { .. } => Ok(Start::Runs),
+            _ => Ok(Start::Runs),
         }
     }
 

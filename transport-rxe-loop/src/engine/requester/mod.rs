@@ -217,7 +217,6 @@ impl<'k> Requester<'k> {
     }
 
     /// Begins a request that policy may fail, drop or change.
-    #[inline]
     fn start(&self, request: Request) -> Result<Start, Halt> {
         self.engine.policy.imitation.start(request).map_err(Halt::Failed)
     }
