@@ -143,13 +143,13 @@ impl Attempt<'_> {
         let Some(fd) = kept.fd() else { return Ok(None) };
         header::write(fd, &self.shape, self.format).map_err(self.failed("writing the header"))?;
         let memory = self.map(fd, &self.shape)?;
-        let place = self.claim(fd, &memory, &self.shape)?;
+        let claimed = self.claim(fd, &memory, &self.shape)?;
         let _gate = self.gate(fd)?;
         if !kept.is_open() || !file::link(fd, self.path)? {
             return Ok(None);
         }
         file::clear(self.path);
-        Ok(self.attached(kept, memory, self.shape, place))
+        Ok(self.attached(kept, memory, self.shape, claimed))
     }
 
     /// Attaches to a file in use. The caller holds its gate.
@@ -164,9 +164,9 @@ impl Attempt<'_> {
             .map_err(|why| AttachError::NotOurs { path: self.path.file(), why })?;
         file::reserve(fd, self.path, shape.bytes)?;
         let memory = self.map(fd, &shape)?;
-        let place = self.claim(fd, &memory, &shape)?;
+        let claimed = self.claim(fd, &memory, &shape)?;
         // What was mapped and locked is another file, if the program closed what it does not own meanwhile.
-        Ok(kept.is_open().then(|| self.attached(kept, memory, shape, place)).flatten())
+        Ok(kept.is_open().then(|| self.attached(kept, memory, shape, claimed)).flatten())
     }
 
     fn attached(
@@ -212,16 +212,16 @@ impl Attempt<'_> {
             // copy in this process included, even if the word was corrupted.
             let mut guard = None;
             let lock = |owner| {
-                if liveness::ask_place(fd, index)? == Liveness::Dead {
+                if liveness::ask_index(fd, index)? == Liveness::Dead {
                     guard = GuardPage::new(fd, owner)?;
                 }
                 Ok(guard.is_some())
             };
             let taken = claim::attempt(index, word, lock).map_err(self.failed("locking"))?;
-            if let Some(place) = taken.zip(guard) {
+            if let Some(claimed) = taken.zip(guard) {
                 // Without the lock of its name, others ask this process to move its bytes itself.
-                let _ = liveness::name(fd, place.0);
-                return Ok(place);
+                let _ = liveness::name(fd, claimed.0);
+                return Ok(claimed);
             }
         }
         let max = shape.processes;

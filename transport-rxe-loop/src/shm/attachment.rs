@@ -107,7 +107,7 @@ impl Attachment {
     /// # Staleness
     /// Dead is final, until the id is [freed](Self::free). Alive may be out of date.
     pub fn alive_at(&self, attachment: AttachmentId) -> Liveness {
-        self.ask(|fd| liveness::ask_place(fd, attachment.get().into()))
+        self.ask(|fd| liveness::ask_index(fd, attachment.get().into()))
     }
 
     pub fn ask(&self, ask: impl FnOnce(BorrowedFd<'_>) -> Result<Liveness, Errno>) -> Liveness {
@@ -173,12 +173,12 @@ impl Attachment {
 
     /// Frees the id of a dead owner of which nothing is left.
     pub fn free(&self, owner: u32) {
-        if let Some((_, word)) = self.place(owner) {
+        if let Some((_, word)) = self.claim_of(owner) {
             claim::free(word, owner);
         }
     }
 
-    fn place(&self, owner: u32) -> Option<(u32, &'static AtomicU32)> {
+    fn claim_of(&self, owner: u32) -> Option<(u32, &'static AtomicU32)> {
         let index = claim::index(owner)?;
         Some((index, self.words().get(index as usize)?))
     }
@@ -204,11 +204,11 @@ pub fn leave(registry: &'static Registry, deadline: Instant) {
 
 /// Leaves one fabric. The caller holds its gate.
 pub fn leave_one(attachment: &Attachment, fd: BorrowedFd<'_>) {
-    if let Some((_, mine)) = attachment.place(attachment.owner) {
+    if let Some((_, mine)) = attachment.claim_of(attachment.owner) {
         claim::leave(mine);
     }
     let stays = |(index, word): (u32, &AtomicU32)| {
-        !claim::is_leaving(word) && liveness::ask_place(fd, index) != Ok(Liveness::Dead)
+        !claim::is_leaving(word) && liveness::ask_index(fd, index) != Ok(Liveness::Dead)
     };
     let last = !(0..).zip(attachment.words()).any(stays);
     // Checked after the locks were queried: the number may refer to another file by now, to which none is attached.

@@ -116,9 +116,9 @@ fn byte(owner: u32) -> Range<i64> {
     at..at + 1
 }
 
-fn bytes(places: Range<u32>) -> Range<i64> {
+fn bytes(indices: Range<u32>) -> Range<i64> {
     let first = |index| OWNERS + (i64::from(index) + 1) * GENERATIONS;
-    first(places.start)..first(places.end)
+    first(indices.start)..first(indices.end)
 }
 
 fn name_of(bytes: Range<i64>) -> Range<i64> {
@@ -159,7 +159,7 @@ pub fn ask(fd: BorrowedFd<'_>, owner: u32) -> Result<Liveness, Errno> {
 }
 
 /// The liveness of the last owner of an attachment id.
-pub fn ask_place(fd: BorrowedFd<'_>, index: u32) -> Result<Liveness, Errno> {
+pub fn ask_index(fd: BorrowedFd<'_>, index: u32) -> Result<Liveness, Errno> {
     holder(fd, bytes(index..index + 1))
 }
 

@@ -51,7 +51,7 @@ fn x03_whoever_holds_a_place_is_found_there_in_each_of_its_generations() {
             let pid = Some(std::process::id() as i32);
             let (dead, alive) = (Ok(Liveness::Dead), Ok(Liveness::Alive { pid }));
             assert_eq!(asked, [dead, alive, dead], "{generation} {index}");
-            let place = |index| ask_place(file.as_fd(), index);
+            let place = |index| ask_index(file.as_fd(), index);
             assert_eq!((place(index), place(index + 1)), (alive, dead), "{generation}");
             assert!(index == 0 || place(index - 1) == dead, "{generation} {index}");
             assert_eq!(anybody(file.as_fd()), Ok(true), "{generation} {index}");
