@@ -34,7 +34,7 @@ impl UdAddress {
         Self { qp_num, qkey, sl, route }
     }
 
-    /// For two words of the queue, of which the second has 32 bits. They have no room for a
+    /// For two words of the queue, of which the second has 32 bits. They do not hold a
     /// [flow label](Self::flow_label).
     pub fn to_words(self) -> [u64; 2] {
         let Self { qp_num, qkey, sl, route } = self;

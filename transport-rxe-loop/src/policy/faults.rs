@@ -43,10 +43,10 @@ use cq_core::wc::WcStatus;
 /// # let region = pd.allocate(64, transport_rxe_loop::Access::EVERY)?;
 /// let write = |wr_id| SendWr::write_inline(wr_id, b"hello", region.remote(0).unwrap());
 /// qp.post_send(&[write(1), write(2), write(3)])?;
-/// let (mut room, mut statuses) = ([Wc::default(); 4], Vec::new());
+/// let (mut wcs, mut statuses) = ([Wc::default(); 4], Vec::new());
 /// while statuses.len() < 3 {
-///     let count = cq.poll(&mut room)?;
-///     statuses.extend(room[..count].iter().map(Wc::status));
+///     let count = cq.poll(&mut wcs)?;
+///     statuses.extend(wcs[..count].iter().map(Wc::status));
 /// }
 /// use WcStatus as S;
 /// assert_eq!(statuses, [S::SUCCESS, S::RNR_RETRY_EXC_ERR, S::WR_FLUSH_ERR]);

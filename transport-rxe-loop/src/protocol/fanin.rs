@@ -267,11 +267,11 @@ fn is_of_one_queue(one: &Entry, next: &Entry) -> bool {
 
 /// Moves `count` completions, with their tags.
 fn copy<C>(from: &mut Consumer<'_, C>, count: Position, to: &mut Producer<'_>) {
-    let mut room = [Wc::default(); 32];
+    let mut wcs = [Wc::default(); 32];
     let mut left = count;
     loop {
-        let most = left.min(room.len() as Position);
-        let moved = from.poll_with(&mut room[..most as usize], |&wc, tag| {
+        let most = left.min(wcs.len() as Position);
+        let moved = from.poll_with(&mut wcs[..most as usize], |&wc, tag| {
             // It fits: the new ring holds at least `count`.
             let _ = to.push(&Entry { wc, tag, solicited: false });
         });

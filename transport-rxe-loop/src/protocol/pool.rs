@@ -54,11 +54,16 @@
 //! assert_eq!(queue.taken().next(), None);
 //! ```
 
-use super::lock::Lock;
+mod slot;
+
+pub use self::slot::Taken;
+use self::slot::{
+    ATTACHMENT_AT, FREE, LEFT, POSTED, STATE, TAKEN, TARGET, TARGET_AT, generation, in_generation,
+};
+use super::lock::{AttachmentId, Lock};
 use super::number::{Position, QpNumber};
 use super::steps::{self, Step};
 use super::tag;
-use crate::protocol::lock::AttachmentId;
 use crate::sync::{self, AtomicU32, AtomicU64, Site};
 
 /// The maximum number of slots of a pool.
@@ -138,65 +143,6 @@ impl Pool {
 
 const fn reporter_word(attachment: AttachmentId) -> u32 {
     attachment.get() as u32 + 1
-}
-
-const STATE: u64 = 0xff;
-const FREE: u64 = 0;
-const POSTED: u64 = 1;
-const TAKEN: u64 = 2;
-const LEFT: u64 = 3;
-const ATTACHMENT_AT: u32 = 8;
-const TARGET_AT: u32 = 24;
-const TARGET: u32 = (1 << 24) - 1;
-const GENERATION_AT: u32 = 48;
-
-const fn in_generation(generation: u16, state: u64) -> u64 {
-    (generation as u64) << GENERATION_AT | state
-}
-
-const fn generation(word: u64) -> u16 {
-    (word >> GENERATION_AT) as u16
-}
-
-/// A receive that was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
-    slot: u32,
-    word: u64,
-    /// Whether taking it reached the limit: the process that took it reports this after releasing the lock.
-    reached_limit: bool,
-}
-
-impl Taken {
-    /// Its slot.
-    #[must_use]
-    pub const fn slot(&self) -> u32 {
-        self.slot
-    }
-
-    /// The attachment that took it.
-    #[must_use]
-    pub const fn by(&self) -> AttachmentId {
-        AttachmentId::new((self.word >> ATTACHMENT_AT) as u16)
-    }
-
-    /// The number of the queue pair that it was taken for.
-    #[must_use]
-    pub const fn target(&self) -> QpNumber {
-        QpNumber::new((self.word >> TARGET_AT) as u32 & TARGET)
-    }
-
-    /// The tag of its completion.
-    #[must_use]
-    pub const fn tag(&self) -> u32 {
-        tag::of_pool(self.slot, generation(self.word))
-    }
-
-    /// Whether taking it reached the limit. This is reported without the lock, and then [recorded](Pool::reported).
-    #[must_use]
-    pub const fn reached_limit(&self) -> bool {
-        self.reached_limit
-    }
 }
 
 /// A pool, its slots and their order. Any content is harmless.

@@ -18,7 +18,7 @@ use crate::lifecycle::Device;
 use crate::protocol::fanin::Location;
 use crate::protocol::lock::{AttachmentId, Owner};
 
-/// A place where nobody lives.
+/// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(37);
 
 /// A device of one completion queue, so that each new one has the table entry of the last.
@@ -46,7 +46,7 @@ fn x03_a_new_queue_inherits_the_lock_of_a_dead_one() {
 }
 
 #[test]
-fn o02_each_queue_in_a_place_reports_its_overrun_as_itself() {
+fn o02_each_queue_of_an_entry_reports_its_own_overrun() {
     let (mut context, device) = with_one().alone();
     for _ in 0..2 {
         let cq = context.create_cq(1, None).unwrap();
@@ -58,7 +58,7 @@ fn o02_each_queue_in_a_place_reports_its_overrun_as_itself() {
 }
 
 #[test]
-fn o08_each_queue_in_a_place_counts_what_it_dropped_by_itself() {
+fn o08_each_queue_of_an_entry_counts_its_own_drops() {
     let (context, device) = with_one().alone();
     for _ in 0..2 {
         let cq = context.create_cq_with(&ignoring(None)).unwrap();
@@ -76,7 +76,7 @@ fn o08_what_ignores_overruns_does_so_as_soft_roce_too() {
 }
 
 #[test]
-fn n12_a_new_queue_is_not_moderated_as_the_last_in_its_place() {
+fn n12_a_new_queue_is_not_moderated_as_the_last_in_its_entry() {
     let (context, device) = with_one().alone();
     let mut channel = context.create_channel().unwrap();
     let mut last = context.create_cq(4, None).unwrap();
@@ -113,7 +113,7 @@ fn no_queue_leads_out_of_the_arena() {
 }
 
 #[test]
-fn n07_a_queue_leaves_its_channels_before_its_place_is_another_s() {
+fn n07_a_queue_is_detached_before_its_entry_is_reused() {
     let (context, device) = OpenOptions::new().alone();
     let channel = context.create_channel().unwrap();
     let cq = context.create_cq(4, Some(&channel)).unwrap();

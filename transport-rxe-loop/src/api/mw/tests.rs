@@ -24,7 +24,7 @@ use crate::memory::region::{Bound, Kind, MrSlot, RegionEntry};
 use crate::shm::table::Entry;
 use crate::sync;
 
-/// A place where nobody lives.
+/// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(34);
 
 /// A queue pair that is its own peer, and has a window for itself.
@@ -77,9 +77,9 @@ impl Alone {
 
     fn outcome(&mut self, wr: SendWr<'_>) -> WcStatus {
         self.qp.post_send(&[wr]).unwrap();
-        let mut room = [Wc::default(); 1];
-        assert_eq!(self.cq.poll(&mut room), Ok(1));
-        room[0].status()
+        let mut wcs = [Wc::default(); 1];
+        assert_eq!(self.cq.poll(&mut wcs), Ok(1));
+        wcs[0].status()
     }
 
     /// Whether its key lets one write. If not, the queue pair is made anew.
@@ -196,7 +196,7 @@ fn q06_invalidating_waits_for_what_is_copied_for_a_peer_of_another_process() {
 }
 
 #[test]
-fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region() {
+fn q06_the_key_of_another_process_is_invalidated_once_and_not_without_its_region() {
     let (_context, device) = OpenOptions::new().alone();
     let qps = device.engine.qps();
     let (index, generation) = qps.claim(ANOTHER).unwrap();
@@ -252,7 +252,7 @@ fn q06_a_send_takes_the_key_that_all_see_and_the_own_one() {
 }
 
 #[test]
-fn no_window_has_the_place_whose_key_may_be_0() {
+fn no_window_has_the_entry_whose_key_may_be_0() {
     let context = Context::open("loop0").unwrap();
     let pd = context.alloc_pd();
     // More than there are places.

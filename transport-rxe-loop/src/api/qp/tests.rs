@@ -85,12 +85,12 @@ impl End {
 
     /// Polls one completion, which is the one that is due; false if there is none.
     fn poll(&mut self, status: WcStatus) -> bool {
-        let mut room = [Wc::default()];
-        if self.cq.poll(&mut room).unwrap() == 0 {
+        let mut wcs = [Wc::default()];
+        if self.cq.poll(&mut wcs).unwrap() == 0 {
             return false;
         }
-        assert_eq!(room[0].status(), status);
-        let wr_id = room[0].wr_id();
+        assert_eq!(wcs[0].status(), status);
+        let wr_id = wcs[0].wr_id();
         if self.recvs.front() == Some(&wr_id) {
             self.recvs.pop_front();
             return true;
@@ -168,9 +168,9 @@ fn q01_what_was_posted_before_a_failure_is_flushed_though_sending_resumes_before
     assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
     ownership.abandon();
     qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
-    let mut room = [Wc::default()];
-    assert_eq!(cq.poll(&mut room), Ok(1));
-    assert_eq!(room[0].status(), WcStatus::WR_FLUSH_ERR);
+    let mut wcs = [Wc::default()];
+    assert_eq!(cq.poll(&mut wcs), Ok(1));
+    assert_eq!(wcs[0].status(), WcStatus::WR_FLUSH_ERR);
 }
 
 #[test]
@@ -197,8 +197,8 @@ fn q06_what_a_failed_request_had_begun_is_not_the_next_one_s() {
     let begun = &device.engine.own(qp.index()).begun;
     sync::store(&begun[0], u64::MAX);
     qp.post_send(&[SendWr::write_inline(1, &[0; 8], RemoteAddr { addr: 0, rkey: 0 })]).unwrap();
-    let mut room = [Wc::default()];
-    assert_eq!(cq.poll(&mut room), Ok(1));
-    assert_eq!(room[0].status(), WcStatus::REM_ACCESS_ERR);
+    let mut wcs = [Wc::default()];
+    assert_eq!(cq.poll(&mut wcs), Ok(1));
+    assert_eq!(wcs[0].status(), WcStatus::REM_ACCESS_ERR);
     assert_eq!(sync::load(&begun[0]), 0);
 }

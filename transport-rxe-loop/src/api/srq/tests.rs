@@ -9,13 +9,13 @@ use crate::engine::complete;
 use crate::engine::srq;
 use crate::protocol::lock::{AttachmentId, Owner};
 
-/// A place where nobody lives.
+/// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(43);
 
 const ONE: &[RecvWr<'_>] = &[RecvWr::new(1, &[])];
 
 #[test]
-fn q09_a_new_queue_has_nothing_of_the_last_in_its_place() {
+fn q09_a_new_queue_has_nothing_of_the_last_in_its_entry() {
     let limits = Limits { shared_receive_queues: 1, ..Limits::default() };
     let (context, device) = OpenOptions::new().limits(limits).alone();
     let (pd, init) = (context.alloc_pd(), SrqInit { max_wr: 4, max_sge: 1 });

@@ -164,7 +164,7 @@ fn n09_what_another_process_could_not_ring_is_rung_once() {
 }
 
 #[test]
-fn a_channel_without_a_descriptor_takes_no_place() {
+fn a_channel_without_a_descriptor_takes_no_entry() {
     let (_context, device) =
         OpenOptions::new().limits(Limits { channels: 2, ..Limits::default() }).alone();
     let index = (0..2)

@@ -20,7 +20,7 @@ use crate::protocol::moderation::{Alert, Setting};
 use crate::protocol::tag;
 use cq_core::queue::State;
 
-/// A place where nobody lives.
+/// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(33);
 
 /// A queue that is armed, and a queue pair of its with one receive, in a fabric without a service thread.
@@ -67,7 +67,7 @@ impl Scene {
 }
 
 #[test]
-fn n06_who_sleeps_is_woken_by_the_heir_of_who_died_before_that() {
+fn n06_a_waiting_thread_is_woken_by_who_inherits_the_lock() {
     let mut scene = Scene::new();
     let Entry { wc, tag, .. } = scene.entry();
     die_pushing(scene.device.completions, scene.index, Owner::new(ANOTHER.get(), 1), &wc, tag);
@@ -136,7 +136,7 @@ fn o03_what_a_producer_had_stored_comes_before_the_failure_of_a_queue_that_was_g
     let mut scene = Scene::new();
     push(scene.device.engine, scene.index, &[scene.entry()]);
     scene.give_up(&[]);
-    assert_eq!(scene.cq.dropped(), 0, "it had room for all");
+    assert_eq!(scene.cq.dropped(), 0, "all of them fit");
     assert_eq!(scene.cq.poll(&mut []), Ok(0));
     assert_eq!(scene.cq.poll(&mut [Wc::default()]), Ok(1));
     assert_eq!(scene.cq.poll(&mut [Wc::default()]), Err(PollError::Failed));
@@ -157,7 +157,7 @@ fn o04_what_lies_where_no_ring_is_any_more_fails_nobody() {
 }
 
 #[test]
-fn o04_whoever_dies_before_it_has_told_anybody_of_an_overrun_others_do() {
+fn o04_an_overrun_that_a_dead_producer_did_not_report_is_reported_by_others() {
     let mut scene = Scene::new();
     // As far as one gets that dies under the lock: it has overrun the ring.
     assert!(

@@ -2,7 +2,7 @@ use super::*;
 use crate::api::device::Context;
 
 #[test]
-fn what_found_room_is_news_and_nothing_is_none() {
+fn stored_completions_are_news_and_none_is_no_news() {
     let context = Context::open("loop0").unwrap();
     let cq = context.create_cq(4, None).unwrap();
     let wc = Wc::new(1, WcStatus::SUCCESS, 2);

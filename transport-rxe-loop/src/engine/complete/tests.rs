@@ -5,7 +5,7 @@ use crate::api::qp::QpInit;
 use crate::protocol::number::Position;
 
 #[test]
-fn c08_what_completes_of_a_queue_pair_that_is_gone_settles_nothing_of_the_next_in_its_place() {
+fn c08_a_completion_of_a_destroyed_queue_pair_settles_nothing_of_the_next_in_its_entry() {
     let limits = Limits { queue_pairs: 1, ..Limits::default() };
     let (context, device) = OpenOptions::new().limits(limits).alone();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());

@@ -19,7 +19,7 @@ use crate::engine::srq::queue as pool_of;
 use crate::inside::actor::until;
 use crate::protocol::lock::{AttachmentId, Owner};
 
-/// A place where nobody lives.
+/// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(33);
 
 #[test]
@@ -35,9 +35,9 @@ fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
     // It has not settled it.
     push::die_pushing(device.completions, index, Owner::new(ANOTHER.get(), 1), &wc, first);
     qp.modify(&QpAttr::to(QpState::Err)).unwrap();
-    let mut room = [Wc::default(); 4];
-    assert_eq!(cq.poll(&mut room), Ok(2));
-    let polled = [0, 1].map(|nth| (room[nth].wr_id(), room[nth].status()));
+    let mut wcs = [Wc::default(); 4];
+    assert_eq!(cq.poll(&mut wcs), Ok(2));
+    let polled = [0, 1].map(|nth| (wcs[nth].wr_id(), wcs[nth].status()));
     assert_eq!(polled, [(1, WcStatus::SUCCESS), (2, WcStatus::WR_FLUSH_ERR)]);
 }
 

@@ -5,7 +5,7 @@ use super::*;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
 
-/// A place where nobody lives.
+/// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(31);
 
 #[test]

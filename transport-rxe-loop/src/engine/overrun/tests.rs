@@ -37,7 +37,7 @@ fn o04_who_dropped_a_completion_fails_though_another_thread_is_at_all_of_them() 
 }
 
 #[test]
-fn o04_an_overrun_concerns_no_queue_pair_of_the_next_queue_in_the_place() {
+fn o04_an_overrun_concerns_no_queue_pair_of_the_next_queue_in_the_entry() {
     let (mut context, device) = OpenOptions::new().alone();
     let _others = [(); 3].map(|()| context.create_cq(1, None).unwrap());
     let cq = context.create_cq(4, None).unwrap();

@@ -18,7 +18,7 @@ use crate::protocol::lock::{AttachmentId, Owner};
 use crate::protocol::number::Position;
 use crate::protocol::tag;
 
-/// A place where nobody lives.
+/// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(35);
 
 #[test]
@@ -31,11 +31,11 @@ fn q07_who_waits_for_ever_fails_once_its_peer_is_destroyed() {
         waits.modify(&step).unwrap();
     }
     waits.post_send(&[SendWr::send(1, &[])]).unwrap();
-    let mut room = [Wc::default(); 2];
-    assert_eq!(cq.poll(&mut room), Ok(0), "its peer is not connected");
+    let mut wcs = [Wc::default(); 2];
+    assert_eq!(cq.poll(&mut wcs), Ok(0), "its peer is not connected");
     peer.destroy();
-    assert_eq!(cq.poll(&mut room), Ok(1));
-    assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
+    assert_eq!(cq.poll(&mut wcs), Ok(1));
+    assert_eq!(wcs[0].status(), WcStatus::RETRY_EXC_ERR);
 }
 
 #[test]
@@ -120,11 +120,11 @@ fn q07_who_waits_for_a_receive_for_ever_fails_once_its_peer_is_reset() {
         waits.modify(&step).unwrap();
     }
     waits.post_send(&[SendWr::send(1, &[])]).unwrap();
-    let mut room = [Wc::default(); 2];
-    assert_eq!(cq.poll(&mut room), Ok(0), "no receive is posted");
+    let mut wcs = [Wc::default(); 2];
+    assert_eq!(cq.poll(&mut wcs), Ok(0), "no receive is posted");
     peer.modify(&QpAttr::to(QpState::Reset)).unwrap();
-    until("it is told", || cq.poll(&mut room) == Ok(1));
-    assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
+    until("it is told", || cq.poll(&mut wcs) == Ok(1));
+    assert_eq!(wcs[0].status(), WcStatus::RETRY_EXC_ERR);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn q07_sends_of_a_queue_pair_in_sqe_are_flushed_once_no_other_thread_is_at_them(
         ownership.abandon();
         resumes.join().unwrap().unwrap();
     });
-    let mut room = [Wc::default(); 2];
-    assert_eq!(cq.poll(&mut room), Ok(1));
-    assert_eq!(room[0].status(), WcStatus::WR_FLUSH_ERR);
+    let mut wcs = [Wc::default(); 2];
+    assert_eq!(cq.poll(&mut wcs), Ok(1));
+    assert_eq!(wcs[0].status(), WcStatus::WR_FLUSH_ERR);
 }

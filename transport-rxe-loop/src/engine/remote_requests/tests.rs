@@ -10,7 +10,7 @@ use crate::protocol::lock::AttachmentId;
 use crate::shm::arena::Extent;
 use crate::sync;
 
-/// A place where nobody lives.
+/// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(41);
 
 #[test]
@@ -32,7 +32,7 @@ fn x03_a_queue_pair_of_another_process_is_not_run() {
 }
 
 #[test]
-fn x03_what_is_noted_is_run_once() {
+fn x03_a_remote_request_is_run_once() {
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
@@ -50,7 +50,7 @@ fn x03_what_is_noted_is_run_once() {
 }
 
 #[test]
-fn x03_whoever_has_the_queue_pair_is_called() {
+fn x03_the_owner_of_the_queue_pair_is_called() {
     let (_context, device) = OpenOptions::new().alone();
     let calls = || sync::load(device.shm.calls_of(ANOTHER));
     let qps = device.engine.qps();

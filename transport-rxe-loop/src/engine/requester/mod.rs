@@ -123,7 +123,7 @@ impl<'k> Requester<'k> {
             let len = request.payload.len();
             bytes += len;
             if request.flags.contains(SendFlags::SIGNALED) {
-                // There is room: the loop's condition checks it.
+                // It fits: the loop's condition checks that.
                 let _ = sent.push(self.sent(&request, position, len));
             }
             if identity::read(self.slot) != self.me {

@@ -136,7 +136,7 @@ impl Requester<'_> {
         match landed {
             Ok(()) => {
                 let solicited = request.flags.contains(SendFlags::SOLICITED);
-                // There is room: the run's condition checks it.
+                // It fits: the run's condition checks that.
                 let _ = self.received.push(self.peer.received(receive, len, took, solicited));
                 Ok(())
             }

@@ -11,7 +11,7 @@ use crate::api::device::Context;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
 
-/// A place where nobody lives.
+/// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(33);
 
 /// A queue pair that is its own peer.
@@ -69,7 +69,7 @@ fn q07_a_receive_is_of_whom_a_datagram_is_for_whatever_another_has() {
 }
 
 #[test]
-fn q07_a_free_place_is_nobody() {
+fn q07_a_free_entry_is_no_queue_pair() {
     let (context, device) = OpenOptions::new().alone();
     drop(connected(&context));
     assert_eq!(
@@ -82,7 +82,7 @@ fn q07_a_free_place_is_nobody() {
 }
 
 #[test]
-fn x04_more_receives_than_there_is_room_for_are_none() {
+fn x04_more_receives_than_the_capacity_are_none() {
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };

@@ -22,9 +22,9 @@ fn q07_a_wait_ends_in_time_though_an_earlier_alarm_came_for_something_else() {
     }
     qp.post_send(&[SendWr::send_inline(1, b"x")]).unwrap();
     device.engine.alarms.wake_soon(qp.index()).unwrap();
-    let mut room = [Wc::default()];
-    until("it fails", || cq.poll(&mut room) == Ok(1));
-    assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
+    let mut wcs = [Wc::default()];
+    until("it fails", || cq.poll(&mut wcs) == Ok(1));
+    assert_eq!(wcs[0].status(), WcStatus::RETRY_EXC_ERR);
 }
 
 /// A queue pair that waits for hours, whatever for.

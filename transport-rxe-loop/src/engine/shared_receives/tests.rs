@@ -78,15 +78,15 @@ fn x07_who_could_not_have_the_lock_tries_again_though_it_waits_for_ever() {
     let mut alone = Alone::in_own_fabric();
     let suspended = alone.device.memory.lock(alone.slot().pool.lock(), || {}).unwrap();
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
-    let mut room = [Wc::default(); 2];
-    assert_eq!(alone.cq.poll(&mut room), Ok(0), "somebody lives and has the lock");
+    let mut wcs = [Wc::default(); 2];
+    assert_eq!(alone.cq.poll(&mut wcs), Ok(0), "somebody lives and has the lock");
     drop(suspended);
     let mut polled = 0;
     until("it is sent", || {
-        polled += alone.cq.poll(&mut room[polled..]).unwrap();
+        polled += alone.cq.poll(&mut wcs[polled..]).unwrap();
         polled == 2
     });
-    assert_eq!(room.map(|wc| wc.status()), [WcStatus::SUCCESS; 2]);
+    assert_eq!(wcs.map(|wc| wc.status()), [WcStatus::SUCCESS; 2]);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn x04_what_is_said_to_be_taken_keeps_nobody_waiting_for_ever() {
     assert!(pool.taken().next().is_none(), "it was waited for, and then freed");
 }
 
-/// A place where nobody lives.
+/// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(38);
 
 impl Alone {
@@ -157,13 +157,13 @@ impl Alone {
     /// Its request and its receive complete, and well.
     #[track_caller]
     fn is_served(&mut self) {
-        let (mut room, mut polled) = ([Wc::default(); 2], 0);
+        let (mut wcs, mut polled) = ([Wc::default(); 2], 0);
         until("it is served", || {
-            polled += self.cq.poll(&mut room[polled..]).unwrap();
+            polled += self.cq.poll(&mut wcs[polled..]).unwrap();
             polled == 2
         });
         assert_eq!(
-            room.map(|wc| (wc.wr_id(), wc.status())),
+            wcs.map(|wc| (wc.wr_id(), wc.status())),
             [1, 2].map(|id| (id, WcStatus::SUCCESS))
         );
     }
@@ -344,7 +344,7 @@ fn x07_what_a_process_that_lives_has_taken_stays_its() {
 }
 
 #[test]
-fn x03_what_a_process_that_lives_has_taken_is_not_swept_up() {
+fn x03_receives_taken_by_a_live_process_are_not_given_back() {
     let alone = Alone::in_own_fabric();
     let taken = alone.is_taken_by(alone.device.shm.attachment());
     assert_eq!(reclaim(alone.device.engine, alone.slot(), &taken), Ok(()));

@@ -32,7 +32,7 @@ use crate::shm::shape::Shape;
 use crate::shm::table::{Entry, Table, entries};
 use crate::sync::{self, AtomicU32};
 
-/// A place where nobody lives, and where this says that somebody did.
+/// An attachment that no process has, recorded as that of a dead one.
 const ANOTHER: AttachmentId = AttachmentId::new(40);
 
 #[test]
@@ -48,19 +48,19 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
     sync::store(device.engine.dest(index), qp.number());
     qp.connect(number.get()).unwrap();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
-    let mut room = [Wc::default(); 2];
-    assert_eq!(cq.poll(&mut room), Ok(0), "it waits for a receive, for ever");
+    let mut wcs = [Wc::default(); 2];
+    assert_eq!(cq.poll(&mut wcs), Ok(0), "it waits for a receive, for ever");
 
     // As far as one sweeper got.
     identity::vacate(slot);
     let dead = device.shm.die_at(ANOTHER);
     let deadline = Instant::now() + Duration::from_secs(30);
-    while cq.poll(&mut room) == Ok(0) {
+    while cq.poll(&mut wcs) == Ok(0) {
         assert!(Instant::now() < deadline, "it is told");
         look(device);
         std::thread::yield_now();
     }
-    assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
+    assert_eq!(wcs[0].status(), WcStatus::RETRY_EXC_ERR);
     while device.shm.others().any(|other| other == dead) {
         assert!(Instant::now() < deadline, "everything is given back");
         look(device);
@@ -90,7 +90,7 @@ fn x03_the_locks_of_a_dead_one_are_inherited() {
 }
 
 #[test]
-fn x03_the_next_in_a_place_finds_nothing_of_a_dead_one() {
+fn x03_the_next_process_of_an_attachment_finds_nothing_of_the_dead_one() {
     let (_context, device) = OpenOptions::new().alone();
     let bell = EventChannel::new(device.completions).unwrap();
     let (qp, _) = device.engine.qps().claim(ANOTHER).unwrap();
@@ -151,7 +151,7 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
 }
 
 #[test]
-fn x03_the_place_of_one_that_died_in_the_middle_of_a_request_keeps_nobody() {
+fn x03_the_entry_of_a_queue_pair_that_died_in_a_request_delays_no_other() {
     let (_context, device) = OpenOptions::new().alone();
     let (index, _) = device.engine.qps().claim(ANOTHER).unwrap();
     let in_flight = &device.engine.qp_at(index).send.in_flight;
@@ -165,7 +165,7 @@ fn x03_the_place_of_one_that_died_in_the_middle_of_a_request_keeps_nobody() {
 }
 
 #[test]
-fn x03_who_is_late_to_sweep_leaves_the_next_in_that_place_alone() {
+fn x03_a_late_recovery_leaves_the_next_process_alone() {
     let (_context, device) = OpenOptions::new().alone();
     let qps = device.engine.qps();
     let (index, generation) = qps.claim(ANOTHER).unwrap();
@@ -178,7 +178,7 @@ fn x03_who_is_late_to_sweep_leaves_the_next_in_that_place_alone() {
 }
 
 #[test]
-fn x03_who_is_late_to_sweep_frees_nothing_of_the_next_in_that_place() {
+fn x03_a_late_recovery_frees_nothing_of_the_next_process() {
     let (_context, device) = OpenOptions::new().alone();
     let (index, _) = device.completions.cqs().claim(ANOTHER).unwrap();
     let (next, swept) = (device.shm.die_at(ANOTHER), Owner::new(ANOTHER.get(), 1000));
@@ -305,11 +305,11 @@ fn x03_a_queue_pair_that_a_dead_one_had_failed_is_flushed() {
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     // As far as the dead one got.
     assert!(identity::fail(device.engine.qp(qp.qpn()), qp.qpn()));
-    let mut room = [Wc::default()];
-    assert_eq!(cq.poll(&mut room), Ok(0));
+    let mut wcs = [Wc::default()];
+    assert_eq!(cq.poll(&mut wcs), Ok(0));
     die_watched(device);
-    until("it is flushed", || cq.poll(&mut room).unwrap() == 1);
-    assert_eq!(room[0].status(), WcStatus::WR_FLUSH_ERR);
+    until("it is flushed", || cq.poll(&mut wcs).unwrap() == 1);
+    assert_eq!(wcs[0].status(), WcStatus::WR_FLUSH_ERR);
 }
 
 /// An entry of a table that the device has not.

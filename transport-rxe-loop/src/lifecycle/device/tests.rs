@@ -21,7 +21,7 @@ use crate::shm::registry::Registry;
 
 #[test]
 fn x03_who_opens_a_fabric_sweeps_up_after_the_dead() {
-    /// A place where nobody lives, and where this says that somebody did.
+    /// An attachment that no process has, recorded as that of a dead one.
     const ANOTHER: AttachmentId = AttachmentId::new(40);
     let name = format!("swept-{}", std::process::id());
     let open = || OpenOptions::new().fabric(&name).open(device::NAME).unwrap();
@@ -84,7 +84,7 @@ fn q10_a_new_domain_does_not_reach_the_memory_of_one_that_was_made_many_before_i
 }
 
 #[test]
-fn x07_a_new_process_has_nothing_abandoned_whatever_was_in_its_place() {
+fn x07_a_new_process_has_nothing_abandoned() {
     static ANOTHER: Registry = Registry::new();
     let (_context, device) = OpenOptions::new().alone();
     let here = ANOTHER.attach(device.shm.path(), device.shm.shape(), &FORMAT).unwrap();

@@ -15,7 +15,7 @@ use crate::inside::actor::until;
 use crate::memory::region::{Kind, RegionEntry};
 use crate::shm::table::Entry;
 
-/// A place where nobody lives.
+/// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(44);
 const HOUR: Duration = Duration::from_secs(3600);
 

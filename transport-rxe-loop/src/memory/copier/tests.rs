@@ -31,7 +31,7 @@ use crate::protocol::lock::Lock;
 use crate::shm::table::Entry;
 use crate::sync::AtomicU64;
 
-/// A place where nobody lives.
+/// An attachment that no process has.
 pub const ANOTHER: AttachmentId = AttachmentId::new(37);
 
 /// In a fabric where nobody else is, and no service thread.
@@ -249,7 +249,7 @@ fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up
     let mut cq = context.create_cq(4, None).unwrap();
     for kind in KINDS {
         let qp = receiver(&pd, &cq, kind);
-        let (number, mut room) = (qp.number(), [Wc::default()]);
+        let (number, mut wcs) = (qp.number(), [Wc::default()]);
         let serving = device.memory.copier().serving.lock().unwrap();
         assert!(identity::fail(device.engine.qp(QpNumber::new(number)), QpNumber::new(number)));
         thread::scope(|scope| {
@@ -260,11 +260,11 @@ fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up
             };
             until("it begins", begins);
             (0..200).for_each(|_| thread::yield_now());
-            assert_eq!(cq.poll(&mut room), Ok(0), "{kind:?}: bytes may still move");
+            assert_eq!(cq.poll(&mut wcs), Ok(0), "{kind:?}: bytes may still move");
             drop(serving);
-            until("it is flushed", || cq.poll(&mut room).unwrap() == 1);
+            until("it is flushed", || cq.poll(&mut wcs).unwrap() == 1);
         });
-        assert_eq!(room[0].status(), WcStatus::WR_FLUSH_ERR);
+        assert_eq!(wcs[0].status(), WcStatus::WR_FLUSH_ERR);
     }
 }
 

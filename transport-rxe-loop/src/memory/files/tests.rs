@@ -27,7 +27,7 @@ fn x07_nothing_is_left_of_a_region_that_can_not_be_mapped() {
 }
 
 #[test]
-fn x03_a_region_that_goes_gives_its_bytes_back_whoever_still_maps_it() {
+fn x03_a_deregistered_region_gives_its_bytes_back_though_others_map_it() {
     let path = path(1);
     for of_the_dead in [false, true] {
         let mine = make(&path, LEN).unwrap();
@@ -56,7 +56,7 @@ fn x04_bytes_that_another_process_did_not_reserve_are_before_they_are_mapped() {
 }
 
 #[test]
-fn x07_where_there_is_no_limit_there_is_room() {
+fn x07_without_a_limit_the_file_fits() {
     const LEN: u64 = 2 << 20;
     let file = memfd_create("region", MemfdFlags::CLOEXEC).unwrap();
     assert_eq!(fstatvfs(&file).unwrap().f_blocks, 0, "no limit");

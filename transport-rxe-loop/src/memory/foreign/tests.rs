@@ -13,7 +13,7 @@ use crate::protocol::in_flight::InFlight;
 use crate::shm::table::Entry;
 use crate::sync::AtomicU64;
 
-/// A place that no process has.
+/// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(60);
 const DOMAIN: u32 = 0x3d00_0001;
 const LEN: u64 = 8192;
@@ -344,7 +344,7 @@ fn what_two_look_for_at_once_is_learned_once() {
 }
 
 #[test]
-fn a_link_or_a_short_file_in_the_place_of_a_region_is_not_mapped() {
+fn a_link_or_a_short_file_is_not_mapped_as_a_region() {
     let device = Device::of_tests();
     let path = device.shm.path().memory(0, 0xff_fff0);
     let memory = files::make(&path, 4096).unwrap();

@@ -5,7 +5,7 @@ use crate::inside::actor::{Actor, die_with_parent, say, until};
 use crate::protocol::lock::AttachmentId;
 use crate::sync;
 
-/// A place where nobody lives, and where this says that somebody did.
+/// An attachment that no process has, recorded as that of a dead one.
 const ANOTHER: AttachmentId = AttachmentId::new(38);
 
 #[test]
@@ -69,7 +69,7 @@ fn x04_who_has_the_number_of_another_is_not_taken_for_it() {
 }
 
 #[test]
-fn x03_who_finds_a_process_dead_has_it_swept_up_after() {
+fn x03_a_process_that_is_found_dead_is_recovered() {
     let (_context, device) = OpenOptions::new().alone();
     let paths = AccessPaths::new(device.shm.shape().processes, false);
     let dead = device.shm.die_at(ANOTHER);

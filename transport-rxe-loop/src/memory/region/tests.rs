@@ -2,7 +2,7 @@ use super::*;
 use crate::lifecycle::Device;
 use crate::protocol::lock::AttachmentId;
 
-/// A place where nobody lives.
+/// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(42);
 
 #[test]

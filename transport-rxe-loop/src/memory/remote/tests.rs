@@ -45,7 +45,7 @@ fn this() -> Process {
 }
 
 #[test]
-fn bytes_of_a_process_are_moved_across_pieces() {
+fn bytes_of_a_process_are_moved_across_spans() {
     let (a, b) = (words::<4>(1), words::<4>(0));
     let (at, len) = (a.as_ptr() as usize, 32);
     let there = || far([(at, 3), (at + 3, 11), (at + 14, 18)]);

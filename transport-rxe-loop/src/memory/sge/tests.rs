@@ -36,7 +36,7 @@ fn a_copy_moves_the_bytes_that_it_is_asked_for_as_far_as_they_are_mapped_here() 
 }
 
 #[test]
-fn a_piece_of_another_process_without_a_key_is_left_out() {
+fn a_span_of_another_process_without_a_key_is_left_out() {
     let mut spans = Spans::new();
     assert!(!spans.are_all_far(), "there is none");
     assert!(!spans.push_far(FAR, 64, 8, Key::new(0)));

@@ -207,7 +207,7 @@ fn n07_an_event_is_not_counted_in_the_next_life_of_its_source() {
 }
 
 #[test]
-fn n09_a_channel_that_takes_a_dead_ones_place_wakes() {
+fn n09_a_channel_in_the_entry_of_a_dead_one_wakes() {
     let mut memory = Memory::new(&[0, 1]);
     assert!(memory.raise(0));
     memory.nodes[0].forget();

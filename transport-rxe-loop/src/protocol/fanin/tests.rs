@@ -56,7 +56,7 @@ fn tags(consumer: &mut Consumer<'_>) -> Vec<u32> {
 }
 
 #[test]
-fn a_place_is_one_word() {
+fn a_location_is_one_word() {
     for location in [
         Location::default(),
         Location { offset: u32::MAX, log2: 24, promised: 1 << 24 },
@@ -144,7 +144,7 @@ fn q12_tags_and_order_move_with_what_waits() {
 }
 
 #[test]
-fn x04_a_tail_that_a_stranger_put_further_does_not_move() {
+fn x04_a_corrupted_tail_does_not_move() {
     let (fanin, old, new) = (Fanin::new(), Memory::new(8), Memory::new(16));
     let mut consumer = old.queue().into_consumer(0, NoChannel);
     push(&fanin, &old, &[entry(1, of_recv(1)), entry(1, of_recv(2))]);
@@ -157,7 +157,7 @@ fn x04_a_tail_that_a_stranger_put_further_does_not_move() {
 }
 
 #[test]
-fn x04_words_that_a_stranger_wrote_are_harmless() {
+fn x04_corrupted_words_are_harmless() {
     for word in [0, 1, 1 << 40, u64::MAX] {
         let (fanin, memory, new) = (Fanin::new(), Memory::new(4), Memory::new(4));
         fanin.tail.iter().for_each(|tail| sync::store(tail, word));

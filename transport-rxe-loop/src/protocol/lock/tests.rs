@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn an_owner_is_its_place_and_its_generation() {
+fn an_owner_is_its_attachment_and_its_generation() {
     for (place, generation) in [(0, 0), (0, 1), (7, 3), (u16::MAX - 1, u16::MAX)] {
         let owner = Owner::new(place, generation);
         assert_eq!(owner.attachment().get(), place);
@@ -12,7 +12,7 @@ fn an_owner_is_its_place_and_its_generation() {
 }
 
 #[test]
-fn one_heir_inherits() {
+fn one_process_inherits_the_lock() {
     let (lock, dead) = (Lock::new(), Owner::new(0, 1));
     let heirs = [Owner::new(1, 1), Owner::new(2, 1)];
     assert!(lock.try_enter(dead));
@@ -24,7 +24,7 @@ fn one_heir_inherits() {
 }
 
 #[test]
-fn the_next_at_a_place_is_another_owner() {
+fn the_next_of_an_attachment_is_another_owner() {
     let (lock, old, new) = (Lock::new(), Owner::new(3, 1), Owner::new(3, 2));
     assert!(lock.try_enter(new));
     assert!(!lock.inherit(old, Owner::new(4, 1)), "that one is alive");

@@ -14,7 +14,7 @@ fn who_enters_makes_the_owner_look_again() {
 }
 
 #[test]
-fn what_was_seized_is_given_back_whoever_entered() {
+fn what_was_seized_is_given_back_to_any_that_entered() {
     let ownership = Ownership::default();
     assert!(ownership.is_free() && ownership.try_seize());
     assert!(!ownership.is_free() && !ownership.try_seize());

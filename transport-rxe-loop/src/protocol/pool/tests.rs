@@ -116,7 +116,7 @@ fn q09_each_time_that_a_slot_is_taken_has_its_own_tag() {
 }
 
 #[test]
-fn q09_whoever_starved_is_kicked_when_one_is_given_back() {
+fn q09_a_starved_sender_is_rescheduled_when_one_is_given_back() {
     let memory = Memory::at(0);
     let queue = memory.queue();
     post(&queue, 0);
@@ -170,7 +170,7 @@ fn x03_any_number_of_dead_holders_leave_the_rest_to_be_taken() {
         sync::store(&memory.pool.takers.taken, 0);
         // As if its completion queue were unusable.
         queue.free(&dead);
-        assert!(post(&queue, 0).is_some(), "there is room");
+        assert!(post(&queue, 0).is_some(), "it is not full");
     }
     assert!((0..SLOTS).all(|_| queue.take(ME, QP).is_some()));
     assert_eq!(queue.take(ME, QP), None);

@@ -61,7 +61,7 @@ fn a_stage_that_is_being_served_is_freed_by_who_serves() {
 }
 
 #[test]
-fn what_a_dead_process_has_to_do_with_is_swept() {
+fn stages_of_a_dead_process_are_recovered() {
     let word = Word::default();
     let serve = |_| word.serve(ASKED).map(|serving| word.answer(serving));
     for is_answered in [false, true] {
@@ -130,7 +130,7 @@ fn x04_any_word_is_a_state_or_a_free_stage() {
 }
 
 #[test]
-fn askers_are_told_once_whoever_they_are() {
+fn each_asker_is_reported_once() {
     let askers = Askers::default();
     assert!(!askers.any());
     let some = [0, 63, 64, 253];

@@ -6,7 +6,7 @@ fn taken(at: u32, word: &AtomicU32) -> Option<u32> {
 }
 
 #[test]
-fn each_who_takes_a_place_is_another_owner() {
+fn each_claim_of_an_index_is_another_owner() {
     let word = AtomicU32::new(0);
     let first = taken(6, &word).unwrap();
     assert_eq!((index(first), last(6, &word)), (Some(6), first));
@@ -22,7 +22,7 @@ fn each_who_takes_a_place_is_another_owner() {
 }
 
 #[test]
-fn x04_a_place_is_taken_by_who_has_its_lock_unless_somebody_writes_to_it_meanwhile() {
+fn x04_the_holder_of_the_lock_claims_an_index_unless_the_word_is_corrupted_meanwhile() {
     let word = AtomicU32::new(0);
     let attempt = |lock: &dyn Fn() -> Result<bool, u8>| attempt(6, &word, |_| lock());
     assert_eq!(attempt(&|| Ok(false)), Ok(None), "another one has the lock");

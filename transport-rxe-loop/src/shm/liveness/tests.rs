@@ -39,7 +39,7 @@ fn x07_who_finds_the_gate_shut_gives_up_at_its_deadline() {
 }
 
 #[test]
-fn x03_whoever_holds_a_place_is_found_there_in_each_of_its_generations() {
+fn x03_the_holder_of_an_index_is_found_in_each_of_its_generations() {
     for generation in [0, 1, 0xffff] {
         for index in [0, 7, MAX_PROCESSES - 1] {
             let (file, other) = opened_twice();

@@ -49,7 +49,7 @@ fn what_is_measured_is_as_long_and_called_the_same_as_what_is_found() {
     let halves = measured.table::<AtomicU32>(2048);
     assert!(halves.is_some_and(<[_]>::is_empty));
     let mut found = Plan::of(memory(measured.bytes()));
-    assert!(place(&mut found).is_some(), "there is room for what was measured");
+    assert!(place(&mut found).is_some(), "what was measured fits");
     assert_eq!((found.end(), found.layout()), (measured.end(), measured.layout()));
     assert!(place(&mut Plan::of(memory(measured.bytes() - 4096))).is_none());
 }

@@ -49,8 +49,8 @@ fn n10_a_signal_ends_a_wait_that_nothing_else_would_end() {
     let mut channel = context.create_channel().unwrap();
     let mut cq = CompletionQueue::new(context.create_cq(4, Some(&channel)).unwrap());
     let waits = thread::spawn(move || {
-        let mut room = [Wc::default(); 4];
-        cq.wait(&mut room, &mut channel, None).map(<[Wc]>::len)
+        let mut wcs = [Wc::default(); 4];
+        cq.wait(&mut wcs, &mut channel, None).map(<[Wc]>::len)
     });
     // The signal may arrive before the thread waits, so it is repeated.
     until("it returns", || {

@@ -4,7 +4,7 @@ use super::*;
 use crate::inside::actor::Waiting;
 
 #[test]
-fn x03_what_is_opened_is_noted_before_anybody_forks() {
+fn x03_what_is_opened_is_registered_before_a_fork() {
     let null = File::open("/dev/null").unwrap();
     // As in a thread that forks.
     begin();

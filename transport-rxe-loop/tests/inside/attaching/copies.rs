@@ -8,7 +8,7 @@ use crate::shm::registry::Registry;
 static OTHER: Registry = Registry::new();
 
 #[test]
-fn x01_two_copies_in_one_process_have_a_place_each() {
+fn x01_two_copies_in_one_process_have_an_attachment_each() {
     let directory = Directory::new();
     let here = attach(&directory.path()).unwrap();
     let there = OTHER.attach(&directory.path(), &limits(), &FORMAT).unwrap();

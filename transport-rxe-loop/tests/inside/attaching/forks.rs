@@ -124,7 +124,7 @@ pub fn parent_of_a_survivor(path: &FabricPath) {
 }
 
 #[test]
-fn x03_a_forked_child_holds_neither_its_parent_s_place_nor_the_gate() {
+fn x03_a_forked_child_holds_neither_its_parents_attachment_nor_the_gate() {
     let directory = Directory::new();
     let here = attach(&directory.path()).unwrap();
     let mut actor = Actor::play("parent of a survivor", &directory);
@@ -155,7 +155,7 @@ pub fn bare_parent(path: &FabricPath) {
 }
 
 #[test]
-fn x03_a_child_that_inherits_everything_does_not_hold_its_parent_s_place() {
+fn x03_a_child_that_inherits_everything_does_not_hold_its_parents_attachment() {
     let directory = Directory::new();
     let here = attach(&directory.path()).unwrap();
     let mut actor = Actor::play("bare parent", &directory);
@@ -208,7 +208,7 @@ pub fn parent_that_attaches(path: &FabricPath) {
 }
 
 #[test]
-fn x03_a_child_forked_while_its_parent_attached_does_not_hold_its_parent_s_place() {
+fn x03_a_child_forked_while_its_parent_attached_does_not_hold_its_parents_attachment() {
     let directory = Directory::new();
     let here = attach(&directory.path()).unwrap();
     let mut actor = Actor::play("parent that attaches", &directory);

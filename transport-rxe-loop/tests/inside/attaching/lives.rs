@@ -144,7 +144,7 @@ fn a_process_is_alive_to_itself_and_who_never_was_is_dead() {
 }
 
 #[test]
-fn x03_a_killed_process_is_dead_before_it_is_reaped_and_keeps_its_place_until_freed() {
+fn x03_a_killed_process_is_dead_before_it_is_reaped_and_keeps_its_attachment_until_freed() {
     let directory = Directory::new();
     let here = attach(&directory.path()).unwrap();
     let mut actor = Actor::play("user", &directory);
@@ -302,7 +302,7 @@ fn x07_a_gate_that_is_never_left_is_an_error_and_a_dead_gatekeeper_is_none() {
 }
 
 #[test]
-fn a_full_fabric_is_an_error_until_a_dead_process_is_swept() {
+fn a_full_fabric_is_an_error_until_a_dead_process_is_recovered() {
     let directory = Directory::new();
     let two = Shape { processes: 2, ..limits() };
     let here = REGISTRY.attach(&directory.path(), &two, &FORMAT).unwrap();
@@ -327,7 +327,7 @@ fn a_full_fabric_is_an_error_until_a_dead_process_is_swept() {
 }
 
 #[test]
-fn x04_what_is_scribbled_over_the_words_of_processes_takes_nobody_s_place() {
+fn x04_corrupted_words_of_processes_take_no_attachment() {
     let directory = Directory::new();
     let actor = Actor::play("user", &directory);
     let owner = actor.number() as u32;

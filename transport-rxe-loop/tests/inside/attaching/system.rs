@@ -172,7 +172,7 @@ pub fn crowd(directory: PathBuf) {
 }
 
 #[test]
-fn x07_racing_to_make_the_file_needs_no_more_room_than_the_file() {
+fn x07_racing_to_make_the_file_needs_no_more_memory_than_the_file() {
     if is_root() {
         alone("crowd", &Directory::new());
     }

@@ -223,7 +223,7 @@ fn x02_nothing_is_left_when_the_last_process_has_ended() {
 }
 
 #[test]
-fn x02_who_ends_does_not_remove_the_file_that_has_taken_the_place_of_its_own() {
+fn x02_an_ending_process_does_not_remove_the_file_that_replaced_its_own() {
     let directory = Directory::new();
     let actor = Actor::play("user", &directory);
     actor.number();

@@ -84,10 +84,10 @@ impl Requester {
 
     /// The value that the next atomic found.
     fn found(&mut self, nth: u64) -> Result<u64, WcStatus> {
-        let mut room = [Wc::default()];
-        until("it completes", || self.cq.poll(&mut room).unwrap() == 1);
-        assert_eq!(room[0].wr_id(), nth);
-        room[0].result().map_err(|failed| failed.status())?;
+        let mut wcs = [Wc::default()];
+        until("it completes", || self.cq.poll(&mut wcs).unwrap() == 1);
+        assert_eq!(wcs[0].wr_id(), nth);
+        wcs[0].result().map_err(|failed| failed.status())?;
         let mut found = [0; 8];
         self.answers.read(8 * nth as usize, &mut found).unwrap();
         Ok(u64::from_ne_bytes(found))

@@ -102,10 +102,10 @@ fn writes() {
         qp.modify(&step).unwrap();
     }
     qp.post_send(&[SendWr::write_inline(1, &[0xff; 8], remote)]).unwrap();
-    let mut room = [Wc::default()];
-    until("the WRITE ends", || cq.poll(&mut room).unwrap() == 1);
+    let mut wcs = [Wc::default()];
+    until("the WRITE ends", || cq.poll(&mut wcs).unwrap() == 1);
     let status =
-        room[0].result().map_or_else(|failed| failed.status().to_string(), |_| "SUCCESS".into());
+        wcs[0].result().map_or_else(|failed| failed.status().to_string(), |_| "SUCCESS".into());
     say(status);
     order();
 }
@@ -140,9 +140,9 @@ fn x07_a_window_is_not_waited_for_long_while_a_stopped_process_may_write() {
     };
     let invalidate = SendWr::local_invalidate(2, bind.rkey);
     qp.post_send(&[SendWr::bind_window(1, bind), invalidate]).unwrap();
-    let mut room = [Wc::default(); 2];
-    assert_eq!(cq.poll(&mut room), Ok(2));
-    let statuses = room.map(|wc| wc.status());
+    let mut wcs = [Wc::default(); 2];
+    assert_eq!(cq.poll(&mut wcs), Ok(2));
+    let statuses = wcs.map(|wc| wc.status());
     assert_eq!(statuses, [WcStatus::SUCCESS, WcStatus::MW_BIND_ERR]);
     drop(qp);
     Target::goes_on(victim);
@@ -227,9 +227,9 @@ fn receives() {
     qp.connect(order().parse().unwrap()).unwrap();
     datagrams.activate(QKEY).unwrap();
     say("ready");
-    let mut room = [Wc::default()];
-    until("something comes", || cq.poll(&mut room).unwrap() == 1);
-    say(format!("{} {}", room[0].wr_id(), room[0].status()));
+    let mut wcs = [Wc::default()];
+    until("something comes", || cq.poll(&mut wcs).unwrap() == 1);
+    say(format!("{} {}", wcs[0].wr_id(), wcs[0].status()));
     order();
 }
 
@@ -241,9 +241,9 @@ fn send(qp: &mut QueuePair, peer: u32, cq: &mut Cq) -> WcStatus {
         qp.modify(&step).unwrap();
     }
     qp.post_send(&[SendWr::send_inline(1, b"message")]).unwrap();
-    let mut room = [Wc::default()];
-    until("it completes", || cq.poll(&mut room).unwrap() == 1);
-    room[0].status()
+    let mut wcs = [Wc::default()];
+    until("it completes", || cq.poll(&mut wcs).unwrap() == 1);
+    wcs[0].status()
 }
 
 #[test]
@@ -267,9 +267,9 @@ fn x07_a_receive_whose_process_does_not_answer_is_given_back() {
     let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
     let to = Destination { ah: &ah, qp_num: datagrams, qkey: QKEY };
     ud.to(&to).post_send(&[SendWr::send_inline(2, b"datagram")]).unwrap();
-    let mut room = [Wc::default()];
-    until("it is lost", || cq.poll(&mut room).unwrap() == 1);
-    assert_eq!((room[0].status(), waits()), (WcStatus::SUCCESS, (1, 0)));
+    let mut wcs = [Wc::default()];
+    until("it is lost", || cq.poll(&mut wcs).unwrap() == 1);
+    assert_eq!((wcs[0].status(), waits()), (WcStatus::SUCCESS, (1, 0)));
     assert_eq!(send(&mut qp, number, &mut cq), WcStatus::RETRY_EXC_ERR);
     assert_eq!(waits(), (1, 0), "it is the next again");
 

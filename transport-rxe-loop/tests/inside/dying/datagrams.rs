@@ -88,9 +88,9 @@ impl Station {
 
     /// Every receive completes once, in order; every send succeeds, or is flushed.
     fn poll(&mut self) -> Outcome<()> {
-        let mut room = [Wc::default(); 4 * DEPTH];
-        let count = self.cq.poll(&mut room)?;
-        for wc in &room[..count] {
+        let mut wcs = [Wc::default(); 4 * DEPTH];
+        let count = self.cq.poll(&mut wcs)?;
+        for wc in &wcs[..count] {
             if wc.wr_id() == SEND {
                 self.sends -= 1;
             } else {
@@ -261,7 +261,7 @@ fn goes_on() {
 }
 
 #[test]
-fn x03_whoever_dies_over_a_datagram_the_others_go_on_and_nothing_leaks() {
+fn x03_a_death_in_a_datagram_stops_no_other_and_leaks_nothing() {
     let fabric = format!("datagrams-{}", std::process::id());
     super::runs_well("inside::dying::datagrams::goes_on", &[(FABRIC, &fabric)], |_| {});
 }

@@ -128,9 +128,9 @@ fn second() {
 }
 
 fn status(cq: &mut Cq) -> WcStatus {
-    let mut room = [Wc::default()];
-    until("it completes", || cq.poll(&mut room).unwrap() == 1);
-    room[0].status()
+    let mut wcs = [Wc::default()];
+    until("it completes", || cq.poll(&mut wcs).unwrap() == 1);
+    wcs[0].status()
 }
 
 /// Reaches the memory of the first program before and after `replace` replaced it by the second one.

@@ -169,7 +169,7 @@ fn goes_on() {
 }
 
 #[test]
-fn x03_whoever_dies_at_whatever_step_the_others_go_on_and_nothing_leaks() {
+fn x03_a_death_at_any_step_stops_no_other_and_leaks_nothing() {
     let fabric = format!("steps-{}", std::process::id());
     super::runs_well(
         "inside::dying::steps::goes_on",

@@ -21,7 +21,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
 }
 
 #[test]
-fn x03_whoever_is_killed_and_whenever_the_others_go_on_and_nothing_leaks() {
+fn x03_a_kill_at_any_time_stops_no_other_and_leaks_nothing() {
     let (kills, seed) = (number(KILLS, few_or(100, 2000)), number(SEED, std::process::id().into()));
     eprintln!("storm: {kills} kills, {SEED}={seed}");
     let fabric = format!("storm-{}", std::process::id());

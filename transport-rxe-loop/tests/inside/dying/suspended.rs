@@ -179,7 +179,7 @@ fn goes_on() {
 }
 
 #[test]
-fn x07_whoever_is_stopped_at_whatever_step_keeps_nobody_and_goes_on_without_harm() {
+fn x07_a_process_stopped_at_any_step_delays_no_other_and_resumes_without_harm() {
     let fabric = format!("stops-{}", std::process::id());
     super::runs_well("inside::dying::suspended::goes_on", &[(FABRIC, &fabric)], |_| {});
 }

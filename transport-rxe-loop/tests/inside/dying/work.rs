@@ -34,17 +34,17 @@ const fn memory(which: usize) -> Memory {
 
 /// Passes the completions of a queue to their ends.
 pub fn poll(cq: &mut Cq, ends: &mut [End]) -> Outcome<usize> {
-    let mut room = [Wc::default(); 32];
+    let mut wcs = [Wc::default(); 32];
     let mut all = 0;
     loop {
-        let count = cq.poll(&mut room)?;
+        let count = cq.poll(&mut wcs)?;
         all += count;
-        for wc in &room[..count] {
+        for wc in &wcs[..count] {
             if let Some(end) = ends.iter_mut().find(|end| end.number() == wc.qp_num()) {
                 end.completed(wc);
             }
         }
-        if count < room.len() {
+        if count < wcs.len() {
             return Ok(all);
         }
     }

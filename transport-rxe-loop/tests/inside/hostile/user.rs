@@ -144,8 +144,8 @@ impl Things {
     }
 
     fn look(&mut self) {
-        let mut room = [Wc::default(); 8];
-        let _ = (self.cq.poll(&mut room), self.other.poll(&mut room), self.cq.arm(Notify::Next));
+        let mut wcs = [Wc::default(); 8];
+        let _ = (self.cq.poll(&mut wcs), self.other.poll(&mut wcs), self.cq.arm(Notify::Next));
         let _ = (self.channel.take_event(), self.context.take_async_event());
     }
 

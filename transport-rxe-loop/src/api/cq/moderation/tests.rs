@@ -14,7 +14,7 @@ use crate::protocol::moderation::News;
 use crate::protocol::number::CqIndex;
 use crate::shm::table::Entry as _;
 
-/// A place where nobody lives.
+/// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(34);
 
 /// The longest period, in microseconds.

@@ -28,7 +28,7 @@ use crate::protocol::number::{Position, QpIndex, QpNumber, SrqNumber};
 use crate::protocol::tag;
 use crate::sync;
 
-/// A place where nobody lives.
+/// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(36);
 
 #[test]
@@ -52,11 +52,11 @@ fn x07_datagrams_for_whom_somebody_suspended_keeps_are_lost_and_keep_nobody() {
         until("they are sent", || sends.is_finished());
         sends.join().unwrap().unwrap();
     });
-    let mut room = [Wc::default(); 2];
-    assert_eq!(cq.poll(&mut room), Ok(0), "they are lost");
+    let mut wcs = [Wc::default(); 2];
+    assert_eq!(cq.poll(&mut wcs), Ok(0), "they are lost");
     drop(suspended);
     qp.to(&destination).post_send(&[wr]).unwrap();
-    assert_eq!(cq.poll(&mut room), Ok(1), "it is taken again");
+    assert_eq!(cq.poll(&mut wcs), Ok(1), "it is taken again");
 }
 
 #[test]
@@ -74,8 +74,8 @@ fn x07_a_receiver_is_not_reset_before_a_suspended_sender_is_through() {
     assert_eq!(receiver.modify(&reset), Err(ModifyError::PeerSuspended));
     assert_eq!(receiver.state(), QpState::Err, "it takes no more");
     assert_eq!(receiver.attributes().value(QpAttrMask::QKEY), Some(1), "it is not in RESET");
-    let mut room = [Wc::default(); 2];
-    assert_eq!(cq.poll(&mut room), Ok(0), "the sender may have taken the receive");
+    let mut wcs = [Wc::default(); 2];
+    assert_eq!(cq.poll(&mut wcs), Ok(0), "the sender may have taken the receive");
     drop(suspended);
     assert_eq!(receiver.modify(&reset), Ok(()));
     receiver.activate(1).unwrap();
@@ -171,14 +171,14 @@ fn x07_a_datagram_is_lost_while_the_receiver_writes_for_a_dead_sender() {
     let (number, dead) = (receiver.number(), Owner::new(ANOTHER.get(), 1));
     let is_through = copier::carry_out_for(device.memory, ANOTHER);
     assert!(device.engine.qp(QpNumber::new(number)).receive_lock.try_enter(dead));
-    let mut room = [Wc::default(); 3];
+    let mut wcs = [Wc::default(); 3];
     for _ in 0..2 {
         Scene::send(&mut sender, &ah, number);
-        assert_eq!(cq.poll(&mut room), Ok(0), "it would be written to by both");
+        assert_eq!(cq.poll(&mut wcs), Ok(0), "it would be written to by both");
     }
     is_through();
     Scene::send(&mut sender, &ah, number);
-    assert_eq!(cq.poll(&mut room), Ok(1));
+    assert_eq!(cq.poll(&mut wcs), Ok(1));
 }
 
 #[test]
@@ -196,9 +196,9 @@ fn x03_a_receive_that_a_dead_sender_had_completed_is_not_taken_again() {
         tag::of_recv(Position::new(1)),
     );
     Scene::send(&mut sender, &ah, number);
-    let mut room = [Wc::default(); 4];
-    assert_eq!(cq.poll(&mut room), Ok(2));
-    assert_eq!([room[0].wr_id(), room[1].wr_id()], [1, 2]);
+    let mut wcs = [Wc::default(); 4];
+    assert_eq!(cq.poll(&mut wcs), Ok(2));
+    assert_eq!([wcs[0].wr_id(), wcs[1].wr_id()], [1, 2]);
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn x07_who_is_alive_and_does_not_answer_is_given_up() {
 }
 
 #[test]
-fn x03_who_is_asked_and_dead_is_swept_up_after() {
+fn x03_requests_to_a_dead_process_are_recovered() {
     let (_context, _pd, device) = alone();
     let dead = device.shm.die_at(ANOTHER);
     assert_eq!(ask(device, ANOTHER), Err(Trouble::NoAnswer.into()));
@@ -337,7 +337,7 @@ fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
 }
 
 #[test]
-fn x03_an_atomic_that_a_dead_process_had_begun_ends_though_another_one_has_its_place() {
+fn x03_an_atomic_begun_by_a_dead_process_ends_though_its_attachment_is_reused() {
     let (_context, _pd, device) = alone();
     let claim = &header::claims(device.shm.memory(), device.shm.shape())[ANOTHER.index()];
     let stage = device.memory.stages().of(device.shm.attachment()).next().unwrap();

@@ -29,7 +29,7 @@ fn candidate(position: u64, now: u64) -> Candidate {
 }
 
 #[test]
-fn q07_what_has_to_wait_goes_on_at_its_time_and_nobody_stays_noted_as_stopped() {
+fn q07_a_delayed_request_runs_at_its_time_and_no_queue_pair_stays_stopped() {
     let length = Duration::from_nanos(100);
     let nth = When::nth;
     let engine = Injector::new(Faults::seeded(1).starve(nth(1), length).stop(nth(2), length));

@@ -1,0 +1,71 @@
+//! The word of a slot of a pool, and a receive that was taken.
+//!
+//! | bits | what |
+//! |---|---|
+//! | 0–7 | the state: Free, Posted, Taken or Left |
+//! | 8–23 | in Taken, the attachment that took it |
+//! | 24–47 | in Taken, the number of the queue pair that it was taken for |
+//! | 48–63 | the generation, which the tag of its completion bears |
+
+use crate::protocol::lock::AttachmentId;
+use crate::protocol::number::QpNumber;
+use crate::protocol::tag;
+
+pub const STATE: u64 = 0xff;
+pub const FREE: u64 = 0;
+pub const POSTED: u64 = 1;
+pub const TAKEN: u64 = 2;
+pub const LEFT: u64 = 3;
+pub const ATTACHMENT_AT: u32 = 8;
+pub const TARGET_AT: u32 = 24;
+pub const TARGET: u32 = (1 << 24) - 1;
+pub const GENERATION_AT: u32 = 48;
+
+pub const fn in_generation(generation: u16, state: u64) -> u64 {
+    (generation as u64) << GENERATION_AT | state
+}
+
+pub const fn generation(word: u64) -> u16 {
+    (word >> GENERATION_AT) as u16
+}
+
+/// A receive that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    pub(super) slot: u32,
+    pub(super) word: u64,
+    /// Whether taking it reached the limit: the process that took it reports this after releasing the lock.
+    pub(super) reached_limit: bool,
+}
+
+impl Taken {
+    /// Its slot.
+    #[must_use]
+    pub const fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    /// The attachment that took it.
+    #[must_use]
+    pub const fn by(&self) -> AttachmentId {
+        AttachmentId::new((self.word >> ATTACHMENT_AT) as u16)
+    }
+
+    /// The number of the queue pair that it was taken for.
+    #[must_use]
+    pub const fn target(&self) -> QpNumber {
+        QpNumber::new((self.word >> TARGET_AT) as u32 & TARGET)
+    }
+
+    /// The tag of its completion.
+    #[must_use]
+    pub const fn tag(&self) -> u32 {
+        tag::of_pool(self.slot, generation(self.word))
+    }
+
+    /// Whether taking it reached the limit. This is reported without the lock, and then [recorded](super::Pool::reported).
+    #[must_use]
+    pub const fn reached_limit(&self) -> bool {
+        self.reached_limit
+    }
+}
