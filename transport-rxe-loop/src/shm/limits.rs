@@ -53,14 +53,21 @@ impl Shape {
             }
             *entries = asked.next_power_of_two();
         }
-        let bytes = self.bytes.min(MAX_BYTES).next_multiple_of(PAGE);
-        let shape = Self { entries, processes: asked, bytes };
+        let of = |bytes: u64| {
+            let bytes = bytes.min(MAX_BYTES).next_multiple_of(PAGE);
+            Self { entries, processes: asked, bytes }
+        };
         // The rest of the file is memory to allocate: without a page of it no object could be created.
-        let min = (HEADER + Plan::measure(&shape, format).bytes()) as u64 + PAGE;
-        if !(min..=MAX_BYTES).contains(&self.bytes) {
+        let needs = |bytes| (HEADER + Plan::measure(&of(bytes), format).bytes()) as u64 + PAGE;
+        if !(needs(self.bytes)..=MAX_BYTES).contains(&self.bytes) {
+            // A table grows with the file.
+            let mut min = needs(0);
+            while needs(min) > min {
+                min = needs(min);
+            }
             return Err(LimitsError::Bytes { asked: self.bytes, min });
         }
-        Ok(shape)
+        Ok(of(self.bytes))
     }
 }
 

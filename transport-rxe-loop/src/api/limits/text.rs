@@ -16,7 +16,7 @@ pub const VARIABLE: &str = "RXE_LOOP_LIMITS";
 #[non_exhaustive]
 pub enum LimitsTextError {
     /// It is not UTF-8.
-    #[error("it is no text")]
+    #[error("it is not UTF-8")]
     NotText,
     /// A part of it is not `name=value`.
     #[error("`{part}` is not of the form `name=value`")]
@@ -26,16 +26,14 @@ pub enum LimitsTextError {
     },
     /// No limit has this name.
     #[error(
-        "there is no `{name}`: say queue_pairs, completion_queues, memory_regions, shared_receive_queues, channels, processes or bytes"
+        "unknown limit `{name}`: use queue_pairs, completion_queues, memory_regions, shared_receive_queues, channels, processes or bytes"
     )]
     Unknown {
         /// The name.
         name: String,
     },
     /// A value is not a number, or is too large.
-    #[error(
-        "`{name}={value}` is no number: give one as `4096`, and of bytes also as `64M` or `1G`"
-    )]
+    #[error("`{name}={value}` is not a number: give one such as `4096`, or of bytes `64M` or `1G`")]
     BadNumber {
         /// The name of the limit.
         name: String,

@@ -13,7 +13,8 @@
 //! | READ, atomic: a local key or range, or a region without LOCAL_WRITE | LOC_PROT, ERR | |
 //!
 //! None of these changes memory, except the last: an atomic's local SGEs are checked when its result is there, and the
-//! responder's word has changed by then. That an atomic of the wrong size fails before the responder is concerned is a
+//! responder's word has changed by then. Memory that is registered and no longer mapped counts as a wrong range; bytes
+//! before it may have been moved. That an atomic of the wrong size fails before the responder is concerned is a
 //! decision: some adapters refuse it like this, others carry it out with eight bytes.
 //!
 //! # Unanswered atomics

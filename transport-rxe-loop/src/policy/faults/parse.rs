@@ -18,7 +18,7 @@ pub const VARIABLE: &str = "RXE_LOOP_FAULTS";
 #[non_exhaustive]
 pub enum FaultsError {
     /// It is not UTF-8.
-    #[error("it is no text")]
+    #[error("it is not UTF-8")]
     NotText,
     /// A part of it is not `name=value`.
     #[error("`{part}` is not of the form `name=value`")]
@@ -27,31 +27,33 @@ pub enum FaultsError {
         part: String,
     },
     /// No fault has this name.
-    #[error("there is no `{name}`: say seed, fail, defer, delay, rnr, stop, overrun or spurious")]
+    #[error("unknown fault `{name}`: use seed, fail, defer, delay, rnr, stop, overrun or spurious")]
     Unknown {
         /// The name.
         name: String,
     },
     /// The seed is not a number, or out of range.
-    #[error("`{value}` is no seed: it is a whole number below 2^64")]
+    #[error("`{value}` is not a seed: give a whole number below 2^64")]
     BadSeed {
         /// The value.
         value: String,
     },
     /// When the fault happens can't be parsed.
-    #[error("`{value}` says not when: give a probability from 0 to 1, or `#3` for the third")]
+    #[error("`{value}` does not say when: give a probability from 0 to 1, or `#3` for the third")]
     BadWhen {
         /// The value.
         value: String,
     },
     /// A duration can't be parsed.
-    #[error("`{value}` is no time: give one as `50us` or `2ms`")]
+    #[error("`{value}` is not a duration: give one such as `50us` or `2ms`")]
     BadTime {
         /// The value.
         value: String,
     },
     /// No status has this name, or it is not a failure.
-    #[error("`{value}` is no failure: give the name of a status as `RETRY_EXC_ERR`, or its number")]
+    #[error(
+        "`{value}` is not a failure: give the name of a status, such as `RETRY_EXC_ERR`, or its number"
+    )]
     BadStatus {
         /// The value.
         value: String,
