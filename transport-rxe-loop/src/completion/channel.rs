@@ -272,12 +272,6 @@ pub fn remove(completions: &'static Completions, index: ChannelIndex) {
     fifo::remove(&completions.shm.path().fifo(index.get()));
 }
 
-/// Whether this source has a channel.
-#[inline]
-pub fn is_attached(completions: &'static Completions, source: Source) -> bool {
-    source.node(completions).channel().is_some()
-}
-
 /// Adds an event of a source to its channel, if it has one and `is_meant` says that the object which the source has
 /// is the one of which the event speaks.
 pub fn raise(completions: &'static Completions, source: Source, is_meant: impl Fn() -> bool) {

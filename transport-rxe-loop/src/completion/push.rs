@@ -63,7 +63,7 @@ pub fn push(
             settle_all(entries, requests);
             return Ok(());
         };
-        let pushed = if channel::is_attached(completions, Source::Completion(index)) {
+        let pushed = if slot.completion.channel().is_some() {
             let channel = OnChannel { key: queue::key(completions, index), signal: &asked };
             push_to(&slot.fanin, &mut slot.fanin.producer(ring, channel), entries, requests)
         } else {

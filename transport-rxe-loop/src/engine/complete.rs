@@ -119,10 +119,13 @@ pub fn push(engine: &'static Engine, cq: CqIndex, entries: &[Entry]) {
     if entries.is_empty() {
         return;
     }
-    if let Err(lost) = push::push(engine.completions, cq, entries, engine) {
+    let completions = engine.completions;
+    if let Err(lost) = push::push(completions, cq, entries, engine) {
         fail(engine, cq, lost, entries);
     }
-    fail_overran(engine);
+    if completions.overran.any() {
+        fail_overran(engine);
+    }
 }
 
 /// Fails queue pairs whose completions were lost.
