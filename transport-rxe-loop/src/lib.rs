@@ -111,7 +111,7 @@
 //!
 //! Only RESET, destroying and leaving SQE wait to own a send queue, and no thread owns two. No lock of the fabric is held
 //! while bytes move, except those of an atomic and of the receiver of a datagram. Apart from these, only ERR, RESET,
-//! destroying, deregistering and LOCAL_INV wait for copies in flight.
+//! destroying, deregistering, deallocating a memory window and LOCAL_INV wait for copies in flight.
 //!
 //! # Where each rule is
 //! Paths are relative to `src`. `engine/requester/{twosided, onesided}.rs` list the status of each error.
@@ -125,12 +125,12 @@
 //! | SEND, WRITE with immediate | `engine/requester/twosided.rs` |
 //! | WRITE, READ, FLUSH | `engine/requester/onesided.rs` |
 //! | atomics, atomic writes | `engine/requester/onesided.rs`, `memory/atomics.rs`; carried out once: `engine/begun.rs` |
-//! | datagrams | `engine/requester/datagram.rs`; Q_Key check: `engine/responder.rs` (`takes`); GRH: `engine/requester/grh.rs` |
+//! | datagrams | `engine/requester/datagram.rs`; Q_Key check: `engine/responder.rs` (`takes`), the sender's own key: `policy/imitation.rs` (`start`); GRH: `engine/requester/grh.rs` |
 //! | RNR retry | `engine/retry.rs`; a starved peer: `protocol/receives.rs` |
 //! | timeouts | `engine/retry.rs`, `engine/alarms.rs` |
 //! | RESET, destroying | `engine/queue_pair.rs` |
 //! | flush on ERR, last WQE reached | `engine/flush.rs` |
-//! | SQE of UC and UD | `engine/requester/mod.rs` (`failed`); errors of a UC peer are ignored: `engine/requester/unreliable.rs` |
+//! | SQE of UC and UD | `engine/requester/mod.rs` (`failed`), by `policy/imitation.rs` (`failing`); errors of a UC peer are ignored: `engine/requester/unreliable.rs` |
 //! | SQD, and SQ_DRAINED | `engine/send_queue.rs` |
 //! | shared receive queues, limit event | `engine/shared_receives.rs`, `protocol/pool.rs` (`reaches_limit`) |
 //! | completion queue overrun | `completion/push.rs`; its queue pairs: `engine/overrun.rs` |
@@ -141,9 +141,13 @@
 //! | key, range and rights of a region | `memory/copy_guard.rs`, `memory/region.rs`; rights of a queue pair: `engine/responder.rs` (`rights`) |
 //! | memory windows: bind, invalidate | `memory/binding.rs`, `engine/requester/local.rs` |
 //! | waiting for copies in flight | `engine/in_flight.rs`, `protocol/in_flight.rs` |
-//! | copying between processes | `memory/copy.rs` (which path), `memory/remote.rs` (system calls), `memory/copier.rs` (by the owner) |
+//! | copying between processes | `memory/paths.rs` (which path), `memory/remote.rs` (system calls), `memory/copier.rs` (by the owner) |
 //! | a dead process | noticed: `shm/liveness.rs`; cleanup: `lifecycle/deaths.rs`, and the `Owners` of each table, as in `engine/owners.rs` |
 //! | lock takeover, waiting for a lock | `shm/lock.rs`; repair of a completion queue: `completion/lock.rs`, `protocol/fanin.rs` |
+//! | queue pair numbers | `engine/identity.rs`, from `shm/table.rs` (`claim`) |
+//! | a new table, and its entries at a death | `lifecycle/device.rs` (`place`, the list of `Owners`), `shm/table.rs` (`entries!`), `shm/owners.rs` |
+//! | numbers read from shared memory are in range | tables: `shm/table.rs` (`at`); offsets: `shm/mod.rs` (`in_arena`); queues: `engine/ring.rs` (`of`, `has_any`) |
+//! | waking the service thread | `shm/thread.rs`; what it does: `lifecycle/service.rs` |
 //! | fault injection | `policy/faults.rs`, `policy/faults/plan.rs`; carried out: `engine/requester/faults.rs` |
 //! | imitation of Soft-RoCE | `policy/imitation.rs`; its completion queues: `completion/soft_roce.rs` |
 //!

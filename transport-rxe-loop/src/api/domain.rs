@@ -33,7 +33,7 @@ impl Domain {
         &self.events
     }
 
-    /// Its number, unique among the domains of this process.
+    /// Its number, unique in the fabric while it is in use.
     pub const fn number(&self) -> u32 {
         self.number
     }

@@ -2,8 +2,9 @@
 //! pairs, shared receive queues and address handles. Arguments are validated here, once; the layers below carry them
 //! out.
 //!
-//! This layer holds handles only. Each refers to the [`Device`](crate::lifecycle::Device), or to its
-//! [`Engine`](crate::engine::Engine), and keeps the objects that it depends on in use.
+//! This layer has handles. Each refers to the [`Device`](crate::lifecycle::Device), or to its
+//! [`Engine`](crate::engine::Engine), keeps the objects that it depends on in use, and owns what it was created with: a
+//! table entry, memory of the arena, the attributes that were set, and positions that only its thread needs.
 
 pub mod ah;
 pub mod async_event;

@@ -1,9 +1,9 @@
 //! Completion queues from the producers' side, event channels and asynchronous events.
 //!
 //! [`Completions`] is a process' state of this layer: the tables of [completion queues](queue), of [channels](channel),
-//! and of unread events; the channel descriptors that this process has [open](fifo); and its [moderated](moderation)
-//! queues. This layer does not know requests: a producer passes [what to do about them](lock::Requests), and fails the
-//! queue pairs of queues that have [overrun](overran).
+//! and of unread events; the channel descriptors that this process has [open](fifo); its [moderated](moderation) queues;
+//! and the queues that were found to have [overrun](overran), whose queue pairs a producer has to fail. This layer does
+//! not know requests: a producer passes [what to do about them](lock::Requests).
 
 pub mod async_event;
 pub mod channel;

@@ -131,7 +131,7 @@ pub struct OwnQp {
     pub in_flight: InFlight,
     /// Whether there may be [faults](crate::policy::faults).
     pub faulty: AtomicU32,
-    /// For a queue pair of any process: the owner that was found suspended with [`taking`](QpSlot::receive_lock) held,
+    /// For a queue pair of any process: the owner that was found suspended with [`receive_lock`](QpSlot::receive_lock) held,
     /// encoded as there; 0 is none.
     pub stuck: AtomicU32,
     /// Whether the owner of the send queue has waited for a process that is alive and does not answer.

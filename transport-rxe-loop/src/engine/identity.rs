@@ -1,7 +1,7 @@
 //! Numbers of queue pairs, and the [word](crate::protocol::identity) of each in the table.
 //!
 //! A number has 24 bits: the index of the table entry, and above that a generation which is never
-//! 0, so that no number is 0 or 1. Each fabric counts both from numbers of its own, so that a number of
+//! 0, so that no number is 0 or 1, those of the SMI and the GSI. Each fabric counts both from numbers of its own, so that a number of
 //! another fabric most likely is no queue pair's here.
 
 use super::entry::QpSlot;

@@ -130,7 +130,7 @@ fn outwait_other(
 /// Shows that no request for a queue pair is in flight. While it is held, no datagram begins either.
 #[derive(Debug)]
 pub struct Alone<'a> {
-    _taking: Option<Guard<'a>>,
+    _receive_lock: Option<Guard<'a>>,
 }
 
 /// Shows that no request for a queue pair is in flight, whose state was changed. `None` if one may be: its sender looks
@@ -140,7 +140,7 @@ pub fn alone_at<'a>(
     slot: &'a QpSlot,
     number: QpNumber,
 ) -> Option<Alone<'a>> {
-    let taking = match slot.qp_type() {
+    let receive_lock = match slot.qp_type() {
         QpType::Ud => {
             let _shut = ChangeFence::after_change();
             Some(engine.shm.try_lock(&slot.receive_lock)?)
@@ -154,7 +154,7 @@ pub fn alone_at<'a>(
         }
     };
     copier::outwait_given_up(engine.memory);
-    Some(Alone { _taking: taking })
+    Some(Alone { _receive_lock: receive_lock })
 }
 
 /// Whether the queue pair `number` may have a request for its peer in flight.

@@ -2,9 +2,9 @@
 //! operations of requester and responder, retry, flush and errors.
 //!
 //! [`Engine`] is the state that a process has for this: the tables of [queue pairs and shared receive queues](entry),
-//! private state of its own queue pairs, the [remote requests](remote_requests) that other processes left for it, and
-//! its [alarms]. It is given [memory](crate::memory), [completion queues](crate::completion) and the
-//! [policy](crate::policy).
+//! private state of its own queue pairs, the bits of [remote requests](remote_requests), its [alarms], its only
+//! [port], queue pairs whose [destroying](queue_pair::Deferred) is deferred, and the [policy](crate::policy) that it
+//! asks. It uses [memory](crate::memory) and [completion queues](crate::completion).
 
 pub mod alarms;
 pub mod begun;

@@ -52,7 +52,7 @@ pub struct Device {
 /// Options of this process.
 #[derive(Debug)]
 pub struct DeviceOptions {
-    /// All other processes copy by themselves.
+    /// The service thread of the owner copies from and to its memory; no system call does.
     pub by_service: bool,
     /// Faults and imitation.
     pub policy: Policy,

@@ -1,6 +1,6 @@
-//! InFlight by the owner of the memory, through stages in the fabric, where the system does not let one process access
-//! another's memory. Any thread of the owner serves requests, most often its [service
-//! thread](crate::lifecycle::service). It checks keys against its private region entries.
+//! Copying by the owner of the memory, through stages in the fabric, where the system does not let one process access
+//! another's memory. Any thread of the owner serves requests, most often its service thread.
+//! It checks keys against its private region entries.
 //!
 //! A thread that waits for another process serves requests meanwhile, so two processes that wait for each other make
 //! progress.
@@ -12,7 +12,7 @@
 //! next. A thread waits for a stage as long as other threads of its process [make progress](Copier::rounds).
 //!
 //! # Retries
-//! InFlight the same bytes twice is harmless, and the owner carries out requests in the order in which they come. So a
+//! Copying the same bytes twice is harmless, and the owner carries out requests in the order in which they come. So a
 //! request that is not answered in [time](asking) is given up and retried later. An atomic is not: it is
 //! [recalled](crate::protocol::stage::Word::recall), and if it is being carried out by then, [kept](asking::Begun).
 //! Its request keeps the stage, and the retry waits for that answer.

@@ -1,4 +1,4 @@
-//! InFlight between spans, by the access path of the memory.
+//! Copying between spans, by the access path of the memory.
 //!
 //! | memory | whose | bytes | atomics |
 //! |---|---|---|---|
@@ -10,7 +10,7 @@
 //! The system identifies a process by its pid, which may be reused. So each call first verifies that the process is
 //! the one that has the memory: see [`remote`].
 //!
-//! A device that was [opened](crate::OpenOptions::copying_by_service) so always uses the last path, for testing it.
+//! A process can ask that the last path always be used, to test it.
 
 use std::ops::Range;
 

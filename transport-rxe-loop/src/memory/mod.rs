@@ -2,8 +2,9 @@
 //!
 //! [`Memory`] is the per-process state of this layer. It owns the table of [regions](region), of which each process
 //! keeps its own entries a second time in private memory; the records of [other processes' regions](foreign); the
-//! [access path](paths) to each other process; and the [stages](stage) through which processes ask each other to
-//! [copy](copier). A key is resolved to memory only under a [`CopyGuard`](copy_guard), so deregistration can wait
+//! [access path](paths) to each other process; the [stages](stage) through which processes ask each other to
+//! [copy](copier); the bindings of this process' [memory windows](binding); the numbers of its
+//! [protection domains](domains); and the locks of [atomics]. A key is resolved to memory only under a [`CopyGuard`](copy_guard), so deregistration can wait
 //! until no copy uses the key.
 
 pub mod atomic_op;
@@ -85,8 +86,8 @@ impl Tables {
 }
 
 impl Memory {
-    /// The state of a process that begins to use these tables. With `by_service` other processes always copy by
-    /// themselves.
+    /// The state of a process that begins to use these tables. With `by_service`, the service thread of
+    /// the owner copies from and to its memory, and no process accesses another's by system calls.
     ///
     /// # Errors
     /// The system is out of memory.

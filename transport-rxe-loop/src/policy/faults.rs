@@ -1,7 +1,7 @@
 //! Fault injection: what a program requests to go wrong with its requests, by a seed.
 //!
-//! [`Faults`] has the rules. [`plan`] decides for each request when it comes first in its send queue, and [the
-//! requester](crate::engine::requester::faults) carries that out. Each queue pair has its own dice, thrown by the
+//! [`Faults`] has the rules. [`plan`] decides for each request when it comes first in its send queue, and the
+//! requester carries that out. Each queue pair has its own dice, thrown by the
 //! owner of its send queue, so that its faults do not depend on when others run.
 //!
 //! Without faults, a queue pair pays for one load of a word in its own entry.

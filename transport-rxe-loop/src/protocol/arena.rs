@@ -18,7 +18,7 @@
 //! | byte | granule | left by |
 //! |---|---|---|
 //! | 0 | Free | a process that [takes](Granules::take) it, under the lock |
-//! | any other | Taken, by that owner | the owner that [frees it](Granules::give_back); once it is dead, a process that [recovers](Granules::sweep) its granules |
+//! | any other | Taken, by that owner | the owner that [frees it](Granules::give_back); once it is dead, a process that [recovers](Granules::recover) its granules |
 //!
 //! A process that takes a granule sees everything that was done with it before: the Release that frees the byte pairs
 //! with the Acquire that finds it free. So what the last owner wrote cannot land after what the next one writes.

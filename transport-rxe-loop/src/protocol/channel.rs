@@ -108,7 +108,7 @@ impl EventNode {
     }
 }
 
-/// Words of marks. With the default [`Limits`](crate::Limits) there are about as many bits as sources.
+/// Words of marks. A fabric of usual limits has about as many sources as these have bits.
 const WORDS: usize = if cfg!(loom) { 1 } else { 32 };
 const BITS: u32 = WORDS as u32 * u64::BITS;
 

@@ -12,7 +12,7 @@
 //! that clears the marker and a process that fails its peer: the counter is even, or the initiator has the peer run.
 //!
 //! ```
-//! use transport_rxe_loop::protocol::in_flight::{InFlight, ChangeFence};
+//! use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
 //!
 //! let in_flight = InFlight::default();
 //! in_flight.open();
@@ -39,7 +39,7 @@ impl InFlight {
         steps::done(Step::Opened);
     }
 
-    /// Sets the marker of a first queue pair; [`open`](Self::open) of a second one follows, whose fence is for both.
+    /// Sets the first of a queue pair's two markers; [`open`](Self::open) of the other follows, whose fence is for both.
     #[inline(always)]
     pub fn open_first(&self) {
         sync::store(&self.0, sync::load(&self.0) | 1);

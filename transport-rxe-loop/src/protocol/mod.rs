@@ -1,5 +1,5 @@
-//! Protocols on words in shared memory that several processes change, and in which each may be killed at any
-//! step. Everything takes the words by reference and needs no fabric, so that the loom models of
+//! Protocols on words that several threads change, most of them in shared memory, where several processes do and each
+//! may be killed at any step. Everything takes the words by reference and needs no fabric, so that the loom models of
 //! `verify/loom` run the same code.
 //!
 //! ```

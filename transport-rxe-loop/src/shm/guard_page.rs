@@ -4,7 +4,7 @@
 //!
 //! - It alone holds an opening of the fabric's file, whose [lock](super::liveness) shows that the process is alive.
 //! - A process that moves bytes of another by its pid passes a byte of the page as the first element: if another
-//!   program has the pid by now, that byte is not mapped, and the system moves [nothing](crate::memory::foreign).
+//!   program has the pid by now, that byte is not mapped, and the system moves nothing.
 //!
 //! The address is random, far from where the system puts programs, stacks, heaps and libraries, and from the shadow
 //! memory of sanitizers. The first bytes may be written by other processes and are never read; behind them is a title

@@ -1,4 +1,4 @@
-//! Waiting for a [lock](crate::protocol::lock), whose holder may be any process, and may die. No poller takes one.
+//! Waiting for a [lock](crate::protocol::lock), whose holder may be any process, and may die.
 
 use std::time::{Duration, Instant};
 

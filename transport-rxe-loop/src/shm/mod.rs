@@ -4,8 +4,8 @@
 //!
 //! [`Shm`] is the state that a process has in a fabric: its [attachment](attachment::Attachment), the memory that can
 //! be [allocated](arena), and the word on which its [service thread](thread) waits. It detects which processes are
-//! [dead](Shm::is_dead), and accepts requests to check ([`Shm::watch`]). `lifecycle` recovers from a death, through
-//! what each table implements as [`Owners`](owners::Owners).
+//! [dead](Shm::is_dead), and accepts requests to check ([`Shm::watch`]). The device that uses it recovers from
+//! a death, through what each table implements as [`Owners`](owners::Owners).
 
 pub mod arena;
 pub mod attach;

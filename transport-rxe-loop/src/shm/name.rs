@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! /dev/shm/rxe-loop.<user>.<name>                            the fabric
-//! /dev/shm/rxe-loop.<user>.<name>.fifo.<index>               a channel's FIFO
-//! /dev/shm/rxe-loop.<user>.<name>.mem.<index>.<generation>   a region's memory
+//! /dev/shm/rxe-loop.<user>.<name>.fifo.<index>               a FIFO
+//! /dev/shm/rxe-loop.<user>.<name>.mem.<index>.<generation>   a memory file
 //! ```
 //!
 //! The user is the effective one, by number. No name of a fabric is also that of another fabric's FIFO or memory.
@@ -171,19 +171,19 @@ impl FabricPath {
         self.directory.join(&self.file)
     }
 
-    /// The FIFO of the channel at an index.
+    /// The FIFO at an index.
     #[must_use]
     pub fn fifo(&self, index: u32) -> PathBuf {
         self.directory.join(format!("{}{FIFO}{index}", self.file))
     }
 
-    /// The memory of the region at an index.
+    /// The memory file at an index, of a generation.
     #[must_use]
     pub fn memory(&self, index: u32, generation: u32) -> PathBuf {
         self.directory.join(format!("{}{MEMORY}{index}.{generation}", self.file))
     }
 
-    /// Whether a file in the directory is a FIFO or a region's memory of this fabric.
+    /// Whether a file in the directory is a FIFO or a memory file of this fabric.
     #[must_use]
     pub fn is_beside(&self, file: &str) -> bool {
         let numbers = |rest: &str, count: usize| {

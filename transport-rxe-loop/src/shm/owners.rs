@@ -1,4 +1,4 @@
-//! The recovery of entries whose owner died. Each table implements it, and `lifecycle` calls all of them.
+//! The recovery of entries whose owner died. Each table implements it; the device calls all of them.
 
 use crate::protocol::lock::{AttachmentId, Owner};
 

@@ -39,8 +39,6 @@ pub struct HeldOff {
 ///
 /// # Errors
 /// BUSY: another thread has been about to fork for too long. It may wait for what this thread holds.
-/// Begins a fork, once forks are not held off. Other threads may fork meanwhile, and so may a signal handler in this
-/// one.
 pub fn hold_off() -> Result<HeldOff, Errno> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -62,7 +60,8 @@ impl Drop for HeldOff {
     }
 }
 
-/// A fork begins: nobody holds it off. Others may fork meanwhile, a handler in this thread too.
+/// Begins a fork, once forks are not held off. Other threads may fork meanwhile, and so may a signal handler in this
+/// one.
 pub fn begin() {
     loop {
         let mut begins = false;
@@ -104,8 +103,8 @@ struct Note(u32);
 impl Opened {
     /// Opens a file by `open`.
     ///
-    /// The errors of `open`, and the system's.
-    /// Its own, and what the system says.
+    /// # Errors
+    /// Those of `open`, and of holding forks off.
     pub fn by(open: impl FnOnce() -> Result<OwnedFd, Errno>) -> Result<Self, Errno> {
         let _held_off = hold_off()?;
         let fd = open()?;
