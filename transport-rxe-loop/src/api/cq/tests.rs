@@ -11,7 +11,6 @@ use super::*;
 use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
-use crate::completion::channel;
 use crate::engine::complete::push;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;

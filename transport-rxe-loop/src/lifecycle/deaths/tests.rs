@@ -13,7 +13,7 @@ use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::api::state::QpState;
-use crate::completion::channel::{self, EventChannel, Source};
+use crate::completion::channel::{EventChannel, Source};
 use crate::engine::entry::SrqSlot;
 use crate::engine::owners::QueuePairs;
 use crate::engine::{identity, srq};
