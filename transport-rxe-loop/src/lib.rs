@@ -50,10 +50,11 @@
 //!  |                      |    | the device allocated                     |    |                      |
 //!  '----------------------'    '------------------------------------------'    '----------------------'
 //! ```
-//! A fabric is memory that processes of one user share. There is no daemon. The thread that posts a request carries it
-//! out, up to the completion at the peer, unless another thread of its process owns the send queue: then that one
-//! does. The service thread does what no caller is there for: retries and timeouts, what other processes request of
-//! this one, and the cleanup after processes that died.
+//! A fabric is here not a subnet: it is the memory that processes of one user share, with what they create in it.
+//! There is no daemon. The thread that posts a request carries it out, up to the completion at the peer, unless
+//! another thread of its process owns the send queue: then that one does. The service thread does what no caller is
+//! there for: retries and timeouts, what other processes request of this one, and the cleanup after processes that
+//! died.
 //!
 //! # Layers
 //! From top to bottom. Each uses those below it and none above, which `cargo verify layers` checks.
@@ -63,7 +64,7 @@
 //! | `api` | what a program holds: contexts, protection domains, regions, windows, completion queues, channels, queue pairs, shared receive queues, address handles; validates arguments, once | handles |
 //! | `lifecycle` | opening, the service thread, recovery from the death of processes | `Device`: all of the following, and the list of tables whose entries die with their process |
 //! | `engine` | requests: ownership of send queues, the requester and its operations, the responder and its receives, retry, flush, errors | `Engine`: queue pairs, shared receive queues, alarms, remote requests |
-//! | `policy` | the decisions of fault injection and of the imitation of Soft-RoCE, as data | `Policy`: faults, and counts of those injected |
+//! | `policy` | decisions as data: injected faults, and where behaviour is by the contract or like Soft-RoCE | `Policy`: faults, and counts of those injected |
 //! | `completion` | completion queues from the producers' side, event channels, asynchronous events | `Completions`: completion queues, channels, moderated queues |
 //! | `memory` | from keys to bytes, rights, windows; copying within and between processes | `Memory`: region entries, access paths, the copier |
 //! | `shm` | the fabric's file, attaching, allocation, tables, locks, liveness; knows no verbs | `Shm`: the attachment |
@@ -74,11 +75,12 @@
 //! ```text
 //!  post_send           api/qp                     validates the request, writes it to the send queue, publishes it
 //!     |                engine/send_queue          owns the send queue, or leaves the work to its owner
-//!     v                engine/requester           takes requests in order, opens the copy guard
+//!     v                engine/requester           takes requests in order, marks copies as in flight: the copy guard
 //!  gather              memory/copy_guard          checks lkeys and ranges: spans to read
 //!  receive             engine/responder           is the peer ready? its next receive, or one of its SRQ
 //!  scatter, copy       engine/requester/twosided  checks the receive's lkeys; memory/copy moves the bytes
-//!  complete            completion/push            takes the completion queue's lock, publishes; then raises the event
+//!  complete receive    completion/push            takes the lock of the peer's completion queue, publishes; then the event
+//!  complete send       completion/push            clears the mark, then the same for the own completion queue
 //!     v
 //!  poll                api/cq                     no lock; gives slots of the send queue back
 //! ```
