@@ -54,7 +54,7 @@ pub enum OpenError {
     #[error("RXE_LOOP_FAULTS says no faults")]
     BadFaults(#[from] FaultsError),
     /// `RXE_LOOP_LIMITS` could not be parsed.
-    #[error("RXE_LOOP_LIMITS says no limits")]
+    #[error("RXE_LOOP_LIMITS can't be read")]
     BadLimits(#[from] LimitsTextError),
     /// The fabric's tables do not fit into its memory.
     #[error("the {bytes} bytes of the device's memory are too few for its tables")]

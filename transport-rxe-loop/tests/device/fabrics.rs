@@ -131,7 +131,7 @@ fn x01_the_environment_has_limits_for_a_program_that_asks_for_none() {
     assert_eq!(run("b", ""), "1024 52 false");
     assert_eq!(
         run("c", "queue_pairs=few"),
-        "RXE_LOOP_LIMITS says no limits: `queue_pairs=few` is no number: give one as `4096`, and of bytes also as `64M` or `1G`"
+        "RXE_LOOP_LIMITS can't be read: `queue_pairs=few` is not a number: give one such as `4096`, or of bytes `64M` or `1G`"
     );
     let none = run("d", "queue_pairs=0");
     assert!(none.ends_with("a fabric can't have 0 queue pairs: from 1 to 65536"), "{none}");

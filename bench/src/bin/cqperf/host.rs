@@ -126,7 +126,7 @@ pub enum HostError {
     #[error("it names no host")]
     NoHost,
     /// The port is none.
-    #[error("the port is no number from 0 to 65535")]
+    #[error("the port is not a number from 0 to 65535")]
     Port(#[from] ParseIntError),
 }
 
