@@ -121,12 +121,12 @@
 //! | rule | file |
 //! |---|---|
 //! | states, and the attributes of each transition | `api/state.rs`, `api/qp/change.rs` |
-//! | what posting refuses | `api/qp/judge.rs`, `api/qp.rs` |
+//! | what posting refuses | `api/qp/validate.rs`, `api/qp.rs` |
 //! | signaled and unsignaled sends | `engine/requester/mod.rs` (`run`); `sq_sig_all`: `engine/ring.rs`; a failed one always completes: `engine/flush.rs` |
 //! | send queue slots given back | `engine/complete.rs` (`retire`), `protocol/tag.rs` |
 //! | SEND, WRITE with immediate | `engine/requester/twosided.rs` |
 //! | WRITE, READ, FLUSH | `engine/requester/onesided.rs` |
-//! | atomics, atomic writes | `engine/requester/onesided.rs`, `memory/atomics.rs`; carried out once: `engine/begun.rs` |
+//! | atomics, atomic writes | `engine/requester/onesided.rs`, `memory/atomics.rs`; carried out once: `engine/pending_atomic.rs` |
 //! | datagrams | `engine/requester/datagram.rs`; Q_Key check: `engine/responder.rs` (`takes`), the sender's own key: `policy/imitation.rs` (`start`); GRH: `engine/requester/grh.rs` |
 //! | RNR retry | `engine/retry.rs`; a starved peer: `protocol/receives.rs` |
 //! | timeouts | `engine/retry.rs`, `engine/alarms.rs` |
@@ -144,10 +144,10 @@
 //! | memory windows: bind, invalidate | `memory/binding.rs`, `engine/requester/local.rs` |
 //! | waiting for copies in flight | `engine/in_flight.rs`, `protocol/in_flight.rs` |
 //! | copying between processes | `memory/paths.rs` (which path), `memory/remote.rs` (system calls), `memory/copier.rs` (by the owner) |
-//! | a dead process | noticed: `shm/liveness.rs`; cleanup: `lifecycle/deaths.rs`, and the `Owners` of each table, as in `engine/owners.rs` |
+//! | a dead process | noticed: `shm/liveness.rs`; cleanup: `lifecycle/deaths.rs`, and the `DeathRecovery` of each table, as in `engine/recovery.rs` |
 //! | lock takeover, waiting for a lock | `shm/lock.rs`; repair of a completion queue: `completion/lock.rs`, `protocol/fanin.rs` |
 //! | queue pair numbers | `engine/identity.rs`, from `shm/table.rs` (`claim`) |
-//! | a new table, and its entries at a death | `lifecycle/device.rs` (`place`, the list of `Owners`), `shm/table.rs` (`entries!`), `shm/owners.rs` |
+//! | a new table, and its entries at a death | `lifecycle/device.rs` (`place`, the list of `DeathRecovery`), `shm/table.rs` (`entries!`), `shm/recovery.rs` |
 //! | numbers read from shared memory are in range | tables: `shm/table.rs` (`at`); offsets: `shm/mod.rs` (`in_arena`); queues: `engine/ring.rs` (`of`, `has_any`) |
 //! | waking the service thread | `shm/thread.rs`; what it does: `lifecycle/service.rs` |
 //! | fault injection | `policy/faults.rs`, `policy/faults/plan.rs`; carried out: `engine/requester/faults.rs` |

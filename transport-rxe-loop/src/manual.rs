@@ -62,8 +62,8 @@
 //! its service thread copies wait, and fail with RETRY_EXC if it does not resume in time. Requests between other
 //! processes go on.
 //!
-//! - A thread that waits for a lock which a stopped process holds, or for what that is in the middle of, waits for two
-//!   seconds, and then fails. Only deregistering a [`MemoryRegion`](crate::MemoryRegion) waits as long as the
+//! - A thread that waits for a lock that a stopped process holds, or for its unfinished message or copy, fails after two
+//!   seconds. Only deregistering a [`MemoryRegion`](crate::MemoryRegion) waits as long as the
 //!   suspension.
 //! - A completion queue to which the process was just pushing fails as if it had overrun, once another process has
 //!   waited so long to push to it (O3, O4).

@@ -6,31 +6,31 @@
 //! | word | written by | read by | what is handed over |
 //! |---|---|---|---|
 //! | lock | [`unlock`] | [`try_lock_as`], [`take_lock`] | everything done under the lock |
-//! | ownership of a send queue | [`swap_if`], a thread that enters; the owner | [`swap_if`], the owner | what a thread that found it owned did before |
-//! | identity of a queue pair | [`swap_if`], [`release`] | [`acquire`] | the attributes stored before the state |
+//! | ownership of a send queue | [`cas`], a thread that enters; the owner | [`cas`], the owner | what a thread that found it owned did before |
+//! | identity of a queue pair | [`cas`], [`release`] | [`acquire`] | the attributes stored before the state |
 //! | posted position | [`release`], poster | [`acquire`], owner of the send queue | the request's words |
-//! | retired position | [`raise_from`], poller | [`acquire`], poster | that the slot's request was read |
+//! | retired position | [`fetch_update`], poller | [`acquire`], poster | that the slot's request was read |
 //! | in-flight marker | [`store_fenced`], owner of the send queue | [`acquire_at`], who waits for copies | that the copy is over |
 //! | posted receives | [`store_fenced`], poster | [`acquire_at`], taker and flusher | the receive's words |
 //! | completed receives | [`release_at`], who settles | [`acquire_at`], poster | that the receive's words were read |
-//! | word of a pool's slot | [`swap_if`], who settles | [`acquire_at`], poster; [`acquire`], who waits for that | that the receive's words were read, and its completion published |
+//! | word of a pool's slot | [`cas`], who settles | [`acquire_at`], poster; [`acquire`], who waits for that | that the receive's words were read, and its completion published |
 //! | posted receives of a pool | [`store_fenced`], poster | [`acquire_at`], taker | the receives' words, slots and order |
 //! | owner of a granule of the arena | [`release_at`], its owner, or who recovers from its death | [`acquire_at`], who takes it | that the last owner no longer uses the memory |
-//! | life of a table entry | [`swap_if`], [`release`] | [`swap_if`] | that the last owner no longer uses it |
-//! | word of an attachment | [`swap_if`], [`release`] | [`acquire`], [`swap_if`], who attaches | that nothing of its last process is left |
+//! | life of a table entry | [`cas`], [`release`] | [`cas`] | that the last owner no longer uses it |
+//! | word of an attachment | [`cas`], [`release`] | [`acquire`], [`cas`], who attaches | that nothing of its last process is left |
 //! | newest of the open files | [`release`], who opened it | [`acquire`], any thread, a forked child too | its description |
-//! | reminder of remote requests | [`release`], who left one | [`swap_if`], who takes them | that their bits are set |
-//! | bits of remote requests | [`swap_if`], who leaves one; who takes it | [`swap_if`], who takes it | what was done before it was left |
+//! | reminder of remote requests | [`release`], who left one | [`cas`], who takes them | that their bits are set |
+//! | bits of remote requests | [`cas`], who leaves one; who takes it | [`cas`], who takes it | what was done before it was left |
 //! | newcomers of a completion queue | [`count`], owner of the queue pair | [`acquire`], who drops a completion | that it has left RESET |
 //! | alarm of a delayed event | under the queue's lock; then [`count`], the thread's calls | [`acquire`] of the calls, the service thread | the alarm |
-//! | whether draining is to be reported | owner of the queue pair, before it reschedules | [`swap_if`], owner of the send queue | nothing: it is reported once |
-//! | count of a source of events | [`swap_if`], who raises one; the channel's owner | [`acquire`], [`swap_if`], the same | the life of the source, its channel, and the state of the object then |
-//! | marks of a channel | [`swap_if`], who raises an event | [`swap_if`], the channel's owner | that it is counted |
+//! | whether draining is to be reported | owner of the queue pair, before it reschedules | [`cas`], owner of the send queue | nothing: it is reported once |
+//! | count of a source of events | [`cas`], who raises one; the channel's owner | [`acquire`], [`cas`], the same | the life of the source, its channel, and the state of the object then |
+//! | marks of a channel | [`cas`], who raises an event | [`cas`], the channel's owner | that it is counted |
 //! | count of visitors | [`leave`], who looked at other processes' regions | [`acquire_at`], who unmaps them | that it no longer looks |
 //! | records of other processes' regions | [`release`], who learned of one | [`acquire`], who looks | its content |
-//! | word of a stage | [`swap_if`], asker and asked | [`acquire`], [`swap_if`], the other | the request, and the answer |
+//! | word of a stage | [`cas`], client and server | [`acquire`], [`cas`], the other | the request, and the answer |
 //! | whether abandoned requests are in flight at a process | [`release`], the process, as it clears it | [`acquire`], who takes a receive of its | that the process has written to the receive |
-//! | who has asked a process | [`raise_from`], asker | [`raise_from`], the asked | that the request is there |
+//! | who has asked a process | [`fetch_update`], client | [`fetch_update`], the server | that the request is there |
 //! | word of an atomic | [`fetch_add`], [`compare_swap`] | the same | what the other did before its atomic |
 //! | last word of a WRITE | [`write_fence`] before it | [`read_fence`] after it | the rest of the WRITE (Q8) |
 //!
@@ -84,7 +84,7 @@ pub trait Atomic {
     /// Stores, and fences.
     fn store_fenced(&self, value: Self::Value);
     /// Stores `to` if the word holds `from`; else returns what it holds. Acquires and releases.
-    fn swap_if(&self, from: Self::Value, to: Self::Value) -> Result<(), Self::Value>;
+    fn cas(&self, from: Self::Value, to: Self::Value) -> Result<(), Self::Value>;
 }
 
 macro_rules! atomic {
@@ -113,7 +113,7 @@ macro_rules! atomic {
                 fence(SeqCst);
             }
             #[inline(always)]
-            fn swap_if(&self, from: $value, to: $value) -> Result<(), $value> {
+            fn cas(&self, from: $value, to: $value) -> Result<(), $value> {
                 self.compare_exchange(from, to, AcqRel, Acquire).map(drop)
             }
         }
@@ -190,18 +190,18 @@ pub fn store_fenced<A: Atomic>(word: &A, value: A::Value, site: Site) {
     }
 }
 
-/// [`Atomic::swap_if`].
+/// [`Atomic::cas`].
 #[inline(always)]
-pub fn swap_if<A: Atomic>(word: &A, from: A::Value, to: A::Value) -> Result<(), A::Value> {
-    word.swap_if(from, to)
+pub fn cas<A: Atomic>(word: &A, from: A::Value, to: A::Value) -> Result<(), A::Value> {
+    word.cas(from, to)
 }
 
 /// Replaces the word by what `next` returns, until that is `None` or the exchange succeeds.
 #[inline(always)]
-pub fn raise_from<A: Atomic>(word: &A, mut next: impl FnMut(A::Value) -> Option<A::Value>) {
+pub fn fetch_update<A: Atomic>(word: &A, mut next: impl FnMut(A::Value) -> Option<A::Value>) {
     let mut seen = acquire(word);
     while let Some(to) = next(seen) {
-        match word.swap_if(seen, to) {
+        match word.cas(seen, to) {
             Ok(()) => return,
             Err(now) => seen = now,
         }

@@ -46,7 +46,8 @@ pub struct CompletionChannel {
 
 impl CompletionChannel {
     pub(crate) fn new(device: &'static Device) -> Result<Self, CreateError> {
-        let events = deaths::take(device, || EventChannel::new(device.completions))?;
+        let events =
+            deaths::retry_after_recovery(device, || EventChannel::new(device.completions))?;
         Ok(Self { events: Arc::new(events) })
     }
 

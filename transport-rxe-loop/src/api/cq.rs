@@ -34,7 +34,7 @@ use crate::engine::{Engine, complete};
 use crate::error::{CreateError, Limit, Stuck};
 use crate::lifecycle::{Device, deaths};
 use crate::protocol::fanin::Location;
-use crate::protocol::mode::{Mode, Trait};
+use crate::protocol::mode::{CqFlag, Mode};
 use crate::protocol::number::CqIndex;
 use crate::shm::arena::Extent;
 use crate::shm::table::Entry as _;
@@ -189,8 +189,9 @@ impl Cq {
         if !channel.is_none_or(is_near) {
             return Err(CreateError::OtherFabric);
         }
-        let (queue, key) =
-            deaths::take(device, || Queue::new(device.engine, capacity, ignore_overrun))?;
+        let (queue, key) = deaths::retry_after_recovery(device, || {
+            Queue::new(device.engine, capacity, ignore_overrun)
+        })?;
         let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
         let slot = completions.cq(queue.index);
         let ring = ring(completions, slot.fanin.location()).ok_or(none)?;
@@ -226,7 +227,7 @@ impl Cq {
             return Err(PollError::Device(Errno::NODEV.raw_os_error()));
         }
         // Producers that gave the queue up could not write that to the ring.
-        if self.mode.has(Trait::GivenUp) {
+        if self.mode.has(CqFlag::GivenUp) {
             self.consumer.fail();
         }
         // Repeated from `poll`, so that the usual poll is inlined.

@@ -63,20 +63,20 @@ impl Registration {
 
 /// Claims a table entry for a region or a window.
 pub fn claim(domain: &Domain) -> Result<OwnedEntry, RegisterError> {
-    deaths::take(domain.device(), || OwnedEntry::claim(domain.device().memory))
+    deaths::retry_after_recovery(domain.device(), || OwnedEntry::claim(domain.device().memory))
 }
 
 /// Invalidates a key, and waits until no operation in flight uses it. Does nothing in a forked child.
 ///
 /// # Errors
 /// A process that may be using the key is suspended.
-pub fn fence(domain: &Domain, entry: &OwnedEntry) -> Result<(), Stuck> {
+pub fn invalidate_key(domain: &Domain, entry: &OwnedEntry) -> Result<(), Stuck> {
     let engine = domain.engine();
     if !engine.shm.is_ours() {
         return Ok(());
     }
     entry.invalidate();
-    in_flight::outwait_all(engine)
+    in_flight::wait_for_all(engine)
 }
 
 region_methods!(MemoryRegion);
@@ -158,7 +158,7 @@ impl Drop for MemoryRegion {
     fn drop(&mut self) {
         // The caller may reuse the memory as soon as this returns, and a suspended process would resume its copy into
         // it. So this waits without limit.
-        while fence(&self.registration.domain, &self.registration.entry).is_err() {}
+        while invalidate_key(&self.registration.domain, &self.registration.entry).is_err() {}
     }
 }
 
@@ -260,7 +260,7 @@ impl Drop for OwnedRegion {
     fn drop(&mut self) {
         let Registration { domain, entry, .. } = &self.registration;
         // Suspended processes may still write to the memory, through mappings of their own. Nothing reads it any more.
-        let _suspended = fence(domain, entry);
+        let _suspended = invalidate_key(domain, entry);
         // A forked child has inherited the mapping; the file is its parent's.
         if domain.engine().shm.is_ours() {
             files::end(&entry.path(), &self.memory);

@@ -47,7 +47,7 @@
 use std::sync::Arc;
 
 use super::domain::Domain;
-use super::mr::{claim, fence};
+use super::mr::{claim, invalidate_key};
 use crate::error::RegisterError;
 use crate::memory::Memory;
 use crate::memory::owned_entry::OwnedEntry;
@@ -128,7 +128,7 @@ impl Drop for MemoryWindow {
             memory.windows().remove(self.entry.index);
         }
         // A suspended process may still use the key, and so the region, whose deregistration waits for that.
-        let _suspended = fence(&self.domain, &self.entry);
+        let _suspended = invalidate_key(&self.domain, &self.entry);
     }
 }
 

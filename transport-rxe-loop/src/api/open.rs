@@ -51,7 +51,7 @@ pub enum OpenError {
         what: OsString,
     },
     /// `RXE_LOOP_FAULTS` could not be parsed.
-    #[error("RXE_LOOP_FAULTS says no faults")]
+    #[error("RXE_LOOP_FAULTS can't be read")]
     BadFaults(#[from] FaultsError),
     /// `RXE_LOOP_LIMITS` could not be parsed.
     #[error("RXE_LOOP_LIMITS can't be read")]
@@ -221,7 +221,8 @@ impl OpenOptions {
         let policy = Policy::new(asks.faults, asks.imitates_rxe);
         let options = DeviceOptions { by_service: asks.by_service, policy };
         let device = Device::open(&path, &wanted.shape(), options)?;
-        let events = deaths::take(device, || EventChannel::new(device.completions))?;
+        let events =
+            deaths::retry_after_recovery(device, || EventChannel::new(device.completions))?;
         Ok(Context::new(device, Arc::new(events), asked))
     }
 

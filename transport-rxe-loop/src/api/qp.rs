@@ -28,7 +28,7 @@
 
 mod batch;
 mod change;
-mod judge;
+mod validate;
 
 use std::sync::Arc;
 
@@ -142,13 +142,14 @@ impl QueuePair {
         if has_srq && !behavior.may_share_receives {
             return Err(CreateError::OwnReceives);
         }
-        judge::check(&caps)?;
+        validate::check(&caps)?;
         let [max_send_wr, max_recv_wr] = behavior.capacities;
         let rounded = QpCaps { max_send_wr, max_recv_wr, ..caps };
         let setup = || setup(domain, &QpInit { caps: rounded, ..*init });
-        let claimed = deaths::take(domain.device(), || ClaimedQp::new(engine, setup()?))?;
+        let claimed =
+            deaths::retry_after_recovery(domain.device(), || ClaimedQp::new(engine, setup()?))?;
         let retired = Position::new(sync::acquire(&claimed.slot.retired.0));
-        let received = claimed.slot.recv.seen_completed();
+        let received = claimed.slot.recv.completed_acquire();
         let given = QpAttr::new();
         Ok(Self { claimed, qp_type, caps, behavior, sq_sig_all, has_srq, given, retired, received })
     }
@@ -256,7 +257,7 @@ impl QueuePair {
         if !self.state().takes_sends() {
             return Err(Refused::WrongState);
         }
-        let wired = self.judge(wr, way)?;
+        let wired = self.validate_send(wr, way)?;
         if !self.has_send_slot(position) {
             return Err(Refused::QueueFull);
         }
@@ -303,11 +304,11 @@ impl QueuePair {
 
     fn look_for_recv_slot(&mut self, position: Position, capacity: u32) -> bool {
         let recv = &self.claimed.slot.recv;
-        self.received = recv.seen_completed();
+        self.received = recv.completed_acquire();
         position.since(self.received) < capacity.into() || {
             // A completion can be polled a moment before its receive counts as completed.
-            complete::outwait_push(self.claimed.engine, self.claimed.slot.recv_cq());
-            self.received = recv.seen_completed();
+            complete::wait_for_push(self.claimed.engine, self.claimed.slot.recv_cq());
+            self.received = recv.completed_acquire();
             position.since(self.received) < capacity.into()
         }
     }

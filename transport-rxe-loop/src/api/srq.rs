@@ -41,7 +41,7 @@ use thiserror::Error;
 use super::domain::Domain;
 use crate::completion::channel::Source;
 use crate::engine::entry::SrqSlot;
-use crate::engine::ring::{MAX_QP_WR, Ring, Shape, put_all};
+use crate::engine::ring::{MAX_QP_WR, Ring, RingLayout, put_all};
 use crate::engine::{self, Engine, complete, identity, send_queue};
 use crate::error::{CreateError, Limit, Stuck};
 use crate::lifecycle::deaths;
@@ -104,7 +104,7 @@ impl Shared {
     fn new(domain: &Arc<Domain>, init: &SrqInit) -> Result<Self, CreateError> {
         let engine = domain.engine();
         let max_wr = engine.policy.imitation.capacity(init.max_wr, MAX_SRQ_WR);
-        let shape = Shape::of_recvs(max_wr, init.max_sge);
+        let shape = RingLayout::of_recvs(max_wr, init.max_sge);
         let bytes = shape.bytes() + engine::srq::bytes(max_wr);
         let extent = Extent::allocate(engine.shm, bytes)?;
         let (ring_at, slots_at) = (extent.offset(), extent.offset() + shape.bytes() as u32);
@@ -146,7 +146,7 @@ impl Shared {
         self.queue.find_free(first).or_else(|| {
             for taken in self.queue.taken() {
                 let cq = self.engine.qp(taken.target()).recv_cq();
-                if !complete::outwait_push(self.engine, cq) {
+                if !complete::wait_for_push(self.engine, cq) {
                     // The others are not waited for: all of them may be corrupted by another process.
                     return None;
                 }
@@ -198,7 +198,7 @@ pub struct SharedReceiveQueue {
 impl SharedReceiveQueue {
     pub(crate) fn new(domain: &Arc<Domain>, init: &SrqInit) -> Result<Self, CreateError> {
         check(init)?;
-        let shared = deaths::take(domain.device(), || Shared::new(domain, init))?;
+        let shared = deaths::retry_after_recovery(domain.device(), || Shared::new(domain, init))?;
         Ok(Self { shared: Arc::new(shared), caps: *init, next: 0 })
     }
 

@@ -41,7 +41,7 @@ pub fn report_overrun(completions: &'static Completions, index: CqIndex, generat
 #[cold]
 pub fn report_overrun_once(completions: &'static Completions, index: CqIndex, generation: u32) {
     let not = unreported(generation);
-    if sync::swap_if(&completions.cq(index).reported, not, not | 1).is_ok() {
+    if sync::cas(&completions.cq(index).reported, not, not | 1).is_ok() {
         report_overrun(completions, index, generation);
     }
 }

@@ -50,7 +50,7 @@ pub enum Source {
     Overrun(CqIndex),
     /// The limit of the shared receive queue at this index was reached.
     Srq(SrqIndex),
-    /// Something happened to the queue pair at this index; the second number says what.
+    /// An event of the queue pair at this index; the second number is its kind.
     Qp(QpIndex, u32),
 }
 
@@ -166,13 +166,13 @@ impl EventChannel {
         self.completions
     }
 
-    /// From now on the events of this source come here. Not in a forked child, which makes none.
+    /// Attaches a source: its events are passed to this channel. A forked child attaches none.
     pub fn attach(&self, source: Source) {
         let _collected = self.collected();
         self.events().attach(source.to_number(self.completions));
     }
 
-    /// Events of this source come here no more, and those that nobody read are gone.
+    /// Detaches a source, and discards its unread events.
     pub fn detach(&self, source: Source) {
         if !self.completions.shm.is_ours() {
             return;
@@ -203,7 +203,7 @@ impl EventChannel {
         self.collected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A forked child has the parent's descriptor, and must not read it empty.
+    /// A forked child has the parent's descriptor, and must not drain it.
     fn check(&self) -> Result<(), EventError> {
         if self.completions.shm.is_ours() {
             return Ok(());
@@ -215,7 +215,7 @@ impl EventChannel {
     pub fn block(&self, deadline: Option<Instant>) -> Result<Woken, EventError> {
         self.check()?;
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        // A time that the system can't express is longer than anyone waits.
+        // A time that `Timespec` can't express counts as no limit.
         let limit = left.and_then(|left| Timespec::try_from(left).ok());
         match poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], limit.as_ref()) {
             Ok(0) => Ok(Woken::DeadlinePassed),
@@ -272,8 +272,8 @@ pub fn remove(completions: &'static Completions, index: ChannelIndex) {
     fifo::remove(&completions.shm.path().fifo(index.get()));
 }
 
-/// Adds an event of a source to its channel, if it has one and `is_meant` says that the object which the source has
-/// is the one of which the event speaks.
+/// Adds an event of a source to its channel, if it has one and `is_meant` confirms that the event is of the object
+/// that the source has now.
 pub fn raise(completions: &'static Completions, source: Source, is_meant: impl Fn() -> bool) {
     let Some(index) = source.node(completions).channel() else { return };
     let events = events(completions, index);
@@ -317,7 +317,7 @@ fn ring(completions: &'static Completions, index: ChannelIndex, unwritten: Unwri
 /// Signals the channels of this process that another one could not signal.
 pub fn signal_pending(completions: &'static Completions) {
     for (index, channel) in completions.channels.all_of(completions.shm.attachment()) {
-        if sync::swap_if(&channel.unsignaled, 1, 0).is_ok() {
+        if sync::cas(&channel.unsignaled, 1, 0).is_ok() {
             let Some((_, generation)) = channel.life().holder() else { continue };
             completions
                 .fifos

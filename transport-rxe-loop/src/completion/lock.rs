@@ -9,7 +9,7 @@ use super::Completions;
 use super::channel::{self, Source};
 use super::queue::ring;
 use crate::error::Stuck;
-use crate::protocol::mode::Trait;
+use crate::protocol::mode::CqFlag;
 use crate::protocol::number::CqIndex;
 use crate::shm::lock::Guard;
 use crate::sync;
@@ -18,7 +18,7 @@ use crate::sync;
 pub const RUN: usize = 32;
 
 /// The requests of completions: called under the queue's lock as their completions are pushed.
-pub trait Requests: Copy {
+pub trait RequestHooks: Copy {
     /// A completion is published or lost: the requests that its tag covers are done. Idempotent.
     fn settle(self, wc: &Wc, tag: u32);
 
@@ -32,7 +32,7 @@ pub trait Requests: Copy {
 pub fn lock(
     completions: &'static Completions,
     index: CqIndex,
-    requests: impl Requests,
+    requests: impl RequestHooks,
 ) -> Result<Guard<'static>, Stuck> {
     let fanin = &completions.cq(index).fanin;
     completions.memory.lock(&fanin.lock, move || repair(completions, index, requests))
@@ -40,11 +40,11 @@ pub fn lock(
 
 /// Settles the completions that a dead producer had published, and raises their event.
 #[cold]
-fn repair(completions: &'static Completions, index: CqIndex, requests: impl Requests) {
+fn repair(completions: &'static Completions, index: CqIndex, requests: impl RequestHooks) {
     let fanin = &completions.cq(index).fanin;
     let Some(ring) = ring(completions, fanin.location()) else { return };
     if fanin.repair(&ring, |wc, tag| requests.settle(wc, tag)) != State::Running {
-        completions.cq(index).mode.set(Trait::Overran, true);
+        completions.cq(index).mode.set(CqFlag::Overran, true);
     }
     tell(completions, index);
 }
@@ -64,23 +64,23 @@ pub fn tell(completions: &'static Completions, index: CqIndex) {
 
 /// Settles the requests of completions that are lost.
 #[cold]
-pub fn settle_all(entries: &[Entry], requests: impl Requests) {
+pub fn settle_all(entries: &[Entry], requests: impl RequestHooks) {
     for Entry { wc, tag, .. } in entries {
         requests.settle(wc, *tag);
     }
 }
 
 /// Gives the queue up, as if it had overrun: another process holds its lock and does not release it. The ring is not
-/// touched, since the owner may have resized it away; the owner finds [`Trait::GivenUp`] in the table entry.
+/// touched, since the owner may have resized it away; the owner finds [`CqFlag::GivenUp`] in the table entry.
 #[cold]
 pub fn give_up(
     completions: &'static Completions,
     index: CqIndex,
     entries: &[Entry],
-    requests: impl Requests,
+    requests: impl RequestHooks,
 ) {
     settle_all(entries, requests);
-    completions.cq(index).mode.set(Trait::GivenUp, true);
+    completions.cq(index).mode.set(CqFlag::GivenUp, true);
     // Each time: the first caller may be suspended before it has done this.
     tell(completions, index);
 }

@@ -3,7 +3,7 @@
 //! [`Completions`] is a process' state of this layer: the tables of [completion queues](queue), of [channels](channel),
 //! and of unread events; the channel descriptors that this process has [open](fifo); its [moderated](moderation) queues;
 //! and the queues that were found to have [overrun](overran), whose queue pairs a producer has to fail. This layer does
-//! not know requests: a producer passes [what to do about them](lock::Requests).
+//! not know requests: a producer passes [what to do about them](lock::RequestHooks).
 
 pub mod async_event;
 pub mod channel;
@@ -28,12 +28,12 @@ use self::overran::Overran;
 use self::queue::CqSlot;
 use crate::memory::Memory;
 use crate::protocol::channel::EventNode;
-use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::lock::{AttachmentId, AttachmentKey};
 use crate::protocol::number::{ChannelIndex, CqIndex};
 use crate::protocol::steps::{self, Step};
 use crate::shm::Shm;
-use crate::shm::owners::Owners;
 use crate::shm::plan::Plan;
+use crate::shm::recovery::DeathRecovery;
 use crate::shm::table::{Entry, Table};
 
 /// A process' completion queues and channels.
@@ -146,8 +146,8 @@ impl Completions {
 }
 
 /// Channels of a dead process, and events that it counted without signaling them.
-impl Owners for &'static Completions {
-    fn expel(&self, _: Owner) -> bool {
+impl DeathRecovery for &'static Completions {
+    fn revoke(&self, _: AttachmentKey) -> bool {
         channel::mark_again(self);
         true
     }

@@ -6,20 +6,20 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::Completions;
 use super::channel::{self, Source};
-use super::lock::{Requests, lock};
+use super::lock::{RequestHooks, lock};
 use super::queue::{CqSlot, ring};
-use crate::protocol::moderation::{Alert, News, until};
+use crate::protocol::moderation::{EventAction, PushSummary, until};
 use crate::protocol::number::CqIndex;
 use crate::protocol::steps::{self, Step};
 use crate::shm::table::Entry as _;
 use crate::sync;
 
-/// Carries out an alert. The caller prevents the queue's destruction.
-pub fn act(completions: &'static Completions, index: CqIndex, alert: Alert) {
-    match alert {
-        Alert::None => {}
-        Alert::Raise => channel::raise(completions, Source::Completion(index), || true),
-        Alert::Call => {
+/// Carries out an event action. The caller prevents the queue's destruction.
+pub fn act(completions: &'static Completions, index: CqIndex, event_action: EventAction) {
+    match event_action {
+        EventAction::None => {}
+        EventAction::Raise => channel::raise(completions, Source::Completion(index), || true),
+        EventAction::Call => {
             steps::done(Step::Held);
             if let Some(owner) = completions.cq(index).life().attachment() {
                 completions.shm.call(owner);
@@ -29,8 +29,8 @@ pub fn act(completions: &'static Completions, index: CqIndex, alert: Alert) {
 }
 
 /// Summarizes completions for moderation. `lost` tells whether any were dropped.
-pub fn news(entries: &[Entry], lost: bool) -> News {
-    News {
+pub fn push_summary(entries: &[Entry], lost: bool) -> PushSummary {
+    PushSummary {
         all: entries.len() as u32,
         urgent: entries.iter().filter(|entry| entry.is_urgent()).count() as u32,
         at_once: lost || entries.iter().any(|entry| entry.wc.result().is_err()),
@@ -39,13 +39,13 @@ pub fn news(entries: &[Entry], lost: bool) -> News {
 
 /// Under the queue's lock, after something was pushed: what is to be done about an event. One without a channel
 /// is never armed (N11).
-pub fn alert(
+pub fn event_action(
     completions: &'static Completions,
     index: CqIndex,
     queue: &Control,
-    news: News,
-) -> Alert {
-    completions.cq(index).moderation.alert(queue, news, now)
+    push_summary: PushSummary,
+) -> EventAction {
+    completions.cq(index).moderation.event_action(queue, push_summary, now)
 }
 
 /// The queue at `index` is about to be destroyed: the service thread no longer checks it.
@@ -57,7 +57,7 @@ pub fn forget(completions: &'static Completions, index: CqIndex) {
 
 /// For the service thread: raises the events of this process' queues that have waited long enough, and says for how
 /// many nanoseconds there is nothing to do about any.
-pub fn look_at_all(completions: &'static Completions, requests: impl Requests) -> Option<u64> {
+pub fn look_at_all(completions: &'static Completions, requests: impl RequestHooks) -> Option<u64> {
     // Most processes have none, and pay nothing for it.
     let moderated: Vec<_> = completions.moderated().iter().copied().collect();
     moderated.into_iter().filter_map(|index| look(completions, index, requests)).min()
@@ -67,7 +67,7 @@ pub fn look_at_all(completions: &'static Completions, requests: impl Requests) -
 pub fn look(
     completions: &'static Completions,
     index: CqIndex,
-    requests: impl Requests,
+    requests: impl RequestHooks,
 ) -> Option<u64> {
     let slot = completions.cq(index);
     if slot.life().attachment() != Some(completions.shm.attachment()) {
@@ -98,12 +98,12 @@ fn due(
     completions: &'static Completions,
     index: CqIndex,
     slot: &CqSlot,
-    requests: impl Requests,
+    requests: impl RequestHooks,
 ) -> Option<u32> {
     let guard = lock(completions, index, requests);
     let generation = sync::load(&slot.generation);
     let is_due = match (&guard, ring(completions, slot.fanin.location())) {
-        (Ok(_), Some(queue)) => slot.moderation.look(queue.control(), now()) == Alert::Raise,
+        (Ok(_), Some(queue)) => slot.moderation.look(queue.control(), now()) == EventAction::Raise,
         // A suspended lock holder must not delay the event: it may be a spurious wake-up (N5).
         _ => slot.moderation.give_up(),
     };

@@ -8,13 +8,13 @@ use cq_core::transport::{CqKey, Signal};
 use cq_core::wc::Wc;
 
 use super::channel::{self, Source};
-use super::lock::{Requests, give_up, lock, settle_all};
+use super::lock::{RequestHooks, give_up, lock, settle_all};
 use super::queue::{self, ring};
 use super::{Completions, moderation, soft_roce};
 use crate::protocol::fanin::Fanin;
 #[cfg(test)]
-use crate::protocol::lock::Owner;
-use crate::protocol::mode::Trait;
+use crate::protocol::lock::AttachmentKey;
+use crate::protocol::mode::CqFlag;
 use crate::protocol::number::CqIndex;
 use crate::shm::mapping;
 use crate::sync;
@@ -45,7 +45,7 @@ pub fn push(
     completions: &'static Completions,
     index: CqIndex,
     entries: &[Entry],
-    requests: impl Requests,
+    requests: impl RequestHooks,
 ) -> Result<(), Lost> {
     let slot = completions.cq(index);
     if !slot.mode.is_ordinary() {
@@ -70,7 +70,7 @@ pub fn push(
             push_to(&slot.fanin, &mut slot.fanin.producer(ring, NoChannel), entries, requests)
         };
         if pushed.is_err() {
-            slot.mode.set(Trait::Overran, true);
+            slot.mode.set(CqFlag::Overran, true);
         }
         pushed
     };
@@ -86,7 +86,7 @@ fn push_to<C: Channel>(
     fanin: &Fanin,
     producer: &mut Producer<'_, C>,
     entries: &[Entry],
-    requests: impl Requests,
+    requests: impl RequestHooks,
 ) -> Result<(), Dropped> {
     let settle = |wc: &Wc, tag| requests.settle(wc, tag);
     match entries {
@@ -102,22 +102,22 @@ fn push_otherwise(
     completions: &'static Completions,
     index: CqIndex,
     entries: &[Entry],
-    requests: impl Requests,
+    requests: impl RequestHooks,
 ) -> Result<(), Lost> {
     let slot = completions.cq(index);
-    if slot.mode.has(Trait::GivenUp) {
+    if slot.mode.has(CqFlag::GivenUp) {
         // The lock was waited for once; it is not waited for again.
         give_up(completions, index, entries, requests);
         return Ok(());
     }
-    let is_full = slot.mode.has(Trait::Full);
-    if slot.mode.has(Trait::LikeRxe) && !is_full {
+    let is_full = slot.mode.has(CqFlag::Full);
+    if slot.mode.has(CqFlag::LikeRxe) && !is_full {
         let stored = soft_roce::push(completions, index, entries, requests);
         let lost = Lost::Dropped { from: stored as u32 };
         return if stored == entries.len() { Ok(()) } else { Err(lost) };
     }
     let settle = |wc: &Wc, tag| requests.settle(wc, tag);
-    let (pushed, alert) = {
+    let (pushed, event_action) = {
         let Ok(_guard) = lock(completions, index, requests) else {
             give_up(completions, index, entries, requests);
             return Ok(());
@@ -129,7 +129,7 @@ fn push_otherwise(
         let control = ring.control();
         let mut producer = slot.fanin.producer(ring, NoChannel);
         let (mut dropped, mut pushed) = (0, Ok(()));
-        if slot.mode.has(Trait::IgnoresOverrun) {
+        if slot.mode.has(CqFlag::IgnoresOverrun) {
             slot.fanin.push_fitting(&mut producer, entries, settle, |entry| {
                 requests.retire(&entry.wc, entry.tag);
                 dropped += 1;
@@ -142,34 +142,34 @@ fn push_otherwise(
             pushed = slot.fanin.push_all(&mut producer, entries, settle);
         }
         if pushed.is_err() {
-            slot.mode.set(Trait::Overran, true);
+            slot.mode.set(CqFlag::Overran, true);
         }
         let lost = dropped > 0 || pushed.is_err();
-        let news = moderation::news(entries, lost);
-        (pushed, moderation::alert(completions, index, control, news))
+        let push_summary = moderation::push_summary(entries, lost);
+        (pushed, moderation::event_action(completions, index, control, push_summary))
     };
-    moderation::act(completions, index, alert);
+    moderation::act(completions, index, event_action);
     pushed.map_err(|_| Lost::Overran)
 }
 
 /// The queue at `index` overruns at the next completion, full or not; unless it ignores that.
 #[cold]
 pub fn overrun(completions: &'static Completions, index: CqIndex) {
-    completions.cq(index).mode.set(Trait::Full, true);
+    completions.cq(index).mode.set(CqFlag::Full, true);
 }
 
-/// Prefetches the memory that a push to the queue at `index` writes. `landing` is the [expected](landing) offset.
+/// Prefetches the memory that a push to the queue at `index` writes. `hint` is its probable [offset](next_cqe_hint).
 #[inline]
-pub fn expect_push(completions: &'static Completions, index: CqIndex, landing: u32) {
-    mapping::expect_write(&completions.cq(index).fanin);
-    if let Some([slot]) = completions.shm.memory().slice::<Slot>(landing as usize, 1) {
-        mapping::expect_write(slot);
+pub fn prefetch_push(completions: &'static Completions, index: CqIndex, next_cqe_hint: u32) {
+    mapping::prefetch_write(&completions.cq(index).fanin);
+    if let Some([slot]) = completions.shm.memory().slice::<Slot>(next_cqe_hint as usize, 1) {
+        mapping::prefetch_write(slot);
     }
 }
 
 /// The offset of the next completion of the queue at `index`, unless another producer pushes first.
 #[inline]
-pub fn landing(completions: &'static Completions, index: CqIndex) -> u32 {
+pub fn next_cqe_hint(completions: &'static Completions, index: CqIndex) -> u32 {
     let fanin = &completions.cq(index).fanin;
     let location = fanin.location();
     let slot = fanin.position() as u32 & 1u32.wrapping_shl(location.log2).wrapping_sub(1);
@@ -182,7 +182,7 @@ pub fn landing(completions: &'static Completions, index: CqIndex) -> u32 {
 pub fn die_pushing(
     completions: &'static Completions,
     index: CqIndex,
-    dead: Owner,
+    dead: AttachmentKey,
     wc: &Wc,
     tag: u32,
 ) {

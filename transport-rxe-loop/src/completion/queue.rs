@@ -10,7 +10,7 @@ use crate::error::{CreateError, Limit};
 use crate::protocol::channel::EventNode;
 use crate::protocol::fanin::{Fanin, Location};
 use crate::protocol::life::Life;
-use crate::protocol::mode::{Mode, Trait};
+use crate::protocol::mode::{CqFlag, Mode};
 use crate::protocol::moderation::Moderation;
 use crate::protocol::number::CqIndex;
 use crate::shm::arena::Extent;
@@ -114,7 +114,7 @@ pub fn begin(
 ) {
     sync::store(&slot.dropped, 0);
     slot.mode.begin(ignore_overrun);
-    slot.mode.set(Trait::LikeRxe, like_rxe && !ignore_overrun);
+    slot.mode.set(CqFlag::LikeRxe, like_rxe && !ignore_overrun);
     sync::store(&slot.reported, unreported(generation));
     // After the stores above: a reader of this generation sees nothing of the queue before.
     sync::release(&slot.generation, generation);

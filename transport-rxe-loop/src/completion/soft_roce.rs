@@ -4,11 +4,11 @@ use cq_core::queue::{Entry, NoChannel};
 use cq_core::wc::{Wc, WcFlags, WcStatus};
 use heapless::Vec;
 
-use super::lock::{RUN, Requests, give_up, lock, settle_all};
+use super::lock::{RUN, RequestHooks, give_up, lock, settle_all};
 use super::queue::{self, ring};
 use super::{Completions, async_event, moderation};
-use crate::protocol::mode::Trait;
-use crate::protocol::moderation::{Alert, News};
+use crate::protocol::mode::CqFlag;
+use crate::protocol::moderation::{EventAction, PushSummary};
 use crate::protocol::number::CqIndex;
 use crate::protocol::tag;
 
@@ -19,12 +19,12 @@ pub fn push(
     completions: &'static Completions,
     index: CqIndex,
     entries: &[Entry],
-    requests: impl Requests,
+    requests: impl RequestHooks,
 ) -> usize {
     let there: Vec<Entry, RUN> = entries.iter().map(as_there).collect();
     let entries = &there[..];
     let slot = completions.cq(index);
-    let (alert, stored) = {
+    let (event_action, stored) = {
         let Ok(_guard) = lock(completions, index, requests) else {
             give_up(completions, index, entries, requests);
             return entries.len();
@@ -38,12 +38,13 @@ pub fn push(
         let settle = |wc: &Wc, tag| requests.settle(wc, tag);
         let mut stored = entries.len();
         slot.fanin.push_fitting(&mut producer, entries, settle, |_| stored -= 1);
-        let alert = news(completions, index, &entries[..stored]);
-        let alert =
-            alert.map_or(Alert::None, |news| moderation::alert(completions, index, control, news));
-        (alert, stored)
+        let event_action = push_summary(completions, index, &entries[..stored]);
+        let event_action = event_action.map_or(EventAction::None, |push_summary| {
+            moderation::event_action(completions, index, control, push_summary)
+        });
+        (event_action, stored)
     };
-    moderation::act(completions, index, alert);
+    moderation::act(completions, index, event_action);
     let generation = queue::key(completions, index).generation;
     entries[stored..]
         .iter()
@@ -53,11 +54,15 @@ pub fn push(
 
 /// Summarizes completions for moderation: of failures, only flushed receives count as solicited. With moderation, which
 /// Soft-RoCE lacks, any failure raises the event at once.
-fn news(completions: &'static Completions, index: CqIndex, entries: &[Entry]) -> Option<News> {
-    let news = moderation::news(entries, false);
+fn push_summary(
+    completions: &'static Completions,
+    index: CqIndex,
+    entries: &[Entry],
+) -> Option<PushSummary> {
+    let push_summary = moderation::push_summary(entries, false);
     let urgent = entries.iter().filter(|entry| is_solicited(entry)).count() as u32;
-    let at_once = news.at_once && completions.cq(index).mode.has(Trait::Moderated);
-    (!entries.is_empty()).then_some(News { urgent, at_once, ..news })
+    let at_once = push_summary.at_once && completions.cq(index).mode.has(CqFlag::Moderated);
+    (!entries.is_empty()).then_some(PushSummary { urgent, at_once, ..push_summary })
 }
 
 fn is_solicited(entry: &Entry) -> bool {

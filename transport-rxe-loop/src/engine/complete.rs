@@ -7,10 +7,10 @@ use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_core::wr::SendOp;
 
 use super::{Engine, identity, overrun, srq};
-use crate::completion::lock::{self, Requests};
+use crate::completion::lock::{self, RequestHooks};
 use crate::completion::push::{self, Lost};
 use crate::error::Stuck;
-use crate::protocol::mode::Trait;
+use crate::protocol::mode::CqFlag;
 use crate::protocol::number::{CqIndex, QpNumber};
 use crate::protocol::tag;
 use crate::shm::lock::Guard;
@@ -33,26 +33,28 @@ pub fn sent(wr_id: u64, qp: QpNumber, op: SendOp, returned: u32) -> Wc {
     Wc::new(wr_id, WcStatus::SUCCESS, qp.get()).with_opcode(opcode).with_byte_len(returned)
 }
 
-/// What a receive was taken for.
+/// What consumed a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Took {
+pub enum ReceivedOp {
     /// For the bytes of a SEND.
     Send { imm: Option<[u8; 4]> },
     /// For the bytes of a SEND, which invalidated a memory window.
     SendInvalidate { rkey: u32 },
-    /// To report a WRITE, whose bytes are elsewhere.
+    /// A WRITE with immediate.
     Write { imm: [u8; 4] },
 }
 
 /// A receive that succeeded, and the number of bytes that arrived (C5, C7).
 #[inline]
-pub fn received(wr_id: u64, qp: QpNumber, len: usize, took: Took) -> Wc {
+pub fn received(wr_id: u64, qp: QpNumber, len: usize, received_op: ReceivedOp) -> Wc {
     let wc = Wc::new(wr_id, WcStatus::SUCCESS, qp.get()).with_byte_len(len as u32);
-    match took {
-        Took::Send { imm: None } => wc.with_opcode(WcOpcode::RECV),
-        Took::Send { imm: Some(imm) } => wc.with_opcode(WcOpcode::RECV).with_imm(imm),
-        Took::SendInvalidate { rkey } => wc.with_opcode(WcOpcode::RECV).with_invalidated_rkey(rkey),
-        Took::Write { imm } => wc.with_opcode(WcOpcode::RECV_RDMA_WITH_IMM).with_imm(imm),
+    match received_op {
+        ReceivedOp::Send { imm: None } => wc.with_opcode(WcOpcode::RECV),
+        ReceivedOp::Send { imm: Some(imm) } => wc.with_opcode(WcOpcode::RECV).with_imm(imm),
+        ReceivedOp::SendInvalidate { rkey } => {
+            wc.with_opcode(WcOpcode::RECV).with_invalidated_rkey(rkey)
+        }
+        ReceivedOp::Write { imm } => wc.with_opcode(WcOpcode::RECV_RDMA_WITH_IMM).with_imm(imm),
     }
 }
 
@@ -101,7 +103,7 @@ pub fn settle(engine: &'static Engine, qp: QpNumber, tag: u32) {
     }
 }
 
-impl Requests for &'static Engine {
+impl RequestHooks for &'static Engine {
     #[inline(always)]
     fn settle(self, wc: &Wc, tag: u32) {
         settle(self, QpNumber::new(wc.qp_num()), tag);
@@ -133,7 +135,7 @@ pub fn push(engine: &'static Engine, cq: CqIndex, entries: &[Entry]) {
 fn fail(engine: &'static Engine, cq: CqIndex, lost: Lost, entries: &[Entry]) {
     let Lost::Dropped { from } = lost else {
         let last = entries.last().map_or(0, |last| last.wc.qp_num());
-        return overrun::spread(engine, cq, QpNumber::new(last));
+        return overrun::fail_queue_pairs(engine, cq, QpNumber::new(last));
     };
     for Entry { wc, tag, .. } in &entries[from as usize..] {
         if !tag::is_send(*tag) {
@@ -147,7 +149,7 @@ fn fail(engine: &'static Engine, cq: CqIndex, lost: Lost, entries: &[Entry]) {
 pub fn fail_overran(engine: &'static Engine) {
     if engine.completions.overran.any() {
         while let Some(CqKey { index, generation }) = engine.completions.overran.take() {
-            overrun::spread_again(engine, CqIndex::new(index), generation);
+            overrun::fail_queue_pairs_again(engine, CqIndex::new(index), generation);
         }
     }
 }
@@ -162,26 +164,26 @@ pub fn lock(engine: &'static Engine, cq: CqIndex) -> Result<Guard<'static>, Stuc
     guard
 }
 
-/// Notifies all whom the completion queue at `cq` concerns of a possible completion or overrun: a producer that died
-/// may not have done that.
+/// Raises the event of the completion queue at `cq`, and fails its queue pairs if it overran: a producer that died
+/// may have done neither.
 pub fn tell(engine: &'static Engine, cq: CqIndex) {
     lock::tell(engine.completions, cq);
     fail_overran(engine);
 }
 
 /// Waits until the current push to the completion queue at `cq` is done; what a dead producer had published is settled
-/// then. False if the lock can't be had: nothing new is known.
+/// then. False if the lock can't be taken: the push may go on.
 #[cold]
-pub fn outwait_push(engine: &'static Engine, cq: CqIndex) -> bool {
+pub fn wait_for_push(engine: &'static Engine, cq: CqIndex) -> bool {
     lock(engine, cq).is_ok()
 }
 
 /// The same. If the lock can't be had, the queue is given up, so that its holder publishes nothing later. Later calls
 /// neither wait nor notify again: that would run all queue pairs of the queue again, this one included.
 #[cold]
-pub fn outwait_push_or_give_up(engine: &'static Engine, cq: CqIndex) {
-    let is_given_up = engine.completions.cq(cq).mode.has(Trait::GivenUp);
-    if !is_given_up && !outwait_push(engine, cq) {
+pub fn wait_for_push_or_give_up(engine: &'static Engine, cq: CqIndex) {
+    let is_given_up = engine.completions.cq(cq).mode.has(CqFlag::GivenUp);
+    if !is_given_up && !wait_for_push(engine, cq) {
         lock::give_up(engine.completions, cq, &[], engine);
         fail_overran(engine);
     }

@@ -30,11 +30,11 @@ pub struct QpSlot {
     pub access: AtomicU32,
     pub pd: AtomicU32,
     pub recv_cq: AtomicU32,
-    /// READs and atomics of its peer that may be outstanding; 0 is none at all.
+    /// The maximum of outstanding READs and atomics of its peer; 0: none.
     pub max_dest_rd_atomic: AtomicU32,
     /// The queue key that datagrams need to be accepted.
     pub qkey: AtomicU32,
-    /// How long its peer waits for a receive.
+    /// The RNR NAK timer for its peer.
     pub min_rnr_timer: AtomicU32,
     pub recv_ring: RingWords,
     /// Receive requests at most.
@@ -42,7 +42,7 @@ pub struct QpSlot {
     /// Number of its shared receive queue; 0 is none.
     pub srq: AtomicU32,
     // Read by its own process.
-    /// How long it waits for an answer, encoded as in `ibv_modify_qp(3)`.
+    /// Local ACK timeout, encoded as in `ibv_modify_qp(3)`.
     pub timeout: AtomicU32,
     pub retry_cnt: AtomicU32,
     pub rnr_retry: AtomicU32,
@@ -57,7 +57,7 @@ pub struct QpSlot {
     pub recv: Receives,
     /// Held while its receives are taken, for datagrams, where many queue pairs take them.
     pub receive_lock: Lock,
-    /// Whether a dead sender's published completions may not be settled. Under [`receive_lock`](Self::receive_lock).
+    /// Whether published completions of a dead sender may be unsettled. Under [`receive_lock`](Self::receive_lock).
     pub unsettled: AtomicU32,
     /// Whether QP_LAST_WQE_REACHED is to be reported in ERR.
     pub report_last: AtomicU32,
@@ -72,7 +72,7 @@ impl SendSide {
 
     /// The same for the owner of the send queue: the requests before it can be read.
     #[inline]
-    pub fn see_posted(&self) -> Position {
+    pub fn posted_acquire(&self) -> Position {
         Position::new(sync::acquire(&self.posted))
     }
 
@@ -136,7 +136,7 @@ pub struct OwnQp {
     pub stuck: AtomicU32,
     /// Whether the owner of the send queue has waited for a process that is alive and does not answer.
     pub unanswered: AtomicU32,
-    /// An unanswered atomic that its oldest request has begun: see [`begun`](crate::engine::begun).
+    /// An unanswered atomic that its oldest request has begun: see [`pending_atomic`](crate::engine::pending_atomic).
     pub begun: [AtomicU64; 2],
 }
 
@@ -160,9 +160,9 @@ pub struct SendSide {
     /// The next request to carry out.
     pub done: AtomicU64,
     /// Where the peer's next completion will probably be written.
-    pub landing: AtomicU32,
-    /// What is known of the peer's receives: its number, and up to where they are posted.
-    pub ahead: [AtomicU64; 2],
+    pub next_cqe_hint: AtomicU32,
+    /// A cache: the peer's number, and the position up to which its receives are posted.
+    pub cached_posted: [AtomicU64; 2],
     /// What the request at `waits_at` waits for, and until when: see `retry`.
     pub waits_for: AtomicU32,
     pub waits_at: AtomicU64,

@@ -7,7 +7,7 @@ use cq_core::wc::WcStatus;
 
 use super::entry::QpSlot;
 use super::ring::{MAX_QP_WR, Ring};
-use super::{Engine, begun, complete, events, in_flight, shared_receives};
+use super::{Engine, complete, events, in_flight, pending_atomic, shared_receives};
 use crate::completion::async_event::QpEvent;
 use crate::protocol::number::{Position, QpNumber, SrqNumber};
 use crate::protocol::tag;
@@ -23,9 +23,9 @@ pub fn both(engine: &'static Engine, slot: &'static QpSlot, number: QpNumber, ri
 /// Flushes the send queue, of a queue pair in ERR or SQE.
 #[cold]
 pub fn sends(engine: &'static Engine, slot: &QpSlot, number: QpNumber, ring: &Ring) {
-    begun::abandon(engine, number);
+    pending_atomic::abandon(engine, number);
     let mut position = slot.send.done();
-    while ring.has_any(position, slot.send.see_posted()) {
+    while ring.has_any(position, slot.send.posted_acquire()) {
         let wr_id = ring.read_send(position).wr_id;
         complete(engine, slot, number, wr_id, position, WcStatus::WR_FLUSH_ERR);
         position = position.next();
@@ -47,7 +47,7 @@ pub fn complete(
     complete::push(engine, cq, &[Entry { wc, tag, solicited: false }]);
 }
 
-/// In ERR, no more receives are taken from the shared receive queue, and none of it are flushed (Q9). Once those that
+/// In ERR, no more receives are taken from the shared receive queue, and it is not flushed (Q9). Once those that
 /// were taken have completed, QP_LAST_WQE_REACHED is reported.
 fn last_receive(engine: &'static Engine, slot: &QpSlot, number: QpNumber, srq: SrqNumber) {
     if sync::load(&slot.report_last) == 0 {
@@ -58,7 +58,7 @@ fn last_receive(engine: &'static Engine, slot: &QpSlot, number: QpNumber, srq: S
         let _ = engine.alarms.wake_soon(engine.index(number));
         return;
     };
-    if !is_taken && sync::swap_if(&slot.report_last, 1, 0).is_ok() {
+    if !is_taken && sync::cas(&slot.report_last, 1, 0).is_ok() {
         events::report_qp(engine, number, QpEvent::LastReceive);
     }
 }
@@ -70,10 +70,10 @@ fn receives(engine: &'static Engine, slot: &'static QpSlot, number: QpNumber) {
         return last_receive(engine, slot, number, srq);
     }
     let Some(ring) = Ring::of(engine.shm, &slot.recv_ring) else { return };
-    let Some(_alone) = in_flight::alone_at(engine, slot, number) else { return };
+    let Some(_alone) = in_flight::try_exclude_senders(engine, slot, number) else { return };
     let cq = slot.recv_cq();
     // The peer may have died after it published a completion; none is to be published twice.
-    complete::outwait_push_or_give_up(engine, cq);
+    complete::wait_for_push_or_give_up(engine, cq);
     // Bounded, also where another process corrupted it.
     let capacity = sync::load(&slot.recv_capacity).min(MAX_QP_WR);
     for position in slot.recv.left(capacity) {

@@ -14,7 +14,7 @@ pub use crate::protocol::identity::Identity;
 
 const NUMBER_BITS: u32 = 24;
 
-/// The number of the one that is the `generation`th, from 0, at `index` of a table.
+/// The number of the `generation`th object, from 0, at `index` of a table.
 pub fn number_of<T: Entry, N: From<u32>>(table: &Table<T>, index: T::Index, generation: u32) -> N {
     N::from(number(index.into(), table.index_bits(), generation, table.first_number()))
 }
@@ -41,7 +41,7 @@ pub fn vacate(slot: &QpSlot) {
     identity::vacate(&slot.identity);
 }
 
-/// [`identity::vacate_if`], by this one or another.
+/// [`identity::vacate_if`], without its result.
 pub fn vacate_if(slot: &QpSlot, number: QpNumber) {
     let _by_this_one = identity::vacate_if(&slot.identity, number);
 }

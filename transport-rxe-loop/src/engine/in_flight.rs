@@ -13,34 +13,34 @@ use crate::shm::lock::{Backoff, Guard, Patience};
 use crate::shm::table::Entry;
 use crate::sync;
 
-/// Waits until no request for a queue pair is in flight, whose new state lets none begin.
+/// Waits until no request for a queue pair is in flight. Its new state lets none begin.
 ///
 /// # Errors
 /// A process is suspended in the middle of one.
-pub fn outwait_senders(
+pub fn wait_for_senders(
     engine: &'static Engine,
     slot: &QpSlot,
     number: QpNumber,
 ) -> Result<(), Stuck> {
-    let outwaited = match slot.qp_type() {
+    let waited = match slot.qp_type() {
         QpType::Ud => take_receives(engine, slot).map(drop),
         QpType::Rc | QpType::Uc => {
             let fence = ChangeFence::after_change();
-            outwait(engine, &fence, engine.index(engine.peer_of(number)))
+            wait_until_idle(engine, &fence, engine.index(engine.peer_of(number)))
         }
     };
-    copier::outwait_given_up(engine.memory);
-    outwaited
+    copier::wait_for_given_up(engine.memory);
+    waited
 }
 
 /// Waits until the peer of a queue pair no longer uses an invalidated key.
 ///
 /// # Errors
 /// Its process is suspended.
-pub fn outwait_peer(engine: &'static Engine, number: QpNumber) -> Result<(), Stuck> {
-    outwait_senders(engine, engine.qp(number), number)?;
+pub fn wait_for_peer(engine: &'static Engine, number: QpNumber) -> Result<(), Stuck> {
+    wait_for_senders(engine, engine.qp(number), number)?;
     // And until this process has copied what the peer's process asked for.
-    engine.memory.copier().outwait(&ChangeFence::after_change());
+    engine.memory.copier().wait_until_idle(&ChangeFence::after_change());
     Ok(())
 }
 
@@ -53,7 +53,7 @@ pub fn outwait_peer(engine: &'static Engine, number: QpNumber) -> Result<(), Stu
 pub fn take_receives<'a>(engine: &'static Engine, slot: &'a QpSlot) -> Result<Guard<'a>, Stuck> {
     let guard = engine.memory.lock(&slot.receive_lock, || sync::store(&slot.unsettled, 1))?;
     if sync::load(&slot.unsettled) != 0 {
-        if !complete::outwait_push(engine, slot.recv_cq()) {
+        if !complete::wait_for_push(engine, slot.recv_cq()) {
             return Err(Stuck);
         }
         // The owner may still be copying to a receive what the dead sender had asked for.
@@ -69,10 +69,14 @@ pub fn take_receives<'a>(engine: &'static Engine, slot: &'a QpSlot) -> Result<Gu
 ///
 /// # Errors
 /// Its process is suspended.
-fn outwait(engine: &'static Engine, fence: &ChangeFence, index: QpIndex) -> Result<(), Stuck> {
+fn wait_until_idle(
+    engine: &'static Engine,
+    fence: &ChangeFence,
+    index: QpIndex,
+) -> Result<(), Stuck> {
     let mut patience = Patience::default();
-    outwait_own(engine, fence, index);
-    if outwait_other(engine, fence, index, &mut patience) { Ok(()) } else { Err(Stuck) }
+    wait_for_own(engine, fence, index);
+    if wait_for_other(engine, fence, index, &mut patience) { Ok(()) } else { Err(Stuck) }
 }
 
 /// Waits until all copies are over that were in flight when this was called, for any queue pair, and for other
@@ -80,17 +84,17 @@ fn outwait(engine: &'static Engine, fence: &ChangeFence, index: QpIndex) -> Resu
 ///
 /// # Errors
 /// A process is suspended in the middle of one.
-pub fn outwait_all(engine: &'static Engine) -> Result<(), Stuck> {
+pub fn wait_for_all(engine: &'static Engine) -> Result<(), Stuck> {
     let (fence, mut patience) = (ChangeFence::after_change(), Patience::default());
-    engine.qps.indices().for_each(|index| outwait_own(engine, &fence, index));
-    engine.memory.copier().outwait(&fence);
+    engine.qps.indices().for_each(|index| wait_for_own(engine, &fence, index));
+    engine.memory.copier().wait_until_idle(&fence);
     let mut others = engine.qps.indices();
-    let is_over = |index| outwait_other(engine, &fence, index, &mut patience);
+    let is_over = |index| wait_for_other(engine, &fence, index, &mut patience);
     if others.all(is_over) { Ok(()) } else { Err(Stuck) }
 }
 
 /// Waits for this process' own threads, by the marker that it alone writes; without a limit.
-fn outwait_own(engine: &'static Engine, fence: &ChangeFence, index: QpIndex) {
+fn wait_for_own(engine: &'static Engine, fence: &ChangeFence, index: QpIndex) {
     let mut backoff = Backoff::default();
     // A forked child does not have the threads that copy.
     fence.wait(&engine.own(index).in_flight, || {
@@ -100,7 +104,7 @@ fn outwait_own(engine: &'static Engine, fence: &ChangeFence, index: QpIndex) {
 }
 
 /// Waits for another process; false if it is suspended.
-fn outwait_other(
+fn wait_for_other(
     engine: &'static Engine,
     fence: &ChangeFence,
     index: QpIndex,
@@ -115,11 +119,11 @@ fn outwait_other(
         return true;
     }
     let is_closed = fence.wait(&slot.send.in_flight, || {
-        if !patience.is_over_for_now() {
+        if !patience.snooze_check_due() {
             return true;
         }
         // An owner that copies nothing corrects its marker, which another process may have corrupted.
-        remote_requests::leave(engine, index);
+        remote_requests::submit(engine, index);
         // And an owner that waits for memory of this process goes on once it is served.
         copier::serve_if_nobody_does(engine.memory);
         is_others() && is_alive() && !patience.is_over()
@@ -133,9 +137,9 @@ pub struct Alone<'a> {
     _receive_lock: Option<Guard<'a>>,
 }
 
-/// Shows that no request for a queue pair is in flight, whose state was changed. `None` if one may be: its sender looks
-/// at the state when it is through, and reschedules the queue pair.
-pub fn alone_at<'a>(
+/// Proof that no request is in flight for a queue pair whose state was changed. `None` if one may be: its sender reads
+/// the state when it is done, and reschedules the queue pair.
+pub fn try_exclude_senders<'a>(
     engine: &'static Engine,
     slot: &'a QpSlot,
     number: QpNumber,
@@ -153,7 +157,7 @@ pub fn alone_at<'a>(
             None
         }
     };
-    copier::outwait_given_up(engine.memory);
+    copier::wait_for_given_up(engine.memory);
     Some(Alone { _receive_lock: receive_lock })
 }
 
@@ -164,7 +168,7 @@ fn may_be_open(engine: &'static Engine, number: QpNumber, peer: QpNumber) -> boo
     is_open && identity::read(slot).number == number && engine.peer_of(number) == peer
 }
 
-/// Whether a request may be in flight for the queue pair at an index, whose number was taken from it.
+/// Whether a request may be in flight for the queue pair at an index, which has lost its number.
 pub fn is_open_for(engine: &'static Engine, index: QpIndex) -> bool {
     let slot = engine.qp_at(index);
     if slot.qp_type() == QpType::Ud {

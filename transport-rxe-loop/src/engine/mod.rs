@@ -7,7 +7,6 @@
 //! asks. It uses [memory](crate::memory) and [completion queues](crate::completion).
 
 pub mod alarms;
-pub mod begun;
 pub mod complete;
 pub mod entry;
 pub mod events;
@@ -15,9 +14,10 @@ pub mod flush;
 pub mod identity;
 pub mod in_flight;
 pub mod overrun;
-pub mod owners;
+pub mod pending_atomic;
 pub mod port;
 pub mod queue_pair;
+pub mod recovery;
 pub mod remote_requests;
 pub mod requester;
 pub mod rescheduled;

@@ -14,13 +14,13 @@ use crate::sync;
 /// those in RESET. A later drop may find some that have left RESET since.
 #[cold]
 #[inline(never)]
-pub fn spread(engine: &'static Engine, cq: CqIndex, qp: QpNumber) {
+pub fn fail_queue_pairs(engine: &'static Engine, cq: CqIndex, qp: QpNumber) {
     async_event::report_overrun_once(
         engine.completions,
         cq,
         sync::load(&engine.completions.cq(cq).generation),
     );
-    // First, and also where another thread is failing the others: this one then does nothing more.
+    // First, even if another thread is failing the others: then this one does nothing more.
     fail(engine, engine.qp(qp), cq);
     let slot = engine.completions.cq(cq);
     let newcomers = sync::acquire(&slot.newcomers);
@@ -34,7 +34,7 @@ pub fn spread(engine: &'static Engine, cq: CqIndex, qp: QpNumber) {
 /// The completion queue at `cq` of this generation has overrun, and the producer that dropped the completion may have died
 /// before it failed the queue pairs. The queue may be destroyed at any instant: the next one of the entry is left alone.
 #[cold]
-pub fn spread_again(engine: &'static Engine, cq: CqIndex, generation: u32) {
+pub fn fail_queue_pairs_again(engine: &'static Engine, cq: CqIndex, generation: u32) {
     async_event::report_overrun_once(engine.completions, cq, generation);
     let is_there = || sync::load(&engine.completions.cq(cq).generation) == generation;
     fail_all(engine, cq, is_there);
@@ -84,8 +84,8 @@ fn fail_numbered(engine: &'static Engine, slot: &QpSlot, number: QpNumber) -> bo
 }
 
 fn request_run(engine: &'static Engine, number: QpNumber) {
-    remote_requests::leave(engine, engine.index(number));
-    remote_requests::leave(engine, engine.index(engine.peer_of(number)));
+    remote_requests::submit(engine, engine.index(number));
+    remote_requests::submit(engine, engine.index(engine.peer_of(number)));
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What tells a fabric's port and queue pairs from those of others: numbers that follow from its name and its user's,
-//! the same in every process.
+//! The LID, the GID and the first queue pair number of a fabric. They are a hash of its name and its user, so that
+//! fabrics differ.
 
 use cq_core::setup::Gid;
 
@@ -12,25 +12,25 @@ const LAST_LID: u64 = 0xbfff;
 const GID_OF_ZEROS: [u8; 16] =
     [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x02, b'l', b'o', 0xff, 0xfe, 0, 0, 0];
 
-/// Where a fabric is, as its programs see it.
+/// The only port of a fabric's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port {
     /// The local identifier of its only port.
     pub lid: u16,
     /// That port's only global identifier.
     pub gid: Gid,
-    /// From where on numbers of queue pairs are counted, of 24 bits.
+    /// The first queue pair number, of 24 bits.
     pub first_number: u32,
 }
 
 impl Port {
-    /// That of the fabric whose files lie there.
+    /// The port of the fabric with this path.
     pub fn of(path: &FabricPath) -> Self {
         let bytes: Vec<_> = path.file_name().bytes().map(usize::from).collect();
         Self::from_hash(mixed(hash::mixed(&bytes)))
     }
 
-    /// Each number is of bits of its own, so that those that have one alike differ in the others.
+    /// Each number is made of other bits of the hash: fabrics that share one differ in the rest.
     fn from_hash(hash: u64) -> Self {
         let mut gid = GID_OF_ZEROS;
         gid[13..].copy_from_slice(&((hash >> 24) as u32).to_be_bytes()[1..]);

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use cq_core::setup::{QpCaps, QpType};
 
 use super::entry::QpSlot;
-use super::ring::{Ring, Shape};
-use super::{Engine, begun, complete, flush, identity, in_flight, send_queue, shared_receives};
+use super::ring::{Ring, RingLayout};
+use super::{
+    Engine, complete, flush, identity, in_flight, pending_atomic, send_queue, shared_receives,
+};
 use crate::completion::async_event;
 use crate::completion::channel::EventChannel;
 use crate::error::{CreateError, Limit, Stuck};
@@ -86,8 +88,8 @@ impl ClaimedQp {
     /// No entry is free, or no memory.
     pub fn new(engine: &'static Engine, setup: Setup) -> Result<Self, CreateError> {
         let caps = setup.caps;
-        let sends = Shape::of_sends(caps.max_send_wr, caps.max_send_sge, caps.max_inline);
-        let recvs = Shape::of_recvs(caps.max_recv_wr, caps.max_recv_sge);
+        let sends = RingLayout::of_sends(caps.max_send_wr, caps.max_send_sge, caps.max_inline);
+        let recvs = RingLayout::of_recvs(caps.max_recv_wr, caps.max_recv_sge);
         let bytes = sends.bytes() + recvs.bytes();
         let extent = Extent::allocate(engine.shm, bytes)?;
         let (at, recvs_at) = (extent.offset(), extent.offset() + sends.bytes() as u32);
@@ -112,7 +114,7 @@ impl ClaimedQp {
         Ok(Self { engine, slot, number, index, send_ring, recv_ring, deferred })
     }
 
-    /// Has the service thread look after other processes.
+    /// Has the service thread check the other processes.
     pub fn watch(&self) {
         // Where the system refuses the thread, the peer's death goes unnoticed; requests still time out,
         // or fail as a request that can't wait.
@@ -130,8 +132,8 @@ impl ClaimedQp {
     ///
     /// # Errors
     /// Its process is suspended.
-    pub fn outwait_peer(&self) -> Result<(), Stuck> {
-        in_flight::outwait_senders(self.engine, self.slot, self.number)
+    pub fn wait_for_peer(&self) -> Result<(), Stuck> {
+        in_flight::wait_for_senders(self.engine, self.slot, self.number)
     }
 
     /// Flushes the sends of a queue pair in SQE, which takes no others.
@@ -142,8 +144,8 @@ impl ClaimedQp {
         ownership.abandon();
     }
 
-    /// Goes to RESET: both queues are emptied without completions. Of the attributes, only whether READs and atomics are
-    /// taken can be seen before they are set again.
+    /// Goes to RESET: both queues are emptied without completions. Of the attributes, only `max_rd_atomic` is cleared:
+    /// the others are set again before they are read.
     ///
     /// # Errors
     /// The peer's process is suspended in the middle of a message: the queue pair is in ERR.
@@ -165,10 +167,10 @@ impl ClaimedQp {
     fn halt(&self) -> Result<(), Stuck> {
         identity::enter(self.slot, self.number);
         self.engine.own(self.index).ownership.seize();
-        begun::abandon(self.engine, self.number);
+        pending_atomic::abandon(self.engine, self.number);
         self.engine.memory.windows().release(self.engine.memory, self.number);
-        self.outwait_peer()?;
-        shared_receives::outwait(self.engine, self.slot.srq(), self.number)
+        self.wait_for_peer()?;
+        shared_receives::wait_until_idle(self.engine, self.slot.srq(), self.number)
     }
 }
 
@@ -176,11 +178,11 @@ impl ClaimedQp {
 /// old ones stay meaningless.
 fn empty(engine: &'static Engine, slot: &QpSlot) {
     // No producer is in the middle of a completion of its receives any more.
-    complete::outwait_push(engine, slot.recv_cq());
+    complete::wait_for_push(engine, slot.recv_cq());
     slot.recv.empty();
     let posted = slot.send.posted().get();
     sync::store(&slot.send.done, posted);
-    sync::raise_from(&slot.retired.0, |retired| (retired != posted).then_some(posted));
+    sync::fetch_update(&slot.retired.0, |retired| (retired != posted).then_some(posted));
 }
 
 impl Deferred {
@@ -213,7 +215,7 @@ impl Drop for ClaimedQp {
             return;
         };
         let halted = self.halt();
-        // Before it loses its number, which an event that is being read names.
+        // Before its number is cleared: an event that is being taken has it.
         async_event::detach_qp(&deferred.setup.events, self.index);
         identity::vacate(self.slot);
         self.engine.own(self.index).ownership.abandon();

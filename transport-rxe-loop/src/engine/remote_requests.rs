@@ -5,12 +5,12 @@
 use super::Engine;
 use crate::protocol::lock::AttachmentId;
 use crate::protocol::number::QpIndex;
-use crate::protocol::requests::Requests;
+use crate::protocol::requests::RequestBits;
 use crate::shm::table::Entry;
 
 /// Has the queue pair at an index run by its process: soon, but not by this call.
 #[cold]
-pub fn leave(engine: &'static Engine, index: QpIndex) {
+pub fn submit(engine: &'static Engine, index: QpIndex) {
     let Some(attachment) = engine.qp_at(index).life().attachment() else { return };
     requests(engine).leave(index.get());
     if attachment == engine.shm.attachment() {
@@ -20,19 +20,19 @@ pub fn leave(engine: &'static Engine, index: QpIndex) {
     }
 }
 
-const fn requests(engine: &'static Engine) -> Requests<'static> {
-    Requests::new(engine.requested)
+const fn requests(engine: &'static Engine) -> RequestBits<'static> {
+    RequestBits::new(engine.requested)
 }
 
 /// Has every queue pair run by its process, except those of the process with table entry `dead`.
 #[cold]
-pub fn leave_all(engine: &'static Engine, dead: AttachmentId) {
+pub fn submit_all(engine: &'static Engine, dead: AttachmentId) {
     for (index, slot) in engine.qps.all() {
         if slot.life().attachment().is_some_and(|attachment| attachment != dead) {
             requests(engine).leave(index.get());
         }
     }
-    // In this process, too, no other thread need look on its own.
+    // This process, too: its other threads may not check soon.
     engine.shm.call(engine.shm.attachment());
     engine.shm.others().for_each(|other| engine.shm.call(other.attachment()));
 }
@@ -59,7 +59,7 @@ pub fn take(engine: &'static Engine, mut each: impl FnMut(QpIndex)) {
         if engine.is_mine(index) {
             each(index);
         } else {
-            leave(engine, index);
+            submit(engine, index);
         }
     });
 }

@@ -21,7 +21,7 @@ impl Rescheduled {
                 *free = qp;
                 self.len += 1;
             }
-            _ => remote_requests::leave(engine, qp),
+            _ => remote_requests::submit(engine, qp),
         }
     }
 

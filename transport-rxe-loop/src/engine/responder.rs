@@ -5,7 +5,7 @@ use cq_core::queue::Entry;
 use cq_core::setup::{Access, QpType};
 use cq_core::wc::WcStatus;
 
-use super::complete::{self, Took};
+use super::complete::{self, ReceivedOp};
 use super::entry::QpSlot;
 use super::ring::{RecvRequest, Ring};
 use super::shared_receives::{self, Unavailable};
@@ -14,11 +14,11 @@ use crate::completion::async_event::QpEvent;
 use crate::completion::push;
 use crate::error::Stuck;
 use crate::memory::copier;
-use crate::memory::region::Whose;
-use crate::protocol::lock::Owner;
+use crate::memory::region::KeyUser;
+use crate::protocol::lock::AttachmentKey;
 use crate::protocol::number::{QpNumber, SrqNumber};
 use crate::protocol::pool::Taken;
-use crate::protocol::receives::Ahead;
+use crate::protocol::receives::CachedPosted;
 use crate::protocol::state::QpState;
 use crate::protocol::tag;
 use crate::shm::lock::Guard;
@@ -43,8 +43,8 @@ pub struct Rights {
     pub access: Access,
     /// Whether it accepts READs and atomics at all.
     pub answers: bool,
-    /// Whose keys the peer's requests use.
-    pub whose: Whose,
+    /// The user of the keys of the peer's requests.
+    pub whose: KeyUser,
 }
 
 /// A receive of the responder.
@@ -55,7 +55,7 @@ pub struct Receive {
     /// For a receive of a shared receive queue.
     taken: Option<Taken>,
     /// The protection domain of its memory.
-    pub domain: Whose,
+    pub domain: KeyUser,
     pub request: RecvRequest,
 }
 
@@ -72,11 +72,11 @@ impl Responder {
     }
 
     /// The protection domain of its own keys. It can't be destroyed while the requester's copy guard is open.
-    pub fn domain(&self) -> Whose {
-        Whose::local(sync::load(&self.slot.pd))
+    pub fn domain(&self) -> KeyUser {
+        KeyUser::local(sync::load(&self.slot.pd))
     }
 
-    /// The rights that it grants its peer, and whose keys that uses. Its state is checked before they are read, so that
+    /// The rights that it grants its peer, and the user of the keys. Its state is checked before they are read, so that
     /// they are no older than the state, and again after, so that they are not those of a later queue pair in the same
     /// entry.
     #[inline(always)]
@@ -84,7 +84,7 @@ impl Responder {
         self.listens()?;
         let access = Access::from_bits_retain(sync::load(&self.slot.access));
         let answers = sync::load(&self.slot.max_dest_rd_atomic) != 0;
-        let whose = Whose::peer_of(self.number, sync::load(&self.slot.pd));
+        let whose = KeyUser::peer_of(self.number, sync::load(&self.slot.pd));
         sync::read_fence();
         self.is_connected()?;
         Ok(Rights { access, answers, whose })
@@ -143,7 +143,7 @@ impl Responder {
         }
         let taken = in_flight::take_receives(self.engine, self.slot);
         if taken.is_err() {
-            sync::store(stuck, holder.map_or(0, Owner::to_word));
+            sync::store(stuck, holder.map_or(0, AttachmentKey::to_word));
         }
         taken
     }
@@ -153,7 +153,11 @@ impl Responder {
     /// current message: before the copy guard is closed, it has to be [pushed](Self::push), [refused](Self::refused) or
     /// [given back](Self::give_back).
     #[inline]
-    pub fn receive(&self, ahead: &[AtomicU64; 2], nth: u64) -> Result<Receive, Unavailable> {
+    pub fn receive(
+        &self,
+        cached_posted: &[AtomicU64; 2],
+        nth: u64,
+    ) -> Result<Receive, Unavailable> {
         self.listens()?;
         let srq = self.slot.srq();
         if srq != SrqNumber::NONE {
@@ -163,14 +167,17 @@ impl Responder {
             self.has_nothing_abandoned()?;
         }
         let (recv, capacity) = (&self.slot.recv, sync::load(&self.slot.recv_capacity));
-        let mut known = Ahead::from_words(ahead.each_ref().map(sync::load));
+        let mut known = CachedPosted::from_words(cached_posted.each_ref().map(sync::load));
         let position = recv.completed().plus(nth);
         let is_there = match self.kind {
             QpType::Rc => recv.has_or_starve(position, &mut known, self.number, capacity),
             // No requester waits for one.
             QpType::Uc | QpType::Ud => recv.has(position, &mut known, self.number, capacity),
         };
-        ahead.iter().zip(known.to_words()).for_each(|(word, value)| sync::store(word, value));
+        cached_posted
+            .iter()
+            .zip(known.to_words())
+            .for_each(|(word, value)| sync::store(word, value));
         if !is_there {
             return Err(Unavailable::NoReceive);
         }
@@ -184,7 +191,7 @@ impl Responder {
     fn shared_receive(&self, srq: SrqNumber) -> Result<Receive, Unavailable> {
         let may = || self.listens().and_then(|()| self.has_nothing_abandoned());
         let (taken, request) = shared_receives::take(self.engine, srq, self.number, may)?;
-        let domain = Whose::local(sync::load(&self.engine.srq(srq).pd));
+        let domain = KeyUser::local(sync::load(&self.engine.srq(srq).pd));
         Ok(Receive { tag: taken.tag(), taken: Some(taken), domain, request })
     }
 
@@ -209,32 +216,44 @@ impl Responder {
 
     /// Prefetches what a SEND will read and write of it.
     #[inline]
-    pub fn expect_send(&self, landing: &AtomicU32) {
+    pub fn prefetch_send(&self, next_cqe_hint: &AtomicU32) {
         if let Some(ring) = Ring::of(self.engine.shm, &self.slot.recv_ring) {
-            ring.expect(self.slot.recv.completed());
+            ring.prefetch(self.slot.recv.completed());
         }
         let cq = self.slot.recv_cq();
-        push::expect_push(self.engine.completions, cq, sync::load(landing));
+        push::prefetch_push(self.engine.completions, cq, sync::load(next_cqe_hint));
     }
 
     /// Where its next completion will probably be written.
     #[inline]
-    pub fn landing(&self) -> u32 {
-        push::landing(self.engine.completions, self.slot.recv_cq())
+    pub fn next_cqe_hint(&self) -> u32 {
+        push::next_cqe_hint(self.engine.completions, self.slot.recv_cq())
     }
 
     /// The completion of a receive that has succeeded.
     #[inline]
-    pub fn received(&self, receive: &Receive, len: usize, took: Took, solicited: bool) -> Entry {
-        let wc = complete::received(receive.request.wr_id, self.number, len, took);
+    pub fn received(
+        &self,
+        receive: &Receive,
+        len: usize,
+        received_op: ReceivedOp,
+        solicited: bool,
+    ) -> Entry {
+        let wc = complete::received(receive.request.wr_id, self.number, len, received_op);
         Entry { wc, tag: receive.tag, solicited }
     }
 
     /// Fails a receive that does not fit its message, and the queue pair with it. Returns the status of the message.
-    pub fn mismatched(&self, receive: &Receive, theirs: WcStatus, ours: WcStatus) -> WcStatus {
-        let (theirs, ours) = self.engine.policy.imitation.mismatch(theirs, ours);
-        self.refused(receive, theirs);
-        ours
+    pub fn mismatched(
+        &self,
+        receive: &Receive,
+        responder_status: WcStatus,
+        requester_status: WcStatus,
+    ) -> WcStatus {
+        let (responder_status, requester_status) =
+            self.engine.policy.imitation.mismatch(responder_status, requester_status);
+        self.refused(receive, responder_status);
+        requester_status
     }
 
     /// Fails a receive, and the queue pair with it.

@@ -5,9 +5,9 @@
 //! |---|---|---|---|
 //! | [`Receive`](WaitsFor::Receive) | the peer has none | `rnr_retry` times the *peer's* `min_rnr_timer`; 7 is for ever | RNR_RETRY_EXC |
 //! | [`Answer`](WaitsFor::Answer) | it is not in RTR, has failed, or is connected elsewhere | `retry_cnt` + 1 times 4.096 us · 2^`timeout`; 0 is for ever | RETRY_EXC |
-//! | [`Nobody`](WaitsFor::Nobody) | it was destroyed, or never existed | as long as for an answer; without a limit it fails at once | RETRY_EXC |
+//! | [`NoPeer`](WaitsFor::NoPeer) | it was destroyed, or never existed | as long as for an answer; without a limit it fails at once | RETRY_EXC |
 //!
-//! A wait for an answer goes on with its deadline when the peer goes away meanwhile.
+//! A wait for an answer keeps its deadline if the peer is destroyed meanwhile.
 //!
 //! # The wait
 //! Three words of the queue pair, which only the owner of its send queue uses:
@@ -24,11 +24,11 @@
 //! has the full time, and so has one whose peer stops answering while it waited for a receive, or the other
 //! way round.
 //!
-//! The last try comes after the time is over: what the peer did in time, a try sees. What it does
+//! The last try comes after the time is over, so it sees what the peer did in time. What it does
 //! after the try reschedules a queue pair in ERR: nothing happens, and its receive stays.
 //!
-//! Time goes on while the process is suspended or the queue pair is in SQD, where what was begun is
-//! ended; the attributes are those of when the wait began.
+//! Time passes while the process is suspended and while the queue pair is in SQD, where a request
+//! that has begun completes. Later attributes do not apply.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub enum WaitsFor {
     /// The peer does not answer.
     Answer,
     /// There is no peer.
-    Nobody,
+    NoPeer,
 }
 
 impl WaitsFor {
@@ -55,14 +55,14 @@ impl WaitsFor {
     const fn to_word(self) -> u32 {
         match self {
             Self::Receive => 1,
-            Self::Answer | Self::Nobody => 2,
+            Self::Answer | Self::NoPeer => 2,
         }
     }
 
     const fn status(self) -> WcStatus {
         match self {
             Self::Receive => WcStatus::RNR_RETRY_EXC_ERR,
-            Self::Answer | Self::Nobody => WcStatus::RETRY_EXC_ERR,
+            Self::Answer | Self::NoPeer => WcStatus::RETRY_EXC_ERR,
         }
     }
 
@@ -74,7 +74,7 @@ impl WaitsFor {
                 let peer = engine.qp(engine.peer_of(number));
                 for_receive(sync::load(&slot.rnr_retry), sync::load(&peer.min_rnr_timer))
             }
-            Self::Answer | Self::Nobody => {
+            Self::Answer | Self::NoPeer => {
                 for_answer(sync::load(&slot.retry_cnt), sync::load(&slot.timeout))
             }
         }
@@ -102,10 +102,10 @@ pub fn has_begun(slot: &QpSlot, position: Position) -> bool {
     sync::load(&slot.send.waits_for) != 0 && sync::load(&slot.send.waits_at) == position.get()
 }
 
-/// Judges the request at `position` of the queue pair with this number, which was tried just now. Called
+/// Decides on the request at `position` of the queue pair with this number, which was just tried. Called
 /// by the owner of the send queue.
 #[cold]
-pub fn judge(
+pub fn decide(
     engine: &'static Engine,
     number: QpNumber,
     position: Position,
@@ -123,7 +123,7 @@ pub fn judge(
             Some(patience) => alarms.now() + patience.as_nanos() as u64,
         }
     };
-    if until == LAST_TRY || until == FOREVER && waits_for == WaitsFor::Nobody {
+    if until == LAST_TRY || until == FOREVER && waits_for == WaitsFor::NoPeer {
         return Verdict::Fail(waits_for.status());
     }
     if has_waited && until <= alarms.now() {

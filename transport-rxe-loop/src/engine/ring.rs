@@ -50,12 +50,12 @@ const COUNT_SHIFT: u32 = 32;
 
 /// The size of a ring.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct RingLayout {
     log2: u32,
     stride: usize,
 }
 
-impl Shape {
+impl RingLayout {
     /// For send requests, each in cache lines of its own.
     pub fn of_sends(requests: u32, sges: u32, inline: u32) -> Self {
         let list = sges as usize * SGE_WORDS;
@@ -108,13 +108,15 @@ impl Ring {
     /// The ring that the table describes; `None` if the description is invalid.
     #[inline]
     pub fn of(shm: &'static Shm, words: &RingWords) -> Option<Self> {
-        let shape =
-            Shape { log2: sync::load(&words.log2), stride: sync::load(&words.stride) as usize };
+        let shape = RingLayout {
+            log2: sync::load(&words.log2),
+            stride: sync::load(&words.stride) as usize,
+        };
         shape.ring(shm, sync::load(&words.offset))
     }
 
-    /// Whether there are requests from position `next` up to `end`. More than the ring holds are none: the positions
-    /// were corrupted by another process.
+    /// Whether there are requests from position `next` up to `end`. False for more than the ring holds: another
+    /// process corrupted the positions.
     #[inline]
     pub const fn has_any(&self, next: Position, end: Position) -> bool {
         next.get() != end.get() && end.since(next) <= self.mask + 1
@@ -129,8 +131,8 @@ impl Ring {
 
     /// Prefetches the request at a position, which another core wrote.
     #[inline]
-    pub fn expect(&self, position: Position) {
-        self.at(position).first().into_iter().for_each(mapping::expect_read);
+    pub fn prefetch(&self, position: Position) {
+        self.at(position).first().into_iter().for_each(mapping::prefetch_read);
     }
 
     /// Writes a send request with these SGEs or inline bytes, which fit.

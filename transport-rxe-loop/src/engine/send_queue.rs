@@ -41,7 +41,7 @@ pub fn reschedule(engine: &'static Engine, qp: QpIndex) {
     if engine.is_mine(qp) {
         run(engine, qp);
     } else {
-        remote_requests::leave(engine, qp);
+        remote_requests::submit(engine, qp);
     }
 }
 
@@ -59,7 +59,7 @@ pub fn reschedule_peers_of(engine: &'static Engine, number: QpNumber) {
 /// Reschedules the queue pairs that may wait for a receive of the shared receive queue with this number.
 #[cold]
 pub fn reschedule_takers_of(engine: &'static Engine, srq: SrqNumber) {
-    srq::each_that_takes_from(engine, srq, |index| reschedule(engine, index));
+    srq::for_each_sender_to(engine, srq, |index| reschedule(engine, index));
 }
 
 impl Ownership {
@@ -78,7 +78,7 @@ impl Ownership {
 fn drive(engine: &'static Engine, qp: QpIndex, rescheduled: &mut Rescheduled) {
     let (slot, own) = (engine.qp_at(qp), engine.own(qp));
     while own.ownership.enter() {
-        // An alarm or a remote request may be stale: the entry may be another process' by now. It stays whose it is
+        // An alarm or a remote request may be stale: another process may have the entry by now. It stays with it
         // while the send queue is owned.
         if !engine.is_mine(qp) {
             return own.ownership.abandon();
@@ -149,7 +149,7 @@ fn work(
             }
             _ => return true,
         }
-        let posted = slot.send.see_posted();
+        let posted = slot.send.posted_acquire();
         if !ring.has_any(position, posted) {
             return true;
         }
@@ -165,7 +165,7 @@ fn work(
             ControlFlow::Continue(()) => requester.run(&ring, position, left),
             ControlFlow::Break(halted) => halted,
         };
-        if halted.is_some_and(|halted| is_stuck(&mut requester, &ring, halted)) {
+        if halted.is_some_and(|halted| handle_halt(&mut requester, &ring, halted)) {
             return true;
         }
     }
@@ -174,21 +174,21 @@ fn work(
 /// Handles a request that was not carried out with the others; true if there is nothing to do until the queue pair is
 /// rescheduled.
 #[inline(never)]
-fn is_stuck(requester: &mut Requester<'_>, ring: &Ring, halted: Halted) -> bool {
-    let Some(halted) = requester.by_itself(ring, halted) else { return false };
+fn handle_halt(requester: &mut Requester<'_>, ring: &Ring, halted: Halted) -> bool {
+    let Some(halted) = requester.run_local(ring, halted) else { return false };
     let number = requester.number();
     let failing = requester.engine.policy.imitation.failing(requester.kind);
     let status = match halted.why {
-        Halt::ByItself => return false,
+        Halt::LocalOp => return false,
         Halt::Later => return true,
         Halt::Failed(status) => status,
         Halt::InvalidKey => failing.invalid_key,
         Halt::Waits(waits_for) => {
             let waits_for = match waits_for {
-                WaitsFor::Nobody if !failing.knows_gone => WaitsFor::Answer,
+                WaitsFor::NoPeer if !failing.knows_gone => WaitsFor::Answer,
                 _ => waits_for,
             };
-            match retry::judge(requester.engine, number, halted.position, waits_for) {
+            match retry::decide(requester.engine, number, halted.position, waits_for) {
                 Verdict::Wait => return true,
                 Verdict::TryAgain => return false,
                 Verdict::Fail(status) => status,
@@ -203,7 +203,7 @@ fn is_stuck(requester: &mut Requester<'_>, ring: &Ring, halted: Halted) -> bool 
 /// else to do: true.
 #[cold]
 fn drained(engine: &'static Engine, slot: &QpSlot, number: QpNumber) -> bool {
-    if sync::swap_if(&slot.send.report_drained, 1, 0).is_ok() {
+    if sync::cas(&slot.send.report_drained, 1, 0).is_ok() {
         events::report_qp(engine, number, QpEvent::Drained);
     }
     true

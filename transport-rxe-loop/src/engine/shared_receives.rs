@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::entry::SrqSlot;
 use super::ring::{RecvRequest, Ring};
-use super::srq::{each_that_takes_from, numbered, queue};
+use super::srq::{for_each_sender_to, numbered, queue};
 use super::{Engine, complete, events, remote_requests};
 use crate::error::Stuck;
 use crate::memory::copier;
@@ -34,7 +34,7 @@ pub enum Unavailable {
 }
 
 /// Takes a receive from the shared receive queue with this number for queue pair `target`, if `may` says, under the
-/// lock, that the queue pair accepts messages. A thread that changes its state [waits](outwait) for the lock then, and
+/// lock, that the queue pair accepts messages. A thread that changes its state [waits](wait_until_idle) for the lock then, and
 /// finds what was taken before. `may` is called again once a receive is taken: another thread may have [given it back
 /// without the lock](crate::protocol::pool::Queue::leave) meanwhile.
 pub fn take(
@@ -81,7 +81,7 @@ pub fn give_back(engine: &'static Engine, srq: SrqNumber, taken: &Taken) {
     };
     if is_to_be_told {
         // Not at once: the caller may own a send queue.
-        each_that_takes_from(engine, srq, |index| remote_requests::leave(engine, index));
+        for_each_sender_to(engine, srq, |index| remote_requests::submit(engine, index));
     }
 }
 
@@ -98,14 +98,14 @@ pub fn is_taken_for(
 ) -> Result<bool, Stuck> {
     let Some((slot, queue)) = numbered(engine, srq) else { return Ok(false) };
     // Takers that came before the change of state have marked their receives by now.
-    outwait_takers(engine, slot)?;
+    wait_for_takers(engine, slot)?;
     // A taker looks at the state after it is done: either this sees that it is done, or it sees the state.
     let _shut = ChangeFence::after_change();
     Ok(queue.taken().any(|taken| taken.target() == target))
 }
 
 /// Waits for the holder of the lock, but not long: the caller may own a send queue. It is tried again.
-fn outwait_takers(engine: &'static Engine, slot: &SrqSlot) -> Result<(), Stuck> {
+fn wait_for_takers(engine: &'static Engine, slot: &SrqSlot) -> Result<(), Stuck> {
     const LONG: Duration = Duration::from_millis(20);
     let (start, mut backoff) = (Instant::now(), Backoff::default());
     while engine.shm.try_lock(slot.pool.lock()).is_none() {
@@ -122,12 +122,16 @@ fn outwait_takers(engine: &'static Engine, slot: &SrqSlot) -> Result<(), Stuck> 
 ///
 /// # Errors
 /// A process that has taken one is alive and suspended.
-pub fn outwait(engine: &'static Engine, srq: SrqNumber, target: QpNumber) -> Result<(), Stuck> {
+pub fn wait_until_idle(
+    engine: &'static Engine,
+    srq: SrqNumber,
+    target: QpNumber,
+) -> Result<(), Stuck> {
     let Some((slot, queue)) = numbered(engine, srq) else { return Ok(()) };
     drop(engine.memory.lock(slot.pool.lock(), || {})?);
     let mut patience = Patience::default();
     while let Some(taken) = queue.taken().find(|taken| taken.target() == target) {
-        let is_late = patience.is_over_for_now();
+        let is_late = patience.snooze_check_due();
         if is_late && patience.is_over() {
             if taken.by() != engine.shm.attachment() {
                 return Err(Stuck);
@@ -152,7 +156,7 @@ fn reclaim(engine: &'static Engine, slot: &'static SrqSlot, taken: &Taken) -> Re
     }
     // If its completion is published, this settles it.
     let cq = engine.qp(taken.target()).recv_cq();
-    if !complete::outwait_push(engine, cq) {
+    if !complete::wait_for_push(engine, cq) {
         return Err(Stuck);
     }
     // The owner may still be writing to it for the dead process, or be about to.
@@ -185,8 +189,8 @@ pub fn recover(engine: &'static Engine, dead: AttachmentId) -> bool {
             is_quiet &= reclaim(engine, slot, &taken).is_ok();
         }
         if queue.find_left() {
-            each_that_takes_from(engine, slot.number(), |index| {
-                remote_requests::leave(engine, index);
+            for_each_sender_to(engine, slot.number(), |index| {
+                remote_requests::submit(engine, index);
             });
         }
         if slot.pool.reporter() == Some(dead) {

@@ -44,12 +44,8 @@ pub fn numbered(
     is_there.then(|| queue(engine, slot)).flatten().map(|queue| (slot, queue))
 }
 
-/// Those that are connected to a queue pair of this shared receive queue, by their indices.
-pub fn each_that_takes_from(
-    engine: &'static Engine,
-    srq: SrqNumber,
-    mut each: impl FnMut(QpIndex),
-) {
+/// Calls `each` for queue pairs connected to a queue pair of this shared receive queue.
+pub fn for_each_sender_to(engine: &'static Engine, srq: SrqNumber, mut each: impl FnMut(QpIndex)) {
     sync::read_fence();
     for (index, dest) in engine.qps.indices().zip(engine.destinations) {
         let number = QpNumber::new(sync::load(dest));

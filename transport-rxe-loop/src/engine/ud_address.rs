@@ -9,11 +9,11 @@ pub struct UdAddress {
     pub qp_num: QpNumber,
     pub qkey: u32,
     pub sl: u8,
-    /// What the global route says, if there is one.
+    /// The fields of the global route, if any.
     pub route: Option<Route>,
 }
 
-/// What a global route says beside where it leads, which is always here.
+/// A global route without its GID, which is always this device's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     pub hop_limit: u8,
@@ -34,7 +34,7 @@ impl UdAddress {
         Self { qp_num, qkey, sl, route }
     }
 
-    /// For two words of the queue, of which the second has 32 bits. They do not hold a
+    /// Encodes it as two words; the second one has 32 bits. They do not hold a
     /// [flow label](Self::flow_label).
     pub fn to_words(self) -> [u64; 2] {
         let Self { qp_num, qkey, sl, route } = self;
@@ -52,7 +52,7 @@ impl UdAddress {
         self.route.map(|route| route.flow_label).filter(|&label| label != 0)
     }
 
-    /// What two words say, and a flow label. Any say something.
+    /// Decodes two words and a flow label. Any value is valid.
     pub fn from_words([to, how]: [u64; 2], flow_label: u32) -> Self {
         let [first, hop_limit, traffic_class, _] = (how as u32).to_ne_bytes();
         let has_route = first & HAS_ROUTE != 0;

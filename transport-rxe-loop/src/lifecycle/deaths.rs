@@ -5,21 +5,21 @@
 //! 1. Locks that it held are taken over, and the data under them is repaired.
 //! 2. Its entries become unreachable, table by table. Its queue pairs lose their numbers; the receives that it had
 //!    taken from shared receive queues are given back; events and overruns that it may have owed are reported again;
-//!    and every queue pair is rescheduled, as the dead process, or another one that died in this step, may have owed
-//!    it that. A queue pair that is connected to one of the dead finds that its peer is gone, and fails with
+//!    and every queue pair is rescheduled, since the dead process, or one that died in this step, may not have
+//!    done so. A queue pair that is connected to one of the dead finds that its peer is gone, and fails with
 //!    RETRY_EXC when its timers expire.
 //! 3. Once none of it is in use any more, everything that it had is freed: keys, queues, channels, memory, and last
 //!    its entry.
 //!
 //! All survivors do steps 1 and 2, each by itself, so that a survivor which is suspended meanwhile delays no other;
-//! step 3 is done by one at a time. [`Device`] lists the tables, and each table implements [its own steps](Owners).
+//! step 3 is done by one at a time. [`Device`] lists the tables, and each table implements [its own steps](DeathRecovery).
 
 use super::Device;
 use crate::engine::queue_pair;
 use crate::error::{CreateError, RegisterError};
-use crate::protocol::lock::Owner;
+use crate::protocol::lock::AttachmentKey;
 use crate::shm::Shm;
-use crate::shm::owners::Owners;
+use crate::shm::recovery::DeathRecovery;
 
 /// Checks all other processes, and recovers from those that died. True if others are left.
 pub fn look(device: &Device) -> bool {
@@ -29,16 +29,17 @@ pub fn look(device: &Device) -> bool {
 }
 
 /// As [`look`], for processes that have entries in these tables.
-pub fn look_at(shm: &Shm, tables: &[&dyn Owners]) -> bool {
-    let is_left = |other: &Owner| shm.is_alive(other.attachment()) || !after(shm, tables, *other);
+pub fn look_at(shm: &Shm, tables: &[&dyn DeathRecovery]) -> bool {
+    let is_left =
+        |other: &AttachmentKey| shm.is_alive(other.attachment()) || !after(shm, tables, *other);
     shm.others().filter(is_left).count() != 0
 }
 
 /// Recovers from a dead process; false if some of its entries have to stay for now.
-fn after(shm: &Shm, tables: &[&dyn Owners], dead: Owner) -> bool {
+fn after(shm: &Shm, tables: &[&dyn DeathRecovery], dead: AttachmentKey) -> bool {
     tables.iter().for_each(|table| table.inherit(dead));
     // All of them, even if the first are still in use.
-    let is_quiet = tables.iter().fold(true, |is_quiet, table| table.expel(dead) & is_quiet);
+    let is_quiet = tables.iter().fold(true, |is_quiet, table| table.revoke(dead) & is_quiet);
     let Some(_guard) = shm.try_lock(shm.frees()) else { return false };
     // Another survivor may have finished, and the entry may belong to a live process by now.
     let is_left = shm.others().any(|other| other == dead);
@@ -71,7 +72,7 @@ impl IsExhausted for RegisterError {
 ///
 /// # Errors
 /// Those of the second attempt, or of the only one.
-pub fn take<T, E: IsExhausted>(
+pub fn retry_after_recovery<T, E: IsExhausted>(
     device: &Device,
     attempt: impl Fn() -> Result<T, E>,
 ) -> Result<T, E> {

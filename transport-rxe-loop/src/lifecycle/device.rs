@@ -6,14 +6,14 @@ use std::fmt;
 use rustix::io::Errno;
 
 use crate::completion::{self, Completions, Counts};
-use crate::engine::owners::{CompletionQueues, QueuePairs, RemoteRequests, SharedReceiveQueues};
+use crate::engine::recovery::{CompletionQueues, QueuePairs, RemoteRequests, SharedReceiveQueues};
 use crate::engine::{self, Engine};
 use crate::memory::{self, Memory};
 use crate::policy::Policy;
 use crate::shm::Shm;
 use crate::shm::attachment::Attachment;
-use crate::shm::owners::Owners;
 use crate::shm::plan::{Format, Plan};
+use crate::shm::recovery::DeathRecovery;
 use crate::shm::shape::Shape;
 
 /// The names of the entries of a fabric's [shape](Shape), in their order.
@@ -46,7 +46,7 @@ pub struct Device {
     pub completions: &'static Completions,
     pub engine: &'static Engine,
     /// The tables whose entries die with their process, in the order of recovery.
-    tables: [&'static dyn Owners; 7],
+    tables: [&'static dyn DeathRecovery; 7],
 }
 
 /// Options of this process.
@@ -70,7 +70,7 @@ impl Device {
         let memory: &'static Memory = leak(Memory::new(shm, memory, options.by_service)?);
         let completions: &'static Completions = leak(Completions::new(memory, completion));
         let engine: &'static Engine = leak(Engine::new(completions, engine, options.policy)?);
-        let tables: [&'static dyn Owners; 7] = [
+        let tables: [&'static dyn DeathRecovery; 7] = [
             leak(memory),
             leak(QueuePairs(engine)),
             leak(SharedReceiveQueues(engine)),
@@ -83,7 +83,7 @@ impl Device {
     }
 
     /// The tables whose entries die with their process.
-    pub fn tables(&self) -> &[&'static dyn Owners] {
+    pub fn tables(&self) -> &[&'static dyn DeathRecovery] {
         &self.tables
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`Device`] combines what a process has of a fabric: [shared memory](crate::shm), [memory](crate::memory),
 //! [completion queues](crate::completion) and the [engine](crate::engine). It owns the list of
-//! [tables](crate::shm::owners) whose entries die with their process.
+//! [tables](crate::shm::recovery) whose entries die with their process.
 
 pub mod deaths;
 pub mod device;

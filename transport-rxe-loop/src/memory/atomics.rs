@@ -7,7 +7,7 @@
 use rustix::io::Errno;
 
 use super::atomic_op::{AtomicOp, LEN, lock};
-use super::copier::asking::{self, NotDone};
+use super::copier::client::{self, NotDone};
 use super::copy_guard::Word;
 use super::paths::AccessPath;
 use super::remote::Process;
@@ -50,7 +50,7 @@ fn step_far(
                 process
             }
             // Other processes change a mapped word by instructions, so only a process that maps it can take part.
-            _ => return asking::atomic(memory, far, span, step),
+            _ => return client::atomic(memory, far, span, step),
         };
         let guard = lock(memory, span.addr)?;
         let outcome = remote_step(process, &at, step);

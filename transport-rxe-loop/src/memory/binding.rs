@@ -29,7 +29,7 @@ use cq_core::setup::Access;
 use cq_core::wr::WindowBind;
 
 use crate::memory::Memory;
-use crate::memory::region::{Bound, RegionEntry, Whose};
+use crate::memory::region::{Bound, KeyUser, RegionEntry};
 use crate::sync;
 
 /// Rights that a window can grant.
@@ -205,7 +205,7 @@ fn entry(
     let region = RegionEntry::read(slot, lkey)?;
     let mut needs = Access::MW_BIND;
     needs.set(Access::LOCAL_WRITE, access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC));
-    region.offset(Whose::local(domain), addr, length, needs)?;
+    region.offset(KeyUser::local(domain), addr, length, needs)?;
     let is_known = access.difference(GRANTED | IGNORED).is_empty();
     let bound = Bound { qp, region: lkey, seal: sync::load(&slot.seal) };
     (is_known && length != 0).then_some(RegionEntry {
@@ -256,5 +256,5 @@ pub fn take_from(
         .and_then(|(entry, ..)| entry.bound)
         .is_some_and(|bound| bound.qp == qp && bound.is_in(memory.mr(bound.region.index())));
     // If two threads invalidate it, one of them succeeds.
-    is_its && sync::swap_if(&slot.key, rkey.get(), 0).is_ok()
+    is_its && sync::cas(&slot.key, rkey.get(), 0).is_ok()
 }

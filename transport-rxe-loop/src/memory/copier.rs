@@ -8,22 +8,22 @@
 //! # Stages
 //! Small requests go through a [stage](crate::memory::stage) of the asking process, so none waits for a third
 //! process. Parts of large messages go through one of the shared stages; where these are in use for [too
-//! long](asking), smaller parts go through the process' own. A stage is claimed for one part, and released before the
+//! long](client), smaller parts go through the process' own. A stage is claimed for one part, and released before the
 //! next. A thread waits for a stage as long as other threads of its process [make progress](Copier::rounds).
 //!
 //! # Retries
 //! Copying the same bytes twice is harmless, and the owner carries out requests in the order in which they come. So a
-//! request that is not answered in [time](asking) is given up and retried later. An atomic is not: it is
-//! [recalled](crate::protocol::stage::Word::recall), and if it is being carried out by then, [kept](asking::Begun).
+//! request that is not answered in [time](client) is given up and retried later. An atomic is not: it is
+//! [recalled](crate::protocol::stage::Word::recall), and if it is being carried out by then, [kept](client::PendingAtomic).
 //! Its request keeps the stage, and the retry waits for that answer.
 //!
 //! # Abandoned requests
-//! A request whose asker gives up, or dies, may still be in flight at the owner. It may write to a receive that is
+//! A request whose client gives up, or dies, may still be in flight at the owner. It may write to a receive that is
 //! given back at the same time: of a shared receive queue, or of a UD queue pair. So the owner is first
 //! [marked](crate::protocol::stage::Abandoned), and no other process writes to its receives until it has nothing in
 //! flight. A connection's receive needs no mark: before RESET, which waits, only the same peer takes it.
 
-pub mod asking;
+pub mod client;
 
 use crate::protocol::lock::AttachmentId;
 use std::fmt;
@@ -39,7 +39,7 @@ use crate::memory::copy_guard::{CopyGuard, Word};
 use crate::memory::sge::{self, Spans, Target};
 use crate::memory::stage::{Code, LARGE, OWN, Outcome, Request, Stage};
 use crate::protocol::in_flight::{ChangeFence, InFlight};
-use crate::protocol::stage::{Abandoned, Askers, Seen, State};
+use crate::protocol::stage::{Abandoned, Clients, Seen, State};
 use crate::protocol::steps;
 use crate::shm::lock::Backoff;
 use crate::shm::table::shared;
@@ -50,7 +50,7 @@ use crate::sync::{self, AtomicU32};
 #[repr(C, align(64))]
 pub struct CopierEntry {
     /// The processes that have asked it for something.
-    pub askers: Askers,
+    pub clients: Clients,
     /// Whether a request that was given up may be in flight there.
     pub abandoned: Abandoned,
 }
@@ -86,7 +86,7 @@ impl Copier {
     }
 
     /// Waits for the copies that are in flight for other processes.
-    pub fn outwait(&self, fence: &ChangeFence) {
+    pub fn wait_until_idle(&self, fence: &ChangeFence) {
         let mut backoff = Backoff::default();
         fence.wait(&self.in_flight, || {
             backoff.snooze();
@@ -127,10 +127,10 @@ impl fmt::Debug for Copier {
 
 /// Has a request of a process be in flight until the returned closure is called.
 #[cfg(test)]
-pub fn carry_out_for(memory: &'static Memory, asker: AttachmentId) -> impl FnOnce() {
+pub fn carry_out_for(memory: &'static Memory, client: AttachmentId) -> impl FnOnce() {
     let serving = memory.copier().serving();
-    let word = &memory.stages.of(asker).next().unwrap().head.word;
-    word.ask(word.claim(asker, memory.shm.attachment()).unwrap()).unwrap();
+    let word = &memory.stages.of(client).next().unwrap().head.word;
+    word.ask(word.claim(client, memory.shm.attachment()).unwrap()).unwrap();
     let seen = word.serve(memory.shm.attachment()).unwrap();
     move || {
         word.answer(seen);
@@ -141,16 +141,16 @@ pub fn carry_out_for(memory: &'static Memory, asker: AttachmentId) -> impl FnOnc
 /// Waits for requests that other processes have given up: those processes' own in-flight markers do not cover them.
 /// Cancels requests of dead processes that were not begun. To be called once the copy guards of live processes are
 /// closed.
-pub fn outwait_given_up(memory: &'static Memory) {
+pub fn wait_for_given_up(memory: &'static Memory) {
     let _serving = memory.copier().serving();
     let (stages, process) = (&memory.stages, this(memory));
-    let askers = process.into_iter().flat_map(|process| process.askers.look());
-    let askers = askers.filter(|&asker| !memory.shm.is_alive(asker));
-    for stage in askers.flat_map(|asker| stages.of(asker)).chain(stages.large()) {
+    let clients = process.into_iter().flat_map(|process| process.clients.look());
+    let clients = clients.filter(|&client| !memory.shm.is_alive(client));
+    for stage in clients.flat_map(|client| stages.of(client)).chain(stages.large()) {
         let (word, seen) = (&stage.head.word, stage.head.word.seen());
         let is_asked =
-            seen.state() == Some(State::Asked) && seen.asked() == memory.shm.attachment();
-        if is_asked && !memory.shm.is_alive(seen.asker()) {
+            seen.state() == Some(State::Asked) && seen.server() == memory.shm.attachment();
+        if is_asked && !memory.shm.is_alive(seen.client()) {
             word.cancel(seen);
         }
     }
@@ -162,7 +162,7 @@ fn this(memory: &'static Memory) -> Option<&'static CopierEntry> {
 
 /// Serves the requests of other processes.
 pub fn serve(memory: &'static Memory) {
-    if this(memory).is_some_and(|process| process.askers.any() || process.abandoned.is_marked()) {
+    if this(memory).is_some_and(|process| process.clients.any() || process.abandoned.is_marked()) {
         let _serving = memory.copier().serving();
         serve_all(memory, ROUNDS);
     }
@@ -179,7 +179,7 @@ pub fn serve_if_nobody_does(memory: &'static Memory) {
 /// other thread of this process serves.
 fn serve_all(memory: &'static Memory, rounds: usize) {
     clear_abandoned(memory);
-    let mut more = serve_askers(memory);
+    let mut more = serve_clients(memory);
     for _ in 0..rounds {
         if !more {
             return;
@@ -187,13 +187,13 @@ fn serve_all(memory: &'static Memory, rounds: usize) {
         more = false;
         for stage in memory.stages.large() {
             if serve_one(memory, stage) {
-                more |= serve_askers(memory);
+                more |= serve_clients(memory);
             }
         }
     }
     if let Some(process) = this(memory).filter(|_| more) {
         // The process that was found last may have asked through one of them: search them at the next call.
-        process.askers.add(memory.shm.attachment());
+        process.clients.add(memory.shm.attachment());
         memory.shm.call(memory.shm.attachment());
     }
 }
@@ -233,21 +233,21 @@ fn mark_abandoned(memory: &'static Memory, attachment: AttachmentId) {
     }
 }
 
-/// Releases a stage on behalf of its asker, in any state. True if the request is still in flight.
+/// Releases a stage on behalf of its client, in any state. True if the request is still in flight.
 fn give_up(memory: &'static Memory, stage: Stage, seen: Seen) -> bool {
     let is_in_flight = stage.head.word.give_up(seen);
     if is_in_flight {
-        mark_abandoned(memory, seen.asked());
+        mark_abandoned(memory, seen.server());
     }
     is_in_flight
 }
 
 /// Serves the small stages of all processes that have asked since the last call; false if none has.
-fn serve_askers(memory: &'static Memory) -> bool {
+fn serve_clients(memory: &'static Memory) -> bool {
     let mut any = false;
-    for asker in this(memory).into_iter().flat_map(|process| process.askers.take()) {
+    for client in this(memory).into_iter().flat_map(|process| process.clients.take()) {
         any = true;
-        for stage in memory.stages.of(asker) {
+        for stage in memory.stages.of(client) {
             serve_one(memory, stage);
         }
     }
@@ -324,8 +324,8 @@ pub fn recover(memory: &'static Memory, dead: AttachmentId) {
 pub fn give_up_for_the_dead(memory: &'static Memory, owner: AttachmentId) {
     for stage in memory.stages.all() {
         let seen = stage.head.word.seen();
-        let is_asked = seen.state().is_some() && seen.asked() == owner;
-        if is_asked && !memory.shm.is_alive(seen.asker()) {
+        let is_asked = seen.state().is_some() && seen.server() == owner;
+        if is_asked && !memory.shm.is_alive(seen.client()) {
             give_up(memory, stage, seen);
         }
     }
@@ -338,7 +338,7 @@ pub fn tidy(memory: &'static Memory) {
     for (stage, in_use) in copier.mine(memory) {
         let seen = stage.head.word.seen();
         // A thread that claims a stage is counted before the claim, and until it has given the stage up.
-        if seen.asker() == memory.shm.attachment() && sync::acquire(in_use) == 0 {
+        if seen.client() == memory.shm.attachment() && sync::acquire(in_use) == 0 {
             give_up(memory, stage, seen);
         }
     }

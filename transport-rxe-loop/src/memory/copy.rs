@@ -86,7 +86,7 @@ impl Transfer<'_> {
                     process
                 }
                 AccessPath::Direct(_) | AccessPath::Service => {
-                    return copier::asking::carry(self, range, len);
+                    return copier::client::carry(self, range, len);
                 }
                 AccessPath::None => return Err(Trouble::NoAnswer),
             };

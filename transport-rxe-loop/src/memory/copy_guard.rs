@@ -22,7 +22,7 @@ use cq_core::wr::{RemoteAddr, Sge};
 
 use crate::memory::Memory;
 use crate::memory::foreign::{Record, Visit};
-use crate::memory::region::{Kind, RegionEntry, Whose};
+use crate::memory::region::{KeyUser, Kind, RegionEntry};
 use crate::memory::sge::{Far, Span, Spans, Target};
 use crate::protocol::in_flight::InFlight;
 use crate::sync::{self, AtomicU64};
@@ -101,7 +101,7 @@ impl<'a> CopyGuard<'a> {
     pub fn source<'w>(
         &'w self,
         into: &mut Spans<'w>,
-        whose: Whose,
+        whose: KeyUser,
         sges: impl IntoIterator<Item = Sge>,
         needs: Access,
     ) -> Option<()> {
@@ -115,7 +115,7 @@ impl<'a> CopyGuard<'a> {
     pub fn target<'w>(
         &'w self,
         into: &mut Target<'w>,
-        whose: Whose,
+        whose: KeyUser,
         sges: impl IntoIterator<Item = Sge>,
         needs: Access,
         limit: u64,
@@ -127,7 +127,7 @@ impl<'a> CopyGuard<'a> {
 
     /// Resolves an aligned 8-byte word for an atomic; `None` if it is not aligned, or a key, a range or a right is
     /// wrong.
-    pub fn word(&self, whose: Whose, at: RemoteAddr, needs: Access) -> Option<Word<'_>> {
+    pub fn word(&self, whose: KeyUser, at: RemoteAddr, needs: Access) -> Option<Word<'_>> {
         const LEN: u32 = size_of::<AtomicU64>() as u32;
         let needs = needs | Access::LOCAL_WRITE;
         if !at.addr.is_multiple_of(LEN.into()) {
@@ -152,7 +152,7 @@ impl<'a> CopyGuard<'a> {
     }
 
     /// Whether a key is valid for this use, wherever its memory is.
-    pub fn knows(&self, whose: Whose, key: Key, needs: Access) -> bool {
+    pub fn knows(&self, whose: KeyUser, key: Key, needs: Access) -> bool {
         let own = RegionEntry::read(self.memory.own(key.index()), key);
         let entry = own.or_else(|| Some(self.foreign(key)?.entry));
         entry.is_some_and(|entry| self.find(whose, key, entry.base, 0, needs).is_some())
@@ -162,7 +162,7 @@ impl<'a> CopyGuard<'a> {
     fn grant<'w>(
         &'w self,
         spans: &mut Spans<'w>,
-        whose: Whose,
+        whose: KeyUser,
         sges: impl IntoIterator<Item = Sge>,
         needs: Access,
         limit: u64,
@@ -190,7 +190,7 @@ impl<'a> CopyGuard<'a> {
     fn grant_foreign(
         &self,
         spans: &mut Spans<'_>,
-        whose: Whose,
+        whose: KeyUser,
         Sge { addr, length, lkey }: Sge,
         len: u32,
         needs: Access,
@@ -207,9 +207,9 @@ impl<'a> CopyGuard<'a> {
         Some(())
     }
 
-    /// Whether the bytes are this process' own, by its private entries; `None` if they are, and may not be used so.
+    /// Whether the bytes are this process' own, by its private entries; `None` if they are, but access is denied.
     #[inline]
-    fn is_own(&self, whose: Whose, key: Key, addr: u64, len: u64, needs: Access) -> Option<bool> {
+    fn is_own(&self, whose: KeyUser, key: Key, addr: u64, len: u64, needs: Access) -> Option<bool> {
         let Some(entry) = RegionEntry::read(self.memory.own(key.index()), key) else {
             return Some(false);
         };
@@ -224,7 +224,7 @@ impl<'a> CopyGuard<'a> {
     fn is_in_own_window(
         &self,
         key: Key,
-        whose: Whose,
+        whose: KeyUser,
         addr: u64,
         len: u64,
         needs: Access,
@@ -246,7 +246,7 @@ impl<'a> CopyGuard<'a> {
 
     /// Finds where the bytes are.
     #[inline]
-    fn find(&self, whose: Whose, key: Key, addr: u64, len: u64, needs: Access) -> Option<At> {
+    fn find(&self, whose: KeyUser, key: Key, addr: u64, len: u64, needs: Access) -> Option<At> {
         if self.is_own(whose, key, addr, len, needs)? {
             let kind = Kind::read(self.memory.own(key.index()));
             return Some(At::Here(addr as usize, kind));
@@ -257,7 +257,7 @@ impl<'a> CopyGuard<'a> {
     #[inline(never)]
     fn find_foreign(
         &self,
-        whose: Whose,
+        whose: KeyUser,
         key: Key,
         addr: u64,
         len: u64,

@@ -38,14 +38,14 @@ use self::paths::AccessPaths;
 use self::region::{MrSlot, RegionEntry};
 use self::stage::Stages;
 use crate::error::Stuck;
-use crate::protocol::lock::{AttachmentId, Lock, Owner};
+use crate::protocol::lock::{AttachmentId, AttachmentKey, Lock};
 use crate::protocol::number::RegionIndex;
 use crate::protocol::steps::{self, Step};
 use crate::shm::Shm;
 use crate::shm::lock::Guard;
 use crate::shm::mapping::Mapping;
-use crate::shm::owners::Owners;
 use crate::shm::plan::Plan;
+use crate::shm::recovery::DeathRecovery;
 use crate::shm::table::{Entry, Table};
 
 /// The per-process state of this layer.
@@ -227,8 +227,8 @@ impl Memory {
 }
 
 /// Regions and windows with their files, requests to copiers, and the locks for atomics.
-impl Owners for &'static Memory {
-    fn inherit(&self, dead: Owner) {
+impl DeathRecovery for &'static Memory {
+    fn inherit(&self, dead: AttachmentKey) {
         let held = self.stripes.iter().filter(|lock| lock.holder() == Some(dead));
         held.for_each(|lock| drop(self.shm.try_lock(lock)));
     }

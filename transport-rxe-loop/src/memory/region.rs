@@ -58,13 +58,13 @@ impl Kind {
 
 /// The user of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Whose {
+pub struct KeyUser {
     pub domain: u32,
     /// The queue pair whose peer uses the key, as an rkey; 0 for the local side, with an lkey.
     pub target: QpNumber,
 }
 
-impl Whose {
+impl KeyUser {
     /// The process that owns the memory, for its own requests.
     pub const fn local(domain: u32) -> Self {
         Self { domain, target: QpNumber::NONE }
@@ -174,7 +174,7 @@ impl RegionEntry {
     /// The offset of `len` bytes at an address in the region; `None` if the domain or a right is wrong, if they are
     /// not all inside, or if it is a window.
     #[inline]
-    pub fn offset(&self, whose: Whose, addr: u64, len: u64, needs: Access) -> Option<u64> {
+    pub fn offset(&self, whose: KeyUser, addr: u64, len: u64, needs: Access) -> Option<u64> {
         if self.domain != whose.domain || !self.access.contains(needs) || self.bound.is_some() {
             return None;
         }
@@ -184,7 +184,7 @@ impl RegionEntry {
     /// The binding of a window that contains `len` bytes at an address; `None` if the queue pair, the domain or a
     /// right is wrong, if they are not all inside, or if it is a region. [Binding](crate::memory::binding) has
     /// checked that a region whose window can be written has LOCAL_WRITE.
-    pub fn bound(&self, whose: Whose, addr: u64, len: u64, needs: Access) -> Option<Bound> {
+    pub fn bound(&self, whose: KeyUser, addr: u64, len: u64, needs: Access) -> Option<Bound> {
         let bound = self.bound.filter(|bound| bound.qp == whose.target)?;
         let needs = needs.difference(Access::LOCAL_WRITE);
         let may = self.domain == whose.domain && self.access.contains(needs);

@@ -17,7 +17,7 @@ use std::ops::Range;
 use cq_core::setup::Access;
 use heapless::Vec;
 
-use crate::memory::region::Whose;
+use crate::memory::region::KeyUser;
 use crate::sync::{self, AtomicU8, AtomicU64};
 
 /// The most spans of a request.
@@ -65,7 +65,7 @@ impl Span {
 pub struct Far {
     /// The attachment index of its process.
     pub attachment: AttachmentId,
-    pub whose: Whose,
+    pub whose: KeyUser,
     pub needs: Access,
 }
 

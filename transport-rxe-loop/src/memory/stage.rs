@@ -12,7 +12,7 @@ use std::fmt;
 use cq_core::setup::Access;
 use cq_core::wr::Sge;
 
-use crate::memory::region::Whose;
+use crate::memory::region::KeyUser;
 use crate::memory::sge::MAX_SGE;
 use crate::protocol::stage::Word;
 use crate::shm::plan::Plan;
@@ -35,7 +35,7 @@ const LARGE_WORDS: usize = LARGE_BYTES / size_of::<AtomicU64>();
 #[repr(C, align(128))]
 pub struct Head {
     pub word: Word,
-    /// Counts the answers; a futex that the asker waits on.
+    /// Counts the answers; a futex that the client waits on.
     pub answers: AtomicU32,
     outcome: AtomicU32,
     code: AtomicU32,
@@ -146,7 +146,7 @@ pub enum Code {
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     pub code: Code,
-    pub whose: Whose,
+    pub whose: KeyUser,
     pub needs: Access,
     pub operands: [u64; 2],
 }
@@ -196,7 +196,7 @@ impl Head {
         let operands = [sync::load(&self.operands[0]), sync::load(&self.operands[1])];
         let needs = Access::from_bits_retain(sync::load(&self.needs));
         let (domain, target) = (sync::load(&self.domain), QpNumber::new(sync::load(&self.target)));
-        let request = Request { code, whose: Whose { domain, target }, needs, operands };
+        let request = Request { code, whose: KeyUser { domain, target }, needs, operands };
         let mut list = [Sge::default(); MAX_SGE];
         for (sge, words) in list.iter_mut().zip(&self.sges) {
             let word = sync::load(&words[1]);

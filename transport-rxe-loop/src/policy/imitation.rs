@@ -14,7 +14,7 @@
 //! | O1, Q4 | queues have a capacity of 2^k - 1; only completion queues report it | [`capacity`](Imitation::capacity) |
 //! | O2–O5 | a completion that does not fit is dropped, and reported by CQ_ERR, each; no event is raised; only a receive's queue pair goes to ERR, and the queue stays usable | `completion::soft_roce` |
 //! | N3 | failures raise no event if solicited completions are awaited, except flushed receives | `completion::soft_roce` |
-//! | Q1 | a given current state is not checked; packet sequence numbers are truncated to 24 bits; any retry count and `max_dest_rd_atomic` is accepted; an unreliable connection in SQD refuses an address | `api::qp::judge`, by [`believes_attributes`](QpBehavior::believes_attributes) |
+//! | Q1 | a given current state is not checked; packet sequence numbers are truncated to 24 bits; any retry count and `max_dest_rd_atomic` is accepted; an unreliable connection in SQD refuses an address | `api::qp::validate`, by [`believes_attributes`](QpBehavior::believes_attributes) |
 //! | Q1–Q3 | there is no SQE: UC and UD go to ERR | [`to_sqe`](Failing::to_sqe) |
 //! | Q1 | changing back to RTS does not resume: posting does | [`resumes_from_sqd`](QpBehavior::resumes_from_sqd) |
 //! | Q1 | SQ_DRAINED is reported without a request | [`always_reports_drained`](QpBehavior::always_reports_drained) |
@@ -24,7 +24,7 @@
 //! | Q7 | a receive that is too small or bad: LOC_QP_OP, and REM_OP at the sender; for a WRITE with immediate REM_ACCESS | [`mismatch`](Imitation::mismatch) |
 //! | Q7 | an invalid local key of a SEND, WRITE or atomic write is LOC_QP_OP | [`invalid_key`](Failing::invalid_key) |
 //! | Q7 | SEND with invalidate on an unreliable connection is LOC_QP_OP | [`start`](Imitation::start) |
-//! | Q7 | an atomic that is not aligned, or of fewer than eight bytes, is refused (EINVAL); of more it succeeds | `api::qp::judge`, by [`checks_atomics`](QpBehavior::checks_atomics); [`start`](Imitation::start) |
+//! | Q7 | an atomic that is not aligned, or of fewer than eight bytes, is refused (EINVAL); of more it succeeds | `api::qp::validate`, by [`checks_atomics`](QpBehavior::checks_atomics); [`start`](Imitation::start) |
 //! | Q7 | a datagram longer than a packet succeeds, and is dropped | [`start`](Imitation::start) |
 //! | Q7 | without a timeout, a request to a peer that is gone never fails | [`knows_gone`](Failing::knows_gone) |
 //! | Q9 | unreliable connections may use a shared receive queue | [`may_share_receives`](QpBehavior::may_share_receives) |
@@ -125,9 +125,9 @@ impl Imitation {
     }
 }
 
-/// A request that is begun, of those that are not always carried out as they are.
+/// A request that this policy may fail, drop or change when it is begun.
 #[derive(Clone, Copy, Debug)]
-pub enum Request {
+pub enum StartingOp {
     /// An atomic whose SGEs have this length.
     Atomic { len: u64 },
     /// A SEND with invalidate of a queue pair of this type.
@@ -164,19 +164,19 @@ impl Imitation {
     /// # Errors
     /// It fails with this status.
     #[inline]
-    pub fn start(self, request: Request) -> Result<Start, WcStatus> {
+    pub fn start(self, request: StartingOp) -> Result<Start, WcStatus> {
         let Self { is_rxe } = self;
         match request {
-            Request::Atomic { len } if len < 8 || (len > 8 && !is_rxe) => {
+            StartingOp::Atomic { len } if len < 8 || (len > 8 && !is_rxe) => {
                 Err(WcStatus::LOC_LEN_ERR)
             }
-            Request::SendInvalidate { kind } if kind != QpType::Rc && is_rxe => {
+            StartingOp::SendInvalidate { kind } if kind != QpType::Rc && is_rxe => {
                 Err(WcStatus::LOC_QP_OP_ERR)
             }
-            Request::Datagram { is_too_long: true, .. } if is_rxe => Ok(Start::Dropped),
-            Request::Datagram { is_too_long: true, .. } => Err(WcStatus::LOC_LEN_ERR),
-            // By its highest bit, a queue key stands for the sender's own.
-            Request::Datagram { qkey, .. } if qkey >> 31 == 1 && !is_rxe => {
+            StartingOp::Datagram { is_too_long: true, .. } if is_rxe => Ok(Start::Dropped),
+            StartingOp::Datagram { is_too_long: true, .. } => Err(WcStatus::LOC_LEN_ERR),
+            // With the highest bit set, the sender's own Q_Key is used.
+            StartingOp::Datagram { qkey, .. } if qkey >> 31 == 1 && !is_rxe => {
                 Ok(Start::RunsWithOwnKey)
             }
             _ => Ok(Start::Runs),
@@ -195,14 +195,18 @@ impl Imitation {
 
     /// The statuses of both sides for a receive that does not fit its message.
     #[cold]
-    pub fn mismatch(self, theirs: WcStatus, ours: WcStatus) -> (WcStatus, WcStatus) {
-        match theirs {
-            _ if !self.is_rxe => (theirs, ours),
+    pub fn mismatch(
+        self,
+        responder_status: WcStatus,
+        requester_status: WcStatus,
+    ) -> (WcStatus, WcStatus) {
+        match responder_status {
+            _ if !self.is_rxe => (responder_status, requester_status),
             WcStatus::LOC_LEN_ERR | WcStatus::LOC_PROT_ERR => {
                 (WcStatus::LOC_QP_OP_ERR, WcStatus::REM_OP_ERR)
             }
-            WcStatus::LOC_ACCESS_ERR => (WcStatus::REM_ACCESS_ERR, ours),
-            _ => (theirs, ours),
+            WcStatus::LOC_ACCESS_ERR => (WcStatus::REM_ACCESS_ERR, requester_status),
+            _ => (responder_status, requester_status),
         }
     }
 }

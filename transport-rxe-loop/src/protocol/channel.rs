@@ -104,7 +104,7 @@ impl EventNode {
 
     /// Begins a new life, without events.
     fn renew(&self) {
-        sync::raise_from(&self.count, |seen| Some((seen & !(LIFE - 1)).wrapping_add(LIFE)));
+        sync::fetch_update(&self.count, |seen| Some((seen & !(LIFE - 1)).wrapping_add(LIFE)));
     }
 }
 
@@ -208,7 +208,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
             }
             // The count saturates.
             let next = if seen as u32 == u32::MAX { seen } else { seen + 1 };
-            match sync::swap_if(&node.count, seen, next) {
+            match sync::cas(&node.count, seen, next) {
                 Ok(()) => break,
                 Err(now) => seen = now,
             }
@@ -224,7 +224,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     pub fn written(&self, unwritten: Unwritten) {
         let Unwritten(seen) = unwritten;
         // If it was emptied meanwhile, the byte that was written may be gone.
-        let _ = sync::swap_if(&self.board.word, seen, seen | WRITTEN);
+        let _ = sync::cas(&self.board.word, seen, seen | WRITTEN);
     }
 
     /// Marks a source that has unread events, in case a process died before it did.
@@ -255,7 +255,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
             let node = (self.node)(source);
             let mut left = None;
             if self.has(node) {
-                sync::raise_from(&node.count, |seen| {
+                sync::fetch_update(&node.count, |seen| {
                     left = (seen as u32).checked_sub(1);
                     left.map(|_| seen - 1)
                 });
@@ -288,7 +288,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     /// Collects the sources marked in the word at an index.
     fn collect_word(&self, index: u32, collected: &mut Collected) {
         let mut bits = 0;
-        sync::raise_from(&self.board.marks[index as usize], |seen| {
+        sync::fetch_update(&self.board.marks[index as usize], |seen| {
             bits = seen;
             (seen != 0).then_some(0)
         });
@@ -312,7 +312,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         if sync::intact(Site::CollectAgain) && self.collect(collected) {
             // Whatever the word says: the byte that was written may just have been read.
             descriptor.write();
-            sync::raise_from(&self.board.word, |seen| Some(seen | WRITTEN));
+            sync::fetch_update(&self.board.word, |seen| Some(seen | WRITTEN));
         }
     }
 
@@ -344,11 +344,11 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     fn set_mark(&self, source: u32) {
         let mark = source % BITS;
         let word = &self.board.marks[(mark / u64::BITS) as usize];
-        sync::raise_from(word, |seen| Some(seen | 1 << (mark % u64::BITS)));
+        sync::fetch_update(word, |seen| Some(seen | 1 << (mark % u64::BITS)));
     }
 
     fn next_round(&self) {
-        sync::raise_from(&self.board.word, |seen| Some((seen | WRITTEN).wrapping_add(1)));
+        sync::fetch_update(&self.board.word, |seen| Some((seen | WRITTEN).wrapping_add(1)));
     }
 
     fn has(&self, node: &EventNode) -> bool {

@@ -84,7 +84,7 @@ pub fn change(word: &AtomicU32, seen: Identity, state: QpState) -> bool {
 fn swap_while(word: &AtomicU32, next: impl Fn(Identity) -> Option<u32>) -> bool {
     let mut seen = sync::acquire(word);
     while let Some(to) = next(Identity::from_word(seen)) {
-        match sync::swap_if(word, seen, to) {
+        match sync::cas(word, seen, to) {
             Ok(()) => {
                 steps::done(Step::Changed);
                 return true;

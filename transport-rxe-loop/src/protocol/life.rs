@@ -39,7 +39,7 @@ impl Life {
     pub fn claim(&self, attachment: AttachmentId) -> Option<u32> {
         let seen = sync::load(&self.0);
         let is_free = seen & OWNERS == 0;
-        (is_free && sync::swap_if(&self.0, seen, seen | owner(attachment)).is_ok())
+        (is_free && sync::cas(&self.0, seen, seen | owner(attachment)).is_ok())
             .then_some(seen >> OWNER_BITS)
     }
 
@@ -54,7 +54,7 @@ impl Life {
 
     /// Makes the entry one in its last generation, after which the numbers are reused.
     #[cfg(all(test, not(loom)))]
-    pub fn be_as_old_as_can_be(&self) {
+    pub fn set_last_generation(&self) {
         sync::release(&self.0, LAST_GENERATION << OWNER_BITS);
     }
 

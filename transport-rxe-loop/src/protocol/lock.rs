@@ -2,9 +2,9 @@
 //! find out that it is dead and take the lock over. The caller decides how long to wait and who is alive.
 //!
 //! ```
-//! use transport_rxe_loop::protocol::lock::{Lock, Owner};
+//! use transport_rxe_loop::protocol::lock::{Lock, AttachmentKey};
 //!
-//! let (lock, dead, me) = (Lock::new(), Owner::new(7, 1), Owner::new(8, 1));
+//! let (lock, dead, me) = (Lock::new(), AttachmentKey::new(7, 1), AttachmentKey::new(8, 1));
 //! assert!(lock.try_enter(dead));
 //! assert!(!lock.try_enter(me));
 //! assert_eq!(lock.holder(), Some(dead));
@@ -18,7 +18,7 @@
 //! | word | state | left by |
 //! |---|---|---|
 //! | 0 | Free | a process that [enters](Lock::try_enter) |
-//! | any other | Held by that [`Owner`] | the holder as it [leaves](Lock::leave); once it is dead, the process that [inherits](Lock::inherit) the lock |
+//! | any other | Held by that [`AttachmentKey`] | the holder as it [leaves](Lock::leave); once it is dead, the process that [inherits](Lock::inherit) the lock |
 //!
 //! # What the inheriting process sees
 //! Everything that the dead holder did: its death is observed through the kernel, which orders it, so this word need
@@ -59,9 +59,9 @@ impl AttachmentId {
 /// An attachment: its id, and how often that id was used. The generation keeps a process that found a holder
 /// dead, and was then suspended, from mistaking the next attachment with the same id for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owner(NonZeroU32);
+pub struct AttachmentKey(NonZeroU32);
 
-impl Owner {
+impl AttachmentKey {
     /// The attachment with this id in this generation. The id is below 65,535.
     #[must_use]
     pub const fn new(attachment: u16, generation: u16) -> Self {
@@ -106,7 +106,7 @@ impl Lock {
     /// Takes the lock if it is free.
     #[inline]
     #[must_use]
-    pub fn try_enter(&self, me: Owner) -> bool {
+    pub fn try_enter(&self, me: AttachmentKey) -> bool {
         let entered = sync::try_lock_as(&self.0, me.to_word());
         if entered {
             steps::done(Step::Entered);
@@ -123,14 +123,14 @@ impl Lock {
 
     /// The current holder. May be stale at once, except that a dead holder keeps the lock until it is inherited.
     #[must_use]
-    pub fn holder(&self) -> Option<Owner> {
-        Owner::from_word(sync::load(&self.0))
+    pub fn holder(&self) -> Option<AttachmentKey> {
+        AttachmentKey::from_word(sync::load(&self.0))
     }
 
     /// Takes the lock over from a dead holder; false if another process did so first. The new holder has to
     /// repair what the lock protects.
     #[must_use]
-    pub fn inherit(&self, dead: Owner, me: Owner) -> bool {
+    pub fn inherit(&self, dead: AttachmentKey, me: AttachmentKey) -> bool {
         let inherited = sync::take_lock(&self.0, dead.to_word(), me.to_word());
         if inherited {
             steps::done(Step::Inherited);

@@ -9,12 +9,12 @@
 //! use cq_core::transport::PollCq;
 //! use cq_core::wc::{Wc, WcStatus};
 //! use transport_rxe_loop::protocol::fanin::Fanin;
-//! use transport_rxe_loop::protocol::lock::Owner;
+//! use transport_rxe_loop::protocol::lock::AttachmentKey;
 //!
 //! let (control, slots) = (Control::new(), [const { Slot::new() }; 4]);
 //! let queue = || raw_queue(&control, &slots, &[], 4).unwrap();
 //! let fanin = Fanin::new();
-//! let (dead, me) = (Owner::new(0, 1), Owner::new(1, 1));
+//! let (dead, me) = (AttachmentKey::new(0, 1), AttachmentKey::new(1, 1));
 //! let entry = |wr_id| Entry { wc: Wc::new(wr_id, WcStatus::SUCCESS, 5), ..Entry::default() };
 //!
 //! // Published, then killed: not settled, and the tail is not stored.

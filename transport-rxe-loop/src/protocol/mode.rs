@@ -2,27 +2,27 @@
 //! producer checks a single word, and nothing else where no such flag is set.
 //!
 //! ```
-//! use transport_rxe_loop::protocol::mode::{Mode, Trait};
+//! use transport_rxe_loop::protocol::mode::{Mode, CqFlag};
 //!
 //! let mode = Mode::default();
 //! assert!(mode.is_ordinary() && !mode.is_all_in_ring(), "as a forked child finds it");
 //! mode.begin(false);
 //! assert!(mode.is_ordinary() && mode.is_all_in_ring());
-//! mode.set(Trait::Moderated, true);
-//! mode.set(Trait::GivenUp, true);
-//! mode.set(Trait::Moderated, false);
-//! assert!(mode.has(Trait::GivenUp) && !mode.has(Trait::Moderated) && !mode.is_all_in_ring());
+//! mode.set(CqFlag::Moderated, true);
+//! mode.set(CqFlag::GivenUp, true);
+//! mode.set(CqFlag::Moderated, false);
+//! assert!(mode.has(CqFlag::GivenUp) && !mode.has(CqFlag::Moderated) && !mode.is_all_in_ring());
 //! ```
 //!
 //! | bit | flag | set by | cleared by |
 //! |---|---|---|---|
-//! | 0 | [given up](Trait::GivenUp) | a producer that could not take the lock | nobody |
-//! | 1 | [ignores overruns](Trait::IgnoresOverrun) | the owner when it creates the queue | nobody |
-//! | 2 | [moderated](Trait::Moderated) | the owner | the owner |
-//! | 3 | [like Soft-RoCE's](Trait::LikeRxe) | the owner when it creates the queue | nobody |
-//! | 4 | [overran](Trait::Overran) | under the lock: a producer whose completion was dropped, or the process that inherits the lock | nobody |
-//! | 5 | [there](Trait::There) | the owner when it creates the queue | a fork, in the child: its mapping reads as zeros |
-//! | 6 | [full](Trait::Full) | an injected fault | nobody |
+//! | 0 | [given up](CqFlag::GivenUp) | a producer that could not take the lock | nobody |
+//! | 1 | [ignores overruns](CqFlag::IgnoresOverrun) | the owner when it creates the queue | nobody |
+//! | 2 | [moderated](CqFlag::Moderated) | the owner | the owner |
+//! | 3 | [like Soft-RoCE's](CqFlag::LikeRxe) | the owner when it creates the queue | nobody |
+//! | 4 | [overran](CqFlag::Overran) | under the lock: a producer whose completion was dropped, or the process that inherits the lock | nobody |
+//! | 5 | [there](CqFlag::There) | the owner when it creates the queue | a fork, in the child: its mapping reads as zeros |
+//! | 6 | [full](CqFlag::Full) | an injected fault | nobody |
 //!
 //! Bits 0 and 4 inform processes that do not hold the lock. Such a process must not touch the ring: at any
 //! instant the ring may be moved by a resize and its memory be reused. So a producer that cannot take the
@@ -44,7 +44,7 @@ pub struct Mode(AtomicU32);
 /// A flag of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Trait {
+pub enum CqFlag {
     /// Its lock could not be taken; nobody pushes to the queue any more.
     GivenUp = 1 << 0,
     /// Completions that do not fit are dropped, and nothing else happens.
@@ -64,42 +64,42 @@ pub enum Trait {
 impl Mode {
     /// Initializes the word for a new queue.
     pub fn begin(&self, ignores_overrun: bool) {
-        let word = if ignores_overrun { Trait::IgnoresOverrun as u32 } else { 0 };
-        sync::store(&self.0, word | Trait::There as u32);
+        let word = if ignores_overrun { CqFlag::IgnoresOverrun as u32 } else { 0 };
+        sync::store(&self.0, word | CqFlag::There as u32);
     }
 
     /// Whether a push needs no special handling.
     #[inline(always)]
     #[must_use]
     pub fn is_ordinary(&self) -> bool {
-        sync::load(&self.0) & !(Trait::Overran as u32 | Trait::There as u32) == 0
+        sync::load(&self.0) & !(CqFlag::Overran as u32 | CqFlag::There as u32) == 0
     }
 
-    /// Whether the ring alone tells the owner everything.
+    /// Whether a poll need read nothing but the ring.
     #[inline(always)]
     #[must_use]
     pub fn is_all_in_ring(&self) -> bool {
-        let (there, given_up) = (Trait::There as u32, Trait::GivenUp as u32);
+        let (there, given_up) = (CqFlag::There as u32, CqFlag::GivenUp as u32);
         sync::load(&self.0) & (there | given_up) == there
     }
 
     /// Whether a flag is set.
     #[inline(always)]
     #[must_use]
-    pub fn has(&self, which: Trait) -> bool {
+    pub fn has(&self, which: CqFlag) -> bool {
         sync::load(&self.0) & which as u32 != 0
     }
 
     /// Whether the queue overran, or was given up and counts as one that did.
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        self.has(Trait::Overran) || self.has(Trait::GivenUp)
+        self.has(CqFlag::Overran) || self.has(CqFlag::GivenUp)
     }
 
     /// Sets or clears a flag.
-    pub fn set(&self, which: Trait, is: bool) {
+    pub fn set(&self, which: CqFlag, is: bool) {
         let bit = which as u32;
-        sync::raise_from(&self.0, |word| {
+        sync::fetch_update(&self.0, |word| {
             let next = if is { word | bit } else { word & !bit };
             (next != word).then_some(next)
         });

@@ -6,25 +6,25 @@
 //! use cq_core::queue::{Control, OnChannel};
 //! use cq_core::testing::raw_queue;
 //! use cq_core::transport::{Arm, CqKey, Notify};
-//! use transport_rxe_loop::protocol::moderation::{Alert, Moderation, News, Setting};
+//! use transport_rxe_loop::protocol::moderation::{EventAction, Moderation, PushSummary, Setting};
 //!
 //! let (queue, slots, moderation) = (Control::new(), [const { Slot::new() }; 4], Moderation::default());
-//! assert_eq!(moderation.set(&queue, Setting { count: 3, period: 100 }), Alert::None);
+//! assert_eq!(moderation.set(&queue, Setting { count: 3, period: 100 }), EventAction::None);
 //! let key = CqKey { index: 0, generation: 1 };
 //! raw_queue(&queue, &slots, &[], 4)?.into_consumer(0, OnChannel::named(key)).arm(Notify::Next)?;
 //!
-//! let one = News { all: 1, ..News::default() };
-//! assert_eq!(moderation.alert(&queue, one, || 5_000), Alert::Call); // until 105,000
-//! assert_eq!(moderation.alert(&queue, one, || 6_000), Alert::None);
+//! let one = PushSummary { all: 1, ..PushSummary::default() };
+//! assert_eq!(moderation.event_action(&queue, one, || 5_000), EventAction::Call); // until 105,000
+//! assert_eq!(moderation.event_action(&queue, one, || 6_000), EventAction::None);
 //! assert_eq!(moderation.alarm(), 105_000);
-//! assert_eq!(moderation.look(&queue, 105_000), Alert::Raise);
-//! assert_eq!(moderation.alert(&queue, one, || 106_000), Alert::None); // not armed any more
+//! assert_eq!(moderation.look(&queue, 105_000), EventAction::Raise);
+//! assert_eq!(moderation.event_action(&queue, one, || 106_000), EventAction::None); // not armed any more
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Who does what
 //! All words are protected by the queue's lock, which producers of any process and the owner take. A producer that
-//! has pushed and [finds](Moderation::alert) the queue armed raises the event, or leaves it to a later producer, and
+//! has pushed and [finds](Moderation::event_action) the queue armed raises the event, or leaves it to a later producer, and
 //! finally to the alarm of the owner's service thread, which [checks](Moderation::look) the deadline.
 //!
 //! | held | deadline | state | left by |
@@ -101,7 +101,7 @@ impl Setting {
 
 /// What a producer just pushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct News {
+pub struct PushSummary {
     /// Completions, stored or dropped.
     pub all: u32,
     /// How many of them notify a consumer that armed for solicited ones.
@@ -112,7 +112,7 @@ pub struct News {
 
 /// What the producer has to do after it has released the queue's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alert {
+pub enum EventAction {
     /// Nothing.
     None,
     /// Raise the event.
@@ -137,24 +137,29 @@ impl Moderation {
 
     /// Changes the setting. An event that is delayed is to be raised now.
     #[must_use]
-    pub fn set(&self, queue: &Control, setting: Setting) -> Alert {
+    pub fn set(&self, queue: &Control, setting: Setting) -> EventAction {
         sync::store(&self.setting, setting.to_word());
         match sync::load(&self.held) {
-            0 => Alert::None,
+            0 => EventAction::None,
             _ => self.fire(queue),
         }
     }
 
     /// Decides about the event of completions that were just pushed to a queue with a channel.
     #[must_use]
-    pub fn alert(&self, queue: &Control, news: News, now: impl FnOnce() -> u64) -> Alert {
+    pub fn event_action(
+        &self,
+        queue: &Control,
+        push_summary: PushSummary,
+        now: impl FnOnce() -> u64,
+    ) -> EventAction {
         let (mut call, mut raise) = (false, false);
         let holds = |armed| {
             let came = match armed {
-                Notify::Solicited => news.urgent,
-                Notify::Next => news.all,
+                Notify::Solicited => push_summary.urgent,
+                Notify::Next => push_summary.all,
             };
-            match self.add(came, news.at_once, now) {
+            match self.add(came, push_summary.at_once, now) {
                 Verdict::Raise => false,
                 Verdict::Hold { call: anew } => {
                     call = anew;
@@ -162,11 +167,12 @@ impl Moderation {
                 }
             }
         };
-        queue.notify_unless(news.urgent > 0 || news.at_once, holds, || raise = true);
+        queue
+            .notify_unless(push_summary.urgent > 0 || push_summary.at_once, holds, || raise = true);
         match (raise, call) {
-            (true, _) => Alert::Raise,
-            (false, true) => Alert::Call,
-            (false, false) => Alert::None,
+            (true, _) => EventAction::Raise,
+            (false, true) => EventAction::Call,
+            (false, false) => EventAction::None,
         }
     }
 
@@ -206,11 +212,11 @@ impl Moderation {
     }
 
     /// Raises the delayed event.
-    fn fire(&self, queue: &Control) -> Alert {
+    fn fire(&self, queue: &Control) -> EventAction {
         self.release();
-        let mut alert = Alert::None;
-        queue.notify_unless(true, |_| false, || alert = Alert::Raise);
-        alert
+        let mut event_action = EventAction::None;
+        queue.notify_unless(true, |_| false, || event_action = EventAction::Raise);
+        event_action
     }
 
     /// When the service thread is to [check](Self::look) the deadline; 0 is never. May be read without the lock.
@@ -222,10 +228,10 @@ impl Moderation {
     /// For the service thread, once the time of the alarm has come: returns what to do about the delayed
     /// event, and sets the next alarm.
     #[must_use]
-    pub fn look(&self, queue: &Control, now: u64) -> Alert {
+    pub fn look(&self, queue: &Control, now: u64) -> EventAction {
         match self.is_due(now) {
             true => self.fire(queue),
-            false => Alert::None,
+            false => EventAction::None,
         }
     }
 

@@ -47,7 +47,7 @@ impl Ownership {
                 _ if sync::intact(Site::Reschedule) => RESCHEDULED,
                 _ => seen,
             };
-            match sync::swap_if(&self.0, seen, to) {
+            match sync::cas(&self.0, seen, to) {
                 Ok(()) => return seen == FREE,
                 Err(now) => seen = now,
             }
@@ -68,11 +68,11 @@ impl Ownership {
     #[inline]
     #[must_use]
     pub fn leave(&self) -> bool {
-        match sync::swap_if(&self.0, OWNED, FREE) {
+        match sync::cas(&self.0, OWNED, FREE) {
             Ok(()) => true,
             Err(rescheduled) => {
                 // The owner alone changes Rescheduled to another state, so this can't fail.
-                let _ = sync::swap_if(&self.0, rescheduled, OWNED);
+                let _ = sync::cas(&self.0, rescheduled, OWNED);
                 false
             }
         }
@@ -82,7 +82,7 @@ impl Ownership {
     /// reschedule, which would keep that thread busy.
     #[must_use]
     pub fn try_seize(&self) -> bool {
-        sync::swap_if(&self.0, FREE, OWNED).is_ok()
+        sync::cas(&self.0, FREE, OWNED).is_ok()
     }
 
     /// Releases ownership even if rescheduled. Only the owner may call this.

@@ -137,7 +137,7 @@ impl Pool {
 
     /// Records that the limit was reported, by this attachment or on its behalf.
     pub fn reported(&self, attachment: AttachmentId) {
-        let _another_owes = sync::swap_if(&self.takers.reporter, reporter_word(attachment), 0);
+        let _another_owes = sync::cas(&self.takers.reporter, reporter_word(attachment), 0);
     }
 }
 
@@ -229,10 +229,10 @@ impl Queue<'_> {
     #[must_use]
     pub fn post(&self, end: Position) -> bool {
         sync::store_fenced(&self.pool.owner.posted, end.get(), Site::PostFence);
-        self.has_starved()
+        self.take_starved()
     }
 
-    fn has_starved(&self) -> bool {
+    fn take_starved(&self) -> bool {
         let starved = sync::load(&self.pool.owner.starved) != 0;
         if starved {
             // Before they are run, after which one may set it again.
@@ -290,7 +290,7 @@ impl Queue<'_> {
         }
         // In another generation: a process that still holds this `Taken` cannot mistake the next one for it.
         self.put_first(taken.slot, word, generation(taken.word).wrapping_add(1));
-        Some(self.has_starved())
+        Some(self.take_starved())
     }
 
     fn put_first(&self, slot: u32, word: &AtomicU64, generation: u16) {
@@ -307,7 +307,7 @@ impl Queue<'_> {
     #[cold]
     fn take_in(&self) {
         // Before the slots are read: a process that leaves a receive from here on sets it again.
-        let _none_by_now = sync::swap_if(&self.pool.takers.left, 1, 0);
+        let _none_by_now = sync::cas(&self.pool.takers.left, 1, 0);
         for (slot, word) in (0..self.slots.len() as u32).zip(self.slots).rev() {
             // Acquires: an `Abandoned` mark set before the receive was left is seen.
             let seen = sync::acquire(word);
@@ -361,7 +361,7 @@ impl Queue<'_> {
     pub fn leave(&self, taken: &Taken) -> bool {
         let Some(word) = self.slots.get(taken.slot as usize) else { return false };
         let to = in_generation(generation(taken.word).wrapping_add(1), LEFT);
-        let leaves = sync::swap_if(word, taken.word, to).is_ok();
+        let leaves = sync::cas(word, taken.word, to).is_ok();
         if leaves {
             steps::done(Step::SetBack);
             sync::release(&self.pool.takers.left, 1);
@@ -401,7 +401,7 @@ impl Queue<'_> {
     pub fn free(&self, taken: &Taken) {
         let Some(word) = self.slots.get(taken.slot as usize) else { return };
         let free = in_generation(generation(taken.word).wrapping_add(1), FREE);
-        let _not_so_any_more = sync::swap_if(word, taken.word, free);
+        let _not_so_any_more = sync::cas(word, taken.word, free);
     }
 }
 

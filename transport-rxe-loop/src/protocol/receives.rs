@@ -14,18 +14,18 @@
 //!
 //! ```
 //! use transport_rxe_loop::protocol::number::QpNumber;
-//! use transport_rxe_loop::protocol::receives::{Ahead, Receives};
+//! use transport_rxe_loop::protocol::receives::{CachedPosted, Receives};
 //! use transport_rxe_loop::protocol::tag;
 //!
 //! const CAPACITY: u32 = 4;
 //! const PEER: QpNumber = QpNumber::new(0x1001);
-//! let (receives, mut ahead) = (Receives::default(), Ahead::default());
+//! let (receives, mut cached_posted) = (Receives::default(), CachedPosted::default());
 //! let next = receives.completed();
-//! assert!(!receives.has_or_starve(next, &mut ahead, PEER, CAPACITY));
+//! assert!(!receives.has_or_starve(next, &mut cached_posted, PEER, CAPACITY));
 //! assert!(receives.has_free_slot(receives.posted(), CAPACITY));
 //! assert!(receives.post(receives.posted().next())); // the peer is to be run
 //!
-//! assert!(receives.has_or_starve(next, &mut ahead, PEER, CAPACITY));
+//! assert!(receives.has_or_starve(next, &mut cached_posted, PEER, CAPACITY));
 //! receives.settle(tag::of_recv(next.next()), CAPACITY); // once its completion is published
 //! assert_eq!(receives.completed(), next.next());
 //! ```
@@ -58,12 +58,12 @@ struct Completed(AtomicU64);
 /// How far the peer's receives are known to reach. Private to the sender, and protected by the ownership of
 /// its send queue.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ahead {
+pub struct CachedPosted {
     peer: QpNumber,
     posted: Position,
 }
 
-impl Ahead {
+impl CachedPosted {
     /// The value as two words.
     #[must_use]
     pub const fn to_words(self) -> [u64; 2] {
@@ -90,13 +90,13 @@ impl Receives {
     /// completion queue's lock.
     #[inline]
     pub fn has_free_slot(&self, next: Position, capacity: u32) -> bool {
-        next.since(self.seen_completed()) < u64::from(capacity)
+        next.since(self.completed_acquire()) < u64::from(capacity)
     }
 
     /// The position up to which receives have completed and have been read. It may be out of date.
     #[inline]
     #[must_use]
-    pub fn seen_completed(&self) -> Position {
+    pub fn completed_acquire(&self) -> Position {
         Position::new(sync::acquire_at(&self.completed.0, Site::SeeCompleted))
     }
 
@@ -119,7 +119,7 @@ impl Receives {
     /// lock of the completion queue once before, which repairs what that process left.
     pub fn left(&self, capacity: u32) -> impl Iterator<Item = Position> + use<> {
         let first = self.completed();
-        let end = self.see_posted();
+        let end = self.posted_acquire();
         let count = if is_before(first, end, capacity) { end.since(first) } else { 0 };
         (0..count).map(move |nth| first.plus(nth))
     }
@@ -149,7 +149,7 @@ impl Receives {
 
     /// The position after the last receive; what was written before it can be read.
     #[inline]
-    fn see_posted(&self) -> Position {
+    fn posted_acquire(&self) -> Position {
         Position::new(sync::acquire_at(&self.posted.position, Site::SeePosted))
     }
 
@@ -158,12 +158,13 @@ impl Receives {
     pub fn has(
         &self,
         position: Position,
-        ahead: &mut Ahead,
+        cached_posted: &mut CachedPosted,
         peer: QpNumber,
         capacity: u32,
     ) -> bool {
-        let known = ahead.peer == peer && is_before(position, ahead.posted, capacity);
-        known || self.look(position, ahead, peer, capacity)
+        let known =
+            cached_posted.peer == peer && is_before(position, cached_posted.posted, capacity);
+        known || self.look(position, cached_posted, peer, capacity)
     }
 
     /// The same; if there is none, the next post has the peer run.
@@ -171,24 +172,30 @@ impl Receives {
     pub fn has_or_starve(
         &self,
         position: Position,
-        ahead: &mut Ahead,
+        cached_posted: &mut CachedPosted,
         peer: QpNumber,
         capacity: u32,
     ) -> bool {
-        if self.has(position, ahead, peer, capacity) {
+        if self.has(position, cached_posted, peer, capacity) {
             return true;
         }
         sync::store_fenced(&self.posted.starved, 1, Site::StarveFence);
-        if !sync::intact(Site::LookAgain) || !self.look(position, ahead, peer, capacity) {
+        if !sync::intact(Site::LookAgain) || !self.look(position, cached_posted, peer, capacity) {
             return false;
         }
         sync::store(&self.posted.starved, 0);
         true
     }
 
-    fn look(&self, position: Position, ahead: &mut Ahead, peer: QpNumber, capacity: u32) -> bool {
-        let posted = self.see_posted();
-        *ahead = Ahead { peer, posted };
+    fn look(
+        &self,
+        position: Position,
+        cached_posted: &mut CachedPosted,
+        peer: QpNumber,
+        capacity: u32,
+    ) -> bool {
+        let posted = self.posted_acquire();
+        *cached_posted = CachedPosted { peer, posted };
         is_before(position, posted, capacity)
     }
 }

@@ -1,7 +1,7 @@
 //! Remote requests to run a queue pair: one bit for each queue pair, and a call to the service thread of the
 //! process that owns it.
 //!
-//! 1. *Mark* the bit ([`Requests::leave`]), and only then *call*. The service thread reads its count of calls
+//! 1. *Mark* the bit ([`RequestBits::leave`]), and only then *call*. The service thread reads its count of calls
 //!    first, then the bits, and does not sleep if the count has changed since.
 //! 2. *Take* the bits of its own queue pairs, each cleared before the queue pair is run: a request that
 //!    arrives while it runs is a new one.
@@ -12,11 +12,11 @@
 //! If a process dies between marking and calling, those that recover from its death call all processes.
 //!
 //! ```
-//! use transport_rxe_loop::protocol::requests::Requests;
+//! use transport_rxe_loop::protocol::requests::RequestBits;
 //! use transport_rxe_loop::sync::AtomicU64;
 //!
 //! let words = [const { AtomicU64::new(0) }; 2];
-//! let requests = Requests::new(&words);
+//! let requests = RequestBits::new(&words);
 //! [70, 3, 70, 5].into_iter().for_each(|index| requests.leave(index));
 //! let mut taken = Vec::new();
 //! requests.take(|index| index != 5, |index| taken.push(index));
@@ -30,9 +30,9 @@ const BITS: u32 = u64::BITS;
 
 /// The bits. Any content is harmless.
 #[derive(Clone, Copy, Debug)]
-pub struct Requests<'a>(&'a [AtomicU64]);
+pub struct RequestBits<'a>(&'a [AtomicU64]);
 
-impl<'a> Requests<'a> {
+impl<'a> RequestBits<'a> {
     /// The requests in these words.
     #[must_use]
     pub const fn new(words: &'a [AtomicU64]) -> Self {
@@ -42,7 +42,7 @@ impl<'a> Requests<'a> {
     /// Marks the queue pair at an index, if there is one. The caller then calls the process that owns it.
     pub fn leave(&self, index: u32) {
         let Some(word) = self.0.get((index / BITS) as usize) else { return };
-        sync::raise_from(word, |seen| Some(seen | 1 << (index % BITS)));
+        sync::fetch_update(word, |seen| Some(seen | 1 << (index % BITS)));
         steps::done(Step::Requested);
     }
 
@@ -55,7 +55,7 @@ impl<'a> Requests<'a> {
                 let bit = left.trailing_zeros();
                 left &= left - 1;
                 let mut is_taken = false;
-                sync::raise_from(word, |seen| {
+                sync::fetch_update(word, |seen| {
                     is_taken = seen >> bit & 1 != 0 && mine(base + bit);
                     is_taken.then_some(seen & !(1 << bit))
                 });
@@ -81,7 +81,7 @@ impl Reminder {
     #[inline]
     #[must_use]
     pub fn take(&self) -> bool {
-        sync::load(&self.0) != 0 && sync::swap_if(&self.0, 1, 0).is_ok()
+        sync::load(&self.0) != 0 && sync::cas(&self.0, 1, 0).is_ok()
     }
 }
 

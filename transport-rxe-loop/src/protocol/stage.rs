@@ -1,33 +1,33 @@
-//! Requests to another process to move bytes itself. The asking and the asked attachment and the state are
-//! one word, so that each change is based on all of it. [`Askers`] records which processes have asked.
+//! Requests to another process to move bytes itself. The client and the server attachment and the state are
+//! one word, so that each change is based on all of it. [`Clients`] records which processes have asked.
 //!
 //! | state | owner of the rest of the stage | left by |
 //! |---|---|---|
-//! | Free, and any other number | nobody | an asker that [claims](Word::claim) it, to Filling |
-//! | Filling | the asker | the asker, which [asks](Word::ask), to Asked, or [gives up](Word::give_up), to Free |
-//! | Asked | nobody | the asked, which [serves](Word::serve), to Serving, or [cancels](Word::cancel) the request of a dead process, to Free; the asker, which [recalls](Word::recall) it, to Filling, or gives up, to Free |
-//! | Serving | the asked | the asked, which [answers](Word::answer), to Done; the asker, which gives up, to Orphaned |
-//! | Done | the asker | the asker, which asks again, to Asked, or gives up, to Free |
-//! | Orphaned | the asked | the asked, which answers, to Free |
+//! | Free, and any other number | nobody | a client that [claims](Word::claim) it, to Filling |
+//! | Filling | the client | the client, which [asks](Word::ask), to Asked, or [gives up](Word::give_up), to Free |
+//! | Asked | nobody | the server, which [serves](Word::serve), to Serving, or [cancels](Word::cancel) the request of a dead process, to Free; the client, which [recalls](Word::recall) it, to Filling, or gives up, to Free |
+//! | Serving | the server | the server, which [answers](Word::answer), to Done; the client, which gives up, to Orphaned |
+//! | Done | the client | the client, which asks again, to Asked, or gives up, to Free |
+//! | Orphaned | the server | the server, which answers, to Free |
 //!
-//! A request that must not be carried out twice is never given up while the asker intends to repeat it: it is
-//! recalled. From Asked it returns, and was not begun; from Serving it cannot, and the asker waits for the
+//! A request that must not be carried out twice is never given up while the client intends to repeat it: it is
+//! recalled. From Asked it returns, and was not begun; from Serving it cannot, and the client waits for the
 //! answer to this request, however late that comes.
 //!
 //! A request that is given up while it is carried out stays in flight, and may write to a buffer that others
-//! can take by then. So it is marked at the asked process as [`Abandoned`] before the buffer is given back.
+//! can take by then. So it is marked at the server process as [`Abandoned`] before the buffer is given back.
 //!
-//! A dead asker's stages are [recovered](Word::recover) as if it had given them up. Requests to a dead process are
-//! given up by their askers, and Orphaned stages are freed on its behalf. So no process writes to a stage of another.
+//! A dead client's stages are [recovered](Word::recover) as if it had given them up. Requests to a dead process are
+//! given up by their clients, and Orphaned stages are freed on its behalf. So no process writes to a stage of another.
 //!
 //! ```
 //! use transport_rxe_loop::protocol::lock::AttachmentId;
 //! use transport_rxe_loop::protocol::stage::{Recalled, State, Word};
 //!
-//! let (word, asker, asked) = (Word::default(), AttachmentId::new(3), AttachmentId::new(4));
-//! let mine = word.claim(asker, asked).unwrap();
+//! let (word, client, server) = (Word::default(), AttachmentId::new(3), AttachmentId::new(4));
+//! let mine = word.claim(client, server).unwrap();
 //! let request = word.ask(mine).unwrap();
-//! let serving = word.serve(asked).unwrap();
+//! let serving = word.serve(server).unwrap();
 //! assert_eq!(word.recall(request), Recalled::Begun); // too late
 //! assert!(word.answer(serving));
 //! assert!(matches!(word.recall(request), Recalled::Answered(_)));
@@ -42,9 +42,9 @@ use crate::sync::{self, AtomicU32, AtomicU64};
 /// The states of a stage other than Free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The asker writes its request, or no longer reads the answer.
+    /// The client writes its request, or no longer reads the answer.
     Filling,
-    /// The request waits for the asked process.
+    /// The request waits for the server process.
     Asked,
     /// The request is being carried out.
     Serving,
@@ -58,9 +58,9 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen(u64);
 
-const ASKER: u32 = 8;
-const ASKED: u32 = ASKER + u16::BITS;
-const ROUND: u32 = ASKED + u16::BITS;
+const CLIENT: u32 = 8;
+const SERVER: u32 = CLIENT + u16::BITS;
+const ROUND: u32 = SERVER + u16::BITS;
 
 impl Seen {
     /// The state; `None` is Free.
@@ -75,19 +75,19 @@ impl Seen {
         })
     }
 
-    /// The asking attachment.
-    pub const fn asker(self) -> AttachmentId {
-        AttachmentId::new((self.0 >> ASKER) as u16)
+    /// The client.
+    pub const fn client(self) -> AttachmentId {
+        AttachmentId::new((self.0 >> CLIENT) as u16)
     }
 
     /// The asked attachment.
-    pub const fn asked(self) -> AttachmentId {
-        AttachmentId::new((self.0 >> ASKED) as u16)
+    pub const fn server(self) -> AttachmentId {
+        AttachmentId::new((self.0 >> SERVER) as u16)
     }
 
     /// Whether both are of the same claim of the stage, by the same attachments.
     pub const fn is_same_round(self, other: Self) -> bool {
-        self.0 >> ASKER == other.0 >> ASKER
+        self.0 >> CLIENT == other.0 >> CLIENT
     }
 
     /// The value as a number.
@@ -112,9 +112,9 @@ impl Seen {
         Self(self.0 & !0xff | number)
     }
 
-    const fn next_round(self, asker: AttachmentId, asked: AttachmentId) -> Self {
+    const fn next_round(self, client: AttachmentId, server: AttachmentId) -> Self {
         let round = (self.0 >> ROUND).wrapping_add(1);
-        Self(round << ROUND | (asked.get() as u64) << ASKED | (asker.get() as u64) << ASKER)
+        Self(round << ROUND | (server.get() as u64) << SERVER | (client.get() as u64) << CLIENT)
     }
 }
 
@@ -143,27 +143,27 @@ impl Word {
     }
 
     /// Claims a free stage for requests of one process to another.
-    pub fn claim(&self, asker: AttachmentId, asked: AttachmentId) -> Option<Seen> {
-        self.claim_from(self.seen(), asker, asked)
+    pub fn claim(&self, client: AttachmentId, server: AttachmentId) -> Option<Seen> {
+        self.claim_from(self.seen(), client, server)
     }
 
     /// The same, unless the word has changed.
-    fn claim_from(&self, seen: Seen, asker: AttachmentId, asked: AttachmentId) -> Option<Seen> {
-        let next = seen.next_round(asker, asked).to(Some(State::Filling));
+    fn claim_from(&self, seen: Seen, client: AttachmentId, server: AttachmentId) -> Option<Seen> {
+        let next = seen.next_round(client, server).to(Some(State::Filling));
         seen.state().is_none().then(|| self.swap(seen, next)).flatten()
     }
 
     /// Asks, after the request was written. The stage is Filling or Done.
     pub fn ask(&self, mine: Seen) -> Option<Seen> {
-        let asked = self.change(mine, Some(State::Asked));
+        let sent = self.change(mine, Some(State::Asked));
         steps::done(Step::Asked);
-        asked
+        sent
     }
 
     /// Begins to carry out the request, if it is for this attachment.
-    pub fn serve(&self, asked: AttachmentId) -> Option<Seen> {
+    pub fn serve(&self, server: AttachmentId) -> Option<Seen> {
         let seen = self.seen();
-        let is_for_me = seen.state() == Some(State::Asked) && seen.asked() == asked;
+        let is_for_me = seen.state() == Some(State::Asked) && seen.server() == server;
         let serving = is_for_me.then(|| self.change(seen, Some(State::Serving))).flatten();
         if serving.is_some() {
             steps::done(Step::Serving);
@@ -171,17 +171,17 @@ impl Word {
         serving
     }
 
-    /// Answers, after the answer was written; false if the asker gave up, and the stage is free.
+    /// Answers, after the answer was written; false if the client gave up, and the stage is free.
     pub fn answer(&self, serving: Seen) -> bool {
         let is_wanted = self.change(serving, Some(State::Done)).is_some();
         if !is_wanted {
-            self.free_orphan(serving.asked());
+            self.free_orphan(serving.server());
         }
         steps::done(Step::Answered);
         is_wanted
     }
 
-    /// Recalls a request, for its asker.
+    /// Recalls a request, for its client.
     pub fn recall(&self, round: Seen) -> Recalled {
         loop {
             let seen = self.seen();
@@ -198,11 +198,11 @@ impl Word {
         }
     }
 
-    /// Gives up the stage, for its asker, in any state of this claim: the answer will not be read. True if
+    /// Gives up the stage, for its client, in any state of this claim: the answer will not be read. True if
     /// the request is still in flight: then it is [`Abandoned`].
     pub fn give_up(&self, round: Seen) -> bool {
         let mut is_in_flight = false;
-        sync::raise_from(&self.0, |word| {
+        sync::fetch_update(&self.0, |word| {
             let seen = Seen(word);
             let state = seen.state().filter(|_| seen.is_same_round(round));
             is_in_flight = matches!(state, Some(State::Serving | State::Orphaned));
@@ -213,25 +213,25 @@ impl Word {
     }
 
     /// Cancels a request of a dead process that was not begun.
-    pub fn cancel(&self, asked: Seen) {
-        self.change(asked, None);
+    pub fn cancel(&self, seen: Seen) {
+        self.change(seen, None);
     }
 
     /// Recovers the stage of a dead process. Returns the attachment at which a request of the dead process is
     /// still in flight: there it is [`Abandoned`].
     pub fn recover(&self, dead: AttachmentId) -> Option<AttachmentId> {
         let seen = self.seen();
-        let is_in_flight = seen.asker() == dead && self.give_up(seen);
+        let is_in_flight = seen.client() == dead && self.give_up(seen);
         self.free_orphan(dead);
-        is_in_flight.then(|| seen.asked())
+        is_in_flight.then(|| seen.server())
     }
 
     /// Frees the stage if it is Orphaned and this attachment, which does not serve, was asked.
-    pub fn free_orphan(&self, asked: AttachmentId) {
-        self.free_orphan_if(|seen| seen.asked() == asked);
+    pub fn free_orphan(&self, server: AttachmentId) {
+        self.free_orphan_if(|seen| seen.server() == server);
     }
 
-    /// Frees the stage if it is Orphaned in this claim, and the asked attachment does not serve.
+    /// Frees the stage if it is Orphaned in this claim, and the server attachment does not serve.
     pub fn free_abandoned(&self, round: Seen) {
         self.free_orphan_if(|seen| seen.is_same_round(round));
     }
@@ -248,7 +248,7 @@ impl Word {
     }
 
     fn swap(&self, seen: Seen, next: Seen) -> Option<Seen> {
-        sync::swap_if(&self.0, seen.0, next.0).ok().map(|()| next)
+        sync::cas(&self.0, seen.0, next.0).ok().map(|()| next)
     }
 }
 
@@ -284,13 +284,13 @@ const BITS: u16 = u64::BITS as u16;
 /// The attachments that have asked this one since it last checked: a bit each.
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub struct Askers([AtomicU64; 4]);
+pub struct Clients([AtomicU64; 4]);
 
-impl Askers {
+impl Clients {
     /// Adds an attachment that has asked. To be called after [`Word::ask`].
-    pub fn add(&self, asker: AttachmentId) {
-        let word = &self.0[usize::from(asker.get() / BITS) % self.0.len()];
-        sync::raise_from(word, |seen| Some(seen | 1 << (asker.get() % BITS)));
+    pub fn add(&self, client: AttachmentId) {
+        let word = &self.0[usize::from(client.get() / BITS) % self.0.len()];
+        sync::fetch_update(word, |seen| Some(seen | 1 << (client.get() % BITS)));
     }
 
     /// Whether any attachment has asked.
@@ -302,7 +302,7 @@ impl Askers {
     pub fn take(&self) -> impl Iterator<Item = AttachmentId> {
         self.0.iter().zip((0..).step_by(BITS.into())).flat_map(|(word, base)| {
             let mut had = 0;
-            sync::raise_from(word, |seen| {
+            sync::fetch_update(word, |seen| {
                 had = seen;
                 (seen != 0).then_some(0)
             });

@@ -3,12 +3,12 @@
 //! it: their threads can die at any store.
 //!
 //! ```
-//! use transport_rxe_loop::protocol::lock::{Lock, Owner};
+//! use transport_rxe_loop::protocol::lock::{Lock, AttachmentKey};
 //! use transport_rxe_loop::protocol::steps::{self, Step};
 //!
 //! # #[cfg(debug_assertions)]
 //! steps::hook(|step| assert_eq!(step, Step::Entered));
-//! assert!(Lock::new().try_enter(Owner::new(0, 1)));
+//! assert!(Lock::new().try_enter(AttachmentKey::new(0, 1)));
 //! ```
 
 #[cfg(debug_assertions)]

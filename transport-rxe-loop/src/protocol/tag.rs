@@ -86,7 +86,7 @@ pub fn past(settled: Position, tag: u32, capacity: u32) -> Option<Position> {
 /// further, stays.
 #[inline]
 pub fn settle(word: &AtomicU64, tag: u32, capacity: u32) {
-    sync::raise_from(word, |settled| {
+    sync::fetch_update(word, |settled| {
         past(Position::new(settled), tag, capacity).map(Position::get)
     });
 }

@@ -1,10 +1,10 @@
 //! Memory that can be allocated: [granules](crate::protocol::arena), each with its owner. Next fit, under one lock.
 
 use super::Shm;
-use super::owners::Owners;
+use super::recovery::DeathRecovery;
 use crate::error::{AllocError, Stuck};
 use crate::protocol::arena::Granules;
-use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::lock::{AttachmentId, AttachmentKey};
 use crate::protocol::steps::{self, Step};
 use crate::sync::{self, AtomicU8, AtomicU32, AtomicU64};
 
@@ -103,8 +103,8 @@ impl Arena {
 }
 
 /// The granules, and the lock under which they are allocated.
-impl Owners for Shm {
-    fn inherit(&self, dead: Owner) {
+impl DeathRecovery for Shm {
+    fn inherit(&self, dead: AttachmentKey) {
         let lock = &self.own.common.arena;
         if lock.holder() == Some(dead) {
             drop(self.try_lock(lock));

@@ -94,7 +94,7 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     /// Attaches, or returns `None` if other processes changed something meanwhile.
     fn make_one(&self) -> Result<Option<&'static Attachment>, AttachError> {
-        let Some(id) = file::find(self.path)? else { return self.found() };
+        let Some(id) = file::find(self.path)? else { return self.create() };
         let kept = match self.guard.find(id) {
             Some(kept) => kept,
             None => match file::open_found(self.path)? {
@@ -127,7 +127,7 @@ impl Attempt<'_> {
     }
 
     /// Creates the file, as none was found.
-    fn found(&self) -> Result<Option<&'static Attachment>, AttachError> {
+    fn create(&self) -> Result<Option<&'static Attachment>, AttachError> {
         prune(&self.guard, self.path);
         let kept = self.keep(file::make(self.path, self.shape.bytes)?)?;
         let made = self.make(kept);

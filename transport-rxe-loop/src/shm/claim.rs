@@ -52,7 +52,7 @@ pub fn next(index: u32, word: &AtomicU32) -> u32 {
 /// Claims a free id for its [next] owner, whose byte is locked.
 pub fn take(word: &AtomicU32, next: u32) -> bool {
     let before = generation(next).wrapping_sub(GENERATION);
-    let taken = sync::swap_if(word, before | FREE, generation(next) | ATTACHED);
+    let taken = sync::cas(word, before | FREE, generation(next) | ATTACHED);
     taken.inspect(|()| steps::done(Step::Attached)).is_ok()
 }
 
@@ -87,7 +87,7 @@ pub fn free(word: &AtomicU32, owner: u32) {
     let seen = sync::acquire(word);
     if generation(seen) == generation(owner) {
         // Fails if another process freed it first.
-        let _ = sync::swap_if(word, seen, generation(seen));
+        let _ = sync::cas(word, seen, generation(seen));
     }
 }
 

@@ -51,7 +51,7 @@ pub fn find(path: &FabricPath) -> Result<Option<FileId>, AttachError> {
         Err(Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(unusable(path, "looking at", errno)),
     };
-    judge(path, &stat)?;
+    validate(path, &stat)?;
     Ok(Some((&stat).into()))
 }
 
@@ -61,7 +61,7 @@ pub fn leads_to(path: &FabricPath, id: FileId) -> bool {
     stat.is_ok_and(|stat| FileId::from(&stat) == id)
 }
 
-fn judge(path: &FabricPath, stat: &Stat) -> Result<(), AttachError> {
+fn validate(path: &FabricPath, stat: &Stat) -> Result<(), AttachError> {
     let file = || path.file();
     let found = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => None,

@@ -71,7 +71,7 @@ pub fn read(
     let mut bytes = [[0; 8]; WORDS];
     // Missing bytes of a short file stay 0, which is invalid for each number.
     retry_on_intr(|| pread(fd, bytes.as_flattened_mut(), 0))?;
-    Ok(judge(&bytes.map(u64::from_le_bytes), len, format))
+    Ok(validate(&bytes.map(u64::from_le_bytes), len, format))
 }
 
 /// Whether a file is a fabric of this version.
@@ -81,7 +81,7 @@ pub fn is_of_this_version(fd: BorrowedFd<'_>) -> bool {
     read.is_ok() && bytes.map(u64::from_le_bytes) == [MAGIC, VERSION]
 }
 
-fn judge(words: &[u64; WORDS], len: u64, format: &Format) -> Result<Shape, NotOurs> {
+fn validate(words: &[u64; WORDS], len: u64, format: &Format) -> Result<Shape, NotOurs> {
     let [magic, version, layout, processes, bytes, entries @ ..] = *words;
     if magic != MAGIC {
         return Err(NotOurs::Magic);

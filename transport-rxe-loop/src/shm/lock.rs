@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::error::Stuck;
-use crate::protocol::lock::{Lock, Owner};
+use crate::protocol::lock::{AttachmentKey, Lock};
 
 /// Spins for a moment, then yields.
 #[derive(Debug, Default)]
@@ -35,13 +35,13 @@ impl<'a> Guard<'a> {
     #[cold]
     pub fn take(
         lock: &'a Lock,
-        me: Owner,
-        is_dead: impl Fn(Owner) -> bool,
+        me: AttachmentKey,
+        is_dead: impl Fn(AttachmentKey) -> bool,
         repair: impl FnOnce(),
     ) -> Result<Self, Stuck> {
         let mut patience = Patience::default();
         while !lock.try_enter(me) {
-            if !patience.is_over_for_now() {
+            if !patience.snooze_check_due() {
                 continue;
             }
             if let Some(dead) = lock.holder().filter(|&holder| is_dead(holder)) {
@@ -59,13 +59,17 @@ impl<'a> Guard<'a> {
 
     /// Takes a lock that is free.
     #[inline]
-    pub fn enter(lock: &'a Lock, me: Owner) -> Option<Self> {
+    pub fn enter(lock: &'a Lock, me: AttachmentKey) -> Option<Self> {
         // `then`, not `then_some`: dropping a guard releases the lock.
         lock.try_enter(me).then(|| Self(lock))
     }
 
     /// Takes a lock that is free, or whose holder is dead.
-    pub fn try_take(lock: &'a Lock, me: Owner, is_dead: impl Fn(Owner) -> bool) -> Option<Self> {
+    pub fn try_take(
+        lock: &'a Lock,
+        me: AttachmentKey,
+        is_dead: impl Fn(AttachmentKey) -> bool,
+    ) -> Option<Self> {
         let inherit =
             || lock.holder().is_some_and(|holder| is_dead(holder) && lock.inherit(holder, me));
         // `then`, not `then_some`: dropping a guard releases the lock.
@@ -99,7 +103,7 @@ impl Patience {
     const STEP: Duration = Duration::from_millis(200);
 
     /// Waits a little; true if it is time to check whether the holder is alive.
-    pub fn is_over_for_now(&mut self) -> bool {
+    pub fn snooze_check_due(&mut self) -> bool {
         self.backoff.snooze();
         let now = Instant::now();
         let last = self.last.replace(now).unwrap_or(now);

@@ -120,13 +120,13 @@ impl Mapping {
 
 /// Prefetches the cache line of a value that will be written soon, with the right to write it.
 #[inline(always)]
-pub fn expect_write<T>(what: &T) {
+pub fn prefetch_write<T>(what: &T) {
     prefetch::<true, T>(what);
 }
 
 /// The same, for a value that will be read.
 #[inline(always)]
-pub fn expect_read<T>(what: &T) {
+pub fn prefetch_read<T>(what: &T) {
     prefetch::<false, T>(what);
 }
 

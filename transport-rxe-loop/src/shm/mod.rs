@@ -5,7 +5,7 @@
 //! [`Shm`] is the state that a process has in a fabric: its [attachment](attachment::Attachment), the memory that can
 //! be [allocated](arena), and the word on which its [service thread](thread) waits. It detects which processes are
 //! [dead](Shm::is_dead), and accepts requests to check ([`Shm::watch`]). The device that uses it recovers from
-//! a death, through what each table implements as [`Owners`](owners::Owners).
+//! a death, through what each table implements as [`DeathRecovery`](recovery::DeathRecovery).
 
 pub mod arena;
 pub mod attach;
@@ -23,9 +23,9 @@ pub mod liveness;
 pub mod lock;
 pub mod mapping;
 pub mod name;
-pub mod owners;
 pub mod plan;
 pub mod prune;
+pub mod recovery;
 pub mod registry;
 pub mod shape;
 pub mod signals;
@@ -48,13 +48,13 @@ use self::shape::Shape;
 use self::table::shared;
 use self::thread::ServiceThread;
 use crate::error::Stuck;
-use crate::protocol::lock::{AttachmentId, Lock, Owner};
+use crate::protocol::lock::{AttachmentId, AttachmentKey, Lock};
 use crate::sync::{self, AtomicU8, AtomicU32, AtomicU64};
 
 /// The state that a process has in a fabric.
 pub struct Shm {
     attachment: &'static Attachment,
-    me: Owner,
+    me: AttachmentKey,
     own: Own,
     arena: Arena,
     thread: ServiceThread,
@@ -124,7 +124,7 @@ impl Shm {
         let own = Own::place(attachment.shape(), &mut plan)?;
         let tables = place(attachment.shape(), &mut plan)?;
         let arena = Arena::new(&own.common.arena_next, own.granules, plan.end());
-        let me = Owner::from_word(attachment.owner())?;
+        let me = AttachmentKey::from_word(attachment.owner())?;
         sync::store(&own.processes.get(me.attachment().index())?.guard, attachment.guard());
         Some((Self { attachment, me, own, arena, thread: ServiceThread::new() }, tables))
     }
@@ -169,7 +169,7 @@ impl Shm {
     /// This attachment, as written into shared memory.
     #[cfg(test)]
     #[inline]
-    pub const fn me(&self) -> Owner {
+    pub const fn me(&self) -> AttachmentKey {
         self.me
     }
 
@@ -180,13 +180,13 @@ impl Shm {
     }
 
     /// Whether an attachment's process is dead. One that never existed counts as dead.
-    pub fn is_dead(&self, owner: Owner) -> bool {
+    pub fn is_dead(&self, owner: AttachmentKey) -> bool {
         self.attachment.alive(owner.to_word()) == Liveness::Dead
     }
 
     /// The current owner of an attachment id, alive or dead. Any id is harmless.
-    pub fn owner_at(&self, attachment: AttachmentId) -> Option<Owner> {
-        self.attachment.owner_at(attachment).and_then(Owner::from_word)
+    pub fn owner_at(&self, attachment: AttachmentId) -> Option<AttachmentKey> {
+        self.attachment.owner_at(attachment).and_then(AttachmentKey::from_word)
     }
 
     /// Whether the process of an attachment is alive.
@@ -205,13 +205,13 @@ impl Shm {
     }
 
     /// The other attachments, alive or dead.
-    pub fn others(&self) -> impl Iterator<Item = Owner> {
-        let owners = self.attachment.owners().filter_map(Owner::from_word);
+    pub fn others(&self) -> impl Iterator<Item = AttachmentKey> {
+        let owners = self.attachment.owners().filter_map(AttachmentKey::from_word);
         owners.filter(|owner| owner.attachment() != self.attachment())
     }
 
     /// Frees the attachment of a dead process of which nothing else is left.
-    pub fn free(&self, dead: Owner) {
+    pub fn free(&self, dead: AttachmentKey) {
         self.attachment.free(dead.to_word());
     }
 
@@ -310,11 +310,11 @@ impl Shm {
 
     /// Claims an attachment and leaves it without its lock, as a dead process does. Returns its owner.
     #[cfg(test)]
-    pub fn die_at(&self, attachment: AttachmentId) -> Owner {
+    pub fn die_at(&self, attachment: AttachmentId) -> AttachmentKey {
         let word = &header::claims(self.memory(), self.shape())[attachment.index()];
         let owner = claim::next(attachment.get().into(), word);
         assert!(claim::take(word, owner));
-        Owner::from_word(owner).unwrap()
+        AttachmentKey::from_word(owner).unwrap()
     }
 }
 

@@ -62,7 +62,7 @@ impl ServiceThread {
 
     /// Whether a check of the other processes was requested since the last call.
     pub fn is_asked_to_watch(&self) -> bool {
-        sync::swap_if(&self.watch, 1, 0).is_ok()
+        sync::cas(&self.watch, 1, 0).is_ok()
     }
 }
 

@@ -44,7 +44,7 @@ pub fn hold_off() -> Result<HeldOff, Errno> {
     loop {
         let signals =
             Blocked::all().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        if sync::swap_if(&FORKING, 0, HELD_OFF).is_ok() {
+        if sync::cas(&FORKING, 0, HELD_OFF).is_ok() {
             return Ok(HeldOff { _signals: signals });
         }
         if Instant::now() > end {
@@ -65,7 +65,7 @@ impl Drop for HeldOff {
 pub fn begin() {
     loop {
         let mut begins = false;
-        sync::raise_from(&FORKING, |seen| {
+        sync::fetch_update(&FORKING, |seen| {
             begins = seen != HELD_OFF;
             begins.then(|| seen + 1)
         });
@@ -78,7 +78,7 @@ pub fn begin() {
 
 /// Ends a fork, in the parent.
 pub fn end() {
-    sync::raise_from(&FORKING, |seen| if seen == HELD_OFF { None } else { seen.checked_sub(1) });
+    sync::fetch_update(&FORKING, |seen| if seen == HELD_OFF { None } else { seen.checked_sub(1) });
 }
 
 /// Ends a fork, in the child, which has no other threads. If a signal handler forked during a fork of this thread,
@@ -129,7 +129,7 @@ impl AsFd for Opened {
 impl Drop for Note {
     fn drop(&mut self) {
         // Another registry, which tests have, may have recorded its own since.
-        let _ = sync::swap_if(&OPENED, self.0, NOTHING);
+        let _ = sync::cas(&OPENED, self.0, NOTHING);
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::lifecycle::Device;
 use crate::protocol::in_flight::ChangeFence;
-use crate::protocol::lock::{AttachmentId, Lock, Owner};
+use crate::protocol::lock::{AttachmentId, AttachmentKey, Lock};
 use crate::shm::table::{Entry, Table};
 
 /// What an attachment owns.
@@ -51,11 +51,15 @@ fn holders<T: Entry>(table: &Table<T>) -> impl Iterator<Item = AttachmentId> {
 pub fn ownerless(device: &'static Device) -> Vec<String> {
     let dead: Vec<_> = device.shm.others().filter(|&owner| device.shm.is_dead(owner)).collect();
     let mut found: Vec<_> = dead.iter().map(|dead| format!("the place of {dead:?}")).collect();
-    let alive: Vec<_> =
-        device.shm.others().map(Owner::attachment).chain([device.shm.attachment()]).collect();
+    let alive: Vec<_> = device
+        .shm
+        .others()
+        .map(AttachmentKey::attachment)
+        .chain([device.shm.attachment()])
+        .collect();
     let estates = Estate::all(device).into_iter().filter(|(place, _)| !alive.contains(place));
     found.extend(estates.map(|(place, estate)| format!("{estate:?} of {place:?}")));
-    let is_dead = |&(_, holder): &(String, Owner)| device.shm.is_dead(holder);
+    let is_dead = |&(_, holder): &(String, AttachmentKey)| device.shm.is_dead(holder);
     let locks = held(device).into_iter().filter(is_dead);
     found.extend(locks.map(|(lock, holder)| format!("{lock}, held by {holder:?}")));
     for (index, slot) in device.engine.qps().all() {
@@ -69,7 +73,7 @@ pub fn ownerless(device: &'static Device) -> Vec<String> {
 }
 
 /// The locks that are held, and their holders.
-pub fn held(device: &'static Device) -> Vec<(String, Owner)> {
+pub fn held(device: &'static Device) -> Vec<(String, AttachmentKey)> {
     let (frees, arena) = (device.shm.frees(), device.shm.allocates());
     let mut all = vec![("the sweep's".to_owned(), frees), ("the arena's".to_owned(), arena)];
     all.extend(device.memory.stripes().iter().map(|stripe| ("a stripe".to_owned(), stripe)));

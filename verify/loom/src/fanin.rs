@@ -13,7 +13,7 @@ use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 use transport_rxe_loop::protocol::fanin::{Fanin, Location};
-use transport_rxe_loop::protocol::lock::Owner;
+use transport_rxe_loop::protocol::lock::AttachmentKey;
 use transport_rxe_loop::protocol::number;
 use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::{AtomicU64, death};
@@ -108,8 +108,8 @@ struct Memory {
 
 /// The name of a process.
 #[must_use]
-pub fn owner(process: usize) -> Owner {
-    Owner::new(process as u16, 1)
+pub fn owner(process: usize) -> AttachmentKey {
+    AttachmentKey::new(process as u16, 1)
 }
 
 /// The completion of the `nth` receive, from 0, of a queue pair.

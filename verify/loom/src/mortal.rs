@@ -2,11 +2,11 @@
 //! spinning, so that loom need not count the turns.
 
 use loom::sync::{Condvar, Mutex};
-use transport_rxe_loop::protocol::lock::{Lock, Owner};
+use transport_rxe_loop::protocol::lock::{AttachmentKey, Lock};
 use transport_rxe_loop::sync::death;
 
 /// Who may be killed.
-pub const VICTIM: Owner = Owner::new(0, 1);
+pub const VICTIM: AttachmentKey = AttachmentKey::new(0, 1);
 
 /// Whether the victim is dead, as the system tells, and what others wait for.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Mortal {
     ///
     /// # Panics
     /// Not in a model.
-    pub fn enter(&self, lock: &Lock, me: Owner) -> bool {
+    pub fn enter(&self, lock: &Lock, me: AttachmentKey) -> bool {
         // Who is killed as it takes the lock must not hold the mutex.
         while !lock.try_enter(me) {
             let old = self.news();

@@ -4,7 +4,7 @@ use std::array::from_fn;
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
-use transport_rxe_loop::protocol::lock::Owner;
+use transport_rxe_loop::protocol::lock::AttachmentKey;
 use transport_rxe_loop::protocol::number::QpNumber;
 use transport_rxe_loop::protocol::pool::{Pool, Queue, Taken};
 use transport_rxe_loop::sync::{self, AtomicU32, AtomicU64};
@@ -72,13 +72,13 @@ impl World {
 
     /// Takes one, or leaves the mark that it starves; inherits the lock, if it has to.
     #[must_use]
-    pub fn take(&self, me: Owner) -> Option<Taken> {
+    pub fn take(&self, me: AttachmentKey) -> Option<Taken> {
         self.take_if(me, || true)
     }
 
     /// The same, if `may` says so under the lock.
     #[must_use]
-    pub fn take_if(&self, me: Owner, may: impl FnOnce() -> bool) -> Option<Taken> {
+    pub fn take_if(&self, me: AttachmentKey, may: impl FnOnce() -> bool) -> Option<Taken> {
         self.victim.enter(self.pool.lock(), me);
         let taken = may().then(|| self.queue().take_or_starve(me.attachment(), TARGET)).flatten();
         self.victim.leave(self.pool.lock());
@@ -86,7 +86,7 @@ impl World {
     }
 
     /// Waits until whoever is taking has marked it.
-    pub fn pass(&self, me: Owner) {
+    pub fn pass(&self, me: AttachmentKey) {
         self.victim.enter(self.pool.lock(), me);
         self.victim.leave(self.pool.lock());
     }
@@ -116,7 +116,7 @@ impl World {
     }
 
     /// Gives one back; true if those who wait are to be kicked.
-    pub fn give_back(&self, me: Owner, taken: &Taken) -> bool {
+    pub fn give_back(&self, me: AttachmentKey, taken: &Taken) -> bool {
         self.victim.enter(self.pool.lock(), me);
         let starved = self.queue().give_back(taken);
         self.victim.leave(self.pool.lock());
@@ -131,7 +131,7 @@ impl World {
     }
 
     /// Gives back what the dead victim had taken.
-    pub fn recover(&self, me: Owner, dead: Owner) {
+    pub fn recover(&self, me: AttachmentKey, dead: AttachmentKey) {
         for taken in self.queue().taken().filter(|taken| taken.by() == dead.attachment()) {
             self.give_back(me, &taken);
         }
@@ -141,7 +141,7 @@ impl World {
     ///
     /// # Panics
     /// One has not.
-    pub fn drain(&self, me: Owner, all: u64) {
+    pub fn drain(&self, me: AttachmentKey, all: u64) {
         while let Some(taken) = self.take(me) {
             self.complete(&taken);
         }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use loom::sync::Mutex as LoomMutex;
 use transport_rxe_loop::protocol::identity;
 use transport_rxe_loop::protocol::number::{Position, QpNumber};
-use transport_rxe_loop::protocol::receives::{Ahead, Receives};
+use transport_rxe_loop::protocol::receives::{CachedPosted, Receives};
 use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::AtomicU32;
@@ -68,10 +68,10 @@ impl Receiver {
     }
 
     /// Somebody takes the next receive, if it is in RTS and there is one.
-    pub fn take(&self, ahead: &mut Ahead) {
+    pub fn take(&self, cached_posted: &mut CachedPosted) {
         if self.is(QpState::Rts) {
             let position = self.receives.completed();
-            if self.receives.has(position, ahead, NUMBER, CAPACITY) {
+            if self.receives.has(position, cached_posted, NUMBER, CAPACITY) {
                 self.push(position.get(), How::Received);
             }
         }

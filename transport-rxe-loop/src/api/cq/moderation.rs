@@ -7,8 +7,8 @@ use crate::completion::moderation::act;
 use crate::completion::queue::ring;
 use crate::engine::complete;
 use crate::error::Stuck;
-use crate::protocol::mode::Trait;
-use crate::protocol::moderation::{Alert, Setting};
+use crate::protocol::mode::CqFlag;
+use crate::protocol::moderation::{EventAction, Setting};
 
 /// Why a completion queue could not be moderated. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -67,13 +67,13 @@ impl Cq {
             })?;
             engine.completions.moderated().insert(index);
         }
-        let alert = {
+        let event_action = {
             let _guard = complete::lock(engine, index).map_err(|Stuck| ModerateError::Stuck)?;
-            slot.mode.set(Trait::Moderated, setting.is_any());
+            slot.mode.set(CqFlag::Moderated, setting.is_any());
             let queue = ring(engine.completions, slot.fanin.location());
-            queue.map_or(Alert::None, |queue| slot.moderation.set(queue.control(), setting))
+            queue.map_or(EventAction::None, |queue| slot.moderation.set(queue.control(), setting))
         };
-        act(engine.completions, index, alert);
+        act(engine.completions, index, event_action);
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use crate::engine::complete;
 use crate::error::CreateError;
 use crate::lifecycle::deaths;
 use crate::protocol::fanin::Location;
-use crate::protocol::mode::Trait;
+use crate::protocol::mode::CqFlag;
 
 /// Why a completion queue could not be resized (Q12). Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -55,8 +55,9 @@ impl Cq {
     /// The queue holds more completions than `capacity`, the capacity is 0 or exceeds the device's limit, there is no
     /// memory, or the queue has overrun. Nothing was changed.
     pub fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
-        let (location, extent, _) =
-            deaths::take(self.device, || super::allocate(self.queue.engine, capacity))?;
+        let (location, extent, _) = deaths::retry_after_recovery(self.device, || {
+            super::allocate(self.queue.engine, capacity)
+        })?;
         self.move_to(location, capacity)?;
         // No producer uses the old memory any more: each looks the ring up under the lock.
         let mut mine = self.queue.extent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,7 +72,7 @@ impl Cq {
         let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
         let old = ring(engine.completions, fanin.location()).ok_or(none)?;
         let new = ring(engine.completions, location).ok_or(none)?;
-        let is_given_up = engine.completions.cq(index).mode.has(Trait::GivenUp);
+        let is_given_up = engine.completions.cq(index).mode.has(CqFlag::GivenUp);
         if is_given_up || old.control().state() != State::Running {
             return Err(ResizeError::Overrun);
         }

@@ -15,7 +15,7 @@ use crate::engine::complete::push;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::protocol::fanin::Location;
-use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::lock::{AttachmentId, AttachmentKey};
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(37);
@@ -39,7 +39,7 @@ fn entries<const N: usize>() -> [Entry; N] {
 fn x03_a_new_queue_inherits_the_lock_of_a_dead_one() {
     let (context, device) = with_one().alone();
     let lock = &device.completions.cq(CqIndex::new(0)).fanin.lock;
-    assert!(lock.try_enter(Owner::new(ANOTHER.get(), 1)));
+    assert!(lock.try_enter(AttachmentKey::new(ANOTHER.get(), 1)));
     let _cq = context.create_cq(4, None).unwrap();
     assert_eq!(lock.holder(), None);
 }

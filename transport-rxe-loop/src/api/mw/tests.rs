@@ -16,7 +16,7 @@ use crate::api::open::OpenOptions;
 use crate::api::pd::ProtectionDomain;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::engine::identity;
-use crate::engine::requester::local::{invalidate, invalidate_and_outwait};
+use crate::engine::requester::local::{invalidate, invalidate_and_wait};
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::memory::copy_guard::CopyGuard;
@@ -175,7 +175,7 @@ fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> CopyGuard<'a>) {
     let in_flight = copies(&alone);
     thread::scope(|scope| {
         let invalidates = scope
-            .spawn(|| invalidate_and_outwait(device.engine, QpNumber::new(number), Key::new(key)));
+            .spawn(|| invalidate_and_wait(device.engine, QpNumber::new(number), Key::new(key)));
         until("the key is dead", || sync::load(&alone.slot().key) == 0);
         (0..200).for_each(|_| thread::yield_now());
         assert!(!invalidates.is_finished(), "bytes may still move");

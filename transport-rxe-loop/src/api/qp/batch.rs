@@ -58,7 +58,7 @@ impl QueuePair {
     }
 
     /// Validates the destination. The request itself is validated when it is added.
-    fn judge_destination(&self, to: &Destination<'_>) -> Result<(), Refused> {
+    fn validate_destination(&self, to: &Destination<'_>) -> Result<(), Refused> {
         if self.qp_type != QpType::Ud {
             return Err(Refused::Unsupported);
         }
@@ -88,7 +88,7 @@ impl Batch<'_> {
     /// # Errors
     /// The datagram is refused, as when it is posted [to](QueuePair::to) this destination. The batch is unchanged.
     pub fn put_to(&mut self, wr: &SendWr<'_>, to: &Destination<'_>) -> Result<(), Refused> {
-        self.qp.judge_destination(to)?;
+        self.qp.validate_destination(to)?;
         self.put_along(wr, Some(&to.ah.ud_address(to.qp_num, to.qkey)))
     }
 

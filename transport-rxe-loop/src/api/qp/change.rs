@@ -35,7 +35,7 @@ impl QueuePair {
         attr: &QpAttr,
     ) -> Result<Option<(QpState, QpState)>, ModifyError> {
         let slot = self.claimed.slot;
-        let to = self.judge_change(attr, seen.state)?;
+        let to = self.validate_change(attr, seen.state)?;
         let change = (seen.state, to);
         if to == QpState::Reset {
             return Ok(Some(change));
@@ -84,11 +84,11 @@ impl QueuePair {
         if to == QpState::Init {
             overrun::joined(engine, self.claimed.slot);
         }
-        let outwaited = if to == QpState::Err { self.claimed.outwait_peer() } else { Ok(()) };
+        let waited = if to == QpState::Err { self.claimed.wait_for_peer() } else { Ok(()) };
         if self.behavior.resumes_from_sqd || (from, to) != (QpState::Sqd, QpState::Rts) {
             self.claimed.tell();
         }
-        outwaited.map_err(|_| ModifyError::PeerSuspended)
+        waited.map_err(|_| ModifyError::PeerSuspended)
     }
 
     /// Stores the attributes that are both given and in `some`. Returns the old values, for [`restore`].

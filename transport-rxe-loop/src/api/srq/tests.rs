@@ -7,7 +7,7 @@ use crate::api::qp::QpInit;
 use crate::completion::push;
 use crate::engine::complete;
 use crate::engine::srq;
-use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::lock::{AttachmentId, AttachmentKey};
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(43);
@@ -60,7 +60,7 @@ fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspende
     push::die_pushing(
         device.completions,
         completes,
-        Owner::new(ANOTHER.get(), 1),
+        AttachmentKey::new(ANOTHER.get(), 1),
         &wc,
         taken[0].tag(),
     );
@@ -75,7 +75,7 @@ fn x03_who_sets_a_limit_inherits_the_lock_of_a_dead_process() {
     let (context, _fabric) = OpenOptions::new().alone();
     let mut srq = context.alloc_pd().create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     let lock = srq.shared.slot.pool.lock();
-    assert!(lock.try_enter(Owner::new(ANOTHER.get(), 1)));
+    assert!(lock.try_enter(AttachmentKey::new(ANOTHER.get(), 1)));
     assert_eq!((srq.arm_limit(1), srq.limit()), (Ok(()), 1));
     assert_eq!(lock.holder(), None);
 }

@@ -13,10 +13,10 @@ use crate::api::device::Context;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::api::state::QpState;
-use crate::engine::complete::{self, lock, outwait_push, push, tell};
+use crate::engine::complete::{self, lock, push, tell, wait_for_push};
 use crate::lifecycle::Device;
 use crate::protocol::fanin::Location;
-use crate::protocol::moderation::{Alert, Setting};
+use crate::protocol::moderation::{EventAction, Setting};
 use crate::protocol::tag;
 use cq_core::queue::State;
 
@@ -70,9 +70,15 @@ impl Scene {
 fn n06_a_waiting_thread_is_woken_by_who_inherits_the_lock() {
     let mut scene = Scene::new();
     let Entry { wc, tag, .. } = scene.entry();
-    die_pushing(scene.device.completions, scene.index, Owner::new(ANOTHER.get(), 1), &wc, tag);
+    die_pushing(
+        scene.device.completions,
+        scene.index,
+        AttachmentKey::new(ANOTHER.get(), 1),
+        &wc,
+        tag,
+    );
     assert_eq!(scene.channel.take_event(), Ok(None));
-    assert!(outwait_push(scene.device.engine, scene.index));
+    assert!(wait_for_push(scene.device.engine, scene.index));
     assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
 }
 
@@ -82,14 +88,14 @@ fn o04_the_overrun_of_a_moderated_queue_wakes_at_once_and_fails_its_queue_pairs(
     let slot = scene.device.completions.cq(scene.index);
     let queue = ring(scene.device.completions, slot.fanin.location()).unwrap();
     let setting = Setting { count: u16::MAX, period: u16::MAX };
-    assert_eq!(slot.moderation.set(queue.control(), setting), Alert::None);
-    slot.mode.set(Trait::Moderated, true);
+    assert_eq!(slot.moderation.set(queue.control(), setting), EventAction::None);
+    slot.mode.set(CqFlag::Moderated, true);
     push(scene.device.engine, scene.index, &[scene.entry()]);
     assert_eq!(scene.channel.take_event(), Ok(None), "it is held back");
     push(scene.device.engine, scene.index, &[scene.entry(); 64]);
     assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
     assert_eq!(scene.qp.state(), QpState::Err);
-    assert!(slot.mode.has(Trait::Overran), "for who sweeps up, if this process had died by now");
+    assert!(slot.mode.has(CqFlag::Overran), "for who sweeps up, if this process had died by now");
     let told = [(); 2].map(|()| scene.context.take_async_event().unwrap().unwrap().event_type);
     assert_eq!(told, [AsyncEventType::CQ_ERR, AsyncEventType::QP_FATAL]);
 }
@@ -99,9 +105,9 @@ fn o04_an_overrun_is_written_down_for_who_sweeps_up() {
     let scene = Scene::new();
     push(scene.device.engine, scene.index, &[scene.entry()]);
     let mode = &scene.device.completions.cq(scene.index).mode;
-    assert!(!mode.has(Trait::Overran));
+    assert!(!mode.has(CqFlag::Overran));
     push(scene.device.engine, scene.index, &[scene.entry(); 64]);
-    assert!(mode.has(Trait::Overran));
+    assert!(mode.has(CqFlag::Overran));
 }
 
 #[test]
@@ -161,15 +167,21 @@ fn o04_an_overrun_that_a_dead_producer_did_not_report_is_reported_by_others() {
     let mut scene = Scene::new();
     // As far as one gets that dies under the lock: it has overrun the ring.
     assert!(
-        scene.device.completions.cq(scene.index).fanin.lock.try_enter(Owner::new(ANOTHER.get(), 1))
+        scene
+            .device
+            .completions
+            .cq(scene.index)
+            .fanin
+            .lock
+            .try_enter(AttachmentKey::new(ANOTHER.get(), 1))
     );
     give_up_ring(scene.device, scene.device.completions.cq(scene.index).fanin.location());
-    assert!(outwait_push(scene.device.engine, scene.index));
+    assert!(wait_for_push(scene.device.engine, scene.index));
     assert_eq!(scene.qp.state(), QpState::Err);
     let event = scene.context.take_async_event().unwrap().unwrap();
     assert_eq!(event.event_type, AsyncEventType::CQ_ERR);
     // As far as one gets that dies after it, or could not have it.
-    for failed in [Trait::GivenUp, Trait::Overran] {
+    for failed in [CqFlag::GivenUp, CqFlag::Overran] {
         let mut scene = Scene::new();
         scene.device.completions.cq(scene.index).mode.set(failed, true);
         tell(scene.device.engine, scene.index);

@@ -8,7 +8,7 @@ fn stored_completions_are_news_and_none_is_no_news() {
     let wc = Wc::new(1, WcStatus::SUCCESS, 2);
     let entry = Entry { wc, solicited: false, tag: 0 };
     let (fabric, index) = (context.device(), cq.queue().index);
-    assert_eq!(news(fabric.completions, index, &[]), None);
-    let all = News { all: 2, urgent: 0, at_once: false };
-    assert_eq!(news(fabric.completions, index, &[entry, entry]), Some(all));
+    assert_eq!(push_summary(fabric.completions, index, &[]), None);
+    let all = PushSummary { all: 2, urgent: 0, at_once: false };
+    assert_eq!(push_summary(fabric.completions, index, &[entry, entry]), Some(all));
 }

@@ -17,7 +17,7 @@ use crate::completion::push;
 use crate::engine::identity;
 use crate::engine::srq::queue as pool_of;
 use crate::inside::actor::until;
-use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::lock::{AttachmentId, AttachmentKey};
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(33);
@@ -33,7 +33,7 @@ fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
     let first = tag::of_recv(slot.recv.completed().next());
     let (index, wc) = (slot.recv_cq(), Wc::new(1, WcStatus::SUCCESS, qp.number()));
     // It has not settled it.
-    push::die_pushing(device.completions, index, Owner::new(ANOTHER.get(), 1), &wc, first);
+    push::die_pushing(device.completions, index, AttachmentKey::new(ANOTHER.get(), 1), &wc, first);
     qp.modify(&QpAttr::to(QpState::Err)).unwrap();
     let mut wcs = [Wc::default(); 4];
     assert_eq!(cq.poll(&mut wcs), Ok(2));

@@ -13,7 +13,7 @@ fn x03_nobody_waits_for_what_a_dead_process_was_in_the_middle_of() {
     let (_context, device) = OpenOptions::new().alone();
     let (index, _) = device.engine.qps().claim(ANOTHER).unwrap();
     device.engine.qp_at(index).send.in_flight.open();
-    assert_eq!(outwait_all(device.engine), Ok(()));
+    assert_eq!(wait_for_all(device.engine), Ok(()));
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn x01_only_a_queue_pair_that_is_connected_to_it_may_be_in_the_middle_of_a_reque
     let [target, peer, other] = qps.each_ref().map(QueuePair::number);
     let connect = |from, to| sync::store(device.engine.dest(from), to);
     let slot = device.engine.qp(QpNumber::new(target));
-    let is_alone = || alone_at(device.engine, slot, QpNumber::new(target)).is_some();
+    let is_alone = || try_exclude_senders(device.engine, slot, QpNumber::new(target)).is_some();
     let is_open = || is_open_for(device.engine, device.engine.qps().index(target));
     connect(QpIndex::new(target), peer);
     connect(QpIndex::new(peer), target);
@@ -47,9 +47,13 @@ fn x01_who_takes_receives_may_be_in_the_middle_of_a_datagram() {
     let qp = context.alloc_pd().create_qp(&init).unwrap();
     let (slot, index) = (device.engine.qp(qp.qpn()), device.engine.qps().index(qp.number()));
     let taken = take_receives(device.engine, slot).unwrap();
-    assert!(is_open_for(device.engine, index) && alone_at(device.engine, slot, qp.qpn()).is_none());
+    assert!(
+        is_open_for(device.engine, index)
+            && try_exclude_senders(device.engine, slot, qp.qpn()).is_none()
+    );
     drop(taken);
     assert!(
-        !is_open_for(device.engine, index) && alone_at(device.engine, slot, qp.qpn()).is_some()
+        !is_open_for(device.engine, index)
+            && try_exclude_senders(device.engine, slot, qp.qpn()).is_some()
     );
 }

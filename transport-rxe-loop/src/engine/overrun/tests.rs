@@ -22,17 +22,17 @@ fn o04_who_dropped_a_completion_fails_though_another_thread_is_at_all_of_them() 
     let other = context.create_cq(4, None).unwrap();
     let mut another = context.alloc_pd().create_qp(&QpInit::new(&other)).unwrap();
     another.connect(another.number()).unwrap();
-    spread(device.engine, index, QpNumber::new(another.number()));
+    fail_queue_pairs(device.engine, index, QpNumber::new(another.number()));
     assert_eq!(
         identity::read(device.engine.qp(QpNumber::new(another.number()))).state,
         QpState::Rts,
         "of another"
     );
     assert!(!remote_requests::any(device.engine));
-    spread(device.engine, index, qp.qpn());
+    fail_queue_pairs(device.engine, index, qp.qpn());
     assert_eq!(identity::read(slot).state, QpState::Err);
     assert!(remote_requests::any(device.engine), "it is to be flushed");
-    spread(device.engine, index, qp.qpn());
+    fail_queue_pairs(device.engine, index, qp.qpn());
     assert!(!remote_requests::any(device.engine), "once");
 }
 
@@ -45,9 +45,9 @@ fn o04_an_overrun_concerns_no_queue_pair_of_the_next_queue_in_the_entry() {
     qp.connect(qp.number()).unwrap();
     let index = device.engine.qp(qp.qpn()).send_cq();
     let generation = sync::load(&device.completions.cq(index).generation);
-    spread_again(device.engine, index, generation.wrapping_sub(1));
+    fail_queue_pairs_again(device.engine, index, generation.wrapping_sub(1));
     assert_eq!((qp.state(), context.take_async_event()), (QpState::Rts, Ok(None)));
-    spread_again(device.engine, index, generation);
+    fail_queue_pairs_again(device.engine, index, generation);
     assert_eq!(qp.state(), QpState::Err);
     let told = [(); 2].map(|()| context.take_async_event().unwrap().unwrap().event_type);
     assert_eq!(told, [AsyncEventType::CQ_ERR, AsyncEventType::QP_FATAL]);
@@ -61,9 +61,9 @@ fn o04_a_queue_pair_that_leaves_reset_after_the_overrun_fails_with_the_next_comp
     first.connect(first.number()).unwrap();
     let index = sync::load(&device.engine.qp(QpNumber::new(first.number())).send_cq);
     let state = |number| identity::read(device.engine.qp(number)).state;
-    spread(device.engine, CqIndex::new(index), QpNumber::new(first.number()));
+    fail_queue_pairs(device.engine, CqIndex::new(index), QpNumber::new(first.number()));
     assert_eq!(state(QpNumber::new(other.number())), QpState::Reset);
     other.modify(&QpAttr::init(Access::empty())).unwrap();
-    spread(device.engine, CqIndex::new(index), QpNumber::new(first.number()));
+    fail_queue_pairs(device.engine, CqIndex::new(index), QpNumber::new(first.number()));
     assert_eq!(state(QpNumber::new(other.number())), QpState::Err);
 }

@@ -14,7 +14,7 @@ use crate::engine::complete;
 use crate::engine::srq::queue as pool_of;
 use crate::inside::actor::until;
 use crate::lifecycle::deaths;
-use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::lock::{AttachmentId, AttachmentKey};
 use crate::protocol::number::Position;
 use crate::protocol::tag;
 
@@ -51,7 +51,7 @@ fn x03_what_a_dead_peer_had_completed_has_before_reset_forgets_the_rest() {
     push::die_pushing(
         device.completions,
         index,
-        Owner::new(ANOTHER.get(), 1),
+        AttachmentKey::new(ANOTHER.get(), 1),
         &wc,
         tag::of_recv(Position::new(1)),
     );

@@ -3,7 +3,7 @@ use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::api::state::QpState;
 use crate::engine::identity;
-use crate::engine::ring::Shape;
+use crate::engine::ring::RingLayout;
 use crate::engine::send_queue;
 use crate::lifecycle::Device;
 use crate::protocol::lock::AttachmentId;
@@ -19,7 +19,7 @@ fn x03_a_queue_pair_of_another_process_is_not_run() {
     let qps = device.engine.qps();
     let (index, generation) = qps.claim(ANOTHER).unwrap();
     let slot = qps.at(index);
-    let shape = Shape::of_sends(1, 1, 0);
+    let shape = RingLayout::of_sends(1, 1, 0);
     let extent = Extent::allocate(device.shm, shape.bytes()).unwrap();
     shape.record(&slot.send_ring, extent.offset());
     identity::enter(slot, identity::number_of(qps, index, generation));
@@ -37,7 +37,7 @@ fn x03_a_remote_request_is_run_once() {
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     assert!(!any(device.engine));
-    leave(device.engine, qp.index());
+    submit(device.engine, qp.index());
     assert!(any(device.engine));
     assert!(!any(device.engine), "it is known by now");
     let taken = || {
@@ -56,9 +56,9 @@ fn x03_the_owner_of_the_queue_pair_is_called() {
     let qps = device.engine.qps();
     let (index, _) = qps.claim(ANOTHER).unwrap();
     let before = calls();
-    leave(device.engine, index);
+    submit(device.engine, index);
     assert_eq!(calls(), before + 1);
     device.shm.die_at(ANOTHER);
-    leave_all(device.engine, AttachmentId::new(ANOTHER.get() + 1));
+    submit_all(device.engine, AttachmentId::new(ANOTHER.get() + 1));
     assert_eq!(calls(), before + 2);
 }

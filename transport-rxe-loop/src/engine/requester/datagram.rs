@@ -33,7 +33,7 @@ use crate::memory::copy;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::sge::{Spans, Target};
 use crate::memory::transfer::{Order, Trouble};
-use crate::policy::imitation::{Request, Start};
+use crate::policy::imitation::{Start, StartingOp};
 use crate::protocol::number::QpNumber;
 use crate::sync::{self, AtomicU64, Site};
 
@@ -55,7 +55,7 @@ struct Datagram<'a> {
 
 impl Requester<'_> {
     /// Carries out a UD SEND. It fails only for errors of the sender.
-    pub fn bring(
+    pub fn send_datagram(
         &mut self,
         guard: &CopyGuard<'_>,
         request: &SendRequest,
@@ -65,7 +65,7 @@ impl Requester<'_> {
             return Err(Halt::Failed(WcStatus::LOC_QP_OP_ERR));
         };
         let is_too_long = request.payload.len() > MTU.into();
-        let qkey = match self.start(Request::Datagram { qkey: address.qkey, is_too_long })? {
+        let qkey = match self.start(StartingOp::Datagram { qkey: address.qkey, is_too_long })? {
             Start::Runs => address.qkey,
             Start::RunsWithOwnKey => sync::load(&self.slot.qkey),
             Start::Dropped => return Ok(()),
@@ -76,7 +76,7 @@ impl Requester<'_> {
         let (engine, sender) = (self.engine, self.me.number);
         let datagram = Datagram { engine, guard, from, imm, solicited, address, sender, qkey };
         let receiver = Responder::new(engine, address.qp_num, sender, QpType::Ud);
-        datagram.come_to(&receiver);
+        datagram.deliver_to(&receiver);
         // While this held the lock, no thread may have flushed the receiver.
         sync::full_fence_at(Site::LeaveFence);
         if receiver.has_failed() {
@@ -89,7 +89,7 @@ impl Requester<'_> {
 impl<'a> Datagram<'a> {
     /// Places the datagram into a receive, if the receiver accepts it. Its state is checked again under the lock, since
     /// it may change before that.
-    fn come_to(&self, receiver: &Responder) {
+    fn deliver_to(&self, receiver: &Responder) {
         if !receiver.takes(self.qkey) {
             return;
         }
@@ -100,7 +100,7 @@ impl<'a> Datagram<'a> {
         }
         let nothing_known = [const { AtomicU64::new(0) }; 2];
         let Ok(receive) = receiver.receive(&nothing_known, 0) else { return };
-        match self.land(&receive) {
+        match self.scatter(&receive) {
             Ok(()) => {
                 let wc = self.received(receive.request.wr_id, receiver.number());
                 receiver.push(&[Entry { wc, tag: receive.tag, solicited: self.solicited }]);
@@ -114,7 +114,7 @@ impl<'a> Datagram<'a> {
     }
 
     /// Copies the global route header, if there is one, and then the bytes.
-    fn land(&self, receive: &Receive) -> Result<(), Lost> {
+    fn scatter(&self, receive: &Receive) -> Result<(), Lost> {
         let (sges, len) = (&receive.request.sges, self.from.len() as u64);
         if sges.len() < grh::BYTES as u64 + len {
             return Err(Lost::Refused(WcStatus::LOC_LEN_ERR));

@@ -23,12 +23,12 @@ pub fn meet(
     ring: &Ring,
     position: Position,
 ) -> ControlFlow<Option<Halted>> {
-    if faulty { go_wrong(requester, ring, position) } else { ControlFlow::Continue(()) }
+    if faulty { apply_fault(requester, ring, position) } else { ControlFlow::Continue(()) }
 }
 
 #[cold]
 #[inline(never)]
-fn go_wrong(
+fn apply_fault(
     requester: &mut Requester<'_>,
     ring: &Ring,
     position: Position,
@@ -38,14 +38,14 @@ fn go_wrong(
         return ControlFlow::Continue(());
     };
     let why = match fate {
-        Fate::Later(time) => come_back(requester, time, Halt::Later),
+        Fate::Later(time) => retry_at(requester, time, Halt::Later),
         Fate::Unanswered(_) | Fate::Starved(_) if requester.kind != QpType::Rc => {
             // Nothing is answered on an unreliable transport: the request is lost after it was sent.
             requester.complete(&request, position);
             return ControlFlow::Break(None);
         }
-        Fate::Unanswered(time) => come_back(requester, time, Halt::Waits(WaitsFor::Answer)),
-        Fate::Starved(time) => come_back(requester, time, Halt::Waits(WaitsFor::Receive)),
+        Fate::Unanswered(time) => retry_at(requester, time, Halt::Waits(WaitsFor::Answer)),
+        Fate::Starved(time) => retry_at(requester, time, Halt::Waits(WaitsFor::Receive)),
         Fate::Fails(status) => fail(requester, &request, status),
         Fate::Runs(noise) => {
             make(noise, requester);
@@ -56,7 +56,7 @@ fn go_wrong(
 }
 
 /// Sets an alarm for this time. Where none can be set, the request fails like any other that has to wait.
-fn come_back(requester: &Requester<'_>, time: u64, why: Halt) -> Halt {
+fn retry_at(requester: &Requester<'_>, time: u64, why: Halt) -> Halt {
     let (engine, number) = (requester.engine, requester.number());
     match engine.alarms.wake_at(engine.index(number), time) {
         Ok(()) => why,
@@ -119,7 +119,7 @@ fn fail(requester: &mut Requester<'_>, request: &SendRequest, status: WcStatus) 
 
 /// The responder's side of the failure, if it has one.
 fn refuse(requester: &Requester<'_>, op: SendOp, status: WcStatus) -> Result<(), Halt> {
-    let theirs = match status {
+    let responder_status = match status {
         _ if requester.kind != QpType::Rc => return Ok(()),
         WcStatus::REM_INV_REQ_ERR => is_send(op).then_some(WcStatus::LOC_LEN_ERR),
         WcStatus::REM_OP_ERR => is_send(op).then_some(WcStatus::LOC_PROT_ERR),
@@ -128,10 +128,10 @@ fn refuse(requester: &Requester<'_>, op: SendOp, status: WcStatus) -> Result<(),
     };
     let peer = &requester.peer;
     peer.listens().map_err(|why| requester.halt(why))?;
-    match theirs {
-        Some(theirs) => {
+    match responder_status {
+        Some(responder_status) => {
             let receive = requester.next_receive().map_err(|why| requester.halt(why))?;
-            peer.refused(&receive, theirs);
+            peer.refused(&receive, responder_status);
         }
         None => peer.refuse(status),
     }

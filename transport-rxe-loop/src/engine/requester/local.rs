@@ -16,10 +16,10 @@ use crate::shm::table::Entry;
 use crate::sync;
 
 impl Requester<'_> {
-    /// Carries out the request that ended a run, if it is a local operation. Returns what is still halted.
+    /// Carries out the request that ended a run, if it is a local operation. Returns what is left to do.
     #[cold]
-    pub fn by_itself(&mut self, ring: &Ring, halted: Halted) -> Option<Halted> {
-        let Halted { position, why: Halt::ByItself, .. } = halted else { return Some(halted) };
+    pub fn run_local(&mut self, ring: &Ring, halted: Halted) -> Option<Halted> {
+        let Halted { position, why: Halt::LocalOp, .. } = halted else { return Some(halted) };
         if identity::read(self.slot) != self.me {
             return None;
         }
@@ -30,7 +30,7 @@ impl Requester<'_> {
             SendOp::BindWindow(bind) => {
                 windows.bind(memory, (qp, sync::load(&self.slot.pd)), &bind)
             }
-            SendOp::LocalInvalidate { rkey } => invalidate_and_outwait(engine, qp, Key::new(rkey)),
+            SendOp::LocalInvalidate { rkey } => invalidate_and_wait(engine, qp, Key::new(rkey)),
             _ => false,
         };
         if !is_done {
@@ -43,10 +43,10 @@ impl Requester<'_> {
 
 /// Invalidates a memory window that is bound to a queue pair of this process, whose send queue is owned, and waits for
 /// copies through its key; false if no such window has the key, or if the copies do not end.
-pub fn invalidate_and_outwait(engine: &'static Engine, qp: QpNumber, rkey: Key) -> bool {
+pub fn invalidate_and_wait(engine: &'static Engine, qp: QpNumber, rkey: Key) -> bool {
     let (memory, windows) = (engine.memory, engine.memory.windows());
     windows.begin_invalidate(memory, qp, rkey).is_some_and(|closing| {
-        let is_over = in_flight::outwait_peer(engine, qp).is_ok();
+        let is_over = in_flight::wait_for_peer(engine, qp).is_ok();
         closing.finish(memory) && is_over
     })
 }

@@ -31,9 +31,9 @@ use crate::completion::lock::RUN;
 use crate::memory::atomic_op::AtomicOp;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::key::Key;
-use crate::memory::region::Whose;
+use crate::memory::region::KeyUser;
 use crate::memory::sge::Spans;
-use crate::policy::imitation::{Request, Start};
+use crate::policy::imitation::{Start, StartingOp};
 use crate::protocol::number::{Position, QpNumber};
 use crate::protocol::tag;
 use crate::sync;
@@ -46,8 +46,8 @@ pub enum Halt {
     Failed(WcStatus),
     /// It failed: it reads local memory with an invalid key.
     InvalidKey,
-    /// It concerns this side alone, and is carried out [between two runs](crate::engine::requester::local).
-    ByItself,
+    /// A local operation, which is carried out [between two runs](crate::engine::requester::local).
+    LocalOp,
     /// It has not begun: an alarm reschedules it.
     Later,
 }
@@ -104,7 +104,7 @@ impl<'k> Requester<'k> {
     #[inline]
     pub fn run(&mut self, ring: &Ring, first: Position, count: u64) -> Option<Halted> {
         if self.kind != QpType::Ud {
-            self.peer.expect_send(&self.slot.send.landing);
+            self.peer.prefetch_send(&self.slot.send.next_cqe_hint);
         }
         let (mut position, end) = (first, first.plus(count));
         let (mut sent, mut bytes, mut halted) = (Vec::<Entry, RUN>::new(), 0, None);
@@ -113,7 +113,7 @@ impl<'k> Requester<'k> {
             let request = ring.read_send(position);
             let carried = match self.kind {
                 QpType::Rc | QpType::Uc => self.carry_out(&guard, &request),
-                QpType::Ud => self.bring(&guard, &request, &ring.read_ud_address(position)),
+                QpType::Ud => self.send_datagram(&guard, &request, &ring.read_ud_address(position)),
             };
             if let Err(why) = carried.or_else(|why| unreliable::forgive(self.kind, why)) {
                 halted = Some(Halted { position, wr_id: request.wr_id, why });
@@ -147,7 +147,7 @@ impl<'k> Requester<'k> {
             return;
         }
         self.peer.push(&self.received);
-        sync::store(&self.slot.send.landing, self.peer.landing());
+        sync::store(&self.slot.send.next_cqe_hint, self.peer.next_cqe_hint());
         self.received.clear();
     }
 
@@ -183,7 +183,7 @@ impl<'k> Requester<'k> {
             SendOp::Flush { remote, length, placement, selectivity } => {
                 return self.flush(guard, (remote, length), placement, selectivity);
             }
-            SendOp::BindWindow(_) | SendOp::LocalInvalidate { .. } => return Err(Halt::ByItself),
+            SendOp::BindWindow(_) | SendOp::LocalInvalidate { .. } => return Err(Halt::LocalOp),
             _ => {}
         }
         let mut from = Spans::new();
@@ -208,7 +208,7 @@ impl<'k> Requester<'k> {
         match payload {
             &Payload::Inline(words, len) => from.push_words(words, len),
             Payload::Sges(..) => {
-                let domain = Whose::local(sync::load(&self.slot.pd));
+                let domain = KeyUser::local(sync::load(&self.slot.pd));
                 let granted = guard.source(from, domain, payload.sges(), Access::empty());
                 granted.ok_or_else(|| self.local_fault(guard, payload))?;
             }
@@ -217,14 +217,14 @@ impl<'k> Requester<'k> {
     }
 
     /// Begins a request that policy may fail, drop or change.
-    fn start(&self, request: Request) -> Result<Start, Halt> {
+    fn start(&self, request: StartingOp) -> Result<Start, Halt> {
         self.engine.policy.imitation.start(request).map_err(Halt::Failed)
     }
 
     /// The halt of a request whose SGEs can't be read.
     #[cold]
     fn local_fault(&self, guard: &CopyGuard<'_>, payload: &Payload) -> Halt {
-        let domain = Whose::local(sync::load(&self.slot.pd));
+        let domain = KeyUser::local(sync::load(&self.slot.pd));
         let is_dead = |key| !guard.knows(domain, key, Access::empty());
         let any_dead = payload.sges().any(|sge| sge.length > 0 && is_dead(Key::new(sge.lkey)));
         if any_dead { Halt::InvalidKey } else { Halt::LOCAL_PROTECTION }
@@ -246,7 +246,7 @@ impl<'k> Requester<'k> {
     #[cold]
     pub fn halt(&self, why: Unavailable) -> Halt {
         match why {
-            Unavailable::Gone => Halt::Waits(WaitsFor::Nobody),
+            Unavailable::Gone => Halt::Waits(WaitsFor::NoPeer),
             Unavailable::NoReceive => Halt::Waits(WaitsFor::Receive),
             Unavailable::NotReady => Halt::Waits(WaitsFor::Answer),
             Unavailable::Stuck => self.unanswered(),

@@ -32,18 +32,18 @@ use cq_core::wc::WcStatus;
 use cq_core::wr::{Placement, RemoteAddr, Selectivity, Sge};
 
 use super::{Halt, Requester};
-use crate::engine::begun;
+use crate::engine::pending_atomic;
 use crate::engine::ring::SendRequest;
 use crate::memory::atomic_op::AtomicOp;
 use crate::memory::atomics;
-use crate::memory::copier::asking::{self, Begun, NotDone};
+use crate::memory::copier::client::{self, NotDone, PendingAtomic};
 use crate::memory::copy;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::key::Key;
-use crate::memory::region::Whose;
+use crate::memory::region::KeyUser;
 use crate::memory::sge::{self, Spans, Target};
 use crate::memory::transfer::{Order, Trouble};
-use crate::policy::imitation::Request;
+use crate::policy::imitation::StartingOp;
 use crate::sync::{self, AtomicU64};
 
 /// Bytes of an atomic's operand.
@@ -58,7 +58,7 @@ impl Requester<'_> {
         from: &Spans<'_>,
         remote: RemoteAddr,
     ) -> Result<(), Halt> {
-        let domain = self.ask(Access::REMOTE_WRITE)?;
+        let domain = self.check_right(Access::REMOTE_WRITE)?;
         let len = from.len() as u64;
         let (mut to, target) = (Target::new(), [remote_sge(remote, len)]);
         if guard.target(&mut to, domain, target, Access::REMOTE_WRITE, len).is_none() {
@@ -76,7 +76,7 @@ impl Requester<'_> {
         request: &SendRequest,
         remote: RemoteAddr,
     ) -> Result<(), Halt> {
-        let domain = self.ask_for_answer(Access::REMOTE_READ)?;
+        let domain = self.check_read_atomic_right(Access::REMOTE_READ)?;
         let (mut from, mut to) = (Spans::new(), Target::new());
         let source = [remote_sge(remote, request.payload.len())];
         if guard.source(&mut from, domain, source, Access::REMOTE_READ).is_none() {
@@ -95,11 +95,11 @@ impl Requester<'_> {
         remote: RemoteAddr,
         step: AtomicOp,
     ) -> Result<(), Halt> {
-        self.start(Request::Atomic { len: request.payload.len() })?;
+        self.start(StartingOp::Atomic { len: request.payload.len() })?;
         let held = match self.begun() {
             Some(begun) => self.resume(begun)?,
             None => {
-                let domain = self.ask_for_answer(Access::REMOTE_ATOMIC)?;
+                let domain = self.check_read_atomic_right(Access::REMOTE_ATOMIC)?;
                 self.step(guard, domain, remote, Access::REMOTE_ATOMIC, step)?
             }
         };
@@ -127,7 +127,7 @@ impl Requester<'_> {
             None => {
                 let mut from = Spans::new();
                 self.source(guard, &request.payload, &mut from)?;
-                let domain = self.ask(RIGHT)?;
+                let domain = self.check_right(RIGHT)?;
                 let value = [AtomicU64::new(0)];
                 sge::copy(&from, &Target::of_words(&value, ATOMIC as usize));
                 let step = AtomicOp::Store { value: sync::load(&value[0]) };
@@ -141,7 +141,7 @@ impl Requester<'_> {
     fn step(
         &self,
         guard: &CopyGuard<'_>,
-        whose: Whose,
+        whose: KeyUser,
         remote: RemoteAddr,
         right: Access,
         step: AtomicOp,
@@ -156,13 +156,13 @@ impl Requester<'_> {
 
     /// Waits again for the answer to an atomic that was begun.
     #[cold]
-    fn resume(&self, begun: Begun) -> Result<u64, Halt> {
-        asking::resume(self.engine.memory, begun).map_err(|why| self.not_done(why))
+    fn resume(&self, begun: PendingAtomic) -> Result<u64, Halt> {
+        client::resume(self.engine.memory, begun).map_err(|why| self.not_done(why))
     }
 
     /// Takes the atomic that this request, the oldest, began when it was tried before.
-    fn begun(&self) -> Option<Begun> {
-        begun::take(self.engine, self.me.number)
+    fn begun(&self) -> Option<PendingAtomic> {
+        pending_atomic::take(self.engine, self.me.number)
     }
 
     /// A FLUSH of so many bytes, or of the whole region.
@@ -177,7 +177,7 @@ impl Requester<'_> {
         let mut needs = Access::empty();
         needs.set(Access::FLUSH_GLOBAL, placement.contains(Placement::GLOBAL));
         needs.set(Access::FLUSH_PERSISTENT, placement.contains(Placement::PERSISTENT));
-        let domain = self.ask(needs)?;
+        let domain = self.check_right(needs)?;
         let is_there = match selectivity {
             Selectivity::Region => guard.knows(domain, Key::new(remote.rkey), needs),
             Selectivity::Range => {
@@ -194,7 +194,7 @@ impl Requester<'_> {
 
     /// Checks that the responder's queue pair grants a right; returns whose keys its peer's requests use.
     #[inline]
-    pub fn ask(&mut self, right: Access) -> Result<Whose, Halt> {
+    pub fn check_right(&mut self, right: Access) -> Result<KeyUser, Halt> {
         let rights = self.peer.rights().map_err(|why| self.halt(why))?;
         if rights.access.contains(right) {
             Ok(rights.whose)
@@ -205,7 +205,7 @@ impl Requester<'_> {
 
     /// The same, of a request that returns data.
     #[inline]
-    fn ask_for_answer(&mut self, right: Access) -> Result<Whose, Halt> {
+    fn check_read_atomic_right(&mut self, right: Access) -> Result<KeyUser, Halt> {
         let rights = self.peer.rights().map_err(|why| self.halt(why))?;
         if rights.answers && rights.access.contains(right) {
             Ok(rights.whose)
@@ -222,7 +222,7 @@ impl Requester<'_> {
         request: &SendRequest,
         to: &mut Target<'w>,
     ) -> Result<(), Halt> {
-        let domain = Whose::local(sync::load(&self.slot.pd));
+        let domain = KeyUser::local(sync::load(&self.slot.pd));
         let (sges, needs) = (request.payload.sges(), Access::LOCAL_WRITE);
         guard.target(to, domain, sges, needs, u64::MAX).ok_or(Halt::LOCAL_PROTECTION)
     }
@@ -241,8 +241,8 @@ impl Requester<'_> {
     fn not_done(&self, why: NotDone) -> Halt {
         match why {
             NotDone::Trouble(trouble) => self.troubled(trouble),
-            NotDone::Begun(begun) => {
-                begun::keep(self.engine, self.me.number, begun);
+            NotDone::PendingAtomic(begun) => {
+                pending_atomic::keep(self.engine, self.me.number, begun);
                 self.unanswered()
             }
         }

@@ -21,7 +21,7 @@ use cq_core::wr::{RemoteAddr, SendFlags};
 use super::onesided::remote_sge;
 use super::{Halt, Requester, local};
 use crate::engine::Engine;
-use crate::engine::complete::Took;
+use crate::engine::complete::ReceivedOp;
 use crate::engine::responder::Receive;
 use crate::engine::ring::SendRequest;
 use crate::engine::shared_receives::Unavailable;
@@ -30,21 +30,21 @@ use crate::memory::copy_guard::CopyGuard;
 use crate::memory::key::Key;
 use crate::memory::sge::{Spans, Target};
 use crate::memory::transfer::{Order, Trouble};
-use crate::policy::imitation::Request;
+use crate::policy::imitation::StartingOp;
 
 /// Why a message was not placed into its receive.
 enum Refusal {
     /// Both sides fail, with these statuses.
-    Mismatch { theirs: WcStatus, ours: WcStatus },
+    Mismatch { responder_status: WcStatus, requester_status: WcStatus },
     /// The responder's process does not answer.
     NoAnswer,
 }
 
 impl Refusal {
     /// The refusal for a failed copy; the statuses are those of a memory fault.
-    const fn of(trouble: Trouble, theirs: WcStatus, ours: WcStatus) -> Self {
+    const fn of(trouble: Trouble, responder_status: WcStatus, requester_status: WcStatus) -> Self {
         match trouble {
-            Trouble::Fault => Self::Mismatch { theirs, ours },
+            Trouble::Fault => Self::Mismatch { responder_status, requester_status },
             Trouble::NoAnswer => Self::NoAnswer,
         }
     }
@@ -63,8 +63,8 @@ impl Requester<'_> {
         let receive = self.next_receive();
         // By reference, because a receive is large.
         let receive = receive.as_ref().map_err(|&why| self.halt(why))?;
-        let landed = land(guard, self.engine, from, receive);
-        self.end(receive, request, from.len(), Took::Send { imm }, landed)
+        let scattered = scatter(guard, self.engine, from, receive);
+        self.end(receive, request, from.len(), ReceivedOp::Send { imm }, scattered)
     }
 
     /// A SEND of `from` that invalidates a memory window of the responder once the bytes are there. A wrong key fails
@@ -77,15 +77,16 @@ impl Requester<'_> {
         from: &Spans<'_>,
         rkey: u32,
     ) -> Result<(), Halt> {
-        self.start(Request::SendInvalidate { kind: self.kind })?;
+        self.start(StartingOp::SendInvalidate { kind: self.kind })?;
         let receive = self.next_receive().map_err(|why| self.halt(why))?;
-        let landed = land(guard, self.engine, from, &receive);
-        if landed.is_ok() && !local::invalidate(self.engine, self.peer.number(), Key::new(rkey)) {
+        let scattered = scatter(guard, self.engine, from, &receive);
+        if scattered.is_ok() && !local::invalidate(self.engine, self.peer.number(), Key::new(rkey))
+        {
             self.deliver();
             self.peer.refused(&receive, WcStatus::REM_INV_REQ_ERR);
             return Ok(());
         }
-        self.end(&receive, request, from.len(), Took::SendInvalidate { rkey }, landed)
+        self.end(&receive, request, from.len(), ReceivedOp::SendInvalidate { rkey }, scattered)
     }
 
     /// A WRITE of `from` with immediate data. It takes its receive before its key is checked.
@@ -98,29 +99,30 @@ impl Requester<'_> {
         remote: RemoteAddr,
         imm: [u8; 4],
     ) -> Result<(), Halt> {
-        let domain = self.ask(Access::REMOTE_WRITE)?;
+        let domain = self.check_right(Access::REMOTE_WRITE)?;
         let receive = self.next_receive().map_err(|why| self.halt(why))?;
-        let (theirs, ours) = (WcStatus::LOC_ACCESS_ERR, WcStatus::REM_ACCESS_ERR);
+        let (responder_status, requester_status) =
+            (WcStatus::LOC_ACCESS_ERR, WcStatus::REM_ACCESS_ERR);
         let len = from.len() as u64;
         let (mut to, target) = (Target::new(), [remote_sge(remote, len)]);
-        let landed = match guard.target(&mut to, domain, target, Access::REMOTE_WRITE, len) {
-            None => Err(Refusal::Mismatch { theirs, ours }),
+        let scattered = match guard.target(&mut to, domain, target, Access::REMOTE_WRITE, len) {
+            None => Err(Refusal::Mismatch { responder_status, requester_status }),
             Some(()) => copy::copy(self.engine.memory, from, &to, Order::LastWordLast)
-                .map_err(|trouble| Refusal::of(trouble, theirs, ours)),
+                .map_err(|trouble| Refusal::of(trouble, responder_status, requester_status)),
         };
         // An unreliable responder does not learn of what is dropped.
-        if self.kind == QpType::Uc && matches!(landed, Err(Refusal::Mismatch { .. })) {
+        if self.kind == QpType::Uc && matches!(scattered, Err(Refusal::Mismatch { .. })) {
             self.peer.give_back(&receive);
-            return Err(Halt::Failed(ours));
+            return Err(Halt::Failed(requester_status));
         }
-        self.end(&receive, request, from.len(), Took::Write { imm }, landed)
+        self.end(&receive, request, from.len(), ReceivedOp::Write { imm }, scattered)
     }
 
     /// The responder's receive that the next message takes.
     #[inline]
     pub fn next_receive(&self) -> Result<Receive, Unavailable> {
         let nth = self.received.len() as u64;
-        self.peer.receive(&self.slot.send.ahead, nth)
+        self.peer.receive(&self.slot.send.cached_posted, nth)
     }
 
     /// Completes or fails the receive of a message of `len` bytes.
@@ -130,19 +132,20 @@ impl Requester<'_> {
         receive: &Receive,
         request: &SendRequest,
         len: usize,
-        took: Took,
-        landed: Result<(), Refusal>,
+        received_op: ReceivedOp,
+        scattered: Result<(), Refusal>,
     ) -> Result<(), Halt> {
-        match landed {
+        match scattered {
             Ok(()) => {
                 let solicited = request.flags.contains(SendFlags::SOLICITED);
                 // It fits: the run's condition checks that.
-                let _ = self.received.push(self.peer.received(receive, len, took, solicited));
+                let _ =
+                    self.received.push(self.peer.received(receive, len, received_op, solicited));
                 Ok(())
             }
-            Err(Refusal::Mismatch { theirs, ours }) => {
+            Err(Refusal::Mismatch { responder_status, requester_status }) => {
                 self.deliver();
-                Err(Halt::Failed(self.peer.mismatched(receive, theirs, ours)))
+                Err(Halt::Failed(self.peer.mismatched(receive, responder_status, requester_status)))
             }
             Err(Refusal::NoAnswer) => {
                 self.peer.give_back(receive);
@@ -154,7 +157,7 @@ impl Requester<'_> {
 
 /// Places a message into the receive that was taken for it.
 #[inline]
-fn land(
+fn scatter(
     guard: &CopyGuard<'_>,
     engine: &'static Engine,
     from: &Spans<'_>,
@@ -163,14 +166,15 @@ fn land(
     let len = from.len() as u64;
     let Receive { domain, ref request, .. } = *receive;
     if len > request.sges.len() {
-        let (theirs, ours) = (WcStatus::LOC_LEN_ERR, WcStatus::REM_INV_REQ_ERR);
-        return Err(Refusal::Mismatch { theirs, ours });
+        let (responder_status, requester_status) =
+            (WcStatus::LOC_LEN_ERR, WcStatus::REM_INV_REQ_ERR);
+        return Err(Refusal::Mismatch { responder_status, requester_status });
     }
-    let (theirs, ours) = (WcStatus::LOC_PROT_ERR, WcStatus::REM_OP_ERR);
+    let (responder_status, requester_status) = (WcStatus::LOC_PROT_ERR, WcStatus::REM_OP_ERR);
     let (mut to, sges) = (Target::new(), request.sges.iter());
     if guard.target(&mut to, domain, sges, Access::LOCAL_WRITE, len).is_none() {
-        return Err(Refusal::Mismatch { theirs, ours });
+        return Err(Refusal::Mismatch { responder_status, requester_status });
     }
     copy::copy(engine.memory, from, &to, Order::Any)
-        .map_err(|trouble| Refusal::of(trouble, theirs, ours))
+        .map_err(|trouble| Refusal::of(trouble, responder_status, requester_status))
 }

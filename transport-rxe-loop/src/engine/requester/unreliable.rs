@@ -17,7 +17,7 @@ pub fn forgive(kind: QpType, why: Halt) -> Result<(), Halt> {
     }
 }
 
-/// Whether only an answer of the responder, or its absence, can show this error.
+/// Whether only a response, or a missing response, can report this error.
 const fn is_the_peers(status: WcStatus) -> bool {
     matches!(
         status,

@@ -59,10 +59,10 @@ fn q07_a_receive_is_of_whom_a_datagram_is_for_whatever_another_has() {
     has.activate(1).unwrap();
     has_none.activate(1).unwrap();
     has.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let ahead = [const { AtomicU64::new(0) }; 2];
+    let cached_posted = [const { AtomicU64::new(0) }; 2];
     let of = |qp: &QueuePair| {
         let peer = Responder::new(device.engine, qp.qpn(), QpNumber::new(0), QpType::Ud);
-        peer.receive(&ahead, 0).map(|receive| receive.request.wr_id)
+        peer.receive(&cached_posted, 0).map(|receive| receive.request.wr_id)
     };
     assert_eq!(of(&has), Ok(1));
     assert_eq!(of(&has_none), Err(Unavailable::NoReceive));
@@ -121,7 +121,8 @@ fn x03_the_receives_that_a_dead_process_kept_from_all_others_can_be_taken() {
     let (context, device) = OpenOptions::new().alone();
     let (qp, _cq) = connected(&context);
     let peer = Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Rc);
-    let (taking, dead) = (&device.engine.qp(qp.qpn()).receive_lock, Owner::new(ANOTHER.get(), 1));
+    let (taking, dead) =
+        (&device.engine.qp(qp.qpn()).receive_lock, AttachmentKey::new(ANOTHER.get(), 1));
     let stuck = &device.engine.own(qp.index()).stuck;
     assert!(taking.try_enter(dead));
     sync::store(stuck, dead.to_word());
@@ -138,7 +139,7 @@ fn x07_who_keeps_the_receives_from_all_others_is_remembered() {
     let (slot, stuck) = (device.engine.qp(qp.qpn()), &device.engine.own(qp.index()).stuck);
     let kept = device.memory.lock(&slot.receive_lock, || {}).unwrap();
     assert_eq!(peer.take_receives().map(drop), Err(Stuck));
-    assert_eq!(Some(sync::load(stuck)), slot.receive_lock.holder().map(Owner::to_word));
+    assert_eq!(Some(sync::load(stuck)), slot.receive_lock.holder().map(AttachmentKey::to_word));
     assert_eq!(peer.take_receives().map(drop), Err(Stuck));
     drop(kept);
     assert!(peer.take_receives().is_ok());

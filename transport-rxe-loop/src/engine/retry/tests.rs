@@ -42,24 +42,24 @@ fn patient() -> (Context, crate::api::qp::QueuePair) {
 #[test]
 fn q07_a_request_whose_time_is_over_is_tried_once_more_and_then_fails() {
     let device = Device::of_tests();
-    for waits_for in [WaitsFor::Receive, WaitsFor::Answer, WaitsFor::Nobody] {
+    for waits_for in [WaitsFor::Receive, WaitsFor::Answer, WaitsFor::NoPeer] {
         let (_context, qp) = patient();
-        let judge = |at| judge(device.engine, qp.qpn(), at, waits_for);
+        let decide = |at| decide(device.engine, qp.qpn(), at, waits_for);
         let times_out = || sync::store(&device.engine.qp(qp.qpn()).send.deadline, 1);
         assert_eq!(
-            [judge(Position::new(7)), judge(Position::new(7))],
+            [decide(Position::new(7)), decide(Position::new(7))],
             [Verdict::Wait; 2],
             "{waits_for:?}"
         );
         assert!(has_begun(device.engine.qp(qp.qpn()), Position::new(7)));
         times_out();
         assert_eq!(
-            judge(Position::new(7)),
+            decide(Position::new(7)),
             Verdict::TryAgain,
             "{waits_for:?}: what came in time counts"
         );
-        assert_eq!(judge(Position::new(7)), Verdict::Fail(waits_for.status()));
-        assert_eq!(judge(Position::new(8)), Verdict::Wait, "{waits_for:?}: the next begins anew");
+        assert_eq!(decide(Position::new(7)), Verdict::Fail(waits_for.status()));
+        assert_eq!(decide(Position::new(8)), Verdict::Wait, "{waits_for:?}: the next begins anew");
     }
 }
 
@@ -67,16 +67,16 @@ fn q07_a_request_whose_time_is_over_is_tried_once_more_and_then_fails() {
 fn q07_who_waits_for_something_else_begins_anew() {
     let (device, (_context, qp)) = (Device::of_tests(), patient());
     let (receive, answer) = (WaitsFor::Receive, WaitsFor::Answer);
-    let judge = |waits_for| judge(device.engine, qp.qpn(), Position::new(7), waits_for);
+    let decide = |waits_for| decide(device.engine, qp.qpn(), Position::new(7), waits_for);
     for [first, then] in [[receive, answer], [answer, receive]] {
-        assert_eq!(judge(first), Verdict::Wait);
+        assert_eq!(decide(first), Verdict::Wait);
         sync::store(&device.engine.qp(qp.qpn()).send.deadline, 1);
-        assert_eq!(judge(then), Verdict::Wait, "{then:?} after {first:?}");
+        assert_eq!(decide(then), Verdict::Wait, "{then:?} after {first:?}");
     }
     // One that goes away is the one that did not answer.
-    assert_eq!(judge(answer), Verdict::Wait);
+    assert_eq!(decide(answer), Verdict::Wait);
     sync::store(&device.engine.qp(qp.qpn()).send.deadline, 1);
-    assert_eq!(judge(WaitsFor::Nobody), Verdict::TryAgain);
+    assert_eq!(decide(WaitsFor::NoPeer), Verdict::TryAgain);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::lifecycle::Device;
 #[test]
 fn no_ring_leads_out_of_the_arena() {
     let device = Device::of_tests();
-    let shape = Shape::of_sends(16, 1, 0);
+    let shape = RingLayout::of_sends(16, 1, 0);
     let (arena, size) = (device.shm.arena().offset(), device.shm.memory().len());
     let last = size - shape.bytes();
     for inside in [arena, last] {
@@ -18,7 +18,7 @@ fn no_ring_leads_out_of_the_arena() {
 #[test]
 fn a_ring_says_how_many_requests_it_holds() {
     let device = Device::of_tests();
-    let shape = Shape::of_sends(16, 1, 0);
+    let shape = RingLayout::of_sends(16, 1, 0);
     let ring = shape.ring(device.shm, device.shm.arena().offset() as u32).unwrap();
     assert_eq!(format!("{ring:?}"), "Ring { requests: 16, .. }");
 }
@@ -26,7 +26,7 @@ fn a_ring_says_how_many_requests_it_holds() {
 #[test]
 fn x04_positions_that_can_not_be_have_nothing_wait() {
     let device = Device::of_tests();
-    let shape = Shape::of_sends(16, 1, 0);
+    let shape = RingLayout::of_sends(16, 1, 0);
     let ring = shape.ring(device.shm, device.shm.arena().offset() as u32).unwrap();
     for next in [0, u64::MAX - 3] {
         for (ahead, any) in [(0, false), (1, true), (16, true), (17, false), (u64::MAX, false)] {

@@ -26,7 +26,7 @@ use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::lifecycle::deaths;
 use crate::memory::copier;
-use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::lock::{AttachmentId, AttachmentKey};
 use crate::protocol::number::QpIndex;
 use crate::protocol::pool::Queue;
 use crate::protocol::stage::State;
@@ -332,7 +332,10 @@ fn x07_what_a_process_that_lives_has_taken_stays_its() {
     let file = File::options().read(true).write(true).open(alone.device.shm.path().file()).unwrap();
     // To the end, as closing it would unlock what is locked here.
     let file = Box::leak(Box::new(file));
-    assert_eq!(liveness::hold(file.as_fd(), Owner::new(ANOTHER.get(), 1).to_word()), Ok(true));
+    assert_eq!(
+        liveness::hold(file.as_fd(), AttachmentKey::new(ANOTHER.get(), 1).to_word()),
+        Ok(true)
+    );
     assert!(alone.device.shm.is_alive(ANOTHER));
     let taken = alone.is_taken_by(ANOTHER);
     assert_eq!(reclaim(alone.device.engine, alone.slot(), &taken), Ok(()));
@@ -367,7 +370,7 @@ fn q09_who_takes_no_messages_has_nothing_taken_for_it() {
 fn x03_who_takes_inherits_the_lock_of_who_died_taking() {
     let Alone { qp, srq, device, context: _context, .. } = Alone::in_own_fabric();
     let lock = device.engine.srq(SrqNumber::new(srq.number())).pool.lock();
-    assert!(lock.try_enter(Owner::new(ANOTHER.get(), 1)));
+    assert!(lock.try_enter(AttachmentKey::new(ANOTHER.get(), 1)));
     let (taken, _) =
         take(device.engine, SrqNumber::new(srq.number()), qp.qpn(), || Ok(())).unwrap();
     assert_eq!(lock.holder(), None);
@@ -405,7 +408,7 @@ fn q09_those_who_are_connected_to_a_queue_pair_of_a_shared_queue_wait_for_it() {
         "those who are connected to nobody are not connected to the first"
     );
     let mut all = Vec::new();
-    each_that_takes_from(device.engine, SrqNumber::new(srq), |index| all.push(index));
+    for_each_sender_to(device.engine, SrqNumber::new(srq), |index| all.push(index));
     assert_eq!(all, [index]);
 }
 

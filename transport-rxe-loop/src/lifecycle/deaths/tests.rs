@@ -15,14 +15,14 @@ use crate::api::qp::QpInit;
 use crate::api::state::QpState;
 use crate::completion::channel::{EventChannel, Source};
 use crate::engine::entry::SrqSlot;
-use crate::engine::owners::QueuePairs;
+use crate::engine::recovery::QueuePairs;
 use crate::engine::{identity, srq};
 use crate::inside::actor::until;
 use crate::inside::attaching::Directory;
 use crate::protocol::in_flight::ChangeFence;
 use crate::protocol::life::Life;
 use crate::protocol::lock::Lock;
-use crate::protocol::mode::Trait;
+use crate::protocol::mode::CqFlag;
 use crate::protocol::pool::Queue;
 use crate::shm::arena::Extent;
 use crate::shm::plan::Format;
@@ -172,8 +172,8 @@ fn x03_a_late_recovery_leaves_the_next_process_alone() {
     let slot = qps.at(index);
     let number = identity::number_of(qps, index, generation);
     identity::enter(slot, number);
-    let swept = Owner::new(ANOTHER.get(), 1);
-    assert!(!QueuePairs(device.engine).expel(swept), "another one lives there");
+    let swept = AttachmentKey::new(ANOTHER.get(), 1);
+    assert!(!QueuePairs(device.engine).revoke(swept), "another one lives there");
     assert_eq!(identity::read(slot).number, number);
 }
 
@@ -181,7 +181,7 @@ fn x03_a_late_recovery_leaves_the_next_process_alone() {
 fn x03_a_late_recovery_frees_nothing_of_the_next_process() {
     let (_context, device) = OpenOptions::new().alone();
     let (index, _) = device.completions.cqs().claim(ANOTHER).unwrap();
-    let (next, swept) = (device.shm.die_at(ANOTHER), Owner::new(ANOTHER.get(), 1000));
+    let (next, swept) = (device.shm.die_at(ANOTHER), AttachmentKey::new(ANOTHER.get(), 1000));
     assert_ne!(next, swept);
     after(device.shm, device.tables(), swept);
     assert_eq!(device.completions.cq(index).life().attachment(), Some(ANOTHER));
@@ -283,7 +283,7 @@ fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     let index = device.engine.qp(qp.qpn()).recv_cq();
-    device.completions.cq(index).mode.set(Trait::Overran, true);
+    device.completions.cq(index).mode.set(CqFlag::Overran, true);
     assert_eq!((context.take_async_event(), qp.state()), (Ok(None), QpState::Rts));
     die_watched(device);
     let mut told = Vec::new();
@@ -352,8 +352,8 @@ impl Lamps {
     }
 }
 
-impl Owners for Lamps {
-    fn inherit(&self, dead: Owner) {
+impl DeathRecovery for Lamps {
+    fn inherit(&self, dead: AttachmentKey) {
         for (_, lamp) in self.table.all().filter(|(_, lamp)| lamp.lock.holder() == Some(dead)) {
             let repair = || sync::count(&lamp.repaired);
             drop(self.shm.lock(&lamp.lock, || {}, repair));
@@ -361,8 +361,8 @@ impl Owners for Lamps {
     }
 
     /// Who saw a lamp burn may still be on his way to it.
-    fn expel(&self, dead: Owner) -> bool {
-        let lit = |(_, lamp): &(u32, &Lamp)| sync::swap_if(&lamp.is_lit, 1, 0).is_ok();
+    fn revoke(&self, dead: AttachmentKey) -> bool {
+        let lit = |(_, lamp): &(u32, &Lamp)| sync::cas(&lamp.is_lit, 1, 0).is_ok();
         self.table.all_of(dead.attachment()).filter(lit).count() == 0
     }
 
@@ -384,7 +384,7 @@ fn x03_what_a_dead_one_had_of_a_new_table_is_dealt_with_as_that_says() {
     let (mine, its) = (lamps.light(shm.attachment().get()), lamps.light(ANOTHER.get()));
     let dead = shm.die_at(ANOTHER);
     assert!(its.lock.try_enter(dead) && mine.lock.try_enter(shm.me()));
-    let tables: [&dyn Owners; 2] = [&lamps, shm];
+    let tables: [&dyn DeathRecovery; 2] = [&lamps, shm];
     let state = |lamp: &Lamp| {
         let words = [&lamp.repaired, &lamp.is_lit].map(sync::load);
         (lamp.lock.holder(), words, lamp.life().attachment())

@@ -15,7 +15,7 @@ use crate::api::qp::QpInit;
 use crate::error::{CreateError, Limit, RegisterError};
 use crate::lifecycle::deaths;
 use crate::memory::domains;
-use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::lock::{AttachmentId, AttachmentKey};
 use crate::shm::liveness::Liveness;
 use crate::shm::registry::Registry;
 
@@ -88,7 +88,7 @@ fn x07_a_new_process_has_nothing_abandoned() {
     static ANOTHER: Registry = Registry::new();
     let (_context, device) = OpenOptions::new().alone();
     let here = ANOTHER.attach(device.shm.path(), device.shm.shape(), &FORMAT).unwrap();
-    let place = Owner::from_word(here.owner()).unwrap().attachment();
+    let place = AttachmentKey::from_word(here.owner()).unwrap().attachment();
     let abandoned = &device.memory.copiers()[place.index()].abandoned;
     abandoned.mark();
     let ways = DeviceOptions { by_service: false, policy: Policy::new(None, false) };

@@ -7,13 +7,13 @@ use crate::api::open::OpenOptions;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::memory::key::Key;
-use crate::memory::region::Whose;
+use crate::memory::region::KeyUser;
 
 const ADD: AtomicOp = AtomicOp::FetchAdd { add: 2 };
 
 /// Memory of this process as if it were another's: of what the system says of processes, it is like any.
 fn of_this(device: &'static Device) -> Far {
-    Far { attachment: device.shm.attachment(), whose: Whose::local(0), needs: Access::empty() }
+    Far { attachment: device.shm.attachment(), whose: KeyUser::local(0), needs: Access::empty() }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, Sge};
 
-use super::asking::{NotDone, atomic};
+use super::client::{NotDone, atomic};
 use super::*;
 use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
@@ -24,7 +24,7 @@ use crate::engine::identity;
 use crate::engine::send_queue;
 use crate::inside::actor::{Waiting, until};
 use crate::lifecycle::Device;
-use crate::memory::region::Whose;
+use crate::memory::region::KeyUser;
 use crate::memory::sge::{Far, Span};
 use crate::memory::stage::Head;
 use crate::protocol::lock::Lock;
@@ -80,7 +80,7 @@ fn q10_deregistering_waits_for_what_this_process_copies_itself() {
 /// Another process asks this one for something. The stage that it does this by.
 pub fn is_asked(device: &'static Device) -> &'static Head {
     let stage = device.memory.stages().of(ANOTHER).next().unwrap();
-    let (whose, needs) = (Whose::local(0), Access::empty());
+    let (whose, needs) = (KeyUser::local(0), Access::empty());
     asks(device, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
     stage.head
 }
@@ -90,7 +90,7 @@ pub fn asks(device: &'static Device, stage: Stage, request: Request, sges: &[Sge
     let filling = stage.head.word.claim(ANOTHER, device.shm.attachment()).unwrap();
     stage.head.write(&request, sges.iter().copied());
     stage.head.word.ask(filling).unwrap();
-    this(device.memory).unwrap().askers.add(ANOTHER);
+    this(device.memory).unwrap().clients.add(ANOTHER);
 }
 
 pub fn state(head: &Head) -> Option<State> {
@@ -104,13 +104,13 @@ fn x03_only_what_the_dead_have_asked_of_this_process_is_taken_back() {
         (device.shm.attachment(), AttachmentId::new(ANOTHER.get() + 1), device.memory.stages());
     let words: Vec<_> =
         stages.of(ANOTHER).take(3).chain(stages.large().take(1)).map(|it| &it.head.word).collect();
-    let ask = |nth: usize, asker, asked| words[nth].ask(words[nth].claim(asker, asked).unwrap());
+    let ask = |nth: usize, client, asked| words[nth].ask(words[nth].claim(client, asked).unwrap());
     assert!(
         [ask(0, ANOTHER, me), ask(1, ANOTHER, another), ask(3, me, me)].iter().all(Option::is_some)
     );
     assert!(words[2].claim(ANOTHER, me).is_some());
-    this(device.memory).unwrap().askers.add(ANOTHER);
-    outwait_given_up(device.memory);
+    this(device.memory).unwrap().clients.add(ANOTHER);
+    wait_for_given_up(device.memory);
     let (asked, filling) = (Some(State::Asked), Some(State::Filling));
     let states: Vec<_> = words.iter().map(|word| word.seen().state()).collect();
     assert_eq!(states, [None, asked, filling, asked]);
@@ -120,7 +120,7 @@ fn x03_only_what_the_dead_have_asked_of_this_process_is_taken_back() {
 fn x07_who_is_found_as_the_time_is_over_is_served_the_next_time() {
     let (_context, _pd, device) = alone();
     let stage = device.memory.stages().large().next().unwrap();
-    let (whose, needs) = (Whose::local(0), Access::empty());
+    let (whose, needs) = (KeyUser::local(0), Access::empty());
     asks(device, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
     let calls = || sync::load(device.shm.calls().unwrap());
     let before = calls();
@@ -282,7 +282,7 @@ impl Counter {
         // SAFETY: an atomic that is there for ever.
         let region =
             unsafe { pd.register(word.as_ptr().cast(), 8, Access::LOCAL_WRITE | Access::REMOTE) };
-        let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_ATOMIC);
+        let (whose, needs) = (KeyUser::local(pd.domain().number()), Access::REMOTE_ATOMIC);
         Self {
             word,
             region: region.unwrap(),
@@ -335,7 +335,7 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
     let stage = device.memory.stages().of(device.shm.attachment()).next().unwrap();
     let word = &stage.head.word;
     word.ask(word.claim(device.shm.attachment(), device.shm.attachment()).unwrap()).unwrap();
-    this(device.memory).unwrap().askers.add(device.shm.attachment());
+    this(device.memory).unwrap().clients.add(device.shm.attachment());
     drop(receiver(&pd, &cq, QpType::Rc));
     assert_eq!(state(stage.head), Some(State::Asked));
 }
@@ -344,13 +344,13 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
 fn x07_what_is_asked_for_by_any_stage_is_served_and_then_nothing_is_left_to_look_for() {
     let (_context, _pd, device) = alone();
     let calls = || sync::load(device.shm.calls().unwrap());
-    let (whose, needs) = (Whose::local(0), Access::empty());
+    let (whose, needs) = (KeyUser::local(0), Access::empty());
     let (before, stages) = (calls(), device.memory.stages());
     for stage in stages.of(ANOTHER).chain(stages.large()) {
         asks(device, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
         serve(device.memory);
         assert_eq!(state(stage.head), Some(State::Done));
-        assert!(!this(device.memory).unwrap().askers.any());
+        assert!(!this(device.memory).unwrap().clients.any());
     }
     assert_eq!(calls(), before, "it is not called again");
 }
@@ -372,11 +372,11 @@ fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives
     let (me, srq) =
         (device.shm.attachment(), pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap());
     let stages: Vec<_> = device.memory.stages().of(ANOTHER).take(3).collect();
-    for (stage, asker, asked) in
+    for (stage, client, asked) in
         [(stages[0], ANOTHER, me), (stages[1], ANOTHER, ANOTHER), (stages[2], me, me)]
     {
         let word = &stage.head.word;
-        word.ask(word.claim(asker, asked).unwrap()).unwrap();
+        word.ask(word.claim(client, asked).unwrap()).unwrap();
     }
     give_up_for_the_dead(
         device.memory,

@@ -3,7 +3,7 @@ use cq_core::setup::Access;
 use super::*;
 use crate::lifecycle::Device;
 use crate::memory::key::Key;
-use crate::memory::region::Whose;
+use crate::memory::region::KeyUser;
 use crate::memory::sge::Far;
 use crate::sync::AtomicU64;
 
@@ -20,8 +20,11 @@ fn bytes_of_here_and_of_another_process_come_together() {
     // Of what the system says of processes, this one is like any other.
     let device = Device::of_tests();
     let (a, b, c) = (words::<2>(1), words::<2>(3), words::<1>(5));
-    let far =
-        Far { attachment: device.shm.attachment(), whose: Whose::local(0), needs: Access::empty() };
+    let far = Far {
+        attachment: device.shm.attachment(),
+        whose: KeyUser::local(0),
+        needs: Access::empty(),
+    };
     let mut from = Spans::new();
     from.push_words(&a, 16);
     assert!(from.push_far(far, b.as_ptr() as usize, 16, Key::new(1)));
@@ -37,8 +40,11 @@ fn bytes_of_here_and_of_another_process_come_together() {
 fn bytes_of_another_process_that_are_not_there_are_a_fault_among_others() {
     let device = Device::of_tests();
     let (a, there) = (words::<1>(1), words::<2>(0));
-    let far =
-        Far { attachment: device.shm.attachment(), whose: Whose::local(0), needs: Access::empty() };
+    let far = Far {
+        attachment: device.shm.attachment(),
+        whose: KeyUser::local(0),
+        needs: Access::empty(),
+    };
     let mut from = Spans::of_words(&a, 8);
     assert!(from.push_far(far, 64, 8, Key::new(1)));
     let outcome = copy(device.memory, &from, &Target::of_words(&there, 16), Order::Any);
@@ -49,8 +55,11 @@ fn bytes_of_another_process_that_are_not_there_are_a_fault_among_others() {
 fn a_copy_from_another_process_ends_where_the_shorter_list_does() {
     let device = Device::of_tests();
     let (a, there) = (words::<2>(1), words::<2>(5));
-    let far =
-        Far { attachment: device.shm.attachment(), whose: Whose::local(0), needs: Access::empty() };
+    let far = Far {
+        attachment: device.shm.attachment(),
+        whose: KeyUser::local(0),
+        needs: Access::empty(),
+    };
     for (len, seen) in [(8, [1, 6]), (16, [1, 2])] {
         let mut from = Spans::new();
         assert!(from.push_far(far, a.as_ptr() as usize, len, Key::new(1)));

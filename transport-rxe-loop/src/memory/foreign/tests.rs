@@ -7,7 +7,7 @@ use super::*;
 use crate::api::open::OpenOptions;
 use crate::lifecycle::Device;
 use crate::memory::copy_guard::CopyGuard;
-use crate::memory::region::Whose;
+use crate::memory::region::KeyUser;
 use crate::memory::sge::{Spans, Target};
 use crate::protocol::in_flight::InFlight;
 use crate::shm::table::Entry;
@@ -46,7 +46,7 @@ impl ForeignWindow {
     }
 
     /// Whether the peer of a queue pair reaches a range of it.
-    fn is_reached_by(&self, whose: Whose, offset: i64, length: u32, needs: Access) -> bool {
+    fn is_reached_by(&self, whose: KeyUser, offset: i64, length: u32, needs: Access) -> bool {
         let in_flight = InFlight::default();
         let window = CopyGuard::open_by(self.region.device.memory, &in_flight);
         let addr = self.entry.base.wrapping_add_signed(offset);
@@ -55,7 +55,7 @@ impl ForeignWindow {
     }
 
     fn is_reached(&self, offset: i64, length: u32) -> bool {
-        let whose = Whose::peer_of(QP, DOMAIN);
+        let whose = KeyUser::peer_of(QP, DOMAIN);
         self.is_reached_by(whose, offset, length, Access::REMOTE_WRITE)
     }
 }
@@ -106,7 +106,7 @@ impl Foreigner {
         let addr = self.entry.base.wrapping_add(offset);
         let sge = Sge { addr, length, lkey: self.entry.key.get() };
         let mut spans = Spans::new();
-        let found = window.source(&mut spans, Whose::local(DOMAIN), [sge], Access::empty());
+        let found = window.source(&mut spans, KeyUser::local(DOMAIN), [sge], Access::empty());
         found.is_some() && spans.far().is_none()
     }
 
@@ -204,12 +204,12 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
     }
     let (write, atomic) = (Access::REMOTE_WRITE, Access::REMOTE_ATOMIC);
     for (whose, needs, may) in [
-        (Whose::peer_of(QP, DOMAIN), write, true),
-        (Whose::peer_of(QP, DOMAIN), atomic, false),
-        (Whose::peer_of(QpNumber::new(QP.get() + 1), DOMAIN), write, false),
-        (Whose::peer_of(QP, DOMAIN + 1), write, false),
-        (Whose::local(DOMAIN), Access::LOCAL_WRITE, false),
-        (Whose::local(DOMAIN), Access::empty(), false),
+        (KeyUser::peer_of(QP, DOMAIN), write, true),
+        (KeyUser::peer_of(QP, DOMAIN), atomic, false),
+        (KeyUser::peer_of(QpNumber::new(QP.get() + 1), DOMAIN), write, false),
+        (KeyUser::peer_of(QP, DOMAIN + 1), write, false),
+        (KeyUser::local(DOMAIN), Access::LOCAL_WRITE, false),
+        (KeyUser::local(DOMAIN), Access::empty(), false),
     ] {
         assert_eq!(window.is_reached_by(whose, 0, 8, needs), may, "{whose:?} {needs:?}");
     }
@@ -275,7 +275,7 @@ fn x04_a_window_that_was_scribbled_is_refused() {
     // Or is another domain's than its region.
     let domain = DOMAIN + 1;
     RegionEntry { domain, ..window.entry }.write(slot, holder);
-    let whose = Whose::peer_of(QP, domain);
+    let whose = KeyUser::peer_of(QP, domain);
     assert!(!window.is_reached_by(whose, 0, 8, Access::REMOTE_WRITE));
     window.entry.write(slot, holder);
     assert!(window.is_reached(0, 8));

@@ -8,12 +8,12 @@ use crate::api::open::OpenOptions;
 use crate::inside::actor::{Actor, die_with_parent, say};
 use crate::lifecycle::Device;
 use crate::memory::key::Key;
-use crate::memory::region::Whose;
+use crate::memory::region::KeyUser;
 use crate::memory::sge::Far;
 use crate::sync::{self, AtomicU64};
 
 const FAR: Far =
-    Far { attachment: AttachmentId::new(1), whose: Whose::local(0), needs: Access::empty() };
+    Far { attachment: AttachmentId::new(1), whose: KeyUser::local(0), needs: Access::empty() };
 
 fn words<const N: usize>(from: u64) -> [AtomicU64; N] {
     std::array::from_fn(|i| AtomicU64::new(from + i as u64))

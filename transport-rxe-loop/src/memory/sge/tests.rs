@@ -1,7 +1,7 @@
 use super::*;
 
 const FAR: Far =
-    Far { attachment: AttachmentId::new(1), whose: Whose::local(0), needs: Access::empty() };
+    Far { attachment: AttachmentId::new(1), whose: KeyUser::local(0), needs: Access::empty() };
 
 #[test]
 fn what_another_process_has_at_an_address_overlaps_nothing_here() {

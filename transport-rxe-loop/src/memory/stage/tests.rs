@@ -42,7 +42,7 @@ fn x04_any_request_is_one_or_none() {
 #[test]
 fn what_is_asked_is_read_as_it_was_written() {
     let head = stages().at(0).head;
-    let whose = Whose { domain: 5, target: QpNumber::new(6) };
+    let whose = KeyUser { domain: 5, target: QpNumber::new(6) };
     let needs = Access::REMOTE_WRITE;
     let sges = [1, 2].map(|n| Sge { addr: 64 * n, length: n as u32, lkey: 7 });
     let asked = Request { code: Code::WriteLate, whose, needs, operands: [3, 4] };

@@ -278,7 +278,7 @@ fn x04_marks_and_orders_that_mean_nothing_lose_nothing() {
         memory.raise_all(&[0, 3, 3]);
         memory.raise_at(CHANNEL + 1, 4);
         memory.boards[0].marks.iter().for_each(|word| {
-            sync::raise_from(word, |seen| Some(seen | garbage));
+            sync::fetch_update(word, |seen| Some(seen | garbage));
         });
         memory.nodes.iter().for_each(|node| sync::store(&node.since, garbage as u32));
         let mut all = memory.all();

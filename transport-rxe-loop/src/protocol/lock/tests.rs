@@ -3,18 +3,18 @@ use super::*;
 #[test]
 fn an_owner_is_its_attachment_and_its_generation() {
     for (place, generation) in [(0, 0), (0, 1), (7, 3), (u16::MAX - 1, u16::MAX)] {
-        let owner = Owner::new(place, generation);
+        let owner = AttachmentKey::new(place, generation);
         assert_eq!(owner.attachment().get(), place);
-        assert_eq!(Owner::from_word(owner.to_word()), Some(owner));
-        assert_ne!(owner, Owner::new(place, generation.wrapping_add(1)));
+        assert_eq!(AttachmentKey::from_word(owner.to_word()), Some(owner));
+        assert_ne!(owner, AttachmentKey::new(place, generation.wrapping_add(1)));
     }
-    assert_eq!(Owner::from_word(0), None);
+    assert_eq!(AttachmentKey::from_word(0), None);
 }
 
 #[test]
 fn one_process_inherits_the_lock() {
-    let (lock, dead) = (Lock::new(), Owner::new(0, 1));
-    let heirs = [Owner::new(1, 1), Owner::new(2, 1)];
+    let (lock, dead) = (Lock::new(), AttachmentKey::new(0, 1));
+    let heirs = [AttachmentKey::new(1, 1), AttachmentKey::new(2, 1)];
     assert!(lock.try_enter(dead));
     assert_eq!(heirs.map(|heir| lock.inherit(dead, heir)), [true, false]);
     assert_eq!(lock.holder(), Some(heirs[0]));
@@ -25,7 +25,7 @@ fn one_process_inherits_the_lock() {
 
 #[test]
 fn the_next_of_an_attachment_is_another_owner() {
-    let (lock, old, new) = (Lock::new(), Owner::new(3, 1), Owner::new(3, 2));
+    let (lock, old, new) = (Lock::new(), AttachmentKey::new(3, 1), AttachmentKey::new(3, 2));
     assert!(lock.try_enter(new));
-    assert!(!lock.inherit(old, Owner::new(4, 1)), "that one is alive");
+    assert!(!lock.inherit(old, AttachmentKey::new(4, 1)), "that one is alive");
 }

@@ -24,7 +24,7 @@ fn of(count: u16, period: u16) -> Queue {
         moderation: Moderation::default(),
     };
     let set = queue.moderation.set(&queue.control, Setting { count, period });
-    assert_eq!(set, Alert::None);
+    assert_eq!(set, EventAction::None);
     queue.arm(Notify::Next);
     queue
 }
@@ -36,12 +36,12 @@ impl Queue {
         let _ = queue.into_consumer(0, OnChannel::named(key)).arm(on).unwrap();
     }
 
-    fn came(&self, all: u32, now: u64) -> Alert {
-        let news = News { all, ..News::default() };
-        self.moderation.alert(&self.control, news, || now)
+    fn came(&self, all: u32, now: u64) -> EventAction {
+        let push_summary = PushSummary { all, ..PushSummary::default() };
+        self.moderation.event_action(&self.control, push_summary, || now)
     }
 
-    fn look(&self, now: u64) -> Alert {
+    fn look(&self, now: u64) -> EventAction {
         self.moderation.look(&self.control, now)
     }
 }
@@ -49,7 +49,7 @@ impl Queue {
 #[test]
 fn n12_counts_of_0_and_1_hold_nothing_back() {
     for count in [0, 1] {
-        assert_eq!(of(count, 100).came(1, NOW), Alert::Raise);
+        assert_eq!(of(count, 100).came(1, NOW), EventAction::Raise);
         assert!(!Setting { count, period: 100 }.is_any());
     }
 }
@@ -57,9 +57,9 @@ fn n12_counts_of_0_and_1_hold_nothing_back() {
 #[test]
 fn n12_what_comes_together_counts_together() {
     let queue = of(4, 100);
-    assert_eq!(queue.came(3, NOW), Alert::Call);
-    assert_eq!(queue.came(7, NOW), Alert::Raise);
-    assert_eq!(queue.came(5, NOW), Alert::None, "not armed any more");
+    assert_eq!(queue.came(3, NOW), EventAction::Call);
+    assert_eq!(queue.came(7, NOW), EventAction::Raise);
+    assert_eq!(queue.came(5, NOW), EventAction::None, "not armed any more");
 }
 
 #[test]
@@ -67,17 +67,26 @@ fn n12_only_what_was_armed_for_counts() {
     let queue = of(2, 100);
     queue.came(2, NOW);
     queue.arm(Notify::Solicited);
-    let news = News { all: 5, urgent: 1, at_once: false };
-    assert_eq!(queue.moderation.alert(&queue.control, news, || NOW), Alert::Call);
-    assert_eq!(queue.came(5, NOW), Alert::None);
-    assert_eq!(queue.moderation.alert(&queue.control, news, || NOW), Alert::Raise);
+    let push_summary = PushSummary { all: 5, urgent: 1, at_once: false };
+    assert_eq!(
+        queue.moderation.event_action(&queue.control, push_summary, || NOW),
+        EventAction::Call
+    );
+    assert_eq!(queue.came(5, NOW), EventAction::None);
+    assert_eq!(
+        queue.moderation.event_action(&queue.control, push_summary, || NOW),
+        EventAction::Raise
+    );
 }
 
 #[test]
 fn n12_a_failure_is_not_held_back() {
     let queue = of(u16::MAX, 100);
-    let news = News { all: 1, urgent: 0, at_once: true };
-    assert_eq!(queue.moderation.alert(&queue.control, news, || NOW), Alert::Raise);
+    let push_summary = PushSummary { all: 1, urgent: 0, at_once: true };
+    assert_eq!(
+        queue.moderation.event_action(&queue.control, push_summary, || NOW),
+        EventAction::Raise
+    );
 }
 
 #[test]
@@ -85,9 +94,9 @@ fn n12_the_first_completion_sets_the_deadline() {
     let queue = of(10, 100);
     queue.came(1, NOW);
     queue.came(1, NOW + 99_999);
-    assert_eq!(queue.look(NOW + 99_999), Alert::None);
-    assert_eq!(queue.look(NOW + 100_000), Alert::Raise);
-    assert_eq!(queue.look(NOW + 100_000), Alert::None, "it was raised");
+    assert_eq!(queue.look(NOW + 99_999), EventAction::None);
+    assert_eq!(queue.look(NOW + 100_000), EventAction::Raise);
+    assert_eq!(queue.look(NOW + 100_000), EventAction::None, "it was raised");
     assert_eq!(queue.moderation.alarm(), 0);
 }
 
@@ -96,42 +105,45 @@ fn n12_a_look_raises_what_was_armed_for_solicited_completions_too() {
     let queue = of(2, 100);
     queue.came(2, NOW);
     queue.arm(Notify::Solicited);
-    let news = News { all: 1, urgent: 1, at_once: false };
-    assert_eq!(queue.moderation.alert(&queue.control, news, || NOW), Alert::Call);
-    assert_eq!(queue.look(NOW + 100_000), Alert::Raise);
+    let push_summary = PushSummary { all: 1, urgent: 1, at_once: false };
+    assert_eq!(
+        queue.moderation.event_action(&queue.control, push_summary, || NOW),
+        EventAction::Call
+    );
+    assert_eq!(queue.look(NOW + 100_000), EventAction::Raise);
 }
 
 #[test]
 fn n12_a_look_raises_nothing_where_nothing_is_held_back() {
     let queue = of(2, 100);
-    assert_eq!(queue.look(NOW), Alert::None);
-    assert_eq!(queue.came(2, NOW), Alert::Raise, "it is still armed");
+    assert_eq!(queue.look(NOW), EventAction::None);
+    assert_eq!(queue.came(2, NOW), EventAction::Raise, "it is still armed");
 }
 
 #[test]
 fn n12_a_producer_that_finds_the_time_over_raises() {
     let queue = of(10, 100);
     queue.came(1, NOW);
-    assert_eq!(queue.came(1, NOW + 100_000), Alert::Raise);
-    assert_eq!(queue.look(NOW + 200_000), Alert::None);
+    assert_eq!(queue.came(1, NOW + 100_000), EventAction::Raise);
+    assert_eq!(queue.look(NOW + 200_000), EventAction::None);
 }
 
 #[test]
 fn n12_the_next_event_after_that_waits_anew() {
     let queue = of(10, 100);
     queue.came(1, NOW);
-    assert_eq!(queue.came(1, NOW + 100_000), Alert::Raise);
+    assert_eq!(queue.came(1, NOW + 100_000), EventAction::Raise);
     queue.arm(Notify::Next);
-    assert_eq!(queue.came(1, NOW + 100_000), Alert::Call);
-    assert_eq!(queue.look(NOW + 199_999), Alert::None);
-    assert_eq!(queue.look(NOW + 200_000), Alert::Raise);
+    assert_eq!(queue.came(1, NOW + 100_000), EventAction::Call);
+    assert_eq!(queue.look(NOW + 199_999), EventAction::None);
+    assert_eq!(queue.look(NOW + 200_000), EventAction::Raise);
 }
 
 #[test]
 fn n12_no_period_is_not_for_ever() {
     let queue = of(10, 0);
     queue.came(1, NOW);
-    assert_eq!(queue.look(NOW + NO_PERIOD), Alert::Raise);
+    assert_eq!(queue.look(NOW + NO_PERIOD), EventAction::Raise);
 }
 
 #[test]
@@ -139,32 +151,32 @@ fn n13_setting_raises_what_is_held_back() {
     let queue = of(10, 100);
     queue.came(1, NOW);
     let longer = Setting { count: 20, period: 100 };
-    assert_eq!(queue.moderation.set(&queue.control, longer), Alert::Raise);
-    assert_eq!(queue.look(NOW + 100_000), Alert::None);
+    assert_eq!(queue.moderation.set(&queue.control, longer), EventAction::Raise);
+    assert_eq!(queue.look(NOW + 100_000), EventAction::None);
 }
 
 #[test]
 fn the_thread_is_called_once_for_all_events_until_its_alarm() {
     let queue = of(2, 100);
-    assert_eq!(queue.came(1, NOW), Alert::Call);
+    assert_eq!(queue.came(1, NOW), EventAction::Call);
     for later in 0..9 {
-        assert_eq!(queue.came(1, NOW + later), Alert::Raise);
+        assert_eq!(queue.came(1, NOW + later), EventAction::Raise);
         queue.arm(Notify::Next);
-        assert_eq!(queue.came(1, NOW + later), Alert::None);
+        assert_eq!(queue.came(1, NOW + later), EventAction::None);
     }
-    assert_eq!(queue.look(NOW + 100_000), Alert::None);
+    assert_eq!(queue.look(NOW + 100_000), EventAction::None);
     assert_eq!(queue.moderation.alarm(), NOW + 100_008);
 }
 
 #[test]
 fn the_thread_is_called_again_for_an_event_that_comes_before_its_alarm() {
     let queue = of(2, 100);
-    assert_eq!(queue.came(1, NOW), Alert::Call);
-    assert_eq!(queue.came(1, NOW), Alert::Raise);
+    assert_eq!(queue.came(1, NOW), EventAction::Call);
+    assert_eq!(queue.came(1, NOW), EventAction::Raise);
     let sooner = Setting { count: 2, period: 10 };
-    assert_eq!(queue.moderation.set(&queue.control, sooner), Alert::None);
+    assert_eq!(queue.moderation.set(&queue.control, sooner), EventAction::None);
     queue.arm(Notify::Next);
-    assert_eq!(queue.came(1, NOW), Alert::Call);
+    assert_eq!(queue.came(1, NOW), EventAction::Call);
     assert_eq!(queue.moderation.alarm(), NOW + 10_000);
 }
 
@@ -172,19 +184,19 @@ fn the_thread_is_called_again_for_an_event_that_comes_before_its_alarm() {
 fn a_thread_that_cannot_look_raises_what_may_be_held_back_and_is_called_again() {
     let queue = of(3, 100);
     assert!(!queue.moderation.give_up(), "nothing is");
-    assert_eq!(queue.came(1, NOW), Alert::Call);
+    assert_eq!(queue.came(1, NOW), EventAction::Call);
     assert!(queue.moderation.give_up());
     assert_eq!(queue.moderation.alarm(), 0);
-    assert_eq!(queue.came(1, NOW), Alert::Call);
+    assert_eq!(queue.came(1, NOW), EventAction::Call);
 }
 
 #[test]
 fn an_alarm_that_nobody_answered_counts_as_none() {
     let queue = of(2, 100);
-    assert_eq!(queue.came(1, NOW), Alert::Call);
-    assert_eq!(queue.came(1, NOW), Alert::Raise);
+    assert_eq!(queue.came(1, NOW), EventAction::Call);
+    assert_eq!(queue.came(1, NOW), EventAction::Raise);
     queue.arm(Notify::Next);
-    assert_eq!(queue.came(1, NOW + 100_000), Alert::Call);
+    assert_eq!(queue.came(1, NOW + 100_000), EventAction::Call);
 }
 
 #[test]
@@ -195,12 +207,12 @@ fn x04_whatever_the_words_say_an_event_is_not_held_for_long() {
         sync::store(&queue.moderation.deadline, word);
         sync::store(&queue.moderation.alarm, word);
         sync::store(&queue.moderation.held, held);
-        if queue.came(1, NOW) != Alert::Raise {
+        if queue.came(1, NOW) != EventAction::Raise {
             assert!(until(queue.moderation.alarm(), NOW) <= 100_000);
-            assert_eq!(queue.look(NOW + 100_000), Alert::Raise);
+            assert_eq!(queue.look(NOW + 100_000), EventAction::Raise);
         }
         queue.arm(Notify::Next);
         sync::store(&queue.moderation.deadline, word);
-        assert_eq!(queue.look(NOW), Alert::Raise);
+        assert_eq!(queue.look(NOW), EventAction::Raise);
     }
 }

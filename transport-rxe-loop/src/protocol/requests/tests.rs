@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn each_is_taken_once_and_those_of_others_are_left() {
     let words = [const { AtomicU64::new(0) }; 2];
-    let requests = Requests::new(&words);
+    let requests = RequestBits::new(&words);
     [0, 63, 64, 127, 128, 63].into_iter().for_each(|index| requests.leave(index));
     let taken = |mine: fn(u32) -> bool| {
         let mut all = Vec::new();
@@ -18,7 +18,7 @@ fn each_is_taken_once_and_those_of_others_are_left() {
 #[test]
 fn one_that_is_left_while_it_runs_is_another_one() {
     let words = [AtomicU64::new(0)];
-    let requests = Requests::new(&words);
+    let requests = RequestBits::new(&words);
     let mut runs = 0;
     requests.leave(7);
     requests.take(
@@ -35,7 +35,7 @@ fn one_that_is_left_while_it_runs_is_another_one() {
 #[test]
 fn one_that_somebody_else_took_meanwhile_is_not_taken() {
     let words = [AtomicU64::new(0)];
-    let requests = Requests::new(&words);
+    let requests = RequestBits::new(&words);
     let (mut first, mut second) = (Vec::new(), Vec::new());
     [3, 5].into_iter().for_each(|index| requests.leave(index));
     requests.take(

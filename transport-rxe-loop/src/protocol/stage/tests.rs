@@ -1,31 +1,31 @@
 use super::*;
 
-const ASKER: AttachmentId = AttachmentId::new(3);
-const ASKED: AttachmentId = AttachmentId::new(4);
+const CLIENT: AttachmentId = AttachmentId::new(3);
+const SERVER: AttachmentId = AttachmentId::new(4);
 
 fn asked(word: &Word) -> Seen {
-    word.ask(word.claim(ASKER, ASKED).unwrap()).unwrap()
+    word.ask(word.claim(CLIENT, SERVER).unwrap()).unwrap()
 }
 
 #[test]
 fn a_stage_is_one_askers_at_a_time() {
     let word = Word::default();
     let free = word.seen();
-    let seen = word.claim(ASKER, ASKED).unwrap();
-    assert_eq!((seen.asker(), seen.asked()), (ASKER, ASKED));
-    assert!(word.claim(AttachmentId::new(5), ASKED).is_none());
+    let seen = word.claim(CLIENT, SERVER).unwrap();
+    assert_eq!((seen.client(), seen.server()), (CLIENT, SERVER));
+    assert!(word.claim(AttachmentId::new(5), SERVER).is_none());
     assert!(
-        word.claim_from(free, AttachmentId::new(5), ASKED).is_none(),
+        word.claim_from(free, AttachmentId::new(5), SERVER).is_none(),
         "it saw it free, and was too late"
     );
     word.ask(seen).unwrap();
-    assert!(word.serve(ASKER).is_none(), "another one is asked");
-    let serving = word.serve(ASKED).unwrap();
-    assert!(word.serve(ASKED).is_none(), "once");
-    assert!(word.claim(AttachmentId::new(5), ASKED).is_none());
+    assert!(word.serve(CLIENT).is_none(), "another one is asked");
+    let serving = word.serve(SERVER).unwrap();
+    assert!(word.serve(SERVER).is_none(), "once");
+    assert!(word.claim(AttachmentId::new(5), SERVER).is_none());
     assert!(word.answer(serving));
     word.give_up(seen);
-    assert!(word.claim(AttachmentId::new(5), ASKED).is_some());
+    assert!(word.claim(AttachmentId::new(5), SERVER).is_some());
 }
 
 #[test]
@@ -33,10 +33,10 @@ fn x05_a_request_comes_back_only_if_nobody_has_begun_it() {
     let word = Word::default();
     let first = asked(&word);
     let Recalled::Back(mine) = word.recall(first) else { panic!("nobody has begun it") };
-    assert!(word.serve(ASKED).is_none(), "nobody will");
+    assert!(word.serve(SERVER).is_none(), "nobody will");
     assert_eq!(word.recall(mine), Recalled::Back(mine));
     word.ask(mine).unwrap();
-    let serving = word.serve(ASKED).unwrap();
+    let serving = word.serve(SERVER).unwrap();
     assert_eq!(word.recall(first), Recalled::Begun);
     assert!(word.answer(serving));
     let Recalled::Answered(done) = word.recall(first) else { panic!("it was answered") };
@@ -44,7 +44,7 @@ fn x05_a_request_comes_back_only_if_nobody_has_begun_it() {
     assert_eq!(word.recall(first), Recalled::Lost);
     let second = asked(&word);
     assert_eq!(word.recall(first), Recalled::Lost, "another round");
-    word.serve(ASKED).unwrap();
+    word.serve(SERVER).unwrap();
     word.give_up(second);
     assert_eq!(word.recall(second), Recalled::Lost, "it was given up");
 }
@@ -53,40 +53,40 @@ fn x05_a_request_comes_back_only_if_nobody_has_begun_it() {
 fn a_stage_that_is_being_served_is_freed_by_who_serves() {
     let word = Word::default();
     let request = asked(&word);
-    let serving = word.serve(ASKED).unwrap();
+    let serving = word.serve(SERVER).unwrap();
     word.give_up(request);
-    assert!(word.claim(AttachmentId::new(5), ASKED).is_none());
+    assert!(word.claim(AttachmentId::new(5), SERVER).is_none());
     assert!(!word.answer(serving), "nobody wants it");
-    assert!(word.claim(AttachmentId::new(5), ASKED).is_some());
+    assert!(word.claim(AttachmentId::new(5), SERVER).is_some());
 }
 
 #[test]
 fn stages_of_a_dead_process_are_recovered() {
     let word = Word::default();
-    let serve = |_| word.serve(ASKED).map(|serving| word.answer(serving));
+    let serve = |_| word.serve(SERVER).map(|serving| word.answer(serving));
     for is_answered in [false, true] {
         let request = asked(&word);
         is_answered.then(|| serve(request));
-        assert_eq!(word.recover(ASKED), None);
+        assert_eq!(word.recover(SERVER), None);
         assert!(
             word.claim(AttachmentId::new(5), AttachmentId::new(6)).is_none(),
-            "its asker lives, and gives up itself"
+            "its client lives, and gives up itself"
         );
-        assert_eq!(word.recover(ASKER), None, "it is not in flight");
+        assert_eq!(word.recover(CLIENT), None, "it is not in flight");
         assert_eq!(word.seen().state(), None);
     }
-    word.claim(ASKER, ASKED).unwrap();
-    word.recover(ASKER);
+    word.claim(CLIENT, SERVER).unwrap();
+    word.recover(CLIENT);
     assert_eq!(word.seen().state(), None, "it had not asked");
     let request = asked(&word);
-    word.serve(ASKED).unwrap();
-    assert_eq!(word.recover(ASKER), Some(ASKED), "it is in flight there");
+    word.serve(SERVER).unwrap();
+    assert_eq!(word.recover(CLIENT), Some(SERVER), "it is in flight there");
     assert_eq!(word.seen().state(), Some(State::Orphaned));
     assert_eq!(word.recover(AttachmentId::new(5)), None);
     assert_eq!(word.seen().state(), Some(State::Orphaned), "it is another one that died");
-    word.recover(ASKED);
+    word.recover(SERVER);
     assert_eq!(word.seen().state(), None);
-    let next = word.claim(ASKER, ASKED).unwrap();
+    let next = word.claim(CLIENT, SERVER).unwrap();
     word.give_up(request);
     assert_eq!(word.seen(), next, "another round");
 }
@@ -95,18 +95,18 @@ fn stages_of_a_dead_process_are_recovered() {
 fn x03_a_stage_that_is_abandoned_is_freed_in_its_own_round_alone() {
     let word = Word::default();
     let first = asked(&word);
-    word.serve(ASKED).unwrap();
+    word.serve(SERVER).unwrap();
     word.free_abandoned(first);
-    assert!(word.claim(AttachmentId::new(5), ASKED).is_none(), "it is not orphaned");
+    assert!(word.claim(AttachmentId::new(5), SERVER).is_none(), "it is not orphaned");
     word.give_up(first);
     word.free_abandoned(first);
     let second = asked(&word);
-    word.serve(ASKED).unwrap();
+    word.serve(SERVER).unwrap();
     word.give_up(second);
     word.free_abandoned(first);
-    assert!(word.claim(AttachmentId::new(5), ASKED).is_none(), "who is asked now serves");
+    assert!(word.claim(AttachmentId::new(5), SERVER).is_none(), "who is asked now serves");
     word.free_abandoned(second);
-    assert!(word.claim(AttachmentId::new(5), ASKED).is_some());
+    assert!(word.claim(AttachmentId::new(5), SERVER).is_some());
 }
 
 #[test]
@@ -114,9 +114,9 @@ fn x03_what_is_cancelled_is_not_begun() {
     let word = Word::default();
     let request = asked(&word);
     word.cancel(request);
-    assert!(word.serve(ASKED).is_none());
+    assert!(word.serve(SERVER).is_none());
     let request = asked(&word);
-    word.serve(ASKED).unwrap();
+    word.serve(SERVER).unwrap();
     word.cancel(request);
     assert_eq!(word.seen().state(), Some(State::Serving), "it was begun");
 }
@@ -131,16 +131,16 @@ fn x04_any_word_is_a_state_or_a_free_stage() {
 
 #[test]
 fn each_asker_is_reported_once() {
-    let askers = Askers::default();
-    assert!(!askers.any());
+    let clients = Clients::default();
+    assert!(!clients.any());
     let some = [0, 63, 64, 253];
-    some.into_iter().for_each(|asker| askers.add(AttachmentId::new(asker)));
-    askers.add(AttachmentId::new(63));
-    assert!(askers.any());
-    assert!(askers.look().eq(some.map(AttachmentId::new)));
-    assert!(askers.take().eq(some.map(AttachmentId::new)));
-    assert!(!askers.any());
-    assert_eq!(askers.take().count() + askers.look().count(), 0);
-    askers.add(AttachmentId::new(u16::MAX));
-    assert_eq!(askers.take().count(), 1, "any number is harmless");
+    some.into_iter().for_each(|client| clients.add(AttachmentId::new(client)));
+    clients.add(AttachmentId::new(63));
+    assert!(clients.any());
+    assert!(clients.look().eq(some.map(AttachmentId::new)));
+    assert!(clients.take().eq(some.map(AttachmentId::new)));
+    assert!(!clients.any());
+    assert_eq!(clients.take().count() + clients.look().count(), 0);
+    clients.add(AttachmentId::new(u16::MAX));
+    assert_eq!(clients.take().count(), 1, "any number is harmless");
 }

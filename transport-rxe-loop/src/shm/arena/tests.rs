@@ -1,7 +1,7 @@
 use super::*;
 use crate::api::open::OpenOptions;
 use crate::lifecycle::Device;
-use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::lock::{AttachmentId, AttachmentKey};
 
 /// An attachment without a process.
 const ANOTHER: AttachmentId = AttachmentId::new(38);
@@ -31,7 +31,7 @@ fn x03_what_is_taken_has_its_owner_until_it_is_given_back() {
 fn x03_who_takes_memory_inherits_the_lock_of_a_dead_one() {
     let (_context, device) = OpenOptions::new().alone();
     let lock = &device.shm.own.common.arena;
-    assert!(lock.try_enter(Owner::new(ANOTHER.get(), 1)));
+    assert!(lock.try_enter(AttachmentKey::new(ANOTHER.get(), 1)));
     let _extent = Extent::allocate(device.shm, GRANULE).unwrap();
     assert_eq!(lock.holder(), None);
 }

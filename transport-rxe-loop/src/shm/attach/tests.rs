@@ -37,7 +37,7 @@ fn x02_who_comes_second_with_a_new_file_keeps_nothing_of_it() {
     let shape = limits().in_force(&FORMAT).unwrap();
     let attempt = Attempt { guard, path, shape, format: &FORMAT, deadline };
     // As if the other process had created its file after this one found none.
-    assert!(attempt.found().unwrap().is_none());
+    assert!(attempt.create().unwrap().is_none());
     assert!(SECOND.all().next().unwrap().fd().is_none());
     assert_eq!(directory.files().len(), 1);
 }

@@ -15,9 +15,9 @@ const SHAPE: Shape =
 #[test]
 fn what_is_written_is_read_and_nothing_else_is_believed() {
     let good = numbers(&SHAPE, &FORMAT);
-    assert_eq!(judge(&good, SHAPE.bytes, &FORMAT), Ok(SHAPE));
-    assert_eq!(judge(&good, SHAPE.bytes - 4096, &FORMAT), Err(NotOurs::Damaged));
-    assert_eq!(judge(&good, SHAPE.bytes + 4096, &FORMAT), Err(NotOurs::Damaged));
+    assert_eq!(validate(&good, SHAPE.bytes, &FORMAT), Ok(SHAPE));
+    assert_eq!(validate(&good, SHAPE.bytes - 4096, &FORMAT), Err(NotOurs::Damaged));
+    assert_eq!(validate(&good, SHAPE.bytes + 4096, &FORMAT), Err(NotOurs::Damaged));
     for at in 0..WORDS {
         for value in [0, good[at] ^ 1, good[at] + 1, good[at] | 1 << 32, u64::MAX] {
             if value == good[at] {
@@ -34,16 +34,16 @@ fn what_is_written_is_read_and_nothing_else_is_believed() {
                 3 if (1..=254).contains(&value) => continue,
                 _ => NotOurs::Damaged,
             };
-            assert_eq!(judge(&words, SHAPE.bytes, &FORMAT), Err(expected), "{at} {value}");
+            assert_eq!(validate(&words, SHAPE.bytes, &FORMAT), Err(expected), "{at} {value}");
         }
     }
-    assert_eq!(judge(&[0; WORDS], 0, &FORMAT), Err(NotOurs::Magic));
+    assert_eq!(validate(&[0; WORDS], 0, &FORMAT), Err(NotOurs::Magic));
 }
 
 #[test]
 fn x02_builds_whose_tables_differ_refuse_each_other() {
     let words = numbers(&SHAPE, &FORMAT);
-    let read = |tables| judge(&words, SHAPE.bytes, &Format { tables, ..FORMAT });
+    let read = |tables| validate(&words, SHAPE.bytes, &Format { tables, ..FORMAT });
     // The same tables in another order.
     let other = read(|shape, plan| {
         let _ = plan.table::<AtomicU32>(shape.entries[1] as usize);

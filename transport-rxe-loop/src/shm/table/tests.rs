@@ -9,7 +9,7 @@ fn q10_the_key_of_what_was_there_last_is_not_that_of_the_next_one_when_generatio
     let (context, device) = OpenOptions::new().alone();
     // As if each other entry had used all its generations.
     for (_, slot) in device.memory.mrs().all() {
-        slot.life().be_as_old_as_can_be();
+        slot.life().set_last_generation();
     }
     let pd = context.alloc_pd();
     let key = || {

@@ -309,12 +309,12 @@ impl End {
         );
         {
             let _guard = engine.copy_guard(QpNumber::new(number));
-            if let Ok(receive) = peer.receive(&slot.send.ahead, 0) {
+            if let Ok(receive) = peer.receive(&slot.send.cached_posted, 0) {
                 peer.give_back(&receive);
             }
         }
         if peer.has_failed() {
-            remote_requests::leave(engine, engine.index(peer.number()));
+            remote_requests::submit(engine, engine.index(peer.number()));
         }
         ownership.abandon();
         // A thread that rescheduled meanwhile found the send queue owned.

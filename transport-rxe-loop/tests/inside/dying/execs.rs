@@ -23,7 +23,7 @@ use crate::api::qp::{QpInit, QueuePair};
 use crate::inside::actor::{Actor, die_with_parent, order, say, until};
 use crate::memory::key::Key;
 use crate::memory::paths::AccessPath;
-use crate::memory::region::Whose;
+use crate::memory::region::KeyUser;
 use crate::memory::remote;
 use crate::memory::sge::{Far, Span, Spans, Target};
 use crate::protocol::lock::AttachmentId;
@@ -165,7 +165,7 @@ fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
     // However soon a call by pid follows the check of the process.
     let (here, far) = (
         [AtomicU64::new(0xbb)],
-        Far { attachment: AttachmentId::new(0), whose: Whose::local(0), needs: Access::empty() },
+        Far { attachment: AttachmentId::new(0), whose: KeyUser::local(0), needs: Access::empty() },
     );
     let there = Target::of_far(far, Span::far(AT, 8, Key::new(1)));
     let written = remote::copy(process, &Spans::of_words(&here, 8), &there, 0..8, 8);

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool as Unseen, Ordering::Relaxed};
 use loom::cell::UnsafeCell;
 use loom::thread;
 use transport_rxe_loop::protocol::arena::Granules;
-use transport_rxe_loop::protocol::lock::{Lock, Owner};
+use transport_rxe_loop::protocol::lock::{AttachmentKey, Lock};
 use transport_rxe_loop::sync::{AtomicU8, Site};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::mortal::{Mortal, VICTIM};
 
-const HEIR: Owner = Owner::new(1, 1);
-const OTHER: Owner = Owner::new(2, 1);
+const HEIR: AttachmentKey = AttachmentKey::new(1, 1);
+const OTHER: AttachmentKey = AttachmentKey::new(2, 1);
 const TWICE: &str = "somebody has it";
 const LOST: &str = "a dead process keeps it";
 
@@ -53,12 +53,12 @@ impl World {
         Granules::new(&self.owners)
     }
 
-    /// As [`Owner`]s are written down there.
-    fn byte(owner: Owner) -> u8 {
+    /// As [`AttachmentKey`]s are written down there.
+    fn byte(owner: AttachmentKey) -> u8 {
         owner.attachment().get() as u8 + 1
     }
 
-    fn take(&self, me: Owner, count: usize) -> Option<usize> {
+    fn take(&self, me: AttachmentKey, count: usize) -> Option<usize> {
         if self.without != Without::Lock {
             // Nothing under it needs repair.
             let _inherited = self.victim.enter(&self.lock, me);
@@ -71,7 +71,7 @@ impl World {
     }
 
     /// Takes so many, zeroes and uses them, and gives them back; whether there were so many.
-    fn work(&self, me: Owner, count: usize) -> bool {
+    fn work(&self, me: AttachmentKey, count: usize) -> bool {
         let Some(first) = self.take(me, count) else { return false };
         for cell in &self.memory[first..first + count] {
             cell.with_mut(|at| {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use loom::thread;
 use transport_rxe_loop::protocol::in_flight::ChangeFence;
-use transport_rxe_loop::protocol::lock::{Lock, Owner};
-use transport_rxe_loop::protocol::receives::Ahead;
+use transport_rxe_loop::protocol::lock::{AttachmentKey, Lock};
+use transport_rxe_loop::protocol::receives::CachedPosted;
 use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::sync::{self, Site};
 use verify_loom::harness::model;
@@ -15,7 +15,7 @@ use verify_loom::mortal::Mortal;
 use verify_loom::receiver::{LATE, LEFT, ORDER, Receiver};
 
 /// All threads are of one process.
-const ME: Owner = Owner::new(1, 1);
+const ME: AttachmentKey = AttachmentKey::new(1, 1);
 
 /// What senders leave out, in a control.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Target {
         if without != Without::Lock {
             let _never_inherited = self.waiting.enter(&self.receive_lock, ME);
         }
-        self.target.take(&mut Ahead::default());
+        self.target.take(&mut CachedPosted::default());
         if without != Without::Lock {
             self.waiting.leave(&self.receive_lock);
         }

@@ -13,9 +13,9 @@ use loom::thread;
 use transport_rxe_loop::protocol::fanin::{Fanin, Location};
 use transport_rxe_loop::protocol::identity;
 use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
-use transport_rxe_loop::protocol::lock::Owner;
+use transport_rxe_loop::protocol::lock::AttachmentKey;
 use transport_rxe_loop::protocol::number::{Position, QpNumber};
-use transport_rxe_loop::protocol::receives::{Ahead, Receives};
+use transport_rxe_loop::protocol::receives::{CachedPosted, Receives};
 use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::{self, AtomicU32};
@@ -26,7 +26,7 @@ const WRONG: &str = "lost, doubled or out of order";
 const LEFT: &str = "left behind";
 const RECEIVES: u32 = 2;
 const TARGET: QpNumber = QpNumber::new(0x1001);
-const OWNER: Owner = Owner::new(1, 1);
+const OWNER: AttachmentKey = AttachmentKey::new(1, 1);
 
 /// What the owner does about a dead initiator.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,13 +90,13 @@ impl Pair {
         self.receives.settle(tag, RECEIVES);
     }
 
-    fn enter(&self, me: Owner) {
+    fn enter(&self, me: AttachmentKey) {
         if self.initiator.enter(&self.fanin.lock, me) && self.care != Care::RepairsNothing {
             let _state = self.fanin.repair(&self.queue(), |_, tag| self.settle(tag));
         }
     }
 
-    fn push(&self, me: Owner, position: u64, status: WcStatus) {
+    fn push(&self, me: AttachmentKey, position: u64, status: WcStatus) {
         let wc = Wc::new(position, status, TARGET.get());
         let entry = Entry { wc, tag: tag::of_recv(Position::new(position + 1)), solicited: false };
         self.enter(me);
@@ -109,8 +109,9 @@ impl Pair {
     fn execute(&self) {
         self.in_flight.open();
         if self.is(QpState::Rts) {
-            let (position, mut ahead) = (self.receives.completed(), Ahead::default());
-            assert!(self.receives.has(position, &mut ahead, TARGET, RECEIVES));
+            let (position, mut cached_posted) =
+                (self.receives.completed(), CachedPosted::default());
+            assert!(self.receives.has(position, &mut cached_posted, TARGET, RECEIVES));
             self.push(VICTIM, position.get(), WcStatus::SUCCESS);
         }
         self.in_flight.close();

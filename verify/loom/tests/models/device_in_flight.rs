@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::thread;
 use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
-use transport_rxe_loop::protocol::receives::Ahead;
+use transport_rxe_loop::protocol::receives::CachedPosted;
 use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::sync::{self, AtomicU32, Site};
 use verify_loom::harness::{UNORDERED, model};
@@ -27,9 +27,9 @@ impl Pair {
     }
 
     /// The initiator carries out one request, as long as the target listens.
-    fn execute(&self, ahead: &mut Ahead, looks_at_close: bool) {
+    fn execute(&self, cached_posted: &mut CachedPosted, looks_at_close: bool) {
         self.in_flight.open();
-        self.target.take(ahead);
+        self.target.take(cached_posted);
         self.in_flight.close();
         if looks_at_close && self.target.is(QpState::Err) {
             self.flush();
@@ -52,8 +52,8 @@ fn fail_while_executing(requests: u64, looks_at_close: bool) {
     let initiator = thread::spawn({
         let pair = Arc::clone(&pair);
         move || {
-            let mut ahead = Ahead::default();
-            (0..requests).for_each(|_| pair.execute(&mut ahead, looks_at_close));
+            let mut cached_posted = CachedPosted::default();
+            (0..requests).for_each(|_| pair.execute(&mut cached_posted, looks_at_close));
         }
     });
     pair.fail();
@@ -190,9 +190,9 @@ fn reset(waits: bool) {
     let initiator = thread::spawn({
         let pair = Arc::clone(&pair);
         move || {
-            let mut ahead = Ahead::default();
-            pair.execute(&mut ahead, true);
-            pair.execute(&mut ahead, true);
+            let mut cached_posted = CachedPosted::default();
+            pair.execute(&mut cached_posted, true);
+            pair.execute(&mut cached_posted, true);
         }
     });
     pair.target.enter();

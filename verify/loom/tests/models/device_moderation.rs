@@ -14,16 +14,16 @@ use cq_core::wc::{Wc, WcStatus};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use transport_rxe_loop::protocol::fanin::{Fanin, Location};
-use transport_rxe_loop::protocol::lock::Owner;
-use transport_rxe_loop::protocol::moderation::{Alert, Moderation, News, Setting};
+use transport_rxe_loop::protocol::lock::AttachmentKey;
+use transport_rxe_loop::protocol::moderation::{EventAction, Moderation, PushSummary, Setting};
 use transport_rxe_loop::sync::{Site as Device, death};
 use verify_loom::channel::{Channel, LOST, take_some};
 use verify_loom::harness::model;
 use verify_loom::mortal::{Mortal, VICTIM};
 use verify_loom::queue::KEY;
 
-const HEIR: Owner = Owner::new(1, 1);
-const SERVICE: Owner = Owner::new(2, 1);
+const HEIR: AttachmentKey = AttachmentKey::new(1, 1);
+const SERVICE: AttachmentKey = AttachmentKey::new(2, 1);
 
 /// What of the protocol is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl World {
         };
         world.fanin.begin(Location { offset: 0, log2: 2, promised: 4 });
         let set = world.moderation.set(&world.control, Setting { count, period: 1 });
-        assert_eq!(set, Alert::None);
+        assert_eq!(set, EventAction::None);
         Arc::new(world)
     }
 
@@ -77,7 +77,7 @@ impl World {
     }
 
     /// True if the lock was inherited, so that the event is to be raised.
-    fn enter(&self, me: Owner) -> bool {
+    fn enter(&self, me: AttachmentKey) -> bool {
         let inherited = self.victim.enter(&self.fanin.lock, me);
         if inherited {
             let _state = self.fanin.repair(&self.queue(), |_, _| ());
@@ -99,16 +99,16 @@ impl World {
     }
 
     /// Pushes one, at this time.
-    fn push(&self, me: Owner, now: u64) {
+    fn push(&self, me: AttachmentKey, now: u64) {
         let inherited = self.enter(me);
         let mut producer = self.fanin.producer(self.queue(), NoChannel);
         let wc = Wc::new(now, WcStatus::SUCCESS, 1);
         self.fanin.push(&mut producer, &Entry { wc, ..Entry::default() }, |_, _| ()).unwrap();
-        let news = News { all: 1, ..News::default() };
-        let alert = self.moderation.alert(&self.control, news, || now);
+        let push_summary = PushSummary { all: 1, ..PushSummary::default() };
+        let event_action = self.moderation.event_action(&self.control, push_summary, || now);
         self.victim.leave(&self.fanin.lock);
-        self.raise_if(inherited || alert == Alert::Raise);
-        if alert == Alert::Call {
+        self.raise_if(inherited || event_action == EventAction::Raise);
+        if event_action == EventAction::Call {
             self.call();
         }
     }
@@ -148,15 +148,15 @@ impl World {
 
     fn look(&self) {
         let look = || self.moderation.look(&self.control, self.moderation.alarm());
-        let (inherited, alert) = if self.fault == Fault::LooksWithoutLock {
+        let (inherited, event_action) = if self.fault == Fault::LooksWithoutLock {
             (false, look())
         } else {
             let inherited = self.enter(SERVICE);
-            let alert = look();
+            let event_action = look();
             self.victim.leave(&self.fanin.lock);
-            (inherited, alert)
+            (inherited, event_action)
         };
-        self.raise_if(inherited || alert == Alert::Raise);
+        self.raise_if(inherited || event_action == EventAction::Raise);
     }
 
     /// Nobody calls any more.
@@ -305,17 +305,24 @@ fn n12_whoever_sweeps_up_rings() {
 fn take_alarm_back() {
     let world = World::new(2, Fault::None);
     world.arm();
-    let alert = |world: &World, now| {
-        world.moderation.alert(&world.control, News { all: 1, ..News::default() }, || now)
+    let event_action = |world: &World, now| {
+        world.moderation.event_action(
+            &world.control,
+            PushSummary { all: 1, ..PushSummary::default() },
+            || now,
+        )
     };
-    assert_eq!([alert(&world, 1), alert(&world, 1)], [Alert::Call, Alert::Raise]);
+    assert_eq!(
+        [event_action(&world, 1), event_action(&world, 1)],
+        [EventAction::Call, EventAction::Raise]
+    );
     world.arm();
     let holder = thread::spawn({
         let world = Arc::clone(&world);
-        move || alert(&world, 2)
+        move || event_action(&world, 2)
     });
     let raises = world.moderation.give_up();
-    let calls = holder.join().unwrap() == Alert::Call;
+    let calls = holder.join().unwrap() == EventAction::Call;
     assert!(raises || calls || world.moderation.alarm() != 0, "{LOST}");
 }
 

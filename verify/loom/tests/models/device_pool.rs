@@ -9,7 +9,7 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 use transport_rxe_loop::protocol::identity;
 use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
-use transport_rxe_loop::protocol::lock::Owner;
+use transport_rxe_loop::protocol::lock::AttachmentKey;
 use transport_rxe_loop::protocol::pool::Taken;
 use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::sync::{AtomicU32, Site};
@@ -19,11 +19,11 @@ use verify_loom::mortal::VICTIM;
 use verify_loom::pool::{TARGET, WRONG, World};
 use verify_loom::queue::KEY;
 
-const ONE: Owner = Owner::new(1, 1);
-const OTHER: Owner = Owner::new(2, 1);
+const ONE: AttachmentKey = AttachmentKey::new(1, 1);
+const OTHER: AttachmentKey = AttachmentKey::new(2, 1);
 
 /// Takes one, and sleeps as long as there is none.
-fn wait(world: &World, me: Owner, kicks: &mut Channel) -> Taken {
+fn wait(world: &World, me: AttachmentKey, kicks: &mut Channel) -> Taken {
     loop {
         if let Some(taken) = world.take(me) {
             return taken;
@@ -251,7 +251,7 @@ enum Care {
 /// one meanwhile; another one sweeps up. Says whether the victim came to its end.
 fn die(step: u32, gives_back: bool, care: Care) -> bool {
     let world = World::with(2);
-    let recover = move |world: &World, me: Owner| {
+    let recover = move |world: &World, me: AttachmentKey| {
         if care != Care::GivesBackFirst {
             world.repair();
         }

@@ -7,7 +7,7 @@ use cq_core::transport::{Block, Events, Signal};
 use loom::cell::UnsafeCell;
 use loom::thread;
 use transport_rxe_loop::protocol::number::{Position, QpNumber};
-use transport_rxe_loop::protocol::receives::{Ahead, Receives};
+use transport_rxe_loop::protocol::receives::{CachedPosted, Receives};
 use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::Site;
 use verify_loom::channel::{Channel, LOST};
@@ -70,9 +70,14 @@ fn hand_over(all: u64, batches: &'static [u64]) {
             posted
         }
     });
-    let mut ahead = Ahead::default();
+    let mut cached_posted = CachedPosted::default();
     for position in 0..all {
-        while !queue.receives.has_or_starve(Position::new(position), &mut ahead, PEER, CAPACITY) {
+        while !queue.receives.has_or_starve(
+            Position::new(position),
+            &mut cached_posted,
+            PEER,
+            CAPACITY,
+        ) {
             while kicks.take_event().unwrap().is_none() {
                 let _event = kicks.block(None).unwrap();
             }
@@ -102,16 +107,16 @@ fn reuse() {
         let queue = Arc::clone(&queue);
         move || assert!(!queue.post_up_to(3) && !queue.post_up_to(4), "nobody starves")
     });
-    let mut ahead = Ahead::default();
+    let mut cached_posted = CachedPosted::default();
     let taken = (0..2).filter(|&position| {
-        let has = queue.receives.has(Position::new(position), &mut ahead, PEER, CAPACITY);
+        let has = queue.receives.has(Position::new(position), &mut cached_posted, PEER, CAPACITY);
         has.then(|| queue.take(position)).is_some()
     });
     assert_eq!(taken.count(), 2, "lost or doubled");
     owner.join().unwrap();
     let posted = queue.receives.posted();
     for position in 2..posted.get() {
-        assert!(queue.receives.has(Position::new(position), &mut ahead, PEER, CAPACITY));
+        assert!(queue.receives.has(Position::new(position), &mut cached_posted, PEER, CAPACITY));
         queue.take(position);
     }
     assert_eq!(queue.receives.left(CAPACITY).count(), 0);
@@ -148,9 +153,14 @@ fn find_after_all(asks: u64) {
     let peer = thread::spawn({
         let queue = Arc::clone(&queue);
         move || {
-            let mut ahead = Ahead::default();
+            let mut cached_posted = CachedPosted::default();
             let has = |&position: &u64| {
-                queue.receives.has_or_starve(Position::new(position), &mut ahead, PEER, CAPACITY)
+                queue.receives.has_or_starve(
+                    Position::new(position),
+                    &mut cached_posted,
+                    PEER,
+                    CAPACITY,
+                )
             };
             (0..asks).take_while(has).count() > 0
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
-use transport_rxe_loop::protocol::requests::{Reminder, Requests};
+use transport_rxe_loop::protocol::requests::{Reminder, RequestBits};
 use transport_rxe_loop::sync::{self, AtomicU32, AtomicU64, death};
 use verify_loom::harness::model;
 
@@ -68,8 +68,8 @@ enum Fault {
 }
 
 impl World {
-    fn requests(&self) -> Requests<'_> {
-        Requests::new(&self.words)
+    fn requests(&self) -> RequestBits<'_> {
+        RequestBits::new(&self.words)
     }
 
     fn leave(&self, fault: Fault) {

@@ -8,7 +8,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Mutex;
 use loom::thread;
 use transport_rxe_loop::protocol::lock::AttachmentId;
-use transport_rxe_loop::protocol::stage::{Abandoned, Askers, Recalled, Seen, State, Word};
+use transport_rxe_loop::protocol::stage::{Abandoned, Clients, Recalled, Seen, State, Word};
 use transport_rxe_loop::sync::{self, AtomicU32};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::mortal::{Mortal, VICTIM};
@@ -17,16 +17,16 @@ const TWICE: &str = "done twice, or said to be done and not";
 const LEFT: &str = "nobody has found it";
 const KEPT: &str = "a stage is nobody's";
 
-const ASKER: AttachmentId = VICTIM.attachment();
-const ASKED: AttachmentId = AttachmentId::new(1);
+const CLIENT: AttachmentId = VICTIM.attachment();
+const SERVER: AttachmentId = AttachmentId::new(1);
 
-/// Stages of an asker, and the process that it asks.
+/// Stages of a client, and the process that it asks.
 #[derive(Default)]
 struct World {
     words: [Word; 2],
     /// What is asked, and then what is answered.
     requests: [UnsafeCell<u32>; 2],
-    askers: Askers,
+    clients: Clients,
     abandoned: Abandoned,
     /// Held by the thread that serves.
     serving: Mutex<()>,
@@ -34,13 +34,13 @@ struct World {
     done: AtomicU32,
     /// What it is done to.
     memory: UnsafeCell<()>,
-    asker: Mortal,
+    client: Mortal,
 }
 
 // SAFETY: loom watches each access to the cells.
 unsafe impl Sync for World {}
 
-/// What the asker does about a request that is not answered.
+/// What the client does about a request that is not answered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Care {
     /// As the protocol has it.
@@ -52,12 +52,12 @@ enum Care {
 impl World {
     /// Writes a request down, and asks.
     fn ask(&self) -> (usize, Seen) {
-        let claimed = (0..2).find_map(|nth| Some((nth, self.words[nth].claim(ASKER, ASKED)?)));
+        let claimed = (0..2).find_map(|nth| Some((nth, self.words[nth].claim(CLIENT, SERVER)?)));
         let (nth, mine) = claimed.unwrap();
         // SAFETY: the stage is this thread's.
         self.requests[nth].with_mut(|request| unsafe { *request = 5 });
         let seen = self.words[nth].ask(mine).unwrap();
-        self.askers.add(ASKER);
+        self.clients.add(CLIENT);
         (nth, seen)
     }
 
@@ -94,11 +94,11 @@ impl World {
     /// Serves whoever has asked.
     fn serve(&self) {
         let _serving = self.serving.lock().unwrap();
-        if self.askers.take().count() == 0 {
+        if self.clients.take().count() == 0 {
             return;
         }
         for (word, request) in self.words.iter().zip(&self.requests) {
-            let Some(serving) = word.serve(ASKED) else { continue };
+            let Some(serving) = word.serve(SERVER) else { continue };
             self.memory.with_mut(|_| ());
             sync::store(&self.done, sync::load(&self.done) + 1);
             // SAFETY: the stage is this thread's.
@@ -110,7 +110,7 @@ impl World {
     /// What the process that was asked does before its memory is the program's again.
     fn reset(&self, cancels: bool) {
         let _serving = self.serving.lock().unwrap();
-        let is_dead = self.asker.is_dead();
+        let is_dead = self.client.is_dead();
         for word in &self.words {
             let seen = word.seen();
             if cancels && is_dead && seen.state() == Some(State::Asked) {
@@ -227,12 +227,12 @@ fn is_found(tells_after: bool) {
         move || world.serve()
     });
     if !tells_after {
-        world.askers.add(ASKER);
+        world.clients.add(CLIENT);
     }
-    let mine = world.words[1].claim(ASKER, ASKED).unwrap();
+    let mine = world.words[1].claim(CLIENT, SERVER).unwrap();
     let seen = world.words[1].ask(mine).unwrap();
     if tells_after {
-        world.askers.add(ASKER);
+        world.clients.add(CLIENT);
     }
     asked.join().unwrap();
     // Who asks has called: the other looks once more.
@@ -250,13 +250,13 @@ fn x05_what_is_asked_for_is_found() {
     );
 }
 
-/// The asker is killed at a step; the other one serves, and takes its memory back.
+/// The client is killed at a step; the other one serves, and takes its memory back.
 fn dies(step: u32, cancels: bool) {
     let world = Arc::new(World::default());
     let victim = thread::spawn({
         let world = Arc::clone(&world);
         move || {
-            world.asker.live(step, || {
+            world.client.live(step, || {
                 let (nth, seen) = world.ask();
                 if let Recalled::Answered(seen) = world.words[nth].recall(seen) {
                     world.read(nth, seen);
@@ -272,7 +272,7 @@ fn dies(step: u32, cancels: bool) {
     world.reset(cancels);
     world.memory.with_mut(|_| ());
     // Whoever sweeps up comes when he comes.
-    world.words.iter().for_each(|word| _ = word.recover(ASKER));
+    world.words.iter().for_each(|word| _ = word.recover(CLIENT));
     server.join().unwrap();
     assert!(sync::load(&world.done) <= 1, "{TWICE}");
     world.expect_all_free();
@@ -281,9 +281,9 @@ fn dies(step: u32, cancels: bool) {
 #[test]
 fn x03_what_a_dead_process_had_asked_for_is_not_done_after_reset() {
     for step in 0..6 {
-        model(format!("the asker is killed at step {step}"), move || dies(step, true));
+        model(format!("the client is killed at step {step}"), move || dies(step, true));
     }
-    model("the asker is killed once it has asked", || dies(3, true)).must_fail_as(
+    model("the client is killed once it has asked", || dies(3, true)).must_fail_as(
         "that what it had asked for is cancelled",
         UNORDERED,
         || dies(3, false),

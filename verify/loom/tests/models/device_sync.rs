@@ -78,19 +78,19 @@ fn q06_a_comp_swap_that_finds_another_finds_what_was_before_it() {
 
 #[test]
 fn who_swaps_a_word_or_fails_to_finds_what_was_before_it() {
-    let swap = |word: &AtomicU64| _ = sync::swap_if(word, 0, 1);
-    let swaps = |word: &AtomicU64| sync::swap_if(word, 1, 2).is_ok();
-    let compares = |word: &AtomicU64| sync::swap_if(word, 7, 8) == Err(1);
+    let swap = |word: &AtomicU64| _ = sync::cas(word, 0, 1);
+    let swaps = |word: &AtomicU64| sync::cas(word, 1, 2).is_ok();
+    let compares = |word: &AtomicU64| sync::cas(word, 7, 8) == Err(1);
     hands_over("a word is swapped", (swap, store_one), (swaps, is_one));
     hands_over("a word is not swapped", (swap, store_one), (compares, is_one));
 }
 
 #[test]
 fn who_raises_a_word_or_need_not_finds_what_was_before_it() {
-    let raise = |word: &AtomicU64| sync::raise_from(word, |_| Some(1));
+    let raise = |word: &AtomicU64| sync::fetch_update(word, |_| Some(1));
     let need_not = |word: &AtomicU64| {
         let mut is_raised = false;
-        sync::raise_from(word, |seen| {
+        sync::fetch_update(word, |seen| {
             is_raised = seen == 1;
             None
         });
@@ -129,7 +129,7 @@ fn raise_twice(raise: fn(&AtomicU64)) {
 #[test]
 fn of_two_who_raise_a_word_at_once_both_do() {
     model("two raise a word", || {
-        raise_twice(|word| sync::raise_from(word, |seen| Some(seen + 1)));
+        raise_twice(|word| sync::fetch_update(word, |seen| Some(seen + 1)));
     })
     .must_fail_as("the comparison", MISCOUNTED, || {
         raise_twice(|word| sync::release(word, sync::acquire(word) + 1));

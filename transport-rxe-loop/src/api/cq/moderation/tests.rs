@@ -9,8 +9,8 @@ use crate::completion::queue::CqSlot;
 use crate::engine::complete;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
-use crate::protocol::lock::{AttachmentId, Owner};
-use crate::protocol::moderation::News;
+use crate::protocol::lock::{AttachmentId, AttachmentKey};
+use crate::protocol::moderation::PushSummary;
 use crate::protocol::number::CqIndex;
 use crate::shm::table::Entry as _;
 
@@ -25,7 +25,7 @@ fn x03_a_dead_producer_does_not_keep_the_owner_from_moderating() {
     let (context, device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
     let lock = &device.completions.cq(cq.queue.index).fanin.lock;
-    assert!(lock.try_enter(Owner::new(ANOTHER.get(), 1)));
+    assert!(lock.try_enter(AttachmentKey::new(ANOTHER.get(), 1)));
     cq.moderate(2, LONG).unwrap();
     assert_eq!(lock.holder(), None);
 }
@@ -80,19 +80,23 @@ impl Scene {
     }
 
     /// A completion comes at a time, of which `slot` holds the event back for so many microseconds.
-    fn hold(&mut self, slot: &CqSlot, at: u64, period: u16) -> Alert {
+    fn hold(&mut self, slot: &CqSlot, at: u64, period: u16) -> EventAction {
         assert_eq!(self.cq.arm(Notify::Next), Ok(Armed::Armed));
         let queue = ring(self.device.completions, self.slot().fanin.location()).unwrap();
         let setting = Setting { count: u16::MAX, period };
-        assert_eq!(slot.moderation.set(queue.control(), setting), Alert::None);
-        slot.moderation.alert(queue.control(), News { all: 1, ..News::default() }, || at)
+        assert_eq!(slot.moderation.set(queue.control(), setting), EventAction::None);
+        slot.moderation.event_action(
+            queue.control(),
+            PushSummary { all: 1, ..PushSummary::default() },
+            || at,
+        )
     }
 }
 
 #[test]
 fn n12_an_event_whose_time_is_over_is_raised_and_not_looked_at_again() {
     let mut scene = Scene::new();
-    assert_eq!(scene.hold(scene.slot(), now() - 1_000_000, 1), Alert::Call);
+    assert_eq!(scene.hold(scene.slot(), now() - 1_000_000, 1), EventAction::Call);
     assert_eq!(scene.look(), None);
     assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
     assert_eq!(scene.channel.take_event(), Ok(None));
@@ -105,10 +109,10 @@ fn n12_an_alarm_moves_on_to_the_event_that_is_held_back_by_then() {
         let mut scene = Scene::new();
         let (slot, start) = (scene.slot(), now() - 1_000_000);
         let queue = ring(scene.device.completions, slot.fanin.location()).unwrap();
-        assert_eq!(scene.hold(slot, start, 1), Alert::Call);
+        assert_eq!(scene.hold(slot, start, 1), EventAction::Call);
         let none = Setting::default();
-        assert_eq!(slot.moderation.set(queue.control(), none), Alert::Raise);
-        assert_eq!(scene.hold(slot, start + 1, LONG), Alert::None, "the alarm is earlier");
+        assert_eq!(slot.moderation.set(queue.control(), none), EventAction::Raise);
+        assert_eq!(scene.hold(slot, start + 1, LONG), EventAction::None, "the alarm is earlier");
         let left = scene.look();
         let is_early = now() <= start + u64::from(LONG) * 1_000;
         assert!(!is_early || left.is_some_and(|left| left > 0), "{left:?}");
@@ -121,7 +125,7 @@ fn n12_the_events_of_other_processes_are_left_to_them() {
     let mut scene = Scene::new();
     let (index, _) = scene.device.completions.cqs().claim(ANOTHER).unwrap();
     let theirs = scene.device.completions.cq(index);
-    assert_eq!(scene.hold(theirs, now() - 1_000_000, 1), Alert::Call);
+    assert_eq!(scene.hold(theirs, now() - 1_000_000, 1), EventAction::Call);
     let alarm = theirs.moderation.alarm();
     assert_eq!(look(scene.device, index.get()), None);
     assert_eq!(theirs.moderation.alarm(), alarm);

@@ -23,7 +23,7 @@ use crate::lifecycle::Device;
 use crate::memory::copier;
 use crate::memory::key::Key;
 use crate::memory::region::{Kind, RegionEntry};
-use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::lock::{AttachmentId, AttachmentKey};
 use crate::protocol::number::{Position, QpIndex, QpNumber, SrqNumber};
 use crate::protocol::tag;
 use crate::sync;
@@ -91,7 +91,7 @@ fn x07_nobody_takes_receives_of_which_it_is_not_known_whether_they_have_complete
     receiver.activate(1).unwrap();
     receiver.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let slot = device.engine.qp(receiver.qpn());
-    let (index, dead) = (cq.queue().index, Owner::new(ANOTHER.get(), 1));
+    let (index, dead) = (cq.queue().index, AttachmentKey::new(ANOTHER.get(), 1));
     assert!(slot.receive_lock.try_enter(dead));
     let wc = Wc::new(1, WcStatus::SUCCESS, receiver.number());
     push::die_pushing(device.completions, index, dead, &wc, tag::of_recv(Position::new(1)));
@@ -168,7 +168,7 @@ fn q07_a_datagram_is_judged_by_the_queue_key_of_the_instant_at_which_it_is_taken
 #[test]
 fn x07_a_datagram_is_lost_while_the_receiver_writes_for_a_dead_sender() {
     let Scene { device, mut sender, receiver, ah, mut cq, _region, .. } = Scene::new();
-    let (number, dead) = (receiver.number(), Owner::new(ANOTHER.get(), 1));
+    let (number, dead) = (receiver.number(), AttachmentKey::new(ANOTHER.get(), 1));
     let is_through = copier::carry_out_for(device.memory, ANOTHER);
     assert!(device.engine.qp(QpNumber::new(number)).receive_lock.try_enter(dead));
     let mut wcs = [Wc::default(); 3];
@@ -184,7 +184,7 @@ fn x07_a_datagram_is_lost_while_the_receiver_writes_for_a_dead_sender() {
 #[test]
 fn x03_a_receive_that_a_dead_sender_had_completed_is_not_taken_again() {
     let Scene { device, mut sender, receiver, ah, mut cq, .. } = Scene::new();
-    let (number, dead) = (receiver.number(), Owner::new(ANOTHER.get(), 1));
+    let (number, dead) = (receiver.number(), AttachmentKey::new(ANOTHER.get(), 1));
     let slot = device.engine.qp(QpNumber::new(number));
     assert!(slot.receive_lock.try_enter(dead));
     let wc = complete::failed(1, QpNumber::new(number), WcStatus::LOC_PROT_ERR);

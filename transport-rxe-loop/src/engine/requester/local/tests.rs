@@ -21,11 +21,11 @@ fn q07_what_is_not_for_this_side_alone_is_not_carried_out_here_nor_after_the_sta
     let ring = Ring::of(device.shm, &slot.send_ring).unwrap();
     let (me, mut rescheduled) = (identity::read(slot), Rescheduled::default());
     let mut initiator = Requester::new(device.engine, slot, me, &mut rescheduled);
-    let halted = || Halted { position: Position::new(0), wr_id: 1, why: Halt::ByItself };
-    let why = initiator.by_itself(&ring, halted()).map(|halted| halted.why);
+    let halted = || Halted { position: Position::new(0), wr_id: 1, why: Halt::LocalOp };
+    let why = initiator.run_local(&ring, halted()).map(|halted| halted.why);
     assert!(matches!(why, Some(Halt::Failed(WcStatus::MW_BIND_ERR))));
     assert!(identity::change(slot, me, QpState::Err));
-    assert!(initiator.by_itself(&ring, halted()).is_none(), "it is flushed with all others");
+    assert!(initiator.run_local(&ring, halted()).is_none(), "it is flushed with all others");
     assert_eq!(cq.poll(&mut [Wc::default()]), Ok(0));
     ownership.abandon();
 }

@@ -95,7 +95,7 @@ pub fn check_believing(attr: &QpAttr, is: QpState, of: QpType) -> Result<QpState
 
 impl QueuePair {
     /// Validates a change from this state. Returns the new state.
-    pub(super) fn judge_change(
+    pub(super) fn validate_change(
         &self,
         attr: &QpAttr,
         from: QpState,
@@ -109,14 +109,14 @@ impl QueuePair {
 
     /// Validates a send. Returns the operation and data to write to the queue.
     #[inline]
-    pub(super) fn judge<'w>(
+    pub(super) fn validate_send<'w>(
         &self,
         wr: &SendWr<'w>,
         way: Option<&UdAddress>,
     ) -> Result<(WireOp, Data<'w>), Refused> {
         let mut op = WireOp::of(&wr.op).ok_or(Refused::Unsupported)?;
         if self.qp_type != QpType::Rc {
-            op = self.judge_unreliable(&wr.op, op, way)?;
+            op = self.validate_unreliable(&wr.op, op, way)?;
         }
         if !wr.op.carries_data() {
             check_placement(&wr.op)?;
@@ -147,7 +147,7 @@ impl QueuePair {
 
     /// Validates an operation of an unreliable type. Returns the operation to write to the queue.
     #[inline(never)]
-    fn judge_unreliable(
+    fn validate_unreliable(
         &self,
         op: &SendOp,
         wired: WireOp,

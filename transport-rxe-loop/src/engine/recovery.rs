@@ -1,12 +1,12 @@
-//! What becomes of queue pairs, shared receive queues and completion queues whose process died (X3).
+//! Recovery of queue pairs, shared receive queues and completion queues whose process died (X3).
 
 use super::entry::QpSlot;
 use super::{Engine, complete, identity, in_flight, remote_requests, shared_receives};
 use crate::completion::channel::{QP_EVENTS, Source};
-use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::lock::{AttachmentId, AttachmentKey};
 use crate::protocol::number::QpNumber;
 use crate::protocol::steps::{self, Step};
-use crate::shm::owners::Owners;
+use crate::shm::recovery::DeathRecovery;
 use crate::shm::table::Entry;
 use crate::sync;
 
@@ -26,8 +26,8 @@ pub struct CompletionQueues(pub &'static Engine);
 #[derive(Debug)]
 pub struct RemoteRequests(pub &'static Engine);
 
-impl Owners for QueuePairs {
-    fn inherit(&self, dead: Owner) {
+impl DeathRecovery for QueuePairs {
+    fn inherit(&self, dead: AttachmentKey) {
         for (_, slot) in self.0.qps.all() {
             if slot.receive_lock.holder() == Some(dead) {
                 // If this fails, another process has recovered it.
@@ -38,7 +38,7 @@ impl Owners for QueuePairs {
 
     /// A process that was suspended in here may find the attachment and its entries in use by others. So it reads the
     /// number before it checks that the attachment still is the dead one's, and vacates no other number.
-    fn expel(&self, dead: Owner) -> bool {
+    fn revoke(&self, dead: AttachmentKey) -> bool {
         let engine = self.0;
         let mut is_quiet = true;
         for (index, slot) in engine.qps.all_of(dead.attachment()) {
@@ -47,7 +47,7 @@ impl Owners for QueuePairs {
                 return false;
             }
             if number != QpNumber::NONE {
-                // Or another survivor has. Those connected to it are run with all others, after this.
+                // Another survivor may have done it. Its peers are run with all others, after this.
                 identity::vacate_if(slot, number);
             }
             is_quiet &= !in_flight::is_open_for(engine, index);
@@ -76,15 +76,15 @@ fn forget(slot: &QpSlot) {
     sync::store(&slot.retired.0, posted);
 }
 
-impl Owners for SharedReceiveQueues {
-    fn inherit(&self, dead: Owner) {
+impl DeathRecovery for SharedReceiveQueues {
+    fn inherit(&self, dead: AttachmentKey) {
         let locks = self.0.srqs.all().map(|(_, slot)| slot.pool.lock());
         let held = locks.filter(|lock| lock.holder() == Some(dead));
         held.for_each(|lock| drop(self.0.shm.try_lock(lock)));
     }
 
     /// Gives back what the dead process had taken. After its queue pairs have lost their numbers.
-    fn expel(&self, dead: Owner) -> bool {
+    fn revoke(&self, dead: AttachmentKey) -> bool {
         shared_receives::recover(self.0, dead.attachment())
     }
 
@@ -98,18 +98,18 @@ impl Owners for SharedReceiveQueues {
     }
 }
 
-impl Owners for CompletionQueues {
+impl DeathRecovery for CompletionQueues {
     /// Settles what the dead producer had published.
-    fn inherit(&self, dead: Owner) {
+    fn inherit(&self, dead: AttachmentKey) {
         for (index, slot) in self.0.completions.cqs().all() {
             if slot.fanin.lock.holder() == Some(dead) {
-                complete::outwait_push(self.0, index);
+                complete::wait_for_push(self.0, index);
             }
         }
     }
 
     /// The dead process may not have raised an event, or failed the queue pairs of a queue that overran.
-    fn expel(&self, _: Owner) -> bool {
+    fn revoke(&self, _: AttachmentKey) -> bool {
         self.0.completions.cqs().indices().for_each(|index| complete::tell(self.0, index));
         true
     }
@@ -125,11 +125,11 @@ impl Owners for CompletionQueues {
     }
 }
 
-impl Owners for RemoteRequests {
-    /// Has every queue pair run: those connected to the dead process find that it is gone, and what it had still to
-    /// reschedule is.
-    fn expel(&self, dead: Owner) -> bool {
-        remote_requests::leave_all(self.0, dead.attachment());
+impl DeathRecovery for RemoteRequests {
+    /// Has every queue pair run: peers of the dead process find that it is gone, and those that it had to
+    /// reschedule are run.
+    fn revoke(&self, dead: AttachmentKey) -> bool {
+        remote_requests::submit_all(self.0, dead.attachment());
         true
     }
 

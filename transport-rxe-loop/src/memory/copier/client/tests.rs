@@ -20,14 +20,14 @@ use crate::memory::copy;
 use crate::memory::copy_guard::Word;
 use crate::memory::key::Key;
 use crate::memory::paths::AccessPath;
-use crate::memory::region::Whose;
+use crate::memory::region::KeyUser;
 use crate::memory::stage::LARGE_BYTES;
 use crate::shm::{claim, header, liveness};
 use crate::sync::AtomicU64;
 
 /// Asks the process at a place for an atomic.
 fn ask(device: &'static Device, attachment: AttachmentId) -> Result<u64, NotDone> {
-    let far = Far { attachment, whose: Whose::local(0), needs: Access::empty() };
+    let far = Far { attachment, whose: KeyUser::local(0), needs: Access::empty() };
     atomic(device.memory, far, Span::far(8, 8, Key::new(0)), AtomicOp::FetchAdd { add: 1 })
 }
 
@@ -37,14 +37,14 @@ fn x07_who_gives_up_what_is_being_carried_out_says_so() {
     let abandoned = || has_abandoned(device.memory, ANOTHER);
     let calls = || sync::load(device.shm.calls_of(ANOTHER));
     for (is_begun, is_answered) in [(false, false), (true, true), (true, false)] {
-        let mut asking = Asking::new(device.memory, ANOTHER, 0).unwrap();
-        let word = &asking.stage.head.word;
-        asking.seen = word.ask(asking.seen).unwrap();
+        let mut claimed = ClaimedStage::new(device.memory, ANOTHER, 0).unwrap();
+        let word = &claimed.stage.head.word;
+        claimed.seen = word.ask(claimed.seen).unwrap();
         let serving = is_begun.then(|| word.serve(ANOTHER).unwrap());
         assert!(serving.is_none_or(|serving| !is_answered || word.answer(serving)));
         assert!(!abandoned());
         let before = calls();
-        drop(asking);
+        drop(claimed);
         assert_eq!(abandoned(), is_begun && !is_answered);
         assert_eq!(calls() > before, abandoned(), "it is to see that it is not any more");
     }
@@ -136,8 +136,11 @@ fn x07_the_answer_to_somebody_else_is_none() {
 fn q08_a_little_is_asked_for_with_its_last_word_late() {
     let (_context, _pd, device) = alone();
     let data = [const { AtomicU64::new(0) }; 1024];
-    let far =
-        Far { attachment: device.shm.attachment(), whose: Whose::local(0), needs: Access::empty() };
+    let far = Far {
+        attachment: device.shm.attachment(),
+        whose: KeyUser::local(0),
+        needs: Access::empty(),
+    };
     let _serving = device.memory.copier().serving();
     for (len, wanted) in [(64, Code::WriteLate), (8192, Code::Write)] {
         let (from, to) = (
@@ -190,12 +193,14 @@ fn x05_an_atomic_that_nobody_has_begun_comes_back() {
 }
 
 /// An atomic that is being carried out, and was not answered in time.
-fn is_begun(device: &'static Device, counter: &Counter) -> (Begun, Stage, Seen) {
+fn is_begun(device: &'static Device, counter: &Counter) -> (PendingAtomic, Stage, Seen) {
     let _serving = device.memory.copier().serving();
     thread::scope(|scope| {
         let adds = scope.spawn(|| counter.add(device));
         let (stage, serving) = begins(device);
-        let Err(NotDone::Begun(begun)) = adds.join().unwrap() else { panic!("it is begun") };
+        let Err(NotDone::PendingAtomic(begun)) = adds.join().unwrap() else {
+            panic!("it is begun")
+        };
         (begun, stage, serving)
     })
 }
@@ -205,10 +210,10 @@ fn x05_an_atomic_that_is_begun_is_waited_for_however_late_its_answer_is() {
     let (_context, pd, device) = alone();
     let counter = Counter::new(device, &pd);
     let (begun, stage, serving) = is_begun(device, &counter);
-    assert_eq!(Begun::from_words(begun.to_words()), Some(begun), "it is kept");
-    assert_eq!(Begun::from_words([0, 7]), None);
+    assert_eq!(PendingAtomic::from_words(begun.to_words()), Some(begun), "it is kept");
+    assert_eq!(PendingAtomic::from_words([0, 7]), None);
     tidy(device.memory);
-    assert_eq!(resume(device.memory, begun), Err(NotDone::Begun(begun)));
+    assert_eq!(resume(device.memory, begun), Err(NotDone::PendingAtomic(begun)));
     tidy(device.memory);
     stage.head.answer(Outcome::Done, 7);
     assert!(stage.head.word.answer(serving), "it is waited for");
@@ -252,7 +257,7 @@ fn x03_an_atomic_that_a_dead_process_had_begun_ends_and_leaves_its_stage() {
     let seen = word.ask(word.claim(device.shm.attachment(), ANOTHER).unwrap()).unwrap();
     word.serve(ANOTHER).unwrap();
     sync::enter(&device.memory.copier().in_use[0]);
-    let begun = Begun { stage: stage.index() as u32, seen, owner: 0 };
+    let begun = PendingAtomic { stage: stage.index() as u32, seen, owner: 0 };
     assert_eq!(resume(device.memory, begun), Err(Trouble::NoAnswer.into()));
     assert!(is_free(stage));
     assert_eq!(counter.value(), 0);
@@ -262,7 +267,7 @@ fn x03_an_atomic_that_a_dead_process_had_begun_ends_and_leaves_its_stage() {
 fn moves(device: &'static Device, pd: &ProtectionDomain, len: usize) -> Result<(), Trouble> {
     let data: Vec<_> = (1..=len as u64 / 8).map(AtomicU64::new).collect();
     let region = pd.allocate(len, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
-    let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_WRITE);
+    let (whose, needs) = (KeyUser::local(pd.domain().number()), Access::REMOTE_WRITE);
     let far = Far { attachment: device.shm.attachment(), whose, needs };
     let there = Span::far(region.addr() as usize, len as u32, Key::new(region.lkey()));
     let (from, to) = (Spans::of_words(&data, len), Target::of_far(far, there));
@@ -300,8 +305,9 @@ fn x07_what_is_large_leaves_the_small_stages_alone_at_first_and_half_of_them_for
     let (_context, _pd, device) = alone();
     let large: Vec<_> = device.memory.stages().large().map(|stage| stage.index()).collect();
     let claimed = |len, may| {
-        let claim = || Some(ManuallyDrop::new(Asking::claim(device.memory, ANOTHER, len, may)?));
-        std::iter::from_fn(claim).map(|asking| asking.stage.index()).collect::<Vec<_>>()
+        let claim =
+            || Some(ManuallyDrop::new(ClaimedStage::claim(device.memory, ANOTHER, len, may)?));
+        std::iter::from_fn(claim).map(|claimed| claimed.stage.index()).collect::<Vec<_>>()
     };
     assert_eq!(claimed(SMALL_BYTES + 1, false), large);
     assert_eq!(claimed(SMALL_BYTES + 1, true).len(), OWN / 2);
@@ -347,8 +353,8 @@ fn x03_an_atomic_begun_by_a_dead_process_ends_though_its_attachment_is_reused() 
     sync::enter(&device.memory.copier().in_use[0]);
     // Nobody has its lock.
     let owner = device.shm.die_at(ANOTHER).to_word();
-    let begun = Begun { stage: stage.index() as u32, seen, owner };
-    assert_eq!(Begun::from_words(begun.to_words()), Some(begun));
+    let begun = PendingAtomic { stage: stage.index() as u32, seen, owner };
+    assert_eq!(PendingAtomic::from_words(begun.to_words()), Some(begun));
     until("it is swept up after", || {
         deaths::look(device);
         device.shm.owner_at(ANOTHER).is_none()
@@ -366,7 +372,7 @@ fn x03_an_atomic_begun_by_a_dead_process_ends_though_its_attachment_is_reused() 
 fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
     let (_context, pd, device) = alone();
     let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
-    let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_WRITE);
+    let (whose, needs) = (KeyUser::local(pd.domain().number()), Access::REMOTE_WRITE);
     let far = Far { attachment: device.shm.attachment(), whose, needs };
     let span = Span::far(region.addr() as usize, 8, Key::new(region.lkey()));
     let there = Target::of_far(far, span);
@@ -417,8 +423,8 @@ fn x03_a_stage_is_free_where_what_a_dead_process_had_begun_is_abandoned() {
         deaths::look(device);
         device.shm.owner_at(ANOTHER).is_none()
     });
-    assert_eq!(state(stage.head), Some(State::Serving), "its asker lives");
-    abandon(device.memory, Begun { stage: stage.index() as u32, seen, owner });
+    assert_eq!(state(stage.head), Some(State::Serving), "its client lives");
+    abandon(device.memory, PendingAtomic { stage: stage.index() as u32, seen, owner });
     assert!(is_free(stage));
 }
 
@@ -426,12 +432,12 @@ fn x03_a_stage_is_free_where_what_a_dead_process_had_begun_is_abandoned() {
 fn x07_as_many_as_have_small_stages_may_be_suspended_and_others_are_asked() {
     let (_context, _pd, device) = alone();
     for nth in 0..OWN as u16 {
-        let mut asking =
-            Asking::new(device.memory, AttachmentId::new(ANOTHER.get() + nth), 0).unwrap();
+        let mut claimed =
+            ClaimedStage::new(device.memory, AttachmentId::new(ANOTHER.get() + nth), 0).unwrap();
         // They live.
-        asking.owner = device.shm.owner_at(device.shm.attachment());
-        let word = &asking.stage.head.word;
-        asking.seen = word.ask(asking.seen).unwrap();
+        claimed.owner = device.shm.owner_at(device.shm.attachment());
+        let word = &claimed.stage.head.word;
+        claimed.seen = word.ask(claimed.seen).unwrap();
         word.serve(AttachmentId::new(ANOTHER.get() + nth)).unwrap();
     }
     let own = device.memory.stages().of(device.shm.attachment());

@@ -15,7 +15,7 @@ use crate::memory::atomic_op::AtomicOp;
 use crate::memory::sge::{self, Far, Span, Spans, Target};
 use crate::memory::stage::{Code, LARGE, OWN, Outcome, Request, SMALL_BYTES, Stage};
 use crate::memory::transfer::{Order, Transfer, Trouble};
-use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::lock::{AttachmentId, AttachmentKey};
 use crate::protocol::stage::{Recalled, Seen, State};
 use crate::shm::lock::Backoff;
 use crate::sync::{self, AtomicU32};
@@ -44,20 +44,20 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
     let request = Request { code, whose: far.whose, needs: far.needs, operands: [0; 2] };
     let mut at = range.start;
     while at < range.end {
-        let mut asking = Asking::new(memory, far.attachment, range.end - at)?;
-        let part = at..range.end.min(at + asking.stage.bytes());
-        let data = asking.stage.data;
+        let mut claimed = ClaimedStage::new(memory, far.attachment, range.end - at)?;
+        let part = at..range.end.min(at + claimed.stage.bytes());
+        let data = claimed.stage.data;
         if !is_read {
             let stage = Target::of_words(data, part.len());
             sge::copy_at(from, part.start, &stage, 0, part.len());
         }
         let there = if is_read { from } else { to.spans() };
-        asking.ask(&request, there.range(part.clone()))?.ok_or(Trouble::NoAnswer)?;
+        claimed.ask(&request, there.range(part.clone()))?.ok_or(Trouble::NoAnswer)?;
         if is_read {
             sge::copy_at(&Spans::of_words(data, part.len()), 0, to, part.start, part.len());
         }
         at = part.end;
-        drop(asking);
+        drop(claimed);
         if at < range.end && sync::load(&memory.copier().waiting) > 0 {
             sched_yield();
         }
@@ -68,7 +68,7 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
 /// Has an atomic carried out by the process that owns the memory.
 ///
 /// # Errors
-/// That process does not answer: the atomic was carried out, or will be, or was not.
+/// That process does not answer: whether the atomic is carried out is unknown.
 pub fn atomic(
     memory: &'static Memory,
     far: Far,
@@ -81,14 +81,14 @@ pub fn atomic(
         AtomicOp::Store { value } => (Code::Store, [value, 0]),
     };
     let request = Request { code, whose: far.whose, needs: far.needs, operands };
-    let mut asking = Asking::new(memory, far.attachment, 0)?;
+    let mut claimed = ClaimedStage::new(memory, far.attachment, 0)?;
     let end = Instant::now() + PATIENCE;
     loop {
-        match asking.ask(&request, std::iter::once(span)) {
+        match claimed.ask(&request, std::iter::once(span)) {
             Ok(Some(held)) => return Ok(held),
             // Another atomic holds the lock of the word, for a short time.
             Ok(None) if Instant::now() < end => sched_yield(),
-            Ok(None) | Err(Trouble::NoAnswer) => return asking.recall(),
+            Ok(None) | Err(Trouble::NoAnswer) => return claimed.recall(),
             Err(fault) => return Err(fault.into()),
         }
     }
@@ -100,7 +100,7 @@ pub enum NotDone {
     /// It was not carried out, and will not be.
     Trouble(Trouble),
     /// It may have been carried out, or may still be: it must not be started again.
-    Begun(Begun),
+    PendingAtomic(PendingAtomic),
 }
 
 impl From<Trouble> for NotDone {
@@ -112,14 +112,14 @@ impl From<Trouble> for NotDone {
 /// An atomic that another process has begun and not answered. It keeps its stage until it is [resumed](resume) and
 /// answered, or [abandoned](abandon).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Begun {
+pub struct PendingAtomic {
     stage: u32,
     seen: Seen,
     /// The owner that has begun it. Its attachment index alone may be another process' by the retry.
     owner: u32,
 }
 
-impl Begun {
+impl PendingAtomic {
     /// Encodes it as words, the first of which is not 0.
     pub const fn to_words(self) -> [u64; 2] {
         [(self.owner as u64) << 32 | (self.stage as u64 + 1), self.seen.to_word()]
@@ -135,40 +135,40 @@ impl Begun {
 /// Waits again for the answer.
 ///
 /// # Errors
-/// It is still [`Begun`](NotDone::Begun). Or its process is dead, and its memory gone.
-pub fn resume(memory: &'static Memory, begun: Begun) -> Result<u64, NotDone> {
-    let Some(mut asking) = Asking::again(memory, begun) else {
+/// It is still [`PendingAtomic`](NotDone::PendingAtomic). Or its process is dead, and its memory gone.
+pub fn resume(memory: &'static Memory, begun: PendingAtomic) -> Result<u64, NotDone> {
+    let Some(mut claimed) = ClaimedStage::again(memory, begun) else {
         return Err(Trouble::NoAnswer.into());
     };
     // The result of the wait does not matter: `recall` returns the outcome.
-    let _ = asking.wait();
-    asking.recall()
+    let _ = claimed.wait();
+    claimed.recall()
 }
 
 /// Stops waiting for the answer. Whether the atomic was carried out stays unknown.
-pub fn abandon(memory: &'static Memory, begun: Begun) {
-    drop(Asking::again(memory, begun));
+pub fn abandon(memory: &'static Memory, begun: PendingAtomic) {
+    drop(ClaimedStage::again(memory, begun));
 }
 
 /// A stage that this thread has claimed for requests to a process.
-struct Asking {
+struct ClaimedStage {
     memory: &'static Memory,
     stage: Stage,
     in_use: &'static AtomicU32,
     seen: Seen,
     /// The process that is asked; `None` if there is none.
-    owner: Option<Owner>,
+    owner: Option<AttachmentKey>,
 }
 
-impl Asking {
+impl ClaimedStage {
     /// Claims a stage for so many bytes, or for a part of them.
-    fn new(memory: &'static Memory, asked: AttachmentId, len: usize) -> Result<Self, Trouble> {
-        if let Some(asking) = Self::claim(memory, asked, len, false) {
-            return Ok(asking);
+    fn new(memory: &'static Memory, server: AttachmentId, len: usize) -> Result<Self, Trouble> {
+        if let Some(claimed) = Self::claim(memory, server, len, false) {
+            return Ok(claimed);
         }
         let waiting = &memory.copier().waiting;
         sync::enter(waiting);
-        let claimed = Self::wait_for_one(memory, asked, len);
+        let claimed = Self::wait_for_one(memory, server, len);
         sync::leave(waiting);
         claimed
     }
@@ -176,14 +176,14 @@ impl Asking {
     #[cold]
     fn wait_for_one(
         memory: &'static Memory,
-        asked: AttachmentId,
+        server: AttachmentId,
         len: usize,
     ) -> Result<Self, Trouble> {
         let (start, mut rounds) = (Instant::now(), Copier::rounds(memory));
         let (mut last, mut waited, mut backoff) = (start, Duration::ZERO, Backoff::default());
         loop {
-            if let Some(asking) = Self::claim(memory, asked, len, last - start > HELP) {
-                return Ok(asking);
+            if let Some(claimed) = Self::claim(memory, server, len, last - start > HELP) {
+                return Ok(claimed);
             }
             let before = mem::replace(&mut last, Instant::now());
             let seen = mem::replace(&mut rounds, Copier::rounds(memory));
@@ -196,9 +196,9 @@ impl Asking {
         }
     }
 
-    /// Claims a free stage. Only if it `may`, a small part takes a large stage, and a large part one of half of the
+    /// Claims a free stage. With `may`, a small part can take a large stage, and a large part one of half of the
     /// small ones; the other half stays for small parts.
-    fn claim(memory: &'static Memory, asked: AttachmentId, len: usize, may: bool) -> Option<Self> {
+    fn claim(memory: &'static Memory, server: AttachmentId, len: usize, may: bool) -> Option<Self> {
         let is_small = len <= SMALL_BYTES;
         const ALL: usize = OWN + LARGE;
         let (first, then) = if is_small { (0..OWN, OWN..ALL) } else { (OWN..ALL, OWN / 2..OWN) };
@@ -207,8 +207,8 @@ impl Asking {
         let of = |range: Range<usize>| mine().filter(move |(nth, _)| range.contains(nth));
         of(first).chain(of(then)).find_map(|(_, (stage, in_use))| {
             sync::enter(in_use);
-            if let Some(seen) = stage.head.word.claim(memory.shm.attachment(), asked) {
-                let owner = memory.shm.owner_at(asked);
+            if let Some(seen) = stage.head.word.claim(memory.shm.attachment(), server) {
+                let owner = memory.shm.owner_at(server);
                 return Some(Self { memory, stage, in_use, seen, owner });
             }
             sync::leave(in_use);
@@ -217,10 +217,10 @@ impl Asking {
     }
 
     /// Resumes with the stage of a request that was [kept](Self::keep).
-    fn again(memory: &'static Memory, begun: Begun) -> Option<Self> {
+    fn again(memory: &'static Memory, begun: PendingAtomic) -> Option<Self> {
         let mut mine = memory.copier().mine(memory);
         let (stage, in_use) = mine.find(|(stage, _)| stage.index() == begun.stage as usize)?;
-        let owner = Owner::from_word(begun.owner);
+        let owner = AttachmentKey::from_word(begun.owner);
         Some(Self { memory, stage, in_use, seen: begun.seen, owner })
     }
 
@@ -236,18 +236,18 @@ impl Asking {
             length: span.len() as u32,
             lkey: span.key.get(),
         };
-        let (memory, asked) = (self.memory, self.seen.asked());
+        let (memory, server) = (self.memory, self.seen.server());
         self.stage.head.write(request, spans.map(sge));
         self.seen = self.stage.head.word.ask(self.seen).ok_or(Trouble::NoAnswer)?;
-        if let Some(process) = memory.copiers.get(asked.index()) {
-            process.askers.add(memory.shm.attachment());
+        if let Some(process) = memory.copiers.get(server.index()) {
+            process.clients.add(memory.shm.attachment());
         }
-        memory.shm.call(asked);
+        memory.shm.call(server);
         self.wait()?;
         self.answer()
     }
 
-    fn asks_the_dead(&self) -> bool {
+    fn server_is_dead(&self) -> bool {
         self.owner.is_none_or(|owner| self.memory.shm.is_dead(owner))
     }
 
@@ -275,7 +275,7 @@ impl Asking {
                 }
                 _ => {}
             }
-            if nap % LOOK == 0 && self.asks_the_dead() {
+            if nap % LOOK == 0 && self.server_is_dead() {
                 self.memory.suspect();
                 return Err(Trouble::NoAnswer);
             }
@@ -292,24 +292,24 @@ impl Asking {
     fn recall(self) -> Result<u64, NotDone> {
         match self.stage.head.word.recall(self.seen) {
             Recalled::Answered(_) => Ok(self.answer()?.ok_or(Trouble::NoAnswer)?),
-            Recalled::Begun if !self.asks_the_dead() => Err(NotDone::Begun(self.keep())),
+            Recalled::Begun if !self.server_is_dead() => Err(NotDone::PendingAtomic(self.keep())),
             _ => Err(Trouble::NoAnswer.into()),
         }
     }
 
     /// Keeps the stage for a later retry.
-    fn keep(self) -> Begun {
+    fn keep(self) -> PendingAtomic {
         let this = ManuallyDrop::new(self);
-        let owner = this.owner.map_or(0, Owner::to_word);
-        Begun { stage: this.stage.index() as u32, seen: this.seen, owner }
+        let owner = this.owner.map_or(0, AttachmentKey::to_word);
+        PendingAtomic { stage: this.stage.index() as u32, seen: this.seen, owner }
     }
 }
 
-impl Drop for Asking {
+impl Drop for ClaimedStage {
     fn drop(&mut self) {
         let is_in_flight = give_up(self.memory, self.stage, self.seen);
         // Checked after giving up: a process that finds the owner dead later frees the stage itself.
-        if is_in_flight && self.asks_the_dead() {
+        if is_in_flight && self.server_is_dead() {
             self.stage.head.word.free_abandoned(self.seen);
         }
         sync::leave(self.in_use);
