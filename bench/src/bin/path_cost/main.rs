@@ -1,0 +1,98 @@
+//! How many instructions the calls of a message take on the loopback, counted by callgrind, beside those that they
+//! took at the commit that is named below:
+//!
+//! ```console
+//! $ cargo run --release -p bench --bin path_cost
+//! ```
+//!
+//! The program runs itself under valgrind. It does each job so many times, and then more often: the difference is
+//! what one takes. Both ends are queue pairs of one process, in memory of the fabric.
+
+mod jobs;
+
+use std::env;
+use std::error::Error;
+use std::hint::black_box;
+use std::process::ExitCode;
+
+use bench::callgrind::{self, Costs, CountError};
+use comfy_table::{CellAlignment, Table, presets};
+use cq_core::causes::Causes;
+
+use self::jobs::{Call, Ends, JOBS};
+
+/// The commit that the counts are compared with.
+const BASE: &str = "3600d62";
+
+/// How often each job is done at first, and then.
+const TIMES: [u32; 2] = [250, 500];
+
+/// Tells the program that it is under callgrind.
+const UNDER_CALLGRIND: &str = "under-callgrind";
+
+fn main() -> ExitCode {
+    let done = match env::args().nth(1).as_deref() {
+        Some(UNDER_CALLGRIND) => work(),
+        _ => count(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("path_cost: {}", Causes(&*error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Does each job, as often as said above.
+fn work() -> Result<(), Box<dyn Error>> {
+    let mut ends = Ends::new()?;
+    for job in &JOBS {
+        // Once before it is counted: what a first message looks up is not what a message costs.
+        ends.work(job)?;
+        for times in TIMES {
+            path_cost_part();
+            for _ in 0..times {
+                ends.work(job)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Begins a part, for callgrind.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn path_cost_part() {
+    black_box(());
+}
+
+/// Counts, and prints the table.
+fn count() -> Result<(), Box<dyn Error>> {
+    let parts = callgrind::count(UNDER_CALLGRIND, "path_cost_part", None)?;
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    let was = format!("at {BASE}");
+    table.set_header(["a message of", "call", "instructions", &was, "ratio"]);
+    for (nth, job) in JOBS.iter().enumerate() {
+        for &(call, base) in job.base {
+            let now = each(&parts, nth, call, job.messages())?;
+            let figures = [format!("{now:.0}"), format!("{base:.0}"), format!("{:.2}", now / base)];
+            let [now, base, ratio] = figures;
+            table.add_row([job.name, call.name(), &now, &base, &ratio]);
+        }
+    }
+    for column in 2..5 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    println!("{table}");
+    Ok(())
+}
+
+/// What a call takes for one message of a job.
+fn each(parts: &[Costs], nth: usize, call: Call, messages: u32) -> Result<f64, CountError> {
+    let all = callgrind::beyond(parts, 2 * nth, call.symbol())?;
+    Ok(all as f64 / f64::from((TIMES[1] - TIMES[0]) * messages))
+}
