@@ -214,6 +214,15 @@ impl<'a> RawQueue<'a> {
         unsafe { Producer::new(self.ring(), self.control.into(), channel, tail, Owner::followed()) }
     }
 
+    /// As [`into_producer`](Self::into_producer), of a queue that outlives the producer: for producers that take turns,
+    /// each of which validates the queue once.
+    #[inline]
+    #[must_use]
+    pub fn producer<C: Channel>(&mut self, tail: Tail, channel: C) -> Producer<'_, C> {
+        // SAFETY: as for `into_producer`; this value makes no other producer while it is borrowed.
+        unsafe { Producer::new(self.ring(), self.control.into(), channel, tail, Owner::followed()) }
+    }
+
     /// Returns the consumer, starting at `position`. All slots before it are released.
     #[inline]
     #[must_use]

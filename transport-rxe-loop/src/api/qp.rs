@@ -42,6 +42,7 @@ use crate::api::cq::Cq;
 use crate::api::domain::Domain;
 use crate::api::srq::SharedReceiveQueue;
 use crate::api::state::QpState;
+use crate::engine::connection::Connection;
 use crate::engine::queue_pair::{ClaimedQp, Setup};
 use crate::engine::ring::{MAX_QP_WR, put_all};
 use crate::engine::ud_address::UdAddress;
@@ -126,6 +127,8 @@ pub struct QueuePair {
     given: QpAttr,
     /// The position up to which send slots were free when last read.
     retired: Position,
+    /// What is known of the connection, if it has sent.
+    connection: Option<Connection>,
     /// The position up to which receives had completed when last read: seldom, since another core writes it.
     received: Position,
 }
@@ -151,7 +154,18 @@ impl QueuePair {
         let retired = Position::new(sync::acquire(&claimed.slot.retired.0));
         let received = claimed.slot.recv.completed_acquire();
         let given = QpAttr::new();
-        Ok(Self { claimed, qp_type, caps, behavior, sq_sig_all, has_srq, given, retired, received })
+        Ok(Self {
+            claimed,
+            qp_type,
+            caps,
+            behavior,
+            sq_sig_all,
+            has_srq,
+            given,
+            retired,
+            connection: None,
+            received,
+        })
     }
 
     /// The queue pair number, by which a peer connects to it.
@@ -315,10 +329,10 @@ impl QueuePair {
 
     /// Publishes the sends before position `end`, and carries them out or leaves them to the send queue's owner.
     #[inline]
-    fn publish_sends(&self, end: Position) {
+    fn publish_sends(&mut self, end: Position) {
         let ClaimedQp { engine, slot, index, .. } = self.claimed;
         sync::release(&slot.send.posted, end.get());
-        send_queue::run(engine, index);
+        send_queue::run_known(engine, index, &mut self.connection);
     }
 
     /// Publishes the receives before position `end`, and reschedules a peer that waits for one.

@@ -9,7 +9,7 @@ use cq_core::wc::Wc;
 
 use super::channel::{self, Source};
 use super::lock::{RequestHooks, give_up, lock, settle_all};
-use super::queue::{self, ring};
+use super::queue::{self, CqRing};
 use super::{Completions, moderation, soft_roce};
 use crate::protocol::fanin::Fanin;
 #[cfg(test)]
@@ -37,19 +37,19 @@ impl Signal for &Asked {
     }
 }
 
-/// Adds completions to the queue at `index`, settles what their tags cover, and raises the event that the
+/// Adds completions to a queue, settles what their tags cover, and raises the event that the
 /// queue was armed for. A completion that finds the queue full overruns it: polling fails (O3), and its queue pairs are
 /// to fail (O4).
 #[inline]
 pub fn push(
     completions: &'static Completions,
-    index: CqIndex,
+    cq: &mut CqRing,
     entries: &[Entry],
     requests: impl RequestHooks,
 ) -> Result<(), Lost> {
-    let slot = completions.cq(index);
+    let (index, slot) = (cq.index, cq.slot);
     if !slot.mode.is_ordinary() {
-        return push_otherwise(completions, index, entries, requests);
+        return push_otherwise(completions, cq, entries, requests);
     }
     let asked = Asked(Cell::new(false));
     let pushed = {
@@ -58,8 +58,7 @@ pub fn push(
             return Ok(());
         };
         // If the entry was corrupted by another process, the completions are lost, but their requests are settled.
-        let location = slot.fanin.location();
-        let Some(ring) = ring(completions, location) else {
+        let Some(ring) = cq.ring(completions) else {
             settle_all(entries, requests);
             return Ok(());
         };
@@ -100,11 +99,11 @@ fn push_to<C: Channel>(
 #[inline(never)]
 fn push_otherwise(
     completions: &'static Completions,
-    index: CqIndex,
+    cq: &mut CqRing,
     entries: &[Entry],
     requests: impl RequestHooks,
 ) -> Result<(), Lost> {
-    let slot = completions.cq(index);
+    let (index, slot) = (cq.index, cq.slot);
     if slot.mode.has(CqFlag::GivenUp) {
         // The lock was waited for once; it is not waited for again.
         give_up(completions, index, entries, requests);
@@ -112,7 +111,7 @@ fn push_otherwise(
     }
     let is_full = slot.mode.has(CqFlag::Full);
     if slot.mode.has(CqFlag::LikeRxe) && !is_full {
-        let stored = soft_roce::push(completions, index, entries, requests);
+        let stored = soft_roce::push(completions, cq, entries, requests);
         let lost = Lost::Dropped { from: stored as u32 };
         return if stored == entries.len() { Ok(()) } else { Err(lost) };
     }
@@ -122,7 +121,7 @@ fn push_otherwise(
             give_up(completions, index, entries, requests);
             return Ok(());
         };
-        let Some(ring) = ring(completions, slot.fanin.location()) else {
+        let Some(ring) = cq.ring(completions) else {
             settle_all(entries, requests);
             return Ok(());
         };
@@ -158,19 +157,19 @@ pub fn overrun(completions: &'static Completions, index: CqIndex) {
     completions.cq(index).mode.set(CqFlag::Full, true);
 }
 
-/// Prefetches the memory that a push to the queue at `index` writes. `hint` is its probable [offset](next_cqe_hint).
+/// Prefetches the memory that a push to a queue writes. `next_cqe` is the probable [offset](next_cqe) of the completion.
 #[inline]
-pub fn prefetch_push(completions: &'static Completions, index: CqIndex, next_cqe_hint: u32) {
-    mapping::prefetch_write(&completions.cq(index).fanin);
-    if let Some([slot]) = completions.shm.memory().slice::<Slot>(next_cqe_hint as usize, 1) {
+pub fn prefetch_push(completions: &'static Completions, cq: &CqRing, next_cqe: u32) {
+    mapping::prefetch_write(&cq.slot.fanin);
+    if let Some([slot]) = completions.shm.memory().slice::<Slot>(next_cqe as usize, 1) {
         mapping::prefetch_write(slot);
     }
 }
 
-/// The offset of the next completion of the queue at `index`, unless another producer pushes first.
+/// The offset of the next completion of a queue, unless another producer pushes first.
 #[inline]
-pub fn next_cqe_hint(completions: &'static Completions, index: CqIndex) -> u32 {
-    let fanin = &completions.cq(index).fanin;
+pub fn next_cqe(cq: &CqRing) -> u32 {
+    let fanin = &cq.slot.fanin;
     let location = fanin.location();
     let slot = fanin.position() as u32 & 1u32.wrapping_shl(location.log2).wrapping_sub(1);
     let slots = location.offset.wrapping_add(Layout::SLOTS_AT as u32);
@@ -188,7 +187,8 @@ pub fn die_pushing(
 ) {
     let fanin = &completions.cq(index).fanin;
     assert!(fanin.lock.try_enter(dead));
-    let mut producer = fanin.producer(ring(completions, fanin.location()).unwrap(), NoChannel);
+    let mut ring = queue::ring(completions, fanin.location()).unwrap();
+    let mut producer = fanin.producer(&mut ring, NoChannel);
     producer.push(&Entry { wc: *wc, tag, solicited: false }).unwrap();
 }
 

@@ -99,6 +99,40 @@ pub fn ring(completions: &'static Completions, location: Location) -> Option<Raw
     unsafe { RawQueue::new(at, left, layout(location)?).ok() }
 }
 
+/// A completion queue as its producers use it. Its ring is validated once, and again where it has moved.
+#[derive(Debug)]
+pub struct CqRing {
+    pub index: CqIndex,
+    pub slot: &'static CqSlot,
+    /// The location of what was validated.
+    location: u64,
+    /// `None` for a location that is invalid.
+    ring: Option<RawQueue<'static>>,
+}
+
+impl CqRing {
+    /// The queue at `index`. Any index is valid.
+    pub fn new(completions: &'static Completions, index: CqIndex) -> Self {
+        Self { index, slot: completions.cq(index), location: 0, ring: None }
+    }
+
+    /// Its ring; `None` if the entry was corrupted. For the holder of the queue's lock.
+    #[inline]
+    pub fn ring(&mut self, completions: &'static Completions) -> Option<&mut RawQueue<'static>> {
+        let location = self.slot.fanin.location_word();
+        if location != self.location {
+            self.validate(completions, location);
+        }
+        self.ring.as_mut()
+    }
+
+    #[cold]
+    fn validate(&mut self, completions: &'static Completions, location: u64) {
+        self.ring = ring(completions, Location::from_word(location));
+        self.location = location;
+    }
+}
+
 /// The key of the queue at `index` in events. The caller prevents its destruction.
 pub fn key(completions: &'static Completions, index: CqIndex) -> CqKey {
     CqKey { index: index.get(), generation: sync::load(&completions.cq(index).generation) }

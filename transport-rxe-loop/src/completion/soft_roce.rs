@@ -5,31 +5,31 @@ use cq_core::wc::{Wc, WcFlags, WcStatus};
 use heapless::Vec;
 
 use super::lock::{RUN, RequestHooks, give_up, lock, settle_all};
-use super::queue::{self, ring};
+use super::queue::{self, CqRing};
 use super::{Completions, async_event, moderation};
 use crate::protocol::mode::CqFlag;
 use crate::protocol::moderation::{EventAction, PushSummary};
 use crate::protocol::number::CqIndex;
 use crate::protocol::tag;
 
-/// Adds completions to the queue at `index`. Each that finds the queue full is dropped and reported. Returns how many
+/// Adds completions to a queue. Each that finds the queue full is dropped and reported. Returns how many
 /// were stored.
 #[cold]
 pub fn push(
     completions: &'static Completions,
-    index: CqIndex,
+    cq: &mut CqRing,
     entries: &[Entry],
     requests: impl RequestHooks,
 ) -> usize {
     let there: Vec<Entry, RUN> = entries.iter().map(as_there).collect();
     let entries = &there[..];
-    let slot = completions.cq(index);
+    let (index, slot) = (cq.index, cq.slot);
     let (event_action, stored) = {
         let Ok(_guard) = lock(completions, index, requests) else {
             give_up(completions, index, entries, requests);
             return entries.len();
         };
-        let Some(ring) = ring(completions, slot.fanin.location()) else {
+        let Some(ring) = cq.ring(completions) else {
             settle_all(entries, requests);
             return entries.len();
         };

@@ -9,6 +9,7 @@ use cq_core::wr::SendOp;
 use super::{Engine, identity, overrun, srq};
 use crate::completion::lock::{self, RequestHooks};
 use crate::completion::push::{self, Lost};
+use crate::completion::queue::CqRing;
 use crate::error::Stuck;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::number::{CqIndex, QpNumber};
@@ -114,16 +115,16 @@ impl RequestHooks for &'static Engine {
     }
 }
 
-/// Pushes completions, of [`RUN`](lock::RUN) requests at most, to the completion queue at `cq`. If it overruns, its
-/// queue pairs fail (O4).
+/// Pushes completions, of [`RUN`](lock::RUN) requests at most, to a completion queue. If it overruns, its queue pairs
+/// fail (O4).
 #[inline]
-pub fn push(engine: &'static Engine, cq: CqIndex, entries: &[Entry]) {
+pub fn push(engine: &'static Engine, cq: &mut CqRing, entries: &[Entry]) {
     if entries.is_empty() {
         return;
     }
     let completions = engine.completions;
     if let Err(lost) = push::push(completions, cq, entries, engine) {
-        fail(engine, cq, lost, entries);
+        fail(engine, cq.index, lost, entries);
     }
     if completions.overran.any() {
         fail_overran(engine);

@@ -22,8 +22,8 @@ shared!(OwnQp);
 #[repr(C)]
 pub struct QpSlot {
     life: Life,
-    /// Number and state in one word, so that a late change can't affect a later queue pair: see `identity`.
-    pub identity: AtomicU32,
+    /// Number, state and epoch in one word, so that a late change can't affect a later queue pair: see `identity`.
+    pub identity: AtomicU64,
     // Read by the peer's process.
     /// A [`QpType`].
     pub qp_type: AtomicU32,
@@ -159,10 +159,6 @@ pub struct SendSide {
     pub posted: AtomicU64,
     /// The next request to carry out.
     pub done: AtomicU64,
-    /// Where the peer's next completion will probably be written.
-    pub next_cqe_hint: AtomicU32,
-    /// A cache: the peer's number, and the position up to which its receives are posted.
-    pub cached_posted: [AtomicU64; 2],
     /// What the request at `waits_at` waits for, and until when: see `retry`.
     pub waits_for: AtomicU32,
     pub waits_at: AtomicU64,

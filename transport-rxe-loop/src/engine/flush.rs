@@ -9,6 +9,7 @@ use super::entry::QpSlot;
 use super::ring::{MAX_QP_WR, Ring};
 use super::{Engine, complete, events, in_flight, pending_atomic, shared_receives};
 use crate::completion::async_event::QpEvent;
+use crate::completion::queue::CqRing;
 use crate::protocol::number::{Position, QpNumber, SrqNumber};
 use crate::protocol::tag;
 use crate::sync;
@@ -43,8 +44,8 @@ pub fn complete(
 ) {
     let wc = complete::failed(wr_id, number, status);
     let tag = tag::of_send(position.next());
-    let cq = slot.send_cq();
-    complete::push(engine, cq, &[Entry { wc, tag, solicited: false }]);
+    let mut cq = CqRing::new(engine.completions, slot.send_cq());
+    complete::push(engine, &mut cq, &[Entry { wc, tag, solicited: false }]);
 }
 
 /// In ERR, no more receives are taken from the shared receive queue, and it is not flushed (Q9). Once those that
@@ -71,16 +72,16 @@ fn receives(engine: &'static Engine, slot: &'static QpSlot, number: QpNumber) {
     }
     let Some(ring) = Ring::of(engine.shm, &slot.recv_ring) else { return };
     let Some(_alone) = in_flight::try_exclude_senders(engine, slot, number) else { return };
-    let cq = slot.recv_cq();
+    let mut cq = CqRing::new(engine.completions, slot.recv_cq());
     // The peer may have died after it published a completion; none is to be published twice.
-    complete::wait_for_push_or_give_up(engine, cq);
+    complete::wait_for_push_or_give_up(engine, cq.index);
     // Bounded, also where another process corrupted it.
     let capacity = sync::load(&slot.recv_capacity).min(MAX_QP_WR);
     for position in slot.recv.left(capacity) {
         let wr_id = ring.read_recv(position).wr_id;
         let wc = complete::failed(wr_id, number, WcStatus::WR_FLUSH_ERR);
         let tag = tag::of_recv(position.next());
-        complete::push(engine, cq, &[Entry { wc, tag, solicited: false }]);
+        complete::push(engine, &mut cq, &[Entry { wc, tag, solicited: false }]);
     }
 }
 

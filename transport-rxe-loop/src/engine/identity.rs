@@ -51,6 +51,11 @@ pub fn change(slot: &QpSlot, seen: Identity, state: QpState) -> bool {
     identity::change(&slot.identity, seen, state)
 }
 
+/// [`identity::changed`].
+pub fn changed(slot: &QpSlot, number: QpNumber) {
+    identity::changed(&slot.identity, number);
+}
+
 /// [`identity::fail_sends`].
 pub fn fail_sends(slot: &QpSlot, number: QpNumber) {
     identity::fail_sends(&slot.identity, number);

@@ -8,6 +8,7 @@
 
 pub mod alarms;
 pub mod complete;
+pub mod connection;
 pub mod entry;
 pub mod events;
 pub mod flush;

@@ -3,7 +3,7 @@
 //! each, which is taken once a send queue was given back, at the latest its own.
 
 use super::entry::QpSlot;
-use super::identity::{self, Identity};
+use super::identity;
 use super::{Engine, events, remote_requests};
 use crate::completion::async_event::{self, QpEvent};
 use crate::protocol::number::{CqIndex, QpNumber};
@@ -62,7 +62,8 @@ fn fail_all(engine: &'static Engine, cq: CqIndex, is_meant: impl Fn() -> bool) {
         let number = identity::read(slot).number;
         if has(slot, cq) && is_meant() {
             fail_numbered(engine, slot, number);
-            if identity::read(slot) == (Identity { number, state: QpState::Err }) {
+            let now = identity::read(slot);
+            if (now.number, now.state) == (number, QpState::Err) {
                 request_run(engine, number);
             }
         }

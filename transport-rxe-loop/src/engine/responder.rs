@@ -7,23 +7,24 @@ use cq_core::wc::WcStatus;
 
 use super::complete::{self, ReceivedOp};
 use super::entry::QpSlot;
+use super::identity::{self, Identity};
 use super::ring::{RecvRequest, Ring};
 use super::shared_receives::{self, Unavailable};
-use super::{Engine, events, identity, in_flight};
+use super::{Engine, events, in_flight};
 use crate::completion::async_event::QpEvent;
 use crate::completion::push;
+use crate::completion::queue::CqRing;
 use crate::error::Stuck;
 use crate::memory::copier;
 use crate::memory::region::KeyUser;
 use crate::protocol::lock::AttachmentKey;
-use crate::protocol::number::{QpNumber, SrqNumber};
+use crate::protocol::number::{Position, QpNumber, SrqNumber};
 use crate::protocol::pool::Taken;
-use crate::protocol::receives::CachedPosted;
 use crate::protocol::state::QpState;
 use crate::protocol::tag;
 use crate::shm::lock::Guard;
 use crate::shm::table::Entry as _;
-use crate::sync::{self, AtomicU32, AtomicU64};
+use crate::sync;
 
 /// The queue pair that another one is connected to. It may be destroyed at any moment.
 #[derive(Debug)]
@@ -35,6 +36,22 @@ pub struct Responder {
     from: QpNumber,
     /// The type that both must have.
     kind: QpType,
+    /// Its identity when the rest was validated.
+    seen: Option<Identity>,
+    access: Access,
+    /// Whether it accepts READs and atomics at all.
+    answers: bool,
+    /// The number of its protection domain, which can't be destroyed while the requester's copy guard is open.
+    domain: u32,
+    srq: SrqNumber,
+    /// Its receive queue; `None` if that is invalid.
+    receives: Option<Ring>,
+    recv_capacity: u32,
+    recv_cq: CqRing,
+    /// The position up to which its receives are known to be posted.
+    cached_posted: Position,
+    /// The offset at which its next completion will probably be written.
+    next_cqe: u32,
 }
 
 /// The rights that a queue pair grants its peer.
@@ -63,7 +80,24 @@ impl Responder {
     /// The responder with this number, for the requester `from`, which is of this type.
     #[inline]
     pub fn new(engine: &'static Engine, number: QpNumber, from: QpNumber, kind: QpType) -> Self {
-        Self { engine, slot: engine.qp(number), number, from, kind }
+        let slot = engine.qp(number);
+        Self {
+            engine,
+            slot,
+            number,
+            from,
+            kind,
+            seen: None,
+            access: Access::empty(),
+            answers: false,
+            domain: 0,
+            srq: SrqNumber::NONE,
+            receives: None,
+            recv_capacity: 0,
+            recv_cq: CqRing::new(engine.completions, slot.recv_cq()),
+            cached_posted: Position::default(),
+            next_cqe: 0,
+        }
     }
 
     /// Its number.
@@ -71,57 +105,63 @@ impl Responder {
         self.number
     }
 
-    /// The protection domain of its own keys. It can't be destroyed while the requester's copy guard is open.
-    pub fn domain(&self) -> KeyUser {
-        KeyUser::local(sync::load(&self.slot.pd))
+    /// The rights that it grants its peer, and the user of the keys.
+    #[inline]
+    pub fn rights(&mut self) -> Result<Rights, Unavailable> {
+        self.listens()?;
+        let whose = KeyUser::peer_of(self.number, self.domain);
+        Ok(Rights { access: self.access, answers: self.answers, whose })
     }
 
-    /// The rights that it grants its peer, and the user of the keys. Its state is checked before they are read, so that
-    /// they are no older than the state, and again after, so that they are not those of a later queue pair in the same
-    /// entry.
-    #[inline(always)]
-    pub fn rights(&self) -> Result<Rights, Unavailable> {
-        self.listens()?;
-        let access = Access::from_bits_retain(sync::load(&self.slot.access));
-        let answers = sync::load(&self.slot.max_dest_rd_atomic) != 0;
-        let whose = KeyUser::peer_of(self.number, sync::load(&self.slot.pd));
+    /// Whether it accepts messages of this requester. What was validated of it then holds.
+    #[inline]
+    pub fn listens(&mut self) -> Result<(), Unavailable> {
+        if self.seen == Some(identity::read(self.slot)) { Ok(()) } else { self.validate() }
+    }
+
+    /// Its state is checked before the rest is read, which is then no older than the state, and again after, so that it
+    /// is not that of a later queue pair in the same entry.
+    #[cold]
+    fn validate(&mut self) -> Result<(), Unavailable> {
+        let slot = self.slot;
+        self.seen = None;
+        let now = self.is_connected()?;
+        let is_alike = sync::load(&slot.qp_type) == self.kind as u32;
+        self.access = Access::from_bits_retain(sync::load(&slot.access));
+        self.answers = sync::load(&slot.max_dest_rd_atomic) != 0;
+        self.domain = sync::load(&slot.pd);
+        self.srq = slot.srq();
+        self.receives = Ring::of(self.engine.shm, &slot.recv_ring);
+        self.recv_capacity = sync::load(&slot.recv_capacity);
+        self.recv_cq = CqRing::new(self.engine.completions, slot.recv_cq());
+        self.cached_posted = slot.recv.completed();
         sync::read_fence();
         self.is_connected()?;
-        Ok(Rights { access, answers, whose })
+        if !is_alike {
+            return Err(Unavailable::NotReady);
+        }
+        self.seen = Some(now);
+        Ok(())
     }
 
-    /// Whether it accepts messages of this requester.
-    #[inline]
-    pub fn listens(&self) -> Result<(), Unavailable> {
-        self.is_connected()?;
-        // The type does not change while the entry has the same number.
-        let is_alike = sync::load(&self.slot.qp_type) == self.kind as u32;
-        if is_alike { Ok(()) } else { Err(Unavailable::NotReady) }
-    }
-
-    /// The same, whatever its type.
-    #[inline]
-    fn is_connected(&self) -> Result<(), Unavailable> {
+    /// Whether it is connected to this requester and receives, whatever its type; returns its identity.
+    fn is_connected(&self) -> Result<Identity, Unavailable> {
         let now = identity::read(self.slot);
         match now.state {
             // No queue pair has number 0, but a free entry has.
-            _ if now.number != self.number || now.number == QpNumber::NONE => Err(Self::gone()),
+            _ if now.number != self.number || now.number == QpNumber::NONE => {
+                Err(Unavailable::Gone)
+            }
             QpState::Reset | QpState::Init | QpState::Err => Err(Unavailable::NotReady),
             // Datagrams are accepted from all queue pairs.
-            _ if self.kind == QpType::Ud => Ok(()),
+            _ if self.kind == QpType::Ud => Ok(now),
             _ if self.engine.peer_of(self.number) != self.from => Err(Unavailable::NotReady),
-            _ => Ok(()),
+            _ => Ok(now),
         }
     }
 
-    /// Cold: the compiler then favors the path of a peer that is there.
-    #[cold]
-    const fn gone() -> Unavailable {
-        Unavailable::Gone
-    }
-
     /// Whether it accepts datagrams with this queue key.
-    pub fn takes(&self, qkey: u32) -> bool {
+    pub fn takes(&mut self, qkey: u32) -> bool {
         self.listens().is_ok() && sync::load(&self.slot.qkey) == qkey
     }
 
@@ -153,45 +193,37 @@ impl Responder {
     /// current message: before the copy guard is closed, it has to be [pushed](Self::push), [refused](Self::refused) or
     /// [given back](Self::give_back).
     #[inline]
-    pub fn receive(
-        &self,
-        cached_posted: &[AtomicU64; 2],
-        nth: u64,
-    ) -> Result<Receive, Unavailable> {
+    pub fn receive(&mut self, nth: u64) -> Result<Receive, Unavailable> {
         self.listens()?;
-        let srq = self.slot.srq();
-        if srq != SrqNumber::NONE {
-            return self.shared_receive(srq);
+        if self.srq != SrqNumber::NONE {
+            return self.shared_receive();
         }
         if self.kind == QpType::Ud {
             self.has_nothing_abandoned()?;
         }
-        let (recv, capacity) = (&self.slot.recv, sync::load(&self.slot.recv_capacity));
-        let mut known = CachedPosted::from_words(cached_posted.each_ref().map(sync::load));
+        let (recv, capacity, known) =
+            (&self.slot.recv, self.recv_capacity, &mut self.cached_posted);
         let position = recv.completed().plus(nth);
         let is_there = match self.kind {
-            QpType::Rc => recv.has_or_starve(position, &mut known, self.number, capacity),
+            QpType::Rc => recv.has_or_starve(position, known, capacity),
             // No requester waits for one.
-            QpType::Uc | QpType::Ud => recv.has(position, &mut known, self.number, capacity),
+            QpType::Uc | QpType::Ud => recv.has(position, known, capacity),
         };
-        cached_posted
-            .iter()
-            .zip(known.to_words())
-            .for_each(|(word, value)| sync::store(word, value));
         if !is_there {
             return Err(Unavailable::NoReceive);
         }
-        let ring = Ring::of(self.engine.shm, &self.slot.recv_ring).ok_or(Unavailable::Gone)?;
+        let ring = self.receives.as_ref().ok_or(Unavailable::Gone)?;
         let (tag, request) = (tag::of_recv(position.next()), ring.read_recv(position));
-        Ok(Receive { tag, taken: None, domain: self.domain(), request })
+        Ok(Receive { tag, taken: None, domain: KeyUser::local(self.domain), request })
     }
 
     /// The next receive of its shared receive queue.
     #[inline(never)]
-    fn shared_receive(&self, srq: SrqNumber) -> Result<Receive, Unavailable> {
+    fn shared_receive(&mut self) -> Result<Receive, Unavailable> {
+        let (engine, srq, number) = (self.engine, self.srq, self.number);
         let may = || self.listens().and_then(|()| self.has_nothing_abandoned());
-        let (taken, request) = shared_receives::take(self.engine, srq, self.number, may)?;
-        let domain = KeyUser::local(sync::load(&self.engine.srq(srq).pd));
+        let (taken, request) = shared_receives::take(engine, srq, number, may)?;
+        let domain = KeyUser::local(sync::load(&engine.srq(srq).pd));
         Ok(Receive { tag: taken.tag(), taken: Some(taken), domain, request })
     }
 
@@ -210,24 +242,17 @@ impl Responder {
     /// Gives a receive back that was not used.
     pub fn give_back(&self, receive: &Receive) {
         if let Some(taken) = &receive.taken {
-            shared_receives::give_back(self.engine, self.slot.srq(), taken);
+            shared_receives::give_back(self.engine, self.srq, taken);
         }
     }
 
     /// Prefetches what a SEND will read and write of it.
     #[inline]
-    pub fn prefetch_send(&self, next_cqe_hint: &AtomicU32) {
-        if let Some(ring) = Ring::of(self.engine.shm, &self.slot.recv_ring) {
+    pub fn prefetch_send(&self) {
+        if let Some(ring) = &self.receives {
             ring.prefetch(self.slot.recv.completed());
         }
-        let cq = self.slot.recv_cq();
-        push::prefetch_push(self.engine.completions, cq, sync::load(next_cqe_hint));
-    }
-
-    /// Where its next completion will probably be written.
-    #[inline]
-    pub fn next_cqe_hint(&self) -> u32 {
-        push::next_cqe_hint(self.engine.completions, self.slot.recv_cq())
+        push::prefetch_push(self.engine.completions, &self.recv_cq, self.next_cqe);
     }
 
     /// The completion of a receive that has succeeded.
@@ -245,7 +270,7 @@ impl Responder {
 
     /// Fails a receive that does not fit its message, and the queue pair with it. Returns the status of the message.
     pub fn mismatched(
-        &self,
+        &mut self,
         receive: &Receive,
         responder_status: WcStatus,
         requester_status: WcStatus,
@@ -257,7 +282,7 @@ impl Responder {
     }
 
     /// Fails a receive, and the queue pair with it.
-    pub fn refused(&self, receive: &Receive, status: WcStatus) {
+    pub fn refused(&mut self, receive: &Receive, status: WcStatus) {
         self.fail();
         let wc = complete::failed(receive.request.wr_id, self.number, status);
         self.push(&[Entry { wc, tag: receive.tag, solicited: false }]);
@@ -265,7 +290,7 @@ impl Responder {
 
     /// The queue pair goes to ERR because it refuses a request with this status. None of its receives shows that, so an
     /// event is reported (Q7). An unreliable one does not fail.
-    pub fn refuse(&self, status: WcStatus) {
+    pub fn refuse(&mut self, status: WcStatus) {
         if self.kind == QpType::Rc && self.fail() {
             let event = match status {
                 WcStatus::REM_ACCESS_ERR => QpEvent::AccessError,
@@ -277,7 +302,7 @@ impl Responder {
 
     /// The queue pair goes to ERR, if it still accepts messages of this requester; returns whether it did. It can't be
     /// connected anew in between: that waits until the requester's copy guard is closed.
-    fn fail(&self) -> bool {
+    fn fail(&mut self) -> bool {
         self.listens().is_ok() && identity::fail(self.slot, self.number)
     }
 
@@ -291,8 +316,9 @@ impl Responder {
 
     /// Pushes completions of receives, in order.
     #[inline]
-    pub fn push(&self, entries: &[Entry]) {
-        complete::push(self.engine, self.slot.recv_cq(), entries);
+    pub fn push(&mut self, entries: &[Entry]) {
+        complete::push(self.engine, &mut self.recv_cq, entries);
+        self.next_cqe = push::next_cqe(&self.recv_cq);
     }
 }
 

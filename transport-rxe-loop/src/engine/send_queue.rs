@@ -6,11 +6,11 @@
 
 use std::ops::ControlFlow;
 
+use super::connection::Connection;
 use super::entry::{OwnQp, QpSlot};
 use super::requester::{self, Halt, Halted, Requester};
 use super::rescheduled::Rescheduled;
 use super::retry::{self, Verdict, WaitsFor};
-use super::ring::Ring;
 use super::{Engine, events, flush, identity, remote_requests, srq};
 use crate::completion::async_event::QpEvent;
 use crate::protocol::number::{Position, QpIndex, QpNumber, SrqNumber};
@@ -23,16 +23,22 @@ use crate::sync;
 /// queue, that thread does the work.
 #[inline]
 pub fn run(engine: &'static Engine, qp: QpIndex) {
+    run_known(engine, qp, &mut None);
+}
+
+/// The same, by the thread that posts, which keeps what it has validated.
+#[inline]
+pub fn run_known(engine: &'static Engine, qp: QpIndex, known: &mut Option<Connection>) {
     let mut rescheduled = Rescheduled::default();
-    drive(engine, qp, &mut rescheduled);
+    drive(engine, qp, known, &mut rescheduled);
     loop {
         while let Some(next) = rescheduled.pop() {
-            drive(engine, next, &mut rescheduled);
+            drive(engine, next, &mut None, &mut rescheduled);
         }
         if !remote_requests::any(engine) {
             return;
         }
-        remote_requests::take(engine, |next| drive(engine, next, &mut rescheduled));
+        remote_requests::take(engine, |next| drive(engine, next, &mut None, &mut rescheduled));
     }
 }
 
@@ -75,7 +81,12 @@ impl Ownership {
 /// Owns the send queue of a queue pair for as long as there is something to do. If requests keep being posted
 /// meanwhile, it hands the queue pair over to the service thread and returns.
 #[inline]
-fn drive(engine: &'static Engine, qp: QpIndex, rescheduled: &mut Rescheduled) {
+fn drive(
+    engine: &'static Engine,
+    qp: QpIndex,
+    known: &mut Option<Connection>,
+    rescheduled: &mut Rescheduled,
+) {
     let (slot, own) = (engine.qp_at(qp), engine.own(qp));
     while own.ownership.enter() {
         // An alarm or a remote request may be stale: another process may have the entry by now. It stays with it
@@ -84,7 +95,7 @@ fn drive(engine: &'static Engine, qp: QpIndex, rescheduled: &mut Rescheduled) {
             return own.ownership.abandon();
         }
         slot.send.in_flight.correct();
-        if hold(engine, slot, own, rescheduled) {
+        if hold(engine, slot, own, known, rescheduled) {
             return;
         }
         // Reschedules since then are served by the service thread, or by a thread that enters before it.
@@ -102,13 +113,14 @@ fn hold(
     engine: &'static Engine,
     slot: &'static QpSlot,
     own: &OwnQp,
+    known: &mut Option<Connection>,
     rescheduled: &mut Rescheduled,
 ) -> bool {
     /// Requests that a thread carries out beyond those that were posted when it came.
     const LATER: u64 = 256;
     let limit = slot.send.posted().plus(LATER);
     sync::store(&own.unanswered, 0);
-    while work(engine, slot, own, rescheduled, limit) {
+    while work(engine, slot, own, known, rescheduled, limit) {
         if own.ownership.leave() {
             return true;
         }
@@ -125,14 +137,19 @@ fn work(
     engine: &'static Engine,
     slot: &'static QpSlot,
     own: &OwnQp,
+    known: &mut Option<Connection>,
     rescheduled: &mut Rescheduled,
     limit: Position,
 ) -> bool {
     let faulty = sync::load(&own.faulty) != 0;
     loop {
         let me = identity::read(slot);
-        // After the state: an entry that is being set up has no state until its ring is recorded.
-        let Some(ring) = Ring::of(engine.shm, &slot.send_ring) else { return true };
+        if known.as_ref().is_none_or(|known| known.me != me) {
+            // After the state: an entry that is being set up has no state until its ring is recorded.
+            *known = Connection::new(engine, slot, me);
+        }
+        let Some(connection) = known else { return true };
+        let ring = &connection.ring;
         let position = slot.send.done();
         match me.state {
             QpState::Rts => {}
@@ -140,11 +157,11 @@ fn work(
             QpState::Sqd if retry::has_begun(slot, position) => {}
             QpState::Sqd => return drained(engine, slot, me.number),
             QpState::Sqe => {
-                flush::sends(engine, slot, me.number, &ring);
+                flush::sends(engine, slot, me.number, ring);
                 return true;
             }
             QpState::Err => {
-                flush::both(engine, slot, me.number, &ring);
+                flush::both(engine, slot, me.number, ring);
                 return true;
             }
             _ => return true,
@@ -160,12 +177,12 @@ fn work(
         if me.state == QpState::Sqd || faulty {
             left = 1;
         }
-        let mut requester = Requester::new(engine, slot, me, rescheduled);
-        let halted = match requester::faults::meet(faulty, &mut requester, &ring, position) {
-            ControlFlow::Continue(()) => requester.run(&ring, position, left),
+        let mut requester = Requester::new(engine, slot, connection, rescheduled);
+        let halted = match requester::faults::meet(faulty, &mut requester, position) {
+            ControlFlow::Continue(()) => requester.run(position, left),
             ControlFlow::Break(halted) => halted,
         };
-        if halted.is_some_and(|halted| handle_halt(&mut requester, &ring, halted)) {
+        if halted.is_some_and(|halted| handle_halt(&mut requester, halted)) {
             return true;
         }
     }
@@ -174,8 +191,8 @@ fn work(
 /// Handles a request that was not carried out with the others; true if there is nothing to do until the queue pair is
 /// rescheduled.
 #[inline(never)]
-fn handle_halt(requester: &mut Requester<'_>, ring: &Ring, halted: Halted) -> bool {
-    let Some(halted) = requester.run_local(ring, halted) else { return false };
+fn handle_halt(requester: &mut Requester<'_>, halted: Halted) -> bool {
+    let Some(halted) = requester.run_local(halted) else { return false };
     let number = requester.number();
     let failing = requester.engine.policy.imitation.failing(requester.kind);
     let status = match halted.why {

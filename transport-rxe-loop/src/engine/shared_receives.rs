@@ -41,7 +41,7 @@ pub fn take(
     engine: &'static Engine,
     srq: SrqNumber,
     target: QpNumber,
-    may: impl Fn() -> Result<(), Unavailable>,
+    mut may: impl FnMut() -> Result<(), Unavailable>,
 ) -> Result<(Taken, RecvRequest), Unavailable> {
     let lock = engine.srq(srq).pool.lock();
     let (taken, ring) = {

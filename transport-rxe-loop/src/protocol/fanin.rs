@@ -53,7 +53,10 @@ impl Location {
             | (self.promised as u64) << Self::PROMISED_AT
     }
 
-    const fn from_word(word: u64) -> Self {
+    /// The location that a [word](Fanin::location_word) says. Another process may have corrupted it.
+    #[inline]
+    #[must_use]
+    pub const fn from_word(word: u64) -> Self {
         Self {
             offset: word as u32,
             log2: (word >> Self::LOG2_AT) as u32 & 0x3f,
@@ -84,7 +87,14 @@ impl Fanin {
     #[inline]
     #[must_use]
     pub fn location(&self) -> Location {
-        Location::from_word(sync::load(&self.location))
+        Location::from_word(self.location_word())
+    }
+
+    /// The [location](Self::location) as a word: who has validated a ring compares it.
+    #[inline]
+    #[must_use]
+    pub fn location_word(&self) -> u64 {
+        sync::load(&self.location)
     }
 
     /// Sets up a new, empty ring, whose consumer begins at position 0.
@@ -115,8 +125,12 @@ impl Fanin {
     /// called under the lock, so it should only record that an event is to be raised.
     #[inline]
     #[must_use]
-    pub fn producer<'q, C: Channel>(&self, queue: RawQueue<'q>, channel: C) -> Producer<'q, C> {
-        queue.into_producer(self.tail(), channel)
+    pub fn producer<'q, C: Channel>(
+        &self,
+        queue: &'q mut RawQueue<'_>,
+        channel: C,
+    ) -> Producer<'q, C> {
+        queue.producer(self.tail(), channel)
     }
 
     /// Pushes a completion, which `settle` settles by its tag.

@@ -13,26 +13,25 @@
 //! side: the peer sees the receive, or the owner sees `starved`.
 //!
 //! ```
-//! use transport_rxe_loop::protocol::number::QpNumber;
-//! use transport_rxe_loop::protocol::receives::{CachedPosted, Receives};
+//! use transport_rxe_loop::protocol::number::Position;
+//! use transport_rxe_loop::protocol::receives::Receives;
 //! use transport_rxe_loop::protocol::tag;
 //!
 //! const CAPACITY: u32 = 4;
-//! const PEER: QpNumber = QpNumber::new(0x1001);
-//! let (receives, mut cached_posted) = (Receives::default(), CachedPosted::default());
+//! let (receives, mut cached_posted) = (Receives::default(), Position::default());
 //! let next = receives.completed();
-//! assert!(!receives.has_or_starve(next, &mut cached_posted, PEER, CAPACITY));
+//! assert!(!receives.has_or_starve(next, &mut cached_posted, CAPACITY));
 //! assert!(receives.has_free_slot(receives.posted(), CAPACITY));
 //! assert!(receives.post(receives.posted().next())); // the peer is to be run
 //!
-//! assert!(receives.has_or_starve(next, &mut cached_posted, PEER, CAPACITY));
+//! assert!(receives.has_or_starve(next, &mut cached_posted, CAPACITY));
 //! receives.settle(tag::of_recv(next.next()), CAPACITY); // once its completion is published
 //! assert_eq!(receives.completed(), next.next());
 //! ```
 //!
 //! [in-flight marker]: super::in_flight
 
-use super::number::{Position, QpNumber};
+use super::number::Position;
 use super::tag;
 use crate::sync::{self, AtomicU32, AtomicU64, Site};
 
@@ -54,28 +53,6 @@ struct Posted {
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 struct Completed(AtomicU64);
-
-/// How far the peer's receives are known to reach. Private to the sender, and protected by the ownership of
-/// its send queue.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CachedPosted {
-    peer: QpNumber,
-    posted: Position,
-}
-
-impl CachedPosted {
-    /// The value as two words.
-    #[must_use]
-    pub const fn to_words(self) -> [u64; 2] {
-        [self.peer.get() as u64, self.posted.get()]
-    }
-
-    /// The value of two words. Any numbers are harmless.
-    #[must_use]
-    pub const fn from_words([peer, posted]: [u64; 2]) -> Self {
-        Self { peer: QpNumber::new(peer as u32), posted: Position::new(posted) }
-    }
-}
 
 /// Operations of the owner.
 impl Receives {
@@ -153,18 +130,12 @@ impl Receives {
         Position::new(sync::acquire_at(&self.posted.position, Site::SeePosted))
     }
 
-    /// Whether a receive is posted at this position of `peer`, which is the owner's number. If so, it can be read.
+    /// Whether a receive is posted at this position. If so, it can be read. `cached_posted` is private to the
+    /// peer: the position up to which receives were found to be posted; `completed` when it begins.
     #[inline(always)]
-    pub fn has(
-        &self,
-        position: Position,
-        cached_posted: &mut CachedPosted,
-        peer: QpNumber,
-        capacity: u32,
-    ) -> bool {
-        let known =
-            cached_posted.peer == peer && is_before(position, cached_posted.posted, capacity);
-        known || self.look(position, cached_posted, peer, capacity)
+    pub fn has(&self, position: Position, cached_posted: &mut Position, capacity: u32) -> bool {
+        is_before(position, *cached_posted, capacity)
+            || self.look(position, cached_posted, capacity)
     }
 
     /// The same; if there is none, the next post has the peer run.
@@ -172,31 +143,23 @@ impl Receives {
     pub fn has_or_starve(
         &self,
         position: Position,
-        cached_posted: &mut CachedPosted,
-        peer: QpNumber,
+        cached_posted: &mut Position,
         capacity: u32,
     ) -> bool {
-        if self.has(position, cached_posted, peer, capacity) {
+        if self.has(position, cached_posted, capacity) {
             return true;
         }
         sync::store_fenced(&self.posted.starved, 1, Site::StarveFence);
-        if !sync::intact(Site::LookAgain) || !self.look(position, cached_posted, peer, capacity) {
+        if !sync::intact(Site::LookAgain) || !self.look(position, cached_posted, capacity) {
             return false;
         }
         sync::store(&self.posted.starved, 0);
         true
     }
 
-    fn look(
-        &self,
-        position: Position,
-        cached_posted: &mut CachedPosted,
-        peer: QpNumber,
-        capacity: u32,
-    ) -> bool {
-        let posted = self.posted_acquire();
-        *cached_posted = CachedPosted { peer, posted };
-        is_before(position, posted, capacity)
+    fn look(&self, position: Position, cached_posted: &mut Position, capacity: u32) -> bool {
+        *cached_posted = self.posted_acquire();
+        is_before(position, *cached_posted, capacity)
     }
 }
 

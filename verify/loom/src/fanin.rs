@@ -306,7 +306,8 @@ impl Held<'_> {
     fn push(&self, entries: &[Entry], how: Push) -> Result<(), Dropped> {
         let Self { world, asked } = self;
         let channel = OnChannel { key: KEY, signal: asked };
-        let mut producer = world.fanin.producer(world.queue(), channel);
+        let mut queue = world.queue();
+        let mut producer = world.fanin.producer(&mut queue, channel);
         let settle = |wc: &Wc, tag: u32| world.settle(wc, tag);
         let nothing = |_: &Wc, _: u32| ();
         let all = || entries.iter().for_each(|entry| settle(&entry.wc, entry.tag));

@@ -5,10 +5,10 @@ use std::sync::Mutex;
 use loom::sync::Mutex as LoomMutex;
 use transport_rxe_loop::protocol::identity;
 use transport_rxe_loop::protocol::number::{Position, QpNumber};
-use transport_rxe_loop::protocol::receives::{CachedPosted, Receives};
+use transport_rxe_loop::protocol::receives::Receives;
 use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::protocol::tag;
-use transport_rxe_loop::sync::AtomicU32;
+use transport_rxe_loop::sync::AtomicU64;
 
 /// What a model fails with where a receive completes twice, or before another.
 pub const ORDER: &str = "doubled, or out of order";
@@ -29,7 +29,7 @@ enum How {
 
 /// The queue pair.
 pub struct Receiver {
-    identity: AtomicU32,
+    identity: AtomicU64,
     receives: Receives,
     turn: LoomMutex<()>,
     /// The lock of the completion queue.
@@ -43,7 +43,7 @@ impl Receiver {
     #[must_use]
     pub fn with_receives(count: u64) -> Self {
         let receiver = Self {
-            identity: AtomicU32::new(0),
+            identity: AtomicU64::new(0),
             receives: Receives::default(),
             turn: LoomMutex::new(()),
             lock: LoomMutex::new(()),
@@ -68,10 +68,10 @@ impl Receiver {
     }
 
     /// Somebody takes the next receive, if it is in RTS and there is one.
-    pub fn take(&self, cached_posted: &mut CachedPosted) {
+    pub fn take(&self, cached_posted: &mut Position) {
         if self.is(QpState::Rts) {
             let position = self.receives.completed();
-            if self.receives.has(position, cached_posted, NUMBER, CAPACITY) {
+            if self.receives.has(position, cached_posted, CAPACITY) {
                 self.push(position.get(), How::Received);
             }
         }

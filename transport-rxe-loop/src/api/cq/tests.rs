@@ -11,7 +11,8 @@ use super::*;
 use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
-use crate::engine::complete::push;
+use crate::completion::queue::CqRing;
+use crate::engine::complete;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::protocol::fanin::Location;
@@ -35,6 +36,12 @@ fn entries<const N: usize>() -> [Entry; N] {
     [Entry { wc, ..Entry::default() }; N]
 }
 
+/// Pushes completions to the first completion queue.
+fn push_to_first(device: &'static Device, entries: &[Entry]) {
+    let mut cq = CqRing::new(device.completions, CqIndex::new(0));
+    complete::push(device.engine, &mut cq, entries);
+}
+
 #[test]
 fn x03_a_new_queue_inherits_the_lock_of_a_dead_one() {
     let (context, device) = with_one().alone();
@@ -49,7 +56,7 @@ fn o02_each_queue_of_an_entry_reports_its_own_overrun() {
     let (mut context, device) = with_one().alone();
     for _ in 0..2 {
         let cq = context.create_cq(1, None).unwrap();
-        push(device.engine, CqIndex::new(0), &entries::<4>());
+        push_to_first(device, &entries::<4>());
         let event =
             AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Cq(cq.key()) };
         assert_eq!(context.take_async_event(), Ok(Some(event)));
@@ -61,7 +68,7 @@ fn o08_each_queue_of_an_entry_counts_its_own_drops() {
     let (context, device) = with_one().alone();
     for _ in 0..2 {
         let cq = context.create_cq_with(&ignoring(None)).unwrap();
-        push(device.engine, CqIndex::new(0), &entries::<4>());
+        push_to_first(device, &entries::<4>());
         assert_eq!(cq.dropped(), 3);
     }
 }
@@ -70,7 +77,7 @@ fn o08_each_queue_of_an_entry_counts_its_own_drops() {
 fn o08_what_ignores_overruns_does_so_as_soft_roce_too() {
     let (mut context, device) = with_one().imitate_rxe().alone();
     let cq = context.create_cq_with(&ignoring(None)).unwrap();
-    push(device.engine, CqIndex::new(0), &entries::<4>());
+    push_to_first(device, &entries::<4>());
     assert_eq!((cq.dropped(), context.take_async_event()), (3, Ok(None)));
 }
 
@@ -83,7 +90,7 @@ fn n12_a_new_queue_is_not_moderated_as_the_last_in_its_entry() {
     last.destroy().unwrap();
     let mut cq = context.create_cq_with(&ignoring(Some(&channel))).unwrap();
     assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
-    push(device.engine, CqIndex::new(0), &entries::<1>());
+    push_to_first(device, &entries::<1>());
     assert_eq!(channel.take_event(), Ok(Some(cq.key())));
 }
 
@@ -93,7 +100,7 @@ fn q11_nothing_is_pushed_to_where_a_queue_was() {
     let cq = context.create_cq(4, None).unwrap();
     let location = device.completions.cq(CqIndex::new(0)).fanin.location();
     cq.destroy().unwrap();
-    push(device.engine, CqIndex::new(0), &entries::<1>());
+    push_to_first(device, &entries::<1>());
     let mut left = ring(device.completions, location).unwrap().into_consumer(0, NoChannel);
     assert_eq!(left.poll(&mut [Wc::default()]), Ok(0));
 }

@@ -59,7 +59,9 @@ impl QueuePair {
             restore(before);
             return Ok(None);
         }
-        self.apply(attr, later);
+        if self.apply(attr, later).iter().any(Option::is_some) {
+            identity::changed(slot, seen.number);
+        }
         // Not before the change: an owner that still handles an earlier SQD would report this one too soon.
         if drains && (attr.en_sqd_async_notify || self.behavior.always_reports_drained) {
             sync::store(&slot.send.report_drained, 1);

@@ -34,6 +34,11 @@ struct Scene {
 }
 
 impl Scene {
+    fn push(&self, entries: &[Entry]) {
+        let mut cq = CqRing::new(self.device.completions, self.index);
+        push(self.device.engine, &mut cq, entries);
+    }
+
     fn new() -> Self {
         let (context, device) = OpenOptions::new().alone();
         let channel = context.create_channel().unwrap();
@@ -86,13 +91,13 @@ fn n06_a_waiting_thread_is_woken_by_who_inherits_the_lock() {
 fn o04_the_overrun_of_a_moderated_queue_wakes_at_once_and_fails_its_queue_pairs() {
     let mut scene = Scene::new();
     let slot = scene.device.completions.cq(scene.index);
-    let queue = ring(scene.device.completions, slot.fanin.location()).unwrap();
+    let queue = queue::ring(scene.device.completions, slot.fanin.location()).unwrap();
     let setting = Setting { count: u16::MAX, period: u16::MAX };
     assert_eq!(slot.moderation.set(queue.control(), setting), EventAction::None);
     slot.mode.set(CqFlag::Moderated, true);
-    push(scene.device.engine, scene.index, &[scene.entry()]);
+    scene.push(&[scene.entry()]);
     assert_eq!(scene.channel.take_event(), Ok(None), "it is held back");
-    push(scene.device.engine, scene.index, &[scene.entry(); 64]);
+    scene.push(&[scene.entry(); 64]);
     assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
     assert_eq!(scene.qp.state(), QpState::Err);
     assert!(slot.mode.has(CqFlag::Overran), "for who sweeps up, if this process had died by now");
@@ -103,10 +108,10 @@ fn o04_the_overrun_of_a_moderated_queue_wakes_at_once_and_fails_its_queue_pairs(
 #[test]
 fn o04_an_overrun_is_written_down_for_who_sweeps_up() {
     let scene = Scene::new();
-    push(scene.device.engine, scene.index, &[scene.entry()]);
+    scene.push(&[scene.entry()]);
     let mode = &scene.device.completions.cq(scene.index).mode;
     assert!(!mode.has(CqFlag::Overran));
-    push(scene.device.engine, scene.index, &[scene.entry(); 64]);
+    scene.push(&[scene.entry(); 64]);
     assert!(mode.has(CqFlag::Overran));
 }
 
@@ -123,7 +128,7 @@ fn x07_who_gives_a_queue_up_writes_nothing_to_its_ring() {
     let mut scene = Scene::new();
     let state = || {
         let location = scene.device.completions.cq(scene.index).fanin.location();
-        ring(scene.device.completions, location).unwrap().control().state()
+        queue::ring(scene.device.completions, location).unwrap().control().state()
     };
     let suspended = lock(scene.device.engine, scene.index).unwrap();
     scene.give_up(&[scene.entry()]);
@@ -140,7 +145,7 @@ fn x07_who_gives_a_queue_up_writes_nothing_to_its_ring() {
 #[test]
 fn o03_what_a_producer_had_stored_comes_before_the_failure_of_a_queue_that_was_given_up() {
     let mut scene = Scene::new();
-    push(scene.device.engine, scene.index, &[scene.entry()]);
+    scene.push(&[scene.entry()]);
     scene.give_up(&[]);
     assert_eq!(scene.cq.dropped(), 0, "all of them fit");
     assert_eq!(scene.cq.poll(&mut []), Ok(0));
@@ -192,5 +197,5 @@ fn o04_an_overrun_that_a_dead_producer_did_not_report_is_reported_by_others() {
 }
 
 fn give_up_ring(device: &'static Device, location: Location) {
-    ring(device.completions, location).unwrap().into_consumer(0, NoChannel).fail();
+    queue::ring(device.completions, location).unwrap().into_consumer(0, NoChannel).fail();
 }

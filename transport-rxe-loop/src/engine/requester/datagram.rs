@@ -35,7 +35,7 @@ use crate::memory::sge::{Spans, Target};
 use crate::memory::transfer::{Order, Trouble};
 use crate::policy::imitation::{Start, StartingOp};
 use crate::protocol::number::QpNumber;
-use crate::sync::{self, AtomicU64, Site};
+use crate::sync::{self, Site};
 
 /// Bytes of a datagram at most.
 pub const MTU: u32 = 4096;
@@ -75,8 +75,8 @@ impl Requester<'_> {
         let solicited = request.flags.contains(SendFlags::SOLICITED);
         let (engine, sender) = (self.engine, self.me.number);
         let datagram = Datagram { engine, guard, from, imm, solicited, address, sender, qkey };
-        let receiver = Responder::new(engine, address.qp_num, sender, QpType::Ud);
-        datagram.deliver_to(&receiver);
+        let mut receiver = Responder::new(engine, address.qp_num, sender, QpType::Ud);
+        datagram.deliver_to(&mut receiver);
         // While this held the lock, no thread may have flushed the receiver.
         sync::full_fence_at(Site::LeaveFence);
         if receiver.has_failed() {
@@ -89,7 +89,7 @@ impl Requester<'_> {
 impl<'a> Datagram<'a> {
     /// Places the datagram into a receive, if the receiver accepts it. Its state is checked again under the lock, since
     /// it may change before that.
-    fn deliver_to(&self, receiver: &Responder) {
+    fn deliver_to(&self, receiver: &mut Responder) {
         if !receiver.takes(self.qkey) {
             return;
         }
@@ -98,8 +98,7 @@ impl<'a> Datagram<'a> {
         if !receiver.takes(self.qkey) {
             return;
         }
-        let nothing_known = [const { AtomicU64::new(0) }; 2];
-        let Ok(receive) = receiver.receive(&nothing_known, 0) else { return };
+        let Ok(receive) = receiver.receive(0) else { return };
         match self.scatter(&receive) {
             Ok(()) => {
                 let wc = self.received(receive.request.wr_id, receiver.number());

@@ -10,7 +10,7 @@ use super::{Halt, Halted, Requester};
 use crate::completion::channel::{self, Source};
 use crate::completion::push;
 use crate::engine::retry::WaitsFor;
-use crate::engine::ring::{Ring, SendRequest};
+use crate::engine::ring::SendRequest;
 use crate::policy::faults::plan::{Candidate, Fate, Noise};
 use crate::protocol::number::Position;
 
@@ -20,21 +20,16 @@ use crate::protocol::number::Position;
 pub fn meet(
     faulty: bool,
     requester: &mut Requester<'_>,
-    ring: &Ring,
     position: Position,
 ) -> ControlFlow<Option<Halted>> {
-    if faulty { apply_fault(requester, ring, position) } else { ControlFlow::Continue(()) }
+    if faulty { apply_fault(requester, position) } else { ControlFlow::Continue(()) }
 }
 
 #[cold]
 #[inline(never)]
-fn apply_fault(
-    requester: &mut Requester<'_>,
-    ring: &Ring,
-    position: Position,
-) -> ControlFlow<Option<Halted>> {
-    let request = ring.read_send(position);
-    let Some(fate) = fate(requester, ring, &request, position) else {
+fn apply_fault(requester: &mut Requester<'_>, position: Position) -> ControlFlow<Option<Halted>> {
+    let request = requester.ring.read_send(position);
+    let Some(fate) = fate(requester, &request, position) else {
         return ControlFlow::Continue(());
     };
     let why = match fate {
@@ -78,16 +73,11 @@ fn make(noise: Noise, requester: &Requester<'_>) {
 }
 
 /// The fault of the request at a position, if this process injects faults.
-fn fate(
-    requester: &Requester<'_>,
-    ring: &Ring,
-    request: &SendRequest,
-    position: Position,
-) -> Option<Fate> {
+fn fate(requester: &Requester<'_>, request: &SendRequest, position: Position) -> Option<Fate> {
     let (engine, number) = (requester.engine, requester.number());
     let peer = match (request.op, requester.kind) {
         (SendOp::BindWindow(_) | SendOp::LocalInvalidate { .. }, _) => None,
-        (_, QpType::Ud) => Some(ring.read_ud_address(position).qp_num),
+        (_, QpType::Ud) => Some(requester.ring.read_ud_address(position).qp_num),
         _ => Some(requester.peer.number()),
     };
     let candidate = Candidate {
@@ -118,7 +108,7 @@ fn fail(requester: &mut Requester<'_>, request: &SendRequest, status: WcStatus) 
 }
 
 /// The responder's side of the failure, if it has one.
-fn refuse(requester: &Requester<'_>, op: SendOp, status: WcStatus) -> Result<(), Halt> {
+fn refuse(requester: &mut Requester<'_>, op: SendOp, status: WcStatus) -> Result<(), Halt> {
     let responder_status = match status {
         _ if requester.kind != QpType::Rc => return Ok(()),
         WcStatus::REM_INV_REQ_ERR => is_send(op).then_some(WcStatus::LOC_LEN_ERR),
@@ -126,14 +116,13 @@ fn refuse(requester: &Requester<'_>, op: SendOp, status: WcStatus) -> Result<(),
         WcStatus::REM_ACCESS_ERR => is_write_imm(op).then_some(WcStatus::LOC_ACCESS_ERR),
         _ => return Ok(()),
     };
-    let peer = &requester.peer;
-    peer.listens().map_err(|why| requester.halt(why))?;
+    requester.peer.listens().map_err(|why| requester.halt(why))?;
     match responder_status {
         Some(responder_status) => {
             let receive = requester.next_receive().map_err(|why| requester.halt(why))?;
-            peer.refused(&receive, responder_status);
+            requester.peer.refused(&receive, responder_status);
         }
-        None => peer.refuse(status),
+        None => requester.peer.refuse(status),
     }
     Ok(())
 }

@@ -7,7 +7,6 @@ use cq_core::wc::WcStatus;
 use cq_core::wr::SendOp;
 
 use super::{Halt, Halted, Requester};
-use crate::engine::ring::Ring;
 use crate::engine::{Engine, identity, in_flight};
 use crate::memory::binding;
 use crate::memory::key::Key;
@@ -18,12 +17,12 @@ use crate::sync;
 impl Requester<'_> {
     /// Carries out the request that ended a run, if it is a local operation. Returns what is left to do.
     #[cold]
-    pub fn run_local(&mut self, ring: &Ring, halted: Halted) -> Option<Halted> {
+    pub fn run_local(&mut self, halted: Halted) -> Option<Halted> {
         let Halted { position, why: Halt::LocalOp, .. } = halted else { return Some(halted) };
         if identity::read(self.slot) != self.me {
             return None;
         }
-        let request = ring.read_send(position);
+        let request = self.ring.read_send(position);
         let (engine, qp) = (self.engine, self.me.number);
         let (memory, windows) = (engine.memory, engine.memory.windows());
         let is_done = match request.op {

@@ -19,6 +19,7 @@ use cq_core::wc::WcStatus;
 use cq_core::wr::{SendFlags, SendOp};
 use heapless::Vec;
 
+use super::connection::Connection;
 use super::entry::QpSlot;
 use super::identity::{self, Identity};
 use super::rescheduled::Rescheduled;
@@ -28,6 +29,7 @@ use super::ring::{Payload, Ring, SendRequest};
 use super::shared_receives::Unavailable;
 use super::{Engine, complete, flush};
 use crate::completion::lock::RUN;
+use crate::completion::queue::CqRing;
 use crate::memory::atomic_op::AtomicOp;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::key::Key;
@@ -73,25 +75,26 @@ pub struct Requester<'k> {
     pub slot: &'static QpSlot,
     pub me: Identity,
     pub kind: QpType,
+    pub ring: &'k Ring,
+    send_cq: &'k mut CqRing,
     /// The connected queue pair. Not used for datagrams.
-    pub peer: Responder,
+    pub peer: &'k mut Responder,
     pub rescheduled: &'k mut Rescheduled,
     /// The peer's receive completions that are still to be pushed, in order.
     pub received: Vec<Entry, RUN>,
 }
 
 impl<'k> Requester<'k> {
-    /// For the queue pair in this entry, which is `me`.
+    /// For the queue pair in this entry.
     #[inline]
     pub fn new(
         engine: &'static Engine,
         slot: &'static QpSlot,
-        me: Identity,
+        connection: &'k mut Connection,
         rescheduled: &'k mut Rescheduled,
     ) -> Self {
-        let (dest, kind) = (engine.peer_of(me.number), slot.qp_type());
-        let peer = Responder::new(engine, dest, me.number, kind);
-        Self { engine, slot, me, kind, peer, rescheduled, received: Vec::new() }
+        let &mut Connection { me, kind, ref ring, ref mut send_cq, ref mut peer } = connection;
+        Self { engine, slot, me, kind, ring, send_cq, peer, rescheduled, received: Vec::new() }
     }
 
     /// The queue pair's number.
@@ -102,18 +105,20 @@ impl<'k> Requester<'k> {
     /// Carries out up to `count` requests from position `first`, and completes them on both sides. A request that is
     /// not carried out ends the run and is returned; a change of state ends it, too.
     #[inline]
-    pub fn run(&mut self, ring: &Ring, first: Position, count: u64) -> Option<Halted> {
+    pub fn run(&mut self, first: Position, count: u64) -> Option<Halted> {
         if self.kind != QpType::Ud {
-            self.peer.prefetch_send(&self.slot.send.next_cqe_hint);
+            self.peer.prefetch_send();
         }
         let (mut position, end) = (first, first.plus(count));
         let (mut sent, mut bytes, mut halted) = (Vec::<Entry, RUN>::new(), 0, None);
         let guard = self.engine.copy_guard(self.me.number);
         while position != end && !sent.is_full() && !self.received.is_full() && bytes < MUCH {
-            let request = ring.read_send(position);
+            let request = self.ring.read_send(position);
             let carried = match self.kind {
                 QpType::Rc | QpType::Uc => self.carry_out(&guard, &request),
-                QpType::Ud => self.send_datagram(&guard, &request, &ring.read_ud_address(position)),
+                QpType::Ud => {
+                    self.send_datagram(&guard, &request, &self.ring.read_ud_address(position))
+                }
             };
             if let Err(why) = carried.or_else(|why| unreliable::forgive(self.kind, why)) {
                 halted = Some(Halted { position, wr_id: request.wr_id, why });
@@ -135,7 +140,7 @@ impl<'k> Requester<'k> {
         if self.peer.has_failed() {
             self.rescheduled.add(self.engine, self.engine.index(self.peer.number()));
         }
-        complete::push(self.engine, self.slot.send_cq(), &sent);
+        complete::push(self.engine, self.send_cq, &sent);
         sync::release(&self.slot.send.done, position.get());
         halted
     }
@@ -147,7 +152,6 @@ impl<'k> Requester<'k> {
             return;
         }
         self.peer.push(&self.received);
-        sync::store(&self.slot.send.next_cqe_hint, self.peer.next_cqe_hint());
         self.received.clear();
     }
 
@@ -259,7 +263,7 @@ impl<'k> Requester<'k> {
         let end = position.next();
         if request.flags.contains(SendFlags::SIGNALED) {
             let sent = self.sent(request, end, request.payload.len());
-            complete::push(self.engine, self.slot.send_cq(), &[sent]);
+            complete::push(self.engine, self.send_cq, &[sent]);
         }
         sync::release(&self.slot.send.done, end.get());
     }

@@ -139,7 +139,7 @@ impl Requester<'_> {
 
     /// Carries out an atomic operation on eight bytes of the responder's memory, if its keys allow it.
     fn step(
-        &self,
+        &mut self,
         guard: &CopyGuard<'_>,
         whose: KeyUser,
         remote: RemoteAddr,
@@ -156,7 +156,7 @@ impl Requester<'_> {
 
     /// Waits again for the answer to an atomic that was begun.
     #[cold]
-    fn resume(&self, begun: PendingAtomic) -> Result<u64, Halt> {
+    fn resume(&mut self, begun: PendingAtomic) -> Result<u64, Halt> {
         client::resume(self.engine.memory, begun).map_err(|why| self.not_done(why))
     }
 
@@ -229,7 +229,7 @@ impl Requester<'_> {
 
     /// The halt of a request whose bytes can't be moved in the responder's memory.
     #[cold]
-    fn troubled(&self, trouble: Trouble) -> Halt {
+    fn troubled(&mut self, trouble: Trouble) -> Halt {
         match trouble {
             Trouble::Fault => self.refused(WcStatus::REM_ACCESS_ERR),
             Trouble::NoAnswer => self.unanswered(),
@@ -238,7 +238,7 @@ impl Requester<'_> {
 
     /// The halt of an atomic that was not answered.
     #[cold]
-    fn not_done(&self, why: NotDone) -> Halt {
+    fn not_done(&mut self, why: NotDone) -> Halt {
         match why {
             NotDone::Trouble(trouble) => self.troubled(trouble),
             NotDone::PendingAtomic(begun) => {
@@ -250,7 +250,7 @@ impl Requester<'_> {
 
     /// The responder refuses the request, and goes to ERR.
     #[cold]
-    fn refused(&self, status: WcStatus) -> Halt {
+    fn refused(&mut self, status: WcStatus) -> Halt {
         self.peer.refuse(status);
         Halt::Failed(status)
     }

@@ -120,9 +120,8 @@ impl Requester<'_> {
 
     /// The responder's receive that the next message takes.
     #[inline]
-    pub fn next_receive(&self) -> Result<Receive, Unavailable> {
-        let nth = self.received.len() as u64;
-        self.peer.receive(&self.slot.send.cached_posted, nth)
+    pub fn next_receive(&mut self) -> Result<Receive, Unavailable> {
+        self.peer.receive(self.received.len() as u64)
     }
 
     /// Completes or fails the receive of a message of `len` bytes.

@@ -44,7 +44,7 @@ fn q07_a_queue_pair_that_failed_takes_no_datagrams() {
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.activate(1).unwrap();
-    let peer = Responder::new(device.engine, qp.qpn(), QpNumber::new(0), QpType::Ud);
+    let mut peer = Responder::new(device.engine, qp.qpn(), QpNumber::new(0), QpType::Ud);
     assert!(peer.takes(1) && !peer.takes(2));
     qp.modify(&QpAttr::to(QpState::Err)).unwrap();
     assert!(!peer.takes(1));
@@ -59,10 +59,9 @@ fn q07_a_receive_is_of_whom_a_datagram_is_for_whatever_another_has() {
     has.activate(1).unwrap();
     has_none.activate(1).unwrap();
     has.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let cached_posted = [const { AtomicU64::new(0) }; 2];
     let of = |qp: &QueuePair| {
-        let peer = Responder::new(device.engine, qp.qpn(), QpNumber::new(0), QpType::Ud);
-        peer.receive(&cached_posted, 0).map(|receive| receive.request.wr_id)
+        let mut peer = Responder::new(device.engine, qp.qpn(), QpNumber::new(0), QpType::Ud);
+        peer.receive(0).map(|receive| receive.request.wr_id)
     };
     assert_eq!(of(&has), Ok(1));
     assert_eq!(of(&has_none), Err(Unavailable::NoReceive));
@@ -77,7 +76,7 @@ fn q07_a_free_entry_is_no_queue_pair() {
         QpNumber::new(0),
         "it is free"
     );
-    let nobody = Responder::new(device.engine, QpNumber::new(0), QpNumber::new(1), QpType::Rc);
+    let mut nobody = Responder::new(device.engine, QpNumber::new(0), QpNumber::new(1), QpType::Rc);
     assert_eq!(nobody.listens(), Err(Unavailable::Gone));
 }
 
@@ -89,8 +88,8 @@ fn x04_more_receives_than_the_capacity_are_none() {
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.connect(qp.number()).unwrap();
     let slot = device.engine.qp(qp.qpn());
-    let peer = Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Uc);
-    let has = || peer.receive(&[const { AtomicU64::new(0) }; 2], 0).is_ok();
+    let peer = || Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Uc);
+    let has = || peer().receive(0).is_ok();
     let most = u64::from(sync::load(&slot.recv_capacity));
     assert!(!slot.recv.post(Position::new(most)), "nobody waits");
     assert!(has());
@@ -106,12 +105,11 @@ fn q07_a_shared_receive_that_is_not_used_is_there_for_the_next_message() {
     let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
     qp.connect(qp.number()).unwrap();
     srq.post_recv(&[RecvWr::new(7, &[])]).unwrap();
-    let peer = Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Rc);
-    let take = || peer.receive(&[const { AtomicU64::new(0) }; 2], 0);
-    let taken = take().unwrap();
-    assert_eq!(take().map(|_| ()), Err(Unavailable::NoReceive));
+    let mut peer = Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Rc);
+    let taken = peer.receive(0).unwrap();
+    assert_eq!(peer.receive(0).map(|_| ()), Err(Unavailable::NoReceive));
     peer.give_back(&taken);
-    let again = take().unwrap();
+    let again = peer.receive(0).unwrap();
     assert_eq!(again.request.wr_id, 7);
     peer.give_back(&again);
 }

@@ -55,7 +55,8 @@ fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
     let number = qp.number();
     let (slot, own) =
         (device.engine.qp(QpNumber::new(number)), device.engine.own(QpIndex::new(number)));
-    let is_over = |limit| work(device.engine, slot, own, &mut Rescheduled::default(), limit);
+    let is_over =
+        |limit| work(device.engine, slot, own, &mut None, &mut Rescheduled::default(), limit);
     qp.connect(number).unwrap();
     qp.post_recv(&[1, 2, 3, 4, 5, 6].map(|id| RecvWr::new(id, &[]))).unwrap();
     qp.post_send(&[1, 2, 3].map(|id| SendWr::send(id, &[]))).unwrap();
@@ -87,7 +88,7 @@ fn c08_what_was_not_answered_before_is_nothing_to_hand_over_for() {
     sync::store(&own.unanswered, 1);
     own.ownership.seize();
     assert!(!own.ownership.enter(), "the holder looks once more");
-    assert!(hold(device.engine, slot, own, &mut Rescheduled::default()));
+    assert!(hold(device.engine, slot, own, &mut None, &mut Rescheduled::default()));
     assert!(own.ownership.is_free());
 }
 
@@ -111,7 +112,7 @@ fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
         .memory
         .lock(device.engine.srq(SrqNumber::new(srq.number())).pool.lock(), || {})
         .unwrap();
-    assert!(!hold(device.engine, slot, own, &mut Rescheduled::default()));
+    assert!(!hold(device.engine, slot, own, &mut None, &mut Rescheduled::default()));
     assert!(!own.ownership.is_free(), "who hands it over gives it back");
     own.ownership.abandon();
 }

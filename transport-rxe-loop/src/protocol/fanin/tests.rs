@@ -45,7 +45,8 @@ fn entry(qp: u32, tag: u32) -> Entry {
 }
 
 fn push(fanin: &Fanin, memory: &Memory, entries: &[Entry]) {
-    let mut producer = fanin.producer(memory.queue(), NoChannel);
+    let mut queue = memory.queue();
+    let mut producer = fanin.producer(&mut queue, NoChannel);
     fanin.push_all(&mut producer, entries, |_, _| ()).unwrap();
 }
 
@@ -74,7 +75,8 @@ fn a_location_is_one_word() {
 fn c08_more_than_the_ring_stores_are_settled_and_kept_in_between() {
     let (fanin, memory) = (Fanin::new(), Memory::new(4));
     let mut consumer = memory.queue().into_consumer(0, NoChannel);
-    let mut producer = fanin.producer(memory.queue(), NoChannel);
+    let mut queue = memory.queue();
+    let mut producer = fanin.producer(&mut queue, NoChannel);
     let entries: Vec<_> = (1..=10).map(|end| entry(1, of_recv(end))).collect();
     let (mut settled, mut kept, mut polled) = (Vec::new(), Vec::new(), Vec::new());
     let pushed = fanin.push_all(&mut producer, &entries, |_, tag| {
@@ -92,7 +94,8 @@ fn c08_more_than_the_ring_stores_are_settled_and_kept_in_between() {
 #[test]
 fn each_queue_is_settled_once_for_what_follows_each_other() {
     let (fanin, memory) = (Fanin::new(), Memory::new(8));
-    let mut producer = fanin.producer(memory.queue(), NoChannel);
+    let mut queue = memory.queue();
+    let mut producer = fanin.producer(&mut queue, NoChannel);
     let entries = [
         entry(1, of_recv(1)),
         entry(1, of_recv(2)),
@@ -110,13 +113,15 @@ fn each_queue_is_settled_once_for_what_follows_each_other() {
 #[test]
 fn o03_what_is_dropped_is_settled_all_the_same() {
     let (fanin, memory) = (Fanin::new(), Memory::new(2));
-    let mut producer = fanin.producer(memory.queue(), NoChannel);
+    let mut queue = memory.queue();
+    let mut producer = fanin.producer(&mut queue, NoChannel);
     let entries: Vec<_> = (1..=5).map(|end| entry(1, of_recv(end))).collect();
     let mut last = 0;
     let pushed = fanin.push_all(&mut producer, &entries, |_, tag| last = tag);
     assert_eq!(pushed, Err(Dropped { lost: 2, total: 2 }));
     assert_eq!(last, 5);
-    let mut producer = fanin.producer(memory.queue(), NoChannel);
+    let mut queue = memory.queue();
+    let mut producer = fanin.producer(&mut queue, NoChannel);
     let again = fanin.push(&mut producer, &entry(1, of_recv(6)), |_, tag| last = tag);
     assert_eq!((again, last), (Err(Dropped { lost: 1, total: 4 }), 6));
 }
@@ -164,7 +169,8 @@ fn x04_corrupted_words_are_harmless() {
         let mut settled = 0;
         let _state = fanin.repair(&memory.queue(), |_, _| settled += 1);
         assert!(settled <= 4);
-        let mut producer = fanin.producer(memory.queue(), NoChannel);
+        let mut queue = memory.queue();
+        let mut producer = fanin.producer(&mut queue, NoChannel);
         let _lost_or_overrun = fanin.push(&mut producer, &entry(1, of_recv(1)), |_, _| ());
         let mut consumer = memory.queue().into_consumer(0, NoChannel);
         let to = (Location::default(), new.queue());

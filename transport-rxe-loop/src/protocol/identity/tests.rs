@@ -2,12 +2,14 @@ use super::*;
 
 #[test]
 fn what_no_state_is_counts_as_failed() {
-    let word = AtomicU32::new(0x1001 << STATE_BITS | 0x77);
-    assert_eq!(read(&word), Identity { number: QpNumber::new(0x1001), state: QpState::Err });
+    let word = AtomicU64::new(0x1001 << STATE_BITS | 0x77);
+    let failed = Identity { number: QpNumber::new(0x1001), state: QpState::Err, epoch: 0 };
+    assert_eq!(read(&word), failed);
     assert!(!fail(&word, QpNumber::new(0x1001)), "it has failed already");
     assert!(change(&word, read(&word), QpState::Err), "nobody waits for it to be a state");
-    assert_eq!(word.into_inner(), 0x1001 << STATE_BITS | QpState::Err as u32);
-    let word = AtomicU32::new(0);
+    let word = word.into_inner();
+    assert_eq!(word, 1 << EPOCH_AT | 0x1001 << STATE_BITS | QpState::Err as u64);
+    let word = AtomicU64::new(0);
     enter(&word, QpNumber::new(0x1001));
     assert!(!fail(&word, QpNumber::new(0x1001)), "it is in RESET");
 }
@@ -15,7 +17,8 @@ fn what_no_state_is_counts_as_failed() {
 #[test]
 fn only_what_sends_goes_to_sqe() {
     for state in QpState::ALL {
-        let word = AtomicU32::new(Identity { number: QpNumber::new(0x1001), state }.to_word());
+        let number = QpNumber::new(0x1001);
+        let word = AtomicU64::new(Identity { number, state, epoch: u32::MAX }.to_word());
         fail_sends(&word, QpNumber::new(0x2001));
         assert_eq!(read(&word).state, state, "another one is meant");
         fail_sends(&word, QpNumber::new(0x1001));
@@ -26,13 +29,34 @@ fn only_what_sends_goes_to_sqe() {
 
 #[test]
 fn a_late_change_does_not_hit_a_successor() {
-    let word = AtomicU32::new(0);
+    let word = AtomicU64::new(0);
     enter(&word, QpNumber::new(0x1001));
     let seen = read(&word);
     enter(&word, QpNumber::new(0x2001));
     assert!(!change(&word, seen, QpState::Init));
     assert!(!vacate_if(&word, QpNumber::new(0x1001)));
-    assert_eq!(read(&word), Identity { number: QpNumber::new(0x2001), state: QpState::Reset });
+    let next = Identity { number: QpNumber::new(0x2001), state: QpState::Reset, epoch: 2 };
+    assert_eq!(read(&word), next);
     assert!(vacate_if(&word, QpNumber::new(0x2001)));
-    assert_eq!(word.into_inner(), 0);
+    assert_eq!(read(&word), Identity { number: QpNumber::NONE, epoch: 3, ..next });
+}
+
+#[test]
+fn each_change_begins_an_epoch_and_what_changes_nothing_does_not() {
+    let (word, number, another) = (AtomicU64::new(0), QpNumber::new(0x1001), QpNumber::new(0x2001));
+    let epoch = || read(&word).epoch;
+    enter(&word, number);
+    assert!(change(&word, read(&word), QpState::Rts));
+    assert_eq!(epoch(), 2);
+    changed(&word, number);
+    assert_eq!((epoch(), read(&word).state), (3, QpState::Rts));
+    changed(&word, another);
+    assert!(!fail(&word, another) && !vacate_if(&word, another));
+    assert_eq!(epoch(), 3);
+    fail_sends(&word, number);
+    assert!(fail(&word, number) && !fail(&word, number));
+    assert_eq!(epoch(), 5);
+    vacate(&word);
+    enter(&word, number);
+    assert_eq!(epoch(), 7, "the same number in the same state is not what it was");
 }

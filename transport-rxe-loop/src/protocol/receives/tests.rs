@@ -1,7 +1,6 @@
 use super::*;
 
 const CAPACITY: u32 = 2;
-const PEER: QpNumber = QpNumber::new(0x1001);
 
 fn at(position: u64) -> Receives {
     let receives = Receives::default();
@@ -26,33 +25,32 @@ fn q05_a_queue_is_full_until_its_oldest_receive_completes() {
 }
 
 #[test]
-fn a_taker_that_knows_another_peer_looks_again() {
-    let (receives, mut cached_posted) =
-        (at(0), CachedPosted { peer: QpNumber::new(PEER.get() - 1), posted: Position::new(1) });
-    assert!(!receives.has(Position::new(0), &mut cached_posted, PEER, CAPACITY));
+fn a_taker_that_knows_no_more_looks_again() {
+    let (receives, mut cached_posted) = (at(0), Position::default());
+    assert!(!receives.has(Position::new(0), &mut cached_posted, CAPACITY));
     assert!(!receives.post(Position::new(1)));
-    assert!(receives.has(Position::new(0), &mut cached_posted, PEER, CAPACITY));
-    assert!(!receives.has(Position::new(1), &mut cached_posted, PEER, CAPACITY));
+    assert!(receives.has(Position::new(0), &mut cached_posted, CAPACITY));
+    assert!(!receives.has(Position::new(1), &mut cached_posted, CAPACITY));
 }
 
 #[test]
 fn an_emptied_queue_has_nothing_whatever_its_taker_knew() {
-    let (receives, mut cached_posted) = (at(0), CachedPosted::default());
+    let (receives, mut cached_posted) = (at(0), Position::default());
     assert!(!receives.post(Position::new(2)));
-    assert!(receives.has(Position::new(0), &mut cached_posted, PEER, CAPACITY));
+    assert!(receives.has(Position::new(0), &mut cached_posted, CAPACITY));
     receives.empty();
     assert_eq!(receives.left(CAPACITY).count(), 0);
-    assert!(!receives.has_or_starve(receives.completed(), &mut cached_posted, PEER, CAPACITY));
+    assert!(!receives.has_or_starve(receives.completed(), &mut cached_posted, CAPACITY));
     assert!(receives.post(Position::new(3)), "the peer is starved");
     assert!(!receives.post(Position::new(4)), "it is told once");
 }
 
 #[test]
 fn positions_that_cannot_be_lead_nowhere() {
-    let (receives, mut cached_posted) = (at(0), CachedPosted::default());
+    let (receives, mut cached_posted) = (at(0), Position::default());
     for posted in [3, 1 << 40, u64::MAX] {
         sync::store(&receives.posted.position, posted);
-        assert!(!receives.has(Position::new(0), &mut cached_posted, PEER, CAPACITY));
+        assert!(!receives.has(Position::new(0), &mut cached_posted, CAPACITY));
         assert_eq!(receives.left(CAPACITY).count(), 0);
         assert!(!receives.has_free_slot(Position::new(posted), CAPACITY));
     }

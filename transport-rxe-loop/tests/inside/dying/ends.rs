@@ -301,7 +301,7 @@ impl End {
         let (slot, ownership) =
             (engine.qp(QpNumber::new(number)), &engine.own(QpIndex::new(number)).ownership);
         ownership.seize();
-        let peer = Responder::new(
+        let mut peer = Responder::new(
             engine,
             QpNumber::new(sync::load(engine.dest(QpIndex::new(number)))),
             QpNumber::new(number),
@@ -309,7 +309,7 @@ impl End {
         );
         {
             let _guard = engine.copy_guard(QpNumber::new(number));
-            if let Ok(receive) = peer.receive(&slot.send.cached_posted, 0) {
+            if let Ok(receive) = peer.receive(0) {
                 peer.give_back(&receive);
             }
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loom::thread;
 use transport_rxe_loop::protocol::in_flight::ChangeFence;
 use transport_rxe_loop::protocol::lock::{AttachmentKey, Lock};
-use transport_rxe_loop::protocol::receives::CachedPosted;
+use transport_rxe_loop::protocol::number::Position;
 use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::sync::{self, Site};
 use verify_loom::harness::model;
@@ -56,7 +56,7 @@ impl Target {
         if without != Without::Lock {
             let _never_inherited = self.waiting.enter(&self.receive_lock, ME);
         }
-        self.target.take(&mut CachedPosted::default());
+        self.target.take(&mut Position::default());
         if without != Without::Lock {
             self.waiting.leave(&self.receive_lock);
         }

@@ -15,10 +15,10 @@ use transport_rxe_loop::protocol::identity;
 use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
 use transport_rxe_loop::protocol::lock::AttachmentKey;
 use transport_rxe_loop::protocol::number::{Position, QpNumber};
-use transport_rxe_loop::protocol::receives::{CachedPosted, Receives};
+use transport_rxe_loop::protocol::receives::Receives;
 use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::protocol::tag;
-use transport_rxe_loop::sync::{self, AtomicU32};
+use transport_rxe_loop::sync::{self, AtomicU32, AtomicU64};
 use verify_loom::harness::model;
 use verify_loom::mortal::{Mortal, VICTIM};
 
@@ -44,7 +44,7 @@ enum Care {
 /// A queue pair in RTS, its completion queue, and of its initiator the counter.
 struct Pair {
     care: Care,
-    identity: AtomicU32,
+    identity: AtomicU64,
     receives: Receives,
     in_flight: InFlight,
     /// Whether the initiator wants the queue pair run.
@@ -60,7 +60,7 @@ impl Pair {
     fn new(care: Care) -> Arc<Self> {
         let pair = Self {
             care,
-            identity: AtomicU32::new(0),
+            identity: AtomicU64::new(0),
             receives: Receives::default(),
             in_flight: InFlight::default(),
             noted: AtomicU32::new(0),
@@ -100,7 +100,8 @@ impl Pair {
         let wc = Wc::new(position, status, TARGET.get());
         let entry = Entry { wc, tag: tag::of_recv(Position::new(position + 1)), solicited: false };
         self.enter(me);
-        let mut producer = self.fanin.producer(self.queue(), NoChannel);
+        let mut queue = self.queue();
+        let mut producer = self.fanin.producer(&mut queue, NoChannel);
         self.fanin.push(&mut producer, &entry, |_, tag| self.settle(tag)).unwrap();
         self.initiator.leave(&self.fanin.lock);
     }
@@ -109,9 +110,8 @@ impl Pair {
     fn execute(&self) {
         self.in_flight.open();
         if self.is(QpState::Rts) {
-            let (position, mut cached_posted) =
-                (self.receives.completed(), CachedPosted::default());
-            assert!(self.receives.has(position, &mut cached_posted, TARGET, RECEIVES));
+            let (position, mut cached_posted) = (self.receives.completed(), Position::default());
+            assert!(self.receives.has(position, &mut cached_posted, RECEIVES));
             self.push(VICTIM, position.get(), WcStatus::SUCCESS);
         }
         self.in_flight.close();

@@ -8,17 +8,17 @@ use loom::thread;
 use transport_rxe_loop::protocol::identity::{self, Identity};
 use transport_rxe_loop::protocol::number::QpNumber;
 use transport_rxe_loop::protocol::state::QpState;
-use transport_rxe_loop::sync::{self, AtomicU32};
+use transport_rxe_loop::sync::{self, AtomicU64};
 use verify_loom::harness::{UNORDERED, model};
 
 const NUMBER: QpNumber = QpNumber::new(0x1001);
-const RTS: Identity = Identity { number: NUMBER, state: QpState::Rts };
+const RTS: Identity = Identity { number: NUMBER, state: QpState::Rts, epoch: 2 };
 const REVIVED: &str = "it failed, and is not in ERR";
 
-type Change = fn(&AtomicU32);
+type Change = fn(&AtomicU64);
 
 struct Pair {
-    identity: AtomicU32,
+    identity: AtomicU64,
     cell: UnsafeCell<()>,
 }
 
@@ -27,7 +27,7 @@ unsafe impl Sync for Pair {}
 
 impl Pair {
     fn in_rts() -> Arc<Self> {
-        let identity = AtomicU32::new(0);
+        let identity = AtomicU64::new(0);
         identity::enter(&identity, NUMBER);
         assert!(identity::change(&identity, identity::read(&identity), QpState::Rts));
         Arc::new(Self { identity, cell: UnsafeCell::new(()) })
@@ -35,7 +35,7 @@ impl Pair {
 }
 
 /// One does something, and changes the queue pair; the other looks at it if it finds that.
-fn hand_over(change: Change, finds: fn(&AtomicU32) -> bool) {
+fn hand_over(change: Change, finds: fn(&AtomicU64) -> bool) {
     let pair = Pair::in_rts();
     let other = thread::spawn({
         let pair = Arc::clone(&pair);
@@ -50,17 +50,17 @@ fn hand_over(change: Change, finds: fn(&AtomicU32) -> bool) {
     other.join().unwrap();
 }
 
-fn is_changed(word: &AtomicU32) -> bool {
+fn is_changed(word: &AtomicU64) -> bool {
     identity::read(word) != RTS
 }
 
-fn fail(word: &AtomicU32) {
+fn fail(word: &AtomicU64) {
     identity::fail(word, NUMBER);
 }
 
 /// Puts it into ERR, and orders nothing.
-fn store_only(word: &AtomicU32) {
-    let failed = AtomicU32::new(0);
+fn store_only(word: &AtomicU64) {
+    let failed = AtomicU64::new(0);
     identity::enter(&failed, NUMBER);
     let _ = identity::change(&failed, identity::read(&failed), QpState::Err);
     sync::store(word, sync::load(&failed));
@@ -86,7 +86,7 @@ fn q01_who_sees_a_change_sees_what_was_before_it() {
 
 #[test]
 fn q01_who_finds_that_it_can_change_nothing_sees_what_was_before_that() {
-    let refused = |word: &AtomicU32| !identity::fail(word, NUMBER);
+    let refused = |word: &AtomicU64| !identity::fail(word, NUMBER);
     model("a queue pair has failed already", move || hand_over(fail, refused)).must_fail_as(
         "what orders the change",
         UNORDERED,

@@ -1,4 +1,4 @@
-//! Windows against those who shut them out. A failing queue pair is flushed while its peer carries a request
+//! In-flight markers against changes of state. A failing queue pair is flushed while its peer carries a request
 //! out: each receive completes once, in order, and none is left behind (Q2, C8). When RESET, destroying or
 //! deregistering is over, no byte moves any more.
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::thread;
 use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
-use transport_rxe_loop::protocol::receives::CachedPosted;
+use transport_rxe_loop::protocol::number::Position;
 use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::sync::{self, AtomicU32, Site};
 use verify_loom::harness::{UNORDERED, model};
@@ -27,7 +27,7 @@ impl Pair {
     }
 
     /// The initiator carries out one request, as long as the target listens.
-    fn execute(&self, cached_posted: &mut CachedPosted, looks_at_close: bool) {
+    fn execute(&self, cached_posted: &mut Position, looks_at_close: bool) {
         self.in_flight.open();
         self.target.take(cached_posted);
         self.in_flight.close();
@@ -52,7 +52,7 @@ fn fail_while_executing(requests: u64, looks_at_close: bool) {
     let initiator = thread::spawn({
         let pair = Arc::clone(&pair);
         move || {
-            let mut cached_posted = CachedPosted::default();
+            let mut cached_posted = Position::default();
             (0..requests).for_each(|_| pair.execute(&mut cached_posted, looks_at_close));
         }
     });
@@ -190,7 +190,7 @@ fn reset(waits: bool) {
     let initiator = thread::spawn({
         let pair = Arc::clone(&pair);
         move || {
-            let mut cached_posted = CachedPosted::default();
+            let mut cached_posted = Position::default();
             pair.execute(&mut cached_posted, true);
             pair.execute(&mut cached_posted, true);
         }

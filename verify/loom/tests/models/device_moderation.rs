@@ -101,7 +101,8 @@ impl World {
     /// Pushes one, at this time.
     fn push(&self, me: AttachmentKey, now: u64) {
         let inherited = self.enter(me);
-        let mut producer = self.fanin.producer(self.queue(), NoChannel);
+        let mut queue = self.queue();
+        let mut producer = self.fanin.producer(&mut queue, NoChannel);
         let wc = Wc::new(now, WcStatus::SUCCESS, 1);
         self.fanin.push(&mut producer, &Entry { wc, ..Entry::default() }, |_, _| ()).unwrap();
         let push_summary = PushSummary { all: 1, ..PushSummary::default() };

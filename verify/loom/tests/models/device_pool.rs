@@ -12,7 +12,7 @@ use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
 use transport_rxe_loop::protocol::lock::AttachmentKey;
 use transport_rxe_loop::protocol::pool::Taken;
 use transport_rxe_loop::protocol::state::QpState;
-use transport_rxe_loop::sync::{AtomicU32, Site};
+use transport_rxe_loop::sync::{AtomicU64, Site};
 use verify_loom::channel::{Channel, LOST};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::mortal::VICTIM;
@@ -361,7 +361,7 @@ fn q09_a_completion_settles_its_own_receive_alone() {
 
 /// A queue pair fails while its peer takes and completes; one of the two sees that nothing is taken any more.
 fn last_receive() {
-    let (world, identity) = (World::with(1), Arc::new(AtomicU32::new(0)));
+    let (world, identity) = (World::with(1), Arc::new(AtomicU64::new(0)));
     identity::enter(&identity, TARGET);
     assert!(identity::change(&identity, identity::read(&identity), QpState::Rts));
     let peer = thread::spawn({

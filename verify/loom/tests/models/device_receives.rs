@@ -6,8 +6,8 @@ use std::sync::Arc;
 use cq_core::transport::{Block, Events, Signal};
 use loom::cell::UnsafeCell;
 use loom::thread;
-use transport_rxe_loop::protocol::number::{Position, QpNumber};
-use transport_rxe_loop::protocol::receives::{CachedPosted, Receives};
+use transport_rxe_loop::protocol::number::Position;
+use transport_rxe_loop::protocol::receives::Receives;
 use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::Site;
 use verify_loom::channel::{Channel, LOST};
@@ -15,7 +15,6 @@ use verify_loom::harness::{UNORDERED, model};
 use verify_loom::queue::KEY;
 
 const CAPACITY: u32 = 2;
-const PEER: QpNumber = QpNumber::new(0x1001);
 
 /// A receive queue, and the words of its requests: which receive was put there.
 #[derive(Default)]
@@ -70,14 +69,9 @@ fn hand_over(all: u64, batches: &'static [u64]) {
             posted
         }
     });
-    let mut cached_posted = CachedPosted::default();
+    let mut cached_posted = Position::default();
     for position in 0..all {
-        while !queue.receives.has_or_starve(
-            Position::new(position),
-            &mut cached_posted,
-            PEER,
-            CAPACITY,
-        ) {
+        while !queue.receives.has_or_starve(Position::new(position), &mut cached_posted, CAPACITY) {
             while kicks.take_event().unwrap().is_none() {
                 let _event = kicks.block(None).unwrap();
             }
@@ -107,16 +101,16 @@ fn reuse() {
         let queue = Arc::clone(&queue);
         move || assert!(!queue.post_up_to(3) && !queue.post_up_to(4), "nobody starves")
     });
-    let mut cached_posted = CachedPosted::default();
+    let mut cached_posted = Position::default();
     let taken = (0..2).filter(|&position| {
-        let has = queue.receives.has(Position::new(position), &mut cached_posted, PEER, CAPACITY);
+        let has = queue.receives.has(Position::new(position), &mut cached_posted, CAPACITY);
         has.then(|| queue.take(position)).is_some()
     });
     assert_eq!(taken.count(), 2, "lost or doubled");
     owner.join().unwrap();
     let posted = queue.receives.posted();
     for position in 2..posted.get() {
-        assert!(queue.receives.has(Position::new(position), &mut cached_posted, PEER, CAPACITY));
+        assert!(queue.receives.has(Position::new(position), &mut cached_posted, CAPACITY));
         queue.take(position);
     }
     assert_eq!(queue.receives.left(CAPACITY).count(), 0);
@@ -153,14 +147,9 @@ fn find_after_all(asks: u64) {
     let peer = thread::spawn({
         let queue = Arc::clone(&queue);
         move || {
-            let mut cached_posted = CachedPosted::default();
+            let mut cached_posted = Position::default();
             let has = |&position: &u64| {
-                queue.receives.has_or_starve(
-                    Position::new(position),
-                    &mut cached_posted,
-                    PEER,
-                    CAPACITY,
-                )
+                queue.receives.has_or_starve(Position::new(position), &mut cached_posted, CAPACITY)
             };
             (0..asks).take_while(has).count() > 0
         }

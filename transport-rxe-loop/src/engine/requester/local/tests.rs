@@ -6,6 +6,7 @@ use super::*;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::api::state::QpState;
+use crate::engine::connection::Connection;
 use crate::engine::rescheduled::Rescheduled;
 use crate::protocol::number::Position;
 
@@ -18,14 +19,14 @@ fn q07_what_is_not_for_this_side_alone_is_not_carried_out_here_nor_after_the_sta
     let (slot, ownership) = (device.engine.qp(qp.qpn()), &device.engine.own(qp.index()).ownership);
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
-    let ring = Ring::of(device.shm, &slot.send_ring).unwrap();
     let (me, mut rescheduled) = (identity::read(slot), Rescheduled::default());
-    let mut initiator = Requester::new(device.engine, slot, me, &mut rescheduled);
+    let mut connection = Connection::new(device.engine, slot, me).unwrap();
+    let mut initiator = Requester::new(device.engine, slot, &mut connection, &mut rescheduled);
     let halted = || Halted { position: Position::new(0), wr_id: 1, why: Halt::LocalOp };
-    let why = initiator.run_local(&ring, halted()).map(|halted| halted.why);
+    let why = initiator.run_local(halted()).map(|halted| halted.why);
     assert!(matches!(why, Some(Halt::Failed(WcStatus::MW_BIND_ERR))));
     assert!(identity::change(slot, me, QpState::Err));
-    assert!(initiator.run_local(&ring, halted()).is_none(), "it is flushed with all others");
+    assert!(initiator.run_local(halted()).is_none(), "it is flushed with all others");
     assert_eq!(cq.poll(&mut [Wc::default()]), Ok(0));
     ownership.abandon();
 }
