@@ -70,6 +70,7 @@ impl Data<'_> {
     #[must_use]
     pub fn len(&self) -> u64 {
         match self {
+            Self::Sges([sge]) => sge.length.into(),
             Self::Sges(sges) => sges.iter().map(|sge| u64::from(sge.length)).sum(),
             Self::Inline(bytes) => bytes.len() as u64,
         }

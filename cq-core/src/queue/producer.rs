@@ -216,7 +216,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         // SAFETY: this is the ring's only producer (`new`). The position is before the limit, and the slots before the
         // limit are released, which `unpolled` has acquired.
         unsafe { self.ring.write(self.tail.position, completion) };
-        self.tail.position = self.tail.position.wrapping_add(1);
+        self.tail = self.tail.next();
         self.notify(|| completion.is_urgent());
     }
 
@@ -385,14 +385,21 @@ impl Tail {
         Self { position, limit }
     }
 
+    /// The number of free slots that it knows of.
     #[inline(always)]
-    const fn free(&self) -> Position {
+    pub(super) const fn free(&self) -> Position {
         self.limit.wrapping_sub(self.position)
+    }
+
+    /// The tail behind one more entry.
+    #[inline(always)]
+    pub(super) const fn next(self) -> Self {
+        Self { position: self.position.wrapping_add(1), ..self }
     }
 
     /// This tail, without a limit that cannot be in a ring of `storage` slots.
     #[inline(always)]
-    const fn within(self, storage: usize) -> Self {
+    pub(super) const fn within(self, storage: usize) -> Self {
         if self.free() > storage as Position { Self::at(self.position) } else { self }
     }
 }

@@ -48,6 +48,7 @@ use core::ptr::NonNull;
 pub use self::tags::Tag;
 use self::tags::Tags;
 use super::channel::{Channel, NoChannel};
+use super::completion::Completion;
 use super::owner::Owner;
 use super::ring::{Position, Ref, Ring};
 pub use super::slot::Slot;
@@ -221,6 +222,22 @@ impl<'a> RawQueue<'a> {
     pub fn producer<C: Channel>(&mut self, tail: Tail, channel: C) -> Producer<'_, C> {
         // SAFETY: as for `into_producer`; this value makes no other producer while it is borrowed.
         unsafe { Producer::new(self.ring(), self.control.into(), channel, tail, Owner::followed()) }
+    }
+
+    /// Stores a completion at `tail` if that knows of a free slot, and returns the tail behind it; otherwise a
+    /// [`producer`](Self::producer) has to. For a queue without a channel: it raises no event.
+    #[inline]
+    #[must_use]
+    pub fn store_at(&mut self, tail: Tail, completion: &impl Completion) -> Option<Tail> {
+        let ring = self.ring();
+        let tail = tail.within(ring.storage());
+        if tail.free() == 0 || self.control.alerts.health.refuses() {
+            return None;
+        }
+        // SAFETY: there is no other producer (guaranteed to `new`, and this is borrowed). Writing to `Shared` slots is
+        // sound at any tail, because all their words are atomic.
+        unsafe { ring.write(tail.position(), completion) };
+        Some(tail.next())
     }
 
     /// Returns the consumer, starting at `position`. All slots before it are released.

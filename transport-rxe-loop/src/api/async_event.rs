@@ -44,7 +44,7 @@ fn name(engine: &'static Engine, source: Source) -> AsyncEvent {
     match source {
         Source::Qp(index, kind) => AsyncEvent {
             event_type: TYPES[kind as usize % QP_EVENTS],
-            element: Element::Qp(identity::read(engine.qp_at(index)).number.get()),
+            element: Element::Qp(identity::read(engine.qp_at(index)).number().get()),
         },
         Source::Srq(index) => AsyncEvent {
             event_type: AsyncEventType::SRQ_LIMIT_REACHED,

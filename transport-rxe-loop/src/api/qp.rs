@@ -187,7 +187,7 @@ impl QueuePair {
     #[inline]
     #[must_use]
     pub fn state(&self) -> QpState {
-        identity::read(self.claimed.slot).state
+        identity::read(self.claimed.slot).state()
     }
 
     /// The capacities, as requested. Those of receives are 0 with a shared receive queue.

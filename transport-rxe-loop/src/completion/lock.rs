@@ -7,7 +7,7 @@ use cq_core::wc::Wc;
 
 use super::Completions;
 use super::channel::{self, Source};
-use super::queue::ring;
+use super::queue::{CqRing, ring};
 use crate::error::Stuck;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::number::CqIndex;
@@ -26,16 +26,16 @@ pub trait RequestHooks: Copy {
     fn retire(self, wc: &Wc, tag: u32);
 }
 
-/// Takes the lock of the queue at `index`. If its holder died, it is taken over: completions that the holder had
+/// Takes the lock of a queue. If its holder died, it is taken over: completions that the holder had
 /// published are settled, and their event is raised.
 #[inline]
 pub fn lock(
     completions: &'static Completions,
-    index: CqIndex,
+    cq: &CqRing,
     requests: impl RequestHooks,
 ) -> Result<Guard<'static>, Stuck> {
-    let fanin = &completions.cq(index).fanin;
-    completions.memory.lock(&fanin.lock, move || repair(completions, index, requests))
+    let (index, slot) = (cq.index, cq.slot);
+    completions.memory.lock(&slot.fanin.lock, move || repair(completions, index, requests))
 }
 
 /// Settles the completions that a dead producer had published, and raises their event.

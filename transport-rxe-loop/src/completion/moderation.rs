@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::Completions;
 use super::channel::{self, Source};
 use super::lock::{RequestHooks, lock};
-use super::queue::{CqSlot, ring};
+use super::queue::{CqRing, CqSlot, ring};
 use crate::protocol::moderation::{EventAction, PushSummary, until};
 use crate::protocol::number::CqIndex;
 use crate::protocol::steps::{self, Step};
@@ -100,7 +100,7 @@ fn due(
     slot: &CqSlot,
     requests: impl RequestHooks,
 ) -> Option<u32> {
-    let guard = lock(completions, index, requests);
+    let guard = lock(completions, &CqRing::new(completions, index), requests);
     let generation = sync::load(&slot.generation);
     let is_due = match (&guard, ring(completions, slot.fanin.location())) {
         (Ok(_), Some(queue)) => slot.moderation.look(queue.control(), now()) == EventAction::Raise,

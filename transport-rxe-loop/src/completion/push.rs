@@ -2,14 +2,14 @@
 
 use std::cell::Cell;
 
-use cq_core::queue::raw::{Layout, Producer, Slot};
+use cq_core::queue::raw::{Layout, RawQueue, Slot};
 use cq_core::queue::{Channel, Dropped, Entry, NoChannel, OnChannel};
 use cq_core::transport::{CqKey, Signal};
 use cq_core::wc::Wc;
 
 use super::channel::{self, Source};
 use super::lock::{RequestHooks, give_up, lock, settle_all};
-use super::queue::{self, CqRing};
+use super::queue::{self, CqRing, CqSlot};
 use super::{Completions, moderation, soft_roce};
 use crate::protocol::fanin::Fanin;
 #[cfg(test)]
@@ -47,50 +47,74 @@ pub fn push(
     entries: &[Entry],
     requests: impl RequestHooks,
 ) -> Result<(), Lost> {
-    let (index, slot) = (cq.index, cq.slot);
+    let slot = cq.slot;
     if !slot.mode.is_ordinary() {
         return push_otherwise(completions, cq, entries, requests);
     }
-    let asked = Asked(Cell::new(false));
+    if slot.completion.channel().is_some() {
+        return push_raising(completions, cq, entries, requests);
+    }
+    let Ok(_guard) = lock(completions, cq, requests) else {
+        give_up(completions, cq.index, entries, requests);
+        return Ok(());
+    };
+    // If the entry was corrupted by another process, the completions are lost, but their requests are settled.
+    let Some(ring) = cq.ring(completions) else {
+        settle_all(entries, requests);
+        return Ok(());
+    };
+    let pushed = push_to(&slot.fanin, ring, NoChannel, entries, requests);
+    pushed.map_err(|_| overran(slot))
+}
+
+/// [`push`] to a queue with a channel.
+#[inline(never)]
+fn push_raising(
+    completions: &'static Completions,
+    cq: &mut CqRing,
+    entries: &[Entry],
+    requests: impl RequestHooks,
+) -> Result<(), Lost> {
+    let (index, slot, asked) = (cq.index, cq.slot, Asked(Cell::new(false)));
     let pushed = {
-        let Ok(_guard) = lock(completions, index, requests) else {
+        let Ok(_guard) = lock(completions, cq, requests) else {
             give_up(completions, index, entries, requests);
             return Ok(());
         };
-        // If the entry was corrupted by another process, the completions are lost, but their requests are settled.
         let Some(ring) = cq.ring(completions) else {
             settle_all(entries, requests);
             return Ok(());
         };
-        let pushed = if slot.completion.channel().is_some() {
-            let channel = OnChannel { key: queue::key(completions, index), signal: &asked };
-            push_to(&slot.fanin, &mut slot.fanin.producer(ring, channel), entries, requests)
-        } else {
-            push_to(&slot.fanin, &mut slot.fanin.producer(ring, NoChannel), entries, requests)
-        };
-        if pushed.is_err() {
-            slot.mode.set(CqFlag::Overran, true);
-        }
-        pushed
+        let channel = OnChannel { key: queue::key(completions, index), signal: &asked };
+        let pushed = push_to(&slot.fanin, ring, channel, entries, requests);
+        pushed.map_err(|_| overran(slot))
     };
     if asked.0.get() {
         channel::raise(completions, Source::Completion(index), || true);
     }
-    pushed.map_err(|_| Lost::Overran)
+    pushed
+}
+
+/// The queue has overrun. Under its lock.
+#[cold]
+fn overran(slot: &CqSlot) -> Lost {
+    slot.mode.set(CqFlag::Overran, true);
+    Lost::Overran
 }
 
 /// Adds completions, under the lock.
 #[inline(always)]
 fn push_to<C: Channel>(
     fanin: &Fanin,
-    producer: &mut Producer<'_, C>,
+    ring: &mut RawQueue<'_>,
+    channel: C,
     entries: &[Entry],
     requests: impl RequestHooks,
 ) -> Result<(), Dropped> {
     let settle = |wc: &Wc, tag| requests.settle(wc, tag);
     match entries {
-        [entry] => fanin.push(producer, entry, settle),
-        entries => fanin.push_all(producer, entries, settle),
+        [entry] => fanin.push(ring, channel, entry, settle),
+        entries => fanin.push_all(&mut fanin.producer(ring, channel), entries, settle),
     }
 }
 
@@ -117,7 +141,7 @@ fn push_otherwise(
     }
     let settle = |wc: &Wc, tag| requests.settle(wc, tag);
     let (pushed, event_action) = {
-        let Ok(_guard) = lock(completions, index, requests) else {
+        let Ok(_guard) = lock(completions, cq, requests) else {
             give_up(completions, index, entries, requests);
             return Ok(());
         };
@@ -140,15 +164,13 @@ fn push_otherwise(
         } else {
             pushed = slot.fanin.push_all(&mut producer, entries, settle);
         }
-        if pushed.is_err() {
-            slot.mode.set(CqFlag::Overran, true);
-        }
+        let pushed = pushed.map_err(|_| overran(slot));
         let lost = dropped > 0 || pushed.is_err();
         let push_summary = moderation::push_summary(entries, lost);
         (pushed, moderation::event_action(completions, index, control, push_summary))
     };
     moderation::act(completions, index, event_action);
-    pushed.map_err(|_| Lost::Overran)
+    pushed
 }
 
 /// The queue at `index` overruns at the next completion, full or not; unless it ignores that.

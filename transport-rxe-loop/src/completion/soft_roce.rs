@@ -25,7 +25,7 @@ pub fn push(
     let entries = &there[..];
     let (index, slot) = (cq.index, cq.slot);
     let (event_action, stored) = {
-        let Ok(_guard) = lock(completions, index, requests) else {
+        let Ok(_guard) = lock(completions, cq, requests) else {
             give_up(completions, index, entries, requests);
             return entries.len();
         };

@@ -6,6 +6,7 @@ use cq_core::transport::CqKey;
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_core::wr::SendOp;
 
+use super::entry::QpSlot;
 use super::{Engine, identity, overrun, srq};
 use crate::completion::lock::{self, RequestHooks};
 use crate::completion::push::{self, Lost};
@@ -80,21 +81,25 @@ pub fn retire(engine: &'static Engine, wc: &Wc, tag: u32) {
     }
     let qp = QpNumber::new(wc.qp_num());
     let slot = engine.qp(qp);
-    if identity::read(slot).number == qp {
+    if identity::read(slot).number() == qp {
         tag::settle(&slot.retired.0, tag, sync::load(&slot.send_capacity));
     }
 }
 
 /// A completion of queue pair `qp` is published: what its tag covers is done. Idempotent.
-#[inline(always)]
+#[cold]
 pub fn settle(engine: &'static Engine, qp: QpNumber, tag: u32) {
     if tag::is_pool(tag) {
         return srq::settle(engine, qp, tag);
     }
     let slot = engine.qp(qp);
-    if identity::read(slot).number != qp {
-        return;
+    if identity::read(slot).number() == qp {
+        settle_at(slot, tag);
     }
+}
+
+#[inline(always)]
+fn settle_at(slot: &QpSlot, tag: u32) {
     if tag::is_send(tag) {
         // Written by the owner of the send queue alone: no other thread pushes completions of this queue.
         let done = tag::past(slot.send.done(), tag, sync::load(&slot.send_capacity));
@@ -105,7 +110,6 @@ pub fn settle(engine: &'static Engine, qp: QpNumber, tag: u32) {
 }
 
 impl RequestHooks for &'static Engine {
-    #[inline(always)]
     fn settle(self, wc: &Wc, tag: u32) {
         settle(self, QpNumber::new(wc.qp_num()), tag);
     }
@@ -115,20 +119,46 @@ impl RequestHooks for &'static Engine {
     }
 }
 
-/// Pushes completions, of [`RUN`](lock::RUN) requests at most, to a completion queue. If it overruns, its queue pairs
-/// fail (O4).
+/// The queue pair of which completions are pushed. It keeps its number meanwhile: it is this process', or a peer for
+/// which the copy guard is open.
+#[derive(Clone, Copy)]
+struct Of {
+    engine: &'static Engine,
+    slot: &'static QpSlot,
+    number: QpNumber,
+}
+
+impl RequestHooks for Of {
+    #[inline(always)]
+    fn settle(self, wc: &Wc, tag: u32) {
+        if wc.qp_num() == self.number.get() && !tag::is_pool(tag) {
+            settle_at(self.slot, tag);
+        } else {
+            settle(self.engine, QpNumber::new(wc.qp_num()), tag);
+        }
+    }
+
+    fn retire(self, wc: &Wc, tag: u32) {
+        retire(self.engine, wc, tag);
+    }
+}
+
+/// Pushes completions of a queue pair, of [`RUN`](lock::RUN) requests at most, to a completion queue. If it overruns,
+/// its queue pairs fail (O4).
 #[inline]
-pub fn push(engine: &'static Engine, cq: &mut CqRing, entries: &[Entry]) {
+pub fn push(
+    engine: &'static Engine,
+    (number, slot): (QpNumber, &'static QpSlot),
+    cq: &mut CqRing,
+    entries: &[Entry],
+) {
     if entries.is_empty() {
         return;
     }
-    let completions = engine.completions;
-    if let Err(lost) = push::push(completions, cq, entries, engine) {
+    if let Err(lost) = push::push(engine.completions, cq, entries, Of { engine, slot, number }) {
         fail(engine, cq.index, lost, entries);
     }
-    if completions.overran.any() {
-        fail_overran(engine);
-    }
+    fail_overran(engine);
 }
 
 /// Fails queue pairs whose completions were lost.
@@ -160,7 +190,8 @@ pub fn fail_overran(engine: &'static Engine) {
 /// # Errors
 /// The holder is alive and does not release it.
 pub fn lock(engine: &'static Engine, cq: CqIndex) -> Result<Guard<'static>, Stuck> {
-    let guard = lock::lock(engine.completions, cq, engine);
+    let cq = CqRing::new(engine.completions, cq);
+    let guard = lock::lock(engine.completions, &cq, engine);
     fail_overran(engine);
     guard
 }

@@ -37,13 +37,13 @@ impl Connection {
     /// That of the queue pair `me`, in this entry; `None` if its ring was corrupted.
     #[cold]
     pub fn new(engine: &'static Engine, slot: &'static QpSlot, me: Identity) -> Option<Self> {
-        let (peer, kind) = (engine.peer_of(me.number), slot.qp_type());
+        let (peer, kind) = (engine.peer_of(me.number()), slot.qp_type());
         Some(Self {
             me,
             kind,
             ring: Ring::of(engine.shm, &slot.send_ring)?,
             send_cq: CqRing::new(engine.completions, slot.send_cq()),
-            peer: Responder::new(engine, peer, me.number, kind),
+            peer: Responder::new(engine, peer, me.number(), kind),
         })
     }
 }

@@ -23,7 +23,7 @@ pub fn both(engine: &'static Engine, slot: &'static QpSlot, number: QpNumber, ri
 
 /// Flushes the send queue, of a queue pair in ERR or SQE.
 #[cold]
-pub fn sends(engine: &'static Engine, slot: &QpSlot, number: QpNumber, ring: &Ring) {
+pub fn sends(engine: &'static Engine, slot: &'static QpSlot, number: QpNumber, ring: &Ring) {
     pending_atomic::abandon(engine, number);
     let mut position = slot.send.done();
     while ring.has_any(position, slot.send.posted_acquire()) {
@@ -36,7 +36,7 @@ pub fn sends(engine: &'static Engine, slot: &QpSlot, number: QpNumber, ring: &Ri
 /// Completes the send request at `position` as a failure.
 pub fn complete(
     engine: &'static Engine,
-    slot: &QpSlot,
+    slot: &'static QpSlot,
     number: QpNumber,
     wr_id: u64,
     position: Position,
@@ -45,7 +45,7 @@ pub fn complete(
     let wc = complete::failed(wr_id, number, status);
     let tag = tag::of_send(position.next());
     let mut cq = CqRing::new(engine.completions, slot.send_cq());
-    complete::push(engine, &mut cq, &[Entry { wc, tag, solicited: false }]);
+    complete::push(engine, (number, slot), &mut cq, &[Entry { wc, tag, solicited: false }]);
 }
 
 /// In ERR, no more receives are taken from the shared receive queue, and it is not flushed (Q9). Once those that
@@ -81,7 +81,7 @@ fn receives(engine: &'static Engine, slot: &'static QpSlot, number: QpNumber) {
         let wr_id = ring.read_recv(position).wr_id;
         let wc = complete::failed(wr_id, number, WcStatus::WR_FLUSH_ERR);
         let tag = tag::of_recv(position.next());
-        complete::push(engine, &mut cq, &[Entry { wc, tag, solicited: false }]);
+        complete::push(engine, (number, slot), &mut cq, &[Entry { wc, tag, solicited: false }]);
     }
 }
 

@@ -165,7 +165,7 @@ pub fn try_exclude_senders<'a>(
 fn may_be_open(engine: &'static Engine, number: QpNumber, peer: QpNumber) -> bool {
     let slot = engine.qp(number);
     let is_open = ChangeFence::after_change().is_open(&slot.send.in_flight);
-    is_open && identity::read(slot).number == number && engine.peer_of(number) == peer
+    is_open && identity::read(slot).number() == number && engine.peer_of(number) == peer
 }
 
 /// Whether a request may be in flight for the queue pair at an index, which has lost its number.

@@ -49,7 +49,7 @@ pub fn joined(engine: &'static Engine, slot: &QpSlot) {
 
 /// Sends a queue pair to ERR, if it uses the completion queue.
 pub fn fail(engine: &'static Engine, slot: &'static QpSlot, cq: CqIndex) {
-    let number = identity::read(slot).number;
+    let number = identity::read(slot).number();
     if has(slot, cq) && fail_numbered(engine, slot, number) {
         request_run(engine, number);
     }
@@ -59,11 +59,11 @@ pub fn fail(engine: &'static Engine, slot: &'static QpSlot, cq: CqIndex) {
 /// Those in ERR are run all the same: the thread that sent them there may have died before it asked for that.
 fn fail_all(engine: &'static Engine, cq: CqIndex, is_meant: impl Fn() -> bool) {
     for (_, slot) in engine.qps.all() {
-        let number = identity::read(slot).number;
+        let number = identity::read(slot).number();
         if has(slot, cq) && is_meant() {
             fail_numbered(engine, slot, number);
             let now = identity::read(slot);
-            if (now.number, now.state) == (number, QpState::Err) {
+            if (now.number(), now.state()) == (number, QpState::Err) {
                 request_run(engine, number);
             }
         }

@@ -42,7 +42,7 @@ impl DeathRecovery for QueuePairs {
         let engine = self.0;
         let mut is_quiet = true;
         for (index, slot) in engine.qps.all_of(dead.attachment()) {
-            let number = identity::read(slot).number;
+            let number = identity::read(slot).number();
             if !engine.shm.others().any(|other| other == dead) {
                 return false;
             }

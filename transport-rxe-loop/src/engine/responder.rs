@@ -147,9 +147,9 @@ impl Responder {
     /// Whether it is connected to this requester and receives, whatever its type; returns its identity.
     fn is_connected(&self) -> Result<Identity, Unavailable> {
         let now = identity::read(self.slot);
-        match now.state {
+        match now.state() {
             // No queue pair has number 0, but a free entry has.
-            _ if now.number != self.number || now.number == QpNumber::NONE => {
+            _ if now.number() != self.number || now.number() == QpNumber::NONE => {
                 Err(Unavailable::Gone)
             }
             QpState::Reset | QpState::Init | QpState::Err => Err(Unavailable::NotReady),
@@ -311,13 +311,13 @@ impl Responder {
     #[inline]
     pub fn has_failed(&self) -> bool {
         let now = identity::read(self.slot);
-        now.number == self.number && now.state == QpState::Err
+        now.number() == self.number && now.state() == QpState::Err
     }
 
     /// Pushes completions of receives, in order.
     #[inline]
     pub fn push(&mut self, entries: &[Entry]) {
-        complete::push(self.engine, &mut self.recv_cq, entries);
+        complete::push(self.engine, (self.number, self.slot), &mut self.recv_cq, entries);
         self.next_cqe = push::next_cqe(&self.recv_cq);
     }
 }

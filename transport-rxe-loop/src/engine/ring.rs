@@ -176,7 +176,7 @@ impl Ring {
         let payload = if word & INLINE != 0 {
             Payload::Inline(body, count)
         } else {
-            Payload::Sges(body, count)
+            Payload::Sges(SgeList::new(body, count))
         };
         let (addr, both) = (sync::load(&header[2]), sync::load(&header[3]));
         let (low, high) = (both as u32, (both >> 32) as u32);
@@ -207,7 +207,7 @@ impl Ring {
     #[inline]
     pub fn read_recv(&self, position: Position) -> RecvRequest {
         let (header, body) = self.at(position).split_at(RECV_HEADER);
-        let sges = SgeList::read(body, sync::load(&header[1]) as usize);
+        let sges = SgeList::new(body, sync::load(&header[1]) as usize);
         RecvRequest { wr_id: sync::load(&header[0]), sges }
     }
 }
@@ -236,11 +236,20 @@ fn read_operands(body: &[AtomicU64]) -> (Option<[u64; OPERANDS]>, &[AtomicU64]) 
 
 #[inline]
 fn write_sges(body: &[AtomicU64], sges: &[Sge]) -> usize {
-    for (words, sge) in body.chunks_exact(SGE_WORDS).zip(sges) {
-        sync::store(&words[0], sge.addr);
-        sync::store(&words[1], u64::from(sge.length) << 32 | u64::from(sge.lkey));
+    match sges {
+        [sge] if body.len() >= SGE_WORDS => write_sge(body, sge),
+        _ => {
+            let words = body.chunks_exact(SGE_WORDS);
+            words.zip(sges).for_each(|(words, sge)| write_sge(words, sge));
+        }
     }
     sges.len()
+}
+
+#[inline]
+fn write_sge(words: &[AtomicU64], sge: &Sge) {
+    sync::store(&words[0], sge.addr);
+    sync::store(&words[1], u64::from(sge.length) << 32 | u64::from(sge.lkey));
 }
 
 #[inline]
@@ -272,7 +281,7 @@ fn write_last_bytes(word: &AtomicU64, bytes: &[u8]) {
     sync::store(word, u64::from_ne_bytes(padded));
 }
 
-/// A send request, copied out of the queue.
+/// A send request. Its payload stays in the ring.
 #[derive(Debug)]
 pub struct SendRequest {
     pub wr_id: u64,
@@ -281,11 +290,10 @@ pub struct SendRequest {
     pub payload: Payload,
 }
 
-/// The bytes of a request. The words do not change until it has completed.
-#[derive(Debug)]
+/// The bytes of a request.
+#[derive(Clone, Copy, Debug)]
 pub enum Payload {
-    /// SGEs in these words, and their number.
-    Sges(&'static [AtomicU64], usize),
+    Sges(SgeList),
     /// Inline bytes in these words, and their number.
     Inline(&'static [AtomicU64], usize),
 }
@@ -294,57 +302,58 @@ impl Payload {
     /// How many bytes there are.
     pub fn len(&self) -> u64 {
         match self {
-            Self::Sges(..) => self.sges().map(|sge| u64::from(sge.length)).sum(),
+            Self::Sges(sges) => sges.len(),
             Self::Inline(_, len) => *len as u64,
         }
     }
 
     /// The SGEs; none if the bytes are inline.
-    #[inline]
     pub fn sges(&self) -> impl Iterator<Item = Sge> {
-        let (words, count): (&[AtomicU64], usize) = match *self {
-            Self::Sges(words, count) => (words, count),
-            Self::Inline(..) => (&[], 0),
-        };
-        words.chunks_exact(SGE_WORDS).take(count).map(read_sge)
+        let list = if let Self::Sges(sges) = self { *sges } else { SgeList::new(&[], 0) };
+        list.iter()
     }
 }
 
-/// A receive request, copied out of the queue.
+/// A receive request.
 #[derive(Debug)]
 pub struct RecvRequest {
     pub wr_id: u64,
     pub sges: SgeList,
 }
 
-/// A copy of a receive's SGEs, of `MAX_SGE` at most: its words may be reused once it is taken.
-#[derive(Debug)]
+/// The SGEs of a request, in the ring. They do not change until it has completed, unless another process corrupts them.
+#[derive(Clone, Copy, Debug)]
 pub struct SgeList {
-    list: [Sge; MAX_SGE],
+    words: &'static [AtomicU64],
     count: usize,
 }
 
 impl SgeList {
+    /// The first `count` of these words, or all that there are.
     #[inline]
-    fn read(body: &[AtomicU64], count: usize) -> Self {
-        let mut list = [Sge::default(); MAX_SGE];
-        let mut read = 0;
-        for (sge, words) in list.iter_mut().zip(body.chunks_exact(SGE_WORDS)).take(count) {
-            *sge = read_sge(words);
-            read += 1;
-        }
-        Self { list, count: read }
+    fn new(words: &'static [AtomicU64], count: usize) -> Self {
+        Self { words, count: count.min(MAX_SGE) }
     }
 
     /// The SGEs.
     #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = Sge> {
-        self.list[..self.count].iter().copied()
+    pub fn iter(&self) -> impl Iterator<Item = Sge> + use<> {
+        self.words.chunks_exact(SGE_WORDS).take(self.count).map(read_sge)
+    }
+
+    /// The only SGE; `None` if there are others, or none.
+    #[inline]
+    pub fn only(&self) -> Option<Sge> {
+        let words = self.words.first_chunk::<SGE_WORDS>().filter(|_| self.count == 1)?;
+        Some(read_sge(words))
     }
 
     /// How many bytes they have.
     pub fn len(&self) -> u64 {
-        self.iter().map(|sge| u64::from(sge.length)).sum()
+        match self.only() {
+            Some(sge) => sge.length.into(),
+            None => self.iter().map(|sge| u64::from(sge.length)).sum(),
+        }
     }
 }
 

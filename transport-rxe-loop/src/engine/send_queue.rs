@@ -151,17 +151,17 @@ fn work(
         let Some(connection) = known else { return true };
         let ring = &connection.ring;
         let position = slot.send.done();
-        match me.state {
+        match me.state() {
             QpState::Rts => {}
             // A request that has begun is completed.
             QpState::Sqd if retry::has_begun(slot, position) => {}
-            QpState::Sqd => return drained(engine, slot, me.number),
+            QpState::Sqd => return drained(engine, slot, me.number()),
             QpState::Sqe => {
-                flush::sends(engine, slot, me.number, ring);
+                flush::sends(engine, slot, me.number(), ring);
                 return true;
             }
             QpState::Err => {
-                flush::both(engine, slot, me.number, ring);
+                flush::both(engine, slot, me.number(), ring);
                 return true;
             }
             _ => return true,
@@ -174,7 +174,7 @@ fn work(
             return false;
         }
         let mut left = posted.since(position).min(limit.since(position));
-        if me.state == QpState::Sqd || faulty {
+        if me.state() == QpState::Sqd || faulty {
             left = 1;
         }
         let mut requester = Requester::new(engine, slot, connection, rescheduled);

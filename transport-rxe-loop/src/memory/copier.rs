@@ -274,7 +274,7 @@ fn carry_out(memory: &'static Memory, stage: Stage) -> (Outcome, u64) {
     let done = match code {
         Code::Write | Code::WriteLate => {
             let mut to = Target::new();
-            guard.target(&mut to, whose, sges, needs, stage.bytes() as u64).map(|()| {
+            guard.target_all(&mut to, whose, sges, needs, stage.bytes() as u64).map(|()| {
                 let from = Spans::of_words(stage.data, to.spans().len());
                 if code == Code::WriteLate {
                     sge::copy_last_word_late(&from, &to);
@@ -286,7 +286,7 @@ fn carry_out(memory: &'static Memory, stage: Stage) -> (Outcome, u64) {
         Code::Read => {
             let mut from = Spans::new();
             guard
-                .source(&mut from, whose, sges, needs)
+                .source_all(&mut from, whose, sges, needs)
                 .map(|()| sge::copy(&from, &Target::of_words(stage.data, stage.bytes())))
         }
         Code::CompareSwap | Code::FetchAdd | Code::Store => {

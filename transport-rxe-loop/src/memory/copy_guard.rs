@@ -95,34 +95,62 @@ impl<'a> CopyGuard<'a> {
         guard
     }
 
-    /// Resolves SGEs to spans to be read, and adds them; `None` if a key, a range or a right is wrong. SGEs of length
-    /// 0 are not checked (Q6). The list is large, so it is filled in place.
+    /// Resolves an SGE to a span to be read, and adds it; `None` if a key, a range or a right is wrong. An SGE of length
+    /// 0 is not checked (Q6). The list is large, so it is filled in place.
     #[inline]
     pub fn source<'w>(
         &'w self,
         into: &mut Spans<'w>,
         whose: KeyUser,
-        sges: impl IntoIterator<Item = Sge>,
+        sge: Sge,
         needs: Access,
     ) -> Option<()> {
-        self.grant(into, whose, sges, needs, u64::MAX)
+        self.grant(into, whose, sge, needs, sge.length.into())
     }
 
-    /// Resolves the first `limit` bytes of SGEs to spans to be written, and adds them; `None` if a key, a range or a
-    /// right is wrong. An SGE is checked as a whole, even if it is used in part; SGEs past the limit or of length 0
-    /// are not checked (Q6).
+    /// [`source`](Self::source) for several.
+    pub fn source_all<'w>(
+        &'w self,
+        into: &mut Spans<'w>,
+        whose: KeyUser,
+        mut sges: impl Iterator<Item = Sge>,
+        needs: Access,
+    ) -> Option<()> {
+        sges.try_for_each(|sge| self.source(into, whose, sge, needs))
+    }
+
+    /// Resolves the first `limit` bytes of an SGE to a span to be written, and adds it; `None` if a key, a range or a
+    /// right is wrong. The SGE is checked as a whole, even if it is used in part, but not if its length or the limit is
+    /// 0 (Q6).
     #[inline]
     pub fn target<'w>(
         &'w self,
         into: &mut Target<'w>,
         whose: KeyUser,
-        sges: impl IntoIterator<Item = Sge>,
+        sge: Sge,
         needs: Access,
         limit: u64,
     ) -> Option<()> {
-        // SAFETY: all spans added below have LOCAL_WRITE, for which `register` requires that the memory be writable.
+        // SAFETY: the span added below has LOCAL_WRITE, for which `register` requires that the memory be writable.
         let spans = unsafe { into.spans_mut() };
-        self.grant(spans, whose, sges, needs | Access::LOCAL_WRITE, limit)
+        self.grant(spans, whose, sge, needs | Access::LOCAL_WRITE, limit.min(sge.length.into()))
+    }
+
+    /// [`target`](Self::target) for several, with one limit.
+    pub fn target_all<'w>(
+        &'w self,
+        into: &mut Target<'w>,
+        whose: KeyUser,
+        sges: impl Iterator<Item = Sge>,
+        needs: Access,
+        limit: u64,
+    ) -> Option<()> {
+        let mut left = limit;
+        for sge in sges {
+            self.target(into, whose, sge, needs, left)?;
+            left = left.saturating_sub(sge.length.into());
+        }
+        Some(())
     }
 
     /// Resolves an aligned 8-byte word for an atomic; `None` if it is not aligned, or a key, a range or a right is
@@ -158,32 +186,30 @@ impl<'a> CopyGuard<'a> {
         entry.is_some_and(|entry| self.find(whose, key, entry.base, 0, needs).is_some())
     }
 
+    /// Adds the first `len` bytes of an SGE, which has as many, once all of it is checked.
     #[inline]
     fn grant<'w>(
         &'w self,
         spans: &mut Spans<'w>,
         whose: KeyUser,
-        sges: impl IntoIterator<Item = Sge>,
+        sge: Sge,
         needs: Access,
-        limit: u64,
+        len: u64,
     ) -> Option<()> {
-        let mut left = limit;
-        for sge in sges {
-            let len = left.min(sge.length.into());
-            if len == 0 {
-                continue;
-            }
-            // All of the SGE is checked, however much of it is used.
-            if self.is_own(whose, Key::new(sge.lkey), sge.addr, sge.length.into(), needs)? {
-                // SAFETY: the range is inside a region whose key is valid, so its owner keeps it mapped and shared as
-                // `register` requires; deregistering waits until this guard is closed.
-                unsafe { spans.push(sge.addr as usize, len as u32) };
-            } else {
-                self.grant_foreign(spans, whose, sge, len as u32, needs)?;
-            }
-            left -= len;
+        if len == 0 {
+            return Some(());
         }
-        Some(())
+        let (key, all) = (Key::new(sge.lkey), (sge.addr, sge.length.into()));
+        let own = self.memory.own(key.index());
+        if RegionEntry::grants(own, key, whose, all, needs)
+            || self.is_own(whose, key, sge.addr, sge.length.into(), needs)?
+        {
+            // SAFETY: the range is inside a region whose key is valid, so its owner keeps it mapped and shared as
+            // `register` requires; deregistering waits until this guard is closed.
+            unsafe { spans.push(sge.addr as usize, len as u32) };
+            return Some(());
+        }
+        self.grant_foreign(spans, whose, sge, len as u32, needs)
     }
 
     #[cold]
@@ -207,8 +233,8 @@ impl<'a> CopyGuard<'a> {
         Some(())
     }
 
-    /// Whether the bytes are this process' own, by its private entries; `None` if they are, but access is denied.
-    #[inline]
+    /// Whether the bytes are this process' own, by its private entries, a memory window or not; `None` if they are, but access is denied.
+    #[cold]
     fn is_own(&self, whose: KeyUser, key: Key, addr: u64, len: u64, needs: Access) -> Option<bool> {
         let Some(entry) = RegionEntry::read(self.memory.own(key.index()), key) else {
             return Some(false);

@@ -155,6 +155,25 @@ impl RegionEntry {
         })
     }
 
+    /// Whether an entry is a region's, with this key, and grants a use of `len` bytes at an address: what
+    /// [`offset`](Self::offset) of the entry says. False for a memory window.
+    #[inline]
+    pub fn grants(
+        slot: &MrSlot,
+        key: Key,
+        whose: KeyUser,
+        (addr, len): (u64, u64),
+        needs: Access,
+    ) -> bool {
+        // A free entry has key 0.
+        let is_there = key != Key::NONE && sync::acquire(&slot.key) == key.get();
+        let access = Access::from_bits_retain(sync::load(&slot.access));
+        let is_his = sync::load(&slot.pd) == whose.domain && sync::load(&slot.qp) == 0;
+        let (base, all) = (sync::load(&slot.base), sync::load(&slot.len));
+        let left = addr.checked_sub(base).and_then(|offset| all.checked_sub(offset));
+        is_there && is_his && access.contains(needs) && left.is_some_and(|left| len <= left)
+    }
+
     /// Reads an entry of another process, with its attachment index, generation and seal; `None` if it has another
     /// key, if its seal does not match, or if its range overflows.
     pub fn read_sealed(slot: &MrSlot, key: Key) -> Option<(Self, (AttachmentId, u32), u64)> {

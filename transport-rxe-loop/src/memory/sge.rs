@@ -133,6 +133,15 @@ impl<'w> Spans<'w> {
         self.len
     }
 
+    /// The address of the only span, if it is mapped here.
+    #[inline]
+    fn only(&self) -> Option<usize> {
+        match self.list[..] {
+            [span] if !span.is_far() => Some(span.addr),
+            _ => None,
+        }
+    }
+
     /// The owner of the spans that are not mapped here, if there are any.
     #[inline]
     pub const fn far(&self) -> Option<Far> {
@@ -204,6 +213,16 @@ pub fn is_late(len: usize) -> bool {
 #[inline]
 pub fn copy(from: &Spans<'_>, to: &Target<'_>) {
     let len = from.len.min(to.0.len);
+    if let (Some(from), Some(to)) = (from.only(), to.0.only()) {
+        // SAFETY: the spans have `len` bytes, those of `from` may be read (`push`), those of `to` written
+        // (`Target::spans_mut`). Overlapping is all right for a single span.
+        return unsafe { move_bytes(to as *mut u8, from as *const u8, len) };
+    }
+    copy_lists(from, to, len);
+}
+
+#[inline(never)]
+fn copy_lists(from: &Spans<'_>, to: &Target<'_>, len: usize) {
     if overlap(from, &to.0) {
         return copy_overlapping(from, to, len);
     }
@@ -215,6 +234,24 @@ pub fn copy(from: &Spans<'_>, to: &Target<'_>) {
 #[inline]
 pub fn copy_last_word_late(from: &Spans<'_>, to: &Target<'_>) {
     let len = from.len.min(to.0.len);
+    let spans = from.only().zip(to.0.only());
+    if let Some((from, to)) = spans.filter(|(from, to)| from.abs_diff(*to) >= len) {
+        let late = if is_late(len) { len - 8 } else { len };
+        // SAFETY: as in `copy`, for the two parts of the `len` bytes.
+        unsafe {
+            move_bytes(to as *mut u8, from as *const u8, late);
+            if late < len {
+                sync::write_fence();
+                move_bytes((to + late) as *mut u8, (from + late) as *const u8, len - late);
+            }
+        }
+        return;
+    }
+    copy_lists_in_order(from, to, len);
+}
+
+#[inline(never)]
+fn copy_lists_in_order(from: &Spans<'_>, to: &Target<'_>, len: usize) {
     if overlap(from, &to.0) {
         return copy_overlapping(from, to, len);
     }
@@ -333,12 +370,12 @@ unsafe fn move_words(to: *mut u8, from: *const u8, len: usize) {
     let head = to.align_offset(8).min(len);
     let words = (len - head) / 8;
     let tail = head + words * 8;
-    for at in (0..head).chain(tail..len) {
-        // SAFETY: `at < len`, and a byte has any alignment.
-        let (to, from) = unsafe {
-            (AtomicU8::from_ptr(to.add(at)), AtomicU8::from_ptr(from.cast_mut().add(at)))
-        };
-        sync::store(to, sync::load(from));
+    if head > 0 || tail < len {
+        // SAFETY: as for this function, for the bytes before and behind the words.
+        unsafe {
+            move_each(to, from, head);
+            move_each(to.add(tail), from.add(tail), len - tail);
+        }
     }
     let mut at = head;
     while at < tail {
@@ -351,6 +388,18 @@ unsafe fn move_words(to: *mut u8, from: *const u8, len: usize) {
         };
         sync::store(to, sync::load(from));
         at += 8;
+    }
+}
+
+/// # Safety
+/// As for [`move_bytes`].
+unsafe fn move_each(to: *mut u8, from: *const u8, len: usize) {
+    for at in 0..len {
+        // SAFETY: `at < len`, and a byte has any alignment.
+        let (to, from) = unsafe {
+            (AtomicU8::from_ptr(to.add(at)), AtomicU8::from_ptr(from.cast_mut().add(at)))
+        };
+        sync::store(to, sync::load(from));
     }
 }
 

@@ -133,23 +133,42 @@ impl Fanin {
         queue.producer(self.tail(), channel)
     }
 
-    /// Pushes a completion, which `settle` settles by its tag.
+    /// Pushes a completion to the ring at [`location`](Self::location), and settles it by its tag with `settle`. As for a
+    /// [`producer`](Self::producer), the caller holds the lock.
     ///
     /// # Errors
     /// The queue is full, or overran before: the completion is dropped (O3), and settled all the same.
     #[inline]
     pub fn push<C: Channel>(
         &self,
-        producer: &mut Producer<'_, C>,
+        queue: &mut RawQueue<'_>,
+        channel: C,
         entry: &Entry,
         settle: impl FnOnce(&Wc, u32),
     ) -> Result<(), Dropped> {
-        let pushed = producer.push(entry);
+        let stored = if C::RAISES { None } else { queue.store_at(self.tail(), entry) };
+        let (tail, pushed) = match stored {
+            Some(tail) => (tail, Ok(())),
+            None => self.push_looking(queue, channel, entry),
+        };
         steps::done(Step::Published);
         settle(&entry.wc, entry.tag);
         steps::done(Step::Settled);
-        self.keep(producer.tail());
+        self.keep(tail);
         pushed
+    }
+
+    /// Pushes where the stored tail knows of no free slot, or an event may have to be raised.
+    #[inline(never)]
+    fn push_looking<C: Channel>(
+        &self,
+        queue: &mut RawQueue<'_>,
+        channel: C,
+        entry: &Entry,
+    ) -> (Tail, Result<(), Dropped>) {
+        let mut producer = self.producer(queue, channel);
+        let pushed = producer.push(entry);
+        (producer.tail(), pushed)
     }
 
     /// [`push`](Self::push) for several completions. For consecutive completions of one queue, `settle` is

@@ -19,10 +19,12 @@
 //! assert!(!identity::change(&word, seen, QpState::Rts)); // of an earlier epoch
 //! assert!(!identity::fail(&word, QpNumber::new(0x2001))); // another one
 //! assert!(identity::fail(&word, number));
-//! assert_eq!(identity::read(&word).state, QpState::Err);
+//! assert_eq!(identity::read(&word).state(), QpState::Err);
 //! ```
 //!
 //! [`ChangeFence::after_change`]: super::in_flight::ChangeFence::after_change
+
+use std::fmt;
 
 use super::number::QpNumber;
 use super::state::QpState;
@@ -33,33 +35,48 @@ const STATE_BITS: u32 = 8;
 
 const EPOCH_AT: u32 = 32;
 
-/// A queue pair number, of 24 bits, a state, and an epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// The number of the queue pair.
-    pub number: QpNumber,
-    /// Its state.
-    pub state: QpState,
-    /// How often the table entry was changed, wrapping.
-    pub epoch: u32,
-}
+/// A queue pair number, of 24 bits, a state, and an epoch: how often the table entry was changed, wrapping.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Identity(u64);
 
 impl Identity {
-    const fn to_word(self) -> u64 {
-        (self.epoch as u64) << EPOCH_AT
-            | (self.number.get() << STATE_BITS) as u64
-            | self.state as u64
+    /// That of the queue pair with this number, in this state and epoch.
+    #[must_use]
+    pub const fn new(number: QpNumber, state: QpState, epoch: u32) -> Self {
+        let low = number.get() << STATE_BITS | state as u32;
+        Self((epoch as u64) << EPOCH_AT | low as u64)
     }
 
-    const fn from_word(word: u64) -> Self {
-        let state = QpState::from_bits(word as u32 & ((1 << STATE_BITS) - 1));
-        let number = QpNumber::new(word as u32 >> STATE_BITS);
-        Self { number, state, epoch: (word >> EPOCH_AT) as u32 }
+    /// The number of the queue pair.
+    #[inline]
+    #[must_use]
+    pub const fn number(self) -> QpNumber {
+        QpNumber::new(self.0 as u32 >> STATE_BITS)
+    }
+
+    /// Its state.
+    #[inline]
+    #[must_use]
+    pub const fn state(self) -> QpState {
+        QpState::from_bits(self.0 as u32 & ((1 << STATE_BITS) - 1))
+    }
+
+    /// The epoch.
+    #[must_use]
+    pub const fn epoch(self) -> u32 {
+        (self.0 >> EPOCH_AT) as u32
     }
 
     /// What follows this, with another number or state.
     const fn then(self, number: QpNumber, state: QpState) -> Self {
-        Self { number, state, epoch: self.epoch.wrapping_add(1) }
+        Self::new(number, state, self.epoch().wrapping_add(1))
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, state, epoch) = (self.number(), self.state(), self.epoch());
+        write!(f, "Identity({number:?}, {state:?}, epoch {epoch})")
     }
 }
 
@@ -67,7 +84,7 @@ impl Identity {
 #[inline]
 #[must_use]
 pub fn read(word: &AtomicU64) -> Identity {
-    Identity::from_word(sync::acquire(word))
+    Identity(sync::acquire(word))
 }
 
 /// Enters a new queue pair, or the same one again, in RESET.
@@ -84,26 +101,26 @@ pub fn vacate(word: &AtomicU64) {
 #[must_use]
 pub fn vacate_if(word: &AtomicU64, number: QpNumber) -> bool {
     let none = |seen: Identity| seen.then(QpNumber::NONE, QpState::Reset);
-    swap_while(word, |seen| (seen.number == number).then_some(none(seen)))
+    swap_while(word, |seen| (seen.number() == number).then_some(none(seen)))
 }
 
 /// Changes `seen` to another state; false if the word has changed.
 #[must_use]
 pub fn change(word: &AtomicU64, seen: Identity, state: QpState) -> bool {
-    swap_while(word, |now| (now == seen).then_some(seen.then(seen.number, state)))
+    swap_while(word, |now| (now == seen).then_some(seen.then(seen.number(), state)))
 }
 
 /// Begins another epoch of the queue pair with this number: attributes were stored by which others judge.
 pub fn changed(word: &AtomicU64, number: QpNumber) {
-    swap_while(word, |seen| (seen.number == number).then_some(seen.then(number, seen.state)));
+    swap_while(word, |seen| (seen.number() == number).then_some(seen.then(number, seen.state())));
 }
 
 /// Replaces the word by what `next` returns, until that is `None`. The exchange compares the raw word, since
 /// a word corrupted by another process may only look like a valid state.
 fn swap_while(word: &AtomicU64, next: impl Fn(Identity) -> Option<Identity>) -> bool {
     let mut seen = sync::acquire(word);
-    while let Some(to) = next(Identity::from_word(seen)) {
-        match sync::cas(word, seen, to.to_word()) {
+    while let Some(to) = next(Identity(seen)) {
+        match sync::cas(word, seen, to.0) {
             Ok(()) => {
                 steps::done(Step::Changed);
                 return true;
@@ -117,16 +134,16 @@ fn swap_while(word: &AtomicU64, next: impl Fn(Identity) -> Option<Identity>) -> 
 /// Moves the queue pair with this number to SQE, from RTS or SQD.
 pub fn fail_sends(word: &AtomicU64, number: QpNumber) {
     swap_while(word, |seen| {
-        let can_fail = matches!(seen.state, QpState::Rts | QpState::Sqd);
-        (seen.number == number && can_fail).then_some(seen.then(number, QpState::Sqe))
+        let can_fail = matches!(seen.state(), QpState::Rts | QpState::Sqd);
+        (seen.number() == number && can_fail).then_some(seen.then(number, QpState::Sqe))
     });
 }
 
 /// Moves the queue pair with this number to ERR, from any state but RESET and ERR; true if it did.
 pub fn fail(word: &AtomicU64, number: QpNumber) -> bool {
     swap_while(word, |seen| {
-        let can_fail = !matches!(seen.state, QpState::Reset | QpState::Err);
-        (seen.number == number && can_fail).then_some(seen.then(number, QpState::Err))
+        let can_fail = !matches!(seen.state(), QpState::Reset | QpState::Err);
+        (seen.number() == number && can_fail).then_some(seen.then(number, QpState::Err))
     })
 }
 

@@ -19,14 +19,13 @@
 //!
 //! // Published, then killed: not settled, and the tail is not stored.
 //! assert!(fanin.lock.try_enter(dead));
-//! fanin.producer(queue(), NoChannel).push(&entry(1))?;
+//! fanin.producer(&mut queue(), NoChannel).push(&entry(1))?;
 //!
 //! // Another process finds it dead, repairs and continues.
 //! let mut settled = 0;
 //! assert!(fanin.lock.inherit(dead, me));
 //! let _state = fanin.repair(&queue(), |_, _| settled += 1);
-//! let mut producer = fanin.producer(queue(), NoChannel);
-//! fanin.push(&mut producer, &entry(2), |_, _| settled += 1)?;
+//! fanin.push(&mut queue(), NoChannel, &entry(2), |_, _| settled += 1)?;
 //! fanin.lock.leave();
 //!
 //! assert_eq!(settled, 2);

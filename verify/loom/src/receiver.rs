@@ -58,7 +58,7 @@ impl Receiver {
     /// Whether it is in this state.
     #[must_use]
     pub fn is(&self, state: QpState) -> bool {
-        identity::read(&self.identity).state == state
+        identity::read(&self.identity).state() == state
     }
 
     /// Posts receives up to a position; true if somebody is starved.

@@ -17,6 +17,7 @@ use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::protocol::fanin::Location;
 use crate::protocol::lock::{AttachmentId, AttachmentKey};
+use crate::protocol::number::QpNumber;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(37);
@@ -39,7 +40,8 @@ fn entries<const N: usize>() -> [Entry; N] {
 /// Pushes completions to the first completion queue.
 fn push_to_first(device: &'static Device, entries: &[Entry]) {
     let mut cq = CqRing::new(device.completions, CqIndex::new(0));
-    complete::push(device.engine, &mut cq, entries);
+    let nobody = (QpNumber::NONE, device.engine.qp(QpNumber::NONE));
+    complete::push(device.engine, nobody, &mut cq, entries);
 }
 
 #[test]

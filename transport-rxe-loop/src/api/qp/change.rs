@@ -35,8 +35,8 @@ impl QueuePair {
         attr: &QpAttr,
     ) -> Result<Option<(QpState, QpState)>, ModifyError> {
         let slot = self.claimed.slot;
-        let to = self.validate_change(attr, seen.state)?;
-        let change = (seen.state, to);
+        let to = self.validate_change(attr, seen.state())?;
+        let change = (seen.state(), to);
         if to == QpState::Reset {
             return Ok(Some(change));
         }
@@ -45,7 +45,7 @@ impl QueuePair {
         }
         // Attributes are stored before the state in which they are used. Those that other queue pairs use already are
         // stored once the change has succeeded.
-        let receives = !matches!(seen.state, QpState::Reset | QpState::Init);
+        let receives = !matches!(seen.state(), QpState::Reset | QpState::Init);
         let later = if receives { BY_OTHERS } else { QpAttrMask::empty() };
         let before = self.apply(attr, later.complement());
         if to == QpState::Init {
@@ -60,7 +60,7 @@ impl QueuePair {
             return Ok(None);
         }
         if self.apply(attr, later).iter().any(Option::is_some) {
-            identity::changed(slot, seen.number);
+            identity::changed(slot, seen.number());
         }
         // Not before the change: an owner that still handles an earlier SQD would report this one too soon.
         if drains && (attr.en_sqd_async_notify || self.behavior.always_reports_drained) {

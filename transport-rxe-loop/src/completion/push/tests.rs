@@ -36,7 +36,8 @@ struct Scene {
 impl Scene {
     fn push(&self, entries: &[Entry]) {
         let mut cq = CqRing::new(self.device.completions, self.index);
-        push(self.device.engine, &mut cq, entries);
+        let slot = self.device.engine.qp(self.qp.qpn());
+        push(self.device.engine, (self.qp.qpn(), slot), &mut cq, entries);
     }
 
     fn new() -> Self {
@@ -194,6 +195,16 @@ fn o04_an_overrun_that_a_dead_producer_did_not_report_is_reported_by_others() {
         let event = scene.context.take_async_event().unwrap().unwrap();
         assert_eq!(event.event_type, AsyncEventType::CQ_ERR);
     }
+}
+
+#[test]
+fn o04_an_overrun_that_is_found_while_pushing_elsewhere_fails_its_queue_pairs_after_that() {
+    let scene = Scene::new();
+    let slot = scene.device.completions.cq(scene.index);
+    slot.mode.set(CqFlag::Overran, true);
+    assert!(slot.fanin.lock.try_enter(AttachmentKey::new(ANOTHER.get(), 1)), "its producer died");
+    scene.push(&[scene.entry()]);
+    assert_eq!(scene.qp.state(), QpState::Err);
 }
 
 fn give_up_ring(device: &'static Device, location: Location) {

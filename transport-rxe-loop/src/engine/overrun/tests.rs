@@ -24,13 +24,13 @@ fn o04_who_dropped_a_completion_fails_though_another_thread_is_at_all_of_them() 
     another.connect(another.number()).unwrap();
     fail_queue_pairs(device.engine, index, QpNumber::new(another.number()));
     assert_eq!(
-        identity::read(device.engine.qp(QpNumber::new(another.number()))).state,
+        identity::read(device.engine.qp(QpNumber::new(another.number()))).state(),
         QpState::Rts,
         "of another"
     );
     assert!(!remote_requests::any(device.engine));
     fail_queue_pairs(device.engine, index, qp.qpn());
-    assert_eq!(identity::read(slot).state, QpState::Err);
+    assert_eq!(identity::read(slot).state(), QpState::Err);
     assert!(remote_requests::any(device.engine), "it is to be flushed");
     fail_queue_pairs(device.engine, index, qp.qpn());
     assert!(!remote_requests::any(device.engine), "once");
@@ -60,7 +60,7 @@ fn o04_a_queue_pair_that_leaves_reset_after_the_overrun_fails_with_the_next_comp
     let [mut first, mut other] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
     first.connect(first.number()).unwrap();
     let index = sync::load(&device.engine.qp(QpNumber::new(first.number())).send_cq);
-    let state = |number| identity::read(device.engine.qp(number)).state;
+    let state = |number| identity::read(device.engine.qp(number)).state();
     fail_queue_pairs(device.engine, CqIndex::new(index), QpNumber::new(first.number()));
     assert_eq!(state(QpNumber::new(other.number())), QpState::Reset);
     other.modify(&QpAttr::init(Access::empty())).unwrap();

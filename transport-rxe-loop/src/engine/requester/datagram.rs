@@ -73,7 +73,7 @@ impl Requester<'_> {
         let mut from = Spans::new();
         self.source(guard, &request.payload, &mut from)?;
         let solicited = request.flags.contains(SendFlags::SOLICITED);
-        let (engine, sender) = (self.engine, self.me.number);
+        let (engine, sender) = (self.engine, self.me.number());
         let datagram = Datagram { engine, guard, from, imm, solicited, address, sender, qkey };
         let mut receiver = Responder::new(engine, address.qp_num, sender, QpType::Ud);
         datagram.deliver_to(&mut receiver);
@@ -120,7 +120,8 @@ impl<'a> Datagram<'a> {
         }
         let (mut head, mut body) = (Target::new(), Target::new());
         let find = |into: &mut Target<'a>, sges: &mut dyn Iterator<Item = Sge>, limit| {
-            let found = self.guard.target(into, receive.domain, sges, Access::LOCAL_WRITE, limit);
+            let found =
+                self.guard.target_all(into, receive.domain, sges, Access::LOCAL_WRITE, limit);
             found.ok_or(Lost::Refused(WcStatus::LOC_PROT_ERR))
         };
         find(&mut head, &mut sges.iter(), grh::BYTES as u64)?;

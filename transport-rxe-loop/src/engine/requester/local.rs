@@ -23,7 +23,7 @@ impl Requester<'_> {
             return None;
         }
         let request = self.ring.read_send(position);
-        let (engine, qp) = (self.engine, self.me.number);
+        let (engine, qp) = (self.engine, self.me.number());
         let (memory, windows) = (engine.memory, engine.memory.windows());
         let is_done = match request.op {
             SendOp::BindWindow(bind) => {

@@ -99,7 +99,7 @@ impl<'k> Requester<'k> {
 
     /// The queue pair's number.
     pub const fn number(&self) -> QpNumber {
-        self.me.number
+        self.me.number()
     }
 
     /// Carries out up to `count` requests from position `first`, and completes them on both sides. A request that is
@@ -111,7 +111,7 @@ impl<'k> Requester<'k> {
         }
         let (mut position, end) = (first, first.plus(count));
         let (mut sent, mut bytes, mut halted) = (Vec::<Entry, RUN>::new(), 0, None);
-        let guard = self.engine.copy_guard(self.me.number);
+        let guard = self.engine.copy_guard(self.me.number());
         while position != end && !sent.is_full() && !self.received.is_full() && bytes < MUCH {
             let request = self.ring.read_send(position);
             let carried = match self.kind {
@@ -140,7 +140,8 @@ impl<'k> Requester<'k> {
         if self.peer.has_failed() {
             self.rescheduled.add(self.engine, self.engine.index(self.peer.number()));
         }
-        complete::push(self.engine, self.send_cq, &sent);
+        let me = (self.number(), self.slot);
+        complete::push(self.engine, me, self.send_cq, &sent);
         sync::release(&self.slot.send.done, position.get());
         halted
     }
@@ -211,9 +212,12 @@ impl<'k> Requester<'k> {
     ) -> Result<(), Halt> {
         match payload {
             &Payload::Inline(words, len) => from.push_words(words, len),
-            Payload::Sges(..) => {
+            Payload::Sges(sges) => {
                 let domain = KeyUser::local(sync::load(&self.slot.pd));
-                let granted = guard.source(from, domain, payload.sges(), Access::empty());
+                let granted = match sges.only() {
+                    Some(sge) => guard.source(from, domain, sge, Access::empty()),
+                    None => guard.source_all(from, domain, sges.iter(), Access::empty()),
+                };
                 granted.ok_or_else(|| self.local_fault(guard, payload))?;
             }
         }
@@ -238,10 +242,10 @@ impl<'k> Requester<'k> {
     /// soon.
     #[cold]
     pub fn unanswered(&self) -> Halt {
-        sync::store(&self.engine.own(self.engine.index(self.me.number)).unanswered, 1);
+        sync::store(&self.engine.own(self.engine.index(self.me.number())).unanswered, 1);
         if self.kind == QpType::Rc {
             // Where no alarm can be set, the wait gets none either, and fails.
-            let _ = self.engine.alarms.wake_soon(self.engine.index(self.me.number));
+            let _ = self.engine.alarms.wake_soon(self.engine.index(self.me.number()));
         }
         Halt::Waits(WaitsFor::Answer)
     }
@@ -263,7 +267,8 @@ impl<'k> Requester<'k> {
         let end = position.next();
         if request.flags.contains(SendFlags::SIGNALED) {
             let sent = self.sent(request, end, request.payload.len());
-            complete::push(self.engine, self.send_cq, &[sent]);
+            let me = (self.number(), self.slot);
+            complete::push(self.engine, me, self.send_cq, &[sent]);
         }
         sync::release(&self.slot.send.done, end.get());
     }
@@ -273,7 +278,7 @@ impl<'k> Requester<'k> {
     #[inline]
     fn sent(&self, request: &SendRequest, end: Position, len: u64) -> Entry {
         let returned = if request.op.returns_data() { len as u32 } else { 0 };
-        let wc = complete::sent(request.wr_id, self.me.number, request.op, returned);
+        let wc = complete::sent(request.wr_id, self.me.number(), request.op, returned);
         let wc = self.engine.policy.imitation.sent(wc, &request.op, len);
         Entry { wc, tag: tag::of_send(end), solicited: false }
     }
@@ -283,12 +288,12 @@ impl<'k> Requester<'k> {
     #[cold]
     pub fn failed(&mut self, halted: &Halted, status: WcStatus, to_sqe: bool) {
         if to_sqe {
-            identity::fail_sends(self.slot, self.me.number);
+            identity::fail_sends(self.slot, self.me.number());
         } else {
-            identity::fail(self.slot, self.me.number);
+            identity::fail(self.slot, self.me.number());
         }
         self.rescheduled.add(self.engine, self.engine.index(self.peer.number()));
         let Halted { position, wr_id, .. } = *halted;
-        flush::complete(self.engine, self.slot, self.me.number, wr_id, position, status);
+        flush::complete(self.engine, self.slot, self.me.number(), wr_id, position, status);
     }
 }

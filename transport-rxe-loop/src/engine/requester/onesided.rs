@@ -60,7 +60,7 @@ impl Requester<'_> {
     ) -> Result<(), Halt> {
         let domain = self.check_right(Access::REMOTE_WRITE)?;
         let len = from.len() as u64;
-        let (mut to, target) = (Target::new(), [remote_sge(remote, len)]);
+        let (mut to, target) = (Target::new(), remote_sge(remote, len));
         if guard.target(&mut to, domain, target, Access::REMOTE_WRITE, len).is_none() {
             return Err(self.refused(WcStatus::REM_ACCESS_ERR));
         }
@@ -78,7 +78,7 @@ impl Requester<'_> {
     ) -> Result<(), Halt> {
         let domain = self.check_read_atomic_right(Access::REMOTE_READ)?;
         let (mut from, mut to) = (Spans::new(), Target::new());
-        let source = [remote_sge(remote, request.payload.len())];
+        let source = remote_sge(remote, request.payload.len());
         if guard.source(&mut from, domain, source, Access::REMOTE_READ).is_none() {
             return Err(self.refused(WcStatus::REM_ACCESS_ERR));
         }
@@ -162,7 +162,7 @@ impl Requester<'_> {
 
     /// Takes the atomic that this request, the oldest, began when it was tried before.
     fn begun(&self) -> Option<PendingAtomic> {
-        pending_atomic::take(self.engine, self.me.number)
+        pending_atomic::take(self.engine, self.me.number())
     }
 
     /// A FLUSH of so many bytes, or of the whole region.
@@ -181,7 +181,7 @@ impl Requester<'_> {
         let is_there = match selectivity {
             Selectivity::Region => guard.knows(domain, Key::new(remote.rkey), needs),
             Selectivity::Range => {
-                let range = [remote_sge(remote, length.into())];
+                let range = remote_sge(remote, length.into());
                 guard.source(&mut Spans::new(), domain, range, needs).is_some()
             }
         };
@@ -224,7 +224,7 @@ impl Requester<'_> {
     ) -> Result<(), Halt> {
         let domain = KeyUser::local(sync::load(&self.slot.pd));
         let (sges, needs) = (request.payload.sges(), Access::LOCAL_WRITE);
-        guard.target(to, domain, sges, needs, u64::MAX).ok_or(Halt::LOCAL_PROTECTION)
+        guard.target_all(to, domain, sges, needs, u64::MAX).ok_or(Halt::LOCAL_PROTECTION)
     }
 
     /// The halt of a request whose bytes can't be moved in the responder's memory.
@@ -242,7 +242,7 @@ impl Requester<'_> {
         match why {
             NotDone::Trouble(trouble) => self.troubled(trouble),
             NotDone::PendingAtomic(begun) => {
-                pending_atomic::keep(self.engine, self.me.number, begun);
+                pending_atomic::keep(self.engine, self.me.number(), begun);
                 self.unanswered()
             }
         }

@@ -104,7 +104,7 @@ impl Requester<'_> {
         let (responder_status, requester_status) =
             (WcStatus::LOC_ACCESS_ERR, WcStatus::REM_ACCESS_ERR);
         let len = from.len() as u64;
-        let (mut to, target) = (Target::new(), [remote_sge(remote, len)]);
+        let (mut to, target) = (Target::new(), remote_sge(remote, len));
         let scattered = match guard.target(&mut to, domain, target, Access::REMOTE_WRITE, len) {
             None => Err(Refusal::Mismatch { responder_status, requester_status }),
             Some(()) => copy::copy(self.engine.memory, from, &to, Order::LastWordLast)
@@ -170,8 +170,12 @@ fn scatter(
         return Err(Refusal::Mismatch { responder_status, requester_status });
     }
     let (responder_status, requester_status) = (WcStatus::LOC_PROT_ERR, WcStatus::REM_OP_ERR);
-    let (mut to, sges) = (Target::new(), request.sges.iter());
-    if guard.target(&mut to, domain, sges, Access::LOCAL_WRITE, len).is_none() {
+    let mut to = Target::new();
+    let granted = match request.sges.only() {
+        Some(sge) => guard.target(&mut to, domain, sge, Access::LOCAL_WRITE, len),
+        None => guard.target_all(&mut to, domain, request.sges.iter(), Access::LOCAL_WRITE, len),
+    };
+    if granted.is_none() {
         return Err(Refusal::Mismatch { responder_status, requester_status });
     }
     copy::copy(engine.memory, from, &to, Order::Any)

@@ -26,7 +26,7 @@ fn connected(context: &Context) -> (QueuePair, Cq) {
 fn q07_the_target_of_a_request_that_it_refuses_fails_and_is_told_once() {
     let (mut context, device) = OpenOptions::new().alone();
     let (qp, _cq) = connected(&context);
-    let (number, state) = (qp.number(), || identity::read(device.engine.qp(qp.qpn())).state);
+    let (number, state) = (qp.number(), || identity::read(device.engine.qp(qp.qpn())).state());
     let of = |from| Responder::new(device.engine, QpNumber::new(number), from, QpType::Rc);
     of(QpNumber::new(number + 1)).refuse(WcStatus::REM_ACCESS_ERR);
     assert_eq!((state(), context.take_async_event()), (QpState::Rts, Ok(None)), "of another's");
@@ -72,7 +72,7 @@ fn q07_a_free_entry_is_no_queue_pair() {
     let (context, device) = OpenOptions::new().alone();
     drop(connected(&context));
     assert_eq!(
-        identity::read(device.engine.qp(QpNumber::new(0))).number,
+        identity::read(device.engine.qp(QpNumber::new(0))).number(),
         QpNumber::new(0),
         "it is free"
     );

@@ -137,7 +137,7 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
         left.push((
             slot.life().attachment(),
             device.shm.others().next(),
-            identity::read(slot).number,
+            identity::read(slot).number(),
         ));
     }
     in_flight.close();
@@ -174,7 +174,7 @@ fn x03_a_late_recovery_leaves_the_next_process_alone() {
     identity::enter(slot, number);
     let swept = AttachmentKey::new(ANOTHER.get(), 1);
     assert!(!QueuePairs(device.engine).revoke(swept), "another one lives there");
-    assert_eq!(identity::read(slot).number, number);
+    assert_eq!(identity::read(slot).number(), number);
 }
 
 #[test]

@@ -233,7 +233,7 @@ fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
         let serving = device.memory.copier().serving.lock().unwrap();
         thread::scope(|scope| {
             let resets = scope.spawn(move || qp.modify(&QpAttr::to(QpState::Reset)).map(|()| qp));
-            until("it takes no more", || identity::read(slot).state == QpState::Reset);
+            until("it takes no more", || identity::read(slot).state() == QpState::Reset);
             (0..200).for_each(|_| thread::yield_now());
             assert!(!resets.is_finished(), "{kind:?}: bytes may still move");
             drop(serving);

@@ -51,7 +51,7 @@ impl ForeignWindow {
         let window = CopyGuard::open_by(self.region.device.memory, &in_flight);
         let addr = self.entry.base.wrapping_add_signed(offset);
         let sge = Sge { addr, length, lkey: self.entry.key.get() };
-        window.target(&mut Target::new(), whose, [sge], needs, u64::MAX).is_some()
+        window.target(&mut Target::new(), whose, sge, needs, u64::MAX).is_some()
     }
 
     fn is_reached(&self, offset: i64, length: u32) -> bool {
@@ -106,7 +106,7 @@ impl Foreigner {
         let addr = self.entry.base.wrapping_add(offset);
         let sge = Sge { addr, length, lkey: self.entry.key.get() };
         let mut spans = Spans::new();
-        let found = window.source(&mut spans, KeyUser::local(DOMAIN), [sge], Access::empty());
+        let found = window.source(&mut spans, KeyUser::local(DOMAIN), sge, Access::empty());
         found.is_some() && spans.far().is_none()
     }
 

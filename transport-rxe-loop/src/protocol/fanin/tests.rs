@@ -121,8 +121,7 @@ fn o03_what_is_dropped_is_settled_all_the_same() {
     assert_eq!(pushed, Err(Dropped { lost: 2, total: 2 }));
     assert_eq!(last, 5);
     let mut queue = memory.queue();
-    let mut producer = fanin.producer(&mut queue, NoChannel);
-    let again = fanin.push(&mut producer, &entry(1, of_recv(6)), |_, tag| last = tag);
+    let again = fanin.push(&mut queue, NoChannel, &entry(1, of_recv(6)), |_, tag| last = tag);
     assert_eq!((again, last), (Err(Dropped { lost: 1, total: 4 }), 6));
 }
 
@@ -170,8 +169,7 @@ fn x04_corrupted_words_are_harmless() {
         let _state = fanin.repair(&memory.queue(), |_, _| settled += 1);
         assert!(settled <= 4);
         let mut queue = memory.queue();
-        let mut producer = fanin.producer(&mut queue, NoChannel);
-        let _lost_or_overrun = fanin.push(&mut producer, &entry(1, of_recv(1)), |_, _| ());
+        let _lost_or_overrun = fanin.push(&mut queue, NoChannel, &entry(1, of_recv(1)), |_, _| ());
         let mut consumer = memory.queue().into_consumer(0, NoChannel);
         let to = (Location::default(), new.queue());
         let _consumer = fanin.move_to((&mut consumer, &memory.queue()), to, NoChannel);

@@ -3,8 +3,8 @@ use super::*;
 #[test]
 fn what_no_state_is_counts_as_failed() {
     let word = AtomicU64::new(0x1001 << STATE_BITS | 0x77);
-    let failed = Identity { number: QpNumber::new(0x1001), state: QpState::Err, epoch: 0 };
-    assert_eq!(read(&word), failed);
+    let now = read(&word);
+    assert_eq!((now.number(), now.state()), (QpNumber::new(0x1001), QpState::Err));
     assert!(!fail(&word, QpNumber::new(0x1001)), "it has failed already");
     assert!(change(&word, read(&word), QpState::Err), "nobody waits for it to be a state");
     let word = word.into_inner();
@@ -18,12 +18,12 @@ fn what_no_state_is_counts_as_failed() {
 fn only_what_sends_goes_to_sqe() {
     for state in QpState::ALL {
         let number = QpNumber::new(0x1001);
-        let word = AtomicU64::new(Identity { number, state, epoch: u32::MAX }.to_word());
+        let word = AtomicU64::new(Identity::new(number, state, u32::MAX).0);
         fail_sends(&word, QpNumber::new(0x2001));
-        assert_eq!(read(&word).state, state, "another one is meant");
+        assert_eq!(read(&word).state(), state, "another one is meant");
         fail_sends(&word, QpNumber::new(0x1001));
         let fails = matches!(state, QpState::Rts | QpState::Sqd);
-        assert_eq!(read(&word).state, if fails { QpState::Sqe } else { state });
+        assert_eq!(read(&word).state(), if fails { QpState::Sqe } else { state });
     }
 }
 
@@ -35,21 +35,21 @@ fn a_late_change_does_not_hit_a_successor() {
     enter(&word, QpNumber::new(0x2001));
     assert!(!change(&word, seen, QpState::Init));
     assert!(!vacate_if(&word, QpNumber::new(0x1001)));
-    let next = Identity { number: QpNumber::new(0x2001), state: QpState::Reset, epoch: 2 };
+    let next = Identity::new(QpNumber::new(0x2001), QpState::Reset, 2);
     assert_eq!(read(&word), next);
     assert!(vacate_if(&word, QpNumber::new(0x2001)));
-    assert_eq!(read(&word), Identity { number: QpNumber::NONE, epoch: 3, ..next });
+    assert_eq!(read(&word), Identity::new(QpNumber::NONE, QpState::Reset, 3));
 }
 
 #[test]
 fn each_change_begins_an_epoch_and_what_changes_nothing_does_not() {
     let (word, number, another) = (AtomicU64::new(0), QpNumber::new(0x1001), QpNumber::new(0x2001));
-    let epoch = || read(&word).epoch;
+    let epoch = || read(&word).epoch();
     enter(&word, number);
     assert!(change(&word, read(&word), QpState::Rts));
     assert_eq!(epoch(), 2);
     changed(&word, number);
-    assert_eq!((epoch(), read(&word).state), (3, QpState::Rts));
+    assert_eq!((epoch(), read(&word).state()), (3, QpState::Rts));
     changed(&word, another);
     assert!(!fail(&word, another) && !vacate_if(&word, another));
     assert_eq!(epoch(), 3);

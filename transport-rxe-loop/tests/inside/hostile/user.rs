@@ -92,7 +92,7 @@ impl Things {
         let qps = self.context.device().engine.qps();
         let some = chance.below(qps.len() as usize);
         let from = qps.all().skip(some).chain(qps.all().take(some));
-        let found = from.map(|(_, slot)| identity::read(slot).number.get());
+        let found = from.map(|(_, slot)| identity::read(slot).number().get());
         found.into_iter().find(|&number| number != 0).unwrap_or(0)
     }
 

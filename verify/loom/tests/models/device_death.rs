@@ -79,7 +79,7 @@ impl Pair {
     }
 
     fn is(&self, state: QpState) -> bool {
-        identity::read(&self.identity).state == state
+        identity::read(&self.identity).state() == state
     }
 
     fn queue(&self) -> RawQueue<'_> {
@@ -101,8 +101,7 @@ impl Pair {
         let entry = Entry { wc, tag: tag::of_recv(Position::new(position + 1)), solicited: false };
         self.enter(me);
         let mut queue = self.queue();
-        let mut producer = self.fanin.producer(&mut queue, NoChannel);
-        self.fanin.push(&mut producer, &entry, |_, tag| self.settle(tag)).unwrap();
+        self.fanin.push(&mut queue, NoChannel, &entry, |_, tag| self.settle(tag)).unwrap();
         self.initiator.leave(&self.fanin.lock);
     }
 

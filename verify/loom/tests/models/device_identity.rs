@@ -12,7 +12,7 @@ use transport_rxe_loop::sync::{self, AtomicU64};
 use verify_loom::harness::{UNORDERED, model};
 
 const NUMBER: QpNumber = QpNumber::new(0x1001);
-const RTS: Identity = Identity { number: NUMBER, state: QpState::Rts, epoch: 2 };
+const RTS: Identity = Identity::new(NUMBER, QpState::Rts, 2);
 const REVIVED: &str = "it failed, and is not in ERR";
 
 type Change = fn(&AtomicU64);
@@ -103,7 +103,7 @@ fn fail_while(change: Change) {
     });
     assert!(identity::fail(&pair.identity, NUMBER), "{REVIVED}");
     other.join().unwrap();
-    assert_eq!(identity::read(&pair.identity).state, QpState::Err, "{REVIVED}");
+    assert_eq!(identity::read(&pair.identity).state(), QpState::Err, "{REVIVED}");
 }
 
 #[test]

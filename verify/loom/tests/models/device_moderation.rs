@@ -102,9 +102,9 @@ impl World {
     fn push(&self, me: AttachmentKey, now: u64) {
         let inherited = self.enter(me);
         let mut queue = self.queue();
-        let mut producer = self.fanin.producer(&mut queue, NoChannel);
         let wc = Wc::new(now, WcStatus::SUCCESS, 1);
-        self.fanin.push(&mut producer, &Entry { wc, ..Entry::default() }, |_, _| ()).unwrap();
+        let entry = Entry { wc, ..Entry::default() };
+        self.fanin.push(&mut queue, NoChannel, &entry, |_, _| ()).unwrap();
         let push_summary = PushSummary { all: 1, ..PushSummary::default() };
         let event_action = self.moderation.event_action(&self.control, push_summary, || now);
         self.victim.leave(&self.fanin.lock);

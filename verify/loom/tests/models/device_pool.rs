@@ -369,12 +369,12 @@ fn last_receive() {
         move || {
             let in_flight = InFlight::default();
             in_flight.open();
-            let taken = world.take_if(ONE, || identity::read(&identity).state == QpState::Rts);
+            let taken = world.take_if(ONE, || identity::read(&identity).state() == QpState::Rts);
             if let Some(taken) = &taken {
                 world.complete(taken);
             }
             in_flight.close();
-            let kicks = identity::read(&identity).state == QpState::Err;
+            let kicks = identity::read(&identity).state() == QpState::Err;
             (taken.is_some(), kicks)
         }
     });
