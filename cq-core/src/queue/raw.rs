@@ -226,7 +226,7 @@ impl<'a> RawQueue<'a> {
 
     /// Stores a completion at `tail` if that knows of a free slot, and returns the tail behind it; otherwise a
     /// [`producer`](Self::producer) has to. For a queue without a channel: it raises no event.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn store_at(&mut self, tail: Tail, completion: &impl Completion) -> Option<Tail> {
         let ring = self.ring();
@@ -285,6 +285,13 @@ impl<'a> RawQueue<'a> {
             ring.place(position.wrapping_add(nth as Position)).withdraw();
         }
         Tail::at(position)
+    }
+
+    /// The slot of the entry at `position`, for prefetching it.
+    #[inline]
+    #[must_use]
+    pub fn slot(&self, position: Position) -> &'a Slot {
+        &self.slots[position as usize & (self.slots.len() - 1)]
     }
 
     /// The control words that both sides share.

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use cq_core::queue::raw::{Layout, RawQueue, Slot};
+use cq_core::queue::raw::RawQueue;
 use cq_core::queue::{Channel, Dropped, Entry, NoChannel, OnChannel};
 use cq_core::transport::{CqKey, Signal};
 use cq_core::wc::Wc;
@@ -16,7 +16,6 @@ use crate::protocol::fanin::Fanin;
 use crate::protocol::lock::AttachmentKey;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::number::CqIndex;
-use crate::shm::mapping;
 use crate::sync;
 
 /// Completions found the queue full.
@@ -40,8 +39,44 @@ impl Signal for &Asked {
 /// Adds completions to a queue, settles what their tags cover, and raises the event that the
 /// queue was armed for. A completion that finds the queue full overruns it: polling fails (O3), and its queue pairs are
 /// to fail (O4).
-#[inline]
+#[inline(always)]
 pub fn push(
+    completions: &'static Completions,
+    cq: &mut CqRing,
+    entries: &[Entry],
+    requests: impl RequestHooks,
+) -> Result<(), Lost> {
+    match entries {
+        [entry] if push_one(completions, cq, entry, requests) => Ok(()),
+        entries => push_any(completions, cq, entries, requests),
+    }
+}
+
+/// Adds a completion to an ordinary queue that has no channel, whose lock is free, and that is known to have space; false
+/// for any other.
+#[inline(always)]
+fn push_one(
+    completions: &'static Completions,
+    cq: &mut CqRing,
+    entry: &Entry,
+    requests: impl RequestHooks,
+) -> bool {
+    let slot = cq.slot;
+    if !slot.mode.is_ordinary() || slot.completion.channel().is_some() {
+        return false;
+    }
+    let Some(_guard) = completions.shm.enter(&slot.fanin.lock) else { return false };
+    let Some(ring) = cq.ring(completions) else { return false };
+    let Some(tail) = slot.fanin.publish(ring, entry) else { return false };
+    requests.settle(&entry.wc, entry.tag);
+    slot.fanin.settled(tail);
+    cq.next = tail.position();
+    true
+}
+
+/// [`push`] to any queue.
+#[inline(never)]
+fn push_any(
     completions: &'static Completions,
     cq: &mut CqRing,
     entries: &[Entry],
@@ -64,6 +99,7 @@ pub fn push(
         return Ok(());
     };
     let pushed = push_to(&slot.fanin, ring, NoChannel, entries, requests);
+    cq.next = slot.fanin.position();
     pushed.map_err(|_| overran(slot))
 }
 
@@ -177,25 +213,6 @@ fn push_otherwise(
 #[cold]
 pub fn overrun(completions: &'static Completions, index: CqIndex) {
     completions.cq(index).mode.set(CqFlag::Full, true);
-}
-
-/// Prefetches the memory that a push to a queue writes. `next_cqe` is the probable [offset](next_cqe) of the completion.
-#[inline]
-pub fn prefetch_push(completions: &'static Completions, cq: &CqRing, next_cqe: u32) {
-    mapping::prefetch_write(&cq.slot.fanin);
-    if let Some([slot]) = completions.shm.memory().slice::<Slot>(next_cqe as usize, 1) {
-        mapping::prefetch_write(slot);
-    }
-}
-
-/// The offset of the next completion of a queue, unless another producer pushes first.
-#[inline]
-pub fn next_cqe(cq: &CqRing) -> u32 {
-    let fanin = &cq.slot.fanin;
-    let location = fanin.location();
-    let slot = fanin.position() as u32 & 1u32.wrapping_shl(location.log2).wrapping_sub(1);
-    let slots = location.offset.wrapping_add(Layout::SLOTS_AT as u32);
-    slots.wrapping_add(slot.wrapping_mul(size_of::<Slot>() as u32))
 }
 
 /// Pushes as a producer that dies does: the completion is published, and not settled.

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use cq_core::queue::Position;
 use cq_core::queue::raw::{Layout, RawQueue, Slot};
 use cq_core::transport::CqKey;
 
@@ -14,7 +15,7 @@ use crate::protocol::mode::{CqFlag, Mode};
 use crate::protocol::moderation::Moderation;
 use crate::protocol::number::CqIndex;
 use crate::shm::arena::Extent;
-use crate::shm::mapping::Shared;
+use crate::shm::mapping::{self, Shared};
 use crate::shm::table::entries;
 use crate::sync::{self, AtomicU32};
 
@@ -108,12 +109,14 @@ pub struct CqRing {
     location: u64,
     /// `None` for a location that is invalid.
     ring: Option<RawQueue<'static>>,
+    /// Where the next completion will probably be: behind the last one that was pushed through this.
+    pub(super) next: Position,
 }
 
 impl CqRing {
     /// The queue at `index`. Any index is valid.
     pub fn new(completions: &'static Completions, index: CqIndex) -> Self {
-        Self { index, slot: completions.cq(index), location: 0, ring: None }
+        Self { index, slot: completions.cq(index), location: 0, ring: None, next: 0 }
     }
 
     /// Its ring; `None` if the entry was corrupted. For the holder of the queue's lock.
@@ -124,6 +127,15 @@ impl CqRing {
             self.validate(completions, location);
         }
         self.ring.as_mut()
+    }
+
+    /// Prefetches the memory that a push writes.
+    #[inline]
+    pub fn prefetch(&self) {
+        mapping::prefetch_write(&self.slot.fanin);
+        if let Some(ring) = &self.ring {
+            mapping::prefetch_write(ring.slot(self.next));
+        }
     }
 
     #[cold]

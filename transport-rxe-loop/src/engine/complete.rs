@@ -145,7 +145,7 @@ impl RequestHooks for Of {
 
 /// Pushes completions of a queue pair, of [`RUN`](lock::RUN) requests at most, to a completion queue. If it overruns,
 /// its queue pairs fail (O4).
-#[inline]
+#[inline(always)]
 pub fn push(
     engine: &'static Engine,
     (number, slot): (QpNumber, &'static QpSlot),

@@ -20,6 +20,8 @@ use super::identity::Identity;
 use super::responder::Responder;
 use super::ring::Ring;
 use crate::completion::queue::CqRing;
+use crate::memory::region::KeyUser;
+use crate::sync;
 
 /// A connection, from the requester's side.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub struct Connection {
     /// The queue pair, in the epoch in which the rest was validated.
     pub me: Identity,
     pub kind: QpType,
+    /// Whose keys its own SGEs use.
+    pub local_keys: KeyUser,
     pub ring: Ring,
     pub send_cq: CqRing,
     /// The connected queue pair. Not used for datagrams.
@@ -41,6 +45,7 @@ impl Connection {
         Some(Self {
             me,
             kind,
+            local_keys: KeyUser::local(sync::load(&slot.pd)),
             ring: Ring::of(engine.shm, &slot.send_ring)?,
             send_cq: CqRing::new(engine.completions, slot.send_cq()),
             peer: Responder::new(engine, peer, me.number(), kind),

@@ -4,6 +4,7 @@
 use cq_core::queue::Entry;
 use cq_core::setup::{Access, QpType};
 use cq_core::wc::WcStatus;
+use cq_core::wr::Sge;
 
 use super::complete::{self, ReceivedOp};
 use super::entry::QpSlot;
@@ -12,7 +13,6 @@ use super::ring::{RecvRequest, Ring};
 use super::shared_receives::{self, Unavailable};
 use super::{Engine, events, in_flight};
 use crate::completion::async_event::QpEvent;
-use crate::completion::push;
 use crate::completion::queue::CqRing;
 use crate::error::Stuck;
 use crate::memory::copier;
@@ -50,8 +50,6 @@ pub struct Responder {
     recv_cq: CqRing,
     /// The position up to which its receives are known to be posted.
     cached_posted: Position,
-    /// The offset at which its next completion will probably be written.
-    next_cqe: u32,
 }
 
 /// The rights that a queue pair grants its peer.
@@ -62,6 +60,14 @@ pub struct Rights {
     pub answers: bool,
     /// The user of the keys of the peer's requests.
     pub whose: KeyUser,
+}
+
+/// A receive of one SGE.
+#[derive(Debug)]
+pub struct UsualReceive {
+    pub position: Position,
+    pub wr_id: u64,
+    pub sge: Sge,
 }
 
 /// A receive of the responder.
@@ -96,7 +102,6 @@ impl Responder {
             recv_capacity: 0,
             recv_cq: CqRing::new(engine.completions, slot.recv_cq()),
             cached_posted: Position::default(),
-            next_cqe: 0,
         }
     }
 
@@ -117,6 +122,35 @@ impl Responder {
     #[inline]
     pub fn listens(&mut self) -> Result<(), Unavailable> {
         if self.seen == Some(identity::read(self.slot)) { Ok(()) } else { self.validate() }
+    }
+
+    /// The same for a usual message: `None` if it does not, or has to be validated.
+    #[inline]
+    pub fn usual_rights(&self) -> Option<Rights> {
+        let whose = KeyUser::peer_of(self.number, self.domain);
+        let rights = Rights { access: self.access, answers: self.answers, whose };
+        (self.seen == Some(identity::read(self.slot))).then_some(rights)
+    }
+
+    /// The `nth` of its receives that have not completed, for a usual message: `None` if it has none, or one that is not
+    /// usual. It is not taken before its completion is pushed.
+    #[inline(always)]
+    pub fn usual_receive(&mut self, nth: u64) -> Option<UsualReceive> {
+        if self.seen != Some(identity::read(self.slot)) || self.srq != SrqNumber::NONE {
+            return None;
+        }
+        let recv = &self.slot.recv;
+        let position = recv.completed().plus(nth);
+        if !recv.has(position, &mut self.cached_posted, self.recv_capacity) {
+            return None;
+        }
+        let (wr_id, sge) = self.receives.as_ref()?.read_one_recv(position)?;
+        Some(UsualReceive { position, wr_id, sge })
+    }
+
+    /// Whose keys its receives use.
+    pub const fn local_keys(&self) -> KeyUser {
+        KeyUser::local(self.domain)
     }
 
     /// Its state is checked before the rest is read, which is then no older than the state, and again after, so that it
@@ -252,7 +286,7 @@ impl Responder {
         if let Some(ring) = &self.receives {
             ring.prefetch(self.slot.recv.completed());
         }
-        push::prefetch_push(self.engine.completions, &self.recv_cq, self.next_cqe);
+        self.recv_cq.prefetch();
     }
 
     /// The completion of a receive that has succeeded.
@@ -318,7 +352,6 @@ impl Responder {
     #[inline]
     pub fn push(&mut self, entries: &[Entry]) {
         complete::push(self.engine, (self.number, self.slot), &mut self.recv_cq, entries);
-        self.next_cqe = push::next_cqe(&self.recv_cq);
     }
 }
 

@@ -21,7 +21,7 @@ use cq_core::transport::{PostError, Refused};
 use cq_core::wr::{Data, RecvWr, SendFlags, SendOp, SendWr, Sge};
 
 use self::wire::OPERANDS;
-pub use self::wire::WireOp;
+pub use self::wire::{OneOp, WireOp};
 use super::entry::RingWords;
 use super::ud_address::UdAddress;
 use crate::memory::sge::MAX_SGE;
@@ -185,6 +185,23 @@ impl Ring {
         SendRequest { wr_id: sync::load(&header[0]), op: op.into(), flags, payload }
     }
 
+    /// Reads the send request at a position, if it is of the usual kind: a SEND, WRITE or READ of inline bytes or one SGE.
+    #[inline(always)]
+    pub fn read_one(&self, position: Position) -> Option<OneRequest> {
+        let (header, body) = self.at(position).split_at(SEND_HEADER);
+        let word = sync::load(&header[1]);
+        let count = (word >> COUNT_SHIFT) as usize;
+        let data = match word & (INLINE | HAS_OPERANDS) {
+            INLINE => OneSge::Inline(body, count),
+            0 if count == 1 && body.len() >= SGE_WORDS => OneSge::Sge(read_sge(body)),
+            _ => return None,
+        };
+        let both = sync::load(&header[3]);
+        let op = OneOp::of(word as u8, sync::load(&header[2]), both as u32)?;
+        let flags = SendFlags::from_bits_retain((word >> FLAGS_SHIFT & FLAGS_MASK) as u32);
+        Some(OneRequest { wr_id: sync::load(&header[0]), op, flags, data })
+    }
+
     /// Reads the UD address of the SEND at a position.
     pub fn read_ud_address(&self, position: Position) -> UdAddress {
         let (header, body) = self.at(position).split_at(SEND_HEADER);
@@ -201,6 +218,14 @@ impl Ring {
         let (header, body) = self.at(position).split_at(RECV_HEADER);
         sync::store(&header[0], wr.wr_id);
         sync::store(&header[1], write_sges(body, wr.sges) as u64);
+    }
+
+    /// Reads the receive request at a position, if it has one SGE.
+    #[inline(always)]
+    pub fn read_one_recv(&self, position: Position) -> Option<(u64, Sge)> {
+        let (header, body) = self.at(position).split_at(RECV_HEADER);
+        let has_one = sync::load(&header[1]) == 1 && body.len() >= SGE_WORDS;
+        has_one.then(|| (sync::load(&header[0]), read_sge(body)))
     }
 
     /// Reads the receive request at a position.
@@ -290,6 +315,23 @@ pub struct SendRequest {
     pub payload: Payload,
 }
 
+/// A send request of the usual kind.
+#[derive(Debug)]
+pub struct OneRequest {
+    pub wr_id: u64,
+    pub op: OneOp,
+    pub flags: SendFlags,
+    pub data: OneSge,
+}
+
+/// The bytes of a request of the usual kind.
+#[derive(Clone, Copy, Debug)]
+pub enum OneSge {
+    Sge(Sge),
+    /// Inline bytes in these words, and their number.
+    Inline(&'static [AtomicU64], usize),
+}
+
 /// The bytes of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Payload {
@@ -341,19 +383,9 @@ impl SgeList {
         self.words.chunks_exact(SGE_WORDS).take(self.count).map(read_sge)
     }
 
-    /// The only SGE; `None` if there are others, or none.
-    #[inline]
-    pub fn only(&self) -> Option<Sge> {
-        let words = self.words.first_chunk::<SGE_WORDS>().filter(|_| self.count == 1)?;
-        Some(read_sge(words))
-    }
-
     /// How many bytes they have.
     pub fn len(&self) -> u64 {
-        match self.only() {
-            Some(sge) => sge.length.into(),
-            None => self.iter().map(|sge| u64::from(sge.length)).sum(),
-        }
+        self.iter().map(|sge| u64::from(sge.length)).sum()
     }
 }
 

@@ -23,7 +23,7 @@ use cq_core::wr::{RemoteAddr, Sge};
 use crate::memory::Memory;
 use crate::memory::foreign::{Record, Visit};
 use crate::memory::region::{KeyUser, Kind, RegionEntry};
-use crate::memory::sge::{Far, Span, Spans, Target};
+use crate::memory::sge::{Far, Here, HereMut, Span, Spans, Target};
 use crate::protocol::in_flight::InFlight;
 use crate::sync::{self, AtomicU64};
 
@@ -93,6 +93,38 @@ impl<'a> CopyGuard<'a> {
         let mut guard = Self::open_to_own(memory, in_flight);
         guard.keys = Keys::All;
         guard
+    }
+
+    /// The bytes of an SGE, to be read, if they are mapped here and its key grants that; `None` for anything else, which
+    /// [`source`](Self::source) tells apart.
+    #[inline]
+    pub fn here(&self, whose: KeyUser, sge: Sge, needs: Access) -> Option<Here<'_>> {
+        let (key, all) = (Key::new(sge.lkey), (sge.addr, sge.length.into()));
+        let is_own = RegionEntry::grants(self.memory.own(key.index()), key, whose, all, needs);
+        let addr = if is_own { sge.addr as usize } else { self.here_foreign(whose, sge, needs)? };
+        // SAFETY: the range is inside a region whose key is valid, so its owner keeps it mapped and shared as `register`
+        // requires, or inside the mapping of one, which stays mapped until this guard is closed; deregistering waits
+        // for that.
+        (sge.length > 0).then(|| unsafe { Here::new(addr, sge.length) })
+    }
+
+    /// The same, to be written.
+    #[inline]
+    pub fn here_mut(&self, whose: KeyUser, sge: Sge, needs: Access) -> Option<HereMut<'_>> {
+        let here = self.here(whose, sge, needs | Access::LOCAL_WRITE)?;
+        // SAFETY: it has LOCAL_WRITE, for which `register` requires that the memory be writable.
+        Some(unsafe { HereMut::new(here) })
+    }
+
+    /// Where the bytes of an SGE are mapped here, if they are another process', and its key grants their use.
+    #[inline(never)]
+    fn here_foreign(&self, whose: KeyUser, sge: Sge, needs: Access) -> Option<usize> {
+        let (key, len) = (Key::new(sge.lkey), sge.length.into());
+        let is_here = RegionEntry::read(self.memory.own(key.index()), key).is_some();
+        match self.find_foreign(whose, key, sge.addr, len, needs).filter(|_| !is_here)? {
+            At::Here(addr, _) => Some(addr),
+            At::Far(..) => None,
+        }
     }
 
     /// Resolves an SGE to a span to be read, and adds it; `None` if a key, a range or a right is wrong. An SGE of length

@@ -69,6 +69,77 @@ pub struct Far {
     pub needs: Access,
 }
 
+/// One span that is mapped here and may be read for `'w`: what a usual message has on either side, without a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Here<'w> {
+    addr: usize,
+    len: u32,
+    granted: PhantomData<&'w ()>,
+}
+
+impl<'w> Here<'w> {
+    /// The `len` bytes at an address.
+    ///
+    /// # Safety
+    /// As for [`Spans::push`].
+    pub const unsafe fn new(addr: usize, len: u32) -> Self {
+        Self { addr, len, granted: PhantomData }
+    }
+
+    /// The first `len` bytes of these words, or all of them.
+    #[inline]
+    pub fn of_words(words: &'w [AtomicU64], len: usize) -> Self {
+        // SAFETY: the words are borrowed for `'w`, and atomic, so they may be read and written.
+        unsafe { Self::new(words.as_ptr() as usize, len.min(size_of_val(words)) as u32) }
+    }
+
+    /// The number of bytes.
+    pub const fn len(&self) -> u32 {
+        self.len
+    }
+}
+
+/// One span that is mapped here and may be written, too.
+#[derive(Debug)]
+pub struct HereMut<'w>(Here<'w>);
+
+impl<'w> HereMut<'w> {
+    /// The same span, to be written.
+    ///
+    /// # Safety
+    /// It must be writable for `'w`.
+    pub const unsafe fn new(here: Here<'w>) -> Self {
+        Self(here)
+    }
+
+    /// [`copy`].
+    #[inline]
+    pub fn write(&self, from: &Here<'_>) {
+        let len = from.len.min(self.0.len) as usize;
+        // SAFETY: both spans have `len` bytes; those of `from` may be read, these written.
+        unsafe { move_bytes(self.0.addr as *mut u8, from.addr as *const u8, len) };
+    }
+
+    /// [`copy_last_word_late`]; false if the spans overlap, and nothing was done.
+    #[inline]
+    pub fn write_last_word_late(&self, from: &Here<'_>) -> bool {
+        let (to, from, len) = (self.0.addr, from.addr, from.len.min(self.0.len) as usize);
+        if from.abs_diff(to) < len {
+            return false;
+        }
+        let late = if is_late(len) { len - 8 } else { len };
+        // SAFETY: as for `write`, for the two parts of the `len` bytes.
+        unsafe {
+            move_bytes(to as *mut u8, from as *const u8, late);
+            if late < len {
+                sync::write_fence();
+                move_bytes((to + late) as *mut u8, (from + late) as *const u8, len - late);
+            }
+        }
+        true
+    }
+}
+
 /// Spans that may be read for `'w`.
 #[derive(Debug)]
 pub struct Spans<'w> {
@@ -131,15 +202,6 @@ impl<'w> Spans<'w> {
     /// The number of bytes of all spans.
     pub const fn len(&self) -> usize {
         self.len
-    }
-
-    /// The address of the only span, if it is mapped here.
-    #[inline]
-    fn only(&self) -> Option<usize> {
-        match self.list[..] {
-            [span] if !span.is_far() => Some(span.addr),
-            _ => None,
-        }
     }
 
     /// The owner of the spans that are not mapped here, if there are any.
@@ -213,16 +275,6 @@ pub fn is_late(len: usize) -> bool {
 #[inline]
 pub fn copy(from: &Spans<'_>, to: &Target<'_>) {
     let len = from.len.min(to.0.len);
-    if let (Some(from), Some(to)) = (from.only(), to.0.only()) {
-        // SAFETY: the spans have `len` bytes, those of `from` may be read (`push`), those of `to` written
-        // (`Target::spans_mut`). Overlapping is all right for a single span.
-        return unsafe { move_bytes(to as *mut u8, from as *const u8, len) };
-    }
-    copy_lists(from, to, len);
-}
-
-#[inline(never)]
-fn copy_lists(from: &Spans<'_>, to: &Target<'_>, len: usize) {
     if overlap(from, &to.0) {
         return copy_overlapping(from, to, len);
     }
@@ -234,24 +286,6 @@ fn copy_lists(from: &Spans<'_>, to: &Target<'_>, len: usize) {
 #[inline]
 pub fn copy_last_word_late(from: &Spans<'_>, to: &Target<'_>) {
     let len = from.len.min(to.0.len);
-    let spans = from.only().zip(to.0.only());
-    if let Some((from, to)) = spans.filter(|(from, to)| from.abs_diff(*to) >= len) {
-        let late = if is_late(len) { len - 8 } else { len };
-        // SAFETY: as in `copy`, for the two parts of the `len` bytes.
-        unsafe {
-            move_bytes(to as *mut u8, from as *const u8, late);
-            if late < len {
-                sync::write_fence();
-                move_bytes((to + late) as *mut u8, (from + late) as *const u8, len - late);
-            }
-        }
-        return;
-    }
-    copy_lists_in_order(from, to, len);
-}
-
-#[inline(never)]
-fn copy_lists_in_order(from: &Spans<'_>, to: &Target<'_>, len: usize) {
     if overlap(from, &to.0) {
         return copy_overlapping(from, to, len);
     }
@@ -348,7 +382,7 @@ impl<'a> Cursor<'a> {
 
 /// # Safety
 /// `len` bytes at `to` may be written, and as many at `from` read, by atomic accesses.
-#[inline]
+#[inline(always)]
 unsafe fn move_bytes(to: *mut u8, from: *const u8, len: usize) {
     let aligned_alike = (to as usize ^ from as usize).is_multiple_of(8);
     // Words are copied upwards, which would overwrite bytes that are still to be read.
@@ -364,7 +398,7 @@ unsafe fn move_bytes(to: *mut u8, from: *const u8, len: usize) {
 
 /// # Safety
 /// As for [`move_bytes`]; the addresses are equal modulo 8.
-#[inline]
+#[inline(always)]
 unsafe fn move_words(to: *mut u8, from: *const u8, len: usize) {
     debug_assert!((to as usize ^ from as usize).is_multiple_of(8));
     let head = to.align_offset(8).min(len);
@@ -378,17 +412,28 @@ unsafe fn move_words(to: *mut u8, from: *const u8, len: usize) {
         }
     }
     let mut at = head;
+    while at + 32 <= tail {
+        for word in 0..4 {
+            // SAFETY: as below; there are four words.
+            unsafe { move_word(to.add(at + 8 * word), from.add(at + 8 * word)) };
+        }
+        at += 32;
+    }
     while at < tail {
         // SAFETY: `at + 8 <= len`, and `head` aligned both addresses to 8.
-        let (to, from) = unsafe {
-            (
-                AtomicU64::from_ptr(to.add(at).cast()),
-                AtomicU64::from_ptr(from.cast_mut().add(at).cast()),
-            )
-        };
-        sync::store(to, sync::load(from));
+        unsafe { move_word(to.add(at), from.add(at)) };
         at += 8;
     }
+}
+
+/// # Safety
+/// As for [`move_bytes`], for eight bytes that are aligned.
+#[inline(always)]
+unsafe fn move_word(to: *mut u8, from: *const u8) {
+    // SAFETY: as for this function.
+    let (to, from) =
+        unsafe { (AtomicU64::from_ptr(to.cast()), AtomicU64::from_ptr(from.cast_mut().cast())) };
+    sync::store(to, sync::load(from));
 }
 
 /// # Safety

@@ -138,7 +138,6 @@ impl Fanin {
     ///
     /// # Errors
     /// The queue is full, or overran before: the completion is dropped (O3), and settled all the same.
-    #[inline]
     pub fn push<C: Channel>(
         &self,
         queue: &mut RawQueue<'_>,
@@ -146,29 +145,29 @@ impl Fanin {
         entry: &Entry,
         settle: impl FnOnce(&Wc, u32),
     ) -> Result<(), Dropped> {
-        let stored = if C::RAISES { None } else { queue.store_at(self.tail(), entry) };
-        let (tail, pushed) = match stored {
-            Some(tail) => (tail, Ok(())),
-            None => self.push_looking(queue, channel, entry),
-        };
+        let mut producer = self.producer(queue, channel);
+        let pushed = producer.push(entry);
         steps::done(Step::Published);
         settle(&entry.wc, entry.tag);
-        steps::done(Step::Settled);
-        self.keep(tail);
+        self.settled(producer.tail());
         pushed
     }
 
-    /// Pushes where the stored tail knows of no free slot, or an event may have to be raised.
-    #[inline(never)]
-    fn push_looking<C: Channel>(
-        &self,
-        queue: &mut RawQueue<'_>,
-        channel: C,
-        entry: &Entry,
-    ) -> (Tail, Result<(), Dropped>) {
-        let mut producer = self.producer(queue, channel);
-        let pushed = producer.push(entry);
-        (producer.tail(), pushed)
+    /// The first step of [`push`](Self::push) alone, where the stored tail knows of a free slot and no event is to be
+    /// raised; `None` for any other. Returns the tail behind the completion, which the caller settles next; then
+    /// [`settled`](Self::settled).
+    #[inline(always)]
+    pub fn publish(&self, queue: &mut RawQueue<'_>, entry: &Entry) -> Option<Tail> {
+        let tail = queue.store_at(self.tail(), entry)?;
+        steps::done(Step::Published);
+        Some(tail)
+    }
+
+    /// The last step: stores the tail.
+    #[inline(always)]
+    pub fn settled(&self, tail: Tail) {
+        steps::done(Step::Settled);
+        self.keep(tail);
     }
 
     /// [`push`](Self::push) for several completions. For consecutive completions of one queue, `settle` is

@@ -232,7 +232,7 @@ impl Shm {
         meanwhile: impl Fn(),
         repair: impl FnOnce(),
     ) -> Result<Guard<'a>, Stuck> {
-        if let Some(guard) = Guard::enter(lock, self.me) {
+        if let Some(guard) = self.enter(lock) {
             return Ok(guard);
         }
         let is_dead = move |holder| {
@@ -240,6 +240,12 @@ impl Shm {
             self.is_dead(holder)
         };
         Guard::take(lock, self.me, is_dead, repair)
+    }
+
+    /// Takes a lock that is free.
+    #[inline]
+    pub fn enter<'a>(&self, lock: &'a Lock) -> Option<Guard<'a>> {
+        Guard::enter(lock, self.me)
     }
 
     /// Takes a lock that is free or whose holder is dead. What it protects needs no repair.

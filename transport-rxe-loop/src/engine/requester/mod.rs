@@ -7,6 +7,7 @@ mod datagram;
 pub mod faults;
 pub mod grh;
 pub mod local;
+mod message;
 mod onesided;
 mod twosided;
 mod unreliable;
@@ -66,6 +67,12 @@ pub struct Halted {
     pub why: Halt,
 }
 
+/// A request that was carried out: its length, and the completion if it is signaled.
+pub struct Carried {
+    len: u64,
+    completion: Option<Entry>,
+}
+
 /// A run ends after so many bytes, so that its first completion is not delayed long.
 const MUCH: u64 = 16 << 10;
 
@@ -75,6 +82,7 @@ pub struct Requester<'k> {
     pub slot: &'static QpSlot,
     pub me: Identity,
     pub kind: QpType,
+    pub local_keys: KeyUser,
     pub ring: &'k Ring,
     send_cq: &'k mut CqRing,
     /// The connected queue pair. Not used for datagrams.
@@ -93,8 +101,10 @@ impl<'k> Requester<'k> {
         connection: &'k mut Connection,
         rescheduled: &'k mut Rescheduled,
     ) -> Self {
-        let &mut Connection { me, kind, ref ring, ref mut send_cq, ref mut peer } = connection;
-        Self { engine, slot, me, kind, ring, send_cq, peer, rescheduled, received: Vec::new() }
+        let &mut Connection { me, kind, local_keys, ref ring, ref mut send_cq, ref mut peer } =
+            connection;
+        let received = Vec::new();
+        Self { engine, slot, me, kind, local_keys, ring, send_cq, peer, rescheduled, received }
     }
 
     /// The queue pair's number.
@@ -111,25 +121,25 @@ impl<'k> Requester<'k> {
         }
         let (mut position, end) = (first, first.plus(count));
         let (mut sent, mut bytes, mut halted) = (Vec::<Entry, RUN>::new(), 0, None);
+        let is_usual = self.kind != QpType::Ud && !self.engine.policy.imitation.is_rxe();
         let guard = self.engine.copy_guard(self.me.number());
         while position != end && !sent.is_full() && !self.received.is_full() && bytes < MUCH {
-            let request = self.ring.read_send(position);
-            let carried = match self.kind {
-                QpType::Rc | QpType::Uc => self.carry_out(&guard, &request),
-                QpType::Ud => {
-                    self.send_datagram(&guard, &request, &self.ring.read_ud_address(position))
-                }
+            let usual = if is_usual { self.usual(&guard, position) } else { None };
+            let carried = match usual {
+                Some(carried) => carried,
+                None => match self.unusual(&guard, position) {
+                    Ok(carried) => carried,
+                    Err(failed) => {
+                        halted = Some(failed);
+                        break;
+                    }
+                },
             };
-            if let Err(why) = carried.or_else(|why| unreliable::forgive(self.kind, why)) {
-                halted = Some(Halted { position, wr_id: request.wr_id, why });
-                break;
-            }
             position = position.next();
-            let len = request.payload.len();
-            bytes += len;
-            if request.flags.contains(SendFlags::SIGNALED) {
+            bytes += carried.len;
+            if let Some(entry) = carried.completion {
                 // It fits: the loop's condition checks that.
-                let _ = sent.push(self.sent(&request, position, len));
+                let _ = sent.push(entry);
             }
             if identity::read(self.slot) != self.me {
                 break;
@@ -156,8 +166,24 @@ impl<'k> Requester<'k> {
         self.received.clear();
     }
 
+    /// Carries out the request at a position, whatever it is.
+    #[inline(never)]
+    fn unusual(&mut self, guard: &CopyGuard<'_>, position: Position) -> Result<Carried, Halted> {
+        let request = self.ring.read_send(position);
+        let carried = match self.kind {
+            QpType::Rc | QpType::Uc => self.carry_out(guard, &request),
+            QpType::Ud => self.send_datagram(guard, &request, &self.ring.read_ud_address(position)),
+        };
+        if let Err(why) = carried.or_else(|why| unreliable::forgive(self.kind, why)) {
+            return Err(Halted { position, wr_id: request.wr_id, why });
+        }
+        let len = request.payload.len();
+        let is_signaled = request.flags.contains(SendFlags::SIGNALED);
+        let completion = is_signaled.then(|| self.sent(&request, position.next(), len));
+        Ok(Carried { len, completion })
+    }
+
     /// Carries out one request. The common operations come first.
-    #[inline]
     fn carry_out(&mut self, guard: &CopyGuard<'_>, request: &SendRequest) -> Result<(), Halt> {
         match request.op {
             SendOp::Send { imm } => {
@@ -213,11 +239,7 @@ impl<'k> Requester<'k> {
         match payload {
             &Payload::Inline(words, len) => from.push_words(words, len),
             Payload::Sges(sges) => {
-                let domain = KeyUser::local(sync::load(&self.slot.pd));
-                let granted = match sges.only() {
-                    Some(sge) => guard.source(from, domain, sge, Access::empty()),
-                    None => guard.source_all(from, domain, sges.iter(), Access::empty()),
-                };
+                let granted = guard.source_all(from, self.local_keys, sges.iter(), Access::empty());
                 granted.ok_or_else(|| self.local_fault(guard, payload))?;
             }
         }
@@ -232,7 +254,7 @@ impl<'k> Requester<'k> {
     /// The halt of a request whose SGEs can't be read.
     #[cold]
     fn local_fault(&self, guard: &CopyGuard<'_>, payload: &Payload) -> Halt {
-        let domain = KeyUser::local(sync::load(&self.slot.pd));
+        let domain = self.local_keys;
         let is_dead = |key| !guard.knows(domain, key, Access::empty());
         let any_dead = payload.sges().any(|sge| sge.length > 0 && is_dead(Key::new(sge.lkey)));
         if any_dead { Halt::InvalidKey } else { Halt::LOCAL_PROTECTION }

@@ -222,7 +222,7 @@ impl Requester<'_> {
         request: &SendRequest,
         to: &mut Target<'w>,
     ) -> Result<(), Halt> {
-        let domain = KeyUser::local(sync::load(&self.slot.pd));
+        let domain = self.local_keys;
         let (sges, needs) = (request.payload.sges(), Access::LOCAL_WRITE);
         guard.target_all(to, domain, sges, needs, u64::MAX).ok_or(Halt::LOCAL_PROTECTION)
     }

@@ -171,11 +171,8 @@ fn scatter(
     }
     let (responder_status, requester_status) = (WcStatus::LOC_PROT_ERR, WcStatus::REM_OP_ERR);
     let mut to = Target::new();
-    let granted = match request.sges.only() {
-        Some(sge) => guard.target(&mut to, domain, sge, Access::LOCAL_WRITE, len),
-        None => guard.target_all(&mut to, domain, request.sges.iter(), Access::LOCAL_WRITE, len),
-    };
-    if granted.is_none() {
+    let sges = request.sges.iter();
+    if guard.target_all(&mut to, domain, sges, Access::LOCAL_WRITE, len).is_none() {
         return Err(Refusal::Mismatch { responder_status, requester_status });
     }
     copy::copy(engine.memory, from, &to, Order::Any)

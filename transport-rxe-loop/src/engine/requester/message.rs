@@ -1,0 +1,133 @@
+//! A message's way: what the usual SEND, WRITE and READ do from the send queue to both completions. Each is of one SGE
+//! or of inline bytes, between memory that is mapped here, on a connection that was [validated](crate::engine::connection).
+//!
+//! | step | SEND | WRITE | READ |
+//! |---|---|---|---|
+//! | judge | own key; the peer's identity, its next receive and the key of that | own key; the peer's identity and right, the remote key | the peer's identity and right, both keys |
+//! | land | the bytes, into the receive | the bytes, the last eight last | the bytes, into the own SGE |
+//! | complete | the receive, and the send if it is signaled | the send, if it is signaled | the same |
+//!
+//! [`usual`](Requester::usual) changes nothing before everything is judged, and says `None` to whatever it does not know:
+//! another operation, several SGEs, a shared receive queue, memory of another process that is not mapped, a memory window,
+//! a wrong key, no receive. The same request then takes the [long way](Requester::carry_out), which knows all of it, and
+//! which error comes first.
+//!
+//! # What each message checks
+//!
+//! | check | against |
+//! |---|---|
+//! | the identity of the own queue pair | a change of its state |
+//! | the peer's, with the in-flight marker set | a change of its state or rights, another connection, its end |
+//! | keys, ranges and rights, with the marker set | deregistered memory; positions and SGEs that another process corrupted |
+//! | posted and completed positions of the receive queue | there is no receive; positions that another process corrupted |
+
+use cq_core::queue::Entry;
+use cq_core::setup::Access;
+use cq_core::wc::{Wc, WcOpcode, WcStatus};
+use cq_core::wr::{RemoteAddr, SendFlags};
+
+use super::onesided::remote_sge;
+use super::{Carried, Requester};
+use crate::engine::ring::{OneOp, OneRequest, OneSge};
+use crate::memory::copy_guard::CopyGuard;
+use crate::memory::sge::Here;
+use crate::protocol::number::Position;
+use crate::protocol::tag;
+
+impl Requester<'_> {
+    /// Carries out the request at a position, if it is usual.
+    #[inline(always)]
+    pub fn usual(&mut self, guard: &CopyGuard<'_>, position: Position) -> Option<Carried> {
+        let OneRequest { wr_id, op, flags, data } = self.ring.read_one(position)?;
+        let (opcode, len, returned) = match op {
+            OneOp::Send { imm } => {
+                let len = self.usual_send(guard, data, flags, imm)?;
+                (WcOpcode::SEND, len, 0)
+            }
+            OneOp::Write { remote } => {
+                (WcOpcode::RDMA_WRITE, self.usual_write(guard, data, remote)?, 0)
+            }
+            OneOp::Read { remote } => {
+                let len = self.usual_read(guard, data, remote)?;
+                (WcOpcode::RDMA_READ, len, len)
+            }
+        };
+        let signaled = flags.contains(SendFlags::SIGNALED);
+        let completion = signaled.then(|| {
+            let wc = Wc::new(wr_id, WcStatus::SUCCESS, self.number().get())
+                .with_opcode(opcode)
+                .with_byte_len(returned);
+            Entry { wc, tag: tag::of_send(position.next()), solicited: false }
+        });
+        Some(Carried { len: len.into(), completion })
+    }
+
+    #[inline(always)]
+    fn usual_send(
+        &mut self,
+        guard: &CopyGuard<'_>,
+        data: OneSge,
+        flags: SendFlags,
+        imm: Option<[u8; 4]>,
+    ) -> Option<u32> {
+        let from = self.usual_source(guard, data)?;
+        let receive = self.peer.usual_receive(self.received.len() as u64)?;
+        if from.len() > receive.sge.length {
+            return None;
+        }
+        let domain = self.peer.local_keys();
+        guard.here_mut(domain, receive.sge, Access::LOCAL_WRITE)?.write(&from);
+        let wc = Wc::new(receive.wr_id, WcStatus::SUCCESS, self.peer.number().get())
+            .with_opcode(WcOpcode::RECV)
+            .with_byte_len(from.len());
+        let wc = match imm {
+            Some(imm) => wc.with_imm(imm),
+            None => wc,
+        };
+        let solicited = flags.contains(SendFlags::SOLICITED);
+        let tag = tag::of_recv(receive.position.next());
+        // It fits: the run's condition checks that.
+        let _ = self.received.push(Entry { wc, tag, solicited });
+        Some(from.len())
+    }
+
+    #[inline(always)]
+    fn usual_write(
+        &mut self,
+        guard: &CopyGuard<'_>,
+        data: OneSge,
+        remote: RemoteAddr,
+    ) -> Option<u32> {
+        let from = self.usual_source(guard, data)?;
+        let rights = self.peer.usual_rights()?;
+        let target = remote_sge(remote, from.len().into());
+        let is_granted = rights.access.contains(Access::REMOTE_WRITE);
+        let to = guard.here_mut(rights.whose, target, Access::REMOTE_WRITE);
+        to.filter(|_| is_granted)?.write_last_word_late(&from).then(|| from.len())
+    }
+
+    #[inline(always)]
+    fn usual_read(
+        &mut self,
+        guard: &CopyGuard<'_>,
+        data: OneSge,
+        remote: RemoteAddr,
+    ) -> Option<u32> {
+        let OneSge::Sge(sge) = data else { return None };
+        let rights = self.peer.usual_rights()?;
+        let is_granted = rights.answers && rights.access.contains(Access::REMOTE_READ);
+        let source = remote_sge(remote, sge.length.into());
+        let from = guard.here(rights.whose, source, Access::REMOTE_READ).filter(|_| is_granted)?;
+        guard.here_mut(self.local_keys, sge, Access::LOCAL_WRITE)?.write(&from);
+        Some(from.len())
+    }
+
+    /// The bytes that a request sends.
+    #[inline(always)]
+    fn usual_source<'w>(&self, guard: &'w CopyGuard<'_>, data: OneSge) -> Option<Here<'w>> {
+        match data {
+            OneSge::Inline(words, len) => Some(Here::of_words(words, len)),
+            OneSge::Sge(sge) => guard.here(self.local_keys, sge, Access::empty()),
+        }
+    }
+}
