@@ -396,6 +396,8 @@ unsafe fn move_bytes(to: *mut u8, from: *const u8, len: usize) {
     }
 }
 
+/// Upwards, so that what overlaps is read before it is overwritten.
+///
 /// # Safety
 /// As for [`move_bytes`]; the addresses are equal modulo 8.
 #[inline(always)]
@@ -404,12 +406,9 @@ unsafe fn move_words(to: *mut u8, from: *const u8, len: usize) {
     let head = to.align_offset(8).min(len);
     let words = (len - head) / 8;
     let tail = head + words * 8;
-    if head > 0 || tail < len {
-        // SAFETY: as for this function, for the bytes before and behind the words.
-        unsafe {
-            move_each(to, from, head);
-            move_each(to.add(tail), from.add(tail), len - tail);
-        }
+    if head > 0 {
+        // SAFETY: as for this function, for the bytes before the words.
+        unsafe { move_each(to, from, head) };
     }
     let mut at = head;
     while at + 32 <= tail {
@@ -423,6 +422,10 @@ unsafe fn move_words(to: *mut u8, from: *const u8, len: usize) {
         // SAFETY: `at + 8 <= len`, and `head` aligned both addresses to 8.
         unsafe { move_word(to.add(at), from.add(at)) };
         at += 8;
+    }
+    if tail < len {
+        // SAFETY: as for this function, for the bytes behind the words.
+        unsafe { move_each(to.add(tail), from.add(tail), len - tail) };
     }
 }
 
