@@ -123,7 +123,7 @@
 //! | states, and the attributes of each transition | `api/state.rs`, `api/qp/change.rs` |
 //! | what posting refuses | `api/qp/validate.rs`, `api/qp.rs` |
 //! | signaled and unsignaled sends | `engine/requester/mod.rs` (`run`); `sq_sig_all`: `engine/ring.rs`; a failed one always completes: `engine/flush.rs` |
-//! | send queue slots given back | `engine/complete.rs` (`retire`), `protocol/tag.rs` |
+//! | send queue slots given back | `engine/complete.rs` (`Polled`), `protocol/retired.rs` |
 //! | SEND, WRITE with immediate | `engine/requester/twosided.rs` |
 //! | WRITE, READ, FLUSH | `engine/requester/onesided.rs` |
 //! | atomics, atomic writes | `engine/requester/onesided.rs`, `memory/atomics.rs`; carried out once: `engine/pending_atomic.rs` |

@@ -30,7 +30,8 @@ use super::channel::CompletionChannel;
 use crate::completion::channel::{Attached, EventChannel, Source};
 use crate::completion::moderation as held_back;
 use crate::completion::queue::{self, MAX_CQE, ring};
-use crate::engine::{Engine, complete};
+use crate::engine::Engine;
+use crate::engine::complete::{self, Polled};
 use crate::error::{CreateError, Limit, Stuck};
 use crate::lifecycle::{Device, deaths};
 use crate::protocol::fanin::Location;
@@ -230,10 +231,21 @@ impl Cq {
         if self.mode.has(CqFlag::GivenUp) {
             self.consumer.fail();
         }
-        // Repeated from `poll`, so that the usual poll is inlined.
-        self.consumer.poll_for(out, complete::retires, |wc, tag| {
-            complete::retire(engine, wc, tag);
-        })
+        self.poll_ring(out)
+    }
+
+    #[inline(always)]
+    fn poll_ring(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        let engine = self.queue.engine;
+        if let [_] = out {
+            let each = |wc: &Wc, tag| Polled::of(wc, tag).retire(engine);
+            return self.consumer.poll_for(out, complete::retires, each);
+        }
+        let mut last = Polled::default();
+        let each = |wc: &Wc, tag| last.add(engine, Polled::of(wc, tag));
+        let polled = self.consumer.poll_for(out, complete::retires, each);
+        last.retire(engine);
+        polled
     }
 
     /// Destroys the queue. Dropping ends its events at once, and destroys it once its last queue pair is destroyed.
@@ -259,10 +271,7 @@ impl Cq {
 impl PollCq for Cq {
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let engine = self.queue.engine;
-        let polled = self
-            .consumer
-            .poll_for(out, complete::retires, |wc, tag| complete::retire(engine, wc, tag));
+        let polled = self.poll_ring(out);
         if polled == Ok(0) && !self.mode.is_all_in_ring() {
             return self.poll_again(out);
         }

@@ -151,7 +151,7 @@ impl QueuePair {
         let setup = || setup(domain, &QpInit { caps: rounded, ..*init });
         let claimed =
             deaths::retry_after_recovery(domain.device(), || ClaimedQp::new(engine, setup()?))?;
-        let retired = Position::new(sync::acquire(&claimed.slot.retired.0));
+        let retired = claimed.slot.retired.position();
         let received = claimed.slot.recv.completed_acquire();
         let given = QpAttr::new();
         Ok(Self {
@@ -286,8 +286,7 @@ impl QueuePair {
             return true;
         }
         let (slot, early) = (self.claimed.slot, self.behavior.frees_slots_early);
-        let retired = if early { &slot.send.done } else { &slot.retired.0 };
-        self.retired = Position::new(sync::acquire(retired));
+        self.retired = if early { slot.send.done_acquire() } else { slot.retired.position() };
         position.since(self.retired) < capacity
     }
 

@@ -23,7 +23,7 @@ pub trait RequestHooks: Copy {
     fn settle(self, wc: &Wc, tag: u32);
 
     /// A completion was dropped: its send queue slots are freed, as no later completion need do that (Q5).
-    fn retire(self, wc: &Wc, tag: u32);
+    fn dropped(self, wc: &Wc, tag: u32);
 }
 
 /// Takes the lock of a queue. If its holder died, it is taken over: completions that the holder had

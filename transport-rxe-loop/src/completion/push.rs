@@ -190,7 +190,7 @@ fn push_otherwise(
         let (mut dropped, mut pushed) = (0, Ok(()));
         if slot.mode.has(CqFlag::IgnoresOverrun) {
             slot.fanin.push_fitting(&mut producer, entries, settle, |entry| {
-                requests.retire(&entry.wc, entry.tag);
+                requests.dropped(&entry.wc, entry.tag);
                 dropped += 1;
             });
             sync::store(&slot.dropped, sync::load(&slot.dropped).saturating_add(dropped));

@@ -72,17 +72,50 @@ pub fn retires(wc: &Wc) -> bool {
     !wc.result().is_ok_and(|done| done.is_recv())
 }
 
-/// A completion was polled: gives back the slots that its tag covers. A tag that is invalid, or of an earlier life of
-/// the queue pair, gives back nothing.
-#[inline]
-pub fn retire(engine: &'static Engine, wc: &Wc, tag: u32) {
-    if !tag::is_send(tag) {
-        return;
+/// The last send that was polled of a queue pair, whose slots are still to be given back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Polled {
+    qp: u32,
+    tag: u32,
+}
+
+impl Polled {
+    /// That of a completion.
+    #[inline(always)]
+    pub const fn of(wc: &Wc, tag: u32) -> Self {
+        Self { qp: wc.qp_num(), tag }
     }
+
+    /// Another completion was polled. The slots of one queue pair are given back once, with the last of its completions.
+    #[inline]
+    pub fn add(&mut self, engine: &'static Engine, next: Self) {
+        if tag::is_send(next.tag) {
+            if self.qp != next.qp {
+                self.retire(engine);
+            }
+            *self = next;
+        }
+    }
+
+    /// Gives back the slots that the tag covers, if it is a send's. That of an earlier queue pair of the entry gives
+    /// back nothing.
+    #[inline(always)]
+    pub fn retire(self, engine: &'static Engine) {
+        if tag::is_send(self.tag) {
+            let slot = engine.qp(QpNumber::new(self.qp));
+            if identity::read(slot).number().get() == self.qp {
+                slot.retired.poll(self.tag, sync::load(&slot.send_capacity));
+            }
+        }
+    }
+}
+
+/// A completion was dropped: gives back the slots that its tag covers. Under the lock of the completion queue.
+fn drop_one(engine: &'static Engine, wc: &Wc, tag: u32) {
     let qp = QpNumber::new(wc.qp_num());
     let slot = engine.qp(qp);
-    if identity::read(slot).number() == qp {
-        tag::settle(&slot.retired.0, tag, sync::load(&slot.send_capacity));
+    if tag::is_send(tag) && identity::read(slot).number() == qp {
+        slot.retired.drop(tag, sync::load(&slot.send_capacity));
     }
 }
 
@@ -114,8 +147,8 @@ impl RequestHooks for &'static Engine {
         settle(self, QpNumber::new(wc.qp_num()), tag);
     }
 
-    fn retire(self, wc: &Wc, tag: u32) {
-        retire(self, wc, tag);
+    fn dropped(self, wc: &Wc, tag: u32) {
+        drop_one(self, wc, tag);
     }
 }
 
@@ -138,8 +171,8 @@ impl RequestHooks for Of {
         }
     }
 
-    fn retire(self, wc: &Wc, tag: u32) {
-        retire(self.engine, wc, tag);
+    fn dropped(self, wc: &Wc, tag: u32) {
+        drop_one(self.engine, wc, tag);
     }
 }
 

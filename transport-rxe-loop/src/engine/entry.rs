@@ -12,6 +12,7 @@ use crate::protocol::number::{CqIndex, Position, QpIndex, SrqIndex, SrqNumber};
 use crate::protocol::ownership::Ownership;
 use crate::protocol::pool::Pool;
 use crate::protocol::receives::Receives;
+use crate::protocol::retired::Retired;
 use crate::shm::table::{entries, shared};
 use crate::sync::{self, AtomicU32, AtomicU64};
 
@@ -76,7 +77,13 @@ impl SendSide {
         Position::new(sync::acquire(&self.posted))
     }
 
-    /// The position of the next request to be carried out.
+    /// The same for the thread that posts: the requests before it were read.
+    #[inline]
+    pub fn done_acquire(&self) -> Position {
+        Position::new(sync::acquire(&self.done))
+    }
+
+    /// The position of the next request to be carried out. For the owner of the send queue.
     #[inline]
     pub fn done(&self) -> Position {
         Position::new(sync::load(&self.done))
@@ -166,10 +173,6 @@ pub struct SendSide {
     /// Whether SQ_DRAINED is to be reported in SQD.
     pub report_drained: AtomicU32,
 }
-
-/// Up to where the send queue's slots have been given back (Q5). Written by the threads that poll.
-#[repr(C, align(128))]
-pub struct Retired(pub AtomicU64);
 
 /// A shared receive queue.
 #[repr(C, align(128))]

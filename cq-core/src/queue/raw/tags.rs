@@ -97,22 +97,41 @@ impl<C> Consumer<'_, C> {
         matter: impl Fn(&Wc) -> bool,
         mut each: impl FnMut(&Wc, u32),
     ) -> Result<usize, PollError> {
-        self.poll_by(out, |this, out| this.take_tagged(out, &matter, &mut each))
+        // The most frequent case: a batch of one needs neither a loop nor an array.
+        self.poll_by(out, |this, out| match out {
+            [_] => this.take_one(out, &matter, &mut each),
+            _ => this.take_chunks(out, &matter, &mut each),
+        })
     }
 
-    fn take_tagged(
+    #[inline(always)]
+    fn take_one(
         &mut self,
         out: &mut [Wc],
         matter: &impl Fn(&Wc) -> bool,
         each: &mut impl FnMut(&Wc, u32),
     ) -> usize {
-        // The most frequent case: a batch of one needs neither a loop nor an array.
-        if let [_] = out {
-            return self.take_chunk::<1>(out, matter, each);
+        let position = self.position();
+        let count = self.copy(out);
+        if let ([wc], 1) = (&*out, count) {
+            let slot = self.ring.index(position);
+            let tag = if matter(wc) { self.ring.beside().load(slot) } else { 0 };
+            self.release();
+            each(wc, tag);
         }
+        count
+    }
+
+    #[inline(never)]
+    fn take_chunks(
+        &mut self,
+        out: &mut [Wc],
+        matter: &impl Fn(&Wc) -> bool,
+        each: &mut impl FnMut(&Wc, u32),
+    ) -> usize {
         let mut count = 0;
         for chunk in out.chunks_mut(CHUNK) {
-            let taken = self.take_chunk::<CHUNK>(chunk, matter, each);
+            let taken = self.take_chunk(chunk, matter, each);
             count += taken;
             // More may be published by now, but must not be copied to the next chunk: that would leave a gap in `out`.
             if taken < chunk.len() {
@@ -122,15 +141,14 @@ impl<C> Consumer<'_, C> {
         count
     }
 
-    /// Takes entries into `out`, which holds at most `MOST`.
-    #[inline]
-    fn take_chunk<const MOST: usize>(
+    /// Takes entries into `out`, which holds at most [`CHUNK`].
+    fn take_chunk(
         &mut self,
         out: &mut [Wc],
         matter: &impl Fn(&Wc) -> bool,
         each: &mut impl FnMut(&Wc, u32),
     ) -> usize {
-        let (mut tags, first) = ([0; MOST], self.position());
+        let (mut tags, first) = ([0; CHUNK], self.position());
         let count = self.copy(out);
         for (nth, wc) in out[..count].iter().enumerate() {
             if matter(wc) {

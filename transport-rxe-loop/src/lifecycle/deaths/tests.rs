@@ -110,7 +110,7 @@ fn x03_the_next_process_of_an_attachment_finds_nothing_of_the_dead_one() {
     }
     assert_eq!(word.seen().state(), None);
     assert!(sources.into_iter().all(|source| source.node(device.completions).channel().is_none()));
-    let send = [&slot.send.done, &slot.retired.0].map(sync::load);
+    let send = [slot.send.done().get(), slot.retired.position().get()];
     assert_eq!((send, sync::load(device.engine.dest(qp))), ([5; 2], 0));
 }
 

@@ -46,6 +46,8 @@ sites![DEVICE of Device:
     SeePosted,
     SeeCompleted,
     Settle,
+    Retire,
+    SeeRetired,
     LookAgain,
     SeeFree,
     GiveGranule,

@@ -101,7 +101,17 @@ impl Pair {
         let entry = Entry { wc, tag: tag::of_recv(Position::new(position + 1)), solicited: false };
         self.enter(me);
         let mut queue = self.queue();
-        self.fanin.push(&mut queue, NoChannel, &entry, |_, tag| self.settle(tag)).unwrap();
+        let tail = self.fanin.publish(&mut queue, &entry);
+        match tail {
+            Some(tail) => {
+                self.settle(entry.tag);
+                self.fanin.settled(tail);
+            }
+            None => {
+                let settle = |_: &Wc, tag| self.settle(tag);
+                self.fanin.push(&mut queue, NoChannel, &entry, settle).unwrap();
+            }
+        }
         self.initiator.leave(&self.fanin.lock);
     }
 
