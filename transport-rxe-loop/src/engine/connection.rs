@@ -52,3 +52,6 @@ impl Connection {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+use cq_core::setup::Access;
+use cq_core::transport::{PollCq, Post};
+use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::{RecvWr, SendWr};
+
+use super::*;
+use crate::api::attr::QpAttr;
+use crate::api::cq::Cq;
+use crate::api::device::Context;
+use crate::api::mr::OwnedRegion;
+use crate::api::open::OpenOptions;
+use crate::api::qp::{QpInit, QueuePair};
+use crate::api::state::QpState;
+use crate::lifecycle::Device;
+use crate::sync::AtomicU32;
+
+/// Two queue pairs that are connected, their completion queues, and memory of each.
+struct Pair {
+    device: &'static Device,
+    _context: Context,
+    qps: [QueuePair; 2],
+    cqs: [Cq; 2],
+    regions: [OwnedRegion; 2],
+}
+
+impl Pair {
+    fn new() -> Self {
+        let (context, device) = OpenOptions::new().alone();
+        let pd = context.alloc_pd();
+        let cqs = [(); 2].map(|()| context.create_cq(8, None).unwrap());
+        let mut qps = cqs.each_ref().map(|cq| pd.create_qp(&QpInit::new(cq)).unwrap());
+        let numbers = qps.each_ref().map(QueuePair::number);
+        qps[0].connect(numbers[1]).unwrap();
+        qps[1].connect(numbers[0]).unwrap();
+        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
+        let regions = [(); 2].map(|()| pd.allocate(64, access).unwrap());
+        Self { device, _context: context, qps, cqs, regions }
+    }
+
+    /// Sends eight bytes, and writes as many elsewhere; both arrive.
+    fn exchange(&mut self, bytes: [u8; 8]) {
+        let Self { qps: [one, other], cqs, regions: [from, to], .. } = self;
+        from.write(0, &bytes).unwrap();
+        to.write(0, &[0; 64]).unwrap();
+        let (source, target) = ([from.sge(0, 8).unwrap()], [to.sge(0, 8).unwrap()]);
+        other.post_recv(&[RecvWr::new(1, &target)]).unwrap();
+        let write = SendWr::write(3, &source, to.remote(32).unwrap());
+        one.post_send(&[SendWr::send(2, &source), write]).unwrap();
+        let mut wcs = [Wc::default(); 4];
+        assert_eq!(cqs[1].poll(&mut wcs), Ok(1));
+        assert_eq!((wcs[0].wr_id(), wcs[0].status()), (1, WcStatus::SUCCESS));
+        assert_eq!(cqs[0].poll(&mut wcs), Ok(2));
+        assert!(wcs[..2].iter().all(|wc| wc.status() == WcStatus::SUCCESS));
+        let mut came = [0; 64];
+        to.read(0, &mut came).unwrap();
+        assert_eq!((&came[..8], &came[32..40]), (&bytes[..], &bytes[..]));
+        assert!(came[8..32].iter().chain(&came[40..]).all(|&byte| byte == 0));
+    }
+}
+
+/// What the table says of a queue pair, but for its identity and its queues' positions.
+fn described(slot: &QpSlot) -> [&AtomicU32; 13] {
+    let (sends, recvs) = (&slot.send_ring, &slot.recv_ring);
+    [
+        &slot.qp_type,
+        &slot.access,
+        &slot.pd,
+        &slot.recv_cq,
+        &slot.send_cq,
+        &slot.max_dest_rd_atomic,
+        &slot.srq,
+        &sends.offset,
+        &sends.log2,
+        &sends.stride,
+        &recvs.offset,
+        &recvs.log2,
+        &recvs.stride,
+    ]
+}
+
+#[test]
+fn x04_what_is_scribbled_over_a_validated_connection_leads_nowhere() {
+    for nonsense in [0, 1, 7, 1 << 16, u32::MAX] {
+        let mut pair = Pair::new();
+        pair.exchange([1; 8]);
+        let slots = pair.qps.each_ref().map(|qp| pair.device.engine.qp(qp.qpn()));
+        for word in slots.iter().flat_map(|slot| described(slot)) {
+            sync::store(word, nonsense);
+        }
+        let numbers = [1, 0].map(|at: usize| pair.device.engine.dest(pair.qps[at].index()));
+        numbers.into_iter().for_each(|word| sync::store(word, nonsense));
+        pair.exchange([2; 8]);
+        pair.exchange([3; 8]);
+        numbers.into_iter().for_each(|word| sync::store(word, 0));
+    }
+}
+
+#[test]
+fn x04_nonsense_that_is_validated_is_refused_or_in_range() {
+    for nonsense in [0, 1, 7, 1 << 16, u32::MAX] {
+        for nth in 0..13 {
+            let mut pair = Pair::new();
+            let slots = pair.qps.each_ref().map(|qp| pair.device.engine.qp(qp.qpn()));
+            slots.iter().for_each(|slot| sync::store(described(slot)[nth], nonsense));
+            let source = [pair.regions[0].sge(0, 8).unwrap()];
+            pair.qps[1].post_recv(&[RecvWr::new(1, &[])]).unwrap();
+            // What becomes of it is open: it may arrive, fail, or wait.
+            pair.qps[0].post_send(&[SendWr::send(2, &source)]).unwrap();
+            pair.qps.iter_mut().for_each(|qp| qp.modify(&QpAttr::to(QpState::Reset)).unwrap());
+        }
+    }
+}
+
+#[test]
+fn q07_rights_that_the_peer_takes_back_in_rts_are_missed_by_the_next_message() {
+    let mut pair = Pair::new();
+    pair.exchange([1; 8]);
+    pair.qps[1].modify(&QpAttr::to(QpState::Rts).access(Access::empty())).unwrap();
+    let source = [pair.regions[0].sge(0, 8).unwrap()];
+    let write = SendWr::write(3, &source, pair.regions[1].remote(0).unwrap());
+    pair.qps[0].post_send(&[write]).unwrap();
+    let mut wcs = [Wc::default(); 4];
+    assert_eq!(pair.cqs[0].poll(&mut wcs), Ok(1));
+    assert_eq!(wcs[0].status(), WcStatus::REM_INV_REQ_ERR);
+}
