@@ -45,6 +45,7 @@ use crate::api::state::QpState;
 use crate::engine::connection::Connection;
 use crate::engine::queue_pair::{ClaimedQp, Setup};
 use crate::engine::ring::{MAX_QP_WR, put_all};
+use crate::engine::send_queue::SendQueue;
 use crate::engine::ud_address::UdAddress;
 use crate::engine::{complete, identity, send_queue};
 use crate::error::CreateError;
@@ -127,6 +128,7 @@ pub struct QueuePair {
     given: QpAttr,
     /// The position up to which send slots were free when last read.
     retired: Position,
+    send_queue: SendQueue,
     /// What is known of the connection, if it has sent.
     connection: Option<Connection>,
     /// The position up to which receives had completed when last read: seldom, since another core writes it.
@@ -151,6 +153,7 @@ impl QueuePair {
         let setup = || setup(domain, &QpInit { caps: rounded, ..*init });
         let claimed =
             deaths::retry_after_recovery(domain.device(), || ClaimedQp::new(engine, setup()?))?;
+        let send_queue = SendQueue::of(engine, claimed.index);
         let retired = claimed.slot.retired.position();
         let received = claimed.slot.recv.completed_acquire();
         let given = QpAttr::new();
@@ -163,6 +166,7 @@ impl QueuePair {
             has_srq,
             given,
             retired,
+            send_queue,
             connection: None,
             received,
         })
@@ -329,9 +333,8 @@ impl QueuePair {
     /// Publishes the sends before position `end`, and carries them out or leaves them to the send queue's owner.
     #[inline]
     fn publish_sends(&mut self, end: Position) {
-        let ClaimedQp { engine, slot, index, .. } = self.claimed;
-        sync::release(&slot.send.posted, end.get());
-        send_queue::run_known(engine, index, &mut self.connection);
+        sync::release(&self.send_queue.slot.send.posted, end.get());
+        self.send_queue.run(&mut self.connection);
     }
 
     /// Publishes the receives before position `end`, and reschedules a peer that waits for one.

@@ -152,7 +152,13 @@ impl Engine {
     /// Whether this process owns the queue pair at an index, and runs it.
     #[inline]
     pub fn is_mine(&self, index: QpIndex) -> bool {
-        self.qp_at(index).life().attachment() == Some(self.shm.attachment())
+        self.owns(self.qp_at(index))
+    }
+
+    /// Whether this process owns the queue pair in an entry.
+    #[inline]
+    pub fn owns(&self, slot: &QpSlot) -> bool {
+        slot.life().attachment() == Some(self.shm.attachment())
     }
 
     /// This process' private state of the queue pair at an index.
@@ -161,11 +167,10 @@ impl Engine {
         &self.own[self.qps.index(index).get() as usize]
     }
 
-    /// Opens the copy guard of the queue pair with this number, before bytes are moved for it. The caller owns its send
+    /// Opens the copy guard of a queue pair of this process, before bytes are moved for it. The caller owns its send
     /// queue.
     #[inline]
-    pub fn copy_guard(&self, number: QpNumber) -> CopyGuard<'static> {
-        let (slot, own) = (self.qp(number), self.own(self.index(number)));
+    pub fn copy_guard(&self, slot: &'static QpSlot, own: &'static OwnQp) -> CopyGuard<'static> {
         CopyGuard::open(self.memory, &slot.send.in_flight, &own.in_flight)
     }
 

@@ -37,6 +37,12 @@ pub fn submit_all(engine: &'static Engine, dead: AttachmentId) {
     engine.shm.others().for_each(|other| engine.shm.call(other.attachment()));
 }
 
+/// Whether this process may have left requests for itself since the last call of [`any`].
+#[inline]
+pub fn may_be_any(engine: &'static Engine) -> bool {
+    engine.reminder.is_set()
+}
+
 /// Whether this process may have left requests for itself since the last call. Clears that.
 #[inline]
 pub fn any(engine: &'static Engine) -> bool {

@@ -25,6 +25,12 @@ impl Rescheduled {
         }
     }
 
+    /// Whether there are any.
+    #[inline]
+    pub const fn is_any(&self) -> bool {
+        self.len > 0
+    }
+
     /// Takes one.
     #[inline]
     pub fn pop(&mut self) -> Option<QpIndex> {

@@ -225,7 +225,7 @@ impl Ring {
     pub fn read_one_recv(&self, position: Position) -> Option<(u64, Sge)> {
         let (header, body) = self.at(position).split_at(RECV_HEADER);
         let has_one = sync::load(&header[1]) == 1 && body.len() >= SGE_WORDS;
-        has_one.then(|| (sync::load(&header[0]), read_sge(body)))
+        if has_one { Some((sync::load(&header[0]), read_sge(body))) } else { None }
     }
 
     /// Reads the receive request at a position.

@@ -19,26 +19,157 @@ use crate::protocol::state::QpState;
 use crate::shm::lock::Backoff;
 use crate::sync;
 
-/// Runs a queue pair, and those that this reschedules, until nothing is left to do. If another thread owns its send
-/// queue, that thread does the work.
-#[inline]
-pub fn run(engine: &'static Engine, qp: QpIndex) {
-    run_known(engine, qp, &mut None);
+/// The send queue of a queue pair of this process.
+#[derive(Clone, Copy, Debug)]
+pub struct SendQueue {
+    pub engine: &'static Engine,
+    pub index: QpIndex,
+    pub slot: &'static QpSlot,
+    pub own: &'static OwnQp,
 }
 
-/// The same, by the thread that posts, which keeps what it has validated.
-#[inline]
-pub fn run_known(engine: &'static Engine, qp: QpIndex, known: &mut Option<Connection>) {
-    let mut rescheduled = Rescheduled::default();
-    drive(engine, qp, known, &mut rescheduled);
+impl SendQueue {
+    /// That of the queue pair at an index.
+    #[inline]
+    pub fn of(engine: &'static Engine, index: QpIndex) -> Self {
+        Self { engine, index, slot: engine.qp_at(index), own: engine.own(index) }
+    }
+
+    /// Runs the queue pair, and those that this reschedules, until nothing is left to do. If another thread owns the send
+    /// queue, that thread does the work. `known` is kept by the thread that posts.
+    pub fn run(self, known: &mut Option<Connection>) {
+        let mut rescheduled = Rescheduled::default();
+        self.drive(known, &mut rescheduled);
+        if rescheduled.is_any() || remote_requests::may_be_any(self.engine) {
+            run_all(self.engine, &mut rescheduled);
+        }
+    }
+
+    /// Owns the send queue for as long as there is something to do. If requests keep being posted meanwhile, it hands the
+    /// queue pair over to the service thread and returns.
+    #[inline(always)]
+    fn drive(self, known: &mut Option<Connection>, rescheduled: &mut Rescheduled) {
+        let Self { engine, index, slot, own } = self;
+        while own.ownership.enter() {
+            // An alarm or a remote request may be stale: another process may have the entry by now. It stays with it
+            // while the send queue is owned.
+            if !engine.owns(slot) {
+                return own.ownership.abandon();
+            }
+            slot.send.in_flight.correct();
+            if self.hold(known, rescheduled) {
+                return;
+            }
+            // Reschedules since then are served by the service thread, or by a thread that enters before it.
+            own.ownership.abandon();
+            if engine.alarms.hand_over(index).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Works as the owner; true if ownership was given back because nothing is left to do. False if another thread is to
+    /// continue: requests keep being posted, or each try waits for a suspended process.
+    #[inline(always)]
+    fn hold(self, known: &mut Option<Connection>, rescheduled: &mut Rescheduled) -> bool {
+        /// Requests that a thread carries out beyond those that were posted when it came.
+        const LATER: u64 = 256;
+        let Self { slot, own, .. } = self;
+        let limit = slot.send.posted().plus(LATER);
+        sync::store(&own.unanswered, 0);
+        while self.work(known, rescheduled, limit) {
+            if own.ownership.leave() {
+                return true;
+            }
+            if sync::load(&own.unanswered) != 0 {
+                // Each try takes seconds, and its alarm expires during the next one: this might never end.
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Does what there is to do; false if it reached the request at `limit`.
+    #[inline(always)]
+    fn work(
+        self,
+        known: &mut Option<Connection>,
+        rescheduled: &mut Rescheduled,
+        limit: Position,
+    ) -> bool {
+        let Self { engine, slot, own, .. } = self;
+        let faulty = sync::load(&own.faulty) != 0;
+        loop {
+            let me = identity::read(slot);
+            if known.as_ref().is_none_or(|known| known.me != me) {
+                // After the state: an entry that is being set up has no state until its ring is recorded.
+                *known = Connection::new(engine, slot, me);
+            }
+            let Some(connection) = known else { return true };
+            let ring = &connection.ring;
+            let position = slot.send.done();
+            match me.state() {
+                QpState::Rts => {}
+                // A request that has begun is completed.
+                QpState::Sqd if retry::has_begun(slot, position) => {}
+                QpState::Sqd => return drained(engine, slot, me.number()),
+                QpState::Sqe => {
+                    flush::sends(engine, slot, me.number(), ring);
+                    return true;
+                }
+                QpState::Err => {
+                    flush::both(engine, slot, me.number(), ring);
+                    return true;
+                }
+                _ => return true,
+            }
+            let posted = slot.send.posted_acquire();
+            if !ring.has_any(position, posted) {
+                return true;
+            }
+            if position == limit {
+                return false;
+            }
+            let mut left = posted.since(position).min(limit.since(position));
+            if me.state() == QpState::Sqd || faulty {
+                left = 1;
+            }
+            let mut requester = Requester::new(self, connection, rescheduled);
+            let halted = match requester::faults::meet(faulty, &mut requester, position) {
+                ControlFlow::Continue(()) => requester.run(position, left),
+                ControlFlow::Break(halted) => halted,
+            };
+            let is_over = match halted {
+                Some(halted) => handle_halt(&mut requester, halted),
+                // Whoever posted more since, or changed the state, has rescheduled the queue pair.
+                None => me.state() == QpState::Rts && slot.send.done() == posted,
+            };
+            if is_over {
+                return true;
+            }
+        }
+    }
+}
+
+/// Runs a queue pair, and those that this reschedules, until nothing is left to do: see [`SendQueue::run`].
+pub fn run(engine: &'static Engine, qp: QpIndex) {
+    SendQueue::of(engine, qp).run(&mut None);
+}
+
+/// Runs what was rescheduled, until nothing is left.
+#[cold]
+fn run_all(engine: &'static Engine, rescheduled: &mut Rescheduled) {
+    let drive = |next, rescheduled: &mut _| {
+        SendQueue::of(engine, next).drive(&mut None, rescheduled);
+    };
     loop {
         while let Some(next) = rescheduled.pop() {
-            drive(engine, next, &mut None, &mut rescheduled);
+            drive(next, rescheduled);
         }
         if !remote_requests::any(engine) {
             return;
         }
-        remote_requests::take(engine, |next| drive(engine, next, &mut None, &mut rescheduled));
+        remote_requests::take(engine, |next| drive(next, rescheduled));
     }
 }
 
@@ -78,123 +209,13 @@ impl Ownership {
     }
 }
 
-/// Owns the send queue of a queue pair for as long as there is something to do. If requests keep being posted
-/// meanwhile, it hands the queue pair over to the service thread and returns.
-#[inline]
-fn drive(
-    engine: &'static Engine,
-    qp: QpIndex,
-    known: &mut Option<Connection>,
-    rescheduled: &mut Rescheduled,
-) {
-    let (slot, own) = (engine.qp_at(qp), engine.own(qp));
-    while own.ownership.enter() {
-        // An alarm or a remote request may be stale: another process may have the entry by now. It stays with it
-        // while the send queue is owned.
-        if !engine.is_mine(qp) {
-            return own.ownership.abandon();
-        }
-        slot.send.in_flight.correct();
-        if hold(engine, slot, own, known, rescheduled) {
-            return;
-        }
-        // Reschedules since then are served by the service thread, or by a thread that enters before it.
-        own.ownership.abandon();
-        if engine.alarms.hand_over(qp).is_ok() {
-            return;
-        }
-    }
-}
-
-/// Works as the owner; true if ownership was given back because nothing is left to do. False if another thread is to
-/// continue: requests keep being posted, or each try waits for a suspended process.
-#[inline]
-fn hold(
-    engine: &'static Engine,
-    slot: &'static QpSlot,
-    own: &OwnQp,
-    known: &mut Option<Connection>,
-    rescheduled: &mut Rescheduled,
-) -> bool {
-    /// Requests that a thread carries out beyond those that were posted when it came.
-    const LATER: u64 = 256;
-    let limit = slot.send.posted().plus(LATER);
-    sync::store(&own.unanswered, 0);
-    while work(engine, slot, own, known, rescheduled, limit) {
-        if own.ownership.leave() {
-            return true;
-        }
-        if sync::load(&own.unanswered) != 0 {
-            // Each try takes seconds, and its alarm expires during the next one: this might never end.
-            return false;
-        }
-    }
-    false
-}
-
-/// Does what there is to do; false if it reached the request at `limit`.
-fn work(
-    engine: &'static Engine,
-    slot: &'static QpSlot,
-    own: &OwnQp,
-    known: &mut Option<Connection>,
-    rescheduled: &mut Rescheduled,
-    limit: Position,
-) -> bool {
-    let faulty = sync::load(&own.faulty) != 0;
-    loop {
-        let me = identity::read(slot);
-        if known.as_ref().is_none_or(|known| known.me != me) {
-            // After the state: an entry that is being set up has no state until its ring is recorded.
-            *known = Connection::new(engine, slot, me);
-        }
-        let Some(connection) = known else { return true };
-        let ring = &connection.ring;
-        let position = slot.send.done();
-        match me.state() {
-            QpState::Rts => {}
-            // A request that has begun is completed.
-            QpState::Sqd if retry::has_begun(slot, position) => {}
-            QpState::Sqd => return drained(engine, slot, me.number()),
-            QpState::Sqe => {
-                flush::sends(engine, slot, me.number(), ring);
-                return true;
-            }
-            QpState::Err => {
-                flush::both(engine, slot, me.number(), ring);
-                return true;
-            }
-            _ => return true,
-        }
-        let posted = slot.send.posted_acquire();
-        if !ring.has_any(position, posted) {
-            return true;
-        }
-        if position == limit {
-            return false;
-        }
-        let mut left = posted.since(position).min(limit.since(position));
-        if me.state() == QpState::Sqd || faulty {
-            left = 1;
-        }
-        let mut requester = Requester::new(engine, slot, connection, rescheduled);
-        let halted = match requester::faults::meet(faulty, &mut requester, position) {
-            ControlFlow::Continue(()) => requester.run(position, left),
-            ControlFlow::Break(halted) => halted,
-        };
-        if halted.is_some_and(|halted| handle_halt(&mut requester, halted)) {
-            return true;
-        }
-    }
-}
-
 /// Handles a request that was not carried out with the others; true if there is nothing to do until the queue pair is
 /// rescheduled.
 #[inline(never)]
 fn handle_halt(requester: &mut Requester<'_>, halted: Halted) -> bool {
     let Some(halted) = requester.run_local(halted) else { return false };
     let number = requester.number();
-    let failing = requester.engine.policy.imitation.failing(requester.kind);
+    let failing = requester.engine.policy.imitation.failing(requester.connection.kind);
     let status = match halted.why {
         Halt::LocalOp => return false,
         Halt::Later => return true,

@@ -77,11 +77,18 @@ impl Reminder {
         sync::release(&self.0, 1);
     }
 
+    /// Whether a request was left since the last [`take`](Self::take).
+    #[inline]
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        sync::load(&self.0) != 0
+    }
+
     /// Whether a request was left since the last call. If so, the caller has to take the requests.
     #[inline]
     #[must_use]
     pub fn take(&self) -> bool {
-        sync::load(&self.0) != 0 && sync::cas(&self.0, 1, 0).is_ok()
+        self.is_set() && sync::cas(&self.0, 1, 0).is_ok()
     }
 }
 

@@ -73,7 +73,7 @@ impl Requester<'_> {
         let mut from = Spans::new();
         self.source(guard, &request.payload, &mut from)?;
         let solicited = request.flags.contains(SendFlags::SOLICITED);
-        let (engine, sender) = (self.engine, self.me.number());
+        let (engine, sender) = (self.engine, self.connection.me.number());
         let datagram = Datagram { engine, guard, from, imm, solicited, address, sender, qkey };
         let mut receiver = Responder::new(engine, address.qp_num, sender, QpType::Ud);
         datagram.deliver_to(&mut receiver);

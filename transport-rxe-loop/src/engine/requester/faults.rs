@@ -28,13 +28,13 @@ pub fn meet(
 #[cold]
 #[inline(never)]
 fn apply_fault(requester: &mut Requester<'_>, position: Position) -> ControlFlow<Option<Halted>> {
-    let request = requester.ring.read_send(position);
+    let request = requester.connection.ring.read_send(position);
     let Some(fate) = fate(requester, &request, position) else {
         return ControlFlow::Continue(());
     };
     let why = match fate {
         Fate::Later(time) => retry_at(requester, time, Halt::Later),
-        Fate::Unanswered(_) | Fate::Starved(_) if requester.kind != QpType::Rc => {
+        Fate::Unanswered(_) | Fate::Starved(_) if requester.connection.kind != QpType::Rc => {
             // Nothing is answered on an unreliable transport: the request is lost after it was sent.
             requester.complete(&request, position);
             return ControlFlow::Break(None);
@@ -75,10 +75,10 @@ fn make(noise: Noise, requester: &Requester<'_>) {
 /// The fault of the request at a position, if this process injects faults.
 fn fate(requester: &Requester<'_>, request: &SendRequest, position: Position) -> Option<Fate> {
     let (engine, number) = (requester.engine, requester.number());
-    let peer = match (request.op, requester.kind) {
+    let peer = match (request.op, requester.connection.kind) {
         (SendOp::BindWindow(_) | SendOp::LocalInvalidate { .. }, _) => None,
-        (_, QpType::Ud) => Some(requester.ring.read_ud_address(position).qp_num),
-        _ => Some(requester.peer.number()),
+        (_, QpType::Ud) => Some(requester.connection.ring.read_ud_address(position).qp_num),
+        _ => Some(requester.connection.peer.number()),
     };
     let candidate = Candidate {
         index: engine.index(number),
@@ -101,7 +101,7 @@ const fn is_write_imm(op: SendOp) -> bool {
 
 /// Fails a request with this status, and the responder as it would fail then.
 fn fail(requester: &mut Requester<'_>, request: &SendRequest, status: WcStatus) -> Halt {
-    let guard = requester.engine.copy_guard(requester.number());
+    let guard = requester.copy_guard();
     let refused = refuse(requester, request.op, status);
     drop(guard);
     refused.err().unwrap_or(Halt::Failed(status))
@@ -110,19 +110,19 @@ fn fail(requester: &mut Requester<'_>, request: &SendRequest, status: WcStatus) 
 /// The responder's side of the failure, if it has one.
 fn refuse(requester: &mut Requester<'_>, op: SendOp, status: WcStatus) -> Result<(), Halt> {
     let responder_status = match status {
-        _ if requester.kind != QpType::Rc => return Ok(()),
+        _ if requester.connection.kind != QpType::Rc => return Ok(()),
         WcStatus::REM_INV_REQ_ERR => is_send(op).then_some(WcStatus::LOC_LEN_ERR),
         WcStatus::REM_OP_ERR => is_send(op).then_some(WcStatus::LOC_PROT_ERR),
         WcStatus::REM_ACCESS_ERR => is_write_imm(op).then_some(WcStatus::LOC_ACCESS_ERR),
         _ => return Ok(()),
     };
-    requester.peer.listens().map_err(|why| requester.halt(why))?;
+    requester.connection.peer.listens().map_err(|why| requester.halt(why))?;
     match responder_status {
         Some(responder_status) => {
             let receive = requester.next_receive().map_err(|why| requester.halt(why))?;
-            requester.peer.refused(&receive, responder_status);
+            requester.connection.peer.refused(&receive, responder_status);
         }
-        None => requester.peer.refuse(status),
+        None => requester.connection.peer.refuse(status),
     }
     Ok(())
 }

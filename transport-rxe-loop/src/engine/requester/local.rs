@@ -19,11 +19,11 @@ impl Requester<'_> {
     #[cold]
     pub fn run_local(&mut self, halted: Halted) -> Option<Halted> {
         let Halted { position, why: Halt::LocalOp, .. } = halted else { return Some(halted) };
-        if identity::read(self.slot) != self.me {
+        if identity::read(self.slot) != self.connection.me {
             return None;
         }
-        let request = self.ring.read_send(position);
-        let (engine, qp) = (self.engine, self.me.number());
+        let request = self.connection.ring.read_send(position);
+        let (engine, qp) = (self.engine, self.connection.me.number());
         let (memory, windows) = (engine.memory, engine.memory.windows());
         let is_done = match request.op {
             SendOp::BindWindow(bind) => {

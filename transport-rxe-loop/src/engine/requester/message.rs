@@ -27,7 +27,7 @@ use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_core::wr::{RemoteAddr, SendFlags};
 
 use super::onesided::remote_sge;
-use super::{Carried, Requester};
+use super::{Requester, Sent};
 use crate::engine::ring::{OneOp, OneRequest, OneSge};
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::sge::Here;
@@ -35,31 +35,38 @@ use crate::protocol::number::Position;
 use crate::protocol::tag;
 
 impl Requester<'_> {
-    /// Carries out the request at a position, if it is usual.
+    /// Carries out the request at a position, if it is usual; returns its length.
     #[inline(always)]
-    pub fn usual(&mut self, guard: &CopyGuard<'_>, position: Position) -> Option<Carried> {
-        let OneRequest { wr_id, op, flags, data } = self.ring.read_one(position)?;
+    pub fn usual(
+        &mut self,
+        guard: &CopyGuard<'_>,
+        position: Position,
+        sent: &mut Sent,
+    ) -> Option<u64> {
+        let OneRequest { wr_id, op, flags, data } = self.connection.ring.read_one(position)?;
         let (opcode, len, returned) = match op {
             OneOp::Send { imm } => {
                 let len = self.usual_send(guard, data, flags, imm)?;
                 (WcOpcode::SEND, len, 0)
             }
             OneOp::Write { remote } => {
-                (WcOpcode::RDMA_WRITE, self.usual_write(guard, data, remote)?, 0)
+                let len = self.usual_write(guard, data, remote)?;
+                (WcOpcode::RDMA_WRITE, len, 0)
             }
             OneOp::Read { remote } => {
                 let len = self.usual_read(guard, data, remote)?;
                 (WcOpcode::RDMA_READ, len, len)
             }
         };
-        let signaled = flags.contains(SendFlags::SIGNALED);
-        let completion = signaled.then(|| {
+        if flags.contains(SendFlags::SIGNALED) {
             let wc = Wc::new(wr_id, WcStatus::SUCCESS, self.number().get())
                 .with_opcode(opcode)
                 .with_byte_len(returned);
-            Entry { wc, tag: tag::of_send(position.next()), solicited: false }
-        });
-        Some(Carried { len: len.into(), completion })
+            let tag = tag::of_send(position.next());
+            // It fits: the run's condition checks that.
+            let _ = sent.push(Entry { wc, tag, solicited: false });
+        }
+        Some(len.into())
     }
 
     #[inline(always)]
@@ -71,13 +78,13 @@ impl Requester<'_> {
         imm: Option<[u8; 4]>,
     ) -> Option<u32> {
         let from = self.usual_source(guard, data)?;
-        let receive = self.peer.usual_receive(self.received.len() as u64)?;
+        let receive = self.connection.peer.usual_receive(self.received.len() as u64)?;
         if from.len() > receive.sge.length {
             return None;
         }
-        let domain = self.peer.local_keys();
+        let domain = self.connection.peer.local_keys();
         guard.here_mut(domain, receive.sge, Access::LOCAL_WRITE)?.write(&from);
-        let wc = Wc::new(receive.wr_id, WcStatus::SUCCESS, self.peer.number().get())
+        let wc = Wc::new(receive.wr_id, WcStatus::SUCCESS, self.connection.peer.number().get())
             .with_opcode(WcOpcode::RECV)
             .with_byte_len(from.len());
         let wc = match imm {
@@ -99,7 +106,7 @@ impl Requester<'_> {
         remote: RemoteAddr,
     ) -> Option<u32> {
         let from = self.usual_source(guard, data)?;
-        let rights = self.peer.usual_rights()?;
+        let rights = self.connection.peer.usual_rights()?;
         let target = remote_sge(remote, from.len().into());
         let is_granted = rights.access.contains(Access::REMOTE_WRITE);
         let to = guard.here_mut(rights.whose, target, Access::REMOTE_WRITE);
@@ -114,11 +121,11 @@ impl Requester<'_> {
         remote: RemoteAddr,
     ) -> Option<u32> {
         let OneSge::Sge(sge) = data else { return None };
-        let rights = self.peer.usual_rights()?;
+        let rights = self.connection.peer.usual_rights()?;
         let is_granted = rights.answers && rights.access.contains(Access::REMOTE_READ);
         let source = remote_sge(remote, sge.length.into());
         let from = guard.here(rights.whose, source, Access::REMOTE_READ).filter(|_| is_granted)?;
-        guard.here_mut(self.local_keys, sge, Access::LOCAL_WRITE)?.write(&from);
+        guard.here_mut(self.connection.local_keys, sge, Access::LOCAL_WRITE)?.write(&from);
         Some(from.len())
     }
 
@@ -127,7 +134,7 @@ impl Requester<'_> {
     fn usual_source<'w>(&self, guard: &'w CopyGuard<'_>, data: OneSge) -> Option<Here<'w>> {
         match data {
             OneSge::Inline(words, len) => Some(Here::of_words(words, len)),
-            OneSge::Sge(sge) => guard.here(self.local_keys, sge, Access::empty()),
+            OneSge::Sge(sge) => guard.here(self.connection.local_keys, sge, Access::empty()),
         }
     }
 }

@@ -21,20 +21,18 @@ use cq_core::wr::{SendFlags, SendOp};
 use heapless::Vec;
 
 use super::connection::Connection;
-use super::entry::QpSlot;
-use super::identity::{self, Identity};
+use super::entry::{OwnQp, QpSlot};
+use super::identity;
 use super::rescheduled::Rescheduled;
-use super::responder::Responder;
 use super::retry::WaitsFor;
-use super::ring::{Payload, Ring, SendRequest};
+use super::ring::{Payload, SendRequest};
+use super::send_queue::SendQueue;
 use super::shared_receives::Unavailable;
 use super::{Engine, complete, flush};
 use crate::completion::lock::RUN;
-use crate::completion::queue::CqRing;
 use crate::memory::atomic_op::AtomicOp;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::key::Key;
-use crate::memory::region::KeyUser;
 use crate::memory::sge::Spans;
 use crate::policy::imitation::{Start, StartingOp};
 use crate::protocol::number::{Position, QpNumber};
@@ -67,11 +65,8 @@ pub struct Halted {
     pub why: Halt,
 }
 
-/// A request that was carried out: its length, and the completion if it is signaled.
-pub struct Carried {
-    len: u64,
-    completion: Option<Entry>,
-}
+/// Completions of signaled requests that are still to be pushed, in order.
+type Sent = Vec<Entry, RUN>;
 
 /// A run ends after so many bytes, so that its first completion is not delayed long.
 const MUCH: u64 = 16 << 10;
@@ -80,55 +75,51 @@ const MUCH: u64 = 16 << 10;
 pub struct Requester<'k> {
     pub engine: &'static Engine,
     pub slot: &'static QpSlot,
-    pub me: Identity,
-    pub kind: QpType,
-    pub local_keys: KeyUser,
-    pub ring: &'k Ring,
-    send_cq: &'k mut CqRing,
-    /// The connected queue pair. Not used for datagrams.
-    pub peer: &'k mut Responder,
+    own: &'static OwnQp,
+    /// What was validated of it and of its peer.
+    pub connection: &'k mut Connection,
     pub rescheduled: &'k mut Rescheduled,
     /// The peer's receive completions that are still to be pushed, in order.
     pub received: Vec<Entry, RUN>,
 }
 
 impl<'k> Requester<'k> {
-    /// For the queue pair in this entry.
+    /// For this send queue.
     #[inline]
     pub fn new(
-        engine: &'static Engine,
-        slot: &'static QpSlot,
+        SendQueue { engine, slot, own, .. }: SendQueue,
         connection: &'k mut Connection,
         rescheduled: &'k mut Rescheduled,
     ) -> Self {
-        let &mut Connection { me, kind, local_keys, ref ring, ref mut send_cq, ref mut peer } =
-            connection;
-        let received = Vec::new();
-        Self { engine, slot, me, kind, local_keys, ring, send_cq, peer, rescheduled, received }
+        Self { engine, slot, own, connection, rescheduled, received: Vec::new() }
     }
 
     /// The queue pair's number.
-    pub const fn number(&self) -> QpNumber {
-        self.me.number()
+    pub fn number(&self) -> QpNumber {
+        self.connection.me.number()
+    }
+
+    /// Opens its copy guard.
+    #[inline]
+    fn copy_guard(&self) -> CopyGuard<'static> {
+        self.engine.copy_guard(self.slot, self.own)
     }
 
     /// Carries out up to `count` requests from position `first`, and completes them on both sides. A request that is
     /// not carried out ends the run and is returned; a change of state ends it, too.
     #[inline]
     pub fn run(&mut self, first: Position, count: u64) -> Option<Halted> {
-        if self.kind != QpType::Ud {
-            self.peer.prefetch_send();
-        }
+        self.connection.peer.prefetch_send();
         let (mut position, end) = (first, first.plus(count));
-        let (mut sent, mut bytes, mut halted) = (Vec::<Entry, RUN>::new(), 0, None);
-        let is_usual = self.kind != QpType::Ud && !self.engine.policy.imitation.is_rxe();
-        let guard = self.engine.copy_guard(self.me.number());
+        let (mut sent, mut bytes, mut halted) = (Sent::new(), 0, None);
+        let is_usual = self.connection.is_usual;
+        let guard = self.copy_guard();
         while position != end && !sent.is_full() && !self.received.is_full() && bytes < MUCH {
-            let usual = if is_usual { self.usual(&guard, position) } else { None };
-            let carried = match usual {
-                Some(carried) => carried,
-                None => match self.unusual(&guard, position) {
-                    Ok(carried) => carried,
+            let usual = if is_usual { self.usual(&guard, position, &mut sent) } else { None };
+            bytes += match usual {
+                Some(len) => len,
+                None => match self.unusual(&guard, position, &mut sent) {
+                    Ok(len) => len,
                     Err(failed) => {
                         halted = Some(failed);
                         break;
@@ -136,22 +127,17 @@ impl<'k> Requester<'k> {
                 },
             };
             position = position.next();
-            bytes += carried.len;
-            if let Some(entry) = carried.completion {
-                // It fits: the loop's condition checks that.
-                let _ = sent.push(entry);
-            }
-            if identity::read(self.slot) != self.me {
+            if identity::read(self.slot) != self.connection.me {
                 break;
             }
         }
         self.deliver();
         drop(guard);
-        if self.peer.has_failed() {
-            self.rescheduled.add(self.engine, self.engine.index(self.peer.number()));
+        if self.connection.peer.has_failed() {
+            self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
         }
         let me = (self.number(), self.slot);
-        complete::push(self.engine, me, self.send_cq, &sent);
+        complete::push(self.engine, me, &mut self.connection.send_cq, &sent);
         sync::release(&self.slot.send.done, position.get());
         halted
     }
@@ -162,25 +148,34 @@ impl<'k> Requester<'k> {
         if self.received.is_empty() {
             return;
         }
-        self.peer.push(&self.received);
+        self.connection.peer.push(&self.received);
         self.received.clear();
     }
 
-    /// Carries out the request at a position, whatever it is.
+    /// Carries out the request at a position, whatever it is; returns its length.
     #[inline(never)]
-    fn unusual(&mut self, guard: &CopyGuard<'_>, position: Position) -> Result<Carried, Halted> {
-        let request = self.ring.read_send(position);
-        let carried = match self.kind {
+    fn unusual(
+        &mut self,
+        guard: &CopyGuard<'_>,
+        position: Position,
+        sent: &mut Sent,
+    ) -> Result<u64, Halted> {
+        let request = self.connection.ring.read_send(position);
+        let carried = match self.connection.kind {
             QpType::Rc | QpType::Uc => self.carry_out(guard, &request),
-            QpType::Ud => self.send_datagram(guard, &request, &self.ring.read_ud_address(position)),
+            QpType::Ud => {
+                self.send_datagram(guard, &request, &self.connection.ring.read_ud_address(position))
+            }
         };
-        if let Err(why) = carried.or_else(|why| unreliable::forgive(self.kind, why)) {
+        if let Err(why) = carried.or_else(|why| unreliable::forgive(self.connection.kind, why)) {
             return Err(Halted { position, wr_id: request.wr_id, why });
         }
         let len = request.payload.len();
-        let is_signaled = request.flags.contains(SendFlags::SIGNALED);
-        let completion = is_signaled.then(|| self.sent(&request, position.next(), len));
-        Ok(Carried { len, completion })
+        if request.flags.contains(SendFlags::SIGNALED) {
+            // It fits: the run's condition checks that.
+            let _ = sent.push(self.sent_entry(&request, position.next(), len));
+        }
+        Ok(len)
     }
 
     /// Carries out one request. The common operations come first.
@@ -239,7 +234,12 @@ impl<'k> Requester<'k> {
         match payload {
             &Payload::Inline(words, len) => from.push_words(words, len),
             Payload::Sges(sges) => {
-                let granted = guard.source_all(from, self.local_keys, sges.iter(), Access::empty());
+                let granted = guard.source_all(
+                    from,
+                    self.connection.local_keys,
+                    sges.iter(),
+                    Access::empty(),
+                );
                 granted.ok_or_else(|| self.local_fault(guard, payload))?;
             }
         }
@@ -254,7 +254,7 @@ impl<'k> Requester<'k> {
     /// The halt of a request whose SGEs can't be read.
     #[cold]
     fn local_fault(&self, guard: &CopyGuard<'_>, payload: &Payload) -> Halt {
-        let domain = self.local_keys;
+        let domain = self.connection.local_keys;
         let is_dead = |key| !guard.knows(domain, key, Access::empty());
         let any_dead = payload.sges().any(|sge| sge.length > 0 && is_dead(Key::new(sge.lkey)));
         if any_dead { Halt::InvalidKey } else { Halt::LOCAL_PROTECTION }
@@ -264,10 +264,10 @@ impl<'k> Requester<'k> {
     /// soon.
     #[cold]
     pub fn unanswered(&self) -> Halt {
-        sync::store(&self.engine.own(self.engine.index(self.me.number())).unanswered, 1);
-        if self.kind == QpType::Rc {
+        sync::store(&self.engine.own(self.engine.index(self.connection.me.number())).unanswered, 1);
+        if self.connection.kind == QpType::Rc {
             // Where no alarm can be set, the wait gets none either, and fails.
-            let _ = self.engine.alarms.wake_soon(self.engine.index(self.me.number()));
+            let _ = self.engine.alarms.wake_soon(self.engine.index(self.connection.me.number()));
         }
         Halt::Waits(WaitsFor::Answer)
     }
@@ -288,9 +288,9 @@ impl<'k> Requester<'k> {
     pub fn complete(&mut self, request: &SendRequest, position: Position) {
         let end = position.next();
         if request.flags.contains(SendFlags::SIGNALED) {
-            let sent = self.sent(request, end, request.payload.len());
+            let sent = self.sent_entry(request, end, request.payload.len());
             let me = (self.number(), self.slot);
-            complete::push(self.engine, me, self.send_cq, &[sent]);
+            complete::push(self.engine, me, &mut self.connection.send_cq, &[sent]);
         }
         sync::release(&self.slot.send.done, end.get());
     }
@@ -298,9 +298,9 @@ impl<'k> Requester<'k> {
     /// The completion of a request of this length that was carried out, with the position up to which it covers the
     /// send queue.
     #[inline]
-    fn sent(&self, request: &SendRequest, end: Position, len: u64) -> Entry {
+    fn sent_entry(&self, request: &SendRequest, end: Position, len: u64) -> Entry {
         let returned = if request.op.returns_data() { len as u32 } else { 0 };
-        let wc = complete::sent(request.wr_id, self.me.number(), request.op, returned);
+        let wc = complete::sent(request.wr_id, self.connection.me.number(), request.op, returned);
         let wc = self.engine.policy.imitation.sent(wc, &request.op, len);
         Entry { wc, tag: tag::of_send(end), solicited: false }
     }
@@ -310,12 +310,19 @@ impl<'k> Requester<'k> {
     #[cold]
     pub fn failed(&mut self, halted: &Halted, status: WcStatus, to_sqe: bool) {
         if to_sqe {
-            identity::fail_sends(self.slot, self.me.number());
+            identity::fail_sends(self.slot, self.connection.me.number());
         } else {
-            identity::fail(self.slot, self.me.number());
+            identity::fail(self.slot, self.connection.me.number());
         }
-        self.rescheduled.add(self.engine, self.engine.index(self.peer.number()));
+        self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
         let Halted { position, wr_id, .. } = *halted;
-        flush::complete(self.engine, self.slot, self.me.number(), wr_id, position, status);
+        flush::complete(
+            self.engine,
+            self.slot,
+            self.connection.me.number(),
+            wr_id,
+            position,
+            status,
+        );
     }
 }

@@ -162,7 +162,7 @@ impl Requester<'_> {
 
     /// Takes the atomic that this request, the oldest, began when it was tried before.
     fn begun(&self) -> Option<PendingAtomic> {
-        pending_atomic::take(self.engine, self.me.number())
+        pending_atomic::take(self.engine, self.connection.me.number())
     }
 
     /// A FLUSH of so many bytes, or of the whole region.
@@ -195,7 +195,7 @@ impl Requester<'_> {
     /// Checks that the responder's queue pair grants a right; returns whose keys its peer's requests use.
     #[inline]
     pub fn check_right(&mut self, right: Access) -> Result<KeyUser, Halt> {
-        let rights = self.peer.rights().map_err(|why| self.halt(why))?;
+        let rights = self.connection.peer.rights().map_err(|why| self.halt(why))?;
         if rights.access.contains(right) {
             Ok(rights.whose)
         } else {
@@ -206,7 +206,7 @@ impl Requester<'_> {
     /// The same, of a request that returns data.
     #[inline]
     fn check_read_atomic_right(&mut self, right: Access) -> Result<KeyUser, Halt> {
-        let rights = self.peer.rights().map_err(|why| self.halt(why))?;
+        let rights = self.connection.peer.rights().map_err(|why| self.halt(why))?;
         if rights.answers && rights.access.contains(right) {
             Ok(rights.whose)
         } else {
@@ -222,7 +222,7 @@ impl Requester<'_> {
         request: &SendRequest,
         to: &mut Target<'w>,
     ) -> Result<(), Halt> {
-        let domain = self.local_keys;
+        let domain = self.connection.local_keys;
         let (sges, needs) = (request.payload.sges(), Access::LOCAL_WRITE);
         guard.target_all(to, domain, sges, needs, u64::MAX).ok_or(Halt::LOCAL_PROTECTION)
     }
@@ -242,7 +242,7 @@ impl Requester<'_> {
         match why {
             NotDone::Trouble(trouble) => self.troubled(trouble),
             NotDone::PendingAtomic(begun) => {
-                pending_atomic::keep(self.engine, self.me.number(), begun);
+                pending_atomic::keep(self.engine, self.connection.me.number(), begun);
                 self.unanswered()
             }
         }
@@ -251,7 +251,7 @@ impl Requester<'_> {
     /// The responder refuses the request, and goes to ERR.
     #[cold]
     fn refused(&mut self, status: WcStatus) -> Halt {
-        self.peer.refuse(status);
+        self.connection.peer.refuse(status);
         Halt::Failed(status)
     }
 }

@@ -77,13 +77,14 @@ impl Requester<'_> {
         from: &Spans<'_>,
         rkey: u32,
     ) -> Result<(), Halt> {
-        self.start(StartingOp::SendInvalidate { kind: self.kind })?;
+        self.start(StartingOp::SendInvalidate { kind: self.connection.kind })?;
         let receive = self.next_receive().map_err(|why| self.halt(why))?;
         let scattered = scatter(guard, self.engine, from, &receive);
-        if scattered.is_ok() && !local::invalidate(self.engine, self.peer.number(), Key::new(rkey))
+        if scattered.is_ok()
+            && !local::invalidate(self.engine, self.connection.peer.number(), Key::new(rkey))
         {
             self.deliver();
-            self.peer.refused(&receive, WcStatus::REM_INV_REQ_ERR);
+            self.connection.peer.refused(&receive, WcStatus::REM_INV_REQ_ERR);
             return Ok(());
         }
         self.end(&receive, request, from.len(), ReceivedOp::SendInvalidate { rkey }, scattered)
@@ -111,8 +112,9 @@ impl Requester<'_> {
                 .map_err(|trouble| Refusal::of(trouble, responder_status, requester_status)),
         };
         // An unreliable responder does not learn of what is dropped.
-        if self.kind == QpType::Uc && matches!(scattered, Err(Refusal::Mismatch { .. })) {
-            self.peer.give_back(&receive);
+        if self.connection.kind == QpType::Uc && matches!(scattered, Err(Refusal::Mismatch { .. }))
+        {
+            self.connection.peer.give_back(&receive);
             return Err(Halt::Failed(requester_status));
         }
         self.end(&receive, request, from.len(), ReceivedOp::Write { imm }, scattered)
@@ -121,7 +123,7 @@ impl Requester<'_> {
     /// The responder's receive that the next message takes.
     #[inline]
     pub fn next_receive(&mut self) -> Result<Receive, Unavailable> {
-        self.peer.receive(self.received.len() as u64)
+        self.connection.peer.receive(self.received.len() as u64)
     }
 
     /// Completes or fails the receive of a message of `len` bytes.
@@ -138,16 +140,24 @@ impl Requester<'_> {
             Ok(()) => {
                 let solicited = request.flags.contains(SendFlags::SOLICITED);
                 // It fits: the run's condition checks that.
-                let _ =
-                    self.received.push(self.peer.received(receive, len, received_op, solicited));
+                let _ = self.received.push(self.connection.peer.received(
+                    receive,
+                    len,
+                    received_op,
+                    solicited,
+                ));
                 Ok(())
             }
             Err(Refusal::Mismatch { responder_status, requester_status }) => {
                 self.deliver();
-                Err(Halt::Failed(self.peer.mismatched(receive, responder_status, requester_status)))
+                Err(Halt::Failed(self.connection.peer.mismatched(
+                    receive,
+                    responder_status,
+                    requester_status,
+                )))
             }
             Err(Refusal::NoAnswer) => {
-                self.peer.give_back(receive);
+                self.connection.peer.give_back(receive);
                 Err(self.unanswered())
             }
         }

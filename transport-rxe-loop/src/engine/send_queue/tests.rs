@@ -53,10 +53,9 @@ fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
     let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let number = qp.number();
-    let (slot, own) =
-        (device.engine.qp(QpNumber::new(number)), device.engine.own(QpIndex::new(number)));
-    let is_over =
-        |limit| work(device.engine, slot, own, &mut None, &mut Rescheduled::default(), limit);
+    let queue = SendQueue::of(device.engine, qp.index());
+    let SendQueue { slot, own, .. } = queue;
+    let is_over = |limit| queue.work(&mut None, &mut Rescheduled::default(), limit);
     qp.connect(number).unwrap();
     qp.post_recv(&[1, 2, 3, 4, 5, 6].map(|id| RecvWr::new(id, &[]))).unwrap();
     qp.post_send(&[1, 2, 3].map(|id| SendWr::send(id, &[]))).unwrap();
@@ -84,11 +83,12 @@ fn c08_what_was_not_answered_before_is_nothing_to_hand_over_for() {
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    let (slot, own) = (device.engine.qp(qp.qpn()), device.engine.own(qp.index()));
+    let queue = SendQueue::of(device.engine, qp.index());
+    let own = queue.own;
     sync::store(&own.unanswered, 1);
     own.ownership.seize();
     assert!(!own.ownership.enter(), "the holder looks once more");
-    assert!(hold(device.engine, slot, own, &mut None, &mut Rescheduled::default()));
+    assert!(queue.hold(&mut None, &mut Rescheduled::default()));
     assert!(own.ownership.is_free());
 }
 
@@ -104,7 +104,8 @@ fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
         qp.modify(&step).unwrap();
     }
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let (slot, own) = (device.engine.qp(qp.qpn()), device.engine.own(qp.index()));
+    let queue = SendQueue::of(device.engine, qp.index());
+    let own = queue.own;
     own.ownership.seize();
     // The holder is to look once more after this.
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
@@ -112,7 +113,7 @@ fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
         .memory
         .lock(device.engine.srq(SrqNumber::new(srq.number())).pool.lock(), || {})
         .unwrap();
-    assert!(!hold(device.engine, slot, own, &mut None, &mut Rescheduled::default()));
+    assert!(!queue.hold(&mut None, &mut Rescheduled::default()));
     assert!(!own.ownership.is_free(), "who hands it over gives it back");
     own.ownership.abandon();
 }

@@ -8,6 +8,7 @@ use crate::api::qp::QpInit;
 use crate::api::state::QpState;
 use crate::engine::connection::Connection;
 use crate::engine::rescheduled::Rescheduled;
+use crate::engine::send_queue::SendQueue;
 use crate::protocol::number::Position;
 
 #[test]
@@ -21,7 +22,8 @@ fn q07_what_is_not_for_this_side_alone_is_not_carried_out_here_nor_after_the_sta
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     let (me, mut rescheduled) = (identity::read(slot), Rescheduled::default());
     let mut connection = Connection::new(device.engine, slot, me).unwrap();
-    let mut initiator = Requester::new(device.engine, slot, &mut connection, &mut rescheduled);
+    let mut initiator =
+        Requester::new(SendQueue::of(device.engine, qp.index()), &mut connection, &mut rescheduled);
     let halted = || Halted { position: Position::new(0), wr_id: 1, why: Halt::LocalOp };
     let why = initiator.run_local(halted()).map(|halted| halted.why);
     assert!(matches!(why, Some(Halt::Failed(WcStatus::MW_BIND_ERR))));
