@@ -91,7 +91,8 @@
 //!    again before it gives it back. Only its own process runs a queue pair: others leave it a remote request, and wake
 //!    its service thread.
 //! 3. The owner takes requests in order. It opens its copy guard, which marks the queue pair's copies as in flight, and
-//!    only then reads keys and the peer's state.
+//!    only then reads keys and the peer's identity. What it has validated of a connection holds as long as both
+//!    identities, with their epochs, are the same.
 //! 4. A SEND, or a WRITE with immediate, uses the peer's next receive, which is in flight while the guard is open. One of
 //!    a shared receive queue is taken under that queue's lock, and marked with the queue pair that it is for. A datagram
 //!    takes its receive under a lock of the receiver.
@@ -124,8 +125,10 @@
 //! | what posting refuses | `api/qp/validate.rs`, `api/qp.rs` |
 //! | signaled and unsignaled sends | `engine/requester/mod.rs` (`run`); `sq_sig_all`: `engine/ring.rs`; a failed one always completes: `engine/flush.rs` |
 //! | send queue slots given back | `engine/complete.rs` (`Polled`), `protocol/retired.rs` |
+//! | the usual SEND, WRITE and READ, from the queue to both completions | `engine/requester/message.rs` |
 //! | SEND, WRITE with immediate | `engine/requester/twosided.rs` |
 //! | WRITE, READ, FLUSH | `engine/requester/onesided.rs` |
+//! | what of a connection is validated once | `engine/connection.rs`, `engine/responder.rs` (`validate`); the epoch: `protocol/identity.rs` |
 //! | atomics, atomic writes | `engine/requester/onesided.rs`, `memory/atomics.rs`; carried out once: `engine/pending_atomic.rs` |
 //! | datagrams | `engine/requester/datagram.rs`; Q_Key check: `engine/responder.rs` (`takes`), the sender's own key: `policy/imitation.rs` (`start`); GRH: `engine/requester/grh.rs` |
 //! | RNR retry | `engine/retry.rs`; a starved peer: `protocol/receives.rs` |

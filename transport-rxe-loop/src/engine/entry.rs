@@ -5,6 +5,7 @@ use std::fmt;
 
 use cq_core::setup::QpType;
 
+use super::Engine;
 use crate::protocol::in_flight::InFlight;
 use crate::protocol::life::Life;
 use crate::protocol::lock::Lock;
@@ -62,6 +63,23 @@ pub struct QpSlot {
     pub unsettled: AtomicU32,
     /// Whether QP_LAST_WQE_REACHED is to be reported in ERR.
     pub report_last: AtomicU32,
+}
+
+/// The send queue of a queue pair of this process.
+#[derive(Clone, Copy, Debug)]
+pub struct SendQueue {
+    pub engine: &'static Engine,
+    pub index: QpIndex,
+    pub slot: &'static QpSlot,
+    pub own: &'static OwnQp,
+}
+
+impl SendQueue {
+    /// That of the queue pair at an index.
+    #[inline]
+    pub fn of(engine: &'static Engine, index: QpIndex) -> Self {
+        Self { engine, index, slot: engine.qp_at(index), own: engine.own(index) }
+    }
 }
 
 impl SendSide {

@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 
 use super::connection::Connection;
-use super::entry::{OwnQp, QpSlot};
+use super::entry::{QpSlot, SendQueue};
 use super::requester::{self, Halt, Halted, Requester};
 use super::rescheduled::Rescheduled;
 use super::retry::{self, Verdict, WaitsFor};
@@ -19,22 +19,7 @@ use crate::protocol::state::QpState;
 use crate::shm::lock::Backoff;
 use crate::sync;
 
-/// The send queue of a queue pair of this process.
-#[derive(Clone, Copy, Debug)]
-pub struct SendQueue {
-    pub engine: &'static Engine,
-    pub index: QpIndex,
-    pub slot: &'static QpSlot,
-    pub own: &'static OwnQp,
-}
-
 impl SendQueue {
-    /// That of the queue pair at an index.
-    #[inline]
-    pub fn of(engine: &'static Engine, index: QpIndex) -> Self {
-        Self { engine, index, slot: engine.qp_at(index), own: engine.own(index) }
-    }
-
     /// Runs the queue pair, and those that this reschedules, until nothing is left to do. If another thread owns the send
     /// queue, that thread does the work. `known` is kept by the thread that posts.
     pub fn run(self, known: &mut Option<Connection>) {

@@ -1,6 +1,5 @@
 //! The requester: carries out the requests of a queue pair, one after the other, and completes them on both sides. The
-//! operations are in [`twosided`],
-//! [`onesided`], [`local`] and
+//! usual ones are in [`message`]; all operations, and their errors, in [`twosided`], [`onesided`], [`local`] and
 //! [`datagram`].
 
 mod datagram;
@@ -21,12 +20,11 @@ use cq_core::wr::{SendFlags, SendOp};
 use heapless::Vec;
 
 use super::connection::Connection;
-use super::entry::{OwnQp, QpSlot};
+use super::entry::{OwnQp, QpSlot, SendQueue};
 use super::identity;
 use super::rescheduled::Rescheduled;
 use super::retry::WaitsFor;
 use super::ring::{Payload, SendRequest};
-use super::send_queue::SendQueue;
 use super::shared_receives::Unavailable;
 use super::{Engine, complete, flush};
 use crate::completion::lock::RUN;

@@ -7,8 +7,8 @@ use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::api::state::QpState;
 use crate::engine::connection::Connection;
+use crate::engine::entry::SendQueue;
 use crate::engine::rescheduled::Rescheduled;
-use crate::engine::send_queue::SendQueue;
 use crate::protocol::number::Position;
 
 #[test]
