@@ -120,8 +120,10 @@ impl<'a> CopyGuard<'a> {
     #[inline(never)]
     fn here_foreign(&self, whose: KeyUser, sge: Sge, needs: Access) -> Option<usize> {
         let (key, len) = (Key::new(sge.lkey), sge.length.into());
-        let is_here = RegionEntry::read(self.memory.own(key.index()), key).is_some();
-        match self.find_foreign(whose, key, sge.addr, len, needs).filter(|_| !is_here)? {
+        if RegionEntry::read(self.memory.own(key.index()), key).is_some() {
+            return None;
+        }
+        match self.find_foreign(whose, key, sge.addr, len, needs)? {
             At::Here(addr, _) => Some(addr),
             At::Far(..) => None,
         }

@@ -3,12 +3,12 @@ use crate::protocol::tag;
 use crate::sync::AtomicU64;
 
 /// The tag of the send before a position.
-const fn of_send(end: u64) -> u32 {
+fn of_send(end: u64) -> u32 {
     tag::of_send(Position::new(end))
 }
 
 /// The tag of the receive before a position.
-const fn of_recv(end: u64) -> u32 {
+fn of_recv(end: u64) -> u32 {
     tag::of_recv(Position::new(end))
 }
 
