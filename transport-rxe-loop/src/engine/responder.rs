@@ -148,6 +148,16 @@ impl Responder {
         Some(UsualReceive { position, wr_id, sge })
     }
 
+    /// The SGE of the `nth` of its receives that have not completed, if that is known to be posted and has one.
+    #[inline]
+    pub fn known_receive(&self, nth: u64) -> Option<Sge> {
+        let recv = &self.slot.recv;
+        let position = recv.completed().plus(nth);
+        let is_known = recv.is_known(position, self.cached_posted, self.recv_capacity);
+        let (_, sge) = self.receives.as_ref().filter(|_| is_known)?.read_one_recv(position)?;
+        Some(sge)
+    }
+
     /// Whose keys its receives use.
     pub const fn local_keys(&self) -> KeyUser {
         KeyUser::local(self.domain)

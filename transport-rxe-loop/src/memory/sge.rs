@@ -18,6 +18,7 @@ use cq_core::setup::Access;
 use heapless::Vec;
 
 use crate::memory::region::KeyUser;
+use crate::shm::mapping;
 use crate::sync::{self, AtomicU8, AtomicU64};
 
 /// The most spans of a request.
@@ -110,6 +111,13 @@ impl<'w> HereMut<'w> {
     /// It must be writable for `'w`.
     pub const unsafe fn new(here: Here<'w>) -> Self {
         Self(here)
+    }
+
+    /// Prefetches the line of its first byte.
+    #[inline]
+    pub fn prefetch(&self) {
+        // SAFETY: the byte is mapped, and atomic accesses to it are allowed.
+        mapping::prefetch_write(unsafe { AtomicU8::from_ptr(self.0.addr as *mut u8) });
     }
 
     /// [`copy`].

@@ -138,6 +138,17 @@ impl Receives {
             || self.look(position, cached_posted, capacity)
     }
 
+    /// Whether a receive was found to be posted at this position before.
+    #[inline]
+    pub const fn is_known(
+        &self,
+        position: Position,
+        cached_posted: Position,
+        capacity: u32,
+    ) -> bool {
+        is_before(position, cached_posted, capacity)
+    }
+
     /// The same; if there is none, the next post has the peer run.
     #[inline]
     pub fn has_or_starve(

@@ -32,7 +32,7 @@ impl Pair {
         let numbers = qps.each_ref().map(QueuePair::number);
         qps[0].connect(numbers[1]).unwrap();
         qps[1].connect(numbers[0]).unwrap();
-        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
+        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ;
         let regions = [(); 2].map(|()| pd.allocate(64, access).unwrap());
         Self { device, _context: context, qps, cqs, regions }
     }
@@ -122,4 +122,39 @@ fn q07_rights_that_the_peer_takes_back_in_rts_are_missed_by_the_next_message() {
     let mut wcs = [Wc::default(); 4];
     assert_eq!(pair.cqs[0].poll(&mut wcs), Ok(1));
     assert_eq!(wcs[0].status(), WcStatus::REM_INV_REQ_ERR);
+}
+
+/// What a request does on a connection over which a message went before, whose peer grants this.
+fn status_of(read: bool, access: Access, reads: u8) -> WcStatus {
+    let mut pair = Pair::new();
+    let number = pair.qps[0].number();
+    let other = &mut pair.qps[1];
+    other.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    let rtr = QpAttr::rtr(number).max_dest_rd_atomic(reads);
+    for step in [QpAttr::init(access), rtr, QpAttr::rts()] {
+        other.modify(&step).unwrap();
+    }
+    let source = [pair.regions[0].sge(0, 8).unwrap()];
+    let target = [pair.regions[1].sge(0, 8).unwrap()];
+    other.post_recv(&[RecvWr::new(1, &target)]).unwrap();
+    let remote = pair.regions[1].remote(0).unwrap();
+    let request =
+        if read { SendWr::read(3, &source, remote) } else { SendWr::write(3, &source, remote) };
+    pair.qps[0].post_send(&[SendWr::send(2, &source)]).unwrap();
+    pair.qps[0].post_send(&[request]).unwrap();
+    let mut wcs = [Wc::default(); 4];
+    assert_eq!(pair.cqs[0].poll(&mut wcs), Ok(2));
+    assert_eq!(wcs[0].status(), WcStatus::SUCCESS);
+    wcs[1].status()
+}
+
+#[test]
+fn q07_a_right_that_the_peer_does_not_grant_is_missed_after_messages_that_need_none() {
+    let (ok, refused) = (WcStatus::SUCCESS, WcStatus::REM_INV_REQ_ERR);
+    let (all, write, reads) =
+        (Access::REMOTE_WRITE | Access::REMOTE_READ, Access::REMOTE_WRITE, Access::REMOTE_READ);
+    assert_eq!([status_of(false, all, 1), status_of(false, write, 0)], [ok; 2]);
+    assert_eq!(status_of(false, reads, 1), refused);
+    assert_eq!([status_of(true, all, 1), status_of(true, reads, 1)], [ok; 2]);
+    assert_eq!([status_of(true, write, 1), status_of(true, reads, 0)], [refused; 2]);
 }

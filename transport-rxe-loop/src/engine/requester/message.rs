@@ -69,6 +69,18 @@ impl Requester<'_> {
         Some(len.into())
     }
 
+    /// Prefetches the buffer of the receive that the next message will take, if that is known to be posted. Reading the
+    /// request brings that into the cache, too.
+    #[inline]
+    pub fn look_ahead(&self, guard: &CopyGuard<'_>) {
+        let peer = &self.connection.peer;
+        if let Some(sge) = peer.known_receive(self.received.len() as u64) {
+            if let Some(to) = guard.here_mut(peer.local_keys(), sge, Access::LOCAL_WRITE) {
+                to.prefetch();
+            }
+        }
+    }
+
     #[inline(always)]
     fn usual_send(
         &mut self,

@@ -130,6 +130,7 @@ impl<'k> Requester<'k> {
             }
         }
         self.deliver();
+        self.look_ahead(&guard);
         drop(guard);
         if self.connection.peer.has_failed() {
             self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
