@@ -1,6 +1,24 @@
 //! Send-queue ownership: the thread that owns the send queue of a queue pair takes its requests in order and [carries
 //! them out](crate::engine::requester).
 //!
+//! What the owner does depends on the state of the queue pair, and on the oldest request:
+//!
+//! | state | oldest request | the owner | then |
+//! |---|---|---|---|
+//! | RTS | none | gives ownership back | – |
+//! | RTS | posted | carries it out, with those behind it, up to one that halts | the same again |
+//! | RTS, SQD | halted: a local operation | carries it out between two runs, with the copy guard closed | the same again |
+//! | RTS, SQD | halted: it waits | sets its [alarm](super::retry), and gives ownership back | a reschedule, or the alarm |
+//! | RTS, SQD | halted: it failed, or its time is over | completes it as a failure, in ERR or SQE | flushes |
+//! | SQD | has begun | completes it | the same again |
+//! | SQD | has not begun, or none | reports SQ_DRAINED once, if that was asked for | – |
+//! | SQE | any | flushes the send queue | – |
+//! | ERR | any | flushes both queues | – |
+//! | RESET, INIT, RTR | any | nothing | – |
+//!
+//! Whoever posts a request or changes the state reschedules the queue pair after that: an owner that gives ownership back
+//! then finds itself rescheduled, and looks again.
+//!
 //! No thread owns two send queues. Work for other queue pairs that turns up meanwhile, a peer to be flushed or a sender
 //! that waited for it, is added to [`Rescheduled`] and done once the send queue has been given back.
 
