@@ -207,6 +207,19 @@ fn o04_an_overrun_that_is_found_while_pushing_elsewhere_fails_its_queue_pairs_af
     assert_eq!(scene.qp.state(), QpState::Err);
 }
 
+#[test]
+fn x04_where_no_ring_can_be_completions_are_lost_and_their_requests_settled() {
+    let scene = Scene::new();
+    let fanin = &scene.device.completions.cq(scene.index).fanin;
+    let location = fanin.location();
+    fanin.begin(Location { offset: u32::MAX, ..location });
+    scene.push(&[scene.entry()]);
+    assert_eq!(scene.completed(), 1);
+    scene.push(&[scene.entry(); 2]);
+    fanin.begin(location);
+    assert_eq!(fanin.lock.holder(), None);
+}
+
 fn give_up_ring(device: &'static Device, location: Location) {
     queue::ring(device.completions, location).unwrap().into_consumer(0, NoChannel).fail();
 }
