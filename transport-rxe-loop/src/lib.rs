@@ -124,7 +124,7 @@
 //! | states, and the attributes of each transition | `api/state.rs`, `api/qp/change.rs` |
 //! | what posting refuses | `api/qp/validate.rs`, `api/qp.rs` |
 //! | signaled and unsignaled sends | `engine/requester/mod.rs` (`run`); `sq_sig_all`: `engine/ring.rs`; a failed one always completes: `engine/flush.rs` |
-//! | send queue slots given back | `engine/complete.rs` (`Polled`), `protocol/retired.rs` |
+//! | send queue slots given back | `engine/complete.rs` (`Polled`), `protocol/tag.rs` |
 //! | the usual SEND, WRITE and READ, from the queue to both completions | `engine/requester/message.rs` |
 //! | SEND, WRITE with immediate | `engine/requester/twosided.rs` |
 //! | WRITE, READ, FLUSH | `engine/requester/onesided.rs` |

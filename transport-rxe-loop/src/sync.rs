@@ -9,7 +9,7 @@
 //! | ownership of a send queue | [`cas`], a thread that enters; the owner | [`cas`], the owner | what a thread that found it owned did before |
 //! | identity of a queue pair | [`cas`], [`release`] | [`acquire`] | the attributes stored before the state |
 //! | posted position | [`release`], poster | [`acquire`], owner of the send queue | the request's words |
-//! | retired position | [`release_at`], who polls, drops or resets | [`acquire_at`], poster | that the slot's request was read |
+//! | retired position | [`fetch_update`], poller | [`acquire`], poster | that the slot's request was read |
 //! | in-flight marker | [`store_fenced`], owner of the send queue | [`acquire_at`], who waits for copies | that the copy is over |
 //! | posted receives | [`store_fenced`], poster | [`acquire_at`], taker and flusher | the receive's words |
 //! | completed receives | [`release_at`], who settles | [`acquire_at`], poster | that the receive's words were read |

@@ -104,7 +104,7 @@ impl Polled {
         if tag::is_send(self.tag) {
             let slot = engine.qp(QpNumber::new(self.qp));
             if identity::read(slot).number().get() == self.qp {
-                slot.retired.poll(self.tag, sync::load(&slot.send_capacity));
+                tag::settle(&slot.retired.0, self.tag, sync::load(&slot.send_capacity));
             }
         }
     }
@@ -115,7 +115,7 @@ fn drop_one(engine: &'static Engine, wc: &Wc, tag: u32) {
     let qp = QpNumber::new(wc.qp_num());
     let slot = engine.qp(qp);
     if tag::is_send(tag) && identity::read(slot).number() == qp {
-        slot.retired.drop(tag, sync::load(&slot.send_capacity));
+        tag::settle(&slot.retired.0, tag, sync::load(&slot.send_capacity));
     }
 }
 

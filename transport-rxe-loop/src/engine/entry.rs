@@ -13,7 +13,6 @@ use crate::protocol::number::{CqIndex, Position, QpIndex, SrqIndex, SrqNumber};
 use crate::protocol::ownership::Ownership;
 use crate::protocol::pool::Pool;
 use crate::protocol::receives::Receives;
-use crate::protocol::retired::Retired;
 use crate::shm::table::{entries, shared};
 use crate::sync::{self, AtomicU32, AtomicU64};
 
@@ -190,6 +189,18 @@ pub struct SendSide {
     pub deadline: AtomicU64,
     /// Whether SQ_DRAINED is to be reported in SQD.
     pub report_drained: AtomicU32,
+}
+
+/// Up to where the send queue's slots have been given back (Q5). Written by the threads that poll.
+#[repr(C, align(128))]
+pub struct Retired(pub AtomicU64);
+
+impl Retired {
+    /// The position up to which slots can be used again. For the thread that posts.
+    #[inline]
+    pub fn position(&self) -> Position {
+        Position::new(sync::acquire(&self.0))
+    }
 }
 
 /// A shared receive queue.

@@ -180,9 +180,9 @@ fn empty(engine: &'static Engine, slot: &QpSlot) {
     // No producer is in the middle of a completion of its receives any more.
     complete::wait_for_push(engine, slot.recv_cq());
     slot.recv.empty();
-    let posted = slot.send.posted();
-    sync::store(&slot.send.done, posted.get());
-    slot.retired.empty(posted);
+    let posted = slot.send.posted().get();
+    sync::store(&slot.send.done, posted);
+    sync::fetch_update(&slot.retired.0, |retired| (retired != posted).then_some(posted));
 }
 
 impl Deferred {

@@ -24,7 +24,7 @@ use crate::protocol::state::QpState;
 use crate::protocol::tag;
 use crate::shm::lock::Guard;
 use crate::shm::table::Entry as _;
-use crate::sync;
+use crate::sync::{self, AtomicU32};
 
 /// The queue pair that another one is connected to. It may be destroyed at any moment.
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub struct Responder {
     from: QpNumber,
     /// The type that both must have.
     kind: QpType,
+    /// The words with the number of the requester's peer, and of its own.
+    destinations: [&'static AtomicU32; 2],
     /// Its identity when the rest was validated.
     seen: Option<Identity>,
     access: Access,
@@ -93,6 +95,7 @@ impl Responder {
             number,
             from,
             kind,
+            destinations: [from, number].map(|one| engine.dest(engine.index(one))),
             seen: None,
             access: Access::empty(),
             answers: false,
@@ -121,7 +124,23 @@ impl Responder {
     /// Whether it accepts messages of this requester. What was validated of it then holds.
     #[inline]
     pub fn listens(&mut self) -> Result<(), Unavailable> {
-        if self.seen == Some(identity::read(self.slot)) { Ok(()) } else { self.validate() }
+        if self.is_current() { Ok(()) } else { self.validate() }
+    }
+
+    /// Whether what was validated of it holds. Beside the identity, these are the words by which a queue pair that
+    /// changes its state finds out whose messages it waits for: it and its senders must not judge by different ones.
+    #[inline(always)]
+    fn is_current(&self) -> bool {
+        self.seen == Some(identity::read(self.slot))
+            && sync::load(&self.slot.qp_type) == self.kind as u32
+            && self.are_connected()
+    }
+
+    /// Whether each of the two is connected to the other. Datagrams are accepted from all queue pairs.
+    #[inline(always)]
+    fn are_connected(&self) -> bool {
+        let [to, from] = self.destinations.map(sync::load);
+        self.kind == QpType::Ud || to == self.number.get() && from == self.from.get()
     }
 
     /// The same for a usual message: `None` if it does not, or has to be validated.
@@ -129,14 +148,14 @@ impl Responder {
     pub fn usual_rights(&self) -> Option<Rights> {
         let whose = KeyUser::peer_of(self.number, self.domain);
         let rights = Rights { access: self.access, answers: self.answers, whose };
-        (self.seen == Some(identity::read(self.slot))).then_some(rights)
+        self.is_current().then_some(rights)
     }
 
     /// The `nth` of its receives that have not completed, for a usual message: `None` if it has none, or one that is not
     /// usual. It is not taken before its completion is pushed.
     #[inline(always)]
     pub fn usual_receive(&mut self, nth: u64) -> Option<UsualReceive> {
-        if self.seen != Some(identity::read(self.slot)) || self.srq != SrqNumber::NONE {
+        if !self.is_current() || self.srq != SrqNumber::NONE {
             return None;
         }
         let recv = &self.slot.recv;
@@ -197,10 +216,8 @@ impl Responder {
                 Err(Unavailable::Gone)
             }
             QpState::Reset | QpState::Init | QpState::Err => Err(Unavailable::NotReady),
-            // Datagrams are accepted from all queue pairs.
-            _ if self.kind == QpType::Ud => Ok(now),
-            _ if self.engine.peer_of(self.number) != self.from => Err(Unavailable::NotReady),
-            _ => Ok(now),
+            _ if self.are_connected() => Ok(now),
+            _ => Err(Unavailable::NotReady),
         }
     }
 

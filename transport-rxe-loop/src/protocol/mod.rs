@@ -41,7 +41,6 @@
 //! | [`moderation`] | completion events that are delayed to stand for several completions |
 //! | [`tag`] | tags of completions: which queue, and up to which position |
 //! | [`receives`] | positions of a receive queue, posted and consumed without a lock |
-//! | [`retired`] | up to where the slots of a send queue were given back |
 //! | [`pool`] | receives that several queue pairs share, taken under a lock |
 //! | [`visits`] | reading without a lock, and freeing once no reader is left |
 //! | [`in_flight`] | the in-flight marker: copying against state changes and invalidated keys |
@@ -69,7 +68,6 @@ pub mod ownership;
 pub mod pool;
 pub mod receives;
 pub mod requests;
-pub mod retired;
 pub mod stage;
 pub mod state;
 pub mod steps;

@@ -32,10 +32,6 @@ pub enum Site {
     SeeCompleted,
     /// Advancing the completed position is Relaxed.
     Settle,
-    /// Giving back slots of a send queue is Relaxed.
-    Retire,
-    /// Reading up to where they were given back is Relaxed.
-    SeeRetired,
     /// The taker does not read the posted position again.
     LookAgain,
     /// Reading whether a slot of a pool is free is Relaxed.

@@ -38,8 +38,7 @@ impl End {
         let cq = Context::open("loop0").unwrap().create_cq(64, None).unwrap();
         let mut qp = domain.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
         let slot = qp.claimed.slot;
-        let positions =
-            [&slot.send.posted, &slot.send.done].into_iter().chain(slot.retired.words());
+        let positions = [&slot.send.posted, &slot.send.done].into_iter().chain([&slot.retired.0]);
         for position in positions.chain(slot.recv.positions()) {
             sync::store(position, start);
         }

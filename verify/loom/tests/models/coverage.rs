@@ -46,8 +46,6 @@ sites![DEVICE of Device:
     SeePosted,
     SeeCompleted,
     Settle,
-    Retire,
-    SeeRetired,
     LookAgain,
     SeeFree,
     GiveGranule,
@@ -94,7 +92,6 @@ const DEVICE_MODELS: &[&str] = &[
     include_str!("device_ownership.rs"),
     include_str!("device_pool.rs"),
     include_str!("device_receives.rs"),
-    include_str!("device_retired.rs"),
     include_str!("device_visits.rs"),
     include_str!("device_in_flight.rs"),
 ];

@@ -19,7 +19,6 @@ mod device_ownership;
 mod device_pool;
 mod device_receives;
 mod device_requests;
-mod device_retired;
 mod device_stage;
 mod device_sync;
 mod device_visits;
