@@ -238,11 +238,11 @@ impl Cq {
     fn poll_ring(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let engine = self.queue.engine;
         if let [_] = out {
-            let each = |wc: &Wc, tag| Polled::of(wc, tag).retire(engine);
+            let each = |wc: &Wc, tag| complete::retire(engine, wc, tag);
             return self.consumer.poll_for(out, complete::retires, each);
         }
         let mut last = Polled::default();
-        let each = |wc: &Wc, tag| last.add(engine, Polled::of(wc, tag));
+        let each = |wc: &Wc, tag| last.add(engine, wc, tag);
         let polled = self.consumer.poll_for(out, complete::retires, each);
         last.retire(engine);
         polled

@@ -96,7 +96,8 @@ fn layout(location: Location) -> Option<Layout> {
 pub fn ring(completions: &'static Completions, location: Location) -> Option<RawQueue<'static>> {
     let (at, left) = completions.shm.in_arena_from(location.offset as usize)?;
     // SAFETY: `left` bytes from `at` on are inside the mapping, which is there for ever; everybody maps them as what is
-    // `Shared`, atomics. Producers take turns under the queue's lock, in whatever process, and its owner alone polls.
+    // `Shared`, atomics. Producers take turns under the queue's lock, in whatever process, and its owner alone polls. It
+    // is used only while the queue lies here: a producer compares the location under the lock, and the owner moves it.
     unsafe { RawQueue::new(at, left, layout(location)?).ok() }
 }
 

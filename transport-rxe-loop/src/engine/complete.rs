@@ -13,7 +13,7 @@ use crate::completion::push::{self, Lost};
 use crate::completion::queue::CqRing;
 use crate::error::Stuck;
 use crate::protocol::mode::CqFlag;
-use crate::protocol::number::{CqIndex, QpNumber};
+use crate::protocol::number::{CqIndex, Position, QpNumber};
 use crate::protocol::tag;
 use crate::shm::lock::Guard;
 use crate::sync;
@@ -72,50 +72,59 @@ pub fn retires(wc: &Wc) -> bool {
     !wc.result().is_ok_and(|done| done.is_recv())
 }
 
-/// The last send that was polled of a queue pair, whose slots are still to be given back.
+/// Gives back the slots that the tag of a completion covers, if it is a send's. That of an earlier queue pair of the entry
+/// gives back nothing.
+#[inline(always)]
+pub fn retire(engine: &'static Engine, wc: &Wc, tag: u32) {
+    let qp = QpNumber::new(wc.qp_num());
+    if tag::is_send(tag) {
+        let slot = engine.qp(qp);
+        if identity::read(slot).number() == qp {
+            tag::settle(&slot.retired.0, tag, sync::load(&slot.send_capacity));
+        }
+    }
+}
+
+/// The sends of a queue pair that were polled, whose slots are still to be given back: once, up to the last of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Polled {
-    qp: u32,
+    qp: QpNumber,
+    /// Up to where slots had been given back, and how many can be at most: a tag beyond that is invalid.
+    retired: Position,
+    capacity: u32,
+    /// The last valid tag; 0 if there was none.
     tag: u32,
 }
 
 impl Polled {
-    /// That of a completion.
-    #[inline(always)]
-    pub const fn of(wc: &Wc, tag: u32) -> Self {
-        Self { qp: wc.qp_num(), tag }
-    }
-
-    /// Another completion was polled. The slots of one queue pair are given back once, with the last of its completions.
+    /// Another completion was polled.
     #[inline]
-    pub fn add(&mut self, engine: &'static Engine, next: Self) {
-        if tag::is_send(next.tag) {
-            if self.qp != next.qp {
-                self.retire(engine);
-            }
-            *self = next;
+    pub fn add(&mut self, engine: &'static Engine, wc: &Wc, tag: u32) {
+        if !tag::is_send(tag) {
+            return;
+        }
+        let qp = QpNumber::new(wc.qp_num());
+        if self.qp != qp {
+            self.retire(engine);
+            let slot = engine.qp(qp);
+            let is_there = identity::read(slot).number() == qp;
+            let capacity = if is_there { sync::load(&slot.send_capacity) } else { 0 };
+            *self = Self { qp, retired: slot.retired.position(), capacity, tag: 0 };
+        }
+        if tag::past(self.retired, tag, self.capacity).is_some() {
+            self.tag = tag;
         }
     }
 
-    /// Gives back the slots that the tag covers, if it is a send's. That of an earlier queue pair of the entry gives
-    /// back nothing.
-    #[inline(always)]
+    /// Gives back what is left.
+    #[inline]
     pub fn retire(self, engine: &'static Engine) {
-        if tag::is_send(self.tag) {
-            let slot = engine.qp(QpNumber::new(self.qp));
-            if identity::read(slot).number().get() == self.qp {
-                tag::settle(&slot.retired.0, self.tag, sync::load(&slot.send_capacity));
+        if self.tag != 0 {
+            let slot = engine.qp(self.qp);
+            if identity::read(slot).number() == self.qp {
+                tag::settle(&slot.retired.0, self.tag, self.capacity);
             }
         }
-    }
-}
-
-/// A completion was dropped: gives back the slots that its tag covers. Under the lock of the completion queue.
-fn drop_one(engine: &'static Engine, wc: &Wc, tag: u32) {
-    let qp = QpNumber::new(wc.qp_num());
-    let slot = engine.qp(qp);
-    if tag::is_send(tag) && identity::read(slot).number() == qp {
-        tag::settle(&slot.retired.0, tag, sync::load(&slot.send_capacity));
     }
 }
 
@@ -148,12 +157,11 @@ impl RequestHooks for &'static Engine {
     }
 
     fn dropped(self, wc: &Wc, tag: u32) {
-        drop_one(self, wc, tag);
+        retire(self, wc, tag);
     }
 }
 
-/// The queue pair of which completions are pushed. It keeps its number meanwhile: it is this process', or a peer for
-/// which the copy guard is open.
+/// The queue pair of which completions are pushed.
 #[derive(Clone, Copy)]
 struct Of {
     engine: &'static Engine,
@@ -164,7 +172,8 @@ struct Of {
 impl RequestHooks for Of {
     #[inline(always)]
     fn settle(self, wc: &Wc, tag: u32) {
-        if wc.qp_num() == self.number.get() && !tag::is_pool(tag) {
+        let is_its = wc.qp_num() == self.number.get() && !tag::is_pool(tag);
+        if is_its && identity::read(self.slot).number() == self.number {
             settle_at(self.slot, tag);
         } else {
             settle(self.engine, QpNumber::new(wc.qp_num()), tag);
@@ -172,7 +181,7 @@ impl RequestHooks for Of {
     }
 
     fn dropped(self, wc: &Wc, tag: u32) {
-        drop_one(self.engine, wc, tag);
+        retire(self.engine, wc, tag);
     }
 }
 

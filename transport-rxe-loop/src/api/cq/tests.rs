@@ -17,7 +17,8 @@ use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::protocol::fanin::Location;
 use crate::protocol::lock::{AttachmentId, AttachmentKey};
-use crate::protocol::number::QpNumber;
+use crate::protocol::number::{Position, QpNumber};
+use crate::protocol::tag;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(37);
@@ -156,4 +157,22 @@ fn q05_what_came_after_the_first_look_of_a_poll_is_retired_too() {
         );
         assert_eq!(cq.poll_again(&mut [Wc::default(); 8]), Ok(1));
     }
+}
+
+#[test]
+fn x04_a_forged_completion_takes_no_slots_from_those_polled_with_it() {
+    let (context, device) = with_one().alone();
+    let mut cq = context.create_cq(4, None).unwrap();
+    let caps = QpCaps { max_send_wr: 1, ..QpInit::new(&cq).caps };
+    let init = QpInit { caps, qp_type: QpType::Uc, ..QpInit::new(&cq) };
+    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
+    qp.connect(qp.number()).unwrap();
+    qp.post_send(&[SendWr::send(1, &[])]).unwrap();
+    let wc = Wc::new(7, WcStatus::SUCCESS, qp.number());
+    push_to_first(
+        device,
+        &[Entry { wc, tag: tag::of_send(Position::new(1 << 20)), solicited: false }],
+    );
+    assert_eq!(cq.poll(&mut [Wc::default(); 4]), Ok(2));
+    qp.post_send(&[SendWr::send(1, &[])]).unwrap();
 }
