@@ -10,6 +10,7 @@
 //! | `end` | queues that are failed, closed or abandoned (S2–S5, O5, N6) |
 //! | `adopt` | queues that replace others (Q12) |
 //! | `heap` | queues that own their storage (O1) |
+//! | `turns` | producers that take turns (P1, S4) |
 //! | `layout`, `tags`, `recover`, `scribble` | memory that others share (C3, C8, P4, X4) |
 //! | `mpsc` | several producers |
 #![cfg(not(loom))]
@@ -29,6 +30,7 @@ mod recover;
 mod room;
 mod scribble;
 mod tags;
+mod turns;
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
