@@ -4,9 +4,12 @@
 //! what comes before and after it.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitCode, ExitStatus};
 use std::{env, fs, io, process};
+
+use cq_core::causes::Causes;
 
 /// How many instructions each function took in all of its calls, with what it called.
 pub type Costs = HashMap<String, u64>;
@@ -25,16 +28,38 @@ pub enum CountError {
     Unseen(String),
 }
 
-/// Runs this program with `argument` under callgrind, with a library loaded before its own, if there is to be one.
+/// Tells a program that it is under callgrind.
+const UNDER_CALLGRIND: &str = "under-callgrind";
+
+/// How often a program does each thing at first, and then.
+pub const TIMES: [u32; 2] = [250, 500];
+
+/// The main function of a program of this name that counts: `work` is what is counted, which it does under callgrind;
+/// `report` runs it there, by [`count`], and prints what came of it.
+pub fn main(
+    name: &str,
+    work: impl FnOnce() -> Result<(), Box<dyn Error>>,
+    report: impl FnOnce() -> Result<(), Box<dyn Error>>,
+) -> ExitCode {
+    let done = match env::args().nth(1).as_deref() {
+        Some(UNDER_CALLGRIND) => work(),
+        _ => report(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{name}: {}", Causes(&*error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs this program under callgrind, with a library loaded before its own, if there is to be one.
 /// The costs are those of each part that a call of `divider` begins.
 ///
 /// # Errors
 /// There is no valgrind, or the program fails under it.
-pub fn count(
-    argument: &str,
-    divider: &str,
-    preload: Option<&Path>,
-) -> Result<Vec<Costs>, CountError> {
+pub fn count(divider: &str, preload: Option<&Path>) -> Result<Vec<Costs>, CountError> {
     let file = env::temp_dir().join(format!("callgrind.{}", process::id()));
     let mut valgrind = Command::new("valgrind");
     if let Some(library) = preload {
@@ -45,7 +70,7 @@ pub fn count(
         .args(["--combine-dumps=yes", &format!("--dump-before={divider}")])
         .arg(format!("--callgrind-out-file={}", file.display()))
         .arg(env::current_exe()?)
-        .arg(argument)
+        .arg(UNDER_CALLGRIND)
         .status()?;
     if !status.success() {
         return Err(CountError::Failed(status));
@@ -59,11 +84,19 @@ pub fn count(
 ///
 /// # Errors
 /// It was not called.
-pub fn beyond(parts: &[Costs], nth: usize, function: &str) -> Result<u64, CountError> {
+fn beyond(parts: &[Costs], nth: usize, function: &str) -> Result<u64, CountError> {
     let cost = |part: usize| parts.get(part)?.get(function).copied();
     let (some, more) =
         cost(nth).zip(cost(nth + 1)).ok_or_else(|| CountError::Unseen(function.to_owned()))?;
     Ok(more.saturating_sub(some))
+}
+
+/// What a function took each time that the thing at an index was done, which is done [that often](TIMES).
+///
+/// # Errors
+/// It was not called.
+pub fn each(parts: &[Costs], nth: usize, function: &str) -> Result<f64, CountError> {
+    Ok(beyond(parts, 2 * nth, function)? as f64 / f64::from(TIMES[1] - TIMES[0]))
 }
 
 /// Before the parts come the head of the file, and what was before any divider.

@@ -122,7 +122,7 @@
 //! | rule | file |
 //! |---|---|
 //! | states, and the attributes of each transition | `api/state.rs`, `api/qp/change.rs` |
-//! | what posting refuses | `api/qp/validate.rs`, `api/qp.rs` |
+//! | what posting refuses | `api/qp/validate.rs`, `api/qp/post.rs` |
 //! | signaled and unsignaled sends | `engine/requester/mod.rs` (`run`); `sq_sig_all`: `engine/ring.rs`; a failed one always completes: `engine/flush.rs` |
 //! | send queue slots given back | `engine/complete.rs` (`Polled`), `protocol/tag.rs` |
 //! | the usual SEND, WRITE and READ, from the queue to both completions | `engine/requester/message.rs` |

@@ -7,7 +7,8 @@
 //! |---|---|---|---|
 //! | lock | [`unlock`] | [`try_lock_as`], [`take_lock`] | everything done under the lock |
 //! | ownership of a send queue | [`cas`], a thread that enters; the owner | [`cas`], the owner | what a thread that found it owned did before |
-//! | identity of a queue pair | [`cas`], [`release`] | [`acquire`] | the attributes stored before the state |
+//! | identity of a queue pair | [`cas`] | [`acquire`] | the attributes stored before the state |
+//! | done position | [`release`], owner of the send queue | [`acquire`], poster | that the request was read, and what it did |
 //! | posted position | [`release`], poster | [`acquire`], owner of the send queue | the request's words |
 //! | retired position | [`fetch_update`], poller | [`acquire`], poster | that the slot's request was read |
 //! | in-flight marker | [`store_fenced`], owner of the send queue | [`acquire_at`], who waits for copies | that the copy is over |

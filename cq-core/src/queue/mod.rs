@@ -102,6 +102,7 @@ mod producer;
 pub mod raw;
 mod ring;
 mod slot;
+mod tail;
 
 pub use self::capacity::CapacityError;
 pub use self::channel::{Channel, NoChannel, OnChannel};
@@ -110,9 +111,10 @@ pub use self::consumer::Consumer;
 pub use self::health::{Dropped, State};
 #[cfg(feature = "alloc")]
 pub use self::heap::HeapCq;
-pub use self::producer::{Producer, Tail, TryPushError};
+pub use self::producer::{Producer, TryPushError};
 pub use self::ring::{MAX_STORAGE, Position};
 pub use self::slot::Own;
+pub use self::tail::Tail;
 
 use self::slot::Slot;
 

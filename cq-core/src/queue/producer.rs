@@ -8,6 +8,7 @@ use super::health::{Dropped, Health};
 use super::owner::Owner;
 use super::ring::{Place, Position, Ref, Ring};
 use super::slot::{Memory, Own};
+use super::tail::Tail;
 use crate::sentences::sentences;
 use crate::sync;
 
@@ -195,7 +196,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     #[inline(never)]
     fn reload_limit(&mut self) {
         let free = if self.health().has_ended() { 0 } else { self.free_reloaded() };
-        self.tail.limit = self.tail.position.wrapping_add(free);
+        self.tail = self.tail.with_free(free);
     }
 
     fn free_reloaded(&mut self) -> Position {
@@ -206,7 +207,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
 
     /// The number of slots that the consumer has not released; all of them if the head is corrupted.
     fn unpolled(&self) -> Position {
-        let unpolled = self.tail.position.wrapping_sub(self.control.head.acquire());
+        let unpolled = self.tail.position().wrapping_sub(self.control.head.acquire());
         unpolled.min(self.ring.storage() as Position)
     }
 
@@ -215,8 +216,8 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     fn store(&mut self, completion: &impl Completion) {
         // SAFETY: this is the ring's only producer (`new`). The position is before the limit, and the slots before the
         // limit are released, which `unpolled` has acquired.
-        unsafe { self.ring.write(self.tail.position, completion) };
-        self.tail = self.tail.next();
+        unsafe { self.ring.write(self.tail.position(), completion) };
+        self.tail = self.tail.after(1);
         self.notify(|| completion.is_urgent());
     }
 
@@ -226,8 +227,8 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         let stored = &batch[..self.free(batch.len())];
         if !stored.is_empty() {
             // SAFETY: as in `store`; all these positions are before the limit.
-            unsafe { self.ring.write_all(self.tail.position, stored) };
-            self.tail.position = self.tail.position.wrapping_add(stored.len() as Position);
+            unsafe { self.ring.write_all(self.tail.position(), stored) };
+            self.tail = self.tail.after(stored.len() as Position);
             self.notify(|| stored.iter().any(Completion::is_urgent));
         }
         stored.len()
@@ -249,7 +250,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     #[inline(never)]
     pub fn overrun(&mut self, lost: u32) -> Dropped {
         let dropped = self.health().drop_more(lost.max(1));
-        self.tail.limit = self.tail.position;
+        self.tail = self.tail.with_free(0);
         self.notify(|| true);
         dropped
     }
@@ -349,57 +350,3 @@ sentences!(TryPushError {
     Self::Resized => ("the completion queue was resized: follow it to its new ring and push again");
     Self::Ended => ("the completion queue takes no more completions: it has overrun, its consumer has failed it, or its consumer is gone");
 });
-
-/// The state of a producer, with which another one can resume. Of use to producers that take turns on a
-/// [raw](super::raw) queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tail {
-    position: Position,
-    /// The position up to which slots were free when a producer last loaded the head.
-    limit: Position,
-}
-
-impl Tail {
-    /// The tail at `position`. Its producer loads the head before the first push.
-    #[must_use]
-    pub const fn at(position: Position) -> Self {
-        Self { position, limit: position }
-    }
-
-    /// The number of entries stored, wrapping.
-    #[must_use]
-    pub const fn position(&self) -> Position {
-        self.position
-    }
-
-    /// Two words to save while no producer is active.
-    #[must_use]
-    pub const fn to_words(self) -> [Position; 2] {
-        [self.position, self.limit]
-    }
-
-    /// The tail of which [`to_words`](Self::to_words) returned these words. In a raw queue any words are sound; wrong
-    /// ones lose or forge entries.
-    #[must_use]
-    pub const fn from_words([position, limit]: [Position; 2]) -> Self {
-        Self { position, limit }
-    }
-
-    /// The number of free slots that it knows of.
-    #[inline(always)]
-    pub(super) const fn free(&self) -> Position {
-        self.limit.wrapping_sub(self.position)
-    }
-
-    /// The tail behind one more entry.
-    #[inline(always)]
-    pub(super) const fn next(self) -> Self {
-        Self { position: self.position.wrapping_add(1), ..self }
-    }
-
-    /// This tail, without a limit that cannot be in a ring of `storage` slots.
-    #[inline(always)]
-    pub(super) const fn within(self, storage: usize) -> Self {
-        if self.free() > storage as Position { Self::at(self.position) } else { self }
-    }
-}

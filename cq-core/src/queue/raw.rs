@@ -237,7 +237,7 @@ impl<'a> RawQueue<'a> {
         // SAFETY: there is no other producer (guaranteed to `new`, and this is borrowed). Writing to `Shared` slots is
         // sound at any tail, because all their words are atomic.
         unsafe { ring.write(tail.position(), completion) };
-        Some(tail.next())
+        Some(tail.after(1))
     }
 
     /// Returns the consumer, starting at `position`. All slots before it are released.

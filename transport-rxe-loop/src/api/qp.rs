@@ -28,13 +28,12 @@
 
 mod batch;
 mod change;
+mod post;
 mod validate;
 
 use std::sync::Arc;
 
 use cq_core::setup::{QpAttrMask, QpCaps, QpType};
-use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{RecvWr, SendWr};
 
 use crate::api::attr::ModifyError;
 use crate::api::attr::QpAttr;
@@ -43,15 +42,13 @@ use crate::api::domain::Domain;
 use crate::api::srq::SharedReceiveQueue;
 use crate::api::state::QpState;
 use crate::engine::connection::Connection;
-use crate::engine::entry::SendQueue;
+use crate::engine::identity;
 use crate::engine::queue_pair::{ClaimedQp, Setup};
-use crate::engine::ring::{MAX_QP_WR, put_all};
-use crate::engine::ud_address::UdAddress;
-use crate::engine::{complete, identity, send_queue};
+use crate::engine::ring::MAX_QP_WR;
 use crate::error::CreateError;
 use crate::lifecycle::deaths;
 use crate::policy::imitation::QpBehavior;
-use crate::protocol::number::{Position, QpNumber, SrqNumber};
+use crate::protocol::number::{Position, SrqNumber};
 use crate::sync;
 
 pub use self::batch::Batch;
@@ -128,7 +125,6 @@ pub struct QueuePair {
     given: QpAttr,
     /// The position up to which send slots were free when last read.
     retired: Position,
-    send_queue: SendQueue,
     /// What is known of the connection, if it has sent.
     connection: Option<Connection>,
     /// The position up to which receives had completed when last read: seldom, since another core writes it.
@@ -153,7 +149,6 @@ impl QueuePair {
         let setup = || setup(domain, &QpInit { caps: rounded, ..*init });
         let claimed =
             deaths::retry_after_recovery(domain.device(), || ClaimedQp::new(engine, setup()?))?;
-        let send_queue = SendQueue::of(engine, claimed.index);
         let retired = claimed.slot.retired.position();
         let received = claimed.slot.recv.completed_acquire();
         let given = QpAttr::new();
@@ -166,7 +161,6 @@ impl QueuePair {
             has_srq,
             given,
             retired,
-            send_queue,
             connection: None,
             received,
         })
@@ -264,95 +258,6 @@ impl QueuePair {
     pub fn destroy(self) {
         drop(self);
     }
-
-    #[inline]
-    fn put_send(
-        &mut self,
-        position: Position,
-        wr: &SendWr<'_>,
-        way: Option<&UdAddress>,
-    ) -> Result<(), Refused> {
-        if !self.state().takes_sends() {
-            return Err(Refused::WrongState);
-        }
-        let wired = self.validate_send(wr, way)?;
-        if !self.has_send_slot(position) {
-            return Err(Refused::QueueFull);
-        }
-        self.claimed.send_ring.write_send(position, wr, wired, self.sq_sig_all);
-        Ok(())
-    }
-
-    #[inline]
-    fn has_send_slot(&mut self, position: Position) -> bool {
-        let capacity = u64::from(self.behavior.capacities[0]);
-        if position.since(self.retired) < capacity {
-            return true;
-        }
-        let (slot, early) = (self.claimed.slot, self.behavior.frees_slots_early);
-        self.retired = if early { slot.send.done_acquire() } else { slot.retired.position() };
-        position.since(self.retired) < capacity
-    }
-
-    #[inline]
-    fn put_recv(&mut self, position: Position, wr: &RecvWr<'_>) -> Result<(), Refused> {
-        if self.has_srq {
-            return Err(Refused::SharedReceives);
-        }
-        if !self.state().takes_recvs() {
-            return Err(Refused::WrongState);
-        }
-        if wr.sges.len() > self.caps.max_recv_sge as usize {
-            return Err(Refused::TooManySges { max: self.caps.max_recv_sge });
-        }
-        if !self.has_recv_slot(position) {
-            return Err(Refused::QueueFull);
-        }
-        self.claimed.recv_ring.write_recv(position, wr);
-        Ok(())
-    }
-
-    #[inline]
-    fn has_recv_slot(&mut self, position: Position) -> bool {
-        let capacity = self.behavior.capacities[1];
-        let known = position.since(self.received) < capacity.into();
-        known || self.look_for_recv_slot(position, capacity)
-    }
-
-    fn look_for_recv_slot(&mut self, position: Position, capacity: u32) -> bool {
-        let recv = &self.claimed.slot.recv;
-        self.received = recv.completed_acquire();
-        position.since(self.received) < capacity.into() || {
-            // A completion can be polled a moment before its receive counts as completed.
-            complete::wait_for_push(self.claimed.engine, self.claimed.slot.recv_cq());
-            self.received = recv.completed_acquire();
-            position.since(self.received) < capacity.into()
-        }
-    }
-
-    /// Publishes the sends before position `end`, and carries them out or leaves them to the send queue's owner.
-    #[inline]
-    fn publish_sends(&mut self, end: Position) {
-        sync::release(&self.send_queue.slot.send.posted, end.get());
-        self.send_queue.run(&mut self.connection);
-    }
-
-    /// Publishes the receives before position `end`, and reschedules a peer that waits for one.
-    #[inline]
-    fn publish_recvs(&self, end: Position) {
-        let ClaimedQp { engine, slot, index, .. } = self.claimed;
-        let starved = slot.recv.post(end);
-        // After the fence of `post`: either the thread that changes the state to ERR sees these receives, or ERR is
-        // seen here.
-        if self.state() == QpState::Err {
-            if self.behavior.flushes_at_once {
-                send_queue::run(engine, index);
-            }
-        } else if starved {
-            let peer = QpNumber::new(sync::load(engine.dest(index)));
-            send_queue::reschedule(engine, engine.index(peer));
-        }
-    }
 }
 
 /// The setup of a queue pair, if all its objects belong to one fabric.
@@ -374,33 +279,10 @@ pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, Cr
     })
 }
 
-impl Post for QueuePair {
-    /// Posts sends. Datagrams are refused: they need a destination and are posted through [`to`](QueuePair::to).
-    #[inline]
-    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let first = self.claimed.slot.send.posted();
-        let (end, result) = put_all(first, list, |position, wr| self.put_send(position, wr, None));
-        if end != first {
-            self.publish_sends(end);
-        }
-        result
-    }
-
-    #[inline]
-    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let first = self.claimed.slot.recv.posted();
-        let (end, result) = put_all(first, list, |position, wr| self.put_recv(position, wr));
-        if end != first {
-            self.publish_recvs(end);
-        }
-        result
-    }
-}
-
 #[cfg(test)]
 impl QueuePair {
     /// Its number, of its own type.
-    pub(crate) const fn qpn(&self) -> QpNumber {
+    pub(crate) const fn qpn(&self) -> crate::protocol::number::QpNumber {
         self.claimed.number
     }
 

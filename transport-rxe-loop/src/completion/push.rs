@@ -86,43 +86,24 @@ fn push_any(
     if !slot.mode.is_ordinary() {
         return push_otherwise(completions, cq, entries, requests);
     }
-    if slot.completion.channel().is_some() {
-        return push_raising(completions, cq, entries, requests);
-    }
-    let Ok(_guard) = lock(completions, cq, requests) else {
-        give_up(completions, cq.index, entries, requests);
-        return Ok(());
-    };
-    // If the entry was corrupted by another process, the completions are lost, but their requests are settled.
-    let Some(ring) = cq.ring(completions) else {
-        settle_all(entries, requests);
-        return Ok(());
-    };
-    let pushed = push_to(&slot.fanin, ring, NoChannel, entries, requests);
-    cq.next = slot.fanin.position();
-    pushed.map_err(|_| overran(slot))
-}
-
-/// [`push`] to a queue with a channel.
-#[inline(never)]
-fn push_raising(
-    completions: &'static Completions,
-    cq: &mut CqRing,
-    entries: &[Entry],
-    requests: impl RequestHooks,
-) -> Result<(), Lost> {
-    let (index, slot, asked) = (cq.index, cq.slot, Asked(Cell::new(false)));
+    let (index, asked) = (cq.index, Asked(Cell::new(false)));
     let pushed = {
         let Ok(_guard) = lock(completions, cq, requests) else {
             give_up(completions, index, entries, requests);
             return Ok(());
         };
+        // If the entry was corrupted by another process, the completions are lost, but their requests are settled.
         let Some(ring) = cq.ring(completions) else {
             settle_all(entries, requests);
             return Ok(());
         };
-        let channel = OnChannel { key: queue::key(completions, index), signal: &asked };
-        let pushed = push_to(&slot.fanin, ring, channel, entries, requests);
+        let pushed = if slot.completion.channel().is_some() {
+            let channel = OnChannel { key: queue::key(completions, index), signal: &asked };
+            push_to(&slot.fanin, ring, channel, entries, requests)
+        } else {
+            push_to(&slot.fanin, ring, NoChannel, entries, requests)
+        };
+        cq.next = slot.fanin.position();
         pushed.map_err(|_| overran(slot))
     };
     if asked.0.get() {

@@ -29,8 +29,6 @@ pub struct Connection {
     /// The queue pair, in the epoch in which the rest was validated.
     pub me: Identity,
     pub kind: QpType,
-    /// Whether its messages may be [usual](super::requester): not where datagrams are sent, or Soft-RoCE is imitated.
-    pub is_usual: bool,
     /// Whose keys its own SGEs use.
     pub local_keys: KeyUser,
     pub ring: Ring,
@@ -47,7 +45,6 @@ impl Connection {
         Some(Self {
             me,
             kind,
-            is_usual: kind != QpType::Ud && !engine.policy.imitation.is_rxe(),
             local_keys: KeyUser::local(sync::load(&slot.pd)),
             ring: Ring::of(engine.shm, &slot.send_ring)?,
             send_cq: CqRing::new(engine.completions, slot.send_cq()),

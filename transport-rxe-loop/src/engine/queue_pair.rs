@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cq_core::setup::{QpCaps, QpType};
 
-use super::entry::QpSlot;
+use super::entry::{OwnQp, QpSlot, SendQueue};
 use super::ring::{Ring, RingLayout};
 use super::{
     Engine, complete, flush, identity, in_flight, pending_atomic, send_queue, shared_receives,
@@ -25,6 +25,7 @@ use crate::sync;
 pub struct ClaimedQp {
     pub engine: &'static Engine,
     pub slot: &'static QpSlot,
+    own: &'static OwnQp,
     pub number: QpNumber,
     pub index: QpIndex,
     pub send_ring: Ring,
@@ -111,7 +112,15 @@ impl ClaimedQp {
         identity::enter(slot, number);
         async_event::attach_qp(&setup.events, index);
         let deferred = Some(Deferred { engine, number, _extent: extent, setup });
-        Ok(Self { engine, slot, number, index, send_ring, recv_ring, deferred })
+        let own = engine.own(index);
+        Ok(Self { engine, slot, own, number, index, send_ring, recv_ring, deferred })
+    }
+
+    /// Its send queue.
+    #[inline]
+    pub const fn send_queue(&self) -> SendQueue {
+        let &Self { engine, index, slot, own, .. } = self;
+        SendQueue { engine, index, slot, own }
     }
 
     /// Has the service thread check the other processes.
@@ -138,7 +147,7 @@ impl ClaimedQp {
 
     /// Flushes the sends of a queue pair in SQE, which takes no others.
     pub fn flush_sends(&self) {
-        let ownership = &self.engine.own(self.index).ownership;
+        let ownership = &self.own.ownership;
         ownership.seize();
         flush::sends(self.engine, self.slot, self.number, &self.send_ring);
         ownership.abandon();
@@ -157,7 +166,7 @@ impl ClaimedQp {
         } else {
             let _in_reset = identity::change(self.slot, identity::read(self.slot), QpState::Err);
         }
-        self.engine.own(self.index).ownership.abandon();
+        self.own.ownership.abandon();
         self.tell();
         halted
     }
@@ -166,7 +175,7 @@ impl ClaimedQp {
     /// request.
     fn halt(&self) -> Result<(), Stuck> {
         identity::enter(self.slot, self.number);
-        self.engine.own(self.index).ownership.seize();
+        self.own.ownership.seize();
         pending_atomic::abandon(self.engine, self.number);
         self.engine.memory.windows().release(self.engine.memory, self.number);
         self.wait_for_peer()?;
@@ -218,7 +227,7 @@ impl Drop for ClaimedQp {
         // Before its number is cleared: an event that is being taken has it.
         async_event::detach_qp(&deferred.setup.events, self.index);
         identity::vacate(self.slot);
-        self.engine.own(self.index).ownership.abandon();
+        self.own.ownership.abandon();
         match halted {
             Ok(()) => deferred.end(),
             Err(Stuck) => self.engine.deferred().push(deferred),

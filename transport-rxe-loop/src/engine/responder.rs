@@ -117,8 +117,19 @@ impl Responder {
     #[inline]
     pub fn rights(&mut self) -> Result<Rights, Unavailable> {
         self.listens()?;
+        Ok(self.granted())
+    }
+
+    /// The same for a usual message: `None` if it does not accept it, or has to be validated.
+    #[inline]
+    pub fn usual_rights(&self) -> Option<Rights> {
+        self.is_current().then(|| self.granted())
+    }
+
+    #[inline]
+    const fn granted(&self) -> Rights {
         let whose = KeyUser::peer_of(self.number, self.domain);
-        Ok(Rights { access: self.access, answers: self.answers, whose })
+        Rights { access: self.access, answers: self.answers, whose }
     }
 
     /// Whether it accepts messages of this requester. What was validated of it then holds.
@@ -131,24 +142,16 @@ impl Responder {
     /// changes its state finds out whose messages it waits for: it and its senders must not judge by different ones.
     #[inline(always)]
     fn is_current(&self) -> bool {
-        self.seen == Some(identity::read(self.slot))
-            && sync::load(&self.slot.qp_type) == self.kind as u32
-            && self.are_connected()
+        self.seen == Some(identity::read(self.slot)) && self.is_for_requester()
     }
 
-    /// Whether each of the two is connected to the other. Datagrams are accepted from all queue pairs.
+    /// Whether it has the requester's type, and each of the two is connected to the other. Datagrams are accepted from
+    /// all queue pairs.
     #[inline(always)]
-    fn are_connected(&self) -> bool {
+    fn is_for_requester(&self) -> bool {
         let [to, from] = self.destinations.map(sync::load);
-        self.kind == QpType::Ud || to == self.number.get() && from == self.from.get()
-    }
-
-    /// The same for a usual message: `None` if it does not, or has to be validated.
-    #[inline]
-    pub fn usual_rights(&self) -> Option<Rights> {
-        let whose = KeyUser::peer_of(self.number, self.domain);
-        let rights = Rights { access: self.access, answers: self.answers, whose };
-        self.is_current().then_some(rights)
+        sync::load(&self.slot.qp_type) == self.kind as u32
+            && (self.kind == QpType::Ud || to == self.number.get() && from == self.from.get())
     }
 
     /// The `nth` of its receives that have not completed, for a usual message: `None` if it has none, or one that is not
@@ -167,11 +170,11 @@ impl Responder {
         Some(UsualReceive { position, wr_id, sge })
     }
 
-    /// The SGE of the `nth` of its receives that have not completed, if that is known to be posted and has one.
+    /// The SGE of its next receive, if that is known to be posted and has one.
     #[inline]
-    pub fn known_receive(&self, nth: u64) -> Option<Sge> {
+    pub fn known_receive(&self) -> Option<Sge> {
         let recv = &self.slot.recv;
-        let position = recv.completed().plus(nth);
+        let position = recv.completed();
         let is_known = recv.is_known(position, self.cached_posted, self.recv_capacity);
         let (_, sge) = self.receives.as_ref().filter(|_| is_known)?.read_one_recv(position)?;
         Some(sge)
@@ -189,7 +192,6 @@ impl Responder {
         let slot = self.slot;
         self.seen = None;
         let now = self.is_connected()?;
-        let is_alike = sync::load(&slot.qp_type) == self.kind as u32;
         self.access = Access::from_bits_retain(sync::load(&slot.access));
         self.answers = sync::load(&slot.max_dest_rd_atomic) != 0;
         self.domain = sync::load(&slot.pd);
@@ -200,14 +202,11 @@ impl Responder {
         self.cached_posted = slot.recv.completed();
         sync::read_fence();
         self.is_connected()?;
-        if !is_alike {
-            return Err(Unavailable::NotReady);
-        }
         self.seen = Some(now);
         Ok(())
     }
 
-    /// Whether it is connected to this requester and receives, whatever its type; returns its identity.
+    /// Whether it receives, from this requester; returns its identity.
     fn is_connected(&self) -> Result<Identity, Unavailable> {
         let now = identity::read(self.slot);
         match now.state() {
@@ -216,7 +215,7 @@ impl Responder {
                 Err(Unavailable::Gone)
             }
             QpState::Reset | QpState::Init | QpState::Err => Err(Unavailable::NotReady),
-            _ if self.are_connected() => Ok(now),
+            _ if self.is_for_requester() => Ok(now),
             _ => Err(Unavailable::NotReady),
         }
     }

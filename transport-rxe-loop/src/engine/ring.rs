@@ -13,18 +13,20 @@
 //! A request is written by the thread that posts, before its position is published. A send request is read by the owner
 //! of the send queue; a receive, by the peer that is connected to the queue pair.
 
+mod request;
 mod wire;
 
 use std::fmt;
 
 use cq_core::transport::{PostError, Refused};
-use cq_core::wr::{Data, RecvWr, SendFlags, SendOp, SendWr, Sge};
+use cq_core::wr::{Data, RecvWr, SendFlags, SendWr, Sge};
 
+use self::request::read_sge;
+pub use self::request::{OneRequest, OneSge, Payload, RecvRequest, SendRequest, SgeList};
 use self::wire::OPERANDS;
-pub use self::wire::{OneOp, WireOp};
+pub use self::wire::WireOp;
 use super::entry::RingWords;
 use super::ud_address::UdAddress;
-use crate::memory::sge::MAX_SGE;
 use crate::protocol::number::Position;
 use crate::shm::Shm;
 use crate::shm::mapping;
@@ -39,6 +41,7 @@ pub const MAX_QP_WR: u32 = 1 << 14;
 
 const SEND_HEADER: usize = 4;
 const RECV_HEADER: usize = 2;
+/// Words of an SGE.
 const SGE_WORDS: usize = 2;
 
 const FLAGS_SHIFT: u32 = 8;
@@ -185,7 +188,7 @@ impl Ring {
         SendRequest { wr_id: sync::load(&header[0]), op: op.into(), flags, payload }
     }
 
-    /// Reads the send request at a position, if it is of the usual kind: a SEND, WRITE or READ of inline bytes or one SGE.
+    /// Reads the send request at a position, if it has inline bytes or one SGE, and no operands.
     #[inline(always)]
     pub fn read_one(&self, position: Position) -> Option<OneRequest> {
         let (header, body) = self.at(position).split_at(SEND_HEADER);
@@ -197,7 +200,8 @@ impl Ring {
             _ => return None,
         };
         let both = sync::load(&header[3]);
-        let op = OneOp::of(word as u8, sync::load(&header[2]), both as u32)?;
+        let (addr, low, high) = (sync::load(&header[2]), both as u32, (both >> 32) as u32);
+        let op = WireOp { code: word as u8, addr, low, high, operands: None }.into();
         let flags = SendFlags::from_bits_retain((word >> FLAGS_SHIFT & FLAGS_MASK) as u32);
         Some(OneRequest { wr_id: sync::load(&header[0]), op, flags, data })
     }
@@ -278,12 +282,6 @@ fn write_sge(words: &[AtomicU64], sge: &Sge) {
 }
 
 #[inline]
-fn read_sge(words: &[AtomicU64]) -> Sge {
-    let word = sync::load(&words[1]);
-    Sge { addr: sync::load(&words[0]), length: (word >> 32) as u32, lkey: word as u32 }
-}
-
-#[inline]
 fn write_bytes(body: &[AtomicU64], bytes: &[u8]) -> usize {
     let mut left = bytes;
     for word in body {
@@ -304,89 +302,6 @@ fn write_last_bytes(word: &AtomicU64, bytes: &[u8]) {
     let mut padded = [0; size_of::<u64>()];
     padded[..bytes.len()].copy_from_slice(bytes);
     sync::store(word, u64::from_ne_bytes(padded));
-}
-
-/// A send request. Its payload stays in the ring.
-#[derive(Debug)]
-pub struct SendRequest {
-    pub wr_id: u64,
-    pub op: SendOp,
-    pub flags: SendFlags,
-    pub payload: Payload,
-}
-
-/// A send request of the usual kind.
-#[derive(Debug)]
-pub struct OneRequest {
-    pub wr_id: u64,
-    pub op: OneOp,
-    pub flags: SendFlags,
-    pub data: OneSge,
-}
-
-/// The bytes of a request of the usual kind.
-#[derive(Clone, Copy, Debug)]
-pub enum OneSge {
-    Sge(Sge),
-    /// Inline bytes in these words, and their number.
-    Inline(&'static [AtomicU64], usize),
-}
-
-/// The bytes of a request.
-#[derive(Clone, Copy, Debug)]
-pub enum Payload {
-    Sges(SgeList),
-    /// Inline bytes in these words, and their number.
-    Inline(&'static [AtomicU64], usize),
-}
-
-impl Payload {
-    /// How many bytes there are.
-    pub fn len(&self) -> u64 {
-        match self {
-            Self::Sges(sges) => sges.len(),
-            Self::Inline(_, len) => *len as u64,
-        }
-    }
-
-    /// The SGEs; none if the bytes are inline.
-    pub fn sges(&self) -> impl Iterator<Item = Sge> {
-        let list = if let Self::Sges(sges) = self { *sges } else { SgeList::new(&[], 0) };
-        list.iter()
-    }
-}
-
-/// A receive request.
-#[derive(Debug)]
-pub struct RecvRequest {
-    pub wr_id: u64,
-    pub sges: SgeList,
-}
-
-/// The SGEs of a request, in the ring. They do not change until it has completed, unless another process corrupts them.
-#[derive(Clone, Copy, Debug)]
-pub struct SgeList {
-    words: &'static [AtomicU64],
-    count: usize,
-}
-
-impl SgeList {
-    /// The first `count` of these words, or all that there are.
-    #[inline]
-    fn new(words: &'static [AtomicU64], count: usize) -> Self {
-        Self { words, count: count.min(MAX_SGE) }
-    }
-
-    /// The SGEs.
-    #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = Sge> + use<> {
-        self.words.chunks_exact(SGE_WORDS).take(self.count).map(read_sge)
-    }
-
-    /// How many bytes they have.
-    pub fn len(&self) -> u64 {
-        self.iter().map(|sge| u64::from(sge.length)).sum()
-    }
 }
 
 /// Writes requests from position `first` on, up to the first that is refused (Q4); returns the position after the last.

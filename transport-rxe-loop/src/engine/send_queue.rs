@@ -16,8 +16,8 @@
 //! | ERR | any | flushes both queues | – |
 //! | RESET, INIT, RTR | any | nothing | – |
 //!
-//! Whoever posts a request or changes the state reschedules the queue pair after that: an owner that gives ownership back
-//! then finds itself rescheduled, and looks again.
+//! A thread that posts a request or changes the state reschedules the queue pair after that: an owner that gives ownership
+//! back then finds itself rescheduled, and looks again.
 //!
 //! No thread owns two send queues. Work for other queue pairs that turns up meanwhile, a peer to be flushed or a sender
 //! that waited for it, is added to [`Rescheduled`] and done once the send queue has been given back.
@@ -144,7 +144,7 @@ impl SendQueue {
             };
             let is_over = match halted {
                 Some(halted) => handle_halt(&mut requester, halted),
-                // Whoever posted more since, or changed the state, has rescheduled the queue pair.
+                // A thread that posted more since, or changed the state, has rescheduled the queue pair.
                 None => me.state() == QpState::Rts && slot.send.done() == posted,
             };
             if is_over {

@@ -21,9 +21,10 @@ use cq_core::setup::Access;
 use cq_core::wr::{RemoteAddr, Sge};
 
 use crate::memory::Memory;
+use crate::memory::bytes::{Here, HereMut};
 use crate::memory::foreign::{Record, Visit};
 use crate::memory::region::{KeyUser, Kind, RegionEntry};
-use crate::memory::sge::{Far, Here, HereMut, Span, Spans, Target};
+use crate::memory::sge::{Far, Span, Spans, Target};
 use crate::protocol::in_flight::InFlight;
 use crate::sync::{self, AtomicU64};
 

@@ -10,6 +10,7 @@
 pub mod atomic_op;
 pub mod atomics;
 pub mod binding;
+pub mod bytes;
 pub mod copier;
 pub mod copy;
 pub mod copy_guard;

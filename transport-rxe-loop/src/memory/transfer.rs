@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::Memory;
-use super::sge::{self, Far, Spans, Target};
+use super::bytes;
+use super::sge::{Far, Spans, Target};
 
 /// Why a copy failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ impl Transfer<'_> {
     /// Where the bytes of a range begin that come last; the end of the range if there are none.
     pub fn late(&self, range: Range<usize>, len: usize) -> usize {
         match self.order {
-            Order::LastWordLast if sge::is_late(len) => (len - 8).clamp(range.start, range.end),
+            Order::LastWordLast if bytes::is_late(len) => (len - 8).clamp(range.start, range.end),
             _ => range.end,
         }
     }

@@ -213,12 +213,6 @@ impl Imitation {
 
 /// When something is reported.
 impl Imitation {
-    /// Whether the device imitates Soft-RoCE at all.
-    #[inline]
-    pub const fn is_rxe(self) -> bool {
-        self.is_rxe
-    }
-
     /// The completion of a successful send of this length.
     #[inline]
     pub fn sent(self, wc: Wc, op: &SendOp, len: u64) -> Wc {

@@ -2,7 +2,7 @@
 //! change cannot hit a later queue pair in the same table entry. The number is 0 where there is no queue pair.
 //!
 //! The *epoch* counts the changes: of the state, of the number, and of the attributes by which others judge their
-//! requests. So whoever has validated a queue pair and finds the same word knows that everything is as it was.
+//! requests. A requester that has validated a queue pair and finds the same word knows that nothing has changed.
 //!
 //! A caller that acts on a change (to flush, empty or destroy) calls [`ChangeFence::after_change`] first.
 //!

@@ -134,7 +134,7 @@ impl Receives {
     /// peer: the position up to which receives were found to be posted; `completed` when it begins.
     #[inline(always)]
     pub fn has(&self, position: Position, cached_posted: &mut Position, capacity: u32) -> bool {
-        is_before(position, *cached_posted, capacity)
+        self.is_known(position, *cached_posted, capacity)
             || self.look(position, cached_posted, capacity)
     }
 

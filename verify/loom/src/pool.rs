@@ -56,7 +56,7 @@ impl World {
     }
 
     /// Posts at once as many receives as there are free slots for, up to `all` of them; true if those who wait
-    /// are to be kicked.
+    /// are to be woken.
     pub fn post_up_to(&self, all: u64) -> bool {
         let queue = self.queue();
         let mut end = queue.posted();
@@ -115,7 +115,7 @@ impl World {
         self.queue().settle(taken.tag(), TARGET);
     }
 
-    /// Gives one back; true if those who wait are to be kicked.
+    /// Gives one back; true if those who wait are to be woken.
     pub fn give_back(&self, me: AttachmentKey, taken: &Taken) -> bool {
         self.victim.enter(self.pool.lock(), me);
         let starved = self.queue().give_back(taken);

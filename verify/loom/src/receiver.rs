@@ -82,7 +82,7 @@ impl Receiver {
         assert!(identity::fail(&self.identity, NUMBER));
     }
 
-    /// Under its turn: what who kicks it has done, in ERR, where `alone` makes sure that nobody takes a receive.
+    /// Under its turn: what who wakes it has done, in ERR, where `alone` makes sure that nobody takes a receive.
     pub fn flush<G>(&self, alone: impl FnOnce() -> Option<G>) {
         let _turn = self.turn.lock().unwrap();
         if !self.is(QpState::Err) {

@@ -18,10 +18,9 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench::callgrind::{self, Costs, CountError};
+use bench::callgrind::{self, Costs, CountError, TIMES};
 use bench::transport::loopback::Loopback;
 use bench::transport::verbs::Verbs;
-use cq_core::causes::Causes;
 
 use self::calls::{C, RUST};
 use self::ends::{Ends, THINGS, Thing};
@@ -29,24 +28,8 @@ use self::ends::{Ends, THINGS, Thing};
 /// The library of the C ABI.
 const LIBRARY: &str = "librxe_loop_verbs.so";
 
-/// How often each thing is done at first, and then.
-const TIMES: [u32; 2] = [250, 500];
-
-/// Tells the program that it is under callgrind.
-const UNDER_CALLGRIND: &str = "under-callgrind";
-
 fn main() -> ExitCode {
-    let done = match env::args().nth(1).as_deref() {
-        Some(UNDER_CALLGRIND) => work(),
-        _ => count(),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("abi_cost: {}", Causes(&*error));
-            ExitCode::FAILURE
-        }
-    }
+    callgrind::main("abi_cost", work, count)
 }
 
 /// Does each thing by each API, as often as said above.
@@ -74,7 +57,7 @@ extern "C" fn abi_cost_part() {
 
 /// Counts, and tells.
 fn count() -> Result<(), Box<dyn Error>> {
-    let parts = callgrind::count(UNDER_CALLGRIND, "abi_cost_part", Some(&library()?))?;
+    let parts = callgrind::count("abi_cost_part", Some(&library()?))?;
     for (nth, (what, thing)) in THINGS.into_iter().enumerate() {
         let (rust, c) =
             (each(&parts, nth, thing, RUST.symbols)?, each(&parts, nth, thing, C.symbols)?);
@@ -86,9 +69,7 @@ fn count() -> Result<(), Box<dyn Error>> {
 /// What one of a thing takes, in all of its calls.
 fn each(parts: &[Costs], nth: usize, thing: Thing, symbols: [&str; 3]) -> Result<f64, CountError> {
     let calls = symbols.into_iter().zip(thing.calls()).filter(|&(_, is_called)| is_called);
-    let costs = calls.map(|(symbol, _)| callgrind::beyond(parts, 2 * nth, symbol));
-    let all: u64 = costs.sum::<Result<_, _>>()?;
-    Ok(all as f64 / f64::from(TIMES[1] - TIMES[0]))
+    calls.map(|(symbol, _)| callgrind::each(parts, nth, symbol)).sum()
 }
 
 /// Where the library is.

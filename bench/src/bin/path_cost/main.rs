@@ -10,38 +10,20 @@
 
 mod jobs;
 
-use std::env;
 use std::error::Error;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use bench::callgrind::{self, Costs, CountError};
+use bench::callgrind::{self, TIMES};
 use comfy_table::{CellAlignment, Table, presets};
-use cq_core::causes::Causes;
 
-use self::jobs::{Call, Ends, JOBS};
+use self::jobs::{Ends, JOBS};
 
 /// The commit that the counts are compared with.
 const BASE: &str = "3600d62";
 
-/// How often each job is done at first, and then.
-const TIMES: [u32; 2] = [250, 500];
-
-/// Tells the program that it is under callgrind.
-const UNDER_CALLGRIND: &str = "under-callgrind";
-
 fn main() -> ExitCode {
-    let done = match env::args().nth(1).as_deref() {
-        Some(UNDER_CALLGRIND) => work(),
-        _ => count(),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("path_cost: {}", Causes(&*error));
-            ExitCode::FAILURE
-        }
-    }
+    callgrind::main("path_cost", work, count)
 }
 
 /// Does each job, as often as said above.
@@ -69,14 +51,14 @@ extern "C" fn path_cost_part() {
 
 /// Counts, and prints the table.
 fn count() -> Result<(), Box<dyn Error>> {
-    let parts = callgrind::count(UNDER_CALLGRIND, "path_cost_part", None)?;
+    let parts = callgrind::count("path_cost_part", None)?;
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
     let was = format!("at {BASE}");
     table.set_header(["a message of", "call", "instructions", &was, "ratio"]);
     for (nth, job) in JOBS.iter().enumerate() {
         for &(call, base) in job.base {
-            let now = each(&parts, nth, call, job.messages())?;
+            let now = callgrind::each(&parts, nth, call.symbol())? / f64::from(job.messages());
             let figures = [format!("{now:.0}"), format!("{base:.0}"), format!("{:.2}", now / base)];
             let [now, base, ratio] = figures;
             table.add_row([job.name, call.name(), &now, &base, &ratio]);
@@ -89,10 +71,4 @@ fn count() -> Result<(), Box<dyn Error>> {
     }
     println!("{table}");
     Ok(())
-}
-
-/// What a call takes for one message of a job.
-fn each(parts: &[Costs], nth: usize, call: Call, messages: u32) -> Result<f64, CountError> {
-    let all = callgrind::beyond(parts, 2 * nth, call.symbol())?;
-    Ok(all as f64 / f64::from((TIMES[1] - TIMES[0]) * messages))
 }

@@ -13,7 +13,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use bench::callgrind::{self, CountError};
+use bench::callgrind::{self, TIMES};
 use bench::delivery::Delivery;
 use bench::transport::verbs::{Verbs, VerbsError};
 use cq_core::causes::Causes;
@@ -23,14 +23,8 @@ use self::polls::{BARE, OURS, Way};
 /// Instructions that a poll may take beyond what it takes in C.
 const ALLOWED: f64 = 2.0;
 
-/// How often each way polls at first, and then.
-const POLLS: [u32; 2] = [250, 500];
-
 /// What a poll finds: its name, and how many completions.
 const FOUND: [(&str, u32); 2] = [("an empty queue", 0), ("one completion", 1)];
-
-/// Tells the program that it is under callgrind.
-const UNDER_CALLGRIND: &str = "under-callgrind";
 
 /// What cqperf ends with, too, where there is no device.
 const NO_DEVICE: u8 = 3;
@@ -43,17 +37,7 @@ fn main() -> ExitCode {
             return ExitCode::from(NO_DEVICE);
         }
     };
-    let done = match env::args().nth(1).as_deref() {
-        Some(UNDER_CALLGRIND) => poll(&device),
-        _ => count(),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("poll_cost: {}", Causes(&*error));
-            ExitCode::FAILURE
-        }
-    }
+    callgrind::main("poll_cost", || poll(&device), count)
 }
 
 fn device() -> Result<Verbs, VerbsError> {
@@ -64,7 +48,7 @@ fn device() -> Result<Verbs, VerbsError> {
 fn poll(device: &Verbs) -> Result<(), Box<dyn Error>> {
     let mut delivery = Delivery::new(device)?;
     for (_, completions) in FOUND {
-        for polls in POLLS {
+        for polls in TIMES {
             poll_cost_part();
             for way in [BARE].iter().chain(&OURS) {
                 if completions > 0 {
@@ -90,11 +74,8 @@ extern "C" fn poll_cost_part() {
 
 /// Counts, and tells.
 fn count() -> Result<(), Box<dyn Error>> {
-    let parts = callgrind::count(UNDER_CALLGRIND, "poll_cost_part", None)?;
-    let each = |nth: usize, way: Way| {
-        let beyond = callgrind::beyond(&parts, 2 * nth, way.symbol)?;
-        Ok::<_, CountError>(beyond as f64 / f64::from(POLLS[1] - POLLS[0]))
-    };
+    let parts = callgrind::count("poll_cost_part", None)?;
+    let each = |nth: usize, way: Way| callgrind::each(&parts, nth, way.symbol);
     let mut most = f64::MIN;
     for (nth, (what, _)) in FOUND.iter().enumerate() {
         let bare = each(nth, BARE)?;

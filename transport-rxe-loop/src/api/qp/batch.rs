@@ -94,6 +94,7 @@ impl Batch<'_> {
 
     #[inline]
     fn put_along(&mut self, wr: &SendWr<'_>, way: Option<&UdAddress>) -> Result<(), Refused> {
+        self.qp.check_takes_sends()?;
         self.qp.put_send(self.end, wr, way)?;
         self.end = self.end.next();
         Ok(())

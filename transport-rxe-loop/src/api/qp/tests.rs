@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use cq_core::async_event::AsyncEventType;
 use cq_core::setup::Access;
-use cq_core::transport::{AsyncEvents, PollCq};
+use cq_core::transport::{AsyncEvents, PollCq, Post, Refused};
 use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::RemoteAddr;
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr};
 
 use super::*;
 use crate::api::device::Context;

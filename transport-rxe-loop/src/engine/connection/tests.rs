@@ -111,8 +111,8 @@ fn x04_nonsense_that_is_validated_is_refused_or_in_range() {
     }
 }
 
-/// A queue pair that is reset or fails waits for the messages of the peer that it is told of. Whoever is scribbled away
-/// from there sends none.
+/// A queue pair that is reset or fails waits for the messages of the peer that the table names. A sender that was
+/// scribbled away from there is not accepted.
 #[test]
 fn x04_who_would_not_be_waited_for_is_not_accepted() {
     let scribbles: [fn(&Pair); 3] = [

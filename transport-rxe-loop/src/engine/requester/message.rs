@@ -23,14 +23,14 @@
 
 use cq_core::queue::Entry;
 use cq_core::setup::Access;
-use cq_core::wc::{Wc, WcOpcode, WcStatus};
-use cq_core::wr::{RemoteAddr, SendFlags};
+use cq_core::wr::{RemoteAddr, SendFlags, SendOp};
 
 use super::onesided::remote_sge;
 use super::{Requester, Sent};
-use crate::engine::ring::{OneOp, OneRequest, OneSge};
+use crate::engine::complete::{self, ReceivedOp};
+use crate::engine::ring::{OneRequest, OneSge};
+use crate::memory::bytes::Here;
 use crate::memory::copy_guard::CopyGuard;
-use crate::memory::sge::Here;
 use crate::protocol::number::Position;
 use crate::protocol::tag;
 
@@ -44,37 +44,25 @@ impl Requester<'_> {
         sent: &mut Sent,
     ) -> Option<u64> {
         let OneRequest { wr_id, op, flags, data } = self.connection.ring.read_one(position)?;
-        let (opcode, len, returned) = match op {
-            OneOp::Send { imm } => {
-                let len = self.usual_send(guard, data, flags, imm)?;
-                (WcOpcode::SEND, len, 0)
-            }
-            OneOp::Write { remote } => {
-                let len = self.usual_write(guard, data, remote)?;
-                (WcOpcode::RDMA_WRITE, len, 0)
-            }
-            OneOp::Read { remote } => {
-                let len = self.usual_read(guard, data, remote)?;
-                (WcOpcode::RDMA_READ, len, len)
-            }
+        let len = match op {
+            SendOp::Send { imm } => self.usual_send(guard, data, flags, imm)?,
+            SendOp::Write { remote, imm: None } => self.usual_write(guard, data, remote)?,
+            SendOp::Read { remote } => self.usual_read(guard, data, remote)?,
+            _ => return None,
         };
         if flags.contains(SendFlags::SIGNALED) {
-            let wc = Wc::new(wr_id, WcStatus::SUCCESS, self.number().get())
-                .with_opcode(opcode)
-                .with_byte_len(returned);
-            let tag = tag::of_send(position.next());
-            // It fits: the run's condition checks that.
-            let _ = sent.push(Entry { wc, tag, solicited: false });
+            // It fits: a run has no more messages.
+            let _ = sent.push(self.sent_entry(wr_id, &op, position.next(), len.into()));
         }
         Some(len.into())
     }
 
-    /// Prefetches the buffer of the receive that the next message will take, if that is known to be posted. Reading the
-    /// request brings that into the cache, too.
+    /// Prefetches the buffer of the receive that the next message will take, if that is known to be posted. Its request is
+    /// read for that, and so in the cache, too.
     #[inline]
     pub fn look_ahead(&self, guard: &CopyGuard<'_>) {
         let peer = &self.connection.peer;
-        if let Some(sge) = peer.known_receive(self.received.len() as u64) {
+        if let Some(sge) = peer.known_receive() {
             if let Some(to) = guard.here_mut(peer.local_keys(), sge, Access::LOCAL_WRITE) {
                 to.prefetch();
             }
@@ -96,16 +84,11 @@ impl Requester<'_> {
         }
         let domain = self.connection.peer.local_keys();
         guard.here_mut(domain, receive.sge, Access::LOCAL_WRITE)?.write(&from);
-        let wc = Wc::new(receive.wr_id, WcStatus::SUCCESS, self.connection.peer.number().get())
-            .with_opcode(WcOpcode::RECV)
-            .with_byte_len(from.len());
-        let wc = match imm {
-            Some(imm) => wc.with_imm(imm),
-            None => wc,
-        };
+        let (number, op) = (self.connection.peer.number(), ReceivedOp::Send { imm });
+        let wc = complete::received(receive.wr_id, number, from.len() as usize, op);
         let solicited = flags.contains(SendFlags::SOLICITED);
         let tag = tag::of_recv(receive.position.next());
-        // It fits: the run's condition checks that.
+        // It fits: a run has no more messages.
         let _ = self.received.push(Entry { wc, tag, solicited });
         Some(from.len())
     }

@@ -108,11 +108,12 @@ impl<'k> Requester<'k> {
     #[inline]
     pub fn run(&mut self, first: Position, count: u64) -> Option<Halted> {
         self.connection.peer.prefetch_send();
-        let (mut position, end) = (first, first.plus(count));
+        // A message has at most one completion on each side.
+        let (mut position, end) = (first, first.plus(count.min(RUN as u64)));
         let (mut sent, mut bytes, mut halted) = (Sent::new(), 0, None);
-        let is_usual = self.connection.is_usual;
+        let is_usual = self.connection.kind != QpType::Ud;
         let guard = self.copy_guard();
-        while position != end && !sent.is_full() && !self.received.is_full() && bytes < MUCH {
+        while position != end && bytes < MUCH {
             let usual = if is_usual { self.usual(&guard, position, &mut sent) } else { None };
             bytes += match usual {
                 Some(len) => len,
@@ -129,8 +130,10 @@ impl<'k> Requester<'k> {
                 break;
             }
         }
-        self.deliver();
-        self.look_ahead(&guard);
+        if !self.received.is_empty() {
+            self.deliver();
+            self.look_ahead(&guard);
+        }
         drop(guard);
         if self.connection.peer.has_failed() {
             self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
@@ -171,8 +174,8 @@ impl<'k> Requester<'k> {
         }
         let len = request.payload.len();
         if request.flags.contains(SendFlags::SIGNALED) {
-            // It fits: the run's condition checks that.
-            let _ = sent.push(self.sent_entry(&request, position.next(), len));
+            // It fits: a run has no more messages.
+            let _ = sent.push(self.sent_entry(request.wr_id, &request.op, position.next(), len));
         }
         Ok(len)
     }
@@ -263,7 +266,7 @@ impl<'k> Requester<'k> {
     /// soon.
     #[cold]
     pub fn unanswered(&self) -> Halt {
-        sync::store(&self.engine.own(self.engine.index(self.connection.me.number())).unanswered, 1);
+        sync::store(&self.own.unanswered, 1);
         if self.connection.kind == QpType::Rc {
             // Where no alarm can be set, the wait gets none either, and fails.
             let _ = self.engine.alarms.wake_soon(self.engine.index(self.connection.me.number()));
@@ -287,7 +290,8 @@ impl<'k> Requester<'k> {
     pub fn complete(&mut self, request: &SendRequest, position: Position) {
         let end = position.next();
         if request.flags.contains(SendFlags::SIGNALED) {
-            let sent = self.sent_entry(request, end, request.payload.len());
+            let len = request.payload.len();
+            let sent = self.sent_entry(request.wr_id, &request.op, end, len);
             let me = (self.number(), self.slot);
             complete::push(self.engine, me, &mut self.connection.send_cq, &[sent]);
         }
@@ -297,10 +301,10 @@ impl<'k> Requester<'k> {
     /// The completion of a request of this length that was carried out, with the position up to which it covers the
     /// send queue.
     #[inline]
-    fn sent_entry(&self, request: &SendRequest, end: Position, len: u64) -> Entry {
-        let returned = if request.op.returns_data() { len as u32 } else { 0 };
-        let wc = complete::sent(request.wr_id, self.connection.me.number(), request.op, returned);
-        let wc = self.engine.policy.imitation.sent(wc, &request.op, len);
+    fn sent_entry(&self, wr_id: u64, op: &SendOp, end: Position, len: u64) -> Entry {
+        let returned = if op.returns_data() { len as u32 } else { 0 };
+        let wc = complete::sent(wr_id, self.number(), *op, returned);
+        let wc = self.engine.policy.imitation.sent(wc, op, len);
         Entry { wc, tag: tag::of_send(end), solicited: false }
     }
 

@@ -139,7 +139,7 @@ impl Requester<'_> {
         match scattered {
             Ok(()) => {
                 let solicited = request.flags.contains(SendFlags::SOLICITED);
-                // It fits: the run's condition checks that.
+                // It fits: a run has no more messages.
                 let _ = self.received.push(self.connection.peer.received(
                     receive,
                     len,

@@ -104,29 +104,6 @@ impl WireOp {
     }
 }
 
-/// The operation of a request of the usual kind.
-#[derive(Clone, Copy, Debug)]
-pub enum OneOp {
-    Send { imm: Option<[u8; 4]> },
-    Write { remote: RemoteAddr },
-    Read { remote: RemoteAddr },
-}
-
-impl OneOp {
-    /// `None` for any other operation.
-    #[inline(always)]
-    pub fn of(code: u8, addr: u64, low: u32) -> Option<Self> {
-        let remote = RemoteAddr { addr, rkey: low };
-        Some(match code {
-            SEND => Self::Send { imm: None },
-            SEND_IMM => Self::Send { imm: Some(low.to_ne_bytes()) },
-            WRITE => Self::Write { remote },
-            READ => Self::Read { remote },
-            _ => return None,
-        })
-    }
-}
-
 const fn pair(high: u32, low: u32) -> u64 {
     (high as u64) << 32 | low as u64
 }

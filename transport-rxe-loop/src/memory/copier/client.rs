@@ -12,6 +12,7 @@ use rustix::time::Timespec;
 use super::{Copier, give_up, serve_if_nobody_does};
 use crate::memory::Memory;
 use crate::memory::atomic_op::AtomicOp;
+use crate::memory::bytes::is_late;
 use crate::memory::sge::{self, Far, Span, Spans, Target};
 use crate::memory::stage::{Code, LARGE, OWN, Outcome, Request, SMALL_BYTES, Stage};
 use crate::memory::transfer::{Order, Transfer, Trouble};
@@ -38,7 +39,7 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
     let is_read = from.far().is_some();
     let code = match order {
         _ if is_read => Code::Read,
-        Order::LastWordLast if sge::is_late(len) => Code::WriteLate,
+        Order::LastWordLast if is_late(len) => Code::WriteLate,
         _ => Code::Write,
     };
     let request = Request { code, whose: far.whose, needs: far.needs, operands: [0; 2] };

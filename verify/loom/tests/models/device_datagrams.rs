@@ -66,7 +66,7 @@ impl Target {
         }
     }
 
-    /// What who kicks it has done: run it, in ERR.
+    /// What who wakes it has done: run it, in ERR.
     fn flush(&self) {
         self.target.flush(|| {
             let _shut = ChangeFence::after_change();

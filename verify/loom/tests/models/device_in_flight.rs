@@ -36,7 +36,7 @@ impl Pair {
         }
     }
 
-    /// What who kicks the target has done: run it, in ERR.
+    /// What who wakes the target has done: run it, in ERR.
     fn flush(&self) {
         self.target.flush(|| (!ChangeFence::after_change().is_open(&self.in_flight)).then_some(()));
     }

@@ -1,4 +1,4 @@
-//! Receives that several queue pairs share: each is taken once, whoever waits for one is kicked, and what a
+//! Receives that several queue pairs share: each is taken once, whoever waits for one is woken, and what a
 //! killed taker had is taken again, or has completed (Q9, X3).
 
 use std::sync::Arc;
@@ -23,13 +23,13 @@ const ONE: AttachmentKey = AttachmentKey::new(1, 1);
 const OTHER: AttachmentKey = AttachmentKey::new(2, 1);
 
 /// Takes one, and sleeps as long as there is none.
-fn wait(world: &World, me: AttachmentKey, kicks: &mut Channel) -> Taken {
+fn wait(world: &World, me: AttachmentKey, wakes: &mut Channel) -> Taken {
     loop {
         if let Some(taken) = world.take(me) {
             return taken;
         }
-        while kicks.take_event().unwrap().is_none() {
-            let _event = kicks.block(None).unwrap();
+        while wakes.take_event().unwrap().is_none() {
+            let _event = wakes.block(None).unwrap();
         }
     }
 }
@@ -37,20 +37,20 @@ fn wait(world: &World, me: AttachmentKey, kicks: &mut Channel) -> Taken {
 /// One takes and completes until it has `all`, while the owner posts each of `batches` at once. A batch that
 /// finds no room is given up.
 fn hand_over(all: u64, batches: &'static [u64]) {
-    let (world, mut kicks) = (World::with(0), Channel::new(1));
+    let (world, mut wakes) = (World::with(0), Channel::new(1));
     let owner = thread::spawn({
-        let (world, kicks) = (Arc::clone(&world), kicks.clone());
+        let (world, wakes) = (Arc::clone(&world), wakes.clone());
         move || {
             for &batch in batches {
                 if world.post_up_to(batch) {
-                    kicks.raise(KEY);
+                    wakes.raise(KEY);
                 }
             }
-            kicks.hang_up();
+            wakes.hang_up();
         }
     });
     for next in 0..all {
-        let taken = wait(&world, ONE, &mut kicks);
+        let taken = wait(&world, ONE, &mut wakes);
         assert_eq!(world.read(&taken), next, "{WRONG}");
         world.complete(&taken);
     }
@@ -91,33 +91,33 @@ fn q09_a_shared_receive_is_overwritten_only_once_it_was_read() {
 
 /// Two wait for one each, and both are posted at once.
 fn two_takers() {
-    let (world, kicks) = (World::with(0), [Channel::new(1), Channel::new(1)]);
+    let (world, wakes) = (World::with(0), [Channel::new(1), Channel::new(1)]);
     let takers = [(ONE, 0), (OTHER, 1)].map(|(me, which)| {
-        let (world, mut mine) = (Arc::clone(&world), kicks[which].clone());
+        let (world, mut mine) = (Arc::clone(&world), wakes[which].clone());
         thread::spawn(move || world.complete(&wait(&world, me, &mut mine)))
     });
     if world.post_up_to(2) {
-        kicks.iter().for_each(|it| it.raise(KEY));
+        wakes.iter().for_each(|it| it.raise(KEY));
     }
-    kicks.iter().for_each(Channel::hang_up);
+    wakes.iter().for_each(Channel::hang_up);
     takers.into_iter().for_each(|taker| taker.join().unwrap());
     world.drain(ONE, 2);
 }
 
 /// One takes the last receive, and gives it back; another waits for it.
 fn give_back(kicks_then: bool) {
-    let (world, mut kicks) = (World::with(1), Channel::new(1));
+    let (world, mut wakes) = (World::with(1), Channel::new(1));
     let other = thread::spawn({
-        let (world, kicks) = (Arc::clone(&world), kicks.clone());
+        let (world, wakes) = (Arc::clone(&world), wakes.clone());
         move || {
             let starved = world.take(OTHER).is_some_and(|taken| world.give_back(OTHER, &taken));
             if starved && kicks_then {
-                kicks.raise(KEY);
+                wakes.raise(KEY);
             }
-            kicks.hang_up();
+            wakes.hang_up();
         }
     });
-    let taken = wait(&world, ONE, &mut kicks);
+    let taken = wait(&world, ONE, &mut wakes);
     world.complete(&taken);
     other.join().unwrap();
     world.drain(ONE, 1);
@@ -132,22 +132,22 @@ fn q09_all_who_wait_for_shared_receives_are_kicked() {
 
 /// One has taken the only receive, and leaves it, as it can't have the lock; another waits for it.
 fn leave(kicks_last: bool) {
-    let (world, mut kicks) = (World::with(1), Channel::new(1));
+    let (world, mut wakes) = (World::with(1), Channel::new(1));
     let taken = world.take(OTHER).expect(WRONG);
     let other = thread::spawn({
-        let (world, kicks) = (Arc::clone(&world), kicks.clone());
+        let (world, wakes) = (Arc::clone(&world), wakes.clone());
         move || {
             if !kicks_last {
-                kicks.raise(KEY);
+                wakes.raise(KEY);
             }
             assert!(world.queue().leave(&taken), "{WRONG}");
             if kicks_last {
-                kicks.raise(KEY);
+                wakes.raise(KEY);
             }
-            kicks.hang_up();
+            wakes.hang_up();
         }
     });
-    let taken = wait(&world, ONE, &mut kicks);
+    let taken = wait(&world, ONE, &mut wakes);
     assert_eq!(world.read(&taken), 0, "{WRONG}");
     world.complete(&taken);
     other.join().unwrap();
@@ -374,8 +374,8 @@ fn last_receive() {
                 world.complete(taken);
             }
             in_flight.close();
-            let kicks = identity::read(&identity).state() == QpState::Err;
-            (taken.is_some(), kicks)
+            let wakes = identity::read(&identity).state() == QpState::Err;
+            (taken.is_some(), wakes)
         }
     });
     assert!(identity::fail(&identity, TARGET));
@@ -383,9 +383,9 @@ fn last_receive() {
     let _shut = ChangeFence::after_change();
     let is_taken = world.queue().taken().next().is_some();
     let before = world.completed();
-    let (took, kicks) = peer.join().unwrap();
+    let (took, wakes) = peer.join().unwrap();
     if is_taken {
-        assert!(kicks, "{LOST}");
+        assert!(wakes, "{LOST}");
     } else {
         assert_eq!(world.completed(), before, "{WRONG}");
     }

@@ -1,5 +1,5 @@
 //! Receives are handed over without a lock: none is lost, none is taken before its words are there or twice,
-//! and who waits for one is kicked (Q7).
+//! and who waits for one is woken (Q7).
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Queue {
         &self.requests[position as usize % self.requests.len()]
     }
 
-    /// Puts as many receives as there is room for, up to `all` of them; true if the peer is to be kicked.
+    /// Puts as many receives as there is room for, up to `all` of them; true if the peer is to be woken.
     fn post_up_to(&self, all: u64) -> bool {
         let mut end = self.receives.posted();
         while end.get() < all && self.receives.has_free_slot(end, CAPACITY) {
@@ -55,25 +55,25 @@ impl Queue {
 /// The peer takes receives until it has `all`, sleeping where there is none, while the owner posts each of
 /// `batches` at once. A batch that finds no room is given up.
 fn hand_over(all: u64, batches: &'static [u64]) {
-    let (queue, mut kicks) = (Arc::new(Queue::default()), Channel::new(1));
+    let (queue, mut wakes) = (Arc::new(Queue::default()), Channel::new(1));
     let owner = thread::spawn({
-        let (queue, kicks) = (Arc::clone(&queue), kicks.clone());
+        let (queue, wakes) = (Arc::clone(&queue), wakes.clone());
         move || {
             for &batch in batches {
                 if queue.post_up_to(batch) {
-                    kicks.raise(KEY);
+                    wakes.raise(KEY);
                 }
             }
             let posted = queue.receives.posted();
-            kicks.hang_up();
+            wakes.hang_up();
             posted
         }
     });
     let mut cached_posted = Position::default();
     for position in 0..all {
         while !queue.receives.has_or_starve(Position::new(position), &mut cached_posted, CAPACITY) {
-            while kicks.take_event().unwrap().is_none() {
-                let _event = kicks.block(None).unwrap();
+            while wakes.take_event().unwrap().is_none() {
+                let _event = wakes.block(None).unwrap();
             }
         }
         queue.take(position);
@@ -156,7 +156,7 @@ fn find_after_all(asks: u64) {
     });
     queue.post_up_to(1);
     if peer.join().unwrap() {
-        assert!(!queue.post_up_to(2), "kicked for nothing");
+        assert!(!queue.post_up_to(2), "woken for nothing");
     }
 }
 
@@ -164,7 +164,7 @@ fn find_after_all(asks: u64) {
 fn who_finds_a_receive_after_all_does_not_wait_for_the_next() {
     model("a receive comes while it is missed", || find_after_all(1)).must_fail_as(
         "enough",
-        "kicked for nothing",
+        "woken for nothing",
         || find_after_all(2),
     );
 }

@@ -1,0 +1,132 @@
+//! Posting: requests are validated, written to their queue, and published.
+
+use cq_core::transport::{Post, PostError, Refused};
+use cq_core::wr::{RecvWr, SendWr};
+
+use crate::api::qp::QueuePair;
+use crate::api::state::QpState;
+use crate::engine::queue_pair::ClaimedQp;
+use crate::engine::ring::put_all;
+use crate::engine::ud_address::UdAddress;
+use crate::engine::{complete, send_queue};
+use crate::protocol::number::{Position, QpNumber};
+use crate::sync;
+
+impl QueuePair {
+    /// Checks the state (Q3), once for a list.
+    #[inline]
+    pub(super) fn check_takes_sends(&self) -> Result<(), Refused> {
+        if self.state().takes_sends() { Ok(()) } else { Err(Refused::WrongState) }
+    }
+
+    #[inline]
+    pub(super) fn put_send(
+        &mut self,
+        position: Position,
+        wr: &SendWr<'_>,
+        way: Option<&UdAddress>,
+    ) -> Result<(), Refused> {
+        let wired = self.validate_send(wr, way)?;
+        if !self.has_send_slot(position) {
+            return Err(Refused::QueueFull);
+        }
+        self.claimed.send_ring.write_send(position, wr, wired, self.sq_sig_all);
+        Ok(())
+    }
+
+    #[inline]
+    fn has_send_slot(&mut self, position: Position) -> bool {
+        let capacity = u64::from(self.behavior.capacities[0]);
+        if position.since(self.retired) < capacity {
+            return true;
+        }
+        let (slot, early) = (self.claimed.slot, self.behavior.frees_slots_early);
+        self.retired = if early { slot.send.done_acquire() } else { slot.retired.position() };
+        position.since(self.retired) < capacity
+    }
+
+    #[inline]
+    fn put_recv(&mut self, position: Position, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        if self.has_srq {
+            return Err(Refused::SharedReceives);
+        }
+        if !self.state().takes_recvs() {
+            return Err(Refused::WrongState);
+        }
+        if wr.sges.len() > self.caps.max_recv_sge as usize {
+            return Err(Refused::TooManySges { max: self.caps.max_recv_sge });
+        }
+        if !self.has_recv_slot(position) {
+            return Err(Refused::QueueFull);
+        }
+        self.claimed.recv_ring.write_recv(position, wr);
+        Ok(())
+    }
+
+    #[inline]
+    fn has_recv_slot(&mut self, position: Position) -> bool {
+        let capacity = self.behavior.capacities[1];
+        let known = position.since(self.received) < capacity.into();
+        known || self.look_for_recv_slot(position, capacity)
+    }
+
+    fn look_for_recv_slot(&mut self, position: Position, capacity: u32) -> bool {
+        let recv = &self.claimed.slot.recv;
+        self.received = recv.completed_acquire();
+        position.since(self.received) < capacity.into() || {
+            // A completion can be polled a moment before its receive counts as completed.
+            complete::wait_for_push(self.claimed.engine, self.claimed.slot.recv_cq());
+            self.received = recv.completed_acquire();
+            position.since(self.received) < capacity.into()
+        }
+    }
+
+    /// Publishes the sends before position `end`, and carries them out or leaves them to the send queue's owner.
+    #[inline]
+    pub(super) fn publish_sends(&mut self, end: Position) {
+        sync::release(&self.claimed.slot.send.posted, end.get());
+        self.claimed.send_queue().run(&mut self.connection);
+    }
+
+    /// Publishes the receives before position `end`, and reschedules a peer that waits for one.
+    #[inline]
+    fn publish_recvs(&self, end: Position) {
+        let ClaimedQp { engine, slot, index, .. } = self.claimed;
+        let starved = slot.recv.post(end);
+        // After the fence of `post`: either the thread that changes the state to ERR sees these receives, or ERR is
+        // seen here.
+        if self.state() == QpState::Err {
+            if self.behavior.flushes_at_once {
+                send_queue::run(engine, index);
+            }
+        } else if starved {
+            let peer = QpNumber::new(sync::load(engine.dest(index)));
+            send_queue::reschedule(engine, engine.index(peer));
+        }
+    }
+}
+
+impl Post for QueuePair {
+    /// Posts sends. Datagrams are refused: they need a destination and are posted through [`to`](QueuePair::to).
+    #[inline]
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let first = self.claimed.slot.send.posted();
+        let takes_sends = self.check_takes_sends();
+        let put = |position, wr: &_| takes_sends.and_then(|()| self.put_send(position, wr, None));
+        let (end, result) = put_all(first, list, put);
+        if end != first {
+            self.publish_sends(end);
+        }
+        result
+    }
+
+    #[inline]
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let first = self.claimed.slot.recv.posted();
+        let (end, result) = put_all(first, list, |position, wr| self.put_recv(position, wr));
+        if end != first {
+            self.publish_recvs(end);
+        }
+        result
+    }
+}
