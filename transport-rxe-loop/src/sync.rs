@@ -10,7 +10,8 @@
 //! | identity of a queue pair | [`cas`] | [`acquire`] | the attributes stored before the state |
 //! | done position | [`release`], owner of the send queue | [`acquire`], poster | that the request was read, and what it did |
 //! | posted position | [`release`], poster | [`acquire`], owner of the send queue | the request's words |
-//! | retired position | [`fetch_update`], poller | [`acquire`], poster | that the slot's request was read |
+//! | count of polled completions | [`release_at`], poller | [`acquire_at`], poster | the words of the send slots that they cover, and that the requests were read |
+//! | freed position | [`release`], owner of the send queue | [`acquire`], poster | that the requests before it were read |
 //! | in-flight marker | [`store_fenced`], owner of the send queue | [`acquire_at`], who waits for copies | that the copy is over |
 //! | posted receives | [`store_fenced`], poster | [`acquire_at`], taker and flusher | the receive's words |
 //! | completed receives | [`release_at`], who settles | [`acquire_at`], poster | that the receive's words were read |

@@ -31,12 +31,13 @@ use crate::completion::channel::{Attached, EventChannel, Source};
 use crate::completion::moderation as held_back;
 use crate::completion::queue::{self, MAX_CQE, ring};
 use crate::engine::Engine;
-use crate::engine::complete::{self, Polled};
+use crate::engine::complete;
 use crate::error::{CreateError, Limit, Stuck};
 use crate::lifecycle::{Device, deaths};
 use crate::protocol::fanin::Location;
 use crate::protocol::mode::{CqFlag, Mode};
 use crate::protocol::number::CqIndex;
+use crate::protocol::send_slots::Polled;
 use crate::shm::arena::Extent;
 use crate::shm::table::Entry as _;
 use crate::sync;
@@ -48,6 +49,8 @@ pub struct Queue {
     pub index: CqIndex,
     /// Replaced by resizing, which alone locks it.
     extent: Mutex<Extent>,
+    /// By which slots of send queues are freed.
+    pub polled: Polled,
 }
 
 impl Queue {
@@ -65,7 +68,7 @@ impl Queue {
         let cqs = engine.completions.cqs();
         let full = CreateError::TableFull { what: Limit::CompletionQueues, max: cqs.len() };
         let (index, generation) = cqs.claim(engine.shm.attachment()).ok_or(full)?;
-        let queue = Self { engine, index, extent: Mutex::new(extent) };
+        let queue = Self { engine, index, extent: Mutex::new(extent), polled: Polled::default() };
         let _guard = complete::lock(engine, index)?;
         queue::begin(
             engine.completions.cq(index),
@@ -236,15 +239,10 @@ impl Cq {
 
     #[inline(always)]
     fn poll_ring(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let engine = self.queue.engine;
-        if let [_] = out {
-            let each = |wc: &Wc, tag| complete::retire(engine, wc, tag);
-            return self.consumer.poll_for(out, complete::retires, each);
+        let polled = self.consumer.poll(out);
+        if polled.is_ok_and(|count| count > 0) {
+            self.queue.polled.count(self.consumer.position());
         }
-        let mut last = Polled::default();
-        let each = |wc: &Wc, tag| last.add(engine, wc, tag);
-        let polled = self.consumer.poll_for(out, complete::retires, each);
-        last.retire(engine);
         polled
     }
 

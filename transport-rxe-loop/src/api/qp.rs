@@ -37,7 +37,7 @@ use cq_core::setup::{QpAttrMask, QpCaps, QpType};
 
 use crate::api::attr::ModifyError;
 use crate::api::attr::QpAttr;
-use crate::api::cq::Cq;
+use crate::api::cq::{Cq, Queue};
 use crate::api::domain::Domain;
 use crate::api::srq::SharedReceiveQueue;
 use crate::api::state::QpState;
@@ -49,6 +49,7 @@ use crate::error::CreateError;
 use crate::lifecycle::deaths;
 use crate::policy::imitation::QpBehavior;
 use crate::protocol::number::{Position, SrqNumber};
+use crate::protocol::send_slots::FreeSlots;
 use crate::sync;
 
 pub use self::batch::Batch;
@@ -123,8 +124,10 @@ pub struct QueuePair {
     has_srq: bool,
     /// The attributes that were set since RESET.
     given: QpAttr,
-    /// The position up to which send slots were free when last read.
-    retired: Position,
+    /// The queue of the completions of its sends.
+    send_cq: Arc<Queue>,
+    /// The send slots that were free when last looked at.
+    free_slots: FreeSlots,
     /// What is known of the connection, if it has sent.
     connection: Option<Connection>,
     /// The position up to which receives had completed when last read: seldom, since another core writes it.
@@ -149,7 +152,7 @@ impl QueuePair {
         let setup = || setup(domain, &QpInit { caps: rounded, ..*init });
         let claimed =
             deaths::retry_after_recovery(domain.device(), || ClaimedQp::new(engine, setup()?))?;
-        let retired = claimed.slot.retired.position();
+        let free_slots = FreeSlots::all(claimed.slot.send.posted());
         let received = claimed.slot.recv.completed_acquire();
         let given = QpAttr::new();
         Ok(Self {
@@ -160,7 +163,8 @@ impl QueuePair {
             sq_sig_all,
             has_srq,
             given,
-            retired,
+            send_cq: Arc::clone(init.send_cq.queue()),
+            free_slots,
             connection: None,
             received,
         })

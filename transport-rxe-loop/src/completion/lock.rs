@@ -19,11 +19,25 @@ pub const RUN: usize = 32;
 
 /// The requests of completions: called under the queue's lock as their completions are pushed.
 pub trait RequestHooks: Copy {
+    /// The completion with this tag will be published at a position of the queue.
+    #[inline(always)]
+    fn place(self, _tag: u32, _in_cq: u64) {}
+
     /// A completion is published or lost: the requests that its tag covers are done. Idempotent.
     fn settle(self, wc: &Wc, tag: u32);
 
+    /// The same for several that are pushed, which are of one queue of one queue pair.
+    #[inline(always)]
+    fn settle_all(self, entries: &[Entry]) {
+        entries.iter().for_each(|Entry { wc, tag, .. }| self.settle(wc, *tag));
+    }
+
+    /// A completion was not published, after it was [placed](Self::place).
+    #[inline(always)]
+    fn lost(self, _tag: u32) {}
+
     /// A completion was dropped: its send queue slots are freed, as no later completion need do that (Q5).
-    fn dropped(self, wc: &Wc, tag: u32);
+    fn dropped(self, _tag: u32) {}
 }
 
 /// Takes the lock of a queue. If its holder died, it is taken over: completions that the holder had
@@ -62,14 +76,6 @@ pub fn tell(completions: &'static Completions, index: CqIndex) {
     }
 }
 
-/// Settles the requests of completions that are lost.
-#[cold]
-pub fn settle_all(entries: &[Entry], requests: impl RequestHooks) {
-    for Entry { wc, tag, .. } in entries {
-        requests.settle(wc, *tag);
-    }
-}
-
 /// Gives the queue up, as if it had overrun: another process holds its lock and does not release it. The ring is not
 /// touched, since the owner may have resized it away; the owner finds [`CqFlag::GivenUp`] in the table entry.
 #[cold]
@@ -79,7 +85,7 @@ pub fn give_up(
     entries: &[Entry],
     requests: impl RequestHooks,
 ) {
-    settle_all(entries, requests);
+    requests.settle_all(entries);
     completions.cq(index).mode.set(CqFlag::GivenUp, true);
     // Each time: the first caller may be suspended before it has done this.
     tell(completions, index);

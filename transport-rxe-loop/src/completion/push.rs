@@ -1,14 +1,16 @@
 //! Pushing completions, under the queue's lock, from any process.
 
 use std::cell::Cell;
+use std::slice;
 
 use cq_core::queue::raw::RawQueue;
 use cq_core::queue::{Channel, Dropped, Entry, NoChannel, OnChannel};
 use cq_core::transport::{CqKey, Signal};
+#[cfg(test)]
 use cq_core::wc::Wc;
 
 use super::channel::{self, Source};
-use super::lock::{RequestHooks, give_up, lock, settle_all};
+use super::lock::{RequestHooks, give_up, lock};
 use super::queue::{self, CqRing, CqSlot};
 use super::{Completions, moderation, soft_roce};
 use crate::protocol::fanin::Fanin;
@@ -67,8 +69,12 @@ fn push_one(
     }
     let Some(_guard) = completions.shm.enter(&slot.fanin.lock) else { return false };
     let Some(ring) = cq.ring(completions) else { return false };
-    let Some(tail) = slot.fanin.publish(ring, entry) else { return false };
-    requests.settle(&entry.wc, entry.tag);
+    requests.place(entry.tag, slot.fanin.position());
+    let Some(tail) = slot.fanin.publish(ring, entry) else {
+        requests.lost(entry.tag);
+        return false;
+    };
+    requests.settle_all(slice::from_ref(entry));
     slot.fanin.settled(tail);
     cq.next = tail.position();
     true
@@ -94,9 +100,10 @@ fn push_any(
         };
         // If the entry was corrupted by another process, the completions are lost, but their requests are settled.
         let Some(ring) = cq.ring(completions) else {
-            settle_all(entries, requests);
+            requests.settle_all(entries);
             return Ok(());
         };
+        place(&slot.fanin, entries, requests);
         let pushed = if slot.completion.channel().is_some() {
             let channel = OnChannel { key: queue::key(completions, index), signal: &asked };
             push_to(&slot.fanin, ring, channel, entries, requests)
@@ -110,6 +117,16 @@ fn push_any(
         channel::raise(completions, Source::Completion(index), || true);
     }
     pushed
+}
+
+/// Places completions behind each other at the tail, under the lock.
+#[inline]
+pub(super) fn place(fanin: &Fanin, entries: &[Entry], requests: impl RequestHooks) {
+    let mut in_cq = fanin.position();
+    for Entry { tag, .. } in entries {
+        requests.place(*tag, in_cq);
+        in_cq = in_cq.wrapping_add(1);
+    }
 }
 
 /// The queue has overrun. Under its lock.
@@ -128,7 +145,7 @@ fn push_to<C: Channel>(
     entries: &[Entry],
     requests: impl RequestHooks,
 ) -> Result<(), Dropped> {
-    let settle = |wc: &Wc, tag| requests.settle(wc, tag);
+    let settle = |part: &[Entry]| requests.settle_all(part);
     match entries {
         [entry] => fanin.push(ring, channel, entry, settle),
         entries => fanin.push_all(&mut fanin.producer(ring, channel), entries, settle),
@@ -156,27 +173,29 @@ fn push_otherwise(
         let lost = Lost::Dropped { from: stored as u32 };
         return if stored == entries.len() { Ok(()) } else { Err(lost) };
     }
-    let settle = |wc: &Wc, tag| requests.settle(wc, tag);
+    let settle = |part: &[Entry]| requests.settle_all(part);
     let (pushed, event_action) = {
         let Ok(_guard) = lock(completions, cq, requests) else {
             give_up(completions, index, entries, requests);
             return Ok(());
         };
         let Some(ring) = cq.ring(completions) else {
-            settle_all(entries, requests);
+            requests.settle_all(entries);
             return Ok(());
         };
         let control = ring.control();
         let mut producer = slot.fanin.producer(ring, NoChannel);
         let (mut dropped, mut pushed) = (0, Ok(()));
+        place(&slot.fanin, entries, requests);
         if slot.mode.has(CqFlag::IgnoresOverrun) {
             slot.fanin.push_fitting(&mut producer, entries, settle, |entry| {
-                requests.dropped(&entry.wc, entry.tag);
+                requests.lost(entry.tag);
+                requests.dropped(entry.tag);
                 dropped += 1;
             });
             sync::store(&slot.dropped, sync::load(&slot.dropped).saturating_add(dropped));
         } else if is_full {
-            settle_all(entries, requests);
+            requests.settle_all(entries);
             pushed = Err(producer.overrun(entries.len() as u32));
         } else {
             pushed = slot.fanin.push_all(&mut producer, entries, settle);

@@ -4,7 +4,8 @@ use cq_core::queue::{Entry, NoChannel};
 use cq_core::wc::{Wc, WcFlags, WcStatus};
 use heapless::Vec;
 
-use super::lock::{RUN, RequestHooks, give_up, lock, settle_all};
+use super::lock::{RUN, RequestHooks, give_up, lock};
+use super::push::place;
 use super::queue::{self, CqRing};
 use super::{Completions, async_event, moderation};
 use crate::protocol::mode::CqFlag;
@@ -30,14 +31,18 @@ pub fn push(
             return entries.len();
         };
         let Some(ring) = cq.ring(completions) else {
-            settle_all(entries, requests);
+            requests.settle_all(entries);
             return entries.len();
         };
         let control = ring.control();
         let mut producer = slot.fanin.producer(ring, NoChannel);
-        let settle = |wc: &Wc, tag| requests.settle(wc, tag);
+        let settle = |part: &[Entry]| requests.settle_all(part);
         let mut stored = entries.len();
-        slot.fanin.push_fitting(&mut producer, entries, settle, |_| stored -= 1);
+        place(&slot.fanin, entries, requests);
+        slot.fanin.push_fitting(&mut producer, entries, settle, |entry| {
+            requests.lost(entry.tag);
+            stored -= 1;
+        });
         let event_action = push_summary(completions, index, &entries[..stored]);
         let event_action = event_action.map_or(EventAction::None, |push_summary| {
             moderation::event_action(completions, index, control, push_summary)

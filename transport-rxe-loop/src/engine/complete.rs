@@ -1,5 +1,5 @@
-//! Completions: their contents, and what their tags do. A queue advances as its completion is published; slots of the
-//! send queue are given back as it is polled (Q5).
+//! Completions: their contents, and what their tags do. A receive queue advances as its completion is published. A send
+//! queue advances before, and the [slots](crate::protocol::send_slots) of its requests know where their completions are (Q5).
 
 use cq_core::queue::Entry;
 use cq_core::transport::CqKey;
@@ -14,6 +14,7 @@ use crate::completion::queue::CqRing;
 use crate::error::Stuck;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::number::{CqIndex, Position, QpNumber};
+use crate::protocol::send_slots::SendSlots;
 use crate::protocol::tag;
 use crate::shm::lock::Guard;
 use crate::sync;
@@ -66,87 +67,17 @@ pub fn failed(wr_id: u64, qp: QpNumber, status: WcStatus) -> Wc {
     Wc::poisoned(wr_id, status, qp.get())
 }
 
-/// Whether slots of a send queue may be given back with a completion: not with that of a receive that succeeded.
+/// A completion of queue pair `qp` is published: if it is a receive's, what its tag covers is done. Idempotent.
 #[inline]
-pub fn retires(wc: &Wc) -> bool {
-    !wc.result().is_ok_and(|done| done.is_recv())
-}
-
-/// Gives back the slots that the tag of a completion covers, if it is a send's. That of an earlier queue pair of the entry
-/// gives back nothing.
-#[inline(always)]
-pub fn retire(engine: &'static Engine, wc: &Wc, tag: u32) {
-    let qp = QpNumber::new(wc.qp_num());
-    if tag::is_send(tag) {
-        let slot = engine.qp(qp);
-        if identity::read(slot).number() == qp {
-            tag::settle(&slot.retired.0, tag, sync::load(&slot.send_capacity));
-        }
-    }
-}
-
-/// The sends of a queue pair that were polled, whose slots are still to be given back: once, up to the last of them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Polled {
-    qp: QpNumber,
-    /// Up to where slots had been given back, and how many can be at most: a tag beyond that is invalid.
-    retired: Position,
-    capacity: u32,
-    /// The last valid tag; 0 if there was none.
-    tag: u32,
-}
-
-impl Polled {
-    /// Another completion was polled.
-    #[inline]
-    pub fn add(&mut self, engine: &'static Engine, wc: &Wc, tag: u32) {
-        if !tag::is_send(tag) {
-            return;
-        }
-        let qp = QpNumber::new(wc.qp_num());
-        if self.qp != qp {
-            self.retire(engine);
-            let slot = engine.qp(qp);
-            let is_there = identity::read(slot).number() == qp;
-            let capacity = if is_there { sync::load(&slot.send_capacity) } else { 0 };
-            *self = Self { qp, retired: slot.retired.position(), capacity, tag: 0 };
-        }
-        if tag::past(self.retired, tag, self.capacity).is_some() {
-            self.tag = tag;
-        }
-    }
-
-    /// Gives back what is left.
-    #[inline]
-    pub fn retire(self, engine: &'static Engine) {
-        if self.tag != 0 {
-            let slot = engine.qp(self.qp);
-            if identity::read(slot).number() == self.qp {
-                tag::settle(&slot.retired.0, self.tag, self.capacity);
-            }
-        }
-    }
-}
-
-/// A completion of queue pair `qp` is published: what its tag covers is done. Idempotent.
-#[cold]
 pub fn settle(engine: &'static Engine, qp: QpNumber, tag: u32) {
+    if tag::is_send(tag) {
+        return;
+    }
     if tag::is_pool(tag) {
         return srq::settle(engine, qp, tag);
     }
     let slot = engine.qp(qp);
     if identity::read(slot).number() == qp {
-        settle_at(slot, tag);
-    }
-}
-
-#[inline(always)]
-fn settle_at(slot: &QpSlot, tag: u32) {
-    if tag::is_send(tag) {
-        // Written by the owner of the send queue alone: no other thread pushes completions of this queue.
-        let done = tag::past(slot.send.done(), tag, sync::load(&slot.send_capacity));
-        done.into_iter().for_each(|done| sync::release(&slot.send.done, done.get()));
-    } else {
         slot.recv.settle(tag, sync::load(&slot.recv_capacity));
     }
 }
@@ -155,49 +86,101 @@ impl RequestHooks for &'static Engine {
     fn settle(self, wc: &Wc, tag: u32) {
         settle(self, QpNumber::new(wc.qp_num()), tag);
     }
-
-    fn dropped(self, wc: &Wc, tag: u32) {
-        retire(self, wc, tag);
-    }
 }
 
-/// The queue pair of which completions are pushed.
+/// The queue pair of which completions of receives are pushed.
 #[derive(Clone, Copy)]
-struct Of {
+struct Received {
     engine: &'static Engine,
     slot: &'static QpSlot,
     number: QpNumber,
 }
 
-impl RequestHooks for Of {
+impl RequestHooks for Received {
     #[inline(always)]
     fn settle(self, wc: &Wc, tag: u32) {
-        let is_its = wc.qp_num() == self.number.get() && !tag::is_pool(tag);
+        let is_its = wc.qp_num() == self.number.get() && !tag::is_send(tag) && !tag::is_pool(tag);
         if is_its && identity::read(self.slot).number() == self.number {
-            settle_at(self.slot, tag);
+            self.slot.recv.settle(tag, sync::load(&self.slot.recv_capacity));
         } else {
             settle(self.engine, QpNumber::new(wc.qp_num()), tag);
         }
     }
 
-    fn dropped(self, wc: &Wc, tag: u32) {
-        retire(self.engine, wc, tag);
+    #[inline(always)]
+    fn settle_all(self, entries: &[Entry]) {
+        match entries {
+            // What it covers is done up to the last, but in a pool each is done alone.
+            [.., Entry { wc, tag, .. }] if !tag::is_pool(*tag) => self.settle(wc, *tag),
+            _ => entries.iter().for_each(|Entry { wc, tag, .. }| self.settle(wc, *tag)),
+        }
     }
 }
 
-/// Pushes completions of a queue pair, of [`RUN`](lock::RUN) requests at most, to a completion queue. If it overruns,
+/// The send queue of which completions are pushed.
+#[derive(Clone, Copy)]
+struct Sent<'a> {
+    engine: &'static Engine,
+    slot: &'static QpSlot,
+    slots: &'a SendSlots<'a>,
+}
+
+impl RequestHooks for Sent<'_> {
+    #[inline(always)]
+    fn place(self, tag: u32, in_cq: u64) {
+        self.slots.completes_at(tag::last_send(tag), in_cq);
+    }
+
+    fn settle(self, wc: &Wc, tag: u32) {
+        settle(self.engine, QpNumber::new(wc.qp_num()), tag);
+    }
+
+    /// They were done before.
+    #[inline(always)]
+    fn settle_all(self, _: &[Entry]) {}
+
+    fn lost(self, tag: u32) {
+        self.slots.pending(tag::last_send(tag));
+    }
+
+    fn dropped(self, tag: u32) {
+        sync::release(&self.slot.send.freed, tag::send_end(tag, self.slot.send.done()).get());
+    }
+}
+
+/// Pushes completions of receives of a queue pair, of [`RUN`](lock::RUN) requests at most. If the completion queue overruns,
 /// its queue pairs fail (O4).
 #[inline(always)]
-pub fn push(
+pub fn push_received(
     engine: &'static Engine,
     (number, slot): (QpNumber, &'static QpSlot),
     cq: &mut CqRing,
     entries: &[Entry],
 ) {
+    push(engine, cq, entries, Received { engine, slot, number });
+}
+
+/// The requests of a send queue before position `end` are done: pushes their completions, as
+/// [`push_received`] does. For the owner of the send queue.
+#[inline(always)]
+pub fn push_sent(
+    engine: &'static Engine,
+    (slot, slots): (&'static QpSlot, &SendSlots<'_>),
+    cq: &mut CqRing,
+    end: Position,
+    entries: &[Entry],
+) {
+    // Before its completion can be polled.
+    sync::release(&slot.send.done, end.get());
+    push(engine, cq, entries, Sent { engine, slot, slots });
+}
+
+#[inline(always)]
+fn push(engine: &'static Engine, cq: &mut CqRing, entries: &[Entry], requests: impl RequestHooks) {
     if entries.is_empty() {
         return;
     }
-    if let Err(lost) = push::push(engine.completions, cq, entries, Of { engine, slot, number }) {
+    if let Err(lost) = push::push(engine.completions, cq, entries, requests) {
         fail(engine, cq.index, lost, entries);
     }
     fail_overran(engine);

@@ -21,6 +21,7 @@ use super::responder::Responder;
 use super::ring::Ring;
 use crate::completion::queue::CqRing;
 use crate::memory::region::KeyUser;
+use crate::protocol::send_slots::SendSlots;
 use crate::sync;
 
 /// A connection, from the requester's side.
@@ -32,6 +33,7 @@ pub struct Connection {
     /// Whose keys its own SGEs use.
     pub local_keys: KeyUser,
     pub ring: Ring,
+    pub slots: SendSlots<'static>,
     pub send_cq: CqRing,
     /// The connected queue pair. Not used for datagrams.
     pub peer: Responder,
@@ -47,6 +49,7 @@ impl Connection {
             kind,
             local_keys: KeyUser::local(sync::load(&slot.pd)),
             ring: Ring::of(engine.shm, &slot.send_ring)?,
+            slots: Ring::send_slots(engine.shm, &slot.send_ring)?,
             send_cq: CqRing::new(engine.completions, slot.send_cq()),
             peer: Responder::new(engine, peer, me.number(), kind),
         })

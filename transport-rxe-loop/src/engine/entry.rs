@@ -54,7 +54,6 @@ pub struct QpSlot {
     pub send_capacity: AtomicU32,
     pub send_ring: RingWords,
     pub send: SendSide,
-    pub retired: Retired,
     pub recv: Receives,
     /// Held while its receives are taken, for datagrams, where many queue pairs take them.
     pub receive_lock: Lock,
@@ -98,6 +97,18 @@ impl SendSide {
     #[inline]
     pub fn done_acquire(&self) -> Position {
         Position::new(sync::acquire(&self.done))
+    }
+
+    /// The position before which slots are free, whatever was polled. For the thread that posts.
+    pub fn freed(&self) -> Position {
+        Position::new(sync::acquire(&self.freed))
+    }
+
+    /// Drops what is posted: nothing is left to be carried out, and all slots are free. For the owner of the send queue.
+    pub fn empty(&self) {
+        let posted = self.posted().get();
+        sync::store(&self.done, posted);
+        sync::release(&self.freed, posted);
     }
 
     /// The position of the next request to be carried out. For the owner of the send queue.
@@ -183,24 +194,14 @@ pub struct SendSide {
     pub posted: AtomicU64,
     /// The next request to carry out.
     pub done: AtomicU64,
+    /// The slots of requests before it are [free](crate::protocol::send_slots), whatever was polled.
+    pub freed: AtomicU64,
     /// What the request at `waits_at` waits for, and until when: see `retry`.
     pub waits_for: AtomicU32,
     pub waits_at: AtomicU64,
     pub deadline: AtomicU64,
     /// Whether SQ_DRAINED is to be reported in SQD.
     pub report_drained: AtomicU32,
-}
-
-/// Up to where the send queue's slots have been given back (Q5). Written by the threads that poll.
-#[repr(C, align(128))]
-pub struct Retired(pub AtomicU64);
-
-impl Retired {
-    /// The position up to which slots can be used again. For the thread that posts.
-    #[inline]
-    pub fn position(&self) -> Position {
-        Position::new(sync::acquire(&self.0))
-    }
 }
 
 /// A shared receive queue.

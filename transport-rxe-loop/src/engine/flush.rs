@@ -11,24 +11,35 @@ use super::{Engine, complete, events, in_flight, pending_atomic, shared_receives
 use crate::completion::async_event::QpEvent;
 use crate::completion::queue::CqRing;
 use crate::protocol::number::{Position, QpNumber, SrqNumber};
+use crate::protocol::send_slots::SendSlots;
 use crate::protocol::tag;
 use crate::sync;
 
 /// Flushes both queues of a queue pair in ERR.
 #[cold]
-pub fn both(engine: &'static Engine, slot: &'static QpSlot, number: QpNumber, ring: &Ring) {
-    sends(engine, slot, number, ring);
+pub fn both(
+    engine: &'static Engine,
+    slot: &'static QpSlot,
+    number: QpNumber,
+    queue: (&Ring, &SendSlots<'_>),
+) {
+    sends(engine, slot, number, queue);
     receives(engine, slot, number);
 }
 
 /// Flushes the send queue, of a queue pair in ERR or SQE.
 #[cold]
-pub fn sends(engine: &'static Engine, slot: &'static QpSlot, number: QpNumber, ring: &Ring) {
+pub fn sends(
+    engine: &'static Engine,
+    slot: &'static QpSlot,
+    number: QpNumber,
+    (ring, slots): (&Ring, &SendSlots<'_>),
+) {
     pending_atomic::abandon(engine, number);
     let mut position = slot.send.done();
     while ring.has_any(position, slot.send.posted_acquire()) {
         let wr_id = ring.read_send(position).wr_id;
-        complete(engine, slot, number, wr_id, position, WcStatus::WR_FLUSH_ERR);
+        complete(engine, (slot, slots), number, wr_id, position, WcStatus::WR_FLUSH_ERR);
         position = position.next();
     }
 }
@@ -36,7 +47,7 @@ pub fn sends(engine: &'static Engine, slot: &'static QpSlot, number: QpNumber, r
 /// Completes the send request at `position` as a failure.
 pub fn complete(
     engine: &'static Engine,
-    slot: &'static QpSlot,
+    (slot, slots): (&'static QpSlot, &SendSlots<'_>),
     number: QpNumber,
     wr_id: u64,
     position: Position,
@@ -45,7 +56,8 @@ pub fn complete(
     let wc = complete::failed(wr_id, number, status);
     let tag = tag::of_send(position.next());
     let mut cq = CqRing::new(engine.completions, slot.send_cq());
-    complete::push(engine, (number, slot), &mut cq, &[Entry { wc, tag, solicited: false }]);
+    let entry = Entry { wc, tag, solicited: false };
+    complete::push_sent(engine, (slot, slots), &mut cq, position.next(), &[entry]);
 }
 
 /// In ERR, no more receives are taken from the shared receive queue, and it is not flushed (Q9). Once those that
@@ -81,7 +93,12 @@ fn receives(engine: &'static Engine, slot: &'static QpSlot, number: QpNumber) {
         let wr_id = ring.read_recv(position).wr_id;
         let wc = complete::failed(wr_id, number, WcStatus::WR_FLUSH_ERR);
         let tag = tag::of_recv(position.next());
-        complete::push(engine, (number, slot), &mut cq, &[Entry { wc, tag, solicited: false }]);
+        complete::push_received(
+            engine,
+            (number, slot),
+            &mut cq,
+            &[Entry { wc, tag, solicited: false }],
+        );
     }
 }
 

@@ -15,6 +15,7 @@ use crate::completion::async_event;
 use crate::completion::channel::EventChannel;
 use crate::error::{CreateError, Limit, Stuck};
 use crate::protocol::number::{CqIndex, QpIndex, QpNumber, SrqNumber};
+use crate::protocol::send_slots::SendSlots;
 use crate::protocol::state::QpState;
 use crate::shm::arena::Extent;
 use crate::shm::table::Entry;
@@ -29,6 +30,7 @@ pub struct ClaimedQp {
     pub number: QpNumber,
     pub index: QpIndex,
     pub send_ring: Ring,
+    pub send_slots: SendSlots<'static>,
     pub recv_ring: Ring,
     /// `None` once it is dropped.
     deferred: Option<Deferred>,
@@ -91,11 +93,12 @@ impl ClaimedQp {
         let caps = setup.caps;
         let sends = RingLayout::of_sends(caps.max_send_wr, caps.max_send_sge, caps.max_inline);
         let recvs = RingLayout::of_recvs(caps.max_recv_wr, caps.max_recv_sge);
-        let bytes = sends.bytes() + recvs.bytes();
+        let bytes = sends.bytes_of_sends() + recvs.bytes();
         let extent = Extent::allocate(engine.shm, bytes)?;
-        let (at, recvs_at) = (extent.offset(), extent.offset() + sends.bytes() as u32);
+        let (at, recvs_at) = (extent.offset(), extent.offset() + sends.bytes_of_sends() as u32);
         let none = CreateError::NoMemory { bytes };
         let send_ring = sends.ring(engine.shm, at).ok_or(none)?;
+        let send_slots = sends.send_slots(engine.shm, at).ok_or(none)?;
         let recv_ring = recvs.ring(engine.shm, recvs_at).ok_or(none)?;
         let full = CreateError::TableFull { what: Limit::QueuePairs, max: engine.qps.len() };
         let (index, generation) = engine.qps.claim(engine.shm.attachment()).ok_or(full)?;
@@ -113,7 +116,7 @@ impl ClaimedQp {
         async_event::attach_qp(&setup.events, index);
         let deferred = Some(Deferred { engine, number, _extent: extent, setup });
         let own = engine.own(index);
-        Ok(Self { engine, slot, own, number, index, send_ring, recv_ring, deferred })
+        Ok(Self { engine, slot, own, number, index, send_ring, send_slots, recv_ring, deferred })
     }
 
     /// Its send queue.
@@ -149,7 +152,7 @@ impl ClaimedQp {
     pub fn flush_sends(&self) {
         let ownership = &self.own.ownership;
         ownership.seize();
-        flush::sends(self.engine, self.slot, self.number, &self.send_ring);
+        flush::sends(self.engine, self.slot, self.number, (&self.send_ring, &self.send_slots));
         ownership.abandon();
     }
 
@@ -189,9 +192,7 @@ fn empty(engine: &'static Engine, slot: &QpSlot) {
     // No producer is in the middle of a completion of its receives any more.
     complete::wait_for_push(engine, slot.recv_cq());
     slot.recv.empty();
-    let posted = slot.send.posted().get();
-    sync::store(&slot.send.done, posted);
-    sync::fetch_update(&slot.retired.0, |retired| (retired != posted).then_some(posted));
+    slot.send.empty();
 }
 
 impl Deferred {

@@ -71,9 +71,7 @@ impl DeathRecovery for QueuePairs {
 fn forget(slot: &QpSlot) {
     slot.send.in_flight.close();
     slot.recv.empty();
-    let posted = slot.send.posted().get();
-    sync::store(&slot.send.done, posted);
-    sync::store(&slot.retired.0, posted);
+    slot.send.empty();
 }
 
 impl DeathRecovery for SharedReceiveQueues {

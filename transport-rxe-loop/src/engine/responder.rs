@@ -377,7 +377,8 @@ impl Responder {
     /// Pushes completions of receives, in order.
     #[inline]
     pub fn push(&mut self, entries: &[Entry]) {
-        complete::push(self.engine, (self.number, self.slot), &mut self.recv_cq, entries);
+        let whose = (self.number, self.slot);
+        complete::push_received(self.engine, whose, &mut self.recv_cq, entries);
     }
 }
 

@@ -28,6 +28,7 @@ pub use self::wire::WireOp;
 use super::entry::RingWords;
 use super::ud_address::UdAddress;
 use crate::protocol::number::Position;
+use crate::protocol::send_slots::SendSlots;
 use crate::shm::Shm;
 use crate::shm::mapping;
 use crate::sync::{self, AtomicU64};
@@ -72,9 +73,14 @@ impl RingLayout {
         Self { log2: log2(requests), stride: words.next_multiple_of(4) }
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that its requests take.
     pub const fn bytes(&self) -> usize {
         (self.stride << self.log2) * size_of::<u64>()
+    }
+
+    /// Bytes of memory that a send queue takes: [`SendSlots`] lie behind its requests.
+    pub const fn bytes_of_sends(&self) -> usize {
+        self.bytes() + (size_of::<u64>() << self.log2)
     }
 
     /// The ring of this shape at `offset`; `None` if it does not fit into the arena.
@@ -85,6 +91,20 @@ impl RingLayout {
         let words = shm.in_arena(offset as usize, all)?;
         let mask = requests as u64 - 1;
         (self.stride >= SEND_HEADER).then_some(Ring { words, mask, stride: self.stride })
+    }
+
+    /// The slots of the send queue of this shape at `offset`; `None` if they do not fit into the arena.
+    pub fn send_slots(&self, shm: &'static Shm, offset: u32) -> Option<SendSlots<'static>> {
+        let slots = 1usize.checked_shl(self.log2)?;
+        let requests = slots.checked_mul(self.stride)?.checked_mul(size_of::<u64>())?;
+        let at = requests.checked_add(offset as usize)?;
+        Some(SendSlots(shm.in_arena(at, slots)?))
+    }
+
+    /// The shape that the table describes.
+    #[inline]
+    fn described(words: &RingWords) -> Self {
+        Self { log2: sync::load(&words.log2), stride: sync::load(&words.stride) as usize }
     }
 
     /// Records in the table that a ring of this shape lies at `offset`.
@@ -111,11 +131,12 @@ impl Ring {
     /// The ring that the table describes; `None` if the description is invalid.
     #[inline]
     pub fn of(shm: &'static Shm, words: &RingWords) -> Option<Self> {
-        let shape = RingLayout {
-            log2: sync::load(&words.log2),
-            stride: sync::load(&words.stride) as usize,
-        };
-        shape.ring(shm, sync::load(&words.offset))
+        RingLayout::described(words).ring(shm, sync::load(&words.offset))
+    }
+
+    /// The slots of the send queue that the table describes; `None` if the description is invalid.
+    pub fn send_slots(shm: &'static Shm, words: &RingWords) -> Option<SendSlots<'static>> {
+        RingLayout::described(words).send_slots(shm, sync::load(&words.offset))
     }
 
     /// Whether there are requests from position `next` up to `end`. False for more than the ring holds: another

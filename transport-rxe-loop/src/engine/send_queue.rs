@@ -109,7 +109,7 @@ impl SendQueue {
                 *known = Connection::new(engine, slot, me);
             }
             let Some(connection) = known else { return true };
-            let ring = &connection.ring;
+            let (ring, slots) = (&connection.ring, &connection.slots);
             let position = slot.send.done();
             match me.state() {
                 QpState::Rts => {}
@@ -117,11 +117,11 @@ impl SendQueue {
                 QpState::Sqd if retry::has_begun(slot, position) => {}
                 QpState::Sqd => return drained(engine, slot, me.number()),
                 QpState::Sqe => {
-                    flush::sends(engine, slot, me.number(), ring);
+                    flush::sends(engine, slot, me.number(), (ring, slots));
                     return true;
                 }
                 QpState::Err => {
-                    flush::both(engine, slot, me.number(), ring);
+                    flush::both(engine, slot, me.number(), (ring, slots));
                     return true;
                 }
                 _ => return true,

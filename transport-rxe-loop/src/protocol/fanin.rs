@@ -23,13 +23,14 @@
 //! for both. One store of one word, the [`Location`], switches rings: a process that inherits the lock before it
 //! finds the old ring unchanged, after it, the complete new one.
 
+use std::slice;
+
 use cq_core::queue::raw::{Consumer, Producer, RawQueue};
 use cq_core::queue::{Channel, Dropped, Entry, NoChannel, Position, State, Tail};
 use cq_core::wc::Wc;
 
 use super::lock::Lock;
 use super::steps::{self, Step};
-use super::tag;
 use crate::sync::{self, AtomicU64, Site};
 
 /// Offset and size of a queue's ring.
@@ -133,7 +134,7 @@ impl Fanin {
         queue.producer(self.tail(), channel)
     }
 
-    /// Pushes a completion to the ring at [`location`](Self::location), and settles it by its tag with `settle`. As for a
+    /// Pushes a completion to the ring at [`location`](Self::location), and settles it with `settle`, by its tag. As for a
     /// [`producer`](Self::producer), the caller holds the lock.
     ///
     /// # Errors
@@ -143,12 +144,12 @@ impl Fanin {
         queue: &mut RawQueue<'_>,
         channel: C,
         entry: &Entry,
-        settle: impl FnOnce(&Wc, u32),
+        settle: impl FnOnce(&[Entry]),
     ) -> Result<(), Dropped> {
         let mut producer = self.producer(queue, channel);
         let pushed = producer.push(entry);
         steps::done(Step::Published);
-        settle(&entry.wc, entry.tag);
+        settle(slice::from_ref(entry));
         self.settled(producer.tail());
         pushed
     }
@@ -170,8 +171,8 @@ impl Fanin {
         self.keep(tail);
     }
 
-    /// [`push`](Self::push) for several completions. For consecutive completions of one queue, `settle` is
-    /// called with the last one only.
+    /// [`push`](Self::push) for several completions. `settle` is called with as many of them as the ring stores, at most,
+    /// and again with the next.
     ///
     /// # Errors
     /// The completions do not all fit, or the queue overran before: what does not fit is dropped (O3), and
@@ -180,7 +181,7 @@ impl Fanin {
         &self,
         producer: &mut Producer<'_, C>,
         entries: &[Entry],
-        mut settle: impl FnMut(&Wc, u32),
+        mut settle: impl FnMut(&[Entry]),
     ) -> Result<(), Dropped> {
         let mut pushed = Ok(());
         for part in entries.chunks(producer.storage()) {
@@ -197,7 +198,7 @@ impl Fanin {
         &self,
         producer: &mut Producer<'_, C>,
         entries: &[Entry],
-        mut settle: impl FnMut(&Wc, u32),
+        mut settle: impl FnMut(&[Entry]),
         mut drop: impl FnMut(&Entry),
     ) {
         for part in entries.chunks(producer.storage()) {
@@ -213,16 +214,11 @@ impl Fanin {
         &self,
         producer: &Producer<'_, C>,
         part: &[Entry],
-        settle: &mut impl FnMut(&Wc, u32),
+        settle: &mut impl FnMut(&[Entry]),
     ) {
         steps::done(Step::Published);
-        for run in part.chunk_by(is_of_one_queue) {
-            if let Some(Entry { wc, tag, .. }) = run.last() {
-                settle(wc, *tag);
-                steps::done(Step::Settled);
-            }
-        }
-        self.keep(producer.tail());
+        settle(part);
+        self.settled(producer.tail());
     }
 
     /// Settles everything that is published past the stored tail, and stores the tail behind it. For a
@@ -287,14 +283,6 @@ impl Fanin {
         sync::release(&self.tail[0], position);
         steps::done(Step::Kept);
     }
-}
-
-/// Whether two completions are of the same queue of the same queue pair. Completions of a pool never stand
-/// for others.
-fn is_of_one_queue(one: &Entry, next: &Entry) -> bool {
-    one.wc.qp_num() == next.wc.qp_num()
-        && tag::is_send(one.tag) == tag::is_send(next.tag)
-        && !tag::is_pool(one.tag)
 }
 
 /// Moves `count` completions, with their tags.

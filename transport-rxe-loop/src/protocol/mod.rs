@@ -25,7 +25,7 @@
 //! let mut settled = 0;
 //! assert!(fanin.lock.inherit(dead, me));
 //! let _state = fanin.repair(&queue(), |_, _| settled += 1);
-//! fanin.push(&mut queue(), NoChannel, &entry(2), |_, _| settled += 1)?;
+//! fanin.push(&mut queue(), NoChannel, &entry(2), |_| settled += 1)?;
 //! fanin.lock.leave();
 //!
 //! assert_eq!(settled, 2);
@@ -40,6 +40,7 @@
 //! | [`mode`] | flags of a completion queue that change how completions are pushed |
 //! | [`moderation`] | completion events that are delayed to stand for several completions |
 //! | [`tag`] | tags of completions: which queue, and up to which position |
+//! | [`send_slots`] | slots of a send queue: when each can be used again |
 //! | [`receives`] | positions of a receive queue, posted and consumed without a lock |
 //! | [`pool`] | receives that several queue pairs share, taken under a lock |
 //! | [`visits`] | reading without a lock, and freeing once no reader is left |
@@ -68,6 +69,7 @@ pub mod ownership;
 pub mod pool;
 pub mod receives;
 pub mod requests;
+pub mod send_slots;
 pub mod stage;
 pub mod state;
 pub mod steps;

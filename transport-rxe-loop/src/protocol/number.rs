@@ -126,4 +126,11 @@ impl Position {
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.wrapping_sub(earlier.0)
     }
+
+    /// Whether this is later than another position, less than 2^63 from it.
+    #[inline]
+    #[must_use]
+    pub const fn is_after(self, other: Self) -> bool {
+        self.since(other).wrapping_sub(1) < i64::MAX as u64
+    }
 }

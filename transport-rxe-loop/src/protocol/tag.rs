@@ -8,21 +8,19 @@
 //! | 0–29 | position | position | slot, generation |
 //!
 //! ```
-//! use std::sync::atomic::AtomicU64;
 //! use transport_rxe_loop::protocol::number::Position;
 //! use transport_rxe_loop::protocol::tag;
 //!
-//! let completed = AtomicU64::new(6);
+//! let (completed, capacity) = (Position::new(6), 16);
 //! let tag = tag::of_recv(Position::new(8));
 //! assert!(!tag::is_send(tag));
-//! tag::settle(&completed, tag, 16);
-//! tag::settle(&completed, tag, 16); // again: positions only grow
-//! tag::settle(&completed, tag::of_recv(Position::new(80)), 16); // more than possible: corrupted by another process
-//! assert_eq!(completed.into_inner(), 8);
+//! assert_eq!(tag::past(completed, tag, capacity), Some(Position::new(8)));
+//! assert_eq!(tag::past(Position::new(8), tag, capacity), None);
+//! let corrupted = tag::of_recv(Position::new(80)); // more than possible
+//! assert_eq!(tag::past(completed, corrupted, capacity), None);
 //! ```
 
 use super::number::Position;
-use crate::sync::{self, AtomicU64};
 
 const SEND: u32 = 1 << 31;
 const POOL: u32 = 1 << 30;
@@ -72,23 +70,27 @@ pub const fn is_send(tag: u32) -> bool {
     tag & SEND != 0
 }
 
-/// The position up to which the tag covers its queue, if that is past `settled`. At most `capacity` positions
-/// can be covered at once; a tag that claims more is ignored.
+/// The position of the request whose completion has this tag, as far as a slot of the send queue is concerned: 31 bits of
+/// it.
+#[inline]
+#[must_use]
+pub const fn last_send(tag: u32) -> Position {
+    Position::new((tag & !SEND) as u64).minus(1)
+}
+
+/// The position up to which the tag covers a send queue that is done up to `done`, exclusive.
+#[must_use]
+pub const fn send_end(tag: u32, done: Position) -> Position {
+    done.minus(((done.get() as u32).wrapping_sub(tag) & !SEND) as u64)
+}
+
+/// The position up to which the tag covers a receive queue, if that is past `settled`. At most `capacity` positions can be
+/// covered at once; a tag that claims more is ignored.
 #[inline]
 #[must_use]
 pub fn past(settled: Position, tag: u32, capacity: u32) -> Option<Position> {
-    let bits = if is_send(tag) { !SEND } else { !(SEND | POOL) };
-    let count = tag.wrapping_sub(settled.get() as u32) & bits;
+    let count = tag.wrapping_sub(settled.get() as u32) & !(SEND | POOL);
     (1..=capacity).contains(&count).then(|| settled.plus(count.into()))
-}
-
-/// Advances the position in `word` to where the tag covers its queue. A position that is already there, or
-/// further, stays.
-#[inline]
-pub fn settle(word: &AtomicU64, tag: u32, capacity: u32) {
-    sync::fetch_update(word, |settled| {
-        past(Position::new(settled), tag, capacity).map(Position::get)
-    });
 }
 
 #[cfg(all(test, not(loom)))]

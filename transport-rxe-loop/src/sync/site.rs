@@ -36,6 +36,10 @@ pub enum Site {
     LookAgain,
     /// Reading whether a slot of a pool is free is Relaxed.
     SeeFree,
+    /// Counting polled completions is Relaxed.
+    CountPolled,
+    /// Reading their count is Relaxed.
+    SeePolled,
     /// Freeing a granule of the arena is Relaxed.
     GiveGranule,
     /// Reading whether a granule is free is Relaxed.

@@ -16,7 +16,7 @@ use transport_rxe_loop::protocol::fanin::{Fanin, Location};
 use transport_rxe_loop::protocol::lock::AttachmentKey;
 use transport_rxe_loop::protocol::number;
 use transport_rxe_loop::protocol::tag;
-use transport_rxe_loop::sync::{AtomicU64, death};
+use transport_rxe_loop::sync::{self, AtomicU64, death};
 
 use crate::harness::model;
 use crate::queue::KEY;
@@ -308,9 +308,11 @@ impl Held<'_> {
         let channel = OnChannel { key: KEY, signal: asked };
         let mut queue = world.queue();
         let mut producer = world.fanin.producer(&mut queue, channel);
-        let settle = |wc: &Wc, tag: u32| world.settle(wc, tag);
-        let nothing = |_: &Wc, _: u32| ();
-        let all = || entries.iter().for_each(|entry| settle(&entry.wc, entry.tag));
+        let settle = |part: &[Entry]| {
+            part.iter().for_each(|entry| world.settle(&entry.wc, entry.tag));
+        };
+        let nothing = |_: &[Entry]| ();
+        let all = || settle(entries);
         match how {
             Push::Right => world.fanin.push_all(&mut producer, entries, settle),
             Push::SettlesFirst => {
@@ -335,7 +337,9 @@ impl Held<'_> {
 
 impl World {
     fn settle(&self, wc: &Wc, tag: u32) {
-        tag::settle(&self.settled[wc.qp_num() as usize], tag, 4);
+        sync::fetch_update(&self.settled[wc.qp_num() as usize], |settled| {
+            tag::past(number::Position::new(settled), tag, 4).map(number::Position::get)
+        });
     }
 }
 

@@ -79,59 +79,15 @@ impl<C> Consumer<'_, C> {
     pub fn poll_with(
         &mut self,
         out: &mut [Wc],
-        each: impl FnMut(&Wc, u32),
-    ) -> Result<usize, PollError> {
-        self.poll_for(out, |_| true, each)
-    }
-
-    /// [`poll_with`](Self::poll_with) that loads only the tags of completions for which `matter` returns `true`; for
-    /// the others, `each` is called with 0. A tag is on another cache line than its completion; if it is not loaded,
-    /// the line stays with the producer's core.
-    ///
-    /// # Errors
-    /// The queue has ended, and everything stored has been polled ([O3](crate::contract#o3)).
-    #[inline(always)]
-    pub fn poll_for(
-        &mut self,
-        out: &mut [Wc],
-        matter: impl Fn(&Wc) -> bool,
         mut each: impl FnMut(&Wc, u32),
     ) -> Result<usize, PollError> {
-        // The most frequent case: a batch of one needs neither a loop nor an array.
-        self.poll_by(out, |this, out| match out {
-            [_] => this.take_one(out, &matter, &mut each),
-            _ => this.take_chunks(out, &matter, &mut each),
-        })
+        self.poll_by(out, |this, out| this.take_chunks(out, &mut each))
     }
 
-    #[inline(always)]
-    fn take_one(
-        &mut self,
-        out: &mut [Wc],
-        matter: &impl Fn(&Wc) -> bool,
-        each: &mut impl FnMut(&Wc, u32),
-    ) -> usize {
-        let position = self.position();
-        let count = self.copy(out);
-        if let ([wc], 1) = (&*out, count) {
-            let slot = self.ring.index(position);
-            let tag = if matter(wc) { self.ring.beside().load(slot) } else { 0 };
-            self.release();
-            each(wc, tag);
-        }
-        count
-    }
-
-    #[inline(never)]
-    fn take_chunks(
-        &mut self,
-        out: &mut [Wc],
-        matter: &impl Fn(&Wc) -> bool,
-        each: &mut impl FnMut(&Wc, u32),
-    ) -> usize {
+    fn take_chunks(&mut self, out: &mut [Wc], each: &mut impl FnMut(&Wc, u32)) -> usize {
         let mut count = 0;
         for chunk in out.chunks_mut(CHUNK) {
-            let taken = self.take_chunk(chunk, matter, each);
+            let taken = self.take_chunk(chunk, each);
             count += taken;
             // More may be published by now, but must not be copied to the next chunk: that would leave a gap in `out`.
             if taken < chunk.len() {
@@ -142,19 +98,12 @@ impl<C> Consumer<'_, C> {
     }
 
     /// Takes entries into `out`, which holds at most [`CHUNK`].
-    fn take_chunk(
-        &mut self,
-        out: &mut [Wc],
-        matter: &impl Fn(&Wc) -> bool,
-        each: &mut impl FnMut(&Wc, u32),
-    ) -> usize {
+    fn take_chunk(&mut self, out: &mut [Wc], each: &mut impl FnMut(&Wc, u32)) -> usize {
         let (mut tags, first) = ([0; CHUNK], self.position());
         let count = self.copy(out);
-        for (nth, wc) in out[..count].iter().enumerate() {
-            if matter(wc) {
-                let slot = self.ring.index(first.wrapping_add(nth as Position));
-                tags[nth] = self.ring.beside().load(slot);
-            }
+        for (nth, tag) in tags[..count].iter_mut().enumerate() {
+            let slot = self.ring.index(first.wrapping_add(nth as Position));
+            *tag = self.ring.beside().load(slot);
         }
         self.release();
         out[..count].iter().zip(&tags).for_each(|(wc, &tag)| each(wc, tag));

@@ -1,5 +1,6 @@
 //! Resizing a completion queue: its completions move to a new ring under the producers' lock, which excludes both
-//! sides. The tags, by which send slots are freed (Q5), and the arm move with them. Unread events stay at the channel.
+//! sides. Their positions stay, by which send slots are freed (Q5), and the tags and the arm move with them. Unread events
+//! stay at the channel.
 
 use std::mem;
 use std::sync::PoisonError;

@@ -30,19 +30,28 @@ impl QueuePair {
         if !self.has_send_slot(position) {
             return Err(Refused::QueueFull);
         }
+        self.claimed.send_slots.pending(position);
         self.claimed.send_ring.write_send(position, wr, wired, self.sq_sig_all);
         Ok(())
     }
 
     #[inline]
     fn has_send_slot(&mut self, position: Position) -> bool {
-        let capacity = u64::from(self.behavior.capacities[0]);
-        if position.since(self.retired) < capacity {
-            return true;
+        let capacity = self.behavior.capacities[0];
+        self.free_slots.has_one(position, capacity) || {
+            self.look_for_send_slots(position);
+            self.free_slots.has_one(position, capacity)
         }
-        let (slot, early) = (self.claimed.slot, self.behavior.frees_slots_early);
-        self.retired = if early { slot.send.done_acquire() } else { slot.retired.position() };
-        position.since(self.retired) < capacity
+    }
+
+    #[inline(never)]
+    fn look_for_send_slots(&mut self, position: Position) {
+        let send = &self.claimed.slot.send;
+        if self.behavior.frees_slots_early {
+            return self.free_slots.free_up_to(send.done_acquire());
+        }
+        self.free_slots.free_up_to(send.freed());
+        self.free_slots.look(&self.claimed.send_slots, position, self.send_cq.polled.seen());
     }
 
     #[inline]

@@ -38,11 +38,11 @@ impl End {
         let cq = Context::open("loop0").unwrap().create_cq(64, None).unwrap();
         let mut qp = domain.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
         let slot = qp.claimed.slot;
-        let positions = [&slot.send.posted, &slot.send.done].into_iter().chain([&slot.retired.0]);
+        let positions = [&slot.send.posted, &slot.send.done, &slot.send.freed].into_iter();
         for position in positions.chain(slot.recv.positions()) {
             sync::store(position, start);
         }
-        qp.retired = Position::new(start);
+        qp.free_slots = FreeSlots::all(slot.send.posted());
         Self { qp, cq, sends: VecDeque::new(), recvs: VecDeque::new(), next: 0 }
     }
 

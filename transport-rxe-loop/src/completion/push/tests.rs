@@ -13,7 +13,7 @@ use crate::api::device::Context;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::api::state::QpState;
-use crate::engine::complete::{self, lock, push, tell, wait_for_push};
+use crate::engine::complete::{self, lock, push_received, tell, wait_for_push};
 use crate::lifecycle::Device;
 use crate::protocol::fanin::Location;
 use crate::protocol::moderation::{EventAction, Setting};
@@ -37,7 +37,7 @@ impl Scene {
     fn push(&self, entries: &[Entry]) {
         let mut cq = CqRing::new(self.device.completions, self.index);
         let slot = self.device.engine.qp(self.qp.qpn());
-        push(self.device.engine, (self.qp.qpn(), slot), &mut cq, entries);
+        push_received(self.device.engine, (self.qp.qpn(), slot), &mut cq, entries);
     }
 
     fn new() -> Self {

@@ -50,10 +50,7 @@ impl Requester<'_> {
             SendOp::Read { remote } => self.usual_read(guard, data, remote)?,
             _ => return None,
         };
-        if flags.contains(SendFlags::SIGNALED) {
-            // It fits: a run has no more messages.
-            let _ = sent.push(self.sent_entry(wr_id, &op, position.next(), len.into()));
-        }
+        self.sent(sent, wr_id, &op, flags, position, len.into());
         Some(len.into())
     }
 

@@ -138,9 +138,7 @@ impl<'k> Requester<'k> {
         if self.connection.peer.has_failed() {
             self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
         }
-        let me = (self.number(), self.slot);
-        complete::push(self.engine, me, &mut self.connection.send_cq, &sent);
-        sync::release(&self.slot.send.done, position.get());
+        self.push_sent(position, &sent);
         halted
     }
 
@@ -173,10 +171,7 @@ impl<'k> Requester<'k> {
             return Err(Halted { position, wr_id: request.wr_id, why });
         }
         let len = request.payload.len();
-        if request.flags.contains(SendFlags::SIGNALED) {
-            // It fits: a run has no more messages.
-            let _ = sent.push(self.sent_entry(request.wr_id, &request.op, position.next(), len));
-        }
+        self.sent(sent, request.wr_id, &request.op, request.flags, position, len);
         Ok(len)
     }
 
@@ -288,14 +283,36 @@ impl<'k> Requester<'k> {
     /// Completes the request at a position, which was carried out outside a run.
     #[cold]
     pub fn complete(&mut self, request: &SendRequest, position: Position) {
-        let end = position.next();
-        if request.flags.contains(SendFlags::SIGNALED) {
-            let len = request.payload.len();
-            let sent = self.sent_entry(request.wr_id, &request.op, end, len);
-            let me = (self.number(), self.slot);
-            complete::push(self.engine, me, &mut self.connection.send_cq, &[sent]);
+        let mut sent = Sent::new();
+        let len = request.payload.len();
+        self.sent(&mut sent, request.wr_id, &request.op, request.flags, position, len);
+        self.push_sent(position.next(), &sent);
+    }
+
+    /// The requests before a position are done: pushes their completions.
+    #[inline(always)]
+    fn push_sent(&mut self, end: Position, sent: &Sent) {
+        let Connection { slots, send_cq, .. } = &mut *self.connection;
+        complete::push_sent(self.engine, (self.slot, slots), send_cq, end, sent);
+    }
+
+    /// A request was carried out: its completion, if it has one.
+    #[inline(always)]
+    fn sent(
+        &self,
+        sent: &mut Sent,
+        wr_id: u64,
+        op: &SendOp,
+        flags: SendFlags,
+        position: Position,
+        len: u64,
+    ) {
+        if flags.contains(SendFlags::SIGNALED) {
+            // It fits: a run has no more messages.
+            let _ = sent.push(self.sent_entry(wr_id, op, position.next(), len));
+        } else {
+            self.connection.slots.unsignaled(position);
         }
-        sync::release(&self.slot.send.done, end.get());
     }
 
     /// The completion of a request of this length that was carried out, with the position up to which it covers the
@@ -319,13 +336,7 @@ impl<'k> Requester<'k> {
         }
         self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
         let Halted { position, wr_id, .. } = *halted;
-        flush::complete(
-            self.engine,
-            self.slot,
-            self.connection.me.number(),
-            wr_id,
-            position,
-            status,
-        );
+        let me = (self.slot, &self.connection.slots);
+        flush::complete(self.engine, me, self.connection.me.number(), wr_id, position, status);
     }
 }

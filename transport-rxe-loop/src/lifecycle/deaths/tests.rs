@@ -110,7 +110,7 @@ fn x03_the_next_process_of_an_attachment_finds_nothing_of_the_dead_one() {
     }
     assert_eq!(word.seen().state(), None);
     assert!(sources.into_iter().all(|source| source.node(device.completions).channel().is_none()));
-    let send = [slot.send.done().get(), slot.retired.position().get()];
+    let send = [slot.send.done().get(), slot.send.freed().get()];
     assert_eq!((send, sync::load(device.engine.dest(qp))), ([5; 2], 0));
 }
 

@@ -47,7 +47,7 @@ fn entry(qp: u32, tag: u32) -> Entry {
 fn push(fanin: &Fanin, memory: &Memory, entries: &[Entry]) {
     let mut queue = memory.queue();
     let mut producer = fanin.producer(&mut queue, NoChannel);
-    fanin.push_all(&mut producer, entries, |_, _| ()).unwrap();
+    fanin.push_all(&mut producer, entries, |_| ()).unwrap();
 }
 
 fn tags(consumer: &mut Consumer<'_>) -> Vec<u32> {
@@ -79,35 +79,16 @@ fn c08_more_than_the_ring_stores_are_settled_and_kept_in_between() {
     let mut producer = fanin.producer(&mut queue, NoChannel);
     let entries: Vec<_> = (1..=10).map(|end| entry(1, of_recv(end))).collect();
     let (mut settled, mut kept, mut polled) = (Vec::new(), Vec::new(), Vec::new());
-    let pushed = fanin.push_all(&mut producer, &entries, |_, tag| {
-        settled.push(tag);
+    let pushed = fanin.push_all(&mut producer, &entries, |part| {
+        settled.push(part.iter().map(|entry| entry.tag).collect::<Vec<_>>());
         kept.push(fanin.unpolled(&consumer));
         polled.extend(tags(&mut consumer));
     });
     assert_eq!(pushed, Ok(()));
-    assert_eq!(settled, [4, 8, 10]);
+    assert_eq!(settled, [&[1, 2, 3, 4][..], &[5, 6, 7, 8], &[9, 10]]);
     assert_eq!(kept, [0, 0, 0], "what was polled before the part is all that was kept");
     assert_eq!(polled, (1..=10).collect::<Vec<_>>());
     assert_eq!(fanin.unpolled(&consumer), 0);
-}
-
-#[test]
-fn each_queue_is_settled_once_for_what_follows_each_other() {
-    let (fanin, memory) = (Fanin::new(), Memory::new(8));
-    let mut queue = memory.queue();
-    let mut producer = fanin.producer(&mut queue, NoChannel);
-    let entries = [
-        entry(1, of_recv(1)),
-        entry(1, of_recv(2)),
-        entry(1, of_send(1)),
-        entry(2, of_send(7)),
-        entry(2, of_send(9)),
-        entry(1, of_send(3)),
-    ];
-    let mut settled = Vec::new();
-    let each = |wc: &Wc, tag: u32| settled.push((wc.qp_num(), tag));
-    fanin.push_all(&mut producer, &entries, each).unwrap();
-    assert_eq!(settled, [(1, of_recv(2)), (1, of_send(1)), (2, of_send(9)), (1, of_send(3))]);
 }
 
 #[test]
@@ -117,11 +98,11 @@ fn o03_what_is_dropped_is_settled_all_the_same() {
     let mut producer = fanin.producer(&mut queue, NoChannel);
     let entries: Vec<_> = (1..=5).map(|end| entry(1, of_recv(end))).collect();
     let mut last = 0;
-    let pushed = fanin.push_all(&mut producer, &entries, |_, tag| last = tag);
+    let mut settle = |part: &[Entry]| last = part.last().unwrap().tag;
+    let pushed = fanin.push_all(&mut producer, &entries, &mut settle);
     assert_eq!(pushed, Err(Dropped { lost: 2, total: 2 }));
-    assert_eq!(last, 5);
     let mut queue = memory.queue();
-    let again = fanin.push(&mut queue, NoChannel, &entry(1, of_recv(6)), |_, tag| last = tag);
+    let again = fanin.push(&mut queue, NoChannel, &entry(1, of_recv(6)), &mut settle);
     assert_eq!((again, last), (Err(Dropped { lost: 1, total: 4 }), 6));
 }
 
@@ -169,7 +150,7 @@ fn x04_corrupted_words_are_harmless() {
         let _state = fanin.repair(&memory.queue(), |_, _| settled += 1);
         assert!(settled <= 4);
         let mut queue = memory.queue();
-        let _lost_or_overrun = fanin.push(&mut queue, NoChannel, &entry(1, of_recv(1)), |_, _| ());
+        let _lost_or_overrun = fanin.push(&mut queue, NoChannel, &entry(1, of_recv(1)), |_| ());
         let mut consumer = memory.queue().into_consumer(0, NoChannel);
         let to = (Location::default(), new.queue());
         let _consumer = fanin.move_to((&mut consumer, &memory.queue()), to, NoChannel);

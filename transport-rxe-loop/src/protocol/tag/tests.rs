@@ -1,44 +1,34 @@
-use super::{Position, settle};
+use super::Position;
 use crate::protocol::tag;
-use crate::sync::AtomicU64;
 
-/// The tag of the send before a position.
-fn of_send(end: u64) -> u32 {
-    tag::of_send(Position::new(end))
-}
-
-/// The tag of the receive before a position.
-fn of_recv(end: u64) -> u32 {
-    tag::of_recv(Position::new(end))
-}
-
-fn settled(from: u64, tag: u32, capacity: u32) -> u64 {
-    let word = AtomicU64::new(from);
-    settle(&word, tag, capacity);
-    word.into_inner()
+/// Up to where a receive queue is settled by the tag of the receive before `end`.
+fn settled(from: u64, end: u64, capacity: u32) -> u64 {
+    let from = Position::new(from);
+    tag::past(from, tag::of_recv(Position::new(end)), capacity).unwrap_or(from).get()
 }
 
 #[test]
 fn positions_only_grow() {
-    for of in [of_send, of_recv] {
-        assert_eq!(settled(5, of(6), 4), 6);
-        assert_eq!(settled(5, of(9), 4), 9);
-        assert_eq!(settled(5, of(5), 4), 5);
-        assert_eq!(settled(5, of(4), 4), 5);
-    }
+    assert_eq!(settled(5, 6, 4), 6);
+    assert_eq!(settled(5, 9, 4), 9);
+    assert_eq!(settled(5, 5, 4), 5);
+    assert_eq!(settled(5, 4, 4), 5);
 }
 
 #[test]
 fn a_tag_that_cannot_be_does_nothing() {
-    assert_eq!(settled(5, of_recv(10), 4), 5);
-    assert_eq!(settled(5, of_send(0x7fff_ffff), 4), 5);
+    assert_eq!(settled(5, 10, 4), 5);
+    assert_eq!(settled(5, 0x3fff_ffff, 4), 5);
 }
 
 #[test]
 fn positions_outgrow_the_tag() {
-    let near = u64::from(u32::MAX >> 1) - 1;
-    for base in [near, near << 1, 1 << 40] {
-        assert_eq!(settled(base, of_send(base + 3), 8), base + 3);
-        assert_eq!(settled(base, of_recv(base + 3), 8), base + 3);
+    for base in [(1 << 30) - 2, (1 << 31) - 2, (1 << 32) - 2, 1 << 40] {
+        assert_eq!(settled(base, base + 3, 8), base + 3);
+        let (end, done) = (Position::new(base + 3), Position::new(base + 5));
+        let sent = tag::of_send(end);
+        assert!(tag::is_send(sent) && !tag::is_pool(sent));
+        assert_eq!(tag::send_end(sent, done), end);
+        assert_eq!(tag::last_send(sent).get() as u16, (base + 2) as u16, "as far as slots go");
     }
 }

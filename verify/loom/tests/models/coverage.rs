@@ -48,6 +48,8 @@ sites![DEVICE of Device:
     Settle,
     LookAgain,
     SeeFree,
+    CountPolled,
+    SeePolled,
     GiveGranule,
     SeeGranule,
     StepOver,
@@ -92,6 +94,7 @@ const DEVICE_MODELS: &[&str] = &[
     include_str!("device_ownership.rs"),
     include_str!("device_pool.rs"),
     include_str!("device_receives.rs"),
+    include_str!("device_send_slots.rs"),
     include_str!("device_visits.rs"),
     include_str!("device_in_flight.rs"),
 ];

@@ -108,7 +108,7 @@ impl Pair {
                 self.fanin.settled(tail);
             }
             None => {
-                let settle = |_: &Wc, tag| self.settle(tag);
+                let settle = |part: &[Entry]| part.iter().for_each(|one| self.settle(one.tag));
                 self.fanin.push(&mut queue, NoChannel, &entry, settle).unwrap();
             }
         }

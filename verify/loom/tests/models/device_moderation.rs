@@ -104,7 +104,7 @@ impl World {
         let mut queue = self.queue();
         let wc = Wc::new(now, WcStatus::SUCCESS, 1);
         let entry = Entry { wc, ..Entry::default() };
-        self.fanin.push(&mut queue, NoChannel, &entry, |_, _| ()).unwrap();
+        self.fanin.push(&mut queue, NoChannel, &entry, |_| ()).unwrap();
         let push_summary = PushSummary { all: 1, ..PushSummary::default() };
         let event_action = self.moderation.event_action(&self.control, push_summary, || now);
         self.victim.leave(&self.fanin.lock);

@@ -19,6 +19,7 @@ mod device_ownership;
 mod device_pool;
 mod device_receives;
 mod device_requests;
+mod device_send_slots;
 mod device_stage;
 mod device_sync;
 mod device_visits;

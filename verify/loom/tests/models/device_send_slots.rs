@@ -1,0 +1,119 @@
+//! Slots of a send queue: one comes back with the completion that covers it, and the thread that posts then writes its
+//! request where the owner of the send queue has read the last one (Q5).
+
+use std::sync::Arc;
+
+use cq_core::queue::{Entry, Tail};
+use cq_core::transport::PollCq;
+use cq_core::wc::Wc;
+use loom::cell::UnsafeCell;
+use loom::thread;
+use transport_rxe_loop::protocol::number::Position;
+use transport_rxe_loop::protocol::send_slots::{FreeSlots, Polled, SendSlots};
+use transport_rxe_loop::sync::{AtomicU64, Site};
+use verify_loom::harness::{UNORDERED, model};
+use verify_loom::queue::{Queue, numbered};
+
+const CAPACITY: u32 = 2;
+const FULL: &str = "a completion was polled, and no slot came back";
+
+/// A send queue with two requests, and the completion queue of its sends.
+struct Sends {
+    words: [AtomicU64; CAPACITY as usize],
+    requests: [UnsafeCell<()>; CAPACITY as usize],
+    cq: Arc<Queue>,
+    polled: Polled,
+}
+
+// SAFETY: loom watches each access to the cells, which hold nothing.
+unsafe impl Sync for Sends {}
+
+impl Sends {
+    /// Both requests are posted.
+    fn posted() -> Arc<Self> {
+        let sends = Self {
+            words: Default::default(),
+            requests: std::array::from_fn(|_| UnsafeCell::new(())),
+            cq: Queue::new(CAPACITY),
+            polled: Polled::default(),
+        };
+        (0..2).for_each(|position| sends.slots().pending(Position::new(position)));
+        Arc::new(sends)
+    }
+
+    const fn slots(&self) -> SendSlots<'_> {
+        SendSlots(&self.words)
+    }
+
+    /// Carries out both, of which only the second is signaled.
+    fn carry_out(&self, places_first: bool) {
+        self.requests.iter().for_each(|request| request.with(|_| ()));
+        let (slots, [first, second]) = (self.slots(), [0, 1].map(Position::new));
+        slots.unsignaled(first);
+        if places_first {
+            slots.completes_at(second, 0);
+        }
+        let entry = Entry { wc: numbered(1), ..Entry::default() };
+        self.cq.producer(Tail::at(0)).push(&entry).unwrap();
+        slots.completes_at(second, 0);
+    }
+
+    /// Polls until there was the completion.
+    fn poll(&self) {
+        let mut consumer = self.cq.consumer(0);
+        while consumer.poll(&mut [Wc::default(); 2]) == Ok(0) {
+            thread::yield_now();
+        }
+        self.polled.count(consumer.position());
+    }
+
+    /// Posts two more, if slots are seen to be free.
+    fn post(&self, free: &mut FreeSlots) -> bool {
+        let third = Position::new(2);
+        free.look(&self.slots(), third, self.polled.seen());
+        let both = free.has_one(third.next(), CAPACITY);
+        assert_eq!(free.has_one(third, CAPACITY), both, "the first came back without the second");
+        if both {
+            self.requests.iter().for_each(|request| request.with_mut(|_| ()));
+        }
+        both
+    }
+}
+
+/// The thread that posts polls, too.
+fn poll_and_post(places_first: bool) {
+    let sends = Sends::posted();
+    let owner = thread::spawn({
+        let sends = Arc::clone(&sends);
+        move || sends.carry_out(places_first)
+    });
+    sends.poll();
+    assert!(sends.post(&mut FreeSlots::all(Position::default())), "{FULL}");
+    owner.join().unwrap();
+}
+
+/// Another thread polls.
+fn post_while_polling() {
+    let sends = Sends::posted();
+    let spawn = |does: fn(&Sends)| {
+        let sends = Arc::clone(&sends);
+        thread::spawn(move || does(&sends))
+    };
+    let others = [spawn(|sends| sends.carry_out(true)), spawn(Sends::poll)];
+    let mut free = FreeSlots::all(Position::default());
+    let has_posted = sends.post(&mut free);
+    others.into_iter().for_each(|other| other.join().unwrap());
+    assert!(has_posted || sends.post(&mut free), "{FULL}");
+}
+
+#[test]
+fn q05_a_slot_comes_back_once_the_completion_that_covers_it_is_polled() {
+    model("a thread polls, and posts again", || poll_and_post(true)).must_fail_as(
+        "placing a completion before it is published",
+        FULL,
+        || poll_and_post(false),
+    );
+    model("a thread posts while another polls", post_while_polling)
+        .must_fail_without(Site::CountPolled, UNORDERED)
+        .must_fail_without(Site::SeePolled, UNORDERED);
+}
