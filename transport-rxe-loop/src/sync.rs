@@ -28,7 +28,8 @@
 //! | whether draining is to be reported | owner of the queue pair, before it reschedules | [`cas`], owner of the send queue | nothing: it is reported once |
 //! | count of a source of events | [`cas`], who raises one; the channel's owner | [`acquire`], [`cas`], the same | the life of the source, its channel, and the state of the object then |
 //! | marks of a channel | [`cas`], who raises an event | [`cas`], the channel's owner | that it is counted |
-//! | count of visitors | [`leave`], who looked at other processes' regions | [`acquire_at`], who unmaps them | that it no longer looks |
+//! | private in-flight marker | [`release_at`], owner of the send queue | [`acquire_at`], who waits for copies, or unmaps what they used | that the copy is over |
+//! | count of the threads that use a stage, or wait for one | [`enter`], [`leave`], client | [`acquire`], who gives stages up | that they no longer use it |
 //! | records of other processes' regions | [`release`], who learned of one | [`acquire`], who looks | its content |
 //! | word of a stage | [`cas`], client and server | [`acquire`], [`cas`], the other | the request, and the answer |
 //! | whether abandoned requests are in flight at a process | [`release`], the process, as it clears it | [`acquire`], who takes a receive of its | that the process has written to the receive |
@@ -49,7 +50,7 @@
 //! | free what was taken for the peer, clear the in-flight marker ([`Site::CloseFence`]), read its state | change the state ([`Site::ChangeFence`]), look for what is taken |
 //! | mark a source at its channel ([`Site::RaiseFence`]), read whether the descriptor was written | record that it was not ([`Site::EmptyFence`]), read the marks |
 //! | delay an event ([`Site::HoldFence`]), read the alarm | clear the alarm without the lock ([`Site::AlarmFence`]), read whether an event is delayed |
-//! | count a visitor ([`Site::VisitFence`]), read the current value | replace the value ([`Site::RetireFence`]), read the counts |
+//! | set the in-flight marker ([`Site::OpenFence`]), read the record of another process' region | replace the record ([`Site::ChangeFence`]), read the private marker |
 //! | connect, read the peer's state ([`full_fence`]) | change the state, read who is connected ([`full_fence`]) |
 
 mod site;
@@ -238,21 +239,16 @@ pub fn count(word: &AtomicU32) {
     word.fetch_add(1, Release);
 }
 
-/// Increments a count of readers, and fences before what is read next. A model can remove the fence.
+/// Increments a count of the threads that use something. That they do is seen with whatever they [`cas`] next.
 #[inline]
 pub fn enter(word: &AtomicU32) {
-    word.fetch_add(1, SeqCst);
-    // On x86-64 a read-modify-write is a full fence.
-    #[cfg(all(target_arch = "x86_64", not(loom)))]
-    compiler_fence(SeqCst);
-    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-    full_fence_at(Site::VisitFence);
+    word.fetch_add(1, AcqRel);
 }
 
 /// Decrements a count that was [`enter`]ed, after everything done so far.
 #[inline]
 pub fn leave(word: &AtomicU32) {
-    word.fetch_sub(1, at(Site::LeaveVisit, Release));
+    word.fetch_sub(1, Release);
 }
 
 /// Orders a store before a load, where the other side does the same crosswise.

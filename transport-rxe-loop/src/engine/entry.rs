@@ -162,8 +162,6 @@ impl fmt::Debug for QpSlot {
 pub struct OwnQp {
     /// Ownership of its send queue. Only threads of this process own it.
     pub ownership: Ownership,
-    /// The same as [`SendSide::in_flight`]; its own process uses this one.
-    pub in_flight: InFlight,
     /// Whether there may be [faults](crate::policy::faults).
     pub faulty: AtomicU32,
     /// For a queue pair of any process: the owner that was found suspended with [`receive_lock`](QpSlot::receive_lock) held,
@@ -188,7 +186,8 @@ pub struct RingWords {
 /// Written by the threads that post and that carry requests out, often the same.
 #[repr(C, align(128))]
 pub struct SendSide {
-    /// The in-flight marker: open while bytes are moved for requests of this queue pair.
+    /// The in-flight marker: set while bytes are moved for requests of this queue pair. Its own process goes by its
+    /// [private](crate::memory::Memory::marker) one.
     pub in_flight: InFlight,
     /// Where the next request will be put.
     pub posted: AtomicU64,

@@ -83,6 +83,11 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// How many queue pairs there are.
+    pub const fn queue_pairs(&self) -> u32 {
+        self.qps.len()
+    }
+
     /// Lays out the tables of so many queue pairs and shared receive queues; `None` if the memory is too small.
     pub fn place(plan: &mut Plan, qps: u32, srqs: u32) -> Option<Self> {
         let requested = plan.table((qps as usize).div_ceil(64));
@@ -170,8 +175,8 @@ impl Engine {
     /// Opens the copy guard of a queue pair of this process, before bytes are moved for it. The caller owns its send
     /// queue.
     #[inline]
-    pub fn copy_guard(&self, slot: &'static QpSlot, own: &'static OwnQp) -> CopyGuard<'static> {
-        CopyGuard::open(self.memory, &slot.send.in_flight, &own.in_flight)
+    pub fn copy_guard(&self, slot: &'static QpSlot, index: QpIndex) -> CopyGuard<'static> {
+        CopyGuard::open(self.memory, &slot.send.in_flight, self.qps.index(index))
     }
 
     /// The word with the number of the peer of the queue pair at an index.

@@ -67,7 +67,8 @@ impl Device {
         let (shm, (memory, completion, engine)) =
             Shm::new(attachment, place).ok_or(Errno::NOMEM)?;
         let shm: &'static Shm = leak(shm);
-        let memory: &'static Memory = leak(Memory::new(shm, memory, options.by_service)?);
+        let memory: &'static Memory =
+            leak(Memory::new(shm, memory, engine.queue_pairs(), options.by_service)?);
         let completions: &'static Completions = leak(Completions::new(memory, completion));
         let engine: &'static Engine = leak(Engine::new(completions, engine, options.policy)?);
         let tables: [&'static dyn DeathRecovery; 7] = [

@@ -15,30 +15,20 @@
 
 use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
-use std::cell::OnceCell;
-
 use cq_core::setup::Access;
 use cq_core::wr::{RemoteAddr, Sge};
 
 use crate::memory::Memory;
 use crate::memory::bytes::{Here, HereMut};
-use crate::memory::foreign::{Record, Visit};
+use crate::memory::foreign::Record;
 use crate::memory::region::{KeyUser, Kind, RegionEntry};
 use crate::memory::sge::{Far, Span, Spans, Target};
 use crate::protocol::in_flight::InFlight;
+use crate::protocol::number::QpIndex;
 use crate::sync::{self, AtomicU64};
 
 /// Remote rights to write.
 const WRITING: Access = Access::REMOTE_WRITE.union(Access::REMOTE_ATOMIC);
-
-/// Which keys a guard resolves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Keys {
-    /// Those of every process.
-    All,
-    /// Those of this process, by its private entries.
-    Own,
-}
 
 /// Where resolved memory is.
 #[derive(Clone, Copy, Debug)]
@@ -65,35 +55,26 @@ pub enum Word<'w> {
 pub struct CopyGuard<'a> {
     memory: &'static Memory,
     in_flight: &'a InFlight,
-    /// The queue pair's marker in private memory, by which this process judges.
-    own: Option<&'a InFlight>,
-    keys: Keys,
-    /// The visit of the foreign records, once one was looked up.
-    visit: OnceCell<Visit>,
+    /// The queue pair's marker in private memory, by which this process judges. Without one, the guard resolves this process'
+    /// own keys only.
+    own: Option<&'static InFlight>,
 }
 
 impl<'a> CopyGuard<'a> {
-    /// Opens the guard of a queue pair, whose send queue is owned, with its two in-flight markers: in shared memory,
-    /// and in private memory.
+    /// Opens the guard of the queue pair at an index, whose send queue is owned, with its two in-flight markers: in
+    /// shared memory, and in private memory.
     #[inline]
-    pub fn open(memory: &'static Memory, in_flight: &'a InFlight, own: &'a InFlight) -> Self {
+    pub fn open(memory: &'static Memory, in_flight: &'a InFlight, index: QpIndex) -> Self {
+        let own = memory.marker(index);
         own.open_first();
         in_flight.open();
-        Self { memory, in_flight, own: Some(own), keys: Keys::All, visit: OnceCell::new() }
+        Self { memory, in_flight, own: Some(own) }
     }
 
     /// Opens a guard that resolves only this process' own keys.
     pub fn open_to_own(memory: &'static Memory, in_flight: &'a InFlight) -> Self {
         in_flight.open();
-        Self { memory, in_flight, own: None, keys: Keys::Own, visit: OnceCell::new() }
-    }
-
-    /// Opens one without a queue pair, for tests.
-    #[cfg(test)]
-    pub fn open_by(memory: &'static Memory, in_flight: &'a InFlight) -> Self {
-        let mut guard = Self::open_to_own(memory, in_flight);
-        guard.keys = Keys::All;
-        guard
+        Self { memory, in_flight, own: None }
     }
 
     /// The bytes of an SGE, to be read, if they are mapped here and its key grants that; `None` for anything else, which
@@ -257,8 +238,8 @@ impl<'a> CopyGuard<'a> {
         needs: Access,
     ) -> Option<()> {
         match self.find_foreign(whose, Key::new(lkey), addr, length.into(), needs)? {
-            // SAFETY: the range is inside the mapping of a region whose key is valid; it stays mapped until this
-            // guard is closed, which holds the visit that found it.
+            // SAFETY: the range is inside the mapping of a region whose key is valid; it stays mapped until this guard, whose
+            // marker is set, is closed.
             At::Here(addr, _) => unsafe { spans.push(addr, len) },
             At::Far(attachment, _) => {
                 let far = Far { attachment, whose, needs };
@@ -339,14 +320,13 @@ impl<'a> CopyGuard<'a> {
     }
 
     /// The record of another process' region.
-    fn foreign(&self, key: Key) -> Option<&Record> {
-        if key == Key::NONE || self.keys == Keys::Own {
+    pub(super) fn foreign(&self, key: Key) -> Option<&Record> {
+        if key == Key::NONE || self.own.is_none() {
             return None;
         }
-        let foreign = self.memory.foreign();
-        let visit =
-            self.visit.get_or_init(|| foreign.visit(std::ptr::from_ref(self.in_flight) as usize));
-        visit.find(self.memory, key)
+        // SAFETY: the guard is borrowed for as long, and has a marker of this process, which `open` set before the fence of
+        // the other one.
+        unsafe { self.memory.foreign().find(self.memory, key) }
     }
 }
 

@@ -2,11 +2,11 @@
 //! mapped, if it has one. One of the modules with `unsafe`.
 //!
 //! A record is valid as long as the region's entry in the table has the record's key and seal; a lookup compares only
-//! these two. A record that is no longer valid is removed from its slot, and its mapping is unmapped once every
-//! [`Visit`] has ended that may have found it.
+//! these two. A record that is no longer valid is removed from its slot, and its mapping is unmapped once every copy is
+//! over that may have found it.
 //!
-//! Visit counts, slots and records are in private memory, so that no content of shared memory can cause a mapping to
-//! be unmapped during a copy. Their [protocol](crate::protocol::visits) shows why none is.
+//! Markers, slots and records are in private memory, so that no content of shared memory can cause a mapping to be
+//! unmapped during a copy. Their [protocol](crate::protocol::retired) shows why none is.
 
 #![allow(unsafe_code)]
 
@@ -21,7 +21,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::memory::Memory;
 use crate::memory::files;
 use crate::memory::region::{Bound, Kind, RegionEntry};
-use crate::protocol::visits::{self, Retired, Visits};
+use crate::protocol::retired::Retired;
 use crate::shm::mapping::Mapping;
 use crate::sync::{self, AtomicPtr};
 
@@ -62,7 +62,6 @@ struct Known {
 
 /// All records.
 pub struct Foreign {
-    visits: Visits,
     /// By region index. Allocated when the first region of another process is used.
     records: OnceLock<Box<[AtomicPtr<Record>]>>,
     known: Mutex<Known>,
@@ -71,12 +70,30 @@ pub struct Foreign {
 impl Foreign {
     /// No records yet.
     pub fn new() -> Self {
-        Self { visits: Visits::new(), records: OnceLock::new(), known: Mutex::default() }
+        Self { records: OnceLock::new(), known: Mutex::default() }
     }
 
-    /// Begins a visit. Visits with different numbers rarely contend.
-    pub fn visit(&'static self, number: usize) -> Visit {
-        Visit { foreign: self, _while: self.visits.enter(number) }
+    /// The record of the region with this key, which is not 0; `None` if no other process has one.
+    ///
+    /// # Safety
+    /// A [marker](Memory::marker) of this process is set for `'g`, and was before a full fence.
+    #[inline]
+    pub unsafe fn find<'g>(&self, memory: &'static Memory, key: Key) -> Option<&'g Record> {
+        let mrs = &memory.mrs;
+        let records = self
+            .records
+            .get_or_init(|| (0..mrs.len()).map(|_| AtomicPtr::new(null_mut())).collect());
+        let slot = &records[mrs.index(key.index()).get() as usize];
+        // SAFETY: a pointer in a slot is null or a record. After it is removed, it is kept until the marker is cleared,
+        // which was set before it was found (the caller).
+        let known = unsafe { sync::acquire(slot).as_ref() };
+        if let Some(record) =
+            known.filter(|record| record.entry.key == key && record.is_current(memory))
+        {
+            return Some(record);
+        }
+        // SAFETY: as before.
+        self.learn(memory, slot, key).map(|record| unsafe { &*record })
     }
 
     /// Removes the records of regions that were deregistered, and unmaps them once no copy uses them. To be called
@@ -95,9 +112,9 @@ impl Foreign {
         });
         let kept = kept.collect();
         known.records = kept;
-        known.retired.free(&self.visits, |mut record| {
-            // SAFETY: made by `learn`, from a box. It was in its slot and was removed once, and every visit that may
-            // have found it there has ended since.
+        known.retired.free(memory.markers, |mut record| {
+            // SAFETY: made by `learn`, from a box. It was in its slot and was removed once, and every marker has been
+            // cleared since that was set when it may have been found there.
             drop(unsafe { Box::from_raw(*record.get_mut()) });
         })
     }
@@ -156,36 +173,6 @@ impl Known {
 impl fmt::Debug for Foreign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Foreign").finish_non_exhaustive()
-    }
-}
-
-/// While it exists, the records that it finds stay mapped.
-#[derive(Debug)]
-pub struct Visit {
-    foreign: &'static Foreign,
-    _while: visits::Visit<'static>,
-}
-
-impl Visit {
-    /// The record of the region with this key, which is not 0; `None` if no other process has one.
-    #[inline]
-    pub fn find(&self, memory: &'static Memory, key: Key) -> Option<&Record> {
-        let mrs = &memory.mrs;
-        let records = self
-            .foreign
-            .records
-            .get_or_init(|| (0..mrs.len()).map(|_| AtomicPtr::new(null_mut())).collect());
-        let slot = &records[mrs.index(key.index()).get() as usize];
-        // SAFETY: a pointer in a slot is null or a record. After it is removed, it is kept until this visit has
-        // ended, which began before and is borrowed.
-        let known = unsafe { sync::acquire(slot).as_ref() };
-        if let Some(record) =
-            known.filter(|record| record.entry.key == key && record.is_current(memory))
-        {
-            return Some(record);
-        }
-        // SAFETY: as before.
-        self.foreign.learn(memory, slot, key).map(|record| unsafe { &*record })
     }
 }
 

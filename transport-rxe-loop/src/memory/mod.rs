@@ -26,6 +26,7 @@ pub mod sge;
 pub mod stage;
 pub mod transfer;
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use rustix::io::Errno;
@@ -39,15 +40,16 @@ use self::paths::AccessPaths;
 use self::region::{MrSlot, RegionEntry};
 use self::stage::Stages;
 use crate::error::Stuck;
+use crate::protocol::in_flight::InFlight;
 use crate::protocol::lock::{AttachmentId, AttachmentKey, Lock};
-use crate::protocol::number::RegionIndex;
+use crate::protocol::number::{QpIndex, RegionIndex};
 use crate::protocol::steps::{self, Step};
 use crate::shm::Shm;
 use crate::shm::lock::Guard;
-use crate::shm::mapping::Mapping;
+use crate::shm::mapping::{Mapping, Shared};
 use crate::shm::plan::Plan;
 use crate::shm::recovery::DeathRecovery;
-use crate::shm::table::{Entry, Table};
+use crate::shm::table::{Entry, Table, shared};
 
 /// The per-process state of this layer.
 pub struct Memory {
@@ -59,11 +61,31 @@ pub struct Memory {
     stages: Stages,
     /// The entries of this process' regions, in private memory.
     own: &'static [MrSlot],
+    markers: &'static [OwnMarker],
     foreign: Foreign,
     paths: AccessPaths,
     copier: Copier,
     windows: Bindings,
     domains: Domains,
+}
+
+/// An in-flight marker in private memory, by which this process judges, in a cache line of its own.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct OwnMarker(InFlight);
+
+shared!(OwnMarker);
+
+impl Borrow<InFlight> for OwnMarker {
+    fn borrow(&self) -> &InFlight {
+        &self.0
+    }
+}
+
+/// A table of this process. Pages that are never touched cost nothing.
+fn private<T: Shared>(len: usize) -> Result<&'static [T], Errno> {
+    let memory = Box::leak(Box::new(Mapping::new(len * size_of::<T>())?));
+    memory.slice(0, len).ok_or(Errno::NOMEM)
 }
 
 /// Its tables in the fabric.
@@ -92,12 +114,16 @@ impl Memory {
     ///
     /// # Errors
     /// The system is out of memory.
-    pub fn new(shm: &'static Shm, tables: Tables, by_service: bool) -> Result<Self, Errno> {
+    pub fn new(
+        shm: &'static Shm,
+        tables: Tables,
+        queue_pairs: u32,
+        by_service: bool,
+    ) -> Result<Self, Errno> {
         let Tables { mrs, copiers, stripes, stages } = tables;
         let regions = mrs.len() as usize;
-        // Pages that are never touched cost nothing.
-        let own = Box::leak(Box::new(Mapping::new(regions * size_of::<MrSlot>())?));
-        let own = own.slice(0, regions).ok_or(Errno::NOMEM)?;
+        let own = private(regions)?;
+        let markers = private(queue_pairs as usize)?;
         remote::allow();
         if let Some(mine) = copiers.get(shm.attachment().index()) {
             mine.abandoned.clear();
@@ -112,6 +138,7 @@ impl Memory {
             stripes,
             stages,
             own,
+            markers,
             foreign,
             paths,
             copier,
@@ -130,6 +157,12 @@ impl Memory {
     #[inline]
     pub fn own(&self, index: RegionIndex) -> &'static MrSlot {
         &self.own[index.get() as usize & (self.own.len() - 1)]
+    }
+
+    /// The in-flight marker of this process' queue pair at an index, which no other process writes. Any index is valid.
+    #[inline]
+    pub fn marker(&self, index: QpIndex) -> &'static InFlight {
+        &self.markers[index.get() as usize & (self.markers.len() - 1)].0
     }
 
     /// All regions.

@@ -49,7 +49,7 @@ impl InFlight {
     #[inline(always)]
     pub fn close_last(&self) {
         let odd = sync::load(&self.0) | 1;
-        sync::release(&self.0, odd.wrapping_add(1));
+        sync::release_at(&self.0, odd.wrapping_add(1), Site::CloseLast);
     }
 
     /// Clears a marker that another process has corrupted. For the owner of the send queue, while its marker
@@ -70,6 +70,10 @@ impl InFlight {
     }
 }
 
+/// A copy that a marker was seen set for. No other copy has the same, of that marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen(u64);
+
 /// Proof that a state was changed, or a key invalidated, and a full fence followed. The counters of copies
 /// that began before the change are read through it.
 #[derive(Debug)]
@@ -87,6 +91,12 @@ impl ChangeFence {
     #[must_use]
     pub fn is_open(&self, in_flight: &InFlight) -> bool {
         is_odd(see(in_flight))
+    }
+
+    /// The copy that a marker is set for, if it is: one that may have begun before the change.
+    #[must_use]
+    pub fn seen(&self, in_flight: &InFlight) -> Option<Seen> {
+        Some(see(in_flight)).filter(|&count| is_odd(count)).map(Seen)
     }
 
     /// Waits until every copy that began before the change is over. `wait_on` waits a little, and returns

@@ -43,7 +43,7 @@
 //! | [`send_slots`] | slots of a send queue: when each can be used again |
 //! | [`receives`] | positions of a receive queue, posted and consumed without a lock |
 //! | [`pool`] | receives that several queue pairs share, taken under a lock |
-//! | [`visits`] | reading without a lock, and freeing once no reader is left |
+//! | [`retired`] | values that copies use without a lock, freed once no copy can |
 //! | [`in_flight`] | the in-flight marker: copying against state changes and invalidated keys |
 //! | [`identity`], [`state`] | number and state of a queue pair in one word |
 //! | [`number`] | numbers, indices and positions, each of its own type |
@@ -69,9 +69,9 @@ pub mod ownership;
 pub mod pool;
 pub mod receives;
 pub mod requests;
+pub mod retired;
 pub mod send_slots;
 pub mod stage;
 pub mod state;
 pub mod steps;
 pub mod tag;
-pub mod visits;

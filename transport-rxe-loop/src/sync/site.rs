@@ -62,14 +62,8 @@ pub enum Site {
     HoldFence,
     /// No fence between clearing the alarm and reading what is delayed, without the lock.
     AlarmFence,
-    /// No fence after a visitor was counted.
-    VisitFence,
-    /// No fence after a value was replaced.
-    RetireFence,
-    /// Decrementing the count of visitors is Relaxed.
-    LeaveVisit,
-    /// Reading the counts of visitors is Relaxed.
-    SeeVisits,
+    /// Clearing a process' private in-flight marker is Relaxed.
+    CloseLast,
     /// A queue switches to a new ring before the completions are moved.
     MoveLast,
     /// The new ring of a queue does not take over what the old one was armed for.

@@ -187,10 +187,7 @@ fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> CopyGuard<'a>) {
 #[test]
 fn q06_invalidating_waits_for_what_the_peer_copies() {
     outlasts_the_copy(|alone| {
-        alone.device.engine.copy_guard(
-            alone.device.engine.qp(alone.qp.qpn()),
-            alone.device.engine.own(alone.qp.index()),
-        )
+        alone.device.engine.copy_guard(alone.device.engine.qp(alone.qp.qpn()), alone.qp.index())
     });
 }
 

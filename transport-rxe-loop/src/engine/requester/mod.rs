@@ -33,7 +33,7 @@ use crate::memory::copy_guard::CopyGuard;
 use crate::memory::key::Key;
 use crate::memory::sge::Spans;
 use crate::policy::imitation::{Start, StartingOp};
-use crate::protocol::number::{Position, QpNumber};
+use crate::protocol::number::{Position, QpIndex, QpNumber};
 use crate::protocol::tag;
 use crate::sync;
 
@@ -73,6 +73,7 @@ const MUCH: u64 = 16 << 10;
 pub struct Requester<'k> {
     pub engine: &'static Engine,
     pub slot: &'static QpSlot,
+    index: QpIndex,
     own: &'static OwnQp,
     /// What was validated of it and of its peer.
     pub connection: &'k mut Connection,
@@ -85,11 +86,11 @@ impl<'k> Requester<'k> {
     /// For this send queue.
     #[inline]
     pub fn new(
-        SendQueue { engine, slot, own, .. }: SendQueue,
+        SendQueue { engine, index, slot, own }: SendQueue,
         connection: &'k mut Connection,
         rescheduled: &'k mut Rescheduled,
     ) -> Self {
-        Self { engine, slot, own, connection, rescheduled, received: Vec::new() }
+        Self { engine, slot, index, own, connection, rescheduled, received: Vec::new() }
     }
 
     /// The queue pair's number.
@@ -100,7 +101,7 @@ impl<'k> Requester<'k> {
     /// Opens its copy guard.
     #[inline]
     fn copy_guard(&self) -> CopyGuard<'static> {
-        self.engine.copy_guard(self.slot, self.own)
+        self.engine.copy_guard(self.slot, self.index)
     }
 
     /// Carries out up to `count` requests from position `first`, and completes them on both sides. A request that is

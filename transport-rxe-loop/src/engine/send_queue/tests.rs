@@ -37,7 +37,7 @@ fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_i
     thread::scope(|scope| {
         let works = scope.spawn(move || run(device.engine, QpIndex::new(number)));
         let fence = ChangeFence::after_change();
-        until("it is at the first", || fence.is_open(&own.in_flight));
+        until("it is at the first", || fence.is_open(device.memory.marker(qp.index())));
         let mut later = [wr.unsignaled(); MANY];
         later[MANY - 1] = wr;
         qp.to(&destination).post_send(&later).unwrap();

@@ -12,7 +12,9 @@ use crate::api::attr::QpAttr;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::inside::actor::until;
-use crate::memory::region::{Kind, RegionEntry};
+use crate::memory::copy_guard::CopyGuard;
+use crate::memory::region::{KeyUser, Kind, RegionEntry};
+use crate::protocol::in_flight::InFlight;
 use crate::shm::table::Entry;
 
 /// An attachment that no process has.
@@ -75,8 +77,9 @@ fn x05_what_another_process_deregistered_is_looked_at_until_it_is_forgotten() {
     let (access, kind) = (Access::empty(), Kind::Heap);
     RegionEntry { key, access, domain, kind, base: 0, len: 64, bound: None }
         .write(slot, (ANOTHER, generation));
-    let copies = device.memory.foreign().visit(1);
-    assert!(copies.find(device.memory, key).is_some());
+    let in_flight = InFlight::default();
+    let copies = CopyGuard::open(device.memory, &in_flight, QpIndex::new(0));
+    assert!(copies.knows(KeyUser::local(domain), key, Access::empty()));
     RegionEntry::erase(slot);
     assert!(look(device).1, "somebody may copy to it");
     drop(copies);

@@ -75,7 +75,7 @@ fn q10_deregistering_waits_for_what_this_process_copies_itself() {
     let cq = context.create_cq(4, None).unwrap();
     let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     outlasts_the_copy(device, &pd, || {
-        device.engine.copy_guard(device.engine.qp(qp.qpn()), device.engine.own(qp.index()))
+        device.engine.copy_guard(device.engine.qp(qp.qpn()), qp.index())
     });
 }
 

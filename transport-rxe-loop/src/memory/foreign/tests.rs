@@ -1,5 +1,5 @@
 use crate::protocol::lock::AttachmentId;
-use crate::protocol::number::QpNumber;
+use crate::protocol::number::{QpIndex, QpNumber};
 use cq_core::setup::Access;
 use cq_core::wr::Sge;
 
@@ -48,7 +48,7 @@ impl ForeignWindow {
     /// Whether the peer of a queue pair reaches a range of it.
     fn is_reached_by(&self, whose: KeyUser, offset: i64, length: u32, needs: Access) -> bool {
         let in_flight = InFlight::default();
-        let window = CopyGuard::open_by(self.region.device.memory, &in_flight);
+        let window = CopyGuard::open(self.region.device.memory, &in_flight, QpIndex::new(0));
         let addr = self.entry.base.wrapping_add_signed(offset);
         let sge = Sge { addr, length, lkey: self.entry.key.get() };
         window.target(&mut Target::new(), whose, sge, needs, u64::MAX).is_some()
@@ -78,7 +78,7 @@ struct Foreigner {
 
 impl Foreigner {
     fn new() -> Self {
-        Self::of(Device::of_tests())
+        Self::of(OpenOptions::new().alone().1)
     }
 
     fn of(device: &'static Device) -> Self {
@@ -102,7 +102,7 @@ impl Foreigner {
     /// Whether a range of it can be read here.
     fn is_reached(&self, offset: u64, length: u32) -> bool {
         let in_flight = InFlight::default();
-        let window = CopyGuard::open_by(self.device.memory, &in_flight);
+        let window = CopyGuard::open(self.device.memory, &in_flight, QpIndex::new(0));
         let addr = self.entry.base.wrapping_add(offset);
         let sge = Sge { addr, length, lkey: self.entry.key.get() };
         let mut spans = Spans::new();
@@ -149,8 +149,9 @@ fn x05_a_region_of_another_process_is_mapped_and_no_more_than_it() {
     ] {
         assert_eq!(foreigner.is_reached(offset, length), inside, "{length} at {offset}");
     }
-    let visit = foreigner.device.memory.foreign().visit(1);
-    let record = visit.find(foreigner.device.memory, foreigner.entry.key).unwrap();
+    let in_flight = InFlight::default();
+    let copy = CopyGuard::open(foreigner.device.memory, &in_flight, QpIndex::new(0));
+    let record = copy.foreign(foreigner.entry.key).unwrap();
     let mapped = record.memory.as_ref().unwrap();
     let word = |memory: &Mapping| sync::load(&memory.slice::<AtomicU64>(64, 1).unwrap()[0]);
     sync::store(&foreigner.memory.slice::<AtomicU64>(64, 1).unwrap()[0], 77);
@@ -294,24 +295,18 @@ fn what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks() {
     assert!(foreigner.is_reached(0, 8));
     assert_eq!(foreigner.mappings(), 2, "its own, and ours");
     let foreign = foreigner.device.memory.foreign();
-    let visit = foreign.visit(7);
-    let record = visit.find(foreigner.device.memory, foreigner.entry.key).unwrap();
+    let in_flight = InFlight::default();
+    let copy = CopyGuard::open(foreigner.device.memory, &in_flight, QpIndex::new(7));
+    let record = copy.foreign(foreigner.entry.key).unwrap();
     foreigner.erase();
-    foreign.tidy(foreigner.device.memory);
-    foreign.tidy(foreigner.device.memory);
+    assert!(foreign.tidy(foreigner.device.memory));
+    assert!(foreign.tidy(foreigner.device.memory));
     assert_eq!(foreigner.mappings(), 2, "somebody may be copying");
     assert_eq!(record.entry, foreigner.entry);
-    assert!(visit.find(foreigner.device.memory, foreigner.entry.key).is_none());
-    drop(visit);
-    // Other tests look for a moment, too.
-    for _ in 0..10_000 {
-        foreign.tidy(foreigner.device.memory);
-        if foreigner.mappings() == 1 {
-            return;
-        }
-        std::thread::yield_now();
-    }
-    panic!("still mapped");
+    assert!(copy.foreign(foreigner.entry.key).is_none());
+    drop(copy);
+    assert!(!foreign.tidy(foreigner.device.memory));
+    assert_eq!(foreigner.mappings(), 1);
 }
 
 #[test]
@@ -323,10 +318,11 @@ fn what_others_still_have_is_kept_and_looked_at_again() {
     assert!(foreigner.is_reached(0, 8));
     assert!(!foreign.tidy(device.memory));
     assert_eq!(foreigner.mappings(), 2, "it is registered still");
-    let visit = foreign.visit(7);
+    let in_flight = InFlight::default();
+    let copy = CopyGuard::open(device.memory, &in_flight, QpIndex::new(7));
     foreigner.erase();
     assert!(foreign.tidy(device.memory), "somebody may be copying");
-    drop(visit);
+    drop(copy);
     assert!(!foreign.tidy(device.memory));
     assert_eq!(foreigner.mappings(), 1);
 }

@@ -308,7 +308,7 @@ impl End {
             slot.qp_type(),
         );
         {
-            let _guard = engine.copy_guard(slot, engine.own(QpIndex::new(number)));
+            let _guard = engine.copy_guard(slot, QpIndex::new(number));
             if let Ok(receive) = peer.receive(0) {
                 peer.give_back(&receive);
             }

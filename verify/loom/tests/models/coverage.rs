@@ -61,10 +61,7 @@ sites![DEVICE of Device:
     Reschedule,
     HoldFence,
     AlarmFence,
-    VisitFence,
-    RetireFence,
-    LeaveVisit,
-    SeeVisits,
+    CloseLast,
     MoveLast,
     AdoptArm,
 ];
@@ -95,7 +92,7 @@ const DEVICE_MODELS: &[&str] = &[
     include_str!("device_pool.rs"),
     include_str!("device_receives.rs"),
     include_str!("device_send_slots.rs"),
-    include_str!("device_visits.rs"),
+    include_str!("device_retired.rs"),
     include_str!("device_in_flight.rs"),
 ];
 

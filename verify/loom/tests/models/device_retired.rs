@@ -1,0 +1,123 @@
+//! What a process knows of others' memory is used without a lock while it is taken away: no copy uses what is unmapped,
+//! and everything is, once no copy can use it any more (Q10).
+
+use std::sync::Arc;
+
+use loom::cell::UnsafeCell;
+use loom::thread;
+use transport_rxe_loop::protocol::in_flight::InFlight;
+use transport_rxe_loop::protocol::retired::Retired;
+use transport_rxe_loop::sync::{self, AtomicU32, Site};
+use verify_loom::harness::{UNORDERED, model};
+
+const LEFT: &str = "something is left that no copy uses";
+
+/// Two mappings: the first is known at the beginning.
+struct Known {
+    /// Of two queue pairs: the ones in shared memory, and the private ones.
+    in_flight: [InFlight; 2],
+    markers: [InFlight; 2],
+    place: AtomicU32,
+    mappings: [UnsafeCell<()>; 2],
+}
+
+// SAFETY: the cells hold nothing.
+unsafe impl Sync for Known {}
+
+impl Known {
+    fn new() -> Arc<Self> {
+        let mappings = std::array::from_fn(|_| UnsafeCell::new(()));
+        let (in_flight, markers, place) = Default::default();
+        Arc::new(Self { in_flight, markers, place, mappings })
+    }
+
+    /// Copies to or from what is there, for a queue pair, as a copy guard does.
+    fn copy(&self, number: usize) {
+        self.markers[number].open_first();
+        self.in_flight[number].open();
+        let found = sync::acquire(&self.place);
+        self.mappings[found as usize].with(|_| ());
+        self.markers[number].close_last();
+        self.in_flight[number].close();
+    }
+
+    /// Maps the second, and takes the first out of its place.
+    fn replace(&self, retired: &mut Retired<usize>) {
+        self.mappings[1].with_mut(|_| ());
+        sync::release(&self.place, 1);
+        retired.add(0);
+    }
+
+    /// Unmaps what no copy uses any more; true if something is left.
+    fn tidy(&self, retired: &mut Retired<usize>) -> bool {
+        retired.free(&self.markers, |mapping| self.mappings[mapping].with_mut(|_| ()))
+    }
+}
+
+/// What the one does who takes away.
+#[derive(Clone, Copy)]
+enum How {
+    /// Looks at the markers so often.
+    Looks(usize),
+    /// Takes it out of its place when it has looked at the markers.
+    TooLate,
+    /// Does not look.
+    Never,
+}
+
+/// Somebody takes away what these queue pairs use, each for so many copies.
+fn take_away(numbers: &'static [usize], copies: usize, how: How) {
+    let known = Known::new();
+    let copying: Vec<_> = numbers
+        .iter()
+        .map(|&number| {
+            let known = Arc::clone(&known);
+            thread::spawn(move || (0..copies).for_each(|_| known.copy(number)))
+        })
+        .collect();
+    let mut retired = Retired::new();
+    match how {
+        How::Looks(times) => {
+            known.replace(&mut retired);
+            for _ in 0..times {
+                known.tidy(&mut retired);
+            }
+        }
+        How::TooLate => {
+            retired.add(0);
+            known.tidy(&mut retired);
+            sync::release(&known.place, 1);
+        }
+        How::Never => {
+            known.replace(&mut retired);
+            known.mappings[0].with_mut(|_| ());
+        }
+    }
+    copying.into_iter().for_each(|copies| copies.join().unwrap());
+    assert!(!known.tidy(&mut retired), "{LEFT}");
+}
+
+#[test]
+fn q10_no_copy_uses_what_is_unmapped() {
+    model("a mapping is taken away during a copy", || take_away(&[0], 1, How::Looks(1)))
+        .must_fail_without(Site::OpenFence, UNORDERED)
+        .must_fail_without(Site::ChangeFence, UNORDERED)
+        .must_fail_without(Site::CloseLast, UNORDERED)
+        .must_fail_without(Site::SeeClosed, UNORDERED)
+        .must_fail_as("taking it out of its place first", UNORDERED, || {
+            take_away(&[0], 1, How::TooLate);
+        })
+        .must_fail_as("the markers", UNORDERED, || take_away(&[0], 1, How::Never));
+}
+
+#[test]
+fn q10_nor_what_is_unmapped_when_each_marker_was_cleared_at_another_time() {
+    model("a mapping is taken away during copies of two queue pairs", || {
+        take_away(&[0, 1], 1, How::Looks(2));
+    })
+    .must_fail_without(Site::OpenFence, UNORDERED)
+    .must_fail_without(Site::CloseLast, UNORDERED);
+    model("a mapping is taken away during two copies", || take_away(&[0], 2, How::Looks(2)))
+        .must_fail_without(Site::OpenFence, UNORDERED)
+        .must_fail_without(Site::CloseLast, UNORDERED);
+}
