@@ -97,7 +97,7 @@ pub fn wait_for_all(engine: &'static Engine) -> Result<(), Stuck> {
 fn wait_for_own(engine: &'static Engine, fence: &ChangeFence, index: QpIndex) {
     let mut backoff = Backoff::default();
     // A forked child does not have the threads that copy.
-    fence.wait(engine.memory.marker(index), || {
+    fence.wait(engine.marker(index), || {
         backoff.snooze();
         engine.shm.is_ours()
     });

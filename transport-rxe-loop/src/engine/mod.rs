@@ -43,6 +43,7 @@ use crate::completion::Completions;
 use crate::memory::Memory;
 use crate::memory::copy_guard::CopyGuard;
 use crate::policy::Policy;
+use crate::protocol::in_flight::InFlight;
 use crate::protocol::number::{QpIndex, QpNumber, SrqIndex, SrqNumber};
 use crate::protocol::requests::Reminder;
 use crate::shm::Shm;
@@ -177,6 +178,12 @@ impl Engine {
     #[inline]
     pub fn copy_guard(&self, slot: &'static QpSlot, index: QpIndex) -> CopyGuard<'static> {
         CopyGuard::open(self.memory, &slot.send.in_flight, self.qps.index(index))
+    }
+
+    /// The in-flight marker of this process' queue pair at an index, which no other process writes.
+    #[inline]
+    pub fn marker(&self, index: QpIndex) -> &'static InFlight {
+        self.memory.marker(self.qps.index(index))
     }
 
     /// The word with the number of the peer of the queue pair at an index.

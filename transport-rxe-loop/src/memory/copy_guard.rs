@@ -333,7 +333,7 @@ impl<'a> CopyGuard<'a> {
 impl Drop for CopyGuard<'_> {
     fn drop(&mut self) {
         if let Some(own) = self.own {
-            own.close_last();
+            own.close_first();
         }
         self.in_flight.close();
     }

@@ -61,7 +61,9 @@ sites![DEVICE of Device:
     Reschedule,
     HoldFence,
     AlarmFence,
-    CloseLast,
+    EnterFence,
+    SeeOwner,
+    CloseFirst,
     MoveLast,
     AdoptArm,
 ];
