@@ -6,7 +6,7 @@
 //! | 0 | Free | a thread that [enters](Ownership::enter) or [seizes](Ownership::try_seize) it, to Owned |
 //! | 1 | Owned | the owner as it [leaves](Ownership::leave), to Free; another thread that enters, to Rescheduled; the owner that finds the thread that posts at work, to Left |
 //! | 2, and any other | Rescheduled | the owner as it leaves, to Owned: it checks the queues again |
-//! | 3 | Left | the thread that posts, to Owned |
+//! | 3 | Left | the thread that posts, to Owned, or to Rescheduled where it has yet to look again |
 //!
 //! Each change is a read-modify-write of the one word. So an owner that finds itself rescheduled sees what was posted
 //! before, and a thread that finds the word free does the work itself: no posted request is missed.
@@ -139,11 +139,14 @@ impl Ownership {
         sync::cas(&self.0, FREE, OWNED).is_ok()
     }
 
-    /// Becomes the owner, for the thread that posts while its marker is set; false if another thread has entered, and is
-    /// about to find that out.
+    /// Becomes the owner, for the thread that posts while its marker is set: rescheduled, if another thread has left the
+    /// queue to it. False if one has entered, and is about to do that.
     #[must_use]
     pub fn try_keep(&self) -> bool {
-        [FREE, LEFT].into_iter().any(|state| sync::cas(&self.0, state, OWNED).is_ok())
+        let left = if sync::intact(Site::Reschedule) { RESCHEDULED } else { OWNED };
+        [(FREE, OWNED), (LEFT, left)]
+            .into_iter()
+            .any(|(from, to)| sync::cas(&self.0, from, to).is_ok())
     }
 
     /// Releases ownership even if rescheduled. Only the owner may call this.

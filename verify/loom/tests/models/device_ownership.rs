@@ -82,7 +82,11 @@ impl SendQueue {
         self.marker.close_first();
         self.in_flight.close();
         if keeps {
-            return self.work_until_left();
+            // The request waits for what others do.
+            if !self.ownership.leave() {
+                self.work_until_left();
+            }
+            return;
         }
         let is_over = is_free && (self.ownership.is_free() || care == Care::DoesNotLookAgain);
         if !is_over && self.ownership.enter_to_post() {
@@ -154,6 +158,7 @@ fn c08_who_posts_works_without_owning_the_queue_and_misses_nobody() {
 fn c08_who_posts_owns_the_queue_once_a_request_has_halted() {
     let run = |care| post_with_the_marker(1, 1, care, true);
     model("a thread posts a request that halts", move || run(Care::Right))
+        .must_fail_without(Site::Reschedule, LEFT)
         .must_fail_without(Site::EnterFence, UNORDERED)
         .must_fail_without(Site::OpenFence, UNORDERED)
         .must_fail_without(Site::SeeOwner, UNORDERED)
