@@ -27,6 +27,7 @@
 //! | alarm of a delayed event | under the queue's lock; then [`count`], the thread's calls | [`acquire`] of the calls, the service thread | the alarm |
 //! | whether draining is to be reported | owner of the queue pair, before it reschedules | [`cas`], owner of the send queue | nothing: it is reported once |
 //! | count of a source of events | [`cas`], who raises one; the channel's owner | [`acquire`], [`cas`], the same | the life of the source, its channel, and the state of the object then |
+//! | only producer of a completion queue | [`cas`], [`fetch_update`], who uses the queue | the same | nothing: the marker does |
 //! | marks of a channel | [`cas`], who raises an event | [`cas`], the channel's owner | that it is counted |
 //! | private in-flight marker | [`release_at`], owner of the send queue, or the thread that posts | [`acquire_at`], who waits for copies, or unmaps what they used; a thread that enters | that the copy is over; what the thread that posts did |
 //! | count of the threads that use a stage, or wait for one | [`enter`], [`leave`], client | [`acquire`], who gives stages up | that they no longer use it |
@@ -46,6 +47,7 @@
 //! | clear the in-flight marker ([`Site::CloseFence`]), read the peer's state | change the state ([`Site::ChangeFence`]), read the marker |
 //! | set the private in-flight marker, then the other ([`Site::OpenFence`]), read whether the send queue is owned | become its owner ([`Site::EnterFence`]), read the private marker |
 //! | clear the private in-flight marker, then the other ([`Site::CloseFence`]), read whether the send queue is owned | become its owner ([`Site::EnterFence`]), read the private marker |
+//! | set the private in-flight marker, then the other ([`Site::OpenFence`]), read whether the queue pair is the only producer | have producers take turns ([`Site::ChangeFence`]), read the private marker |
 //! | post receives ([`Site::PostFence`]), read the starved mark | set the starved mark ([`Site::StarveFence`]), look for receives |
 //! | post receives ([`Site::PostFence`]), read the own state | change the state ([`Site::ChangeFence`]), look for receives |
 //! | release the lock of a queue pair's datagrams, read its state ([`Site::LeaveFence`]) | change the state ([`Site::ChangeFence`]), try the lock |

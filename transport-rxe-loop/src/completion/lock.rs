@@ -9,6 +9,7 @@ use super::Completions;
 use super::channel::{self, Source};
 use super::queue::{CqRing, ring};
 use crate::error::Stuck;
+use crate::protocol::fanin::Fanin;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::number::CqIndex;
 use crate::shm::lock::Guard;
@@ -73,6 +74,16 @@ pub fn tell(completions: &'static Completions, index: CqIndex) {
     let generation = sync::acquire(&slot.generation);
     if slot.mode.has_failed() {
         completions.overran.report(CqKey { index: index.get(), generation });
+    }
+}
+
+/// Places completions behind each other at the tail, under the lock.
+#[inline]
+pub fn place(fanin: &Fanin, entries: &[Entry], requests: impl RequestHooks) {
+    let mut in_cq = fanin.position();
+    for Entry { tag, .. } in entries {
+        requests.place(*tag, in_cq);
+        in_cq = in_cq.wrapping_add(1);
     }
 }
 

@@ -10,7 +10,7 @@ use cq_core::transport::{CqKey, Signal};
 use cq_core::wc::Wc;
 
 use super::channel::{self, Source};
-use super::lock::{RequestHooks, give_up, lock};
+use super::lock::{RequestHooks, give_up, lock, place};
 use super::queue::{self, CqRing, CqSlot};
 use super::{Completions, moderation, soft_roce};
 use crate::protocol::fanin::Fanin;
@@ -40,34 +40,39 @@ impl Signal for &Asked {
 
 /// Adds completions to a queue, settles what their tags cover, and raises the event that the
 /// queue was armed for. A completion that finds the queue full overruns it: polling fails (O3), and its queue pairs are
-/// to fail (O4).
+/// to fail (O4). A queue pair that [is alone](crate::protocol::sole) needs no lock for one.
 #[inline(always)]
 pub fn push(
     completions: &'static Completions,
     cq: &mut CqRing,
     entries: &[Entry],
     requests: impl RequestHooks,
+    is_alone: bool,
 ) -> Result<(), Lost> {
     match entries {
-        [entry] if push_one(completions, cq, entry, requests) => Ok(()),
+        [entry] if push_one(completions, cq, entry, requests, is_alone) => Ok(()),
         entries => push_any(completions, cq, entries, requests),
     }
 }
 
-/// Adds a completion to an ordinary queue that has no channel, whose lock is free, and that is known to have space; false
-/// for any other.
+/// Adds a completion to an ordinary queue that has no channel, whose lock is free or that has no other producer, and that
+/// is known to have space; false for any other.
 #[inline(always)]
 fn push_one(
     completions: &'static Completions,
     cq: &mut CqRing,
     entry: &Entry,
     requests: impl RequestHooks,
+    is_alone: bool,
 ) -> bool {
     let slot = cq.slot;
     if !slot.mode.is_ordinary() || slot.completion.channel().is_some() {
         return false;
     }
-    let Some(_guard) = completions.shm.enter(&slot.fanin.lock) else { return false };
+    let guard = if is_alone { None } else { completions.shm.enter(&slot.fanin.lock) };
+    if guard.is_none() && !is_alone {
+        return false;
+    }
     let Some(ring) = cq.ring(completions) else { return false };
     requests.place(entry.tag, slot.fanin.position());
     let Some(tail) = slot.fanin.publish(ring, entry) else {
@@ -117,16 +122,6 @@ fn push_any(
         channel::raise(completions, Source::Completion(index), || true);
     }
     pushed
-}
-
-/// Places completions behind each other at the tail, under the lock.
-#[inline]
-pub(super) fn place(fanin: &Fanin, entries: &[Entry], requests: impl RequestHooks) {
-    let mut in_cq = fanin.position();
-    for Entry { tag, .. } in entries {
-        requests.place(*tag, in_cq);
-        in_cq = in_cq.wrapping_add(1);
-    }
 }
 
 /// The queue has overrun. Under its lock.

@@ -14,6 +14,7 @@ use crate::protocol::life::Life;
 use crate::protocol::mode::{CqFlag, Mode};
 use crate::protocol::moderation::Moderation;
 use crate::protocol::number::CqIndex;
+use crate::protocol::sole::SoleProducer;
 use crate::shm::arena::Extent;
 use crate::shm::mapping::{self, Shared};
 use crate::shm::table::entries;
@@ -43,6 +44,8 @@ pub struct CqSlot {
     pub moderation: Moderation,
     /// The number of completions dropped by a queue that ignores overruns. Written under its lock.
     pub dropped: AtomicU32,
+    /// Which queue pair pushes without the lock: see [`SoleProducer`].
+    pub sole: SoleProducer,
     /// Deviations from the usual push: see [`protocol::mode`](crate::protocol::mode).
     pub mode: Mode,
 }
@@ -96,8 +99,9 @@ fn layout(location: Location) -> Option<Layout> {
 pub fn ring(completions: &'static Completions, location: Location) -> Option<RawQueue<'static>> {
     let (at, left) = completions.shm.in_arena_from(location.offset as usize)?;
     // SAFETY: `left` bytes from `at` on are inside the mapping, which is there for ever; everybody maps them as what is
-    // `Shared`, atomics. Producers take turns under the queue's lock, in whatever process, and its owner alone polls. It
-    // is used only while the queue lies here: a producer compares the location under the lock, and the owner moves it.
+    // `Shared`, atomics. Producers take turns under the queue's lock, in whatever process, or there is only one, and its
+    // owner alone polls. It is used only while the queue lies here: a producer compares the location under the lock, or
+    // while it is the only one, and the owner moves it.
     unsafe { RawQueue::new(at, left, layout(location)?).ok() }
 }
 
@@ -163,6 +167,7 @@ pub fn begin(
     slot.mode.begin(ignore_overrun);
     slot.mode.set(CqFlag::LikeRxe, like_rxe && !ignore_overrun);
     sync::store(&slot.reported, unreported(generation));
+    slot.sole.begin();
     // After the stores above: a reader of this generation sees nothing of the queue before.
     sync::release(&slot.generation, generation);
     slot.moderation.begin();

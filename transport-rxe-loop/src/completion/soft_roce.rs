@@ -4,8 +4,7 @@ use cq_core::queue::{Entry, NoChannel};
 use cq_core::wc::{Wc, WcFlags, WcStatus};
 use heapless::Vec;
 
-use super::lock::{RUN, RequestHooks, give_up, lock};
-use super::push::place;
+use super::lock::{RUN, RequestHooks, give_up, lock, place};
 use super::queue::{self, CqRing};
 use super::{Completions, async_event, moderation};
 use crate::protocol::mode::CqFlag;

@@ -7,11 +7,12 @@ use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_core::wr::SendOp;
 
 use super::entry::QpSlot;
-use super::{Engine, identity, overrun, srq};
+use super::{Engine, identity, in_flight, overrun, srq};
 use crate::completion::lock::{self, RequestHooks};
 use crate::completion::push::{self, Lost};
 use crate::completion::queue::CqRing;
 use crate::error::Stuck;
+use crate::protocol::in_flight::ChangeFence;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::number::{CqIndex, Position, QpNumber};
 use crate::protocol::send_slots::SendSlots;
@@ -157,11 +158,12 @@ pub fn push_received(
     cq: &mut CqRing,
     entries: &[Entry],
 ) {
-    push(engine, cq, entries, Received { engine, slot, number });
+    push(engine, cq, entries, Received { engine, slot, number }, false);
 }
 
-/// The requests of a send queue before position `end` are done: pushes their completions, as
-/// [`push_received`] does. For the owner of the send queue.
+/// The requests of a send queue before position `end` are done: pushes their completions, as [`push_received`] does. For
+/// the owner of the send queue. With `is_alone`, its queue pair is the [only producer](crate::protocol::sole), and its marker
+/// is set.
 #[inline(always)]
 pub fn push_sent(
     engine: &'static Engine,
@@ -169,18 +171,25 @@ pub fn push_sent(
     cq: &mut CqRing,
     end: Position,
     entries: &[Entry],
+    is_alone: bool,
 ) {
     // Before its completion can be polled.
     sync::release(&slot.send.done, end.get());
-    push(engine, cq, entries, Sent { engine, slot, slots });
+    push(engine, cq, entries, Sent { engine, slot, slots }, is_alone);
 }
 
 #[inline(always)]
-fn push(engine: &'static Engine, cq: &mut CqRing, entries: &[Entry], requests: impl RequestHooks) {
+fn push(
+    engine: &'static Engine,
+    cq: &mut CqRing,
+    entries: &[Entry],
+    requests: impl RequestHooks,
+    is_alone: bool,
+) {
     if entries.is_empty() {
         return;
     }
-    if let Err(lost) = push::push(engine.completions, cq, entries, requests) {
+    if let Err(lost) = push::push(engine.completions, cq, entries, requests, is_alone) {
         fail(engine, cq.index, lost, entries);
     }
     fail_overran(engine);
@@ -219,6 +228,14 @@ pub fn lock(engine: &'static Engine, cq: CqIndex) -> Result<Guard<'static>, Stuc
     let guard = lock::lock(engine.completions, &cq, engine);
     fail_overran(engine);
     guard
+}
+
+/// Has producers of a completion queue of this process take turns under its lock: none pushes without it when this
+/// returns. Not for a thread that carries out requests.
+pub fn share(engine: &'static Engine, cq: CqIndex) {
+    if let Some(alone) = engine.completions.cq(cq).sole.share() {
+        in_flight::wait_for_own(engine, &ChangeFence::after_change(), engine.index(alone));
+    }
 }
 
 /// Raises the event of the completion queue at `cq`, and fails its queue pairs if it overran: a producer that died

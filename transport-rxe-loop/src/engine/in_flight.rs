@@ -94,7 +94,7 @@ pub fn wait_for_all(engine: &'static Engine) -> Result<(), Stuck> {
 }
 
 /// Waits for this process' own threads, by the marker that it alone writes; without a limit.
-fn wait_for_own(engine: &'static Engine, fence: &ChangeFence, index: QpIndex) {
+pub fn wait_for_own(engine: &'static Engine, fence: &ChangeFence, index: QpIndex) {
     let mut backoff = Backoff::default();
     // A forked child does not have the threads that copy.
     fence.wait(engine.marker(index), || {

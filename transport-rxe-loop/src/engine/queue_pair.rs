@@ -112,6 +112,11 @@ impl ClaimedQp {
             faults.join(index);
             sync::store(&engine.own(index).faulty, 1);
         }
+        let [sends, receives] = setup.cqs;
+        if sends == receives || !engine.completions.cq(sends).sole.claim(number) {
+            complete::share(engine, sends);
+        }
+        complete::share(engine, receives);
         identity::enter(slot, number);
         async_event::attach_qp(&setup.events, index);
         let deferred = Some(Deferred { engine, number, _extent: extent, setup });
@@ -225,6 +230,7 @@ impl Drop for ClaimedQp {
             return;
         };
         let halted = self.halt();
+        self.engine.completions.cq(deferred.setup.cqs[0]).sole.end(self.number);
         // Before its number is cleared: an event that is being taken has it.
         async_event::detach_qp(&deferred.setup.events, self.index);
         identity::vacate(self.slot);

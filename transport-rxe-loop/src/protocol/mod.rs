@@ -37,6 +37,7 @@
 //! |---|---|
 //! | [`lock`] | locks that record their holder, and taking them over from a dead one |
 //! | [`fanin`] | pushing to a completion queue under its lock, repairing and resizing it |
+//! | [`sole`] | the queue pair that pushes to a completion queue without its lock, being alone |
 //! | [`mode`] | flags of a completion queue that change how completions are pushed |
 //! | [`moderation`] | completion events that are delayed to stand for several completions |
 //! | [`tag`] | tags of completions: which queue, and up to which position |
@@ -71,6 +72,7 @@ pub mod receives;
 pub mod requests;
 pub mod retired;
 pub mod send_slots;
+pub mod sole;
 pub mod stage;
 pub mod state;
 pub mod steps;

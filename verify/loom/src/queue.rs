@@ -84,7 +84,11 @@ impl Queue {
         self.open().into_consumer(0, OnChannel::named(KEY))
     }
 
-    fn open(&self) -> RawQueue<'_> {
+    /// The queue itself, for producers that take turns.
+    ///
+    /// # Panics
+    /// Its capacity is illegal.
+    pub fn open(&self) -> RawQueue<'_> {
         raw_queue(&self.control, &self.slots, &self.tags, self.promised).expect("a legal capacity")
     }
 }

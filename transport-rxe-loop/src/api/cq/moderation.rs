@@ -68,6 +68,7 @@ impl Cq {
             engine.completions.moderated().insert(index);
         }
         let event_action = {
+            complete::share(engine, index);
             let _guard = complete::lock(engine, index).map_err(|Stuck| ModerateError::Stuck)?;
             slot.mode.set(CqFlag::Moderated, setting.is_any());
             let queue = ring(engine.completions, slot.fanin.location());

@@ -69,6 +69,7 @@ impl Cq {
     fn move_to(&mut self, location: Location, asked: u32) -> Result<(), ResizeError> {
         let (engine, index) = (self.queue.engine, self.queue.index);
         let fanin = &engine.completions.cq(index).fanin;
+        complete::share(engine, index);
         let _guard = complete::lock(engine, index).map_err(CreateError::from)?;
         let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
         let old = ring(engine.completions, fanin.location()).ok_or(none)?;

@@ -133,7 +133,8 @@ impl<'k> Requester<'k> {
             self.deliver();
             self.look_ahead(guard);
         }
-        self.push_sent(position, &sent);
+        let is_alone = self.connection.send_cq.slot.sole.is(self.number());
+        self.push_sent(position, &sent, is_alone);
         halted
     }
 
@@ -290,14 +291,14 @@ impl<'k> Requester<'k> {
         let mut sent = Sent::new();
         let len = request.payload.len();
         self.sent(&mut sent, request.wr_id, &request.op, request.flags, position, len);
-        self.push_sent(position.next(), &sent);
+        self.push_sent(position.next(), &sent, false);
     }
 
     /// The requests before a position are done: pushes their completions.
     #[inline(always)]
-    fn push_sent(&mut self, end: Position, sent: &Sent) {
+    fn push_sent(&mut self, end: Position, sent: &Sent, is_alone: bool) {
         let Connection { slots, send_cq, .. } = &mut *self.connection;
-        complete::push_sent(self.engine, (self.slot, slots), send_cq, end, sent);
+        complete::push_sent(self.engine, (self.slot, slots), send_cq, end, sent, is_alone);
     }
 
     /// A request was carried out: its completion, if it has one.

@@ -94,6 +94,7 @@ const DEVICE_MODELS: &[&str] = &[
     include_str!("device_pool.rs"),
     include_str!("device_receives.rs"),
     include_str!("device_send_slots.rs"),
+    include_str!("device_sole.rs"),
     include_str!("device_retired.rs"),
     include_str!("device_in_flight.rs"),
 ];

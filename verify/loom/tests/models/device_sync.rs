@@ -136,45 +136,24 @@ fn of_two_who_raise_a_word_at_once_both_do() {
     });
 }
 
-/// Where one finds what another one may take away.
-#[derive(Default)]
-struct Shelf {
-    is_empty: AtomicU32,
-    visitors: AtomicU32,
-    cell: UnsafeCell<()>,
-}
-
-// SAFETY: the cell holds nothing.
-unsafe impl Sync for Shelf {}
-
-/// One comes and looks at what is there; the other takes it away, and frees it if nobody is looking.
-fn visit(enter: fn(&AtomicU32), leave: fn(&AtomicU32)) {
-    let shelf = Arc::new(Shelf::default());
-    let visitor = thread::spawn({
-        let shelf = Arc::clone(&shelf);
-        move || {
-            enter(&shelf.visitors);
-            if sync::load(&shelf.is_empty) == 0 {
-                shelf.cell.with(|_| ());
-            }
-            leave(&shelf.visitors);
-        }
-    });
-    sync::store(&shelf.is_empty, 1);
-    sync::full_fence();
-    if sync::acquire(&shelf.visitors) == 0 {
-        shelf.cell.with_mut(|_| ());
-    }
-    visitor.join().unwrap();
-}
-
 #[test]
-fn x05_nothing_is_unmapped_while_somebody_looks_at_it() {
-    model("a region is unmapped", || visit(sync::enter, sync::leave))
-        .must_fail_as("the fence of who enters", UNORDERED, || visit(sync::count, sync::leave))
-        .must_fail_as("the release of who leaves", UNORDERED, || {
-            visit(sync::enter, |visitors| sync::store(visitors, 0));
-        });
+fn who_counts_itself_in_or_out_of_a_stage_tells_what_was_before_it() {
+    let enters = |word: &AtomicU32| word_is(word, 1);
+    hands_over(
+        "a thread begins to use a stage",
+        (sync::enter as Tell<AtomicU32>, |word| sync::store(word, 1)),
+        (enters, |word| sync::load(word) == 1),
+    );
+    let leaves = |word: &AtomicU32| word_is(word, u32::MAX);
+    hands_over(
+        "a thread no longer uses a stage",
+        (sync::leave as Tell<AtomicU32>, |word| sync::store(word, u32::MAX)),
+        (leaves, |word| sync::load(word) == u32::MAX),
+    );
+}
+
+fn word_is(word: &AtomicU32, value: u32) -> bool {
+    sync::acquire(word) == value
 }
 
 /// One writes, the last word last; the other waits for that, and reads.

@@ -21,6 +21,7 @@ mod device_receives;
 mod device_requests;
 mod device_retired;
 mod device_send_slots;
+mod device_sole;
 mod device_stage;
 mod device_sync;
 mod handover;
