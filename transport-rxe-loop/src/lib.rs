@@ -74,29 +74,32 @@
 //! # A SEND, step by step
 //! ```text
 //!  post_send           api/qp                     validates the request, writes it to the send queue, publishes it
-//!     |                engine/send_queue          owns the send queue, or leaves the work to its owner
-//!     v                engine/requester           takes requests in order, marks copies as in flight: the copy guard
+//!     |                engine/send_queue          marks copies as in flight: the copy guard; leaves the work to an owner, if
+//!     v                                           there is one
+//!  judge               engine/requester/message   takes requests in order; the usual one stays in this file up to completing
 //!  gather              memory/copy_guard          checks lkeys and ranges: spans to read
 //!  receive             engine/responder           is the peer ready? its next receive, or one of its SRQ
 //!  scatter, copy       engine/requester/twosided  checks the receive's lkeys; memory/copy moves the bytes
 //!  complete receive    completion/push            takes the lock of the peer's completion queue, publishes; then the event
-//!  complete send       completion/push            clears the mark, then the same for the own completion queue
+//!  complete send       completion/push            the same for the own completion queue, without its lock where nobody else
+//!     |                                           uses it; then the mark is cleared
 //!     v
-//!  poll                api/cq                     no lock; gives slots of the send queue back
+//!  poll                api/cq                     no lock; counts, by which posting finds free slots of the send queue
 //! ```
 //!
 //! # The protocol in twelve lines
-//! 1. Posting writes the request to the send queue, publishes its position, and tries to own the send queue.
+//! 1. Posting writes the request to the send queue, publishes its position, and carries it out if no thread owns the send
+//!    queue. It becomes the owner only to do more than that: to wait, to fail, to flush.
 //! 2. One thread owns it at a time. Another one that finds it owned marks it as rescheduled and returns; the owner checks
-//!    again before it gives it back. Only its own process runs a queue pair: others leave it a remote request, and wake
-//!    its service thread.
-//! 3. The owner takes requests in order. It opens its copy guard, which marks the queue pair's copies as in flight, and
+//!    again before it gives it back. One that finds the thread that posts at work leaves the queue to it. Only its own process
+//!    runs a queue pair: others leave it a remote request, and wake its service thread.
+//! 3. The owner, or the thread that posts, takes requests in order. It opens its copy guard, which marks the queue pair's copies as in flight, and
 //!    only then reads keys and the peer's identity. What it has validated of a connection holds as long as both
 //!    identities, with their epochs, are the same.
 //! 4. A SEND, or a WRITE with immediate, uses the peer's next receive, which is in flight while the guard is open. One of
 //!    a shared receive queue is taken under that queue's lock, and marked with the queue pair that it is for. A datagram
 //!    takes its receive under a lock of the receiver.
-//! 5. The owner copies the bytes, pushes the peer's completions, closes the guard, then pushes its own.
+//! 5. The owner copies the bytes, pushes the peer's completions, then its own, and closes the guard.
 //! 6. If an RC peer has no receive, the owner marks it as starved and checks again. The thread that posts a receive sees
 //!    the mark, and reschedules the sender.
 //! 7. An RC request that its peer does not take waits until the queue pair is rescheduled, or until its alarm, at which
@@ -105,7 +108,8 @@
 //!    then it completes the request; then it reschedules the queue pairs to be flushed.
 //! 9. Receives are not flushed while the peer's guard is open. The peer sees ERR after it has closed the guard, and
 //!    reschedules the queue pair.
-//! 10. A completion is pushed under the lock of its completion queue, which no poller takes. Its tag has the position up
+//! 10. A completion is pushed under the lock of its completion queue, which no poller takes; a queue pair that is the only
+//!     producer needs none. Its tag has the position up
 //!     to which requests are done. The event is raised after the lock is released. If the queue overruns, the queue pairs
 //!     that use it go to ERR.
 //! 11. Polling a send's completion gives back the slots up to the position in its tag.

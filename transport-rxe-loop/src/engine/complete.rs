@@ -7,12 +7,11 @@ use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_core::wr::SendOp;
 
 use super::entry::QpSlot;
-use super::{Engine, identity, in_flight, overrun, srq};
+use super::{Engine, identity, overrun, srq};
 use crate::completion::lock::{self, RequestHooks};
 use crate::completion::push::{self, Lost};
 use crate::completion::queue::CqRing;
 use crate::error::Stuck;
-use crate::protocol::in_flight::ChangeFence;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::number::{CqIndex, Position, QpNumber};
 use crate::protocol::send_slots::SendSlots;
@@ -21,7 +20,7 @@ use crate::shm::lock::Guard;
 use crate::sync;
 
 /// A send request that succeeded, and the number of bytes that were returned to it (C7).
-#[inline]
+#[inline(always)]
 pub fn sent(wr_id: u64, qp: QpNumber, op: SendOp, returned: u32) -> Wc {
     let opcode = match op {
         SendOp::Write { .. } => WcOpcode::RDMA_WRITE,
@@ -49,7 +48,7 @@ pub enum ReceivedOp {
 }
 
 /// A receive that succeeded, and the number of bytes that arrived (C5, C7).
-#[inline]
+#[inline(always)]
 pub fn received(wr_id: u64, qp: QpNumber, len: usize, received_op: ReceivedOp) -> Wc {
     let wc = Wc::new(wr_id, WcStatus::SUCCESS, qp.get()).with_byte_len(len as u32);
     match received_op {
@@ -228,14 +227,6 @@ pub fn lock(engine: &'static Engine, cq: CqIndex) -> Result<Guard<'static>, Stuc
     let guard = lock::lock(engine.completions, &cq, engine);
     fail_overran(engine);
     guard
-}
-
-/// Has producers of a completion queue of this process take turns under its lock: none pushes without it when this
-/// returns. Not for a thread that carries out requests.
-pub fn share(engine: &'static Engine, cq: CqIndex) {
-    if let Some(alone) = engine.completions.cq(cq).sole.share() {
-        in_flight::wait_for_own(engine, &ChangeFence::after_change(), engine.index(alone));
-    }
 }
 
 /// Raises the event of the completion queue at `cq`, and fails its queue pairs if it overran: a producer that died

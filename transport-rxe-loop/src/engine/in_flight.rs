@@ -8,7 +8,7 @@ use super::{Engine, complete, identity, remote_requests};
 use crate::error::Stuck;
 use crate::memory::copier;
 use crate::protocol::in_flight::ChangeFence;
-use crate::protocol::number::{QpIndex, QpNumber};
+use crate::protocol::number::{CqIndex, QpIndex, QpNumber};
 use crate::shm::lock::{Backoff, Guard, Patience};
 use crate::shm::table::Entry;
 use crate::sync;
@@ -93,8 +93,16 @@ pub fn wait_for_all(engine: &'static Engine) -> Result<(), Stuck> {
     if others.all(is_over) { Ok(()) } else { Err(Stuck) }
 }
 
+/// Has producers of a completion queue of this process take turns under its lock: none pushes without it when this
+/// returns. Not for a thread that carries out requests.
+pub fn share_queue(engine: &'static Engine, cq: CqIndex) {
+    if let Some(alone) = engine.completions.cq(cq).sole.share() {
+        wait_for_own(engine, &ChangeFence::after_change(), engine.index(alone));
+    }
+}
+
 /// Waits for this process' own threads, by the marker that it alone writes; without a limit.
-pub fn wait_for_own(engine: &'static Engine, fence: &ChangeFence, index: QpIndex) {
+fn wait_for_own(engine: &'static Engine, fence: &ChangeFence, index: QpIndex) {
     let mut backoff = Backoff::default();
     // A forked child does not have the threads that copy.
     fence.wait(engine.marker(index), || {

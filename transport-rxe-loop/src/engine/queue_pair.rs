@@ -114,9 +114,9 @@ impl ClaimedQp {
         }
         let [sends, receives] = setup.cqs;
         if sends == receives || !engine.completions.cq(sends).sole.claim(number) {
-            complete::share(engine, sends);
+            in_flight::share_queue(engine, sends);
         }
-        complete::share(engine, receives);
+        in_flight::share_queue(engine, receives);
         identity::enter(slot, number);
         async_event::attach_qp(&setup.events, index);
         let deferred = Some(Deferred { engine, number, _extent: extent, setup });

@@ -16,6 +16,9 @@
 //! | ERR | any | flushes both queues | – |
 //! | RESET, INIT, RTR | any | nothing | – |
 //!
+//! The [thread that posts](crate::protocol::ownership) carries the requests of a queue pair in RTS out without owning its send
+//! queue, while no other thread does. It becomes the owner when one halts.
+//!
 //! A thread that posts a request or changes the state reschedules the queue pair after that: an owner that gives ownership
 //! back then finds itself rescheduled, and looks again.
 //!

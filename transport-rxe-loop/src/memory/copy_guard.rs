@@ -79,7 +79,7 @@ impl<'a> CopyGuard<'a> {
 
     /// The bytes of an SGE, to be read, if they are mapped here and its key grants that; `None` for anything else, which
     /// [`source`](Self::source) tells apart.
-    #[inline]
+    #[inline(always)]
     pub fn here(&self, whose: KeyUser, sge: Sge, needs: Access) -> Option<Here<'_>> {
         let (key, all) = (Key::new(sge.lkey), (sge.addr, sge.length.into()));
         let is_own = RegionEntry::grants(self.memory.own(key.index()), key, whose, all, needs);
@@ -91,7 +91,7 @@ impl<'a> CopyGuard<'a> {
     }
 
     /// The same, to be written.
-    #[inline]
+    #[inline(always)]
     pub fn here_mut(&self, whose: KeyUser, sge: Sge, needs: Access) -> Option<HereMut<'_>> {
         let here = self.here(whose, sge, needs | Access::LOCAL_WRITE)?;
         // SAFETY: it has LOCAL_WRITE, for which `register` requires that the memory be writable.
@@ -331,6 +331,7 @@ impl<'a> CopyGuard<'a> {
 }
 
 impl Drop for CopyGuard<'_> {
+    #[inline(always)]
     fn drop(&mut self) {
         if let Some(own) = self.own {
             own.close_first();

@@ -9,8 +9,8 @@ use crate::common::{
 };
 use cq_core::transport::{PollCq, Post, Refused};
 use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{QpAttr, QpCaps, QpInit, QpState};
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr};
+use transport_rxe_loop::{Cq, QpAttr, QpCaps, QpInit, QpState, QueuePair};
 
 const MESSAGES: u64 = 20_000;
 
@@ -83,6 +83,61 @@ fn both_directions_at_once_wait_for_each_others_receives() {
     };
     let (a, b) = (side(a), side(b));
     let _ends = (a.join().unwrap(), b.join().unwrap());
+}
+
+/// A queue pair that is connected to itself, and alone in its queues until they get others.
+fn to_itself(end: &End, cq: &Cq, receives: &Cq) -> QueuePair {
+    let init = QpInit { caps: CAPS, recv_cq: receives, ..QpInit::new(cq) };
+    let mut qp = end.pd.create_qp(&init).unwrap();
+    qp.connect(qp.number()).unwrap();
+    qp
+}
+
+/// Posts so many WRITEs, as slots come back.
+fn write_all(mut qp: QueuePair, target: RemoteAddr, count: u64) {
+    let mut posted = 0;
+    wait_for(|| {
+        let wr = SendWr::write_inline(posted, &[0; 8], target);
+        posted += u64::from(qp.post_send(&[wr]).is_ok());
+        posted == count
+    });
+    // Its completions are polled before it goes.
+    wait_for(|| qp.sends_done() == qp.sends_posted());
+}
+
+#[test]
+fn c08_nothing_is_lost_where_a_queue_pair_is_no_longer_alone_in_its_completion_queue() {
+    const EACH: u64 = 400;
+    let end = End::new();
+    let (receives, target) = (open().create_cq(1, None).unwrap(), end.region.remote(0).unwrap());
+    for round in 0..24 {
+        let mut cq = open().create_cq(64, None).unwrap();
+        let first = to_itself(&end, &cq, &receives);
+        let mut next = vec![(first.number(), 0)];
+        thread::scope(|scope| {
+            scope.spawn(move || write_all(first, target, EACH));
+            let mut room = [Wc::default(); 8];
+            wait_for(|| {
+                let count = cq.poll(&mut room).unwrap();
+                for wc in &room[..count] {
+                    let of = next.iter_mut().find(|(number, _)| *number == wc.qp_num()).unwrap();
+                    assert_eq!((wc.wr_id(), wc.status()), (of.1, S::SUCCESS));
+                    of.1 += 1;
+                }
+                if next.len() == 1 && next[0].1 > 20 + 4 * round {
+                    match round % 3 {
+                        0 => _ = cq.resize(100).unwrap(),
+                        1 => cq.moderate(2, 100).unwrap(),
+                        _ => {}
+                    }
+                    let second = to_itself(&end, &cq, &receives);
+                    next.push((second.number(), 0));
+                    scope.spawn(move || write_all(second, target, EACH));
+                }
+                next.len() == 2 && next.iter().all(|&(_, count)| count == EACH)
+            });
+        });
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use thiserror::Error;
 use super::Cq;
 use crate::completion::moderation::act;
 use crate::completion::queue::ring;
-use crate::engine::complete;
+use crate::engine::{complete, in_flight};
 use crate::error::Stuck;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::moderation::{EventAction, Setting};
@@ -68,7 +68,7 @@ impl Cq {
             engine.completions.moderated().insert(index);
         }
         let event_action = {
-            complete::share(engine, index);
+            in_flight::share_queue(engine, index);
             let _guard = complete::lock(engine, index).map_err(|Stuck| ModerateError::Stuck)?;
             slot.mode.set(CqFlag::Moderated, setting.is_any());
             let queue = ring(engine.completions, slot.fanin.location());

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::Cq;
 use crate::completion::queue::ring;
-use crate::engine::complete;
+use crate::engine::{complete, in_flight};
 use crate::error::CreateError;
 use crate::lifecycle::deaths;
 use crate::protocol::fanin::Location;
@@ -69,7 +69,7 @@ impl Cq {
     fn move_to(&mut self, location: Location, asked: u32) -> Result<(), ResizeError> {
         let (engine, index) = (self.queue.engine, self.queue.index);
         let fanin = &engine.completions.cq(index).fanin;
-        complete::share(engine, index);
+        in_flight::share_queue(engine, index);
         let _guard = complete::lock(engine, index).map_err(CreateError::from)?;
         let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
         let old = ring(engine.completions, fanin.location()).ok_or(none)?;

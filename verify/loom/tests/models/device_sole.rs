@@ -54,7 +54,7 @@ impl Cq {
         self.fanin.push(&mut self.queue.open(), NoChannel, &entry, |_| ()).unwrap();
     }
 
-    fn push_locked(&self, number: u64, who: u32) {
+    fn push_locked(&self, number: u64, who: u16) {
         while !self.fanin.lock.try_enter(AttachmentKey::new(who, 1)) {
             thread::yield_now();
         }
