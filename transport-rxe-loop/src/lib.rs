@@ -74,8 +74,8 @@
 //! # A SEND, step by step
 //! ```text
 //!  post_send           api/qp                     validates the request, writes it to the send queue, publishes it
-//!     |                engine/send_queue          marks copies as in flight: the copy guard; leaves the work to an owner, if
-//!     v                                           there is one
+//!     |                engine/send_queue          owns the send queue, or leaves the work to its owner
+//!     v                engine/requester           marks copies as in flight: the copy guard
 //!  judge               engine/requester/message   takes requests in order; the usual one stays in this file up to completing
 //!  gather              memory/copy_guard          checks lkeys and ranges: spans to read
 //!  receive             engine/responder           is the peer ready? its next receive, or one of its SRQ
@@ -88,12 +88,11 @@
 //! ```
 //!
 //! # The protocol in twelve lines
-//! 1. Posting writes the request to the send queue, publishes its position, and carries it out if no thread owns the send
-//!    queue. It becomes the owner only to do more than that: to wait, to fail, to flush.
+//! 1. Posting writes the request to the send queue, publishes its position, and tries to own the send queue.
 //! 2. One thread owns it at a time. Another one that finds it owned marks it as rescheduled and returns; the owner checks
-//!    again before it gives it back. One that finds the thread that posts at work leaves the queue to it. Only its own process
-//!    runs a queue pair: others leave it a remote request, and wake its service thread.
-//! 3. The owner, or the thread that posts, takes requests in order. It opens its copy guard, which marks the queue pair's copies as in flight, and
+//!    again before it gives it back. Only its own process runs a queue pair: others leave it a remote request, and wake
+//!    its service thread.
+//! 3. The owner takes requests in order. It opens its copy guard, which marks the queue pair's copies as in flight, and
 //!    only then reads keys and the peer's identity. What it has validated of a connection holds as long as both
 //!    identities, with their epochs, are the same.
 //! 4. A SEND, or a WRITE with immediate, uses the peer's next receive, which is in flight while the guard is open. One of

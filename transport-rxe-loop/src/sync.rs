@@ -6,7 +6,7 @@
 //! | word | written by | read by | what is handed over |
 //! |---|---|---|---|
 //! | lock | [`unlock`] | [`try_lock_as`], [`take_lock`] | everything done under the lock |
-//! | ownership of a send queue | [`cas`], a thread that enters; the owner | [`cas`], the owner; [`acquire_at`], the thread that posts | what a thread that found it owned did before; what the last owner did |
+//! | ownership of a send queue | [`cas`], a thread that enters; the owner | [`cas`], the owner | what a thread that found it owned did before |
 //! | identity of a queue pair | [`cas`] | [`acquire`] | the attributes stored before the state |
 //! | done position | [`release`], owner of the send queue | [`acquire`], poster | that the request was read, and what it did |
 //! | posted position | [`release`], poster | [`acquire`], owner of the send queue | the request's words |
@@ -29,7 +29,7 @@
 //! | count of a source of events | [`cas`], who raises one; the channel's owner | [`acquire`], [`cas`], the same | the life of the source, its channel, and the state of the object then |
 //! | only producer of a completion queue | [`cas`], [`fetch_update`], who uses the queue | the same | nothing: the marker does |
 //! | marks of a channel | [`cas`], who raises an event | [`cas`], the channel's owner | that it is counted |
-//! | private in-flight marker | [`release_at`], owner of the send queue, or the thread that posts | [`acquire_at`], who waits for copies, or unmaps what they used; a thread that enters | that the copy is over; what the thread that posts did |
+//! | private in-flight marker | [`release_at`], owner of the send queue | [`acquire_at`], who waits for copies, or unmaps what they used | that the copy is over |
 //! | count of the threads that use a stage, or wait for one | [`enter`], [`leave`], client | [`acquire`], who gives stages up | that they no longer use it |
 //! | records of other processes' regions | [`release`], who learned of one | [`acquire`], who looks | its content |
 //! | word of a stage | [`cas`], client and server | [`acquire`], [`cas`], the other | the request, and the answer |
@@ -45,8 +45,6 @@
 //! |---|---|
 //! | set the in-flight marker ([`Site::OpenFence`]), read the peer's state, the key | change the state, invalidate the key ([`Site::ChangeFence`]), read the marker |
 //! | clear the in-flight marker ([`Site::CloseFence`]), read the peer's state | change the state ([`Site::ChangeFence`]), read the marker |
-//! | set the private in-flight marker, then the other ([`Site::OpenFence`]), read whether the send queue is owned | become its owner ([`Site::EnterFence`]), read the private marker |
-//! | clear the private in-flight marker, then the other ([`Site::CloseFence`]), read whether the send queue is owned | become its owner ([`Site::EnterFence`]), read the private marker |
 //! | set the private in-flight marker, then the other ([`Site::OpenFence`]), read whether the queue pair is the only producer | have producers take turns ([`Site::ChangeFence`]), read the private marker |
 //! | post receives ([`Site::PostFence`]), read the starved mark | set the starved mark ([`Site::StarveFence`]), look for receives |
 //! | post receives ([`Site::PostFence`]), read the own state | change the state ([`Site::ChangeFence`]), look for receives |
@@ -201,19 +199,6 @@ pub fn store_fenced<A: Atomic>(word: &A, value: A::Value, site: Site) {
 #[inline(always)]
 pub fn cas<A: Atomic>(word: &A, from: A::Value, to: A::Value) -> Result<(), A::Value> {
     word.cas(from, to)
-}
-
-/// [`full_fence`] after a [`cas`] that succeeded. A model can remove the fence.
-#[inline(always)]
-pub fn fence_after_cas(site: Site) {
-    // On x86-64 a read-modify-write is a full fence.
-    #[cfg(all(target_arch = "x86_64", not(loom)))]
-    {
-        let _ = site;
-        compiler_fence(SeqCst);
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-    full_fence_at(site);
 }
 
 /// Replaces the word by what `next` returns, until that is `None` or the exchange succeeds.

@@ -16,9 +16,6 @@
 //! | ERR | any | flushes both queues | – |
 //! | RESET, INIT, RTR | any | nothing | – |
 //!
-//! The [thread that posts](crate::protocol::ownership) carries the requests of a queue pair in RTS out without owning its send
-//! queue, while no other thread does. It becomes the owner when one halts.
-//!
 //! A thread that posts a request or changes the state reschedules the queue pair after that: an owner that gives ownership
 //! back then finds itself rescheduled, and looks again.
 //!
@@ -40,128 +37,50 @@ use crate::protocol::state::QpState;
 use crate::shm::lock::Backoff;
 use crate::sync;
 
-/// What has come of what was just posted.
-enum Posted {
-    Done,
-    /// There is something left to do.
-    Left,
-    /// A request has halted, and the thread that posts owns the send queue.
-    Halted(Halted),
-}
-
 impl SendQueue {
-    /// Carries out what the thread that posts has just posted, and runs the queue pairs that this reschedules. If another
-    /// thread owns the send queue, that thread does the work. `known` is kept by the thread that posts.
-    #[inline]
-    pub fn post(self, known: &mut Option<Connection>) {
+    /// Runs the queue pair, and those that this reschedules, until nothing is left to do. If another thread owns the send
+    /// queue, that thread does the work. `known` is kept by the thread that posts.
+    pub fn run(self, known: &mut Option<Connection>) {
         let mut rescheduled = Rescheduled::default();
-        let posted = match known {
-            Some(known) => self.carry_out_posted(known, &mut rescheduled),
-            None => Posted::Left,
-        };
-        if !matches!(posted, Posted::Done) {
-            self.go_on(posted, known, &mut rescheduled);
-        }
+        self.drive(known, &mut rescheduled);
         if rescheduled.is_any() || remote_requests::may_be_any(self.engine) {
             run_all(self.engine, &mut rescheduled);
         }
     }
 
-    /// Carries out what was posted, if no other thread wants to [own](crate::protocol::ownership) the send queue. For the
-    /// thread that posts.
+    /// Owns the send queue for as long as there is something to do. If requests keep being posted meanwhile, it hands the
+    /// queue pair over to the service thread and returns.
     #[inline(always)]
-    fn carry_out_posted(self, known: &mut Connection, rescheduled: &mut Rescheduled) -> Posted {
-        let Self { slot, own, .. } = self;
-        let me = known.me;
-        known.peer.prefetch_send();
-        let mut requester = Requester::new(self, known, rescheduled);
-        let guard = requester.copy_guard();
-        let (first, posted) = (slot.send.done(), slot.send.posted());
-        let is_usual = own.ownership.is_free()
-            && identity::read(slot) == me
-            && me.state() == QpState::Rts
-            && sync::load(&own.faulty) == 0
-            && requester.connection.ring.has_any(first, posted);
-        if !is_usual {
-            return Posted::Left;
-        }
-        let halted = requester.run(&guard, first, posted.since(first));
-        if halted.is_some() {
-            own.ownership.keep();
-        }
-        requester.close(guard);
-        match halted {
-            None if slot.send.done() == posted && own.ownership.is_free() => Posted::Done,
-            None => Posted::Left,
-            Some(halted) => Posted::Halted(halted),
-        }
-    }
-
-    /// Does what is left to do of what was posted, as the owner.
-    #[cold]
-    #[inline(never)]
-    fn go_on(self, posted: Posted, known: &mut Option<Connection>, rescheduled: &mut Rescheduled) {
-        if let Posted::Halted(halted) = posted {
-            if self.own(known, rescheduled, Some(halted)) {
-                return;
-            }
-        }
-        while self.own.ownership.enter_to_post() {
-            if self.own(known, rescheduled, None) {
-                return;
-            }
-        }
-    }
-
-    /// Owns the send queue, if no other thread does, for as long as there is something to do.
-    fn drive(self, rescheduled: &mut Rescheduled) {
-        let Self { engine, index, own, .. } = self;
-        while own.ownership.enter(engine.marker(index)) {
-            if self.own(&mut None, rescheduled, None) {
-                return;
-            }
-        }
-    }
-
-    /// Works as the owner for as long as there is something to do, and gives ownership back. If requests keep being posted
-    /// meanwhile, it hands the queue pair over to the service thread; false if that can't be.
-    fn own(
-        self,
-        known: &mut Option<Connection>,
-        rescheduled: &mut Rescheduled,
-        halted: Option<Halted>,
-    ) -> bool {
+    fn drive(self, known: &mut Option<Connection>, rescheduled: &mut Rescheduled) {
         let Self { engine, index, slot, own } = self;
-        // An alarm or a remote request may be stale: another process may have the entry by now. It stays with it
-        // while the send queue is owned.
-        if !engine.owns(slot) {
+        while own.ownership.enter() {
+            // An alarm or a remote request may be stale: another process may have the entry by now. It stays with it
+            // while the send queue is owned.
+            if !engine.owns(slot) {
+                return own.ownership.abandon();
+            }
+            slot.send.in_flight.correct();
+            if self.hold(known, rescheduled) {
+                return;
+            }
+            // Reschedules since then are served by the service thread, or by a thread that enters before it.
             own.ownership.abandon();
-            return true;
+            if engine.alarms.hand_over(index).is_ok() {
+                return;
+            }
         }
-        slot.send.in_flight.correct();
-        if self.hold(known, rescheduled, halted) {
-            return true;
-        }
-        // Reschedules since then are served by the service thread, or by a thread that enters before it.
-        own.ownership.abandon();
-        engine.alarms.hand_over(index).is_ok()
     }
 
     /// Works as the owner; true if ownership was given back because nothing is left to do. False if another thread is to
     /// continue: requests keep being posted, or each try waits for a suspended process.
-    fn hold(
-        self,
-        known: &mut Option<Connection>,
-        rescheduled: &mut Rescheduled,
-        halted: Option<Halted>,
-    ) -> bool {
+    #[inline(always)]
+    fn hold(self, known: &mut Option<Connection>, rescheduled: &mut Rescheduled) -> bool {
         /// Requests that a thread carries out beyond those that were posted when it came.
         const LATER: u64 = 256;
         let Self { slot, own, .. } = self;
         let limit = slot.send.posted().plus(LATER);
         sync::store(&own.unanswered, 0);
-        let mut halted = halted;
-        while self.work(known, rescheduled, limit, halted.take()) {
+        while self.work(known, rescheduled, limit) {
             if own.ownership.leave() {
                 return true;
             }
@@ -173,22 +92,17 @@ impl SendQueue {
         false
     }
 
-    /// Does what there is to do; false if it reached the request at `limit`. It begins with a request that has halted.
+    /// Does what there is to do; false if it reached the request at `limit`.
+    #[inline(always)]
     fn work(
         self,
         known: &mut Option<Connection>,
         rescheduled: &mut Rescheduled,
         limit: Position,
-        mut halted: Option<Halted>,
     ) -> bool {
         let Self { engine, slot, own, .. } = self;
         let faulty = sync::load(&own.faulty) != 0;
         loop {
-            if let (Some(halted), Some(known)) = (halted.take(), known.as_mut()) {
-                if handle_halt(&mut Requester::new(self, known, rescheduled), halted) {
-                    return true;
-                }
-            }
             let me = identity::read(slot);
             if known.as_ref().is_none_or(|known| known.me != me) {
                 // After the state: an entry that is being set up has no state until its ring is recorded.
@@ -224,49 +138,41 @@ impl SendQueue {
                 left = 1;
             }
             let mut requester = Requester::new(self, connection, rescheduled);
-            halted = match requester::faults::meet(faulty, &mut requester, position) {
-                ControlFlow::Continue(()) => {
-                    requester.connection.peer.prefetch_send();
-                    let guard = requester.copy_guard();
-                    let halted = requester.run(&guard, position, left);
-                    requester.close(guard);
-                    halted
-                }
+            let halted = match requester::faults::meet(faulty, &mut requester, position) {
+                ControlFlow::Continue(()) => requester.run(position, left),
                 ControlFlow::Break(halted) => halted,
             };
-            // A thread that posted more since, or changed the state, has rescheduled the queue pair.
-            if halted.is_none() && me.state() == QpState::Rts && slot.send.done() == posted {
+            let is_over = match halted {
+                Some(halted) => handle_halt(&mut requester, halted),
+                // A thread that posted more since, or changed the state, has rescheduled the queue pair.
+                None => me.state() == QpState::Rts && slot.send.done() == posted,
+            };
+            if is_over {
                 return true;
             }
         }
     }
 }
 
-/// Runs a queue pair, and those that this reschedules, until nothing is left to do. If another thread owns the send queue,
-/// that thread does the work. Not for the thread that posts while it does.
+/// Runs a queue pair, and those that this reschedules, until nothing is left to do: see [`SendQueue::run`].
 pub fn run(engine: &'static Engine, qp: QpIndex) {
-    let mut rescheduled = Rescheduled::default();
-    drive(engine, qp, &mut rescheduled);
-    if rescheduled.is_any() || remote_requests::may_be_any(engine) {
-        run_all(engine, &mut rescheduled);
-    }
-}
-
-fn drive(engine: &'static Engine, qp: QpIndex, rescheduled: &mut Rescheduled) {
-    SendQueue::of(engine, qp).drive(rescheduled);
+    SendQueue::of(engine, qp).run(&mut None);
 }
 
 /// Runs what was rescheduled, until nothing is left.
 #[cold]
 fn run_all(engine: &'static Engine, rescheduled: &mut Rescheduled) {
+    let drive = |next, rescheduled: &mut _| {
+        SendQueue::of(engine, next).drive(&mut None, rescheduled);
+    };
     loop {
         while let Some(next) = rescheduled.pop() {
-            drive(engine, next, rescheduled);
+            drive(next, rescheduled);
         }
         if !remote_requests::any(engine) {
             return;
         }
-        remote_requests::take(engine, |next| drive(engine, next, rescheduled));
+        remote_requests::take(engine, |next| drive(next, rescheduled));
     }
 }
 
@@ -301,15 +207,6 @@ impl Ownership {
     pub fn seize(&self) {
         let mut backoff = Backoff::default();
         while !self.try_seize() {
-            backoff.snooze();
-        }
-    }
-
-    /// Becomes the owner, for the thread that posts, while its marker is set: other threads leave ownership to it.
-    #[cold]
-    fn keep(&self) {
-        let mut backoff = Backoff::default();
-        while !self.try_keep() {
             backoff.snooze();
         }
     }

@@ -334,7 +334,7 @@ impl Drop for CopyGuard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(own) = self.own {
-            own.close_first();
+            own.close_last();
         }
         self.in_flight.close();
     }

@@ -45,18 +45,11 @@ impl InFlight {
         sync::store(&self.0, sync::load(&self.0) | 1);
     }
 
-    /// Whether it is set. If not, everything done while it was can be seen.
+    /// Clears the marker; nothing is read after it.
     #[inline(always)]
-    #[must_use]
-    pub fn is_set(&self) -> bool {
-        is_odd(see(self))
-    }
-
-    /// Clears the first of two markers; [`close`](Self::close) of the other follows, whose fence is for both.
-    #[inline(always)]
-    pub fn close_first(&self) {
+    pub fn close_last(&self) {
         let odd = sync::load(&self.0) | 1;
-        sync::release_at(&self.0, odd.wrapping_add(1), Site::CloseFirst);
+        sync::release_at(&self.0, odd.wrapping_add(1), Site::CloseLast);
     }
 
     /// Clears a marker that another process has corrupted. For the owner of the send queue, while its marker

@@ -51,7 +51,7 @@ impl SoleProducer {
         sync::cas(&self.0, UNUSED, qp.get()).is_ok()
     }
 
-    /// Whether this queue pair is alone. For the owner of its send queue, or the thread that posts, with its marker set.
+    /// Whether this queue pair is alone. For the owner of its send queue, with its marker set.
     #[inline(always)]
     #[must_use]
     pub fn is(&self, qp: QpNumber) -> bool {

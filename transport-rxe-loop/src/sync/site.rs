@@ -62,12 +62,8 @@ pub enum Site {
     HoldFence,
     /// No fence between clearing the alarm and reading what is delayed, without the lock.
     AlarmFence,
-    /// No fence after a thread has become the owner of a send queue.
-    EnterFence,
-    /// Reading whether a send queue is owned is Relaxed.
-    SeeOwner,
     /// Clearing a process' private in-flight marker is Relaxed.
-    CloseFirst,
+    CloseLast,
     /// A queue switches to a new ring before the completions are moved.
     MoveLast,
     /// The new ring of a queue does not take over what the old one was armed for.

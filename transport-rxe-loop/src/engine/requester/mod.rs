@@ -99,24 +99,26 @@ impl<'k> Requester<'k> {
     }
 
     /// Opens its copy guard.
-    #[inline(always)]
-    pub fn copy_guard(&self) -> CopyGuard<'static> {
+    #[inline]
+    fn copy_guard(&self) -> CopyGuard<'static> {
         self.engine.copy_guard(self.slot, self.index)
     }
 
     /// Carries out up to `count` requests from position `first`, and completes them on both sides. A request that is
     /// not carried out ends the run and is returned; a change of state ends it, too.
-    #[inline(always)]
-    pub fn run(&mut self, guard: &CopyGuard<'_>, first: Position, count: u64) -> Option<Halted> {
+    #[inline]
+    pub fn run(&mut self, first: Position, count: u64) -> Option<Halted> {
+        self.connection.peer.prefetch_send();
         // A message has at most one completion on each side.
         let (mut position, end) = (first, first.plus(count.min(RUN as u64)));
         let (mut sent, mut bytes, mut halted) = (Sent::new(), 0, None);
         let is_usual = self.connection.kind != QpType::Ud;
+        let guard = self.copy_guard();
         while position != end && bytes < MUCH {
-            let usual = if is_usual { self.usual(guard, position, &mut sent) } else { None };
+            let usual = if is_usual { self.usual(&guard, position, &mut sent) } else { None };
             bytes += match usual {
                 Some(len) => len,
-                None => match self.unusual(guard, position, &mut sent) {
+                None => match self.unusual(&guard, position, &mut sent) {
                     Ok(len) => len,
                     Err(failed) => {
                         halted = Some(failed);
@@ -131,20 +133,15 @@ impl<'k> Requester<'k> {
         }
         if !self.received.is_empty() {
             self.deliver();
-            self.look_ahead(guard);
+            self.look_ahead(&guard);
         }
         let is_alone = self.connection.send_cq.slot.sole.is(self.number());
         self.push_sent(position, &sent, is_alone);
-        halted
-    }
-
-    /// Closes the copy guard. A peer that has failed meanwhile may wait for that.
-    #[inline(always)]
-    pub fn close(&mut self, guard: CopyGuard<'_>) {
         drop(guard);
         if self.connection.peer.has_failed() {
             self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
         }
+        halted
     }
 
     /// Pushes the peer's receive completions.

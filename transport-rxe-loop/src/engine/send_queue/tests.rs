@@ -37,7 +37,7 @@ fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_i
     thread::scope(|scope| {
         let works = scope.spawn(move || run(device.engine, QpIndex::new(number)));
         let fence = ChangeFence::after_change();
-        until("it is at the first", || fence.is_open(device.engine.marker(qp.index())));
+        until("it is at the first", || fence.is_open(device.memory.marker(qp.index())));
         let mut later = [wr.unsignaled(); MANY];
         later[MANY - 1] = wr;
         qp.to(&destination).post_send(&later).unwrap();
@@ -55,7 +55,7 @@ fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
     let number = qp.number();
     let queue = SendQueue::of(device.engine, qp.index());
     let SendQueue { slot, own, .. } = queue;
-    let is_over = |limit| queue.work(&mut None, &mut Rescheduled::default(), limit, None);
+    let is_over = |limit| queue.work(&mut None, &mut Rescheduled::default(), limit);
     qp.connect(number).unwrap();
     qp.post_recv(&[1, 2, 3, 4, 5, 6].map(|id| RecvWr::new(id, &[]))).unwrap();
     qp.post_send(&[1, 2, 3].map(|id| SendWr::send(id, &[]))).unwrap();
@@ -87,8 +87,8 @@ fn c08_what_was_not_answered_before_is_nothing_to_hand_over_for() {
     let own = queue.own;
     sync::store(&own.unanswered, 1);
     own.ownership.seize();
-    assert!(!own.ownership.enter(device.engine.marker(qp.index())), "the holder looks once more");
-    assert!(queue.hold(&mut None, &mut Rescheduled::default(), None));
+    assert!(!own.ownership.enter(), "the holder looks once more");
+    assert!(queue.hold(&mut None, &mut Rescheduled::default()));
     assert!(own.ownership.is_free());
 }
 
@@ -113,7 +113,7 @@ fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
         .memory
         .lock(device.engine.srq(SrqNumber::new(srq.number())).pool.lock(), || {})
         .unwrap();
-    assert!(!queue.hold(&mut None, &mut Rescheduled::default(), None));
+    assert!(!queue.hold(&mut None, &mut Rescheduled::default()));
     assert!(!own.ownership.is_free(), "who hands it over gives it back");
     own.ownership.abandon();
 }

@@ -61,9 +61,7 @@ sites![DEVICE of Device:
     Reschedule,
     HoldFence,
     AlarmFence,
-    EnterFence,
-    SeeOwner,
-    CloseFirst,
+    CloseLast,
     MoveLast,
     AdoptArm,
 ];

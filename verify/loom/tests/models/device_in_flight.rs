@@ -143,7 +143,7 @@ fn invalidates(requests: u32, by: By, waits: bool) {
                     bytes.cell.with_mut(|_| ());
                 }
                 if by == By::Itself {
-                    bytes.own.close_first();
+                    bytes.own.close_last();
                 }
                 bytes.in_flight.close();
             }

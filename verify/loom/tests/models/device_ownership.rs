@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
-use transport_rxe_loop::protocol::in_flight::InFlight;
 use transport_rxe_loop::protocol::ownership::Ownership;
 use transport_rxe_loop::sync::{self, AtomicU64, Site};
 use verify_loom::harness::{UNORDERED, model};
@@ -15,10 +14,7 @@ const LEFT: &str = "a request is left";
 #[derive(Default)]
 struct SendQueue {
     ownership: Ownership,
-    /// The in-flight markers of the thread that posts: the private one, and the one in shared memory.
-    marker: InFlight,
-    in_flight: InFlight,
-    posted: [AtomicU64; 3],
+    posted: [AtomicU64; 2],
     /// The owner's.
     done: UnsafeCell<u64>,
 }
@@ -51,52 +47,19 @@ impl SendQueue {
     }
 
     fn drive(&self) {
-        if self.ownership.enter(&self.marker) {
-            self.work_until_left();
-        }
-    }
-
-    fn work_until_left(&self) {
-        loop {
-            self.work();
-            if self.ownership.leave() {
-                return;
+        if self.ownership.enter() {
+            loop {
+                self.work();
+                if self.ownership.leave() {
+                    return;
+                }
             }
-        }
-    }
-
-    /// As the thread that posts, with its marker set. With `halts`, a request has halted, and that thread owns the queue.
-    fn carry_out(&self, care: Care, halts: bool) {
-        self.marker.open_first();
-        self.in_flight.open();
-        let is_free = self.ownership.is_free() || care == Care::DoesNotLook;
-        if is_free {
-            self.work();
-        }
-        let keeps = is_free && halts;
-        if keeps {
-            while !self.ownership.try_keep() {
-                thread::yield_now();
-            }
-        }
-        self.marker.close_first();
-        self.in_flight.close();
-        if keeps {
-            // The request waits for what others do.
-            if !self.ownership.leave() {
-                self.work_until_left();
-            }
-            return;
-        }
-        let is_over = is_free && (self.ownership.is_free() || care == Care::DoesNotLookAgain);
-        if !is_over && self.ownership.enter_to_post() {
-            self.work_until_left();
         }
     }
 
     /// As one that does not look again.
     fn drive_once(&self) {
-        if self.ownership.enter(&self.marker) {
+        if self.ownership.enter() {
             self.work();
             self.ownership.abandon();
         }
@@ -106,67 +69,6 @@ impl SendQueue {
     fn drive_at_once(&self) {
         self.work();
     }
-}
-
-/// What the thread that posts does not do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Care {
-    Right,
-    /// Works, whether or not the word is free.
-    DoesNotLook,
-    /// Does not look at the word once its marker is cleared.
-    DoesNotLookAgain,
-}
-
-/// The thread that posts does so, as others post something else for it to do.
-fn post_with_the_marker(times: u64, others: usize, care: Care, halts: bool) {
-    let queue = Arc::new(SendQueue::default());
-    let threads: Vec<_> = (0..others)
-        .map(|nth| {
-            let queue = Arc::clone(&queue);
-            thread::spawn(move || queue.post(1 + nth, SendQueue::drive))
-        })
-        .collect();
-    for _ in 0..times {
-        let posted = &queue.posted[0];
-        sync::store(posted, sync::load(posted) + 1);
-        queue.carry_out(care, halts);
-    }
-    threads.into_iter().for_each(|other| other.join().unwrap());
-    assert_eq!(queue.done(), times + others as u64, "{LEFT}");
-}
-
-#[test]
-fn c08_who_posts_works_without_owning_the_queue_and_misses_nobody() {
-    let run = |care| post_with_the_marker(1, 1, care, false);
-    model("a thread posts a request", move || run(Care::Right))
-        .must_fail_without(Site::EnterFence, UNORDERED)
-        .must_fail_without(Site::OpenFence, UNORDERED)
-        .must_fail_without(Site::CloseFirst, UNORDERED)
-        .must_fail_without(Site::SeeClosed, UNORDERED)
-        .must_fail_without(Site::SeeOwner, UNORDERED)
-        .must_fail_without(Site::CloseFence, LEFT)
-        .must_fail_as("looking whether it is owned", UNORDERED, move || run(Care::DoesNotLook))
-        .must_fail_as("looking again", LEFT, move || run(Care::DoesNotLookAgain));
-    model("a thread posts two requests", || post_with_the_marker(2, 1, Care::Right, false))
-        .must_fail_without(Site::CloseFence, LEFT);
-    model("a thread posts, and two others", || post_with_the_marker(1, 2, Care::Right, false))
-        .must_fail_without(Site::CloseFence, LEFT);
-}
-
-#[test]
-fn c08_who_posts_owns_the_queue_once_a_request_has_halted() {
-    let run = |care| post_with_the_marker(1, 1, care, true);
-    model("a thread posts a request that halts", move || run(Care::Right))
-        .must_fail_without(Site::Reschedule, LEFT)
-        .must_fail_without(Site::EnterFence, UNORDERED)
-        .must_fail_without(Site::OpenFence, UNORDERED)
-        .must_fail_without(Site::SeeOwner, UNORDERED)
-        .must_fail_as("looking whether it is owned", UNORDERED, move || run(Care::DoesNotLook));
-    model("a thread posts two requests that halt", || {
-        post_with_the_marker(2, 1, Care::Right, true);
-    })
-    .must_fail_without(Site::EnterFence, UNORDERED);
 }
 
 /// Each of two threads posts.
@@ -203,7 +105,7 @@ fn hand_over(abandons_first: bool) {
     };
     sync::store(&queue.posted[0], 1);
     let mut handed = None;
-    if queue.ownership.enter(&queue.marker) {
+    if queue.ownership.enter() {
         queue.work();
         if abandons_first {
             queue.ownership.abandon();

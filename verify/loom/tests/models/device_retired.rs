@@ -37,7 +37,7 @@ impl Known {
         self.in_flight[number].open();
         let found = sync::acquire(&self.place);
         self.mappings[found as usize].with(|_| ());
-        self.markers[number].close_first();
+        self.markers[number].close_last();
         self.in_flight[number].close();
     }
 
@@ -102,7 +102,7 @@ fn q10_no_copy_uses_what_is_unmapped() {
     model("a mapping is taken away during a copy", || take_away(&[0], 1, How::Looks(1)))
         .must_fail_without(Site::OpenFence, UNORDERED)
         .must_fail_without(Site::ChangeFence, UNORDERED)
-        .must_fail_without(Site::CloseFirst, UNORDERED)
+        .must_fail_without(Site::CloseLast, UNORDERED)
         .must_fail_without(Site::SeeClosed, UNORDERED)
         .must_fail_as("taking it out of its place first", UNORDERED, || {
             take_away(&[0], 1, How::TooLate);
@@ -116,8 +116,8 @@ fn q10_nor_what_is_unmapped_when_each_marker_was_cleared_at_another_time() {
         take_away(&[0, 1], 1, How::Looks(2));
     })
     .must_fail_without(Site::OpenFence, UNORDERED)
-    .must_fail_without(Site::CloseFirst, UNORDERED);
+    .must_fail_without(Site::CloseLast, UNORDERED);
     model("a mapping is taken away during two copies", || take_away(&[0], 2, How::Looks(2)))
         .must_fail_without(Site::OpenFence, UNORDERED)
-        .must_fail_without(Site::CloseFirst, UNORDERED);
+        .must_fail_without(Site::CloseLast, UNORDERED);
 }

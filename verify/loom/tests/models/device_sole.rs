@@ -71,7 +71,7 @@ impl Cq {
         } else {
             self.push_locked(number, 0);
         }
-        self.marker.close_first();
+        self.marker.close_last();
         self.in_flight.close();
     }
 
@@ -104,10 +104,10 @@ fn c08_the_only_producer_is_waited_for_by_the_next() {
     model("a queue pair joins while another one sends", || join_while_it_sends(1, true))
         .must_fail_without(Site::OpenFence, UNORDERED)
         .must_fail_without(Site::ChangeFence, UNORDERED)
-        .must_fail_without(Site::CloseFirst, UNORDERED)
+        .must_fail_without(Site::CloseLast, UNORDERED)
         .must_fail_without(Site::SeeClosed, UNORDERED)
         .must_fail_as("the wait", UNORDERED, || join_while_it_sends(1, false));
     model("a queue pair joins while another one sends twice", || join_while_it_sends(2, true))
         .must_fail_without(Site::OpenFence, UNORDERED)
-        .must_fail_without(Site::CloseFirst, UNORDERED);
+        .must_fail_without(Site::CloseLast, UNORDERED);
 }
