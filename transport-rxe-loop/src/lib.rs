@@ -81,9 +81,8 @@
 //!  receive             engine/responder           is the peer ready? its next receive, or one of its SRQ
 //!  scatter, copy       engine/requester/twosided  checks the receive's lkeys; memory/copy moves the bytes
 //!  complete receive    completion/push            takes the lock of the peer's completion queue, publishes; then the event
-//!  complete send       completion/push            the same for the own completion queue, without its lock where nobody else
-//!     |                                           uses it; then the mark is cleared
-//!     v
+//!  complete send       completion/push            clears the mark, then the same for the own completion queue; before that,
+//!     v                                           without the lock, where nobody else uses that queue
 //!  poll                api/cq                     no lock; counts, by which posting finds free slots of the send queue
 //! ```
 //!
@@ -98,7 +97,7 @@
 //! 4. A SEND, or a WRITE with immediate, uses the peer's next receive, which is in flight while the guard is open. One of
 //!    a shared receive queue is taken under that queue's lock, and marked with the queue pair that it is for. A datagram
 //!    takes its receive under a lock of the receiver.
-//! 5. The owner copies the bytes, pushes the peer's completions, then its own, and closes the guard.
+//! 5. The owner copies the bytes, pushes the peer's completions, closes the guard, then pushes its own.
 //! 6. If an RC peer has no receive, the owner marks it as starved and checks again. The thread that posts a receive sees
 //!    the mark, and reschedules the sender.
 //! 7. An RC request that its peer does not take waits until the queue pair is rescheduled, or until its alarm, at which
@@ -108,7 +107,7 @@
 //! 9. Receives are not flushed while the peer's guard is open. The peer sees ERR after it has closed the guard, and
 //!    reschedules the queue pair.
 //! 10. A completion is pushed under the lock of its completion queue, which no poller takes; a queue pair that is the only
-//!     producer needs none. Its tag has the position up
+//!     producer needs none, and pushes while its guard is open. Its tag has the position up
 //!     to which requests are done. The event is raised after the lock is released. If the queue overruns, the queue pairs
 //!     that use it go to ERR.
 //! 11. Polling a send's completion gives back the slots up to the position in its tag.

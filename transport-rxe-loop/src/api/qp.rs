@@ -247,6 +247,7 @@ impl QueuePair {
         let (from, to) = self.change(attr)?;
         if to == QpState::Reset {
             self.claimed.reset().map_err(|_| ModifyError::PeerSuspended)?;
+            self.free_slots = FreeSlots::all(self.claimed.slot.send.posted());
             self.given = QpAttr::new();
             return Ok(());
         }

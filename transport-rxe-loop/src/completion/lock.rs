@@ -1,6 +1,7 @@
 //! The producers' lock of a completion queue: taking it over from a dead producer, and giving the queue up if the lock
 //! can't be taken.
 
+use cq_core::queue::raw::Producer;
 use cq_core::queue::{Entry, State};
 use cq_core::transport::CqKey;
 use cq_core::wc::Wc;
@@ -84,6 +85,22 @@ pub fn place(fanin: &Fanin, entries: &[Entry], requests: impl RequestHooks) {
     for Entry { tag, .. } in entries {
         requests.place(*tag, in_cq);
         in_cq = in_cq.wrapping_add(1);
+    }
+}
+
+/// Adds completions to a queue that never overruns, under the lock. What does not fit is passed to `drop`.
+pub fn push_fitting(
+    fanin: &Fanin,
+    producer: &mut Producer<'_>,
+    entries: &[Entry],
+    requests: impl RequestHooks,
+    mut drop: impl FnMut(&Entry),
+) {
+    // Each part is placed when the one before it is stored: the consumer may have polled what that found no slot behind.
+    for part in entries.chunks(producer.storage()) {
+        place(fanin, part, requests);
+        let stored = fanin.push_fitting(producer, part, |part| requests.settle_all(part));
+        part[stored..].iter().for_each(&mut drop);
     }
 }
 

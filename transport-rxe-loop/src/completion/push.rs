@@ -10,7 +10,7 @@ use cq_core::transport::{CqKey, Signal};
 use cq_core::wc::Wc;
 
 use super::channel::{self, Source};
-use super::lock::{RequestHooks, give_up, lock, place};
+use super::lock::{RequestHooks, give_up, lock, place, push_fitting};
 use super::queue::{self, CqRing, CqSlot};
 use super::{Completions, moderation, soft_roce};
 use crate::protocol::fanin::Fanin;
@@ -40,37 +40,43 @@ impl Signal for &Asked {
 
 /// Adds completions to a queue, settles what their tags cover, and raises the event that the
 /// queue was armed for. A completion that finds the queue full overruns it: polling fails (O3), and its queue pairs are
-/// to fail (O4). A queue pair that [is alone](crate::protocol::sole) needs no lock for one.
+/// to fail (O4).
 #[inline(always)]
 pub fn push(
     completions: &'static Completions,
     cq: &mut CqRing,
     entries: &[Entry],
     requests: impl RequestHooks,
-    is_alone: bool,
 ) -> Result<(), Lost> {
     match entries {
-        [entry] if push_one(completions, cq, entry, requests, is_alone) => Ok(()),
+        [entry] if push_one(completions, cq, entry, requests) => Ok(()),
         entries => push_any(completions, cq, entries, requests),
     }
 }
 
-/// Adds a completion to an ordinary queue that has no channel, whose lock is free or that has no other producer, and that
-/// is known to have space; false for any other.
+/// Adds a completion to an ordinary queue that has no channel, whose lock is free, and that is known to have space; false
+/// for any other.
 #[inline(always)]
 fn push_one(
     completions: &'static Completions,
     cq: &mut CqRing,
     entry: &Entry,
     requests: impl RequestHooks,
-    is_alone: bool,
+) -> bool {
+    let lock = &cq.slot.fanin.lock;
+    completions.shm.enter(lock).is_some_and(|_guard| push_alone(completions, cq, entry, requests))
+}
+
+/// The same under the lock, or by the [only producer](crate::protocol::sole), while its in-flight marker is set.
+#[inline(always)]
+pub fn push_alone(
+    completions: &'static Completions,
+    cq: &mut CqRing,
+    entry: &Entry,
+    requests: impl RequestHooks,
 ) -> bool {
     let slot = cq.slot;
     if !slot.mode.is_ordinary() || slot.completion.channel().is_some() {
-        return false;
-    }
-    let guard = if is_alone { None } else { completions.shm.enter(&slot.fanin.lock) };
-    if guard.is_none() && !is_alone {
         return false;
     }
     let Some(ring) = cq.ring(completions) else { return false };
@@ -168,7 +174,6 @@ fn push_otherwise(
         let lost = Lost::Dropped { from: stored as u32 };
         return if stored == entries.len() { Ok(()) } else { Err(lost) };
     }
-    let settle = |part: &[Entry]| requests.settle_all(part);
     let (pushed, event_action) = {
         let Ok(_guard) = lock(completions, cq, requests) else {
             give_up(completions, index, entries, requests);
@@ -181,10 +186,8 @@ fn push_otherwise(
         let control = ring.control();
         let mut producer = slot.fanin.producer(ring, NoChannel);
         let (mut dropped, mut pushed) = (0, Ok(()));
-        place(&slot.fanin, entries, requests);
         if slot.mode.has(CqFlag::IgnoresOverrun) {
-            slot.fanin.push_fitting(&mut producer, entries, settle, |entry| {
-                requests.lost(entry.tag);
+            push_fitting(&slot.fanin, &mut producer, entries, requests, |entry| {
                 requests.dropped(entry.tag);
                 dropped += 1;
             });
@@ -193,6 +196,8 @@ fn push_otherwise(
             requests.settle_all(entries);
             pushed = Err(producer.overrun(entries.len() as u32));
         } else {
+            place(&slot.fanin, entries, requests);
+            let settle = |part: &[Entry]| requests.settle_all(part);
             pushed = slot.fanin.push_all(&mut producer, entries, settle);
         }
         let pushed = pushed.map_err(|_| overran(slot));

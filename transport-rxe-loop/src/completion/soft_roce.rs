@@ -4,7 +4,7 @@ use cq_core::queue::{Entry, NoChannel};
 use cq_core::wc::{Wc, WcFlags, WcStatus};
 use heapless::Vec;
 
-use super::lock::{RUN, RequestHooks, give_up, lock, place};
+use super::lock::{RUN, RequestHooks, give_up, lock, push_fitting};
 use super::queue::{self, CqRing};
 use super::{Completions, async_event, moderation};
 use crate::protocol::mode::CqFlag;
@@ -35,13 +35,9 @@ pub fn push(
         };
         let control = ring.control();
         let mut producer = slot.fanin.producer(ring, NoChannel);
-        let settle = |part: &[Entry]| requests.settle_all(part);
         let mut stored = entries.len();
-        place(&slot.fanin, entries, requests);
-        slot.fanin.push_fitting(&mut producer, entries, settle, |entry| {
-            requests.lost(entry.tag);
-            stored -= 1;
-        });
+        // Its send slots are free whatever was polled.
+        push_fitting(&slot.fanin, &mut producer, entries, requests, |_| stored -= 1);
         let event_action = push_summary(completions, index, &entries[..stored]);
         let event_action = event_action.map_or(EventAction::None, |push_summary| {
             moderation::event_action(completions, index, control, push_summary)

@@ -157,12 +157,11 @@ pub fn push_received(
     cq: &mut CqRing,
     entries: &[Entry],
 ) {
-    push(engine, cq, entries, Received { engine, slot, number }, false);
+    push(engine, cq, entries, Received { engine, slot, number });
 }
 
 /// The requests of a send queue before position `end` are done: pushes their completions, as [`push_received`] does. For
-/// the owner of the send queue. With `is_alone`, its queue pair is the [only producer](crate::protocol::sole), and its marker
-/// is set.
+/// the owner of the send queue.
 #[inline(always)]
 pub fn push_sent(
     engine: &'static Engine,
@@ -170,25 +169,36 @@ pub fn push_sent(
     cq: &mut CqRing,
     end: Position,
     entries: &[Entry],
-    is_alone: bool,
 ) {
     // Before its completion can be polled.
     sync::release(&slot.send.done, end.get());
-    push(engine, cq, entries, Sent { engine, slot, slots }, is_alone);
+    push(engine, cq, entries, Sent { engine, slot, slots });
+}
+
+/// [`push_sent`] by a queue pair whose in-flight marker is set: false if there is not one completion, if the queue pair is not
+/// the [only producer](crate::protocol::sole), or if that is not enough.
+#[inline(always)]
+pub fn push_sent_alone(
+    engine: &'static Engine,
+    (slot, slots): (&'static QpSlot, &SendSlots<'_>),
+    cq: &mut CqRing,
+    end: Position,
+    entries: &[Entry],
+) -> bool {
+    let [entry] = entries else { return false };
+    if !cq.slot.sole.is(QpNumber::new(entry.wc.qp_num())) {
+        return false;
+    }
+    sync::release(&slot.send.done, end.get());
+    push::push_alone(engine.completions, cq, entry, Sent { engine, slot, slots })
 }
 
 #[inline(always)]
-fn push(
-    engine: &'static Engine,
-    cq: &mut CqRing,
-    entries: &[Entry],
-    requests: impl RequestHooks,
-    is_alone: bool,
-) {
+fn push(engine: &'static Engine, cq: &mut CqRing, entries: &[Entry], requests: impl RequestHooks) {
     if entries.is_empty() {
         return;
     }
-    if let Err(lost) = push::push(engine.completions, cq, entries, requests, is_alone) {
+    if let Err(lost) = push::push(engine.completions, cq, entries, requests) {
         fail(engine, cq.index, lost, entries);
     }
     fail_overran(engine);

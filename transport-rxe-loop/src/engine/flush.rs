@@ -57,7 +57,7 @@ pub fn complete(
     let tag = tag::of_send(position.next());
     let mut cq = CqRing::new(engine.completions, slot.send_cq());
     let entry = Entry { wc, tag, solicited: false };
-    complete::push_sent(engine, (slot, slots), &mut cq, position.next(), &[entry], false);
+    complete::push_sent(engine, (slot, slots), &mut cq, position.next(), &[entry]);
 }
 
 /// In ERR, no more receives are taken from the shared receive queue, and it is not flushed (Q9). Once those that

@@ -80,7 +80,8 @@ impl RingLayout {
 
     /// Bytes of memory that a send queue takes: [`SendSlots`] lie behind its requests.
     pub const fn bytes_of_sends(&self) -> usize {
-        self.bytes() + (size_of::<u64>() << self.log2)
+        // Receives follow, in cache lines of their own.
+        (self.bytes() + (size_of::<u64>() << self.log2)).next_multiple_of(64)
     }
 
     /// The ring of this shape at `offset`; `None` if it does not fit into the arena.

@@ -192,20 +192,17 @@ impl Fanin {
         pushed
     }
 
-    /// [`push_all`](Self::push_all) for a queue that never overruns: what does not fit is settled all the
-    /// same, and then passed to `drop`.
+    /// [`push_all`](Self::push_all) for a queue that never overruns, and no more completions than its ring stores: what does
+    /// not fit is settled all the same. Returns how many were stored, at consecutive positions.
     pub fn push_fitting<C: Channel>(
         &self,
         producer: &mut Producer<'_, C>,
-        entries: &[Entry],
+        part: &[Entry],
         mut settle: impl FnMut(&[Entry]),
-        mut drop: impl FnMut(&Entry),
-    ) {
-        for part in entries.chunks(producer.storage()) {
-            let stored = producer.try_push_batch(part).unwrap_or(0);
-            self.settle_part(producer, part, &mut settle);
-            part[stored..].iter().for_each(&mut drop);
-        }
+    ) -> usize {
+        let stored = producer.try_push_batch(part).unwrap_or(0);
+        self.settle_part(producer, part, &mut settle);
+        stored
     }
 
     /// Settles completions that were published as far as they fit, and stores the tail.

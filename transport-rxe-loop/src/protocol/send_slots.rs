@@ -134,9 +134,9 @@ impl FreeSlots {
         position.since(self.free) < capacity as u64
     }
 
-    /// The slots before a position are free, whatever was polled.
-    pub fn free_up_to(&mut self, end: Position) {
-        if end.is_after(self.free) {
+    /// The slots before a position are free, whatever was polled. A position behind `posted` is corrupted.
+    pub fn free_up_to(&mut self, end: Position, posted: Position) {
+        if end.is_after(self.free) && !end.is_after(posted) {
             self.free = end;
         }
         if self.free.is_after(self.next) {

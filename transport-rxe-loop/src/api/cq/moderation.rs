@@ -38,6 +38,7 @@ impl Cq {
     ///   once.
     /// - A period of 0 means 10 milliseconds, so that no event is delayed without limit; a count of 0 means 1.
     /// - An event that is delayed when this is called is raised. Resizing keeps the moderation.
+    /// - It waits for a message that is being carried out, as [resizing](Cq::resize) does.
     ///
     /// ```
     /// use cq_core::transport::{Arm, Armed, Notify};

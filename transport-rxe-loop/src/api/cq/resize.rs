@@ -40,7 +40,10 @@ pub enum ResizeError {
 
 impl Cq {
     /// Resizes the queue to hold `capacity` completions, and returns the new capacity, which is the same (Q12).
-    /// Completions stay in order; arm and events are kept. Completions may be pushed meanwhile.
+    /// Completions stay in order; arm and events are kept. Completions may be pushed meanwhile. If the queue is of the sends
+    /// of one queue pair alone, it waits for the message that this carries out, as [`QueuePair::modify`] does.
+    ///
+    /// [`QueuePair::modify`]: crate::QueuePair::modify
     ///
     /// ```
     /// use transport_rxe_loop::{Context, CreateError, Limit, ResizeError};

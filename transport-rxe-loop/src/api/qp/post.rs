@@ -48,9 +48,9 @@ impl QueuePair {
     fn look_for_send_slots(&mut self, position: Position) {
         let send = &self.claimed.slot.send;
         if self.behavior.frees_slots_early {
-            return self.free_slots.free_up_to(send.done_acquire());
+            return self.free_slots.free_up_to(send.done_acquire(), position);
         }
-        self.free_slots.free_up_to(send.freed());
+        self.free_slots.free_up_to(send.freed(), position);
         self.free_slots.look(&self.claimed.send_slots, position, self.send_cq.polled.seen());
     }
 

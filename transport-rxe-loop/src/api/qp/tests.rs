@@ -202,3 +202,28 @@ fn q06_what_a_failed_request_had_begun_is_not_the_next_one_s() {
     assert_eq!(wcs[0].status(), WcStatus::REM_ACCESS_ERR);
     assert_eq!(sync::load(&begun[0]), 0);
 }
+
+#[test]
+fn x04_slots_that_a_corrupted_position_took_come_back_in_reset() {
+    let (context, _device) = OpenOptions::new().alone();
+    let mut cq = context.create_cq(4, None).unwrap();
+    let init = QpInit { caps: CAPS, ..QpInit::new(&cq) };
+    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
+    let slot = qp.claimed.slot;
+    let mut fill = |qp: &mut QueuePair| {
+        qp.connect(qp.number()).unwrap();
+        let wr = SendWr::write_inline(1, &[], RemoteAddr { addr: 0, rkey: 0 });
+        let posted = (0..20).take_while(|_| qp.post_send(&[wr.unsignaled()]).is_ok()).count();
+        assert_eq!(cq.poll(&mut [Wc::default()]), Ok(0));
+        posted
+    };
+    for corrupted in [&slot.send.freed, &slot.send.posted] {
+        for beyond in [1 << 40, 1_u64.wrapping_neg()] {
+            sync::store(corrupted, slot.send.posted().get().wrapping_add(beyond));
+            fill(&mut qp);
+            qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+            assert_eq!(fill(&mut qp), CAPS.max_send_wr as usize);
+            qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        }
+    }
+}

@@ -1,3 +1,5 @@
+use std::cell::RefCell;
+
 use crate::protocol::lock::AttachmentId;
 use crate::protocol::number::Position;
 use cq_core::async_event::AsyncEventType;
@@ -7,8 +9,8 @@ use cq_core::wr::RecvWr;
 
 use super::*;
 use crate::api::channel::CompletionChannel;
-use crate::api::cq::Cq;
 use crate::api::cq::resize::ResizeError;
+use crate::api::cq::{Cq, CqInit};
 use crate::api::device::Context;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
@@ -70,6 +72,41 @@ impl Scene {
     fn completed(&self) -> u64 {
         self.device.engine.qp(self.qp.qpn()).recv.completed().get()
     }
+}
+
+/// Where completions were placed, and a consumer that polls as those with a tag are settled.
+struct Watched {
+    placed: RefCell<Vec<(u32, u64)>>,
+    polls_at: u32,
+    cq: RefCell<Cq>,
+}
+
+impl RequestHooks for &Watched {
+    fn place(self, tag: u32, in_cq: u64) {
+        self.placed.borrow_mut().push((tag, in_cq));
+    }
+
+    fn settle(self, _: &Wc, tag: u32) {
+        if tag == self.polls_at {
+            self.cq.borrow_mut().poll(&mut [Wc::default(); 4]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn q05_what_is_stored_behind_a_dropped_completion_is_where_it_was_placed() {
+    let (context, device) = OpenOptions::new().alone();
+    let cq = context.create_cq_with(&CqInit { ignore_overrun: true, ..CqInit::new(1) }).unwrap();
+    let index = cq.queue().index;
+    let watched = Watched { placed: RefCell::default(), polls_at: 2, cq: RefCell::new(cq) };
+    let entries = [1, 2, 3].map(|tag| Entry { tag, ..Entry::default() });
+    let mut ring = CqRing::new(device.completions, index);
+    // The second finds the queue full, and is dropped; the first is polled before the third.
+    assert_eq!(push(device.completions, &mut ring, &entries, &watched), Ok(()));
+    assert_eq!(watched.cq.borrow().dropped(), 1);
+    assert_eq!(watched.cq.borrow_mut().poll(&mut [Wc::default(); 4]), Ok(1));
+    let (tag, in_cq) = *watched.placed.borrow().last().unwrap();
+    assert_eq!((tag, in_cq + 1), (3, watched.cq.borrow().queue().polled.seen()));
 }
 
 #[test]

@@ -135,11 +135,15 @@ impl<'k> Requester<'k> {
             self.deliver();
             self.look_ahead(&guard);
         }
-        let is_alone = self.connection.send_cq.slot.sole.is(self.number());
-        self.push_sent(position, &sent, is_alone);
+        let Connection { slots, send_cq, .. } = &mut *self.connection;
+        let me = (self.slot, &*slots);
+        let is_pushed = complete::push_sent_alone(self.engine, me, send_cq, position, &sent);
         drop(guard);
         if self.connection.peer.has_failed() {
             self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
+        }
+        if !is_pushed {
+            self.push_sent(position, &sent);
         }
         halted
     }
@@ -288,14 +292,14 @@ impl<'k> Requester<'k> {
         let mut sent = Sent::new();
         let len = request.payload.len();
         self.sent(&mut sent, request.wr_id, &request.op, request.flags, position, len);
-        self.push_sent(position.next(), &sent, false);
+        self.push_sent(position.next(), &sent);
     }
 
     /// The requests before a position are done: pushes their completions.
     #[inline(always)]
-    fn push_sent(&mut self, end: Position, sent: &Sent, is_alone: bool) {
+    fn push_sent(&mut self, end: Position, sent: &Sent) {
         let Connection { slots, send_cq, .. } = &mut *self.connection;
-        complete::push_sent(self.engine, (self.slot, slots), send_cq, end, sent, is_alone);
+        complete::push_sent(self.engine, (self.slot, slots), send_cq, end, sent);
     }
 
     /// A request was carried out: its completion, if it has one.

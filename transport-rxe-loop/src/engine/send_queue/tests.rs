@@ -9,10 +9,12 @@ use super::*;
 use crate::api::ah::AddressVector;
 use crate::api::ah::Destination;
 use crate::api::attr::QpAttr;
+use crate::api::mr::OwnedRegion;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::inside::actor::until;
 use crate::protocol::in_flight::ChangeFence;
+use crate::protocol::mode::CqFlag;
 
 #[test]
 fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_it_is() {
@@ -116,4 +118,33 @@ fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
     assert!(!queue.hold(&mut None, &mut Rescheduled::default()));
     assert!(!own.ownership.is_free(), "who hands it over gives it back");
     own.ownership.abandon();
+}
+
+#[test]
+fn x03_who_waits_for_a_completion_queue_s_lock_keeps_nobody_waiting_for_its_copies() {
+    let (context, device) = OpenOptions::new().alone();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect(qp.number()).unwrap();
+    let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
+    let region = pd.allocate(8, access).unwrap();
+    let (slot, marker) =
+        (device.completions.cq(cq.queue().index), device.engine.marker(qp.index()));
+    let word = |region: &OwnedRegion| {
+        let mut bytes = [0; 8];
+        region.read(0, &mut bytes).unwrap();
+        u64::from_ne_bytes(bytes)
+    };
+    // A process that was stopped in a push.
+    let kept = device.memory.lock(&slot.fanin.lock, || {}).unwrap();
+    thread::scope(|scope| {
+        let target = region.remote(0).unwrap();
+        scope.spawn(move || {
+            qp.post_send(&[SendWr::write_inline(1, &7_u64.to_ne_bytes(), target)]).unwrap();
+        });
+        until("the bytes are there", || word(&region) == 7);
+        until("the copy is over", || !ChangeFence::after_change().is_open(marker));
+        assert!(!slot.mode.has(CqFlag::GivenUp), "it waited for the lock with its guard open");
+        drop(kept);
+    });
 }

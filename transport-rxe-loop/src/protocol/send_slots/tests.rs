@@ -36,10 +36,12 @@ fn q05_slots_are_freed_whatever_was_polled() {
     let (slots, start) = (SendSlots(&words), Position::new(u64::MAX));
     let mut free = FreeSlots::all(start);
     (0..4).for_each(|nth| slots.completes_at(start.plus(nth), 10 + nth));
-    free.free_up_to(start.plus(2));
+    free.free_up_to(start.plus(2), start.plus(4));
     assert_eq!(count(&free, start.plus(4)), 2);
-    free.free_up_to(start.plus(1));
+    free.free_up_to(start.plus(1), start.plus(4));
     assert_eq!(count(&free, start.plus(4)), 2, "none is taken back");
+    free.free_up_to(start.plus(5), start.plus(4));
+    assert_eq!(count(&free, start.plus(4)), 2, "nothing was posted there");
     free.look(&slots, start.plus(4), 13);
     assert_eq!(count(&free, start.plus(4)), 3);
 }

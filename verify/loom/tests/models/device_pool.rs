@@ -1,4 +1,4 @@
-//! Receives that several queue pairs share: each is taken once, whoever waits for one is woken, and what a
+//! Receives that several queue pairs share: each is taken once, a sender that waits for one is rescheduled, and what a
 //! killed taker had is taken again, or has completed (Q9, X3).
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Receives are handed over without a lock: none is lost, none is taken before its words are there or twice,
-//! and who waits for one is woken (Q7).
+//! and a sender that waits for one is rescheduled (Q7).
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Queue {
         &self.requests[position as usize % self.requests.len()]
     }
 
-    /// Puts as many receives as there is room for, up to `all` of them; true if the peer is to be woken.
+    /// Puts as many receives as there is room for, up to `all` of them; true if the peer is to be rescheduled.
     fn post_up_to(&self, all: u64) -> bool {
         let mut end = self.receives.posted();
         while end.get() < all && self.receives.has_free_slot(end, CAPACITY) {
@@ -156,7 +156,7 @@ fn find_after_all(asks: u64) {
     });
     queue.post_up_to(1);
     if peer.join().unwrap() {
-        assert!(!queue.post_up_to(2), "woken for nothing");
+        assert!(!queue.post_up_to(2), "a spurious reschedule");
     }
 }
 
@@ -164,7 +164,7 @@ fn find_after_all(asks: u64) {
 fn who_finds_a_receive_after_all_does_not_wait_for_the_next() {
     model("a receive comes while it is missed", || find_after_all(1)).must_fail_as(
         "enough",
-        "woken for nothing",
+        "a spurious reschedule",
         || find_after_all(2),
     );
 }

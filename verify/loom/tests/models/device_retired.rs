@@ -1,5 +1,5 @@
-//! What a process knows of others' memory is used without a lock while it is taken away: no copy uses what is unmapped,
-//! and everything is, once no copy can use it any more (Q10).
+//! Records of other processes' regions are used without a lock while they are replaced: no copy uses a mapping that was
+//! unmapped, and each is, once no copy can use it any more (Q10).
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Known {
     }
 }
 
-/// What the one does who takes away.
+/// What the one does who replaces it.
 #[derive(Clone, Copy)]
 enum How {
     /// Looks at the markers so often.
@@ -65,8 +65,8 @@ enum How {
     Never,
 }
 
-/// Somebody takes away what these queue pairs use, each for so many copies.
-fn take_away(numbers: &'static [usize], copies: usize, how: How) {
+/// A mapping is replaced that these queue pairs use, each for so many copies.
+fn replace_during(numbers: &'static [usize], copies: usize, how: How) {
     let known = Known::new();
     let copying: Vec<_> = numbers
         .iter()
@@ -99,25 +99,25 @@ fn take_away(numbers: &'static [usize], copies: usize, how: How) {
 
 #[test]
 fn q10_no_copy_uses_what_is_unmapped() {
-    model("a mapping is taken away during a copy", || take_away(&[0], 1, How::Looks(1)))
+    model("a mapping is replaced during a copy", || replace_during(&[0], 1, How::Looks(1)))
         .must_fail_without(Site::OpenFence, UNORDERED)
         .must_fail_without(Site::ChangeFence, UNORDERED)
         .must_fail_without(Site::CloseLast, UNORDERED)
         .must_fail_without(Site::SeeClosed, UNORDERED)
         .must_fail_as("taking it out of its place first", UNORDERED, || {
-            take_away(&[0], 1, How::TooLate);
+            replace_during(&[0], 1, How::TooLate);
         })
-        .must_fail_as("the markers", UNORDERED, || take_away(&[0], 1, How::Never));
+        .must_fail_as("the markers", UNORDERED, || replace_during(&[0], 1, How::Never));
 }
 
 #[test]
 fn q10_nor_what_is_unmapped_when_each_marker_was_cleared_at_another_time() {
-    model("a mapping is taken away during copies of two queue pairs", || {
-        take_away(&[0, 1], 1, How::Looks(2));
+    model("a mapping is replaced during copies of two queue pairs", || {
+        replace_during(&[0, 1], 1, How::Looks(2));
     })
     .must_fail_without(Site::OpenFence, UNORDERED)
     .must_fail_without(Site::CloseLast, UNORDERED);
-    model("a mapping is taken away during two copies", || take_away(&[0], 2, How::Looks(2)))
+    model("a mapping is replaced during two copies", || replace_during(&[0], 2, How::Looks(2)))
         .must_fail_without(Site::OpenFence, UNORDERED)
         .must_fail_without(Site::CloseLast, UNORDERED);
 }
