@@ -7,12 +7,13 @@
 //! |---|---|---|---|
 //! | lock | [`unlock`] | [`try_lock_as`], [`take_lock`] | everything done under the lock |
 //! | ownership of a send queue | [`cas`], a thread that enters; the owner | [`cas`], the owner | what a thread that found it owned did before |
+//! | the same, as the private in-flight marker | [`cas`], [`fetch_add`], the owner | [`acquire_at`], who waits for copies, or unmaps what they used | that the copy is over |
 //! | identity of a queue pair | [`cas`] | [`acquire`] | the attributes stored before the state |
 //! | done position | [`release`], owner of the send queue | [`acquire`], poster | that the request was read, and what it did |
 //! | posted position | [`release`], poster | [`acquire`], owner of the send queue | the request's words |
 //! | count of polled completions | [`release_at`], poller | [`acquire_at`], poster | the words of the send slots that they cover, and that the requests were read |
 //! | freed position | [`release`], owner of the send queue | [`acquire`], poster | that the requests before it were read |
-//! | in-flight marker | [`store_fenced`], owner of the send queue | [`acquire_at`], who waits for copies | that the copy is over |
+//! | in-flight marker in shared memory | [`release_at`], the thread that posts; owner of the send queue | [`acquire_at`], who waits for copies | that the copy is over |
 //! | posted receives | [`store_fenced`], poster | [`acquire_at`], taker and flusher | the receive's words |
 //! | completed receives | [`release_at`], who settles | [`acquire_at`], poster | that the receive's words were read |
 //! | word of a pool's slot | [`cas`], who settles | [`acquire_at`], poster; [`acquire`], who waits for that | that the receive's words were read, and its completion published |
@@ -29,7 +30,6 @@
 //! | count of a source of events | [`cas`], who raises one; the channel's owner | [`acquire`], [`cas`], the same | the life of the source, its channel, and the state of the object then |
 //! | only producer of a completion queue | [`cas`], [`fetch_update`], who uses the queue | the same | nothing: the marker does |
 //! | marks of a channel | [`cas`], who raises an event | [`cas`], the channel's owner | that it is counted |
-//! | private in-flight marker | [`release_at`], owner of the send queue | [`acquire_at`], who waits for copies, or unmaps what they used | that the copy is over |
 //! | count of the threads that use a stage, or wait for one | [`enter`], [`leave`], client | [`acquire`], who gives stages up | that they no longer use it |
 //! | records of other processes' regions | [`release`], who learned of one | [`acquire`], who looks | its content |
 //! | word of a stage | [`cas`], client and server | [`acquire`], [`cas`], the other | the request, and the answer |
@@ -43,16 +43,16 @@
 //!
 //! | one | the other |
 //! |---|---|
-//! | set the in-flight marker ([`Site::OpenFence`]), read the peer's state, the key | change the state, invalidate the key ([`Site::ChangeFence`]), read the marker |
-//! | clear the in-flight marker ([`Site::CloseFence`]), read the peer's state | change the state ([`Site::ChangeFence`]), read the marker |
-//! | set the private in-flight marker, then the other ([`Site::OpenFence`]), read whether the queue pair is the only producer | have producers take turns ([`Site::ChangeFence`]), read the private marker |
+//! | set the in-flight markers ([`Site::OpenFence`]), read the peer's state, the key | change the state, invalidate the key ([`Site::ChangeFence`]), read the marker |
+//! | clear the in-flight markers ([`Site::CloseFence`]), read the peer's state | change the state ([`Site::ChangeFence`]), read the marker |
+//! | set the private in-flight marker ([`Site::OpenFence`]), read whether the queue pair is the only producer | have producers take turns ([`Site::ChangeFence`]), read the private marker |
 //! | post receives ([`Site::PostFence`]), read the starved mark | set the starved mark ([`Site::StarveFence`]), look for receives |
 //! | post receives ([`Site::PostFence`]), read the own state | change the state ([`Site::ChangeFence`]), look for receives |
 //! | release the lock of a queue pair's datagrams, read its state ([`Site::LeaveFence`]) | change the state ([`Site::ChangeFence`]), try the lock |
-//! | free what was taken for the peer, clear the in-flight marker ([`Site::CloseFence`]), read its state | change the state ([`Site::ChangeFence`]), look for what is taken |
+//! | free what was taken for the peer, clear the in-flight markers ([`Site::CloseFence`]), read its state | change the state ([`Site::ChangeFence`]), look for what is taken |
 //! | mark a source at its channel ([`Site::RaiseFence`]), read whether the descriptor was written | record that it was not ([`Site::EmptyFence`]), read the marks |
 //! | delay an event ([`Site::HoldFence`]), read the alarm | clear the alarm without the lock ([`Site::AlarmFence`]), read whether an event is delayed |
-//! | set the in-flight marker ([`Site::OpenFence`]), read the record of another process' region | replace the record ([`Site::ChangeFence`]), read the private marker |
+//! | set the private in-flight marker ([`Site::OpenFence`]), read the record of another process' region | replace the record ([`Site::ChangeFence`]), read the private marker |
 //! | connect, read the peer's state ([`full_fence`]) | change the state, read who is connected ([`full_fence`]) |
 
 mod site;
@@ -201,6 +201,19 @@ pub fn cas<A: Atomic>(word: &A, from: A::Value, to: A::Value) -> Result<(), A::V
     word.cas(from, to)
 }
 
+/// A [`full_fence`] after an operation that reads and writes a word. A model can remove it.
+#[inline(always)]
+pub fn fence_after_cas(site: Site) {
+    // On x86-64 such an operation is a full fence.
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    {
+        let _ = site;
+        compiler_fence(SeqCst);
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    full_fence_at(site);
+}
+
 /// Replaces the word by what `next` returns, until that is `None` or the exchange succeeds.
 #[inline(always)]
 pub fn fetch_update<A: Atomic>(word: &A, mut next: impl FnMut(A::Value) -> Option<A::Value>) {
@@ -213,7 +226,7 @@ pub fn fetch_update<A: Atomic>(word: &A, mut next: impl FnMut(A::Value) -> Optio
     }
 }
 
-/// The operation of FETCH_ADD: adds, and returns what the word held. Acquires and releases, so that a process that
+/// The operation of FETCH_ADD, and of a counter that other threads change: adds, and returns what the word held. Acquires and releases, so that a process that
 /// sees the effect of a peer's atomic sees everything before it.
 #[inline]
 pub fn fetch_add(word: &AtomicU64, value: u64) -> u64 {

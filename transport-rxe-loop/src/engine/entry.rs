@@ -6,7 +6,7 @@ use std::fmt;
 use cq_core::setup::QpType;
 
 use super::Engine;
-use crate::protocol::in_flight::InFlight;
+use crate::protocol::in_flight::SharedMarkers;
 use crate::protocol::life::Life;
 use crate::protocol::lock::Lock;
 use crate::protocol::number::{CqIndex, Position, QpIndex, SrqIndex, SrqNumber};
@@ -70,13 +70,16 @@ pub struct SendQueue {
     pub index: QpIndex,
     pub slot: &'static QpSlot,
     pub own: &'static OwnQp,
+    pub ownership: &'static Ownership,
 }
 
 impl SendQueue {
     /// That of the queue pair at an index.
     #[inline]
     pub fn of(engine: &'static Engine, index: QpIndex) -> Self {
-        Self { engine, index, slot: engine.qp_at(index), own: engine.own(index) }
+        let (slot, own, ownership) =
+            (engine.qp_at(index), engine.own(index), engine.ownership(index));
+        Self { engine, index, slot, own, ownership }
     }
 }
 
@@ -160,8 +163,6 @@ impl fmt::Debug for QpSlot {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct OwnQp {
-    /// Ownership of its send queue. Only threads of this process own it.
-    pub ownership: Ownership,
     /// Whether there may be [faults](crate::policy::faults).
     pub faulty: AtomicU32,
     /// For a queue pair of any process: the owner that was found suspended with [`receive_lock`](QpSlot::receive_lock) held,
@@ -186,9 +187,9 @@ pub struct RingWords {
 /// Written by the threads that post and that carry requests out, often the same.
 #[repr(C, align(128))]
 pub struct SendSide {
-    /// The in-flight marker: set while bytes are moved for requests of this queue pair. Its own process goes by its
-    /// [private](crate::memory::Memory::marker) one.
-    pub in_flight: InFlight,
+    /// The in-flight markers: one is set while bytes are moved for requests of this queue pair. Its own process goes by its
+    /// [private](crate::memory::Memory::ownership) one.
+    pub in_flight: SharedMarkers,
     /// Where the next request will be put.
     pub posted: AtomicU64,
     /// The next request to carry out.

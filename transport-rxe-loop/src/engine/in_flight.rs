@@ -105,7 +105,7 @@ pub fn share_queue(engine: &'static Engine, cq: CqIndex) {
 fn wait_for_own(engine: &'static Engine, fence: &ChangeFence, index: QpIndex) {
     let mut backoff = Backoff::default();
     // A forked child does not have the threads that copy.
-    fence.wait(engine.marker(index), || {
+    fence.wait(engine.ownership(index), || {
         backoff.snooze();
         engine.shm.is_ours()
     });
@@ -126,7 +126,7 @@ fn wait_for_other(
     if !is_others() {
         return true;
     }
-    let is_closed = fence.wait(&slot.send.in_flight, || {
+    let is_closed = slot.send.in_flight.wait(fence, || {
         if !patience.snooze_check_due() {
             return true;
         }
@@ -172,7 +172,7 @@ pub fn try_exclude_senders<'a>(
 /// Whether the queue pair `number` may have a request for its peer in flight.
 fn may_be_open(engine: &'static Engine, number: QpNumber, peer: QpNumber) -> bool {
     let slot = engine.qp(number);
-    let is_open = ChangeFence::after_change().is_open(&slot.send.in_flight);
+    let is_open = slot.send.in_flight.are_open(&ChangeFence::after_change());
     is_open && identity::read(slot).number() == number && engine.peer_of(number) == peer
 }
 
@@ -187,7 +187,7 @@ pub fn is_open_for(engine: &'static Engine, index: QpIndex) -> bool {
     let is_its_peer = || engine.index(engine.peer_of(number)) == index;
     let is_alive =
         || slot.life().attachment().is_some_and(|attachment| engine.shm.is_alive(attachment));
-    ChangeFence::after_change().is_open(&slot.send.in_flight) && is_its_peer() && is_alive()
+    slot.send.in_flight.are_open(&ChangeFence::after_change()) && is_its_peer() && is_alive()
 }
 
 #[cfg(test)]

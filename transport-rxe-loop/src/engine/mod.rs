@@ -43,8 +43,8 @@ use crate::completion::Completions;
 use crate::memory::Memory;
 use crate::memory::copy_guard::CopyGuard;
 use crate::policy::Policy;
-use crate::protocol::in_flight::InFlight;
 use crate::protocol::number::{QpIndex, QpNumber, SrqIndex, SrqNumber};
+use crate::protocol::ownership::Ownership;
 use crate::protocol::requests::Reminder;
 use crate::shm::Shm;
 use crate::shm::mapping::Mapping;
@@ -177,13 +177,13 @@ impl Engine {
     /// queue.
     #[inline]
     pub fn copy_guard(&self, slot: &'static QpSlot, index: QpIndex) -> CopyGuard<'static> {
-        CopyGuard::open(self.memory, &slot.send.in_flight, self.qps.index(index))
+        CopyGuard::open(self.memory, &slot.send.in_flight.owner, self.ownership(index))
     }
 
-    /// The in-flight marker of this process' queue pair at an index, which no other process writes.
+    /// Ownership of the send queue of this process' queue pair at an index, with its in-flight marker.
     #[inline]
-    pub fn marker(&self, index: QpIndex) -> &'static InFlight {
-        self.memory.marker(self.qps.index(index))
+    pub fn ownership(&self, index: QpIndex) -> &'static Ownership {
+        self.memory.ownership(self.qps.index(index))
     }
 
     /// The word with the number of the peer of the queue pair at an index.

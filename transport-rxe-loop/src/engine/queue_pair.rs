@@ -15,6 +15,7 @@ use crate::completion::async_event;
 use crate::completion::channel::EventChannel;
 use crate::error::{CreateError, Limit, Stuck};
 use crate::protocol::number::{CqIndex, QpIndex, QpNumber, SrqNumber};
+use crate::protocol::ownership::Ownership;
 use crate::protocol::send_slots::SendSlots;
 use crate::protocol::state::QpState;
 use crate::shm::arena::Extent;
@@ -27,6 +28,7 @@ pub struct ClaimedQp {
     pub engine: &'static Engine,
     pub slot: &'static QpSlot,
     own: &'static OwnQp,
+    ownership: &'static Ownership,
     pub number: QpNumber,
     pub index: QpIndex,
     pub send_ring: Ring,
@@ -120,15 +122,26 @@ impl ClaimedQp {
         identity::enter(slot, number);
         async_event::attach_qp(&setup.events, index);
         let deferred = Some(Deferred { engine, number, _extent: extent, setup });
-        let own = engine.own(index);
-        Ok(Self { engine, slot, own, number, index, send_ring, send_slots, recv_ring, deferred })
+        let (own, ownership) = (engine.own(index), engine.ownership(index));
+        Ok(Self {
+            engine,
+            slot,
+            own,
+            ownership,
+            number,
+            index,
+            send_ring,
+            send_slots,
+            recv_ring,
+            deferred,
+        })
     }
 
     /// Its send queue.
     #[inline]
     pub const fn send_queue(&self) -> SendQueue {
-        let &Self { engine, index, slot, own, .. } = self;
-        SendQueue { engine, index, slot, own }
+        let &Self { engine, index, slot, own, ownership, .. } = self;
+        SendQueue { engine, index, slot, own, ownership }
     }
 
     /// Has the service thread check the other processes.
@@ -155,10 +168,9 @@ impl ClaimedQp {
 
     /// Flushes the sends of a queue pair in SQE, which takes no others.
     pub fn flush_sends(&self) {
-        let ownership = &self.own.ownership;
-        ownership.seize();
+        self.ownership.seize();
         flush::sends(self.engine, self.slot, self.number, (&self.send_ring, &self.send_slots));
-        ownership.abandon();
+        self.ownership.abandon();
     }
 
     /// Goes to RESET: both queues are emptied without completions. Of the attributes, only `max_rd_atomic` is cleared:
@@ -174,7 +186,7 @@ impl ClaimedQp {
         } else {
             let _in_reset = identity::change(self.slot, identity::read(self.slot), QpState::Err);
         }
-        self.own.ownership.abandon();
+        self.ownership.abandon();
         self.tell();
         halted
     }
@@ -183,7 +195,7 @@ impl ClaimedQp {
     /// request.
     fn halt(&self) -> Result<(), Stuck> {
         identity::enter(self.slot, self.number);
-        self.own.ownership.seize();
+        self.ownership.seize();
         pending_atomic::abandon(self.engine, self.number);
         self.engine.memory.windows().release(self.engine.memory, self.number);
         self.wait_for_peer()?;
@@ -234,7 +246,7 @@ impl Drop for ClaimedQp {
         // Before its number is cleared: an event that is being taken has it.
         async_event::detach_qp(&deferred.setup.events, self.index);
         identity::vacate(self.slot);
-        self.own.ownership.abandon();
+        self.ownership.abandon();
         match halted {
             Ok(()) => deferred.end(),
             Err(Stuck) => self.engine.deferred().push(deferred),

@@ -69,7 +69,7 @@ impl DeathRecovery for QueuePairs {
 
 /// Resets the entry for the next queue pair.
 fn forget(slot: &QpSlot) {
-    slot.send.in_flight.close();
+    slot.send.in_flight.correct();
     slot.recv.empty();
     slot.send.empty();
 }

@@ -31,82 +31,130 @@ use super::rescheduled::Rescheduled;
 use super::retry::{self, Verdict, WaitsFor};
 use super::{Engine, events, flush, identity, remote_requests, srq};
 use crate::completion::async_event::QpEvent;
+use crate::memory::copy_guard::CopyGuard;
 use crate::protocol::number::{Position, QpIndex, QpNumber, SrqNumber};
 use crate::protocol::ownership::Ownership;
 use crate::protocol::state::QpState;
 use crate::shm::lock::Backoff;
 use crate::sync;
 
+/// What a thread has that works on a send queue.
+#[derive(Debug)]
+struct Hand<'k> {
+    /// What was validated of the queue pair: kept by the thread that posts.
+    known: &'k mut Option<Connection>,
+    rescheduled: &'k mut Rescheduled,
+    /// The copy guard: open before the first run of a thread that posts, and after the last run of any.
+    guard: Option<CopyGuard<'static>>,
+}
+
+impl Hand<'_> {
+    /// Closes the guard, if it is open.
+    #[inline]
+    fn close(&mut self, engine: &'static Engine) {
+        if self.guard.take().is_some() {
+            self.closed(engine);
+        }
+    }
+
+    /// The guard was closed: a peer that has failed meanwhile may wait for that.
+    #[inline(always)]
+    fn closed(&mut self, engine: &'static Engine) {
+        if let Some(Connection { peer, .. }) = self.known {
+            if peer.has_failed() {
+                self.rescheduled.add(engine, engine.index(peer.number()));
+            }
+        }
+    }
+}
+
 impl SendQueue {
-    /// Runs the queue pair, and those that this reschedules, until nothing is left to do. If another thread owns the send
-    /// queue, that thread does the work. `known` is kept by the thread that posts.
-    pub fn run(self, known: &mut Option<Connection>) {
+    /// Carries out what was posted, and runs the queue pairs that this reschedules, until nothing is left to do. If another
+    /// thread owns the send queue, that thread does the work. For the thread that posts, which keeps `known`.
+    pub fn post(self, known: &mut Option<Connection>) {
+        let Self { engine, slot, ownership, .. } = self;
         let mut rescheduled = Rescheduled::default();
-        self.drive(known, &mut rescheduled);
-        if rescheduled.is_any() || remote_requests::may_be_any(self.engine) {
-            run_all(self.engine, &mut rescheduled);
+        // So its peer is the one that is connected.
+        let is_known = known.as_ref().is_some_and(|known| known.me == identity::read(slot));
+        let mut hand = Hand { known, rescheduled: &mut rescheduled, guard: None };
+        if is_known {
+            hand.guard = CopyGuard::enter(engine.memory, &slot.send.in_flight.poster, ownership);
+            if hand.guard.is_none() {
+                hand.closed(engine);
+            }
+        }
+        if hand.guard.is_none() || !self.hold(&mut hand) {
+            self.drive(&mut hand);
+        }
+        if rescheduled.is_any() || remote_requests::may_be_any(engine) {
+            run_all(engine, &mut rescheduled);
         }
     }
 
     /// Owns the send queue for as long as there is something to do. If requests keep being posted meanwhile, it hands the
     /// queue pair over to the service thread and returns.
-    #[inline(always)]
-    fn drive(self, known: &mut Option<Connection>, rescheduled: &mut Rescheduled) {
-        let Self { engine, index, slot, own } = self;
-        while own.ownership.enter() {
+    #[inline(never)]
+    fn drive(self, hand: &mut Hand<'_>) {
+        while self.ownership.enter() {
             // An alarm or a remote request may be stale: another process may have the entry by now. It stays with it
             // while the send queue is owned.
-            if !engine.owns(slot) {
-                return own.ownership.abandon();
+            if !self.engine.owns(self.slot) {
+                return self.ownership.abandon();
             }
-            slot.send.in_flight.correct();
-            if self.hold(known, rescheduled) {
-                return;
-            }
-            // Reschedules since then are served by the service thread, or by a thread that enters before it.
-            own.ownership.abandon();
-            if engine.alarms.hand_over(index).is_ok() {
+            self.slot.send.in_flight.correct();
+            if self.hold(hand) {
                 return;
             }
         }
     }
 
-    /// Works as the owner; true if ownership was given back because nothing is left to do. False if another thread is to
-    /// continue: requests keep being posted, or each try waits for a suspended process.
+    /// Works as the owner; false if the queue is to be entered again. Ownership is given back because nothing is left to do, or
+    /// because the service thread is to continue: requests keep being posted, or each try waits for a suspended process.
     #[inline(always)]
-    fn hold(self, known: &mut Option<Connection>, rescheduled: &mut Rescheduled) -> bool {
+    fn hold(self, hand: &mut Hand<'_>) -> bool {
         /// Requests that a thread carries out beyond those that were posted when it came.
         const LATER: u64 = 256;
-        let Self { slot, own, .. } = self;
+        let Self { engine, index, slot, own, ownership } = self;
         let limit = slot.send.posted().plus(LATER);
         sync::store(&own.unanswered, 0);
-        while self.work(known, rescheduled, limit) {
-            if own.ownership.leave() {
+        while self.work(hand, limit) {
+            let has_left = match hand.guard.take() {
+                Some(guard) => {
+                    let has_left = guard.leave();
+                    hand.closed(engine);
+                    has_left
+                }
+                None => ownership.leave(),
+            };
+            if has_left {
                 return true;
             }
             if sync::load(&own.unanswered) != 0 {
                 // Each try takes seconds, and its alarm expires during the next one: this might never end.
-                return false;
+                break;
             }
         }
-        false
+        hand.close(engine);
+        // Reschedules since then are served by the service thread, or by a thread that enters before it.
+        ownership.abandon();
+        engine.alarms.hand_over(index).is_ok()
     }
 
     /// Does what there is to do; false if it reached the request at `limit`.
     #[inline(always)]
-    fn work(
-        self,
-        known: &mut Option<Connection>,
-        rescheduled: &mut Rescheduled,
-        limit: Position,
-    ) -> bool {
+    fn work(self, hand: &mut Hand<'_>, limit: Position) -> bool {
         let Self { engine, slot, own, .. } = self;
         let faulty = sync::load(&own.faulty) != 0;
         loop {
             let me = identity::read(slot);
-            if known.as_ref().is_none_or(|known| known.me != me) {
+            let is_known = hand.known.as_ref().is_some_and(|known| known.me == me);
+            if !is_known || me.state() != QpState::Rts || faulty {
+                hand.close(engine);
+            }
+            let Hand { known, rescheduled, guard } = hand;
+            if !is_known {
                 // After the state: an entry that is being set up has no state until its ring is recorded.
-                *known = Connection::new(engine, slot, me);
+                **known = Connection::new(engine, slot, me);
             }
             let Some(connection) = known else { return true };
             let (ring, slots) = (&connection.ring, &connection.slots);
@@ -139,40 +187,48 @@ impl SendQueue {
             }
             let mut requester = Requester::new(self, connection, rescheduled);
             let halted = match requester::faults::meet(faulty, &mut requester, position) {
-                ControlFlow::Continue(()) => requester.run(position, left),
+                ControlFlow::Continue(()) => requester.run(guard, position, left),
                 ControlFlow::Break(halted) => halted,
             };
-            let is_over = match halted {
-                Some(halted) => handle_halt(&mut requester, halted),
-                // A thread that posted more since, or changed the state, has rescheduled the queue pair.
-                None => me.state() == QpState::Rts && slot.send.done() == posted,
-            };
-            if is_over {
+            // A thread that posted more since, or changed the state, has rescheduled the queue pair.
+            if halted.is_none() && me.state() == QpState::Rts && slot.send.done() == posted {
                 return true;
+            }
+            hand.close(engine);
+            if let (Some(halted), Some(known)) = (halted, hand.known.as_mut()) {
+                if handle_halt(&mut Requester::new(self, known, hand.rescheduled), halted) {
+                    return true;
+                }
             }
         }
     }
 }
 
-/// Runs a queue pair, and those that this reschedules, until nothing is left to do: see [`SendQueue::run`].
+/// Runs a queue pair, and those that this reschedules, until nothing is left to do. If another thread owns the send queue, that
+/// thread does the work.
 pub fn run(engine: &'static Engine, qp: QpIndex) {
-    SendQueue::of(engine, qp).run(&mut None);
+    let mut rescheduled = Rescheduled::default();
+    drive(engine, qp, &mut rescheduled);
+    if rescheduled.is_any() || remote_requests::may_be_any(engine) {
+        run_all(engine, &mut rescheduled);
+    }
+}
+
+fn drive(engine: &'static Engine, qp: QpIndex, rescheduled: &mut Rescheduled) {
+    SendQueue::of(engine, qp).drive(&mut Hand { known: &mut None, rescheduled, guard: None });
 }
 
 /// Runs what was rescheduled, until nothing is left.
 #[cold]
 fn run_all(engine: &'static Engine, rescheduled: &mut Rescheduled) {
-    let drive = |next, rescheduled: &mut _| {
-        SendQueue::of(engine, next).drive(&mut None, rescheduled);
-    };
     loop {
         while let Some(next) = rescheduled.pop() {
-            drive(next, rescheduled);
+            drive(engine, next, rescheduled);
         }
         if !remote_requests::any(engine) {
             return;
         }
-        remote_requests::take(engine, |next| drive(next, rescheduled));
+        remote_requests::take(engine, |next| drive(engine, next, rescheduled));
     }
 }
 

@@ -2,7 +2,7 @@
 //! resolved to memory. One of the modules with `unsafe`.
 //!
 //! # Why no copy touches memory that was given back
-//! A thread that moves bytes opens a [`CopyGuard`]: it makes its queue pair's in-flight marker odd, fences, and only
+//! A thread that moves bytes opens a [`CopyGuard`]: it makes its queue pair's in-flight markers odd, fences, and only
 //! then reads keys. Deregistration invalidates the key, fences, and then waits for every odd marker to change.
 //! Whichever comes second sees the other, so when deregistration returns, its key is invalid and no copy uses it any
 //! more.
@@ -12,6 +12,8 @@
 //! key is invalidated later.
 
 #![allow(unsafe_code)]
+
+use std::mem::ManuallyDrop;
 
 use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
@@ -24,7 +26,7 @@ use crate::memory::foreign::Record;
 use crate::memory::region::{KeyUser, Kind, RegionEntry};
 use crate::memory::sge::{Far, Span, Spans, Target};
 use crate::protocol::in_flight::InFlight;
-use crate::protocol::number::QpIndex;
+use crate::protocol::ownership::Ownership;
 use crate::sync::{self, AtomicU64};
 
 /// Remote rights to write.
@@ -55,20 +57,47 @@ pub enum Word<'w> {
 pub struct CopyGuard<'a> {
     memory: &'static Memory,
     in_flight: &'a InFlight,
-    /// The queue pair's marker in private memory, by which this process judges. Without one, the guard resolves this process'
-    /// own keys only.
-    own: Option<&'static InFlight>,
+    /// The send queue, with the marker by which this process judges. Without one, the guard resolves this process' own keys only.
+    own: Option<&'static Ownership>,
 }
 
 impl<'a> CopyGuard<'a> {
-    /// Opens the guard of the queue pair at an index, whose send queue is owned, with its two in-flight markers: in
-    /// shared memory, and in private memory.
+    /// Opens the guard of the owner of a send queue, with two in-flight markers: the owner's in shared memory, and the private
+    /// one.
     #[inline]
-    pub fn open(memory: &'static Memory, in_flight: &'a InFlight, index: QpIndex) -> Self {
-        let own = memory.marker(index);
-        own.open_first();
-        in_flight.open();
+    pub fn open(memory: &'static Memory, in_flight: &'a InFlight, own: &'static Ownership) -> Self {
+        in_flight.open_first();
+        own.open();
         Self { memory, in_flight, own: Some(own) }
+    }
+
+    /// Enters the send queue and opens its guard, for the thread that posts, whose marker in shared memory this is. `None` if
+    /// another thread owns the queue: like after a copy, the peer's state is read next.
+    #[inline(always)]
+    pub fn enter(
+        memory: &'static Memory,
+        in_flight: &'a InFlight,
+        own: &'static Ownership,
+    ) -> Option<Self> {
+        in_flight.open_first();
+        if !own.try_enter_to_copy() {
+            in_flight.close();
+            return None;
+        }
+        if !in_flight.is_open() {
+            // Corrected by the last owner, before this thread entered.
+            in_flight.open();
+        }
+        Some(Self { memory, in_flight, own: Some(own) })
+    }
+
+    /// Closes the guard and leaves the send queue; false if there is more to do, and it is still owned. The peer's state is
+    /// read next.
+    #[inline(always)]
+    pub fn leave(self) -> bool {
+        let guard = ManuallyDrop::new(self);
+        guard.in_flight.close_first();
+        guard.own.is_none_or(Ownership::leave)
     }
 
     /// Opens a guard that resolves only this process' own keys.
@@ -333,9 +362,12 @@ impl<'a> CopyGuard<'a> {
 impl Drop for CopyGuard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        if let Some(own) = self.own {
-            own.close_last();
+        match self.own {
+            Some(own) => {
+                self.in_flight.close_first();
+                own.close();
+            }
+            None => self.in_flight.close(),
         }
-        self.in_flight.close();
     }
 }

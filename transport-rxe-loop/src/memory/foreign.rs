@@ -112,7 +112,7 @@ impl Foreign {
         });
         let kept = kept.collect();
         known.records = kept;
-        known.retired.free(memory.markers, |mut record| {
+        known.retired.free(memory.send_queues, |mut record| {
             // SAFETY: made by `learn`, from a box. It was in its slot and was removed once, and every marker has been
             // cleared since that was set when it may have been found there.
             drop(unsafe { Box::from_raw(*record.get_mut()) });

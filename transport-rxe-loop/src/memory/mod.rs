@@ -26,7 +26,6 @@ pub mod sge;
 pub mod stage;
 pub mod transfer;
 
-use std::borrow::Borrow;
 use std::fmt;
 
 use rustix::io::Errno;
@@ -40,9 +39,10 @@ use self::paths::AccessPaths;
 use self::region::{MrSlot, RegionEntry};
 use self::stage::Stages;
 use crate::error::Stuck;
-use crate::protocol::in_flight::InFlight;
+use crate::protocol::in_flight::{Marker, Seen};
 use crate::protocol::lock::{AttachmentId, AttachmentKey, Lock};
 use crate::protocol::number::{QpIndex, RegionIndex};
+use crate::protocol::ownership::Ownership;
 use crate::protocol::steps::{self, Step};
 use crate::shm::Shm;
 use crate::shm::lock::Guard;
@@ -61,7 +61,7 @@ pub struct Memory {
     stages: Stages,
     /// The entries of this process' regions, in private memory.
     own: &'static [MrSlot],
-    markers: &'static [OwnMarker],
+    send_queues: &'static [OwnSendQueue],
     foreign: Foreign,
     paths: AccessPaths,
     copier: Copier,
@@ -69,16 +69,16 @@ pub struct Memory {
     domains: Domains,
 }
 
-/// An in-flight marker in private memory, by which this process judges, in a cache line of its own.
+/// Ownership of a send queue, and its in-flight marker by which this process judges, in a cache line of its own.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct OwnMarker(InFlight);
+pub struct OwnSendQueue(Ownership);
 
-shared!(OwnMarker);
+shared!(OwnSendQueue);
 
-impl Borrow<InFlight> for OwnMarker {
-    fn borrow(&self) -> &InFlight {
-        &self.0
+impl Marker for OwnSendQueue {
+    fn seen(&self) -> Option<Seen> {
+        self.0.seen()
     }
 }
 
@@ -123,7 +123,7 @@ impl Memory {
         let Tables { mrs, copiers, stripes, stages } = tables;
         let regions = mrs.len() as usize;
         let own = private(regions)?;
-        let markers = private(queue_pairs as usize)?;
+        let send_queues = private(queue_pairs as usize)?;
         remote::allow();
         if let Some(mine) = copiers.get(shm.attachment().index()) {
             mine.abandoned.clear();
@@ -138,7 +138,7 @@ impl Memory {
             stripes,
             stages,
             own,
-            markers,
+            send_queues,
             foreign,
             paths,
             copier,
@@ -159,10 +159,10 @@ impl Memory {
         &self.own[index.get() as usize & (self.own.len() - 1)]
     }
 
-    /// The in-flight marker of this process' queue pair at an index, which no other process writes. Any index is valid.
+    /// Ownership of the send queue of this process' queue pair at an index, with its in-flight marker. Any index is valid.
     #[inline]
-    pub fn marker(&self, index: QpIndex) -> &'static InFlight {
-        &self.markers[index.get() as usize & (self.markers.len() - 1)].0
+    pub fn ownership(&self, index: QpIndex) -> &'static Ownership {
+        &self.send_queues[index.get() as usize & (self.send_queues.len() - 1)].0
     }
 
     /// All regions.

@@ -1,5 +1,8 @@
-//! The in-flight marker of a queue pair: a counter that is odd while bytes are being moved for its requests. A
-//! process that changes a state or invalidates a key reads it to find out whether a copy may still be running.
+//! The in-flight markers of a queue pair: counters that are odd while bytes are being moved for its requests. A
+//! process that changes a state or invalidates a key reads them to find out whether a copy may still be running.
+//!
+//! There are three. By the private one, which is the [ownership](super::ownership) of its send queue, its own process judges.
+//! [Two in shared memory](SharedMarkers) are for the others.
 //!
 //! | who | does | then reads |
 //! |---|---|---|
@@ -22,11 +25,33 @@
 //! in_flight.close();
 //! assert!(fence.wait(&in_flight, || true));
 //! ```
+//!
+//! # Two in shared memory
+//! The thread that posts sets its marker before it enters the send queue, so that the locked operation by which it enters is
+//! the fence of both; any other thread sets the owner's marker once it is the owner. Each has one writer at a time. If the
+//! thread that posts finds the queue owned, it has set its marker for nothing: it clears it with a fence, and reads the peer's
+//! state like one that has copied.
+//!
+//! Another process may corrupt either. A thread that comes to own the queue for anything but posting
+//! [corrects](SharedMarkers::correct) both. It may clear a marker that the thread that posts has just set, which looks at it
+//! [once more](InFlight::is_open) when it has entered.
 
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU64, Site};
 
-/// The counter. The owner of the send queue writes it. Zero means that nothing is in flight.
+/// A word that says whether a copy is running.
+pub trait Marker {
+    /// The copy that it is set for, if it is. If not, everything done by the last one can be seen.
+    fn seen(&self) -> Option<Seen>;
+}
+
+impl<M: Marker> Marker for &M {
+    fn seen(&self) -> Option<Seen> {
+        (**self).seen()
+    }
+}
+
+/// A marker that one thread at a time writes. Zero means that nothing is in flight.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct InFlight(AtomicU64);
@@ -39,26 +64,24 @@ impl InFlight {
         steps::done(Step::Opened);
     }
 
-    /// Sets the first of a queue pair's two markers; [`open`](Self::open) of the other follows, whose fence is for both.
+    /// Sets the marker; the private one is set next, whose fence is for both.
     #[inline(always)]
     pub fn open_first(&self) {
         sync::store(&self.0, sync::load(&self.0) | 1);
     }
 
-    /// Clears the marker; nothing is read after it.
+    /// Clears the marker; the private one is cleared next, whose fence is for both.
     #[inline(always)]
-    pub fn close_last(&self) {
+    pub fn close_first(&self) {
         let odd = sync::load(&self.0) | 1;
-        sync::release_at(&self.0, odd.wrapping_add(1), Site::CloseLast);
+        sync::release_at(&self.0, odd.wrapping_add(1), Site::CloseFirst);
     }
 
-    /// Clears a marker that another process has corrupted. For the owner of the send queue, while its marker
-    /// is not set.
+    /// Whether it is set. For the thread that writes it, once it is the owner: nobody corrects it from then on.
     #[inline(always)]
-    pub fn correct(&self) {
-        if is_odd(sync::load(&self.0)) {
-            self.close();
-        }
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        is_odd(sync::load(&self.0))
     }
 
     /// Clears the marker. The peer's state is read after this: in ERR, the peer has to be run.
@@ -70,9 +93,56 @@ impl InFlight {
     }
 }
 
+impl Marker for InFlight {
+    fn seen(&self) -> Option<Seen> {
+        Seen::copy(sync::acquire_at(&self.0, Site::SeeClosed))
+    }
+}
+
+/// The markers of a queue pair in shared memory: see [above](self#two-in-shared-memory).
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct SharedMarkers {
+    /// Set by the thread that posts, before it enters the send queue.
+    pub poster: InFlight,
+    /// Set by the owner of the send queue.
+    pub owner: InFlight,
+}
+
+impl SharedMarkers {
+    /// Whether a copy that began before the change may still be running.
+    #[must_use]
+    pub fn are_open(&self, fence: &ChangeFence) -> bool {
+        fence.is_open(&self.poster) || fence.is_open(&self.owner)
+    }
+
+    /// Waits for both: see [`ChangeFence::wait`].
+    pub fn wait(&self, fence: &ChangeFence, mut wait_on: impl FnMut() -> bool) -> bool {
+        fence.wait(&self.poster, &mut wait_on) && fence.wait(&self.owner, wait_on)
+    }
+
+    /// Clears both, where another process has set them. For the owner of the send queue, which moves no bytes.
+    pub fn correct(&self) {
+        for marker in [&self.poster, &self.owner] {
+            let seen = sync::load(&marker.0);
+            if is_odd(seen) {
+                // Fails if the thread that posts has cleared it.
+                let _ = sync::cas(&marker.0, seen, seen.wrapping_add(1));
+            }
+        }
+    }
+}
+
 /// A copy that a marker was seen set for. No other copy has the same, of that marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen(u64);
+
+impl Seen {
+    /// The copy that a counter is odd for.
+    pub(super) fn copy(count: u64) -> Option<Self> {
+        is_odd(count).then_some(Self(count))
+    }
+}
 
 /// Proof that a state was changed, or a key invalidated, and a full fence followed. The counters of copies
 /// that began before the change are read through it.
@@ -89,31 +159,27 @@ impl ChangeFence {
 
     /// Whether a copy that began before the change may still be running. If not, everything done by it can be seen.
     #[must_use]
-    pub fn is_open(&self, in_flight: &InFlight) -> bool {
-        is_odd(see(in_flight))
+    pub fn is_open(&self, marker: &impl Marker) -> bool {
+        self.seen(marker).is_some()
     }
 
     /// The copy that a marker is set for, if it is: one that may have begun before the change.
     #[must_use]
-    pub fn seen(&self, in_flight: &InFlight) -> Option<Seen> {
-        Some(see(in_flight)).filter(|&count| is_odd(count)).map(Seen)
+    pub fn seen(&self, marker: &impl Marker) -> Option<Seen> {
+        marker.seen()
     }
 
     /// Waits until every copy that began before the change is over. `wait_on` waits a little, and returns
     /// whether to continue: not if the initiator is dead. Returns false if it gave up.
-    pub fn wait(&self, in_flight: &InFlight, mut wait_on: impl FnMut() -> bool) -> bool {
-        let seen = see(in_flight);
-        while is_odd(seen) && see(in_flight) == seen {
+    pub fn wait(&self, marker: &impl Marker, mut wait_on: impl FnMut() -> bool) -> bool {
+        let seen = self.seen(marker);
+        while seen.is_some() && self.seen(marker) == seen {
             if !wait_on() {
                 return false;
             }
         }
         true
     }
-}
-
-fn see(in_flight: &InFlight) -> u64 {
-    sync::acquire_at(&in_flight.0, Site::SeeClosed)
 }
 
 const fn is_odd(count: u64) -> bool {

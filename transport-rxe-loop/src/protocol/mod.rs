@@ -45,13 +45,13 @@
 //! | [`receives`] | positions of a receive queue, posted and consumed without a lock |
 //! | [`pool`] | receives that several queue pairs share, taken under a lock |
 //! | [`retired`] | values that copies use without a lock, freed once no copy can |
-//! | [`in_flight`] | the in-flight marker: copying against state changes and invalidated keys |
+//! | [`in_flight`] | the in-flight markers: copying against state changes and invalidated keys |
 //! | [`identity`], [`state`] | number and state of a queue pair in one word |
 //! | [`number`] | numbers, indices and positions, each of its own type |
 //! | [`life`] | which attachment owns a table entry |
 //! | [`arena`] | memory that passes from one process to another |
 //! | [`stage`] | requests to another process to move bytes itself |
-//! | [`ownership`] | which thread works on a queue pair's queues |
+//! | [`ownership`] | which thread works on a queue pair's queues, and whether it is copying |
 //! | [`requests`] | remote requests to run a queue pair |
 //! | [`channel`] | event channels: sources with unread events, without a lock |
 //! | [`steps`] | points at which a test kills or stops a process |

@@ -1,14 +1,20 @@
-//! Ownership of a send queue: one thread of the process at a time works on a queue pair's queues. Other
-//! threads do not wait for it, except to empty the queues, and no poller takes it.
+//! Ownership of a send queue, and the in-flight marker by which its process judges, in one word of private memory: one thread
+//! of the process at a time works on a queue pair's queues. Other threads do not wait for it, except to empty the queues,
+//! and no poller takes it.
 //!
-//! | word | state | left by |
-//! |---|---|---|
-//! | 0 | Free | a thread that [enters](Ownership::enter) or [seizes](Ownership::try_seize) it, to Owned |
-//! | 1 | Owned | the owner as it [leaves](Ownership::leave), to Free; another thread that enters, to Rescheduled |
-//! | 2, and any other | Rescheduled | the owner as it leaves, to Owned: it checks the queues again |
+//! The low bits are a counter that is odd while the owner moves bytes: the [marker](Marker) of the queue pair. Two bits above
+//! say who has to do what is left:
 //!
-//! Each change is a read-modify-write of the one word. So an owner that finds itself rescheduled sees what was posted
-//! before, and a thread that finds the word free does the work itself: no posted request is missed.
+//! | owned | rescheduled | counter | state | left by |
+//! |---|---|---|---|---|
+//! | – | – | even | Free | a thread that [enters](Ownership::enter) or [seizes](Ownership::try_seize) it, to Owned; the thread that posts, which enters [to copy](Ownership::try_enter_to_copy), to Copying |
+//! | x | – | even | Owned | the owner as it [opens](Ownership::open) the marker, to Copying, or [leaves](Ownership::leave), to Free |
+//! | x | – | odd | Copying | the owner as it [closes](Ownership::close) the marker, to Owned, or leaves, to Free |
+//! | x | x | any | Rescheduled | the owner as it leaves, to Owned: it checks the queues again |
+//!
+//! A thread that enters and finds it owned adds Rescheduled. Each change is a read-modify-write of the one word. So an owner
+//! that finds itself rescheduled sees what was posted before, and a thread that finds the word free does the work itself: no
+//! posted request is missed.
 //!
 //! An owner that [abandons](Ownership::abandon) it does not check again. Either the work no longer exists, as
 //! the state of the queue pair says by then; or it is handed to another thread, **after** abandoning: a
@@ -21,74 +27,121 @@
 //! assert!(ownership.enter());
 //! assert!(!ownership.enter(), "its owner will look again");
 //! assert!(!ownership.leave(), "there is more to do");
-//! assert!(ownership.leave());
+//! ownership.open();
+//! assert!(ownership.leave(), "which closes the marker");
+//! assert!(ownership.is_free());
 //! ```
 
-use crate::sync::{self, AtomicU32, Site};
+use super::in_flight::{Marker, Seen};
+use super::steps::{self, Step};
+use crate::sync::{self, AtomicU64, Site};
 
-const FREE: u32 = 0;
-const OWNED: u32 = 1;
-const RESCHEDULED: u32 = 2;
+const OWNED: u64 = 1 << 63;
+const RESCHEDULED: u64 = 1 << 62;
+const COPYING: u64 = 1;
 
 /// The word. Any value is a valid state.
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub struct Ownership(AtomicU32);
+pub struct Ownership(AtomicU64);
 
 impl Ownership {
     /// Becomes the owner; false if another thread is, which will then check the queues again.
     #[inline]
     #[must_use]
     pub fn enter(&self) -> bool {
-        let mut seen = FREE;
+        let mut seen = sync::load(&self.0);
         loop {
             let to = match seen {
-                FREE => OWNED,
-                _ if sync::intact(Site::Reschedule) => RESCHEDULED,
+                _ if is_free(seen) => seen | OWNED,
+                _ if sync::intact(Site::Reschedule) => seen | RESCHEDULED,
                 _ => seen,
             };
             match sync::cas(&self.0, seen, to) {
-                Ok(()) => return seen == FREE,
+                Ok(()) => return is_free(seen),
                 Err(now) => seen = now,
             }
         }
+    }
+
+    /// Becomes the owner and sets the marker, if no thread is the owner. Whether bytes may move is checked after this.
+    #[inline(always)]
+    #[must_use]
+    pub fn try_enter_to_copy(&self) -> bool {
+        let seen = sync::load(&self.0);
+        let is_entered =
+            is_free(seen) && sync::cas(&self.0, seen, (seen | OWNED) + COPYING).is_ok();
+        sync::fence_after_cas(Site::OpenFence);
+        steps::done(Step::Opened);
+        is_entered
+    }
+
+    /// Sets the marker. Whether bytes may move is checked after this. Only the owner may call this.
+    #[inline(always)]
+    pub fn open(&self) {
+        sync::fetch_add(&self.0, COPYING);
+        sync::fence_after_cas(Site::OpenFence);
+        steps::done(Step::Opened);
+    }
+
+    /// Clears the marker. The peer's state is read after this: in ERR, the peer has to be run. Only the owner may call this,
+    /// with the marker set.
+    #[inline(always)]
+    pub fn close(&self) {
+        sync::fetch_add(&self.0, COPYING);
+        sync::fence_after_cas(Site::CloseFence);
+        steps::done(Step::Closed);
     }
 
     /// Whether no thread owns it.
     ///
     /// # Staleness
     /// Another thread may enter at once.
-    #[must_use]
-    pub fn is_free(&self) -> bool {
-        sync::load(&self.0) == FREE
-    }
-
-    /// Releases ownership; false if the owner was rescheduled: it is still the owner, and there is more to
-    /// do. Only the owner may call this.
     #[inline]
     #[must_use]
+    pub fn is_free(&self) -> bool {
+        is_free(sync::load(&self.0))
+    }
+
+    /// Clears the marker if it is set, and releases ownership; false if the owner was rescheduled: it is still the owner, and
+    /// there is more to do. Only the owner may call this. If the marker was set, the peer's state is read after this.
+    #[inline(always)]
+    #[must_use]
     pub fn leave(&self) -> bool {
-        match sync::cas(&self.0, OWNED, FREE) {
-            Ok(()) => true,
-            Err(rescheduled) => {
-                // The owner alone changes Rescheduled to another state, so this can't fail.
-                let _ = sync::cas(&self.0, rescheduled, OWNED);
-                false
-            }
+        let seen = sync::load(&self.0) & !RESCHEDULED;
+        let free = (seen & !OWNED).next_multiple_of(2);
+        let left = sync::cas(&self.0, seen, free);
+        if let Err(rescheduled) = left {
+            // The owner alone changes Rescheduled to another state, so this can't fail.
+            let _ = sync::cas(&self.0, rescheduled, free | OWNED);
         }
+        sync::fence_after_cas(Site::CloseFence);
+        steps::done(Step::Closed);
+        left.is_ok()
     }
 
     /// Becomes the owner to empty the queues, not to work on them; false if another thread is. Does not
     /// reschedule, which would keep that thread busy.
     #[must_use]
     pub fn try_seize(&self) -> bool {
-        sync::cas(&self.0, FREE, OWNED).is_ok()
+        let seen = sync::load(&self.0);
+        is_free(seen) && sync::cas(&self.0, seen, seen | OWNED).is_ok()
     }
 
     /// Releases ownership even if rescheduled. Only the owner may call this.
     pub fn abandon(&self) {
         while !self.leave() {}
     }
+}
+
+impl Marker for Ownership {
+    fn seen(&self) -> Option<Seen> {
+        Seen::copy(sync::acquire_at(&self.0, Site::SeeClosed) & !RESCHEDULED)
+    }
+}
+
+const fn is_free(word: u64) -> bool {
+    word & OWNED == 0
 }
 
 #[cfg(all(test, not(loom)))]

@@ -20,10 +20,9 @@
 //! assert_eq!(freed, Some("in use by a copy"));
 //! ```
 
-use std::borrow::Borrow;
 use std::mem;
 
-use super::in_flight::{ChangeFence, InFlight, Seen};
+use super::in_flight::{ChangeFence, Marker, Seen};
 
 /// A marker that is set: its number, and which copy it is set for.
 type Open = (usize, Seen);
@@ -46,7 +45,7 @@ impl<T> Retired<T> {
 
     /// Passes each value that no copy uses any more to `free`; true if some are left for the next call. The markers are
     /// all those that are set while values are looked up, the same in each call.
-    pub fn free(&mut self, markers: &[impl Borrow<InFlight>], mut free: impl FnMut(T)) -> bool {
+    pub fn free(&mut self, markers: &[impl Marker], mut free: impl FnMut(T)) -> bool {
         if self.0.is_empty() {
             return false;
         }
@@ -54,7 +53,7 @@ impl<T> Retired<T> {
         let now: Vec<Open> = markers
             .iter()
             .enumerate()
-            .filter_map(|(number, marker)| Some((number, fence.seen(marker.borrow())?)))
+            .filter_map(|(number, marker)| Some((number, fence.seen(marker)?)))
             .collect();
         for (value, before) in mem::take(&mut self.0) {
             let mut open = before.unwrap_or_else(|| now.clone());

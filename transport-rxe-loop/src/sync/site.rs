@@ -62,8 +62,8 @@ pub enum Site {
     HoldFence,
     /// No fence between clearing the alarm and reading what is delayed, without the lock.
     AlarmFence,
-    /// Clearing a process' private in-flight marker is Relaxed.
-    CloseLast,
+    /// Clearing an in-flight marker in shared memory before the private one is Relaxed.
+    CloseFirst,
     /// A queue switches to a new ring before the completions are moved.
     MoveLast,
     /// The new ring of a queue does not take over what the old one was armed for.

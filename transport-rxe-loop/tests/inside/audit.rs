@@ -64,7 +64,7 @@ pub fn ownerless(device: &'static Device) -> Vec<String> {
     found.extend(locks.map(|(lock, holder)| format!("{lock}, held by {holder:?}")));
     for (index, slot) in device.engine.qps().all() {
         let is_free = slot.life().attachment().is_none();
-        if is_free && ChangeFence::after_change().is_open(&slot.send.in_flight) {
+        if is_free && slot.send.in_flight.are_open(&ChangeFence::after_change()) {
             found.push(format!("the copy guard of queue pair {}", index.get()));
         }
     }

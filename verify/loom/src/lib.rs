@@ -18,6 +18,7 @@
 //! | `queue` | numbered completions, and a queue that threads can own together |
 //! | `shared` | a queue with several producers, and what each of them pushes |
 //! | `mortal` | a process that is killed, and locks that outlive it |
+//! | `initiator` | a queue pair that carries requests out, as its owner and as the thread that posts |
 //! | `receiver` | a queue pair whose receives somebody else takes, and what has completed of them |
 //! | `pool` | receives that are shared, and what has completed of them |
 //! | `fanin` | a queue that processes push to in turns, each of which can be killed |
@@ -36,6 +37,7 @@
 pub mod channel;
 pub mod fanin;
 pub mod harness;
+pub mod initiator;
 pub mod mortal;
 pub mod pool;
 pub mod queue;

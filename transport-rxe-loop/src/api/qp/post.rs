@@ -94,7 +94,7 @@ impl QueuePair {
     #[inline]
     pub(super) fn publish_sends(&mut self, end: Position) {
         sync::release(&self.claimed.slot.send.posted, end.get());
-        self.claimed.send_queue().run(&mut self.connection);
+        self.claimed.send_queue().post(&mut self.connection);
     }
 
     /// Publishes the receives before position `end`, and reschedules a peer that waits for one.

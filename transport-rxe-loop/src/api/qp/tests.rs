@@ -161,7 +161,7 @@ fn q01_what_was_posted_before_a_failure_is_flushed_though_sending_resumes_before
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.connect(qp.number()).unwrap();
-    let (slot, ownership) = (qp.claimed.slot, &device.engine.own(qp.index()).ownership);
+    let (slot, ownership) = (qp.claimed.slot, device.engine.ownership(qp.index()));
     // As far as a thread got before it flushes.
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();

@@ -12,8 +12,11 @@ const ANOTHER: AttachmentId = AttachmentId::new(31);
 fn x03_nobody_waits_for_what_a_dead_process_was_in_the_middle_of() {
     let (_context, device) = OpenOptions::new().alone();
     let (index, _) = device.engine.qps().claim(ANOTHER).unwrap();
-    device.engine.qp_at(index).send.in_flight.open();
-    assert_eq!(wait_for_all(device.engine), Ok(()));
+    let markers = &device.engine.qp_at(index).send.in_flight;
+    for marker in [&markers.poster, &markers.owner] {
+        marker.open();
+        assert_eq!(wait_for_all(device.engine), Ok(()));
+    }
 }
 
 #[test]
@@ -29,14 +32,19 @@ fn x01_only_a_queue_pair_that_is_connected_to_it_may_be_in_the_middle_of_a_reque
     connect(QpIndex::new(target), peer);
     connect(QpIndex::new(peer), target);
     assert_eq!((is_alone(), is_open()), (true, false), "nothing is under way");
-    device.engine.qp(QpNumber::new(peer)).send.in_flight.open();
-    assert_eq!((is_alone(), is_open()), (false, true));
+    let markers = &device.engine.qp(QpNumber::new(peer)).send.in_flight;
+    for marker in [&markers.poster, &markers.owner] {
+        marker.open();
+        assert_eq!((is_alone(), is_open()), (false, true));
+        marker.close();
+    }
+    markers.owner.open();
     connect(QpIndex::new(peer), other);
     assert_eq!((is_alone(), is_open()), (true, false), "that is for another one");
     connect(QpIndex::new(peer), target);
     connect(QpIndex::new(target), peer ^ 1 << 23);
     assert!(is_alone(), "its peer is gone, and another one has the place");
-    device.engine.qp(QpNumber::new(peer)).send.in_flight.close();
+    markers.owner.close();
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_its_peer_is_in_the_middle_of
     let mut claimed = ClaimedQp::new(device.engine, setup(pd.domain(), &init).unwrap()).unwrap();
     peer.connect(claimed.number.get()).unwrap();
     sync::store(device.engine.dest(claimed.index), peer.number());
-    let in_flight = &device.engine.qp(peer.qpn()).send.in_flight;
+    let in_flight = &device.engine.qp(peer.qpn()).send.in_flight.owner;
     in_flight.open();
     device.engine.deferred().push(claimed.deferred.take().unwrap());
     tidy(device.engine);
@@ -134,7 +134,7 @@ fn q07_sends_of_a_queue_pair_in_sqe_are_flushed_once_no_other_thread_is_at_them(
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.connect(qp.number()).unwrap();
-    let (slot, ownership) = (device.engine.qp(qp.qpn()), &device.engine.own(qp.index()).ownership);
+    let (slot, ownership) = (device.engine.qp(qp.qpn()), device.engine.ownership(qp.index()));
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     assert!(identity::change(slot, identity::read(slot), QpState::Sqe));

@@ -86,7 +86,7 @@ impl<'k> Requester<'k> {
     /// For this send queue.
     #[inline]
     pub fn new(
-        SendQueue { engine, index, slot, own }: SendQueue,
+        SendQueue { engine, index, slot, own, .. }: SendQueue,
         connection: &'k mut Connection,
         rescheduled: &'k mut Rescheduled,
     ) -> Self {
@@ -105,20 +105,26 @@ impl<'k> Requester<'k> {
     }
 
     /// Carries out up to `count` requests from position `first`, and completes them on both sides. A request that is
-    /// not carried out ends the run and is returned; a change of state ends it, too.
+    /// not carried out ends the run and is returned; a change of state ends it, too. The copy guard is opened if it is not, and
+    /// left open, if it need not be closed to complete the requests.
     #[inline]
-    pub fn run(&mut self, first: Position, count: u64) -> Option<Halted> {
+    pub fn run(
+        &mut self,
+        open: &mut Option<CopyGuard<'static>>,
+        first: Position,
+        count: u64,
+    ) -> Option<Halted> {
         self.connection.peer.prefetch_send();
         // A message has at most one completion on each side.
         let (mut position, end) = (first, first.plus(count.min(RUN as u64)));
         let (mut sent, mut bytes, mut halted) = (Sent::new(), 0, None);
         let is_usual = self.connection.kind != QpType::Ud;
-        let guard = self.copy_guard();
+        let guard = open.get_or_insert_with(|| self.copy_guard());
         while position != end && bytes < MUCH {
-            let usual = if is_usual { self.usual(&guard, position, &mut sent) } else { None };
+            let usual = if is_usual { self.usual(guard, position, &mut sent) } else { None };
             bytes += match usual {
                 Some(len) => len,
-                None => match self.unusual(&guard, position, &mut sent) {
+                None => match self.unusual(guard, position, &mut sent) {
                     Ok(len) => len,
                     Err(failed) => {
                         halted = Some(failed);
@@ -133,16 +139,15 @@ impl<'k> Requester<'k> {
         }
         if !self.received.is_empty() {
             self.deliver();
-            self.look_ahead(&guard);
+            self.look_ahead(guard);
         }
         let Connection { slots, send_cq, .. } = &mut *self.connection;
         let me = (self.slot, &*slots);
-        let is_pushed = complete::push_sent_alone(self.engine, me, send_cq, position, &sent);
-        drop(guard);
-        if self.connection.peer.has_failed() {
-            self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
-        }
-        if !is_pushed {
+        if !complete::push_sent_alone(self.engine, me, send_cq, position, &sent) {
+            *open = None;
+            if self.connection.peer.has_failed() {
+                self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
+            }
             self.push_sent(position, &sent);
         }
         halted

@@ -16,6 +16,12 @@ use crate::inside::actor::until;
 use crate::protocol::in_flight::ChangeFence;
 use crate::protocol::mode::CqFlag;
 
+/// As a thread that posts nothing.
+fn with_hand<R>(works: impl FnOnce(&mut Hand<'_>) -> R) -> R {
+    let rescheduled = &mut Rescheduled::default();
+    works(&mut Hand { known: &mut None, rescheduled, guard: None })
+}
+
 #[test]
 fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_it_is() {
     const MANY: usize = 600;
@@ -30,16 +36,17 @@ fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_i
     let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
     let number = qp.number();
     let destination = Destination { ah: &ah, qp_num: receiver.number(), qkey: 1 };
-    let (wr, own) = (SendWr::send_inline(1, b"x"), device.engine.own(QpIndex::new(number)));
+    let wr = SendWr::send_inline(1, b"x");
+    let ownership = device.engine.ownership(QpIndex::new(number));
     // It is posted, and nobody has carried it out.
-    own.ownership.seize();
+    ownership.seize();
     qp.to(&destination).post_send(&[wr.unsignaled()]).unwrap();
-    own.ownership.abandon();
+    ownership.abandon();
     let kept = device.memory.lock(&device.engine.qp(receiver.qpn()).receive_lock, || {}).unwrap();
     thread::scope(|scope| {
         let works = scope.spawn(move || run(device.engine, QpIndex::new(number)));
         let fence = ChangeFence::after_change();
-        until("it is at the first", || fence.is_open(device.memory.marker(qp.index())));
+        until("it is at the first", || fence.is_open(device.memory.ownership(qp.index())));
         let mut later = [wr.unsignaled(); MANY];
         later[MANY - 1] = wr;
         qp.to(&destination).post_send(&later).unwrap();
@@ -56,23 +63,23 @@ fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let number = qp.number();
     let queue = SendQueue::of(device.engine, qp.index());
-    let SendQueue { slot, own, .. } = queue;
-    let is_over = |limit| queue.work(&mut None, &mut Rescheduled::default(), limit);
+    let SendQueue { slot, ownership, .. } = queue;
+    let is_over = |limit| with_hand(|hand| queue.work(hand, limit));
     qp.connect(number).unwrap();
     qp.post_recv(&[1, 2, 3, 4, 5, 6].map(|id| RecvWr::new(id, &[]))).unwrap();
     qp.post_send(&[1, 2, 3].map(|id| SendWr::send(id, &[]))).unwrap();
-    own.ownership.seize();
+    ownership.seize();
     qp.post_send(&[4, 5, 6].map(|id| SendWr::send(id, &[]))).unwrap();
     assert!(!is_over(Position::new(5)), "there is one more");
     assert_eq!(sync::load(&slot.send.done), 5);
     assert!(is_over(Position::new(100)));
     assert_eq!(cq.poll(&mut [Wc::default(); 16]), Ok(12));
-    own.ownership.abandon();
+    ownership.abandon();
     for state in [QpState::Sqd, QpState::Err, QpState::Reset] {
         qp.modify(&QpAttr::to(state)).unwrap();
-        own.ownership.seize();
+        ownership.seize();
         assert!(is_over(Position::new(100)), "{state:?}");
-        own.ownership.abandon();
+        ownership.abandon();
     }
     assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
     assert!(is_over(Position::new(100)), "in SQE");
@@ -86,19 +93,19 @@ fn c08_what_was_not_answered_before_is_nothing_to_hand_over_for() {
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     let queue = SendQueue::of(device.engine, qp.index());
-    let own = queue.own;
-    sync::store(&own.unanswered, 1);
-    own.ownership.seize();
-    assert!(!own.ownership.enter(), "the holder looks once more");
-    assert!(queue.hold(&mut None, &mut Rescheduled::default()));
-    assert!(own.ownership.is_free());
+    let ownership = queue.ownership;
+    sync::store(&queue.own.unanswered, 1);
+    ownership.seize();
+    assert!(!ownership.enter(), "the holder looks once more");
+    assert!(with_hand(|hand| queue.hold(hand)));
+    assert!(ownership.is_free());
 }
 
 /// The lock of a shared receive queue is waited for as long as any is: two seconds.
 #[test]
 fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
     let (context, device) = OpenOptions::new().alone();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
     let rts = QpAttr::rts().timeout(0);
@@ -107,17 +114,18 @@ fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
     }
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let queue = SendQueue::of(device.engine, qp.index());
-    let own = queue.own;
-    own.ownership.seize();
+    let ownership = queue.ownership;
+    ownership.seize();
     // The holder is to look once more after this.
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
-    let _kept = device
+    let kept = device
         .memory
         .lock(device.engine.srq(SrqNumber::new(srq.number())).pool.lock(), || {})
         .unwrap();
-    assert!(!queue.hold(&mut None, &mut Rescheduled::default()));
-    assert!(!own.ownership.is_free(), "who hands it over gives it back");
-    own.ownership.abandon();
+    assert!(with_hand(|hand| queue.hold(hand)), "it is handed over");
+    assert_eq!(cq.poll(&mut [Wc::default(); 2]), Ok(0), "nobody has carried it out");
+    drop(kept);
+    until("the service thread sends it", || cq.poll(&mut [Wc::default()]) == Ok(1));
 }
 
 #[test]
@@ -129,7 +137,7 @@ fn x03_who_waits_for_a_completion_queue_s_lock_keeps_nobody_waiting_for_its_copi
     let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
     let region = pd.allocate(8, access).unwrap();
     let (slot, marker) =
-        (device.completions.cq(cq.queue().index), device.engine.marker(qp.index()));
+        (device.completions.cq(cq.queue().index), device.engine.ownership(qp.index()));
     let word = |region: &OwnedRegion| {
         let mut bytes = [0; 8];
         region.read(0, &mut bytes).unwrap();

@@ -519,9 +519,7 @@ fn x07_who_posts_is_not_kept_by_a_suspended_taker_however_often_it_is_reschedule
             qp.post_send(&[SendWr::send(2, &[])]).unwrap();
             qp
         });
-        until("it has the queue pair", || {
-            !device.engine.own(QpIndex::new(number)).ownership.is_free()
-        });
+        until("it has the queue pair", || !device.engine.ownership(QpIndex::new(number)).is_free());
         send_queue::run(device.engine, QpIndex::new(number));
         until("it returns", || posts.is_finished());
         drop(suspended);

@@ -127,7 +127,7 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
     sync::store(device.engine.dest(index), qp.number());
     qp.connect(number.get()).unwrap();
     let (in_flight, ownership) =
-        (&device.engine.qp(qp.qpn()).send.in_flight, &device.engine.own(qp.index()).ownership);
+        (&device.engine.qp(qp.qpn()).send.in_flight.owner, device.engine.ownership(qp.index()));
     ownership.seize();
     in_flight.open();
     let dead = device.shm.die_at(ANOTHER);
@@ -154,7 +154,7 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
 fn x03_the_entry_of_a_queue_pair_that_died_in_a_request_delays_no_other() {
     let (_context, device) = OpenOptions::new().alone();
     let (index, _) = device.engine.qps().claim(ANOTHER).unwrap();
-    let in_flight = &device.engine.qp_at(index).send.in_flight;
+    let in_flight = &device.engine.qp_at(index).send.in_flight.poster;
     in_flight.open();
     device.shm.die_at(ANOTHER);
     while device.shm.others().count() > 0 {

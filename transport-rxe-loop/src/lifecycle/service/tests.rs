@@ -78,7 +78,8 @@ fn x05_what_another_process_deregistered_is_looked_at_until_it_is_forgotten() {
     RegionEntry { key, access, domain, kind, base: 0, len: 64, bound: None }
         .write(slot, (ANOTHER, generation));
     let in_flight = InFlight::default();
-    let copies = CopyGuard::open(device.memory, &in_flight, QpIndex::new(0));
+    let copies =
+        CopyGuard::open(device.memory, &in_flight, device.memory.ownership(QpIndex::new(0)));
     assert!(copies.knows(KeyUser::local(domain), key, Access::empty()));
     RegionEntry::erase(slot);
     assert!(look(device).1, "somebody may copy to it");

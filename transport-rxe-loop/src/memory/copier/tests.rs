@@ -151,7 +151,7 @@ fn x07_who_waits_to_have_memory_back_serves_others_meanwhile() {
     let (_context, pd, device) = alone();
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
     let (index, _) = device.engine.qps().claim(ANOTHER).unwrap();
-    device.engine.qp_at(index).send.in_flight.open();
+    device.engine.qp_at(index).send.in_flight.owner.open();
     let stage = is_asked(device);
     region.deregister();
     assert_eq!(state(stage), Some(State::Done), "it is served");
@@ -257,8 +257,7 @@ fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up
         thread::scope(|scope| {
             let flushes = scope.spawn(move || send_queue::run(device.engine, QpIndex::new(number)));
             let begins = || {
-                flushes.is_finished()
-                    || !device.engine.own(QpIndex::new(number)).ownership.is_free()
+                flushes.is_finished() || !device.engine.ownership(QpIndex::new(number)).is_free()
             };
             until("it begins", begins);
             (0..200).for_each(|_| thread::yield_now());

@@ -48,7 +48,11 @@ impl ForeignWindow {
     /// Whether the peer of a queue pair reaches a range of it.
     fn is_reached_by(&self, whose: KeyUser, offset: i64, length: u32, needs: Access) -> bool {
         let in_flight = InFlight::default();
-        let window = CopyGuard::open(self.region.device.memory, &in_flight, QpIndex::new(0));
+        let window = CopyGuard::open(
+            self.region.device.memory,
+            &in_flight,
+            self.region.device.memory.ownership(QpIndex::new(0)),
+        );
         let addr = self.entry.base.wrapping_add_signed(offset);
         let sge = Sge { addr, length, lkey: self.entry.key.get() };
         window.target(&mut Target::new(), whose, sge, needs, u64::MAX).is_some()
@@ -102,7 +106,11 @@ impl Foreigner {
     /// Whether a range of it can be read here.
     fn is_reached(&self, offset: u64, length: u32) -> bool {
         let in_flight = InFlight::default();
-        let window = CopyGuard::open(self.device.memory, &in_flight, QpIndex::new(0));
+        let window = CopyGuard::open(
+            self.device.memory,
+            &in_flight,
+            self.device.memory.ownership(QpIndex::new(0)),
+        );
         let addr = self.entry.base.wrapping_add(offset);
         let sge = Sge { addr, length, lkey: self.entry.key.get() };
         let mut spans = Spans::new();
@@ -150,7 +158,11 @@ fn x05_a_region_of_another_process_is_mapped_and_no_more_than_it() {
         assert_eq!(foreigner.is_reached(offset, length), inside, "{length} at {offset}");
     }
     let in_flight = InFlight::default();
-    let copy = CopyGuard::open(foreigner.device.memory, &in_flight, QpIndex::new(0));
+    let copy = CopyGuard::open(
+        foreigner.device.memory,
+        &in_flight,
+        foreigner.device.memory.ownership(QpIndex::new(0)),
+    );
     let record = copy.foreign(foreigner.entry.key).unwrap();
     let mapped = record.memory.as_ref().unwrap();
     let word = |memory: &Mapping| sync::load(&memory.slice::<AtomicU64>(64, 1).unwrap()[0]);
@@ -296,7 +308,11 @@ fn what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks() {
     assert_eq!(foreigner.mappings(), 2, "its own, and ours");
     let foreign = foreigner.device.memory.foreign();
     let in_flight = InFlight::default();
-    let copy = CopyGuard::open(foreigner.device.memory, &in_flight, QpIndex::new(7));
+    let copy = CopyGuard::open(
+        foreigner.device.memory,
+        &in_flight,
+        foreigner.device.memory.ownership(QpIndex::new(7)),
+    );
     let record = copy.foreign(foreigner.entry.key).unwrap();
     foreigner.erase();
     assert!(foreign.tidy(foreigner.device.memory));
@@ -319,7 +335,7 @@ fn what_others_still_have_is_kept_and_looked_at_again() {
     assert!(!foreign.tidy(device.memory));
     assert_eq!(foreigner.mappings(), 2, "it is registered still");
     let in_flight = InFlight::default();
-    let copy = CopyGuard::open(device.memory, &in_flight, QpIndex::new(7));
+    let copy = CopyGuard::open(device.memory, &in_flight, device.memory.ownership(QpIndex::new(7)));
     foreigner.erase();
     assert!(foreign.tidy(device.memory), "somebody may be copying");
     drop(copy);

@@ -29,3 +29,18 @@ fn who_waits_goes_on_once_the_window_was_closed_though_it_is_open_again() {
     assert!(closed);
     assert_eq!(waited, 3);
 }
+
+#[test]
+fn x04_markers_that_another_process_has_set_are_cleared_by_an_owner_that_copies_nothing() {
+    let markers = SharedMarkers::default();
+    let are_open = || markers.are_open(&ChangeFence::after_change());
+    for (one, other) in [(&markers.poster, &markers.owner), (&markers.owner, &markers.poster)] {
+        one.open_first();
+        assert!(are_open() && one.is_open() && !other.is_open());
+        assert!(!markers.wait(&ChangeFence::after_change(), || false));
+        markers.correct();
+        assert!(!are_open() && !one.is_open());
+        markers.correct();
+        assert!(markers.wait(&ChangeFence::after_change(), || false));
+    }
+}

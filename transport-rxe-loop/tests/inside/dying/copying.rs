@@ -71,8 +71,12 @@ impl Target {
         victim.order(format!("{} {addr} {rkey}", qp.number()));
         until("it is stopped", || victim.is_stopped());
         assert!(
-            ChangeFence::after_change()
-                .is_open(&device.engine.qp(QpNumber::new(peer)).send.in_flight),
+            device
+                .engine
+                .qp(QpNumber::new(peer))
+                .send
+                .in_flight
+                .are_open(&ChangeFence::after_change()),
             "in the middle of it"
         );
         Self { device, qp, region, words, victim, cq, pd }
@@ -190,19 +194,23 @@ fn x04_who_is_said_to_be_copying_says_that_it_is_not() {
     qp.connect(number).unwrap();
     other.order(qp.number());
     assert_eq!(other.hear(), "connected");
-    let in_flight = &device.engine.qp(QpNumber::new(number)).send.in_flight;
-    for state in [QpState::Err, QpState::Reset] {
-        in_flight.open();
+    let markers = &device.engine.qp(QpNumber::new(number)).send.in_flight;
+    let are_open = || markers.are_open(&ChangeFence::after_change());
+    for (state, marker) in [
+        (QpState::Err, &markers.poster),
+        (QpState::Reset, &markers.owner),
+        (QpState::Reset, &markers.poster),
+    ] {
+        marker.open();
         assert_eq!(qp.modify(&QpAttr::to(state)), Ok(()), "to {state}");
-        assert!(
-            !ChangeFence::after_change().is_open(in_flight),
-            "it was corrected by its own process"
-        );
+        assert!(!are_open(), "it was corrected by its own process");
     }
-    let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
-    in_flight.open();
-    drop(region);
-    assert!(!ChangeFence::after_change().is_open(in_flight), "it was waited for, and corrected");
+    for marker in [&markers.poster, &markers.owner] {
+        let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
+        marker.open();
+        drop(region);
+        assert!(!are_open(), "it was waited for, and corrected");
+    }
     other.finish();
 }
 

@@ -299,7 +299,7 @@ impl End {
     fn hesitate(&mut self) {
         let (engine, number) = (self.qp.claimed.engine, self.number());
         let (slot, ownership) =
-            (engine.qp(QpNumber::new(number)), &engine.own(QpIndex::new(number)).ownership);
+            (engine.qp(QpNumber::new(number)), engine.ownership(QpIndex::new(number)));
         ownership.seize();
         let mut peer = Responder::new(
             engine,

@@ -61,7 +61,7 @@ sites![DEVICE of Device:
     Reschedule,
     HoldFence,
     AlarmFence,
-    CloseLast,
+    CloseFirst,
     MoveLast,
     AdoptArm,
 ];

@@ -6,39 +6,40 @@ use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
-use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
+use transport_rxe_loop::protocol::in_flight::ChangeFence;
 use transport_rxe_loop::protocol::number::Position;
 use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::sync::{self, AtomicU32, Site};
 use verify_loom::harness::{UNORDERED, model};
+use verify_loom::initiator::{Care, Initiator};
 use verify_loom::receiver::{LATE, LEFT, ORDER, Receiver};
 
-/// A queue pair that is connected to another, the initiator, of which there is only its counter.
+/// A queue pair that is connected to another, the initiator, of which there are only its words.
 struct Pair {
     target: Receiver,
-    in_flight: InFlight,
+    initiator: Initiator,
 }
 
 impl Pair {
     /// In RTS, with so many receives.
     fn with_receives(count: u64) -> Arc<Self> {
-        let (target, in_flight) = (Receiver::with_receives(count), InFlight::default());
-        Arc::new(Self { target, in_flight })
+        let (target, initiator) = (Receiver::with_receives(count), Initiator::default());
+        Arc::new(Self { target, initiator })
     }
 
     /// The initiator carries out one request, as long as the target listens.
     fn execute(&self, cached_posted: &mut Position, looks_at_close: bool) {
-        self.in_flight.open();
-        self.target.take(cached_posted);
-        self.in_flight.close();
-        if looks_at_close && self.target.is(QpState::Err) {
+        let has_failed_before = self.target.is(QpState::Err);
+        self.initiator.post(Care::Looks, || self.target.take(cached_posted));
+        if has_failed_before || looks_at_close && self.target.is(QpState::Err) {
             self.flush();
         }
     }
 
     /// What who wakes the target has done: run it, in ERR.
     fn flush(&self) {
-        self.target.flush(|| (!ChangeFence::after_change().is_open(&self.in_flight)).then_some(()));
+        let are_open = || self.initiator.markers.are_open(&ChangeFence::after_change());
+        self.target.flush(|| (!are_open()).then_some(()));
     }
 
     fn fail(&self) {
@@ -75,6 +76,26 @@ fn q02_a_peer_that_fails_is_flushed_behind_the_receive_in_flight() {
         .must_fail_without(Site::CloseFence, LEFT);
 }
 
+/// The target fails while the initiator's queue is owned, and the thread that posts sets its marker for nothing.
+fn fail_while_entering(looks_at_close: bool) {
+    let pair = Pair::with_receives(1);
+    assert!(pair.initiator.ownership.try_seize());
+    let poster = thread::spawn({
+        let pair = Arc::clone(&pair);
+        move || pair.execute(&mut Position::default(), looks_at_close)
+    });
+    pair.fail();
+    poster.join().unwrap();
+    pair.target.expect_all();
+}
+
+#[test]
+fn q02_a_peer_that_fails_is_flushed_though_a_marker_was_set_for_nothing() {
+    model("a peer fails while a thread finds the queue owned", || fail_while_entering(true))
+        .must_fail_without(Site::CloseFence, LEFT)
+        .must_fail_as("the look at the state after closing", LEFT, || fail_while_entering(false));
+}
+
 /// The owner posts one more receive while somebody fails the queue pair.
 fn fail_while_posting(looks_after: bool) {
     let pair = Pair::with_receives(1);
@@ -104,9 +125,7 @@ fn q02_a_receive_that_is_posted_while_its_queue_pair_fails_is_flushed() {
 /// Bytes that move while the word, a key or a state, is what the initiator knows.
 struct Bytes {
     door: AtomicU32,
-    in_flight: InFlight,
-    /// The counter that the initiator's own process goes by.
-    own: InFlight,
+    initiator: Initiator,
     cell: UnsafeCell<()>,
 }
 
@@ -116,49 +135,67 @@ unsafe impl Sync for Bytes {}
 const OPEN: u32 = 17;
 
 /// Who shuts the door.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Another,
     /// A process that is the initiator's, too.
     Itself,
 }
 
-/// Somebody shuts the door, waits, and gives the memory back, while so many requests are carried out.
-fn invalidates(requests: u32, by: By, waits: bool) {
-    let bytes = Arc::new(Bytes {
-        door: AtomicU32::new(OPEN),
-        in_flight: InFlight::default(),
-        own: InFlight::default(),
-        cell: UnsafeCell::new(()),
-    });
-    let initiator = thread::spawn({
-        let bytes = Arc::clone(&bytes);
-        move || {
-            for _ in 0..requests {
-                if by == By::Itself {
-                    bytes.own.open_first();
-                }
-                bytes.in_flight.open();
-                if sync::acquire(&bytes.door) == OPEN {
-                    bytes.cell.with_mut(|_| ());
-                }
-                if by == By::Itself {
-                    bytes.own.close_last();
-                }
-                bytes.in_flight.close();
-            }
+impl Bytes {
+    fn new() -> Arc<Self> {
+        let (door, cell) = (AtomicU32::new(OPEN), UnsafeCell::new(()));
+        Arc::new(Self { door, initiator: Initiator::default(), cell })
+    }
+
+    fn copy(&self) {
+        if sync::acquire(&self.door) == OPEN {
+            self.cell.with_mut(|_| ());
         }
-    });
-    let in_flight = if by == By::Itself { &bytes.own } else { &bytes.in_flight };
-    sync::release(&bytes.door, 0);
-    let fence = ChangeFence::after_change();
-    if waits {
-        assert!(fence.wait(in_flight, || {
+    }
+
+    /// The thread that posts carries requests out; it leaves what it finds owned.
+    fn posts(self: &Arc<Self>, requests: u32, care: Care) -> thread::JoinHandle<()> {
+        let bytes = Arc::clone(self);
+        thread::spawn(move || {
+            for _ in 0..requests {
+                bytes.initiator.post(care, || bytes.copy());
+            }
+        })
+    }
+
+    /// Another thread does so.
+    fn runs(self: &Arc<Self>) -> thread::JoinHandle<()> {
+        let bytes = Arc::clone(self);
+        thread::spawn(move || {
+            bytes.initiator.run(|| bytes.copy());
+        })
+    }
+
+    /// Somebody shuts the door, waits, and gives the memory back.
+    fn shut(&self, by: By, waits: bool) {
+        let Initiator { markers, ownership } = &self.initiator;
+        sync::release(&self.door, 0);
+        let fence = ChangeFence::after_change();
+        let wait_on = || {
             thread::yield_now();
             true
-        }));
+        };
+        let is_over = match by {
+            _ if !waits => true,
+            By::Another => markers.wait(&fence, wait_on),
+            By::Itself => fence.wait(ownership, wait_on),
+        };
+        assert!(is_over);
+        self.cell.with_mut(|_| ());
     }
-    bytes.cell.with_mut(|_| ());
+}
+
+/// Somebody shuts the door while so many requests are carried out.
+fn invalidates(requests: u32, by: By, waits: bool) {
+    let bytes = Bytes::new();
+    let initiator = bytes.posts(requests, Care::Looks);
+    bytes.shut(by, waits);
     initiator.join().unwrap();
 }
 
@@ -169,10 +206,53 @@ fn q10_no_byte_moves_through_a_dead_key() {
         model(format!("a key dies during {requests} requests"), move || run(true))
             .must_fail_without(Site::OpenFence, UNORDERED)
             .must_fail_without(Site::ChangeFence, UNORDERED)
-            .must_fail_without(Site::StoreFenced, UNORDERED)
+            .must_fail_without(Site::CloseFirst, UNORDERED)
             .must_fail_without(Site::SeeClosed, UNORDERED)
             .must_fail_as("the wait", UNORDERED, move || run(false));
     }
+}
+
+/// The same while another thread carries a request out, which corrects the markers before.
+fn invalidates_with_two(by: By, waits: bool) {
+    let bytes = Bytes::new();
+    let threads = [bytes.posts(1, Care::Looks), bytes.runs()];
+    bytes.shut(by, waits);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn q10_nor_when_two_threads_carry_requests_out() {
+    for by in [By::Another, By::Itself] {
+        model(format!("a key dies during requests of two threads, {by:?}"), move || {
+            invalidates_with_two(by, true);
+        })
+        .must_fail_without(Site::OpenFence, UNORDERED)
+        .must_fail_as("the wait", UNORDERED, move || invalidates_with_two(by, false));
+    }
+}
+
+/// Another process has corrupted the poster's marker, and an owner corrects it while the thread that posts enters.
+fn invalidates_corrected(care: Care) {
+    let bytes = Bytes::new();
+    bytes.initiator.markers.poster.open_first();
+    let corrects = thread::spawn({
+        let bytes = Arc::clone(&bytes);
+        move || {
+            if bytes.initiator.ownership.enter() {
+                bytes.initiator.markers.correct();
+                bytes.initiator.ownership.abandon();
+            }
+        }
+    });
+    let posts = bytes.posts(1, care);
+    bytes.shut(By::Another, true);
+    [posts, corrects].into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn q10_nor_when_the_marker_is_corrected_that_was_just_set() {
+    model("a key dies while a marker is corrected", || invalidates_corrected(Care::Looks))
+        .must_fail_as("the second look", UNORDERED, || invalidates_corrected(Care::DoesNotLook));
 }
 
 #[test]
@@ -198,7 +278,7 @@ fn reset(waits: bool) {
     pair.target.enter();
     let fence = ChangeFence::after_change();
     if waits {
-        assert!(fence.wait(&pair.in_flight, || {
+        assert!(pair.initiator.markers.wait(&fence, || {
             thread::yield_now();
             true
         }));

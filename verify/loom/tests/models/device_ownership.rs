@@ -7,14 +7,15 @@ use loom::thread;
 use transport_rxe_loop::protocol::ownership::Ownership;
 use transport_rxe_loop::sync::{self, AtomicU64, Site};
 use verify_loom::harness::{UNORDERED, model};
+use verify_loom::initiator::{Care, Initiator};
 
 const LEFT: &str = "a request is left";
 
 /// A send queue: how many requests were posted, and how many were carried out.
 #[derive(Default)]
 struct SendQueue {
-    ownership: Ownership,
-    posted: [AtomicU64; 2],
+    initiator: Initiator,
+    posted: [AtomicU64; 3],
     /// The owner's.
     done: UnsafeCell<u64>,
 }
@@ -47,22 +48,28 @@ impl SendQueue {
     }
 
     fn drive(&self) {
-        if self.ownership.enter() {
-            loop {
-                self.work();
-                if self.ownership.leave() {
-                    return;
-                }
-            }
+        self.initiator.run(|| self.work());
+    }
+
+    /// As the thread that posts.
+    fn drive_to_post(&self) {
+        if !self.initiator.post(Care::Looks, || self.work()) {
+            self.drive();
         }
     }
 
     /// As one that does not look again.
     fn drive_once(&self) {
-        if self.ownership.enter() {
+        let ownership = &self.initiator.ownership;
+        if ownership.enter() {
             self.work();
-            self.ownership.abandon();
+            ownership.abandon();
         }
+    }
+
+    /// As the thread that posts, which leaves what it finds owned.
+    fn drive_if_free(&self) {
+        self.initiator.post(Care::Looks, || self.work());
     }
 
     /// As one that does not ask whether another thread is the owner.
@@ -92,6 +99,35 @@ fn c08_whoever_posts_while_another_works_has_it_carried_out() {
         .must_fail_as("entering", UNORDERED, || post_at_once(SendQueue::drive_at_once));
 }
 
+/// One thread posts by the short way, others by the long one.
+fn post_with_the_marker(times: u64, others: usize, drive: fn(&SendQueue)) {
+    let queue = Arc::new(SendQueue::default());
+    let threads: Vec<_> = (0..others)
+        .map(|nth| {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || queue.post(1 + nth, SendQueue::drive))
+        })
+        .collect();
+    (0..times).for_each(|_| queue.post(0, drive));
+    threads.into_iter().for_each(|other| other.join().unwrap());
+    assert_eq!(queue.done(), times + others as u64, "{LEFT}");
+}
+
+#[test]
+fn c08_who_posts_enters_as_it_sets_its_marker_and_misses_nobody() {
+    let run = |times, others| post_with_the_marker(times, others, SendQueue::drive_to_post);
+    model("a thread posts two requests, and another one", move || run(2, 1))
+        .must_fail_without(Site::Reschedule, LEFT)
+        .must_fail_as("entering another way", LEFT, || {
+            post_with_the_marker(1, 1, SendQueue::drive_if_free);
+        })
+        .must_fail_as("entering", UNORDERED, || {
+            post_with_the_marker(1, 1, SendQueue::drive_at_once);
+        });
+    model("a thread posts a request, and two others", move || run(1, 2))
+        .must_fail_without(Site::Reschedule, LEFT);
+}
+
 /// One hands its work to the service thread after a while, as another posts on; it may have been rescheduled by then.
 fn hand_over(abandons_first: bool) {
     let queue = Arc::new(SendQueue::default());
@@ -105,14 +141,15 @@ fn hand_over(abandons_first: bool) {
     };
     sync::store(&queue.posted[0], 1);
     let mut handed = None;
-    if queue.ownership.enter() {
+    let ownership = &queue.initiator.ownership;
+    if ownership.enter() {
         queue.work();
         if abandons_first {
-            queue.ownership.abandon();
+            ownership.abandon();
         }
         handed = Some(service(&queue));
         if !abandons_first {
-            queue.ownership.abandon();
+            ownership.abandon();
         }
     }
     poster.join().unwrap();
@@ -136,11 +173,11 @@ fn seize(seizes: fn(&Ownership) -> bool) {
         let queue = Arc::clone(&queue);
         move || queue.post(1, SendQueue::drive)
     });
-    while !seizes(&queue.ownership) {
+    while !seizes(&queue.initiator.ownership) {
         thread::yield_now();
     }
     queue.work();
-    queue.ownership.abandon();
+    queue.initiator.ownership.abandon();
     poster.join().unwrap();
     // Nobody has it, and the next one works as ever.
     queue.post(0, SendQueue::drive);

@@ -17,7 +17,7 @@ fn q07_what_is_not_for_this_side_alone_is_not_carried_out_here_nor_after_the_sta
     let mut cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
-    let (slot, ownership) = (device.engine.qp(qp.qpn()), &device.engine.own(qp.index()).ownership);
+    let (slot, ownership) = (device.engine.qp(qp.qpn()), device.engine.ownership(qp.index()));
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     let (me, mut rescheduled) = (identity::read(slot), Rescheduled::default());
