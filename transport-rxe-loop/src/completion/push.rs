@@ -49,33 +49,26 @@ pub fn push(
     requests: impl RequestHooks,
 ) -> Result<(), Lost> {
     match entries {
-        [entry] if push_one(completions, cq, entry, requests) => Ok(()),
+        [entry] if push_one(completions, cq, entry, requests, false) => Ok(()),
         entries => push_any(completions, cq, entries, requests),
     }
 }
 
 /// Adds a completion to an ordinary queue that has no channel, whose lock is free, and that is known to have space; false
-/// for any other.
+/// for any other. The [only producer](crate::protocol::sole) is alone, while its in-flight marker is set, and needs no lock.
 #[inline(always)]
-fn push_one(
+pub fn push_one(
     completions: &'static Completions,
     cq: &mut CqRing,
     entry: &Entry,
     requests: impl RequestHooks,
-) -> bool {
-    let lock = &cq.slot.fanin.lock;
-    completions.shm.enter(lock).is_some_and(|_guard| push_alone(completions, cq, entry, requests))
-}
-
-/// The same under the lock, or by the [only producer](crate::protocol::sole), while its in-flight marker is set.
-#[inline(always)]
-pub fn push_alone(
-    completions: &'static Completions,
-    cq: &mut CqRing,
-    entry: &Entry,
-    requests: impl RequestHooks,
+    is_alone: bool,
 ) -> bool {
     let slot = cq.slot;
+    let guard = if is_alone { None } else { completions.shm.enter(&slot.fanin.lock) };
+    if guard.is_none() && !is_alone {
+        return false;
+    }
     if !slot.mode.is_ordinary() || slot.completion.channel().is_some() {
         return false;
     }

@@ -175,22 +175,25 @@ pub fn push_sent(
     push(engine, cq, entries, Sent { engine, slot, slots });
 }
 
-/// [`push_sent`] by a queue pair whose in-flight marker is set: false if there is not one completion, if the queue pair is not
-/// the [only producer](crate::protocol::sole), or if that is not enough.
+/// [`push_sent`] of one completion at most, by a queue pair whose in-flight marker is set: it waits for nobody. False if that is
+/// not enough, or if there are more.
 #[inline(always)]
-pub fn push_sent_alone(
+pub fn push_sent_at_once(
     engine: &'static Engine,
     (slot, slots): (&'static QpSlot, &SendSlots<'_>),
     cq: &mut CqRing,
     end: Position,
     entries: &[Entry],
 ) -> bool {
-    let [entry] = entries else { return false };
-    if !cq.slot.sole.is(QpNumber::new(entry.wc.qp_num())) {
-        return false;
-    }
     sync::release(&slot.send.done, end.get());
-    push::push_alone(engine.completions, cq, entry, Sent { engine, slot, slots })
+    match entries {
+        [] => true,
+        [entry] => {
+            let is_alone = cq.slot.sole.is(QpNumber::new(entry.wc.qp_num()));
+            push::push_one(engine.completions, cq, entry, Sent { engine, slot, slots }, is_alone)
+        }
+        _ => false,
+    }
 }
 
 #[inline(always)]

@@ -38,63 +38,79 @@ use crate::protocol::state::QpState;
 use crate::shm::lock::Backoff;
 use crate::sync;
 
-/// What a thread has that works on a send queue.
-#[derive(Debug)]
-struct Hand<'k> {
-    /// What was validated of the queue pair: kept by the thread that posts.
-    known: &'k mut Option<Connection>,
-    rescheduled: &'k mut Rescheduled,
-    /// The copy guard: open before the first run of a thread that posts, and after the last run of any.
-    guard: Option<CopyGuard<'static>>,
-}
-
-impl Hand<'_> {
-    /// Closes the guard, if it is open.
-    #[inline]
-    fn close(&mut self, engine: &'static Engine) {
-        if self.guard.take().is_some() {
-            self.closed(engine);
-        }
-    }
-
-    /// The guard was closed: a peer that has failed meanwhile may wait for that.
-    #[inline(always)]
-    fn closed(&mut self, engine: &'static Engine) {
-        if let Some(Connection { peer, .. }) = self.known {
-            if peer.has_failed() {
-                self.rescheduled.add(engine, engine.index(peer.number()));
-            }
-        }
-    }
-}
-
 impl SendQueue {
     /// Carries out what was posted, and runs the queue pairs that this reschedules, until nothing is left to do. If another
     /// thread owns the send queue, that thread does the work. For the thread that posts, which keeps `known`.
     pub fn post(self, known: &mut Option<Connection>) {
-        let Self { engine, slot, ownership, .. } = self;
         let mut rescheduled = Rescheduled::default();
+        if !self.carry_out_posted(known, &mut rescheduled) {
+            self.drive(known, &mut rescheduled);
+        }
+        if rescheduled.is_any() || remote_requests::may_be_any(self.engine) {
+            run_all(self.engine, &mut rescheduled);
+        }
+    }
+
+    /// The usual case: the queue pair is known, in RTS and without faults, no thread owns the send queue, and all that was posted
+    /// is carried out in one run. It enters as it opens its copy guard, and leaves as it closes it. What turns out not to be
+    /// usual is [held](Self::hold). False if the queue is to be entered.
+    #[inline(always)]
+    fn carry_out_posted(
+        self,
+        kept: &mut Option<Connection>,
+        rescheduled: &mut Rescheduled,
+    ) -> bool {
+        let Self { engine, slot, own, ownership, .. } = self;
+        let Some(known) = kept else { return false };
+        let me = known.me;
         // So its peer is the one that is connected.
-        let is_known = known.as_ref().is_some_and(|known| known.me == identity::read(slot));
-        let mut hand = Hand { known, rescheduled: &mut rescheduled, guard: None };
-        if is_known {
-            hand.guard = CopyGuard::enter(engine.memory, &slot.send.in_flight.poster, ownership);
-            if hand.guard.is_none() {
-                hand.closed(engine);
+        if identity::read(slot) != me || sync::load(&own.faulty) != 0 {
+            return false;
+        }
+        known.peer.prefetch_send();
+        let mut guard = CopyGuard::enter(engine.memory, &slot.send.in_flight.poster, ownership);
+        if guard.is_none() {
+            self.closed(known, rescheduled);
+            return false;
+        }
+        let (first, posted) = (slot.send.done(), slot.send.posted());
+        let is_usual = identity::read(slot) == me && me.state() == QpState::Rts;
+        let mut halted = None;
+        if is_usual && known.ring.has_any(first, posted) {
+            let mut requester = Requester::new(self, known, rescheduled);
+            halted = requester.run(&mut guard, first, posted.since(first));
+            if halted.is_none() && slot.send.done() == posted {
+                let has_left = match guard.take() {
+                    Some(guard) => {
+                        let has_left = guard.leave();
+                        self.closed(known, rescheduled);
+                        has_left
+                    }
+                    None => ownership.leave(),
+                };
+                if has_left {
+                    return true;
+                }
             }
         }
-        if hand.guard.is_none() || !self.hold(&mut hand) {
-            self.drive(&mut hand);
+        if guard.take().is_some() {
+            self.closed(known, rescheduled);
         }
-        if rescheduled.is_any() || remote_requests::may_be_any(engine) {
-            run_all(engine, &mut rescheduled);
+        self.hold(kept, rescheduled, halted)
+    }
+
+    /// The copy guard was closed: a peer that has failed meanwhile may wait for that.
+    #[inline(always)]
+    fn closed(self, Connection { peer, .. }: &Connection, rescheduled: &mut Rescheduled) {
+        if peer.has_failed() {
+            rescheduled.add(self.engine, self.engine.index(peer.number()));
         }
     }
 
     /// Owns the send queue for as long as there is something to do. If requests keep being posted meanwhile, it hands the
     /// queue pair over to the service thread and returns.
     #[inline(never)]
-    fn drive(self, hand: &mut Hand<'_>) {
+    fn drive(self, known: &mut Option<Connection>, rescheduled: &mut Rescheduled) {
         while self.ownership.enter() {
             // An alarm or a remote request may be stale: another process may have the entry by now. It stays with it
             // while the send queue is owned.
@@ -102,31 +118,29 @@ impl SendQueue {
                 return self.ownership.abandon();
             }
             self.slot.send.in_flight.correct();
-            if self.hold(hand) {
+            if self.hold(known, rescheduled, None) {
                 return;
             }
         }
     }
 
-    /// Works as the owner; false if the queue is to be entered again. Ownership is given back because nothing is left to do, or
-    /// because the service thread is to continue: requests keep being posted, or each try waits for a suspended process.
-    #[inline(always)]
-    fn hold(self, hand: &mut Hand<'_>) -> bool {
+    /// Works as the owner, and begins with a request that has halted, if there is one; false if the queue is to be entered
+    /// again. Ownership is given back because nothing is left to do, or because the service thread is to continue: requests
+    /// keep being posted, or each try waits for a suspended process.
+    #[inline(never)]
+    fn hold(
+        self,
+        known: &mut Option<Connection>,
+        rescheduled: &mut Rescheduled,
+        mut halted: Option<Halted>,
+    ) -> bool {
         /// Requests that a thread carries out beyond those that were posted when it came.
         const LATER: u64 = 256;
         let Self { engine, index, slot, own, ownership } = self;
         let limit = slot.send.posted().plus(LATER);
         sync::store(&own.unanswered, 0);
-        while self.work(hand, limit) {
-            let has_left = match hand.guard.take() {
-                Some(guard) => {
-                    let has_left = guard.leave();
-                    hand.closed(engine);
-                    has_left
-                }
-                None => ownership.leave(),
-            };
-            if has_left {
+        while self.work(known, rescheduled, halted.take(), limit) {
+            if ownership.leave() {
                 return true;
             }
             if sync::load(&own.unanswered) != 0 {
@@ -134,27 +148,31 @@ impl SendQueue {
                 break;
             }
         }
-        hand.close(engine);
         // Reschedules since then are served by the service thread, or by a thread that enters before it.
         ownership.abandon();
         engine.alarms.hand_over(index).is_ok()
     }
 
     /// Does what there is to do; false if it reached the request at `limit`.
-    #[inline(always)]
-    fn work(self, hand: &mut Hand<'_>, limit: Position) -> bool {
+    fn work(
+        self,
+        known: &mut Option<Connection>,
+        rescheduled: &mut Rescheduled,
+        mut halted: Option<Halted>,
+        limit: Position,
+    ) -> bool {
         let Self { engine, slot, own, .. } = self;
         let faulty = sync::load(&own.faulty) != 0;
         loop {
-            let me = identity::read(slot);
-            let is_known = hand.known.as_ref().is_some_and(|known| known.me == me);
-            if !is_known || me.state() != QpState::Rts || faulty {
-                hand.close(engine);
+            if let (Some(halted), Some(known)) = (halted.take(), known.as_mut()) {
+                if handle_halt(&mut Requester::new(self, known, rescheduled), halted) {
+                    return true;
+                }
             }
-            let Hand { known, rescheduled, guard } = hand;
-            if !is_known {
+            let me = identity::read(slot);
+            if known.as_ref().is_none_or(|known| known.me != me) {
                 // After the state: an entry that is being set up has no state until its ring is recorded.
-                **known = Connection::new(engine, slot, me);
+                *known = Connection::new(engine, slot, me);
             }
             let Some(connection) = known else { return true };
             let (ring, slots) = (&connection.ring, &connection.slots);
@@ -186,19 +204,20 @@ impl SendQueue {
                 left = 1;
             }
             let mut requester = Requester::new(self, connection, rescheduled);
-            let halted = match requester::faults::meet(faulty, &mut requester, position) {
-                ControlFlow::Continue(()) => requester.run(guard, position, left),
+            halted = match requester::faults::meet(faulty, &mut requester, position) {
+                ControlFlow::Continue(()) => {
+                    let mut guard = None;
+                    let halted = requester.run(&mut guard, position, left);
+                    if guard.take().is_some() {
+                        self.closed(connection, rescheduled);
+                    }
+                    halted
+                }
                 ControlFlow::Break(halted) => halted,
             };
             // A thread that posted more since, or changed the state, has rescheduled the queue pair.
             if halted.is_none() && me.state() == QpState::Rts && slot.send.done() == posted {
                 return true;
-            }
-            hand.close(engine);
-            if let (Some(halted), Some(known)) = (halted, hand.known.as_mut()) {
-                if handle_halt(&mut Requester::new(self, known, hand.rescheduled), halted) {
-                    return true;
-                }
             }
         }
     }
@@ -215,7 +234,7 @@ pub fn run(engine: &'static Engine, qp: QpIndex) {
 }
 
 fn drive(engine: &'static Engine, qp: QpIndex, rescheduled: &mut Rescheduled) {
-    SendQueue::of(engine, qp).drive(&mut Hand { known: &mut None, rescheduled, guard: None });
+    SendQueue::of(engine, qp).drive(&mut None, rescheduled);
 }
 
 /// Runs what was rescheduled, until nothing is left.

@@ -76,7 +76,7 @@ impl Foreign {
     /// The record of the region with this key, which is not 0; `None` if no other process has one.
     ///
     /// # Safety
-    /// A [marker](Memory::marker) of this process is set for `'g`, and was before a full fence.
+    /// A [marker](Memory::ownership) of this process is set for `'g`, and was before a full fence.
     #[inline]
     pub unsafe fn find<'g>(&self, memory: &'static Memory, key: Key) -> Option<&'g Record> {
         let mrs = &memory.mrs;

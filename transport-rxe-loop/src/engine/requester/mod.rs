@@ -114,7 +114,6 @@ impl<'k> Requester<'k> {
         first: Position,
         count: u64,
     ) -> Option<Halted> {
-        self.connection.peer.prefetch_send();
         // A message has at most one completion on each side.
         let (mut position, end) = (first, first.plus(count.min(RUN as u64)));
         let (mut sent, mut bytes, mut halted) = (Sent::new(), 0, None);
@@ -143,7 +142,7 @@ impl<'k> Requester<'k> {
         }
         let Connection { slots, send_cq, .. } = &mut *self.connection;
         let me = (self.slot, &*slots);
-        if !complete::push_sent_alone(self.engine, me, send_cq, position, &sent) {
+        if !complete::push_sent_at_once(self.engine, me, send_cq, position, &sent) {
             *open = None;
             if self.connection.peer.has_failed() {
                 self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
@@ -301,7 +300,7 @@ impl<'k> Requester<'k> {
     }
 
     /// The requests before a position are done: pushes their completions.
-    #[inline(always)]
+    #[inline(never)]
     fn push_sent(&mut self, end: Position, sent: &Sent) {
         let Connection { slots, send_cq, .. } = &mut *self.connection;
         complete::push_sent(self.engine, (self.slot, slots), send_cq, end, sent);
