@@ -16,10 +16,14 @@ use crate::inside::actor::until;
 use crate::protocol::in_flight::ChangeFence;
 use crate::protocol::mode::CqFlag;
 
-/// As a thread that posts nothing.
-fn with_hand<R>(works: impl FnOnce(&mut Hand<'_>) -> R) -> R {
-    let rescheduled = &mut Rescheduled::default();
-    works(&mut Hand { known: &mut None, rescheduled, guard: None })
+/// Does what there is to do, up to a position.
+fn work(queue: SendQueue, limit: Position) -> bool {
+    queue.work(&mut None, &mut Rescheduled::default(), None, limit)
+}
+
+/// Works as the owner, and gives ownership back.
+fn hold(queue: SendQueue) -> bool {
+    queue.hold(&mut None, &mut Rescheduled::default(), None)
 }
 
 #[test]
@@ -64,7 +68,7 @@ fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
     let number = qp.number();
     let queue = SendQueue::of(device.engine, qp.index());
     let SendQueue { slot, ownership, .. } = queue;
-    let is_over = |limit| with_hand(|hand| queue.work(hand, limit));
+    let is_over = |limit| work(queue, limit);
     qp.connect(number).unwrap();
     qp.post_recv(&[1, 2, 3, 4, 5, 6].map(|id| RecvWr::new(id, &[]))).unwrap();
     qp.post_send(&[1, 2, 3].map(|id| SendWr::send(id, &[]))).unwrap();
@@ -97,7 +101,7 @@ fn c08_what_was_not_answered_before_is_nothing_to_hand_over_for() {
     sync::store(&queue.own.unanswered, 1);
     ownership.seize();
     assert!(!ownership.enter(), "the holder looks once more");
-    assert!(with_hand(|hand| queue.hold(hand)));
+    assert!(hold(queue));
     assert!(ownership.is_free());
 }
 
@@ -122,7 +126,7 @@ fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
         .memory
         .lock(device.engine.srq(SrqNumber::new(srq.number())).pool.lock(), || {})
         .unwrap();
-    assert!(with_hand(|hand| queue.hold(hand)), "it is handed over");
+    assert!(hold(queue), "it is handed over");
     assert_eq!(cq.poll(&mut [Wc::default(); 2]), Ok(0), "nobody has carried it out");
     drop(kept);
     until("the service thread sends it", || cq.poll(&mut [Wc::default()]) == Ok(1));
