@@ -4,13 +4,16 @@
 //! | what | beside |
 //! |---|---|
 //! | SEND of 64 bytes and its answer, memory of the fabric's | UCX over POSIX shared memory, `tag_lat` |
+//! | WRITE of 8 inline bytes, and one back | the same, `ucp_put_lat` |
 //! | SENDs of 8 inline bytes, 32 by a call | the same, `am_bw` |
+//! | SEND of 64 inline bytes on each of 1,000 queue pairs in turn, in one process | the same on 2 |
 //! | WRITE and READ of a process' own memory, 64 bytes to 1 MiB | `process_vm_writev`, `process_vm_readv` |
 //! | round trips while [large transfers](interference) go on | the same, while none do |
 //!
 //! Both take turns, each end on a core of its own, each turn between two probes of what a cache line costs:
 //! a figure is compared only with that of the same round, and only with the cores placed alike.
 
+mod crowd;
 mod interference;
 #[path = "../common/options.rs"]
 mod options;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bench::cores::Cores;
 
+use crate::crowd::Crowd;
 use crate::placement::{Placement, on_two_cores};
 use crate::processes::bare;
 use crate::processes::end::{Direction, End};
@@ -104,7 +105,7 @@ fn sample((elapsed, placement): (Duration, Placement), parts: u64) -> Sample {
 /// Everything that aims are set for.
 pub fn all(cores: Cores) -> Vec<Scenario> {
     let rig = Rc::new(RefCell::new(Rig::new(cores)));
-    let mut all = vec![latency(&rig, cores), rate(&rig, cores)];
+    let mut all = vec![latency(&rig, cores), writes(&rig, cores), rate(&rig, cores), crowd()];
     for direction in [Direction::Write, Direction::Read] {
         all.extend(SIZES.map(|len| copies(&rig, len, direction)));
     }
@@ -119,7 +120,18 @@ fn latency(rig: &Rc<RefCell<Rig>>, cores: Cores) -> Scenario {
     });
     let mut rows = vec![ours];
     rows.extend(ucx_row("UCX tag_lat", Test::TagLatency, cores));
-    Scenario { name: "SEND of 64 bytes, one way, ns".to_owned(), aim: Aim::Time(2.0), rows }
+    Scenario { name: "SEND of 64 bytes, one way, ns".to_owned(), aim: Aim::Time(1.2), rows }
+}
+
+fn writes(rig: &Rc<RefCell<Rig>>, cores: Cores) -> Scenario {
+    let rig = Rc::clone(rig);
+    let ours = Row::new("rxe-loop", move |count| {
+        let order = Order::Exchange { end: 1, count };
+        sample(rig.borrow_mut().both(order, |_, tiny| tiny.exchange(count, true)), 2 * count)
+    });
+    let mut rows = vec![ours];
+    rows.extend(ucx_row("UCX put_lat", Test::PutLatency, cores));
+    Scenario { name: "WRITE of 8 bytes, one way, ns".to_owned(), aim: Aim::Time(1.8), rows }
 }
 
 fn rate(rig: &Rc<RefCell<Rig>>, cores: Cores) -> Scenario {
@@ -130,7 +142,25 @@ fn rate(rig: &Rc<RefCell<Rig>>, cores: Cores) -> Scenario {
     });
     let mut rows = vec![ours];
     rows.extend(ucx_row("UCX am_bw", Test::MessageRate, cores));
-    Scenario { name: "SENDs of 8 bytes, ns for one".to_owned(), aim: Aim::Rate(Some(0.7)), rows }
+    Scenario { name: "SENDs of 8 bytes, ns for one".to_owned(), aim: Aim::Rate(Some(0.9)), rows }
+}
+
+/// The same by many queue pairs and by few, as deep as an application of many has them.
+fn crowd() -> Scenario {
+    const DEPTH: u32 = 8;
+    let rows = [("1,000 queue pairs", 500), ("2 queue pairs", 1)].map(|(name, pairs)| {
+        let mut crowd = Crowd::new(pairs, DEPTH);
+        Row::new(name, move |count| {
+            let start = Instant::now();
+            crowd.send(count);
+            sample((start.elapsed(), Placement::OneCore), count)
+        })
+    });
+    Scenario {
+        name: "SEND of 64 bytes by many queue pairs, ns".to_owned(),
+        aim: Aim::Time(1.25),
+        rows: rows.into(),
+    }
 }
 
 fn ucx_row(name: &'static str, test: Test, cores: Cores) -> Option<Row> {

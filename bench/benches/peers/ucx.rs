@@ -19,6 +19,8 @@ const PROGRAM: &str = "ucx_perftest";
 pub enum Test {
     /// A message of 64 bytes and its answer, by tags.
     TagLatency,
+    /// 8 bytes that are written there and back.
+    PutLatency,
     /// Messages of 8 bytes, as fast as they go.
     MessageRate,
 }
@@ -28,6 +30,7 @@ impl Test {
     const fn arguments(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Self::TagLatency => ("posix,self", &["-t", "tag_lat", "-s", "64"]),
+            Self::PutLatency => ("posix,self", &["-t", "ucp_put_lat", "-s", "8"]),
             Self::MessageRate => {
                 let test =
                     &["-t", "am_bw", "-x", "posix", "-d", "memory", "-D", "short", "-s", "8"];
@@ -98,7 +101,7 @@ fn nanos(test: Test, output: &Output) -> f64 {
     let line = text.lines().last().unwrap_or_default();
     let mut fields = line.split(',').map(|field| field.trim().parse::<f64>().ok());
     let nanos = match test {
-        Test::TagLatency => fields.nth(3).flatten().map(|micros| micros * 1e3),
+        Test::TagLatency | Test::PutLatency => fields.nth(3).flatten().map(|micros| micros * 1e3),
         Test::MessageRate => fields.nth(7).flatten().map(|rate| 1e9 / rate),
     };
     nanos.unwrap_or_else(|| panic!("{PROGRAM} failed: {output:?}"))

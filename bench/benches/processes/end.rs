@@ -141,6 +141,29 @@ impl End {
         }
     }
 
+    /// Writes 8 bytes to the other side so often, each when the answer to the last has come; `begins` the one that does not
+    /// wait first.
+    pub fn exchange(&mut self, count: u64, begins: bool) {
+        let mut buffer = [Wc::default(); 4];
+        for number in 1..=count {
+            if begins {
+                self.tell(number);
+            }
+            let mut limit = Limit::new();
+            while self.credit() != number {
+                limit.check();
+            }
+            if !begins {
+                self.tell(number);
+            }
+            if self.sent.is_multiple_of(BATCH) {
+                self.poll(&mut buffer, WcOpcode::RDMA_WRITE);
+            }
+        }
+        // The other side has seen it, and begins anew.
+        self.set_credit(0);
+    }
+
     /// Sends so many messages of 8 bytes, [`BATCH`] by each call, and waits until all were taken.
     pub fn stream(&mut self, count: u64) {
         self.set_credit(0);

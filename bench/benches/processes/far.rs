@@ -18,6 +18,8 @@ pub enum Order {
     Connect(Address),
     /// Let this end answer so many messages.
     Pong { end: usize, count: u64 },
+    /// Let this end answer so many WRITEs.
+    Exchange { end: usize, count: u64 },
     /// Let this end take so many messages.
     Drain { end: usize, count: u64 },
     /// Let this end answer so many messages, and give way to others while there is none.
@@ -40,6 +42,7 @@ pub fn play() {
             }
             Order::Connect(peer) => ends.last_mut().expect("one was made").connect(peer),
             Order::Pong { end, count } => ends[end].pong(count),
+            Order::Exchange { end, count } => ends[end].exchange(count, false),
             Order::Drain { end, count } => ends[end].drain(count),
             Order::Yield { end, count } => ends[end].yielding().pong(count),
         }
