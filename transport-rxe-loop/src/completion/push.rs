@@ -65,11 +65,11 @@ pub fn push_one(
     is_alone: bool,
 ) -> bool {
     let slot = cq.slot;
-    let guard = if is_alone { None } else { completions.shm.enter(&slot.fanin.lock) };
-    if guard.is_none() && !is_alone {
+    if slot.completion.channel().is_some() {
         return false;
     }
-    if !slot.mode.is_ordinary() || slot.completion.channel().is_some() {
+    let guard = if is_alone { None } else { completions.shm.enter(&slot.fanin.lock) };
+    if guard.is_none() && !is_alone || !slot.mode.is_ordinary() {
         return false;
     }
     let Some(ring) = cq.ring(completions) else { return false };
@@ -86,7 +86,7 @@ pub fn push_one(
 
 /// [`push`] to any queue.
 #[inline(never)]
-fn push_any(
+pub fn push_any(
     completions: &'static Completions,
     cq: &mut CqRing,
     entries: &[Entry],

@@ -157,12 +157,13 @@ pub fn push_received(
     cq: &mut CqRing,
     entries: &[Entry],
 ) {
-    push(engine, cq, entries, Received { engine, slot, number });
+    let pushed = push::push(engine.completions, cq, entries, Received { engine, slot, number });
+    pushed_all(engine, cq, entries, pushed);
 }
 
 /// The requests of a send queue before position `end` are done: pushes their completions, as [`push_received`] does. For
-/// the owner of the send queue.
-#[inline(always)]
+/// the owner of the send queue, with its copy guard closed.
+#[inline(never)]
 pub fn push_sent(
     engine: &'static Engine,
     (slot, slots): (&'static QpSlot, &SendSlots<'_>),
@@ -172,11 +173,14 @@ pub fn push_sent(
 ) {
     // Before its completion can be polled.
     sync::release(&slot.send.done, end.get());
-    push(engine, cq, entries, Sent { engine, slot, slots });
+    if !entries.is_empty() {
+        let pushed = push::push_any(engine.completions, cq, entries, Sent { engine, slot, slots });
+        pushed_all(engine, cq, entries, pushed);
+    }
 }
 
-/// [`push_sent`] of one completion at most, by a queue pair whose in-flight marker is set: it waits for nobody. False if that is
-/// not enough, or if there are more.
+/// The requests of a send queue before position `end` are done: pushes one completion at most, and waits for nobody, since
+/// the in-flight marker is set. False if that is not enough: the caller closes its guard and calls [`push_sent`].
 #[inline(always)]
 pub fn push_sent_at_once(
     engine: &'static Engine,
@@ -196,12 +200,10 @@ pub fn push_sent_at_once(
     }
 }
 
+/// What follows a push: queue pairs fail whose completion queues have overrun.
 #[inline(always)]
-fn push(engine: &'static Engine, cq: &mut CqRing, entries: &[Entry], requests: impl RequestHooks) {
-    if entries.is_empty() {
-        return;
-    }
-    if let Err(lost) = push::push(engine.completions, cq, entries, requests) {
+fn pushed_all(engine: &'static Engine, cq: &CqRing, entries: &[Entry], pushed: Result<(), Lost>) {
+    if let Err(lost) = pushed {
         fail(engine, cq.index, lost, entries);
     }
     fail_overran(engine);

@@ -45,65 +45,63 @@ impl SendQueue {
         let mut rescheduled = Rescheduled::default();
         if !self.carry_out_posted(known, &mut rescheduled) {
             self.drive(known, &mut rescheduled);
+            self.look_at_peer(&mut rescheduled);
         }
         if rescheduled.is_any() || remote_requests::may_be_any(self.engine) {
             run_all(self.engine, &mut rescheduled);
         }
     }
 
-    /// The usual case: the queue pair is known, in RTS and without faults, no thread owns the send queue, and all that was posted
-    /// is carried out in one run. It enters as it opens its copy guard, and leaves as it closes it. What turns out not to be
-    /// usual is [held](Self::hold). False if the queue is to be entered.
+    /// The usual case: the connection is known, in RTS and without faults, no thread owns the send queue, and all that was
+    /// posted is carried out in one run. It enters as it opens its copy guard, and leaves as it closes it. Anything else goes to
+    /// [`hold`](Self::hold), as the owner. False if [`drive`](Self::drive) has to enter the queue, and the peer to be looked at:
+    /// the connection is not known, another thread owns the queue, or the peer has failed.
     #[inline(always)]
     fn carry_out_posted(
         self,
-        kept: &mut Option<Connection>,
+        known: &mut Option<Connection>,
         rescheduled: &mut Rescheduled,
     ) -> bool {
         let Self { engine, slot, own, ownership, .. } = self;
-        let Some(known) = kept else { return false };
-        let me = known.me;
-        // So its peer is the one that is connected.
-        if identity::read(slot) != me || sync::load(&own.faulty) != 0 {
+        let Some(connection) = known else { return false };
+        if sync::load(&own.faulty) != 0 {
             return false;
         }
-        known.peer.prefetch_send();
-        let mut guard = CopyGuard::enter(engine.memory, &slot.send.in_flight.poster, ownership);
-        if guard.is_none() {
-            self.closed(known, rescheduled);
-            return false;
-        }
+        connection.peer.prefetch_send();
+        let guard = CopyGuard::enter(engine.memory, &slot.send.in_flight.poster, ownership);
+        let Some(guard) = guard else { return false };
+        let mut guard = Some(guard);
+        let me = connection.me;
         let (first, posted) = (slot.send.done(), slot.send.posted());
-        let is_usual = identity::read(slot) == me && me.state() == QpState::Rts;
+        let is_in_rts = identity::read(slot) == me && me.state() == QpState::Rts;
         let mut halted = None;
-        if is_usual && known.ring.has_any(first, posted) {
-            let mut requester = Requester::new(self, known, rescheduled);
+        if is_in_rts && connection.ring.has_any(first, posted) {
+            let mut requester = Requester::new(self, connection, rescheduled);
             halted = requester.run(&mut guard, first, posted.since(first));
             if halted.is_none() && slot.send.done() == posted {
                 let has_left = match guard.take() {
-                    Some(guard) => {
-                        let has_left = guard.leave();
-                        self.closed(known, rescheduled);
-                        has_left
-                    }
+                    Some(guard) => guard.leave(),
                     None => ownership.leave(),
                 };
                 if has_left {
-                    return true;
+                    return !connection.peer.has_failed();
                 }
             }
         }
-        if guard.take().is_some() {
-            self.closed(known, rescheduled);
-        }
-        self.hold(kept, rescheduled, halted)
+        drop(guard);
+        slot.send.in_flight.correct();
+        self.look_at_peer(rescheduled);
+        self.hold(known, rescheduled, halted)
     }
 
-    /// The copy guard was closed: a peer that has failed meanwhile may wait for that.
-    #[inline(always)]
-    fn closed(self, Connection { peer, .. }: &Connection, rescheduled: &mut Rescheduled) {
-        if peer.has_failed() {
-            rescheduled.add(self.engine, self.engine.index(peer.number()));
+    /// A copy guard was closed, or a marker was corrected: if the peer has failed meanwhile, it may wait for that.
+    #[cold]
+    fn look_at_peer(self, rescheduled: &mut Rescheduled) {
+        let Self { engine, slot, .. } = self;
+        let number = engine.peer_of(identity::read(slot).number());
+        let peer = identity::read(engine.qp(number));
+        if peer.number() == number && peer.state() == QpState::Err {
+            rescheduled.add(engine, engine.index(number));
         }
     }
 
@@ -112,12 +110,16 @@ impl SendQueue {
     #[inline(never)]
     fn drive(self, known: &mut Option<Connection>, rescheduled: &mut Rescheduled) {
         while self.ownership.enter() {
-            // An alarm or a remote request may be stale: another process may have the entry by now. It stays with it
-            // while the send queue is owned.
-            if !self.engine.owns(self.slot) {
-                return self.ownership.abandon();
+            // An alarm or a remote request may be stale: the entry may be free by now, or another process'. A queue pair of this
+            // process that is entered there meanwhile reschedules this thread.
+            while !self.engine.owns(self.slot) {
+                if self.ownership.leave() {
+                    return;
+                }
             }
-            self.slot.send.in_flight.correct();
+            if self.slot.send.in_flight.correct() {
+                self.look_at_peer(rescheduled);
+            }
             if self.hold(known, rescheduled, None) {
                 return;
             }
@@ -138,7 +140,9 @@ impl SendQueue {
         const LATER: u64 = 256;
         let Self { engine, index, slot, own, ownership } = self;
         let limit = slot.send.posted().plus(LATER);
-        sync::store(&own.unanswered, 0);
+        if halted.is_none() {
+            sync::store(&own.unanswered, 0);
+        }
         while self.work(known, rescheduled, halted.take(), limit) {
             if ownership.leave() {
                 return true;
@@ -208,9 +212,7 @@ impl SendQueue {
                 ControlFlow::Continue(()) => {
                     let mut guard = None;
                     let halted = requester.run(&mut guard, position, left);
-                    if guard.take().is_some() {
-                        self.closed(connection, rescheduled);
-                    }
+                    requester.close(&mut guard);
                     halted
                 }
                 ControlFlow::Break(halted) => halted,

@@ -67,7 +67,9 @@ impl InFlight {
     /// Sets the marker; the private one is set next, whose fence is for both.
     #[inline(always)]
     pub fn open_first(&self) {
-        sync::store(&self.0, sync::load(&self.0) | 1);
+        // Who waits for an earlier copy, of another thread, may see this as its end.
+        sync::release_at(&self.0, sync::load(&self.0) | 1, Site::OpenFirst);
+        steps::done(Step::Announced);
     }
 
     /// Clears the marker; the private one is cleared next, whose fence is for both.
@@ -75,6 +77,7 @@ impl InFlight {
     pub fn close_first(&self) {
         let odd = sync::load(&self.0) | 1;
         sync::release_at(&self.0, odd.wrapping_add(1), Site::CloseFirst);
+        steps::done(Step::Withdrawn);
     }
 
     /// Whether it is set. For the thread that writes it, once it is the owner: nobody corrects it from then on.
@@ -121,15 +124,16 @@ impl SharedMarkers {
         fence.wait(&self.poster, &mut wait_on) && fence.wait(&self.owner, wait_on)
     }
 
-    /// Clears both, where another process has set them. For the owner of the send queue, which moves no bytes.
-    pub fn correct(&self) {
-        for marker in [&self.poster, &self.owner] {
+    /// Clears both, where another process has set them; true if it did, and who has waited for them is to be looked after.
+    /// For the owner of the send queue, which moves no bytes.
+    pub fn correct(&self) -> bool {
+        [&self.poster, &self.owner].into_iter().fold(false, |corrected, marker| {
             let seen = sync::load(&marker.0);
-            if is_odd(seen) {
-                // Fails if the thread that posts has cleared it.
-                let _ = sync::cas(&marker.0, seen, seen.wrapping_add(1));
-            }
-        }
+            // The exchange fails if the thread that posts has cleared it.
+            let is_cleared =
+                is_odd(seen) && sync::cas(&marker.0, seen, seen.wrapping_add(1)).is_ok();
+            corrected || is_cleared
+        })
     }
 }
 

@@ -49,8 +49,12 @@ pub enum Step {
     /// The position of a pool was set back to a receive that is still marked as taken; or a receive was left
     /// and the pool does not record it.
     SetBack,
+    /// An in-flight marker in shared memory was set; the private one was not.
+    Announced,
     /// An in-flight marker was set.
     Opened,
+    /// An in-flight marker in shared memory was cleared; the private one was not.
+    Withdrawn,
     /// An in-flight marker was cleared.
     Closed,
     /// The state or number of a queue pair changed.
@@ -81,7 +85,7 @@ pub enum Step {
 
 impl Step {
     /// All steps.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 31] = [
         Self::Entered,
         Self::Inherited,
         Self::Left,
@@ -97,7 +101,9 @@ impl Step {
         Self::Written,
         Self::Taken,
         Self::SetBack,
+        Self::Announced,
         Self::Opened,
+        Self::Withdrawn,
         Self::Closed,
         Self::Changed,
         Self::Locked,

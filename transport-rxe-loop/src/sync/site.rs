@@ -62,6 +62,8 @@ pub enum Site {
     HoldFence,
     /// No fence between clearing the alarm and reading what is delayed, without the lock.
     AlarmFence,
+    /// Setting an in-flight marker in shared memory before the private one is Relaxed.
+    OpenFirst,
     /// Clearing an in-flight marker in shared memory before the private one is Relaxed.
     CloseFirst,
     /// A queue switches to a new ring before the completions are moved.

@@ -15,6 +15,8 @@ mod copying;
 #[cfg(debug_assertions)]
 mod datagrams;
 #[cfg(debug_assertions)]
+mod messages;
+#[cfg(debug_assertions)]
 mod raising;
 #[cfg(debug_assertions)]
 mod steps;

@@ -101,9 +101,9 @@ const fn is_write_imm(op: SendOp) -> bool {
 
 /// Fails a request with this status, and the responder as it would fail then.
 fn fail(requester: &mut Requester<'_>, request: &SendRequest, status: WcStatus) -> Halt {
-    let guard = requester.copy_guard();
+    let mut guard = Some(requester.copy_guard());
     let refused = refuse(requester, request.op, status);
-    drop(guard);
+    requester.close(&mut guard);
     refused.err().unwrap_or(Halt::Failed(status))
 }
 

@@ -143,13 +143,17 @@ impl<'k> Requester<'k> {
         let Connection { slots, send_cq, .. } = &mut *self.connection;
         let me = (self.slot, &*slots);
         if !complete::push_sent_at_once(self.engine, me, send_cq, position, &sent) {
-            *open = None;
-            if self.connection.peer.has_failed() {
-                self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
-            }
+            self.close(open);
             self.push_sent(position, &sent);
         }
         halted
+    }
+
+    /// Closes its copy guard, if that is open. A peer that has failed meanwhile may wait for that.
+    pub fn close(&mut self, open: &mut Option<CopyGuard<'static>>) {
+        if open.take().is_some() && self.connection.peer.has_failed() {
+            self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
+        }
     }
 
     /// Pushes the peer's receive completions.

@@ -2,7 +2,7 @@ use std::thread;
 
 use cq_core::setup::{Access, QpCaps, QpType, SrqInit};
 use cq_core::transport::{PollCq, Post};
-use cq_core::wc::Wc;
+use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
 
 use super::*;
@@ -159,4 +159,49 @@ fn x03_who_waits_for_a_completion_queue_s_lock_keeps_nobody_waiting_for_its_copi
         assert!(!slot.mode.has(CqFlag::GivenUp), "it waited for the lock with its guard open");
         drop(kept);
     });
+}
+
+#[test]
+fn c08_a_request_whose_usual_run_found_no_answer_is_not_tried_again_at_once() {
+    let (context, device) = OpenOptions::new().alone();
+    let cq = context.create_cq(4, None).unwrap();
+    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect(qp.number()).unwrap();
+    let queue = SendQueue::of(device.engine, qp.index());
+    let SendQueue { engine, slot, own, ownership, .. } = queue;
+    let before = identity::read(slot);
+    let mut known = Connection::new(engine, slot, before);
+    // Whoever looks at it next finds another epoch.
+    identity::changed(slot, qp.qpn());
+    sync::store(&own.unanswered, 1);
+    ownership.seize();
+    assert!(!ownership.enter(), "the holder looks once more");
+    let why = Halt::Waits(WaitsFor::Answer);
+    let halted = Halted { position: slot.send.done(), wr_id: 1, why };
+    assert!(queue.hold(&mut known, &mut Rescheduled::default(), Some(halted)));
+    assert_eq!(known.map(|known| known.me), Some(before), "it is handed over");
+}
+
+#[test]
+fn x04_a_peer_that_fails_while_a_marker_is_corrupted_is_flushed_by_who_posts_next() {
+    for is_posters in [true, false] {
+        let (context, device) = OpenOptions::new().alone();
+        let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+        let [mut qp, mut peer] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+        qp.connect(peer.number()).unwrap();
+        peer.connect(qp.number()).unwrap();
+        peer.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[])]).unwrap();
+        qp.post_send(&[SendWr::send(3, &[])]).unwrap();
+        let mut wcs = [Wc::default(); 8];
+        assert_eq!(cq.poll(&mut wcs), Ok(2));
+        let markers = &device.engine.qp(qp.qpn()).send.in_flight;
+        let marker = if is_posters { &markers.poster } else { &markers.owner };
+        marker.open();
+        assert!(identity::fail(device.engine.qp(peer.qpn()), peer.qpn()));
+        run(device.engine, peer.index());
+        assert_eq!(cq.poll(&mut wcs), Ok(0), "something may be in flight");
+        qp.post_send(&[SendWr::send(4, &[])]).unwrap();
+        assert_eq!(cq.poll(&mut wcs), Ok(1));
+        assert_eq!((wcs[0].wr_id(), wcs[0].status()), (2, WcStatus::WR_FLUSH_ERR));
+    }
 }

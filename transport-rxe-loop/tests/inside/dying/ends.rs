@@ -146,7 +146,16 @@ const LIFE_AT: u32 = 32;
 
 impl End {
     pub fn new(pd: &ProtectionDomain, cq: &Cq, memory: Memory) -> Outcome<Self> {
-        let qp = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(cq) })?;
+        Self::with_queues(pd, [cq; 2], memory)
+    }
+
+    /// An end that completes its sends and its receives in different queues.
+    pub fn with_queues(
+        pd: &ProtectionDomain,
+        [sends, recv_cq]: [&Cq; 2],
+        memory: Memory,
+    ) -> Outcome<Self> {
+        let qp = pd.create_qp(&QpInit { caps: CAPS, recv_cq, ..QpInit::new(sends) })?;
         Self::of(qp, pd, memory, None)
     }
 

@@ -61,6 +61,7 @@ sites![DEVICE of Device:
     Reschedule,
     HoldFence,
     AlarmFence,
+    OpenFirst,
     CloseFirst,
     MoveLast,
     AdoptArm,

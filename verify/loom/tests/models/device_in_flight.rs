@@ -28,12 +28,25 @@ impl Pair {
     }
 
     /// The initiator carries out one request, as long as the target listens.
-    fn execute(&self, cached_posted: &mut Position, looks_at_close: bool) {
+    fn execute(&self, cached_posted: &mut Position, care: Care, looks_at_close: bool) {
         let has_failed_before = self.target.is(QpState::Err);
-        self.initiator.post(Care::Looks, || self.target.take(cached_posted));
-        if has_failed_before || looks_at_close && self.target.is(QpState::Err) {
-            self.flush();
-        }
+        let look = || {
+            if has_failed_before || looks_at_close && self.target.is(QpState::Err) {
+                self.flush();
+            }
+        };
+        self.initiator.post(care, || self.target.take(cached_posted), look);
+    }
+
+    /// The same by another thread.
+    fn run(&self) {
+        let mut cached_posted = Position::default();
+        let look = || {
+            if self.target.is(QpState::Err) {
+                self.flush();
+            }
+        };
+        self.initiator.run(|| self.target.take(&mut cached_posted), look);
     }
 
     /// What who wakes the target has done: run it, in ERR.
@@ -48,13 +61,13 @@ impl Pair {
     }
 }
 
-fn fail_while_executing(requests: u64, looks_at_close: bool) {
+fn fail_while_executing(requests: u64, care: Care, looks_at_close: bool) {
     let pair = Pair::with_receives(requests + 1);
     let initiator = thread::spawn({
         let pair = Arc::clone(&pair);
         move || {
             let mut cached_posted = Position::default();
-            (0..requests).for_each(|_| pair.execute(&mut cached_posted, looks_at_close));
+            (0..requests).for_each(|_| pair.execute(&mut cached_posted, care, looks_at_close));
         }
     });
     pair.fail();
@@ -64,16 +77,75 @@ fn fail_while_executing(requests: u64, looks_at_close: bool) {
 
 #[test]
 fn q02_a_peer_that_fails_is_flushed_behind_the_receive_in_flight() {
-    model("a peer fails while a request is carried out", || fail_while_executing(1, true))
+    let run = |requests, looks| fail_while_executing(requests, Care::Looks, looks);
+    model("a peer fails while a request is carried out", move || run(1, true))
         .must_fail_without(Site::OpenFence, ORDER)
         .must_fail_without(Site::ChangeFence, ORDER)
         .must_fail_without(Site::CloseFence, LEFT)
-        .must_fail_as("the look at the state after closing", LEFT, || {
-            fail_while_executing(1, false);
-        });
-    model("a peer fails while two requests are carried out", || fail_while_executing(2, true))
+        .must_fail_as("the look at the state after closing", LEFT, move || run(1, false));
+    model("a peer fails while two requests are carried out", move || run(2, true))
         .must_fail_without(Site::OpenFence, ORDER)
         .must_fail_without(Site::CloseFence, LEFT);
+    model("a peer fails while much is carried out", || {
+        fail_while_executing(1, Care::GoesOn, true);
+    })
+    .must_fail_without(Site::OpenFence, ORDER)
+    .must_fail_as("the look at the state after closing", LEFT, || {
+        fail_while_executing(1, Care::GoesOn, false);
+    });
+}
+
+/// The target fails while two threads carry requests out.
+fn fail_while_two_execute() {
+    let pair = Pair::with_receives(3);
+    let runs = thread::spawn({
+        let pair = Arc::clone(&pair);
+        move || pair.run()
+    });
+    let posts = thread::spawn({
+        let pair = Arc::clone(&pair);
+        move || pair.execute(&mut Position::default(), Care::Looks, true)
+    });
+    pair.fail();
+    [runs, posts].into_iter().for_each(|thread| thread.join().unwrap());
+    pair.target.expect_all();
+}
+
+#[test]
+fn q02_a_peer_that_fails_is_flushed_when_two_threads_carry_requests_out() {
+    model("a peer fails while two threads carry requests out", fail_while_two_execute)
+        .must_fail_without(Site::OpenFence, ORDER);
+}
+
+/// Another process has set the owner's marker, and the thread that posts finds that its peer has failed: it enters again, as
+/// one that corrects the markers.
+fn fail_while_corrupted(enters_again: bool) {
+    let pair = Pair::with_receives(2);
+    pair.initiator.markers.owner.open_first();
+    let posts = thread::spawn({
+        let pair = Arc::clone(&pair);
+        move || {
+            pair.execute(&mut Position::default(), Care::Looks, true);
+            if pair.target.is(QpState::Err) && enters_again {
+                pair.run();
+            }
+        }
+    });
+    pair.fail();
+    posts.join().unwrap();
+    // One that failed later finds the marker set by the other process, which nothing can help.
+    if !pair.initiator.markers.are_open(&ChangeFence::after_change()) || !enters_again {
+        pair.target.expect_all();
+    }
+}
+
+#[test]
+fn q02_a_peer_that_fails_is_flushed_though_a_marker_was_corrupted() {
+    model("a peer fails while a marker is corrupted", || fail_while_corrupted(true)).must_fail_as(
+        "entering again",
+        LEFT,
+        || fail_while_corrupted(false),
+    );
 }
 
 /// The target fails while the initiator's queue is owned, and the thread that posts sets its marker for nothing.
@@ -82,7 +154,7 @@ fn fail_while_entering(looks_at_close: bool) {
     assert!(pair.initiator.ownership.try_seize());
     let poster = thread::spawn({
         let pair = Arc::clone(&pair);
-        move || pair.execute(&mut Position::default(), looks_at_close)
+        move || pair.execute(&mut Position::default(), Care::Looks, looks_at_close)
     });
     pair.fail();
     poster.join().unwrap();
@@ -159,7 +231,7 @@ impl Bytes {
         let bytes = Arc::clone(self);
         thread::spawn(move || {
             for _ in 0..requests {
-                bytes.initiator.post(care, || bytes.copy());
+                bytes.initiator.post(care, || bytes.copy(), || ());
             }
         })
     }
@@ -168,7 +240,7 @@ impl Bytes {
     fn runs(self: &Arc<Self>) -> thread::JoinHandle<()> {
         let bytes = Arc::clone(self);
         thread::spawn(move || {
-            bytes.initiator.run(|| bytes.copy());
+            bytes.initiator.run(|| bytes.copy(), || ());
         })
     }
 
@@ -212,10 +284,11 @@ fn q10_no_byte_moves_through_a_dead_key() {
     }
 }
 
-/// The same while another thread carries a request out, which corrects the markers before.
-fn invalidates_with_two(by: By, waits: bool) {
+/// The same while another thread carries a request out, which corrects the markers before. Or both do so, one after the other
+/// with the same marker.
+fn invalidates_with_two(by: By, posts: bool, waits: bool) {
     let bytes = Bytes::new();
-    let threads = [bytes.posts(1, Care::Looks), bytes.runs()];
+    let threads = [if posts { bytes.posts(1, Care::Looks) } else { bytes.runs() }, bytes.runs()];
     bytes.shut(by, waits);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
@@ -224,11 +297,16 @@ fn invalidates_with_two(by: By, waits: bool) {
 fn q10_nor_when_two_threads_carry_requests_out() {
     for by in [By::Another, By::Itself] {
         model(format!("a key dies during requests of two threads, {by:?}"), move || {
-            invalidates_with_two(by, true);
+            invalidates_with_two(by, true, true);
         })
         .must_fail_without(Site::OpenFence, UNORDERED)
-        .must_fail_as("the wait", UNORDERED, move || invalidates_with_two(by, false));
+        .must_fail_as("the wait", UNORDERED, move || invalidates_with_two(by, true, false));
     }
+    model("a key dies during requests of two threads with one marker", || {
+        invalidates_with_two(By::Another, false, true);
+    })
+    .must_fail_without(Site::OpenFirst, UNORDERED)
+    .must_fail_without(Site::CloseFirst, UNORDERED);
 }
 
 /// Another process has corrupted the poster's marker, and an owner corrects it while the thread that posts enters.
@@ -239,7 +317,7 @@ fn invalidates_corrected(care: Care) {
         let bytes = Arc::clone(&bytes);
         move || {
             if bytes.initiator.ownership.enter() {
-                bytes.initiator.markers.correct();
+                let _corrected = bytes.initiator.markers.correct();
                 bytes.initiator.ownership.abandon();
             }
         }
@@ -271,8 +349,8 @@ fn reset(waits: bool) {
         let pair = Arc::clone(&pair);
         move || {
             let mut cached_posted = Position::default();
-            pair.execute(&mut cached_posted, true);
-            pair.execute(&mut cached_posted, true);
+            pair.execute(&mut cached_posted, Care::Looks, true);
+            pair.execute(&mut cached_posted, Care::Looks, true);
         }
     });
     pair.target.enter();

@@ -48,12 +48,19 @@ impl SendQueue {
     }
 
     fn drive(&self) {
-        self.initiator.run(|| self.work());
+        self.initiator.run(|| self.work(), || ());
     }
 
     /// As the thread that posts.
     fn drive_to_post(&self) {
-        if !self.initiator.post(Care::Looks, || self.work()) {
+        if !self.initiator.post(Care::Looks, || self.work(), || ()) {
+            self.drive();
+        }
+    }
+
+    /// The same, with more to do than one run.
+    fn drive_to_post_much(&self) {
+        if !self.initiator.post(Care::GoesOn, || self.work(), || ()) {
             self.drive();
         }
     }
@@ -69,7 +76,7 @@ impl SendQueue {
 
     /// As the thread that posts, which leaves what it finds owned.
     fn drive_if_free(&self) {
-        self.initiator.post(Care::Looks, || self.work());
+        self.initiator.post(Care::Looks, || self.work(), || ());
     }
 
     /// As one that does not ask whether another thread is the owner.
@@ -126,6 +133,50 @@ fn c08_who_posts_enters_as_it_sets_its_marker_and_misses_nobody() {
         });
     model("a thread posts a request, and two others", move || run(1, 2))
         .must_fail_without(Site::Reschedule, LEFT);
+    model("a thread posts much, and another one", || {
+        post_with_the_marker(1, 1, SendQueue::drive_to_post_much);
+    })
+    .must_fail_without(Site::Reschedule, LEFT);
+}
+
+/// A late alarm finds an entry that is free, where a queue pair is made and posts.
+fn run_late(leaves: fn(&Ownership) -> bool) {
+    let queue = Arc::new((SendQueue::default(), AtomicU64::new(0)));
+    let late = thread::spawn({
+        let queue = Arc::clone(&queue);
+        move || {
+            let (queue, owner) = &*queue;
+            let ownership = &queue.initiator.ownership;
+            if ownership.enter() {
+                while sync::acquire(owner) == 0 {
+                    if leaves(ownership) {
+                        return;
+                    }
+                }
+                queue.work();
+                while !ownership.leave() {
+                    queue.work();
+                }
+            }
+        }
+    });
+    sync::release(&queue.1, 1);
+    queue.0.post(0, SendQueue::drive_to_post);
+    late.join().unwrap();
+    assert_eq!(queue.0.done(), 1, "{LEFT}");
+}
+
+#[test]
+fn c08_who_runs_a_free_entry_late_keeps_nothing_from_the_next_in_it() {
+    let abandons = |ownership: &Ownership| {
+        ownership.abandon();
+        true
+    };
+    model("an alarm comes late", || run_late(Ownership::leave)).must_fail_as(
+        "looking again",
+        LEFT,
+        move || run_late(abandons),
+    );
 }
 
 /// One hands its work to the service thread after a while, as another posts on; it may have been rescheduled by then.
@@ -167,11 +218,11 @@ fn c08_work_that_is_handed_over_is_carried_out() {
 }
 
 /// One seizes it, and drops what was posted, as its state says by then; the other posts, and is not kept.
-fn seize(seizes: fn(&Ownership) -> bool) {
+fn seize(seizes: fn(&Ownership) -> bool, drive: fn(&SendQueue)) {
     let queue = Arc::new(SendQueue::default());
     let poster = thread::spawn({
         let queue = Arc::clone(&queue);
-        move || queue.post(1, SendQueue::drive)
+        move || queue.post(1, drive)
     });
     while !seizes(&queue.initiator.ownership) {
         thread::yield_now();
@@ -186,9 +237,12 @@ fn seize(seizes: fn(&Ownership) -> bool) {
 
 #[test]
 fn q02_who_seizes_it_is_alone_and_gives_it_back() {
-    model("a send queue is seized", || seize(Ownership::try_seize)).must_fail_as(
-        "seizing it",
-        UNORDERED,
-        || seize(|_| true),
-    );
+    for (what, drive) in
+        [("runs", SendQueue::drive as fn(&SendQueue)), ("posts", SendQueue::drive_to_post)]
+    {
+        model(format!("a send queue is seized as a thread {what}"), move || {
+            seize(Ownership::try_seize, drive);
+        })
+        .must_fail_as("seizing it", UNORDERED, move || seize(|_| true, drive));
+    }
 }

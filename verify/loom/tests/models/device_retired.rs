@@ -8,7 +8,7 @@ use loom::thread;
 use transport_rxe_loop::protocol::retired::Retired;
 use transport_rxe_loop::sync::{self, AtomicU32, Site};
 use verify_loom::harness::{UNORDERED, model};
-use verify_loom::initiator::{Care, Initiator};
+use verify_loom::initiator::Initiator;
 
 const LEFT: &str = "something is left that no copy uses";
 
@@ -31,10 +31,11 @@ impl Known {
 
     /// Copies to or from what is there, for a queue pair.
     fn copy(&self, number: usize) {
-        assert!(self.initiators[number].post(Care::Looks, || {
+        let copy = || {
             let found = sync::acquire(&self.place);
             self.mappings[found as usize].with(|_| ());
-        }));
+        };
+        assert!(self.initiators[number].run(copy, || ()));
     }
 
     /// Maps the second, and takes the first out of its place.

@@ -63,13 +63,14 @@ impl Cq {
 
     /// The queue pair that is alone at first carries out a request.
     fn carry_out(&self, number: u64) {
-        assert!(self.initiator.post(Care::Looks, || {
+        let copy = || {
             if self.sole.is(ALONE) {
                 self.push(number);
             } else {
                 self.push_locked(number, 0);
             }
-        }));
+        };
+        assert!(self.initiator.post(Care::Looks, copy, || ()));
     }
 
     /// Another one begins to use the queue, and pushes.
