@@ -74,30 +74,33 @@
 //! # A SEND, step by step
 //! ```text
 //!  post_send           api/qp                     validates the request, writes it to the send queue, publishes it
-//!     |                engine/send_queue          owns the send queue, or leaves the work to its owner
-//!     v                engine/requester           marks copies as in flight: the copy guard
-//!  judge               engine/requester/message   takes requests in order; the usual one stays in this file up to completing
-//!  gather              memory/copy_guard          checks lkeys and ranges: spans to read
-//!  receive             engine/responder           is the peer ready? its next receive, or one of its SRQ
-//!  scatter, copy       engine/requester/twosided  checks the receive's lkeys; memory/copy moves the bytes
+//!     |                engine/send_queue          enters the send queue and marks copies as in flight, in one word: the copy
+//!     v                                           guard; or leaves the work to the owner
+//!  run                 engine/requester           takes requests in order
+//!   |  usual           engine/requester/message   judges and moves one: keys in memory/copy_guard, the peer and its receive in
+//!   |                                             engine/responder, bytes in memory/bytes
+//!   |  any             engine/requester/twosided  the same with all that can be different: spans of several SGEs, a receive of an
+//!   |                                             SRQ, memory of another process in memory/copy; onesided, datagram, local
 //!  complete receive    completion/push            takes the lock of the peer's completion queue, publishes; then the event
-//!  complete send       completion/push            clears the mark, then the same for the own completion queue; before that,
-//!     v                                           without the lock, where nobody else uses that queue
+//!  complete send       completion/push            at once, if the own completion queue is free; else clears the mark, then
+//!     v                                           takes the lock
 //!  poll                api/cq                     no lock; counts, by which posting finds free slots of the send queue
 //! ```
 //!
 //! # The protocol in twelve lines
-//! 1. Posting writes the request to the send queue, publishes its position, and tries to own the send queue.
+//! 1. Posting writes the request to the send queue, publishes its position, and tries to enter the send queue.
 //! 2. One thread owns it at a time. Another one that finds it owned marks it as rescheduled and returns; the owner checks
 //!    again before it gives it back. Only its own process runs a queue pair: others leave it a remote request, and wake
 //!    its service thread.
-//! 3. The owner takes requests in order. It opens its copy guard, which marks the queue pair's copies as in flight, and
-//!    only then reads keys and the peer's identity. What it has validated of a connection holds as long as both
-//!    identities, with their epochs, are the same.
+//! 3. The owner takes requests in order. A copy guard marks the queue pair's copies as in flight: the thread that posts
+//!    opens it as it enters, any other owner for each run. Only then are keys and the peer's identity read. What was
+//!    validated of a connection holds as long as both identities, with their epochs, are the same.
 //! 4. A SEND, or a WRITE with immediate, uses the peer's next receive, which is in flight while the guard is open. One of
 //!    a shared receive queue is taken under that queue's lock, and marked with the queue pair that it is for. A datagram
 //!    takes its receive under a lock of the receiver.
-//! 5. The owner copies the bytes, pushes the peer's completions, closes the guard, then pushes its own.
+//! 5. The owner copies the bytes and pushes the peer's completions. A single completion of its own is pushed with the guard
+//!    open, if its queue is ordinary and has space and no channel, and its lock is free or not needed; for anything else it
+//!    closes the guard first.
 //! 6. If an RC peer has no receive, the owner marks it as starved and checks again. The thread that posts a receive sees
 //!    the mark, and reschedules the sender.
 //! 7. An RC request that its peer does not take waits until the queue pair is rescheduled, or until its alarm, at which
@@ -107,16 +110,16 @@
 //! 9. Receives are not flushed while the peer's guard is open. The peer sees ERR after it has closed the guard, and
 //!    reschedules the queue pair.
 //! 10. A completion is pushed under the lock of its completion queue, which no poller takes; a queue pair that is the only
-//!     producer needs none, and pushes while its guard is open. Its tag has the position up
-//!     to which requests are done. The event is raised after the lock is released. If the queue overruns, the queue pairs
-//!     that use it go to ERR.
-//! 11. Polling a send's completion gives back the slots up to the position in its tag.
+//!     producer needs none while its guard is open. The tag of a receive's has the position up to which receives are done.
+//!     The event is raised after the lock is released. If the queue overruns, the queue pairs that use it go to ERR.
+//! 11. Polling counts. By that count, and by where each send's completion was pushed, posting finds which slots are free.
 //! 12. A lock whose holder died is taken over. The ring is the log: the tags of all completions that were published are
 //!     applied again, which changes nothing where they were.
 //!
 //! Only RESET, destroying and leaving SQE wait to own a send queue, and no thread owns two. No lock of the fabric is held
 //! while bytes move, except those of an atomic and of the receiver of a datagram. Apart from these, only ERR, RESET,
-//! destroying, deregistering, deallocating a memory window and LOCAL_INV wait for copies in flight.
+//! destroying, deregistering, deallocating a memory window and LOCAL_INV wait for copies in flight, and so does whatever ends
+//! a queue pair's being the only producer of a completion queue: another queue pair that is made for it, resizing, moderation.
 //!
 //! # Where each rule is
 //! Paths are relative to `src`. `engine/requester/{twosided, onesided}.rs` list the status of each error.
@@ -125,9 +128,11 @@
 //! |---|---|
 //! | states, and the attributes of each transition | `api/state.rs`, `api/qp/change.rs` |
 //! | what posting refuses | `api/qp/validate.rs`, `api/qp/post.rs` |
-//! | signaled and unsignaled sends | `engine/requester/mod.rs` (`run`); `sq_sig_all`: `engine/ring.rs`; a failed one always completes: `engine/flush.rs` |
-//! | send queue slots given back | `engine/complete.rs` (`Polled`), `protocol/tag.rs` |
-//! | the usual SEND, WRITE and READ, from the queue to both completions | `engine/requester/message.rs` |
+//! | signaled and unsignaled sends | `engine/requester/mod.rs` (`sent`); `sq_sig_all`: `engine/ring.rs`; a failed one always completes: `engine/flush.rs` |
+//! | who works on a send queue | `engine/send_queue.rs`, `protocol/ownership.rs` |
+//! | send queue slots given back | `protocol/send_slots.rs` |
+//! | the usual SEND, WRITE and READ, from the queue to the moved bytes | `engine/requester/message.rs`; both completions: `engine/requester/mod.rs` (`run`) |
+//! | the only producer of a completion queue | `protocol/sole.rs` |
 //! | SEND, WRITE with immediate | `engine/requester/twosided.rs` |
 //! | WRITE, READ, FLUSH | `engine/requester/onesided.rs` |
 //! | what of a connection is validated once | `engine/connection.rs`, `engine/responder.rs` (`validate`); the epoch: `protocol/identity.rs` |

@@ -203,7 +203,7 @@ pub fn cas<A: Atomic>(word: &A, from: A::Value, to: A::Value) -> Result<(), A::V
 
 /// A [`full_fence`] after an operation that reads and writes a word. A model can remove it.
 #[inline(always)]
-pub fn fence_after_cas(site: Site) {
+pub fn fence_after_rmw(site: Site) {
     // On x86-64 such an operation is a full fence.
     #[cfg(all(target_arch = "x86_64", not(loom)))]
     {

@@ -1,5 +1,6 @@
 //! Completion queues, from the consumer's side: polling, arming, [resizing](resize) and [moderation]. Producers push to
-//! the same ring, in the fabric's memory, under a lock that polling does not take: [`crate::completion::push`].
+//! the same ring, in the fabric's memory; where they take turns, under a lock that polling does not take:
+//! [`crate::completion::push`].
 //!
 //! ```
 //! use cq_core::transport::{Arm, ArmError, Notify, PollCq};

@@ -59,7 +59,9 @@ pub use self::batch::Batch;
 pub struct QpInit<'a> {
     /// The type.
     pub qp_type: QpType,
-    /// The completion queue of sends.
+    /// The completion queue of sends. A queue pair whose sends alone complete there pushes without a lock, which is faster.
+    /// Creating another one for the queue, whatever for, ends that for good, and waits for a message that the first is
+    /// carrying out; resizing and [moderating](Cq::moderate) the queue do so, too.
     pub send_cq: &'a Cq,
     /// The completion queue of receives. It may be the same.
     pub recv_cq: &'a Cq,

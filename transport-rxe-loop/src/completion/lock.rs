@@ -19,7 +19,7 @@ use crate::sync;
 /// The maximum number of completions per push.
 pub const RUN: usize = 32;
 
-/// The requests of completions: called under the queue's lock as their completions are pushed.
+/// The requests of completions: called by the queue's [producer](crate::protocol::fanin::Fanin) as their completions are pushed.
 pub trait RequestHooks: Copy {
     /// The completion with this tag will be published at a position of the queue.
     #[inline(always)]

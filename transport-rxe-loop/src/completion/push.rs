@@ -1,4 +1,5 @@
-//! Pushing completions, under the queue's lock, from any process.
+//! Pushing completions, under the queue's lock, from any process; without it, by the [only
+//! producer](crate::protocol::sole).
 
 use std::cell::Cell;
 use std::slice;

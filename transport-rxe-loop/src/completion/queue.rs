@@ -124,7 +124,7 @@ impl CqRing {
         Self { index, slot: completions.cq(index), location: 0, ring: None, next: 0 }
     }
 
-    /// Its ring; `None` if the entry was corrupted. For the holder of the queue's lock.
+    /// Its ring; `None` if the entry was corrupted. For the queue's [producer](Fanin).
     #[inline]
     pub fn ring(&mut self, completions: &'static Completions) -> Option<&mut RawQueue<'static>> {
         let location = self.slot.fanin.location_word();

@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | ring of the send queue, type, peer | when the [identity](super::identity) of the queue pair has changed | its identity |
 //! | ring of the receive queue, rights, protection domain, shared receive queue | when that of the peer has changed | the peer's identity and type, and that both are connected to each other, with the in-flight marker set |
-//! | rings of both completion queues | when they have moved | their location, under their lock |
+//! | rings of both completion queues | when they have moved | their location, by their producer |
 //!
 //! An identity has an epoch that counts changes, so the same one means that nothing has changed. It lies in the
 //! process' own memory, so what another process writes to the tables counts only if it is in range when it is

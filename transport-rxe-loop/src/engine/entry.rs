@@ -84,7 +84,7 @@ impl SendQueue {
 }
 
 impl SendSide {
-    /// The position of the next request to be posted. For the thread that posts.
+    /// The position of the next request to be posted. For the thread that posts, or to bound a run.
     #[inline]
     pub fn posted(&self) -> Position {
         Position::new(sync::load(&self.posted))

@@ -158,7 +158,7 @@ impl ClaimedQp {
     }
 
     /// Waits until the peer has no request in flight, once the state lets none begin. Pairs with the fence of
-    /// `CopyGuard::open`, as deregistering does.
+    /// a copy guard that is opened, as deregistering does.
     ///
     /// # Errors
     /// Its process is suspended.

@@ -6,15 +6,20 @@
 //! | state | oldest request | the owner | then |
 //! |---|---|---|---|
 //! | RTS | none | gives ownership back | – |
-//! | RTS | posted | carries it out, with those behind it, up to one that halts | the same again |
+//! | RTS | posted | carries it out, with those behind it: a run, up to one that halts, 32 of them, 16 KiB, or a change of the state | the same again |
+//! | RTS | posted, but 256 after those that were there when it came | hands the queue pair over to the service thread | – |
 //! | RTS, SQD | halted: a local operation | carries it out between two runs, with the copy guard closed | the same again |
-//! | RTS, SQD | halted: it waits | sets its [alarm](super::retry), and gives ownership back | a reschedule, or the alarm |
-//! | RTS, SQD | halted: it failed, or its time is over | completes it as a failure, in ERR or SQE | flushes |
+//! | RTS, SQD | halted: it waits, or is to be tried later | sets its [alarm](super::retry), and gives ownership back; or hands over, if each try waits for a suspended process | a reschedule, or the alarm |
+//! | RTS, SQD | halted: its time is over | tries it for the last time | the same again |
+//! | RTS, SQD | halted: it failed, or the last try did | completes it as a failure, in ERR or SQE | flushes |
 //! | SQD | has begun | completes it | the same again |
 //! | SQD | has not begun, or none | reports SQ_DRAINED once, if that was asked for | – |
 //! | SQE | any | flushes the send queue | – |
 //! | ERR | any | flushes both queues | – |
 //! | RESET, INIT, RTR | any | nothing | – |
+//!
+//! The usual post is shorter: it finds the queue free, enters it and opens its copy guard by one word, carries out in one run all
+//! that it has posted, and closes the guard and leaves by one word, too.
 //!
 //! A thread that posts a request or changes the state reschedules the queue pair after that: an owner that gives ownership
 //! back then finds itself rescheduled, and looks again.
@@ -266,7 +271,7 @@ pub fn reschedule(engine: &'static Engine, qp: QpIndex) {
 /// a request that waited for it may go on, or fail. All queue pairs are looked at, since the connection may be
 /// one-sided.
 ///
-/// The fence pairs with that of [`CopyGuard::open`](crate::memory::copy_guard::CopyGuard::open), between the sender's
+/// The fence pairs with that of a [copy guard](crate::memory::copy_guard::CopyGuard) that is opened, between the sender's
 /// connecting and its look at the peer's state: either the sender sees the new state, or this sees the sender.
 pub fn reschedule_peers_of(engine: &'static Engine, number: QpNumber) {
     sync::full_fence();

@@ -52,7 +52,7 @@ pub enum Word<'w> {
     Far { far: Far, span: Span, is_mapped: bool },
 }
 
-/// Open while bytes are moved for one queue pair, by the owner of its send queue.
+/// Open while bytes are moved: for one queue pair, by the owner of its send queue, or for another process.
 #[derive(Debug)]
 pub struct CopyGuard<'a> {
     memory: &'static Memory,
@@ -353,8 +353,7 @@ impl<'a> CopyGuard<'a> {
         if key == Key::NONE || self.own.is_none() {
             return None;
         }
-        // SAFETY: the guard is borrowed for as long, and has a marker of this process, which `open` set before the fence of
-        // the other one.
+        // SAFETY: the guard is borrowed for as long, and has the private marker, which `open` or `enter` set, and fenced.
         unsafe { self.memory.foreign().find(self.memory, key) }
     }
 }

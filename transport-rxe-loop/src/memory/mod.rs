@@ -4,7 +4,8 @@
 //! keeps its own entries a second time in private memory; the records of [other processes' regions](foreign); the
 //! [access path](paths) to each other process; the [stages](stage) through which processes ask each other to
 //! [copy](copier); the bindings of this process' [memory windows](binding); the numbers of its
-//! [protection domains](domains); and the locks of [atomics]. A key is resolved to memory only under a [`CopyGuard`](copy_guard), so deregistration can wait
+//! [protection domains](domains); the [ownership](crate::protocol::ownership) of this process' send queues, with their
+//! in-flight markers; and the locks of [atomics]. A key is resolved to memory only under a [`CopyGuard`](copy_guard), so deregistration can wait
 //! until no copy uses the key.
 
 pub mod atomic_op;

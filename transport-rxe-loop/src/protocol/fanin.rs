@@ -66,8 +66,8 @@ impl Location {
     }
 }
 
-/// The words. Any content is harmless; zeros are a queue without a ring. All but the lock are for the holder
-/// of the lock.
+/// The words. Any content is harmless; zeros are a queue without a ring. All but the lock are for the *producer*: the holder
+/// of the lock, or the queue pair that is the [only producer](super::sole), while its in-flight marker is set.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Fanin {
@@ -122,7 +122,7 @@ impl Fanin {
         self.tail().position().wrapping_sub(consumer.position())
     }
 
-    /// A producer for the ring at [`location`](Self::location); for the holder of the lock. The channel's signal is
+    /// A producer for the ring at [`location`](Self::location); for the producer. The channel's signal is
     /// called under the lock, so it should only record that an event is to be raised.
     #[inline]
     #[must_use]
@@ -134,8 +134,8 @@ impl Fanin {
         queue.producer(self.tail(), channel)
     }
 
-    /// Pushes a completion to the ring at [`location`](Self::location), and settles it with `settle`, by its tag. As for a
-    /// [`producer`](Self::producer), the caller holds the lock.
+    /// Pushes a completion to the ring at [`location`](Self::location), and settles it with `settle`, by its tag. For the
+    /// producer.
     ///
     /// # Errors
     /// The queue is full, or overran before: the completion is dropped (O3), and settled all the same.

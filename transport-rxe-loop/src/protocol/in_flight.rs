@@ -1,14 +1,15 @@
 //! The in-flight markers of a queue pair: counters that are odd while bytes are being moved for its requests. A
 //! process that changes a state or invalidates a key reads them to find out whether a copy may still be running.
 //!
-//! There are three. By the private one, which is the [ownership](super::ownership) of its send queue, its own process judges.
-//! [Two in shared memory](SharedMarkers) are for the others.
+//! There are three. One is private, in the word of the [ownership](super::ownership) of its send queue: its own process waits
+//! for that one. [Two are in shared memory](SharedMarkers): other processes wait for them, and whether a queue pair can be
+//! flushed is judged by them everywhere.
 //!
 //! | who | does | then reads |
 //! |---|---|---|
-//! | initiator | [sets the marker](InFlight::open) | the peer's state and connection, the keys |
-//! | initiator | [clears it](InFlight::close) | the peer's state again: in ERR, the peer may wait to be flushed |
-//! | a process that changes to ERR or RESET, or invalidates a key | [changes, fences](ChangeFence::after_change) | the counter |
+//! | initiator | sets a marker in shared memory, then [the private one](super::ownership::Ownership::open), fences | the peer's state and connection, the keys |
+//! | initiator | clears both in the same order, fences | the peer's state again: in ERR, the peer may wait to be flushed |
+//! | a process that changes to ERR or RESET, or invalidates a key | [changes, fences](ChangeFence::after_change) | the counters |
 //!
 //! All three are a store, a full fence, a load. So of an initiator that sets the marker and a process that changes a
 //! state, at least one sees the other: the bytes do not move, or the counter is odd. The same holds for an initiator
@@ -27,14 +28,14 @@
 //! ```
 //!
 //! # Two in shared memory
-//! The thread that posts sets its marker before it enters the send queue, so that the locked operation by which it enters is
-//! the fence of both; any other thread sets the owner's marker once it is the owner. Each has one writer at a time. If the
-//! thread that posts finds the queue owned, it has set its marker for nothing: it clears it with a fence, and reads the peer's
-//! state like one that has copied.
+//! The thread that posts sets the poster's marker before it enters the send queue, so that the locked operation by which it
+//! enters is the fence of both. If it finds the queue owned, it has set the marker for nothing: it clears it with a fence, and
+//! then reads the peer's state like one that has copied. For every other run of requests, of the thread that posts too, the
+//! owner sets the owner's marker.
 //!
-//! Another process may corrupt either. A thread that comes to own the queue for anything but posting
-//! [corrects](SharedMarkers::correct) both. It may clear a marker that the thread that posts has just set, which looks at it
-//! [once more](InFlight::is_open) when it has entered.
+//! Another process may corrupt either, which keeps others waiting. An owner that copies nothing
+//! [corrects](SharedMarkers::correct) both, and then looks at the peer. It may clear the poster's marker just when that was
+//! set: so the thread that posts looks at it [once more](InFlight::is_open) when it has entered.
 
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU64, Site};
@@ -51,7 +52,7 @@ impl<M: Marker> Marker for &M {
     }
 }
 
-/// A marker that one thread at a time writes. Zero means that nothing is in flight.
+/// A marker, set while it is odd. One thread at a time sets it.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct InFlight(AtomicU64);
@@ -106,9 +107,9 @@ impl Marker for InFlight {
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct SharedMarkers {
-    /// Set by the thread that posts, before it enters the send queue.
+    /// Set by the thread that posts, as it enters the send queue.
     pub poster: InFlight,
-    /// Set by the owner of the send queue.
+    /// Set by the owner of the send queue, for any other run.
     pub owner: InFlight,
 }
 

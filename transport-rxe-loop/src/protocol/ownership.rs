@@ -2,19 +2,23 @@
 //! of the process at a time works on a queue pair's queues. Other threads do not wait for it, except to empty the queues,
 //! and no poller takes it.
 //!
-//! The low bits are a counter that is odd while the owner moves bytes: the [marker](Marker) of the queue pair. Two bits above
-//! say who has to do what is left:
+//! The low bits are a counter that is odd while the owner moves bytes: the [marker](Marker) of the queue pair. Bit 63 says that
+//! it is owned, bit 62 that the owner has to look again.
 //!
-//! | owned | rescheduled | counter | state | left by |
+//! | bit 63 | bit 62 | counter | state | left by |
 //! |---|---|---|---|---|
-//! | – | – | even | Free | a thread that [enters](Ownership::enter) or [seizes](Ownership::try_seize) it, to Owned; the thread that posts, which enters [to copy](Ownership::try_enter_to_copy), to Copying |
-//! | x | – | even | Owned | the owner as it [opens](Ownership::open) the marker, to Copying, or [leaves](Ownership::leave), to Free |
-//! | x | – | odd | Copying | the owner as it [closes](Ownership::close) the marker, to Owned, or leaves, to Free |
-//! | x | x | any | Rescheduled | the owner as it leaves, to Owned: it checks the queues again |
+//! | 0 | 0 | even | Free | [entering](Ownership::enter) or [seizing](Ownership::try_seize) it, to Owned |
+//! | | | | | entering [to copy](Ownership::try_enter_to_copy), by the thread that posts, to Copying |
+//! | 1 | 0 | even | Owned | [opening](Ownership::open) the marker, to Copying |
+//! | | | | | [leaving](Ownership::leave) or [abandoning](Ownership::abandon), to Free |
+//! | 1 | 0 | odd | Copying | [closing](Ownership::close) the marker, to Owned |
+//! | | | | | leaving, to Free |
+//! | 1 | 0 | any | Owned, Copying | another thread that enters, to Rescheduled |
+//! | 1 | 1 | any | Rescheduled | leaving, to Owned: the owner looks again |
+//! | | | | | opening and closing the marker, which leave it rescheduled; abandoning, to Free |
 //!
-//! A thread that enters and finds it owned adds Rescheduled. Each change is a read-modify-write of the one word. So an owner
-//! that finds itself rescheduled sees what was posted before, and a thread that finds the word free does the work itself: no
-//! posted request is missed.
+//! Each change is a read-modify-write of the one word. So an owner that finds itself rescheduled sees what was posted before,
+//! and a thread that finds the word free does the work itself: no posted request is missed.
 //!
 //! An owner that [abandons](Ownership::abandon) it does not check again. Either the work no longer exists, as
 //! the state of the queue pair says by then; or it is handed to another thread, **after** abandoning: a
@@ -54,6 +58,7 @@ impl Ownership {
         loop {
             let to = match seen {
                 _ if is_free(seen) => seen | OWNED,
+                // Also if it is set: the exchange publishes what this thread has posted.
                 _ if sync::intact(Site::Reschedule) => seen | RESCHEDULED,
                 _ => seen,
             };
@@ -71,7 +76,7 @@ impl Ownership {
         let seen = sync::load(&self.0);
         let is_entered =
             is_free(seen) && sync::cas(&self.0, seen, (seen | OWNED) + COPYING).is_ok();
-        sync::fence_after_cas(Site::OpenFence);
+        sync::fence_after_rmw(Site::OpenFence);
         steps::done(Step::Opened);
         is_entered
     }
@@ -80,7 +85,7 @@ impl Ownership {
     #[inline(always)]
     pub fn open(&self) {
         sync::fetch_add(&self.0, COPYING);
-        sync::fence_after_cas(Site::OpenFence);
+        sync::fence_after_rmw(Site::OpenFence);
         steps::done(Step::Opened);
     }
 
@@ -89,7 +94,7 @@ impl Ownership {
     #[inline(always)]
     pub fn close(&self) {
         sync::fetch_add(&self.0, COPYING);
-        sync::fence_after_cas(Site::CloseFence);
+        sync::fence_after_rmw(Site::CloseFence);
         steps::done(Step::Closed);
     }
 
@@ -115,7 +120,7 @@ impl Ownership {
             // The owner alone changes Rescheduled to another state, so this can't fail.
             let _ = sync::cas(&self.0, rescheduled, free | OWNED);
         }
-        sync::fence_after_cas(Site::CloseFence);
+        sync::fence_after_rmw(Site::CloseFence);
         steps::done(Step::Closed);
         left.is_ok()
     }

@@ -21,7 +21,7 @@
 //! let (receives, mut cached_posted) = (Receives::default(), Position::default());
 //! let next = receives.completed();
 //! assert!(!receives.has_or_starve(next, &mut cached_posted, CAPACITY));
-//! assert!(receives.has_free_slot(receives.posted(), CAPACITY));
+//! assert_eq!(receives.completed_acquire(), receives.posted()); // all slots are free
 //! assert!(receives.post(receives.posted().next())); // the peer is to be run
 //!
 //! assert!(receives.has_or_starve(next, &mut cached_posted, CAPACITY));
@@ -62,15 +62,8 @@ impl Receives {
         Position::new(sync::load(&self.posted.position))
     }
 
-    /// Whether a receive can be put at `next`. If so, the one that was there has been read. May be false
-    /// although a receive has completed: its completion is settled a moment after it is published, under the
-    /// completion queue's lock.
-    #[inline]
-    pub fn has_free_slot(&self, next: Position, capacity: u32) -> bool {
-        next.since(self.completed_acquire()) < u64::from(capacity)
-    }
-
-    /// The position up to which receives have completed and have been read. It may be out of date.
+    /// The position up to which receives have completed and have been read: their slots are free. It may be out of date; a
+    /// completion is settled a moment after it is published, under the completion queue's lock.
     #[inline]
     #[must_use]
     pub fn completed_acquire(&self) -> Position {

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | 2^64 - 1 | has no completion yet | the thread that posts |
 //! | 2^64 - 2 | was carried out, and has no completion: a later one covers it | the owner of the send queue |
-//! | a position | has its completion there | the owner of the send queue, under the lock of the completion queue |
+//! | a position | has its completion there | the owner of the send queue, as the producer of the completion queue |
 //!
 //! A word is written before a completion that covers its slot is published, and read after that was
 //! [counted](Polled::count). Another process that corrupts the words gives the queue pair slots or takes them, as it could

@@ -1,25 +1,31 @@
-//! A message's way: what the usual SEND, WRITE and READ do from the send queue to both completions. Each is of one SGE
-//! or of inline bytes, between memory that is mapped here, on a connection that was [validated](crate::engine::connection).
+//! A message's way: what the usual SEND, WRITE and READ do from the send queue to the moved bytes; [`run`](Requester::run)
+//! then pushes the completions. Each is of one SGE or of inline bytes, between memory that is mapped here, on a connection that
+//! was [validated](crate::engine::connection).
 //!
 //! | step | SEND | WRITE | READ |
 //! |---|---|---|---|
-//! | judge | own key; the peer's identity, its next receive and the key of that | own key; the peer's identity and right, the remote key | the peer's identity and right, both keys |
+//! | judge | the peer's identity, its next receive; both keys | the peer's identity and right; both keys | the same |
 //! | land | the bytes, into the receive | the bytes, the last eight last | the bytes, into the own SGE |
 //! | complete | the receive, and the send if it is signaled | the send, if it is signaled | the same |
 //!
 //! [`usual`](Requester::usual) changes nothing before everything is judged, and says `None` to whatever it does not know:
-//! another operation, several SGEs, a shared receive queue, memory of another process that is not mapped, a memory window,
-//! a wrong key, no receive. The same request then takes the [long way](Requester::carry_out), which knows all of it, and
-//! which error comes first.
+//! another operation, several SGEs or an empty one, a shared receive queue, memory of another process that is not mapped, a
+//! memory window, a wrong key, no right, no receive, one that is too small, a WRITE onto itself, a peer that is to be validated
+//! anew. The same request then takes the [long way](Requester::unusual), which knows all of it, and which error comes first.
 //!
 //! # What each message checks
+//! With the in-flight marker set:
 //!
-//! | check | against |
-//! |---|---|
-//! | the identity of the own queue pair | a change of its state |
-//! | the peer's, with the in-flight marker set | a change of its state or rights, another connection, its end |
-//! | keys, ranges and rights, with the marker set | deregistered memory; positions and SGEs that another process corrupted |
-//! | posted and completed positions of the receive queue | there is no receive; positions that another process corrupted |
+//! | check | against | where |
+//! |---|---|---|
+//! | the identity of the own queue pair | a change of its state | `send_queue.rs`, and after each request `mod.rs` |
+//! | operation, number of SGEs, length | whatever is not usual; a ring that another process corrupted | `ring.rs` (`read_one`) |
+//! | the peer's identity, its type, and that both are connected to each other | a change of its state or rights, another connection, its end; that it and its senders judge by the same words | `responder.rs` (`is_current`) |
+//! | posted and completed positions of the receive queue, and the receive's number of SGEs | there is no receive; positions and SGEs that another process corrupted | `responder.rs` (`usual_receive`), `ring.rs` (`read_one_recv`) |
+//! | the right of the peer's queue pair, as validated | a WRITE or READ that it does not allow | here |
+//! | both keys, with ranges and rights | deregistered memory | `copy_guard.rs` (`here`) |
+//! | the length against the receive's, where a WRITE lies | a receive that is too small; bytes that are moved onto themselves | here, `bytes.rs` |
+//! | location, mode, channel and space of both completion queues | a queue that was resized, moderated or failed, or is full | `push.rs` (`push_one`) |
 
 use cq_core::queue::Entry;
 use cq_core::setup::Access;

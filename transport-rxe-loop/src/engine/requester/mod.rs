@@ -105,8 +105,8 @@ impl<'k> Requester<'k> {
     }
 
     /// Carries out up to `count` requests from position `first`, and completes them on both sides. A request that is
-    /// not carried out ends the run and is returned; a change of state ends it, too. The copy guard is opened if it is not, and
-    /// left open, if it need not be closed to complete the requests.
+    /// not carried out ends the run and is returned; a change of state ends it, too. Opens the copy guard if it is not `open`,
+    /// and closes it only if pushing the requests' completions may wait.
     #[inline]
     pub fn run(
         &mut self,
@@ -117,10 +117,10 @@ impl<'k> Requester<'k> {
         // A message has at most one completion on each side.
         let (mut position, end) = (first, first.plus(count.min(RUN as u64)));
         let (mut sent, mut bytes, mut halted) = (Sent::new(), 0, None);
-        let is_usual = self.connection.kind != QpType::Ud;
+        let may_be_usual = self.connection.kind != QpType::Ud;
         let guard = open.get_or_insert_with(|| self.copy_guard());
         while position != end && bytes < MUCH {
-            let usual = if is_usual { self.usual(guard, position, &mut sent) } else { None };
+            let usual = if may_be_usual { self.usual(guard, position, &mut sent) } else { None };
             bytes += match usual {
                 Some(len) => len,
                 None => match self.unusual(guard, position, &mut sent) {
@@ -166,7 +166,7 @@ impl<'k> Requester<'k> {
         self.received.clear();
     }
 
-    /// Carries out the request at a position, whatever it is; returns its length.
+    /// Carries out the request at a position, whatever it is: the long way. Returns its length.
     #[inline(never)]
     fn unusual(
         &mut self,
@@ -189,7 +189,7 @@ impl<'k> Requester<'k> {
         Ok(len)
     }
 
-    /// Carries out one request. The common operations come first.
+    /// Carries out one request of a connected queue pair. The common operations come first.
     fn carry_out(&mut self, guard: &CopyGuard<'_>, request: &SendRequest) -> Result<(), Halt> {
         match request.op {
             SendOp::Send { imm } => {
@@ -278,7 +278,7 @@ impl<'k> Requester<'k> {
         sync::store(&self.own.unanswered, 1);
         if self.connection.kind == QpType::Rc {
             // Where no alarm can be set, the wait gets none either, and fails.
-            let _ = self.engine.alarms.wake_soon(self.engine.index(self.connection.me.number()));
+            let _ = self.engine.alarms.wake_soon(self.index);
         }
         Halt::Waits(WaitsFor::Answer)
     }

@@ -2,6 +2,7 @@
 //! is concerned only by those that it refuses.
 //!
 //! # Errors, in the order in which they are checked (Q7)
+//! On RC. On UC the requester does not learn of what concerns the responder: see `unreliable`.
 //!
 //! | error | requester | responder |
 //! |---|---|---|
@@ -93,14 +94,14 @@ impl Requester<'_> {
         guard: &CopyGuard<'_>,
         request: &SendRequest,
         remote: RemoteAddr,
-        step: AtomicOp,
+        op: AtomicOp,
     ) -> Result<(), Halt> {
         self.start(StartingOp::Atomic { len: request.payload.len() })?;
         let held = match self.begun() {
             Some(begun) => self.resume(begun)?,
             None => {
                 let domain = self.check_read_atomic_right(Access::REMOTE_ATOMIC)?;
-                self.step(guard, domain, remote, Access::REMOTE_ATOMIC, step)?
+                self.apply(guard, domain, remote, Access::REMOTE_ATOMIC, op)?
             }
         };
         let held = [AtomicU64::new(held)];
@@ -130,28 +131,28 @@ impl Requester<'_> {
                 let domain = self.check_right(RIGHT)?;
                 let value = [AtomicU64::new(0)];
                 sge::copy(&from, &Target::of_words(&value, ATOMIC as usize));
-                let step = AtomicOp::Store { value: sync::load(&value[0]) };
-                self.step(guard, domain, remote, RIGHT, step)?
+                let op = AtomicOp::Store { value: sync::load(&value[0]) };
+                self.apply(guard, domain, remote, RIGHT, op)?
             }
         };
         Ok(())
     }
 
     /// Carries out an atomic operation on eight bytes of the responder's memory, if its keys allow it.
-    fn step(
+    fn apply(
         &mut self,
         guard: &CopyGuard<'_>,
         whose: KeyUser,
         remote: RemoteAddr,
         right: Access,
-        step: AtomicOp,
+        op: AtomicOp,
     ) -> Result<u64, Halt> {
         if !remote.addr.is_multiple_of(ATOMIC) {
             return Err(self.refused(WcStatus::REM_INV_REQ_ERR));
         }
         let word = guard.word(whose, remote, right);
         let word = word.ok_or_else(|| self.refused(WcStatus::REM_ACCESS_ERR))?;
-        atomics::apply(self.engine.memory, &word, step).map_err(|why| self.not_done(why))
+        atomics::apply(self.engine.memory, &word, op).map_err(|why| self.not_done(why))
     }
 
     /// Waits again for the answer to an atomic that was begun.

@@ -1,6 +1,8 @@
 //! Two-sided operations, which take a receive of the responder: SEND, and WRITE with immediate.
 //!
 //! # Errors, in the order in which they are checked (Q7)
+//! On RC. On UC the requester does not learn of what concerns the responder, and a message without a receive is lost: see
+//! `unreliable`.
 //!
 //! | error | requester | receive | responder |
 //! |---|---|---|---|

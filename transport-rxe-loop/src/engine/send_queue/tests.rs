@@ -1,6 +1,7 @@
 use std::thread;
 
 use cq_core::setup::{Access, QpCaps, QpType, SrqInit};
+use cq_core::testing::fault::When;
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
@@ -13,6 +14,7 @@ use crate::api::mr::OwnedRegion;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::inside::actor::until;
+use crate::policy::faults::Faults;
 use crate::protocol::in_flight::ChangeFence;
 use crate::protocol::mode::CqFlag;
 
@@ -204,4 +206,24 @@ fn x04_a_peer_that_fails_while_a_marker_is_corrupted_is_flushed_by_who_posts_nex
         assert_eq!(cq.poll(&mut wcs), Ok(1));
         assert_eq!((wcs[0].wr_id(), wcs[0].status()), (2, WcStatus::WR_FLUSH_ERR));
     }
+}
+
+#[test]
+fn q02_a_peer_that_fails_while_a_fault_looks_at_it_is_flushed_after_that() {
+    let faults = Faults::seeded(1).fail(When::nth(1), WcStatus::REM_OP_ERR);
+    let (context, device) = OpenOptions::new().faults(faults).alone();
+    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+    let [mut qp, mut peer] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+    qp.connect(peer.number()).unwrap();
+    peer.connect(qp.number()).unwrap();
+    peer.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    let ownership = device.engine.ownership(qp.index());
+    ownership.seize();
+    qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    ownership.abandon();
+    assert!(identity::fail(device.engine.qp(peer.qpn()), peer.qpn()));
+    run(device.engine, qp.index());
+    let mut wcs = [Wc::default(); 4];
+    assert_eq!(cq.poll(&mut wcs), Ok(1));
+    assert_eq!((wcs[0].wr_id(), wcs[0].status()), (1, WcStatus::WR_FLUSH_ERR));
 }

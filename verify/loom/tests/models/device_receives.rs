@@ -34,7 +34,7 @@ impl Queue {
     /// Puts as many receives as there is room for, up to `all` of them; true if the peer is to be rescheduled.
     fn post_up_to(&self, all: u64) -> bool {
         let mut end = self.receives.posted();
-        while end.get() < all && self.receives.has_free_slot(end, CAPACITY) {
+        while end.get() < all && end.since(self.receives.completed_acquire()) < CAPACITY.into() {
             // SAFETY: there is room, so whatever was here was read.
             self.request(end.get()).with_mut(|request| unsafe { *request = end.get() });
             end = end.next();
