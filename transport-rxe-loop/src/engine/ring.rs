@@ -7,7 +7,7 @@
 //! | 2, 3 | operands of the [operation](wire) | first SGE … |
 //! | 4 … | SGEs of two words each, or inline bytes | |
 //!
-//! An operation that needs more than two words has two operands in words 4 and 5, before its SGEs. They make a request
+//! A request has a multiple of four words. An operation that needs more than two words has two operands in words 4 and 5, before its SGEs. They make a request
 //! of one SGE, or of three, no larger.
 //!
 //! A request is written by the thread that posts, before its position is published. A send request is read by the owner
@@ -40,10 +40,13 @@ pub const MAX_MSG_SIZE: u64 = 1 << 31;
 /// Requests of a queue at most.
 pub const MAX_QP_WR: u32 = 1 << 14;
 
-const SEND_HEADER: usize = 4;
+const SEND_HEADER: usize = QUAD;
 const RECV_HEADER: usize = 2;
 /// Words of an SGE.
 const SGE_WORDS: usize = 2;
+/// A request has a multiple of so many words: the header of a send, or a receive of one SGE, is found by one check.
+const QUAD: usize = 4;
+type Quad = [AtomicU64; QUAD];
 
 const FLAGS_SHIFT: u32 = 8;
 const FLAGS_MASK: u64 = 0xff;
@@ -70,7 +73,7 @@ impl RingLayout {
     /// For receive requests.
     pub fn of_recvs(requests: u32, sges: u32) -> Self {
         let words = RECV_HEADER + sges as usize * SGE_WORDS;
-        Self { log2: log2(requests), stride: words.next_multiple_of(4) }
+        Self { log2: log2(requests), stride: words.next_multiple_of(QUAD) }
     }
 
     /// Bytes of memory that its requests take.
@@ -87,11 +90,10 @@ impl RingLayout {
     /// The ring of this shape at `offset`; `None` if it does not fit into the arena.
     #[inline]
     pub fn ring(&self, shm: &'static Shm, offset: u32) -> Option<Ring> {
-        let requests = 1usize.checked_shl(self.log2)?;
-        let all = requests.checked_mul(self.stride)?;
-        let words = shm.in_arena(offset as usize, all)?;
-        let mask = requests as u64 - 1;
-        (self.stride >= SEND_HEADER).then_some(Ring { words, mask, stride: self.stride })
+        let (requests, stride) = (1usize.checked_shl(self.log2)?, self.stride / QUAD);
+        let quads = shm.in_arena(offset as usize, requests.checked_mul(stride)?)?;
+        let ring = Ring { quads, mask: requests as u64 - 1, stride };
+        (stride > 0 && self.stride.is_multiple_of(QUAD)).then_some(ring)
     }
 
     /// The slots of the send queue of this shape at `offset`; `None` if they do not fit into the arena.
@@ -123,8 +125,9 @@ fn log2(requests: u32) -> u32 {
 /// A ring of requests.
 #[derive(Clone, Copy)]
 pub struct Ring {
-    words: &'static [AtomicU64],
+    quads: &'static [Quad],
     mask: u64,
+    /// Quads of a request.
     stride: usize,
 }
 
@@ -147,17 +150,23 @@ impl Ring {
         next.get() != end.get() && end.since(next) <= self.mask + 1
     }
 
+    /// Where the request at a position begins.
+    #[inline(always)]
+    const fn first(&self, position: Position) -> usize {
+        (position.get() & self.mask) as usize * self.stride
+    }
+
     /// The words of the request at a position.
     #[inline]
     fn at(&self, position: Position) -> &'static [AtomicU64] {
-        let first = (position.get() & self.mask) as usize * self.stride;
-        &self.words[first..first + self.stride]
+        let first = self.first(position);
+        self.quads[first..first + self.stride].as_flattened()
     }
 
     /// Prefetches the request at a position, which another core wrote.
     #[inline]
     pub fn prefetch(&self, position: Position) {
-        self.at(position).first().into_iter().for_each(mapping::prefetch_read);
+        self.quads.get(self.first(position)).into_iter().for_each(mapping::prefetch_read);
     }
 
     /// Writes a send request with these SGEs or inline bytes, which fit.
@@ -169,8 +178,9 @@ impl Ring {
         (op, data): (WireOp, Data<'_>),
         signal_all: bool,
     ) {
-        let words = self.at(position);
-        let (header, body) = words.split_at(SEND_HEADER);
+        let first = self.first(position);
+        let (header, body) = (&self.quads[first], &self.quads[first + 1..first + self.stride]);
+        let body = body.as_flattened();
         let (has_operands, body) = match op.operands {
             Some(operands) => (HAS_OPERANDS, write_operands(body, operands)),
             None => (0, body),
@@ -213,12 +223,13 @@ impl Ring {
     /// Reads the send request at a position, if it has inline bytes or one SGE, and no operands.
     #[inline(always)]
     pub fn read_one(&self, position: Position) -> Option<OneRequest> {
-        let (header, body) = self.at(position).split_at(SEND_HEADER);
+        let first = self.first(position);
+        let header = self.quads.get(first)?;
         let word = sync::load(&header[1]);
         let count = (word >> COUNT_SHIFT) as usize;
         let data = match word & (INLINE | HAS_OPERANDS) {
-            INLINE => OneSge::Inline(body, count),
-            0 if count == 1 && body.len() >= SGE_WORDS => OneSge::Sge(read_sge(body)),
+            INLINE => OneSge::Inline(&self.at(position)[SEND_HEADER..], count),
+            0 if count == 1 => OneSge::Sge(read_sge(self.quads.get(first + 1)?)),
             _ => return None,
         };
         let both = sync::load(&header[3]);
@@ -249,9 +260,9 @@ impl Ring {
     /// Reads the receive request at a position, if it has one SGE.
     #[inline(always)]
     pub fn read_one_recv(&self, position: Position) -> Option<(u64, Sge)> {
-        let (header, body) = self.at(position).split_at(RECV_HEADER);
-        let has_one = sync::load(&header[1]) == 1 && body.len() >= SGE_WORDS;
-        if has_one { Some((sync::load(&header[0]), read_sge(body))) } else { None }
+        let request = self.quads.get(self.first(position))?;
+        let has_one = sync::load(&request[1]) == 1;
+        has_one.then(|| (sync::load(&request[0]), read_sge(&request[RECV_HEADER..])))
     }
 
     /// Reads the receive request at a position.

@@ -173,6 +173,8 @@ unsafe impl Shared for AtomicU8 {}
 unsafe impl Shared for AtomicU32 {}
 // SAFETY: an atomic integer.
 unsafe impl Shared for AtomicU64 {}
+// SAFETY: such values one after the other.
+unsafe impl<T: Shared, const N: usize> Shared for [T; N] {}
 
 #[cfg(test)]
 mod tests;
