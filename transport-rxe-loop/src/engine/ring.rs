@@ -152,21 +152,21 @@ impl Ring {
 
     /// Where the request at a position begins.
     #[inline(always)]
-    const fn first(&self, position: Position) -> usize {
+    const fn begin(&self, position: Position) -> usize {
         (position.get() & self.mask) as usize * self.stride
     }
 
     /// The words of the request at a position.
     #[inline]
     fn at(&self, position: Position) -> &'static [AtomicU64] {
-        let first = self.first(position);
+        let first = self.begin(position);
         self.quads[first..first + self.stride].as_flattened()
     }
 
     /// Prefetches the request at a position, which another core wrote.
     #[inline]
     pub fn prefetch(&self, position: Position) {
-        self.quads.get(self.first(position)).into_iter().for_each(mapping::prefetch_read);
+        self.quads.get(self.begin(position)).into_iter().for_each(mapping::prefetch_read);
     }
 
     /// Writes a send request with these SGEs or inline bytes, which fit.
@@ -178,7 +178,7 @@ impl Ring {
         (op, data): (WireOp, Data<'_>),
         signal_all: bool,
     ) {
-        let first = self.first(position);
+        let first = self.begin(position);
         let (header, body) = (&self.quads[first], &self.quads[first + 1..first + self.stride]);
         let body = body.as_flattened();
         let (has_operands, body) = match op.operands {
@@ -223,7 +223,7 @@ impl Ring {
     /// Reads the send request at a position, if it has inline bytes or one SGE, and no operands.
     #[inline(always)]
     pub fn read_one(&self, position: Position) -> Option<OneRequest> {
-        let first = self.first(position);
+        let first = self.begin(position);
         let header = self.quads.get(first)?;
         let word = sync::load(&header[1]);
         let count = (word >> COUNT_SHIFT) as usize;
@@ -260,7 +260,7 @@ impl Ring {
     /// Reads the receive request at a position, if it has one SGE.
     #[inline(always)]
     pub fn read_one_recv(&self, position: Position) -> Option<(u64, Sge)> {
-        let request = self.quads.get(self.first(position))?;
+        let request = self.quads.get(self.begin(position))?;
         let has_one = sync::load(&request[1]) == 1;
         has_one.then(|| (sync::load(&request[0]), read_sge(&request[RECV_HEADER..])))
     }
