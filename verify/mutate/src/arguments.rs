@@ -57,6 +57,10 @@ pub struct Arguments {
     #[arg(long)]
     pub long: bool,
 
+    /// With --long: try so many of them, chosen by the seed
+    #[arg(long, value_name = "N", requires = "long", conflicts_with_all = ["resume", "again"])]
+    pub sample: Option<usize>,
+
     /// With --long: go on where the last run was interrupted, if the sources are the same
     #[arg(long, requires = "long")]
     pub resume: bool,

@@ -137,11 +137,16 @@ fn list(planting: &Planting, filter: &Filter) -> Result<(), RunError> {
     Ok(())
 }
 
-/// What is tried: all in the order of the sources, or some of the engine's at random, of those that its tests are to
-/// notice.
+/// What is tried: all in the order of the sources, a sample of them, or some of the engine's at random, of those that its
+/// tests are to notice.
 fn wanted<'a>(mutants: &[&'a Mutant], kept: &Kept, arguments: &Arguments) -> Vec<&'a Mutant> {
     let filter = arguments.filter();
     let chosen = mutants.iter().copied().filter(|mutant| filter.takes(mutant));
+    if let Some(count) = arguments.sample {
+        let mut sample = shuffled(chosen.collect(), arguments.seed);
+        sample.truncate(count);
+        return sample;
+    }
     if arguments.long {
         return chosen.filter(|mutant| !(arguments.again && kept.explains(mutant))).collect();
     }
