@@ -1,18 +1,4 @@
 //! Where datagrams and connections go: addresses, and handles of them for datagrams.
-//!
-//! ```no_run
-//! use cq_core::wc::Wc;
-//! use transport_verbs::{AddressVector, Context};
-//!
-//! # let (received, buffer) = (Wc::default(), [0_u8; 1064]);
-//! let context = Context::open_first()?;
-//! let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-//! let there = pd.create_ah(&AddressVector::of(&port, "::ffff:10.0.0.2".parse()?, 0))?;
-//!
-//! // Back to where a datagram came from: it begins with its global route.
-//! let back = pd.ah_from_wc(&port, &received, buffer.first_chunk().unwrap())?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use cq_core::setup::{Gid, GlobalRoute};
 use cq_core::wc::Wc;
@@ -92,6 +78,20 @@ impl AddressVector {
 }
 
 /// A handle of an address, for datagrams.
+///
+/// ```no_run
+/// use cq_core::wc::Wc;
+/// use transport_verbs::{AddressVector, Context};
+///
+/// # let (received, buffer) = (Wc::default(), [0_u8; 1064]);
+/// let context = Context::open_first()?;
+/// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
+/// let there = pd.create_ah(&AddressVector::of(&port, "::ffff:10.0.0.2".parse()?, 0))?;
+///
+/// // Back to where a datagram came from: it begins with its global route.
+/// let back = pd.ah_from_wc(&port, &received, buffer.first_chunk().unwrap())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// A [`Directed`](crate::Directed) borrows it, so that it is there while requests are posted. Devices may
 /// look at it until the requests are carried out: keep it until they have completed. Those that are

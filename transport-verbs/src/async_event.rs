@@ -1,33 +1,5 @@
 //! Asynchronous events: what the device reports on its own account. Each opening of the device has its
 //! own, of what was made through it and of the device's ports.
-//!
-//! ```no_run
-//! use std::time::{Duration, Instant};
-//! use cq_core::async_event::{AsyncEventType, Element};
-//! use transport_verbs::Context;
-//!
-//! let mut context = Context::open_first()?;
-//! let cq = context.create_cq(16, None)?;
-//! while let Some(event) = context.wait_async(Some(Instant::now() + Duration::from_secs(1)))? {
-//!     match event.element {
-//!         Element::Cq(key) if event.event_type == AsyncEventType::CQ_ERR => {
-//!             println!("queue {key} has overrun: its next empty poll says so");
-//!         }
-//!         _ => println!("{event}"),
-//!     }
-//! }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! # Overrun
-//! A poll can't see that a queue of a device has overrun. The device reports it by a CQ_ERR, and who takes
-//! that event here thereby tells the queue, which from then on ends with
-//! [`PollError::Overrun`](cq_core::transport::PollError::Overrun) once it is empty (O3). A program that
-//! never takes asynchronous events is never told.
-//!
-//! # Acknowledging
-//! Taking an event acknowledges it. An event names its object by key or number and refers to nothing;
-//! those that nobody has read go with their object, and a dead one is never named.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
@@ -44,6 +16,34 @@ use crate::wait;
 impl Context {
     /// Takes one asynchronous event; sleeps until there is one, or the deadline has passed: then `None`. No
     /// deadline is for ever.
+    ///
+    /// ```no_run
+    /// use std::time::{Duration, Instant};
+    /// use cq_core::async_event::{AsyncEventType, Element};
+    /// use transport_verbs::Context;
+    ///
+    /// let mut context = Context::open_first()?;
+    /// let cq = context.create_cq(16, None)?;
+    /// while let Some(event) = context.wait_async(Some(Instant::now() + Duration::from_secs(1)))? {
+    ///     match event.element {
+    ///         Element::Cq(key) if event.event_type == AsyncEventType::CQ_ERR => {
+    ///             println!("queue {key} has overrun: its next empty poll says so");
+    ///         }
+    ///         _ => println!("{event}"),
+    ///     }
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Overrun
+    /// A poll can't see that a queue of a device has overrun. The device reports it by a CQ_ERR, and who takes
+    /// that event here thereby tells the queue, which from then on ends with
+    /// [`PollError::Overrun`](cq_core::transport::PollError::Overrun) once it is empty (O3). A program that
+    /// never takes asynchronous events is never told.
+    ///
+    /// # Acknowledging
+    /// Taking an event acknowledges it. An event names its object by key or number and refers to nothing;
+    /// those that nobody has read go with their object, and a dead one is never named.
     ///
     /// # Errors
     /// [`WaitError::Event`]: the device, or the system under it, failed. [`WaitError::Interrupted`]: this

@@ -1,15 +1,4 @@
 //! What a queue pair is modified with: `struct ibv_qp_attr` and its mask.
-//!
-//! ```
-//! use transport_verbs::{Access, QpAttr, QpAttrMask, QpState};
-//!
-//! let attr = QpAttr::to(QpState::INIT).port(1).pkey_index(0).access(Access::REMOTE_WRITE);
-//! assert!(attr.mask().contains(QpAttrMask::PORT));
-//! assert!(!attr.without(QpAttrMask::PORT).mask().contains(QpAttrMask::PORT));
-//! ```
-//!
-//! Nothing is judged here: which attributes a change of state takes, and with which values, is up to the
-//! device.
 
 use cq_core::setup::{Access, QpAttrMask};
 use rdma_sys::ibv_qp_attr;
@@ -21,6 +10,17 @@ use crate::state::QpState;
 use crate::sys::qp;
 
 /// Attributes for [`QueuePair::modify`](crate::QueuePair::modify), as many as are given.
+///
+/// ```
+/// use transport_verbs::{Access, QpAttr, QpAttrMask, QpState};
+///
+/// let attr = QpAttr::to(QpState::INIT).port(1).pkey_index(0).access(Access::REMOTE_WRITE);
+/// assert!(attr.mask().contains(QpAttrMask::PORT));
+/// assert!(!attr.without(QpAttrMask::PORT).mask().contains(QpAttrMask::PORT));
+/// ```
+///
+/// Nothing is judged here: which attributes a change of state takes, and with which values, is up to the
+/// device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QpAttr {
     mask: QpAttrMask,

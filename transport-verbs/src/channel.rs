@@ -1,20 +1,4 @@
 //! Completion channels: where the events of armed completion queues are read, and slept for.
-//!
-//! ```no_run
-//! use cq_core::cq::CompletionQueue;
-//! use cq_core::wc::Wc;
-//! use transport_verbs::Context;
-//!
-//! let context = Context::open_first()?;
-//! let mut channel = context.create_channel()?;
-//! let mut cq = CompletionQueue::new(context.create_cq(16, Some(&channel))?);
-//! // ... post something, then sleep until it is done:
-//! let mut room = [Wc::default(); 16];
-//! for wc in cq.wait(&mut room, &mut channel, None)? {
-//!     println!("{} is done", wc.wr_id());
-//! }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -30,6 +14,22 @@ use crate::wait;
 
 /// A completion channel. Its descriptor is readable while there is an event to take. An event that is taken
 /// is acknowledged with others, at the latest when its queue is destroyed (N7).
+///
+/// ```no_run
+/// use cq_core::cq::CompletionQueue;
+/// use cq_core::wc::Wc;
+/// use transport_verbs::Context;
+///
+/// let context = Context::open_first()?;
+/// let mut channel = context.create_channel()?;
+/// let mut cq = CompletionQueue::new(context.create_cq(16, Some(&channel))?);
+/// // ... post something, then sleep until it is done:
+/// let mut room = [Wc::default(); 16];
+/// for wc in cq.wait(&mut room, &mut channel, None)? {
+///     println!("{} is done", wc.wr_id());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// Destroying it twice, or reading it while another sleeps on it, does not compile:
 /// ```compile_fail,E0382

@@ -1,17 +1,4 @@
 //! Completion queues: the caller's slice goes to `ibv_poll_cq` as it is.
-//!
-//! ```no_run
-//! use cq_core::transport::{Arm, ArmError, Notify, PollCq};
-//! use cq_core::wc::Wc;
-//! use transport_verbs::Context;
-//!
-//! let mut cq = Context::open_first()?.create_cq(16, None)?;
-//! assert!(cq.capacity() >= 16);
-//! assert_eq!(cq.poll(&mut [Wc::default(); 4]), Ok(0));
-//! assert_eq!(cq.arm(Notify::Next), Err(ArmError::NoChannel)); // N11
-//! cq.destroy()?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -30,6 +17,19 @@ use crate::sys::poll::Poller;
 use crate::sys::polling::OVERRUN;
 
 /// A completion queue. One thread polls it at a time; it may move to another.
+///
+/// ```no_run
+/// use cq_core::transport::{Arm, ArmError, Notify, PollCq};
+/// use cq_core::wc::Wc;
+/// use transport_verbs::Context;
+///
+/// let mut cq = Context::open_first()?.create_cq(16, None)?;
+/// assert!(cq.capacity() >= 16);
+/// assert_eq!(cq.poll(&mut [Wc::default(); 4]), Ok(0));
+/// assert_eq!(cq.arm(Notify::Next), Err(ArmError::NoChannel)); // N11
+/// cq.destroy()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Overrun
 /// What a device does with a completion that finds the queue full is its own. It reports a CQ_ERR; once

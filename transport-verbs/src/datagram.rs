@@ -1,22 +1,4 @@
 //! Datagrams: sends of a queue pair of kind UD, each of which says where it goes.
-//!
-//! ```no_run
-//! use cq_core::transport::Post;
-//! use cq_core::wr::SendWr;
-//! use transport_verbs::{AddressVector, Context, Destination, Endpoint, Gid, QpInit, QpType};
-//!
-//! # let peer = Endpoint { qp_num: 17, psn: 0, lid: 0, gid: Gid([0; 16]), mtu: 1024 };
-//! let context = Context::open_first()?;
-//! let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-//! let cq = context.create_cq(16, None)?;
-//! let mut qp = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) })?;
-//! qp.activate(&port, 0x1111)?;
-//!
-//! let ah = pd.create_ah(&AddressVector::of(&port, peer.gid, peer.lid))?;
-//! let there = Destination { ah: &ah, qp_num: peer.qp_num, qkey: 0x1111 };
-//! qp.to(&there).post_send(&[SendWr::send_inline(1, b"hello")])?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use cq_core::setup::QpType;
 use cq_core::transport::{Post, PostError, Refused};
@@ -30,6 +12,24 @@ use crate::sys::qp::Target;
 pub type Destination<'a> = cq_core::setup::Destination<'a, AddressHandle>;
 
 /// A queue pair whose datagrams go to one destination: what [`QueuePair::to`] makes of it.
+///
+/// ```no_run
+/// use cq_core::transport::Post;
+/// use cq_core::wr::SendWr;
+/// use transport_verbs::{AddressVector, Context, Destination, Endpoint, Gid, QpInit, QpType};
+///
+/// # let peer = Endpoint { qp_num: 17, psn: 0, lid: 0, gid: Gid([0; 16]), mtu: 1024 };
+/// let context = Context::open_first()?;
+/// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
+/// let cq = context.create_cq(16, None)?;
+/// let mut qp = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) })?;
+/// qp.activate(&port, 0x1111)?;
+///
+/// let ah = pd.create_ah(&AddressVector::of(&port, peer.gid, peer.lid))?;
+/// let there = Destination { ah: &ah, qp_num: peer.qp_num, qkey: 0x1111 };
+/// qp.to(&there).post_send(&[SendWr::send_inline(1, b"hello")])?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Directed<'a> {
     qp: &'a mut QueuePair,

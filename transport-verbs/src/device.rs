@@ -1,17 +1,4 @@
 //! Devices: which there are, opening one, what it can do at most, and what is made of it.
-//!
-//! ```no_run
-//! use transport_verbs::{Context, devices};
-//!
-//! println!("{:?}", devices()?);
-//! let context = Context::open_first()?;
-//! println!("{} holds up to {} completions a queue", context.name(), context.attributes().max_cqe);
-//! let port = context.port(1)?;
-//! println!("port 1 is {}, with GID {}", port.state(), port.gid());
-//! let cq = context.create_cq(100, None)?;
-//! assert!(cq.capacity() >= 100);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::sync::Arc;
 
@@ -36,6 +23,19 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
 /// An open device. A clone is the same opening: each of its
 /// [asynchronous events](cq_core::transport::AsyncEvents) goes to one of them. It is closed when the last
 /// clone and everything made of it are gone.
+///
+/// ```no_run
+/// use transport_verbs::{Context, devices};
+///
+/// println!("{:?}", devices()?);
+/// let context = Context::open_first()?;
+/// println!("{} holds up to {} completions a queue", context.name(), context.attributes().max_cqe);
+/// let port = context.port(1)?;
+/// println!("port 1 is {}, with GID {}", port.state(), port.gid());
+/// let cq = context.create_cq(100, None)?;
+/// assert!(cq.capacity() >= 100);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Context {
     raw: Arc<context::Context>,

@@ -1,14 +1,4 @@
 //! What one side of a connection has to know of the other, and how it travels between them.
-//!
-//! ```
-//! use transport_verbs::{Endpoint, Gid};
-//!
-//! let mine = Endpoint { qp_num: 17, psn: 0x00ab_cdef, lid: 0, gid: Gid([7; 16]), mtu: 1024 };
-//! assert_eq!(Endpoint::from_bytes(&mine.to_bytes())?, mine);
-//!
-//! assert!(Endpoint::from_bytes(&[0xff; Endpoint::BYTES]).is_err());
-//! # Ok::<(), transport_verbs::EndpointError>(())
-//! ```
 
 use thiserror::Error;
 
@@ -19,6 +9,16 @@ const BITS24: u32 = (1 << 24) - 1;
 
 /// One end of a connection, as [`QueuePair::endpoint`](crate::QueuePair::endpoint) tells it, for the
 /// other side's [`connect`](crate::QueuePair::connect).
+///
+/// ```
+/// use transport_verbs::{Endpoint, Gid};
+///
+/// let mine = Endpoint { qp_num: 17, psn: 0x00ab_cdef, lid: 0, gid: Gid([7; 16]), mtu: 1024 };
+/// assert_eq!(Endpoint::from_bytes(&mine.to_bytes())?, mine);
+///
+/// assert!(Endpoint::from_bytes(&[0xff; Endpoint::BYTES]).is_err());
+/// # Ok::<(), transport_verbs::EndpointError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     /// Number of the queue pair, of 24 bits.

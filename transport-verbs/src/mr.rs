@@ -1,17 +1,4 @@
 //! Memory regions: what a key stands for, and who may do what with it (Q10).
-//!
-//! ```no_run
-//! use transport_verbs::{Access, Context};
-//!
-//! let pd = Context::open_first()?.alloc_pd()?;
-//! let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::REMOTE_READ)?;
-//! region.write(8, b"hello")?;
-//! let mut back = [0; 5];
-//! region.read(8, &mut back)?;
-//! assert_eq!(&back, b"hello");
-//! assert!(region.write(4095, b"hello").is_err());
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 #![allow(unsafe_code)]
 
@@ -101,6 +88,19 @@ impl MemoryRegion {
 
 /// Memory that comes with its registration, zeroed, aligned to a page. It is never lent as a slice, because
 /// peers may write it at any time: bytes are copied in and out.
+///
+/// ```no_run
+/// use transport_verbs::{Access, Context};
+///
+/// let pd = Context::open_first()?.alloc_pd()?;
+/// let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::REMOTE_READ)?;
+/// region.write(8, b"hello")?;
+/// let mut back = [0; 5];
+/// region.read(8, &mut back)?;
+/// assert_eq!(&back, b"hello");
+/// assert!(region.write(4095, b"hello").is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct OwnedRegion {
     // Before the memory: it is deregistered before it is unmapped.

@@ -1,17 +1,4 @@
 //! Protection domains: which regions, queue pairs, shared receive queues and addresses belong together.
-//!
-//! ```no_run
-//! use transport_verbs::{Access, Context};
-//!
-//! let pd = Context::open_first()?.alloc_pd()?;
-//! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
-//!
-//! // In use: the handle comes back (Q11).
-//! let pd = pd.destroy().unwrap_err().handle;
-//! region.deregister();
-//! pd.destroy()?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::sync::Arc;
 
@@ -22,6 +9,19 @@ use crate::mr::{MemoryRegion, OwnedRegion};
 use crate::sys::{context::Context, pd::Pd};
 
 /// A protection domain.
+///
+/// ```no_run
+/// use transport_verbs::{Access, Context};
+///
+/// let pd = Context::open_first()?.alloc_pd()?;
+/// let region = pd.allocate(64, Access::LOCAL_WRITE)?;
+///
+/// // In use: the handle comes back (Q11).
+/// let pd = pd.destroy().unwrap_err().handle;
+/// region.deregister();
+/// pd.destroy()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// Destroying it twice does not compile:
 /// ```compile_fail,E0382

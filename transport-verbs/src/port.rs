@@ -1,13 +1,4 @@
 //! Ports of a device and their GIDs: where a queue pair sends from, and how its peer finds it.
-//!
-//! ```
-//! use transport_verbs::Gid;
-//!
-//! let gid: Gid = "::ffff:10.0.0.1".parse()?;
-//! assert_eq!(gid.to_string(), "::ffff:10.0.0.1");
-//! assert_eq!(gid.0[12..], [10, 0, 0, 1]);
-//! # Ok::<(), std::net::AddrParseError>(())
-//! ```
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -29,6 +20,15 @@ fn is_link_local(gid: Gid) -> bool {
 }
 
 /// A port, as it was when it was asked, and one of its GIDs.
+///
+/// ```
+/// use transport_verbs::Gid;
+///
+/// let gid: Gid = "::ffff:10.0.0.1".parse()?;
+/// assert_eq!(gid.to_string(), "::ffff:10.0.0.1");
+/// assert_eq!(gid.0[12..], [10, 0, 0, 1]);
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 ///
 /// # Staleness
 /// Cables, subnet managers and network addresses change it; ask the context again after an asynchronous

@@ -1,29 +1,4 @@
 //! Queue pairs, as their owner sees them: posting, changing state, destroying.
-//!
-//! ```no_run
-//! use cq_core::cq::CompletionQueue;
-//! use cq_core::transport::Post;
-//! use cq_core::wc::Wc;
-//! use cq_core::wr::{RecvWr, SendWr};
-//! use transport_verbs::{Access, Context, QpInit};
-//!
-//! let context = Context::open_first()?;
-//! let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-//! let (cq, peer_cq) = (context.create_cq(16, None)?, context.create_cq(16, None)?);
-//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
-//! let mut peer = pd.create_qp(&QpInit::new(&peer_cq))?;
-//! qp.connect(&port, &peer.endpoint(&port))?;
-//! peer.connect(&port, &qp.endpoint(&port))?;
-//!
-//! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
-//! peer.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
-//! qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
-//!
-//! let (mut peer_cq, mut room) = (CompletionQueue::new(peer_cq), [Wc::default(); 4]);
-//! while peer_cq.poll(&mut room)?.is_empty() {}
-//! assert_eq!(room[0].result()?.byte_len(), 5);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::sync::Arc;
 
@@ -73,6 +48,31 @@ impl<'a> QpInit<'a> {
 }
 
 /// A queue pair. Posting takes it by `&mut`; completions may be polled elsewhere meanwhile.
+///
+/// ```no_run
+/// use cq_core::cq::CompletionQueue;
+/// use cq_core::transport::Post;
+/// use cq_core::wc::Wc;
+/// use cq_core::wr::{RecvWr, SendWr};
+/// use transport_verbs::{Access, Context, QpInit};
+///
+/// let context = Context::open_first()?;
+/// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
+/// let (cq, peer_cq) = (context.create_cq(16, None)?, context.create_cq(16, None)?);
+/// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+/// let mut peer = pd.create_qp(&QpInit::new(&peer_cq))?;
+/// qp.connect(&port, &peer.endpoint(&port))?;
+/// peer.connect(&port, &qp.endpoint(&port))?;
+///
+/// let region = pd.allocate(64, Access::LOCAL_WRITE)?;
+/// peer.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
+/// qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
+///
+/// let (mut peer_cq, mut room) = (CompletionQueue::new(peer_cq), [Wc::default(); 4]);
+/// while peer_cq.poll(&mut room)?.is_empty() {}
+/// assert_eq!(room[0].result()?.byte_len(), 5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// Destroying it twice does not compile:
 /// ```compile_fail,E0382

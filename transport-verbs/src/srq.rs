@@ -1,20 +1,4 @@
 //! Shared receive queues: receives that several queue pairs take from (Q9).
-//!
-//! ```no_run
-//! use cq_core::wr::RecvWr;
-//! use transport_verbs::{Access, Context, QpInit, SrqInit};
-//!
-//! let context = Context::open_first()?;
-//! let (pd, cq) = (context.alloc_pd()?, context.create_cq(64, None)?);
-//! let mut srq = pd.create_srq(&SrqInit { max_wr: 64, max_sge: 1 })?;
-//! let first = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) })?;
-//! let second = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) })?;
-//!
-//! let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
-//! srq.post_recv(&[RecvWr::new(1, &[region.sge(0, 2048)?]), RecvWr::new(2, &[region.sge(2048, 2048)?])])?;
-//! srq.arm_limit(1)?; // an asynchronous event says when none is left
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,6 +13,22 @@ use crate::refusal;
 use crate::sys::srq::Srq;
 
 /// A shared receive queue. Its receives complete on the queue pairs that take them.
+///
+/// ```no_run
+/// use cq_core::wr::RecvWr;
+/// use transport_verbs::{Access, Context, QpInit, SrqInit};
+///
+/// let context = Context::open_first()?;
+/// let (pd, cq) = (context.alloc_pd()?, context.create_cq(64, None)?);
+/// let mut srq = pd.create_srq(&SrqInit { max_wr: 64, max_sge: 1 })?;
+/// let first = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) })?;
+/// let second = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) })?;
+///
+/// let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
+/// srq.post_recv(&[RecvWr::new(1, &[region.sge(0, 2048)?]), RecvWr::new(2, &[region.sge(2048, 2048)?])])?;
+/// srq.arm_limit(1)?; // an asynchronous event says when none is left
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// Destroying it twice does not compile:
 /// ```compile_fail,E0382

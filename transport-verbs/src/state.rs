@@ -1,18 +1,18 @@
-//! The states of a queue pair (Q1).
-//!
-//! ```
-//! use transport_verbs::QpState;
-//!
-//! assert_eq!(QpState::RTS.to_string(), "RTS");
-//! assert_eq!(QpState(99).to_string(), "an unknown state");
-//! ```
+//! The states of a queue pair.
 
 use std::fmt;
 
 use cq_core::foreign_number;
 
 foreign_number! {
-    /// `enum ibv_qp_state`. A device writes it, so any number is legal (C3).
+    /// The state of a queue pair (Q1): `enum ibv_qp_state`. A device writes it, so any number is legal (C3).
+    ///
+    /// ```
+    /// use transport_verbs::QpState;
+    ///
+    /// assert_eq!(QpState::RTS.to_string(), "RTS");
+    /// assert_eq!(QpState(99).to_string(), "an unknown state");
+    /// ```
     QpState {
         /// New, or emptied: takes no requests.
         RESET = 0, "RESET";

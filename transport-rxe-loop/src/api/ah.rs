@@ -1,17 +1,4 @@
 //! Address vectors and address handles: the destinations of datagrams.
-//!
-//! ```
-//! use transport_rxe_loop::{AddressVector, Context};
-//!
-//! let context = Context::open("loop0")?;
-//! let (here, pd) = (context.attributes(), context.alloc_pd());
-//! let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid))?;
-//!
-//! // A fabric has one port.
-//! assert!(pd.create_ah(&AddressVector { port: 2, ..AddressVector::of(here.gid, 0) }).is_err());
-//! assert!(pd.create_ah(&AddressVector::of(here.gid, here.lid + 1)).is_err());
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::sync::Arc;
 
@@ -134,6 +121,19 @@ pub enum AddressError {
 }
 
 /// An address handle, for datagrams. It keeps its protection domain in use.
+///
+/// ```
+/// use transport_rxe_loop::{AddressVector, Context};
+///
+/// let context = Context::open("loop0")?;
+/// let (here, pd) = (context.attributes(), context.alloc_pd());
+/// let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid))?;
+///
+/// // A fabric has one port.
+/// assert!(pd.create_ah(&AddressVector { port: 2, ..AddressVector::of(here.gid, 0) }).is_err());
+/// assert!(pd.create_ah(&AddressVector::of(here.gid, here.lid + 1)).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct AddressHandle {
     domain: Arc<Domain>,

@@ -1,23 +1,5 @@
 //! Asynchronous events of completion queues, queue pairs and shared receive queues.
 //! [`Context::wait_async`] documents which events there are.
-//!
-//! ```
-//! use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
-//! use cq_core::transport::AsyncEvents;
-//! use transport_rxe_loop::{Context, QpAttr, QpInit, QpState};
-//!
-//! let mut context = Context::open("loop0")?;
-//! let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None)?);
-//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
-//! let peer = pd.create_qp(&QpInit::new(&cq))?;
-//! qp.connect(peer.number())?;
-//! assert_eq!(context.take_async_event(), Ok(None));
-//!
-//! qp.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(true))?;
-//! let (event_type, element) = (AsyncEventType::SQ_DRAINED, Element::Qp(qp.number()));
-//! assert_eq!(context.take_async_event(), Ok(Some(AsyncEvent { event_type, element })));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
@@ -60,6 +42,24 @@ fn name(engine: &'static Engine, source: Source) -> AsyncEvent {
 impl Context {
     /// Takes one asynchronous event, and waits for one if there is none. Returns `None` once the deadline has passed;
     /// without a deadline it waits without limit.
+    ///
+    /// ```
+    /// use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+    /// use cq_core::transport::AsyncEvents;
+    /// use transport_rxe_loop::{Context, QpAttr, QpInit, QpState};
+    ///
+    /// let mut context = Context::open("loop0")?;
+    /// let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None)?);
+    /// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+    /// let peer = pd.create_qp(&QpInit::new(&cq))?;
+    /// qp.connect(peer.number())?;
+    /// assert_eq!(context.take_async_event(), Ok(None));
+    ///
+    /// qp.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(true))?;
+    /// let (event_type, element) = (AsyncEventType::SQ_DRAINED, Element::Qp(qp.number()));
+    /// assert_eq!(context.take_async_event(), Ok(Some(AsyncEvent { event_type, element })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// | event | object | cause |
     /// |---|---|---|

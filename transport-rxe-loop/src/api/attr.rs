@@ -1,12 +1,4 @@
 //! The attributes of a queue pair: `struct ibv_qp_attr` and its mask.
-//!
-//! ```
-//! use transport_rxe_loop::{Access, QpAttr, QpAttrMask, QpState};
-//!
-//! let attr = QpAttr::to(QpState::Init).port(1).pkey_index(0).access(Access::REMOTE_WRITE);
-//! assert!(attr.mask().contains(QpAttrMask::PORT));
-//! assert!(!attr.without(QpAttrMask::PORT).mask().contains(QpAttrMask::PORT));
-//! ```
 
 use cq_core::setup::{Access, QpAttrMask, QpType};
 use thiserror::Error;
@@ -78,6 +70,14 @@ pub enum ModifyError {
 pub const MAX_RD_ATOMIC: u8 = 16;
 
 /// Attributes for [`QueuePair::modify`](crate::QueuePair::modify), with the mask of those that are given.
+///
+/// ```
+/// use transport_rxe_loop::{Access, QpAttr, QpAttrMask, QpState};
+///
+/// let attr = QpAttr::to(QpState::Init).port(1).pkey_index(0).access(Access::REMOTE_WRITE);
+/// assert!(attr.mask().contains(QpAttrMask::PORT));
+/// assert!(!attr.without(QpAttrMask::PORT).mask().contains(QpAttrMask::PORT));
+/// ```
 ///
 /// # How long a request waits
 /// A request of a reliable connection waits for a receive for [`rnr_retry`](Self::rnr_retry) times the peer's

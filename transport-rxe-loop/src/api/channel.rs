@@ -1,21 +1,4 @@
 //! Completion channels: a thread waits here for the events of armed completion queues.
-//!
-//! ```
-//! use std::time::{Duration, Instant};
-//! use cq_core::cq::CompletionQueue;
-//! use cq_core::wc::Wc;
-//! use transport_rxe_loop::Context;
-//!
-//! let context = Context::open("loop0")?;
-//! let mut channel = context.create_channel()?;
-//! let mut cq = CompletionQueue::new(context.create_cq(16, Some(&channel))?);
-//!
-//! // Nothing is posted, so there is no completion.
-//! let mut wcs = [Wc::default(); 4];
-//! let deadline = Instant::now() + Duration::from_millis(1);
-//! assert!(cq.wait(&mut wcs, &mut channel, Some(deadline))?.is_empty());
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -31,6 +14,23 @@ use crate::lifecycle::{Device, deaths};
 use crate::protocol::number::CqIndex;
 
 /// A completion channel. Its descriptor is readable while there is an event to take.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use cq_core::cq::CompletionQueue;
+/// use cq_core::wc::Wc;
+/// use transport_rxe_loop::Context;
+///
+/// let context = Context::open("loop0")?;
+/// let mut channel = context.create_channel()?;
+/// let mut cq = CompletionQueue::new(context.create_cq(16, Some(&channel))?);
+///
+/// // Nothing is posted, so there is no completion.
+/// let mut wcs = [Wc::default(); 4];
+/// let deadline = Instant::now() + Duration::from_millis(1);
+/// assert!(cq.wait(&mut wcs, &mut channel, Some(deadline))?.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// Destroying it twice does not compile:
 /// ```compile_fail

@@ -1,19 +1,6 @@
 //! Completion queues, from the consumer's side: polling, arming, [resizing](resize) and [moderation]. Producers push to
 //! the same ring, in the fabric's memory; where they take turns, under a lock that polling does not take:
 //! [`crate::completion::push`].
-//!
-//! ```
-//! use cq_core::transport::{Arm, ArmError, Notify, PollCq};
-//! use cq_core::wc::Wc;
-//! use transport_rxe_loop::Context;
-//!
-//! let mut cq = Context::open("loop0")?.create_cq(16, None)?;
-//! assert_eq!(cq.capacity(), 16);
-//! assert_eq!(cq.poll(&mut [Wc::default(); 4]), Ok(0));
-//! assert_eq!(cq.arm(Notify::Next), Err(ArmError::NoChannel)); // N11
-//! cq.destroy()?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 pub mod moderation;
 pub mod resize;
@@ -130,6 +117,19 @@ impl CqInit<'_> {
 
 /// A completion queue. One thread polls it at a time; it can be moved to another thread. Fields that a failure
 /// leaves undefined hold a [pattern](Wc::poisoned).
+///
+/// ```
+/// use cq_core::transport::{Arm, ArmError, Notify, PollCq};
+/// use cq_core::wc::Wc;
+/// use transport_rxe_loop::Context;
+///
+/// let mut cq = Context::open("loop0")?.create_cq(16, None)?;
+/// assert_eq!(cq.capacity(), 16);
+/// assert_eq!(cq.poll(&mut [Wc::default(); 4]), Ok(0));
+/// assert_eq!(cq.arm(Notify::Next), Err(ArmError::NoChannel)); // N11
+/// cq.destroy()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Overrun
 /// A completion that finds the queue full is dropped, and the queue fails: polling returns what was stored, then fails

@@ -1,34 +1,4 @@
 //! Datagrams: sends of a UD queue pair to a destination.
-//!
-//! ```
-//! use cq_core::transport::{PollCq, Post};
-//! use cq_core::wc::Wc;
-//! use cq_core::wr::{RecvWr, SendWr};
-//! use transport_rxe_loop::{Access, AddressVector, Context, Destination, QpInit, QpType};
-//!
-//! let context = Context::open("loop0")?;
-//! let (here, pd) = (context.attributes(), context.alloc_pd());
-//! let mut cq = context.create_cq(16, None)?;
-//! let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
-//! let (mut alice, mut bob) = (pd.create_qp(&init)?, pd.create_qp(&init)?);
-//! alice.activate(0x1111)?;
-//! bob.activate(0x1111)?;
-//!
-//! let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
-//! bob.post_recv(&[RecvWr::new(1, &[region.sge(0, 40 + 64)?])])?;
-//! let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid))?;
-//! let to_bob = Destination { ah: &ah, qp_num: bob.number(), qkey: 0x1111 };
-//! alice.to(&to_bob).post_send(&[SendWr::send_inline(2, b"hello")])?;
-//!
-//! let mut wcs = [Wc::default(); 4];
-//! assert_eq!(cq.poll(&mut wcs)?, 2);
-//! let received = wcs[0].result()?;
-//! assert_eq!((received.byte_len(), received.src_qp()), (40 + 5, alice.number()));
-//! let mut back = [0; 5];
-//! region.read(40, &mut back)?;
-//! assert_eq!(&back, b"hello");
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use cq_core::transport::{Post, PostError};
 use cq_core::wr::{RecvWr, SendWr};
@@ -37,6 +7,36 @@ use crate::api::ah::Destination;
 use crate::api::qp::QueuePair;
 
 /// A queue pair with the destination of its datagrams, made by [`QueuePair::to`].
+///
+/// ```
+/// use cq_core::transport::{PollCq, Post};
+/// use cq_core::wc::Wc;
+/// use cq_core::wr::{RecvWr, SendWr};
+/// use transport_rxe_loop::{Access, AddressVector, Context, Destination, QpInit, QpType};
+///
+/// let context = Context::open("loop0")?;
+/// let (here, pd) = (context.attributes(), context.alloc_pd());
+/// let mut cq = context.create_cq(16, None)?;
+/// let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
+/// let (mut alice, mut bob) = (pd.create_qp(&init)?, pd.create_qp(&init)?);
+/// alice.activate(0x1111)?;
+/// bob.activate(0x1111)?;
+///
+/// let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
+/// bob.post_recv(&[RecvWr::new(1, &[region.sge(0, 40 + 64)?])])?;
+/// let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid))?;
+/// let to_bob = Destination { ah: &ah, qp_num: bob.number(), qkey: 0x1111 };
+/// alice.to(&to_bob).post_send(&[SendWr::send_inline(2, b"hello")])?;
+///
+/// let mut wcs = [Wc::default(); 4];
+/// assert_eq!(cq.poll(&mut wcs)?, 2);
+/// let received = wcs[0].result()?;
+/// assert_eq!((received.byte_len(), received.src_qp()), (40 + 5, alice.number()));
+/// let mut back = [0; 5];
+/// region.read(40, &mut back)?;
+/// assert_eq!(&back, b"hello");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Directed<'a> {
     qp: &'a mut QueuePair,

@@ -1,15 +1,4 @@
 //! Contexts: the open device, its attributes, and the objects made from it.
-//!
-//! ```
-//! use transport_rxe_loop::{Context, devices};
-//!
-//! assert_eq!(devices(), ["loop0"]);
-//! let context = Context::open("loop0")?;
-//! let cq = context.create_cq(100, None)?;
-//! assert_eq!(cq.capacity(), 100);
-//! assert!(Context::open("mlx5_0").is_err());
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::sync::Arc;
 
@@ -41,6 +30,17 @@ pub fn devices() -> Vec<&'static str> {
 /// An open device. All contexts of a [fabric](crate::OpenOptions#fabrics) share it: queue pairs of different contexts
 /// and processes connect by their numbers. A context receives the [asynchronous events](Self::wait_async) of the
 /// objects that were made through it. Clones share them: each event is delivered to one of the clones.
+///
+/// ```
+/// use transport_rxe_loop::{Context, devices};
+///
+/// assert_eq!(devices(), ["loop0"]);
+/// let context = Context::open("loop0")?;
+/// let cq = context.create_cq(100, None)?;
+/// assert_eq!(cq.capacity(), 100);
+/// assert!(Context::open("mlx5_0").is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// A process is attached to a fabric from the first time it opens it until the process ends. The [manual](crate::manual)
 /// has what several processes meet: deaths, suspension, forks.

@@ -1,48 +1,5 @@
 //! Memory windows of type 2: keys for parts of regions. Work requests bind and invalidate them, without a system call.
 //! A key is valid for the peer of one queue pair (Q6).
-//!
-//! ```
-//! use cq_core::setup::inc_rkey;
-//! use cq_core::transport::{PollCq, Post};
-//! use cq_core::wc::Wc;
-//! use cq_core::wr::{RemoteAddr, SendWr, WindowBind};
-//! use transport_rxe_loop::{Access, Context, QpInit};
-//!
-//! let context = Context::open("loop0")?;
-//! let pd = context.alloc_pd();
-//! let mut cq = context.create_cq(16, None)?;
-//! let mut alice = pd.create_qp(&QpInit::new(&cq))?;
-//! let mut bob = pd.create_qp(&QpInit::new(&cq))?;
-//! alice.connect(bob.number())?;
-//! bob.connect(alice.number())?;
-//!
-//! // Bob lets Alice write 64 bytes of a region that has no remote rights.
-//! let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::MW_BIND)?;
-//! let window = pd.alloc_mw()?;
-//! let bind = WindowBind {
-//!     window: window.rkey(),
-//!     rkey: inc_rkey(window.rkey()),
-//!     lkey: region.lkey(),
-//!     addr: region.addr() + 1024,
-//!     length: 64,
-//!     access: Access::REMOTE_WRITE,
-//! };
-//! bob.post_send(&[SendWr::bind_window(1, bind)])?;
-//! let there = RemoteAddr { addr: bind.addr, rkey: window.rkey() };
-//! alice.post_send(&[SendWr::write_inline(2, b"hello", there)])?;
-//! // Once this has completed, Alice's key is invalidated.
-//! bob.post_send(&[SendWr::local_invalidate(3, window.rkey())])?;
-//!
-//! let mut wcs = [Wc::default(); 4];
-//! assert_eq!(cq.poll(&mut wcs)?, 3);
-//! for done in &wcs[..3] {
-//!     done.result()?;
-//! }
-//! let mut back = [0; 5];
-//! region.read(1024, &mut back)?;
-//! assert_eq!(&back, b"hello");
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::sync::Arc;
 
@@ -55,6 +12,49 @@ use crate::protocol::number::RegionIndex;
 
 /// A memory window of type 2, made by [`alloc_mw`](crate::ProtectionDomain::alloc_mw). Dropping deallocates it: its key
 /// is invalidated, and no operation uses it any more. The peer that uses its key may be in another process.
+///
+/// ```
+/// use cq_core::setup::inc_rkey;
+/// use cq_core::transport::{PollCq, Post};
+/// use cq_core::wc::Wc;
+/// use cq_core::wr::{RemoteAddr, SendWr, WindowBind};
+/// use transport_rxe_loop::{Access, Context, QpInit};
+///
+/// let context = Context::open("loop0")?;
+/// let pd = context.alloc_pd();
+/// let mut cq = context.create_cq(16, None)?;
+/// let mut alice = pd.create_qp(&QpInit::new(&cq))?;
+/// let mut bob = pd.create_qp(&QpInit::new(&cq))?;
+/// alice.connect(bob.number())?;
+/// bob.connect(alice.number())?;
+///
+/// // Bob lets Alice write 64 bytes of a region that has no remote rights.
+/// let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::MW_BIND)?;
+/// let window = pd.alloc_mw()?;
+/// let bind = WindowBind {
+///     window: window.rkey(),
+///     rkey: inc_rkey(window.rkey()),
+///     lkey: region.lkey(),
+///     addr: region.addr() + 1024,
+///     length: 64,
+///     access: Access::REMOTE_WRITE,
+/// };
+/// bob.post_send(&[SendWr::bind_window(1, bind)])?;
+/// let there = RemoteAddr { addr: bind.addr, rkey: window.rkey() };
+/// alice.post_send(&[SendWr::write_inline(2, b"hello", there)])?;
+/// // Once this has completed, Alice's key is invalidated.
+/// bob.post_send(&[SendWr::local_invalidate(3, window.rkey())])?;
+///
+/// let mut wcs = [Wc::default(); 4];
+/// assert_eq!(cq.poll(&mut wcs)?, 3);
+/// for done in &wcs[..3] {
+///     done.result()?;
+/// }
+/// let mut back = [0; 5];
+/// region.read(1024, &mut back)?;
+/// assert_eq!(&back, b"hello");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Why binding fails
 /// A bind fails with MW_BIND_ERR, like any local failure of a queue pair, and leaves the window unchanged, if:

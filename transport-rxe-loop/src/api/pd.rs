@@ -1,17 +1,4 @@
 //! Protection domains: they create regions, windows, queue pairs, shared receive queues and address handles.
-//!
-//! ```
-//! use transport_rxe_loop::{Access, Context};
-//!
-//! let pd = Context::open("loop0")?.alloc_pd();
-//! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
-//!
-//! // In use: the handle is returned (Q11).
-//! let pd = pd.destroy().unwrap_err().handle;
-//! region.deregister();
-//! pd.destroy()?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::sync::Arc;
 
@@ -30,6 +17,19 @@ use crate::error::{CreateError, RegisterError};
 use crate::lifecycle::Device;
 
 /// A protection domain.
+///
+/// ```
+/// use transport_rxe_loop::{Access, Context};
+///
+/// let pd = Context::open("loop0")?.alloc_pd();
+/// let region = pd.allocate(64, Access::LOCAL_WRITE)?;
+///
+/// // In use: the handle is returned (Q11).
+/// let pd = pd.destroy().unwrap_err().handle;
+/// region.deregister();
+/// pd.destroy()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// Destroying it twice does not compile:
 /// ```compile_fail

@@ -1,30 +1,4 @@
 //! Queue pairs: creating, posting, modifying, destroying.
-//!
-//! ```
-//! use cq_core::transport::{PollCq, Post};
-//! use cq_core::wc::Wc;
-//! use cq_core::wr::{RecvWr, SendWr};
-//! use transport_rxe_loop::{Access, Context, QpInit};
-//!
-//! let context = Context::open("loop0")?;
-//! let pd = context.alloc_pd();
-//! let (mut cq, mut peer_cq) = (context.create_cq(16, None)?, context.create_cq(16, None)?);
-//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
-//! let mut peer = pd.create_qp(&QpInit::new(&peer_cq))?;
-//! qp.connect(peer.number())?;
-//! peer.connect(qp.number())?;
-//!
-//! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
-//! peer.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
-//! qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
-//!
-//! let mut wcs = [Wc::default(); 4];
-//! assert_eq!(peer_cq.poll(&mut wcs)?, 1);
-//! assert_eq!(wcs[0].result()?.byte_len(), 5);
-//! assert_eq!(cq.poll(&mut wcs)?, 1);
-//! assert_eq!(wcs[0].wr_id(), 2);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 mod batch;
 mod change;
@@ -86,6 +60,32 @@ impl<'a> QpInit<'a> {
 
 /// A queue pair. Posting takes `&mut self`. Other threads may poll its completions meanwhile, and threads of the peer
 /// work on its queues.
+///
+/// ```
+/// use cq_core::transport::{PollCq, Post};
+/// use cq_core::wc::Wc;
+/// use cq_core::wr::{RecvWr, SendWr};
+/// use transport_rxe_loop::{Access, Context, QpInit};
+///
+/// let context = Context::open("loop0")?;
+/// let pd = context.alloc_pd();
+/// let (mut cq, mut peer_cq) = (context.create_cq(16, None)?, context.create_cq(16, None)?);
+/// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+/// let mut peer = pd.create_qp(&QpInit::new(&peer_cq))?;
+/// qp.connect(peer.number())?;
+/// peer.connect(qp.number())?;
+///
+/// let region = pd.allocate(64, Access::LOCAL_WRITE)?;
+/// peer.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
+/// qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
+///
+/// let mut wcs = [Wc::default(); 4];
+/// assert_eq!(peer_cq.poll(&mut wcs)?, 1);
+/// assert_eq!(wcs[0].result()?.byte_len(), 5);
+/// assert_eq!(cq.poll(&mut wcs)?, 1);
+/// assert_eq!(wcs[0].wr_id(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// [`QpAttr`](crate::QpAttr#how-long-a-request-waits) says how long a request waits for its peer.
 ///

@@ -1,35 +1,4 @@
 //! Shared receive queues: several queue pairs take their receives from one queue (Q9).
-//!
-//! ```
-//! use cq_core::async_event::{AsyncEventType, Element};
-//! use cq_core::transport::{AsyncEvents, PollCq, Post};
-//! use cq_core::wc::Wc;
-//! use cq_core::wr::{RecvWr, SendWr};
-//! use transport_rxe_loop::{Access, Context, QpInit, SrqInit};
-//!
-//! let mut context = Context::open("loop0")?;
-//! let (pd, mut cq) = (context.alloc_pd(), context.create_cq(64, None)?);
-//! let mut srq = pd.create_srq(&SrqInit { max_wr: 64, max_sge: 1 })?;
-//! let of_srq = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
-//! let (mut first, mut second) = (pd.create_qp(&of_srq)?, pd.create_qp(&of_srq)?);
-//! first.connect(second.number())?;
-//! second.connect(first.number())?;
-//!
-//! let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
-//! srq.post_recv(&[RecvWr::new(1, &[region.sge(0, 2048)?]), RecvWr::new(2, &[region.sge(2048, 2048)?])])?;
-//! srq.arm_limit(1)?;
-//! first.post_send(&[SendWr::send_inline(3, b"hello").unsignaled()])?;
-//! second.post_send(&[SendWr::send_inline(4, b"world").unsignaled()])?;
-//!
-//! let mut wcs = [Wc::default(); 4];
-//! assert_eq!(cq.poll(&mut wcs)?, 2);
-//! assert_eq!((wcs[0].wr_id(), wcs[0].qp_num()), (1, second.number()));
-//! assert_eq!((wcs[1].wr_id(), wcs[1].qp_num()), (2, first.number()));
-//! let event = context.take_async_event()?.expect("fewer than 1 are left");
-//! assert_eq!(event.event_type, AsyncEventType::SRQ_LIMIT_REACHED);
-//! assert_eq!(event.element, Element::Srq(srq.number()));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::sync::Arc;
 
@@ -175,6 +144,37 @@ impl Drop for Shared {
 
 /// A shared receive queue. A receive completes on the queue pair that takes it; a queue pair completes its receives in
 /// the order in which it took them. Their lkeys are those of this queue's protection domain, not of the queue pair's.
+///
+/// ```
+/// use cq_core::async_event::{AsyncEventType, Element};
+/// use cq_core::transport::{AsyncEvents, PollCq, Post};
+/// use cq_core::wc::Wc;
+/// use cq_core::wr::{RecvWr, SendWr};
+/// use transport_rxe_loop::{Access, Context, QpInit, SrqInit};
+///
+/// let mut context = Context::open("loop0")?;
+/// let (pd, mut cq) = (context.alloc_pd(), context.create_cq(64, None)?);
+/// let mut srq = pd.create_srq(&SrqInit { max_wr: 64, max_sge: 1 })?;
+/// let of_srq = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
+/// let (mut first, mut second) = (pd.create_qp(&of_srq)?, pd.create_qp(&of_srq)?);
+/// first.connect(second.number())?;
+/// second.connect(first.number())?;
+///
+/// let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
+/// srq.post_recv(&[RecvWr::new(1, &[region.sge(0, 2048)?]), RecvWr::new(2, &[region.sge(2048, 2048)?])])?;
+/// srq.arm_limit(1)?;
+/// first.post_send(&[SendWr::send_inline(3, b"hello").unsignaled()])?;
+/// second.post_send(&[SendWr::send_inline(4, b"world").unsignaled()])?;
+///
+/// let mut wcs = [Wc::default(); 4];
+/// assert_eq!(cq.poll(&mut wcs)?, 2);
+/// assert_eq!((wcs[0].wr_id(), wcs[0].qp_num()), (1, second.number()));
+/// assert_eq!((wcs[1].wr_id(), wcs[1].qp_num()), (2, first.number()));
+/// let event = context.take_async_event()?.expect("fewer than 1 are left");
+/// assert_eq!(event.event_type, AsyncEventType::SRQ_LIMIT_REACHED);
+/// assert_eq!(event.element, Element::Srq(srq.number()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// A queue pair that fails or is reset does not flush the queue: the receives that it has taken complete, the others
 /// stay for other queue pairs. If a receive is taken for a message that does not arrive, since a process died or does

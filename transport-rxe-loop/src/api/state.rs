@@ -1,18 +1,18 @@
 //! The states of a queue pair and the transitions between them, as tables (Q1).
-//!
-//! ```
-//! use transport_rxe_loop::{QpAttrMask, QpState, QpType};
-//!
-//! let rule = QpState::Reset.rule(QpState::Init, QpType::Ud).unwrap();
-//! assert_eq!(rule.required, QpAttrMask::PKEY_INDEX | QpAttrMask::PORT | QpAttrMask::QKEY);
-//! assert!(QpState::Reset.rule(QpState::Rts, QpType::Ud).is_none());
-//! ```
 
 use cq_core::setup::{QpAttrMask, QpType};
 
 pub use crate::protocol::state::QpState;
 
 /// The attributes of a state transition.
+///
+/// ```
+/// use transport_rxe_loop::{QpAttrMask, QpState, QpType};
+///
+/// let rule = QpState::Reset.rule(QpState::Init, QpType::Ud).unwrap();
+/// assert_eq!(rule.required, QpAttrMask::PKEY_INDEX | QpAttrMask::PORT | QpAttrMask::QKEY);
+/// assert!(QpState::Reset.rule(QpState::Rts, QpType::Ud).is_none());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// The required attributes.

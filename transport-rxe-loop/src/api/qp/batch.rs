@@ -1,32 +1,4 @@
 //! Batches: sends that are posted together, or not at all.
-//!
-//! ```
-//! use cq_core::transport::{PollCq, Refused};
-//! use cq_core::wc::Wc;
-//! use cq_core::wr::SendWr;
-//! use transport_rxe_loop::{Access, Context, QpInit};
-//!
-//! let context = Context::open("loop0")?;
-//! let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None)?);
-//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
-//! qp.connect(qp.number())?;
-//! let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
-//!
-//! let mut batch = qp.batch();
-//! batch.put(&SendWr::write_inline(1, b"hello", region.remote(0)?).unsignaled())?;
-//! assert_eq!(batch.put(&SendWr::send_inline(2, &[0; 65])), Err(Refused::InlineTooLong { max: 64 }));
-//!
-//! // Nothing was posted. This is another batch.
-//! let mut batch = qp.batch();
-//! batch.put(&SendWr::write_inline(3, b"hello", region.remote(0)?).unsignaled())?;
-//! batch.put(&SendWr::write_inline(4, b"world", region.remote(8)?))?;
-//! batch.post();
-//!
-//! let mut wcs = [Wc::default(); 4];
-//! assert_eq!(cq.poll(&mut wcs)?, 1);
-//! assert_eq!(wcs[0].result()?.wr_id(), 4);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use cq_core::setup::QpType;
 use cq_core::transport::Refused;
@@ -40,6 +12,34 @@ use crate::sync;
 
 /// Sends to be posted together, like those between `ibv_wr_start(3)` and `ibv_wr_complete(3)`. Made by
 /// [`QueuePair::batch`]. None is carried out before [`post`](Self::post); dropping the batch discards those not posted.
+///
+/// ```
+/// use cq_core::transport::{PollCq, Refused};
+/// use cq_core::wc::Wc;
+/// use cq_core::wr::SendWr;
+/// use transport_rxe_loop::{Access, Context, QpInit};
+///
+/// let context = Context::open("loop0")?;
+/// let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None)?);
+/// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+/// qp.connect(qp.number())?;
+/// let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
+///
+/// let mut batch = qp.batch();
+/// batch.put(&SendWr::write_inline(1, b"hello", region.remote(0)?).unsignaled())?;
+/// assert_eq!(batch.put(&SendWr::send_inline(2, &[0; 65])), Err(Refused::InlineTooLong { max: 64 }));
+///
+/// // Nothing was posted. This is another batch.
+/// let mut batch = qp.batch();
+/// batch.put(&SendWr::write_inline(3, b"hello", region.remote(0)?).unsignaled())?;
+/// batch.put(&SendWr::write_inline(4, b"world", region.remote(8)?))?;
+/// batch.post();
+///
+/// let mut wcs = [Wc::default(); 4];
+/// assert_eq!(cq.poll(&mut wcs)?, 1);
+/// assert_eq!(wcs[0].result()?.wr_id(), 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Batch<'q> {
     qp: &'q mut QueuePair,
