@@ -1,9 +1,13 @@
-use crate::protocol::lock::AttachmentId;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
 use cq_core::setup::QpType;
 
 use super::*;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
+use crate::inside::actor::until;
+use crate::protocol::lock::AttachmentId;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(31);
@@ -64,4 +68,32 @@ fn x01_who_takes_receives_may_be_in_the_middle_of_a_datagram() {
         !is_open_for(device.engine, index)
             && try_exclude_senders(device.engine, slot, qp.qpn()).is_some()
     );
+}
+
+#[test]
+fn c08_who_shares_a_queue_waits_for_a_message_of_the_one_that_was_alone() {
+    let (context, device) = OpenOptions::new().alone();
+    let pd = context.alloc_pd();
+    let (sends, receives) =
+        (context.create_cq(4, None).unwrap(), context.create_cq(4, None).unwrap());
+    let init = QpInit { recv_cq: &receives, ..QpInit::new(&sends) };
+    let qp = pd.create_qp(&init).unwrap();
+    let (ownership, sole) =
+        (device.engine.ownership(qp.index()), &device.completions.cq(sends.queue().index).sole);
+    assert!(sole.is(qp.qpn()) && ownership.enter());
+    ownership.open();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let shares = scope.spawn(|| {
+            share_queue(device.engine, sends.queue().index);
+            assert!(is_over.load(Relaxed), "it pushes without the lock still");
+        });
+        until("it is shared", || !sole.is(qp.qpn()));
+        // Time for who does not wait to go on.
+        (0..1000).for_each(|_| thread::yield_now());
+        is_over.store(true, Relaxed);
+        ownership.close();
+        shares.join().unwrap();
+    });
+    ownership.abandon();
 }
