@@ -77,34 +77,13 @@ fn one_sided(here: &[Sge], remote: RemoteAddr) -> [SendWr<'_>; 5] {
 }
 
 #[test]
-fn q07_a_bad_key_or_range_is_an_access_error_at_the_target() {
-    for kind in 0..5 {
-        for (rkey_off, offset) in [(1, 0), (0, 64)] {
-            let (mut a, mut b) = Side::pair();
-            let here = [a.region.sge(0, 8).unwrap()];
-            let RemoteAddr { addr, rkey } = b.region.remote(0).unwrap();
-            let bad = RemoteAddr { addr: addr + offset, rkey: rkey + rkey_off };
-            a.qp.post_send(&[one_sided(&here, bad)[kind]]).unwrap();
-            a.completes(&[(1, S::REM_ACCESS_ERR)]);
-            assert_eq!(b.qp.state(), QpState::Err);
-            b.expect(&[AsyncEventType::QP_ACCESS_ERR]);
-            a.expect(&[]); // its completion has told it
-        }
-    }
-}
-
-#[test]
-fn q07_a_request_that_is_not_allowed_is_a_request_error_at_the_target() {
-    // Which kinds; the target's rights, how many READs and atomics it takes, and where in its region.
-    for (kinds, access, max_dest_rd_atomic, offset) in [
-        (0..5, Access::empty(), 16, 0),
-        (1..4, Access::REMOTE, 0, 0),
-        (2..5, Access::REMOTE, 16, 4),
-    ] {
+fn q07_a_read_or_atomic_that_is_not_taken_is_a_request_error_at_the_target() {
+    // Which kinds; how many READs and atomics the target takes, and where in its region.
+    for (kinds, max_dest_rd_atomic, offset) in [(1..4, 0, 0), (2..5, 16, 4)] {
         for kind in kinds {
             let (mut a, mut b) = (Side::new(), Side::new());
             a.qp.connect(b.qp.number()).unwrap();
-            b.qp.modify(&QpAttr::init(access)).unwrap();
+            b.qp.modify(&QpAttr::init(Access::REMOTE)).unwrap();
             let rtr = QpAttr::rtr(a.qp.number()).max_dest_rd_atomic(max_dest_rd_atomic);
             b.qp.modify(&rtr).unwrap();
             let here = [a.region.sge(0, 8).unwrap()];
@@ -115,21 +94,6 @@ fn q07_a_request_that_is_not_allowed_is_a_request_error_at_the_target() {
             a.expect(&[]);
         }
     }
-}
-
-#[test]
-fn q07_what_a_completion_tells_is_no_event() {
-    let (mut a, mut b) = Side::pair();
-    b.qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    a.qp.post_send(&[SendWr::send_inline(2, b"too long")]).unwrap();
-    a.completes(&[(2, S::REM_INV_REQ_ERR)]);
-    b.completes(&[(1, S::LOC_LEN_ERR)]);
-    a.expect(&[]);
-    b.expect(&[]);
-
-    a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
-    b.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
-    b.expect(&[]);
 }
 
 #[test]
@@ -285,39 +249,15 @@ fn a_sleeper_of_another_thread_is_woken_and_waiting_ends_in_time() {
 }
 
 #[test]
-fn q01_an_idle_send_queue_is_drained_at_once_if_that_was_asked_for() {
+fn q01_an_idle_send_queue_is_drained_at_once_and_once_if_that_was_asked_for() {
     let (mut a, _b) = Side::pair();
-    for attr in [QpAttr::to(QpState::Sqd), QpAttr::to(QpState::Sqd).en_sqd_async_notify(false)] {
-        a.qp.modify(&attr).unwrap();
-        a.expect(&[]);
-        a.qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
-    }
+    a.qp.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(false)).unwrap();
+    a.expect(&[]);
+    a.qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
     a.drain();
     a.expect(&[AsyncEventType::SQ_DRAINED]);
     a.qp.modify(&QpAttr::new().rnr_retry(3)).unwrap(); // still in SQD
     a.qp.post_send(&[SendWr::send_inline(1, b"x")]).unwrap();
-    a.expect(&[]);
-}
-
-#[test]
-fn q01_sqd_carries_out_what_was_begun_then_reports_and_holds_the_rest_back() {
-    let (mut a, mut b) = Side::pair();
-    let sends = [1, 2].map(|wr_id| SendWr::send_inline(wr_id, b"x"));
-    a.qp.post_send(&sends).unwrap(); // the first has begun: it waits for a receive
-    a.drain();
-    a.qp.modify(&QpAttr::new().rnr_retry(7)).unwrap(); // it goes on draining
-    a.qp.post_send(&[SendWr::send_inline(3, b"x")]).unwrap();
-    a.expect(&[]);
-    let here = [b.region.sge(0, 8).unwrap()];
-    b.qp.post_recv(&[10, 11, 12].map(|wr_id| RecvWr::new(wr_id, &here))).unwrap();
-    b.completes(&[(10, S::SUCCESS)]);
-    a.completes(&[(1, S::SUCCESS)]);
-    a.expect(&[AsyncEventType::SQ_DRAINED]);
-    assert_eq!(take(&mut a.cq), []);
-
-    a.qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
-    a.completes(&[(2, S::SUCCESS), (3, S::SUCCESS)]);
-    b.completes(&[(11, S::SUCCESS), (12, S::SUCCESS)]);
     a.expect(&[]);
 }
 

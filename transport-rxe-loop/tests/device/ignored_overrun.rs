@@ -1,9 +1,9 @@
-//! Completion queues that ignore overruns: O8.
+//! Completion queues that ignore overruns, beyond what the conformance suite asks: O8; what was dropped: O3.
 
 use std::collections::HashMap;
 use std::thread;
 
-use crate::common::{CAPS, End, S, open, reports, take};
+use crate::common::{CAPS, End, S, open, take};
 use cq_core::transport::{Arm, Armed, Events, Notify, PollCq, PollError, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
@@ -32,38 +32,19 @@ fn deliver(a: &mut End, qp: &mut QueuePair, wr_id: u64) {
     a.expect(&[(wr_id, S::SUCCESS)]);
 }
 
-fn wr_ids(wcs: &[Wc]) -> Vec<u64> {
-    wcs.iter().map(Wc::wr_id).collect()
-}
-
 #[test]
-fn o08_what_finds_no_room_is_dropped_and_counted_and_nobody_fails() {
-    let mut context = open();
+fn o08_what_finds_no_room_is_counted_and_nothing_else() {
+    let context = open();
     for capacity in [1, 2, 5, 8] {
         let mut cq = ignoring(&context, capacity, None);
         let (mut a, mut qp) = receiver(&cq);
-        (0..100).for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
-        let stored = take(&mut cq);
-        assert!(stored.len() >= capacity as usize);
-        assert_eq!(wr_ids(&stored), (0..stored.len() as u64).collect::<Vec<_>>(), "the first");
-        assert_eq!(cq.dropped() as usize, 100 - stored.len());
-        assert_eq!((qp.state(), cq.poll(&mut [Wc::default()])), (QpState::Rts, Ok(0)));
-        deliver(&mut a, &mut qp, 1_000);
-        assert_eq!(wr_ids(&take(&mut cq)), [1_000], "there is room again");
+        (0..u64::from(capacity)).for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
+        assert_eq!(cq.dropped(), 0);
+        (u64::from(capacity)..100).for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
+        let stored = take(&mut cq).len();
+        assert!(stored >= capacity as usize);
+        assert_eq!(cq.dropped() as usize, 100 - stored);
     }
-    assert_eq!(reports(&mut context), []);
-}
-
-#[test]
-fn o08_up_to_the_capacity_nothing_is_dropped() {
-    let mut cq = ignoring(&open(), 5, None);
-    let (mut a, mut qp) = receiver(&cq);
-    for round in 0..50 {
-        let ids = round * 5..round * 5 + 5;
-        ids.clone().for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
-        assert_eq!(wr_ids(&take(&mut cq)), ids.collect::<Vec<_>>());
-    }
-    assert_eq!(cq.dropped(), 0);
 }
 
 #[test]
@@ -80,29 +61,6 @@ fn o08_of_what_comes_together_as_much_is_stored_as_there_is_room_for() {
 }
 
 #[test]
-fn o08_q05_dropped_sends_give_their_slots_back() {
-    let context = open();
-    let mut cq = ignoring(&context, 1, None);
-    let end = End::new();
-    let mut qp = end.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
-    let itself = qp.number();
-    qp.connect(itself).unwrap();
-    let target = end.region.remote(0).unwrap();
-    for wr_id in 0..1_000 {
-        let unsignaled = SendWr::write_inline(wr_id, b"x", target).unsignaled();
-        let signaled = SendWr::write_inline(wr_id, b"x", target);
-        qp.post_send(&[unsignaled, signaled]).unwrap();
-    }
-    let stored = take(&mut cq);
-    assert_eq!(u64::from(cq.dropped()), 1_000 - stored.len() as u64);
-    // What is polled late covers nothing anew: there are as many slots as ever.
-    let list: Vec<_> =
-        (0..8).map(|wr_id| SendWr::write_inline(wr_id, b"x", target).unsignaled()).collect();
-    qp.post_send(&list).unwrap();
-    assert!(qp.post_send(&list[..1]).is_err(), "nothing has completed that covers these");
-}
-
-#[test]
 fn o08_dropped_flushes_give_their_places_back() {
     let cq = ignoring(&open(), 1, None);
     let (_a, mut qp) = receiver(&cq);
@@ -115,22 +73,19 @@ fn o08_dropped_flushes_give_their_places_back() {
 }
 
 #[test]
-fn o08_a_dropped_completion_wakes() {
+fn o08_n12_a_dropped_completion_wakes_at_once() {
     let context = open();
     let mut channel = context.create_channel().unwrap();
-    for count in [1, u16::MAX] {
-        let mut cq = ignoring(&context, 1, Some(&channel));
-        let (mut a, mut qp) = receiver(&cq);
-        cq.moderate(count, u16::MAX).unwrap();
-        (0..20).for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
-        assert_eq!(cq.arm(Notify::Solicited), Ok(Armed::MayHaveMissed));
-        assert_eq!(channel.take_event(), Ok(None));
-        deliver(&mut a, &mut qp, 20);
-        assert_eq!(channel.take_event(), Ok(Some(cq.key())), "not solicited, but dropped");
-        deliver(&mut a, &mut qp, 21);
-        assert_eq!(channel.take_event(), Ok(None), "not armed any more");
-        assert!(take(&mut cq).len() <= 20);
-    }
+    let mut cq = ignoring(&context, 1, Some(&channel));
+    let (mut a, mut qp) = receiver(&cq);
+    cq.moderate(u16::MAX, u16::MAX).unwrap();
+    (0..20).for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
+    assert_eq!(cq.arm(Notify::Solicited), Ok(Armed::MayHaveMissed));
+    assert_eq!(channel.take_event(), Ok(None));
+    deliver(&mut a, &mut qp, 20);
+    assert_eq!(channel.take_event(), Ok(Some(cq.key())), "not solicited, but dropped");
+    deliver(&mut a, &mut qp, 21);
+    assert_eq!(channel.take_event(), Ok(None), "not armed any more");
 }
 
 #[test]

@@ -54,4 +54,3 @@ mod unreliable;
 mod windows;
 mod windows_across;
 mod windows_ending;
-mod write_imm;

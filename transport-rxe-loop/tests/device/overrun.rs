@@ -1,8 +1,8 @@
-//! A completion queue that is too small: O1–O7.
+//! A completion queue that is too small, beyond what the conformance suite asks: O2–O7.
 
 use crate::common::{CAPS, End, S, cq_err, fatal, open, reports, take, wait_for};
 use cq_core::async_event::AsyncEvent;
-use cq_core::transport::{Arm, Events, Notify, PollCq, PollError, Post, Refused};
+use cq_core::transport::{Arm, Armed, Notify, PollCq, PollError, Post, Refused};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{
@@ -20,44 +20,6 @@ fn receiver(capacity: u32, channel: Option<&CompletionChannel>) -> (End, QueuePa
     (a, qp, cq)
 }
 
-fn deliver(a: &mut End, qp: &mut QueuePair, wr_id: u64) {
-    qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
-    a.qp.post_send(&[SendWr::send(wr_id, &[])]).unwrap();
-    a.expect(&[(wr_id, S::SUCCESS)]);
-}
-
-#[test]
-fn o01_exactly_the_capacity_is_no_overrun() {
-    for capacity in [1, 2, 3, 4, 5, 7, 8, 33] {
-        let (mut a, mut qp, mut cq) = receiver(capacity, None);
-        let mut room = vec![Wc::default(); capacity as usize + 1];
-        let mut next = 0;
-        for _ in 0..20 {
-            for _ in 0..capacity {
-                deliver(&mut a, &mut qp, next);
-                next += 1;
-            }
-            assert_eq!(cq.poll(&mut room), Ok(capacity as usize));
-            let last = room[capacity as usize - 1];
-            assert_eq!((last.wr_id(), last.status()), (next - 1, S::SUCCESS));
-        }
-    }
-}
-
-#[test]
-fn o01_also_one_polled_one_added() {
-    let (mut a, mut qp, mut cq) = receiver(6, None);
-    let mut room = [Wc::default(); 1];
-    for wr_id in 0..6 {
-        deliver(&mut a, &mut qp, wr_id);
-    }
-    for wr_id in 6..200 {
-        assert_eq!(cq.poll(&mut room), Ok(1));
-        assert_eq!(room[0].wr_id(), wr_id - 6);
-        deliver(&mut a, &mut qp, wr_id);
-    }
-}
-
 /// Delivers messages until the receiver fails, and says how many it took.
 fn overrun(a: &mut End, qp: &mut QueuePair) -> u64 {
     for wr_id in 0..1_000 {
@@ -72,25 +34,19 @@ fn overrun(a: &mut End, qp: &mut QueuePair) -> u64 {
 }
 
 #[test]
-fn o03_what_was_stored_comes_first_then_the_overrun_for_ever() {
+fn o03_every_dropped_completion_is_counted() {
     let (mut a, mut qp, mut cq) = receiver(5, None);
     let delivered = overrun(&mut a, &mut qp);
     for wr_id in 0..3 {
         qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap(); // flushed, and dropped too
     }
     let mut room = [Wc::default(); 64];
-    let stored = cq.poll(&mut room).unwrap();
-    assert!(stored >= 5);
-    assert_eq!(stored as u64, delivered - 1);
-    for (wc, wr_id) in room[..stored].iter().zip(0..) {
-        assert_eq!((wc.wr_id(), wc.status()), (wr_id, S::SUCCESS));
-    }
+    assert_eq!(cq.poll(&mut room).unwrap() as u64, delivered - 1);
     for _ in 0..3 {
         assert_eq!(cq.poll(&mut room), Err(PollError::Overrun { dropped: Some(4) }));
     }
     qp.post_recv(&[RecvWr::new(9, &[])]).unwrap();
     assert_eq!(cq.poll(&mut room), Err(PollError::Overrun { dropped: Some(5) }));
-    assert_eq!(cq.poll(&mut []), Ok(0));
 }
 
 /// A queue pair of these queues, in RESET.
@@ -102,7 +58,8 @@ fn on(pd: &ProtectionDomain, send_cq: &Cq, recv_cq: &Cq) -> QueuePair {
 fn o02_o04_an_overrun_is_reported_once_and_its_queue_pairs_fail() {
     let mut context = open();
     let (mut a, pd) = (End::new(), context.alloc_pd());
-    let (cq, other) = (context.create_cq(2, None).unwrap(), context.create_cq(8, None).unwrap());
+    let (cq, mut other) =
+        (context.create_cq(2, None).unwrap(), context.create_cq(8, None).unwrap());
     let [mut receives, mut sends, mut both, mut early, fresh] =
         [(&other, &cq), (&cq, &other), (&cq, &cq), (&cq, &cq), (&cq, &cq)]
             .map(|(send_cq, recv_cq)| on(&pd, send_cq, recv_cq));
@@ -112,46 +69,21 @@ fn o02_o04_an_overrun_is_reported_once_and_its_queue_pairs_fail() {
         qp.connect(a.qp.number()).unwrap();
     }
     early.modify(&QpAttr::init(Access::REMOTE_WRITE)).unwrap();
+    sends.post_recv(&[RecvWr::new(50, &[])]).unwrap();
+    receives.post_send(&[SendWr::send(60, &[])]).unwrap(); // no receive: it waits
 
     overrun(&mut a, &mut receives);
     for failed in [&receives, &sends, &both, &early] {
         assert_eq!(failed.state(), QpState::Err);
     }
     assert_eq!((fresh.state(), bystander.state()), (QpState::Reset, QpState::Rts));
-    expect_all_failed(&mut context, &[receives, sends, both, early], &cq);
-    assert_eq!(reports(&mut context), []);
-}
-
-#[test]
-fn o04_flushes_are_dropped_on_the_overrun_queue_and_arrive_on_the_other() {
-    let context = open();
-    let (mut a, pd) = (End::new(), context.alloc_pd());
-    let (mut cq, mut other) =
-        (context.create_cq(2, None).unwrap(), context.create_cq(8, None).unwrap());
-    let mut receives = on(&pd, &other, &cq);
-    let (mut sends, mut bystander) = (on(&pd, &cq, &other), on(&pd, &other, &other));
-    let itself = bystander.number();
-    bystander.connect(itself).unwrap();
-    sends.connect(itself).unwrap();
-    a.qp.connect(receives.number()).unwrap();
-    receives.connect(a.qp.number()).unwrap();
-    sends.post_recv(&[RecvWr::new(50, &[])]).unwrap();
-    receives.post_send(&[SendWr::send(60, &[])]).unwrap(); // no receive: it waits
-
-    overrun(&mut a, &mut receives);
     let mut flushed: Vec<_> =
         take(&mut other).iter().map(|wc| (wc.wr_id(), wc.status(), wc.qp_num())).collect();
     flushed.sort_by_key(|&(wr_id, ..)| wr_id);
     let flush = |wr_id, qp: &QueuePair| (wr_id, S::WR_FLUSH_ERR, qp.number());
-    assert_eq!(flushed, [flush(50, &sends), flush(60, &receives)]);
-    assert_eq!(cq.poll(&mut [Wc::default(); 8]), Ok(2));
-    sends.post_send(&[SendWr::send(70, &[])]).unwrap();
-    let lost = PollError::Overrun { dropped: Some(2) };
-    assert_eq!(cq.poll(&mut [Wc::default(); 8]), Err(lost));
-
-    bystander.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    bystander.post_send(&[SendWr::send(2, &[])]).unwrap();
-    assert_eq!(take(&mut other).len(), 2);
+    assert_eq!(flushed, [flush(50, &sends), flush(60, &receives)], "on their other queue");
+    expect_all_failed(&mut context, &[receives, sends, both, early], &cq);
+    assert_eq!(reports(&mut context), []);
 }
 
 #[test]
@@ -211,24 +143,12 @@ fn o04_a_queue_pair_that_comes_to_an_overrun_queue_fails_at_the_next_completion(
 }
 
 #[test]
-fn o05_an_overrun_raises_the_event_and_arming_says_so() {
-    let mut channel = open().create_channel().unwrap();
+fn o05_arming_a_queue_that_has_overrun_says_so() {
+    let channel = open().create_channel().unwrap();
     let (mut a, mut qp, mut cq) = receiver(2, Some(&channel));
-    let _ = cq.arm(Notify::Solicited);
     overrun(&mut a, &mut qp);
-    assert_eq!(channel.take_event(), Ok(Some(cq.key())));
     while cq.poll(&mut [Wc::default(); 4]).is_ok() {}
-    let missed = cq_core::transport::Armed::MayHaveMissed;
-    assert_eq!(cq.arm(Notify::Next), Ok(missed));
-}
-
-#[test]
-fn o06_an_overrun_queue_can_be_destroyed_once_its_queue_pairs_are_gone() {
-    let (mut a, mut qp, cq) = receiver(1, None);
-    overrun(&mut a, &mut qp);
-    let cq = cq.destroy().unwrap_err().handle;
-    qp.destroy();
-    cq.destroy().unwrap();
+    assert_eq!(cq.arm(Notify::Next), Ok(Armed::MayHaveMissed));
 }
 
 /// Posts sends and receives by turns until all of these have failed; says how many of each it posted.

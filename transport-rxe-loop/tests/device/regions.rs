@@ -1,5 +1,5 @@
-//! Registered memory: bytes in and out at any offset, rights, and keys that are dead when deregistering
-//! returns: Q10.
+//! Registered memory: bytes in and out at any offset, rights that are refused, and copies that have ended when
+//! deregistering returns: Q10.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -66,9 +66,6 @@ fn q10_rights_that_do_not_go_together_are_refused() {
     let unknown = 1 << 10;
     let access = Access::LOCAL_WRITE | Access::from_bits_retain(unknown);
     assert_eq!(refused(access), UnknownAccess { bits: unknown });
-    for optional in 20..30 {
-        pd.allocate(64, Access::LOCAL_WRITE | Access::from_bits_retain(1 << optional)).unwrap();
-    }
     assert_eq!(pd.allocate(0, ALL).unwrap_err(), Empty);
     pd.allocate(1, Access::empty()).unwrap();
 }
@@ -83,20 +80,6 @@ fn x07_more_memory_than_there_is_is_refused_with_a_reason() {
     // The place in the table was given back.
     let max = common::open().attributes().max_mr;
     assert!((0..max).all(|_| pd.allocate(len, ALL).unwrap_err() == error));
-}
-
-#[test]
-fn q10_a_deregistered_key_is_dead() {
-    let (mut a, b) = pair();
-    let region = b.pd.allocate(64, ALL).unwrap();
-    let remote = region.remote(0).unwrap();
-    a.qp.post_send(&[SendWr::write_inline(1, b"alive", remote)]).unwrap();
-    a.expect(&[(1, S::SUCCESS)]);
-    region.deregister();
-    // Its place may be another's now.
-    let _others: Vec<_> = (0..4).map(|_| b.pd.allocate(64, ALL).unwrap()).collect();
-    a.qp.post_send(&[SendWr::write_inline(2, b"dead", remote)]).unwrap();
-    a.expect(&[(2, S::REM_ACCESS_ERR)]);
 }
 
 #[test]

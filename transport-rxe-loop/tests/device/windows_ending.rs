@@ -1,5 +1,5 @@
-//! How the keys of memory windows end: with their regions, windows and queue pairs, and while somebody goes
-//! through them. When a key is dead, nothing comes through it any more (Q6, Q10).
+//! How the keys of memory windows end while somebody goes through them, or takes others away. When a key is dead,
+//! nothing comes through it any more (Q6).
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -10,89 +10,6 @@ use cq_core::setup::inc_rkey;
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, WindowBind};
 use transport_rxe_loop::{Access, QpAttr, QpInit, QpState};
-
-#[track_caller]
-fn expect_dead(a: &mut End, opening: &Opening) {
-    let at = opening.at(0);
-    a.request(SendWr::write_inline(1, b"x", at), S::REM_ACCESS_ERR);
-}
-
-#[test]
-fn q10_a_region_takes_the_keys_of_its_windows_along() {
-    let (mut a, mut b, mut opening) = opened(Access::REMOTE);
-    a.request(SendWr::write_inline(1, b"x", opening.at(0)), S::SUCCESS);
-    let at = opening.at(0);
-    opening.region.deregister();
-    a.request(SendWr::write_inline(1, b"x", at), S::REM_ACCESS_ERR);
-    assert!(!b.qp.has_windows(), "it is not bound any more");
-    // The window can be bound again, to another region.
-    connect_anew(&mut a, &mut b);
-    opening.region = b.pd.allocate(8192, common::windows::OPEN).unwrap();
-    b.bind(&opening, Access::REMOTE);
-    a.request(SendWr::write_inline(1, b"x", opening.at(0)), S::SUCCESS);
-}
-
-#[test]
-fn q10_a_key_that_died_with_its_region_can_not_be_taken_away() {
-    let (_a, mut b, opening) = opened(Access::REMOTE);
-    let rkey = opening.window.rkey();
-    opening.region.deregister();
-    b.request(SendWr::local_invalidate(1, rkey), S::MW_BIND_ERR);
-    let (mut a, mut b, opening) = opened(Access::REMOTE);
-    let rkey = opening.window.rkey();
-    opening.region.deregister();
-    b.recv(9, 0, 64);
-    a.request(SendWr::send_with_inv(1, &[], rkey), S::SUCCESS);
-    b.expect(&[(9, S::REM_INV_REQ_ERR)]);
-}
-
-fn connect_anew(a: &mut End, b: &mut End) {
-    for end in [&mut *a, &mut *b] {
-        end.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
-    }
-    connect(a, b);
-}
-
-#[test]
-fn q06_deallocating_kills_the_key() {
-    let (mut a, b, opening) = opened(Access::REMOTE);
-    let (at, rkey) = (opening.at(0), opening.window.rkey());
-    drop(opening.window);
-    assert!(!b.qp.has_windows() && !opening.region.has_windows());
-    a.request(SendWr::write_inline(1, b"x", at), S::REM_ACCESS_ERR);
-    let (_a, mut b) = pair();
-    b.request(SendWr::local_invalidate(1, rkey), S::MW_BIND_ERR);
-}
-
-#[test]
-fn q06_reset_kills_the_keys_of_a_queue_pairs_windows() {
-    let (mut a, mut b, opening) = opened(Access::REMOTE);
-    b.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
-    assert!(!b.qp.has_windows());
-    connect_anew(&mut a, &mut b);
-    expect_dead(&mut a, &opening);
-    // Then another one can bind it.
-    let mut c = End::new();
-    let mut d = End { qp: b.pd.create_qp(&QpInit::new(&b.cq)).unwrap(), ..b };
-    connect(&mut c, &mut d);
-    d.bind(&opening, Access::REMOTE);
-    c.request(SendWr::write_inline(1, b"x", opening.at(0)), S::SUCCESS);
-    d.qp = d.pd.create_qp(&QpInit::new(&d.cq)).unwrap();
-    assert!(!opening.region.has_windows(), "its queue pair is gone");
-    connect(&mut End::new(), &mut d);
-    d.bind(&opening, Access::REMOTE);
-}
-
-#[test]
-fn q06_in_err_keys_stay_but_let_nobody_in() {
-    let (mut a, mut b, opening) = opened(Access::REMOTE);
-    b.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
-    b.request(SendWr::local_invalidate(1, opening.window.rkey()), S::WR_FLUSH_ERR);
-    assert!(opening.region.has_windows());
-    a.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
-    connect_anew(&mut a, &mut b);
-    expect_dead(&mut a, &opening);
-}
 
 #[test]
 fn q06_a_queue_pair_that_is_its_own_peer_does_not_wait_for_itself() {
@@ -110,7 +27,7 @@ fn q06_a_queue_pair_that_is_its_own_peer_does_not_wait_for_itself() {
     a.post(SendWr::send_with_inv(1, &[], opening.window.rkey()));
     let done = a.expect(&[(2, S::SUCCESS), (1, S::SUCCESS)]);
     assert_eq!(done[0].result().unwrap().invalidated_rkey(), Some(opening.window.rkey()));
-    expect_dead(&mut a, &opening);
+    a.request(SendWr::write_inline(1, b"x", opening.at(0)), S::REM_ACCESS_ERR);
 }
 
 /// What takes a key away.

@@ -9,6 +9,7 @@ use super::stand::*;
 super::chapter! {
     n07_an_event_that_was_taken_holds_nothing_up,
     n07_unread_events_of_a_destroyed_queue_are_dropped,
+    n07_unread_events_of_other_queues_stay,
     n07_a_later_queue_has_another_name,
     n08_each_event_names_its_queue,
     n08_a_channel_serves_many_queues,
@@ -40,6 +41,32 @@ fn n07_unread_events_of_a_destroyed_queue_are_dropped<D: Device>() {
     drop(qp);
     assert!(received.destroy().is_ok(), "its event is unread");
     assert_eq!(events(&device, &mut channel, 0), [], "a dead queue is named");
+}
+
+fn n07_unread_events_of_other_queues_stay<D: Device>() {
+    let device = D::open();
+    let (pd, channel) = (device.alloc_pd(), device.create_channel());
+    let mut queues: Vec<_> = (0..3)
+        .map(|_| {
+            let mut cq = device.create_cq(8, Some(&channel)).unwrap();
+            let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+            let mut peer = End::<D>::far(&Plan::default());
+            connect(&mut qp, peer.qp.number());
+            peer.connect(&qp);
+            arm(&mut cq, Notify::Next);
+            qp.post_send(&[SendWr::write_inline(1, &[], RemoteAddr { addr: 0, rkey: 0 })]).unwrap();
+            (cq, qp, peer)
+        })
+        .collect();
+    rest(&device);
+    let (gone, qp, _peer) = queues.remove(1);
+    drop(qp);
+    assert!(gone.destroy().is_ok(), "its event is unread");
+    let mut channel = channel;
+    let wanted: Vec<_> = queues.iter().map(|(cq, ..)| cq.key()).collect();
+    let mut got = events(&device, &mut channel, wanted.len());
+    got.sort_by_key(|key| wanted.iter().position(|one| one == key));
+    assert_eq!(got, wanted, "those of the others, and no other");
 }
 
 fn n07_a_later_queue_has_another_name<D: Device>() {

@@ -10,6 +10,7 @@ super::chapter! {
     q04_a_connection_takes_no_destination,
     q06_a_datagram_of_another_queue_key_is_dropped,
     q06_a_queue_key_with_its_highest_bit_is_the_senders,
+    q06_a_queue_key_that_was_changed_counts_at_once,
     q06_a_datagram_that_finds_no_receive_is_dropped,
     q06_a_datagram_to_no_queue_pair_is_dropped,
     q06_a_datagram_to_a_connection_is_dropped,
@@ -121,6 +122,16 @@ fn q06_a_queue_key_with_its_highest_bit_is_the_senders<D: Device>() {
     a.send_to(&way, SendWr::send_inline(2, b"lost"));
     rest(&b.device);
     way.qkey = QKEY;
+    is_next(&mut a, &mut b, &way);
+}
+
+fn q06_a_queue_key_that_was_changed_counts_at_once<D: Device>() {
+    let (mut a, mut b, mut way) = strangers::<D>();
+    b.recv(1, 0, 64);
+    b.qp.modify(&Attr { qkey: Some(QKEY + 1), ..Attr::to(State::Rts) }).unwrap();
+    a.send_to(&way, SendWr::send_inline(2, b"lost"));
+    rest(&b.device);
+    way.qkey = QKEY + 1;
     is_next(&mut a, &mut b, &way);
 }
 

@@ -10,6 +10,8 @@ super::chapter! {
     q07_a_receive_that_names_bad_memory_ends_both_sides,
     q07_a_receive_that_names_bad_memory_is_told_as_that,
     q07_a_remote_key_range_or_right_that_is_wrong,
+    q07_no_range_wraps_around,
+    q07_every_bit_of_a_key_counts,
     q07_a_key_of_another_domain,
     q07_a_queue_pair_without_the_right,
     q07_a_queue_pairs_right_is_judged_before_the_key,
@@ -105,11 +107,55 @@ fn q07_a_remote_key_range_or_right_that_is_wrong<D: Device>() {
             assert_eq!(kept, [0; 64], "what may not be reached is unchanged");
         }
     }
-    // Half inside; an address that wraps around.
+    // Half inside: past the end, and before the beginning.
     for offset in [REGION as u64 - 7, u64::MAX - 3] {
         let (mut a, mut b) = pair::<D>();
         let (word, at) = ([a.sge(0, 8)], b.remote(offset));
         fails(&mut a, &mut b, SendWr::write(1, &word, at).unsignaled(), ACCESS);
+    }
+}
+
+fn q07_no_range_wraps_around<D: Device>() {
+    let bad_receive =
+        Line { requester: BAD_RECEIVE.requester, ..BAD_RECEIVE.whatever_it_is_called() };
+    for length in [8, 4096, 1 << 31, u32::MAX - 7] {
+        let back = u64::from(length);
+        // Eight bytes before the end of all addresses; up to that end; eight bytes past it.
+        for addr in [u64::MAX - 7, 0u64.wrapping_sub(back), 8u64.wrapping_sub(back)] {
+            let (mut a, mut b) = pair::<D>();
+            let into = [Sge { addr, length, ..b.sge(0, 8) }];
+            b.qp.post_recv(&[RecvWr::new(10, &into)]).unwrap();
+            fails(&mut a, &mut b, SendWr::send_inline(1, b"x"), bad_receive);
+            for operation in 0..4 {
+                if length == 8 || length == 4096 && operation < 2 {
+                    let (mut a, mut b) = pair::<D>();
+                    let piece = [a.sge(0, length)];
+                    let at = RemoteAddr { addr, ..b.remote(0) };
+                    fails(&mut a, &mut b, on_memory(&piece, at)[operation], ACCESS);
+                }
+            }
+        }
+    }
+}
+
+fn q07_every_bit_of_a_key_counts<D: Device>() {
+    let bad_receive =
+        Line { requester: BAD_RECEIVE.requester, ..BAD_RECEIVE.whatever_it_is_called() };
+    for bit in 0..32 {
+        let wrong = 1 << bit;
+        let (mut a, mut b) = pair::<D>();
+        let from = [Sge { lkey: a.mr.lkey() ^ wrong, ..a.sge(0, 8) }];
+        fails(&mut a, &mut b, SendWr::send(1, &from), LOCAL.whatever_it_is_called());
+
+        let (mut a, mut b) = pair::<D>();
+        let into = [Sge { lkey: b.mr.lkey() ^ wrong, ..b.sge(0, 64) }];
+        b.qp.post_recv(&[RecvWr::new(10, &into)]).unwrap();
+        fails(&mut a, &mut b, SendWr::send_inline(1, b"x"), bad_receive);
+
+        let (mut a, mut b) = pair::<D>();
+        let at = RemoteAddr { rkey: b.mr.rkey() ^ wrong, ..b.remote(8) };
+        let word = [a.sge(0, 8)];
+        fails(&mut a, &mut b, on_memory(&word, at)[bit % 4], ACCESS);
     }
 }
 

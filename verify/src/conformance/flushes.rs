@@ -12,7 +12,9 @@ super::chapter! {
     q06_a_flush_of_no_bytes_needs_no_key,
     q06_a_flush_looks_at_no_piece,
     q06_memory_that_is_only_read_can_be_flushed,
+    q06_a_flush_is_no_read_or_atomic,
     q07_a_flush_of_memory_that_may_not_be_flushed,
+    q07_a_flush_of_a_wrong_key_or_range,
     q07_a_flush_without_the_queue_pairs_right,
     q07_the_target_is_told_of_a_flush_that_it_refused,
 }
@@ -130,6 +132,18 @@ fn q06_memory_that_is_only_read_can_be_flushed<D: Device>() {
     a.expect_sent(&[(1, S::SUCCESS)]);
 }
 
+fn q06_a_flush_is_no_read_or_atomic<D: Device>() {
+    drop(flushing::<D>());
+    let none = Attr { max_rd_atomic: Some(0), ..Attr::rts() };
+    let takes_none = Attr { max_dest_rd_atomic: Some(0), ..Attr::rtr(0) };
+    let (mut a, b) = pair_with::<D>(
+        &Plan { rts: none, ..flushable() },
+        &Plan { rtr: takes_none, ..flushable() },
+    );
+    a.post(eight(1, b.remote(0), Placement::all()));
+    a.expect_sent(&[(1, S::SUCCESS)]);
+}
+
 fn q07_a_flush_of_memory_that_may_not_be_flushed<D: Device>() {
     for (placement, right) in PLACEMENTS {
         for case in 0..5 {
@@ -154,6 +168,38 @@ fn q07_a_flush_of_memory_that_may_not_be_flushed<D: Device>() {
             let of_region = |at| SendWr::flush(1, at, 0, placement, Selectivity::Region);
             fails(&mut a, &mut b, of_region(lacking.remote(0)), ACCESS);
         }
+    }
+}
+
+fn q07_a_flush_of_a_wrong_key_or_range<D: Device>() {
+    for selectivity in [Selectivity::Range, Selectivity::Region] {
+        for case in 0..4 {
+            let (mut a, mut b) = flushing::<D>();
+            let dead = b.device.register(&b.pd, 64, Access::EVERY | RIGHTS).unwrap().remote(0);
+            let other = b.device.alloc_pd();
+            let foreign = b.device.register(&other, 64, Access::EVERY | RIGHTS).unwrap();
+            let at = [
+                RemoteAddr { rkey: NO_KEY, ..b.remote(0) },
+                RemoteAddr { rkey: b.mr.rkey() ^ 0x55, ..b.remote(0) },
+                dead,
+                foreign.remote(0),
+            ][case];
+            let flush = SendWr::flush(1, at, 8, Placement::GLOBAL, selectivity);
+            fails(&mut a, &mut b, flush, ACCESS);
+        }
+    }
+    // One byte too many; past the end; before the beginning; an address that wraps around; more than there is.
+    for case in 0..5 {
+        let (mut a, mut b) = flushing::<D>();
+        let (at, length) = [
+            (b.remote(1), REGION as u32),
+            (b.remote(REGION as u64), 1),
+            (b.remote(0u64.wrapping_sub(1)), 1),
+            (RemoteAddr { addr: u64::MAX - 3, ..b.remote(0) }, 8),
+            (b.remote(0), u32::MAX),
+        ][case];
+        let flush = SendWr::flush(1, at, length, Placement::GLOBAL, Selectivity::Range);
+        fails(&mut a, &mut b, flush, ACCESS);
     }
 }
 

@@ -7,6 +7,7 @@ super::chapter! {
     o08_sends_that_find_no_room_fail_nobody,
     o08_what_comes_when_there_is_room_again_is_stored,
     o08_dropped_completions_give_their_slots_back,
+    o08_a_dropped_completion_gives_back_every_slot_that_it_covers,
     o08_a_receive_that_was_dropped_gives_its_place_back,
     o08_a_dropped_completion_wakes_who_waits,
     o08_a_failure_that_is_dropped_ends_its_queue_pair_all_the_same,
@@ -90,6 +91,22 @@ fn o08_dropped_completions_give_their_slots_back<D: Device>() {
         a.to(State::Reset);
         a.connect(&b.qp);
     }
+}
+
+fn o08_a_dropped_completion_gives_back_every_slot_that_it_covers<D: Device>() {
+    let (mut a, b) = narrow::<D>();
+    complete(&mut a, &b, 0..MANY);
+    let last = MANY + u64::from(a.qp.caps().max_send_wr);
+    for id in MANY..last {
+        let signaled = SendWr::write_inline(id, b"x", b.remote(0));
+        let covered = signaled.unsignaled();
+        for wr in [covered, covered, signaled] {
+            a.post(wr); // there is a slot, though nothing was polled
+        }
+        rest(&a.device);
+    }
+    stored::<D>(&mut a.sent, 0..last);
+    a.expect_silence();
 }
 
 fn o08_a_receive_that_was_dropped_gives_its_place_back<D: Device>() {

@@ -19,6 +19,7 @@ super::chapter! {
     q07_a_write_with_immediate_to_bad_memory_ends_both_sides,
     q07_a_write_with_immediate_to_bad_memory_fails_its_receive_with_an_access_error,
     q07_a_write_with_immediate_without_the_queue_pairs_right_takes_no_receive,
+    q07_a_write_with_immediate_without_the_queue_pairs_right_waits_for_no_receive,
     q07_a_write_with_immediate_of_bad_local_memory_takes_no_receive,
     q08_the_bytes_of_a_write_with_immediate_are_there_before_its_receive_completes,
 }
@@ -205,6 +206,21 @@ fn q07_a_write_with_immediate_without_the_queue_pairs_right_takes_no_receive<D: 
         let at = b.remote(8);
         let at = RemoteAddr { rkey: rkey.unwrap_or(at.rkey), ..at };
         fails(&mut a, &mut b, SendWr::write_inline(1, b"x", at).with_imm([9; 4]), INVALID);
+    }
+}
+
+fn q07_a_write_with_immediate_without_the_queue_pairs_right_waits_for_no_receive<D: Device>() {
+    let access = Access::EVERY.difference(Access::REMOTE_WRITE);
+    for rkey in [None, Some(NO_KEY)] {
+        let (mut a, mut b) = pair_with::<D>(&Plan::default(), &Plan { access, ..Plan::default() });
+        let at = b.remote(8);
+        let at = RemoteAddr { rkey: rkey.unwrap_or(at.rkey), ..at };
+        a.post(SendWr::write_inline(1, b"x", at).with_imm([9; 4]));
+        a.expect_sent(&[(1, S::REM_INV_REQ_ERR)]); // nobody has posted a receive
+        a.expect_state(State::Err);
+        b.expect_state(State::Err);
+        b.expect_nothing();
+        assert_eq!(b.bytes(8, 1), [0]);
     }
 }
 

@@ -15,7 +15,9 @@ super::chapter! {
     q06_a_send_with_invalidate_wakes_who_waits_for_solicited,
     q07_a_local_invalidation_of_what_is_no_window,
     q07_a_local_invalidation_of_what_is_not_bound_here,
+    q07_a_key_that_is_gone_is_not_taken_away_again,
     q07_a_send_that_invalidates_a_window_of_another_queue_pair,
+    q07_a_send_that_invalidates_no_window_of_its_receiver_brings_its_bytes,
     q07_a_send_with_invalidate_fails_as_any_send,
 }
 
@@ -158,6 +160,25 @@ fn q07_a_local_invalidation_of_what_is_not_bound_here<D: Device>() {
     is_open(&mut a, &b, rkey);
 }
 
+/// Which a LOCAL_INV took away, or its window, or its region.
+fn q07_a_key_that_is_gone_is_not_taken_away_again<D: Device>() {
+    for case in 0..3 {
+        let (mut a, mut b) = openable::<D>();
+        let mw = window(&b);
+        let region = b.device.register(&b.pd, 64, Access::EVERY | Access::MW_BIND).unwrap();
+        let (addr, lkey) = (region.addr(), region.lkey());
+        let binds = WindowBind { lkey, addr, length: 64, ..opens_all(&b, &mw) };
+        bind(&mut b, binds);
+        let invalidate = SendWr::local_invalidate(1, binds.rkey).unsignaled();
+        match case {
+            0 => b.post(SendWr { wr_id: 20, ..invalidate }), // it completes only if it fails
+            1 => drop(mw),
+            _ => drop(region),
+        }
+        fails(&mut b, &mut a, invalidate, UNBOUND);
+    }
+}
+
 fn q07_a_send_that_invalidates_a_window_of_another_queue_pair<D: Device>() {
     let (mut a, mut b, _mw, rkey) = open::<D>();
     let second = b.second();
@@ -168,6 +189,29 @@ fn q07_a_send_that_invalidates_a_window_of_another_queue_pair<D: Device>() {
     invalidates_nothing(&mut c, &mut b, rkey);
     b.qp = first;
     is_open(&mut a, &b, rkey);
+}
+
+fn q07_a_send_that_invalidates_no_window_of_its_receiver_brings_its_bytes<D: Device>() {
+    for case in 0..6 {
+        let (mut a, mut b, _mw, rkey) = open::<D>();
+        let [unbound, second] = [window(&b), window(&b)];
+        let region = b.device.register(&b.pd, 64, Access::EVERY | Access::MW_BIND).unwrap();
+        let (addr, lkey) = (region.addr(), region.lkey());
+        let dead = WindowBind { lkey, addr, length: 64, ..opens_all(&b, &second) };
+        bind(&mut b, dead);
+        drop(region);
+        let gone = window(&b).rkey();
+        let keys = [NO_KEY, inc_rkey(rkey), b.mr.rkey(), unbound.rkey(), dead.rkey, gone];
+        a.mr.write(0, &[7; 64]);
+        b.recv(1, 0, 64);
+        b.recv(2, 0, 64);
+        a.post(SendWr::send_with_inv(3, &[a.sge(0, 64)], keys[case]));
+        a.expect_sent(&[(3, S::SUCCESS)]);
+        b.expect_received(&[(1, S::REM_INV_REQ_ERR), (2, S::WR_FLUSH_ERR)]);
+        b.expect_state(State::Err);
+        assert_eq!(a.qp.state(), State::Rts, "it was answered");
+        assert_eq!(b.bytes(0, 64), [7; 64], "its bytes are there");
+    }
 }
 
 fn q07_a_send_with_invalidate_fails_as_any_send<D: Device>() {

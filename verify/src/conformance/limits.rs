@@ -91,12 +91,9 @@ fn q04_a_queue_of_none_takes_none<D: Device>() {
     let caps =
         QpCaps { max_send_wr: 0, max_recv_wr: 0, max_send_sge: 0, max_recv_sge: 0, max_inline: 0 };
     let (mut a, _b) = pair_with::<D>(&Plan { caps, ..Plan::default() }, &Plan::default());
-    for _ in 0..=a.qp.caps().max_send_wr {
-        if let Err(error) = a.try_post(SendWr::send(1, &[])) {
-            assert_eq!(error.why, Refused::QueueFull);
-            break;
-        }
-    }
+    let refused =
+        (0..=a.qp.caps().max_send_wr).find_map(|_| a.try_post(SendWr::send(1, &[])).err());
+    assert_eq!(refused.map(|error| error.why), Some(Refused::QueueFull));
     let many = vec![RecvWr::new(1, &[]); a.qp.caps().max_recv_wr as usize + 1];
     let error = a.qp.post_recv(&many).unwrap_err();
     assert_eq!((error.posted + 1, error.why), (many.len(), Refused::QueueFull));

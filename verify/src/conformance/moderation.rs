@@ -12,6 +12,8 @@ super::chapter! {
     n12_a_failure_is_not_held_back,
     n12_unsolicited_ones_do_not_count_for_who_waits_for_solicited,
     n12_there_is_one_event_for_each_arm,
+    n12_arming_again_meanwhile_asks_for_no_more,
+    n12_a_stronger_arm_goes_on_counting,
     n12_a_queue_that_is_not_armed_raises_nothing,
     n12_polling_takes_nothing_back,
     n12_a_change_raises_what_is_held_back,
@@ -148,6 +150,46 @@ fn n12_there_is_one_event_for_each_arm<D: Device>() {
         (0..3).for_each(|_| one(&mut a, &b));
         a.expect_no_event();
     }
+}
+
+fn n12_arming_again_meanwhile_asks_for_no_more<D: Device>() {
+    for again in [Notify::Next, Notify::Solicited] {
+        let held = || {
+            let (mut a, b) = moderated::<D>(3, LONG);
+            let key = a.sent.key();
+            arm(&mut a.sent, Notify::Next);
+            let early = (1..3).any(|_| {
+                one(&mut a, &b); // it polls, too
+                arm(&mut a.sent, again);
+                now(&mut a).is_some()
+            });
+            one(&mut a, &b);
+            !early && now(&mut a) == Some(key)
+        };
+        in_time(held, "the third completion raises it, however often it was armed");
+    }
+}
+
+fn n12_a_stronger_arm_goes_on_counting<D: Device>() {
+    let held = || {
+        let (mut a, mut b) = belled::<D>();
+        offered(b.received.moderate(3, LONG));
+        let key = b.received.key();
+        arm(&mut b.received, Notify::Solicited);
+        let mut receive = |b: &mut End<D>, solicited: bool| {
+            b.recv(1, 0, 8);
+            let wr = SendWr::send_inline(1, b"x").unsignaled();
+            a.post(if solicited { wr.solicited() } else { wr });
+            wait_for("it arrives", || !take(&mut b.received).is_empty());
+            now(b)
+        };
+        let before = [receive(&mut b, false), receive(&mut b, true)];
+        arm(&mut b.received, Notify::Next);
+        before == [None; 2]
+            && receive(&mut b, false).is_none()
+            && receive(&mut b, false) == Some(key)
+    };
+    in_time(held, "the solicited one and the two behind the stronger arm raise it");
 }
 
 fn n12_a_queue_that_is_not_armed_raises_nothing<D: Device>() {

@@ -12,13 +12,16 @@ super::chapter! {
     q06_a_read_scatters,
     q06_compare_and_swap_swaps_on_a_match_only,
     q06_fetch_and_add_adds_and_wraps,
+    q06_what_an_atomic_returns_may_be_in_any_pieces,
     q06_atomics_of_many_queue_pairs_are_atomic,
     q06_a_fenced_request_sees_what_was_read,
+    q06_a_fenced_request_sees_what_an_atomic_returned,
     q06_a_fenced_request_waits_for_nothing_behind_it,
     q06_inline_bytes_are_free_when_posting_returns,
     q06_no_bytes_need_no_keys,
     q06_a_piece_that_overlaps_its_target_arrives_as_it_was,
     q06_a_message_of_every_small_length_arrives,
+    q06_a_write_and_a_read_of_every_small_length_arrive,
     q06_a_long_message_arrives,
     q08_a_write_is_visible_before_a_later_send_completes,
     q08_the_last_eight_bytes_of_a_write_become_visible_last,
@@ -119,6 +122,31 @@ fn q06_fetch_and_add_adds_and_wraps<D: Device>() {
     assert_eq!((word(&b, 56), word(&b, 72)), (0, 0), "eight bytes and no more");
 }
 
+fn q06_what_an_atomic_returns_may_be_in_any_pieces<D: Device>() {
+    const HELD: [u8; 8] = *b"abcdefgh";
+    let plan = Plan { caps: QpCaps { max_send_sge: 8, ..CAPS }, ..Plan::default() };
+    let (mut a, b) = pair_with::<D>(&plan, &Plan::default());
+    let (at, held) = (b.remote(64), u64::from_ne_bytes(HELD));
+    let cuts: [&[u32]; 8] =
+        [&[8], &[1, 7], &[7, 1], &[3, 3, 2], &[0, 8], &[8, 0], &[3, 0, 0, 5], &[1; 8]];
+    for cut in cuts {
+        let places = || (1..).step_by(100).zip(cut);
+        let pieces: Vec<_> = places().map(|(place, length)| a.sge(place, *length)).collect();
+        for (wr, after) in [
+            (SendWr::fetch_add(1, &pieces, at, 1), held.wrapping_add(1)),
+            (SendWr::compare_swap(1, &pieces, at, held, 77), 77),
+        ] {
+            a.mr.write(0, &[0; REGION]);
+            b.mr.write(64, &HELD);
+            a.post(wr);
+            a.expect_sent(&[(1, S::SUCCESS)]);
+            let bytes = places().map(|(place, length)| a.bytes(place as usize, *length as usize));
+            assert_eq!(bytes.collect::<Vec<_>>().concat(), HELD, "in pieces of {cut:?}");
+            assert_eq!(word(&b, 64), after, "of pieces of {cut:?}");
+        }
+    }
+}
+
 fn q06_atomics_of_many_queue_pairs_are_atomic<D: Device>() {
     const EACH: u64 = 500;
     let device = D::open();
@@ -164,6 +192,29 @@ fn q06_a_fenced_request_sees_what_was_read<D: Device>() {
         b.expect_received(&[(1, S::SUCCESS)]);
         assert!(b.bytes(4096, 4096) == [round + 1; 4096], "the SEND waits for the READ");
         a.expect_sent(&[(3, S::SUCCESS)]);
+    }
+}
+
+fn q06_a_fenced_request_sees_what_an_atomic_returned<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    let (result, at) = ([a.sge(0, 8)], b.remote(0));
+    for round in 1..=50u64 {
+        a.mr.write(0, &[0; 8]);
+        b.mr.write(0, &round.to_ne_bytes());
+        b.recv(1, 4096, 8);
+        let fetches = match round % 2 {
+            0 => SendWr::fetch_add(2, &result, at, 1 << 32),
+            _ => SendWr::compare_swap(2, &result, at, round, 1 << 32),
+        };
+        a.post_all(&[
+            fetches.unsignaled(),
+            SendWr::write(3, &result, b.remote(64)).fenced().unsignaled(),
+            SendWr::send(4, &result).fenced(),
+        ]);
+        b.expect_received(&[(1, S::SUCCESS)]);
+        let seen = (word(&b, 64), word(&b, 4096));
+        assert_eq!(seen, (round, round), "the WRITE and the SEND wait for the atomic");
+        a.expect_sent(&[(4, S::SUCCESS)]);
     }
 }
 
@@ -243,6 +294,29 @@ fn q06_a_message_of_every_small_length_arrives<D: Device>() {
             a.expect_sent(&[(2, S::SUCCESS)]);
         }
     }
+}
+
+fn q06_a_write_and_a_read_of_every_small_length_arrive<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    fill(&a, 8);
+    for length in (1..=66u32).chain([300, 4095, 4096, 4097, 5000]) {
+        for (from, to) in [(0u64, 0u64), (5, 11), (6, 3)] {
+            let (start, end) = (to as usize, to as usize + length as usize);
+            let untouched = vec![0xee; end + 5];
+            let mut wanted = untouched.clone();
+            let sent = &pattern(8, REGION)[from as usize..][..length as usize];
+            wanted[start..end].copy_from_slice(sent);
+            b.mr.write(0, &untouched);
+            a.post(SendWr::write(1, &[a.sge(from, length)], b.remote(to)));
+            a.expect_sent(&[(1, S::SUCCESS)]);
+            assert!(b.bytes(0, end + 5) == wanted, "WRITE of {length} bytes, {from} to {to}");
+            b.mr.write(0, &untouched);
+            b.post(SendWr::read(2, &[b.sge(to, length)], a.remote(from)));
+            b.expect_sent(&[(2, S::SUCCESS)]);
+            assert!(b.bytes(0, end + 5) == wanted, "READ of {length} bytes, {from} to {to}");
+        }
+    }
+    b.expect_nothing();
 }
 
 fn q06_a_long_message_arrives<D: Device>() {

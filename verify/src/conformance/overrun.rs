@@ -8,6 +8,7 @@ use super::stand::*;
 
 super::chapter! {
     o01_a_queue_holds_what_it_says_and_at_least_what_was_asked,
+    o01_a_full_queue_takes_one_more_for_each_that_is_polled,
     o01_sizes_out_of_range_are_refused,
     o02_an_overrun_is_told_when_it_happens_and_names_the_queue,
     o02_an_overrun_by_a_receive_is_told_once,
@@ -135,6 +136,23 @@ fn o01_a_queue_holds_what_it_says_and_at_least_what_was_asked<D: Device>() {
             b.expect_received(&all(ids, S::SUCCESS));
         }
     }
+}
+
+fn o01_a_full_queue_takes_one_more_for_each_that_is_polled<D: Device>() {
+    const MORE: u64 = 100;
+    let narrow = Plan { cqe: 6, ..Plan::default() };
+    let (mut a, mut b) = pair_with::<D>(&Plan::default(), &narrow);
+    let capacity = u64::from(b.received.capacity());
+    (0..capacity).for_each(|id| message(&mut a, &mut b, id));
+    let mut room = [Wc::default(); 1];
+    for id in 0..MORE {
+        let End { received, device, .. } = &mut b;
+        wait_until(device, "the oldest is there", || received.poll(&mut room).unwrap() == 1);
+        assert_eq!((room[0].wr_id(), room[0].status()), (id, S::SUCCESS));
+        message(&mut a, &mut b, capacity + id);
+    }
+    assert_eq!(b.qp.state(), State::Rts, "{capacity} completions are no overrun");
+    b.expect_received(&all(MORE..MORE + capacity, S::SUCCESS));
 }
 
 fn o01_sizes_out_of_range_are_refused<D: Device>() {

@@ -6,6 +6,7 @@ use super::stand::*;
 super::chapter! {
     q09_the_limit_is_told_once_below_it,
     q09_a_limit_can_be_set_again,
+    q09_a_limit_above_what_is_left_is_told_when_one_is_taken,
     q09_a_limit_can_be_taken_back,
     q09_a_limit_of_more_than_it_takes_is_refused,
     q09_the_last_receive_is_told_when_a_queue_pair_goes_to_err,
@@ -68,6 +69,18 @@ fn q09_a_limit_can_be_set_again<D: Device>() {
         shared.take(limit as usize % 2);
         shared.b.expect_async(&[reached]);
     }
+}
+
+fn q09_a_limit_above_what_is_left_is_told_when_one_is_taken<D: Device>() {
+    let mut shared = with_receives::<D>(2);
+    shared.srq().arm_limit(5).unwrap();
+    rest(&shared.b.device);
+    shared.b.expect_async(&[]);
+    assert_eq!(shared.srq().limit(), 5, "nothing was taken yet");
+    shared.take(1);
+    let reached = shared.limit();
+    shared.b.expect_async(&[reached]);
+    assert_eq!(shared.srq().limit(), 0);
 }
 
 fn q09_a_limit_can_be_taken_back<D: Device>() {

@@ -4,6 +4,7 @@ use std::thread;
 
 use super::line::NO_KEY;
 use super::stand::*;
+use super::way::*;
 
 super::chapter! {
     q02_err_flushes_both_queues_in_order,
@@ -21,6 +22,7 @@ super::chapter! {
     q03_receives_are_refused_in_reset,
     q03_receives_are_taken_in_every_other_state,
     q03_sends_that_were_refused_never_run,
+    q03_unreliable_queue_pairs_refuse_in_the_same_states,
 }
 
 fn q02_err_flushes_both_queues_in_order<D: Device>() {
@@ -255,5 +257,33 @@ fn q03_sends_that_were_refused_never_run<D: Device>() {
         a.expect_silence();
         b.expect_nothing();
         assert_eq!(b.bytes(0, 1), [0], "written though it was refused in {state:?}");
+    }
+}
+
+fn q03_unreliable_queue_pairs_refuse_in_the_same_states<D: Device>() {
+    for qp_type in [QpType::Uc, QpType::Ud] {
+        for state in [State::Reset, State::Init, State::Rtr, State::Rts, State::Sqd, State::Err] {
+            let (mut a, mut b) = two_with::<D>(&Plan::of(qp_type), &Plan::of(qp_type));
+            a.bring_to(state, b.qp.number());
+            b.connect(&a.qp);
+            b.recv(1, 0, 64);
+            let list = [SendWr::send_inline(2, b"x")];
+            let said = match qp_type {
+                QpType::Ud => a.try_post_to(&way(&a, &b), &list),
+                _ => a.qp.post_send(&list),
+            };
+            let taken = matches!(state, State::Rts | State::Sqd | State::Err);
+            let wanted = if taken { Ok(()) } else { Err(Refused::WrongState) };
+            assert_eq!(said.map_err(|error| error.why), wanted, "{qp_type:?} in {state:?}");
+            let said = a.qp.post_recv(&[RecvWr::new(3, &[])]).map_err(|error| error.why);
+            let wanted = if state == State::Reset { Err(Refused::WrongState) } else { Ok(()) };
+            assert_eq!(said, wanted, "{qp_type:?} in {state:?}");
+            if !taken {
+                a.to(State::Reset);
+                a.connect(&b.qp);
+                a.expect_silence(); // what was refused never runs
+                b.expect_nothing();
+            }
+        }
     }
 }

@@ -14,8 +14,10 @@ super::chapter! {
     q07_a_peer_that_is_gone_is_waited_for_as_one_that_does_not_answer,
     q07_a_peer_that_is_gone_ends_even_endless_waits,
     q07_a_peer_in_err_does_not_answer,
+    q07_a_peer_that_fails_while_its_receive_is_waited_for_does_not_answer,
     q07_a_peer_that_is_not_ready_does_not_answer,
     q07_a_peer_that_is_connected_elsewhere_does_not_answer,
+    q07_a_peer_of_another_type_does_not_answer,
     q07_without_a_timeout_a_peer_is_waited_for_for_ever,
     q07_without_a_timeout_a_late_peer_is_found,
     q07_a_late_peer_is_found,
@@ -190,6 +192,17 @@ fn q07_a_peer_in_err_does_not_answer<D: Device>() {
     b.expect_nothing();
 }
 
+fn q07_a_peer_that_fails_while_its_receive_is_waited_for_does_not_answer<D: Device>() {
+    let (mut a, mut b) = pair_by::<D>(SHORT);
+    a.send(1); // nobody receives
+    a.expect_silence();
+    b.to(State::Err);
+    a.expect_sent(&[(1, S::RETRY_EXC_ERR)]);
+    a.expect_state(State::Err);
+    b.expect_nothing();
+    assert_eq!(b.qp.state(), State::Err);
+}
+
 fn q07_a_peer_that_is_not_ready_does_not_answer<D: Device>() {
     for state in [State::Reset, State::Init] {
         let short = Plan { rts: SHORT, ..Plan::default() };
@@ -215,6 +228,18 @@ fn q07_a_peer_that_is_connected_elsewhere_does_not_answer<D: Device>() {
     a.send(8);
     b.expect_received(&[(9, S::SUCCESS)]); // it was not taken by the stranger
     a.expect_sent(&[(8, S::SUCCESS)]);
+}
+
+fn q07_a_peer_of_another_type_does_not_answer<D: Device>() {
+    for qp_type in [QpType::Uc, QpType::Ud] {
+        let short = Plan { rts: SHORT, ..Plan::default() };
+        let (mut a, mut b) = two_with::<D>(&short, &Plan::of(qp_type));
+        a.connect(&b.qp);
+        b.connect(&a.qp);
+        b.recv(9, 0, 64);
+        gives_up(&mut a, &b, S::RETRY_EXC_ERR, State::Rts);
+        b.expect_silence(); // its receive is for others
+    }
 }
 
 /// A request to a peer that is not there yet, by who never gives up.

@@ -20,6 +20,7 @@ super::chapter! {
     q01_sqd_holds_sends_back_and_nothing_else,
     q01_rts_resumes_what_sqd_held_back,
     q01_sqd_tells_when_it_is_drained,
+    q01_sqd_ends_what_was_begun_and_tells_then,
     q01_sqd_tells_nothing_unless_asked,
 }
 
@@ -141,6 +142,24 @@ fn q01_sqd_tells_when_it_is_drained<D: Device>() {
     let drained = (AsyncEventType::SQ_DRAINED, a.element());
     a.expect_async(&[drained]);
     a.expect_sent(&[(1, S::SUCCESS)]);
+}
+
+fn q01_sqd_ends_what_was_begun_and_tells_then<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    a.send(1); // it has begun: it waits for a receive
+    a.expect_silence();
+    a.qp.modify(&Attr { sqd_async_notify: Some(true), ..Attr::to(State::Sqd) }).unwrap();
+    a.send(2);
+    a.expect_silence();
+    a.expect_async(&[]);
+    b.recv(3, 0, 8);
+    b.recv(4, 0, 8);
+    a.expect_sent(&[(1, S::SUCCESS)]);
+    let drained = (AsyncEventType::SQ_DRAINED, a.element());
+    a.expect_async(&[drained]);
+    a.expect_silence(); // the other one is held back
+    b.expect_received(&[(3, S::SUCCESS)]);
+    a.expect_async(&[]);
 }
 
 fn q01_sqd_tells_nothing_unless_asked<D: Device>() {

@@ -10,10 +10,12 @@ super::chapter! {
     q02_a_binding_that_is_flushed_binds_nothing,
     q06_a_window_opens_what_it_is_bound_to,
     q06_a_window_gives_rights_that_its_region_does_not,
+    q06_each_right_of_a_window_is_good_for_its_operations_alone,
     q06_bindings_keep_their_place_among_other_requests,
     q06_a_binding_needs_no_peer,
     q06_a_binding_looks_at_no_piece,
     q06_a_window_of_a_queue_pair_that_is_gone_can_be_bound_again,
+    q06_a_window_that_is_not_bound_any_more_can_be_bound_again,
     q07_a_window_that_is_not_bound_opens_nothing,
     q07_a_window_opens_no_more_than_its_range,
     q07_a_window_opens_no_more_than_its_rights,
@@ -92,6 +94,43 @@ fn q06_a_window_gives_rights_that_its_region_does_not<D: Device>() {
     a.expect_sent(&[(3, S::REM_ACCESS_ERR)]);
 }
 
+fn q06_each_right_of_a_window_is_good_for_its_operations_alone<D: Device>() {
+    drop(window(&openable::<D>().1)); // where there are no windows, there may be no such right either
+    let [write, read, atomic] = [Access::REMOTE_WRITE, Access::REMOTE_READ, Access::REMOTE_ATOMIC];
+    let flush = Access::FLUSH_GLOBAL;
+    let plan = Plan {
+        access: Access::EVERY | flush,
+        region: Access::LOCAL_WRITE | Access::MW_BIND,
+        ..Plan::default()
+    };
+    let every = write | read | atomic | flush;
+    for granted in [write, read, atomic, flush, Access::empty(), every] {
+        for (operation, right) in
+            [write, read, atomic, atomic, write, flush, flush].into_iter().enumerate()
+        {
+            let (mut a, mut b) = pair_with::<D>(&Plan::default(), &plan);
+            let mw = window(&b);
+            let binds = WindowBind { access: granted, ..opens_all(&b, &mw) };
+            bind(&mut b, binds);
+            let at = RemoteAddr { rkey: binds.rkey, ..b.remote(64) };
+            let word = [a.sge(0, 8)];
+            let flush = |scope| SendWr::flush(1, at, 8, Placement::GLOBAL, scope);
+            let wr = match operation {
+                4 => SendWr::atomic_write(1, &word, at),
+                5 => flush(Selectivity::Range),
+                6 => flush(Selectivity::Region),
+                other => on_memory(&word, at)[other],
+            };
+            if granted.contains(right) {
+                a.post(wr);
+                a.expect_sent(&[(1, S::SUCCESS)]);
+            } else {
+                fails(&mut a, &mut b, wr, ACCESS);
+            }
+        }
+    }
+}
+
 fn q06_bindings_keep_their_place_among_other_requests<D: Device>() {
     let (mut a, mut b) = openable::<D>();
     let mw = window(&b);
@@ -150,6 +189,47 @@ fn q06_a_window_of_a_queue_pair_that_is_gone_can_be_bound_again<D: Device>() {
     bind(&mut b, again);
     a.post(SendWr::write_inline(1, b"x", RemoteAddr { rkey: again.rkey, ..b.remote(0) }));
     a.expect_sent(&[(1, S::SUCCESS)]);
+}
+
+/// By LOCAL_INV, for the same queue pair and for another one; by RESET; by the end of its region.
+fn q06_a_window_that_is_not_bound_any_more_can_be_bound_again<D: Device>() {
+    for (case, same_key) in (0..4).flat_map(|case| [(case, false), (case, true)]) {
+        let (a, mut b) = openable::<D>();
+        let mw = window(&b);
+        let region = b.device.register(&b.pd, 64, Access::EVERY | Access::MW_BIND).unwrap();
+        let (addr, lkey) = (region.addr(), region.lkey());
+        let first = WindowBind { lkey, addr, length: 64, ..opens_all(&b, &mw) };
+        bind(&mut b, first);
+        match case {
+            0 | 1 => {
+                b.post(SendWr::local_invalidate(1, first.rkey));
+                b.expect_sent(&[(1, S::SUCCESS)]);
+            }
+            2 => b.to(State::Reset),
+            _ => drop(region),
+        }
+        let _first = (case == 1).then(|| {
+            let qp = b.second();
+            std::mem::replace(&mut b.qp, qp)
+        });
+        let mut a = if matches!(case, 1 | 2) {
+            let mut new = End::<D>::near(&Plan::default());
+            new.connect(&b.qp);
+            b.connect(&new.qp);
+            new
+        } else {
+            a
+        };
+        let next = opens_all(&b, &mw);
+        assert_eq!(next.window, first.rkey, "it has the key that it had last");
+        let again = if same_key { WindowBind { rkey: first.rkey, ..next } } else { next };
+        bind(&mut b, again);
+        a.post(SendWr::write_inline(2, b"x", RemoteAddr { rkey: again.rkey, ..b.remote(0) }));
+        a.expect_sent(&[(2, S::SUCCESS)]);
+        if !same_key {
+            is_shut(&mut a, &mut b, first.rkey);
+        }
+    }
 }
 
 fn q07_a_window_that_is_not_bound_opens_nothing<D: Device>() {
