@@ -13,7 +13,8 @@ fn q07_a_bad_receive_buffer_is_left_alone() {
     let elsewhere = pd.allocate(64, ALL).unwrap();
     let of_another_domain = elsewhere.sge(0, 64).unwrap();
     let protection = (S::REM_OP_ERR, S::LOC_PROT_ERR);
-    let bad: [(&dyn Fn(&End) -> Sge, _); 7] = [
+    type Piece<'a> = &'a dyn Fn(&End) -> Sge;
+    let bad: [(Piece<'_>, _); 7] = [
         (&|b| b.region.sge(0, 15).unwrap(), (S::REM_INV_REQ_ERR, S::LOC_LEN_ERR)),
         (&|b| Sge { lkey: b.region.lkey() ^ 1, ..good(b) }, protection),
         (&|b| Sge { addr: b.region.addr() + 8192 - 16, length: 17, ..good(b) }, protection),

@@ -147,7 +147,7 @@ fn n12_no_period_is_not_for_ever() {
 }
 
 #[test]
-fn n13_setting_raises_what_is_held_back() {
+fn n12_setting_raises_what_is_held_back() {
     let queue = of(10, 100);
     queue.came(1, NOW);
     let longer = Setting { count: 20, period: 100 };
