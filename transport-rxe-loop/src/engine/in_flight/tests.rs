@@ -97,3 +97,33 @@ fn c08_who_shares_a_queue_waits_for_a_message_of_the_one_that_was_alone() {
     });
     ownership.abandon();
 }
+
+#[test]
+fn c08_another_queue_pair_resizing_and_moderating_end_that_one_is_alone() {
+    for case in 0..5 {
+        let (context, device) = OpenOptions::new().alone();
+        let pd = context.alloc_pd();
+        let [mut sends, receives] = [(); 2].map(|()| context.create_cq(4, None).unwrap());
+        let init = QpInit { recv_cq: &receives, ..QpInit::new(&sends) };
+        let qp = pd.create_qp(&init).unwrap();
+        let sole = &device.completions.cq(sends.queue().index).sole;
+        assert!(sole.is(qp.qpn()), "its sends alone complete there");
+        match case {
+            0 => drop(pd.create_qp(&init).unwrap()),
+            1 => {
+                drop(pd.create_qp(&QpInit { send_cq: &receives, recv_cq: &sends, ..init }).unwrap())
+            }
+            2 => drop(sends.resize(8).unwrap()),
+            3 => sends.moderate(2, 1).unwrap(),
+            _ => {}
+        }
+        assert_eq!(sole.is(qp.qpn()), case == 4, "{case}");
+        drop(qp);
+        let next = pd.create_qp(&QpInit { recv_cq: &receives, ..QpInit::new(&sends) }).unwrap();
+        assert_eq!(
+            sole.is(next.qpn()),
+            case == 4,
+            "{case}: it is for good, but for one that is gone"
+        );
+    }
+}

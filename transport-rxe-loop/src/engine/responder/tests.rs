@@ -143,3 +143,16 @@ fn x07_who_keeps_the_receives_from_all_others_is_remembered() {
     assert!(peer.take_receives().is_ok());
     assert_eq!(sync::load(stuck), 0);
 }
+
+#[test]
+fn q07_a_queue_pair_in_the_place_of_one_that_is_gone_is_not_that_one() {
+    let (context, device) = OpenOptions::new().alone();
+    let (qp, _cq) = connected(&context);
+    let listens = |number| {
+        Responder::new(device.engine, QpNumber::new(number), qp.qpn(), QpType::Rc).listens()
+    };
+    assert!(listens(qp.number()).is_ok());
+    let of_another_life = qp.number() ^ 1 << 23;
+    assert_eq!(device.engine.index(QpNumber::new(of_another_life)), qp.index());
+    assert!(matches!(listens(of_another_life), Err(Unavailable::Gone)));
+}
