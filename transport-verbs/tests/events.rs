@@ -42,20 +42,6 @@ fn in_a_minute() -> Option<Instant> {
 }
 
 #[test]
-fn n01_n08_each_event_names_its_queue_once() {
-    let Some(context) = device() else { return };
-    let mut channel = context.create_channel().unwrap();
-    let mut queues = [(); 3].map(|()| Looped::new(&context, &channel));
-    for nth in [2, 0, 1, 1] {
-        queues[nth].raise();
-        assert_eq!(channel.block(in_a_minute()), Ok(Woken::Event));
-        assert_eq!(channel.take_event(), Ok(Some(queues[nth].cq.key())));
-        assert_eq!(channel.take_event(), Ok(None));
-        queues[nth].drain();
-    }
-}
-
-#[test]
 fn n07_a_queue_is_destroyed_however_many_of_its_events_are_acknowledged() {
     let Some(context) = device() else { return };
     let mut channel = context.create_channel().unwrap();
@@ -72,21 +58,6 @@ fn n07_a_queue_is_destroyed_however_many_of_its_events_are_acknowledged() {
         cq.destroy().unwrap();
     }
     channel.destroy().unwrap();
-}
-
-#[test]
-fn n07_unread_events_go_with_their_queue() {
-    let Some(context) = device() else { return };
-    let mut channel = context.create_channel().unwrap();
-    let (mut gone, mut stays) = (Looped::new(&context, &channel), Looped::new(&context, &channel));
-    gone.raise();
-    gone.drain();
-    stays.raise();
-    stays.drain();
-    drop(gone);
-    assert_eq!(channel.block(in_a_minute()), Ok(Woken::Event));
-    assert_eq!(channel.take_event(), Ok(Some(stays.cq.key())));
-    assert_eq!(channel.take_event(), Ok(None));
 }
 
 #[test]
@@ -119,16 +90,4 @@ fn n07_queues_are_destroyed_while_another_thread_takes_their_events() {
         last.raise();
         assert!(reader.join().unwrap() > 0);
     });
-}
-
-#[test]
-fn n02_arming_a_queue_that_holds_something_raises_nothing() {
-    let Some(context) = device() else { return };
-    let mut channel = context.create_channel().unwrap();
-    let mut looped = Looped::new(&context, &channel);
-    looped.raise();
-    wait_for(|| channel.take_event().unwrap().is_some());
-    assert_eq!(looped.cq.arm(Notify::Next), Ok(Armed::MayHaveMissed));
-    assert_eq!(channel.take_event(), Ok(None));
-    looped.drain();
 }

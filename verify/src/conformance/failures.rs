@@ -109,9 +109,11 @@ fn q07_a_remote_key_range_or_right_that_is_wrong<D: Device>() {
     }
     // Half inside: past the end, and before the beginning.
     for offset in [REGION as u64 - 7, u64::MAX - 3] {
-        let (mut a, mut b) = pair::<D>();
-        let (word, at) = ([a.sge(0, 8)], b.remote(offset));
-        fails(&mut a, &mut b, SendWr::write(1, &word, at).unsignaled(), ACCESS);
+        for operation in 0..2 {
+            let (mut a, mut b) = pair::<D>();
+            let (word, at) = ([a.sge(0, 8)], b.remote(offset));
+            fails(&mut a, &mut b, on_memory(&word, at)[operation].unsignaled(), ACCESS);
+        }
     }
 }
 

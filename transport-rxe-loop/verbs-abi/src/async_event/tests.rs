@@ -58,18 +58,6 @@ fn destroy(cq: *mut ibv_cq) -> c_int {
 }
 
 #[test]
-fn o2_an_overrun_names_its_queue_once() {
-    let context = hasty();
-    assert_eq!(event(context).err(), Some(Errno::of(libc::EAGAIN)));
-    let (first, second) = (overrun(context), overrun(context));
-    let told = [(); 2].map(|()| event(context).unwrap());
-    assert_eq!(told.each_ref().map(overrun_of), [first, second]);
-    assert_eq!(event(context).err(), Some(Errno::of(libc::EAGAIN)));
-    told.into_iter().for_each(acknowledge_twice); // Q11
-    assert_eq!([destroy(first), destroy(second)], [0; 2]);
-}
-
-#[test]
 fn n7_destroying_waits_until_the_event_is_acknowledged() {
     let context = open();
     let cq = overrun(context);
@@ -104,14 +92,6 @@ fn o5_who_waits_for_events_sleeps_until_there_is_one() {
     let cq = overrun(context);
     assert_eq!(is_woken.recv_timeout(LIMIT), Ok(cq.addr()));
     waiter.join().unwrap();
-}
-
-#[test]
-fn events_come_to_the_opening_that_their_object_was_made_in() {
-    let (one, other) = (hasty(), hasty());
-    let cq = overrun(one);
-    assert_eq!(event(other).err(), Some(Errno::of(libc::EAGAIN)));
-    assert_eq!(event(one).map(|told| overrun_of(&told)), Ok(cq));
 }
 
 #[test]

@@ -154,11 +154,6 @@ impl Traffic {
         wr_ids.into_iter().for_each(|wr_id| self.complete(wr_id));
     }
 
-    /// A receive completes that was sent solicited.
-    pub fn complete_solicited(&mut self, wr_id: u64) {
-        self.receive(wr_id, SendWr::send(0, &[]).solicited());
-    }
-
     /// A receive completes that carries immediate data.
     pub fn complete_with_imm(&mut self, wr_id: u64, imm: [u8; 4]) {
         self.receive(wr_id, SendWr::send(0, &[]).with_imm(imm));
