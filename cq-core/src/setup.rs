@@ -1,4 +1,5 @@
-//! Setup types that all transports share: access flags, keys, capacities, and the error of destroying an object in use.
+//! Setup types that all transports share: access flags, keys, capacities, states, and the error of destroying an object in
+//! use.
 //! Opening a device and creating objects is specific to each transport.
 //!
 //! ```
@@ -19,9 +20,11 @@ mod address;
 mod in_use;
 mod qp;
 mod region;
+mod state;
 
 pub use self::access::Access;
 pub use self::address::{Destination, Gid, GlobalRoute};
 pub use self::in_use::InUse;
 pub use self::qp::{QpAttrMask, QpCaps, QpType, SrqInit};
 pub use self::region::{RangeError, Registered, inc_rkey};
+pub use self::state::{QpState, Rule};

@@ -126,7 +126,7 @@
 //!
 //! | rule | file |
 //! |---|---|
-//! | states, and the attributes of each transition | `api/state.rs`, `api/qp/change.rs` |
+//! | states, and the attributes of each transition | `cq_core::setup::QpState::rule`, `api/qp/change.rs` |
 //! | what posting refuses | `api/qp/validate.rs`, `api/qp/post.rs` |
 //! | signaled and unsignaled sends | `engine/requester/mod.rs` (`sent`); `sq_sig_all`: `engine/ring.rs`; a failed one always completes: `engine/flush.rs` |
 //! | who works on a send queue | `engine/send_queue.rs`, `protocol/ownership.rs` |
@@ -198,7 +198,7 @@ cfg_if::cfg_if! {
         pub use crate::shm::descriptor;
 
         pub use cq_core::testing::fault::When;
-        pub use cq_core::setup::{Access, Gid, GlobalRoute, InUse, QpAttrMask, QpCaps, QpType, RangeError, SrqInit};
+        pub use cq_core::setup::{Access, Gid, GlobalRoute, InUse, QpAttrMask, QpCaps, QpState, QpType, RangeError, Rule, SrqInit};
 
         pub use crate::api::ah::{AddressError, AddressHandle, AddressVector, Destination};
         pub use crate::api::attr::{ModifyError, QpAttr};
@@ -215,7 +215,6 @@ cfg_if::cfg_if! {
         pub use crate::api::pd::ProtectionDomain;
         pub use crate::api::qp::{Batch, QpInit, QueuePair};
         pub use crate::api::srq::{ArmLimitError, SharedReceiveQueue};
-        pub use crate::api::state::{QpState, Rule};
         pub use crate::error::{CreateError, Limit, RegisterError};
         pub use crate::policy::faults::{Faults, FaultsError, Injected};
         pub use crate::shm::error::AttachError;

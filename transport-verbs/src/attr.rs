@@ -1,12 +1,11 @@
 //! What a queue pair is modified with: `struct ibv_qp_attr` and its mask.
 
-use cq_core::setup::{Access, QpAttrMask};
+use cq_core::setup::{Access, QpAttrMask, QpState};
 use rdma_sys::ibv_qp_attr;
 
 use crate::ah::AddressVector;
 use crate::endpoint::Endpoint;
 use crate::port::Port;
-use crate::state::QpState;
 use crate::sys::qp;
 
 /// Attributes for [`QueuePair::modify`](crate::QueuePair::modify), as many as are given.

@@ -68,9 +68,10 @@ pub use self::error::{CmError, Event, EventKind, RejectReason, Status};
 pub use self::listener::{Listener, Request};
 
 use self::connection::{check_device, enter, param};
+use cq_core::setup::QpState;
+
 use crate::error::Attempt;
 use crate::qp::QueuePair;
-use crate::state::QpState;
 use crate::sys::cm::{self, Id};
 use crate::wait::{self, Deadline};
 

@@ -1,6 +1,6 @@
 //! Bringing a queue pair from RESET to RTS with usual attributes.
 
-use cq_core::setup::{Access, QpAttrMask, QpType};
+use cq_core::setup::{Access, QpAttrMask, QpState, QpType};
 
 use crate::attr::QpAttr;
 use crate::attributes::AtomicCap;
@@ -8,7 +8,6 @@ use crate::endpoint::Endpoint;
 use crate::error::ModifyError;
 use crate::port::Port;
 use crate::qp::QueuePair;
-use crate::state::QpState;
 
 /// READs and atomics under way, where the device allows so many.
 const RD_ATOMIC: u8 = 16;

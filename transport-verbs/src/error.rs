@@ -2,11 +2,9 @@
 
 use std::io;
 
-use cq_core::setup::QpAttrMask;
+use cq_core::setup::{QpAttrMask, QpState};
 use cq_core::transport::EventError;
 use thiserror::Error;
-
-use crate::state::QpState;
 
 /// Why a device could not be opened.
 #[derive(Debug, Error)]

@@ -133,12 +133,11 @@ mod port;
 mod qp;
 mod refusal;
 mod srq;
-mod state;
 mod sys;
 mod wait;
 
 pub use cq_core::setup::{
-    Access, Gid, GlobalRoute, InUse, QpAttrMask, QpCaps, QpType, RangeError, SrqInit,
+    Access, Gid, GlobalRoute, InUse, QpAttrMask, QpCaps, QpState, QpType, RangeError, Rule, SrqInit,
 };
 
 pub use crate::ah::{AddressHandle, AddressVector};
@@ -157,4 +156,3 @@ pub use crate::pd::ProtectionDomain;
 pub use crate::port::{Port, PortState};
 pub use crate::qp::{QpInit, QueuePair};
 pub use crate::srq::SharedReceiveQueue;
-pub use crate::state::QpState;

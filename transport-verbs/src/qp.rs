@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::{QpAttrMask, QpCaps, QpType};
+use cq_core::setup::{QpAttrMask, QpCaps, QpState, QpType};
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{Data, RecvWr, SendWr};
 use rdma_sys::{ibv_qp_attr, ibv_qp_cap};
@@ -15,7 +15,6 @@ use crate::error::{Attempt, DeviceError, ModifyError};
 use crate::pd::ProtectionDomain;
 use crate::refusal;
 use crate::srq::SharedReceiveQueue;
-use crate::state::QpState;
 use crate::sys::port;
 use crate::sys::post::Failure;
 use crate::sys::qp::{Parts, Qp};

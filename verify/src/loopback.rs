@@ -223,11 +223,11 @@ impl Qp<AddressHandle> for QueuePair {
     }
 
     fn state(&self) -> State {
-        State::ALL[self.state() as usize]
+        State::ALL[self.state().0 as usize]
     }
 
     fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
-        let state = |state: State| QpState::ALL[state as usize];
+        let state = |state: State| QpState(state as u32);
         self.modify(&attributes(attr, state, |port| port)).map_err(|_| Refusal::Invalid)
     }
 }

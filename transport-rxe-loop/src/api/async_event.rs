@@ -55,7 +55,7 @@ impl Context {
     /// qp.connect(peer.number())?;
     /// assert_eq!(context.take_async_event(), Ok(None));
     ///
-    /// qp.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(true))?;
+    /// qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true))?;
     /// let (event_type, element) = (AsyncEventType::SQ_DRAINED, Element::Qp(qp.number()));
     /// assert_eq!(context.take_async_event(), Ok(Some(AsyncEvent { event_type, element })));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -1,10 +1,9 @@
 //! The attributes of a queue pair: `struct ibv_qp_attr` and its mask.
 
-use cq_core::setup::{Access, QpAttrMask, QpType};
+use cq_core::setup::{Access, QpAttrMask, QpState, QpType};
 use thiserror::Error;
 
 use crate::api::mr;
-use crate::api::state::QpState;
 
 /// Why a queue pair could not be modified (Q1). Nothing was changed, except with
 /// [`PeerSuspended`](Self::PeerSuspended).
@@ -74,7 +73,7 @@ pub const MAX_RD_ATOMIC: u8 = 16;
 /// ```
 /// use transport_rxe_loop::{Access, QpAttr, QpAttrMask, QpState};
 ///
-/// let attr = QpAttr::to(QpState::Init).port(1).pkey_index(0).access(Access::REMOTE_WRITE);
+/// let attr = QpAttr::to(QpState::INIT).port(1).pkey_index(0).access(Access::REMOTE_WRITE);
 /// assert!(attr.mask().contains(QpAttrMask::PORT));
 /// assert!(!attr.without(QpAttrMask::PORT).mask().contains(QpAttrMask::PORT));
 /// ```
@@ -139,7 +138,7 @@ numbers! {
     u8: it => it.into();
     u16: it => it.into();
     u32: it => it;
-    QpState: it => it as u32;
+    QpState: it => it.0;
     Access: it => it.bits();
 }
 
@@ -190,8 +189,8 @@ impl QpAttr {
     pub const fn new() -> Self {
         Self {
             mask: QpAttrMask::empty(),
-            state: QpState::Reset,
-            cur_state: QpState::Reset,
+            state: QpState::RESET,
+            cur_state: QpState::RESET,
             access: Access::empty(),
             dest_qp_num: 0,
             qkey: 0,
@@ -220,13 +219,13 @@ impl QpAttr {
     /// RESET→INIT, with all attributes that a connection requires.
     #[must_use]
     pub const fn init(access: Access) -> Self {
-        Self::to(QpState::Init).pkey_index(0).port(1).access(access)
+        Self::to(QpState::INIT).pkey_index(0).port(1).access(access)
     }
 
     /// INIT→RTR, with all attributes that a reliable connection requires.
     #[must_use]
     pub const fn rtr(dest_qp_num: u32) -> Self {
-        Self::to(QpState::Rtr)
+        Self::to(QpState::RTR)
             .av(1)
             .path_mtu(4096)
             .dest_qp_num(dest_qp_num)
@@ -239,7 +238,7 @@ impl QpAttr {
     /// half a second for a peer that does not answer.
     #[must_use]
     pub const fn rts() -> Self {
-        Self::to(QpState::Rts)
+        Self::to(QpState::RTS)
             .timeout(14)
             .retry_cnt(7)
             .rnr_retry(7)

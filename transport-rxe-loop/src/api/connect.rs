@@ -1,11 +1,10 @@
 //! [`QueuePair::connect`] and [`QueuePair::activate`]: from RESET to RTS with usual attributes.
 
-use cq_core::setup::{Access, QpAttrMask, QpType};
+use cq_core::setup::{Access, QpAttrMask, QpState, QpType};
 
 use crate::api::attr::ModifyError;
 use crate::api::attr::QpAttr;
 use crate::api::qp::QueuePair;
-use crate::api::state::QpState;
 
 /// Attributes that only a reliable connection has.
 const RELIABLE: QpAttrMask = QpAttrMask::MAX_DEST_RD_ATOMIC
@@ -40,9 +39,9 @@ impl QueuePair {
     /// The queue pair is not in RESET, or its type is not UD. It stays in the state before the step that failed.
     pub fn activate(&mut self, qkey: u32) -> Result<(), ModifyError> {
         let steps = [
-            QpAttr::to(QpState::Init).pkey_index(0).port(1).qkey(qkey),
-            QpAttr::to(QpState::Rtr),
-            QpAttr::to(QpState::Rts).sq_psn(0),
+            QpAttr::to(QpState::INIT).pkey_index(0).port(1).qkey(qkey),
+            QpAttr::to(QpState::RTR),
+            QpAttr::to(QpState::RTS).sq_psn(0),
         ];
         steps.iter().try_for_each(|step| self.modify(step))
     }

@@ -153,7 +153,7 @@ impl CqInit<'_> {
 /// let mut cq = context.create_cq_with(&CqInit { ignore_overrun: true, ..CqInit::new(2) })?;
 /// let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq))?;
 /// qp.connect(qp.number())?;
-/// qp.modify(&QpAttr::to(QpState::Err))?;
+/// qp.modify(&QpAttr::to(QpState::ERR))?;
 /// for wr_id in 0..10 {
 ///     qp.post_recv(&[RecvWr::new(wr_id, &[])])?; // flushed at once
 /// }

@@ -22,4 +22,3 @@ pub mod open;
 pub mod pd;
 pub mod qp;
 pub mod srq;
-pub mod state;

@@ -7,14 +7,13 @@ mod validate;
 
 use std::sync::Arc;
 
-use cq_core::setup::{QpAttrMask, QpCaps, QpType};
+use cq_core::setup::{QpAttrMask, QpCaps, QpState, QpType};
 
 use crate::api::attr::ModifyError;
 use crate::api::attr::QpAttr;
 use crate::api::cq::{Cq, Queue};
 use crate::api::domain::Domain;
 use crate::api::srq::SharedReceiveQueue;
-use crate::api::state::QpState;
 use crate::engine::connection::Connection;
 use crate::engine::identity;
 use crate::engine::queue_pair::{ClaimedQp, Setup};
@@ -95,7 +94,7 @@ impl<'a> QpInit<'a> {
 /// the peer is not ready or [suspended](crate::manual#suspended-processes). [Datagrams](Self::to) ([`QpType::Ud`]) go to the queue pair with the number and the queue key.
 ///
 /// - A receive that can't hold a message fails with its queue pair; the sender succeeds. An error of the sender's own
-///   side fails its request, and its queue pair goes to [SQE](QpState::Sqe), where receives go on.
+///   side fails its request, and its queue pair goes to [SQE](QpState::SQE), where receives go on.
 /// - Between two queue pairs messages arrive in order, and are lost for no other reason, with one exception: while a
 ///   process is stopped in the middle of a datagram, others to the same queue pair are lost, after each sending process
 ///   has waited for two seconds, once.
@@ -247,7 +246,7 @@ impl QueuePair {
             return Err(ModifyError::Forked);
         }
         let (from, to) = self.change(attr)?;
-        if to == QpState::Reset {
+        if to == QpState::RESET {
             self.claimed.reset().map_err(|_| ModifyError::PeerSuspended)?;
             self.free_slots = FreeSlots::all(self.claimed.slot.send.posted());
             self.given = QpAttr::new();

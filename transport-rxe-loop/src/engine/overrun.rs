@@ -2,12 +2,13 @@
 //! are flushed later: a thread that drops a completion owns a send queue, and none owns two. It leaves a remote request for
 //! each, which is taken once a send queue was given back, at the latest its own.
 
+use cq_core::setup::QpState;
+
 use super::entry::QpSlot;
 use super::identity;
 use super::{Engine, events, remote_requests};
 use crate::completion::async_event::{self, QpEvent};
 use crate::protocol::number::{CqIndex, QpNumber};
-use crate::protocol::state::QpState;
 use crate::sync;
 
 /// The completion queue at `cq` has dropped a completion of queue pair `qp`: all of its queue pairs go to ERR, except
@@ -63,7 +64,7 @@ fn fail_all(engine: &'static Engine, cq: CqIndex, is_meant: impl Fn() -> bool) {
         if has(slot, cq) && is_meant() {
             fail_numbered(engine, slot, number);
             let now = identity::read(slot);
-            if (now.number(), now.state()) == (number, QpState::Err) {
+            if (now.number(), now.state()) == (number, QpState::ERR) {
                 request_run(engine, number);
             }
         }

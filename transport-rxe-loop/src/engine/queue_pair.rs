@@ -4,7 +4,7 @@ use std::any::Any;
 use std::mem;
 use std::sync::Arc;
 
-use cq_core::setup::{QpCaps, QpType};
+use cq_core::setup::{QpCaps, QpState, QpType};
 
 use super::entry::{OwnQp, QpSlot, SendQueue};
 use super::ring::{Ring, RingLayout};
@@ -17,7 +17,6 @@ use crate::error::{CreateError, Limit, Stuck};
 use crate::protocol::number::{CqIndex, QpIndex, QpNumber, SrqNumber};
 use crate::protocol::ownership::Ownership;
 use crate::protocol::send_slots::SendSlots;
-use crate::protocol::state::QpState;
 use crate::shm::arena::Extent;
 use crate::shm::table::Entry;
 use crate::sync;
@@ -184,7 +183,7 @@ impl ClaimedQp {
             sync::store(&self.slot.max_rd_atomic, 0);
             empty(self.engine, self.slot);
         } else {
-            let _in_reset = identity::change(self.slot, identity::read(self.slot), QpState::Err);
+            let _in_reset = identity::change(self.slot, identity::read(self.slot), QpState::ERR);
         }
         self.ownership.abandon();
         self.tell();

@@ -2,7 +2,7 @@
 //! receive, and its failing.
 
 use cq_core::queue::Entry;
-use cq_core::setup::{Access, QpType};
+use cq_core::setup::{Access, QpState, QpType};
 use cq_core::wc::WcStatus;
 use cq_core::wr::Sge;
 
@@ -20,7 +20,6 @@ use crate::memory::region::KeyUser;
 use crate::protocol::lock::AttachmentKey;
 use crate::protocol::number::{Position, QpNumber, SrqNumber};
 use crate::protocol::pool::Taken;
-use crate::protocol::state::QpState;
 use crate::protocol::tag;
 use crate::shm::lock::Guard;
 use crate::shm::table::Entry as _;
@@ -214,7 +213,7 @@ impl Responder {
             _ if now.number() != self.number || now.number() == QpNumber::NONE => {
                 Err(Unavailable::Gone)
             }
-            QpState::Reset | QpState::Init | QpState::Err => Err(Unavailable::NotReady),
+            QpState::RESET | QpState::INIT | QpState::ERR => Err(Unavailable::NotReady),
             _ if self.is_for_requester() => Ok(now),
             _ => Err(Unavailable::NotReady),
         }
@@ -371,7 +370,7 @@ impl Responder {
     #[inline]
     pub fn has_failed(&self) -> bool {
         let now = identity::read(self.slot);
-        now.number() == self.number && now.state() == QpState::Err
+        now.number() == self.number && now.state() == QpState::ERR
     }
 
     /// Pushes completions of receives, in order.

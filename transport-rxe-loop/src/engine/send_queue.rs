@@ -29,6 +29,8 @@
 
 use std::ops::ControlFlow;
 
+use cq_core::setup::QpState;
+
 use super::connection::Connection;
 use super::entry::{QpSlot, SendQueue};
 use super::requester::{self, Halt, Halted, Requester};
@@ -39,7 +41,6 @@ use crate::completion::async_event::QpEvent;
 use crate::memory::copy_guard::CopyGuard;
 use crate::protocol::number::{Position, QpIndex, QpNumber, SrqNumber};
 use crate::protocol::ownership::Ownership;
-use crate::protocol::state::QpState;
 use crate::shm::lock::Backoff;
 use crate::sync;
 
@@ -78,7 +79,7 @@ impl SendQueue {
         let mut guard = Some(guard);
         let me = connection.me;
         let (first, posted) = (slot.send.done(), slot.send.posted());
-        let is_in_rts = identity::read(slot) == me && me.state() == QpState::Rts;
+        let is_in_rts = identity::read(slot) == me && me.state() == QpState::RTS;
         let mut halted = None;
         if is_in_rts && connection.ring.has_any(first, posted) {
             let mut requester = Requester::new(self, connection, rescheduled);
@@ -105,7 +106,7 @@ impl SendQueue {
         let Self { engine, slot, .. } = self;
         let number = engine.peer_of(identity::read(slot).number());
         let peer = identity::read(engine.qp(number));
-        if peer.number() == number && peer.state() == QpState::Err {
+        if peer.number() == number && peer.state() == QpState::ERR {
             rescheduled.add(engine, engine.index(number));
         }
     }
@@ -187,15 +188,15 @@ impl SendQueue {
             let (ring, slots) = (&connection.ring, &connection.slots);
             let position = slot.send.done();
             match me.state() {
-                QpState::Rts => {}
+                QpState::RTS => {}
                 // A request that has begun is completed.
-                QpState::Sqd if retry::has_begun(slot, position) => {}
-                QpState::Sqd => return drained(engine, slot, me.number()),
-                QpState::Sqe => {
+                QpState::SQD if retry::has_begun(slot, position) => {}
+                QpState::SQD => return drained(engine, slot, me.number()),
+                QpState::SQE => {
                     flush::sends(engine, slot, me.number(), (ring, slots));
                     return true;
                 }
-                QpState::Err => {
+                QpState::ERR => {
                     flush::both(engine, slot, me.number(), (ring, slots));
                     return true;
                 }
@@ -209,7 +210,7 @@ impl SendQueue {
                 return false;
             }
             let mut left = posted.since(position).min(limit.since(position));
-            if me.state() == QpState::Sqd || faulty {
+            if me.state() == QpState::SQD || faulty {
                 left = 1;
             }
             let mut requester = Requester::new(self, connection, rescheduled);
@@ -223,7 +224,7 @@ impl SendQueue {
                 ControlFlow::Break(halted) => halted,
             };
             // A thread that posted more since, or changed the state, has rescheduled the queue pair.
-            if halted.is_none() && me.state() == QpState::Rts && slot.send.done() == posted {
+            if halted.is_none() && me.state() == QpState::RTS && slot.send.done() == posted {
                 return true;
             }
         }

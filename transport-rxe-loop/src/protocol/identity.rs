@@ -15,19 +15,20 @@
 //! let (word, number) = (AtomicU64::new(0), QpNumber::new(0x1001));
 //! identity::enter(&word, number);
 //! let seen = identity::read(&word);
-//! assert!(identity::change(&word, seen, QpState::Init));
-//! assert!(!identity::change(&word, seen, QpState::Rts)); // of an earlier epoch
+//! assert!(identity::change(&word, seen, QpState::INIT));
+//! assert!(!identity::change(&word, seen, QpState::RTS)); // of an earlier epoch
 //! assert!(!identity::fail(&word, QpNumber::new(0x2001))); // another one
 //! assert!(identity::fail(&word, number));
-//! assert_eq!(identity::read(&word).state(), QpState::Err);
+//! assert_eq!(identity::read(&word).state(), QpState::ERR);
 //! ```
 //!
 //! [`ChangeFence::after_change`]: super::in_flight::ChangeFence::after_change
 
 use std::fmt;
 
+use cq_core::setup::QpState;
+
 use super::number::QpNumber;
-use super::state::QpState;
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU64};
 
@@ -43,7 +44,7 @@ impl Identity {
     /// That of the queue pair with this number, in this state and epoch.
     #[must_use]
     pub const fn new(number: QpNumber, state: QpState, epoch: u32) -> Self {
-        let low = number.get() << STATE_BITS | state as u32;
+        let low = number.get() << STATE_BITS | state.0;
         Self((epoch as u64) << EPOCH_AT | low as u64)
     }
 
@@ -54,11 +55,12 @@ impl Identity {
         QpNumber::new(self.0 as u32 >> STATE_BITS)
     }
 
-    /// Its state.
+    /// Its state; ERR, in which a queue pair does no harm, for a number that is none.
     #[inline]
     #[must_use]
     pub const fn state(self) -> QpState {
-        QpState::from_bits(self.0 as u32 & ((1 << STATE_BITS) - 1))
+        let bits = self.0 as u32 & ((1 << STATE_BITS) - 1);
+        if bits < QpState::ERR.0 { QpState(bits) } else { QpState::ERR }
     }
 
     /// The epoch.
@@ -89,7 +91,7 @@ pub fn read(word: &AtomicU64) -> Identity {
 
 /// Enters a new queue pair, or the same one again, in RESET.
 pub fn enter(word: &AtomicU64, number: QpNumber) {
-    swap_while(word, |seen| Some(seen.then(number, QpState::Reset)));
+    swap_while(word, |seen| Some(seen.then(number, QpState::RESET)));
 }
 
 /// Removes the queue pair.
@@ -100,7 +102,7 @@ pub fn vacate(word: &AtomicU64) {
 /// Removes the queue pair with this number, in any state; false if the entry is no longer its own.
 #[must_use]
 pub fn vacate_if(word: &AtomicU64, number: QpNumber) -> bool {
-    let none = |seen: Identity| seen.then(QpNumber::NONE, QpState::Reset);
+    let none = |seen: Identity| seen.then(QpNumber::NONE, QpState::RESET);
     swap_while(word, |seen| (seen.number() == number).then_some(none(seen)))
 }
 
@@ -134,16 +136,16 @@ fn swap_while(word: &AtomicU64, next: impl Fn(Identity) -> Option<Identity>) -> 
 /// Moves the queue pair with this number to SQE, from RTS or SQD.
 pub fn fail_sends(word: &AtomicU64, number: QpNumber) {
     swap_while(word, |seen| {
-        let can_fail = matches!(seen.state(), QpState::Rts | QpState::Sqd);
-        (seen.number() == number && can_fail).then_some(seen.then(number, QpState::Sqe))
+        let can_fail = matches!(seen.state(), QpState::RTS | QpState::SQD);
+        (seen.number() == number && can_fail).then_some(seen.then(number, QpState::SQE))
     });
 }
 
 /// Moves the queue pair with this number to ERR, from any state but RESET and ERR; true if it did.
 pub fn fail(word: &AtomicU64, number: QpNumber) -> bool {
     swap_while(word, |seen| {
-        let can_fail = !matches!(seen.state(), QpState::Reset | QpState::Err);
-        (seen.number() == number && can_fail).then_some(seen.then(number, QpState::Err))
+        let can_fail = !matches!(seen.state(), QpState::RESET | QpState::ERR);
+        (seen.number() == number && can_fail).then_some(seen.then(number, QpState::ERR))
     })
 }
 

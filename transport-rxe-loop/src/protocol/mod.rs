@@ -46,7 +46,7 @@
 //! | [`pool`] | receives that several queue pairs share, taken under a lock |
 //! | [`retired`] | values that copies use without a lock, freed once no copy can |
 //! | [`in_flight`] | the in-flight markers: copying against state changes and invalidated keys |
-//! | [`identity`], [`state`] | number and state of a queue pair in one word |
+//! | [`identity`] | number and state of a queue pair in one word |
 //! | [`number`] | numbers, indices and positions, each of its own type |
 //! | [`life`] | which attachment owns a table entry |
 //! | [`arena`] | memory that passes from one process to another |
@@ -74,6 +74,5 @@ pub mod retired;
 pub mod send_slots;
 pub mod sole;
 pub mod stage;
-pub mod state;
 pub mod steps;
 pub mod tag;

@@ -145,7 +145,7 @@ impl Stage {
             "connect" => {
                 let qp = &mut self.qps[self.qp];
                 let rights = QpAttr::init(Access::REMOTE | FLUSH);
-                let way = [QpAttr::to(QpState::Reset), rights, QpAttr::rtr(numbers[0] as u32)];
+                let way = [QpAttr::to(QpState::RESET), rights, QpAttr::rtr(numbers[0] as u32)];
                 way.iter().chain([&QpAttr::rts()]).for_each(|attr| qp.modify(attr).unwrap());
             }
             "use" => self.qp = at(0),

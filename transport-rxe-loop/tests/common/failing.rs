@@ -15,7 +15,7 @@ pub fn expect_failure(
 ) {
     a.expect(&[(1, ours), (2, S::WR_FLUSH_ERR)]);
     let mut wanted: Vec<_> = theirs.iter().map(|status| (100, *status)).collect();
-    if their_state == QpState::Err {
+    if their_state == QpState::ERR {
         let first = 100 + wanted.len() as u64;
         wanted.extend((first..103).map(|id| (id, S::WR_FLUSH_ERR)));
     }
@@ -38,10 +38,10 @@ pub fn run_on(
     for wr_id in 100..103 {
         b.qp.post_recv(&[RecvWr::new(wr_id, &sge)]).unwrap();
     }
-    a.qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
     wr(&mut a, &b);
     a.send(2, 0, 8);
-    a.qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
     (a, b)
 }
 

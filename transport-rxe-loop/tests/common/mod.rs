@@ -145,10 +145,10 @@ impl End {
 
     /// Brings it from RESET to `state`, on the shortest way.
     pub fn bring_to(&mut self, peer: u32, state: QpState) {
-        if state != QpState::Sqe {
+        if state != QpState::SQE {
             return bring_to(&mut self.qp, peer, state);
         }
-        bring_to(&mut self.qp, peer, QpState::Rts);
+        bring_to(&mut self.qp, peer, QpState::RTS);
         self.post_to(peer, &[SendWr::send(0, &[BAD])]);
         self.expect(&[(0, S::LOC_PROT_ERR)]);
         assert_eq!(self.qp.state(), state);
@@ -202,8 +202,8 @@ pub fn pair_of(qp_type: QpType) -> (End, End) {
 pub fn pair_on(context: &Context, qp_type: QpType) -> (End, End) {
     let [mut a, mut b] = [(); 2].map(|()| End::on(context, qp_type, CAPS));
     let numbers = (a.qp.number(), b.qp.number());
-    a.bring_to(numbers.1, QpState::Rts);
-    b.bring_to(numbers.0, QpState::Rts);
+    a.bring_to(numbers.1, QpState::RTS);
+    b.bring_to(numbers.0, QpState::RTS);
     (a, b)
 }
 
@@ -276,7 +276,7 @@ pub fn way(qp_type: QpType, peer: u32) -> [QpAttr; 3] {
         }
         QpType::Ud => [
             init.without(M::ACCESS_FLAGS).qkey(QKEY),
-            QpAttr::to(QpState::Rtr),
+            QpAttr::to(QpState::RTR),
             rts.without(timers),
         ],
     }
@@ -292,12 +292,12 @@ pub const BAD: Sge = Sge { addr: 0, length: 8, lkey: 0 };
 pub fn bring_to(qp: &mut QueuePair, peer: u32, state: QpState) {
     let way = way(qp.qp_type(), peer);
     let (steps, last) = match state {
-        QpState::Reset => (0, None),
-        QpState::Init => (1, None),
-        QpState::Rtr => (2, None),
-        QpState::Rts => (3, None),
-        QpState::Sqd | QpState::Sqe => (3, Some(QpAttr::to(state))),
-        QpState::Err => (1, Some(QpAttr::to(state))),
+        QpState::RESET => (0, None),
+        QpState::INIT => (1, None),
+        QpState::RTR => (2, None),
+        QpState::RTS => (3, None),
+        QpState::SQD | QpState::SQE => (3, Some(QpAttr::to(state))),
+        _ => (1, Some(QpAttr::to(state))),
     };
     for attr in way[..steps].iter().chain(&last) {
         qp.modify(attr).unwrap();

@@ -77,6 +77,6 @@ impl Scene {
 
 /// Connects a queue pair anew.
 pub fn connect_anew(qp: &mut QueuePair, peer: u32) {
-    qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
-    bring_to(qp, peer, QpState::Rts);
+    qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    bring_to(qp, peer, QpState::RTS);
 }

@@ -54,7 +54,7 @@ impl Side {
     }
 
     fn drain(&mut self) {
-        let attr = QpAttr::to(QpState::Sqd).en_sqd_async_notify(true);
+        let attr = QpAttr::to(QpState::SQD).en_sqd_async_notify(true);
         self.qp.modify(&attr).unwrap();
     }
 
@@ -119,11 +119,11 @@ fn events_come_in_order_of_arrival() {
         qp.connect(itself).unwrap();
     }
     for index in [3, 0, 4, 1, 2] {
-        let attr = QpAttr::to(QpState::Sqd).en_sqd_async_notify(true);
+        let attr = QpAttr::to(QpState::SQD).en_sqd_async_notify(true);
         qps[index].modify(&attr).unwrap();
     }
     let nowhere = RemoteAddr { addr: 1, rkey: 1 };
-    qps[0].modify(&QpAttr::to(QpState::Rts)).unwrap();
+    qps[0].modify(&QpAttr::to(QpState::RTS)).unwrap();
     qps[0].post_send(&[SendWr::write_inline(1, b"x", nowhere)]).unwrap();
     for index in [3, 0, 4, 1, 2, 0] {
         let event = context.take_async_event().unwrap().unwrap();
@@ -139,7 +139,7 @@ fn a_destroyed_queue_pair_is_never_named_and_waits_for_no_reader() {
     let drained = |peer: u32| {
         let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
         qp.connect(peer).unwrap();
-        qp.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(true)).unwrap();
+        qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
         qp
     };
     let (first, dead, last) = (drained(0), drained(0), drained(0));
@@ -160,7 +160,7 @@ fn a_destroyed_queue_pair_is_never_named_and_waits_for_no_reader() {
 fn fail_each(mut a: Side, peers: mpsc::Receiver<u32>) {
     let nowhere = RemoteAddr { addr: 1, rkey: 1 };
     for peer in peers {
-        a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         a.qp.connect(peer).unwrap();
         a.qp.post_send(&[SendWr::write_inline(1, b"x", nowhere)]).unwrap();
         take(&mut a.cq);
@@ -202,7 +202,7 @@ fn no_event_names_a_queue_pair_that_was_destroyed_before_it_was_taken() {
             let number = qp.number();
             qp.connect(number_of_a).unwrap();
             if round % 3 == 0 {
-                qp.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(true)).unwrap();
+                qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
             }
             to_fail.send(number).unwrap();
             qp.destroy();
@@ -221,7 +221,7 @@ fn n09_unread_events_block_nobody_and_none_is_lost() {
     let (mut a, _b) = Side::pair();
     for _ in 0..EVENTS {
         a.drain();
-        a.qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+        a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
     }
     a.expect(&[AsyncEventType::SQ_DRAINED; EVENTS]);
 }
@@ -233,7 +233,7 @@ fn objects_outlive_the_context_that_they_were_made_through() {
     drop(context);
     let nowhere = RemoteAddr { addr: 1, rkey: 1 };
     a.qp.post_send(&[SendWr::write_inline(1, b"x", nowhere)]).unwrap();
-    assert_eq!(qp.state(), QpState::Err);
+    assert_eq!(qp.state(), QpState::ERR);
 }
 
 #[test]
@@ -251,9 +251,9 @@ fn a_sleeper_of_another_thread_is_woken_and_waiting_ends_in_time() {
 #[test]
 fn q01_an_idle_send_queue_is_drained_at_once_and_once_if_that_was_asked_for() {
     let (mut a, _b) = Side::pair();
-    a.qp.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(false)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(false)).unwrap();
     a.expect(&[]);
-    a.qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
     a.drain();
     a.expect(&[AsyncEventType::SQ_DRAINED]);
     a.qp.modify(&QpAttr::new().rnr_retry(3)).unwrap(); // still in SQD
@@ -263,21 +263,21 @@ fn q01_an_idle_send_queue_is_drained_at_once_and_once_if_that_was_asked_for() {
 
 #[test]
 fn q01_what_fails_or_is_reset_in_sqd_is_not_drained() {
-    for to in [QpState::Err, QpState::Reset] {
+    for to in [QpState::ERR, QpState::RESET] {
         let (mut a, mut b) = Side::pair();
         a.qp.post_send(&[1, 2].map(|wr_id| SendWr::send_inline(wr_id, b"x"))).unwrap();
         a.drain();
         a.qp.modify(&QpAttr::to(to)).unwrap();
         match to {
-            QpState::Err => a.completes(&[(1, S::WR_FLUSH_ERR), (2, S::WR_FLUSH_ERR)]),
+            QpState::ERR => a.completes(&[(1, S::WR_FLUSH_ERR), (2, S::WR_FLUSH_ERR)]),
             _ => assert_eq!(take(&mut a.cq), []),
         }
         a.expect(&[]);
-        a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
-        b.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+        b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         let (mine, peer) = (a.qp.number(), b.qp.number());
-        bring_to(&mut b.qp, mine, QpState::Rts);
-        bring_to(&mut a.qp, peer, QpState::Sqd); // without asking for a report
+        bring_to(&mut b.qp, mine, QpState::RTS);
+        bring_to(&mut a.qp, peer, QpState::SQD); // without asking for a report
         a.expect(&[]);
     }
 }
@@ -310,7 +310,7 @@ fn q01_nothing_is_carried_out_between_the_report_and_rts() {
         let before = take(&mut a.cq).len();
         thread::yield_now();
         assert_eq!(take(&mut a.cq), []);
-        a.qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+        a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
         assert_eq!(settle(&mut a.cq, 1 - before).len(), 1 - before);
     }
     receiver.join().unwrap();

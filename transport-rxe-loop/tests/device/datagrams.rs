@@ -114,12 +114,12 @@ fn q05_slots_and_unsignaled_datagrams_are_as_of_any_send_queue() {
 fn q06_a_request_does_not_need_its_handle_any_more() {
     let (mut a, mut b) = ends();
     b.recv(1, 0, 64);
-    a.qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
     let [_, ah] = handles(&a);
     a.qp.to(&b.by(&ah)).post_send(&[SendWr::send_inline(2, b"x")]).unwrap();
     ah.destroy();
     b.expect_nothing();
-    a.qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
     let got = b.expect(&[(1, S::SUCCESS)])[0];
     assert!(got.result().unwrap().flags().contains(WcFlags::GRH));
 }

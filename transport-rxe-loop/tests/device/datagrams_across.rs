@@ -185,12 +185,12 @@ fn x03_senders_are_killed_while_others_send_on() {
         victim.kill();
         victim.status();
         if round % 2 == 0 {
-            party.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+            party.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
             wait_for(|| {
                 count(&mut party, &mut all);
                 all.is_empty()
             });
-            party.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+            party.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
             party.qp.activate(QKEY).unwrap();
         }
     }
@@ -213,7 +213,7 @@ fn x03_who_is_sent_datagrams_is_killed_and_its_senders_go_on() {
                 victim.kill();
             }
         }
-        assert_eq!(party.qp.state(), QpState::Rts);
+        assert_eq!(party.qp.state(), QpState::RTS);
         victim.status();
     }
 }

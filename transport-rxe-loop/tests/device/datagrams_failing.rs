@@ -33,13 +33,13 @@ fn q07_what_goes_to_nobody_is_lost_and_its_sender_succeeds() {
         a.post_to(number, &[SendWr::send_inline(4, b"x")]);
         a.expect(&[(4, S::SUCCESS)]);
     }
-    assert_eq!(a.qp.state(), QpState::Rts);
+    assert_eq!(a.qp.state(), QpState::RTS);
 }
 
 #[test]
 fn q07_in_sqd_datagrams_are_taken() {
     let (mut a, mut b) = ends();
-    b.qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+    b.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
     b.recv(1, 0, 64);
     b.hears(&mut a, 2);
     b.expect(&[(1, S::SUCCESS)]);
@@ -51,11 +51,11 @@ fn q07_what_a_connection_sends_is_no_datagram() {
         let (mut a, mut b) = (End::of(QpType::Ud, CAPS), End::of(kind, CAPS));
         a.qp.activate(QKEY).unwrap();
         let number = a.qp.number();
-        b.bring_to(number, QpState::Rts);
+        b.bring_to(number, QpState::RTS);
         a.recv(2, 0, 64);
         if kind == QpType::Rc {
             // It waits for an answer that never comes.
-            b.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+            b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
             let rts = common::impatient();
             common::connect_by(&mut b.qp, &QpAttr::rtr(number), &rts);
             b.send(4, 0, 8);
@@ -83,8 +83,8 @@ fn q07_a_receive_whose_memory_can_not_be_written_fails() {
         a.post_to(b.qp.number(), &[SendWr::send_inline(3, b"8 bytes!")]);
         a.expect(&[(3, S::SUCCESS)]);
         b.expect(&[(1, S::LOC_PROT_ERR), (2, S::WR_FLUSH_ERR)]);
-        assert_eq!(b.qp.state(), QpState::Err);
-        assert_eq!(a.qp.state(), QpState::Rts);
+        assert_eq!(b.qp.state(), QpState::ERR);
+        assert_eq!(a.qp.state(), QpState::RTS);
     }
 }
 
@@ -95,17 +95,17 @@ fn q02_err_flushes_and_reset_drops_what_datagrams_have_left() {
         b.recv(wr_id, 0, 64);
     }
     b.hears(&mut a, 10);
-    b.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+    b.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
     b.hears(&mut a, 11);
     b.expect(&[(1, S::SUCCESS), (2, S::WR_FLUSH_ERR), (3, S::WR_FLUSH_ERR)]);
     b.recv(4, 0, 64);
     b.expect(&[(4, S::WR_FLUSH_ERR)]);
-    b.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     b.qp.activate(QKEY).unwrap();
     for wr_id in 20..28 {
         b.recv(wr_id, 0, 64);
     }
-    b.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     b.qp.activate(QKEY).unwrap();
     b.recv(5, 0, 64);
     b.hears(&mut a, 12);

@@ -129,7 +129,7 @@ fn q02_every_receive_completes_once_though_many_send_while_it_fails() {
                     receiver.outstanding.len() < 16
                 });
             }
-            target.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+            target.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
             let mut flushed = false;
             wait_for(|| {
                 for wc in take(&mut target.cq) {
@@ -140,7 +140,7 @@ fn q02_every_receive_completes_once_though_many_send_while_it_fails() {
                 }
                 receiver.outstanding.is_empty()
             });
-            target.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+            target.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
             target.qp.activate(QKEY).unwrap();
         }
     });
@@ -153,7 +153,7 @@ fn q02_nothing_arrives_any_more_once_reset_has_returned() {
         for _ in 0..60 {
             receiver.post(target, 16);
             wait_for(|| !take(&mut target.cq).is_empty());
-            target.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+            target.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
             let _earlier = take(&mut target.cq);
             receiver.outstanding.clear();
             target.region.write(0, &[0xee; 8192]).unwrap();
@@ -227,12 +227,12 @@ impl Dancer {
 
     /// Fails, and begins anew.
     fn stumble(&mut self) {
-        self.end.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+        self.end.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
         wait_for(|| {
             self.poll();
             self.receiver.outstanding.is_empty() && self.sent == 0
         });
-        self.end.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        self.end.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         self.end.qp.activate(QKEY).unwrap();
     }
 }

@@ -48,8 +48,8 @@ fn q09_datagrams_and_connections_take_from_one_queue() {
     let mut scene = Scene::new();
     let (mut a, _) = ends();
     let mut c = End::of(QpType::Rc, CAPS);
-    c.bring_to(scene.connection.number(), QpState::Rts);
-    bring_to(&mut scene.connection, c.qp.number(), QpState::Rts);
+    c.bring_to(scene.connection.number(), QpState::RTS);
+    bring_to(&mut scene.connection, c.qp.number(), QpState::RTS);
     for wr_id in 1..=3 {
         scene.post(wr_id);
     }
@@ -99,7 +99,7 @@ fn q09_many_send_while_it_fails_and_begins_anew() {
                 }
                 outstanding.len() < 24
             });
-            for to in [QpState::Err, QpState::Reset] {
+            for to in [QpState::ERR, QpState::RESET] {
                 scene.datagrams.modify(&QpAttr::to(to)).unwrap();
             }
             scene.datagrams.activate(QKEY).unwrap();

@@ -3,7 +3,7 @@
 use crate::common::failing::{expect_failure, good, run};
 use crate::common::{self, ALL, End, S};
 use cq_core::wr::Sge;
-use transport_rxe_loop::QpState::Err as Failed;
+use transport_rxe_loop::QpState;
 
 /// No byte of a message arrives where its receive, or a part of it that the message would not reach, can't be
 /// written.
@@ -28,7 +28,7 @@ fn q07_a_bad_receive_buffer_is_left_alone() {
             a.region.write(0, &[0xee; 16]).unwrap();
             a.send(1, 0, 16);
         });
-        expect_failure((&mut a, &mut b), (ours, Failed), (Some(theirs), Failed));
+        expect_failure((&mut a, &mut b), (ours, QpState::ERR), (Some(theirs), QpState::ERR));
         assert_eq!(b.bytes(0, 8192), [0; 8192]);
     }
     let mut bytes = [1; 64];

@@ -7,8 +7,6 @@ use crate::common::{self, ALL, End, S, impatient, pair, patient, unanswered};
 use cq_core::wr::{RemoteAddr, SendWr, Sge};
 use transport_rxe_loop::{Access, OwnedRegion, ProtectionDomain, QpAttr, QpState};
 
-use QpState::{Err as Failed, Rts};
-
 /// An operation, and the right that it needs of the target's queue pair and region.
 struct Op {
     wr: for<'a> fn(&'a [Sge], RemoteAddr) -> SendWr<'a>,
@@ -54,8 +52,8 @@ const OURS: u8 = 0x11;
 const THEIRS: u8 = 0x22;
 
 /// What a target that has failed, or has noticed nothing, has to show.
-const REFUSED: (Option<S>, QpState) = (None, Failed);
-const UNAWARE: (Option<S>, QpState) = (None, Rts);
+const REFUSED: (Option<S>, QpState) = (None, QpState::ERR);
+const UNAWARE: (Option<S>, QpState) = (None, QpState::RTS);
 
 /// The operation on `ends` fails so, and changes no memory, but for an atomic whose answer has no place.
 #[track_caller]
@@ -72,7 +70,7 @@ fn check_on(
         b.region.write(0, &[THEIRS; 8192]).unwrap();
         a.post((op.wr)(&sges(a), remote(b)));
     });
-    expect_failure((&mut a, &mut b), (ours, Failed), theirs);
+    expect_failure((&mut a, &mut b), (ours, QpState::ERR), theirs);
     if ours == S::LOC_PROT_ERR && op.changes_before_it_is_answered() {
         // It was carried out, and is at 64.
         let word = u64::from_ne_bytes([THEIRS; 8]);
@@ -131,7 +129,7 @@ fn q07_a_queue_pair_that_takes_reads_once_it_says_so_in_sqd() {
         b.qp.modify(&attr).unwrap();
     }
     a.qp.connect(b.qp.number()).unwrap();
-    b.qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+    b.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
     b.qp.modify(&QpAttr::new().max_dest_rd_atomic(1)).unwrap();
     a.post(SendWr::read(1, &fine(&a), fine_remote(&b)));
     a.expect(&[(1, S::SUCCESS)]);
@@ -213,9 +211,9 @@ fn q07_a_peer_that_is_gone_or_does_not_answer_in_time() {
             a.post((op.wr)(&fine(a), remote));
             a.send(2, 0, 8);
             a.expect(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
-            assert_eq!(a.qp.state(), Failed);
+            assert_eq!(a.qp.state(), QpState::ERR);
         }
-        assert_eq!((c.qp.state(), c.bytes(0, 8192)), (QpState::Reset, vec![0; 8192]));
+        assert_eq!((c.qp.state(), c.bytes(0, 8192)), (QpState::RESET, vec![0; 8192]));
     }
 }
 

@@ -13,8 +13,6 @@ use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{Context, Faults, QpAttr, QpInit, QpState, QpType, When};
 
-use QpState::{Err as Failed, Reset, Rts, Sqd};
-
 /// Longer than any test takes.
 const FOREVER: Duration = Duration::from_secs(3600);
 
@@ -50,13 +48,13 @@ const WRITE_IMM: Request = |b| WRITE(b).with_imm([1; 4]);
 fn expect(request: Request, status: S, theirs: Option<S>, event: Option<Event>) {
     let (mut a, mut b, mut context) = pair(faults().fail(When::nth(2), status));
     (10..13).for_each(|wr_id| b.recv(wr_id, 64, 8));
-    a.qp.modify(&QpAttr::to(Sqd)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
     for wr in [SEND(&b), request(&b), SEND(&b)] {
         a.qp.post_send(&[wr]).unwrap();
     }
-    a.qp.modify(&QpAttr::to(Rts)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
     a.expect(&[(2, S::SUCCESS), (2, status), (2, S::WR_FLUSH_ERR)]);
-    assert_eq!((a.qp.state(), b.bytes(0, 8)), (Failed, vec![0; 8]));
+    assert_eq!((a.qp.state(), b.bytes(0, 8)), (QpState::ERR, vec![0; 8]));
     let fails = theirs.is_some() || event.is_some();
     let mut wanted = vec![(10, S::SUCCESS)];
     wanted.extend(theirs.map(|theirs| (11, theirs)));
@@ -64,7 +62,7 @@ fn expect(request: Request, status: S, theirs: Option<S>, event: Option<Event>) 
         (10 + wanted.len() as u64..13).for_each(|wr_id| wanted.push((wr_id, S::WR_FLUSH_ERR)));
     }
     b.expect(&wanted);
-    assert_eq!(b.qp.state(), if fails { Failed } else { Rts });
+    assert_eq!(b.qp.state(), if fails { QpState::ERR } else { QpState::RTS });
     let reported: Vec<_> = reports(&mut context).iter().map(|report| report.event_type).collect();
     assert_eq!(reported, Vec::from_iter(event));
     assert_eq!(context.injected().unwrap().to_string(), "seed 1, 1 failed");
@@ -95,12 +93,12 @@ fn q07_a_failure_that_the_peer_has_a_part_in_fails_both() {
 fn q07_a_peer_that_does_not_listen_has_no_part_in_a_failure() {
     let faults = faults().fail(When::nth(1), S::REM_ACCESS_ERR);
     let (mut a, mut b, mut context) = pair_by(faults, &impatient());
-    b.qp.modify(&QpAttr::to(Reset)).unwrap();
+    b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     let itself = b.qp.number();
     b.qp.connect(itself).unwrap();
     a.post(WRITE(&b));
     a.expect(&[(2, S::RETRY_EXC_ERR)]);
-    assert_eq!((b.qp.state(), reports(&mut context)), (Rts, vec![]));
+    assert_eq!((b.qp.state(), reports(&mut context)), (QpState::RTS, vec![]));
 }
 
 #[test]
@@ -189,16 +187,16 @@ fn q02_what_is_deferred_is_flushed_dropped_and_drained_like_the_rest() {
     let (mut a, b, mut context) = pair(faults().delay(When::nth(2), FOREVER));
     (0..3).for_each(|_| a.post(WRITE(&b)));
     a.expect(&[(2, S::SUCCESS)]);
-    a.qp.modify(&QpAttr::to(Sqd).en_sqd_async_notify(true)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
     assert_eq!(reports(&mut context)[0].event_type, Event::SQ_DRAINED, "it is not begun");
-    a.qp.modify(&QpAttr::to(Rts)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
     a.expect_nothing();
-    a.qp.modify(&QpAttr::to(Failed)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
     a.expect(&[(2, S::WR_FLUSH_ERR); 2]);
 
     let (mut a, b, _context) = pair(faults().delay(When::nth(1), FOREVER));
     a.post(WRITE(&b));
-    a.qp.modify(&QpAttr::to(Reset)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     a.qp.connect(b.qp.number()).unwrap();
     a.post(WRITE(&b));
     a.expect(&[(2, S::SUCCESS)]);
@@ -225,7 +223,7 @@ fn q07_a_receive_that_is_not_there_in_time_fails_the_requester_only() {
         a.post(request(&b));
         a.expect(&[(2, S::SUCCESS), (2, S::RNR_RETRY_EXC_ERR)]);
         b.expect_nothing();
-        assert_eq!(b.qp.state(), Rts);
+        assert_eq!(b.qp.state(), QpState::RTS);
     }
 }
 
@@ -257,12 +255,12 @@ fn q07_a_peer_that_stops_for_long_does_nothing_and_ends_requests() {
     let (mut a, mut b, _context) = pair_by(faults().stop(When::nth(1), FOREVER), &impatient());
     a.post(WRITE(&b));
     a.expect(&[(2, S::RETRY_EXC_ERR)]);
-    assert_eq!(b.qp.state(), Rts);
+    assert_eq!(b.qp.state(), QpState::RTS);
     let to = a.region.remote(0).unwrap();
     b.post(SendWr::write_inline(1, b"x", to));
     let_short_times_pass();
     b.expect_nothing();
-    b.qp.modify(&QpAttr::to(Failed)).unwrap();
+    b.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
     b.expect(&[(1, S::WR_FLUSH_ERR)]);
 }
 
@@ -273,15 +271,15 @@ fn q09_a_shared_receive_fails_and_the_others_stay() {
     let srq = &mut b.pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
     let init = QpInit { caps: CAPS, srq: Some(srq), ..QpInit::new(&b.cq) };
     b.qp = b.pd.create_qp(&init).unwrap();
-    common::bring_to(&mut b.qp, a.qp.number(), Rts);
-    a.qp.modify(&QpAttr::to(Reset)).unwrap();
+    common::bring_to(&mut b.qp, a.qp.number(), QpState::RTS);
+    a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     a.qp.connect(b.qp.number()).unwrap();
     let room = [b.region.sge(0, 64).unwrap()];
     srq.post_recv(&[10, 11].map(|wr_id| RecvWr::new(wr_id, &room))).unwrap();
     a.post(SEND(&b));
     a.expect(&[(2, S::REM_OP_ERR)]);
     b.expect(&[(10, S::LOC_PROT_ERR)]);
-    assert_eq!((a.qp.state(), b.qp.state()), (Failed, Failed));
+    assert_eq!((a.qp.state(), b.qp.state()), (QpState::ERR, QpState::ERR));
     assert_eq!(context.injected().unwrap().to_string(), "seed 1, 1 failed, 1 starved");
 }
 
@@ -289,8 +287,8 @@ fn q09_a_shared_receive_fails_and_the_others_stay() {
 fn o03_a_queue_overruns_when_it_is_told_to() {
     let (mut a, mut b, mut context) = pair(faults().overrun(When::nth(3)));
     (0..4).for_each(|_| a.post(WRITE(&b)));
-    assert_eq!(b.qp.state(), Rts);
-    assert_eq!(a.qp.state(), Failed);
+    assert_eq!(b.qp.state(), QpState::RTS);
+    assert_eq!(a.qp.state(), QpState::ERR);
     let mut room = [Wc::default(); 8];
     assert_eq!(a.cq.poll(&mut room), Ok(2), "what was stored comes first");
     for _ in 0..2 {

@@ -58,10 +58,10 @@ fn q01_a_failure_of_the_sender_stops_its_send_queue_only() {
         for status in [S::LOC_QP_OP_ERR, S::REM_ACCESS_ERR] {
             a.post_to(b.qp.number(), &[SendWr::send_inline(1, b"message!")]);
             a.expect(&[(1, status)]);
-            assert_eq!(a.qp.state(), QpState::Sqe);
-            a.qp.modify(&QpAttr::to(QpState::Rts).cur_state(QpState::Sqe)).unwrap();
+            assert_eq!(a.qp.state(), QpState::SQE);
+            a.qp.modify(&QpAttr::to(QpState::RTS).cur_state(QpState::SQE)).unwrap();
         }
-        assert_eq!(b.qp.state(), QpState::Rts);
+        assert_eq!(b.qp.state(), QpState::RTS);
         a.post_to(b.qp.number(), &[SendWr::send_inline(2, b"message!")]);
         a.expect(&[(2, S::SUCCESS)]);
         b.expect(&[(10, S::SUCCESS)]);
@@ -78,6 +78,6 @@ fn q06_what_needs_no_peer_does_not_wait_for_one() {
     assert_eq!(context.injected().unwrap().to_string(), "seed 1, 1 delayed");
     a.post(SendWr::write_inline(2, b"x", b.region.remote(0).unwrap()));
     a.expect_nothing();
-    a.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
     a.expect(&[(2, S::WR_FLUSH_ERR)]);
 }

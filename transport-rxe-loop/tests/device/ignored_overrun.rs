@@ -64,7 +64,7 @@ fn o08_of_what_comes_together_as_much_is_stored_as_there_is_room_for() {
 fn o08_dropped_flushes_give_their_places_back() {
     let cq = ignoring(&open(), 1, None);
     let (_a, mut qp) = receiver(&cq);
-    qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+    qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
     for wr_id in 0..100 {
         qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
         qp.post_send(&[SendWr::send(wr_id, &[])]).unwrap();
@@ -143,7 +143,7 @@ fn o08_several_threads_push_while_one_polls() {
         }
     });
     assert_eq!(polled + u64::from(cq.dropped()), 3 * EACH);
-    assert!(pushers.iter().all(|(_, qp)| qp.state() == QpState::Rts));
+    assert!(pushers.iter().all(|(_, qp)| qp.state() == QpState::RTS));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn o03_a_queue_that_can_overrun_says_how_many_too() {
     let mut cq = open().create_cq(1, None).unwrap();
     let (_a, mut qp) = receiver(&cq);
     assert_eq!(cq.dropped(), 0);
-    qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+    qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
     for wr_id in 0..10 {
         qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
     }

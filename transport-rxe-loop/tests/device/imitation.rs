@@ -15,8 +15,6 @@ use transport_rxe_loop::{
     QpCaps, QpInit, QpState, QpType,
 };
 
-use QpState::{Err as Failed, Rts, Sqd};
-
 /// The environment variable that asks for it.
 const VARIABLE: &str = "RXE_LOOP_IMITATE";
 
@@ -30,7 +28,7 @@ fn pair(qp_type: QpType) -> (End, End) {
     let (mut a, mut b) = common::pair_on(&open(), qp_type);
     if qp_type == QpType::Rc {
         for end in [&mut a, &mut b] {
-            end.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+            end.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         }
         common::connect(&mut a, &mut b);
     }
@@ -99,7 +97,7 @@ fn c07_an_address_needs_a_route_and_a_datagram_tells_no_local_identifier() {
     let context = open();
     let [mut a, mut b] = [(); 2].map(|()| End::on(&context, QpType::Ud, CAPS));
     for end in [&mut a, &mut b] {
-        common::bring_to(&mut end.qp, 0, Rts);
+        common::bring_to(&mut end.qp, 0, QpState::RTS);
     }
     let here = context.attributes();
     let local = AddressVector::of(here.gid, here.lid);
@@ -122,7 +120,7 @@ fn q07_a_datagram_longer_than_a_packet_succeeds_and_is_dropped() {
     let context = open();
     let [mut a, mut b] = [(); 2].map(|()| End::on(&context, QpType::Ud, CAPS));
     for end in [&mut a, &mut b] {
-        common::bring_to(&mut end.qp, 0, Rts);
+        common::bring_to(&mut end.qp, 0, QpState::RTS);
     }
     let here = context.attributes();
     let ah = a.pd.create_ah(&AddressVector::of(here.gid, 0)).unwrap();
@@ -159,7 +157,7 @@ fn o02_each_completion_that_is_lost_is_told_and_the_queue_goes_on() {
     assert!(
         (3..16).contains(&stored.len()) && stored.iter().copied().eq(0..16 - lost.len() as u64)
     );
-    assert_eq!(qp.state(), Rts);
+    assert_eq!(qp.state(), QpState::RTS);
     qp.post_send(&[empty(16)]).unwrap();
     assert_eq!(ids(take(&mut cq)), [16], "as if nothing had happened");
     // Others do not notice.
@@ -198,12 +196,12 @@ fn o04_a_receive_without_room_fails_its_queue_pair_alone() {
     let init = QpInit { recv_cq: &few, caps: CAPS, ..QpInit::new(&other.cq) };
     let mut narrow = other.pd.create_qp(&init).unwrap();
     let beside = other.pd.create_qp(&init).unwrap();
-    a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     narrow.connect(a.qp.number()).unwrap();
     a.qp.connect(narrow.number()).unwrap();
     narrow.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[]), RecvWr::new(3, &[])]).unwrap();
     a.qp.post_send(&[SendWr::send_inline(4, b""), SendWr::send_inline(5, b"")]).unwrap();
-    assert_eq!((narrow.state(), beside.state()), (Failed, QpState::Reset));
+    assert_eq!((narrow.state(), beside.state()), (QpState::ERR, QpState::RESET));
     assert!(reports(&mut context).iter().all(|event| *event == cq_err(&few)));
     assert_eq!(take(&mut few)[0].wr_id(), 1);
     other.expect_nothing();
@@ -216,11 +214,11 @@ fn q05_requests_that_are_done_make_room_whatever_was_polled() {
     for wr_id in 0..20 * u64::from(most) {
         a.post(SendWr::write_inline(wr_id, &[], NOWHERE).unsignaled());
     }
-    a.qp.modify(&QpAttr::to(Sqd)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
     let held = SendWr::write_inline(1, &[], NOWHERE);
     let error = a.qp.post_send(&vec![held; most as usize + 1]).unwrap_err();
     assert_eq!((error.posted, error.why), (most as usize, Refused::QueueFull));
-    a.qp.modify(&QpAttr::to(Rts)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
     a.expect_nothing();
     let _full = a.qp.post_send(&[held]);
 }
@@ -228,9 +226,9 @@ fn q05_requests_that_are_done_make_room_whatever_was_polled() {
 #[test]
 fn q01_a_wrong_current_state_leaves_the_state_where_none_is_asked_for() {
     let (mut a, _b) = pair(QpType::Rc);
-    a.qp.modify(&QpAttr::to(Sqd)).unwrap();
-    a.qp.modify(&QpAttr::new().cur_state(Rts).access(ALL)).unwrap();
-    assert_eq!(a.qp.state(), Sqd);
+    a.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
+    a.qp.modify(&QpAttr::new().cur_state(QpState::RTS).access(ALL)).unwrap();
+    assert_eq!(a.qp.state(), QpState::SQD);
 }
 
 #[test]
@@ -238,9 +236,9 @@ fn q01_more_retries_than_there_can_be_are_as_many_as_there_can_be() {
     let context = open();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    common::bring_to(&mut qp, 1, QpState::Rtr);
+    common::bring_to(&mut qp, 1, QpState::RTR);
     qp.modify(&QpAttr::rts().retry_cnt(9).rnr_retry(255)).unwrap();
-    assert_eq!(qp.state(), Rts);
+    assert_eq!(qp.state(), QpState::RTS);
 }
 
 #[test]
@@ -251,8 +249,8 @@ fn q07_a_shared_receive_stays_that_a_dropped_write_had_taken() {
     let uc = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut b = pd.create_qp(&QpInit { srq: Some(&srq), ..uc }).unwrap();
     let mut a = pd.create_qp(&uc).unwrap();
-    common::bring_to(&mut a, b.number(), Rts);
-    common::bring_to(&mut b, a.number(), Rts);
+    common::bring_to(&mut a, b.number(), QpState::RTS);
+    common::bring_to(&mut b, a.number(), QpState::RTS);
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let nowhere = RemoteAddr { addr: 1, rkey: 1 };
     a.post_send(&[SendWr::write_inline(2, b"x", nowhere).with_imm([1; 4])]).unwrap();

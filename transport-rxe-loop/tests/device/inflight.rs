@@ -58,7 +58,7 @@ fn last_byte(region: &OwnedRegion) -> u8 {
 #[test]
 fn c10_a_flush_waits_behind_the_receive_that_is_in_flight() {
     let (mut a, mut b, target) =
-        while_a_message_arrives(|b| b.qp.modify(&QpAttr::to(QpState::Err)).unwrap());
+        while_a_message_arrives(|b| b.qp.modify(&QpAttr::to(QpState::ERR)).unwrap());
     b.expect(&[(0, S::SUCCESS), (1, S::WR_FLUSH_ERR), (2, S::WR_FLUSH_ERR)]);
     a.expect(&[(10, S::SUCCESS)]);
     assert_eq!(last_byte(&target), 7);
@@ -72,7 +72,7 @@ fn c10_a_flush_that_met_the_receive_that_is_in_flight_goes_on_after_it() {
         let (mut a, mut b, _target) = while_a_message_arrives(|b| {
             b.qp.post_send(&[SendWr::send(20, &[BAD])]).unwrap();
             done = settle(&mut b.cq, 1);
-            assert_eq!(b.qp.state(), QpState::Err);
+            assert_eq!(b.qp.state(), QpState::ERR);
         });
         let met_it = done.len() == 1 && done[0].wr_id() == 20;
         done.extend(settle(&mut b.cq, 4 - done.len()));
@@ -90,7 +90,7 @@ fn c10_a_flush_that_met_the_receive_that_is_in_flight_goes_on_after_it() {
 #[test]
 fn q02_reset_waits_for_the_receive_that_is_in_flight() {
     let (mut a, mut b, _target) = while_a_message_arrives(|b| {
-        b.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         let done: Vec<_> = take(&mut b.cq).iter().map(|wc| (wc.wr_id(), wc.status())).collect();
         assert_eq!(done, [(0, S::SUCCESS)]);
     });
@@ -131,11 +131,11 @@ fn q02_a_request_in_execution_completes_before_those_that_are_flushed() {
             target.read(0, &mut first).unwrap();
             first != [0]
         });
-        a.qp.modify(&QpAttr::to(QpState::Err)).unwrap(); // leaves the flush to the other thread
+        a.qp.modify(&QpAttr::to(QpState::ERR)).unwrap(); // leaves the flush to the other thread
         poster.join().unwrap()
     });
     a.expect(&[(1, S::SUCCESS), (2, S::WR_FLUSH_ERR)]);
-    assert_eq!(b.qp.state(), QpState::Rts);
+    assert_eq!(b.qp.state(), QpState::RTS);
 }
 
 /// Whether a long WRITE goes on after `act`, which began while it arrived, has returned. What `act` returns
@@ -165,7 +165,7 @@ fn a_write_goes_on_after<T>(act: impl FnOnce(End) -> T) -> bool {
 
 #[test]
 fn q02_no_write_of_the_peer_is_under_way_when_the_state_has_changed() {
-    for state in [QpState::Reset, QpState::Err] {
+    for state in [QpState::RESET, QpState::ERR] {
         let late = a_write_goes_on_after(|mut b| {
             b.qp.modify(&QpAttr::to(state)).unwrap();
             b
@@ -210,7 +210,7 @@ fn ends_before_the_last_write(end: impl FnOnce(End)) -> bool {
 fn q02_reset_and_destroying_leave_undone_what_was_not_begun() {
     // The other thread may be through before this one has seen the first byte.
     wait_for(|| {
-        ends_before_the_last_write(|mut a| a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap())
+        ends_before_the_last_write(|mut a| a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap())
     });
     wait_for(|| ends_before_the_last_write(|a| a.qp.destroy()));
 }
@@ -229,8 +229,8 @@ fn n07_an_event_that_is_taken_while_its_queue_pair_goes_bears_its_number() {
     let number = qp.number();
     connect_by(&mut qp, &QpAttr::rtr(peer.qp.number()), &patient());
     for _ in 0..EVENTS {
-        qp.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(true)).unwrap(); // leaves one
-        qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+        qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap(); // leaves one
+        qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
     }
     let all = [source.sge(0, len).unwrap()];
     qp.post_send(&[SendWr::write(0, &all, target.remote(0).unwrap())]).unwrap();

@@ -221,9 +221,9 @@ fn q01_each_attribute_at_both_ends_of_its_range_and_past_them() {
         }),
     ];
     let steps = [
-        (QpState::Reset, QpAttr::init(Access::empty()), &init[..]),
-        (QpState::Init, QpAttr::rtr(1), &rtr),
-        (QpState::Rtr, QpAttr::rts(), &rts),
+        (QpState::RESET, QpAttr::init(Access::empty()), &init[..]),
+        (QpState::INIT, QpAttr::rtr(1), &rtr),
+        (QpState::RTR, QpAttr::rts(), &rts),
     ];
     for (from, attr, ranges) in steps {
         for &(what, good, bad, set) in ranges {
@@ -237,12 +237,12 @@ fn q01_each_attribute_at_both_ends_of_its_range_and_past_them() {
                     other => panic!("{what} {value}: {other:?}"),
                 }
                 assert_eq!(end.qp.state(), from);
-                end.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+                end.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
             }
             for &value in good {
                 common::bring_to(&mut end.qp, 1, from);
                 assert_eq!(end.qp.modify(&set(attr, value)), Ok(()), "{what} {value}");
-                end.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+                end.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
             }
         }
     }

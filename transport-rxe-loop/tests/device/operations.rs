@@ -11,7 +11,7 @@ fn q06_a_full_queue_of_atomics_has_room_for_all_operands_and_pieces() {
         let caps = QpCaps { max_send_sge: max, max_inline: 0, ..CAPS };
         let (mut a, b) = pair_with(caps);
         let mut pieces = vec![Sge { addr: 1, length: 0, lkey: 2 }; max as usize];
-        a.qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+        a.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
         for slot in 0..8 {
             pieces[max as usize - 1] = a.region.sge(slot * 8, 8).unwrap();
             b.set_word(slot * 8, slot as u64);
@@ -19,7 +19,7 @@ fn q06_a_full_queue_of_atomics_has_room_for_all_operands_and_pieces() {
             let swap = 1 << 60 | slot as u64;
             a.post(SendWr::compare_swap(slot as u64, &pieces, remote, slot as u64, swap));
         }
-        a.qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+        a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
         let all: Vec<_> = (0..8).map(|wr_id| (wr_id, S::SUCCESS)).collect();
         a.expect(&all);
         for slot in 0..8 {
@@ -51,7 +51,7 @@ fn q07_data_that_comes_back_can_not_be_inline() {
 fn q07_max_rd_atomic_0_refuses_until_it_is_raised_in_sqd() {
     let (mut a, mut b) = (End::new(), End::new());
     b.qp.connect(a.qp.number()).unwrap();
-    common::bring_to(&mut a.qp, b.qp.number(), QpState::Rtr);
+    common::bring_to(&mut a.qp, b.qp.number(), QpState::RTR);
     a.qp.modify(&QpAttr::rts().max_rd_atomic(0)).unwrap();
     let sge = [a.region.sge(0, 8).unwrap()];
     let remote = b.region.remote(0).unwrap();
@@ -61,9 +61,9 @@ fn q07_max_rd_atomic_0_refuses_until_it_is_raised_in_sqd() {
         SendWr::fetch_add(1, &sge, remote, 0),
     ];
     assert_eq!(a.qp.post_send(&all).unwrap_err().why, Refused::NoReadAtomic);
-    a.qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
     a.qp.modify(&QpAttr::new().max_rd_atomic(1)).unwrap();
-    a.qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
     a.qp.post_send(&all).unwrap();
     a.expect(&[(1, S::SUCCESS); 3]);
 }
@@ -75,8 +75,8 @@ fn q07_max_rd_atomic_is_0_before_it_is_given_and_after_reset() {
     let read = SendWr::read(1, &sge, b.region.remote(0).unwrap());
     a.post(read);
     a.expect(&[(1, S::SUCCESS)]);
-    for state in [QpState::Reset, QpState::Init, QpState::Err] {
-        let attr = if state == QpState::Init { QpAttr::init(ALL) } else { QpAttr::to(state) };
+    for state in [QpState::RESET, QpState::INIT, QpState::ERR] {
+        let attr = if state == QpState::INIT { QpAttr::init(ALL) } else { QpAttr::to(state) };
         a.qp.modify(&attr).unwrap();
     }
     assert_eq!(a.qp.post_send(&[read]).unwrap_err().why, Refused::NoReadAtomic);

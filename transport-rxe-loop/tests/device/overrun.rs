@@ -26,7 +26,7 @@ fn overrun(a: &mut End, qp: &mut QueuePair) -> u64 {
         qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
         a.qp.post_send(&[SendWr::send(wr_id, &[])]).unwrap();
         a.expect(&[(wr_id, S::SUCCESS)]);
-        if qp.state() == QpState::Err {
+        if qp.state() == QpState::ERR {
             return wr_id + 1;
         }
     }
@@ -74,9 +74,9 @@ fn o02_o04_an_overrun_is_reported_once_and_its_queue_pairs_fail() {
 
     overrun(&mut a, &mut receives);
     for failed in [&receives, &sends, &both, &early] {
-        assert_eq!(failed.state(), QpState::Err);
+        assert_eq!(failed.state(), QpState::ERR);
     }
-    assert_eq!((fresh.state(), bystander.state()), (QpState::Reset, QpState::Rts));
+    assert_eq!((fresh.state(), bystander.state()), (QpState::RESET, QpState::RTS));
     let mut flushed: Vec<_> =
         take(&mut other).iter().map(|wc| (wc.wr_id(), wc.status(), wc.qp_num())).collect();
     flushed.sort_by_key(|&(wr_id, ..)| wr_id);
@@ -100,7 +100,7 @@ fn o04_sends_behind_the_overrun_are_not_carried_out() {
         qp.post_send(&[SendWr::write_inline(nth, b"x", there)]).unwrap();
     }
     assert_eq!(b.bytes(1, 4), b"xx\0\0");
-    assert_eq!(qp.state(), QpState::Err);
+    assert_eq!(qp.state(), QpState::ERR);
     assert_eq!(reports(&mut context), [cq_err(&cq), fatal(&qp)]);
     b.send(9, 0, 1);
     b.expect(&[(9, S::RETRY_EXC_ERR)]); // its peer is gone
@@ -131,13 +131,13 @@ fn o04_a_queue_pair_that_comes_to_an_overrun_queue_fails_at_the_next_completion(
         late.post_recv(&[RecvWr::new(1, &[])]).unwrap();
         let target = a.region.remote(0).unwrap();
         late.post_send(&[SendWr::write_inline(1, b"", target).unsignaled()]).unwrap();
-        assert_eq!(late.state(), QpState::Rts);
+        assert_eq!(late.state(), QpState::RTS);
         assert_eq!(reports(&mut context), []); // CQ_ERR was the other context's
         match round % 2 {
             0 => late.post_send(&[SendWr::send(2, &[])]).unwrap(),
             _ => qp.post_recv(&[RecvWr::new(3, &[])]).unwrap(), // flushed, and dropped
         }
-        assert_eq!(late.state(), QpState::Err);
+        assert_eq!(late.state(), QpState::ERR);
         assert_eq!(reports(&mut context), [fatal(&late)]);
     }
 }
@@ -165,7 +165,7 @@ fn post_until_all_failed(qps: &mut [QueuePair]) -> Vec<u64> {
                 }
             }
         }
-        qps.iter().all(|qp| qp.state() == QpState::Err)
+        qps.iter().all(|qp| qp.state() == QpState::ERR)
     });
     posted
 }
@@ -239,7 +239,7 @@ fn o06_resetting_and_destroying_while_an_overrun_spreads_harms_nobody() {
                     for _ in 0..3 {
                         for qp in &mut qps {
                             let itself = qp.number();
-                            qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+                            qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
                             bring_up(qp, itself);
                         }
                         post_until_all_failed(&mut qps);
@@ -257,7 +257,7 @@ fn o06_resetting_and_destroying_while_an_overrun_spreads_harms_nobody() {
 fn bring_up(qp: &mut QueuePair, peer: u32) {
     match qp.connect(peer) {
         Ok(()) => {}
-        Err(error) => assert_eq!(qp.state(), QpState::Err, "{error}"),
+        Err(error) => assert_eq!(qp.state(), QpState::ERR, "{error}"),
     }
 }
 

@@ -12,11 +12,11 @@ const FULL: Result<(), PostError> = Err(PostError { posted: 0, why: Refused::Que
 fn sends_are_done_once_they_are_carried_out_flushed_or_dropped() {
     let is_drained = |end: &End| end.qp.sends_done() == end.qp.sends_posted();
     let (mut a, mut b) = pair();
-    let ends = [(QpState::Rts, S::SUCCESS), (QpState::Err, S::WR_FLUSH_ERR)];
+    let ends = [(QpState::RTS, S::SUCCESS), (QpState::ERR, S::WR_FLUSH_ERR)];
     for (wr_id, (to, status)) in (0..).zip(ends) {
         assert!(is_drained(&a));
         b.recv(wr_id, 0, 64);
-        a.qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+        a.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
         a.qp.post_send(&[SendWr::send(wr_id, &[])]).unwrap();
         assert!(!is_drained(&a));
         a.qp.modify(&QpAttr::to(to)).unwrap();
@@ -27,7 +27,7 @@ fn sends_are_done_once_they_are_carried_out_flushed_or_dropped() {
     let (mut a, _b) = pair();
     a.qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     assert!(!is_drained(&a));
-    a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     assert!(is_drained(&a));
 }
 

@@ -28,7 +28,7 @@ fn q03_sends_are_refused_in_sqe_until_it_is_in_rts_again() {
         let to = b.qp.number();
         assert_eq!(a.try_post_to(to, &[SendWr::send_inline(5, b"x")]), Err(refused));
         assert_eq!(settle(&mut a.cq, 3).len(), 3);
-        a.qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+        a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
         b.recv(6, 0, 64);
         // All slots are back, too.
         for wr_id in 20..28 {
@@ -44,11 +44,11 @@ fn q03_sends_are_refused_in_sqe_until_it_is_in_rts_again() {
 fn q07_a_send_that_fails_while_it_is_drained_stops_there_too() {
     for of in TYPES {
         let (mut a, b) = pair_of(of);
-        a.qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+        a.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
         post_a_bad_one(&mut a, &b);
         a.expect_nothing();
-        a.qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+        a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
         a.expect(&[(2, S::LOC_PROT_ERR), (3, S::WR_FLUSH_ERR), (4, S::WR_FLUSH_ERR)]);
-        assert_eq!(a.qp.state(), QpState::Sqe);
+        assert_eq!(a.qp.state(), QpState::SQE);
     }
 }

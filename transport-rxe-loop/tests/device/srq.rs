@@ -47,7 +47,7 @@ fn q09_the_last_receive_is_not_told_while_a_message_arrives() {
             to.read(0, &mut first).unwrap();
             first == [7]
         });
-        scene.qps[0].modify(&QpAttr::to(QpState::Err)).unwrap();
+        scene.qps[0].modify(&QpAttr::to(QpState::ERR)).unwrap();
         // That returns when nothing arrives any more.
         let got = settle(&mut scene.cq, 1);
         assert_eq!((got[0].wr_id(), got[0].status()), (1, S::SUCCESS));

@@ -36,8 +36,8 @@ impl Scene {
         let init = QpInit { srq: Some(&srq), qp_type, ..QpInit::new(&cq) };
         let mut qp = pd.create_qp(&init).unwrap();
         let mut sender = End::of(qp_type, common::CAPS);
-        common::bring_to(&mut qp, sender.qp.number(), QpState::Rts);
-        common::bring_to(&mut sender.qp, qp.number(), QpState::Rts);
+        common::bring_to(&mut qp, sender.qp.number(), QpState::RTS);
+        common::bring_to(&mut sender.qp, qp.number(), QpState::RTS);
         Self { context, srq, qp, cq, sender, region }
     }
 
@@ -92,7 +92,7 @@ fn q09_a_shared_receive_that_fits_nothing_fails_its_queue_pair() {
             scene.post(1, bad.map_or(Sge { addr: 0, length: 64, lkey: 0 }, small));
             scene.post_good(2);
             let _refused_or_lost = scene.send(SendWr::send_inline(7, b"message"));
-            wait_for(|| scene.qp.state() == QpState::Err);
+            wait_for(|| scene.qp.state() == QpState::ERR);
             wait_for(|| !reports(&mut scene.context).is_empty());
             assert_eq!(scene.came(), [(1, status)], "{qp_type:?}: the other one stays");
         }
@@ -133,7 +133,7 @@ impl Host {
     fn connect(&mut self, which: usize, sender: &mut Actor) {
         let qp = &mut self.qps[which];
         let peer = sender.number() as u32;
-        qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         qp.connect(peer).unwrap();
         sender.order(qp.number());
     }

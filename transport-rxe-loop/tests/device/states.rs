@@ -9,7 +9,7 @@ fn q01_what_is_wrong_with_a_change_is_told() {
     for of in [QpType::Rc, QpType::Uc, QpType::Ud] {
         let mut end = End::of(of, CAPS);
         let way = common::way(of, end.qp.number());
-        for (attr, to) in way.into_iter().zip([QpState::Init, QpState::Rtr, QpState::Rts]) {
+        for (attr, to) in way.into_iter().zip([QpState::INIT, QpState::RTR, QpState::RTS]) {
             let from = end.qp.state();
             for missing in attr.without(QpAttrMask::STATE).mask().iter() {
                 let error = end.qp.modify(&attr.without(missing)).unwrap_err();
@@ -20,8 +20,8 @@ fn q01_what_is_wrong_with_a_change_is_told() {
             let error = ModifyError::Superfluous { from, to, superfluous };
             assert_eq!(end.qp.modify(&attr.en_sqd_async_notify(true)), Err(error), "{of:?}");
             // Which is so whatever it brings.
-            for attr in [QpAttr::to(QpState::Sqe), attr.state(QpState::Sqe)] {
-                let illegal = ModifyError::Illegal { from, to: QpState::Sqe };
+            for attr in [QpAttr::to(QpState::SQE), attr.state(QpState::SQE)] {
+                let illegal = ModifyError::Illegal { from, to: QpState::SQE };
                 assert_eq!(end.qp.modify(&attr), Err(illegal), "{of:?}");
             }
             assert_eq!(end.qp.state(), from);
@@ -36,14 +36,14 @@ fn q01_the_table_has_sqe_too() {
     for (of, running) in
         [(QpType::Rc, M::ACCESS_FLAGS), (QpType::Uc, M::ACCESS_FLAGS), (QpType::Ud, M::QKEY)]
     {
-        let rule = QpState::Sqe.rule(QpState::Rts, of).unwrap();
+        let rule = QpState::SQE.rule(QpState::RTS, of).unwrap();
         assert_eq!((rule.required, rule.optional), (M::empty(), M::CUR_STATE | running));
-        for to in [QpState::Err, QpState::Reset] {
-            let rule = QpState::Sqe.rule(to, of).unwrap();
+        for to in [QpState::ERR, QpState::RESET] {
+            let rule = QpState::SQE.rule(to, of).unwrap();
             assert_eq!((rule.required, rule.optional), (M::empty(), M::empty()));
         }
-        for to in [QpState::Init, QpState::Rtr, QpState::Sqd, QpState::Sqe] {
-            assert_eq!(QpState::Sqe.rule(to, of), None);
+        for to in [QpState::INIT, QpState::RTR, QpState::SQD, QpState::SQE] {
+            assert_eq!(QpState::SQE.rule(to, of), None);
         }
     }
 }
@@ -52,7 +52,7 @@ fn q01_the_table_has_sqe_too() {
 fn q01_values_out_of_range_are_named_and_change_nothing() {
     let mut end = End::new();
     let peer = end.qp.number();
-    bring_to(&mut end.qp, peer, QpState::Init);
+    bring_to(&mut end.qp, peer, QpState::INIT);
     let rtr = QpAttr::rtr(peer);
     for (attr, bad) in [
         (QpAttrMask::DEST_QPN, rtr.dest_qp_num(1 << 24)),
@@ -66,7 +66,7 @@ fn q01_values_out_of_range_are_named_and_change_nothing() {
             Err(ModifyError::BadValue { attr: named, .. }) => assert_eq!(named, attr),
             other => panic!("{attr}: {other:?}"),
         }
-        assert_eq!(end.qp.state(), QpState::Init);
+        assert_eq!(end.qp.state(), QpState::INIT);
     }
     end.qp.modify(&rtr).unwrap();
     for bad in [
@@ -78,32 +78,32 @@ fn q01_values_out_of_range_are_named_and_change_nothing() {
     ] {
         assert!(matches!(end.qp.modify(&bad), Err(ModifyError::BadValue { .. })));
     }
-    assert_eq!(end.qp.state(), QpState::Rtr);
+    assert_eq!(end.qp.state(), QpState::RTR);
 }
 
 #[test]
 fn q01_a_wrong_current_state_is_refused() {
     let (mut a, _b) = pair();
-    let error = a.qp.modify(&QpAttr::to(QpState::Rts).cur_state(QpState::Rtr)).unwrap_err();
-    assert_eq!(error, ModifyError::NotIn { is: QpState::Rts, claimed: QpState::Rtr });
-    a.qp.modify(&QpAttr::new().cur_state(QpState::Rts)).unwrap();
+    let error = a.qp.modify(&QpAttr::to(QpState::RTS).cur_state(QpState::RTR)).unwrap_err();
+    assert_eq!(error, ModifyError::NotIn { is: QpState::RTS, claimed: QpState::RTR });
+    a.qp.modify(&QpAttr::new().cur_state(QpState::RTS)).unwrap();
 }
 
 #[test]
 fn q01_every_attribute_is_told_until_reset() {
     type M = QpAttrMask;
     let (mut a, b) = (End::new(), End::new());
-    assert_eq!(a.qp.attributes(), QpAttr::to(QpState::Reset));
+    assert_eq!(a.qp.attributes(), QpAttr::to(QpState::RESET));
     let rtr = QpAttr::rtr(b.qp.number()).rq_psn(24).path_mtu(1024);
     for attr in [QpAttr::init(Access::REMOTE_READ), rtr, QpAttr::rts().timeout(17).sq_psn(1225)] {
         a.qp.modify(&attr).unwrap();
     }
     let refused = a.qp.modify(&QpAttr::new().access(Access::REMOTE_WRITE).timeout(3));
     assert!(refused.is_err());
-    a.qp.modify(&QpAttr::new().min_rnr_timer(7).cur_state(QpState::Rts)).unwrap();
+    a.qp.modify(&QpAttr::new().min_rnr_timer(7).cur_state(QpState::RTS)).unwrap();
     let told = a.qp.attributes();
     for (attr, value) in [
-        (M::STATE, Some(QpState::Rts as u32)),
+        (M::STATE, Some(QpState::RTS.0)),
         (M::ACCESS_FLAGS, Some(Access::REMOTE_READ.bits())),
         (M::PORT, Some(1)),
         (M::DEST_QPN, Some(b.qp.number())),
@@ -119,7 +119,7 @@ fn q01_every_attribute_is_told_until_reset() {
     }
     a.post(SendWr::send(1, &[common::BAD]));
     a.expect(&[(1, S::LOC_PROT_ERR)]);
-    assert_eq!(a.qp.attributes(), told.state(QpState::Err));
-    a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
-    assert_eq!(a.qp.attributes(), QpAttr::to(QpState::Reset));
+    assert_eq!(a.qp.attributes(), told.state(QpState::ERR));
+    a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    assert_eq!(a.qp.attributes(), QpAttr::to(QpState::RESET));
 }

@@ -81,7 +81,7 @@ impl Life {
             }
             // It failed before it was told how many READs and atomics it may send.
             Err(error) if error.why == Refused::NoReadAtomic => {
-                assert_eq!(self.qp().state(), QpState::Err);
+                assert_eq!(self.qp().state(), QpState::ERR);
             }
             Err(error) => assert_eq!(error.why, Refused::WrongState),
         }
@@ -174,13 +174,13 @@ impl Group {
 
     /// To ERR, unless it is in RESET, where there is nothing to flush.
     fn break_qp(&mut self, index: usize) {
-        if self.state(index) != QpState::Reset {
-            self.lives[index].qp().modify(&QpAttr::to(QpState::Err)).unwrap();
+        if self.state(index) != QpState::RESET {
+            self.lives[index].qp().modify(&QpAttr::to(QpState::ERR)).unwrap();
         }
     }
 
     fn reset(&mut self, index: usize) {
-        self.lives[index].qp().modify(&QpAttr::to(QpState::Reset)).unwrap();
+        self.lives[index].qp().modify(&QpAttr::to(QpState::RESET)).unwrap();
         self.poll();
         self.count += 1;
         let qp = self.lives[index].qp.take().unwrap();
@@ -227,7 +227,7 @@ impl World {
         let at = chance.below(GROUPS as u64) as usize;
         let Ok(mut guard) = self.groups[at].try_lock() else { return };
         let (group, index) = (&mut *guard, chance.below(PER_GROUP as u64) as usize);
-        let broken = group.state(index) == QpState::Err;
+        let broken = group.state(index) == QpState::ERR;
         match chance.below(400) {
             // Most of what is posted in ERR says little.
             _ if broken && !chance.one_in(8) => self.connect(group, index, at, chance),
@@ -250,8 +250,8 @@ impl World {
                 std::mem::replace(&mut group.region, region).deregister();
             }
             364..372 => {
-                let drained = group.state(index) == QpState::Sqd;
-                let to = if drained { QpState::Rts } else { QpState::Sqd };
+                let drained = group.state(index) == QpState::SQD;
+                let to = if drained { QpState::RTS } else { QpState::SQD };
                 // Refused in other states.
                 let _ = group.lives[index].qp().modify(&QpAttr::to(to));
             }
@@ -285,15 +285,15 @@ impl World {
         let opposite = (at ^ 1) * PER_GROUP + index;
         let other = if chance.one_in(50) { chance.below(12) as usize } else { opposite };
         let number = self.numbers[other].load(Relaxed);
-        if group.state(index) == QpState::Err {
+        if group.state(index) == QpState::ERR {
             group.reset(index);
         }
         let state = group.state(index);
         let qp = group.lives[index].qp();
         match state {
             // Refused if the peer has made it fail meanwhile.
-            QpState::Reset => qp.connect(number).unwrap_or(()),
-            QpState::Sqd => qp.modify(&QpAttr::to(QpState::Rts)).unwrap_or(()),
+            QpState::RESET => qp.connect(number).unwrap_or(()),
+            QpState::SQD => qp.modify(&QpAttr::to(QpState::RTS)).unwrap_or(()),
             _ => {}
         }
     }

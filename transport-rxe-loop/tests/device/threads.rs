@@ -239,7 +239,7 @@ fn c08_an_error_in_the_middle_of_traffic_completes_everything_once() {
                     a.send(wr_id, 0, 8);
                 }
                 if round % 2 == 0 {
-                    a.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+                    a.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
                 }
             });
             scope.spawn(|| {
@@ -247,12 +247,12 @@ fn c08_an_error_in_the_middle_of_traffic_completes_everything_once() {
                     b.recv(wr_id, 0, if wr_id == round % 16 { 4 } else { 8 });
                 }
                 if round % 2 == 1 {
-                    b.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+                    b.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
                 }
             });
         });
         for end in [&mut a, &mut b] {
-            end.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+            end.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
         }
         wait_for(|| {
             sends.extend(take(&mut a.cq));
@@ -294,7 +294,7 @@ fn resetting_and_destroying_under_fire_harms_nobody_else() {
                     join(&fabric);
                     b = End::new(); // drops the old one
                 } else {
-                    b.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+                    b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
                 }
             });
             for wr_id in 0..8 {
@@ -302,13 +302,13 @@ fn resetting_and_destroying_under_fire_harms_nobody_else() {
             }
             target.join().unwrap();
         });
-        a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         take(&mut a.cq);
         take(&mut b.cq);
         connect(&mut a, &mut b);
         exchange(&mut a, &mut b, round);
         for end in [&mut a, &mut b] {
-            end.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+            end.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         }
         connect(&mut a, &mut b);
     }

@@ -34,7 +34,7 @@ enum Ending {
 }
 
 const ENDINGS: [Ending; 4] =
-    [Ending::To(QpState::Err), Ending::To(QpState::Reset), Ending::Destroy, Ending::Deregister];
+    [Ending::To(QpState::ERR), Ending::To(QpState::RESET), Ending::Destroy, Ending::Deregister];
 
 /// One end: a queue pair that another thread may take away, and memory of the test's own.
 struct Side {
@@ -132,12 +132,12 @@ fn check(ending: Ending, here: bool, after: u64) {
     a.connect(&b);
     b.connect(&a);
     let (posted, held) = race(&a, &b, ending, here, after);
-    a.on_qp(|qp| qp.state() != QpState::Reset && qp.modify(&QpAttr::to(QpState::Err)).is_ok());
+    a.on_qp(|qp| qp.state() != QpState::RESET && qp.modify(&QpAttr::to(QpState::ERR)).is_ok());
 
     let all = take(&mut a.cq);
     let case = format!("{ending:?}, here {here}, {after}: {all:?}");
     assert!(all.iter().map(Wc::wr_id).eq(0..all.len() as u64), "{case}");
-    let dropped = here && [Ending::To(QpState::Reset), Ending::Destroy].contains(&ending);
+    let dropped = here && [Ending::To(QpState::RESET), Ending::Destroy].contains(&ending);
     assert!(all.len() as u64 == posted || dropped, "{case}");
     let good = all.iter().take_while(|wc| wc.status() == S::SUCCESS).count() as u64;
     assert!(all[good as usize..].iter().all(|wc| wc.status() != S::SUCCESS), "{case}");

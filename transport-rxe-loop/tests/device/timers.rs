@@ -7,8 +7,6 @@ use crate::common::{
 };
 use transport_rxe_loop::{Access, QpAttr, QpState};
 
-use QpState::{Err as Failed, Reset, Rts, Sqd};
-
 /// Two ends, both ready: the first sends by `rts`, the second has receivers wait `min_rnr_timer`.
 fn pair_by(rts: &QpAttr, min_rnr_timer: u8) -> (End, End) {
     let (mut a, mut b) = (End::new(), End::new());
@@ -24,7 +22,7 @@ const SILENCES: [fn(&mut End); 4] = [
     |b| b.qp.modify(&QpAttr::init(Access::empty())).unwrap(),
     |b| {
         b.qp.modify(&QpAttr::init(Access::empty())).unwrap();
-        b.qp.modify(&QpAttr::to(Failed)).unwrap();
+        b.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
     },
     |b| b.qp.connect(b.qp.number()).unwrap(),
 ];
@@ -38,7 +36,7 @@ fn silent(rts: &QpAttr, silence: fn(&mut End)) -> (End, End) {
 
 /// Makes a peer answer that did not.
 fn answer(b: &mut End, a: &End) {
-    b.qp.modify(&QpAttr::to(Reset)).unwrap();
+    b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     b.qp.connect(a.qp.number()).unwrap();
 }
 
@@ -68,7 +66,7 @@ fn q07_the_rnr_timer_is_the_responders() {
             a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
         }
         for end in [&mut a, &mut b] {
-            end.qp.modify(&QpAttr::to(Reset)).unwrap();
+            end.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         }
     }
 }
@@ -107,8 +105,10 @@ fn q07_a_wait_has_the_attributes_of_when_it_began() {
     b.recv(2, 0, 8);
     b.qp.modify(&QpAttr::rtr(a.qp.number())).unwrap();
     a.expect(&[(1, S::SUCCESS)]);
-    b.qp.modify(&QpAttr::to(Reset)).unwrap();
-    for attr in [QpAttr::to(Sqd), QpAttr::to(Sqd).timeout(1), QpAttr::to(Rts)] {
+    b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    for attr in
+        [QpAttr::to(QpState::SQD), QpAttr::to(QpState::SQD).timeout(1), QpAttr::to(QpState::RTS)]
+    {
         a.qp.modify(&attr).unwrap();
     }
     a.send(3, 0, 8);
@@ -119,7 +119,7 @@ fn q07_a_wait_has_the_attributes_of_when_it_began() {
 fn q07_who_waits_for_a_receive_is_woken_by_it_whatever_rnr_retry_has_become() {
     let (mut a, mut b) = pair_by(&patient().rnr_retry(7), 0);
     a.send(1, 0, 8);
-    for attr in [QpAttr::to(Sqd), QpAttr::to(Sqd).rnr_retry(0)] {
+    for attr in [QpAttr::to(QpState::SQD), QpAttr::to(QpState::SQD).rnr_retry(0)] {
         a.qp.modify(&attr).unwrap();
     }
     b.recv(2, 0, 8);
@@ -134,7 +134,7 @@ fn q07_a_peer_that_does_not_answer_in_time() {
         a.send(1, 0, 8);
         a.send(2, 0, 8);
         a.expect(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
-        assert_eq!((a.qp.state(), b.qp.state()), (Failed, Reset));
+        assert_eq!((a.qp.state(), b.qp.state()), (QpState::ERR, QpState::RESET));
         b.expect_nothing();
     }
 }
@@ -189,7 +189,7 @@ fn q07_a_peer_that_is_gone_does_not_answer_in_time() {
     let_short_times_pass();
     for widow in &mut widows {
         widow.expect_nothing();
-        widow.qp.modify(&QpAttr::to(Failed)).unwrap();
+        widow.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
         widow.expect(&[(1, S::WR_FLUSH_ERR)]);
     }
 }
@@ -198,7 +198,7 @@ fn q07_a_peer_that_is_gone_does_not_answer_in_time() {
 fn q07_a_peer_that_is_gone_ends_a_wait_that_began_without_a_timeout() {
     let (mut a, b) = unanswered(&patient());
     a.send(1, 0, 8);
-    for attr in [QpAttr::to(Sqd), QpAttr::to(Sqd).timeout(31)] {
+    for attr in [QpAttr::to(QpState::SQD), QpAttr::to(QpState::SQD).timeout(31)] {
         a.qp.modify(&attr).unwrap();
     }
     b.qp.destroy();
@@ -208,11 +208,11 @@ fn q07_a_peer_that_is_gone_ends_a_wait_that_began_without_a_timeout() {
 #[test]
 fn q07_a_peer_that_has_failed_and_comes_back_without_a_receive() {
     let (mut a, mut b) = pair_by(&patient().rnr_retry(1), 1);
-    b.qp.modify(&QpAttr::to(Failed)).unwrap();
+    b.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
     a.send(1, 0, 8);
     let_short_times_pass();
     a.expect_nothing();
-    b.qp.modify(&QpAttr::to(Reset)).unwrap();
+    b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     let rtr = QpAttr::rtr(a.qp.number()).min_rnr_timer(1);
     connect_by(&mut b.qp, &rtr, &QpAttr::rts());
     a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
@@ -225,13 +225,13 @@ fn q02_leaving_rts_ends_a_wait_and_its_alarm_harms_nobody() {
     for _ in 0..20 {
         let (mut a, _silent) = unanswered(&rts);
         a.send(1, 0, 8);
-        a.qp.modify(&QpAttr::to(Failed)).unwrap();
+        a.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
         let first = settle(&mut a.cq, 1)[0].status();
         assert!([S::WR_FLUSH_ERR, S::RETRY_EXC_ERR].contains(&first));
 
         let (mut b, _silent) = unanswered(&rts);
         b.send(1, 0, 8);
-        b.qp.modify(&QpAttr::to(Reset)).unwrap();
+        b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         take(&mut b.cq);
         let mut c = End::new();
         connect(&mut b, &mut c);
@@ -254,7 +254,7 @@ fn q01_a_request_whose_time_is_up_in_sqd_fails_and_what_is_behind_it_is_flushed(
     let (mut a, _b) = unanswered(&QpAttr::rts().timeout(12).retry_cnt(7));
     a.send(1, 0, 8);
     // It has failed already where this thread was held up.
-    let _ = a.qp.modify(&QpAttr::to(Sqd));
+    let _ = a.qp.modify(&QpAttr::to(QpState::SQD));
     a.send(2, 0, 8);
     a.expect(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
 }
@@ -289,14 +289,14 @@ fn q07_a_receive_at_the_last_moment_is_used_or_stays() {
                 b.expect(&[(2, S::SUCCESS)]);
             }
             status => {
-                assert_eq!((status, b.qp.state()), (S::RNR_RETRY_EXC_ERR, Rts));
+                assert_eq!((status, b.qp.state()), (S::RNR_RETRY_EXC_ERR, QpState::RTS));
                 b.expect_nothing();
-                b.qp.modify(&QpAttr::to(Failed)).unwrap();
+                b.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
                 b.expect(&[(2, S::WR_FLUSH_ERR)]);
             }
         }
         for end in [&mut a, &mut b] {
-            end.qp.modify(&QpAttr::to(Reset)).unwrap();
+            end.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         }
     }
 }

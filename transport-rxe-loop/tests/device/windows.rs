@@ -24,7 +24,7 @@ fn q07_binding_fails_for_each_reason() {
         spoil(&mut bind);
         eprintln!("{reason}");
         b.request(SendWr::bind_window(1, bind), S::MW_BIND_ERR);
-        assert_eq!((a.qp.state(), b.qp.state()), (QpState::Rts, QpState::Err));
+        assert_eq!((a.qp.state(), b.qp.state()), (QpState::RTS, QpState::ERR));
         a.expect_nothing();
     }
 }
@@ -60,7 +60,7 @@ fn q06_queue_pair_and_region_have_windows_until_the_key_ends() {
             b.expect(&[(9, S::SUCCESS)]);
         },
         |_, b, opening| opening.window = b.pd.alloc_mw().unwrap(),
-        |_, b, _| b.qp.modify(&QpAttr::to(QpState::Reset)).unwrap(),
+        |_, b, _| b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap(),
         |_, b, _| b.qp = b.pd.create_qp(&QpInit::new(&b.cq)).unwrap(),
     ];
     for end in ways {

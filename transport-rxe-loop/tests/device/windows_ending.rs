@@ -57,7 +57,7 @@ fn take_away_from_a_writer(by: By) {
         let mut kept = Some(opening);
         match by {
             By::Invalidating => b.request(SendWr::local_invalidate(1, at.rkey), S::SUCCESS),
-            By::Resetting => b.qp.modify(&QpAttr::to(QpState::Reset)).unwrap(),
+            By::Resetting => b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap(),
             By::Deallocating => {
                 let Opening { region, window } = kept.take().unwrap();
                 drop(window);

@@ -46,9 +46,9 @@ fn modify_qp(qp: *const ibv_qp, attr: &ibv_qp_attr, mask: c_int) -> Result<(), E
         let modified = pair.qp.modify(&wanted);
         let state = pair.qp.state();
         // SAFETY: the state of the public part, a number that C and this library write.
-        unsafe { (&raw mut (*slot.face()).state).write_volatile(state as ibv_qp_state) };
+        unsafe { (&raw mut (*slot.face()).state).write_volatile(state.0) };
         modified?;
-        if state == QpState::Reset {
+        if state == QpState::RESET {
             pair.path = ibv_ah_attr::ZEROED;
         } else if mask.contains(QpAttrMask::AV) {
             pair.path = attr.ah_attr;
@@ -91,8 +91,7 @@ fn one_of_c(all: QpAttr, attr: &ibv_qp_attr, flag: QpAttrMask) -> Result<QpAttr,
 }
 
 fn state_of_c(number: ibv_qp_state) -> Result<QpState, Errno> {
-    let found = QpState::ALL.into_iter().find(|&state| state as ibv_qp_state == number);
-    found.ok_or(Errno::INVAL)
+    Some(QpState(number)).filter(|state| QpState::KNOWN.contains(state)).ok_or(Errno::INVAL)
 }
 
 /// The port that a path begins at: all that the device asks of the way to a peer, which its number finds.

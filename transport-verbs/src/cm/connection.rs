@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use cq_core::setup::QpAttrMask;
+use cq_core::setup::{QpAttrMask, QpState};
 use rdma_sys::ibv_qp_attr;
 
 use super::{CmError, Event, EventKind, next};
@@ -14,7 +14,6 @@ use crate::attr::QpAttr;
 use crate::device::Context;
 use crate::error::{Attempt, DeviceError, OpenError};
 use crate::qp::QueuePair;
-use crate::state::QpState;
 use crate::sys::cm::{self, Id, Param};
 use crate::wait::Deadline;
 

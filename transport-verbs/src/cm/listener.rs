@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use cq_core::setup::QpState;
+
 use super::connection::{Connection, Device, attempt, check_device, enter, param};
 use super::{CmError, EventKind, bounded, expect, next};
 use crate::error::Attempt;
 use crate::qp::QueuePair;
-use crate::state::QpState;
 use crate::sys::cm::{Event, Id};
 use crate::wait::Deadline;
 

@@ -1,12 +1,13 @@
 //! A queue pair whose receives are taken by somebody else, and what has completed of them, in order.
 
+use cq_core::setup::QpState;
+
 use std::sync::Mutex;
 
 use loom::sync::Mutex as LoomMutex;
 use transport_rxe_loop::protocol::identity;
 use transport_rxe_loop::protocol::number::{Position, QpNumber};
 use transport_rxe_loop::protocol::receives::Receives;
-use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::AtomicU64;
 
@@ -50,7 +51,7 @@ impl Receiver {
             completions: Mutex::default(),
         };
         receiver.enter();
-        receiver.leave_reset(QpState::Rts);
+        receiver.leave_reset(QpState::RTS);
         assert!(!receiver.post(count));
         receiver
     }
@@ -69,7 +70,7 @@ impl Receiver {
 
     /// Somebody takes the next receive, if it is in RTS and there is one.
     pub fn take(&self, cached_posted: &mut Position) {
-        if self.is(QpState::Rts) {
+        if self.is(QpState::RTS) {
             let position = self.receives.completed();
             if self.receives.has(position, cached_posted, CAPACITY) {
                 self.push(position.get(), How::Received);
@@ -85,7 +86,7 @@ impl Receiver {
     /// Under its turn: what who wakes it has done, in ERR, where `alone` makes sure that nobody takes a receive.
     pub fn flush<G>(&self, alone: impl FnOnce() -> Option<G>) {
         let _turn = self.turn.lock().unwrap();
-        if !self.is(QpState::Err) {
+        if !self.is(QpState::ERR) {
             return;
         }
         let Some(_alone) = alone() else { return };

@@ -1,11 +1,10 @@
 //! Modifying a queue pair: its state and attributes (Q1), and the consequences of a new state.
 
-use cq_core::setup::{QpAttrMask, QpType};
+use cq_core::setup::{QpAttrMask, QpState, QpType};
 
 use crate::api::attr::ModifyError;
 use crate::api::attr::QpAttr;
 use crate::api::qp::QueuePair;
-use crate::api::state::QpState;
 use crate::engine::identity::{self, Identity};
 use crate::engine::overrun;
 use crate::protocol::number::QpNumber;
@@ -37,21 +36,21 @@ impl QueuePair {
         let slot = self.claimed.slot;
         let to = self.validate_change(attr, seen.state())?;
         let change = (seen.state(), to);
-        if to == QpState::Reset {
+        if to == QpState::RESET {
             return Ok(Some(change));
         }
-        if change == (QpState::Sqe, QpState::Rts) {
+        if change == (QpState::SQE, QpState::RTS) {
             self.claimed.flush_sends();
         }
         // Attributes are stored before the state in which they are used. Those that other queue pairs use already are
         // stored once the change has succeeded.
-        let receives = !matches!(seen.state(), QpState::Reset | QpState::Init);
+        let receives = !matches!(seen.state(), QpState::RESET | QpState::INIT);
         let later = if receives { BY_OTHERS } else { QpAttrMask::empty() };
         let before = self.apply(attr, later.complement());
-        if to == QpState::Init {
+        if to == QpState::INIT {
             sync::store(&slot.report_last, 1);
         }
-        let drains = change == (QpState::Rts, QpState::Sqd);
+        let drains = change == (QpState::RTS, QpState::SQD);
         if drains {
             sync::store(&slot.send.report_drained, 0);
         }
@@ -80,14 +79,14 @@ impl QueuePair {
         let engine = self.claimed.engine;
         let is_reached = self.qp_type == QpType::Ud
             || !engine.is_mine(engine.index(QpNumber::new(attr.dest_qp_num)));
-        if to == QpState::Rtr && is_reached {
+        if to == QpState::RTR && is_reached {
             self.claimed.watch();
         }
-        if to == QpState::Init {
+        if to == QpState::INIT {
             overrun::joined(engine, self.claimed.slot);
         }
-        let waited = if to == QpState::Err { self.claimed.wait_for_peer() } else { Ok(()) };
-        if self.behavior.resumes_from_sqd || (from, to) != (QpState::Sqd, QpState::Rts) {
+        let waited = if to == QpState::ERR { self.claimed.wait_for_peer() } else { Ok(()) };
+        if self.behavior.resumes_from_sqd || (from, to) != (QpState::SQD, QpState::RTS) {
             self.claimed.tell();
         }
         waited.map_err(|_| ModifyError::PeerSuspended)

@@ -1,10 +1,10 @@
 //! Posting: requests are validated, written to their queue, and published.
 
+use cq_core::setup::QpState;
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{RecvWr, SendWr};
 
 use crate::api::qp::QueuePair;
-use crate::api::state::QpState;
 use crate::engine::queue_pair::ClaimedQp;
 use crate::engine::ring::put_all;
 use crate::engine::ud_address::UdAddress;
@@ -104,7 +104,7 @@ impl QueuePair {
         let starved = slot.recv.post(end);
         // After the fence of `post`: either the thread that changes the state to ERR sees these receives, or ERR is
         // seen here.
-        if self.state() == QpState::Err {
+        if self.state() == QpState::ERR {
             if self.behavior.flushes_at_once {
                 send_queue::run(engine, index);
             }

@@ -73,11 +73,11 @@ impl End {
     /// To RESET, if need be by way of ERR: what is posted is flushed, or dropped.
     fn empty(&mut self, flush: bool) {
         if flush {
-            self.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+            self.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
             while self.poll(WcStatus::WR_FLUSH_ERR) {}
             assert!(self.sends.is_empty() && self.recvs.is_empty());
         }
-        self.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        self.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         assert!(!self.poll(WcStatus::SUCCESS));
         self.sends.clear();
         self.recvs.clear();
@@ -165,9 +165,9 @@ fn q01_what_was_posted_before_a_failure_is_flushed_though_sending_resumes_before
     // As far as a thread got before it flushes.
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
-    assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
+    assert!(identity::change(slot, identity::read(slot), QpState::SQE));
     ownership.abandon();
-    qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+    qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
     let mut wcs = [Wc::default()];
     assert_eq!(cq.poll(&mut wcs), Ok(1));
     assert_eq!(wcs[0].status(), WcStatus::WR_FLUSH_ERR);
@@ -180,7 +180,7 @@ fn q01_draining_is_told_once_also_where_nobody_asked_for_it() {
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     for told in [true, false, false] {
-        qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+        qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
         let event = context.take_async_event().unwrap();
         let expected = told.then_some(AsyncEventType::SQ_DRAINED);
         assert_eq!(event.map(|event| event.event_type), expected);
@@ -221,9 +221,9 @@ fn x04_slots_that_a_corrupted_position_took_come_back_in_reset() {
         for beyond in [1 << 40, 1_u64.wrapping_neg()] {
             sync::store(corrupted, slot.send.posted().get().wrapping_add(beyond));
             fill(&mut qp);
-            qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+            qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
             assert_eq!(fill(&mut qp), CAPS.max_send_wr as usize);
-            qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+            qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         }
     }
 }

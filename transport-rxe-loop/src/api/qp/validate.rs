@@ -1,6 +1,6 @@
 //! Validation for queue pairs: capacities when one is made, changes of state (Q1), sends when they are posted (Q4).
 
-use cq_core::setup::{QpAttrMask, QpCaps, QpType};
+use cq_core::setup::{QpAttrMask, QpCaps, QpState, QpType};
 use cq_core::transport::Refused;
 use cq_core::wr::{Data, Placement, SendOp, SendWr};
 use rustix::io::Errno;
@@ -8,7 +8,6 @@ use rustix::io::Errno;
 use crate::api::attr::ModifyError;
 use crate::api::attr::{MAX_RD_ATOMIC, QpAttr};
 use crate::api::qp::QueuePair;
-use crate::api::state::QpState;
 use crate::engine::ring::WireOp;
 use crate::engine::ring::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
 use crate::engine::ud_address::UdAddress;
@@ -87,7 +86,7 @@ pub fn check_believing(attr: &QpAttr, is: QpState, of: QpType) -> Result<QpState
     let from = if attr.has(QpAttrMask::CUR_STATE) { attr.cur_state } else { is };
     let to = judged.check(from, of)?;
     let superfluous = attr.mask().intersection(QpAttrMask::AV);
-    if (from, to, of) == (QpState::Sqd, QpState::Sqd, QpType::Uc) && !superfluous.is_empty() {
+    if (from, to, of) == (QpState::SQD, QpState::SQD, QpType::Uc) && !superfluous.is_empty() {
         return Err(ModifyError::Superfluous { from, to, superfluous });
     }
     Ok(if attr.has(QpAttrMask::STATE) { to } else { is })

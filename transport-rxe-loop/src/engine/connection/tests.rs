@@ -1,4 +1,4 @@
-use cq_core::setup::Access;
+use cq_core::setup::{Access, QpState};
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
@@ -10,7 +10,6 @@ use crate::api::device::Context;
 use crate::api::mr::OwnedRegion;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
-use crate::api::state::QpState;
 use crate::lifecycle::Device;
 use crate::sync::AtomicU32;
 
@@ -106,7 +105,7 @@ fn x04_nonsense_that_is_validated_is_refused_or_in_range() {
             pair.qps[1].post_recv(&[RecvWr::new(1, &[])]).unwrap();
             // What becomes of it is open: it may arrive, fail, or wait.
             pair.qps[0].post_send(&[SendWr::send(2, &source)]).unwrap();
-            pair.qps.iter_mut().for_each(|qp| qp.modify(&QpAttr::to(QpState::Reset)).unwrap());
+            pair.qps.iter_mut().for_each(|qp| qp.modify(&QpAttr::to(QpState::RESET)).unwrap());
         }
     }
 }
@@ -141,7 +140,7 @@ fn x04_who_would_not_be_waited_for_is_not_accepted() {
 fn q07_rights_that_the_peer_takes_back_in_rts_are_missed_by_the_next_message() {
     let mut pair = Pair::new();
     pair.exchange([1; 8]);
-    pair.qps[1].modify(&QpAttr::to(QpState::Rts).access(Access::empty())).unwrap();
+    pair.qps[1].modify(&QpAttr::to(QpState::RTS).access(Access::empty())).unwrap();
     let source = [pair.regions[0].sge(0, 8).unwrap()];
     let write = SendWr::write(3, &source, pair.regions[1].remote(0).unwrap());
     pair.qps[0].post_send(&[write]).unwrap();
@@ -155,7 +154,7 @@ fn status_of(read: bool, access: Access, reads: u8) -> WcStatus {
     let mut pair = Pair::new();
     let number = pair.qps[0].number();
     let other = &mut pair.qps[1];
-    other.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    other.modify(&QpAttr::to(QpState::RESET)).unwrap();
     let rtr = QpAttr::rtr(number).max_dest_rd_atomic(reads);
     for step in [QpAttr::init(access), rtr, QpAttr::rts()] {
         other.modify(&step).unwrap();

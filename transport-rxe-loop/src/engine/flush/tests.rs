@@ -3,7 +3,7 @@
 use std::thread;
 
 use cq_core::async_event::AsyncEventType;
-use cq_core::setup::SrqInit;
+use cq_core::setup::{QpState, SrqInit};
 use cq_core::transport::{AsyncEvents, PollCq, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::RecvWr;
@@ -12,7 +12,6 @@ use super::*;
 use crate::api::attr::QpAttr;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
-use crate::api::state::QpState;
 use crate::completion::push;
 use crate::engine::identity;
 use crate::engine::srq::queue as pool_of;
@@ -34,7 +33,7 @@ fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
     let (index, wc) = (slot.recv_cq(), Wc::new(1, WcStatus::SUCCESS, qp.number()));
     // It has not settled it.
     push::die_pushing(device.completions, index, AttachmentKey::new(ANOTHER.get(), 1), &wc, first);
-    qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+    qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
     let mut wcs = [Wc::default(); 4];
     assert_eq!(cq.poll(&mut wcs), Ok(2));
     let polled = [0, 1].map(|nth| (wcs[nth].wr_id(), wcs[nth].status()));
@@ -76,10 +75,10 @@ fn x04_no_more_is_flushed_than_the_queue_holds_however_its_capacity_is_corrupted
         qp.connect(qp.number()).unwrap();
         sync::store(&slot.recv_capacity, written);
         sync::store(posted, slot.recv.completed().plus(u64::from(most) + 1).get());
-        qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+        qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
         assert_eq!(cq.poll(&mut [Wc::default(); 2]), Ok(0));
         sync::store(&slot.recv_capacity, capacity);
-        qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     }
 }
 
@@ -94,7 +93,7 @@ fn x07_a_flush_ends_though_somebody_suspended_has_the_lock_of_the_completion_que
     let slot = device.engine.qp(qp.qpn());
     thread::scope(|scope| {
         let _suspended = complete::lock(device.engine, slot.recv_cq()).unwrap();
-        let fails = scope.spawn(|| qp.modify(&QpAttr::to(QpState::Err)));
+        let fails = scope.spawn(|| qp.modify(&QpAttr::to(QpState::ERR)));
         until("it is flushed", || fails.is_finished());
     });
     assert_eq!(slot.recv.completed(), Position::new(1), "though nobody is told");

@@ -25,12 +25,12 @@ fn o04_who_dropped_a_completion_fails_though_another_thread_is_at_all_of_them() 
     fail_queue_pairs(device.engine, index, QpNumber::new(another.number()));
     assert_eq!(
         identity::read(device.engine.qp(QpNumber::new(another.number()))).state(),
-        QpState::Rts,
+        QpState::RTS,
         "of another"
     );
     assert!(!remote_requests::any(device.engine));
     fail_queue_pairs(device.engine, index, qp.qpn());
-    assert_eq!(identity::read(slot).state(), QpState::Err);
+    assert_eq!(identity::read(slot).state(), QpState::ERR);
     assert!(remote_requests::any(device.engine), "it is to be flushed");
     fail_queue_pairs(device.engine, index, qp.qpn());
     assert!(!remote_requests::any(device.engine), "once");
@@ -46,9 +46,9 @@ fn o04_an_overrun_concerns_no_queue_pair_of_the_next_queue_in_the_entry() {
     let index = device.engine.qp(qp.qpn()).send_cq();
     let generation = sync::load(&device.completions.cq(index).generation);
     fail_queue_pairs_again(device.engine, index, generation.wrapping_sub(1));
-    assert_eq!((qp.state(), context.take_async_event()), (QpState::Rts, Ok(None)));
+    assert_eq!((qp.state(), context.take_async_event()), (QpState::RTS, Ok(None)));
     fail_queue_pairs_again(device.engine, index, generation);
-    assert_eq!(qp.state(), QpState::Err);
+    assert_eq!(qp.state(), QpState::ERR);
     let told = [(); 2].map(|()| context.take_async_event().unwrap().unwrap().event_type);
     assert_eq!(told, [AsyncEventType::CQ_ERR, AsyncEventType::QP_FATAL]);
 }
@@ -62,8 +62,8 @@ fn o04_a_queue_pair_that_leaves_reset_after_the_overrun_fails_with_the_next_comp
     let index = sync::load(&device.engine.qp(QpNumber::new(first.number())).send_cq);
     let state = |number| identity::read(device.engine.qp(number)).state();
     fail_queue_pairs(device.engine, CqIndex::new(index), QpNumber::new(first.number()));
-    assert_eq!(state(QpNumber::new(other.number())), QpState::Reset);
+    assert_eq!(state(QpNumber::new(other.number())), QpState::RESET);
     other.modify(&QpAttr::init(Access::empty())).unwrap();
     fail_queue_pairs(device.engine, CqIndex::new(index), QpNumber::new(first.number()));
-    assert_eq!(state(QpNumber::new(other.number())), QpState::Err);
+    assert_eq!(state(QpNumber::new(other.number())), QpState::ERR);
 }

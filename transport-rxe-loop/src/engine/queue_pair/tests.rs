@@ -55,7 +55,7 @@ fn x03_what_a_dead_peer_had_completed_has_before_reset_forgets_the_rest() {
         &wc,
         tag::of_recv(Position::new(1)),
     );
-    qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     // Whoever did that later might set the receives back that reset has forgotten.
     let fanin = &device.completions.cq(index).fanin;
     assert_eq!((fanin.lock.holder(), fanin.position()), (None, 1), "it is settled by now");
@@ -122,7 +122,7 @@ fn q07_who_waits_for_a_receive_for_ever_fails_once_its_peer_is_reset() {
     waits.post_send(&[SendWr::send(1, &[])]).unwrap();
     let mut wcs = [Wc::default(); 2];
     assert_eq!(cq.poll(&mut wcs), Ok(0), "no receive is posted");
-    peer.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    peer.modify(&QpAttr::to(QpState::RESET)).unwrap();
     until("it is told", || cq.poll(&mut wcs) == Ok(1));
     assert_eq!(wcs[0].status(), WcStatus::RETRY_EXC_ERR);
 }
@@ -137,9 +137,9 @@ fn q07_sends_of_a_queue_pair_in_sqe_are_flushed_once_no_other_thread_is_at_them(
     let (slot, ownership) = (device.engine.qp(qp.qpn()), device.engine.ownership(qp.index()));
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
-    assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
+    assert!(identity::change(slot, identity::read(slot), QpState::SQE));
     thread::scope(|scope| {
-        let resumes = scope.spawn(|| qp.modify(&QpAttr::to(QpState::Rts)));
+        let resumes = scope.spawn(|| qp.modify(&QpAttr::to(QpState::RTS)));
         (0..200).for_each(|_| thread::yield_now());
         assert!(!resumes.is_finished(), "another thread is at them");
         ownership.abandon();

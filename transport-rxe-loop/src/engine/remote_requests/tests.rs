@@ -1,7 +1,8 @@
+use cq_core::setup::QpState;
+
 use super::*;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
-use crate::api::state::QpState;
 use crate::engine::identity;
 use crate::engine::ring::RingLayout;
 use crate::engine::send_queue;
@@ -23,7 +24,7 @@ fn x03_a_queue_pair_of_another_process_is_not_run() {
     let extent = Extent::allocate(device.shm, shape.bytes()).unwrap();
     shape.record(&slot.send_ring, extent.offset());
     identity::enter(slot, identity::number_of(qps, index, generation));
-    assert!(identity::change(slot, identity::read(slot), QpState::Sqd));
+    assert!(identity::change(slot, identity::read(slot), QpState::SQD));
     sync::store(&slot.send.report_drained, 1);
     send_queue::run(device.engine, index);
     assert_eq!(sync::load(&slot.send.report_drained), 1, "that is its own process' to do");

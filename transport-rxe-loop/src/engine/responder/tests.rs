@@ -29,9 +29,9 @@ fn q07_the_target_of_a_request_that_it_refuses_fails_and_is_told_once() {
     let (number, state) = (qp.number(), || identity::read(device.engine.qp(qp.qpn())).state());
     let of = |from| Responder::new(device.engine, QpNumber::new(number), from, QpType::Rc);
     of(QpNumber::new(number + 1)).refuse(WcStatus::REM_ACCESS_ERR);
-    assert_eq!((state(), context.take_async_event()), (QpState::Rts, Ok(None)), "of another's");
+    assert_eq!((state(), context.take_async_event()), (QpState::RTS, Ok(None)), "of another's");
     of(QpNumber::new(number)).refuse(WcStatus::REM_ACCESS_ERR);
-    assert_eq!(state(), QpState::Err);
+    assert_eq!(state(), QpState::ERR);
     assert!(context.take_async_event().unwrap().is_some());
     of(QpNumber::new(number)).refuse(WcStatus::REM_ACCESS_ERR);
     assert_eq!(context.take_async_event(), Ok(None), "it has failed already");
@@ -46,7 +46,7 @@ fn q07_a_queue_pair_that_failed_takes_no_datagrams() {
     qp.activate(1).unwrap();
     let mut peer = Responder::new(device.engine, qp.qpn(), QpNumber::new(0), QpType::Ud);
     assert!(peer.takes(1) && !peer.takes(2));
-    qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+    qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
     assert!(!peer.takes(1));
 }
 

@@ -81,13 +81,13 @@ fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
     assert!(is_over(Position::new(100)));
     assert_eq!(cq.poll(&mut [Wc::default(); 16]), Ok(12));
     ownership.abandon();
-    for state in [QpState::Sqd, QpState::Err, QpState::Reset] {
+    for state in [QpState::SQD, QpState::ERR, QpState::RESET] {
         qp.modify(&QpAttr::to(state)).unwrap();
         ownership.seize();
         assert!(is_over(Position::new(100)), "{state:?}");
         ownership.abandon();
     }
-    assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
+    assert!(identity::change(slot, identity::read(slot), QpState::SQE));
     assert!(is_over(Position::new(100)), "in SQE");
     sync::store(&slot.send_ring.offset, u32::MAX);
     assert!(is_over(Position::new(100)), "it has no ring");

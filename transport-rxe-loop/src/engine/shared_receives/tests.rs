@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use cq_core::async_event::AsyncEventType;
-use cq_core::setup::{Access, SrqInit};
+use cq_core::setup::{Access, QpState, SrqInit};
 use cq_core::transport::{AsyncEvents, PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
@@ -20,7 +20,6 @@ use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::api::srq::SharedReceiveQueue;
-use crate::api::state::QpState;
 use crate::engine::send_queue;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
@@ -93,7 +92,7 @@ fn x07_who_could_not_have_the_lock_tries_again_though_it_waits_for_ever() {
 fn q09_the_last_receive_is_told_though_the_lock_was_not_to_be_had() {
     let mut alone = Alone::in_own_fabric();
     let suspended = alone.device.memory.lock(alone.slot().pool.lock(), || {}).unwrap();
-    alone.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+    alone.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
     assert_eq!(alone.context.take_async_event(), Ok(None), "somebody lives and has the lock");
     drop(suspended);
     until("it is told", || {
@@ -109,7 +108,7 @@ fn x04_what_is_said_to_be_taken_keeps_nobody_waiting_for_ever() {
     let taken = pool.take(device.shm.attachment(), qp.qpn()).unwrap();
     assert!(pool.taken().eq([taken]), "no thread of this process has taken it");
     let ends = thread::spawn(move || {
-        let _ = qp.modify(&QpAttr::to(QpState::Reset));
+        let _ = qp.modify(&QpAttr::to(QpState::RESET));
         drop(qp);
     });
     until("it ends", || ends.is_finished());
@@ -339,7 +338,7 @@ fn x07_what_a_process_that_lives_has_taken_stays_its() {
     assert!(alone.device.shm.is_alive(ANOTHER));
     let taken = alone.is_taken_by(ANOTHER);
     assert_eq!(reclaim(alone.device.engine, alone.slot(), &taken), Ok(()));
-    let reset = QpAttr::to(QpState::Reset);
+    let reset = QpAttr::to(QpState::RESET);
     assert_eq!(alone.qp.modify(&reset), Err(ModifyError::PeerSuspended));
     assert!(alone.pool().taken().eq([taken]));
     alone.pool().settle(taken.tag(), taken.target());
@@ -417,7 +416,7 @@ fn x03_reset_and_destroying_give_back_what_a_dead_process_had_taken() {
     let mut alone = Alone::in_own_fabric();
     for _ in 0..2 {
         alone.is_taken_by(ANOTHER);
-        assert_eq!(alone.qp.modify(&QpAttr::to(QpState::Reset)), Ok(()));
+        assert_eq!(alone.qp.modify(&QpAttr::to(QpState::RESET)), Ok(()));
         assert_eq!((alone.srq.waiting(), alone.pool().taken().count()), (1, 0));
     }
     alone.is_taken_by(ANOTHER);
@@ -468,7 +467,7 @@ fn resets_while(alone: &mut Alone, round: u32, other: impl FnOnce(&dyn Fn()) + S
         scope.spawn(move || other(&holds));
         until("the lock is held", || held.load(Ordering::Acquire) == 1);
         goes_on.store(1, Ordering::Release);
-        alone.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        alone.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     });
 }
 

@@ -3,6 +3,7 @@ use crate::protocol::number::{Position, QpNumber};
 use std::time::{Duration, Instant};
 
 use cq_core::async_event::AsyncEventType;
+use cq_core::setup::QpState;
 use cq_core::transport::{Arm, AsyncEvents, Events, PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
@@ -12,7 +13,6 @@ use crate::api::device::Context;
 use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
-use crate::api::state::QpState;
 use crate::completion::channel::{EventChannel, Source};
 use crate::engine::entry::SrqSlot;
 use crate::engine::recovery::QueuePairs;
@@ -44,7 +44,7 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
     let (index, generation) = qps.claim(ANOTHER).unwrap();
     let (slot, number) = (qps.at(index), identity::number_of(qps, index, generation));
     identity::enter(slot, number);
-    assert!(identity::change(slot, identity::read(slot), QpState::Rtr));
+    assert!(identity::change(slot, identity::read(slot), QpState::RTR));
     sync::store(device.engine.dest(index), qp.number());
     qp.connect(number.get()).unwrap();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
@@ -284,7 +284,7 @@ fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
     qp.connect(qp.number()).unwrap();
     let index = device.engine.qp(qp.qpn()).recv_cq();
     device.completions.cq(index).mode.set(CqFlag::Overran, true);
-    assert_eq!((context.take_async_event(), qp.state()), (Ok(None), QpState::Rts));
+    assert_eq!((context.take_async_event(), qp.state()), (Ok(None), QpState::RTS));
     die_watched(device);
     let mut told = Vec::new();
     until("it is told, and its queue pair fails", || {
@@ -293,7 +293,7 @@ fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
     });
     told.sort_by_key(|event| event.0);
     assert_eq!(told, [AsyncEventType::CQ_ERR, AsyncEventType::QP_FATAL]);
-    assert_eq!(qp.state(), QpState::Err);
+    assert_eq!(qp.state(), QpState::ERR);
 }
 
 #[test]

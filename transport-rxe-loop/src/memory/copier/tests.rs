@@ -5,7 +5,7 @@ use crate::protocol::lock::AttachmentId;
 use crate::protocol::number::{QpIndex, QpNumber, RegionIndex, SrqNumber};
 use std::thread;
 
-use cq_core::setup::{QpType, SrqInit};
+use cq_core::setup::{QpState, QpType, SrqInit};
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, Sge};
@@ -19,7 +19,6 @@ use crate::api::mr::MemoryRegion;
 use crate::api::open::OpenOptions;
 use crate::api::pd::ProtectionDomain;
 use crate::api::qp::{QpInit, QueuePair};
-use crate::api::state::QpState;
 use crate::engine::identity;
 use crate::engine::send_queue;
 use crate::inside::actor::{Waiting, until};
@@ -234,8 +233,8 @@ fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
         let slot = device.engine.qp(qp.qpn());
         let serving = device.memory.copier().serving.lock().unwrap();
         thread::scope(|scope| {
-            let resets = scope.spawn(move || qp.modify(&QpAttr::to(QpState::Reset)).map(|()| qp));
-            until("it takes no more", || identity::read(slot).state() == QpState::Reset);
+            let resets = scope.spawn(move || qp.modify(&QpAttr::to(QpState::RESET)).map(|()| qp));
+            until("it takes no more", || identity::read(slot).state() == QpState::RESET);
             (0..200).for_each(|_| thread::yield_now());
             assert!(!resets.is_finished(), "{kind:?}: bytes may still move");
             drop(serving);
@@ -323,7 +322,7 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
     // For datagrams there would be the service thread, which serves whenever it likes.
     for kind in [QpType::Rc, QpType::Uc] {
         let to = |state| move |mut qp: QueuePair| qp.modify(&QpAttr::to(state)).unwrap();
-        let ends: [&dyn Fn(QueuePair); 3] = [&to(QpState::Reset), &to(QpState::Err), &drop];
+        let ends: [&dyn Fn(QueuePair); 3] = [&to(QpState::RESET), &to(QpState::ERR), &drop];
         for end in ends {
             let qp = receiver(&pd, &cq, kind);
             let stage = counter.is_asked(device, 0);

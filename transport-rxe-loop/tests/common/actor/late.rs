@@ -89,8 +89,8 @@ impl Stage {
             let end = scope.spawn(move || {
                 teller.send(gettid().as_raw_nonzero()).unwrap();
                 match verb {
-                    "reset" => qp.modify(&QpAttr::to(QpState::Reset)).unwrap(),
-                    "error" => qp.modify(&QpAttr::to(QpState::Err)).unwrap(),
+                    "reset" => qp.modify(&QpAttr::to(QpState::RESET)).unwrap(),
+                    "error" => qp.modify(&QpAttr::to(QpState::ERR)).unwrap(),
                     _ => drop(qp),
                 }
             });

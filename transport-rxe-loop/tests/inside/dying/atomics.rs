@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)]
 
-use cq_core::setup::Access;
+use cq_core::setup::{Access, QpState};
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RemoteAddr, SendWr};
@@ -15,7 +15,6 @@ use crate::api::cq::Cq;
 use crate::api::mr::OwnedRegion;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
-use crate::api::state::QpState;
 use crate::inside::actor::{Actor, order, say, until};
 use crate::lifecycle::Device;
 use crate::protocol::stage::State;
@@ -150,7 +149,7 @@ fn x05_an_atomic_that_fails_with_its_process_stopped_is_done_once_at_most() {
 
 #[test]
 fn x05_who_resets_its_queue_pair_leaves_what_it_has_begun() {
-    for state in [QpState::Reset, QpState::Err] {
+    for state in [QpState::RESET, QpState::ERR] {
         let mut requester = Requester::new(Step::Serving, 0);
         requester.add(0);
         until("nobody answers", || requester.has_begun());

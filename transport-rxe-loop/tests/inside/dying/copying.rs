@@ -6,7 +6,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::setup::{Access, QpType, SrqInit, inc_rkey};
+use cq_core::setup::{Access, QpState, QpType, SrqInit, inc_rkey};
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, WindowBind};
@@ -23,7 +23,6 @@ use crate::api::mr::MemoryRegion;
 use crate::api::open::OpenOptions;
 use crate::api::pd::ProtectionDomain;
 use crate::api::qp::{QpInit, QueuePair};
-use crate::api::state::QpState;
 use crate::engine::srq::queue as pool_of;
 use crate::inside::actor::{Actor, die_with_parent, order, say, until};
 use crate::inside::audit::Estate;
@@ -156,8 +155,8 @@ fn x07_a_window_is_not_waited_for_long_while_a_stopped_process_may_write() {
 fn x07_a_queue_pair_is_kept_for_as_long_as_a_stopped_process_may_write_to_it() {
     let Target { device, region: _region, cq: _cq, mut qp, victim, .. } = Target::new("place");
     let mine = || Estate::of(device, AttachmentId::new(device.shm.attachment().get())).qps;
-    assert_eq!(qp.modify(&QpAttr::to(QpState::Reset)), Err(ModifyError::PeerSuspended));
-    assert_eq!(qp.state(), QpState::Err, "its peer is shut out all the same");
+    assert_eq!(qp.modify(&QpAttr::to(QpState::RESET)), Err(ModifyError::PeerSuspended));
+    assert_eq!(qp.state(), QpState::ERR, "its peer is shut out all the same");
     drop(qp);
     deaths::look(device);
     assert_eq!(mine(), 1, "its place is nobody else's yet");
@@ -197,9 +196,9 @@ fn x04_who_is_said_to_be_copying_says_that_it_is_not() {
     let markers = &device.engine.qp(QpNumber::new(number)).send.in_flight;
     let are_open = || markers.are_open(&ChangeFence::after_change());
     for (state, marker) in [
-        (QpState::Err, &markers.poster),
-        (QpState::Reset, &markers.owner),
-        (QpState::Reset, &markers.poster),
+        (QpState::ERR, &markers.poster),
+        (QpState::RESET, &markers.owner),
+        (QpState::RESET, &markers.poster),
     ] {
         marker.open();
         assert_eq!(qp.modify(&QpAttr::to(state)), Ok(()), "to {state}");
@@ -244,7 +243,7 @@ fn receives() {
 /// Sends one message, which must fail or not, even while a process is stopped; returns its status.
 fn send(qp: &mut QueuePair, peer: u32, cq: &mut Cq) -> WcStatus {
     let rts = QpAttr::rts().timeout(8).retry_cnt(1).rnr_retry(0);
-    for step in [QpAttr::to(QpState::Reset), QpAttr::init(Access::empty()), QpAttr::rtr(peer), rts]
+    for step in [QpAttr::to(QpState::RESET), QpAttr::init(Access::empty()), QpAttr::rtr(peer), rts]
     {
         qp.modify(&step).unwrap();
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::setup::{Access, QpType};
+use cq_core::setup::{Access, QpState, QpType};
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
@@ -25,7 +25,6 @@ use crate::api::device::Context;
 use crate::api::mr::OwnedRegion;
 use crate::api::pd::ProtectionDomain;
 use crate::api::qp::{QpInit, QueuePair};
-use crate::api::state::QpState;
 use crate::inside::actor::{Actor, PATIENCE, die_with_parent, is_stopped, order, say, until};
 use crate::inside::audit::{self, Estate};
 use crate::protocol::lock::AttachmentId;
@@ -105,13 +104,13 @@ impl Station {
 
     /// Fails the queue pair, waits until everything has completed, and starts again.
     fn fail(&mut self) -> Outcome<()> {
-        self.qp.modify(&QpAttr::to(QpState::Err))?;
+        self.qp.modify(&QpAttr::to(QpState::ERR))?;
         let deadline = Instant::now() + PATIENCE;
         while !self.receives.is_empty() || self.sends > 0 {
             assert!(Instant::now() < deadline, "not all is flushed: {:?}", self.receives);
             self.poll()?;
         }
-        self.qp.modify(&QpAttr::to(QpState::Reset))?;
+        self.qp.modify(&QpAttr::to(QpState::RESET))?;
         self.qp.activate(QKEY)?;
         Ok(())
     }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::str::FromStr;
 
-use cq_core::setup::{Access, QpCaps};
+use cq_core::setup::{Access, QpCaps, QpState};
 use cq_core::transport::Post;
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
@@ -21,7 +21,6 @@ use crate::api::cq::Cq;
 use crate::api::mr::{MemoryRegion, OwnedRegion};
 use crate::api::pd::ProtectionDomain;
 use crate::api::qp::{QpInit, QueuePair};
-use crate::api::state::QpState;
 use crate::engine::remote_requests;
 use crate::engine::responder::Responder;
 use crate::engine::send_queue;
@@ -206,8 +205,8 @@ impl End {
     /// Connects again, to this peer; what was outstanding is dropped. A dead peer is given up, any other waited for
     /// without limit.
     pub fn connect(&mut self, peer: Address) -> Outcome<()> {
-        if self.qp.state() != QpState::Reset {
-            self.qp.modify(&QpAttr::to(QpState::Reset))?;
+        if self.qp.state() != QpState::RESET {
+            self.qp.modify(&QpAttr::to(QpState::RESET))?;
         }
         let rts = QpAttr::rts().timeout(0).rnr_retry(7);
         for attr in [QpAttr::init(Access::REMOTE), QpAttr::rtr(peer.number), rts] {

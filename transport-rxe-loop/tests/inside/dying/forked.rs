@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Instant;
 
-use cq_core::setup::Access;
+use cq_core::setup::{Access, QpState};
 use cq_core::transport::{Arm, AsyncEvents, Block, EventError, Events, Notify, PollCq, PollError};
 use cq_core::transport::{Post, Refused, Woken};
 use cq_core::wc::Wc;
@@ -29,7 +29,6 @@ use crate::api::cq::resize::ResizeError;
 use crate::api::device::Context;
 use crate::api::pd::ProtectionDomain;
 use crate::api::qp::QpInit;
-use crate::api::state::QpState;
 use crate::error::{CreateError, RegisterError};
 use crate::inside::actor::{PATIENCE, die_with_parent, say, until};
 use crate::inside::audit;
@@ -88,7 +87,7 @@ impl Pair {
         assert_eq!(refused.why, Refused::WrongState);
         let refused = qp.post_recv(&[RecvWr::new(1, &[])]).unwrap_err();
         assert_eq!(refused.why, Refused::WrongState);
-        for state in [QpState::Reset, QpState::Err] {
+        for state in [QpState::RESET, QpState::ERR] {
             assert_eq!(qp.modify(&QpAttr::to(state)), Err(ModifyError::Forked));
         }
         assert_eq!(cq.poll(&mut [Wc::default(); 4]), Err(PollError::Device(NODEV)));

@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::thread;
 use std::time::Instant;
 
+use cq_core::setup::QpState;
 use cq_core::wc::WcStatus;
 use rustix::process::Signal;
 
@@ -16,7 +17,6 @@ use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
 use crate::api::pd::ProtectionDomain;
-use crate::api::state::QpState;
 use crate::inside::actor::{Actor, PATIENCE, die_with_parent, order, say, until};
 use crate::inside::audit::{self, Estate};
 use crate::inside::chance::Chance;
@@ -140,8 +140,8 @@ fn outwaits(context: &Context, step: Step, time: usize) {
         let _suspended = party.work();
     }
     let begin = Instant::now();
-    let _suspended = party.end().qp.modify(&QpAttr::to(QpState::Err));
-    let _suspended = party.end().qp.modify(&QpAttr::to(QpState::Reset));
+    let _suspended = party.end().qp.modify(&QpAttr::to(QpState::ERR));
+    let _suspended = party.end().qp.modify(&QpAttr::to(QpState::RESET));
     drop(party);
     assert!(begin.elapsed() < PATIENCE, "{step:?} {time}: it waits for a stopped process");
     victim.signal(Signal::CONT);

@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use cq_core::setup::QpState;
 use cq_core::transport::{Arm, Armed, Block, CqKey, Events, Notify, PollCq, Post, Woken};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
@@ -14,7 +15,6 @@ use crate::api::channel::CompletionChannel;
 use crate::api::cq::Cq;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
-use crate::api::state::QpState;
 use crate::inside::actor::{PATIENCE, order, say, until};
 use crate::protocol::steps::Step;
 
@@ -123,11 +123,11 @@ fn overrun_all(time: usize) -> bool {
         near.post_recv(&[RecvWr::new(1, &[]); 8]).unwrap();
         near.post_send(&[SendWr::send(2, &[]); 8]).unwrap();
         let states = [&near, &idle].map(QueuePair::state);
-        assert_eq!(states, [QpState::Err; 2], "stopped at the {time}th change");
+        assert_eq!(states, [QpState::ERR; 2], "stopped at the {time}th change");
         victim.signal(Signal::CONT);
     }
     let _ended = victim.ended();
-    assert_eq!(idle.state(), QpState::Err);
+    assert_eq!(idle.state(), QpState::ERR);
     stops
 }
 

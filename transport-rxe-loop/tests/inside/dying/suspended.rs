@@ -5,7 +5,7 @@ use std::iter;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::setup::Access;
+use cq_core::setup::{Access, QpState};
 use cq_core::transport::{Arm, AsyncEvents, Block, Events, Notify};
 use rustix::process::Signal;
 
@@ -21,7 +21,6 @@ use crate::api::device::Context;
 use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::api::pd::ProtectionDomain;
-use crate::api::state::QpState;
 use crate::inside::actor::{Actor, NO_ORDERS, PATIENCE, die_with_parent, say, until};
 use crate::inside::audit::{self, Estate};
 use crate::inside::chance::Chance;
@@ -119,8 +118,8 @@ impl Survivor {
     /// Destroys everything that is connected, and resumes the victim.
     fn ends(self) {
         let Self { name, step, context, pd, channel, cq, mut ends, victim } = self;
-        let _ = ends[0].qp.modify(&QpAttr::to(QpState::Err));
-        let _ = ends[1].qp.modify(&QpAttr::to(QpState::Reset));
+        let _ = ends[0].qp.modify(&QpAttr::to(QpState::ERR));
+        let _ = ends[1].qp.modify(&QpAttr::to(QpState::RESET));
         // Memory of the program is kept for as long as the victim may write to it.
         if asks(step) {
             victim.signal(Signal::CONT);

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use cq_core::setup::QpState;
 use cq_core::transport::{Arm, Events, Notify, PollCq};
 use cq_core::wc::Wc;
 
@@ -13,7 +14,6 @@ use crate::api::channel::CompletionChannel;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
 use crate::api::pd::ProtectionDomain;
-use crate::api::state::QpState;
 use crate::inside::actor::say;
 use crate::inside::chance::Chance;
 
@@ -140,7 +140,7 @@ impl Near {
         }
         while self.channel.take_event()?.is_some() {}
         match chance.below(3) {
-            0 => self.ends[0].qp.modify(&QpAttr::to(QpState::Err))?,
+            0 => self.ends[0].qp.modify(&QpAttr::to(QpState::ERR))?,
             1 => drop(self.ends.pop()),
             _ => {}
         }

@@ -5,7 +5,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::setup::{Access, SrqInit, inc_rkey};
+use cq_core::setup::{Access, QpState, SrqInit, inc_rkey};
 use cq_core::transport::{Arm, AsyncEvents, Block, Events, Notify, PollCq, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge, WindowBind};
@@ -21,7 +21,6 @@ use crate::api::open::OpenOptions;
 use crate::api::pd::ProtectionDomain;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::api::srq::SharedReceiveQueue;
-use crate::api::state::QpState;
 use crate::engine::identity;
 use crate::inside::actor::die_with_parent;
 use crate::inside::chance::Chance;
@@ -153,16 +152,16 @@ impl Things {
         let (a, b, peer) = (self.a.number(), self.b.number(), self.anybody(chance));
         let c = self.c.number();
         match chance.below(18) {
-            0 => drop(self.a.modify(&QpAttr::to(QpState::Err))),
-            1 => drop(self.b.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(true))),
+            0 => drop(self.a.modify(&QpAttr::to(QpState::ERR))),
+            1 => drop(self.b.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true))),
             2 => drop(self.cq.resize(1 + chance.below(40) as u32)),
-            3 => drop(self.a.modify(&QpAttr::to(QpState::Reset))),
+            3 => drop(self.a.modify(&QpAttr::to(QpState::RESET))),
             4 | 5 => drop((self.a.connect(b), self.b.connect(a))),
             6 | 7 => drop(self.a.connect(peer)),
             8 => drop(self.b.connect(peer)),
             15 => drop(self.cq.moderate(chance.below(5) as u16, chance.below(2_000) as u16)),
-            10 => drop(self.c.modify(&QpAttr::to(QpState::Err))),
-            11 => drop(self.c.modify(&QpAttr::to(QpState::Reset))),
+            10 => drop(self.c.modify(&QpAttr::to(QpState::ERR))),
+            11 => drop(self.c.modify(&QpAttr::to(QpState::RESET))),
             12 | 13 => drop((self.a.connect(c), self.c.connect(a))),
             14 => drop(self.c.connect(peer)),
             9 => drop(self.channel.block(Some(Instant::now() + Duration::from_millis(1)))),

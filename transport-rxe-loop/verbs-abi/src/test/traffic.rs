@@ -161,7 +161,7 @@ impl Traffic {
 
     /// A receive is flushed. Nothing else comes any more.
     pub fn fail(&mut self, wr_id: u64) {
-        self.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+        self.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
         self.qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
     }
 }

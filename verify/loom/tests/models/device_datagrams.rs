@@ -2,13 +2,14 @@
 //! completes once, in order, and none is left behind when the queue pair fails (Q2, C8, C10). When RESET is over,
 //! none completes any more.
 
+use cq_core::setup::QpState;
+
 use std::sync::Arc;
 
 use loom::thread;
 use transport_rxe_loop::protocol::in_flight::ChangeFence;
 use transport_rxe_loop::protocol::lock::{AttachmentKey, Lock};
 use transport_rxe_loop::protocol::number::Position;
-use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::sync::{self, Site};
 use verify_loom::harness::model;
 use verify_loom::mortal::Mortal;
@@ -61,7 +62,7 @@ impl Target {
             self.waiting.leave(&self.receive_lock);
         }
         sync::full_fence_at(Site::LeaveFence);
-        if without != Without::LastLook && self.target.is(QpState::Err) {
+        if without != Without::LastLook && self.target.is(QpState::ERR) {
             self.flush();
         }
     }
@@ -138,7 +139,7 @@ fn reset(waits: bool) {
         target.waiting.leave(&target.receive_lock);
     }
     let before = target.target.empty();
-    target.target.leave_reset(QpState::Rts);
+    target.target.leave_reset(QpState::RTS);
     senders.into_iter().for_each(|sender| sender.join().unwrap());
     target.target.expect_none_since(before);
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool as Unseen, Ordering::Relaxed};
 
 use cq_core::queue::raw::{Consumer, RawQueue, Slot, Tag};
 use cq_core::queue::{Control, Entry, NoChannel};
+use cq_core::setup::QpState;
 use cq_core::testing::raw_queue;
 use cq_core::transport::PollCq;
 use cq_core::wc::{Wc, WcStatus};
@@ -16,7 +17,6 @@ use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
 use transport_rxe_loop::protocol::lock::AttachmentKey;
 use transport_rxe_loop::protocol::number::{Position, QpNumber};
 use transport_rxe_loop::protocol::receives::Receives;
-use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::{self, AtomicU32, AtomicU64};
 use verify_loom::harness::model;
@@ -73,7 +73,7 @@ impl Pair {
         pair.fanin.begin(Location { offset: 0, log2: 2, promised: 4 });
         identity::enter(&pair.identity, TARGET);
         let reset = identity::read(&pair.identity);
-        assert!(identity::change(&pair.identity, reset, QpState::Rts));
+        assert!(identity::change(&pair.identity, reset, QpState::RTS));
         assert!(!pair.receives.post(Position::new(RECEIVES.into())));
         Arc::new(pair)
     }
@@ -118,20 +118,20 @@ impl Pair {
     /// The initiator carries a request out.
     fn execute(&self) {
         self.in_flight.open();
-        if self.is(QpState::Rts) {
+        if self.is(QpState::RTS) {
             let (position, mut cached_posted) = (self.receives.completed(), Position::default());
             assert!(self.receives.has(position, &mut cached_posted, RECEIVES));
             self.push(VICTIM, position.get(), WcStatus::SUCCESS);
         }
         self.in_flight.close();
-        if self.is(QpState::Err) {
+        if self.is(QpState::ERR) {
             sync::release(&self.noted, 1);
         }
     }
 
     /// The owner runs its queue pair.
     fn flush(&self) {
-        if !self.is(QpState::Err) {
+        if !self.is(QpState::ERR) {
             return;
         }
         let is_open = ChangeFence::after_change().is_open(&self.in_flight);

@@ -1,18 +1,19 @@
 //! The word that says who a queue pair is, and how (Q1): who sees that it was changed sees what was done before
 //! that, and of changes that come at once none is lost.
 
+use cq_core::setup::QpState;
+
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
 use transport_rxe_loop::protocol::identity::{self, Identity};
 use transport_rxe_loop::protocol::number::QpNumber;
-use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::sync::{self, AtomicU64};
 use verify_loom::harness::{UNORDERED, model};
 
 const NUMBER: QpNumber = QpNumber::new(0x1001);
-const RTS: Identity = Identity::new(NUMBER, QpState::Rts, 2);
+const RTS: Identity = Identity::new(NUMBER, QpState::RTS, 2);
 const REVIVED: &str = "it failed, and is not in ERR";
 
 type Change = fn(&AtomicU64);
@@ -29,7 +30,7 @@ impl Pair {
     fn in_rts() -> Arc<Self> {
         let identity = AtomicU64::new(0);
         identity::enter(&identity, NUMBER);
-        assert!(identity::change(&identity, identity::read(&identity), QpState::Rts));
+        assert!(identity::change(&identity, identity::read(&identity), QpState::RTS));
         Arc::new(Self { identity, cell: UnsafeCell::new(()) })
     }
 }
@@ -62,7 +63,7 @@ fn fail(word: &AtomicU64) {
 fn store_only(word: &AtomicU64) {
     let failed = AtomicU64::new(0);
     identity::enter(&failed, NUMBER);
-    let _ = identity::change(&failed, identity::read(&failed), QpState::Err);
+    let _ = identity::change(&failed, identity::read(&failed), QpState::ERR);
     sync::store(word, sync::load(&failed));
 }
 
@@ -70,7 +71,7 @@ fn store_only(word: &AtomicU64) {
 fn q01_who_sees_a_change_sees_what_was_before_it() {
     let changes: [(&str, Change); 6] = [
         ("made anew", |word| identity::enter(word, NUMBER)),
-        ("changed", |word| _ = identity::change(word, RTS, QpState::Sqd)),
+        ("changed", |word| _ = identity::change(word, RTS, QpState::SQD)),
         ("failed", fail),
         ("failed as to its sends", |word| identity::fail_sends(word, NUMBER)),
         ("taken away", identity::vacate),
@@ -103,14 +104,14 @@ fn fail_while(change: Change) {
     });
     assert!(identity::fail(&pair.identity, NUMBER), "{REVIVED}");
     other.join().unwrap();
-    assert_eq!(identity::read(&pair.identity).state(), QpState::Err, "{REVIVED}");
+    assert_eq!(identity::read(&pair.identity).state(), QpState::ERR, "{REVIVED}");
 }
 
 #[test]
 fn q01_what_has_failed_stays_so_whoever_changes_it_at_once() {
     let changes: [(&str, Change); 2] = [
         ("fails its sends", |word| identity::fail_sends(word, NUMBER)),
-        ("drains it", |word| _ = identity::change(word, RTS, QpState::Sqd)),
+        ("drains it", |word| _ = identity::change(word, RTS, QpState::SQD)),
     ];
     for (name, change) in changes {
         model(format!("a queue pair fails while somebody {name}"), move || fail_while(change))

@@ -2,13 +2,14 @@
 //! out: each receive completes once, in order, and none is left behind (Q2, C8). When RESET, destroying or
 //! deregistering is over, no byte moves any more.
 
+use cq_core::setup::QpState;
+
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
 use transport_rxe_loop::protocol::in_flight::ChangeFence;
 use transport_rxe_loop::protocol::number::Position;
-use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::sync::{self, AtomicU32, Site};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::initiator::{Care, Initiator};
@@ -29,9 +30,9 @@ impl Pair {
 
     /// The initiator carries out one request, as long as the target listens.
     fn execute(&self, cached_posted: &mut Position, care: Care, looks_at_close: bool) {
-        let has_failed_before = self.target.is(QpState::Err);
+        let has_failed_before = self.target.is(QpState::ERR);
         let look = || {
-            if has_failed_before || looks_at_close && self.target.is(QpState::Err) {
+            if has_failed_before || looks_at_close && self.target.is(QpState::ERR) {
                 self.flush();
             }
         };
@@ -42,7 +43,7 @@ impl Pair {
     fn run(&self) {
         let mut cached_posted = Position::default();
         let look = || {
-            if self.target.is(QpState::Err) {
+            if self.target.is(QpState::ERR) {
                 self.flush();
             }
         };
@@ -126,7 +127,7 @@ fn fail_while_corrupted(enters_again: bool) {
         let pair = Arc::clone(&pair);
         move || {
             pair.execute(&mut Position::default(), Care::Looks, true);
-            if pair.target.is(QpState::Err) && enters_again {
+            if pair.target.is(QpState::ERR) && enters_again {
                 pair.run();
             }
         }
@@ -174,9 +175,9 @@ fn fail_while_posting(looks_after: bool) {
     let owner = thread::spawn({
         let pair = Arc::clone(&pair);
         move || {
-            let failed_before = pair.target.is(QpState::Err);
+            let failed_before = pair.target.is(QpState::ERR);
             assert!(!pair.target.post(2), "nobody starves");
-            if failed_before || looks_after && pair.target.is(QpState::Err) {
+            if failed_before || looks_after && pair.target.is(QpState::ERR) {
                 pair.flush();
             }
         }
@@ -362,7 +363,7 @@ fn reset(waits: bool) {
         }));
     }
     let before = pair.target.empty();
-    pair.target.leave_reset(QpState::Init);
+    pair.target.leave_reset(QpState::INIT);
     initiator.join().unwrap();
     pair.target.expect_none_since(before);
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool as Unseen, Ordering::Relaxed};
 
+use cq_core::setup::QpState;
 use cq_core::transport::{Block, Events, Signal};
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -11,7 +12,6 @@ use transport_rxe_loop::protocol::identity;
 use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
 use transport_rxe_loop::protocol::lock::AttachmentKey;
 use transport_rxe_loop::protocol::pool::Taken;
-use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::sync::{AtomicU64, Site};
 use verify_loom::channel::{Channel, LOST};
 use verify_loom::harness::{UNORDERED, model};
@@ -363,18 +363,18 @@ fn q09_a_completion_settles_its_own_receive_alone() {
 fn last_receive() {
     let (world, identity) = (World::with(1), Arc::new(AtomicU64::new(0)));
     identity::enter(&identity, TARGET);
-    assert!(identity::change(&identity, identity::read(&identity), QpState::Rts));
+    assert!(identity::change(&identity, identity::read(&identity), QpState::RTS));
     let peer = thread::spawn({
         let (world, identity) = (Arc::clone(&world), Arc::clone(&identity));
         move || {
             let in_flight = InFlight::default();
             in_flight.open();
-            let taken = world.take_if(ONE, || identity::read(&identity).state() == QpState::Rts);
+            let taken = world.take_if(ONE, || identity::read(&identity).state() == QpState::RTS);
             if let Some(taken) = &taken {
                 world.complete(taken);
             }
             in_flight.close();
-            let wakes = identity::read(&identity).state() == QpState::Err;
+            let wakes = identity::read(&identity).state() == QpState::ERR;
             (taken.is_some(), wakes)
         }
     });

@@ -27,10 +27,10 @@ fn q01_what_is_refused_since_sends_failed_meanwhile_leaves_the_queue_key() {
     qp.activate(1).unwrap();
     let fails = |qp: &QueuePair| identity::fail_sends(qp.claimed.slot, qp.qpn());
     let change = refused(&qp, &QpAttr::new().qkey(2), fails);
-    let (from, to) = (QpState::Sqe, QpState::Sqe);
+    let (from, to) = (QpState::SQE, QpState::SQE);
     assert_eq!(change, Err(ModifyError::Illegal { from, to }));
     assert_eq!(sync::load(&qp.claimed.slot.qkey), 1, "in SQE it receives by the old one");
-    qp.modify(&QpAttr::to(QpState::Rts).qkey(2)).unwrap();
+    qp.modify(&QpAttr::to(QpState::RTS).qkey(2)).unwrap();
     assert_eq!(sync::load(&qp.claimed.slot.qkey), 2);
 }
 
@@ -54,9 +54,9 @@ fn q01_what_is_refused_since_the_queue_pair_failed_meanwhile_changes_no_attribut
         QpAttr::rtr(number).access(Access::REMOTE_ATOMIC),
         QpAttr::rts().min_rnr_timer(3),
         QpAttr::new().access(Access::REMOTE_WRITE).min_rnr_timer(4),
-        QpAttr::to(QpState::Sqd),
+        QpAttr::to(QpState::SQD),
         QpAttr::new().timeout(1).retry_cnt(1).rnr_retry(1).max_rd_atomic(1),
-        QpAttr::to(QpState::Rts).access(Access::REMOTE_READ),
+        QpAttr::to(QpState::RTS).access(Access::REMOTE_READ),
     ];
     for failing in 1..steps.len() {
         for step in &steps[..failing] {
@@ -66,7 +66,7 @@ fn q01_what_is_refused_since_the_queue_pair_failed_meanwhile_changes_no_attribut
         let change = refused(&qp, &steps[failing], fails);
         assert!(change.is_err(), "step {failing}: {change:?}");
         assert_eq!(words(&qp), before, "step {failing}");
-        qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     }
 }
 
@@ -86,8 +86,8 @@ fn q09_that_a_queue_pair_takes_no_more_is_told_once_after_each_reset() {
     assert_eq!(words()[1], 1);
     let number = qp.number();
     for (step, expected) in [
-        (QpAttr::to(QpState::Err), 0),
-        (QpAttr::to(QpState::Reset), 0),
+        (QpAttr::to(QpState::ERR), 0),
+        (QpAttr::to(QpState::RESET), 0),
         (QpAttr::init(Access::empty()), 1),
         (QpAttr::rtr(number), 1),
         (QpAttr::rts(), 1),
@@ -101,7 +101,7 @@ fn q09_that_a_queue_pair_takes_no_more_is_told_once_after_each_reset() {
     }
     sync::store(&qp.claimed.slot.report_last, 0);
     qp.modify(&QpAttr::new().min_rnr_timer(1)).unwrap();
-    qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+    qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
     assert_eq!(words()[1], 0, "it is not reset");
 }
 
@@ -114,7 +114,7 @@ fn q01_draining_is_told_for_the_change_that_asks_for_it_and_no_other() {
         sync::store(&qp.claimed.slot.send.report_drained, 1);
         qp.change(&QpAttr::new().min_rnr_timer(1)).unwrap();
         assert_eq!(words()[0], 1);
-        qp.change(&QpAttr::to(QpState::Sqd)).unwrap();
+        qp.change(&QpAttr::to(QpState::SQD)).unwrap();
         assert_eq!(words()[0], unasked);
     }
 }

@@ -1,6 +1,6 @@
 use std::thread;
 
-use cq_core::setup::{Access, QpAttrMask, QpType, SrqInit};
+use cq_core::setup::{Access, QpAttrMask, QpState, QpType, SrqInit};
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr, Sge};
@@ -14,7 +14,6 @@ use crate::api::device::Context;
 use crate::api::mr::OwnedRegion;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
-use crate::api::state::QpState;
 use crate::completion::push;
 use crate::engine::complete;
 use crate::engine::in_flight;
@@ -70,9 +69,9 @@ fn x07_a_receiver_is_not_reset_before_a_suspended_sender_is_through() {
     receiver.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let suspended =
         device.memory.lock(&device.engine.qp(receiver.qpn()).receive_lock, || {}).unwrap();
-    let reset = QpAttr::to(QpState::Reset);
+    let reset = QpAttr::to(QpState::RESET);
     assert_eq!(receiver.modify(&reset), Err(ModifyError::PeerSuspended));
-    assert_eq!(receiver.state(), QpState::Err, "it takes no more");
+    assert_eq!(receiver.state(), QpState::ERR, "it takes no more");
     assert_eq!(receiver.attributes().value(QpAttrMask::QKEY), Some(1), "it is not in RESET");
     let mut wcs = [Wc::default(); 2];
     assert_eq!(cq.poll(&mut wcs), Ok(0), "the sender may have taken the receive");
@@ -158,7 +157,7 @@ fn q07_a_datagram_is_judged_by_the_queue_key_of_the_instant_at_which_it_is_taken
     thread::scope(|scope| {
         let sends = scope.spawn(|| Scene::send(&mut sender, &ah, number));
         until("it has looked, and waits", || sync::load(stuck) == 0);
-        receiver.modify(&QpAttr::to(QpState::Rts).qkey(2)).unwrap();
+        receiver.modify(&QpAttr::to(QpState::RTS).qkey(2)).unwrap();
         drop(another);
         until("it is through", || sends.is_finished());
     });

@@ -1,3 +1,4 @@
+use cq_core::setup::QpState;
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
@@ -5,7 +6,6 @@ use cq_core::wr::SendWr;
 use super::*;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
-use crate::api::state::QpState;
 use crate::engine::connection::Connection;
 use crate::engine::entry::SendQueue;
 use crate::engine::rescheduled::Rescheduled;
@@ -27,7 +27,7 @@ fn q07_what_is_not_for_this_side_alone_is_not_carried_out_here_nor_after_the_sta
     let halted = || Halted { position: Position::new(0), wr_id: 1, why: Halt::LocalOp };
     let why = initiator.run_local(halted()).map(|halted| halted.why);
     assert!(matches!(why, Some(Halt::Failed(WcStatus::MW_BIND_ERR))));
-    assert!(identity::change(slot, me, QpState::Err));
+    assert!(identity::change(slot, me, QpState::ERR));
     assert!(initiator.run_local(halted()).is_none(), "it is flushed with all others");
     assert_eq!(cq.poll(&mut [Wc::default()]), Ok(0));
     ownership.abandon();
