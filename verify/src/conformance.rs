@@ -41,6 +41,7 @@ use crate::model::Model;
 
 mod arming;
 mod atomic_writes;
+mod atomics;
 mod changes;
 mod channels;
 mod completions;
@@ -88,6 +89,7 @@ mod unreliable;
 mod verdict;
 mod way;
 mod window;
+mod window_rights;
 mod windows;
 
 pub use confined::{CONFINED, Confined};
@@ -219,10 +221,12 @@ pub fn cases<D: Device>() -> Vec<Case> {
         states::cases::<D>(),
         posting::cases::<D>(),
         operations::cases::<D>(),
+        atomics::cases::<D>(),
         immediate::cases::<D>(),
         atomic_writes::cases::<D>(),
         flushes::cases::<D>(),
         windows::cases::<D>(),
+        window_rights::cases::<D>(),
         invalidation::cases::<D>(),
         shared_receives::cases::<D>(),
         shared_events::cases::<D>(),

@@ -14,7 +14,7 @@ const LEN: usize = 64;
 pub struct Crowd {
     pairs: Vec<[QueuePair; 2]>,
     queues: [Cq; 2],
-    /// Room for a message of each pair.
+    /// A buffer for a message of each pair.
     region: OwnedRegion,
     next: usize,
     _context: Context,

@@ -153,8 +153,8 @@ impl QueuePair {
         let setup = || setup(domain, &QpInit { caps: rounded, ..*init });
         let claimed =
             deaths::retry_after_recovery(domain.device(), || ClaimedQp::new(engine, setup()?))?;
-        let free_slots = FreeSlots::all(claimed.slot.send.posted());
-        let received = claimed.slot.recv.completed_acquire();
+        let free_slots = FreeSlots::all(claimed.queue.slot.send.posted());
+        let received = claimed.queue.slot.recv.completed_acquire();
         let given = QpAttr::new();
         Ok(Self {
             claimed,
@@ -190,7 +190,7 @@ impl QueuePair {
     #[inline]
     #[must_use]
     pub fn state(&self) -> QpState {
-        identity::read(self.claimed.slot).state()
+        identity::read(self.claimed.queue.slot).state()
     }
 
     /// The capacities, as requested. Those of receives are 0 with a shared receive queue.
@@ -211,7 +211,7 @@ impl QueuePair {
     #[inline]
     #[must_use]
     pub fn sends_posted(&self) -> u64 {
-        self.claimed.slot.send.posted().get()
+        self.claimed.queue.slot.send.posted().get()
     }
 
     /// The position up to which sends were carried out, flushed or dropped. The local effects of all sends before it
@@ -219,7 +219,7 @@ impl QueuePair {
     #[must_use]
     pub fn sends_done(&self) -> u64 {
         // Pairs with the release by the send queue's owner: what it wrote before is visible.
-        sync::acquire(&self.claimed.slot.send.done)
+        sync::acquire(&self.claimed.queue.slot.send.done)
     }
 
     /// Whether a [memory window](crate::MemoryWindow) is bound to the queue pair. Resetting or destroying it
@@ -229,7 +229,7 @@ impl QueuePair {
     /// Its sends bind windows, and its peer invalidates them, at any time.
     #[must_use]
     pub fn has_windows(&self) -> bool {
-        let engine = self.claimed.engine;
+        let engine = self.claimed.queue.engine;
         engine.shm.is_ours() && engine.memory.windows().any_of(engine.memory, self.claimed.number)
     }
 
@@ -242,13 +242,13 @@ impl QueuePair {
     /// forked child: nothing was changed. [`PeerSuspended`](ModifyError::PeerSuspended): the peer's process is
     /// suspended in the middle of a message, and the queue pair is in ERR.
     pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
-        if !self.claimed.engine.shm.is_ours() {
+        if !self.claimed.queue.engine.shm.is_ours() {
             return Err(ModifyError::Forked);
         }
         let (from, to) = self.change(attr)?;
         if to == QpState::RESET {
             self.claimed.reset().map_err(|_| ModifyError::PeerSuspended)?;
-            self.free_slots = FreeSlots::all(self.claimed.slot.send.posted());
+            self.free_slots = FreeSlots::all(self.claimed.queue.slot.send.posted());
             self.given = QpAttr::new();
             return Ok(());
         }
@@ -294,7 +294,7 @@ impl QueuePair {
 
     /// The index of its table entry.
     pub(crate) const fn index(&self) -> crate::protocol::number::QpIndex {
-        self.claimed.index
+        self.claimed.queue.index
     }
 }
 

@@ -32,6 +32,13 @@ pub fn read(slot: &QpSlot) -> Identity {
     identity::read(&slot.identity)
 }
 
+/// Whether the queue pair with this number is in ERR.
+#[inline]
+pub fn has_failed(slot: &QpSlot, number: QpNumber) -> bool {
+    let now = read(slot);
+    now.number() == number && now.state() == QpState::ERR
+}
+
 /// [`identity::enter`].
 pub fn enter(slot: &QpSlot, number: QpNumber) {
     identity::enter(&slot.identity, number);

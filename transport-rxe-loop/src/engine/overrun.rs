@@ -2,8 +2,6 @@
 //! are flushed later: a thread that drops a completion owns a send queue, and none owns two. It leaves a remote request for
 //! each, which is taken once a send queue was given back, at the latest its own.
 
-use cq_core::setup::QpState;
-
 use super::entry::QpSlot;
 use super::identity;
 use super::{Engine, events, remote_requests};
@@ -63,8 +61,7 @@ fn fail_all(engine: &'static Engine, cq: CqIndex, is_meant: impl Fn() -> bool) {
         let number = identity::read(slot).number();
         if has(slot, cq) && is_meant() {
             fail_numbered(engine, slot, number);
-            let now = identity::read(slot);
-            if (now.number(), now.state()) == (number, QpState::ERR) {
+            if identity::has_failed(slot, number) {
                 request_run(engine, number);
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cq_core::setup::{QpCaps, QpState, QpType};
 
-use super::entry::{OwnQp, QpSlot, SendQueue};
+use super::entry::{QpSlot, SendQueue};
 use super::ring::{Ring, RingLayout};
 use super::{
     Engine, complete, flush, identity, in_flight, pending_atomic, send_queue, shared_receives,
@@ -14,8 +14,7 @@ use super::{
 use crate::completion::async_event;
 use crate::completion::channel::EventChannel;
 use crate::error::{CreateError, Limit, Stuck};
-use crate::protocol::number::{CqIndex, QpIndex, QpNumber, SrqNumber};
-use crate::protocol::ownership::Ownership;
+use crate::protocol::number::{CqIndex, QpNumber, SrqNumber};
 use crate::protocol::send_slots::SendSlots;
 use crate::shm::arena::Extent;
 use crate::shm::table::Entry;
@@ -24,12 +23,9 @@ use crate::sync;
 /// A queue pair's table entry, its memory, and the objects that it uses.
 #[derive(Debug)]
 pub struct ClaimedQp {
-    pub engine: &'static Engine,
-    pub slot: &'static QpSlot,
-    own: &'static OwnQp,
-    ownership: &'static Ownership,
+    /// Its send queue, with the table entry.
+    pub queue: SendQueue,
     pub number: QpNumber,
-    pub index: QpIndex,
     pub send_ring: Ring,
     pub send_slots: SendSlots<'static>,
     pub recv_ring: Ring,
@@ -121,39 +117,21 @@ impl ClaimedQp {
         identity::enter(slot, number);
         async_event::attach_qp(&setup.events, index);
         let deferred = Some(Deferred { engine, number, _extent: extent, setup });
-        let (own, ownership) = (engine.own(index), engine.ownership(index));
-        Ok(Self {
-            engine,
-            slot,
-            own,
-            ownership,
-            number,
-            index,
-            send_ring,
-            send_slots,
-            recv_ring,
-            deferred,
-        })
-    }
-
-    /// Its send queue.
-    #[inline]
-    pub const fn send_queue(&self) -> SendQueue {
-        let &Self { engine, index, slot, own, ownership, .. } = self;
-        SendQueue { engine, index, slot, own, ownership }
+        let queue = SendQueue::of(engine, index);
+        Ok(Self { queue, number, send_ring, send_slots, recv_ring, deferred })
     }
 
     /// Has the service thread check the other processes.
     pub fn watch(&self) {
         // Where the system refuses the thread, the peer's death goes unnoticed; requests still time out,
         // or fail as a request that can't wait.
-        let _ = self.engine.shm.watch();
+        let _ = self.queue.engine.shm.watch();
     }
 
     /// Runs this queue pair, and those connected to it, after a change of its state.
     pub fn tell(&self) {
-        send_queue::run(self.engine, self.index);
-        send_queue::reschedule_peers_of(self.engine, self.number);
+        send_queue::run(self.queue.engine, self.queue.index);
+        send_queue::reschedule_peers_of(self.queue.engine, self.number);
     }
 
     /// Waits until the peer has no request in flight, once the state lets none begin. Pairs with the fence of
@@ -162,14 +140,19 @@ impl ClaimedQp {
     /// # Errors
     /// Its process is suspended.
     pub fn wait_for_peer(&self) -> Result<(), Stuck> {
-        in_flight::wait_for_senders(self.engine, self.slot, self.number)
+        in_flight::wait_for_senders(self.queue.engine, self.queue.slot, self.number)
     }
 
     /// Flushes the sends of a queue pair in SQE, which takes no others.
     pub fn flush_sends(&self) {
-        self.ownership.seize();
-        flush::sends(self.engine, self.slot, self.number, (&self.send_ring, &self.send_slots));
-        self.ownership.abandon();
+        self.queue.ownership.seize();
+        flush::sends(
+            self.queue.engine,
+            self.queue.slot,
+            self.number,
+            (&self.send_ring, &self.send_slots),
+        );
+        self.queue.ownership.abandon();
     }
 
     /// Goes to RESET: both queues are emptied without completions. Of the attributes, only `max_rd_atomic` is cleared:
@@ -180,12 +163,13 @@ impl ClaimedQp {
     pub fn reset(&self) -> Result<(), Stuck> {
         let halted = self.halt();
         if halted.is_ok() {
-            sync::store(&self.slot.max_rd_atomic, 0);
-            empty(self.engine, self.slot);
+            sync::store(&self.queue.slot.max_rd_atomic, 0);
+            empty(self.queue.engine, self.queue.slot);
         } else {
-            let _in_reset = identity::change(self.slot, identity::read(self.slot), QpState::ERR);
+            let _in_reset =
+                identity::change(self.queue.slot, identity::read(self.queue.slot), QpState::ERR);
         }
-        self.ownership.abandon();
+        self.queue.ownership.abandon();
         self.tell();
         halted
     }
@@ -193,12 +177,12 @@ impl ClaimedQp {
     /// Shuts the peer out by the state, and seizes the send queue: its owner sees the state, and stops after the current
     /// request.
     fn halt(&self) -> Result<(), Stuck> {
-        identity::enter(self.slot, self.number);
-        self.ownership.seize();
-        pending_atomic::abandon(self.engine, self.number);
-        self.engine.memory.windows().release(self.engine.memory, self.number);
+        identity::enter(self.queue.slot, self.number);
+        self.queue.ownership.seize();
+        pending_atomic::abandon(self.queue.engine, self.number);
+        self.queue.engine.memory.windows().release(self.queue.engine.memory, self.number);
         self.wait_for_peer()?;
-        shared_receives::wait_until_idle(self.engine, self.slot.srq(), self.number)
+        shared_receives::wait_until_idle(self.queue.engine, self.queue.slot.srq(), self.number)
     }
 }
 
@@ -237,20 +221,21 @@ pub fn tidy(engine: &'static Engine) {
 
 impl Drop for ClaimedQp {
     fn drop(&mut self) {
-        let Some(deferred) = self.deferred.take().filter(|_| self.engine.shm.is_ours()) else {
+        let Some(deferred) = self.deferred.take().filter(|_| self.queue.engine.shm.is_ours())
+        else {
             return;
         };
         let halted = self.halt();
-        self.engine.completions.cq(deferred.setup.cqs[0]).sole.end(self.number);
+        self.queue.engine.completions.cq(deferred.setup.cqs[0]).sole.end(self.number);
         // Before its number is cleared: an event that is being taken has it.
-        async_event::detach_qp(&deferred.setup.events, self.index);
-        identity::vacate(self.slot);
-        self.ownership.abandon();
+        async_event::detach_qp(&deferred.setup.events, self.queue.index);
+        identity::vacate(self.queue.slot);
+        self.queue.ownership.abandon();
         match halted {
             Ok(()) => deferred.end(),
-            Err(Stuck) => self.engine.deferred().push(deferred),
+            Err(Stuck) => self.queue.engine.deferred().push(deferred),
         }
-        send_queue::reschedule_peers_of(self.engine, self.number);
+        send_queue::reschedule_peers_of(self.queue.engine, self.number);
     }
 }
 

@@ -369,8 +369,7 @@ impl Responder {
     /// flight then are still to be flushed.
     #[inline]
     pub fn has_failed(&self) -> bool {
-        let now = identity::read(self.slot);
-        now.number() == self.number && now.state() == QpState::ERR
+        identity::has_failed(self.slot, self.number)
     }
 
     /// Pushes completions of receives, in order.

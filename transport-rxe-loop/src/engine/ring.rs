@@ -7,8 +7,8 @@
 //! | 2, 3 | operands of the [operation](wire) | first SGE … |
 //! | 4 … | SGEs of two words each, or inline bytes | |
 //!
-//! A request has a multiple of four words. An operation that needs more than two words has two operands in words 4 and 5, before its SGEs. They make a request
-//! of one SGE, or of three, no larger.
+//! A request has a multiple of four words. An operation that needs more than two words has two operands in words 4 and 5,
+//! before its SGEs. They make a request of one SGE, or of three, no larger.
 //!
 //! A request is written by the thread that posts, before its position is published. A send request is read by the owner
 //! of the send queue; a receive, by the peer that is connected to the queue pair.

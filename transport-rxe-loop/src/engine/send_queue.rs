@@ -53,9 +53,7 @@ impl SendQueue {
             self.drive(known, &mut rescheduled);
             self.look_at_peer(&mut rescheduled);
         }
-        if rescheduled.is_any() || remote_requests::may_be_any(self.engine) {
-            run_all(self.engine, &mut rescheduled);
-        }
+        run_others(self.engine, &mut rescheduled);
     }
 
     /// The usual case: the connection is known, in RTS and without faults, no thread owns the send queue, and all that was
@@ -74,9 +72,10 @@ impl SendQueue {
             return false;
         }
         connection.peer.prefetch_send();
-        let guard = CopyGuard::enter(engine.memory, &slot.send.in_flight.poster, ownership);
-        let Some(guard) = guard else { return false };
-        let mut guard = Some(guard);
+        let mut guard = CopyGuard::enter(engine.memory, &slot.send.in_flight.poster, ownership);
+        if guard.is_none() {
+            return false;
+        }
         let me = connection.me;
         let (first, posted) = (slot.send.done(), slot.send.posted());
         let is_in_rts = identity::read(slot) == me && me.state() == QpState::RTS;
@@ -105,8 +104,7 @@ impl SendQueue {
     fn look_at_peer(self, rescheduled: &mut Rescheduled) {
         let Self { engine, slot, .. } = self;
         let number = engine.peer_of(identity::read(slot).number());
-        let peer = identity::read(engine.qp(number));
-        if peer.number() == number && peer.state() == QpState::ERR {
+        if identity::has_failed(engine.qp(number), number) {
             rescheduled.add(engine, engine.index(number));
         }
     }
@@ -236,8 +234,14 @@ impl SendQueue {
 pub fn run(engine: &'static Engine, qp: QpIndex) {
     let mut rescheduled = Rescheduled::default();
     drive(engine, qp, &mut rescheduled);
+    run_others(engine, &mut rescheduled);
+}
+
+/// Runs what was rescheduled, and what others have requested, if there is any.
+#[inline(always)]
+fn run_others(engine: &'static Engine, rescheduled: &mut Rescheduled) {
     if rescheduled.is_any() || remote_requests::may_be_any(engine) {
-        run_all(engine, &mut rescheduled);
+        run_all(engine, rescheduled);
     }
 }
 

@@ -95,9 +95,9 @@ impl<'a> CopyGuard<'a> {
     /// read next.
     #[inline(always)]
     pub fn leave(self) -> bool {
-        let guard = ManuallyDrop::new(self);
-        guard.in_flight.close_first();
-        guard.own.is_none_or(Ownership::leave)
+        let Some(own) = self.own else { return true };
+        ManuallyDrop::new(self).in_flight.close_first();
+        own.leave()
     }
 
     /// Opens a guard that resolves only this process' own keys.

@@ -71,14 +71,14 @@ fn q07_what_a_connection_sends_is_no_datagram() {
 #[test]
 fn q07_a_receive_whose_memory_can_not_be_written_fails() {
     let read_only = |end: &End| end.pd.allocate(512, Access::empty()).unwrap();
-    type Pieces = fn(&End, Sge) -> Vec<Sge>;
-    let cases: [Pieces; 2] =
+    type Sges = fn(&End, Sge) -> Vec<Sge>;
+    let cases: [Sges; 2] =
         [|b, _| vec![BAD, b.region.sge(0, 64).unwrap()], |_, read_only| vec![read_only]];
-    for pieces in cases {
+    for case in cases {
         let (mut a, mut b) = ends();
         let region = read_only(&b);
-        let pieces = pieces(&b, region.sge(0, 512).unwrap());
-        b.qp.post_recv(&[RecvWr::new(1, &pieces)]).unwrap();
+        let sges = case(&b, region.sge(0, 512).unwrap());
+        b.qp.post_recv(&[RecvWr::new(1, &sges)]).unwrap();
         b.recv(2, 0, 64);
         a.post_to(b.qp.number(), &[SendWr::send_inline(3, b"8 bytes!")]);
         a.expect(&[(3, S::SUCCESS)]);

@@ -1,6 +1,7 @@
 //! Tests of processes that die while others continue (X3), at a chosen step or at any instant, of processes that are
 //! stopped for a while, and of processes that fork.
 
+mod address;
 mod commons;
 mod descriptors;
 mod ends;

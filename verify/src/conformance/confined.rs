@@ -5,7 +5,7 @@
 use super::stand::{NO_OPERATION, NOT_OFFERED};
 use super::{
     Case, Outcome, RXE_LOOP_2, VERBS_LOOP, VERBS_RXE, atomic_writes, flushes, ignoring,
-    invalidation, moderation, windows,
+    invalidation, moderation, window_rights, windows,
 };
 use crate::across::WITHIN;
 
@@ -64,6 +64,7 @@ pub const CONFINED: &[Confined] = &[
     on_rxe(atomic_writes::NAMES, NO_OPERATION, NEWER),
     on_rxe(flushes::NAMES, NO_OPERATION, NEWER),
     on_rxe(windows::NAMES, NOT_OFFERED, UNBOUND),
+    on_rxe(window_rights::NAMES, NOT_OFFERED, UNBOUND),
     on_rxe(invalidation::NAMES, NOT_OFFERED, UNBOUND),
     on_rxe(OF_UNRELIABLE_WINDOWS, NOT_OFFERED, UNBOUND),
     on_rxe(moderation::NAMES, NOT_OFFERED, "rxe has no modify_cq: EOPNOTSUPP"),
@@ -71,6 +72,7 @@ pub const CONFINED: &[Confined] = &[
     on_loop(atomic_writes::NAMES, NO_OPERATION, "the operation is newer than rdma-sys"),
     on_loop(flushes::NAMES, NO_OPERATION, "the operation is newer than rdma-sys"),
     on_loop(windows::NAMES, NOT_OFFERED, UNBOUND),
+    on_loop(window_rights::NAMES, NOT_OFFERED, UNBOUND),
     on_loop(invalidation::NAMES, NOT_OFFERED, UNBOUND),
     on_loop(OF_UNRELIABLE_WINDOWS, NOT_OFFERED, UNBOUND),
     on_loop(ignoring::NAMES, NOT_OFFERED, MISSED),

@@ -165,9 +165,7 @@ fn q07_a_key_that_is_gone_is_not_taken_away_again<D: Device>() {
     for case in 0..3 {
         let (mut a, mut b) = openable::<D>();
         let mw = window(&b);
-        let region = b.device.register(&b.pd, 64, Access::EVERY | Access::MW_BIND).unwrap();
-        let (addr, lkey) = (region.addr(), region.lkey());
-        let binds = WindowBind { lkey, addr, length: 64, ..opens_all(&b, &mw) };
+        let (region, binds) = opens_another(&b, &mw);
         bind(&mut b, binds);
         let invalidate = SendWr::local_invalidate(1, binds.rkey).unsignaled();
         match case {
@@ -195,9 +193,7 @@ fn q07_a_send_that_invalidates_no_window_of_its_receiver_brings_its_bytes<D: Dev
     for case in 0..6 {
         let (mut a, mut b, _mw, rkey) = open::<D>();
         let [unbound, second] = [window(&b), window(&b)];
-        let region = b.device.register(&b.pd, 64, Access::EVERY | Access::MW_BIND).unwrap();
-        let (addr, lkey) = (region.addr(), region.lkey());
-        let dead = WindowBind { lkey, addr, length: 64, ..opens_all(&b, &second) };
+        let (region, dead) = opens_another(&b, &second);
         bind(&mut b, dead);
         drop(region);
         let gone = window(&b).rkey();

@@ -31,6 +31,13 @@ pub fn opens_all<D: Device>(end: &End<D>, mw: &D::Mw) -> WindowBind {
     }
 }
 
+/// A region of the end's, and a binding of a window to all of it.
+pub fn opens_another<D: Device>(end: &End<D>, mw: &D::Mw) -> (D::Mr, WindowBind) {
+    let region = end.device.register(&end.pd, 64, Access::EVERY | Access::MW_BIND).unwrap();
+    let (addr, lkey) = (region.addr(), region.lkey());
+    (region, WindowBind { lkey, addr, length: 64, ..opens_all(end, mw) })
+}
+
 /// Binds a window.
 #[track_caller]
 pub fn bind<D: Device>(end: &mut End<D>, binds: WindowBind) {

@@ -1,5 +1,5 @@
-//! Memory windows of type 2: binding them, and what they open (Q6, Q7, Q10, Q11). Taking their keys away is in
-//! `invalidation`.
+//! Memory windows of type 2: binding them, and what they open (Q6, Q7, Q10, Q11). Their rights are in
+//! `window_rights`; taking their keys away is in `invalidation`.
 
 use super::line::*;
 use super::stand::*;
@@ -9,8 +9,6 @@ super::chapter! {
     c06_a_binding_is_told_by_its_opcode,
     q02_a_binding_that_is_flushed_binds_nothing,
     q06_a_window_opens_what_it_is_bound_to,
-    q06_a_window_gives_rights_that_its_region_does_not,
-    q06_each_right_of_a_window_is_good_for_its_operations_alone,
     q06_bindings_keep_their_place_among_other_requests,
     q06_a_binding_needs_no_peer,
     q06_a_binding_looks_at_no_piece,
@@ -18,14 +16,12 @@ super::chapter! {
     q06_a_window_that_is_not_bound_any_more_can_be_bound_again,
     q07_a_window_that_is_not_bound_opens_nothing,
     q07_a_window_opens_no_more_than_its_range,
-    q07_a_window_opens_no_more_than_its_rights,
     q07_a_window_opens_for_its_own_queue_pair_only,
     q07_a_window_is_no_local_memory,
     q07_a_window_that_can_not_be_bound,
     q07_a_window_that_is_bound_can_not_be_bound_again,
     q07_the_key_of_a_window_that_was_to_be_bound_again_stays_good,
     q07_a_binding_to_memory_that_it_may_not_open,
-    q07_a_binding_with_rights_that_it_can_not_give,
     q10_a_window_is_shut_when_its_region_is_gone,
     q10_a_window_is_shut_when_it_is_gone,
     q11_a_window_keeps_its_domain_in_use,
@@ -75,60 +71,6 @@ fn q06_a_window_opens_what_it_is_bound_to<D: Device>() {
     // The region's own key is as good as before.
     a.post(SendWr::write_inline(6, b"x", b.remote(0)));
     a.expect_sent(&[(6, S::SUCCESS)]);
-}
-
-fn q06_a_window_gives_rights_that_its_region_does_not<D: Device>() {
-    let (mut a, mut b) = openable::<D>();
-    let mw = window(&b);
-    let own = b.device.register(&b.pd, 64, Access::LOCAL_WRITE | Access::MW_BIND).unwrap();
-    let access = Access::REMOTE;
-    let (addr, lkey) = (own.addr(), own.lkey());
-    let binds = WindowBind { lkey, addr, length: 64, access, ..opens_all(&b, &mw) };
-    bind(&mut b, binds);
-    let at = RemoteAddr { rkey: binds.rkey, ..own.remote(8) };
-    a.post(SendWr::write_inline(1, &[7; 8], at));
-    a.post(SendWr::read(2, &[a.sge(0, 8)], at));
-    a.expect_sent(&all(1..3, S::SUCCESS));
-    assert_eq!(a.bytes(0, 8), [7; 8]);
-    a.post(SendWr::read(3, &[a.sge(0, 8)], own.remote(8)));
-    a.expect_sent(&[(3, S::REM_ACCESS_ERR)]);
-}
-
-fn q06_each_right_of_a_window_is_good_for_its_operations_alone<D: Device>() {
-    drop(window(&openable::<D>().1)); // where there are no windows, there may be no such right either
-    let [write, read, atomic] = [Access::REMOTE_WRITE, Access::REMOTE_READ, Access::REMOTE_ATOMIC];
-    let flush = Access::FLUSH_GLOBAL;
-    let plan = Plan {
-        access: Access::EVERY | flush,
-        region: Access::LOCAL_WRITE | Access::MW_BIND,
-        ..Plan::default()
-    };
-    let every = write | read | atomic | flush;
-    for granted in [write, read, atomic, flush, Access::empty(), every] {
-        for (operation, right) in
-            [write, read, atomic, atomic, write, flush, flush].into_iter().enumerate()
-        {
-            let (mut a, mut b) = pair_with::<D>(&Plan::default(), &plan);
-            let mw = window(&b);
-            let binds = WindowBind { access: granted, ..opens_all(&b, &mw) };
-            bind(&mut b, binds);
-            let at = RemoteAddr { rkey: binds.rkey, ..b.remote(64) };
-            let word = [a.sge(0, 8)];
-            let flush = |scope| SendWr::flush(1, at, 8, Placement::GLOBAL, scope);
-            let wr = match operation {
-                4 => SendWr::atomic_write(1, &word, at),
-                5 => flush(Selectivity::Range),
-                6 => flush(Selectivity::Region),
-                other => on_memory(&word, at)[other],
-            };
-            if granted.contains(right) {
-                a.post(wr);
-                a.expect_sent(&[(1, S::SUCCESS)]);
-            } else {
-                fails(&mut a, &mut b, wr, ACCESS);
-            }
-        }
-    }
 }
 
 fn q06_bindings_keep_their_place_among_other_requests<D: Device>() {
@@ -196,9 +138,7 @@ fn q06_a_window_that_is_not_bound_any_more_can_be_bound_again<D: Device>() {
     for (case, same_key) in (0..4).flat_map(|case| [(case, false), (case, true)]) {
         let (a, mut b) = openable::<D>();
         let mw = window(&b);
-        let region = b.device.register(&b.pd, 64, Access::EVERY | Access::MW_BIND).unwrap();
-        let (addr, lkey) = (region.addr(), region.lkey());
-        let first = WindowBind { lkey, addr, length: 64, ..opens_all(&b, &mw) };
+        let (region, first) = opens_another(&b, &mw);
         bind(&mut b, first);
         match case {
             0 | 1 => {
@@ -252,19 +192,6 @@ fn q07_a_window_opens_no_more_than_its_range<D: Device>() {
             let word = [a.sge(0, 8)];
             fails(&mut a, &mut b, on_memory(&word, at)[operation], ACCESS);
         }
-    }
-}
-
-fn q07_a_window_opens_no_more_than_its_rights<D: Device>() {
-    for (operation, right) in RIGHTS.into_iter().enumerate() {
-        let (mut a, mut b) = openable::<D>();
-        let mw = window(&b);
-        let access = Access::REMOTE.difference(right);
-        let binds = WindowBind { access, ..opens_all(&b, &mw) };
-        bind(&mut b, binds);
-        let at = RemoteAddr { rkey: binds.rkey, ..b.remote(0) };
-        let word = [a.sge(0, 8)];
-        fails(&mut a, &mut b, on_memory(&word, at)[operation], ACCESS);
     }
 }
 
@@ -392,27 +319,10 @@ fn q07_a_binding_to_memory_that_it_may_not_open<D: Device>() {
     }
 }
 
-fn q07_a_binding_with_rights_that_it_can_not_give<D: Device>() {
-    let read_only = Access::REMOTE_READ | Access::MW_BIND;
-    for (region, access) in [
-        (read_only, Access::REMOTE_WRITE),
-        (read_only, Access::REMOTE_ATOMIC),
-        (Access::EVERY | Access::MW_BIND, Access::REMOTE_WRITE | Access::ZERO_BASED),
-        (Access::EVERY | Access::MW_BIND, Access::REMOTE_WRITE | Access::from_bits_retain(1 << 10)),
-    ] {
-        let (mut a, mut b) = pair_with::<D>(&Plan::default(), &Plan { region, ..Plan::default() });
-        let mw = window(&b);
-        let binds = WindowBind { access, ..opens_all(&b, &mw) };
-        fails(&mut b, &mut a, SendWr::bind_window(1, binds), UNBOUND);
-    }
-}
-
 fn q10_a_window_is_shut_when_its_region_is_gone<D: Device>() {
     let (mut a, mut b) = openable::<D>();
     let mw = window(&b);
-    let region = b.device.register(&b.pd, 64, Access::EVERY | Access::MW_BIND).unwrap();
-    let (addr, lkey) = (region.addr(), region.lkey());
-    let binds = WindowBind { lkey, addr, length: 64, ..opens_all(&b, &mw) };
+    let (region, binds) = opens_another(&b, &mw);
     bind(&mut b, binds);
     let at = RemoteAddr { rkey: binds.rkey, ..region.remote(0) };
     a.post(SendWr::write_inline(1, b"x", at));

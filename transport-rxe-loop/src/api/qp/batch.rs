@@ -53,7 +53,7 @@ impl QueuePair {
     #[inline]
     #[must_use]
     pub fn batch(&mut self) -> Batch<'_> {
-        let first = self.claimed.slot.send.posted();
+        let first = self.claimed.queue.slot.send.posted();
         Batch { qp: self, first, end: first }
     }
 
@@ -62,7 +62,7 @@ impl QueuePair {
         if self.qp_type != QpType::Ud {
             return Err(Refused::Unsupported);
         }
-        let domain = sync::load(&self.claimed.slot.pd);
+        let domain = sync::load(&self.claimed.queue.slot.pd);
         if to.ah.domain() == domain { Ok(()) } else { Err(Refused::NoDestination) }
     }
 }

@@ -20,7 +20,7 @@ impl QueuePair {
     /// Changes state and attributes. Returns the old and the new state. A change to RESET is only validated.
     pub(super) fn change(&self, attr: &QpAttr) -> Result<(QpState, QpState), ModifyError> {
         loop {
-            if let Some(change) = self.change_from(identity::read(self.claimed.slot), attr)? {
+            if let Some(change) = self.change_from(identity::read(self.claimed.queue.slot), attr)? {
                 return Ok(change);
             }
         }
@@ -33,7 +33,7 @@ impl QueuePair {
         seen: Identity,
         attr: &QpAttr,
     ) -> Result<Option<(QpState, QpState)>, ModifyError> {
-        let slot = self.claimed.slot;
+        let slot = self.claimed.queue.slot;
         let to = self.validate_change(attr, seen.state())?;
         let change = (seen.state(), to);
         if to == QpState::RESET {
@@ -76,14 +76,14 @@ impl QueuePair {
         to: QpState,
     ) -> Result<(), ModifyError> {
         // From now on other processes may leave remote requests for this one, or die in the middle of a request to it.
-        let engine = self.claimed.engine;
+        let engine = self.claimed.queue.engine;
         let is_reached = self.qp_type == QpType::Ud
             || !engine.is_mine(engine.index(QpNumber::new(attr.dest_qp_num)));
         if to == QpState::RTR && is_reached {
             self.claimed.watch();
         }
         if to == QpState::INIT {
-            overrun::joined(engine, self.claimed.slot);
+            overrun::joined(engine, self.claimed.queue.slot);
         }
         let waited = if to == QpState::ERR { self.claimed.wait_for_peer() } else { Ok(()) };
         if self.behavior.resumes_from_sqd || (from, to) != (QpState::SQD, QpState::RTS) {
@@ -94,11 +94,11 @@ impl QueuePair {
 
     /// Stores the attributes that are both given and in `some`. Returns the old values, for [`restore`].
     fn apply(&self, attr: &QpAttr, some: QpAttrMask) -> Stored {
-        let slot = self.claimed.slot;
+        let slot = self.claimed.queue.slot;
         [
             (QpAttrMask::ACCESS_FLAGS, &slot.access),
             (QpAttrMask::QKEY, &slot.qkey),
-            (QpAttrMask::DEST_QPN, self.claimed.engine.dest(self.claimed.index)),
+            (QpAttrMask::DEST_QPN, self.claimed.queue.engine.dest(self.claimed.queue.index)),
             (QpAttrMask::TIMEOUT, &slot.timeout),
             (QpAttrMask::RETRY_CNT, &slot.retry_cnt),
             (QpAttrMask::RNR_RETRY, &slot.rnr_retry),

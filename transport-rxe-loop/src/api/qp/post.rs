@@ -5,7 +5,7 @@ use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{RecvWr, SendWr};
 
 use crate::api::qp::QueuePair;
-use crate::engine::queue_pair::ClaimedQp;
+use crate::engine::entry::SendQueue;
 use crate::engine::ring::put_all;
 use crate::engine::ud_address::UdAddress;
 use crate::engine::{complete, send_queue};
@@ -46,7 +46,7 @@ impl QueuePair {
 
     #[inline(never)]
     fn look_for_send_slots(&mut self, position: Position) {
-        let send = &self.claimed.slot.send;
+        let send = &self.claimed.queue.slot.send;
         if self.behavior.frees_slots_early {
             return self.free_slots.free_up_to(send.done_acquire(), position);
         }
@@ -80,11 +80,11 @@ impl QueuePair {
     }
 
     fn look_for_recv_slot(&mut self, position: Position, capacity: u32) -> bool {
-        let recv = &self.claimed.slot.recv;
+        let recv = &self.claimed.queue.slot.recv;
         self.received = recv.completed_acquire();
         position.since(self.received) < capacity.into() || {
             // A completion can be polled a moment before its receive counts as completed.
-            complete::wait_for_push(self.claimed.engine, self.claimed.slot.recv_cq());
+            complete::wait_for_push(self.claimed.queue.engine, self.claimed.queue.slot.recv_cq());
             self.received = recv.completed_acquire();
             position.since(self.received) < capacity.into()
         }
@@ -93,14 +93,14 @@ impl QueuePair {
     /// Publishes the sends before position `end`, and carries them out or leaves them to the send queue's owner.
     #[inline]
     pub(super) fn publish_sends(&mut self, end: Position) {
-        sync::release(&self.claimed.slot.send.posted, end.get());
-        self.claimed.send_queue().post(&mut self.connection);
+        sync::release(&self.claimed.queue.slot.send.posted, end.get());
+        self.claimed.queue.post(&mut self.connection);
     }
 
     /// Publishes the receives before position `end`, and reschedules a peer that waits for one.
     #[inline]
     fn publish_recvs(&self, end: Position) {
-        let ClaimedQp { engine, slot, index, .. } = self.claimed;
+        let SendQueue { engine, slot, index, .. } = self.claimed.queue;
         let starved = slot.recv.post(end);
         // After the fence of `post`: either the thread that changes the state to ERR sees these receives, or ERR is
         // seen here.
@@ -119,7 +119,7 @@ impl Post for QueuePair {
     /// Posts sends. Datagrams are refused: they need a destination and are posted through [`to`](QueuePair::to).
     #[inline]
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let first = self.claimed.slot.send.posted();
+        let first = self.claimed.queue.slot.send.posted();
         let takes_sends = self.check_takes_sends();
         let put = |position, wr: &_| takes_sends.and_then(|()| self.put_send(position, wr, None));
         let (end, result) = put_all(first, list, put);
@@ -131,7 +131,7 @@ impl Post for QueuePair {
 
     #[inline]
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let first = self.claimed.slot.recv.posted();
+        let first = self.claimed.queue.slot.recv.posted();
         let (end, result) = put_all(first, list, |position, wr| self.put_recv(position, wr));
         if end != first {
             self.publish_recvs(end);

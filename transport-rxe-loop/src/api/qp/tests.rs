@@ -37,7 +37,7 @@ impl End {
     fn new(domain: &crate::ProtectionDomain, start: u64) -> Self {
         let cq = Context::open("loop0").unwrap().create_cq(64, None).unwrap();
         let mut qp = domain.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
-        let slot = qp.claimed.slot;
+        let slot = qp.claimed.queue.slot;
         let positions = [&slot.send.posted, &slot.send.done, &slot.send.freed].into_iter();
         for position in positions.chain(slot.recv.positions()) {
             sync::store(position, start);
@@ -131,7 +131,7 @@ fn q05_slots_come_back_exactly_while_positions_wrap() {
             }
             while b.poll(WcStatus::SUCCESS) {}
         }
-        let done = sync::load(&a.qp.claimed.slot.send.done).wrapping_sub(start);
+        let done = sync::load(&a.qp.claimed.queue.slot.send.done).wrapping_sub(start);
         assert!(done > 50, "{start:#x} was not passed: {done}");
     }
 }
@@ -149,8 +149,8 @@ fn q02_flush_and_reset_while_positions_wrap() {
             b.empty(round % 2 == 0);
             connect(&mut a, &mut b);
         }
-        assert!(a.qp.claimed.slot.send.posted().get().wrapping_sub(start) > 50);
-        assert!(b.qp.claimed.slot.recv.posted().get().wrapping_sub(start) > 50);
+        assert!(a.qp.claimed.queue.slot.send.posted().get().wrapping_sub(start) > 50);
+        assert!(b.qp.claimed.queue.slot.recv.posted().get().wrapping_sub(start) > 50);
     }
 }
 
@@ -161,7 +161,7 @@ fn q01_what_was_posted_before_a_failure_is_flushed_though_sending_resumes_before
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.connect(qp.number()).unwrap();
-    let (slot, ownership) = (qp.claimed.slot, device.engine.ownership(qp.index()));
+    let (slot, ownership) = (qp.claimed.queue.slot, device.engine.ownership(qp.index()));
     // As far as a thread got before it flushes.
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
@@ -209,7 +209,7 @@ fn x04_slots_that_a_corrupted_position_took_come_back_in_reset() {
     let mut cq = context.create_cq(4, None).unwrap();
     let init = QpInit { caps: CAPS, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
-    let slot = qp.claimed.slot;
+    let slot = qp.claimed.queue.slot;
     let mut fill = |qp: &mut QueuePair| {
         qp.connect(qp.number()).unwrap();
         let wr = SendWr::write_inline(1, &[], RemoteAddr { addr: 0, rkey: 0 });

@@ -138,7 +138,7 @@ impl QueuePair {
         if self.behavior.checks_atomics {
             check_atomic(&wr.op, &wr.data)?;
         }
-        if returns_data && sync::load(&self.claimed.slot.max_rd_atomic) == 0 {
+        if returns_data && sync::load(&self.claimed.queue.slot.max_rd_atomic) == 0 {
             return Err(Refused::NoReadAtomic);
         }
         Ok((op, wr.data))

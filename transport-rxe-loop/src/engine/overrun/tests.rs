@@ -1,5 +1,5 @@
 use cq_core::async_event::AsyncEventType;
-use cq_core::setup::Access;
+use cq_core::setup::{Access, QpState};
 use cq_core::transport::AsyncEvents;
 
 use super::*;

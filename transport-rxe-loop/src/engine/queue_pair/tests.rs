@@ -79,15 +79,15 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_its_peer_is_in_the_middle_of
     let mut peer = pd.create_qp(&init).unwrap();
     let mut claimed = ClaimedQp::new(device.engine, setup(pd.domain(), &init).unwrap()).unwrap();
     peer.connect(claimed.number.get()).unwrap();
-    sync::store(device.engine.dest(claimed.index), peer.number());
+    sync::store(device.engine.dest(claimed.queue.index), peer.number());
     let in_flight = &device.engine.qp(peer.qpn()).send.in_flight.owner;
     in_flight.open();
     device.engine.deferred().push(claimed.deferred.take().unwrap());
     tidy(device.engine);
-    assert_eq!(claimed.slot.life().attachment(), Some(device.shm.attachment()));
+    assert_eq!(claimed.queue.slot.life().attachment(), Some(device.shm.attachment()));
     in_flight.close();
     tidy(device.engine);
-    assert_eq!(claimed.slot.life().attachment(), None);
+    assert_eq!(claimed.queue.slot.life().attachment(), None);
 }
 
 #[test]
@@ -102,11 +102,11 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_a_shared_receive_is_taken_fo
     let taken = queue.take(device.shm.attachment(), claimed.number).unwrap();
     device.engine.deferred().push(claimed.deferred.take().unwrap());
     tidy(device.engine);
-    assert_eq!(claimed.slot.life().attachment(), Some(device.shm.attachment()));
+    assert_eq!(claimed.queue.slot.life().attachment(), Some(device.shm.attachment()));
     queue.settle(taken.tag(), taken.target());
     // The sweeper does it.
     deaths::look(device);
-    assert_eq!(claimed.slot.life().attachment(), None);
+    assert_eq!(claimed.queue.slot.life().attachment(), None);
 }
 
 #[test]

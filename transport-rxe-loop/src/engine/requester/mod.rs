@@ -304,7 +304,6 @@ impl<'k> Requester<'k> {
     }
 
     /// The requests before a position are done: pushes their completions.
-    #[inline(never)]
     fn push_sent(&mut self, end: Position, sent: &Sent) {
         let Connection { slots, send_cq, .. } = &mut *self.connection;
         complete::push_sent(self.engine, (self.slot, slots), send_cq, end, sent);

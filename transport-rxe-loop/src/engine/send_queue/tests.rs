@@ -173,7 +173,7 @@ fn c08_a_request_whose_usual_run_found_no_answer_is_not_tried_again_at_once() {
     let SendQueue { engine, slot, own, ownership, .. } = queue;
     let before = identity::read(slot);
     let mut known = Connection::new(engine, slot, before);
-    // Whoever looks at it next finds another epoch.
+    // The next thread that reads it finds another epoch.
     identity::changed(slot, qp.qpn());
     sync::store(&own.unanswered, 1);
     ownership.seize();

@@ -32,7 +32,7 @@ fn q10_the_marker_is_set_from_entering_or_opening_to_closing_or_leaving() {
     let is_open = || ChangeFence::after_change().is_open(&ownership);
     assert!(ownership.try_enter_to_copy() && is_open());
     assert!(!ownership.is_free() && !ownership.try_enter_to_copy() && !ownership.try_seize());
-    assert!(is_open(), "whoever tries it");
+    assert!(is_open(), "another thread changes nothing");
     assert!(ownership.leave() && !is_open() && ownership.is_free());
     assert!(ownership.enter() && !is_open());
     assert!(!ownership.try_enter_to_copy() && !is_open(), "it is not rescheduled");

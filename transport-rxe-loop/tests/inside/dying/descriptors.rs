@@ -7,7 +7,8 @@ use std::fs::File;
 
 use rustix::process::Signal;
 
-use super::ends::{Address, End, Memory, OUTSTANDING};
+use super::address::Address;
+use super::ends::{End, Memory, OUTSTANDING};
 use super::work::poll;
 use super::{FABRIC, open};
 use crate::api::cq::Cq;

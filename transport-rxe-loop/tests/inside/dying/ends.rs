@@ -6,15 +6,14 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::error::Error;
-use std::fmt;
 use std::rc::Rc;
-use std::str::FromStr;
 
 use cq_core::setup::{Access, QpCaps, QpState};
 use cq_core::transport::Post;
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 
+use super::address::Address;
 use super::commons::Commons;
 use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
@@ -42,30 +41,6 @@ pub const OUTSTANDING: u32 = 2 * DEPTH as u32;
 
 /// The result of using a device: while a process is suspended, any operation may give up.
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
-
-/// How to reach an end: its number, and its memory, if it has some.
-#[derive(Clone, Copy)]
-pub struct Address {
-    pub number: u32,
-    memory: RemoteAddr,
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.number, self.memory.addr, self.memory.rkey)
-    }
-}
-
-impl FromStr for Address {
-    type Err = Box<dyn Error>;
-
-    fn from_str(said: &str) -> Outcome<Self> {
-        let mut words = said.split(' ');
-        let mut next = || words.next().ok_or("number, address, key");
-        let (number, addr, rkey) = (next()?.parse()?, next()?.parse()?, next()?.parse()?);
-        Ok(Self { number, memory: RemoteAddr { addr, rkey } })
-    }
-}
 
 /// The memory of an end for its messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -305,7 +280,7 @@ impl End {
 
     /// Takes the peer's next receive, and gives it back unused: as if the peer did not answer.
     fn hesitate(&mut self) {
-        let (engine, number) = (self.qp.claimed.engine, self.number());
+        let (engine, number) = (self.qp.claimed.queue.engine, self.number());
         let (slot, ownership) =
             (engine.qp(QpNumber::new(number)), engine.ownership(QpIndex::new(number)));
         ownership.seize();

@@ -17,7 +17,8 @@ use cq_core::transport::{Post, Refused, Woken};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
-use super::ends::{Address, End, Memory, OUTSTANDING, Outcome};
+use super::address::Address;
+use super::ends::{End, Memory, OUTSTANDING, Outcome};
 use super::work::{Near, poll};
 use super::{FABRIC, open};
 use crate::api::attr::ModifyError;

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use cq_core::transport::{Arm, Block, Events, Notify, Woken};
 use cq_core::wc::WcStatus;
 
+use super::address::Address;
 use super::commons::Commons;
-use super::ends::{Address, End, Memory, OUTSTANDING};
+use super::ends::{End, Memory, OUTSTANDING};
 use super::open;
 use super::work::{self, LINES, moderate, poll};
 use crate::api::channel::CompletionChannel;

@@ -9,7 +9,8 @@ use cq_core::setup::QpState;
 use cq_core::wc::WcStatus;
 use rustix::process::Signal;
 
-use super::ends::{Address, End, Memory, OUTSTANDING, Outcome};
+use super::address::Address;
+use super::ends::{End, Memory, OUTSTANDING, Outcome};
 use super::steps::{die_there, mortal_at};
 use super::work::poll;
 use super::{FABRIC, fabric, open};

@@ -9,8 +9,9 @@ use cq_core::setup::{Access, QpState};
 use cq_core::transport::{Arm, AsyncEvents, Block, Events, Notify};
 use rustix::process::Signal;
 
+use super::address::Address;
 use super::commons::Commons;
-use super::ends::{Address, End, Memory, OUTSTANDING, Outcome};
+use super::ends::{End, Memory, OUTSTANDING, Outcome};
 use super::steps::{asks, mortal};
 use super::work::{self, LINES, Near, poll};
 use super::{FABRIC, fabric};

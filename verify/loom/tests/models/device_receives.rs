@@ -31,7 +31,7 @@ impl Queue {
         &self.requests[position as usize % self.requests.len()]
     }
 
-    /// Puts as many receives as there is room for, up to `all` of them; true if the peer is to be rescheduled.
+    /// Puts as many receives as fit, up to `all` of them; true if the peer is to be rescheduled.
     fn post_up_to(&self, all: u64) -> bool {
         let mut end = self.receives.posted();
         while end.get() < all && end.since(self.receives.completed_acquire()) < CAPACITY.into() {

@@ -11,7 +11,7 @@ fn refused(
     attr: &QpAttr,
     meanwhile: impl FnOnce(&QueuePair),
 ) -> Result<(QpState, QpState), ModifyError> {
-    let seen = identity::read(qp.claimed.slot);
+    let seen = identity::read(qp.claimed.queue.slot);
     meanwhile(qp);
     match qp.change_from(seen, attr)? {
         Some(change) => Ok(change),
@@ -25,13 +25,13 @@ fn q01_what_is_refused_since_sends_failed_meanwhile_leaves_the_queue_key() {
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) }).unwrap();
     qp.activate(1).unwrap();
-    let fails = |qp: &QueuePair| identity::fail_sends(qp.claimed.slot, qp.qpn());
+    let fails = |qp: &QueuePair| identity::fail_sends(qp.claimed.queue.slot, qp.qpn());
     let change = refused(&qp, &QpAttr::new().qkey(2), fails);
     let (from, to) = (QpState::SQE, QpState::SQE);
     assert_eq!(change, Err(ModifyError::Illegal { from, to }));
-    assert_eq!(sync::load(&qp.claimed.slot.qkey), 1, "in SQE it receives by the old one");
+    assert_eq!(sync::load(&qp.claimed.queue.slot.qkey), 1, "in SQE it receives by the old one");
     qp.modify(&QpAttr::to(QpState::RTS).qkey(2)).unwrap();
-    assert_eq!(sync::load(&qp.claimed.slot.qkey), 2);
+    assert_eq!(sync::load(&qp.claimed.queue.slot.qkey), 2);
 }
 
 #[test]
@@ -40,13 +40,13 @@ fn q01_what_is_refused_since_the_queue_pair_failed_meanwhile_changes_no_attribut
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let words = |qp: &QueuePair| {
-        let slot = qp.claimed.slot;
+        let slot = qp.claimed.queue.slot;
         let all = [&slot.access, &slot.timeout, &slot.retry_cnt, &slot.rnr_retry];
         let rest = [&slot.min_rnr_timer, &slot.max_rd_atomic, &slot.max_dest_rd_atomic];
         let all = all.into_iter().chain(rest).chain([device.engine.dest(qp.index())]);
         all.map(sync::load).collect::<Vec<_>>()
     };
-    let fails = |qp: &QueuePair| assert!(identity::fail(qp.claimed.slot, qp.qpn()));
+    let fails = |qp: &QueuePair| assert!(identity::fail(qp.claimed.queue.slot, qp.qpn()));
     let number = qp.number();
     let steps = [
         QpAttr::init(Access::REMOTE_WRITE),
@@ -94,12 +94,12 @@ fn q09_that_a_queue_pair_takes_no_more_is_told_once_after_each_reset() {
     ] {
         if expected == 0 {
             // As once it was told.
-            sync::store(&qp.claimed.slot.report_last, 0);
+            sync::store(&qp.claimed.queue.slot.report_last, 0);
         }
         qp.modify(&step).unwrap();
         assert_eq!(words()[1], expected, "{step:?}");
     }
-    sync::store(&qp.claimed.slot.report_last, 0);
+    sync::store(&qp.claimed.queue.slot.report_last, 0);
     qp.modify(&QpAttr::new().min_rnr_timer(1)).unwrap();
     qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
     assert_eq!(words()[1], 0, "it is not reset");
@@ -111,7 +111,7 @@ fn q01_draining_is_told_for_the_change_that_asks_for_it_and_no_other() {
         let (qp, words) = connected(options);
         assert_eq!(words()[0], 0);
         // As an earlier one left it that was not over when sending went on.
-        sync::store(&qp.claimed.slot.send.report_drained, 1);
+        sync::store(&qp.claimed.queue.slot.send.report_drained, 1);
         qp.change(&QpAttr::new().min_rnr_timer(1)).unwrap();
         assert_eq!(words()[0], 1);
         qp.change(&QpAttr::to(QpState::SQD)).unwrap();
