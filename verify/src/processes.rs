@@ -1,13 +1,13 @@
 //! The processes of a stage: found by a mark in their environment, which every child inherits, whatever group or
 //! session it makes for itself; shown, with their stacks, and ended.
 
-use std::ffi::OsStr;
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::process::{self, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use procfs::ProcResult;
 use procfs::process::{Process, all_processes};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -15,6 +15,12 @@ use rustix::process::{Pid, Signal, kill_process};
 const VARIABLE: &str = "CARGO_VERIFY_STAGE";
 /// Between two looks at what is still there.
 const PAUSE: Duration = Duration::from_millis(20);
+/// How often a process without an environment is looked at, and the time between: longer than an execve(2) takes, and
+/// short for one that really has none.
+const LOOKS: u32 = 100;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+/// More than the environment of any process here.
+const MOST_OF_AN_ENVIRONMENT: usize = 1 << 20;
 /// How long gdb may take for one process, in seconds.
 const GDB: &str = "30";
 /// What only waits for others, and whose stack says nothing.
@@ -37,12 +43,25 @@ impl Mark {
 
     /// The processes that carry it now. One that is over and was not waited for has no environment any more.
     pub fn processes(&self) -> Vec<Running> {
-        let has_it = |process: &Process| {
-            let variables = process.environ().unwrap_or_default();
-            variables.get(OsStr::new(VARIABLE)).is_some_and(|mark| mark == self.0.as_str())
-        };
         let all = all_processes().into_iter().flatten().flatten();
-        all.filter(has_it).filter_map(Running::look).collect()
+        all.filter(|process| self.is_on(process)).filter_map(Running::look).collect()
+    }
+
+    /// Whether this process carries it. In the middle of execve(2) a process has no environment for a moment, so that
+    /// one that has a program but no environment is looked at again.
+    fn is_on(&self, process: &Process) -> bool {
+        let mark = format!("{VARIABLE}={}", self.0);
+        for _ in 0..LOOKS {
+            let Ok(variables) = environment(process) else { return false };
+            if !variables.is_empty() {
+                return variables.split(|&byte| byte == 0).any(|it| it == mark.as_bytes());
+            }
+            if process.exe().is_err() {
+                return false;
+            }
+            thread::sleep(BETWEEN_LOOKS);
+        }
+        false
     }
 
     /// Waits until none is left: those that are, once the time is over.
@@ -71,6 +90,15 @@ impl Mark {
             thread::sleep(PAUSE);
         }
     }
+}
+
+/// The environment of a process, by one call of read(2): the rest would be missing if it executed another program
+/// between two.
+fn environment(process: &Process) -> ProcResult<Vec<u8>> {
+    let mut variables = vec![0; MOST_OF_AN_ENVIRONMENT];
+    let length = process.open_relative("environ")?.read(&mut variables)?;
+    variables.truncate(length);
+    Ok(variables)
 }
 
 /// A process, as it was seen.
@@ -139,6 +167,18 @@ mod tests {
             assert!(start.elapsed() < Duration::from_secs(60), "{seen:?}");
             thread::sleep(PAUSE);
         }
+    }
+
+    #[test]
+    fn a_process_is_found_while_it_executes_another_program() {
+        let mark = Mark::of("test-of-execve");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", r#"exec sh -c "$0" "$0""#, r#"exec sh -c "$0" "$0""#]);
+        let mut child = mark.put_on(&mut shell).stdin(Stdio::null()).spawn().unwrap();
+        let missed = (0..200).filter(|_| mark.processes().is_empty()).count();
+        mark.kill();
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+        assert_eq!(missed, 0, "of 200 looks");
     }
 
     #[test]
