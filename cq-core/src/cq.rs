@@ -33,6 +33,7 @@ mod stream;
 #[cfg(feature = "stream")]
 pub use self::stream::CompletionStream;
 
+use crate::device::Cq;
 use crate::transport::{
     Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Woken,
 };
@@ -42,6 +43,14 @@ use crate::wc::Wc;
 #[derive(Debug)]
 pub struct CompletionQueue<T> {
     transport: T,
+}
+
+impl<T: Cq> CompletionQueue<T> {
+    /// How many completions the queue holds ([O1](crate::contract#o1)).
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        self.transport.capacity()
+    }
 }
 
 impl<T: PollCq> CompletionQueue<T> {
@@ -61,6 +70,22 @@ impl<T: PollCq> CompletionQueue<T> {
     pub fn poll<'r>(&mut self, buffer: &'r mut [Wc]) -> Result<&'r [Wc], PollError> {
         let count = self.take(buffer)?;
         Ok(&buffer[..count])
+    }
+
+    /// Returns the transport's completion queue, to create queue pairs for it.
+    ///
+    /// ```
+    /// use cq_core::cq::CompletionQueue;
+    /// use cq_core::device::{Device, ProtectionDomain};
+    /// use cq_core::setup::{CreateError, QpInit};
+    ///
+    /// fn one_more<D: Device>(pd: &D::Pd, cq: &CompletionQueue<D::Cq>) -> Result<D::Qp, CreateError> {
+    ///     pd.create_qp(&QpInit::new(cq.get_ref()))
+    /// }
+    /// ```
+    #[must_use]
+    pub const fn get_ref(&self) -> &T {
+        &self.transport
     }
 
     /// Returns the transport, for transport-specific calls.

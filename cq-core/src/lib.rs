@@ -44,7 +44,8 @@
 //! | module | contents |
 //! |---|---|
 //! | [`wc`], [`wr`], [`setup`], [`async_event`] | completions, work requests, setup types, asynchronous events |
-//! | [`transport`] | the traits that a transport implements |
+//! | [`transport`] | the traits that a transport implements: polling, arming, sleeping, posting |
+//! | [`device`] | the traits of a device: creating and connecting, for programs that run on every transport |
 //! | [`cq`], [`shared_cq`] | a completion queue over any transport: batch poll, arm and poll again, wait |
 //! | [`channel`] | event channels: a flag, one for threads, one for tasks |
 //! | [`queue`] | software completion queues; [`queue::raw`] in shared memory, [`queue::mpsc`] for several producers |
@@ -86,6 +87,7 @@
 //! | `sync` | plain copies of words that nobody else accesses |
 //! | `wc` | a completion is plain bytes |
 //! | `shared_cq` | there is one guard at a time |
+//! | `device` | nothing: `ProtectionDomain::register` passes its caller's promise on |
 //! | `testing` | a raw queue consists of atomic words, which any number of sides may share |
 //!
 //! # Features
@@ -98,6 +100,7 @@
 //! | `async` | `channel::waker`, a channel for tasks of any executor |
 //! | `stream` | `async`, and `cq::CompletionStream` |
 //! | `portable-atomic` | `async` on targets without compare-and-swap |
+//! | `serde` | `Serialize` and `Deserialize` for the types of [`setup`] that travel |
 //! | `test-util` | `testing` |
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
@@ -118,6 +121,7 @@ pub mod causes;
 pub mod channel;
 pub mod cq;
 mod cq_key;
+pub mod device;
 mod foreign_number;
 pub mod queue;
 mod sentences;

@@ -1,6 +1,9 @@
-//! Setup types that all transports share: access flags, keys, capacities, states, and the error of destroying an object in
-//! use.
-//! Opening a device and creating objects is specific to each transport.
+//! Setup types that all transports share: access flags, keys, capacities, attributes, states, addresses, endpoints, and
+//! the errors of creating and modifying objects. The calls are the traits of [`device`](crate::device); opening a device
+//! is specific to each transport.
+//!
+//! With the feature `serde`, what travels between programs is serializable: endpoints, addresses, attributes,
+//! capacities.
 //!
 //! ```
 //! use cq_core::setup::{Access, Registered};
@@ -17,14 +20,27 @@
 
 mod access;
 mod address;
+mod attr;
+mod device;
+mod errno;
+mod error;
 mod in_use;
+mod port;
 mod qp;
 mod region;
 mod state;
 
 pub use self::access::Access;
 pub use self::address::{Destination, Gid, GlobalRoute};
+pub use self::attr::{ModifyError, QpAttr};
+pub use self::device::{AtomicCap, DeviceAttr};
+pub use self::errno::Errno;
+pub use self::error::{
+    AddressError, ArmLimitError, CreateError, DeviceError, Limit, ModerateError, RegisterError,
+    ResizeError,
+};
 pub use self::in_use::InUse;
-pub use self::qp::{QpAttrMask, QpCaps, QpType, SrqInit};
+pub use self::port::{AddressVector, Endpoint, EndpointError, Port, PortState};
+pub use self::qp::{QpAttrMask, QpCaps, QpInit, QpType, SrqInit};
 pub use self::region::{RangeError, Registered, inc_rkey};
 pub use self::state::{QpState, Rule};

@@ -123,3 +123,191 @@ fn q11_what_is_in_use_says_what_to_destroy_first_and_gives_the_handle_back() {
 fn a_mask_is_shown_by_its_names() {
     assert_eq!((QpAttrMask::STATE | QpAttrMask::AV).to_string(), "STATE | AV");
 }
+
+/// Attributes of queue pairs, paths, and the errors of set-up.
+mod attributes {
+    use cq_core::setup::{
+        Access, AddressError, AddressVector, ArmLimitError, CreateError, DeviceError, Endpoint,
+        Errno, Gid, Limit, ModerateError, ModifyError, Port, QpAttr, QpAttrMask as M, QpState as S,
+        QpType, RegisterError, ResizeError,
+    };
+
+    const GID: Gid = Gid([7; 16]);
+    const REFUSED: DeviceError = DeviceError { attempt: "try", errno: Errno(4000) };
+
+    fn port() -> Port {
+        let mut port = Port::new(1);
+        port.mtu = 1024;
+        port
+    }
+
+    fn rtr() -> QpAttr {
+        QpAttr::rtr(&port(), &Endpoint { mtu: 2048, psn: 5, ..Endpoint::new(9) })
+    }
+
+    #[test]
+    fn the_usual_transitions_are_complete_for_every_type() {
+        let init = QpAttr::init(&port(), Access::REMOTE);
+        for of in [QpType::Rc, QpType::Uc] {
+            let steps = [init, rtr(), QpAttr::rts()].map(|step| step.of_type(of));
+            for (step, way) in steps.iter().zip([S::RESET, S::INIT, S::RTR, S::RTS].windows(2)) {
+                assert_eq!(step.check(way[0], of), Ok(way[1]), "{of:?}");
+                let illegal = ModifyError::Illegal { from: S::ERR, to: way[1] };
+                assert_eq!(step.check(S::ERR, of), Err(illegal));
+                for missing in step.mask().difference(M::STATE).iter() {
+                    let refused = step.without(missing).check(way[0], of);
+                    assert_eq!(
+                        refused,
+                        Err(ModifyError::Missing { from: way[0], to: way[1], missing })
+                    );
+                }
+            }
+        }
+        let superfluous =
+            ModifyError::Superfluous { from: S::RTR, to: S::RTS, superfluous: M::QKEY };
+        assert_eq!(QpAttr::rts().qkey(1).check(S::RTR, QpType::Rc), Err(superfluous));
+        assert_eq!(
+            (rtr().path_mtu, rtr().rq_psn, rtr().dest_qp_num),
+            (Some(1024), Some(5), Some(9))
+        );
+    }
+
+    #[test]
+    fn the_state_that_the_caller_expects_is_checked() {
+        let attr = QpAttr::rts().cur_state(S::RTR);
+        assert_eq!(attr.check(S::RTR, QpType::Rc), Ok(S::RTS));
+        let wrong = ModifyError::NotIn { is: S::RTR, claimed: S::INIT };
+        assert_eq!(attr.cur_state(S::INIT).check(S::RTR, QpType::Rc), Err(wrong));
+    }
+
+    #[test]
+    fn values_past_their_range_are_named() {
+        type Set = fn(QpAttr, u32) -> QpAttr;
+        const BITS24: u32 = (1 << 24) - 1;
+        let judged: [(M, u32, Set); 7] = [
+            (M::DEST_QPN, BITS24, |attr, n| attr.dest_qp_num(n)),
+            (M::RQ_PSN, BITS24, |attr, n| attr.rq_psn(n)),
+            (M::MIN_RNR_TIMER, 31, |attr, n| attr.min_rnr_timer(n as u8)),
+            (M::SQ_PSN, BITS24, |attr, n| attr.sq_psn(n)),
+            (M::TIMEOUT, 31, |attr, n| attr.timeout(n as u8)),
+            (M::RETRY_CNT, 7, |attr, n| attr.retry_cnt(n as u8)),
+            (M::RNR_RETRY, 7, |attr, n| attr.rnr_retry(n as u8)),
+        ];
+        for (i, (attr, max, set)) in judged.into_iter().enumerate() {
+            let (step, from) = if i < 3 { (rtr(), S::INIT) } else { (QpAttr::rts(), S::RTR) };
+            assert!(set(step, max).check(from, QpType::Rc).is_ok(), "{attr}");
+            match set(step, max + 1).check(from, QpType::Rc) {
+                Err(ModifyError::BadValue { attr: named, value, .. }) => {
+                    assert_eq!((named, value), (attr, max + 1));
+                }
+                other => panic!("{attr}: {other:?}"),
+            }
+        }
+        for mtu in [0, 128, 1000, 8192] {
+            let refused = rtr().path_mtu(mtu).check(S::INIT, QpType::Rc);
+            assert!(
+                matches!(refused, Err(ModifyError::BadValue { attr: M::PATH_MTU, value, .. }) if value == mtu)
+            );
+        }
+    }
+
+    #[test]
+    fn attributes_lie_over_earlier_ones() {
+        let (new, old) = (QpAttr::new().timeout(3), QpAttr::rts());
+        let both = new.over(old);
+        assert_eq!((both.timeout, both.retry_cnt, both.state), (Some(3), Some(7), Some(S::RTS)));
+        assert_eq!(both.mask(), old.mask());
+        assert_eq!(both.without(M::all()), QpAttr::new());
+        assert_eq!(QpAttr::new().mask(), M::empty());
+    }
+
+    #[test]
+    fn a_path_is_global_on_ethernet_and_where_there_is_no_lid() {
+        for (is_ethernet, lid, global) in
+            [(false, 3, false), (false, 0, true), (true, 3, true), (true, 0, true)]
+        {
+            let mut port = port();
+            (port.is_ethernet, port.gid_index) = (is_ethernet, 4);
+            let path = AddressVector::of(&port, GID, lid);
+            assert_eq!((path.port, path.lid, path.sl), (1, lid, 0));
+            let route = path.route.map(|route| (route.gid, route.sgid_index));
+            assert_eq!(route, global.then_some((GID, 4)), "{is_ethernet} {lid}");
+        }
+    }
+
+    /// Each error tells the number that C gets.
+    #[test]
+    fn errors_tell_their_number() {
+        let what = Limit::QueuePairs;
+        let created = [
+            (CreateError::Zero(what), Errno::EINVAL),
+            (CreateError::TooMany { what, asked: 2, max: 1 }, Errno::EINVAL),
+            (CreateError::OtherContext, Errno::EINVAL),
+            (CreateError::TableFull { what, max: 1 }, Errno::ENOMEM),
+            (CreateError::NoMemory { bytes: 1 }, Errno::ENOMEM),
+            (CreateError::Stuck, Errno::EBUSY),
+            (CreateError::Forked, Errno::ENODEV),
+            (CreateError::OwnReceives, Errno::EOPNOTSUPP),
+            (CreateError::NoDescriptor { errno: Errno::EMFILE }, Errno::EMFILE),
+            (REFUSED.into(), Errno(4000)),
+        ];
+        for (error, errno) in created {
+            assert_eq!(error.errno(), errno, "{error}");
+            assert_eq!(ResizeError::from(error).errno(), errno);
+            assert_eq!(ResizeError::from(error).to_string(), error.to_string());
+        }
+        assert_eq!(ResizeError::TooFew { unpolled: 2, asked: 1 }.errno(), Errno::EINVAL);
+        assert_eq!(ResizeError::Overrun.errno(), Errno::EINVAL);
+        for (error, errno) in [
+            (RegisterError::Empty, Errno::EINVAL),
+            (RegisterError::NeedsLocalWrite, Errno::EINVAL),
+            (RegisterError::UnknownAccess { bits: 64 }, Errno::EINVAL),
+            (RegisterError::OutOfRange { addr: 1, len: 2 }, Errno::EFAULT),
+            (RegisterError::TableFull { max: 1 }, Errno::ENOMEM),
+            (RegisterError::SharedMemoryFull { len: 1 }, Errno::ENOMEM),
+            (RegisterError::FileSizeLimit { len: 1, limit: 0 }, Errno::EFBIG),
+            (RegisterError::NoMemory { len: 1, errno: Errno::EAGAIN }, Errno::EAGAIN),
+            (RegisterError::Forked, Errno::ENODEV),
+            (REFUSED.into(), Errno(4000)),
+        ] {
+            assert_eq!(error.errno(), errno, "{error}");
+        }
+        for (errno, told) in [
+            (ModerateError::Unsupported.errno(), Errno::EOPNOTSUPP),
+            (ModerateError::Forked.errno(), Errno::ENODEV),
+            (ModerateError::Stuck.errno(), Errno::EBUSY),
+            (ModerateError::NoThread { errno: Errno::EAGAIN }.errno(), Errno::EAGAIN),
+            (ModerateError::Refused(REFUSED).errno(), Errno(4000)),
+            (ArmLimitError::TooMany { asked: 2, max: 1 }.errno(), Errno::EINVAL),
+            (ArmLimitError::Forked.errno(), Errno::ENODEV),
+            (ArmLimitError::Stuck.errno(), Errno::EBUSY),
+            (ArmLimitError::Refused(REFUSED).errno(), Errno(4000)),
+            (AddressError::NoDatagram.errno(), Errno::EINVAL),
+            (AddressError::from(REFUSED).errno(), Errno(4000)),
+            (ModifyError::PeerSuspended.errno(), Errno::EBUSY),
+            (ModifyError::Forked.errno(), Errno::ENODEV),
+            (ModifyError::Illegal { from: S::RTS, to: S::INIT }.errno(), Errno::EINVAL),
+        ] {
+            assert_eq!(errno, told);
+        }
+        let (from, to, mask, errno) = (S::INIT, S::RTR, M::AV, Errno::ETIMEDOUT);
+        let refused = ModifyError::Refused { from, to, mask, errno };
+        assert_eq!(refused.errno(), errno);
+        assert_eq!(
+            refused.to_string(),
+            "the device refused to take the queue pair from INIT to RTR with AV: timed out (ETIMEDOUT, errno 110); see ibv_modify_qp(3)"
+        );
+        assert_eq!(REFUSED.to_string(), "cannot try: errno 4000");
+    }
+
+    /// What travels is the same on the other side.
+    #[test]
+    fn attributes_and_endpoints_travel_by_serde() {
+        let attr = rtr().access(Access::REMOTE | Access::from_bits_retain(1 << 20));
+        let text = serde_json::to_string(&attr).unwrap();
+        assert_eq!(serde_json::from_str::<QpAttr>(&text).unwrap(), attr);
+        let end = Endpoint { gid: GID, ..Endpoint::new(3) };
+        let text = serde_json::to_string(&end).unwrap();
+        assert_eq!(serde_json::from_str::<Endpoint>(&text).unwrap(), end);
+    }
+}

@@ -4,6 +4,7 @@ bitflags::bitflags! {
     /// `enum ibv_access_flags`: the permitted accesses to registered memory, or of a peer through a queue pair. Unknown
     /// bits are kept ([C3](crate::contract#c3)).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     pub struct Access: u32 {
         /// Local requests may write to the memory: receives, READs and atomics.
         const LOCAL_WRITE = 1;

@@ -15,6 +15,7 @@ use core::str::FromStr;
 /// # Ok::<(), core::net::AddrParseError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Gid(
     /// The bytes in network order.
     pub [u8; 16],
@@ -35,7 +36,8 @@ impl FromStr for Gid {
 }
 
 /// `struct ibv_global_route`: the route to a port in another subnet or on Ethernet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct GlobalRoute {
     /// GID of the destination port.
     pub gid: Gid,

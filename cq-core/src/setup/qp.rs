@@ -4,6 +4,7 @@ use core::fmt;
 
 /// `enum ibv_qp_type`: the transport service of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u32)]
 pub enum QpType {
     /// Reliable connection: all operations.
@@ -16,6 +17,7 @@ pub enum QpType {
 
 /// `struct ibv_srq_attr`: the capacities of a shared receive queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SrqInit {
     /// Maximum number of outstanding receives.
     pub max_wr: u32,
@@ -25,6 +27,7 @@ pub struct SrqInit {
 
 /// `struct ibv_qp_cap`: the capacities of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct QpCaps {
     /// Maximum number of outstanding send requests. With 0, the send queue accepts none.
     pub max_send_wr: u32,
@@ -47,6 +50,42 @@ impl QpCaps {
         max_recv_sge: 1,
         max_inline: 64,
     };
+}
+
+/// `struct ibv_qp_init_attr`: the attributes of a new queue pair. `Cq` and `Srq` are the transport's completion queue
+/// and shared receive queue.
+#[derive(Debug)]
+pub struct QpInit<'a, Cq, Srq> {
+    /// The type.
+    pub qp_type: QpType,
+    /// The completion queue of sends.
+    pub send_cq: &'a Cq,
+    /// The completion queue of receives. It may be the same.
+    pub recv_cq: &'a Cq,
+    /// The shared receive queue, if it has no receive queue of its own ([Q9](crate::contract#q9)). The capacities of
+    /// receives in `caps` are then ignored.
+    pub srq: Option<&'a Srq>,
+    /// The capacities.
+    pub caps: QpCaps,
+    /// Whether every send is signaled, whatever its flags say.
+    pub sq_sig_all: bool,
+}
+
+impl<'a, Cq, Srq> QpInit<'a, Cq, Srq> {
+    /// A reliable connection with one completion queue and the [usual capacities](QpCaps::USUAL).
+    #[must_use]
+    pub const fn new(cq: &'a Cq) -> Self {
+        let (qp_type, caps) = (QpType::Rc, QpCaps::USUAL);
+        Self { qp_type, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }
+    }
+}
+
+// Derives would also require `Cq: Copy` and `Srq: Copy`.
+impl<Cq, Srq> Copy for QpInit<'_, Cq, Srq> {}
+impl<Cq, Srq> Clone for QpInit<'_, Cq, Srq> {
+    fn clone(&self) -> Self {
+        *self
+    }
 }
 
 bitflags::bitflags! {

@@ -18,6 +18,7 @@ foreign_number! {
     /// assert!(QpState::RESET.rule(QpState::RTS, QpType::Ud).is_none());
     /// assert_eq!(QpState(99).to_string(), "an unknown state");
     /// ```
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     QpState {
         /// New, or reset: accepts no requests.
         RESET = 0, "RESET";

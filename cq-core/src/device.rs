@@ -1,0 +1,524 @@
+//! Traits for programs that run on every transport: opening aside, a device, what is created from it, and how two queue
+//! pairs connect.
+//!
+//! The methods have the names, arguments and results that the types of both transports have themselves, so that code
+//! which names a transport becomes generic by a change of its types.
+//!
+//! ```
+//! use cq_core::cq::CompletionQueue;
+//! use cq_core::device::{Device, ProtectionDomain, QueuePair, Region};
+//! use cq_core::setup::{Access, QpInit};
+//! use cq_core::transport::Post;
+//! use cq_core::wc::Wc;
+//! use cq_core::wr::{RecvWr, SendWr};
+//!
+//! /// Sends a greeting from one queue pair to another, and returns its length.
+//! fn greet<D: Device>(device: &D) -> Result<u32, Box<dyn std::error::Error>> {
+//!     let (port, pd) = (device.port(1)?, device.alloc_pd()?);
+//!     let (cq, peer_cq) = (device.create_cq(16, None)?, device.create_cq(16, None)?);
+//!     let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+//!     let mut peer = pd.create_qp(&QpInit::new(&peer_cq))?;
+//!     qp.connect(&port, &peer.endpoint(&port))?;
+//!     peer.connect(&port, &qp.endpoint(&port))?;
+//!
+//!     let region = pd.allocate(64, Access::LOCAL_WRITE)?;
+//!     peer.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
+//!     qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
+//!
+//!     let (mut peer_cq, mut wcs) = (CompletionQueue::new(peer_cq), [Wc::default()]);
+//!     while peer_cq.poll(&mut wcs)?.is_empty() {}
+//!     Ok(wcs[0].result()?.byte_len())
+//! }
+//! ```
+//!
+//! A program names its transport where it opens the device: `greet(&transport_rxe_loop::Context::open("loop0")?)`, or
+//! `greet(&transport_verbs::Context::open("mlx5_0")?)`.
+
+use crate::setup::{
+    Access, AddressError, AddressVector, ArmLimitError, CreateError, Destination, DeviceAttr,
+    DeviceError, Endpoint, InUse, ModerateError, ModifyError, Port, QpAttr, QpCaps, QpInit,
+    QpState, QpType, RangeError, RegisterError, ResizeError, SrqInit,
+};
+use crate::transport::{Arm, AsyncEvents, Block, PollCq, Post, PostError};
+use crate::wc::Wc;
+use crate::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+
+/// An open device.
+pub trait Device: AsyncEvents + Clone + Send {
+    /// A protection domain.
+    type Pd: ProtectionDomain<Device = Self>;
+    /// Memory of the device, registered.
+    type Memory: Memory;
+    /// Memory of the program, registered.
+    type Region: Region;
+    /// A completion channel.
+    type Channel: Block + Destroy + Send;
+    /// A completion queue.
+    type Cq: Cq;
+    /// A shared receive queue.
+    type Srq: SharedReceiveQueue;
+    /// An address handle.
+    type Ah: Send;
+    /// A queue pair.
+    type Qp: QueuePair<Ah = Self::Ah>;
+
+    /// The device's name.
+    fn name(&self) -> &str;
+
+    /// The device's attributes.
+    fn attributes(&self) -> DeviceAttr;
+
+    /// Queries a port. Ports are numbered from 1.
+    ///
+    /// # Errors
+    /// There is no such port, or it has no address yet.
+    fn port(&self, number: u8) -> Result<Port, DeviceError>;
+
+    /// Allocates a protection domain.
+    ///
+    /// # Errors
+    /// There are too many.
+    fn alloc_pd(&self) -> Result<Self::Pd, CreateError>;
+
+    /// Creates a completion channel.
+    ///
+    /// # Errors
+    /// No descriptor is available, or there are too many channels.
+    fn create_channel(&self) -> Result<Self::Channel, CreateError>;
+
+    /// Creates a completion queue that holds at least `capacity` completions ([O1](crate::contract#o1)). With a channel
+    /// it can be armed.
+    ///
+    /// # Errors
+    /// The capacity is out of range, there are too many queues, or the channel was made by another opening of the
+    /// device.
+    fn create_cq(
+        &self,
+        capacity: u32,
+        channel: Option<&Self::Channel>,
+    ) -> Result<Self::Cq, CreateError>;
+}
+
+/// A protection domain. Dropping destroys it once its last object is destroyed.
+pub trait ProtectionDomain: Destroy + Send {
+    /// The device that it was allocated from.
+    type Device: Device<Pd = Self>;
+
+    /// Allocates and registers memory, zeroed.
+    ///
+    /// # Errors
+    /// The length is 0, there is no memory, or the rights are invalid ([Q10](crate::contract#q10)).
+    fn allocate(
+        &self,
+        len: usize,
+        access: Access,
+    ) -> Result<<Self::Device as Device>::Memory, RegisterError>;
+
+    /// Registers memory of the caller.
+    ///
+    /// # Errors
+    /// The length is 0, the range exceeds the address space, or the rights are invalid ([Q10](crate::contract#q10)).
+    ///
+    /// # Safety
+    /// Until the region is dropped (for ever if it is leaked), the `len` bytes at `ptr` must stay mapped, and writable if
+    /// `access` has LOCAL_WRITE. The device reads and writes them at any time, so only atomic or volatile accesses are
+    /// allowed, except while no request of any queue pair uses them.
+    #[allow(unsafe_code)]
+    unsafe fn register(
+        &self,
+        ptr: *mut u8,
+        len: usize,
+        access: Access,
+    ) -> Result<<Self::Device as Device>::Region, RegisterError>;
+
+    /// Creates a queue pair, in RESET.
+    ///
+    /// # Errors
+    /// A capacity is out of range, there are too many queue pairs, or a queue was made by another opening of the device.
+    fn create_qp(
+        &self,
+        init: &QpInit<'_, <Self::Device as Device>::Cq, <Self::Device as Device>::Srq>,
+    ) -> Result<<Self::Device as Device>::Qp, CreateError>;
+
+    /// Creates a shared receive queue ([Q9](crate::contract#q9)).
+    ///
+    /// # Errors
+    /// A capacity is out of range, or there are too many.
+    fn create_srq(&self, init: &SrqInit) -> Result<<Self::Device as Device>::Srq, CreateError>;
+
+    /// Creates an address handle.
+    ///
+    /// # Errors
+    /// The device has no path to the address.
+    fn create_ah(&self, to: &AddressVector) -> Result<<Self::Device as Device>::Ah, AddressError>;
+
+    /// Creates a handle of the source of a datagram that this port received, for replies. `wc` is the receive completion
+    /// and `grh` the first 40 bytes of the receive buffer.
+    ///
+    /// # Errors
+    /// The completion is not a successful one of a receive ([C4](crate::contract#c4)), or the device has no path there.
+    fn ah_from_wc(
+        &self,
+        port: &Port,
+        wc: &Wc,
+        grh: &[u8; 40],
+    ) -> Result<<Self::Device as Device>::Ah, AddressError>;
+}
+
+/// An object that can't be destroyed while others use it.
+pub trait Destroy: Sized {
+    /// Destroys the object.
+    ///
+    /// # Errors
+    /// Another object uses it; the handle is returned (EBUSY, [Q11](crate::contract#q11)).
+    fn destroy(self) -> Result<(), InUse<Self>>;
+}
+
+/// A completion queue. Dropping destroys it once its last queue pair is destroyed.
+pub trait Cq: PollCq + Arm + Destroy + Send {
+    /// How many completions it holds ([O1](crate::contract#o1)).
+    fn capacity(&self) -> u32;
+
+    /// Changes the capacity to at least this, and returns the new one ([Q12](crate::contract#q12)).
+    ///
+    /// # Errors
+    /// The queue holds more completions, the capacity is out of range, or the device can't. Nothing was changed.
+    fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError>;
+
+    /// Delays each event until `count` completions have come, or `period` microseconds have passed since the first of
+    /// them.
+    ///
+    /// # Errors
+    /// The device can't, or not so much.
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError>;
+}
+
+/// A shared receive queue. Dropping destroys it once its last queue pair is destroyed.
+pub trait SharedReceiveQueue: Destroy + Send {
+    /// The queue's number, which its asynchronous events carry.
+    fn number(&self) -> u32;
+
+    /// The capacities: at least those that were requested.
+    fn caps(&self) -> SrqInit;
+
+    /// Posts receives, in order.
+    ///
+    /// # Errors
+    /// A receive is refused; those before it are posted ([Q4](crate::contract#q4)).
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError>;
+
+    /// Requests one SRQ_LIMIT_REACHED for when fewer than `limit` receives are left; 0 requests none.
+    ///
+    /// # Errors
+    /// The limit exceeds the queue's capacity.
+    fn arm_limit(&mut self, limit: u32) -> Result<(), ArmLimitError>;
+
+    /// The armed limit: 0 once it was reached, or if none was requested.
+    ///
+    /// # Errors
+    /// The device could not be queried.
+    fn limit(&self) -> Result<u32, DeviceError>;
+}
+
+/// A queue pair. Dropping destroys it.
+pub trait QueuePair: Post + Send {
+    /// The device's address handle.
+    type Ah;
+
+    /// The queue pair's number.
+    fn number(&self) -> u32;
+
+    /// The type.
+    fn qp_type(&self) -> QpType;
+
+    /// The capacities: at least those that were requested.
+    fn caps(&self) -> QpCaps;
+
+    /// The state. A failure may change it at any time.
+    ///
+    /// # Errors
+    /// The device could not be queried.
+    fn state(&self) -> Result<QpState, DeviceError>;
+
+    /// Changes state and attributes ([Q1](crate::contract#q1)).
+    ///
+    /// # Errors
+    /// There is no such transition, or attributes are missing, not allowed or out of range. Nothing was changed.
+    fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError>;
+
+    /// What the peer has to know to [connect](Self::connect) to this queue pair.
+    fn endpoint(&self, port: &Port) -> Endpoint;
+
+    /// Connects to the queue pair of this endpoint: goes from RESET to RTS. Both sides connect, in any order, before
+    /// either sends.
+    ///
+    /// # Errors
+    /// The queue pair is not in RESET, the endpoint is invalid, or the type is UD.
+    fn connect(&mut self, port: &Port, peer: &Endpoint) -> Result<(), ModifyError>;
+
+    /// Activates a UD queue pair: goes from RESET to RTS. It receives datagrams that carry `qkey`.
+    ///
+    /// # Errors
+    /// The queue pair is not in RESET, or its type is not UD.
+    fn activate(&mut self, port: &Port, qkey: u32) -> Result<(), ModifyError>;
+
+    /// Posts datagrams to a destination, in order.
+    ///
+    /// # Errors
+    /// As for [`Post::post_send`].
+    fn post_to(
+        &mut self,
+        to: &Destination<'_, Self::Ah>,
+        list: &[SendWr<'_>],
+    ) -> Result<(), PostError>;
+}
+
+/// Registered memory, addressed by offsets. Dropping deregisters it.
+#[allow(clippy::len_without_is_empty)]
+pub trait Region: Send {
+    /// The length in bytes, which is at least 1.
+    fn len(&self) -> usize;
+
+    /// The SGE of a range.
+    ///
+    /// # Errors
+    /// The range is outside the memory, or longer than `u32::MAX`.
+    fn sge(&self, offset: usize, len: usize) -> Result<Sge, RangeError>;
+
+    /// The remote address of an offset, for requests of the peer.
+    ///
+    /// # Errors
+    /// The offset is outside the memory.
+    fn remote(&self, offset: usize) -> Result<RemoteAddr, RangeError>;
+}
+
+/// Registered memory of a device. Its peer may write to it while it is read.
+pub trait Memory: Region {
+    /// Copies bytes out of the memory.
+    ///
+    /// # Errors
+    /// The range is outside the memory.
+    fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), RangeError>;
+
+    /// Copies bytes into the memory.
+    ///
+    /// # Errors
+    /// The range is outside the memory.
+    fn write(&self, offset: usize, from: &[u8]) -> Result<(), RangeError>;
+}
+
+/// For transports: implements the traits of [`device`](crate::device) by the methods of the same names that the types of
+/// a transport have. `$state` returns a queue pair's state, and `$limit` the armed limit of a shared receive queue.
+#[macro_export]
+macro_rules! device_traits {
+    (
+        $context:ty, $pd:ty, $memory:ty, $region:ty, $channel:ty, $cq:ty, $srq:ty, $ah:ty, $qp:ty, $state:expr,
+        $limit:expr
+    ) => {
+        const _: () = {
+            use $crate::device as d;
+            use $crate::setup::*;
+            use $crate::transport::PostError;
+            use $crate::wc::Wc;
+            use $crate::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+
+            impl d::Device for $context {
+                type Pd = $pd;
+                type Memory = $memory;
+                type Region = $region;
+                type Channel = $channel;
+                type Cq = $cq;
+                type Srq = $srq;
+                type Ah = $ah;
+                type Qp = $qp;
+
+                fn name(&self) -> &str {
+                    self.name()
+                }
+
+                fn attributes(&self) -> DeviceAttr {
+                    self.attributes()
+                }
+
+                fn port(&self, number: u8) -> Result<Port, DeviceError> {
+                    self.port(number)
+                }
+
+                fn alloc_pd(&self) -> Result<$pd, CreateError> {
+                    self.alloc_pd()
+                }
+
+                fn create_channel(&self) -> Result<$channel, CreateError> {
+                    self.create_channel()
+                }
+
+                fn create_cq(
+                    &self,
+                    capacity: u32,
+                    channel: Option<&$channel>,
+                ) -> Result<$cq, CreateError> {
+                    self.create_cq(capacity, channel)
+                }
+            }
+
+            impl d::ProtectionDomain for $pd {
+                type Device = $context;
+
+                fn allocate(&self, len: usize, access: Access) -> Result<$memory, RegisterError> {
+                    self.allocate(len, access)
+                }
+
+                #[allow(unsafe_code)]
+                unsafe fn register(
+                    &self,
+                    ptr: *mut u8,
+                    len: usize,
+                    access: Access,
+                ) -> Result<$region, RegisterError> {
+                    // SAFETY: the caller upholds the same contract.
+                    unsafe { self.register(ptr, len, access) }
+                }
+
+                fn create_qp(&self, init: &QpInit<'_, $cq, $srq>) -> Result<$qp, CreateError> {
+                    self.create_qp(init)
+                }
+
+                fn create_srq(&self, init: &SrqInit) -> Result<$srq, CreateError> {
+                    self.create_srq(init)
+                }
+
+                fn create_ah(&self, to: &AddressVector) -> Result<$ah, AddressError> {
+                    self.create_ah(to)
+                }
+
+                fn ah_from_wc(
+                    &self,
+                    port: &Port,
+                    wc: &Wc,
+                    grh: &[u8; 40],
+                ) -> Result<$ah, AddressError> {
+                    self.ah_from_wc(port, wc, grh)
+                }
+            }
+
+            $crate::device_traits!(@destroy $pd, $channel, $cq, $srq);
+            $crate::device_traits!(@region $memory, $region);
+
+            impl d::Cq for $cq {
+                fn capacity(&self) -> u32 {
+                    self.capacity()
+                }
+
+                fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
+                    self.resize(capacity)
+                }
+
+                fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
+                    self.moderate(count, period)
+                }
+            }
+
+            impl d::SharedReceiveQueue for $srq {
+                fn number(&self) -> u32 {
+                    self.number()
+                }
+
+                fn caps(&self) -> SrqInit {
+                    self.caps()
+                }
+
+                fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+                    self.post_recv(list)
+                }
+
+                fn arm_limit(&mut self, limit: u32) -> Result<(), ArmLimitError> {
+                    self.arm_limit(limit)
+                }
+
+                fn limit(&self) -> Result<u32, DeviceError> {
+                    let limit: fn(&Self) -> Result<u32, DeviceError> = $limit;
+                    limit(self)
+                }
+            }
+
+            impl d::QueuePair for $qp {
+                type Ah = $ah;
+
+                fn number(&self) -> u32 {
+                    self.number()
+                }
+
+                fn qp_type(&self) -> QpType {
+                    self.qp_type()
+                }
+
+                fn caps(&self) -> QpCaps {
+                    self.caps()
+                }
+
+                fn state(&self) -> Result<QpState, DeviceError> {
+                    let state: fn(&Self) -> Result<QpState, DeviceError> = $state;
+                    state(self)
+                }
+
+                fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
+                    self.modify(attr)
+                }
+
+                fn endpoint(&self, port: &Port) -> Endpoint {
+                    self.endpoint(port)
+                }
+
+                fn connect(&mut self, port: &Port, peer: &Endpoint) -> Result<(), ModifyError> {
+                    self.connect(port, peer)
+                }
+
+                fn activate(&mut self, port: &Port, qkey: u32) -> Result<(), ModifyError> {
+                    self.activate(port, qkey)
+                }
+
+                fn post_to(
+                    &mut self,
+                    to: &Destination<'_, $ah>,
+                    list: &[SendWr<'_>],
+                ) -> Result<(), PostError> {
+                    $crate::transport::Post::post_send(&mut self.to(to), list)
+                }
+            }
+
+            impl d::Memory for $memory {
+                fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), RangeError> {
+                    self.read(offset, to)
+                }
+
+                fn write(&self, offset: usize, from: &[u8]) -> Result<(), RangeError> {
+                    self.write(offset, from)
+                }
+            }
+        };
+    };
+    (@region $($region:ty),+) => {
+        $(impl d::Region for $region {
+            fn len(&self) -> usize {
+                self.len()
+            }
+
+            #[inline]
+            fn sge(&self, offset: usize, len: usize) -> Result<Sge, RangeError> {
+                self.sge(offset, len)
+            }
+
+            #[inline]
+            fn remote(&self, offset: usize) -> Result<RemoteAddr, RangeError> {
+                self.remote(offset)
+            }
+        })+
+    };
+    (@destroy $($object:ty),+) => {
+        $(impl $crate::device::Destroy for $object {
+            fn destroy(self) -> Result<(), $crate::setup::InUse<Self>> {
+                self.destroy()
+            }
+        })+
+    };
+}

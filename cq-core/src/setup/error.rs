@@ -1,0 +1,441 @@
+//! Errors of creating objects and registering memory, each with a sentence that says what to do about it, and with the
+//! number that C gets.
+
+use core::fmt;
+
+use crate::sentences::sentences;
+use crate::setup::{Errno, Gid};
+
+/// What the device or the system refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DeviceError {
+    /// What was attempted; it completes the sentence "cannot …".
+    pub attempt: &'static str,
+    /// The error number.
+    pub errno: Errno,
+}
+
+sentences!(DeviceError {
+    Self { attempt, errno } => ("cannot {attempt}: {errno}");
+});
+
+/// A limit of the device or of a queue pair, as named in errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Limit {
+    /// Entries of a completion queue.
+    Cqe,
+    /// Requests of a send queue.
+    SendWr,
+    /// Requests of a receive queue.
+    RecvWr,
+    /// Scatter/gather elements of a send request.
+    SendSge,
+    /// Scatter/gather elements of a receive request.
+    RecvSge,
+    /// Inline bytes of a send request.
+    Inline,
+    /// Queue pairs of the device.
+    QueuePairs,
+    /// Completion queues of the device.
+    CompletionQueues,
+    /// Receives of a shared receive queue.
+    SrqWr,
+    /// Scatter/gather elements of a receive of a shared receive queue.
+    SrqSge,
+    /// Shared receive queues of the device.
+    SharedReceiveQueues,
+    /// Completion channels and open contexts of the device.
+    Channels,
+    /// Memory regions and windows of the device.
+    MemoryRegions,
+    /// Protection domains of a process.
+    ProtectionDomains,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cqe => "completion queue entries",
+            Self::SendWr => "send requests",
+            Self::RecvWr => "receive requests",
+            Self::SendSge => "send scatter/gather elements",
+            Self::RecvSge => "receive scatter/gather elements",
+            Self::Inline => "inline bytes",
+            Self::QueuePairs => "queue pairs",
+            Self::CompletionQueues => "completion queues",
+            Self::SrqWr => "shared receive requests",
+            Self::SrqSge => "shared receive scatter/gather elements",
+            Self::SharedReceiveQueues => "shared receive queues",
+            Self::Channels => "channels and open contexts",
+            Self::MemoryRegions => "memory regions and windows",
+            Self::ProtectionDomains => "protection domains",
+        })
+    }
+}
+
+/// Why an object could not be created.
+///
+/// ```
+/// use cq_core::setup::{CreateError, Errno, Limit};
+///
+/// let error = CreateError::TooMany { what: Limit::Cqe, asked: 1 << 20, max: 65536 };
+/// assert_eq!(error.to_string(), "1048576 completion queue entries exceed the device's maximum of 65536");
+/// assert_eq!(error.errno(), Errno::EINVAL);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CreateError {
+    /// A queue needs a capacity of at least 1.
+    Zero(Limit),
+    /// More than the device allows.
+    TooMany {
+        /// The limit.
+        what: Limit,
+        /// How many were requested.
+        asked: u32,
+        /// The maximum.
+        max: u32,
+    },
+    /// The device's table has no free entry.
+    TableFull {
+        /// The limit.
+        what: Limit,
+        /// The size of the table.
+        max: u32,
+    },
+    /// The device's memory has no such free extent.
+    NoMemory {
+        /// How many bytes were needed.
+        bytes: usize,
+    },
+    /// A live process holds a lock of the device and does not release it: it is suspended, or broken.
+    Stuck,
+    /// This process was forked from the one that opened the device.
+    Forked,
+    /// The channel or queue to use was made by another opening of the device, by another device, or by the parent
+    /// process.
+    OtherContext,
+    /// A shared receive queue was given for an unreliable connection.
+    OwnReceives,
+    /// The system gave no descriptor.
+    NoDescriptor {
+        /// The error number.
+        errno: Errno,
+    },
+    /// The device refused.
+    Refused(DeviceError),
+}
+
+sentences!(CreateError {
+    Self::Zero(what) => ("0 {what} are too few: ask for at least 1");
+    Self::TooMany { what, asked, max } => ("{asked} {what} exceed the device's maximum of {max}");
+    Self::TableFull { what, max } => ("all {max} {what} of the device are in use: destroy some first");
+    Self::NoMemory { bytes } =>
+        ("the device's memory has no {bytes} contiguous bytes left: create smaller queues, or destroy some first");
+    Self::Stuck => ("another process holds a lock of the device: resume it or end it, then try again");
+    Self::Forked => ("the device was opened by the parent process: open it in this one, too");
+    Self::OtherContext =>
+        ("its queue or channel was made by another opening of the device: create both with the same one");
+    Self::OwnReceives => ("an unreliable connection can't use a shared receive queue: leave it out");
+    Self::NoDescriptor { errno } =>
+        ("the system gave no descriptor for the channel ({errno}): close some, or raise the limit (`ulimit -n`)");
+    Self::Refused(error) => ("{error}");
+});
+
+impl CreateError {
+    /// The number that the functions of libibverbs leave in `errno`.
+    #[must_use]
+    pub const fn errno(&self) -> Errno {
+        match *self {
+            Self::Zero(_) | Self::TooMany { .. } | Self::OtherContext => Errno::EINVAL,
+            Self::TableFull { .. } | Self::NoMemory { .. } => Errno::ENOMEM,
+            Self::Stuck => Errno::EBUSY,
+            Self::Forked => Errno::ENODEV,
+            Self::OwnReceives => Errno::EOPNOTSUPP,
+            Self::NoDescriptor { errno } | Self::Refused(DeviceError { errno, .. }) => errno,
+        }
+    }
+}
+
+impl From<DeviceError> for CreateError {
+    fn from(refused: DeviceError) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+/// Why memory could not be registered ([Q10](crate::contract#q10)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// The region has no bytes.
+    Empty,
+    /// The memory would go past the end of the address space.
+    OutOfRange {
+        /// Where it starts.
+        addr: u64,
+        /// Its length.
+        len: usize,
+    },
+    /// Peers could write what the device itself must not.
+    NeedsLocalWrite,
+    /// An access flag that the device does not know, and that is not marked optional.
+    UnknownAccess {
+        /// The unknown flags.
+        bits: u32,
+    },
+    /// The device's table has no free entry.
+    TableFull {
+        /// The size of the table.
+        max: u32,
+    },
+    /// The system's shared memory has no space for what the device would allocate.
+    SharedMemoryFull {
+        /// How many bytes were needed.
+        len: usize,
+    },
+    /// The process's limit on file sizes is less than the region, which the device would allocate in a file.
+    FileSizeLimit {
+        /// How many bytes were needed.
+        len: usize,
+        /// The limit.
+        limit: u64,
+    },
+    /// The system gave no memory.
+    NoMemory {
+        /// How many bytes were needed.
+        len: usize,
+        /// The error number.
+        errno: Errno,
+    },
+    /// This process was forked from the one that opened the device.
+    Forked,
+    /// The device refused, or the limit on locked memory did.
+    Refused(DeviceError),
+}
+
+sentences!(RegisterError {
+    Self::Empty => ("a memory region of 0 bytes can't be registered");
+    Self::OutOfRange { addr, len } => ("{len} bytes at {addr:#x} go past the end of the address space");
+    Self::NeedsLocalWrite => ("REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE too");
+    Self::UnknownAccess { bits } =>
+        ("access flags {bits:#x} are not known to the device; optional ones start at bit 20");
+    Self::TableFull { max } =>
+        ("all {max} memory regions and windows of the device are in use: deregister some first");
+    Self::SharedMemoryFull { len } =>
+        ("the system's shared memory has no space for {len} bytes: free some of /dev/shm or enlarge it, or register memory of your own");
+    Self::FileSizeLimit { len, limit } =>
+        ("files of this process may have {limit} bytes, and the region needs {len}: raise the limit (`ulimit -f`), or register memory of your own");
+    Self::NoMemory { len, errno } => ("the system gave no {len} bytes of memory: {errno}");
+    Self::Forked => ("the device was opened by the parent process: open it in this one, too");
+    Self::Refused(error) => ("{error}");
+});
+
+impl RegisterError {
+    /// The number that the functions of libibverbs leave in `errno`.
+    #[must_use]
+    pub const fn errno(&self) -> Errno {
+        match *self {
+            Self::Empty | Self::NeedsLocalWrite | Self::UnknownAccess { .. } => Errno::EINVAL,
+            Self::OutOfRange { .. } => Errno::EFAULT,
+            Self::TableFull { .. } | Self::SharedMemoryFull { .. } => Errno::ENOMEM,
+            Self::FileSizeLimit { .. } => Errno::EFBIG,
+            Self::Forked => Errno::ENODEV,
+            Self::NoMemory { errno, .. } | Self::Refused(DeviceError { errno, .. }) => errno,
+        }
+    }
+}
+
+impl From<DeviceError> for RegisterError {
+    fn from(refused: DeviceError) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+/// Why a completion queue could not be resized ([Q12](crate::contract#q12)). Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResizeError {
+    /// A queue of this capacity can't be made.
+    Create(CreateError),
+    /// The queue holds more completions than the new capacity.
+    TooFew {
+        /// The number of completions to be polled.
+        unpolled: u32,
+        /// The requested capacity.
+        asked: u32,
+    },
+    /// The queue has overrun, which is permanent.
+    Overrun,
+}
+
+sentences!(ResizeError {
+    Self::Create(error) => ("{error}");
+    Self::TooFew { unpolled, asked } =>
+        ("{unpolled} completions wait, more than the {asked} asked for: poll some first");
+    Self::Overrun => ("the completion queue has overrun: destroy it, and make a larger one");
+});
+
+impl ResizeError {
+    /// The number that `ibv_resize_cq(3)` returns.
+    #[must_use]
+    pub const fn errno(&self) -> Errno {
+        match self {
+            Self::Create(error) => error.errno(),
+            Self::TooFew { .. } | Self::Overrun => Errno::EINVAL,
+        }
+    }
+}
+
+impl From<CreateError> for ResizeError {
+    fn from(error: CreateError) -> Self {
+        Self::Create(error)
+    }
+}
+
+/// Why the events of a completion queue could not be moderated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModerateError {
+    /// The device does not support it.
+    Unsupported,
+    /// This process was forked from the one that opened the device.
+    Forked,
+    /// A live process holds the queue's lock and does not release it: it is suspended, or broken.
+    Stuck,
+    /// The thread that raises events once their period has passed can't be started.
+    NoThread {
+        /// The error number.
+        errno: Errno,
+    },
+    /// The device refused. EINVAL: more than its attributes allow.
+    Refused(DeviceError),
+}
+
+sentences!(ModerateError {
+    Self::Unsupported => ("the device can't moderate events: arm less often instead");
+    Self::Forked => ("the device was opened by the parent process: open it in this one, too");
+    Self::Stuck => ("another process holds the queue's lock: resume it or end it, then try again");
+    Self::NoThread { errno } =>
+        ("the system refuses the thread that raises events in time ({errno}): end some");
+    Self::Refused(error) => ("{error}");
+});
+
+impl ModerateError {
+    /// The number that `ibv_modify_cq(3)` returns.
+    #[must_use]
+    pub const fn errno(&self) -> Errno {
+        match *self {
+            Self::Unsupported => Errno::EOPNOTSUPP,
+            Self::Forked => Errno::ENODEV,
+            Self::Stuck => Errno::EBUSY,
+            Self::NoThread { errno } | Self::Refused(DeviceError { errno, .. }) => errno,
+        }
+    }
+}
+
+/// Why the limit of a shared receive queue could not be armed ([Q9](crate::contract#q9)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ArmLimitError {
+    /// The limit exceeds the queue's capacity.
+    TooMany {
+        /// The requested limit.
+        asked: u32,
+        /// The queue's capacity, in receives.
+        max: u32,
+    },
+    /// This process was forked from the one that owns the queue.
+    Forked,
+    /// A live process holds the queue's lock and does not release it: it is suspended, or broken.
+    Stuck,
+    /// The device refused.
+    Refused(DeviceError),
+}
+
+sentences!(ArmLimitError {
+    Self::TooMany { asked, max } => ("a limit of {asked} is more than the queue's {max} receives");
+    Self::Forked =>
+        ("the queue is the parent process's: open the device in this one, and create another");
+    Self::Stuck => ("another process holds the queue's lock: resume it or end it, then try again");
+    Self::Refused(error) => ("{error}");
+});
+
+impl ArmLimitError {
+    /// The number that `ibv_modify_srq(3)` returns.
+    #[must_use]
+    pub const fn errno(&self) -> Errno {
+        match *self {
+            Self::TooMany { .. } => Errno::EINVAL,
+            Self::Forked => Errno::ENODEV,
+            Self::Stuck => Errno::EBUSY,
+            Self::Refused(DeviceError { errno, .. }) => errno,
+        }
+    }
+}
+
+/// Why an address handle could not be created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// The device has no such port.
+    NoSuchPort {
+        /// The requested port.
+        port: u8,
+    },
+    /// The service level is out of range.
+    NoSuchLevel {
+        /// The requested service level.
+        sl: u8,
+    },
+    /// No port has this local identifier.
+    UnknownLid {
+        /// The requested LID.
+        lid: u16,
+    },
+    /// No port has this global identifier.
+    UnknownGid {
+        /// The requested GID.
+        gid: Gid,
+    },
+    /// The port has no global identifier at this index.
+    NoSuchGid {
+        /// The requested index.
+        index: u8,
+    },
+    /// The port's link layer is Ethernet, or the device imitates one whose is: each address needs a global route.
+    NoRoute,
+    /// The completion is not a successful one of a receive, so it has no source address
+    /// ([C4](crate::contract#c4)).
+    NoDatagram,
+    /// The device refused: it has no path there.
+    Refused(DeviceError),
+}
+
+sentences!(AddressError {
+    Self::NoSuchPort { port } => ("the device has no port {port}: ports are numbered from 1");
+    Self::NoSuchLevel { sl } => ("there is no service level {sl}: 0 to 15");
+    Self::UnknownLid { lid } => ("no port has the local identifier {lid}: query the peer's port for its own");
+    Self::UnknownGid { gid } => ("no port has the global identifier {gid}: query the peer's port for its own");
+    Self::NoSuchGid { index } => ("the port has no global identifier at index {index}: query its table");
+    Self::NoRoute => ("the address needs a global route, as on Ethernet: give one");
+    Self::NoDatagram => ("the completion is not that of a received datagram");
+    Self::Refused(error) => ("{error}");
+});
+
+impl AddressError {
+    /// The number that `ibv_create_ah(3)` leaves in `errno`.
+    #[must_use]
+    pub const fn errno(&self) -> Errno {
+        match *self {
+            Self::Refused(DeviceError { errno, .. }) => errno,
+            _ => Errno::EINVAL,
+        }
+    }
+}
+
+impl From<DeviceError> for AddressError {
+    fn from(refused: DeviceError) -> Self {
+        Self::Refused(refused)
+    }
+}
