@@ -1,7 +1,7 @@
 //! A log with a copy. The leader appends each record to the follower's memory by RDMA WRITE, which the
 //! follower does not notice, and commits it by a SEND behind the WRITE, which wakes it; the follower
-//! acknowledges. All code is generic over the seams of cq-core and runs unchanged on every transport: `run`
-//! names the type.
+//! acknowledges. All code is generic over the traits of cq-core and runs unchanged on every transport: `run`
+//! names the type, where it opens the device.
 //!
 //! ```text
 //! cargo run -p bench --example replicated_log
@@ -13,13 +13,14 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use bench::transport::loopback::Loopback;
-use bench::transport::{End, Memory, Needs, Transport};
 use cq_core::causes::Causes;
 use cq_core::cq::CompletionQueue;
-use cq_core::transport::Post;
+use cq_core::device::{Device, Memory, ProtectionDomain, QueuePair, Region};
+use cq_core::setup::{Access, Endpoint, Port, QpInit};
+use cq_core::transport::{Block, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+use transport_rxe_loop::Context as Loopback;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -37,9 +38,9 @@ fn run() -> Result<(), Failure> {
     let records =
         ["a WRITE moves the record", "a SEND commits it", "and an acknowledgement ends it"];
     let copy = match env::args().nth(1).as_deref() {
-        None | Some("loop") => replicate(&Loopback::open()?, &records)?,
+        None | Some("loop") => replicate(&Loopback::open("loop0")?, &records)?,
         #[cfg(feature = "verbs")]
-        Some("verbs") => replicate(&bench::transport::verbs::Verbs::open(None, None)?, &records)?,
+        Some("verbs") => replicate(&transport_verbs::Context::open_first()?, &records)?,
         Some(other) => {
             return Err(format!("{other}: choose loop or, with the feature, verbs").into());
         }
@@ -49,12 +50,13 @@ fn run() -> Result<(), Failure> {
 }
 
 /// Appends the records to the log of one end; gives what the other end has of it.
-fn replicate<T: Transport>(transport: &T, records: &[&str]) -> Result<Vec<String>, Failure> {
-    let bytes = LOG + CAPACITY;
-    let needs = Needs { sends: 2, receives: 1, bytes, events: true, ..Needs::default() };
-    let [leader, follower] = transport.pair(&[needs; 2])?;
+fn replicate<D: Waits>(device: &D, records: &[&str]) -> Result<Vec<String>, Failure> {
+    let port = device.port(1)?;
     // Both stay until both are done: a request completes only while the other end is there.
-    let (mut leader, mut follower) = (Node::new(leader)?, Node::new(follower)?);
+    let (mut leader, mut follower) = (Node::new(device)?, Node::new(device)?);
+    let [to_leader, to_follower] = [&leader, &follower].map(|node| node.pair.endpoint(&port));
+    leader.connect(&port, &to_follower)?;
+    follower.connect(&port, &to_leader)?;
     thread::scope(|scope| {
         let follower = scope.spawn(|| follow(&mut follower));
         let led = lead(&mut leader, records);
@@ -63,7 +65,7 @@ fn replicate<T: Transport>(transport: &T, records: &[&str]) -> Result<Vec<String
     })
 }
 
-fn lead<T: Transport>(node: &mut Node<T>, records: &[&str]) -> Result<(), Failure> {
+fn lead<D: Waits>(node: &mut Node<D>, records: &[&str]) -> Result<(), Failure> {
     let [addr, rkey] = node.hear()?;
     let mut end = 0;
     for record in records {
@@ -71,10 +73,10 @@ fn lead<T: Transport>(node: &mut Node<T>, records: &[&str]) -> Result<(), Failur
         if len == 0 || at + len > LOG + CAPACITY {
             return Err("a record is empty, or the log is full".into());
         }
-        node.memory.write(at, record.as_bytes());
+        node.memory.write(at, record.as_bytes())?;
         let place = RemoteAddr { addr: addr + end, rkey: u32::try_from(rkey)? };
-        let record = [node.memory.sge(at, len as u32)];
-        let commit = [node.message([end, len as u64])];
+        let record = [node.memory.sge(at, len)?];
+        let commit = [node.message([end, len as u64])?];
         // The WRITE is done when the SEND is, which alone is signaled.
         let write = SendWr::write(0, &record, place).unsignaled();
         node.post(&[write, SendWr::send(0, &commit)])?;
@@ -86,8 +88,8 @@ fn lead<T: Transport>(node: &mut Node<T>, records: &[&str]) -> Result<(), Failur
     node.say([end, 0])
 }
 
-fn follow<T: Transport>(node: &mut Node<T>) -> Result<Vec<String>, Failure> {
-    let RemoteAddr { addr, rkey } = node.memory.remote(LOG);
+fn follow<D: Waits>(node: &mut Node<D>) -> Result<Vec<String>, Failure> {
+    let RemoteAddr { addr, rkey } = node.memory.remote(LOG)?;
     node.say([addr, rkey.into()])?;
     let mut copy = Vec::new();
     let mut end = 0;
@@ -100,7 +102,7 @@ fn follow<T: Transport>(node: &mut Node<T>) -> Result<Vec<String>, Failure> {
             return Ok(copy);
         }
         let mut record = vec![0; len as usize];
-        node.memory.read(LOG + at as usize, &mut record);
+        node.memory.read(LOG + at as usize, &mut record)?;
         copy.push(String::from_utf8(record)?);
         end += len;
         node.say([end, 0])?;
@@ -117,38 +119,48 @@ const CAPACITY: usize = 4096;
 type Message = [u64; 2];
 const MESSAGE: usize = size_of::<Message>();
 
+/// A device whose channels sleep until an [`Instant`].
+trait Waits: Device<Channel: Block<Instant = Instant>> {}
+impl<D: Device<Channel: Block<Instant = Instant>>> Waits for D {}
+
 /// One end at work: it posts, and sleeps until what it waits for has completed.
-struct Node<T: Transport> {
-    pair: T::Pair,
-    queue: CompletionQueue<T::Queue>,
-    channel: T::Channel,
-    memory: T::Memory,
+struct Node<D: Device> {
+    pair: D::Qp,
+    queue: CompletionQueue<D::Cq>,
+    channel: D::Channel,
+    memory: D::Memory,
     /// Signaled sends, and messages, that have not completed.
     sending: u32,
     receiving: u32,
 }
 
-impl<T: Transport> Node<T> {
-    fn new(end: End<T>) -> Result<Self, Failure> {
-        let End { queue, channel, pair, memory } = end;
-        let channel = channel.ok_or("the end has no channel to sleep on")?;
+impl<D: Waits> Node<D> {
+    fn new(device: &D) -> Result<Self, Failure> {
+        let (pd, channel) = (device.alloc_pd()?, device.create_channel()?);
+        let queue = device.create_cq(4, Some(&channel))?;
+        let pair = pd.create_qp(&QpInit::new(&queue))?;
+        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
+        let memory = pd.allocate(LOG + CAPACITY, access)?;
         let queue = CompletionQueue::new(queue);
-        let mut node = Self { pair, queue, channel, memory, sending: 0, receiving: 0 };
-        node.listen()?;
-        Ok(node)
+        Ok(Self { pair, queue, channel, memory, sending: 0, receiving: 0 })
+    }
+
+    fn connect(&mut self, port: &Port, peer: &Endpoint) -> Result<(), Failure> {
+        self.pair.connect(port, peer)?;
+        self.listen()
     }
 
     fn listen(&mut self) -> Result<(), Failure> {
-        self.pair.post_recv(&[RecvWr::new(0, &[self.memory.sge(IN, MESSAGE as u32)])])?;
+        self.pair.post_recv(&[RecvWr::new(0, &[self.memory.sge(IN, MESSAGE)?])])?;
         self.receiving += 1;
         Ok(())
     }
 
     /// Writes a message; where it lies.
-    fn message(&mut self, [one, other]: Message) -> Sge {
-        self.memory.write(OUT, &one.to_le_bytes());
-        self.memory.write(OUT + 8, &other.to_le_bytes());
-        self.memory.sge(OUT, MESSAGE as u32)
+    fn message(&mut self, [one, other]: Message) -> Result<Sge, Failure> {
+        self.memory.write(OUT, &one.to_le_bytes())?;
+        self.memory.write(OUT + 8, &other.to_le_bytes())?;
+        Ok(self.memory.sge(OUT, MESSAGE)?)
     }
 
     /// Posts requests of which the last one is signaled, and waits until they are done.
@@ -162,7 +174,7 @@ impl<T: Transport> Node<T> {
     }
 
     fn say(&mut self, message: Message) -> Result<(), Failure> {
-        let message = [self.message(message)];
+        let message = [self.message(message)?];
         self.post(&[SendWr::send(0, &message)])
     }
 
@@ -172,7 +184,7 @@ impl<T: Transport> Node<T> {
             self.complete()?;
         }
         let mut words = [[0; 8]; 2];
-        self.memory.read(IN, words.as_flattened_mut());
+        self.memory.read(IN, words.as_flattened_mut())?;
         self.listen()?;
         Ok(words.map(u64::from_le_bytes))
     }
@@ -202,6 +214,6 @@ mod tests {
     fn the_copy_is_the_log() {
         let records: Vec<String> = (0..100).map(|number| format!("record {number}")).collect();
         let records: Vec<&str> = records.iter().map(String::as_str).collect();
-        assert_eq!(replicate(&Loopback::open().unwrap(), &records).unwrap(), records);
+        assert_eq!(replicate(&Loopback::open("loop0").unwrap(), &records).unwrap(), records);
     }
 }

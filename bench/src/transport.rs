@@ -1,5 +1,5 @@
-//! What is asked of a transport beyond the seams of cq-core: to set up ends that can be connected, each with
-//! memory for its messages. What runs on it is generic, and the transport is named once.
+//! Connected ends, each with a queue pair, a completion queue and memory for its messages, on any transport that
+//! implements [`cq_core::device`]. What runs on them is generic, and names the transport once.
 //!
 //! ```
 //! use bench::transport::loopback::Loopback;
@@ -29,7 +29,7 @@
 
 pub mod heap;
 pub mod loopback;
-mod same_words;
+pub mod opened;
 #[cfg(feature = "verbs")]
 pub mod verbs;
 
@@ -64,32 +64,32 @@ pub trait Transport {
         None
     }
 
-    /// What the device can't exceed.
+    /// The device's limits.
     fn limits(&self) -> Limits;
 
-    /// An end that is connected to none yet.
+    /// Creates an end, not connected.
     ///
     /// # Errors
-    /// What the device said.
+    /// The device refused.
     fn end(&self, needs: &Needs) -> Result<End<Self>, SetUpError>;
 
-    /// Where a queue pair can be reached, for the peer, which may be a process elsewhere.
+    /// The endpoint of a queue pair, for the peer, which may be another process.
     ///
     /// # Errors
-    /// What the device said.
+    /// The device refused.
     fn address(&self, pair: &Self::Pair) -> Result<Vec<u8>, SetUpError>;
 
-    /// Connects a queue pair to the one that has this address, so that it is ready to send. The address may be
-    /// anything, since a peer wrote it.
+    /// Connects a queue pair to the one with this endpoint, so that it is ready to send. The bytes may be invalid, since a
+    /// peer sent them.
     ///
     /// # Errors
-    /// It is no address, or what the device said.
+    /// The bytes are not an endpoint, or the device refused.
     fn connect(&self, pair: &mut Self::Pair, peer: &[u8]) -> Result<(), SetUpError>;
 
-    /// Two ends, connected to each other.
+    /// Creates two ends, connected to each other.
     ///
     /// # Errors
-    /// What the device said.
+    /// The device refused.
     fn pair(&self, [one, other]: &[Needs; 2]) -> Result<[End<Self>; 2], SetUpError> {
         let mut ends = [self.end(one)?, self.end(other)?];
         let addresses = [self.address(&ends[0].pair)?, self.address(&ends[1].pair)?];
@@ -108,13 +108,13 @@ pub trait Memory {
     fn write(&mut self, at: usize, bytes: &[u8]);
     /// Copies bytes out.
     fn read(&self, at: usize, bytes: &mut [u8]);
-    /// Names a piece of it in a request.
+    /// The SGE of a range.
     fn sge(&self, at: usize, len: u32) -> Sge;
-    /// Names a place in it in a request of the peer.
+    /// The remote address of an offset, for requests of the peer.
     fn remote(&self, at: usize) -> RemoteAddr;
 }
 
-/// What a device can't exceed.
+/// The limits of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -127,7 +127,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What neither of two devices exceeds.
+    /// The limits that two devices have in common.
     #[must_use]
     pub fn min(self, other: Self) -> Self {
         Self {
@@ -138,7 +138,7 @@ impl Limits {
     }
 }
 
-/// What one end is made for. Requests have one piece each, and none is inline.
+/// What an end is created for. Requests have one SGE each, and none is inline.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
     /// Sends outstanding at once.
@@ -151,7 +151,7 @@ pub struct Needs {
     pub memory: MemoryKind,
     /// Whether the peer uses atomics on it.
     pub atomics: bool,
-    /// Whether the end sleeps on a completion channel.
+    /// Whether the end waits on a completion channel.
     pub events: bool,
 }
 
@@ -204,7 +204,7 @@ pub struct End<T: Transport + ?Sized> {
     pub memory: T::Memory,
 }
 
-/// Why ends can't be had: what was attempted, and what the device said.
+/// Why an end could not be created or connected: what was attempted, and the device's error.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {attempt}")]
 pub struct SetUpError {

@@ -9,12 +9,13 @@
 //! use transport_rxe_loop::{Access, Context, QpInit};
 //!
 //! let context = Context::open("loop0")?;
-//! let pd = context.alloc_pd();
+//! let pd = context.alloc_pd()?;
 //! let mut cq = context.create_cq(16, None)?;
 //! let mut alice = pd.create_qp(&QpInit::new(&cq))?;
 //! let mut bob = pd.create_qp(&QpInit::new(&cq))?;
-//! alice.connect(bob.number())?;
-//! bob.connect(alice.number())?;
+//! let port = context.port(1)?;
+//! alice.connect(&port, &bob.endpoint(&port))?;
+//! bob.connect(&port, &alice.endpoint(&port))?;
 //!
 //! let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
 //! region.write(0, b"hello")?;
@@ -167,7 +168,7 @@
 //! - Opening: [`OpenOptions`], with [fabrics](OpenOptions#fabrics), [imitating Soft-RoCE](OpenOptions::imitate_rxe) and
 //!   [copying by service threads](OpenOptions::copying_by_service); [`Limits`]; [`Faults`].
 //! - Requests: [`QueuePair`], with [unreliable transports](QueuePair#unreliable-transports) and
-//!   [FLUSH](QueuePair#flush); [datagrams](QueuePair::to); [how long a request waits](QpAttr#how-long-a-request-waits).
+//!   [FLUSH](QueuePair#flush); [datagrams](QueuePair::to); [how long a request waits](QueuePair#how-long-a-request-waits).
 //! - Memory: [`ProtectionDomain`], [`OwnedRegion`], [`MemoryRegion`], [`MemoryWindow`].
 //! - Completions: [`Cq`], [`CompletionChannel`], [asynchronous events](Context::wait_async).
 //! - Several processes, deaths, forks, the service thread, and what is not supported: [`manual`].
@@ -198,24 +199,24 @@ cfg_if::cfg_if! {
         pub use crate::shm::descriptor;
 
         pub use cq_core::testing::fault::When;
-        pub use cq_core::setup::{Access, Gid, GlobalRoute, InUse, QpAttrMask, QpCaps, QpState, QpType, RangeError, Rule, SrqInit};
+        pub use cq_core::setup::{
+            Access, AddressError, AddressVector, ArmLimitError, AtomicCap, CreateError, DeviceAttr, DeviceError, Endpoint, EndpointError, Errno, Gid,
+            GlobalRoute, InUse, Limit, ModerateError, ModifyError, Port, PortState, QpAttr, QpAttrMask, QpCaps, QpState,
+            QpType, RangeError, RegisterError, ResizeError, Rule, SrqInit,
+        };
 
-        pub use crate::api::ah::{AddressError, AddressHandle, AddressVector, Destination};
-        pub use crate::api::attr::{ModifyError, QpAttr};
+        pub use crate::api::ah::{AddressHandle, Destination, init_ah_from_wc};
         pub use crate::api::channel::CompletionChannel;
-        pub use crate::api::cq::moderation::ModerateError;
-        pub use crate::api::cq::resize::ResizeError;
         pub use crate::api::cq::{Cq, CqInit};
         pub use crate::api::datagram::Directed;
-        pub use crate::api::device::{AtomicCap, Context, DeviceAttr, MemoryWindows, devices};
+        pub use crate::api::device::{Context, devices};
         pub use crate::api::limits::{Limits, LimitsTextError, OtherLimits};
         pub use crate::api::mr::{MemoryRegion, OwnedRegion};
         pub use crate::api::mw::MemoryWindow;
         pub use crate::api::open::{OpenError, OpenOptions};
         pub use crate::api::pd::ProtectionDomain;
         pub use crate::api::qp::{Batch, QpInit, QueuePair};
-        pub use crate::api::srq::{ArmLimitError, SharedReceiveQueue};
-        pub use crate::error::{CreateError, Limit, RegisterError};
+        pub use crate::api::srq::SharedReceiveQueue;
         pub use crate::policy::faults::{Faults, FaultsError, Injected};
         pub use crate::shm::error::AttachError;
         pub use crate::shm::header::NotOurs;

@@ -7,17 +7,19 @@
 //! use cq_core::transport::{PollCq, Post};
 //! use cq_core::wc::Wc;
 //! use cq_core::wr::{RecvWr, SendWr};
-//! use transport_rxe_loop::{Access, Context, QpAttr, QpInit};
+//! use transport_rxe_loop::{Access, Context, Endpoint, QpAttr, QpInit};
 //!
 //! let context = Context::open("loop0")?;
-//! let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None)?);
+//! let (port, pd) = (context.port(1)?, context.alloc_pd()?);
+//! let mut cq = context.create_cq(16, None)?;
 //! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
 //! println!("this is queue pair {}; the other is", qp.number());
 //! let mut line = String::new();
 //! std::io::stdin().read_line(&mut line)?;
 //!
 //! // A timeout of 0: requests wait without limit until the other program has connected, too.
-//! for step in [QpAttr::init(Access::empty()), QpAttr::rtr(line.trim().parse()?), QpAttr::rts().timeout(0)] {
+//! let peer = Endpoint::new(line.trim().parse()?); // one port: the number is all that there is to know
+//! for step in [QpAttr::init(&port, Access::empty()), QpAttr::rtr(&port, &peer), QpAttr::rts().timeout(0)] {
 //!     qp.modify(&step)?;
 //! }
 //! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
@@ -45,14 +47,14 @@
 //! program registered is accessed by [system calls](crate::MemoryRegion#access-by-other-processes), or by the service
 //! thread of its process.
 //!
-//! [Atomics](crate::AtomicCap::Hca) and atomic writes are atomic among all processes of the fabric. One that the
+//! [Atomics](crate::Context#atomics) and atomic writes are atomic among all processes of the fabric. One that the
 //! service thread of another process carries out is carried out once, however often its request is retried. A request
 //! that ends in RETRY_EXC was carried out at most once, and may still be until that process resumes.
 //!
 //! ## Death
 //! A process may end, or be killed, at any instant (X3). What it was in the middle of is repaired, its queue pairs are
 //! destroyed, and everything that it had is freed. Its peers do not get an answer: a request fails with RETRY_EXC
-//! [once its time is over](crate::QpAttr#how-long-a-request-waits), those behind it with WR_FLUSH.
+//! [once its time is over](crate::QueuePair#how-long-a-request-waits), those behind it with WR_FLUSH.
 //!
 //! A death is noticed within some 20 ms by each process whose [service thread](#the-service-thread) checks for it; and
 //! by a process that opens the fabric, or that creates an object for which no memory or table entry is left.

@@ -15,7 +15,7 @@ fn a_device_that_is_full_says_so() {
 
 fn contexts_and_channels_share_their_places() {
     let context = open();
-    let max = context.attributes().max_channels;
+    let max = context.limits().channels;
     let full = CreateError::TableFull { what: Limit::Channels, max };
     for _ in 0..2 {
         let contexts: Vec<_> = (0..max / 2).map(|_| open()).collect();
@@ -29,7 +29,7 @@ fn contexts_and_channels_share_their_places() {
 
 fn a_full_device_says_what_it_is_full_of() {
     let context = open();
-    let (pd, attributes) = (context.alloc_pd(), context.attributes());
+    let (pd, attributes) = (context.alloc_pd().unwrap(), context.attributes());
     for _ in 0..2 {
         let cq = context.create_cq(1, None).unwrap();
         let tiny = QpCaps { max_send_wr: 1, max_recv_wr: 1, ..CAPS };

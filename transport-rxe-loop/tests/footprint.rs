@@ -92,7 +92,7 @@ fn paired() {
     };
     let fabric = std::env::var(FABRIC).expect("the parent names it");
     let context = OpenOptions::new().fabric(&fabric).limits(limits).open("loop0").unwrap();
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     let caps = QpCaps { max_send_wr: DEPTH, max_recv_wr: DEPTH, ..QpCaps::USUAL };
     let mut ends: Vec<(QueuePair, Cq)> = (0..PAIRS)
         .map(|_| {
@@ -104,7 +104,7 @@ fn paired() {
     println!("{}", numbers.join(" "));
     let line = std::io::stdin().lines().next().unwrap().unwrap();
     for ((qp, _), peer) in ends.iter_mut().zip(line.split(' ')) {
-        qp.connect(peer.parse().unwrap()).unwrap();
+        qp.connect_to(peer.parse().unwrap()).unwrap();
         qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
         qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     }

@@ -63,7 +63,7 @@ fn child(role: &str) {
     let peer = hear();
     let [number, addr, rkey] = peer.split(' ').collect::<Vec<_>>()[..] else { panic!("{peer}") };
     let remote = RemoteAddr { addr: addr.parse().unwrap(), rkey: rkey.parse().unwrap() };
-    end.qp.connect(number.parse().unwrap()).unwrap();
+    end.qp.connect_to(number.parse().unwrap()).unwrap();
     end.recv(0, 0, 512);
     end.recv(0, 0, 512);
     // The other one has receives by now, too.

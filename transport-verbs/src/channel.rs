@@ -4,10 +4,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
-use cq_core::setup::InUse;
+use cq_core::setup::{CreateError, InUse};
 use cq_core::transport::{Block, CqKey, EventError, Events, Woken};
 
-use crate::error::{Attempt, DeviceError, event_error};
+use crate::error::{Attempt, event_error};
 use crate::sys::channel::Channel;
 use crate::sys::context::Context;
 use crate::wait;
@@ -24,8 +24,8 @@ use crate::wait;
 /// let mut channel = context.create_channel()?;
 /// let mut cq = CompletionQueue::new(context.create_cq(16, Some(&channel))?);
 /// // ... post something, then sleep until it is done:
-/// let mut room = [Wc::default(); 16];
-/// for wc in cq.wait(&mut room, &mut channel, None)? {
+/// let mut wcs = [Wc::default(); 16];
+/// for wc in cq.wait(&mut wcs, &mut channel, None)? {
 ///     println!("{} is done", wc.wr_id());
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -51,7 +51,7 @@ pub struct CompletionChannel {
 }
 
 impl CompletionChannel {
-    pub(crate) fn new(context: &Arc<Context>) -> Result<Self, DeviceError> {
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Self, CreateError> {
         let raw = Channel::new(context).attempt("create a completion channel")?;
         Ok(Self { raw: Arc::new(raw) })
     }
@@ -60,10 +60,10 @@ impl CompletionChannel {
         &self.raw
     }
 
-    /// Destroys it. Dropping does, too, once the last of its queues is gone.
+    /// Destroys the channel. Dropping destroys it once its last completion queue is destroyed.
     ///
     /// # Errors
-    /// A completion queue uses it; the handle comes back (EBUSY, N8).
+    /// A completion queue uses it; the handle is returned (EBUSY, N8).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
         Arc::try_unwrap(self.raw)
             .map(drop)

@@ -3,14 +3,13 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use cq_core::setup::InUse;
+use cq_core::setup::{CreateError, DeviceError, Errno, InUse, Limit, ModerateError, ResizeError};
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use cq_core::wc::Wc;
 use rdma_sys::ibv_cq;
-use rustix::io::Errno;
 
 use crate::channel::CompletionChannel;
-use crate::error::{Attempt, CapacityError, DeviceError, ModerateError};
+use crate::error::{self, Attempt};
 use crate::sys::context::Context;
 use crate::sys::cq;
 use crate::sys::poll::Poller;
@@ -32,11 +31,10 @@ use crate::sys::polling::OVERRUN;
 /// ```
 ///
 /// # Overrun
-/// What a device does with a completion that finds the queue full is its own. It reports a CQ_ERR; once
-/// that [event is taken](crate#overrun), polling hands out what is stored, and then fails with
-/// [`PollError::Overrun`] for ever (O3), also where the device goes on with the queue. How many were dropped
-/// nobody knows. Give a queue room for everything that is outstanding on its queue pairs, and there is none
-/// (O7).
+/// What a device does with a completion for a full queue depends on the device. It reports CQ_ERR. Once that [event is
+/// taken](crate#overrun), polling returns the stored completions, and then always fails with [`PollError::Overrun`]
+/// (O3), also if the device continues to use the queue. The number of dropped completions is not known. A queue that has
+/// an entry for every request that is outstanding on its queue pairs never overruns (O7).
 ///
 /// Destroying it twice, or polling it from two places at once, does not compile:
 /// ```compile_fail,E0382
@@ -62,12 +60,10 @@ impl Cq {
         context: &Arc<Context>,
         capacity: u32,
         channel: Option<&CompletionChannel>,
-    ) -> Result<Self, CapacityError> {
+    ) -> Result<Self, CreateError> {
         let channel = channel.map(CompletionChannel::raw);
         if channel.is_some_and(|channel| !Arc::ptr_eq(channel.context(), context)) {
-            let attempt =
-                "create a completion queue (its channel is of another opening of the device)";
-            return Err(DeviceError::new(attempt, Errno::INVAL.into()).into());
+            return Err(CreateError::OtherContext);
         }
         let made = cq::Cq::new(context, foreign(context, capacity)?, channel);
         let made = made.attempt("create a completion queue");
@@ -79,18 +75,18 @@ impl Cq {
         self.poller.cq()
     }
 
-    /// How many completions it holds (O1).
+    /// The capacity: how many completions the queue holds (O1).
     #[must_use]
     pub fn capacity(&self) -> u32 {
         u32::try_from(self.raw().capacity()).unwrap_or(0)
     }
 
-    /// Makes it hold at least `capacity` completions; says how many it holds then (Q12).
+    /// Changes the capacity to at least this, and returns the new one (Q12).
     ///
     /// # Errors
     /// More completions wait in it than that, the capacity is out of range, or the device can't resize;
     /// nothing changed.
-    pub fn resize(&mut self, capacity: u32) -> Result<u32, CapacityError> {
+    pub fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
         let context = self.raw().context();
         let resized = self.raw().resize(foreign(context, capacity)?);
         let resized = resized.attempt("resize the completion queue");
@@ -98,25 +94,22 @@ impl Cq {
         Ok(self.capacity())
     }
 
-    /// Lets an event wait for `count` completions, or for `period` microseconds after the first of them;
-    /// 1 and 0 end that. The most of either is in [`DeviceAttr`](crate::DeviceAttr).
+    /// Delays each event until `count` completions have come, or `period` microseconds have passed since the first of
+    /// them. A count of 1 with a period of 0 ends moderation. The maxima are in [`DeviceAttr`](crate::DeviceAttr).
     ///
     /// # Errors
-    /// The device can't, or not so much.
+    /// The device does not support moderation, or a value exceeds its maximum.
     pub fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
         self.raw().moderate(count, period).map_err(|error| {
-            let refused = DeviceError::new("moderate the completion queue's events", error);
-            match refused.errno() {
-                unsupported if unsupported == Errno::OPNOTSUPP.raw_os_error() => {
-                    ModerateError::Unsupported
-                }
+            let refused = error::refused("moderate the completion queue's events", &error);
+            match refused.errno {
+                Errno::EOPNOTSUPP => ModerateError::Unsupported,
                 _ => ModerateError::Refused(refused),
             }
         })
     }
 
-    /// As libibverbs names it, for calls that this crate does not have. It is valid as long as this handle
-    /// is.
+    /// The pointer of libibverbs, for calls that this crate does not have. It is valid as long as this handle.
     #[must_use]
     pub fn as_raw(&self) -> *mut ibv_cq {
         self.raw().raw()
@@ -133,11 +126,11 @@ impl Cq {
         }
     }
 
-    /// Destroys it, and drops its completions and unread events. Dropping does, too, once the last queue
-    /// pair of it is gone.
+    /// Destroys the queue with its completions and unread events. Dropping destroys it once its last queue pair is
+    /// destroyed.
     ///
     /// # Errors
-    /// A queue pair completes on it; the handle comes back (EBUSY, Q11).
+    /// A queue pair uses it; the handle is returned (EBUSY, Q11).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
         Arc::try_unwrap(self.poller.into_cq()).map(drop).map_err(|queue| {
             let handle = Self { poller: Poller::new(queue) };
@@ -147,20 +140,22 @@ impl Cq {
 }
 
 /// A capacity as libibverbs takes it.
-fn foreign(context: &Context, capacity: u32) -> Result<c_int, CapacityError> {
-    if capacity == 0 {
-        return Err(CapacityError::Zero);
+fn foreign(context: &Context, asked: u32) -> Result<c_int, CreateError> {
+    if asked == 0 {
+        return Err(CreateError::Zero(Limit::Cqe));
     }
-    let max = context.attributes().max_cqe;
-    c_int::try_from(capacity).map_err(|_| CapacityError::TooMany { asked: capacity, max })
+    c_int::try_from(asked).map_err(|_| too_many(context, asked))
+}
+
+fn too_many(context: &Context, asked: u32) -> CreateError {
+    CreateError::TooMany { what: Limit::Cqe, asked, max: context.attributes().max_cqe }
 }
 
 /// Why the device refused a capacity.
-fn diagnose(context: &Context, asked: u32, refused: DeviceError) -> CapacityError {
-    let max = context.attributes().max_cqe;
-    match asked > max {
-        true => CapacityError::TooMany { asked, max },
-        false => CapacityError::Refused(refused),
+fn diagnose(context: &Context, asked: u32, refused: DeviceError) -> CreateError {
+    match asked > context.attributes().max_cqe {
+        true => too_many(context, asked),
+        false => refused.into(),
     }
 }
 

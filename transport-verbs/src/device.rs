@@ -1,18 +1,17 @@
-//! Devices: which there are, opening one, what it can do at most, and what is made of it.
+//! Devices: listing and opening them, their attributes, and the objects created from them.
 
 use std::sync::Arc;
 
-use cq_core::setup::Gid;
+use cq_core::setup::{CreateError, DeviceAttr, DeviceError, Gid, Port};
 
-use crate::attributes::DeviceAttr;
 use crate::channel::CompletionChannel;
 use crate::cq::Cq;
-use crate::error::{Attempt, CapacityError, DeviceError, OpenError};
+use crate::error::{Attempt, OpenError};
 use crate::pd::ProtectionDomain;
-use crate::port::{self, Port};
+use crate::port;
 use crate::sys::context::{self, DeviceList};
 
-/// The names of the devices that there are.
+/// The names of the RDMA devices of this host.
 ///
 /// # Errors
 /// The system refused.
@@ -20,9 +19,8 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
     Ok(DeviceList::new().attempt("list the RDMA devices")?.names())
 }
 
-/// An open device. A clone is the same opening: each of its
-/// [asynchronous events](cq_core::transport::AsyncEvents) goes to one of them. It is closed when the last
-/// clone and everything made of it are gone.
+/// An open device. Clones share it: each of its [asynchronous events](cq_core::transport::AsyncEvents) is delivered to
+/// one of the clones. It is closed when the last clone is dropped and the last object created from it is destroyed.
 ///
 /// ```no_run
 /// use transport_verbs::{Context, devices};
@@ -31,7 +29,7 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
 /// let context = Context::open_first()?;
 /// println!("{} holds up to {} completions a queue", context.name(), context.attributes().max_cqe);
 /// let port = context.port(1)?;
-/// println!("port 1 is {}, with GID {}", port.state(), port.gid());
+/// println!("port 1 is {}, with GID {}", port.state, port.gid);
 /// let cq = context.create_cq(100, None)?;
 /// assert!(cq.capacity() >= 100);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -82,18 +80,26 @@ impl Context {
         self.raw.name()
     }
 
-    /// What the device can do at most, as it said when it was opened.
+    /// The device's attributes, as they were when it was opened.
     #[must_use]
-    pub fn attributes(&self) -> &DeviceAttr {
-        self.raw.attributes()
+    pub fn attributes(&self) -> DeviceAttr {
+        *self.raw.attributes()
     }
 
-    /// What there is to know of a port now, and its best GID; ports are numbered from 1.
+    /// Queries a port, with the GID that most likely reaches peers. Ports are numbered from 1.
     ///
     /// # Errors
     /// There is no such port, or it has no GID yet.
     pub fn port(&self, number: u8) -> Result<Port, DeviceError> {
-        Port::new(&self.raw, number)
+        port::query(&self.raw, number)
+    }
+
+    /// The same port with another of its [`gids`](Self::gids).
+    ///
+    /// # Errors
+    /// There is no such port, or no GID at that index.
+    pub fn port_with_gid(&self, number: u8, index: u8) -> Result<Port, DeviceError> {
+        port::query_gid(&self.raw, number, index)
     }
 
     /// The GIDs of a port that are in use, each with its index.
@@ -104,31 +110,31 @@ impl Context {
         port::gids(&self.raw, port)
     }
 
-    /// A protection domain.
+    /// Allocates a protection domain.
     ///
     /// # Errors
-    /// The device has none left.
-    pub fn alloc_pd(&self) -> Result<ProtectionDomain, DeviceError> {
+    /// There are too many.
+    pub fn alloc_pd(&self) -> Result<ProtectionDomain, CreateError> {
         ProtectionDomain::new(&self.raw)
     }
 
-    /// A channel to sleep on.
+    /// Creates a completion channel.
     ///
     /// # Errors
-    /// No descriptor is left.
-    pub fn create_channel(&self) -> Result<CompletionChannel, DeviceError> {
+    /// No descriptor is available.
+    pub fn create_channel(&self) -> Result<CompletionChannel, CreateError> {
         CompletionChannel::new(&self.raw)
     }
 
-    /// A completion queue that holds at least `capacity` completions (O1). With a channel it can be armed.
+    /// Creates a completion queue that holds at least `capacity` completions (O1). With a channel it can be armed.
     ///
     /// # Errors
-    /// The capacity is out of range, or the device has none left.
+    /// The capacity is out of range, there are too many queues, or the channel was created from another context.
     pub fn create_cq(
         &self,
         capacity: u32,
         channel: Option<&CompletionChannel>,
-    ) -> Result<Cq, CapacityError> {
+    ) -> Result<Cq, CreateError> {
         Cq::new(&self.raw, capacity, channel)
     }
 }

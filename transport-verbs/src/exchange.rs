@@ -43,11 +43,9 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use thiserror::Error;
 
-use crate::endpoint::{Endpoint, EndpointError};
-use crate::error::ModifyError;
-use crate::port::Port;
 use crate::qp::QueuePair;
 use crate::wait::{self, Deadline};
+use cq_core::setup::{Endpoint, EndpointError, ModifyError, Port};
 
 /// The version of the frames. Peers of different versions do not understand each other.
 pub const VERSION: u16 = 1;

@@ -24,10 +24,10 @@
 //!     SendWr::send(3, &[region.sge(0, 5)?]),
 //! ])?;
 //!
-//! let (mut room, mut done) = ([Wc::default(); 4], 0);
+//! let (mut wcs, mut done) = ([Wc::default(); 4], 0);
 //! while done < 2 {
-//!     let count = cq.poll(&mut room)?;
-//!     for wc in &room[..count] {
+//!     let count = cq.poll(&mut wcs)?;
+//!     for wc in &wcs[..count] {
 //!         println!("{:?}", wc.result()?);
 //!     }
 //!     done += count;
@@ -124,12 +124,13 @@ mod connect;
 mod cq;
 mod datagram;
 mod device;
-mod endpoint;
 mod error;
 pub mod exchange;
+mod generic;
 mod mr;
 mod pd;
 mod port;
+mod psn;
 mod qp;
 mod refusal;
 mod srq;
@@ -137,22 +138,19 @@ mod sys;
 mod wait;
 
 pub use cq_core::setup::{
-    Access, Gid, GlobalRoute, InUse, QpAttrMask, QpCaps, QpState, QpType, RangeError, Rule, SrqInit,
+    Access, AddressError, AddressVector, ArmLimitError, AtomicCap, CreateError, DeviceAttr,
+    DeviceError, Endpoint, EndpointError, Errno, Gid, GlobalRoute, InUse, Limit, ModerateError,
+    ModifyError, Port, PortState, QpAttr, QpAttrMask, QpCaps, QpState, QpType, RangeError,
+    RegisterError, ResizeError, Rule, SrqInit,
 };
 
-pub use crate::ah::{AddressHandle, AddressVector};
-pub use crate::attr::QpAttr;
-pub use crate::attributes::{AtomicCap, DeviceAttr};
+pub use crate::ah::AddressHandle;
 pub use crate::channel::CompletionChannel;
 pub use crate::cq::Cq;
 pub use crate::datagram::{Destination, Directed};
 pub use crate::device::{Context, devices};
-pub use crate::endpoint::{Endpoint, EndpointError};
-pub use crate::error::{
-    CapacityError, DeviceError, ModerateError, ModifyError, OpenError, RegisterError,
-};
+pub use crate::error::OpenError;
 pub use crate::mr::{MemoryRegion, OwnedRegion};
 pub use crate::pd::ProtectionDomain;
-pub use crate::port::{Port, PortState};
 pub use crate::qp::{QpInit, QueuePair};
 pub use crate::srq::SharedReceiveQueue;

@@ -6,10 +6,9 @@ use std::io;
 use std::sync::Arc;
 
 use cq_core::region_methods;
-use cq_core::setup::{Access, RangeError, Registered};
-use rustix::io::Errno;
+use cq_core::setup::{Access, DeviceError, Errno, RangeError, RegisterError, Registered};
 
-use crate::error::{DeviceError, RegisterError};
+use crate::error;
 use crate::sys::memory::Memory;
 use crate::sys::mr::Mr;
 use crate::sys::pd::Pd;
@@ -48,11 +47,11 @@ impl Registration {
 }
 
 fn refused(error: io::Error) -> DeviceError {
-    let attempt = match error.raw_os_error() == Some(Errno::NOMEM.raw_os_error()) {
+    let attempt = match error::errno(&error) == Errno::ENOMEM {
         true => "lock that much memory for the device (`ulimit -l` says how much there may be)",
         false => "register memory",
     };
-    DeviceError::new(attempt, error)
+    error::refused(attempt, &error)
 }
 
 region_methods!(MemoryRegion);
@@ -114,7 +113,7 @@ impl OwnedRegion {
             return Err(RegisterError::Empty);
         }
         let memory = Memory::new(len)
-            .map_err(|errno| RegisterError::NoMemory { len, errno: errno.raw_os_error() })?;
+            .map_err(|errno| RegisterError::NoMemory { len, errno: Errno(errno.raw_os_error()) })?;
         let memory = Arc::new(memory);
         // SAFETY: the pages belong to the region and its registration, and are unmapped once they are
         // deregistered; they are writable, and reached by atomic accesses only.
@@ -128,7 +127,7 @@ impl OwnedRegion {
         (&self.registration.raw, &self.memory)
     }
 
-    /// Copies bytes out. Of a WRITE that is under way, any part may have arrived.
+    /// Copies bytes out of the region. Any part of a WRITE in progress may have arrived.
     ///
     /// # Errors
     /// They are not inside; nothing was copied.
@@ -153,8 +152,8 @@ mod tests {
 
     #[test]
     fn where_memory_can_not_be_locked_the_limit_is_named() {
-        let said = |errno: Errno| refused(errno.into()).to_string();
-        assert!(said(Errno::NOMEM).contains("ulimit -l"));
-        assert!(!said(Errno::INVAL).contains("ulimit"));
+        let said = |errno: Errno| refused(io::Error::from_raw_os_error(errno.0)).to_string();
+        assert!(said(Errno::ENOMEM).contains("ulimit -l"));
+        assert!(!said(Errno::EINVAL).contains("ulimit"));
     }
 }

@@ -1,10 +1,10 @@
-//! Protection domains: which regions, queue pairs, shared receive queues and addresses belong together.
+//! Protection domains: they create regions, queue pairs, shared receive queues and address handles.
 
 use std::sync::Arc;
 
-use cq_core::setup::{Access, InUse};
+use cq_core::setup::{Access, CreateError, InUse, RegisterError};
 
-use crate::error::{Attempt, DeviceError, RegisterError};
+use crate::error::Attempt;
 use crate::mr::{MemoryRegion, OwnedRegion};
 use crate::sys::{context::Context, pd::Pd};
 
@@ -16,7 +16,7 @@ use crate::sys::{context::Context, pd::Pd};
 /// let pd = Context::open_first()?.alloc_pd()?;
 /// let region = pd.allocate(64, Access::LOCAL_WRITE)?;
 ///
-/// // In use: the handle comes back (Q11).
+/// // In use: the handle is returned (Q11).
 /// let pd = pd.destroy().unwrap_err().handle;
 /// region.deregister();
 /// pd.destroy()?;
@@ -36,7 +36,7 @@ pub struct ProtectionDomain {
 }
 
 impl ProtectionDomain {
-    pub(crate) fn new(context: &Arc<Context>) -> Result<Self, DeviceError> {
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Self, CreateError> {
         let raw = Pd::new(context).attempt("allocate a protection domain")?;
         Ok(Self { raw: Arc::new(raw) })
     }
@@ -45,18 +45,18 @@ impl ProtectionDomain {
         &self.raw
     }
 
-    /// Memory of the system's, zeroed and registered: the safe way to have some.
+    /// Allocates and registers memory, zeroed. This is safe.
     ///
     /// # Errors
-    /// No bytes, no memory, rights that don't go together (Q10), or the device refused.
+    /// The length is 0, there is no memory, the rights are invalid (Q10), or the device refused.
     pub fn allocate(&self, len: usize, access: Access) -> Result<OwnedRegion, RegisterError> {
         OwnedRegion::new(&self.raw, len, access)
     }
 
-    /// Registers memory of the caller's.
+    /// Registers memory of the caller.
     ///
     /// # Errors
-    /// No bytes, rights that don't go together (Q10), or the device refused.
+    /// The length is 0, the rights are invalid (Q10), or the device refused.
     ///
     /// # Safety
     /// Until the region is deregistered or dropped (and for ever if it is leaked, or if the device fails to
@@ -75,10 +75,10 @@ impl ProtectionDomain {
         unsafe { MemoryRegion::new(&self.raw, ptr, len, access) }
     }
 
-    /// Destroys it. Dropping does, too, once the last of what was made of it is gone.
+    /// Destroys the domain. Dropping destroys it once its last object is destroyed.
     ///
     /// # Errors
-    /// Something belongs to it; the handle comes back (EBUSY, Q11).
+    /// An object in it exists; the handle is returned (EBUSY, Q11).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
         Arc::try_unwrap(self.raw).map(drop).map_err(|raw| {
             InUse::new(Self { raw }, "protection domain", "its memory regions and queue pairs")

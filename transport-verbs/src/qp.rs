@@ -1,52 +1,32 @@
 //! Queue pairs, as their owner sees them: posting, changing state, destroying.
 
+use std::io;
 use std::sync::Arc;
 
-use cq_core::setup::{QpAttrMask, QpCaps, QpState, QpType};
+use cq_core::setup::{
+    CreateError, DeviceError, Errno, Limit, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState,
+    QpType,
+};
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{Data, RecvWr, SendWr};
 use rdma_sys::{ibv_qp_attr, ibv_qp_cap};
 
-use crate::attr::QpAttr;
-use crate::attributes::DeviceAttr;
+use crate::attr;
 use crate::cq::Cq;
-use crate::endpoint;
-use crate::error::{Attempt, DeviceError, ModifyError};
+use crate::error::{self, Attempt};
 use crate::pd::ProtectionDomain;
+use crate::psn;
 use crate::refusal;
 use crate::srq::SharedReceiveQueue;
 use crate::sys::port;
 use crate::sys::post::Failure;
 use crate::sys::qp::{Parts, Qp};
+use cq_core::setup::DeviceAttr;
 
-/// `struct ibv_qp_init_attr`: what a queue pair is made of.
-#[derive(Clone, Copy, Debug)]
-pub struct QpInit<'a> {
-    /// What it can do.
-    pub qp_type: QpType,
-    /// Where sends complete.
-    pub send_cq: &'a Cq,
-    /// Where receives complete; may be the same.
-    pub recv_cq: &'a Cq,
-    /// Where its receives are taken from, if it has none of its own.
-    pub srq: Option<&'a SharedReceiveQueue>,
-    /// How much it takes.
-    pub caps: QpCaps,
-    /// Whether every send is signaled, whatever its flags say.
-    pub sq_sig_all: bool,
-}
+/// The attributes of a new queue pair.
+pub type QpInit<'a> = cq_core::setup::QpInit<'a, Cq, SharedReceiveQueue>;
 
-impl<'a> QpInit<'a> {
-    /// A reliable connection with both directions on one completion queue, and usual capacities: 128
-    /// requests each way, of one piece, or of 64 inline bytes.
-    #[must_use]
-    pub const fn new(cq: &'a Cq) -> Self {
-        let (qp_type, caps) = (QpType::Rc, QpCaps::USUAL);
-        Self { qp_type, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }
-    }
-}
-
-/// A queue pair. Posting takes it by `&mut`; completions may be polled elsewhere meanwhile.
+/// A queue pair. Posting takes `&mut self`; other threads may poll its completions meanwhile.
 ///
 /// ```no_run
 /// use cq_core::cq::CompletionQueue;
@@ -67,9 +47,9 @@ impl<'a> QpInit<'a> {
 /// peer.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
 /// qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
 ///
-/// let (mut peer_cq, mut room) = (CompletionQueue::new(peer_cq), [Wc::default(); 4]);
-/// while peer_cq.poll(&mut room)?.is_empty() {}
-/// assert_eq!(room[0].result()?.byte_len(), 5);
+/// let (mut peer_cq, mut wcs) = (CompletionQueue::new(peer_cq), [Wc::default(); 4]);
+/// while peer_cq.poll(&mut wcs)?.is_empty() {}
+/// assert_eq!(wcs[0].result()?.byte_len(), 5);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -97,12 +77,12 @@ pub struct QueuePair {
 }
 
 impl QueuePair {
-    pub(crate) fn new(pd: &ProtectionDomain, init: &QpInit<'_>) -> Result<Self, DeviceError> {
+    pub(crate) fn new(pd: &ProtectionDomain, init: &QpInit<'_>) -> Result<Self, CreateError> {
         let QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline } = init.caps;
         let cap = ibv_qp_cap {
             max_send_wr,
             max_recv_wr,
-            // Inline bytes are a piece.
+            // Inline data counts as an SGE.
             max_send_sge: max_send_sge.max((max_inline > 0).into()),
             max_recv_sge,
             max_inline_data: max_inline,
@@ -116,7 +96,7 @@ impl QueuePair {
             sq_sig_all: init.sq_sig_all,
         };
         let made = Qp::new(pd.raw(), &parts);
-        let (raw, granted) = made.map_err(|error| DeviceError::new(diagnose(pd, init), error))?;
+        let (raw, granted) = made.map_err(|error| diagnose(pd, init, &error))?;
         let caps = QpCaps {
             max_send_wr: granted.max_send_wr,
             max_recv_wr: granted.max_recv_wr,
@@ -124,39 +104,39 @@ impl QueuePair {
             max_recv_sge: granted.max_recv_sge,
             max_inline: granted.max_inline_data,
         };
-        let (state, psn) = (QpState::RESET, endpoint::random_psn());
+        let (state, psn) = (QpState::RESET, psn::random());
         Ok(Self { raw, qp_type: init.qp_type, caps, psn, state, max_rd_atomic: 0, longest: None })
     }
 
-    /// Its number, by which the peer connects to it.
+    /// The queue pair's number.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.raw.number()
     }
 
-    /// What it can do.
+    /// The type.
     #[must_use]
     pub const fn qp_type(&self) -> QpType {
         self.qp_type
     }
 
-    /// What it takes: at least what was asked for.
+    /// The capacities: at least those that were requested.
     #[must_use]
     pub const fn caps(&self) -> QpCaps {
         self.caps
     }
 
-    /// Number of the first packet that it sends when it is [connected](Self::connect): random, so that
-    /// stray packets of earlier connections do not fit.
+    /// The first packet sequence number that it sends when it is [connected](Self::connect). It is random, so that
+    /// stray packets of earlier connections are not accepted.
     #[must_use]
     pub const fn psn(&self) -> u32 {
         self.psn
     }
 
-    /// Its state. A failure may change it at any time.
+    /// Queries the state. A failure may change it at any time.
     ///
     /// # Errors
-    /// The device does not tell.
+    /// The device could not be queried.
     pub fn state(&self) -> Result<QpState, DeviceError> {
         let attr = self.raw.query(QpAttrMask::STATE.bits()).attempt("query the queue pair")?;
         Ok(QpState(attr.qp_state))
@@ -166,10 +146,16 @@ impl QueuePair {
     /// outstanding; to ERR flushes it (Q2).
     ///
     /// # Errors
-    /// The device refuses: no such change, attributes missing or too many, values out of range. Nothing was
-    /// changed.
+    /// The device refuses: there is no such transition, or attributes are missing, not allowed or out of range.
+    /// Nothing was changed.
     pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
-        self.modify_raw(&mut attr.raw(), attr.mask())
+        self.modify_raw(&mut attr::raw(attr), attr.mask()).map_err(|refused| match refused {
+            // What the specification does not allow has a reason; the device knows the others.
+            ModifyError::Refused { from, errno: Errno::EINVAL, .. } => {
+                attr.check(from, self.qp_type).err().unwrap_or(refused)
+            }
+            _ => refused,
+        })
     }
 
     /// As [`modify`](Self::modify), with attributes that libibverbs or librdmacm filled in.
@@ -182,7 +168,8 @@ impl QueuePair {
         let ibv_qp_attr { max_rd_atomic, port_num, .. } = *attr;
         if let Err(error) = self.raw.modify(attr, mask.bits()) {
             let from = self.state().unwrap_or(self.state);
-            return Err(ModifyError { from, to: to.unwrap_or(from), mask, error });
+            let errno = error::errno(&error);
+            return Err(ModifyError::Refused { from, to: to.unwrap_or(from), mask, errno });
         }
         self.state = to.unwrap_or(self.state);
         if mask.contains(QpAttrMask::MAX_QP_RD_ATOMIC) {
@@ -195,12 +182,12 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Destroys it, as dropping does. What is outstanding is dropped.
+    /// Destroys the queue pair, as dropping does. Outstanding requests are dropped.
     pub fn destroy(self) {
         drop(self);
     }
 
-    /// Whether its receives are taken from a shared queue.
+    /// Whether it uses a shared receive queue.
     pub(crate) const fn has_srq(&self) -> bool {
         self.raw.has_srq()
     }
@@ -214,7 +201,7 @@ impl QueuePair {
         &self.raw
     }
 
-    /// What its device can do at most.
+    /// The attributes of its device.
     pub(crate) fn limits(&self) -> &DeviceAttr {
         self.raw.pd().context().attributes()
     }
@@ -257,23 +244,27 @@ impl QueuePair {
     }
 }
 
-/// What a device refused to make, with what is wrong with it as far as that can be told from here.
-fn diagnose(pd: &ProtectionDomain, init: &QpInit<'_>) -> &'static str {
+/// Why the device refused to create a queue pair, as far as that can be told from here.
+fn diagnose(pd: &ProtectionDomain, init: &QpInit<'_>, error: &io::Error) -> CreateError {
     let context = pd.raw().context();
     let cqs = [init.send_cq, init.recv_cq].map(|cq| cq.raw().context());
     let srq = init.srq.map(|srq| srq.raw().pd().context());
     if cqs.into_iter().chain(srq).any(|of| !Arc::ptr_eq(of, context)) {
-        return "create a queue pair (its domain and its queues are not all of one opening of the device)";
+        return CreateError::OtherContext;
     }
     let (caps, most) = (init.caps, context.attributes());
-    let own_recvs = if init.srq.is_none() { (caps.max_recv_wr, caps.max_recv_sge) } else { (0, 0) };
-    if caps.max_send_wr.max(own_recvs.0) > most.max_qp_wr {
-        return "create a queue pair of so many requests (max_qp_wr of the device's attributes is the most)";
+    let (recv_wr, recv_sge) =
+        if init.srq.is_none() { (caps.max_recv_wr, caps.max_recv_sge) } else { (0, 0) };
+    let limits = [
+        (Limit::SendWr, caps.max_send_wr, most.max_qp_wr),
+        (Limit::RecvWr, recv_wr, most.max_qp_wr),
+        (Limit::SendSge, caps.max_send_sge, most.max_sge),
+        (Limit::RecvSge, recv_sge, most.max_sge),
+    ];
+    match limits.into_iter().find(|&(_, asked, max)| asked > max) {
+        Some((what, asked, max)) => CreateError::TooMany { what, asked, max },
+        None => error::refused("create a queue pair", error).into(),
     }
-    if caps.max_send_sge.max(own_recvs.1) > most.max_sge {
-        return "create a queue pair for so many pieces (max_sge of the device's attributes is the most)";
-    }
-    "create a queue pair"
 }
 
 impl Post for QueuePair {
@@ -300,12 +291,13 @@ impl Post for QueuePair {
 }
 
 impl ProtectionDomain {
-    /// A queue pair, in RESET. Its completion queues and its shared receive queue are of the same opening
-    /// of the device.
+    /// Creates a queue pair, in RESET. Its completion queues and its shared receive queue must be created from the
+    /// same context.
     ///
     /// # Errors
-    /// Capacities past the device's limits, too many queue pairs, no memory, queues of another opening.
-    pub fn create_qp(&self, init: &QpInit<'_>) -> Result<QueuePair, DeviceError> {
+    /// A capacity exceeds the device's limits, there are too many queue pairs, there is no memory, or a queue was
+    /// created from another context.
+    pub fn create_qp(&self, init: &QpInit<'_>) -> Result<QueuePair, CreateError> {
         QueuePair::new(self, init)
     }
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cq_core::setup::{InUse, SrqInit};
+use cq_core::setup::{ArmLimitError, CreateError, DeviceError, InUse, Limit, SrqInit};
 use cq_core::transport::PostError;
 use cq_core::wr::RecvWr;
 
-use crate::error::{Attempt, DeviceError};
+use crate::error::Attempt;
 use crate::pd::ProtectionDomain;
 use crate::refusal;
 use crate::sys::srq::Srq;
@@ -49,48 +49,53 @@ impl SharedReceiveQueue {
         &self.raw
     }
 
-    /// Its number, which its asynchronous events carry.
+    /// The queue's number, which its asynchronous events carry.
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.number
     }
 
-    /// What it takes: at least what was asked for.
+    /// The capacities: at least those that were requested.
     #[must_use]
     pub const fn caps(&self) -> SrqInit {
         self.caps
     }
 
-    /// Posts a list of receives, in order.
+    /// Posts receives, in order.
     ///
     /// # Errors
-    /// Stops at the first that is refused, and says which; those before it are posted (Q4).
+    /// A receive is refused: the error has its index. Those before it are posted, it and those after it are not (Q4).
     #[inline]
     pub fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let max_sge = self.caps.max_sge;
         self.raw.post_recv(list).map_err(|failure| refusal::of_recv(&failure, list, max_sge))
     }
 
-    /// Asks for one SRQ_LIMIT_REACHED once fewer than `limit` receives are left; 0 asks for none.
+    /// Requests one SRQ_LIMIT_REACHED for when fewer than `limit` receives are left; 0 requests none.
     ///
     /// # Errors
-    /// The limit is more than the queue takes, or the device has none.
-    pub fn arm_limit(&mut self, limit: u32) -> Result<(), DeviceError> {
-        self.raw.arm_limit(limit).attempt("set the limit of the shared receive queue")
+    /// The limit exceeds the queue's capacity, or the device refused.
+    pub fn arm_limit(&mut self, limit: u32) -> Result<(), ArmLimitError> {
+        let max = self.caps.max_wr;
+        let armed = self.raw.arm_limit(limit).attempt("set the limit of the shared receive queue");
+        armed.map_err(|refused| match limit > max {
+            true => ArmLimitError::TooMany { asked: limit, max },
+            false => ArmLimitError::Refused(refused),
+        })
     }
 
-    /// The limit in force: 0 once its event was raised, or if none was asked for.
+    /// The armed limit: 0 once it was reached, or if none was requested.
     ///
     /// # Errors
-    /// The device does not tell.
+    /// The device could not be queried.
     pub fn limit(&self) -> Result<u32, DeviceError> {
         self.raw.limit().attempt("query the shared receive queue")
     }
 
-    /// Destroys it. Dropping does, too, once the last queue pair of it is gone.
+    /// Destroys the queue. Dropping destroys it once its last queue pair is destroyed.
     ///
     /// # Errors
-    /// A queue pair takes from it; the handle comes back (EBUSY, Q11).
+    /// A queue pair uses it; the handle is returned (EBUSY, Q11).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
         let Self { raw, number, caps } = self;
         Arc::try_unwrap(raw).map(drop).map_err(|raw| {
@@ -100,23 +105,26 @@ impl SharedReceiveQueue {
 }
 
 impl ProtectionDomain {
-    /// A shared receive queue.
+    /// Creates a shared receive queue (Q9).
     ///
     /// # Errors
-    /// Capacities past the device's limits, too many of them, or the device has none.
-    pub fn create_srq(&self, init: &SrqInit) -> Result<SharedReceiveQueue, DeviceError> {
+    /// A capacity exceeds the device's limits, there are too many, or the device does not support them.
+    pub fn create_srq(&self, init: &SrqInit) -> Result<SharedReceiveQueue, CreateError> {
         // Numbers are not used again, so a dead queue's event names no other.
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let most = self.raw().context().attributes();
-        let attempt = match init.max_wr > most.max_srq_wr || init.max_sge > most.max_srq_sge {
-            true => {
-                "create so large a shared receive queue (the most is in the device's attributes: max_srq_wr, max_srq_sge)"
+        let limits = [
+            (Limit::SrqWr, init.max_wr, most.max_srq_wr),
+            (Limit::SrqSge, init.max_sge, most.max_srq_sge),
+        ];
+        let made = Srq::new(self.raw(), number, init.max_wr, init.max_sge);
+        let (raw, granted) = made.attempt("create a shared receive queue").map_err(|refused| {
+            match limits.into_iter().find(|&(_, asked, max)| asked > max) {
+                Some((what, asked, max)) => CreateError::TooMany { what, asked, max },
+                None => refused.into(),
             }
-            false => "create a shared receive queue",
-        };
-        let (raw, granted) =
-            Srq::new(self.raw(), number, init.max_wr, init.max_sge).attempt(attempt)?;
+        })?;
         let caps = SrqInit { max_wr: granted.max_wr, max_sge: granted.max_sge };
         Ok(SharedReceiveQueue { raw: Arc::new(raw), number, caps })
     }

@@ -1,5 +1,5 @@
-//! Setting up a device in words of no transport: with this and the seams of cq-core, a case is written
-//! once and run on each.
+//! What a case of the suite asks of a device, so that it is written once and run on every transport: the calls of
+//! [`cq_core::device`], without errors that no case distinguishes.
 //!
 //! ```
 //! use verify::device::{Access, Attr, Device, Mr, Qp, QpInit};
@@ -16,14 +16,15 @@
 //! }
 //! ```
 //!
-//! Numbers of states, flags and attributes are those of `<infiniband/verbs.h>`. Handles are values of their
-//! own, which may move to other threads; what one refers to stays alive as long as it does.
+//! Numbers of states, flags and attributes are those of `<infiniband/verbs.h>`. Handles may move to other threads, and
+//! keep the objects that they depend on alive.
 
 mod absent;
 mod attr;
 
 use std::time::Instant;
 
+use cq_core::setup::Errno;
 pub use cq_core::setup::{Access, Destination, QpCaps, QpType, SrqInit};
 use cq_core::transport::{Arm, AsyncEvents, Block, PollCq, Post, PostError};
 use cq_core::wc::Wc;
@@ -45,39 +46,38 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
     type Cq: Cq;
     /// A shared receive queue.
     type Srq: Srq;
-    /// A handle of an address. Dropping destroys it.
+    /// An address handle. Dropping destroys it.
     type Ah: Send;
     /// A memory window of type 2.
     type Mw: Mw;
     /// A queue pair.
     type Qp: Qp<Self::Ah>;
 
-    /// Opens the device once more: what is made through one opening connects to what is made through
-    /// another.
+    /// Opens the device once more. Queue pairs of different contexts connect to each other.
     fn open() -> Self;
 
-    /// Opens it for the other end of a connection. Where a transport has two places, such as two processes,
-    /// it is the one where [`open`](Self::open) does not; objects of the two are never made of each other.
+    /// Opens it for the other end of a connection. If a transport has two processes, it is the one where
+    /// [`open`](Self::open) does not; objects of the two never depend on each other.
     fn open_far() -> Self {
         Self::open()
     }
 
-    /// What may be asked for at most.
+    /// The device's limits.
     fn limits(&self) -> Limits;
 
-    /// A protection domain.
+    /// Allocates a protection domain.
     fn alloc_pd(&self) -> Self::Pd;
 
-    /// `len` bytes of zeroed memory, registered.
+    /// Allocates and registers `len` bytes, zeroed.
     ///
     /// # Errors
-    /// No bytes, or rights that don't go together (Q10).
+    /// The length is 0, or the rights are invalid (Q10).
     fn register(&self, pd: &Self::Pd, len: usize, access: Access) -> Result<Self::Mr, Refusal>;
 
-    /// A completion channel.
+    /// Creates a completion channel.
     fn create_channel(&self) -> Self::Channel;
 
-    /// A completion queue that holds `capacity` completions; with a channel it can be armed.
+    /// Creates a completion queue that holds `capacity` completions. With a channel it can be armed.
     ///
     /// # Errors
     /// The capacity is out of range.
@@ -87,7 +87,7 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
         channel: Option<&Self::Channel>,
     ) -> Result<Self::Cq, Refusal>;
 
-    /// A completion queue that drops what it has no room for, instead of failing (O2).
+    /// Creates a completion queue that drops completions when it is full, instead of failing (O2).
     ///
     /// # Errors
     /// The capacity is out of range, or the device has no such queues.
@@ -97,13 +97,13 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
         channel: Option<&Self::Channel>,
     ) -> Result<Self::Cq, Refusal>;
 
-    /// A shared receive queue.
+    /// Creates a shared receive queue.
     ///
     /// # Errors
     /// A capacity is out of range.
     fn create_srq(&self, pd: &Self::Pd, init: &SrqInit) -> Result<Self::Srq, Refusal>;
 
-    /// A queue pair in RESET.
+    /// Creates a queue pair, in RESET.
     ///
     /// # Errors
     /// A capacity is out of range.
@@ -113,84 +113,84 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
         init: &QpInit<'_, Self::Cq, Self::Srq>,
     ) -> Result<Self::Qp, Refusal>;
 
-    /// A handle of the address of a port of this same device.
+    /// Creates a handle of the address of a port of this same device.
     ///
     /// # Errors
     /// There is no such port.
     fn create_ah(&self, pd: &Self::Pd, to: Address) -> Result<Self::Ah, Refusal>;
 
-    /// A handle of where a datagram came from: of its completion, and the first forty bytes of what its
-    /// receive got.
+    /// Creates a handle of the source of a datagram. `wc` is the receive completion and `grh` the first 40 bytes of the
+    /// receive buffer.
     ///
     /// # Errors
-    /// They are not those of a datagram.
+    /// The completion is not a successful one of a receive.
     fn ah_from_wc(&self, pd: &Self::Pd, wc: &Wc, grh: &[u8; 40]) -> Result<Self::Ah, Refusal>;
 
-    /// A memory window that is not bound.
+    /// Allocates a memory window, not bound.
     ///
     /// # Errors
     /// The device has none.
     fn alloc_mw(&self, pd: &Self::Pd) -> Result<Self::Mw, Refusal>;
 
-    /// Lets the device go on by itself for a moment: one that works in real time gets the processor, a
-    /// sequential one lets its clock run to the next deadline.
+    /// Lets the device work for a moment: one that works in real time gets the processor, a sequential one advances its
+    /// clock to the next deadline.
     fn pause(&self);
 }
 
-/// What can be refused to go while others use it.
+/// An object that can't be destroyed while others use it.
 pub trait Destroy: Sized {
-    /// Destroys it.
+    /// Destroys the object.
     ///
     /// # Errors
-    /// Something uses it: the handle comes back (Q11).
+    /// Another object uses it; the handle is returned (Q11).
     fn destroy(self) -> Result<(), Self>;
 }
 
 /// A completion queue.
 pub trait Cq: PollCq + Arm + Destroy + Send {
-    /// How many completions it holds (O1).
+    /// The capacity (O1).
     fn capacity(&self) -> u32;
 
-    /// Makes it hold `capacity` completions; says how many it holds then (Q12).
+    /// Changes the capacity to at least this, and returns the new one (Q12).
     ///
     /// # Errors
-    /// Fewer than wait in it, or out of range: nothing changed.
+    /// The queue holds more completions, or the capacity is out of range. Nothing was changed.
     fn resize(&mut self, capacity: u32) -> Result<u32, Refusal>;
 
-    /// Has one event stand for `count` completions, or for as many as come within `period` microseconds.
+    /// Delays each event until `count` completions have come, or `period` microseconds have passed since the first.
     ///
     /// # Errors
-    /// The device can't.
+    /// The device does not support moderation.
     fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal>;
 }
 
 /// A shared receive queue.
 pub trait Srq: Destroy + Send {
-    /// Its number, by which asynchronous events name it.
+    /// The queue's number, which its asynchronous events carry.
     fn number(&self) -> u32;
 
-    /// What it takes: at least what was asked for.
+    /// The capacities: at least those that were requested.
     fn caps(&self) -> SrqInit;
 
-    /// Posts a list of receives, in order.
+    /// Posts receives, in order.
     ///
     /// # Errors
-    /// Stops at the first that is refused (Q4).
+    /// A receive is refused; those before it are posted (Q4).
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError>;
 
-    /// Asks for one SRQ_LIMIT_REACHED once fewer than `limit` receives are left; 0 asks for none (Q9).
+    /// Requests one SRQ_LIMIT_REACHED for when fewer than `limit` receives are left; 0 requests none (Q9).
     ///
     /// # Errors
-    /// It is more than the queue takes.
+    /// The limit exceeds the queue's capacity.
     fn arm_limit(&mut self, limit: u32) -> Result<(), Refusal>;
 
-    /// The limit in force: 0 if there is none, or its event was raised.
+    /// The armed limit: 0 once it was reached, or if none was requested.
     fn limit(&self) -> u32;
 }
 
 /// A memory window. Dropping deallocates it.
 pub trait Mw: Send {
-    /// The key that it has: of who allocated it or bound it last.
+    /// The remote key: as it was when the window was allocated or bound last.
     fn rkey(&self) -> u32;
 }
 
@@ -202,19 +202,19 @@ pub trait Qp<Ah>: Post + Send {
     /// As for [`Post::post_send`].
     fn post_to(&mut self, to: &Destination<'_, Ah>, list: &[SendWr<'_>]) -> Result<(), PostError>;
 
-    /// Its number.
+    /// The queue pair's number.
     fn number(&self) -> u32;
 
-    /// What it takes: at least what was asked for.
+    /// The capacities: at least those that were requested.
     fn caps(&self) -> QpCaps;
 
-    /// Its state now.
+    /// The state.
     fn state(&self) -> State;
 
     /// Changes state and attributes (Q1).
     ///
     /// # Errors
-    /// No such change, attributes missing, too many or out of range: nothing changed.
+    /// There is no such transition, or attributes are missing, not allowed or out of range. Nothing was changed.
     fn modify(&mut self, attr: &Attr) -> Result<(), Refusal>;
 }
 
@@ -223,38 +223,50 @@ pub trait Mr: Send {
     /// The address of its first byte.
     fn addr(&self) -> u64;
 
-    /// The key that requests of this side use.
+    /// The local key.
     fn lkey(&self) -> u32;
 
-    /// The key that the peer uses.
+    /// The remote key, for the peer.
     fn rkey(&self) -> u32;
 
-    /// Copies bytes out; they are inside.
+    /// Copies bytes out of the region. The range is inside.
     fn read(&self, offset: usize, to: &mut [u8]);
 
-    /// Copies bytes in; they are inside.
+    /// Copies bytes into the region. The range is inside.
     fn write(&self, offset: usize, from: &[u8]);
 
-    /// A piece of it, inside or not.
+    /// An SGE of a range, inside or not.
     fn sge(&self, offset: u64, length: u32) -> Sge {
         Sge { addr: self.addr().wrapping_add(offset), length, lkey: self.lkey() }
     }
 
-    /// A place in it for the peer, inside or not.
+    /// The remote address of an offset, inside or not.
     fn remote(&self, offset: u64) -> RemoteAddr {
         RemoteAddr { addr: self.addr().wrapping_add(offset), rkey: self.rkey() }
     }
 }
 
-/// Why something was refused: the errno that C would see.
+/// The error that the suite distinguishes: the errno that C gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// EINVAL.
     Invalid,
     /// ENOMEM.
     NoMemory,
-    /// EOPNOTSUPP: the device has no such thing.
+    /// EOPNOTSUPP: the device does not support it.
     Unsupported,
+}
+
+impl Refusal {
+    /// The refusal of an error number.
+    #[must_use]
+    pub const fn of(errno: Errno) -> Self {
+        match errno {
+            Errno::ENOMEM => Self::NoMemory,
+            Errno::EOPNOTSUPP => Self::Unsupported,
+            _ => Self::Invalid,
+        }
+    }
 }
 
 /// A port of this same device, which has port 1.
@@ -266,48 +278,48 @@ pub struct Address {
     pub global: bool,
 }
 
-/// What a device allows at most.
+/// The limits of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Entries of a completion queue.
     pub max_cqe: u32,
     /// Requests of a send or receive queue.
     pub max_qp_wr: u32,
-    /// Pieces of a request.
+    /// SGEs of a work request.
     pub max_sge: u32,
     /// Inline bytes of a request.
     pub max_inline: u32,
-    /// READs and atomics under way of one queue pair.
+    /// Outstanding READs and atomics of a queue pair.
     pub max_rd_atomic: u8,
-    /// Requests of a shared receive queue.
+    /// Receives of a shared receive queue.
     pub max_srq_wr: u32,
-    /// Pieces of a request of a shared receive queue.
+    /// SGEs of a receive of a shared receive queue.
     pub max_srq_sge: u32,
 }
 
-/// Fifteen requests each way, of four pieces, or of 64 inline bytes.
+/// 15 requests in each queue, with four SGEs or up to 64 inline bytes each.
 pub const SMALL_CAPS: QpCaps =
     QpCaps { max_send_wr: 15, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
 
-/// What a queue pair is made of.
+/// The attributes of a new queue pair.
 #[derive(Clone, Copy, Debug)]
 pub struct QpInit<'a, Cq, Srq> {
-    /// What it can do.
+    /// The type.
     pub qp_type: QpType,
-    /// Where sends complete.
+    /// The completion queue of sends.
     pub send_cq: &'a Cq,
-    /// Where receives complete; may be the same.
+    /// The completion queue of receives. It may be the same.
     pub recv_cq: &'a Cq,
-    /// Where its receives are taken from, if it has none of its own.
+    /// The shared receive queue, if it has no receive queue of its own.
     pub srq: Option<&'a Srq>,
-    /// How much it takes.
+    /// The capacities.
     pub caps: QpCaps,
     /// Whether every send is signaled, whatever its flags say.
     pub sq_sig_all: bool,
 }
 
 impl<'a, Cq, Srq> QpInit<'a, Cq, Srq> {
-    /// A reliable connection, both directions on one queue, with [small](SMALL_CAPS) capacities.
+    /// A reliable connection with one completion queue and [small](SMALL_CAPS) capacities.
     pub const fn new(cq: &'a Cq) -> Self {
         let (qp_type, caps) = (QpType::Rc, SMALL_CAPS);
         Self { qp_type, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }

@@ -11,11 +11,12 @@
 //! | [`far`] | the loopback of another process as such a device: every call goes there |
 //! | [`across`] | the loopback of two processes as such a device: each has one end of every connection |
 //! | `verbs` | real verbs as such a device; only with the feature of this name |
-//! | `same_words` | what both of those translate alike |
+//! | `adapter` | every transport with cq-core's traits as such a device |
 //! | [`model`] | the reference model: a device as the contract describes it, to compare with |
 #![deny(unsafe_code)]
 
 pub mod across;
+mod adapter;
 #[cfg(test)]
 mod broken;
 pub mod conformance;
@@ -25,6 +26,5 @@ pub mod far;
 mod heap;
 pub mod loopback;
 pub mod model;
-mod same_words;
 #[cfg(feature = "verbs")]
 pub mod verbs;

@@ -28,7 +28,7 @@ impl Crowd {
         let fabric = format!("crowd-{}-{count}", std::process::id());
         let context = OpenOptions::new().fabric(&fabric).limits(limits).open("loop0");
         let context = context.expect("the device opens");
-        let pd = context.alloc_pd();
+        let pd = context.alloc_pd().unwrap();
         let queues = [(); 2].map(|()| context.create_cq(256, None).expect("a completion queue"));
         let caps = QpCaps {
             max_send_wr: depth,
@@ -40,8 +40,8 @@ impl Crowd {
         let init = QpInit { caps, recv_cq: &queues[1], ..QpInit::new(&queues[0]) };
         let pair = || {
             let [mut one, mut other] = [(); 2].map(|()| pd.create_qp(&init).expect("a queue pair"));
-            one.connect(other.number()).expect("it connects");
-            other.connect(one.number()).expect("it connects");
+            one.connect_to(other.number()).expect("it connects");
+            other.connect_to(one.number()).expect("it connects");
             [one, other]
         };
         let pairs = (0..count).map(|_| pair()).collect();

@@ -111,7 +111,7 @@ impl End {
     /// Connects it, and posts all its receives.
     pub fn connect(&mut self, peer: Address) {
         self.peer = Some(peer);
-        self.qp.connect(peer.number).expect("it connects");
+        self.qp.connect_to(peer.number).expect("it connects");
         for _ in 0..DEPTH / BATCH {
             self.post_receives::<BATCH>();
         }

@@ -30,7 +30,7 @@ pub enum Order {
 pub fn play() {
     let Ok(fabric) = std::env::var(FABRIC) else { return };
     let context = end::open(&fabric);
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     let mut ends: Vec<End> = Vec::new();
     for line in io::stdin().lock().lines() {
         match parse(&line.expect("the near process speaks")) {

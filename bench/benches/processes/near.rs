@@ -30,7 +30,7 @@ impl Near {
     pub fn start(settle: impl FnOnce() + Send) -> Self {
         let fabric = format!("bench-{}", std::process::id());
         let context = end::open(&fabric);
-        let pd = context.alloc_pd();
+        let pd = context.alloc_pd().unwrap();
         let mut command = Command::new(std::env::current_exe().expect("this is a program"));
         command.env(FABRIC, &fabric).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = on_a_core(settle, || command.spawn()).expect("it starts");

@@ -20,6 +20,8 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 
+use cq_core::device::{Device, ProtectionDomain, Region};
+use cq_core::setup::{Access, RegisterError};
 use cq_core::wr::{RemoteAddr, Sge};
 
 use super::Memory;
@@ -32,14 +34,6 @@ struct Line([AtomicU8; LINE]);
 const LINE: usize = 64;
 const WORD: usize = size_of::<u64>();
 
-/// How requests name memory that is registered.
-pub trait Registration {
-    /// A piece of it, in a request of this side.
-    fn sge(&self, at: usize, len: u32) -> Sge;
-    /// A place in it, in a request of the peer.
-    fn remote(&self, at: usize) -> RemoteAddr;
-}
-
 /// Memory of the heap, zeroed, and its registration.
 #[derive(Debug)]
 pub struct Heap<R> {
@@ -50,12 +44,27 @@ pub struct Heap<R> {
 }
 
 impl<R> Heap<R> {
+    /// Allocates `len` bytes and registers them in this domain.
+    ///
+    /// # Errors
+    /// What registering says.
+    pub fn register<P>(domain: &P, len: usize, access: Access) -> Result<Self, RegisterError>
+    where
+        P: ProtectionDomain<Device: Device<Region = R>>,
+    {
+        Self::new(len, |ptr, len| {
+            // SAFETY: the memory is the heap's that `Heap` keeps: it stays where it is until its registration is
+            // dropped, and is reached by atomic accesses only.
+            unsafe { domain.register(ptr, len, access) }
+        })
+    }
+
     /// Allocates `len` bytes and registers them. They stay where they are until `R` was dropped, and are
     /// reached by atomic accesses only.
     ///
     /// # Errors
     /// What registering says.
-    pub fn new<E>(
+    fn new<E>(
         len: usize,
         register: impl FnOnce(*mut u8, usize) -> Result<R, E>,
     ) -> Result<Self, E> {
@@ -78,7 +87,7 @@ impl<R> Heap<R> {
     }
 }
 
-impl<R: Registration> Memory for Heap<R> {
+impl<R: Region> Memory for Heap<R> {
     #[inline]
     fn write(&mut self, at: usize, bytes: &[u8]) {
         let (head, words, tail) = self.split(at, bytes.len());
@@ -111,12 +120,12 @@ impl<R: Registration> Memory for Heap<R> {
 
     #[inline]
     fn sge(&self, at: usize, len: u32) -> Sge {
-        self.registration.sge(at, len)
+        self.registration.sge(at, len as usize).expect("it is inside")
     }
 
     #[inline]
     fn remote(&self, at: usize) -> RemoteAddr {
-        self.registration.remote(at)
+        self.registration.remote(at).expect("it is inside")
     }
 }
 
@@ -139,7 +148,7 @@ macro_rules! either {
     };
 }
 
-impl<O: Memory, R: Registration> Memory for Messages<O, R> {
+impl<O: Memory, R: Region> Memory for Messages<O, R> {
     #[inline]
     fn write(&mut self, at: usize, bytes: &[u8]) {
         either!(self, memory => memory.write(at, bytes));
@@ -163,17 +172,23 @@ impl<O: Memory, R: Registration> Memory for Messages<O, R> {
 
 #[cfg(test)]
 mod tests {
+    use cq_core::setup::RangeError;
+
     use super::*;
 
     struct Nowhere;
 
-    impl Registration for Nowhere {
-        fn sge(&self, at: usize, length: u32) -> Sge {
-            Sge { addr: at as u64, length, lkey: 0 }
+    impl Region for Nowhere {
+        fn len(&self) -> usize {
+            usize::MAX
         }
 
-        fn remote(&self, at: usize) -> RemoteAddr {
-            RemoteAddr { addr: at as u64, rkey: 0 }
+        fn sge(&self, at: usize, len: usize) -> Result<Sge, RangeError> {
+            Ok(Sge { addr: at as u64, length: len as u32, lkey: 0 })
+        }
+
+        fn remote(&self, at: usize) -> Result<RemoteAddr, RangeError> {
+            Ok(RemoteAddr { addr: at as u64, rkey: 0 })
         }
     }
 

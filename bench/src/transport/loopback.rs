@@ -16,23 +16,12 @@
 use std::env;
 use std::process;
 
-use transport_rxe_loop::{
-    AtomicCap, CompletionChannel, Context, Cq, MemoryRegion, OpenError, OpenOptions, OwnedRegion,
-    ProtectionDomain, QpCaps, QpInit, QueuePair,
-};
+use transport_rxe_loop::{Context, OpenError, OpenOptions};
 
-use cq_core::wr::{RemoteAddr, Sge};
-
-use super::heap::{Heap, Messages, Registration};
-use super::same_words::{self, CONNECT};
-use super::{Attempt, End, Limits, Memory, MemoryKind, Needs, SetUpError, Transport};
+use super::opened::{Measured, Opened};
 
 /// The loopback's device, open.
-#[derive(Debug)]
-pub struct Loopback {
-    context: Context,
-    domain: ProtectionDomain,
-}
+pub type Loopback = Opened<Context>;
 
 impl Loopback {
     /// The name of the device: there is one.
@@ -56,8 +45,9 @@ impl Loopback {
             Some(name) => options.fabric(&name).open(device)?,
             None => options.open(device)?,
         };
-        let domain = context.alloc_pd();
-        Ok(Self { context, domain })
+        let unfit = "the device has just been opened, and has port 1";
+        let (domain, port) = (context.alloc_pd().expect(unfit), context.port(1).expect(unfit));
+        Ok(Self::new(context, domain, port))
     }
 }
 
@@ -69,36 +59,10 @@ fn own_fabric() -> Option<String> {
     env::var_os(FABRIC).is_none().then(|| format!("bench-{}", process::id()))
 }
 
-impl Transport for Loopback {
+impl Measured for Context {
     const NAME: &'static str = "loop";
 
-    fn device(&self) -> &str {
-        self.context.name()
-    }
-
-    fn environment(&self) -> Option<(&'static str, String)> {
+    fn environment() -> Option<(&'static str, String)> {
         own_fabric().map(|name| (FABRIC, name))
     }
-
-    fn limits(&self) -> Limits {
-        let device = self.context.attributes();
-        Limits {
-            message: device.max_msg_size,
-            requests: device.max_qp_wr.min(device.max_cqe / 2),
-            atomics: device.atomic_cap != AtomicCap::None,
-        }
-    }
-
-    fn address(&self, pair: &QueuePair) -> Result<Vec<u8>, SetUpError> {
-        Ok(pair.number().to_le_bytes().to_vec())
-    }
-
-    fn connect(&self, pair: &mut QueuePair, peer: &[u8]) -> Result<(), SetUpError> {
-        let number = peer.try_into().map(u32::from_le_bytes).attempt(CONNECT)?;
-        pair.connect(number).attempt(CONNECT)
-    }
-
-    same_words::end!();
 }
-
-same_words::memory!();

@@ -9,24 +9,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use transport_verbs::{
-    AtomicCap, CompletionChannel, Context, Cq, DeviceError, Endpoint, MemoryRegion, OpenError,
-    OwnedRegion, Port, PortState, ProtectionDomain, QpCaps, QpInit, QueuePair,
-};
+use cq_core::setup::{CreateError, DeviceError, Port, PortState};
+use transport_verbs::{Context, OpenError};
 
-use cq_core::wr::{RemoteAddr, Sge};
-
-use super::heap::{Heap, Messages, Registration};
-use super::same_words::{self, CONNECT};
-use super::{Attempt, End, Limits, Memory, MemoryKind, Needs, SetUpError, Transport};
+use super::opened::{Measured, Opened};
 
 /// A device of libibverbs, open, and one of its ports.
-#[derive(Debug)]
-pub struct Verbs {
-    context: Context,
-    domain: ProtectionDomain,
-    port: Port,
-}
+pub type Verbs = Opened<Context>;
 
 impl Verbs {
     /// Opens the device of this name, or the first one, on its first active port. The queue pairs go by
@@ -42,23 +31,23 @@ impl Verbs {
             None => port,
         };
         let domain = context.alloc_pd()?;
-        Ok(Self { context, domain, port })
+        Ok(Self::new(context, domain, port))
     }
 }
 
 fn with_gid(context: &Context, port: &Port, index: u8) -> Result<Port, VerbsError> {
-    let there: Vec<u8> = context.gids(port.number())?.iter().map(|&(index, _)| index).collect();
+    let there: Vec<u8> = context.gids(port.number)?.iter().map(|&(index, _)| index).collect();
     if !there.contains(&index) {
         return Err(VerbsError::NoGid { device: context.name().to_owned(), index, there });
     }
-    Ok(port.with_gid(index)?)
+    Ok(context.port_with_gid(port.number, index)?)
 }
 
 fn active_port(context: &Context) -> Result<Port, VerbsError> {
     let mut failure = None;
     for number in 1..=context.attributes().phys_port_cnt {
         match context.port(number) {
-            Ok(port) if port.state() == PortState::ACTIVE => return Ok(port),
+            Ok(port) if port.state == PortState::ACTIVE => return Ok(port),
             Ok(_) => {}
             // One that is down may have no GID; another one may be up.
             Err(why) => failure = failure.or(Some(why)),
@@ -68,36 +57,9 @@ fn active_port(context: &Context) -> Result<Port, VerbsError> {
     Err(failure.map_or_else(none, VerbsError::Device))
 }
 
-impl Transport for Verbs {
+impl Measured for Context {
     const NAME: &'static str = "verbs";
-
-    fn device(&self) -> &str {
-        self.context.name()
-    }
-
-    fn limits(&self) -> Limits {
-        let device = self.context.attributes();
-        Limits {
-            message: self.port.max_msg_size(),
-            requests: device.max_qp_wr.min(device.max_cqe / 2),
-            atomics: device.atomic_cap != AtomicCap::NONE,
-        }
-    }
-
-    fn address(&self, pair: &QueuePair) -> Result<Vec<u8>, SetUpError> {
-        Ok(pair.endpoint(&self.port).to_bytes().to_vec())
-    }
-
-    fn connect(&self, pair: &mut QueuePair, peer: &[u8]) -> Result<(), SetUpError> {
-        let bytes = peer.try_into().attempt(CONNECT)?;
-        let peer = Endpoint::from_bytes(bytes).attempt(CONNECT)?;
-        pair.connect(&self.port, &peer).attempt(CONNECT)
-    }
-
-    same_words::end!();
 }
-
-same_words::memory!();
 
 /// Why a device can't be had.
 #[derive(Debug, thiserror::Error)]
@@ -108,6 +70,9 @@ pub enum VerbsError {
     /// It is open, and says no.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// It has no protection domain left.
+    #[error(transparent)]
+    Create(#[from] CreateError),
     /// The GID table has no such entry.
     #[error("the GID table of {device}'s port has no entry {index}: it has {there:?}")]
     NoGid {

@@ -49,10 +49,10 @@ impl Context {
     /// use transport_rxe_loop::{Context, QpAttr, QpInit, QpState};
     ///
     /// let mut context = Context::open("loop0")?;
-    /// let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None)?);
+    /// let (pd, cq) = (context.alloc_pd()?, context.create_cq(16, None)?);
     /// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
     /// let peer = pd.create_qp(&QpInit::new(&cq))?;
-    /// qp.connect(peer.number())?;
+    /// qp.connect_to(peer.number())?;
     /// assert_eq!(context.take_async_event(), Ok(None));
     ///
     /// qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true))?;

@@ -1,45 +1,60 @@
 //! [`QueuePair::connect`] and [`QueuePair::activate`]: from RESET to RTS with usual attributes.
 
-use cq_core::setup::{Access, QpAttrMask, QpState, QpType};
+use cq_core::setup::{Access, Endpoint, ModifyError, Port, QpAttr, QpState, QpType};
 
-use crate::api::attr::ModifyError;
-use crate::api::attr::QpAttr;
+use crate::api::attr::MAX_RD_ATOMIC;
 use crate::api::qp::QueuePair;
 
-/// Attributes that only a reliable connection has.
-const RELIABLE: QpAttrMask = QpAttrMask::MAX_DEST_RD_ATOMIC
-    .union(QpAttrMask::MIN_RNR_TIMER)
-    .union(QpAttrMask::TIMEOUT)
-    .union(QpAttrMask::RETRY_CNT)
-    .union(QpAttrMask::RNR_RETRY)
-    .union(QpAttrMask::MAX_QP_RD_ATOMIC);
-
 impl QueuePair {
-    /// Connects to the queue pair with this number: goes from RESET to RTS. The peer may WRITE, READ and use atomics,
+    /// What the peer has to know to [connect](Self::connect) to this queue pair. The first packet is number 0.
+    #[must_use]
+    pub fn endpoint(&self, port: &Port) -> Endpoint {
+        let Port { lid, gid, mtu, .. } = *port;
+        Endpoint { qp_num: self.number(), psn: 0, lid, gid, mtu }
+    }
+
+    /// Connects to the queue pair of this endpoint: goes from RESET to RTS. The peer may WRITE, READ and use atomics,
     /// as far as the memory regions and the type of connection allow. Sends of a reliable connection wait for receives
-    /// without limit, and half a second for the peer to connect; those of an unreliable connection do not wait.
+    /// without limit, and half a second for the peer to connect; those of an unreliable connection do not wait. Both
+    /// sides connect, in any order, before either sends.
     ///
     /// # Errors
-    /// The queue pair is not in RESET, the number has more than 24 bits, or the type is UD
-    /// ([`activate`](Self::activate)).
-    pub fn connect(&mut self, peer: u32) -> Result<(), ModifyError> {
-        let (init, rtr, rts) = (QpAttr::init(Access::REMOTE), QpAttr::rtr(peer), QpAttr::rts());
-        let steps = match self.qp_type() {
-            QpType::Uc => {
-                [init.access(Access::REMOTE_WRITE), rtr.without(RELIABLE), rts.without(RELIABLE)]
-            }
-            QpType::Rc | QpType::Ud => [init, rtr, rts],
+    /// The queue pair is not in RESET, the endpoint is invalid, or the type is UD ([`activate`](Self::activate)). It
+    /// stays in the state before the step that failed.
+    pub fn connect(&mut self, port: &Port, peer: &Endpoint) -> Result<(), ModifyError> {
+        let access = match self.qp_type() {
+            QpType::Uc => Access::REMOTE_WRITE,
+            QpType::Rc | QpType::Ud => Access::REMOTE,
         };
-        steps.iter().try_for_each(|step| self.modify(step))
+        let steps = [
+            QpAttr::init(port, access),
+            QpAttr::rtr(port, peer).max_dest_rd_atomic(MAX_RD_ATOMIC),
+            QpAttr::rts().max_rd_atomic(MAX_RD_ATOMIC),
+        ];
+        let unreliable = self.qp_type() == QpType::Uc;
+        steps.into_iter().try_for_each(|step| {
+            self.modify(&if unreliable { step.of_type(QpType::Uc) } else { step })
+        })
+    }
+
+    /// [Connects](Self::connect) to the queue pair with this number. A fabric has one port, so that the number is all
+    /// that there is to know.
+    ///
+    /// # Errors
+    /// As for [`connect`](Self::connect).
+    pub fn connect_to(&mut self, peer: u32) -> Result<(), ModifyError> {
+        let port = self.claimed.queue.engine.port.attributes();
+        let Port { lid, gid, mtu, .. } = port;
+        self.connect(&port, &Endpoint { qp_num: peer, psn: 0, lid, gid, mtu })
     }
 
     /// Activates a UD queue pair: goes from RESET to RTS. It receives datagrams that carry `qkey`.
     ///
     /// # Errors
     /// The queue pair is not in RESET, or its type is not UD. It stays in the state before the step that failed.
-    pub fn activate(&mut self, qkey: u32) -> Result<(), ModifyError> {
+    pub fn activate(&mut self, port: &Port, qkey: u32) -> Result<(), ModifyError> {
         let steps = [
-            QpAttr::to(QpState::INIT).pkey_index(0).port(1).qkey(qkey),
+            QpAttr::to(QpState::INIT).pkey_index(0).port(port.number).qkey(qkey),
             QpAttr::to(QpState::RTR),
             QpAttr::to(QpState::RTS).sq_psn(0),
         ];

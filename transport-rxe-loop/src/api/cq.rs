@@ -151,8 +151,8 @@ impl CqInit<'_> {
 ///
 /// let context = Context::open("loop0")?;
 /// let mut cq = context.create_cq_with(&CqInit { ignore_overrun: true, ..CqInit::new(2) })?;
-/// let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq))?;
-/// qp.connect(qp.number())?;
+/// let mut qp = context.alloc_pd()?.create_qp(&QpInit::new(&cq))?;
+/// qp.connect_to(qp.number())?;
 /// qp.modify(&QpAttr::to(QpState::ERR))?;
 /// for wr_id in 0..10 {
 ///     qp.post_recv(&[RecvWr::new(wr_id, &[])])?; // flushed at once
@@ -192,7 +192,7 @@ impl Cq {
         let is_near =
             |channel: &CompletionChannel| std::ptr::eq(channel.events().completions(), completions);
         if !channel.is_none_or(is_near) {
-            return Err(CreateError::OtherFabric);
+            return Err(CreateError::OtherContext);
         }
         let (queue, key) = deaths::retry_after_recovery(device, || {
             Queue::new(device.engine, capacity, ignore_overrun)

@@ -15,16 +15,16 @@ use crate::api::qp::QueuePair;
 /// use transport_rxe_loop::{Access, AddressVector, Context, Destination, QpInit, QpType};
 ///
 /// let context = Context::open("loop0")?;
-/// let (here, pd) = (context.attributes(), context.alloc_pd());
+/// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
 /// let mut cq = context.create_cq(16, None)?;
 /// let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
 /// let (mut alice, mut bob) = (pd.create_qp(&init)?, pd.create_qp(&init)?);
-/// alice.activate(0x1111)?;
-/// bob.activate(0x1111)?;
+/// alice.activate(&port, 0x1111)?;
+/// bob.activate(&port, 0x1111)?;
 ///
 /// let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
 /// bob.post_recv(&[RecvWr::new(1, &[region.sge(0, 40 + 64)?])])?;
-/// let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid))?;
+/// let ah = pd.create_ah(&AddressVector::of(&port, port.gid, port.lid))?;
 /// let to_bob = Destination { ah: &ah, qp_num: bob.number(), qkey: 0x1111 };
 /// alice.to(&to_bob).post_send(&[SendWr::send_inline(2, b"hello")])?;
 ///
@@ -51,7 +51,7 @@ impl QueuePair {
     ///
     /// | condition | sender | receiver |
     /// |---|---|---|
-    /// | the message exceeds the port's [MTU](crate::DeviceAttr::max_mtu) | LOC_LEN, SQE | |
+    /// | the message exceeds the port's [MTU](crate::Port::mtu) | LOC_LEN, SQE | |
     /// | a bad key or range of the sender | LOC_PROT, SQE | |
     /// | no UD queue pair has the number, or it can't receive in its state | SUCCESS | |
     /// | the queue key is not the receiver's | SUCCESS | |

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::Gid;
+use cq_core::setup::{AtomicCap, DeviceAttr, DeviceError, Errno, Port};
 
 use crate::api::attr::MAX_RD_ATOMIC;
 use crate::api::channel::CompletionChannel;
@@ -12,10 +12,11 @@ use crate::api::pd::ProtectionDomain;
 use crate::api::srq::MAX_SRQ_WR;
 use crate::completion::channel::EventChannel;
 use crate::completion::queue::MAX_CQE;
-use crate::engine::requester::MTU;
-use crate::engine::ring::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
+use crate::engine::port;
+use crate::engine::ring::{MAX_INLINE, MAX_QP_WR};
 use crate::error::CreateError;
 use crate::lifecycle::Device;
+use crate::memory::domains;
 use crate::memory::sge::MAX_SGE;
 use crate::policy::faults::{Injected, Injector};
 
@@ -52,85 +53,6 @@ pub struct Context {
     other_limits: Option<OtherLimits>,
 }
 
-/// `enum ibv_atomic_cap`: the scope in which COMP_SWAP, FETCH_ADD and atomic writes are atomic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum AtomicCap {
-    /// Atomics are not supported.
-    None = 0,
-    /// Among the queue pairs of the device, in all processes. No specification promises more. Here, atomic instructions
-    /// on memory [of the device](crate::ProtectionDomain::allocate) are included. On other memory they are included
-    /// only with respect to operations that the owning process carries out itself: other processes read the eight bytes
-    /// and write them back, under a lock that the processes share. Memory that is registered in two ways, or shared by
-    /// other means than the device, counts as different memory.
-    Hca = 1,
-    /// Among all accesses to the memory.
-    Global = 2,
-}
-
-/// The types of memory windows that a device supports; part of `enum ibv_device_cap_flags`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum MemoryWindows {
-    /// Type 2B: bound to a queue pair, within its protection domain. Type 1 is not supported.
-    Type2B,
-}
-
-/// The device's limits and capabilities: `struct ibv_device_attr`. A `max_` field is a maximum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DeviceAttr {
-    /// Queue pairs.
-    pub max_qp: u32,
-    /// Completion queues.
-    pub max_cq: u32,
-    /// Memory regions.
-    pub max_mr: u32,
-    /// Memory windows: `max_mr` - 1, as no window uses the first table entry. Regions and windows share the table:
-    /// together there are at most `max_mr`.
-    pub max_mw: u32,
-    /// The supported type of windows.
-    pub memory_windows: MemoryWindows,
-    /// Shared receive queues.
-    pub max_srq: u32,
-    /// Completion channels and open contexts.
-    pub max_channels: u32,
-    /// Entries of a completion queue.
-    pub max_cqe: u32,
-    /// Completions per event, for [moderation](crate::Cq::moderate).
-    pub max_cq_count: u16,
-    /// Microseconds that moderation delays an event.
-    pub max_cq_period: u16,
-    /// Work requests of a send or receive queue.
-    pub max_qp_wr: u32,
-    /// SGEs of a work request.
-    pub max_sge: u32,
-    /// Receives of a shared receive queue.
-    pub max_srq_wr: u32,
-    /// SGEs of a receive of a shared receive queue.
-    pub max_srq_sge: u32,
-    /// Inline bytes of a request.
-    pub max_inline: u32,
-    /// Bytes of a message.
-    pub max_msg_size: u64,
-    /// MTU of the port, in bytes: the size of a datagram.
-    pub max_mtu: u32,
-    /// Local identifier of the port.
-    pub lid: u16,
-    /// Global identifier of the port.
-    pub gid: Gid,
-    /// Outstanding READs and atomics of a queue pair's peer.
-    pub max_qp_rd_atom: u8,
-    /// Outstanding READs and atomics of a queue pair.
-    pub max_qp_init_rd_atom: u8,
-    /// The scope in which atomics are atomic.
-    pub atomic_cap: AtomicCap,
-    /// Processes attached to the fabric.
-    pub max_processes: u32,
-    /// Bytes of the fabric: tables, rings and queues of all processes.
-    pub fabric_bytes: u64,
-}
-
 impl Context {
     pub(super) fn new(
         device: &'static Device,
@@ -157,36 +79,45 @@ impl Context {
         NAME
     }
 
-    /// The device's attributes. The limits are those of its fabric, whose [bytes](Limits::bytes) all queues share.
+    /// The device's attributes. Those of the port are [`port`](Self::port)'s.
+    ///
+    /// Regions and windows share a table: together there are at most `max_mr`, and no window uses its first entry.
+    ///
+    /// # Atomics
+    /// COMP_SWAP, FETCH_ADD and atomic writes are atomic among the queue pairs of the device, in all processes. No
+    /// specification promises more. Here, atomic instructions on memory [of the
+    /// device](crate::ProtectionDomain::allocate) are included. On other memory they are included only with respect to
+    /// operations that the owning process carries out itself: other processes read the eight bytes and write them back,
+    /// under a lock that the processes share. Memory that is registered in two ways, or shared by other means than the
+    /// device, counts as different memory.
     #[must_use]
     pub fn attributes(&self) -> DeviceAttr {
-        let limits = Limits::from(self.device.shm.shape());
-        DeviceAttr {
-            max_qp: limits.queue_pairs,
-            max_cq: limits.completion_queues,
-            max_mr: limits.memory_regions,
-            max_mw: limits.memory_regions - 1,
-            memory_windows: MemoryWindows::Type2B,
-            max_srq: limits.shared_receive_queues,
-            max_channels: limits.channels,
-            max_cqe: MAX_CQE,
-            max_cq_count: u16::MAX,
-            max_cq_period: u16::MAX,
-            max_qp_wr: MAX_QP_WR,
-            max_sge: MAX_SGE as u32,
-            max_srq_wr: MAX_SRQ_WR,
-            max_srq_sge: MAX_SGE as u32,
-            max_inline: MAX_INLINE,
-            max_msg_size: MAX_MSG_SIZE,
-            max_mtu: MTU,
-            lid: self.device.engine.port.lid,
-            gid: self.device.engine.port.gid,
-            max_qp_rd_atom: MAX_RD_ATOMIC,
-            max_qp_init_rd_atom: MAX_RD_ATOMIC,
-            atomic_cap: AtomicCap::Hca,
-            max_processes: limits.processes,
-            fabric_bytes: limits.bytes,
-        }
+        let limits = self.limits();
+        let mut attr = DeviceAttr::new();
+        attr.max_qp = limits.queue_pairs;
+        attr.max_cq = limits.completion_queues;
+        attr.max_mr = limits.memory_regions;
+        attr.max_mw = limits.memory_regions - 1;
+        attr.max_pd = domains::MAX;
+        attr.max_ah = u32::MAX;
+        attr.max_srq = limits.shared_receive_queues;
+        attr.max_mr_size = usize::MAX as u64;
+        attr.max_cqe = MAX_CQE;
+        (attr.max_cq_count, attr.max_cq_period) = (u16::MAX, u16::MAX);
+        attr.max_qp_wr = MAX_QP_WR;
+        attr.max_sge = MAX_SGE as u32;
+        attr.max_inline = Some(MAX_INLINE);
+        (attr.max_srq_wr, attr.max_srq_sge) = (MAX_SRQ_WR, MAX_SGE as u32);
+        (attr.max_qp_rd_atom, attr.max_qp_init_rd_atom) = (MAX_RD_ATOMIC, MAX_RD_ATOMIC);
+        attr.atomic_cap = AtomicCap::HCA;
+        attr.mem_window_type_2b = true;
+        attr
+    }
+
+    /// The limits of its fabric, whose [bytes](Limits::bytes) all queues share.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits::from(self.device.shm.shape())
     }
 
     /// The limits in force, if this context requested [other limits](crate::OpenOptions::limits). The first process
@@ -250,9 +181,23 @@ impl Context {
         Cq::new(self.device, &self.events, init)
     }
 
-    /// Allocates a protection domain. A process has at most 16,777,216; creating objects in a further one fails.
-    #[must_use]
-    pub fn alloc_pd(&self) -> ProtectionDomain {
+    /// Queries a port: the only one is number 1.
+    ///
+    /// # Errors
+    /// There is no port of this number.
+    pub fn port(&self, number: u8) -> Result<Port, DeviceError> {
+        let none = DeviceError {
+            attempt: "query the port: the device has port 1 only",
+            errno: Errno::EINVAL,
+        };
+        (number == port::NUMBER).then(|| self.device.engine.port.attributes()).ok_or(none)
+    }
+
+    /// Allocates a protection domain.
+    ///
+    /// # Errors
+    /// The process has 16,777,216 already, or is a forked child.
+    pub fn alloc_pd(&self) -> Result<ProtectionDomain, CreateError> {
         ProtectionDomain::new(self.device, &self.events)
     }
 }

@@ -15,6 +15,7 @@ pub mod cq;
 pub mod datagram;
 pub mod device;
 pub mod domain;
+pub mod generic;
 pub mod limits;
 pub mod mr;
 pub mod mw;

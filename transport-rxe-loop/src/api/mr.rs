@@ -169,7 +169,7 @@ impl Drop for MemoryRegion {
 /// ```
 /// use transport_rxe_loop::{Access, Context};
 ///
-/// let region = Context::open("loop0")?.alloc_pd().allocate(4096, Access::LOCAL_WRITE)?;
+/// let region = Context::open("loop0")?.alloc_pd()?.allocate(4096, Access::LOCAL_WRITE)?;
 /// region.write(8, b"hello")?;
 /// let mut back = [0; 5];
 /// region.read(8, &mut back)?;

@@ -179,9 +179,9 @@ impl OpenOptions {
     /// let context = OpenOptions::new().fabric(&fabric).imitate_rxe().open("loop0")?;
     /// let mut cq = context.create_cq(16, None)?;
     /// assert_eq!(cq.capacity(), 31);
-    /// let pd = context.alloc_pd();
+    /// let pd = context.alloc_pd()?;
     /// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
-    /// qp.connect(qp.number())?;
+    /// qp.connect_to(qp.number())?;
     ///
     /// let dead = pd.allocate(64, Access::LOCAL_WRITE)?.sge(0, 64)?;
     /// qp.post_send(&[SendWr::send(1, &[dead])])?;

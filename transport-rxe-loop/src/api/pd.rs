@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::{Access, InUse, SrqInit};
+use cq_core::setup::{Access, AddressError, AddressVector, InUse, Port, SrqInit};
 use cq_core::wc::Wc;
 
-use crate::api::ah::{AddressError, AddressHandle, AddressVector};
+use crate::api::ah::{self, AddressHandle};
 use crate::api::domain::Domain;
 use crate::api::mr::{MemoryRegion, OwnedRegion};
 use crate::api::mw::MemoryWindow;
@@ -21,7 +21,7 @@ use crate::lifecycle::Device;
 /// ```
 /// use transport_rxe_loop::{Access, Context};
 ///
-/// let pd = Context::open("loop0")?.alloc_pd();
+/// let pd = Context::open("loop0")?.alloc_pd()?;
 /// let region = pd.allocate(64, Access::LOCAL_WRITE)?;
 ///
 /// // In use: the handle is returned (Q11).
@@ -44,8 +44,11 @@ pub struct ProtectionDomain {
 }
 
 impl ProtectionDomain {
-    pub(super) fn new(device: &'static Device, events: &Arc<EventChannel>) -> Self {
-        Self { domain: Arc::new(Domain::new(device, events)) }
+    pub(super) fn new(
+        device: &'static Device,
+        events: &Arc<EventChannel>,
+    ) -> Result<Self, CreateError> {
+        Ok(Self { domain: Arc::new(Domain::new(device, events)?) })
     }
 
     #[cfg(test)]
@@ -60,7 +63,6 @@ impl ProtectionDomain {
     /// The length is 0, there is no memory or no shared memory, the rights are invalid (Q10), or there are too many
     /// regions.
     pub fn allocate(&self, len: usize, access: Access) -> Result<OwnedRegion, RegisterError> {
-        self.domain.check_memory()?;
         OwnedRegion::new(&self.domain, len, access)
     }
 
@@ -83,7 +85,6 @@ impl ProtectionDomain {
         len: usize,
         access: Access,
     ) -> Result<MemoryRegion, RegisterError> {
-        self.domain.check_memory()?;
         // SAFETY: the caller upholds the same contract.
         unsafe { MemoryRegion::new(&self.domain, ptr, len, access) }
     }
@@ -93,7 +94,6 @@ impl ProtectionDomain {
     /// # Errors
     /// There are too many regions and windows.
     pub fn alloc_mw(&self) -> Result<MemoryWindow, RegisterError> {
-        self.domain.check_memory()?;
         MemoryWindow::new(&self.domain)
     }
 
@@ -103,7 +103,6 @@ impl ProtectionDomain {
     /// A capacity exceeds the device's limits, there are too many queue pairs, there is no memory, a queue belongs to
     /// another fabric, or the type can't use a shared receive queue.
     pub fn create_qp(&self, init: &QpInit<'_>) -> Result<QueuePair, CreateError> {
-        self.domain.check()?;
         QueuePair::new(&self.domain, init)
     }
 
@@ -112,14 +111,7 @@ impl ProtectionDomain {
     /// # Errors
     /// A capacity is 0 or exceeds the device's limits, there are too many shared receive queues, or there is no memory.
     pub fn create_srq(&self, init: &SrqInit) -> Result<SharedReceiveQueue, CreateError> {
-        self.domain.check()?;
         SharedReceiveQueue::new(&self.domain, init)
-    }
-
-    /// A domain without a number.
-    #[cfg(test)]
-    pub fn in_none(device: &'static Device, events: &Arc<EventChannel>) -> Self {
-        Self { domain: Arc::new(Domain::in_none(device, events)) }
     }
 
     /// Creates an address handle.
@@ -130,16 +122,19 @@ impl ProtectionDomain {
         AddressHandle::new(&self.domain, to)
     }
 
-    /// Creates a handle of the [source of a datagram](AddressVector::from_wc), for replies.
+    /// Creates a handle of the source of a datagram that this port received, for replies, as `ibv_create_ah_from_wc(3)`
+    /// does. `wc` is the receive completion and `grh` the first 40 bytes of the receive buffer, which are read only if
+    /// the completion has the GRH flag.
     ///
     /// # Errors
     /// The completion is not a successful one of a receive (C4), or `grh` is not the GRH that came with it.
     pub fn ah_from_wc(
         &self,
+        port: &Port,
         wc: &Wc,
         grh: &[u8; grh::BYTES],
     ) -> Result<AddressHandle, AddressError> {
-        self.create_ah(&AddressVector::from_wc(wc, grh)?)
+        self.create_ah(&ah::init_ah_from_wc(port.number, wc, grh)?)
     }
 
     /// Destroys the domain. Dropping destroys it once its last region, window, queue pair, shared receive queue and

@@ -7,10 +7,8 @@ mod validate;
 
 use std::sync::Arc;
 
-use cq_core::setup::{QpAttrMask, QpCaps, QpState, QpType};
+use cq_core::setup::{CreateError, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType};
 
-use crate::api::attr::ModifyError;
-use crate::api::attr::QpAttr;
 use crate::api::cq::{Cq, Queue};
 use crate::api::domain::Domain;
 use crate::api::srq::SharedReceiveQueue;
@@ -18,7 +16,6 @@ use crate::engine::connection::Connection;
 use crate::engine::identity;
 use crate::engine::queue_pair::{ClaimedQp, Setup};
 use crate::engine::ring::MAX_QP_WR;
-use crate::error::CreateError;
 use crate::lifecycle::deaths;
 use crate::policy::imitation::QpBehavior;
 use crate::protocol::number::{Position, SrqNumber};
@@ -27,35 +24,12 @@ use crate::sync;
 
 pub use self::batch::Batch;
 
-/// `struct ibv_qp_init_attr`: the attributes of a new queue pair.
-#[derive(Clone, Copy, Debug)]
-pub struct QpInit<'a> {
-    /// The type.
-    pub qp_type: QpType,
-    /// The completion queue of sends. A queue pair whose sends alone complete there pushes without a lock, which is faster.
-    /// Creating another one for the queue, whatever for, ends that for good, and waits for a message that the first is
-    /// carrying out; resizing and [moderating](Cq::moderate) the queue do so, too.
-    pub send_cq: &'a Cq,
-    /// The completion queue of receives. It may be the same.
-    pub recv_cq: &'a Cq,
-    /// The shared receive queue, if it has no receive queue of its own (Q9). The capacities of receives in `caps` are
-    /// then ignored.
-    pub srq: Option<&'a SharedReceiveQueue>,
-    /// The capacities.
-    pub caps: QpCaps,
-    /// Whether every send is signaled, whatever its flags say.
-    pub sq_sig_all: bool,
-}
-
-impl<'a> QpInit<'a> {
-    /// A reliable connection with one completion queue and the usual capacities: 128 requests per queue, each of one
-    /// SGE or 64 inline bytes.
-    #[must_use]
-    pub const fn new(cq: &'a Cq) -> Self {
-        let (qp_type, caps) = (QpType::Rc, QpCaps::USUAL);
-        Self { qp_type, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }
-    }
-}
+/// The attributes of a new queue pair.
+///
+/// A queue pair whose sends alone complete in `send_cq` pushes there without a lock, which is faster. Creating another
+/// one for the queue, whatever for, ends that for good, and waits for a message that the first is carrying out; resizing
+/// and [moderating](Cq::moderate) the queue do so, too.
+pub type QpInit<'a> = cq_core::setup::QpInit<'a, Cq, SharedReceiveQueue>;
 
 /// A queue pair. Posting takes `&mut self`. Other threads may poll its completions meanwhile, and threads of the peer
 /// work on its queues.
@@ -67,12 +41,13 @@ impl<'a> QpInit<'a> {
 /// use transport_rxe_loop::{Access, Context, QpInit};
 ///
 /// let context = Context::open("loop0")?;
-/// let pd = context.alloc_pd();
+/// let pd = context.alloc_pd()?;
 /// let (mut cq, mut peer_cq) = (context.create_cq(16, None)?, context.create_cq(16, None)?);
 /// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
 /// let mut peer = pd.create_qp(&QpInit::new(&peer_cq))?;
-/// qp.connect(peer.number())?;
-/// peer.connect(qp.number())?;
+/// let port = context.port(1)?;
+/// qp.connect(&port, &peer.endpoint(&port))?;
+/// peer.connect(&port, &qp.endpoint(&port))?;
 ///
 /// let region = pd.allocate(64, Access::LOCAL_WRITE)?;
 /// peer.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
@@ -86,7 +61,21 @@ impl<'a> QpInit<'a> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// [`QpAttr`](crate::QpAttr#how-long-a-request-waits) says how long a request waits for its peer.
+/// # How long a request waits
+/// A request of a reliable connection waits for a receive for [`rnr_retry`](crate::QpAttr::rnr_retry) times the peer's
+/// [`min_rnr_timer`](crate::QpAttr::min_rnr_timer), and for an answer for [`retry_cnt`](crate::QpAttr::retry_cnt) + 1 times the local
+/// [`timeout`](crate::QpAttr::timeout), as `ibv_modify_qp(3)` says. Then it fails with RNR_RETRY_EXC or RETRY_EXC.
+///
+/// No packet is ever lost. A peer does not answer only while it is in RESET, INIT or ERR, connected to another queue
+/// pair, or of another type; or while its process is [suspended](crate::manual#suspended-processes) and has to act. It
+/// may answer again in time. Where the specification leaves a choice:
+///
+/// - A peer that was destroyed, whose process died, or that never existed, does not answer either. With `timeout` 0 the
+///   request then fails at once.
+/// - A request that waits for a receive has the full time for an answer once its peer stops answering, and the other
+///   way round.
+/// - A request that waits has begun, so it goes on in SQD. Time in which the process was suspended counts. Attributes
+///   that are changed meanwhile do not.
 ///
 /// # Unreliable transports
 /// An unreliable connection ([`QpType::Uc`]) sends and writes, and waits for no receive and no answer. A message that
@@ -272,7 +261,7 @@ pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, Cr
     let cqs = [init.send_cq, init.recv_cq].map(Cq::queue);
     let is_near = srq.is_none_or(|srq| srq.is_of(engine));
     if !is_near || !cqs.iter().all(|cq| cq.is_of(engine)) {
-        return Err(CreateError::OtherFabric);
+        return Err(CreateError::OtherContext);
     }
     Ok(Setup {
         qp_type: init.qp_type,

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::{InUse, SrqInit};
+use cq_core::setup::{ArmLimitError, InUse, SrqInit};
 use cq_core::transport::{PostError, Refused};
 use cq_core::wr::RecvWr;
-use thiserror::Error;
 
 use super::domain::Domain;
 use crate::completion::channel::Source;
@@ -20,26 +19,6 @@ use crate::protocol::pool::{MAX_SLOTS, Queue};
 use crate::shm::arena::Extent;
 use crate::shm::table::Entry as _;
 use crate::sync;
-
-/// Why the limit of a shared receive queue could not be armed (Q9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ArmLimitError {
-    /// The limit exceeds the queue's capacity.
-    #[error("a limit of {asked} is more than the queue's {max} receives")]
-    TooMany {
-        /// The requested limit.
-        asked: u32,
-        /// The queue's capacity, in receives.
-        max: u32,
-    },
-    /// A live process holds the queue's lock and does not release it: it is suspended or broken.
-    #[error("another process holds the queue's lock: let it go on, or end it, then try again")]
-    Stuck,
-    /// This process is a forked child of the one that owns the queue.
-    #[error("the queue is the parent process': open the device in this one, and make another")]
-    Forked,
-}
 
 /// The maximum number of receives of a shared receive queue.
 pub const MAX_SRQ_WR: u32 = MAX_QP_WR;
@@ -153,12 +132,12 @@ impl Drop for Shared {
 /// use transport_rxe_loop::{Access, Context, QpInit, SrqInit};
 ///
 /// let mut context = Context::open("loop0")?;
-/// let (pd, mut cq) = (context.alloc_pd(), context.create_cq(64, None)?);
+/// let (pd, mut cq) = (context.alloc_pd()?, context.create_cq(64, None)?);
 /// let mut srq = pd.create_srq(&SrqInit { max_wr: 64, max_sge: 1 })?;
 /// let of_srq = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
 /// let (mut first, mut second) = (pd.create_qp(&of_srq)?, pd.create_qp(&of_srq)?);
-/// first.connect(second.number())?;
-/// second.connect(first.number())?;
+/// first.connect_to(second.number())?;
+/// second.connect_to(first.number())?;
 ///
 /// let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
 /// srq.post_recv(&[RecvWr::new(1, &[region.sge(0, 2048)?]), RecvWr::new(2, &[region.sge(2048, 2048)?])])?;

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use cq_core::setup;
 use cq_core::transport::{EventError, Woken};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -156,7 +157,7 @@ impl EventChannel {
             }
             Err(errno) => {
                 completions.channel(index).life().end(completions.shm.attachment());
-                Err(CreateError::NoDescriptor { errno: errno.raw_os_error() })
+                Err(CreateError::NoDescriptor { errno: setup::Errno(errno.raw_os_error()) })
             }
         }
     }

@@ -3,6 +3,8 @@
 
 use cq_core::setup::Gid;
 
+use crate::engine::requester::MTU;
+use crate::engine::ring::MAX_MSG_SIZE;
 use crate::shm::hash;
 use crate::shm::name::FabricPath;
 
@@ -11,6 +13,9 @@ const LAST_LID: u64 = 0xbfff;
 /// A link-local address. The last three bytes are the fabric's.
 const GID_OF_ZEROS: [u8; 16] =
     [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x02, b'l', b'o', 0xff, 0xfe, 0, 0, 0];
+
+/// The number of the only port.
+pub const NUMBER: u8 = 1;
 
 /// The only port of a fabric's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +29,14 @@ pub struct Port {
 }
 
 impl Port {
+    /// What a program gets when it queries the port.
+    pub fn attributes(&self) -> cq_core::setup::Port {
+        let mut port = cq_core::setup::Port::new(NUMBER);
+        (port.lid, port.gid) = (self.lid, self.gid);
+        (port.mtu, port.max_msg_size) = (MTU, MAX_MSG_SIZE);
+        port
+    }
+
     /// The port of the fabric with this path.
     pub fn of(path: &FabricPath) -> Self {
         let bytes: Vec<_> = path.file_name().bytes().map(usize::from).collect();

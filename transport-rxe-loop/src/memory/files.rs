@@ -36,7 +36,9 @@ pub fn make(path: &Path, len: usize) -> Result<Mapping, RegisterError> {
     });
     memory.map_err(|errno| match errno {
         Errno::NOSPC | Errno::DQUOT | Errno::FBIG => RegisterError::SharedMemoryFull { len },
-        errno => RegisterError::NoMemory { len, errno: errno.raw_os_error() },
+        errno => {
+            RegisterError::NoMemory { len, errno: cq_core::setup::Errno(errno.raw_os_error()) }
+        }
     })
 }
 

@@ -6,6 +6,7 @@ mod windows;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::Post;
 use cq_core::wr::{Placement, RecvWr, RemoteAddr, Selectivity, SendWr, Sge};
 use transport_rxe_loop::{
@@ -115,7 +116,7 @@ struct Stage {
 fn act() {
     let is_fabric = std::env::var(MEMORY).expect("started by another test") == "fabric";
     let context = open();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(256, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(256, None).unwrap());
     let caps = QpCaps {
         max_send_wr: 64,
         max_recv_wr: 64,
@@ -144,8 +145,12 @@ impl Stage {
         match verb {
             "connect" => {
                 let qp = &mut self.qps[self.qp];
-                let rights = QpAttr::init(Access::REMOTE | FLUSH);
-                let way = [QpAttr::to(QpState::RESET), rights, QpAttr::rtr(numbers[0] as u32)];
+                let rights = QpAttr::init(&Port::new(1), Access::REMOTE | FLUSH);
+                let way = [
+                    QpAttr::to(QpState::RESET),
+                    rights,
+                    QpAttr::rtr(&Port::new(1), &Endpoint::new(numbers[0] as u32)),
+                ];
                 way.iter().chain([&QpAttr::rts()]).for_each(|attr| qp.modify(attr).unwrap());
             }
             "use" => self.qp = at(0),

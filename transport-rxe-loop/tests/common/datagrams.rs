@@ -14,8 +14,8 @@ pub fn ends() -> (End, End) {
 
 /// Where everybody is: without a global route, and with one.
 pub fn addresses() -> [AddressVector; 2] {
-    let here = open().attributes();
-    [AddressVector::of(here.gid, here.lid), AddressVector::of(here.gid, 0)]
+    let here = open().port(1).unwrap();
+    [AddressVector::of(&here, here.gid, here.lid), AddressVector::of(&here, here.gid, 0)]
 }
 
 /// Handles of both.

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::cq::CompletionQueue;
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::{Arm, AsyncEvents, PollCq, Post, PostError};
 use cq_core::wc::Wc;
 pub use cq_core::wc::WcStatus as S;
@@ -87,8 +88,8 @@ pub fn open() -> Context {
 
 /// Where all queue pairs of an opening of the device are.
 pub fn address(context: &Context) -> AddressVector {
-    let here = context.attributes();
-    AddressVector::of(here.gid, here.lid)
+    let here = context.port(1).unwrap();
+    AddressVector::of(&here, here.gid, here.lid)
 }
 
 pub fn try_open() -> Result<Context, OpenError> {
@@ -110,7 +111,7 @@ impl End {
 
     /// One of this opening of the device.
     pub fn on(context: &Context, qp_type: QpType, caps: QpCaps) -> Self {
-        let (pd, cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
+        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(64, None).unwrap());
         let qp = pd.create_qp(&QpInit { qp_type, caps, ..QpInit::new(&cq) }).unwrap();
         let region = pd.allocate(8192, ALL).unwrap();
         Self { qp, cq, region, pd, at: address(context) }
@@ -228,13 +229,13 @@ pub fn pair_with(caps: QpCaps) -> (End, End) {
 }
 
 pub fn connect(a: &mut End, b: &mut End) {
-    a.qp.connect(b.qp.number()).unwrap();
-    b.qp.connect(a.qp.number()).unwrap();
+    a.qp.connect_to(b.qp.number()).unwrap();
+    b.qp.connect_to(a.qp.number()).unwrap();
 }
 
 /// Connects a queue pair with these attributes.
 pub fn connect_by(qp: &mut QueuePair, rtr: &QpAttr, rts: &QpAttr) {
-    for attr in [&QpAttr::init(Access::REMOTE_WRITE), rtr, rts] {
+    for attr in [&QpAttr::init(&Port::new(1), Access::REMOTE_WRITE), rtr, rts] {
         qp.modify(attr).unwrap();
     }
 }
@@ -252,7 +253,7 @@ pub fn impatient() -> QpAttr {
 /// An end that sends by `rts` to another, which is not connected yet.
 pub fn unanswered(rts: &QpAttr) -> (End, End) {
     let (mut a, b) = (End::new(), End::new());
-    connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), rts);
+    connect_by(&mut a.qp, &QpAttr::rtr(&Port::new(1), &Endpoint::new(b.qp.number())), rts);
     (a, b)
 }
 
@@ -268,7 +269,11 @@ pub fn let_short_times_pass() {
 pub fn way(qp_type: QpType, peer: u32) -> [QpAttr; 3] {
     type M = QpAttrMask;
     let timers = M::TIMEOUT | M::RETRY_CNT | M::RNR_RETRY | M::MAX_QP_RD_ATOMIC;
-    let (init, rtr, rts) = (QpAttr::init(Access::REMOTE_WRITE), QpAttr::rtr(peer), QpAttr::rts());
+    let (init, rtr, rts) = (
+        QpAttr::init(&Port::new(1), Access::REMOTE_WRITE),
+        QpAttr::rtr(&Port::new(1), &Endpoint::new(peer)),
+        QpAttr::rts(),
+    );
     match qp_type {
         QpType::Rc => [init, rtr, rts],
         QpType::Uc => {

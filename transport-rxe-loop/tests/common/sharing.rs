@@ -27,15 +27,15 @@ pub struct Scene {
 impl Scene {
     pub fn new() -> Self {
         let context = open();
-        let (pd, cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
+        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(64, None).unwrap());
         let srq = pd.create_srq(&INIT).unwrap();
         let region = pd.allocate(8192, ALL).unwrap();
         let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
         let mut qps = [(); 2].map(|()| pd.create_qp(&init).unwrap());
         let mut senders = [End::new(), End::new()];
         for (qp, sender) in qps.iter_mut().zip(&mut senders) {
-            qp.connect(sender.qp.number()).unwrap();
-            sender.qp.connect(qp.number()).unwrap();
+            qp.connect_to(sender.qp.number()).unwrap();
+            sender.qp.connect_to(qp.number()).unwrap();
         }
         Self { context, srq, qps, cq, senders, region, pd }
     }

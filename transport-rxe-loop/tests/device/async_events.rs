@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::common::events::is_readable;
 use crate::common::{ALL, CAPS, S, bring_to, open, settle, take, wait_for};
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::{AsyncEvents, Post};
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use transport_rxe_loop::{Access, Context, Cq, OwnedRegion, QpAttr, QpInit, QpState, QueuePair};
@@ -25,7 +26,7 @@ struct Side {
 impl Side {
     fn new() -> Self {
         let context = open();
-        let (pd, cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
+        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(64, None).unwrap());
         let qp = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
         let region = pd.allocate(64, ALL).unwrap();
         Self { context, cq, qp, region }
@@ -33,8 +34,8 @@ impl Side {
 
     fn pair() -> (Self, Self) {
         let (mut a, mut b) = (Self::new(), Self::new());
-        a.qp.connect(b.qp.number()).unwrap();
-        b.qp.connect(a.qp.number()).unwrap();
+        a.qp.connect_to(b.qp.number()).unwrap();
+        b.qp.connect_to(a.qp.number()).unwrap();
         (a, b)
     }
 
@@ -82,9 +83,10 @@ fn q07_a_read_or_atomic_that_is_not_taken_is_a_request_error_at_the_target() {
     for (kinds, max_dest_rd_atomic, offset) in [(1..4, 0, 0), (2..5, 16, 4)] {
         for kind in kinds {
             let (mut a, mut b) = (Side::new(), Side::new());
-            a.qp.connect(b.qp.number()).unwrap();
-            b.qp.modify(&QpAttr::init(Access::REMOTE)).unwrap();
-            let rtr = QpAttr::rtr(a.qp.number()).max_dest_rd_atomic(max_dest_rd_atomic);
+            a.qp.connect_to(b.qp.number()).unwrap();
+            b.qp.modify(&QpAttr::init(&Port::new(1), Access::REMOTE)).unwrap();
+            let rtr = QpAttr::rtr(&Port::new(1), &Endpoint::new(a.qp.number()))
+                .max_dest_rd_atomic(max_dest_rd_atomic);
             b.qp.modify(&rtr).unwrap();
             let here = [a.region.sge(0, 8).unwrap()];
             let target = b.region.remote(offset).unwrap();
@@ -112,11 +114,11 @@ fn each_context_has_the_events_of_what_was_made_through_it_and_clones_share_them
 #[test]
 fn events_come_in_order_of_arrival() {
     let mut context = open();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(64, None).unwrap());
     let mut qps: Vec<_> = (0..5).map(|_| pd.create_qp(&QpInit::new(&cq)).unwrap()).collect();
     for qp in &mut qps {
         let itself = qp.number();
-        qp.connect(itself).unwrap();
+        qp.connect_to(itself).unwrap();
     }
     for index in [3, 0, 4, 1, 2] {
         let attr = QpAttr::to(QpState::SQD).en_sqd_async_notify(true);
@@ -135,10 +137,10 @@ fn events_come_in_order_of_arrival() {
 #[test]
 fn a_destroyed_queue_pair_is_never_named_and_waits_for_no_reader() {
     let mut context = open();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(64, None).unwrap());
     let drained = |peer: u32| {
         let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-        qp.connect(peer).unwrap();
+        qp.connect_to(peer).unwrap();
         qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
         qp
     };
@@ -161,7 +163,7 @@ fn fail_each(mut a: Side, peers: mpsc::Receiver<u32>) {
     let nowhere = RemoteAddr { addr: 1, rkey: 1 };
     for peer in peers {
         a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-        a.qp.connect(peer).unwrap();
+        a.qp.connect_to(peer).unwrap();
         a.qp.post_send(&[SendWr::write_inline(1, b"x", nowhere)]).unwrap();
         take(&mut a.cq);
     }
@@ -188,7 +190,7 @@ fn read_all(mut reader: Context, dead: &Mutex<HashSet<u32>>, done: &AtomicBool) 
 fn no_event_names_a_queue_pair_that_was_destroyed_before_it_was_taken() {
     const ROUNDS: usize = 1_000;
     let context = open();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4096, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4096, None).unwrap());
     let (dead, done) = (Mutex::new(HashSet::new()), AtomicBool::new(false));
     let (to_fail, failing) = mpsc::sync_channel(0);
     let a = Side::new();
@@ -200,7 +202,7 @@ fn no_event_names_a_queue_pair_that_was_destroyed_before_it_was_taken() {
         for round in 0..ROUNDS {
             let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
             let number = qp.number();
-            qp.connect(number_of_a).unwrap();
+            qp.connect_to(number_of_a).unwrap();
             if round % 3 == 0 {
                 qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
             }

@@ -28,7 +28,7 @@ fn c04_undefined_fields_of_a_failure_are_poisoned() {
 fn a_queue_pair_connected_to_itself_works() {
     let mut a = End::new();
     let number = a.qp.number();
-    a.qp.connect(number).unwrap();
+    a.qp.connect_to(number).unwrap();
     a.region.write(0, b"to myself").unwrap();
     a.recv(1, 100, 64);
     a.send(2, 0, 9);

@@ -2,10 +2,13 @@
 
 use crate::common::datagrams::{GRH, addresses, ends, handles};
 use crate::common::{BAD, CAPS, End, QKEY, S, open};
+use cq_core::setup::Port;
 use cq_core::transport::{Post, Refused};
 use cq_core::wc::WcFlags;
 use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{AddressVector, GlobalRoute, QpAttr, QpCaps, QpState, QpType};
+use transport_rxe_loop::{
+    AddressVector, GlobalRoute, QpAttr, QpCaps, QpState, QpType, init_ah_from_wc,
+};
 
 #[test]
 fn c07_an_answer_goes_the_way_that_the_datagram_came() {
@@ -16,11 +19,11 @@ fn c07_an_answer_goes_the_way_that_the_datagram_came() {
         let hello = SendWr::send_inline(2, b"hello").with_imm([0, 0, 0, 7]);
         a.qp.to(&b.by(ah)).post_send(&[hello]).unwrap();
         let got = b.expect(&[(1, S::SUCCESS)])[0];
-        assert_eq!(got.result().unwrap().slid(), open().attributes().lid);
+        assert_eq!(got.result().unwrap().slid(), open().port(1).unwrap().lid);
         let grh: [u8; GRH] = b.bytes(0, GRH).try_into().unwrap();
         let length = "headers, immediate data, bytes up to a multiple of four and checksum";
         assert_eq!(grh[4..6] == [0, 12 + 8 + 4 + 8 + 4], has_route, "{length}");
-        let back = b.pd.ah_from_wc(&got, &grh).unwrap();
+        let back = b.pd.ah_from_wc(&Port::new(1), &got, &grh).unwrap();
         a.recv(3, 0, 512);
         b.qp.to(&a.by(&back)).post_send(&[SendWr::send_inline(4, b"and back")]).unwrap();
         let answer = a.expect(&[(2, S::SUCCESS), (3, S::SUCCESS)])[1];
@@ -31,7 +34,7 @@ fn c07_an_answer_goes_the_way_that_the_datagram_came() {
 #[test]
 fn c07_the_route_says_how_the_datagram_came() {
     let (mut a, mut b) = ends();
-    let here = open().attributes();
+    let here = open().port(1).unwrap();
     let [_, global] = addresses();
     let (hop_limit, traffic_class, flow_label) = (3, 0x5a, 0xb_cdef);
     let route = GlobalRoute { hop_limit, traffic_class, flow_label, ..global.route.unwrap() };
@@ -47,7 +50,7 @@ fn c07_the_route_says_how_the_datagram_came() {
     assert_eq!(grh[6..8], [0x1b, 3]);
     assert_eq!((&grh[8..24], &grh[24..]), (&here.gid.0[..], &here.gid.0[..]));
     assert_eq!(b.bytes(GRH, 64), all);
-    let back = AddressVector::from_wc(&got, &grh.try_into().unwrap());
+    let back = init_ah_from_wc(1, &got, &grh.try_into().unwrap());
     assert_eq!(back, Ok(AddressVector { lid: here.lid, sl: 9, route: Some(route), ..global }));
 }
 
@@ -91,7 +94,7 @@ fn c07_bytes_begin_behind_the_forty_wherever_the_pieces_end() {
 #[test]
 fn q07_of_a_datagram_longer_than_a_packet_no_memory_is_looked_at() {
     let (mut a, mut b) = ends();
-    let mtu = open().attributes().max_mtu as usize;
+    let mtu = open().port(1).unwrap().mtu as usize;
     b.recv(8, 0, 8000);
     let worse = [a.region.sge(0, mtu + 1).unwrap(), BAD];
     a.post_to(b.qp.number(), &[SendWr::send(10, &worse)]);
@@ -128,8 +131,8 @@ fn q06_a_request_does_not_need_its_handle_any_more() {
 fn a_queue_pair_that_takes_no_receives_still_sends() {
     let caps = QpCaps { max_recv_wr: 0, max_recv_sge: 0, ..CAPS };
     let (mut a, mut b) = (End::of(QpType::Ud, caps), End::of(QpType::Ud, CAPS));
-    a.qp.activate(QKEY).unwrap();
-    b.qp.activate(QKEY).unwrap();
+    a.qp.activate(&Port::new(1), QKEY).unwrap();
+    b.qp.activate(&Port::new(1), QKEY).unwrap();
     b.recv(1, 0, 64);
     b.hears(&mut a, 2);
     a.hears(&mut b, 3);

@@ -6,6 +6,7 @@ use crate::common::datagrams::{GRH, addresses};
 use crate::common::process::{Actor, order, say};
 use crate::common::{self, CAPS, FABRIC, QKEY, S, fabric, open, take, wait_for};
 use cq_core::setup::Access;
+use cq_core::setup::Port;
 use cq_core::transport::Post;
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr, Sge};
@@ -32,10 +33,10 @@ struct Party {
 impl Party {
     fn new() -> Self {
         let context = open();
-        let (pd, cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
+        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(64, None).unwrap());
         let init = QpInit { qp_type: QpType::Ud, caps: CAPS, ..QpInit::new(&cq) };
         let mut qp = pd.create_qp(&init).unwrap();
-        qp.activate(QKEY).unwrap();
+        qp.activate(&Port::new(1), QKEY).unwrap();
         let words: Vec<_> = (0..BYTES / 8).map(|_| AtomicU64::new(0)).collect();
         let words = Box::leak(words.into_boxed_slice());
         // SAFETY: the memory stays, and is atomics.
@@ -191,7 +192,7 @@ fn x03_senders_are_killed_while_others_send_on() {
                 all.is_empty()
             });
             party.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-            party.qp.activate(QKEY).unwrap();
+            party.qp.activate(&Port::new(1), QKEY).unwrap();
         }
     }
     quiet.kill();

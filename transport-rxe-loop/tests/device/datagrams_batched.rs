@@ -22,8 +22,8 @@ fn scene() -> (End, Vec<End>) {
 
 /// Sends each of them a datagram, all in one batch.
 fn send_to_each(a: &mut End, receivers: &[End]) {
-    let here = open().attributes();
-    let ah = a.pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
+    let here = open().port(1).unwrap();
+    let ah = a.pd.create_ah(&AddressVector::of(&here, here.gid, here.lid)).unwrap();
     let mut batch = a.qp.batch();
     for (wr_id, receiver) in (0..).zip(receivers) {
         let to = Destination { ah: &ah, qp_num: receiver.qp.number(), qkey: QKEY };

@@ -2,6 +2,7 @@
 
 use crate::common::datagrams::{GRH, ends};
 use crate::common::{self, ALL, BAD, CAPS, End, QKEY, S, take};
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::Post;
 use cq_core::wc::{Wc, WcFlags};
 use cq_core::wr::{RecvWr, SendWr, Sge};
@@ -14,13 +15,19 @@ fn c04_nobody_answers_what_is_no_datagram() {
     b.hears(&mut a, 2);
     let grh = [0; GRH];
     let sent = a.expect(&[(2, S::SUCCESS)])[0];
-    assert_eq!(a.pd.ah_from_wc(&sent, &grh).unwrap_err(), AddressError::NoDatagram);
+    assert_eq!(a.pd.ah_from_wc(&Port::new(1), &sent, &grh).unwrap_err(), AddressError::NoDatagram);
     // As it would stand after a failure.
     let failed = Wc::new(1, S::WR_FLUSH_ERR, b.qp.number()).with_flags(WcFlags::GRH);
-    assert_eq!(b.pd.ah_from_wc(&failed, &grh).unwrap_err(), AddressError::NoDatagram);
+    assert_eq!(
+        b.pd.ah_from_wc(&Port::new(1), &failed, &grh).unwrap_err(),
+        AddressError::NoDatagram
+    );
     // The program wrote over the route.
     let got = b.expect(&[(1, S::SUCCESS)])[0].with_flags(WcFlags::GRH);
-    assert!(matches!(b.pd.ah_from_wc(&got, &grh), Err(AddressError::UnknownGid { .. })));
+    assert!(matches!(
+        b.pd.ah_from_wc(&Port::new(1), &got, &grh),
+        Err(AddressError::UnknownGid { .. })
+    ));
 }
 
 #[test]
@@ -49,7 +56,7 @@ fn q07_in_sqd_datagrams_are_taken() {
 fn q07_what_a_connection_sends_is_no_datagram() {
     for kind in [QpType::Rc, QpType::Uc] {
         let (mut a, mut b) = (End::of(QpType::Ud, CAPS), End::of(kind, CAPS));
-        a.qp.activate(QKEY).unwrap();
+        a.qp.activate(&Port::new(1), QKEY).unwrap();
         let number = a.qp.number();
         b.bring_to(number, QpState::RTS);
         a.recv(2, 0, 64);
@@ -57,7 +64,11 @@ fn q07_what_a_connection_sends_is_no_datagram() {
             // It waits for an answer that never comes.
             b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
             let rts = common::impatient();
-            common::connect_by(&mut b.qp, &QpAttr::rtr(number), &rts);
+            common::connect_by(
+                &mut b.qp,
+                &QpAttr::rtr(&Port::new(1), &Endpoint::new(number)),
+                &rts,
+            );
             b.send(4, 0, 8);
             b.expect(&[(4, S::RETRY_EXC_ERR)]);
         } else {
@@ -101,12 +112,12 @@ fn q02_err_flushes_and_reset_drops_what_datagrams_have_left() {
     b.recv(4, 0, 64);
     b.expect(&[(4, S::WR_FLUSH_ERR)]);
     b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-    b.qp.activate(QKEY).unwrap();
+    b.qp.activate(&Port::new(1), QKEY).unwrap();
     for wr_id in 20..28 {
         b.recv(wr_id, 0, 64);
     }
     b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-    b.qp.activate(QKEY).unwrap();
+    b.qp.activate(&Port::new(1), QKEY).unwrap();
     b.recv(5, 0, 64);
     b.hears(&mut a, 12);
     b.expect(&[(5, S::SUCCESS)]);

@@ -7,6 +7,7 @@ use std::thread;
 
 use crate::common::datagrams::GRH;
 use crate::common::{CAPS, End, QKEY, S, fabric, join, settle, take, wait_for};
+use cq_core::setup::Port;
 use cq_core::transport::Post;
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
@@ -20,7 +21,7 @@ const LEN: usize = 256;
 
 fn end() -> End {
     let mut end = End::of(QpType::Ud, CAPACITY);
-    end.qp.activate(QKEY).unwrap();
+    end.qp.activate(&Port::new(1), QKEY).unwrap();
     end
 }
 
@@ -141,7 +142,7 @@ fn q02_every_receive_completes_once_though_many_send_while_it_fails() {
                 receiver.outstanding.is_empty()
             });
             target.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-            target.qp.activate(QKEY).unwrap();
+            target.qp.activate(&Port::new(1), QKEY).unwrap();
         }
     });
 }
@@ -160,7 +161,7 @@ fn q02_nothing_arrives_any_more_once_reset_has_returned() {
             thread::yield_now();
             assert!(target.bytes(0, 8192).iter().all(|&byte| byte == 0xee));
             target.expect_nothing();
-            target.qp.activate(QKEY).unwrap();
+            target.qp.activate(&Port::new(1), QKEY).unwrap();
         }
     });
 }
@@ -233,7 +234,7 @@ impl Dancer {
             self.receiver.outstanding.is_empty() && self.sent == 0
         });
         self.end.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-        self.end.qp.activate(QKEY).unwrap();
+        self.end.qp.activate(&Port::new(1), QKEY).unwrap();
     }
 }
 

@@ -4,6 +4,7 @@ use std::thread;
 
 use crate::common::datagrams::{GRH, ends};
 use crate::common::{self, ALL, CAPS, End, QKEY, S, bring_to, open, take, wait_for};
+use cq_core::setup::Port;
 use cq_core::setup::SrqInit;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{
@@ -27,12 +28,12 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let context = open();
-        let (pd, cq) = (context.alloc_pd(), context.create_cq(256, None).unwrap());
+        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(256, None).unwrap());
         let srq = pd.create_srq(&INIT).unwrap();
         let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
         let of = |qp_type| pd.create_qp(&QpInit { qp_type, ..init }).unwrap();
         let (mut datagrams, connection) = (of(QpType::Ud), of(QpType::Rc));
-        datagrams.activate(QKEY).unwrap();
+        datagrams.activate(&Port::new(1), QKEY).unwrap();
         let region = pd.allocate(LEN * 128, ALL).unwrap();
         Self { srq, datagrams, connection, cq, region, _pd: pd }
     }
@@ -102,7 +103,7 @@ fn q09_many_send_while_it_fails_and_begins_anew() {
             for to in [QpState::ERR, QpState::RESET] {
                 scene.datagrams.modify(&QpAttr::to(to)).unwrap();
             }
-            scene.datagrams.activate(QKEY).unwrap();
+            scene.datagrams.activate(&Port::new(1), QKEY).unwrap();
         }
         stop.store(true, Relaxed);
     });

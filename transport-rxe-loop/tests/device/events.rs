@@ -118,7 +118,7 @@ fn n07_no_event_names_a_queue_that_was_destroyed_before_it_was_taken() {
 /// Has a queue pair, which is new, raise so many events of its queue.
 fn arm_and_complete(end: &End, qp: &mut QueuePair, cq: &mut Cq, events: usize) {
     let itself = qp.number();
-    qp.connect(itself).unwrap();
+    qp.connect_to(itself).unwrap();
     for _ in 0..events {
         let _ = cq.arm(Notify::Next);
         let target = end.region.remote(0).unwrap();

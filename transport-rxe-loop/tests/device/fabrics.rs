@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use cq_core::causes::Causes;
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::Post;
 use cq_core::wc::WcStatus;
 use cq_core::wr::{RecvWr, SendWr};
@@ -21,14 +22,14 @@ fn open(which: &str) -> Context {
 #[test]
 fn x01_what_is_of_one_fabric_is_not_taken_in_another() {
     let (here, there) = (open("here"), open("there"));
-    let (pd, cq) = (here.alloc_pd(), here.create_cq(4, None).unwrap());
+    let (pd, cq) = (here.alloc_pd().unwrap(), here.create_cq(4, None).unwrap());
     let far = there.create_cq(4, None).unwrap();
     for (send_cq, recv_cq) in [(&cq, &far), (&far, &cq), (&far, &far)] {
         let init = QpInit { send_cq, recv_cq, ..QpInit::new(&cq) };
-        assert_eq!(pd.create_qp(&init).unwrap_err(), CreateError::OtherFabric);
+        assert_eq!(pd.create_qp(&init).unwrap_err(), CreateError::OtherContext);
     }
     let channel = there.create_channel().unwrap();
-    assert_eq!(here.create_cq(4, Some(&channel)).unwrap_err(), CreateError::OtherFabric);
+    assert_eq!(here.create_cq(4, Some(&channel)).unwrap_err(), CreateError::OtherContext);
     assert!(pd.create_qp(&QpInit::new(&cq)).is_ok());
     assert!(there.create_cq(4, Some(&channel)).is_ok());
 }
@@ -38,17 +39,21 @@ fn x01_a_number_of_another_fabric_is_nobodys_and_so_is_an_address() {
     let (here, there) = (open("near"), open("far"));
     let mut cq = here.create_cq(4, None).unwrap();
     let far_cq = there.create_cq(4, None).unwrap();
-    let pd = here.alloc_pd();
+    let pd = here.alloc_pd().unwrap();
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    let far = there.alloc_pd().create_qp(&QpInit::new(&far_cq)).unwrap();
+    let far = there.alloc_pd().unwrap().create_qp(&QpInit::new(&far_cq)).unwrap();
     let init = SrqInit { max_wr: 1, max_sge: 1 };
-    let srqs = [&pd, &there.alloc_pd()].map(|pd| pd.create_srq(&init).unwrap().number());
+    let srqs = [&pd, &there.alloc_pd().unwrap()].map(|pd| pd.create_srq(&init).unwrap().number());
     assert_ne!(qp.number(), far.number());
     assert_ne!(srqs[0], srqs[1]);
 
     // A client that was told the number of another fabric, as if it were of this one.
     let rts = QpAttr::rts().timeout(1).retry_cnt(0);
-    for step in [QpAttr::init(Access::empty()), QpAttr::rtr(far.number()), rts] {
+    for step in [
+        QpAttr::init(&Port::new(1), Access::empty()),
+        QpAttr::rtr(&Port::new(1), &Endpoint::new(far.number())),
+        rts,
+    ] {
         qp.modify(&step).unwrap();
     }
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
@@ -60,19 +65,19 @@ fn x01_a_number_of_another_fabric_is_nobodys_and_so_is_an_address() {
     });
     assert_eq!((came[0].wr_id(), came[0].status()), (2, WcStatus::RETRY_EXC_ERR));
 
-    let (near, away) = (here.attributes(), there.attributes());
+    let (near, away) = (here.port(1).unwrap(), there.port(1).unwrap());
     assert_ne!((near.lid, near.gid), (away.lid, away.gid));
-    let unknown = pd.create_ah(&AddressVector::of(away.gid, 0)).unwrap_err();
+    let unknown = pd.create_ah(&AddressVector::of(&away, away.gid, 0)).unwrap_err();
     assert_eq!(unknown, AddressError::UnknownGid { gid: away.gid });
-    assert!(pd.create_ah(&AddressVector::of(near.gid, 0)).is_ok());
-    assert!(pd.create_ah(&AddressVector::of(near.gid, near.lid)).is_ok());
-    assert_eq!(open("near").attributes(), near, "by all names it is the same");
+    assert!(pd.create_ah(&AddressVector::of(&near, near.gid, 0)).is_ok());
+    assert!(pd.create_ah(&AddressVector::of(&near, near.gid, near.lid)).is_ok());
+    assert_eq!(open("near").port(1).unwrap(), near, "by all names it is the same");
 }
 
 #[test]
 fn a_fabric_of_usual_limits_holds_as_many_usual_queue_pairs_as_it_says() {
     let context = open("usual");
-    let (most, pd) = (context.attributes(), context.alloc_pd());
+    let (most, pd) = (context.attributes(), context.alloc_pd().unwrap());
     let all: Vec<_> = (0..most.max_qp.min(most.max_cq))
         .map(|nth| {
             // For all that its queues hold.
@@ -89,7 +94,7 @@ fn x01_a_table_is_used_from_any_number_on_and_whole() {
     let name = format!("whole-{}", std::process::id());
     let limits = Limits { queue_pairs: 64, ..Limits::default() };
     let context = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut numbers = Vec::new();
     for _ in 0..5 {
         let all: Vec<_> = (0..64).map(|_| pd.create_qp(&QpInit::new(&cq)).unwrap()).collect();
@@ -109,8 +114,8 @@ fn x01_a_table_is_used_from_any_number_on_and_whole() {
 fn as_the_environment_says() {
     match Context::open("loop0") {
         Ok(context) => {
-            let (most, other) = (context.attributes(), context.other_limits());
-            println!("={} {} {}", most.max_qp, most.fabric_bytes >> 20, other.is_some());
+            let (most, other) = (context.limits(), context.other_limits());
+            println!("={} {} {}", most.queue_pairs, most.bytes >> 20, other.is_some());
         }
         Err(error) => println!("={}", Causes(&error)),
     }

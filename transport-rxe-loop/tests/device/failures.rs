@@ -9,7 +9,7 @@ use transport_rxe_loop::QpState;
 /// written.
 #[test]
 fn q07_a_bad_receive_buffer_is_left_alone() {
-    let pd = common::open().alloc_pd();
+    let pd = common::open().alloc_pd().unwrap();
     let elsewhere = pd.allocate(64, ALL).unwrap();
     let of_another_domain = elsewhere.sge(0, 64).unwrap();
     let protection = (S::REM_OP_ERR, S::LOC_PROT_ERR);
@@ -39,7 +39,7 @@ fn q07_a_bad_receive_buffer_is_left_alone() {
 #[test]
 fn q07_a_number_that_nobody_has() {
     let mut a = End::new();
-    a.qp.connect(0).unwrap();
+    a.qp.connect_to(0).unwrap();
     a.send(1, 0, 8);
     a.expect(&[(1, S::RETRY_EXC_ERR)]);
 }

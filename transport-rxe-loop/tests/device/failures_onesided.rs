@@ -4,6 +4,7 @@
 
 use crate::common::failing::{expect_failure, good, run_on};
 use crate::common::{self, ALL, End, S, impatient, pair, patient, unanswered};
+use cq_core::setup::{Endpoint, Port};
 use cq_core::wr::{RemoteAddr, SendWr, Sge};
 use transport_rxe_loop::{Access, OwnedRegion, ProtectionDomain, QpAttr, QpState};
 
@@ -100,7 +101,7 @@ const BAD_PIECES: [fn(&End) -> Sge; 5] = [
 
 #[test]
 fn q07_a_bad_remote_key_or_range() {
-    let pd = common::open().alloc_pd();
+    let pd = common::open().alloc_pd().unwrap();
     let elsewhere = pd.allocate(64, ALL).unwrap();
     // Aligned, so that they are wrong for atomics in this way only.
     let bad: [fn(&End) -> RemoteAddr; 2] = [
@@ -124,11 +125,11 @@ fn q07_a_bad_remote_key_or_range() {
 #[test]
 fn q07_a_queue_pair_that_takes_reads_once_it_says_so_in_sqd() {
     let (mut a, mut b) = (End::new(), End::new());
-    let none = QpAttr::rtr(a.qp.number()).max_dest_rd_atomic(0);
-    for attr in [QpAttr::init(Access::REMOTE), none, QpAttr::rts()] {
+    let none = QpAttr::rtr(&Port::new(1), &Endpoint::new(a.qp.number())).max_dest_rd_atomic(0);
+    for attr in [QpAttr::init(&Port::new(1), Access::REMOTE), none, QpAttr::rts()] {
         b.qp.modify(&attr).unwrap();
     }
-    a.qp.connect(b.qp.number()).unwrap();
+    a.qp.connect_to(b.qp.number()).unwrap();
     b.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
     b.qp.modify(&QpAttr::new().max_dest_rd_atomic(1)).unwrap();
     a.post(SendWr::read(1, &fine(&a), fine_remote(&b)));
@@ -173,7 +174,8 @@ fn q07_what_comes_back_needs_local_write() {
     for op in &ALL_OPS {
         let kept: std::cell::OnceCell<(ProtectionDomain, OwnedRegion)> = Default::default();
         let piece = |a: &End| {
-            let region = || (common::open().alloc_pd(), a.pd.allocate(8, Access::empty()).unwrap());
+            let region =
+                || (common::open().alloc_pd().unwrap(), a.pd.allocate(8, Access::empty()).unwrap());
             vec![kept.get_or_init(region).1.sge(0, 8).unwrap()]
         };
         if !op.is_answered() {
@@ -225,7 +227,7 @@ fn q07_a_peer_that_answers_late_is_asked_once() {
         b.region.write(0, &[THEIRS; 8192]).unwrap();
         a.post((op.wr)(&fine(&a), fine_remote(&b)));
         a.expect_nothing();
-        b.qp.connect(a.qp.number()).unwrap();
+        b.qp.connect_to(a.qp.number()).unwrap();
         a.expect(&[(1, S::SUCCESS)]);
         let before = u64::from_ne_bytes([THEIRS; 8]);
         assert_eq!(b.word(64), after(before));

@@ -8,6 +8,7 @@ use crate::common::{
 };
 use cq_core::async_event::AsyncEventType as Event;
 use cq_core::setup::SrqInit;
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::{Arm, Events, PollCq, PollError, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
@@ -20,9 +21,9 @@ const FOREVER: Duration = Duration::from_secs(3600);
 fn pair_by(faults: Faults, rts: &QpAttr) -> (End, End, Context) {
     let context = faulty(faults);
     let (mut a, mut b) = (End::on(&context, QpType::Rc, CAPS), End::on(&context, QpType::Rc, CAPS));
-    common::connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), rts);
-    let rtr = QpAttr::rtr(a.qp.number()).min_rnr_timer(1);
-    b.qp.modify(&QpAttr::init(common::ALL)).unwrap();
+    common::connect_by(&mut a.qp, &QpAttr::rtr(&Port::new(1), &Endpoint::new(b.qp.number())), rts);
+    let rtr = QpAttr::rtr(&Port::new(1), &Endpoint::new(a.qp.number())).min_rnr_timer(1);
+    b.qp.modify(&QpAttr::init(&Port::new(1), common::ALL)).unwrap();
     b.qp.modify(&rtr).unwrap();
     b.qp.modify(rts).unwrap();
     (a, b, context)
@@ -95,7 +96,7 @@ fn q07_a_peer_that_does_not_listen_has_no_part_in_a_failure() {
     let (mut a, mut b, mut context) = pair_by(faults, &impatient());
     b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     let itself = b.qp.number();
-    b.qp.connect(itself).unwrap();
+    b.qp.connect_to(itself).unwrap();
     a.post(WRITE(&b));
     a.expect(&[(2, S::RETRY_EXC_ERR)]);
     assert_eq!((b.qp.state(), reports(&mut context)), (QpState::RTS, vec![]));
@@ -162,7 +163,7 @@ fn c10_deferred_requests_stay_in_order_within_a_queue_pair_only() {
         for end in &mut ends {
             end.qp = end.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
             let itself = end.qp.number();
-            end.qp.connect(itself).unwrap();
+            end.qp.connect_to(itself).unwrap();
         }
         for wr_id in 0..4 {
             for end in &mut ends {
@@ -197,7 +198,7 @@ fn q02_what_is_deferred_is_flushed_dropped_and_drained_like_the_rest() {
     let (mut a, b, _context) = pair(faults().delay(When::nth(1), FOREVER));
     a.post(WRITE(&b));
     a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-    a.qp.connect(b.qp.number()).unwrap();
+    a.qp.connect_to(b.qp.number()).unwrap();
     a.post(WRITE(&b));
     a.expect(&[(2, S::SUCCESS)]);
     a.qp.destroy();
@@ -273,7 +274,7 @@ fn q09_a_shared_receive_fails_and_the_others_stay() {
     b.qp = b.pd.create_qp(&init).unwrap();
     common::bring_to(&mut b.qp, a.qp.number(), QpState::RTS);
     a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-    a.qp.connect(b.qp.number()).unwrap();
+    a.qp.connect_to(b.qp.number()).unwrap();
     let room = [b.region.sge(0, 64).unwrap()];
     srq.post_recv(&[10, 11].map(|wr_id| RecvWr::new(wr_id, &room))).unwrap();
     a.post(SEND(&b));
@@ -308,9 +309,13 @@ fn n05_an_event_comes_for_nothing() {
     let (mut a, b) = (End::on(&context, QpType::Rc, CAPS), End::on(&context, QpType::Rc, CAPS));
     let init = QpInit { caps: CAPS, recv_cq: &queues[1], ..QpInit::new(&queues[0]) };
     a.qp = a.pd.create_qp(&init).unwrap();
-    common::connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &patient());
+    common::connect_by(
+        &mut a.qp,
+        &QpAttr::rtr(&Port::new(1), &Endpoint::new(b.qp.number())),
+        &patient(),
+    );
     let mut b = b;
-    b.qp.connect(a.qp.number()).unwrap();
+    b.qp.connect_to(a.qp.number()).unwrap();
     for wanted in [vec![], queues.iter().map(Arm::key).collect(), vec![]] {
         a.post(WRITE(&b).unsignaled());
         let named: Vec<_> = std::iter::from_fn(|| channel.take_event().unwrap()).collect();

@@ -23,7 +23,7 @@ fn outcomes(context: &Context) -> (Vec<Vec<(u64, S)>>, String) {
             let init = QpInit { caps: CAPS, ..QpInit::new(&cq) };
             let mut qp = target.pd.create_qp(&init).unwrap();
             let itself = qp.number();
-            qp.connect(itself).unwrap();
+            qp.connect_to(itself).unwrap();
             qp
         })
         .collect();

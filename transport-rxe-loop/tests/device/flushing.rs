@@ -1,6 +1,7 @@
 //! FLUSH, beyond what the conformance suite tries: Q4, Q6, Q7.
 
 use crate::common::{End, S, connect_by, impatient};
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{Data, Placement, RemoteAddr, Selectivity, SendWr, Sge};
 use transport_rxe_loop::{Access, OwnedRegion, QpAttr, QpState};
@@ -10,11 +11,15 @@ const LEN: u32 = 4096;
 /// Two ends, of which the target can be flushed, and memory of its that can be.
 fn flushable() -> (End, End, OwnedRegion) {
     let (mut a, mut b) = (End::new(), End::new());
-    let attrs = [QpAttr::init(Access::FLUSH_GLOBAL), QpAttr::rtr(a.qp.number()), QpAttr::rts()];
+    let attrs = [
+        QpAttr::init(&Port::new(1), Access::FLUSH_GLOBAL),
+        QpAttr::rtr(&Port::new(1), &Endpoint::new(a.qp.number())),
+        QpAttr::rts(),
+    ];
     for attr in attrs {
         b.qp.modify(&attr).unwrap();
     }
-    a.qp.connect(b.qp.number()).unwrap();
+    a.qp.connect_to(b.qp.number()).unwrap();
     let region = b.pd.allocate(LEN as usize, Access::FLUSH_GLOBAL).unwrap();
     (a, b, region)
 }
@@ -50,7 +55,7 @@ fn q04_a_flush_with_a_strange_placement_is_refused() {
 #[test]
 fn q07_a_flush_waits_for_its_peer_like_any_other_and_is_flushed_like_any_other() {
     let (mut a, b) = (End::new(), End::new());
-    connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &impatient());
+    connect_by(&mut a.qp, &QpAttr::rtr(&Port::new(1), &Endpoint::new(b.qp.number())), &impatient());
     let wr = flush(b.region.remote(0).unwrap(), 8, Placement::GLOBAL);
     a.qp.post_send(&[wr.unsignaled(), wr]).unwrap();
     a.expect(&[(1, S::RETRY_EXC_ERR), (1, S::WR_FLUSH_ERR)]);

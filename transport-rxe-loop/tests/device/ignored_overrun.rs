@@ -21,8 +21,8 @@ fn ignoring(context: &Context, capacity: u32, channel: Option<&CompletionChannel
 fn receiver(cq: &Cq) -> (End, QueuePair) {
     let mut a = End::new();
     let mut qp = a.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(cq) }).unwrap();
-    qp.connect(a.qp.number()).unwrap();
-    a.qp.connect(qp.number()).unwrap();
+    qp.connect_to(a.qp.number()).unwrap();
+    a.qp.connect_to(qp.number()).unwrap();
     (a, qp)
 }
 

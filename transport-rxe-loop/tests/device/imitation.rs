@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::common::windows::Opening;
 use crate::common::{self, ALL, CAPS, End, QKEY, S, SMALL, cq_err, reports, settle, take};
+use cq_core::setup::Port;
 use cq_core::setup::{SrqInit, inc_rkey};
 use cq_core::transport::{Arm, Armed, Events, Notify, Post, Refused};
 use cq_core::wc::{Wc, WcFlags, WcOpcode};
@@ -99,10 +100,11 @@ fn c07_an_address_needs_a_route_and_a_datagram_tells_no_local_identifier() {
     for end in [&mut a, &mut b] {
         common::bring_to(&mut end.qp, 0, QpState::RTS);
     }
-    let here = context.attributes();
-    let local = AddressVector::of(here.gid, here.lid);
+    let here = context.port(1).unwrap();
+    let local = AddressVector::of(&here, here.gid, here.lid);
     assert_eq!(a.pd.create_ah(&local).unwrap_err(), AddressError::NoRoute);
-    let ah = a.pd.create_ah(&AddressVector { sl: 3, ..AddressVector::of(here.gid, 0) }).unwrap();
+    let ah =
+        a.pd.create_ah(&AddressVector { sl: 3, ..AddressVector::of(&here, here.gid, 0) }).unwrap();
     b.recv(1, 0, 64);
     let to = Destination { ah: &ah, qp_num: b.qp.number(), qkey: QKEY };
     a.qp.to(&to).post_send(&[SendWr::send_inline(2, b"hello")]).unwrap();
@@ -112,7 +114,10 @@ fn c07_an_address_needs_a_route_and_a_datagram_tells_no_local_identifier() {
     assert_eq!((done.slid(), done.sl(), done.src_qp()), (0, 0, a.qp.number()));
     let mut route = [0; 40];
     b.region.read(0, &mut route).unwrap();
-    assert!(b.pd.ah_from_wc(&received[0], &route).is_ok(), "the way back is in the route");
+    assert!(
+        b.pd.ah_from_wc(&Port::new(1), &received[0], &route).is_ok(),
+        "the way back is in the route"
+    );
 }
 
 #[test]
@@ -122,11 +127,11 @@ fn q07_a_datagram_longer_than_a_packet_succeeds_and_is_dropped() {
     for end in [&mut a, &mut b] {
         common::bring_to(&mut end.qp, 0, QpState::RTS);
     }
-    let here = context.attributes();
-    let ah = a.pd.create_ah(&AddressVector::of(here.gid, 0)).unwrap();
+    let here = context.port(1).unwrap();
+    let ah = a.pd.create_ah(&AddressVector::of(&here, here.gid, 0)).unwrap();
     b.recv(1, 0, 8000);
     let to = Destination { ah: &ah, qp_num: b.qp.number(), qkey: QKEY };
-    let mtu = here.max_mtu as usize;
+    let mtu = here.mtu as usize;
     for (wr_id, len) in [(2, mtu + 1), (3, mtu)] {
         let sge = [a.region.sge(0, len).unwrap()];
         a.qp.to(&to).post_send(&[SendWr::send(wr_id, &sge)]).unwrap();
@@ -141,10 +146,10 @@ fn q07_a_datagram_longer_than_a_packet_succeeds_and_is_dropped() {
 fn o02_each_completion_that_is_lost_is_told_and_the_queue_goes_on() {
     let (mut a, mut b) = pair(QpType::Rc);
     let mut context = open();
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(2, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(2, None).unwrap());
     assert_eq!(cq.capacity(), 3, "the next 2^k - 1");
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     let empty = |wr_id| SendWr::write_inline(wr_id, &[], NOWHERE);
     let _nothing_yet = reports(&mut context);
     for wr_id in 0..16 {
@@ -172,8 +177,8 @@ fn n03_who_waits_for_solicited_completions_is_woken_by_flushed_receives_but_by_n
     let context = open();
     let mut channel = context.create_channel().unwrap();
     let mut cq = context.create_cq(8, Some(&channel)).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     assert_eq!(cq.arm(Notify::Solicited), Ok(Armed::Armed));
     qp.post_send(&[SendWr::send(1, &[common::BAD]), SendWr::send(2, &[])]).unwrap();
     let statuses: Vec<_> = settle(&mut cq, 2).iter().map(Wc::status).collect();
@@ -197,8 +202,8 @@ fn o04_a_receive_without_room_fails_its_queue_pair_alone() {
     let mut narrow = other.pd.create_qp(&init).unwrap();
     let beside = other.pd.create_qp(&init).unwrap();
     a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-    narrow.connect(a.qp.number()).unwrap();
-    a.qp.connect(narrow.number()).unwrap();
+    narrow.connect_to(a.qp.number()).unwrap();
+    a.qp.connect_to(narrow.number()).unwrap();
     narrow.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[]), RecvWr::new(3, &[])]).unwrap();
     a.qp.post_send(&[SendWr::send_inline(4, b""), SendWr::send_inline(5, b"")]).unwrap();
     assert_eq!((narrow.state(), beside.state()), (QpState::ERR, QpState::RESET));
@@ -234,7 +239,7 @@ fn q01_a_wrong_current_state_leaves_the_state_where_none_is_asked_for() {
 #[test]
 fn q01_more_retries_than_there_can_be_are_as_many_as_there_can_be() {
     let context = open();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     common::bring_to(&mut qp, 1, QpState::RTR);
     qp.modify(&QpAttr::rts().retry_cnt(9).rnr_retry(255)).unwrap();
@@ -244,7 +249,7 @@ fn q01_more_retries_than_there_can_be_are_as_many_as_there_can_be() {
 #[test]
 fn q07_a_shared_receive_stays_that_a_dropped_write_had_taken() {
     let context = open();
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(8, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(8, None).unwrap());
     let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     let uc = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut b = pd.create_qp(&QpInit { srq: Some(&srq), ..uc }).unwrap();
@@ -305,7 +310,7 @@ fn capacities_that_are_rounded_up_stay_within_the_device() {
     }
     let (max_send_wr, max_recv_wr) = (most.max_qp_wr, most.max_qp_wr);
     let caps = QpCaps { max_send_wr, max_recv_wr, ..CAPS };
-    let qp = context.alloc_pd().create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
+    let qp = context.alloc_pd().unwrap().create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
     assert_eq!(qp.caps(), caps);
 }
 

@@ -7,6 +7,7 @@ use crate::common::{
     ALL, CAPS, End, S, connect_by, open, pair, pair_with, patient, settle, take, wait_for,
 };
 use cq_core::async_event::Element;
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::{AsyncEvents, Post};
 use cq_core::wr::{RecvWr, SendWr, Sge};
 use transport_rxe_loop::{OwnedRegion, QpAttr, QpCaps, QpInit, QpState};
@@ -187,7 +188,7 @@ fn ends_before_the_last_write(end: impl FnOnce(End)) -> bool {
     let (mut a, mut b) = (End::with(caps), End::new());
     let (source, target) = (a.pd.allocate(LEN, ALL).unwrap(), b.pd.allocate(LEN, ALL).unwrap());
     source.write(0, &vec![7; LEN]).unwrap();
-    connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &patient());
+    connect_by(&mut a.qp, &QpAttr::rtr(&Port::new(1), &Endpoint::new(b.qp.number())), &patient());
     let (most, rest) = ([source.sge(0, LEN - 1).unwrap()], [source.sge(0, 1).unwrap()]);
     let long = SendWr::write(0, &most, target.remote(0).unwrap()).unsignaled();
     let last = SendWr::write(1, &rest, target.remote(LEN - 1).unwrap()).unsignaled();
@@ -195,7 +196,7 @@ fn ends_before_the_last_write(end: impl FnOnce(End)) -> bool {
     a.qp.post_send(&[last]).unwrap();
     thread::scope(|scope| {
         let (number, b) = (a.qp.number(), &mut b);
-        scope.spawn(move || b.qp.connect(number).unwrap());
+        scope.spawn(move || b.qp.connect_to(number).unwrap());
         let mut first = [0];
         wait_for(|| {
             target.read(0, &mut first).unwrap();
@@ -221,13 +222,13 @@ fn n07_an_event_that_is_taken_while_its_queue_pair_goes_bears_its_number() {
     const EVENTS: usize = 10_000;
     let mut context = open();
     let (mut peer, cq) = (End::new(), context.create_cq(4, None).unwrap());
-    let (pd, len) = (context.alloc_pd(), 8 * LEN);
+    let (pd, len) = (context.alloc_pd().unwrap(), 8 * LEN);
     let source = pd.allocate(len, ALL).unwrap();
     source.write(0, &vec![7; len]).unwrap();
     let target = peer.pd.allocate(len, ALL).unwrap();
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let number = qp.number();
-    connect_by(&mut qp, &QpAttr::rtr(peer.qp.number()), &patient());
+    connect_by(&mut qp, &QpAttr::rtr(&Port::new(1), &Endpoint::new(peer.qp.number())), &patient());
     for _ in 0..EVENTS {
         qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap(); // leaves one
         qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
@@ -236,7 +237,7 @@ fn n07_an_event_that_is_taken_while_its_queue_pair_goes_bears_its_number() {
     qp.post_send(&[SendWr::write(0, &all, target.remote(0).unwrap())]).unwrap();
     thread::scope(|scope| {
         let peer = &mut peer;
-        scope.spawn(move || peer.qp.connect(number).unwrap()); // carries the WRITE out
+        scope.spawn(move || peer.qp.connect_to(number).unwrap()); // carries the WRITE out
         let mut first = [0];
         wait_for(|| {
             target.read(0, &mut first).unwrap();

@@ -2,6 +2,7 @@
 //! capacities and attributes at both ends of their ranges, each with its error: Q1, Q4, Q10, X7.
 
 use crate::common::{self, ALL, CAPS, End, S, connect, open, pair_with, take};
+use cq_core::setup::{AddressVector, Endpoint, Gid, Port};
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{Placement, RecvWr, RemoteAddr, Selectivity, SendFlags, SendOp, SendWr, Sge};
 use transport_rxe_loop::{
@@ -60,9 +61,9 @@ fn q04_as_many_inline_bytes_as_were_asked_for_and_no_more() {
 #[test]
 fn q04_flags_that_nobody_knows_change_nothing_of_any_operation() {
     let (mut a, mut b) = (End::new(), End::new());
-    b.qp.modify(&QpAttr::init(Access::REMOTE | FLUSH)).unwrap();
-    b.qp.modify(&QpAttr::rtr(a.qp.number())).unwrap();
-    a.qp.connect(b.qp.number()).unwrap();
+    b.qp.modify(&QpAttr::init(&Port::new(1), Access::REMOTE | FLUSH)).unwrap();
+    b.qp.modify(&QpAttr::rtr(&Port::new(1), &Endpoint::new(a.qp.number()))).unwrap();
+    a.qp.connect_to(b.qp.number()).unwrap();
     let region = b.pd.allocate(64, ALL | FLUSH).unwrap();
     let (sges, at) = ([of_all(&a)], region.remote(0).unwrap());
     let flush = SendWr::flush(1, at, 8, Placement::GLOBAL, Selectivity::Range);
@@ -89,7 +90,8 @@ fn q04_flags_that_nobody_knows_change_nothing_of_any_operation() {
 fn x07_each_capacity_of_a_queue_pair_from_0_to_its_maximum_and_past_it() {
     let end = End::new();
     let attributes = open().attributes();
-    let (wr, sge, inline) = (attributes.max_qp_wr, attributes.max_sge, attributes.max_inline);
+    let (wr, sge, inline) =
+        (attributes.max_qp_wr, attributes.max_sge, attributes.max_inline.unwrap());
     type Set = fn(&mut QpCaps, u32);
     let all: [(Limit, u32, Set); 5] = [
         (Limit::SendWr, wr, |caps, n| caps.max_send_wr = n),
@@ -123,7 +125,7 @@ fn x07_queues_of_one_work_and_queues_of_the_maximum_do() {
     for wr in [1, context.attributes().max_qp_wr] {
         let caps = QpCaps { max_send_wr: wr, max_recv_wr: wr, ..CAPS };
         let [mut a, mut b] = [(); 2].map(|()| {
-            let (pd, cq) = (context.alloc_pd(), context.create_cq(wr, None).unwrap());
+            let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(wr, None).unwrap());
             let qp = pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
             let region = pd.allocate(64, ALL).unwrap();
             End { qp, cq, region, pd, at: common::address(&context) }
@@ -144,7 +146,7 @@ fn x07_queues_of_one_work_and_queues_of_the_maximum_do() {
 
 #[test]
 fn x07_memory_of_no_bytes_or_past_the_end_of_all_addresses_is_not_registered() {
-    let pd = open().alloc_pd();
+    let pd = open().alloc_pd().unwrap();
     let at = |addr: usize| std::ptr::without_provenance_mut(addr);
     for (addr, len) in [(1, usize::MAX), (usize::MAX, 1), (usize::MAX - 7, 8), (1 << 63, 1 << 63)] {
         // SAFETY: it is refused.
@@ -167,7 +169,7 @@ fn x07_memory_of_no_bytes_or_past_the_end_of_all_addresses_is_not_registered() {
 
 #[test]
 fn q10_every_access_flag_is_known_optional_or_refused() {
-    let (pd, end) = (open().alloc_pd(), End::new());
+    let (pd, end) = (open().alloc_pd().unwrap(), End::new());
     let known = ALL | FLUSH | Access::MW_BIND | Access::ZERO_BASED | Access::OPTIONAL;
     for bit in (0..32).map(|bit| Access::from_bits_retain(1 << bit)) {
         if known.contains(bit) {
@@ -177,7 +179,7 @@ fn q10_every_access_flag_is_known_optional_or_refused() {
         let refused = Err(RegisterError::UnknownAccess { bits });
         assert_eq!(pd.allocate(64, ALL | bit).map(drop), refused);
         let mut qp = end.pd.create_qp(&QpInit::new(&end.cq)).unwrap();
-        match qp.modify(&QpAttr::init(Access::REMOTE | bit)) {
+        match qp.modify(&QpAttr::init(&Port::new(1), Access::REMOTE | bit)) {
             Err(ModifyError::BadValue { attr: QpAttrMask::ACCESS_FLAGS, value, .. }) => {
                 assert_eq!(value, bits);
             }
@@ -187,7 +189,7 @@ fn q10_every_access_flag_is_known_optional_or_refused() {
     for flush in [Access::FLUSH_GLOBAL, Access::FLUSH_PERSISTENT] {
         pd.allocate(64, flush).unwrap();
         let mut qp = end.pd.create_qp(&QpInit::new(&end.cq)).unwrap();
-        qp.modify(&QpAttr::init(flush)).unwrap();
+        qp.modify(&QpAttr::init(&Port::new(1), flush)).unwrap();
     }
 }
 
@@ -202,7 +204,9 @@ fn q01_each_attribute_at_both_ends_of_its_range_and_past_them() {
         (M::PKEY_INDEX, &[0], &[1, 0xffff], |attr, n| attr.pkey_index(n as u16)),
     ];
     let rtr: [(M, &[u32], &[u32], Set); 6] = [
-        (M::AV, &[1], &[0, 2, 255], |attr, n| attr.av(n as u8)),
+        (M::AV, &[1], &[0, 2, 255], |attr, n| {
+            attr.av(AddressVector::of(&Port::new(n as u8), Gid::default(), 0))
+        }),
         (M::PATH_MTU, &[256, 4096], &[0, 255, 257, 4097, 8192], |attr, n| attr.path_mtu(n)),
         (M::DEST_QPN, &[0, BITS24], &[BITS24 + 1, u32::MAX], |attr, n| attr.dest_qp_num(n)),
         (M::RQ_PSN, &[0, BITS24], &[BITS24 + 1, u32::MAX], |attr, n| attr.rq_psn(n)),
@@ -221,8 +225,8 @@ fn q01_each_attribute_at_both_ends_of_its_range_and_past_them() {
         }),
     ];
     let steps = [
-        (QpState::RESET, QpAttr::init(Access::empty()), &init[..]),
-        (QpState::INIT, QpAttr::rtr(1), &rtr),
+        (QpState::RESET, QpAttr::init(&Port::new(1), Access::empty()), &init[..]),
+        (QpState::INIT, QpAttr::rtr(&Port::new(1), &Endpoint::new(1)), &rtr),
         (QpState::RTR, QpAttr::rts(), &rts),
     ];
     for (from, attr, ranges) in steps {

@@ -134,7 +134,7 @@ fn q06_a_gibibyte_within_a_process() {
 #[test]
 fn q06_the_longest_message_and_one_byte_more() {
     let (mut a, mut b) = pair_with(WIDE);
-    assert_eq!(open().attributes().max_msg_size, MOST as u64);
+    assert_eq!(open().port(1).unwrap().max_msg_size, MOST as u64);
     let source = Folded::new(&a.pd, MOST);
     let target = Folded::new(&b.pd, MOST);
     let remote = target.region.remote(0).unwrap();
@@ -161,7 +161,7 @@ fn q06_the_longest_message_and_one_byte_more() {
 #[ignore = "a process of the other tests"]
 fn peer() {
     let context = open();
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(16, None).unwrap());
     let mut qp = pd.create_qp(&QpInit { caps: WIDE, ..QpInit::new(&cq) }).unwrap();
     let len: usize = std::env::var(LEN).unwrap().parse().unwrap();
     let memory = Folded::new(&pd, len);
@@ -169,7 +169,7 @@ fn peer() {
     say(qp.number());
     say(addr);
     say(rkey);
-    qp.connect(order().parse().unwrap()).unwrap();
+    qp.connect_to(order().parse().unwrap()).unwrap();
     for told in [true, false] {
         let pieces = if told { Vec::new() } else { memory.pieces(len, 13) };
         qp.post_recv(&[RecvWr::new(1, &pieces)]).unwrap();
@@ -193,9 +193,9 @@ fn there_and_back(len: usize, way: &str) {
     let mut peer =
         Actor::start("large::peer", &[(FABRIC, &fabric), (COPY, way), (LEN, &len.to_string())]);
     let (number, addr, rkey) = (peer.number() as u32, peer.number(), peer.number() as u32);
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(16, None).unwrap());
     let mut qp = pd.create_qp(&QpInit { caps: WIDE, ..QpInit::new(&cq) }).unwrap();
-    qp.connect(number).unwrap();
+    qp.connect_to(number).unwrap();
     peer.order(qp.number());
 
     let remote = RemoteAddr { addr, rkey };

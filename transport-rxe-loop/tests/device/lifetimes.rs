@@ -8,7 +8,7 @@ use transport_rxe_loop::{Context, CreateError, Limit, OpenError, QpInit, devices
 #[test]
 fn q11_a_protection_domain_in_use_comes_back() {
     let context = open();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let region = pd.allocate(64, ALL).unwrap();
     let busy = pd.destroy().unwrap_err();
     assert_eq!(

@@ -103,7 +103,7 @@ fn n07_an_event_that_is_held_back_goes_with_its_queue() {
     let (mut a, mut b, mut channel) = pair(u16::MAX, 1_000);
     let mut later = on(&channel, u16::MAX, 5_000);
     let itself = later.qp.number();
-    later.qp.connect(itself).unwrap();
+    later.qp.connect_to(itself).unwrap();
     let _ = b.cq.arm(Notify::Next);
     message(&mut a, &mut b);
     let End { qp, cq, .. } = b;

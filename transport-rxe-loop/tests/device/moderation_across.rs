@@ -15,7 +15,7 @@ use transport_rxe_loop::{CompletionChannel, Cq, OpenOptions, QpInit, QueuePair};
 fn sender() {
     let mut end = End::new();
     say(end.qp.number());
-    end.qp.connect(order().parse().unwrap()).unwrap();
+    end.qp.connect_to(order().parse().unwrap()).unwrap();
     say("connected");
     while let Ok(count) = order().parse() {
         for wr_id in 0..count {
@@ -41,10 +41,13 @@ impl Sleeper {
         let channel = context.create_channel().unwrap();
         let mut cq = context.create_cq(16, Some(&channel)).unwrap();
         cq.moderate(count, period).unwrap();
-        let mut qp =
-            context.alloc_pd().create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+        let mut qp = context
+            .alloc_pd()
+            .unwrap()
+            .create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) })
+            .unwrap();
         let mut sender = Actor::start("moderation_across::sender", &[(FABRIC, &fabric)]);
-        qp.connect(sender.number() as u32).unwrap();
+        qp.connect_to(sender.number() as u32).unwrap();
         sender.order(qp.number());
         assert_eq!(sender.hear(), "connected");
         Self { sender, qp, cq, channel }

@@ -1,6 +1,7 @@
 //! The room that atomics take, and when READ and atomics are refused: Q6, Q7.
 
 use crate::common::{self, ALL, CAPS, End, S, open, pair, pair_with};
+use cq_core::setup::Port;
 use cq_core::transport::{Post, Refused};
 use cq_core::wr::{Data, SendOp, SendWr, Sge};
 use transport_rxe_loop::{AtomicCap, QpAttr, QpCaps, QpState};
@@ -50,7 +51,7 @@ fn q07_data_that_comes_back_can_not_be_inline() {
 #[test]
 fn q07_max_rd_atomic_0_refuses_until_it_is_raised_in_sqd() {
     let (mut a, mut b) = (End::new(), End::new());
-    b.qp.connect(a.qp.number()).unwrap();
+    b.qp.connect_to(a.qp.number()).unwrap();
     common::bring_to(&mut a.qp, b.qp.number(), QpState::RTR);
     a.qp.modify(&QpAttr::rts().max_rd_atomic(0)).unwrap();
     let sge = [a.region.sge(0, 8).unwrap()];
@@ -76,7 +77,11 @@ fn q07_max_rd_atomic_is_0_before_it_is_given_and_after_reset() {
     a.post(read);
     a.expect(&[(1, S::SUCCESS)]);
     for state in [QpState::RESET, QpState::INIT, QpState::ERR] {
-        let attr = if state == QpState::INIT { QpAttr::init(ALL) } else { QpAttr::to(state) };
+        let attr = if state == QpState::INIT {
+            QpAttr::init(&Port::new(1), ALL)
+        } else {
+            QpAttr::to(state)
+        };
         a.qp.modify(&attr).unwrap();
     }
     assert_eq!(a.qp.post_send(&[read]).unwrap_err().why, Refused::NoReadAtomic);
@@ -88,5 +93,5 @@ fn q07_max_rd_atomic_is_0_before_it_is_given_and_after_reset() {
 fn the_device_says_how_many_reads_and_atomics_it_takes() {
     let attributes = open().attributes();
     assert_eq!((attributes.max_qp_rd_atom, attributes.max_qp_init_rd_atom), (16, 16));
-    assert_eq!(attributes.atomic_cap, AtomicCap::Hca);
+    assert_eq!(attributes.atomic_cap, AtomicCap::HCA);
 }

@@ -17,13 +17,13 @@ struct Twins {
 
 impl Twins {
     fn new() -> Self {
-        let (context, pd) = (open(), open().alloc_pd());
+        let (context, pd) = (open(), open().alloc_pd().unwrap());
         let cq = context.create_cq(16, None).unwrap();
         let caps = QpCaps { max_send_sge: 16, max_recv_sge: 16, ..CAPS };
         let init = QpInit { caps, ..QpInit::new(&cq) };
         let (mut a, mut b) = (pd.create_qp(&init).unwrap(), pd.create_qp(&init).unwrap());
-        a.connect(b.number()).unwrap();
-        b.connect(a.number()).unwrap();
+        a.connect_to(b.number()).unwrap();
+        b.connect_to(a.number()).unwrap();
         Self { a, b, cq, region: pd.allocate(LEN, ALL).unwrap() }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::common::{CAPS, End, S, cq_err, fatal, open, reports, take, wait_for};
 use cq_core::async_event::AsyncEvent;
+use cq_core::setup::Port;
 use cq_core::transport::{Arm, Armed, Notify, PollCq, PollError, Post, Refused};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
@@ -15,8 +16,8 @@ fn receiver(capacity: u32, channel: Option<&CompletionChannel>) -> (End, QueuePa
     let mut a = End::new();
     let cq = open().create_cq(capacity, channel).unwrap();
     let mut qp = a.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
-    qp.connect(a.qp.number()).unwrap();
-    a.qp.connect(qp.number()).unwrap();
+    qp.connect_to(a.qp.number()).unwrap();
+    a.qp.connect_to(qp.number()).unwrap();
     (a, qp, cq)
 }
 
@@ -57,18 +58,18 @@ fn on(pd: &ProtectionDomain, send_cq: &Cq, recv_cq: &Cq) -> QueuePair {
 #[test]
 fn o02_o04_an_overrun_is_reported_once_and_its_queue_pairs_fail() {
     let mut context = open();
-    let (mut a, pd) = (End::new(), context.alloc_pd());
+    let (mut a, pd) = (End::new(), context.alloc_pd().unwrap());
     let (cq, mut other) =
         (context.create_cq(2, None).unwrap(), context.create_cq(8, None).unwrap());
     let [mut receives, mut sends, mut both, mut early, fresh] =
         [(&other, &cq), (&cq, &other), (&cq, &cq), (&cq, &cq), (&cq, &cq)]
             .map(|(send_cq, recv_cq)| on(&pd, send_cq, recv_cq));
     let mut bystander = on(&pd, &other, &other);
-    a.qp.connect(receives.number()).unwrap();
+    a.qp.connect_to(receives.number()).unwrap();
     for qp in [&mut receives, &mut sends, &mut both, &mut bystander] {
-        qp.connect(a.qp.number()).unwrap();
+        qp.connect_to(a.qp.number()).unwrap();
     }
-    early.modify(&QpAttr::init(Access::REMOTE_WRITE)).unwrap();
+    early.modify(&QpAttr::init(&Port::new(1), Access::REMOTE_WRITE)).unwrap();
     sends.post_recv(&[RecvWr::new(50, &[])]).unwrap();
     receives.post_send(&[SendWr::send(60, &[])]).unwrap(); // no receive: it waits
 
@@ -91,9 +92,10 @@ fn o04_sends_behind_the_overrun_are_not_carried_out() {
     let (a, mut b) = (End::new(), End::new());
     let mut context = open();
     let cq = context.create_cq(1, None).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
-    qp.connect(b.qp.number()).unwrap();
-    b.qp.connect(qp.number()).unwrap();
+    let mut qp =
+        context.alloc_pd().unwrap().create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+    qp.connect_to(b.qp.number()).unwrap();
+    b.qp.connect_to(qp.number()).unwrap();
     // One by one: what is posted together may be carried out before its first completion is pushed.
     for nth in 1..=4 {
         let there = b.region.remote(nth as usize).unwrap();
@@ -123,11 +125,11 @@ fn o04_a_queue_pair_that_comes_to_an_overrun_queue_fails_at_the_next_completion(
     let mut context = open();
     let (mut a, mut qp, cq) = receiver(1, None);
     overrun(&mut a, &mut qp);
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     for round in 0..4 {
         let mut late = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
         let itself = late.number();
-        late.connect(itself).unwrap();
+        late.connect_to(itself).unwrap();
         late.post_recv(&[RecvWr::new(1, &[])]).unwrap();
         let target = a.region.remote(0).unwrap();
         late.post_send(&[SendWr::write_inline(1, b"", target).unsignaled()]).unwrap();
@@ -188,7 +190,7 @@ fn o04_many_queue_pairs_of_many_threads_fail_together() {
     const DEEP: QpCaps = QpCaps { max_send_wr: 256, max_recv_wr: 256, ..CAPS };
     for _ in 0..50 {
         let mut context = open();
-        let pd = context.alloc_pd();
+        let pd = context.alloc_pd().unwrap();
         let mut small = context.create_cq(64, None).unwrap();
         let mut large = context.create_cq(1 << 12, None).unwrap();
         // Half of them overrun the small queue by sends, half by receives.
@@ -197,7 +199,7 @@ fn o04_many_queue_pairs_of_many_threads_fail_together() {
             let init = QpInit { recv_cq, caps: DEEP, sq_sig_all: true, ..QpInit::new(send_cq) };
             let mut qp = pd.create_qp(&init).unwrap();
             let itself = qp.number();
-            qp.connect(itself).unwrap();
+            qp.connect_to(itself).unwrap();
             qp
         };
         let mut qps: Vec<_> = both.into_iter().cycle().map(to_itself).take(QPS).collect();
@@ -230,7 +232,7 @@ fn o04_many_queue_pairs_of_many_threads_fail_together() {
 fn o06_resetting_and_destroying_while_an_overrun_spreads_harms_nobody() {
     for _ in 0..100 {
         let mut context = open();
-        let pd = context.alloc_pd();
+        let pd = context.alloc_pd().unwrap();
         let cq = context.create_cq(8, None).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -255,7 +257,7 @@ fn o06_resetting_and_destroying_while_an_overrun_spreads_harms_nobody() {
 
 /// From RESET to RTS, unless an overrun fails it on the way.
 fn bring_up(qp: &mut QueuePair, peer: u32) {
-    match qp.connect(peer) {
+    match qp.connect_to(peer) {
         Ok(()) => {}
         Err(error) => assert_eq!(qp.state(), QpState::ERR, "{error}"),
     }
@@ -270,8 +272,8 @@ fn o07_a_queue_as_large_as_what_is_outstanding_never_overruns() {
         let caps = QpCaps { max_send_wr: capacity, ..CAPS };
         let mut qp = sender.pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
         sender.qp = receiver.qp;
-        qp.connect(sender.qp.number()).unwrap();
-        sender.qp.connect(qp.number()).unwrap();
+        qp.connect_to(sender.qp.number()).unwrap();
+        sender.qp.connect_to(qp.number()).unwrap();
         let target = receiver.region.remote(0).unwrap();
         let poster = std::thread::spawn(move || {
             let mut wr_id = 0;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::common::process::{Actor, order, say};
 use crate::common::{self, CAPS, FABRIC, fabric, open};
 use cq_core::cq::CompletionQueue;
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::Post;
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
@@ -24,15 +25,18 @@ impl Sleeper {
     fn new(context: &Context) -> Self {
         let channel = context.create_channel().unwrap();
         let cq = context.create_cq(16, Some(&channel)).unwrap();
-        let mut qp =
-            context.alloc_pd().create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
-        qp.modify(&QpAttr::init(common::ALL)).unwrap();
+        let mut qp = context
+            .alloc_pd()
+            .unwrap()
+            .create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) })
+            .unwrap();
+        qp.modify(&QpAttr::init(&Port::new(1), common::ALL)).unwrap();
         qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
         Self { qp, cq: CompletionQueue::new(cq), channel }
     }
 
-    fn connect(&mut self, peer: u32) {
-        self.qp.modify(&QpAttr::rtr(peer)).unwrap();
+    fn connect_to(&mut self, peer: u32) {
+        self.qp.modify(&QpAttr::rtr(&Port::new(1), &Endpoint::new(peer))).unwrap();
         self.qp.modify(&QpAttr::rts()).unwrap();
     }
 
@@ -55,7 +59,7 @@ impl Sleeper {
 fn peer() {
     let mut sleeper = Sleeper::new(&open());
     say(sleeper.qp.number());
-    sleeper.connect(order().parse().unwrap());
+    sleeper.connect_to(order().parse().unwrap());
     say("connected");
     sleeper.sleep();
     sleeper.send();
@@ -67,7 +71,7 @@ fn peer() {
 fn x06_each_of_two_processes_is_woken_by_the_other() {
     let mut sleeper = Sleeper::new(&open());
     let mut peer = Actor::start("processes::peer", &[(FABRIC, &fabric())]);
-    sleeper.connect(peer.number() as u32);
+    sleeper.connect_to(peer.number() as u32);
     peer.order(sleeper.qp.number());
     assert_eq!(peer.hear(), "connected");
     sleeper.send();
@@ -85,8 +89,8 @@ fn x01_another_fabric_sees_nothing_of_it() {
     let (mut a, mut b) = (Sleeper::new(&one), Sleeper::new(&other));
     // Both are the first of their fabric, and yet a number is nobody's in the other.
     assert_ne!(a.qp.number(), b.qp.number());
-    a.connect(a.qp.number());
-    b.connect(a.qp.number());
+    a.connect_to(a.qp.number());
+    b.connect_to(a.qp.number());
     a.send();
     a.sleep();
     let mut room = [Wc::default(); 1];

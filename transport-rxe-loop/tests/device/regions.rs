@@ -12,7 +12,7 @@ use transport_rxe_loop::{Access, MemoryRegion, RegisterError};
 #[test]
 fn every_range_inside_is_copied_and_none_outside() {
     const LEN: usize = 26;
-    let pd = open().alloc_pd();
+    let pd = open().alloc_pd().unwrap();
     let region = pd.allocate(LEN, Access::LOCAL_WRITE).unwrap();
     let mut expected = [0; LEN];
     let mut next = 0_u8;
@@ -36,7 +36,7 @@ fn every_range_inside_is_copied_and_none_outside() {
 
 #[test]
 fn a_piece_lies_inside_its_region() {
-    let region = common::open().alloc_pd().allocate(100, ALL).unwrap();
+    let region = common::open().alloc_pd().unwrap().allocate(100, ALL).unwrap();
     assert!(region.sge(0, 100).is_ok());
     assert!(region.sge(100, 0).is_ok());
     for (offset, len) in [(0, 101), (100, 1), (usize::MAX, 2), (2, usize::MAX)] {
@@ -52,7 +52,7 @@ fn a_piece_lies_inside_its_region() {
 #[test]
 fn q10_rights_that_do_not_go_together_are_refused() {
     use transport_rxe_loop::RegisterError::{Empty, NeedsLocalWrite, UnknownAccess};
-    let pd = common::open().alloc_pd();
+    let pd = common::open().alloc_pd().unwrap();
     let refused = |access| {
         let mut own = [0u64; 8];
         // SAFETY: nothing is registered: the rights are judged before the memory is looked at.
@@ -72,7 +72,7 @@ fn q10_rights_that_do_not_go_together_are_refused() {
 
 #[test]
 fn x07_more_memory_than_there_is_is_refused_with_a_reason() {
-    let pd = common::open().alloc_pd();
+    let pd = common::open().alloc_pd().unwrap();
     let len = 1 << 46;
     let error = pd.allocate(len, ALL).unwrap_err();
     assert_eq!(error, RegisterError::SharedMemoryFull { len });

@@ -20,9 +20,9 @@ use transport_rxe_loop::{
 fn to_itself(context: &Context, cq: &Cq, depth: u32) -> QueuePair {
     let caps = QpCaps { max_send_wr: depth, max_recv_wr: depth, ..CAPS };
     let init = QpInit { caps, ..QpInit::new(cq) };
-    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
     let itself = qp.number();
-    qp.connect(itself).unwrap();
+    qp.connect_to(itself).unwrap();
     qp
 }
 
@@ -67,10 +67,10 @@ fn q12_what_is_refused_says_why() {
     (0..6).for_each(|wr_id| write(&mut qp, wr_id).unwrap());
     assert_eq!(cq.resize(5), Err(ResizeError::TooFew { unpolled: 6, asked: 5 }));
     let cqe = Limit::Cqe;
-    assert_eq!(cq.resize(0), Err(ResizeError::Refused(CreateError::Zero(cqe))));
+    assert_eq!(cq.resize(0), Err(ResizeError::Create(CreateError::Zero(cqe))));
     let max = open().attributes().max_cqe;
     let too_many = CreateError::TooMany { what: cqe, asked: max + 1, max };
-    assert_eq!(cq.resize(max + 1), Err(ResizeError::Refused(too_many)));
+    assert_eq!(cq.resize(max + 1), Err(ResizeError::Create(too_many)));
     assert_eq!(cq.capacity(), 16);
 }
 

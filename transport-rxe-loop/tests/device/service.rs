@@ -9,6 +9,7 @@ use crate::common::{
     self, ALL, CAPS, End, S, connect_by, impatient, let_short_times_pass, open, pair, pair_with,
     settle, take, unanswered, wait_for,
 };
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::Post;
 use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
@@ -53,7 +54,11 @@ fn q07_as_many_wait_as_there_can_be_queue_pairs() {
         .map(|index| {
             let mut qp = peer.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
             let times = QpAttr::rts().timeout(8 + (index % 8) as u8).retry_cnt(3);
-            connect_by(&mut qp, &QpAttr::rtr(peer.qp.number()), &times);
+            connect_by(
+                &mut qp,
+                &QpAttr::rtr(&Port::new(1), &Endpoint::new(peer.qp.number())),
+                &times,
+            );
             qp.post_send(&[SendWr::send_inline(index.into(), b"")]).unwrap();
             qp
         })
@@ -73,7 +78,7 @@ fn the_service_thread_is_started_by_the_first_wait_that_ends() {
     }
     common::exchange(|work| work());
     let (mut a, mut b) = unanswered(&QpAttr::rts().rnr_retry(0));
-    b.qp.connect(a.qp.number()).unwrap();
+    b.qp.connect_to(a.qp.number()).unwrap();
     a.send(1, 0, 8);
     a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
     let (mut c, mut d) = pair();
@@ -121,7 +126,7 @@ fn x07_a_suspension_longer_than_every_timeout_ends_in_a_failure() {
         return;
     }
     let (mut a, mut b) = unanswered(&QpAttr::rts().rnr_retry(6));
-    b.qp.connect(a.qp.number()).unwrap();
+    b.qp.connect_to(a.qp.number()).unwrap();
     let (mut c, _d) = unanswered(&QpAttr::rts().timeout(12).retry_cnt(3));
     a.send(1, 0, 8);
     c.send(2, 0, 8);

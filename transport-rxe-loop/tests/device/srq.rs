@@ -34,7 +34,7 @@ fn q09_the_last_receive_is_not_told_while_a_message_arrives() {
     from.write(0, &[7]).unwrap();
     scene.srq.post_recv(&[RecvWr::new(1, &[to.sge(0, LEN).unwrap()])]).unwrap();
     let mut sender = scene.pd.create_qp(&QpInit::new(&scene.cq)).unwrap();
-    sender.connect(scene.qps[0].number()).unwrap();
+    sender.connect_to(scene.qps[0].number()).unwrap();
     connect_anew(&mut scene.qps[0], sender.number());
     let sent = thread::scope(|scope| {
         let source = [from.sge(0, LEN).unwrap()];
@@ -63,15 +63,15 @@ fn q09_many_take_at_once_and_each_receive_completes_once() {
     const SENDERS: usize = 4;
     const MESSAGES: u32 = 2_000;
     let context = open();
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(64, None).unwrap());
     let mut srq = pd.create_srq(&SrqInit { max_wr: 16, max_sge: 1 }).unwrap();
     let region = pd.allocate(64 * 16, ALL).unwrap();
     let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
     let mut qps = [(); SENDERS].map(|()| pd.create_qp(&init).unwrap());
     let mut senders = [(); SENDERS].map(|()| End::new());
     for (qp, sender) in qps.iter_mut().zip(&mut senders) {
-        qp.connect(sender.qp.number()).unwrap();
-        sender.qp.connect(qp.number()).unwrap();
+        qp.connect_to(sender.qp.number()).unwrap();
+        sender.qp.connect_to(qp.number()).unwrap();
     }
     let receive = |wr_id: u64| [region.sge(64 * wr_id as usize, 64).unwrap()];
     for wr_id in 0..16 {

@@ -52,11 +52,11 @@ fn q05_a_shared_queue_is_full_until_a_receive_completes() {
 fn q09_a_shared_receive_is_judged_by_its_own_domain() {
     let mut scene = Scene::new();
     let (context, cq) = (open(), open().create_cq(16, None).unwrap());
-    let other = context.alloc_pd();
+    let other = context.alloc_pd().unwrap();
     let mut ours = other.create_qp(&QpInit { srq: Some(&scene.srq), ..QpInit::new(&cq) }).unwrap();
     let mut sender = End::new();
-    sender.qp.connect(ours.number()).unwrap();
-    ours.connect(sender.qp.number()).unwrap();
+    sender.qp.connect_to(ours.number()).unwrap();
+    ours.connect_to(sender.qp.number()).unwrap();
     let theirs = other.allocate(64, ALL).unwrap();
     scene.post([1]);
     scene.srq.post_recv(&[RecvWr::new(2, &[theirs.sge(0, 64).unwrap()])]).unwrap();
@@ -69,7 +69,7 @@ fn q09_a_shared_receive_is_judged_by_its_own_domain() {
 #[test]
 fn q09_shared_queues_are_as_large_as_the_device_allows() {
     let context = open();
-    let (pd, most) = (context.alloc_pd(), context.attributes());
+    let (pd, most) = (context.alloc_pd().unwrap(), context.attributes());
     let of = |max_wr, max_sge| pd.create_srq(&SrqInit { max_wr, max_sge });
     assert_eq!(of(0, 1).unwrap_err(), CreateError::Zero(Limit::SrqWr));
     for (max_wr, max_sge) in [(1, 0), (most.max_srq_wr, 1), (1, most.max_srq_sge)] {
@@ -86,7 +86,7 @@ fn q09_shared_queues_are_as_large_as_the_device_allows() {
 fn q09_there_are_so_many_shared_queues_at_most() {
     let name = format!("test-{}-few", std::process::id());
     let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
-    let (pd, max) = (context.alloc_pd(), context.attributes().max_srq);
+    let (pd, max) = (context.alloc_pd().unwrap(), context.attributes().max_srq);
     let all: Vec<_> = (0..max).map(|_| pd.create_srq(&INIT).unwrap()).collect();
     let full = CreateError::TableFull { what: Limit::SharedReceiveQueues, max };
     assert_eq!(pd.create_srq(&INIT).unwrap_err(), full);
@@ -94,8 +94,8 @@ fn q09_there_are_so_many_shared_queues_at_most() {
     let other = open().create_cq(4, None).unwrap();
     let srq = pd.create_srq(&INIT).unwrap();
     let init = QpInit { srq: Some(&srq), ..QpInit::new(&other) };
-    let error = open().alloc_pd().create_qp(&init).unwrap_err();
-    assert_eq!(error, CreateError::OtherFabric);
+    let error = open().alloc_pd().unwrap().create_qp(&init).unwrap_err();
+    assert_eq!(error, CreateError::OtherContext);
 }
 
 #[test]

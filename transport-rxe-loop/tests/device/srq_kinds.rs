@@ -30,7 +30,7 @@ struct Scene {
 impl Scene {
     fn of(qp_type: QpType) -> Self {
         let context = open();
-        let (pd, cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
+        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(64, None).unwrap());
         let srq = pd.create_srq(&INIT).unwrap();
         let region = pd.allocate(8192, ALL).unwrap();
         let init = QpInit { srq: Some(&srq), qp_type, ..QpInit::new(&cq) };
@@ -63,7 +63,7 @@ impl Scene {
 #[test]
 fn q09_unreliable_connections_have_receives_of_their_own() {
     let context = open();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(64, None).unwrap());
     let srq = pd.create_srq(&INIT).unwrap();
     let init = QpInit { srq: Some(&srq), qp_type: QpType::Uc, ..QpInit::new(&cq) };
     assert_eq!(pd.create_qp(&init).unwrap_err(), CreateError::OwnReceives);
@@ -73,8 +73,8 @@ fn q09_unreliable_connections_have_receives_of_their_own() {
 fn q09_what_has_another_key_takes_no_shared_receive() {
     let mut scene = Scene::of(QpType::Ud);
     scene.post_good(1);
-    let here = scene.context.attributes();
-    let ah = scene.sender.pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
+    let here = scene.context.port(1).unwrap();
+    let ah = scene.sender.pd.create_ah(&AddressVector::of(&here, here.gid, here.lid)).unwrap();
     let qp_num = scene.qp.number();
     let other = Destination { ah: &ah, qp_num, qkey: QKEY + 1 };
     scene.sender.qp.to(&other).post_send(&[SendWr::send_inline(8, b"another key")]).unwrap();
@@ -114,7 +114,7 @@ const RECEIVES: u64 = 16;
 impl Host {
     fn new(qps: usize) -> Self {
         let context = open();
-        let (pd, cq) = (context.alloc_pd(), context.create_cq(256, None).unwrap());
+        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(256, None).unwrap());
         let srq = pd.create_srq(&SrqInit { max_wr: RECEIVES as u32, max_sge: 1 }).unwrap();
         let region = pd.allocate(4096, ALL).unwrap();
         let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
@@ -134,7 +134,7 @@ impl Host {
         let qp = &mut self.qps[which];
         let peer = sender.number() as u32;
         qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-        qp.connect(peer).unwrap();
+        qp.connect_to(peer).unwrap();
         sender.order(qp.number());
     }
 
@@ -156,7 +156,7 @@ impl Host {
 fn sends() {
     let mut end = End::new();
     say(end.qp.number());
-    end.qp.connect(order().parse().unwrap()).unwrap();
+    end.qp.connect_to(order().parse().unwrap()).unwrap();
     say("connected");
     loop {
         end.post(SendWr::send_inline(1, b"message"));

@@ -147,7 +147,7 @@ struct Group {
 
 impl Group {
     fn new() -> Self {
-        let pd = open().alloc_pd();
+        let pd = open().alloc_pd().unwrap();
         let region = pd.allocate(LEN, ALL).unwrap();
         let capacity = PER_GROUP as u32 * (CAPS.max_send_wr + CAPS.max_recv_wr);
         let cq = open().create_cq(capacity, None).unwrap();
@@ -292,7 +292,7 @@ impl World {
         let qp = group.lives[index].qp();
         match state {
             // Refused if the peer has made it fail meanwhile.
-            QpState::RESET => qp.connect(number).unwrap_or(()),
+            QpState::RESET => qp.connect_to(number).unwrap_or(()),
             QpState::SQD => qp.modify(&QpAttr::to(QpState::RTS)).unwrap_or(()),
             _ => {}
         }
@@ -309,7 +309,7 @@ impl World {
             for index in 0..PER_GROUP {
                 group.reset(index);
                 let opposite = self.numbers[(at ^ 1) * PER_GROUP + index].load(Relaxed);
-                group.lives[index].qp().connect(opposite).unwrap();
+                group.lives[index].qp().connect_to(opposite).unwrap();
             }
         }
     }

@@ -89,7 +89,7 @@ fn both_directions_at_once_wait_for_each_others_receives() {
 fn to_itself(end: &End, cq: &Cq, receives: &Cq) -> QueuePair {
     let init = QpInit { caps: CAPS, recv_cq: receives, ..QpInit::new(cq) };
     let mut qp = end.pd.create_qp(&init).unwrap();
-    qp.connect(qp.number()).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     qp
 }
 
@@ -146,8 +146,8 @@ fn p08_threads_that_share_a_queue_get_each_completion_once() {
     let mut a = End::new();
     let cq = open().create_cq(COUNT as u32, None).unwrap();
     let mut qp = a.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
-    qp.connect(a.qp.number()).unwrap();
-    a.qp.connect(qp.number()).unwrap();
+    qp.connect_to(a.qp.number()).unwrap();
+    a.qp.connect_to(qp.number()).unwrap();
     let (cq, left) = (Mutex::new(cq), AtomicU64::new(COUNT));
     let seen: Vec<_> = (0..COUNT).map(|_| AtomicU64::new(0)).collect();
     thread::scope(|scope| {
@@ -176,13 +176,13 @@ fn p08_threads_that_share_a_queue_get_each_completion_once() {
 fn many_pairs_on_one_completion_queue_from_many_threads() {
     const PAIRS: usize = 4;
     let context = open();
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(256, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(256, None).unwrap());
     let (mut receivers, mut senders) = (Vec::new(), Vec::new());
     for _ in 0..PAIRS {
         let mut end = End::new();
         let mut qp = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
-        qp.connect(end.qp.number()).unwrap();
-        end.qp.connect(qp.number()).unwrap();
+        qp.connect_to(end.qp.number()).unwrap();
+        end.qp.connect_to(qp.number()).unwrap();
         receivers.push((qp, 0u64, 0u64));
         senders.push(end);
     }

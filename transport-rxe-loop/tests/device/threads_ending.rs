@@ -47,7 +47,8 @@ struct Side {
 
 impl Side {
     fn new(words: usize) -> Self {
-        let (pd, cq) = (open().alloc_pd(), open().create_cq(3 * ROUNDS as u32, None).unwrap());
+        let (pd, cq) =
+            (open().alloc_pd().unwrap(), open().create_cq(3 * ROUNDS as u32, None).unwrap());
         let memory: Vec<_> = (0..words).map(|_| AtomicU64::new(0)).collect();
         // SAFETY: the memory is kept for longer than the region, and is atomics.
         let region = unsafe { pd.register(memory.as_ptr() as *mut u8, words * 8, ALL) }.unwrap();
@@ -63,7 +64,7 @@ impl Side {
 
     fn connect(&self, other: &Self) {
         let number = other.on_qp(|qp| qp.number()).unwrap();
-        self.on_qp(|qp| qp.connect(number)).unwrap().unwrap();
+        self.on_qp(|qp| qp.connect_to(number)).unwrap().unwrap();
     }
 
     fn word(&self, index: u64) -> u64 {

@@ -13,8 +13,8 @@ use transport_rxe_loop::{Cq, ProtectionDomain, QpInit, QueuePair};
 /// Connects `end` to a new queue pair, whose requests complete in `cq`, of the domain.
 fn target_of(end: &mut End, pd: &ProtectionDomain, cq: &Cq) -> QueuePair {
     let mut target = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(cq) }).unwrap();
-    target.connect(end.qp.number()).unwrap();
-    end.qp.connect(target.number()).unwrap();
+    target.connect_to(end.qp.number()).unwrap();
+    end.qp.connect_to(target.number()).unwrap();
     target
 }
 
@@ -52,7 +52,7 @@ fn count_by_compare_swap(end: &mut End, remote: RemoteAddr, times: u64) -> Vec<u
 fn q06_atomics_of_many_queue_pairs_count_exactly() {
     const THREADS: u64 = 6;
     const TIMES: u64 = 20_000;
-    let (pd, cq) = (open().alloc_pd(), open().create_cq(64, None).unwrap());
+    let (pd, cq) = (open().alloc_pd().unwrap(), open().create_cq(64, None).unwrap());
     let region = pd.allocate(64, ALL).unwrap();
     let remote = region.remote(8).unwrap();
     let mut ends: Vec<_> = (0..THREADS).map(|_| End::new()).collect();
@@ -77,7 +77,7 @@ fn q06_atomics_of_many_queue_pairs_count_exactly() {
 #[test]
 fn q06_of_an_atomic_write_all_is_seen_or_nothing() {
     const TIMES: u64 = 5_000;
-    let (pd, cq) = (open().alloc_pd(), open().create_cq(64, None).unwrap());
+    let (pd, cq) = (open().alloc_pd().unwrap(), open().create_cq(64, None).unwrap());
     let region = pd.allocate(64, ALL).unwrap();
     let remote = region.remote(8).unwrap();
     let mut ends: Vec<_> = (0..3).map(|_| End::new()).collect();

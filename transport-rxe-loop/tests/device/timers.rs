@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 use crate::common::{
     End, S, connect, connect_by, impatient, let_short_times_pass, patient, settle, take, unanswered,
 };
+use cq_core::setup::{Endpoint, Port};
 use transport_rxe_loop::{Access, QpAttr, QpState};
 
 /// Two ends, both ready: the first sends by `rts`, the second has receivers wait `min_rnr_timer`.
 fn pair_by(rts: &QpAttr, min_rnr_timer: u8) -> (End, End) {
     let (mut a, mut b) = (End::new(), End::new());
-    connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), rts);
-    let rtr = QpAttr::rtr(a.qp.number()).min_rnr_timer(min_rnr_timer);
+    connect_by(&mut a.qp, &QpAttr::rtr(&Port::new(1), &Endpoint::new(b.qp.number())), rts);
+    let rtr =
+        QpAttr::rtr(&Port::new(1), &Endpoint::new(a.qp.number())).min_rnr_timer(min_rnr_timer);
     connect_by(&mut b.qp, &rtr, &QpAttr::rts());
     (a, b)
 }
@@ -19,12 +21,12 @@ fn pair_by(rts: &QpAttr, min_rnr_timer: u8) -> (End, End) {
 /// DeviceOptions not to answer: from new, to where nobody answers.
 const SILENCES: [fn(&mut End); 4] = [
     |_| {},
-    |b| b.qp.modify(&QpAttr::init(Access::empty())).unwrap(),
+    |b| b.qp.modify(&QpAttr::init(&Port::new(1), Access::empty())).unwrap(),
     |b| {
-        b.qp.modify(&QpAttr::init(Access::empty())).unwrap();
+        b.qp.modify(&QpAttr::init(&Port::new(1), Access::empty())).unwrap();
         b.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
     },
-    |b| b.qp.connect(b.qp.number()).unwrap(),
+    |b| b.qp.connect_to(b.qp.number()).unwrap(),
 ];
 
 /// An end that sends by `rts` to another that does not answer.
@@ -37,7 +39,7 @@ fn silent(rts: &QpAttr, silence: fn(&mut End)) -> (End, End) {
 /// Makes a peer answer that did not.
 fn answer(b: &mut End, a: &End) {
     b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-    b.qp.connect(a.qp.number()).unwrap();
+    b.qp.connect_to(a.qp.number()).unwrap();
 }
 
 /// One request has succeeded: unless it was held up since `start`, for nearly the 6 times 655 ms that it
@@ -55,8 +57,16 @@ fn q07_the_rnr_timer_is_the_responders() {
     for (theirs, receive) in [(short, false), (long, true)] {
         let mine = if receive { short } else { long };
         let (start, rts) = (Instant::now(), QpAttr::rts().rnr_retry(6));
-        connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()).min_rnr_timer(mine), &rts);
-        connect_by(&mut b.qp, &QpAttr::rtr(a.qp.number()).min_rnr_timer(theirs), &rts);
+        connect_by(
+            &mut a.qp,
+            &QpAttr::rtr(&Port::new(1), &Endpoint::new(b.qp.number())).min_rnr_timer(mine),
+            &rts,
+        );
+        connect_by(
+            &mut b.qp,
+            &QpAttr::rtr(&Port::new(1), &Endpoint::new(a.qp.number())).min_rnr_timer(theirs),
+            &rts,
+        );
         a.send(1, 0, 8);
         if receive {
             let_short_times_pass();
@@ -101,9 +111,9 @@ fn q07_every_request_has_its_own_retries() {
 fn q07_a_wait_has_the_attributes_of_when_it_began() {
     let (mut a, mut b) = unanswered(&QpAttr::rts().timeout(31)); // hours
     a.send(1, 0, 8);
-    b.qp.modify(&QpAttr::init(Access::empty())).unwrap();
+    b.qp.modify(&QpAttr::init(&Port::new(1), Access::empty())).unwrap();
     b.recv(2, 0, 8);
-    b.qp.modify(&QpAttr::rtr(a.qp.number())).unwrap();
+    b.qp.modify(&QpAttr::rtr(&Port::new(1), &Endpoint::new(a.qp.number()))).unwrap();
     a.expect(&[(1, S::SUCCESS)]);
     b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     for attr in
@@ -213,7 +223,7 @@ fn q07_a_peer_that_has_failed_and_comes_back_without_a_receive() {
     let_short_times_pass();
     a.expect_nothing();
     b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-    let rtr = QpAttr::rtr(a.qp.number()).min_rnr_timer(1);
+    let rtr = QpAttr::rtr(&Port::new(1), &Endpoint::new(a.qp.number())).min_rnr_timer(1);
     connect_by(&mut b.qp, &rtr, &QpAttr::rts());
     a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
 }
@@ -263,8 +273,12 @@ fn q01_a_request_whose_time_is_up_in_sqd_fails_and_what_is_behind_it_is_flushed(
 fn q07_two_that_wait_in_a_chain() {
     let (mut a, mut b, c) = (End::new(), End::new(), End::new());
     let short = impatient().timeout(10);
-    connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &short.rnr_retry(7));
-    connect_by(&mut b.qp, &QpAttr::rtr(a.qp.number()), &short);
+    connect_by(
+        &mut a.qp,
+        &QpAttr::rtr(&Port::new(1), &Endpoint::new(b.qp.number())),
+        &short.rnr_retry(7),
+    );
+    connect_by(&mut b.qp, &QpAttr::rtr(&Port::new(1), &Endpoint::new(a.qp.number())), &short);
     b.qp.modify(&QpAttr::new().min_rnr_timer(1)).unwrap();
     a.send(1, 0, 8); // for a receive of b
     b.send(2, 0, 8); // for a receive of a
@@ -277,8 +291,16 @@ fn q07_two_that_wait_in_a_chain() {
 fn q07_a_receive_at_the_last_moment_is_used_or_stays() {
     let (mut a, mut b) = (End::new(), End::new());
     for round in 0..2000u32 {
-        connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &QpAttr::rts().rnr_retry(1));
-        connect_by(&mut b.qp, &QpAttr::rtr(a.qp.number()).min_rnr_timer(1), &QpAttr::rts());
+        connect_by(
+            &mut a.qp,
+            &QpAttr::rtr(&Port::new(1), &Endpoint::new(b.qp.number())),
+            &QpAttr::rts().rnr_retry(1),
+        );
+        connect_by(
+            &mut b.qp,
+            &QpAttr::rtr(&Port::new(1), &Endpoint::new(a.qp.number())).min_rnr_timer(1),
+            &QpAttr::rts(),
+        );
         a.send(1, 0, 8);
         for _ in 0..round % 500 * 10 {
             std::hint::spin_loop();

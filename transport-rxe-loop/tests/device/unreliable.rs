@@ -1,6 +1,7 @@
 //! Unreliable connections, beyond what the conformance suite tries (Q6, Q7).
 
 use crate::common::{self, CAPS, End, S, pair_of};
+use cq_core::setup::Port;
 use cq_core::wr::SendWr;
 use transport_rxe_loop::{Access, QpAttr, QpState, QpType};
 
@@ -13,8 +14,8 @@ fn q06_connecting_takes_the_attributes_that_there_are() {
     a.send(2, 0, 8);
     b.expect(&[(1, S::SUCCESS)]);
     let mut datagrams = End::of(QpType::Ud, CAPS);
-    datagrams.qp.connect(b.qp.number()).unwrap_err();
-    b.qp.activate(1).unwrap_err();
+    datagrams.qp.connect_to(b.qp.number()).unwrap_err();
+    b.qp.activate(&Port::new(1), 1).unwrap_err();
 }
 
 #[test]

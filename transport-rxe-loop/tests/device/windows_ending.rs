@@ -15,7 +15,7 @@ use transport_rxe_loop::{Access, QpAttr, QpInit, QpState};
 fn q06_a_queue_pair_that_is_its_own_peer_does_not_wait_for_itself() {
     let mut a = End::new();
     let number = a.qp.number();
-    a.qp.connect(number).unwrap();
+    a.qp.connect_to(number).unwrap();
     let opening = Opening::of(&a);
     a.bind(&opening, Access::REMOTE_WRITE);
     let rkey = opening.window.rkey();

@@ -5,7 +5,7 @@ use std::mem::offset_of;
 
 use cq_core::setup::{Gid, GlobalRoute};
 use cq_core::wc::WcFlags;
-use transport_rxe_loop::{AddressHandle, AddressVector};
+use transport_rxe_loop::{AddressHandle, AddressVector, init_ah_from_wc};
 
 use crate::arg::{given, put};
 use crate::context::OPENINGS;
@@ -111,7 +111,7 @@ unsafe fn from_wc(
     let has_route = wc.result().is_ok_and(|done| done.flags().contains(WcFlags::GRH));
     // SAFETY: the caller's word; bytes need no alignment, which a receive buffer may not have.
     let route = if has_route { unsafe { given(grh.cast()) }? } else { &[0; size_of::<ibv_grh>()] };
-    Ok(AddressVector { port: port_num, ..AddressVector::from_wc(wc, route)? })
+    Ok(init_ah_from_wc(port_num, wc, route)?)
 }
 
 /// `ibv_destroy_ah(3)`. EINVAL, ENOENT: no handle. Requests that were posted with it go on.
@@ -130,19 +130,18 @@ mod tests {
     use cq_core::wc::{WcOpcode, WcStatus};
 
     use super::*;
-    use crate::context::attributes;
     use crate::pd::ibv_dealloc_pd;
     use crate::test::{domain, open};
 
     /// The way to the only port there is.
     fn here(with_route: bool) -> ibv_ah_attr {
-        let found = attributes(open()).unwrap();
-        attr(&AddressVector::of(found.gid, if with_route { 0 } else { found.lid }))
+        let port = port::at_port(open(), 1).unwrap();
+        attr(&AddressVector::of(&port, port.gid, if with_route { 0 } else { port.lid }))
     }
 
     /// The completion of a datagram, with the header that may have come before it.
     fn arrived(flags: WcFlags) -> (ibv_wc, ibv_grh) {
-        let found = attributes(open()).unwrap();
+        let found = port::at_port(open(), 1).unwrap();
         let wc = ibv_wc::new(1, WcStatus::SUCCESS, 5).with_opcode(WcOpcode::RECV).with_flags(flags);
         let wc = wc.with_path(0, found.lid, 3, 0);
         let gid = port::gid(found.gid);

@@ -4,11 +4,12 @@ use std::ffi::c_int;
 use std::num::NonZero;
 use std::ptr;
 
-use cq_core::transport::{ArmError, EventError, PollError, Refused};
-use transport_rxe_loop::{
-    AddressError, ArmLimitError, AttachError, CreateError, ModerateError, ModifyError, OpenError,
-    RegisterError, ResizeError,
+use cq_core::setup::{
+    AddressError, ArmLimitError, CreateError, ModerateError, ModifyError, RegisterError,
+    ResizeError,
 };
+use cq_core::transport::{ArmError, EventError, PollError, Refused};
+use transport_rxe_loop::{AttachError, OpenError};
 
 /// A number of `<errno.h>`, which is never 0: so what may fail and says nothing else is one number, as it is in C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +119,27 @@ macro_rules! numbers {
     };
 }
 
+/// The errors of cq-core's set-up, which know their number.
+macro_rules! of_setup {
+    ($($error:ty),+) => {
+        $(impl From<$error> for Errno {
+            fn from(error: $error) -> Self {
+                Self::of(error.errno().0)
+            }
+        })+
+    };
+}
+
+of_setup!(
+    CreateError,
+    ResizeError,
+    ModerateError,
+    ArmLimitError,
+    RegisterError,
+    ModifyError,
+    AddressError
+);
+
 // What these enumerations get later is a wrong argument until it is told from one here.
 numbers! {
     OpenError {
@@ -134,46 +156,6 @@ numbers! {
         AttachError::NoDescriptor { errno } => Errno::of(errno);
         AttachError::ReadOnly { errno, .. } | AttachError::System { errno, .. } => Errno::of(errno);
         _ => Errno::IO;
-    }
-    CreateError {
-        CreateError::TableFull { .. } | CreateError::NoMemory { .. } => Errno::NOMEM;
-        CreateError::Stuck => Errno::BUSY;
-        CreateError::Forked => Errno::NODEV;
-        CreateError::NoDescriptor { errno } => Errno::of(errno);
-        CreateError::OwnReceives => Errno::OPNOTSUPP;
-        _ => Errno::INVAL;
-    }
-    ResizeError {
-        ResizeError::Refused(why) => why.into();
-        _ => Errno::INVAL;
-    }
-    ModerateError {
-        ModerateError::Forked => Errno::NODEV;
-        ModerateError::Stuck => Errno::BUSY;
-        ModerateError::NoThread { errno } => Errno::of(errno);
-        _ => Errno::INVAL;
-    }
-    ArmLimitError {
-        ArmLimitError::Forked => Errno::NODEV;
-        ArmLimitError::Stuck => Errno::BUSY;
-        _ => Errno::INVAL;
-    }
-    RegisterError {
-        RegisterError::Forked => Errno::NODEV;
-        RegisterError::TableFull { .. } | RegisterError::TooManyDomains { .. } => Errno::NOMEM;
-        RegisterError::SharedMemoryFull { .. } => Errno::NOMEM;
-        RegisterError::FileSizeLimit { .. } => Errno::FBIG;
-        RegisterError::NoMemory { errno, .. } => Errno::of(errno);
-        RegisterError::OutOfRange { .. } => Errno::FAULT;
-        _ => Errno::INVAL;
-    }
-    ModifyError {
-        ModifyError::Forked => Errno::NODEV;
-        ModifyError::PeerSuspended => Errno::BUSY;
-        _ => Errno::INVAL;
-    }
-    AddressError {
-        _ => Errno::INVAL;
     }
     ArmError {
         ArmError::Device(code) => Errno::of(code);

@@ -2,8 +2,7 @@
 
 use std::ffi::c_int;
 
-use cq_core::setup::{Access, QpAttrMask};
-use transport_rxe_loop::{QpAttr, QpState};
+use cq_core::setup::{Access, AddressVector, QpAttr, QpAttrMask, QpState};
 
 use crate::arg::{given, put};
 use crate::errno::{Errno, status};
@@ -75,7 +74,7 @@ fn one_of_c(all: QpAttr, attr: &ibv_qp_attr, flag: QpAttrMask) -> Result<QpAttr,
         QpAttrMask::PKEY_INDEX => all.pkey_index(attr.pkey_index),
         QpAttrMask::PORT => all.port(attr.port_num),
         QpAttrMask::QKEY => all.qkey(attr.qkey),
-        QpAttrMask::AV => all.av(port_of_c(&attr.ah_attr)?),
+        QpAttrMask::AV => all.av(path_of_c(&attr.ah_attr)?),
         QpAttrMask::PATH_MTU => all.path_mtu(bytes_of_c(attr.path_mtu)?),
         QpAttrMask::TIMEOUT => all.timeout(attr.timeout),
         QpAttrMask::RETRY_CNT => all.retry_cnt(attr.retry_cnt),
@@ -94,12 +93,12 @@ fn state_of_c(number: ibv_qp_state) -> Result<QpState, Errno> {
     Some(QpState(number)).filter(|state| QpState::KNOWN.contains(state)).ok_or(Errno::INVAL)
 }
 
-/// The port that a path begins at: all that the device asks of the way to a peer, which its number finds.
-fn port_of_c(path: &ibv_ah_attr) -> Result<u8, Errno> {
+/// The path to a peer. The device looks at its port only: the peer's number finds the peer.
+fn path_of_c(path: &ibv_ah_attr) -> Result<AddressVector, Errno> {
     if path.is_global != 0 {
         port::check_gid(path.grh.sgid_index.into())?;
     }
-    Ok(path.port_num)
+    Ok(AddressVector { port: path.port_num, lid: path.dlid, sl: path.sl, route: None })
 }
 
 fn bytes_of_c(mtu: ibv_mtu) -> Result<u32, Errno> {
@@ -112,30 +111,26 @@ fn bytes_of_c(mtu: ibv_mtu) -> Result<u32, Errno> {
 /// What a queue pair was given, and its state, for C: whatever it was not given is 0.
 fn to_c(pair: &Pair) -> ibv_qp_attr {
     let given = pair.qp.attributes();
-    let value = |flag| given.value(flag).unwrap_or_default();
-    // Every one fits where it came from.
-    let byte = |flag| value(flag) as u8;
-    let mtu = given.value(QpAttrMask::PATH_MTU);
-    let state = value(QpAttrMask::STATE);
+    let state = pair.qp.state().0;
     ibv_qp_attr {
         qp_state: state,
         cur_qp_state: state,
-        path_mtu: mtu.map_or(0, |bytes| IBV_MTU_256 + (bytes / SMALLEST).ilog2()),
+        path_mtu: given.path_mtu.map_or(0, |bytes| IBV_MTU_256 + (bytes / SMALLEST).ilog2()),
         path_mig_state: IBV_MIG_MIGRATED,
-        qkey: value(QpAttrMask::QKEY),
-        rq_psn: value(QpAttrMask::RQ_PSN),
-        sq_psn: value(QpAttrMask::SQ_PSN),
-        dest_qp_num: value(QpAttrMask::DEST_QPN),
-        qp_access_flags: value(QpAttrMask::ACCESS_FLAGS),
+        qkey: given.qkey.unwrap_or_default(),
+        rq_psn: given.rq_psn.unwrap_or_default(),
+        sq_psn: given.sq_psn.unwrap_or_default(),
+        dest_qp_num: given.dest_qp_num.unwrap_or_default(),
+        qp_access_flags: given.access.unwrap_or_default().bits(),
         cap: caps_to_c(pair.qp.caps()),
         ah_attr: pair.path,
-        max_rd_atomic: byte(QpAttrMask::MAX_QP_RD_ATOMIC),
-        max_dest_rd_atomic: byte(QpAttrMask::MAX_DEST_RD_ATOMIC),
-        min_rnr_timer: byte(QpAttrMask::MIN_RNR_TIMER),
+        max_rd_atomic: given.max_rd_atomic.unwrap_or_default(),
+        max_dest_rd_atomic: given.max_dest_rd_atomic.unwrap_or_default(),
+        min_rnr_timer: given.min_rnr_timer.unwrap_or_default(),
         port_num: PORT,
-        timeout: byte(QpAttrMask::TIMEOUT),
-        retry_cnt: byte(QpAttrMask::RETRY_CNT),
-        rnr_retry: byte(QpAttrMask::RNR_RETRY),
+        timeout: given.timeout.unwrap_or_default(),
+        retry_cnt: given.retry_cnt.unwrap_or_default(),
+        rnr_retry: given.rnr_retry.unwrap_or_default(),
         ..ibv_qp_attr::ZEROED
     }
 }

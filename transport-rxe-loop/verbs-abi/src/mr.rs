@@ -201,7 +201,7 @@ mod tests {
         let device = OPENINGS.find(mr.context).unwrap().with(|open| open.device.clone()).unwrap();
         let mut cq = device.create_cq(4, None).unwrap();
         let (mut qp, _) = make_in(pd, |domain| domain.create_qp(&QpInit::new(&cq))).unwrap();
-        qp.connect(qp.number()).unwrap();
+        qp.connect_to(qp.number()).unwrap();
         let bind = WindowBind {
             window: mw.rkey,
             rkey: inc_rkey(mw.rkey),

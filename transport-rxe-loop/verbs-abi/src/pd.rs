@@ -40,11 +40,10 @@ pub unsafe extern "C" fn ibv_alloc_pd(context: *mut ibv_context) -> *mut ibv_pd 
 
 fn alloc_pd(context: *const ibv_context) -> Result<*mut ibv_pd, Errno> {
     let opening = OPENINGS.find(context)?;
-    let domain = opening.with(|open| Domain {
-        pd: open.device.alloc_pd(),
-        names: Arc::clone(&open.names),
-        opening,
-    })?;
+    let domain = opening.with(|open| {
+        let pd = open.device.alloc_pd()?;
+        Ok::<_, Errno>(Domain { pd, names: Arc::clone(&open.names), opening })
+    })??;
     let public = |handle| ibv_pd { context: opening.face(), handle };
     Ok(DOMAINS.insert(domain, public)?.face())
 }

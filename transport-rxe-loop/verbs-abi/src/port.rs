@@ -3,10 +3,10 @@
 use std::ffi::{c_int, c_uint};
 
 use cq_core::setup::Gid;
-use transport_rxe_loop::DeviceAttr;
+use cq_core::setup::Port;
 
 use crate::arg::{put, put_sized};
-use crate::context::attributes;
+use crate::context::OPENINGS;
 use crate::errno::{Errno, minus_one, status};
 use crate::sys::{
     COMPAT_PORT_ATTR_LEN, IBV_GID_TYPE_IB, IBV_LINK_LAYER_INFINIBAND, IBV_MTU_256, IBV_PORT_ACTIVE,
@@ -33,10 +33,12 @@ pub const fn gid(Gid(raw): Gid) -> ibv_gid {
     ibv_gid { raw }
 }
 
-/// What the device says of itself, if it has such a port.
-fn at_port(context: *const ibv_context, port: u32) -> Result<DeviceAttr, Errno> {
-    let found = attributes(context)?;
-    check(port).map(|()| found)
+/// What the device says of this port.
+pub fn at_port(context: *const ibv_context, port: u32) -> Result<Port, Errno> {
+    OPENINGS.find(context)?.with(|opening| {
+        check(port)?;
+        opening.device.port(PORT).map_err(|error| Errno::of(error.errno.0))
+    })?
 }
 
 /// Whether there is such a port.
@@ -79,11 +81,11 @@ pub unsafe extern "C" fn query_port(
     status(found.and_then(|found| unsafe { put_sized(port_attr, port_attr_len, &attr(&found)) }))
 }
 
-fn attr(found: &DeviceAttr) -> ibv_port_attr {
+fn attr(found: &Port) -> ibv_port_attr {
     ibv_port_attr {
         state: IBV_PORT_ACTIVE,
-        max_mtu: mtu(found.max_mtu),
-        active_mtu: mtu(found.max_mtu),
+        max_mtu: mtu(found.mtu),
+        active_mtu: mtu(found.mtu),
         gid_tbl_len: GIDS as c_int,
         max_msg_sz: found.max_msg_size.try_into().unwrap_or(u32::MAX),
         pkey_tbl_len: PKEYS,
@@ -234,7 +236,7 @@ mod tests {
         // SAFETY: there is room for the attributes.
         assert_eq!(unsafe { query(context, 1, &raw mut attr, size_of_val(&attr)) }, 0);
         assert_eq!((attr.state, attr.max_mtu), (IBV_PORT_ACTIVE, IBV_MTU_4096));
-        let found = attributes(context).unwrap();
+        let found = at_port(context, 1).unwrap();
         assert_eq!((attr.lid, u64::from(attr.max_msg_sz)), (found.lid, found.max_msg_size));
         for none in [0, 2, 255] {
             // SAFETY: as above.
@@ -263,7 +265,7 @@ mod tests {
             assert_eq!(ibv_query_gid_type(context, 1, 1, &raw mut kind), -1);
         }
         assert_eq!((kind, entry.gid_type), (IBV_GID_TYPE_IB, IBV_GID_TYPE_IB));
-        assert_eq!(gid.raw, attributes(context).unwrap().gid.0);
+        assert_eq!(gid.raw, at_port(context, 1).unwrap().gid.0);
         assert_eq!((entry.gid.raw, entry.port_num), (gid.raw, 1));
         let (count, first) = table(context, 8, 0);
         assert_eq!((count, first.gid.raw), (1, gid.raw));

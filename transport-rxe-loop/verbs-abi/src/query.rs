@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use transport_rxe_loop::{DeviceAttr, MemoryWindows};
+use cq_core::setup::DeviceAttr;
 
 use crate::ah::Address;
 use crate::arg::{given, put, put_sized};
@@ -86,7 +86,7 @@ fn attr(found: &DeviceAttr) -> ibv_device_attr {
         max_qp_rd_atom: found.max_qp_rd_atom.into(),
         max_res_rd_atom: int(found.max_qp.saturating_mul(found.max_qp_rd_atom.into())),
         max_qp_init_rd_atom: found.max_qp_init_rd_atom.into(),
-        atomic_cap: found.atomic_cap as u32,
+        atomic_cap: found.atomic_cap.0,
         max_mw: int(found.max_mw.saturating_sub(TO_BIND)),
         max_ah: int(Table::<Address>::MAX),
         max_srq: int(found.max_srq),
@@ -117,10 +117,7 @@ fn attr_ex(found: &DeviceAttr) -> ibv_device_attr_ex {
 /// A current state is compared when a queue pair is modified; a peer without a receive is told so; keys are
 /// invalidated by requests.
 fn capabilities(found: &DeviceAttr) -> u32 {
-    let windows = match found.memory_windows {
-        MemoryWindows::Type2B => IBV_DEVICE_MEM_WINDOW_TYPE_2B,
-        _ => 0,
-    };
+    let windows = if found.mem_window_type_2b { IBV_DEVICE_MEM_WINDOW_TYPE_2B } else { 0 };
     windows
         | IBV_DEVICE_CURR_QP_STATE_MOD
         | IBV_DEVICE_RC_RNR_NAK_GEN
@@ -182,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_node_is_named_as_its_port() {
-        let port = attributes(open()).unwrap().gid.0;
+        let port = port::at_port(open(), 1).unwrap().gid.0;
         assert_eq!(GUID.to_ne_bytes()[..5], port[8..13]);
     }
 

@@ -6,13 +6,12 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use cq_core::setup::{QpAttrMask, QpState};
+use cq_core::setup::{DeviceError, QpAttr, QpAttrMask, QpState};
 use rdma_sys::ibv_qp_attr;
 
 use super::{CmError, Event, EventKind, next};
-use crate::attr::QpAttr;
 use crate::device::Context;
-use crate::error::{Attempt, DeviceError, OpenError};
+use crate::error::{Attempt, OpenError};
 use crate::qp::QueuePair;
 use crate::sys::cm::{self, Id, Param};
 use crate::wait::Deadline;

@@ -6,8 +6,8 @@ use std::{fmt, io};
 use cq_core::foreign_number;
 use thiserror::Error;
 
-use crate::error::{DeviceError, ModifyError};
 use crate::sys::cm;
+use cq_core::setup::{DeviceError, ModifyError};
 
 /// Why there is no connection, or none any more.
 #[derive(Debug, Error)]

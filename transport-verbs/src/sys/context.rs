@@ -14,7 +14,7 @@ use rdma_sys::{
 use rustix::io::Errno;
 
 use super::ext;
-use crate::attributes::DeviceAttr;
+use cq_core::setup::DeviceAttr;
 
 /// The devices of the system.
 pub struct DeviceList {

@@ -15,8 +15,8 @@ use rdma_sys::{
 };
 
 use super::check;
-use crate::attributes::DeviceAttr;
-use cq_core::setup::Gid;
+use crate::attributes::of_raw;
+use cq_core::setup::{DeviceAttr, Gid};
 
 unsafe extern "C" {
     // What the inline `ibv_query_gid_table` calls; `rdma-sys` leaves it out.
@@ -71,7 +71,7 @@ pub unsafe fn attributes(context: NonNull<ibv_context>) -> io::Result<DeviceAttr
         // SAFETY: the context is open, and there is room.
         check(unsafe { ibv_query_device(context, &mut attr.orig_attr) })?;
     }
-    Ok(DeviceAttr::new(&attr))
+    Ok(of_raw(&attr))
 }
 
 /// `ibv_query_port(3)`.

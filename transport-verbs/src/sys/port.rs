@@ -1,47 +1,12 @@
 //! Ports, in our own words: what the library writes is judged here.
 
-use std::{fmt, io};
+use std::io;
 
-use cq_core::foreign_number;
-use cq_core::setup::Gid;
+use cq_core::setup::{Gid, Port, PortState};
 use rdma_sys::{IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_mtu};
 
 use super::context::Context;
 use super::ext;
-
-foreign_number! {
-    /// `enum ibv_port_state`: whether a port carries traffic. Any number is legal (C3).
-    PortState {
-        /// Nobody said.
-        NOP = 0, "no state change (NOP)";
-        /// No link.
-        DOWN = 1, "down";
-        /// A link, but no addresses yet.
-        INIT = 2, "init";
-        /// Addresses, but no traffic yet.
-        ARMED = 3, "armed";
-        /// It carries traffic.
-        ACTIVE = 4, "active";
-        /// It did, and may again.
-        ACTIVE_DEFER = 5, "active defer";
-    }
-}
-
-impl fmt::Display for PortState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.text().unwrap_or("unknown"))
-    }
-}
-
-/// What is known of a port.
-#[derive(Clone, Copy, Debug)]
-pub struct PortAttr {
-    pub state: PortState,
-    pub lid: u16,
-    pub mtu: u32,
-    pub max_msg_size: u64,
-    pub is_ethernet: bool,
-}
 
 /// `enum ibv_gid_type`.
 pub const GID_ROCE_V1: u32 = IBV_GID_TYPE_ROCE_V1;
@@ -59,16 +24,16 @@ pub struct GidEntry {
     pub kind: u32,
 }
 
-/// Asks what is known of a port.
-pub fn query(context: &Context, number: u8) -> io::Result<PortAttr> {
+/// Queries a port. It has no GID yet.
+pub fn query(context: &Context, number: u8) -> io::Result<Port> {
     let attr = context.query_port(number)?;
-    Ok(PortAttr {
-        state: PortState(attr.state),
-        lid: attr.lid,
-        mtu: mtu(attr.active_mtu),
-        max_msg_size: attr.max_msg_sz.into(),
-        is_ethernet: attr.link_layer == LINK_LAYER_ETHERNET,
-    })
+    let mut port = Port::new(number);
+    port.state = PortState(attr.state);
+    port.lid = attr.lid;
+    port.mtu = mtu(attr.active_mtu);
+    port.max_msg_size = attr.max_msg_sz.into();
+    port.is_ethernet = attr.link_layer == LINK_LAYER_ETHERNET;
+    Ok(port)
 }
 
 /// The GIDs of a port that are in use, by their index. Those whose index no queue pair could use are left

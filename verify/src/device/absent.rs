@@ -1,11 +1,11 @@
-//! What a transport does not have.
+//! An object that a transport does not support.
 
 use cq_core::transport::PostError;
 use cq_core::wr::RecvWr;
 
 use super::{Destroy, Mw, Refusal, Srq, SrqInit};
 
-/// An object that there is none of.
+/// An object of a kind that the transport does not support.
 #[derive(Clone, Copy, Debug)]
 pub enum Absent {}
 

@@ -114,7 +114,7 @@ impl Device for Model {
         if let Some(srq) = init.srq {
             self.owns(&srq.shared, |world| world.srqs[&srq.id].opening)?;
             if init.qp_type == QpType::Uc {
-                return Err(Refusal::Invalid);
+                return Err(Refusal::Unsupported);
             }
         }
         let id = self.with(|world, opening| {

@@ -155,7 +155,7 @@ struct End {
 
 impl End {
     fn new(context: &Context) -> Result<Self, Box<dyn Error>> {
-        let (pd, cq) = (context.alloc_pd(), context.create_cq(LIST as u32, None)?);
+        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(LIST as u32, None)?);
         let qp = pd.create_qp(&QpInit::new(&cq))?;
         let remote = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
         let region = pd.allocate(MOST, Access::LOCAL_WRITE | remote)?;
@@ -177,8 +177,8 @@ impl Ends {
     pub fn new() -> Result<Self, Box<dyn Error>> {
         let context = Context::open("loop0")?;
         let (mut sender, mut receiver) = (End::new(&context)?, End::new(&context)?);
-        sender.qp.connect(receiver.qp.number())?;
-        receiver.qp.connect(sender.qp.number())?;
+        sender.qp.connect_to(receiver.qp.number())?;
+        receiver.qp.connect_to(sender.qp.number())?;
         Ok(Self { sender, receiver })
     }
 

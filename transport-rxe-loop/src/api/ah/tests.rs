@@ -1,3 +1,5 @@
+use cq_core::setup::Gid;
+
 use super::*;
 
 const LID: u16 = 5;
@@ -6,7 +8,8 @@ const HERE: Port = Port { lid: LID, gid: GID, first_number: 0 };
 
 #[test]
 fn c07_an_address_that_leads_nowhere_is_refused() {
-    let (local, global) = (AddressVector::of(GID, LID), AddressVector::of(GID, 0));
+    let port = HERE.attributes();
+    let (local, global) = (AddressVector::of(&port, GID, LID), AddressVector::of(&port, GID, 0));
     let route = global.route.unwrap();
     let other = Gid([7; 16]);
     for (address, wrong) in [
@@ -15,15 +18,15 @@ fn c07_an_address_that_leads_nowhere_is_refused() {
         (AddressVector { sl: 16, ..local }, AddressError::NoSuchLevel { sl: 16 }),
         (AddressVector { lid: 0, ..local }, AddressError::UnknownLid { lid: 0 }),
         (AddressVector { lid: 9, ..global }, AddressError::UnknownLid { lid: 9 }),
-        (AddressVector::of(other, 0), AddressError::UnknownGid { gid: other }),
+        (AddressVector::of(&port, other, 0), AddressError::UnknownGid { gid: other }),
         (
             AddressVector { route: Some(GlobalRoute { sgid_index: 1, ..route }), ..local },
             AddressError::NoSuchGid { index: 1 },
         ),
     ] {
-        assert_eq!(address.check(&HERE), Err(wrong), "{wrong}");
+        assert_eq!(check(&address, &HERE), Err(wrong), "{wrong}");
     }
     for address in [local, global, AddressVector { sl: 15, lid: LID, ..global }] {
-        assert_eq!(address.check(&HERE), Ok(()));
+        assert_eq!(check(&address, &HERE), Ok(()));
     }
 }

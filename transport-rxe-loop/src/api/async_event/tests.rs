@@ -8,7 +8,7 @@ use crate::protocol::number::QpNumber;
 fn a_report_that_comes_late_is_not_taken_for_one_of_the_successor() {
     let mut context = Context::open("loop0").unwrap();
     let cq = context.create_cq(4, None).unwrap();
-    let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    let qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
     let fabric = context.device();
     report_qp(
         fabric.engine,

@@ -1,6 +1,6 @@
 //! Completion queue moderation: [`Cq::moderate`].
 
-use thiserror::Error;
+use cq_core::setup::{Errno, ModerateError};
 
 use super::Cq;
 use crate::completion::moderation::act;
@@ -9,24 +9,6 @@ use crate::engine::{complete, in_flight};
 use crate::error::Stuck;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::moderation::{EventAction, Setting};
-
-/// Why a completion queue could not be moderated. Nothing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ModerateError {
-    /// This process is a forked child of the one that opened the device.
-    #[error("the device was opened by the parent process: open it in this one, too")]
-    Forked,
-    /// A live process holds the queue's lock and does not release it: it is suspended or broken.
-    #[error("another process holds the queue's lock: let it go on, or end it, then try again")]
-    Stuck,
-    /// The service thread, which raises events once their period has passed, can't be started.
-    #[error("the system refuses the thread that raises events in time (errno {errno}): end some")]
-    NoThread {
-        /// The system's error.
-        errno: i32,
-    },
-}
 
 impl Cq {
     /// Delays each event until `count` completions have come, or `period` microseconds have passed since the first of
@@ -64,7 +46,7 @@ impl Cq {
         let (slot, setting) = (engine.completions.cq(index), Setting { count, period });
         if setting.is_any() && self.attachments.1.is_some() {
             engine.shm.thread().start().map_err(|error| ModerateError::NoThread {
-                errno: error.raw_os_error().unwrap_or(0),
+                errno: Errno(error.raw_os_error().unwrap_or(0)),
             })?;
             engine.completions.moderated().insert(index);
         }

@@ -7,8 +7,8 @@ use std::sync::PoisonError;
 
 use cq_core::queue::raw::Layout;
 use cq_core::queue::{OnChannel, State};
+use cq_core::setup::ResizeError;
 use cq_core::transport::Arm;
-use thiserror::Error;
 
 use super::Cq;
 use crate::completion::queue::ring;
@@ -17,26 +17,6 @@ use crate::error::CreateError;
 use crate::lifecycle::deaths;
 use crate::protocol::fanin::Location;
 use crate::protocol::mode::CqFlag;
-
-/// Why a completion queue could not be resized (Q12). Nothing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ResizeError {
-    /// A queue of this capacity can't be made.
-    #[error(transparent)]
-    Refused(#[from] CreateError),
-    /// The queue holds more completions than the new capacity.
-    #[error("{unpolled} completions wait, more than the {asked} asked for: poll some first")]
-    TooFew {
-        /// The number of completions to be polled.
-        unpolled: u32,
-        /// The requested capacity.
-        asked: u32,
-    },
-    /// The queue has overrun, which is permanent.
-    #[error("the completion queue has overrun: destroy it, and make a larger one")]
-    Overrun,
-}
 
 impl Cq {
     /// Resizes the queue to hold `capacity` completions, and returns the new capacity, which is the same (Q12).
@@ -50,7 +30,7 @@ impl Cq {
     ///
     /// let mut cq = Context::open("loop0")?.create_cq(16, None)?;
     /// assert_eq!(cq.resize(100)?, 100);
-    /// assert_eq!(cq.resize(0), Err(ResizeError::Refused(CreateError::Zero(Limit::Cqe))));
+    /// assert_eq!(cq.resize(0), Err(ResizeError::Create(CreateError::Zero(Limit::Cqe))));
     /// assert_eq!(cq.capacity(), 100);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -147,8 +147,8 @@ fn q05_what_came_after_the_first_look_of_a_poll_is_retired_too() {
     let mut cq = context.create_cq(4, None).unwrap();
     let caps = QpCaps { max_send_wr: 1, ..QpInit::new(&cq).caps };
     let init = QpInit { caps, qp_type: QpType::Uc, ..QpInit::new(&cq) };
-    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     for _ in 0..3 {
         qp.post_send(&[SendWr::send(1, &[])]).unwrap();
         assert!(
@@ -165,8 +165,8 @@ fn x04_a_forged_completion_takes_no_slots_from_those_polled_with_it() {
     let mut cq = context.create_cq(4, None).unwrap();
     let caps = QpCaps { max_send_wr: 1, ..QpInit::new(&cq).caps };
     let init = QpInit { caps, qp_type: QpType::Uc, ..QpInit::new(&cq) };
-    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     let wc = Wc::new(7, WcStatus::SUCCESS, qp.number());
     push_to_first(

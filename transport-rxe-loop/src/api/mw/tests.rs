@@ -48,7 +48,7 @@ impl Alone {
     }
 
     fn of((context, device): (Context, &'static Device)) -> Self {
-        let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(16, None).unwrap());
         let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
         let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::MW_BIND).unwrap();
         let window = pd.alloc_mw().unwrap();
@@ -59,7 +59,7 @@ impl Alone {
 
     fn open(&mut self) {
         let number = self.qp.number();
-        self.qp.connect(number).unwrap();
+        self.qp.connect_to(number).unwrap();
         assert_eq!(self.bind(), WcStatus::SUCCESS);
     }
 
@@ -256,7 +256,7 @@ fn q06_a_send_takes_the_key_that_all_see_and_the_own_one() {
 #[test]
 fn no_window_has_the_entry_whose_key_may_be_0() {
     let context = Context::open("loop0").unwrap();
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     // More than there are places.
     for _ in 0..2 * context.attributes().max_mw {
         let window = pd.alloc_mw().unwrap();

@@ -20,9 +20,9 @@ use crate::sync;
 /// use transport_rxe_loop::{Access, Context, QpInit};
 ///
 /// let context = Context::open("loop0")?;
-/// let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None)?);
+/// let (pd, mut cq) = (context.alloc_pd()?, context.create_cq(16, None)?);
 /// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
-/// qp.connect(qp.number())?;
+/// qp.connect_to(qp.number())?;
 /// let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
 ///
 /// let mut batch = qp.batch();

@@ -1,9 +1,7 @@
 //! Modifying a queue pair: its state and attributes (Q1), and the consequences of a new state.
 
-use cq_core::setup::{QpAttrMask, QpState, QpType};
+use cq_core::setup::{ModifyError, QpAttr, QpAttrMask, QpState, QpType};
 
-use crate::api::attr::ModifyError;
-use crate::api::attr::QpAttr;
 use crate::api::qp::QueuePair;
 use crate::engine::identity::{self, Identity};
 use crate::engine::overrun;
@@ -46,7 +44,7 @@ impl QueuePair {
         // stored once the change has succeeded.
         let receives = !matches!(seen.state(), QpState::RESET | QpState::INIT);
         let later = if receives { BY_OTHERS } else { QpAttrMask::empty() };
-        let before = self.apply(attr, later.complement());
+        let before = self.apply(&attr.without(later));
         if to == QpState::INIT {
             sync::store(&slot.report_last, 1);
         }
@@ -58,11 +56,13 @@ impl QueuePair {
             restore(before);
             return Ok(None);
         }
-        if self.apply(attr, later).iter().any(Option::is_some) {
+        if self.apply(&attr.without(later.complement())).iter().any(Option::is_some) {
             identity::changed(slot, seen.number());
         }
         // Not before the change: an owner that still handles an earlier SQD would report this one too soon.
-        if drains && (attr.en_sqd_async_notify || self.behavior.always_reports_drained) {
+        if drains
+            && (attr.en_sqd_async_notify == Some(true) || self.behavior.always_reports_drained)
+        {
             sync::store(&slot.send.report_drained, 1);
         }
         Ok(Some(change))
@@ -78,7 +78,9 @@ impl QueuePair {
         // From now on other processes may leave remote requests for this one, or die in the middle of a request to it.
         let engine = self.claimed.queue.engine;
         let is_reached = self.qp_type == QpType::Ud
-            || !engine.is_mine(engine.index(QpNumber::new(attr.dest_qp_num)));
+            || attr
+                .dest_qp_num
+                .is_some_and(|peer| !engine.is_mine(engine.index(QpNumber::new(peer))));
         if to == QpState::RTR && is_reached {
             self.claimed.watch();
         }
@@ -92,22 +94,22 @@ impl QueuePair {
         waited.map_err(|_| ModifyError::PeerSuspended)
     }
 
-    /// Stores the attributes that are both given and in `some`. Returns the old values, for [`restore`].
-    fn apply(&self, attr: &QpAttr, some: QpAttrMask) -> Stored {
+    /// Stores the attributes that are given. Returns the old values, for [`restore`].
+    fn apply(&self, attr: &QpAttr) -> Stored {
         let slot = self.claimed.queue.slot;
         [
-            (QpAttrMask::ACCESS_FLAGS, &slot.access),
-            (QpAttrMask::QKEY, &slot.qkey),
-            (QpAttrMask::DEST_QPN, self.claimed.queue.engine.dest(self.claimed.queue.index)),
-            (QpAttrMask::TIMEOUT, &slot.timeout),
-            (QpAttrMask::RETRY_CNT, &slot.retry_cnt),
-            (QpAttrMask::RNR_RETRY, &slot.rnr_retry),
-            (QpAttrMask::MIN_RNR_TIMER, &slot.min_rnr_timer),
-            (QpAttrMask::MAX_QP_RD_ATOMIC, &slot.max_rd_atomic),
-            (QpAttrMask::MAX_DEST_RD_ATOMIC, &slot.max_dest_rd_atomic),
+            (&slot.access, attr.access.map(|access| access.bits())),
+            (&slot.qkey, attr.qkey),
+            (self.claimed.queue.engine.dest(self.claimed.queue.index), attr.dest_qp_num),
+            (&slot.timeout, attr.timeout.map(u32::from)),
+            (&slot.retry_cnt, attr.retry_cnt.map(u32::from)),
+            (&slot.rnr_retry, attr.rnr_retry.map(u32::from)),
+            (&slot.min_rnr_timer, attr.min_rnr_timer.map(u32::from)),
+            (&slot.max_rd_atomic, attr.max_rd_atomic.map(u32::from)),
+            (&slot.max_dest_rd_atomic, attr.max_dest_rd_atomic.map(u32::from)),
         ]
-        .map(|(flag, word)| {
-            let value = attr.value(flag).filter(|_| some.contains(flag))?;
+        .map(|(word, value)| {
+            let value = value?;
             let before = sync::load(word);
             sync::store(word, value);
             Some((word, before))

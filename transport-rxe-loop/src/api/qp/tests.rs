@@ -107,15 +107,15 @@ impl End {
 
 /// A sender and a receiver whose positions start there, connected, and memory.
 fn pair(start: u64) -> (End, End, OwnedRegion) {
-    let domain = Context::open("loop0").unwrap().alloc_pd();
+    let domain = Context::open("loop0").unwrap().alloc_pd().unwrap();
     let (mut a, mut b) = (End::new(&domain, start), End::new(&domain, start));
     connect(&mut a, &mut b);
     (a, b, domain.allocate(64, Access::LOCAL_WRITE).unwrap())
 }
 
 fn connect(a: &mut End, b: &mut End) {
-    a.qp.connect(b.qp.number()).unwrap();
-    b.qp.connect(a.qp.number()).unwrap();
+    a.qp.connect_to(b.qp.number()).unwrap();
+    b.qp.connect_to(a.qp.number()).unwrap();
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn q01_what_was_posted_before_a_failure_is_flushed_though_sending_resumes_before
     let (context, device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
-    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     let (slot, ownership) = (qp.claimed.queue.slot, device.engine.ownership(qp.index()));
     // As far as a thread got before it flushes.
     ownership.seize();
@@ -177,8 +177,8 @@ fn q01_what_was_posted_before_a_failure_is_flushed_though_sending_resumes_before
 fn q01_draining_is_told_once_also_where_nobody_asked_for_it() {
     let (mut context, _) = OpenOptions::new().imitate_rxe().alone();
     let cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     for told in [true, false, false] {
         qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
         let event = context.take_async_event().unwrap();
@@ -191,8 +191,8 @@ fn q01_draining_is_told_once_also_where_nobody_asked_for_it() {
 fn q06_what_a_failed_request_had_begun_is_not_the_next_one_s() {
     let (context, device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     // Of a stage that there is not.
     let begun = &device.engine.own(qp.index()).begun;
     sync::store(&begun[0], u64::MAX);
@@ -208,10 +208,10 @@ fn x04_slots_that_a_corrupted_position_took_come_back_in_reset() {
     let (context, _device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
     let init = QpInit { caps: CAPS, ..QpInit::new(&cq) };
-    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
     let slot = qp.claimed.queue.slot;
     let mut fill = |qp: &mut QueuePair| {
-        qp.connect(qp.number()).unwrap();
+        qp.connect_to(qp.number()).unwrap();
         let wr = SendWr::write_inline(1, &[], RemoteAddr { addr: 0, rkey: 0 });
         let posted = (0..20).take_while(|_| qp.post_send(&[wr.unsignaled()]).is_ok()).count();
         assert_eq!(cq.poll(&mut [Wc::default()]), Ok(0));

@@ -1,12 +1,11 @@
 //! Validation for queue pairs: capacities when one is made, changes of state (Q1), sends when they are posted (Q4).
 
-use cq_core::setup::{QpAttrMask, QpCaps, QpState, QpType};
+use cq_core::setup::{ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType};
 use cq_core::transport::Refused;
 use cq_core::wr::{Data, Placement, SendOp, SendWr};
 use rustix::io::Errno;
 
-use crate::api::attr::ModifyError;
-use crate::api::attr::{MAX_RD_ATOMIC, QpAttr};
+use crate::api::attr::{self, MAX_RD_ATOMIC};
 use crate::api::qp::QueuePair;
 use crate::engine::ring::WireOp;
 use crate::engine::ring::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
@@ -79,17 +78,18 @@ pub fn check_believing(attr: &QpAttr, is: QpState, of: QpType) -> Result<QpState
     const BITS24: u32 = (1 << 24) - 1;
     const RETRIES: u8 = 7;
     let mut judged = *attr;
-    (judged.rq_psn, judged.sq_psn) = (attr.rq_psn & BITS24, attr.sq_psn & BITS24);
-    (judged.retry_cnt, judged.rnr_retry) =
-        (attr.retry_cnt.min(RETRIES), attr.rnr_retry.min(RETRIES));
-    judged.max_dest_rd_atomic = attr.max_dest_rd_atomic.min(MAX_RD_ATOMIC);
-    let from = if attr.has(QpAttrMask::CUR_STATE) { attr.cur_state } else { is };
-    let to = judged.check(from, of)?;
+    judged.rq_psn = attr.rq_psn.map(|psn| psn & BITS24);
+    judged.sq_psn = attr.sq_psn.map(|psn| psn & BITS24);
+    judged.retry_cnt = attr.retry_cnt.map(|count| count.min(RETRIES));
+    judged.rnr_retry = attr.rnr_retry.map(|count| count.min(RETRIES));
+    judged.max_dest_rd_atomic = attr.max_dest_rd_atomic.map(|max| max.min(MAX_RD_ATOMIC));
+    let from = attr.cur_state.unwrap_or(is);
+    let to = attr::check(&judged, from, of)?;
     let superfluous = attr.mask().intersection(QpAttrMask::AV);
     if (from, to, of) == (QpState::SQD, QpState::SQD, QpType::Uc) && !superfluous.is_empty() {
         return Err(ModifyError::Superfluous { from, to, superfluous });
     }
-    Ok(if attr.has(QpAttrMask::STATE) { to } else { is })
+    Ok(if attr.state.is_some() { to } else { is })
 }
 
 impl QueuePair {
@@ -102,7 +102,7 @@ impl QueuePair {
         if self.behavior.believes_attributes {
             check_believing(attr, from, self.qp_type)
         } else {
-            attr.check(from, self.qp_type)
+            attr::check(attr, from, self.qp_type)
         }
     }
 

@@ -18,7 +18,7 @@ const ONE: &[RecvWr<'_>] = &[RecvWr::new(1, &[])];
 fn q09_a_new_queue_has_nothing_of_the_last_in_its_entry() {
     let limits = Limits { shared_receive_queues: 1, ..Limits::default() };
     let (context, device) = OpenOptions::new().limits(limits).alone();
-    let (pd, init) = (context.alloc_pd(), SrqInit { max_wr: 4, max_sge: 1 });
+    let (pd, init) = (context.alloc_pd().unwrap(), SrqInit { max_wr: 4, max_sge: 1 });
     let mut last = pd.create_srq(&init).unwrap();
     last.post_recv(ONE).unwrap();
     last.arm_limit(1).unwrap();
@@ -32,7 +32,7 @@ fn q09_a_new_queue_has_nothing_of_the_last_in_its_entry() {
 fn q09_each_queue_has_memory_of_its_own() {
     const MAX_WR: u32 = 512;
     let (context, device) = OpenOptions::new().alone();
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     let srqs = [(); 2].map(|()| pd.create_srq(&SrqInit { max_wr: MAX_WR, max_sge: 1 }).unwrap());
     let [first, second] = srqs.each_ref().map(|srq| {
         let slot = device.engine.srq(SrqNumber::new(srq.number()));
@@ -45,7 +45,8 @@ fn q09_each_queue_has_memory_of_its_own() {
 #[test]
 fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspended() {
     let (context, device) = OpenOptions::new().alone();
-    let (pd, cqs) = (context.alloc_pd(), [(); 2].map(|()| context.create_cq(4, None).unwrap()));
+    let (pd, cqs) =
+        (context.alloc_pd().unwrap(), [(); 2].map(|()| context.create_cq(4, None).unwrap()));
     let mut srq = pd.create_srq(&SrqInit { max_wr: 2, max_sge: 1 }).unwrap();
     let qps = cqs
         .each_ref()
@@ -73,7 +74,8 @@ fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspende
 #[test]
 fn x03_who_sets_a_limit_inherits_the_lock_of_a_dead_process() {
     let (context, _fabric) = OpenOptions::new().alone();
-    let mut srq = context.alloc_pd().create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
+    let mut srq =
+        context.alloc_pd().unwrap().create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     let lock = srq.shared.slot.pool.lock();
     assert!(lock.try_enter(AttachmentKey::new(ANOTHER.get(), 1)));
     assert_eq!((srq.arm_limit(1), srq.limit()), (Ok(()), 1));
@@ -83,7 +85,8 @@ fn x03_who_sets_a_limit_inherits_the_lock_of_a_dead_process() {
 #[test]
 fn x07_in_a_forked_child_nothing_is_posted_and_no_limit_is_set() {
     let (context, _fabric) = OpenOptions::new().alone();
-    let mut srq = context.alloc_pd().create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
+    let mut srq =
+        context.alloc_pd().unwrap().create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     // There, zeros lie in its place.
     sync::release(&srq.shared.slot.number, 0);
     assert_eq!(srq.post_recv(ONE).unwrap_err().why, Refused::WrongState);

@@ -10,7 +10,6 @@ use cq_core::wr::RecvWr;
 
 use super::*;
 use crate::api::channel::CompletionChannel;
-use crate::api::cq::resize::ResizeError;
 use crate::api::cq::{Cq, CqInit};
 use crate::api::device::Context;
 use crate::api::open::OpenOptions;
@@ -21,6 +20,7 @@ use crate::protocol::fanin::Location;
 use crate::protocol::moderation::{EventAction, Setting};
 use crate::protocol::tag;
 use cq_core::queue::State;
+use cq_core::setup::ResizeError;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(33);
@@ -48,8 +48,8 @@ impl Scene {
         // So that no number is another's.
         let _others = [(); 3].map(|()| context.create_cq(1, None).unwrap());
         let mut cq = context.create_cq(4, Some(&channel)).unwrap();
-        let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-        qp.connect(qp.number()).unwrap();
+        let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+        qp.connect_to(qp.number()).unwrap();
         qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
         assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
         Self { device, index: CqIndex::new(cq.queue().index.get()), qp, cq, channel, context }

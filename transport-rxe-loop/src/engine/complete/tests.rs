@@ -8,7 +8,7 @@ use crate::protocol::number::Position;
 fn c08_a_completion_of_a_destroyed_queue_pair_settles_nothing_of_the_next_in_its_entry() {
     let limits = Limits { queue_pairs: 1, ..Limits::default() };
     let (context, device) = OpenOptions::new().limits(limits).alone();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let gone = pd.create_qp(&QpInit::new(&cq)).unwrap().number();
     let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let slot = device.engine.qp(QpNumber::new(gone));

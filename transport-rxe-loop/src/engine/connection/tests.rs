@@ -1,10 +1,10 @@
 use cq_core::setup::{Access, QpState};
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
 
 use super::*;
-use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
 use crate::api::mr::OwnedRegion;
@@ -12,6 +12,7 @@ use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::lifecycle::Device;
 use crate::sync::AtomicU32;
+use cq_core::setup::QpAttr;
 
 /// Two queue pairs that are connected, their completion queues, and memory of each.
 struct Pair {
@@ -25,12 +26,12 @@ struct Pair {
 impl Pair {
     fn new() -> Self {
         let (context, device) = OpenOptions::new().alone();
-        let pd = context.alloc_pd();
+        let pd = context.alloc_pd().unwrap();
         let cqs = [(); 2].map(|()| context.create_cq(8, None).unwrap());
         let mut qps = cqs.each_ref().map(|cq| pd.create_qp(&QpInit::new(cq)).unwrap());
         let numbers = qps.each_ref().map(QueuePair::number);
-        qps[0].connect(numbers[1]).unwrap();
-        qps[1].connect(numbers[0]).unwrap();
+        qps[0].connect_to(numbers[1]).unwrap();
+        qps[1].connect_to(numbers[0]).unwrap();
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ;
         let regions = [(); 2].map(|()| pd.allocate(64, access).unwrap());
         Self { device, _context: context, qps, cqs, regions }
@@ -155,8 +156,8 @@ fn status_of(read: bool, access: Access, reads: u8) -> WcStatus {
     let number = pair.qps[0].number();
     let other = &mut pair.qps[1];
     other.modify(&QpAttr::to(QpState::RESET)).unwrap();
-    let rtr = QpAttr::rtr(number).max_dest_rd_atomic(reads);
-    for step in [QpAttr::init(access), rtr, QpAttr::rts()] {
+    let rtr = QpAttr::rtr(&Port::new(1), &Endpoint::new(number)).max_dest_rd_atomic(reads);
+    for step in [QpAttr::init(&Port::new(1), access), rtr, QpAttr::rts()] {
         other.modify(&step).unwrap();
     }
     let source = [pair.regions[0].sge(0, 8).unwrap()];
@@ -187,9 +188,9 @@ fn q07_a_right_that_the_peer_does_not_grant_is_missed_after_messages_that_need_n
 #[test]
 fn c07_each_send_completes_as_on_soft_roce_where_that_is_imitated() {
     let (context, _fabric) = OpenOptions::new().imitate_rxe().alone();
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(8, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(8, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE_WRITE).unwrap();
     let source = [region.sge(0, 8).unwrap()];
     for _ in 0..3 {

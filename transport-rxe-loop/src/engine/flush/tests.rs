@@ -9,7 +9,6 @@ use cq_core::wc::Wc;
 use cq_core::wr::RecvWr;
 
 use super::*;
-use crate::api::attr::QpAttr;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::completion::push;
@@ -17,6 +16,7 @@ use crate::engine::identity;
 use crate::engine::srq::queue as pool_of;
 use crate::inside::actor::until;
 use crate::protocol::lock::{AttachmentId, AttachmentKey};
+use cq_core::setup::QpAttr;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(33);
@@ -25,8 +25,8 @@ const ANOTHER: AttachmentId = AttachmentId::new(33);
 fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
     let (context, device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(8, None).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[])]).unwrap();
     let slot = device.engine.qp(qp.qpn());
     let first = tag::of_recv(slot.recv.completed().next());
@@ -43,10 +43,10 @@ fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
 #[test]
 fn q09_the_last_receive_is_told_once_when_what_was_taken_has_completed() {
     let (mut context, device) = OpenOptions::new().alone();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
     let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
-    qp.connect(qp.number()).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let (number, slot) = (qp.number(), device.engine.qp(qp.qpn()));
     let queue = pool_of(device.engine, device.engine.srq(slot.srq())).unwrap();
@@ -67,12 +67,12 @@ fn q09_the_last_receive_is_told_once_when_what_was_taken_has_completed() {
 #[test]
 fn x04_no_more_is_flushed_than_the_queue_holds_however_its_capacity_is_corrupted() {
     let (context, device) = OpenOptions::new().alone();
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(64, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let slot = device.engine.qp(qp.qpn());
     let ([posted, _], capacity) = (slot.recv.positions(), sync::load(&slot.recv_capacity));
     for (written, most) in [(capacity, capacity), (u32::MAX, MAX_QP_WR)] {
-        qp.connect(qp.number()).unwrap();
+        qp.connect_to(qp.number()).unwrap();
         sync::store(&slot.recv_capacity, written);
         sync::store(posted, slot.recv.completed().plus(u64::from(most) + 1).get());
         qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
@@ -87,8 +87,8 @@ fn x04_no_more_is_flushed_than_the_queue_holds_however_its_capacity_is_corrupted
 fn x07_a_flush_ends_though_somebody_suspended_has_the_lock_of_the_completion_queue() {
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(8, None).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let slot = device.engine.qp(qp.qpn());
     thread::scope(|scope| {

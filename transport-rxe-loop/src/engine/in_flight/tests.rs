@@ -26,7 +26,7 @@ fn x03_nobody_waits_for_what_a_dead_process_was_in_the_middle_of() {
 #[test]
 fn x01_only_a_queue_pair_that_is_connected_to_it_may_be_in_the_middle_of_a_request_for_one() {
     let (context, device) = OpenOptions::new().alone();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let qps = [(); 3].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
     let [target, peer, other] = qps.each_ref().map(QueuePair::number);
     let connect = |from, to| sync::store(device.engine.dest(from), to);
@@ -56,7 +56,7 @@ fn x01_who_takes_receives_may_be_in_the_middle_of_a_datagram() {
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
-    let qp = context.alloc_pd().create_qp(&init).unwrap();
+    let qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
     let (slot, index) = (device.engine.qp(qp.qpn()), device.engine.qps().index(qp.number()));
     let taken = take_receives(device.engine, slot).unwrap();
     assert!(
@@ -73,7 +73,7 @@ fn x01_who_takes_receives_may_be_in_the_middle_of_a_datagram() {
 #[test]
 fn c08_who_shares_a_queue_waits_for_a_message_of_the_one_that_was_alone() {
     let (context, device) = OpenOptions::new().alone();
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     let (sends, receives) =
         (context.create_cq(4, None).unwrap(), context.create_cq(4, None).unwrap());
     let init = QpInit { recv_cq: &receives, ..QpInit::new(&sends) };
@@ -102,7 +102,7 @@ fn c08_who_shares_a_queue_waits_for_a_message_of_the_one_that_was_alone() {
 fn c08_another_queue_pair_resizing_and_moderating_end_that_one_is_alone() {
     for case in 0..5 {
         let (context, device) = OpenOptions::new().alone();
-        let pd = context.alloc_pd();
+        let pd = context.alloc_pd().unwrap();
         let [mut sends, receives] = [(); 2].map(|()| context.create_cq(4, None).unwrap());
         let init = QpInit { recv_cq: &receives, ..QpInit::new(&sends) };
         let qp = pd.create_qp(&init).unwrap();

@@ -1,12 +1,12 @@
 use std::thread;
 
 use cq_core::setup::{Access, QpType, SrqInit};
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
 
 use super::*;
-use crate::api::attr::QpAttr;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, setup};
 use crate::completion::push;
@@ -17,6 +17,7 @@ use crate::lifecycle::deaths;
 use crate::protocol::lock::{AttachmentId, AttachmentKey};
 use crate::protocol::number::Position;
 use crate::protocol::tag;
+use cq_core::setup::QpAttr;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(35);
@@ -24,10 +25,14 @@ const ANOTHER: AttachmentId = AttachmentId::new(35);
 #[test]
 fn q07_who_waits_for_ever_fails_once_its_peer_is_destroyed() {
     let (context, _) = OpenOptions::new().alone();
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let [mut waits, peer] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
     let rts = QpAttr::rts().timeout(0);
-    for step in [QpAttr::init(Access::empty()), QpAttr::rtr(peer.number()), rts] {
+    for step in [
+        QpAttr::init(&Port::new(1), Access::empty()),
+        QpAttr::rtr(&Port::new(1), &Endpoint::new(peer.number())),
+        rts,
+    ] {
         waits.modify(&step).unwrap();
     }
     waits.post_send(&[SendWr::send(1, &[])]).unwrap();
@@ -42,9 +47,9 @@ fn q07_who_waits_for_ever_fails_once_its_peer_is_destroyed() {
 fn x03_what_a_dead_peer_had_completed_has_before_reset_forgets_the_rest() {
     let (context, _) = OpenOptions::new().alone();
     let device = context.device();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     qp.post_recv(&[1, 2].map(|id| RecvWr::new(id, &[]))).unwrap();
     let index = device.engine.qp(qp.qpn()).recv_cq();
     let wc = complete::failed(1, qp.qpn(), WcStatus::LOC_PROT_ERR);
@@ -67,7 +72,7 @@ fn q01_a_new_queue_pair_is_connected_to_nobody() {
     // As earlier ones left their entries.
     device.engine.destinations.iter().for_each(|dest| sync::store(dest, 1));
     let cq = context.create_cq(4, None).unwrap();
-    let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    let qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
     assert_eq!(sync::load(device.engine.dest(qp.index())), 0);
 }
 
@@ -75,10 +80,10 @@ fn q01_a_new_queue_pair_is_connected_to_nobody() {
 fn x03_a_destroyed_queue_pair_keeps_its_entry_while_its_peer_is_in_the_middle_of_a_request() {
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
-    let (pd, init) = (context.alloc_pd(), QpInit::new(&cq));
+    let (pd, init) = (context.alloc_pd().unwrap(), QpInit::new(&cq));
     let mut peer = pd.create_qp(&init).unwrap();
     let mut claimed = ClaimedQp::new(device.engine, setup(pd.domain(), &init).unwrap()).unwrap();
-    peer.connect(claimed.number.get()).unwrap();
+    peer.connect_to(claimed.number.get()).unwrap();
     sync::store(device.engine.dest(claimed.queue.index), peer.number());
     let in_flight = &device.engine.qp(peer.qpn()).send.in_flight.owner;
     in_flight.open();
@@ -93,7 +98,7 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_its_peer_is_in_the_middle_of
 #[test]
 fn x03_a_destroyed_queue_pair_keeps_its_entry_while_a_shared_receive_is_taken_for_it() {
     let (context, device) = OpenOptions::new().alone();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
@@ -112,11 +117,15 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_a_shared_receive_is_taken_fo
 #[test]
 fn q07_who_waits_for_a_receive_for_ever_fails_once_its_peer_is_reset() {
     let (context, _) = OpenOptions::new().alone();
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let [mut waits, mut peer] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
-    peer.connect(waits.number()).unwrap();
+    peer.connect_to(waits.number()).unwrap();
     let rts = QpAttr::rts().timeout(1).retry_cnt(0).rnr_retry(7);
-    for step in [QpAttr::init(Access::empty()), QpAttr::rtr(peer.number()), rts] {
+    for step in [
+        QpAttr::init(&Port::new(1), Access::empty()),
+        QpAttr::rtr(&Port::new(1), &Endpoint::new(peer.number())),
+        rts,
+    ] {
         waits.modify(&step).unwrap();
     }
     waits.post_send(&[SendWr::send(1, &[])]).unwrap();
@@ -132,8 +141,8 @@ fn q07_sends_of_a_queue_pair_in_sqe_are_flushed_once_no_other_thread_is_at_them(
     let (context, device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
-    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     let (slot, ownership) = (device.engine.qp(qp.qpn()), device.engine.ownership(qp.index()));
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();

@@ -36,7 +36,7 @@ fn x03_a_queue_pair_of_another_process_is_not_run() {
 fn x03_a_remote_request_is_run_once() {
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
-    let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    let qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
     assert!(!any(device.engine));
     submit(device.engine, qp.index());
     assert!(any(device.engine));

@@ -1,15 +1,16 @@
 use crate::protocol::lock::AttachmentId;
 use crate::protocol::number::Position;
+use cq_core::setup::Port;
 use cq_core::setup::SrqInit;
 use cq_core::transport::{AsyncEvents, Post};
 use cq_core::wr::RecvWr;
 
 use super::*;
-use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
+use cq_core::setup::QpAttr;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(33);
@@ -17,8 +18,8 @@ const ANOTHER: AttachmentId = AttachmentId::new(33);
 /// A queue pair that is its own peer.
 fn connected(context: &Context) -> (QueuePair, Cq) {
     let cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     (qp, cq)
 }
 
@@ -42,8 +43,8 @@ fn q07_a_queue_pair_that_failed_takes_no_datagrams() {
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
-    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
-    qp.activate(1).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
+    qp.activate(&Port::new(1), 1).unwrap();
     let mut peer = Responder::new(device.engine, qp.qpn(), QpNumber::new(0), QpType::Ud);
     assert!(peer.takes(1) && !peer.takes(2));
     qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
@@ -53,11 +54,11 @@ fn q07_a_queue_pair_that_failed_takes_no_datagrams() {
 #[test]
 fn q07_a_receive_is_of_whom_a_datagram_is_for_whatever_another_has() {
     let (context, device) = OpenOptions::new().alone();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
     let [mut has, mut has_none] = [(); 2].map(|()| pd.create_qp(&init).unwrap());
-    has.activate(1).unwrap();
-    has_none.activate(1).unwrap();
+    has.activate(&Port::new(1), 1).unwrap();
+    has_none.activate(&Port::new(1), 1).unwrap();
     has.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let of = |qp: &QueuePair| {
         let mut peer = Responder::new(device.engine, qp.qpn(), QpNumber::new(0), QpType::Ud);
@@ -85,8 +86,8 @@ fn x04_more_receives_than_the_capacity_are_none() {
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
-    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     let slot = device.engine.qp(qp.qpn());
     let peer = || Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Uc);
     let has = || peer().receive(0).is_ok();
@@ -100,10 +101,10 @@ fn x04_more_receives_than_the_capacity_are_none() {
 #[test]
 fn q07_a_shared_receive_that_is_not_used_is_there_for_the_next_message() {
     let (context, device) = OpenOptions::new().alone();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
-    qp.connect(qp.number()).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     srq.post_recv(&[RecvWr::new(7, &[])]).unwrap();
     let mut peer = Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Rc);
     let taken = peer.receive(0).unwrap();

@@ -1,23 +1,28 @@
 use cq_core::setup::Access;
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
 
 use super::*;
-use crate::api::attr::QpAttr;
 use crate::api::device::Context;
 use crate::api::qp::QpInit;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
+use cq_core::setup::QpAttr;
 
 #[test]
 fn q07_a_wait_ends_in_time_though_an_earlier_alarm_came_for_something_else() {
     let (device, context) = (Device::of_tests(), Context::open("loop0").unwrap());
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let [mut qp, silent] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
     // 0.27 s: longer than somebody who may be suspended is left alone.
     let rts = QpAttr::rts().timeout(14).retry_cnt(3);
-    for step in [QpAttr::init(Access::REMOTE), QpAttr::rtr(silent.number()), rts] {
+    for step in [
+        QpAttr::init(&Port::new(1), Access::REMOTE),
+        QpAttr::rtr(&Port::new(1), &Endpoint::new(silent.number())),
+        rts,
+    ] {
         qp.modify(&step).unwrap();
     }
     qp.post_send(&[SendWr::send_inline(1, b"x")]).unwrap();
@@ -30,10 +35,14 @@ fn q07_a_wait_ends_in_time_though_an_earlier_alarm_came_for_something_else() {
 /// A queue pair that waits for hours, whatever for.
 fn patient() -> (Context, crate::api::qp::QueuePair) {
     let context = Context::open("loop0").unwrap();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let rts = QpAttr::rts().timeout(31).rnr_retry(6);
-    for step in [QpAttr::init(Access::REMOTE), QpAttr::rtr(qp.number()), rts] {
+    for step in [
+        QpAttr::init(&Port::new(1), Access::REMOTE),
+        QpAttr::rtr(&Port::new(1), &Endpoint::new(qp.number())),
+        rts,
+    ] {
         qp.modify(&step).unwrap();
     }
     (context, qp)

@@ -1,15 +1,14 @@
 use std::thread;
 
 use cq_core::setup::{Access, QpCaps, QpType, SrqInit};
+use cq_core::setup::{Endpoint, Port};
 use cq_core::testing::fault::When;
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
 
 use super::*;
-use crate::api::ah::AddressVector;
 use crate::api::ah::Destination;
-use crate::api::attr::QpAttr;
 use crate::api::mr::OwnedRegion;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
@@ -17,6 +16,8 @@ use crate::inside::actor::until;
 use crate::policy::faults::Faults;
 use crate::protocol::in_flight::ChangeFence;
 use crate::protocol::mode::CqFlag;
+use cq_core::setup::AddressVector;
+use cq_core::setup::QpAttr;
 
 /// Does what there is to do, up to a position.
 fn work(queue: SendQueue, limit: Position) -> bool {
@@ -32,14 +33,14 @@ fn hold(queue: SendQueue) -> bool {
 fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_it_is() {
     const MANY: usize = 600;
     let (context, device) = OpenOptions::new().alone();
-    let (here, pd) = (context.attributes(), context.alloc_pd());
+    let (here, pd) = (context.port(1).unwrap(), context.alloc_pd().unwrap());
     let mut cq = context.create_cq(4, None).unwrap();
     let caps = QpCaps { max_send_wr: 1024, ..QpInit::new(&cq).caps };
     let init = QpInit { qp_type: QpType::Ud, caps, ..QpInit::new(&cq) };
     let [mut qp, mut receiver] = [(); 2].map(|()| pd.create_qp(&init).unwrap());
-    qp.activate(1).unwrap();
-    receiver.activate(1).unwrap();
-    let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
+    qp.activate(&Port::new(1), 1).unwrap();
+    receiver.activate(&Port::new(1), 1).unwrap();
+    let ah = pd.create_ah(&AddressVector::of(&here, here.gid, here.lid)).unwrap();
     let number = qp.number();
     let destination = Destination { ah: &ah, qp_num: receiver.number(), qkey: 1 };
     let wr = SendWr::send_inline(1, b"x");
@@ -65,13 +66,13 @@ fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_i
 #[test]
 fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
     let (context, device) = OpenOptions::new().alone();
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(16, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let number = qp.number();
     let queue = SendQueue::of(device.engine, qp.index());
     let SendQueue { slot, ownership, .. } = queue;
     let is_over = |limit| work(queue, limit);
-    qp.connect(number).unwrap();
+    qp.connect_to(number).unwrap();
     qp.post_recv(&[1, 2, 3, 4, 5, 6].map(|id| RecvWr::new(id, &[]))).unwrap();
     qp.post_send(&[1, 2, 3].map(|id| SendWr::send(id, &[]))).unwrap();
     ownership.seize();
@@ -97,7 +98,7 @@ fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
 fn c08_what_was_not_answered_before_is_nothing_to_hand_over_for() {
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
-    let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    let qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
     let queue = SendQueue::of(device.engine, qp.index());
     let ownership = queue.ownership;
     sync::store(&queue.own.unanswered, 1);
@@ -111,11 +112,15 @@ fn c08_what_was_not_answered_before_is_nothing_to_hand_over_for() {
 #[test]
 fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
     let (context, device) = OpenOptions::new().alone();
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
     let rts = QpAttr::rts().timeout(0);
-    for step in [QpAttr::init(Access::REMOTE), QpAttr::rtr(qp.number()), rts] {
+    for step in [
+        QpAttr::init(&Port::new(1), Access::REMOTE),
+        QpAttr::rtr(&Port::new(1), &Endpoint::new(qp.number())),
+        rts,
+    ] {
         qp.modify(&step).unwrap();
     }
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
@@ -137,9 +142,9 @@ fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
 #[test]
 fn x03_who_waits_for_a_completion_queue_s_lock_keeps_nobody_waiting_for_its_copies() {
     let (context, device) = OpenOptions::new().alone();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
     let region = pd.allocate(8, access).unwrap();
     let (slot, marker) =
@@ -167,8 +172,8 @@ fn x03_who_waits_for_a_completion_queue_s_lock_keeps_nobody_waiting_for_its_copi
 fn c08_a_request_whose_usual_run_found_no_answer_is_not_tried_again_at_once() {
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     let queue = SendQueue::of(device.engine, qp.index());
     let SendQueue { engine, slot, own, ownership, .. } = queue;
     let before = identity::read(slot);
@@ -188,10 +193,10 @@ fn c08_a_request_whose_usual_run_found_no_answer_is_not_tried_again_at_once() {
 fn x04_a_peer_that_fails_while_a_marker_is_corrupted_is_flushed_by_who_posts_next() {
     for is_posters in [true, false] {
         let (context, device) = OpenOptions::new().alone();
-        let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+        let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(16, None).unwrap());
         let [mut qp, mut peer] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
-        qp.connect(peer.number()).unwrap();
-        peer.connect(qp.number()).unwrap();
+        qp.connect_to(peer.number()).unwrap();
+        peer.connect_to(qp.number()).unwrap();
         peer.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[])]).unwrap();
         qp.post_send(&[SendWr::send(3, &[])]).unwrap();
         let mut wcs = [Wc::default(); 8];
@@ -212,10 +217,10 @@ fn x04_a_peer_that_fails_while_a_marker_is_corrupted_is_flushed_by_who_posts_nex
 fn q02_a_peer_that_fails_while_a_fault_looks_at_it_is_flushed_after_that() {
     let faults = Faults::seeded(1).fail(When::nth(1), WcStatus::REM_OP_ERR);
     let (context, device) = OpenOptions::new().faults(faults).alone();
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(16, None).unwrap());
     let [mut qp, mut peer] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
-    qp.connect(peer.number()).unwrap();
-    peer.connect(qp.number()).unwrap();
+    qp.connect_to(peer.number()).unwrap();
+    peer.connect_to(qp.number()).unwrap();
     peer.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let ownership = device.engine.ownership(qp.index());
     ownership.seize();

@@ -7,13 +7,12 @@ use std::thread;
 
 use cq_core::async_event::AsyncEventType;
 use cq_core::setup::{Access, QpState, SrqInit};
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::{AsyncEvents, PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
 
 use super::*;
-use crate::api::attr::ModifyError;
-use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
 use crate::api::limits::Limits;
@@ -31,6 +30,8 @@ use crate::protocol::pool::Queue;
 use crate::protocol::stage::State;
 use crate::shm::{claim, header, liveness};
 use crate::sync;
+use cq_core::setup::ModifyError;
+use cq_core::setup::QpAttr;
 
 /// A queue pair that is its own peer, waits for ever, and takes its receives from a shared queue, which has one.
 struct Alone {
@@ -56,11 +57,15 @@ impl Alone {
     }
 
     fn of((context, device): (Context, &'static Device)) -> Self {
-        let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(16, None).unwrap());
         let mut srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
         let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
         let rts = QpAttr::rts().timeout(0);
-        for step in [QpAttr::init(Access::REMOTE), QpAttr::rtr(qp.number()), rts] {
+        for step in [
+            QpAttr::init(&Port::new(1), Access::REMOTE),
+            QpAttr::rtr(&Port::new(1), &Endpoint::new(qp.number())),
+            rts,
+        ] {
             qp.modify(&step).unwrap();
         }
         srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
@@ -398,8 +403,8 @@ fn q09_a_number_that_no_shared_receive_queue_has_leads_to_none() {
 fn q09_those_who_are_connected_to_a_queue_pair_of_a_shared_queue_wait_for_it() {
     let alone = Alone::in_own_fabric();
     let (device, srq) = (alone.device, alone.srq.number());
-    let mut other = alone.context.alloc_pd().create_qp(&QpInit::new(&alone.cq)).unwrap();
-    other.connect(other.number()).unwrap();
+    let mut other = alone.context.alloc_pd().unwrap().create_qp(&QpInit::new(&alone.cq)).unwrap();
+    other.connect_to(other.number()).unwrap();
     let index = device.engine.qps().index(alone.qp.number());
     assert_eq!(
         index,

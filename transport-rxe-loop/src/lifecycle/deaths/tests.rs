@@ -39,14 +39,14 @@ const ANOTHER: AttachmentId = AttachmentId::new(40);
 fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
     let (device, context) = (Device::of_tests(), Context::open("loop0").unwrap());
     let mut cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
     let qps = device.engine.qps();
     let (index, generation) = qps.claim(ANOTHER).unwrap();
     let (slot, number) = (qps.at(index), identity::number_of(qps, index, generation));
     identity::enter(slot, number);
     assert!(identity::change(slot, identity::read(slot), QpState::RTR));
     sync::store(device.engine.dest(index), qp.number());
-    qp.connect(number.get()).unwrap();
+    qp.connect_to(number.get()).unwrap();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     let mut wcs = [Wc::default(); 2];
     assert_eq!(cq.poll(&mut wcs), Ok(0), "it waits for a receive, for ever");
@@ -72,7 +72,7 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
 fn x03_the_locks_of_a_dead_one_are_inherited() {
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
-    let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    let qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
     let slot = device.engine.qp(qp.qpn());
     let index = slot.send_cq();
     let locks = [
@@ -118,14 +118,14 @@ fn x03_the_next_process_of_an_attachment_finds_nothing_of_the_dead_one() {
 fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_for_it() {
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
     let qps = device.engine.qps();
     let (index, generation) = qps.claim(ANOTHER).unwrap();
     let slot = qps.at(index);
     let number = identity::number_of(qps, index, generation);
     identity::enter(slot, number);
     sync::store(device.engine.dest(index), qp.number());
-    qp.connect(number.get()).unwrap();
+    qp.connect_to(number.get()).unwrap();
     let (in_flight, ownership) =
         (&device.engine.qp(qp.qpn()).send.in_flight.owner, device.engine.ownership(qp.index()));
     ownership.seize();
@@ -280,8 +280,8 @@ fn n06_who_sleeps_is_woken_after_a_death_though_there_may_be_nothing() {
 fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
     let (mut context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     let index = device.engine.qp(qp.qpn()).recv_cq();
     device.completions.cq(index).mode.set(CqFlag::Overran, true);
     assert_eq!((context.take_async_event(), qp.state()), (Ok(None), QpState::RTS));
@@ -300,8 +300,8 @@ fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
 fn x03_a_queue_pair_that_a_dead_one_had_failed_is_flushed() {
     let (context, device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     // As far as the dead one got.
     assert!(identity::fail(device.engine.qp(qp.qpn()), qp.qpn()));

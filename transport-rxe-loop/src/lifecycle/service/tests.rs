@@ -4,11 +4,11 @@ use crate::protocol::number::QpIndex;
 use std::time::Instant;
 
 use cq_core::setup::{Access, QpType};
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::{Arm, Block, Events, Notify, Post, Woken};
 use cq_core::wr::{RecvWr, SendWr};
 
 use super::*;
-use crate::api::attr::QpAttr;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::inside::actor::until;
@@ -16,6 +16,7 @@ use crate::memory::copy_guard::CopyGuard;
 use crate::memory::region::{KeyUser, Kind, RegionEntry};
 use crate::protocol::in_flight::InFlight;
 use crate::shm::table::Entry;
+use cq_core::setup::QpAttr;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(44);
@@ -25,23 +26,23 @@ const HOUR: Duration = Duration::from_secs(3600);
 fn x03_the_thread_is_there_once_a_queue_pair_may_be_reached_by_others() {
     let (context, device) = OpenOptions::new().alone();
     let watches = || device.shm.thread().is_started();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     // Its index is 0, as is the destination that nobody names.
     device.engine.qps().go_on_at(QpIndex::new(0));
     let mut ud = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) }).unwrap();
     let mut rc = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    rc.connect(rc.number()).unwrap();
+    rc.connect_to(rc.number()).unwrap();
     assert!(!watches(), "it is its own peer");
-    ud.activate(1).unwrap();
+    ud.activate(&Port::new(1), 1).unwrap();
     assert!(watches(), "anybody can send to it");
 
     let (context, device) = OpenOptions::new().alone();
     let watches = || device.shm.thread().is_started();
     let cq = context.create_cq(4, None).unwrap();
-    let mut rc = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    rc.modify(&QpAttr::init(Access::empty())).unwrap();
+    let mut rc = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    rc.modify(&QpAttr::init(&Port::new(1), Access::empty())).unwrap();
     assert!(!watches(), "it is not connected");
-    rc.modify(&QpAttr::rtr(rc.number() + 1)).unwrap();
+    rc.modify(&QpAttr::rtr(&Port::new(1), &Endpoint::new(rc.number() + 1))).unwrap();
     assert!(watches(), "that is not its own");
 }
 
@@ -113,8 +114,8 @@ fn n12_an_event_is_held_back_no_longer_though_nothing_else_is_to_be_done_for_an_
     let (context, device) = OpenOptions::new().alone();
     let mut channel = context.create_channel().unwrap();
     let mut cq = context.create_cq(4, Some(&channel)).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     let alarms = &device.engine.alarms;
     let in_an_hour = alarms.now() + HOUR.as_nanos() as u64;
     alarms.wake_at(device.engine.qps().index(qp.number()), in_an_hour).unwrap();

@@ -5,6 +5,7 @@ use crate::protocol::lock::AttachmentId;
 use crate::protocol::number::{QpIndex, QpNumber, RegionIndex, SrqNumber};
 use std::thread;
 
+use cq_core::setup::Port;
 use cq_core::setup::{QpState, QpType, SrqInit};
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
@@ -12,7 +13,6 @@ use cq_core::wr::{RecvWr, Sge};
 
 use super::client::{NotDone, atomic};
 use super::*;
-use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
 use crate::api::mr::MemoryRegion;
@@ -29,6 +29,7 @@ use crate::memory::stage::Head;
 use crate::protocol::lock::Lock;
 use crate::shm::table::Entry;
 use crate::sync::AtomicU64;
+use cq_core::setup::QpAttr;
 
 /// An attachment that no process has.
 pub const ANOTHER: AttachmentId = AttachmentId::new(37);
@@ -36,7 +37,7 @@ pub const ANOTHER: AttachmentId = AttachmentId::new(37);
 /// In a fabric where nobody else is, and no service thread.
 pub fn alone() -> (Context, ProtectionDomain, &'static Device) {
     let (context, device) = OpenOptions::new().alone();
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     (context, pd, device)
 }
 
@@ -215,8 +216,8 @@ fn x07_one_thread_serves_at_a_time() {
 fn receiver(pd: &ProtectionDomain, cq: &Cq, qp_type: QpType) -> QueuePair {
     let mut qp = pd.create_qp(&QpInit { qp_type, ..QpInit::new(cq) }).unwrap();
     match qp_type {
-        QpType::Ud => qp.activate(1).unwrap(),
-        QpType::Rc | QpType::Uc => qp.connect(qp.number()).unwrap(),
+        QpType::Ud => qp.activate(&Port::new(1), 1).unwrap(),
+        QpType::Rc | QpType::Uc => qp.connect_to(qp.number()).unwrap(),
     }
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     qp

@@ -11,7 +11,7 @@ fn q10_the_key_of_what_was_there_last_is_not_that_of_the_next_one_when_generatio
     for (_, slot) in device.memory.mrs().all() {
         slot.life().set_last_generation();
     }
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     let key = || {
         device.memory.mrs().go_on_at(RegionIndex::new(5));
         pd.allocate(8, cq_core::setup::Access::empty()).unwrap().lkey()

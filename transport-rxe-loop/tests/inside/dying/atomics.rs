@@ -4,13 +4,13 @@
 #![allow(unsafe_code)]
 
 use cq_core::setup::{Access, QpState};
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RemoteAddr, SendWr};
 use rustix::process::Signal;
 
 use super::steps::{die_there, mortal_at};
-use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
 use crate::api::mr::OwnedRegion;
 use crate::api::open::OpenOptions;
@@ -20,6 +20,7 @@ use crate::lifecycle::Device;
 use crate::protocol::stage::State;
 use crate::protocol::steps::Step;
 use crate::sync::{self, AtomicU64};
+use cq_core::setup::QpAttr;
 
 /// Has a word, and writes its value at the end.
 #[test]
@@ -28,7 +29,7 @@ fn counts() {
     die_there();
     let context = OpenOptions::new().fabric(&super::fabric()).copying_by_service();
     let context = context.open("loop0").unwrap();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     // Memory that other processes cannot map.
     let word: &AtomicU64 = Box::leak(Box::default());
@@ -37,7 +38,7 @@ fn counts() {
     let region = unsafe { pd.register(word.as_ptr().cast(), 8, access) }.unwrap();
     let RemoteAddr { addr, rkey } = region.remote(0).unwrap();
     say(format!("{} {addr} {rkey}", qp.number()));
-    qp.connect(order().parse().unwrap()).unwrap();
+    qp.connect_to(order().parse().unwrap()).unwrap();
     say("ready");
     order();
     say(sync::load(word));
@@ -58,7 +59,7 @@ impl Requester {
     fn new(step: Step, timeout: u8) -> Self {
         let name = format!("atomics-{step:?}-{timeout}-{}", std::process::id());
         let context = OpenOptions::new().fabric(&name).copying_by_service().open("loop0").unwrap();
-        let (pd, cq) = (context.alloc_pd(), context.create_cq(8, None).unwrap());
+        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(8, None).unwrap());
         let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
         let answers = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
         let mut victim = mortal_at("inside::dying::atomics::counts", &name, step, 0, Signal::STOP);
@@ -68,7 +69,11 @@ impl Requester {
         let peer = next() as u32;
         let remote = RemoteAddr { addr: next(), rkey: next() as u32 };
         let rts = QpAttr::rts().timeout(timeout).retry_cnt(0);
-        for step in [QpAttr::init(Access::empty()), QpAttr::rtr(peer), rts] {
+        for step in [
+            QpAttr::init(&Port::new(1), Access::empty()),
+            QpAttr::rtr(&Port::new(1), &Endpoint::new(peer)),
+            rts,
+        ] {
             qp.modify(&step).unwrap();
         }
         victim.order(qp.number());

@@ -7,16 +7,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cq_core::setup::{Access, QpState, QpType, SrqInit, inc_rkey};
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, WindowBind};
 use rustix::process::Signal;
 
 use super::steps::{die_there, mortal_at};
-use crate::api::ah::AddressVector;
 use crate::api::ah::Destination;
-use crate::api::attr::ModifyError;
-use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
 use crate::api::limits::Limits;
 use crate::api::mr::MemoryRegion;
@@ -33,6 +31,9 @@ use crate::protocol::lock::AttachmentId;
 use crate::protocol::number::{QpNumber, SrqNumber};
 use crate::protocol::steps::Step;
 use crate::sync::{self, AtomicU64};
+use cq_core::setup::AddressVector;
+use cq_core::setup::ModifyError;
+use cq_core::setup::QpAttr;
 
 /// Longer than any bounded wait for a live process that makes no progress.
 const LONG: Duration = Duration::from_millis(2500);
@@ -55,7 +56,7 @@ impl Target {
         let name = format!("{name}-{}", std::process::id());
         let limits = Limits { bytes: 4 << 20, ..Limits::default() };
         let context = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
-        let (device, pd) = (context.device(), context.alloc_pd());
+        let (device, pd) = (context.device(), context.alloc_pd().unwrap());
         let cq = context.create_cq(4, None).unwrap();
         let words = Vec::leak((0..WORDS).map(|_| AtomicU64::new(0)).collect());
         let access = Access::LOCAL_WRITE | Access::REMOTE | Access::MW_BIND;
@@ -65,7 +66,7 @@ impl Target {
         let mut victim =
             mortal_at("inside::dying::copying::writes", &name, Step::Opened, 0, Signal::STOP);
         let peer = victim.number() as u32;
-        qp.connect(peer).unwrap();
+        qp.connect_to(peer).unwrap();
         let RemoteAddr { addr, rkey } = region.remote(0).unwrap();
         victim.order(format!("{} {addr} {rkey}", qp.number()));
         until("it is stopped", || victim.is_stopped());
@@ -94,14 +95,18 @@ impl Target {
 fn writes() {
     die_there();
     let context = super::open();
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     say(qp.number());
     let told = order();
     let mut numbers = told.split(' ').map(|number| number.parse::<u64>().unwrap());
     let mut next = || numbers.next().unwrap();
     let (peer, remote) = (next() as u32, RemoteAddr { addr: next(), rkey: next() as u32 });
-    for step in [QpAttr::init(Access::empty()), QpAttr::rtr(peer), QpAttr::rts().timeout(0)] {
+    for step in [
+        QpAttr::init(&Port::new(1), Access::empty()),
+        QpAttr::rtr(&Port::new(1), &Endpoint::new(peer)),
+        QpAttr::rts().timeout(0),
+    ] {
         qp.modify(&step).unwrap();
     }
     qp.post_send(&[SendWr::write_inline(1, &[0xff; 8], remote)]).unwrap();
@@ -173,10 +178,10 @@ fn x07_a_queue_pair_is_kept_for_as_long_as_a_stopped_process_may_write_to_it() {
 fn idles() {
     die_with_parent();
     let context = super::open();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     say(qp.number());
-    qp.connect(order().parse().unwrap()).unwrap();
+    qp.connect_to(order().parse().unwrap()).unwrap();
     say("connected");
     order();
 }
@@ -185,12 +190,12 @@ fn idles() {
 fn x04_who_is_said_to_be_copying_says_that_it_is_not() {
     let name = format!("idle-{}", std::process::id());
     let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
-    let (device, pd) = (context.device(), context.alloc_pd());
+    let (device, pd) = (context.device(), context.alloc_pd().unwrap());
     let cq = context.create_cq(4, None).unwrap();
     let mut other = Actor::start("inside::dying::copying::idles", &[(super::FABRIC, &name)]);
     let number = other.number() as u32;
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(number).unwrap();
+    qp.connect_to(number).unwrap();
     other.order(qp.number());
     assert_eq!(other.hear(), "connected");
     let markers = &device.engine.qp(QpNumber::new(number)).send.in_flight;
@@ -220,7 +225,7 @@ fn receives() {
     die_with_parent();
     let context = OpenOptions::new().fabric(&super::fabric()).copying_by_service();
     let context = context.open("loop0").unwrap();
-    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(8, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(8, None).unwrap());
     let words: &[AtomicU64] = Vec::leak((0..WORDS).map(|_| AtomicU64::new(0)).collect());
     let at = words.as_ptr().cast_mut().cast();
     // SAFETY: atomics, there for ever.
@@ -231,8 +236,8 @@ fn receives() {
     let mut datagrams = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..init }).unwrap();
     srq.post_recv(&[RecvWr::new(7, &[region.sge(0, 64).unwrap()])]).unwrap();
     [qp.number(), datagrams.number(), srq.number()].into_iter().for_each(say);
-    qp.connect(order().parse().unwrap()).unwrap();
-    datagrams.activate(QKEY).unwrap();
+    qp.connect_to(order().parse().unwrap()).unwrap();
+    datagrams.activate(&Port::new(1), QKEY).unwrap();
     say("ready");
     let mut wcs = [Wc::default()];
     until("something comes", || cq.poll(&mut wcs).unwrap() == 1);
@@ -243,8 +248,12 @@ fn receives() {
 /// Sends one message, which must fail or not, even while a process is stopped; returns its status.
 fn send(qp: &mut QueuePair, peer: u32, cq: &mut Cq) -> WcStatus {
     let rts = QpAttr::rts().timeout(8).retry_cnt(1).rnr_retry(0);
-    for step in [QpAttr::to(QpState::RESET), QpAttr::init(Access::empty()), QpAttr::rtr(peer), rts]
-    {
+    for step in [
+        QpAttr::to(QpState::RESET),
+        QpAttr::init(&Port::new(1), Access::empty()),
+        QpAttr::rtr(&Port::new(1), &Endpoint::new(peer)),
+        rts,
+    ] {
         qp.modify(&step).unwrap();
     }
     qp.post_send(&[SendWr::send_inline(1, b"message")]).unwrap();
@@ -257,13 +266,13 @@ fn send(qp: &mut QueuePair, peer: u32, cq: &mut Cq) -> WcStatus {
 fn x07_a_receive_whose_process_does_not_answer_is_given_back() {
     let name = format!("receives-{}", std::process::id());
     let context = OpenOptions::new().fabric(&name).copying_by_service().open("loop0").unwrap();
-    let (device, pd) = (context.device(), context.alloc_pd());
-    let (here, mut cq) = (context.attributes(), context.create_cq(8, None).unwrap());
+    let (device, pd) = (context.device(), context.alloc_pd().unwrap());
+    let (here, mut cq) = (context.port(1).unwrap(), context.create_cq(8, None).unwrap());
     let mut other = Actor::start("inside::dying::copying::receives", &[(super::FABRIC, &name)]);
     let [number, datagrams, srq] = [(); 3].map(|()| other.number() as u32);
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let mut ud = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) }).unwrap();
-    ud.activate(QKEY).unwrap();
+    ud.activate(&Port::new(1), QKEY).unwrap();
     other.order(qp.number());
     assert_eq!(other.hear(), "ready");
     other.signal(Signal::STOP);
@@ -271,7 +280,7 @@ fn x07_a_receive_whose_process_does_not_answer_is_given_back() {
 
     let pool = pool_of(device.engine, device.engine.srq(SrqNumber::new(srq))).unwrap();
     let waits = || (pool.len(), pool.taken().count());
-    let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
+    let ah = pd.create_ah(&AddressVector::of(&here, here.gid, here.lid)).unwrap();
     let to = Destination { ah: &ah, qp_num: datagrams, qkey: QKEY };
     ud.to(&to).post_send(&[SendWr::send_inline(2, b"datagram")]).unwrap();
     let mut wcs = [Wc::default()];

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cq_core::setup::Port;
 use cq_core::setup::{Access, QpState, QpType};
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
@@ -17,9 +18,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::ends::Outcome;
 use super::steps::{die_there, mortal_at};
 use super::{FABRIC, fabric, open};
+use crate::api::ah::AddressHandle;
 use crate::api::ah::Destination;
-use crate::api::ah::{AddressHandle, AddressVector};
-use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
 use crate::api::mr::OwnedRegion;
@@ -29,6 +29,8 @@ use crate::inside::actor::{Actor, PATIENCE, die_with_parent, is_stopped, order, 
 use crate::inside::audit::{self, Estate};
 use crate::protocol::lock::AttachmentId;
 use crate::protocol::steps::Step;
+use cq_core::setup::AddressVector;
+use cq_core::setup::QpAttr;
 
 const QKEY: u32 = 0x77;
 const SEND: u64 = 1 << 32;
@@ -54,12 +56,12 @@ struct Station {
 
 impl Station {
     fn new(context: &Context, pd: &ProtectionDomain) -> Outcome<Self> {
-        let (here, cq) = (context.attributes(), context.create_cq(4 * DEPTH as u32, None)?);
+        let (here, cq) = (context.port(1).unwrap(), context.create_cq(4 * DEPTH as u32, None)?);
         let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
         let mut qp = pd.create_qp(&init)?;
-        qp.activate(QKEY)?;
+        qp.activate(&Port::new(1), QKEY)?;
         let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
-        let ah = pd.create_ah(&AddressVector::of(here.gid, 0))?;
+        let ah = pd.create_ah(&AddressVector::of(&here, here.gid, 0))?;
         let receives = VecDeque::new();
         Ok(Self { qp, cq, region, ah, receives, next: 0, sends: 0, came: 0 })
     }
@@ -111,7 +113,7 @@ impl Station {
             self.poll()?;
         }
         self.qp.modify(&QpAttr::to(QpState::RESET))?;
-        self.qp.activate(QKEY)?;
+        self.qp.activate(&Port::new(1), QKEY)?;
         Ok(())
     }
 }
@@ -127,7 +129,7 @@ fn sends() {
 
 fn live() -> Outcome<()> {
     let context = open();
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     let mut station = Station::new(&context, &pd)?;
     say(station.qp.number());
     let parent = order().parse()?;
@@ -239,7 +241,7 @@ fn works_on([one, other]: &mut [Station; 2]) {
 fn goes_on() {
     die_with_parent();
     let context = open();
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     let fabric = context.device();
     let estate = Estate::of(fabric, AttachmentId::new(fabric.shm.attachment().get()));
     for step in STEPS {

@@ -36,7 +36,7 @@ struct Side {
 
 impl Side {
     fn new(context: Context, seed: u64) -> Self {
-        let pd = context.alloc_pd();
+        let pd = context.alloc_pd().unwrap();
         let cq = context.create_cq(4 * OUTSTANDING, None).unwrap();
         let end = |memory| End::new(&pd, &cq, memory).unwrap();
         let ends = [Memory::Heap, Memory::Fabric].map(end).into();
@@ -66,7 +66,7 @@ fn loses_it() {
     let mut side = Side::new(open(), 2);
     side.ends.iter().for_each(|end| say(end.address()));
     for end in &mut side.ends {
-        end.connect(order().parse().unwrap()).unwrap();
+        end.connect_to(order().parse().unwrap()).unwrap();
     }
     say("connected");
     loop {
@@ -104,7 +104,7 @@ fn goes_on_having_lost_it(how: &str) {
     let mut other = Actor::start("inside::dying::descriptors::loses_it", &environment);
     for end in &mut side.ends {
         let peer: Address = other.hear().parse().unwrap();
-        end.connect(peer).unwrap();
+        end.connect_to(peer).unwrap();
         other.order(end.address());
     }
     assert_eq!(other.hear(), "connected");

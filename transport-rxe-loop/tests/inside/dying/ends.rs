@@ -9,13 +9,13 @@ use std::error::Error;
 use std::rc::Rc;
 
 use cq_core::setup::{Access, QpCaps, QpState};
+use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::Post;
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 
 use super::address::Address;
 use super::commons::Commons;
-use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
 use crate::api::mr::{MemoryRegion, OwnedRegion};
 use crate::api::pd::ProtectionDomain;
@@ -26,6 +26,7 @@ use crate::engine::send_queue;
 use crate::inside::chance::Chance;
 use crate::protocol::number::{QpIndex, QpNumber};
 use crate::sync::{self, AtomicU64};
+use cq_core::setup::QpAttr;
 
 pub const DEPTH: usize = 8;
 const CAPS: QpCaps = QpCaps {
@@ -179,12 +180,16 @@ impl End {
 
     /// Connects again, to this peer; what was outstanding is dropped. A dead peer is given up, any other waited for
     /// without limit.
-    pub fn connect(&mut self, peer: Address) -> Outcome<()> {
+    pub fn connect_to(&mut self, peer: Address) -> Outcome<()> {
         if self.qp.state() != QpState::RESET {
             self.qp.modify(&QpAttr::to(QpState::RESET))?;
         }
         let rts = QpAttr::rts().timeout(0).rnr_retry(7);
-        for attr in [QpAttr::init(Access::REMOTE), QpAttr::rtr(peer.number), rts] {
+        for attr in [
+            QpAttr::init(&Port::new(1), Access::REMOTE),
+            QpAttr::rtr(&Port::new(1), &Endpoint::new(peer.number)),
+            rts,
+        ] {
             self.qp.modify(&attr)?;
         }
         (self.life, self.sent, self.received, self.arrived) = (self.life + 1, 0, 0, 0);

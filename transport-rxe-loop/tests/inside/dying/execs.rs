@@ -64,7 +64,7 @@ fn memory(value: u64) -> &'static [AtomicU64] {
 fn first() {
     die_with_parent();
     let context = open();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(16, None).unwrap());
     let words = memory(FIRST);
     let access = Access::LOCAL_WRITE | Access::REMOTE;
     // SAFETY: atomics, there until this program is over.
@@ -73,7 +73,7 @@ fn first() {
     let qps = [(); KINDS].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
     let _connected = qps.map(|mut qp| {
         say(qp.number());
-        qp.connect(order().parse().unwrap()).unwrap();
+        qp.connect_to(order().parse().unwrap()).unwrap();
         qp
     });
     say("connected");
@@ -137,7 +137,7 @@ fn status(cq: &mut Cq) -> WcStatus {
 fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
     let name = format!("{name}-{}", std::process::id());
     let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
-    let (fabric, pd) = (context.device(), context.alloc_pd());
+    let (fabric, pd) = (context.device(), context.alloc_pd().unwrap());
     let mut cq = context.create_cq(16, None).unwrap();
     let own = pd.allocate(8 * WORDS, Access::LOCAL_WRITE).unwrap();
     let mut other = Actor::start("inside::dying::execs::first", &[(FABRIC, &name)]);
@@ -145,7 +145,7 @@ fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
     let remote = RemoteAddr { addr: AT as u64, rkey };
     let mut qps = [(); KINDS].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
     for qp in &mut qps {
-        qp.connect(other.number() as u32).unwrap();
+        qp.connect_to(other.number() as u32).unwrap();
         other.order(qp.number());
     }
     assert_eq!(other.hear(), "connected");

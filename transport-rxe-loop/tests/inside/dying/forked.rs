@@ -21,12 +21,8 @@ use super::address::Address;
 use super::ends::{End, Memory, OUTSTANDING, Outcome};
 use super::work::{Near, poll};
 use super::{FABRIC, open};
-use crate::api::attr::ModifyError;
-use crate::api::attr::QpAttr;
 use crate::api::channel::CompletionChannel;
 use crate::api::cq::Cq;
-use crate::api::cq::moderation::ModerateError;
-use crate::api::cq::resize::ResizeError;
 use crate::api::device::Context;
 use crate::api::pd::ProtectionDomain;
 use crate::api::qp::QpInit;
@@ -35,6 +31,10 @@ use crate::inside::actor::{PATIENCE, die_with_parent, say, until};
 use crate::inside::audit;
 use crate::inside::chance::Chance;
 use crate::memory::copy_guard::CopyGuard;
+use cq_core::setup::ModerateError;
+use cq_core::setup::ModifyError;
+use cq_core::setup::QpAttr;
+use cq_core::setup::ResizeError;
 
 /// How often the process forks, with the other thread in the middle of something each time.
 const FORKS: u64 = 40;
@@ -51,13 +51,13 @@ struct Pair {
 impl Pair {
     fn new() -> Outcome<Self> {
         let context = open();
-        let (pd, channel) = (context.alloc_pd(), context.create_channel()?);
+        let (pd, channel) = (context.alloc_pd().unwrap(), context.create_channel()?);
         let cq = context.create_cq(4 * OUTSTANDING, Some(&channel))?;
         let memories = [Memory::Fabric, Memory::Heap];
         let mut ends: Vec<_> =
             memories.into_iter().map(|it| End::new(&pd, &cq, it)).collect::<Outcome<_>>()?;
         let addresses = [1, 0].map(|other: usize| ends[other].address());
-        ends.iter_mut().zip(addresses).try_for_each(|(end, peer)| end.connect(peer))?;
+        ends.iter_mut().zip(addresses).try_for_each(|(end, peer)| end.connect_to(peer))?;
         Ok(Self { ends, cq, channel, pd, context })
     }
 
@@ -93,7 +93,7 @@ impl Pair {
         }
         assert_eq!(cq.poll(&mut [Wc::default(); 4]), Err(PollError::Device(NODEV)));
         let _either = cq.arm(Notify::Next);
-        assert_eq!(cq.resize(100), Err(ResizeError::Refused(CreateError::Forked)));
+        assert_eq!(cq.resize(100), Err(ResizeError::Create(CreateError::Forked)));
         assert_eq!(cq.moderate(2, 1), Err(ModerateError::Forked));
         assert_eq!(channel.take_event(), Err(EventError::Device(NODEV)));
         assert_eq!(channel.block(None), Err(EventError::Device(NODEV)));
@@ -102,10 +102,9 @@ impl Pair {
         let forked = Some(CreateError::Forked);
         assert_eq!(context.create_channel().err(), forked);
         assert_eq!(context.create_cq(4, None).err(), forked);
-        for pd in [pd, &context.alloc_pd()] {
-            assert_eq!(pd.create_qp(&QpInit::new(cq)).err(), forked);
-            assert_eq!(pd.allocate(64, Access::LOCAL_WRITE).err(), Some(RegisterError::Forked));
-        }
+        assert_eq!(context.alloc_pd().err(), forked);
+        assert_eq!(pd.create_qp(&QpInit::new(cq)).err(), forked);
+        assert_eq!(pd.allocate(64, Access::LOCAL_WRITE).err(), Some(RegisterError::Forked));
         // As if the service thread owned the send queue, which does not exist here.
         let fabric = context.device();
         let _kept = fabric.engine.alarms.keep();
@@ -125,7 +124,7 @@ fn child(inherited: Pair, parent: Address, pipe: PipeWriter) -> Outcome<()> {
     Near::new(&own.context, &own.pd)?.work(&mut Chance::new(2))?;
     let ends = &mut own.ends[..1];
     { pipe }.write_all(ends[0].address().to_string().as_bytes())?;
-    ends[0].connect(parent)?;
+    ends[0].connect_to(parent)?;
     talk(&mut own.cq, ends)
 }
 
@@ -202,7 +201,7 @@ fn forks() {
             let pid = fork(|| child(ManuallyDrop::into_inner(inherited), parent, writer));
             let mut address = String::new();
             reader.read_to_string(&mut address).unwrap();
-            far[0].connect(address.parse().unwrap()).unwrap();
+            far[0].connect_to(address.parse().unwrap()).unwrap();
             talk(&mut far_cq, &mut far).unwrap();
             assert_eq!(exit_code(pid), 0, "the child of fork {nth}");
             assert_eq!(
@@ -235,7 +234,7 @@ fn forks_in_the_midst() {
     die_with_parent();
     let context = open();
     let memory = context.device().memory;
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
     let own = (pd.create_qp(&QpInit::new(&cq)).unwrap(), region);
     // Other threads copy for another process, and rebind windows.

@@ -52,7 +52,7 @@ impl Line {
         let greets = before <= LINES && self.addresses.len() == LINES + 1;
         if greets {
             for (which, end) in self.ends.iter_mut().enumerate() {
-                end.connect(self.addresses[which]).unwrap();
+                end.connect_to(self.addresses[which]).unwrap();
                 self.victim.order(format!("{which} {}", end.address()));
             }
         }
@@ -151,7 +151,7 @@ impl Survivor {
     /// A survivor with lines to victims that `start` starts.
     pub fn new(lines: usize, seed: u64, start: impl Fn() -> Actor) -> Self {
         let context = open();
-        let (pd, device) = (context.alloc_pd(), context.device());
+        let (pd, device) = (context.alloc_pd().unwrap(), context.device());
         let lines = (0..lines).map(|_| Line::new(&context, &pd, start())).collect();
         let estate = Estate::of(device, AttachmentId::new(device.shm.attachment().get()));
         Self { context, pd, device, lines, chance: Chance::new(seed), estate }
@@ -191,7 +191,7 @@ impl Survivor {
         let mut ends = [(); 2].map(|()| End::new(&self.pd, cq, Memory::No).unwrap());
         let addresses = [1, 0].map(|other: usize| ends[other].address());
         for (end, peer) in ends.iter_mut().zip(addresses) {
-            end.connect(peer).unwrap();
+            end.connect_to(peer).unwrap();
             end.post_recvs(2).unwrap();
         }
         ends.iter_mut().for_each(|end| end.post_send(true, false).unwrap());

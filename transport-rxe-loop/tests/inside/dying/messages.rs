@@ -14,7 +14,6 @@ use super::ends::{End, Memory, OUTSTANDING, Outcome};
 use super::steps::{die_there, mortal_at};
 use super::work::poll;
 use super::{FABRIC, fabric, open};
-use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
 use crate::api::pd::ProtectionDomain;
@@ -23,6 +22,7 @@ use crate::inside::audit::{self, Estate};
 use crate::inside::chance::Chance;
 use crate::protocol::lock::AttachmentId;
 use crate::protocol::steps::Step;
+use cq_core::setup::QpAttr;
 
 /// An end with its queues.
 struct Party {
@@ -62,10 +62,10 @@ impl Party {
 fn exchanges() {
     die_with_parent();
     let context = open();
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     let mut party = Party::new(&context, &pd, 2).unwrap();
     say(party.end().address());
-    party.end().connect(order().parse().unwrap()).unwrap();
+    party.end().connect_to(order().parse().unwrap()).unwrap();
     let (.., stops) = die_there();
     let deadline = Instant::now() + PATIENCE;
     while party.end().failure.is_none() && Instant::now() < deadline {
@@ -100,7 +100,7 @@ fn meet(party: &mut Party, (step, time): (Step, usize), signal: Signal) -> Actor
     let mut victim = mortal_at("inside::dying::messages::exchanges", &fabric, step, time, signal);
     let peer: Address = victim.hear().parse().unwrap();
     let address = party.end().address();
-    party.end().connect(peer).unwrap();
+    party.end().connect_to(peer).unwrap();
     victim.order(address);
     victim
 }
@@ -128,7 +128,7 @@ fn outlives(party: &mut Party, step: Step, time: usize) {
 /// The victim is stopped for longer than anybody waits: this process goes to ERR and RESET and has its memory back, or is
 /// told that it can't; and the victim, resumed, finds that out.
 fn outwaits(context: &Context, step: Step, time: usize) {
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     let mut party = Party::new(context, &pd, time as u64).unwrap();
     let victim = meet(&mut party, (step, time), Signal::STOP);
     let deadline = Instant::now() + PATIENCE;
@@ -154,7 +154,7 @@ fn outwaits(context: &Context, step: Step, time: usize) {
 fn goes_on() {
     die_with_parent();
     let context = open();
-    let (pd, fabric) = (context.alloc_pd(), context.device());
+    let (pd, fabric) = (context.alloc_pd().unwrap(), context.device());
     let mut party = Party::new(&context, &pd, 1).unwrap();
     let mine = || Estate::of(fabric, AttachmentId::new(fabric.shm.attachment().get()));
     let estate = mine();

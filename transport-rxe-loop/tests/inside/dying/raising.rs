@@ -28,9 +28,9 @@ fn raises() {
     die_there();
     let context = open();
     let mut cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
     say(qp.number());
-    qp.connect(order().parse().unwrap()).unwrap();
+    qp.connect_to(order().parse().unwrap()).unwrap();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     until("it is done", || cq.poll(&mut [Wc::default(); 4]) == Ok(1));
 }
@@ -63,15 +63,15 @@ fn n06_who_stops_at_whatever_step_of_raising_an_event_keeps_no_other_event_back(
     for step in STEPS {
         let fabric = format!("raising-{}-{step:?}", std::process::id());
         let context = OpenOptions::new().fabric(&fabric).open("loop0").unwrap();
-        let (pd, mut channel) = (context.alloc_pd(), context.create_channel().unwrap());
+        let (pd, mut channel) = (context.alloc_pd().unwrap(), context.create_channel().unwrap());
         let [mut theirs, mut mine] =
             [(); 2].map(|()| context.create_cq(16, Some(&channel)).unwrap());
         let [mut far, mut near] =
             [&theirs, &mine].map(|cq| pd.create_qp(&QpInit::new(cq)).unwrap());
         let mut victim =
             mortal_at("inside::dying::raising::raises", &fabric, step, 0, Signal::STOP);
-        far.connect(u32::try_from(victim.number()).unwrap()).unwrap();
-        near.connect(near.number()).unwrap();
+        far.connect_to(u32::try_from(victim.number()).unwrap()).unwrap();
+        near.connect_to(near.number()).unwrap();
         far.post_recv(&[RecvWr::new(1, &[])]).unwrap();
         assert_eq!(theirs.arm(Notify::Next), Ok(Armed::Armed));
         victim.order(far.number());
@@ -97,9 +97,9 @@ fn overruns() {
     die_there();
     let context = open();
     let cq = context.create_cq(64, None).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
     say(qp.number());
-    qp.connect(order().parse().unwrap()).unwrap();
+    qp.connect_to(order().parse().unwrap()).unwrap();
     say("connected");
     qp.post_send(&[SendWr::send(1, &[]); 16]).unwrap();
 }
@@ -108,13 +108,13 @@ fn overruns() {
 fn overrun_all(time: usize) -> bool {
     let fabric = format!("overrunning-{}-{time}", std::process::id());
     let context = OpenOptions::new().fabric(&fabric).open("loop0").unwrap();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(1, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(1, None).unwrap());
     let [mut far, mut near, mut idle] = [(); 3].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
     let mut victim =
         mortal_at("inside::dying::raising::overruns", &fabric, Step::Changed, time, Signal::STOP);
-    far.connect(u32::try_from(victim.number()).unwrap()).unwrap();
-    near.connect(near.number()).unwrap();
-    idle.connect(idle.number()).unwrap();
+    far.connect_to(u32::try_from(victim.number()).unwrap()).unwrap();
+    near.connect_to(near.number()).unwrap();
+    idle.connect_to(idle.number()).unwrap();
     far.post_recv(&[RecvWr::new(1, &[]); 16]).unwrap();
     victim.order(far.number());
     until("it stops, or ends", || victim.is_stopped() || victim.has_ended());

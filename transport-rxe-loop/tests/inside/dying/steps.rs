@@ -99,7 +99,7 @@ fn dies() {
 fn lives(step: Step, time: usize) -> Outcome<()> {
     let context = open();
     let shared = context.device();
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     let mut far = Far::new(&context, &pd)?;
     (0..LINES).try_for_each(|_| far.obey(&order()))?;
     let mut chance = Chance::new(time as u64);
@@ -129,7 +129,7 @@ fn lives(step: Step, time: usize) -> Outcome<()> {
 fn leaves_work() {
     die_there();
     let context = open();
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     let mut chance = Chance::new(7);
     loop {
         Near::new(&context, &pd).unwrap().work(&mut chance).unwrap();

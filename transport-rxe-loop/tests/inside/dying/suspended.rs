@@ -15,7 +15,6 @@ use super::ends::{End, Memory, OUTSTANDING, Outcome};
 use super::steps::{asks, mortal};
 use super::work::{self, LINES, Near, poll};
 use super::{FABRIC, fabric};
-use crate::api::attr::QpAttr;
 use crate::api::channel::CompletionChannel;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
@@ -27,6 +26,7 @@ use crate::inside::audit::{self, Estate};
 use crate::inside::chance::Chance;
 use crate::protocol::lock::AttachmentId;
 use crate::protocol::steps::Step;
+use cq_core::setup::QpAttr;
 
 /// Longer than any wait for a lock.
 const LONG: Duration = Duration::from_millis(2500);
@@ -59,7 +59,7 @@ struct Survivor {
 impl Survivor {
     fn new(name: &str, step: Step, time: usize) -> Outcome<Self> {
         let context = open(name, step)?;
-        let pd = context.alloc_pd();
+        let pd = context.alloc_pd().unwrap();
         let channel = context.create_channel()?;
         let cq = context.create_cq(2 * LINES as u32 * OUTSTANDING, Some(&channel))?;
         let ends = if asks(step) {
@@ -87,7 +87,7 @@ impl Survivor {
                 addresses.push(said.parse().unwrap());
                 if addresses.len() == LINES + 1 {
                     for (which, end) in self.ends.iter_mut().enumerate() {
-                        end.connect(addresses[which]).unwrap();
+                        end.connect_to(addresses[which]).unwrap();
                         self.victim.order(format!("{which} {}", end.address()));
                     }
                 }

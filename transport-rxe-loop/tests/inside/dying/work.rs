@@ -9,13 +9,13 @@ use cq_core::wc::Wc;
 
 use super::commons::Commons;
 use super::ends::{End, Memory, OUTSTANDING, Outcome};
-use crate::api::attr::QpAttr;
 use crate::api::channel::CompletionChannel;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
 use crate::api::pd::ProtectionDomain;
 use crate::inside::actor::say;
 use crate::inside::chance::Chance;
+use cq_core::setup::QpAttr;
 
 /// Pairs with the survivor.
 pub const LINES: usize = 4;
@@ -91,7 +91,7 @@ impl Far {
     /// Obeys an order "which peer": connects one of the ends.
     pub fn obey(&mut self, order: &str) -> Outcome<()> {
         let (which, peer) = order.split_once(' ').expect("which, and to whom");
-        self.ends[which.parse::<usize>().unwrap()].connect(peer.parse().unwrap())
+        self.ends[which.parse::<usize>().unwrap()].connect_to(peer.parse().unwrap())
     }
 
     pub fn work(&mut self, chance: &mut Chance) -> Outcome<()> {
@@ -123,7 +123,7 @@ impl Near {
         let shares = End::sharing(pd, &cq, Memory::No, &commons)?;
         let mut ends = vec![End::new(pd, &cq, Memory::No)?, shares];
         let addresses = [1, 0].map(|other: usize| ends[other].address());
-        ends.iter_mut().zip(addresses).try_for_each(|(end, peer)| end.connect(peer))?;
+        ends.iter_mut().zip(addresses).try_for_each(|(end, peer)| end.connect_to(peer))?;
         Ok(Self { ends, cq, channel })
     }
 

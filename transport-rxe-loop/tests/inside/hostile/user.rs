@@ -11,7 +11,6 @@ use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge, WindowBind};
 
 use super::{LIMITS, ROUND, SEED, fabric, number};
-use crate::api::attr::QpAttr;
 use crate::api::channel::CompletionChannel;
 use crate::api::cq::{Cq, CqInit};
 use crate::api::device::Context;
@@ -25,6 +24,7 @@ use crate::engine::identity;
 use crate::inside::actor::die_with_parent;
 use crate::inside::chance::Chance;
 use crate::sync::{self, AtomicU64};
+use cq_core::setup::QpAttr;
 
 const PAGE: usize = 4096;
 const OPEN: Access = Access::EVERY.union(Access::MW_BIND);
@@ -72,7 +72,7 @@ struct Things {
 impl Things {
     fn new(canary: &Canary) -> Option<Self> {
         let context = OpenOptions::new().fabric(&fabric()).limits(LIMITS).open("loop0").ok()?;
-        let (channel, pd) = (context.create_channel().ok()?, context.alloc_pd());
+        let (channel, pd) = (context.create_channel().ok()?, context.alloc_pd().unwrap());
         let cq = context.create_cq(16, Some(&channel)).ok()?;
         let ignoring = CqInit { ignore_overrun: true, ..CqInit::new(4) };
         let other = context.create_cq_with(&ignoring).ok()?;
@@ -156,14 +156,14 @@ impl Things {
             1 => drop(self.b.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true))),
             2 => drop(self.cq.resize(1 + chance.below(40) as u32)),
             3 => drop(self.a.modify(&QpAttr::to(QpState::RESET))),
-            4 | 5 => drop((self.a.connect(b), self.b.connect(a))),
-            6 | 7 => drop(self.a.connect(peer)),
-            8 => drop(self.b.connect(peer)),
+            4 | 5 => drop((self.a.connect_to(b), self.b.connect_to(a))),
+            6 | 7 => drop(self.a.connect_to(peer)),
+            8 => drop(self.b.connect_to(peer)),
             15 => drop(self.cq.moderate(chance.below(5) as u16, chance.below(2_000) as u16)),
             10 => drop(self.c.modify(&QpAttr::to(QpState::ERR))),
             11 => drop(self.c.modify(&QpAttr::to(QpState::RESET))),
-            12 | 13 => drop((self.a.connect(c), self.c.connect(a))),
-            14 => drop(self.c.connect(peer)),
+            12 | 13 => drop((self.a.connect_to(c), self.c.connect_to(a))),
+            14 => drop(self.c.connect_to(peer)),
             9 => drop(self.channel.block(Some(Instant::now() + Duration::from_millis(1)))),
             _ => {}
         }
@@ -176,7 +176,7 @@ fn use_device(seed: u64, end: Instant) {
         let canary = Canary::new();
         let Some(mut things) = Things::new(&canary) else { continue };
         let numbers = (things.a.number(), things.b.number());
-        let _ = (things.a.connect(numbers.1), things.b.connect(numbers.0));
+        let _ = (things.a.connect_to(numbers.1), things.b.connect_to(numbers.0));
         for _ in 0..chance.below(200) {
             things.post(&mut chance);
             things.look();

@@ -193,7 +193,7 @@ fn q06_inline_bytes_of_many_pieces_are_copied_at_once() {
 fn q06_what_can_be_gathered_is_what_the_device_takes() {
     let _sets_the_fabric = crate::test::open();
     let most = Context::open("loop0").unwrap().attributes().max_inline;
-    assert_eq!(most, MAX_INLINE as u32);
+    assert_eq!(most, Some(MAX_INLINE as u32));
 }
 
 #[test]

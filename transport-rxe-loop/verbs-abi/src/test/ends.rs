@@ -8,7 +8,6 @@ use std::{mem, ptr};
 use cq_core::setup::{Access, QpAttrMask};
 
 use crate::ah::ibv_create_ah;
-use crate::context;
 use crate::cq::ibv_destroy_cq;
 use crate::cq_ex::ibv_create_cq;
 use crate::device::ibv_close_device;
@@ -17,6 +16,7 @@ use crate::modify::{ibv_modify_qp, ibv_query_qp};
 use crate::mr::{ibv_dereg_mr, ibv_reg_mr};
 use crate::mw::alloc_mw;
 use crate::pd::{ibv_alloc_pd, ibv_dealloc_pd};
+use crate::port;
 use crate::qp::{ibv_create_qp, ibv_destroy_qp};
 use crate::sys::{
     IBV_MTU_1024, IBV_MW_TYPE_2, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_RC, IBV_QPT_UC,
@@ -263,7 +263,7 @@ pub fn pair(qp_type: ibv_qp_type) -> (End, End) {
 
 /// The local identifier of the only port.
 pub fn lid() -> u16 {
-    context::attributes(open()).unwrap().lid
+    port::at_port(open(), 1).unwrap().lid
 }
 
 /// Every attribute that there is, for this state and peer.

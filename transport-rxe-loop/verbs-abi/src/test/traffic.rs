@@ -128,13 +128,15 @@ impl Traffic {
         // SAFETY: a queue.
         let opening = OPENINGS.find(unsafe { (*cq).context }).unwrap();
         let (pd, sent) = opening
-            .with(|open| (open.device.alloc_pd(), open.device.create_cq(128, None).unwrap()))
+            .with(|open| {
+                (open.device.alloc_pd().unwrap(), open.device.create_cq(128, None).unwrap())
+            })
             .unwrap();
         let create = |recv_cq: &Cq| {
             pd.create_qp(&QpInit { send_cq: &sent, ..QpInit::new(recv_cq) }).unwrap()
         };
         let mut qp = QUEUES.find(cq).unwrap().with(|queue| create(&queue.cq)).unwrap();
-        qp.connect(qp.number()).unwrap();
+        qp.connect_to(qp.number()).unwrap();
         Self { qp, sent }
     }
 

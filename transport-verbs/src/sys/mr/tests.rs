@@ -16,6 +16,7 @@ use rdma_sys::{
 use rustix::io::Errno;
 
 use super::Memory;
+use crate::attr;
 use crate::{Access, Context, Cq, Endpoint, OwnedRegion, ProtectionDomain, QpAttr};
 
 /// `IBV_ACCESS_MW_BIND`.
@@ -43,12 +44,13 @@ unsafe fn looped(context: &Context, pd: &ProtectionDomain, cq: &Cq) -> *mut ibv_
     let port = context.port(1).unwrap();
     // SAFETY: it was made just now.
     let qp_num = unsafe { (*qp).qp_num };
-    let mtu = port.mtu();
-    let myself = Endpoint { qp_num, psn: 0, lid: port.lid(), gid: port.gid(), mtu };
+    let mtu = port.mtu;
+    let myself = Endpoint { qp_num, psn: 0, lid: port.lid, gid: port.gid, mtu };
     let steps = [QpAttr::init(&port, Access::REMOTE), QpAttr::rtr(&port, &myself), QpAttr::rts()];
     for step in steps {
         // SAFETY: the queue pair and the attributes are alive.
-        let modified = unsafe { ibv_modify_qp(qp, &mut step.raw(), step.mask().bits() as i32) };
+        let modified =
+            unsafe { ibv_modify_qp(qp, &mut attr::raw(&step), step.mask().bits() as i32) };
         assert_eq!(modified, 0);
     }
     qp

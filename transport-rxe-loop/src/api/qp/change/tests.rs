@@ -1,9 +1,10 @@
 use cq_core::setup::Access;
+use cq_core::setup::{Endpoint, Port};
 
 use super::*;
-use crate::api::attr::ModifyError;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
+use cq_core::setup::ModifyError;
 
 /// Modifies a queue pair that `meanwhile` happens to once the change is judged: what comes of it, and the words.
 fn refused(
@@ -22,9 +23,9 @@ fn refused(
 #[test]
 fn q01_what_is_refused_since_sends_failed_meanwhile_leaves_the_queue_key() {
     let (context, _fabric) = OpenOptions::new().alone();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) }).unwrap();
-    qp.activate(1).unwrap();
+    qp.activate(&Port::new(1), 1).unwrap();
     let fails = |qp: &QueuePair| identity::fail_sends(qp.claimed.queue.slot, qp.qpn());
     let change = refused(&qp, &QpAttr::new().qkey(2), fails);
     let (from, to) = (QpState::SQE, QpState::SQE);
@@ -37,7 +38,7 @@ fn q01_what_is_refused_since_sends_failed_meanwhile_leaves_the_queue_key() {
 #[test]
 fn q01_what_is_refused_since_the_queue_pair_failed_meanwhile_changes_no_attribute() {
     let (context, device) = OpenOptions::new().alone();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let words = |qp: &QueuePair| {
         let slot = qp.claimed.queue.slot;
@@ -49,9 +50,9 @@ fn q01_what_is_refused_since_the_queue_pair_failed_meanwhile_changes_no_attribut
     let fails = |qp: &QueuePair| assert!(identity::fail(qp.claimed.queue.slot, qp.qpn()));
     let number = qp.number();
     let steps = [
-        QpAttr::init(Access::REMOTE_WRITE),
+        QpAttr::init(&Port::new(1), Access::REMOTE_WRITE),
         QpAttr::new().access(Access::REMOTE_READ),
-        QpAttr::rtr(number).access(Access::REMOTE_ATOMIC),
+        QpAttr::rtr(&Port::new(1), &Endpoint::new(number)).access(Access::REMOTE_ATOMIC),
         QpAttr::rts().min_rnr_timer(3),
         QpAttr::new().access(Access::REMOTE_WRITE).min_rnr_timer(4),
         QpAttr::to(QpState::SQD),
@@ -73,9 +74,9 @@ fn q01_what_is_refused_since_the_queue_pair_failed_meanwhile_changes_no_attribut
 /// A queue pair that is its own peer, and what its word of these says.
 fn connected(options: OpenOptions) -> (QueuePair, impl Fn() -> [u32; 2]) {
     let (context, device) = options.alone();
-    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     let slot = device.engine.qp(qp.qpn());
     (qp, move || [&slot.send.report_drained, &slot.report_last].map(sync::load))
 }
@@ -88,8 +89,8 @@ fn q09_that_a_queue_pair_takes_no_more_is_told_once_after_each_reset() {
     for (step, expected) in [
         (QpAttr::to(QpState::ERR), 0),
         (QpAttr::to(QpState::RESET), 0),
-        (QpAttr::init(Access::empty()), 1),
-        (QpAttr::rtr(number), 1),
+        (QpAttr::init(&Port::new(1), Access::empty()), 1),
+        (QpAttr::rtr(&Port::new(1), &Endpoint::new(number)), 1),
         (QpAttr::rts(), 1),
     ] {
         if expected == 0 {

@@ -1,14 +1,13 @@
 use std::thread;
 
-use cq_core::setup::{Access, QpAttrMask, QpState, QpType, SrqInit};
+use cq_core::setup::Port;
+use cq_core::setup::{Access, QpState, QpType, SrqInit};
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr, Sge};
 
+use crate::api::ah::AddressHandle;
 use crate::api::ah::Destination;
-use crate::api::ah::{AddressHandle, AddressVector};
-use crate::api::attr::ModifyError;
-use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
 use crate::api::mr::OwnedRegion;
@@ -26,6 +25,9 @@ use crate::protocol::lock::{AttachmentId, AttachmentKey};
 use crate::protocol::number::{Position, QpIndex, QpNumber, SrqNumber};
 use crate::protocol::tag;
 use crate::sync;
+use cq_core::setup::AddressVector;
+use cq_core::setup::ModifyError;
+use cq_core::setup::QpAttr;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(36);
@@ -33,15 +35,15 @@ const ANOTHER: AttachmentId = AttachmentId::new(36);
 #[test]
 fn x07_datagrams_for_whom_somebody_suspended_keeps_are_lost_and_keep_nobody() {
     let (device, context) = (Device::of_tests(), Context::open("loop0").unwrap());
-    let (here, pd) = (context.attributes(), context.alloc_pd());
+    let (here, pd) = (context.port(1).unwrap(), context.alloc_pd().unwrap());
     let mut cq = context.create_cq(64, None).unwrap();
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
     let (mut qp, mut receiver) = (pd.create_qp(&init).unwrap(), pd.create_qp(&init).unwrap());
-    qp.activate(1).unwrap();
-    receiver.activate(1).unwrap();
+    qp.activate(&Port::new(1), 1).unwrap();
+    receiver.activate(&Port::new(1), 1).unwrap();
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
     receiver.post_recv(&[RecvWr::new(1, &[region.sge(0, 64).unwrap()])]).unwrap();
-    let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
+    let ah = pd.create_ah(&AddressVector::of(&here, here.gid, here.lid)).unwrap();
     let destination = Destination { ah: &ah, qp_num: receiver.number(), qkey: 1 };
     let wr = SendWr::send_inline(2, b"x").unsignaled();
     let suspended =
@@ -61,23 +63,23 @@ fn x07_datagrams_for_whom_somebody_suspended_keeps_are_lost_and_keep_nobody() {
 #[test]
 fn x07_a_receiver_is_not_reset_before_a_suspended_sender_is_through() {
     let (device, context) = (Device::of_tests(), Context::open("loop0").unwrap());
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     let mut cq = context.create_cq(64, None).unwrap();
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
     let mut receiver = pd.create_qp(&init).unwrap();
-    receiver.activate(1).unwrap();
+    receiver.activate(&Port::new(1), 1).unwrap();
     receiver.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let suspended =
         device.memory.lock(&device.engine.qp(receiver.qpn()).receive_lock, || {}).unwrap();
     let reset = QpAttr::to(QpState::RESET);
     assert_eq!(receiver.modify(&reset), Err(ModifyError::PeerSuspended));
     assert_eq!(receiver.state(), QpState::ERR, "it takes no more");
-    assert_eq!(receiver.attributes().value(QpAttrMask::QKEY), Some(1), "it is not in RESET");
+    assert_eq!(receiver.attributes().qkey, Some(1), "it is not in RESET");
     let mut wcs = [Wc::default(); 2];
     assert_eq!(cq.poll(&mut wcs), Ok(0), "the sender may have taken the receive");
     drop(suspended);
     assert_eq!(receiver.modify(&reset), Ok(()));
-    receiver.activate(1).unwrap();
+    receiver.activate(&Port::new(1), 1).unwrap();
 }
 
 /// Each waits as long as any does for a lock: two seconds.
@@ -86,8 +88,8 @@ fn x07_nobody_takes_receives_of_which_it_is_not_known_whether_they_have_complete
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(64, None).unwrap();
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
-    let mut receiver = context.alloc_pd().create_qp(&init).unwrap();
-    receiver.activate(1).unwrap();
+    let mut receiver = context.alloc_pd().unwrap().create_qp(&init).unwrap();
+    receiver.activate(&Port::new(1), 1).unwrap();
     receiver.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let slot = device.engine.qp(receiver.qpn());
     let (index, dead) = (cq.queue().index, AttachmentKey::new(ANOTHER.get(), 1));
@@ -124,16 +126,16 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let (context, device) = OpenOptions::new().alone();
-        let (here, pd) = (context.attributes(), context.alloc_pd());
+        let (here, pd) = (context.port(1).unwrap(), context.alloc_pd().unwrap());
         let cq = context.create_cq(4, None).unwrap();
         let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
         let [mut sender, mut receiver] = [(); 2].map(|()| pd.create_qp(&init).unwrap());
-        sender.activate(1).unwrap();
-        receiver.activate(1).unwrap();
+        sender.activate(&Port::new(1), 1).unwrap();
+        receiver.activate(&Port::new(1), 1).unwrap();
         let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
         let sges = [region.sge(0, 64).unwrap()];
         receiver.post_recv(&[1, 2].map(|id| RecvWr::new(id, &sges))).unwrap();
-        let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
+        let ah = pd.create_ah(&AddressVector::of(&here, here.gid, here.lid)).unwrap();
         Self { device, sender, receiver, ah, cq, _region: region, _context: context }
     }
 
@@ -203,11 +205,11 @@ fn x03_a_receive_that_a_dead_sender_had_completed_is_not_taken_again() {
 #[test]
 fn q09_a_shared_receive_is_given_back_whose_process_does_not_answer() {
     let Scene { device, mut sender, ah, cq, _context: context, .. } = Scene::new();
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     let init = QpInit { qp_type: QpType::Ud, srq: Some(&srq), ..QpInit::new(&cq) };
     let mut receiver = pd.create_qp(&init).unwrap();
-    receiver.activate(1).unwrap();
+    receiver.activate(&Port::new(1), 1).unwrap();
     // Memory of a process that is gone, and nobody has swept up after it.
     let (index, generation) = device.memory.mrs().claim(ANOTHER).unwrap();
     let (key, domain) = (Key::of(index, 6), pd.domain().number());

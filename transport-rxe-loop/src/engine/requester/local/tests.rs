@@ -15,8 +15,8 @@ use crate::protocol::number::Position;
 fn q07_what_is_not_for_this_side_alone_is_not_carried_out_here_nor_after_the_state_changed() {
     let (context, device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect(qp.number()).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect_to(qp.number()).unwrap();
     let (slot, ownership) = (device.engine.qp(qp.qpn()), device.engine.ownership(qp.index()));
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();

@@ -27,7 +27,7 @@ fn suffers() {
     die_with_parent();
     let mut chance = Chance::new(std::process::id().into());
     let mut context = open();
-    let pd = context.alloc_pd();
+    let pd = context.alloc_pd().unwrap();
     let mut far = Far::new(&context, &pd).unwrap();
     let orders = orders();
     loop {

@@ -1,0 +1,310 @@
+//! Every transport that has the traits of [`cq_core::device`] as a [`Device`] of the suite: a translation, which decides
+//! nothing.
+
+use std::fmt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cq_core::async_event::AsyncEvent;
+use cq_core::device::{self as core, ProtectionDomain as _};
+use cq_core::setup::{AddressVector, GlobalRoute, Port, QpAttr, QpState};
+use cq_core::transport::{AsyncEvents, Block, EventError, Post, PostError};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, SendWr};
+
+use crate::device::{
+    Access, Address, Attr, Cq, Destination, Destroy, Device, Limits, Mr, Mw, Qp, QpCaps, QpInit,
+    Refusal, SMALL_CAPS, Srq, SrqInit, State,
+};
+
+/// What the suite asks of a transport beyond what is common to all.
+pub trait Transport: Send + 'static {
+    /// The open device.
+    type Context: core::Device<
+            Pd: 'static,
+            Memory: 'static,
+            Channel: Block<Instant = Instant> + 'static,
+            Cq: 'static,
+            Srq: 'static,
+            Ah: 'static,
+            Qp: 'static,
+        > + 'static;
+    /// A memory window.
+    type Mw: Mw + 'static;
+
+    /// Opens the device.
+    fn open() -> Self::Context;
+
+    /// A completion queue that drops completions when it is full, instead of failing (O2).
+    ///
+    /// # Errors
+    /// The capacity is out of range, or the device has no such queues.
+    fn create_cq_ignoring_overrun(
+        context: &Self::Context,
+        capacity: u32,
+        channel: Option<&ChannelOf<Self>>,
+    ) -> Result<CqOf<Self>, Refusal>;
+
+    /// A memory window that is not bound.
+    ///
+    /// # Errors
+    /// The device has none.
+    fn alloc_mw(pd: &PdOf<Self>) -> Result<Self::Mw, Refusal>;
+}
+
+type PdOf<T> = <<T as Transport>::Context as core::Device>::Pd;
+type ChannelOf<T> = <<T as Transport>::Context as core::Device>::Channel;
+type CqOf<T> = <<T as Transport>::Context as core::Device>::Cq;
+type SrqOf<T> = <<T as Transport>::Context as core::Device>::Srq;
+type AhOf<T> = <<T as Transport>::Context as core::Device>::Ah;
+
+/// An open device and its first port.
+pub struct Opened<T: Transport> {
+    context: T::Context,
+    port: Port,
+}
+
+impl<T: Transport> fmt::Debug for Opened<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened").field("port", &self.port).finish_non_exhaustive()
+    }
+}
+
+impl<T: Transport> Opened<T> {
+    /// This open device.
+    pub fn of(context: T::Context) -> Self {
+        let port = core::Device::port(&context, 1).expect("it has a port");
+        Self { context, port }
+    }
+}
+
+/// A queue pair, with the port that it and its peer are on.
+#[derive(Debug)]
+pub struct Pair<Q> {
+    qp: Q,
+    port: Port,
+}
+
+impl<T: Transport> Device for Opened<T> {
+    type Pd = PdOf<T>;
+    type Mr = <T::Context as core::Device>::Memory;
+    type Channel = ChannelOf<T>;
+    type Cq = CqOf<T>;
+    type Srq = SrqOf<T>;
+    type Ah = AhOf<T>;
+    type Mw = T::Mw;
+    type Qp = Pair<<T::Context as core::Device>::Qp>;
+
+    fn open() -> Self {
+        Self::of(T::open())
+    }
+
+    fn limits(&self) -> Limits {
+        let most = core::Device::attributes(&self.context);
+        Limits {
+            max_cqe: most.max_cqe,
+            max_qp_wr: most.max_qp_wr,
+            max_sge: most.max_sge,
+            // A device that does not report it allows so many.
+            max_inline: most.max_inline.unwrap_or(SMALL_CAPS.max_inline),
+            max_rd_atomic: most.max_qp_init_rd_atom,
+            max_srq_wr: most.max_srq_wr,
+            max_srq_sge: most.max_srq_sge,
+        }
+    }
+
+    fn alloc_pd(&self) -> Self::Pd {
+        core::Device::alloc_pd(&self.context).expect("there are domains left")
+    }
+
+    fn register(&self, pd: &Self::Pd, len: usize, access: Access) -> Result<Self::Mr, Refusal> {
+        pd.allocate(len, access).map_err(|error| Refusal::of(error.errno()))
+    }
+
+    fn create_channel(&self) -> Self::Channel {
+        core::Device::create_channel(&self.context).expect("there are channels left")
+    }
+
+    fn create_cq(
+        &self,
+        capacity: u32,
+        channel: Option<&Self::Channel>,
+    ) -> Result<Self::Cq, Refusal> {
+        let made = core::Device::create_cq(&self.context, capacity, channel);
+        made.map_err(|error| Refusal::of(error.errno()))
+    }
+
+    fn create_cq_ignoring_overrun(
+        &self,
+        capacity: u32,
+        channel: Option<&Self::Channel>,
+    ) -> Result<Self::Cq, Refusal> {
+        T::create_cq_ignoring_overrun(&self.context, capacity, channel)
+    }
+
+    fn create_srq(&self, pd: &Self::Pd, init: &SrqInit) -> Result<Self::Srq, Refusal> {
+        pd.create_srq(init).map_err(|error| Refusal::of(error.errno()))
+    }
+
+    fn create_qp(
+        &self,
+        pd: &Self::Pd,
+        init: &QpInit<'_, Self::Cq, Self::Srq>,
+    ) -> Result<Self::Qp, Refusal> {
+        let QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all } = *init;
+        let init = cq_core::setup::QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all };
+        let qp = pd.create_qp(&init).map_err(|error| Refusal::of(error.errno()))?;
+        Ok(Pair { qp, port: self.port })
+    }
+
+    fn create_ah(&self, pd: &Self::Pd, to: Address) -> Result<Self::Ah, Refusal> {
+        let Port { gid, gid_index: sgid_index, lid, .. } = self.port;
+        let route = GlobalRoute { gid, sgid_index, hop_limit: 64, ..GlobalRoute::default() };
+        let route = to.global.then_some(route);
+        let there = AddressVector { port: to.port, lid, sl: 0, route };
+        pd.create_ah(&there).map_err(|error| Refusal::of(error.errno()))
+    }
+
+    fn ah_from_wc(&self, pd: &Self::Pd, wc: &Wc, grh: &[u8; 40]) -> Result<Self::Ah, Refusal> {
+        pd.ah_from_wc(&self.port, wc, grh).map_err(|error| Refusal::of(error.errno()))
+    }
+
+    fn alloc_mw(&self, pd: &Self::Pd) -> Result<Self::Mw, Refusal> {
+        T::alloc_mw(pd)
+    }
+
+    fn pause(&self) {
+        thread::sleep(Duration::from_micros(50));
+    }
+}
+
+impl<T: Transport> AsyncEvents for Opened<T> {
+    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+        self.context.take_async_event()
+    }
+}
+
+impl<H: core::Destroy> Destroy for H {
+    fn destroy(self) -> Result<(), Self> {
+        core::Destroy::destroy(self).map_err(|in_use| in_use.handle)
+    }
+}
+
+impl<C: core::Cq> Cq for C {
+    fn capacity(&self) -> u32 {
+        core::Cq::capacity(self)
+    }
+
+    fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
+        core::Cq::resize(self, capacity).map_err(|error| Refusal::of(error.errno()))
+    }
+
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal> {
+        core::Cq::moderate(self, count, period).map_err(|error| Refusal::of(error.errno()))
+    }
+}
+
+impl<S: core::SharedReceiveQueue> Srq for S {
+    fn number(&self) -> u32 {
+        core::SharedReceiveQueue::number(self)
+    }
+
+    fn caps(&self) -> SrqInit {
+        core::SharedReceiveQueue::caps(self)
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        core::SharedReceiveQueue::post_recv(self, list)
+    }
+
+    fn arm_limit(&mut self, limit: u32) -> Result<(), Refusal> {
+        core::SharedReceiveQueue::arm_limit(self, limit).map_err(|error| Refusal::of(error.errno()))
+    }
+
+    fn limit(&self) -> u32 {
+        core::SharedReceiveQueue::limit(self).expect("the device tells")
+    }
+}
+
+impl<M: core::Memory> Mr for M {
+    fn addr(&self) -> u64 {
+        core::Region::remote(self, 0).expect("it is inside").addr
+    }
+
+    fn lkey(&self) -> u32 {
+        core::Region::sge(self, 0, 0).expect("it is inside").lkey
+    }
+
+    fn rkey(&self) -> u32 {
+        core::Region::remote(self, 0).expect("it is inside").rkey
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) {
+        core::Memory::read(self, offset, to).expect("it is inside");
+    }
+
+    fn write(&self, offset: usize, from: &[u8]) {
+        core::Memory::write(self, offset, from).expect("it is inside");
+    }
+}
+
+impl<Q: Post> Post for Pair<Q> {
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        self.qp.post_send(list)
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        self.qp.post_recv(list)
+    }
+}
+
+impl<Q: core::QueuePair> Qp<Q::Ah> for Pair<Q> {
+    fn post_to(
+        &mut self,
+        to: &Destination<'_, Q::Ah>,
+        list: &[SendWr<'_>],
+    ) -> Result<(), PostError> {
+        self.qp.post_to(to, list)
+    }
+
+    fn number(&self) -> u32 {
+        self.qp.number()
+    }
+
+    fn caps(&self) -> QpCaps {
+        self.qp.caps()
+    }
+
+    fn state(&self) -> State {
+        let state = self.qp.state().expect("the device tells");
+        let known = State::ALL.into_iter().find(|known| *known as u32 == state.0);
+        known.unwrap_or_else(|| panic!("{state} is no state of the specification"))
+    }
+
+    fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
+        let state = |state: Option<State>| state.map(|state| QpState(state as u32));
+        let Port { gid, lid, .. } = self.port;
+        let path = |port| AddressVector { port, ..AddressVector::of(&self.port, gid, lid) };
+        let attributes = QpAttr {
+            state: state(attr.state),
+            cur_state: state(attr.cur_state),
+            en_sqd_async_notify: attr.sqd_async_notify,
+            access: attr.access,
+            pkey_index: attr.pkey_index,
+            port: attr.port,
+            qkey: attr.qkey,
+            av: attr.av.map(path),
+            path_mtu: attr.path_mtu,
+            dest_qp_num: attr.dest_qp_num,
+            rq_psn: attr.rq_psn,
+            sq_psn: attr.sq_psn,
+            max_dest_rd_atomic: attr.max_dest_rd_atomic,
+            max_rd_atomic: attr.max_rd_atomic,
+            min_rnr_timer: attr.min_rnr_timer,
+            timeout: attr.timeout,
+            retry_cnt: attr.retry_cnt,
+            rnr_retry: attr.rnr_retry,
+        };
+        self.qp.modify(&attributes).map_err(|error| Refusal::of(error.errno()))
+    }
+}
