@@ -41,77 +41,71 @@
 //! Without hardware it runs on the loopback's C ABI: with `LD_PRELOAD=librxe_loop_verbs.so`, the first device is
 //! `loop0`. This crate's tests run there, with `VERBS_DEVICE=loop0`, and on Soft-RoCE.
 //!
-//! The words are those of `transport-rxe-loop`, so code that is written against it moves to hardware by
-//! changing the type that is named at set-up, and by telling each queue pair the port that it uses. Peers
-//! on other machines exchange their [`Endpoint`]s first: over TCP ([`exchange`]), or in any other way; or
-//! librdmacm connects them ([`cm`]).
+//! The types, calls and errors are those of `transport-rxe-loop`, so that a program moves to hardware by another `use`
+//! line and another device name. Both implement [`cq_core::device`], for programs that are generic. Peers on other hosts
+//! exchange their [`Endpoint`]s first: over TCP ([`exchange`]), or by any other means; or librdmacm connects them ([`cm`]).
 //!
-//! # Where things are
+//! # Modules
 //!
 //! ```text
-//!   device, attributes, port     Context: open, limits, GIDs         error    every reason, with a sentence
+//!   device, attributes, port     Context: open, attributes, GIDs     error    opening a device
 //!     |
-//!     +-- pd, mr                 domains, keys, rights, memory
+//!     +-- pd, mr                 protection domains, memory regions
 //!     +-- cq, channel            poll, arm, resize; wait             wait     sleeping on a descriptor
-//!     +-- async_event            what no completion tells
-//!     +-- qp, srq, ah            posting, states (attr, state), refusal of a request explained
-//!           connect, endpoint, exchange, cm     how two of them find each other
-//!   ................................ safe code above, but for what hands the promise of `register` down
-//!   sys    one room an object: calls libibverbs, keeps alive what the object refers to, destroys it
+//!     +-- async_event            asynchronous events
+//!     +-- qp, srq, ah            posting, states (attr), refusal of a request explained
+//!           connect, exchange, cm     connecting queue pairs
+//!   ................................ safe code above, except that `register` passes its caller's promise on
+//!   sys    one module for each object: calls libibverbs, keeps alive what the object depends on, destroys it
 //!          layout   what C and Rust agree on, asserted field by field
 //!          ext      operations that an older library may lack
-//!          reports  what the events of a queue tell    polling  which function polls it
-//!          memory   pages that a device may write at any time
+//!          reports  the events of a queue               polling  which function polls it
+//!          memory   pages that a device may write to at any time
 //! ```
 //!
-//! # What is unsafe
-//! For the user, one function: [`ProtectionDomain::register`], since the caller's own memory is written by
-//! a device that no borrow checker sees. [`ProtectionDomain::allocate`] is the safe way; its memory is read
-//! and written by copies. Inside, `sys` alone calls C. What a device or a driver writes, states, statuses,
-//! opcodes, event types, counts, is kept as a number and judged; none of it becomes a Rust enum.
+//! # Unsafe code
+//! For users there is one unsafe function, [`ProtectionDomain::register`]: the device writes to the caller's memory, which
+//! the borrow checker does not see. [`ProtectionDomain::allocate`] is safe: its memory is read and written by copies.
+//! Inside, only `sys` calls C. Numbers that a device or a driver writes (states, statuses, opcodes, event types, counts)
+//! are kept as numbers and validated; none becomes a Rust enum.
 //!
-//! # What goes when
-//! Everything keeps alive what it was made of: a queue pair its completion queues, its domain and its shared
-//! receive queue, a completion queue its channel, all of them the opening. So handles may be dropped in any
-//! order, and the object goes when its last user does. `destroy` says that it goes now, and gives the handle
-//! back where something still uses it (Q11). Of memory, the keys are dead when dropping the region returns.
+//! # Lifetimes
+//! An object keeps alive what it depends on: a queue pair its completion queues, its protection domain and its shared
+//! receive queue, a completion queue its channel, all of them the context. Handles can be dropped in any order; an object
+//! is destroyed with its last user. `destroy` destroys it now, and returns the handle if something still uses it (Q11).
+//! The keys of a region are invalid when dropping it returns.
 //!
 //! # Threads
-//! Every handle may move to another thread, and what takes `&mut self` is done by one at a time: polling,
-//! posting, taking events. Different queues need no lock between them. A queue that several threads poll is
-//! shared by [`SharedCq`](cq_core::shared_cq::SharedCq), which shows the lock. Nothing is allocated, and no
-//! lock of this crate is taken, by polling or posting.
+//! All handles are `Send`. Polling, posting and taking events take `&mut self`. Different queues need no lock between
+//! them. Several threads poll one queue through [`SharedCq`](cq_core::shared_cq::SharedCq), whose lock is visible. Polling
+//! and posting allocate nothing and take no lock of this crate.
 //!
 //! # Overrun
-//! See [`Context`]'s asynchronous events: who takes the device's CQ_ERR thereby tells the queue, which from
-//! then on, once it is empty, fails with [`PollError::Overrun`](cq_core::transport::PollError::Overrun) for
-//! ever (O3). A program that takes no asynchronous events is never told.
+//! Taking the device's CQ_ERR from the [`Context`]'s asynchronous events marks the queue as overrun. Once it is empty, every
+//! poll fails with [`PollError::Overrun`](cq_core::transport::PollError::Overrun) (O3). A program that takes no
+//! asynchronous events does not notice an overrun.
 //!
-//! # What is not offered
-//! SEND with invalidate and LOCAL_INV are posted as any operation. BIND_MW, ATOMIC_WRITE and FLUSH are refused
-//! with [`Refused::Unsupported`](cq_core::transport::Refused::Unsupported): `rdma-sys` does not have the operands
-//! of the first, and is older than the others. Completion queues that ignore overruns need a call that it
-//! misses.
+//! # Limitations
+//! BIND_MW, ATOMIC_WRITE and FLUSH are refused with [`Refused::Unsupported`](cq_core::transport::Refused::Unsupported):
+//! `rdma-sys` lacks the operands of the first, and is older than the others. SEND with invalidate and LOCAL_INV are
+//! supported. Completion queues that ignore overruns are not: `rdma-sys` lacks the call.
 //!
-//! # Traps that are handled
+//! # Pitfalls of libibverbs that are handled
 //! - An event of a type that the headers do not know is read as a number.
-//! - Every event is acknowledged: those of completion queues in batches, at the latest when their queue
-//!   goes. So destroying never hangs, not even while another thread takes events of the same object.
-//! - `ibv_poll_cq` sets no errno: [`PollError::Device`](cq_core::transport::PollError::Device) holds what
-//!   it returned.
-//! - `rdma-sys` misses every extended operation, because it compares with the wrong number; they are looked
-//!   for here, and used for attributes, ports and moderation.
-//! - The layouts that `rdma-sys` writes by hand are asserted while compiling, and shown to a C compiler by
-//!   a test, as is every constant.
-//! - On RoCE the first GID is hardly ever the right one: [`Context::port`] takes the one that reaches
-//!   farthest.
-//! - READ and atomics hang some devices where `max_rd_atomic` is 0: they are refused when posted (Q7).
-//! - Optional access rights that the kernel does not know are left out, not refused (Q10).
-//! - A kernel without RDMA has no devices; that is no error of listing them.
-//! - What building needs, and does not find, is named before `rdma-sys` fails.
+//! - Every event is acknowledged, those of completion queues in batches, at the latest when their queue is destroyed. So
+//!   destroying an object never hangs, even if another thread takes its events at the same time.
+//! - `ibv_poll_cq` does not set errno: [`PollError::Device`](cq_core::transport::PollError::Device) has its return value.
+//! - `rdma-sys` finds no extended operation, because it compares with a wrong number. They are looked up here, and used for
+//!   attributes, ports and moderation.
+//! - The layouts that `rdma-sys` writes by hand are asserted at compile time. A test compares them, and every constant, with
+//!   a C compiler's.
+//! - On RoCE the first GID is seldom the right one: [`Context::port`] chooses the one that most likely reaches peers.
+//! - READ and atomics hang some devices if `max_rd_atomic` is 0: they are refused when posted (Q7).
+//! - Optional access flags that the kernel does not know are left out instead of refused (Q10).
+//! - On a kernel without RDMA, listing devices returns none instead of an error.
+//! - The build script names a missing package before `rdma-sys` fails.
 //!
-//! The rules that the documentation cites (`C8`, `Q5`) are the contract's:
-//! [`cq_core::contract`] says each, with its source.
+//! The rules that the documentation cites (`C8`, `Q5`) are those of [`cq_core::contract`], which has the source of each.
 #![deny(unsafe_code)]
 
 mod ah;

@@ -1,4 +1,4 @@
-//! `librxe_loop_verbs.so`: libibverbs' C ABI over the loopback device, for programs that are not to be changed.
+//! `librxe_loop_verbs.so`: libibverbs' C ABI over the loopback device, for unchanged programs.
 //!
 //! ```console
 //! $ cargo build --release -p rxe-loop-verbs
@@ -6,23 +6,21 @@
 //! $ ibv_rc_pingpong > /dev/null & sleep 1; ibv_rc_pingpong localhost
 //! ```
 //!
-//! Whatever such a program calls of libibverbs is called here: the exported functions by their names, and the
-//! others, which the header makes of the tables in `struct ibv_context` and before it, by what those hold. The real
-//! library may be loaded beside it, and keeps what concerns no object of ours. There is one device, `loop0`: an
-//! InfiniBand port with one LID, one GID and one partition key. Programs of a user reach each other as others of
-//! [`transport_rxe_loop`] do, in the fabric that `RXE_LOOP_FABRIC` names, and that crate says how everything
-//! behaves: this one translates, and decides nothing. Where such a program needs a larger or a smaller fabric,
-//! `RXE_LOOP_LIMITS="queue_pairs=4096,bytes=256M"` says so to the first one that opens it
-//! ([`Limits`](transport_rxe_loop::Limits)). What opening the device fails of, and that a fabric has other limits than
-//! that variable asks for, is a line on stderr.
+//! The library defines the functions of libibverbs, both the exported ones and those that the header reaches through the
+//! tables in and before `struct ibv_context`. The real library may be loaded as well, and keeps working for its own objects.
+//! There is one device, `loop0`: an InfiniBand port with one LID, one GID and one partition key. It is the device of
+//! [`transport_rxe_loop`], which documents its behaviour; this crate only translates. Programs of a user reach each other
+//! in the fabric that `RXE_LOOP_FABRIC` names. `RXE_LOOP_LIMITS="queue_pairs=4096,bytes=256M"` sets the
+//! [`Limits`](transport_rxe_loop::Limits) of a fabric, for the first program that opens it. If the device can't be opened,
+//! or the fabric has other limits than that variable asks for, a line on stderr says so.
 //!
-//! # What there is
+//! # Supported
 //! Queue pairs of the types RC, UC and UD, with every operation, also by `ibv_wr_*`; shared receive queues for RC
 //! and UD; type 2 memory windows; address handles; completion queues, also extended ones, moderated ones, and ones that
 //! ignore overruns; completion channels and asynchronous events, whose descriptors can be polled and be made not to block.
 //!
-//! # What there is not
-//! It says EOPNOTSUPP, in the way of each function:
+//! # Not supported
+//! These fail with EOPNOTSUPP:
 //!
 //! - memory windows of type 1 and `ibv_bind_mw`, `ibv_rereg_mr`, registrations under another address
 //!   (`ibv_reg_mr_iova`), on-demand paging, device memory, DMA buffers;
@@ -30,47 +28,48 @@
 //! - shared receive queues that are resized, tag matching; time stamps; parent and thread domains; counters;
 //! - importing objects of another process, and `librdmacm`, which needs the kernel.
 //!
-//! # What is otherwise than on some hardware
-//! The device's [own documentation](transport_rxe_loop) says why. What programs meet of it:
+//! # Differences from some hardware
+//! The device's [documentation](transport_rxe_loop) has the reasons.
 //!
 //! | where | what happens |
 //! |---|---|
-//! | posting in RESET, INIT or RTR; receives in RESET | EINVAL; nothing is dropped or kept for later |
+//! | posting in RESET, INIT or RTR; receives in RESET | EINVAL |
 //! | UD: all but a SEND, or an address handle of another domain; UC: READ, atomics, FLUSH | EINVAL when posted |
-//! | a datagram comes to a receive that is too small | it fails with LOC_LEN_ERR and its queue pair; the sender succeeds. Forty bytes come before each |
-//! | SEND with invalidate of what is no key of a window of the receiver's queue pair | the receive fails with REM_INV_REQ_ERR and its queue pair; the sender succeeds |
-//! | a window is bound to count from zero, or was bound before | MW_BIND_ERR |
-//! | a region of no bytes, or one that counts from zero | EINVAL |
-//! | a GID of another index than 0, as programs that were written for RoCE ask for; that one is link-local and of the type InfiniBand | EINVAL |
-//! | a peer that is gone | it does not answer: RETRY_EXC_ERR when the timers are over, with a timeout of 0 at once |
-//! | a completion | it may be there before `ibv_post_send` returns |
-//! | arming a queue that holds completions | raises nothing. Who does not then poll until nothing comes sleeps for ever, as `ib_send_bw -e -l 4` does, which `RXE_LOOP_FAULTS="seed=1,defer=50us"` helps, and now and then UCX where it sleeps (`ucx_perftest -E sleep`) |
-//! | the path of a connection | has to begin here; the LID and GID where it ends are not looked at, the queue pair's number is |
-//! | memory that is unmapped before it is deregistered | it is not pinned: where a queue pair of the same process reaches for it, the process ends by SIGSEGV |
-//! | all descriptors that are not the program's own are closed (`closefrom(3)`) | the device can do no more |
+//! | a datagram for a receive that is too small | the receive fails with LOC_LEN_ERR, with its queue pair; the sender succeeds. The first 40 bytes of each receive buffer are for the GRH |
+//! | SEND with invalidate of a key that is not of a window of the receiver's queue pair | the receive fails with REM_INV_REQ_ERR and its queue pair; the sender succeeds |
+//! | binding a zero-based window, or one that is bound | MW_BIND_ERR |
+//! | registering 0 bytes, or a zero-based region | EINVAL |
+//! | a GID index other than 0, which programs for RoCE ask for. GID 0 is link-local, of type InfiniBand | EINVAL |
+//! | a peer that was destroyed or died | it does not answer: RETRY_EXC_ERR after the retries, or at once with a timeout of 0 |
+//! | a completion | may be stored before `ibv_post_send` returns |
+//! | arming a queue that holds completions | raises no event. A program that does not poll the queue empty after arming may sleep without limit: `ib_send_bw -e -l 4` does (`RXE_LOOP_FAULTS="seed=1,defer=50us"` avoids it), and sometimes UCX when it sleeps (`ucx_perftest -E sleep`) |
+//! | the path of a connection | its source is validated. Its destination LID and GID are ignored: the queue pair number finds the peer |
+//! | memory that is unmapped before it is deregistered | is not pinned: if a queue pair of the same process accesses it, the process ends by SIGSEGV |
+//! | a program closes descriptors that are not its own (`closefrom(3)`) | the device stops working |
 //! | a file of the fabric (`/dev/shm/rxe-loop.*`) is truncated while it is in use | the processes that use it end by SIGBUS |
-//! | there is no memory | ENOMEM, also where the device has no room; but where the process itself gets not even some bytes more (`ulimit -v`), it is aborted, as other programs in Rust are |
+//! | out of memory | ENOMEM, also if the device is full. If the process itself can't allocate a few bytes (`ulimit -v`), it aborts, like other Rust programs |
 //!
 //! # Programs that need more
-//! - What opens libibverbs by `dlopen(3)`, as the crate sideway does, is not reached by LD_PRELOAD. It finds this
-//!   library by that name: `ln -s $PWD/librxe_loop_verbs.so DIR/libibverbs.so.1`, and `LD_LIBRARY_PATH=DIR`.
-//! - UCX, and Open MPI over it, take no device without a file in /dev, whatever that is. Root makes one:
+//! - Programs that open libibverbs by `dlopen(3)`, such as those of the crate sideway, ignore LD_PRELOAD. Give this library
+//!   that name: `ln -s $PWD/librxe_loop_verbs.so DIR/libibverbs.so.1`, and `LD_LIBRARY_PATH=DIR`.
+//! - UCX, and Open MPI over it, require a file in /dev, of any kind. As root:
 //!   `mkdir -p /dev/infiniband && ln -s /dev/null /dev/infiniband/loop0`; then `UCX_NET_DEVICES=loop0:1` with
 //!   `UCX_TLS=rc_v,self` or `ud_v,self`.
-//! - What was written for Soft-RoCE may take what that does for granted, as the crate async-rdma does for
-//!   immediate data: `RXE_LOOP_IMITATE=rxe`.
-//! - What is linked statically, or runs with the rights of another user (`ld.so(8)`), is not reached at all.
-//! - What looks for devices in /sys or by `rdma link`, as Open MPI's `openib` and newer tests of pyverbs do, finds none.
+//! - Programs that rely on the behaviour of Soft-RoCE, as the crate async-rdma does for immediate data, need
+//!   `RXE_LOOP_IMITATE=rxe`.
+//! - Programs that are statically linked or set-user-ID (`ld.so(8)`) can't be preloaded.
+//! - Programs that look for devices in /sys or by `rdma link`, as Open MPI's `openib` and newer tests of pyverbs do, find
+//!   none.
 //!
 //! # Handles
-//! A pointer to an object is judged by its address, its handle and its context before it is used: null is EINVAL,
-//! what is no object, or not any more, is ENOENT, and never a crash (Q11).
+//! A pointer to an object is validated by its address, its handle and its context before it is used. Null is EINVAL; a
+//! pointer that is not, or no longer, an object is ENOENT, and never a crash (Q11).
 //!
 //! # Threads and processes
-//! Any number of threads may call at once; each object has a lock of its own, and none is held while somebody
-//! sleeps. A child that is forked may go on without the device, or open it anew; what it has inherited reaches nothing.
+//! Any number of threads may call at once. Each object has its own lock, which is not held while a thread sleeps. A forked
+//! child can continue without the device, or open it again; inherited objects do not work.
 //!
-//! # Where things are
+//! # Modules
 //!
 //! ```text
 //!   device                       the list of devices, opening one

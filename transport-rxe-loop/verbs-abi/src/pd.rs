@@ -32,7 +32,7 @@ impl Kind for Domain {
 /// Those of this process.
 pub static DOMAINS: Table<Domain> = Table::new();
 
-/// `ibv_alloc_pd(3)`. EINVAL, ENOENT: no context. ENOMEM: too many.
+/// `ibv_alloc_pd(3)`. EINVAL, ENOENT: no context. ENOMEM: too many. ENODEV: this is a forked child.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     pointer(alloc_pd(context))
