@@ -1,11 +1,11 @@
 //! What the program `cqperf`, the benches and the examples have in common.
 //!
-//! `examples/replicated_log.rs` is an application that is generic over the seams of cq-core, and runs unchanged
-//! on every transport of [`transport`]. All of it but the choice of the transport:
+//! `examples/replicated_log.rs` is an application that is generic over [`cq_core::device`], and runs unchanged on every
+//! transport. It names the transport where it opens the device:
 //!
 //! ```text
-//! replicate(&Loopback::open()?, &records)?
-//! replicate(&Verbs::open(None, None)?, &records)?
+//! replicate(&transport_rxe_loop::Context::open("loop0")?, &records)?
+//! replicate(&transport_verbs::Context::open_first()?, &records)?
 //! ```
 
 pub mod callgrind;
