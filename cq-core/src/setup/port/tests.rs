@@ -47,3 +47,13 @@ fn a_packet_size_that_is_none_does_not_arrive_as_another() {
     let endpoint = Endpoint { qp_num: 1, psn: 2, lid: 3, gid: Gid([4; 16]), mtu: 0x1_0400 };
     assert_eq!(Endpoint::from_bytes(&endpoint.to_bytes()), Err(EndpointError::Mtu(u16::MAX)));
 }
+
+#[test]
+fn numbers_are_in_range_to_their_last() {
+    let last = Endpoint { qp_num: BITS24, psn: BITS24, ..Endpoint::new(0) };
+    assert_eq!(Endpoint::from_bytes(&last.to_bytes()), Ok(last));
+    let past = Endpoint { qp_num: BITS24 + 1, ..last };
+    assert_eq!(Endpoint::from_bytes(&past.to_bytes()), Err(EndpointError::Number(BITS24 + 1)));
+    let past = Endpoint { psn: BITS24 + 1, ..last };
+    assert_eq!(Endpoint::from_bytes(&past.to_bytes()), Err(EndpointError::Psn(BITS24 + 1)));
+}
