@@ -11,7 +11,7 @@
 //!
 //! It lies in the fabric that `RXE_LOOP_FABRIC` names, or in one of this process' own, so that nothing else
 //! disturbs what is measured. Who starts a process that is to reach it passes
-//! [`environment`](Transport::environment) on.
+//! [`environment`](super::Transport::environment) on.
 
 use std::env;
 use std::process;
