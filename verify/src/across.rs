@@ -3,17 +3,17 @@
 //!
 //! ```no_run
 //! use verify::across::Across;
-//! use verify::device::{Attr, Access, Device, Qp, QpInit};
+//! use verify::device::{Access, Device, Qp, attr, small};
 //!
 //! // The main function has called `verify::far::serve_if_asked`.
 //! let ends = [Across::open(), Across::open_far()].map(|device| {
 //!     let (pd, cq) = (device.alloc_pd(), device.create_cq(16, None).unwrap());
-//!     let qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+//!     let qp = device.create_qp(&pd, &small(&cq)).unwrap();
 //!     (qp, cq)
 //! });
 //! let [(mut near, _), (far, _)] = ends;
-//! near.modify(&Attr::init(Access::empty())).unwrap();
-//! near.modify(&Attr::rtr(far.number())).unwrap();
+//! near.modify(&attr::init(Access::empty())).unwrap();
+//! near.modify(&attr::rtr(far.number())).unwrap();
 //! ```
 //!
 //! A connection within one of them would show nothing that the loopback of one process does not: connecting
@@ -33,7 +33,8 @@ pub use self::of::Of;
 use self::of::Of::{Far as There, Near as Here};
 use self::of::either;
 use crate::device::{
-    Access, Address, Attr, Destination, Device, Limits, Qp, QpCaps, QpInit, Refusal, SrqInit, State,
+    Access, Address, Destination, Device, Limits, Qp, QpAttr, QpCaps, QpInit, QpState, Refusal,
+    SrqInit,
 };
 use crate::far::Far;
 use crate::loopback::Loopback;
@@ -249,11 +250,11 @@ impl Qp<<Across as Device>::Ah> for AcrossQp {
         either!(&self.qp, qp => Qp::caps(qp))
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> QpState {
         either!(&self.qp, qp => Qp::state(qp))
     }
 
-    fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
+    fn modify(&mut self, attr: &QpAttr) -> Result<(), Refusal> {
         either!(&mut self.qp, qp => Qp::modify(qp, attr))?;
         let beside = attr.dest_qp_num.is_some_and(|peer| self.is_beside(peer));
         assert!(!beside, "{WITHIN}");
@@ -264,6 +265,7 @@ impl Qp<<Across as Device>::Ah> for AcrossQp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::{attr, small};
     use crate::differential::{Plan, TWO_PROCESSES, run};
     use crate::model::Model;
 
@@ -276,16 +278,16 @@ mod tests {
     /// A queue pair that is ready to be connected.
     fn queue_pair(device: &Across) -> AcrossQp {
         let (pd, cq) = (device.alloc_pd(), device.create_cq(16, None).unwrap());
-        let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
-        qp.modify(&Attr::init(Access::empty())).unwrap();
+        let mut qp = device.create_qp(&pd, &small(&cq)).unwrap();
+        qp.modify(&attr::init(Access::empty())).unwrap();
         qp
     }
 
     #[test]
     fn ends_of_two_processes_can_be_connected() {
         let (mut near, mut far) = (queue_pair(&Across::open()), queue_pair(&Across::open_far()));
-        near.modify(&Attr::rtr(far.number())).unwrap();
-        far.modify(&Attr::rtr(near.number())).unwrap();
+        near.modify(&attr::rtr(far.number())).unwrap();
+        far.modify(&attr::rtr(near.number())).unwrap();
     }
 
     #[test]
@@ -293,7 +295,7 @@ mod tests {
     fn near_ends_are_not_connected_to_each_other() {
         let device = Across::open();
         let (mut one, other) = (queue_pair(&device), queue_pair(&device));
-        let _ = one.modify(&Attr::rtr(other.number()));
+        let _ = one.modify(&attr::rtr(other.number()));
     }
 
     #[test]
@@ -301,6 +303,6 @@ mod tests {
     fn a_far_end_is_not_connected_to_itself() {
         let mut one = queue_pair(&Across::open_far());
         let itself = one.number();
-        let _ = one.modify(&Attr::rtr(itself));
+        let _ = one.modify(&attr::rtr(itself));
     }
 }

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use cq_core::async_event::AsyncEvent;
 use cq_core::device::{self as core, ProtectionDomain as _};
-use cq_core::setup::{AddressVector, GlobalRoute, Port, QpAttr, QpState};
+use cq_core::setup::{AddressVector, GlobalRoute, Port};
 use cq_core::transport::{AsyncEvents, Block, EventError, Post, PostError};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
 use crate::device::{
-    Access, Address, Attr, Cq, Destination, Destroy, Device, Limits, Mr, Mw, Qp, QpCaps, QpInit,
-    Refusal, SMALL_CAPS, Srq, SrqInit, State,
+    Access, Address, Cq, Destination, Destroy, Device, Limits, Mr, Mw, Qp, QpAttr, QpCaps, QpInit,
+    QpState, Refusal, SMALL_CAPS, Srq, SrqInit,
 };
 
 /// What the suite asks of a transport beyond what is common to all.
@@ -151,9 +151,7 @@ impl<T: Transport> Device for Opened<T> {
         pd: &Self::Pd,
         init: &QpInit<'_, Self::Cq, Self::Srq>,
     ) -> Result<Self::Qp, Refusal> {
-        let QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all } = *init;
-        let init = cq_core::setup::QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all };
-        let qp = pd.create_qp(&init).map_err(|error| Refusal::of(error.errno()))?;
+        let qp = pd.create_qp(init).map_err(|error| Refusal::of(error.errno()))?;
         Ok(Pair { qp, port: self.port })
     }
 
@@ -275,36 +273,17 @@ impl<Q: core::QueuePair> Qp<Q::Ah> for Pair<Q> {
         self.qp.caps()
     }
 
-    fn state(&self) -> State {
-        let state = self.qp.state().expect("the device tells");
-        let known = State::ALL.into_iter().find(|known| *known as u32 == state.0);
-        known.unwrap_or_else(|| panic!("{state} is no state of the specification"))
+    fn state(&self) -> QpState {
+        self.qp.state().expect("the device tells")
     }
 
-    fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
-        let state = |state: Option<State>| state.map(|state| QpState(state as u32));
+    fn modify(&mut self, attr: &QpAttr) -> Result<(), Refusal> {
         let Port { gid, lid, .. } = self.port;
-        let path = |port| AddressVector { port, ..AddressVector::of(&self.port, gid, lid) };
-        let attributes = QpAttr {
-            state: state(attr.state),
-            cur_state: state(attr.cur_state),
-            en_sqd_async_notify: attr.sqd_async_notify,
-            access: attr.access,
-            pkey_index: attr.pkey_index,
-            port: attr.port,
-            qkey: attr.qkey,
-            av: attr.av.map(path),
-            path_mtu: attr.path_mtu,
-            dest_qp_num: attr.dest_qp_num,
-            rq_psn: attr.rq_psn,
-            sq_psn: attr.sq_psn,
-            max_dest_rd_atomic: attr.max_dest_rd_atomic,
-            max_rd_atomic: attr.max_rd_atomic,
-            min_rnr_timer: attr.min_rnr_timer,
-            timeout: attr.timeout,
-            retry_cnt: attr.retry_cnt,
-            rnr_retry: attr.rnr_retry,
+        let path = |AddressVector { port, .. }| AddressVector {
+            port,
+            ..AddressVector::of(&self.port, gid, lid)
         };
-        self.qp.modify(&attributes).map_err(|error| Refusal::of(error.errno()))
+        let attr = QpAttr { av: attr.av.map(path), ..*attr };
+        self.qp.modify(&attr).map_err(|error| Refusal::of(error.errno()))
     }
 }

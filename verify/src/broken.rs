@@ -13,8 +13,8 @@ use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
 use cq_core::wr::{RecvWr, SendFlags, SendOp, SendWr};
 
 use crate::device::{
-    Access, Address, Attr, Cq, Destination, Destroy, Device, Limits, Qp, QpCaps, QpInit, Refusal,
-    SrqInit, State,
+    Access, Address, Cq, Destination, Destroy, Device, Limits, Qp, QpAttr, QpCaps, QpInit, QpState,
+    Refusal, SrqInit,
 };
 use crate::model::{
     Model, ModelAh, ModelChannel, ModelCq, ModelMr, ModelMw, ModelPd, ModelQp, ModelSrq,
@@ -341,11 +341,11 @@ impl Qp<ModelAh> for BrokenQp {
         QpCaps { max_send_wr, ..self.qp.caps() }
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> QpState {
         self.qp.state()
     }
 
-    fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
+    fn modify(&mut self, attr: &QpAttr) -> Result<(), Refusal> {
         let mut attr = *attr;
         if self.how == How::IgnoresQueueKeys {
             attr.qkey = attr.qkey.map(|_| 0);

@@ -2,14 +2,14 @@
 //! [`cq_core::device`], without errors that no case distinguishes.
 //!
 //! ```
-//! use verify::device::{Access, Attr, Device, Mr, Qp, QpInit};
+//! use verify::device::{Access, Device, Mr, Qp, attr, small};
 //!
 //! /// A queue pair that is connected to itself, and its completion queue.
 //! fn loop_back<D: Device>(device: &D) -> (D::Qp, D::Cq) {
 //!     let (pd, cq) = (device.alloc_pd(), device.create_cq(16, None).unwrap());
-//!     let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+//!     let mut qp = device.create_qp(&pd, &small(&cq)).unwrap();
 //!     let number = qp.number();
-//!     for attr in [Attr::init(Access::REMOTE_WRITE), Attr::rtr(number), Attr::rts()] {
+//!     for attr in [attr::init(Access::REMOTE_WRITE), attr::rtr(number), attr::rts()] {
 //!         qp.modify(&attr).unwrap();
 //!     }
 //!     (qp, cq)
@@ -20,19 +20,18 @@
 //! keep the objects that they depend on alive.
 
 mod absent;
-mod attr;
+pub mod attr;
 
 use std::time::Instant;
 
 use cq_core::setup::Errno;
-pub use cq_core::setup::{Access, Destination, QpCaps, QpType, SrqInit};
+pub use cq_core::setup::{Access, Destination, QpAttr, QpCaps, QpInit, QpState, QpType, SrqInit};
 use cq_core::transport::{Arm, AsyncEvents, Block, PollCq, Post, PostError};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use serde::{Deserialize, Serialize};
 
 pub use self::absent::Absent;
-pub use self::attr::{Attr, State};
 
 /// An open device, which reports asynchronous events about what was made through it.
 pub trait Device: AsyncEvents + Send + Sized + 'static {
@@ -209,13 +208,13 @@ pub trait Qp<Ah>: Post + Send {
     fn caps(&self) -> QpCaps;
 
     /// The state.
-    fn state(&self) -> State;
+    fn state(&self) -> QpState;
 
     /// Changes state and attributes (Q1).
     ///
     /// # Errors
     /// There is no such transition, or attributes are missing, not allowed or out of range. Nothing was changed.
-    fn modify(&mut self, attr: &Attr) -> Result<(), Refusal>;
+    fn modify(&mut self, attr: &QpAttr) -> Result<(), Refusal>;
 }
 
 /// A memory region. Dropping deregisters it.
@@ -301,27 +300,7 @@ pub struct Limits {
 pub const SMALL_CAPS: QpCaps =
     QpCaps { max_send_wr: 15, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
 
-/// The attributes of a new queue pair.
-#[derive(Clone, Copy, Debug)]
-pub struct QpInit<'a, Cq, Srq> {
-    /// The type.
-    pub qp_type: QpType,
-    /// The completion queue of sends.
-    pub send_cq: &'a Cq,
-    /// The completion queue of receives. It may be the same.
-    pub recv_cq: &'a Cq,
-    /// The shared receive queue, if it has no receive queue of its own.
-    pub srq: Option<&'a Srq>,
-    /// The capacities.
-    pub caps: QpCaps,
-    /// Whether every send is signaled, whatever its flags say.
-    pub sq_sig_all: bool,
-}
-
-impl<'a, Cq, Srq> QpInit<'a, Cq, Srq> {
-    /// A reliable connection with one completion queue and [small](SMALL_CAPS) capacities.
-    pub const fn new(cq: &'a Cq) -> Self {
-        let (qp_type, caps) = (QpType::Rc, SMALL_CAPS);
-        Self { qp_type, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }
-    }
+/// A reliable connection with one completion queue and [small](SMALL_CAPS) capacities.
+pub const fn small<Cq, Srq>(cq: &Cq) -> QpInit<'_, Cq, Srq> {
+    QpInit { caps: SMALL_CAPS, ..QpInit::new(cq) }
 }

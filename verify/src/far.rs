@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `link` | the process that is the far end, asking it, and what becomes of it |
 //! | `wire` | calls and frames, and wires that are handed over |
-//! | `words`, `access` | cq-core's words as they go over the wire |
+//! | `words` | cq-core's words as they go over the wire |
 //! | `handles` | what is made there, as its holder here sees it |
 //! | `serve`, `objects` | the far end: answering calls by carrying them out |
 //!
@@ -27,7 +27,6 @@
 //! Each call has a wire for itself while it lasts, so that one thread may sleep on a channel there while
 //! others go on.
 
-pub(crate) mod access;
 mod handles;
 mod link;
 mod objects;

@@ -6,17 +6,17 @@
 //! use cq_core::transport::{PollCq, Post};
 //! use cq_core::wc::{Wc, WcStatus};
 //! use cq_core::wr::{RecvWr, SendWr};
-//! use verify::device::{Access, Attr, Device, Mr, Qp, QpInit};
+//! use verify::device::{Access, Device, Mr, Qp, attr, small};
 //! use verify::model::Model;
 //!
 //! let device = Model::open();
 //! let (pd, mut cq) = (device.alloc_pd(), device.create_cq(16, None).unwrap());
 //! let memory = device.register(&pd, 64, Access::LOCAL_WRITE).unwrap();
-//! let mut a = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
-//! let mut b = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+//! let mut a = device.create_qp(&pd, &small(&cq)).unwrap();
+//! let mut b = device.create_qp(&pd, &small(&cq)).unwrap();
 //! let (to_a, to_b) = (a.number(), b.number());
 //! for (qp, peer) in [(&mut a, to_b), (&mut b, to_a)] {
-//!     for attr in [Attr::init(Access::empty()), Attr::rtr(peer), Attr::rts()] {
+//!     for attr in [attr::init(Access::empty()), attr::rtr(peer), attr::rts()] {
 //!         qp.modify(&attr).unwrap();
 //!     }
 //! }
@@ -66,15 +66,15 @@
 //! use cq_core::transport::{PollCq, Post};
 //! use cq_core::wc::{Wc, WcStatus};
 //! use cq_core::wr::SendWr;
-//! use verify::device::{Access, Attr, Device, Qp, QpInit};
+//! use verify::device::{Access, Device, Qp, attr, small};
 //! use verify::model::Model;
 //!
 //! let device = Model::open();
 //! let (pd, mut cq) = (device.alloc_pd(), device.create_cq(16, None).unwrap());
-//! let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+//! let mut qp = device.create_qp(&pd, &small(&cq)).unwrap();
 //! let itself = qp.number();
-//! let rts = Attr { rnr_retry: Some(1), ..Attr::rts() };
-//! for attr in [Attr::init(Access::empty()), Attr::rtr(itself), rts] {
+//! let rts = attr::rts().rnr_retry(1);
+//! for attr in [attr::init(Access::empty()), attr::rtr(itself), rts] {
 //!     qp.modify(&attr).unwrap();
 //! }
 //!

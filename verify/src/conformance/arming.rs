@@ -125,7 +125,7 @@ fn failed_receives<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
 fn flushed_receives<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
     vec![("a receive that is flushed", Responder, |_, b| {
         b.recv(1, 0, 2);
-        b.to(State::Err);
+        b.to(QpState::ERR);
     })]
 }
 
@@ -140,7 +140,7 @@ fn failed_sends<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
 
 fn flushed_sends<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
     vec![("a send that is flushed", Requester, |a, _| {
-        a.to(State::Err);
+        a.to(QpState::ERR);
         a.send(1);
     })]
 }

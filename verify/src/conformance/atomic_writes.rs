@@ -64,7 +64,7 @@ fn q06_atomic_writes_and_atomics_are_one_step_to_each_other<D: Device>() {
     let cq = device.create_cq(16, None).unwrap();
     let mut ends = [(); 2].map(|()| End::<D>::far(&Plan::default()));
     let _targets = ends.each_mut().map(|end| {
-        let mut target = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+        let mut target = device.create_qp(&pd, &small(&cq)).unwrap();
         connect(&mut target, end.qp.number());
         end.connect(&target);
         target
@@ -94,8 +94,8 @@ fn q06_atomic_writes_and_atomics_are_one_step_to_each_other<D: Device>() {
 }
 
 fn q06_an_atomic_write_is_no_read_or_atomic<D: Device>() {
-    let none = Attr { max_rd_atomic: Some(0), ..Attr::rts() };
-    let takes_none = Attr { max_dest_rd_atomic: Some(0), ..Attr::rtr(0) };
+    let none = attr::rts().max_rd_atomic(0);
+    let takes_none = attr::rtr(0).max_dest_rd_atomic(0);
     let (mut a, b) = pair_with::<D>(
         &Plan { rts: none, ..Plan::default() },
         &Plan { rtr: takes_none, ..Plan::default() },

@@ -82,7 +82,7 @@ fn q06_atomics_of_many_queue_pairs_are_atomic<D: Device>() {
     let (mut ends, mut targets) = (Vec::new(), Vec::new());
     for _ in 0..3 {
         let mut end = End::<D>::far(&Plan::default());
-        let mut target = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+        let mut target = device.create_qp(&pd, &small(&cq)).unwrap();
         connect(&mut target, end.qp.number());
         end.connect(&target);
         targets.push(target);

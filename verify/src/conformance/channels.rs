@@ -49,7 +49,7 @@ fn n07_unread_events_of_other_queues_stay<D: Device>() {
     let mut queues: Vec<_> = (0..3)
         .map(|_| {
             let mut cq = device.create_cq(8, Some(&channel)).unwrap();
-            let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+            let mut qp = device.create_qp(&pd, &small(&cq)).unwrap();
             let mut peer = End::<D>::far(&Plan::default());
             connect(&mut qp, peer.qp.number());
             peer.connect(&qp);
@@ -106,7 +106,7 @@ fn n08_a_channel_serves_many_queues<D: Device>() {
     let mut queues: Vec<_> = (0..12)
         .map(|_| {
             let cq = device.create_cq(8, Some(&channel)).unwrap();
-            let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+            let mut qp = device.create_qp(&pd, &small(&cq)).unwrap();
             let mut peer = End::<D>::far(&Plan::default());
             connect(&mut qp, peer.qp.number());
             peer.connect(&qp);

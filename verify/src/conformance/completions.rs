@@ -250,7 +250,7 @@ fn c10_queue_pairs_of_many_threads_keep_their_order_on_one_queue<D: Device>() {
     let (mut senders, mut targets) = (Vec::new(), Vec::new());
     for _ in 0..3 {
         let mut sender = End::<D>::far(&Plan::default());
-        let mut target = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+        let mut target = device.create_qp(&pd, &small(&cq)).unwrap();
         connect(&mut target, sender.qp.number());
         sender.connect(&target);
         target.post_recv(&[0, 1, 2, 3].map(|id| RecvWr::new(id, &[]))).unwrap();
@@ -285,7 +285,7 @@ fn c11_other_queue_pairs_of_the_queue_go_on<D: Device>() {
     let (pd, mut cq) = (device.alloc_pd(), device.create_cq(64, None).unwrap());
     let mut ends = [(); 2].map(|()| {
         let mut peer = End::<D>::far(&Plan::default());
-        let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+        let mut qp = device.create_qp(&pd, &small(&cq)).unwrap();
         connect(&mut qp, peer.qp.number());
         peer.connect(&qp);
         (qp, peer)
@@ -297,5 +297,5 @@ fn c11_other_queue_pairs_of_the_queue_go_on<D: Device>() {
         working.post_send(&[SendWr::write_inline(id, b"x", target.remote(0))]).unwrap();
         expect(&device, &mut cq, working.number(), &[(id, S::SUCCESS)]);
     }
-    assert_eq!(working.state(), State::Rts);
+    assert_eq!(working.state(), QpState::RTS);
 }

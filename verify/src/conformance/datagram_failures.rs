@@ -71,7 +71,7 @@ fn q04_nothing_but_sends_goes_into_a_datagram<D: Device>() {
         a.expect_sent(&[(2, S::SUCCESS)]);
         b.expect_received(&[(1, S::SUCCESS)]);
     }
-    assert_eq!(a.qp.state(), State::Rts);
+    assert_eq!(a.qp.state(), QpState::RTS);
 }
 
 fn q04_a_connection_takes_no_destination<D: Device>() {
@@ -96,7 +96,7 @@ fn is_next<D: Device>(a: &mut End<D>, b: &mut End<D>, way: &Way<D>) {
     b.expect_received(&[(1, S::SUCCESS)]);
     assert_eq!(b.payload(0, 4), b"next");
     b.expect_async(&[]);
-    assert_eq!((a.qp.state(), b.qp.state()), (State::Rts, State::Rts));
+    assert_eq!((a.qp.state(), b.qp.state()), (QpState::RTS, QpState::RTS));
 }
 
 fn q06_a_datagram_of_another_queue_key_is_dropped<D: Device>() {
@@ -118,7 +118,7 @@ fn q06_a_queue_key_with_its_highest_bit_is_the_senders<D: Device>() {
     is_next(&mut a, &mut b, &way);
     b.recv(1, 0, 64);
     // A sender with another key of its own does not get in.
-    a.qp.modify(&Attr { qkey: Some(QKEY + 1), ..Attr::to(State::Rts) }).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::RTS).qkey(QKEY + 1)).unwrap();
     a.send_to(&way, SendWr::send_inline(2, b"lost"));
     rest(&b.device);
     way.qkey = QKEY;
@@ -128,7 +128,7 @@ fn q06_a_queue_key_with_its_highest_bit_is_the_senders<D: Device>() {
 fn q06_a_queue_key_that_was_changed_counts_at_once<D: Device>() {
     let (mut a, mut b, mut way) = strangers::<D>();
     b.recv(1, 0, 64);
-    b.qp.modify(&Attr { qkey: Some(QKEY + 1), ..Attr::to(State::Rts) }).unwrap();
+    b.qp.modify(&QpAttr::to(QpState::RTS).qkey(QKEY + 1)).unwrap();
     a.send_to(&way, SendWr::send_inline(2, b"lost"));
     rest(&b.device);
     way.qkey = QKEY + 1;
@@ -166,30 +166,30 @@ fn q06_a_datagram_to_a_connection_is_dropped<D: Device>() {
         way.qp_num = d.qp.number();
         a.send_to(&way, SendWr::send_inline(3, b"lost"));
         d.expect_nothing();
-        assert_eq!(d.qp.state(), State::Rts);
+        assert_eq!(d.qp.state(), QpState::RTS);
     }
     way.qp_num = b.qp.number();
     is_next(&mut a, &mut b, &way);
 }
 
 fn q06_a_datagram_to_who_is_not_ready_is_dropped<D: Device>() {
-    for state in [State::Reset, State::Init, State::Err] {
+    for state in [QpState::RESET, QpState::INIT, QpState::ERR] {
         let (mut a, mut b) = two_with::<D>(&Plan::of(QpType::Ud), &Plan::of(QpType::Ud));
         a.connect(&b.qp);
         b.bring_to(state, 0);
         let way = way(&a, &b);
-        if state == State::Init {
+        if state == QpState::INIT {
             b.recv(1, 0, 64);
         }
         a.send_to(&way, SendWr::send_inline(2, b"lost"));
         rest(&b.device);
         b.expect_nothing();
-        if state != State::Init {
-            b.to(State::Reset);
-            b.bring_to(State::Init, 0);
+        if state != QpState::INIT {
+            b.to(QpState::RESET);
+            b.bring_to(QpState::INIT, 0);
             b.recv(1, 0, 64);
         }
-        b.qp.modify(&Attr::to(State::Rtr)).unwrap();
+        b.qp.modify(&QpAttr::to(QpState::RTR)).unwrap();
         a.send_to(&way, SendWr::send_inline(90, b"next"));
         b.expect_received(&[(1, S::SUCCESS)]); // in RTR it receives
         assert_eq!(b.payload(0, 4), b"next");
@@ -206,8 +206,8 @@ fn ends_the_receiver<D: Device>(pieces: impl Fn(&End<D>) -> Vec<Sge>, status: Op
     let got = b.received(2);
     assert_eq!((got[0].0, got[1]), (1, (2, S::WR_FLUSH_ERR)));
     assert!(status.map_or(got[0].1 != S::SUCCESS, |status| got[0].1 == status), "{got:?}");
-    b.expect_state(State::Err);
-    assert_eq!(a.qp.state(), State::Rts, "nobody tells the sender");
+    b.expect_state(QpState::ERR);
+    assert_eq!(a.qp.state(), QpState::RTS, "nobody tells the sender");
 }
 
 fn too_small<D: Device>(status: Option<S>) {
@@ -243,7 +243,7 @@ fn q07_a_datagram_longer_than_a_packet_fails<D: Device>() {
     b.recv(1, 0, 8000);
     a.post_to(&way, SendWr::send(2, &[a.sge(0, 4096), a.sge(0, 1)]));
     a.expect_sent(&[(2, S::LOC_LEN_ERR)]);
-    a.expect_state(State::Sqe);
+    a.expect_state(QpState::SQE);
     b.expect_nothing();
-    assert_eq!(b.qp.state(), State::Rts);
+    assert_eq!(b.qp.state(), QpState::RTS);
 }

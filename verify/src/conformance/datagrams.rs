@@ -220,7 +220,7 @@ fn q06_a_datagram_goes_where_each_says<D: Device>() {
 
 fn q06_a_datagram_may_go_to_its_own_queue_pair<D: Device>() {
     let mut a = End::<D>::near(&Plan::of(QpType::Ud));
-    a.bring_to(State::Rts, 0);
+    a.bring_to(QpState::RTS, 0);
     let itself = way(&a, &a);
     a.recv(1, 0, 64);
     a.post_to(&itself, SendWr::send_inline(2, b"myself"));
@@ -293,7 +293,7 @@ fn q06_a_failed_completion_is_no_address<D: Device>() {
     b.recv(2, 0, 100);
     a.send_to(&way, SendWr::send_inline(3, b"x"));
     b.expect_received(&[(1, S::SUCCESS)]);
-    b.to(State::Err);
+    b.to(QpState::ERR);
     let flushed = b.expect_received(&[(2, S::WR_FLUSH_ERR)])[0];
     let grh = b.bytes(0, GRH).try_into().unwrap();
     assert_eq!(b.device.ah_from_wc(&b.pd, &flushed, &grh).map(drop), Err(Refusal::Invalid));

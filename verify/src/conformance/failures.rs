@@ -69,7 +69,7 @@ fn bad_receive<D: Device>(line: Line) {
 const BAD_RECEIVE: Line = Line {
     requester: Some(S::REM_OP_ERR),
     receive: Some(Some(S::LOC_PROT_ERR)),
-    responder: State::Err,
+    responder: QpState::ERR,
     told: None,
 };
 
@@ -210,7 +210,7 @@ fn q07_an_atomic_that_is_not_aligned<D: Device>() {
 
 fn q07_no_read_or_atomic_where_the_target_takes_none<D: Device>() {
     for operation in 1..4 {
-        let none = Attr { max_dest_rd_atomic: Some(0), ..Attr::rtr(0) };
+        let none = attr::rtr(0).max_dest_rd_atomic(0);
         let (mut a, mut b) =
             pair_with::<D>(&Plan::default(), &Plan { rtr: none, ..Plan::default() });
         let (word, at) = ([a.sge(0, 8)], b.remote(8));
@@ -219,7 +219,7 @@ fn q07_no_read_or_atomic_where_the_target_takes_none<D: Device>() {
 }
 
 fn q07_no_read_or_atomic_where_this_side_sends_none<D: Device>() {
-    let none = Attr { max_rd_atomic: Some(0), ..Attr::rts() };
+    let none = attr::rts().max_rd_atomic(0);
     let (mut a, b) = pair_with::<D>(&Plan { rts: none, ..Plan::default() }, &Plan::default());
     let word = [a.sge(0, 8)];
     for operation in 1..4 {
@@ -229,7 +229,7 @@ fn q07_no_read_or_atomic_where_this_side_sends_none<D: Device>() {
         assert_eq!((error.posted, error.why), (1, Refused::NoReadAtomic));
         a.expect_sent(&[(5, S::SUCCESS)]);
     }
-    assert_eq!(a.qp.state(), State::Rts);
+    assert_eq!(a.qp.state(), QpState::RTS);
 }
 
 fn q07_the_result_of_a_read_is_never_inline<D: Device>() {
@@ -271,7 +271,7 @@ fn q07_a_send_that_invalidates_a_region_fails_at_its_receiver<D: Device>() {
     let rkey = b.mr.rkey();
     invalidates_nothing(&mut a, &mut b, rkey);
     let mut other = End::<D>::near(&Plan::default());
-    b.to(State::Reset);
+    b.to(QpState::RESET);
     b.connect(&other.qp);
     other.connect(&b.qp);
     other.post(SendWr::write_inline(1, b"x", b.remote(0))); // a region's key stays
@@ -286,8 +286,8 @@ fn q07_a_failed_pair_works_again_after_reset<D: Device>() {
     a.expect_sent(&[(2, S::REM_ACCESS_ERR)]);
     b.expect_received(&[(1, S::WR_FLUSH_ERR)]);
     for end in [&mut a, &mut b] {
-        end.expect_state(State::Err);
-        end.to(State::Reset);
+        end.expect_state(QpState::ERR);
+        end.to(QpState::RESET);
     }
     a.connect(&b.qp);
     b.connect(&a.qp);

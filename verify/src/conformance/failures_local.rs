@@ -79,8 +79,8 @@ fn q07_local_memory_that_no_result_can_be_written_to<D: Device>() {
         let (word, at) = ([unusable(&a)[0]], b.remote(0));
         a.post(on_memory(&word, at)[operation]);
         a.expect_sent(&[(1, S::LOC_PROT_ERR)]);
-        a.expect_state(State::Err);
-        assert_eq!(b.qp.state(), State::Rts);
+        a.expect_state(QpState::ERR);
+        assert_eq!(b.qp.state(), QpState::RTS);
     }
 }
 

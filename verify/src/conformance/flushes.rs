@@ -67,7 +67,7 @@ fn q04_a_flush_to_nowhere_is_refused<D: Device>() {
         assert_eq!((error.posted, error.why), (1, Refused::BadPlacement));
     }
     a.expect_sent(&[(1, S::SUCCESS), (2, S::SUCCESS), (2, S::SUCCESS)]);
-    assert_eq!(a.qp.state(), State::Rts);
+    assert_eq!(a.qp.state(), QpState::RTS);
 }
 
 fn q06_a_flush_of_any_kind_succeeds_and_changes_nothing<D: Device>() {
@@ -134,8 +134,8 @@ fn q06_memory_that_is_only_read_can_be_flushed<D: Device>() {
 
 fn q06_a_flush_is_no_read_or_atomic<D: Device>() {
     drop(flushing::<D>());
-    let none = Attr { max_rd_atomic: Some(0), ..Attr::rts() };
-    let takes_none = Attr { max_dest_rd_atomic: Some(0), ..Attr::rtr(0) };
+    let none = attr::rts().max_rd_atomic(0);
+    let takes_none = attr::rtr(0).max_dest_rd_atomic(0);
     let (mut a, b) = pair_with::<D>(
         &Plan { rts: none, ..flushable() },
         &Plan { rtr: takes_none, ..flushable() },

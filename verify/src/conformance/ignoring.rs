@@ -47,7 +47,7 @@ fn stored<D: Device>(cq: &mut D::Cq, of: std::ops::Range<u64>) {
 fn o08_what_finds_no_room_is_dropped_and_nobody_fails<D: Device>() {
     let (mut a, mut b) = narrow::<D>();
     messages(&mut a, &mut b, 0..MANY);
-    assert_eq!((a.qp.state(), b.qp.state()), (State::Rts, State::Rts));
+    assert_eq!((a.qp.state(), b.qp.state()), (QpState::RTS, QpState::RTS));
     b.expect_async(&[]);
     stored::<D>(&mut b.received, 0..MANY);
     b.expect_silence(); // polling does not fail either
@@ -56,7 +56,7 @@ fn o08_what_finds_no_room_is_dropped_and_nobody_fails<D: Device>() {
 fn o08_sends_that_find_no_room_fail_nobody<D: Device>() {
     let (mut a, b) = narrow::<D>();
     complete(&mut a, &b, 0..MANY);
-    assert_eq!((a.qp.state(), b.qp.state()), (State::Rts, State::Rts));
+    assert_eq!((a.qp.state(), b.qp.state()), (QpState::RTS, QpState::RTS));
     a.expect_async(&[]);
     stored::<D>(&mut a.sent, 0..MANY);
     a.expect_silence();
@@ -88,7 +88,7 @@ fn o08_dropped_completions_give_their_slots_back<D: Device>() {
         }
         let full = a.try_post(silent).map_err(|error| error.why);
         assert_eq!(full, Err(Refused::QueueFull), "nothing covers the unsignaled ones");
-        a.to(State::Reset);
+        a.to(QpState::RESET);
         a.connect(&b.qp);
     }
 }
@@ -117,9 +117,9 @@ fn o08_a_receive_that_was_dropped_gives_its_place_back<D: Device>() {
         take(&mut b.received);
         let list = vec![RecvWr::new(1, &[]); places as usize];
         assert_eq!(b.qp.post_recv(&list), Ok(()));
-        b.to(State::Reset);
+        b.to(QpState::RESET);
         b.connect(&a.qp);
-        a.to(State::Reset);
+        a.to(QpState::RESET);
         a.connect(&b.qp);
     }
 }
@@ -140,7 +140,7 @@ fn o08_a_failure_that_is_dropped_ends_its_queue_pair_all_the_same<D: Device>() {
     let (mut a, b) = narrow::<D>();
     complete(&mut a, &b, 0..MANY);
     a.post(SendWr::write_inline(90, b"x", RemoteAddr { rkey: 0, ..b.remote(0) }));
-    a.expect_state(State::Err);
+    a.expect_state(QpState::ERR);
     stored::<D>(&mut a.sent, 0..MANY);
     a.send(91);
     a.expect_sent(&[(91, S::WR_FLUSH_ERR)]);

@@ -145,7 +145,7 @@ fn q07_a_write_with_immediate_waits_for_a_receive<D: Device>() {
 
 /// A pair whose first end does not wait for receives.
 fn without_retries<D: Device>() -> (End<D>, End<D>) {
-    let rts = Attr { rnr_retry: Some(0), ..Attr::rts() };
+    let rts = attr::rts().rnr_retry(0);
     pair_with(&Plan { rts, ..Plan::default() }, &Plan::default())
 }
 
@@ -153,8 +153,8 @@ fn q07_a_write_with_immediate_that_finds_no_receive_writes_nothing<D: Device>() 
     let (mut a, mut b) = without_retries::<D>();
     a.post(SendWr::write_inline(1, b"x", b.remote(64)).with_imm([9; 4]));
     a.expect_sent(&[(1, S::RNR_RETRY_EXC_ERR)]);
-    a.expect_state(State::Err);
-    assert_eq!(b.qp.state(), State::Rts);
+    a.expect_state(QpState::ERR);
+    assert_eq!(b.qp.state(), QpState::RTS);
     assert_eq!(b.bytes(64, 1), [0]);
     b.recv(2, 0, 8);
     b.expect_silence();
@@ -165,7 +165,7 @@ fn q07_a_write_with_immediate_looks_for_its_receive_before_it_judges_the_key<D: 
     let at = RemoteAddr { rkey: NO_KEY, ..b.remote(64) };
     a.post(SendWr::write_inline(1, b"x", at).with_imm([9; 4]));
     a.expect_sent(&[(1, S::RNR_RETRY_EXC_ERR)]);
-    assert_eq!(b.qp.state(), State::Rts);
+    assert_eq!(b.qp.state(), QpState::RTS);
     b.expect_async(&[]);
 }
 
@@ -217,8 +217,8 @@ fn q07_a_write_with_immediate_without_the_queue_pairs_right_waits_for_no_receive
         let at = RemoteAddr { rkey: rkey.unwrap_or(at.rkey), ..at };
         a.post(SendWr::write_inline(1, b"x", at).with_imm([9; 4]));
         a.expect_sent(&[(1, S::REM_INV_REQ_ERR)]); // nobody has posted a receive
-        a.expect_state(State::Err);
-        b.expect_state(State::Err);
+        a.expect_state(QpState::ERR);
+        b.expect_state(QpState::ERR);
         b.expect_nothing();
         assert_eq!(b.bytes(8, 1), [0]);
     }

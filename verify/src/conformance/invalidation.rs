@@ -136,7 +136,7 @@ fn q07_a_local_invalidation_of_what_is_no_window<D: Device>() {
         let rkey = [NO_KEY, b.mr.rkey(), b.mr.lkey()][case];
         fails(&mut b, &mut a, SendWr::local_invalidate(1, rkey), UNBOUND);
         let mut other = End::<D>::near(&Plan::default());
-        b.to(State::Reset);
+        b.to(QpState::RESET);
         b.connect(&other.qp);
         other.connect(&b.qp);
         is_open(&mut other, &b, b.mr.rkey()); // a region's key stays
@@ -204,8 +204,8 @@ fn q07_a_send_that_invalidates_no_window_of_its_receiver_brings_its_bytes<D: Dev
         a.post(SendWr::send_with_inv(3, &[a.sge(0, 64)], keys[case]));
         a.expect_sent(&[(3, S::SUCCESS)]);
         b.expect_received(&[(1, S::REM_INV_REQ_ERR), (2, S::WR_FLUSH_ERR)]);
-        b.expect_state(State::Err);
-        assert_eq!(a.qp.state(), State::Rts, "it was answered");
+        b.expect_state(QpState::ERR);
+        assert_eq!(a.qp.state(), QpState::RTS, "it was answered");
         assert_eq!(b.bytes(0, 64), [7; 64], "its bytes are there");
     }
 }

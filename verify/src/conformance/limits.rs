@@ -22,10 +22,10 @@ super::chapter! {
 
 /// Goes to `state`, with more READs under way than the device has refused, and as many as it has taken.
 #[track_caller]
-fn beyond_is_refused<D: Device>(state: State, with: fn(u32, u8) -> Attr) {
+fn beyond_is_refused<D: Device>(state: QpState, with: fn(u32, u8) -> QpAttr) {
     let (mut end, peer) = two::<D>();
     let (most, peer) = (end.device.limits().max_rd_atomic, peer.qp.number());
-    let before = [State::Init, State::Rtr][usize::from(state == State::Rts)];
+    let before = [QpState::INIT, QpState::RTR][usize::from(state == QpState::RTS)];
     end.bring_to(before, peer);
     for beyond in [most.saturating_add(1), u8::MAX].into_iter().filter(|beyond| *beyond > most) {
         assert_eq!(end.qp.modify(&with(peer, beyond)), Err(Refusal::Invalid), "{beyond}");
@@ -35,13 +35,13 @@ fn beyond_is_refused<D: Device>(state: State, with: fn(u32, u8) -> Attr) {
 }
 
 fn q01_more_reads_of_its_own_than_the_device_has_are_refused<D: Device>() {
-    let own = |_, count| Attr { max_rd_atomic: Some(count), ..Attr::rts() };
-    beyond_is_refused::<D>(State::Rts, own);
+    let own = |_, count| attr::rts().max_rd_atomic(count);
+    beyond_is_refused::<D>(QpState::RTS, own);
 }
 
 fn q01_more_reads_of_the_peer_than_the_device_has_are_refused<D: Device>() {
-    let peers = |peer, count| Attr { max_dest_rd_atomic: Some(count), ..Attr::rtr(peer) };
-    beyond_is_refused::<D>(State::Rtr, peers);
+    let peers = |peer, count| attr::rtr(peer).max_dest_rd_atomic(count);
+    beyond_is_refused::<D>(QpState::RTR, peers);
 }
 
 /// A capacity, with its edges: what it is called, how it is set, and the most of it.
@@ -65,7 +65,7 @@ fn try_capacity<D: Device>((name, set, _): Capacity, value: u32, wanted: Result<
     let (pd, cq) = (device.alloc_pd(), device.create_cq(16, None).unwrap());
     let mut caps = QpCaps { max_send_wr: 4, max_recv_wr: 4, ..CAPS };
     set(&mut caps, value);
-    let said = device.create_qp(&pd, &QpInit { caps, ..QpInit::new(&cq) });
+    let said = device.create_qp(&pd, &QpInit { caps, ..small(&cq) });
     assert_eq!(said.map(drop), wanted, "{name} {value}");
 }
 
@@ -140,7 +140,7 @@ fn q04_a_message_of_more_than_two_gibibytes_is_refused<D: Device>() {
             assert_eq!(error.posted, 1);
             a.expect_sent(&[(2, S::SUCCESS)]);
         }
-        assert_eq!(a.qp.state(), State::Rts);
+        assert_eq!(a.qp.state(), QpState::RTS);
     }
 }
 
@@ -227,8 +227,8 @@ fn q07_an_atomic_without_a_piece<D: Device>() {
 }
 
 fn q07_more_reads_than_may_be_under_way_take_turns<D: Device>() {
-    let rts = Attr { max_rd_atomic: Some(1), ..Attr::rts() };
-    let rtr = Attr { max_dest_rd_atomic: Some(1), ..Attr::rtr(0) };
+    let rts = attr::rts().max_rd_atomic(1);
+    let rtr = attr::rtr(0).max_dest_rd_atomic(1);
     let plan = Plan { rtr, rts, ..Plan::default() };
     let (mut a, b) = pair_with::<D>(&plan, &plan);
     let (at, word) = (b.remote(0), [a.sge(0, 8)]);

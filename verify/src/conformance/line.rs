@@ -10,7 +10,7 @@ pub struct Line {
     /// The receive that is taken, if one is: its status, or none as above.
     pub receive: Option<Option<S>>,
     /// The responder's state afterwards.
-    pub responder: State,
+    pub responder: QpState,
     /// What the responder may be told asynchronously; that it is, is judged by cases of their own.
     pub told: Option<AsyncEventType>,
 }
@@ -18,13 +18,13 @@ pub struct Line {
 pub const ACCESS: Line = Line {
     requester: Some(S::REM_ACCESS_ERR),
     receive: None,
-    responder: State::Err,
+    responder: QpState::ERR,
     told: Some(AsyncEventType::QP_ACCESS_ERR),
 };
 pub const INVALID: Line =
     Line { requester: Some(S::REM_INV_REQ_ERR), told: Some(AsyncEventType::QP_REQ_ERR), ..ACCESS };
 pub const LOCAL: Line =
-    Line { requester: Some(S::LOC_PROT_ERR), responder: State::Rts, told: None, ..ACCESS };
+    Line { requester: Some(S::LOC_PROT_ERR), responder: QpState::RTS, told: None, ..ACCESS };
 
 impl Line {
     /// The same, whichever failure it is told as.
@@ -61,17 +61,17 @@ pub fn fails<D: Device>(a: &mut End<D>, b: &mut End<D>, bad: SendWr<'_>, line: L
     failed(&mut sent, bad.wr_id, line.requester);
     assert_eq!(sent, all([2, 3], S::WR_FLUSH_ERR), "what was behind it");
     a.expect_received(&all(11..13, S::WR_FLUSH_ERR));
-    a.expect_state(State::Err);
+    a.expect_state(QpState::ERR);
     b.expect_state(line.responder);
-    let flushed = if line.responder == State::Err { 11..13 } else { 11..11 };
+    let flushed = if line.responder == QpState::ERR { 11..13 } else { 11..11 };
     let mut received = b.received(flushed.clone().count() + usize::from(line.receive.is_some()));
     if let Some(status) = line.receive {
         failed(&mut received, 10, status);
     }
     assert_eq!(received, all(flushed, S::WR_FLUSH_ERR), "the responder's other receives");
     b.expect_sent(&[]);
-    if line.responder == State::Rts {
-        b.to(State::Err);
+    if line.responder == QpState::RTS {
+        b.to(QpState::ERR);
         b.expect_received(&all(11..13, S::WR_FLUSH_ERR)); // it took none of them
     }
     a.expect_async(&[]);
@@ -106,6 +106,6 @@ pub fn invalidates_nothing<D: Device>(a: &mut End<D>, b: &mut End<D>, rkey: u32)
     a.post(SendWr::send_with_inv(3, &[], rkey));
     a.expect_sent(&[(3, S::SUCCESS)]);
     b.expect_received(&[(1, S::REM_INV_REQ_ERR), (2, S::WR_FLUSH_ERR)]);
-    b.expect_state(State::Err);
-    assert_eq!(a.qp.state(), State::Rts, "it was answered");
+    b.expect_state(QpState::ERR);
+    assert_eq!(a.qp.state(), QpState::RTS, "it was answered");
 }

@@ -51,7 +51,7 @@ impl<D: Device> Loose<D> {
         let outside = [self.a.sge(REGION as u64 - 7, 8)];
         self.post(&[SendWr::send(1, &outside).unsignaled()]);
         self.a.expect_sent(&[(1, S::LOC_PROT_ERR)]);
-        self.a.expect_state(State::Sqe);
+        self.a.expect_state(QpState::SQE);
     }
 
     /// A message arrives.
@@ -68,7 +68,7 @@ fn q01_a_send_queue_in_error_can_be_brought_back<D: Device>() {
     for mut pair in each::<D>() {
         for _ in 0..3 {
             pair.fail();
-            pair.a.to(State::Rts);
+            pair.a.to(QpState::RTS);
             pair.works();
         }
     }
@@ -78,10 +78,11 @@ fn q01_a_send_queue_in_error_takes_what_running_ones_take<D: Device>() {
     for (mut pair, access) in each::<D>().into_iter().zip([Some(Access::EVERY), None]) {
         pair.fail();
         let qkey = if access.is_none() { Some(QKEY) } else { None };
-        let back = Attr { cur_state: Some(State::Sqe), access, qkey, ..Attr::to(State::Rts) };
-        let wrong = Attr { sq_psn: Some(0), ..back };
+        let back =
+            QpAttr { cur_state: Some(QpState::SQE), access, qkey, ..QpAttr::to(QpState::RTS) };
+        let wrong = back.sq_psn(0);
         assert_eq!(pair.a.qp.modify(&wrong), Err(Refusal::Invalid));
-        assert_eq!(pair.a.qp.state(), State::Sqe);
+        assert_eq!(pair.a.qp.state(), QpState::SQE);
         assert_eq!(pair.a.qp.modify(&back), Ok(()));
         pair.works();
     }
@@ -90,9 +91,9 @@ fn q01_a_send_queue_in_error_takes_what_running_ones_take<D: Device>() {
 fn q01_no_other_change_leads_out_of_sqe<D: Device>() {
     for mut pair in each::<D>() {
         pair.fail();
-        for state in [State::Init, State::Rtr, State::Sqd, State::Sqe] {
-            assert_eq!(pair.a.qp.modify(&Attr::to(state)), Err(Refusal::Invalid), "{state:?}");
-            assert_eq!(pair.a.qp.state(), State::Sqe);
+        for state in [QpState::INIT, QpState::RTR, QpState::SQD, QpState::SQE] {
+            assert_eq!(pair.a.qp.modify(&QpAttr::to(state)), Err(Refusal::Invalid), "{state:?}");
+            assert_eq!(pair.a.qp.state(), QpState::SQE);
         }
     }
 }
@@ -112,7 +113,7 @@ fn q02_what_is_behind_a_failure_is_flushed_in_sqe<D: Device>() {
         let wanted = [(1, S::SUCCESS), (2, S::LOC_PROT_ERR), (3, flushed), (4, flushed)];
         pair.a.expect_sent(&wanted);
         pair.b.expect_received(&[(10, S::SUCCESS)]);
-        pair.a.expect_state(State::Sqe);
+        pair.a.expect_state(QpState::SQE);
         pair.a.expect_received(&[]); // its receives stay
     }
 }
@@ -121,7 +122,7 @@ fn q02_err_flushes_the_receives_of_sqe<D: Device>() {
     for mut pair in each::<D>() {
         pair.fail();
         pair.a.recv(1, 0, 64);
-        pair.a.to(State::Err);
+        pair.a.to(QpState::ERR);
         pair.a.expect_received(&[(1, S::WR_FLUSH_ERR)]);
         pair.post(&[SendWr::send_inline(2, b"x")]);
         pair.a.expect_sent(&[(2, S::WR_FLUSH_ERR)]);
@@ -132,9 +133,9 @@ fn q02_reset_leaves_sqe_in_silence<D: Device>() {
     for mut pair in each::<D>() {
         pair.fail();
         pair.a.recv(1, 0, 64);
-        pair.a.to(State::Reset);
+        pair.a.to(QpState::RESET);
         pair.a.expect_silence();
-        pair.b.to(State::Reset);
+        pair.b.to(QpState::RESET);
         pair.a.connect(&pair.b.qp);
         pair.b.connect(&pair.a.qp);
         pair.works();
@@ -147,7 +148,7 @@ fn q03_sends_are_refused_in_sqe<D: Device>() {
         pair.b.recv(80, 0, 64);
         let error = pair.try_post(&[SendWr::send_inline(2, b"x")]).unwrap_err();
         assert_eq!((error.posted, error.why), (0, Refused::WrongState));
-        pair.a.to(State::Rts);
+        pair.a.to(QpState::RTS);
         pair.a.expect_silence(); // it never runs later
         pair.b.expect_nothing();
     }
@@ -169,7 +170,7 @@ fn q03_receives_go_on_in_sqe<D: Device>() {
         }
         pair.a.expect_received(&all(1..3, S::SUCCESS));
         pair.b.expect_sent(&all(1..3, S::SUCCESS));
-        assert_eq!(pair.a.qp.state(), State::Sqe);
+        assert_eq!(pair.a.qp.state(), QpState::SQE);
     }
 }
 
@@ -189,7 +190,7 @@ fn bad_local<D: Device>(status: Option<S>) {
                 Some(status) => assert_eq!(got[0].1, status),
                 None => {
                     assert!(got[0].1 != S::SUCCESS);
-                    pair.a.expect_state(State::Sqe);
+                    pair.a.expect_state(QpState::SQE);
                 }
             }
         }
@@ -214,6 +215,6 @@ fn q07_nothing_of_a_failure_reaches_the_peer<D: Device>() {
         pair.b.expect_nothing();
         pair.b.expect_async(&[]);
         pair.a.expect_async(&[]);
-        assert_eq!(pair.b.qp.state(), State::Rts);
+        assert_eq!(pair.b.qp.state(), QpState::RTS);
     }
 }

@@ -87,7 +87,7 @@ fn o04_many_queue_pairs_of_one_queue_fail_together<D: Device>() {
     assert_eq!(whose(&flushed), numbers, "each flushes what waited");
     assert_eq!(flushed.len(), MANY);
     assert!(flushed.iter().all(|wc| wc.status() == S::WR_FLUSH_ERR));
-    assert!(others.iter().all(|qp| qp.state() == State::Err));
+    assert!(others.iter().all(|qp| qp.state() == QpState::ERR));
 }
 
 fn q02_many_queue_pairs_flush_into_one_queue<D: Device>() {
@@ -98,7 +98,7 @@ fn q02_many_queue_pairs_flush_into_one_queue<D: Device>() {
         qp.post_recv(&[RecvWr::new(100 + id, &[]), RecvWr::new(200 + id, &[])]).unwrap();
     }
     for qp in fan.qps() {
-        qp.modify(&Attr::to(State::Err)).unwrap();
+        qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
     }
     let hub = &mut fan.hub;
     let sent = settle(&hub.device, &mut hub.sent, MANY);
@@ -110,7 +110,7 @@ fn q02_many_queue_pairs_flush_into_one_queue<D: Device>() {
 
 fn q07_many_that_wait_for_a_peer_are_told_that_it_is_gone<D: Device>() {
     // An answer is waited for without end.
-    let endless = Attr { timeout: Some(0), retry_cnt: Some(0), ..Attr::rts() };
+    let endless = attr::rts().timeout(0).retry_cnt(0);
     let plan = Plan { rts: endless, ..Plan::default() };
     let peer = End::<D>::far(&Plan::default());
     let mut waiting: Vec<_> = (0..MANY).map(|_| End::<D>::near(&plan)).collect();
@@ -123,7 +123,7 @@ fn q07_many_that_wait_for_a_peer_are_told_that_it_is_gone<D: Device>() {
     drop(peer);
     for end in &mut waiting {
         end.expect_sent(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
-        end.expect_state(State::Err);
+        end.expect_state(QpState::ERR);
     }
 }
 

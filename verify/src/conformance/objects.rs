@@ -92,7 +92,7 @@ fn q11_what_is_in_use_stays_and_works<D: Device>() {
     let (pd, cq) = (device.alloc_pd(), device.create_cq(8, None).unwrap());
     let region = device.register(&pd, 64, Access::EVERY).unwrap();
     let pd = pd.destroy().expect_err("a region belongs to it");
-    let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+    let mut qp = device.create_qp(&pd, &small(&cq)).unwrap();
     let mut cq = cq.destroy().expect_err("a queue pair uses it");
     let mut peer = End::<D>::far(&Plan::default());
     connect(&mut qp, peer.qp.number());
@@ -142,7 +142,7 @@ fn q12_growing_keeps_what_waits_in_order<D: Device>() {
     assert!(size >= 32 && a.sent.capacity() == size, "{size}");
     complete(&mut a, &b, 6..32);
     a.expect_sent(&all(0..32, S::SUCCESS));
-    assert_eq!(a.qp.state(), State::Rts);
+    assert_eq!(a.qp.state(), QpState::RTS);
 }
 
 fn q12_the_new_size_is_in_force<D: Device>() {

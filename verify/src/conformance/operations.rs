@@ -141,7 +141,7 @@ fn q06_no_bytes_need_no_keys<D: Device>() {
 fn q06_a_piece_that_overlaps_its_target_arrives_as_it_was<D: Device>() {
     let mut a = End::<D>::near(&Plan::default());
     let itself = a.qp.number();
-    a.bring_to(State::Rts, itself);
+    a.bring_to(QpState::RTS, itself);
     for (from, to, length) in
         [(0u64, 8u64, 64u32), (8, 0, 64), (0, 3, 1000), (3, 0, 5000), (5, 5, 9)]
     {

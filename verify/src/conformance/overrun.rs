@@ -132,7 +132,7 @@ fn o01_a_queue_holds_what_it_says_and_at_least_what_was_asked<D: Device>() {
         for round in 0..3 {
             let ids = round * u64::from(capacity)..(round + 1) * u64::from(capacity);
             ids.clone().for_each(|id| message(&mut a, &mut b, id));
-            assert_eq!(b.qp.state(), State::Rts, "{capacity} completions are no overrun");
+            assert_eq!(b.qp.state(), QpState::RTS, "{capacity} completions are no overrun");
             b.expect_received(&all(ids, S::SUCCESS));
         }
     }
@@ -151,7 +151,7 @@ fn o01_a_full_queue_takes_one_more_for_each_that_is_polled<D: Device>() {
         assert_eq!((room[0].wr_id(), room[0].status()), (id, S::SUCCESS));
         message(&mut a, &mut b, capacity + id);
     }
-    assert_eq!(b.qp.state(), State::Rts, "{capacity} completions are no overrun");
+    assert_eq!(b.qp.state(), QpState::RTS, "{capacity} completions are no overrun");
     b.expect_received(&all(MORE..MORE + capacity, S::SUCCESS));
 }
 
@@ -200,24 +200,24 @@ fn o03_what_was_stored_comes_first_then_every_poll_fails<D: Device>() {
 fn o03_sends_that_were_stored_come_first_then_every_poll_fails<D: Device>() {
     let (mut a, mut b) = overrun_by_sends::<D>();
     check_stored(drain(&mut a.sent), a.sent.capacity(), 63);
-    assert_eq!(b.qp.state(), State::Rts, "it was not its queue");
+    assert_eq!(b.qp.state(), QpState::RTS, "it was not its queue");
     b.expect_nothing();
 }
 
 fn o04_the_queue_pair_that_overran_its_queue_goes_to_err<D: Device>() {
     let (mut a, mut b) = narrow::<D>();
     overrun(&mut a, &mut b);
-    b.expect_state(State::Err);
+    b.expect_state(QpState::ERR);
 }
 
 fn o04_every_queue_pair_of_the_queue_goes_to_err<D: Device>() {
     let (mut a, mut b) = narrow::<D>();
-    let init = QpInit { recv_cq: &b.received, ..QpInit::new(&b.sent) };
+    let init = QpInit { recv_cq: &b.received, ..small(&b.sent) };
     let mut second = b.device.create_qp(&b.pd, &init).unwrap();
     let third = End::<D>::near(&Plan::default());
     connect(&mut second, third.qp.number());
     overrun(&mut a, &mut b);
-    wait_until(&b.device, "the other queue pair is in ERR", || second.state() == State::Err);
+    wait_until(&b.device, "the other queue pair is in ERR", || second.state() == QpState::ERR);
 }
 
 fn o04_flushes_arrive_on_the_other_queue<D: Device>() {
@@ -248,7 +248,7 @@ fn o04_each_queue_pair_is_told_of_once<D: Device>() {
 
 fn o04_sends_that_overrun_their_queue_send_the_queue_pair_to_err<D: Device>() {
     let (mut a, _b) = overrun_by_sends::<D>();
-    a.expect_state(State::Err);
+    a.expect_state(QpState::ERR);
     a.expect_received(&all(100..104, S::WR_FLUSH_ERR));
 }
 
@@ -260,7 +260,7 @@ fn o04_others_do_not_notice<D: Device>() {
         message(&mut c, &mut d, id);
         d.expect_received(&[(id, S::SUCCESS)]);
     }
-    assert_eq!((c.qp.state(), d.qp.state()), (State::Rts, State::Rts));
+    assert_eq!((c.qp.state(), d.qp.state()), (QpState::RTS, QpState::RTS));
     assert_eq!(c.take_async(), [], "events are told to who has the queue");
 }
 
@@ -308,25 +308,25 @@ fn o07_a_queue_of_all_that_is_outstanding_never_overruns<D: Device>() {
     let device = D::open();
     let caps = QpCaps { max_send_wr: 4, max_recv_wr: 4, ..CAPS };
     let (pd, mut cq) = (device.alloc_pd(), device.create_cq(3 * (4 + 4), None).unwrap());
-    let init = QpInit { caps, ..QpInit::new(&cq) };
+    let init = QpInit { caps, ..small(&cq) };
     let mut qps: Vec<_> = (0..3).map(|_| device.create_qp(&pd, &init).unwrap()).collect();
     let peer = End::<D>::far(&Plan::default());
     for _ in 0..20 {
         for qp in &mut qps {
             connect(qp, peer.qp.number());
-            qp.modify(&Attr::to(State::Sqd)).unwrap(); // so that nothing is carried out
+            qp.modify(&QpAttr::to(QpState::SQD)).unwrap(); // so that nothing is carried out
             for id in 0..4 {
                 qp.post_send(&[SendWr::send_inline(id, b"").unsignaled()]).unwrap();
                 qp.post_recv(&[RecvWr::new(10 + id, &[])]).unwrap();
             }
         }
         for qp in &mut qps {
-            qp.modify(&Attr::to(State::Err)).unwrap();
+            qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
         }
         let flushed = settle(&device, &mut cq, 24);
         assert_eq!(flushed.len(), 24, "every request of every queue pair");
         for qp in &mut qps {
-            qp.modify(&Attr::to(State::Reset)).unwrap();
+            qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         }
     }
 }

@@ -1,6 +1,8 @@
 //! How the ends of the cases are made, and on which way their queue pairs get to a state.
 
-use crate::device::{Access, Attr, Qp, QpCaps, QpType, SMALL_CAPS as CAPS, SrqInit, State};
+use crate::device::{
+    Access, Qp, QpAttr, QpCaps, QpState, QpType, SMALL_CAPS as CAPS, SrqInit, attr,
+};
 
 /// The queue key of every end.
 pub const QKEY: u32 = 0x1234_5678;
@@ -27,9 +29,9 @@ pub struct Plan {
     /// What its queue pair allows.
     pub access: Access,
     /// How it gets to RTR; the number of the peer is filled in.
-    pub rtr: Attr,
+    pub rtr: QpAttr,
     /// How it gets to RTS.
-    pub rts: Attr,
+    pub rts: QpAttr,
 }
 
 impl Default for Plan {
@@ -52,8 +54,8 @@ impl Plan {
             sq_sig_all: false,
             region,
             access,
-            rtr: Attr::rtr_as(qp_type, 0),
-            rts: Attr::rts_as(qp_type),
+            rtr: attr::rtr_as(qp_type, 0),
+            rts: attr::rts_as(qp_type),
         }
     }
 
@@ -64,19 +66,19 @@ impl Plan {
 }
 
 /// Brings a queue pair from RESET to `state` on the shortest way.
-pub fn bring_to<Ah>(qp: &mut impl Qp<Ah>, plan: &Plan, state: State, peer: u32) {
+pub fn bring_to<Ah>(qp: &mut impl Qp<Ah>, plan: &Plan, state: QpState, peer: u32) {
     let rtr = match plan.qp_type {
         QpType::Ud => plan.rtr, // it has no peer
-        _ => Attr { dest_qp_num: Some(peer), ..plan.rtr },
+        _ => plan.rtr.dest_qp_num(peer),
     };
-    let way = [Attr::init_as(plan.qp_type, plan.access, QKEY), rtr, plan.rts];
+    let way = [attr::init_as(plan.qp_type, plan.access, QKEY), rtr, plan.rts];
     let (steps, last) = match state {
-        State::Reset => (0, None),
-        State::Init => (1, None),
-        State::Rtr => (2, None),
-        State::Rts => (3, None),
-        State::Err => (1, Some(Attr::to(state))),
-        State::Sqd | State::Sqe => panic!("{state:?} takes more than attributes"),
+        QpState::RESET => (0, None),
+        QpState::INIT => (1, None),
+        QpState::RTR => (2, None),
+        QpState::RTS => (3, None),
+        QpState::ERR => (1, Some(QpAttr::to(state))),
+        _ => panic!("{state:?} takes more than attributes"),
     };
     for attr in way[..steps].iter().chain(&last) {
         qp.modify(attr).expect("the way there is open");
@@ -85,5 +87,5 @@ pub fn bring_to<Ah>(qp: &mut impl Qp<Ah>, plan: &Plan, state: State, peer: u32) 
 
 /// Brings a queue pair of a reliable connection from RESET to RTS.
 pub fn connect<Ah>(qp: &mut impl Qp<Ah>, peer: u32) {
-    bring_to(qp, &Plan::default(), State::Rts, peer);
+    bring_to(qp, &Plan::default(), QpState::RTS, peer);
 }

@@ -25,8 +25,7 @@ super::chapter! {
 fn p01_oldest_first_whatever_queue_pair<D: Device>() {
     let device = D::open();
     let (pd, mut cq) = (device.alloc_pd(), device.create_cq(64, None).unwrap());
-    let mut qps: Vec<_> =
-        (0..3).map(|_| device.create_qp(&pd, &QpInit::new(&cq)).unwrap()).collect();
+    let mut qps: Vec<_> = (0..3).map(|_| device.create_qp(&pd, &small(&cq)).unwrap()).collect();
     let mut peers = [(); 3].map(|()| End::<D>::far(&Plan::default()));
     for (qp, peer) in qps.iter_mut().zip(&mut peers) {
         connect(qp, peer.qp.number());

@@ -64,7 +64,7 @@ fn q04_too_many_pieces_are_refused<D: Device>() {
     let list = [RecvWr::new(1, &pieces[..4]), RecvWr::new(2, &pieces), RecvWr::new(3, &[])];
     let error = b.qp.post_recv(&list).unwrap_err();
     assert_eq!((error.posted, error.why), (1, Refused::TooManySges { max: 4 }));
-    b.to(State::Err);
+    b.to(QpState::ERR);
     b.expect_received(&[(1, S::WR_FLUSH_ERR)]);
 }
 
@@ -222,7 +222,7 @@ fn q05_failures_and_flushes_give_their_slots_back_when_polled<D: Device>() {
 fn q05_receives_give_no_send_slot_back<D: Device>() {
     let device = D::open();
     let (pd, mut cq) = (device.alloc_pd(), device.create_cq(64, None).unwrap());
-    let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+    let mut qp = device.create_qp(&pd, &small(&cq)).unwrap();
     let mut peer = End::<D>::far(&Plan::default());
     connect(&mut qp, peer.qp.number());
     peer.connect(&qp);

@@ -40,8 +40,8 @@ super::chapter! {
 /// An end of this process, and one of `b`'s, connected, in RTS.
 fn couple<D: Device>(b: D, plan: &Plan) -> (End<Loopback>, End<D>) {
     let (mut a, mut b) = (End::<Loopback>::near(plan), End::on(b, plan));
-    a.bring_to(State::Rts, b.qp.number());
-    b.bring_to(State::Rts, a.qp.number());
+    a.bring_to(QpState::RTS, b.qp.number());
+    b.bring_to(QpState::RTS, a.qp.number());
     (a, b)
 }
 
@@ -83,12 +83,12 @@ fn x01_the_same_fabric_is_one_device_and_another_sees_nothing_of_it<D: Device>()
     let (mut a, mut b) = couple(D::open(), &Plan::default());
     talk(&mut a, &mut b);
     // It waits for ever for whoever is there and does not answer, so that this one is not there.
-    let rts = Attr { timeout: Some(0), ..Attr::rts() };
+    let rts = attr::rts().timeout(0);
     let mut other = End::on(Loopback::open_in(&named("x01")), &Plan { rts, ..Plan::default() });
     let known = [a.qp.number(), b.qp.number()];
     let there =
         known.into_iter().find(|number| *number != other.qp.number()).expect("they are two");
-    other.bring_to(State::Rts, there);
+    other.bring_to(QpState::RTS, there);
     a.recv(1, 0, 64);
     b.recv(1, 0, 64);
     other.send(2);
@@ -129,11 +129,11 @@ fn x02_files_are_their_users_alone_and_gone_with_the_last_process<D: Device>() {
 fn x02_what_a_killed_process_leaves_does_not_keep_the_next_from_beginning<D: Device>() {
     let name = named("x02-killed");
     let mut killed = End::on(Far::open_in(&name), &Plan::with_channel());
-    killed.bring_to(State::Rts, killed.qp.number());
+    killed.bring_to(QpState::RTS, killed.qp.number());
     killed.device.kill();
     assert!(file(&name).exists(), "nobody was there to remove it");
     let mut next = End::on(Far::open_in(&name), &Plan::with_channel());
-    next.bring_to(State::Rts, next.qp.number());
+    next.bring_to(QpState::RTS, next.qp.number());
     message_to_itself(&mut next);
     drop((killed, next));
     wait_for("what was left is gone with the next one", || {
@@ -164,13 +164,13 @@ fn x03_a_killed_process_ends_what_it_took_part_in_and_nothing_else<D: Device>() 
     widow.send(4);
     widow.expect_sent(&[(4, S::WR_FLUSH_ERR)]);
     widow.expect_received(&[(1, S::WR_FLUSH_ERR)]);
-    widow.expect_state(State::Err);
+    widow.expect_state(QpState::ERR);
     talk(&mut a, &mut b);
     // The same queue pair, with somebody else.
     let mut next = End::on(Far::open_in(&fabric()), &Plan::default());
-    widow.to(State::Reset);
-    widow.bring_to(State::Rts, next.qp.number());
-    next.bring_to(State::Rts, widow.qp.number());
+    widow.to(QpState::RESET);
+    widow.bring_to(QpState::RTS, next.qp.number());
+    next.bring_to(QpState::RTS, widow.qp.number());
     talk(&mut widow, &mut next);
 }
 
@@ -218,8 +218,8 @@ fn x04_what_is_scribbled_into_the_fabric_harms_nobody<D: Device>() {
     let name = named("x04");
     let mut ends = [(); 2].map(|()| End::on(Far::open_in(&name), &Plan::with_channel()));
     let [a, b] = &mut ends;
-    a.bring_to(State::Rts, b.qp.number());
-    b.bring_to(State::Rts, a.qp.number());
+    a.bring_to(QpState::RTS, b.qp.number());
+    b.bring_to(QpState::RTS, a.qp.number());
     talk(a, b);
     let mut scribbler = Scribbler::new(&name);
     assert!(scribbler.used.len() > 100, "a fabric has more than that: {}", scribbler.used.len());
@@ -248,7 +248,7 @@ fn x04_what_is_scribbled_into_the_fabric_harms_nobody<D: Device>() {
     }
     // A new one begins where they have ended.
     let mut next = End::on(Far::open_in(&name), &Plan::default());
-    next.bring_to(State::Rts, next.qp.number());
+    next.bring_to(QpState::RTS, next.qp.number());
     message_to_itself(&mut next);
 }
 
@@ -388,6 +388,6 @@ fn x07_what_else_has_the_name_is_refused_and_left_alone<D: Device>() {
         is(fs::FileType::is_dir);
     }
     let mut end = End::on(Loopback::open_in(&name), &Plan::default());
-    end.bring_to(State::Rts, end.qp.number());
+    end.bring_to(QpState::RTS, end.qp.number());
     message_to_itself(&mut end);
 }

@@ -112,7 +112,7 @@ fn q09_the_last_receive_is_told_when_a_queue_pair_goes_to_err<D: Device>() {
     let mut shared = with_receives::<D>(3);
     shared.b.expect_async(&[]);
     let number = shared.b.qp.number();
-    shared.b.to(State::Err);
+    shared.b.to(QpState::ERR);
     shared.b.expect_async(&[last(number)]);
     shared.take(1); // the other one goes on
     shared.b.expect_async(&[]);
@@ -130,10 +130,10 @@ fn q09_the_last_receive_is_told_once_each_time<D: Device>() {
     let mut shared = with_receives::<D>(3);
     let number = shared.b.qp.number();
     for _ in 0..3 {
-        shared.b.to(State::Err);
-        shared.b.to(State::Err);
+        shared.b.to(QpState::ERR);
+        shared.b.to(QpState::ERR);
         shared.b.expect_async(&[last(number)]);
-        shared.b.to(State::Reset);
+        shared.b.to(QpState::RESET);
         shared.b.connect(&shared.a.qp);
         rest(&shared.b.device);
         shared.b.expect_async(&[]);
@@ -144,7 +144,7 @@ fn q09_the_last_receive_is_told_of_datagrams_too<D: Device>() {
     let plan = Plan { srq: sharing().srq, ..Plan::of(QpType::Ud) };
     let (_a, mut b) = pair_with::<D>(&Plan::of(QpType::Ud), &plan);
     b.recv(1, 0, 64);
-    b.to(State::Err);
+    b.to(QpState::ERR);
     let number = b.qp.number();
     b.expect_async(&[last(number)]);
     b.expect_nothing();
@@ -153,7 +153,7 @@ fn q09_the_last_receive_is_told_of_datagrams_too<D: Device>() {
 fn q09_the_last_receive_is_told_of_shared_receives_only<D: Device>() {
     let (_a, mut b) = pair::<D>();
     b.recv(1, 0, 8);
-    b.to(State::Err);
+    b.to(QpState::ERR);
     b.expect_received(&[(1, S::WR_FLUSH_ERR)]);
     b.expect_async(&[]);
 }

@@ -104,7 +104,7 @@ fn q09_receives_may_be_posted_before_there_is_a_queue_pair<D: Device>() {
 }
 
 fn q09_posting_to_a_queue_pair_with_shared_receives_is_refused<D: Device>() {
-    for state in [State::Init, State::Rtr, State::Rts, State::Err] {
+    for state in [QpState::INIT, QpState::RTR, QpState::RTS, QpState::ERR] {
         let (a, mut b) = two_with::<D>(&Plan::default(), &sharing());
         b.bring_to(state, a.qp.number());
         let said = b.qp.post_recv(&[RecvWr::new(1, &[])]).map_err(|error| error.why);
@@ -122,11 +122,11 @@ fn q09_the_receive_capacities_of_such_a_queue_pair_are_ignored<D: Device>() {
 }
 
 fn q09_an_empty_one_is_no_receive<D: Device>() {
-    let rts = Attr { rnr_retry: Some(0), ..Attr::rts() };
+    let rts = attr::rts().rnr_retry(0);
     let (mut a, mut b) = pair_with::<D>(&Plan { rts, ..Plan::default() }, &sharing());
     a.send(1);
     a.expect_sent(&[(1, S::RNR_RETRY_EXC_ERR)]);
-    assert_eq!(b.qp.state(), State::Rts);
+    assert_eq!(b.qp.state(), QpState::RTS);
     b.recv(2, 0, 8);
     b.expect_silence();
 }
@@ -170,14 +170,14 @@ fn is_untouched<D: Device>(shared: &mut Shared<D>) {
 fn q09_it_is_not_flushed_by_err<D: Device>() {
     let mut shared = shared::<D>();
     (1..3).for_each(|id| shared.b.recv(id, 0, 8));
-    shared.b.to(State::Err);
+    shared.b.to(QpState::ERR);
     is_untouched(&mut shared);
 }
 
 fn q09_it_is_not_dropped_by_reset<D: Device>() {
     let mut shared = shared::<D>();
     (1..3).for_each(|id| shared.b.recv(id, 0, 8));
-    shared.b.to(State::Reset);
+    shared.b.to(QpState::RESET);
     is_untouched(&mut shared);
 }
 
@@ -198,8 +198,8 @@ fn q09_a_receive_that_fails_breaks_its_queue_pair_only<D: Device>() {
     assert!(sent[0].1 != S::SUCCESS, "the message is longer than the receive");
     let got = shared.received(1);
     assert!(got[0].0 == 0 && got[0].1 != S::SUCCESS && got[0].2 == shared.b.qp.number());
-    shared.b.expect_state(State::Err);
-    assert_eq!(shared.second.state(), State::Rts);
+    shared.b.expect_state(QpState::ERR);
+    assert_eq!(shared.second.state(), QpState::RTS);
     is_untouched(&mut shared);
 }
 

@@ -19,8 +19,8 @@ pub use cq_core::wr::{
 pub use super::expect::*;
 pub use super::plan::*;
 pub use crate::device::{
-    Access, Attr, Cq, Destroy, Device, Mr, Mw, Qp, QpCaps, QpInit, QpType, Refusal,
-    SMALL_CAPS as CAPS, Srq, SrqInit, State,
+    Access, Cq, Destroy, Device, Mr, Mw, Qp, QpAttr, QpCaps, QpInit, QpState, QpType, Refusal,
+    SMALL_CAPS as CAPS, Srq, SrqInit, attr, small,
 };
 
 /// How many bytes an end's region has.
@@ -125,13 +125,13 @@ impl<D: Device> End<D> {
 
     /// Brings its queue pair from RESET to RTS, with `peer` as its peer.
     pub fn connect(&mut self, peer: &D::Qp) {
-        self.bring_to(State::Rts, peer.number());
+        self.bring_to(QpState::RTS, peer.number());
     }
 
     /// Brings its queue pair from RESET to `state` on the shortest way.
-    pub fn bring_to(&mut self, state: State, peer: u32) {
-        if state == State::Sqd {
-            bring_to(&mut self.qp, &self.plan, State::Rts, peer);
+    pub fn bring_to(&mut self, state: QpState, peer: u32) {
+        if state == QpState::SQD {
+            bring_to(&mut self.qp, &self.plan, QpState::RTS, peer);
             self.drain();
         } else {
             bring_to(&mut self.qp, &self.plan, state, peer);
@@ -141,7 +141,7 @@ impl<D: Device> End<D> {
     /// Goes from RTS to SQD, and waits until it may be left again.
     #[track_caller]
     pub fn drain(&mut self) {
-        let sqd = Attr { sqd_async_notify: Some(true), ..Attr::to(State::Sqd) };
+        let sqd = QpAttr::to(QpState::SQD).en_sqd_async_notify(true);
         assert_eq!(self.qp.modify(&sqd), Ok(()), "going to SQD");
         let drained = (AsyncEventType::SQ_DRAINED, self.element());
         let start = Instant::now();
@@ -154,8 +154,8 @@ impl<D: Device> End<D> {
 
     /// Changes its state, with no other attribute.
     #[track_caller]
-    pub fn to(&mut self, state: State) {
-        let said = self.qp.modify(&Attr::to(state));
+    pub fn to(&mut self, state: QpState) {
+        let said = self.qp.modify(&QpAttr::to(state));
         assert_eq!(said, Ok(()), "going from {:?} to {state:?}", self.qp.state());
     }
 
@@ -254,7 +254,7 @@ impl<D: Device> End<D> {
 
     /// Its state, once everything that was begun has come to it.
     #[track_caller]
-    pub fn expect_state(&self, state: State) {
+    pub fn expect_state(&self, state: QpState) {
         let start = Instant::now();
         while self.qp.state() != state && start.elapsed() < patience() {
             self.device.pause();

@@ -33,16 +33,16 @@ fn q02_err_flushes_both_queues_in_order<D: Device>() {
         a.recv(10 + id, 0, 8);
     }
     a.expect_nothing();
-    a.to(State::Err);
+    a.to(QpState::ERR);
     a.expect_sent(&all(0..6, S::WR_FLUSH_ERR));
     a.expect_received(&all(10..16, S::WR_FLUSH_ERR));
     b.expect_nothing();
-    assert_eq!(b.qp.state(), State::Rts, "the peer is told nothing");
+    assert_eq!(b.qp.state(), QpState::RTS, "the peer is told nothing");
 }
 
 fn q02_err_flushes_sends_that_are_posted_later<D: Device>() {
     let (mut a, b) = pair::<D>();
-    a.to(State::Err);
+    a.to(QpState::ERR);
     for round in 0..20 {
         a.send(round);
         a.post(SendWr::write_inline(100 + round, b"x", b.remote(0)).unsignaled());
@@ -53,18 +53,18 @@ fn q02_err_flushes_sends_that_are_posted_later<D: Device>() {
 
 fn q02_err_flushes_sends_that_are_posted_after_a_failure_in_rtr<D: Device>() {
     let (mut a, mut b) = two::<D>();
-    a.bring_to(State::Rtr, b.qp.number());
+    a.bring_to(QpState::RTR, b.qp.number());
     b.connect(&a.qp);
     b.post(SendWr::write_inline(1, b"x", RemoteAddr { rkey: NO_KEY, ..a.remote(0) }));
     b.expect_sent(&[(1, S::REM_ACCESS_ERR)]);
-    a.expect_state(State::Err);
+    a.expect_state(QpState::ERR);
     a.send(2);
     a.expect_sent(&[(2, S::WR_FLUSH_ERR)]);
 }
 
 fn q02_err_flushes_receives_that_are_posted_later<D: Device>() {
     let (mut a, _b) = pair::<D>();
-    a.to(State::Err);
+    a.to(QpState::ERR);
     for round in 0..20 {
         a.recv(round, 0, 8);
         a.expect_received(&[(round, S::WR_FLUSH_ERR)]);
@@ -72,16 +72,16 @@ fn q02_err_flushes_receives_that_are_posted_later<D: Device>() {
 }
 
 fn q02_err_flushes_from_every_state<D: Device>() {
-    for state in [State::Init, State::Rtr, State::Rts, State::Sqd] {
+    for state in [QpState::INIT, QpState::RTR, QpState::RTS, QpState::SQD] {
         let (mut a, b) = two::<D>();
         a.bring_to(state, b.qp.number());
         a.recv(1, 0, 8);
         a.recv(2, 0, 8);
-        let sends = state >= State::Rts;
+        let sends = state >= QpState::RTS;
         if sends {
             a.send(3);
         }
-        a.to(State::Err);
+        a.to(QpState::ERR);
         a.expect_received(&all(1..3, S::WR_FLUSH_ERR));
         a.expect_sent(if sends { &[(3, S::WR_FLUSH_ERR)] } else { &[] });
     }
@@ -91,12 +91,12 @@ fn q02_err_flushes_once<D: Device>() {
     let (mut a, _b) = pair::<D>();
     a.send(1);
     a.recv(2, 0, 8);
-    a.to(State::Err);
-    a.to(State::Err);
+    a.to(QpState::ERR);
+    a.to(QpState::ERR);
     a.expect_sent(&[(1, S::WR_FLUSH_ERR)]);
     a.expect_received(&[(2, S::WR_FLUSH_ERR)]);
-    a.to(State::Err);
-    a.to(State::Reset);
+    a.to(QpState::ERR);
+    a.to(QpState::RESET);
     a.expect_silence();
 }
 
@@ -106,8 +106,8 @@ fn q02_what_completed_before_err_stays<D: Device>() {
     b.recv(2, 0, 8);
     a.send(3);
     rest(&a.device);
-    a.to(State::Err);
-    b.to(State::Err);
+    a.to(QpState::ERR);
+    b.to(QpState::ERR);
     a.expect_sent(&[(3, S::SUCCESS)]);
     b.expect_received(&[(1, S::SUCCESS), (2, S::WR_FLUSH_ERR)]);
 }
@@ -135,7 +135,7 @@ fn q02_flushing_beside_execution_loses_and_repeats_nothing<D: Device>() {
             for wr in &list {
                 a.post(*wr);
                 if wr.wr_id == round % 64 {
-                    a.to(State::Err);
+                    a.to(QpState::ERR);
                 }
             }
             peer.join().unwrap();
@@ -164,7 +164,7 @@ fn q02_reset_drops_in_silence<D: Device>() {
         a.send(id);
         a.recv(10 + id, 0, 8);
     }
-    a.to(State::Reset);
+    a.to(QpState::RESET);
     a.expect_silence();
     for id in 0..8 {
         b.recv(id, 0, 8);
@@ -178,8 +178,8 @@ fn q02_after_reset_the_pair_works_again<D: Device>() {
     for _ in 0..3 {
         (0..sends).for_each(|id| a.send(id));
         (0..receives).for_each(|id| a.recv(id, 0, 8));
-        a.to(State::Reset);
-        b.to(State::Reset);
+        a.to(QpState::RESET);
+        b.to(QpState::RESET);
         a.connect(&b.qp);
         b.connect(&a.qp);
         // All slots are back.
@@ -193,8 +193,8 @@ fn q02_after_reset_the_pair_works_again<D: Device>() {
         b.send(1);
         a.expect_received(&[(200, S::SUCCESS)]);
         b.expect_sent(&[(1, S::SUCCESS)]);
-        a.to(State::Reset);
-        b.to(State::Reset);
+        a.to(QpState::RESET);
+        b.to(QpState::RESET);
         a.connect(&b.qp);
         b.connect(&a.qp);
     }
@@ -204,8 +204,8 @@ fn q02_a_completion_from_before_reset_stays_and_gives_no_slot_back<D: Device>() 
     let (mut a, mut b) = pair::<D>();
     let slots = a.qp.caps().max_send_wr.into();
     complete(&mut a, &b, 0..slots);
-    a.to(State::Reset);
-    b.to(State::Reset);
+    a.to(QpState::RESET);
+    b.to(QpState::RESET);
     a.connect(&b.qp);
     b.connect(&a.qp);
     for id in 0..slots {
@@ -217,11 +217,13 @@ fn q02_a_completion_from_before_reset_stays_and_gives_no_slot_back<D: Device>() 
 }
 
 fn q03_sends_are_refused_outside_rts_sqd_and_err<D: Device>() {
-    for state in [State::Reset, State::Init, State::Rtr, State::Rts, State::Sqd, State::Err] {
+    for state in
+        [QpState::RESET, QpState::INIT, QpState::RTR, QpState::RTS, QpState::SQD, QpState::ERR]
+    {
         let (mut a, b) = two::<D>();
         a.bring_to(state, b.qp.number());
         let said = a.try_post(SendWr::send_inline(1, b"x")).map_err(|error| error.why);
-        let taken = matches!(state, State::Rts | State::Sqd | State::Err);
+        let taken = matches!(state, QpState::RTS | QpState::SQD | QpState::ERR);
         assert_eq!(said, if taken { Ok(()) } else { Err(Refused::WrongState) }, "in {state:?}");
     }
 }
@@ -237,7 +239,7 @@ fn q03_receives_are_refused_in_reset<D: Device>() {
 }
 
 fn q03_receives_are_taken_in_every_other_state<D: Device>() {
-    for state in [State::Init, State::Rtr, State::Rts, State::Sqd, State::Err] {
+    for state in [QpState::INIT, QpState::RTR, QpState::RTS, QpState::SQD, QpState::ERR] {
         let (mut a, b) = two::<D>();
         a.bring_to(state, b.qp.number());
         assert_eq!(a.qp.post_recv(&[RecvWr::new(1, &[])]), Ok(()), "in {state:?}");
@@ -245,14 +247,14 @@ fn q03_receives_are_taken_in_every_other_state<D: Device>() {
 }
 
 fn q03_sends_that_were_refused_never_run<D: Device>() {
-    for state in [State::Reset, State::Init, State::Rtr] {
+    for state in [QpState::RESET, QpState::INIT, QpState::RTR] {
         let (mut a, mut b) = two::<D>();
         b.connect(&a.qp);
         b.recv(4, 8, 8);
         a.bring_to(state, b.qp.number());
         let write = SendWr::write_inline(1, b"x", b.remote(0));
         assert!(a.try_post(write).is_err() && a.try_post(SendWr::send_inline(2, b"x")).is_err());
-        a.to(State::Reset);
+        a.to(QpState::RESET);
         a.connect(&b.qp);
         a.expect_silence();
         b.expect_nothing();
@@ -262,7 +264,9 @@ fn q03_sends_that_were_refused_never_run<D: Device>() {
 
 fn q03_unreliable_queue_pairs_refuse_in_the_same_states<D: Device>() {
     for qp_type in [QpType::Uc, QpType::Ud] {
-        for state in [State::Reset, State::Init, State::Rtr, State::Rts, State::Sqd, State::Err] {
+        for state in
+            [QpState::RESET, QpState::INIT, QpState::RTR, QpState::RTS, QpState::SQD, QpState::ERR]
+        {
             let (mut a, mut b) = two_with::<D>(&Plan::of(qp_type), &Plan::of(qp_type));
             a.bring_to(state, b.qp.number());
             b.connect(&a.qp);
@@ -272,14 +276,14 @@ fn q03_unreliable_queue_pairs_refuse_in_the_same_states<D: Device>() {
                 QpType::Ud => a.try_post_to(&way(&a, &b), &list),
                 _ => a.qp.post_send(&list),
             };
-            let taken = matches!(state, State::Rts | State::Sqd | State::Err);
+            let taken = matches!(state, QpState::RTS | QpState::SQD | QpState::ERR);
             let wanted = if taken { Ok(()) } else { Err(Refused::WrongState) };
             assert_eq!(said.map_err(|error| error.why), wanted, "{qp_type:?} in {state:?}");
             let said = a.qp.post_recv(&[RecvWr::new(3, &[])]).map_err(|error| error.why);
-            let wanted = if state == State::Reset { Err(Refused::WrongState) } else { Ok(()) };
+            let wanted = if state == QpState::RESET { Err(Refused::WrongState) } else { Ok(()) };
             assert_eq!(said, wanted, "{qp_type:?} in {state:?}");
             if !taken {
-                a.to(State::Reset);
+                a.to(QpState::RESET);
                 a.connect(&b.qp);
                 a.expect_silence(); // what was refused never runs
                 b.expect_nothing();

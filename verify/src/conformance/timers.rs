@@ -27,64 +27,45 @@ super::chapter! {
 }
 
 /// Gives up soon: an answer is waited for twice 1 ms.
-const SHORT: Attr = Attr { timeout: Some(8), retry_cnt: Some(1), ..BARE };
+const SHORT: QpAttr = BARE.timeout(8).retry_cnt(1);
 /// Waits for an answer for ever.
-const ENDLESS: Attr = Attr { timeout: Some(0), retry_cnt: Some(0), ..BARE };
-const BARE: Attr = Attr {
-    state: Some(State::Rts),
-    cur_state: None,
-    sqd_async_notify: None,
-    access: None,
-    pkey_index: None,
-    port: None,
-    av: None,
-    path_mtu: None,
-    dest_qp_num: None,
-    rq_psn: None,
-    sq_psn: Some(0),
-    qkey: None,
-    max_dest_rd_atomic: None,
-    max_rd_atomic: Some(4),
-    min_rnr_timer: None,
-    timeout: Some(16),
-    retry_cnt: Some(3),
-    rnr_retry: Some(7),
-};
+const ENDLESS: QpAttr = BARE.timeout(0).retry_cnt(0);
+const BARE: QpAttr = attr::rts();
 
 /// A pair whose first end is brought to RTS by this.
-fn pair_by<D: Device>(rts: Attr) -> (End<D>, End<D>) {
+fn pair_by<D: Device>(rts: QpAttr) -> (End<D>, End<D>) {
     pair_with(&Plan { rts, ..Plan::default() }, &brief())
 }
 
 /// An end that asks to be tried again soon where it has no receive: in 0.08 ms.
 fn brief() -> Plan {
-    Plan { rtr: Attr { min_rnr_timer: Some(5), ..Attr::rtr(0) }, ..Plan::default() }
+    Plan { rtr: attr::rtr(0).min_rnr_timer(5), ..Plan::default() }
 }
 
 /// Three requests to a peer that makes the first of them fail so, with the peer in `state` afterwards.
 #[track_caller]
-fn gives_up<D: Device>(a: &mut End<D>, b: &End<D>, status: S, state: State) {
+fn gives_up<D: Device>(a: &mut End<D>, b: &End<D>, status: S, state: QpState) {
     let list = [1, 2, 3].map(|id| SendWr::send_inline(id, b"x"));
     a.recv(4, 0, 8);
     a.qp.post_send(&[list[0].unsignaled(), list[1].unsignaled(), list[2]]).unwrap();
     a.expect_sent(&[(1, status), (2, S::WR_FLUSH_ERR), (3, S::WR_FLUSH_ERR)]);
     a.expect_received(&[(4, S::WR_FLUSH_ERR)]);
-    a.expect_state(State::Err);
+    a.expect_state(QpState::ERR);
     assert_eq!(b.qp.state(), state, "the peer's state");
     a.expect_async(&[]);
 }
 
 fn q07_no_receive_and_no_retry_fails<D: Device>() {
-    let (mut a, mut b) = pair_by::<D>(Attr { rnr_retry: Some(0), ..BARE });
-    gives_up(&mut a, &b, S::RNR_RETRY_EXC_ERR, State::Rts);
+    let (mut a, mut b) = pair_by::<D>(BARE.rnr_retry(0));
+    gives_up(&mut a, &b, S::RNR_RETRY_EXC_ERR, QpState::RTS);
     b.recv(5, 0, 8);
     b.expect_silence(); // what failed does not arrive later
 }
 
 fn q07_no_receive_and_retries_that_run_out_fail<D: Device>() {
     for rnr_retry in [1, 3, 6] {
-        let (mut a, mut b) = pair_by::<D>(Attr { rnr_retry: Some(rnr_retry), ..BARE });
-        gives_up(&mut a, &b, S::RNR_RETRY_EXC_ERR, State::Rts);
+        let (mut a, mut b) = pair_by::<D>(BARE.rnr_retry(rnr_retry));
+        gives_up(&mut a, &b, S::RNR_RETRY_EXC_ERR, QpState::RTS);
         b.recv(5, 0, 8);
         b.expect_silence();
     }
@@ -105,8 +86,8 @@ fn q07_no_receive_and_retries_for_ever_wait<D: Device>() {
 
 fn q07_a_late_receive_is_found<D: Device>() {
     // Each wait is of 10 ms, of which there are six.
-    let slow = Plan { rtr: Attr { min_rnr_timer: Some(20), ..Attr::rtr(0) }, ..Plan::default() };
-    let patient = Plan { rts: Attr { rnr_retry: Some(6), ..BARE }, ..Plan::default() };
+    let slow = Plan { rtr: attr::rtr(0).min_rnr_timer(20), ..Plan::default() };
+    let patient = Plan { rts: BARE.rnr_retry(6), ..Plan::default() };
     let (mut a, mut b) = pair_with::<D>(&patient, &slow);
     a.send(1);
     a.send(2);
@@ -132,11 +113,11 @@ fn q07_what_fails_behind_one_that_waits_fails_in_its_turn<D: Device>() {
     let [first, second, third] = sent[..] else { panic!("each completes: {sent:?}") };
     assert_eq!((first, third), ((1, S::SUCCESS), (3, S::WR_FLUSH_ERR)));
     assert!(second.0 == 2 && second.1 != S::SUCCESS, "{second:?}");
-    a.expect_state(State::Err);
+    a.expect_state(QpState::ERR);
 }
 
 fn q07_what_takes_no_receive_does_not_wait_for_one<D: Device>() {
-    let (mut a, b) = pair_by::<D>(Attr { rnr_retry: Some(0), ..BARE });
+    let (mut a, b) = pair_by::<D>(BARE.rnr_retry(0));
     let word = [a.sge(0, 8)];
     a.post(SendWr::write(1, &word, b.remote(0)));
     a.post(SendWr::read(2, &word, b.remote(0)));
@@ -146,7 +127,7 @@ fn q07_what_takes_no_receive_does_not_wait_for_one<D: Device>() {
 
 /// Two requests to a peer that goes, at once or while it is waited for.
 #[track_caller]
-fn peer_goes<D: Device>(rts: Attr, while_waiting: bool) {
+fn peer_goes<D: Device>(rts: QpAttr, while_waiting: bool) {
     let (mut a, b) = pair_by::<D>(rts);
     let mut b = Some(b);
     if !while_waiting {
@@ -159,12 +140,12 @@ fn peer_goes<D: Device>(rts: Attr, while_waiting: bool) {
         b.take();
     }
     a.expect_sent(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
-    a.expect_state(State::Err);
+    a.expect_state(QpState::ERR);
 }
 
 fn q07_a_peer_that_is_gone_does_not_answer<D: Device>() {
     peer_goes::<D>(SHORT, false);
-    peer_goes::<D>(Attr { rnr_retry: Some(0), ..SHORT }, false);
+    peer_goes::<D>(SHORT.rnr_retry(0), false);
 }
 
 fn q07_a_peer_that_goes_while_it_is_waited_for<D: Device>() {
@@ -172,11 +153,11 @@ fn q07_a_peer_that_goes_while_it_is_waited_for<D: Device>() {
 }
 
 fn q07_a_peer_that_is_gone_is_waited_for_as_one_that_does_not_answer<D: Device>() {
-    let (mut a, b) = pair_by::<D>(Attr { timeout: Some(31), ..BARE }); // hours
+    let (mut a, b) = pair_by::<D>(BARE.timeout(31)); // hours
     drop(b);
     a.send(1);
     a.expect_sent(&[]);
-    a.to(State::Err);
+    a.to(QpState::ERR);
     a.expect_sent(&[(1, S::WR_FLUSH_ERR)]);
 }
 
@@ -187,8 +168,8 @@ fn q07_a_peer_that_is_gone_ends_even_endless_waits<D: Device>() {
 
 fn q07_a_peer_in_err_does_not_answer<D: Device>() {
     let (mut a, mut b) = pair_by::<D>(SHORT);
-    b.to(State::Err);
-    gives_up(&mut a, &b, S::RETRY_EXC_ERR, State::Err);
+    b.to(QpState::ERR);
+    gives_up(&mut a, &b, S::RETRY_EXC_ERR, QpState::ERR);
     b.expect_nothing();
 }
 
@@ -196,20 +177,20 @@ fn q07_a_peer_that_fails_while_its_receive_is_waited_for_does_not_answer<D: Devi
     let (mut a, mut b) = pair_by::<D>(SHORT);
     a.send(1); // nobody receives
     a.expect_silence();
-    b.to(State::Err);
+    b.to(QpState::ERR);
     a.expect_sent(&[(1, S::RETRY_EXC_ERR)]);
-    a.expect_state(State::Err);
+    a.expect_state(QpState::ERR);
     b.expect_nothing();
-    assert_eq!(b.qp.state(), State::Err);
+    assert_eq!(b.qp.state(), QpState::ERR);
 }
 
 fn q07_a_peer_that_is_not_ready_does_not_answer<D: Device>() {
-    for state in [State::Reset, State::Init] {
+    for state in [QpState::RESET, QpState::INIT] {
         let short = Plan { rts: SHORT, ..Plan::default() };
         let (mut a, mut b) = two_with::<D>(&short, &Plan::default());
         a.connect(&b.qp);
         b.bring_to(state, a.qp.number());
-        if state == State::Init {
+        if state == QpState::INIT {
             b.recv(9, 0, 8);
         }
         gives_up(&mut a, &b, S::RETRY_EXC_ERR, state);
@@ -220,11 +201,11 @@ fn q07_a_peer_that_is_not_ready_does_not_answer<D: Device>() {
 fn q07_a_peer_that_is_connected_elsewhere_does_not_answer<D: Device>() {
     let (mut a, mut b) = pair::<D>();
     // On the wire, one of the same port is told by its packet numbers only: these lie behind B's.
-    let stranger = Attr { sq_psn: Some(0xc0_0000), ..SHORT };
+    let stranger = SHORT.sq_psn(0xc0_0000);
     let mut c = End::<D>::near(&Plan { rts: stranger, ..Plan::default() });
     c.connect(&b.qp);
     b.recv(9, 0, 8);
-    gives_up(&mut c, &b, S::RETRY_EXC_ERR, State::Rts);
+    gives_up(&mut c, &b, S::RETRY_EXC_ERR, QpState::RTS);
     a.send(8);
     b.expect_received(&[(9, S::SUCCESS)]); // it was not taken by the stranger
     a.expect_sent(&[(8, S::SUCCESS)]);
@@ -237,7 +218,7 @@ fn q07_a_peer_of_another_type_does_not_answer<D: Device>() {
         a.connect(&b.qp);
         b.connect(&a.qp);
         b.recv(9, 0, 64);
-        gives_up(&mut a, &b, S::RETRY_EXC_ERR, State::Rts);
+        gives_up(&mut a, &b, S::RETRY_EXC_ERR, QpState::RTS);
         b.expect_silence(); // its receive is for others
     }
 }
@@ -249,7 +230,7 @@ fn early<D: Device>() -> (End<D>, End<D>) {
     a.post(SendWr::write_inline(1, b"early", b.remote(0)));
     a.send(2);
     a.expect_silence();
-    b.bring_to(State::Init, a.qp.number());
+    b.bring_to(QpState::INIT, a.qp.number());
     b.recv(3, 64, 8);
     a.expect_silence();
     (a, b)
@@ -257,14 +238,14 @@ fn early<D: Device>() -> (End<D>, End<D>) {
 
 fn q07_without_a_timeout_a_peer_is_waited_for_for_ever<D: Device>() {
     let (mut a, b) = early::<D>();
-    assert_eq!((a.qp.state(), b.bytes(0, 5)), (State::Rts, vec![0; 5]));
-    a.to(State::Err);
+    assert_eq!((a.qp.state(), b.bytes(0, 5)), (QpState::RTS, vec![0; 5]));
+    a.to(QpState::ERR);
     a.expect_sent(&all(1..3, S::WR_FLUSH_ERR));
 }
 
 fn q07_without_a_timeout_a_late_peer_is_found<D: Device>() {
     let (mut a, mut b) = early::<D>();
-    b.qp.modify(&Attr::rtr(a.qp.number())).unwrap();
+    b.qp.modify(&attr::rtr(a.qp.number())).unwrap();
     a.expect_sent(&all(1..3, S::SUCCESS));
     b.expect_received(&[(3, S::SUCCESS)]);
     assert_eq!(b.bytes(0, 5), b"early");
@@ -272,7 +253,7 @@ fn q07_without_a_timeout_a_late_peer_is_found<D: Device>() {
 
 fn q07_a_late_peer_is_found<D: Device>() {
     // 8 times 1 s.
-    let patient = Attr { timeout: Some(18), retry_cnt: Some(7), ..BARE };
+    let patient = BARE.timeout(18).retry_cnt(7);
     let (mut a, mut b) = two_with::<D>(&Plan { rts: patient, ..Plan::default() }, &brief());
     a.connect(&b.qp);
     a.post(SendWr::write_inline(1, b"early", b.remote(0)));
@@ -283,9 +264,9 @@ fn q07_a_late_peer_is_found<D: Device>() {
 }
 
 fn q07_err_ends_a_wait_once<D: Device>() {
-    let (mut a, mut b) = pair_by::<D>(Attr { rnr_retry: Some(1), ..SHORT });
+    let (mut a, mut b) = pair_by::<D>(SHORT.rnr_retry(1));
     a.send(1);
-    a.to(State::Err);
+    a.to(QpState::ERR);
     let wait_was_over = |status| [S::RNR_RETRY_EXC_ERR, S::WR_FLUSH_ERR].contains(&status);
     let done = settle(&a.device, &mut a.sent, 1);
     assert!(done.len() == 1 && wait_was_over(done[0].status()), "one completion: {done:?}");
@@ -297,7 +278,7 @@ fn q07_err_ends_a_wait_once<D: Device>() {
 fn q07_reset_ends_a_wait_in_silence<D: Device>() {
     let (mut a, mut b) = pair_by::<D>(BARE);
     a.send(1);
-    a.to(State::Reset);
+    a.to(QpState::RESET);
     b.recv(2, 0, 8);
     a.expect_silence();
     b.expect_nothing();

@@ -47,9 +47,9 @@ fn q01_every_optional_attribute_is_taken<D: Device>() {
 /// Brings a queue pair up step by step; before the step that `bad` is about, its change is refused and
 /// changes nothing.
 #[track_caller]
-fn refused<D: Device>(state: State, bad: fn(Attr) -> Attr) {
+fn refused<D: Device>(state: QpState, bad: fn(QpAttr) -> QpAttr) {
     let (mut end, peer) = two::<D>();
-    for good in [Attr::init(Access::EVERY), Attr::rtr(peer.qp.number()), Attr::rts()] {
+    for good in [attr::init(Access::EVERY), attr::rtr(peer.qp.number()), attr::rts()] {
         let before = end.qp.state();
         if good.state == Some(state) {
             let attr = bad(good);
@@ -61,40 +61,40 @@ fn refused<D: Device>(state: State, bad: fn(Attr) -> Attr) {
 }
 
 fn q01_a_port_that_is_not_there_is_refused<D: Device>() {
-    refused::<D>(State::Init, |init| Attr { port: Some(0), ..init });
-    refused::<D>(State::Init, |init| Attr { port: Some(99), ..init });
+    refused::<D>(QpState::INIT, |init| init.port(0));
+    refused::<D>(QpState::INIT, |init| init.port(99));
 }
 
 fn q01_a_packet_size_that_is_not_one_is_refused<D: Device>() {
-    refused::<D>(State::Rtr, |rtr| Attr { path_mtu: Some(1000), ..rtr });
+    refused::<D>(QpState::RTR, |rtr| rtr.path_mtu(1000));
 }
 
 fn q01_a_packet_number_of_more_than_24_bits_is_refused<D: Device>() {
-    refused::<D>(State::Rtr, |rtr| Attr { rq_psn: Some(1 << 24), ..rtr });
-    refused::<D>(State::Rts, |rts| Attr { sq_psn: Some(1 << 24), ..rts });
+    refused::<D>(QpState::RTR, |rtr| rtr.rq_psn(1 << 24));
+    refused::<D>(QpState::RTS, |rts| rts.sq_psn(1 << 24));
 }
 
 fn q01_more_retries_than_seven_are_refused<D: Device>() {
-    refused::<D>(State::Rts, |rts| Attr { retry_cnt: Some(8), ..rts });
-    refused::<D>(State::Rts, |rts| Attr { rnr_retry: Some(8), ..rts });
+    refused::<D>(QpState::RTS, |rts| rts.retry_cnt(8));
+    refused::<D>(QpState::RTS, |rts| rts.rnr_retry(8));
 }
 
 fn q01_a_timeout_above_31_is_refused<D: Device>() {
-    refused::<D>(State::Rts, |rts| Attr { timeout: Some(32), ..rts });
+    refused::<D>(QpState::RTS, |rts| rts.timeout(32));
 }
 
 fn q01_a_wrong_current_state_is_refused<D: Device>() {
     let (mut a, _b) = pair::<D>();
-    let claim = |cur_state| Attr { cur_state: Some(cur_state), ..Attr::to(State::Rts) };
-    assert_eq!(a.qp.modify(&claim(State::Sqd)), Err(Refusal::Invalid));
-    assert_eq!(a.qp.modify(&claim(State::Rts)), Ok(()));
+    let claim = |cur_state| QpAttr::to(QpState::RTS).cur_state(cur_state);
+    assert_eq!(a.qp.modify(&claim(QpState::SQD)), Err(Refusal::Invalid));
+    assert_eq!(a.qp.modify(&claim(QpState::RTS)), Ok(()));
 }
 
 fn q01_a_refused_change_changes_no_attribute<D: Device>() {
     let (mut a, mut b) = pair::<D>();
-    let rtr = Attr { access: Some(Access::empty()), ..Attr::rtr(b.qp.number() + 1) };
+    let rtr = QpAttr { access: Some(Access::empty()), ..attr::rtr(b.qp.number() + 1) };
     assert_eq!(b.qp.modify(&rtr), Err(Refusal::Invalid), "no way leads from RTS to RTR");
-    let sqd = Attr { access: Some(Access::empty()), ..Attr::to(State::Sqd) };
+    let sqd = QpAttr::to(QpState::SQD).access(Access::empty());
     assert_eq!(b.qp.modify(&sqd), Err(Refusal::Invalid), "SQD takes no rights along");
     a.post(SendWr::write_inline(1, b"still", b.remote(0)));
     a.expect_sent(&[(1, S::SUCCESS)]);
@@ -103,7 +103,7 @@ fn q01_a_refused_change_changes_no_attribute<D: Device>() {
 
 fn q01_rights_can_be_changed_in_rts<D: Device>() {
     let (mut a, mut b) = pair::<D>();
-    b.qp.modify(&Attr { access: Some(Access::empty()), ..Attr::to(State::Rts) }).unwrap();
+    b.qp.modify(&QpAttr::to(QpState::RTS).access(Access::empty())).unwrap();
     a.post(SendWr::write_inline(1, b"x", b.remote(0)));
     a.expect_sent(&[(1, S::REM_INV_REQ_ERR)]);
     assert_eq!(b.bytes(0, 1), [0], "nothing was written");
@@ -130,7 +130,7 @@ fn q01_rts_resumes_what_sqd_held_back<D: Device>() {
     b.recv(2, 0, 8);
     a.send(3);
     a.post(SendWr::send_inline(4, b"then").unsignaled());
-    a.to(State::Rts);
+    a.to(QpState::RTS);
     a.expect_sent(&[(3, S::SUCCESS)]);
     b.expect_received(&all(1..3, S::SUCCESS));
 }
@@ -138,7 +138,7 @@ fn q01_rts_resumes_what_sqd_held_back<D: Device>() {
 fn q01_sqd_tells_when_it_is_drained<D: Device>() {
     let (mut a, b) = pair::<D>();
     a.post(SendWr::write_inline(1, b"x", b.remote(0)));
-    a.qp.modify(&Attr { sqd_async_notify: Some(true), ..Attr::to(State::Sqd) }).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
     let drained = (AsyncEventType::SQ_DRAINED, a.element());
     a.expect_async(&[drained]);
     a.expect_sent(&[(1, S::SUCCESS)]);
@@ -148,7 +148,7 @@ fn q01_sqd_ends_what_was_begun_and_tells_then<D: Device>() {
     let (mut a, mut b) = pair::<D>();
     a.send(1); // it has begun: it waits for a receive
     a.expect_silence();
-    a.qp.modify(&Attr { sqd_async_notify: Some(true), ..Attr::to(State::Sqd) }).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
     a.send(2);
     a.expect_silence();
     a.expect_async(&[]);
@@ -164,7 +164,7 @@ fn q01_sqd_ends_what_was_begun_and_tells_then<D: Device>() {
 
 fn q01_sqd_tells_nothing_unless_asked<D: Device>() {
     let (mut a, _b) = pair::<D>();
-    a.to(State::Sqd);
+    a.to(QpState::SQD);
     a.expect_silence();
     a.expect_async(&[]);
 }

@@ -77,7 +77,7 @@ fn q01_an_unreliable_send_queue_is_held_back_in_sqd<D: Device>() {
 
 fn q01_an_unreliable_send_queue_resumes_what_sqd_held_back<D: Device>() {
     let (mut a, mut b) = held_back::<D>();
-    a.to(State::Rts);
+    a.to(QpState::RTS);
     a.expect_sent(&[(3, S::SUCCESS)]);
     b.expect_received(&all(1..3, S::SUCCESS));
 }

@@ -93,7 +93,7 @@ fn q04_what_needs_an_answer_is_refused_on_an_unreliable_connection<D: Device>() 
         a.expect_sent(&[(3, S::SUCCESS)]);
         b.expect_received(&[(2, S::SUCCESS)]);
     }
-    assert_eq!(a.qp.state(), State::Rts);
+    assert_eq!(a.qp.state(), QpState::RTS);
 }
 
 fn q06_an_unreliable_connection_sends_and_writes<D: Device>() {
@@ -168,7 +168,7 @@ fn is_next<D: Device>(a: &mut End<D>, b: &mut End<D>) {
     a.expect_sent(&[(90, S::SUCCESS)]);
     b.expect_received(&[(1, S::SUCCESS)]);
     assert_eq!(b.bytes(0, 4), b"next");
-    assert_eq!((a.qp.state(), b.qp.state()), (State::Rts, State::Rts));
+    assert_eq!((a.qp.state(), b.qp.state()), (QpState::RTS, QpState::RTS));
 }
 
 fn q06_a_message_that_finds_no_receive_is_lost<D: Device>() {
@@ -200,7 +200,7 @@ fn all_is_lost<D: Device>(a: &mut End<D>, at: RemoteAddr) {
     a.post(SendWr::write_inline(3, b"lost", at).with_imm([9; 4]));
     a.expect_sent(&[(1, S::SUCCESS), (3, S::SUCCESS)]);
     a.expect_async(&[]);
-    assert_eq!(a.qp.state(), State::Rts);
+    assert_eq!(a.qp.state(), QpState::RTS);
 }
 
 fn q06_a_message_to_a_peer_that_is_gone_is_lost<D: Device>() {
@@ -211,11 +211,11 @@ fn q06_a_message_to_a_peer_that_is_gone_is_lost<D: Device>() {
 }
 
 fn q06_a_message_to_a_peer_that_is_not_ready_is_lost<D: Device>() {
-    for state in [State::Reset, State::Init, State::Err] {
+    for state in [QpState::RESET, QpState::INIT, QpState::ERR] {
         let (mut a, mut b) = two_with::<D>(&Plan::of(QpType::Uc), &Plan::of(QpType::Uc));
         a.connect(&b.qp);
         b.bring_to(state, a.qp.number());
-        if state == State::Init {
+        if state == QpState::INIT {
             b.recv(1, 0, 64);
         }
         all_is_lost(&mut a, b.remote(64));
@@ -243,7 +243,7 @@ fn q06_a_message_to_a_peer_of_another_type_is_lost<D: Device>() {
     all_is_lost(&mut a, b.remote(64));
     rest(&b.device);
     b.expect_nothing();
-    assert_eq!((b.bytes(64, 4), b.qp.state()), (vec![0; 4], State::Rts));
+    assert_eq!((b.bytes(64, 4), b.qp.state()), (vec![0; 4], QpState::RTS));
 }
 
 /// Places that a WRITE of eight bytes may not reach.
@@ -308,8 +308,8 @@ fn ends_the_receiver<D: Device>(pieces: impl Fn(&End<D>) -> Vec<Sge>, status: Op
     let got = b.received(2);
     assert_eq!((got[0].0, got[1]), (1, (2, S::WR_FLUSH_ERR)));
     assert!(status.map_or(got[0].1 != S::SUCCESS, |status| got[0].1 == status), "{got:?}");
-    b.expect_state(State::Err);
-    assert_eq!(a.qp.state(), State::Rts, "nobody tells the sender");
+    b.expect_state(QpState::ERR);
+    assert_eq!(a.qp.state(), QpState::RTS, "nobody tells the sender");
 }
 
 fn too_small<D: Device>(status: Option<S>) {
@@ -346,15 +346,15 @@ fn q07_an_unreliable_send_that_invalidates_nothing_fails_at_its_receiver<D: Devi
     a.post(SendWr::send_with_inv(2, &[], NO_KEY));
     a.expect_sent(&[(2, S::SUCCESS)]);
     b.expect_received(&[(1, S::REM_INV_REQ_ERR)]);
-    b.expect_state(State::Err);
-    assert_eq!(a.qp.state(), State::Rts);
+    b.expect_state(QpState::ERR);
+    assert_eq!(a.qp.state(), QpState::RTS);
 }
 
 fn q09_unreliable_connections_have_receives_of_their_own<D: Device>() {
     let device = D::open();
     let (pd, cq) = (device.alloc_pd(), device.create_cq(16, None).expect("a completion queue"));
     let srq = offered(device.create_srq(&pd, &SrqInit { max_wr: 4, max_sge: 1 }));
-    let init = QpInit { qp_type: QpType::Uc, srq: Some(&srq), ..QpInit::new(&cq) };
+    let init = QpInit { qp_type: QpType::Uc, srq: Some(&srq), ..small(&cq) };
     assert_eq!(device.create_qp(&pd, &init).map(drop), Err(Refusal::Unsupported));
     let reliable = QpInit { qp_type: QpType::Rc, ..init };
     assert_eq!(device.create_qp(&pd, &reliable).map(drop), Ok(()));

@@ -56,7 +56,7 @@ pub fn is_shut<D: Device>(a: &mut End<D>, b: &mut End<D>, rkey: u32) {
 #[track_caller]
 pub fn is_shut_for_new<D: Device>(end: &mut End<D>, rkey: u32) {
     let mut a = End::<D>::near(&Plan::default());
-    end.to(State::Reset);
+    end.to(QpState::RESET);
     end.connect(&a.qp);
     a.connect(&end.qp);
     is_shut(&mut a, end, rkey);

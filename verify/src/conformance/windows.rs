@@ -40,12 +40,12 @@ fn c06_a_binding_is_told_by_its_opcode<D: Device>() {
 fn q02_a_binding_that_is_flushed_binds_nothing<D: Device>() {
     let (_a, mut b) = openable::<D>();
     let mw = window(&b);
-    b.to(State::Err);
+    b.to(QpState::ERR);
     let binds = opens_all(&b, &mw);
     b.post(SendWr::bind_window(1, binds).unsignaled());
     b.expect_sent(&[(1, S::WR_FLUSH_ERR)]);
     let mut a = End::<D>::near(&Plan::default());
-    b.to(State::Reset);
+    b.to(QpState::RESET);
     b.connect(&a.qp);
     a.connect(&b.qp);
     is_shut(&mut a, &mut b, binds.rkey);
@@ -145,7 +145,7 @@ fn q06_a_window_that_is_not_bound_any_more_can_be_bound_again<D: Device>() {
                 b.post(SendWr::local_invalidate(1, first.rkey));
                 b.expect_sent(&[(1, S::SUCCESS)]);
             }
-            2 => b.to(State::Reset),
+            2 => b.to(QpState::RESET),
             _ => drop(region),
         }
         let _first = (case == 1).then(|| {
@@ -285,12 +285,12 @@ fn q07_the_key_of_a_window_that_was_to_be_bound_again_stays_good<D: Device>() {
     for (again, byte) in again(&binds).into_iter().zip(1..) {
         b.post(SendWr::bind_window(1, again));
         b.expect_sent(&[(1, S::MW_BIND_ERR)]);
-        b.expect_state(State::Sqe);
+        b.expect_state(QpState::SQE);
         let at = RemoteAddr { rkey: binds.rkey, ..b.remote(64) };
         a.post(SendWr::write_inline(2, &[byte], at));
         a.expect_sent(&[(2, S::SUCCESS)]);
         wait_until(&b.device, "the byte arrives", || b.bytes(64, 1) == [byte]);
-        b.to(State::Rts);
+        b.to(QpState::RTS);
     }
 }
 

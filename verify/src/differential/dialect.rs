@@ -6,7 +6,7 @@ use cq_core::transport::Notify;
 use cq_core::wc::WcStatus as S;
 
 use super::program::*;
-use crate::device::{Access, QpType, State};
+use crate::device::{Access, QpState, QpType};
 
 /// What programs do, and what is compared.
 #[derive(Debug)]
@@ -216,9 +216,9 @@ impl Dialect {
             Step::Moderate(..) => return !self.lacks(Omission::Extensions),
             Step::Arm(_, on) if self.lacks(Omission::SolicitedArms) => *on = Notify::Next,
             Step::Change(_, Change::To(state) | Change::Bare(state)) => {
-                let left_out = match state {
-                    State::Sqd => Omission::Sqd,
-                    State::Reset => Omission::OneSidedResets,
+                let left_out = match *state {
+                    QpState::SQD => Omission::Sqd,
+                    QpState::RESET => Omission::OneSidedResets,
                     _ => return true,
                 };
                 return !self.lacks(left_out);

@@ -11,7 +11,9 @@ use super::dialect::{Dialect, Omission};
 use super::end::{CQE, End, GRH};
 use super::program::*;
 use super::seen::{Completed, Done, Look, RECV};
-use crate::device::{Attr, Cq, Destination, Device, Mr, Qp, QpCaps, QpInit, QpType, Srq, State};
+use crate::device::{
+    Cq, Destination, Device, Mr, Qp, QpAttr, QpCaps, QpInit, QpState, QpType, Srq, small,
+};
 
 /// The queue key of every queue pair for datagrams.
 pub const QKEY: u32 = 0x5eed;
@@ -92,7 +94,7 @@ impl<D: Device> Machine<D> {
                 sq_sig_all: shape.signal_all,
                 qp_type: shape.qp_type,
                 srq: end.srq.as_ref(),
-                ..QpInit::new(&end.cqs[0])
+                ..small(&end.cqs[0])
             };
             devices[qp % 2].create_qp(&pds[qp % 2], &init).expect("a queue pair")
         });
@@ -113,7 +115,7 @@ impl<D: Device> Machine<D> {
             Step::Send(qp, list) => self.send(*qp % self.qps.len(), list),
             Step::Recv(qp, list) => {
                 let qp = *qp % self.qps.len();
-                let in_err = self.qps[qp].state() == State::Err;
+                let in_err = self.qps[qp].state() == QpState::ERR;
                 match in_err && self.dialect.lacks(Omission::ReceivesInErr) {
                     true => Outcome::LeftOut,
                     false => self.recv(qp, list, wanted),
@@ -258,7 +260,7 @@ impl<D: Device> Machine<D> {
             };
             count += posted(result, rest.len());
             // A queue that fails is seen in ERR a moment before what it holds is flushed.
-            let flushes = self.qps[qp].state() == State::Err;
+            let flushes = self.qps[qp].state() == QpState::ERR;
             let wait = |wanted: Wanted| count < wanted.count && Instant::now() < wanted.until;
             if !flushes || !wanted.is_some_and(wait) {
                 return Outcome::Posted(count);
@@ -269,12 +271,13 @@ impl<D: Device> Machine<D> {
 
     fn change(&mut self, qp: usize, change: Change) -> Outcome {
         let attrs = match change {
-            Change::Bare(state) => vec![(qp, Attr::to(state))],
+            Change::Bare(state) => vec![(qp, QpAttr::to(state))],
             Change::To(state) => vec![(qp, self.attr(qp, state))],
             Change::Reconnect => {
                 let both = self.dialect.lacks(Omission::OneSidedResets);
                 let qps = [qp, qp ^ 1].into_iter().take(1 + usize::from(both));
-                let states = [State::Reset, State::Init, State::Rtr, State::Rts].into_iter();
+                let states =
+                    [QpState::RESET, QpState::INIT, QpState::RTR, QpState::RTS].into_iter();
                 let each = states.flat_map(|state| qps.clone().map(move |qp| (qp, state)));
                 each.map(|(qp, state)| (qp, self.attr(qp, state))).collect()
             }
@@ -291,7 +294,7 @@ impl<D: Device> Machine<D> {
         let its = |qp: &usize| both || qp % 2 == end;
         let qps: Vec<usize> = (0..self.qps.len()).filter(its).collect();
         for qp in &qps {
-            self.qps[*qp].modify(&Attr::to(State::Reset)).expect("any state goes to RESET");
+            self.qps[*qp].modify(&QpAttr::to(QpState::RESET)).expect("any state goes to RESET");
         }
         let was_there = self.ends[end].deregister(region);
         for qp in qps {

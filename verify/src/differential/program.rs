@@ -4,7 +4,7 @@
 use cq_core::transport::Notify;
 use cq_core::wr::{Placement, Selectivity};
 
-use crate::device::{Access, QpType, State};
+use crate::device::{Access, QpState, QpType};
 
 /// Bytes of the region that everything may be done with.
 pub const MAIN: usize = 512;
@@ -83,9 +83,9 @@ pub enum Step {
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
     /// To this state, with the attributes that it takes.
-    To(State),
+    To(QpState),
     /// To this state, with nothing else.
-    Bare(State),
+    Bare(QpState),
     /// Over RESET back to RTS.
     Reconnect,
 }

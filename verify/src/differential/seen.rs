@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 
 use super::dialect::Dialect;
-use crate::device::State;
+use crate::device::QpState;
 
 /// Receives have it in their `wr_id`.
 pub const RECV: u64 = 1 << 63;
@@ -14,7 +14,7 @@ pub const RECV: u64 = 1 << 63;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// The states of the queue pairs.
-    pub states: Vec<State>,
+    pub states: Vec<QpState>,
     /// How many events each completion queue has raised.
     pub events: [u32; 4],
     /// How often each asynchronous event came: its number, whether it is a queue pair's, and whose.

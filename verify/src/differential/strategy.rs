@@ -5,10 +5,11 @@ use cq_core::transport::Notify;
 use cq_core::wr::{Placement, Selectivity};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::select;
 
 use super::dialect::Dialect;
 use super::program::*;
-use crate::device::{Access, QpType, State};
+use crate::device::{Access, QpState, QpType};
 
 const STEPS: usize = 40;
 
@@ -91,7 +92,7 @@ fn step(qps: usize) -> impl Strategy<Value = Step> {
 }
 
 fn change() -> impl Strategy<Value = Change> {
-    let state = || (0..State::ALL.len()).prop_map(|index| State::ALL[index]);
+    let state = || select(QpState::KNOWN);
     prop_oneof![
         4 => Just(Change::Reconnect),
         3 => state().prop_map(Change::To),

@@ -5,7 +5,7 @@ use cq_core::wr::{RemoteAddr, SendOp, Sge, WindowBind};
 use super::end::names;
 use super::machine::{Machine, QKEY};
 use super::program::*;
-use crate::device::{Attr, Device, Mr, Qp, QpType, State};
+use crate::device::{Device, Mr, Qp, QpAttr, QpState, QpType, attr};
 
 impl<D: Device> Machine<D> {
     pub fn sges(&self, qp: usize, request: &Request) -> Vec<Sge> {
@@ -76,32 +76,32 @@ impl<D: Device> Machine<D> {
     }
 
     /// What a queue pair needs for this state, as its end has it.
-    pub fn attr(&self, qp: usize, state: State) -> Attr {
+    pub fn attr(&self, qp: usize, state: QpState) -> QpAttr {
         let shape = &self.shape.ends[qp % 2];
         let Shape { qp_type, impatient, .. } = self.shape;
         match state {
-            State::Init => Attr::init_as(qp_type, shape.rights, QKEY),
-            State::Rtr if qp_type != QpType::Rc => Attr::rtr_as(qp_type, self.qps[qp ^ 1].number()),
-            State::Rts if self.qps[qp].state() == State::Sqe => Attr::to(state),
-            State::Rts if qp_type != QpType::Rc => Attr::rts_as(qp_type),
-            State::Rtr => Attr {
+            QpState::INIT => attr::init_as(qp_type, shape.rights, QKEY),
+            QpState::RTR if qp_type != QpType::Rc => {
+                attr::rtr_as(qp_type, self.qps[qp ^ 1].number())
+            }
+            QpState::RTS if self.qps[qp].state() == QpState::SQE => QpAttr::to(state),
+            QpState::RTS if qp_type != QpType::Rc => attr::rts_as(qp_type),
+            QpState::RTR => QpAttr {
                 max_dest_rd_atomic: Some(shape.max_dest_rd_atomic),
                 min_rnr_timer: Some(1),
-                ..Attr::rtr(self.qps[qp ^ 1].number())
+                ..attr::rtr(self.qps[qp ^ 1].number())
             },
-            State::Rts => Attr {
-                max_rd_atomic: Some(shape.max_rd_atomic),
-                timeout: Some(u8::from(impatient)),
-                retry_cnt: Some(1),
-                rnr_retry: Some(match (shape.waits_for_receives, impatient) {
+            QpState::RTS => attr::rts()
+                .max_rd_atomic(shape.max_rd_atomic)
+                .timeout(u8::from(impatient))
+                .retry_cnt(1)
+                .rnr_retry(match (shape.waits_for_receives, impatient) {
                     (false, _) => 0,
                     (true, true) => 2,
                     (true, false) => 7,
                 }),
-                ..Attr::rts()
-            },
-            State::Sqd => Attr { sqd_async_notify: Some(true), ..Attr::to(State::Sqd) },
-            _ => Attr::to(state),
+            QpState::SQD => QpAttr::to(QpState::SQD).en_sqd_async_notify(true),
+            _ => QpAttr::to(state),
         }
     }
 }

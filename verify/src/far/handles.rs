@@ -14,7 +14,7 @@ use super::objects::WC;
 use super::wire::Call;
 use super::words::{Key, Receive, Refusing, Said, Send, Unarmed, Unpolled, Unread, Waking};
 use crate::device::{
-    Attr, Cq, Destination, Destroy, Mr, Mw, Qp, QpCaps, Refusal, Srq, SrqInit, State,
+    Cq, Destination, Destroy, Mr, Mw, Qp, QpAttr, QpCaps, QpState, Refusal, Srq, SrqInit,
 };
 
 /// A protection domain there.
@@ -241,11 +241,11 @@ impl Qp<FarAh> for FarQp {
         self.caps
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> QpState {
         self.handle.ask(&Call::State { qp: self.handle.id })
     }
 
-    fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
+    fn modify(&mut self, attr: &QpAttr) -> Result<(), Refusal> {
         self.handle.ask(&Call::Modify { qp: self.handle.id, attr: *attr })
     }
 }

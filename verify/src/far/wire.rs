@@ -15,7 +15,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use super::words::{Caps, On, Receive, Send, SrqCaps, Type};
-use crate::device::{Address, Attr};
+use crate::device::{Address, QpAttr};
 
 /// Names an object of its kind.
 pub type Id = u64;
@@ -169,7 +169,7 @@ pub enum Call {
     },
     Modify {
         qp: Id,
-        attr: Attr,
+        attr: QpAttr,
     },
     Read {
         mr: Id,

@@ -12,7 +12,7 @@ use cq_core::wr::SendOp;
 use super::execute::Done;
 use super::failures::Fault;
 use super::world::{Cq, Entry, Id, Request, World};
-use crate::device::{Refusal, State};
+use crate::device::{QpState, Refusal};
 
 impl World {
     /// The oldest send is done. C8: it completes if it is signaled; otherwise a later one vouches for it
@@ -38,7 +38,7 @@ impl World {
         let peer = qp.attr.dest_qp_num.filter(|_| told.responder_breaks);
         match qp.kind {
             QpType::Rc => self.enter_err(number),
-            QpType::Uc | QpType::Ud => qp.state = State::Sqe,
+            QpType::Uc | QpType::Ud => qp.state = QpState::SQE,
         }
         let request = self.end_send(number);
         if let Some(peer) = peer {
@@ -65,8 +65,8 @@ impl World {
     /// Q9: a queue pair that has been in ERR before says nothing new.
     fn enter_err(&mut self, number: Id) {
         let qp = self.qps.get_mut(&number).expect("it exists");
-        if qp.state != State::Err {
-            qp.state = State::Err;
+        if qp.state != QpState::ERR {
+            qp.state = QpState::ERR;
             self.report_last_receive(number);
         }
     }
@@ -83,7 +83,7 @@ impl World {
             );
         }
         let qp = self.qps.get_mut(&number).expect("it exists");
-        if qp.state == State::Err {
+        if qp.state == QpState::ERR {
             for receive in mem::take(&mut qp.receives) {
                 let wc = Wc::new(receive.wr_id, WcStatus::WR_FLUSH_ERR, number);
                 self.receive_done(number, wc, false);
@@ -155,7 +155,7 @@ impl World {
             self.cqs.get_mut(queue).expect("it was listed").breaks = false;
             let attached = self.qps.iter().filter(|(_, qp)| {
                 (qp.send_cq == *queue || qp.recv_cq == *queue)
-                    && !matches!(qp.state, State::Reset | State::Err)
+                    && !matches!(qp.state, QpState::RESET | QpState::ERR)
             });
             let numbers: Vec<Id> = attached.map(|(number, _)| *number).collect();
             for number in numbers {

@@ -7,7 +7,7 @@ use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::transport::{ArmError, Armed, CqKey, Notify};
 
 use super::world::{Cq, Id, Moderation, World};
-use crate::device::State;
+use crate::device::QpState;
 
 /// What events call a completion queue. No name is given twice, so that there is one generation.
 pub const fn key(queue: Id) -> CqKey {
@@ -132,7 +132,7 @@ impl World {
     pub fn report_drained(&mut self) {
         let mut drained = Vec::new();
         for (number, qp) in &mut self.qps {
-            if qp.report_drained && qp.state != State::Sqd {
+            if qp.report_drained && qp.state != QpState::SQD {
                 qp.report_drained = false;
             }
             if qp.report_drained && qp.wait.is_none() {

@@ -12,7 +12,7 @@ use super::failures::{Fault, Unanswered};
 use super::memory::Place;
 use super::time::Why;
 use super::world::{Bytes, Id, Request, World};
-use crate::device::{Access, State};
+use crate::device::{Access, QpState};
 
 /// Why a request was not carried out.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl World {
     fn step(&mut self, number: Id) -> bool {
         let qp = &self.qps[&number];
         // Q1: in SQD what was begun is ended, and nothing is begun.
-        let sends = qp.state == State::Rts || qp.state == State::Sqd && qp.wait.is_some();
+        let sends = qp.state == QpState::RTS || qp.state == QpState::SQD && qp.wait.is_some();
         let Some(request) = qp.sends.front().filter(|_| sends).cloned() else {
             return false;
         };

@@ -15,7 +15,7 @@ use cq_core::wr::{RecvWr, SendWr};
 use super::events::key;
 use super::posting::To;
 use super::world::{Id, LIMITS, World};
-use crate::device::{self, Attr, Destination, Destroy, QpCaps, Refusal, SrqInit, State};
+use crate::device::{self, Destination, Destroy, QpAttr, QpCaps, QpState, Refusal, SrqInit};
 
 /// A device, shared by its handles.
 #[derive(Default)]
@@ -231,11 +231,11 @@ impl device::Qp<ModelAh> for ModelQp {
         self.with(|world, id| world.qps[&id].caps)
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> QpState {
         self.with(|world, id| world.qps[&id].state)
     }
 
-    fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
+    fn modify(&mut self, attr: &QpAttr) -> Result<(), Refusal> {
         self.with(|world, id| world.modify(id, attr, LIMITS.max_rd_atomic))
     }
 }

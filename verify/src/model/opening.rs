@@ -13,7 +13,7 @@ use super::handles::{
 };
 use super::world::{Channel, Cq, Id, LIMITS, Opening, Pd, Qp, World};
 use crate::device::{
-    Access, Address, Attr, Device, Limits, QpCaps, QpInit, QpType, Refusal, SrqInit, State,
+    Access, Address, Device, Limits, QpAttr, QpCaps, QpInit, QpState, QpType, Refusal, SrqInit,
 };
 
 thread_local! {
@@ -128,8 +128,8 @@ impl Device for Model {
                 recv_cq: init.recv_cq.id,
                 caps,
                 sq_sig_all: init.sq_sig_all,
-                state: State::Reset,
-                attr: Attr::default(),
+                state: QpState::RESET,
+                attr: QpAttr::default(),
                 sends: Default::default(),
                 receives: Default::default(),
                 sends_posted: 0,

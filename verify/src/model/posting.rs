@@ -5,7 +5,7 @@ use cq_core::transport::{PostError, Refused};
 use cq_core::wr::{Data, Placement, SendFlags, SendOp, SendWr};
 
 use super::world::{Bytes, Handle, Id, Qp, Request, Target, World};
-use crate::device::State;
+use crate::device::QpState;
 
 /// The longest message: that of the InfiniBand specification.
 const MAX_MESSAGE: u64 = 1 << 31;
@@ -40,7 +40,7 @@ impl World {
 
     /// Q2: in ERR requests are flushed as soon as they are posted; otherwise what can run now does.
     pub fn posted(&mut self, number: Id) {
-        if self.qps[&number].state == State::Err {
+        if self.qps[&number].state == QpState::ERR {
             self.flush(number);
         }
         self.settle();
@@ -81,7 +81,7 @@ impl Qp {
     /// Whether the request is refused. Of several reasons, the first one here counts.
     fn accept(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
         // Q3
-        if !matches!(self.state, State::Rts | State::Sqd | State::Err) {
+        if !matches!(self.state, QpState::RTS | QpState::SQD | QpState::ERR) {
             return Err(Refused::WrongState);
         }
         if !is_supported(self.kind, &wr.op) {

@@ -8,7 +8,7 @@ use cq_core::wr::RecvWr;
 
 use super::memory::Place;
 use super::world::{Entry, Id, Qp, Receive, Srq, World};
-use crate::device::{Refusal, State};
+use crate::device::{QpState, Refusal};
 
 impl World {
     /// The receive that the next message to this queue pair takes, and the domain that its pieces are of.
@@ -147,7 +147,7 @@ impl Srq {
 impl Qp {
     fn take_recv(&mut self, wr: &RecvWr<'_>) -> Result<(), Refused> {
         // Q3
-        if self.state == State::Reset {
+        if self.state == QpState::RESET {
             return Err(Refused::WrongState);
         }
         // Q9

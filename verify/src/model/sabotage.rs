@@ -5,14 +5,14 @@ use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{SendOp, SendWr};
 
 use super::ModelQp;
-use crate::device::State;
+use crate::device::QpState;
 
 impl ModelQp {
     /// As if what the shared receive queue holds were this queue pair's own: in ERR it is flushed.
     pub fn flush_shared_receives(&self) {
         self.with(|world, number| {
             let qp = &world.qps[&number];
-            let Some(srq) = qp.srq.filter(|_| qp.state == State::Err) else {
+            let Some(srq) = qp.srq.filter(|_| qp.state == QpState::ERR) else {
                 return;
             };
             let receives = world.srqs.get_mut(&srq).expect("it is in use").receives.split_off(0);

@@ -11,7 +11,7 @@ use cq_core::wc::Wc;
 use cq_core::wr::{SendOp, Sge};
 
 use super::failures::Fault;
-use crate::device::{Access, Attr, Limits, QpCaps, State};
+use crate::device::{Access, Limits, QpAttr, QpCaps, QpState};
 
 /// What this device allows at most.
 pub const LIMITS: Limits = Limits {
@@ -133,9 +133,9 @@ pub struct Qp {
     pub recv_cq: Id,
     pub caps: QpCaps,
     pub sq_sig_all: bool,
-    pub state: State,
+    pub state: QpState,
     /// Every attribute that was given since RESET.
-    pub attr: Attr,
+    pub attr: QpAttr,
     /// Sends that are not carried out, oldest first.
     pub sends: VecDeque<Request>,
     /// Receives that no message took, oldest first.

@@ -5,7 +5,7 @@ use cq_core::wc::{WcFlags, WcStatus as S};
 use cq_core::wr::{RecvWr, SendWr, Sge};
 
 use super::{EVERY, Pair, QKEY, all, taken};
-use crate::device::{Address, Attr, Destination, Device, Mr, Qp, QpType, State};
+use crate::device::{Address, Destination, Device, Mr, Qp, QpAttr, QpState, QpType};
 use crate::model::ModelAh;
 
 const PORT: Address = Address { port: 1, global: true };
@@ -71,7 +71,7 @@ fn q07_a_datagram_that_nobody_takes_is_lost() {
     pair.a.post_to(&nobody, &[send]).unwrap();
     assert_eq!(taken(&mut pair.at_a), [(1, S::SUCCESS); 3]);
     assert_eq!(taken(&mut pair.at_b), []);
-    pair.b.modify(&Attr::to(State::Reset)).unwrap();
+    pair.b.modify(&QpAttr::to(QpState::RESET)).unwrap();
     post(&mut pair, &ah, QKEY, send).unwrap();
     assert_eq!(taken(&mut pair.at_a), [(1, S::SUCCESS)]);
 }
@@ -93,8 +93,8 @@ fn q07_a_receive_needs_room_for_the_route_too() {
         post(&mut pair, &ah, QKEY, SendWr::send_inline(1, b"abc")).unwrap();
         assert_eq!(taken(&mut pair.at_a), [(1, S::SUCCESS)]);
         assert_eq!(taken(&mut pair.at_b)[0], (10, status));
-        let after = if status == S::SUCCESS { State::Rts } else { State::Err };
-        assert_eq!((pair.a.state(), pair.b.state()), (State::Rts, after));
+        let after = if status == S::SUCCESS { QpState::RTS } else { QpState::ERR };
+        assert_eq!((pair.a.state(), pair.b.state()), (QpState::RTS, after));
     }
 }
 
@@ -107,7 +107,7 @@ fn q07_a_datagram_longer_than_a_packet_leads_to_sqe() {
     assert_eq!(taken(&mut pair.at_b), [(10, S::SUCCESS)]);
     post(&mut pair, &ah, QKEY, SendWr::send(2, &[memory.sge(0, 4097)])).unwrap();
     assert_eq!(taken(&mut pair.at_a), [(1, S::SUCCESS), (2, S::LOC_LEN_ERR)]);
-    assert_eq!(pair.a.state(), State::Sqe);
+    assert_eq!(pair.a.state(), QpState::SQE);
 }
 
 #[test]

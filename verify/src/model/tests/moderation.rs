@@ -7,7 +7,7 @@ use cq_core::wc::{Wc, WcStatus as S};
 use cq_core::wr::SendWr;
 
 use super::{EVERY, Pair, connect, taken};
-use crate::device::{Attr, Cq, Device, Mr, Qp, QpInit};
+use crate::device::{Cq, Device, Mr, Qp, attr, small};
 use crate::model::{ModelChannel, ModelCq, ModelQp};
 
 /// A queue pair connected to itself, and a channel that tells of its completions.
@@ -20,12 +20,12 @@ struct Moderated {
 
 impl Moderated {
     fn new(count: u16, period: u16) -> Self {
-        let pair = Pair::new(16, Attr::rts());
+        let pair = Pair::new(16, attr::rts());
         let mut channel = pair.device.create_channel();
         let mut cq = pair.device.create_cq(16, Some(&channel)).unwrap();
-        let mut qp = pair.device.create_qp(&pair.pd, &QpInit::new(&cq)).unwrap();
+        let mut qp = pair.device.create_qp(&pair.pd, &small(&cq)).unwrap();
         let itself = qp.number();
-        connect(&mut qp, itself, &Attr::rts());
+        connect(&mut qp, itself, &attr::rts());
         cq.moderate(count, period).unwrap();
         let _ = cq.arm(Notify::Next).unwrap();
         assert_eq!(channel.take_event(), Ok(None));
@@ -102,12 +102,12 @@ fn n12_a_change_raises_what_is_held_back() {
 
 #[test]
 fn o08_a_queue_that_ignores_overruns_loses_completions_and_nothing_else() {
-    let pair = Pair::new(16, Attr::rts());
+    let pair = Pair::new(16, attr::rts());
     let mut channel = pair.device.create_channel();
     let mut cq = pair.device.create_cq_ignoring_overrun(2, Some(&channel)).unwrap();
-    let mut qp = pair.device.create_qp(&pair.pd, &QpInit::new(&cq)).unwrap();
+    let mut qp = pair.device.create_qp(&pair.pd, &small(&cq)).unwrap();
     let itself = qp.number();
-    connect(&mut qp, itself, &Attr::rts());
+    connect(&mut qp, itself, &attr::rts());
     let slots = qp.caps().max_send_wr as usize;
     let memory = pair.device.register(&pair.pd, 8, EVERY).unwrap();
     let write = |wr_id| SendWr::write_inline(wr_id, b"x", memory.remote(0));

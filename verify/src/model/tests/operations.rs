@@ -5,10 +5,10 @@ use cq_core::wc::{WcOpcode, WcStatus as S};
 use cq_core::wr::{Placement, RecvWr, RemoteAddr, Selectivity, SendWr};
 
 use super::{EVERY, Pair, all, connect, taken};
-use crate::device::{Access, Attr, Device, Mr, Qp, State};
+use crate::device::{Access, Device, Mr, Qp, QpAttr, QpState, attr};
 
 fn pair() -> Pair {
-    Pair::new(16, Attr { rnr_retry: Some(0), ..Attr::rts() })
+    Pair::new(16, attr::rts().rnr_retry(0))
 }
 
 /// A key that never was.
@@ -37,7 +37,7 @@ fn q07_a_write_with_immediate_that_finds_no_receive_writes_nothing_whatever_its_
         let write = SendWr::write_inline(1, b"abc", remote).with_imm([0; 4]);
         pair.a.post_send(&[write]).unwrap();
         assert_eq!(taken(&mut pair.at_a), [(1, S::RNR_RETRY_EXC_ERR)]);
-        assert_eq!((pair.bytes::<3>(0), pair.b.state()), ([0; 3], State::Rtr));
+        assert_eq!((pair.bytes::<3>(0), pair.b.state()), ([0; 3], QpState::RTR));
     }
 }
 
@@ -50,7 +50,7 @@ fn q07_a_write_with_immediate_and_a_bad_key_is_told_by_both_completions() {
     assert_eq!(taken(&mut pair.at_a), [(3, S::REM_ACCESS_ERR)]);
     assert_eq!(taken(&mut pair.at_b), [(1, S::LOC_ACCESS_ERR), (2, S::WR_FLUSH_ERR)]);
     assert_eq!(pair.reports(), []);
-    assert_eq!((pair.a.state(), pair.b.state()), (State::Err, State::Err));
+    assert_eq!((pair.a.state(), pair.b.state()), (QpState::ERR, QpState::ERR));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn q07_an_atomic_write_is_judged_by_length_then_source_then_address_then_key() {
 
 #[test]
 fn q06_an_atomic_write_needs_no_max_rd_atomic() {
-    let mut pair = Pair::new(16, Attr { max_rd_atomic: Some(0), ..Attr::rts() });
+    let mut pair = Pair::new(16, attr::rts().max_rd_atomic(0));
     let write = SendWr::atomic_write_inline(1, b"abcdefgh", pair.memory.remote(0));
     pair.a.post_send(&[write]).unwrap();
     assert_eq!(all(&mut pair.at_a)[0].result().unwrap().opcode(), WcOpcode::ATOMIC_WRITE);
@@ -115,9 +115,9 @@ fn q07_a_flush_needs_its_placement_of_the_region_and_of_the_queue_pair() {
     ] {
         let mut pair = pair();
         let memory = pair.device.register(&pair.pd, 64, region).unwrap();
-        pair.b.modify(&Attr::to(State::Reset)).unwrap();
-        connect(&mut pair.b, pair.a.number(), &Attr::to(State::Rtr));
-        pair.b.modify(&Attr { access: Some(qp), ..Attr::rts() }).unwrap();
+        pair.b.modify(&QpAttr::to(QpState::RESET)).unwrap();
+        connect(&mut pair.b, pair.a.number(), &QpAttr::to(QpState::RTR));
+        pair.b.modify(&attr::rts().access(qp)).unwrap();
         let flush = SendWr::flush(1, memory.remote(0), 8, placement, Selectivity::Range);
         pair.a.post_send(&[flush]).unwrap();
         assert_eq!(taken(&mut pair.at_a), [(1, status)]);

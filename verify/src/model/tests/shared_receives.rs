@@ -6,7 +6,9 @@ use cq_core::wc::WcStatus as S;
 use cq_core::wr::{RecvWr, SendWr, Sge};
 
 use super::{EVERY, Pair, all, connect, taken};
-use crate::device::{Attr, Destroy, Device, Mr, Qp, QpInit, QpType, Srq, SrqInit, State};
+use crate::device::{
+    Destroy, Device, Mr, Qp, QpAttr, QpInit, QpState, QpType, Srq, SrqInit, attr, small,
+};
 use crate::model::{ModelQp, ModelSrq};
 
 const CAPS: SrqInit = SrqInit { max_wr: 4, max_sge: 1 };
@@ -21,15 +23,15 @@ struct Shared {
 
 impl Shared {
     fn new() -> Self {
-        let pair = Pair::new(16, Attr::rts());
+        let pair = Pair::new(16, attr::rts());
         let srq = pair.device.create_srq(&pair.pd, &CAPS).unwrap();
-        let sender = QpInit::new(&pair.at_a);
-        let receiver = QpInit { srq: Some(&srq), ..QpInit::new(&pair.at_b) };
+        let sender = small(&pair.at_a);
+        let receiver = QpInit { srq: Some(&srq), ..small(&pair.at_b) };
         let mut senders = [(); 2].map(|()| pair.device.create_qp(&pair.pd, &sender).unwrap());
         let mut receivers = [(); 2].map(|()| pair.device.create_qp(&pair.pd, &receiver).unwrap());
         for (a, b) in senders.iter_mut().zip(&mut receivers) {
-            connect(a, b.number(), &Attr::rts());
-            connect(b, a.number(), &Attr::rts());
+            connect(a, b.number(), &attr::rts());
+            connect(b, a.number(), &attr::rts());
         }
         Self { pair, srq, senders, receivers }
     }
@@ -75,7 +77,7 @@ fn q09_a_queue_pair_that_fails_takes_no_more_says_so_once_and_leaves_the_rest() 
     let reply = shared.pair.memory.sge(0, 8);
     shared.receivers[0].post_send(&[SendWr::send(2, &[reply])]).unwrap();
     for _ in 0..2 {
-        shared.receivers[0].modify(&Attr::to(State::Err)).unwrap();
+        shared.receivers[0].modify(&QpAttr::to(QpState::ERR)).unwrap();
     }
     let number = shared.receivers[0].number();
     let last = (AsyncEventType::QP_LAST_WQE_REACHED, Element::Qp(number));
@@ -85,11 +87,11 @@ fn q09_a_queue_pair_that_fails_takes_no_more_says_so_once_and_leaves_the_rest() 
     assert_eq!(taken(&mut shared.pair.at_b), [(10, S::SUCCESS)]);
 
     // Over RESET it takes part again, and fails again.
-    shared.receivers[0].modify(&Attr::to(State::Reset)).unwrap();
-    connect(&mut shared.receivers[0], shared.senders[0].number(), &Attr::rts());
+    shared.receivers[0].modify(&QpAttr::to(QpState::RESET)).unwrap();
+    connect(&mut shared.receivers[0], shared.senders[0].number(), &attr::rts());
     shared.send(0);
     assert_eq!(taken(&mut shared.pair.at_b), [(11, S::SUCCESS)]);
-    shared.receivers[0].modify(&Attr::to(State::Err)).unwrap();
+    shared.receivers[0].modify(&QpAttr::to(QpState::ERR)).unwrap();
     assert_eq!(shared.pair.reports(), [last]);
 }
 
@@ -101,7 +103,7 @@ fn q09_a_message_that_a_receive_cannot_take_costs_one_receive() {
     shared.senders[1].post_send(&[SendWr::send_inline(2, b"much too long")]).unwrap();
     assert_eq!(taken(&mut shared.pair.at_b), [(10, S::SUCCESS), (11, S::LOC_LEN_ERR)]);
     let states = [0, 1].map(|qp| shared.receivers[qp].state());
-    assert_eq!(states, [State::Rts, State::Err]);
+    assert_eq!(states, [QpState::RTS, QpState::ERR]);
     let element = Element::Qp(shared.receivers[1].number());
     assert_eq!(shared.pair.reports(), [(AsyncEventType::QP_LAST_WQE_REACHED, element)]);
 }
@@ -147,7 +149,7 @@ fn q09_what_a_shared_queue_and_its_queue_pairs_refuse() {
         assert!(device.create_srq(pd, &caps).is_err());
     }
     let other = device.alloc_pd();
-    let init = QpInit { srq: Some(&shared.srq), ..QpInit::new(at_a) };
+    let init = QpInit { srq: Some(&shared.srq), ..small(at_a) };
     assert!(device.create_qp(&other, &init).is_ok(), "the queue's own domain is what counts");
     assert!(device.create_qp(pd, &init).is_ok());
     let unreliable = QpInit { qp_type: QpType::Uc, ..init };

@@ -5,7 +5,7 @@ use cq_core::wc::{Wc, WcStatus as S};
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 
 use super::{EVERY, Pair, connect, taken};
-use crate::device::{Attr, Device, Mr, Qp, QpInit, QpType, State};
+use crate::device::{Device, Mr, Qp, QpAttr, QpInit, QpState, QpType, attr, small};
 
 const NOWHERE: RemoteAddr = RemoteAddr { addr: 0, rkey: 0 };
 
@@ -45,14 +45,14 @@ fn q07_what_nobody_takes_succeeds_and_leaves_no_trace() {
     assert!(taken(&mut pair.at_a).iter().all(|(_, status)| *status == S::SUCCESS));
     assert_eq!(taken(&mut pair.at_b), []);
 
-    pair.b.modify(&Attr { access: Some(EVERY), ..Attr::to(State::Rts) }).unwrap();
-    pair.b.modify(&Attr::to(State::Err)).unwrap();
+    pair.b.modify(&QpAttr::to(QpState::RTS).access(EVERY)).unwrap();
+    pair.b.modify(&QpAttr::to(QpState::ERR)).unwrap();
     assert_eq!(taken(&mut pair.at_b), [(10, S::WR_FLUSH_ERR)]);
     pair.a.post_send(&[send]).unwrap();
     drop(pair.b);
     pair.a.post_send(&[send]).unwrap();
     assert_eq!(taken(&mut pair.at_a), [(1, S::SUCCESS); 2]);
-    assert_eq!(pair.a.state(), State::Rts);
+    assert_eq!(pair.a.state(), QpState::RTS);
 }
 
 #[test]
@@ -64,23 +64,23 @@ fn q07_a_receive_that_can_t_take_it_fails_alone() {
         pair.a.post_send(&[SendWr::send_inline(1, b"x")]).unwrap();
         assert_eq!(taken(&mut pair.at_a), [(1, S::SUCCESS)]);
         assert_eq!(taken(&mut pair.at_b), [(10, status), (11, S::WR_FLUSH_ERR)]);
-        assert_eq!((pair.a.state(), pair.b.state()), (State::Rts, State::Err));
+        assert_eq!((pair.a.state(), pair.b.state()), (QpState::RTS, QpState::ERR));
     }
 }
 
 #[test]
 fn q07_a_queue_pair_that_sends_to_itself_and_can_t_take_it_completes_the_send_first() {
     let mut pair = uc();
-    pair.a.modify(&Attr::to(State::Reset)).unwrap();
+    pair.a.modify(&QpAttr::to(QpState::RESET)).unwrap();
     let itself = pair.a.number();
     for attr in [
-        Attr::init(EVERY),
-        Attr::rtr_as(QpType::Uc, itself),
-        Attr::to(State::Rtr),
-        Attr::rts_as(QpType::Uc),
+        attr::init(EVERY),
+        attr::rtr_as(QpType::Uc, itself),
+        QpAttr::to(QpState::RTR),
+        attr::rts_as(QpType::Uc),
     ] {
         // The third is no change.
-        assert_eq!(pair.a.modify(&attr).is_ok(), attr != Attr::to(State::Rtr));
+        assert_eq!(pair.a.modify(&attr).is_ok(), attr != QpAttr::to(QpState::RTR));
     }
     pair.a.post_recv(&[RecvWr::new(10, &[])]).unwrap();
     pair.a.post_send(&[SendWr::send_inline(1, b"x"), SendWr::send_inline(2, b"x")]).unwrap();
@@ -96,12 +96,12 @@ fn q01_a_request_that_fails_on_its_own_side_leads_to_sqe_where_receives_go_on() 
     let list = [SendWr::send(1, &bad), SendWr::send(2, &[]).unsignaled()];
     pair.a.post_send(&list).unwrap();
     assert_eq!(taken(&mut pair.at_a), [(1, S::LOC_PROT_ERR), (2, S::WR_FLUSH_ERR)]);
-    assert_eq!(pair.a.state(), State::Sqe);
+    assert_eq!(pair.a.state(), QpState::SQE);
     assert_eq!(pair.a.post_send(&list).unwrap_err().why, Refused::WrongState);
     pair.b.post_send(&[SendWr::send_inline(3, b"x")]).unwrap();
     assert_eq!(taken(&mut pair.at_a), [(10, S::SUCCESS)]);
 
-    let back = Attr { cur_state: Some(State::Sqe), ..Attr::to(State::Rts) };
+    let back = QpAttr::to(QpState::RTS).cur_state(QpState::SQE);
     pair.a.modify(&back).unwrap();
     pair.recv(11, 0, 8);
     pair.a.post_send(&[SendWr::send_inline(4, b"x")]).unwrap();
@@ -110,13 +110,13 @@ fn q01_a_request_that_fails_on_its_own_side_leads_to_sqe_where_receives_go_on() 
 
 #[test]
 fn q07_queue_pairs_of_two_types_do_not_hear_each_other() {
-    let mut pair = Pair::new(16, Attr { timeout: Some(1), ..Attr::rts() });
-    let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&pair.at_b) };
+    let mut pair = Pair::new(16, attr::rts().timeout(1));
+    let init = QpInit { qp_type: QpType::Uc, ..small(&pair.at_b) };
     let mut uc = pair.device.create_qp(&pair.pd, &init).unwrap();
-    uc.modify(&Attr::init(EVERY)).unwrap();
-    uc.modify(&Attr::rtr_as(QpType::Uc, pair.a.number())).unwrap();
-    pair.a.modify(&Attr::to(State::Reset)).unwrap();
-    let rts = Attr { timeout: Some(1), ..Attr::rts() };
+    uc.modify(&attr::init(EVERY)).unwrap();
+    uc.modify(&attr::rtr_as(QpType::Uc, pair.a.number())).unwrap();
+    pair.a.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    let rts = attr::rts().timeout(1);
     connect(&mut pair.a, uc.number(), &rts);
     uc.post_recv(&[RecvWr::new(10, &[])]).unwrap();
     pair.a.post_send(&[SendWr::send(1, &[])]).unwrap();
@@ -131,28 +131,28 @@ fn q07_queue_pairs_of_two_types_do_not_hear_each_other() {
 #[test]
 fn q01_each_type_has_its_own_attributes() {
     for (qp_type, refused) in [
-        (QpType::Uc, Attr { qkey: Some(1), ..Attr::init(EVERY) }),
-        (QpType::Uc, Attr::init_as(QpType::Ud, EVERY, 1)),
-        (QpType::Ud, Attr::init(EVERY)),
-        (QpType::Ud, Attr { qkey: None, ..Attr::init_as(QpType::Ud, EVERY, 1) }),
-        (QpType::Rc, Attr { qkey: Some(1), ..Attr::init(EVERY) }),
+        (QpType::Uc, attr::init(EVERY).qkey(1)),
+        (QpType::Uc, attr::init_as(QpType::Ud, EVERY, 1)),
+        (QpType::Ud, attr::init(EVERY)),
+        (QpType::Ud, QpAttr { qkey: None, ..attr::init_as(QpType::Ud, EVERY, 1) }),
+        (QpType::Rc, attr::init(EVERY).qkey(1)),
     ] {
         let pair = uc();
-        let init = QpInit { qp_type, ..QpInit::new(&pair.at_a) };
+        let init = QpInit { qp_type, ..small(&pair.at_a) };
         let mut qp = pair.device.create_qp(&pair.pd, &init).unwrap();
         assert!(qp.modify(&refused).is_err(), "{qp_type:?} {refused:?}");
     }
     for (qp_type, refused) in [
-        (QpType::Uc, Attr::rtr(1)),
-        (QpType::Ud, Attr::rtr_as(QpType::Uc, 1)),
-        (QpType::Rc, Attr::rtr_as(QpType::Uc, 1)),
+        (QpType::Uc, attr::rtr(1)),
+        (QpType::Ud, attr::rtr_as(QpType::Uc, 1)),
+        (QpType::Rc, attr::rtr_as(QpType::Uc, 1)),
     ] {
         let pair = uc();
-        let init = QpInit { qp_type, ..QpInit::new(&pair.at_a) };
+        let init = QpInit { qp_type, ..small(&pair.at_a) };
         let mut qp = pair.device.create_qp(&pair.pd, &init).unwrap();
-        qp.modify(&Attr::init_as(qp_type, EVERY, 1)).unwrap();
+        qp.modify(&attr::init_as(qp_type, EVERY, 1)).unwrap();
         assert!(qp.modify(&refused).is_err(), "{qp_type:?} {refused:?}");
-        qp.modify(&Attr::rtr_as(qp_type, 1)).unwrap();
-        assert_eq!(qp.modify(&Attr::rts()).is_ok(), qp_type == QpType::Rc);
+        qp.modify(&attr::rtr_as(qp_type, 1)).unwrap();
+        assert_eq!(qp.modify(&attr::rts()).is_ok(), qp_type == QpType::Rc);
     }
 }

@@ -6,13 +6,13 @@ use cq_core::wc::{WcOpcode, WcStatus as S};
 use cq_core::wr::{RemoteAddr, SendWr, WindowBind};
 
 use super::{EVERY, Pair, all, connect, taken};
-use crate::device::{Access, Attr, Device, Mr, Mw, Qp, QpInit, QpType, State};
+use crate::device::{Access, Device, Mr, Mw, Qp, QpAttr, QpState, QpType, attr, small};
 use crate::model::{ModelMw, ModelQp};
 
 /// A pair both of whose ends are in RTS, with a window that `b` may bind.
 fn pair() -> (Pair, ModelMw) {
-    let mut pair = Pair::new(16, Attr::rts());
-    pair.b.modify(&Attr::rts()).unwrap();
+    let mut pair = Pair::new(16, attr::rts());
+    pair.b.modify(&attr::rts()).unwrap();
     let window = pair.device.alloc_mw(&pair.pd).unwrap();
     (pair, window)
 }
@@ -79,7 +79,7 @@ fn q07_what_can_t_be_bound_breaks_its_queue_pair() {
         let mut bind = bind(&pair, &window);
         spoil(&pair, &mut bind);
         assert_eq!(bound(&mut pair, bind), S::MW_BIND_ERR, "{what}");
-        assert_eq!((pair.b.state(), pair.a.state()), (State::Err, State::Rts));
+        assert_eq!((pair.b.state(), pair.a.state()), (QpState::ERR, QpState::RTS));
     }
 }
 
@@ -112,7 +112,7 @@ fn q07_a_bound_window_is_not_bound_again_and_its_key_stays_good() {
         assert_eq!(bound(&mut pair, first), S::SUCCESS);
         let again = WindowBind { rkey: next(first.rkey), length: 8, ..bind(&pair, &window) };
         assert_eq!(bound(&mut pair, again), S::MW_BIND_ERR);
-        assert_eq!((window.rkey(), pair.b.state()), (first.rkey, State::Sqe));
+        assert_eq!((window.rkey(), pair.b.state()), (first.rkey, QpState::SQE));
         assert_eq!(wrote(&mut pair, first.rkey, 127), S::SUCCESS);
         assert_eq!(&pair.bytes::<1>(127), b"x");
     }
@@ -145,9 +145,9 @@ fn q07_no_key_of_a_region_is_invalidated() {
 
 /// A third queue pair of the same domain, connected to itself.
 fn stranger(pair: &Pair) -> ModelQp {
-    let mut qp = pair.device.create_qp(&pair.pd, &QpInit::new(&pair.at_b)).unwrap();
+    let mut qp = pair.device.create_qp(&pair.pd, &small(&pair.at_b)).unwrap();
     let itself = qp.number();
-    connect(&mut qp, itself, &Attr::rts());
+    connect(&mut qp, itself, &attr::rts());
     qp
 }
 
@@ -196,8 +196,8 @@ fn q06_reset_unbinds_and_anybody_of_the_domain_may_bind_then() {
     let (mut pair, window) = pair();
     let first = bind(&pair, &window);
     assert_eq!(bound(&mut pair, first), S::SUCCESS);
-    pair.b.modify(&Attr::to(State::Reset)).unwrap();
-    connect(&mut pair.b, pair.a.number(), &Attr::rts());
+    pair.b.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    connect(&mut pair.b, pair.a.number(), &attr::rts());
     assert_eq!(wrote(&mut pair, first.rkey, 64), S::REM_ACCESS_ERR);
 
     let mut stranger = stranger(&pair);
@@ -231,7 +231,7 @@ fn q07_a_send_that_can_t_invalidate_fails_at_the_receiver_only() {
     pair.a.post_send(&[SendWr::send_with_inv(3, &bytes, window.rkey())]).unwrap();
     assert_eq!(taken(&mut pair.at_a), [(3, S::SUCCESS)]);
     assert_eq!(taken(&mut pair.at_b), [(1, S::REM_INV_REQ_ERR), (2, S::WR_FLUSH_ERR)]);
-    assert_eq!((pair.a.state(), pair.b.state()), (State::Rts, State::Err));
+    assert_eq!((pair.a.state(), pair.b.state()), (QpState::RTS, QpState::ERR));
     assert_eq!(&pair.bytes::<4>(0), b"abcd");
     assert_eq!(pair.reports(), []);
 }
@@ -240,6 +240,6 @@ fn q07_a_send_that_can_t_invalidate_fails_at_the_receiver_only() {
 fn q06_windows_are_bound_without_a_peer() {
     let (mut pair, window) = pair();
     let first = bind(&pair, &window);
-    pair.a.modify(&Attr::to(State::Reset)).unwrap();
+    pair.a.modify(&QpAttr::to(QpState::RESET)).unwrap();
     assert_eq!(bound(&mut pair, first), S::SUCCESS);
 }
