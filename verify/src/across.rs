@@ -33,7 +33,7 @@ pub use self::of::Of;
 use self::of::Of::{Far as There, Near as Here};
 use self::of::either;
 use crate::device::{
-    Access, Address, Destination, Device, Limits, Qp, QpAttr, QpCaps, QpInit, QpState, Refusal,
+    Access, Address, Destination, Device, Errno, Limits, Qp, QpAttr, QpCaps, QpInit, QpState,
     SrqInit,
 };
 use crate::far::Far;
@@ -120,7 +120,7 @@ impl Device for Across {
         }
     }
 
-    fn register(&self, pd: &Self::Pd, len: usize, access: Access) -> Result<Self::Mr, Refusal> {
+    fn register(&self, pd: &Self::Pd, len: usize, access: Access) -> Result<Self::Mr, Errno> {
         made_of!(pd, self.0, device => device.register(pd, len, access))
     }
 
@@ -131,11 +131,7 @@ impl Device for Across {
         }
     }
 
-    fn create_cq(
-        &self,
-        capacity: u32,
-        channel: Option<&Self::Channel>,
-    ) -> Result<Self::Cq, Refusal> {
+    fn create_cq(&self, capacity: u32, channel: Option<&Self::Channel>) -> Result<Self::Cq, Errno> {
         match (&self.0, channel) {
             (Here(device), None) => device.create_cq(capacity, None).map(Here),
             (There(device), None) => device.create_cq(capacity, None).map(There),
@@ -149,7 +145,7 @@ impl Device for Across {
         &self,
         capacity: u32,
         channel: Option<&Self::Channel>,
-    ) -> Result<Self::Cq, Refusal> {
+    ) -> Result<Self::Cq, Errno> {
         match (&self.0, channel) {
             (Here(device), None) => device.create_cq_ignoring_overrun(capacity, None).map(Here),
             (There(device), None) => device.create_cq_ignoring_overrun(capacity, None).map(There),
@@ -163,7 +159,7 @@ impl Device for Across {
         }
     }
 
-    fn create_srq(&self, pd: &Self::Pd, init: &SrqInit) -> Result<Self::Srq, Refusal> {
+    fn create_srq(&self, pd: &Self::Pd, init: &SrqInit) -> Result<Self::Srq, Errno> {
         made_of!(pd, self.0, device => device.create_srq(pd, init))
     }
 
@@ -171,7 +167,7 @@ impl Device for Across {
         &self,
         pd: &Self::Pd,
         init: &QpInit<'_, Self::Cq, Self::Srq>,
-    ) -> Result<AcrossQp, Refusal> {
+    ) -> Result<AcrossQp, Errno> {
         let QpInit { qp_type, caps, sq_sig_all, .. } = *init;
         match (&self.0, pd, init.send_cq, init.recv_cq) {
             (Here(device), Here(pd), Here(send_cq), Here(recv_cq)) => {
@@ -189,15 +185,15 @@ impl Device for Across {
         .map(AcrossQp::new)
     }
 
-    fn create_ah(&self, pd: &Self::Pd, to: Address) -> Result<Self::Ah, Refusal> {
+    fn create_ah(&self, pd: &Self::Pd, to: Address) -> Result<Self::Ah, Errno> {
         made_of!(pd, self.0, device => device.create_ah(pd, to))
     }
 
-    fn ah_from_wc(&self, pd: &Self::Pd, wc: &Wc, grh: &[u8; 40]) -> Result<Self::Ah, Refusal> {
+    fn ah_from_wc(&self, pd: &Self::Pd, wc: &Wc, grh: &[u8; 40]) -> Result<Self::Ah, Errno> {
         made_of!(pd, self.0, device => device.ah_from_wc(pd, wc, grh))
     }
 
-    fn alloc_mw(&self, pd: &Self::Pd) -> Result<Self::Mw, Refusal> {
+    fn alloc_mw(&self, pd: &Self::Pd) -> Result<Self::Mw, Errno> {
         made_of!(pd, self.0, device => device.alloc_mw(pd))
     }
 
@@ -254,7 +250,7 @@ impl Qp<<Across as Device>::Ah> for AcrossQp {
         either!(&self.qp, qp => Qp::state(qp))
     }
 
-    fn modify(&mut self, attr: &QpAttr) -> Result<(), Refusal> {
+    fn modify(&mut self, attr: &QpAttr) -> Result<(), Errno> {
         either!(&mut self.qp, qp => Qp::modify(qp, attr))?;
         let beside = attr.dest_qp_num.is_some_and(|peer| self.is_beside(peer));
         assert!(!beside, "{WITHIN}");

@@ -13,8 +13,8 @@ use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
 use crate::device::{
-    Access, Address, Cq, Destination, Destroy, Device, Limits, Mr, Mw, Qp, QpAttr, QpCaps, QpInit,
-    QpState, Refusal, SMALL_CAPS, Srq, SrqInit,
+    Access, Address, Cq, Destination, Destroy, Device, Errno, Limits, Mr, Mw, Qp, QpAttr, QpCaps,
+    QpInit, QpState, SMALL_CAPS, Srq, SrqInit,
 };
 
 /// What the suite asks of a transport beyond what is common to all.
@@ -43,13 +43,13 @@ pub trait Transport: Send + 'static {
         context: &Self::Context,
         capacity: u32,
         channel: Option<&ChannelOf<Self>>,
-    ) -> Result<CqOf<Self>, Refusal>;
+    ) -> Result<CqOf<Self>, Errno>;
 
     /// A memory window that is not bound.
     ///
     /// # Errors
     /// The device has none.
-    fn alloc_mw(pd: &PdOf<Self>) -> Result<Self::Mw, Refusal>;
+    fn alloc_mw(pd: &PdOf<Self>) -> Result<Self::Mw, Errno>;
 }
 
 type PdOf<T> = <<T as Transport>::Context as core::Device>::Pd;
@@ -117,57 +117,53 @@ impl<T: Transport> Device for Opened<T> {
         core::Device::alloc_pd(&self.context).expect("there are domains left")
     }
 
-    fn register(&self, pd: &Self::Pd, len: usize, access: Access) -> Result<Self::Mr, Refusal> {
-        pd.allocate(len, access).map_err(|error| Refusal::of(error.errno()))
+    fn register(&self, pd: &Self::Pd, len: usize, access: Access) -> Result<Self::Mr, Errno> {
+        pd.allocate(len, access).map_err(|error| error.errno())
     }
 
     fn create_channel(&self) -> Self::Channel {
         core::Device::create_channel(&self.context).expect("there are channels left")
     }
 
-    fn create_cq(
-        &self,
-        capacity: u32,
-        channel: Option<&Self::Channel>,
-    ) -> Result<Self::Cq, Refusal> {
+    fn create_cq(&self, capacity: u32, channel: Option<&Self::Channel>) -> Result<Self::Cq, Errno> {
         let made = core::Device::create_cq(&self.context, capacity, channel);
-        made.map_err(|error| Refusal::of(error.errno()))
+        made.map_err(|error| error.errno())
     }
 
     fn create_cq_ignoring_overrun(
         &self,
         capacity: u32,
         channel: Option<&Self::Channel>,
-    ) -> Result<Self::Cq, Refusal> {
+    ) -> Result<Self::Cq, Errno> {
         T::create_cq_ignoring_overrun(&self.context, capacity, channel)
     }
 
-    fn create_srq(&self, pd: &Self::Pd, init: &SrqInit) -> Result<Self::Srq, Refusal> {
-        pd.create_srq(init).map_err(|error| Refusal::of(error.errno()))
+    fn create_srq(&self, pd: &Self::Pd, init: &SrqInit) -> Result<Self::Srq, Errno> {
+        pd.create_srq(init).map_err(|error| error.errno())
     }
 
     fn create_qp(
         &self,
         pd: &Self::Pd,
         init: &QpInit<'_, Self::Cq, Self::Srq>,
-    ) -> Result<Self::Qp, Refusal> {
-        let qp = pd.create_qp(init).map_err(|error| Refusal::of(error.errno()))?;
+    ) -> Result<Self::Qp, Errno> {
+        let qp = pd.create_qp(init).map_err(|error| error.errno())?;
         Ok(Pair { qp, port: self.port })
     }
 
-    fn create_ah(&self, pd: &Self::Pd, to: Address) -> Result<Self::Ah, Refusal> {
+    fn create_ah(&self, pd: &Self::Pd, to: Address) -> Result<Self::Ah, Errno> {
         let Port { gid, gid_index: sgid_index, lid, .. } = self.port;
         let route = GlobalRoute { gid, sgid_index, hop_limit: 64, ..GlobalRoute::default() };
         let route = to.global.then_some(route);
         let there = AddressVector { port: to.port, lid, sl: 0, route };
-        pd.create_ah(&there).map_err(|error| Refusal::of(error.errno()))
+        pd.create_ah(&there).map_err(|error| error.errno())
     }
 
-    fn ah_from_wc(&self, pd: &Self::Pd, wc: &Wc, grh: &[u8; 40]) -> Result<Self::Ah, Refusal> {
-        pd.ah_from_wc(&self.port, wc, grh).map_err(|error| Refusal::of(error.errno()))
+    fn ah_from_wc(&self, pd: &Self::Pd, wc: &Wc, grh: &[u8; 40]) -> Result<Self::Ah, Errno> {
+        pd.ah_from_wc(&self.port, wc, grh).map_err(|error| error.errno())
     }
 
-    fn alloc_mw(&self, pd: &Self::Pd) -> Result<Self::Mw, Refusal> {
+    fn alloc_mw(&self, pd: &Self::Pd) -> Result<Self::Mw, Errno> {
         T::alloc_mw(pd)
     }
 
@@ -193,12 +189,12 @@ impl<C: core::Cq> Cq for C {
         core::Cq::capacity(self)
     }
 
-    fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
-        core::Cq::resize(self, capacity).map_err(|error| Refusal::of(error.errno()))
+    fn resize(&mut self, capacity: u32) -> Result<u32, Errno> {
+        core::Cq::resize(self, capacity).map_err(|error| error.errno())
     }
 
-    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal> {
-        core::Cq::moderate(self, count, period).map_err(|error| Refusal::of(error.errno()))
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Errno> {
+        core::Cq::moderate(self, count, period).map_err(|error| error.errno())
     }
 }
 
@@ -215,8 +211,8 @@ impl<S: core::SharedReceiveQueue> Srq for S {
         core::SharedReceiveQueue::post_recv(self, list)
     }
 
-    fn arm_limit(&mut self, limit: u32) -> Result<(), Refusal> {
-        core::SharedReceiveQueue::arm_limit(self, limit).map_err(|error| Refusal::of(error.errno()))
+    fn arm_limit(&mut self, limit: u32) -> Result<(), Errno> {
+        core::SharedReceiveQueue::arm_limit(self, limit).map_err(|error| error.errno())
     }
 
     fn limit(&self) -> u32 {
@@ -277,13 +273,13 @@ impl<Q: core::QueuePair> Qp<Q::Ah> for Pair<Q> {
         self.qp.state().expect("the device tells")
     }
 
-    fn modify(&mut self, attr: &QpAttr) -> Result<(), Refusal> {
+    fn modify(&mut self, attr: &QpAttr) -> Result<(), Errno> {
         let Port { gid, lid, .. } = self.port;
         let path = |AddressVector { port, .. }| AddressVector {
             port,
             ..AddressVector::of(&self.port, gid, lid)
         };
         let attr = QpAttr { av: attr.av.map(path), ..*attr };
-        self.qp.modify(&attr).map_err(|error| Refusal::of(error.errno()))
+        self.qp.modify(&attr).map_err(|error| error.errno())
     }
 }

@@ -13,8 +13,8 @@ use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
 use cq_core::wr::{RecvWr, SendFlags, SendOp, SendWr};
 
 use crate::device::{
-    Access, Address, Cq, Destination, Destroy, Device, Limits, Qp, QpAttr, QpCaps, QpInit, QpState,
-    Refusal, SrqInit,
+    Access, Address, Cq, Destination, Destroy, Device, Errno, Limits, Qp, QpAttr, QpCaps, QpInit,
+    QpState, SrqInit,
 };
 use crate::model::{
     Model, ModelAh, ModelChannel, ModelCq, ModelMr, ModelMw, ModelPd, ModelQp, ModelSrq,
@@ -117,7 +117,7 @@ impl Device for Broken {
         self.device.alloc_pd()
     }
 
-    fn register(&self, pd: &ModelPd, len: usize, access: Access) -> Result<ModelMr, Refusal> {
+    fn register(&self, pd: &ModelPd, len: usize, access: Access) -> Result<ModelMr, Errno> {
         self.device.register(pd, len, access)
     }
 
@@ -125,11 +125,7 @@ impl Device for Broken {
         BrokenChannel { how: self.how, channel: self.device.create_channel(), taken: 0 }
     }
 
-    fn create_cq(
-        &self,
-        capacity: u32,
-        channel: Option<&BrokenChannel>,
-    ) -> Result<BrokenCq, Refusal> {
+    fn create_cq(&self, capacity: u32, channel: Option<&BrokenChannel>) -> Result<BrokenCq, Errno> {
         let cq = self.device.create_cq(capacity, channel.map(|broken| &broken.channel))?;
         Ok(BrokenCq { how: self.how, cq, again: VecDeque::new(), polled: 0 })
     }
@@ -138,7 +134,7 @@ impl Device for Broken {
         &self,
         capacity: u32,
         channel: Option<&BrokenChannel>,
-    ) -> Result<BrokenCq, Refusal> {
+    ) -> Result<BrokenCq, Errno> {
         if self.how == How::MindsOverruns {
             return self.create_cq(capacity, channel);
         }
@@ -147,19 +143,19 @@ impl Device for Broken {
         Ok(BrokenCq { how: self.how, cq, again: VecDeque::new(), polled: 0 })
     }
 
-    fn create_srq(&self, pd: &ModelPd, init: &SrqInit) -> Result<ModelSrq, Refusal> {
+    fn create_srq(&self, pd: &ModelPd, init: &SrqInit) -> Result<ModelSrq, Errno> {
         self.device.create_srq(pd, init)
     }
 
-    fn create_ah(&self, pd: &ModelPd, to: Address) -> Result<ModelAh, Refusal> {
+    fn create_ah(&self, pd: &ModelPd, to: Address) -> Result<ModelAh, Errno> {
         self.device.create_ah(pd, to)
     }
 
-    fn ah_from_wc(&self, pd: &ModelPd, wc: &Wc, grh: &[u8; 40]) -> Result<ModelAh, Refusal> {
+    fn ah_from_wc(&self, pd: &ModelPd, wc: &Wc, grh: &[u8; 40]) -> Result<ModelAh, Errno> {
         self.device.ah_from_wc(pd, wc, grh)
     }
 
-    fn alloc_mw(&self, pd: &ModelPd) -> Result<ModelMw, Refusal> {
+    fn alloc_mw(&self, pd: &ModelPd) -> Result<ModelMw, Errno> {
         self.device.alloc_mw(pd)
     }
 
@@ -167,7 +163,7 @@ impl Device for Broken {
         &self,
         pd: &ModelPd,
         init: &QpInit<'_, BrokenCq, ModelSrq>,
-    ) -> Result<BrokenQp, Refusal> {
+    ) -> Result<BrokenQp, Errno> {
         let QpInit { qp_type, send_cq, recv_cq, srq, mut caps, sq_sig_all } = *init;
         caps.max_send_wr += u32::from(self.how == How::GivesASlotEarly);
         let (send_cq, recv_cq) = (&send_cq.cq, &recv_cq.cq);
@@ -255,11 +251,11 @@ impl Cq for BrokenCq {
         self.cq.capacity()
     }
 
-    fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
+    fn resize(&mut self, capacity: u32) -> Result<u32, Errno> {
         if self.how == How::ForgetsToResize { Ok(capacity) } else { self.cq.resize(capacity) }
     }
 
-    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal> {
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Errno> {
         if self.how == How::HoldsNothingBack { Ok(()) } else { self.cq.moderate(count, period) }
     }
 }
@@ -345,7 +341,7 @@ impl Qp<ModelAh> for BrokenQp {
         self.qp.state()
     }
 
-    fn modify(&mut self, attr: &QpAttr) -> Result<(), Refusal> {
+    fn modify(&mut self, attr: &QpAttr) -> Result<(), Errno> {
         let mut attr = *attr;
         if self.how == How::IgnoresQueueKeys {
             attr.qkey = attr.qkey.map(|_| 0);

@@ -1,5 +1,5 @@
 //! What a case of the suite asks of a device, so that it is written once and run on every transport: the calls of
-//! [`cq_core::device`], without errors that no case distinguishes.
+//! [`cq_core::device`], with the errors as the numbers that C gets.
 //!
 //! ```
 //! use verify::device::{Access, Device, Mr, Qp, attr, small};
@@ -24,8 +24,9 @@ pub mod attr;
 
 use std::time::Instant;
 
-use cq_core::setup::Errno;
-pub use cq_core::setup::{Access, Destination, QpAttr, QpCaps, QpInit, QpState, QpType, SrqInit};
+pub use cq_core::setup::{
+    Access, Destination, Errno, QpAttr, QpCaps, QpInit, QpState, QpType, SrqInit,
+};
 use cq_core::transport::{Arm, AsyncEvents, Block, PollCq, Post, PostError};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
@@ -71,7 +72,7 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
     ///
     /// # Errors
     /// The length is 0, or the rights are invalid (Q10).
-    fn register(&self, pd: &Self::Pd, len: usize, access: Access) -> Result<Self::Mr, Refusal>;
+    fn register(&self, pd: &Self::Pd, len: usize, access: Access) -> Result<Self::Mr, Errno>;
 
     /// Creates a completion channel.
     fn create_channel(&self) -> Self::Channel;
@@ -80,11 +81,7 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
     ///
     /// # Errors
     /// The capacity is out of range.
-    fn create_cq(
-        &self,
-        capacity: u32,
-        channel: Option<&Self::Channel>,
-    ) -> Result<Self::Cq, Refusal>;
+    fn create_cq(&self, capacity: u32, channel: Option<&Self::Channel>) -> Result<Self::Cq, Errno>;
 
     /// Creates a completion queue that drops completions when it is full, instead of failing (O2).
     ///
@@ -94,13 +91,13 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
         &self,
         capacity: u32,
         channel: Option<&Self::Channel>,
-    ) -> Result<Self::Cq, Refusal>;
+    ) -> Result<Self::Cq, Errno>;
 
     /// Creates a shared receive queue.
     ///
     /// # Errors
     /// A capacity is out of range.
-    fn create_srq(&self, pd: &Self::Pd, init: &SrqInit) -> Result<Self::Srq, Refusal>;
+    fn create_srq(&self, pd: &Self::Pd, init: &SrqInit) -> Result<Self::Srq, Errno>;
 
     /// Creates a queue pair, in RESET.
     ///
@@ -110,26 +107,26 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
         &self,
         pd: &Self::Pd,
         init: &QpInit<'_, Self::Cq, Self::Srq>,
-    ) -> Result<Self::Qp, Refusal>;
+    ) -> Result<Self::Qp, Errno>;
 
     /// Creates a handle of the address of a port of this same device.
     ///
     /// # Errors
     /// There is no such port.
-    fn create_ah(&self, pd: &Self::Pd, to: Address) -> Result<Self::Ah, Refusal>;
+    fn create_ah(&self, pd: &Self::Pd, to: Address) -> Result<Self::Ah, Errno>;
 
     /// Creates a handle of the source of a datagram. `wc` is the receive completion and `grh` the first 40 bytes of the
     /// receive buffer.
     ///
     /// # Errors
     /// The completion is not a successful one of a receive.
-    fn ah_from_wc(&self, pd: &Self::Pd, wc: &Wc, grh: &[u8; 40]) -> Result<Self::Ah, Refusal>;
+    fn ah_from_wc(&self, pd: &Self::Pd, wc: &Wc, grh: &[u8; 40]) -> Result<Self::Ah, Errno>;
 
     /// Allocates a memory window, not bound.
     ///
     /// # Errors
     /// The device has none.
-    fn alloc_mw(&self, pd: &Self::Pd) -> Result<Self::Mw, Refusal>;
+    fn alloc_mw(&self, pd: &Self::Pd) -> Result<Self::Mw, Errno>;
 
     /// Lets the device work for a moment: one that works in real time gets the processor, a sequential one advances its
     /// clock to the next deadline.
@@ -154,13 +151,13 @@ pub trait Cq: PollCq + Arm + Destroy + Send {
     ///
     /// # Errors
     /// The queue holds more completions, or the capacity is out of range. Nothing was changed.
-    fn resize(&mut self, capacity: u32) -> Result<u32, Refusal>;
+    fn resize(&mut self, capacity: u32) -> Result<u32, Errno>;
 
     /// Delays each event until `count` completions have come, or `period` microseconds have passed since the first.
     ///
     /// # Errors
     /// The device does not support moderation.
-    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal>;
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Errno>;
 }
 
 /// A shared receive queue.
@@ -181,7 +178,7 @@ pub trait Srq: Destroy + Send {
     ///
     /// # Errors
     /// The limit exceeds the queue's capacity.
-    fn arm_limit(&mut self, limit: u32) -> Result<(), Refusal>;
+    fn arm_limit(&mut self, limit: u32) -> Result<(), Errno>;
 
     /// The armed limit: 0 once it was reached, or if none was requested.
     fn limit(&self) -> u32;
@@ -214,7 +211,7 @@ pub trait Qp<Ah>: Post + Send {
     ///
     /// # Errors
     /// There is no such transition, or attributes are missing, not allowed or out of range. Nothing was changed.
-    fn modify(&mut self, attr: &QpAttr) -> Result<(), Refusal>;
+    fn modify(&mut self, attr: &QpAttr) -> Result<(), Errno>;
 }
 
 /// A memory region. Dropping deregisters it.
@@ -242,29 +239,6 @@ pub trait Mr: Send {
     /// The remote address of an offset, inside or not.
     fn remote(&self, offset: u64) -> RemoteAddr {
         RemoteAddr { addr: self.addr().wrapping_add(offset), rkey: self.rkey() }
-    }
-}
-
-/// The error that the suite distinguishes: the errno that C gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Refusal {
-    /// EINVAL.
-    Invalid,
-    /// ENOMEM.
-    NoMemory,
-    /// EOPNOTSUPP: the device does not support it.
-    Unsupported,
-}
-
-impl Refusal {
-    /// The refusal of an error number.
-    #[must_use]
-    pub const fn of(errno: Errno) -> Self {
-        match errno {
-            Errno::ENOMEM => Self::NoMemory,
-            Errno::EOPNOTSUPP => Self::Unsupported,
-            _ => Self::Invalid,
-        }
     }
 }
 

@@ -48,7 +48,7 @@ use self::link::Link;
 pub use self::link::serve_if_asked;
 use self::wire::{Call, Id, Kind};
 use self::words::{Caps, Key, Report, SrqCaps, Unread};
-use crate::device::{Access, Address, Device, Limits, QpInit, Refusal, SrqInit};
+use crate::device::{Access, Address, Device, Errno, Limits, QpInit, SrqInit};
 
 /// An object there.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl Far {
         capacity: u32,
         channel: Option<&FarChannel>,
         ignores_overrun: bool,
-    ) -> Result<FarCq, Refusal> {
+    ) -> Result<FarCq, Errno> {
         let (device, channel) = (self.0.id, channel.map(|channel| channel.0.id));
         let call = Call::CreateCq { device, capacity, channel, ignores_overrun };
         let made: Result<(Key, _), _> = self.0.ask(&call);
@@ -151,7 +151,7 @@ impl Device for Far {
         FarPd(self.made(Kind::Pd, self.0.ask(&Call::AllocPd { device: self.0.id })))
     }
 
-    fn register(&self, pd: &FarPd, len: usize, access: Access) -> Result<FarMr, Refusal> {
+    fn register(&self, pd: &FarPd, len: usize, access: Access) -> Result<FarMr, Errno> {
         let (device, pd, access) = (self.0.id, pd.0.id, access.bits());
         let made: Result<_, _> = self.0.ask(&Call::Register { device, pd, len, access });
         made.map(|(addr, lkey, rkey, id)| {
@@ -165,7 +165,7 @@ impl Device for Far {
         FarChannel(self.made(Kind::Channel, id))
     }
 
-    fn create_cq(&self, capacity: u32, channel: Option<&FarChannel>) -> Result<FarCq, Refusal> {
+    fn create_cq(&self, capacity: u32, channel: Option<&FarChannel>) -> Result<FarCq, Errno> {
         self.completion_queue(capacity, channel, false)
     }
 
@@ -173,11 +173,11 @@ impl Device for Far {
         &self,
         capacity: u32,
         channel: Option<&FarChannel>,
-    ) -> Result<FarCq, Refusal> {
+    ) -> Result<FarCq, Errno> {
         self.completion_queue(capacity, channel, true)
     }
 
-    fn create_srq(&self, pd: &FarPd, init: &SrqInit) -> Result<FarSrq, Refusal> {
+    fn create_srq(&self, pd: &FarPd, init: &SrqInit) -> Result<FarSrq, Errno> {
         let (device, pd, init) = (self.0.id, pd.0.id, (*init).into());
         let made: Result<(_, SrqCaps, _), _> = self.0.ask(&Call::CreateSrq { device, pd, init });
         made.map(|(number, caps, id)| {
@@ -186,7 +186,7 @@ impl Device for Far {
         })
     }
 
-    fn create_qp(&self, pd: &FarPd, init: &QpInit<'_, FarCq, FarSrq>) -> Result<FarQp, Refusal> {
+    fn create_qp(&self, pd: &FarPd, init: &QpInit<'_, FarCq, FarSrq>) -> Result<FarQp, Errno> {
         let made: Result<(_, Caps, _), _> = self.0.ask(&Call::CreateQp {
             device: self.0.id,
             pd: pd.0.id,
@@ -203,19 +203,19 @@ impl Device for Far {
         })
     }
 
-    fn create_ah(&self, pd: &FarPd, to: Address) -> Result<FarAh, Refusal> {
+    fn create_ah(&self, pd: &FarPd, to: Address) -> Result<FarAh, Errno> {
         let made: Result<_, _> = self.0.ask(&Call::CreateAh { device: self.0.id, pd: pd.0.id, to });
         made.map(|id| FarAh(self.made(Kind::Ah, id)))
     }
 
-    fn ah_from_wc(&self, pd: &FarPd, wc: &Wc, grh: &[u8; 40]) -> Result<FarAh, Refusal> {
+    fn ah_from_wc(&self, pd: &FarPd, wc: &Wc, grh: &[u8; 40]) -> Result<FarAh, Errno> {
         let call = Call::AhFromWc { device: self.0.id, pd: pd.0.id };
         let raw = [wc.to_bytes().as_slice(), grh].concat();
         let (made, _): (Result<_, _>, _) = self.0.ask_with(&call, &raw);
         made.map(|id| FarAh(self.made(Kind::Ah, id)))
     }
 
-    fn alloc_mw(&self, pd: &FarPd) -> Result<FarMw, Refusal> {
+    fn alloc_mw(&self, pd: &FarPd) -> Result<FarMw, Errno> {
         let made: Result<_, _> = self.0.ask(&Call::AllocMw { device: self.0.id, pd: pd.0.id });
         made.map(|id| FarMw(self.made(Kind::Mw, id)))
     }

@@ -18,7 +18,7 @@ use transport_rxe_loop::{
 };
 
 use crate::adapter::{Opened, Transport};
-use crate::device::{Mw, Refusal};
+use crate::device::{Errno, Mw};
 
 /// What names the fabric in the environment.
 pub const FABRIC: &str = "RXE_LOOP_FABRIC";
@@ -66,13 +66,13 @@ impl<const LIKE_RXE: bool> Transport for Rxe<LIKE_RXE> {
         context: &Context,
         capacity: u32,
         channel: Option<&CompletionChannel>,
-    ) -> Result<Cq, Refusal> {
+    ) -> Result<Cq, Errno> {
         let init = CqInit { capacity, channel, ignore_overrun: true };
-        context.create_cq_with(&init).map_err(|error| Refusal::of(error.errno()))
+        context.create_cq_with(&init).map_err(|error| error.errno())
     }
 
-    fn alloc_mw(pd: &ProtectionDomain) -> Result<MemoryWindow, Refusal> {
-        pd.alloc_mw().map_err(|error| Refusal::of(error.errno()))
+    fn alloc_mw(pd: &ProtectionDomain) -> Result<MemoryWindow, Errno> {
+        pd.alloc_mw().map_err(|error| error.errno())
     }
 }
 

@@ -16,7 +16,7 @@ use std::env;
 use transport_verbs::{CompletionChannel, Context, Cq, OpenError, ProtectionDomain};
 
 use crate::adapter::{Opened, Transport};
-use crate::device::{Absent, Refusal};
+use crate::device::{Absent, Errno};
 
 /// A device of libibverbs, and its first port.
 pub type Verbs = Opened<Hardware>;
@@ -53,11 +53,11 @@ impl Transport for Hardware {
         _: &Context,
         _: u32,
         _: Option<&CompletionChannel>,
-    ) -> Result<Cq, Refusal> {
-        Err(Refusal::Unsupported) // it takes an extended call, which the binding misses
+    ) -> Result<Cq, Errno> {
+        Err(Errno::EOPNOTSUPP) // it takes an extended call, which the binding misses
     }
 
-    fn alloc_mw(_: &ProtectionDomain) -> Result<Absent, Refusal> {
-        Err(Refusal::Unsupported)
+    fn alloc_mw(_: &ProtectionDomain) -> Result<Absent, Errno> {
+        Err(Errno::EOPNOTSUPP)
     }
 }

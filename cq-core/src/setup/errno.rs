@@ -11,6 +11,7 @@ use core::fmt;
 /// assert_eq!(Errno(4000).to_string(), "errno 4000");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Errno(pub i32);
 
 macro_rules! numbers {

@@ -7,7 +7,7 @@ use cq_core::transport::{
 use cq_core::wc::Wc;
 use cq_core::wr::RecvWr;
 
-use crate::device::{Cq, Destroy, Mr, Mw, Refusal, Srq, SrqInit};
+use crate::device::{Cq, Destroy, Errno, Mr, Mw, Srq, SrqInit};
 
 /// Something of one of the processes.
 #[derive(Debug)]
@@ -96,11 +96,11 @@ impl<N: Cq, F: Cq> Cq for Of<N, F> {
         either!(self, cq => cq.capacity())
     }
 
-    fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
+    fn resize(&mut self, capacity: u32) -> Result<u32, Errno> {
         either!(self, cq => cq.resize(capacity))
     }
 
-    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal> {
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Errno> {
         either!(self, cq => cq.moderate(count, period))
     }
 }
@@ -118,7 +118,7 @@ impl<N: Srq, F: Srq> Srq for Of<N, F> {
         either!(self, srq => srq.post_recv(list))
     }
 
-    fn arm_limit(&mut self, limit: u32) -> Result<(), Refusal> {
+    fn arm_limit(&mut self, limit: u32) -> Result<(), Errno> {
         either!(self, srq => srq.arm_limit(limit))
     }
 

@@ -108,7 +108,7 @@ impl<D: Device> Tries<D> {
         let peer = self.peer.qp.number();
         end.bring_to(from, peer);
         let said = end.qp.modify(&change(from, to, peer, given));
-        let refused = Err(Refusal::Invalid);
+        let refused = Err(Errno::EINVAL);
         assert_eq!(said, if wanted { Ok(()) } else { refused }, "{from} to {to} with {given}");
         let state = if wanted { to } else { from };
         assert_eq!(end.qp.state(), state, "after {from} to {to} with {given}");

@@ -28,7 +28,7 @@ fn beyond_is_refused<D: Device>(state: QpState, with: fn(u32, u8) -> QpAttr) {
     let before = [QpState::INIT, QpState::RTR][usize::from(state == QpState::RTS)];
     end.bring_to(before, peer);
     for beyond in [most.saturating_add(1), u8::MAX].into_iter().filter(|beyond| *beyond > most) {
-        assert_eq!(end.qp.modify(&with(peer, beyond)), Err(Refusal::Invalid), "{beyond}");
+        assert_eq!(end.qp.modify(&with(peer, beyond)), Err(Errno::EINVAL), "{beyond}");
         assert_eq!(end.qp.state(), before);
     }
     assert_eq!(end.qp.modify(&with(peer, most)), Ok(()));
@@ -60,7 +60,7 @@ fn capacities(most: &Limits) -> [Capacity; 5] {
 
 /// Tries a queue pair with one capacity of this value.
 #[track_caller]
-fn try_capacity<D: Device>((name, set, _): Capacity, value: u32, wanted: Result<(), Refusal>) {
+fn try_capacity<D: Device>((name, set, _): Capacity, value: u32, wanted: Result<(), Errno>) {
     let device = D::open();
     let (pd, cq) = (device.alloc_pd(), device.create_cq(16, None).unwrap());
     let mut caps = QpCaps { max_send_wr: 4, max_recv_wr: 4, ..CAPS };
@@ -74,9 +74,9 @@ fn q04_each_capacity_of_a_queue_pair_has_its_edges<D: Device>() {
         let (name, _, most) = capacity;
         try_capacity::<D>(capacity, 0, Ok(()));
         try_capacity::<D>(capacity, 1, Ok(()));
-        try_capacity::<D>(capacity, u32::MAX, Err(Refusal::Invalid));
+        try_capacity::<D>(capacity, u32::MAX, Err(Errno::EINVAL));
         if name != "max_inline" {
-            try_capacity::<D>(capacity, most + 1, Err(Refusal::Invalid)); // not every device tells that one
+            try_capacity::<D>(capacity, most + 1, Err(Errno::EINVAL)); // not every device tells that one
         }
     }
 }
@@ -114,7 +114,7 @@ fn q04_each_capacity_of_a_shared_queue_has_its_edges<D: Device>() {
         (SrqInit { max_sge: most.max_srq_sge + 1, ..one }, false),
         (SrqInit { max_sge: u32::MAX, ..one }, false),
     ] {
-        let wanted = if fits { Ok(()) } else { Err(Refusal::Invalid) };
+        let wanted = if fits { Ok(()) } else { Err(Errno::EINVAL) };
         assert_eq!(device.create_srq(&pd, &init).map(drop), wanted, "{init:?}");
     }
 }

@@ -19,7 +19,7 @@ pub use cq_core::wr::{
 pub use super::expect::*;
 pub use super::plan::*;
 pub use crate::device::{
-    Access, Cq, Destroy, Device, Mr, Mw, Qp, QpAttr, QpCaps, QpInit, QpState, QpType, Refusal,
+    Access, Cq, Destroy, Device, Errno, Mr, Mw, Qp, QpAttr, QpCaps, QpInit, QpState, QpType,
     SMALL_CAPS as CAPS, Srq, SrqInit, attr, small,
 };
 
@@ -346,10 +346,10 @@ fn queue_pair<D: Device>(
 
 /// What the device made, if it has such a thing.
 #[track_caller]
-pub fn offered<T>(made: Result<T, Refusal>) -> T {
+pub fn offered<T>(made: Result<T, Errno>) -> T {
     match made {
         Ok(made) => made,
-        Err(Refusal::Unsupported) => panic!("{NOT_OFFERED}"),
+        Err(Errno::EOPNOTSUPP) => panic!("{NOT_OFFERED}"),
         Err(why) => panic!("it is not made: {why:?}"),
     }
 }

@@ -53,7 +53,7 @@ fn refused<D: Device>(state: QpState, bad: fn(QpAttr) -> QpAttr) {
         let before = end.qp.state();
         if good.state == Some(state) {
             let attr = bad(good);
-            assert_eq!(end.qp.modify(&attr), Err(Refusal::Invalid), "{attr:?}");
+            assert_eq!(end.qp.modify(&attr), Err(Errno::EINVAL), "{attr:?}");
             assert_eq!(end.qp.state(), before);
         }
         end.qp.modify(&good).unwrap();
@@ -86,16 +86,16 @@ fn q01_a_timeout_above_31_is_refused<D: Device>() {
 fn q01_a_wrong_current_state_is_refused<D: Device>() {
     let (mut a, _b) = pair::<D>();
     let claim = |cur_state| QpAttr::to(QpState::RTS).cur_state(cur_state);
-    assert_eq!(a.qp.modify(&claim(QpState::SQD)), Err(Refusal::Invalid));
+    assert_eq!(a.qp.modify(&claim(QpState::SQD)), Err(Errno::EINVAL));
     assert_eq!(a.qp.modify(&claim(QpState::RTS)), Ok(()));
 }
 
 fn q01_a_refused_change_changes_no_attribute<D: Device>() {
     let (mut a, mut b) = pair::<D>();
     let rtr = QpAttr { access: Some(Access::empty()), ..attr::rtr(b.qp.number() + 1) };
-    assert_eq!(b.qp.modify(&rtr), Err(Refusal::Invalid), "no way leads from RTS to RTR");
+    assert_eq!(b.qp.modify(&rtr), Err(Errno::EINVAL), "no way leads from RTS to RTR");
     let sqd = QpAttr::to(QpState::SQD).access(Access::empty());
-    assert_eq!(b.qp.modify(&sqd), Err(Refusal::Invalid), "SQD takes no rights along");
+    assert_eq!(b.qp.modify(&sqd), Err(Errno::EINVAL), "SQD takes no rights along");
     a.post(SendWr::write_inline(1, b"still", b.remote(0)));
     a.expect_sent(&[(1, S::SUCCESS)]);
     assert_eq!(b.bytes(0, 5), b"still");

@@ -3,7 +3,7 @@
 use cq_core::transport::PostError;
 use cq_core::wr::RecvWr;
 
-use super::{Destroy, Mw, Refusal, Srq, SrqInit};
+use super::{Destroy, Errno, Mw, Srq, SrqInit};
 
 /// An object of a kind that the transport does not support.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ impl Srq for Absent {
         match *self {}
     }
 
-    fn arm_limit(&mut self, _: u32) -> Result<(), Refusal> {
+    fn arm_limit(&mut self, _: u32) -> Result<(), Errno> {
         match *self {}
     }
 

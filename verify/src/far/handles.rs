@@ -14,7 +14,7 @@ use super::objects::WC;
 use super::wire::Call;
 use super::words::{Key, Receive, Refusing, Said, Send, Unarmed, Unpolled, Unread, Waking};
 use crate::device::{
-    Cq, Destination, Destroy, Mr, Mw, Qp, QpAttr, QpCaps, QpState, Refusal, Srq, SrqInit,
+    Cq, Destination, Destroy, Errno, Mr, Mw, Qp, QpAttr, QpCaps, QpState, Srq, SrqInit,
 };
 
 /// A protection domain there.
@@ -164,11 +164,11 @@ impl Cq for FarCq {
         self.handle.ask(&Call::Capacity { cq: self.handle.id })
     }
 
-    fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
+    fn resize(&mut self, capacity: u32) -> Result<u32, Errno> {
         self.handle.ask(&Call::Resize { cq: self.handle.id, capacity })
     }
 
-    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal> {
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Errno> {
         self.handle.ask(&Call::Moderate { cq: self.handle.id, count, period })
     }
 }
@@ -189,7 +189,7 @@ impl Srq for FarSrq {
         Ok(said?)
     }
 
-    fn arm_limit(&mut self, limit: u32) -> Result<(), Refusal> {
+    fn arm_limit(&mut self, limit: u32) -> Result<(), Errno> {
         self.handle.ask(&Call::ArmLimit { srq: self.handle.id, limit })
     }
 
@@ -245,7 +245,7 @@ impl Qp<FarAh> for FarQp {
         self.handle.ask(&Call::State { qp: self.handle.id })
     }
 
-    fn modify(&mut self, attr: &QpAttr) -> Result<(), Refusal> {
+    fn modify(&mut self, attr: &QpAttr) -> Result<(), Errno> {
         self.handle.ask(&Call::Modify { qp: self.handle.id, attr: *attr })
     }
 }

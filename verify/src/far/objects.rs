@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::wire::{self, Call, Frame, Id, Kind};
 use super::words::{Caps, Key, Receive, Refusing, Report, Said, Send, SrqCaps};
 use super::words::{Unarmed, Unpolled, Unread, Waking};
-use crate::device::{Access, Cq, Destination, Destroy, Device, Mr, Mw, Qp, QpInit, Refusal, Srq};
+use crate::device::{Access, Cq, Destination, Destroy, Device, Errno, Mr, Mw, Qp, QpInit, Srq};
 
 /// How many bytes a completion has.
 pub const WC: usize = size_of::<Wc>();
@@ -237,7 +237,7 @@ impl<D: Device> Objects<D> {
         }
     }
 
-    fn create_qp(&self, call: Call) -> Result<D::Qp, Refusal> {
+    fn create_qp(&self, call: Call) -> Result<D::Qp, Errno> {
         let Call::CreateQp { device, pd, qp_type, send_cq, recv_cq, srq, caps, sq_sig_all } = call
         else {
             panic!("{call:?} makes no queue pair")

@@ -12,7 +12,7 @@ use cq_core::wr::SendOp;
 use super::execute::Done;
 use super::failures::Fault;
 use super::world::{Cq, Entry, Id, Request, World};
-use crate::device::{QpState, Refusal};
+use crate::device::{Errno, QpState};
 
 impl World {
     /// The oldest send is done. C8: it completes if it is signaled; otherwise a later one vouches for it
@@ -186,11 +186,11 @@ impl World {
     }
 
     /// Q12: everything stays; fewer entries than wait, none, or an overrun queue are refused.
-    pub fn resize(&mut self, queue: Id, capacity: u32, most: u32) -> Result<u32, Refusal> {
+    pub fn resize(&mut self, queue: Id, capacity: u32, most: u32) -> Result<u32, Errno> {
         let cq = self.cqs.get_mut(&queue).expect("its handle is alive");
         let legal = (1..=most).contains(&capacity) && cq.entries.len() <= capacity as usize;
         if !legal || cq.has_overrun() {
-            return Err(Refusal::Invalid);
+            return Err(Errno::EINVAL);
         }
         cq.capacity = capacity;
         Ok(capacity)

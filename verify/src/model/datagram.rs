@@ -8,7 +8,7 @@ use super::failures::Fault;
 use super::memory::Place;
 use super::time::Why;
 use super::world::{Handle, Id, Request, Target, World};
-use crate::device::{Address, Refusal};
+use crate::device::{Address, Errno};
 
 /// The one port.
 const PORT: u8 = 1;
@@ -23,9 +23,9 @@ const GRH: usize = 40;
 
 impl World {
     /// A handle of a port's address.
-    pub fn create_handle(&mut self, pd: Id, to: Address) -> Result<Id, Refusal> {
+    pub fn create_handle(&mut self, pd: Id, to: Address) -> Result<Id, Errno> {
         if to.port != PORT {
-            return Err(Refusal::Invalid);
+            return Err(Errno::EINVAL);
         }
         let id = self.fresh();
         self.handles.insert(id, Handle { pd, global: to.global });
@@ -33,13 +33,13 @@ impl World {
     }
 
     /// A handle of where a datagram came from.
-    pub fn handle_from(&mut self, pd: Id, wc: &Wc, grh: &[u8; 40]) -> Result<Id, Refusal> {
+    pub fn handle_from(&mut self, pd: Id, wc: &Wc, grh: &[u8; 40]) -> Result<Id, Errno> {
         // C4: a failure says nothing.
-        let done = wc.result().map_err(|_| Refusal::Invalid)?;
+        let done = wc.result().map_err(|_| Errno::EINVAL)?;
         let global = done.flags().contains(WcFlags::GRH);
         let came_here = done.is_recv() && done.slid() == LID;
         if !came_here || global && grh != &route() {
-            return Err(Refusal::Invalid);
+            return Err(Errno::EINVAL);
         }
         self.create_handle(pd, Address { port: PORT, global })
     }

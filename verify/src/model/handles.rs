@@ -15,7 +15,7 @@ use cq_core::wr::{RecvWr, SendWr};
 use super::events::key;
 use super::posting::To;
 use super::world::{Id, LIMITS, World};
-use crate::device::{self, Destination, Destroy, QpAttr, QpCaps, QpState, Refusal, SrqInit};
+use crate::device::{self, Destination, Destroy, Errno, QpAttr, QpCaps, QpState, SrqInit};
 
 /// A device, shared by its handles.
 #[derive(Default)]
@@ -192,11 +192,11 @@ impl device::Cq for ModelCq {
         self.with(|world, id| world.cqs[&id].capacity)
     }
 
-    fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
+    fn resize(&mut self, capacity: u32) -> Result<u32, Errno> {
         self.with(|world, id| world.resize(id, capacity, LIMITS.max_cqe))
     }
 
-    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal> {
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Errno> {
         self.with(|world, id| world.moderate(id, count, period));
         Ok(())
     }
@@ -235,7 +235,7 @@ impl device::Qp<ModelAh> for ModelQp {
         self.with(|world, id| world.qps[&id].state)
     }
 
-    fn modify(&mut self, attr: &QpAttr) -> Result<(), Refusal> {
+    fn modify(&mut self, attr: &QpAttr) -> Result<(), Errno> {
         self.with(|world, id| world.modify(id, attr, LIMITS.max_rd_atomic))
     }
 }
@@ -253,7 +253,7 @@ impl device::Srq for ModelSrq {
         self.with(|world, id| world.post_srq_recv(id, list))
     }
 
-    fn arm_limit(&mut self, limit: u32) -> Result<(), Refusal> {
+    fn arm_limit(&mut self, limit: u32) -> Result<(), Errno> {
         self.with(|world, id| world.arm_limit(id, limit))
     }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use cq_core::wr::{RemoteAddr, Sge};
 
 use super::world::{Id, Region, World};
-use crate::device::{Access, Refusal};
+use crate::device::{Access, Errno};
 
 /// Bytes of a region: its name, and which.
 pub type Place = (Id, Range<usize>);
@@ -33,12 +33,12 @@ fn access_is_legal(access: Access) -> bool {
 
 impl World {
     /// Registers memory, which is all zero; its name is the local key.
-    pub fn register(&mut self, pd: Id, len: usize, access: Access) -> Result<Id, Refusal> {
+    pub fn register(&mut self, pd: Id, len: usize, access: Access) -> Result<Id, Errno> {
         if len == 0 || !access_is_legal(access) {
-            return Err(Refusal::Invalid);
+            return Err(Errno::EINVAL);
         }
         if len > MAX_REGION {
-            return Err(Refusal::NoMemory);
+            return Err(Errno::ENOMEM);
         }
         let (lkey, rkey, addr) = (self.fresh(), self.fresh(), self.place(len));
         self.regions.insert(lkey, Region { pd, rkey, addr, bytes: vec![0; len], access });

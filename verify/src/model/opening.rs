@@ -13,7 +13,7 @@ use super::handles::{
 };
 use super::world::{Channel, Cq, Id, LIMITS, Opening, Pd, Qp, World};
 use crate::device::{
-    Access, Address, Device, Limits, QpAttr, QpCaps, QpInit, QpState, QpType, Refusal, SrqInit,
+    Access, Address, Device, Errno, Limits, QpAttr, QpCaps, QpInit, QpState, QpType, SrqInit,
 };
 
 thread_local! {
@@ -58,7 +58,7 @@ impl Device for Model {
         ModelPd { shared: self.shared.clone(), id }
     }
 
-    fn register(&self, pd: &ModelPd, len: usize, access: Access) -> Result<ModelMr, Refusal> {
+    fn register(&self, pd: &ModelPd, len: usize, access: Access) -> Result<ModelMr, Errno> {
         self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
         let id = self.with(|world, _| world.register(pd.id, len, access))?;
         Ok(ModelMr { shared: self.shared.clone(), id })
@@ -74,7 +74,7 @@ impl Device for Model {
         ModelChannel { shared: self.shared.clone(), id }
     }
 
-    fn create_cq(&self, capacity: u32, channel: Option<&ModelChannel>) -> Result<ModelCq, Refusal> {
+    fn create_cq(&self, capacity: u32, channel: Option<&ModelChannel>) -> Result<ModelCq, Errno> {
         self.make_cq(capacity, channel, false)
     }
 
@@ -82,11 +82,11 @@ impl Device for Model {
         &self,
         capacity: u32,
         channel: Option<&ModelChannel>,
-    ) -> Result<ModelCq, Refusal> {
+    ) -> Result<ModelCq, Errno> {
         self.make_cq(capacity, channel, true)
     }
 
-    fn create_srq(&self, pd: &ModelPd, init: &SrqInit) -> Result<ModelSrq, Refusal> {
+    fn create_srq(&self, pd: &ModelPd, init: &SrqInit) -> Result<ModelSrq, Errno> {
         self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
         let most = SrqInit { max_wr: LIMITS.max_srq_wr, max_sge: LIMITS.max_srq_sge };
         let id = self.with(|world, opening| world.create_srq(opening, pd.id, *init, most))?;
@@ -97,7 +97,7 @@ impl Device for Model {
         &self,
         pd: &ModelPd,
         init: &QpInit<'_, ModelCq, ModelSrq>,
-    ) -> Result<ModelQp, Refusal> {
+    ) -> Result<ModelQp, Errno> {
         // Q9: there are no receives of its own.
         let (max_recv_wr, max_recv_sge) = match init.srq {
             Some(_) => (0, 0),
@@ -105,7 +105,7 @@ impl Device for Model {
         };
         let caps = QpCaps { max_recv_wr, max_recv_sge, ..init.caps };
         if !in_limits(&caps) {
-            return Err(Refusal::Invalid);
+            return Err(Errno::EINVAL);
         }
         self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
         for cq in [init.send_cq, init.recv_cq] {
@@ -114,7 +114,7 @@ impl Device for Model {
         if let Some(srq) = init.srq {
             self.owns(&srq.shared, |world| world.srqs[&srq.id].opening)?;
             if init.qp_type == QpType::Uc {
-                return Err(Refusal::Unsupported);
+                return Err(Errno::EOPNOTSUPP);
             }
         }
         let id = self.with(|world, opening| {
@@ -143,19 +143,19 @@ impl Device for Model {
         Ok(ModelQp { shared: self.shared.clone(), id })
     }
 
-    fn create_ah(&self, pd: &ModelPd, to: Address) -> Result<ModelAh, Refusal> {
+    fn create_ah(&self, pd: &ModelPd, to: Address) -> Result<ModelAh, Errno> {
         self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
         let id = self.with(|world, _| world.create_handle(pd.id, to))?;
         Ok(ModelAh { shared: self.shared.clone(), id })
     }
 
-    fn ah_from_wc(&self, pd: &ModelPd, wc: &Wc, grh: &[u8; 40]) -> Result<ModelAh, Refusal> {
+    fn ah_from_wc(&self, pd: &ModelPd, wc: &Wc, grh: &[u8; 40]) -> Result<ModelAh, Errno> {
         self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
         let id = self.with(|world, _| world.handle_from(pd.id, wc, grh))?;
         Ok(ModelAh { shared: self.shared.clone(), id })
     }
 
-    fn alloc_mw(&self, pd: &ModelPd) -> Result<ModelMw, Refusal> {
+    fn alloc_mw(&self, pd: &ModelPd) -> Result<ModelMw, Errno> {
         self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
         let id = self.with(|world, _| world.alloc_window(pd.id));
         Ok(ModelMw { shared: self.shared.clone(), id })
@@ -178,9 +178,9 @@ impl Model {
         capacity: u32,
         channel: Option<&ModelChannel>,
         ignores_overrun: bool,
-    ) -> Result<ModelCq, Refusal> {
+    ) -> Result<ModelCq, Errno> {
         if !(1..=LIMITS.max_cqe).contains(&capacity) {
-            return Err(Refusal::Invalid);
+            return Err(Errno::EINVAL);
         }
         if let Some(channel) = channel {
             self.owns(&channel.shared, |world| world.channels[&channel.id].opening)?;
@@ -206,9 +206,9 @@ impl Model {
     }
 
     /// Objects are of the opening that they were made through.
-    fn owns(&self, shared: &Arc<Shared>, of: impl FnOnce(&World) -> Id) -> Result<(), Refusal> {
+    fn owns(&self, shared: &Arc<Shared>, of: impl FnOnce(&World) -> Id) -> Result<(), Errno> {
         let own = Arc::ptr_eq(shared, &self.shared) && self.with(|world, id| of(world) == id);
-        if own { Ok(()) } else { Err(Refusal::Invalid) }
+        if own { Ok(()) } else { Err(Errno::EINVAL) }
     }
 }
 

@@ -8,7 +8,7 @@ use cq_core::wr::RecvWr;
 
 use super::memory::Place;
 use super::world::{Entry, Id, Qp, Receive, Srq, World};
-use crate::device::{QpState, Refusal};
+use crate::device::{Errno, QpState};
 
 impl World {
     /// The receive that the next message to this queue pair takes, and the domain that its pieces are of.
@@ -93,9 +93,9 @@ impl World {
         pd: Id,
         caps: SrqInit,
         most: SrqInit,
-    ) -> Result<Id, Refusal> {
+    ) -> Result<Id, Errno> {
         if !(1..=most.max_wr).contains(&caps.max_wr) || caps.max_sge > most.max_sge {
-            return Err(Refusal::Invalid);
+            return Err(Errno::EINVAL);
         }
         let id = self.fresh();
         let receives = Default::default();
@@ -115,10 +115,10 @@ impl World {
     }
 
     /// Q9: 0 asks for no event; more than there can be is refused.
-    pub fn arm_limit(&mut self, srq: Id, limit: u32) -> Result<(), Refusal> {
+    pub fn arm_limit(&mut self, srq: Id, limit: u32) -> Result<(), Errno> {
         let srq = self.srqs.get_mut(&srq).expect("its handle is alive");
         if limit > srq.caps.max_wr {
-            return Err(Refusal::Invalid);
+            return Err(Errno::EINVAL);
         }
         srq.limit = limit;
         Ok(())

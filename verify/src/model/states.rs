@@ -3,7 +3,7 @@
 
 use super::memory::access_is_known;
 use super::world::{Id, Qp, World};
-use crate::device::{QpAttr, QpState, Refusal};
+use crate::device::{Errno, QpAttr, QpState};
 
 /// Whether the device has what the attributes name: one port with one partition, and so many READs and atomics.
 fn is_there(attr: &QpAttr, max_rd_atomic: u8) -> bool {
@@ -18,11 +18,11 @@ fn is_there(attr: &QpAttr, max_rd_atomic: u8) -> bool {
 
 impl World {
     /// Changes a queue pair; where anything is wrong with the change, nothing of it happens (Q1).
-    pub fn modify(&mut self, number: Id, attr: &QpAttr, max_rd_atomic: u8) -> Result<(), Refusal> {
+    pub fn modify(&mut self, number: Id, attr: &QpAttr, max_rd_atomic: u8) -> Result<(), Errno> {
         let qp = self.qps.get_mut(&number).expect("its handle is alive");
-        let to = attr.check(qp.state, qp.kind).map_err(|_| Refusal::Invalid)?;
+        let to = attr.check(qp.state, qp.kind).map_err(|_| Errno::EINVAL)?;
         if !is_there(attr, max_rd_atomic) {
-            return Err(Refusal::Invalid);
+            return Err(Errno::EINVAL);
         }
         match to {
             QpState::RESET => {
