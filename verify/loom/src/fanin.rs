@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use cq_core::queue::raw::{self, RawQueue, Slot, Tag};
 use cq_core::queue::{Control, Dropped, Entry, OnChannel, Position};
@@ -18,7 +17,7 @@ use transport_rxe_loop::protocol::number;
 use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::{self, AtomicU64, death};
 
-use crate::harness::model;
+use crate::mortal;
 use crate::queue::KEY;
 
 /// What the assertions about completions say.
@@ -77,19 +76,9 @@ impl Plan {
 /// # Panics
 /// One of them does not hold, or nobody was ever killed.
 pub fn at_every_step(name: &str, but: Range<u32>, run: fn(Plan) -> bool) {
-    for death in (0..).filter(|death| !but.contains(death)) {
-        let died = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&died);
-        model(format!("{name}, killed at step {death}"), move || {
-            if !run(Plan::dying_at(death)) {
-                seen.store(true, Ordering::Relaxed);
-            }
-        });
-        if !died.load(Ordering::Relaxed) {
-            assert!(death > but.end, "killed nowhere");
-            return;
-        }
-    }
+    let last = but.end;
+    let steps = (0..).filter(move |step| !but.contains(step));
+    mortal::at_every_step(name, steps, last, move |step| run(Plan::dying_at(step)), |_, _| ());
 }
 
 /// A queue on the heap, with the rings that it will have, two queue pairs, and what is known of the dead.

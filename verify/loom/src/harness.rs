@@ -61,7 +61,7 @@ pub struct Model {
 ///
 /// # Panics
 /// One of them fails, or the time is over before all were seen.
-pub fn model(name: impl Into<String>, body: impl Fn() + Send + Sync + 'static) -> Model {
+pub fn model<R>(name: impl Into<String>, body: impl Fn() -> R + Send + Sync + 'static) -> Model {
     Model::new(name.into(), body).holds(FEWER)
 }
 
@@ -69,13 +69,17 @@ pub fn model(name: impl Into<String>, body: impl Fn() + Send + Sync + 'static) -
 ///
 /// # Panics
 /// Like [`model`].
-pub fn deep_model(name: impl Into<String>, body: impl Fn() + Send + Sync + 'static) -> Model {
+pub fn deep_model<R>(
+    name: impl Into<String>,
+    body: impl Fn() -> R + Send + Sync + 'static,
+) -> Model {
     Model::new(name.into(), body).holds(PREEMPTIONS)
 }
 
 impl Model {
-    fn new(name: String, body: impl Fn() + Send + Sync + 'static) -> Self {
+    fn new<R>(name: String, body: impl Fn() -> R + Send + Sync + 'static) -> Self {
         let limit = Builder::new().max_duration.unwrap_or(LIMIT);
+        let body = move || drop(body());
         Self { name, body: Arc::new(body), limit, preemptions: asked(PREEMPTIONS) }
     }
 
@@ -113,11 +117,11 @@ impl Model {
     ///
     /// # Panics
     /// It does not fail, or fails elsewhere.
-    pub fn must_fail_as(
+    pub fn must_fail_as<R>(
         &self,
         change: &str,
         expected: &str,
-        broken: impl Fn() + Send + Sync + 'static,
+        broken: impl Fn() -> R + Send + Sync + 'static,
     ) -> &Self {
         let broken = Self { preemptions: self.preemptions, ..Self::new(self.name.clone(), broken) };
         self.must_fail(change, expected, || broken.explore())

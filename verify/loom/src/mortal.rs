@@ -1,9 +1,14 @@
 //! A process that may be killed, and locks that outlive their holders. Who waits for one sleeps, instead of
 //! spinning, so that loom need not count the turns.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use loom::sync::{Condvar, Mutex};
 use transport_rxe_loop::protocol::lock::{AttachmentKey, Lock};
 use transport_rxe_loop::sync::death;
+
+use crate::harness::{Model, model};
 
 /// Who may be killed.
 pub const VICTIM: AttachmentKey = AttachmentKey::new(0, 1);
@@ -73,5 +78,31 @@ impl Mortal {
         news.is_dead |= died;
         news.count += 1;
         self.told.notify_all();
+    }
+}
+
+/// Runs a model for each of these steps, at which its victim is killed, until the victim always lives: `run` says whether
+/// it did. `check` is given each model, for its controls.
+///
+/// # Panics
+/// One of them does not hold, or the victim is killed at no step after `last`.
+pub fn at_every_step(
+    name: &str,
+    steps: impl IntoIterator<Item = u32>,
+    last: u32,
+    run: impl Fn(u32) -> bool + Copy + Send + Sync + 'static,
+    check: impl Fn(u32, &Model),
+) {
+    for step in steps {
+        let died = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&died);
+        let model = model(format!("{name}, killed at step {step}"), move || {
+            seen.fetch_or(!run(step), Relaxed);
+        });
+        check(step, &model);
+        if !died.load(Relaxed) {
+            assert!(step > last, "killed nowhere");
+            return;
+        }
     }
 }

@@ -10,6 +10,7 @@ use verify_loom::channel::{Channel, LOST, take_all};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::queue::{KEY, numbered};
 use verify_loom::shared::{Taken, of};
+use verify_loom::threads::spawn;
 
 const TOO_EARLY: &str = "the end came before a stored completion";
 
@@ -66,13 +67,10 @@ fn n06_who_sleeps_is_woken_by_the_end() {
     model("asleep as the producer goes", || {
         let mut channel = Channel::new(1);
         let (mut producer, consumer) = HeapCq::new(2).unwrap().split_with(KEY, channel.clone());
-        let producer = thread::spawn({
-            let channel = channel.clone();
-            move || {
-                producer.push(&numbered(1)).unwrap();
-                drop(producer);
-                channel.hang_up();
-            }
+        let producer = spawn(&channel, |channel| {
+            producer.push(&numbered(1)).unwrap();
+            drop(producer);
+            channel.hang_up();
         });
         let taken = take_all(consumer, &mut channel, Notify::Next, &mut [Wc::default()], 2);
         assert_eq!(taken, 1, "{TOO_EARLY}");

@@ -2,15 +2,14 @@
 //! what somebody has.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool as Unseen, Ordering::Relaxed};
 
 use loom::cell::UnsafeCell;
-use loom::thread;
 use transport_rxe_loop::protocol::arena::Granules;
 use transport_rxe_loop::protocol::lock::{AttachmentKey, Lock};
 use transport_rxe_loop::sync::{AtomicU8, Site};
 use verify_loom::harness::{UNORDERED, model};
-use verify_loom::mortal::{Mortal, VICTIM};
+use verify_loom::mortal::{Mortal, VICTIM, at_every_step};
+use verify_loom::threads::spawn;
 
 const HEIR: AttachmentKey = AttachmentKey::new(1, 1);
 const OTHER: AttachmentKey = AttachmentKey::new(2, 1);
@@ -91,10 +90,7 @@ impl World {
 
 fn hand_over(without: Without) {
     let world = World::new(without);
-    let other = thread::spawn({
-        let world = Arc::clone(&world);
-        move || world.work(OTHER, 2)
-    });
+    let other = spawn(&world, |world| world.work(OTHER, 2));
     let one = world.work(HEIR, 2);
     let other = other.join().unwrap();
     assert!(one || other, "the first finds both free");
@@ -113,10 +109,7 @@ fn x03_who_takes_memory_comes_after_who_gave_it_back() {
 /// and then takes all. Says whether the victim came to its end.
 fn die(step: u32, without: Without) -> bool {
     let world = World::new(without);
-    let victim = thread::spawn({
-        let world = Arc::clone(&world);
-        move || world.victim.live(step, || _ = world.work(VICTIM, 2))
-    });
+    let victim = spawn(&world, move |world| world.victim.live(step, || _ = world.work(VICTIM, 2)));
     let _found_one = world.work(HEIR, 1);
     let lived = victim.join().unwrap();
     assert!(world.victim.is_dead());
@@ -131,23 +124,19 @@ fn die(step: u32, without: Without) -> bool {
 /// The lock is taken, and both granules are marked.
 const MARKED: u32 = 3;
 
-/// Runs the model for every step at which the victim can be killed, until it lives.
 #[test]
 fn x03_what_a_dead_process_had_is_free_whenever_it_was_killed() {
-    for step in 0.. {
-        let all_lived = Arc::new(Unseen::new(true));
-        let seen = Arc::clone(&all_lived);
-        let model = model(format!("who has memory is killed at step {step}"), move || {
-            seen.fetch_and(die(step, Without::Nothing), Relaxed);
-        });
-        if step == MARKED {
-            model.must_fail_as("the sweep", LOST, move || _ = die(step, Without::Sweep));
-        }
-        if all_lived.load(Relaxed) {
-            assert!(step > MARKED, "killed nowhere");
-            return;
-        }
-    }
+    at_every_step(
+        "who has memory",
+        0..,
+        MARKED,
+        |step| die(step, Without::Nothing),
+        |step, model| {
+            if step == MARKED {
+                model.must_fail_as("the sweep", LOST, move || die(step, Without::Sweep));
+            }
+        },
+    );
 }
 
 /// One sweeps up after a process that died using memory, whose death has ordered all that it did before this; nobody but
@@ -155,10 +144,7 @@ fn x03_what_a_dead_process_had_is_free_whenever_it_was_killed() {
 fn sweep_meanwhile() {
     let world = World::new(Without::Lock);
     let first = world.take(VICTIM, 2).unwrap();
-    let other = thread::spawn({
-        let world = Arc::clone(&world);
-        move || _ = world.work(HEIR, 1)
-    });
+    let other = spawn(&world, |world| _ = world.work(HEIR, 1));
     // SAFETY: loom has looked whether somebody else is at it.
     world.memory[first].with_mut(|at| unsafe { *at = World::byte(VICTIM) });
     world.granules().recover(World::byte(VICTIM));

@@ -10,6 +10,7 @@ use transport_rxe_loop::protocol::channel::{Board, Collected, Descriptor, EventN
 use transport_rxe_loop::protocol::number::ChannelIndex;
 use transport_rxe_loop::sync::{self, AtomicU32, Site, death};
 use verify_loom::harness::{Model, deep_model, model};
+use verify_loom::threads::spawn;
 
 const LOST: &str = "lost or doubled";
 const ASLEEP: &str = "an event waits, and its reader sleeps";
@@ -128,8 +129,7 @@ fn count(taken: &[u32], source: u32) -> usize {
 }
 
 fn raiser(channel: &Arc<Channel>, sources: &'static [u32]) -> thread::JoinHandle<()> {
-    let channel = Arc::clone(channel);
-    thread::spawn(move || {
+    spawn(channel, move |channel| {
         sources.iter().for_each(|&source| channel.raise(source, Write::First));
         channel.fifo.update(|state| state.raisers -= 1);
     })
@@ -147,10 +147,8 @@ const OTHERS: u32 = 2;
 /// sleeps until the survivor's has come; then somebody sweeps up.
 fn stop_at(step: u32, source: &'static [u32], write: Write, sweeps: bool) {
     let channel = Channel::new(1);
-    let victim = thread::spawn({
-        let channel = Arc::clone(&channel);
-        move || death::killed_at(step, || channel.raise(MINE, write))
-    });
+    let victim =
+        spawn(&channel, move |channel| death::killed_at(step, || channel.raise(MINE, write)));
     let survivor = raiser(&channel, source);
     let mut collected = Collected::default();
     let mut taken = channel.read(&mut collected);
@@ -181,12 +179,12 @@ fn n06_who_stops_at_any_step_of_raising_keeps_no_other_event_back() {
         match step {
             1..=2 => {
                 _ = model.must_fail_as("sweeping", LOST, move || {
-                    stop_at(step, &[1], Write::First, false);
+                    stop_at(step, &[1], Write::First, false)
                 })
             }
             4 => {
                 _ = model.must_fail_as("writing first", ASLEEP, move || {
-                    stop_at(step, &[1], Write::Last, true);
+                    stop_at(step, &[1], Write::Last, true)
                 })
             }
             _ => {}
@@ -200,9 +198,8 @@ fn n06_nor_one_of_the_same_source() {
         // The survivor's may be one of two that wait.
         model(format!("stopped at step {step} of raising, besides one of the same"), move || {
             let channel = Channel::new(1);
-            let victim = thread::spawn({
-                let channel = Arc::clone(&channel);
-                move || death::killed_at(step, || channel.raise(MINE, Write::First))
+            let victim = spawn(&channel, move |channel| {
+                death::killed_at(step, || channel.raise(MINE, Write::First))
             });
             let survivor = raiser(&channel, &[MINE]);
             let mut collected = Collected::default();
@@ -244,14 +241,10 @@ const NEXT: u32 = 2;
 fn replace(looks_late: bool) {
     let channel = Channel::new(0);
     let object = Arc::new(AtomicU32::new(GONE));
-    let raiser = thread::spawn({
-        let (channel, object) = (Arc::clone(&channel), Arc::clone(&object));
-        move || {
-            let is_there = || sync::acquire(&*object) == GONE;
-            let was_there = is_there();
-            let _ =
-                channel.events().raise(MINE, || if looks_late { is_there() } else { was_there });
-        }
+    let raiser = spawn((&channel, &object), move |(channel, object)| {
+        let is_there = || sync::acquire(&*object) == GONE;
+        let was_there = is_there();
+        let _ = channel.events().raise(MINE, || if looks_late { is_there() } else { was_there });
     });
     let mut collected = Collected::default();
     channel.events().detach(MINE, &mut collected, &channel.fifo);

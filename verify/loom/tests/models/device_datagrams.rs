@@ -14,6 +14,7 @@ use transport_rxe_loop::sync::{self, Site};
 use verify_loom::harness::model;
 use verify_loom::mortal::Mortal;
 use verify_loom::receiver::{LATE, LEFT, ORDER, Receiver};
+use verify_loom::threads::spawn;
 
 /// All threads are of one process.
 const ME: AttachmentKey = AttachmentKey::new(1, 1);
@@ -83,10 +84,7 @@ impl Target {
 
 /// So many send a datagram each, to a target with one receive more.
 fn send(target: &Arc<Target>, senders: usize, without: Without) -> Vec<thread::JoinHandle<()>> {
-    let send = |_| {
-        let target = Arc::clone(target);
-        thread::spawn(move || target.take(without))
-    };
+    let send = |_| spawn(target, move |target| target.take(without));
     (0..senders).map(send).collect()
 }
 
@@ -100,15 +98,13 @@ fn fail_while_sending(senders: usize, without: Without) {
 
 #[test]
 fn q02_who_takes_datagrams_and_fails_is_flushed_behind_the_receive_in_flight() {
-    model("a queue pair fails while a datagram comes", || {
-        fail_while_sending(1, Without::Nothing);
-    })
-    .must_fail_without(Site::LeaveFence, LEFT)
-    .must_fail_without(Site::ChangeFence, LEFT)
-    .must_fail_as("the lock", ORDER, || fail_while_sending(1, Without::Lock))
-    .must_fail_as("the last look", LEFT, || fail_while_sending(1, Without::LastLook));
+    model("a queue pair fails while a datagram comes", || fail_while_sending(1, Without::Nothing))
+        .must_fail_without(Site::LeaveFence, LEFT)
+        .must_fail_without(Site::ChangeFence, LEFT)
+        .must_fail_as("the lock", ORDER, || fail_while_sending(1, Without::Lock))
+        .must_fail_as("the last look", LEFT, || fail_while_sending(1, Without::LastLook));
     model("a queue pair fails while two datagrams come", || {
-        fail_while_sending(2, Without::Nothing);
+        fail_while_sending(2, Without::Nothing)
     })
     .must_fail_without(Site::LeaveFence, LEFT);
 }

@@ -2,7 +2,6 @@
 //! receive of the peer completes once, in order, and none is left behind (C8, Q2).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool as Unseen, Ordering::Relaxed};
 
 use cq_core::queue::raw::{Consumer, RawQueue, Slot, Tag};
 use cq_core::queue::{Control, Entry, NoChannel};
@@ -10,7 +9,6 @@ use cq_core::setup::QpState;
 use cq_core::testing::raw_queue;
 use cq_core::transport::PollCq;
 use cq_core::wc::{Wc, WcStatus};
-use loom::thread;
 use transport_rxe_loop::protocol::fanin::{Fanin, Location};
 use transport_rxe_loop::protocol::identity;
 use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
@@ -20,7 +18,8 @@ use transport_rxe_loop::protocol::receives::Receives;
 use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::{self, AtomicU32, AtomicU64};
 use verify_loom::harness::model;
-use verify_loom::mortal::{Mortal, VICTIM};
+use verify_loom::mortal::{Mortal, VICTIM, at_every_step};
+use verify_loom::threads::spawn;
 
 const WRONG: &str = "lost, doubled or out of order";
 const LEFT: &str = "left behind";
@@ -166,10 +165,7 @@ fn poll(consumer: &mut Consumer<'_>, came: &mut Vec<Wc>) {
 /// meanwhile. Says whether the initiator came to its end.
 fn fail_and_die(step: u32, care: Care) -> bool {
     let pair = Pair::new(care);
-    let initiator = thread::spawn({
-        let pair = Arc::clone(&pair);
-        move || pair.initiator.live(step, || pair.execute())
-    });
+    let initiator = spawn(&pair, move |pair| pair.initiator.live(step, || pair.execute()));
     let (mut consumer, mut came) = (pair.queue().into_consumer(0, NoChannel), Vec::new());
     assert!(identity::fail(&pair.identity, TARGET));
     pair.flush();
@@ -184,20 +180,10 @@ fn fail_and_die(step: u32, care: Care) -> bool {
     lived
 }
 
-/// Runs the model for every step at which the initiator can be killed, until it lives.
 #[test]
 fn c08_each_receive_completes_once_whenever_the_initiator_is_killed() {
-    for step in 0.. {
-        let all_lived = Arc::new(Unseen::new(true));
-        let seen = Arc::clone(&all_lived);
-        model(format!("a peer fails, its initiator is killed at step {step}"), move || {
-            seen.fetch_and(fail_and_die(step, Care::Whole), Relaxed);
-        });
-        if all_lived.load(Relaxed) {
-            assert!(step > SETTLED, "killed nowhere");
-            return;
-        }
-    }
+    let run = |step| fail_and_die(step, Care::Whole);
+    at_every_step("a peer fails", 0.., SETTLED, run, |_, _| ());
 }
 
 /// The window is open, the lock taken, the tag and six words are written, of which the last publishes.
@@ -207,11 +193,7 @@ const SETTLED: u32 = 10;
 
 #[test]
 fn c08_what_the_dead_has_pushed_counts() {
-    let killed_at = |step, care| {
-        move || {
-            fail_and_die(step, care);
-        }
-    };
+    let killed_at = |step, care| move || fail_and_die(step, care);
     model("a peer fails, its initiator has published", killed_at(PUBLISHED, Care::Whole))
         .must_fail_as("repairing before looking", WRONG, killed_at(PUBLISHED, Care::LooksFirst))
         .must_fail_as(

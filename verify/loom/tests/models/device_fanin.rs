@@ -1,17 +1,15 @@
 //! Processes push to one completion queue, and some are killed, each at some store: every receive completes
 //! exactly once, those that have completed are settled, and whoever sleeps is woken.
 
-use std::sync::Arc;
-
 use cq_core::cq::CompletionQueue;
 use cq_core::sync::Site as Engine;
 use cq_core::transport::Notify;
 use cq_core::wc::Wc;
-use loom::thread;
 use transport_rxe_loop::sync::Site;
 use verify_loom::channel::{Channel, LOST, take_some};
 use verify_loom::fanin::{Plan, Push, Repair, Silent, Taken, WRONG, World, at_every_step, entry};
 use verify_loom::harness::{Model, UNORDERED, model};
+use verify_loom::threads::spawn;
 
 /// Processes: the first one is killed, the others are not, unless the model says so.
 const VICTIM: usize = 0;
@@ -35,26 +33,20 @@ const LEFT_ARMED: u32 = 14;
 /// lived, as all of these.
 fn sleep(plan: Plan) -> bool {
     let (world, mut channel) = (World::new(&[4]), Channel::new(1));
-    let victim = thread::spawn({
-        let (world, channel) = (Arc::clone(&world), channel.clone());
-        move || {
-            world.live(VICTIM, plan.death, || {
-                world.push(VICTIM, &[entry(0, 0)], plan, &channel);
-            })
-        }
+    let victim = spawn((&world, &channel), move |(world, channel)| {
+        world.live(VICTIM, plan.death, || {
+            world.push(VICTIM, &[entry(0, 0)], plan, &channel);
+        })
     });
-    let heir = thread::spawn({
-        let (world, channel) = (Arc::clone(&world), channel.clone());
-        move || {
-            world.push(HEIR, &[entry(1, 0)], plan, &channel);
-            let lived = victim.join().unwrap();
-            if !lived {
-                world.recover(HEIR, plan, &channel);
-                world.flush(HEIR, 0, 1, plan, &channel);
-            }
-            channel.hang_up();
-            lived
+    let heir = spawn((&world, &channel), move |(world, channel)| {
+        world.push(HEIR, &[entry(1, 0)], plan, &channel);
+        let lived = victim.join().unwrap();
+        if !lived {
+            world.recover(HEIR, plan, &channel);
+            world.flush(HEIR, 0, 1, plan, &channel);
         }
+        channel.hang_up();
+        lived
     });
     let mut cq = CompletionQueue::new(world.consumer(0));
     let (mut taken, mut room) = (Taken::default(), [Wc::default(); 2]);
@@ -75,32 +67,22 @@ fn n06_who_sleeps_is_woken_whoever_dies() {
 #[test]
 fn n06_a_queue_that_needs_no_repair_is_rung_too() {
     let plan = Plan::dying_at(LEFT_ARMED);
-    model("wait for a push, killed before the event", move || {
-        sleep(plan);
-    })
-    .must_fail_as("ringing all", LOST, move || {
-        sleep(Plan { rings_all: false, ..plan });
-    })
-    .must_fail_without(Engine::PushFence, LOST)
-    .must_fail_without(Engine::ArmFence, LOST);
+    model("wait for a push, killed before the event", move || sleep(plan))
+        .must_fail_as("ringing all", LOST, move || sleep(Plan { rings_all: false, ..plan }))
+        .must_fail_without(Engine::PushFence, LOST)
+        .must_fail_without(Engine::ArmFence, LOST);
 }
 
 /// The victim completes two receives of queue pair 0 under one lock, another process one of queue pair 1. The
 /// consumer polls now and then; at last it sweeps up after the victim and completes what that has left.
 fn fan_in(plan: Plan) -> bool {
     let world = World::new(&[8]);
-    let victim = thread::spawn({
-        let world = Arc::clone(&world);
-        move || {
-            world.live(VICTIM, plan.death, || {
-                world.push(VICTIM, &[entry(0, 0), entry(0, 1)], plan, &Silent);
-            })
-        }
+    let victim = spawn(&world, move |world| {
+        world.live(VICTIM, plan.death, || {
+            world.push(VICTIM, &[entry(0, 0), entry(0, 1)], plan, &Silent);
+        })
     });
-    let other = thread::spawn({
-        let world = Arc::clone(&world);
-        move || world.push(OTHER, &[entry(1, 0)], plan, &Silent)
-    });
+    let other = spawn(&world, move |world| world.push(OTHER, &[entry(1, 0)], plan, &Silent));
     let (mut consumer, mut taken) = (world.consumer(0), Taken::default());
     taken.poll(&mut consumer);
     let lived = victim.join().unwrap();
@@ -119,9 +101,7 @@ fn c08_each_receive_completes_once_whoever_dies() {
 
 fn killed_in_fan_in(name: &str, death: u32) -> Model {
     let plan = Plan::dying_at(death);
-    model(name, move || {
-        fan_in(plan);
-    })
+    model(name, move || fan_in(plan))
 }
 
 #[test]
@@ -137,9 +117,7 @@ fn c08_publishing_comes_before_settling() {
     killed_in_fan_in("fan-in, killed before it has published", plan.death).must_fail_as(
         "settling first",
         WRONG,
-        move || {
-            fan_in(Plan { push: Push::SettlesFirst, ..plan });
-        },
+        move || fan_in(Plan { push: Push::SettlesFirst, ..plan }),
     );
 }
 
@@ -149,9 +127,7 @@ fn c08_settling_comes_before_keeping() {
     killed_in_fan_in("fan-in, killed when it has published", plan.death).must_fail_as(
         "keeping first",
         WRONG,
-        move || {
-            fan_in(Plan { push: Push::KeepsFirst, ..plan });
-        },
+        move || fan_in(Plan { push: Push::KeepsFirst, ..plan }),
     );
 }
 
@@ -161,9 +137,7 @@ fn c08_an_heir_repairs() {
     let model = killed_in_fan_in("fan-in, killed when both are published", plan.death);
     for (repair, expected) in [(Repair::SettlesNothing, WRONG), (Repair::Nothing, UNORDERED)] {
         let change = format!("{repair:?}");
-        model.must_fail_as(&change, expected, move || {
-            fan_in(Plan { repair, ..plan });
-        });
+        model.must_fail_as(&change, expected, move || fan_in(Plan { repair, ..plan }));
     }
 }
 
@@ -179,9 +153,8 @@ fn heirs(plan: Plan) -> bool {
     });
     let (mut consumer, mut taken) = (world.consumer(0), Taken::default());
     taken.poll(&mut consumer);
-    let heir = thread::spawn({
-        let world = Arc::clone(&world);
-        move || world.live(HEIR, plan.death, || world.push(HEIR, &[entry(1, 0)], plan, &Silent))
+    let heir = spawn(&world, move |world| {
+        world.live(HEIR, plan.death, || world.push(HEIR, &[entry(1, 0)], plan, &Silent))
     });
     world.flush(OTHER, 0, 2, plan, &Silent);
     let lived = heir.join().unwrap();
@@ -196,12 +169,8 @@ fn heirs(plan: Plan) -> bool {
 fn c08_an_heir_may_die_too() {
     at_every_step("two heirs", 0..0, heirs);
     let plan = Plan::dying_at(u32::MAX);
-    model("two heirs, both live", move || {
-        heirs(plan);
-    })
-    .must_fail_as("repair", REFUSED, move || {
-        heirs(Plan { repair: Repair::Nothing, ..plan });
-    });
+    model("two heirs, both live", move || heirs(plan))
+        .must_fail_as("repair", REFUSED, move || heirs(Plan { repair: Repair::Nothing, ..plan }));
 }
 
 /// No two at once: the victim is killed while it pushes two, then its heir, at every step, while that
@@ -236,14 +205,11 @@ fn c08_every_death_of_two() {
 /// there is, until it is told of the overrun, and then nothing more ever comes.
 fn overrun(plan: Plan) -> bool {
     let world = World::new(&[2]);
-    let victim = thread::spawn({
-        let world = Arc::clone(&world);
-        move || {
-            world.live(VICTIM, plan.death, || {
-                let batch = [0, 1, 2].map(|nth| entry(0, nth));
-                let _may_overrun = world.try_push(VICTIM, &batch, plan, &Silent);
-            })
-        }
+    let victim = spawn(&world, move |world| {
+        world.live(VICTIM, plan.death, || {
+            let batch = [0, 1, 2].map(|nth| entry(0, nth));
+            let _may_overrun = world.try_push(VICTIM, &batch, plan, &Silent);
+        })
     });
     let (mut consumer, mut taken) = (world.consumer(0), Taken::default());
     let mut is_over = !taken.poll_until_overrun(&mut consumer);
@@ -268,7 +234,7 @@ fn o03_an_overrun_is_for_ever_whoever_dies() {
     // Who comes next finds it, repairing or not.
     for repair in [Repair::Whole, Repair::Nothing] {
         model(format!("overrun, killed when it is latched, {repair:?}"), move || {
-            overrun(Plan { repair, ..plan });
+            overrun(Plan { repair, ..plan })
         });
     }
 }

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use cq_core::transport::{Arm, Armed, Notify};
-use loom::thread;
 use transport_rxe_loop::sync::Site;
 use verify_loom::channel::{Bell, LOST};
 use verify_loom::fanin::{Plan, Repair, Silent, Taken, WRONG, World, at_every_step, entry};
 use verify_loom::harness::model;
+use verify_loom::threads::spawn;
 
 const OWNER: usize = 0;
 const PRODUCER: usize = 1;
@@ -25,14 +25,11 @@ const PUBLISHED: u32 = 8;
 /// and completes what was left.
 fn producer_killed(plan: Plan) -> bool {
     let world = World::new(&[4, 4]);
-    let producer = thread::spawn({
-        let world = Arc::clone(&world);
-        move || {
-            world.live(PRODUCER, plan.death, || {
-                world.push(PRODUCER, &[entry(0, 0)], plan, &Silent);
-                world.push(PRODUCER, &[entry(0, 1)], plan, &Silent);
-            })
-        }
+    let producer = spawn(&world, move |world| {
+        world.live(PRODUCER, plan.death, || {
+            world.push(PRODUCER, &[entry(0, 0)], plan, &Silent);
+            world.push(PRODUCER, &[entry(0, 1)], plan, &Silent);
+        })
     });
     let (mut consumer, mut taken) = (world.consumer(0), Taken::default());
     taken.poll(&mut consumer);
@@ -54,12 +51,11 @@ fn q12_resizing_keeps_everything_whoever_pushes_and_dies() {
 #[test]
 fn q12_who_resizes_repairs_first() {
     let plan = Plan::dying_at(PUBLISHED);
-    model("resize after a push", move || {
-        producer_killed(plan);
-    })
-    .must_fail_as("repair", REFUSED, move || {
-        producer_killed(Plan { repair: Repair::Nothing, ..plan });
-    });
+    model("resize after a push", move || producer_killed(plan)).must_fail_as(
+        "repair",
+        REFUSED,
+        move || producer_killed(Plan { repair: Repair::Nothing, ..plan }),
+    );
 }
 
 /// The owner, who is killed, has polled one completion of two, and resizes. The producer completes two more
@@ -71,12 +67,9 @@ fn owner_killed(Plan { death, .. }: Plan) -> bool {
     let mut consumer = world.consumer(0);
     taken.poll(&mut consumer);
     world.push(SWEEPER, &[entry(0, 1)], plan, &Silent);
-    let producer = thread::spawn({
-        let world = Arc::clone(&world);
-        move || {
-            world.push(PRODUCER, &[entry(1, 0)], plan, &Silent);
-            world.push(PRODUCER, &[entry(1, 1)], plan, &Silent);
-        }
+    let producer = spawn(&world, move |world| {
+        world.push(PRODUCER, &[entry(1, 0)], plan, &Silent);
+        world.push(PRODUCER, &[entry(1, 1)], plan, &Silent);
     });
     let lived = world.live(OWNER, death, || {
         let _consumer = world.resize(OWNER, &mut consumer, 1, plan);
@@ -96,10 +89,8 @@ fn x03_a_queue_whose_owner_died_resizing_is_a_queue() {
 #[test]
 fn x03_a_ring_is_the_queues_once_it_is_whole() {
     let plan = Plan::dying_at(4);
-    model("resize, killed while it moves", move || {
-        owner_killed(plan);
-    })
-    .must_fail_without(Site::MoveLast, WRONG);
+    model("resize, killed while it moves", move || owner_killed(plan))
+        .must_fail_without(Site::MoveLast, WRONG);
 }
 
 /// The consumer arms, and resizes. It looks at nothing after that, so if it was told that it is safe to
@@ -107,9 +98,8 @@ fn x03_a_ring_is_the_queues_once_it_is_whole() {
 fn armed() {
     let (world, bell) = (World::new(&[4, 4]), Arc::new(Bell::default()));
     let plan = Plan::dying_at(u32::MAX);
-    let producer = thread::spawn({
-        let (world, bell) = (Arc::clone(&world), Arc::clone(&bell));
-        move || world.push(PRODUCER, &[entry(0, 0)], plan, &*bell)
+    let producer = spawn((&world, &bell), move |(world, bell)| {
+        world.push(PRODUCER, &[entry(0, 0)], plan, &*bell)
     });
     let mut consumer = world.consumer(0);
     let asleep = consumer.arm(Notify::Next).unwrap() == Armed::Armed;

@@ -6,11 +6,11 @@ use cq_core::setup::QpState;
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
-use loom::thread;
 use transport_rxe_loop::protocol::identity::{self, Identity};
 use transport_rxe_loop::protocol::number::QpNumber;
 use transport_rxe_loop::sync::{self, AtomicU64};
 use verify_loom::harness::{UNORDERED, model};
+use verify_loom::threads::spawn;
 
 const NUMBER: QpNumber = QpNumber::new(0x1001);
 const RTS: Identity = Identity::new(NUMBER, QpState::RTS, 2);
@@ -38,12 +38,9 @@ impl Pair {
 /// One does something, and changes the queue pair; the other looks at it if it finds that.
 fn hand_over(change: Change, finds: fn(&AtomicU64) -> bool) {
     let pair = Pair::in_rts();
-    let other = thread::spawn({
-        let pair = Arc::clone(&pair);
-        move || {
-            if finds(&pair.identity) {
-                pair.cell.with(|_| ());
-            }
+    let other = spawn(&pair, move |pair| {
+        if finds(&pair.identity) {
+            pair.cell.with(|_| ());
         }
     });
     pair.cell.with_mut(|_| ());
@@ -80,7 +77,7 @@ fn q01_who_sees_a_change_sees_what_was_before_it() {
     for (name, change) in changes {
         model(format!("a queue pair is {name}"), move || hand_over(change, is_changed))
             .must_fail_as("what orders the change", UNORDERED, || {
-                hand_over(store_only, is_changed);
+                hand_over(store_only, is_changed)
             });
     }
 }
@@ -98,10 +95,7 @@ fn q01_who_finds_that_it_can_change_nothing_sees_what_was_before_that() {
 /// One fails it while another changes it.
 fn fail_while(change: Change) {
     let pair = Pair::in_rts();
-    let other = thread::spawn({
-        let pair = Arc::clone(&pair);
-        move || change(&pair.identity)
-    });
+    let other = spawn(&pair, move |pair| change(&pair.identity));
     assert!(identity::fail(&pair.identity, NUMBER), "{REVIVED}");
     other.join().unwrap();
     assert_eq!(identity::read(&pair.identity).state(), QpState::ERR, "{REVIVED}");

@@ -14,6 +14,7 @@ use transport_rxe_loop::sync::{self, AtomicU32, Site};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::initiator::{Care, Initiator};
 use verify_loom::receiver::{LATE, LEFT, ORDER, Receiver};
+use verify_loom::threads::spawn;
 
 /// A queue pair that is connected to another, the initiator, of which there are only its words.
 struct Pair {
@@ -64,12 +65,9 @@ impl Pair {
 
 fn fail_while_executing(requests: u64, care: Care, looks_at_close: bool) {
     let pair = Pair::with_receives(requests + 1);
-    let initiator = thread::spawn({
-        let pair = Arc::clone(&pair);
-        move || {
-            let mut cached_posted = Position::default();
-            (0..requests).for_each(|_| pair.execute(&mut cached_posted, care, looks_at_close));
-        }
+    let initiator = spawn(&pair, move |pair| {
+        let mut cached_posted = Position::default();
+        (0..requests).for_each(|_| pair.execute(&mut cached_posted, care, looks_at_close));
     });
     pair.fail();
     initiator.join().unwrap();
@@ -87,26 +85,18 @@ fn q02_a_peer_that_fails_is_flushed_behind_the_receive_in_flight() {
     model("a peer fails while two requests are carried out", move || run(2, true))
         .must_fail_without(Site::OpenFence, ORDER)
         .must_fail_without(Site::CloseFence, LEFT);
-    model("a peer fails while much is carried out", || {
-        fail_while_executing(1, Care::GoesOn, true);
-    })
-    .must_fail_without(Site::OpenFence, ORDER)
-    .must_fail_as("the look at the state after closing", LEFT, || {
-        fail_while_executing(1, Care::GoesOn, false);
-    });
+    model("a peer fails while much is carried out", || fail_while_executing(1, Care::GoesOn, true))
+        .must_fail_without(Site::OpenFence, ORDER)
+        .must_fail_as("the look at the state after closing", LEFT, || {
+            fail_while_executing(1, Care::GoesOn, false)
+        });
 }
 
 /// The target fails while two threads carry requests out.
 fn fail_while_two_execute() {
     let pair = Pair::with_receives(3);
-    let runs = thread::spawn({
-        let pair = Arc::clone(&pair);
-        move || pair.run()
-    });
-    let posts = thread::spawn({
-        let pair = Arc::clone(&pair);
-        move || pair.execute(&mut Position::default(), Care::Looks, true)
-    });
+    let runs = spawn(&pair, |pair| pair.run());
+    let posts = spawn(&pair, |pair| pair.execute(&mut Position::default(), Care::Looks, true));
     pair.fail();
     [runs, posts].into_iter().for_each(|thread| thread.join().unwrap());
     pair.target.expect_all();
@@ -123,13 +113,10 @@ fn q02_a_peer_that_fails_is_flushed_when_two_threads_carry_requests_out() {
 fn fail_while_corrupted(enters_again: bool) {
     let pair = Pair::with_receives(2);
     pair.initiator.markers.owner.open_first();
-    let posts = thread::spawn({
-        let pair = Arc::clone(&pair);
-        move || {
-            pair.execute(&mut Position::default(), Care::Looks, true);
-            if pair.target.is(QpState::ERR) && enters_again {
-                pair.run();
-            }
+    let posts = spawn(&pair, move |pair| {
+        pair.execute(&mut Position::default(), Care::Looks, true);
+        if pair.target.is(QpState::ERR) && enters_again {
+            pair.run();
         }
     });
     pair.fail();
@@ -153,9 +140,8 @@ fn q02_a_peer_that_fails_is_flushed_though_a_marker_was_corrupted() {
 fn fail_while_entering(looks_at_close: bool) {
     let pair = Pair::with_receives(1);
     assert!(pair.initiator.ownership.try_seize());
-    let poster = thread::spawn({
-        let pair = Arc::clone(&pair);
-        move || pair.execute(&mut Position::default(), Care::Looks, looks_at_close)
+    let poster = spawn(&pair, move |pair| {
+        pair.execute(&mut Position::default(), Care::Looks, looks_at_close)
     });
     pair.fail();
     poster.join().unwrap();
@@ -172,14 +158,11 @@ fn q02_a_peer_that_fails_is_flushed_though_a_marker_was_set_for_nothing() {
 /// The owner posts one more receive while somebody fails the queue pair.
 fn fail_while_posting(looks_after: bool) {
     let pair = Pair::with_receives(1);
-    let owner = thread::spawn({
-        let pair = Arc::clone(&pair);
-        move || {
-            let failed_before = pair.target.is(QpState::ERR);
-            assert!(!pair.target.post(2), "nobody starves");
-            if failed_before || looks_after && pair.target.is(QpState::ERR) {
-                pair.flush();
-            }
+    let owner = spawn(&pair, move |pair| {
+        let failed_before = pair.target.is(QpState::ERR);
+        assert!(!pair.target.post(2), "nobody starves");
+        if failed_before || looks_after && pair.target.is(QpState::ERR) {
+            pair.flush();
         }
     });
     pair.fail();
@@ -229,8 +212,7 @@ impl Bytes {
 
     /// The thread that posts carries requests out; it leaves what it finds owned.
     fn posts(self: &Arc<Self>, requests: u32, care: Care) -> thread::JoinHandle<()> {
-        let bytes = Arc::clone(self);
-        thread::spawn(move || {
+        spawn(self, move |bytes| {
             for _ in 0..requests {
                 bytes.initiator.post(care, || bytes.copy(), || ());
             }
@@ -239,8 +221,7 @@ impl Bytes {
 
     /// Another thread does so.
     fn runs(self: &Arc<Self>) -> thread::JoinHandle<()> {
-        let bytes = Arc::clone(self);
-        thread::spawn(move || {
+        spawn(self, move |bytes| {
             bytes.initiator.run(|| bytes.copy(), || ());
         })
     }
@@ -298,13 +279,13 @@ fn invalidates_with_two(by: By, posts: bool, waits: bool) {
 fn q10_nor_when_two_threads_carry_requests_out() {
     for by in [By::Another, By::Itself] {
         model(format!("a key dies during requests of two threads, {by:?}"), move || {
-            invalidates_with_two(by, true, true);
+            invalidates_with_two(by, true, true)
         })
         .must_fail_without(Site::OpenFence, UNORDERED)
         .must_fail_as("the wait", UNORDERED, move || invalidates_with_two(by, true, false));
     }
     model("a key dies during requests of two threads with one marker", || {
-        invalidates_with_two(By::Another, false, true);
+        invalidates_with_two(By::Another, false, true)
     })
     .must_fail_without(Site::OpenFirst, UNORDERED)
     .must_fail_without(Site::CloseFirst, UNORDERED);
@@ -314,13 +295,10 @@ fn q10_nor_when_two_threads_carry_requests_out() {
 fn invalidates_corrected(care: Care) {
     let bytes = Bytes::new();
     bytes.initiator.markers.poster.open_first();
-    let corrects = thread::spawn({
-        let bytes = Arc::clone(&bytes);
-        move || {
-            if bytes.initiator.ownership.enter() {
-                let _corrected = bytes.initiator.markers.correct();
-                bytes.initiator.ownership.abandon();
-            }
+    let corrects = spawn(&bytes, |bytes| {
+        if bytes.initiator.ownership.enter() {
+            let _corrected = bytes.initiator.markers.correct();
+            bytes.initiator.ownership.abandon();
         }
     });
     let posts = bytes.posts(1, care);
@@ -346,13 +324,10 @@ fn q10_nor_through_one_that_dies_where_the_request_is_made() {
 /// The owner empties its queue pair, and makes it anew for the same peer, which carries requests out.
 fn reset(waits: bool) {
     let pair = Pair::with_receives(2);
-    let initiator = thread::spawn({
-        let pair = Arc::clone(&pair);
-        move || {
-            let mut cached_posted = Position::default();
-            pair.execute(&mut cached_posted, Care::Looks, true);
-            pair.execute(&mut cached_posted, Care::Looks, true);
-        }
+    let initiator = spawn(&pair, |pair| {
+        let mut cached_posted = Position::default();
+        pair.execute(&mut cached_posted, Care::Looks, true);
+        pair.execute(&mut cached_posted, Care::Looks, true);
     });
     pair.target.enter();
     let fence = ChangeFence::after_change();

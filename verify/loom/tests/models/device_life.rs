@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
-use loom::thread;
 use transport_rxe_loop::protocol::life::Life;
 use transport_rxe_loop::protocol::lock::AttachmentId;
 use verify_loom::harness::{UNORDERED, model};
+use verify_loom::threads::spawn;
 
 const ONE: AttachmentId = AttachmentId::new(0);
 const OTHER: AttachmentId = AttachmentId::new(254 - 1);
@@ -68,10 +68,7 @@ impl World {
 fn x03_of_two_that_claim_an_entry_one_has_it() {
     model("two claim an entry", || {
         let world = World::with(None);
-        let other = thread::spawn({
-            let world = Arc::clone(&world);
-            move || world.claim(OTHER)
-        });
+        let other = spawn(&world, |world| world.claim(OTHER));
         let claimed = [world.claim(ONE), other.join().unwrap()];
         assert_eq!(
             claimed.iter().flatten().collect::<Vec<_>>(),
@@ -83,10 +80,7 @@ fn x03_of_two_that_claim_an_entry_one_has_it() {
 
 fn hand_over(ends: Ends) {
     let world = World::with(Some(ONE));
-    let other = thread::spawn({
-        let world = Arc::clone(&world);
-        move || world.claim(OTHER)
-    });
+    let other = spawn(&world, |world| world.claim(OTHER));
     world.end(ONE, ends);
     assert!(other.join().unwrap().is_none_or(|generation| generation == 1), "another life");
     assert_ne!(world.life.attachment(), Some(ONE));

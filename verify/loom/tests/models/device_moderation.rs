@@ -12,15 +12,15 @@ use cq_core::testing::raw_queue;
 use cq_core::transport::{Arm, Block, Events, Notify, Signal};
 use cq_core::wc::{Wc, WcStatus};
 use loom::sync::{Condvar, Mutex};
-use loom::thread;
 use transport_rxe_loop::protocol::fanin::{Fanin, Location};
 use transport_rxe_loop::protocol::lock::AttachmentKey;
 use transport_rxe_loop::protocol::moderation::{EventAction, Moderation, PushSummary, Setting};
 use transport_rxe_loop::sync::{Site as Device, death};
 use verify_loom::channel::{Channel, LOST, take_some};
 use verify_loom::harness::model;
-use verify_loom::mortal::{Mortal, VICTIM};
+use verify_loom::mortal::{Mortal, VICTIM, at_every_step};
 use verify_loom::queue::KEY;
+use verify_loom::threads::spawn;
 
 const HEIR: AttachmentKey = AttachmentKey::new(1, 1);
 const SERVICE: AttachmentKey = AttachmentKey::new(2, 1);
@@ -196,8 +196,7 @@ fn three(fault: Fault) {
     world.arm();
     (1..=2).for_each(|now| world.push(HEIR, now));
     let [producer, service] = [0, 1].map(|part| {
-        let world = Arc::clone(&world);
-        thread::spawn(move || match part {
+        spawn(&world, move |world| match part {
             0 => {
                 world.push(HEIR, 3);
                 world.end();
@@ -221,17 +220,11 @@ fn n12_who_sleeps_is_woken_by_count_or_in_time() {
 /// One comes, and the service thread is called for it.
 fn one(fault: Fault) {
     let world = World::new(2, fault);
-    let producer = thread::spawn({
-        let world = Arc::clone(&world);
-        move || {
-            world.push(HEIR, 1);
-            world.end();
-        }
+    let producer = spawn(&world, |world| {
+        world.push(HEIR, 1);
+        world.end();
     });
-    let service = thread::spawn({
-        let world = Arc::clone(&world);
-        move || world.serve()
-    });
+    let service = spawn(&world, |world| world.serve());
     world.take(1);
     producer.join().unwrap();
     service.join().unwrap();
@@ -249,18 +242,12 @@ fn killed(death: u32, fault: Fault) -> bool {
     let world = World::new(2, fault);
     world.arm();
     let lived = world.victim.live(death, || world.push(VICTIM, 1));
-    let heir = thread::spawn({
-        let world = Arc::clone(&world);
-        move || {
-            let published = world.recover();
-            (published..1).for_each(|_| world.push(HEIR, 2));
-            world.end();
-        }
+    let heir = spawn(&world, |world| {
+        let published = world.recover();
+        (published..1).for_each(|_| world.push(HEIR, 2));
+        world.end();
     });
-    let service = thread::spawn({
-        let world = Arc::clone(&world);
-        move || world.serve()
-    });
+    let service = spawn(&world, |world| world.serve());
     world.sleep();
     world.take(1);
     heir.join().unwrap();
@@ -273,19 +260,9 @@ const UNSEEN: Range<u32> = 2..6;
 
 #[test]
 fn n12_what_a_dead_producer_holds_back_is_raised() {
-    for death in (0..).filter(|death| !UNSEEN.contains(death)) {
-        let died = Arc::new(std::sync::atomic::AtomicBool::new(false));
-        let seen = Arc::clone(&died);
-        model(format!("events held back, killed at step {death}"), move || {
-            if !killed(death, Fault::None) {
-                seen.store(true, std::sync::atomic::Ordering::Relaxed);
-            }
-        });
-        if !died.load(std::sync::atomic::Ordering::Relaxed) {
-            assert!(death > UNSEEN.end, "killed nowhere");
-            return;
-        }
-    }
+    let steps = (0..).filter(|step| !UNSEEN.contains(step));
+    let run = |step| killed(step, Fault::None);
+    at_every_step("events held back", steps, UNSEEN.end, run, |_, _| ());
 }
 
 /// The step at which a push of one has set the alarm, and left the lock, but called nobody.
@@ -293,12 +270,11 @@ const HELD: u32 = 13;
 
 #[test]
 fn n12_whoever_sweeps_up_rings() {
-    model("events held back, killed before the call", || {
-        killed(HELD, Fault::None);
-    })
-    .must_fail_as("ringing", LOST, || {
-        killed(HELD, Fault::RingsNobody);
-    });
+    model("events held back, killed before the call", || killed(HELD, Fault::None)).must_fail_as(
+        "ringing",
+        LOST,
+        || killed(HELD, Fault::RingsNobody),
+    );
 }
 
 /// The service thread can't have the lock, and takes its alarm back, while the holder holds an event back and goes by
@@ -318,10 +294,7 @@ fn take_alarm_back() {
         [EventAction::Call, EventAction::Raise]
     );
     world.arm();
-    let holder = thread::spawn({
-        let world = Arc::clone(&world);
-        move || event_action(&world, 2)
-    });
+    let holder = spawn(&world, move |world| event_action(&world, 2));
     let raises = world.moderation.give_up();
     let calls = holder.join().unwrap() == EventAction::Call;
     assert!(raises || calls || world.moderation.alarm() != 0, "{LOST}");

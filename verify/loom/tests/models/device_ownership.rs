@@ -8,6 +8,7 @@ use transport_rxe_loop::protocol::ownership::Ownership;
 use transport_rxe_loop::sync::{self, AtomicU64, Site};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::initiator::{Care, Initiator};
+use verify_loom::threads::spawn;
 
 const LEFT: &str = "a request is left";
 
@@ -88,10 +89,7 @@ impl SendQueue {
 /// Each of two threads posts.
 fn post_at_once(drive: fn(&SendQueue)) {
     let queue = Arc::new(SendQueue::default());
-    let other = thread::spawn({
-        let queue = Arc::clone(&queue);
-        move || queue.post(1, drive)
-    });
+    let other = spawn(&queue, move |queue| queue.post(1, drive));
     queue.post(0, drive);
     queue.post(0, drive);
     other.join().unwrap();
@@ -110,10 +108,7 @@ fn c08_whoever_posts_while_another_works_has_it_carried_out() {
 fn post_with_the_marker(times: u64, others: usize, drive: fn(&SendQueue)) {
     let queue = Arc::new(SendQueue::default());
     let threads: Vec<_> = (0..others)
-        .map(|nth| {
-            let queue = Arc::clone(&queue);
-            thread::spawn(move || queue.post(1 + nth, SendQueue::drive))
-        })
+        .map(|nth| spawn(&queue, move |queue| queue.post(1 + nth, SendQueue::drive)))
         .collect();
     (0..times).for_each(|_| queue.post(0, drive));
     threads.into_iter().for_each(|other| other.join().unwrap());
@@ -126,15 +121,15 @@ fn c08_who_posts_enters_as_it_sets_its_marker_and_misses_nobody() {
     model("a thread posts two requests, and another one", move || run(2, 1))
         .must_fail_without(Site::Reschedule, LEFT)
         .must_fail_as("entering another way", LEFT, || {
-            post_with_the_marker(1, 1, SendQueue::drive_if_free);
+            post_with_the_marker(1, 1, SendQueue::drive_if_free)
         })
         .must_fail_as("entering", UNORDERED, || {
-            post_with_the_marker(1, 1, SendQueue::drive_at_once);
+            post_with_the_marker(1, 1, SendQueue::drive_at_once)
         });
     model("a thread posts a request, and two others", move || run(1, 2))
         .must_fail_without(Site::Reschedule, LEFT);
     model("a thread posts much, and another one", || {
-        post_with_the_marker(1, 1, SendQueue::drive_to_post_much);
+        post_with_the_marker(1, 1, SendQueue::drive_to_post_much)
     })
     .must_fail_without(Site::Reschedule, LEFT);
 }
@@ -142,21 +137,18 @@ fn c08_who_posts_enters_as_it_sets_its_marker_and_misses_nobody() {
 /// A late alarm finds an entry that is free, where a queue pair is made and posts.
 fn run_late(leaves: fn(&Ownership) -> bool) {
     let queue = Arc::new((SendQueue::default(), AtomicU64::new(0)));
-    let late = thread::spawn({
-        let queue = Arc::clone(&queue);
-        move || {
-            let (queue, owner) = &*queue;
-            let ownership = &queue.initiator.ownership;
-            if ownership.enter() {
-                while sync::acquire(owner) == 0 {
-                    if leaves(ownership) {
-                        return;
-                    }
+    let late = spawn(&queue, move |queue| {
+        let (queue, owner) = &*queue;
+        let ownership = &queue.initiator.ownership;
+        if ownership.enter() {
+            while sync::acquire(owner) == 0 {
+                if leaves(ownership) {
+                    return;
                 }
+            }
+            queue.work();
+            while !ownership.leave() {
                 queue.work();
-                while !ownership.leave() {
-                    queue.work();
-                }
             }
         }
     });
@@ -182,14 +174,8 @@ fn c08_who_runs_a_free_entry_late_keeps_nothing_from_the_next_in_it() {
 /// One hands its work to the service thread after a while, as another posts on; it may have been rescheduled by then.
 fn hand_over(abandons_first: bool) {
     let queue = Arc::new(SendQueue::default());
-    let poster = thread::spawn({
-        let queue = Arc::clone(&queue);
-        move || queue.post(1, SendQueue::drive)
-    });
-    let service = |queue: &Arc<SendQueue>| {
-        let queue = Arc::clone(queue);
-        thread::spawn(move || queue.drive())
-    };
+    let poster = spawn(&queue, |queue| queue.post(1, SendQueue::drive));
+    let service = |queue: &Arc<SendQueue>| spawn(queue, move |queue| queue.drive());
     sync::store(&queue.posted[0], 1);
     let mut handed = None;
     let ownership = &queue.initiator.ownership;
@@ -220,10 +206,7 @@ fn c08_work_that_is_handed_over_is_carried_out() {
 /// One seizes it, and drops what was posted, as its state says by then; the other posts, and is not kept.
 fn seize(seizes: fn(&Ownership) -> bool, drive: fn(&SendQueue)) {
     let queue = Arc::new(SendQueue::default());
-    let poster = thread::spawn({
-        let queue = Arc::clone(&queue);
-        move || queue.post(1, drive)
-    });
+    let poster = spawn(&queue, move |queue| queue.post(1, drive));
     while !seizes(&queue.initiator.ownership) {
         thread::yield_now();
     }
@@ -241,7 +224,7 @@ fn q02_who_seizes_it_is_alone_and_gives_it_back() {
         [("runs", SendQueue::drive as fn(&SendQueue)), ("posts", SendQueue::drive_to_post)]
     {
         model(format!("a send queue is seized as a thread {what}"), move || {
-            seize(Ownership::try_seize, drive);
+            seize(Ownership::try_seize, drive)
         })
         .must_fail_as("seizing it", UNORDERED, move || seize(|_| true, drive));
     }

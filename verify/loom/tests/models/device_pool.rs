@@ -2,12 +2,10 @@
 //! killed taker had is taken again, or has completed (Q9, X3).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool as Unseen, Ordering::Relaxed};
 
 use cq_core::setup::QpState;
 use cq_core::transport::{Block, Events, Signal};
 use loom::cell::UnsafeCell;
-use loom::thread;
 use transport_rxe_loop::protocol::identity;
 use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
 use transport_rxe_loop::protocol::lock::AttachmentKey;
@@ -15,9 +13,10 @@ use transport_rxe_loop::protocol::pool::Taken;
 use transport_rxe_loop::sync::{AtomicU64, Site};
 use verify_loom::channel::{Channel, LOST};
 use verify_loom::harness::{UNORDERED, model};
-use verify_loom::mortal::VICTIM;
+use verify_loom::mortal::{VICTIM, at_every_step};
 use verify_loom::pool::{TARGET, WRONG, World};
 use verify_loom::queue::KEY;
+use verify_loom::threads::spawn;
 
 const ONE: AttachmentKey = AttachmentKey::new(1, 1);
 const OTHER: AttachmentKey = AttachmentKey::new(2, 1);
@@ -38,16 +37,13 @@ fn wait(world: &World, me: AttachmentKey, wakes: &mut Channel) -> Taken {
 /// finds no room is given up.
 fn hand_over(all: u64, batches: &'static [u64]) {
     let (world, mut wakes) = (World::with(0), Channel::new(1));
-    let owner = thread::spawn({
-        let (world, wakes) = (Arc::clone(&world), wakes.clone());
-        move || {
-            for &batch in batches {
-                if world.post_up_to(batch) {
-                    wakes.raise(KEY);
-                }
+    let owner = spawn((&world, &wakes), move |(world, wakes)| {
+        for &batch in batches {
+            if world.post_up_to(batch) {
+                wakes.raise(KEY);
             }
-            wakes.hang_up();
         }
+        wakes.hang_up();
     });
     for next in 0..all {
         let taken = wait(&world, ONE, &mut wakes);
@@ -70,10 +66,7 @@ fn q09_who_waits_for_a_shared_receive_is_kicked() {
 /// The owner fills the pool as often as it finds room, while what is in it is taken.
 fn reuse() {
     let world = World::with(2);
-    let owner = thread::spawn({
-        let world = Arc::clone(&world);
-        move || assert!(!world.post_up_to(3), "nobody starves")
-    });
+    let owner = spawn(&world, |world| assert!(!world.post_up_to(3), "nobody starves"));
     for next in 0..2 {
         let taken = world.take(ONE).expect(WRONG);
         assert_eq!(world.read(&taken), next, "{WRONG}");
@@ -93,8 +86,9 @@ fn q09_a_shared_receive_is_overwritten_only_once_it_was_read() {
 fn two_takers() {
     let (world, wakes) = (World::with(0), [Channel::new(1), Channel::new(1)]);
     let takers = [(ONE, 0), (OTHER, 1)].map(|(me, which)| {
-        let (world, mut mine) = (Arc::clone(&world), wakes[which].clone());
-        thread::spawn(move || world.complete(&wait(&world, me, &mut mine)))
+        spawn((&world, &wakes[which]), move |(world, mut mine)| {
+            world.complete(&wait(&world, me, &mut mine))
+        })
     });
     if world.post_up_to(2) {
         wakes.iter().for_each(|it| it.raise(KEY));
@@ -107,15 +101,12 @@ fn two_takers() {
 /// One takes the last receive, and gives it back; another waits for it.
 fn give_back(kicks_then: bool) {
     let (world, mut wakes) = (World::with(1), Channel::new(1));
-    let other = thread::spawn({
-        let (world, wakes) = (Arc::clone(&world), wakes.clone());
-        move || {
-            let starved = world.take(OTHER).is_some_and(|taken| world.give_back(OTHER, &taken));
-            if starved && kicks_then {
-                wakes.raise(KEY);
-            }
-            wakes.hang_up();
+    let other = spawn((&world, &wakes), move |(world, wakes)| {
+        let starved = world.take(OTHER).is_some_and(|taken| world.give_back(OTHER, &taken));
+        if starved && kicks_then {
+            wakes.raise(KEY);
         }
+        wakes.hang_up();
     });
     let taken = wait(&world, ONE, &mut wakes);
     world.complete(&taken);
@@ -134,18 +125,15 @@ fn q09_all_who_wait_for_shared_receives_are_kicked() {
 fn leave(kicks_last: bool) {
     let (world, mut wakes) = (World::with(1), Channel::new(1));
     let taken = world.take(OTHER).expect(WRONG);
-    let other = thread::spawn({
-        let (world, wakes) = (Arc::clone(&world), wakes.clone());
-        move || {
-            if !kicks_last {
-                wakes.raise(KEY);
-            }
-            assert!(world.queue().leave(&taken), "{WRONG}");
-            if kicks_last {
-                wakes.raise(KEY);
-            }
-            wakes.hang_up();
+    let other = spawn((&world, &wakes), move |(world, wakes)| {
+        if !kicks_last {
+            wakes.raise(KEY);
         }
+        assert!(world.queue().leave(&taken), "{WRONG}");
+        if kicks_last {
+            wakes.raise(KEY);
+        }
+        wakes.hang_up();
     });
     let taken = wait(&world, ONE, &mut wakes);
     assert_eq!(world.read(&taken), 0, "{WRONG}");
@@ -164,14 +152,11 @@ fn q09_who_waits_gets_what_was_given_back_without_the_lock() {
 fn leave_and_die(step: u32, looks: bool) {
     let world = World::with(2);
     let taken = world.take(VICTIM).expect(WRONG);
-    let victim = thread::spawn({
-        let world = Arc::clone(&world);
-        move || {
-            world.victim.live(step, || {
-                let _left = world.queue().leave(&taken);
-                let _taken = world.take(VICTIM);
-            })
-        }
+    let victim = spawn(&world, move |world| {
+        world.victim.live(step, || {
+            let _left = world.queue().leave(&taken);
+            let _taken = world.take(VICTIM);
+        })
     });
     if let Some(taken) = world.take(ONE) {
         world.complete(&taken);
@@ -210,17 +195,11 @@ fn find_what_was_left() {
     let taken = world.take(VICTIM).expect(WRONG);
     // What the next one does with the receive comes after that.
     let memory = Arc::new(Memory::default());
-    let dies = thread::spawn({
-        let (world, memory) = (Arc::clone(&world), Arc::clone(&memory));
-        move || {
-            memory.0.with_mut(|_| ());
-            world.victim.live(1, || _ = world.queue().leave(&taken))
-        }
+    let dies = spawn((&world, &memory), move |(world, memory)| {
+        memory.0.with_mut(|_| ());
+        world.victim.live(1, || _ = world.queue().leave(&taken))
     });
-    let finds = thread::spawn({
-        let world = Arc::clone(&world);
-        move || world.queue().find_left()
-    });
+    let finds = spawn(&world, |world| world.queue().find_left());
     let taken = world.take(ONE);
     if taken.is_some() {
         memory.0.with_mut(|_| ());
@@ -258,27 +237,21 @@ fn die(step: u32, gives_back: bool, care: Care) -> bool {
         world.recover(me, VICTIM);
         world.repair();
     };
-    let victim = thread::spawn({
-        let world = Arc::clone(&world);
-        move || {
-            world.victim.live(step, || {
-                let taken = world.take(VICTIM).expect(WRONG);
-                if gives_back {
-                    world.give_back(VICTIM, &taken);
-                } else {
-                    world.complete(&taken);
-                }
-            })
-        }
-    });
-    let survivor = thread::spawn({
-        let world = Arc::clone(&world);
-        move || {
-            let taken = world.take(ONE).expect(WRONG);
-            world.complete(&taken);
-            if care == Care::Twice && world.victim.is_dead() {
-                recover(&world, ONE);
+    let victim = spawn(&world, move |world| {
+        world.victim.live(step, || {
+            let taken = world.take(VICTIM).expect(WRONG);
+            if gives_back {
+                world.give_back(VICTIM, &taken);
+            } else {
+                world.complete(&taken);
             }
+        })
+    });
+    let survivor = spawn(&world, move |world| {
+        let taken = world.take(ONE).expect(WRONG);
+        world.complete(&taken);
+        if care == Care::Twice && world.victim.is_dead() {
+            recover(&world, ONE);
         }
     });
     let lived = victim.join().unwrap();
@@ -288,29 +261,16 @@ fn die(step: u32, gives_back: bool, care: Care) -> bool {
     lived
 }
 
-/// Runs the model for every step at which the victim can be killed, until it lives.
-fn at_every_step(name: &str, first: u32, gives_back: bool) {
-    for step in first.. {
-        let all_lived = Arc::new(Unseen::new(true));
-        let seen = Arc::clone(&all_lived);
-        model(format!("{name}, killed at step {step}"), move || {
-            seen.fetch_and(die(step, gives_back, Care::Whole), Relaxed);
-        });
-        if all_lived.load(Relaxed) {
-            assert!(step > first.max(MARKED), "killed nowhere");
-            return;
-        }
-    }
-}
-
 #[test]
 fn x03_a_shared_receive_completes_once_whenever_its_taker_is_killed() {
-    at_every_step("take and complete", 0, false);
+    let run = |step| die(step, false, Care::Whole);
+    at_every_step("take and complete", 0.., MARKED, run, |_, _| ());
 }
 
 #[test]
 fn x03_a_shared_receive_is_not_lost_whenever_it_is_given_back() {
-    at_every_step("take and give back", TAKEN, true);
+    let run = |step| die(step, true, Care::Whole);
+    at_every_step("take and give back", TAKEN.., TAKEN, run, |_, _| ());
 }
 
 /// The lock is taken and the slot is marked, and the next one is still this one.
@@ -322,11 +282,7 @@ const PUBLISHED: u32 = 5;
 
 #[test]
 fn x03_what_a_killed_taker_left_is_put_in_order() {
-    let killed_at = |step, care| {
-        move || {
-            die(step, false, care);
-        }
-    };
+    let killed_at = |step, care| move || die(step, false, care);
     model("take, killed when the slot is marked", killed_at(MARKED, Care::Whole))
         .must_fail_without(Site::StepOver, WRONG);
     model("take, killed when it has, two recover it", killed_at(TAKEN, Care::Twice));
@@ -342,10 +298,7 @@ fn settle_again() {
     let world = World::with(2);
     let first = world.take(ONE).expect(WRONG);
     world.complete(&first);
-    let heir = thread::spawn({
-        let world = Arc::clone(&world);
-        move || world.queue().settle(first.tag(), TARGET)
-    });
+    let heir = spawn(&world, move |world| world.queue().settle(first.tag(), TARGET));
     assert!(!world.post_up_to(3), "nobody starves");
     let taken = [1, 2].map(|_| world.take(ONE).expect(WRONG));
     heir.join().unwrap();
@@ -364,19 +317,16 @@ fn last_receive() {
     let (world, identity) = (World::with(1), Arc::new(AtomicU64::new(0)));
     identity::enter(&identity, TARGET);
     assert!(identity::change(&identity, identity::read(&identity), QpState::RTS));
-    let peer = thread::spawn({
-        let (world, identity) = (Arc::clone(&world), Arc::clone(&identity));
-        move || {
-            let in_flight = InFlight::default();
-            in_flight.open();
-            let taken = world.take_if(ONE, || identity::read(&identity).state() == QpState::RTS);
-            if let Some(taken) = &taken {
-                world.complete(taken);
-            }
-            in_flight.close();
-            let wakes = identity::read(&identity).state() == QpState::ERR;
-            (taken.is_some(), wakes)
+    let peer = spawn((&world, &identity), |(world, identity)| {
+        let in_flight = InFlight::default();
+        in_flight.open();
+        let taken = world.take_if(ONE, || identity::read(&identity).state() == QpState::RTS);
+        if let Some(taken) = &taken {
+            world.complete(taken);
         }
+        in_flight.close();
+        let wakes = identity::read(&identity).state() == QpState::ERR;
+        (taken.is_some(), wakes)
     });
     assert!(identity::fail(&identity, TARGET));
     world.pass(OTHER);

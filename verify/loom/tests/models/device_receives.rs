@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use cq_core::transport::{Block, Events, Signal};
 use loom::cell::UnsafeCell;
-use loom::thread;
 use transport_rxe_loop::protocol::number::Position;
 use transport_rxe_loop::protocol::receives::Receives;
 use transport_rxe_loop::protocol::tag;
@@ -13,6 +12,7 @@ use transport_rxe_loop::sync::Site;
 use verify_loom::channel::{Channel, LOST};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::queue::KEY;
+use verify_loom::threads::spawn;
 
 const CAPACITY: u32 = 2;
 
@@ -56,18 +56,15 @@ impl Queue {
 /// `batches` at once. A batch that finds no room is given up.
 fn hand_over(all: u64, batches: &'static [u64]) {
     let (queue, mut wakes) = (Arc::new(Queue::default()), Channel::new(1));
-    let owner = thread::spawn({
-        let (queue, wakes) = (Arc::clone(&queue), wakes.clone());
-        move || {
-            for &batch in batches {
-                if queue.post_up_to(batch) {
-                    wakes.raise(KEY);
-                }
+    let owner = spawn((&queue, &wakes), move |(queue, wakes)| {
+        for &batch in batches {
+            if queue.post_up_to(batch) {
+                wakes.raise(KEY);
             }
-            let posted = queue.receives.posted();
-            wakes.hang_up();
-            posted
         }
+        let posted = queue.receives.posted();
+        wakes.hang_up();
+        posted
     });
     let mut cached_posted = Position::default();
     for position in 0..all {
@@ -97,9 +94,8 @@ fn q07_who_waits_for_a_receive_is_kicked() {
 fn reuse() {
     let queue = Arc::new(Queue::default());
     assert!(!queue.post_up_to(2));
-    let owner = thread::spawn({
-        let queue = Arc::clone(&queue);
-        move || assert!(!queue.post_up_to(3) && !queue.post_up_to(4), "nobody starves")
+    let owner = spawn(&queue, |queue| {
+        assert!(!queue.post_up_to(3) && !queue.post_up_to(4), "nobody starves")
     });
     let mut cached_posted = Position::default();
     let taken = (0..2).filter(|&position| {
@@ -126,9 +122,8 @@ fn q05_a_receive_is_overwritten_only_once_it_was_read() {
 /// Somebody flushes what is left while the owner posts one more.
 fn flush() {
     let queue = Arc::new(Queue::default());
-    let other = thread::spawn({
-        let queue = Arc::clone(&queue);
-        move || queue.receives.left(CAPACITY).for_each(|position| queue.take(position.get()))
+    let other = spawn(&queue, |queue| {
+        queue.receives.left(CAPACITY).for_each(|position| queue.take(position.get()))
     });
     assert!(!queue.post_up_to(1), "nobody starves");
     other.join().unwrap();
@@ -144,15 +139,12 @@ fn q02_a_receive_is_flushed_as_it_was_posted() {
 /// The peer asks for so many receives, one by one, while the owner posts one; and then one more.
 fn find_after_all(asks: u64) {
     let queue = Arc::new(Queue::default());
-    let peer = thread::spawn({
-        let queue = Arc::clone(&queue);
-        move || {
-            let mut cached_posted = Position::default();
-            let has = |&position: &u64| {
-                queue.receives.has_or_starve(Position::new(position), &mut cached_posted, CAPACITY)
-            };
-            (0..asks).take_while(has).count() > 0
-        }
+    let peer = spawn(&queue, move |queue| {
+        let mut cached_posted = Position::default();
+        let has = |&position: &u64| {
+            queue.receives.has_or_starve(Position::new(position), &mut cached_posted, CAPACITY)
+        };
+        (0..asks).take_while(has).count() > 0
     });
     queue.post_up_to(1);
     if peer.join().unwrap() {

@@ -8,6 +8,7 @@ use loom::thread;
 use transport_rxe_loop::protocol::requests::{Reminder, RequestBits};
 use transport_rxe_loop::sync::{self, AtomicU32, AtomicU64, death};
 use verify_loom::harness::model;
+use verify_loom::threads::spawn;
 
 const LEFT: &str = "a request is left";
 const QP: u32 = 3;
@@ -109,8 +110,7 @@ impl World {
     }
 
     fn service(self: &Arc<Self>, me: usize, fault: Fault) -> thread::JoinHandle<()> {
-        let world = Arc::clone(self);
-        thread::spawn(move || world.serve(me, fault))
+        spawn(self, move |world| world.serve(me, fault))
     }
 }
 
@@ -147,7 +147,7 @@ const STEPS: u32 = 6;
 fn x03_what_a_dead_process_asked_for_is_done() {
     for step in 0..STEPS {
         let model = model(format!("killed at step {step} of two requests"), move || {
-            ask(Fault::None, step, true);
+            ask(Fault::None, step, true)
         });
         if step == 2 {
             model.must_fail_as("sweeping", LEFT, move || ask(Fault::None, step, false));
@@ -189,10 +189,7 @@ fn remind(sets_last: bool) {
             world.requests().take(|_| true, |_| sync::release(&world.done[0], 1));
         }
     };
-    let other = thread::spawn({
-        let world = Arc::clone(&world);
-        move || looks(&world)
-    });
+    let other = spawn(&world, move |world| looks(&world));
     if !sets_last {
         world.1.set();
     }

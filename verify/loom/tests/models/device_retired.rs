@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
-use loom::thread;
 use transport_rxe_loop::protocol::retired::Retired;
 use transport_rxe_loop::sync::{self, AtomicU32, Site};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::initiator::Initiator;
+use verify_loom::threads::spawn;
 
 const LEFT: &str = "something is left that no copy uses";
 
@@ -68,10 +68,7 @@ fn replace_during(numbers: &'static [usize], copies: usize, how: How) {
     let known = Known::new();
     let copying: Vec<_> = numbers
         .iter()
-        .map(|&number| {
-            let known = Arc::clone(&known);
-            thread::spawn(move || (0..copies).for_each(|_| known.copy(number)))
-        })
+        .map(|&number| spawn(&known, move |known| (0..copies).for_each(|_| known.copy(number))))
         .collect();
     let mut retired = Retired::new();
     match how {
@@ -102,7 +99,7 @@ fn q10_no_copy_uses_what_is_unmapped() {
         .must_fail_without(Site::ChangeFence, UNORDERED)
         .must_fail_without(Site::SeeClosed, UNORDERED)
         .must_fail_as("taking it out of its place first", UNORDERED, || {
-            replace_during(&[0], 1, How::TooLate);
+            replace_during(&[0], 1, How::TooLate)
         })
         .must_fail_as("the markers", UNORDERED, || replace_during(&[0], 1, How::Never));
 }
@@ -110,7 +107,7 @@ fn q10_no_copy_uses_what_is_unmapped() {
 #[test]
 fn q10_nor_what_is_unmapped_when_each_marker_was_cleared_at_another_time() {
     model("a mapping is replaced during copies of two queue pairs", || {
-        replace_during(&[0, 1], 1, How::Looks(2));
+        replace_during(&[0, 1], 1, How::Looks(2))
     })
     .must_fail_without(Site::OpenFence, UNORDERED)
     .must_fail_without(Site::SeeClosed, UNORDERED);

@@ -13,6 +13,7 @@ use transport_rxe_loop::protocol::send_slots::{FreeSlots, Polled, SendSlots};
 use transport_rxe_loop::sync::{AtomicU64, Site};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::queue::{Queue, numbered};
+use verify_loom::threads::spawn;
 
 const CAPACITY: u32 = 2;
 const FULL: &str = "a completion was polled, and no slot came back";
@@ -83,10 +84,7 @@ impl Sends {
 /// The thread that posts polls, too.
 fn poll_and_post(places_first: bool) {
     let sends = Sends::posted();
-    let owner = thread::spawn({
-        let sends = Arc::clone(&sends);
-        move || sends.carry_out(places_first)
-    });
+    let owner = spawn(&sends, move |sends| sends.carry_out(places_first));
     sends.poll();
     assert!(sends.post(&mut FreeSlots::all(Position::default())), "{FULL}");
     owner.join().unwrap();
@@ -95,10 +93,7 @@ fn poll_and_post(places_first: bool) {
 /// Another thread polls.
 fn post_while_polling() {
     let sends = Sends::posted();
-    let spawn = |does: fn(&Sends)| {
-        let sends = Arc::clone(&sends);
-        thread::spawn(move || does(&sends))
-    };
+    let spawn = |does: fn(&Sends)| spawn(&sends, move |sends| does(&sends));
     let others = [spawn(|sends| sends.carry_out(true)), spawn(Sends::poll)];
     let mut free = FreeSlots::all(Position::default());
     let has_posted = sends.post(&mut free);

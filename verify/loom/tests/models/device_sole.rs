@@ -17,6 +17,7 @@ use transport_rxe_loop::sync::Site;
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::initiator::{Care, Initiator};
 use verify_loom::queue::{Queue, numbered};
+use verify_loom::threads::spawn;
 
 const ALONE: QpNumber = QpNumber::new(7);
 
@@ -87,10 +88,7 @@ impl Cq {
 
 fn join_while_it_sends(times: u64, waits: bool) {
     let cq = Cq::new();
-    let other = thread::spawn({
-        let cq = Arc::clone(&cq);
-        move || cq.join(waits)
-    });
+    let other = spawn(&cq, move |cq| cq.join(waits));
     (0..times).for_each(|number| cq.carry_out(number));
     other.join().unwrap();
     let mut wcs = [Wc::default(); 4];

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::sync::Mutex;
-use loom::thread;
 use transport_rxe_loop::protocol::lock::AttachmentId;
 use transport_rxe_loop::protocol::stage::{Abandoned, Clients, Recalled, Seen, State, Word};
 use transport_rxe_loop::sync::{self, AtomicU32};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::mortal::{Mortal, VICTIM};
+use verify_loom::threads::spawn;
 
 const TWICE: &str = "done twice, or said to be done and not";
 const LEFT: &str = "nobody has found it";
@@ -137,10 +137,7 @@ enum Hasty {
 /// A receive is given back with a request to write to it, and then taken by somebody who writes to it himself.
 fn given_back(hasty: Hasty) {
     let world = Arc::new(World::default());
-    let server = thread::spawn({
-        let world = Arc::clone(&world);
-        move || world.serve()
-    });
+    let server = spawn(&world, |world| world.serve());
     let (nth, seen) = world.ask();
     if world.words[nth].give_up(seen) && hasty != Hasty::MarksNothing {
         world.abandoned.mark();
@@ -161,13 +158,10 @@ fn given_back(hasty: Hasty) {
 /// The same, where another thread of the asked clears the mark, and who takes the receive only looks.
 fn cleared_by_another() {
     let world = Arc::new(World::default());
-    let server = thread::spawn({
-        let world = Arc::clone(&world);
-        move || {
-            world.serve();
-            let _serving = world.serving.lock().unwrap();
-            world.abandoned.clear();
-        }
+    let server = spawn(&world, |world| {
+        world.serve();
+        let _serving = world.serving.lock().unwrap();
+        world.abandoned.clear();
     });
     let (nth, seen) = world.ask();
     if world.words[nth].give_up(seen) {
@@ -189,19 +183,16 @@ fn x07_a_receive_that_was_given_back_is_not_written_to_by_what_was_given_up_with
     let all = || given_back(Hasty::No);
     model("a receive is given back and taken", all)
         .must_fail_as("that it is marked as abandoned", UNORDERED, || {
-            given_back(Hasty::MarksNothing);
+            given_back(Hasty::MarksNothing)
         })
         .must_fail_as("that nothing is in flight when the mark is cleared", UNORDERED, || {
-            given_back(Hasty::ClearsAtOnce);
+            given_back(Hasty::ClearsAtOnce)
         });
 }
 
 fn an_atomic(care: Care) {
     let world = Arc::new(World::default());
-    let asked = thread::spawn({
-        let world = Arc::clone(&world);
-        move || world.serve()
-    });
+    let asked = spawn(&world, |world| world.serve());
     let is_told = world.tries(care);
     asked.join().unwrap();
     world.serve();
@@ -222,10 +213,7 @@ fn x05_an_atomic_is_done_once_or_not_at_all_however_late_its_answer_is() {
 /// Asks, in this order, while others are looked for.
 fn is_found(tells_after: bool) {
     let world = Arc::new(World::default());
-    let asked = thread::spawn({
-        let world = Arc::clone(&world);
-        move || world.serve()
-    });
+    let asked = spawn(&world, |world| world.serve());
     if !tells_after {
         world.clients.add(CLIENT);
     }
@@ -253,21 +241,15 @@ fn x05_what_is_asked_for_is_found() {
 /// The client is killed at a step; the other one serves, and takes its memory back.
 fn dies(step: u32, cancels: bool) {
     let world = Arc::new(World::default());
-    let victim = thread::spawn({
-        let world = Arc::clone(&world);
-        move || {
-            world.client.live(step, || {
-                let (nth, seen) = world.ask();
-                if let Recalled::Answered(seen) = world.words[nth].recall(seen) {
-                    world.read(nth, seen);
-                }
-            });
-        }
+    let victim = spawn(&world, move |world| {
+        world.client.live(step, || {
+            let (nth, seen) = world.ask();
+            if let Recalled::Answered(seen) = world.words[nth].recall(seen) {
+                world.read(nth, seen);
+            }
+        });
     });
-    let server = thread::spawn({
-        let world = Arc::clone(&world);
-        move || world.serve()
-    });
+    let server = spawn(&world, |world| world.serve());
     victim.join().unwrap();
     world.reset(cancels);
     world.memory.with_mut(|_| ());

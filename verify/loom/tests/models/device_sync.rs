@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
-use loom::thread;
 use transport_rxe_loop::sync::{self, AtomicU32, AtomicU64};
 use verify_loom::harness::{UNORDERED, model};
+use verify_loom::threads::spawn;
 
 const TORN: &str = "the last word is there before the rest";
 const MISCOUNTED: &str = "one of the two did not count";
@@ -27,12 +27,9 @@ unsafe impl<A: Sync> Sync for Message<A> {}
 /// One does something, and tells; the other looks at it if it is told.
 fn hand_over<A: Default + Send + Sync + 'static>(tell: Tell<A>, is_told: IsTold<A>) {
     let message = Arc::new(Message::<A>::default());
-    let other = thread::spawn({
-        let message = Arc::clone(&message);
-        move || {
-            if is_told(&message.word) {
-                message.cell.with(|_| ());
-            }
+    let other = spawn(&message, move |message| {
+        if is_told(&message.word) {
+            message.cell.with(|_| ());
         }
     });
     message.cell.with_mut(|_| ());
@@ -117,10 +114,7 @@ fn who_is_called_finds_what_for() {
 /// Two raise a word at once.
 fn raise_twice(raise: fn(&AtomicU64)) {
     let word = Arc::new(AtomicU64::new(0));
-    let other = thread::spawn({
-        let word = Arc::clone(&word);
-        move || raise(&word)
-    });
+    let other = spawn(&word, move |word| raise(&word));
     raise(&word);
     other.join().unwrap();
     assert_eq!(sync::load(&*word), 2, "{MISCOUNTED}");
@@ -129,10 +123,10 @@ fn raise_twice(raise: fn(&AtomicU64)) {
 #[test]
 fn of_two_who_raise_a_word_at_once_both_do() {
     model("two raise a word", || {
-        raise_twice(|word| sync::fetch_update(word, |seen| Some(seen + 1)));
+        raise_twice(|word| sync::fetch_update(word, |seen| Some(seen + 1)))
     })
     .must_fail_as("the comparison", MISCOUNTED, || {
-        raise_twice(|word| sync::release(word, sync::acquire(word) + 1));
+        raise_twice(|word| sync::release(word, sync::acquire(word) + 1))
     });
 }
 
@@ -159,13 +153,10 @@ fn word_is(word: &AtomicU32, value: u32) -> bool {
 /// One writes, the last word last; the other waits for that, and reads.
 fn write(before_last: fn(), after_last: fn()) {
     let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
-    let writer = thread::spawn({
-        let words = Arc::clone(&words);
-        move || {
-            sync::store(&words[0], 1);
-            before_last();
-            sync::store(&words[1], 1);
-        }
+    let writer = spawn(&words, move |words| {
+        sync::store(&words[0], 1);
+        before_last();
+        sync::store(&words[1], 1);
     });
     if sync::load(&words[1]) == 1 {
         after_last();

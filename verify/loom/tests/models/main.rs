@@ -25,7 +25,6 @@ mod device_sole;
 mod device_stage;
 mod device_sync;
 mod handover;
-mod merged_events;
 mod overrun;
 mod ring;
 mod shared_cq;

@@ -16,6 +16,7 @@ use loom::sync::atomic::{
 use loom::thread;
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::queue::{Queue, expect, numbered};
+use verify_loom::threads::spawn;
 
 const TOO_EARLY: &str = "the error came before a stored completion";
 
@@ -32,10 +33,7 @@ fn overrun(shape: Shape) {
     // Beside the protocol: loom does not see it.
     let stored = Arc::new(AtomicU64::new(0));
     let mut consumer = queue.consumer(0);
-    let producer = thread::spawn({
-        let (queue, stored) = (Arc::clone(&queue), Arc::clone(&stored));
-        move || produce(&queue, &stored, shape)
-    });
+    let producer = spawn((&queue, &stored), move |(queue, stored)| produce(&queue, &stored, shape));
 
     let mut room = vec![Wc::default(); shape.batch];
     let (mut taken, mut errors) = (0, 0);
@@ -109,16 +107,13 @@ fn reserved(shape: Shape) {
     let queue = Queue::with_storage(shape.promised, shape.storage);
     let credits = Arc::new(Credits::new(shape.promised.into()));
     let mut consumer = queue.consumer(0);
-    let producer = thread::spawn({
-        let (queue, credits) = (Arc::clone(&queue), Arc::clone(&credits));
-        move || {
-            let mut producer = queue.producer(Tail::at(0));
-            for number in 1..=shape.pushes {
-                while number > credits.load(Acquire) {
-                    thread::yield_now();
-                }
-                producer.push(&numbered(number)).expect("overrun within the credits");
+    let producer = spawn((&queue, &credits), move |(queue, credits)| {
+        let mut producer = queue.producer(Tail::at(0));
+        for number in 1..=shape.pushes {
+            while number > credits.load(Acquire) {
+                thread::yield_now();
             }
+            producer.push(&numbered(number)).expect("overrun within the credits");
         }
     });
 

@@ -11,6 +11,7 @@ use cq_core::wc::Wc;
 use loom::thread;
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::queue::{Queue, expect, numbered};
+use verify_loom::threads::spawn;
 
 const OVERWRITTEN: &str = "overwritten before it was given back";
 
@@ -67,10 +68,7 @@ fn run<C: PollCq>(
 ) {
     // Beside the protocol: loom does not see it.
     let handed_out = Arc::new(AtomicU64::new(0));
-    let producer = thread::spawn({
-        let handed_out = Arc::clone(&handed_out);
-        move || produce(push, &handed_out, shape)
-    });
+    let producer = spawn(&handed_out, move |handed_out| produce(push, &handed_out, shape));
 
     let mut room = vec![Wc::default(); shape.batch];
     let mut last = 0;

@@ -13,6 +13,7 @@ use cq_core::wc::Wc;
 use loom::thread;
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::queue::{Queue, expect, numbered};
+use verify_loom::threads::spawn;
 
 /// A queue, and how many of its entries were handed out; loom does not see the number.
 struct Storage {
@@ -54,14 +55,11 @@ struct Shape {
 fn take_turns(shape: Shape) {
     let queue = Queue::new(shape.capacity as u32);
     let storage = Arc::new(Storage { queue, taken: AtomicU64::new(0) });
-    let producer = thread::spawn({
-        let storage = Arc::clone(&storage);
-        move || {
-            let mut producer = storage.queue.producer(Tail::at(0));
-            (1..=shape.entries)
-                .take_while(|&number| producer.try_push(&numbered(number)).is_ok())
-                .count()
-        }
+    let producer = spawn(&storage, move |storage| {
+        let mut producer = storage.queue.producer(Tail::at(0));
+        (1..=shape.entries)
+            .take_while(|&number| producer.try_push(&numbered(number)).is_ok())
+            .count()
     });
     let transport = Transport { storage: Arc::clone(&storage), position: 0 };
     let share = || Arc::new(SharedCq::new(CompletionQueue::new(transport.clone())));

@@ -8,11 +8,11 @@ use cq_core::queue::{Entry, OnChannel};
 use cq_core::sync::Site;
 use cq_core::transport::{Arm, Armed, Events, Notify, PollError, Signal};
 use cq_core::wc::Wc;
-use loom::thread;
 use verify_loom::channel::{Bell, Channel, LOST, take_some};
 use verify_loom::harness::model;
 use verify_loom::queue::KEY;
 use verify_loom::shared::{Taken, of};
+use verify_loom::threads::spawn;
 
 const TOO_MANY: &str = "woken by what was not asked for";
 
@@ -44,8 +44,7 @@ fn race<const N: usize>(arms: &[Notify], pushes: [What; N]) {
     let (queue, bell) = (HeapCq::new(N as u32).unwrap(), Bell::default());
     let (last, mut consumer) = queue.split_with(KEY, bell.clone());
     let producers = std::array::from_fn::<_, N, _>(|which| {
-        let mut producer = last.clone();
-        thread::spawn(move || {
+        spawn(&last, move |mut producer| {
             pushes[which].push(which as u64, &mut producer);
             producer
         })
@@ -93,8 +92,7 @@ fn arm_again() {
     let (mut last, mut consumer) = queue.split_with(KEY, channel.clone());
     let _may_have_missed = consumer.arm(Notify::Next).unwrap();
     let producers = [0, 1].map(|which| {
-        let mut producer = last.clone();
-        thread::spawn(move || {
+        spawn(&last, move |mut producer| {
             Receive.push(which, &mut producer);
             producer
         })
@@ -124,8 +122,7 @@ fn sleep_and_take(on: Notify, pushes: [What; 2], last: impl Fn(u64, &[Wc]) -> bo
     let (first, consumer) = queue.split_with(KEY, channel.clone());
     let mut cq = CompletionQueue::new(consumer);
     let producers = [0, 1].map(|which| {
-        let (mut producer, channel) = (first.clone(), channel.clone());
-        thread::spawn(move || {
+        spawn((&first, &channel), move |(mut producer, channel)| {
             pushes[which].push(which as u64, &mut producer);
             channel.hang_up();
             producer
@@ -150,7 +147,7 @@ fn sleep_and_take(on: Notify, pushes: [What; 2], last: impl Fn(u64, &[Wc]) -> bo
 #[test]
 fn n06_wait_ends_with_everything() {
     model("wait for two producers", || {
-        sleep_and_take(Notify::Next, [Receive, Receive], |count, _| count == 2);
+        sleep_and_take(Notify::Next, [Receive, Receive], |count, _| count == 2)
     })
     .must_fail_without(Site::PushFence, LOST)
     .must_fail_without(Site::ArmFence, LOST);
@@ -168,7 +165,7 @@ fn n06_waiting_for_solicited_ends_with_it() {
 fn o05_the_last_entry_before_the_overrun_wakes() {
     for on in [Notify::Next, Notify::Solicited] {
         model(format!("overrun wakes who waits for {on:?}, two producers"), move || {
-            sleep_and_take(on, [Receive, Overrun], |_, _| false);
+            sleep_and_take(on, [Receive, Overrun], |_, _| false)
         });
     }
 }

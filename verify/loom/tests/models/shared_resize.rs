@@ -10,11 +10,11 @@ use cq_core::sync::Site;
 use cq_core::transport::{Arm, Armed, Events, Notify, PollCq};
 use cq_core::wc::Wc;
 use loom::sync::Mutex;
-use loom::thread;
 use verify_loom::channel::{Channel, LOST, take_some};
 use verify_loom::harness::{deep_model, model};
 use verify_loom::queue::KEY;
 use verify_loom::shared::{Taken, of, spare};
+use verify_loom::threads::spawn;
 
 const MISCOUNTED: &str = "stored, and never handed out";
 
@@ -51,8 +51,7 @@ fn resize() {
     let (resized, mut taken) = (Resized::default(), Taken::default());
     let (last, mut consumer) = HeapCq::new(4).unwrap().split();
     let producers = [(0, 2), (1, 1)].map(|(which, pushes)| {
-        let (mut producer, resized) = (last.clone(), Arc::clone(&resized));
-        thread::spawn(move || {
+        spawn((&last, &resized), move |(mut producer, resized)| {
             for nth in 1..=pushes {
                 push(&mut producer, &resized, of(which, nth), false);
             }
@@ -80,8 +79,7 @@ fn resize_and_sleep() {
     let mut cq = CompletionQueue::new(consumer);
     let producers = [0, 1].map(|which| {
         let (mut producer, resized) = (last.clone(), Arc::clone(&resized));
-        let channel = channel.clone();
-        thread::spawn(move || {
+        spawn(&channel, move |channel| {
             push(&mut producer, &resized, of(which, 1), which == 1);
             channel.hang_up();
             producer
@@ -116,8 +114,7 @@ fn arm_across(again: bool, solicited: &'static [bool]) {
     let producers: Vec<_> = (0..)
         .zip(solicited)
         .map(|(which, &solicited)| {
-            let (mut producer, resized) = (last.clone(), Arc::clone(&resized));
-            thread::spawn(move || {
+            spawn((&last, &resized), move |(mut producer, resized)| {
                 push(&mut producer, &resized, of(which, 1), solicited);
                 producer
             })

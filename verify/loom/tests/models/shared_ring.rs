@@ -16,6 +16,7 @@ use loom::sync::atomic::{
 use loom::thread;
 use verify_loom::harness::{Model, UNORDERED, model};
 use verify_loom::shared::{Taken, of};
+use verify_loom::threads::spawn;
 
 const PRODUCERS: usize = 2;
 const TOO_EARLY: &str = "the error came before a stored completion";
@@ -46,8 +47,7 @@ fn overrun(shape: Shape) {
     let queue = HeapCq::starting_at(shape.capacity as u32, shape.start).unwrap();
     let (last, mut consumer) = queue.split();
     let producers = [0, 1].map(|which| {
-        let mut producer = last.clone();
-        thread::spawn(move || (produce(which, &mut producer, shape), producer))
+        spawn(&last, move |mut producer| (produce(which, &mut producer, shape), producer))
     });
 
     let (mut taken, mut failed) = (Taken::default(), false);
@@ -130,8 +130,7 @@ fn reserved(start: Position) {
     let mut taken = Taken::default();
     (0..).take(PRODUCERS).for_each(|which| last.clone().push(&of(which, 1)).unwrap());
     let producers = [0, 1].map(|which| {
-        let (mut producer, credits) = (last.clone(), Arc::clone(&credits));
-        thread::spawn(move || {
+        spawn((&last, &credits), move |(mut producer, credits)| {
             let has_credit = credits[which as usize].load(Acquire);
             if has_credit {
                 producer.push(&of(which, 2)).expect(WITHIN);
@@ -169,14 +168,11 @@ fn reserved_by_an_old_copy() {
     let (mut producer, mut consumer) = HeapCq::new(2 * PRODUCERS as u32).unwrap().split();
     let mut second = producer.clone();
     producer.push_batch(&[1, 2].map(|nth| of(0, nth))).unwrap();
-    let first = thread::spawn({
-        let (credit, mut producer) = (Arc::clone(&credit), producer.clone());
-        move || {
-            if credit.load(Acquire) {
-                producer.push_batch(&[3, 4].map(|nth| of(0, nth))).expect(WITHIN);
-            }
-            producer
+    let first = spawn((&credit, &producer), |(credit, mut producer)| {
+        if credit.load(Acquire) {
+            producer.push_batch(&[3, 4].map(|nth| of(0, nth))).expect(WITHIN);
         }
+        producer
     });
     let second = thread::spawn(move || {
         second.push_batch(&[1, 2].map(|nth| of(1, nth))).expect(WITHIN);

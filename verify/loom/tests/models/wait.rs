@@ -5,10 +5,10 @@ use cq_core::queue::{Entry, HeapCq};
 use cq_core::sync::Site;
 use cq_core::transport::Notify;
 use cq_core::wc::Wc;
-use loom::thread;
 use verify_loom::channel::{Channel, LOST, take_all};
 use verify_loom::harness::model;
 use verify_loom::queue::{KEY, numbered};
+use verify_loom::threads::spawn;
 
 #[derive(Clone, Copy)]
 struct Shape {
@@ -23,17 +23,14 @@ fn sleep_and_take(shape: Shape) {
     let mut channel = Channel::new(1);
     let queue = HeapCq::new(shape.capacity).unwrap();
     let (mut producer, consumer) = queue.split_with(KEY, channel.clone());
-    let producer = thread::spawn({
-        let channel = channel.clone();
-        move || {
-            let refused = |&number: &u64| {
-                let solicited = number == shape.pushes;
-                producer.push(&Entry { wc: numbered(number), tag: 0, solicited }).is_err()
-            };
-            let dropped = (1..=shape.pushes).filter(refused).count() as u64;
-            channel.hang_up();
-            (dropped, producer)
-        }
+    let producer = spawn(&channel, move |channel| {
+        let refused = |&number: &u64| {
+            let solicited = number == shape.pushes;
+            producer.push(&Entry { wc: numbered(number), tag: 0, solicited }).is_err()
+        };
+        let dropped = (1..=shape.pushes).filter(refused).count() as u64;
+        channel.hang_up();
+        (dropped, producer)
     });
     let mut room = vec![Wc::default(); shape.batch];
     let taken = take_all(consumer, &mut channel, shape.on, &mut room, shape.pushes);
