@@ -1,10 +1,10 @@
 //! The sides of a queue, whatever kind it is of.
 
-use cq_core::queue::{Channel, raw};
-use cq_core::queue::{Dropped, Entry, HeapCq, Producer, SoftCq, TryPushError};
-use cq_core::transport::{Arm, Notify};
+use cq_core::queue::{Channel, Consumer, OnChannel, Position, raw};
+use cq_core::queue::{Dropped, Entry, HeapCq, Producer, SoftCq, State, TryPushError};
+use cq_core::transport::Arm;
 
-use super::{Bell, KEY, Parts, drain};
+use super::{Bell, KEY, Parts};
 
 /// What every producer has.
 pub trait Device {
@@ -52,6 +52,32 @@ macro_rules! device {
     )+};
 }
 
+/// What every consumer has.
+pub trait App: Arm {
+    fn fail(&mut self);
+    fn state(&self) -> State;
+}
+
+macro_rules! app {
+    ($consumer:path) => {
+        const _: () = {
+            use $consumer as Lone;
+            impl App for Lone<'_, OnChannel> {
+                fn fail(&mut self) {
+                    Lone::fail(self);
+                }
+
+                fn state(&self) -> State {
+                    Lone::state(self)
+                }
+            }
+        };
+    };
+}
+
+app!(Consumer);
+app!(raw::Consumer);
+
 device! {
     Producer, |dropped| dropped;
     raw::Producer, |dropped| dropped;
@@ -60,8 +86,11 @@ device! {
 #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 mod shared {
     use cq_core::queue::mpsc::{self, PushError};
+    use cq_core::testing::shared_queue_at;
 
     use super::*;
+
+    app!(mpsc::Consumer);
 
     device! {
         mpsc::Producer, |error| match error {
@@ -69,52 +98,86 @@ mod shared {
             error => panic!("{error}"),
         };
     }
+
+    pub fn with_each(bell: &Bell, test: impl Fn(Sides<'_>)) {
+        let (mut soft, mut late) = (mpsc::SoftCq::<4>::new(), shared_queue_at::<4>((1 << 62) - 5));
+        test(Sides::new("shared, in the value", soft.split_with(KEY, bell), bell));
+        let heap = mpsc::HeapCq::new(4).unwrap();
+        test(Sides::new("shared, on the heap", heap.split_with(KEY, bell), bell));
+        let (producer, consumer) = late.split_with(KEY, bell);
+        let producers = Turns([producer.clone(), producer], false);
+        test(Sides::new("shared, by turns, positions wrap", (producers, consumer), bell));
+    }
+
+    /// Producers that take turns.
+    struct Turns<D>([D; 2], bool);
+
+    impl<D: Device> Turns<D> {
+        fn next(&mut self) -> &mut D {
+            self.1 = !self.1;
+            &mut self.0[usize::from(self.1)]
+        }
+    }
+
+    impl<D: Device> Device for Turns<D> {
+        fn push(&mut self, entry: &Entry) -> Result<(), Dropped> {
+            self.next().push(entry)
+        }
+
+        fn push_batch(&mut self, batch: &[Entry]) -> Result<(), Dropped> {
+            self.next().push_batch(batch)
+        }
+
+        fn try_push(&mut self, entry: &Entry) -> Result<(), TryPushError> {
+            self.next().try_push(entry)
+        }
+
+        fn try_push_batch(&mut self, batch: &[Entry]) -> Result<usize, TryPushError> {
+            self.next().try_push_batch(batch)
+        }
+
+        fn room(&self) -> (usize, usize) {
+            let [one, other] = self.0.each_ref().map(Device::room);
+            assert_eq!(one, other);
+            one
+        }
+
+        fn is_abandoned(&self) -> bool {
+            self.0.iter().all(Device::is_abandoned)
+        }
+    }
 }
 
 /// The two sides of a queue of four with events.
 pub struct Sides<'a> {
     pub kind: &'static str,
     pub device: Box<dyn Device + 'a>,
-    pub app: Box<dyn Arm + 'a>,
+    pub app: Box<dyn App + 'a>,
     pub bell: &'a Bell,
 }
 
 impl<'a> Sides<'a> {
     fn new(
         kind: &'static str,
-        (device, app): (impl Device + 'a, impl Arm + 'a),
+        (device, app): (impl Device + 'a, impl App + 'a),
         bell: &'a Bell,
     ) -> Self {
         Self { kind, device: Box::new(device), app: Box::new(app), bell }
-    }
-
-    pub fn arm(&mut self, on: Notify) {
-        let _ = self.app.arm(on).unwrap();
-    }
-
-    /// Polls everything.
-    pub fn drain(&mut self) -> Vec<u64> {
-        drain(&mut *self.app).unwrap()
     }
 }
 
 /// Runs a test with a new queue of each kind.
 pub fn with_each(test: impl Fn(Sides<'_>)) {
     let bell = &Bell::default();
-    let (mut soft, parts) = (SoftCq::<4>::new(), Parts::new(4));
+    let test = |sides: Sides<'_>| {
+        bell.take();
+        test(sides);
+    };
+    let (mut soft, parts) = (SoftCq::<4>::new(), [(); 2].map(|()| Parts::new(4)));
     test(Sides::new("in the value", soft.split_with(KEY, bell), bell));
-    bell.take();
     test(Sides::new("on the heap", HeapCq::new(4).unwrap().split_with(KEY, bell), bell));
-    bell.take();
-    test(Sides::new("raw", parts.sides_with(bell), bell));
+    test(Sides::new("raw", parts[0].sides_with(bell), bell));
+    test(Sides::new("raw, positions wrap", parts[1].sides_from(Position::MAX - 5, bell), bell));
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
-    {
-        use cq_core::queue::mpsc;
-        let mut soft = mpsc::SoftCq::<4>::new();
-        bell.take();
-        test(Sides::new("shared, in the value", soft.split_with(KEY, bell), bell));
-        bell.take();
-        let heap = mpsc::HeapCq::new(4).unwrap();
-        test(Sides::new("shared, on the heap", heap.split_with(KEY, bell), bell));
-    }
+    shared::with_each(bell, test);
 }

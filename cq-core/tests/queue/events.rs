@@ -1,100 +1,13 @@
-//! Arming and notification (N1–N4, N8, N12).
+//! Names of events, and notification through the control (N1, N8, N11, N12).
 
 use std::cell::Cell;
 
-use cq_core::queue::{Entry, NoChannel, OnChannel, SoftCq};
+use cq_core::queue::{NoChannel, OnChannel, SoftCq};
 use cq_core::transport::{Arm, Armed, CqKey, Notify, PollCq};
 use cq_core::wc::Wc;
 
 use super::device::with_each;
-use super::{KEY, Parts, entry, failed, recv, send};
-
-#[test]
-fn n01_one_event_for_each_arm_and_none_without() {
-    with_each(|mut sides| {
-        sides.device.push(&entry(0)).unwrap();
-        assert_eq!(sides.bell.take(), 0, "{}: not armed", sides.kind);
-        sides.drain();
-        assert_eq!(sides.app.arm(Notify::Next), Ok(Armed::Armed));
-        assert_eq!(sides.app.arm(Notify::Next), Ok(Armed::Armed));
-        sides.device.push(&entry(1)).unwrap();
-        sides.device.push(&entry(2)).unwrap();
-        assert_eq!(sides.bell.take(), 1, "however often it was armed");
-    });
-}
-
-#[test]
-fn n02_arming_over_completions_raises_nothing_and_says_so() {
-    with_each(|mut sides| {
-        sides.device.push(&entry(0)).unwrap();
-        assert_eq!(sides.app.arm(Notify::Next), Ok(Armed::MayHaveMissed), "{}", sides.kind);
-        assert_eq!(sides.bell.take(), 0);
-        sides.device.push(&entry(1)).unwrap();
-        assert_eq!(sides.bell.take(), 1, "the arm holds all the same");
-    });
-}
-
-#[test]
-fn n03_solicited_means_solicited_receives_and_failures() {
-    for (wc, solicited, expected) in [
-        (recv(0), false, 0),
-        (recv(0), true, 1),
-        (send(0), false, 0),
-        (send(0), true, 0),
-        (failed(0), false, 1),
-        (failed(0), true, 1),
-    ] {
-        let entry = Entry { wc, solicited, tag: 0 };
-        with_each(|mut sides| {
-            sides.arm(Notify::Solicited);
-            sides.device.push(&entry).unwrap();
-            assert_eq!(sides.bell.take(), expected, "{}, {entry:?}", sides.kind);
-        });
-        with_each(|mut sides| {
-            sides.arm(Notify::Solicited);
-            sides.device.try_push(&entry).unwrap();
-            assert_eq!(sides.bell.take(), expected, "{}, {entry:?}", sides.kind);
-        });
-    }
-}
-
-#[test]
-fn n01_n03_n04_a_queue_goes_by_the_strongest_arm_and_fires_once() {
-    let (next, solicited) = (Notify::Next, Notify::Solicited);
-    assert!(solicited < next, "the stronger arm is the greater one");
-    let cases: [(&[Notify], _); 6] = [
-        (&[], [0, 0, 0]),
-        (&[next], [1, 0, 0]),
-        (&[solicited], [0, 1, 0]),
-        (&[solicited, solicited], [0, 1, 0]),
-        (&[solicited, next], [1, 0, 0]),
-        (&[next, solicited], [1, 0, 0]),
-    ];
-    for (arms, events) in cases {
-        with_each(|mut sides| {
-            arms.iter().for_each(|on| sides.arm(*on));
-            // Nothing urgent, then something urgent, then that again.
-            let fired = [send(0), failed(1), failed(2)].map(|wc| {
-                sides.device.push(&Entry { wc, ..Entry::default() }).unwrap();
-                sides.bell.take()
-            });
-            assert_eq!(fired, events, "{}, {arms:?}", sides.kind);
-        });
-    }
-}
-
-#[test]
-fn n04_an_arm_that_raised_its_event_can_be_followed_by_a_weaker_one() {
-    with_each(|mut sides| {
-        sides.arm(Notify::Next);
-        sides.device.push(&entry(0)).unwrap();
-        assert_eq!(sides.bell.take(), 1);
-        sides.drain();
-        sides.arm(Notify::Solicited);
-        sides.device.push(&entry(1)).unwrap();
-        assert_eq!(sides.bell.take(), 0, "{}", sides.kind);
-    });
-}
+use super::{KEY, Parts, failed, send};
 
 #[test]
 fn n08_events_carry_the_name_that_the_queue_was_given() {

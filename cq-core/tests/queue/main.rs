@@ -2,12 +2,13 @@
 //!
 //! | module | rules |
 //! |---|---|
+//! | `model` | a queue of each kind against a model of one (P1–P4, P6, O1, O3, O5, N1–N4, N6, S1–S4) |
 //! | `order` | order, wrap-around, harmlessness of foreign words (P1, P2) |
-//! | `overrun` | overrun and room (O1, O3, O5, P3, P6) |
-//! | `room` | what a producer that can wait sees (O1, O8) |
-//! | `batch` | several at once, on each kind of queue (N1, N3, O3) |
-//! | `events` | arming and notification (N1–N4, N8, N12) |
-//! | `end` | queues that are failed, closed or abandoned (S2–S5, O5, N6) |
+//! | `overrun` | overrun, and queues that are split again (O2, O3) |
+//! | `room` | slots to spare, and waiting for a free one (O1, S1) |
+//! | `batch` | several at once (N3, P2) |
+//! | `events` | names of events, and notification through the control (N1, N8, N11, N12) |
+//! | `end` | sides that come after the end (S5, O3) |
 //! | `adopt` | queues that replace others (Q12) |
 //! | `heap` | queues that own their storage (O1) |
 //! | `turns` | producers that take turns (P1, S4) |
@@ -22,6 +23,7 @@ mod end;
 mod events;
 mod heap;
 mod layout;
+mod model;
 #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 mod mpsc;
 mod order;
@@ -101,10 +103,6 @@ fn entry(number: u32) -> Entry {
     Entry { wc: recv(number.into()), tag: number + 100, solicited: false }
 }
 
-fn solicited(number: u32) -> Entry {
-    Entry { solicited: true, ..entry(number) }
-}
-
 /// Polls everything.
 fn drain(consumer: &mut (impl PollCq + ?Sized)) -> Result<Vec<u64>, PollError> {
     let mut out = [Wc::default(); 64];
@@ -158,7 +156,15 @@ impl Parts {
     }
 
     fn sides_with<'a>(&'a self, bell: &'a Bell) -> Armable<'a> {
-        self.queue().into_sides(0, OnChannel { key: KEY, signal: bell }, OnChannel::named(KEY))
+        self.sides_from(0, bell)
+    }
+
+    fn sides_from<'a>(&'a self, position: Position, bell: &'a Bell) -> Armable<'a> {
+        self.queue().into_sides(
+            position,
+            OnChannel { key: KEY, signal: bell },
+            OnChannel::named(KEY),
+        )
     }
 }
 

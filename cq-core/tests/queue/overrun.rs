@@ -1,13 +1,11 @@
-//! Overrun (O1, O3, O5, P3, P6), on each kind of queue, and what a new pair of sides finds.
+//! Overrun, and what a new pair of sides finds (O2, O3).
 
-use cq_core::queue::{
-    Control, Dropped, Entry, HeapCq, Producer, SoftCq, State, Tail, TryPushError,
-};
-use cq_core::transport::{Armed, Notify, PollCq, PollError};
+use cq_core::queue::{Control, Dropped, Entry, Producer, SoftCq, Tail, TryPushError};
+use cq_core::transport::{Notify, PollCq, PollError};
 use cq_core::wc::Wc;
 
 use super::device::with_each;
-use super::{Bell, KEY, Parts, drain, each_lone, entry, send};
+use super::{Bell, KEY, Parts, drain, entry, send};
 
 fn overrun<T>(dropped: u32) -> Result<T, PollError> {
     Err(PollError::Overrun { dropped: Some(dropped) })
@@ -15,23 +13,6 @@ fn overrun<T>(dropped: u32) -> Result<T, PollError> {
 
 fn dropped(lost: u32, total: u32) -> Result<(), Dropped> {
     Err(Dropped { lost, total })
-}
-
-#[test]
-fn o01_capacity_unpolled_is_no_overrun_and_o03_one_more_is() {
-    with_each(|mut sides| {
-        (0..4).for_each(|number| sides.device.push(&entry(number)).unwrap());
-        assert_eq!(sides.device.push(&entry(4)), dropped(1, 1), "{}", sides.kind);
-        assert_eq!(sides.device.push(&entry(5)), dropped(1, 2));
-        assert_eq!(sides.drain(), [0, 1, 2, 3]);
-        assert_eq!(sides.device.push(&entry(6)), dropped(1, 3), "for ever, though there is room");
-        for _ in 0..3 {
-            assert_eq!(drain(&mut *sides.app), overrun(3));
-            assert_eq!(sides.app.poll(&mut []), Ok(0), "P6");
-        }
-        assert_eq!(sides.device.push(&entry(7)), dropped(1, 4));
-        assert_eq!(drain(&mut *sides.app), overrun(4), "the count goes on");
-    });
 }
 
 #[test]
@@ -54,36 +35,6 @@ fn o02_the_first_that_are_dropped_are_known_as_such() {
 }
 
 #[test]
-fn o03_entries_before_the_overrun_come_in_any_batch_size() {
-    with_each(|mut sides| {
-        (0..9).for_each(|number| assert_eq!(sides.device.push(&entry(number)).is_ok(), number < 4));
-        let mut one = [Wc::default()];
-        for number in 0..4 {
-            assert_eq!(sides.app.poll(&mut []), Ok(0), "P6");
-            assert_eq!(sides.app.poll(&mut one), Ok(1));
-            assert_eq!(one[0].wr_id(), number);
-        }
-        assert_eq!(sides.app.poll(&mut []), Ok(0), "P6");
-        assert_eq!(sides.app.poll(&mut one), overrun(5), "{}", sides.kind);
-    });
-}
-
-#[test]
-fn o03_the_state_says_what_was_dropped() {
-    each_lone!(|producer, consumer, _bell| {
-        assert_eq!(consumer.state(), State::Running);
-        (0..4).for_each(|number| producer.push(&entry(number)).unwrap());
-        assert_eq!(consumer.state(), State::Running);
-        producer.push(&entry(4)).unwrap_err();
-        assert_eq!(consumer.state(), State::Overrun { dropped: 1 });
-        drain(&mut consumer).unwrap();
-        drain(&mut consumer).unwrap_err();
-        producer.push(&entry(4)).unwrap_err();
-        assert_eq!(consumer.state(), State::Overrun { dropped: 2 });
-    });
-}
-
-#[test]
 fn o03_a_queue_that_has_overrun_takes_nothing_more_even_if_there_is_room() {
     for polled in 0..=4 {
         let parts = Parts::new(4);
@@ -102,56 +53,6 @@ fn o03_a_queue_that_has_overrun_takes_nothing_more_even_if_there_is_room() {
             false => assert_eq!(drain(&mut consumer), Ok(rest)),
         }
     }
-}
-
-#[test]
-fn o05_the_overrun_wakes_a_sleeper_of_either_kind() {
-    for on in [Notify::Next, Notify::Solicited] {
-        with_each(|mut sides| {
-            (0..4).for_each(|number| sides.device.push(&entry(number)).unwrap());
-            assert_eq!(sides.app.arm(on), Ok(Armed::MayHaveMissed));
-            sides.device.push(&entry(4)).unwrap_err();
-            assert_eq!(sides.bell.take(), 1, "{}, {on:?}", sides.kind);
-            assert_eq!(sides.app.arm(on), Ok(Armed::MayHaveMissed));
-            assert_eq!(sides.drain(), [0, 1, 2, 3]);
-            assert_eq!(sides.app.arm(on), Ok(Armed::MayHaveMissed), "so that the next poll tells");
-            assert_eq!(drain(&mut *sides.app), overrun(1));
-        });
-    }
-}
-
-#[test]
-fn o05_a_drop_after_the_overrun_wakes_a_consumer_that_armed_meanwhile() {
-    with_each(|mut sides| {
-        sides.device.push_batch(&[0, 1, 2, 3, 4].map(entry)).unwrap_err();
-        assert_eq!(sides.bell.take(), 0, "not armed");
-        assert_eq!(sides.app.arm(Notify::Solicited), Ok(Armed::MayHaveMissed));
-        sides.device.push_batch(&[5, 6].map(entry)).unwrap_err();
-        assert_eq!(sides.bell.take(), 1, "{}", sides.kind);
-    });
-}
-
-#[test]
-fn p02_what_was_polled_is_gone_and_p03_empty_is_no_error() {
-    with_each(|mut sides| {
-        for out in [&mut [][..], &mut [Wc::default()], &mut [Wc::default(); 3]] {
-            assert_eq!(sides.app.poll(out), Ok(0), "{}", sides.kind);
-        }
-        sides.device.push(&entry(1)).unwrap();
-        assert_eq!(sides.app.poll(&mut []), Ok(0), "P6");
-        assert_eq!(sides.drain(), [1]);
-        assert_eq!(sides.drain(), []);
-    });
-}
-
-#[test]
-fn p04_room_past_the_count_keeps_what_it_held() {
-    with_each(|mut sides| {
-        sides.device.push_batch(&[0, 1].map(entry)).unwrap();
-        let mut out = [send(77); 4];
-        assert_eq!(sides.app.poll(&mut out), Ok(2));
-        assert_eq!(out[2..], [send(77); 2], "{}", sides.kind);
-    });
 }
 
 #[test]
@@ -199,15 +100,6 @@ fn splitting_again_forgets_that_a_side_was_dropped() {
     let (mut producer, mut consumer) = storage.split();
     producer.push(&send(1)).unwrap();
     assert_eq!(drain(&mut consumer), Ok(vec![1]));
-}
-
-#[test]
-fn debug_output_does_not_grow_with_the_queue() {
-    let mut storage = SoftCq::<1024>::new();
-    assert!(format!("{:?}", storage.split()).len() < 2000);
-    assert!(format!("{:?}", HeapCq::new(1024).unwrap().split()).len() < 2000);
-    let parts = Parts::tagged(1024);
-    assert!(format!("{:?}", parts.sides(0)).len() < 2000);
 }
 
 #[test]

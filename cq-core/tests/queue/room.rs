@@ -1,12 +1,11 @@
-//! Capacity: what is guaranteed, when slots are released, and what either side is told of it (O1, S1).
+//! Capacity: what is guaranteed, when slots are released, and who waits for one (O1, S1).
 
 use std::cell::RefCell;
 
-use cq_core::queue::{Dropped, HeapCq, Position, SoftCq, TryPushError};
-use cq_core::transport::{Notify, PollCq, PollError};
+use cq_core::queue::{HeapCq, Position, TryPushError};
+use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
 
-use super::device::with_each;
 use super::{Parts, each_lone, entry, send};
 
 #[test]
@@ -66,25 +65,6 @@ fn o01_a_consumer_that_goes_on_gives_back_everything_before_it() {
 }
 
 #[test]
-fn o01_the_room_is_what_was_not_given_back() {
-    with_each(|mut sides| {
-        assert_eq!(sides.device.room(), (0, 4), "{}", sides.kind);
-        sides.device.push(&entry(0)).unwrap();
-        assert_eq!(sides.device.room(), (1, 3));
-        sides.device.push_batch(&[1, 2, 3].map(entry)).unwrap();
-        assert_eq!(sides.device.room(), (4, 0));
-        assert_eq!(sides.app.poll(&mut [Wc::default()]), Ok(1));
-        assert_eq!(sides.device.room(), (3, 1), "each is given back at once");
-        sides.drain();
-        assert_eq!(sides.device.room(), (0, 4));
-        sides.device.push_batch(&[0, 1, 2, 3, 4].map(entry)).unwrap_err();
-        assert_eq!(sides.device.room(), (4, 0), "also once the queue has ended");
-        sides.drain();
-        assert_eq!(sides.device.room(), (0, 4));
-    });
-}
-
-#[test]
 fn the_high_water_is_the_most_that_was_found_unpolled() {
     each_lone!(|producer, consumer, _bell| {
         assert_eq!(producer.high_water(), 0);
@@ -117,98 +97,6 @@ fn the_high_water_is_also_what_was_found_when_nobody_asked() {
         consumer.poll(&mut [Wc::default(); 4]).unwrap();
         assert_eq!(producer.high_water(), 3);
     });
-}
-
-#[test]
-fn s01_a_full_queue_that_is_tried_has_not_overrun() {
-    with_each(|mut sides| {
-        (0..4).for_each(|number| sides.device.try_push(&entry(number)).unwrap());
-        for _ in 0..3 {
-            assert_eq!(sides.device.try_push(&entry(4)), Err(TryPushError::Full), "{}", sides.kind);
-            assert_eq!(sides.device.try_push_batch(&[entry(4)]), Err(TryPushError::Full));
-        }
-        assert_eq!(sides.app.poll(&mut [Wc::default()]), Ok(1));
-        assert_eq!(sides.device.try_push(&entry(4)), Ok(()), "there is room");
-        assert_eq!(sides.drain(), [1, 2, 3, 4]);
-        assert_eq!(sides.drain(), [], "nor does polling fail");
-        (5..9).for_each(|number| sides.device.push(&entry(number)).unwrap());
-        assert_eq!(sides.device.push(&entry(9)), Err(Dropped { lost: 1, total: 1 }), "the first");
-    });
-}
-
-#[test]
-fn s01_of_a_batch_the_first_ones_are_stored_and_what_comes_later_too() {
-    with_each(|mut sides| {
-        assert_eq!(sides.device.try_push_batch(&[0, 1, 2].map(entry)), Ok(3), "{}", sides.kind);
-        assert_eq!(sides.device.try_push_batch(&[3, 4, 5].map(entry)), Ok(1));
-        assert_eq!(sides.device.try_push_batch(&[6, 7].map(entry)), Err(TryPushError::Full));
-        assert_eq!(sides.device.try_push_batch(&[]), Ok(0), "none of none is no failure");
-        assert_eq!(sides.drain(), [0, 1, 2, 3]);
-        assert_eq!(sides.device.try_push_batch(&[8, 9].map(entry)), Ok(2));
-        assert_eq!(sides.drain(), [8, 9]);
-        assert_eq!(sides.app.poll(&mut [Wc::default()]), Ok(0));
-    });
-}
-
-#[test]
-fn n01_a_full_queue_to_which_nothing_was_added_raises_nothing() {
-    with_each(|mut sides| {
-        assert_eq!(sides.device.try_push_batch(&[0, 1, 2, 3].map(entry)), Ok(4));
-        sides.arm(Notify::Next);
-        assert_eq!(sides.device.try_push_batch(&[entry(4)]), Err(TryPushError::Full));
-        assert_eq!(sides.device.try_push(&entry(4)), Err(TryPushError::Full));
-        assert_eq!(sides.bell.take(), 0, "{}", sides.kind);
-        sides.drain();
-        assert_eq!(sides.device.try_push(&entry(4)), Ok(()));
-        assert_eq!(sides.bell.take(), 1, "it was still armed");
-    });
-}
-
-#[test]
-fn o03_after_an_overrun_nothing_can_be_tried_nor_is_it_counted() {
-    with_each(|mut sides| {
-        sides.device.push_batch(&[0, 1, 2, 3, 4].map(entry)).unwrap_err();
-        assert_eq!(sides.device.try_push(&entry(5)), Err(TryPushError::Ended), "{}", sides.kind);
-        assert_eq!(sides.device.try_push_batch(&[entry(5)]), Err(TryPushError::Ended));
-        assert_eq!(sides.device.try_push_batch(&[]), Ok(0));
-        assert_eq!(sides.drain().len(), 4);
-        let overrun = Err(PollError::Overrun { dropped: Some(1) });
-        assert_eq!(sides.app.poll(&mut [Wc::default()]), overrun);
-        assert_eq!(sides.device.try_push(&entry(5)), Err(TryPushError::Ended), "also once polled");
-    });
-}
-
-#[test]
-fn p01_a_completion_that_waits_for_room_gets_it_from_a_consumer_in_another_thread() {
-    const PUSHES: u64 = 5000;
-    for (mut producer, mut consumer) in [1, 3, 8].map(|many| HeapCq::new(many).unwrap().split()) {
-        let start = std::time::Instant::now();
-        std::thread::scope(|threads| {
-            threads.spawn(move || {
-                for number in 0..PUSHES {
-                    while let Err(error) = producer.try_push(&send(number)) {
-                        assert_eq!(error, TryPushError::Full);
-                        assert!(start.elapsed() < super::DEADLINE, "jammed");
-                        std::thread::yield_now();
-                    }
-                }
-            });
-            let (mut next, mut out) = (0, [Wc::default(); 5]);
-            while next < PUSHES {
-                let count = consumer.poll(&mut out).unwrap();
-                for wc in &out[..count] {
-                    assert_eq!(wc.wr_id(), next);
-                    next += 1;
-                }
-                assert!(start.elapsed() < super::DEADLINE, "jammed");
-                std::thread::yield_now();
-            }
-        });
-    }
-    // Nobody is left that could make room.
-    let mut storage = SoftCq::<1>::new();
-    let (mut producer, _) = storage.split();
-    assert_eq!(producer.try_push(&send(0)), Err(TryPushError::Ended));
 }
 
 #[test]

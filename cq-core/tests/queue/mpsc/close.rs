@@ -1,17 +1,13 @@
 //! How a queue with several producers ends without an overrun (O3, N6).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread;
-use std::time::Instant;
 
-use cq_core::queue::mpsc::{HeapCq, SoftCq};
+use cq_core::queue::mpsc::HeapCq;
 use cq_core::queue::{State, TryPushError};
 use cq_core::transport::{Arm, Armed, CqKey, Notify, PollCq, PollError, Signal};
 use cq_core::wc::Wc;
 
-use super::super::{Bell, DEADLINE, KEY, drain, send};
-use super::dropped;
-use super::threads::{Order, PRODUCERS, of};
+use super::super::{Bell, KEY, drain, send};
 
 #[test]
 fn s04_a_queue_that_its_consumer_fails_is_failed_for_every_producer() {
@@ -60,17 +56,6 @@ fn s02_the_last_producer_that_is_dropped_closes_the_queue_and_no_other() {
 }
 
 #[test]
-fn o03_a_queue_that_overran_is_not_closed_too() {
-    let mut storage = SoftCq::<1>::new();
-    let (mut producer, mut consumer) = storage.split();
-    assert_eq!(producer.push_batch(&[0, 1].map(send)), dropped(1, 1));
-    drop(producer.clone());
-    drop(producer);
-    assert_eq!(drain(&mut consumer), Ok(vec![0]));
-    assert_eq!(drain(&mut consumer), Err(PollError::Overrun { dropped: Some(1) }));
-}
-
-#[test]
 fn a_queue_that_is_closed_while_it_is_resized_hands_out_both_rings_first() {
     for polled in 0..=4 {
         let mut ring = cq_core::queue::mpsc::Ring::<4>::new();
@@ -103,18 +88,6 @@ fn o03_producers_that_never_followed_close_the_queue_too() {
 }
 
 #[test]
-fn s03_an_abandoned_queue_is_so_for_all_its_producers() {
-    let (mut one, consumer) = HeapCq::new(2).unwrap().split();
-    let mut other = one.clone();
-    assert!(!one.is_abandoned());
-    drop(consumer);
-    assert!(one.is_abandoned() && other.is_abandoned() && one.clone().is_abandoned());
-    assert_eq!(one.try_push(&send(0)), Err(TryPushError::Ended));
-    assert_eq!(other.push(&send(0)), dropped(1, 1));
-    assert_eq!(one.push_batch(&[0, 1].map(send)), dropped(2, 3));
-}
-
-#[test]
 fn n06_a_channel_that_can_not_be_cloned_keeps_no_queue_open() {
     struct Unclonable;
     impl Signal for Unclonable {
@@ -130,31 +103,4 @@ fn n06_a_channel_that_can_not_be_cloned_keeps_no_queue_open() {
     assert_eq!(drain(&mut consumer), Ok(vec![]));
     drop(producer);
     assert_eq!(drain(&mut consumer), Err(PollError::Closed));
-}
-
-#[test]
-fn c10_threads_that_go_one_after_the_other_close_the_queue_after_everything() {
-    for round in 0..200 {
-        let (producer, mut consumer) = HeapCq::new(64).unwrap().split();
-        let (start, mut order) = (Instant::now(), Order::default());
-        thread::scope(|threads| {
-            for which in 0..PRODUCERS {
-                let mut producer = producer.clone();
-                threads.spawn(move || {
-                    (1..=20).for_each(|nth| producer.push(&of(which, nth)).unwrap());
-                });
-            }
-            drop(producer);
-            let mut out = [Wc::default(); 7];
-            loop {
-                match consumer.poll(&mut out) {
-                    Ok(count) => order.check(&out[..count]),
-                    Err(error) => break assert_eq!(error, PollError::Closed),
-                }
-                thread::yield_now();
-                assert!(start.elapsed() < DEADLINE, "jammed");
-            }
-        });
-        assert_eq!(order.count(), 20 * PRODUCERS, "round {round}");
-    }
 }

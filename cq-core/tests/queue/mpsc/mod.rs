@@ -1,9 +1,8 @@
-//! The software completion queue with several producers. `storage` has the rules of overrun, storage and positions (O1,
-//! O3), `events` those of arming (N6), `close` those of the end, `resize` Q12, `threads` what many threads at once come
-//! to (C10, P2, O3, N6). What holds for one producer too is tested on each kind of queue.
+//! The software completion queue with several producers. `storage` has positions and high-water marks (O1), `close` the
+//! rules of the end, `resize` Q12, `threads` what many threads at once come to (C10, P2, N6). What holds for one producer
+//! too is tested on each kind of queue.
 
 mod close;
-mod events;
 mod resize;
 mod storage;
 mod threads;

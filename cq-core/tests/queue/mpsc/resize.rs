@@ -1,18 +1,14 @@
 //! Moving to other storage (Q12).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::thread;
-use std::time::Instant;
 
 use cq_core::queue::TryPushError;
-use cq_core::queue::mpsc::{HeapCq, NewRing, PushError, Ring, SoftCq, Spare, WhyNot};
+use cq_core::queue::mpsc::{HeapCq, PushError, Ring, SoftCq, Spare, WhyNot};
 use cq_core::testing::ring_at;
 use cq_core::transport::{Arm, Armed, Notify, PollCq, PollError};
 use cq_core::wc::Wc;
 
-use super::super::{Bell, DEADLINE, KEY, drain, failed, send};
-use super::threads::{Order, PRODUCERS, Polled, of};
+use super::super::{Bell, KEY, drain, failed, send};
 use super::{dropped, wraps};
 
 #[test]
@@ -261,54 +257,6 @@ fn q12_queues_move_between_rings_wherever_their_positions_wrap() {
     moves_across::<1>();
     moves_across::<2>();
     moves_across::<16>();
-}
-
-#[test]
-fn q12_many_threads_follow_every_resize() {
-    const PUSHES: u64 = 2000;
-    let mut storage = SoftCq::<64>::new();
-    let mut small: Vec<_> = (0..20).map(|_| Ring::<64>::new()).collect();
-    let mut large: Vec<_> = (0..20).map(|_| Ring::<256>::new()).collect();
-    let spares = small.iter_mut().map(Ring::spare).zip(large.iter_mut().map(Ring::spare));
-    let mut spares: Vec<Spare<'_>> = spares.flat_map(|(small, large)| [small, large]).collect();
-    let (producer, mut consumer) = storage.split();
-    let (polled, current) = (&Polled::default(), &Mutex::new(None));
-    let (start, mut order) = (Instant::now(), Order::default());
-    thread::scope(|threads| {
-        for which in 0..PRODUCERS {
-            let mut producer = producer.clone();
-            threads.spawn(move || {
-                for nth in 1..=PUSHES {
-                    polled.wait(which, nth, 20);
-                    while let Err(error) = producer.push(&of(which, nth)) {
-                        assert_eq!(error, PushError::Resized);
-                        let new: Option<NewRing<'_>> = current.lock().unwrap().clone();
-                        producer.follow(&new.expect("it was resized"));
-                    }
-                }
-            });
-        }
-        drop(producer);
-        let (mut out, mut resizes) = ([Wc::default(); 5], 0);
-        while order.count() < PRODUCERS * PUSHES {
-            let count = consumer.poll(&mut out).unwrap();
-            order.check(&out[..count]);
-            polled.set(&order);
-            if order.count() > 140 * (resizes + 1) && resizes < 40 {
-                let mut current = current.lock().unwrap();
-                match consumer.resize(spares.pop().unwrap()) {
-                    Ok(new) => (*current, resizes) = (Some(new), resizes + 1),
-                    Err(error) => {
-                        assert_eq!(error.why, WhyNot::UnderWay);
-                        spares.push(error.spare);
-                    }
-                }
-            }
-            assert!(start.elapsed() < DEADLINE, "jammed");
-        }
-        assert_eq!(resizes, 40);
-    });
-    assert_eq!(consumer.poll(&mut [Wc::default()]), Err(PollError::Closed));
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! Overrun, storage and positions, one thread (O1, O3, P6).
+//! High-water marks, new sides and positions, one thread (O1, P2).
 
-use cq_core::queue::mpsc::{HeapCq, SoftCq};
+use cq_core::queue::mpsc::SoftCq;
 use cq_core::queue::{Position, TryPushError};
 use cq_core::testing::shared_queue_at;
 use cq_core::transport::{Arm, Notify, PollCq, PollError};
@@ -8,60 +8,6 @@ use cq_core::wc::Wc;
 
 use super::super::{Bell, KEY, drain, send};
 use super::{dropped, wraps};
-
-#[test]
-fn o01_capacity_unpolled_is_no_overrun_and_o03_one_more_is_whoever_pushes() {
-    let mut storage = SoftCq::<4>::new();
-    let (mut one, mut consumer) = storage.split();
-    let mut other = one.clone();
-    assert_eq!(consumer.capacity(), 4);
-    for wr_id in [0, 2] {
-        one.push(&send(wr_id)).unwrap();
-        other.push(&send(wr_id + 1)).unwrap();
-    }
-    assert_eq!(one.push(&send(4)), dropped(1, 1));
-    assert_eq!(other.push(&send(5)), dropped(1, 2));
-    assert_eq!(other.try_push(&send(5)), Err(TryPushError::Ended));
-    assert_eq!(drain(&mut consumer), Ok(vec![0, 1, 2, 3]));
-    assert_eq!(one.push(&send(6)), dropped(1, 3), "for ever, though there is room now");
-    for _ in 0..3 {
-        assert_eq!(drain(&mut consumer), Err(PollError::Overrun { dropped: Some(3) }));
-        assert_eq!(consumer.poll(&mut []), Ok(0), "P6");
-    }
-    assert_eq!(one.clone().push_batch(&[7, 8].map(send)), dropped(2, 5));
-}
-
-#[test]
-fn o01_slack_never_hastens_the_overrun() {
-    for promised in 1..=16_u32 {
-        let (producer, mut consumer) = HeapCq::new(promised).unwrap().split();
-        let slots = producer.free_slots();
-        let mut producers = [producer.clone(), producer];
-        for round in 0..50_u32 {
-            for nth in 0..promised {
-                producers[(round + nth) as usize % 2].push(&send(nth.into())).unwrap();
-            }
-            let mut out = vec![Wc::default(); promised as usize];
-            assert_eq!(consumer.poll(&mut out), Ok(promised as usize), "round {round}");
-        }
-        let stored = (0..99).take_while(|nth| producers[0].push(&send(*nth)).is_ok()).count();
-        assert!((promised as usize..=slots).contains(&stored), "{promised}, {stored} stored");
-        assert_eq!(producers[1].push(&send(0)), dropped(1, 2));
-    }
-}
-
-#[test]
-fn o03_what_a_batch_drops_is_counted_by_whichever_producer_pushes() {
-    let mut storage = SoftCq::<4>::new();
-    let (mut one, mut consumer) = storage.split();
-    let mut other = one.clone();
-    one.push_batch(&[0, 1, 2].map(send)).unwrap();
-    assert_eq!(other.push_batch(&[3, 4, 5].map(send)), dropped(2, 2));
-    assert_eq!(one.push_batch(&[6, 7, 8].map(send)), dropped(3, 5));
-    assert_eq!(other.push(&send(9)), dropped(1, 6));
-    assert_eq!(drain(&mut consumer), Ok(vec![0, 1, 2, 3]));
-    assert_eq!(drain(&mut consumer), Err(PollError::Overrun { dropped: Some(6) }));
-}
 
 #[test]
 fn the_high_water_is_the_most_that_this_producer_has_found_unpolled() {
@@ -81,23 +27,6 @@ fn the_high_water_is_the_most_that_this_producer_has_found_unpolled() {
     assert_eq!(other.try_push(&send(10)), Err(TryPushError::Full));
     consumer.poll(&mut [Wc::default(); 4]).unwrap();
     assert_eq!(other.high_water(), 4, "found when it was full, though nobody asked");
-}
-
-#[test]
-fn s01_a_slot_that_one_producer_does_not_get_another_gets() {
-    let mut storage = SoftCq::<2>::new();
-    let (mut one, mut consumer) = storage.split();
-    let mut other = one.clone();
-    assert_eq!(one.try_push_batch(&[0, 1, 2].map(send)), Ok(2));
-    assert_eq!(other.try_push(&send(2)), Err(TryPushError::Full));
-    assert_eq!((one.len(), other.free_slots()), (2, 0));
-    assert_eq!(consumer.poll(&mut [Wc::default()]), Ok(1));
-    assert_eq!((one.len(), other.free_slots()), (1, 1));
-    other.try_push(&send(2)).unwrap();
-    assert_eq!(one.try_push(&send(3)), Err(TryPushError::Full));
-    assert_eq!(drain(&mut consumer), Ok(vec![1, 2]));
-    one.push(&send(3)).unwrap();
-    assert_eq!(drain(&mut consumer), Ok(vec![3]), "it never overran");
 }
 
 #[test]
@@ -127,22 +56,6 @@ fn splitting_again_begins_at_the_first_slot_wherever_the_last_sides_stopped() {
         assert_eq!(drain(&mut consumer), Ok(vec![]), "nor has it overrun");
         drop(producer);
         assert_eq!(drain(&mut consumer), Err(PollError::Closed));
-    }
-}
-
-#[test]
-fn a_queue_may_begin_at_any_position_modulo_2_to_the_62() {
-    for position in [5, (1 << 62) + 5, u64::MAX, (1 << 62) - 1, 1 << 63] {
-        let mut storage = shared_queue_at::<4>(position);
-        let (mut producer, mut consumer) = storage.split();
-        assert_eq!((producer.len(), producer.free_slots()), (0, 4));
-        producer.push_batch(&[0, 1, 2].map(send)).unwrap();
-        assert_eq!((producer.len(), producer.free_slots()), (3, 1));
-        producer.push(&send(3)).unwrap();
-        assert_eq!(producer.try_push(&send(4)), Err(TryPushError::Full));
-        assert_eq!(producer.push(&send(4)), dropped(1, 1));
-        assert_eq!(drain(&mut consumer), Ok(vec![0, 1, 2, 3]));
-        assert!(drain(&mut consumer).is_err());
     }
 }
 

@@ -1,16 +1,17 @@
-//! Many threads that push at once (C10, P2, O3).
+//! Many threads that push at once (C10, P2, N6).
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::Instant;
 
-use cq_core::queue::mpsc::{HeapCq, Producer, SoftCq};
-use cq_core::queue::{Channel, TryPushError};
+use cq_core::cq::CompletionQueue;
+use cq_core::queue::Channel;
+use cq_core::queue::mpsc::{Producer, SoftCq};
 use cq_core::testing::shared_queue_at;
-use cq_core::transport::{PollCq, PollError};
+use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
 
-use super::super::{DEADLINE, recv};
+use super::super::{Bell, DEADLINE, KEY, recv};
 use super::wraps;
 
 pub const PRODUCERS: u64 = 3;
@@ -115,106 +116,21 @@ fn c10_p02_many_threads_lose_nothing_across_every_wrap() {
 }
 
 #[test]
-fn s01_many_threads_that_wait_for_slots_never_overrun() {
-    const PUSHES: u64 = 1000;
-    let (producer, mut consumer) = HeapCq::new(3).unwrap().split();
-    let (start, mut order) = (Instant::now(), Order::default());
+fn n06_a_sleeper_among_many_threads_gets_everything() {
+    const PUSHES: u64 = 2000;
+    let (mut storage, bell) = (SoftCq::<32>::new(), Bell::default());
+    let (producer, consumer) = storage.split_with(KEY, &bell);
+    let polled = Polled::default();
+    let (mut cq, mut order) = (CompletionQueue::new(consumer), Order::default());
     thread::scope(|threads| {
         for which in 0..PRODUCERS {
-            let mut producer = producer.clone();
-            threads.spawn(move || {
-                let mut nth = 0;
-                while nth < PUSHES {
-                    let batch: Vec<_> =
-                        (nth + 1..=PUSHES.min(nth + 1 + which)).map(|nth| of(which, nth)).collect();
-                    match producer.try_push_batch(&batch) {
-                        Ok(stored) => nth += stored as u64,
-                        Err(error) => assert_eq!(error, TryPushError::Full),
-                    }
-                    assert!(producer.len() <= 4 && producer.free_slots() <= 4);
-                    assert!(start.elapsed() < DEADLINE, "jammed");
-                    thread::yield_now();
-                }
-            });
+            let (mut producer, polled) = (producer.clone(), &polled);
+            threads.spawn(move || polled.push(which, &mut producer, 8, PUSHES));
         }
-        drop(producer);
-        let mut out = [Wc::default(); 3];
-        loop {
-            match consumer.poll(&mut out) {
-                Ok(count) => order.check(&out[..count]),
-                Err(error) => break assert_eq!(error, PollError::Closed),
-            }
-            thread::yield_now();
+        let (mut room, mut channel) = ([Wc::default(); 16], &bell);
+        while order.count() < PRODUCERS * PUSHES {
+            order.check(cq.wait(&mut room, &mut channel, None).unwrap());
+            polled.set(&order);
         }
     });
-    assert_eq!(order.count(), PRODUCERS * PUSHES);
-}
-
-#[test]
-fn o01_a_queue_that_is_never_full_never_looks_full() {
-    // One producer pushes into a queue of many, and the consumer polls at once; another only looks.
-    const PUSHES: u64 = 100_000;
-    let (mut producer, mut consumer) = HeapCq::new(1024).unwrap().split();
-    let (looks, polled) = (producer.clone(), AtomicU64::new(0));
-    let start = Instant::now();
-    thread::scope(|threads| {
-        threads.spawn(|| {
-            for number in 0..PUSHES {
-                while number > polled.load(SeqCst) + 100 {
-                    assert!(start.elapsed() < DEADLINE, "jammed");
-                    thread::yield_now();
-                }
-                producer.push(&recv(number)).unwrap();
-            }
-        });
-        threads.spawn(|| {
-            while polled.load(SeqCst) < PUSHES {
-                assert!(!looks.is_full(), "{} of 1024", looks.len());
-                assert!(start.elapsed() < DEADLINE, "jammed");
-            }
-        });
-        let mut out = [Wc::default(); 16];
-        while polled.load(SeqCst) < PUSHES {
-            let count = consumer.poll(&mut out).unwrap();
-            polled.fetch_add(count as u64, SeqCst);
-        }
-    });
-}
-
-#[test]
-fn o03_many_threads_overrun_and_everything_stored_comes() {
-    for round in 0..200 {
-        let mut storage = SoftCq::<8>::new();
-        let (producer, mut consumer) = storage.split();
-        let (start, mut order) = (Instant::now(), Order::default());
-        let mut out = [Wc::default(); 3];
-        let stored: u64 = thread::scope(|threads| {
-            let threads: Vec<_> = (0..PRODUCERS)
-                .map(|which| {
-                    let mut producer = producer.clone();
-                    threads.spawn(move || {
-                        (1..).take_while(|&nth| producer.push(&of(which, nth)).is_ok()).count()
-                            as u64
-                    })
-                })
-                .collect();
-            loop {
-                match consumer.poll(&mut out) {
-                    Ok(count) => order.check(&out[..count]),
-                    Err(PollError::Overrun { dropped: Some(dropped) }) => {
-                        assert!((1..=PRODUCERS as u32).contains(&dropped), "a lower bound");
-                        break;
-                    }
-                    Err(other) => panic!("{other}"),
-                }
-                // A consumer that always keeps up would never see the overrun.
-                thread::yield_now();
-                assert!(start.elapsed() < DEADLINE, "jammed");
-            }
-            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
-        });
-        assert_eq!(order.count(), stored, "round {round}");
-        let all = PollError::Overrun { dropped: Some(PRODUCERS as u32) };
-        assert_eq!(consumer.poll(&mut out), Err(all));
-    }
 }
