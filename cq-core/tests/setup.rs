@@ -1,6 +1,6 @@
 //! The words that transports have in common for setting up.
 
-use cq_core::setup::{Access, Destination, Gid, InUse, QpAttrMask, RangeError, Registered};
+use cq_core::setup::{Access, Destination, Gid, QpAttrMask, RangeError, Registered};
 use cq_core::wr::{RemoteAddr, Sge};
 
 const REGION: Registered = Registered { addr: u64::MAX - 64, len: 64, lkey: 1, rkey: 2 };
@@ -110,13 +110,6 @@ fn q10_peers_write_only_where_this_side_may() {
         assert!(!(by_peers | Access::LOCAL_WRITE).lacks_local_write());
     }
     assert!(!Access::REMOTE_READ.lacks_local_write() && !Access::empty().lacks_local_write());
-}
-
-#[test]
-fn q11_what_is_in_use_says_what_to_destroy_first_and_gives_the_handle_back() {
-    let refused = InUse::new(7, "completion queue", "its queue pairs");
-    let said = "the completion queue is still in use: destroy its queue pairs first";
-    assert_eq!((refused.to_string().as_str(), refused.handle), (said, 7));
 }
 
 #[test]

@@ -176,7 +176,8 @@ fn capacities_and_ranges_that_cannot_be() {
         &RangeError { offset: 16, len: 49, available: 64 },
         "49 bytes at offset 16 are not inside the memory region's 64",
     );
-    let in_use = InUse::new((), "completion queue", "its queue pairs");
+    let in_use = InUse::new(7, "completion queue", "its queue pairs");
+    assert_eq!(in_use.handle, 7, "it comes back");
     says(&in_use, "the completion queue is still in use: destroy its queue pairs first");
     assert_eq!(format!("{in_use:?}"), in_use.to_string(), "what unwrap prints");
     let text = "2 steps of the script were not reached: the next one waits for a poll";

@@ -1,6 +1,6 @@
 //! Requests that are refused (Q4).
 
-use cq_core::testing::fake::{Call, Script};
+use cq_core::testing::fake::Script;
 use cq_core::testing::fault::{FaultInjector, Faults, When};
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{RecvWr, SendWr};
@@ -32,16 +32,6 @@ fn q04_the_first_may_be_refused() {
     assert_eq!(qp.post_recv(&[receive]), Err(PostError { posted: 0, why: FULL }));
     assert_eq!(script.calls(), []);
     assert_eq!(qp.post_send(&sends::<2>(1)), Ok(()), "the other queue's");
-}
-
-#[test]
-fn q04_what_the_device_refuses_itself_comes_first() {
-    let script = Script::new(KEY).on_send(Ok(1)).on_send(Err(Refused::WrongState));
-    let mut qp = injector(&script, &faults().refuse_send(When::nth(3), FULL));
-    let refused = Err(PostError { posted: 1, why: Refused::WrongState });
-    assert_eq!(qp.post_send(&sends::<4>(1)), refused);
-    assert_eq!(script.calls(), [sends::<1>(1)[0].into(), Call::Refused(2)]);
-    assert_eq!(qp.injected().refused, 0);
 }
 
 /// Keeps how long the lists were that were posted.
