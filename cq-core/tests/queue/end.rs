@@ -1,42 +1,10 @@
 //! What sides find that come after the end of a queue, or of another side (S5, O3).
 
-use cq_core::queue::{Control, NoChannel, Producer, SoftCq, State, Tail, TryPushError};
+use cq_core::queue::{Control, NoChannel, Producer, SoftCq, State, Tail};
 use cq_core::testing::raw_queue;
-use cq_core::transport::{Arm, Notify, PollCq, PollError};
-use cq_core::wc::Wc;
+use cq_core::transport::{Arm, Notify};
 
 use super::{Bell, Parts, drain, send};
-
-const FAILED: Result<Vec<u64>, PollError> = Err(PollError::Failed);
-
-#[test]
-fn s05_later_sides_find_that_the_queue_has_failed() {
-    for reported in [false, true] {
-        let parts = Parts::new(4);
-        let (mut producer, mut consumer) = parts.sides(0);
-        producer.push_batch(&[0, 1].map(send)).unwrap();
-        assert_eq!(consumer.poll(&mut [Wc::default()]), Ok(1));
-        consumer.fail();
-        if reported {
-            assert_eq!(drain(&mut consumer), Ok(vec![1]));
-            assert_eq!(drain(&mut consumer), FAILED);
-        }
-        let words = producer.tail().to_words();
-        assert!(words[1] > words[0], "who stopped knew of room");
-        for tail in [Tail::from_words(words), parts.queue().recover(Tail::at(0), |_, _| ())] {
-            let mut producer = parts.producer(tail);
-            assert_eq!(producer.try_push(&send(2)), Err(TryPushError::Ended));
-            producer.push(&send(2)).unwrap_err();
-            producer.push_batch(&[2, 3].map(send)).unwrap_err();
-        }
-        let mut consumer = parts.consumer(consumer.position());
-        if !reported {
-            assert_eq!(drain(&mut consumer), Ok(vec![1]), "what was stored is still handed out");
-        }
-        assert_eq!(drain(&mut consumer), FAILED);
-        assert_eq!(parts.control.state(), State::Failed);
-    }
-}
 
 #[test]
 fn o03_nothing_is_polled_after_the_end_was_reported_despite_a_concurrent_push() {

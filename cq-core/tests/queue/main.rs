@@ -3,15 +3,15 @@
 //! | module | rules |
 //! |---|---|
 //! | `model` | a queue of each kind against a model of one (P1–P4, P6, O1, O3, O5, N1–N4, N6, S1–S4) |
-//! | `order` | order, wrap-around, harmlessness of foreign words (P1, P2) |
+//! | `raw_model` | the same of a raw queue, with sides that take turns (P1, P2, P4, O1, O3, S4–S6) |
+//! | `order` | wrap-around, kept tails, harmlessness of foreign words (P1, P2, X4) |
 //! | `overrun` | overrun, and queues that are split again (O2, O3) |
-//! | `room` | slots to spare, and waiting for a free one (O1, S1) |
+//! | `room` | what a producer finds unpolled, and how it waits (S1) |
 //! | `batch` | several at once (N3, P2) |
 //! | `events` | names of events, and notification through the control (N1, N8, N11, N12) |
 //! | `end` | sides that come after the end (S5, O3) |
 //! | `adopt` | queues that replace others (Q12) |
 //! | `heap` | queues that own their storage (O1) |
-//! | `turns` | producers that take turns (P1, S4) |
 //! | `layout`, `tags`, `recover`, `scribble` | memory that others share (C3, C8, P4, X4) |
 //! | `mpsc` | several producers |
 #![cfg(not(loom))]
@@ -28,11 +28,11 @@ mod model;
 mod mpsc;
 mod order;
 mod overrun;
+mod raw_model;
 mod recover;
 mod room;
 mod scribble;
 mod tags;
-mod turns;
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};

@@ -1,11 +1,11 @@
 //! Overrun, and what a new pair of sides finds (O2, O3).
 
-use cq_core::queue::{Control, Dropped, Entry, Producer, SoftCq, Tail, TryPushError};
+use cq_core::queue::{Control, Dropped, Entry, Producer, SoftCq, TryPushError};
 use cq_core::transport::{Notify, PollCq, PollError};
 use cq_core::wc::Wc;
 
 use super::device::with_each;
-use super::{Bell, KEY, Parts, drain, entry, send};
+use super::{Bell, KEY, drain, entry, send};
 
 fn overrun<T>(dropped: u32) -> Result<T, PollError> {
     Err(PollError::Overrun { dropped: Some(dropped) })
@@ -31,27 +31,6 @@ fn o02_the_first_that_are_dropped_are_known_as_such() {
     assert!(producer.overrun(u32::MAX).is_first(), "also of more than are counted");
     for _ in 0..2 {
         assert!(!producer.overrun(u32::MAX - 1).is_first(), "the count saturates");
-    }
-}
-
-#[test]
-fn o03_a_queue_that_has_overrun_takes_nothing_more_even_if_there_is_room() {
-    for polled in 0..=4 {
-        let parts = Parts::new(4);
-        let (mut producer, mut consumer) = parts.sides(0);
-        (0..4).for_each(|number| producer.push(&send(number)).unwrap());
-        producer.push(&send(4)).unwrap_err();
-        assert_eq!(consumer.poll(&mut vec![Wc::default(); polled]), Ok(polled));
-        let next = || parts.producer(Tail::from_words(producer.tail().to_words()));
-        assert_eq!(next().try_push(&send(9)), Err(TryPushError::Ended));
-        assert_eq!(next().try_push_batch(&[send(9)]), Err(TryPushError::Ended));
-        assert_eq!(next().push(&send(9)), dropped(1, 2), "after {polled}");
-        assert_eq!(next().tail().position(), 4);
-        let rest: Vec<_> = (polled as u64..4).collect();
-        match rest.is_empty() {
-            true => assert_eq!(drain(&mut consumer), overrun(2)),
-            false => assert_eq!(drain(&mut consumer), Ok(rest)),
-        }
     }
 }
 

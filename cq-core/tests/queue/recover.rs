@@ -4,7 +4,7 @@ use cq_core::queue::{Dropped, Position, State, Tail, TryPushError};
 use cq_core::transport::{PollCq, PollError};
 use cq_core::wc::Wc;
 
-use super::{Parts, drain, entry, send};
+use super::{Parts, drain, entry};
 
 const STORAGE: usize = 4;
 
@@ -19,56 +19,6 @@ fn push(parts: &Parts, tail: Tail, numbers: std::ops::Range<u32>) -> Tail {
     let mut producer = parts.producer(tail);
     numbers.for_each(|number| producer.push(&entry(number)).unwrap());
     producer.tail()
-}
-
-#[test]
-fn s06_what_was_published_since_the_tail_is_shown_once_and_stepped_over() {
-    for start in [0, 3, 1 << 20, Position::MAX - 1] {
-        for published in 0..=STORAGE as u32 {
-            let (parts, kept) = (Parts::tagged(STORAGE), Tail::at(start));
-            let mut consumer = parts.consumer(start);
-            push(&parts, kept, 0..published);
-
-            let (tail, found) = recover(&parts, kept);
-            assert_eq!(found, (0..published).map(|n| (n.into(), n + 100)).collect::<Vec<_>>());
-            assert_eq!(tail.position(), start.wrapping_add(Position::from(published)));
-            assert_eq!(recover(&parts, tail), (tail, vec![]), "again, from there");
-
-            assert_eq!(drain(&mut consumer).unwrap().len(), published as usize);
-            push(&parts, tail, 10..14);
-            assert_eq!(drain(&mut consumer), Ok(vec![10, 11, 12, 13]));
-        }
-    }
-}
-
-#[test]
-fn s06_what_was_polled_already_is_shown_too() {
-    let parts = Parts::tagged(STORAGE);
-    let mut consumer = parts.consumer(0);
-    let kept = push(&parts, Tail::at(0), 0..2);
-    push(&parts, kept, 2..4);
-    assert_eq!(drain(&mut consumer), Ok(vec![0, 1, 2, 3]));
-    let (tail, found) = recover(&parts, kept);
-    assert_eq!(found, [(2, 102), (3, 103)]);
-    push(&parts, tail, 4..8);
-    assert_eq!(drain(&mut consumer), Ok(vec![4, 5, 6, 7]));
-}
-
-#[test]
-fn o03_a_recovered_producer_overwrites_nothing_that_was_not_taken() {
-    for taken in 0..=4 {
-        let parts = Parts::tagged(STORAGE);
-        let mut consumer = parts.consumer(0);
-        push(&parts, Tail::at(0), 0..4);
-        let mut out = [Wc::default(); 8];
-        assert_eq!(consumer.poll(&mut out[..taken]), Ok(taken));
-        let (tail, found) = recover(&parts, Tail::at(0));
-        assert_eq!(found, [(0, 100), (1, 101), (2, 102), (3, 103)]);
-        let mut next = parts.producer(tail);
-        let stored = (4..20).take_while(|number| next.push(&send(*number)).is_ok()).count();
-        assert_eq!(stored, taken, "neither early nor late");
-        assert_eq!(drain(&mut consumer), Ok((taken as u64..taken as u64 + 4).collect()));
-    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use cq_core::cq::CompletionQueue;
 use cq_core::queue::Channel;
 use cq_core::queue::mpsc::{Producer, SoftCq};
 use cq_core::testing::shared_queue_at;
-use cq_core::transport::PollCq;
+use cq_core::transport::{PollCq, PollError};
 use cq_core::wc::Wc;
 
 use super::super::{Bell, DEADLINE, KEY, recv};
@@ -133,4 +133,42 @@ fn n06_a_sleeper_among_many_threads_gets_everything() {
             polled.set(&order);
         }
     });
+}
+
+#[test]
+fn o03_many_threads_overrun_and_everything_stored_comes() {
+    for round in 0..200 {
+        let mut storage = SoftCq::<8>::new();
+        let (producer, mut consumer) = storage.split();
+        let (start, mut order) = (Instant::now(), Order::default());
+        let mut out = [Wc::default(); 3];
+        let stored: u64 = thread::scope(|threads| {
+            let threads: Vec<_> = (0..PRODUCERS)
+                .map(|which| {
+                    let mut producer = producer.clone();
+                    threads.spawn(move || {
+                        (1..).take_while(|&nth| producer.push(&of(which, nth)).is_ok()).count()
+                            as u64
+                    })
+                })
+                .collect();
+            loop {
+                match consumer.poll(&mut out) {
+                    Ok(count) => order.check(&out[..count]),
+                    Err(PollError::Overrun { dropped: Some(dropped) }) => {
+                        assert!((1..=PRODUCERS as u32).contains(&dropped), "a lower bound");
+                        break;
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+                // A consumer that always keeps up would never see the overrun.
+                thread::yield_now();
+                assert!(start.elapsed() < DEADLINE, "jammed");
+            }
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(order.count(), stored, "round {round}");
+        let all = PollError::Overrun { dropped: Some(PRODUCERS as u32) };
+        assert_eq!(consumer.poll(&mut out), Err(all));
+    }
 }

@@ -1,0 +1,259 @@
+//! A raw queue against a model of one, with producers that take turns at a kept tail, consumers that go on where the last
+//! one stopped, tags, and slots to spare, across every wrap (P1, P2, P4, O1, O3, S4–S6).
+
+use std::collections::VecDeque;
+
+use cq_core::queue::{Completion, Dropped, Entry, Position, State, Tail, TryPushError};
+use cq_core::queue::{NoChannel, raw};
+use cq_core::transport::PollError;
+use cq_core::wc::Wc;
+use proptest::prelude::*;
+
+use super::{Parts, entry, recv};
+
+/// Completions whose slots a poll with tags gives back at once.
+const AT_ONCE: usize = 32;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Push(usize),
+    TryPush(usize),
+    /// One without a tag.
+    PushPlain,
+    /// One where the tail knows of room.
+    StoreAt,
+    KeepTail,
+    /// A producer goes on that has kept an earlier tail.
+    Recover,
+    Poll(usize),
+    RenewConsumer,
+    Fail,
+}
+
+#[derive(Debug)]
+struct Shape {
+    storage: usize,
+    promised: usize,
+    is_tagged: bool,
+    start: Position,
+}
+
+struct Both<'a> {
+    shape: &'a Shape,
+    parts: &'a Parts,
+    consumer: raw::Consumer<'a>,
+    tail: Tail,
+    kept: Tail,
+    /// What was stored since that tail was kept.
+    since: Vec<(u64, u32)>,
+    unpolled: VecDeque<(Wc, u32)>,
+    /// How many slots were polled and not given back.
+    unreleased: usize,
+    state: State,
+    dropped: u32,
+    count: u32,
+}
+
+impl<'a> Both<'a> {
+    fn new(shape: &'a Shape, parts: &'a Parts) -> Self {
+        let tail = Tail::at(shape.start);
+        Self {
+            shape,
+            parts,
+            consumer: parts.consumer(shape.start),
+            tail,
+            kept: tail,
+            since: Vec::new(),
+            unpolled: VecDeque::new(),
+            unreleased: 0,
+            state: State::Running,
+            dropped: 0,
+            count: 0,
+        }
+    }
+
+    fn free(&self) -> usize {
+        let held = self.unpolled.len() + self.unreleased;
+        if self.state == State::Running { self.shape.storage - held } else { 0 }
+    }
+
+    fn entries(&mut self, count: usize) -> Vec<Entry> {
+        self.count += count as u32;
+        (self.count..).take(count).map(entry).collect()
+    }
+
+    /// Remembers the first ones as stored; says how many.
+    fn store<T: Completion>(&mut self, batch: &[T]) -> usize {
+        let stored = &batch[..self.free().min(batch.len())];
+        for completion in stored {
+            let tag = if self.shape.is_tagged { completion.tag() } else { 0 };
+            self.unpolled.push_back((*completion.wc(), tag));
+            self.since.push((completion.wc().wr_id(), tag));
+        }
+        stored.len()
+    }
+
+    fn push<T: Completion>(&mut self, batch: &[T]) {
+        let lost = (batch.len() - self.store(batch)) as u32;
+        let mut producer = self.parts.producer(self.tail);
+        let pushed = match batch {
+            [one] => producer.push(one),
+            batch => producer.push_batch(batch),
+        };
+        self.tail = producer.tail();
+        self.dropped += lost;
+        if lost > 0 && self.state != State::Failed {
+            self.state = State::Overrun { dropped: self.dropped };
+        }
+        let dropped = Err(Dropped { lost, total: self.dropped });
+        assert_eq!(pushed, if lost > 0 { dropped } else { Ok(()) });
+    }
+
+    fn try_push(&mut self, batch: &[Entry]) {
+        let mut producer = self.parts.producer(self.tail);
+        let pushed = match batch {
+            [one] => producer.try_push(one).map(|()| 1),
+            batch => producer.try_push_batch(batch),
+        };
+        self.tail = producer.tail();
+        let is_running = self.state == State::Running;
+        let why_not = if is_running { TryPushError::Full } else { TryPushError::Ended };
+        let stored = self.store(batch);
+        assert_eq!(
+            pushed,
+            if stored == 0 && !batch.is_empty() { Err(why_not) } else { Ok(stored) }
+        );
+    }
+
+    fn poll(&mut self, room: usize) {
+        let untouched = recv(u64::MAX);
+        let (mut out, mut tags) = (vec![untouched; room], Vec::new());
+        let polled = self.consumer.poll_with(&mut out, |wc, tag| tags.push((*wc, tag)));
+        let count = room.min(self.unpolled.len());
+        let expected = match self.state {
+            _ if count > 0 || room == 0 => Ok(count),
+            State::Overrun { dropped } => Err(PollError::Overrun { dropped: Some(dropped) }),
+            State::Failed => Err(PollError::Failed),
+            _ => Ok(0),
+        };
+        assert_eq!(polled, expected);
+        assert!(tags.iter().copied().eq(self.unpolled.drain(..count)));
+        assert!(out[..count].iter().eq(tags.iter().map(|(wc, _)| wc)));
+        assert!(out[count..].iter().all(|wc| *wc == untouched), "P4");
+        let Shape { storage, promised, .. } = *self.shape;
+        // It looks at so many at a time.
+        for first in (0..count).step_by(AT_ONCE) {
+            self.unreleased += AT_ONCE.min(count - first);
+            if self.unreleased > (storage - promised).min(storage / 4) {
+                self.unreleased = 0;
+            }
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Push(count) => {
+                let batch = self.entries(count);
+                self.push(&batch);
+            }
+            Step::TryPush(count) => {
+                let batch = self.entries(count);
+                self.try_push(&batch);
+            }
+            Step::PushPlain => self.push(&[recv(7)]),
+            Step::StoreAt => {
+                let [position, limit] = self.tail.to_words();
+                let knows = limit != position && self.state == State::Running;
+                let batch = self.entries(1);
+                let tail = self.parts.queue().store_at(self.tail, &batch[0]);
+                assert_eq!(tail.is_some(), knows);
+                if let Some(tail) = tail {
+                    assert_eq!(
+                        (self.store(&batch), tail.position()),
+                        (1, position.wrapping_add(1))
+                    );
+                    self.tail = tail;
+                }
+            }
+            Step::KeepTail => {
+                self.kept = self.tail;
+                self.since.clear();
+            }
+            // More than a round later, its slots have been used again.
+            Step::Recover if self.since.len() > self.shape.storage => {}
+            Step::Recover => {
+                let mut found = Vec::new();
+                let each = |wc: &Wc, tag| found.push((wc.wr_id(), tag));
+                let tail = self.parts.queue().recover(self.kept, each);
+                assert_eq!(found, self.since);
+                assert_eq!(tail.position(), self.tail.position());
+                self.tail = tail;
+            }
+            Step::Poll(room) => self.poll(room),
+            Step::RenewConsumer => {
+                self.consumer = self.parts.consumer(self.consumer.position());
+                self.unreleased = 0;
+            }
+            Step::Fail => {
+                self.consumer.fail();
+                self.state = State::Failed;
+            }
+        }
+        let unpolled = self.unpolled.len();
+        assert_eq!((self.consumer.len(), self.consumer.is_empty()), (unpolled, unpolled == 0));
+        assert_eq!(self.consumer.state(), self.state);
+        assert_eq!(
+            self.parts.queue().producer(self.tail, NoChannel).len(),
+            unpolled + self.unreleased
+        );
+    }
+}
+
+/// Queues of up to 128 slots that begin a little before a wrap, or at the first slot.
+fn shapes() -> impl Strategy<Value = Shape> {
+    let size = (0_u32..8).prop_flat_map(|log2| (Just(1 << log2), 1..=1_usize << log2));
+    (size, any::<bool>(), 0_usize..5, 0_u16..300).prop_map(
+        |((storage, promised), is_tagged, wrap, before)| {
+            let round = storage as Position;
+            let wraps =
+                [0, round << 15, round << 16, 1 << 31, (u32::MAX as Position).wrapping_add(1)];
+            let start = wraps[wrap].wrapping_sub(before.into());
+            Shape { storage, promised, is_tagged, start }
+        },
+    )
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    // Batches of a few, or of more than some queues hold.
+    let count = || prop_oneof![4 => 0_usize..5, 1 => 0_usize..140];
+    let step = prop_oneof![
+        1 => (0_usize..3).prop_map(Step::Push),
+        8 => count().prop_map(Step::TryPush),
+        1 => Just(Step::PushPlain),
+        3 => Just(Step::StoreAt),
+        2 => Just(Step::KeepTail),
+        3 => Just(Step::Recover),
+        9 => count().prop_map(Step::Poll),
+        2 => Just(Step::RenewConsumer),
+    ];
+    let steps = prop::collection::vec(step, 0..150);
+    // In the end it fails, or overruns.
+    let end = (0_usize..140).prop_map(Step::Push);
+    let end = prop::collection::vec(prop_oneof![1 => Just(Step::Fail), 3 => end], 0..3);
+    let after = prop::collection::vec(count().prop_map(Step::Poll), 0..5);
+    (steps.clone(), end, after, steps)
+        .prop_map(|parts| [parts.0, parts.1, parts.2, parts.3].concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_raw_queue_does_as_the_model_does(shape in shapes(), steps in steps()) {
+        let tagged = Parts { promised: shape.promised as u32, ..Parts::tagged(shape.storage) };
+        let untagged = Parts::promising(shape.promised as u32, shape.storage);
+        let parts = if shape.is_tagged { tagged } else { untagged };
+        let mut both = Both::new(&shape, &parts);
+        steps.iter().for_each(|step| both.step(step));
+    }
+}
