@@ -12,7 +12,7 @@ use cq_core::queue::{Channel as MayRaise, Consumer, OnChannel, Producer, SoftCq}
 use cq_core::shared_cq::SharedCq;
 use cq_core::testing::fake::{ASLEEP_FOR_EVER, Call, Script};
 use cq_core::transport::{
-    Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Signal, Woken,
+    Armed, Block, CqKey, EventError, Events, Notify, PollError, Signal, Woken,
 };
 use cq_core::wc::{Wc, WcStatus};
 
@@ -31,58 +31,6 @@ fn produce(mut producer: Producer<'_, impl MayRaise>, total: u64, taken: &Atomic
         }
         producer.push(&wc(number)).unwrap();
     }
-}
-
-/// A transport that is polled by one thread at a time, or says so.
-struct Exclusive<T>(T, &'static AtomicBool);
-
-impl<T: PollCq> PollCq for Exclusive<T> {
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        assert!(!self.1.swap(true, SeqCst), "two threads at once");
-        let polled = self.0.poll(out);
-        if polled.is_ok_and(|count| out[..count].iter().any(|wc| wc.wr_id() % 64 == 0)) {
-            thread::yield_now(); // invites another one
-        }
-        self.1.store(false, SeqCst);
-        polled
-    }
-}
-
-/// Polls until all were taken, by whomever, and the producer is gone. Gives back the numbers of those that came here.
-fn take(shared: &SharedCq<impl PollCq>, taken: &AtomicU64) -> Vec<u64> {
-    let (mut room, mut numbers) = ([Wc::default(); 5], Vec::new());
-    loop {
-        let polled = shared.lock().poll(&mut room);
-        let batch = match polled {
-            Ok(batch) => batch,
-            Err(error) => break assert_eq!(error, PollError::Closed),
-        };
-        numbers.extend(batch.iter().map(Wc::wr_id));
-        taken.fetch_add(batch.len() as u64, SeqCst);
-        if batch.is_empty() {
-            thread::yield_now();
-        }
-    }
-    numbers
-}
-
-#[test]
-fn p08_each_completion_goes_to_exactly_one_poller_in_order() {
-    const TOTAL: u64 = 2_000;
-    let mut storage = SoftCq::<CAPACITY>::new();
-    let (producer, consumer) = storage.split();
-    static POLLED: AtomicBool = AtomicBool::new(false);
-    let shared = SharedCq::new(CompletionQueue::new(Exclusive(consumer, &POLLED)));
-    let taken = AtomicU64::new(0);
-    let shares: Vec<Vec<u64>> = thread::scope(|scope| {
-        scope.spawn(|| produce(producer, TOTAL, &taken));
-        let pollers = [(); 4].map(|()| scope.spawn(|| take(&shared, &taken)));
-        pollers.map(|poller| poller.join().unwrap()).into()
-    });
-    assert!(shares.iter().all(|share| share.is_sorted()));
-    let mut all = shares.concat();
-    all.sort_unstable();
-    assert!(all.into_iter().eq(0..TOTAL), "lost or doubled");
 }
 
 #[test]

@@ -4,9 +4,8 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cq_core::queue::raw::{self, RawQueue, Slot, Tag};
-use cq_core::queue::{Control, Dropped, Entry, OnChannel, Position};
-use cq_core::testing::raw_queue;
+use cq_core::queue::raw::{self, RawQueue};
+use cq_core::queue::{Dropped, Entry, OnChannel, Position};
 use cq_core::transport::{CqKey, PollCq, Signal};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +17,7 @@ use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::{self, AtomicU64, death};
 
 use crate::mortal;
-use crate::queue::KEY;
+use crate::queue::{KEY, Queue};
 
 /// What the assertions about completions say.
 pub const WRONG: &str = "lost, doubled or out of order";
@@ -84,15 +83,10 @@ pub fn at_every_step(name: &str, but: Range<u32>, run: fn(Plan) -> bool) {
 /// A queue on the heap, with the rings that it will have, two queue pairs, and what is known of the dead.
 pub struct World {
     fanin: Fanin,
-    rings: Vec<Memory>,
+    /// Each with as many slots.
+    rings: Vec<(Arc<Queue>, u32)>,
     settled: [AtomicU64; 2],
     dead: [AtomicU32; 3],
-}
-
-struct Memory {
-    control: Control,
-    slots: Vec<Slot>,
-    tags: Vec<Tag>,
 }
 
 /// The name of a process.
@@ -134,15 +128,10 @@ struct Held<'w> {
 impl World {
     /// A queue that lies in the first of these rings, which have so many slots.
     #[must_use]
-    pub fn new(capacities: &[usize]) -> Arc<Self> {
-        let memory = |&capacity: &usize| Memory {
-            control: Control::new(),
-            slots: (0..capacity).map(|_| Slot::new()).collect(),
-            tags: (0..capacity).map(|_| Tag::new()).collect(),
-        };
+    pub fn new(capacities: &[u32]) -> Arc<Self> {
         let world = Self {
             fanin: Fanin::new(),
-            rings: capacities.iter().map(memory).collect(),
+            rings: capacities.iter().map(|&slots| (Queue::new(slots), slots)).collect(),
             settled: [AtomicU64::new(0), AtomicU64::new(0)],
             dead: [AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0)],
         };
@@ -151,15 +140,14 @@ impl World {
     }
 
     fn location(&self, ring: usize) -> Location {
-        let storage = self.rings[ring].slots.len() as u32;
+        let storage = self.rings[ring].1;
         Location { offset: ring as u32, log2: storage.trailing_zeros(), promised: storage }
     }
 
     /// One of its rings.
     #[must_use]
     pub fn ring(&self, nth: usize) -> RawQueue<'_> {
-        let Memory { control, slots, tags } = &self.rings[nth];
-        raw_queue(control, slots, tags, slots.len() as u32).expect("a legal capacity")
+        self.rings[nth].0.open()
     }
 
     /// The ring that is the queue's.

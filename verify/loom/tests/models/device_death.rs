@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use cq_core::queue::raw::{Consumer, RawQueue, Slot, Tag};
-use cq_core::queue::{Control, Entry, NoChannel};
+use cq_core::queue::raw::Consumer;
+use cq_core::queue::{Entry, NoChannel};
 use cq_core::setup::QpState;
-use cq_core::testing::raw_queue;
 use cq_core::transport::PollCq;
 use cq_core::wc::{Wc, WcStatus};
 use transport_rxe_loop::protocol::fanin::{Fanin, Location};
@@ -19,6 +18,7 @@ use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::{self, AtomicU32, AtomicU64};
 use verify_loom::harness::model;
 use verify_loom::mortal::{Mortal, VICTIM, at_every_step};
+use verify_loom::queue::Queue;
 use verify_loom::threads::spawn;
 
 const WRONG: &str = "lost, doubled or out of order";
@@ -49,9 +49,7 @@ struct Pair {
     /// Whether the initiator wants the queue pair run.
     noted: AtomicU32,
     fanin: Fanin,
-    control: Control,
-    slots: [Slot; 4],
-    tags: [Tag; 4],
+    cq: Arc<Queue>,
     initiator: Mortal,
 }
 
@@ -64,9 +62,7 @@ impl Pair {
             in_flight: InFlight::default(),
             noted: AtomicU32::new(0),
             fanin: Fanin::new(),
-            control: Control::new(),
-            slots: std::array::from_fn(|_| Slot::new()),
-            tags: std::array::from_fn(|_| Tag::new()),
+            cq: Queue::new(4),
             initiator: Mortal::default(),
         };
         pair.fanin.begin(Location { offset: 0, log2: 2, promised: 4 });
@@ -81,17 +77,13 @@ impl Pair {
         identity::read(&self.identity).state() == state
     }
 
-    fn queue(&self) -> RawQueue<'_> {
-        raw_queue(&self.control, &self.slots, &self.tags, 4).unwrap()
-    }
-
     fn settle(&self, tag: u32) {
         self.receives.settle(tag, RECEIVES);
     }
 
     fn enter(&self, me: AttachmentKey) {
         if self.initiator.enter(&self.fanin.lock, me) && self.care != Care::RepairsNothing {
-            let _state = self.fanin.repair(&self.queue(), |_, tag| self.settle(tag));
+            let _state = self.fanin.repair(&self.cq.open(), |_, tag| self.settle(tag));
         }
     }
 
@@ -99,7 +91,7 @@ impl Pair {
         let wc = Wc::new(position, status, TARGET.get());
         let entry = Entry { wc, tag: tag::of_recv(Position::new(position + 1)), solicited: false };
         self.enter(me);
-        let mut queue = self.queue();
+        let mut queue = self.cq.open();
         let tail = self.fanin.publish(&mut queue, &entry);
         match tail {
             Some(tail) => {
@@ -166,7 +158,7 @@ fn poll(consumer: &mut Consumer<'_>, came: &mut Vec<Wc>) {
 fn fail_and_die(step: u32, care: Care) -> bool {
     let pair = Pair::new(care);
     let initiator = spawn(&pair, move |pair| pair.initiator.live(step, || pair.execute()));
-    let (mut consumer, mut came) = (pair.queue().into_consumer(0, NoChannel), Vec::new());
+    let (mut consumer, mut came) = (pair.cq.consumer(0), Vec::new());
     assert!(identity::fail(&pair.identity, TARGET));
     pair.flush();
     poll(&mut consumer, &mut came);

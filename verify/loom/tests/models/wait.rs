@@ -39,33 +39,31 @@ fn sleep_and_take(shape: Shape) {
     assert!(shape.on != Notify::Next || channel.unread() <= 2, "events gather");
 }
 
+/// It ends, and would not without either fence.
+fn ends(name: impl Into<String>, shape: Shape) {
+    model(name, move || sleep_and_take(shape))
+        .must_fail_without(Site::PushFence, LOST)
+        .must_fail_without(Site::ArmFence, LOST);
+}
+
 #[test]
 fn n06_wait_ends_with_everything() {
     for (pushes, batch) in [(1, 1), (2, 1), (2, 2), (3, 2)] {
         let shape = Shape { capacity: 4, pushes, batch, on: Notify::Next };
-        let name = format!("wait for {pushes}, batches of {batch}");
-        model(name, move || sleep_and_take(shape))
-            .must_fail_without(Site::PushFence, LOST)
-            .must_fail_without(Site::ArmFence, LOST);
+        ends(format!("wait for {pushes}, batches of {batch}"), shape);
     }
 }
 
 #[test]
 fn n06_waiting_for_solicited_ends_with_everything() {
     let shape = Shape { capacity: 4, pushes: 2, batch: 1, on: Notify::Solicited };
-    model("wait for solicited", move || sleep_and_take(shape))
-        .must_fail_without(Site::PushFence, LOST)
-        .must_fail_without(Site::ArmFence, LOST);
+    ends("wait for solicited", shape);
 }
 
 #[test]
 fn o05_an_overrun_wakes_the_sleeper() {
     let shape = Shape { capacity: 1, pushes: 3, batch: 1, on: Notify::Next };
-    model("overrun wakes who waits for any", move || sleep_and_take(shape))
-        .must_fail_without(Site::PushFence, LOST)
-        .must_fail_without(Site::ArmFence, LOST);
+    ends("overrun wakes who waits for any", shape);
     let shape = Shape { on: Notify::Solicited, ..shape };
-    model("overrun wakes who waits for solicited", move || sleep_and_take(shape))
-        .must_fail_without(Site::PushFence, LOST)
-        .must_fail_without(Site::ArmFence, LOST);
+    ends("overrun wakes who waits for solicited", shape);
 }
