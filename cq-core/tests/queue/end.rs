@@ -1,10 +1,9 @@
 //! What sides find that come after the end of a queue, or of another side (S5, O3).
 
-use cq_core::queue::{Control, NoChannel, Producer, SoftCq, State, Tail};
+use cq_core::queue::{Control, NoChannel, Producer, SoftCq, Tail};
 use cq_core::testing::raw_queue;
-use cq_core::transport::{Arm, Notify};
 
-use super::{Bell, Parts, drain, send};
+use super::{Parts, drain, send};
 
 #[test]
 fn o03_nothing_is_polled_after_the_end_was_reported_despite_a_concurrent_push() {
@@ -31,22 +30,6 @@ fn o03_nothing_is_polled_after_the_end_was_reported_despite_a_concurrent_push() 
             assert_eq!(drain(&mut next), Err(error), "nor by a consumer that is made anew");
         }
     }
-}
-
-#[test]
-fn a_raw_queue_outlives_its_sides() {
-    let (parts, bell) = (Parts::new(4), Bell::default());
-    let (producer, mut consumer) = parts.sides_with(&bell);
-    let _ = consumer.arm(Notify::Next).unwrap();
-    drop(producer);
-    assert_eq!(bell.take(), 0, "another producer may follow");
-    assert_eq!(drain(&mut consumer), Ok(vec![]));
-    drop(consumer);
-    assert_eq!(parts.control.state(), State::Running);
-    let mut producer = parts.producer(Tail::at(0));
-    assert!(!producer.is_abandoned());
-    producer.push(&send(0)).unwrap();
-    assert_eq!(drain(&mut parts.consumer(0)), Ok(vec![0]));
 }
 
 #[test]

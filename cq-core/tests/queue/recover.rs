@@ -1,8 +1,6 @@
-//! A producer that stopped at any instant, and the next one, which goes on (C8, O3, X4).
+//! What a producer finds that goes on from a tail that cannot be right, or behind a gap (S6, X4).
 
-use cq_core::queue::{Dropped, Position, State, Tail, TryPushError};
-use cq_core::transport::{PollCq, PollError};
-use cq_core::wc::Wc;
+use cq_core::queue::{Position, State, Tail};
 
 use super::{Parts, drain, entry};
 
@@ -19,22 +17,6 @@ fn push(parts: &Parts, tail: Tail, numbers: std::ops::Range<u32>) -> Tail {
     let mut producer = parts.producer(tail);
     numbers.for_each(|number| producer.push(&entry(number)).unwrap());
     producer.tail()
-}
-
-#[test]
-fn o03_an_overrun_is_for_ever_whatever_tail_was_kept() {
-    let parts = Parts::tagged(STORAGE);
-    let mut consumer = parts.consumer(0);
-    let kept = push(&parts, Tail::at(0), 0..4);
-    parts.producer(kept).push(&entry(4)).unwrap_err();
-    assert_eq!(drain(&mut consumer).unwrap().len(), 4);
-
-    let (tail, _) = recover(&parts, kept);
-    let mut producer = parts.producer(tail);
-    assert_eq!(producer.try_push(&entry(5)), Err(TryPushError::Ended));
-    assert_eq!(producer.push(&entry(5)), Err(Dropped { lost: 1, total: 2 }));
-    let overrun = Err(PollError::Overrun { dropped: Some(2) });
-    assert_eq!(consumer.poll(&mut [Wc::default(); 4]), overrun);
 }
 
 #[test]

@@ -258,15 +258,3 @@ fn q12_queues_move_between_rings_wherever_their_positions_wrap() {
     moves_across::<2>();
     moves_across::<16>();
 }
-
-#[test]
-fn n02_an_arm_after_a_resize_looks_at_the_new_ring() {
-    let (mut large, mut small) = (SoftCq::<8>::new(), Ring::<2>::new());
-    let bell = Bell::default();
-    let (mut producer, mut consumer) = large.split_with(KEY, &bell);
-    producer.follow(&consumer.resize(small.spare()).unwrap());
-    producer.push(&send(1)).unwrap();
-    assert_eq!(consumer.arm(Notify::Next), Ok(Armed::MayHaveMissed));
-    assert_eq!(drain(&mut consumer), Ok(vec![1]));
-    assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
-}
