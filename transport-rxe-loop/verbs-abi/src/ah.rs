@@ -34,7 +34,7 @@ pub static ADDRESSES: Table<Address> = Table::new();
 /// An address, from C. One port has one path and one rate, so those fields say nothing.
 pub fn address(attr: &ibv_ah_attr) -> AddressVector {
     let ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class, .. } = attr.grh;
-    let gid = Gid(dgid.raw);
+    let gid = Gid(dgid.bytes());
     let route = GlobalRoute { gid, sgid_index, hop_limit, traffic_class, flow_label };
     let route = (attr.is_global != 0).then_some(route);
     AddressVector { port: attr.port_num, lid: attr.dlid, sl: attr.sl, route }
@@ -63,7 +63,9 @@ pub unsafe extern "C" fn ibv_create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) 
 
 fn create_ah(pd: *mut ibv_pd, to: &AddressVector) -> Result<*mut ibv_ah, Errno> {
     let (handle, context) = make_in(pd, |domain| domain.create_ah(to))?;
-    Ok(ADDRESSES.insert(Address { handle }, |handle| ibv_ah { context, pd, handle })?.face())
+    Ok(ADDRESSES
+        .insert(Address { handle }, |handle| ibv_ah { context, pd, handle, ..ibv_ah::ZEROED })?
+        .face())
 }
 
 /// `ibv_init_ah_from_wc(3)`. -1 with EINVAL, ENOENT: no context, no such port, no completion, or not that of a
@@ -204,7 +206,7 @@ mod tests {
         let answer =
             unsafe { ibv_init_ah_from_wc(context, 1, &raw mut wc, &raw mut grh, &raw mut to) };
         assert_eq!((answer, to.is_global, to.port_num), (0, 1, 1));
-        assert_eq!(to.grh.dgid.raw, grh.sgid.raw);
+        assert_eq!(to.grh.dgid.bytes(), grh.sgid.bytes());
         assert_eq!((to.grh.flow_label, to.grh.traffic_class), (0x1_2345, 0xa5));
         // SAFETY: as above.
         let ah = unsafe { ibv_create_ah_from_wc(domain(), &raw mut wc, &raw mut grh, 1) };

@@ -25,20 +25,26 @@ pub unsafe extern "C-unwind" fn ibv_get_async_event(
     if event.is_null() {
         return minus_one(Err(Errno::INVAL));
     }
-    // SAFETY: C's word: there is room for one.
-    minus_one(next(context).and_then(|next| unsafe { put(event, next) }.map(|()| 0)))
+    minus_one(next(context).and_then(|(element, event_type)| {
+        let next = ibv_async_event { element, event_type, ..ibv_async_event::ZEROED };
+        // SAFETY: C's word: there is room for one.
+        unsafe { put(event, next) }.map(|()| 0)
+    }))
 }
 
-fn next(context: *const ibv_context) -> Result<ibv_async_event, Errno> {
+fn next(context: *const ibv_context) -> Result<Event, Errno> {
     let slot = OPENINGS.find(context)?;
     until_found(|| slot.with(look)?)
 }
 
+/// What an event is about, and what happened.
+type Event = (ibv_async_event_element, ibv_event_type);
+
 /// Takes an event, if there is one. One of an object that went meanwhile is nobody's.
-fn look(open: &mut Opening) -> Result<Look<ibv_async_event>, Errno> {
+fn look(open: &mut Opening) -> Result<Look<Event>, Errno> {
     while let Some(AsyncEvent { event_type, element }) = open.device.take_async_event()? {
         if let Some(element) = take(&open.names, element) {
-            return Ok(Look::Found(ibv_async_event { element, event_type, padding: 0 }));
+            return Ok(Look::Found((element, event_type)));
         }
     }
     Ok(Look::Nothing(open.events.number()))
@@ -46,7 +52,7 @@ fn look(open: &mut Opening) -> Result<Look<ibv_async_event>, Errno> {
 
 /// What C is told that an event is about, once it is counted there.
 fn take(names: &Names, element: Element) -> Option<ibv_async_event_element> {
-    let mut told = ibv_async_event_element::ZEROED;
+    let mut told = ibv_async_event::ZEROED.element;
     match element {
         Element::Cq(key) => told.cq = names.cqs.take(&key, |side| side.reports.take())?,
         Element::Qp(number) => told.qp = names.qps.take(&number, |side| side.reports.take())?,
@@ -63,14 +69,14 @@ fn take(names: &Names, element: Element) -> Option<ibv_async_event_element> {
 pub unsafe extern "C" fn ibv_ack_async_event(event: *mut ibv_async_event) {
     // SAFETY: C's word: it is its own to read during the call.
     if let Ok(event) = unsafe { given(event) } {
-        acknowledge(*event);
+        acknowledge(event);
     }
 }
 
-fn acknowledge(ibv_async_event { element, event_type, .. }: ibv_async_event) {
+fn acknowledge(ibv_async_event { element, event_type, .. }: &ibv_async_event) {
     // SAFETY: all members of the union but the port's number are pointers, and what C wrote is only looked up.
     let (cq, qp, srq) = unsafe { (element.cq, element.qp, element.srq) };
-    match event_type {
+    match *event_type {
         ibv_event_type::CQ_ERR => {
             let _ = QUEUES.find(cq).map(|slot| slot.side().reports.acknowledge(1));
         }

@@ -148,7 +148,9 @@ pub unsafe fn operation<R>(
     wr: &ibv_send_wr,
     then: impl FnOnce(SendOp) -> Result<R, Errno>,
 ) -> Result<R, Errno> {
-    let imm = || Some(wr.imm_data.to_ne_bytes());
+    // SAFETY: the caller's word; of numbers, any bits are some.
+    let imm_data = unsafe { wr.anon_1.imm_data };
+    let imm = || Some(imm_data.to_ne_bytes());
     let remote = || {
         // SAFETY: the caller's word; of numbers, any bits are some.
         let rdma = unsafe { &wr.wr.rdma };
@@ -159,7 +161,7 @@ pub unsafe fn operation<R>(
         IBV_WR_RDMA_WRITE_WITH_IMM => then(SendOp::Write { remote: remote(), imm: imm() }),
         IBV_WR_SEND => then(SendOp::Send { imm: None }),
         IBV_WR_SEND_WITH_IMM => then(SendOp::Send { imm: imm() }),
-        IBV_WR_SEND_WITH_INV => then(SendOp::SendInvalidate { rkey: wr.imm_data }),
+        IBV_WR_SEND_WITH_INV => then(SendOp::SendInvalidate { rkey: imm_data }),
         IBV_WR_RDMA_READ => then(SendOp::Read { remote: remote() }),
         // SAFETY: the caller's word, of both.
         IBV_WR_ATOMIC_CMP_AND_SWP | IBV_WR_ATOMIC_FETCH_AND_ADD => then(unsafe { atomic(wr) }),

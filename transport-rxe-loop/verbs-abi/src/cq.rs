@@ -234,7 +234,11 @@ fn resize_cq(cq: *const ibv_cq, cqe: c_int) -> Result<(), Errno> {
 
 /// `ibv_poll_cq(3)`. Below 0: EINVAL: a count below 0, or an array that can't be one (P6); EIO: the queue has
 /// overrun, and what it held was polled (O3); EINVAL, ENOENT: no queue; ENODEV: this is a forked child.
-pub unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_wc) -> c_int {
+pub unsafe extern "C" fn poll_cq(
+    cq: *mut ibv_cq,
+    num_entries: c_int,
+    wc: *mut ibv_wc_fields,
+) -> c_int {
     // SAFETY: C's word.
     negative(unsafe { poll(cq, num_entries, wc) })
 }
@@ -242,13 +246,18 @@ pub unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc: *mut i
 /// # Safety
 /// There is room for as many as are asked for.
 #[inline]
-unsafe fn poll(cq: *const ibv_cq, num_entries: c_int, wc: *mut ibv_wc) -> Result<c_int, Errno> {
+unsafe fn poll(
+    cq: *const ibv_cq,
+    num_entries: c_int,
+    wc: *mut ibv_wc_fields,
+) -> Result<c_int, Errno> {
     let slot = QUEUES.find(cq)?;
     let asked = usize::try_from(num_entries).map_err(|_| Errno::INVAL)?;
     if asked == 0 {
         return Ok(0);
     }
-    let out = NonNull::new(wc).filter(|out| out.is_aligned()).ok_or(Errno::INVAL)?;
+    let out =
+        NonNull::new(wc.cast::<ibv_wc>()).filter(|out| out.is_aligned()).ok_or(Errno::INVAL)?;
     // SAFETY: the caller's word.
     slot.with(|queue| unsafe { queue.poll_into(out, asked) })?.map(|polled| polled as c_int)
 }

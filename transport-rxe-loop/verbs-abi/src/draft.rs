@@ -20,16 +20,16 @@ use crate::sys::{
 use crate::table::Slot;
 
 /// Operations that datagrams have.
-const OF_DATAGRAMS: u64 = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+const OF_DATAGRAMS: u32 = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 /// Those that connections of either kind have.
-const OF_CONNECTIONS: u64 = OF_DATAGRAMS
+const OF_CONNECTIONS: u32 = OF_DATAGRAMS
     | IBV_QP_EX_WITH_SEND_WITH_INV
     | IBV_QP_EX_WITH_RDMA_WRITE
     | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM
     | IBV_QP_EX_WITH_BIND_MW
     | IBV_QP_EX_WITH_LOCAL_INV;
 /// Those that reliable connections have.
-const OF_RELIABLE: u64 = OF_CONNECTIONS
+const OF_RELIABLE: u32 = OF_CONNECTIONS
     | IBV_QP_EX_WITH_RDMA_READ
     | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
     | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD
@@ -42,7 +42,7 @@ pub const WORD: usize = size_of::<u64>();
 /// Requests that are not posted yet. It grows when it has to, and keeps its memory.
 pub struct Draft {
     /// The operations that were asked for when the queue pair was made; `None` if it has no functions of its own.
-    ops: Option<u64>,
+    ops: Option<u32>,
     is_begun: bool,
     /// What went wrong first.
     wrong: Option<Errno>,
@@ -74,7 +74,7 @@ impl Draft {
     ///
     /// # Errors
     /// EOPNOTSUPP: the type does not have all of the operations.
-    pub fn new(qp_type: QpType, ops: Option<u64>) -> Result<Self, Errno> {
+    pub fn new(qp_type: QpType, ops: Option<u32>) -> Result<Self, Errno> {
         let all = match qp_type {
             QpType::Rc => OF_RELIABLE,
             QpType::Uc => OF_CONNECTIONS,
@@ -98,7 +98,7 @@ impl Draft {
         QpCaps { max_inline: caps.max_inline.max(least), ..caps }
     }
 
-    fn has(&self, op: u64) -> bool {
+    fn has(&self, op: u32) -> bool {
         self.ops.is_some_and(|ops| ops & op != 0)
     }
 
@@ -128,7 +128,7 @@ impl Draft {
     /// Adds a request, if its operation was asked for, and what it does could be understood.
     pub fn add(
         &mut self,
-        needs: u64,
+        needs: u32,
         (wr_id, wr_flags): (u64, c_uint),
         op: Result<(SendOp, Option<&'static Slot<Window>>), Errno>,
     ) {

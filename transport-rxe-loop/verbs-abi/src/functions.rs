@@ -53,6 +53,7 @@ pub fn publish(context: Context, device: *mut ibv_device) -> Result<*mut ibv_con
         num_comp_vectors: COMP_VECTORS,
         mutex: libc::PTHREAD_MUTEX_INITIALIZER,
         abi_compat: VERBS_ABI_IS_EXTENDED,
+        ..ibv_context::ZEROED
     };
     let opening = Opening { device: context, names: Arc::default(), events };
     let slot = OPENINGS.insert(opening, |_| verbs_context { context: public, ..EXTENDED })?;

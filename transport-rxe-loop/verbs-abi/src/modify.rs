@@ -165,7 +165,7 @@ fn query_qp(qp: *const ibv_qp) -> Result<(ibv_qp_attr, ibv_qp_init_attr), Errno>
             cap: attr.cap,
             qp_type,
             sq_sig_all: pair.sq_sig_all.into(),
-            padding: 0,
+            ..ibv_qp_init_attr::ZEROED
         };
         (attr, init)
     })

@@ -86,7 +86,8 @@ fn reg_mr(
         |domain: &ProtectionDomain| unsafe { domain.register(addr.cast(), length, access) };
     let (region, context) = make_in(pd, register)?;
     let (lkey, rkey) = (region.lkey(), region.rkey());
-    let public = |handle| ibv_mr { context, pd, addr, length, handle, lkey, rkey };
+    let public =
+        |handle| ibv_mr { context, pd, addr, length, handle, lkey, rkey, ..ibv_mr::ZEROED };
     Ok(REGIONS.insert(Region { region }, public)?.face())
 }
 

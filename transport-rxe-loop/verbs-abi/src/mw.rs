@@ -77,7 +77,8 @@ pub unsafe extern "C" fn alloc_mw(pd: *mut ibv_pd, kind: ibv_mw_type) -> *mut ib
 fn alloc_type_2(pd: *mut ibv_pd) -> Result<*mut ibv_mw, Errno> {
     let (window, context) = make_in(pd, ProtectionDomain::alloc_mw)?;
     let rkey = window.rkey();
-    let public = |handle| ibv_mw { context, pd, rkey, handle, r#type: IBV_MW_TYPE_2 };
+    let public =
+        |handle| ibv_mw { context, pd, rkey, handle, type_: IBV_MW_TYPE_2, ..ibv_mw::ZEROED };
     Ok(WINDOWS.insert(Window { window, promised: None }, public)?.face())
 }
 
@@ -112,8 +113,8 @@ mod tests {
         // SAFETY: any pointer may be handed in, and what a window says stays.
         unsafe {
             let window = alloc_mw(pd, IBV_MW_TYPE_2);
-            let ibv_mw { pd: of, rkey, r#type, .. } = window.read();
-            assert_eq!((of, r#type), (pd, IBV_MW_TYPE_2));
+            let ibv_mw { pd: of, rkey, type_, .. } = window.read();
+            assert_eq!((of, type_), (pd, IBV_MW_TYPE_2));
             assert_ne!(rkey, 0);
             assert_eq!(dealloc_mw(window), 0);
             assert_eq!(dealloc_mw(window), libc::ENOENT);

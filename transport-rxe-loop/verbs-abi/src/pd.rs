@@ -44,7 +44,7 @@ fn alloc_pd(context: *const ibv_context) -> Result<*mut ibv_pd, Errno> {
         let pd = open.device.alloc_pd()?;
         Ok::<_, Errno>(Domain { pd, names: Arc::clone(&open.names), opening })
     })??;
-    let public = |handle| ibv_pd { context: opening.face(), handle };
+    let public = |handle| ibv_pd { context: opening.face(), handle, ..ibv_pd::ZEROED };
     Ok(DOMAINS.insert(domain, public)?.face())
 }
 

@@ -94,7 +94,7 @@ fn attr(found: &Port) -> ibv_port_attr {
         active_width: WIDTH_4X,
         active_speed: SPEED_EDR,
         phys_state: LINK_UP,
-        link_layer: IBV_LINK_LAYER_INFINIBAND,
+        link_layer: IBV_LINK_LAYER_INFINIBAND as u8,
         ..ibv_port_attr::ZEROED
     }
 }
@@ -265,10 +265,10 @@ mod tests {
             assert_eq!(ibv_query_gid_type(context, 1, 1, &raw mut kind), -1);
         }
         assert_eq!((kind, entry.gid_type), (IBV_GID_TYPE_IB, IBV_GID_TYPE_IB));
-        assert_eq!(gid.raw, at_port(context, 1).unwrap().gid.0);
-        assert_eq!((entry.gid.raw, entry.port_num), (gid.raw, 1));
+        assert_eq!(gid.bytes(), at_port(context, 1).unwrap().gid.0);
+        assert_eq!((entry.gid.bytes(), entry.port_num), (gid.bytes(), 1));
         let (count, first) = table(context, 8, 0);
-        assert_eq!((count, first.gid.raw), (1, gid.raw));
+        assert_eq!((count, first.gid.bytes()), (1, gid.bytes()));
     }
 
     #[test]

@@ -247,12 +247,14 @@ fn add_local(batch: &mut Batch<'_>, wr: &ibv_send_wr) -> Result<(), Errno> {
     let (window, op) = match wr.opcode {
         IBV_WR_BIND_MW => {
             batch.post();
-            let ibv_send_wr_bind_mw { mw, rkey, bind_info } = &wr.bind_mw;
+            // SAFETY: C has written what belongs to the operation.
+            let ibv_send_wr_bind_mw { mw, rkey, bind_info, .. } = unsafe { &wr.anon_2.bind_mw };
             let window = WINDOWS.named(*mw)?;
             let key = window.with(|window| window.key_behind(batch.queue_pair()))?;
             (Some(window), bind(key, *rkey, bind_info)?)
         }
-        _ => (None, SendOp::LocalInvalidate { rkey: wr.imm_data }),
+        // SAFETY: as above; of numbers, any bits are some.
+        _ => (None, SendOp::LocalInvalidate { rkey: unsafe { wr.anon_1.invalidate_rkey } }),
     };
     let (wr_id, flags, data) = (wr.wr_id, flags(wr.send_flags)?, Data::Sges(&[]));
     batch.put(&SendWr { wr_id, op, flags, data })?;

@@ -19,7 +19,7 @@ use crate::side;
 use crate::srq::SHARED;
 use crate::sys::{
     IBV_QPS_RESET, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, ibv_ah_attr, ibv_pd, ibv_qp, ibv_qp_cap,
-    ibv_qp_ex, ibv_qp_init_attr, ibv_qp_type, ibv_srq,
+    ibv_qp_ex, ibv_qp_ex_and_flush, ibv_qp_init_attr, ibv_qp_type, ibv_srq,
 };
 use crate::table::{Kind, Slot, Table};
 
@@ -36,9 +36,9 @@ pub struct Pair {
 }
 
 impl Kind for Pair {
-    type Public = ibv_qp_ex;
+    type Public = ibv_qp_ex_and_flush;
     type Face = ibv_qp;
-    const HANDLE: Option<usize> = Some(offset_of!(ibv_qp_ex, qp_base.handle));
+    const HANDLE: Option<usize> = Some(offset_of!(ibv_qp_ex_and_flush, qp.qp_base.handle));
     type Side = side::Pair;
 }
 
@@ -53,7 +53,10 @@ pub unsafe extern "C" fn ibv_create_qp(
     init: *mut ibv_qp_init_attr,
 ) -> *mut ibv_qp {
     // SAFETY: C's word: what it makes the queue pair of is its own to read and write during the call.
-    pointer(unsafe { changed(init) }.and_then(|init| create_qp(pd, init, None, ibv_qp_ex::ZEROED)))
+    pointer(
+        unsafe { changed(init) }
+            .and_then(|init| create_qp(pd, init, None, ibv_qp_ex_and_flush::ZEROED)),
+    )
 }
 
 /// Makes a queue pair that has these operations as `functions` of its own, if it has any.
@@ -63,8 +66,8 @@ pub unsafe extern "C" fn ibv_create_qp(
 pub fn create_qp(
     pd: *mut ibv_pd,
     init: &mut ibv_qp_init_attr,
-    ops: Option<u64>,
-    functions: ibv_qp_ex,
+    ops: Option<u32>,
+    functions: ibv_qp_ex_and_flush,
 ) -> Result<*mut ibv_qp, Errno> {
     let qp_type = type_of_c(init.qp_type)?;
     let draft = Draft::new(qp_type, ops)?;
@@ -77,8 +80,8 @@ pub fn create_qp(
     let (number, cap) = (qp.number(), caps_to_c(qp.caps()));
     let (sq_sig_all, path) = (init.sq_sig_all != 0, ibv_ah_attr::ZEROED);
     let pair = Pair { qp, names: Arc::clone(&names), sq_sig_all, path, draft };
-    let slot = PAIRS.insert(pair, |handle| ibv_qp_ex {
-        qp_base: ibv_qp {
+    let slot = PAIRS.insert(pair, |handle| {
+        let qp_base = ibv_qp {
             context: opening.face(),
             qp_context: init.qp_context,
             pd,
@@ -90,8 +93,8 @@ pub fn create_qp(
             state: IBV_QPS_RESET,
             qp_type: init.qp_type,
             ..ibv_qp::ZEROED
-        },
-        ..functions
+        };
+        ibv_qp_ex_and_flush { qp: ibv_qp_ex { qp_base, ..functions.qp }, ..functions }
     })?;
     names.qps.add(number, slot);
     init.cap = cap;
@@ -201,7 +204,7 @@ fn destroy_qp(qp: *const ibv_qp) -> Result<(), Errno> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
     let found = PAIRS.find(qp).and_then(|slot| {
-        slot.with(|pair| if pair.draft.has_ops() { slot.public() } else { ptr::null_mut() })
+        slot.with(|pair| if pair.draft.has_ops() { slot.public().cast() } else { ptr::null_mut() })
     });
     pointer(found)
 }

@@ -26,12 +26,15 @@ use crate::sys::{
     IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_SEND, IBV_QP_EX_WITH_SEND_WITH_IMM,
     IBV_QP_EX_WITH_SEND_WITH_INV, IBV_QP_INIT_ATTR_CREATE_FLAGS, IBV_QP_INIT_ATTR_PD,
     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, ibv_ah, ibv_context, ibv_data_buf, ibv_mw, ibv_mw_bind_info,
-    ibv_qp, ibv_qp_ex, ibv_qp_init_attr_ex, ibv_sge,
+    ibv_qp, ibv_qp_ex, ibv_qp_ex_and_flush, ibv_qp_init_attr_ex, ibv_sge,
 };
 use crate::table::Slot;
 
 /// All of them.
-pub const FUNCTIONS: ibv_qp_ex = ibv_qp_ex {
+pub const FUNCTIONS: ibv_qp_ex_and_flush =
+    ibv_qp_ex_and_flush { qp: OF_44, wr_flush: Some(wr_flush) };
+
+const OF_44: ibv_qp_ex = ibv_qp_ex {
     wr_atomic_cmp_swp: Some(wr_atomic_cmp_swp),
     wr_atomic_fetch_add: Some(wr_atomic_fetch_add),
     wr_bind_mw: Some(wr_bind_mw),
@@ -53,7 +56,6 @@ pub const FUNCTIONS: ibv_qp_ex = ibv_qp_ex {
     wr_complete: Some(wr_complete),
     wr_abort: Some(wr_abort),
     wr_atomic_write: Some(wr_atomic_write),
-    wr_flush: Some(wr_flush),
     ..ibv_qp_ex::ZEROED
 };
 
@@ -87,11 +89,12 @@ fn create_with(
         return Err(Errno::INVAL);
     }
     let with_ops = init.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS != 0;
-    let ops = with_ops.then_some(init.send_ops_flags);
+    let ops = with_ops.then_some(init.send_ops_flags).map(u32::try_from).transpose();
+    let ops = ops.map_err(|_| Errno::OPNOTSUPP)?;
     let pd = init.pd;
     // SAFETY: it begins as the shorter one does, as the header has it, too.
     let init = unsafe { &mut *ptr::from_mut(init).cast() };
-    qp::create_qp(pd, init, ops, if with_ops { FUNCTIONS } else { ibv_qp_ex::ZEROED })
+    qp::create_qp(pd, init, ops, if with_ops { FUNCTIONS } else { ibv_qp_ex_and_flush::ZEROED })
 }
 
 /// `ibv_wr_start(3)`.
@@ -147,14 +150,14 @@ fn fail(qp: *mut ibv_qp_ex, why: Errno) {
 }
 
 /// Begins a request.
-fn add(qp: *mut ibv_qp_ex, needs: u64, op: SendOp) {
+fn add(qp: *mut ibv_qp_ex, needs: u32, op: SendOp) {
     add_as(qp, needs, |_, _| Ok((op, None)));
 }
 
 /// Begins a request, which depends on those before.
 fn add_as(
     qp: *mut ibv_qp_ex,
-    needs: u64,
+    needs: u32,
     op: impl FnOnce(&Draft, &QueuePair) -> Result<(SendOp, Option<&'static Slot<Window>>), Errno>,
 ) {
     with(qp, |draft, pair| {

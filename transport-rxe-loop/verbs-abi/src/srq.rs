@@ -1,6 +1,6 @@
 //! Shared receive queues: `ibv_create_srq(3)`, and what is done with one (Q9).
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint};
 use std::mem::offset_of;
 use std::sync::Arc;
 
@@ -87,10 +87,10 @@ pub unsafe extern "C" fn ibv_modify_srq(
     attr_mask: c_int,
 ) -> c_int {
     // SAFETY: C's word: nobody changes it during the call.
-    status(unsafe { given(attr) }.and_then(|attr| modify_srq(srq, attr, attr_mask)))
+    status(unsafe { given(attr) }.and_then(|attr| modify_srq(srq, attr, attr_mask.cast_unsigned())))
 }
 
-fn modify_srq(srq: *const ibv_srq, attr: &ibv_srq_attr, mask: c_int) -> Result<(), Errno> {
+fn modify_srq(srq: *const ibv_srq, attr: &ibv_srq_attr, mask: c_uint) -> Result<(), Errno> {
     let slot = SHARED.find(srq)?;
     if mask & !(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR) != 0 {
         return Err(Errno::INVAL);

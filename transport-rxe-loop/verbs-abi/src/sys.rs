@@ -1,56 +1,120 @@
-//! What `<infiniband/verbs.h>` declares and this library shares with C programs, by its names: structures,
-//! unions and numbers of libibverbs 44, on 64-bit Linux. No logic, and nothing that no verb here reads or
-//! writes.
+//! What `<infiniband/verbs.h>` declares and this library shares with C programs: made by bindgen from the header of
+//! libibverbs 44, on 64-bit Linux, and here what is cq-core's, or in newer headers only.
 //!
-//! | module | has |
-//! |---|---|
-//! | `numbers` | enumerations, as integers: programs write them, so any number is legal |
-//! | `device` | devices, ports, addresses of ports, and their attributes |
-//! | `objects` | what handles point to, an open device with its functions, work requests, events |
-//! | `attributes` | what objects are made, changed and queried with |
-//! | `extended` | queue pairs and completion queues with functions of their own |
-//! | `context` | the functions of an open device that came later |
-//!
-//! Numbers that cq-core has as the header has them are not declared again. They are of the same layout, or have
-//! C's bits: [`WcFlags`](cq_core::wc::WcFlags), [`SendFlags`](cq_core::wr::SendFlags) but for those in
-//! `numbers`, [`Access`](cq_core::setup::Access), [`QpAttrMask`](cq_core::setup::QpAttrMask),
-//! [`Placement`](cq_core::wr::Placement) and [`Selectivity`](cq_core::wr::Selectivity).
-//!
-//! `cargo verify layout` shows every size, offset and value to a C compiler that reads the header; the table it goes
-//! by comes from the declarations themselves.
-//!
-//! Every structure has a `ZEROED`. Unions that C declares without a name are a field here, named as their first
-//! member, which the other shares; those inside structures are types of their own.
+//! Enumerations are integers: programs write them, so any number is legal. A member of a union without a name is in
+//! `anon_1` or `anon_2`.
 #![allow(
     // As C has them.
     non_camel_case_types,
     non_snake_case,
     // C programs read and write them; not every one is named by a verb.
     dead_code,
+    unused_imports,
 )]
 
-#[macro_use]
-mod declare;
+#[allow(missing_docs, non_upper_case_globals)]
+mod generated;
 
-mod attributes;
-mod context;
-mod device;
-mod extended;
-#[cfg(test)]
-mod layout;
-mod numbers;
-mod objects;
+// What `generated` needs of here.
+use core::ffi::{c_char, c_int, c_uchar, c_uint, c_ulong, c_ulonglong, c_ushort, c_void};
+use libc::{pthread_cond_t, pthread_mutex_t};
 
-pub use self::attributes::*;
-pub use self::context::*;
-pub use self::device::*;
-pub use self::extended::*;
-pub use self::numbers::*;
-pub use self::objects::*;
+use core::mem::{offset_of, zeroed};
 
+pub use self::generated::*;
+
+// What C programs read of an `ibv_wc`, and types that C has inside of others.
+pub use self::generated::ibv_wc as ibv_wc_fields;
+pub use self::generated::{
+    ibv_async_event__bindgen_ty_1 as ibv_async_event_element,
+    ibv_send_wr__bindgen_ty_1 as ibv_send_wr_imm,
+    ibv_send_wr__bindgen_ty_2__bindgen_ty_1 as ibv_send_wr_rdma,
+    ibv_send_wr__bindgen_ty_2__bindgen_ty_3 as ibv_send_wr_ud,
+    ibv_send_wr__bindgen_ty_4 as ibv_send_wr_of_mw,
+    ibv_send_wr__bindgen_ty_4__bindgen_ty_1 as ibv_send_wr_bind_mw,
+};
+
+// cq-core has them as the header has them, which transport-verbs asserts.
 pub use cq_core::async_event::AsyncEventType as ibv_event_type;
 pub use cq_core::wc::{Wc as ibv_wc, WcOpcode as ibv_wc_opcode, WcStatus as ibv_wc_status};
 pub use cq_core::wr::Sge as ibv_sge;
 
-/// A function that is never there: NULL, where the header's inline functions find that it is not supported.
-pub type Unsupported = Option<unsafe extern "C" fn()>;
+const _: () = assert!(
+    size_of::<ibv_wc_fields>() == size_of::<ibv_wc>()
+        && align_of::<ibv_wc_fields>() == align_of::<ibv_wc>()
+);
+
+/// Declares what only pointers are passed to.
+macro_rules! opaque {
+    ($($name:ident)+) => {
+        $(pub type $name = c_void;)+
+    };
+}
+
+// What the device does not have.
+opaque! {
+    _compat_ibv_port_attr ibv_alloc_dm_attr ibv_counter_attach_attr ibv_counters ibv_counters_init_attr ibv_dm
+    ibv_flow ibv_flow_action ibv_flow_action_esp_attr ibv_flow_attr ibv_ops_wr ibv_parent_domain_init_attr
+    ibv_qp_open_attr ibv_qp_rate_limit_attr ibv_rwq_ind_table ibv_rwq_ind_table_init_attr ibv_srq_init_attr_ex
+    ibv_td ibv_td_init_attr ibv_values_ex ibv_wc_tm_info ibv_wq ibv_wq_attr ibv_wq_init_attr ibv_xrcd
+    ibv_xrcd_init_attr verbs_ex_private
+}
+
+/// An enumeration of such a thing.
+pub type ib_uverbs_advise_mr_advice = c_uint;
+
+/// `ibv_context::abi_compat` of a context that is inside a [`verbs_context`].
+pub const VERBS_ABI_IS_EXTENDED: *mut c_void = usize::MAX as *mut c_void;
+
+/// How many bytes `ibv_query_port` writes as an exported function: `struct _compat_ibv_port_attr`, which is declared
+/// nowhere, and was the whole structure when `port_cap_flags2` was not there yet.
+pub const COMPAT_PORT_ATTR_LEN: usize = offset_of!(ibv_port_attr, port_cap_flags2);
+
+const _: () = assert!(COMPAT_PORT_ATTR_LEN == offset_of!(ibv_port_attr, flags) + 1);
+
+/// Of `ibv_query_gid_type`, which no header declares, but rdma-core's own programs call.
+pub const IBV_GID_TYPE_SYSFS_IB_ROCE_V1: c_uint = 0;
+
+// Flags that `ibv_query_device_ex(3)` alone tells; they have no `IBV_` names.
+pub const IB_UVERBS_DEVICE_FLUSH_GLOBAL: u64 = 1 << 38;
+pub const IB_UVERBS_DEVICE_FLUSH_PERSISTENT: u64 = 1 << 39;
+pub const IB_UVERBS_DEVICE_ATOMIC_WRITE: u64 = 1 << 40;
+
+/// An operation that newer headers have.
+pub const IBV_QP_EX_WITH_FLUSH: ibv_qp_create_send_ops_flags = 1 << 11;
+
+/// A queue pair, with the function that newer headers have behind those of 44.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ibv_qp_ex_and_flush {
+    pub qp: ibv_qp_ex,
+    /// rkey, remote address, length, `ibv_placement_type`, `ibv_selectivity_level`.
+    pub wr_flush: Option<unsafe extern "C" fn(*mut ibv_qp_ex, u32, u64, usize, u8, u8)>,
+}
+
+impl ibv_gid {
+    /// All of it, in network byte order.
+    pub const fn bytes(&self) -> [u8; 16] {
+        // SAFETY: bytes are all of it, of any value.
+        unsafe { self.raw }
+    }
+}
+
+/// Gives structures a value that is 0 in every byte.
+macro_rules! zeroed {
+    ($($name:ident)+) => {
+        $(impl $name {
+            /// Zero, in every byte.
+            // SAFETY: its fields are numbers, raw pointers, optional functions, what the C library has, and
+            // structures of these; all of them may be zero. The compiler refuses a constant that is no value.
+            pub const ZEROED: Self = unsafe { zeroed() };
+        })+
+    };
+}
+
+zeroed! {
+    ibv_ah ibv_ah_attr ibv_async_event ibv_context ibv_context_ops ibv_cq_ex ibv_cq_init_attr_ex ibv_device ibv_device_attr
+    ibv_device_attr_ex ibv_gid_entry ibv_global_route ibv_grh ibv_mr ibv_mw ibv_mw_bind_info ibv_pd ibv_port_attr ibv_qp
+    ibv_qp_attr ibv_qp_ex ibv_qp_ex_and_flush ibv_qp_init_attr ibv_qp_init_attr_ex ibv_recv_wr ibv_send_wr ibv_send_wr_bind_mw ibv_send_wr_rdma ibv_srq_init_attr ibv_srq
+    ibv_srq_attr ibv_wc_fields verbs_context
+}

@@ -52,6 +52,12 @@ pub fn cargo(words: &str) -> Command {
     let mut command = plain_cargo(&words.split_whitespace().collect::<Vec<_>>());
     command.env("CARGO_TARGET_DIR", "target/verbs");
     command.env_remove(DEVICE).env_remove(ADDR);
+    with_libclang(&mut command);
+    command
+}
+
+/// Has what runs a generator find the library that it can read headers with.
+pub fn with_libclang(command: &mut Command) -> &mut Command {
     if let (None, Some(path)) = (env::var_os("LIBCLANG_PATH"), libclang(&LIBCLANG)) {
         command.env("LIBCLANG_PATH", path);
     }

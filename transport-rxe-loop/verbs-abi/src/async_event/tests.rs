@@ -115,7 +115,7 @@ fn q11_acknowledging_what_is_no_event_is_harmless() {
     let element = ibv_async_event_element { cq };
     for event_type in (0..=20).chain([u32::MAX]).map(ibv_event_type) {
         // Of what it names, or of something else.
-        acknowledge_twice(ibv_async_event { element, event_type, padding: 0 });
+        acknowledge_twice(ibv_async_event { element, event_type, ..ibv_async_event::ZEROED });
     }
     assert_eq!(event(context).map(|told| overrun_of(&told)), Ok(cq));
 }

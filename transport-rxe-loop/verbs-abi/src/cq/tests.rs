@@ -28,7 +28,7 @@ fn resize(cq: *mut ibv_cq, cqe: c_int) -> c_int {
 /// Polls into an array that is as it is.
 fn poll_raw(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_wc) -> c_int {
     // SAFETY: whoever calls this has room for as many as there are.
-    unsafe { poll_cq(cq, num_entries, wc) }
+    unsafe { poll_cq(cq, num_entries, wc.cast()) }
 }
 
 /// Why no queue is made.

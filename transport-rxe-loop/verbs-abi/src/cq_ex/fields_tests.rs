@@ -6,7 +6,8 @@ use cq_core::wc::{WcFlags, WcOpcode, WcStatus};
 use super::*;
 use crate::ah::ibv_create_ah;
 use crate::sys::{
-    IBV_QPT_UD, IBV_WR_SEND_WITH_IMM, ibv_ah, ibv_ah_attr, ibv_send_wr, ibv_send_wr_ud,
+    IBV_QPT_UD, IBV_WR_SEND_WITH_IMM, ibv_ah, ibv_ah_attr, ibv_send_wr, ibv_send_wr_imm,
+    ibv_send_wr_ud,
 };
 use crate::test::ends::{End, QKEY, lid, pair, send};
 
@@ -106,7 +107,7 @@ fn c7_every_field_of_a_datagram_is_read_as_itself() {
         if let Some(imm) = imm {
             wr = ibv_send_wr {
                 opcode: IBV_WR_SEND_WITH_IMM,
-                imm_data: u32::from_ne_bytes(imm),
+                anon_1: ibv_send_wr_imm { imm_data: u32::from_ne_bytes(imm) },
                 ..wr
             };
         }
@@ -133,7 +134,8 @@ fn c7_every_operation_is_read_as_itself() {
     let (some, more) = ([a.sge(0, 8)], [a.sge(0, 24)]);
     let to_memory = |opcode, wr| {
         let mut wr = ibv_send_wr { opcode, ..wr };
-        wr.wr.rdma = ibv_send_wr_rdma { remote_addr: b.addr(0), rkey: b.rkey() };
+        wr.wr.rdma =
+            ibv_send_wr_rdma { remote_addr: b.addr(0), rkey: b.rkey(), ..ibv_send_wr_rdma::ZEROED };
         wr
     };
     b.recv(1, 0, 64);

@@ -24,7 +24,8 @@ fn create(context: *mut ibv_context, init: ibv_cq_init_attr_ex) -> Result<*mut i
 /// A queue that has all there is.
 fn standard() -> *mut ibv_cq_ex {
     let wc_flags = IBV_WC_STANDARD_FLAGS;
-    create(open(), ibv_cq_init_attr_ex { wc_flags, ..ibv_cq_init_attr_ex::ZEROED }).unwrap()
+    create(open(), ibv_cq_init_attr_ex { wc_flags: wc_flags.into(), ..ibv_cq_init_attr_ex::ZEROED })
+        .unwrap()
 }
 
 /// Calls what the queue has; so much of it may be called at any time.
@@ -134,7 +135,7 @@ fn what_a_queue_can_not_be_made_with_is_not_supported() {
     let (flags_too, every_flag) = (IBV_CQ_INIT_ATTR_MASK_FLAGS, 0b11);
     for wc_flags in (0..64).map(|bit| 1 << bit) {
         let made = create(context, ibv_cq_init_attr_ex { wc_flags, ..none });
-        let is_standard = IBV_WC_STANDARD_FLAGS & wc_flags != 0;
+        let is_standard = u64::from(IBV_WC_STANDARD_FLAGS) & wc_flags != 0;
         assert_eq!(made.err(), (!is_standard).then_some(Errno::OPNOTSUPP), "{wc_flags:#x}");
     }
     for flags in (0..32).map(|bit| 1 << bit) {

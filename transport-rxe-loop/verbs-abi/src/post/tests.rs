@@ -219,7 +219,11 @@ fn q11_threads_post_to_one_queue_pair_at_a_time() {
                         opcode: IBV_WR_RDMA_WRITE,
                         ..inline(send(thread * EACH + nth, &sges))
                     };
-                    wr.wr.rdma = ibv_send_wr_rdma { remote_addr: b.addr(0), rkey: b.rkey() };
+                    wr.wr.rdma = ibv_send_wr_rdma {
+                        remote_addr: b.addr(0),
+                        rkey: b.rkey(),
+                        ..ibv_send_wr_rdma::ZEROED
+                    };
                     while a.post_send(&mut [wr]) == Err((libc::ENOMEM, 0)) {
                         thread::yield_now();
                     }

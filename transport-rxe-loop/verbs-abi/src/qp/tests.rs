@@ -223,13 +223,13 @@ fn functions_of_its_own_are_for_a_queue_pair_that_asked_for_them() {
             (init.send_ops_flags, init.qp_type) = (ops, IBV_QPT_UD);
         }
     };
-    let asked = create_ex(asking_for(IBV_QP_EX_WITH_SEND)).unwrap();
+    let asked = create_ex(asking_for(IBV_QP_EX_WITH_SEND.into())).unwrap();
     // SAFETY: any pointer may be handed in.
     unsafe {
         assert_eq!(ibv_qp_to_qp_ex(asked.qp), asked.qp.cast());
         assert!(ibv_qp_to_qp_ex(End::new(IBV_QPT_RC).qp).is_null());
     }
-    for ops in [IBV_QP_EX_WITH_RDMA_READ, IBV_QP_EX_WITH_TSO, 1 << 40] {
+    for ops in [IBV_QP_EX_WITH_RDMA_READ.into(), IBV_QP_EX_WITH_TSO.into(), 1 << 40] {
         assert_eq!(create_ex(asking_for(ops)).err(), Some(Errno::OPNOTSUPP), "{ops:#x}");
     }
 }

@@ -18,7 +18,7 @@ use crate::test::allocations;
 use crate::test::ends::{CAP, End, QKEY, send};
 
 /// An end with functions for these operations, in RESET.
-fn end_in_reset(qp_type: ibv_qp_type, send_ops_flags: u64, max_inline_data: u32) -> End {
+fn end_in_reset(qp_type: ibv_qp_type, ops: u32, max_inline_data: u32) -> End {
     End::with(|init, context| {
         let ibv_qp_init_attr { qp_context, send_cq, recv_cq, mut cap, .. } = init;
         cap.max_inline_data = max_inline_data;
@@ -29,7 +29,7 @@ fn end_in_reset(qp_type: ibv_qp_type, send_ops_flags: u64, max_inline_data: u32)
             qp_type,
             comp_mask: IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
             pd: qp_context.cast(),
-            send_ops_flags,
+            send_ops_flags: ops.into(),
             ..ibv_qp_init_attr_ex::ZEROED
         };
         // SAFETY: what it is made of.
@@ -38,7 +38,7 @@ fn end_in_reset(qp_type: ibv_qp_type, send_ops_flags: u64, max_inline_data: u32)
 }
 
 /// Two of them, each connected to the other.
-fn pair(qp_type: ibv_qp_type, ops: u64) -> (End, End) {
+fn pair(qp_type: ibv_qp_type, ops: u32) -> (End, End) {
     let [a, b] = [(); 2].map(|()| end_in_reset(qp_type, ops, CAP.max_inline_data));
     a.connect(b.number());
     b.connect(a.number());
@@ -91,9 +91,9 @@ impl Functions {
     }
 }
 
-const SEND: u64 = IBV_QP_EX_WITH_SEND;
+const SEND: u32 = IBV_QP_EX_WITH_SEND;
 /// Those that reach memory of the peer.
-const ONE_SIDED: u64 = IBV_QP_EX_WITH_RDMA_WRITE
+const ONE_SIDED: u32 = IBV_QP_EX_WITH_RDMA_WRITE
     | IBV_QP_EX_WITH_RDMA_READ
     | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
     | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD
@@ -174,7 +174,13 @@ fn q06_windows_are_bound_and_lose_their_keys() {
     let (a, b) = pair(IBV_QPT_RC, ops);
     let (f, q, mw) = (Functions::of(&a), a.qp.cast::<ibv_qp_ex>(), a.window());
     let mw_access_flags = Access::REMOTE_READ.bits();
-    let info = ibv_mw_bind_info { mr: a.mr, addr: a.addr(0), length: 8, mw_access_flags };
+    let info = ibv_mw_bind_info {
+        mr: a.mr,
+        addr: a.addr(0),
+        length: 8,
+        mw_access_flags,
+        ..ibv_mw_bind_info::ZEROED
+    };
     // SAFETY: a window.
     let key = || unsafe { (*mw).rkey };
     // SAFETY: a queue pair with functions.
@@ -206,7 +212,13 @@ fn q06_a_window_that_waits_to_be_bound_can_be_asked_to_be_bound_again_behind_tha
     let (a, _b) = pair(IBV_QPT_RC, IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV);
     let (f, mw) = (Functions::of(&a), a.window());
     let mw_access_flags = Access::REMOTE_READ.bits();
-    let info = ibv_mw_bind_info { mr: a.mr, addr: a.addr(0), length: 8, mw_access_flags };
+    let info = ibv_mw_bind_info {
+        mr: a.mr,
+        addr: a.addr(0),
+        length: 8,
+        mw_access_flags,
+        ..ibv_mw_bind_info::ZEROED
+    };
     a.to(IBV_QPS_SQD);
     for rkey in [0x71, 0x72] {
         f.start();
@@ -257,10 +269,14 @@ fn q06_a_flush_says_what_it_is_about() {
     let (f, q) = (Functions::of(&a), a.qp.cast::<ibv_qp_ex>());
     let flush = |length, placement, level| {
         f.start();
-        f.request(1, |qp| {
+        f.request(1, |_| {
             let (rkey, addr) = (b.rkey(), b.addr(0));
             // SAFETY: a queue pair with functions.
-            unsafe { qp.wr_flush.unwrap()(q, rkey, addr, length, placement, level) };
+            unsafe {
+                (*q.cast::<ibv_qp_ex_and_flush>()).wr_flush.unwrap()(
+                    q, rkey, addr, length, placement, level,
+                )
+            };
         });
         f.complete()
     };

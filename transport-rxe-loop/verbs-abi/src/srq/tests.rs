@@ -12,10 +12,11 @@ use crate::test::domain;
 use crate::test::ends::{End, link, named, recv};
 
 const MAX_WR: u32 = 20;
+const LIMIT: c_int = IBV_SRQ_LIMIT as c_int;
 
 fn create(pd: *mut ibv_pd, max_wr: u32, max_sge: u32) -> Result<*mut ibv_srq, Errno> {
     let attr = ibv_srq_attr { max_wr, max_sge, srq_limit: 0xdead };
-    let mut init = ibv_srq_init_attr { srq_context: pd.cast(), attr };
+    let mut init = ibv_srq_init_attr { srq_context: pd.cast(), attr, ..ibv_srq_init_attr::ZEROED };
     // SAFETY: attributes.
     let srq = unsafe { ibv_create_srq(pd, &raw mut init) };
     if srq.is_null() {
@@ -35,7 +36,7 @@ fn query(srq: *mut ibv_srq) -> ibv_srq_attr {
 fn set_limit(srq: *mut ibv_srq, srq_limit: u32) -> c_int {
     let mut attr = ibv_srq_attr { srq_limit, max_wr: 7, ..ibv_srq_attr::ZEROED };
     // SAFETY: attributes.
-    unsafe { ibv_modify_srq(srq, &raw mut attr, IBV_SRQ_LIMIT) }
+    unsafe { ibv_modify_srq(srq, &raw mut attr, LIMIT) }
 }
 
 fn post(srq: *mut ibv_srq, list: &mut [ibv_recv_wr]) -> Result<(), (c_int, usize)> {
@@ -164,11 +165,11 @@ fn what_can_not_be_modified_changes_nothing() {
     let mut attr = ibv_srq_attr { srq_limit: 2, max_wr: 2, max_sge: 2 };
     // SAFETY: attributes, or null.
     unsafe {
-        for mask in [IBV_SRQ_MAX_WR, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT] {
+        for mask in [IBV_SRQ_MAX_WR as c_int, IBV_SRQ_MAX_WR as c_int | LIMIT] {
             assert_eq!(ibv_modify_srq(srq, &raw mut attr, mask), libc::EOPNOTSUPP);
         }
-        assert_eq!(ibv_modify_srq(srq, &raw mut attr, IBV_SRQ_LIMIT | 1 << 5), libc::EINVAL);
-        assert_eq!(ibv_modify_srq(srq, ptr::null_mut(), IBV_SRQ_LIMIT), libc::EINVAL);
+        assert_eq!(ibv_modify_srq(srq, &raw mut attr, LIMIT | 1 << 5), libc::EINVAL);
+        assert_eq!(ibv_modify_srq(srq, ptr::null_mut(), LIMIT), libc::EINVAL);
         assert_eq!(ibv_modify_srq(srq, &raw mut attr, 0), 0);
     }
     let now = query(srq);

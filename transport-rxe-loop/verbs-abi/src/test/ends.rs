@@ -219,7 +219,7 @@ impl End {
         while all.len() < count {
             let mut wc = ibv_wc::default();
             // SAFETY: room for one.
-            let polled = unsafe { self.ops().poll_cq.unwrap()(self.cq, 1, &raw mut wc) };
+            let polled = unsafe { self.ops().poll_cq.unwrap()(self.cq, 1, (&raw mut wc).cast()) };
             assert!(polled >= 0 && begin.elapsed() < DEADLINE, "{polled}, {all:?}");
             all.extend((polled == 1).then_some(wc));
         }
@@ -234,7 +234,7 @@ impl End {
         assert_eq!(seen, wanted);
         let mut more = ibv_wc::default();
         // SAFETY: room for one.
-        assert_eq!(unsafe { self.ops().poll_cq.unwrap()(self.cq, 1, &raw mut more) }, 0);
+        assert_eq!(unsafe { self.ops().poll_cq.unwrap()(self.cq, 1, (&raw mut more).cast()) }, 0);
         all
     }
 }

@@ -72,7 +72,7 @@ pub fn poll(cq: *mut ibv_cq, most: c_int) -> Result<Vec<ibv_wc>, Errno> {
     // SAFETY: a queue; there is room for so many.
     let polled = unsafe {
         let poll = (*(*cq).context).ops.poll_cq.unwrap();
-        poll(cq, most, room.as_mut_ptr())
+        poll(cq, most, room.as_mut_ptr().cast())
     };
     room.truncate(usize::try_from(polled).map_err(|_| Errno::of(-polled))?);
     Ok(room)
