@@ -72,7 +72,8 @@ impl<T: PollCq> CompletionQueue<T> {
         Ok(&buffer[..count])
     }
 
-    /// Returns the transport's completion queue, to create queue pairs for it.
+    /// Returns the transport's completion queue, to create queue pairs for it. A clone of its handle
+    /// ([`Device::CqHandle`](crate::device::Device::CqHandle)) does that while this thread polls.
     ///
     /// ```
     /// use cq_core::cq::CompletionQueue;

@@ -34,6 +34,8 @@
 //! A program names its transport where it opens the device: `greet(&transport_rxe_loop::Context::open("loop0")?)`, or
 //! `greet(&transport_verbs::Context::open("mlx5_0")?)`.
 
+use core::ops::Deref;
+
 use crate::setup::{
     Access, AddressError, AddressVector, ArmLimitError, CreateError, Destination, DeviceAttr,
     DeviceError, Endpoint, InUse, ModerateError, ModifyError, Port, QpAttr, QpCaps, QpInit,
@@ -53,8 +55,10 @@ pub trait Device: AsyncEvents + Clone + Send {
     type Region: Region;
     /// A completion channel.
     type Channel: Block + Destroy + Send;
-    /// A completion queue.
-    type Cq: Cq;
+    /// A completion queue, which dereferences to its handle.
+    type Cq: Cq + Deref<Target = Self::CqHandle>;
+    /// A handle of a completion queue, to create queue pairs for it while another thread polls it.
+    type CqHandle: Clone + Send + Sync;
     /// A shared receive queue.
     type Srq: SharedReceiveQueue;
     /// An address handle.
@@ -137,7 +141,7 @@ pub trait ProtectionDomain: Destroy + Send {
     /// A capacity is out of range, there are too many queue pairs, or a queue was made by another opening of the device.
     fn create_qp(
         &self,
-        init: &QpInit<'_, <Self::Device as Device>::Cq, <Self::Device as Device>::Srq>,
+        init: &QpInit<'_, <Self::Device as Device>::CqHandle, <Self::Device as Device>::Srq>,
     ) -> Result<<Self::Device as Device>::Qp, CreateError>;
 
     /// Creates a shared receive queue ([Q9](crate::contract#q9)).
@@ -174,7 +178,7 @@ pub trait Destroy: Sized {
     fn destroy(self) -> Result<(), InUse<Self>>;
 }
 
-/// A completion queue. Dropping destroys it once its last queue pair is destroyed.
+/// A completion queue. Dropping destroys it once its last queue pair is destroyed, and its last handle dropped.
 pub trait Cq: PollCq + Arm + Destroy + Send {
     /// How many completions it holds ([O1](crate::contract#o1)).
     fn capacity(&self) -> u32;
@@ -312,8 +316,8 @@ pub trait Memory: Region {
 #[macro_export]
 macro_rules! device_traits {
     (
-        $context:ty, $pd:ty, $memory:ty, $region:ty, $channel:ty, $cq:ty, $srq:ty, $ah:ty, $qp:ty, $state:expr,
-        $limit:expr
+        $context:ty, $pd:ty, $memory:ty, $region:ty, $channel:ty, $cq:ty, $cq_handle:ty, $srq:ty, $ah:ty, $qp:ty,
+        $state:expr, $limit:expr
     ) => {
         const _: () = {
             use $crate::device as d;
@@ -328,6 +332,7 @@ macro_rules! device_traits {
                 type Region = $region;
                 type Channel = $channel;
                 type Cq = $cq;
+                type CqHandle = $cq_handle;
                 type Srq = $srq;
                 type Ah = $ah;
                 type Qp = $qp;
@@ -379,7 +384,7 @@ macro_rules! device_traits {
                     unsafe { self.register(ptr, len, access) }
                 }
 
-                fn create_qp(&self, init: &QpInit<'_, $cq, $srq>) -> Result<$qp, CreateError> {
+                fn create_qp(&self, init: &QpInit<'_, $cq_handle, $srq>) -> Result<$qp, CreateError> {
                     self.create_qp(init)
                 }
 

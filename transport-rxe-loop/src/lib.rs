@@ -207,7 +207,7 @@ cfg_if::cfg_if! {
 
         pub use crate::api::ah::{AddressHandle, Destination, init_ah_from_wc};
         pub use crate::api::channel::CompletionChannel;
-        pub use crate::api::cq::{Cq, CqInit};
+        pub use crate::api::cq::{Cq, CqHandle, CqInit};
         pub use crate::api::datagram::Directed;
         pub use crate::api::device::{Context, devices};
         pub use crate::api::limits::{Limits, LimitsTextError, OtherLimits};

@@ -1,6 +1,7 @@
 //! Completion queues: the caller's slice goes to `ibv_poll_cq` as it is.
 
 use std::ffi::c_int;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use cq_core::setup::{CreateError, DeviceError, Errno, InUse, Limit, ModerateError, ResizeError};
@@ -53,6 +54,7 @@ use crate::sys::polling::OVERRUN;
 #[derive(Debug)]
 pub struct Cq {
     poller: Poller,
+    handle: CqHandle,
 }
 
 impl Cq {
@@ -68,11 +70,11 @@ impl Cq {
         let made = cq::Cq::new(context, foreign(context, capacity)?, channel);
         let made = made.attempt("create a completion queue");
         let queue = made.map_err(|refused| diagnose(context, capacity, refused))?;
-        Ok(Self { poller: Poller::new(Arc::new(queue)) })
+        Ok(Self::of(Arc::new(queue)))
     }
 
-    pub(crate) const fn raw(&self) -> &Arc<cq::Cq> {
-        self.poller.cq()
+    fn of(queue: Arc<cq::Cq>) -> Self {
+        Self { poller: Poller::new(&queue), handle: CqHandle { queue } }
     }
 
     /// The capacity: how many completions the queue holds (O1).
@@ -127,15 +129,51 @@ impl Cq {
     }
 
     /// Destroys the queue with its completions and unread events. Dropping destroys it once its last queue pair is
-    /// destroyed.
+    /// destroyed and its last [handle](CqHandle) dropped.
     ///
     /// # Errors
-    /// A queue pair uses it; the handle is returned (EBUSY, Q11).
+    /// A queue pair uses it, or there is a handle of it; the queue is returned (EBUSY, Q11).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
-        Arc::try_unwrap(self.poller.into_cq()).map(drop).map_err(|queue| {
-            let handle = Self { poller: Poller::new(queue) };
-            InUse::new(handle, "completion queue", "its queue pairs")
+        drop(self.poller);
+        Arc::try_unwrap(self.handle.queue).map(drop).map_err(|queue| {
+            InUse::new(Self::of(queue), "completion queue", "its queue pairs and handles")
         })
+    }
+}
+
+impl Deref for Cq {
+    type Target = CqHandle;
+
+    #[inline]
+    fn deref(&self) -> &CqHandle {
+        &self.handle
+    }
+}
+
+/// A handle of a completion queue, to create queue pairs for it while another thread polls it.
+///
+/// ```no_run
+/// use cq_core::transport::PollCq;
+/// use cq_core::wc::Wc;
+/// use transport_verbs::{Context, CqHandle, QpInit};
+///
+/// let context = Context::open_first()?;
+/// let pd = context.alloc_pd()?;
+/// let mut cq = context.create_cq(16, None)?;
+/// let handle: CqHandle = cq.clone();
+/// let poller = std::thread::spawn(move || while cq.poll(&mut [Wc::default()]) == Ok(0) {});
+/// let qp = pd.create_qp(&QpInit::new(&handle))?;
+/// # poller.join().unwrap();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct CqHandle {
+    queue: Arc<cq::Cq>,
+}
+
+impl CqHandle {
+    pub(crate) const fn raw(&self) -> &Arc<cq::Cq> {
+        &self.queue
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::ah::AddressHandle;
 use crate::channel::CompletionChannel;
-use crate::cq::Cq;
+use crate::cq::{Cq, CqHandle};
 use crate::device::Context;
 use crate::mr::{MemoryRegion, OwnedRegion};
 use crate::pd::ProtectionDomain;
@@ -16,6 +16,7 @@ cq_core::device_traits!(
     MemoryRegion,
     CompletionChannel,
     Cq,
+    CqHandle,
     SharedReceiveQueue,
     AddressHandle,
     QueuePair,

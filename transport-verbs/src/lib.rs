@@ -140,7 +140,7 @@ pub use cq_core::setup::{
 
 pub use crate::ah::AddressHandle;
 pub use crate::channel::CompletionChannel;
-pub use crate::cq::Cq;
+pub use crate::cq::{Cq, CqHandle};
 pub use crate::datagram::{Destination, Directed};
 pub use crate::device::{Context, devices};
 pub use crate::error::OpenError;

@@ -12,7 +12,7 @@ use cq_core::wr::{Data, RecvWr, SendWr};
 use rdma_sys::{ibv_qp_attr, ibv_qp_cap};
 
 use crate::attr;
-use crate::cq::Cq;
+use crate::cq::CqHandle;
 use crate::error::{self, Attempt};
 use crate::pd::ProtectionDomain;
 use crate::psn;
@@ -24,7 +24,7 @@ use crate::sys::qp::{Parts, Qp};
 use cq_core::setup::DeviceAttr;
 
 /// The attributes of a new queue pair.
-pub type QpInit<'a> = cq_core::setup::QpInit<'a, Cq, SharedReceiveQueue>;
+pub type QpInit<'a> = cq_core::setup::QpInit<'a, CqHandle, SharedReceiveQueue>;
 
 /// A queue pair. Posting takes `&mut self`; other threads may poll its completions meanwhile.
 ///

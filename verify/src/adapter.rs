@@ -147,7 +147,9 @@ impl<T: Transport> Device for Opened<T> {
         pd: &Self::Pd,
         init: &QpInit<'_, Self::Cq, Self::Srq>,
     ) -> Result<Self::Qp, Errno> {
-        let qp = pd.create_qp(init).map_err(|error| error.errno())?;
+        let QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all } = *init;
+        let init = QpInit { qp_type, send_cq: &**send_cq, recv_cq, srq, caps, sq_sig_all };
+        let qp = pd.create_qp(&init).map_err(|error| error.errno())?;
         Ok(Pair { qp, port: self.port })
     }
 

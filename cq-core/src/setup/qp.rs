@@ -52,8 +52,8 @@ impl QpCaps {
     };
 }
 
-/// `struct ibv_qp_init_attr`: the attributes of a new queue pair. `Cq` and `Srq` are the transport's completion queue
-/// and shared receive queue.
+/// `struct ibv_qp_init_attr`: the attributes of a new queue pair. `Cq` and `Srq` are the transport's handle of a
+/// completion queue, to which a completion queue dereferences, and its shared receive queue.
 #[derive(Debug)]
 pub struct QpInit<'a, Cq, Srq> {
     /// The type.

@@ -5,6 +5,7 @@
 pub mod moderation;
 pub mod resize;
 
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cq_core::queue::raw::{Consumer, Layout};
@@ -174,9 +175,9 @@ impl CqInit<'_> {
 #[derive(Debug)]
 pub struct Cq {
     consumer: Consumer<'static, OnChannel>,
-    // Declared before `queue`: dropped, and so detached from the channels, before the table entry is freed.
+    // Declared before `handle`: dropped, and so detached from the channels, before the table entry is freed.
     attachments: (Attached, Option<Attached>),
-    queue: Arc<Queue>,
+    handle: CqHandle,
     device: &'static Device,
     /// The mode word of its table entry.
     mode: &'static Mode,
@@ -205,7 +206,8 @@ impl Cq {
             Attached::new(context, Source::Overrun(queue.index)),
             channel.map(|channel| Attached::new(channel.events(), Source::Completion(queue.index))),
         );
-        Ok(Self { consumer, attachments, queue: Arc::new(queue), device, mode: &slot.mode })
+        let handle = CqHandle { queue: Arc::new(queue) };
+        Ok(Self { consumer, attachments, handle, device, mode: &slot.mode })
     }
 
     /// The number of completions that it holds: as many as were requested when it was made or last resized (O1).
@@ -247,21 +249,61 @@ impl Cq {
         polled
     }
 
-    /// Destroys the queue. Dropping ends its events at once, and destroys it once its last queue pair is destroyed.
+    /// Destroys the queue. Dropping ends its events at once, and destroys it once its last queue pair is destroyed and its
+    /// last [handle](CqHandle) dropped.
     ///
     /// # Errors
-    /// A queue pair uses it; the handle is returned (EBUSY, Q11).
+    /// A queue pair uses it, or there is a handle of it; the queue is returned (EBUSY, Q11).
     #[expect(
         clippy::result_large_err,
         reason = "the handle comes back by value, once, when it can't go"
     )]
     pub fn destroy(mut self) -> Result<(), InUse<Self>> {
-        if Arc::get_mut(&mut self.queue).is_none() {
-            return Err(InUse::new(self, "completion queue", "its queue pairs"));
+        if Arc::get_mut(&mut self.handle.queue).is_none() {
+            return Err(InUse::new(self, "completion queue", "its queue pairs and handles"));
         }
         Ok(())
     }
+}
 
+impl Deref for Cq {
+    type Target = CqHandle;
+
+    #[inline]
+    fn deref(&self) -> &CqHandle {
+        &self.handle
+    }
+}
+
+/// A handle of a completion queue, to create queue pairs for it while another thread polls it.
+///
+/// ```
+/// use cq_core::transport::{PollCq, Post};
+/// use cq_core::wc::Wc;
+/// use cq_core::wr::{RemoteAddr, SendWr};
+/// use transport_rxe_loop::{Context, CqHandle, QpInit};
+///
+/// let context = Context::open("loop0")?;
+/// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
+/// let mut cq = context.create_cq(16, None)?;
+/// let handle: CqHandle = cq.clone();
+/// let poller = std::thread::spawn(move || {
+///     let mut wcs = [Wc::default()];
+///     while cq.poll(&mut wcs)? == 0 {}
+///     Ok::<_, cq_core::transport::PollError>(wcs[0].wr_id())
+/// });
+/// let mut qp = pd.create_qp(&QpInit::new(&handle))?;
+/// qp.connect(&port, &qp.endpoint(&port))?;
+/// qp.post_send(&[SendWr::write_inline(7, &[], RemoteAddr { addr: 0, rkey: 0 })])?;
+/// assert_eq!(poller.join().unwrap()?, 7);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct CqHandle {
+    queue: Arc<Queue>,
+}
+
+impl CqHandle {
     pub(crate) const fn queue(&self) -> &Arc<Queue> {
         &self.queue
     }

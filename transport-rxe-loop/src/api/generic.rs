@@ -2,7 +2,7 @@
 
 use crate::api::ah::AddressHandle;
 use crate::api::channel::CompletionChannel;
-use crate::api::cq::Cq;
+use crate::api::cq::{Cq, CqHandle};
 use crate::api::device::Context;
 use crate::api::mr::{MemoryRegion, OwnedRegion};
 use crate::api::pd::ProtectionDomain;
@@ -16,6 +16,7 @@ cq_core::device_traits!(
     MemoryRegion,
     CompletionChannel,
     Cq,
+    CqHandle,
     SharedReceiveQueue,
     AddressHandle,
     QueuePair,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use cq_core::setup::{CreateError, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType};
 
-use crate::api::cq::{Cq, Queue};
+use crate::api::cq::{CqHandle, Queue};
 use crate::api::domain::Domain;
 use crate::api::srq::SharedReceiveQueue;
 use crate::engine::connection::Connection;
@@ -28,8 +28,8 @@ pub use self::batch::Batch;
 ///
 /// A queue pair whose sends alone complete in `send_cq` pushes there without a lock, which is faster. Creating another
 /// one for the queue, whatever for, ends that for good, and waits for a message that the first is carrying out; resizing
-/// and [moderating](Cq::moderate) the queue do so, too.
-pub type QpInit<'a> = cq_core::setup::QpInit<'a, Cq, SharedReceiveQueue>;
+/// and [moderating](crate::Cq::moderate) the queue do so, too.
+pub type QpInit<'a> = cq_core::setup::QpInit<'a, CqHandle, SharedReceiveQueue>;
 
 /// A queue pair. Posting takes `&mut self`. Other threads may poll its completions meanwhile, and threads of the peer
 /// work on its queues.
@@ -258,7 +258,7 @@ impl QueuePair {
 /// The setup of a queue pair, if all its objects belong to one fabric.
 pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, CreateError> {
     let (engine, srq) = (domain.engine(), init.srq.map(SharedReceiveQueue::shared));
-    let cqs = [init.send_cq, init.recv_cq].map(Cq::queue);
+    let cqs = [init.send_cq, init.recv_cq].map(CqHandle::queue);
     let is_near = srq.is_none_or(|srq| srq.is_of(engine));
     if !is_near || !cqs.iter().all(|cq| cq.is_of(engine)) {
         return Err(CreateError::OtherContext);

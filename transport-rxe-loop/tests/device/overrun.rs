@@ -195,7 +195,7 @@ fn o04_many_queue_pairs_of_many_threads_fail_together() {
         let mut large = context.create_cq(1 << 12, None).unwrap();
         // Half of them overrun the small queue by sends, half by receives.
         let both = [(&small, &large), (&large, &small)];
-        let to_itself = |(send_cq, recv_cq)| {
+        let to_itself = |(send_cq, recv_cq): (&Cq, &Cq)| {
             let init = QpInit { recv_cq, caps: DEEP, sq_sig_all: true, ..QpInit::new(send_cq) };
             let mut qp = pd.create_qp(&init).unwrap();
             let itself = qp.number();

@@ -17,7 +17,7 @@ use super::reports::Reports;
 pub struct Poller {
     raw: *mut ibv_cq,
     reports: Arc<Reports>,
-    cq: Arc<Cq>,
+    _cq: Arc<Cq>,
 }
 
 // SAFETY: libibverbs may be called from any thread, with the same queue from several at once.
@@ -27,24 +27,14 @@ unsafe impl Sync for Poller {}
 
 impl Poller {
     /// The one of this queue.
-    pub fn new(cq: Arc<Cq>) -> Self {
-        Self { raw: cq.raw(), reports: Arc::clone(cq.reports()), cq }
-    }
-
-    /// The queue.
-    pub const fn cq(&self) -> &Arc<Cq> {
-        &self.cq
+    pub fn new(cq: &Arc<Cq>) -> Self {
+        Self { raw: cq.raw(), reports: Arc::clone(cq.reports()), _cq: Arc::clone(cq) }
     }
 
     /// How it is polled.
     #[inline]
     pub fn polling(&self) -> &Polling {
         self.reports.polling()
-    }
-
-    /// Gives the queue back.
-    pub fn into_cq(self) -> Arc<Cq> {
-        self.cq
     }
 
     /// `ibv_poll_cq(3)`: the count, [`OVERRUN`], or another negative number.

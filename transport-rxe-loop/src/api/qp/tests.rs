@@ -10,6 +10,7 @@ use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr};
 
 use super::*;
+use crate::api::cq::Cq;
 use crate::api::device::Context;
 use crate::api::mr::OwnedRegion;
 use crate::api::open::OpenOptions;
