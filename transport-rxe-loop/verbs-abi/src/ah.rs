@@ -1,19 +1,18 @@
 //! Address handles: where datagrams go.
 
-use std::ffi::c_int;
 use std::mem::offset_of;
 
 use cq_core::setup::{Gid, GlobalRoute};
 use cq_core::wc::WcFlags;
-use transport_rxe_loop::{AddressHandle, AddressVector, init_ah_from_wc};
+use transport_rxe_loop::{AddressHandle, AddressVector};
 
-use crate::arg::{given, put};
 use crate::context::OPENINGS;
-use crate::errno::{Errno, minus_one, pointer, status};
+use crate::errno::Errno;
 use crate::pd::make_in;
 use crate::port;
+use crate::raw::arg::{In, Out};
+use crate::raw::table::{Kind, Table};
 use crate::sys::{ibv_ah, ibv_ah_attr, ibv_context, ibv_global_route, ibv_grh, ibv_pd, ibv_wc};
-use crate::table::{Kind, Table};
 
 /// A handle of an address.
 pub struct Address {
@@ -54,14 +53,11 @@ pub fn attr(address: &AddressVector) -> ibv_ah_attr {
 }
 
 /// `ibv_create_ah(3)`. EINVAL, ENOENT: no domain. EINVAL: no attributes, or they lead nowhere. ENOMEM: too many.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
-    // SAFETY: C's word: null, or attributes.
-    let to = unsafe { given(attr) }.map(address);
-    pointer(to.and_then(|to| create_ah(pd, &to)))
+pub fn create_ah(pd: *mut ibv_pd, attr: In<'_, ibv_ah_attr>) -> Result<*mut ibv_ah, Errno> {
+    create_to(pd, &address(attr.given()?))
 }
 
-fn create_ah(pd: *mut ibv_pd, to: &AddressVector) -> Result<*mut ibv_ah, Errno> {
+fn create_to(pd: *mut ibv_pd, to: &AddressVector) -> Result<*mut ibv_ah, Errno> {
     let (handle, context) = make_in(pd, |domain| domain.create_ah(to))?;
     Ok(ADDRESSES
         .insert(Address { handle }, |handle| ibv_ah { context, pd, handle, ..ibv_ah::ZEROED })?
@@ -70,59 +66,49 @@ fn create_ah(pd: *mut ibv_pd, to: &AddressVector) -> Result<*mut ibv_ah, Errno> 
 
 /// `ibv_init_ah_from_wc(3)`. -1 with EINVAL, ENOENT: no context, no such port, no completion, or not that of a
 /// datagram that came in, no route where it says that one came before it, no room.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_init_ah_from_wc(
-    context: *mut ibv_context,
+pub fn init_ah_from_wc(
+    context: *const ibv_context,
     port_num: u8,
-    wc: *mut ibv_wc,
-    grh: *mut ibv_grh,
-    ah_attr: *mut ibv_ah_attr,
-) -> c_int {
-    let is_open = OPENINGS.find(context).and_then(|slot| slot.with(|_| ()));
-    // SAFETY: C's word: each is null, or what it should be.
-    let from = is_open.and_then(|()| unsafe { from_wc((wc, grh), port_num) });
-    // SAFETY: C's word: null, or room for the attributes.
-    minus_one(from.and_then(|from| unsafe { put(ah_attr, attr(&from)) }).map(|()| 0))
+    wc: In<'_, ibv_wc>,
+    grh: In<'_, Header>,
+    ah_attr: Out<'_, ibv_ah_attr>,
+) -> Result<(), Errno> {
+    OPENINGS.find(context)?.with(|_| ())?;
+    ah_attr.put(attr(&from_wc((wc, grh), port_num)?))
 }
 
-/// `ibv_create_ah_from_wc(3)`. EINVAL, ENOENT: no domain, or as for [`ibv_init_ah_from_wc`]. ENOMEM: too many.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_create_ah_from_wc(
+/// `ibv_create_ah_from_wc(3)`. EINVAL, ENOENT: no domain, or as for [`init_ah_from_wc`]. ENOMEM: too many.
+pub fn create_ah_from_wc(
     pd: *mut ibv_pd,
-    wc: *mut ibv_wc,
-    grh: *mut ibv_grh,
+    wc: In<'_, ibv_wc>,
+    grh: In<'_, Header>,
     port_num: u8,
-) -> *mut ibv_ah {
-    // SAFETY: C's word: each is null, or what it should be.
-    let from = unsafe { from_wc((wc, grh), port_num) };
-    pointer(from.and_then(|from| create_ah(pd, &from)))
+) -> Result<*mut ibv_ah, Errno> {
+    create_to(pd, &from_wc((wc, grh), port_num)?)
 }
+
+/// The header before a datagram, as bytes: a receive buffer may not be aligned.
+pub type Header = [u8; size_of::<ibv_grh>()];
 
 /// The way back to where a datagram came from. Its route is only looked at if the completion says that there is
 /// one.
-///
-/// # Safety
-/// Each pointer is null, or points to what it should; the second only if it is looked at.
-unsafe fn from_wc(
-    (wc, grh): (*const ibv_wc, *const ibv_grh),
+fn from_wc(
+    (wc, grh): (In<'_, ibv_wc>, In<'_, Header>),
     port_num: u8,
 ) -> Result<AddressVector, Errno> {
     port::check(port_num.into())?;
-    // SAFETY: the caller's word.
-    let wc = unsafe { given(wc) }?;
+    let wc = wc.given()?;
     let has_route = wc.result().is_ok_and(|done| done.flags().contains(WcFlags::GRH));
-    // SAFETY: the caller's word; bytes need no alignment, which a receive buffer may not have.
-    let route = if has_route { unsafe { given(grh.cast()) }? } else { &[0; size_of::<ibv_grh>()] };
-    Ok(init_ah_from_wc(port_num, wc, route)?)
+    let route = if has_route { grh.given()? } else { &[0; size_of::<ibv_grh>()] };
+    Ok(transport_rxe_loop::init_ah_from_wc(port_num, wc, route)?)
 }
 
 /// `ibv_destroy_ah(3)`. EINVAL, ENOENT: no handle. Requests that were posted with it go on.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_destroy_ah(ah: *mut ibv_ah) -> c_int {
-    status(ADDRESSES.destroy(ah, |Address { handle }| {
+pub fn destroy_ah(ah: *const ibv_ah) -> Result<(), Errno> {
+    ADDRESSES.destroy(ah, |Address { handle }| {
         handle.destroy();
         Ok(())
-    }))
+    })
 }
 
 #[cfg(test)]
@@ -132,7 +118,7 @@ mod tests {
     use cq_core::wc::{WcOpcode, WcStatus};
 
     use super::*;
-    use crate::pd::ibv_dealloc_pd;
+    use crate::exports::*;
     use crate::test::{domain, open};
 
     /// The way to the only port there is.

@@ -9,8 +9,8 @@ use transport_rxe_loop::{Context, DeviceAttr};
 use crate::descriptor::Descriptor;
 use crate::errno::Errno;
 use crate::names::Names;
-use crate::sys::{ibv_context, verbs_context};
-use crate::table::{Kind, Table};
+use crate::raw::table::{Kind, Table};
+use crate::sys::{Functions, ibv_context, verbs_context};
 
 /// An opening of the device. What is made through it keeps what it needs of it, so that it may be closed first.
 pub struct Opening {
@@ -18,6 +18,8 @@ pub struct Opening {
     pub device: Context,
     /// What its events name.
     pub names: Arc<Names>,
+    /// What C finds the functions of its objects in.
+    pub functions: &'static Functions,
     /// `async_fd`: readable while there are asynchronous events.
     pub events: Descriptor,
 }

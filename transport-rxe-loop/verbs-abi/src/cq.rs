@@ -2,24 +2,22 @@
 
 use std::ffi::{c_int, c_uint};
 use std::mem::offset_of;
-use std::ptr::NonNull;
-use std::slice;
 use std::sync::Arc;
 
 use cq_core::transport::{Arm, Armed, Notify, PollCq};
 use transport_rxe_loop::{Cq, CqInit};
 
-use crate::arg::given;
 use crate::channel::{self, CHANNELS, Channel};
 use crate::context::{COMP_VECTORS, OPENINGS, Opening};
-use crate::errno::{Errno, negative, status};
+use crate::errno::Errno;
 use crate::names::Names;
+use crate::raw::arg::{In, Out, Room};
+use crate::raw::table::{Kind, Slot, Table};
 use crate::side;
 use crate::sys::{
     IBV_CQ_ATTR_MODERATE, ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_modify_cq_attr,
-    ibv_wc, ibv_wc_fields,
+    ibv_wc_fields,
 };
-use crate::table::{Kind, Slot, Table};
 
 /// A completion queue.
 pub struct Queue {
@@ -80,18 +78,19 @@ pub fn create(
     context: *const ibv_context,
     init: &ibv_cq_init_attr_ex,
     ignore_overrun: bool,
-    functions: ibv_cq_ex,
 ) -> Result<&'static Slot<Queue>, Errno> {
     if init.comp_vector >= COMP_VECTORS as u32 {
         return Err(Errno::INVAL);
     }
     let opening = OPENINGS.find(context)?;
     let channel = (!init.channel.is_null()).then(|| CHANNELS.find(init.channel)).transpose()?;
-    let queue = opening.with(|open| Queue::new(open, channel, init.cqe, ignore_overrun))??;
+    let (queue, functions) = opening.with(|open| {
+        Ok::<_, Errno>((Queue::new(open, channel, init.cqe, ignore_overrun)?, open.functions))
+    })??;
     let (key, cqe) = (queue.cq.key(), queue.cq.capacity() as c_int);
     let names = Arc::clone(&queue.names);
     let slot = QUEUES
-        .insert(queue, |handle| Public::new(opening.face(), init, (handle, cqe), functions))?;
+        .insert(queue, |handle| Public::new(opening.face(), init, (handle, cqe), functions.cq))?;
     if let Some(channel) = channel {
         channel::count(channel, 1);
     }
@@ -149,44 +148,34 @@ impl Queue {
     ///
     /// # Errors
     /// EIO: it has overrun. ENODEV: this is a forked child.
-    ///
-    /// # Safety
-    /// There is room for as many as are asked for.
     #[inline(always)]
-    unsafe fn poll_into(&mut self, out: NonNull<ibv_wc>, asked: usize) -> Result<usize, Errno> {
-        if asked <= self.cq.capacity() as usize {
-            // SAFETY: the caller's word. What C has not written there are some bytes, and any bytes are an
-            // `ibv_wc`; polling looks at none of them, and writes as many as come.
-            return Ok(self.cq.poll(unsafe { slice::from_raw_parts_mut(out.as_ptr(), asked) })?);
+    fn poll_into(&mut self, mut room: Room<'_>) -> Result<usize, Errno> {
+        if room.count() <= self.cq.capacity() as usize {
+            return Ok(self.cq.poll(room.part(0, room.count()))?);
         }
-        // SAFETY: the caller's word.
-        unsafe { self.poll_in_parts(out, asked) }
+        self.poll_in_parts(room)
     }
 
     /// As [`poll_into`](Self::poll_into), for more than the queue promises to hold.
     ///
     /// # Errors
     /// As above.
-    ///
-    /// # Safety
-    /// As above.
     #[cold]
-    unsafe fn poll_in_parts(&mut self, out: NonNull<ibv_wc>, asked: usize) -> Result<usize, Errno> {
+    fn poll_in_parts(&mut self, mut room: Room<'_>) -> Result<usize, Errno> {
         let most = self.cq.capacity() as usize;
         let mut polled = 0;
-        while polled < asked {
-            let room = most.min(asked - polled);
-            // SAFETY: the caller's word: so much room is there behind what came.
-            match unsafe { self.poll_into(out.add(polled), room) } {
+        while polled < room.count() {
+            let asked = most.min(room.count() - polled);
+            match self.cq.poll(room.part(polled, asked)) {
                 Ok(came) => {
                     polled += came;
-                    if came < room {
+                    if came < asked {
                         break;
                     }
                 }
                 // The failure stays, and is told next time.
                 Err(_) if polled > 0 => break,
-                Err(why) => return Err(why),
+                Err(why) => return Err(why.into()),
             }
         }
         Ok(polled)
@@ -195,12 +184,7 @@ impl Queue {
 
 /// `ibv_destroy_cq(3)`, once every event of it is acknowledged (N7). EINVAL, ENOENT: no queue. EBUSY: a queue pair
 /// uses it, which is judged before that.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut ibv_cq) -> c_int {
-    status(destroy_cq(cq))
-}
-
-fn destroy_cq(cq: *const ibv_cq) -> Result<(), Errno> {
+pub fn destroy_cq(cq: *const ibv_cq) -> Result<(), Errno> {
     let slot = QUEUES.find(cq)?;
     let (key, names) = slot.with(|queue| (queue.cq.key(), Arc::clone(&queue.names)))?;
     slot.end(Queue::end)?;
@@ -216,79 +200,55 @@ fn destroy_cq(cq: *const ibv_cq) -> Result<(), Errno> {
 
 /// `ibv_resize_cq(3)`; `cqe` of the queue tells the size in force (Q12). EINVAL: fewer than wait to be polled, or
 /// than one, or more than the device allows; it has overrun. EINVAL, ENOENT: no queue. ENOMEM: no memory.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
-    status(resize_cq(cq, cqe))
-}
-
-fn resize_cq(cq: *const ibv_cq, cqe: c_int) -> Result<(), Errno> {
+pub fn resize_cq(cq: *const ibv_cq, cqe: c_int) -> Result<(), Errno> {
     let slot = QUEUES.find(cq)?;
     slot.with(|queue| {
         // Below 0 is more than there can be.
         let capacity = queue.cq.resize(cqe as u32)?;
-        // SAFETY: the public part, which nobody else writes here under the queue's lock.
-        unsafe { (&raw mut (*slot.face()).cqe).write(capacity as c_int) };
+        slot.store(offset_of!(Public, cq.cqe), capacity as c_int);
         Ok(())
     })?
 }
 
 /// `ibv_poll_cq(3)`. Below 0: EINVAL: a count below 0, or an array that can't be one (P6); EIO: the queue has
 /// overrun, and what it held was polled (O3); EINVAL, ENOENT: no queue; ENODEV: this is a forked child.
-pub unsafe extern "C" fn poll_cq(
-    cq: *mut ibv_cq,
-    num_entries: c_int,
-    wc: *mut ibv_wc_fields,
-) -> c_int {
-    // SAFETY: C's word.
-    negative(unsafe { poll(cq, num_entries, wc) })
-}
-
-/// # Safety
-/// There is room for as many as are asked for.
 #[inline]
-unsafe fn poll(
+pub fn poll_cq(
     cq: *const ibv_cq,
     num_entries: c_int,
-    wc: *mut ibv_wc_fields,
+    wc: Out<'_, ibv_wc_fields>,
 ) -> Result<c_int, Errno> {
     let slot = QUEUES.find(cq)?;
     let asked = usize::try_from(num_entries).map_err(|_| Errno::INVAL)?;
     if asked == 0 {
         return Ok(0);
     }
-    let out =
-        NonNull::new(wc.cast::<ibv_wc>()).filter(|out| out.is_aligned()).ok_or(Errno::INVAL)?;
-    // SAFETY: the caller's word.
-    slot.with(|queue| unsafe { queue.poll_into(out, asked) })?.map(|polled| polled as c_int)
+    let room = wc.room(asked)?;
+    slot.with(|queue| queue.poll_into(room))?.map(|polled| polled as c_int)
 }
 
 /// `ibv_req_notify_cq(3)`. Programs poll again after this (N2), so what may have been missed is not told. EINVAL:
 /// it has no channel (N11). EINVAL, ENOENT: no queue.
-pub unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
+pub fn req_notify_cq(cq: *const ibv_cq, solicited_only: c_int) -> Result<(), Errno> {
     let on = if solicited_only == 0 { Notify::Next } else { Notify::Solicited };
-    status(QUEUES.find(cq).and_then(|slot| {
-        slot.with(|queue| match queue.cq.arm(on) {
-            Ok(Armed::Armed | Armed::MayHaveMissed) => Ok(()),
-            Err(why) => Err(why.into()),
-        })?
-    }))
+    QUEUES.find(cq)?.with(|queue| match queue.cq.arm(on) {
+        Ok(Armed::Armed | Armed::MayHaveMissed) => Ok(()),
+        Err(why) => Err(why.into()),
+    })?
 }
 
 /// `ibv_modify_cq(3)`: moderation. EINVAL: nothing or something else is to be modified. EINVAL, ENOENT: no queue.
-pub unsafe extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_attr) -> c_int {
-    // SAFETY: C's word: it is its own to read during the call.
-    status(unsafe { given(attr) }.and_then(|attr| {
-        if attr.attr_mask != IBV_CQ_ATTR_MODERATE {
-            return Err(Errno::INVAL);
-        }
-        let (count, period) = (attr.moderate.cq_count, attr.moderate.cq_period);
-        QUEUES.find(cq)?.with(|queue| Ok(queue.cq.moderate(count, period)?))?
-    }))
+pub fn modify_cq(cq: *const ibv_cq, attr: In<'_, ibv_modify_cq_attr>) -> Result<(), Errno> {
+    let attr = attr.given()?;
+    if attr.attr_mask != IBV_CQ_ATTR_MODERATE {
+        return Err(Errno::INVAL);
+    }
+    let (count, period) = (attr.moderate.cq_count, attr.moderate.cq_period);
+    QUEUES.find(cq)?.with(|queue| Ok(queue.cq.moderate(count, period)?))?
 }
 
 /// `ibv_ack_cq_events(3)`. What is no queue, and more than were taken, does no harm (Q11).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_ack_cq_events(cq: *mut ibv_cq, nevents: c_uint) {
+pub fn ack_cq_events(cq: *const ibv_cq, nevents: c_uint) {
     if let Ok(slot) = QUEUES.find(cq) {
         slot.side().completions.acknowledge(nevents);
     }

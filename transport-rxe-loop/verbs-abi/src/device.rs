@@ -1,6 +1,5 @@
 //! Which devices there are; opening and closing them.
 
-use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int};
 use std::fmt;
 use std::io::{self, Write};
@@ -9,24 +8,28 @@ use std::sync::LazyLock;
 
 use transport_rxe_loop::{OpenError, OpenOptions, devices};
 
+use crate::context::COMP_VECTORS;
 use crate::context::OPENINGS;
-use crate::errno::{Errno, minus_one, pointer};
+use crate::context::Opening;
+use crate::descriptor::Descriptor;
+use crate::errno::Errno;
+use crate::fork;
 use crate::query::GUID;
+use crate::raw::arg::Out;
+use crate::raw::system::{Returned, to_c};
+use crate::sys::{Functions, VERBS_ABI_IS_EXTENDED, verbs_context};
 use crate::sys::{IBV_NODE_CA, IBV_TRANSPORT_IB, ibv_context, ibv_device};
 use crate::words::fixed;
-use crate::{fork, functions};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use transport_rxe_loop::Context;
 
 /// A device, as long as the process lives: pointers to it stay good when a list of them is freed.
 struct Device {
     name: &'static str,
     /// C's to read.
-    public: UnsafeCell<ibv_device>,
+    public: ibv_device,
 }
-
-// SAFETY: `public` is handed out as a pointer only, and nobody here reads or writes it.
-unsafe impl Sync for Device {}
-// SAFETY: as above; it belongs to no thread.
-unsafe impl Send for Device {}
 
 static DEVICES: LazyLock<Box<[Device]>> =
     LazyLock::new(|| devices().into_iter().map(Device::new).collect());
@@ -34,13 +37,13 @@ static DEVICES: LazyLock<Box<[Device]>> =
 impl Device {
     /// No path leads to it: the system does not know of it.
     fn new(name: &'static str) -> Self {
-        let public = UnsafeCell::new(ibv_device {
+        let public = ibv_device {
             node_type: IBV_NODE_CA,
             transport_type: IBV_TRANSPORT_IB,
             name: fixed(name),
             dev_name: fixed(name),
             ..ibv_device::ZEROED
-        });
+        };
         Self { name, public }
     }
 
@@ -49,13 +52,18 @@ impl Device {
         if device.is_null() {
             return Err(Errno::INVAL);
         }
-        let found = DEVICES.iter().find(|known| ptr::eq(known.public.get(), device));
+        let found = DEVICES.iter().find(|known| ptr::eq(known.face(), device));
         found.ok_or(Errno::NOENT)
     }
 
+    /// What C has a pointer to.
+    const fn face(&self) -> *mut ibv_device {
+        ptr::from_ref(&self.public).cast_mut()
+    }
+
     /// Opens it as the environment says. Programs tell nobody why that failed, so this does.
-    fn open(&self) -> Result<*mut ibv_context, Errno> {
-        let opened = self.try_open();
+    fn open(&self, functions: &'static Functions) -> Result<*mut ibv_context, Errno> {
+        let opened = self.try_open(functions);
         opened.map_err(|why| {
             // Who closed it does not want to know.
             let _ = writeln!(io::stderr(), "{}: {why}", self.name);
@@ -63,15 +71,41 @@ impl Device {
         })
     }
 
-    fn try_open(&self) -> Result<*mut ibv_context, NotOpened> {
+    fn try_open(&self, functions: &'static Functions) -> Result<*mut ibv_context, NotOpened> {
         fork::watch().map_err(NotOpened::Forks)?;
         let context = OpenOptions::new().open(self.name)?;
         if let Some(other) = context.other_limits() {
             // It goes on by those, and fails later where they are too few: then this says why.
             let _ = writeln!(io::stderr(), "{}: RXE_LOOP_LIMITS: {other}", self.name);
         }
-        functions::publish(context, self.public.get()).map_err(NotOpened::Events)
+        publish(context, self.face(), functions).map_err(NotOpened::Events)
     }
+}
+
+/// Gives an opening of the device a place, and programs a pointer there.
+///
+/// # Errors
+/// EMFILE, ENFILE, ENOMEM: no descriptor for its events, or no place.
+fn publish(
+    context: Context,
+    device: *mut ibv_device,
+    functions: &'static Functions,
+) -> Result<*mut ibv_context, Errno> {
+    let events = Descriptor::over(context.as_fd())?;
+    let public = ibv_context {
+        device,
+        // There is no other descriptor, and programs duplicate this one to import the device.
+        cmd_fd: events.number(),
+        async_fd: events.number(),
+        num_comp_vectors: COMP_VECTORS,
+        mutex: libc::PTHREAD_MUTEX_INITIALIZER,
+        abi_compat: VERBS_ABI_IS_EXTENDED,
+        ..functions.context.context
+    };
+    let opening = Opening { device: context, names: Arc::default(), functions, events };
+    let slot =
+        OPENINGS.insert(opening, |_| verbs_context { context: public, ..functions.context })?;
+    Ok(slot.face())
 }
 
 /// Why the device is not open for C, as a sentence and as a number.
@@ -119,51 +153,31 @@ impl fmt::Display for NotOpened {
 }
 
 /// `ibv_get_device_list(3)`: this library's devices, and no others that the machine may have. ENOMEM.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_get_device_list(num_devices: *mut c_int) -> *mut *mut ibv_device {
-    // The C library's, which finds out the size by itself when it is freed. SAFETY: any size may be asked for.
-    let list = unsafe { libc::calloc(DEVICES.len() + 1, size_of::<*mut ibv_device>()) };
-    let list = list.cast::<*mut ibv_device>();
-    if list.is_null() {
-        return pointer(Err(Errno::NOMEM));
-    }
-    for (at, device) in DEVICES.iter().enumerate() {
-        // SAFETY: there is room for every device, and for the null that is there already.
-        unsafe { list.add(at).write(device.public.get()) };
-    }
-    if !num_devices.is_null() {
-        // SAFETY: C's word: there is room for a number.
-        unsafe { num_devices.write(DEVICES.len() as c_int) };
-    }
-    list
+pub fn get_device_list(num_devices: Out<'_, c_int>) -> Result<*mut *mut ibv_device, Errno> {
+    let faces: Vec<_> = DEVICES.iter().map(Device::face).collect();
+    let list = to_c(&faces).ok_or(Errno::NOMEM)?;
+    // Who does not want the number gives no room for it.
+    let _ = num_devices.put(faces.len() as c_int);
+    Ok(list)
 }
 
 /// `ibv_free_device_list(3)`. The devices stay.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_free_device_list(list: *mut *mut ibv_device) {
-    // SAFETY: C's word: null, or a list that was made above, which nobody uses any more.
-    unsafe { libc::free(list.cast()) };
+pub fn free_device_list(list: Returned<ibv_device>) {
+    list.free();
 }
 
 /// `ibv_get_device_name(3)`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_get_device_name(device: *mut ibv_device) -> *const c_char {
-    pointer(Device::find(device).map(|known| {
-        let public = known.public.get();
-        // SAFETY: a device, which lives for ever.
-        unsafe { (&raw mut (*public).name).cast::<c_char>() }
-    }))
+pub fn get_device_name(device: *const ibv_device) -> Result<*mut c_char, Errno> {
+    Ok(Device::find(device)?.public.name.as_ptr().cast_mut())
 }
 
 /// `ibv_get_device_guid(3)`, in network order; 0 if there is no such device.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_get_device_guid(device: *mut ibv_device) -> u64 {
+pub fn get_device_guid(device: *const ibv_device) -> u64 {
     Device::find(device).map_or(0, |_| GUID)
 }
 
 /// `ibv_get_device_index(3)`: none, since the system has not numbered it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_get_device_index(_device: *mut ibv_device) -> c_int {
+pub const fn get_device_index(_device: *mut ibv_device) -> c_int {
     -1
 }
 
@@ -171,19 +185,19 @@ pub unsafe extern "C" fn ibv_get_device_index(_device: *mut ibv_device) -> c_int
 /// fabric can be had. ENODEV, ENOMEM, EMFILE, ENFILE: no place in it, no room for it, or no descriptor. EFBIG: the
 /// process may not make so long a file. Or what the system says of its file: EACCES, EROFS. The reason is a line on
 /// stderr, too. The first context takes five descriptors, each further one two.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_open_device(device: *mut ibv_device) -> *mut ibv_context {
-    pointer(Device::find(device).and_then(Device::open))
+pub fn open_device(
+    device: *const ibv_device,
+    functions: &'static Functions,
+) -> Result<*mut ibv_context, Errno> {
+    Device::find(device)?.open(functions)
 }
 
 /// `ibv_close_device(3)`. -1 with EINVAL, ENOENT: it is not open. What was made through it works on.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_close_device(context: *mut ibv_context) -> c_int {
-    let closed = OPENINGS.destroy(context, |opening| {
+pub fn close_device(context: *const ibv_context) -> Result<(), Errno> {
+    OPENINGS.destroy(context, |opening| {
         drop(opening);
         Ok(())
-    });
-    minus_one(closed.map(|()| 0))
+    })
 }
 
 #[cfg(test)]
@@ -195,7 +209,7 @@ mod tests {
     use transport_rxe_loop::Limits;
 
     use super::*;
-    use crate::channel::ibv_create_comp_channel;
+    use crate::exports::*;
     use crate::test::{alone, device, open};
 
     #[test]

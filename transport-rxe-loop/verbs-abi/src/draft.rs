@@ -10,6 +10,7 @@ use transport_rxe_loop::{Batch, QueuePair};
 use crate::convert::{To, flags, put_to, renew};
 use crate::errno::Errno;
 use crate::mw::{Posted, Window};
+use crate::raw::table::Slot;
 use crate::sys::{
     IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
     IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_QP_EX_WITH_BIND_MW, IBV_QP_EX_WITH_FLUSH,
@@ -17,7 +18,6 @@ use crate::sys::{
     IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_SEND, IBV_QP_EX_WITH_SEND_WITH_IMM,
     IBV_QP_EX_WITH_SEND_WITH_INV, ibv_sge,
 };
-use crate::table::Slot;
 
 /// Operations that datagrams have.
 const OF_DATAGRAMS: u32 = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;

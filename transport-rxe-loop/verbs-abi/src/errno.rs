@@ -57,8 +57,7 @@ impl Errno {
     /// Leaves it in `errno`, for C.
     #[cold]
     fn leave(self) {
-        // SAFETY: the address of this thread's `errno`, which is always there.
-        unsafe { *libc::__errno_location() = self.number() };
+        errno::set_errno(errno::Errno(self.number()));
     }
 }
 

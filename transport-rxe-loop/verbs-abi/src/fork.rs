@@ -7,7 +7,6 @@
 //! there, nothing waits, and looking something up costs nobody more for that.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ah::ADDRESSES;
 use crate::channel::CHANNELS;
@@ -18,69 +17,51 @@ use crate::mr::REGIONS;
 use crate::mw::WINDOWS;
 use crate::pd::DOMAINS;
 use crate::qp::PAIRS;
+use crate::raw::child::{self, Alone};
 use crate::srq::SHARED;
 use crate::sys::{IBV_FORK_UNNEEDED, ibv_fork_status};
-use crate::{child, probe, wait};
+use crate::{probe, wait};
 
-/// Whether this module hears of forks.
-static IS_WATCHED: AtomicBool = AtomicBool::new(false);
-
-/// Sees to it that this module hears of forks.
+/// Sees to it that a child has objects of its own.
 ///
 /// # Errors
 /// ENOMEM.
 pub fn watch() -> Result<(), Errno> {
-    if IS_WATCHED.load(Ordering::Relaxed) {
-        return Ok(());
-    }
     probe::prepare();
-    // Hearing of a fork twice does no harm. SAFETY: `in_child` does only what a forked child may do.
-    match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
-        0 => IS_WATCHED.store(true, Ordering::Relaxed),
-        errno => return Err(Errno::of(errno)),
-    }
-    Ok(())
+    child::watch(begin)
 }
 
-/// Stores only. Nothing is closed or freed: that would need the parent's locks.
-unsafe extern "C" fn in_child() {
-    // SAFETY: a forked child has one thread, and no call of this library forks.
-    unsafe {
-        OPENINGS.forget_all();
-        DOMAINS.forget_all();
-        REGIONS.forget_all();
-        WINDOWS.forget_all();
-        ADDRESSES.forget_all();
-        CHANNELS.forget_all();
-        QUEUES.forget_all();
-        SHARED.forget_all();
-        PAIRS.forget_all();
-        wait::renew();
-    }
-    child::begins();
+/// What a child does first.
+fn begin(alone: &Alone) {
+    OPENINGS.forget_all(alone);
+    DOMAINS.forget_all(alone);
+    REGIONS.forget_all(alone);
+    WINDOWS.forget_all(alone);
+    ADDRESSES.forget_all(alone);
+    CHANNELS.forget_all(alone);
+    QUEUES.forget_all(alone);
+    SHARED.forget_all(alone);
+    PAIRS.forget_all(alone);
+    wait::renew(alone);
 }
 
 /// `ibv_fork_init(3)`. Nothing has to be prepared.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_fork_init() -> c_int {
+pub fn fork_init() -> c_int {
     0
 }
 
 /// `ibv_is_fork_initialized(3)`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_is_fork_initialized() -> ibv_fork_status {
+pub fn is_fork_initialized() -> ibv_fork_status {
     IBV_FORK_UNNEEDED
 }
 
 /// What `<infiniband/driver.h>` has to keep memory from a child. There is no need to.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_dontfork_range(_base: *mut c_void, _size: usize) -> c_int {
+pub fn dontfork_range(_base: *mut c_void, _size: usize) -> c_int {
     0
 }
 
 /// What undoes it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_dofork_range(_base: *mut c_void, _size: usize) -> c_int {
+pub fn dofork_range(_base: *mut c_void, _size: usize) -> c_int {
     0
 }
 
@@ -92,13 +73,7 @@ mod tests {
     use cq_core::setup::Access;
 
     use super::*;
-    use crate::channel::{ibv_create_comp_channel, ibv_get_cq_event};
-    use crate::cq::{ibv_ack_cq_events, ibv_destroy_cq, poll_cq};
-    use crate::cq_ex::ibv_create_cq;
-    use crate::device::{ibv_close_device, ibv_open_device};
-    use crate::mr::{ibv_dereg_mr, ibv_reg_mr};
-    use crate::mw::{alloc_mw, dealloc_mw};
-    use crate::pd::{ibv_alloc_pd, ibv_dealloc_pd};
+    use crate::exports::*;
     use crate::sys::{IBV_MW_TYPE_2, ibv_comp_channel, ibv_context, ibv_cq, ibv_mr, ibv_pd};
     use crate::test::{alone, device, open};
 
@@ -126,8 +101,8 @@ mod tests {
         // SAFETY: any pointer may be handed in.
         unsafe {
             let pd = ibv_alloc_pd(context);
-            let (region, window) = (register(pd), alloc_mw(pd, IBV_MW_TYPE_2));
-            [ibv_dereg_mr(region), dealloc_mw(window), ibv_dealloc_pd(pd)] == [0; 3]
+            let (region, window) = (register(pd), ibv_alloc_mw(pd, IBV_MW_TYPE_2));
+            [ibv_dereg_mr(region), ibv_dealloc_mw(window), ibv_dealloc_pd(pd)] == [0; 3]
         }
     }
 
@@ -161,13 +136,13 @@ mod tests {
         // SAFETY: any pointer may be handed in; there is room for an event.
         unsafe {
             let is_refused = register(pd).is_null() && Errno::last() == Errno::NODEV;
-            let is_refused = is_refused && alloc_mw(pd, IBV_MW_TYPE_2).is_null();
+            let is_refused = is_refused && ibv_alloc_mw(pd, IBV_MW_TYPE_2).is_null();
             let waits = ibv_get_cq_event(channel, &raw mut event, &raw mut of);
             let all = [ibv_dereg_mr(region), ibv_destroy_cq(cq), ibv_dealloc_pd(pd)];
             is_refused
                 && (waits, ibv_close_device(context)) == (-1, -1)
                 && all == [libc::ENODEV; 3]
-                && poll_cq(cq, 1, ptr::null_mut()) == -libc::ENODEV
+                && ibv_poll_cq(cq, 1, ptr::null_mut()) == -libc::ENODEV
                 && works(ibv_open_device(device()))
         }
     }

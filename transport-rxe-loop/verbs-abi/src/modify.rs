@@ -1,18 +1,22 @@
 //! Attributes of queue pairs: `struct ibv_qp_attr` and what the device has for it, both ways.
 
 use std::ffi::c_int;
+use std::mem::offset_of;
 
 use cq_core::setup::{Access, AddressVector, QpAttr, QpAttrMask, QpState};
 
-use crate::arg::{given, put};
-use crate::errno::{Errno, status};
+use crate::errno::Errno;
 use crate::port;
 use crate::qp::{PAIRS, Pair, caps_to_c};
+use crate::raw::arg::{In, Out};
 use crate::sys::{
     IBV_MIG_MIGRATED, IBV_MTU_256, IBV_MTU_4096, ibv_ah_attr, ibv_mtu, ibv_qp, ibv_qp_attr,
-    ibv_qp_init_attr, ibv_qp_state,
+    ibv_qp_ex_and_flush, ibv_qp_init_attr, ibv_qp_state,
 };
 
+/// Where a queue pair is for C, and its state.
+const QP: usize = offset_of!(ibv_qp_ex_and_flush, qp.qp_base);
+const STATE: usize = QP + offset_of!(ibv_qp, state);
 /// Bytes of the smallest packet there is an [`ibv_mtu`] for.
 const SMALLEST: u32 = 256;
 /// The only port.
@@ -27,25 +31,15 @@ const ABSENT: QpAttrMask = QpAttrMask::ALT_PATH
 /// `ibv_modify_qp(3)`. EINVAL: no such change, attributes missing, too many, unknown or out of range; nothing was
 /// changed (Q1). EOPNOTSUPP: capacities, another path, a rate. EBUSY: the peer's process is suspended in the middle
 /// of a message.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_modify_qp(
-    qp: *mut ibv_qp,
-    attr: *mut ibv_qp_attr,
-    attr_mask: c_int,
-) -> c_int {
-    // SAFETY: C's word: nobody changes it during the call.
-    status(unsafe { given(attr) }.and_then(|attr| modify_qp(qp, attr, attr_mask)))
-}
-
-fn modify_qp(qp: *const ibv_qp, attr: &ibv_qp_attr, mask: c_int) -> Result<(), Errno> {
+pub fn modify_qp(qp: *const ibv_qp, attr: In<'_, ibv_qp_attr>, mask: c_int) -> Result<(), Errno> {
+    let attr = attr.given()?;
     let slot = PAIRS.find(qp)?;
     let mask = QpAttrMask::from_bits(mask.cast_unsigned()).ok_or(Errno::INVAL)?;
     let wanted = of_c(attr, mask)?;
     slot.with(|pair| {
         let modified = pair.qp.modify(&wanted);
         let state = pair.qp.state();
-        // SAFETY: the state of the public part, a number that C and this library write.
-        unsafe { (&raw mut (*slot.face()).state).write_volatile(state.0) };
+        slot.store(STATE, state.0);
         modified?;
         if state == QpState::RESET {
             pair.path = ibv_ah_attr::ZEROED;
@@ -136,34 +130,29 @@ fn to_c(pair: &Pair) -> ibv_qp_attr {
 }
 
 /// `ibv_query_qp(3)`: everything, whatever is asked for.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_query_qp(
-    qp: *mut ibv_qp,
-    attr: *mut ibv_qp_attr,
+pub fn query_qp(
+    qp: *const ibv_qp,
+    attr: Out<'_, ibv_qp_attr>,
     _attr_mask: c_int,
-    init_attr: *mut ibv_qp_init_attr,
-) -> c_int {
-    status(query_qp(qp).and_then(|(found, init)| {
-        // SAFETY: C's word: there is room for both.
-        unsafe { put(attr, found).and_then(|()| put(init_attr, init)) }
-    }))
+    init_attr: Out<'_, ibv_qp_init_attr>,
+) -> Result<(), Errno> {
+    let (found, init) = attributes(qp)?;
+    attr.put(found)?;
+    init_attr.put(init)
 }
 
-fn query_qp(qp: *const ibv_qp) -> Result<(ibv_qp_attr, ibv_qp_init_attr), Errno> {
+fn attributes(qp: *const ibv_qp) -> Result<(ibv_qp_attr, ibv_qp_init_attr), Errno> {
     let slot = PAIRS.find(qp)?;
     slot.with(|pair| {
-        // SAFETY: the public part, which this library changes under the lock only, and C does not.
-        let ibv_qp { qp_context, send_cq, recv_cq, srq, qp_type, .. } = unsafe { *slot.face() };
         let attr = to_c(pair);
-        // SAFETY: its state, a number that C and this library write.
-        unsafe { (&raw mut (*slot.face()).state).write_volatile(attr.qp_state) };
+        slot.store(STATE, attr.qp_state);
         let init = ibv_qp_init_attr {
-            qp_context,
-            send_cq,
-            recv_cq,
-            srq,
+            qp_context: slot.load(QP + offset_of!(ibv_qp, qp_context)),
+            send_cq: slot.load(QP + offset_of!(ibv_qp, send_cq)),
+            recv_cq: slot.load(QP + offset_of!(ibv_qp, recv_cq)),
+            srq: slot.load(QP + offset_of!(ibv_qp, srq)),
             cap: attr.cap,
-            qp_type,
+            qp_type: slot.load(QP + offset_of!(ibv_qp, qp_type)),
             sq_sig_all: pair.sq_sig_all.into(),
             ..ibv_qp_init_attr::ZEROED
         };

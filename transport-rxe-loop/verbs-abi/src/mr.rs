@@ -1,16 +1,17 @@
 //! Memory regions.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint};
 use std::mem::offset_of;
 
 use cq_core::setup::Access;
-use transport_rxe_loop::{MemoryRegion, ProtectionDomain};
+use transport_rxe_loop::MemoryRegion;
 
-use crate::errno::{Errno, pointer, status};
+use crate::errno::Errno;
 use crate::pd::{DOMAINS, make_in};
 use crate::probe;
+use crate::raw::arg::Memory;
+use crate::raw::table::{Kind, Table};
 use crate::sys::{ibv_mr, ibv_pd};
-use crate::table::{Kind, Table};
 
 /// A registration.
 pub struct Region {
@@ -30,61 +31,53 @@ pub static REGIONS: Table<Region> = Table::new();
 
 /// `ibv_reg_mr(3)`. EINVAL, ENOENT: no domain. EINVAL: no bytes, or rights that don't go together, or are not
 /// known (Q10). EFAULT: the memory is not there, or can't be written. ENOMEM: too many. ENODEV: a forked child.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_reg_mr(
+pub fn reg_mr(
     pd: *mut ibv_pd,
-    addr: *mut c_void,
+    addr: Memory,
     length: usize,
     access: c_int,
-) -> *mut ibv_mr {
-    pointer(reg_mr(pd, (addr, length), access.cast_unsigned()))
+) -> Result<*mut ibv_mr, Errno> {
+    register(pd, (addr, length), access.cast_unsigned())
 }
 
-/// `ibv_reg_mr_iova(3)`. As [`ibv_reg_mr`]; EOPNOTSUPP: requests are to know the memory by another address.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_reg_mr_iova(
+/// `ibv_reg_mr_iova(3)`. As [`reg_mr`]; EOPNOTSUPP: requests are to know the memory by another address.
+pub fn reg_mr_iova(
     pd: *mut ibv_pd,
-    addr: *mut c_void,
+    addr: Memory,
     length: usize,
     iova: u64,
     access: c_int,
-) -> *mut ibv_mr {
-    // SAFETY: as for this function.
-    unsafe { ibv_reg_mr_iova2(pd, addr, length, iova, access.cast_unsigned()) }
+) -> Result<*mut ibv_mr, Errno> {
+    reg_mr_iova2(pd, addr, length, iova, access.cast_unsigned())
 }
 
 /// What the header makes of `ibv_reg_mr(3)` and `ibv_reg_mr_iova(3)` where there may be optional rights. As
 /// those.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_reg_mr_iova2(
+pub fn reg_mr_iova2(
     pd: *mut ibv_pd,
-    addr: *mut c_void,
+    addr: Memory,
     length: usize,
     iova: u64,
     access: c_uint,
-) -> *mut ibv_mr {
-    if iova != addr.addr() as u64 {
-        return pointer(Err(Errno::OPNOTSUPP));
+) -> Result<*mut ibv_mr, Errno> {
+    if iova != addr.pointer().addr() as u64 {
+        return Err(Errno::OPNOTSUPP);
     }
-    pointer(reg_mr(pd, (addr, length), access))
+    register(pd, (addr, length), access)
 }
 
-fn reg_mr(
+fn register(
     pd: *mut ibv_pd,
-    (addr, length): (*mut c_void, usize),
+    (memory, length): (Memory, usize),
     access: c_uint,
 ) -> Result<*mut ibv_mr, Errno> {
-    let access = Access::from_bits_retain(access);
+    let (addr, access) = (memory.pointer(), Access::from_bits_retain(access));
     // Not while others wait for the domain: it may take long.
     DOMAINS.find(pd)?;
     if length > 0 {
         probe::check(addr, length, access)?;
     }
-    // SAFETY: the memory is there and may be used so; that it stays so, and that the program takes what happens
-    // to it for a device's doing, is what registering asks of it.
-    let register =
-        |domain: &ProtectionDomain| unsafe { domain.register(addr.cast(), length, access) };
-    let (region, context) = make_in(pd, register)?;
+    let (region, context) = make_in(pd, |domain| memory.register(domain, length, access))?;
     let (lkey, rkey) = (region.lkey(), region.rkey());
     let public =
         |handle| ibv_mr { context, pd, addr, length, handle, lkey, rkey, ..ibv_mr::ZEROED };
@@ -92,15 +85,14 @@ fn reg_mr(
 }
 
 /// `ibv_dereg_mr(3)`. EINVAL, ENOENT: no region. EBUSY: a memory window is bound to it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_dereg_mr(mr: *mut ibv_mr) -> c_int {
-    status(REGIONS.destroy(mr, |Region { region }| {
+pub fn dereg_mr(mr: *const ibv_mr) -> Result<(), Errno> {
+    REGIONS.destroy(mr, |Region { region }| {
         if region.has_windows() {
             return Err((Region { region }, Errno::BUSY));
         }
         region.deregister();
         Ok(())
-    }))
+    })
 }
 
 #[cfg(test)]
@@ -115,8 +107,7 @@ mod tests {
 
     use super::*;
     use crate::context::OPENINGS;
-    use crate::mw::{alloc_mw, dealloc_mw};
-    use crate::pd::ibv_dealloc_pd;
+    use crate::exports::*;
     use crate::sys::{IBV_MW_TYPE_2, ibv_mw};
     use crate::test::domain;
 
@@ -224,10 +215,10 @@ mod tests {
         let mr = register(pd, 64, ALL | Access::MW_BIND.bits() as c_int).unwrap();
         // SAFETY: any pointer may be handed in.
         unsafe {
-            let mw = alloc_mw(pd, IBV_MW_TYPE_2);
+            let mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
             let qp = bind(pd, (mr, mw));
             assert_eq!(ibv_dereg_mr(mr), libc::EBUSY);
-            assert_eq!((dealloc_mw(mw), ibv_dereg_mr(mr)), (0, 0));
+            assert_eq!((ibv_dealloc_mw(mw), ibv_dereg_mr(mr)), (0, 0));
             drop(qp);
             assert_eq!(ibv_dealloc_pd(pd), 0);
         }

@@ -1,14 +1,13 @@
 //! Memory windows, of type 2. The header's inline functions find these in the table of functions.
 
-use std::ffi::c_int;
 use std::mem::offset_of;
 
 use transport_rxe_loop::{MemoryWindow, ProtectionDomain, QueuePair};
 
-use crate::errno::{Errno, pointer, status};
+use crate::errno::Errno;
 use crate::pd::make_in;
+use crate::raw::table::{Kind, Table};
 use crate::sys::{IBV_MW_TYPE_1, IBV_MW_TYPE_2, ibv_mw, ibv_mw_bind, ibv_mw_type, ibv_pd, ibv_qp};
-use crate::table::{Kind, Table};
 
 /// A memory window.
 pub struct Window {
@@ -66,12 +65,12 @@ pub static WINDOWS: Table<Window> = Table::new();
 
 /// `ibv_alloc_mw(3)`. EINVAL, ENOENT: no domain. EOPNOTSUPP: of type 1. EINVAL: of no type. ENOMEM: too many.
 /// ENODEV: a forked child.
-pub unsafe extern "C" fn alloc_mw(pd: *mut ibv_pd, kind: ibv_mw_type) -> *mut ibv_mw {
-    pointer(match kind {
+pub fn alloc_mw(pd: *mut ibv_pd, kind: ibv_mw_type) -> Result<*mut ibv_mw, Errno> {
+    match kind {
         IBV_MW_TYPE_1 => Err(Errno::OPNOTSUPP),
         IBV_MW_TYPE_2 => alloc_type_2(pd),
         _ => Err(Errno::INVAL),
-    })
+    }
 }
 
 fn alloc_type_2(pd: *mut ibv_pd) -> Result<*mut ibv_mw, Errno> {
@@ -83,21 +82,21 @@ fn alloc_type_2(pd: *mut ibv_pd) -> Result<*mut ibv_mw, Errno> {
 }
 
 /// `ibv_dealloc_mw(3)`, also of one that is bound. EINVAL, ENOENT: no window.
-pub unsafe extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
-    status(WINDOWS.destroy(mw, |Window { window, .. }| {
+pub fn dealloc_mw(mw: *const ibv_mw) -> Result<(), Errno> {
+    WINDOWS.destroy(mw, |Window { window, .. }| {
         drop(window);
         Ok(())
-    }))
+    })
 }
 
 /// `ibv_bind_mw(3)`. EOPNOTSUPP: it is for windows of type 1; for all others the header says EINVAL without asking.
 /// Requests bind those of type 2.
-pub unsafe extern "C" fn bind_mw(
+pub const fn bind_mw(
     _qp: *mut ibv_qp,
     _mw: *mut ibv_mw,
     _mw_bind: *mut ibv_mw_bind,
-) -> c_int {
-    status(Err(Errno::OPNOTSUPP))
+) -> Result<(), Errno> {
+    Err(Errno::OPNOTSUPP)
 }
 
 #[cfg(test)]
@@ -105,6 +104,7 @@ mod tests {
     use std::ptr;
 
     use super::*;
+    use crate::exports::*;
     use crate::test::domain;
 
     #[test]
@@ -112,12 +112,12 @@ mod tests {
         let pd = domain();
         // SAFETY: any pointer may be handed in, and what a window says stays.
         unsafe {
-            let window = alloc_mw(pd, IBV_MW_TYPE_2);
+            let window = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
             let ibv_mw { pd: of, rkey, type_, .. } = window.read();
             assert_eq!((of, type_), (pd, IBV_MW_TYPE_2));
             assert_ne!(rkey, 0);
-            assert_eq!(dealloc_mw(window), 0);
-            assert_eq!(dealloc_mw(window), libc::ENOENT);
+            assert_eq!(ibv_dealloc_mw(window), 0);
+            assert_eq!(ibv_dealloc_mw(window), libc::ENOENT);
         }
     }
 
@@ -126,10 +126,11 @@ mod tests {
         let (pd, none) = (domain(), ptr::null_mut());
         for (kind, errno) in [(IBV_MW_TYPE_1, Errno::OPNOTSUPP), (7, Errno::INVAL)] {
             // SAFETY: any pointer may be handed in.
-            assert!(unsafe { alloc_mw(pd, kind) }.is_null());
+            assert!(unsafe { ibv_alloc_mw(pd, kind) }.is_null());
             assert_eq!(Errno::last(), errno);
         }
         // SAFETY: nothing is looked at.
-        assert_eq!(unsafe { bind_mw(ptr::null_mut(), none, ptr::null_mut()) }, libc::EOPNOTSUPP);
+        let bound = unsafe { ibv_bind_mw(ptr::null_mut(), none, ptr::null_mut()) };
+        assert_eq!(bound, libc::EOPNOTSUPP);
     }
 }

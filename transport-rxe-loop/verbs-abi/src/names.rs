@@ -5,19 +5,24 @@
 //! that nobody waits for (N7).
 
 use std::collections::HashMap;
+use std::ffi::c_void;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cq_core::transport::CqKey;
 
+use crate::raw::table::{Kind, Slot};
 use crate::side;
 use crate::sys::{ibv_cq, ibv_qp, ibv_srq};
-use crate::table::{Kind, Slot};
 
 /// An object that events name: what counts them, and what C knows it by.
-trait Named<S, F>: Send + Sync {
+pub trait Named<S, F>: Send + Sync {
+    /// What counts.
     fn side(&self) -> &S;
+    /// What C has a pointer to.
     fn face(&self) -> *mut F;
+    /// A pointer that stands there, at this offset.
+    fn pointer_at(&self, offset: usize) -> *mut c_void;
 }
 
 impl<T: Kind> Named<T::Side, T::Face> for Slot<T> {
@@ -27,6 +32,10 @@ impl<T: Kind> Named<T::Side, T::Face> for Slot<T> {
 
     fn face(&self) -> *mut T::Face {
         Self::face(self)
+    }
+
+    fn pointer_at(&self, offset: usize) -> *mut c_void {
+        self.load(T::FACE + offset)
     }
 }
 
@@ -51,11 +60,11 @@ impl<K: Eq + Hash, S, F> Registry<K, S, F> {
     }
 
     /// The object that an event is about, once `take` has counted that; `None` if it has gone.
-    pub fn take(&self, key: &K, take: impl FnOnce(&S)) -> Option<*mut F> {
+    pub fn take(&self, key: &K, take: impl FnOnce(&S)) -> Option<&'static dyn Named<S, F>> {
         let all = self.lock();
         let named = *all.get(key)?;
         take(named.side());
-        Some(named.face())
+        Some(named)
     }
 }
 

@@ -1,16 +1,15 @@
 //! Protection domains.
 
-use std::ffi::c_int;
 use std::mem::offset_of;
 use std::sync::Arc;
 
 use transport_rxe_loop::ProtectionDomain;
 
 use crate::context::{OPENINGS, Opening};
-use crate::errno::{Errno, pointer, status};
+use crate::errno::Errno;
 use crate::names::Names;
-use crate::sys::{ibv_context, ibv_pd};
-use crate::table::{Kind, Slot, Table};
+use crate::raw::table::{Kind, Slot, Table};
+use crate::sys::{Functions, ibv_context, ibv_pd};
 
 /// A protection domain, with what things that are made in it need of the opening.
 pub struct Domain {
@@ -18,6 +17,8 @@ pub struct Domain {
     pub pd: ProtectionDomain,
     /// What the opening's events name.
     pub names: Arc<Names>,
+    /// What C finds the functions of queue pairs in.
+    pub functions: &'static Functions,
     /// Which opening that is: what C sees of it stays.
     pub opening: &'static Slot<Opening>,
 }
@@ -33,28 +34,28 @@ impl Kind for Domain {
 pub static DOMAINS: Table<Domain> = Table::new();
 
 /// `ibv_alloc_pd(3)`. EINVAL, ENOENT: no context. ENOMEM: too many. ENODEV: this is a forked child.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
-    pointer(alloc_pd(context))
-}
-
-fn alloc_pd(context: *const ibv_context) -> Result<*mut ibv_pd, Errno> {
+pub fn alloc_pd(context: *const ibv_context) -> Result<*mut ibv_pd, Errno> {
     let opening = OPENINGS.find(context)?;
     let domain = opening.with(|open| {
         let pd = open.device.alloc_pd()?;
-        Ok::<_, Errno>(Domain { pd, names: Arc::clone(&open.names), opening })
+        Ok::<_, Errno>(Domain {
+            pd,
+            names: Arc::clone(&open.names),
+            functions: open.functions,
+            opening,
+        })
     })??;
     let public = |handle| ibv_pd { context: opening.face(), handle, ..ibv_pd::ZEROED };
     Ok(DOMAINS.insert(domain, public)?.face())
 }
 
 /// `ibv_dealloc_pd(3)`. EINVAL, ENOENT: no domain. EBUSY: something belongs to it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_dealloc_pd(pd: *mut ibv_pd) -> c_int {
-    status(DOMAINS.destroy(pd, |domain| {
-        let Domain { pd, names, opening } = domain;
-        pd.destroy().map_err(|used| (Domain { pd: used.handle, names, opening }, Errno::BUSY))
-    }))
+pub fn dealloc_pd(pd: *const ibv_pd) -> Result<(), Errno> {
+    DOMAINS.destroy(pd, |domain| {
+        let Domain { pd, names, functions, opening } = domain;
+        let back = |pd| Domain { pd, names, functions, opening };
+        pd.destroy().map_err(|used| (back(used.handle), Errno::BUSY))
+    })
 }
 
 /// Makes something in a domain. With it comes the context that it belongs to.
@@ -74,8 +75,7 @@ mod tests {
     use std::ptr;
 
     use super::*;
-    use crate::device::ibv_close_device;
-    use crate::mw::{alloc_mw, dealloc_mw};
+    use crate::exports::*;
     use crate::sys::IBV_MW_TYPE_2;
     use crate::test::{domain, open};
 
@@ -95,9 +95,9 @@ mod tests {
         let pd = domain();
         // SAFETY: any pointer may be handed in.
         unsafe {
-            let window = alloc_mw(pd, IBV_MW_TYPE_2);
+            let window = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
             assert_eq!(ibv_dealloc_pd(pd), libc::EBUSY);
-            assert_eq!(dealloc_mw(window), 0);
+            assert_eq!(ibv_dealloc_mw(window), 0);
             assert_eq!(ibv_dealloc_pd(pd), 0);
         }
     }
@@ -109,9 +109,9 @@ mod tests {
         unsafe {
             let pd = ibv_alloc_pd(context);
             assert_eq!(ibv_close_device(context), 0);
-            let window = alloc_mw(pd, IBV_MW_TYPE_2);
+            let window = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
             assert!(!window.is_null());
-            assert_eq!((dealloc_mw(window), ibv_dealloc_pd(pd)), (0, 0));
+            assert_eq!((ibv_dealloc_mw(window), ibv_dealloc_pd(pd)), (0, 0));
             assert!(ibv_alloc_pd(context.wrapping_byte_add(8)).is_null());
         }
         assert_eq!(Errno::last(), Errno::NOENT);

@@ -5,9 +5,9 @@ use std::ffi::{c_int, c_uint};
 use cq_core::setup::Gid;
 use cq_core::setup::Port;
 
-use crate::arg::{put, put_sized};
 use crate::context::OPENINGS;
-use crate::errno::{Errno, minus_one, status};
+use crate::errno::Errno;
+use crate::raw::arg::Out;
 use crate::sys::{
     COMPAT_PORT_ATTR_LEN, IBV_GID_TYPE_IB, IBV_LINK_LAYER_INFINIBAND, IBV_MTU_256, IBV_PORT_ACTIVE,
     ibv_context, ibv_gid, ibv_gid_entry, ibv_mtu, ibv_port_attr,
@@ -59,26 +59,23 @@ pub fn check_gid(index: u32) -> Result<(), Errno> {
 
 /// `ibv_query_port(3)`, for headers that know no more of a port. EINVAL, ENOENT: no context, no such port, no
 /// room.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_query_port(
-    context: *mut ibv_context,
+pub fn query_old_port(
+    context: *const ibv_context,
     port_num: u8,
-    port_attr: *mut ibv_port_attr,
-) -> c_int {
-    // SAFETY: C's word: null, or room for as much.
-    unsafe { query_port(context, port_num, port_attr, COMPAT_PORT_ATTR_LEN) }
+    port_attr: Out<'_, ibv_port_attr>,
+) -> Result<(), Errno> {
+    query_port(context, port_num, port_attr, COMPAT_PORT_ATTR_LEN)
 }
 
 /// `ibv_query_port(3)`. EINVAL, ENOENT: no context, no such port, no room.
-pub unsafe extern "C" fn query_port(
-    context: *mut ibv_context,
+pub fn query_port(
+    context: *const ibv_context,
     port_num: u8,
-    port_attr: *mut ibv_port_attr,
+    port_attr: Out<'_, ibv_port_attr>,
     port_attr_len: usize,
-) -> c_int {
-    let found = at_port(context, port_num.into());
-    // SAFETY: C's word: null, or room for so many bytes.
-    status(found.and_then(|found| unsafe { put_sized(port_attr, port_attr_len, &attr(&found)) }))
+) -> Result<(), Errno> {
+    let found = at_port(context, port_num.into())?;
+    port_attr.put_sized(port_attr_len, &attr(&found))
 }
 
 fn attr(found: &Port) -> ibv_port_attr {
@@ -105,16 +102,13 @@ const fn mtu(bytes: u32) -> ibv_mtu {
 }
 
 /// `ibv_query_gid(3)`. -1 with EINVAL, ENOENT: no context, no such port or index, no room.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_query_gid(
-    context: *mut ibv_context,
+pub fn query_gid(
+    context: *const ibv_context,
     port_num: u8,
     index: c_int,
-    gid: *mut ibv_gid,
-) -> c_int {
-    let found = entry(context, port_num.into(), index.cast_unsigned());
-    // SAFETY: C's word: null, or room for one.
-    minus_one(found.and_then(|found| unsafe { put(gid, found.gid) }).map(|()| 0))
+    gid: Out<'_, ibv_gid>,
+) -> Result<(), Errno> {
+    gid.put(entry(context, port_num.into(), index.cast_unsigned())?.gid)
 }
 
 /// An entry of the table of global identifiers.
@@ -137,78 +131,64 @@ fn check_entry(flags: u32, entry_size: usize) -> Result<(), Errno> {
 }
 
 /// `ibv_query_gid_ex(3)`. EINVAL, ENOENT: no context, no such port or index, no room. EOPNOTSUPP: flags.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn _ibv_query_gid_ex(
-    context: *mut ibv_context,
+pub fn query_gid_ex(
+    context: *const ibv_context,
     port_num: u32,
     gid_index: u32,
-    entry: *mut ibv_gid_entry,
+    entry: Out<'_, ibv_gid_entry>,
     flags: u32,
     entry_size: usize,
-) -> c_int {
-    let found =
-        check_entry(flags, entry_size).and_then(|()| self::entry(context, port_num, gid_index));
-    // SAFETY: C's word: null, or room for so many bytes.
-    status(found.and_then(|found| unsafe { put_sized(entry, entry_size, &found) }))
+) -> Result<(), Errno> {
+    check_entry(flags, entry_size)?;
+    entry.put_sized(entry_size, &self::entry(context, port_num, gid_index)?)
 }
 
 /// `ibv_query_gid_table(3)`. Below 0, EINVAL, ENOENT: no context, no room for all of it; EOPNOTSUPP: flags.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn _ibv_query_gid_table(
-    context: *mut ibv_context,
-    entries: *mut ibv_gid_entry,
+pub fn query_gid_table(
+    context: *const ibv_context,
+    entries: Out<'_, ibv_gid_entry>,
     max_entries: usize,
     flags: u32,
     entry_size: usize,
-) -> isize {
+) -> Result<c_int, Errno> {
     if max_entries < GIDS as usize {
-        return -(status(Err(Errno::INVAL)) as isize);
+        return Err(Errno::INVAL);
     }
-    // SAFETY: C's word: null, or room for an entry at least.
-    let all = unsafe { _ibv_query_gid_ex(context, PORT.into(), 0, entries, flags, entry_size) };
-    if all == 0 { GIDS as isize } else { -(all as isize) }
+    query_gid_ex(context, PORT.into(), 0, entries, flags, entry_size)?;
+    Ok(GIDS as c_int)
 }
 
 /// What `ibv_devinfo(1)` and pyverbs ask for by a name that is private to libibverbs: how packets with an
 /// identifier look. InfiniBand's are the first kind. -1 with EINVAL, ENOENT: no context, no such port or index, no
 /// room.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_query_gid_type(
-    context: *mut ibv_context,
+pub fn query_gid_type(
+    context: *const ibv_context,
     port_num: u8,
     index: c_uint,
-    kind: *mut c_uint,
-) -> c_int {
-    let found = entry(context, port_num.into(), index);
-    // SAFETY: C's word: null, or room for one.
-    minus_one(found.and_then(|found| unsafe { put(kind, found.gid_type) }).map(|()| 0))
+    kind: Out<'_, c_uint>,
+) -> Result<(), Errno> {
+    kind.put(entry(context, port_num.into(), index)?.gid_type)
 }
 
 /// `ibv_query_pkey(3)`, in network order. -1 with EINVAL, ENOENT: no context, no such port or index, no room.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_query_pkey(
-    context: *mut ibv_context,
+pub fn query_pkey(
+    context: *const ibv_context,
     port_num: u8,
     index: c_int,
-    pkey: *mut u16,
-) -> c_int {
-    let is_there = (0..PKEYS.into()).contains(&index);
-    let found = at_port(context, port_num.into()).and_then(|_| {
-        // SAFETY: C's word: null, or room for one.
-        if is_there { unsafe { put(pkey, PKEY) } } else { Err(Errno::INVAL) }
-    });
-    minus_one(found.map(|()| 0))
+    pkey: Out<'_, u16>,
+) -> Result<(), Errno> {
+    at_port(context, port_num.into())?;
+    if (0..PKEYS.into()).contains(&index) { pkey.put(PKEY) } else { Err(Errno::INVAL) }
 }
 
 /// `ibv_get_pkey_index(3)`, of a key in network order. -1 with EINVAL, ENOENT: no context, no such port or key.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_get_pkey_index(
-    context: *mut ibv_context,
+pub fn get_pkey_index(
+    context: *const ibv_context,
     port_num: u8,
     pkey: u16,
-) -> c_int {
-    let index = if pkey == PKEY { Ok(0) } else { Err(Errno::INVAL) };
-    minus_one(at_port(context, port_num.into()).and(index))
+) -> Result<c_int, Errno> {
+    at_port(context, port_num.into())?;
+    if pkey == PKEY { Ok(0) } else { Err(Errno::INVAL) }
 }
 
 #[cfg(test)]
@@ -216,6 +196,7 @@ mod tests {
     use std::ptr;
 
     use super::*;
+    use crate::exports::*;
     use crate::sys::IBV_MTU_4096;
     use crate::test::{extended, open};
 

@@ -16,19 +16,12 @@ use std::ffi::c_void;
 use std::sync::LazyLock;
 
 use cq_core::setup::Access;
-use rustix::mm::{Advice, madvise};
 
 use crate::errno::Errno;
+use crate::raw::system::{self, page_size};
 
 /// Pages that `mincore` is asked about at once: a byte for each.
 const AT_ONCE: usize = 4096;
-
-/// Bytes of a page.
-pub fn page_size() -> usize {
-    // SAFETY: asks for a number.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(size).unwrap_or(4096)
-}
 
 /// Whether `len` bytes at `addr` are memory that may be used with these rights.
 ///
@@ -56,10 +49,7 @@ pub fn prepare() {
 
 /// Makes whole pages from here on ready; false if one of them can't be.
 fn populate(start: *mut c_void, len: usize, access: Access) -> bool {
-    let is_written = access.contains(Access::LOCAL_WRITE);
-    let advice = if is_written { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
-    // SAFETY: no byte changes by this, and no mapping; where there is no memory it fails.
-    unsafe { madvise(start, len, advice) }.is_ok()
+    system::populate(start, len, access.contains(Access::LOCAL_WRITE))
 }
 
 /// Whether whole pages from here on are mapped, whatever may be done with them.
@@ -68,8 +58,7 @@ fn is_mapped(start: *mut c_void, len: usize) -> bool {
     let step = AT_ONCE * page_size();
     (0..len).step_by(step).all(|at| {
         let addr = start.wrapping_byte_add(at);
-        // SAFETY: no byte is touched there; there is room for as many answers as pages are asked about.
-        unsafe { libc::mincore(addr, step.min(len - at), answers.as_mut_ptr()) == 0 }
+        system::is_mapped(addr, step.min(len - at), &mut answers)
     })
 }
 

@@ -1,7 +1,6 @@
 //! Queue pairs: `ibv_create_qp(3)`, and what is done with one but for
 //! [posting](crate::post) and [modifying](crate::modify).
 
-use std::ffi::c_int;
 use std::mem::offset_of;
 use std::ptr;
 use std::sync::Arc;
@@ -9,19 +8,19 @@ use std::sync::Arc;
 use cq_core::setup::{QpCaps, QpType};
 use transport_rxe_loop::{Cq, ProtectionDomain, QpInit, QueuePair, SharedReceiveQueue};
 
-use crate::arg::changed;
 use crate::cq::{QUEUES, Queue};
 use crate::draft::Draft;
-use crate::errno::{Errno, pointer, status};
+use crate::errno::Errno;
 use crate::names::Names;
 use crate::pd::DOMAINS;
+use crate::raw::arg::InOut;
+use crate::raw::table::{Kind, Slot, Table};
 use crate::side;
 use crate::srq::SHARED;
 use crate::sys::{
     IBV_QPS_RESET, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, ibv_ah_attr, ibv_pd, ibv_qp, ibv_qp_cap,
     ibv_qp_ex, ibv_qp_ex_and_flush, ibv_qp_init_attr, ibv_qp_type, ibv_srq,
 };
-use crate::table::{Kind, Slot, Table};
 
 /// A queue pair.
 pub struct Pair {
@@ -47,36 +46,28 @@ pub static PAIRS: Table<Pair> = Table::new();
 
 /// `ibv_create_qp(3)`. EINVAL: capacities past the device's limits, or a queue of another fabric. ENOMEM: too many, or no
 /// memory. EOPNOTSUPP: a type that the device does not have, or that has no shared receives.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_create_qp(
-    pd: *mut ibv_pd,
-    init: *mut ibv_qp_init_attr,
-) -> *mut ibv_qp {
-    // SAFETY: C's word: what it makes the queue pair of is its own to read and write during the call.
-    pointer(
-        unsafe { changed(init) }
-            .and_then(|init| create_qp(pd, init, None, ibv_qp_ex_and_flush::ZEROED)),
-    )
+pub fn create_qp(pd: *mut ibv_pd, init: InOut<'_, ibv_qp_init_attr>) -> Result<*mut ibv_qp, Errno> {
+    create(pd, init.changed()?, None)
 }
 
-/// Makes a queue pair that has these operations as `functions` of its own, if it has any.
+/// Makes a queue pair that has functions of its own for these operations, if there are any.
 ///
 /// # Errors
-/// As for [`ibv_create_qp`].
-pub fn create_qp(
+/// As for [`create_qp`].
+pub fn create(
     pd: *mut ibv_pd,
     init: &mut ibv_qp_init_attr,
     ops: Option<u32>,
-    functions: ibv_qp_ex_and_flush,
 ) -> Result<*mut ibv_qp, Errno> {
     let qp_type = type_of_c(init.qp_type)?;
     let draft = Draft::new(qp_type, ops)?;
     let caps = draft.suffice(caps_of_c(init.cap));
     let domain = DOMAINS.find(pd)?;
-    let (qp, names, opening) = domain.with(|domain| {
+    let (qp, names, opening, functions) = domain.with(|domain| {
         let qp = create_in(&domain.pd, init, (qp_type, caps))?;
-        Ok::<_, Errno>((qp, Arc::clone(&domain.names), domain.opening))
+        Ok::<_, Errno>((qp, Arc::clone(&domain.names), domain.opening, domain.functions))
     })??;
+    let functions = if ops.is_some() { functions.qp } else { ibv_qp_ex_and_flush::ZEROED };
     let (number, cap) = (qp.number(), caps_to_c(qp.caps()));
     let (sq_sig_all, path) = (init.sq_sig_all != 0, ibv_ah_attr::ZEROED);
     let pair = Pair { qp, names: Arc::clone(&names), sq_sig_all, path, draft };
@@ -183,12 +174,7 @@ fn with_cqs<R>(
 }
 
 /// `ibv_destroy_qp(3)`, once every event of it is acknowledged (N7). Windows that are bound to it lose their keys.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut ibv_qp) -> c_int {
-    status(destroy_qp(qp))
-}
-
-fn destroy_qp(qp: *const ibv_qp) -> Result<(), Errno> {
+pub fn destroy_qp(qp: *const ibv_qp) -> Result<(), Errno> {
     let slot = PAIRS.find(qp)?;
     let (number, names) = slot.with(|pair| (pair.qp.number(), Arc::clone(&pair.names)))?;
     slot.take()?.qp.destroy();
@@ -201,12 +187,9 @@ fn destroy_qp(qp: *const ibv_qp) -> Result<(), Errno> {
 }
 
 /// `ibv_qp_to_qp_ex(3)`: null, if it was made without functions of its own.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
-    let found = PAIRS.find(qp).and_then(|slot| {
-        slot.with(|pair| if pair.draft.has_ops() { slot.public().cast() } else { ptr::null_mut() })
-    });
-    pointer(found)
+pub fn qp_to_qp_ex(qp: *const ibv_qp) -> Result<*mut ibv_qp_ex, Errno> {
+    let slot = PAIRS.find(qp)?;
+    slot.with(|pair| if pair.draft.has_ops() { slot.public().cast() } else { ptr::null_mut() })
 }
 
 #[cfg(test)]

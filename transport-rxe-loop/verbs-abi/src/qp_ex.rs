@@ -4,21 +4,22 @@
 //! itself. What it asks for is [written down](crate::draft), and posted as a whole: none of the functions between fails,
 //! and what went wrong is told at the end.
 
-use std::ffi::{c_int, c_void};
-use std::ptr;
+use std::ffi::c_void;
+use std::mem::offset_of;
 
 use cq_core::wr::{Placement, RemoteAddr, Selectivity, SendOp};
 use transport_rxe_loop::QueuePair;
 
 use crate::ah::ADDRESSES;
-use crate::arg::{changed, given};
 use crate::context::OPENINGS;
-use crate::convert::{Gathered, bind, memory, pieces};
+use crate::convert::bind;
 use crate::draft::{Draft, WORD};
-use crate::errno::{Errno, pointer, status};
+use crate::errno::Errno;
 use crate::mw::{WINDOWS, Window};
 use crate::pd::DOMAINS;
 use crate::qp::{self, PAIRS, Pair};
+use crate::raw::arg::{Array, In, InOut, Memory};
+use crate::raw::table::Slot;
 use crate::sys::{
     IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
     IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_QP_EX_WITH_BIND_MW, IBV_QP_EX_WITH_FLUSH,
@@ -26,37 +27,7 @@ use crate::sys::{
     IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_SEND, IBV_QP_EX_WITH_SEND_WITH_IMM,
     IBV_QP_EX_WITH_SEND_WITH_INV, IBV_QP_INIT_ATTR_CREATE_FLAGS, IBV_QP_INIT_ATTR_PD,
     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, ibv_ah, ibv_context, ibv_data_buf, ibv_mw, ibv_mw_bind_info,
-    ibv_qp, ibv_qp_ex, ibv_qp_ex_and_flush, ibv_qp_init_attr_ex, ibv_sge,
-};
-use crate::table::Slot;
-
-/// All of them.
-pub const FUNCTIONS: ibv_qp_ex_and_flush =
-    ibv_qp_ex_and_flush { qp: OF_44, wr_flush: Some(wr_flush) };
-
-const OF_44: ibv_qp_ex = ibv_qp_ex {
-    wr_atomic_cmp_swp: Some(wr_atomic_cmp_swp),
-    wr_atomic_fetch_add: Some(wr_atomic_fetch_add),
-    wr_bind_mw: Some(wr_bind_mw),
-    wr_local_inv: Some(wr_local_inv),
-    wr_rdma_read: Some(wr_rdma_read),
-    wr_rdma_write: Some(wr_rdma_write),
-    wr_rdma_write_imm: Some(wr_rdma_write_imm),
-    wr_send: Some(wr_send),
-    wr_send_imm: Some(wr_send_imm),
-    wr_send_inv: Some(wr_send_inv),
-    wr_send_tso: Some(wr_send_tso),
-    wr_set_ud_addr: Some(wr_set_ud_addr),
-    wr_set_xrc_srqn: Some(wr_set_xrc_srqn),
-    wr_set_inline_data: Some(wr_set_inline_data),
-    wr_set_inline_data_list: Some(wr_set_inline_data_list),
-    wr_set_sge: Some(wr_set_sge),
-    wr_set_sge_list: Some(wr_set_sge_list),
-    wr_start: Some(wr_start),
-    wr_complete: Some(wr_complete),
-    wr_abort: Some(wr_abort),
-    wr_atomic_write: Some(wr_atomic_write),
-    ..ibv_qp_ex::ZEROED
+    ibv_qp, ibv_qp_ex, ibv_qp_ex_and_flush, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_sge,
 };
 
 /// What can be asked for by [`create_qp_ex`].
@@ -65,18 +36,11 @@ const KNOWN: u32 =
 
 /// `ibv_create_qp_ex(3)`. As `ibv_create_qp`; EOPNOTSUPP: more is asked for than a protection domain and operations, or an
 /// operation that the type does not have.
-pub unsafe extern "C" fn create_qp_ex(
+pub fn create_qp_ex(
     context: *mut ibv_context,
-    init: *mut ibv_qp_init_attr_ex,
-) -> *mut ibv_qp {
-    // SAFETY: C's word: what it makes the queue pair of is its own to read and write during the call.
-    pointer(unsafe { changed(init) }.and_then(|init| create_with(context, init)))
-}
-
-fn create_with(
-    context: *mut ibv_context,
-    init: &mut ibv_qp_init_attr_ex,
+    init: InOut<'_, ibv_qp_init_attr_ex>,
 ) -> Result<*mut ibv_qp, Errno> {
+    let init = init.changed()?;
     OPENINGS.find(context)?;
     let with_flags = init.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS != 0;
     if init.comp_mask & !KNOWN != 0 || with_flags && init.create_flags != 0 {
@@ -91,14 +55,23 @@ fn create_with(
     let with_ops = init.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS != 0;
     let ops = with_ops.then_some(init.send_ops_flags).map(u32::try_from).transpose();
     let ops = ops.map_err(|_| Errno::OPNOTSUPP)?;
-    let pd = init.pd;
-    // SAFETY: it begins as the shorter one does, as the header has it, too.
-    let init = unsafe { &mut *ptr::from_mut(init).cast() };
-    qp::create_qp(pd, init, ops, if with_ops { FUNCTIONS } else { ibv_qp_ex_and_flush::ZEROED })
+    let mut plain = ibv_qp_init_attr {
+        qp_context: init.qp_context,
+        send_cq: init.send_cq,
+        recv_cq: init.recv_cq,
+        srq: init.srq,
+        cap: init.cap,
+        qp_type: init.qp_type,
+        sq_sig_all: init.sq_sig_all,
+        ..ibv_qp_init_attr::ZEROED
+    };
+    let made = qp::create(init.pd, &mut plain, ops)?;
+    init.cap = plain.cap;
+    Ok(made)
 }
 
 /// `ibv_wr_start(3)`.
-unsafe extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
+pub fn wr_start(qp: *mut ibv_qp_ex) {
     let Ok(slot) = PAIRS.find(qp.cast()) else { return };
     slot.side().gate.enter();
     if slot.with(|pair| pair.draft.begin()).is_err() {
@@ -108,12 +81,12 @@ unsafe extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
 
 /// `ibv_wr_complete(3)`. EINVAL: nothing was started. Otherwise as `ibv_post_send(3)`; EOPNOTSUPP: an operation that the
 /// queue pair was not made with. Nothing was posted then.
-unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
-    status(end(qp, |Pair { qp, draft, .. }| draft.post(qp)))
+pub fn wr_complete(qp: *mut ibv_qp_ex) -> Result<(), Errno> {
+    end(qp, |Pair { qp, draft, .. }| draft.post(qp))
 }
 
 /// `ibv_wr_abort(3)`.
-unsafe extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
+pub fn wr_abort(qp: *mut ibv_qp_ex) {
     // There is nobody to tell that nothing was started.
     let _ = end(qp, |_| Ok(()));
 }
@@ -160,80 +133,69 @@ fn add_as(
     needs: u32,
     op: impl FnOnce(&Draft, &QueuePair) -> Result<(SendOp, Option<&'static Slot<Window>>), Errno>,
 ) {
+    let Ok(slot) = PAIRS.named(qp.cast()) else { return };
+    let wr_id = slot.load(offset_of!(ibv_qp_ex_and_flush, qp.wr_id));
+    let wr_flags = slot.load(offset_of!(ibv_qp_ex_and_flush, qp.wr_flags));
     with(qp, |draft, pair| {
-        // SAFETY: that is a queue pair: C has written these for this request.
-        let (wr_id, wr_flags) = unsafe { ((*qp).wr_id, (*qp).wr_flags) };
         let op = op(draft, pair);
         draft.add(needs, (wr_id, wr_flags), op);
     });
 }
 
 /// `ibv_wr_send(3)`.
-unsafe extern "C" fn wr_send(qp: *mut ibv_qp_ex) {
+pub fn wr_send(qp: *mut ibv_qp_ex) {
     add(qp, IBV_QP_EX_WITH_SEND, SendOp::Send { imm: None });
 }
 
 /// `ibv_wr_send_imm(3)`.
-unsafe extern "C" fn wr_send_imm(qp: *mut ibv_qp_ex, imm_data: u32) {
+pub fn wr_send_imm(qp: *mut ibv_qp_ex, imm_data: u32) {
     let imm = Some(imm_data.to_ne_bytes());
     add(qp, IBV_QP_EX_WITH_SEND_WITH_IMM, SendOp::Send { imm });
 }
 
 /// `ibv_wr_send_inv(3)`.
-unsafe extern "C" fn wr_send_inv(qp: *mut ibv_qp_ex, rkey: u32) {
+pub fn wr_send_inv(qp: *mut ibv_qp_ex, rkey: u32) {
     add(qp, IBV_QP_EX_WITH_SEND_WITH_INV, SendOp::SendInvalidate { rkey });
 }
 
 /// `ibv_wr_rdma_write(3)`.
-unsafe extern "C" fn wr_rdma_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) {
+pub fn wr_rdma_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) {
     let remote = RemoteAddr { addr, rkey };
     add(qp, IBV_QP_EX_WITH_RDMA_WRITE, SendOp::Write { remote, imm: None });
 }
 
 /// `ibv_wr_rdma_write_imm(3)`.
-unsafe extern "C" fn wr_rdma_write_imm(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, imm_data: u32) {
+pub fn wr_rdma_write_imm(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, imm_data: u32) {
     let (remote, imm) = (RemoteAddr { addr, rkey }, Some(imm_data.to_ne_bytes()));
     add(qp, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, SendOp::Write { remote, imm });
 }
 
 /// `ibv_wr_rdma_read(3)`.
-unsafe extern "C" fn wr_rdma_read(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) {
+pub fn wr_rdma_read(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) {
     add(qp, IBV_QP_EX_WITH_RDMA_READ, SendOp::Read { remote: RemoteAddr { addr, rkey } });
 }
 
 /// `ibv_wr_atomic_cmp_swp(3)`.
-unsafe extern "C" fn wr_atomic_cmp_swp(
-    qp: *mut ibv_qp_ex,
-    rkey: u32,
-    addr: u64,
-    compare: u64,
-    swap: u64,
-) {
+pub fn wr_atomic_cmp_swp(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, compare: u64, swap: u64) {
     let remote = RemoteAddr { addr, rkey };
     add(qp, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, SendOp::CompareSwap { remote, compare, swap });
 }
 
 /// `ibv_wr_atomic_fetch_add(3)`.
-unsafe extern "C" fn wr_atomic_fetch_add(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, add: u64) {
+pub fn wr_atomic_fetch_add(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, add: u64) {
     let remote = RemoteAddr { addr, rkey };
     self::add(qp, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, SendOp::FetchAdd { remote, add });
 }
 
 /// `ibv_wr_atomic_write`: its eight bytes are copied.
-unsafe extern "C" fn wr_atomic_write(
-    qp: *mut ibv_qp_ex,
-    rkey: u32,
-    addr: u64,
-    bytes: *const c_void,
-) {
+pub fn wr_atomic_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, bytes: Memory) {
     let remote = RemoteAddr { addr, rkey };
     add(qp, IBV_QP_EX_WITH_ATOMIC_WRITE, SendOp::AtomicWrite { remote });
-    // SAFETY: C's word: eight bytes.
-    with_given(qp, unsafe { memory(bytes.cast(), WORD) }, Draft::set_bytes);
+    with_given(qp, bytes.copy(WORD), |draft, bytes| draft.set_bytes(&bytes));
 }
 
 /// `ibv_wr_flush`.
-unsafe extern "C" fn wr_flush(
+pub fn wr_flush(
     qp: *mut ibv_qp_ex,
     rkey: u32,
     addr: u64,
@@ -252,84 +214,60 @@ unsafe extern "C" fn wr_flush(
 }
 
 /// `ibv_wr_local_inv(3)`.
-unsafe extern "C" fn wr_local_inv(qp: *mut ibv_qp_ex, rkey: u32) {
+pub fn wr_local_inv(qp: *mut ibv_qp_ex, rkey: u32) {
     add(qp, IBV_QP_EX_WITH_LOCAL_INV, SendOp::LocalInvalidate { rkey });
 }
 
 /// `ibv_wr_bind_mw(3)`.
-unsafe extern "C" fn wr_bind_mw(
-    qp: *mut ibv_qp_ex,
-    mw: *mut ibv_mw,
-    rkey: u32,
-    info: *const ibv_mw_bind_info,
-) {
+pub fn wr_bind_mw(qp: *mut ibv_qp_ex, mw: *mut ibv_mw, rkey: u32, info: In<'_, ibv_mw_bind_info>) {
     add_as(qp, IBV_QP_EX_WITH_BIND_MW, |draft, qp| {
         let window = WINDOWS.named(mw)?;
         let key = window.with(|window| window.key_behind(qp))?;
-        // SAFETY: C's word: what the window is to open on.
-        let op = bind(draft.key_of(window).unwrap_or(key), rkey, unsafe { given(info) }?)?;
+        let op = bind(draft.key_of(window).unwrap_or(key), rkey, info.given()?)?;
         Ok((op, Some(window)))
     });
 }
 
 /// `ibv_wr_send_tso(3)`: no queue pair has it.
-unsafe extern "C" fn wr_send_tso(qp: *mut ibv_qp_ex, _: *mut c_void, _: u16, _: u16) {
+pub fn wr_send_tso(qp: *mut ibv_qp_ex, _: *mut c_void, _: u16, _: u16) {
     fail(qp, Errno::OPNOTSUPP);
 }
 
 /// `ibv_wr_set_ud_addr(3)`.
-unsafe extern "C" fn wr_set_ud_addr(
-    qp: *mut ibv_qp_ex,
-    ah: *mut ibv_ah,
-    remote_qpn: u32,
-    remote_qkey: u32,
-) {
+pub fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, remote_qpn: u32, remote_qkey: u32) {
     with_given(qp, ADDRESSES.named(ah), |draft, ah| draft.set_to((ah, remote_qpn, remote_qkey)));
 }
 
 /// `ibv_wr_set_xrc_srqn(3)`: no queue pair has it.
-unsafe extern "C" fn wr_set_xrc_srqn(qp: *mut ibv_qp_ex, _: u32) {
+pub fn wr_set_xrc_srqn(qp: *mut ibv_qp_ex, _: u32) {
     fail(qp, Errno::OPNOTSUPP);
 }
 
 /// `ibv_wr_set_sge(3)`.
-unsafe extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) {
+pub fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) {
     with(qp, |draft, _| draft.set_sges(&[ibv_sge { addr, length, lkey }]));
 }
 
 /// `ibv_wr_set_sge_list(3)`.
-unsafe extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, num_sge: usize, sg_list: *const ibv_sge) {
-    with(qp, |draft, qp| {
-        // SAFETY: C's word: so many pieces.
-        match unsafe { pieces(sg_list, num_sge, qp.caps().max_send_sge) } {
-            Ok(sges) => draft.set_sges(sges),
-            Err(why) => draft.fail(why),
-        }
+pub fn wr_set_sge_list(qp: *mut ibv_qp_ex, num_sge: usize, sg_list: Array<'_, ibv_sge>) {
+    with(qp, |draft, qp| match sg_list.pieces(num_sge, qp.caps().max_send_sge) {
+        Ok(pieces) => draft.set_sges(pieces.list()),
+        Err(why) => draft.fail(why),
     });
 }
 
 /// `ibv_wr_set_inline_data(3)`.
-unsafe extern "C" fn wr_set_inline_data(qp: *mut ibv_qp_ex, addr: *mut c_void, length: usize) {
-    // SAFETY: C's word: so many bytes, in one place.
-    unsafe { wr_set_inline_data_list(qp, 1, &ibv_data_buf { addr, length }) };
+pub fn wr_set_inline_data(qp: *mut ibv_qp_ex, addr: Memory, length: usize) {
+    with_given(qp, addr.copy(length), |draft, bytes| draft.set_bytes(&bytes));
 }
 
 /// `ibv_wr_set_inline_data_list(3)`.
-unsafe extern "C" fn wr_set_inline_data_list(
+pub fn wr_set_inline_data_list(
     qp: *mut ibv_qp_ex,
     num_buf: usize,
-    buf_list: *const ibv_data_buf,
+    buf_list: Array<'_, ibv_data_buf>,
 ) {
-    if buf_list.is_null() && num_buf > 0 {
-        return fail(qp, Errno::INVAL);
-    }
-    // SAFETY: C's word: so many places.
-    let place = |at| unsafe { &*buf_list.add(at) };
-    let places =
-        (0..num_buf).map(place).map(|place| (place.addr.cast_const().cast(), place.length));
-    // SAFETY: C's word: so many bytes at each.
-    let bytes = unsafe { Gathered::of(places) };
-    with_given(qp, bytes, |draft, bytes| draft.set_bytes(bytes.bytes()));
+    with_given(qp, buf_list.gather(num_buf), |draft, bytes| draft.set_bytes(&bytes));
 }
 
 #[cfg(test)]

@@ -5,10 +5,13 @@ use std::ffi::c_int;
 use cq_core::setup::DeviceAttr;
 
 use crate::ah::Address;
-use crate::arg::{given, put, put_sized};
 use crate::context::attributes;
-use crate::errno::{Errno, status};
+use crate::errno::Errno;
 use crate::pd::Domain;
+use crate::port;
+use crate::raw::arg::{In, Out};
+use crate::raw::system::page_size;
+use crate::raw::table::Table;
 use crate::sys::{
     IB_UVERBS_DEVICE_ATOMIC_WRITE, IB_UVERBS_DEVICE_FLUSH_GLOBAL,
     IB_UVERBS_DEVICE_FLUSH_PERSISTENT, IBV_DEVICE_CURR_QP_STATE_MOD, IBV_DEVICE_MEM_MGT_EXTENSIONS,
@@ -16,9 +19,7 @@ use crate::sys::{
     ibv_context, ibv_cq_moderation_caps, ibv_device_attr, ibv_device_attr_ex,
     ibv_query_device_ex_input,
 };
-use crate::table::Table;
 use crate::words::fixed;
-use crate::{port, probe};
 
 /// The globally unique identifier of the device, in network order. Its port's begins as this does, and ends as its
 /// fabric has it.
@@ -29,32 +30,26 @@ pub const GUID: u64 = u64::from_ne_bytes(*b"\x02lo\xff\xfeop\0");
 const TO_BIND: u32 = 64;
 
 /// `ibv_query_device(3)`. EINVAL, ENOENT: no context, or no room.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_query_device(
-    context: *mut ibv_context,
-    device_attr: *mut ibv_device_attr,
-) -> c_int {
-    let found = attributes(context);
-    // SAFETY: C's word: null, or room for the attributes.
-    status(found.and_then(|found| unsafe { put(device_attr, attr(&found)) }))
+pub fn query_device(
+    context: *const ibv_context,
+    device_attr: Out<'_, ibv_device_attr>,
+) -> Result<(), Errno> {
+    device_attr.put(attr(&attributes(context)?))
 }
 
 /// `ibv_query_device_ex(3)`. EINVAL, ENOENT: no context, no room, or something is asked for that no header of today
 /// knows.
-pub unsafe extern "C" fn query_device_ex(
-    context: *mut ibv_context,
-    input: *const ibv_query_device_ex_input,
-    attr: *mut ibv_device_attr_ex,
+pub fn query_device_ex(
+    context: *const ibv_context,
+    input: In<'_, ibv_query_device_ex_input>,
+    attr: Out<'_, ibv_device_attr_ex>,
     attr_size: usize,
-) -> c_int {
-    // SAFETY: C's word: null, or what to ask for.
-    let asks_more = unsafe { given(input) }.is_ok_and(|input| input.comp_mask != 0);
+) -> Result<(), Errno> {
+    let asks_more = input.given().is_ok_and(|input| input.comp_mask != 0);
     if asks_more || attr_size < size_of::<ibv_device_attr>() {
-        return status(Err(Errno::INVAL));
+        return Err(Errno::INVAL);
     }
-    let found = attributes(context);
-    // SAFETY: C's word: null, or room for so many bytes.
-    status(found.and_then(|found| unsafe { put_sized(attr, attr_size, &attr_ex(&found)) }))
+    attr.put_sized(attr_size, &attr_ex(&attributes(context)?))
 }
 
 fn int(count: u32) -> c_int {
@@ -73,7 +68,7 @@ fn attr(found: &DeviceAttr) -> ibv_device_attr {
         hw_ver: 1,
         max_mr_size: usize::MAX as u64,
         // Memory is registered byte by byte: any page will do.
-        page_size_cap: !(probe::page_size() as u64 - 1),
+        page_size_cap: !(page_size() as u64 - 1),
         max_qp: int(found.max_qp),
         max_qp_wr: int(found.max_qp_wr),
         device_cap_flags: capabilities(found),
@@ -130,6 +125,7 @@ mod tests {
     use std::ptr;
 
     use super::*;
+    use crate::exports::*;
     use crate::sys::IBV_ATOMIC_HCA;
     use crate::test::{extended, open};
 

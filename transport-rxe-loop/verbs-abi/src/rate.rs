@@ -68,27 +68,23 @@ fn multiple(lanes: c_int, lane: &Lane) -> Option<c_int> {
 }
 
 /// `ibv_rate_to_mult(3)`; -1 for what is no multiple of 2.5 Gb/s, or no rate.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_rate_to_mult(rate: ibv_rate) -> c_int {
+pub fn to_mult(rate: ibv_rate) -> c_int {
     find(rate).and_then(|(_, lanes, lane)| multiple(*lanes, lane)).unwrap_or(-1)
 }
 
 /// `mult_to_ibv_rate(3)`; `IBV_RATE_MAX` for what is no rate.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mult_to_ibv_rate(mult: c_int) -> ibv_rate {
+pub fn of_mult(mult: c_int) -> ibv_rate {
     let found = RATES.iter().find(|(_, lanes, lane)| multiple(*lanes, lane) == Some(mult));
     found.map_or(IBV_RATE_MAX, |(rate, ..)| *rate)
 }
 
 /// `ibv_rate_to_mbps(3)`, rounded down; -1 for what is no rate.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_rate_to_mbps(rate: ibv_rate) -> c_int {
+pub fn to_mbps(rate: ibv_rate) -> c_int {
     find(rate).map_or(-1, |(_, lanes, lane)| mbps(*lanes, lane))
 }
 
 /// `mbps_to_ibv_rate(3)`; `IBV_RATE_MAX` for what is no rate.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mbps_to_ibv_rate(mbps: c_int) -> ibv_rate {
+pub fn of_mbps(mbps: c_int) -> ibv_rate {
     let found = RATES.iter().find(|(_, lanes, lane)| self::mbps(*lanes, lane) == mbps);
     found.map_or(IBV_RATE_MAX, |(rate, ..)| *rate)
 }
@@ -96,6 +92,7 @@ pub unsafe extern "C" fn mbps_to_ibv_rate(mbps: c_int) -> ibv_rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exports::*;
 
     #[test]
     fn rates_lead_to_speeds_and_back() {

@@ -1,18 +1,18 @@
 //! Shared receive queues: `ibv_create_srq(3)`, and what is done with one (Q9).
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::c_int;
 use std::mem::offset_of;
 use std::sync::Arc;
 
 use transport_rxe_loop::{SharedReceiveQueue, SrqInit};
 
-use crate::arg::{changed, given, put};
-use crate::errno::{Errno, pointer, status};
+use crate::errno::Errno;
 use crate::names::Names;
 use crate::pd::DOMAINS;
+use crate::raw::arg::{In, InOut, Out};
+use crate::raw::table::{Kind, Table};
 use crate::side;
 use crate::sys::{IBV_SRQ_LIMIT, IBV_SRQ_MAX_WR, ibv_pd, ibv_srq, ibv_srq_attr, ibv_srq_init_attr};
-use crate::table::{Kind, Table};
 
 /// A shared receive queue.
 pub struct Shared {
@@ -32,16 +32,11 @@ impl Kind for Shared {
 pub static SHARED: Table<Shared> = Table::new();
 
 /// `ibv_create_srq(3)`. EINVAL: a capacity of 0, or past the device's limit. ENOMEM: too many, or no memory.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_create_srq(
+pub fn create_srq(
     pd: *mut ibv_pd,
-    init: *mut ibv_srq_init_attr,
-) -> *mut ibv_srq {
-    // SAFETY: C's word: what it made the queue of is its own to read and write during the call.
-    pointer(unsafe { changed(init) }.and_then(|init| create_srq(pd, init)))
-}
-
-fn create_srq(pd: *mut ibv_pd, init: &mut ibv_srq_init_attr) -> Result<*mut ibv_srq, Errno> {
+    init: InOut<'_, ibv_srq_init_attr>,
+) -> Result<*mut ibv_srq, Errno> {
+    let init = init.changed()?;
     let domain = DOMAINS.find(pd)?;
     let wanted = SrqInit { max_wr: init.attr.max_wr, max_sge: init.attr.max_sge };
     let (srq, names, opening) = domain.with(|domain| {
@@ -62,12 +57,7 @@ fn create_srq(pd: *mut ibv_pd, init: &mut ibv_srq_init_attr) -> Result<*mut ibv_
 }
 
 /// `ibv_destroy_srq(3)`, once every event of it is acknowledged (N7). EBUSY: a queue pair takes from it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_destroy_srq(srq: *mut ibv_srq) -> c_int {
-    status(destroy_srq(srq))
-}
-
-fn destroy_srq(srq: *const ibv_srq) -> Result<(), Errno> {
+pub fn destroy_srq(srq: *const ibv_srq) -> Result<(), Errno> {
     let slot = SHARED.find(srq)?;
     let (number, names) = slot.with(|shared| (shared.srq.number(), Arc::clone(&shared.names)))?;
     slot.end(|Shared { srq, names }| {
@@ -80,17 +70,12 @@ fn destroy_srq(srq: *const ibv_srq) -> Result<(), Errno> {
 }
 
 /// `ibv_modify_srq(3)`. EINVAL: a limit past what it takes, or an unknown attribute. EOPNOTSUPP: another size.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_modify_srq(
-    srq: *mut ibv_srq,
-    attr: *mut ibv_srq_attr,
+pub fn modify_srq(
+    srq: *const ibv_srq,
+    attr: In<'_, ibv_srq_attr>,
     attr_mask: c_int,
-) -> c_int {
-    // SAFETY: C's word: nobody changes it during the call.
-    status(unsafe { given(attr) }.and_then(|attr| modify_srq(srq, attr, attr_mask.cast_unsigned())))
-}
-
-fn modify_srq(srq: *const ibv_srq, attr: &ibv_srq_attr, mask: c_uint) -> Result<(), Errno> {
+) -> Result<(), Errno> {
+    let (attr, mask) = (attr.given()?, attr_mask.cast_unsigned());
     let slot = SHARED.find(srq)?;
     if mask & !(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR) != 0 {
         return Err(Errno::INVAL);
@@ -105,25 +90,16 @@ fn modify_srq(srq: *const ibv_srq, attr: &ibv_srq_attr, mask: c_uint) -> Result<
 }
 
 /// `ibv_query_srq(3)`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -> c_int {
-    let found = query_srq(srq);
-    // SAFETY: C's word: there is room for attributes.
-    status(found.and_then(|found| unsafe { put(attr, found) }))
-}
-
-fn query_srq(srq: *const ibv_srq) -> Result<ibv_srq_attr, Errno> {
-    SHARED.find(srq)?.with(|Shared { srq, .. }| {
+pub fn query_srq(srq: *const ibv_srq, attr: Out<'_, ibv_srq_attr>) -> Result<(), Errno> {
+    attr.put(SHARED.find(srq)?.with(|Shared { srq, .. }| {
         let SrqInit { max_wr, max_sge } = srq.caps();
         ibv_srq_attr { max_wr, max_sge, srq_limit: srq.limit() }
-    })
+    })?)
 }
 
 /// `ibv_get_srq_num(3)`.
-pub unsafe extern "C" fn get_srq_num(srq: *mut ibv_srq, srq_num: *mut u32) -> c_int {
-    let number = SHARED.find(srq).and_then(|slot| slot.with(|shared| shared.srq.number()));
-    // SAFETY: C's word: there is room for a number.
-    status(number.and_then(|number| unsafe { put(srq_num, number) }))
+pub fn get_srq_num(srq: *const ibv_srq, srq_num: Out<'_, u32>) -> Result<(), Errno> {
+    srq_num.put(SHARED.find(srq)?.with(|shared| shared.srq.number())?)
 }
 
 #[cfg(test)]

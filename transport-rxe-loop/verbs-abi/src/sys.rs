@@ -27,8 +27,9 @@ pub use self::generated::*;
 pub use self::generated::ibv_wc as ibv_wc_fields;
 pub use self::generated::{
     ibv_async_event__bindgen_ty_1 as ibv_async_event_element,
-    ibv_send_wr__bindgen_ty_1 as ibv_send_wr_imm,
+    ibv_send_wr__bindgen_ty_1 as ibv_send_wr_imm, ibv_send_wr__bindgen_ty_2 as ibv_send_wr_wr,
     ibv_send_wr__bindgen_ty_2__bindgen_ty_1 as ibv_send_wr_rdma,
+    ibv_send_wr__bindgen_ty_2__bindgen_ty_2 as ibv_send_wr_atomic,
     ibv_send_wr__bindgen_ty_2__bindgen_ty_3 as ibv_send_wr_ud,
     ibv_send_wr__bindgen_ty_4 as ibv_send_wr_of_mw,
     ibv_send_wr__bindgen_ty_4__bindgen_ty_1 as ibv_send_wr_bind_mw,
@@ -53,11 +54,11 @@ macro_rules! opaque {
 
 // What the device does not have.
 opaque! {
-    _compat_ibv_port_attr ibv_alloc_dm_attr ibv_counter_attach_attr ibv_counters ibv_counters_init_attr ibv_dm
-    ibv_flow ibv_flow_action ibv_flow_action_esp_attr ibv_flow_attr ibv_ops_wr ibv_parent_domain_init_attr
-    ibv_qp_open_attr ibv_qp_rate_limit_attr ibv_rwq_ind_table ibv_rwq_ind_table_init_attr ibv_srq_init_attr_ex
-    ibv_td ibv_td_init_attr ibv_values_ex ibv_wc_tm_info ibv_wq ibv_wq_attr ibv_wq_init_attr ibv_xrcd
-    ibv_xrcd_init_attr verbs_ex_private
+    _compat_ibv_port_attr ibv_alloc_dm_attr ibv_counter_attach_attr ibv_counters
+    ibv_counters_init_attr ibv_dm ibv_flow ibv_flow_action ibv_flow_action_esp_attr ibv_flow_attr
+    ibv_ops_wr ibv_parent_domain_init_attr ibv_qp_open_attr ibv_qp_rate_limit_attr ibv_rwq_ind_table
+    ibv_rwq_ind_table_init_attr ibv_srq_init_attr_ex ibv_td ibv_td_init_attr ibv_values_ex
+    ibv_wc_tm_info ibv_wq ibv_wq_attr ibv_wq_init_attr ibv_xrcd ibv_xrcd_init_attr verbs_ex_private
 }
 
 /// An enumeration of such a thing.
@@ -92,11 +93,76 @@ pub struct ibv_qp_ex_and_flush {
     pub wr_flush: Option<unsafe extern "C" fn(*mut ibv_qp_ex, u32, u64, usize, u8, u8)>,
 }
 
+// What C has not written is not looked at, but would do no harm: numbers are of any bits, and pointers are looked up.
+
+impl ibv_async_event_element {
+    /// What it is about, if it is about any of these.
+    pub const fn pointers(&self) -> (*mut ibv_cq, *mut ibv_qp, *mut ibv_srq) {
+        // SAFETY: as above.
+        unsafe { (self.cq, self.qp, self.srq) }
+    }
+}
+
+impl ibv_send_wr {
+    /// Immediate data in network byte order, or `invalidate_rkey` in this machine's.
+    #[inline]
+    pub const fn imm_or_rkey(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { self.anon_1.imm_data }
+    }
+
+    /// For binding a window.
+    pub const fn bind_mw(&self) -> &ibv_send_wr_bind_mw {
+        // SAFETY: as above.
+        unsafe { &self.anon_2.bind_mw }
+    }
+}
+
+impl ibv_send_wr_wr {
+    /// For a WRITE, a READ, and an atomic WRITE.
+    #[inline]
+    pub const fn rdma(&self) -> &ibv_send_wr_rdma {
+        // SAFETY: as above.
+        unsafe { &self.rdma }
+    }
+
+    /// For an atomic.
+    #[inline]
+    pub const fn atomic(&self) -> &ibv_send_wr_atomic {
+        // SAFETY: as above.
+        unsafe { &self.atomic }
+    }
+
+    /// For a datagram.
+    pub const fn ud(&self) -> &ibv_send_wr_ud {
+        // SAFETY: as above.
+        unsafe { &self.ud }
+    }
+}
+
 impl ibv_gid {
     /// All of it, in network byte order.
     pub const fn bytes(&self) -> [u8; 16] {
         // SAFETY: bytes are all of it, of any value.
         unsafe { self.raw }
+    }
+}
+
+/// What C finds the functions of an open device, and of its objects, in.
+pub struct Functions {
+    pub context: verbs_context,
+    pub cq: ibv_cq_ex,
+    pub qp: ibv_qp_ex_and_flush,
+}
+
+// SAFETY: functions; the other pointers are null, and nobody writes here.
+unsafe impl Sync for Functions {}
+
+// What bindgen can't know, since cq-core's types are in it.
+impl Copy for ibv_cq_ex {}
+impl Clone for ibv_cq_ex {
+    fn clone(&self) -> Self {
+        *self
     }
 }
 
@@ -113,8 +179,9 @@ macro_rules! zeroed {
 }
 
 zeroed! {
-    ibv_ah ibv_ah_attr ibv_async_event ibv_context ibv_context_ops ibv_cq_ex ibv_cq_init_attr_ex ibv_device ibv_device_attr
-    ibv_device_attr_ex ibv_gid_entry ibv_global_route ibv_grh ibv_mr ibv_mw ibv_mw_bind_info ibv_pd ibv_port_attr ibv_qp
-    ibv_qp_attr ibv_qp_ex ibv_qp_ex_and_flush ibv_qp_init_attr ibv_qp_init_attr_ex ibv_recv_wr ibv_send_wr ibv_send_wr_bind_mw ibv_send_wr_rdma ibv_srq_init_attr ibv_srq
-    ibv_srq_attr ibv_wc_fields verbs_context
+    ibv_ah ibv_ah_attr ibv_async_event ibv_context ibv_context_ops ibv_cq_ex ibv_cq_init_attr_ex
+    ibv_device ibv_device_attr ibv_device_attr_ex ibv_gid_entry ibv_global_route ibv_grh ibv_mr
+    ibv_mw ibv_mw_bind_info ibv_pd ibv_port_attr ibv_qp ibv_qp_attr ibv_qp_ex ibv_qp_ex_and_flush
+    ibv_qp_init_attr ibv_qp_init_attr_ex ibv_recv_wr ibv_send_wr ibv_send_wr_bind_mw
+    ibv_send_wr_rdma ibv_srq ibv_srq_attr ibv_srq_init_attr ibv_wc_fields verbs_context
 }

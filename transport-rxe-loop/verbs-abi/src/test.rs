@@ -5,13 +5,12 @@ pub mod ends;
 pub mod strict;
 pub mod traffic;
 
+use crate::exports::*;
 use std::mem::offset_of;
 use std::process::{Command, Output};
 use std::ptr;
 use std::sync::Once;
 
-use crate::device::{ibv_free_device_list, ibv_get_device_list, ibv_open_device};
-use crate::pd::ibv_alloc_pd;
 use crate::sys::{VERBS_ABI_IS_EXTENDED, ibv_context, ibv_device, ibv_pd, verbs_context};
 
 /// The device.

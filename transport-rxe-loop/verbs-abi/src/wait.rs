@@ -5,15 +5,15 @@
 //! It must not take out of the FIFO what others wait for. `tee(2)` does not, and is like `read(2)` in all of the
 //! above, where `poll(2)` is never restarted.
 
-use std::ffi::{c_int, c_uint};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::OnceLock;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use transport_rxe_loop::descriptor::above_streams;
 
-use crate::child::Renewed;
 use crate::errno::Errno;
+use crate::raw::child::{Alone, Renewed};
+use crate::raw::system::tee_byte;
 
 /// What looking for an event found.
 #[derive(Clone, Copy)]
@@ -42,16 +42,10 @@ pub fn until_found<T: Copy>(look: impl Fn() -> Result<Look<T>, Errno> + Copy) ->
     }
 }
 
-unsafe extern "C-unwind" {
-    /// `tee(2)`. The C library unwinds a thread out of it that is cancelled.
-    fn tee(from: c_int, to: c_int, len: usize, flags: c_uint) -> isize;
-}
-
 /// Waits until the descriptor is readable, or can't become it. It is a number, since the program may close it.
 fn wait(descriptor: RawFd) -> Result<(), Errno> {
     let (reader, writer) = scratch()?;
-    // SAFETY: any numbers will do, and it has no pointers.
-    match unsafe { tee(descriptor, writer.as_raw_fd(), 1, 0) } {
+    match tee_byte(descriptor, writer) {
         ..0 => Err(Errno::last()),
         0 => Ok(()),
         1.. => Ok(rustix::io::read(reader, &mut [0; 1]).map(drop)?),
@@ -80,18 +74,15 @@ pub fn prepare() -> Result<(), Errno> {
 }
 
 /// Has the next one who waits make another one.
-///
-/// # Safety
-/// As of [`Renewed::renew`].
-pub unsafe fn renew() {
-    // SAFETY: the caller's word.
-    unsafe { SCRATCH.renew(OnceLock::new()) };
+pub fn renew(alone: &Alone) {
+    SCRATCH.renew(alone, OnceLock::new());
 }
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::c_void;
+    use std::ffi::{c_int, c_void};
     use std::mem::MaybeUninit;
+    use std::os::fd::AsRawFd;
     use std::os::unix::thread::JoinHandleExt;
     use std::ptr;
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -31,20 +31,17 @@ fn text<T: PartialEq>(texts: &'static Texts<T>, number: &T) -> *const c_char {
 }
 
 /// `ibv_wc_status_str(3)` (C12).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_wc_status_str(status: ibv_wc_status) -> *const c_char {
+pub fn wc_status_str(status: ibv_wc_status) -> *const c_char {
     text(&STATUSES, &status)
 }
 
 /// `ibv_event_type_str(3)`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_event_type_str(event: ibv_event_type) -> *const c_char {
+pub fn event_type_str(event: ibv_event_type) -> *const c_char {
     text(&EVENTS, &event)
 }
 
 /// `ibv_node_type_str(3)`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_node_type_str(node_type: ibv_node_type) -> *const c_char {
+pub fn node_type_str(node_type: ibv_node_type) -> *const c_char {
     let text = match node_type {
         IBV_NODE_CA => c"InfiniBand channel adapter",
         IBV_NODE_SWITCH => c"InfiniBand switch",
@@ -59,8 +56,7 @@ pub unsafe extern "C" fn ibv_node_type_str(node_type: ibv_node_type) -> *const c
 }
 
 /// `ibv_port_state_str(3)`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_port_state_str(port_state: ibv_port_state) -> *const c_char {
+pub fn port_state_str(port_state: ibv_port_state) -> *const c_char {
     let text = match port_state {
         IBV_PORT_NOP => c"no state change (NOP)",
         IBV_PORT_DOWN => c"down",
@@ -84,6 +80,7 @@ pub fn fixed<const SIZE: usize>(text: &str) -> [c_char; SIZE] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exports::*;
 
     fn said(text: *const c_char) -> &'static str {
         // SAFETY: a constant text.

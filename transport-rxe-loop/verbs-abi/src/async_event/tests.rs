@@ -4,8 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::*;
-use crate::cq::ibv_destroy_cq;
-use crate::device::ibv_close_device;
+use crate::exports::*;
 use crate::sys::ibv_cq;
 use crate::test::open;
 use crate::test::traffic::{LIMIT, Shared, Traffic, never_wait_for, poll, queue, until};

@@ -3,7 +3,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::*;
-use crate::cq::{ibv_ack_cq_events, ibv_destroy_cq};
+use crate::exports::*;
 use crate::test::open;
 use crate::test::traffic::{
     LIMIT, Shared, Traffic, arm, channel, event, hasty_channel, poll, queue, until, wr_ids,

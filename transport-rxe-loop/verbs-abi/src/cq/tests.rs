@@ -5,7 +5,8 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::*;
-use crate::cq_ex::ibv_create_cq;
+use crate::exports::*;
+use crate::sys::ibv_wc;
 use crate::sys::{ibv_comp_channel, ibv_moderate_cq};
 use crate::test::open;
 use crate::test::strict::without_system_calls;
@@ -28,7 +29,7 @@ fn resize(cq: *mut ibv_cq, cqe: c_int) -> c_int {
 /// Polls into an array that is as it is.
 fn poll_raw(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_wc) -> c_int {
     // SAFETY: whoever calls this has room for as many as there are.
-    unsafe { poll_cq(cq, num_entries, wc.cast()) }
+    unsafe { ibv_poll_cq(cq, num_entries, wc.cast()) }
 }
 
 /// Why no queue is made.
@@ -126,7 +127,7 @@ fn p5_polling_makes_no_system_call() {
             assert_eq!(poll_raw(cq.get(), 4, room.as_mut_ptr()), polled);
         }
         // SAFETY: a queue.
-        assert_eq!(unsafe { req_notify_cq(cq.get(), 0) }, 0);
+        assert_eq!(unsafe { ibv_req_notify_cq(cq.get(), 0) }, 0);
     });
 }
 
@@ -258,10 +259,10 @@ fn nothing_but_moderation_is_modified() {
         let moderate = ibv_moderate_cq { cq_count: 3, cq_period: u16::MAX };
         let mut attr = ibv_modify_cq_attr { attr_mask, moderate };
         // SAFETY: a queue; the attributes are there.
-        unsafe { modify_cq(cq, &raw mut attr) }
+        unsafe { ibv_modify_cq(cq, &raw mut attr) }
     };
     assert_eq!([0, 2, 3].map(modify), [libc::EINVAL; 3]);
     assert_eq!(modify(IBV_CQ_ATTR_MODERATE), 0);
     // SAFETY: any pointer may be handed in.
-    assert_eq!(unsafe { modify_cq(cq, ptr::null_mut()) }, libc::EINVAL);
+    assert_eq!(unsafe { ibv_modify_cq(cq, ptr::null_mut()) }, libc::EINVAL);
 }

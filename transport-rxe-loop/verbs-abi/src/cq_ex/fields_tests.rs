@@ -1,10 +1,13 @@
 //! What each function reads of completions that came by the way that programs take, with a value of its own in
 //! every field.
 
+use std::ffi::c_uint;
+
 use cq_core::wc::{WcFlags, WcOpcode, WcStatus};
 
 use super::*;
-use crate::ah::ibv_create_ah;
+use crate::exports::*;
+use crate::sys::ibv_wc_opcode;
 use crate::sys::{
     IBV_QPT_UD, IBV_WR_SEND_WITH_IMM, ibv_ah, ibv_ah_attr, ibv_send_wr, ibv_send_wr_imm,
     ibv_send_wr_ud,

@@ -7,7 +7,7 @@ use std::thread;
 use cq_core::wc::{WcFlags, WcOpcode, WcStatus};
 
 use super::*;
-use crate::cq::ibv_destroy_cq;
+use crate::exports::*;
 use crate::sys::{IBV_CQ_INIT_ATTR_MASK_PD, ibv_cq};
 use crate::test::strict::without_system_calls;
 use crate::test::traffic::{LIMIT, Shared, Traffic, poll, queue, until, wr_ids};
@@ -248,7 +248,7 @@ fn p8_each_completion_goes_to_one_batch_with_its_own_fields() {
     const ALL: u64 = 2000;
     let cq = standard();
     // SAFETY: any pointer may be handed in.
-    assert_eq!(unsafe { cq::ibv_resize_cq(cq.cast(), 4096) }, 0);
+    assert_eq!(unsafe { ibv_resize_cq(cq.cast(), 4096) }, 0);
     let (mut traffic, shared) = (Traffic::to(cq.cast()), Shared(cq));
     let (polled, was_polled) = mpsc::channel();
     let count = &AtomicU32::new(0);

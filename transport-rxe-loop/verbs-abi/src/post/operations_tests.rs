@@ -1,12 +1,11 @@
 //! What each operation does, asked for as C programs do (Q6, Q7).
 
+use crate::exports::*;
 use std::ptr;
 
 use cq_core::setup::Access;
 use cq_core::wc::{WcFlags, WcOpcode, WcStatus as S};
 
-use crate::ah::ibv_destroy_ah;
-use crate::mw::dealloc_mw;
 use crate::sys::{
     IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_WR_ATOMIC_WRITE,
     IBV_WR_BIND_MW, IBV_WR_LOCAL_INV, IBV_WR_RDMA_WRITE, IBV_WR_SEND_WITH_INV, ibv_ah, ibv_mr,
@@ -140,7 +139,7 @@ fn q06_a_window_has_its_own_key_with_the_low_byte_that_was_asked_for() {
         b.expect(&[(8, S::SUCCESS)]);
     }
     // SAFETY: any pointer may be handed in.
-    assert_eq!(unsafe { dealloc_mw(mw) }, 0);
+    assert_eq!(unsafe { ibv_dealloc_mw(mw) }, 0);
 }
 
 #[test]
@@ -265,5 +264,5 @@ fn q11_a_queue_pair_goes_with_windows_bound() {
     assert_eq!(b.post_send(&mut [binding(&b, mw, 3, b.mr)]), Ok(()));
     assert_eq!(b.destroy_qp(), 0);
     // SAFETY: any pointer may be handed in.
-    assert_eq!(unsafe { dealloc_mw(mw) }, 0);
+    assert_eq!(unsafe { ibv_dealloc_mw(mw) }, 0);
 }

@@ -1,5 +1,6 @@
 //! Posting lists, as C programs do (Q3–Q6, Q11).
 
+use crate::exports::*;
 use std::ffi::c_int;
 use std::ptr;
 use std::thread;
@@ -7,8 +8,8 @@ use std::thread;
 use cq_core::wc::WcStatus as S;
 use transport_rxe_loop::Context;
 
-use super::{CHUNK, MAX_LIST, post_recv, post_send};
-use crate::convert::MAX_INLINE;
+use super::{CHUNK, MAX_LIST};
+use crate::raw::arg::MAX_INLINE;
 use crate::sys::{
     IBV_QPS_ERR, IBV_QPT_RC, IBV_SEND_INLINE, IBV_SEND_IP_CSUM, IBV_WR_RDMA_READ,
     IBV_WR_RDMA_WRITE, ibv_recv_wr, ibv_send_wr, ibv_send_wr_rdma, ibv_sge,
@@ -94,15 +95,15 @@ fn q11_null_pointers_are_told() {
     let (mut bad, mut bad_recv) = (ptr::null_mut(), ptr::null_mut());
     // SAFETY: any pointer may be handed in; these are null or what they should be.
     unsafe {
-        assert_eq!(post_send(ptr::null_mut(), &raw mut wr, &raw mut bad), libc::EINVAL);
+        assert_eq!(ibv_post_send(ptr::null_mut(), &raw mut wr, &raw mut bad), libc::EINVAL);
         assert_eq!(bad, &raw mut wr);
-        assert_eq!(post_send(a.qp, &raw mut wr, ptr::null_mut()), libc::EINVAL);
-        assert_eq!(post_send(a.qp, ptr::null_mut(), &raw mut bad), libc::EINVAL);
+        assert_eq!(ibv_post_send(a.qp, &raw mut wr, ptr::null_mut()), libc::EINVAL);
+        assert_eq!(ibv_post_send(a.qp, ptr::null_mut(), &raw mut bad), libc::EINVAL);
         assert_eq!(bad, ptr::null_mut());
-        assert_eq!(post_recv(ptr::null_mut(), &raw mut recv, &raw mut bad_recv), libc::EINVAL);
+        assert_eq!(ibv_post_recv(ptr::null_mut(), &raw mut recv, &raw mut bad_recv), libc::EINVAL);
         assert_eq!(bad_recv, &raw mut recv);
-        assert_eq!(post_recv(a.qp, &raw mut recv, ptr::null_mut()), libc::EINVAL);
-        assert_eq!(post_recv(a.qp, ptr::null_mut(), &raw mut bad_recv), libc::EINVAL);
+        assert_eq!(ibv_post_recv(a.qp, &raw mut recv, ptr::null_mut()), libc::EINVAL);
+        assert_eq!(ibv_post_recv(a.qp, ptr::null_mut(), &raw mut bad_recv), libc::EINVAL);
     }
 }
 

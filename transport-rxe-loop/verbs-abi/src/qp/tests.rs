@@ -4,10 +4,7 @@ use std::ptr;
 use std::thread;
 
 use super::*;
-use crate::cq::ibv_destroy_cq;
-use crate::modify::ibv_query_qp;
-use crate::pd::ibv_dealloc_pd;
-use crate::qp_ex::create_qp_ex;
+use crate::exports::*;
 use crate::sys::{
     IBV_QP_EX_WITH_RDMA_READ, IBV_QP_EX_WITH_SEND, IBV_QP_EX_WITH_TSO,
     IBV_QP_INIT_ATTR_CREATE_FLAGS, IBV_QP_INIT_ATTR_PD, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
@@ -43,7 +40,7 @@ fn create_ex(change: impl FnOnce(&mut ibv_qp_init_attr_ex)) -> Result<End, Errno
         change(&mut longer);
         // SAFETY: what it is made of, both times.
         unsafe {
-            let qp = create_qp_ex(context, &raw mut longer);
+            let qp = ibv_create_qp_ex(context, &raw mut longer);
             if !qp.is_null() {
                 return qp;
             }
@@ -210,8 +207,8 @@ fn a_longer_request_names_the_context_of_its_domain() {
     let mut init = ibv_qp_init_attr_ex::ZEROED;
     // SAFETY: any pointer may be handed in.
     unsafe {
-        assert!(create_qp_ex(ptr::null_mut(), &raw mut init).is_null());
-        assert!(create_qp_ex(open(), ptr::null_mut()).is_null());
+        assert!(ibv_create_qp_ex(ptr::null_mut(), &raw mut init).is_null());
+        assert!(ibv_create_qp_ex(open(), ptr::null_mut()).is_null());
     }
 }
 

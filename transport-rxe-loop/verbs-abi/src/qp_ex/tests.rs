@@ -2,14 +2,14 @@
 
 mod failures;
 
+use std::ffi::c_int;
+
 use cq_core::setup::Access;
 use cq_core::wc::WcStatus as S;
 use cq_core::wr::SendFlags;
 
 use super::*;
-use crate::ah::ibv_destroy_ah;
-use crate::mw::dealloc_mw;
-use crate::qp::ibv_qp_to_qp_ex;
+use crate::exports::*;
 use crate::sys::{
     IBV_QP_INIT_ATTR_PD, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_RC,
     IBV_QPT_UD, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_qp_type,
@@ -33,7 +33,7 @@ fn end_in_reset(qp_type: ibv_qp_type, ops: u32, max_inline_data: u32) -> End {
             ..ibv_qp_init_attr_ex::ZEROED
         };
         // SAFETY: what it is made of.
-        unsafe { create_qp_ex(context, &raw mut init) }
+        unsafe { ibv_create_qp_ex(context, &raw mut init) }
     })
 }
 
@@ -204,7 +204,7 @@ fn q06_windows_are_bound_and_lose_their_keys() {
     b.expect(&[(5, S::SUCCESS)]);
     assert_eq!(a.expect(&[(4, S::SUCCESS)])[0].result().unwrap().invalidated_rkey(), Some(key()));
     // SAFETY: any pointer may be handed in.
-    assert_eq!(unsafe { dealloc_mw(mw) }, 0);
+    assert_eq!(unsafe { ibv_dealloc_mw(mw) }, 0);
 }
 
 #[test]

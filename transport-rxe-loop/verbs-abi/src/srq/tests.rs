@@ -4,9 +4,7 @@ use std::ptr;
 use std::thread;
 
 use super::*;
-use crate::pd::ibv_dealloc_pd;
-use crate::post::post_srq_recv;
-use crate::qp::ibv_create_qp;
+use crate::exports::*;
 use crate::sys::{IBV_QPT_RC, IBV_QPT_UC, ibv_qp_init_attr, ibv_recv_wr};
 use crate::test::domain;
 use crate::test::ends::{End, link, named, recv};
@@ -43,7 +41,7 @@ fn post(srq: *mut ibv_srq, list: &mut [ibv_recv_wr]) -> Result<(), (c_int, usize
     link(list, |wr, next| wr.next = next);
     let mut bad = ptr::null_mut();
     // SAFETY: a list, and room for a pointer.
-    let status = unsafe { post_srq_recv(srq, list.as_mut_ptr(), &raw mut bad) };
+    let status = unsafe { ibv_post_srq_recv(srq, list.as_mut_ptr(), &raw mut bad) };
     named(status, bad, list)
 }
 
@@ -69,8 +67,8 @@ fn a_queue_says_what_it_is() {
     unsafe {
         assert_eq!(((*srq).pd, (*srq).context), (pd, (*pd).context));
         assert_eq!((*srq).srq_context, pd.cast());
-        assert_eq!(get_srq_num(srq, &raw mut number), 0);
-        assert_eq!(get_srq_num(srq, ptr::null_mut()), libc::EINVAL);
+        assert_eq!(ibv_get_srq_num(srq, &raw mut number), 0);
+        assert_eq!(ibv_get_srq_num(srq, ptr::null_mut()), libc::EINVAL);
         assert_eq!(ibv_query_srq(srq, ptr::null_mut()), libc::EINVAL);
         assert_eq!(ibv_create_srq(pd, ptr::null_mut()), null);
     }

@@ -1,23 +1,15 @@
 //! Queue pairs for the tests, made, connected and used as a C program does it: through exported functions, and the
 //! tables that the header's inline functions call.
 
+use crate::exports::*;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 use std::{mem, ptr};
 
 use cq_core::setup::{Access, QpAttrMask};
 
-use crate::ah::ibv_create_ah;
-use crate::cq::ibv_destroy_cq;
-use crate::cq_ex::ibv_create_cq;
-use crate::device::ibv_close_device;
 use crate::errno::Errno;
-use crate::modify::{ibv_modify_qp, ibv_query_qp};
-use crate::mr::{ibv_dereg_mr, ibv_reg_mr};
-use crate::mw::alloc_mw;
-use crate::pd::{ibv_alloc_pd, ibv_dealloc_pd};
 use crate::port;
-use crate::qp::{ibv_create_qp, ibv_destroy_qp};
 use crate::sys::{
     IBV_MTU_1024, IBV_MW_TYPE_2, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_RC, IBV_QPT_UC,
     IBV_QPT_UD, IBV_WR_SEND, ibv_ah, ibv_ah_attr, ibv_context, ibv_context_ops, ibv_cq, ibv_mr,
@@ -165,7 +157,7 @@ impl End {
     /// A window in its domain.
     pub fn window(&self) -> *mut ibv_mw {
         // SAFETY: any pointer may be handed in.
-        let mw = unsafe { alloc_mw(self.pd, IBV_MW_TYPE_2) };
+        let mw = unsafe { ibv_alloc_mw(self.pd, IBV_MW_TYPE_2) };
         assert!(!mw.is_null());
         mw
     }

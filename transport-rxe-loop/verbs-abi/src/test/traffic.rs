@@ -1,5 +1,6 @@
 //! Completion queues for tests, what completes on them, and polling as the header's inline functions do it.
 
+use crate::exports::*;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::time::{Duration, Instant};
@@ -8,10 +9,8 @@ use cq_core::transport::{PollCq, Post};
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{Cq, QpAttr, QpInit, QpState, QueuePair};
 
-use crate::channel::{ibv_create_comp_channel, ibv_get_cq_event};
 use crate::context::OPENINGS;
 use crate::cq::QUEUES;
-use crate::cq_ex::ibv_create_cq;
 use crate::errno::Errno;
 use crate::sys::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc};
 

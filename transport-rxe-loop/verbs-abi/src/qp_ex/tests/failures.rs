@@ -1,5 +1,6 @@
 //! What goes wrong between `ibv_wr_start` and `ibv_wr_complete`, and who may be there (Q3, Q4, Q11).
 
+use std::ffi::c_int;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -12,14 +12,16 @@
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
+use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use rustix_futex_sync::Mutex;
 
-use crate::child::{self, Renewed};
+use super::child::{self, Alone, Renewed};
 use crate::errno::Errno;
+use crate::sys::{ibv_wc, ibv_wc_opcode, ibv_wc_status};
 
 /// Slots of the first chunk; each further chunk has twice as many.
 const FIRST: usize = 64;
@@ -42,6 +44,33 @@ pub trait Kind: Send + Sized + 'static {
     /// What can be reached without the object's lock, and after its end.
     type Side: Default + Send + Sync;
 }
+
+/// Is a value, whatever its bits, and owns nothing.
+///
+/// # Safety
+/// So it is.
+pub unsafe trait Plain: Copy {}
+
+// SAFETY: numbers, pointers that nobody follows, and what is made of numbers.
+unsafe impl Plain for u8 {}
+// SAFETY: as above.
+unsafe impl Plain for u16 {}
+// SAFETY: as above.
+unsafe impl Plain for u32 {}
+// SAFETY: as above.
+unsafe impl Plain for u64 {}
+// SAFETY: as above.
+unsafe impl Plain for c_int {}
+// SAFETY: as above.
+unsafe impl Plain for usize {}
+// SAFETY: as above.
+unsafe impl<T> Plain for *mut T {}
+// SAFETY: as above.
+unsafe impl Plain for ibv_wc {}
+// SAFETY: as above.
+unsafe impl Plain for ibv_wc_status {}
+// SAFETY: as above.
+unsafe impl Plain for ibv_wc_opcode {}
 
 /// The place of an object.
 pub struct Slot<T: Kind> {
@@ -102,21 +131,12 @@ impl<T: Kind> Table<T> {
 
     /// An empty one.
     pub const fn new() -> Self {
-        if let Some(at) = T::HANDLE {
-            assert!(at + size_of::<u32>() <= size_of::<T::Public>());
-        }
-        assert!(T::FACE + size_of::<T::Face>() <= size_of::<T::Public>());
-        assert!(size_of::<usize>() <= size_of::<T::Face>());
         Self(Renewed::new(Places::none()))
     }
 
     /// Forgets all objects, which stay in memory, and whatever locks they had.
-    ///
-    /// # Safety
-    /// As of [`Renewed::renew`].
-    pub unsafe fn forget_all(&'static self) {
-        // SAFETY: the caller's word.
-        unsafe { self.0.renew(Places::none()) };
+    pub fn forget_all(&'static self, alone: &Alone) {
+        self.0.renew(alone, Places::none());
     }
 
     /// Gives an object a place. What C sees of it is made with the handle that it gets.
@@ -224,6 +244,42 @@ impl<T: Kind> Slot<T> {
         self.public().wrapping_byte_add(T::FACE).cast()
     }
 
+    /// A field of the C structure, at this offset. C may have written anything there.
+    #[inline]
+    pub fn load<V: Plain>(&self, offset: usize) -> V {
+        const { assert!(align_of::<V>() <= align_of::<T::Public>()) };
+        assert!(
+            offset + size_of::<V>() <= size_of::<T::Public>()
+                && offset.is_multiple_of(align_of::<V>())
+        );
+        // SAFETY: inside of the public part, which is initialized (zeroed at least) and never freed, and aligned; of any
+        // bits. Volatile, because C may write it meanwhile.
+        unsafe { self.public().byte_add(offset).cast::<V>().read_volatile() }
+    }
+
+    /// Writes a field of the C structure, at this offset.
+    #[inline]
+    pub fn store<V: Plain>(&self, offset: usize, value: V) {
+        const { assert!(align_of::<V>() <= align_of::<T::Public>()) };
+        assert!(
+            offset + size_of::<V>() <= size_of::<T::Public>()
+                && offset.is_multiple_of(align_of::<V>())
+        );
+        // SAFETY: as above; nobody here relies on what stands there.
+        unsafe { self.public().byte_add(offset).cast::<V>().write_volatile(value) };
+    }
+
+    /// Changes a number in the C structure, at this offset, by so much.
+    pub fn change(&self, offset: usize, by: c_int) {
+        assert!(
+            offset + size_of::<c_int>() <= size_of::<T::Public>()
+                && offset.is_multiple_of(align_of::<c_int>())
+        );
+        // SAFETY: as above.
+        let number = unsafe { AtomicI32::from_ptr(self.public().byte_add(offset).cast()) };
+        number.fetch_add(by, Ordering::Relaxed);
+    }
+
     /// What is not behind the lock.
     #[inline]
     pub const fn side(&self) -> &T::Side {
@@ -233,17 +289,14 @@ impl<T: Kind> Slot<T> {
     /// What C's structure says that the handle is.
     #[inline]
     fn handle(&self) -> u32 {
-        let Some(at) = T::HANDLE else { return self.index };
-        // SAFETY: inside of the public part, which is initialized (zeroed at least) and never freed. C lays it out
-        // aligned; volatile, because C may write it meanwhile.
-        unsafe { self.public().byte_add(at).cast::<u32>().read_volatile() }
+        T::HANDLE.map_or(self.index, |at| self.load(at))
     }
 
     /// What C's structure says that it belongs to.
     #[inline]
     fn claimed_owner(&self) -> usize {
-        // SAFETY: as above; what programs see begins with a pointer.
-        unsafe { self.face().cast::<usize>().read_volatile() }
+        // What programs see begins with a pointer.
+        self.load(T::FACE)
     }
 
     /// Works with the object, alone.

@@ -1,0 +1,440 @@
+//! The functions that C calls, each in the way that its manual page has it: what goes in becomes what safe code takes
+//! ([`Argument`]), and what comes out a number or a pointer.
+//!
+//! Those that the header's inline functions call are in tables, others are exported by name. What a table does not have is
+//! NULL, where the inline functions say EOPNOTSUPP by themselves.
+//!
+//! What libibverbs has and this device has not is exported all the same: a call that reached the real library would take
+//! this library's objects for its own. What libibverbs exports beside the verbs, for drivers and for librdmacm
+//! (`ibv_get_sysfs_path`, `ibv_read_sysfs_file`, `ibv_register_driver`, `ibv_copy_qp_attr_from_kern` and its like), takes
+//! no object of these, and is left to it.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::mem::offset_of;
+
+use crate::errno::{Errno, minus_one, negative, pointer, status};
+use crate::raw::arg::Argument;
+use crate::sys::*;
+use crate::{
+    ah, async_event, channel, cq, cq_ex, device, fork, modify, mr, mw, pd, port, post, qp, qp_ex,
+    query, rate, srq, words,
+};
+
+/// The answer as it is.
+const fn plain<T>(answer: T) -> T {
+    answer
+}
+
+/// A pointer to what C does not write.
+fn constant<T>(result: Result<*mut T, Errno>) -> *const T {
+    pointer(result)
+}
+
+/// 0, or -1 and the number in `errno`.
+fn zero(result: Result<(), Errno>) -> c_int {
+    minus_one(result.map(|()| 0))
+}
+
+/// How many, or the errno's number below 0.
+fn count(result: Result<c_int, Errno>) -> isize {
+    negative(result) as isize
+}
+
+/// Declares functions that C finds in a table, and the table: `way` makes the answer of what safe code says.
+macro_rules! table {
+    ($table:ident: $of:ident = { $(
+        $field:ident: $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? =
+            $way:ident($safe:path);
+    )+ }) => {
+        $(
+            pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+                // SAFETY: C's word: its pointers are what the function's manual page says.
+                $way($safe($(unsafe { Argument::of_c($argument) }),*))
+            }
+        )+
+
+        const $table: $of = $of { $($field: Some($name),)+ ..$of::ZEROED };
+    };
+}
+
+/// Declares functions that are exported by name, as above.
+macro_rules! exported {
+    ($abi:literal; $(
+        $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $way:ident($safe:path);
+    )+) => {
+        $(
+            #[unsafe(no_mangle)]
+            pub unsafe extern $abi fn $name($($argument: $type),*) $(-> $result)? {
+                // SAFETY: C's word: its pointers are what the function's manual page says.
+                $way($safe($(unsafe { Argument::of_c($argument) }),*))
+            }
+        )+
+    };
+}
+
+exported! {
+    "C";
+    ibv_get_device_list(num_devices: *mut c_int) -> *mut *mut ibv_device =
+        pointer(device::get_device_list);
+    ibv_free_device_list(list: *mut *mut ibv_device) = plain(device::free_device_list);
+    ibv_get_device_name(device: *mut ibv_device) -> *const c_char =
+        constant(device::get_device_name);
+    ibv_get_device_guid(device: *mut ibv_device) -> u64 = plain(device::get_device_guid);
+    ibv_get_device_index(device: *mut ibv_device) -> c_int = plain(device::get_device_index);
+    ibv_open_device(device: *mut ibv_device) -> *mut ibv_context = pointer(open_device);
+    ibv_close_device(context: *mut ibv_context) -> c_int = zero(device::close_device);
+    ibv_fork_init() -> c_int = plain(fork::fork_init);
+    ibv_is_fork_initialized() -> ibv_fork_status = plain(fork::is_fork_initialized);
+    ibv_dontfork_range(base: *mut c_void, size: usize) -> c_int = plain(fork::dontfork_range);
+    ibv_dofork_range(base: *mut c_void, size: usize) -> c_int = plain(fork::dofork_range);
+
+    ibv_query_device(context: *mut ibv_context, device_attr: *mut ibv_device_attr) -> c_int =
+        status(query::query_device);
+    ibv_query_port(
+        context: *mut ibv_context, port_num: u8, port_attr: *mut ibv_port_attr
+    ) -> c_int = status(port::query_old_port);
+    ibv_query_gid(
+        context: *mut ibv_context, port_num: u8, index: c_int, gid: *mut ibv_gid
+    ) -> c_int = zero(port::query_gid);
+    _ibv_query_gid_ex(
+        context: *mut ibv_context, port_num: u32, gid_index: u32, entry: *mut ibv_gid_entry,
+        flags: u32, entry_size: usize
+    ) -> c_int = status(port::query_gid_ex);
+    _ibv_query_gid_table(
+        context: *mut ibv_context, entries: *mut ibv_gid_entry, max_entries: usize, flags:
+        u32, entry_size: usize
+    ) -> isize = count(port::query_gid_table);
+    ibv_query_gid_type(
+        context: *mut ibv_context, port_num: u8, index: c_uint, kind: *mut c_uint
+    ) -> c_int = zero(port::query_gid_type);
+    ibv_query_pkey(context: *mut ibv_context, port_num: u8, index: c_int, pkey: *mut u16) -> c_int =
+        zero(port::query_pkey);
+    ibv_get_pkey_index(context: *mut ibv_context, port_num: u8, pkey: u16) -> c_int =
+        minus_one(port::get_pkey_index);
+
+    ibv_alloc_pd(context: *mut ibv_context) -> *mut ibv_pd = pointer(pd::alloc_pd);
+    ibv_dealloc_pd(pd: *mut ibv_pd) -> c_int = status(pd::dealloc_pd);
+    ibv_reg_mr(pd: *mut ibv_pd, addr: *mut c_void, length: usize, access: c_int) -> *mut ibv_mr =
+        pointer(mr::reg_mr);
+    ibv_reg_mr_iova(
+        pd: *mut ibv_pd, addr: *mut c_void, length: usize, iova: u64, access: c_int
+    ) -> *mut ibv_mr = pointer(mr::reg_mr_iova);
+    ibv_reg_mr_iova2(
+        pd: *mut ibv_pd, addr: *mut c_void, length: usize, iova: u64, access: c_uint
+    ) -> *mut ibv_mr = pointer(mr::reg_mr_iova2);
+    ibv_dereg_mr(mr: *mut ibv_mr) -> c_int = status(mr::dereg_mr);
+    ibv_create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah = pointer(ah::create_ah);
+    ibv_init_ah_from_wc(
+        context: *mut ibv_context, port_num: u8, wc: *mut ibv_wc, grh: *mut ibv_grh,
+        ah_attr: *mut ibv_ah_attr
+    ) -> c_int = zero(ah::init_ah_from_wc);
+    ibv_create_ah_from_wc(
+        pd: *mut ibv_pd, wc: *mut ibv_wc, grh: *mut ibv_grh, port_num: u8
+    ) -> *mut ibv_ah = pointer(ah::create_ah_from_wc);
+    ibv_destroy_ah(ah: *mut ibv_ah) -> c_int = status(ah::destroy_ah);
+
+    ibv_create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel =
+        pointer(channel::create_comp_channel);
+    ibv_destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int =
+        status(channel::destroy_comp_channel);
+    ibv_create_cq(
+        context: *mut ibv_context, cqe: c_int, cq_context: *mut c_void,
+        channel: *mut ibv_comp_channel, comp_vector: c_int
+    ) -> *mut ibv_cq = pointer(cq_ex::create_cq);
+    ibv_resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int = status(cq::resize_cq);
+    ibv_destroy_cq(cq: *mut ibv_cq) -> c_int = status(cq::destroy_cq);
+    ibv_ack_cq_events(cq: *mut ibv_cq, nevents: c_uint) = plain(cq::ack_cq_events);
+    ibv_ack_async_event(event: *mut ibv_async_event) = plain(async_event::ack_async_event);
+
+    ibv_create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq =
+        pointer(srq::create_srq);
+    ibv_modify_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr, attr_mask: c_int) -> c_int =
+        status(srq::modify_srq);
+    ibv_query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -> c_int = status(srq::query_srq);
+    ibv_destroy_srq(srq: *mut ibv_srq) -> c_int = status(srq::destroy_srq);
+    ibv_create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp =
+        pointer(qp::create_qp);
+    ibv_modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int) -> c_int =
+        status(modify::modify_qp);
+    ibv_query_qp(
+        qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int,
+        init_attr: *mut ibv_qp_init_attr
+    ) -> c_int = status(modify::query_qp);
+    ibv_destroy_qp(qp: *mut ibv_qp) -> c_int = status(qp::destroy_qp);
+    ibv_qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex = pointer(qp::qp_to_qp_ex);
+
+    ibv_wc_status_str(status: ibv_wc_status) -> *const c_char = plain(words::wc_status_str);
+    ibv_event_type_str(event: ibv_event_type) -> *const c_char = plain(words::event_type_str);
+    ibv_node_type_str(node_type: ibv_node_type) -> *const c_char = plain(words::node_type_str);
+    ibv_port_state_str(port_state: ibv_port_state) -> *const c_char = plain(words::port_state_str);
+    ibv_rate_to_mult(rate: ibv_rate) -> c_int = plain(rate::to_mult);
+    mult_to_ibv_rate(mult: c_int) -> ibv_rate = plain(rate::of_mult);
+    ibv_rate_to_mbps(rate: ibv_rate) -> c_int = plain(rate::to_mbps);
+    mbps_to_ibv_rate(mbps: c_int) -> ibv_rate = plain(rate::of_mbps);
+}
+
+// These wait, and a thread may be cancelled meanwhile.
+exported! {
+    "C-unwind";
+    ibv_get_cq_event(
+        channel: *mut ibv_comp_channel, cq: *mut *mut ibv_cq, cq_context: *mut *mut c_void
+    ) -> c_int = zero(channel::get_cq_event);
+    ibv_get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> c_int =
+        zero(async_event::get_async_event);
+}
+
+/// `ibv_open_device(3)`, with what its objects carry.
+fn open_device(device: *const ibv_device) -> Result<*mut ibv_context, Errno> {
+    device::open_device(device, FUNCTIONS)
+}
+
+/// Declares functions that only answer EOPNOTSUPP, each in the way of its manual page.
+macro_rules! unsupported {
+    ($($(#[$doc:meta])* $name:ident($($argument:ty),*) -> $result:ty = $way:ident;)+) => {
+        $(
+            $(#[$doc])*
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($(_: $argument),*) -> $result {
+                $way(Err(Errno::OPNOTSUPP))
+            }
+        )+
+    };
+}
+
+unsupported! {
+    /// `ibv_set_ece(3)`: nobody has to be agreed with about extensions of a connection.
+    ibv_set_ece(*mut ibv_qp, *mut ibv_ece) -> c_int = status;
+    /// `ibv_query_ece(3)`.
+    ibv_query_ece(*mut ibv_qp, *mut ibv_ece) -> c_int = status;
+    /// `ibv_attach_mcast(3)`.
+    ibv_attach_mcast(*mut ibv_qp, *const ibv_gid, u16) -> c_int = status;
+    /// `ibv_detach_mcast(3)`.
+    ibv_detach_mcast(*mut ibv_qp, *const ibv_gid, u16) -> c_int = status;
+    /// Where on Ethernet an address is; the port is InfiniBand's.
+    ibv_resolve_eth_l2_from_gid(*mut ibv_context, *mut ibv_ah_attr, *mut u8, *mut u16) -> c_int =
+        minus_one;
+    /// `ibv_rereg_mr(3)`. The number is `IBV_REREG_MR_ERR_INPUT`: the region is as good as before.
+    ibv_rereg_mr(*mut ibv_mr, c_int, *mut ibv_pd, *mut c_void, usize, c_int) -> c_int = minus_one;
+    /// `ibv_reg_dmabuf_mr(3)`.
+    ibv_reg_dmabuf_mr(*mut ibv_pd, u64, usize, u64, c_int, c_int) -> *mut ibv_mr = pointer;
+    /// `ibv_import_device(3)`: processes share the device by opening it.
+    ibv_import_device(c_int) -> *mut ibv_context = pointer;
+    /// `ibv_import_pd(3)`.
+    ibv_import_pd(*mut ibv_context, u32) -> *mut ibv_pd = pointer;
+    /// `ibv_import_mr(3)`.
+    ibv_import_mr(*mut ibv_pd, u32) -> *mut ibv_mr = pointer;
+    /// `ibv_import_dm(3)`.
+    ibv_import_dm(*mut ibv_context, u32) -> *mut c_void = pointer;
+}
+
+/// `ibv_unimport_pd(3)`, of what was never imported.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_unimport_pd(_pd: *mut ibv_pd) {}
+
+/// `ibv_unimport_mr(3)`, of what was never imported.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_unimport_mr(_mr: *mut ibv_mr) {}
+
+/// `ibv_unimport_dm(3)`, of what was never imported.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_unimport_dm(_dm: *mut c_void) {}
+
+/// `ibv_query_qp_data_in_order(3)`: that bytes arrive in order is promised of no operation.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_query_qp_data_in_order(
+    _qp: *mut ibv_qp,
+    _op: ibv_wr_opcode,
+    _flags: u32,
+) -> c_int {
+    0
+}
+
+// Those of an open device that every header knows.
+table! { OPS: ibv_context_ops = {
+    alloc_mw: ibv_alloc_mw(pd: *mut ibv_pd, kind: ibv_mw_type) -> *mut ibv_mw =
+        pointer(mw::alloc_mw);
+    bind_mw: ibv_bind_mw(qp: *mut ibv_qp, mw: *mut ibv_mw, mw_bind: *mut ibv_mw_bind) -> c_int =
+        status(mw::bind_mw);
+    dealloc_mw: ibv_dealloc_mw(mw: *mut ibv_mw) -> c_int = status(mw::dealloc_mw);
+    poll_cq: ibv_poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_wc_fields) -> c_int =
+        negative(cq::poll_cq);
+    req_notify_cq: ibv_req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int =
+        status(cq::req_notify_cq);
+    post_srq_recv: ibv_post_srq_recv(
+        srq: *mut ibv_srq, wr: *mut ibv_recv_wr, bad_wr: *mut *mut ibv_recv_wr
+    ) -> c_int = status(post::post_srq_recv);
+    post_send: ibv_post_send(
+        qp: *mut ibv_qp, wr: *mut ibv_send_wr, bad_wr: *mut *mut ibv_send_wr
+    ) -> c_int = status(post::post_send);
+    post_recv: ibv_post_recv(
+        qp: *mut ibv_qp, wr: *mut ibv_recv_wr, bad_wr: *mut *mut ibv_recv_wr
+    ) -> c_int = status(post::post_recv);
+} }
+
+// Those that came later.
+table! { LATER: verbs_context = {
+    create_cq_ex: ibv_create_cq_ex(
+        context: *mut ibv_context, init: *mut ibv_cq_init_attr_ex
+    ) -> *mut ibv_cq_ex = pointer(cq_ex::create_cq_ex);
+    create_qp_ex: ibv_create_qp_ex(
+        context: *mut ibv_context, init: *mut ibv_qp_init_attr_ex
+    ) -> *mut ibv_qp = pointer(qp_ex::create_qp_ex);
+    get_srq_num: ibv_get_srq_num(srq: *mut ibv_srq, srq_num: *mut u32) -> c_int =
+        status(srq::get_srq_num);
+    modify_cq: ibv_modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_attr) -> c_int =
+        status(cq::modify_cq);
+    query_device_ex: ibv_query_device_ex(
+        context: *mut ibv_context, input: *const ibv_query_device_ex_input,
+        attr: *mut ibv_device_attr_ex, attr_size: usize
+    ) -> c_int = status(query::query_device_ex);
+    query_port: query_port(
+        context: *mut ibv_context, port_num: u8, port_attr: *mut ibv_port_attr, port_attr_len: usize
+    ) -> c_int = status(port::query_port);
+} }
+
+// Those of a completion queue.
+table! { POLLING: ibv_cq_ex = {
+    start_poll: ibv_start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_int =
+        status(cq_ex::start_poll);
+    next_poll: ibv_next_poll(cq: *mut ibv_cq_ex) -> c_int = status(cq_ex::next_poll);
+    end_poll: ibv_end_poll(cq: *mut ibv_cq_ex) = plain(cq_ex::end_poll);
+} }
+
+/// Declares what reads a field of the completion that was polled last, and the table with that.
+macro_rules! readers {
+    ($table:ident = { $($name:ident: $type:ty = $field:ident: $of:ty;)+ }) => {
+        $(unsafe extern "C" fn $name(cq: *mut ibv_cq_ex) -> $type {
+            cq_ex::read::<$of>(cq, offset_of!(ibv_wc_fields, $field)).into()
+        })+
+
+        const $table: ibv_cq_ex = ibv_cq_ex { $($name: Some($name),)+ ..POLLING };
+    };
+}
+
+readers! { READING = {
+    read_vendor_err: u32 = vendor_err: u32;
+    read_byte_len: u32 = byte_len: u32;
+    read_imm_data: u32 = anon_1: u32;
+    read_qp_num: u32 = qp_num: u32;
+    read_src_qp: u32 = src_qp: u32;
+    read_wc_flags: c_uint = wc_flags: c_uint;
+    read_slid: u32 = slid: u16;
+    read_sl: u8 = sl: u8;
+    read_dlid_path_bits: u8 = dlid_path_bits: u8;
+} }
+
+unsafe extern "C" fn read_opcode(cq: *mut ibv_cq_ex) -> ibv_wc_opcode {
+    ibv_wc_opcode(cq_ex::read(cq, offset_of!(ibv_wc_fields, opcode)))
+}
+
+/// Reads a field that no queue is made with.
+unsafe extern "C" fn read_nothing<T: Default>(_cq: *mut ibv_cq_ex) -> T {
+    T::default()
+}
+
+// Those of a queue pair.
+table! { QP: ibv_qp_ex = {
+    wr_start: ibv_wr_start(qp: *mut ibv_qp_ex) = plain(qp_ex::wr_start);
+    wr_complete: ibv_wr_complete(qp: *mut ibv_qp_ex) -> c_int = status(qp_ex::wr_complete);
+    wr_abort: ibv_wr_abort(qp: *mut ibv_qp_ex) = plain(qp_ex::wr_abort);
+    wr_send: ibv_wr_send(qp: *mut ibv_qp_ex) = plain(qp_ex::wr_send);
+    wr_send_imm: ibv_wr_send_imm(qp: *mut ibv_qp_ex, imm_data: u32) = plain(qp_ex::wr_send_imm);
+    wr_send_inv: ibv_wr_send_inv(qp: *mut ibv_qp_ex, rkey: u32) = plain(qp_ex::wr_send_inv);
+    wr_send_tso: ibv_wr_send_tso(qp: *mut ibv_qp_ex, hdr: *mut c_void, hdr_size: u16, mss: u16) =
+        plain(qp_ex::wr_send_tso);
+    wr_rdma_read: ibv_wr_rdma_read(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) =
+        plain(qp_ex::wr_rdma_read);
+    wr_rdma_write: ibv_wr_rdma_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) =
+        plain(qp_ex::wr_rdma_write);
+    wr_rdma_write_imm: ibv_wr_rdma_write_imm(
+        qp: *mut ibv_qp_ex, rkey: u32, addr: u64, imm_data: u32
+    ) = plain(qp_ex::wr_rdma_write_imm);
+    wr_atomic_cmp_swp: ibv_wr_atomic_cmp_swp(
+        qp: *mut ibv_qp_ex, rkey: u32, addr: u64, compare: u64, swap: u64
+    ) = plain(qp_ex::wr_atomic_cmp_swp);
+    wr_atomic_fetch_add: ibv_wr_atomic_fetch_add(
+        qp: *mut ibv_qp_ex, rkey: u32, addr: u64, add: u64
+    ) = plain(qp_ex::wr_atomic_fetch_add);
+    wr_atomic_write: ibv_wr_atomic_write(
+        qp: *mut ibv_qp_ex, rkey: u32, addr: u64, bytes: *const c_void
+    ) = plain(qp_ex::wr_atomic_write);
+    wr_bind_mw: ibv_wr_bind_mw(
+        qp: *mut ibv_qp_ex, mw: *mut ibv_mw, rkey: u32, info: *const ibv_mw_bind_info
+    ) = plain(qp_ex::wr_bind_mw);
+    wr_local_inv: ibv_wr_local_inv(qp: *mut ibv_qp_ex, rkey: u32) = plain(qp_ex::wr_local_inv);
+    wr_set_ud_addr: ibv_wr_set_ud_addr(
+        qp: *mut ibv_qp_ex, ah: *mut ibv_ah, remote_qpn: u32, remote_qkey: u32
+    ) = plain(qp_ex::wr_set_ud_addr);
+    wr_set_xrc_srqn: ibv_wr_set_xrc_srqn(qp: *mut ibv_qp_ex, remote_srqn: u32) =
+        plain(qp_ex::wr_set_xrc_srqn);
+    wr_set_inline_data: ibv_wr_set_inline_data(
+        qp: *mut ibv_qp_ex, addr: *mut c_void, length: usize
+    ) = plain(qp_ex::wr_set_inline_data);
+    wr_set_inline_data_list: ibv_wr_set_inline_data_list(
+        qp: *mut ibv_qp_ex, num_buf: usize, buf_list: *const ibv_data_buf
+    ) = plain(qp_ex::wr_set_inline_data_list);
+    wr_set_sge: ibv_wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) =
+        plain(qp_ex::wr_set_sge);
+    wr_set_sge_list: ibv_wr_set_sge_list(
+        qp: *mut ibv_qp_ex, num_sge: usize, sg_list: *const ibv_sge
+    ) = plain(qp_ex::wr_set_sge_list);
+} }
+
+const CONTEXT: verbs_context = verbs_context {
+    sz: size_of::<verbs_context>(),
+    context: ibv_context { ops: OPS, ..ibv_context::ZEROED },
+    ..LATER
+};
+
+const CQ: ibv_cq_ex = ibv_cq_ex {
+    read_opcode: Some(read_opcode),
+    read_completion_ts: Some(read_nothing),
+    read_cvlan: Some(read_nothing),
+    read_flow_tag: Some(read_nothing),
+    read_completion_wallclock_ns: Some(read_nothing),
+    ..READING
+};
+
+/// `ibv_wr_flush`, which newer headers have.
+unsafe extern "C" fn ibv_wr_flush(
+    qp: *mut ibv_qp_ex,
+    rkey: u32,
+    addr: u64,
+    length: usize,
+    placement: u8,
+    selectivity: u8,
+) {
+    qp_ex::wr_flush(qp, rkey, addr, length, placement, selectivity);
+}
+
+/// What an open device and its objects carry.
+static FUNCTIONS: &Functions = &Functions {
+    context: CONTEXT,
+    cq: CQ,
+    qp: ibv_qp_ex_and_flush { qp: QP, wr_flush: Some(ibv_wr_flush) },
+};
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_supported_says_so_in_the_way_of_its_page() {
+        let qp = ptr::null_mut();
+        // SAFETY: nothing is looked at.
+        unsafe {
+            assert_eq!(ibv_query_ece(qp, ptr::null_mut()), libc::EOPNOTSUPP);
+            assert_eq!(ibv_attach_mcast(qp, ptr::null(), 1), libc::EOPNOTSUPP);
+            assert!(ibv_import_device(3).is_null());
+            assert_eq!(Errno::last(), Errno::OPNOTSUPP);
+            assert_eq!(
+                ibv_rereg_mr(ptr::null_mut(), 0, ptr::null_mut(), ptr::null_mut(), 0, 0),
+                -1
+            );
+            assert_eq!(Errno::last(), Errno::OPNOTSUPP);
+            assert_eq!(ibv_query_qp_data_in_order(qp, 0, 0), 0);
+        }
+    }
+}

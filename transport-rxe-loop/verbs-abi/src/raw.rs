@@ -1,0 +1,13 @@
+//! All that is unsafe beside declarations and exports: what C hands over becomes values that safe code may use.
+//!
+//! | module | turns | on whose word |
+//! |---|---|---|
+//! | `arg` | pointers of a call into values, lists and room for results | C's, as of the function's manual page |
+//! | `table` | pointers to objects into places | nobody's: an address is looked up |
+//! | `child` | a forked child into one that has its own objects | the system's: its only thread runs this |
+//! | `system` | calls of the C library that no crate makes safe | theirs |
+
+pub mod arg;
+pub mod child;
+pub mod system;
+pub mod table;

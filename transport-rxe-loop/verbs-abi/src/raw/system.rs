@@ -1,0 +1,70 @@
+//! Calls of the C library that no crate makes safe.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use rustix::mm::{Advice, madvise};
+
+use super::arg::Argument;
+
+/// A copy of a list, with null behind it, in memory of the C library's; `None` if there is none.
+pub fn to_c<T>(list: &[*mut T]) -> Option<*mut *mut T> {
+    // It finds out the size by itself when it is freed. SAFETY: any size may be asked for.
+    let room = unsafe { libc::calloc(list.len() + 1, size_of::<*mut T>()) }.cast::<*mut T>();
+    if room.is_null() {
+        return None;
+    }
+    // SAFETY: there is room for the list, and for the null that is there already.
+    unsafe { room.copy_from_nonoverlapping(list.as_ptr(), list.len()) };
+    Some(room)
+}
+
+/// A list that C gives back.
+pub struct Returned<T>(*mut *mut T);
+
+impl<T> Argument<*mut *mut T> for Returned<T> {
+    unsafe fn of_c(raw: *mut *mut T) -> Self {
+        Self(raw)
+    }
+}
+
+impl<T> Returned<T> {
+    /// Frees it, if it is one.
+    pub fn free(self) {
+        // SAFETY: C's word: null, or a list that was made above, which nobody uses any more.
+        unsafe { libc::free(self.0.cast()) };
+    }
+}
+
+/// Bytes of a page.
+pub fn page_size() -> usize {
+    // SAFETY: asks for a number.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).unwrap_or(4096)
+}
+
+/// Has the system make whole pages from here on ready to be read, or written; false if one of them can't be.
+pub fn populate(start: *mut c_void, len: usize, is_written: bool) -> bool {
+    let advice = if is_written { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
+    // SAFETY: no byte changes by this, and no mapping; where there is no memory it fails.
+    unsafe { madvise(start, len, advice) }.is_ok()
+}
+
+/// Whether whole pages from here on are mapped, whatever may be done with them: as many as there is room for answers.
+pub fn is_mapped(start: *mut c_void, len: usize, answers: &mut [u8]) -> bool {
+    assert!(len.div_ceil(page_size()) <= answers.len());
+    // SAFETY: no byte is touched there; there is room for as many answers as pages are asked about.
+    unsafe { libc::mincore(start, len, answers.as_mut_ptr()) == 0 }
+}
+
+unsafe extern "C-unwind" {
+    /// `tee(2)`. The C library unwinds a thread out of it that is cancelled.
+    fn tee(from: c_int, to: c_int, len: usize, flags: c_uint) -> isize;
+}
+
+/// Copies a byte from one FIFO to another, once there is one: 1, or 0 if there can't be one, or -1 with `errno`. The first
+/// is a number, since the program may close it.
+pub fn tee_byte(from: RawFd, to: &OwnedFd) -> isize {
+    // SAFETY: any numbers will do, and it has no pointers.
+    unsafe { tee(from, to.as_raw_fd(), 1, 0) }
+}
