@@ -5,7 +5,7 @@ use cq_core::queue::{Entry, NoChannel};
 use cq_core::setup::{QpCaps, QpType};
 use cq_core::transport::{AsyncEvents, Events, Post};
 use cq_core::wc::WcStatus;
-use cq_core::wr::SendWr;
+use cq_core::wr::{RemoteAddr, SendWr};
 
 use super::*;
 use crate::api::limits::Limits;
@@ -175,4 +175,33 @@ fn x04_a_forged_completion_takes_no_slots_from_those_polled_with_it() {
     );
     assert_eq!(cq.poll(&mut [Wc::default(); 4]), Ok(2));
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
+}
+
+#[test]
+fn queue_pairs_come_and_go_by_a_handle_while_another_thread_polls() {
+    const COUNT: u64 = 200;
+    let (context, _) = with_one().alone();
+    let mut cq = context.create_cq(256, None).unwrap();
+    let handle = CqHandle::clone(&cq);
+    let poller = thread::spawn(move || {
+        let (mut wcs, mut polled) = ([Wc::default(); 4], Vec::new());
+        until("every queue pair has completed", || {
+            let count = cq.poll(&mut wcs).unwrap();
+            polled.extend(wcs[..count].iter().map(|wc| (wc.wr_id(), wc.status())));
+            polled.len() as u64 == COUNT
+        });
+        (cq, polled)
+    });
+    let pd = context.alloc_pd().unwrap();
+    let nowhere = RemoteAddr { addr: 0, rkey: 0 };
+    for wr_id in 0..COUNT {
+        let mut qp = pd.create_qp(&QpInit::new(&handle)).unwrap();
+        qp.connect_to(qp.number()).unwrap();
+        qp.post_send(&[SendWr::write_inline(wr_id, &[], nowhere)]).unwrap();
+    }
+    let (cq, polled) = poller.join().unwrap();
+    assert!(polled.into_iter().eq((0..COUNT).map(|wr_id| (wr_id, WcStatus::SUCCESS))));
+    let cq = cq.destroy().unwrap_err().handle;
+    drop(handle);
+    cq.destroy().unwrap();
 }
