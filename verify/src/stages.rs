@@ -24,7 +24,7 @@ mod preload;
 mod soft_roce;
 mod verbs;
 
-/// One thing that `cargo verify` shows.
+/// One check of `cargo verify`.
 pub struct Stage {
     /// What it is called on the command line.
     pub name: &'static str,
@@ -86,8 +86,8 @@ impl Stage {
 pub static STAGES: [Stage; 14] = [
     Stage {
         name: "fmt",
-        shows: "every file is as rustfmt writes it",
-        why: "a difference in layout hides the others",
+        shows: "every file is formatted by rustfmt",
+        why: "differences of format hide the other differences",
         long: "",
         budget: 5,
         shares: &[],
@@ -96,8 +96,8 @@ pub static STAGES: [Stage; 14] = [
     },
     Stage {
         name: "layers",
-        shows: "each module uses what is on its level or below, as verify/layers.toml has it, and none form a circle",
-        why: "one arrow up, and two layers are one: nobody can read, test or replace either by itself",
+        shows: "each module uses only modules of its layer or below, as listed in verify/layers.toml, and there is no cycle",
+        why: "one dependency upwards joins two layers: neither can be read, tested or replaced alone",
         long: "",
         budget: 10,
         shares: &[],
@@ -106,8 +106,8 @@ pub static STAGES: [Stage; 14] = [
     },
     Stage {
         name: "layout",
-        shows: "the C ABI has the structures, numbers and names of libibverbs",
-        why: "a wrong offset corrupts a program that can't be changed, in silence",
+        shows: "the C ABI has the structures, constants and symbols of libibverbs",
+        why: "a wrong offset silently corrupts a program that can't be changed",
         long: "",
         budget: 60,
         shares: &[Shared::Checker],
@@ -116,8 +116,8 @@ pub static STAGES: [Stage; 14] = [
     },
     Stage {
         name: "verbs",
-        shows: "the tests of what needs libibverbs pass, also on the loopback",
-        why: "the binding breaks at compile time, and its rules can be seen without a device",
+        shows: "the tests of packages that need libibverbs pass, also on the loopback",
+        why: "the binding is compiled, and its rules are tested without a device",
         long: "",
         budget: 270,
         shares: &[Shared::Verbs],
@@ -126,9 +126,9 @@ pub static STAGES: [Stage; 14] = [
     },
     Stage {
         name: "loom",
-        shows: "the engine's protocols hold in every interleaving, and their weakened controls fail",
-        why: "no test on x86 shows a missing ordering; a model does, whatever the machine",
-        long: "no model is too large for three preemptions",
+        shows: "the models of the engine's protocols hold in every interleaving, and fail when weakened",
+        why: "no test on x86 detects a missing memory ordering; a loom model does on every machine",
+        long: "three preemptions also in models that have two because of their size",
         budget: 300,
         shares: &[Shared::Loom],
         packages: &[],
@@ -136,9 +136,9 @@ pub static STAGES: [Stage; 14] = [
     },
     Stage {
         name: "test",
-        shows: "tests of every kind pass, those of cq-core also without 64-bit atomics",
-        why: "processes, deaths, hostile memory, system calls: what the suite can't see",
-        long: "kills, scribbled fabrics and random inputs by the thousand, without debug assertions too",
+        shows: "unit, integration and documentation tests pass, those of cq-core also without 64-bit atomics",
+        why: "processes, killed processes, corrupted shared memory, system calls: what the conformance suite can't test",
+        long: "thousands of kills, corrupted fabrics and random inputs, also without debug assertions",
         budget: 580,
         shares: &[Shared::Debug],
         packages: &[],
@@ -146,8 +146,8 @@ pub static STAGES: [Stage; 14] = [
     },
     Stage {
         name: "soft-roce",
-        shows: "on the real library and Linux's own RDMA driver all of it works, between two hosts too",
-        why: "only a driver that others wrote shows what the loopback and the model have wrong alike",
+        shows: "the transport for libibverbs works on Linux' Soft-RoCE driver, also between two hosts",
+        why: "only an independent driver detects a mistake that the loopback and the model share",
         long: "",
         budget: 390,
         shares: &[Shared::Guest],
@@ -156,9 +156,9 @@ pub static STAGES: [Stage; 14] = [
     },
     Stage {
         name: "mutate",
-        shows: "faults planted in the engine are noticed, with --long those in the device too, or explained where nothing can see them; loom models fail with each control, a wrong text in the place of a step",
-        why: "a check that notices nothing looks like one that passes",
-        long: "all faults in the engine and the device, on all checks, instead of the share of a seed",
+        shows: "mutants of the engine (with --long of the device, too) fail a check, or are listed with a reason why none can; each control, a wrong step, fails a loom model",
+        why: "a check that detects nothing looks like one that passes",
+        long: "all mutants of the engine and the device, on all checks, instead of a seeded sample",
         budget: 240,
         shares: &[Shared::Mutate],
         packages: &[],
@@ -166,8 +166,8 @@ pub static STAGES: [Stage; 14] = [
     },
     Stage {
         name: "clippy",
-        shows: "clippy has nothing to say about any target of any package",
-        why: "its lints keep unsafe blocks documented and the oldest compiler supported",
+        shows: "clippy has no warning for any target of any package",
+        why: "its lints require documented unsafe blocks and the minimum Rust version",
         long: "",
         budget: 180,
         shares: &[Shared::Verbs],
@@ -176,8 +176,8 @@ pub static STAGES: [Stage; 14] = [
     },
     Stage {
         name: "conformance",
-        shows: "every transport does what the contract says, rule by rule, or what is written down instead",
-        why: "this is the specification: every rule on every transport, the real driver among them",
+        shows: "every transport follows each rule of the contract, except for listed deviations",
+        why: "the suite is the specification: every rule on every transport, including a real driver",
         long: "",
         budget: 125,
         shares: &[Shared::Guest, Shared::Checker],
@@ -187,7 +187,7 @@ pub static STAGES: [Stage; 14] = [
     Stage {
         name: "bare-metal",
         shows: "cq-core builds for targets without an operating system, from core alone",
-        why: "one use of std or of a 64-bit atomic, and firmware can't have it any more",
+        why: "one use of std or of a 64-bit atomic excludes firmware",
         long: "",
         budget: 120,
         shares: &[Shared::BareMetal],
@@ -196,8 +196,8 @@ pub static STAGES: [Stage; 14] = [
     },
     Stage {
         name: "abi",
-        shows: "programs that know libibverbs only run unchanged on the loopback: Debian's, perftest's, pyverbs' tests",
-        why: "such programs use verbs in ways that we would not think of",
+        shows: "programs for libibverbs run unchanged on the loopback: ibverbs-utils, perftest, the tests of pyverbs",
+        why: "such programs use verbs in ways that our tests do not",
         long: "",
         budget: 110,
         shares: &[Shared::Checker],
@@ -206,7 +206,7 @@ pub static STAGES: [Stage; 14] = [
     },
     Stage {
         name: "doc",
-        shows: "the documentation builds without a warning, every link in it leads somewhere",
+        shows: "the documentation builds without a warning, and its links resolve",
         why: "links break when names change",
         long: "",
         budget: 40,
@@ -216,9 +216,9 @@ pub static STAGES: [Stage; 14] = [
     },
     Stage {
         name: "differential",
-        shows: "random programs do the same on the loopback, between processes and by its C ABI too, and on the model",
-        why: "cases are what somebody thought of; random programs find the rest",
-        long: "random programs by the ten thousand",
+        shows: "random programs have the same results on the model and on the loopback, also between processes and through the C ABI",
+        why: "the suite has the cases that somebody thought of; random programs find others",
+        long: "tens of thousands of random programs",
         budget: 40,
         shares: &[Shared::Checker],
         packages: &[],

@@ -10,18 +10,18 @@ mod tests {
     const HEAD: &str = "\
 # What is checked on every commit
 
-`cargo verify` runs these stages, side by side as far as they share nothing. Each has a budget, in seconds on two
-processors, that its line shows beside the time that it took, and a limit, after which it is ended as hung.
-`cargo verify --long` runs the same stages, with more of the same.
+`cargo verify` runs these stages, in parallel where they share nothing. Each has a budget for two processors, which
+the report shows beside the time taken, and a limit, after which it is killed as hung. `cargo verify --long` runs the same
+stages with more work.
 
-| stage | what its passing shows | why on every commit | what --long has more of | budget | limit | shares |
+| stage | passes if | why on every commit | `--long` adds | budget | limit | shares |
 |---|---|---|---|---|---|---|
 ";
     const FOOT: &str = "
-What stages share, only one of them uses at a time: `Debug`, `Checker`, `Verbs`, `Loom`, `BareMetal` and `Mutate` are target
+Only one stage at a time uses what it shares: `Debug`, `Checker`, `Verbs`, `Loom`, `BareMetal` and `Mutate` are target
 directories, `Guest` is QEMU.
 
-This page is written from the table in `verify/src/stages.rs`: `UPDATE_CHECKS=1 cargo test -p verify checks`.
+This page is generated from the table in `verify/src/stages.rs`: `UPDATE_CHECKS=1 cargo test -p verify checks`.
 ";
 
     fn row(stage: &Stage) -> String {
