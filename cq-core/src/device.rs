@@ -312,12 +312,11 @@ pub trait Memory: Region {
 }
 
 /// For transports: implements the traits of [`device`](crate::device) by the methods of the same names that the types of
-/// a transport have. `$state` returns a queue pair's state, and `$limit` the armed limit of a shared receive queue.
+/// a transport have.
 #[macro_export]
 macro_rules! device_traits {
     (
-        $context:ty, $pd:ty, $memory:ty, $region:ty, $channel:ty, $cq:ty, $cq_handle:ty, $srq:ty, $ah:ty, $qp:ty,
-        $state:expr, $limit:expr
+        $context:ty, $pd:ty, $memory:ty, $region:ty, $channel:ty, $cq:ty, $cq_handle:ty, $srq:ty, $ah:ty, $qp:ty
     ) => {
         const _: () = {
             use $crate::device as d;
@@ -441,8 +440,7 @@ macro_rules! device_traits {
                 }
 
                 fn limit(&self) -> Result<u32, DeviceError> {
-                    let limit: fn(&Self) -> Result<u32, DeviceError> = $limit;
-                    limit(self)
+                    self.limit()
                 }
             }
 
@@ -462,8 +460,7 @@ macro_rules! device_traits {
                 }
 
                 fn state(&self) -> Result<QpState, DeviceError> {
-                    let state: fn(&Self) -> Result<QpState, DeviceError> = $state;
-                    state(self)
+                    self.state()
                 }
 
                 fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {

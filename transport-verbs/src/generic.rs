@@ -19,7 +19,5 @@ cq_core::device_traits!(
     CqHandle,
     SharedReceiveQueue,
     AddressHandle,
-    QueuePair,
-    |qp| qp.state(),
-    |srq| srq.limit()
+    QueuePair
 );

@@ -19,7 +19,5 @@ cq_core::device_traits!(
     CqHandle,
     SharedReceiveQueue,
     AddressHandle,
-    QueuePair,
-    |qp| Ok(qp.state()),
-    |srq| Ok(srq.limit())
+    QueuePair
 );

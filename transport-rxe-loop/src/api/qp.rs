@@ -7,7 +7,9 @@ mod validate;
 
 use std::sync::Arc;
 
-use cq_core::setup::{CreateError, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType};
+use cq_core::setup::{
+    CreateError, DeviceError, Errno, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType,
+};
 
 use crate::api::cq::{CqHandle, Queue};
 use crate::api::domain::Domain;
@@ -172,13 +174,19 @@ impl QueuePair {
         self.qp_type
     }
 
-    /// The state.
+    /// Queries the state. A failure may change it at any time.
     ///
-    /// # Staleness
-    /// A failure may change it at any time.
+    /// # Errors
+    /// This is a forked child.
+    pub fn state(&self) -> Result<QpState, DeviceError> {
+        match self.claimed.queue.engine.shm.is_ours() {
+            true => Ok(self.current_state()),
+            false => Err(DeviceError { attempt: "query the queue pair", errno: Errno::ENODEV }),
+        }
+    }
+
     #[inline]
-    #[must_use]
-    pub fn state(&self) -> QpState {
+    fn current_state(&self) -> QpState {
         identity::read(self.claimed.queue.slot).state()
     }
 
@@ -190,9 +198,11 @@ impl QueuePair {
 
     /// The state and the attributes that were set since RESET, as `ibv_query_qp(3)` returns them. The
     /// [mask](QpAttr::mask) has those that were set.
-    #[must_use]
-    pub fn attributes(&self) -> QpAttr {
-        self.given.state(self.state())
+    ///
+    /// # Errors
+    /// This is a forked child.
+    pub fn attributes(&self) -> Result<QpAttr, DeviceError> {
+        Ok(self.given.state(self.state()?))
     }
 
     /// The position after the last posted send, which the next one gets. Positions count up in the order of

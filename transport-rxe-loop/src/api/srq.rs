@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::{ArmLimitError, InUse, SrqInit};
+use cq_core::setup::{ArmLimitError, DeviceError, Errno, InUse, SrqInit};
 use cq_core::transport::{PostError, Refused};
 use cq_core::wr::RecvWr;
 
@@ -246,9 +246,17 @@ impl SharedReceiveQueue {
     }
 
     /// The armed limit: 0 once it was reached, or if none was requested.
-    #[must_use]
-    pub fn limit(&self) -> u32 {
-        self.shared.slot.pool.limit()
+    ///
+    /// # Errors
+    /// This is a forked child.
+    pub fn limit(&self) -> Result<u32, DeviceError> {
+        match self.shared.is_there() {
+            true => Ok(self.shared.slot.pool.limit()),
+            false => {
+                let attempt = "query the shared receive queue";
+                Err(DeviceError { attempt, errno: Errno::ENODEV })
+            }
+        }
     }
 
     /// The number of posted receives that are not taken.

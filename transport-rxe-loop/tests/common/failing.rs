@@ -20,7 +20,7 @@ pub fn expect_failure(
         wanted.extend((first..103).map(|id| (id, S::WR_FLUSH_ERR)));
     }
     b.expect(&wanted);
-    assert_eq!((a.qp.state(), b.qp.state()), (our_state, their_state));
+    assert_eq!((a.qp.state().unwrap(), b.qp.state().unwrap()), (our_state, their_state));
 }
 
 /// A pair, three receives into `sge` at the target, and the request with another one behind it.

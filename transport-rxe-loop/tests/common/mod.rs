@@ -152,7 +152,7 @@ impl End {
         bring_to(&mut self.qp, peer, QpState::RTS);
         self.post_to(peer, &[SendWr::send(0, &[BAD])]);
         self.expect(&[(0, S::LOC_PROT_ERR)]);
-        assert_eq!(self.qp.state(), state);
+        assert_eq!(self.qp.state().unwrap(), state);
     }
 
     /// Posts one request.
@@ -307,7 +307,7 @@ pub fn bring_to(qp: &mut QueuePair, peer: u32, state: QpState) {
     for attr in way[..steps].iter().chain(&last) {
         qp.modify(attr).unwrap();
     }
-    assert_eq!(qp.state(), state);
+    assert_eq!(qp.state().unwrap(), state);
 }
 
 /// Everything that is there now.

@@ -39,5 +39,5 @@ fn a_queue_pair_connected_to_itself_works() {
     a.recv(4, 0, 4);
     a.send(5, 0, 9);
     a.expect(&[(3, S::LOC_LEN_ERR), (5, S::REM_INV_REQ_ERR), (4, S::WR_FLUSH_ERR)]);
-    assert_eq!(a.qp.state(), QpState::ERR);
+    assert_eq!(a.qp.state().unwrap(), QpState::ERR);
 }

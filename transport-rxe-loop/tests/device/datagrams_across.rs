@@ -214,7 +214,7 @@ fn x03_who_is_sent_datagrams_is_killed_and_its_senders_go_on() {
                 victim.kill();
             }
         }
-        assert_eq!(party.qp.state(), QpState::RTS);
+        assert_eq!(party.qp.state().unwrap(), QpState::RTS);
         victim.status();
     }
 }

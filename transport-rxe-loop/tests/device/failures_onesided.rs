@@ -213,9 +213,9 @@ fn q07_a_peer_that_is_gone_or_does_not_answer_in_time() {
             a.post((op.wr)(&fine(a), remote));
             a.send(2, 0, 8);
             a.expect(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
-            assert_eq!(a.qp.state(), QpState::ERR);
+            assert_eq!(a.qp.state().unwrap(), QpState::ERR);
         }
-        assert_eq!((c.qp.state(), c.bytes(0, 8192)), (QpState::RESET, vec![0; 8192]));
+        assert_eq!((c.qp.state().unwrap(), c.bytes(0, 8192)), (QpState::RESET, vec![0; 8192]));
     }
 }
 

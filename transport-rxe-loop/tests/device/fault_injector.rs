@@ -114,7 +114,7 @@ fn q02_what_failed_for_the_program_did_not_for_the_peer() {
     assert_eq!(cq.poll(&mut room), Ok(3));
     let statuses = [0, 1, 2].map(|nth| room[nth].status());
     assert_eq!(statuses, [S::SUCCESS, S::LOC_LEN_ERR, S::WR_FLUSH_ERR]);
-    assert_eq!(end.qp.state(), QpState::RTS);
+    assert_eq!(end.qp.state().unwrap(), QpState::RTS);
     peer.expect(&[(0, S::SUCCESS), (1, S::SUCCESS), (2, S::SUCCESS)]);
 }
 

@@ -58,10 +58,10 @@ fn q01_a_failure_of_the_sender_stops_its_send_queue_only() {
         for status in [S::LOC_QP_OP_ERR, S::REM_ACCESS_ERR] {
             a.post_to(b.qp.number(), &[SendWr::send_inline(1, b"message!")]);
             a.expect(&[(1, status)]);
-            assert_eq!(a.qp.state(), QpState::SQE);
+            assert_eq!(a.qp.state().unwrap(), QpState::SQE);
             a.qp.modify(&QpAttr::to(QpState::RTS).cur_state(QpState::SQE)).unwrap();
         }
-        assert_eq!(b.qp.state(), QpState::RTS);
+        assert_eq!(b.qp.state().unwrap(), QpState::RTS);
         a.post_to(b.qp.number(), &[SendWr::send_inline(2, b"message!")]);
         a.expect(&[(2, S::SUCCESS)]);
         b.expect(&[(10, S::SUCCESS)]);

@@ -143,7 +143,7 @@ fn o08_several_threads_push_while_one_polls() {
         }
     });
     assert_eq!(polled + u64::from(cq.dropped()), 3 * EACH);
-    assert!(pushers.iter().all(|(_, qp)| qp.state() == QpState::RTS));
+    assert!(pushers.iter().all(|(_, qp)| qp.state().unwrap() == QpState::RTS));
 }
 
 #[test]

@@ -240,7 +240,7 @@ fn q01_each_attribute_at_both_ends_of_its_range_and_past_them() {
                     }
                     other => panic!("{what} {value}: {other:?}"),
                 }
-                assert_eq!(end.qp.state(), from);
+                assert_eq!(end.qp.state().unwrap(), from);
                 end.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
             }
             for &value in good {

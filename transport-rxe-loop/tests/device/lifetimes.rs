@@ -26,7 +26,7 @@ fn q11_a_protection_domain_in_use_comes_back() {
 fn q11_a_completion_queue_in_use_comes_back_and_still_works() {
     let (mut a, b) = pair();
     let busy = a.cq.destroy().unwrap_err();
-    let message = "the completion queue is still in use: destroy its queue pairs first";
+    let message = "the completion queue is still in use: destroy its queue pairs and handles first";
     assert_eq!(busy.to_string(), message);
     a.cq = busy.handle;
     a.send(1, 0, 8);

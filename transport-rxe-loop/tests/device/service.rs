@@ -107,7 +107,7 @@ fn a_request_that_can_t_be_timed_for_want_of_a_thread_fails() {
     a.send(1, 0, 8);
     let got = settle(&mut a.cq, 1)[0].status();
     setrlimit(Resource::As, before).unwrap();
-    assert_eq!((got, a.qp.state()), (S::GENERAL_ERR, QpState::ERR));
+    assert_eq!((got, a.qp.state().unwrap()), (S::GENERAL_ERR, QpState::ERR));
     c.send(2, 0, 8);
     c.expect(&[(2, S::RETRY_EXC_ERR)]);
 }

@@ -81,7 +81,7 @@ impl Life {
             }
             // It failed before it was told how many READs and atomics it may send.
             Err(error) if error.why == Refused::NoReadAtomic => {
-                assert_eq!(self.qp().state(), QpState::ERR);
+                assert_eq!(self.qp().state().unwrap(), QpState::ERR);
             }
             Err(error) => assert_eq!(error.why, Refused::WrongState),
         }
@@ -194,7 +194,7 @@ impl Group {
     }
 
     fn state(&self, index: usize) -> QpState {
-        self.lives[index].qp.as_ref().unwrap().state()
+        self.lives[index].qp.as_ref().unwrap().state().unwrap()
     }
 
     fn pieces(&self, len: usize) -> [Sge; 3] {

@@ -133,7 +133,9 @@ fn check(ending: Ending, here: bool, after: u64) {
     a.connect(&b);
     b.connect(&a);
     let (posted, held) = race(&a, &b, ending, here, after);
-    a.on_qp(|qp| qp.state() != QpState::RESET && qp.modify(&QpAttr::to(QpState::ERR)).is_ok());
+    a.on_qp(|qp| {
+        qp.state().unwrap() != QpState::RESET && qp.modify(&QpAttr::to(QpState::ERR)).is_ok()
+    });
 
     let all = take(&mut a.cq);
     let case = format!("{ending:?}, here {here}, {after}: {all:?}");

@@ -144,7 +144,7 @@ fn q07_a_peer_that_does_not_answer_in_time() {
         a.send(1, 0, 8);
         a.send(2, 0, 8);
         a.expect(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
-        assert_eq!((a.qp.state(), b.qp.state()), (QpState::ERR, QpState::RESET));
+        assert_eq!((a.qp.state().unwrap(), b.qp.state().unwrap()), (QpState::ERR, QpState::RESET));
         b.expect_nothing();
     }
 }
@@ -311,7 +311,7 @@ fn q07_a_receive_at_the_last_moment_is_used_or_stays() {
                 b.expect(&[(2, S::SUCCESS)]);
             }
             status => {
-                assert_eq!((status, b.qp.state()), (S::RNR_RETRY_EXC_ERR, QpState::RTS));
+                assert_eq!((status, b.qp.state().unwrap()), (S::RNR_RETRY_EXC_ERR, QpState::RTS));
                 b.expect_nothing();
                 b.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
                 b.expect(&[(2, S::WR_FLUSH_ERR)]);

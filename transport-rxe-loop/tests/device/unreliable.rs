@@ -27,7 +27,7 @@ fn q06_a_write_with_immediate_without_the_queue_pairs_right_takes_no_receive() {
     a.post(SendWr::write_inline(2, b"lost", to).with_imm([1; 4]));
     a.expect(&[(2, S::SUCCESS)]);
     b.expect_nothing();
-    assert_eq!((b.qp.state(), b.bytes(4096, 4)), (QpState::RTS, vec![0; 4]));
+    assert_eq!((b.qp.state().unwrap(), b.bytes(4096, 4)), (QpState::RTS, vec![0; 4]));
     a.send(3, 0, 8);
     b.expect(&[(1, S::SUCCESS)]);
 }

@@ -5,8 +5,8 @@ use std::num::NonZero;
 use std::ptr;
 
 use cq_core::setup::{
-    AddressError, ArmLimitError, CreateError, ModerateError, ModifyError, RegisterError,
-    ResizeError,
+    AddressError, ArmLimitError, CreateError, DeviceError, ModerateError, ModifyError,
+    RegisterError, ResizeError,
 };
 use cq_core::transport::{ArmError, EventError, PollError, Refused};
 use transport_rxe_loop::{AttachError, OpenError};
@@ -58,6 +58,12 @@ impl Errno {
     #[cold]
     fn leave(self) {
         errno::set_errno(errno::Errno(self.number()));
+    }
+}
+
+impl From<DeviceError> for Errno {
+    fn from(error: DeviceError) -> Self {
+        Self::of(error.errno.0)
     }
 }
 

@@ -38,7 +38,7 @@ pub fn modify_qp(qp: *const ibv_qp, attr: In<'_, ibv_qp_attr>, mask: c_int) -> R
     let wanted = of_c(attr, mask)?;
     slot.with(|pair| {
         let modified = pair.qp.modify(&wanted);
-        let state = pair.qp.state();
+        let state = pair.qp.state()?;
         slot.store(STATE, state.0);
         modified?;
         if state == QpState::RESET {
@@ -103,10 +103,10 @@ fn bytes_of_c(mtu: ibv_mtu) -> Result<u32, Errno> {
 }
 
 /// What a queue pair was given, and its state, for C: whatever it was not given is 0.
-fn to_c(pair: &Pair) -> ibv_qp_attr {
-    let given = pair.qp.attributes();
-    let state = pair.qp.state().0;
-    ibv_qp_attr {
+fn to_c(pair: &Pair) -> Result<ibv_qp_attr, Errno> {
+    let given = pair.qp.attributes()?;
+    let state = given.state.unwrap_or(QpState::RESET).0;
+    Ok(ibv_qp_attr {
         qp_state: state,
         cur_qp_state: state,
         path_mtu: given.path_mtu.map_or(0, |bytes| IBV_MTU_256 + (bytes / SMALLEST).ilog2()),
@@ -126,7 +126,7 @@ fn to_c(pair: &Pair) -> ibv_qp_attr {
         retry_cnt: given.retry_cnt.unwrap_or_default(),
         rnr_retry: given.rnr_retry.unwrap_or_default(),
         ..ibv_qp_attr::ZEROED
-    }
+    })
 }
 
 /// `ibv_query_qp(3)`: everything, whatever is asked for.
@@ -144,7 +144,7 @@ pub fn query_qp(
 fn attributes(qp: *const ibv_qp) -> Result<(ibv_qp_attr, ibv_qp_init_attr), Errno> {
     let slot = PAIRS.find(qp)?;
     slot.with(|pair| {
-        let attr = to_c(pair);
+        let attr = to_c(pair)?;
         slot.store(STATE, attr.qp_state);
         let init = ibv_qp_init_attr {
             qp_context: slot.load(QP + offset_of!(ibv_qp, qp_context)),
@@ -156,8 +156,8 @@ fn attributes(qp: *const ibv_qp) -> Result<(ibv_qp_attr, ibv_qp_init_attr), Errn
             sq_sig_all: pair.sq_sig_all.into(),
             ..ibv_qp_init_attr::ZEROED
         };
-        (attr, init)
-    })
+        Ok((attr, init))
+    })?
 }
 
 #[cfg(test)]

@@ -93,8 +93,8 @@ pub fn modify_srq(
 pub fn query_srq(srq: *const ibv_srq, attr: Out<'_, ibv_srq_attr>) -> Result<(), Errno> {
     attr.put(SHARED.find(srq)?.with(|Shared { srq, .. }| {
         let SrqInit { max_wr, max_sge } = srq.caps();
-        ibv_srq_attr { max_wr, max_sge, srq_limit: srq.limit() }
-    })?)
+        Ok::<_, Errno>(ibv_srq_attr { max_wr, max_sge, srq_limit: srq.limit()? })
+    })??)
 }
 
 /// `ibv_get_srq_num(3)`.

@@ -22,24 +22,35 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     Ok(format!("bindgen makes the same of the header; {names} names are libibverbs'"))
 }
 
-/// Makes the declarations anew, with the command that stands in them. With other versions than those that stand there
-/// they may differ, and nothing is shown: whoever has those makes and commits them anew.
+/// Makes the declarations anew, with the command that stands in them. If they differ where other versions are installed
+/// than those that stand there, nothing is shown: whoever has those makes and commits them anew.
 fn generate(job: &mut Job) -> Result<(), Stop> {
     let kept = fs::read_to_string(root().join(GENERATED))?;
+    let command = command(&kept);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &command]).current_dir(root());
+    let made = job.ask("bindgen", libibverbs::with_libclang(&mut shell))?;
+    let judged = same(&kept, &made);
+    if judged.is_err() {
+        of_these_versions(job, &kept)?;
+    }
+    judged
+}
+
+/// Whether those versions are installed that the first line records.
+fn of_these_versions(job: &mut Job, kept: &str) -> Result<(), Stop> {
     let recorded = kept.lines().next().unwrap_or_default();
     for package in ["libibverbs-dev", "bindgen"] {
         let mut query = Command::new("dpkg-query");
         let installed =
             job.ask("dpkg-query", query.args(["-W", "-f=${Package} ${Version}", package]))?;
         if !recorded.contains(installed.trim()) {
-            return Err(Stop::Skipped(format!("{GENERATED} was not made with {installed}")));
+            return Err(Stop::Skipped(format!(
+                "{GENERATED} differs, and was not made with {installed}"
+            )));
         }
     }
-    let command = command(&kept);
-    let mut shell = Command::new("sh");
-    shell.args(["-c", &command]).current_dir(root());
-    let made = job.ask("bindgen", libibverbs::with_libclang(&mut shell))?;
-    same(&kept, &made)
+    Ok(())
 }
 
 /// The command at the top: the lines that begin with `$`, or go on with it.

@@ -16,7 +16,7 @@ impl QueuePair {
     /// Checks the state (Q3), once for a list.
     #[inline]
     pub(super) fn check_takes_sends(&self) -> Result<(), Refused> {
-        if self.state().takes_sends() { Ok(()) } else { Err(Refused::WrongState) }
+        if self.current_state().takes_sends() { Ok(()) } else { Err(Refused::WrongState) }
     }
 
     #[inline]
@@ -59,7 +59,7 @@ impl QueuePair {
         if self.has_srq {
             return Err(Refused::SharedReceives);
         }
-        if !self.state().takes_recvs() {
+        if !self.current_state().takes_recvs() {
             return Err(Refused::WrongState);
         }
         if wr.sges.len() > self.caps.max_recv_sge as usize {
@@ -104,7 +104,7 @@ impl QueuePair {
         let starved = slot.recv.post(end);
         // After the fence of `post`: either the thread that changes the state to ERR sees these receives, or ERR is
         // seen here.
-        if self.state() == QpState::ERR {
+        if self.current_state() == QpState::ERR {
             if self.behavior.flushes_at_once {
                 send_queue::run(engine, index);
             }

@@ -47,9 +47,9 @@ fn o04_an_overrun_concerns_no_queue_pair_of_the_next_queue_in_the_entry() {
     let index = device.engine.qp(qp.qpn()).send_cq();
     let generation = sync::load(&device.completions.cq(index).generation);
     fail_queue_pairs_again(device.engine, index, generation.wrapping_sub(1));
-    assert_eq!((qp.state(), context.take_async_event()), (QpState::RTS, Ok(None)));
+    assert_eq!((qp.state().unwrap(), context.take_async_event()), (QpState::RTS, Ok(None)));
     fail_queue_pairs_again(device.engine, index, generation);
-    assert_eq!(qp.state(), QpState::ERR);
+    assert_eq!(qp.state().unwrap(), QpState::ERR);
     let told = [(); 2].map(|()| context.take_async_event().unwrap().unwrap().event_type);
     assert_eq!(told, [AsyncEventType::CQ_ERR, AsyncEventType::QP_FATAL]);
 }

@@ -181,7 +181,7 @@ impl End {
     /// Connects again, to this peer; what was outstanding is dropped. A dead peer is given up, any other waited for
     /// without limit.
     pub fn connect_to(&mut self, peer: Address) -> Outcome<()> {
-        if self.qp.state() != QpState::RESET {
+        if self.qp.state().unwrap() != QpState::RESET {
             self.qp.modify(&QpAttr::to(QpState::RESET))?;
         }
         let rts = QpAttr::rts().timeout(0).rnr_retry(7);

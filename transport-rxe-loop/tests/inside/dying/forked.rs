@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Instant;
 
-use cq_core::setup::{Access, QpState};
+use cq_core::setup::{
+    Access, ArmLimitError, Errno, ModerateError, ModifyError, QpAttr, QpState, ResizeError, SrqInit,
+};
 use cq_core::transport::{Arm, AsyncEvents, Block, EventError, Events, Notify, PollCq, PollError};
 use cq_core::transport::{Post, Refused, Woken};
 use cq_core::wc::Wc;
@@ -26,15 +28,12 @@ use crate::api::cq::Cq;
 use crate::api::device::Context;
 use crate::api::pd::ProtectionDomain;
 use crate::api::qp::QpInit;
+use crate::api::srq::SharedReceiveQueue;
 use crate::error::{CreateError, RegisterError};
 use crate::inside::actor::{PATIENCE, die_with_parent, say, until};
 use crate::inside::audit;
 use crate::inside::chance::Chance;
 use crate::memory::copy_guard::CopyGuard;
-use cq_core::setup::ModerateError;
-use cq_core::setup::ModifyError;
-use cq_core::setup::QpAttr;
-use cq_core::setup::ResizeError;
 
 /// How often the process forks, with the other thread in the middle of something each time.
 const FORKS: u64 = 40;
@@ -42,6 +41,7 @@ const FORKS: u64 = 40;
 /// Two connected ends and their objects.
 struct Pair {
     ends: Vec<End>,
+    srq: SharedReceiveQueue,
     cq: Cq,
     channel: CompletionChannel,
     pd: ProtectionDomain,
@@ -58,7 +58,8 @@ impl Pair {
             memories.into_iter().map(|it| End::new(&pd, &cq, it)).collect::<Outcome<_>>()?;
         let addresses = [1, 0].map(|other: usize| ends[other].address());
         ends.iter_mut().zip(addresses).try_for_each(|(end, peer)| end.connect_to(peer))?;
-        Ok(Self { ends, cq, channel, pd, context })
+        let srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 })?;
+        Ok(Self { ends, srq, cq, channel, pd, context })
     }
 
     fn work(&mut self, chance: &mut Chance) -> Outcome<()> {
@@ -82,7 +83,7 @@ impl Pair {
     /// In the child: everything is refused or has no effect.
     fn finds_no_use(mut self) -> Outcome<()> {
         const NODEV: i32 = libc::ENODEV;
-        let Self { ends, cq, channel, pd, context } = &mut self;
+        let Self { ends, srq, cq, channel, pd, context } = &mut self;
         let qp = &mut ends[0].qp;
         let refused = qp.post_send(&[SendWr::send_inline(1, &[])]).unwrap_err();
         assert_eq!(refused.why, Refused::WrongState);
@@ -91,6 +92,10 @@ impl Pair {
         for state in [QpState::RESET, QpState::ERR] {
             assert_eq!(qp.modify(&QpAttr::to(state)), Err(ModifyError::Forked));
         }
+        assert_eq!(qp.state().map_err(|error| error.errno), Err(Errno::ENODEV));
+        assert_eq!(qp.attributes().map_err(|error| error.errno), Err(Errno::ENODEV));
+        assert_eq!(srq.arm_limit(1), Err(ArmLimitError::Forked));
+        assert_eq!(srq.limit().map_err(|error| error.errno), Err(Errno::ENODEV));
         assert_eq!(cq.poll(&mut [Wc::default(); 4]), Err(PollError::Device(NODEV)));
         let _either = cq.arm(Notify::Next);
         assert_eq!(cq.resize(100), Err(ResizeError::Create(CreateError::Forked)));
