@@ -48,7 +48,7 @@ pub fn rtr_as(qp_type: QpType, dest_qp_num: u32) -> QpAttr {
 
 /// RTR→RTS with what a queue pair of this type needs.
 #[must_use]
-pub const fn rts_as(qp_type: QpType) -> QpAttr {
+pub fn rts_as(qp_type: QpType) -> QpAttr {
     rts().of_type(qp_type)
 }
 
