@@ -1,5 +1,5 @@
-//! The device in use by several processes: their memory, deaths, suspension and forks; the service thread; limitations.
-//! What concerns one type alone is in the documentation of that type.
+//! The device in use by several processes: their memory, deaths, suspension and forks; the service thread; the imitation of
+//! Soft-RoCE; limitations. What concerns one type alone is in the documentation of that type.
 //!
 //! Run this program twice, and give each the number that the other prints:
 //!
@@ -52,9 +52,10 @@
 //! that ends in RETRY_EXC was carried out at most once, and may still be until that process resumes.
 //!
 //! ## Death
-//! A process may end, or be killed, at any instant (X3). What it was in the middle of is repaired, its queue pairs are
-//! destroyed, and everything that it had is freed. Its peers do not get an answer: a request fails with RETRY_EXC
-//! [once its time is over](crate::QueuePair#how-long-a-request-waits), those behind it with WR_FLUSH.
+//! A process may end, or be killed, at any instant ([X3](cq_core::contract#x3)). What it was in the middle of is
+//! repaired, its queue pairs are destroyed, and everything that it had is freed. Its peers do not get an answer: a
+//! request fails with RETRY_EXC [once its time is over](crate::QueuePair#how-long-a-request-waits), those behind it
+//! with WR_FLUSH.
 //!
 //! A death is noticed within some 20 ms by each process whose [service thread](#the-service-thread) checks for it; and
 //! by a process that opens the fabric, or that creates an object for which no memory or table entry is left.
@@ -68,7 +69,7 @@
 //!   seconds. Only deregistering a [`MemoryRegion`](crate::MemoryRegion) waits as long as the
 //!   suspension.
 //! - A completion queue to which the process was just pushing fails as if it had overrun, once another process has
-//!   waited so long to push to it (O3, O4).
+//!   waited so long to push to it ([O3](cq_core::contract#o3), [O4](cq_core::contract#o4)).
 //! - An event that the process was raising may come when it resumes. Those of others are not delayed.
 //! - If the process is suspended in copying for a requester that has given up, requests to memory that its program
 //!   registered fail as if it did not answer, messages to its shared receive queues wait, and datagrams to it are
@@ -88,10 +89,10 @@
 //! by itself. Channels and contexts have descriptors of their own; their events are lost once these are closed.
 //!
 //! ## Trust
-//! Whatever a process writes to the fabric, it neither crashes nor hangs another, nor has another access memory that
-//! is not registered (X4). An exception are the [files](crate::OpenOptions#fabrics) themselves: truncating one in use,
-//! or punching holes into it while shared memory is full, ends the processes that use it by SIGBUS. Only programs of
-//! the same user, and of root, can do that.
+//! Whatever a process writes to the fabric, it neither crashes nor hangs another, nor has another access memory that is
+//! not registered ([X4](cq_core::contract#x4)). An exception are the [files](crate::OpenOptions#fabrics) themselves:
+//! truncating one in use, or punching holes into it while shared memory is full, ends the processes that use it by
+//! SIGBUS. Only programs of the same user, and of root, can do that.
 //!
 //! # The service thread
 //! A process has one service thread for each fabric, once something needs it:
@@ -110,6 +111,51 @@
 //! queue pair was connected to another process' or receives datagrams, and while other processes are attached. It
 //! blocks all signals: no signal handler of the program runs in it, and a program that blocks a signal in all threads
 //! of its own can wait for it (`sigwait(3)`, `signalfd(2)`).
+//!
+//! # Imitation of Soft-RoCE
+//! With [`OpenOptions::imitate_rxe`](crate::OpenOptions::imitate_rxe) the device deviates from the contract as Linux' Soft-RoCE
+//! driver does: `rxe` of Linux 6.1 with the provider of rdma-core 44, where the deviations were observed.
+//!
+//! | rule | deviation |
+//! |---|---|
+//! | [C4](cq_core::contract#c4) | a failure has 0 in all fields but its id, status and queue pair, as a SEND would |
+//! | [C5](cq_core::contract#c5) | a SEND with invalidate sets IP_CSUM_OK (4) instead of WITH_INV |
+//! | [C7](cq_core::contract#c7) | receives have GRH set on every type; a datagram comes from local identifier 0, with service level 0 |
+//! | [C7](cq_core::contract#c7) | sends have their length, and those with immediate WITH_IMM |
+//! | [C7](cq_core::contract#c7) | an address handle needs a global route |
+//! | [O1](cq_core::contract#o1), [Q4](cq_core::contract#q4) | queues have a capacity of 2^k - 1; only completion queues report it |
+//! | [O2](cq_core::contract#o2)–[O5](cq_core::contract#o5) | a completion that does not fit is dropped, and reported by CQ_ERR, each; no event is raised; only a receive's queue pair goes to ERR, and the queue stays usable |
+//! | [N3](cq_core::contract#n3) | failures raise no event if solicited completions are awaited, except flushed receives |
+//! | [Q1](cq_core::contract#q1) | a given current state is not checked; packet sequence numbers are truncated to 24 bits; any retry count and `max_dest_rd_atomic` is accepted; an unreliable connection in SQD refuses an address |
+//! | [Q1](cq_core::contract#q1)–[Q3](cq_core::contract#q3) | there is no SQE: UC and UD go to ERR |
+//! | [Q1](cq_core::contract#q1) | changing back to RTS does not resume: posting does |
+//! | [Q1](cq_core::contract#q1) | SQ_DRAINED is reported without a request |
+//! | [Q2](cq_core::contract#q2) | receives that are posted in ERR stay until the queue pair is run |
+//! | [Q5](cq_core::contract#q5) | slots of the send queue are freed when requests complete |
+//! | [Q6](cq_core::contract#q6) | the highest bit of a datagram's queue key has no special meaning |
+//! | [Q7](cq_core::contract#q7) | a receive that is too small or bad: LOC_QP_OP, and REM_OP at the sender; for a WRITE with immediate REM_ACCESS |
+//! | [Q7](cq_core::contract#q7) | an invalid local key of a SEND, WRITE or atomic write is LOC_QP_OP |
+//! | [Q7](cq_core::contract#q7) | SEND with invalidate on an unreliable connection is LOC_QP_OP |
+//! | [Q7](cq_core::contract#q7) | an atomic that is not aligned, or of fewer than eight bytes, is refused (EINVAL); of more it succeeds |
+//! | [Q7](cq_core::contract#q7) | a datagram longer than a packet succeeds, and is dropped |
+//! | [Q7](cq_core::contract#q7) | without a timeout, a request to a peer that is gone never fails |
+//! | [Q9](cq_core::contract#q9) | unreliable connections may use a shared receive queue |
+//! | [Q7](cq_core::contract#q7), [Q9](cq_core::contract#q9) | no event of a queue pair is reported but SQ_DRAINED |
+//!
+//! Not imitated:
+//!
+//! | what | why |
+//! |---|---|
+//! | a fenced request that is retried waits for a READ behind it; a waiting request is never retried once a request behind it has failed | requests are carried out one after the other |
+//! | without a timeout, what was sent before the peer was ready is lost | nothing is lost here |
+//! | READ with `max_rd_atomic` 0 waits for ever | posting refuses it, which is clearer |
+//! | a message of an unreliable connection arrives at a peer that is connected elsewhere | a connection's receives are taken by its peer only |
+//! | lengths are added up in 32 bits; the device reports a higher limit for requests than it can allocate | not useful for tests |
+//! | ATOMIC_WRITE, FLUSH, moderation and ignoring overruns are missing | programs that do not use them see no difference; a queue that ignores overruns is an ordinary one throughout |
+//! | order and time: completions within `post_send`, `retry_cnt` 7 for ever | programs must not rely on them |
+//!
+//! The deviations apply to the completion queues of the process that imitates, and to the requests that it carries out: two
+//! processes that communicate both have to imitate.
 //!
 //! # Not supported
 //! - Memory windows of type 1, and regions that are addressed from zero.

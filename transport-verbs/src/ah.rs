@@ -56,7 +56,8 @@ impl ProtectionDomain {
     /// and `grh` the first 40 bytes of the receive buffer, which hold the GRH.
     ///
     /// # Errors
-    /// The completion is not a successful one of a receive (C4), or the device has no path there.
+    /// The completion is not a successful one of a receive ([C4](cq_core::contract#c4)), or the device has no path
+    /// there.
     pub fn ah_from_wc(
         &self,
         port: &Port,

@@ -36,10 +36,10 @@ impl Context {
     /// ```
     ///
     /// # Overrun
-    /// A poll can't see that a queue of a device has overrun. The device reports it by a CQ_ERR, and who takes
-    /// that event here thereby tells the queue, which from then on ends with
-    /// [`PollError::Overrun`](cq_core::transport::PollError::Overrun) once it is empty (O3). A program that
-    /// never takes asynchronous events is never told.
+    /// A poll can't see that a queue of a device has overrun. The device reports it by a CQ_ERR, and who takes that
+    /// event here thereby tells the queue, which from then on ends with
+    /// [`PollError::Overrun`](cq_core::transport::PollError::Overrun) once it is empty ([O3](cq_core::contract#o3)). A
+    /// program that never takes asynchronous events is never told.
     ///
     /// # Acknowledging
     /// Taking an event acknowledges it. An event names its object by key or number and refers to nothing;

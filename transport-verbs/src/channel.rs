@@ -13,7 +13,7 @@ use crate::sys::context::Context;
 use crate::wait;
 
 /// A completion channel. Its descriptor is readable while there is an event to take. An event that is taken
-/// is acknowledged with others, at the latest when its queue is destroyed (N7).
+/// is acknowledged with others, at the latest when its queue is destroyed ([N7](cq_core::contract#n7)).
 ///
 /// ```no_run
 /// use cq_core::cq::CompletionQueue;
@@ -63,7 +63,7 @@ impl CompletionChannel {
     /// Destroys the channel. Dropping destroys it once its last completion queue is destroyed.
     ///
     /// # Errors
-    /// A completion queue uses it; the handle is returned (EBUSY, N8).
+    /// A completion queue uses it; the handle is returned (EBUSY, [N8](cq_core::contract#n8)).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
         Arc::try_unwrap(self.raw)
             .map(drop)

@@ -32,10 +32,11 @@ use crate::sys::polling::OVERRUN;
 /// ```
 ///
 /// # Overrun
-/// What a device does with a completion for a full queue depends on the device. It reports CQ_ERR. Once that [event is
-/// taken](crate#overrun), polling returns the stored completions, and then always fails with [`PollError::Overrun`]
-/// (O3), also if the device continues to use the queue. The number of dropped completions is not known. A queue that has
-/// an entry for every request that is outstanding on its queue pairs never overruns (O7).
+/// What a device does with a completion for a full queue depends on the device. It reports CQ_ERR. Once that
+/// [event is taken](crate#overrun), polling returns the stored completions, and then always fails with
+/// [`PollError::Overrun`] ([O3](cq_core::contract#o3)), also if the device continues to use the queue. The number of
+/// dropped completions is not known. A queue that has an entry for every request that is outstanding on its queue pairs
+/// never overruns ([O7](cq_core::contract#o7)).
 ///
 /// Destroying it twice, or polling it from two places at once, does not compile:
 /// ```compile_fail,E0382
@@ -77,13 +78,13 @@ impl Cq {
         Self { poller: Poller::new(&queue), handle: CqHandle { queue } }
     }
 
-    /// The capacity: how many completions the queue holds (O1).
+    /// The capacity: how many completions the queue holds ([O1](cq_core::contract#o1)).
     #[must_use]
     pub fn capacity(&self) -> u32 {
         u32::try_from(self.raw().capacity()).unwrap_or(0)
     }
 
-    /// Changes the capacity to at least this, and returns the new one (Q12).
+    /// Changes the capacity to at least this, and returns the new one ([Q12](cq_core::contract#q12)).
     ///
     /// # Errors
     /// More completions wait in it than that, the capacity is out of range, or the device can't resize;
@@ -132,7 +133,7 @@ impl Cq {
     /// destroyed and its last [handle](CqHandle) dropped.
     ///
     /// # Errors
-    /// A queue pair uses it, or there is a handle of it; the queue is returned (EBUSY, Q11).
+    /// A queue pair uses it, or there is a handle of it; the queue is returned (EBUSY, [Q11](cq_core::contract#q11)).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
         drop(self.poller);
         Arc::try_unwrap(self.handle.queue).map(drop).map_err(|queue| {

@@ -126,7 +126,8 @@ impl Context {
         CompletionChannel::new(&self.raw)
     }
 
-    /// Creates a completion queue that holds at least `capacity` completions (O1). With a channel it can be armed.
+    /// Creates a completion queue that holds at least `capacity` completions ([O1](cq_core::contract#o1)). With a
+    /// channel it can be armed.
     ///
     /// # Errors
     /// The capacity is out of range, there are too many queues, or the channel was created from another context.

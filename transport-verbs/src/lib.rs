@@ -71,9 +71,9 @@
 //!
 //! # Lifetimes
 //! An object keeps alive what it depends on: a queue pair its completion queues, its protection domain and its shared
-//! receive queue, a completion queue its channel, all of them the context. Handles can be dropped in any order; an object
-//! is destroyed with its last user. `destroy` destroys it now, and returns the handle if something still uses it (Q11).
-//! The keys of a region are invalid when dropping it returns.
+//! receive queue, a completion queue its channel, all of them the context. Handles can be dropped in any order; an
+//! object is destroyed with its last user. `destroy` destroys it now, and returns the handle if something still uses it
+//! ([Q11](cq_core::contract#q11)). The keys of a region are invalid when dropping it returns.
 //!
 //! # Threads
 //! All handles are `Send`. Polling, posting and taking events take `&mut self`. Different queues need no lock between
@@ -81,9 +81,9 @@
 //! and posting allocate nothing and take no lock of this crate.
 //!
 //! # Overrun
-//! Taking the device's CQ_ERR from the [`Context`]'s asynchronous events marks the queue as overrun. Once it is empty, every
-//! poll fails with [`PollError::Overrun`](cq_core::transport::PollError::Overrun) (O3). A program that takes no
-//! asynchronous events does not notice an overrun.
+//! Taking the device's CQ_ERR from the [`Context`]'s asynchronous events marks the queue as overrun. Once it is empty,
+//! every poll fails with [`PollError::Overrun`](cq_core::transport::PollError::Overrun) ([O3](cq_core::contract#o3)). A
+//! program that takes no asynchronous events does not notice an overrun.
 //!
 //! # Limitations
 //! BIND_MW, ATOMIC_WRITE and FLUSH are refused with [`Refused::Unsupported`](cq_core::transport::Refused::Unsupported):
@@ -100,8 +100,10 @@
 //! - The layouts that `rdma-sys` writes by hand are asserted at compile time. A test compares them, and every constant, with
 //!   a C compiler's.
 //! - On RoCE the first GID is seldom the right one: [`Context::port`] chooses the one that most likely reaches peers.
-//! - READ and atomics hang some devices if `max_rd_atomic` is 0: they are refused when posted (Q7).
-//! - Optional access flags that the kernel does not know are left out instead of refused (Q10).
+//! - READ and atomics hang some devices if `max_rd_atomic` is 0: they are refused when posted
+//!   ([Q7](cq_core::contract#q7)).
+//! - Optional access flags that the kernel does not know are left out instead of refused
+//!   ([Q10](cq_core::contract#q10)).
 //! - On a kernel without RDMA, listing devices returns none instead of an error.
 //! - The build script names a missing package before `rdma-sys` fails.
 //!

@@ -48,7 +48,8 @@ impl ProtectionDomain {
     /// Allocates and registers memory, zeroed. This is safe.
     ///
     /// # Errors
-    /// The length is 0, there is no memory, the rights are invalid (Q10), or the device refused.
+    /// The length is 0, there is no memory, the rights are invalid ([Q10](cq_core::contract#q10)), or the device
+    /// refused.
     pub fn allocate(&self, len: usize, access: Access) -> Result<OwnedRegion, RegisterError> {
         OwnedRegion::new(&self.raw, len, access)
     }
@@ -56,7 +57,7 @@ impl ProtectionDomain {
     /// Registers memory of the caller.
     ///
     /// # Errors
-    /// The length is 0, the rights are invalid (Q10), or the device refused.
+    /// The length is 0, the rights are invalid ([Q10](cq_core::contract#q10)), or the device refused.
     ///
     /// # Safety
     /// Until the region is deregistered or dropped (and for ever if it is leaked, or if the device fails to
@@ -78,7 +79,7 @@ impl ProtectionDomain {
     /// Destroys the domain. Dropping destroys it once its last object is destroyed.
     ///
     /// # Errors
-    /// An object in it exists; the handle is returned (EBUSY, Q11).
+    /// An object in it exists; the handle is returned (EBUSY, [Q11](cq_core::contract#q11)).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
         Arc::try_unwrap(self.raw).map(drop).map_err(|raw| {
             InUse::new(Self { raw }, "protection domain", "its memory regions and queue pairs")

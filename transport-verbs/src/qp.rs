@@ -142,8 +142,8 @@ impl QueuePair {
         Ok(QpState(attr.qp_state))
     }
 
-    /// Changes state and attributes, as `ibv_modify_qp(3)` lists them (Q1). To RESET drops what is
-    /// outstanding; to ERR flushes it (Q2).
+    /// Changes state and attributes, as `ibv_modify_qp(3)` lists them ([Q1](cq_core::contract#q1)). To RESET drops what
+    /// is outstanding; to ERR flushes it ([Q2](cq_core::contract#q2)).
     ///
     /// # Errors
     /// The device refuses: there is no such transition, or attributes are missing, not allowed or out of range.

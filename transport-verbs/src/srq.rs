@@ -64,7 +64,8 @@ impl SharedReceiveQueue {
     /// Posts receives, in order.
     ///
     /// # Errors
-    /// A receive is refused: the error has its index. Those before it are posted, it and those after it are not (Q4).
+    /// A receive is refused: the error has its index. Those before it are posted, it and those after it are not
+    /// ([Q4](cq_core::contract#q4)).
     #[inline]
     pub fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let max_sge = self.caps.max_sge;
@@ -95,7 +96,7 @@ impl SharedReceiveQueue {
     /// Destroys the queue. Dropping destroys it once its last queue pair is destroyed.
     ///
     /// # Errors
-    /// A queue pair uses it; the handle is returned (EBUSY, Q11).
+    /// A queue pair uses it; the handle is returned (EBUSY, [Q11](cq_core::contract#q11)).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
         let Self { raw, number, caps } = self;
         Arc::try_unwrap(raw).map(drop).map_err(|raw| {
@@ -105,7 +106,7 @@ impl SharedReceiveQueue {
 }
 
 impl ProtectionDomain {
-    /// Creates a shared receive queue (Q9).
+    /// Creates a shared receive queue ([Q9](cq_core::contract#q9)).
     ///
     /// # Errors
     /// A capacity exceeds the device's limits, there are too many, or the device does not support them.

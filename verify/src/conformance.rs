@@ -24,9 +24,9 @@
 //! | `verdict` | what the results come to: the table, its faults |
 //! | the others | the cases of a chapter each |
 //!
-//! A case is named by its rule: `q05_…` holds Q5. To add one, write the function and name it in its
-//! chapter's list. It may assume what the contract says and no more: the order of one queue, not across
-//! queues; the sizes that the device reports; that what must come does, before a deadline.
+//! A case is named by its rule: `q05_…` holds [Q5](cq_core::contract#q5). To add one, write the function and name it in
+//! its chapter's list. It may assume what the contract says and no more: the order of one queue, not across queues; the
+//! sizes that the device reports; that what must come does, before a deadline.
 //!
 //! To add a transport, implement [`Device`] and name it in [`TRANSPORTS`]. What fails then is either a mistake
 //! of the transport, or a case that assumes too much, or a line for [`deviations`](deviations()), which says what the

@@ -71,7 +71,7 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
     /// Allocates and registers `len` bytes, zeroed.
     ///
     /// # Errors
-    /// The length is 0, or the rights are invalid (Q10).
+    /// The length is 0, or the rights are invalid ([Q10](cq_core::contract#q10)).
     fn register(&self, pd: &Self::Pd, len: usize, access: Access) -> Result<Self::Mr, Errno>;
 
     /// Creates a completion channel.
@@ -83,7 +83,8 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
     /// The capacity is out of range.
     fn create_cq(&self, capacity: u32, channel: Option<&Self::Channel>) -> Result<Self::Cq, Errno>;
 
-    /// Creates a completion queue that drops completions when it is full, instead of failing (O2).
+    /// Creates a completion queue that drops completions when it is full, instead of failing
+    /// ([O2](cq_core::contract#o2)).
     ///
     /// # Errors
     /// The capacity is out of range, or the device has no such queues.
@@ -138,16 +139,16 @@ pub trait Destroy: Sized {
     /// Destroys the object.
     ///
     /// # Errors
-    /// Another object uses it; the handle is returned (Q11).
+    /// Another object uses it; the handle is returned ([Q11](cq_core::contract#q11)).
     fn destroy(self) -> Result<(), Self>;
 }
 
 /// A completion queue.
 pub trait Cq: PollCq + Arm + Destroy + Send {
-    /// The capacity (O1).
+    /// The capacity ([O1](cq_core::contract#o1)).
     fn capacity(&self) -> u32;
 
-    /// Changes the capacity to at least this, and returns the new one (Q12).
+    /// Changes the capacity to at least this, and returns the new one ([Q12](cq_core::contract#q12)).
     ///
     /// # Errors
     /// The queue holds more completions, or the capacity is out of range. Nothing was changed.
@@ -171,10 +172,11 @@ pub trait Srq: Destroy + Send {
     /// Posts receives, in order.
     ///
     /// # Errors
-    /// A receive is refused; those before it are posted (Q4).
+    /// A receive is refused; those before it are posted ([Q4](cq_core::contract#q4)).
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError>;
 
-    /// Requests one SRQ_LIMIT_REACHED for when fewer than `limit` receives are left; 0 requests none (Q9).
+    /// Requests one SRQ_LIMIT_REACHED for when fewer than `limit` receives are left; 0 requests none
+    /// ([Q9](cq_core::contract#q9)).
     ///
     /// # Errors
     /// The limit exceeds the queue's capacity.
@@ -207,7 +209,7 @@ pub trait Qp<Ah>: Post + Send {
     /// The state.
     fn state(&self) -> QpState;
 
-    /// Changes state and attributes (Q1).
+    /// Changes state and attributes ([Q1](cq_core::contract#q1)).
     ///
     /// # Errors
     /// There is no such transition, or attributes are missing, not allowed or out of range. Nothing was changed.

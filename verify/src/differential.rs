@@ -15,11 +15,11 @@
 //! out, until what stays is small enough to be read.
 //!
 //! # What is not compared
-//! Which of several reasons a request is refused for; when an overrun comes (O1), so there is none; how the
-//! completions of different queues mix; what becomes of a request whose memory is deregistered; what a global
-//! route says; which of two that wait gets the next receive of a shared queue, so that nobody waits there. What
-//! waits either waits for ever, or so short that it has ended before the next step. A device that is known to
-//! deviate has a [`Dialect`] of its own, which says what else is left out and why.
+//! Which of several reasons a request is refused for; when an overrun comes ([O1](cq_core::contract#o1)), so there is
+//! none; how the completions of different queues mix; what becomes of a request whose memory is deregistered; what a
+//! global route says; which of two that wait gets the next receive of a shared queue, so that nobody waits there. What
+//! waits either waits for ever, or so short that it has ended before the next step. A device that is known to deviate
+//! has a [`Dialect`] of its own, which says what else is left out and why.
 
 mod dialect;
 mod end;

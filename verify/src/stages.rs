@@ -296,7 +296,7 @@ fn test(job: &mut Job) -> Result<String, Stop> {
 fn doc(job: &mut Job) -> Result<String, Stop> {
     // What is off by default has links too.
     let words = format!(
-        "doc {} --no-deps --features cq-core/stream,cq-core/test-util",
+        "doc {} --no-deps --features cq-core/std,cq-core/stream,cq-core/test-util",
         libibverbs::WORKSPACE
     );
     let mut doc = libibverbs::cargo(&words);

@@ -18,7 +18,8 @@ const LEVELS: u8 = 16;
 /// 40 bytes of the receive buffer, which are read only if the completion has the GRH flag.
 ///
 /// # Errors
-/// [`NoDatagram`](AddressError::NoDatagram): the completion is not a successful one of a receive (C4).
+/// [`NoDatagram`](AddressError::NoDatagram): the completion is not a successful one of a receive
+/// ([C4](cq_core::contract#c4)).
 pub fn init_ah_from_wc(
     port: u8,
     wc: &Wc,

@@ -63,13 +63,13 @@ impl Context {
     ///
     /// | event | object | cause |
     /// |---|---|---|
-    /// | CQ_ERR | completion queue | it overran; reported once (O2) |
-    /// | QP_FATAL | queue pair | an overrun of one of its completion queues put it into ERR (O4) |
-    /// | QP_REQ_ERR | queue pair | a request of its peer that it does not allow put it into ERR (Q7) |
-    /// | QP_ACCESS_ERR | queue pair | a request of its peer for memory that the peer may not use put it into ERR (Q7) |
+    /// | CQ_ERR | completion queue | it overran; reported once ([O2](cq_core::contract#o2)) |
+    /// | QP_FATAL | queue pair | an overrun of one of its completion queues put it into ERR ([O4](cq_core::contract#o4)) |
+    /// | QP_REQ_ERR | queue pair | a request of its peer that it does not allow put it into ERR ([Q7](cq_core::contract#q7)) |
+    /// | QP_ACCESS_ERR | queue pair | a request of its peer for memory that the peer may not use put it into ERR ([Q7](cq_core::contract#q7)) |
     /// | SQ_DRAINED | queue pair | in SQD, all sends that had begun are done; reported on request |
-    /// | QP_LAST_WQE_REACHED | queue pair with an SRQ | in ERR, it has taken its last receive; reported once (Q9) |
-    /// | SRQ_LIMIT_REACHED | shared receive queue | fewer receives are left than its limit; reported once (Q9) |
+    /// | QP_LAST_WQE_REACHED | queue pair with an SRQ | in ERR, it has taken its last receive; reported once ([Q9](cq_core::contract#q9)) |
+    /// | SRQ_LIMIT_REACHED | shared receive queue | fewer receives are left than its limit; reported once ([Q9](cq_core::contract#q9)) |
     ///
     /// Events are delivered in order. Where an object has several unread events of a kind, each further one is
     /// delivered after those of other objects.

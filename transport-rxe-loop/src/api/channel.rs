@@ -58,7 +58,7 @@ impl CompletionChannel {
     /// Destroys the channel. Dropping destroys it once its last completion queue is destroyed.
     ///
     /// # Errors
-    /// A completion queue uses it; the handle is returned (EBUSY, N8).
+    /// A completion queue uses it; the handle is returned (EBUSY, [N8](cq_core::contract#n8)).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
         Arc::try_unwrap(self.events).map(drop).map_err(|events| {
             InUse::new(Self { events }, "completion channel", "its completion queues")

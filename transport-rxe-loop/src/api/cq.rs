@@ -100,9 +100,9 @@ fn allocate(
 /// The attributes of a new completion queue: see [`Context::create_cq_with`](crate::Context::create_cq_with).
 #[derive(Clone, Copy, Debug)]
 pub struct CqInit<'a> {
-    /// The number of completions that it holds (O1).
+    /// The number of completions that it holds ([O1](cq_core::contract#o1)).
     pub capacity: u32,
-    /// The channel of its events. Without one it can't be armed (N11).
+    /// The channel of its events. Without one it can't be armed ([N11](cq_core::contract#n11)).
     pub channel: Option<&'a CompletionChannel>,
     /// Whether completions are [dropped](Cq#ignoring-overruns) while it is full, instead of failing the queue.
     pub ignore_overrun: bool,
@@ -134,15 +134,16 @@ impl CqInit<'_> {
 ///
 /// # Overrun
 /// A completion that finds the queue full is dropped, and the queue fails: polling returns what was stored, then fails
-/// permanently with the number of dropped completions (O3). CQ_ERR is reported to the context (O2), and the queue's
-/// queue pairs go to ERR, each with QP_FATAL (O4).
+/// permanently with the number of dropped completions ([O3](cq_core::contract#o3)). CQ_ERR is reported to the context
+/// ([O2](cq_core::contract#o2)), and the queue's queue pairs go to ERR, each with QP_FATAL
+/// ([O4](cq_core::contract#o4)).
 ///
 /// # Ignoring overruns
 /// With [`ignore_overrun`](CqInit::ignore_overrun) (`IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN`), a completion that finds the
 /// queue full is dropped and [counted](Self::dropped). Nothing fails and nothing is reported; later completions are
 /// stored once there are free slots, so completions may be missing between any two that are polled. A dropped
 /// completion raises the event of an armed queue as a failure does. A dropped completion of a send frees its send queue
-/// slot, and all before it, at once (Q5): no later completion need come that would.
+/// slot, and all before it, at once ([Q5](cq_core::contract#q5)): no later completion need come that would.
 ///
 /// ```
 /// use cq_core::transport::{PollCq, Post};
@@ -210,7 +211,8 @@ impl Cq {
         Ok(Self { consumer, attachments, handle, device, mode: &slot.mode })
     }
 
-    /// The number of completions that it holds: as many as were requested when it was made or last resized (O1).
+    /// The number of completions that it holds: as many as were requested when it was made or last resized
+    /// ([O1](cq_core::contract#o1)).
     #[must_use]
     pub const fn capacity(&self) -> u32 {
         self.consumer.capacity()
@@ -253,7 +255,7 @@ impl Cq {
     /// last [handle](CqHandle) dropped.
     ///
     /// # Errors
-    /// A queue pair uses it, or there is a handle of it; the queue is returned (EBUSY, Q11).
+    /// A queue pair uses it, or there is a handle of it; the queue is returned (EBUSY, [Q11](cq_core::contract#q11)).
     #[expect(
         clippy::result_large_err,
         reason = "the handle comes back by value, once, when it can't go"

@@ -160,7 +160,8 @@ impl Context {
         CompletionChannel::new(self.device)
     }
 
-    /// Creates a completion queue that holds `capacity` completions (O1). With a channel it can be armed.
+    /// Creates a completion queue that holds `capacity` completions ([O1](cq_core::contract#o1)). With a channel it can
+    /// be armed.
     ///
     /// # Errors
     /// The capacity is 0 or exceeds the device's limit, there are too many queues, there is no memory, or the channel

@@ -81,15 +81,16 @@ const COPY: &str = "RXE_LOOP_COPY";
 ///
 /// # Fabrics
 /// A fabric is memory that processes of a user share; the device lies in it. Queue pairs of all processes that have
-/// opened the same fabric connect by their numbers. Fabrics are isolated from each other (X1): the range of queue pair
-/// numbers and the port's LID and GID follow from the fabric's name and user, so that a number of another fabric fails
-/// like an unused one (RETRY_EXC), and no address handle can be made of another fabric's port.
+/// opened the same fabric connect by their numbers. Fabrics are isolated from each other ([X1](cq_core::contract#x1)):
+/// the range of queue pair numbers and the port's LID and GID follow from the fabric's name and user, so that a number
+/// of another fabric fails like an unused one (RETRY_EXC), and no address handle can be made of another fabric's port.
 ///
 /// The fabric's file is `/dev/shm/rxe-loop.<user>.<name>`, with further files beside it. Only the user may read or
 /// write them. The first process that opens the fabric creates it, with the [`Limits`] that it requests, and the last
 /// one that ends removes it. If none could, since all were killed or ended by `_exit(2)`, the next process that creates
-/// a fabric of any name does (X2); until then the file occupies shared memory. An invalid file is never used: it is
-/// replaced if only this user can access it and no process has it open, and refused with the reason otherwise.
+/// a fabric of any name does ([X2](cq_core::contract#x2)); until then the file occupies shared memory. An invalid file
+/// is never used: it is replaced if only this user can access it and no process has it open, and refused with the
+/// reason otherwise.
 ///
 /// Files in use must not be changed. Truncating one ends the processes that have it open by SIGBUS. After one was
 /// removed, processes that open the fabric create another one.
@@ -167,7 +168,7 @@ impl OpenOptions {
     ///   validated when they are posted. A wrong current state is accepted.
     ///
     /// Programs that keep to the contract work with all of it, except those that wait for an event that never comes.
-    /// The table of `src/policy/imitation.rs` has every deviation, and what of Soft-RoCE is not imitated.
+    /// The [manual](crate::manual#imitation-of-soft-roce) has every deviation, and what of Soft-RoCE is not imitated.
     ///
     /// ```
     /// use cq_core::transport::{PollCq, Post};

@@ -60,18 +60,18 @@ impl ProtectionDomain {
     /// it is reserved in shared memory at once.
     ///
     /// # Errors
-    /// The length is 0, there is no memory or no shared memory, the rights are invalid (Q10), or there are too many
-    /// regions.
+    /// The length is 0, there is no memory or no shared memory, the rights are invalid ([Q10](cq_core::contract#q10)),
+    /// or there are too many regions.
     pub fn allocate(&self, len: usize, access: Access) -> Result<OwnedRegion, RegisterError> {
         OwnedRegion::new(&self.domain, len, access)
     }
 
     /// Registers memory of the caller. Other processes copy it by [system
-    /// calls](MemoryRegion#access-by-other-processes) (X5).
+    /// calls](MemoryRegion#access-by-other-processes) ([X5](cq_core::contract#x5)).
     ///
     /// # Errors
-    /// The length is 0, the range exceeds the address space, the rights are invalid (Q10), or there are too many
-    /// regions.
+    /// The length is 0, the range exceeds the address space, the rights are invalid ([Q10](cq_core::contract#q10)), or
+    /// there are too many regions.
     ///
     /// # Safety
     /// Until the region is deregistered or dropped (for ever if it is leaked), the `len` bytes at `ptr` must stay
@@ -106,7 +106,7 @@ impl ProtectionDomain {
         QueuePair::new(&self.domain, init)
     }
 
-    /// Creates a shared receive queue (Q9).
+    /// Creates a shared receive queue ([Q9](cq_core::contract#q9)).
     ///
     /// # Errors
     /// A capacity is 0 or exceeds the device's limits, there are too many shared receive queues, or there is no memory.
@@ -127,7 +127,8 @@ impl ProtectionDomain {
     /// the completion has the GRH flag.
     ///
     /// # Errors
-    /// The completion is not a successful one of a receive (C4), or `grh` is not the GRH that came with it.
+    /// The completion is not a successful one of a receive ([C4](cq_core::contract#c4)), or `grh` is not the GRH that
+    /// came with it.
     pub fn ah_from_wc(
         &self,
         port: &Port,
@@ -141,7 +142,7 @@ impl ProtectionDomain {
     /// address handle is destroyed.
     ///
     /// # Errors
-    /// An object in it exists; the handle is returned (EBUSY, Q11).
+    /// An object in it exists; the handle is returned (EBUSY, [Q11](cq_core::contract#q11)).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
         Arc::try_unwrap(self.domain).map(drop).map_err(|domain| {
             InUse::new(

@@ -232,9 +232,10 @@ impl QueuePair {
         engine.shm.is_ours() && engine.memory.windows().any_of(engine.memory, self.claimed.number)
     }
 
-    /// Changes state and attributes, as `ibv_modify_qp(3)` lists them (Q1). RESET drops outstanding requests; ERR
-    /// flushes them (Q2). Both wait until no message of the peer is arriving, and until this process' service thread
-    /// copies nothing for the queue pair, without limit if the [pages of that memory](crate::MemoryRegion#access-by-other-processes) do not come.
+    /// Changes state and attributes, as `ibv_modify_qp(3)` lists them ([Q1](cq_core::contract#q1)). RESET drops
+    /// outstanding requests; ERR flushes them ([Q2](cq_core::contract#q2)). Both wait until no message of the peer is
+    /// arriving, and until this process' service thread copies nothing for the queue pair, without limit if the
+    /// [pages of that memory](crate::MemoryRegion#access-by-other-processes) do not come.
     ///
     /// # Errors
     /// The transition does not exist, attributes are missing or not allowed, a value is out of range, or this is a

@@ -200,7 +200,8 @@ impl SharedReceiveQueue {
     /// Posts receives, in order.
     ///
     /// # Errors
-    /// A receive is refused: the error has its index. Those before it are posted, it and those after it are not (Q4).
+    /// A receive is refused: the error has its index. Those before it are posted, it and those after it are not
+    /// ([Q4](cq_core::contract#q4)).
     pub fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let first = self.shared.queue.posted();
         let (end, result) = put_all(first, list, |position, wr| self.put(position, wr));
@@ -268,7 +269,7 @@ impl SharedReceiveQueue {
     /// Destroys the queue. Dropping destroys it once its last queue pair is destroyed.
     ///
     /// # Errors
-    /// A queue pair uses it; the handle is returned (EBUSY, Q11).
+    /// A queue pair uses it; the handle is returned (EBUSY, [Q11](cq_core::contract#q11)).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
         let Self { shared, caps, next } = self;
         Arc::try_unwrap(shared).map(drop).map_err(|shared| {

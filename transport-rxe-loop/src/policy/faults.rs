@@ -150,15 +150,15 @@ impl Faults {
         self.with(when, Fault::Stop(length))
     }
 
-    /// The completion of a request finds its completion queue full, whether it is or not (O2–O5), unless the queue
-    /// ignores overruns.
+    /// The completion of a request finds its completion queue full, whether it is or not
+    /// ([O2](cq_core::contract#o2)–[O5](cq_core::contract#o5)), unless the queue ignores overruns.
     #[must_use]
     pub fn overrun(self, when: When) -> Self {
         self.with(when, Fault::Overrun)
     }
 
     /// A request that is carried out raises an event for both completion queues of its queue pair, armed or not: a
-    /// spurious one (N5), or one more.
+    /// spurious one ([N5](cq_core::contract#n5)), or one more.
     #[must_use]
     pub fn spurious(self, when: When) -> Self {
         self.with(when, Fault::Spurious)

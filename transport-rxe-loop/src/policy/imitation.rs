@@ -1,49 +1,9 @@
-//! The imitation of Linux' Soft-RoCE driver: its deviations from the contract, as decisions that the other layers ask
-//! for at [named points](crate::policy).
+//! The imitation of Linux' Soft-RoCE driver: its [deviations](crate::manual#imitation-of-soft-roce) from the contract, as
+//! decisions that the other layers ask for at [named points](crate::policy). Completions, overrun and events are those of
+//! `completion::soft_roce`.
 //!
-//! The deviations were observed on `rxe` of Linux 6.1 with the provider of rdma-core 44. The conformance suite judges
-//! the device by the same list: where the driver deviates, this device must, except for what is not imitated.
-//!
-//! | rule | deviation | by |
-//! |---|---|---|
-//! | C4 | a failure has 0 in all fields but its id, status and queue pair, as a SEND would | `completion::soft_roce` |
-//! | C5 | a SEND with invalidate sets IP_CSUM_OK (4) instead of WITH_INV | `completion::soft_roce` |
-//! | C7 | receives have GRH set on every type; a datagram comes from local identifier 0, with service level 0 | `completion::soft_roce` |
-//! | C7 | sends have their length, and those with immediate WITH_IMM | [`sent`](Imitation::sent) |
-//! | C7 | an address handle needs a global route | [`needs_route`](Imitation::needs_route) |
-//! | O1, Q4 | queues have a capacity of 2^k - 1; only completion queues report it | [`capacity`](Imitation::capacity) |
-//! | O2–O5 | a completion that does not fit is dropped, and reported by CQ_ERR, each; no event is raised; only a receive's queue pair goes to ERR, and the queue stays usable | `completion::soft_roce` |
-//! | N3 | failures raise no event if solicited completions are awaited, except flushed receives | `completion::soft_roce` |
-//! | Q1 | a given current state is not checked; packet sequence numbers are truncated to 24 bits; any retry count and `max_dest_rd_atomic` is accepted; an unreliable connection in SQD refuses an address | `api::qp::validate`, by [`believes_attributes`](QpBehavior::believes_attributes) |
-//! | Q1–Q3 | there is no SQE: UC and UD go to ERR | [`to_sqe`](Failing::to_sqe) |
-//! | Q1 | changing back to RTS does not resume: posting does | [`resumes_from_sqd`](QpBehavior::resumes_from_sqd) |
-//! | Q1 | SQ_DRAINED is reported without a request | [`always_reports_drained`](QpBehavior::always_reports_drained) |
-//! | Q2 | receives that are posted in ERR stay until the queue pair is run | [`flushes_at_once`](QpBehavior::flushes_at_once) |
-//! | Q5 | slots of the send queue are freed when requests complete | [`frees_slots_early`](QpBehavior::frees_slots_early) |
-//! | Q6 | the highest bit of a datagram's queue key has no special meaning | [`start`](Imitation::start) |
-//! | Q7 | a receive that is too small or bad: LOC_QP_OP, and REM_OP at the sender; for a WRITE with immediate REM_ACCESS | [`mismatch`](Imitation::mismatch) |
-//! | Q7 | an invalid local key of a SEND, WRITE or atomic write is LOC_QP_OP | [`invalid_key`](Failing::invalid_key) |
-//! | Q7 | SEND with invalidate on an unreliable connection is LOC_QP_OP | [`start`](Imitation::start) |
-//! | Q7 | an atomic that is not aligned, or of fewer than eight bytes, is refused (EINVAL); of more it succeeds | `api::qp::validate`, by [`checks_atomics`](QpBehavior::checks_atomics); [`start`](Imitation::start) |
-//! | Q7 | a datagram longer than a packet succeeds, and is dropped | [`start`](Imitation::start) |
-//! | Q7 | without a timeout, a request to a peer that is gone never fails | [`knows_gone`](Failing::knows_gone) |
-//! | Q9 | unreliable connections may use a shared receive queue | [`may_share_receives`](QpBehavior::may_share_receives) |
-//! | Q7, Q9 | no event of a queue pair is reported but SQ_DRAINED | [`is_silent`](Imitation::is_silent) |
-//!
-//! Not imitated:
-//!
-//! | what | why |
-//! |---|---|
-//! | a fenced request that is retried waits for a READ behind it; a waiting request is never retried once a request behind it has failed | requests are carried out one after the other |
-//! | without a timeout, what was sent before the peer was ready is lost | nothing is lost here |
-//! | READ with `max_rd_atomic` 0 waits for ever | posting refuses it, which is clearer |
-//! | a message of an unreliable connection arrives at a peer that is connected elsewhere | a connection's receives are taken by its peer only |
-//! | lengths are added up in 32 bits; the device reports a higher limit for requests than it can allocate | not useful for tests |
-//! | ATOMIC_WRITE, FLUSH, moderation and ignoring overruns are missing | programs that do not use them see no difference; a queue that ignores overruns is an ordinary one throughout |
-//! | order and time: completions within `post_send`, `retry_cnt` 7 for ever | programs must not rely on them |
-//!
-//! All deviations apply to the completion queues of the process that imitates, and to the requests that it carries
-//! out: two processes that communicate both have to imitate. Others pay for one load of a flag.
+//! The conformance suite judges the device by the same list: where the driver deviates, this device must, except for what
+//! is not imitated. A process that does not imitate pays for one load of a flag.
 
 use cq_core::setup::QpType;
 use cq_core::wc::{Wc, WcStatus};

@@ -63,7 +63,7 @@
 //!
 //! # Handles
 //! A pointer to an object is validated by its address, its handle and its context before it is used. Null is EINVAL; a
-//! pointer that is not, or no longer, an object is ENOENT, and never a crash (Q11).
+//! pointer that is not, or no longer, an object is ENOENT, and never a crash ([Q11](cq_core::contract#q11)).
 //!
 //! # Threads and processes
 //! Any number of threads may call at once. Each object has its own lock, which is not held while a thread sleeps. A forked

@@ -133,7 +133,7 @@ impl fmt::Display for Event {
 }
 
 foreign_number! {
-    /// `enum rdma_cm_event_type`: what happened. Any number is legal (C3).
+    /// `enum rdma_cm_event_type`: what happened. Any number is legal ([C3](cq_core::contract#c3)).
     EventKind {
         /// The address is found.
         ADDR_RESOLVED = 0, "the address was found";

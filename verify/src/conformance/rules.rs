@@ -66,6 +66,9 @@ fn rule(line: &'static str) -> Option<Rule> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
@@ -85,6 +88,35 @@ mod tests {
         let ids: Vec<_> = rules().into_iter().map(|rule| rule.id).collect();
         for id in ["C1", "P1", "P5", "O1", "N1", "Q1", "S1", "X1"] {
             assert!(ids.contains(&id), "{id}");
+        }
+    }
+
+    /// cq-core checks its own links.
+    #[test]
+    fn each_link_of_the_transports_documentation_leads_to_the_rule_that_it_names() {
+        const LINK: &str = "](cq_core::contract#";
+        let ids: Vec<_> = rules().into_iter().map(|rule| rule.id.to_owned()).collect();
+        for package in ["transport-rxe-loop", "transport-rxe-loop/verbs-abi", "transport-verbs"] {
+            let mut links = 0;
+            let mut folders = vec![PathBuf::from(format!("../{package}/src"))];
+            while let Some(folder) = folders.pop() {
+                for entry in fs::read_dir(folder).unwrap() {
+                    let path = entry.unwrap().path();
+                    if path.is_dir() {
+                        folders.push(path);
+                        continue;
+                    }
+                    let text = fs::read_to_string(&path).unwrap();
+                    for (at, _) in text.match_indices(LINK) {
+                        let rule = text[..at].rsplit('[').next().unwrap();
+                        let anchor = text[at + LINK.len()..].split(')').next().unwrap();
+                        assert_eq!(rule.to_lowercase(), anchor, "{}", path.display());
+                        assert!(ids.iter().any(|id| id == rule), "{}: {rule}", path.display());
+                        links += 1;
+                    }
+                }
+            }
+            assert!(links > 0, "{package}");
         }
     }
 

@@ -19,9 +19,10 @@ use crate::protocol::fanin::Location;
 use crate::protocol::mode::CqFlag;
 
 impl Cq {
-    /// Resizes the queue to hold `capacity` completions, and returns the new capacity, which is the same (Q12).
-    /// Completions stay in order; arm and events are kept. Completions may be pushed meanwhile. If the queue is of the sends
-    /// of one queue pair alone, it waits for the message that this carries out, as [`QueuePair::modify`] does.
+    /// Resizes the queue to hold `capacity` completions, and returns the new capacity, which is the same
+    /// ([Q12](cq_core::contract#q12)). Completions stay in order; arm and events are kept. Completions may be pushed
+    /// meanwhile. If the queue is of the sends of one queue pair alone, it waits for the message that this carries out,
+    /// as [`QueuePair::modify`] does.
     ///
     /// [`QueuePair::modify`]: crate::QueuePair::modify
     ///

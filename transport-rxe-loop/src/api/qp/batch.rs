@@ -77,7 +77,7 @@ impl Batch<'_> {
     /// Adds a send.
     ///
     /// # Errors
-    /// The send is refused, as when it is posted (Q4). The batch is unchanged.
+    /// The send is refused, as when it is posted ([Q4](cq_core::contract#q4)). The batch is unchanged.
     #[inline]
     pub fn put(&mut self, wr: &SendWr<'_>) -> Result<(), Refused> {
         self.put_along(wr, None)
