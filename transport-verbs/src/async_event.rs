@@ -1,5 +1,4 @@
-//! Asynchronous events: what the device reports on its own account. Each opening of the device has its
-//! own, of what was made through it and of the device's ports.
+//! Asynchronous events: each context has those of the objects that were created through it, and of the device's ports.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
@@ -14,8 +13,8 @@ use crate::sys::async_event;
 use crate::wait;
 
 impl Context {
-    /// Takes one asynchronous event; sleeps until there is one, or the deadline has passed: then `None`. No
-    /// deadline is for ever.
+    /// Takes one asynchronous event. Waits until there is one, or until the deadline, and returns `None` then. Without a
+    /// deadline it waits without limit.
     ///
     /// ```no_run
     /// use std::time::{Duration, Instant};
@@ -27,7 +26,7 @@ impl Context {
     /// while let Some(event) = context.wait_async(Some(Instant::now() + Duration::from_secs(1)))? {
     ///     match event.element {
     ///         Element::Cq(key) if event.event_type == AsyncEventType::CQ_ERR => {
-    ///             println!("queue {key} has overrun: its next empty poll says so");
+    ///             println!("queue {key} has overrun: polling it fails once it is empty");
     ///         }
     ///         _ => println!("{event}"),
     ///     }
@@ -36,14 +35,14 @@ impl Context {
     /// ```
     ///
     /// # Overrun
-    /// A poll can't see that a queue of a device has overrun. The device reports it by a CQ_ERR, and who takes that
-    /// event here thereby tells the queue, which from then on ends with
-    /// [`PollError::Overrun`](cq_core::transport::PollError::Overrun) once it is empty ([O3](cq_core::contract#o3)). A
-    /// program that never takes asynchronous events is never told.
+    /// A poll can't detect that a queue of a device has overrun: the device reports it by CQ_ERR. Taking that event marks
+    /// the queue. Once it is empty, polling fails with
+    /// [`PollError::Overrun`](cq_core::transport::PollError::Overrun) ([O3](cq_core::contract#o3)). A program that takes no
+    /// asynchronous events does not notice an overrun.
     ///
     /// # Acknowledging
-    /// Taking an event acknowledges it. An event names its object by key or number and refers to nothing;
-    /// those that nobody has read go with their object, and a dead one is never named.
+    /// Taking an event acknowledges it. An event names its object by key or number, without a reference to it. Destroying
+    /// an object discards its unread events; no event names a destroyed object.
     ///
     /// # Errors
     /// [`WaitError::Event`]: the device, or the system under it, failed. [`WaitError::Interrupted`]: this

@@ -1,4 +1,4 @@
-//! Completion channels: where the events of armed completion queues are read, and slept for.
+//! Completion channels: the events of armed completion queues.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::sys::channel::Channel;
 use crate::sys::context::Context;
 use crate::wait;
 
-/// A completion channel. Its descriptor is readable while there is an event to take. An event that is taken
-/// is acknowledged with others, at the latest when its queue is destroyed ([N7](cq_core::contract#n7)).
+/// A completion channel. Its descriptor is readable while there is an event. Events are acknowledged in batches, at the
+/// latest when their queue is destroyed ([N7](cq_core::contract#n7)).
 ///
 /// ```no_run
 /// use cq_core::cq::CompletionQueue;
@@ -23,7 +23,7 @@ use crate::wait;
 /// let context = Context::open_first()?;
 /// let mut channel = context.create_channel()?;
 /// let mut cq = CompletionQueue::new(context.create_cq(16, Some(&channel))?);
-/// // ... post something, then sleep until it is done:
+/// // ... post something, then wait until it completes:
 /// let mut wcs = [Wc::default(); 16];
 /// for wc in cq.wait(&mut wcs, &mut channel, None)? {
 ///     println!("{} is done", wc.wr_id());
@@ -31,7 +31,7 @@ use crate::wait;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Destroying it twice, or reading it while another sleeps on it, does not compile:
+/// Destroying it twice, or reading it while another thread waits on it, does not compile:
 /// ```compile_fail,E0382
 /// # fn twice(channel: transport_verbs::CompletionChannel) {
 /// channel.destroy();
@@ -86,7 +86,7 @@ impl Events for CompletionChannel {
 impl Block for CompletionChannel {
     type Instant = Instant;
 
-    /// Sleeps until there may be an event, or the deadline has passed, or this thread has handled a signal.
+    /// Waits until there may be an event, or the deadline has passed, or this thread has handled a signal.
     fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
         wait::block(self.as_fd(), deadline)
     }

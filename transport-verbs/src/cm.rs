@@ -39,18 +39,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It takes two steps on both sides: first the address or the request tells which device it is, then
-//! everything is made on it with the ordinary API, and then the queue pair is connected. A device that is
-//! open already serves as well: one domain, one completion queue and one set of regions can be shared by all
-//! connections through that device.
+//! Both sides take the same steps: the address or the connection request determines the device; the program creates its
+//! objects on that device, with the ordinary API; then the queue pair is connected. An open context of the device can be
+//! used, too: one protection domain, one completion queue and one set of regions can be shared by all its connections.
 //!
-//! What belongs to librdmacm is in [`Route`], [`Listener`], [`Request`] and [`Connection`]; contexts and queue
-//! pairs do not depend on them, so that they can be dropped in any order. Private data arrives padded with
-//! zeros: where its length matters, it has to say so itself. No call waits longer than its limit. (On
-//! InfiniBand, where the daemon ibacm runs, librdmacm asks it for the path, and waits for its answer.)
+//! [`Route`], [`Listener`], [`Request`] and [`Connection`] own the objects of librdmacm. Contexts and queue pairs do not
+//! depend on them, so they can be dropped in any order. Private data arrives padded with zeros: a program whose data
+//! varies in length sends the length, too. No call waits longer than its limit, except that on InfiniBand librdmacm waits
+//! for the daemon ibacm, where that runs.
 //!
-//! It is for InfiniBand and RoCE. On iWARP the kernel connects queue pairs in another way, and connecting ends
-//! with [`CmError::Unexpected`].
+//! InfiniBand and RoCE are supported. On iWARP the kernel connects queue pairs in another way, and connecting fails with
+//! [`CmError::Unexpected`].
 
 mod connection;
 mod error;
@@ -75,21 +74,21 @@ use crate::qp::QueuePair;
 use crate::sys::cm::{self, Id};
 use crate::wait::{self, Deadline};
 
-/// Finds the device and the path that lead to an address.
+/// Resolves an address, and the route to it.
 ///
 /// # Errors
-/// librdmacm can't be used, nothing leads there, or it was not found in time.
+/// librdmacm can't be used, no device reaches the address, or it was not resolved in time.
 pub fn resolve(addr: SocketAddr, limit: Duration) -> Result<Route, CmError> {
     let deadline = Deadline::after(Some(limit));
     let mut id = find_device(addr, deadline)?;
     let resolving = id.resolve_route(millis(deadline.left()));
     resolving.map_err(|error| CmError::Route(Status::of(&error)))?;
-    expect(&mut id, EventKind::ROUTE_RESOLVED, deadline, "the path to the address")?;
+    expect(&mut id, EventKind::ROUTE_RESOLVED, deadline, "the route to the address")?;
     Ok(Route { id })
 }
 
-/// An identifier with the device that leads to an address. It asks again and again: a neighbour that answers
-/// at once may do so before the kernel listens, which then looks only at the end of the time that it is given.
+/// An identifier whose address is resolved. It resolves repeatedly: the kernel misses an answer that comes before it
+/// listens, and then looks again only at the end of its timeout.
 fn find_device(addr: SocketAddr, deadline: Deadline) -> Result<Id, CmError> {
     const AGAIN: Duration = Duration::from_millis(250);
     loop {
@@ -104,14 +103,14 @@ fn find_device(addr: SocketAddr, deadline: Deadline) -> Result<Id, CmError> {
     }
 }
 
-/// A device, and the path from it to a peer.
+/// A device, and the route from it to a peer.
 #[derive(Debug)]
 pub struct Route {
     id: Id,
 }
 
 impl Route {
-    /// Private data of a connection request at most.
+    /// The maximum size of the private data of a connection request.
     pub const MAX_REQUEST: usize = 56;
 
     /// The device.
@@ -126,8 +125,8 @@ impl Route {
         self.id.local_addr()
     }
 
-    /// Takes the queue pair to INIT, where it takes receives: those that are posted then are there before
-    /// the peer's first message. [`connect`](Self::connect) does it, too.
+    /// Changes the queue pair to INIT. Receives that are posted in this state precede the peer's first message.
+    /// [`connect`](Self::connect) does the same.
     ///
     /// # Errors
     /// The queue pair is of another device, or is connected.
@@ -136,12 +135,12 @@ impl Route {
         enter(&mut self.id, qp, QpState::INIT, |_| {})
     }
 
-    /// Asks the peer for a connection, and connects the queue pair, from RESET or INIT to RTS.
+    /// Requests a connection from the peer, and connects the queue pair, from RESET or INIT to RTS.
     ///
     /// # Errors
     /// The queue pair is of another device or not in RESET or INIT, the private data is longer than
-    /// [`MAX_REQUEST`](Self::MAX_REQUEST), or the peer refused or did not answer in time. The queue pair
-    /// may have left its state then.
+    /// [`MAX_REQUEST`](Self::MAX_REQUEST), or the peer rejected the request or did not answer in time. The
+    /// state of the queue pair may have changed.
     pub fn connect(
         mut self,
         qp: &mut QueuePair,
@@ -150,13 +149,13 @@ impl Route {
     ) -> Result<Connection, CmError> {
         let deadline = Deadline::after(Some(limit));
         bounded(private_data, Self::MAX_REQUEST)?;
-        // Before anybody hears of it: a request for a queue pair that is connected ends its connection.
+        // Checked before the peer gets the request, which would end the connection of a connected queue pair.
         self.init(qp)?;
         let request = param(qp, private_data, cm::MOST, cm::MOST);
-        self.id.connect(&request).attempt("ask for a connection")?;
+        self.id.connect(&request).attempt("request a connection")?;
         let awaited = "the peer's answer";
         let answer = expect(&mut self.id, EventKind::CONNECT_RESPONSE, deadline, awaited)?;
-        // Again: what the peer may do is known only now.
+        // Again: the peer's limits are known only now.
         self.init(qp)?;
         enter(&mut self.id, qp, QpState::RTR, |_| {})?;
         enter(&mut self.id, qp, QpState::RTS, |_| {})?;
@@ -183,7 +182,7 @@ fn next(
     }
 }
 
-/// The event that is to come next; another one is an error.
+/// The expected next event; another one is an error.
 fn expect(
     id: &mut Id,
     expected: EventKind,
@@ -196,7 +195,7 @@ fn expect(
         match (EventKind(event.kind), event.status) {
             (kind, 0) if kind == expected => return Ok(event),
             (EventKind::ADDR_CHANGE, _) => {}
-            // The kernel gave up in the time that it was given.
+            // The kernel's timeout has passed.
             (EventKind::ADDR_ERROR | EventKind::ROUTE_ERROR, TIMED_OUT) => {
                 return Err(CmError::TimedOut { awaited });
             }
@@ -205,7 +204,7 @@ fn expect(
     }
 }
 
-/// A limit as librdmacm wants to have it: at least a millisecond, since 0 is none at all.
+/// A timeout for librdmacm: at least a millisecond, since 0 means none.
 fn millis(limit: Option<Duration>) -> i32 {
     let millis = limit.map_or(u128::MAX, |limit| limit.as_millis());
     i32::try_from(millis).unwrap_or(i32::MAX).max(1)

@@ -1,4 +1,4 @@
-//! Datagrams: sends of a queue pair of kind UD, each of which says where it goes.
+//! Datagrams: sends of UD queue pairs, each with its destination.
 
 use cq_core::setup::QpType;
 use cq_core::transport::{Post, PostError, Refused};
@@ -8,10 +8,10 @@ use crate::ah::AddressHandle;
 use crate::qp::QueuePair;
 use crate::sys::qp::Target;
 
-/// Where a datagram goes.
+/// The destination of a datagram.
 pub type Destination<'a> = cq_core::setup::Destination<'a, AddressHandle>;
 
-/// A queue pair whose datagrams go to one destination: what [`QueuePair::to`] makes of it.
+/// A queue pair whose datagrams go to one destination, returned by [`QueuePair::to`].
 ///
 /// ```no_run
 /// use cq_core::transport::Post;
@@ -37,9 +37,9 @@ pub struct Directed<'a> {
 }
 
 impl QueuePair {
-    /// Where datagrams go: what is posted through the result is sent there.
+    /// Sets the destination: requests posted through the result are sent there.
     ///
-    /// What it returns does not outlive the address:
+    /// The result does not outlive the address handle:
     /// ```compile_fail,E0505
     /// # use cq_core::transport::Post;
     /// # use transport_verbs::{AddressHandle, Destination, QueuePair};

@@ -1,5 +1,4 @@
-//! Connecting over a TCP stream: both sides tell each other where their queue pairs are, connect them, and
-//! wait for each other.
+//! Connecting over a TCP stream: both sides exchange their endpoints, connect their queue pairs, and wait for each other.
 //!
 //! ```no_run
 //! use std::net::TcpStream;
@@ -16,22 +15,20 @@
 //! // The other side accepts, and then does the same.
 //! let mut stream = TcpStream::connect("192.0.2.1:7471")?;
 //! exchange::connect_over(&mut stream, &mut qp, &port, Duration::from_secs(5))?;
-//! // `qp` may send now, and `stream` is free for what the program has to say.
+//! // `qp` may send now, and `stream` is free for the program's own messages.
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Three steps are behind it, for those who have something to do in between:
-//! [`exchange()`], [`QueuePair::connect`], [`barrier`]. After `connect` the queue pair may send, but the peer's
-//! may not be there yet, and what reaches it is lost, and sent again, until `retry_cnt` is used up. The
-//! barrier comes back once both have connected. Receives that are posted before the barrier are there when
-//! the peer's first message comes.
+//! It consists of three steps, which a program can call by themselves: [`exchange()`], [`QueuePair::connect`] and
+//! [`barrier`]. After `connect` the queue pair may send, but the peer's may not be ready: messages are retried until
+//! `retry_cnt` is exceeded. The barrier returns once both sides have connected. Receives that are posted before the
+//! barrier precede the peer's first message.
 //!
-//! # What goes over the stream
-//! At each step each side sends one frame of a fixed size and reads one, not a byte more. A frame opens with
-//! `CQVB`, then the version and the step, two bytes each, the most significant first. Then comes the
-//! [`Endpoint`]; the barrier has nothing. Whatever a peer sends instead is refused: [`ExchangeError`] says
-//! what it was. The time limit is that of the whole step, however slowly the peer drips. The stream's own
-//! time-outs and its blocking mode play no part, and stay as they are.
+//! # The protocol
+//! In each step each side sends one frame of a fixed size and reads exactly one. A frame begins with `CQVB`, the version
+//! and the step, two bytes each, in network byte order. The [`Endpoint`] follows; the frame of the barrier has none.
+//! Anything else is refused with an [`ExchangeError`]. The time limit is that of the whole step. The timeouts and the
+//! blocking mode of the stream are neither used nor changed.
 
 use std::io;
 use std::net::TcpStream;
@@ -47,20 +44,20 @@ use crate::qp::QueuePair;
 use crate::wait::{self, Deadline};
 use cq_core::setup::{Endpoint, EndpointError, ModifyError, Port};
 
-/// The version of the frames. Peers of different versions do not understand each other.
+/// The version of the frames. Peers must have the same.
 pub const VERSION: u16 = 1;
 
 const MAGIC: [u8; 4] = *b"CQVB";
 const HEADER: usize = 8;
 
-/// What a frame is for.
+/// The step of a frame.
 #[derive(Clone, Copy)]
 enum Step {
     Endpoint = 1,
     Ready = 2,
 }
 
-/// Why two sides did not come together.
+/// Why an exchange failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ExchangeError {
@@ -69,9 +66,9 @@ pub enum ExchangeError {
         "the peer sent {received} of {size} bytes in time: is the same program running there, and at the same step?"
     )]
     TimedOut {
-        /// How many bytes came.
+        /// The number of bytes received.
         received: usize,
-        /// How many a frame has.
+        /// The size of a frame.
         size: usize,
     },
     /// The peer closed the stream.
@@ -79,22 +76,22 @@ pub enum ExchangeError {
         "the peer closed the connection after {received} of {size} bytes: its own messages say why"
     )]
     Closed {
-        /// How many bytes came.
+        /// The number of bytes received.
         received: usize,
-        /// How many a frame has.
+        /// The size of a frame.
         size: usize,
     },
-    /// What came is no frame.
+    /// The received bytes are no frame.
     #[error(
         "the peer does not speak this protocol: it sent {found:02x?} first; is this the right port?"
     )]
     NotAPeer {
-        /// What came first.
+        /// The first bytes.
         found: [u8; 4],
     },
-    /// The peer speaks another version.
+    /// The peer has another version of the protocol.
     #[error(
-        "the peer speaks version {theirs} of the protocol, this side version {VERSION}: run the same release on both"
+        "the peer has version {theirs} of the protocol, this side version {VERSION}: run the same release on both"
     )]
     Version {
         /// The peer's.
@@ -102,15 +99,15 @@ pub enum ExchangeError {
     },
     /// The peer is at another step: one calls [`exchange()`] where the other calls [`barrier`].
     #[error(
-        "the peer is at step {theirs}, this side at step {ours}: both have to exchange first and to meet at the barrier then"
+        "the peer is at step {theirs}, this side at step {ours}: both sides have to call `exchange` first, then `barrier`"
     )]
     OutOfStep {
         /// The peer's.
         theirs: u16,
-        /// Ours.
+        /// This side's.
         ours: u16,
     },
-    /// What came in the frame is no endpoint.
+    /// The frame has no valid endpoint.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     /// The stream failed.
@@ -122,7 +119,7 @@ pub enum ExchangeError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The two sides did not come together.
+    /// The exchange failed.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
     /// The queue pair did not go to RTS.
@@ -136,11 +133,11 @@ impl From<Errno> for ExchangeError {
     }
 }
 
-/// Connects a queue pair, which is in RESET, to that of the peer, who does the same: exchange, connect,
-/// barrier. Both may send when it returns. It says what the peer's endpoint is.
+/// Connects a queue pair in RESET to that of the peer, which calls this, too: exchange, connect, barrier. Both may send
+/// when it returns. Returns the peer's endpoint.
 ///
 /// # Errors
-/// The two sides did not come together, or the queue pair did not go to RTS.
+/// The exchange failed, or the queue pair did not go to RTS.
 pub fn connect_over(
     stream: &mut TcpStream,
     qp: &mut QueuePair,
@@ -154,7 +151,7 @@ pub fn connect_over(
     Ok(peer)
 }
 
-/// Tells the peer where this side's queue pair is, and learns where the peer's is.
+/// Sends this side's endpoint, and returns the peer's.
 ///
 /// # Errors
 /// See [`ExchangeError`].
@@ -184,7 +181,7 @@ fn swap<const N: usize>(
 ) -> Result<[u8; N], ExchangeError> {
     let deadline = Deadline::after(Some(limit));
     let sent = send_all(stream, &[&header(step)[..], body].concat(), deadline);
-    // A peer that did not like the frame may have said something before it left.
+    // A peer that refused the frame may have sent something before it closed the stream.
     let theirs = receive(stream, step, deadline)?;
     sent?;
     Ok(theirs)
@@ -198,7 +195,7 @@ fn header(step: Step) -> [u8; HEADER] {
     header
 }
 
-/// Whether this opens a frame of this step.
+/// Whether a frame of this step begins like this.
 fn judge(header: [u8; HEADER], step: Step) -> Result<(), ExchangeError> {
     let [m0, m1, m2, m3, v0, v1, s0, s1] = header;
     let (found, ours) = ([m0, m1, m2, m3], step as u16);
@@ -210,7 +207,7 @@ fn judge(header: [u8; HEADER], step: Step) -> Result<(), ExchangeError> {
     }
 }
 
-/// Reads the peer's frame. The rest of one that opens wrongly is not waited for.
+/// Reads the peer's frame. Returns without the rest of one that begins wrongly.
 fn receive<const N: usize>(
     stream: &TcpStream,
     step: Step,

@@ -51,7 +51,7 @@
 //!   device, attributes, port     Context: open, attributes, GIDs     error    opening a device
 //!     |
 //!     +-- pd, mr                 protection domains, memory regions
-//!     +-- cq, channel            poll, arm, resize; wait             wait     sleeping on a descriptor
+//!     +-- cq, channel            poll, arm, resize; wait             wait     waiting on a descriptor
 //!     +-- async_event            asynchronous events
 //!     +-- qp, srq, ah            posting, states (attr), refusal of a request explained
 //!           connect, exchange, cm     connecting queue pairs

@@ -1,4 +1,4 @@
-//! Memory regions: what a key stands for, and who may do what with it (Q10).
+//! Memory regions: their keys, bytes and access rights (Q10).
 
 #![allow(unsafe_code)]
 
@@ -13,7 +13,7 @@ use crate::sys::memory::Memory;
 use crate::sys::mr::Mr;
 use crate::sys::pd::Pd;
 
-/// A key, and the memory that it stands for.
+/// A registration, and its memory.
 #[derive(Debug)]
 struct Registration {
     raw: Mr,
@@ -39,7 +39,7 @@ impl Registration {
         if addr.checked_add(len as u64).is_none() {
             return Err(RegisterError::OutOfRange { addr, len });
         }
-        // SAFETY: the caller's word, which is the same.
+        // SAFETY: the caller ensures the same.
         let raw = unsafe { Mr::new(pd, ptr, len, access.bits()) }.map_err(refused)?;
         let region = Registered { addr, len, lkey: raw.lkey(), rkey: raw.rkey() };
         Ok(Self { raw, region })
@@ -80,7 +80,7 @@ impl MemoryRegion {
         len: usize,
         access: Access,
     ) -> Result<Self, RegisterError> {
-        // SAFETY: the caller's word, which is the same.
+        // SAFETY: the caller ensures the same.
         Ok(Self { registration: unsafe { Registration::new(pd, ptr, len, access)? } })
     }
 }

@@ -1,4 +1,4 @@
-//! What an errno of a post means: devices give the same few for many reasons.
+//! What an errno of posting means: devices return the same few for many reasons.
 
 use cq_core::setup::QpCaps;
 use cq_core::transport::{PostError, Refused};
@@ -7,8 +7,8 @@ use rustix::io::Errno;
 
 use crate::sys::post::{Failure, Why};
 
-/// Whether a queue pair takes so many inline bytes. The device is not asked: drivers take 2 GiB for a length
-/// below 0, find that it fits, and copy.
+/// Whether a queue pair supports so much inline data. The device must not check it: drivers read 2 GiB as a negative
+/// length, and copy.
 #[inline]
 pub const fn of_inline(length: usize, caps: &QpCaps) -> Result<(), Refused> {
     match length > caps.max_inline as usize {
@@ -17,8 +17,7 @@ pub const fn of_inline(length: usize, caps: &QpCaps) -> Result<(), Refused> {
     }
 }
 
-/// Why a send was refused, by a queue pair that takes so much, at a port whose messages have at most as
-/// many bytes as `longest` says, if it knows.
+/// Why a queue pair with these capacities refused a send. `longest` is the maximum message size of its port, if known.
 #[cold]
 pub fn of_send(
     failure: &Failure,
@@ -34,7 +33,7 @@ pub fn of_send(
     })
 }
 
-/// Why a receive was refused, by a queue whose receives have at most so many pieces.
+/// Why a queue whose receives have at most so many SGEs refused one.
 #[cold]
 pub fn of_recv(failure: &Failure, list: &[RecvWr<'_>], max_sge: u32) -> PostError {
     of(failure, list, |wr| {
@@ -42,7 +41,7 @@ pub fn of_recv(failure: &Failure, list: &[RecvWr<'_>], max_sge: u32) -> PostErro
     })
 }
 
-/// What is wrong with the request itself comes first: some devices say ENOMEM there, too.
+/// Errors of the request itself are checked first: some devices return ENOMEM for them, too.
 fn of<W>(failure: &Failure, list: &[W], limits: impl Fn(&W) -> Option<Refused>) -> PostError {
     let Failure { posted, why } = *failure;
     let why = match why {

@@ -1,4 +1,4 @@
-//! The rooms where libibverbs and librdmacm are called: each owns one kind of object, keeps alive what the
+//! The modules that call libibverbs and librdmacm: each owns one kind of object, keeps alive what the
 //! object refers to, and destroys it. What is above them is safe code.
 
 pub mod ah;

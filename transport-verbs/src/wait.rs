@@ -1,4 +1,4 @@
-//! Sleeping on a descriptor: a channel's, that of a device's asynchronous events, a socket's.
+//! Waiting on a descriptor: of a channel, of a device's asynchronous events, of a socket.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -7,8 +7,7 @@ use cq_core::transport::{EventError, Woken};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// Sleeps until there may be something to read, or the deadline has passed, or this thread has handled a
-/// signal.
+/// Waits until there may be something to read, or the deadline has passed, or this thread has handled a signal.
 pub fn block(fd: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<Woken, EventError> {
     match once(fd, PollFlags::IN, Deadline(deadline)) {
         Ok(true) => Ok(Woken::Event),
@@ -18,7 +17,7 @@ pub fn block(fd: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<Woken, Eve
     }
 }
 
-/// Sleeps until the descriptor is ready or has failed, or the time is over: then false. No signal ends it.
+/// Waits until the descriptor is ready or has failed, or the deadline has passed: then false. A signal does not end it.
 pub fn ready(fd: BorrowedFd<'_>, flags: PollFlags, deadline: Deadline) -> Result<bool, Errno> {
     loop {
         match once(fd, flags, deadline) {
@@ -36,17 +35,17 @@ fn once(fd: BorrowedFd<'_>, flags: PollFlags, deadline: Deadline) -> Result<bool
     Ok(ready > 0)
 }
 
-/// When to give up: one for all steps of an operation, so that no step starts the time anew.
+/// The deadline of all steps of an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// So much from now on; None, or longer than the clock can say, is never.
+    /// After so much time; None, or more than the clock can express, is never.
     pub fn after(limit: Option<Duration>) -> Self {
         Self(limit.and_then(|limit| Instant::now().checked_add(limit)))
     }
 
-    /// What is left; None is for ever.
+    /// The time left; None is without limit.
     pub fn left(self) -> Option<Duration> {
         self.0.map(|end| end.saturating_duration_since(Instant::now()))
     }

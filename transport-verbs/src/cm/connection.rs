@@ -1,5 +1,5 @@
-//! What the active and the passive side have in common: a queue pair that changes state as the connection
-//! manager says, and the connection that comes of it.
+//! What the active and the passive side have in common: a queue pair whose states follow the connection manager, and the
+//! connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,9 +16,9 @@ use crate::qp::QueuePair;
 use crate::sys::cm::{self, Id, Param};
 use crate::wait::Deadline;
 
-/// How often to try again where the peer does not answer. The most, 7, is for ever on some devices.
+/// Retries if the peer does not answer. The maximum, 7, is without limit on some devices.
 const RETRIES: u8 = 6;
-/// How often to try again where the peer has no receive: for ever.
+/// Retries if the peer has no receive: without limit.
 const RNR_RETRIES: u8 = 7;
 
 /// The device through which the peer is reached.
@@ -26,7 +26,7 @@ const RNR_RETRIES: u8 = 7;
 pub struct Device<'a>(pub(super) &'a Id);
 
 impl Device<'_> {
-    /// Opens it, for the queue pair to be made of. Where it is open already, that context serves as well.
+    /// Opens the device, to create the queue pair on it. A context of it that is open already can be used instead.
     ///
     /// # Errors
     /// The device is gone, or the system refused.
@@ -49,8 +49,8 @@ impl Device<'_> {
     }
 }
 
-/// A connection that has been made. Dropping it ends it: the peer hears of that. The queue pair is the
-/// user's, and stays as it is.
+/// An established connection. Dropping it disconnects, and the peer gets the event DISCONNECTED. The queue pair belongs to
+/// the user, and is unchanged.
 #[derive(Debug)]
 pub struct Connection {
     id: Id,
@@ -63,7 +63,7 @@ impl Connection {
         Self { id, private_data, ended: false }
     }
 
-    /// What the peer had to say, and zeros up to what the transport carries.
+    /// The peer's private data, padded with zeros up to the size that the transport carries.
     #[must_use]
     pub fn private_data(&self) -> &[u8] {
         &self.private_data
@@ -81,10 +81,10 @@ impl Connection {
         self.id.peer_addr()
     }
 
-    /// Waits for what happens to the connection, and says it.
+    /// Waits for an event of the connection.
     ///
     /// # Errors
-    /// Nothing happened in time, or the system refused.
+    /// There was no event in time, or the system failed.
     pub fn event(&mut self, limit: Duration) -> Result<Event, CmError> {
         let deadline = Deadline::after(Some(limit));
         let (event, _) = next(&mut self.id, deadline, "an event of the connection")?;
@@ -92,8 +92,7 @@ impl Connection {
         Ok(Event::of(&event))
     }
 
-    /// Whether the connection has ended, here or there. It takes the events that there are, and does not
-    /// wait.
+    /// Whether one of the sides has disconnected. It reads all pending events, and does not wait.
     ///
     /// # Errors
     /// The device is gone, or the system refused.
@@ -105,20 +104,20 @@ impl Connection {
         }
     }
 
-    /// Ends the connection: what is posted on its queue pair is flushed, and the peer hears of it. Where the
-    /// peer ended it, this agrees.
+    /// Disconnects: the queue pair goes to ERR, its requests are flushed, and the peer gets the event DISCONNECTED. If the
+    /// peer has disconnected, this completes it.
     ///
     /// # Errors
-    /// The queue pair is not in a state that can be left for ERR, or the device is gone.
+    /// The queue pair can't go to ERR from its state, or the device was removed.
     pub fn disconnect(&mut self, qp: &mut QueuePair) -> Result<(), CmError> {
         qp.modify(&QpAttr::to(QpState::ERR))?;
         Ok(self.id.disconnect().attempt("end the connection")?)
     }
 
-    /// Waits until the connection has ended, here or there.
+    /// Waits until one of the sides disconnects.
     ///
     /// # Errors
-    /// It did not in time, the device is gone, or the system refused.
+    /// None did in time, the device was removed, or the system failed.
     pub fn wait_disconnected(&mut self, limit: Duration) -> Result<(), CmError> {
         let deadline = Deadline::after(Some(limit));
         while !self.ended {
@@ -144,7 +143,7 @@ impl AsFd for Connection {
     }
 }
 
-/// What this side tells the peer of its queue pair.
+/// The attributes of this side's queue pair that the peer needs.
 pub(super) fn param<'a>(
     qp: &QueuePair,
     private_data: &'a [u8],
@@ -162,8 +161,7 @@ pub(super) fn param<'a>(
     }
 }
 
-/// Takes the queue pair to a state, with the attributes that the connection manager has found out, and one
-/// that it has not.
+/// Changes the queue pair to a state, with the attributes that the connection manager has, and one that it lacks.
 pub(super) fn enter(
     id: &mut Id,
     qp: &mut QueuePair,
@@ -175,8 +173,7 @@ pub(super) fn enter(
     Ok(qp.modify_raw(&mut attr, QpAttrMask::from_bits_retain(mask as u32))?)
 }
 
-/// A step on the way to a connection, of which librdmacm knows nothing any more (EINVAL) where the peer gave
-/// up meanwhile.
+/// A step of connecting. librdmacm returns EINVAL for it if the peer has given up.
 pub(super) fn attempt<V>(step: io::Result<V>, attempt: &'static str) -> Result<V, CmError> {
     match step {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(CmError::Abandoned),

@@ -1,4 +1,4 @@
-//! Why two sides did not come together, and what happens to those that have.
+//! Errors of connecting, and the events of connections.
 
 use std::net::SocketAddr;
 use std::{fmt, io};
@@ -9,76 +9,76 @@ use thiserror::Error;
 use crate::sys::cm;
 use cq_core::setup::{DeviceError, ModifyError};
 
-/// Why there is no connection, or none any more.
+/// Why connecting failed, or a connection ended.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CmError {
     /// librdmacm can't be used.
     #[error(
-        "librdmacm is of no use here ({0}): `ibv_devices` lists the devices, `modprobe rdma_ucm` loads its module"
+        "librdmacm can't be used ({0}): `ibv_devices` lists the devices, `modprobe rdma_ucm` loads its module"
     )]
     NoCm(io::Error),
     /// librdmacm or the device refused.
     #[error(transparent)]
     Refused(#[from] DeviceError),
-    /// The time was over.
+    /// The timeout passed.
     #[error("{awaited} did not come in time")]
     TimedOut {
         /// What was waited for.
         awaited: &'static str,
     },
-    /// No device reaches the address, or nobody there says that it is his.
+    /// No device reaches the address, or no host has it.
     #[error(
         "{addr} can't be reached through an RDMA device ({status}): `rdma link` lists the interfaces that have one, `ping` tells whether the address answers"
     )]
     Address {
         /// The address.
         addr: SocketAddr,
-        /// What librdmacm said.
+        /// The status of librdmacm.
         status: Status,
     },
-    /// There is no path to the address.
+    /// There is no route to the address.
     #[error(
-        "no path leads from an RDMA device to the peer ({0}): `rdma link` shows whether the port is up"
+        "there is no route from an RDMA device to the peer ({0}): `rdma link` shows whether the port is up"
     )]
     Route(Status),
     /// The peer does not answer connection requests.
-    #[error("the peer's machine does not answer ({0}): has it an RDMA device at this address?")]
+    #[error("the peer's host does not answer ({0}): has it an RDMA device at this address?")]
     Unreachable(Status),
-    /// The peer said no.
-    #[error("the peer refused the connection: {reason}")]
+    /// The peer rejected the request.
+    #[error("the peer rejected the connection: {reason}")]
     Rejected {
         /// Why.
         reason: RejectReason,
-        /// What it had to say, and zeros up to what the transport carries.
+        /// Its private data, padded with zeros up to the size that the transport carries.
         private_data: Vec<u8>,
     },
-    /// It went wrong between the request and the end of the greeting.
-    #[error("the connection failed while it was made ({0}): try again")]
+    /// Connecting failed after the request.
+    #[error("connecting failed ({0}): try again")]
     Failed(Status),
-    /// The peer took its request back, or its answer, before this side was done.
-    #[error("the peer gave up before the connection was made: it may have waited too long")]
+    /// The peer withdrew its request or its answer before the connection was established.
+    #[error("the peer gave up before the connection was established: it may have waited too long")]
     Abandoned,
-    /// The peer ended the connection.
-    #[error("the peer ended the connection")]
+    /// The peer disconnected.
+    #[error("the peer disconnected")]
     Disconnected,
-    /// The device is gone.
-    #[error("the RDMA device was removed: close what belongs to it")]
+    /// The device was removed.
+    #[error("the RDMA device was removed: destroy the objects that were created on it")]
     DeviceRemoved,
-    /// An event that has no business here.
-    #[error("librdmacm reported {0}, which was not to be expected here")]
+    /// An unexpected event.
+    #[error("librdmacm reported an unexpected event: {0}")]
     Unexpected(Event),
-    /// More than a message of the connection manager holds.
-    #[error("{len} bytes of private data are more than the {max} that can go along")]
+    /// The private data is too long.
+    #[error("{len} bytes of private data exceed the maximum of {max}")]
     PrivateDataTooLong {
-        /// How many were given.
+        /// The given size.
         len: usize,
-        /// How many it holds.
+        /// The maximum size.
         max: usize,
     },
     /// The queue pair belongs to another device than the connection.
     #[error(
-        "the queue pair is one of {queue_pair}, and the connection goes through {connection}: make it on a context of that device"
+        "the queue pair is of device {queue_pair}, and the connection uses {connection}: create the queue pair on a context of that device"
     )]
     OtherDevice {
         /// The device of the queue pair.
@@ -86,13 +86,13 @@ pub enum CmError {
         /// The device of the connection.
         connection: String,
     },
-    /// The queue pair did not go to the state that it has to be in.
+    /// The queue pair did not change to the required state.
     #[error(transparent)]
     Modify(#[from] ModifyError),
 }
 
 impl CmError {
-    /// What an event that was not hoped for means to somebody who connects. `addr` is the peer's.
+    /// What an unexpected event means while connecting. `addr` is the peer's.
     pub(super) fn of(event: cm::Event, addr: Option<SocketAddr>) -> Self {
         let status = Status(event.status);
         match (EventKind(event.kind), addr) {
@@ -111,12 +111,12 @@ impl CmError {
     }
 }
 
-/// What librdmacm reported of a connection.
+/// An event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// What happened.
     pub kind: EventKind,
-    /// How it went.
+    /// Its status.
     pub status: Status,
 }
 
@@ -135,38 +135,38 @@ impl fmt::Display for Event {
 foreign_number! {
     /// `enum rdma_cm_event_type`: what happened. Any number is legal ([C3](cq_core::contract#c3)).
     EventKind {
-        /// The address is found.
-        ADDR_RESOLVED = 0, "the address was found";
-        /// The address is not found.
-        ADDR_ERROR = 1, "the address was not found";
-        /// The path is found.
-        ROUTE_RESOLVED = 2, "the path was found";
-        /// The path is not found.
-        ROUTE_ERROR = 3, "the path was not found";
-        /// A peer wants to connect.
-        CONNECT_REQUEST = 4, "a peer wants to connect";
+        /// The address is resolved.
+        ADDR_RESOLVED = 0, "the address was resolved";
+        /// The address can't be resolved.
+        ADDR_ERROR = 1, "the address can't be resolved";
+        /// The route is resolved.
+        ROUTE_RESOLVED = 2, "the route was resolved";
+        /// The route can't be resolved.
+        ROUTE_ERROR = 3, "the route can't be resolved";
+        /// A connection request.
+        CONNECT_REQUEST = 4, "connection request";
         /// The peer has accepted.
         CONNECT_RESPONSE = 5, "the peer accepted";
         /// Connecting failed.
         CONNECT_ERROR = 6, "connecting failed";
-        /// The peer's machine does not answer.
-        UNREACHABLE = 7, "the peer's machine does not answer";
-        /// The peer refuses.
-        REJECTED = 8, "the peer refused";
-        /// The connection is there.
+        /// The peer's host does not answer.
+        UNREACHABLE = 7, "the peer's host does not answer";
+        /// The peer rejected the request.
+        REJECTED = 8, "the peer rejected the request";
+        /// The connection is established.
         ESTABLISHED = 9, "the connection is established";
-        /// One of the sides ended the connection.
-        DISCONNECTED = 10, "the connection ended";
-        /// The device is gone: everything that belongs to it is to be closed.
+        /// One of the sides disconnected.
+        DISCONNECTED = 10, "disconnected";
+        /// The device was removed: all its objects have to be destroyed.
         DEVICE_REMOVAL = 11, "the device was removed";
         /// A multicast group is joined.
         MULTICAST_JOIN = 12, "a multicast group was joined";
-        /// A multicast group is not joined, or lost.
+        /// A multicast group was not joined, or was left.
         MULTICAST_ERROR = 13, "a multicast group was not joined";
         /// The network interface of the device has another address now.
         ADDR_CHANGE = 14, "the interface's address changed";
-        /// Nothing of the ended connection is under way in the network any more.
-        TIMEWAIT_EXIT = 15, "the ended connection is out of the network";
+        /// No packet of the ended connection is left in the network: its queue pair may be used again.
+        TIMEWAIT_EXIT = 15, "the ended connection has left the time-wait state";
     }
 }
 
@@ -179,7 +179,7 @@ impl fmt::Display for EventKind {
     }
 }
 
-/// How an operation went: 0 is well, a negative number an errno, any other the transport's own.
+/// The status of an operation: 0 is success, a negative number an errno, any other specific to the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Status(pub i32);
@@ -202,32 +202,32 @@ impl fmt::Display for Status {
     }
 }
 
-/// Why a peer refused. On InfiniBand and RoCE it is the number in its REJ message, on iWARP a negative
+/// Why a peer rejected a request. On InfiniBand and RoCE it is the number in its REJ message, on iWARP a negative
 /// errno. A number outside the constants is legal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct RejectReason(pub i32);
 
 impl RejectReason {
-    /// Its machine took too long to answer.
+    /// Its host waited too long for an answer.
     pub const TIMEOUT: Self = Self(4);
-    /// Nobody listens at that port.
+    /// There is no listener at that port.
     pub const NO_LISTENER: Self = Self(8);
-    /// Its machine takes the queue pair to be connected already.
+    /// Its host still has a connection of a queue pair of this number.
     pub const STALE_CONNECTION: Self = Self(10);
-    /// The program there refused.
+    /// The program of the peer rejected it.
     pub const BY_PEER: Self = Self(28);
 }
 
 impl fmt::Display for RejectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::TIMEOUT => f.write_str("its machine waited too long for an answer"),
-            Self::NO_LISTENER => f.write_str("nobody listens at that port"),
+            Self::TIMEOUT => f.write_str("its host waited too long for an answer"),
+            Self::NO_LISTENER => f.write_str("there is no listener at that port"),
             Self::STALE_CONNECTION => {
                 f.write_str("a queue pair of this number is connected already, or was just now")
             }
-            Self::BY_PEER => f.write_str("the program there said no, or left"),
+            Self::BY_PEER => f.write_str("its program rejected the request, or ended"),
             Self(errno @ i32::MIN..0) => write!(f, "{}", Status(errno)),
             Self(other) => write!(f, "reason {other} of the REJ message"),
         }

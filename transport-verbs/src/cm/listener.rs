@@ -16,15 +16,15 @@ use crate::wait::Deadline;
 /// How many requests may wait for [`Listener::accept`].
 const BACKLOG: i32 = 128;
 
-/// Somebody to connect to. Its descriptor is readable while there is something for [`accept`](Self::accept).
+/// A listener for connection requests. Its descriptor is readable while there is one to [`accept`](Self::accept).
 #[derive(Debug)]
 pub struct Listener {
     id: Id,
 }
 
 impl Listener {
-    /// Listens at an address: that of one device's interface, or 0.0.0.0 or :: for all of them. Port 0 is
-    /// any that is free; [`local_addr`](Self::local_addr) says which.
+    /// Listens at an address: that of one device's interface, or 0.0.0.0 or :: for all of them. Port 0 stands for a free
+    /// one, which [`local_addr`](Self::local_addr) returns.
     ///
     /// # Errors
     /// librdmacm can't be used, the address is not of this machine, or the port is taken.
@@ -35,16 +35,16 @@ impl Listener {
         Ok(Self { id })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     #[must_use]
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.id.local_addr()
     }
 
-    /// Waits for a peer that wants to connect.
+    /// Waits for a connection request.
     ///
     /// # Errors
-    /// Nobody came in time, the device is gone, or the system refused.
+    /// There was none in time, the device was removed, or the system failed.
     pub fn accept(&mut self, limit: Duration) -> Result<Request, CmError> {
         let deadline = Deadline::after(Some(limit));
         loop {
@@ -66,7 +66,7 @@ impl AsFd for Listener {
     }
 }
 
-/// A peer that wants to connect, and the device that its request came through. Dropping it refuses.
+/// A connection request, and the device that received it. Dropping it rejects it.
 #[derive(Debug)]
 pub struct Request {
     id: Id,
@@ -74,9 +74,9 @@ pub struct Request {
 }
 
 impl Request {
-    /// Private data of a refusal at most.
+    /// The maximum size of the private data of a rejection.
     pub const MAX_REFUSAL: usize = 148;
-    /// Private data of an answer at most.
+    /// The maximum size of the private data of an answer.
     pub const MAX_ANSWER: usize = 196;
 
     /// The device.
@@ -91,14 +91,14 @@ impl Request {
         self.id.peer_addr()
     }
 
-    /// What the peer had to say, and zeros up to what the transport carries.
+    /// The peer's private data, padded with zeros up to the size that the transport carries.
     #[must_use]
     pub fn private_data(&self) -> &[u8] {
         &self.event.private_data
     }
 
-    /// Takes the queue pair to INIT, where it takes receives: those that are posted then are there before
-    /// the peer's first message. [`accept`](Self::accept) does it, too.
+    /// Changes the queue pair to INIT. Receives that are posted in this state precede the peer's first message.
+    /// [`accept`](Self::accept) does the same.
     ///
     /// # Errors
     /// The queue pair is of another device, or is connected.
@@ -112,8 +112,8 @@ impl Request {
     ///
     /// # Errors
     /// The queue pair is of another device or not in RESET or INIT, the private data is longer than
-    /// [`MAX_ANSWER`](Self::MAX_ANSWER), or the peer left or did not answer in time. The queue pair may
-    /// have left its state then.
+    /// [`MAX_ANSWER`](Self::MAX_ANSWER), or the peer gave up or did not answer in time. The state of the
+    /// queue pair may have changed.
     pub fn accept(
         mut self,
         qp: &mut QueuePair,
@@ -126,24 +126,24 @@ impl Request {
         let device = qp.limits();
         let responder_resources = self.event.responder_resources.min(device.max_qp_rd_atom);
         let initiator_depth = self.event.initiator_depth.min(device.max_qp_init_rd_atom);
-        // What rdma_init_qp_attr says of these two is what the peer asked for.
+        // rdma_init_qp_attr sets these two to what the peer requested.
         enter(&mut self.id, qp, QpState::RTR, |attr| {
             attr.max_dest_rd_atomic = responder_resources
         })?;
         enter(&mut self.id, qp, QpState::RTS, |attr| attr.max_rd_atomic = initiator_depth)?;
         let answer = param(qp, private_data, responder_resources, initiator_depth);
         attempt(self.id.accept(&answer), "accept the connection")?;
-        let awaited = "the end of the peer's greeting";
+        let awaited = "the peer's confirmation";
         expect(&mut self.id, EventKind::ESTABLISHED, deadline, awaited)?;
         Ok(Connection::new(self.id, self.event.private_data))
     }
 
-    /// Refuses, with something to say. (Dropping refuses without a word.)
+    /// Rejects the request with private data. (Dropping rejects it without.)
     ///
     /// # Errors
-    /// The private data is longer than [`MAX_REFUSAL`](Self::MAX_REFUSAL), or the peer is gone.
+    /// The private data is longer than [`MAX_REFUSAL`](Self::MAX_REFUSAL), or the peer has given up.
     pub fn reject(mut self, private_data: &[u8]) -> Result<(), CmError> {
         bounded(private_data, Self::MAX_REFUSAL)?;
-        Ok(self.id.reject(private_data).attempt("refuse the connection")?)
+        Ok(self.id.reject(private_data).attempt("reject the connection")?)
     }
 }

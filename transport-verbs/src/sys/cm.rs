@@ -1,6 +1,6 @@
 //! A connection identifier of librdmacm, with an event channel of its own.
 //!
-//! Each event is copied and acknowledged before anybody sees it, so that destroying an identifier never
+//! Each event is copied and acknowledged before it is returned, so that destroying an identifier never
 //! waits. An identifier that comes with a connection request is moved to a channel of its own at once, so
 //! that it does not depend on the listener's.
 
@@ -44,7 +44,7 @@ pub struct Param<'a> {
     pub retry_count: u8,
     /// How often to try again where the peer has no receive, 0 to 6, or 7 for ever.
     pub rnr_retry_count: u8,
-    /// What the application has to say.
+    /// The application's private data.
     pub private_data: &'a [u8],
 }
 

@@ -34,7 +34,7 @@ unsafe extern "C" {
 /// # Safety
 /// The context is open.
 unsafe fn extended(context: *mut ibv_context) -> Option<*const verbs_context> {
-    // SAFETY: it is open, says the caller. Where the mark is set, it is the last field of a
+    // SAFETY: the caller ensures that it is open. Where the mark is set, it is the last field of a
     // `verbs_context`.
     unsafe {
         let is_extended = (*context).abi_compat.addr() == usize::MAX;
@@ -44,7 +44,7 @@ unsafe fn extended(context: *mut ibv_context) -> Option<*const verbs_context> {
 }
 
 /// An extended operation of an open context, if the library and the device have it. That part grows at its
-/// front, so `sz` says how far it reaches back.
+/// front, so `sz` is how far it reaches back.
 macro_rules! operation {
     ($context:expr, $name:ident) => {
         extended($context).and_then(|extended| {
@@ -62,13 +62,13 @@ pub unsafe fn attributes(context: NonNull<ibv_context>) -> io::Result<DeviceAttr
     let context = context.as_ptr();
     // SAFETY: all zero is a value of each field, all of them numbers.
     let mut attr: ibv_device_attr_ex = unsafe { MaybeUninit::zeroed().assume_init() };
-    // SAFETY: the context is open, says the caller; there is room for as much as is said.
+    // SAFETY: the caller ensures that the context is open; there is space for so many bytes.
     let extended = unsafe {
         operation!(context, query_device_ex)
             .map(|query| check(query(context, ptr::null(), &mut attr, size_of_val(&attr))))
     };
     if !matches!(extended, Some(Ok(()))) {
-        // SAFETY: the context is open, and there is room.
+        // SAFETY: the context is open, and there is space.
         check(unsafe { ibv_query_device(context, &mut attr.orig_attr) })?;
     }
     Ok(of_raw(&attr))
@@ -81,7 +81,7 @@ pub unsafe fn attributes(context: NonNull<ibv_context>) -> io::Result<DeviceAttr
 pub unsafe fn query_port(context: *mut ibv_context, number: u8) -> io::Result<ibv_port_attr> {
     // SAFETY: all zero is a value of each field, all of them numbers.
     let mut attr: ibv_port_attr = unsafe { MaybeUninit::zeroed().assume_init() };
-    // SAFETY: the context is open, says the caller; there is room for as much as is said.
+    // SAFETY: the caller ensures that the context is open; there is space for so many bytes.
     check(unsafe {
         match operation!(context, query_port) {
             Some(query) => query(context, number, &mut attr, size_of_val(&attr)),
@@ -91,7 +91,7 @@ pub unsafe fn query_port(context: *mut ibv_context, number: u8) -> io::Result<ib
     Ok(attr)
 }
 
-/// `ibv_query_gid_table(3)`: the entries of all ports that are in use; `room` for as many.
+/// `ibv_query_gid_table(3)`: the entries of all ports that are in use, at most `room`.
 ///
 /// # Safety
 /// The context is open.
@@ -100,13 +100,13 @@ pub unsafe fn query_gids(context: *mut ibv_context, room: usize) -> io::Result<V
     // How long its tables are is the device's word.
     entries.try_reserve_exact(room).map_err(|_| rustix::io::Errno::NOMEM)?;
     let size = size_of::<ibv_gid_entry>();
-    // SAFETY: the context is open, says the caller; the vector has room for so many entries of this size.
+    // SAFETY: the caller ensures that the context is open; the vector has space for so many entries of this size.
     let count =
         unsafe { _ibv_query_gid_table(context, entries.as_mut_ptr(), entries.capacity(), 0, size) };
     let count = usize::try_from(count).map_err(|_| {
         io::Error::from_raw_os_error(c_int::try_from(count.wrapping_neg()).unwrap_or(0))
     })?;
-    // SAFETY: so many were written, and no more than there is room for.
+    // SAFETY: so many were written, and no more than there is space for.
     unsafe { entries.set_len(count.min(room)) };
     Ok(entries)
 }
@@ -120,7 +120,7 @@ pub unsafe fn moderate_cq(cq: *mut ibv_cq, count: u16, period: u16) -> io::Resul
         attr_mask: ibv_cq_attr_mask::IBV_CQ_ATTR_MODERATE.0,
         moderate: ibv_moderate_cq { cq_count: count, cq_period: period },
     };
-    // SAFETY: the queue is alive, says the caller, and with it its context.
+    // SAFETY: the caller ensures that the queue is alive, and with it its context.
     check(unsafe {
         match operation!((*cq).context, modify_cq) {
             Some(modify) => modify(cq, &mut attr),
@@ -156,7 +156,7 @@ mod tests {
     ) -> c_int {
         assert_eq!(size, size_of::<ibv_device_attr_ex>());
         CALLED.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller has room.
+        // SAFETY: the caller has space.
         unsafe { (*attr).orig_attr.max_qp = 17 };
         0
     }
@@ -243,7 +243,7 @@ mod tests {
             )
         };
         assert!(device.is_some() && port.is_some() && cq.is_some());
-        // SAFETY: all zero is a value of each field; the context is open, and there is room.
+        // SAFETY: all zero is a value of each field; the context is open, and there is space.
         let (ours, theirs) = unsafe {
             let (mut ours, mut other): (ibv_device_attr_ex, ibv_device_attr_ex) =
                 (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init());

@@ -42,7 +42,7 @@ impl Poller {
     pub fn poll(&mut self, out: &mut [Wc]) -> c_int {
         let room = c_int::try_from(out.len()).unwrap_or(c_int::MAX);
         let polling = self.polling();
-        // SAFETY: the queue is alive; `Wc` is `ibv_wc` (asserted in `layout`), and there is room for as many.
+        // SAFETY: the queue is alive; `Wc` is `ibv_wc` (asserted in `layout`), and there is space for as many.
         unsafe { polling.poll(self.raw, room, out.as_mut_ptr().cast()) }
     }
 }

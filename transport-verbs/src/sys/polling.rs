@@ -1,11 +1,11 @@
-//! The function that polls a completion queue: the device's own or, once the queue overran, by one that says so.
-//! The overrun needs no flag then, and a poll no instruction that C would not spend.
+//! The function that polls a completion queue: the device's own or, after an overrun, one that returns OVERRUN. So an
+//! overrun needs no flag, and a poll no instruction more than in C.
 //!
 //! | polled by | until |
 //! |---|---|
-//! | the device's own function | who reads events is told of an overrun ([`Polling::overran`]) |
-//! | one that says OVERRUN where the device's finds nothing, or fails | it has been said to who polls ([`Polling::ended`]) |
-//! | one that says OVERRUN | ever: some devices go on with a queue that has been emptied, but it is done (O3) |
+//! | the device's own function | the overrun's event is read ([`Polling::overran`]) |
+//! | one that returns OVERRUN if the device's finds nothing, or fails | a poll returned it ([`Polling::ended`]) |
+//! | one that returns OVERRUN | – : some devices use the queue again once it is empty, but its failure is permanent (O3) |
 
 #![allow(unsafe_code)]
 
@@ -23,8 +23,8 @@ type PollFn = unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc) -> c_int;
 
 /// The function that polls a queue.
 ///
-/// Who reads the device's events sets it, and who polls gets it, and sets it when the overrun has been said.
-/// All are relaxed: the functions are there from the start, and nothing else is handed over.
+/// The thread that reads events sets it. The poller loads it, and sets it after it has returned the overrun. All are
+/// relaxed: the functions exist from the start, and no other data is published.
 #[derive(Debug)]
 pub struct Polling(AtomicPtr<()>);
 
@@ -51,7 +51,7 @@ impl Polling {
         Self(AtomicPtr::new(nothing as PollFn as *mut ()))
     }
 
-    /// Whether it was told of an overrun.
+    /// Whether an overrun was reported.
     #[cfg(test)]
     pub fn has_overrun(&self) -> bool {
         self.0.load(Ordering::Relaxed) == poll_overrun as PollFn as *mut ()
@@ -65,7 +65,7 @@ impl Polling {
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, overrun);
     }
 
-    /// [`OVERRUN`] has been said: from now on every poll returns it, whatever the device does.
+    /// A poll has returned [`OVERRUN`]: from now on every poll does, whatever the device does.
     pub fn ended(&self) {
         self.0.store(ENDED as *mut (), Ordering::Relaxed);
     }
@@ -73,7 +73,7 @@ impl Polling {
     /// `ibv_poll_cq(3)`: the count, [`OVERRUN`], or another negative number.
     ///
     /// # Safety
-    /// The queue is alive, of the context that this was made for, and there is `room` at `out`.
+    /// The queue is alive, of the context that this was made for, and there is space for `room` completions at `out`.
     #[inline]
     pub unsafe fn poll(&self, cq: *mut ibv_cq, room: c_int, out: *mut ibv_wc) -> c_int {
         let poll = self.0.load(Ordering::Relaxed);
@@ -91,8 +91,8 @@ unsafe fn device_poll(context: *mut ibv_context) -> PollFn {
     unsafe { (*context).ops.poll_cq }.expect("every device can poll")
 }
 
-/// Polls a queue that overran: what was stored before comes first (O3). A device that fails then does so because of
-/// that.
+/// Polls a queue that overran: completions stored before come first (O3). A device that fails then does so because of
+/// the overrun.
 ///
 /// # Safety
 /// As [`Polling::poll`].

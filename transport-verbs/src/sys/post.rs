@@ -52,8 +52,8 @@ pub enum Why {
     Device(c_int),
 }
 
-/// Hands a list over in chains of up to [`CHAIN`] requests, each made by `make`, which may use the piece of
-/// its own that it is given. `submit` is the device's call.
+/// Hands a list over in chains of up to [`CHAIN`] requests, each made by `make`, which may use an SGE
+/// of its own. `submit` is the device's call.
 ///
 /// # Safety
 /// For a chain that `make` made, whose last request is followed by none, `submit` may be called with its
@@ -101,8 +101,8 @@ pub unsafe fn post<'w, W, R: Raw>(
     Ok(())
 }
 
-/// Where in a chain of `made` requests the device says that it stopped. What names none of them is taken
-/// for the first: nothing is known to be posted.
+/// The position in a chain of `made` requests at which the device stopped. A pointer to none of them counts as the first:
+/// then no request is known to be posted.
 #[cold]
 fn position<R>(first: *mut R, bad: *mut R, made: usize) -> usize {
     (0..made).find(|&nth| ptr::eq(first.wrapping_add(nth), bad)).unwrap_or(0)
@@ -132,7 +132,7 @@ pub fn send_wr(
         sg_list,
         num_sge,
         opcode,
-        // Only flags that have a name: with the bit of "inline" the device would read what the pieces say.
+        // Only flags that have a name: with the bit of "inline" the device would read the memory of the SGEs.
         send_flags: wr.flags.intersection(SendFlags::all()).bits() | inline,
         imm_data_invalidated_rkey_union: imm_data_invalidated_rkey_union_t {
             imm_data: u32::from_ne_bytes(imm),
@@ -154,7 +154,7 @@ pub unsafe fn post_recvs(
     list: &[RecvWr<'_>],
     submit: impl Fn(*mut ibv_recv_wr, &mut *mut ibv_recv_wr) -> c_int,
 ) -> Result<(), Failure> {
-    // SAFETY: the caller's word, which is the same.
+    // SAFETY: the caller ensures the same.
     unsafe { post(list, |wr, _| Ok(recv_wr(wr)), submit) }
 }
 

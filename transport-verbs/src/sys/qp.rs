@@ -56,7 +56,7 @@ unsafe impl Send for Qp {}
 unsafe impl Sync for Qp {}
 
 impl Qp {
-    /// Makes one, in RESET; says what it takes.
+    /// Creates one, in RESET; returns its capacities.
     pub fn new(pd: &Arc<Pd>, parts: &Parts<'_>) -> io::Result<(Self, ibv_qp_cap)> {
         let &Parts { send_cq, recv_cq, srq, .. } = parts;
         // A driver takes everything for its own, so what is another opening's must not get there.
@@ -126,7 +126,7 @@ impl Qp {
         Ok(attr)
     }
 
-    /// `ibv_post_send(3)`; a request that `judge` objects to is not posted.
+    /// `ibv_post_send(3)`; a request that `judge` refuses is not posted.
     #[inline]
     pub fn post_send(
         &self,
@@ -139,7 +139,7 @@ impl Qp {
             judge(wr)?;
             post::send_wr(wr, to?, piece).ok_or(Refused::Unsupported)
         };
-        // SAFETY: the queue pair is alive, and so are the pieces, the inline bytes and the address handle of
+        // SAFETY: the queue pair is alive, and so are the SGEs, the inline data and the address handle of
         // the requests, while the device's call reads them; where it looks for a handle, there is one.
         unsafe {
             post::post(list, make, |first, bad| (self.post_send)(self.raw.as_ptr(), first, bad))
@@ -163,7 +163,7 @@ impl Qp {
     /// `ibv_post_recv(3)`.
     #[inline]
     pub fn post_recv(&self, list: &[RecvWr<'_>]) -> Result<(), Failure> {
-        // SAFETY: the queue pair is alive, and so are the pieces while the device's call reads them.
+        // SAFETY: the queue pair is alive, and so are the SGEs while the device's call reads them.
         unsafe {
             post::post_recvs(list, |first, bad| (self.post_recv)(self.raw.as_ptr(), first, bad))
         }

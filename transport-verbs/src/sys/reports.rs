@@ -1,11 +1,10 @@
-//! What is known of a completion queue where its events are read: its name, how it is polled, and how
-//! many of its events are not acknowledged yet.
+//! The state of a completion queue that reading its events needs: its key, the function that polls it, and the number of
+//! its unacknowledged events.
 //!
 //! # Acknowledging
-//! Destroying a queue waits until every event that was taken of it is acknowledged, and each
-//! acknowledgement takes a lock of the queue. So the reader of the channel only counts, and acknowledges
-//! when a batch is full; what is left is acknowledged by who destroys the queue, just before. An event that
-//! is taken after that is acknowledged at once, and nobody hears of it (N7).
+//! Destroying a queue waits until every event taken from it is acknowledged, and each acknowledgement takes a lock of the
+//! queue. So the reader of the channel counts, and acknowledges full batches; the thread that destroys the queue
+//! acknowledges the rest. An event that is taken after that is acknowledged and discarded at once (N7).
 
 #![allow(unsafe_code)]
 
@@ -32,7 +31,7 @@ pub struct Reports {
 #[derive(Debug, Default)]
 struct Acks {
     pending: u32,
-    /// Nobody will acknowledge for the reader any more.
+    /// The queue is being destroyed: the reader acknowledges events itself.
     closing: bool,
 }
 
@@ -71,7 +70,7 @@ impl Reports {
     }
 
     /// An event of the queue was taken. Counts it, or has all that are counted acknowledged. `None` if the
-    /// queue is being destroyed: the event was acknowledged, and names nobody.
+    /// queue is being destroyed: the event was acknowledged, and is discarded.
     pub fn taken(&self, acknowledge: impl FnOnce(u32)) -> Option<CqKey> {
         let mut acks = self.acks();
         if acks.closing {
@@ -89,7 +88,7 @@ impl Reports {
         Some(self.key)
     }
 
-    /// The queue is going to be destroyed. Says how many events are to be acknowledged before.
+    /// The queue is going to be destroyed. Returns the number of events to acknowledge before.
     pub fn close(&self) -> u32 {
         let mut acks = self.acks();
         acks.closing = true;

@@ -35,7 +35,7 @@ unsafe impl Send for Srq {}
 unsafe impl Sync for Srq {}
 
 impl Srq {
-    /// Makes one whose events carry `number`; says what it takes.
+    /// Creates one whose events carry `number`; returns its capacities.
     pub fn new(
         pd: &Arc<Pd>,
         number: u32,
@@ -69,7 +69,7 @@ impl Srq {
     /// `ibv_post_srq_recv(3)`.
     #[inline]
     pub fn post_recv(&self, list: &[RecvWr<'_>]) -> Result<(), Failure> {
-        // SAFETY: the queue is alive, and so are the pieces while the device's call reads them.
+        // SAFETY: the queue is alive, and so are the SGEs while the device's call reads them.
         unsafe { post::post_recvs(list, |first, bad| (self.post_recv)(self.raw(), first, bad)) }
     }
 

@@ -22,7 +22,7 @@ pub struct Event {
     pub kind: u32,
     /// 0, a negative errno, or a number of the transport's.
     pub status: c_int,
-    /// What the peer had to say, and zeros up to what the transport carries.
+    /// The peer's private data, padded with zeros up to the size that the transport carries.
     pub private_data: Vec<u8>,
     /// READs and atomics of the peer that it asks for.
     pub responder_resources: u8,
@@ -104,7 +104,7 @@ impl Drop for Channel {
     }
 }
 
-/// What an event says, and the identifier that a connection request brings.
+/// The content of an event, and the identifier that a connection request brings.
 ///
 /// # Safety
 /// The event was taken and not acknowledged, and this is called for it once.

@@ -5,7 +5,7 @@ use rdma_sys::ibv_ah;
 
 use super::*;
 
-/// What a device saw: the wr_ids of each chain. It stops at request `stop` of all, and says by `bad` where.
+/// What a device saw: the wr_ids of each chain. It stops at request `stop` of all, and names it by `bad`.
 struct Device {
     seen: RefCell<Vec<Vec<u64>>>,
     stop: usize,
@@ -94,7 +94,7 @@ fn made(wr: SendWr<'_>, to: Option<ud_t>) -> ibv_send_wr {
     assert!(raw.next.is_null());
     if let Data::Inline(bytes) = wr.data {
         assert_eq!((raw.sg_list, raw.num_sge), (piece.as_mut_ptr(), 1));
-        // SAFETY: inline bytes are a piece, which has been written.
+        // SAFETY: inline data is an SGE, which has been written.
         let sge = unsafe { piece.assume_init() };
         assert_eq!((sge.addr, sge.length as usize), (bytes.as_ptr().addr() as u64, bytes.len()));
     }
@@ -159,7 +159,7 @@ fn q06_a_datagram_has_its_destination() {
     assert_eq!((ud.ah, ud.remote_qpn, ud.remote_qkey), (ah, 3, 4));
 }
 
-/// With the bit of "inline" a device would read whatever the pieces say.
+/// With the bit of "inline" a device would read the memory of the SGEs.
 #[test]
 fn q06_only_flags_with_a_name_reach_the_device() {
     let wr = SendWr { flags: SendFlags::from_bits_retain(!0), ..SendWr::send(1, &[]) };
