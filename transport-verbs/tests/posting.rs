@@ -154,7 +154,7 @@ fn q06_inline_bytes_need_no_piece() {
     assert_eq!(end.bytes(0, 6), b"inline");
 }
 
-/// A flag without a name might be that of inline bytes: the device would read whatever a piece says.
+/// A flag without a name might be that of inline bytes: the device would read whatever an SGE says.
 #[test]
 fn q06_flags_without_a_name_do_not_reach_the_device() {
     let Some((mut a, mut b)) = pair() else { return };

@@ -1,6 +1,5 @@
-//! The reference model: a verbs device as [the contract](../../../verify/CONTRACT.md) describes it,
-//! sequential and obvious. Beside the contract's page it reads as the specification: each decision names
-//! its rule.
+//! The reference model: a verbs device as [the contract](cq_core::contract) describes it, sequential and without
+//! optimisation. It can be read beside the contract as its specification: each decision names its rule.
 //!
 //! ```
 //! use cq_core::transport::{PollCq, Post};
@@ -24,43 +23,43 @@
 //! b.post_recv(&[RecvWr::new(1, &[memory.sge(0, 64)])])?;
 //! a.post_send(&[SendWr::send_inline(2, b"hello")])?;
 //!
-//! // What can happen at once has happened when posting returns: the receive, then the send.
-//! let mut room = [Wc::default(); 4];
-//! assert_eq!(cq.poll(&mut room), Ok(2));
-//! assert_eq!((room[0].wr_id(), room[0].result().unwrap().byte_len()), (1, 5));
-//! assert_eq!((room[1].wr_id(), room[1].status()), (2, WcStatus::SUCCESS));
+//! // Both have completed when posting returns: the receive, then the send.
+//! let mut wcs = [Wc::default(); 4];
+//! assert_eq!(cq.poll(&mut wcs), Ok(2));
+//! assert_eq!((wcs[0].wr_id(), wcs[0].result().unwrap().byte_len()), (1, 5));
+//! assert_eq!((wcs[1].wr_id(), wcs[1].status()), (2, WcStatus::SUCCESS));
 //! let mut bytes = [0; 5];
 //! memory.read(0, &mut bytes);
 //! assert_eq!(&bytes, b"hello");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Where things are
+//! # Modules
 //!
 //! | module | rules |
 //! |---|---|
-//! | `world` | the tables: what there is, and who uses what (Q11) |
-//! | `states` | what may be changed when (Q1), RESET (Q2) |
+//! | `world` | the tables of objects, and what uses what (Q11) |
+//! | `states` | transitions and attributes (Q1), RESET (Q2) |
 //! | `posting` | which sends are refused (Q3–Q5) |
-//! | `receives` | which receives are refused (Q3, Q4), who takes them, shared receive queues (Q9) |
-//! | `execute` | what is judged in which order (Q7), SEND (Q6) |
+//! | `receives` | which receives are refused (Q3, Q4), who consumes them, shared receive queues (Q9) |
+//! | `execute` | the order of checks (Q7), SEND (Q6) |
 //! | `onesided` | WRITE, READ, atomics, FLUSH (Q6) |
 //! | `windows` | memory windows: binding, invalidating (Q6) |
-//! | `datagram` | datagrams and handles of addresses (Q6, C7) |
-//! | `failures` | what goes wrong and how it is told: Q7 as a table |
-//! | `memory` | who may touch which bytes (Q7, Q10) |
-//! | `completion` | how requests end (C8, C9, Q2), polling (P1–P6), overrun (O1–O6, O8), resizing (Q12) |
+//! | `datagram` | datagrams and address handles (Q6, C7) |
+//! | `failures` | errors and how they are reported: the table of Q7 |
+//! | `memory` | keys, ranges and rights (Q7, Q10) |
+//! | `completion` | how requests complete (C8, C9, Q2), polling (P1–P6), overrun (O1–O6, O8), resizing (Q12) |
 //! | `events` | arming and events (N1–N9, N11, N12), asynchronous events (O2, O4, Q7, Q9) |
 //! | `time` | the clock, and waiting for receives and answers (Q7) |
-//! | `opening`, `handles` | the traits of [`device`](crate::device) over all that |
+//! | `opening`, `handles` | the traits of [`device`](crate::device) over all these |
 //!
-//! One lock is around everything, so that handles may move to other threads.
+//! One lock protects all of it, so that handles may move to other threads.
 //!
 //! # Time
-//! The clock stands still until somebody waits. [`Device::pause`](crate::device::Device::pause) lets it
-//! run to the next thing that time brings, the end of a wait for a receive or for an answer or an event that
-//! was held back, and so does [`Block::block`](cq_core::transport::Block::block) as far as its limit allows. Where time brings
-//! nothing, only another thread can: `block` really sleeps then.
+//! The clock is virtual and advances only while a thread waits. [`Device::pause`](crate::device::Device::pause) advances it
+//! to the next timer: the end of a wait for a receive or for an answer, or the deadline of a moderated event.
+//! [`Block::block`](cq_core::transport::Block::block) does the same within its own deadline. If no timer is set, only
+//! another thread can raise an event: then `block` really sleeps.
 //!
 //! ```
 //! use cq_core::transport::{PollCq, Post};
@@ -78,58 +77,57 @@
 //!     qp.modify(&attr).unwrap();
 //! }
 //!
-//! // There is no receive, and it is worth one more try.
+//! // There is no receive, and rnr_retry is 1.
 //! qp.post_send(&[SendWr::send(1, &[])])?;
-//! let mut room = [Wc::default(); 4];
-//! assert_eq!(cq.poll(&mut room), Ok(0));
+//! let mut wcs = [Wc::default(); 4];
+//! assert_eq!(cq.poll(&mut wcs), Ok(0));
 //! device.pause();
-//! assert_eq!(cq.poll(&mut room), Ok(1));
-//! assert_eq!(room[0].status(), WcStatus::RNR_RETRY_EXC_ERR);
+//! assert_eq!(cq.poll(&mut wcs), Ok(1));
+//! assert_eq!(wcs[0].status(), WcStatus::RNR_RETRY_EXC_ERR);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Decided here
-//! Where the contract leaves it open, this device does what its user would expect:
+//! Where the contract allows more than one behaviour, the model has the one that a user would expect:
 //!
-//! - What one thread opens is one device, as long as anything of it is left. An object works with what was
-//!   made through the same opening; what was made through two can be connected.
-//! - A queue holds exactly what was asked for. A queue of no requests is legal, and always full.
-//! - A region has two different keys, and is at most 1 GiB large. Access flags that are not optional and none
-//!   of the rights, MW_BIND or those of FLUSH, ask for features that this device does not have: refused, for
-//!   queue pairs too.
-//! - RESET and destroying a queue pair unbind its windows, and the end of a region those that open on it.
-//!   Any queue pair of the domain may bind them then, with any key of theirs. A window may allow what its
+//! - All contexts that one thread opens are of one device, which exists as long as any object of it. An object can be used
+//!   only with objects of the same context; queue pairs of two contexts can be connected.
+//! - A queue has exactly the requested capacity. A queue for 0 requests is valid, and always full.
+//! - A region has two different keys, and is at most 1 GiB large. Access flags that are neither optional nor
+//!   rights, MW_BIND or those of FLUSH are not supported: they are refused, also for queue pairs.
+//! - RESET and destroying a queue pair unbind its windows, and so does deregistering the region of a window.
+//!   Any queue pair of the domain may bind them afterwards, with any key of theirs. A window may allow what its
 //!   region does not.
-//! - A SEND that can't invalidate the key it names has written its bytes before it fails at the receiver.
-//! - Of a datagram the length is judged before its memory. The area for the global route is judged with the
-//!   rest of the receive, also where it is not written.
-//! - `cur_state` has to be the state that the queue pair is in. Without a state to go to, attributes are
-//!   changed as the state it is in allows. Packet numbers and packet sizes are checked and mean nothing.
-//! - In SQD the request that was begun, because it had to wait, is ended. SQD may be left before that; then
-//!   nothing is reported.
-//! - Of several reasons to refuse a request, the first of these counts: the state, the operation, too many
-//!   pieces or inline bytes, the length, READ and atomics turned off, the full queue. READ and atomics are
-//!   turned off in ERR too, if `max_rd_atomic` never was set. A message is at most 2³¹ bytes long.
-//! - The slot of a receive comes back when a message takes it, or it is flushed.
-//! - A list is posted as a whole; what can happen at once then happens before posting returns. The receive
-//!   completes before its send. On a failure the receive completes, then the request, then the rest of the
-//!   requester's sends and receives are flushed, then the responder's.
-//! - A request that waits goes on as soon as it can, and needs no timer for that. If it then waits for
-//!   something else, counting starts anew. A peer that is connected elsewhere does not answer.
-//! - A request that fails changes no memory, and no piece before the bad one; but an atomic is carried out before
-//!   it is found that its answer has nowhere to go.
-//! - Of the pieces that are written, only those that bytes reach are looked at, each to its end. A receive
-//!   that is too small and bad is too small. The length of an atomic is judged before anything is sent, the
-//!   right of a queue pair before any key, and for no bytes too. Whatever ends as REM_INV_REQ without
-//!   taking a receive is reported as QP_REQ_ERR.
-//! - Of two queue pairs that wait for a receive of the same shared queue, that with the lower number gets
-//!   it. A shared receive queue gives its receives out as they were posted.
-//! - RESET and destroying a queue pair leave its completions where they are; destroying anything removes
-//!   the reports about it that nobody read.
-//! - A completion queue that has overrun can be armed, and is not resized. Each completion that it drops
-//!   sends its queue pairs to ERR, also those that were reset since; one that is in RESET stays there.
-//! - All bytes of a request are copied aside before any is written, also where pieces overlap each other.
-//! - What is undefined in a completion is zero.
+//! - A SEND whose key can't be invalidated has written its bytes before it fails at the receiver.
+//! - The length of a datagram is checked before its memory. The area for the GRH is checked with the rest of the receive,
+//!   even if it is not written.
+//! - `cur_state` has to be the current state of the queue pair. Without a new state, those attributes can be changed that
+//!   the current state allows. Packet sequence numbers and path MTUs are checked, and have no effect.
+//! - In SQD a request that has started, and waits, is completed. SQD may be left before that; then
+//!   SQ_DRAINED is not raised.
+//! - If there are several reasons to refuse a request, the first of these counts: the state, the operation, too many
+//!   SGEs or too much inline data, the length, READ and atomics disabled, the full queue. READ and atomics are
+//!   also disabled in ERR, if `max_rd_atomic` was never set. A message is at most 2³¹ bytes long.
+//! - The slot of a receive is free when a message consumes it, or when it is flushed.
+//! - A list is posted as a whole; then all that can be executed is, before posting returns. The receive
+//!   completes before its send. On a failure the receive completes, then the request; then the other
+//!   sends and receives of the requester are flushed, then those of the responder.
+//! - A waiting request continues as soon as it can, without a timer. If it then waits for something
+//!   else, the retry count starts again. A peer that is connected elsewhere does not answer.
+//! - A request that fails changes no memory, and no SGE before the bad one; but an atomic is executed before
+//!   the memory for its result is checked.
+//! - Only those SGEs are checked that bytes are written to, each as a whole. A receive that is both
+//!   too small and bad is too small. The length of an atomic is checked before anything is sent, the
+//!   rights of a queue pair before any key, and also for zero bytes. An error with REM_INV_REQ that
+//!   consumes no receive raises QP_REQ_ERR.
+//! - If two queue pairs wait for a receive of the same shared queue, the one with the lower number gets
+//!   it. Receives of a shared queue are consumed in the order in which they were posted.
+//! - RESET and destroying a queue pair keep its completions; destroying an object discards the unread
+//!   events that name it.
+//! - A completion queue that has overrun can be armed, and not resized. Each completion that it drops
+//!   changes its queue pairs to ERR, also those that were reset since; one that is in RESET stays there.
+//! - All bytes of a request are copied before any is written, also if SGEs overlap.
+//! - Undefined fields of a completion are zero.
 
 mod completion;
 mod datagram;

@@ -155,7 +155,7 @@ impl Draft {
         }
     }
 
-    /// Gives the last request its pieces.
+    /// Gives the last request its SGEs.
     pub fn set_sges(&mut self, sges: &[ibv_sge]) {
         let first = self.sges.len();
         self.sges.extend_from_slice(sges);

@@ -38,7 +38,7 @@ pub fn post_send(
     telling(wr, bad_wr, |at| PAIRS.find(qp)?.with(|pair| sends(at, &mut pair.qp))?)
 }
 
-/// `ibv_post_recv(3)`. ENOMEM: the queue is full. EINVAL: the state, too many pieces, or a shared receive queue.
+/// `ibv_post_recv(3)`. ENOMEM: the queue is full. EINVAL: the state, too many SGEs, or a shared receive queue.
 #[inline(always)]
 pub fn post_recv(
     qp: *const ibv_qp,
@@ -53,7 +53,7 @@ pub fn post_recv(
     })
 }
 
-/// `ibv_post_srq_recv(3)`. ENOMEM: the queue is full. EINVAL: too many pieces.
+/// `ibv_post_srq_recv(3)`. ENOMEM: the queue is full. EINVAL: too many SGEs.
 pub fn post_srq_recv(
     srq: *const ibv_srq,
     wr: List<'_, ibv_recv_wr>,

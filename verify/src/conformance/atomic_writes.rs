@@ -8,7 +8,7 @@ use super::stand::*;
 super::chapter! {
     c06_an_atomic_write_is_told_by_its_opcode,
     q06_an_atomic_write_writes_eight_bytes_and_no_more,
-    q06_an_atomic_write_may_be_inline_or_in_pieces,
+    q06_an_atomic_write_may_be_inline_or_in_sges,
     q06_an_atomic_write_takes_no_receive,
     q06_atomic_writes_and_atomics_are_one_step_to_each_other,
     q06_an_atomic_write_is_no_read_or_atomic,
@@ -37,7 +37,7 @@ fn q06_an_atomic_write_writes_eight_bytes_and_no_more<D: Device>() {
     assert_eq!(b.bytes(0, 64), [&[1; 16], b"in one s".as_slice(), &[1; 40]].concat());
 }
 
-fn q06_an_atomic_write_may_be_inline_or_in_pieces<D: Device>() {
+fn q06_an_atomic_write_may_be_inline_or_in_sges<D: Device>() {
     let (mut a, b) = pair::<D>();
     a.mr.write(0, b"pie");
     a.mr.write(100, b"ces!!");

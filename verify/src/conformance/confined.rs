@@ -51,7 +51,7 @@ impl Confined {
 pub const CONFINED: &[Confined] = &[
     Confined {
         transport: RXE_LOOP_2,
-        cases: &["q06_a_piece_that_overlaps_its_target_arrives_as_it_was"],
+        cases: &["q06_an_sge_that_overlaps_its_target_arrives_as_it_was"],
         says: WITHIN,
         why: "where both are the same memory, the queue pair is connected to itself",
     },

@@ -198,10 +198,10 @@ fn q06_a_datagram_to_who_is_not_ready_is_dropped<D: Device>() {
 
 /// A datagram whose receive fails, with `status` if that is judged.
 #[track_caller]
-fn ends_the_receiver<D: Device>(pieces: impl Fn(&End<D>) -> Vec<Sge>, status: Option<S>) {
+fn ends_the_receiver<D: Device>(sges: impl Fn(&End<D>) -> Vec<Sge>, status: Option<S>) {
     let (mut a, mut b, way) = strangers::<D>();
-    let pieces = pieces(&b);
-    b.qp.post_recv(&[RecvWr::new(1, &pieces), RecvWr::new(2, &[])]).unwrap();
+    let sges = sges(&b);
+    b.qp.post_recv(&[RecvWr::new(1, &sges), RecvWr::new(2, &[])]).unwrap();
     a.send_to(&way, SendWr::send_inline(3, &[7; 24]));
     let got = b.received(2);
     assert_eq!((got[0].0, got[1]), (1, (2, S::WR_FLUSH_ERR)));

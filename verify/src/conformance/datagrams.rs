@@ -131,18 +131,18 @@ fn q06_a_receive_of_a_datagram_may_be_split_anywhere<D: Device>() {
     let (mut a, mut b, way) = strangers::<D>();
     for cuts in [[1, 2], [20, 40], [39, 40], [40, 41], [40, 45], [39, 44], [43, 43], [10, 50]] {
         b.mr.write(0, &[0; 4096]);
-        // Three pieces, far from each other.
+        // Three SGEs, far from each other.
         let [first, second] = cuts;
-        let pieces = [b.sge(0, first), b.sge(1024, second - first), b.sge(2048, 64 - second)];
-        b.qp.post_recv(&[RecvWr::new(1, &pieces)]).unwrap();
+        let sges = [b.sge(0, first), b.sge(1024, second - first), b.sge(2048, 64 - second)];
+        b.qp.post_recv(&[RecvWr::new(1, &sges)]).unwrap();
         a.send_to(&way, SendWr::send_inline(2, b"split anywhere"));
         let got = b.expect_received(&[(1, S::SUCCESS)])[0];
         assert_eq!(got.result().unwrap().byte_len(), 54);
-        let length = |piece: Sge| piece.length as usize;
+        let length = |sge: Sge| sge.length as usize;
         let all = [
-            b.bytes(0, length(pieces[0])),
-            b.bytes(1024, length(pieces[1])),
-            b.bytes(2048, length(pieces[2])),
+            b.bytes(0, length(sges[0])),
+            b.bytes(1024, length(sges[1])),
+            b.bytes(2048, length(sges[2])),
         ];
         assert_eq!(&all.concat()[GRH..54], b"split anywhere", "split at {cuts:?}");
     }

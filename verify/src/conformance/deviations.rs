@@ -288,7 +288,7 @@ const OF_RXE: &[Deviation] = &[
         "copy_data says EINVAL where it finds no region, and rxe_requester knows EFAULT as LOC_PROT only",
     ),
     rxe("q07_unreliable_local_memory_that_is_bad_ends_the_send_queue", TO_ERR, NO_SQE),
-    rxe("q07_an_atomic_without_a_piece", "posting refuses it with EINVAL", ATOMICS_WHEN_POSTED),
+    rxe("q07_an_atomic_without_an_sge", "posting refuses it with EINVAL", ATOMICS_WHEN_POSTED),
     rxe("q07_an_atomic_that_is_not_aligned", "posting refuses it with EINVAL", ATOMICS_WHEN_POSTED),
     rxe(
         "q07_an_atomic_whose_result_is_shorter_than_eight_bytes",

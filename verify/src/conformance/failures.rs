@@ -131,9 +131,9 @@ fn q07_no_range_wraps_around<D: Device>() {
             for operation in 0..4 {
                 if length == 8 || length == 4096 && operation < 2 {
                     let (mut a, mut b) = pair::<D>();
-                    let piece = [a.sge(0, length)];
+                    let sge = [a.sge(0, length)];
                     let at = RemoteAddr { addr, ..b.remote(0) };
-                    fails(&mut a, &mut b, on_memory(&piece, at)[operation], ACCESS);
+                    fails(&mut a, &mut b, on_memory(&sge, at)[operation], ACCESS);
                 }
             }
         }

@@ -13,7 +13,7 @@ super::chapter! {
     q07_reads_and_atomics_judge_the_remote_key_first,
     q07_an_atomic_whose_result_is_shorter_than_eight_bytes,
     q07_an_atomic_whose_result_is_longer_than_eight_bytes,
-    q07_an_atomic_whose_result_is_eight_bytes_in_pieces,
+    q07_an_atomic_whose_result_is_eight_bytes_in_sges,
 }
 
 fn q07_a_local_key_of_another_domain<D: Device>() {
@@ -27,7 +27,7 @@ fn q07_a_local_key_of_another_domain<D: Device>() {
     }
 }
 
-/// Pieces of eight bytes that nothing may read, and none that it may write: two of a wrong key, one of a
+/// SGEs of eight bytes that nothing may read, and none that it may write: two of a wrong key, one of a
 /// dead region, one of a wrong range.
 fn unusable<D: Device>(a: &End<D>) -> [Sge; 4] {
     let dead = a.device.register(&a.pd, 64, Access::EVERY).unwrap().sge(0, 8);
@@ -39,12 +39,12 @@ fn unusable<D: Device>(a: &End<D>) -> [Sge; 4] {
     ]
 }
 
-/// Requests whose own memory is one of these unusable pieces.
-fn bad_local<D: Device>(pieces: std::ops::Range<usize>, line: Line) {
-    for piece in pieces {
+/// Requests whose own memory is one of these unusable SGEs.
+fn bad_local<D: Device>(sges: std::ops::Range<usize>, line: Line) {
+    for sge in sges {
         for operation in 0..2 {
             let (mut a, mut b) = pair::<D>();
-            let (list, at) = ([a.sge(0, 8), unusable(&a)[piece]], b.remote(0));
+            let (list, at) = ([a.sge(0, 8), unusable(&a)[sge]], b.remote(0));
             let wr = [SendWr::send(1, &list), SendWr::write(1, &list, at).unsignaled()][operation];
             fails(&mut a, &mut b, wr, line);
         }
@@ -64,9 +64,9 @@ fn q07_a_local_key_that_is_wrong_is_told_as_that<D: Device>() {
 }
 
 fn q07_local_memory_that_no_result_can_be_written_to<D: Device>() {
-    for piece in 0..4 {
+    for sge in 0..4 {
         let (mut a, mut b) = pair::<D>();
-        let (word, at) = ([unusable(&a)[piece]], b.remote(0));
+        let (word, at) = ([unusable(&a)[sge]], b.remote(0));
         fails(&mut a, &mut b, SendWr::read(1, &word, at), LOCAL);
     }
     let (mut a, mut b) = pair::<D>();
@@ -120,7 +120,7 @@ fn q07_an_atomic_whose_result_is_longer_than_eight_bytes<D: Device>() {
     }
 }
 
-fn q07_an_atomic_whose_result_is_eight_bytes_in_pieces<D: Device>() {
+fn q07_an_atomic_whose_result_is_eight_bytes_in_sges<D: Device>() {
     let (mut a, b) = pair::<D>();
     b.mr.write(0, &[1, 2, 3, 4, 5, 6, 7, 8]);
     a.post(SendWr::fetch_add(1, &[a.sge(0, 3), a.sge(16, 5)], b.remote(0), 0));

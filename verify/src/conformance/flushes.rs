@@ -10,7 +10,7 @@ super::chapter! {
     q06_a_flush_completes_behind_what_it_is_about,
     q06_a_flush_of_a_region_looks_at_the_key_only,
     q06_a_flush_of_no_bytes_needs_no_key,
-    q06_a_flush_looks_at_no_piece,
+    q06_a_flush_looks_at_no_sge,
     q06_memory_that_is_only_read_can_be_flushed,
     q06_a_flush_is_no_read_or_atomic,
     q07_a_flush_of_memory_that_may_not_be_flushed,
@@ -117,7 +117,7 @@ fn q06_a_flush_of_no_bytes_needs_no_key<D: Device>() {
     a.expect_sent(&[(1, S::SUCCESS)]);
 }
 
-fn q06_a_flush_looks_at_no_piece<D: Device>() {
+fn q06_a_flush_looks_at_no_sge<D: Device>() {
     let (mut a, b) = flushing::<D>();
     let garbage = [Sge { addr: u64::MAX, length: 64, lkey: 0xdead_beef }; 2];
     let flush = eight(1, b.remote(0), Placement::GLOBAL);

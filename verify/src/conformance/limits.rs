@@ -13,10 +13,10 @@ super::chapter! {
     q04_each_capacity_of_a_shared_queue_has_its_edges,
     q04_a_message_of_more_than_two_gibibytes_is_refused,
     q04_a_message_of_two_gibibytes_is_judged_by_its_memory,
-    q06_a_long_message_of_as_many_pieces_as_there_may_be,
-    q06_no_pieces_at_all,
-    q07_a_piece_that_wraps_around,
-    q07_an_atomic_without_a_piece,
+    q06_a_long_message_of_as_many_sges_as_there_may_be,
+    q06_no_sges_at_all,
+    q07_an_sge_that_wraps_around,
+    q07_an_atomic_without_an_sge,
     q07_more_reads_than_may_be_under_way_take_turns,
 }
 
@@ -119,21 +119,21 @@ fn q04_each_capacity_of_a_shared_queue_has_its_edges<D: Device>() {
     }
 }
 
-/// Each operation that moves the bytes of these pieces.
-fn movers<'a>(pieces: &'a [Sge], at: RemoteAddr) -> [SendWr<'a>; 4] {
+/// Each operation that moves the bytes of these SGEs.
+fn movers<'a>(sges: &'a [Sge], at: RemoteAddr) -> [SendWr<'a>; 4] {
     [
-        SendWr::send(1, pieces),
-        SendWr::write(1, pieces, at),
-        SendWr::write(1, pieces, at).with_imm([9; 4]),
-        SendWr::read(1, pieces, at),
+        SendWr::send(1, sges),
+        SendWr::write(1, sges, at),
+        SendWr::write(1, sges, at).with_imm([9; 4]),
+        SendWr::read(1, sges, at),
     ]
 }
 
 fn q04_a_message_of_more_than_two_gibibytes_is_refused<D: Device>() {
     for lengths in [[1 << 30, 1 << 30, 1, 0], [u32::MAX; 4], [1 << 31, 1, 0, 0], [1 << 30; 4]] {
         let (mut a, b) = pair::<D>();
-        let pieces = lengths.map(|length| a.sge(0, length));
-        for wr in movers(&pieces, b.remote(0)) {
+        let sges = lengths.map(|length| a.sge(0, length));
+        for wr in movers(&sges, b.remote(0)) {
             let list = [SendWr::write_inline(2, b"x", b.remote(0)), wr];
             let error = a.qp.post_send(&list).unwrap_err();
             assert!(matches!(error.why, Refused::TooLong { max } if max <= 1 << 31), "{error}");
@@ -147,14 +147,14 @@ fn q04_a_message_of_more_than_two_gibibytes_is_refused<D: Device>() {
 fn q04_a_message_of_two_gibibytes_is_judged_by_its_memory<D: Device>() {
     for operation in 0..2 {
         let (mut a, mut b) = pair::<D>();
-        let pieces = [a.sge(0, 1 << 30), a.sge(0, 1 << 30)];
-        let wr = movers(&pieces, b.remote(0))[operation];
+        let sges = [a.sge(0, 1 << 30), a.sge(0, 1 << 30)];
+        let wr = movers(&sges, b.remote(0))[operation];
         // The region is shorter; how that is told is judged elsewhere.
         fails(&mut a, &mut b, wr, LOCAL.whatever_it_is_called());
     }
 }
 
-fn q06_a_long_message_of_as_many_pieces_as_there_may_be<D: Device>() {
+fn q06_a_long_message_of_as_many_sges_as_there_may_be<D: Device>() {
     const LONG: usize = 1 << 20;
     let device = D::open();
     let count = device.limits().max_sge.min(16);
@@ -165,14 +165,14 @@ fn q06_a_long_message_of_as_many_pieces_as_there_may_be<D: Device>() {
     let to = b.device.register(&b.pd, LONG, Access::EVERY).unwrap();
     let sent: Vec<u8> = (0..LONG).map(|at| (at * 7 + (at >> 12)) as u8).collect();
     from.write(0, &sent);
-    // Pieces of different lengths, none of them even.
+    // SGEs of different lengths, none of them even.
     let cuts: Vec<_> = (0..=u64::from(count))
         .map(|nth| if nth == u64::from(count) { LONG as u64 } else { nth * (60_001 + nth) })
         .collect();
-    let pieces = |mr: &D::Mr| -> Vec<Sge> {
+    let sges = |mr: &D::Mr| -> Vec<Sge> {
         cuts.windows(2).map(|cut| mr.sge(cut[0], (cut[1] - cut[0]) as u32)).collect()
     };
-    let (gathered, mut scattered) = (pieces(&from), pieces(&to));
+    let (gathered, mut scattered) = (sges(&from), sges(&to));
     scattered.reverse();
     b.qp.post_recv(&[RecvWr::new(1, &scattered)]).unwrap();
     a.post(SendWr::send(2, &gathered));
@@ -180,23 +180,23 @@ fn q06_a_long_message_of_as_many_pieces_as_there_may_be<D: Device>() {
     a.expect_sent(&[(2, S::SUCCESS)]);
     let (mut got, mut next) = (vec![0; LONG], 0);
     to.read(0, &mut got);
-    for piece in &scattered {
-        let (at, length) = ((piece.addr - to.addr()) as usize, piece.length as usize);
+    for sge in &scattered {
+        let (at, length) = ((sge.addr - to.addr()) as usize, sge.length as usize);
         assert!(got[at..][..length] == sent[next..][..length], "{length} bytes at {at}");
         next += length;
     }
     a.post(SendWr::write(3, &gathered, to.remote(0)));
     a.expect_sent(&[(3, S::SUCCESS)]);
     to.read(0, &mut got);
-    assert!(got == sent, "a WRITE of {count} pieces");
+    assert!(got == sent, "a WRITE of {count} SGEs");
     from.write(0, &vec![0; LONG]);
     a.post(SendWr::read(4, &gathered, to.remote(0)));
     a.expect_sent(&[(4, S::SUCCESS)]);
     from.read(0, &mut got);
-    assert!(got == sent, "a READ of {count} pieces");
+    assert!(got == sent, "a READ of {count} SGEs");
 }
 
-fn q06_no_pieces_at_all<D: Device>() {
+fn q06_no_sges_at_all<D: Device>() {
     let (mut a, mut b) = pair::<D>();
     let at = RemoteAddr { addr: 1, rkey: NO_KEY };
     b.qp.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[])]).unwrap();
@@ -207,18 +207,18 @@ fn q06_no_pieces_at_all<D: Device>() {
     b.expect_received(&all(1..3, S::SUCCESS));
 }
 
-fn q07_a_piece_that_wraps_around<D: Device>() {
+fn q07_an_sge_that_wraps_around<D: Device>() {
     for (addr, length) in [(u64::MAX - 3, 8), (u64::MAX, 1), (u64::MAX - 7, 16)] {
         for operation in [0, 1, 3] {
             let (mut a, mut b) = pair::<D>();
-            let pieces = [Sge { addr, length, ..a.sge(0, 8) }];
-            let wr = movers(&pieces, b.remote(0))[operation];
+            let sges = [Sge { addr, length, ..a.sge(0, 8) }];
+            let wr = movers(&sges, b.remote(0))[operation];
             fails(&mut a, &mut b, wr, LOCAL);
         }
     }
 }
 
-fn q07_an_atomic_without_a_piece<D: Device>() {
+fn q07_an_atomic_without_an_sge<D: Device>() {
     for operation in 2..4 {
         let (mut a, mut b) = pair::<D>();
         let at = b.remote(8);

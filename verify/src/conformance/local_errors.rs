@@ -177,13 +177,13 @@ fn q03_receives_go_on_in_sqe<D: Device>() {
 /// Requests of memory that they may not read, told with `status` if that is judged, and what becomes of the
 /// queue pair.
 fn bad_local<D: Device>(status: Option<S>) {
-    for piece in 0..3 {
+    for sge in 0..3 {
         for mut pair in each::<D>() {
             let end = &pair.a;
             let dead = end.device.register(&end.pd, 64, Access::EVERY).unwrap().sge(0, 8);
             let nobodys = Sge { lkey: NO_KEY, ..end.sge(0, 8) };
-            let pieces = [end.sge(0, 8), [dead, nobodys, end.sge(REGION as u64 - 7, 8)][piece]];
-            pair.post(&[SendWr::send(1, &pieces)]);
+            let sges = [end.sge(0, 8), [dead, nobodys, end.sge(REGION as u64 - 7, 8)][sge]];
+            pair.post(&[SendWr::send(1, &sges)]);
             let got = pair.a.sent(1);
             assert_eq!((got.len(), got[0].0), (1, 1));
             match status {
@@ -208,8 +208,8 @@ fn q07_unreliable_local_memory_that_is_bad_ends_the_send_queue<D: Device>() {
 fn q07_nothing_of_a_failure_reaches_the_peer<D: Device>() {
     for mut pair in each::<D>() {
         pair.b.recv(80, 0, 64);
-        let pieces = [pair.a.sge(0, 8), Sge { lkey: NO_KEY, ..pair.a.sge(8, 8) }];
-        pair.post(&[SendWr::send(1, &pieces)]);
+        let sges = [pair.a.sge(0, 8), Sge { lkey: NO_KEY, ..pair.a.sge(8, 8) }];
+        pair.post(&[SendWr::send(1, &sges)]);
         assert_eq!(pair.a.sent(1).len(), 1);
         rest(&pair.b.device);
         pair.b.expect_nothing();

@@ -14,7 +14,7 @@ super::chapter! {
     q06_a_fenced_request_waits_for_nothing_behind_it,
     q06_inline_bytes_are_free_when_posting_returns,
     q06_no_bytes_need_no_keys,
-    q06_a_piece_that_overlaps_its_target_arrives_as_it_was,
+    q06_an_sge_that_overlaps_its_target_arrives_as_it_was,
     q06_a_message_of_every_small_length_arrives,
     q06_a_write_and_a_read_of_every_small_length_arrive,
     q06_a_long_message_arrives,
@@ -138,7 +138,7 @@ fn q06_no_bytes_need_no_keys<D: Device>() {
     }
 }
 
-fn q06_a_piece_that_overlaps_its_target_arrives_as_it_was<D: Device>() {
+fn q06_an_sge_that_overlaps_its_target_arrives_as_it_was<D: Device>() {
     let mut a = End::<D>::near(&Plan::default());
     let itself = a.qp.number();
     a.bring_to(QpState::RTS, itself);

@@ -3,7 +3,7 @@
 use super::stand::*;
 
 super::chapter! {
-    q04_too_many_pieces_are_refused,
+    q04_too_many_sges_are_refused,
     q04_too_many_inline_bytes_are_refused,
     q04_a_full_send_queue_refuses,
     q04_a_full_receive_queue_refuses,
@@ -54,14 +54,14 @@ fn stops_at_last<D: Device>(mut a: End<D>, list: &[SendWr<'_>], why: Refused) {
     a.expect_sent(&ran);
 }
 
-fn q04_too_many_pieces_are_refused<D: Device>() {
+fn q04_too_many_sges_are_refused<D: Device>() {
     let (a, b) = pair::<D>();
-    let pieces = [a.sge(0, 8); 5];
-    let list = [SendWr::write(1, &pieces[..4], b.remote(0)), SendWr::send(2, &pieces)];
+    let sges = [a.sge(0, 8); 5];
+    let list = [SendWr::write(1, &sges[..4], b.remote(0)), SendWr::send(2, &sges)];
     stops_at_last(a, &list, Refused::TooManySges { max: 4 });
 
     let (_a, mut b) = pair::<D>();
-    let list = [RecvWr::new(1, &pieces[..4]), RecvWr::new(2, &pieces), RecvWr::new(3, &[])];
+    let list = [RecvWr::new(1, &sges[..4]), RecvWr::new(2, &sges), RecvWr::new(3, &[])];
     let error = b.qp.post_recv(&list).unwrap_err();
     assert_eq!((error.posted, error.why), (1, Refused::TooManySges { max: 4 }));
     b.to(QpState::ERR);

@@ -228,11 +228,11 @@ fn x04_what_is_scribbled_into_the_fabric_harms_nobody<D: Device>() {
     for id in 0..200 {
         scribbler.scribble();
         for (mine, theirs) in [(0, 1), (1, 0)] {
-            let (piece, there) = ([ends[mine].sge(0, 64)], ends[theirs].remote(64));
+            let (sge, there) = ([ends[mine].sge(0, 64)], ends[theirs].remote(64));
             let End { qp, sent, received, channel, .. } = &mut ends[mine];
             // Anything may come of them, but that they crash or hang, and the call panics.
-            failed += usize::from(qp.post_recv(&[RecvWr::new(id, &piece)]).is_err());
-            let list = [SendWr::send(id, &piece), SendWr::write(id, &piece, there)];
+            failed += usize::from(qp.post_recv(&[RecvWr::new(id, &sge)]).is_err());
+            let list = [SendWr::send(id, &sge), SendWr::write(id, &sge, there)];
             failed += usize::from(qp.post_send(&list).is_err());
             failed += usize::from(sent.arm(Notify::Next).is_err());
             failed += usize::from(sent.poll(&mut room).is_err());
@@ -276,9 +276,9 @@ fn x05_memory_of_the_heap_is_reached_with_every_operation<D: Device>() {
         assert_eq!(b.bytes(0, 8), u64::to_ne_bytes(there_before), "request {}", wr.wr_id);
         assert_eq!(heap.get(2), then, "after request {}", wr.wr_id);
     }
-    // As the receive of a message, and as the piece of requests of its own.
-    let piece = [heap.sge(8, 4)];
-    a.qp.post_recv(&[RecvWr::new(60, &piece)]).unwrap();
+    // As the receive of a message, and as the SGE of requests of its own.
+    let sge = [heap.sge(8, 4)];
+    a.qp.post_recv(&[RecvWr::new(60, &sge)]).unwrap();
     b.mr.write(0, &[9; 32]);
     b.post(SendWr::send(61, &[b.sge(0, 32)]));
     b.expect_sent(&[(61, S::SUCCESS)]);
@@ -287,7 +287,7 @@ fn x05_memory_of_the_heap_is_reached_with_every_operation<D: Device>() {
         [7, 8, 11, 12].map(|at| heap.get(at).to_ne_bytes()),
         [[0; 8], [9; 8], [9; 8], [0; 8]]
     );
-    a.post(SendWr::write(62, &piece, b.remote(512)));
+    a.post(SendWr::write(62, &sge, b.remote(512)));
     a.expect_sent(&[(62, S::SUCCESS)]);
     assert_eq!(b.bytes(504, 48), [[0; 8].as_slice(), &[9; 32], &[0; 8]].concat());
 }

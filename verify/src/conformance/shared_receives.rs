@@ -30,10 +30,10 @@ super::chapter! {
 
 fn q04_a_shared_queue_refuses_what_is_too_much<D: Device>() {
     let mut b = End::<D>::far(&sharing());
-    let pieces = vec![b.sge(0, 8); 99];
+    let sges = vec![b.sge(0, 8); 99];
     let srq = b.srq.as_mut().unwrap();
     let max = srq.caps().max_sge;
-    let list = [RecvWr::new(1, &pieces[..2]), RecvWr::new(2, &pieces), RecvWr::new(3, &[])];
+    let list = [RecvWr::new(1, &sges[..2]), RecvWr::new(2, &sges), RecvWr::new(3, &[])];
     let error = srq.post_recv(&list).unwrap_err();
     assert_eq!((error.posted, error.why), (1, Refused::TooManySges { max }));
     let many = vec![RecvWr::new(4, &[]); 4 * srq.caps().max_wr as usize + 64];
@@ -73,8 +73,8 @@ fn q09_receives_are_taken_in_the_order_posted_and_completions_name_the_queue_pai
 fn q09_a_message_scatters_into_a_shared_receive<D: Device>() {
     let mut shared = shared::<D>();
     let Shared { a, b, .. } = &mut shared;
-    let pieces = [b.sge(100, 3), b.sge(200, 60)];
-    b.srq.as_mut().unwrap().post_recv(&[RecvWr::new(1, &pieces)]).unwrap();
+    let sges = [b.sge(100, 3), b.sge(200, 60)];
+    b.srq.as_mut().unwrap().post_recv(&[RecvWr::new(1, &sges)]).unwrap();
     a.post(SendWr::send_inline(2, b"scattered").with_imm([1, 2, 3, 4]));
     let got = b.expect_received(&[(1, S::SUCCESS)])[0];
     let done = got.result().unwrap();

@@ -159,7 +159,7 @@ impl<D: Device> End<D> {
         assert_eq!(said, Ok(()), "going from {:?} to {state:?}", self.qp.state());
     }
 
-    /// A piece of its region.
+    /// An SGE of its region.
     pub fn sge(&self, offset: u64, length: u32) -> Sge {
         self.mr.sge(offset, length)
     }

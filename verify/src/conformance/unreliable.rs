@@ -299,10 +299,10 @@ fn q06_a_write_with_immediate_that_is_lost_takes_no_receive<D: Device>() {
 
 /// A message whose receive fails, with `status` if that is judged.
 #[track_caller]
-fn ends_the_receiver<D: Device>(pieces: impl Fn(&End<D>) -> Vec<Sge>, status: Option<S>) {
+fn ends_the_receiver<D: Device>(sges: impl Fn(&End<D>) -> Vec<Sge>, status: Option<S>) {
     let (mut a, mut b) = unreliable::<D>();
-    let pieces = pieces(&b);
-    b.qp.post_recv(&[RecvWr::new(1, &pieces), RecvWr::new(2, &[])]).unwrap();
+    let sges = sges(&b);
+    b.qp.post_recv(&[RecvWr::new(1, &sges), RecvWr::new(2, &[])]).unwrap();
     a.post(SendWr::send_inline(3, &[7; 24]));
     a.expect_sent(&[(3, S::SUCCESS)]);
     let got = b.received(2);

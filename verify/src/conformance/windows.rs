@@ -11,7 +11,7 @@ super::chapter! {
     q06_a_window_opens_what_it_is_bound_to,
     q06_bindings_keep_their_place_among_other_requests,
     q06_a_binding_needs_no_peer,
-    q06_a_binding_looks_at_no_piece,
+    q06_a_binding_looks_at_no_sge,
     q06_a_window_of_a_queue_pair_that_is_gone_can_be_bound_again,
     q06_a_window_that_is_not_bound_any_more_can_be_bound_again,
     q07_a_window_that_is_not_bound_opens_nothing,
@@ -108,7 +108,7 @@ fn q06_a_binding_needs_no_peer<D: Device>() {
     bind(&mut b, binds);
 }
 
-fn q06_a_binding_looks_at_no_piece<D: Device>() {
+fn q06_a_binding_looks_at_no_sge<D: Device>() {
     let (_a, mut b) = openable::<D>();
     let mw = window(&b);
     let garbage = [Sge { addr: u64::MAX, length: 64, lkey: 0xdead_beef }; 2];
@@ -216,8 +216,8 @@ fn q07_a_window_is_no_local_memory<D: Device>() {
     let mw = window(&b);
     let binds = opens_all(&b, &mw);
     bind(&mut b, binds);
-    let piece = [Sge { lkey: binds.rkey, ..b.sge(0, 8) }];
-    fails(&mut b, &mut a, SendWr::send(1, &piece), LOCAL);
+    let sge = [Sge { lkey: binds.rkey, ..b.sge(0, 8) }];
+    fails(&mut b, &mut a, SendWr::send(1, &sge), LOCAL);
 }
 
 fn q07_a_window_that_can_not_be_bound<D: Device>() {

@@ -201,7 +201,7 @@ pub struct Send {
     wr_id: u64,
     op: Op,
     flags: u32,
-    /// The bytes, if they are inline; the pieces otherwise.
+    /// The bytes, if they are inline; the SGEs otherwise.
     data: Result<Vec<u8>, Vec<Piece>>,
 }
 
@@ -216,13 +216,13 @@ impl From<&SendWr<'_>> for Send {
 }
 
 impl Send {
-    /// The pieces, to borrow from.
+    /// The SGEs, to borrow from.
     pub fn sges(&self) -> Vec<Sge> {
         let pieces = self.data.as_ref().err().into_iter().flatten();
         pieces.copied().map(Sge::from).collect()
     }
 
-    /// The request, with these pieces of its own.
+    /// The request, with these SGEs of its own.
     pub fn request<'a>(&'a self, sges: &'a [Sge]) -> SendWr<'a> {
         let data = match &self.data {
             Ok(bytes) => Data::Inline(bytes),
@@ -247,12 +247,12 @@ impl From<&RecvWr<'_>> for Receive {
 }
 
 impl Receive {
-    /// The pieces, to borrow from.
+    /// The SGEs, to borrow from.
     pub fn sges(&self) -> Vec<Sge> {
         self.pieces.iter().copied().map(Sge::from).collect()
     }
 
-    /// The request, with these pieces of its own.
+    /// The request, with these SGEs of its own.
     pub const fn request<'a>(&self, sges: &'a [Sge]) -> RecvWr<'a> {
         RecvWr::new(self.wr_id, sges)
     }

@@ -1,5 +1,4 @@
-//! Requests end (C8, C9, Q2, Q7), their completions go to their queues (P1–P6), and queues overrun
-//! (O1–O6).
+//! Requests complete (C8, C9, Q2, Q7), their completions are polled (P1–P6), and queues overrun (O1–O6).
 
 use std::mem;
 
@@ -15,8 +14,7 @@ use super::world::{Cq, Entry, Id, Request, World};
 use crate::device::{Errno, QpState};
 
 impl World {
-    /// The oldest send is done. C8: it completes if it is signaled; otherwise a later one vouches for it
-    /// (C9).
+    /// The oldest send is done. C8: it completes if it is signaled; otherwise a later completion covers it (C9).
     pub fn succeed(&mut self, number: Id, request: &Request, done: &Done) {
         self.end_send(number);
         if request.signaled {
@@ -30,8 +28,8 @@ impl World {
     }
 
     /// The oldest send fails. First the queue pairs are in ERR, then the request completes, signaled or
-    /// not (C8), then what is behind it is flushed (Q2). A queue pair that nobody answers goes to SQE
-    /// instead (Q1), where its receives go on.
+    /// not (C8), then the requests behind it are flushed (Q2). A UC or UD queue pair goes to
+    /// SQE instead (Q1), where receives continue.
     pub fn fail(&mut self, number: Id, fault: Fault) {
         let told = fault.consequences();
         let qp = self.qps.get_mut(&number).expect("it posted");
@@ -62,7 +60,7 @@ impl World {
         self.flush(number);
     }
 
-    /// Q9: a queue pair that has been in ERR before says nothing new.
+    /// Q9: a queue pair that is in ERR already raises no event.
     fn enter_err(&mut self, number: Id) {
         let qp = self.qps.get_mut(&number).expect("it exists");
         if qp.state != QpState::ERR {
@@ -72,7 +70,7 @@ impl World {
     }
 
     /// Q2: every outstanding send completes with WR_FLUSH in order, and in ERR so does every receive of
-    /// the queue pair's own. Q9: what is in a shared receive queue stays there.
+    /// the queue pair's own. Q9: receives of a shared queue stay there.
     pub fn flush(&mut self, number: Id) {
         while !self.qps[&number].sends.is_empty() {
             let request = self.end_send(number);
@@ -91,20 +89,20 @@ impl World {
         }
     }
 
-    /// Takes the oldest send, which waits for nothing any more.
+    /// Removes the oldest send, which no longer waits.
     fn end_send(&mut self, number: Id) -> Request {
         let qp = self.qps.get_mut(&number).expect("it exists");
         qp.wait = None;
         qp.sends.pop_front().expect("it was carried out, or is to be flushed")
     }
 
-    /// Q5: polling this entry gives back the slots up to the request's.
+    /// Q5: polling this entry frees the slots up to the request's.
     fn send_done(&mut self, number: Id, request: &Request, wc: Wc) {
         let retires = Some((number, request.position + 1));
         self.push(self.qps[&number].send_cq, Entry { wc, retires }, false);
     }
 
-    /// A completion comes to its queue.
+    /// Adds a completion to its queue.
     pub fn push(&mut self, queue: Id, entry: Entry, solicited: bool) {
         let failed = entry.wc.status() != WcStatus::SUCCESS;
         let cq = self.cqs.get_mut(&queue).expect("queue pairs keep their queues alive");
@@ -114,7 +112,7 @@ impl World {
             let first = cq.dropped == 0;
             cq.dropped = cq.dropped.saturating_add(1);
             if cq.ignores_overrun {
-                // O8: none may ever come that gives the slot back.
+                // O8: no later completion may free the slot.
                 self.retire(&entry);
             } else {
                 cq.breaks = true;
@@ -125,12 +123,12 @@ impl World {
         } else {
             cq.entries.push_back(entry);
         }
-        // N3; O5: one that finds no room wakes too. N12: neither that nor a failure is held back.
+        // N3; O5: one that does not fit raises an event, too. N12: neither that nor a failure is delayed.
         let urgent = failed || finds_no_room;
         self.notify(queue, solicited || urgent, urgent);
     }
 
-    /// Q5: the slots that this completion gives back.
+    /// Q5: frees the slots that this completion covers.
     fn retire(&mut self, entry: &Entry) {
         if let Some((number, up_to)) = entry.retires {
             if let Some(qp) = self.qps.get_mut(&number) {
@@ -146,8 +144,8 @@ impl World {
         self.report(self.cqs[&queue].opening, event);
     }
 
-    /// O4: the queue pairs of queues that dropped a completion go to ERR; in RESET they have nothing to
-    /// lose. Whether there were any such queues.
+    /// O4: the queue pairs of queues that dropped a completion go to ERR, except those in RESET. Returns
+    /// whether there were any such queues.
     pub fn break_for_overruns(&mut self) -> bool {
         let broken: Vec<Id> =
             self.cqs.iter().filter(|(_, cq)| cq.breaks).map(|(queue, _)| *queue).collect();
@@ -166,8 +164,8 @@ impl World {
         !broken.is_empty()
     }
 
-    /// Takes completions: the oldest first, whatever queue pair they are of (P1, P2), and no more than
-    /// there is room for (P4, P6). O3: an overrun is told when nothing is left.
+    /// Polls completions of all queue pairs, the oldest first (P1, P2), and no more than the buffer holds (P4, P6). O3: an
+    /// overrun is reported when none is left.
     pub fn poll(&mut self, queue: Id, room: &mut [Wc]) -> Result<usize, PollError> {
         if room.is_empty() {
             return Ok(0);
@@ -185,7 +183,7 @@ impl World {
         Ok(count)
     }
 
-    /// Q12: everything stays; fewer entries than wait, none, or an overrun queue are refused.
+    /// Q12: all completions stay. Fewer entries than completions, no entries, and an overrun queue are refused.
     pub fn resize(&mut self, queue: Id, capacity: u32, most: u32) -> Result<u32, Errno> {
         let cq = self.cqs.get_mut(&queue).expect("its handle is alive");
         let legal = (1..=most).contains(&capacity) && cq.entries.len() <= capacity as usize;
@@ -204,7 +202,7 @@ impl Cq {
     }
 }
 
-/// What the completion of a successful request says that it was.
+/// The opcode in the completion of a successful request.
 fn opcode(op: &SendOp) -> WcOpcode {
     match op {
         SendOp::Write { .. } => WcOpcode::RDMA_WRITE,

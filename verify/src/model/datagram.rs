@@ -1,4 +1,4 @@
-//! Datagrams (Q6): where they go, and how they arrive behind the area for the global route (C7).
+//! Datagrams (Q6): their destinations, and how they are received behind the area for the GRH (C7).
 
 use cq_core::setup::QpType;
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
@@ -16,13 +16,13 @@ const PORT: u8 = 1;
 const LID: u16 = 1;
 /// Its global identifier: fe80::1.
 const GID: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-/// Bytes of the largest packet, which a datagram fits into.
+/// The path MTU, the maximum size of a datagram.
 const MTU: u64 = 4096;
-/// Bytes of a global route.
+/// The size of a GRH.
 const GRH: usize = 40;
 
 impl World {
-    /// A handle of a port's address.
+    /// An address handle of a port.
     pub fn create_handle(&mut self, pd: Id, to: Address) -> Result<Id, Errno> {
         if to.port != PORT {
             return Err(Errno::EINVAL);
@@ -32,9 +32,9 @@ impl World {
         Ok(id)
     }
 
-    /// A handle of where a datagram came from.
+    /// An address handle of the source of a datagram.
     pub fn handle_from(&mut self, pd: Id, wc: &Wc, grh: &[u8; 40]) -> Result<Id, Errno> {
-        // C4: a failure says nothing.
+        // C4: after a failure these fields are undefined.
         let done = wc.result().map_err(|_| Errno::EINVAL)?;
         let global = done.flags().contains(WcFlags::GRH);
         let came_here = done.is_recv() && done.slid() == LID;
@@ -44,7 +44,7 @@ impl World {
         self.create_handle(pd, Address { port: PORT, global })
     }
 
-    /// SEND of a queue pair for datagrams. Whatever is wrong at the other side, nobody says so.
+    /// SEND of a UD queue pair. Errors of the receiver are not reported to the sender.
     pub fn datagram(&mut self, from: Id, request: &Request) -> Result<Done, Stop> {
         let target = request.target.expect("posting refuses datagrams that go nowhere");
         if request.len() > MTU {
@@ -61,7 +61,7 @@ impl World {
         let receive = self.take_receive(to);
         let done = Wc::new(receive.wr_id, WcStatus::SUCCESS, to)
             .with_opcode(WcOpcode::RECV)
-            // C7: with the area for the global route, whether there is one or not.
+            // C7: with the area for the GRH, also if there is none.
             .with_byte_len(len as u32)
             .with_src_qp(from)
             .with_path(0, LID, 0, 0)
@@ -70,8 +70,8 @@ impl World {
         Ok(Done::default())
     }
 
-    /// Who takes it: a queue pair for datagrams that is ready, and has this queue key. A key with the
-    /// highest bit set stands for the sender's own.
+    /// The receiver: a UD queue pair that is ready, and has this Q_Key. A Q_Key with the highest bit set stands for the
+    /// sender's own.
     fn listener(&self, from: Id, target: &Target) -> Option<Id> {
         let own = self.qps[&from].attr.qkey;
         let qkey = if target.qkey >> 31 == 1 { own } else { Some(target.qkey) };
@@ -81,9 +81,9 @@ impl World {
     }
 }
 
-/// The global route of any datagram, as an IPv6 header: from the one port to itself.
+/// The GRH of every datagram, an IPv6 header: from the one port to itself.
 fn route() -> [u8; GRH] {
-    /// What is in the packet: a transport header of InfiniBand.
+    /// The next header: a transport header of InfiniBand.
     const NEXT_HEADER: u8 = 0x1b;
     const HOP_LIMIT: u8 = 64;
     let mut grh = [0; GRH];
@@ -94,7 +94,7 @@ fn route() -> [u8; GRH] {
     grh
 }
 
-/// What is left of these places behind so many bytes.
+/// These places without so many bytes at the front.
 fn behind(places: &[Place], mut bytes: usize) -> Vec<Place> {
     let mut left = Vec::new();
     for (key, range) in places {

@@ -1,5 +1,4 @@
-//! Events: those of completion queues (N1–N9, N11), held back or not (N12), and asynchronous ones (O2, O4,
-//! Q7, Q9).
+//! Events of completion queues (N1–N9, N11), their moderation (N12), and asynchronous events (O2, O4, Q7, Q9).
 
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use cq_core::transport::{ArmError, Armed, CqKey, Notify};
 use super::world::{Cq, Id, Moderation, World};
 use crate::device::QpState;
 
-/// What events call a completion queue. No name is given twice, so that there is one generation.
+/// The key of a completion queue in events. No number is used twice, so there is one generation.
 pub const fn key(queue: Id) -> CqKey {
     CqKey { index: queue, generation: 0 }
 }
@@ -34,14 +33,14 @@ impl World {
         if cq.channel.is_none() {
             return Err(ArmError::NoChannel);
         }
-        // N4: any stays any.
+        // N4: armed for any completion, it remains so.
         cq.armed = cq.armed.max(Some(on));
-        // N2: what is there raises nothing. An overrun is there too: the next poll says it.
+        // N2: completions in the queue raise no event. The next poll also reports an overrun.
         let something = !cq.entries.is_empty() || cq.has_overrun();
         Ok(if something { Armed::MayHaveMissed } else { Armed::Armed })
     }
 
-    /// A completion came; solicited as N3 says. N12: one that is urgent is not held back.
+    /// A completion came; solicited as N3 says. N12: one that is urgent is not delayed.
     pub fn notify(&mut self, queue: Id, solicited: bool, urgent: bool) {
         let now = self.now;
         let cq = self.cqs.get_mut(&queue).expect("it got a completion");
@@ -66,8 +65,7 @@ impl World {
         channel.events.push_back(key(queue));
     }
 
-    /// N12: from now on, so that what was held back so far is not any more. A period of 0 does not mean
-    /// for ever.
+    /// N12: it applies from now on, and raises a delayed event. A period of 0 does not mean without limit.
     pub fn moderate(&mut self, queue: Id, count: u16, period: u16) {
         let cq = self.cqs.get_mut(&queue).expect("its handle is alive");
         let period = match period {
@@ -82,7 +80,7 @@ impl World {
         cq.moderation = Moderation { count, period, ..Moderation::default() };
     }
 
-    /// N12: raises what was held back long enough.
+    /// N12: raises events whose deadline has passed.
     pub fn raise_due(&mut self) {
         let due = |cq: &Cq| cq.moderation.due.is_some_and(|due| due <= self.now);
         let queues: Vec<Id> =
@@ -97,7 +95,7 @@ impl World {
         self.channels.get_mut(&channel).expect("its handle is alive").events.pop_front()
     }
 
-    /// N7: a queue that is gone is never named.
+    /// N7: no event names a destroyed queue.
     pub fn forget_cq(&mut self, queue: Id) {
         if let Some(cq) = self.cqs.remove(&queue) {
             self.forget_reports(Element::Cq(key(queue)));
@@ -107,7 +105,7 @@ impl World {
         }
     }
 
-    /// Removes a queue pair with everything outstanding, in silence (C8). Its completions stay.
+    /// Removes a queue pair with all outstanding requests, without completions (C8). Its completions stay.
     pub fn forget_qp(&mut self, number: Id) {
         self.qps.remove(&number);
         self.unbind_all(number);
@@ -115,20 +113,20 @@ impl World {
         self.settle();
     }
 
-    /// Tells whoever opened the device what happened to something made through that opening.
+    /// Reports an event of an object to the context that it was created through.
     pub fn report(&mut self, opening: Id, event: AsyncEvent) {
         if let Some(opening) = self.openings.get_mut(&opening) {
             opening.reports.push_back(event);
         }
     }
 
-    /// Something happened to a queue pair.
+    /// Reports an event of a queue pair.
     pub fn report_qp(&mut self, number: Id, event_type: AsyncEventType) {
         let event = AsyncEvent { event_type, element: Element::Qp(number) };
         self.report(self.qps[&number].opening, event);
     }
 
-    /// A queue pair that was asked to says when, in SQD, nothing of what it began is left.
+    /// Raises SQ_DRAINED, if requested, when a queue pair in SQD has completed all requests that it had started.
     pub fn report_drained(&mut self) {
         let mut drained = Vec::new();
         for (number, qp) in &mut self.qps {
@@ -145,7 +143,7 @@ impl World {
         }
     }
 
-    /// As N7 for asynchronous events: what is gone is not named any more.
+    /// As N7 for asynchronous events: none names a destroyed object.
     pub fn forget_reports(&mut self, element: Element) {
         for opening in self.openings.values_mut() {
             opening.reports.retain(|event| event.element != element);

@@ -1,8 +1,7 @@
-//! Carrying requests out, in what order things are judged (Q7), and messages that take a receive (Q6).
+//! Executing requests: the order of checks (Q7), and messages that consume a receive (Q6).
 //!
-//! Requests of a send queue are carried out one after the other (C10), each as a whole: nothing happens
-//! in between, so that a WRITE is there before any later SEND arrives (Q8), an atomic is atomic, and a
-//! FENCE and a FLUSH have nothing to wait for. A request that fails changes no memory.
+//! Requests of a send queue are executed one after the other (C10), each as a whole. So a WRITE is visible before any
+//! later SEND completes (Q8), an atomic is atomic, and FENCE and FLUSH have nothing to wait for. A request that fails changes no memory.
 
 use cq_core::setup::QpType;
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
@@ -14,16 +13,16 @@ use super::time::Why;
 use super::world::{Bytes, Id, Request, World};
 use crate::device::{Access, QpState};
 
-/// Why a request was not carried out.
+/// Why a request was not executed.
 #[derive(Debug)]
 pub enum Stop {
-    /// It can't go on now.
+    /// It has to wait.
     Wait(Why),
     /// It failed.
     Fault(Fault),
 }
 
-/// What came of a request that was carried out.
+/// The result of an executed request.
 #[derive(Debug, Default)]
 pub struct Done {
     /// C7: for READ and atomics.
@@ -33,7 +32,7 @@ pub struct Done {
 }
 
 impl World {
-    /// Lets everything happen that can happen without time going by.
+    /// Executes everything that can be without advancing the clock.
     pub fn settle(&mut self) {
         loop {
             let numbers: Vec<Id> = self.qps.keys().copied().collect();
@@ -46,10 +45,10 @@ impl World {
         self.report_drained();
     }
 
-    /// Tries the oldest request of a send queue; false if nothing came of it.
+    /// Tries the oldest request of a send queue; false if it did not complete.
     fn step(&mut self, number: Id) -> bool {
         let qp = &self.qps[&number];
-        // Q1: in SQD what was begun is ended, and nothing is begun.
+        // Q1: in SQD started requests complete, and none is started.
         let sends = qp.state == QpState::RTS || qp.state == QpState::SQD && qp.wait.is_some();
         let Some(request) = qp.sends.front().filter(|_| sends).cloned() else {
             return false;
@@ -104,8 +103,7 @@ impl World {
         }
     }
 
-    /// Q7 where nobody answers: the requester does not learn what went wrong elsewhere, and does not wait
-    /// for anything.
+    /// Q7 without acknowledgements: the requester does not see errors of the responder, and does not wait.
     fn unanswered(&mut self, number: Id, request: &Request, stop: &Stop) -> Result<Done, Fault> {
         let Stop::Fault(fault) = stop else {
             return Ok(Done::default());
@@ -123,7 +121,7 @@ impl World {
         }
     }
 
-    /// Q6: SEND goes into the next receive of the peer, and may take the key of one of its windows away.
+    /// Q6: SEND uses the next receive of the peer, and may invalidate the key of one of its windows.
     fn send(&mut self, from: Id, request: &Request, inv: Option<u32>) -> Result<Done, Stop> {
         let bytes = self.local_bytes(from, request)?;
         let to = self.peer(from)?;
@@ -137,7 +135,7 @@ impl World {
         Ok(Done::default())
     }
 
-    /// Where a message of this length goes: into the next receive, if there is one that takes it.
+    /// The places for a message of this length in the next receive, if there is one that it fits.
     pub fn landing(&self, to: Id, len: u64) -> Result<Vec<Place>, Stop> {
         let places = self.receive_places(to, len).ok_or(Stop::Wait(Why::NoReceive))?;
         places.map_err(|status| {
@@ -148,7 +146,7 @@ impl World {
         })
     }
 
-    /// The next receive takes the message of this request, and completes. C7: without the immediate.
+    /// The message of this request consumes the next receive, which completes. C7: without the immediate data.
     pub fn arrived(&mut self, to: Id, request: &Request, opcode: WcOpcode, byte_len: u32) {
         let receive = self.take_receive(to);
         let done = Wc::new(receive.wr_id, WcStatus::SUCCESS, to).with_opcode(opcode);
@@ -158,8 +156,8 @@ impl World {
     /// The bytes that the request sends.
     pub fn local_bytes(&self, number: Id, request: &Request) -> Result<Vec<u8>, Stop> {
         match &request.data {
-            Bytes::Pieces(pieces) => {
-                let bytes = self.gather(self.qps[&number].pd, pieces);
+            Bytes::Sges(sges) => {
+                let bytes = self.gather(self.qps[&number].pd, sges);
                 bytes.ok_or(Stop::Fault(Fault::LocalMemory))
             }
             Bytes::Inline(bytes) => Ok(bytes.clone()),
@@ -178,7 +176,7 @@ impl World {
         if connected && peer.answers() { Ok(to) } else { Err(Stop::Wait(Why::NotReady)) }
     }
 
-    /// Q7: the right of the queue pair is judged before any key, and for no bytes too.
+    /// Q7: the rights of the queue pair are checked before any key, also for zero bytes.
     pub fn allowing_peer(&self, number: Id, right: Access) -> Result<Id, Stop> {
         let to = self.peer(number)?;
         if self.qps[&to].attr.access.unwrap_or_default().contains(right) {
@@ -193,12 +191,12 @@ impl Request {
     /// How many bytes it moves.
     pub fn len(&self) -> u64 {
         match &self.data {
-            Bytes::Pieces(pieces) => pieces.iter().map(|piece| u64::from(piece.length)).sum(),
+            Bytes::Sges(sges) => sges.iter().map(|sge| u64::from(sge.length)).sum(),
             Bytes::Inline(bytes) => bytes.len() as u64,
         }
     }
 
-    /// C5: what the completion of a receive says that takes this message.
+    /// C5: the completion of the receive that this message consumes.
     pub fn with_imm(&self, done: Wc) -> Wc {
         match self.op {
             SendOp::Send { imm: Some(imm) } | SendOp::Write { imm: Some(imm), .. } => {

@@ -1,28 +1,27 @@
-//! What goes wrong while a request is carried out, and how it is told: the table of Q7.
+//! Errors of requests, and how they are reported: the table of Q7.
 
 use cq_core::async_event::AsyncEventType;
 use cq_core::wc::WcStatus;
 
-/// What went wrong.
+/// An error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A local piece has a key that is wrong, lies outside its region, or may not be written where the
-    /// request writes it.
+    /// A local SGE has a wrong key, is outside its region, or may not be written by a request that writes it.
     LocalMemory,
-    /// An atomic whose local pieces are not eight bytes in all, or a datagram that is longer than a packet.
+    /// An atomic whose local SGEs are not eight bytes in total, or a datagram that is longer than a packet.
     LocalLength,
-    /// A window can't be bound so, or the key that is to be invalidated is none of this queue pair's.
+    /// A window can't be bound so, or the key to invalidate is of no window of this queue pair.
     Window,
     /// The receive is too small for the message.
     ReceiveTooSmall,
-    /// The receive names memory that it may not write.
+    /// The receive may not write to the memory of its SGEs.
     ReceiveMemory,
     /// The remote key is wrong, or the range, or the region lacks the right.
     RemoteMemory,
-    /// The same for a WRITE with immediate data, which took a receive.
+    /// The same for a WRITE with immediate data, which consumes a receive.
     RemoteMemoryWithImm,
     /// The responder's queue pair does not allow the operation, or no READ and no atomic at all
-    /// (`max_dest_rd_atomic` 0), or the address of an atomic is no multiple of eight.
+    /// (`max_dest_rd_atomic` 0), or the address of an atomic is not a multiple of eight.
     RemoteRefusal,
     /// No receive was posted in time.
     NoReceive,
@@ -30,28 +29,27 @@ pub enum Fault {
     NoAnswer,
 }
 
-/// How it is told.
+/// How it is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consequences {
-    /// The status of the request. Its queue pair goes to ERR; an unreliable one, which nobody answers, to
-    /// SQE.
+    /// The status of the request. Its queue pair goes to ERR, or to SQE if it is of type UC or UD.
     pub requester: WcStatus,
-    /// The status of the receive that was taken, where one was.
+    /// The status of the receive, if one was consumed.
     pub receive: Option<WcStatus>,
     /// Whether the responder's queue pair goes to ERR too.
     pub responder_breaks: bool,
-    /// What is reported about the responder's queue pair, where no completion tells.
+    /// The asynchronous event of the responder's queue pair, if no completion reports the error.
     pub report: Option<AsyncEventType>,
 }
 
-/// What becomes of a message that nobody answers.
+/// The outcome of an unacknowledged message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     /// The request fails.
     Fails(Fault),
-    /// It succeeds, and the receive that it took fails.
+    /// It succeeds, and the receive that it consumed fails.
     BreaksReceiver(WcStatus),
-    /// It succeeds, and nothing came of it.
+    /// It succeeds, and the message is dropped.
     Dropped,
 }
 
@@ -75,8 +73,8 @@ impl Fault {
         Consequences { requester, receive, responder_breaks, report }
     }
 
-    /// How it is told where nobody answers (UC, UD): what is wrong with the requester's own side is told
-    /// there, a bad receive at the receiver, and everything else nowhere.
+    /// How it is reported for UC and UD, which have no acknowledgements: a local error by the request, a bad receive by
+    /// the receiver, any other error not at all.
     pub const fn unanswered(self) -> Unanswered {
         match self {
             Self::LocalMemory | Self::LocalLength | Self::Window => Unanswered::Fails(self),

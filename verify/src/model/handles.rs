@@ -1,4 +1,4 @@
-//! Handles: the seams of cq-core and the traits of [`device`](crate::device), each method one call on the
+//! Handles: the traits of cq-core and those of [`device`](crate::device), each method one call on the
 //! [`World`] under its lock.
 
 use std::fmt;
@@ -21,13 +21,13 @@ use crate::device::{self, Destination, Destroy, Errno, QpAttr, QpCaps, QpState, 
 #[derive(Default)]
 pub struct Shared {
     world: Mutex<World>,
-    /// Rung whenever somebody did something.
+    /// Notified at every change.
     done: Condvar,
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, World> {
-        // A caller's mistake that panicked changed nothing before.
+        // A panic for a caller's mistake changed nothing before.
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -37,8 +37,8 @@ impl Shared {
         result
     }
 
-    /// Waits until another thread does something, and takes the time off `left`; if it is over, the clock
-    /// shows that.
+    /// Waits until another thread changes something, and subtracts the time from `left`; if it is over, the clock
+    /// advances by it.
     fn wait<'a>(
         &self,
         world: MutexGuard<'a, World>,
@@ -95,7 +95,7 @@ macro_rules! handles {
 }
 
 handles! {
-    /// The reference model, opened.
+    /// A context of the reference model.
     Model: |world, id| world.openings.remove(&id);
     /// A protection domain of the model.
     ModelPd: |world, id| world.pds.get_mut(&id).expect("it is held").held = false;
@@ -107,7 +107,7 @@ handles! {
     ModelCq: |world, id| world.cqs.get_mut(&id).expect("it is held").held = false;
     /// A shared receive queue of the model.
     ModelSrq: |world, id| world.srqs.get_mut(&id).expect("it is held").held = false;
-    /// A handle of an address, of the model.
+    /// An address handle of the model.
     ModelAh: |world, id| world.handles.remove(&id);
     /// A memory window of the model.
     ModelMw: |world, id| world.windows.remove(&id);
@@ -148,8 +148,7 @@ impl Events for ModelChannel {
 impl Block for ModelChannel {
     type Instant = Instant;
 
-    /// Lets the clock run to what time brings within what is left. Where it brings nothing, another thread
-    /// may: that is waited for as long as that really is.
+    /// Advances the clock to the next timer within the time left. Without one, waits really for another thread.
     fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
         let mut left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let mut world = self.shared.lock();

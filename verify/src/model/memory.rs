@@ -1,8 +1,8 @@
-//! Memory: who may touch which bytes (Q7, Q10), and moving them.
+//! Memory: keys, ranges and rights (Q7, Q10), and copying.
 //!
-//! A key is good for a queue pair whose protection domain is the region's, for bytes that lie inside the
-//! region, and for the rights that the region was registered with. That of a window is good for what it was
-//! bound with instead, and through one queue pair only. Of no bytes, no key is looked at (Q6).
+//! A key is valid for queue pairs of the region's protection domain, for ranges inside the region, and for the rights
+//! that it was registered with. The key of a window is valid for the range and rights that it was bound with, and through
+//! one queue pair only. For zero bytes, no key is checked (Q6).
 
 use std::ops::Range;
 
@@ -11,28 +11,28 @@ use cq_core::wr::{RemoteAddr, Sge};
 use super::world::{Id, Region, World};
 use crate::device::{Access, Errno};
 
-/// Bytes of a region: its name, and which.
+/// Bytes of a region: its local key, and their range.
 pub type Place = (Id, Range<usize>);
 
 /// The largest region.
 const MAX_REGION: usize = 1 << 30;
 
-/// Q10: whether this device has what these flags ask for. The optional ones, from bit 20 to bit 29
-/// (`IBV_ACCESS_OPTIONAL_RANGE`), need not be known.
+/// Q10: whether this device supports these flags. The optional ones, from bit 20 to bit 29
+/// (`IBV_ACCESS_OPTIONAL_RANGE`), are accepted.
 pub fn access_is_known(access: Access) -> bool {
     const OTHERS: Access =
         Access::MW_BIND.union(Access::FLUSH_GLOBAL).union(Access::FLUSH_PERSISTENT);
     Access::EVERY.union(OTHERS).union(Access::OPTIONAL).contains(access)
 }
 
-/// Q10: peers may not write where the owner may not.
+/// Q10: remote writes and atomics require LOCAL_WRITE.
 fn access_is_legal(access: Access) -> bool {
     let writes = access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC);
     access_is_known(access) && (!writes || access.contains(Access::LOCAL_WRITE))
 }
 
 impl World {
-    /// Registers memory, which is all zero; its name is the local key.
+    /// Registers zeroed memory; returns the local key.
     pub fn register(&mut self, pd: Id, len: usize, access: Access) -> Result<Id, Errno> {
         if len == 0 || !access_is_legal(access) {
             return Err(Errno::EINVAL);
@@ -45,25 +45,24 @@ impl World {
         Ok(lkey)
     }
 
-    /// The bytes of local pieces, in order; `None` where one of them may not be read. Reading local memory
-    /// needs no right.
-    pub fn gather(&self, pd: Id, pieces: &[Sge]) -> Option<Vec<u8>> {
+    /// The bytes of local SGEs, in order; `None` if one of them may not be read. Reading local memory needs no right.
+    pub fn gather(&self, pd: Id, sges: &[Sge]) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
-        for piece in pieces.iter().filter(|piece| piece.length > 0) {
-            let (lkey, range) = self.local(pd, piece, Access::empty())?;
+        for sge in sges.iter().filter(|sge| sge.length > 0) {
+            let (lkey, range) = self.local(pd, sge, Access::empty())?;
             bytes.extend_from_slice(&self.regions[&lkey].bytes[range]);
         }
         Some(bytes)
     }
 
-    /// Where `len` bytes go that are written to local pieces in order; `None` where one of them may not be
-    /// written. What the bytes don't reach is not looked at; a piece that they reach is, to its end.
-    pub fn targets(&self, pd: Id, pieces: &[Sge], len: u64) -> Option<Vec<Place>> {
+    /// The places of `len` bytes that are scattered to local SGEs; `None` if one of them may not be written. Only SGEs that
+    /// bytes are written to are checked, each as a whole.
+    pub fn targets(&self, pd: Id, sges: &[Sge], len: u64) -> Option<Vec<Place>> {
         let mut places = Vec::new();
         let mut left = len as usize;
-        for piece in pieces.iter().filter(|piece| piece.length > 0) {
+        for sge in sges.iter().filter(|sge| sge.length > 0) {
             if left > 0 {
-                let (lkey, range) = self.local(pd, piece, Access::LOCAL_WRITE)?;
+                let (lkey, range) = self.local(pd, sge, Access::LOCAL_WRITE)?;
                 let reached = range.len().min(left);
                 places.push((lkey, range.start..range.start + reached));
                 left -= reached;
@@ -72,8 +71,8 @@ impl World {
         Some(places)
     }
 
-    /// Where `len` bytes of memory are that a peer names; `None` where it may not use them so. `to` is the
-    /// queue pair that carries it out for the peer.
+    /// The place of `len` bytes at a remote address; `None` if the peer has no right to this access. `to` is the responder's
+    /// queue pair.
     pub fn remote(&self, to: Id, at: RemoteAddr, len: u64, right: Access) -> Option<Place> {
         match self.region_of_peers(at.rkey) {
             Some((lkey, region)) => {
@@ -83,7 +82,7 @@ impl World {
         }
     }
 
-    /// Whether a peer may do this with what the key stands for, wherever in it.
+    /// Whether a peer has this right to the region or window of the key.
     pub fn key_allows(&self, to: Id, rkey: u32, right: Access) -> bool {
         match self.region_of_peers(rkey) {
             Some((_, region)) => region.inside(self.qps[&to].pd, region.addr, 0, right).is_some(),
@@ -96,7 +95,7 @@ impl World {
         regions.find(|(_, region)| region.rkey == rkey).map(|(lkey, region)| (*lkey, region))
     }
 
-    /// Writes to places that were found before.
+    /// Writes to places.
     pub fn write(&mut self, places: &[Place], mut bytes: &[u8]) {
         for (lkey, range) in places {
             let (now, later) = bytes.split_at(range.len());
@@ -106,14 +105,14 @@ impl World {
         }
     }
 
-    fn local(&self, pd: Id, piece: &Sge, right: Access) -> Option<Place> {
-        let region = self.regions.get(&piece.lkey)?;
-        Some((piece.lkey, region.inside(pd, piece.addr, piece.length.into(), right)?))
+    fn local(&self, pd: Id, sge: &Sge, right: Access) -> Option<Place> {
+        let region = self.regions.get(&sge.lkey)?;
+        Some((sge.lkey, region.inside(pd, sge.addr, sge.length.into(), right)?))
     }
 }
 
 impl Region {
-    /// Which of its bytes these are, if all of them are, and domain and rights are good.
+    /// The range in this region, if it is inside, and domain and rights are valid.
     pub fn inside(&self, pd: Id, addr: u64, len: u64, right: Access) -> Option<Range<usize>> {
         let start = addr.checked_sub(self.addr)?;
         let end = start.checked_add(len)?;
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn q07_a_piece_is_inside_its_region_up_to_the_last_byte_and_no_address_wraps() {
+    fn q07_an_sge_is_inside_its_region_up_to_the_last_byte_and_no_address_wraps() {
         let region =
             Region { pd: 1, rkey: 0, addr: 1000, bytes: vec![0; 10], access: Access::LOCAL_WRITE };
         let of = |addr, len| region.inside(1, addr, len, Access::LOCAL_WRITE);

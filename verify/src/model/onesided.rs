@@ -1,4 +1,4 @@
-//! What peers do to memory (Q6): WRITE, READ, atomics, FLUSH.
+//! Remote memory access (Q6): WRITE, READ, atomics, FLUSH.
 
 use cq_core::wc::WcOpcode;
 use cq_core::wr::{Placement, RemoteAddr, Selectivity};
@@ -11,8 +11,7 @@ use super::world::{Bytes, Id, Request, World};
 use crate::device::Access;
 
 impl World {
-    /// RDMA WRITE. Q7: the local key is judged before the remote one, and the receive that immediate data
-    /// takes before that too.
+    /// RDMA WRITE. Q7: the local key is checked before the remote one, and so is the receive that immediate data consumes.
     pub fn rdma_write(
         &mut self,
         from: Id,
@@ -34,13 +33,13 @@ impl World {
             self.write(&[place], &bytes);
         }
         if with_imm {
-            // The receive's own pieces stay as they are, whatever they name. C7: the bytes written.
+            // The SGEs of the receive are neither checked nor used. C7: the bytes written.
             self.arrived(to, request, WcOpcode::RECV_RDMA_WITH_IMM, bytes.len() as u32);
         }
         Ok(Done::default())
     }
 
-    /// RDMA READ. Q7: the remote key is judged before the local one.
+    /// RDMA READ. Q7: the remote key is checked before the local one.
     pub fn rdma_read(
         &mut self,
         from: Id,
@@ -59,7 +58,7 @@ impl World {
         Ok(Done { byte_len: len as u32, ..Done::default() })
     }
 
-    /// COMP_SWAP and FETCH_ADD: what was there before is the answer, in this machine's byte order.
+    /// COMP_SWAP and FETCH_ADD: they return the previous value, in this machine's byte order.
     pub fn atomic(
         &mut self,
         from: Id,
@@ -80,7 +79,7 @@ impl World {
         Ok(Done { byte_len: 8, ..Done::default() })
     }
 
-    /// ATOMIC_WRITE: a WRITE of eight bytes in one step. It takes nothing of `max_rd_atomic`.
+    /// ATOMIC_WRITE: an atomic WRITE of eight bytes. It does not count for `max_rd_atomic`.
     pub fn atomic_write(
         &mut self,
         from: Id,
@@ -97,8 +96,8 @@ impl World {
         Ok(Done::default())
     }
 
-    /// FLUSH: everything earlier is there already, so that only the rights are judged. Of no bytes no key
-    /// is looked at; of a whole region, neither address nor length.
+    /// FLUSH: everything earlier is visible already, so only the rights are checked. For zero bytes no key
+    /// is checked; for a whole region, neither address nor length.
     pub fn rdma_flush(
         &self,
         from: Id,
@@ -118,7 +117,7 @@ impl World {
         if good { Ok(Done::default()) } else { Err(Stop::Fault(Fault::RemoteMemory)) }
     }
 
-    /// Eight bytes of the peer's memory. Q7: misaligned, whatever the key.
+    /// Eight bytes of the peer's memory. Q7: alignment is checked before the key.
     fn word(&self, to: Id, remote: RemoteAddr, right: Access) -> Result<Place, Stop> {
         if !remote.addr.is_multiple_of(8) {
             return Err(Stop::Fault(Fault::RemoteRefusal));
@@ -135,17 +134,17 @@ impl World {
         }
     }
 
-    /// Where the peer's answer goes: the request's own pieces.
+    /// The places of the peer's answer: the request's SGEs.
     fn answer_places(&self, number: Id, request: &Request) -> Result<Vec<Place>, Stop> {
-        let Bytes::Pieces(pieces) = &request.data else {
+        let Bytes::Sges(sges) = &request.data else {
             unreachable!("posting refuses inline results");
         };
-        let places = self.targets(self.qps[&number].pd, pieces, request.len());
+        let places = self.targets(self.qps[&number].pd, sges, request.len());
         places.ok_or(Stop::Fault(Fault::LocalMemory))
     }
 }
 
-/// What a FLUSH needs that places bytes so.
+/// The rights that a FLUSH with this placement needs.
 fn rights(placement: Placement) -> Access {
     let mut rights = Access::empty();
     rights.set(Access::FLUSH_GLOBAL, placement.contains(Placement::GLOBAL));

@@ -1,4 +1,4 @@
-//! Opening the device and making things: the traits [`Device`] and [`AsyncEvents`].
+//! Opening the device and creating objects: the traits [`Device`] and [`AsyncEvents`].
 
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
@@ -17,7 +17,7 @@ use crate::device::{
 };
 
 thread_local! {
-    /// The device that this thread opened, while something of it is left.
+    /// The device that this thread opened, while an object of it exists.
     static DEVICE: RefCell<Weak<Shared>> = const { RefCell::new(Weak::new()) };
 }
 
@@ -172,7 +172,7 @@ impl Device for Model {
 }
 
 impl Model {
-    /// O1: a completion queue holds what was asked for, exactly.
+    /// O1: the capacity is exactly the requested one.
     fn make_cq(
         &self,
         capacity: u32,
@@ -205,7 +205,7 @@ impl Model {
         Ok(ModelCq { shared: self.shared.clone(), id })
     }
 
-    /// Objects are of the opening that they were made through.
+    /// Objects belong to the context that they were created through.
     fn owns(&self, shared: &Arc<Shared>, of: impl FnOnce(&World) -> Id) -> Result<(), Errno> {
         let own = Arc::ptr_eq(shared, &self.shared) && self.with(|world, id| of(world) == id);
         if own { Ok(()) } else { Err(Errno::EINVAL) }

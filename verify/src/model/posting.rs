@@ -1,4 +1,4 @@
-//! Posting sends: what is refused and what goes into the queue (Q3, Q4, Q5).
+//! Posting sends: which are refused, and which are queued (Q3, Q4, Q5).
 
 use cq_core::setup::QpType;
 use cq_core::transport::{PostError, Refused};
@@ -10,7 +10,7 @@ use crate::device::QpState;
 /// The longest message: that of the InfiniBand specification.
 const MAX_MESSAGE: u64 = 1 << 31;
 
-/// Where datagrams are to go.
+/// The destination of datagrams.
 #[derive(Clone, Copy, Debug)]
 pub struct To {
     pub handle: Id,
@@ -19,7 +19,7 @@ pub struct To {
 }
 
 impl World {
-    /// Q4: takes the list up to the first request that is refused, then lets what it took run.
+    /// Q4: queues the list up to the first request that is refused, then executes what was queued.
     pub fn post_send(
         &mut self,
         number: Id,
@@ -38,7 +38,7 @@ impl World {
         result
     }
 
-    /// Q2: in ERR requests are flushed as soon as they are posted; otherwise what can run now does.
+    /// Q2: in ERR requests are flushed as soon as they are posted; otherwise those that can be executed are.
     pub fn posted(&mut self, number: Id) {
         if self.qps[&number].state == QpState::ERR {
             self.flush(number);
@@ -48,7 +48,7 @@ impl World {
 }
 
 impl Qp {
-    /// With where it goes, if it is a datagram, and the domain that this is known in.
+    /// With its destination, if it is a datagram, and the domain of the address handle.
     fn take_send(&mut self, wr: &SendWr<'_>, to: Option<(Id, Target)>) -> Result<(), Refused> {
         self.accept(wr)?;
         let target = self.directed(to)?;
@@ -60,7 +60,7 @@ impl Qp {
             signaled: self.sq_sig_all || wr.flags.contains(SendFlags::SIGNALED),
             solicited: wr.flags.contains(SendFlags::SOLICITED),
             data: match wr.data {
-                Data::Sges(pieces) => Bytes::Pieces(pieces.to_vec()),
+                Data::Sges(sges) => Bytes::Sges(sges.to_vec()),
                 Data::Inline(bytes) => Bytes::Inline(bytes.to_vec()),
             },
         });
@@ -68,7 +68,7 @@ impl Qp {
         Ok(())
     }
 
-    /// A datagram has a destination, of the queue pair's own domain; nothing else has one.
+    /// A datagram has a destination, with an address handle of the queue pair's domain; other requests have none.
     fn directed(&self, to: Option<(Id, Target)>) -> Result<Option<Target>, Refused> {
         match (self.kind, to) {
             (QpType::Ud, Some((pd, target))) if pd == self.pd => Ok(Some(target)),
@@ -95,11 +95,11 @@ impl Qp {
         if wr.op.carries_data() {
             self.accept_data(wr)?;
         }
-        // Q7: it would never be allowed to start.
+        // Q7: it could never start.
         if wr.op.returns_data() && self.attr.max_rd_atomic.unwrap_or(0) == 0 {
             return Err(Refused::NoReadAtomic);
         }
-        // Q5: done or not, a request has its slot until a completion that covers it is polled.
+        // Q5: a request has its slot until a completion that covers it is polled.
         if self.sends_posted - self.sends_retired >= self.caps.max_send_wr.into() {
             return Err(Refused::QueueFull);
         }
@@ -109,7 +109,7 @@ impl Qp {
     /// Q4
     fn accept_data(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
         match wr.data {
-            Data::Sges(pieces) if pieces.len() > self.caps.max_send_sge as usize => {
+            Data::Sges(sges) if sges.len() > self.caps.max_send_sge as usize => {
                 return Err(Refused::TooManySges { max: self.caps.max_send_sge });
             }
             Data::Inline(_) if wr.op.returns_data() => return Err(Refused::InlineResult),
@@ -125,7 +125,7 @@ impl Qp {
     }
 }
 
-/// Q6: whether queue pairs of this type have this operation.
+/// Q6: whether queue pairs of this type support this operation.
 const fn is_supported(kind: QpType, op: &SendOp) -> bool {
     match kind {
         QpType::Rc => true,

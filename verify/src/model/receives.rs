@@ -1,4 +1,4 @@
-//! Receives: taking them, from a queue pair's own or from the shared receive queue (Q9), and how they end.
+//! Receives: how they are consumed, from a receive queue or a shared one (Q9), and how they complete.
 
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::setup::SrqInit;
@@ -11,7 +11,7 @@ use super::world::{Entry, Id, Qp, Receive, Srq, World};
 use crate::device::{Errno, QpState};
 
 impl World {
-    /// The receive that the next message to this queue pair takes, and the domain that its pieces are of.
+    /// The receive that the next message to this queue pair consumes, and the domain of its SGEs.
     pub fn next_receive(&self, number: Id) -> Option<(&Receive, Id)> {
         let qp = &self.qps[&number];
         let (queue, pd) = match qp.srq {
@@ -21,8 +21,8 @@ impl World {
         Some((queue.front()?, pd))
     }
 
-    /// A message takes it. Q9: if the shared receive queue has fewer left than its limit, that is
-    /// reported, once.
+    /// A message consumes it. Q9: if fewer than the limit are left in the shared receive queue, SRQ_LIMIT_REACHED is
+    /// raised, once.
     pub fn take_receive(&mut self, number: Id) -> Receive {
         const THERE: &str = "it was looked at before it is taken";
         let qp = self.qps.get_mut(&number).expect(THERE);
@@ -43,39 +43,39 @@ impl World {
         receive
     }
 
-    /// The places of `len` bytes in the next receive, if it has room for them and may be written there.
+    /// The places of `len` bytes in the next receive, if it is large enough and may be written there.
     ///
     /// # Errors
-    /// The status that the receive ends with, if a message of this length takes it.
+    /// The status of the receive, if a message of this length consumes it.
     pub fn receive_places(&self, number: Id, len: u64) -> Option<Result<Vec<Place>, WcStatus>> {
         let (receive, pd) = self.next_receive(number)?;
-        let room: u64 = receive.pieces.iter().map(|piece| u64::from(piece.length)).sum();
+        let room: u64 = receive.sges.iter().map(|sge| u64::from(sge.length)).sum();
         if room < len {
             return Some(Err(WcStatus::LOC_LEN_ERR));
         }
-        Some(self.targets(pd, &receive.pieces, len).ok_or(WcStatus::LOC_PROT_ERR))
+        Some(self.targets(pd, &receive.sges, len).ok_or(WcStatus::LOC_PROT_ERR))
     }
 
-    /// The next receive takes a message, and completes as `wc` says. N3: whether that was sent SOLICITED.
+    /// A message consumes the next receive, which completes with `wc`. N3: whether it was sent SOLICITED.
     pub fn receive_done(&mut self, number: Id, wc: Wc, solicited: bool) {
         let queue = self.qps[&number].recv_cq;
         self.push(queue, Entry { wc, retires: None }, solicited);
     }
 
-    /// The next receive takes a message and fails.
+    /// A message consumes the next receive, which fails.
     pub fn receive_fails(&mut self, number: Id, status: WcStatus) {
         let wr_id = self.take_receive(number).wr_id;
         self.receive_done(number, Wc::new(wr_id, status, number), false);
     }
 
-    /// Q9: in ERR nothing more is taken from the shared receive queue, whose receives stay.
+    /// Q9: in ERR no more receives of the shared receive queue are consumed.
     pub fn report_last_receive(&mut self, number: Id) {
         if self.qps[&number].srq.is_some() {
             self.report_qp(number, AsyncEventType::QP_LAST_WQE_REACHED);
         }
     }
 
-    /// Q4: takes receives of a queue pair's own.
+    /// Q4: posts to a queue pair's receive queue.
     pub fn post_recv(&mut self, number: Id, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let qp = self.qps.get_mut(&number).expect("its handle is alive");
         let result = list
@@ -103,7 +103,7 @@ impl World {
         Ok(id)
     }
 
-    /// Q4 for a shared receive queue; who waits for a receive goes on.
+    /// Q4 for a shared receive queue; requests that wait for a receive continue.
     pub fn post_srq_recv(&mut self, srq: Id, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let queue = self.srqs.get_mut(&srq).expect("its handle is alive");
         let result = list
@@ -114,7 +114,7 @@ impl World {
         result
     }
 
-    /// Q9: 0 asks for no event; more than there can be is refused.
+    /// Q9: 0 requests no event; a limit above the capacity is refused.
     pub fn arm_limit(&mut self, srq: Id, limit: u32) -> Result<(), Errno> {
         let srq = self.srqs.get_mut(&srq).expect("its handle is alive");
         if limit > srq.caps.max_wr {
@@ -139,7 +139,7 @@ impl Srq {
         if self.receives.len() >= self.caps.max_wr as usize {
             return Err(Refused::QueueFull);
         }
-        self.receives.push_back(Receive { wr_id: wr.wr_id, pieces: wr.sges.to_vec() });
+        self.receives.push_back(Receive { wr_id: wr.wr_id, sges: wr.sges.to_vec() });
         Ok(())
     }
 }
@@ -158,11 +158,11 @@ impl Qp {
         if wr.sges.len() > self.caps.max_recv_sge as usize {
             return Err(Refused::TooManySges { max: self.caps.max_recv_sge });
         }
-        // A receive has its slot until a message takes it.
+        // A receive has its slot until a message consumes it.
         if self.receives.len() >= self.caps.max_recv_wr as usize {
             return Err(Refused::QueueFull);
         }
-        self.receives.push_back(Receive { wr_id: wr.wr_id, pieces: wr.sges.to_vec() });
+        self.receives.push_back(Receive { wr_id: wr.wr_id, sges: wr.sges.to_vec() });
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What can only be broken from inside, for negative controls: [`broken`](crate::broken).
+//! Faults that can be planted only inside the model, for negative controls: [`broken`](crate::broken).
 
 use cq_core::transport::PostError;
 use cq_core::wc::{Wc, WcStatus};

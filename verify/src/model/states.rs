@@ -17,7 +17,7 @@ fn is_there(attr: &QpAttr, max_rd_atomic: u8) -> bool {
 }
 
 impl World {
-    /// Changes a queue pair; where anything is wrong with the change, nothing of it happens (Q1).
+    /// Changes a queue pair; an illegal or incomplete change changes nothing (Q1).
     pub fn modify(&mut self, number: Id, attr: &QpAttr, max_rd_atomic: u8) -> Result<(), Errno> {
         let qp = self.qps.get_mut(&number).expect("its handle is alive");
         let to = attr.check(qp.state, qp.kind).map_err(|_| Errno::EINVAL)?;
@@ -43,8 +43,8 @@ impl World {
 }
 
 impl Qp {
-    /// Q2: RESET forgets what is outstanding, in silence, and every attribute. Completions that are in
-    /// their queue already stay there. All slots are free (Q5).
+    /// Q2: RESET discards outstanding requests, without completions, and every attribute. Completions that are
+    /// queued already stay. All slots are free (Q5).
     fn reset(&mut self) {
         self.state = QpState::RESET;
         self.attr = QpAttr::default();
@@ -55,7 +55,7 @@ impl Qp {
         self.report_drained = false;
     }
 
-    /// Whether requests of the peer are carried out here.
+    /// Whether requests of the peer are executed.
     pub fn answers(&self) -> bool {
         matches!(self.state, QpState::RTR | QpState::RTS | QpState::SQD | QpState::SQE)
     }

@@ -69,8 +69,8 @@ impl Pair {
 
     /// A receive of so many bytes of the memory.
     fn recv(&mut self, wr_id: u64, offset: u64, length: u32) {
-        let pieces = [self.memory.sge(offset, length)];
-        self.b.post_recv(&[RecvWr::new(wr_id, &pieces)]).unwrap();
+        let sges = [self.memory.sge(offset, length)];
+        self.b.post_recv(&[RecvWr::new(wr_id, &sges)]).unwrap();
     }
 
     fn bytes<const N: usize>(&self, offset: usize) -> [u8; N] {
@@ -189,8 +189,8 @@ fn q07_a_destroyed_peer_does_not_answer_in_time() {
 #[test]
 fn q07_an_atomic_whose_answer_has_nowhere_to_go_was_carried_out() {
     let mut pair = Pair::new(16, attr::rts());
-    let pieces = [pair.memory.sge(8, 4), pair.memory.sge(254, 4)];
-    let add = SendWr::fetch_add(1, &pieces, pair.memory.remote(0), 5);
+    let sges = [pair.memory.sge(8, 4), pair.memory.sge(254, 4)];
+    let add = SendWr::fetch_add(1, &sges, pair.memory.remote(0), 5);
     pair.a.post_send(&[add]).unwrap();
     assert_eq!(taken(&mut pair.at_a), [(1, WcStatus::LOC_PROT_ERR)]);
     assert_eq!(pair.b.state(), QpState::RTR);
@@ -198,15 +198,15 @@ fn q07_an_atomic_whose_answer_has_nowhere_to_go_was_carried_out() {
     pair.memory.read(0, &mut bytes);
     assert_eq!(u64::from_ne_bytes(bytes), 5);
     pair.memory.read(8, &mut bytes[..4]);
-    assert_eq!(bytes[..4], [0; 4], "no piece before the bad one is written");
+    assert_eq!(bytes[..4], [0; 4], "no SGE before the bad one is written");
 }
 
 #[test]
-fn q07_a_receive_is_judged_as_far_as_its_pieces_go_that_bytes_reach() {
-    for (piece, status) in [((248, 8), WcStatus::SUCCESS), ((248, 9), WcStatus::LOC_PROT_ERR)] {
+fn q07_a_receive_is_judged_as_far_as_its_sges_go_that_bytes_reach() {
+    for (sge, status) in [((248, 8), WcStatus::SUCCESS), ((248, 9), WcStatus::LOC_PROT_ERR)] {
         let mut pair = Pair::new(16, attr::rts());
-        let pieces = [pair.memory.sge(piece.0, piece.1), pair.memory.sge(255, 2)];
-        pair.b.post_recv(&[RecvWr::new(2, &pieces)]).unwrap();
+        let sges = [pair.memory.sge(sge.0, sge.1), pair.memory.sge(255, 2)];
+        pair.b.post_recv(&[RecvWr::new(2, &sges)]).unwrap();
         pair.send(1);
         assert_eq!(taken(&mut pair.at_b), [(2, status)]);
     }
@@ -216,8 +216,8 @@ fn q07_a_receive_is_judged_as_far_as_its_pieces_go_that_bytes_reach() {
 fn q06_bytes_that_overlap_move_as_if_they_were_copied_first() {
     let mut pair = Pair::new(16, attr::rts());
     pair.memory.write(0, b"abcdefgh");
-    let pieces = [pair.memory.sge(0, 6)];
-    let write = SendWr::write(1, &pieces, pair.memory.remote(2));
+    let sges = [pair.memory.sge(0, 6)];
+    let write = SendWr::write(1, &sges, pair.memory.remote(2));
     pair.a.post_send(&[write]).unwrap();
     let mut bytes = [0; 8];
     pair.memory.read(0, &mut bytes);

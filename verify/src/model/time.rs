@@ -1,6 +1,5 @@
-//! Time, which is virtual: it stands still until somebody waits, and then goes straight to the next thing
-//! that it brings. What it brings is the end of a wait: for a receive, or for an answer (Q7); and events that
-//! were held back (N12).
+//! The virtual clock. It advances only while a thread waits, to the next timer: the end of a wait for a receive or for an
+//! answer (Q7), or the deadline of a moderated event (N12).
 
 use std::time::Duration;
 
@@ -12,14 +11,14 @@ use super::world::{Id, Timer, Wait, World};
 pub enum Why {
     /// The peer has no receive.
     NoReceive,
-    /// The peer can't receive, or is connected elsewhere.
+    /// The peer is not ready, or is connected to another queue pair.
     NotReady,
     /// There is no peer.
     Gone,
 }
 
 impl Why {
-    /// What it ends as, if it ends badly.
+    /// The status if the time is over.
     const fn fault(self) -> Fault {
         match self {
             Self::NoReceive => Fault::NoReceive,
@@ -44,8 +43,7 @@ const RNR: [u64; 32] = [
 ];
 
 impl World {
-    /// The oldest send of this queue can't go on. A wait for the same thing goes on as it was; another one
-    /// begins now.
+    /// The oldest send of this queue has to wait. A wait for the same continues; another one starts now.
     ///
     /// # Errors
     /// There is no time to wait.
@@ -69,9 +67,8 @@ impl World {
         Ok(())
     }
 
-    /// Q7: for a receive, `rnr_retry` times what the responder asks for, where 7 is for ever; for an
-    /// answer, the first time and `retry_cnt` more times 4.096 µs · 2^`timeout`, where 0 is for ever, unless
-    /// there is nobody who could answer.
+    /// Q7: for a receive, `rnr_retry` times the responder's `min_rnr_timer`, where 7 is without limit; for an
+    /// answer, 1 + `retry_cnt` times 4.096 µs · 2^`timeout`, where 0 is without limit, unless there is no responder.
     fn patience(&self, number: Id, why: Why) -> Patience {
         let attr = &self.qps[&number].attr;
         match (why, attr.rnr_retry.unwrap_or(0), attr.timeout.unwrap_or(0)) {
@@ -91,15 +88,14 @@ impl World {
         }
     }
 
-    /// When time brings something; never, if nobody waits with a timer and no event is held back.
+    /// The next timer, if a request waits with one or an event is delayed.
     pub fn next_deadline(&self) -> Option<Duration> {
         let timers = self.qps.values().filter_map(|qp| qp.wait?.timer).map(|timer| timer.next);
         timers.chain(self.cqs.values().filter_map(|cq| cq.moderation.due)).min()
     }
 
-    /// Lets time go by, to `until`: each timer on the way fires, in order. While a request waits,
-    /// whatever could let it go on is looked at when it happens, so that at the end of a period there is
-    /// nothing to look at but the count.
+    /// Advances the clock to `until`: each timer on the way fires, in order. A waiting request is retried whenever something
+    /// changes, so at the end of a period only the count is checked.
     pub fn advance(&mut self, until: Duration) {
         while let Some(next) = self.next_deadline().filter(|next| *next <= until) {
             self.now = next;
@@ -115,7 +111,7 @@ impl World {
         self.now = self.now.max(until);
     }
 
-    /// What the timer of this queue pair brings, if its time is now and its rounds are over.
+    /// The timer of this queue pair fires; the request fails if no retry is left.
     fn fire(&mut self, number: Id) -> Option<Fault> {
         let now = self.now;
         let wait = self.qps.get_mut(&number)?.wait.as_mut()?;

@@ -1,8 +1,8 @@
-//! Memory windows of type 2 (Q6): binding them, and taking their keys away.
+//! Memory windows of type 2 (Q6): binding them, and invalidating their keys.
 //!
-//! The 24 high bits of a window's key are its own for life; the low byte is the user's to choose whenever it
-//! is bound. The key is good while the window is bound, for peers only, and through the queue pair only that
-//! it was bound by. As long as it is good the window can't be bound again.
+//! The 24 high bits of a window's key never change; the user chooses the low byte at each bind. The key is valid while
+//! the window is bound, for peers only, and only through the queue pair that it was bound by. A bound window can't be
+//! bound again.
 
 use cq_core::wr::WindowBind;
 
@@ -12,12 +12,12 @@ use super::memory::Place;
 use super::world::{Bound, Id, Window, World};
 use crate::device::Access;
 
-/// Bits of a key that are the user's.
+/// The bits of a key that the user chooses.
 const LOW: u32 = 0xff;
 
-/// What a window may let peers do.
+/// The rights that a window can have.
 const RIGHTS: Access = Access::REMOTE.union(Access::FLUSH_GLOBAL).union(Access::FLUSH_PERSISTENT);
-/// What may be asked for too, and means nothing: what lies under the window has it or not.
+/// Flags that are accepted, and have no effect: the region has them or not.
 const MEANINGLESS: Access = Access::LOCAL_WRITE.union(Access::MW_BIND);
 
 impl World {
@@ -38,7 +38,7 @@ impl World {
         Ok(Done::default())
     }
 
-    /// What a BIND_MW asks for, if it may be had.
+    /// The binding that a BIND_MW requests, if it is valid.
     fn binding(&self, number: Id, bind: &WindowBind) -> Option<(Id, Bound)> {
         let pd = self.qps[&number].pd;
         let mut windows = self.windows.iter();
@@ -65,14 +65,14 @@ impl World {
         }
     }
 
-    /// Takes the key of a window away that is bound to this queue pair; false if it is none.
+    /// Invalidates the key of a window that is bound to this queue pair; false if there is none.
     pub fn invalidate(&mut self, number: Id, rkey: u32) -> bool {
         let mut windows = self.windows.values_mut();
         let its = windows.find(|window| window.is_bound(number) && window.rkey == rkey);
         its.is_some_and(|window| window.bound.take().is_some())
     }
 
-    /// The bytes behind the key of a window, for a request that this queue pair carries out for its peer.
+    /// The place of a remote range of a window, for a request that this queue pair executes for its peer.
     pub fn through_window(
         &self,
         number: Id,
@@ -90,19 +90,19 @@ impl World {
         Some((bound.region, range))
     }
 
-    /// What this key opens on for the peer of this queue pair, if it allows that at all.
+    /// The binding of this key for the peer of this queue pair, if it has the right.
     pub fn bound(&self, number: Id, rkey: u32, right: Access) -> Option<Bound> {
         let mut windows = self.windows.values();
         let its = windows.find(|window| window.is_bound(number) && window.rkey == rkey);
         its?.bound.filter(|bound| bound.access.contains(right))
     }
 
-    /// Queue pairs that are gone or in RESET have no windows.
+    /// Unbinds the windows of a queue pair that is destroyed or reset.
     pub fn unbind_all(&mut self, number: Id) {
         self.unbind(|bound| bound.qp == number);
     }
 
-    /// Removes a region; nothing opens on it any more.
+    /// Removes a region, and unbinds its windows.
     pub fn forget_region(&mut self, lkey: Id) {
         self.regions.remove(&lkey);
         self.unbind(|bound| bound.region == lkey);

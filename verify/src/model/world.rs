@@ -1,5 +1,4 @@
-//! What there is: the tables of the device, as plain data. What happens to them is in the other files,
-//! one rule at a time.
+//! The tables of the device, as plain data. The other files change them, one rule at a time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -13,7 +12,7 @@ use cq_core::wr::{SendOp, Sge};
 use super::failures::Fault;
 use crate::device::{Access, Limits, QpAttr, QpCaps, QpState};
 
-/// What this device allows at most.
+/// The limits of this device.
 pub const LIMITS: Limits = Limits {
     max_cqe: 1 << 16,
     max_qp_wr: 1 << 14,
@@ -24,14 +23,14 @@ pub const LIMITS: Limits = Limits {
     max_srq_sge: 16,
 };
 
-/// Names an object. No number is given twice, whatever it names: keys of memory and numbers of queue
-/// pairs are among them.
+/// The number of an object. No number is used twice, for any kind of object: memory keys and queue-pair numbers are among
+/// them.
 pub type Id = u32;
 
 /// The whole device.
 #[derive(Debug, Default)]
 pub struct World {
-    /// How long it has been there; see [`time`](super::time).
+    /// Its clock; see [`time`](super::time).
     pub now: Duration,
     pub openings: BTreeMap<Id, Opening>,
     pub pds: BTreeMap<Id, Pd>,
@@ -42,13 +41,13 @@ pub struct World {
     pub srqs: BTreeMap<Id, Srq>,
     pub windows: BTreeMap<Id, Window>,
     pub handles: BTreeMap<Id, Handle>,
-    /// How many names were given.
+    /// How many numbers were used.
     names: Id,
-    /// How much memory was given addresses.
+    /// How many addresses were used.
     memory: u64,
 }
 
-/// The device as one caller opened it: what it reported that nobody read yet.
+/// A context: its unread asynchronous events.
 #[derive(Debug, Default)]
 pub struct Opening {
     pub reports: VecDeque<AsyncEvent>,
@@ -58,11 +57,11 @@ pub struct Opening {
 #[derive(Debug)]
 pub struct Pd {
     pub opening: Id,
-    /// Whether its handle is alive; without one it stays while something uses it.
+    /// Whether its handle is alive; without one it exists while it is used.
     pub held: bool,
 }
 
-/// A memory region; its name is its local key.
+/// A memory region; its number is its local key.
 #[derive(Debug)]
 pub struct Region {
     pub pd: Id,
@@ -76,7 +75,7 @@ pub struct Region {
 #[derive(Debug)]
 pub struct Channel {
     pub opening: Id,
-    /// Events that nobody took yet (N9: any number of them).
+    /// Unread events (N9: any number of them).
     pub events: VecDeque<CqKey>,
     pub held: bool,
 }
@@ -86,7 +85,7 @@ pub struct Channel {
 pub struct Cq {
     pub opening: Id,
     pub channel: Option<Id>,
-    /// O1: how many entries it holds.
+    /// O1: its capacity.
     pub capacity: u32,
     pub entries: VecDeque<Entry>,
     pub armed: Option<Notify>,
@@ -100,16 +99,16 @@ pub struct Cq {
     pub held: bool,
 }
 
-/// N12: how events are held back.
+/// N12: the moderation of a queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moderation {
-    /// How many completions an event stands for; 0 and 1 hold none back.
+    /// How many completions an event stands for; 0 and 1 delay none.
     pub count: u16,
-    /// How long it is held back at most.
+    /// The maximum delay.
     pub period: Duration,
     /// How many completions came since the arm, of those that it was armed for.
     pub counted: u16,
-    /// When the event is raised that is held back, if nothing hastens it.
+    /// The deadline of the delayed event.
     pub due: Option<Duration>,
 }
 
@@ -117,7 +116,7 @@ pub struct Moderation {
 #[derive(Debug)]
 pub struct Entry {
     pub wc: Wc,
-    /// Q5: the send queue that gets slots back when this is polled, and up to which one.
+    /// Q5: the send queue whose slots are freed when this is polled, and up to which one.
     pub retires: Option<(Id, u64)>,
 }
 
@@ -127,7 +126,7 @@ pub struct Qp {
     pub opening: Id,
     pub kind: QpType,
     pub pd: Id,
-    /// Q9: where its receives are taken from, if it has none of its own.
+    /// Q9: its shared receive queue, if it has one.
     pub srq: Option<Id>,
     pub send_cq: Id,
     pub recv_cq: Id,
@@ -136,23 +135,23 @@ pub struct Qp {
     pub state: QpState,
     /// Every attribute that was given since RESET.
     pub attr: QpAttr,
-    /// Sends that are not carried out, oldest first.
+    /// Sends that are not executed, oldest first.
     pub sends: VecDeque<Request>,
-    /// Receives that no message took, oldest first.
+    /// Receives that are not consumed, oldest first.
     pub receives: VecDeque<Receive>,
-    /// Q5: how many sends were ever posted, and how many of their slots came back.
+    /// Q5: how many sends were ever posted, and how many of their slots were freed.
     pub sends_posted: u64,
     pub sends_retired: u64,
-    /// What the oldest send waits for, if it was begun and can't go on.
+    /// What the oldest send waits for, if it has started.
     pub wait: Option<Wait>,
     /// Whether to report when the queue pair, in SQD, has drained.
     pub report_drained: bool,
 }
 
-/// A wait under way.
+/// A wait of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
-    /// What it ends as.
+    /// Its status at the end.
     pub fault: Fault,
     /// When it ends; never where there is no timer.
     pub timer: Option<Timer>,
@@ -161,11 +160,11 @@ pub struct Wait {
 /// When a wait ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Timer {
-    /// When the request is tried again.
+    /// When the request is retried.
     pub next: Duration,
-    /// How long after that again.
+    /// The time between retries.
     pub period: Duration,
-    /// After how many periods it has failed.
+    /// After how many retries it fails.
     pub rounds: u32,
 }
 
@@ -176,7 +175,7 @@ pub struct Request {
     /// Its place in the send queue, counted from the first ever posted.
     pub position: u64,
     pub op: SendOp,
-    /// Where it goes, if it is a datagram.
+    /// Its destination, if it is a datagram.
     pub target: Option<Target>,
     pub signaled: bool,
     pub solicited: bool,
@@ -186,12 +185,12 @@ pub struct Request {
 /// The bytes of a send.
 #[derive(Clone, Debug)]
 pub enum Bytes {
-    Pieces(Vec<Sge>),
+    Sges(Vec<Sge>),
     /// Q6: copied while posting.
     Inline(Vec<u8>),
 }
 
-/// Where a datagram goes, as it was when it was posted.
+/// The destination of a datagram when it was posted.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     pub qp_num: u32,
@@ -203,7 +202,7 @@ pub struct Target {
 #[derive(Clone, Debug)]
 pub struct Receive {
     pub wr_id: u64,
-    pub pieces: Vec<Sge>,
+    pub sges: Vec<Sge>,
 }
 
 /// A shared receive queue (Q9).
@@ -212,7 +211,7 @@ pub struct Srq {
     pub opening: Id,
     pub pd: Id,
     pub caps: SrqInit,
-    /// Receives that no message took, oldest first.
+    /// Receives that are not consumed, oldest first.
     pub receives: VecDeque<Receive>,
     /// An event is raised once fewer are left; 0 raises none.
     pub limit: u32,
@@ -223,12 +222,12 @@ pub struct Srq {
 #[derive(Debug)]
 pub struct Window {
     pub pd: Id,
-    /// The key that it has, or had last.
+    /// Its current or last key.
     pub rkey: u32,
     pub bound: Option<Bound>,
 }
 
-/// What a window opens on.
+/// The binding of a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
     pub qp: Id,
@@ -238,21 +237,21 @@ pub struct Bound {
     pub access: Access,
 }
 
-/// A handle of an address: there is one port that it can be of.
+/// An address handle: there is only one port.
 #[derive(Debug)]
 pub struct Handle {
     pub pd: Id,
-    /// Whether datagrams carry their global route.
+    /// Whether datagrams carry a GRH.
     pub global: bool,
 }
 
-/// Space between regions that belongs to none, so that who misses one hits nothing.
+/// Unused space between regions, so that an access past the end of one fails.
 const GAP: u64 = 1 << 20;
-/// Regions start at pages, as memory from a system does.
+/// Regions are page-aligned.
 const PAGE: u64 = 4096;
 
 impl World {
-    /// A name that nothing ever had. Numbers 0 and 1 are those of special queue pairs.
+    /// A new number. 0 and 1 are those of special queue pairs.
     pub fn fresh(&mut self) -> Id {
         self.names += 1;
         self.names + 0xff
@@ -266,7 +265,7 @@ impl World {
         addr
     }
 
-    /// Q11: whether anything was made of this domain and still is.
+    /// Q11: whether this domain has an object.
     pub fn uses_pd(&self, pd: Id) -> bool {
         self.regions.values().any(|region| region.pd == pd)
             || self.qps.values().any(|qp| qp.pd == pd)
@@ -275,7 +274,7 @@ impl World {
             || self.handles.values().any(|handle| handle.pd == pd)
     }
 
-    /// Q11: whether a queue pair takes from this shared receive queue.
+    /// Q11: whether a queue pair uses this shared receive queue.
     pub fn uses_srq(&self, srq: Id) -> bool {
         self.qps.values().any(|qp| qp.srq == Some(srq))
     }
@@ -290,7 +289,7 @@ impl World {
         self.qps.values().any(|qp| qp.send_cq == cq || qp.recv_cq == cq)
     }
 
-    /// Removes what has neither a handle nor a user: what uses something else before that.
+    /// Removes objects without a handle and a user, users before what they use.
     pub fn sweep(&mut self) {
         let srqs: Vec<Id> = self.srqs.keys().copied().collect();
         for srq in srqs {

@@ -243,7 +243,7 @@ fn q06_data_comes_from_lists_and_from_copies() {
     let sges = [a.sge(0, 3), a.sge(3, 3)];
     let (mut three, mut four) = (*b"three", *b"four");
     f.start();
-    // SAFETY: a queue pair with functions; pieces and bytes.
+    // SAFETY: a queue pair with functions; SGEs and bytes.
     unsafe {
         f.request(1, |qp| qp.wr_send.unwrap()(q));
         (*q).wr_set_sge_list.unwrap()(q, 2, sges.as_ptr());

@@ -258,7 +258,7 @@ impl<'a, W: Linked> Request<'a, W> {
 }
 
 impl<'a> Request<'a, ibv_send_wr> {
-    /// Its pieces, as [`Array::pieces`].
+    /// Its SGEs, as [`Array::pieces`].
     #[inline]
     pub fn pieces(&self, max: u32) -> Result<Pieces<'a>, Errno> {
         Array(self.0.sg_list.cast_const(), PhantomData).pieces(self.0.num_sge, max)
@@ -266,19 +266,19 @@ impl<'a> Request<'a, ibv_send_wr> {
 }
 
 impl<'a> Request<'a, ibv_recv_wr> {
-    /// Its pieces, as [`Array::pieces`].
+    /// Its SGEs, as [`Array::pieces`].
     #[inline]
     pub fn pieces(&self, max: u32) -> Result<Pieces<'a>, Errno> {
         Array(self.0.sg_list.cast_const(), PhantomData).pieces(self.0.num_sge, max)
     }
 }
 
-/// Pieces of the program's memory.
+/// SGEs of the program's memory.
 #[derive(Clone, Copy)]
 pub struct Pieces<'a>(&'a [ibv_sge]);
 
 impl<'a> Array<'a, ibv_sge> {
-    /// So many pieces.
+    /// So many SGEs.
     ///
     /// # Errors
     /// EINVAL: they are fewer than none, more than the queue takes, or there is no list.
@@ -297,13 +297,13 @@ impl<'a> Array<'a, ibv_sge> {
 }
 
 impl<'a> Pieces<'a> {
-    /// The pieces themselves.
+    /// The SGEs themselves.
     #[inline]
     pub const fn list(self) -> &'a [ibv_sge] {
         self.0
     }
 
-    /// The bytes of the first piece, to be copied at once.
+    /// The bytes of the first SGE, to be copied at once.
     ///
     /// # Errors
     /// EINVAL: they would begin at null, or are more than any queue pair takes inline.

@@ -128,7 +128,7 @@ impl End {
         (attr, init)
     }
 
-    /// A piece of its memory.
+    /// An SGE of its memory.
     pub fn sge(&self, offset: usize, length: u32) -> ibv_sge {
         // SAFETY: a region, or what was one.
         let lkey = unsafe { (*self.mr).lkey };
@@ -297,7 +297,7 @@ pub fn way(qp_type: ibv_qp_type) -> [(ibv_qp_state, QpAttrMask); 3] {
         .map(|(state, mask)| (state, mask | M::STATE))
 }
 
-/// A signaled SEND of these pieces.
+/// A signaled SEND of these SGEs.
 pub fn send(wr_id: u64, sges: &[ibv_sge]) -> ibv_send_wr {
     ibv_send_wr {
         wr_id,
@@ -309,7 +309,7 @@ pub fn send(wr_id: u64, sges: &[ibv_sge]) -> ibv_send_wr {
     }
 }
 
-/// A receive into these pieces.
+/// A receive into these SGEs.
 pub fn recv(wr_id: u64, sges: &[ibv_sge]) -> ibv_recv_wr {
     let (sg_list, num_sge) = (sges.as_ptr().cast_mut(), sges.len() as c_int);
     ibv_recv_wr { wr_id, sg_list, num_sge, ..ibv_recv_wr::ZEROED }

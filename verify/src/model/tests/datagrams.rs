@@ -23,13 +23,13 @@ fn post(pair: &mut Pair, ah: &ModelAh, qkey: u32, wr: SendWr<'_>) -> Result<(), 
 }
 
 #[test]
-fn c07_a_datagram_arrives_behind_forty_bytes_wherever_pieces_split() {
+fn c07_a_datagram_arrives_behind_forty_bytes_wherever_sges_split() {
     for global in [true, false] {
         let (mut pair, _) = ud();
         pair.memory.write(0, &[0xee; 64]);
         let ah = pair.device.create_ah(&pair.pd, Address { port: 1, global }).unwrap();
-        let pieces = [(0, 30), (30, 11), (41, 23)].map(|(at, length)| pair.memory.sge(at, length));
-        pair.b.post_recv(&[RecvWr::new(1, &pieces)]).unwrap();
+        let sges = [(0, 30), (30, 11), (41, 23)].map(|(at, length)| pair.memory.sge(at, length));
+        pair.b.post_recv(&[RecvWr::new(1, &sges)]).unwrap();
         let send = SendWr::send_inline(2, b"abc").with_imm([0, 0, 0, 7]);
         post(&mut pair, &ah, QKEY, send).unwrap();
         assert_eq!(taken(&mut pair.at_a), [(2, S::SUCCESS)]);

@@ -15,7 +15,7 @@ fn pair() -> Pair {
 const NOWHERE: RemoteAddr = RemoteAddr { addr: 0, rkey: 0 };
 
 #[test]
-fn q06_a_write_with_immediate_takes_a_receive_and_leaves_its_pieces_alone() {
+fn q06_a_write_with_immediate_takes_a_receive_and_leaves_its_sges_alone() {
     let mut pair = pair();
     let bad = [cq_core::wr::Sge { addr: 1, length: 2, lkey: 3 }];
     pair.b.post_recv(&[RecvWr::new(1, &bad)]).unwrap();
@@ -64,9 +64,9 @@ fn q07_an_atomic_write_is_judged_by_length_then_source_then_address_then_key() {
     ] {
         let mut pair = pair();
         pair.memory.write(here, &word);
-        let pieces = [pair.memory.sge(here as u64, 4), pair.memory.sge(here as u64, length - 4)];
+        let sges = [pair.memory.sge(here as u64, 4), pair.memory.sge(here as u64, length - 4)];
         let remote = pair.memory.remote(offset);
-        pair.a.post_send(&[SendWr::atomic_write(1, &pieces, remote)]).unwrap();
+        pair.a.post_send(&[SendWr::atomic_write(1, &sges, remote)]).unwrap();
         assert_eq!(taken(&mut pair.at_a), [(1, status)]);
         let expected = if status == S::SUCCESS { word } else { [0; 8] };
         assert_eq!(pair.bytes::<8>(0), expected);

@@ -38,8 +38,8 @@ impl Shared {
 
     fn post(&mut self, wr_ids: impl IntoIterator<Item = u64>) {
         for wr_id in wr_ids {
-            let pieces = [self.pair.memory.sge(0, 8)];
-            self.srq.post_recv(&[RecvWr::new(wr_id, &pieces)]).unwrap();
+            let sges = [self.pair.memory.sge(0, 8)];
+            self.srq.post_recv(&[RecvWr::new(wr_id, &sges)]).unwrap();
         }
     }
 

@@ -58,9 +58,9 @@ fn q07_what_nobody_takes_succeeds_and_leaves_no_trace() {
 #[test]
 fn q07_a_receive_that_can_t_take_it_fails_alone() {
     let bad = [Sge { addr: 0, length: 8, lkey: 0 }];
-    for (pieces, status) in [(&[][..], S::LOC_LEN_ERR), (&bad[..], S::LOC_PROT_ERR)] {
+    for (sges, status) in [(&[][..], S::LOC_LEN_ERR), (&bad[..], S::LOC_PROT_ERR)] {
         let mut pair = uc();
-        pair.b.post_recv(&[RecvWr::new(10, pieces), RecvWr::new(11, &[])]).unwrap();
+        pair.b.post_recv(&[RecvWr::new(10, sges), RecvWr::new(11, &[])]).unwrap();
         pair.a.post_send(&[SendWr::send_inline(1, b"x")]).unwrap();
         assert_eq!(taken(&mut pair.at_a), [(1, S::SUCCESS)]);
         assert_eq!(taken(&mut pair.at_b), [(10, status), (11, S::WR_FLUSH_ERR)]);

@@ -174,8 +174,8 @@ fn q07_a_window_s_key_is_no_local_key() {
     let (mut pair, window) = pair();
     let first = bind(&pair, &window);
     assert_eq!(bound(&mut pair, first), S::SUCCESS);
-    let piece = [cq_core::wr::Sge { addr: first.addr, length: 1, lkey: first.rkey }];
-    pair.b.post_send(&[SendWr::send(1, &piece)]).unwrap();
+    let sge = [cq_core::wr::Sge { addr: first.addr, length: 1, lkey: first.rkey }];
+    pair.b.post_send(&[SendWr::send(1, &sge)]).unwrap();
     assert_eq!(taken(&mut pair.at_b), [(1, S::LOC_PROT_ERR)]);
 }
 

@@ -47,7 +47,7 @@ fn q04_what_went_wrong_is_told_at_the_end_and_nothing_is_posted() {
     let (f, q) = (Functions::of(&a), a.qp.cast::<ibv_qp_ex>());
     (0..2).for_each(|wr_id| b.recv(wr_id, 0, 8));
     let (sges, none) = ([a.sge(0, 8); 5], ptr::null_mut::<c_void>());
-    // SAFETY: a queue pair with functions, and pieces.
+    // SAFETY: a queue pair with functions, and SGEs.
     let wrongs: [(Work<'_>, c_int); 11] = unsafe {
         [
             (&|qp| qp.wr_rdma_read.unwrap()(q, 1, 2), libc::EOPNOTSUPP),
