@@ -25,6 +25,7 @@ mod device;
 mod errno;
 mod error;
 mod in_use;
+mod limit;
 mod port;
 mod qp;
 mod region;
@@ -36,10 +37,11 @@ pub use self::attr::{ModifyError, QpAttr};
 pub use self::device::{AtomicCap, DeviceAttr};
 pub use self::errno::Errno;
 pub use self::error::{
-    AddressError, ArmLimitError, CreateError, DeviceError, Limit, ModerateError, RegisterError,
+    AddressError, ArmLimitError, CreateError, DeviceError, ModerateError, RegisterError,
     ResizeError,
 };
 pub use self::in_use::InUse;
+pub use self::limit::Limit;
 pub use self::port::{AddressVector, Endpoint, EndpointError, Port, PortState};
 pub use self::qp::{QpAttrMask, QpCaps, QpInit, QpType, SrqInit};
 pub use self::region::{RangeError, Registered, inc_rkey};

@@ -1,10 +1,8 @@
 //! Errors of creating objects and registering memory, each with a sentence that says what to do about it, and with the
 //! number that C gets.
 
-use core::fmt;
-
 use crate::sentences::sentences;
-use crate::setup::{Errno, Gid};
+use crate::setup::{Errno, Gid, Limit};
 
 /// What the device or the system refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,61 +16,6 @@ pub struct DeviceError {
 sentences!(DeviceError {
     Self { attempt, errno } => ("cannot {attempt}: {errno}");
 });
-
-/// A limit of the device or of a queue pair, as named in errors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Limit {
-    /// Entries of a completion queue.
-    Cqe,
-    /// Requests of a send queue.
-    SendWr,
-    /// Requests of a receive queue.
-    RecvWr,
-    /// Scatter/gather elements of a send request.
-    SendSge,
-    /// Scatter/gather elements of a receive request.
-    RecvSge,
-    /// Inline bytes of a send request.
-    Inline,
-    /// Queue pairs of the device.
-    QueuePairs,
-    /// Completion queues of the device.
-    CompletionQueues,
-    /// Receives of a shared receive queue.
-    SrqWr,
-    /// Scatter/gather elements of a receive of a shared receive queue.
-    SrqSge,
-    /// Shared receive queues of the device.
-    SharedReceiveQueues,
-    /// Completion channels and open contexts of the device.
-    Channels,
-    /// Memory regions and windows of the device.
-    MemoryRegions,
-    /// Protection domains of a process.
-    ProtectionDomains,
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Cqe => "completion queue entries",
-            Self::SendWr => "send requests",
-            Self::RecvWr => "receive requests",
-            Self::SendSge => "send scatter/gather elements",
-            Self::RecvSge => "receive scatter/gather elements",
-            Self::Inline => "inline bytes",
-            Self::QueuePairs => "queue pairs",
-            Self::CompletionQueues => "completion queues",
-            Self::SrqWr => "shared receive requests",
-            Self::SrqSge => "shared receive scatter/gather elements",
-            Self::SharedReceiveQueues => "shared receive queues",
-            Self::Channels => "channels and open contexts",
-            Self::MemoryRegions => "memory regions and windows",
-            Self::ProtectionDomains => "protection domains",
-        })
-    }
-}
 
 /// Why an object could not be created.
 ///

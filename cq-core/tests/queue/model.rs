@@ -119,10 +119,10 @@ impl Model {
         }
     }
 
-    fn poll(&mut self, room: usize) -> Result<Vec<Wc>, PollError> {
-        let count = room.min(self.unpolled.len());
+    fn poll(&mut self, capacity: usize) -> Result<Vec<Wc>, PollError> {
+        let count = capacity.min(self.unpolled.len());
         match self.state {
-            _ if count > 0 || room == 0 => Ok(self.unpolled.drain(..count).collect()),
+            _ if count > 0 || capacity == 0 => Ok(self.unpolled.drain(..count).collect()),
             State::Overrun { dropped } => Err(PollError::Overrun { dropped: Some(dropped) }),
             State::Failed => Err(PollError::Failed),
             State::Closed => Err(PollError::Closed),
@@ -196,13 +196,13 @@ impl<'a> Both<'a> {
         let (kind, model) = (self.kind, &mut self.model);
         let Some(app) = &mut self.app else { return };
         match *step {
-            Step::Poll(room) => {
+            Step::Poll(capacity) => {
                 let untouched = recv(u64::MAX);
-                let mut out = vec![untouched; room];
+                let mut out = vec![untouched; capacity];
                 let polled = app.poll(&mut out);
                 let count = polled.unwrap_or(0);
                 assert!(out[count..].iter().all(|wc| *wc == untouched), "{kind}: P4");
-                assert_eq!(polled.map(|_| out[..count].to_vec()), model.poll(room), "{kind}");
+                assert_eq!(polled.map(|_| out[..count].to_vec()), model.poll(capacity), "{kind}");
             }
             Step::Arm(on) => assert_eq!(app.arm(on), Ok(model.arm(on)), "{kind}"),
             Step::Fail => {

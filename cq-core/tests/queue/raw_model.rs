@@ -20,7 +20,7 @@ enum Step {
     TryPush(usize),
     /// One without a tag.
     PushPlain,
-    /// One where the tail knows of room.
+    /// One where the tail knows of a free slot.
     StoreAt,
     KeepTail,
     /// A producer goes on that has kept an earlier tail.
@@ -125,13 +125,13 @@ impl<'a> Both<'a> {
         );
     }
 
-    fn poll(&mut self, room: usize) {
+    fn poll(&mut self, capacity: usize) {
         let untouched = recv(u64::MAX);
-        let (mut out, mut tags) = (vec![untouched; room], Vec::new());
+        let (mut out, mut tags) = (vec![untouched; capacity], Vec::new());
         let polled = self.consumer.poll_with(&mut out, |wc, tag| tags.push((*wc, tag)));
-        let count = room.min(self.unpolled.len());
+        let count = capacity.min(self.unpolled.len());
         let expected = match self.state {
-            _ if count > 0 || room == 0 => Ok(count),
+            _ if count > 0 || capacity == 0 => Ok(count),
             State::Overrun { dropped } => Err(PollError::Overrun { dropped: Some(dropped) }),
             State::Failed => Err(PollError::Failed),
             _ => Ok(0),
@@ -189,7 +189,7 @@ impl<'a> Both<'a> {
                 assert_eq!(tail.position(), self.tail.position());
                 self.tail = tail;
             }
-            Step::Poll(room) => self.poll(room),
+            Step::Poll(capacity) => self.poll(capacity),
             Step::RenewConsumer => {
                 self.consumer = self.parts.consumer(self.consumer.position());
                 self.unreleased = 0;

@@ -65,7 +65,7 @@ fn create_to(pd: *mut ibv_pd, to: &AddressVector) -> Result<*mut ibv_ah, Errno> 
 }
 
 /// `ibv_init_ah_from_wc(3)`. -1 with EINVAL, ENOENT: no context, no such port, no completion, or not that of a
-/// datagram that came in, no route where it says that one came before it, no room.
+/// datagram that came in, no route where it says that one came before it, no buffer.
 pub fn init_ah_from_wc(
     context: *const ibv_context,
     port_num: u8,
@@ -181,14 +181,14 @@ mod tests {
     fn c07_a_datagram_leads_back_by_the_way_it_came() {
         let (context, mut to) = (open(), ibv_ah_attr::ZEROED);
         let (mut wc, _) = arrived(WcFlags::empty());
-        // SAFETY: a completion, and room for attributes; without a route, the pointer to it is not looked at.
+        // SAFETY: a completion, and a buffer for attributes; without a route, the pointer to it is not looked at.
         let answer = unsafe {
             ibv_init_ah_from_wc(context, 1, &raw mut wc, ptr::dangling_mut(), &raw mut to)
         };
         assert_eq!((answer, to.is_global, to.dlid, to.sl), (0, 0, here(false).dlid, 3));
 
         let (mut wc, mut grh) = arrived(WcFlags::GRH);
-        // SAFETY: a completion, a route, and room for attributes.
+        // SAFETY: a completion, a route, and a buffer for attributes.
         let answer =
             unsafe { ibv_init_ah_from_wc(context, 1, &raw mut wc, &raw mut grh, &raw mut to) };
         assert_eq!((answer, to.is_global, to.port_num), (0, 1, 1));

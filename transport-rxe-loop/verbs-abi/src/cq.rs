@@ -11,7 +11,7 @@ use crate::channel::{self, CHANNELS, Channel};
 use crate::context::{COMP_VECTORS, OPENINGS, Opening};
 use crate::errno::Errno;
 use crate::names::Names;
-use crate::raw::arg::{In, Out, Room};
+use crate::raw::arg::{In, Out, WcBuffer};
 use crate::raw::table::{Kind, Slot, Table};
 use crate::side;
 use crate::sys::{
@@ -149,11 +149,11 @@ impl Queue {
     /// # Errors
     /// EIO: it has overrun. ENODEV: this is a forked child.
     #[inline(always)]
-    fn poll_into(&mut self, mut room: Room<'_>) -> Result<usize, Errno> {
-        if room.count() <= self.cq.capacity() as usize {
-            return Ok(self.cq.poll(room.part(0, room.count()))?);
+    fn poll_into(&mut self, mut buffer: WcBuffer<'_>) -> Result<usize, Errno> {
+        if buffer.capacity() <= self.cq.capacity() as usize {
+            return Ok(self.cq.poll(buffer.part(0, buffer.capacity()))?);
         }
-        self.poll_in_parts(room)
+        self.poll_in_parts(buffer)
     }
 
     /// As [`poll_into`](Self::poll_into), for more than the queue promises to hold.
@@ -161,12 +161,12 @@ impl Queue {
     /// # Errors
     /// As above.
     #[cold]
-    fn poll_in_parts(&mut self, mut room: Room<'_>) -> Result<usize, Errno> {
+    fn poll_in_parts(&mut self, mut buffer: WcBuffer<'_>) -> Result<usize, Errno> {
         let most = self.cq.capacity() as usize;
         let mut polled = 0;
-        while polled < room.count() {
-            let asked = most.min(room.count() - polled);
-            match self.cq.poll(room.part(polled, asked)) {
+        while polled < buffer.capacity() {
+            let asked = most.min(buffer.capacity() - polled);
+            match self.cq.poll(buffer.part(polled, asked)) {
                 Ok(came) => {
                     polled += came;
                     if came < asked {
@@ -223,8 +223,8 @@ pub fn poll_cq(
     if asked == 0 {
         return Ok(0);
     }
-    let room = wc.room(asked)?;
-    slot.with(|queue| queue.poll_into(room))?.map(|polled| polled as c_int)
+    let buffer = wc.buffer(asked)?;
+    slot.with(|queue| queue.poll_into(buffer))?.map(|polled| polled as c_int)
 }
 
 /// `ibv_req_notify_cq(3)`. Programs poll again after this (N2), so what may have been missed is not told. EINVAL:

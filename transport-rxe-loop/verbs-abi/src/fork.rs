@@ -133,7 +133,7 @@ mod tests {
     /// device can be opened anew.
     fn finds_no_use(Inherited { context, pd, region, channel, cq }: Inherited) -> bool {
         let (mut event, mut of) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: any pointer may be handed in; there is room for an event.
+        // SAFETY: any pointer may be handed in; the buffer holds an event.
         unsafe {
             let is_refused = register(pd).is_null() && Errno::last() == Errno::NODEV;
             let is_refused = is_refused && ibv_alloc_mw(pd, IBV_MW_TYPE_2).is_null();

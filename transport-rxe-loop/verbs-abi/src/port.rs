@@ -58,7 +58,7 @@ pub fn check_gid(index: u32) -> Result<(), Errno> {
 }
 
 /// `ibv_query_port(3)`, for headers that know no more of a port. EINVAL, ENOENT: no context, no such port, no
-/// room.
+/// buffer.
 pub fn query_old_port(
     context: *const ibv_context,
     port_num: u8,
@@ -67,7 +67,7 @@ pub fn query_old_port(
     query_port(context, port_num, port_attr, COMPAT_PORT_ATTR_LEN)
 }
 
-/// `ibv_query_port(3)`. EINVAL, ENOENT: no context, no such port, no room.
+/// `ibv_query_port(3)`. EINVAL, ENOENT: no context, no such port, no buffer.
 pub fn query_port(
     context: *const ibv_context,
     port_num: u8,
@@ -101,7 +101,7 @@ const fn mtu(bytes: u32) -> ibv_mtu {
     IBV_MTU_256 + (bytes / 256).ilog2()
 }
 
-/// `ibv_query_gid(3)`. -1 with EINVAL, ENOENT: no context, no such port or index, no room.
+/// `ibv_query_gid(3)`. -1 with EINVAL, ENOENT: no context, no such port or index, no buffer.
 pub fn query_gid(
     context: *const ibv_context,
     port_num: u8,
@@ -130,7 +130,7 @@ fn check_entry(flags: u32, entry_size: usize) -> Result<(), Errno> {
     }
 }
 
-/// `ibv_query_gid_ex(3)`. EINVAL, ENOENT: no context, no such port or index, no room. EOPNOTSUPP: flags.
+/// `ibv_query_gid_ex(3)`. EINVAL, ENOENT: no context, no such port or index, no buffer. EOPNOTSUPP: flags.
 pub fn query_gid_ex(
     context: *const ibv_context,
     port_num: u32,
@@ -143,7 +143,7 @@ pub fn query_gid_ex(
     entry.put_sized(entry_size, &self::entry(context, port_num, gid_index)?)
 }
 
-/// `ibv_query_gid_table(3)`. Below 0, EINVAL, ENOENT: no context, no room for all of it; EOPNOTSUPP: flags.
+/// `ibv_query_gid_table(3)`. Below 0, EINVAL, ENOENT: no context, no buffer for all of it; EOPNOTSUPP: flags.
 pub fn query_gid_table(
     context: *const ibv_context,
     entries: Out<'_, ibv_gid_entry>,
@@ -160,7 +160,7 @@ pub fn query_gid_table(
 
 /// What `ibv_devinfo(1)` and pyverbs ask for by a name that is private to libibverbs: how packets with an
 /// identifier look. InfiniBand's are the first kind. -1 with EINVAL, ENOENT: no context, no such port or index, no
-/// room.
+/// buffer.
 pub fn query_gid_type(
     context: *const ibv_context,
     port_num: u8,
@@ -170,7 +170,7 @@ pub fn query_gid_type(
     kind.put(entry(context, port_num.into(), index)?.gid_type)
 }
 
-/// `ibv_query_pkey(3)`, in network order. -1 with EINVAL, ENOENT: no context, no such port or index, no room.
+/// `ibv_query_pkey(3)`, in network order. -1 with EINVAL, ENOENT: no context, no such port or index, no buffer.
 pub fn query_pkey(
     context: *const ibv_context,
     port_num: u8,
@@ -203,18 +203,18 @@ mod tests {
     const ENTRY: usize = size_of::<ibv_gid_entry>();
 
     fn table(context: *mut ibv_context, max_entries: usize, flags: u32) -> (isize, ibv_gid_entry) {
-        let mut room = ibv_gid_entry::ZEROED;
-        // SAFETY: there is room for one entry, which is all there are.
+        let mut buffer = ibv_gid_entry::ZEROED;
+        // SAFETY: the buffer holds one entry, which is all there are.
         let count =
-            unsafe { _ibv_query_gid_table(context, &raw mut room, max_entries, flags, ENTRY) };
-        (count, room)
+            unsafe { _ibv_query_gid_table(context, &raw mut buffer, max_entries, flags, ENTRY) };
+        (count, buffer)
     }
 
     #[test]
     fn the_port_is_active_and_says_what_the_rust_api_says() {
         let (context, mut attr) = (open(), ibv_port_attr::ZEROED);
         let query = extended(context).query_port.unwrap();
-        // SAFETY: there is room for the attributes.
+        // SAFETY: the buffer holds the attributes.
         assert_eq!(unsafe { query(context, 1, &raw mut attr, size_of_val(&attr)) }, 0);
         assert_eq!((attr.state, attr.max_mtu), (IBV_PORT_ACTIVE, IBV_MTU_4096));
         let found = at_port(context, 1).unwrap();
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn the_exported_query_writes_no_more_than_old_headers_have() {
         let mut attr = ibv_port_attr { port_cap_flags2: 7, ..ibv_port_attr::ZEROED };
-        // SAFETY: there is room for the attributes.
+        // SAFETY: the buffer holds the attributes.
         assert_eq!(unsafe { ibv_query_port(open(), 1, &raw mut attr) }, 0);
         assert_eq!((attr.state, attr.port_cap_flags2), (IBV_PORT_ACTIVE, 7));
     }
@@ -238,7 +238,7 @@ mod tests {
     fn every_way_to_ask_gives_the_same_identifier() {
         let (context, mut gid) = (open(), ibv_gid { raw: [0; 16] });
         let (mut entry, mut kind) = (ibv_gid_entry::ZEROED, 7);
-        // SAFETY: there is room for what is asked.
+        // SAFETY: the buffer holds what is asked.
         unsafe {
             assert_eq!(ibv_query_gid(context, 1, 0, &raw mut gid), 0);
             assert_eq!(_ibv_query_gid_ex(context, 1, 0, &raw mut entry, 0, ENTRY), 0);
@@ -256,7 +256,7 @@ mod tests {
     fn identifiers_that_are_not_there_are_refused() {
         let (context, mut gid) = (open(), ibv_gid { raw: [0; 16] });
         let mut entry = ibv_gid_entry::ZEROED;
-        // SAFETY: there is room for what is asked.
+        // SAFETY: the buffer holds what is asked.
         unsafe {
             for (port, index) in [(1, 1), (1, -1), (0, 0), (2, 0)] {
                 assert_eq!(ibv_query_gid(context, port, index, &raw mut gid), -1);
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn the_only_partition_is_the_default_one() {
         let (context, mut pkey) = (open(), 0);
-        // SAFETY: there is room for a key.
+        // SAFETY: the buffer holds a key.
         unsafe {
             assert_eq!(ibv_query_pkey(context, 1, 0, &raw mut pkey), 0);
             assert_eq!(ibv_get_pkey_index(context, 1, pkey), 0);

@@ -107,7 +107,7 @@ fn receives(
     Ok(())
 }
 
-/// Translates the receives of a list, as many as there is room for; says which is the next one, and why it can't
+/// Translates the receives of a list, as many as the chunk holds; returns which is the next one, and why it can't
 /// be translated, if it can't.
 #[inline]
 fn translate<'a>(
@@ -116,11 +116,11 @@ fn translate<'a>(
     chunk: &mut Vec<RecvWr<'a>, CHUNK>,
 ) -> (List<'a, ibv_recv_wr>, Result<(), Errno>) {
     while let Ok(wr) = at.first() {
-        let pieces = match wr.pieces(max_sge) {
-            Ok(pieces) => pieces,
+        let sges = match wr.sges(max_sge) {
+            Ok(sges) => sges,
             Err(why) => return (at, Err(why)),
         };
-        if chunk.push(RecvWr::new(wr.wr_id, pieces.list())).is_err() {
+        if chunk.push(RecvWr::new(wr.wr_id, sges.list())).is_err() {
             break;
         }
         at = wr.next();
@@ -163,14 +163,14 @@ fn add(
     if matches!(wr.opcode, IBV_WR_BIND_MW | IBV_WR_LOCAL_INV) {
         return add_local(batch, wr);
     }
-    let pieces = wr.pieces(max_sge)?;
+    let sges = wr.sges(max_sge)?;
     let gathered;
-    let data = match pieces.list() {
+    let data = match sges.list() {
         sges if wr.send_flags & IBV_SEND_INLINE == 0 => Data::Sges(sges),
         [] => Data::Inline(&[]),
-        [_] => Data::Inline(pieces.first_bytes()?),
+        [_] => Data::Inline(sges.first_bytes()?),
         _ => {
-            gathered = pieces.gather()?;
+            gathered = sges.gather()?;
             Data::Inline(&gathered)
         }
     };

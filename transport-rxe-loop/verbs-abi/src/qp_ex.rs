@@ -250,8 +250,8 @@ pub fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) {
 
 /// `ibv_wr_set_sge_list(3)`.
 pub fn wr_set_sge_list(qp: *mut ibv_qp_ex, num_sge: usize, sg_list: Array<'_, ibv_sge>) {
-    with(qp, |draft, qp| match sg_list.pieces(num_sge, qp.caps().max_send_sge) {
-        Ok(pieces) => draft.set_sges(pieces.list()),
+    with(qp, |draft, qp| match sg_list.sges(num_sge, qp.caps().max_send_sge) {
+        Ok(sges) => draft.set_sges(sges.list()),
         Err(why) => draft.fail(why),
     });
 }

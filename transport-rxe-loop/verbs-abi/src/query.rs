@@ -29,7 +29,7 @@ pub const GUID: u64 = u64::from_ne_bytes(*b"\x02lo\xff\xfeop\0");
 /// together, and a window without a region is good for nothing.
 const TO_BIND: u32 = 64;
 
-/// `ibv_query_device(3)`. EINVAL, ENOENT: no context, or no room.
+/// `ibv_query_device(3)`. EINVAL, ENOENT: no context, or no buffer.
 pub fn query_device(
     context: *const ibv_context,
     device_attr: Out<'_, ibv_device_attr>,
@@ -37,7 +37,7 @@ pub fn query_device(
     device_attr.put(attr(&attributes(context)?))
 }
 
-/// `ibv_query_device_ex(3)`. EINVAL, ENOENT: no context, no room, or something is asked for that no header of today
+/// `ibv_query_device_ex(3)`. EINVAL, ENOENT: no context, no buffer, or something is asked for that no header of today
 /// knows.
 pub fn query_device_ex(
     context: *const ibv_context,
@@ -139,7 +139,7 @@ mod tests {
         attr.phys_port_cnt_ex = 99;
         let query = extended(context).query_device_ex.unwrap();
         let input = ibv_query_device_ex_input { comp_mask };
-        // SAFETY: there is room for so many bytes.
+        // SAFETY: the buffer holds so many bytes.
         let answer = unsafe { query(context, &raw const input, &raw mut attr, size) };
         (answer, attr)
     }
@@ -148,7 +148,7 @@ mod tests {
     fn the_device_says_what_the_rust_api_says() {
         let context = open();
         let mut attr = ibv_device_attr::ZEROED;
-        // SAFETY: there is room for the attributes.
+        // SAFETY: the buffer holds the attributes.
         assert_eq!(unsafe { ibv_query_device(context, &raw mut attr) }, 0);
         let found = attributes(context).unwrap();
         assert_eq!(attr.max_qp as u32, found.max_qp);
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(attr.max_mw as u32 + TO_BIND, found.max_mw);
         assert_eq!(attr.max_pd as u32, Table::<Domain>::MAX);
         assert_eq!(attr.fw_ver.map(|byte| byte as u8)[..2], *b"0.");
-        // SAFETY: null is no room, and is not written to.
+        // SAFETY: null is no buffer, and is not written to.
         assert_eq!(unsafe { ibv_query_device(context, ptr::null_mut()) }, libc::EINVAL);
     }
 
@@ -166,7 +166,7 @@ mod tests {
     fn q11_no_context_is_told_from_a_stale_one() {
         let mut attr = ibv_device_attr::ZEROED;
         let foreign = (&raw mut attr).cast();
-        // SAFETY: there is room for the attributes; any pointer may be asked.
+        // SAFETY: the buffer holds the attributes; any pointer may be asked.
         unsafe {
             assert_eq!(ibv_query_device(ptr::null_mut(), &raw mut attr), libc::EINVAL);
             assert_eq!(ibv_query_device(foreign, &raw mut attr), libc::ENOENT);

@@ -2,7 +2,7 @@
 //!
 //! | module | turns | on whose word |
 //! |---|---|---|
-//! | `arg` | pointers of a call into values, lists and room for results | C's, as of the function's manual page |
+//! | `arg` | pointers of a call into values, lists and buffers | the program's: it passes what the manual page requires |
 //! | `table` | pointers to objects into places | nobody's: an address is looked up |
 //! | `child` | a forked child into one that has its own objects | the system's: its only thread runs this |
 //! | `system` | calls of the C library that no crate makes safe | theirs |

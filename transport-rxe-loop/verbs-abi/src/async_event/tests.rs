@@ -19,7 +19,7 @@ fn hasty() -> *mut ibv_context {
 
 fn event(context: *mut ibv_context) -> Result<ibv_async_event, Errno> {
     let mut event = ibv_async_event::ZEROED;
-    // SAFETY: there is room for one.
+    // SAFETY: the buffer holds one.
     match unsafe { ibv_get_async_event(context, &raw mut event) } {
         0 => Ok(event),
         failed => {

@@ -28,7 +28,7 @@ fn resize(cq: *mut ibv_cq, cqe: c_int) -> c_int {
 
 /// Polls into an array that is as it is.
 fn poll_raw(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_wc) -> c_int {
-    // SAFETY: whoever calls this has room for as many as there are.
+    // SAFETY: every caller has a buffer for as many completions as there are.
     unsafe { ibv_poll_cq(cq, num_entries, wc.cast()) }
 }
 
@@ -77,9 +77,9 @@ fn p4_nothing_is_written_past_what_was_asked_for() {
     let cq = queue(open(), 16, NONE);
     Traffic::to(cq).complete_each(1..=5);
     let untouched = ibv_wc::new(99, cq_core::wc::WcStatus::FATAL_ERR, 99);
-    let mut room = [untouched; 3];
-    assert_eq!(poll_raw(cq, 2, room.as_mut_ptr()), 2);
-    assert_eq!((wr_ids(&room[..2]), room[2]), (vec![1, 2], untouched));
+    let mut buffer = [untouched; 3];
+    assert_eq!(poll_raw(cq, 2, buffer.as_mut_ptr()), 2);
+    assert_eq!((wr_ids(&buffer[..2]), buffer[2]), (vec![1, 2], untouched));
 }
 
 #[test]
@@ -93,9 +93,9 @@ fn p1_all_come_that_wait_also_more_than_were_promised_to_fit() {
 #[test]
 fn p3_p6_nothing_is_no_error_and_what_can_t_be_is_one() {
     let cq = queue(open(), 4, NONE);
-    let (mut room, nowhere) = ([ibv_wc::default(); 2], ptr::null_mut());
-    let misaligned = room.as_mut_ptr().wrapping_byte_add(1);
-    let (into, invalid) = (room.as_mut_ptr(), -libc::EINVAL);
+    let (mut buffer, nowhere) = ([ibv_wc::default(); 2], ptr::null_mut());
+    let misaligned = buffer.as_mut_ptr().wrapping_byte_add(1);
+    let (into, invalid) = (buffer.as_mut_ptr(), -libc::EINVAL);
     assert_eq!([poll_raw(cq, 1, into), poll_raw(cq, 0, into), poll_raw(cq, 0, nowhere)], [0; 3]);
     assert_eq!(poll_raw(cq, -1, into), invalid);
     assert_eq!(poll_raw(cq, c_int::MIN, into), invalid);
@@ -109,9 +109,9 @@ fn p3_p6_nothing_is_no_error_and_what_can_t_be_is_one() {
 fn p4_an_array_has_to_be_no_longer_than_what_comes() {
     let cq = queue(open(), 4, NONE);
     Traffic::to(cq).complete_each(1..=4);
-    let mut room = [ibv_wc::default(); 4];
-    assert_eq!(poll_raw(cq, c_int::MAX, room.as_mut_ptr()), 4);
-    assert_eq!(wr_ids(&room), [1, 2, 3, 4]);
+    let mut buffer = [ibv_wc::default(); 4];
+    assert_eq!(poll_raw(cq, c_int::MAX, buffer.as_mut_ptr()), 4);
+    assert_eq!(wr_ids(&buffer), [1, 2, 3, 4]);
 }
 
 #[test]
@@ -122,9 +122,9 @@ fn p5_polling_makes_no_system_call() {
     Traffic::to(cq).complete_each(1..=5);
     let cq = Shared(cq);
     without_system_calls(move || {
-        let mut room = [ibv_wc::default(); 4];
+        let mut buffer = [ibv_wc::default(); 4];
         for polled in [4, 1, 0] {
-            assert_eq!(poll_raw(cq.get(), 4, room.as_mut_ptr()), polled);
+            assert_eq!(poll_raw(cq.get(), 4, buffer.as_mut_ptr()), polled);
         }
         // SAFETY: a queue.
         assert_eq!(unsafe { ibv_req_notify_cq(cq.get(), 0) }, 0);

@@ -26,7 +26,7 @@ fn at(end: &End, offset: usize, wr: ibv_send_wr, opcode: ibv_wr_opcode) -> ibv_s
 }
 
 #[test]
-fn q06_an_atomic_write_takes_eight_bytes_of_a_piece() {
+fn q06_an_atomic_write_takes_eight_bytes_of_an_sge() {
     let (a, b) = pair(IBV_QPT_RC);
     a.write(16, &99_u64.to_ne_bytes());
     let word = [a.sge(16, 8)];

@@ -148,7 +148,7 @@ fn q04_numbers_that_nobody_knows_are_refused() {
 }
 
 #[test]
-fn q04_lists_of_pieces_that_are_none_are_refused() {
+fn q04_lists_of_sges_that_are_none_are_refused() {
     let (a, _b) = pair(IBV_QPT_RC);
     let sge = [a.sge(0, 8)];
     for (sg_list, num_sge) in [(sge.as_ptr(), -1), (sge.as_ptr(), c_int::MIN), (ptr::null(), 1)] {
@@ -168,25 +168,25 @@ fn q04_lists_of_pieces_that_are_none_are_refused() {
 }
 
 #[test]
-fn q06_inline_bytes_of_many_pieces_are_copied_at_once() {
+fn q06_inline_bytes_of_many_sges_are_copied_at_once() {
     let (a, b) = pair(IBV_QPT_RC);
     b.recv(1, 100, 64);
     let mut bytes = *b"one, two, three";
-    let piece = |at: usize, length| {
+    let sge = |at: usize, length| {
         let addr = bytes.as_ptr().wrapping_add(at).expose_provenance() as u64;
         ibv_sge { addr, length, lkey: 0xbad }
     };
-    let pieces = [piece(0, 5), piece(5, 0), piece(5, 5), piece(10, 5)];
-    assert_eq!(a.post_send(&mut [inline(send(2, &pieces))]), Ok(()));
+    let sges = [sge(0, 5), sge(5, 0), sge(5, 5), sge(10, 5)];
+    assert_eq!(a.post_send(&mut [inline(send(2, &sges))]), Ok(()));
     bytes.fill(0);
     a.expect(&[(2, S::SUCCESS)]);
     assert_eq!(b.expect(&[(1, S::SUCCESS)])[0].result().unwrap().byte_len(), 15);
     assert_eq!(b.read(100, 15), b"one, two, three");
 
-    // Neither more than this queue pair takes, nor more than there is room for anywhere.
+    // Neither more than this queue pair takes, nor more than the buffer holds anywhere.
     for length in [TOO_LONG, MAX_INLINE as u32 + 1, MEMORY as u32] {
-        let pieces = [a.sge(0, length - 1), a.sge(0, 1)];
-        assert_eq!(a.post_send(&mut [inline(send(3, &pieces))]), Err((libc::EINVAL, 0)));
+        let sges = [a.sge(0, length - 1), a.sge(0, 1)];
+        assert_eq!(a.post_send(&mut [inline(send(3, &sges))]), Err((libc::EINVAL, 0)));
     }
 }
 

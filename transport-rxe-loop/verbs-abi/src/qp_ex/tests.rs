@@ -168,19 +168,19 @@ fn c05_immediate_data_arrives_byte_by_byte() {
     }
 }
 
+/// Binds a window to the first eight bytes of an end's region, for READs.
+fn readable(end: &End) -> ibv_mw_bind_info {
+    let mw_access_flags = Access::REMOTE_READ.bits();
+    let (mr, addr) = (end.mr, end.addr(0));
+    ibv_mw_bind_info { mr, addr, length: 8, mw_access_flags, ..ibv_mw_bind_info::ZEROED }
+}
+
 #[test]
 fn q06_windows_are_bound_and_lose_their_keys() {
     let ops = IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV;
     let (a, b) = pair(IBV_QPT_RC, ops);
     let (f, q, mw) = (Functions::of(&a), a.qp.cast::<ibv_qp_ex>(), a.window());
-    let mw_access_flags = Access::REMOTE_READ.bits();
-    let info = ibv_mw_bind_info {
-        mr: a.mr,
-        addr: a.addr(0),
-        length: 8,
-        mw_access_flags,
-        ..ibv_mw_bind_info::ZEROED
-    };
+    let info = readable(&a);
     // SAFETY: a window.
     let key = || unsafe { (*mw).rkey };
     // SAFETY: a queue pair with functions.
@@ -211,14 +211,7 @@ fn q06_windows_are_bound_and_lose_their_keys() {
 fn q06_a_window_that_waits_to_be_bound_can_be_asked_to_be_bound_again_behind_that() {
     let (a, _b) = pair(IBV_QPT_RC, IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV);
     let (f, mw) = (Functions::of(&a), a.window());
-    let mw_access_flags = Access::REMOTE_READ.bits();
-    let info = ibv_mw_bind_info {
-        mr: a.mr,
-        addr: a.addr(0),
-        length: 8,
-        mw_access_flags,
-        ..ibv_mw_bind_info::ZEROED
-    };
+    let info = readable(&a);
     a.to(IBV_QPS_SQD);
     for rkey in [0x71, 0x72] {
         f.start();

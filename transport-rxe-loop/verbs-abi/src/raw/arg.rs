@@ -1,31 +1,33 @@
-//! What C hands in and wants back by pointer: null is EINVAL.
+//! The arguments of a call from C that are pointers.
 //!
-//! A pointer is one of these types from the moment that it comes in, by [`Argument::of_c`]. Whoever calls that has C's word:
-//! each pointer is null, or to what the function's manual page says; nobody changes that during the call, and it may be
-//! written where that page says so. All methods rely on it, and what they return refers to what C has.
+//! A pointer becomes one of these types by [`Argument::of_c`], whose caller guarantees what the manual page of the function
+//! requires of a program: each pointer is null, or points to what the page says, which nothing else changes during the
+//! call, and which may be written where the page says so. The methods rely on that guarantee, and what they return
+//! borrows C's memory. Null is EINVAL.
+
+mod requests;
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
-use std::ops::Deref;
-use std::ptr::{self, NonNull};
-use std::{iter, slice};
+use std::ptr::NonNull;
+use std::slice;
 
 use cq_core::setup::{Access, RegisterError};
-use heapless::Vec;
 use transport_rxe_loop::{MemoryRegion, ProtectionDomain};
 
+pub use self::requests::{Gathered, Linked, Request};
 use crate::errno::Errno;
-use crate::sys::{ibv_data_buf, ibv_grh, ibv_recv_wr, ibv_send_wr, ibv_sge, ibv_wc, ibv_wc_fields};
+use crate::sys::{ibv_grh, ibv_wc, ibv_wc_fields};
 
-/// Inline bytes that any queue pair takes at most.
+/// The maximum of inline bytes of any queue pair.
 pub const MAX_INLINE: usize = 256;
 
 /// An argument of a function that C calls.
 pub trait Argument<Raw> {
-    /// What C hands over.
+    /// The argument that C passed.
     ///
     /// # Safety
-    /// C's word, as above.
+    /// The pointer is as the manual page of the function requires (see the [module](self)).
     unsafe fn of_c(raw: Raw) -> Self;
 }
 
@@ -55,11 +57,11 @@ macro_rules! arguments {
 }
 
 arguments! {
-    /// A value to be read.
+    /// A value that the call reads.
     In(*const);
-    /// A value to be read and changed.
+    /// A value that the call reads and changes.
     InOut(*mut);
-    /// Room for a value, which may never have been written.
+    /// A buffer for a result, which may be uninitialized.
     Out(*mut);
     /// A list of work requests.
     List(*mut);
@@ -82,7 +84,7 @@ impl Argument<*mut ibv_grh> for In<'_, [u8; size_of::<ibv_grh>()]> {
     }
 }
 
-/// For what is only looked up.
+/// For handles, which are only looked up.
 impl<T> Argument<*mut T> for *const T {
     #[inline(always)]
     unsafe fn of_c(raw: *mut T) -> Self {
@@ -94,9 +96,9 @@ impl<'a, T> In<'a, T> {
     /// The value.
     ///
     /// # Errors
-    /// EINVAL: there is none.
+    /// EINVAL: the pointer is null.
     pub fn given(self) -> Result<&'a T, Errno> {
-        // SAFETY: C's word.
+        // SAFETY: null or a valid value, by `of_c`.
         unsafe { self.0.as_ref() }.ok_or(Errno::INVAL)
     }
 }
@@ -105,43 +107,42 @@ impl<'a, T> InOut<'a, T> {
     /// The value.
     ///
     /// # Errors
-    /// EINVAL: there is none.
+    /// EINVAL: the pointer is null.
     pub fn changed(self) -> Result<&'a mut T, Errno> {
-        // SAFETY: C's word; there is one such reference, since this is not `Copy`.
+        // SAFETY: null or a value that may be changed, by `of_c`; `self` is not `Copy`, so this reference is the only one.
         unsafe { self.0.as_mut() }.ok_or(Errno::INVAL)
     }
 }
 
 impl<T> Out<'_, T> {
-    /// Whether there is room.
+    /// Whether the program passed a buffer.
     ///
     /// # Errors
-    /// EINVAL: there is none.
+    /// EINVAL: the pointer is null.
     pub fn check(&self) -> Result<(), Errno> {
         if self.0.is_null() { Err(Errno::INVAL) } else { Ok(()) }
     }
 
-    /// Puts a value where C wants it. What was there is not looked at.
+    /// Writes the result. The previous content is not read.
     ///
     /// # Errors
-    /// EINVAL: there is no room.
+    /// EINVAL: the pointer is null.
     #[inline]
     pub fn put(self, value: T) -> Result<(), Errno> {
         self.check()?;
-        // SAFETY: C's word.
+        // SAFETY: not null, so a buffer for a `T`, by `of_c`.
         unsafe { self.0.write(value) };
         Ok(())
     }
 
-    /// Puts a structure where C wants it, or the beginning of it, or more than it has, which is 0: C says that there is
-    /// room for `size` bytes.
+    /// Writes a structure of which the program's header has `size` bytes: its beginning, or all of it and zeros.
     ///
     /// # Errors
-    /// EINVAL: there is no room.
+    /// EINVAL: the pointer is null.
     pub fn put_sized(self, size: usize, value: &T) -> Result<(), Errno> {
         self.check()?;
         let (known, to) = (size.min(size_of::<T>()), self.0.cast::<u8>());
-        // SAFETY: C's word, and `known` bytes of the value.
+        // SAFETY: the buffer has `size` bytes, by `of_c`, and the value at least `known`.
         unsafe {
             to.copy_from_nonoverlapping((&raw const *value).cast(), known);
             to.add(known).write_bytes(0, size - known);
@@ -150,240 +151,40 @@ impl<T> Out<'_, T> {
     }
 }
 
-/// Room for completions.
-pub struct Room<'a>(NonNull<ibv_wc>, usize, PhantomData<&'a mut ibv_wc>);
+/// A buffer for completions.
+pub struct WcBuffer<'a>(NonNull<ibv_wc>, usize, PhantomData<&'a mut ibv_wc>);
 
 impl<'a> Out<'a, ibv_wc_fields> {
-    /// Room for so many, as C says.
+    /// The buffer of this capacity, which the program passed along with it.
     ///
     /// # Errors
-    /// EINVAL: there can't be.
+    /// EINVAL: the pointer is null or misaligned.
     #[inline]
-    pub fn room(self, count: usize) -> Result<Room<'a>, Errno> {
+    pub fn buffer(self, capacity: usize) -> Result<WcBuffer<'a>, Errno> {
         let first = NonNull::new(self.0.cast::<ibv_wc>()).filter(|first| first.is_aligned());
-        Ok(Room(first.ok_or(Errno::INVAL)?, count, PhantomData))
+        Ok(WcBuffer(first.ok_or(Errno::INVAL)?, capacity, PhantomData))
     }
 }
 
-impl Room<'_> {
-    /// For how many there is room.
+impl WcBuffer<'_> {
+    /// How many completions it holds.
     #[inline]
-    pub const fn count(&self) -> usize {
+    pub const fn capacity(&self) -> usize {
         self.1
     }
 
-    /// Room for `count` of them from the one at `from` on. C is relied upon only as far as completions are written.
+    /// `count` entries from this index on. Of a buffer that is shorter than the program says, only the entries that
+    /// completions are written to are accessed.
     #[inline]
     pub fn part(&mut self, from: usize, count: usize) -> &mut [ibv_wc] {
         assert!(from <= self.1 && count <= self.1 - from);
-        // SAFETY: C's word: there is so much room. What C has not written there are some bytes, and any bytes are an
-        // `ibv_wc`.
+        // SAFETY: the buffer holds so many entries, by `of_c`. It is memory of C, whose bytes have values, and every
+        // value is an `ibv_wc`.
         unsafe { slice::from_raw_parts_mut(self.0.add(from).as_ptr(), count) }
     }
 }
 
-/// A request that stands in a list.
-pub trait Linked {
-    /// The one behind it.
-    fn next(&self) -> *mut Self;
-}
-
-impl Linked for ibv_send_wr {
-    fn next(&self) -> *mut Self {
-        self.next
-    }
-}
-
-impl Linked for ibv_recv_wr {
-    fn next(&self) -> *mut Self {
-        self.next
-    }
-}
-
-impl<W> Clone for List<'_, W> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<W> Copy for List<'_, W> {}
-
-/// A request of C's, with what belongs to it.
-pub struct Request<'a, W>(&'a W);
-
-impl<'a, W: Linked> List<'a, W> {
-    /// The first request.
-    ///
-    /// # Errors
-    /// EINVAL: there is none.
-    #[inline]
-    pub fn first(self) -> Result<Request<'a, W>, Errno> {
-        // SAFETY: C's word.
-        unsafe { self.0.as_ref() }.map(Request).ok_or(Errno::INVAL)
-    }
-
-    /// Whether there is none.
-    #[inline]
-    pub const fn is_empty(self) -> bool {
-        self.0.is_null()
-    }
-
-    /// The list behind so many requests, or its end.
-    pub fn after(self, count: usize) -> Self {
-        (0..count).fold(self, |list, _| list.first().map_or(list, |first| first.next()))
-    }
-
-    /// Where the first request is.
-    #[inline]
-    pub const fn pointer(self) -> *mut W {
-        self.0
-    }
-}
-
-impl<W> Deref for Request<'_, W> {
-    type Target = W;
-
-    #[inline]
-    fn deref(&self) -> &W {
-        self.0
-    }
-}
-
-impl<'a, W: Linked> Request<'a, W> {
-    /// The list behind it.
-    #[inline]
-    pub fn next(&self) -> List<'a, W> {
-        List(self.0.next(), PhantomData)
-    }
-}
-
-impl<'a> Request<'a, ibv_send_wr> {
-    /// Its SGEs, as [`Array::pieces`].
-    #[inline]
-    pub fn pieces(&self, max: u32) -> Result<Pieces<'a>, Errno> {
-        Array(self.0.sg_list.cast_const(), PhantomData).pieces(self.0.num_sge, max)
-    }
-}
-
-impl<'a> Request<'a, ibv_recv_wr> {
-    /// Its SGEs, as [`Array::pieces`].
-    #[inline]
-    pub fn pieces(&self, max: u32) -> Result<Pieces<'a>, Errno> {
-        Array(self.0.sg_list.cast_const(), PhantomData).pieces(self.0.num_sge, max)
-    }
-}
-
-/// SGEs of the program's memory.
-#[derive(Clone, Copy)]
-pub struct Pieces<'a>(&'a [ibv_sge]);
-
-impl<'a> Array<'a, ibv_sge> {
-    /// So many SGEs.
-    ///
-    /// # Errors
-    /// EINVAL: they are fewer than none, more than the queue takes, or there is no list.
-    #[inline]
-    pub fn pieces(self, count: impl TryInto<u32>, max: u32) -> Result<Pieces<'a>, Errno> {
-        match count.try_into() {
-            Ok(0) => Ok(Pieces(&[])),
-            // More are not looked at: the device would refuse them.
-            Ok(count) if count <= max && !self.0.is_null() => {
-                // SAFETY: C's word.
-                Ok(Pieces(unsafe { slice::from_raw_parts(self.0, count as usize) }))
-            }
-            _ => Err(Errno::INVAL),
-        }
-    }
-}
-
-impl<'a> Pieces<'a> {
-    /// The SGEs themselves.
-    #[inline]
-    pub const fn list(self) -> &'a [ibv_sge] {
-        self.0
-    }
-
-    /// The bytes of the first SGE, to be copied at once.
-    ///
-    /// # Errors
-    /// EINVAL: they would begin at null, or are more than any queue pair takes inline.
-    #[inline]
-    pub fn first_bytes(self) -> Result<&'a [u8], Errno> {
-        self.0.first().map_or(Ok(&[]), |piece| Bytes::of_piece(piece).bytes())
-    }
-
-    /// The bytes of all of them.
-    ///
-    /// # Errors
-    /// EINVAL: they are more than any queue pair takes, or would begin at null.
-    #[inline(never)]
-    pub fn gather(self) -> Result<Gathered, Errno> {
-        gather(self.0.iter().map(Bytes::of_piece))
-    }
-}
-
-impl Array<'_, ibv_data_buf> {
-    /// The bytes of so many places.
-    ///
-    /// # Errors
-    /// EINVAL: there is no list, or as of [`Pieces::gather`].
-    pub fn gather(self, count: usize) -> Result<Gathered, Errno> {
-        if self.0.is_null() && count > 0 {
-            return Err(Errno::INVAL);
-        }
-        // SAFETY: C's word: so many places.
-        gather((0..count).map(|at| unsafe { &*self.0.add(at) }).map(|place| {
-            let first = place.addr.cast_const().cast();
-            Bytes { first, length: place.length, of: PhantomData }
-        }))
-    }
-}
-
-/// Inline bytes from several places, one after another.
-pub type Gathered = Vec<u8, MAX_INLINE>;
-
-fn gather<'a>(places: impl Iterator<Item = Bytes<'a>>) -> Result<Gathered, Errno> {
-    let mut all = Vec::new();
-    for place in places {
-        all.extend_from_slice(place.bytes()?).map_err(|_| Errno::INVAL)?;
-    }
-    Ok(all)
-}
-
-/// Bytes of the program.
-#[derive(Clone, Copy)]
-struct Bytes<'a> {
-    first: *const u8,
-    length: usize,
-    of: PhantomData<&'a [u8]>,
-}
-
-impl Bytes<'_> {
-    fn of_piece(piece: &ibv_sge) -> Self {
-        let first = ptr::with_exposed_provenance(piece.addr as usize);
-        Self { first, length: piece.length as usize, of: PhantomData }
-    }
-}
-
-impl<'a> Bytes<'a> {
-    /// What is there, to be copied into a request.
-    ///
-    /// # Errors
-    /// EINVAL: it would begin at null, or is more than any queue pair takes inline.
-    #[inline]
-    fn bytes(self) -> Result<&'a [u8], Errno> {
-        match (self.first.is_null(), self.length) {
-            (_, 0) => Ok(&[]),
-            (false, 1..=MAX_INLINE) => {
-                // SAFETY: C's word.
-                Ok(unsafe { slice::from_raw_parts(self.first, self.length) })
-            }
-            _ => Err(Errno::INVAL),
-        }
-    }
-}
-
-/// The beginning of memory that the program uses as the function says.
+/// The address of memory that the function accesses as its manual page says.
 #[derive(Clone, Copy)]
 pub struct Memory(*mut c_void);
 
@@ -405,23 +206,23 @@ impl Memory {
         self.0
     }
 
-    /// So many bytes from there on, as of [`Pieces::gather`].
+    /// A copy of `length` bytes, with the errors of [`Sges::gather`](requests::Sges::gather).
     pub fn copy(self, length: usize) -> Result<Gathered, Errno> {
-        gather(iter::once(Bytes { first: self.0.cast(), length, of: PhantomData }))
+        requests::copy(self.0.cast(), length)
     }
 
-    /// Registers so many bytes, which are there and may be used so.
+    /// Registers `length` bytes.
     ///
     /// # Errors
-    /// Why the device refuses.
+    /// As for [`ProtectionDomain::register`].
     pub fn register(
         self,
         domain: &ProtectionDomain,
         length: usize,
         access: Access,
     ) -> Result<MemoryRegion, RegisterError> {
-        // SAFETY: that the memory stays, and that the program takes what happens to it for a device's doing, is what
-        // registering asks of it.
+        // SAFETY: the manual page requires the same of the program: the memory stays mapped while it is registered, and
+        // the device may access it at any time.
         unsafe { domain.register(self.0.cast(), length, access) }
     }
 }
@@ -431,11 +232,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_newer_header_has_more_is_0() {
-        let mut room = [7_u32; 4];
-        // SAFETY: there is room for four numbers, of which the first is the value.
-        let out = unsafe { Out::of_c(room.as_mut_ptr()) };
+    fn what_a_newer_header_adds_is_0() {
+        let mut buffer = [7_u32; 4];
+        // SAFETY: the buffer holds four numbers, of which the first is the value.
+        let out = unsafe { Out::of_c(buffer.as_mut_ptr()) };
         out.put_sized(12, &5).unwrap();
-        assert_eq!(room, [5, 0, 0, 7]);
+        assert_eq!(buffer, [5, 0, 0, 7]);
     }
 }

@@ -10,13 +10,13 @@ use super::arg::Argument;
 /// A copy of a list, with null behind it, in memory of the C library's; `None` if there is none.
 pub fn to_c<T>(list: &[*mut T]) -> Option<*mut *mut T> {
     // It finds out the size by itself when it is freed. SAFETY: any size may be asked for.
-    let room = unsafe { libc::calloc(list.len() + 1, size_of::<*mut T>()) }.cast::<*mut T>();
-    if room.is_null() {
+    let buffer = unsafe { libc::calloc(list.len() + 1, size_of::<*mut T>()) }.cast::<*mut T>();
+    if buffer.is_null() {
         return None;
     }
-    // SAFETY: there is room for the list, and for the null that is there already.
-    unsafe { room.copy_from_nonoverlapping(list.as_ptr(), list.len()) };
-    Some(room)
+    // SAFETY: it holds the list, and the null that is there already.
+    unsafe { buffer.copy_from_nonoverlapping(list.as_ptr(), list.len()) };
+    Some(buffer)
 }
 
 /// A list that C gives back.
@@ -31,7 +31,7 @@ impl<T> Argument<*mut *mut T> for Returned<T> {
 impl<T> Returned<T> {
     /// Frees it, if it is one.
     pub fn free(self) {
-        // SAFETY: C's word: null, or a list that was made above, which nobody uses any more.
+        // SAFETY: null or a list of `to_c`, which the program passes back once, as the manual page requires.
         unsafe { libc::free(self.0.cast()) };
     }
 }
@@ -50,10 +50,10 @@ pub fn populate(start: *mut c_void, len: usize, is_written: bool) -> bool {
     unsafe { madvise(start, len, advice) }.is_ok()
 }
 
-/// Whether whole pages from here on are mapped, whatever may be done with them: as many as there is room for answers.
+/// Whether whole pages from here on are mapped, with any protection. `answers` has a byte for each page.
 pub fn is_mapped(start: *mut c_void, len: usize, answers: &mut [u8]) -> bool {
     assert!(len.div_ceil(page_size()) <= answers.len());
-    // SAFETY: no byte is touched there; there is room for as many answers as pages are asked about.
+    // SAFETY: the memory is not accessed; `answers` has a byte for each page.
     unsafe { libc::mincore(start, len, answers.as_mut_ptr()) == 0 }
 }
 

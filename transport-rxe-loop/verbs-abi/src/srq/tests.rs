@@ -26,7 +26,7 @@ fn create(pd: *mut ibv_pd, max_wr: u32, max_sge: u32) -> Result<*mut ibv_srq, Er
 
 fn query(srq: *mut ibv_srq) -> ibv_srq_attr {
     let mut attr = ibv_srq_attr::ZEROED;
-    // SAFETY: room for attributes.
+    // SAFETY: a buffer for attributes.
     assert_eq!(unsafe { ibv_query_srq(srq, &raw mut attr) }, 0);
     attr
 }
@@ -40,7 +40,7 @@ fn set_limit(srq: *mut ibv_srq, srq_limit: u32) -> c_int {
 fn post(srq: *mut ibv_srq, list: &mut [ibv_recv_wr]) -> Result<(), (c_int, usize)> {
     link(list, |wr, next| wr.next = next);
     let mut bad = ptr::null_mut();
-    // SAFETY: a list, and room for a pointer.
+    // SAFETY: a list, and a buffer for a pointer.
     let status = unsafe { ibv_post_srq_recv(srq, list.as_mut_ptr(), &raw mut bad) };
     named(status, bad, list)
 }
@@ -63,7 +63,7 @@ fn a_queue_says_what_it_is() {
     let pd = domain();
     let srq = create(pd, MAX_WR, 2).unwrap();
     let (mut number, null) = (0, ptr::null_mut());
-    // SAFETY: a queue, which stays; room for a number, or null.
+    // SAFETY: a queue, which stays; a buffer for a number, or null.
     unsafe {
         assert_eq!(((*srq).pd, (*srq).context), (pd, (*pd).context));
         assert_eq!((*srq).srq_context, pd.cast());

@@ -123,7 +123,7 @@ impl End {
     /// `ibv_query_qp`.
     pub fn query(&self) -> (ibv_qp_attr, ibv_qp_init_attr) {
         let (mut attr, mut init) = (ibv_qp_attr::ZEROED, ibv_qp_init_attr::ZEROED);
-        // SAFETY: room for both.
+        // SAFETY: a buffer for both.
         assert_eq!(unsafe { ibv_query_qp(self.qp, &raw mut attr, 0, &raw mut init) }, 0);
         (attr, init)
     }
@@ -182,7 +182,7 @@ impl End {
     pub fn post_send(&self, list: &mut [ibv_send_wr]) -> Result<(), (c_int, usize)> {
         link(list, |wr, next| wr.next = next);
         let mut bad = ptr::null_mut();
-        // SAFETY: a list, and room for a pointer.
+        // SAFETY: a list, and a buffer for a pointer.
         let status =
             unsafe { self.ops().post_send.unwrap()(self.qp, list.as_mut_ptr(), &raw mut bad) };
         named(status, bad, list)
@@ -210,7 +210,7 @@ impl End {
         let (mut all, begin) = (Vec::new(), Instant::now());
         while all.len() < count {
             let mut wc = ibv_wc::default();
-            // SAFETY: room for one.
+            // SAFETY: a buffer for one.
             let polled = unsafe { self.ops().poll_cq.unwrap()(self.cq, 1, (&raw mut wc).cast()) };
             assert!(polled >= 0 && begin.elapsed() < DEADLINE, "{polled}, {all:?}");
             all.extend((polled == 1).then_some(wc));
@@ -225,7 +225,7 @@ impl End {
         let seen: Vec<_> = all.iter().map(|wc| (wc.wr_id(), wc.status())).collect();
         assert_eq!(seen, wanted);
         let mut more = ibv_wc::default();
-        // SAFETY: room for one.
+        // SAFETY: a buffer for one.
         assert_eq!(unsafe { self.ops().poll_cq.unwrap()(self.cq, 1, (&raw mut more).cast()) }, 0);
         all
     }

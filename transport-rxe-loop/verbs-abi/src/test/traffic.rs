@@ -67,14 +67,14 @@ pub fn queue(context: *mut ibv_context, cqe: c_int, channel: *mut ibv_comp_chann
 
 /// Polls for up to so many completions.
 pub fn poll(cq: *mut ibv_cq, most: c_int) -> Result<Vec<ibv_wc>, Errno> {
-    let mut room = vec![ibv_wc::default(); most as usize];
-    // SAFETY: a queue; there is room for so many.
+    let mut buffer = vec![ibv_wc::default(); most as usize];
+    // SAFETY: a queue; the buffer holds so many.
     let polled = unsafe {
         let poll = (*(*cq).context).ops.poll_cq.unwrap();
-        poll(cq, most, room.as_mut_ptr().cast())
+        poll(cq, most, buffer.as_mut_ptr().cast())
     };
-    room.truncate(usize::try_from(polled).map_err(|_| Errno::of(-polled))?);
-    Ok(room)
+    buffer.truncate(usize::try_from(polled).map_err(|_| Errno::of(-polled))?);
+    Ok(buffer)
 }
 
 /// Which requests they are of.
@@ -91,7 +91,7 @@ pub fn arm(cq: *mut ibv_cq, solicited_only: bool) -> c_int {
 /// Takes an event: its queue, and what that was made with.
 pub fn event(channel: *mut ibv_comp_channel) -> Result<(*mut ibv_cq, *mut c_void), Errno> {
     let (mut cq, mut cq_context) = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: there is room for both.
+    // SAFETY: the buffer holds both.
     match unsafe { ibv_get_cq_event(channel, &raw mut cq, &raw mut cq_context) } {
         0 => Ok((cq, cq_context)),
         failed => {
