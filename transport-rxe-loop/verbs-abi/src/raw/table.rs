@@ -45,13 +45,13 @@ pub trait Kind: Send + Sized + 'static {
     type Side: Default + Send + Sync;
 }
 
-/// Is a value, whatever its bits, and owns nothing.
+/// A type of which every bit pattern is a valid value, and which owns nothing.
 ///
 /// # Safety
-/// So it is.
+/// Both hold for the type.
 pub unsafe trait Plain: Copy {}
 
-// SAFETY: numbers, pointers that nobody follows, and what is made of numbers.
+// SAFETY: numbers, raw pointers, and structures of numbers: every bit pattern is valid.
 unsafe impl Plain for u8 {}
 // SAFETY: as above.
 unsafe impl Plain for u16 {}
@@ -244,39 +244,37 @@ impl<T: Kind> Slot<T> {
         self.public().wrapping_byte_add(T::FACE).cast()
     }
 
-    /// A field of the C structure, at this offset. C may have written anything there.
+    /// The address of a field of the C structure, at this offset: inside of it, and aligned.
     #[inline]
-    pub fn load<V: Plain>(&self, offset: usize) -> V {
+    fn field<V>(&self, offset: usize) -> *mut V {
         const { assert!(align_of::<V>() <= align_of::<T::Public>()) };
         assert!(
             offset + size_of::<V>() <= size_of::<T::Public>()
                 && offset.is_multiple_of(align_of::<V>())
         );
-        // SAFETY: inside of the public part, which is initialized (zeroed at least) and never freed, and aligned; of any
-        // bits. Volatile, because C may write it meanwhile.
-        unsafe { self.public().byte_add(offset).cast::<V>().read_volatile() }
+        self.public().wrapping_byte_add(offset).cast()
+    }
+
+    /// Reads a field of the C structure, at this offset. C may have written any value there.
+    #[inline]
+    pub fn load<V: Plain>(&self, offset: usize) -> V {
+        // SAFETY: a field of the public part, which is initialized (zeroed at least) and never freed; every value of a
+        // `Plain` type is valid. Volatile, because C may write it meanwhile.
+        unsafe { self.field::<V>(offset).read_volatile() }
     }
 
     /// Writes a field of the C structure, at this offset.
     #[inline]
     pub fn store<V: Plain>(&self, offset: usize, value: V) {
-        const { assert!(align_of::<V>() <= align_of::<T::Public>()) };
-        assert!(
-            offset + size_of::<V>() <= size_of::<T::Public>()
-                && offset.is_multiple_of(align_of::<V>())
-        );
-        // SAFETY: as above; nobody here relies on what stands there.
-        unsafe { self.public().byte_add(offset).cast::<V>().write_volatile(value) };
+        // SAFETY: as above; no code here relies on the field's value.
+        unsafe { self.field::<V>(offset).write_volatile(value) };
     }
 
-    /// Changes a number in the C structure, at this offset, by so much.
+    /// Adds to a number in the C structure, at this offset.
     pub fn change(&self, offset: usize, by: c_int) {
-        assert!(
-            offset + size_of::<c_int>() <= size_of::<T::Public>()
-                && offset.is_multiple_of(align_of::<c_int>())
-        );
         // SAFETY: as above.
-        let number = unsafe { AtomicI32::from_ptr(self.public().byte_add(offset).cast()) };
+        let number = unsafe { AtomicI32::from_ptr(self.field(offset)) };
+        // Relaxed: a count that C reads, which orders nothing.
         number.fetch_add(by, Ordering::Relaxed);
     }
 
