@@ -36,9 +36,9 @@ pub const C: Calls<Verbs> = Calls {
     post_recv: |pair, wr| pair.post_recv(slice::from_ref(wr)),
     poll: PollCq::poll,
     symbols: [
-        "rxe_loop_verbs::exports::ibv_post_send",
-        "rxe_loop_verbs::exports::ibv_post_recv",
-        "rxe_loop_verbs::exports::ibv_poll_cq",
+        "rxe_loop_verbs::exports::tables::ibv_post_send",
+        "rxe_loop_verbs::exports::tables::ibv_post_recv",
+        "rxe_loop_verbs::exports::tables::ibv_poll_cq",
     ],
 };
 
