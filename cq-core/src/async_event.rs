@@ -20,6 +20,7 @@ use crate::foreign_number;
 foreign_number! {
     /// `enum ibv_event_type`: the type of an event. Any value is legal, because drivers add values
     /// ([C3](crate::contract#c3)).
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     AsyncEventType {
         /// A completion queue overran ([O2](crate::contract#o2)).
         CQ_ERR = 0, "CQ error";
@@ -73,6 +74,7 @@ impl fmt::Display for AsyncEventType {
 
 /// The object that an event affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Element {
     /// A completion queue.
@@ -101,6 +103,7 @@ impl fmt::Display for Element {
 
 /// An asynchronous event: `struct ibv_async_event`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct AsyncEvent {
     /// The type of the event.
     pub event_type: AsyncEventType,

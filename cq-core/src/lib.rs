@@ -100,7 +100,7 @@
 //! | `async` | `channel::waker`, a channel for tasks of any executor |
 //! | `stream` | `async`, and `cq::CompletionStream` |
 //! | `portable-atomic` | `async` on targets without compare-and-swap |
-//! | `serde` | `Serialize` and `Deserialize` for the types of [`setup`] that travel |
+//! | `serde` | `Serialize` and `Deserialize` for the types of [`setup`], requests, events and errors |
 //! | `test-util` | `testing` |
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]

@@ -182,6 +182,7 @@ pub trait AsyncEvents {
 
 /// The completions that an armed queue raises its event for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Notify {
     /// The next receive of a message sent SOLICITED, or the next failed completion ([N3](crate::contract#n3)).
     Solicited,
@@ -192,6 +193,7 @@ pub enum Notify {
 /// Whether completions may have been added before [`Arm::arm`] took effect. Such completions raise no event
 /// ([N2](crate::contract#n2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[must_use = "a completion may have been added before the arm took effect: poll again unless this is `Armed`"]
 pub enum Armed {
     /// The queue was empty. It is safe to sleep.
@@ -202,6 +204,7 @@ pub enum Armed {
 
 /// Why a sleep on a channel ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 #[must_use = "a wake-up does not mean that an event is pending"]
 pub enum Woken {
@@ -215,6 +218,7 @@ pub enum Woken {
 
 /// Why a completion queue can't be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum PollError {
     /// The queue overran. All stored completions have been returned; every later poll fails with this error
@@ -249,6 +253,7 @@ sentences!(PollError {
 
 /// Why a completion queue can't be armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum ArmError {
     /// The queue was created without a completion channel, so it can't raise events ([N11](crate::contract#n11)).
@@ -264,6 +269,7 @@ sentences!(ArmError {
 
 /// Why a channel can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum EventError {
     /// The device or the operating system failed with this code.
@@ -276,6 +282,7 @@ sentences!(EventError {
 
 /// Which request of a list was refused, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PostError {
     /// Number of requests posted before the refused one, which is also its index in the list.
     pub posted: usize,
@@ -297,6 +304,7 @@ impl core::error::Error for PostError {
 
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Refused {
     /// The queue is full. Polling completions frees slots ([Q5](crate::contract#q5)).

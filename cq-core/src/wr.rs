@@ -26,6 +26,7 @@ pub use self::op::{Placement, RemoteAddr, Selectivity, SendOp, WindowBind};
 /// A scatter/gather element (SGE), a range of registered local memory: `struct ibv_sge`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sge {
     /// Start address.
     pub addr: u64,
@@ -45,6 +46,7 @@ const _: () = {
 bitflags::bitflags! {
     /// `enum ibv_send_flags`, without IP_CSUM, and without the inline flag: use [`Data::Inline`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     pub struct SendFlags: u32 {
         /// Start only after all earlier READs and atomics have finished.
         const FENCE = 1;

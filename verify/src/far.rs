@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `link` | the process that is the far end, asking it, and what becomes of it |
 //! | `wire` | calls and frames, and wires that are handed over |
-//! | `words` | cq-core's words as they go over the wire |
+//! | `requests` | requests as they go over the wire |
 //! | `handles` | what is made there, as its holder here sees it |
 //! | `serve`, `objects` | the far end: answering calls by carrying them out |
 //!
@@ -30,9 +30,9 @@
 mod handles;
 mod link;
 mod objects;
+mod requests;
 mod serve;
 mod wire;
-mod words;
 
 use std::sync::Arc as Shared;
 use std::thread;
@@ -47,7 +47,6 @@ pub use self::handles::{FarAh, FarChannel, FarCq, FarMr, FarMw, FarPd, FarQp, Fa
 use self::link::Link;
 pub use self::link::serve_if_asked;
 use self::wire::{Call, Id, Kind};
-use self::words::{Caps, Key, Report, SrqCaps, Unread};
 use crate::device::{Access, Address, Device, Errno, Limits, QpInit, SrqInit};
 
 /// An object there.
@@ -124,8 +123,8 @@ impl Far {
     ) -> Result<FarCq, Errno> {
         let (device, channel) = (self.0.id, channel.map(|channel| channel.0.id));
         let call = Call::CreateCq { device, capacity, channel, ignores_overrun };
-        let made: Result<(Key, _), _> = self.0.ask(&call);
-        made.map(|(key, id)| FarCq { handle: self.made(Kind::Cq, id), key: key.into() })
+        let made: Result<_, _> = self.0.ask(&call);
+        made.map(|(key, id)| FarCq { handle: self.made(Kind::Cq, id), key })
     }
 }
 
@@ -152,7 +151,7 @@ impl Device for Far {
     }
 
     fn register(&self, pd: &FarPd, len: usize, access: Access) -> Result<FarMr, Errno> {
-        let (device, pd, access) = (self.0.id, pd.0.id, access.bits());
+        let (device, pd) = (self.0.id, pd.0.id);
         let made: Result<_, _> = self.0.ask(&Call::Register { device, pd, len, access });
         made.map(|(addr, lkey, rkey, id)| {
             let handle = self.made(Kind::Mr, id);
@@ -178,28 +177,28 @@ impl Device for Far {
     }
 
     fn create_srq(&self, pd: &FarPd, init: &SrqInit) -> Result<FarSrq, Errno> {
-        let (device, pd, init) = (self.0.id, pd.0.id, (*init).into());
-        let made: Result<(_, SrqCaps, _), _> = self.0.ask(&Call::CreateSrq { device, pd, init });
+        let (device, pd) = (self.0.id, pd.0.id);
+        let made: Result<_, _> = self.0.ask(&Call::CreateSrq { device, pd, init: *init });
         made.map(|(number, caps, id)| {
             let handle = self.made(Kind::Srq, id);
-            FarSrq { handle, number, caps: caps.into() }
+            FarSrq { handle, number, caps }
         })
     }
 
     fn create_qp(&self, pd: &FarPd, init: &QpInit<'_, FarCq, FarSrq>) -> Result<FarQp, Errno> {
-        let made: Result<(_, Caps, _), _> = self.0.ask(&Call::CreateQp {
+        let made: Result<_, _> = self.0.ask(&Call::CreateQp {
             device: self.0.id,
             pd: pd.0.id,
-            qp_type: init.qp_type.into(),
+            qp_type: init.qp_type,
             send_cq: init.send_cq.handle.id,
             recv_cq: init.recv_cq.handle.id,
             srq: init.srq.map(|srq| srq.handle.id),
-            caps: init.caps.into(),
+            caps: init.caps,
             sq_sig_all: init.sq_sig_all,
         });
         made.map(|(number, caps, id)| {
             let handle = self.made(Kind::Qp, id);
-            FarQp { handle, number, caps: caps.into() }
+            FarQp { handle, number, caps }
         })
     }
 
@@ -227,8 +226,6 @@ impl Device for Far {
 
 impl AsyncEvents for Far {
     fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
-        let event: Result<Option<Report>, Unread> =
-            self.0.ask(&Call::NextAsync { device: self.0.id });
-        Ok(event?.map(AsyncEvent::from))
+        self.0.ask(&Call::NextAsync { device: self.0.id })
     }
 }

@@ -4,6 +4,7 @@ use crate::setup::Access;
 
 /// An address in the peer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RemoteAddr {
     /// Start address at the peer.
     pub addr: u64,
@@ -14,6 +15,7 @@ pub struct RemoteAddr {
 bitflags::bitflags! {
     /// `enum ibv_placement_type`: the guarantee that a FLUSH requests.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     pub struct Placement: u32 {
         /// The data is visible to all readers of the memory.
         const GLOBAL = 1;
@@ -24,6 +26,7 @@ bitflags::bitflags! {
 
 /// `enum ibv_selectivity_level`: the range that a FLUSH covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u32)]
 pub enum Selectivity {
     /// The address range of the request.
@@ -34,6 +37,7 @@ pub enum Selectivity {
 
 /// Parameters to bind a memory window of type 2: `struct ibv_mw_bind_info` and the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WindowBind {
     /// Current key of the window.
     pub window: u32,
@@ -51,6 +55,7 @@ pub struct WindowBind {
 
 /// The operation of a send request ([Q6](crate::contract#q6)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum SendOp {
     /// Sends to a receive of the peer, optionally with immediate data.

@@ -11,8 +11,8 @@ use cq_core::wr::{RecvWr, SendWr};
 
 use super::Handle;
 use super::objects::WC;
+use super::requests::{Receive, Send};
 use super::wire::Call;
-use super::words::{Key, Receive, Refusing, Said, Send, Unarmed, Unpolled, Unread, Waking};
 use crate::device::{
     Cq, Destination, Destroy, Errno, Mr, Mw, Qp, QpAttr, QpCaps, QpState, Srq, SrqInit,
 };
@@ -117,8 +117,7 @@ impl Mr for FarMr {
 
 impl Events for FarChannel {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        let event: Result<Option<Key>, Unread> = self.0.ask(&Call::Next { channel: self.0.id });
-        Ok(event?.map(CqKey::from))
+        self.0.ask(&Call::Next { channel: self.0.id })
     }
 }
 
@@ -129,9 +128,7 @@ impl Block for FarChannel {
         // A time of the clock here is none of the one there.
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let call = Call::Block { channel: self.0.id, left };
-        let answer = self.0.link.ask::<Result<Waking, Unread>>(&call, &[], left);
-        let (woken, _) = answer.unwrap_or_else(|why| panic!("{why}"));
-        Ok(woken?.into())
+        self.0.link.ask(&call, &[], left).unwrap_or_else(|why| panic!("{why}")).0
     }
 }
 
@@ -139,19 +136,17 @@ impl PollCq for FarCq {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let room: Vec<u8> = out.iter().flat_map(|wc| wc.to_bytes()).collect();
         let call = Call::Poll { cq: self.handle.id };
-        let (polled, room): (Result<usize, Unpolled>, _) = self.handle.ask_with(&call, &room);
+        let (polled, room) = self.handle.ask_with(&call, &room);
         for (wc, bytes) in out.iter_mut().zip(room.chunks_exact(WC)) {
             *wc = Wc::from_bytes(bytes.try_into().expect("chunks of this size"));
         }
-        Ok(polled?)
+        polled
     }
 }
 
 impl Arm for FarCq {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-        let call = Call::Arm { cq: self.handle.id, on: on.into() };
-        let said: Result<Said, Unarmed> = self.handle.ask(&call);
-        Ok(said?.into())
+        self.handle.ask(&Call::Arm { cq: self.handle.id, on })
     }
 
     fn key(&self) -> CqKey {
@@ -184,9 +179,7 @@ impl Srq for FarSrq {
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let list = list.iter().map(Receive::from).collect();
-        let said: Result<(), Refusing> =
-            self.handle.ask(&Call::PostShared { srq: self.handle.id, list });
-        Ok(said?)
+        self.handle.ask(&Call::PostShared { srq: self.handle.id, list })
     }
 
     fn arm_limit(&mut self, limit: u32) -> Result<(), Errno> {
@@ -207,16 +200,12 @@ impl Mw for FarMw {
 impl Post for FarQp {
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let list = list.iter().map(Send::from).collect();
-        let said: Result<(), Refusing> =
-            self.handle.ask(&Call::PostSend { qp: self.handle.id, list });
-        Ok(said?)
+        self.handle.ask(&Call::PostSend { qp: self.handle.id, list })
     }
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let list = list.iter().map(Receive::from).collect();
-        let said: Result<(), Refusing> =
-            self.handle.ask(&Call::PostRecv { qp: self.handle.id, list });
-        Ok(said?)
+        self.handle.ask(&Call::PostRecv { qp: self.handle.id, list })
     }
 }
 
@@ -228,9 +217,7 @@ impl Qp<FarAh> for FarQp {
     ) -> Result<(), PostError> {
         let Destination { ah, qp_num, qkey } = *to;
         let (qp, ah, list) = (self.handle.id, ah.0.id, list.iter().map(Send::from).collect());
-        let said: Result<(), Refusing> =
-            self.handle.ask(&Call::PostTo { qp, ah, qp_num, qkey, list });
-        Ok(said?)
+        self.handle.ask(&Call::PostTo { qp, ah, qp_num, qkey, list })
     }
 
     fn number(&self) -> u32 {

@@ -9,10 +9,9 @@ use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use serde::Serialize;
 
+use super::requests::{Receive, Send};
 use super::wire::{self, Call, Frame, Id, Kind};
-use super::words::{Caps, Key, Receive, Refusing, Report, Said, Send, SrqCaps};
-use super::words::{Unarmed, Unpolled, Unread, Waking};
-use crate::device::{Access, Cq, Destination, Destroy, Device, Errno, Mr, Mw, Qp, QpInit, Srq};
+use crate::device::{Cq, Destination, Destroy, Device, Errno, Mr, Mw, Qp, QpInit, Srq};
 
 /// How many bytes a completion has.
 pub const WC: usize = size_of::<Wc>();
@@ -59,14 +58,12 @@ impl<D: Device> Objects<D> {
             Call::Destroy { kind, id } => plain(self.destroy(kind, id)),
             Call::Poll { cq } => self.poll(cq, &raw),
             Call::Next { channel } => {
-                let event = self.channels.with(channel, |channel| channel.take_event());
-                plain(event.map(|key| key.map(Key::from)).map_err(Unread::from))
+                plain(self.channels.with(channel, |channel| channel.take_event()))
             }
             Call::Block { channel, left } => {
                 // A time that the clock can't say is longer than anyone waits.
                 let deadline = left.and_then(|left| Instant::now().checked_add(left));
-                let woken = self.channels.with(channel, |channel| channel.block(deadline));
-                plain(woken.map(Waking::from).map_err(Unread::from))
+                plain(self.channels.with(channel, |channel| channel.block(deadline)))
             }
             Call::Read { mr, offset, len } => {
                 let mut bytes = vec![0; len];
@@ -133,15 +130,12 @@ impl<D: Device> Objects<D> {
     fn poll(&self, cq: Id, room: &[u8]) -> Frame {
         let mut room: Vec<Wc> = room.chunks_exact(WC).map(completion).collect();
         let polled = self.cqs.with(cq, |cq| cq.poll(&mut room));
-        with_raw(polled.map_err(Unpolled::from), room.into_iter().flat_map(Wc::to_bytes).collect())
+        with_raw(polled, room.into_iter().flat_map(Wc::to_bytes).collect())
     }
 
     fn completion_queue(&self, call: Call) -> Frame {
         match call {
-            Call::Arm { cq, on } => {
-                let said = self.cqs.with(cq, |cq| cq.arm(on.into()));
-                plain(said.map(Said::from).map_err(Unarmed::from))
-            }
+            Call::Arm { cq, on } => plain(self.cqs.with(cq, |cq| cq.arm(on))),
             Call::Capacity { cq } => plain(self.cqs.with(cq, |cq| cq.capacity())),
             Call::Resize { cq, capacity } => plain(self.cqs.with(cq, |cq| cq.resize(capacity))),
             Call::Moderate { cq, count, period } => {
@@ -187,15 +181,13 @@ impl<D: Device> Objects<D> {
             Call::Open => plain(self.devices.add(D::open())),
             Call::Limits { device } => plain(self.devices.with(device, |device| device.limits())),
             Call::NextAsync { device } => {
-                let event = self.devices.with(device, |device| device.take_async_event());
-                plain(event.map(|event| event.map(Report::from)).map_err(Unread::from))
+                plain(self.devices.with(device, |device| device.take_async_event()))
             }
             Call::AllocPd { device } => {
                 plain(self.pds.add(self.devices.with(device, |device| device.alloc_pd())))
             }
             Call::Register { device, pd, len, access } => {
                 let (device, pd) = (self.devices.get(device), self.pds.get(pd));
-                let access = Access::from_bits_retain(access);
                 let mr = held(&device).register(&held(&pd), len, access);
                 plain(mr.map(|mr| (mr.addr(), mr.lkey(), mr.rkey(), self.mrs.add(mr))))
             }
@@ -212,16 +204,16 @@ impl<D: Device> Objects<D> {
                     true => device.create_cq_ignoring_overrun(capacity, channel),
                     false => device.create_cq(capacity, channel),
                 };
-                plain(cq.map(|cq| (Key::from(cq.key()), self.cqs.add(cq))))
+                plain(cq.map(|cq| (cq.key(), self.cqs.add(cq))))
             }
             Call::CreateSrq { device, pd, init } => {
                 let (device, pd) = (self.devices.get(device), self.pds.get(pd));
-                let srq = held(&device).create_srq(&held(&pd), &init.into());
-                plain(srq.map(|srq| (srq.number(), SrqCaps::from(srq.caps()), self.srqs.add(srq))))
+                let srq = held(&device).create_srq(&held(&pd), &init);
+                plain(srq.map(|srq| (srq.number(), srq.caps(), self.srqs.add(srq))))
             }
             call @ Call::CreateQp { .. } => {
                 let qp = self.create_qp(call);
-                plain(qp.map(|qp| (qp.number(), Caps::from(qp.caps()), self.qps.add(qp))))
+                plain(qp.map(|qp| (qp.number(), qp.caps(), self.qps.add(qp))))
             }
             Call::CreateAh { device, pd, to } => {
                 let (device, pd) = (self.devices.get(device), self.pds.get(pd));
@@ -250,11 +242,11 @@ impl<D: Device> Objects<D> {
         let srq = srq.map(|srq| self.srqs.get(srq));
         let srq = srq.as_deref().map(held);
         let init = QpInit {
-            qp_type: qp_type.into(),
+            qp_type,
             send_cq: &*send,
             recv_cq: recv.as_deref().unwrap_or(&send),
             srq: srq.as_deref(),
-            caps: caps.into(),
+            caps,
             sq_sig_all,
         };
         held(&device).create_qp(&held(&pd), &init)
@@ -268,16 +260,12 @@ fn completion(bytes: &[u8]) -> Wc {
 
 /// Posts these requests of a send queue.
 fn sends(list: &[Send], post: impl FnOnce(&[SendWr<'_>]) -> Result<(), PostError>) -> Frame {
-    let sges: Vec<_> = list.iter().map(Send::sges).collect();
-    let list: Vec<_> = list.iter().zip(&sges).map(|(wr, sges)| wr.request(sges)).collect();
-    plain(post(&list).map_err(Refusing::from))
+    plain(post(&list.iter().map(Send::request).collect::<Vec<_>>()))
 }
 
 /// Posts these receives.
 fn receives(list: &[Receive], post: impl FnOnce(&[RecvWr<'_>]) -> Result<(), PostError>) -> Frame {
-    let sges: Vec<_> = list.iter().map(Receive::sges).collect();
-    let list: Vec<_> = list.iter().zip(&sges).map(|(wr, sges)| wr.request(sges)).collect();
-    plain(post(&list).map_err(Refusing::from))
+    plain(post(&list.iter().map(Receive::request).collect::<Vec<_>>()))
 }
 
 /// The objects of a kind. A call locks what it uses; callers that share an object lock it themselves.

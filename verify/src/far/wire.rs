@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use cq_core::transport::Notify;
 use rustix::cmsg_space;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -14,8 +15,8 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::words::{Caps, On, Receive, Send, SrqCaps, Type};
-use crate::device::{Address, QpAttr};
+use super::requests::{Receive, Send};
+use crate::device::{Access, Address, QpAttr, QpCaps, QpType, SrqInit};
 
 /// Names an object of its kind.
 pub type Id = u64;
@@ -59,7 +60,7 @@ pub enum Call {
         device: Id,
         pd: Id,
         len: usize,
-        access: u32,
+        access: Access,
     },
     CreateChannel {
         device: Id,
@@ -73,16 +74,16 @@ pub enum Call {
     CreateSrq {
         device: Id,
         pd: Id,
-        init: SrqCaps,
+        init: SrqInit,
     },
     CreateQp {
         device: Id,
         pd: Id,
-        qp_type: Type,
+        qp_type: QpType,
         send_cq: Id,
         recv_cq: Id,
         srq: Option<Id>,
-        caps: Caps,
+        caps: QpCaps,
         sq_sig_all: bool,
     },
     CreateAh {
@@ -114,7 +115,7 @@ pub enum Call {
     },
     Arm {
         cq: Id,
-        on: On,
+        on: Notify,
     },
     Capacity {
         cq: Id,
