@@ -175,9 +175,7 @@
 //! - The rules that the documentation cites (`C8`, `Q5`) are those of [`cq_core::contract`].
 #![deny(unsafe_code)]
 
-#[doc(hidden)]
 pub mod protocol;
-#[doc(hidden)]
 pub mod sync;
 
 cfg_if::cfg_if! {

@@ -2,6 +2,8 @@
 //! may be killed at any step. Everything takes the words by reference and needs no fabric, so that the loom models of
 //! `verify/loom` run the same code.
 //!
+//! Internal: public only for these models and for reading. Semantic versioning does not cover it.
+//!
 //! ```
 //! use cq_core::queue::raw::Slot;
 //! use cq_core::queue::{Control, Entry, NoChannel};
