@@ -1,5 +1,5 @@
-//! The loopback of two processes as one [`Device`]: what [`open`](Device::open) opens is of this one, what
-//! [`open_far`](Device::open_far) opens is of the other.
+//! The loopback across two processes as one [`Device`]: [`open`](Device::open) opens it in this process,
+//! [`open_far`](Device::open_far) in the other.
 //!
 //! ```no_run
 //! use verify::across::Across;
@@ -16,8 +16,7 @@
 //! near.modify(&attr::rtr(far.number())).unwrap();
 //! ```
 //!
-//! A connection within one of them would show nothing that the loopback of one process does not: connecting
-//! so panics with [`WITHIN`].
+//! A connection within one process would test nothing new: such a connection attempt panics with [`WITHIN`].
 
 mod of;
 
@@ -39,10 +38,10 @@ use crate::device::{
 use crate::far::Far;
 use crate::loopback::Loopback;
 
-/// What is said where both queue pairs of a connection are in one process.
+/// The panic message if both queue pairs of a connection are in one process.
 pub const WITHIN: &str = "this connection stays within one process";
 
-/// Made of a domain by the device that it is of.
+/// Creates an object of a protection domain on the device of the domain's process.
 macro_rules! made_of {
     ($pd:ident, $of:expr, $device:ident => $what:expr) => {
         match (&$of, $pd) {
@@ -53,18 +52,18 @@ macro_rules! made_of {
     };
 }
 
-/// The device in both processes, opened in one.
+/// An open device, in either process.
 #[derive(Debug)]
 pub struct Across(Of<Loopback, Far>);
 
-/// A queue pair of one of them.
+/// A queue pair, in either process.
 #[derive(Debug)]
 pub struct AcrossQp {
     qp: Of<<Loopback as Device>::Qp, <Far as Device>::Qp>,
     number: u32,
 }
 
-/// Which queue pairs there are, by their numbers, and whether they are far.
+/// The queue pairs by number, and whether each is in the far process.
 static FAR: Mutex<BTreeMap<u32, bool>> = Mutex::new(BTreeMap::new());
 
 fn with_numbers<R>(then: impl FnOnce(&mut BTreeMap<u32, bool>) -> R) -> R {
@@ -78,7 +77,7 @@ impl AcrossQp {
         Self { qp, number }
     }
 
-    /// Whether this is the number of a queue pair in the same process.
+    /// Whether the queue pair with this number is in the same process.
     fn is_beside(&self, number: u32) -> bool {
         with_numbers(|far| far.get(&number) == Some(&matches!(self.qp, There(_))))
     }
@@ -86,7 +85,7 @@ impl AcrossQp {
 
 impl Drop for AcrossQp {
     fn drop(&mut self) {
-        // It may be another's as soon as this one is gone.
+        // The number can be assigned again once this queue pair is destroyed.
         with_numbers(|far| far.remove(&self.number));
     }
 }
@@ -202,7 +201,7 @@ impl Device for Across {
     }
 }
 
-/// No case does that.
+/// The panic message for a combination that no case uses.
 fn mixed() -> ! {
     panic!("objects of two processes make nothing together")
 }
@@ -271,7 +270,7 @@ mod tests {
         run::<Model, Across>(&plan, |_| ()).unwrap();
     }
 
-    /// A queue pair that is ready to be connected.
+    /// A queue pair in INIT.
     fn queue_pair(device: &Across) -> AcrossQp {
         let (pd, cq) = (device.alloc_pd(), device.create_cq(16, None).unwrap());
         let mut qp = device.create_qp(&pd, &small(&cq)).unwrap();

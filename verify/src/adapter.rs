@@ -1,5 +1,4 @@
-//! Every transport that has the traits of [`cq_core::device`] as a [`Device`] of the suite: a translation, which decides
-//! nothing.
+//! Implements the suite's [`Device`] for every transport with the traits of [`cq_core::device`]. It only translates.
 
 use std::fmt;
 use std::thread;
@@ -17,7 +16,7 @@ use crate::device::{
     QpInit, QpState, SMALL_CAPS, Srq, SrqInit,
 };
 
-/// What the suite asks of a transport beyond what is common to all.
+/// What the suite requires of a transport beyond the traits of [`cq_core::device`].
 pub trait Transport: Send + 'static {
     /// The open device.
     type Context: core::Device<
@@ -35,7 +34,7 @@ pub trait Transport: Send + 'static {
     /// Opens the device.
     fn open() -> Self::Context;
 
-    /// A completion queue that drops completions when it is full, instead of failing (O2).
+    /// Creates a completion queue that drops completions when it is full, instead of failing (O2).
     ///
     /// # Errors
     /// The capacity is out of range, or the device has no such queues.
@@ -45,7 +44,7 @@ pub trait Transport: Send + 'static {
         channel: Option<&ChannelOf<Self>>,
     ) -> Result<CqOf<Self>, Errno>;
 
-    /// A memory window that is not bound.
+    /// Allocates a memory window, not bound.
     ///
     /// # Errors
     /// The device has none.
@@ -71,14 +70,14 @@ impl<T: Transport> fmt::Debug for Opened<T> {
 }
 
 impl<T: Transport> Opened<T> {
-    /// This open device.
+    /// Wraps an open device.
     pub fn of(context: T::Context) -> Self {
         let port = core::Device::port(&context, 1).expect("it has a port");
         Self { context, port }
     }
 }
 
-/// A queue pair, with the port that it and its peer are on.
+/// A queue pair, and the port that it shares with its peer.
 #[derive(Debug)]
 pub struct Pair<Q> {
     qp: Q,
@@ -105,7 +104,7 @@ impl<T: Transport> Device for Opened<T> {
             max_cqe: most.max_cqe,
             max_qp_wr: most.max_qp_wr,
             max_sge: most.max_sge,
-            // A device that does not report it allows so many.
+            // The suite uses no more inline bytes than this on a device that does not report its limit.
             max_inline: most.max_inline.unwrap_or(SMALL_CAPS.max_inline),
             max_rd_atomic: most.max_qp_init_rd_atom,
             max_srq_wr: most.max_srq_wr,

@@ -1,10 +1,10 @@
-//! The loopback of another process as a [`Device`]: every call goes there and is carried out there.
+//! The loopback in another process as a [`Device`]: every method is a remote procedure call.
 //!
 //! ```no_run
 //! use verify::device::{Cq, Device};
 //! use verify::far::{self, Far};
 //!
-//! // First of all: this may be the other process.
+//! // First: this program may have been started as the far process.
 //! if far::serve_if_asked().unwrap() {
 //!     return;
 //! }
@@ -14,18 +14,17 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `link` | the process that is the far end, asking it, and what becomes of it |
-//! | `wire` | calls and frames, and wires that are handed over |
-//! | `requests` | requests as they go over the wire |
-//! | `handles` | what is made there, as its holder here sees it |
-//! | `serve`, `objects` | the far end: answering calls by carrying them out |
+//! | `link` | the far process, and calls to it with a deadline |
+//! | `wire` | calls, frames, and passing sockets to the far process |
+//! | `requests` | work requests in serialized form |
+//! | `handles` | handles of the objects in the far process |
+//! | `serve`, `objects` | the far process: executing calls and returning their results |
 //!
-//! The far end is this same program, started with an argument of its own; it ends with its near end. One
-//! that ends before, or does not answer in time, makes every call about it panic with the reason; what is
-//! opened next is at a new one.
+//! The far process runs this same program with a special argument, and exits with the process that started it. If it
+//! exits before, or does not answer before the deadline, every later call to it panics with the reason, and the next
+//! [`Far::open`](Device::open) starts a new one.
 //!
-//! Each call has a wire for itself while it lasts, so that one thread may sleep on a channel there while
-//! others go on.
+//! Each call has a socket of its own while it lasts, so that one thread can wait for an event while others continue.
 
 mod handles;
 mod link;
@@ -49,13 +48,13 @@ pub use self::link::serve_if_asked;
 use self::wire::{Call, Id, Kind};
 use crate::device::{Access, Address, Device, Errno, Limits, QpInit, SrqInit};
 
-/// An object there.
+/// A handle of an object in the far process.
 #[derive(Debug)]
 struct Handle {
     link: Shared<Link>,
     kind: Kind,
     id: Id,
-    /// Whether it is still there.
+    /// Whether the object exists.
     lives: bool,
 }
 
@@ -83,13 +82,13 @@ impl Drop for Handle {
     fn drop(&mut self) {
         if self.lives {
             let call = Call::Drop { kind: self.kind, id: self.id };
-            // Where the far end is gone, so is this; whoever asks it next is told.
+            // If the far process has exited, the object is gone, too. The next call reports it.
             let _ = self.link.ask::<()>(&call, &[], Some(Duration::ZERO));
         }
     }
 }
 
-/// The device `loop0`, opened there.
+/// The device `loop0`, opened in the far process.
 #[derive(Debug)]
 pub struct Far(Handle);
 
@@ -98,7 +97,7 @@ impl Far {
         Handle::new(&self.0.link, kind, id)
     }
 
-    /// Opens it in one more process, which is in this fabric.
+    /// Opens the device of this fabric in a new process.
     #[must_use]
     pub fn open_in(fabric: &str) -> Self {
         Self::at(Link::new(fabric))
@@ -110,7 +109,7 @@ impl Far {
         Self(Handle::new(&link, Kind::Device, id))
     }
 
-    /// Kills the process that it was opened in. Every call about what is there panics from now on.
+    /// Kills the process in which the device was opened. Every later call to it panics.
     pub fn kill(&self) {
         self.0.link.kill();
     }

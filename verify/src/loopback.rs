@@ -1,5 +1,4 @@
-//! The loopback of one process as a [`Device`](crate::device::Device), and as one that imitates Soft-RoCE: a translation, which decides
-//! nothing.
+//! The loopback within one process as a [`Device`](crate::device::Device), also imitating Soft-RoCE. It only translates.
 //!
 //! ```
 //! use verify::device::{Cq, Device};
@@ -20,27 +19,27 @@ use transport_rxe_loop::{
 use crate::adapter::{Opened, Transport};
 use crate::device::{Errno, Mw};
 
-/// What names the fabric in the environment.
+/// The environment variable that names the fabric.
 pub const FABRIC: &str = "RXE_LOOP_FABRIC";
 
-/// The fabric that this process uses: the one that its environment names, or one that no other uses.
+/// The fabric that this process uses: the one that the environment names, or a new one.
 #[must_use]
 pub fn fabric() -> String {
     env::var(FABRIC).unwrap_or_else(|_| format!("verify-{}", process::id()))
 }
 
-/// The device `loop0`, in the process' [fabric](fabric()), or in one beside it where it is like Soft-RoCE.
+/// The device `loop0` in the process' [fabric](fabric()); the imitation of Soft-RoCE is in another fabric.
 #[derive(Debug)]
 pub enum Rxe<const LIKE_RXE: bool> {}
 
-/// The device as it is.
+/// The device by default.
 pub type Loopback = Opened<Rxe<false>>;
 
-/// The device as Soft-RoCE.
+/// The device that imitates Soft-RoCE.
 pub type LikeRxe = Opened<Rxe<true>>;
 
 impl Loopback {
-    /// Opens it in this fabric.
+    /// Opens the device in this fabric.
     #[must_use]
     pub fn open_in(fabric: &str) -> Self {
         Self::of(open(&OpenOptions::new().fabric(fabric)))

@@ -1,7 +1,7 @@
-//! Real verbs as a [`Device`](crate::device::Device): a translation, which decides nothing.
+//! A device of libibverbs as a [`Device`](crate::device::Device). It only translates.
 //!
-//! The environment's `VERBS_DEVICE` names the device; otherwise it is the first that there is. Two ends are
-//! queue pairs of the same port, which find each other by its address.
+//! The environment variable `VERBS_DEVICE` names the device; the default is the first one. Both ends of a connection
+//! are queue pairs of the same port.
 //!
 //! ```no_run
 //! use verify::device::{Cq, Device};
@@ -21,14 +21,14 @@ use crate::device::{Absent, Errno};
 /// A device of libibverbs, and its first port.
 pub type Verbs = Opened<Hardware>;
 
-/// Libibverbs.
+/// The transport over libibverbs.
 #[derive(Debug)]
 pub enum Hardware {}
 
-/// Whether there is the device.
+/// Checks that the device can be opened.
 ///
 /// # Errors
-/// It can't be opened: in words for the user.
+/// It can't be opened; as a message for the user.
 pub fn check() -> Result<(), OpenError> {
     open().map(drop)
 }
@@ -42,7 +42,7 @@ fn open() -> Result<Context, OpenError> {
 
 impl Transport for Hardware {
     type Context = Context;
-    // The binding has no way to bind one.
+    // The binding does not support memory windows.
     type Mw = Absent;
 
     fn open() -> Context {

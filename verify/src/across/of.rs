@@ -1,4 +1,4 @@
-//! Something of one of two processes: the traits of a device's objects, for whichever it is of.
+//! An object in either of two processes: the traits of a device's objects, forwarded to the one that holds it.
 
 use cq_core::transport::{
     Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, PostError,
@@ -9,17 +9,17 @@ use cq_core::wr::RecvWr;
 
 use crate::device::{Cq, Destroy, Errno, Mr, Mw, Srq, SrqInit};
 
-/// Something of one of the processes.
+/// An object in one of two processes.
 #[derive(Debug)]
 pub enum Of<N, F> {
-    /// Of this one.
+    /// In this process.
     Near(N),
-    /// Of the other one.
+    /// In the far process.
     Far(F),
 }
 use Of::{Far as There, Near as Here};
 
-/// The same of whichever it is.
+/// Evaluates an expression for the object, whichever process it is in.
 macro_rules! either {
     ($of:expr, $one:ident => $what:expr) => {
         match $of {

@@ -1,4 +1,4 @@
-//! What is made at the far end, as its holder here sees it: every call goes there.
+//! Handles of the objects in the far process. Each method is a remote call.
 
 use std::time::Instant;
 
@@ -17,11 +17,11 @@ use crate::device::{
     Cq, Destination, Destroy, Errno, Mr, Mw, Qp, QpAttr, QpCaps, QpState, Srq, SrqInit,
 };
 
-/// A protection domain there.
+/// A protection domain in the far process.
 #[derive(Debug)]
 pub struct FarPd(pub(super) Handle);
 
-/// A memory region there.
+/// A memory region in the far process.
 #[derive(Debug)]
 pub struct FarMr {
     pub(super) handle: Handle,
@@ -30,18 +30,18 @@ pub struct FarMr {
     pub(super) rkey: u32,
 }
 
-/// A completion channel there.
+/// A completion channel in the far process.
 #[derive(Debug)]
 pub struct FarChannel(pub(super) Handle);
 
-/// A completion queue there.
+/// A completion queue in the far process.
 #[derive(Debug)]
 pub struct FarCq {
     pub(super) handle: Handle,
     pub(super) key: CqKey,
 }
 
-/// A shared receive queue there.
+/// A shared receive queue in the far process.
 #[derive(Debug)]
 pub struct FarSrq {
     pub(super) handle: Handle,
@@ -49,15 +49,15 @@ pub struct FarSrq {
     pub(super) caps: SrqInit,
 }
 
-/// A handle of an address there.
+/// An address handle in the far process.
 #[derive(Debug)]
 pub struct FarAh(pub(super) Handle);
 
-/// A memory window there.
+/// A memory window in the far process.
 #[derive(Debug)]
 pub struct FarMw(pub(super) Handle);
 
-/// A queue pair there.
+/// A queue pair in the far process.
 #[derive(Debug)]
 pub struct FarQp {
     pub(super) handle: Handle,
@@ -125,7 +125,7 @@ impl Block for FarChannel {
     type Instant = Instant;
 
     fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
-        // A time of the clock here is none of the one there.
+        // `Instant`s are not comparable between processes; durations are.
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let call = Call::Block { channel: self.0.id, left };
         self.0.link.ask(&call, &[], left).unwrap_or_else(|why| panic!("{why}")).0

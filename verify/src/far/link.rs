@@ -1,4 +1,4 @@
-//! The way to the far end: the process that it is, and asking it with a deadline.
+//! The connection to the far process: starting it, calling it with a deadline, and how it ended.
 
 use std::env;
 use std::io::{self, ErrorKind};
@@ -15,17 +15,17 @@ use super::serve::serve;
 use super::wire::{self, Call};
 use crate::loopback::{FABRIC, Loopback, fabric};
 
-/// The argument that makes a program the far end.
+/// The argument that starts this program as the far process.
 const ARGUMENT: &str = "--far-end";
 
-/// Longer than any call takes, beside what it sleeps.
+/// How long a call may take, in addition to the time that it waits.
 const DEADLINE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 20 });
 
-/// Where this process was started as the far end, serves until its near end is gone. Programs that use
-/// [`Far`](super::Far) call this first.
+/// If this process was started as the far process: serves calls until its parent has exited, and returns `true`.
+/// Programs that use [`Far`](super::Far) call this first.
 ///
 /// # Errors
-/// What it was to talk over is no socket.
+/// Standard input is not a socket.
 pub fn serve_if_asked() -> io::Result<bool> {
     if env::args_os().nth(1).is_none_or(|argument| argument != ARGUMENT) {
         return Ok(false);
@@ -35,29 +35,29 @@ pub fn serve_if_asked() -> io::Result<bool> {
     Ok(true)
 }
 
-/// The far end as it is now, where there is one.
+/// The current far process, if one was started.
 static NOW: Mutex<Option<Arc<Link>>> = Mutex::new(None);
 
-/// The way to a far end. It ends with this process, or when it does not answer.
+/// A connection to a far process, which exits with this process and is killed if it does not answer.
 #[derive(Debug)]
 pub struct Link {
     control: UnixStream,
-    /// Wires that nobody waits at.
+    /// Sockets without a call in progress.
     idle: Mutex<Vec<UnixStream>>,
     end: Mutex<End>,
 }
 
-/// What is at the far end.
+/// The other side of a link.
 #[derive(Debug)]
 enum End {
-    /// A process, or a thread of this one.
+    /// Running: a process, or a thread of this process.
     There(Option<Child>),
-    /// It is gone, for this reason.
+    /// Ended, for this reason.
     Gone(String),
 }
 
 impl Link {
-    /// The way to the far end, which is started where there is none, or none any more.
+    /// A connection to the current far process, which is started if none is running.
     pub fn now() -> Arc<Self> {
         let mut now = held(&NOW);
         let alive = now.take().filter(|link| !matches!(*held(&link.end), End::Gone(_)));
@@ -66,7 +66,7 @@ impl Link {
         link
     }
 
-    /// The way to a far end of its own, in this fabric.
+    /// Starts a far process in this fabric, and connects to it.
     pub fn new(fabric: &str) -> Arc<Self> {
         Arc::new(Self::start(fabric).expect("a far end starts"))
     }
@@ -76,7 +76,7 @@ impl Link {
         Ok(Self::to(control, start(far, fabric)?))
     }
 
-    /// Kills what is at the far end.
+    /// Kills the far process.
     pub fn kill(&self) {
         self.end("it was killed".to_owned());
     }
@@ -85,10 +85,10 @@ impl Link {
         Self { control, idle: Mutex::default(), end: Mutex::new(End::There(child)) }
     }
 
-    /// Has a call carried out, which may sleep as long as `sleeps`. Returns the answer, with raw bytes.
+    /// Executes a call, which may wait as long as `sleeps`. Returns its result, and raw bytes.
     ///
     /// # Errors
-    /// It panicked there, or the far end is gone or hangs, in words.
+    /// The call panicked, or the far process has exited or does not answer; as a message.
     pub fn ask<T: DeserializeOwned>(
         &self,
         call: &Call,
@@ -127,19 +127,19 @@ impl Link {
         Ok(answer)
     }
 
-    /// One more wire.
+    /// Connects one more socket.
     fn wire(&self) -> io::Result<UnixStream> {
         let (near, far) = UnixStream::pair()?;
         wire::hand_over(&self.control, &far)?;
         Ok(near)
     }
 
-    /// Ends what is there, if it has not yet, and says why.
+    /// Kills the far process if it is running, and returns why it ended.
     fn end(&self, why: String) -> String {
         let mut end = held(&self.end);
         let why = match &mut *end {
             End::There(Some(child)) => {
-                // It may have ended by itself: how is told then.
+                // It may have exited by itself: its status says how.
                 let ended = child.kill().and_then(|()| child.wait());
                 ended.map_or(why.clone(), |status| format!("{why}; {status}"))
             }
@@ -151,7 +151,7 @@ impl Link {
     }
 }
 
-/// Starts the far end: a process, or a thread where tests run, which can't be started as something else.
+/// Starts the far process; in unit tests a thread, because a test binary can't be started as another program.
 fn start(control: UnixStream, fabric: &str) -> io::Result<Option<Child>> {
     if cfg!(test) {
         thread::spawn(move || serve::<Loopback>(&control));
@@ -170,7 +170,7 @@ fn held<T>(object: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// The way to a process that runs this script.
+    /// A connection to a process that runs this script.
     fn link_to(script: &str) -> Link {
         let (control, far) = UnixStream::pair().unwrap();
         let mut shell = Command::new("sh");

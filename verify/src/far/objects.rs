@@ -1,4 +1,4 @@
-//! The objects of the far end, and carrying calls out on them.
+//! The objects of the far process, and executing calls on them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,10 @@ use super::requests::{Receive, Send};
 use super::wire::{self, Call, Frame, Id, Kind};
 use crate::device::{Cq, Destination, Destroy, Device, Errno, Mr, Mw, Qp, QpInit, Srq};
 
-/// How many bytes a completion has.
+/// The size of a completion, in bytes.
 pub const WC: usize = size_of::<Wc>();
 
-/// All there is.
+/// All objects of the far process, by kind and id.
 pub struct Objects<D: Device> {
     devices: Table<D>,
     pds: Table<D::Pd>,
@@ -38,7 +38,7 @@ impl<D: Device> Default for Objects<D> {
     }
 }
 
-/// An answer without raw bytes.
+/// A result without raw bytes.
 fn plain(answer: impl Serialize) -> Frame {
     with_raw(answer, Vec::new())
 }
@@ -48,10 +48,10 @@ fn with_raw(answer: impl Serialize, raw: Vec<u8>) -> Frame {
 }
 
 impl<D: Device> Objects<D> {
-    /// Carries a call out.
+    /// Executes a call.
     ///
     /// # Panics
-    /// It is no call, is about nothing that is there, or panics itself.
+    /// The bytes are not a call, the object does not exist, or the call itself panics.
     pub fn answer(&self, call: &[u8], raw: Vec<u8>) -> Frame {
         match serde_json::from_slice(call).expect("a call") {
             Call::Drop { kind, id } => self.drop(kind, id),
@@ -61,7 +61,7 @@ impl<D: Device> Objects<D> {
                 plain(self.channels.with(channel, |channel| channel.take_event()))
             }
             Call::Block { channel, left } => {
-                // A time that the clock can't say is longer than anyone waits.
+                // A deadline that an `Instant` can't represent is never reached.
                 let deadline = left.and_then(|left| Instant::now().checked_add(left));
                 plain(self.channels.with(channel, |channel| channel.block(deadline)))
             }
@@ -126,7 +126,7 @@ impl<D: Device> Objects<D> {
         }
     }
 
-    /// Polls into the caller's room, all of which goes back: what is past the count is judged there.
+    /// Polls into the caller's slice, all of which is returned: the caller checks the entries past the count, too.
     fn poll(&self, cq: Id, room: &[u8]) -> Frame {
         let mut room: Vec<Wc> = room.chunks_exact(WC).map(completion).collect();
         let polled = self.cqs.with(cq, |cq| cq.poll(&mut room));
@@ -175,7 +175,7 @@ impl<D: Device> Objects<D> {
         }
     }
 
-    /// What is made comes with what its holder asks for again and again.
+    /// Creates objects. The result includes the values that the handle caches.
     fn device(&self, call: Call) -> Frame {
         match call {
             Call::Open => plain(self.devices.add(D::open())),
@@ -237,7 +237,7 @@ impl<D: Device> Objects<D> {
         let (device, pd) = (self.devices.get(device), self.pds.get(pd));
         let cqs = [send_cq, recv_cq].map(|cq| self.cqs.get(cq));
         let send = held(&cqs[0]);
-        // A lock can't be taken twice.
+        // One queue for both must not be locked twice.
         let recv = (send_cq != recv_cq).then(|| held(&cqs[1]));
         let srq = srq.map(|srq| self.srqs.get(srq));
         let srq = srq.as_deref().map(held);
@@ -253,25 +253,25 @@ impl<D: Device> Objects<D> {
     }
 }
 
-/// A completion from the wire.
+/// A completion from its bytes.
 fn completion(bytes: &[u8]) -> Wc {
     Wc::from_bytes(bytes.try_into().expect("as many bytes as one has"))
 }
 
-/// Posts these requests of a send queue.
+/// Posts requests to a send queue.
 fn sends(list: &[Send], post: impl FnOnce(&[SendWr<'_>]) -> Result<(), PostError>) -> Frame {
     plain(post(&list.iter().map(Send::request).collect::<Vec<_>>()))
 }
 
-/// Posts these receives.
+/// Posts receives.
 fn receives(list: &[Receive], post: impl FnOnce(&[RecvWr<'_>]) -> Result<(), PostError>) -> Frame {
     plain(post(&list.iter().map(Receive::request).collect::<Vec<_>>()))
 }
 
-/// The objects of a kind. A call locks what it uses; callers that share an object lock it themselves.
+/// The objects of a kind. A call locks each object that it uses.
 struct Table<T>(Mutex<Numbered<T>>);
 
-/// The last name that was given, and what has one.
+/// The last id, and the objects by id.
 type Numbered<T> = (Id, HashMap<Id, Arc<Mutex<T>>>);
 
 impl<T> Default for Table<T> {

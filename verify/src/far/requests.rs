@@ -1,15 +1,15 @@
-//! Requests as they go over the wire: with SGEs and bytes of their own.
+//! Work requests in serialized form, which own their SGEs and inline bytes.
 
 use cq_core::wr::{Data, RecvWr, SendFlags, SendOp, SendWr, Sge};
 use serde::{Deserialize, Serialize};
 
-/// [`SendWr`]
+/// A [`SendWr`].
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Send {
     wr_id: u64,
     op: SendOp,
     flags: SendFlags,
-    /// The bytes, if they are inline; the SGEs otherwise.
+    /// The inline bytes, or the SGEs.
     data: Result<Vec<u8>, Vec<Sge>>,
 }
 
@@ -34,7 +34,7 @@ impl Send {
     }
 }
 
-/// [`RecvWr`]
+/// A [`RecvWr`].
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Receive {
     wr_id: u64,

@@ -1,4 +1,4 @@
-//! The far end: answers the calls of each wire in a thread of its own.
+//! The far process: executes the calls of each socket in a thread of its own.
 
 use std::any::Any;
 use std::io;
@@ -11,10 +11,10 @@ use super::objects::Objects;
 use super::wire;
 use crate::device::Device;
 
-/// Serves whoever has the other end of `control`, until that is gone.
+/// Serves the process at the other end of `control`, until that is closed.
 ///
 /// # Errors
-/// The system failed.
+/// A system call failed.
 pub fn serve<D: Device + 'static>(control: &UnixStream) -> io::Result<()> {
     let objects = Arc::new(Objects::<D>::default());
     while let Some(wire) = wire::take_over(control)? {
@@ -25,7 +25,7 @@ pub fn serve<D: Device + 'static>(control: &UnixStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Answers until nobody asks any more. A call that panics is answered with what it said.
+/// Executes calls until the socket is closed. The result of a call that panics is the message of the panic.
 fn answer<D: Device>(objects: &Objects<D>, wire: &UnixStream) {
     while let Ok((call, raw)) = wire::read(wire) {
         let answer = catch_unwind(AssertUnwindSafe(|| objects.answer(&call, raw)));
@@ -37,7 +37,7 @@ fn answer<D: Device>(objects: &Objects<D>, wire: &UnixStream) {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref().copied()).unwrap_or("panicked").to_owned()

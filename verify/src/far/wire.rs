@@ -1,5 +1,5 @@
-//! What goes over the wire: calls and their answers as JSON, with raw bytes behind them, in frames; and the
-//! wires themselves, which go over a first one.
+//! The wire format: calls and results as JSON, followed by raw bytes, in frames; and passing further sockets over a
+//! first one.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use super::requests::{Receive, Send};
 use crate::device::{Access, Address, QpAttr, QpCaps, QpType, SrqInit};
 
-/// Names an object of its kind.
+/// Identifies an object among those of its kind.
 pub type Id = u64;
 
-/// What objects there are.
+/// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// A [`Device`](crate::device::Device).
@@ -44,8 +44,8 @@ pub enum Kind {
     Qp,
 }
 
-/// A call of a method of [`device`](crate::device)'s traits, or of cq-core's seams. Bytes of memory and
-/// completions go behind it.
+/// A call of a method of the traits of [`device`](crate::device) or of [`cq_core::transport`]. Bytes of memory and
+/// completions follow it as raw bytes.
 #[derive(Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Call {
@@ -183,13 +183,13 @@ pub enum Call {
     },
 }
 
-/// Longer than any frame.
+/// The maximum length of a frame, in bytes.
 const TOO_LONG: usize = 1 << 26;
 
-/// JSON and raw bytes.
+/// JSON, and raw bytes.
 pub type Frame = (Vec<u8>, Vec<u8>);
 
-/// What is said, as a frame.
+/// Encodes a value as a frame.
 pub fn encode(said: impl Serialize, raw: Vec<u8>) -> Frame {
     (serde_json::to_vec(&said).expect("words can be written as JSON"), raw)
 }
@@ -197,7 +197,7 @@ pub fn encode(said: impl Serialize, raw: Vec<u8>) -> Frame {
 /// Writes a frame.
 ///
 /// # Errors
-/// Nobody reads.
+/// The other side has closed the socket.
 pub fn write(mut to: &UnixStream, json: &[u8], raw: &[u8]) -> io::Result<()> {
     let lengths = [json.len() as u32, raw.len() as u32].map(u32::to_ne_bytes);
     to.write_all(&[&lengths[0], &lengths[1], json, raw].concat())
@@ -206,7 +206,7 @@ pub fn write(mut to: &UnixStream, json: &[u8], raw: &[u8]) -> io::Result<()> {
 /// Reads a frame.
 ///
 /// # Errors
-/// The other side is gone, says nothing in time, or does not write frames.
+/// The other side has closed the socket, does not answer before the socket's timeout, or does not write frames.
 pub fn read(mut from: &UnixStream) -> io::Result<Frame> {
     let mut lengths = [[0; 4]; 2];
     from.read_exact(lengths.as_flattened_mut())?;
@@ -220,10 +220,10 @@ pub fn read(mut from: &UnixStream) -> io::Result<Frame> {
     Ok((body, raw))
 }
 
-/// Hands a wire over to who reads `over`.
+/// Sends a socket over another one.
 ///
 /// # Errors
-/// Nobody reads.
+/// The other side has closed the socket.
 pub fn hand_over(over: &UnixStream, wire: &UnixStream) -> io::Result<()> {
     let wires = [wire.as_fd()];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
@@ -233,10 +233,10 @@ pub fn hand_over(over: &UnixStream, wire: &UnixStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes a wire that was handed over; `None` once whoever has the other end is gone.
+/// Receives a socket that was sent; `None` once the other side has closed the socket.
 ///
 /// # Errors
-/// The system failed.
+/// A system call failed.
 pub fn take_over(over: &UnixStream) -> io::Result<Option<UnixStream>> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
