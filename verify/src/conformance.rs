@@ -1,5 +1,4 @@
-//! The conformance suite: what the contract says and can be seen from outside, as cases that are written
-//! once and run on every transport.
+//! The conformance suite: a case for each observable rule of the contract, written once and run on every transport.
 //!
 //! ```
 //! use verify::conformance::{cases, rules};
@@ -9,29 +8,28 @@
 //! let case = cases.iter().find(|case| case.name == "p03_empty_is_no_error").unwrap();
 //! assert_eq!(case.rule(), "P3");
 //! assert!(rules().iter().any(|rule| rule.id == case.rule()));
-//! (case.run)(); // panics where the transport does something else
+//! (case.run)(); // panics if the transport does not follow the rule
 //! ```
 //!
 //! | module | owns |
 //! |---|---|
-//! | `rules` | what can be judged: the rules of the contract's page, and on which transport one is not |
-//! | `deviations` | where a transport is known to do something else |
-//! | `confined` | cases that can't exist on a transport |
-//! | `stand`, `plan`, `expect` | the vocabulary of the cases: two ends, how they are made, waiting with a deadline |
-//! | `line`, `changes`, `window`, `shared`, `way` | the same for failures, changes of state, memory windows, shared receives and datagrams |
+//! | `rules` | the rules of the contract's page, and why some can't be tested on a transport |
+//! | `deviations` | known deviations of the transports |
+//! | `confined` | cases that do not apply to a transport |
+//! | `stand`, `plan`, `expect` | what the cases are written with: two ends, their setup, waiting with a deadline |
+//! | `line`, `changes`, `window`, `shared`, `way` | the same for failures, state transitions, memory windows, shared receive queues and datagrams |
 //! | `run` | running cases in this process |
-//! | `drive` | running them in processes, so that one that panics, hangs or crashes takes nothing with it |
-//! | `verdict` | what the results come to: the table, its faults |
-//! | the others | the cases of a chapter each |
+//! | `drive` | running cases in other processes, so that a case that panics, hangs or crashes fails alone |
+//! | `verdict` | the table of results, and what is wrong with it |
+//! | the others | the cases, by subject |
 //!
-//! A case is named by its rule: `q05_…` holds [Q5](cq_core::contract#q5). To add one, write the function and name it in
-//! its chapter's list. It may assume what the contract says and no more: the order of one queue, not across queues; the
-//! sizes that the device reports; that what must come does, before a deadline.
+//! The name of a case starts with its rule: `q05_…` tests [Q5](cq_core::contract#q5). To add one, write the function and
+//! name it in the list of its module. A case assumes only what the contract guarantees: the order within one queue, not
+//! across queues; the capacities that the device reports; that an expected completion or event arrives before a deadline.
 //!
-//! To add a transport, implement [`Device`] and name it in [`TRANSPORTS`]. What fails then is either a mistake
-//! of the transport, or a case that assumes too much, or a line for [`deviations`](deviations()), which says what the
-//! device does instead and how that was seen. Where a case mixes that with other facts, split it: the others
-//! go on being judged.
+//! To add a transport, implement [`Device`] and name it in [`TRANSPORTS`]. A case that fails then is a bug of the
+//! transport, assumes too much, or needs an entry in [`deviations`](deviations()), which says what the device does
+//! instead and how that was observed. If such a case tests other behavior as well, split it.
 
 use crate::across::Across;
 use crate::device::Device;
@@ -99,20 +97,20 @@ pub use rules::{Rule, hidden, rules};
 pub use run::{named, run_here};
 pub use verdict::Verdict;
 
-/// What is to be seen of one rule.
+/// A test of one rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// The rule and what it comes to here: `c08_failed_unsignaled_send_completes`.
+    /// The rule and what is tested: `c08_failed_unsignaled_send_completes`.
     pub name: &'static str,
-    /// Looks; panics with a sentence where it is otherwise.
+    /// Runs the test; panics with a message if the rule is violated.
     pub run: fn(),
 }
 
 impl Case {
-    /// The rule that it is a case of: `C8`.
+    /// The rule that it tests: `C8`.
     ///
     /// # Panics
-    /// Its name does not start with one.
+    /// Its name does not start with a rule.
     #[must_use]
     pub fn rule(&self) -> String {
         let (rule, _) = self.name.split_once('_').expect("a case is named RULE_WHAT");
@@ -122,31 +120,31 @@ impl Case {
     }
 }
 
-/// Something that the suite judges.
+/// A transport under test.
 #[derive(Clone, Copy, Debug)]
 pub struct Transport {
-    /// What its column is called.
+    /// The heading of its column.
     pub name: &'static str,
     /// Its cases.
     pub cases: fn() -> Vec<Case>,
-    /// Where they run.
+    /// Where they can run.
     pub runs: Runs,
 }
 
-/// Where a transport's cases run.
+/// Where a transport's cases can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runs {
     /// On any machine.
     Anywhere,
-    /// On any machine with libibverbs, by a program that is built with the feature `verbs`, and that loads the
-    /// loopback's library of the same calls before it.
+    /// On any machine with libibverbs, by a program that is built with the feature `verbs` and preloads the loopback's
+    /// C ABI.
     Preloaded,
-    /// Where there is an RDMA device, by a program that is built with the feature `verbs`.
+    /// On a machine with an RDMA device, by a program that is built with the feature `verbs`.
     OnADevice,
 }
 
 impl Runs {
-    /// Whether this program was built to run them.
+    /// Whether this program was built with what they need.
     #[must_use]
     pub const fn here(self) -> bool {
         matches!(self, Self::Anywhere) || cfg!(feature = "verbs")
@@ -172,10 +170,10 @@ const RXE_LOOP_2: &str = "rxe-loop, two processes";
 /// The loopback that imitates Soft-RoCE.
 const LIKE_RXE: &str = "rxe-loop as rxe";
 
-/// Real verbs on the loopback, by its C ABI.
+/// `transport-verbs` on the loopback, through its C ABI.
 const VERBS_LOOP: &str = "verbs-loop";
 
-/// Real verbs on Linux' Soft-RoCE driver.
+/// `transport-verbs` on Linux' Soft-RoCE driver.
 const VERBS_RXE: &str = "verbs-rxe";
 
 fn on_loopback() -> Vec<Case> {
@@ -191,19 +189,19 @@ fn on_verbs() -> Vec<Case> {
     real::<crate::verbs::Verbs>()
 }
 
-/// The names of the cases; another program has to run them.
+/// The cases, by name only: this program can't run them.
 #[cfg(not(feature = "verbs"))]
 fn on_verbs() -> Vec<Case> {
     let elsewhere = |case| Case { run: || panic!("built without the feature `verbs`"), ..case };
     real::<Model>().into_iter().map(elsewhere).collect()
 }
 
-/// Every case, for one transport that is there to be used.
+/// Every case, for a transport other than the model.
 fn real<D: Device>() -> Vec<Case> {
     [cases::<D>(), costs::cases::<D>()].concat()
 }
 
-/// Every case that the model has, too, for one transport.
+/// The cases that also run on the model, for one transport.
 #[must_use]
 pub fn cases<D: Device>() -> Vec<Case> {
     [
@@ -245,14 +243,14 @@ pub fn cases<D: Device>() -> Vec<Case> {
     .concat()
 }
 
-/// Lists the cases of a chapter.
+/// Lists the cases of a module.
 macro_rules! chapter {
     ($($case:ident,)+) => {
         /// Their names.
         #[allow(dead_code)]
         pub const NAMES: &[&str] = &[$(stringify!($case)),+];
 
-        /// The cases of this chapter.
+        /// The cases of this module.
         pub fn cases<D: $crate::device::Device>() -> Vec<$crate::conformance::Case> {
             vec![$($crate::conformance::Case { name: stringify!($case), run: $case::<D> }),+]
         }

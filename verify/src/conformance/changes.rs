@@ -1,11 +1,11 @@
-//! The table of state changes, for each type of queue pair: what a change needs and what it may bring, by
-//! `ibv_modify_qp(3)` and Linux' table; and trying changes by it.
+//! The table of transitions for each type of queue pair, with the required and the optional attributes, by
+//! `ibv_modify_qp(3)` and Linux' table; and trying transitions by it.
 
 use cq_core::setup::QpAttrMask as Mask;
 
 use super::stand::*;
 
-/// The states that attributes lead to; SQE is another chapter's.
+/// The states that can be requested. SQE is tested in `local_errors`.
 const REACHED: [QpState; 6] =
     [QpState::RESET, QpState::INIT, QpState::RTR, QpState::RTS, QpState::SQD, QpState::ERR];
 
@@ -73,7 +73,7 @@ fn drained(qp_type: QpType) -> Mask {
     }
 }
 
-/// Every attribute, of a value that is good everywhere.
+/// All attributes, with values that are valid everywhere.
 fn good(from: QpState, peer: u32) -> QpAttr {
     attr::rts()
         .over(attr::rtr(peer))
@@ -88,10 +88,10 @@ fn change(from: QpState, to: QpState, peer: u32, given: Mask) -> QpAttr {
     good(from, peer).without(Mask::all().difference(given)).state(to)
 }
 
-/// Who tries changes on queue pairs of a type.
+/// Tries transitions on queue pairs of a type.
 pub struct Tries<D: Device> {
     qp_type: QpType,
-    /// Who the queue pairs are connected to.
+    /// The peer that the queue pairs are connected to.
     peer: End<D>,
 }
 
@@ -101,7 +101,7 @@ impl<D: Device> Tries<D> {
         Self { qp_type, peer: End::far(&Plan::of(qp_type)) }
     }
 
-    /// Tries a change on a queue pair in `from`; where it is refused the state must be the old one.
+    /// Tries a transition of a queue pair in `from`; a refused one must leave the state unchanged.
     #[track_caller]
     fn change(&self, from: QpState, to: QpState, given: Mask, wanted: bool) {
         let mut end = End::<D>::near(&Plan::of(self.qp_type));
@@ -114,7 +114,7 @@ impl<D: Device> Tries<D> {
         assert_eq!(end.qp.state(), state, "after {from} to {to} with {given}");
     }
 
-    /// Each legal change, with what it needs and what it may bring.
+    /// Every legal transition, with its required and optional attributes.
     fn legal(&self) -> Vec<(QpState, QpState, Mask, Mask)> {
         let pairs =
             REACHED.into_iter().flat_map(|from| QpState::KNOWN.iter().map(move |&to| (from, to)));
@@ -124,7 +124,7 @@ impl<D: Device> Tries<D> {
         legal.collect()
     }
 
-    /// Every change is made with what it needs.
+    /// Every legal transition succeeds with the required attributes.
     #[track_caller]
     pub fn what_it_needs(&self) {
         for (from, to, needs, _) in self.legal() {
@@ -132,7 +132,7 @@ impl<D: Device> Tries<D> {
         }
     }
 
-    /// No other change is made, whatever it brings.
+    /// Every other transition is refused, with any attributes.
     #[track_caller]
     pub fn no_other(&self) {
         for from in REACHED {
@@ -146,7 +146,7 @@ impl<D: Device> Tries<D> {
         }
     }
 
-    /// No change is made without one of what it needs.
+    /// A transition without one of the required attributes is refused.
     #[track_caller]
     pub fn one_left_out(&self) {
         for (from, to, needs, _) in self.legal() {
@@ -156,7 +156,7 @@ impl<D: Device> Tries<D> {
         }
     }
 
-    /// No change is made with one that it may not bring.
+    /// A transition with an attribute that is neither required nor optional is refused.
     #[track_caller]
     pub fn one_too_many(&self) {
         for (from, to, needs, may) in self.legal() {
@@ -166,7 +166,7 @@ impl<D: Device> Tries<D> {
         }
     }
 
-    /// Every change is made with each of what it may bring, and with all of it.
+    /// Every legal transition succeeds with each optional attribute, and with all of them.
     #[track_caller]
     pub fn what_it_may_bring(&self) {
         for (from, to, needs, may) in self.legal() {

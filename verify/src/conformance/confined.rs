@@ -1,6 +1,5 @@
-//! Cases that can't exist on a transport: data, which the table shows. A case that is listed here is run all
-//! the same, and must end because it can't exist there; once it ends otherwise, the run fails until its line
-//! is taken out.
+//! Cases that do not apply to a transport. The table shows them. They run nevertheless, and must fail with the listed
+//! message; if one does not, the run fails until its entry is removed.
 
 use super::stand::{NO_OPERATION, NOT_OFFERED};
 use super::{
@@ -9,16 +8,16 @@ use super::{
 };
 use crate::across::WITHIN;
 
-/// Cases that can't exist on a transport.
+/// Cases that do not apply to a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confined {
     /// Which transport.
     pub transport: &'static str,
     /// The cases.
     pub cases: &'static [&'static str],
-    /// What they are told by that they can't.
+    /// The message with which they fail.
     pub says: &'static str,
-    /// Why they can't.
+    /// Why they do not apply.
     pub why: &'static str,
 }
 
@@ -29,14 +28,14 @@ impl Confined {
         self.transport == transport && self.cases.contains(&case.name)
     }
 
-    /// Whether this outcome is what it must be.
+    /// Whether the case failed as it must.
     #[must_use]
     pub fn explains(&self, Outcome { transport, case, result }: &Outcome) -> bool {
         let says = result.as_ref().is_err_and(|why| why.starts_with(self.says));
         says && self.is_of(transport, case)
     }
 
-    /// The cases: the one, or how many like the first.
+    /// The case, or the first one and the number of others.
     #[must_use]
     pub fn in_words(&self) -> String {
         match self.cases {
@@ -47,7 +46,7 @@ impl Confined {
     }
 }
 
-/// Every one there is.
+/// All of them.
 pub const CONFINED: &[Confined] = &[
     Confined {
         transport: RXE_LOOP_2,

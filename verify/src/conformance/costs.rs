@@ -1,4 +1,4 @@
-//! What a poll costs: P5.
+//! The cost of a poll (P5).
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +16,10 @@ super::chapter! {
     p05_polling_allocates_nothing,
 }
 
-/// How many completions are polled.
+/// The number of completions to poll.
 const COUNT: u64 = 12;
 
-/// A queue pair's completions, more than one batch, with their end.
+/// An end with more than one batch of completions.
 fn polled_out(cq: &mut impl PollCq) -> u64 {
     let (mut room, mut count) = ([Wc::default(); 5], 0);
     // The last ones find it empty.
@@ -29,8 +29,8 @@ fn polled_out(cq: &mut impl PollCq) -> u64 {
     count
 }
 
-/// How many completions a thread polled that may make no system call; none where it made one. What it polled
-/// from comes back, unless it died in the middle of that.
+/// Polls in a thread that is killed if it makes a system call. Returns the number of completions (`None` if it was
+/// killed) and the queue, unless it was lost with the thread.
 fn without_system_calls<T: PollCq + Send + 'static>(cq: T) -> (Option<u64>, Option<T>) {
     let queue = Arc::new(Mutex::new(Some(cq)));
     let (theirs, over) = (queue.clone(), Arc::new(AtomicBool::new(false)));
@@ -44,7 +44,7 @@ fn without_system_calls<T: PollCq + Send + 'static>(cq: T) -> (Option<u64>, Opti
         *count = polled_out(cq.as_mut().expect("it was put there"));
         drop((cq, count));
         ended.store(true, Ordering::Release);
-        // It can't end like others, which takes system calls: it dies here, and holds nothing.
+        // Exiting normally takes system calls, so the thread is killed here; it holds nothing.
         thread::yield_now();
     });
     let thread = format!("/proc/self/task/{}", told.recv().expect("it starts"));
@@ -58,7 +58,7 @@ fn without_system_calls<T: PollCq + Send + 'static>(cq: T) -> (Option<u64>, Opti
     (Some(*count.lock().unwrap()), queue.lock().unwrap().take())
 }
 
-/// A transport that asks the system for something.
+/// A transport whose poll makes a system call.
 struct Calling<T>(T);
 
 impl<T: PollCq> PollCq for Calling<T> {
@@ -68,7 +68,7 @@ impl<T: PollCq> PollCq for Calling<T> {
     }
 }
 
-/// A transport that polls into memory of its own.
+/// A transport whose poll makes none.
 struct Copying<'a, T>(&'a mut T);
 
 impl<T: PollCq> PollCq for Copying<'_, T> {
@@ -86,7 +86,7 @@ fn p05_polling_makes_no_system_call<D: Device>() {
     let End { sent, qp: _qp, mr: _mr, .. } = a;
     let (polled, cq) = without_system_calls(sent);
     assert_eq!(polled, Some(COUNT), "all were polled, without a system call");
-    // The control: what does make one is seen.
+    // The negative control: a system call is detected.
     let (polled, _) = without_system_calls(Calling(cq.expect("it came back")));
     assert_eq!(polled, None, "a system call was not seen");
 }

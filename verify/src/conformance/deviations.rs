@@ -1,12 +1,12 @@
-//! Where a transport is known to do something else than the contract says: data, which the table shows. A
-//! case that is listed here must fail; once it passes, the run fails until its line is taken out.
+//! Known deviations of transports from the contract. The table shows them. A case that is listed here must fail; if it
+//! passes, the run fails until its entry is removed.
 //!
-//! What Soft-RoCE does was seen on the driver of Linux 6.1 with the provider of rdma-core 44; the functions
-//! named are theirs.
+//! The behavior of Soft-RoCE was observed with the driver of Linux 6.1 and the provider of rdma-core 44, which have the
+//! functions that are named.
 
 use super::{Case, LIKE_RXE, VERBS_RXE};
 
-/// What a transport does otherwise.
+/// A deviation of a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deviation {
     /// Which transport.
@@ -15,19 +15,19 @@ pub struct Deviation {
     pub case: &'static str,
     /// What happens instead.
     pub instead: &'static str,
-    /// Why that is so.
+    /// The cause.
     pub why: &'static str,
 }
 
 impl Deviation {
-    /// Whether it is one of this case on this transport.
+    /// Whether it affects this case on this transport.
     #[must_use]
     pub fn is_of(&self, transport: &str, case: &Case) -> bool {
         (self.transport, self.case) == (transport, case.name)
     }
 }
 
-/// Every one that is known: what Soft-RoCE does, the loopback that imitates it must do, but for what is not
+/// All known deviations. Those of Soft-RoCE also apply to the loopback that imitates it, except those that are not
 /// imitated.
 pub fn deviations() -> impl Iterator<Item = Deviation> {
     let is_imitated = |one: &&Deviation| NOT_IMITATED.iter().all(|(case, _)| *case != one.case);
@@ -36,7 +36,7 @@ pub fn deviations() -> impl Iterator<Item = Deviation> {
     OF_RXE.iter().copied().chain(imitated).chain(OF_IMITATION.iter().copied())
 }
 
-/// What the loopback does not imitate of Soft-RoCE, and why not.
+/// Deviations of Soft-RoCE that the loopback does not imitate, and why.
 const NOT_IMITATED: &[(&str, &str)] = &[
     ("q06_a_fenced_request_waits_for_nothing_behind_it", ONE_BY_ONE),
     ("q06_a_message_to_a_peer_that_is_connected_elsewhere_is_lost", "receives have one taker"),
@@ -50,7 +50,7 @@ const NOT_IMITATED: &[(&str, &str)] = &[
 const ONE_BY_ONE: &str = "its requests are carried out one after the other";
 const AS_THERE: &str = "it imitates what Soft-RoCE does";
 
-/// What can be seen of the imitation only.
+/// Deviations of the imitation alone.
 const OF_IMITATION: &[Deviation] = &[
     imitation("o03_what_was_stored_comes_first_then_every_poll_fails", WORKS_ON, NO_TRANSPORT),
     imitation(
@@ -100,7 +100,7 @@ const NO_TRANSPORT: &str =
     "that polls fail after CQ_ERR is transport-verbs' doing, not Soft-RoCE's";
 const NOT_THERE: &str = "it follows from another deviation; the case can't exist on verbs-rxe";
 
-/// Soft-RoCE's.
+/// Deviations of Soft-RoCE.
 const OF_RXE: &[Deviation] = &[
     rxe(
         "o02_an_overrun_by_sends_is_told_once",

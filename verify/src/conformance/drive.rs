@@ -1,8 +1,7 @@
-//! Driving the processes in which cases run: one after the other, or several side by side, since cases mostly
-//! wait for timers.
+//! Running cases in processes, one after the other or several in parallel, because cases mostly wait for timers.
 //!
 //! A process writes a line `case NAME` before each case, `ok` or `failed WHY` after it, and `done` at the end.
-//! Where it ends without, it is started again behind the case that was under way.
+//! If it exits without `done`, the case that was running has failed, and a new process continues with the next one.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -13,47 +12,47 @@ use std::thread;
 use super::{Case, Transport};
 use crate::loopback::FABRIC;
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// On which transport.
+    /// The transport.
     pub transport: &'static str,
-    /// Which case.
+    /// The case.
     pub case: Case,
-    /// Why it failed.
+    /// The message of its failure.
     pub result: Result<(), String>,
 }
 
-/// What is told while cases run.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// On which transport.
+    /// The transport.
     pub transport: &'static str,
-    /// Which case starts.
+    /// The case that starts.
     pub case: &'static str,
-    /// How many are over.
+    /// The number of completed cases.
     pub over: usize,
-    /// How many there are.
+    /// The number of all cases.
     pub of: usize,
 }
 
-/// Which of a transport's cases: number `from`, and each `every`th behind it.
+/// A subset of a transport's cases: number `from`, and every `every`th after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The number of the first, from 0.
+    /// The number of the first case, from 0.
     pub from: usize,
-    /// 1 for all; as many as there are processes side by side for those of one.
+    /// 1 for all cases; the number of parallel processes for the share of one.
     pub every: usize,
 }
 
 impl Part {
-    /// How a program of this package is asked for it, besides `--cases` and the transport.
+    /// The arguments that select it, in addition to `--cases` and the transport.
     #[must_use]
     pub fn arguments(&self) -> [String; 2] {
         [format!("--from={}", self.from), format!("--every={}", self.every)]
     }
 
-    /// The numbers of its cases, of so many.
+    /// The numbers of its cases, out of `count`.
     pub(super) fn of(self, count: usize) -> impl Iterator<Item = usize> {
         (self.from..count).step_by(self.every)
     }
@@ -72,8 +71,8 @@ pub fn run(
     run_side_by_side(transport, 1, |Part { from, .. }| process(from), tell)
 }
 
-/// Runs every case of a transport in so many processes side by side, each with a fabric of its own and its share of
-/// the cases. `process` makes the command that calls [`run_here`](super::run_here) for a part of them.
+/// Runs every case of a transport in `jobs` parallel processes, each with a fabric of its own and its share of the
+/// cases. `process` makes the command that calls [`run_here`](super::run_here) for a part of them.
 ///
 /// # Errors
 /// A process could not be started or read.
@@ -103,7 +102,7 @@ pub fn run_side_by_side(
     Ok(cases.into_iter().zip(results).map(outcome).collect())
 }
 
-/// Writes the lines of a case that is over.
+/// Writes the line of a completed case.
 pub(super) fn write_result(out: &mut impl Write, result: &Result<(), String>) -> io::Result<()> {
     match result {
         Ok(()) => writeln!(out, "ok"),
@@ -111,13 +110,13 @@ pub(super) fn write_result(out: &mut impl Write, result: &Result<(), String>) ->
     }
 }
 
-/// What is heard of a case, by its number.
+/// The progress of a case, by its number.
 enum News {
     Begun(usize),
     Over(usize, Result<(), String>),
 }
 
-/// Runs these cases in so many processes.
+/// Runs cases in parallel processes.
 fn drive(
     cases: &[Case],
     jobs: usize,
@@ -161,20 +160,20 @@ fn drive(
     })
 }
 
-/// The cases that run in one process, or in further ones where that ends too soon.
+/// The cases that run in one process, or in further ones after a crash.
 struct Share<'a> {
     cases: &'a [Case],
-    /// Which they are.
+    /// Their numbers.
     numbers: Vec<usize>,
-    /// How many have begun: one more than are over while one is under way.
+    /// How many have started: one more than `over` while a case is running.
     begun: usize,
-    /// How many have results.
+    /// How many have completed.
     over: usize,
     news: Sender<News>,
 }
 
 impl Share<'_> {
-    /// Runs a process to its end. There is at least one more result then.
+    /// Runs a process until it exits. At least one more case has a result then.
     fn process(&mut self, command: &mut Command) -> io::Result<()> {
         let before = self.over;
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;

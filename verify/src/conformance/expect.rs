@@ -1,4 +1,4 @@
-//! What the cases expect of a device that may need a moment: each with a deadline.
+//! Assertions about a device that works asynchronously, each with a deadline.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,24 +8,24 @@ use cq_core::wc::{Wc, WcStatus as S};
 
 use crate::device::Device;
 
-/// Longer than anything here takes, on any machine. In tests, what is waited for must never come.
+/// The default deadline of everything that must happen. Short in unit tests, where what is awaited never happens.
 pub const PATIENT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 
-/// [`PATIENT`] or what the runner set for the case under way, in milliseconds. Starting the case's threads
-/// makes it known to them.
+/// [`PATIENT`], or the deadline that the runner set for the running case, in milliseconds. The case's threads see it
+/// because they are started later.
 static PATIENCE: AtomicU64 = AtomicU64::new(PATIENT.as_millis() as u64);
 
-/// How long what must come is waited for.
+/// How long a case waits for what must happen.
 pub fn patience() -> Duration {
     Duration::from_millis(PATIENCE.load(Ordering::Relaxed))
 }
 
-/// Sets that for the next case.
+/// Sets [`patience`] for the next case.
 pub fn set_patience(patience: Duration) {
     PATIENCE.store(patience.as_millis() as u64, Ordering::Relaxed);
 }
 
-/// What a queue completes: exactly these, in this order, of this queue pair.
+/// Expects exactly these completions in a completion queue, in this order, all of this queue pair.
 #[track_caller]
 pub fn expect<D: Device>(device: &D, cq: &mut D::Cq, number: u32, wanted: &[(u64, S)]) -> Vec<Wc> {
     let got = settle(device, cq, wanted.len());
@@ -35,7 +35,7 @@ pub fn expect<D: Device>(device: &D, cq: &mut D::Cq, number: u32, wanted: &[(u64
     got
 }
 
-/// Polls until `count` completions have come, or none comes any more, and once more a moment later.
+/// Polls until there are `count` completions or the deadline has passed, and once more a moment later.
 #[track_caller]
 pub fn settle<D: Device>(device: &D, cq: &mut D::Cq, count: usize) -> Vec<Wc> {
     let start = Instant::now();
@@ -49,14 +49,14 @@ pub fn settle<D: Device>(device: &D, cq: &mut D::Cq, count: usize) -> Vec<Wc> {
     all
 }
 
-/// Lets a device that goes on by itself end what it began.
+/// Gives a device that works in real time a moment to complete what it has started.
 pub fn rest<D: Device>(device: &D) {
     for _ in 0..20 {
         device.pause();
     }
 }
 
-/// Everything that is there now.
+/// Polls until the queue is empty.
 #[track_caller]
 pub fn take(cq: &mut impl PollCq) -> Vec<Wc> {
     let mut all = Vec::new();
@@ -69,7 +69,7 @@ pub fn take(cq: &mut impl PollCq) -> Vec<Wc> {
     }
 }
 
-/// Takes `count` events of a channel, and those that come a moment later.
+/// Takes `count` events from a channel, and those that arrive a moment later.
 pub fn events<D: Device>(device: &D, channel: &mut D::Channel, count: usize) -> Vec<CqKey> {
     let start = Instant::now();
     let mut keys = Vec::new();
@@ -83,7 +83,7 @@ pub fn events<D: Device>(device: &D, channel: &mut D::Channel, count: usize) -> 
     }
 }
 
-/// Lets the device go on until this is so.
+/// Lets the device work until a condition holds.
 #[track_caller]
 pub fn wait_until<D: Device>(device: &D, what: &str, mut until: impl FnMut() -> bool) {
     wait_for(what, || {
@@ -95,7 +95,7 @@ pub fn wait_until<D: Device>(device: &D, what: &str, mut until: impl FnMut() -> 
     });
 }
 
-/// Asks again and again until this is so, for threads that have no device.
+/// Waits until a condition holds, in a thread without a device.
 #[track_caller]
 pub fn wait_for(what: &str, mut until: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -110,7 +110,7 @@ pub fn arm(cq: &mut impl Arm, on: Notify) {
     let _says_nothing_for_sure = cq.arm(on).expect("it has a channel");
 }
 
-/// These requests with this status.
+/// Pairs each of these requests with a status.
 pub fn all(ids: impl IntoIterator<Item = u64>, status: S) -> Vec<(u64, S)> {
     ids.into_iter().map(|id| (id, status)).collect()
 }

@@ -1,17 +1,17 @@
-//! A line of the table of what goes wrong (Q7), and looking at all that it says.
+//! Rows of the table of failures (Q7), and checking all that a row says.
 
 use super::stand::*;
 
-/// One line of the table.
+/// One row of the table.
 #[derive(Clone, Copy)]
 pub struct Line {
-    /// The status of the request; none where another case judges which failure it is.
+    /// The status of the request; `None` if another case tests which failure it is.
     pub requester: Option<S>,
-    /// The receive that is taken, if one is: its status, or none as above.
+    /// The status of the receive that is consumed, if one is; `Some(None)` as above.
     pub receive: Option<Option<S>>,
     /// The responder's state afterwards.
     pub responder: QpState,
-    /// What the responder may be told asynchronously; that it is, is judged by cases of their own.
+    /// The asynchronous event that the responder may get; other cases test that it does.
     pub told: Option<AsyncEventType>,
 }
 
@@ -27,16 +27,16 @@ pub const LOCAL: Line =
     Line { requester: Some(S::LOC_PROT_ERR), responder: QpState::RTS, told: None, ..ACCESS };
 
 impl Line {
-    /// The same, whichever failure it is told as.
+    /// The same row for any status of failure.
     pub fn whatever_it_is_called(self) -> Self {
         Self { requester: None, receive: self.receive.map(|_| None), ..self }
     }
 }
 
-/// A key that nobody has.
+/// A key of no region.
 pub const NO_KEY: u32 = 0;
 
-/// Takes the first of these completions out: it is of `id`, and has failed as it should.
+/// Removes the first completion, which must be of `id` and have failed with `status`.
 #[track_caller]
 fn failed(done: &mut Vec<(u64, S)>, id: u64, status: Option<S>) {
     assert!(!done.is_empty(), "{id} does not complete");
@@ -45,8 +45,8 @@ fn failed(done: &mut Vec<(u64, S)>, id: u64, status: Option<S>) {
     assert!(status.map_or(is != S::SUCCESS, |status| is == status), "{id} is {is}, not {status:?}");
 }
 
-/// Posts the request that fails, with others behind it, and looks at all that the line says. The receive
-/// that it takes, if it takes one, has number 10 and is posted.
+/// Posts a request that fails, and others after it, and checks all that the row says. If the request consumes a receive,
+/// that is number 10, which the caller has posted.
 #[track_caller]
 pub fn fails<D: Device>(a: &mut End<D>, b: &mut End<D>, bad: SendWr<'_>, line: Line) {
     let (mine, theirs) = (a.bytes(0, REGION), b.bytes(0, REGION));
@@ -81,7 +81,7 @@ pub fn fails<D: Device>(a: &mut End<D>, b: &mut End<D>, bad: SendWr<'_>, line: L
     assert!(b.bytes(0, REGION) == theirs, "the responder's memory is unchanged");
 }
 
-/// Each operation on the peer's memory.
+/// Every operation on the peer's memory.
 pub fn on_memory<'a>(sges: &'a [Sge], at: RemoteAddr) -> [SendWr<'a>; 4] {
     [
         SendWr::write(1, sges, at),
@@ -91,14 +91,14 @@ pub fn on_memory<'a>(sges: &'a [Sge], at: RemoteAddr) -> [SendWr<'a>; 4] {
     ]
 }
 
-/// The right that each of these operations needs.
+/// The access flag that each of these operations requires.
 pub const RIGHTS: [Access; 4] =
     [Access::REMOTE_WRITE, Access::REMOTE_READ, Access::REMOTE_ATOMIC, Access::REMOTE_ATOMIC];
 
-/// The result of an atomic that has another length than eight bytes.
+/// An atomic whose result buffer does not have eight bytes.
 pub const ODD: Line = Line { requester: Some(S::LOC_LEN_ERR), ..LOCAL };
 
-/// A SEND whose key its receiver does not take away: the bytes were taken, and the requester is done.
+/// Sends a SEND_WITH_INV with a key that can't be invalidated: the message was received, and the requester succeeds.
 #[track_caller]
 pub fn invalidates_nothing<D: Device>(a: &mut End<D>, b: &mut End<D>, rkey: u32) {
     b.recv(1, 0, 64);

@@ -1,4 +1,4 @@
-//! Many queue pairs that one thing concerns at once: each is served, or failed, or flushed (O4, Q2, Q7, Q9).
+//! Events that affect many queue pairs at once: each of them is served, failed or flushed (O4, Q2, Q7, Q9).
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ super::chapter! {
     q09_what_many_took_of_a_shared_queue_comes_back,
 }
 
-/// So many, in each of which something is done.
+/// The number of queue pairs.
 const MANY: usize = 9;
 
-/// An end of so many queue pairs on the same queues, the first of which is its own, and a peer of each.
+/// An end with [`MANY`] queue pairs on the same completion queues, and a peer of each.
 struct Fan<D: Device> {
     hub: End<D>,
     others: Vec<D::Qp>,
@@ -29,7 +29,7 @@ fn fan<D: Device>(hub: &Plan) -> Fan<D> {
     fan_of(End::far(hub))
 }
 
-/// The same, of an end whose queue pair is in RESET.
+/// The same, from an end with its queue pair in RESET.
 fn fan_of<D: Device>(mut hub: End<D>) -> Fan<D> {
     let spoke = &Plan::default();
     let mut spokes = vec![End::<D>::near(spoke)];
@@ -47,7 +47,7 @@ fn fan_of<D: Device>(mut hub: End<D>) -> Fan<D> {
 }
 
 impl<D: Device> Fan<D> {
-    /// Its queue pairs.
+    /// All queue pairs of the end.
     fn qps(&mut self) -> impl Iterator<Item = &mut D::Qp> {
         std::iter::once(&mut self.hub.qp).chain(&mut self.others)
     }
@@ -57,7 +57,7 @@ impl<D: Device> Fan<D> {
     }
 }
 
-/// Whose completions these are.
+/// The queue pair numbers of these completions.
 fn whose(completions: &[Wc]) -> BTreeSet<u32> {
     completions.iter().map(Wc::qp_num).collect()
 }
@@ -69,7 +69,7 @@ fn o04_many_queue_pairs_of_one_queue_fail_together<D: Device>() {
     let mut fan = fan_of(hub);
     let numbers = fan.numbers();
     for (id, qp) in (0..).zip(fan.qps()) {
-        // Nobody receives: they wait.
+        // No receive is posted: they wait.
         qp.post_send(&[SendWr::send_inline(id, b"x")]).unwrap();
     }
     let Fan { hub, others, spokes } = &mut fan;
@@ -109,7 +109,7 @@ fn q02_many_queue_pairs_flush_into_one_queue<D: Device>() {
 }
 
 fn q07_many_that_wait_for_a_peer_are_told_that_it_is_gone<D: Device>() {
-    // An answer is waited for without end.
+    // The timeout is infinite.
     let endless = attr::rts().timeout(0).retry_cnt(0);
     let plan = Plan { rts: endless, ..Plan::default() };
     let peer = End::<D>::far(&Plan::default());
@@ -127,7 +127,7 @@ fn q07_many_that_wait_for_a_peer_are_told_that_it_is_gone<D: Device>() {
     }
 }
 
-/// Senders that wait for receives of one shared queue, each for one.
+/// Senders that each wait for a receive of one shared receive queue.
 fn starving<D: Device>() -> Fan<D> {
     let mut fan = fan::<D>(&sharing());
     fan.spokes.iter_mut().for_each(|end| end.send(1));

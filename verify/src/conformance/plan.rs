@@ -1,36 +1,36 @@
-//! How the ends of the cases are made, and on which way their queue pairs get to a state.
+//! How the ends of the cases are created, and how their queue pairs are brought to a state.
 
 use crate::device::{
     Access, Qp, QpAttr, QpCaps, QpState, QpType, SMALL_CAPS as CAPS, SrqInit, attr,
 };
 
-/// The queue key of every end.
+/// The Q_Key of every end.
 pub const QKEY: u32 = 0x1234_5678;
 
-/// How an end is made.
+/// How an end is created.
 #[derive(Clone, Copy)]
 pub struct Plan {
-    /// What its queue pair can do.
+    /// The type of its queue pair.
     pub qp_type: QpType,
     /// The capacities of its queue pair.
     pub caps: QpCaps,
-    /// The shared receive queue that it takes its receives from, if it has none of its own.
+    /// The shared receive queue, if its queue pair uses one.
     pub srq: Option<SrqInit>,
-    /// How many completions each of its queues holds.
+    /// The capacity of each of its completion queues.
     pub cqe: u32,
-    /// Whether its queues have a channel.
+    /// Whether its completion queues have a channel.
     pub channel: bool,
-    /// Whether its queues drop what they have no room for, instead of failing.
+    /// Whether its completion queues drop completions when they are full, instead of failing.
     pub ignores_overrun: bool,
-    /// Whether every send is signaled.
+    /// Whether all send requests are signaled (`sq_sig_all`).
     pub sq_sig_all: bool,
-    /// What its region allows.
+    /// The access flags of its region.
     pub region: Access,
-    /// What its queue pair allows.
+    /// The access flags of its queue pair.
     pub access: Access,
-    /// How it gets to RTR; the number of the peer is filled in.
+    /// The attributes of INIT→RTR; the number of the peer is filled in.
     pub rtr: QpAttr,
-    /// How it gets to RTS.
+    /// The attributes of RTR→RTS.
     pub rts: QpAttr,
 }
 
@@ -41,7 +41,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// The usual one, of this type.
+    /// The default plan with a queue pair of this type.
     pub fn of(qp_type: QpType) -> Self {
         let (region, access) = (Access::EVERY, Access::EVERY);
         Self {
@@ -59,13 +59,13 @@ impl Plan {
         }
     }
 
-    /// The usual one, with a channel.
+    /// The default plan with a channel.
     pub fn with_channel() -> Self {
         Self { channel: true, ..Self::default() }
     }
 }
 
-/// Brings a queue pair from RESET to `state` on the shortest way.
+/// Brings a queue pair from RESET to `state` by the fewest transitions.
 pub fn bring_to<Ah>(qp: &mut impl Qp<Ah>, plan: &Plan, state: QpState, peer: u32) {
     let rtr = match plan.qp_type {
         QpType::Ud => plan.rtr, // it has no peer

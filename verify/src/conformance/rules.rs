@@ -1,8 +1,8 @@
-//! The rules, as the contract's page states them, and where no case can see one.
+//! The rules of the contract's page, and why some can't be tested on a transport.
 
 use super::{LIKE_RXE, RXE_LOOP, RXE_LOOP_2, VERBS_LOOP};
 
-/// The page: rules are stated there and nowhere else.
+/// The contract's page.
 const PAGE: &str = include_str!("../../CONTRACT.md");
 
 /// A rule of the contract.
@@ -10,12 +10,12 @@ const PAGE: &str = include_str!("../../CONTRACT.md");
 pub struct Rule {
     /// Its number: `C8`.
     pub id: &'static str,
-    /// What it says.
+    /// Its text.
     pub statement: &'static str,
 }
 
 impl Rule {
-    /// The first sentence of it.
+    /// The first sentence of its text.
     #[must_use]
     pub fn in_short(&self) -> &'static str {
         let end = self.statement.find(". ").unwrap_or(self.statement.len());
@@ -23,25 +23,25 @@ impl Rule {
     }
 }
 
-/// Why the rules between processes are judged on the loopback alone.
+/// Why the rules between processes are tested on the loopback alone.
 const OF_THE_SYSTEM: &str = "processes that share a device are the operating system's business";
-/// Why they are not judged on the loopback that imitates Soft-RoCE.
+/// Why they are not tested on the loopback that imitates Soft-RoCE.
 const AS_IT_IS: &str = "the loopback's processes are what they are, whatever it imitates";
-/// Why they are not judged again on the loopback as libibverbs shows it.
+/// Why they are not tested again through the loopback's C ABI.
 const BESIDE: &str = "what its processes do to each other is judged without the C between them";
-/// Why what polling costs is not judged on the model.
+/// Why the cost of polling is not tested on the model.
 const TO_BE_READ: &str = "the model is there to be read, and may take its time";
 
-/// Why the rules of software queues are judged on no transport.
+/// Why the rules of software queues are tested on no transport.
 const OF_THE_ENGINE: &str = "the engine's own tests and models judge its software queues";
 
-/// Every rule of the page, in its order.
+/// Every rule, in the page's order.
 #[must_use]
 pub fn rules() -> Vec<Rule> {
     PAGE.lines().filter_map(rule).collect()
 }
 
-/// Why no case can see this rule on this transport, where that is so.
+/// Why a rule can't be tested on a transport; `None` if it can.
 #[must_use]
 pub fn hidden(id: &str, transport: &str) -> Option<&'static str> {
     match (id, transport) {
@@ -54,7 +54,7 @@ pub fn hidden(id: &str, transport: &str) -> Option<&'static str> {
     }
 }
 
-/// A row of a table whose first cell is a rule's number, behind the anchor that documentation links to.
+/// Parses a row of a table whose first cell is a rule's number, after the anchor that documentation links to.
 fn rule(line: &'static str) -> Option<Rule> {
     let (cell, rest) = line.strip_prefix("| ")?.split_once(" | ")?;
     let (_anchor, id) = cell.rsplit_once('>')?;

@@ -1,5 +1,5 @@
-//! Running cases in this process: each in a thread with a deadline, so that one that panics or hangs is told.
-//! `drive` sees to it that one that crashes is, too, and takes nothing with it.
+//! Running cases in this process, each in a thread with a deadline, so that a panic or a hang is reported. `drive`
+//! handles crashes.
 
 use std::io::{self, Write};
 use std::panic::{self, PanicHookInfo};
@@ -16,13 +16,13 @@ use super::{CONFINED, Case, Outcome, TRANSPORTS, Transport, deviations};
 
 /// How long a case may take.
 const DEADLINE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
-/// How long a case that is known to fail waits for what does not come.
+/// How long a case with a known deviation waits for what does not arrive.
 const IMPATIENT: Duration = Duration::from_millis(500);
 
 /// The transport of this name.
 ///
 /// # Errors
-/// There is none.
+/// No transport has this name.
 pub fn named(transport: &str) -> io::Result<&'static Transport> {
     TRANSPORTS.iter().find(|one| one.name == transport).ok_or_else(|| {
         let names = TRANSPORTS.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
@@ -31,11 +31,11 @@ pub fn named(transport: &str) -> io::Result<&'static Transport> {
     })
 }
 
-/// Runs this part of a transport's cases, as far as their names are `wanted`, in this process, and writes a line
-/// before and after each. Whether each passed, or failed where it is known to.
+/// Runs the cases of this part whose names are `wanted` in this process, and writes a line before and after each.
+/// Returns whether each passed, or failed by a known deviation.
 ///
 /// # Errors
-/// There is no such transport, this program can't run it, there is no device for it, or `out` takes nothing.
+/// No transport has this name, this program can't run it, its device is missing, or writing to `out` failed.
 pub fn run_here(
     transport: &str,
     part: Part,
@@ -68,7 +68,7 @@ pub fn run_here(
         let is_confined = CONFINED.iter().any(|one| one.explains(&outcome));
         all_well &= outcome.result.is_err() == (deviates || is_confined);
         if hangs {
-            // Its thread may spoil what runs beside it.
+            // Its thread still runs and may disturb later cases.
             return Ok(false);
         }
     }
@@ -76,7 +76,7 @@ pub fn run_here(
     Ok(all_well)
 }
 
-/// What was said by the threads that panicked in this case, and where.
+/// The messages of the threads that panicked in this case, with their locations.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn note_panic(info: &PanicHookInfo<'_>) {
@@ -94,7 +94,7 @@ fn panics() -> String {
     PANICS.lock().unwrap_or_else(PoisonError::into_inner).join("; ")
 }
 
-/// How a case went, and whether it still runs.
+/// The result of a case, and whether it still runs.
 fn run_case(case: &Case) -> (Result<(), String>, bool) {
     PANICS.lock().unwrap_or_else(PoisonError::into_inner).clear();
     let (over, ended) = mpsc::channel::<()>();

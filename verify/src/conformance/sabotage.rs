@@ -1,4 +1,4 @@
-//! The suite's own negative control: what is broken in the model must fail the cases of its rule.
+//! The suite's negative control: a model with a planted bug must fail the cases of the rule that it violates.
 
 use std::panic::catch_unwind;
 use std::thread;
@@ -6,7 +6,7 @@ use std::thread;
 use crate::broken::How::*;
 use crate::broken::{Broken, How};
 
-/// What each of them must fail, at least.
+/// The cases that must fail, at least, for each planted bug.
 const CONTROLS: [(How, &[&str]); 17] = [
     (
         SwapsTwoStatuses,
@@ -90,8 +90,7 @@ const CONTROLS: [(How, &[&str]); 17] = [
     (BindsOnce, &["q06_a_window_that_was_shut_can_be_bound_again"]),
 ];
 
-/// Whether each of these cases fails on the model that is broken in this way. They wait side by side for what does
-/// not come.
+/// Checks that each of these cases fails on a model with this bug. They run in parallel, because they wait for timeouts.
 #[track_caller]
 fn control(how: How) {
     let (_, names) = CONTROLS.iter().find(|(of, _)| *of == how).unwrap();

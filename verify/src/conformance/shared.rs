@@ -1,18 +1,18 @@
-//! What the cases of shared receive queues are written with: an end of two queue pairs that share their
-//! receives, and a peer of each.
+//! What the cases of shared receive queues are written with: an end with two queue pairs on one shared receive queue,
+//! and a peer of each.
 
 use super::stand::*;
 
-/// An end whose receives are shared.
+/// The plan of an end with a shared receive queue.
 pub fn sharing() -> Plan {
     Plan { srq: Some(SrqInit { max_wr: 15, max_sge: 2 }), ..Plan::default() }
 }
 
-/// Two queue pairs that share their receives, connected.
+/// Two connected queue pairs on one shared receive queue.
 pub struct Shared<D: Device> {
     /// The peer of the first.
     pub a: End<D>,
-    /// The end of the first; the second one has its queues, too.
+    /// The end of the first; the second one uses its completion queues, too.
     pub b: End<D>,
     /// The peer of the second.
     pub c: End<D>,
@@ -30,12 +30,12 @@ pub fn shared<D: Device>() -> Shared<D> {
 }
 
 impl<D: Device> Shared<D> {
-    /// Who sends to the first or to the second.
+    /// The peer of the first or of the second queue pair.
     pub fn sender(&mut self, nth: usize) -> &mut End<D> {
         if nth == 0 { &mut self.a } else { &mut self.c }
     }
 
-    /// What their receives completed, once so many have, each with the queue pair that it names.
+    /// The completions of their receives, once there are `count`, each with the number of its queue pair.
     #[track_caller]
     pub fn received(&mut self, count: usize) -> Vec<(u64, S, u32)> {
         let got = settle(&self.b.device, &mut self.b.received, count);

@@ -1,6 +1,5 @@
-//! What the cases are written with: two connected ends, each with an opening of the device of its own, the
-//! second a [far](Device::open_far) one, and what is expected of them. With it comes all of `expect` and
-//! `plan`.
+//! What the cases are written with: two connected ends, each on a device that it opened itself, the second one
+//! [far](Device::open_far), and assertions about them. Re-exports `expect` and `plan`.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -23,16 +22,16 @@ pub use crate::device::{
     SMALL_CAPS as CAPS, Srq, SrqInit, attr, small,
 };
 
-/// How many bytes an end's region has.
+/// The size of an end's region, in bytes.
 pub const REGION: usize = 8192;
 
-/// What is said where a transport does not have the operation that a case is about.
+/// The panic message if the transport does not support the operation that a case tests.
 pub const NO_OPERATION: &str = "this transport does not have the operation";
-/// What is said where a transport does not have what a case needs.
+/// The panic message if the transport does not support what a case needs.
 pub const NOT_OFFERED: &str = "this transport does not have what the case needs";
 
-/// A queue pair with all that it needs. Its sends and its receives complete on queues of their own, so that
-/// the order of what is expected is the queue's (C10).
+/// A queue pair and the objects that it uses. Its sends and its receives complete on different completion queues, so
+/// that the expected order is that of one work queue (C10).
 pub struct End<D: Device> {
     pub qp: D::Qp,
     pub sent: D::Cq,
@@ -43,7 +42,7 @@ pub struct End<D: Device> {
     pub pd: D::Pd,
     pub device: D,
     plan: Plan,
-    /// Asynchronous events that were read and not looked at.
+    /// Asynchronous events that were read and not yet expected.
     told: Vec<(AsyncEventType, Element)>,
 }
 
@@ -60,28 +59,28 @@ pub fn pair_with<D: Device>(a: &Plan, b: &Plan) -> (End<D>, End<D>) {
     (a, b)
 }
 
-/// Two ends whose queue pairs are in RESET.
+/// Two ends with queue pairs in RESET.
 pub fn two<D: Device>() -> (End<D>, End<D>) {
     two_with(&Plan::default(), &Plan::default())
 }
 
-/// Two ends of these plans, their queue pairs in RESET.
+/// Two ends of these plans, with queue pairs in RESET.
 pub fn two_with<D: Device>(a: &Plan, b: &Plan) -> (End<D>, End<D>) {
     (End::near(a), End::far(b))
 }
 
-/// Two ends with channels.
+/// Two connected ends with channels.
 pub fn belled<D: Device>() -> (End<D>, End<D>) {
     pair_with(&Plan::with_channel(), &Plan::with_channel())
 }
 
-/// A message to `b`, and its completions polled on neither side.
+/// Sends a message to `b`; the completions are polled on neither side.
 pub fn message<D: Device>(a: &mut End<D>, b: &mut End<D>, id: u64) {
     b.recv(id, 0, 64);
     a.send(id);
 }
 
-/// Completes these sends of `a`, one after the other.
+/// Completes requests of `a` with these numbers, one after the other.
 pub fn complete<D: Device>(a: &mut End<D>, b: &End<D>, ids: std::ops::Range<u64>) {
     for id in ids {
         a.post(SendWr::write_inline(id, b"x", b.remote(0)));
@@ -90,17 +89,17 @@ pub fn complete<D: Device>(a: &mut End<D>, b: &End<D>, ids: std::ops::Range<u64>
 }
 
 impl<D: Device> End<D> {
-    /// One of this plan, its queue pair in RESET, to be connected to a far one.
+    /// An end of this plan, with its queue pair in RESET, to be connected to a far end.
     pub fn near(plan: &Plan) -> Self {
         Self::on(D::open(), plan)
     }
 
-    /// One of this plan, its queue pair in RESET, to be connected to a near one.
+    /// An end of this plan, with its queue pair in RESET, to be connected to a near end.
     pub fn far(plan: &Plan) -> Self {
         Self::on(D::open_far(), plan)
     }
 
-    /// One of this plan, its queue pair in RESET, of this opening of the device.
+    /// An end of this plan on this open device, with its queue pair in RESET.
     pub fn on(device: D, plan: &Plan) -> Self {
         let pd = device.alloc_pd();
         let channel = plan.channel.then(|| device.create_channel());
@@ -117,7 +116,7 @@ impl<D: Device> End<D> {
         Self { qp, sent, received, channel, srq, mr, pd, device, plan: *plan, told: Vec::new() }
     }
 
-    /// One more queue pair of the same domain and on the same queues, in RESET.
+    /// Creates one more queue pair in the same domain and on the same completion queues, in RESET.
     pub fn second(&self) -> D::Qp {
         let cqs = [&self.sent, &self.received];
         queue_pair(&self.device, &self.pd, &self.plan, cqs, self.srq.as_ref())
@@ -128,7 +127,7 @@ impl<D: Device> End<D> {
         self.bring_to(QpState::RTS, peer.number());
     }
 
-    /// Brings its queue pair from RESET to `state` on the shortest way.
+    /// Brings its queue pair from RESET to `state` by the fewest transitions.
     pub fn bring_to(&mut self, state: QpState, peer: u32) {
         if state == QpState::SQD {
             bring_to(&mut self.qp, &self.plan, QpState::RTS, peer);
@@ -138,7 +137,7 @@ impl<D: Device> End<D> {
         }
     }
 
-    /// Goes from RTS to SQD, and waits until it may be left again.
+    /// Changes from RTS to SQD, and waits until the send queue is drained.
     #[track_caller]
     pub fn drain(&mut self) {
         let sqd = QpAttr::to(QpState::SQD).en_sqd_async_notify(true);
@@ -152,7 +151,7 @@ impl<D: Device> End<D> {
         self.told.retain(|told| *told != drained);
     }
 
-    /// Changes its state, with no other attribute.
+    /// Changes the state, without other attributes.
     #[track_caller]
     pub fn to(&mut self, state: QpState) {
         let said = self.qp.modify(&QpAttr::to(state));
@@ -164,7 +163,7 @@ impl<D: Device> End<D> {
         self.mr.sge(offset, length)
     }
 
-    /// A place in its region, for the peer.
+    /// A remote address in its region, for the peer.
     pub fn remote(&self, offset: u64) -> RemoteAddr {
         self.mr.remote(offset)
     }
@@ -193,12 +192,12 @@ impl<D: Device> End<D> {
         posted(self.qp.post_send(list));
     }
 
-    /// Posts one request to the send queue, or not.
+    /// Posts one request to the send queue; it may be refused.
     pub fn try_post(&mut self, wr: SendWr<'_>) -> Result<(), PostError> {
         self.qp.post_send(&[wr])
     }
 
-    /// Posts a signaled SEND of a few bytes.
+    /// Posts a signaled SEND of five bytes.
     #[track_caller]
     pub fn send(&mut self, wr_id: u64) {
         self.post(SendWr::send_inline(wr_id, b"hello"));
@@ -211,40 +210,40 @@ impl<D: Device> End<D> {
         bytes
     }
 
-    /// The completions of its sends: exactly these, in this order.
+    /// Expects exactly these completions of its sends, in this order.
     #[track_caller]
     pub fn expect_sent(&mut self, wanted: &[(u64, S)]) -> Vec<Wc> {
         let number = self.qp.number();
         expect(&self.device, &mut self.sent, number, wanted)
     }
 
-    /// The completions of its receives: exactly these, in this order.
+    /// Expects exactly these completions of its receives, in this order.
     #[track_caller]
     pub fn expect_received(&mut self, wanted: &[(u64, S)]) -> Vec<Wc> {
         let number = self.qp.number();
         expect(&self.device, &mut self.received, number, wanted)
     }
 
-    /// What its sends completed, once so many have.
+    /// The completions of its sends, once there are `count`.
     #[track_caller]
     pub fn sent(&mut self, count: usize) -> Vec<(u64, S)> {
         names(&settle(&self.device, &mut self.sent, count))
     }
 
-    /// What its receives completed, once so many have.
+    /// The completions of its receives, once there are `count`.
     #[track_caller]
     pub fn received(&mut self, count: usize) -> Vec<(u64, S)> {
         names(&settle(&self.device, &mut self.received, count))
     }
 
-    /// No completion on either side.
+    /// Expects no completion of sends or receives.
     #[track_caller]
     pub fn expect_nothing(&mut self) {
         self.expect_sent(&[]);
         self.expect_received(&[]);
     }
 
-    /// No completion for as long as a device that goes on by itself needs to do something wrong.
+    /// Expects no completion for a while, in which a faulty device would produce one.
     #[track_caller]
     pub fn expect_silence(&mut self) {
         for _ in 0..20 {
@@ -252,7 +251,7 @@ impl<D: Device> End<D> {
         }
     }
 
-    /// Its state, once everything that was begun has come to it.
+    /// Expects the queue pair to reach this state before the deadline.
     #[track_caller]
     pub fn expect_state(&self, state: QpState) {
         let start = Instant::now();
@@ -262,7 +261,7 @@ impl<D: Device> End<D> {
         assert_eq!(self.qp.state(), state, "the state of the queue pair");
     }
 
-    /// The asynchronous events of its queue pair and its queues: exactly these kinds, in any order.
+    /// Expects exactly these asynchronous events, in any order.
     #[track_caller]
     pub fn expect_async(&mut self, wanted: &[(AsyncEventType, Element)]) {
         let mut got = Vec::new();
@@ -279,18 +278,18 @@ impl<D: Device> End<D> {
         assert_eq!(got.len(), wanted.len(), "asynchronous events come once");
     }
 
-    /// Its queue pair, as asynchronous events name it.
+    /// Its queue pair, as asynchronous events identify it.
     pub fn element(&self) -> Element {
         Element::Qp(self.qp.number())
     }
 
-    /// The asynchronous events that are there.
+    /// Takes the asynchronous events that have arrived.
     pub fn take_async(&mut self) -> Vec<(AsyncEventType, Element)> {
         self.read_async();
         std::mem::take(&mut self.told)
     }
 
-    /// Whether an asynchronous event of this kind about `element` is there; it stays.
+    /// Whether an asynchronous event of this type about `element` has arrived; it is not taken.
     pub fn is_told(&mut self, kind: AsyncEventType, element: Element) -> bool {
         self.read_async();
         self.told.contains(&(kind, element))
@@ -302,13 +301,13 @@ impl<D: Device> End<D> {
         self.told.extend(std::iter::from_fn(next).map(pair));
     }
 
-    /// The channel has an event of this queue, and no other.
+    /// Expects one event in the channel, of this completion queue.
     #[track_caller]
     pub fn expect_event(&mut self, of: CqKey) {
         self.expect_events(&[of]);
     }
 
-    /// The channel has events of these queues, in any order, and no other.
+    /// Expects exactly the events of these completion queues in the channel, in any order.
     #[track_caller]
     pub fn expect_events(&mut self, of: &[CqKey]) {
         let channel = self.channel.as_mut().expect("it was made with a channel");
@@ -320,19 +319,19 @@ impl<D: Device> End<D> {
         assert_eq!(name(&events(&self.device, channel, of.len())), name(of), "events");
     }
 
-    /// The channel has no event.
+    /// Expects no event in the channel.
     #[track_caller]
     pub fn expect_no_event(&mut self) {
         self.expect_events(&[]);
     }
 }
 
-/// Which requests completed, and how.
+/// The `wr_id` and status of each completion.
 fn names(done: &[Wc]) -> Vec<(u64, S)> {
     done.iter().map(|wc| (wc.wr_id(), wc.status())).collect()
 }
 
-/// A queue pair of this plan, in RESET.
+/// Creates a queue pair of this plan, in RESET.
 fn queue_pair<D: Device>(
     device: &D,
     pd: &D::Pd,
@@ -344,7 +343,7 @@ fn queue_pair<D: Device>(
     offered(device.create_qp(pd, &QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all }))
 }
 
-/// What the device made, if it has such a thing.
+/// Unwraps a created object; panics with [`NOT_OFFERED`] if the device does not support it.
 #[track_caller]
 pub fn offered<T>(made: Result<T, Errno>) -> T {
     match made {
@@ -354,7 +353,7 @@ pub fn offered<T>(made: Result<T, Errno>) -> T {
     }
 }
 
-/// It was posted, by a device that has the operation.
+/// Expects success of a post; panics with [`NO_OPERATION`] if the device does not support the operation.
 #[track_caller]
 pub fn posted(said: Result<(), PostError>) {
     match said {

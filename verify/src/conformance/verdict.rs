@@ -1,4 +1,4 @@
-//! What the results come to: the table rule × transport, and what is wrong with it.
+//! The table of results, rule × transport, and the faults of a run.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use super::{CONFINED, Confined, Deviation, Outcome, Rule, TRANSPORTS, deviations, hidden, rules};
 
-/// How wide a statement may be on a terminal.
+/// The width of a rule's text on a terminal, in columns.
 const STATEMENT: usize = 64;
 
-/// The judgement of a run.
+/// The evaluated results of a run.
 #[derive(Debug)]
 pub struct Verdict {
     rows: Vec<Row>,
@@ -20,7 +20,7 @@ pub struct Verdict {
     missing: Vec<(&'static str, String)>,
 }
 
-/// What is known beforehand.
+/// The lists that results are compared with.
 #[derive(Clone, Debug, Default)]
 struct Known {
     deviations: Vec<Deviation>,
@@ -33,22 +33,21 @@ struct Row {
     cells: Vec<Cell>,
 }
 
-/// What a transport came to under a rule.
+/// The result of a transport under a rule.
 #[derive(Debug, PartialEq, Eq)]
 enum Cell {
-    /// No case can see the rule there.
+    /// The rule can't be tested there.
     Hidden,
-    /// There is no case, though one could see it.
+    /// It could be tested, but there is no case.
     Empty,
-    /// So many cases passed, can't exist there, or deviate as is written down; the numbers of those notes.
+    /// The numbers of cases that passed, do not apply, or deviate as listed; and the numbers of these notes.
     Holds { passed: usize, confined: usize, notes: Vec<usize> },
-    /// So many failed.
+    /// The number of failed cases.
     Fails { failed: usize, of: usize },
 }
 
 impl Verdict {
-    /// Judges these outcomes by the page's rules and the known deviations. Transports that could not run are
-    /// `missing`, for that reason.
+    /// Compares outcomes with the rules and the known deviations. `missing` are the transports that could not run, and why.
     #[must_use]
     pub fn of(outcomes: &[Outcome], missing: &[(&'static str, String)]) -> Self {
         let ran = |name: &&str| !missing.iter().any(|(missing, _)| missing == name);
@@ -86,13 +85,13 @@ impl Verdict {
         Self { rows, columns, known, faults, cases, missing }
     }
 
-    /// What is wrong, a line each.
+    /// The faults, one line each.
     #[must_use]
     pub fn faults(&self) -> &[String] {
         &self.faults
     }
 
-    /// All of it in a line.
+    /// A summary in one line.
     #[must_use]
     pub fn summary(&self) -> String {
         let judged = self
@@ -176,7 +175,7 @@ impl Verdict {
         ["rule".to_owned(), "what holds".to_owned()].into_iter().chain(columns).collect()
     }
 
-    /// What the numbers in the table stand for; why is on the page.
+    /// What the numbers in the table mean. The page has the reasons.
     fn notes(&self) -> String {
         let mut notes = String::new();
         for confined @ Confined { transport, why, .. } in &self.known.confined {
@@ -208,13 +207,13 @@ impl Cell {
 }
 
 impl Known {
-    /// The place in the list of a deviation that is known of this case.
+    /// The index of the known deviation that affects this case.
     fn deviation(&self, outcome: &Outcome) -> Option<usize> {
         let of = |one: &Deviation| one.is_of(outcome.transport, &outcome.case);
         self.deviations.iter().position(of)
     }
 
-    /// Whether this case can't exist there.
+    /// Whether this case does not apply there.
     fn confines(&self, outcome: &Outcome) -> bool {
         self.confined.iter().any(|one| one.explains(outcome))
     }
@@ -230,7 +229,7 @@ fn failures(outcomes: &[Outcome], known: &Known) -> Vec<String> {
     outcomes.iter().filter_map(failed).collect()
 }
 
-/// What is wrong with a deviation that is written down.
+/// What is wrong with a listed deviation.
 fn stale(deviation: &Deviation, outcomes: &[Outcome]) -> Option<String> {
     let Deviation { transport, case, .. } = deviation;
     let of = |outcome: &&Outcome| deviation.is_of(outcome.transport, &outcome.case);
@@ -243,7 +242,7 @@ fn stale(deviation: &Deviation, outcomes: &[Outcome]) -> Option<String> {
     }
 }
 
-/// What is wrong with cases that are written down as ones that can't exist, but for other failures.
+/// What is wrong with cases that are listed as not applicable, apart from other failures.
 fn at_large(confined: &Confined, outcomes: &[Outcome]) -> Vec<String> {
     let transport = confined.transport;
     let wrong = |case: &&str| {
@@ -280,7 +279,7 @@ fn cell(rule: &Rule, column: &str, outcomes: &[Outcome], known: &Known) -> Cell 
     }
 }
 
-/// Ascending numbers, those that follow each other as `first–last`.
+/// Ascending numbers; consecutive ones as `first–last`.
 fn runs(numbers: &[usize]) -> Vec<String> {
     let follow = |a: &usize, b: &usize| a + 1 == *b;
     let runs = numbers.chunk_by(follow).map(|run| match run {
@@ -290,7 +289,7 @@ fn runs(numbers: &[usize]) -> Vec<String> {
     runs.collect()
 }
 
-/// The text, or its beginning.
+/// The text, truncated to a width.
 fn cut(text: &str, width: usize) -> String {
     let plain = text.replace('`', "");
     if plain.chars().count() <= width {

@@ -1,38 +1,38 @@
-//! What the cases of datagrams are written with: the way from one end to another.
+//! What the cases of datagrams are written with: the path from one end to another.
 
 use cq_core::transport::PostError;
 
 use super::stand::*;
 use crate::device::{Address, Destination};
 
-/// How many bytes of a receive are for the global route of a datagram.
+/// The bytes of a receive buffer that are reserved for the GRH.
 pub const GRH: usize = 40;
 
-/// Where datagrams go: an address, a queue pair there, and its queue key.
+/// The destination of datagrams: address handle, queue pair number, Q_Key.
 pub struct Way<D: Device> {
     pub ah: D::Ah,
     pub qp_num: u32,
     pub qkey: u32,
 }
 
-/// An address with a global route, in the end's domain.
+/// An address handle with a global route, in the end's protection domain.
 #[track_caller]
 pub fn address<D: Device>(end: &End<D>) -> D::Ah {
     offered(end.device.create_ah(&end.pd, Address { port: 1, global: true }))
 }
 
-/// The way from one end to another.
+/// The path from one end to another.
 #[track_caller]
 pub fn way<D: Device>(from: &End<D>, to: &End<D>) -> Way<D> {
     Way { ah: address(from), qp_num: to.qp.number(), qkey: QKEY }
 }
 
-/// Two ends for datagrams, ready, and the way from the first to the second.
+/// Two UD ends in RTS, and the path from the first to the second.
 pub fn strangers<D: Device>() -> (End<D>, End<D>, Way<D>) {
     strangers_with(&Plan::of(QpType::Ud), &Plan::of(QpType::Ud))
 }
 
-/// Two ends of these plans, ready, and the way from the first to the second.
+/// Two ends of these plans in RTS, and the path from the first to the second.
 pub fn strangers_with<D: Device>(a: &Plan, b: &Plan) -> (End<D>, End<D>, Way<D>) {
     let (a, b) = pair_with(a, b);
     let way = way(&a, &b);
@@ -46,20 +46,20 @@ impl<D: Device> End<D> {
         posted(self.try_post_to(way, &[wr]));
     }
 
-    /// Posts datagrams, or not.
+    /// Posts datagrams; they may be refused.
     pub fn try_post_to(&mut self, way: &Way<D>, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let Way { ah, qp_num, qkey } = way;
         self.qp.post_to(&Destination { ah, qp_num: *qp_num, qkey: *qkey }, list)
     }
 
-    /// Posts one datagram, which completes.
+    /// Posts one datagram, and expects its completion.
     #[track_caller]
     pub fn send_to(&mut self, way: &Way<D>, wr: SendWr<'_>) {
         self.post_to(way, wr);
         self.expect_sent(&[(wr.wr_id, S::SUCCESS)]);
     }
 
-    /// The bytes behind the global route of what was received at `offset`.
+    /// The bytes after the GRH of a datagram that was received at `offset`.
     pub fn payload(&self, offset: usize, length: usize) -> Vec<u8> {
         self.bytes(offset + GRH, length)
     }

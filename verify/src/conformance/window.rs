@@ -1,25 +1,25 @@
-//! What the cases of memory windows are written with: an end whose region they are bound to, and whether one
-//! is open.
+//! What the cases of memory windows are written with: an end with a region for windows, and checks whether a key gives
+//! access.
 
 use super::line::*;
 use super::stand::*;
 
-/// A binding that fails: of this side, and the peer does not notice.
+/// A bind that fails at the requester; the peer is unaffected.
 pub const UNBOUND: Line = Line { requester: Some(S::MW_BIND_ERR), ..LOCAL };
 
-/// A pair whose second end's region can have windows.
+/// A pair whose second end's region allows windows (`MW_BIND`).
 pub fn openable<D: Device>() -> (End<D>, End<D>) {
     let region = Access::EVERY | Access::MW_BIND;
     pair_with(&Plan::default(), &Plan { region, ..Plan::default() })
 }
 
-/// A window of the end's domain that is not bound.
+/// A window in the end's protection domain, not bound.
 #[track_caller]
 pub fn window<D: Device>(end: &End<D>) -> D::Mw {
     offered(end.device.alloc_mw(&end.pd))
 }
 
-/// A binding of a window that has not been bound yet to all of the end's region, with every right.
+/// The first bind of a window to the end's whole region, with all access flags.
 pub fn opens_all<D: Device>(end: &End<D>, mw: &D::Mw) -> WindowBind {
     WindowBind {
         window: mw.rkey(),
@@ -31,7 +31,7 @@ pub fn opens_all<D: Device>(end: &End<D>, mw: &D::Mw) -> WindowBind {
     }
 }
 
-/// A region of the end's, and a binding of a window to all of it.
+/// A new region of the end, and the bind of a window to all of it.
 pub fn opens_another<D: Device>(end: &End<D>, mw: &D::Mw) -> (D::Mr, WindowBind) {
     let region = end.device.register(&end.pd, 64, Access::EVERY | Access::MW_BIND).unwrap();
     let (addr, lkey) = (region.addr(), region.lkey());
@@ -45,14 +45,14 @@ pub fn bind<D: Device>(end: &mut End<D>, binds: WindowBind) {
     end.expect_sent(&[(800, S::SUCCESS)]);
 }
 
-/// This key opens nothing of `b`'s region.
+/// Expects that a key gives no access to `b`'s region.
 #[track_caller]
 pub fn is_shut<D: Device>(a: &mut End<D>, b: &mut End<D>, rkey: u32) {
     let at = RemoteAddr { rkey, ..b.remote(0) };
     fails(a, b, SendWr::write_inline(1, b"x", at), ACCESS);
 }
 
-/// This key opens nothing of the end's region, whose queue pair has failed.
+/// Expects that a key gives no access to the region of an end whose queue pair has failed.
 #[track_caller]
 pub fn is_shut_for_new<D: Device>(end: &mut End<D>, rkey: u32) {
     let mut a = End::<D>::near(&Plan::default());
