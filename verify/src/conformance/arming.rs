@@ -1,4 +1,4 @@
-//! Arming: N1–N4, N11. What happens to the events is in `channels`, who sleeps in `sleepers`.
+//! Arming (N1–N4, N11). Events and channels are in `channels`, waiting threads in `sleepers`.
 
 use cq_core::transport::{ArmError, Armed};
 
@@ -46,7 +46,7 @@ fn n01_an_armed_queue_raises_once_and_is_disarmed<D: Device>() {
     }
 }
 
-/// Which queue of which end completes.
+/// The completion queue that gets the completion.
 #[derive(Clone, Copy, PartialEq)]
 enum Side {
     Requester,
@@ -54,10 +54,10 @@ enum Side {
 }
 use Side::{Requester, Responder};
 
-/// A way to complete something, which may fail.
+/// An action that produces a completion, perhaps a failed one.
 type Act<D> = fn(&mut End<D>, &mut End<D>);
 
-/// What raises for solicited.
+/// Actions that raise an event if the queue is armed for solicited completions.
 fn solicited<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
     vec![
         ("a receive of a SOLICITED SEND", Responder, |a, b| {
@@ -79,7 +79,7 @@ fn solicited<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
     ]
 }
 
-/// What raises nothing for solicited.
+/// Actions that raise no event if the queue is armed for solicited completions.
 fn unsolicited<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
     vec![
         ("a receive of a SEND", Responder, |a, b| message(a, b, 1)),
@@ -112,7 +112,7 @@ fn unsolicited<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
     ]
 }
 
-/// A message that is too long for the receive that it takes.
+/// Sends a message that is too long for its receive.
 fn too_long<D: Device>(a: &mut End<D>, b: &mut End<D>) {
     b.recv(1, 0, 2);
     a.post(SendWr::send_inline(1, b"too long").unsignaled());
@@ -145,7 +145,7 @@ fn flushed_sends<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
     })]
 }
 
-/// Arms for `on`, does each of these, and looks whether one event comes, or none.
+/// Arms for `on`, runs each action, and checks whether it raises one event or none.
 #[track_caller]
 fn matrix<D: Device>(on: Notify, acts: Vec<(&'static str, Side, Act<D>)>, raises: bool) {
     for (what, side, act) in acts {

@@ -1,4 +1,4 @@
-//! ATOMIC_WRITE: eight bytes that become visible in one step (Q6, Q7).
+//! ATOMIC_WRITE: eight bytes that become visible at once (Q6, Q7).
 
 use std::thread;
 
@@ -80,7 +80,7 @@ fn q06_atomic_writes_and_atomics_are_one_step_to_each_other<D: Device>() {
         });
         scope.spawn(move || {
             for round in 0..ROUNDS {
-                // Adding nothing writes what was read.
+                // Adding 0 writes back the value that was read.
                 reader.post(SendWr::fetch_add(round, &[reader.sge(0, 8)], at, 0));
                 reader.expect_sent(&[(round, S::SUCCESS)]);
                 let seen = reader.bytes(0, 8);
@@ -108,7 +108,7 @@ fn q06_an_atomic_write_is_no_read_or_atomic<D: Device>() {
 fn q07_an_atomic_write_of_other_than_eight_bytes<D: Device>() {
     for length in [0, 4, 7, 9, 16] {
         let (mut a, mut b) = pair::<D>();
-        // Judged before anything else.
+        // Validated before anything else.
         let (odd, at) = ([a.sge(0, length)], RemoteAddr { rkey: NO_KEY, ..b.remote(1) });
         fails(&mut a, &mut b, SendWr::atomic_write(1, &odd, at), ODD);
         let (mut a, mut b) = pair::<D>();

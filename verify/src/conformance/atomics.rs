@@ -1,4 +1,4 @@
-//! COMP_SWAP and FETCH_ADD: Q6.
+//! COMP_SWAP and FETCH_ADD (Q6).
 
 use std::thread;
 
@@ -77,7 +77,7 @@ fn q06_atomics_of_many_queue_pairs_are_atomic<D: Device>() {
     let pd = device.alloc_pd();
     let shared = device.register(&pd, 64, Access::EVERY).unwrap();
     let at = shared.remote(8);
-    // The targets share a domain; each requester has a thread.
+    // The targets share a protection domain; each requester has a thread.
     let cq = device.create_cq(16, None).unwrap();
     let (mut ends, mut targets) = (Vec::new(), Vec::new());
     for _ in 0..3 {

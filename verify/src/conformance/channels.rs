@@ -1,4 +1,4 @@
-//! Events and the channels that they come from: N7–N10. What raises them is in `arming`.
+//! Completion channels and their events (N7–N10). What raises events is in `arming`.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Completions: C4–C11.
+//! Completions (C4–C11).
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -24,7 +24,7 @@ super::chapter! {
     c11_other_queue_pairs_of_the_queue_go_on,
 }
 
-/// A place that no peer may reach: the key is nobody's.
+/// A remote address with a key of no region.
 fn nowhere<D: Device>(b: &End<D>) -> RemoteAddr {
     RemoteAddr { rkey: 0, ..b.remote(0) }
 }
@@ -57,7 +57,7 @@ fn c05_without_immediate_there_is_none<D: Device>() {
     for id in 0..2 {
         b.recv(id, 0, 8);
     }
-    // The second must not carry on what the first one had.
+    // The second must not inherit fields of the first.
     a.post(SendWr::send_inline(2, b"x").with_imm([7; 4]));
     a.post(SendWr::send_inline(3, b"x"));
     let got = b.expect_received(&all(0..2, S::SUCCESS));

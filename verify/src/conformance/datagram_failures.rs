@@ -1,4 +1,4 @@
-//! Datagrams that are dropped, fail or are refused: Q4, Q6, Q7.
+//! Datagrams that are dropped, fail or are refused (Q4, Q6, Q7).
 
 use super::stand::*;
 use super::way::*;
@@ -42,7 +42,7 @@ fn q04_a_destination_is_of_the_queue_pairs_domain<D: Device>() {
     b.expect_nothing();
 }
 
-/// Every operation that is no SEND, of memory of one end on that of the other.
+/// Every operation except SEND, from the memory of one end on that of the other.
 fn others<'a>(word: &'a [Sge; 1], at: RemoteAddr) -> [SendWr<'a>; 10] {
     let [Sge { addr, lkey, .. }] = *word;
     let access = Access::REMOTE;
@@ -88,7 +88,7 @@ fn q04_a_connection_takes_no_destination<D: Device>() {
     b.expect_nothing();
 }
 
-/// What was sent before was dropped: the receive is still there for another.
+/// Expects that the last datagram was dropped: its receive is consumed by the next one.
 #[track_caller]
 fn is_next<D: Device>(a: &mut End<D>, b: &mut End<D>, way: &Way<D>) {
     b.expect_nothing();
@@ -117,7 +117,7 @@ fn q06_a_queue_key_with_its_highest_bit_is_the_senders<D: Device>() {
     way.qkey = 1 << 31 | 77;
     is_next(&mut a, &mut b, &way);
     b.recv(1, 0, 64);
-    // A sender with another key of its own does not get in.
+    // A sender with another Q_Key is dropped.
     a.qp.modify(&QpAttr::to(QpState::RTS).qkey(QKEY + 1)).unwrap();
     a.send_to(&way, SendWr::send_inline(2, b"lost"));
     rest(&b.device);
@@ -196,7 +196,7 @@ fn q06_a_datagram_to_who_is_not_ready_is_dropped<D: Device>() {
     }
 }
 
-/// A datagram whose receive fails, with `status` if that is judged.
+/// Sends a datagram whose receive fails, with `status` if that is tested.
 #[track_caller]
 fn ends_the_receiver<D: Device>(sges: impl Fn(&End<D>) -> Vec<Sge>, status: Option<S>) {
     let (mut a, mut b, way) = strangers::<D>();

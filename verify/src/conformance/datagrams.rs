@@ -1,4 +1,4 @@
-//! Datagrams: what arrives, and how it is told (C5–C7, N3, Q6, Q9, Q11). What is dropped or fails is in
+//! Datagrams: what arrives, and its completions (C5–C7, N3, Q6, Q9, Q11). Those that are dropped or fail are in
 //! `datagram_failures`.
 
 use std::thread;
@@ -86,7 +86,7 @@ fn c07_a_datagram_without_a_route_leaves_its_forty_bytes_alone<D: Device>() {
     assert_eq!((done.byte_len(), done.src_qp()), (45, a.qp.number()));
     assert!(!done.flags().contains(WcFlags::GRH));
     assert_eq!(b.bytes(0, 46), [&[0xee; GRH], b"local".as_slice(), &[0xee]].concat());
-    // It can be answered all the same.
+    // The source can be answered nevertheless.
     let ah = offered(b.device.ah_from_wc(&b.pd, &got, &[0; GRH]));
     let back = Way::<D> { ah, qp_num: done.src_qp(), qkey: QKEY };
     a.recv(3, 0, 64);
@@ -131,7 +131,7 @@ fn q06_a_receive_of_a_datagram_may_be_split_anywhere<D: Device>() {
     let (mut a, mut b, way) = strangers::<D>();
     for cuts in [[1, 2], [20, 40], [39, 40], [40, 41], [40, 45], [39, 44], [43, 43], [10, 50]] {
         b.mr.write(0, &[0; 4096]);
-        // Three SGEs, far from each other.
+        // Three SGEs that are not adjacent.
         let [first, second] = cuts;
         let sges = [b.sge(0, first), b.sge(1024, second - first), b.sge(2048, 64 - second)];
         b.qp.post_recv(&[RecvWr::new(1, &sges)]).unwrap();

@@ -1,5 +1,5 @@
-//! What the responder makes of a request that it can't carry out, and how that is told on both sides: Q7.
-//! What fails on the requester's own side is in `failures_local`, timers are in `timers`.
+//! Requests that the responder refuses, and the completions on both sides (Q7). Failures at the requester are in
+//! `failures_local`, timeouts in `timers`.
 
 use super::line::*;
 use super::stand::*;
@@ -31,7 +31,7 @@ fn too_small<D: Device>(line: Line) {
         let (mut a, mut b) = pair::<D>();
         b.recv(10, 4096, length);
         let from = [a.sge(0, 16)];
-        // How much of the message has arrived is not told: the receive's buffer holds zeros, as the message.
+        // How much of the message arrived is undefined; the receive's buffer and the message are both zeros.
         fails(&mut a, &mut b, SendWr::send(1, &from).with_imm([1; 4]), line);
     }
     let (mut a, mut b) = pair::<D>();

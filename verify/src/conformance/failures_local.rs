@@ -1,4 +1,4 @@
-//! Requests that fail on the side that posted them: Q7.
+//! Requests that fail at the requester (Q7).
 
 use super::line::*;
 use super::stand::*;
@@ -22,13 +22,13 @@ fn q07_a_local_key_of_another_domain<D: Device>() {
         let other = a.device.alloc_pd();
         let foreign = a.device.register(&other, 64, Access::EVERY).unwrap();
         let (word, at) = ([foreign.sge(0, 8)], b.remote(0));
-        // Which failure a key is told as is judged elsewhere.
+        // Another case tests which status a wrong key gets.
         fails(&mut a, &mut b, on_memory(&word, at)[operation], LOCAL.whatever_it_is_called());
     }
 }
 
-/// SGEs of eight bytes that nothing may read, and none that it may write: two of a wrong key, one of a
-/// dead region, one of a wrong range.
+/// SGEs of eight bytes that can be neither read nor written: two with a wrong key, one of a deregistered region, one
+/// out of range.
 fn unusable<D: Device>(a: &End<D>) -> [Sge; 4] {
     let dead = a.device.register(&a.pd, 64, Access::EVERY).unwrap().sge(0, 8);
     [
@@ -39,7 +39,7 @@ fn unusable<D: Device>(a: &End<D>) -> [Sge; 4] {
     ]
 }
 
-/// Requests whose own memory is one of these unusable SGEs.
+/// Requests with an unusable local SGE.
 fn bad_local<D: Device>(sges: std::ops::Range<usize>, line: Line) {
     for sge in sges {
         for operation in 0..2 {
@@ -73,7 +73,7 @@ fn q07_local_memory_that_no_result_can_be_written_to<D: Device>() {
     let unwritable = a.device.register(&a.pd, 64, Access::REMOTE_READ).unwrap();
     let (word, at) = ([unwritable.sge(0, 8)], b.remote(0));
     fails(&mut a, &mut b, SendWr::read(1, &word, at), LOCAL);
-    // An atomic may have been carried out before its result finds no place.
+    // An atomic may have been executed before its result can't be stored.
     for operation in 2..4 {
         let (mut a, b) = pair::<D>();
         let (word, at) = ([unusable(&a)[0]], b.remote(0));
@@ -87,7 +87,7 @@ fn q07_local_memory_that_no_result_can_be_written_to<D: Device>() {
 fn q07_a_write_judges_the_local_key_first<D: Device>() {
     let (mut a, mut b) = pair::<D>();
     let (word, at) = ([unusable(&a)[0]], RemoteAddr { rkey: NO_KEY, ..b.remote(0) });
-    // The responder stays in RTS: it was not asked.
+    // The responder stays in RTS: no request reached it.
     fails(&mut a, &mut b, SendWr::write(1, &word, at), LOCAL.whatever_it_is_called());
 }
 
@@ -103,7 +103,7 @@ fn q07_an_atomic_whose_result_is_shorter_than_eight_bytes<D: Device>() {
     for operation in 2..4 {
         for length in [0, 4, 7] {
             let (mut a, mut b) = pair::<D>();
-            // Judged before anything else.
+            // Validated before anything else.
             let (short, at) = ([a.sge(0, length)], RemoteAddr { rkey: NO_KEY, ..b.remote(1) });
             fails(&mut a, &mut b, on_memory(&short, at)[operation], ODD);
         }

@@ -1,4 +1,4 @@
-//! FLUSH: what was written before has arrived for good (Q6, Q7).
+//! FLUSH: earlier WRITEs are globally visible or persistent (Q6, Q7).
 
 use super::line::*;
 use super::stand::*;
@@ -21,21 +21,21 @@ super::chapter! {
 
 const RIGHTS: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
 
-/// Where a FLUSH can have bytes arrive, and what that needs.
+/// The placements of a FLUSH, and the access flag that each requires.
 const PLACEMENTS: [(Placement, Access); 3] = [
     (Placement::GLOBAL, Access::FLUSH_GLOBAL),
     (Placement::PERSISTENT, Access::FLUSH_PERSISTENT),
     (Placement::all(), RIGHTS),
 ];
 
-/// An end that allows everything.
+/// The plan of an end with all access flags.
 fn flushable() -> Plan {
     let every = Access::EVERY.union(RIGHTS);
     Plan { region: every, access: every, ..Plan::default() }
 }
 
 fn flushing<D: Device>() -> (End<D>, End<D>) {
-    // Where there is no such operation there may be no such right either.
+    // A device without the operation may lack the access flags, too.
     let (mut a, b) = pair::<D>();
     a.post(eight(1, b.remote(0), Placement::GLOBAL));
     pair_with(&flushable(), &flushable())
@@ -161,7 +161,7 @@ fn q07_a_flush_of_memory_that_may_not_be_flushed<D: Device>() {
             fails(&mut a, &mut b, eight(1, at, placement), ACCESS);
         }
         for right in right {
-            // One of two rights is not enough.
+            // One of the two access flags is not enough.
             let (mut a, mut b) = flushing::<D>();
             let others = (Access::EVERY | RIGHTS).difference(right);
             let lacking = b.device.register(&b.pd, 64, others).unwrap();
@@ -188,7 +188,7 @@ fn q07_a_flush_of_a_wrong_key_or_range<D: Device>() {
             fails(&mut a, &mut b, flush, ACCESS);
         }
     }
-    // One byte too many; past the end; before the beginning; an address that wraps around; more than there is.
+    // One byte too many; past the end; before the beginning; an address that wraps around; longer than the region.
     for case in 0..5 {
         let (mut a, mut b) = flushing::<D>();
         let (at, length) = [
@@ -203,7 +203,7 @@ fn q07_a_flush_of_a_wrong_key_or_range<D: Device>() {
     }
 }
 
-/// A pair whose second end allows all FLUSHes but these.
+/// A pair whose second end lacks these access flags.
 fn strict<D: Device>(lacks: Access) -> (End<D>, End<D>) {
     drop(flushing::<D>());
     let access = (Access::EVERY | RIGHTS).difference(lacks);
@@ -213,7 +213,7 @@ fn strict<D: Device>(lacks: Access) -> (End<D>, End<D>) {
 fn q07_a_flush_without_the_queue_pairs_right<D: Device>() {
     for (placement, rights) in PLACEMENTS {
         for right in rights {
-            // It is judged before the key, and also where there is none to judge.
+            // The queue pair's flag is checked before the key, and also for a length of 0.
             for (rkey, length) in [(None, 8), (Some(NO_KEY), 8), (Some(NO_KEY), 0)] {
                 let (mut a, mut b) = strict::<D>(right);
                 let at = b.remote(0);

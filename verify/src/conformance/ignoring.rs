@@ -1,4 +1,4 @@
-//! Completion queues that ignore overruns: O8.
+//! Completion queues that ignore overruns (O8).
 
 use super::stand::*;
 
@@ -13,17 +13,17 @@ super::chapter! {
     o08_a_failure_that_is_dropped_ends_its_queue_pair_all_the_same,
 }
 
-/// More than any of the queues stores.
+/// More completions than any of the queues holds.
 const MANY: u64 = 64;
 
-/// A pair whose ends have queues for few completions, which ignore overruns.
+/// A pair whose ends have small completion queues that ignore overruns.
 fn narrow<D: Device>() -> (End<D>, End<D>) {
     let caps = QpCaps { max_send_wr: MANY as u32, ..CAPS };
     let plan = Plan { caps, cqe: 4, ignores_overrun: true, ..Plan::with_channel() };
     pair_with(&plan, &plan)
 }
 
-/// Messages `ids` to `b`, none of whose completions is polled there.
+/// Sends messages `ids` to `b`, which polls none of their completions.
 #[track_caller]
 fn messages<D: Device>(a: &mut End<D>, b: &mut End<D>, ids: std::ops::Range<u64>) {
     for id in ids {
@@ -34,7 +34,7 @@ fn messages<D: Device>(a: &mut End<D>, b: &mut End<D>, ids: std::ops::Range<u64>
     rest(&b.device);
 }
 
-/// Takes what a queue stored of these, which were too many: the first ones, as many as it promised at least.
+/// Polls an overrun queue: it holds the first of these completions, at least as many as its capacity.
 #[track_caller]
 fn stored<D: Device>(cq: &mut D::Cq, of: std::ops::Range<u64>) {
     let (least, got) = (u64::from(cq.capacity()), take(cq));

@@ -1,5 +1,4 @@
-//! RDMA WRITE with immediate data, which takes a receive and leaves its buffers alone: Q6–Q8 of it, and how
-//! it is told.
+//! RDMA WRITE with immediate data, which consumes a receive and does not use its buffers (Q6–Q8), and its completions.
 
 use super::line::*;
 use super::stand::*;
@@ -143,7 +142,7 @@ fn q07_a_write_with_immediate_waits_for_a_receive<D: Device>() {
     assert_eq!(b.bytes(64, 1), b"x");
 }
 
-/// A pair whose first end does not wait for receives.
+/// A pair whose first end has an RNR retry count of 0.
 fn without_retries<D: Device>() -> (End<D>, End<D>) {
     let rts = attr::rts().rnr_retry(0);
     pair_with(&Plan { rts, ..Plan::default() }, &Plan::default())
@@ -169,10 +168,10 @@ fn q07_a_write_with_immediate_looks_for_its_receive_before_it_judges_the_key<D: 
     b.expect_async(&[]);
 }
 
-/// Its receive tells the responder, so no event does.
+/// The responder's receive reports the failure, so there is no asynchronous event.
 const TAKEN: Line = Line { receive: Some(Some(S::LOC_ACCESS_ERR)), told: None, ..ACCESS };
 
-/// WRITEs with immediate to memory that they may not reach.
+/// WRITEs with immediate to memory that they may not access.
 fn to_bad_memory<D: Device>(line: Line) {
     for case in 0..4 {
         let (mut a, mut b) = pair::<D>();

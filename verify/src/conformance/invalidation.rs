@@ -1,4 +1,4 @@
-//! Taking keys of memory windows away: LOCAL_INV, and SEND_WITH_INV (C5, Q6, Q7).
+//! Invalidating keys of memory windows: LOCAL_INV and SEND_WITH_INV (C5, Q6, Q7).
 
 use super::line::*;
 use super::stand::*;
@@ -21,7 +21,7 @@ super::chapter! {
     q07_a_send_with_invalidate_fails_as_any_send,
 }
 
-/// A pair whose second end has a window that is open, with its key.
+/// A pair whose second end has a bound window, and the window's key.
 fn open<D: Device>() -> (End<D>, End<D>, D::Mw, u32) {
     let (a, mut b) = openable::<D>();
     let mw = window(&b);
@@ -30,7 +30,7 @@ fn open<D: Device>() -> (End<D>, End<D>, D::Mw, u32) {
     (a, b, mw, binds.rkey)
 }
 
-/// This key opens the second end's region.
+/// Expects that a key gives access to the second end's region.
 #[track_caller]
 fn is_open<D: Device>(a: &mut End<D>, b: &End<D>, rkey: u32) {
     a.post(SendWr::write_inline(900, b"x", RemoteAddr { rkey, ..b.remote(0) }));
@@ -148,7 +148,7 @@ fn q07_a_local_invalidation_of_what_is_not_bound_here<D: Device>() {
     let mw = window(&b);
     fails(&mut b, &mut a, SendWr::local_invalidate(1, mw.rkey()), UNBOUND);
 
-    // Bound to another queue pair of the same domain.
+    // Bound to another queue pair of the same protection domain.
     let (mut a, mut b, _mw, rkey) = open::<D>();
     let second = b.second();
     let first = std::mem::replace(&mut b.qp, second);
@@ -160,7 +160,7 @@ fn q07_a_local_invalidation_of_what_is_not_bound_here<D: Device>() {
     is_open(&mut a, &b, rkey);
 }
 
-/// Which a LOCAL_INV took away, or its window, or its region.
+/// A key that LOCAL_INV invalidated, or whose window or region is gone.
 fn q07_a_key_that_is_gone_is_not_taken_away_again<D: Device>() {
     for case in 0..3 {
         let (mut a, mut b) = openable::<D>();

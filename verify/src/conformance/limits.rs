@@ -1,4 +1,4 @@
-//! How much there may be of everything: Q4, Q7, Q9 at their edges.
+//! Limits (Q4, Q7, Q9): the largest values that work, and the next ones.
 
 use super::line::*;
 use super::stand::*;
@@ -20,7 +20,7 @@ super::chapter! {
     q07_more_reads_than_may_be_under_way_take_turns,
 }
 
-/// Goes to `state`, with more READs under way than the device has refused, and as many as it has taken.
+/// Changes to `state` with more outstanding READs than the device's limit, which is refused, and with as many.
 #[track_caller]
 fn beyond_is_refused<D: Device>(state: QpState, with: fn(u32, u8) -> QpAttr) {
     let (mut end, peer) = two::<D>();
@@ -44,10 +44,10 @@ fn q01_more_reads_of_the_peer_than_the_device_has_are_refused<D: Device>() {
     beyond_is_refused::<D>(QpState::RTR, peers);
 }
 
-/// A capacity, with its edges: what it is called, how it is set, and the most of it.
+/// A capacity: its name, how it is set, and its limit.
 type Capacity = (&'static str, fn(&mut QpCaps, u32), u32);
 
-/// Every capacity of a queue pair; the most inline bytes are told by the device, or else a few.
+/// Every capacity of a queue pair. The limit of inline bytes is that of the device, or a small one.
 fn capacities(most: &Limits) -> [Capacity; 5] {
     [
         ("max_send_wr", |caps, value| caps.max_send_wr = value, most.max_qp_wr),
@@ -58,7 +58,7 @@ fn capacities(most: &Limits) -> [Capacity; 5] {
     ]
 }
 
-/// Tries a queue pair with one capacity of this value.
+/// Tries to create a queue pair with one capacity of this value.
 #[track_caller]
 fn try_capacity<D: Device>((name, set, _): Capacity, value: u32, wanted: Result<(), Errno>) {
     let device = D::open();
@@ -149,7 +149,7 @@ fn q04_a_message_of_two_gibibytes_is_judged_by_its_memory<D: Device>() {
         let (mut a, mut b) = pair::<D>();
         let sges = [a.sge(0, 1 << 30), a.sge(0, 1 << 30)];
         let wr = movers(&sges, b.remote(0))[operation];
-        // The region is shorter; how that is told is judged elsewhere.
+        // The region is shorter; other cases test the status.
         fails(&mut a, &mut b, wr, LOCAL.whatever_it_is_called());
     }
 }
@@ -165,7 +165,7 @@ fn q06_a_long_message_of_as_many_sges_as_there_may_be<D: Device>() {
     let to = b.device.register(&b.pd, LONG, Access::EVERY).unwrap();
     let sent: Vec<u8> = (0..LONG).map(|at| (at * 7 + (at >> 12)) as u8).collect();
     from.write(0, &sent);
-    // SGEs of different lengths, none of them even.
+    // SGEs of different odd lengths.
     let cuts: Vec<_> = (0..=u64::from(count))
         .map(|nth| if nth == u64::from(count) { LONG as u64 } else { nth * (60_001 + nth) })
         .collect();

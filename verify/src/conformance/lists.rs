@@ -1,5 +1,5 @@
-//! Lists of requests where a later one differs from the first: its flags, its immediate data, its length are
-//! its own (C5, C7, C8, N3, Q6). What is done for one request is judged by the other chapters.
+//! Lists of requests that differ in flags, immediate data or length (C5, C7, C8, N3, Q6). Single requests are tested by the
+//! other modules.
 
 use super::stand::*;
 use super::way::*;
@@ -23,8 +23,8 @@ super::chapter! {
 /// Requests of a list.
 const COUNT: u64 = 5;
 
-/// Posts lists in which one is SOLICITED, a different one each time, and one list without: the queue that was
-/// armed for that raises one event, or none.
+/// Posts lists with one SOLICITED request at each position, and a list without one: a queue armed for solicited
+/// completions raises one event, or none.
 #[track_caller]
 fn one_is_solicited<D: Device>(
     a: &mut End<D>,
@@ -79,12 +79,12 @@ fn n03_any_write_of_a_list_may_be_the_solicited_one<D: Device>() {
     one_is_solicited(&mut a, &mut b, make, End::post_all);
 }
 
-/// The immediate data of these messages, which are odd and even.
+/// The immediate data of these messages, different for odd and even numbers.
 fn imm(id: u64) -> Option<[u8; 4]> {
     (id % 2 == 1).then_some([id as u8, 0xfe, 0, 0x80 | id as u8])
 }
 
-/// The same request, with its immediate data.
+/// The request with its immediate data.
 fn marked(wr: SendWr<'_>) -> SendWr<'_> {
     imm(wr.wr_id).map_or(wr, |imm| wr.with_imm(imm))
 }
@@ -99,7 +99,7 @@ fn bears_its_own(received: &[Wc]) {
 fn c05_each_of_a_list_carries_its_own_immediate<D: Device>() {
     let (mut a, mut b) = pair::<D>();
     (0..8).for_each(|id| b.recv(id, 0, 64));
-    // A WRITE without immediate data takes no receive.
+    // A WRITE without immediate data consumes no receive.
     let write = |id| SendWr::write_inline(id, b"y", b.remote(4096));
     let plain = write(100).unsignaled();
     let list = [0, 1, 2, 3].map(|id| marked(SendWr::send_inline(id, b"x")));
@@ -153,7 +153,7 @@ fn c07_each_of_a_list_tells_what_it_was<D: Device>() {
     let [read, write] = [WcOpcode::RDMA_READ, WcOpcode::RDMA_WRITE];
     let (add, swap) = (WcOpcode::FETCH_ADD, WcOpcode::COMP_SWAP);
     assert_eq!(opcodes, [read, WcOpcode::SEND, add, write, read, write, swap]);
-    // Of the others the length means nothing.
+    // The length of the others is undefined.
     let lengths = [0, 2, 4, 6].map(|at: usize| sent[at].result().unwrap().byte_len());
     assert_eq!(lengths, [5, 8, 9, 8]);
     let received = b.expect_received(&all(0..2, S::SUCCESS));
@@ -161,7 +161,7 @@ fn c07_each_of_a_list_tells_what_it_was<D: Device>() {
     assert_eq!(opcodes, [WcOpcode::RECV, WcOpcode::RECV_RDMA_WITH_IMM]);
 }
 
-/// Posts lists of which every choice is signaled, and the last: these complete.
+/// Posts lists with every combination of signaled requests, and a signaled last one: exactly these complete.
 #[track_caller]
 fn any_is_signaled<D: Device>(a: &mut End<D>, post: impl Fn(&mut End<D>, &[SendWr<'_>])) {
     for chosen in 0..1 << COUNT {
@@ -194,13 +194,13 @@ fn c08_any_of_a_list_of_datagrams_may_be_signaled<D: Device>() {
     any_is_signaled(&mut a, |a, list| posted(a.try_post_to(&way, list)));
 }
 
-/// What message `id` says.
+/// The content of message `id`.
 fn text(id: u64) -> Vec<u8> {
     vec![b'a' + id as u8; 3 + 7 * id as usize]
 }
 
-/// Posts a list of which every choice is inline, and overwrites what was inline at once. Behind `skip` bytes each
-/// arrives as it was.
+/// Posts lists with every combination of inline requests, and overwrites the inline buffers at once. After `skip` bytes
+/// each message arrives as it was posted.
 #[track_caller]
 fn any_is_inline<D: Device>(
     a: &mut End<D>,

@@ -1,4 +1,4 @@
-//! What fails on its own side of an unreliable queue pair, and SQE, the state that it goes to: Q1–Q3, Q7.
+//! Local failures of unreliable queue pairs, and the state SQE that follows (Q1–Q3, Q7).
 
 use super::line::*;
 use super::stand::*;
@@ -18,7 +18,7 @@ super::chapter! {
     q07_nothing_of_a_failure_reaches_the_peer,
 }
 
-/// A pair of either type that is not reliable, and the way from the first to the second.
+/// A UC or UD pair, and the path from the first end to the second.
 struct Loose<D: Device> {
     a: End<D>,
     b: End<D>,
@@ -45,7 +45,7 @@ impl<D: Device> Loose<D> {
         }
     }
 
-    /// Has a request fail on its own side.
+    /// Posts a request that fails locally.
     #[track_caller]
     fn fail(&mut self) {
         let outside = [self.a.sge(REGION as u64 - 7, 8)];
@@ -54,7 +54,7 @@ impl<D: Device> Loose<D> {
         self.a.expect_state(QpState::SQE);
     }
 
-    /// A message arrives.
+    /// Sends a message, and expects it to arrive.
     #[track_caller]
     fn works(&mut self) {
         self.b.recv(80, 0, 64);
@@ -174,8 +174,7 @@ fn q03_receives_go_on_in_sqe<D: Device>() {
     }
 }
 
-/// Requests of memory that they may not read, told with `status` if that is judged, and what becomes of the
-/// queue pair.
+/// Requests of memory that they may not read fail, with `status` if that is tested, and change the queue pair's state.
 fn bad_local<D: Device>(status: Option<S>) {
     for sge in 0..3 {
         for mut pair in each::<D>() {

@@ -1,4 +1,4 @@
-//! Moderation: an event that stands for several completions (N12).
+//! Moderation: one event for several completions (N12).
 
 use std::time::{Duration, Instant};
 
@@ -20,31 +20,30 @@ super::chapter! {
     n12_moderation_survives_resizing,
 }
 
-/// The longest period there is, in microseconds.
+/// The longest possible period, in microseconds.
 const LONG: u16 = u16::MAX;
 
-/// A pair with channels; the queue of the first end's sends is moderated.
+/// A pair with channels; the first end's send completion queue is moderated.
 fn moderated<D: Device>(count: u16, period: u16) -> (End<D>, End<D>) {
     let (mut a, b) = belled::<D>();
     offered(a.sent.moderate(count, period));
     (a, b)
 }
 
-/// Completes a send, and polls its completion. The device is not let go on by itself, so that no more time
-/// passes than that takes.
+/// Completes a send and polls its completion, without giving a sequential device time to advance its clock.
 #[track_caller]
 fn one<D: Device>(a: &mut End<D>, b: &End<D>) {
     a.post(SendWr::write_inline(1, b"x", b.remote(0)));
     wait_for("it completes", || !take(&mut a.sent).is_empty());
 }
 
-/// The event that is there now.
+/// The event that has arrived, if any.
 fn now<D: Device>(end: &mut End<D>) -> Option<CqKey> {
     end.channel.as_mut().unwrap().take_event().expect("the channel works")
 }
 
-/// Looks, again and again until once all was seen before the [longest](LONG) period was over: a thread may be
-/// kept from running for longer than that.
+/// Repeats an observation until it was made within the [longest](LONG) period, because a thread can be descheduled for
+/// longer than that.
 #[track_caller]
 fn in_time(mut look: impl FnMut() -> bool, what: &str) {
     for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! What a polled completion is made of: C1, C2, C3, C12.
+//! The layout of completions, and unknown numbers in them (C1, C2, C3, C12).
 
 use cq_core::cq::CompletionQueue;
 use cq_core::transport::PollError;
@@ -13,12 +13,12 @@ super::chapter! {
     c12_statuses_print_as_libibverbs_has_them,
 }
 
-/// Where a completion has which field.
+/// The offset of each field.
 const STATUS: usize = 8;
 const OPCODE: usize = 12;
 const FLAGS: usize = 36;
 
-/// The number at this place of a completion.
+/// The number at this offset of a completion.
 fn number(wc: &Wc, at: usize) -> u32 {
     u32::from_ne_bytes(wc.to_bytes()[at..at + 4].try_into().unwrap())
 }
@@ -69,7 +69,7 @@ fn c02_successes_have_the_numbers_of_the_header<D: Device>() {
     assert_eq!(numbers.collect::<Vec<_>>(), wanted, "opcode, WITH_IMM and WITH_INV");
 }
 
-/// A request that the peer's memory refuses, and one behind it, which is flushed.
+/// A request that the responder refuses, and one after it, which is flushed.
 fn fail<D: Device>() -> Vec<Wc> {
     let (mut a, b) = pair::<D>();
     let nowhere = RemoteAddr { rkey: 0, ..b.remote(0) };
@@ -92,7 +92,7 @@ fn c12_statuses_print_as_libibverbs_has_them<D: Device>() {
     assert_eq!(texts, ["success", "remote access error", "Work Request Flushed Error"]);
 }
 
-/// A transport whose device has numbers of its own: it puts them into what it hands on.
+/// A transport that overwrites fields with numbers that cq-core does not know.
 struct Foreign<T> {
     transport: T,
     status: u32,

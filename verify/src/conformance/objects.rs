@@ -1,4 +1,4 @@
-//! Registering, destroying and resizing: Q10–Q12.
+//! Registering, destroying and resizing (Q10–Q12).
 
 use std::time::Instant;
 
@@ -129,7 +129,7 @@ fn q11_what_completed_outlives_its_queue_pair<D: Device>() {
     expect(&device, &mut sent, number, &[(1, S::SUCCESS)]);
 }
 
-/// A pair whose first end has a channel and a queue of eight for its sends, and as many slots as needed.
+/// A pair whose first end has a channel, a send completion queue of eight, and a large send queue.
 fn resizable<D: Device>() -> (End<D>, End<D>) {
     let caps = QpCaps { max_send_wr: 64, ..CAPS };
     pair_with(&Plan { caps, cqe: 8, ..Plan::with_channel() }, &Plan::default())

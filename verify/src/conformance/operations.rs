@@ -1,4 +1,4 @@
-//! What the operations do to memory: Q6, Q8.
+//! The effect of the operations on memory (Q6, Q8).
 
 use std::sync::mpsc;
 use std::thread;
@@ -22,7 +22,7 @@ super::chapter! {
     q08_the_last_eight_bytes_of_a_write_become_visible_last,
 }
 
-/// Fills the region with bytes that tell their place, from `seed` on.
+/// Fills the region with bytes that encode their offset, starting at `seed`.
 fn fill<D: Device>(end: &End<D>, seed: u8) {
     end.mr.write(0, &pattern(seed, REGION));
 }
@@ -220,7 +220,7 @@ fn q06_a_long_message_arrives<D: Device>() {
 
 fn q08_a_write_is_visible_before_a_later_send_completes<D: Device>() {
     const ROUNDS: u64 = 300;
-    // Who looks is near: what is asked from afar is seen late.
+    // The observer is the near end, because remote calls are slow.
     let (b, mut a) = pair::<D>();
     let End { mut qp, mut received, mr, device: _device, .. } = b;
     let to = mr.remote(0);
@@ -232,7 +232,7 @@ fn q08_a_write_is_visible_before_a_later_send_completes<D: Device>() {
             for round in 0..ROUNDS {
                 let mut room = [Wc::default(); 1];
                 wait_for("the message arrives", || received.poll(&mut room).unwrap() == 1);
-                // Later rounds may have been written already; an earlier one may not be seen any more.
+                // Later rounds may have been written already; an earlier one must not be visible any more.
                 let mut seen = vec![0; 2048];
                 mr.read(0, &mut seen);
                 let oldest =
@@ -256,7 +256,7 @@ fn q08_a_write_is_visible_before_a_later_send_completes<D: Device>() {
 
 fn q08_the_last_eight_bytes_of_a_write_become_visible_last<D: Device>() {
     const ROUNDS: u64 = 300;
-    // Who looks is near: what is asked from afar is seen late.
+    // The observer is the near end, because remote calls are slow.
     let (b, mut a) = pair::<D>();
     let End { qp: _qp, mr, device: _device, .. } = b;
     let to = mr.remote(0);

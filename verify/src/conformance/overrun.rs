@@ -1,4 +1,4 @@
-//! Overrun: O1–O7; P6 of a queue that has overrun.
+//! Overrun (O1–O7), and polling a queue that has overrun (P6).
 
 use std::time::Instant;
 
@@ -28,23 +28,23 @@ super::chapter! {
     o07_a_queue_of_all_that_is_outstanding_never_overruns,
 }
 
-/// A pair whose second end has a queue for few receives.
+/// A pair whose second end has a small receive completion queue.
 fn narrow<D: Device>() -> (End<D>, End<D>) {
     pair_with(&Plan::default(), &Plan { cqe: 4, ..Plan::with_channel() })
 }
 
-/// Whether it was told that this queue overran. A device may need that to be read before a poll can fail.
+/// Whether the asynchronous event of this overrun has arrived. A device may require that it is read before a poll fails.
 fn is_overrun<D: Device>(end: &mut End<D>, cq: CqKey) -> bool {
     end.is_told(AsyncEventType::CQ_ERR, Element::Cq(cq))
 }
 
-/// The queues that are told to have overrun.
+/// The completion queues with an asynchronous event of overrun.
 fn overruns<D: Device>(end: &mut End<D>) -> Vec<Element> {
     let told = end.take_async().into_iter();
     told.filter(|(kind, _)| *kind == AsyncEventType::CQ_ERR).map(|(_, queue)| queue).collect()
 }
 
-/// Sends a message, which takes a receive of `b`.
+/// Sends a message, which consumes a receive of `b`.
 #[track_caller]
 fn message<D: Device>(a: &mut End<D>, b: &mut End<D>, id: u64) {
     b.recv(id, 0, 8);
@@ -59,7 +59,7 @@ fn message<D: Device>(a: &mut End<D>, b: &mut End<D>, id: u64) {
     }
 }
 
-/// Sends to `b` until the queue of its receives has overrun; the number of the message that did it.
+/// Sends to `b` until its receive completion queue overruns; returns the number of the last message.
 #[track_caller]
 fn overrun<D: Device>(a: &mut End<D>, b: &mut End<D>) -> u64 {
     let most = 4 * u64::from(b.received.capacity()) + 64;
@@ -72,7 +72,7 @@ fn overrun<D: Device>(a: &mut End<D>, b: &mut End<D>) -> u64 {
     panic!("{most} messages did not overrun a queue of {}", b.received.capacity());
 }
 
-/// Polls a queue that has overrun until it fails, and a few times more: what it had stored, and the error.
+/// Polls an overrun queue until the poll fails, and again; returns the stored completions and the error.
 #[track_caller]
 fn drain(cq: &mut impl PollCq) -> (Vec<u64>, PollError) {
     let mut stored = Vec::new();
@@ -94,7 +94,7 @@ fn drain(cq: &mut impl PollCq) -> (Vec<u64>, PollError) {
     (stored, error)
 }
 
-/// What was stored of requests 0 to `last`: the first ones, as many as the queue promised at least.
+/// Expects the stored completions to be the first of requests 0 to `last`, at least as many as the capacity.
 #[track_caller]
 fn check_stored((stored, error): (Vec<u64>, PollError), capacity: u32, last: u64) {
     let count = stored.len() as u64;
@@ -105,7 +105,7 @@ fn check_stored((stored, error): (Vec<u64>, PollError), capacity: u32, last: u64
     assert!(is_told, "{error:?}");
 }
 
-/// A pair whose first end has a queue for few sends, which has overrun by 64 of them.
+/// A pair whose first end has a small send completion queue that has overrun by 64 sends.
 fn overrun_by_sends<D: Device>() -> (End<D>, End<D>) {
     let caps = QpCaps { max_send_wr: 64, ..CAPS };
     let (mut a, mut b) =

@@ -1,4 +1,4 @@
-//! Polling: P1–P4, P6–P8.
+//! Polling (P1–P4, P6–P8).
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -35,7 +35,7 @@ fn p01_oldest_first_whatever_queue_pair<D: Device>() {
     for (id, at) in order.into_iter().enumerate() {
         let write = SendWr::write_inline(id as u64, b"x", peers[at].remote(0));
         qps[at].post_send(&[write]).unwrap();
-        // Where queue pairs run beside each other, this one is done before the next begins.
+        // If queue pairs run in parallel, this one completes before the next one starts.
         device.pause();
     }
     let got = settle(&device, &mut cq, order.len());
@@ -113,7 +113,7 @@ fn p06_room_for_nothing_returns_nothing<D: Device>() {
     a.expect_sent(&all(0..2, S::SUCCESS));
 }
 
-/// A transport that claims one completion more than there was room for, while it lies.
+/// A transport that reports one completion more than the slice holds, while `lies` is set.
 struct Liar<T> {
     transport: T,
     lies: bool,
@@ -149,7 +149,7 @@ fn p07_a_transport_that_claims_too_much_is_refused<D: Device>() {
 
 fn p08_threads_that_share_a_queue_get_each_completion_once<D: Device>() {
     const COUNT: u64 = 2_000;
-    // Nobody makes the poster wait for the pollers.
+    // The poster does not wait for the pollers.
     let roomy = Plan { cqe: COUNT as u32, ..Plan::default() };
     let (mut a, mut b) = pair_with::<D>(&Plan::default(), &roomy);
     let shared = Mutex::new((&mut b.received, Vec::new()));
@@ -158,7 +158,7 @@ fn p08_threads_that_share_a_queue_get_each_completion_once<D: Device>() {
             scope.spawn(|| {
                 let mut room = [Wc::default(); 3];
                 let mut seen = 0;
-                // Each has its deadline, not all together: a device that is emulated may need long for so many.
+                // A deadline for each, because an emulated device may need long for all.
                 while seen < COUNT {
                     wait_for("the queue has handed out another that was sent", || {
                         thread::yield_now();

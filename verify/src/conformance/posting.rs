@@ -1,4 +1,4 @@
-//! Posting, and the slots of the queues: Q4, Q5.
+//! Posting, and the slots of the work queues (Q4, Q5).
 
 use super::stand::*;
 
@@ -18,17 +18,17 @@ super::chapter! {
     q05_receive_slots_come_back,
 }
 
-/// A request that succeeds and does not complete.
+/// An unsignaled request that succeeds.
 fn silent<D: Device>(b: &End<D>) -> SendWr<'static> {
     SendWr::write_inline(900, b"x", b.remote(0)).unsignaled()
 }
 
-/// How many requests its send queue takes.
+/// The number of slots of the send queue.
 fn slots<D: Device>(a: &End<D>) -> u64 {
     a.qp.caps().max_send_wr.into()
 }
 
-/// How many more requests the send queue takes.
+/// The number of free slots of the send queue.
 #[track_caller]
 fn free<D: Device>(a: &mut End<D>, b: &End<D>) -> u64 {
     let most = slots(a);
@@ -44,7 +44,7 @@ fn free<D: Device>(a: &mut End<D>, b: &End<D>) -> u64 {
     taken
 }
 
-/// Posts a list whose last request must be refused, and looks that those before it ran.
+/// Posts a list whose last request must be refused, and checks that those before it were executed.
 #[track_caller]
 fn stops_at_last<D: Device>(mut a: End<D>, list: &[SendWr<'_>], why: Refused) {
     let last = list.len() - 1;
@@ -149,7 +149,7 @@ fn q04_a_queue_says_how_much_it_takes<D: Device>() {
         let said = a.qp.caps();
         assert!(said.max_send_wr >= asked && said.max_recv_wr >= asked, "{asked}: {said:?}");
         let most = 4 * asked as usize + 64;
-        // Nobody receives: the sends wait.
+        // No receive is posted: the sends wait.
         let sends = vec![SendWr::send_inline(1, b""); most];
         let taken = a.qp.post_send(&sends).unwrap_err().posted as u32;
         assert_eq!(taken, said.max_send_wr, "sends, when asked for {asked}");
@@ -208,7 +208,7 @@ fn q05_failures_and_flushes_give_their_slots_back_when_polled<D: Device>() {
     let post = |a: &mut End<D>| a.try_post(silent).map_err(|error| error.why);
     assert_eq!(post(&mut a), Err(Refused::QueueFull), "nothing was polled yet");
     let mut room = [Wc::default(); 1];
-    // The failure covers itself and the two before it; each flush behind it covers itself.
+    // The failed completion frees its slot and the two before it; each flush completion frees its own.
     for (status, covered) in [(S::REM_ACCESS_ERR, 3), (S::WR_FLUSH_ERR, 1), (S::WR_FLUSH_ERR, 1)] {
         assert_eq!(a.sent.poll(&mut room), Ok(1));
         assert_eq!(room[0].status(), status);

@@ -1,9 +1,8 @@
-//! Processes that share the loopback's memory: X1–X7. One end of every connection is in this process; where
-//! `D` is, the other one is. Processes that are killed, and fabrics that are written to pieces, are of the
-//! case's own.
+//! Processes that share the loopback's memory (X1–X7). One end of every connection is in this process, the other one
+//! where `D` is. A case that kills processes or corrupts a fabric creates its own.
 //!
-//! Of X7 a forked child, memory that is missing, read-only or full, and names that are no text can't be had
-//! within a program that goes on: the loopback's tests have them.
+//! Some parts of X7 are only in the loopback's tests, because they disturb the process: forked children, shared memory
+//! that is missing, read-only or full, and names that are not UTF-8.
 
 #![expect(clippy::extra_unused_type_parameters, reason = "every case is of a transport")]
 
@@ -37,7 +36,7 @@ super::chapter! {
     x07_what_else_has_the_name_is_refused_and_left_alone,
 }
 
-/// An end of this process, and one of `b`'s, connected, in RTS.
+/// An end in this process and one on `b`, connected, in RTS.
 fn couple<D: Device>(b: D, plan: &Plan) -> (End<Loopback>, End<D>) {
     let (mut a, mut b) = (End::<Loopback>::near(plan), End::on(b, plan));
     a.bring_to(QpState::RTS, b.qp.number());
@@ -45,7 +44,7 @@ fn couple<D: Device>(b: D, plan: &Plan) -> (End<Loopback>, End<D>) {
     (a, b)
 }
 
-/// A message each way.
+/// Exchanges a message in each direction.
 #[track_caller]
 fn talk<A: Device, B: Device>(a: &mut End<A>, b: &mut End<B>) {
     say(a, b);
@@ -60,7 +59,7 @@ fn say<A: Device, B: Device>(a: &mut End<A>, b: &mut End<B>) {
     b.expect_received(&[(70, S::SUCCESS)]);
 }
 
-/// A fabric for a case alone.
+/// The name of a new fabric.
 fn named(name: &str) -> String {
     format!("{}-{name}", fabric())
 }
@@ -70,7 +69,7 @@ fn file(fabric: &str) -> PathBuf {
     format!("/dev/shm/rxe-loop.{}.{fabric}", geteuid().as_raw()).into()
 }
 
-/// The files of a fabric, and those beside it.
+/// The files of a fabric.
 fn files(fabric: &str) -> Vec<PathBuf> {
     let (file, all) = (file(fabric), fs::read_dir("/dev/shm").expect("there is shared memory"));
     let paths = all.filter_map(|entry| Some(entry.ok()?.path()));
@@ -82,7 +81,7 @@ fn files(fabric: &str) -> Vec<PathBuf> {
 fn x01_the_same_fabric_is_one_device_and_another_sees_nothing_of_it<D: Device>() {
     let (mut a, mut b) = couple(D::open(), &Plan::default());
     talk(&mut a, &mut b);
-    // It waits for ever for whoever is there and does not answer, so that this one is not there.
+    // The infinite timeout shows that the failure is due to the death.
     let rts = attr::rts().timeout(0);
     let mut other = End::on(Loopback::open_in(&named("x01")), &Plan { rts, ..Plan::default() });
     let known = [a.qp.number(), b.qp.number()];
@@ -98,7 +97,7 @@ fn x01_the_same_fabric_is_one_device_and_another_sees_nothing_of_it<D: Device>()
     talk_on(&mut a, &mut b);
 }
 
-/// One message, with a receive posted before.
+/// Posts a receive, and sends a message.
 #[track_caller]
 fn talk_on<B: Device>(a: &mut End<Loopback>, b: &mut End<B>) {
     a.send(3);
@@ -129,7 +128,7 @@ fn x02_files_are_their_users_alone_and_gone_with_the_last_process<D: Device>() {
 fn x02_what_a_killed_process_leaves_does_not_keep_the_next_from_beginning<D: Device>() {
     let name = named("x02-killed");
     let start = Instant::now();
-    // A process that creates another fabric meanwhile removes what is left (X2): then once more.
+    // Another process that creates a fabric meanwhile may remove the files (X2): retry.
     let killed = loop {
         let mut killed = End::on(Far::open_in(&name), &Plan::with_channel());
         killed.bring_to(QpState::RTS, killed.qp.number());
@@ -162,7 +161,7 @@ fn x03_a_killed_process_ends_what_it_took_part_in_and_nothing_else<D: Device>() 
     let (mut widow, mut killed) = couple(Far::open_in(&fabric()), &Plan::default());
     talk(&mut widow, &mut killed);
     widow.recv(1, 0, 64);
-    // The first one waits for a receive, as long as there is somebody to post one.
+    // The first one waits for a receive while its peer lives.
     widow.send(2);
     widow.send(3);
     widow.expect_nothing();
@@ -173,7 +172,7 @@ fn x03_a_killed_process_ends_what_it_took_part_in_and_nothing_else<D: Device>() 
     widow.expect_received(&[(1, S::WR_FLUSH_ERR)]);
     widow.expect_state(QpState::ERR);
     talk(&mut a, &mut b);
-    // The same queue pair, with somebody else.
+    // The same queue pair with another peer.
     let mut next = End::on(Far::open_in(&fabric()), &Plan::default());
     widow.to(QpState::RESET);
     widow.bring_to(QpState::RTS, next.qp.number());
@@ -181,7 +180,7 @@ fn x03_a_killed_process_ends_what_it_took_part_in_and_nothing_else<D: Device>() 
     talk(&mut widow, &mut next);
 }
 
-/// Writes all over a fabric's file, where something is.
+/// Corrupts a fabric's file wherever it is not zero.
 struct Scribbler {
     file: File,
     used: Vec<u64>,
@@ -189,7 +188,7 @@ struct Scribbler {
 }
 
 impl Scribbler {
-    /// How much of the file is looked at.
+    /// The length of the file that is corrupted.
     const LOOKED_AT: usize = 4 << 20;
 
     fn new(fabric: &str) -> Self {
@@ -210,7 +209,7 @@ impl Scribbler {
 
     fn scribble(&mut self) {
         let next = self.next() as usize % self.used.len();
-        // What is next to it may be in use by now.
+        // The adjacent memory may be in use by now.
         let at = self.used[next] + self.next() % 4 * 4;
         let word = match self.next() % 3 {
             0 => 0,
@@ -237,7 +236,7 @@ fn x04_what_is_scribbled_into_the_fabric_harms_nobody<D: Device>() {
         for (mine, theirs) in [(0, 1), (1, 0)] {
             let (sge, there) = ([ends[mine].sge(0, 64)], ends[theirs].remote(64));
             let End { qp, sent, received, channel, .. } = &mut ends[mine];
-            // Anything may come of them, but that they crash or hang, and the call panics.
+            // Any result is allowed, except a crash or a hang, on which the call panics.
             failed += usize::from(qp.post_recv(&[RecvWr::new(id, &sge)]).is_err());
             let list = [SendWr::send(id, &sge), SendWr::write(id, &sge, there)];
             failed += usize::from(qp.post_send(&list).is_err());
@@ -250,10 +249,10 @@ fn x04_what_is_scribbled_into_the_fabric_harms_nobody<D: Device>() {
     assert!(failed > 0, "nothing was hit");
     for end in &ends {
         let _whatever_it_says = end.device.limits();
-        // What it would do to end in order is of no use.
+        // Its destructors would access the corrupted fabric.
         end.device.kill();
     }
-    // A new one begins where they have ended.
+    // A new fabric of the same name works.
     let mut next = End::on(Far::open_in(&name), &Plan::default());
     next.bring_to(QpState::RTS, next.qp.number());
     message_to_itself(&mut next);
@@ -283,7 +282,7 @@ fn x05_memory_of_the_heap_is_reached_with_every_operation<D: Device>() {
         assert_eq!(b.bytes(0, 8), u64::to_ne_bytes(there_before), "request {}", wr.wr_id);
         assert_eq!(heap.get(2), then, "after request {}", wr.wr_id);
     }
-    // As the receive of a message, and as the SGE of requests of its own.
+    // As a receive buffer, and as an SGE of the end's own requests.
     let sge = [heap.sge(8, 4)];
     a.qp.post_recv(&[RecvWr::new(60, &sge)]).unwrap();
     b.mr.write(0, &[9; 32]);
@@ -316,7 +315,7 @@ fn x06_a_descriptor_wakes_by_what_another_process_does<D: Device>() {
     assert_eq!(woken, 1, "it slept over the message");
     a.expect_received(&[(1, S::SUCCESS)]);
     b.expect_sent(&[(2, S::SUCCESS)]);
-    // And the other way: it is asleep in its process while this one sends.
+    // The other direction: it waits in its process while this one sends.
     b.recv(3, 0, 64);
     let End { received, channel, qp: _qp, mr: _mr, .. } = b;
     let ids = thread::scope(|scope| {
@@ -333,7 +332,7 @@ fn x06_a_descriptor_wakes_by_what_another_process_does<D: Device>() {
     assert_eq!(ids, [3]);
 }
 
-/// Why this fabric can't be had.
+/// The error of opening this fabric.
 #[track_caller]
 fn refused(fabric: &str) -> String {
     let opened = OpenOptions::new().fabric(fabric).open("loop0");
@@ -361,7 +360,7 @@ fn x07_names_that_cannot_be_a_fabrics_are_refused_with_a_reason<D: Device>() {
     talk(&mut a, &mut b);
 }
 
-/// Takes away what was put in the way.
+/// Removes the files that block the fabric.
 struct InTheWay(PathBuf);
 
 impl Drop for InTheWay {

@@ -1,4 +1,4 @@
-//! What is told of shared receive queues: SRQ_LIMIT_REACHED and QP_LAST_WQE_REACHED (Q9).
+//! Asynchronous events of shared receive queues: SRQ_LIMIT_REACHED and QP_LAST_WQE_REACHED (Q9).
 
 use super::shared::*;
 use super::stand::*;
@@ -16,7 +16,7 @@ super::chapter! {
     q09_the_last_receive_is_told_of_shared_receives_only,
 }
 
-/// Receives 0 to `count`, posted.
+/// Posts receives 0 to `count`.
 fn with_receives<D: Device>(count: u64) -> Shared<D> {
     let mut shared = shared::<D>();
     (0..count).for_each(|id| shared.b.recv(id, 0, 8));
@@ -24,7 +24,7 @@ fn with_receives<D: Device>(count: u64) -> Shared<D> {
 }
 
 impl<D: Device> Shared<D> {
-    /// Takes a receive, by the first queue pair or the second.
+    /// Consumes a receive, by the first queue pair or the second.
     #[track_caller]
     fn take(&mut self, nth: usize) {
         self.sender(nth).send(1);

@@ -1,4 +1,4 @@
-//! Shared receive queues: Q9, and Q4, Q11 of them. What is told of them is in `shared_events`.
+//! Shared receive queues (Q4, Q9, Q11). Their asynchronous events are in `shared_events`.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -155,8 +155,7 @@ fn q09_all_who_wait_are_served_in_the_end<D: Device>() {
     assert_eq!(ids, (0..8).collect());
 }
 
-/// What is left of the receives 1 and 2 that were posted before something befell the first queue pair is
-/// taken by the second one.
+/// Posts receives 1 and 2, and changes the first queue pair. The receives that are left are consumed by the second one.
 #[track_caller]
 fn is_untouched<D: Device>(shared: &mut Shared<D>) {
     shared.b.expect_nothing();
@@ -184,7 +183,7 @@ fn q09_it_is_not_dropped_by_reset<D: Device>() {
 fn q09_it_survives_a_queue_pair_that_is_destroyed<D: Device>() {
     let mut shared = shared::<D>();
     (1..3).for_each(|id| shared.b.recv(id, 0, 8));
-    // The other one takes its place.
+    // The other queue pair replaces it.
     shared.b.qp = shared.b.second();
     is_untouched(&mut shared);
 }
@@ -242,7 +241,7 @@ fn q09_many_that_send_at_once_share_it<D: Device>() {
                 let sent = u64::from_ne_bytes(message.try_into().unwrap());
                 assert_eq!(sent, of_each[who], "the messages of each come in order");
                 of_each[who] += 1;
-                // The slot's bytes have been looked at.
+                // The slot was read completely.
                 b.recv(next - next % 15 + wc.wr_id() % 15, slot, 8);
                 next += 1;
             }

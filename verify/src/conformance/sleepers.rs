@@ -1,4 +1,4 @@
-//! Threads that sleep until an event: N5, N6, O5.
+//! Threads that wait for an event (N5, N6, O5).
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,12 +17,12 @@ super::chapter! {
     o05_a_sleeper_wakes_when_the_queue_overruns,
 }
 
-/// Later than any wake-up comes.
+/// A deadline that no wake-up exceeds.
 fn long() -> Option<Instant> {
     Some(Instant::now() + patience())
 }
 
-/// Leaves an event in `b`'s channel whose completion has been polled.
+/// Leaves an unread event in `b`'s channel whose completion has been polled.
 fn stale_event<D: Device>(a: &mut End<D>, b: &mut End<D>) {
     arm(&mut b.received, Notify::Next);
     b.recv(1, 0, 8);
@@ -60,7 +60,7 @@ fn n05_waiting_ends_in_time_whatever_stale_events_there_are<D: Device>() {
     assert!(got.is_empty(), "nothing came: {got:?}");
 }
 
-/// Takes `count` messages, sleeping for each, and posts a receive for the one after.
+/// Receives `count` messages, waiting for each, and posts the next receive.
 fn sleep_and_receive<D: Device>(
     qp: &mut D::Qp,
     cq: &mut CompletionQueue<D::Cq>,
@@ -111,7 +111,7 @@ fn n06_two_that_wake_each_other_never_stop<D: Device>() {
     }
     a.post(SendWr::send_inline(0, b"").unsignaled());
     thread::scope(|scope| {
-        // The first end's last answer would find nobody.
+        // The last answer would not be received.
         for (end, answers) in [(a, COUNT - 1), (b, COUNT)] {
             scope.spawn(move || {
                 let End { mut qp, mut sent, received, channel, device, .. } = end;

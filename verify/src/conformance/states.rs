@@ -1,4 +1,4 @@
-//! What the states do to requests: Q2, Q3.
+//! The effect of the states on requests (Q2, Q3).
 
 use std::thread;
 
@@ -122,7 +122,7 @@ fn q02_flushing_beside_execution_loses_and_repeats_nothing<D: Device>() {
             a.recv(100 + id, 0, 8);
         }
         thread::scope(|scope| {
-            // B's requests take A's receives while A fails.
+            // B's requests consume A's receives while A fails.
             let b = &mut b;
             let peer = scope.spawn(move || {
                 for id in 0..4 {
@@ -147,7 +147,7 @@ fn q02_flushing_beside_execution_loses_and_repeats_nothing<D: Device>() {
     }
 }
 
-/// Each of these once and in order, successes first and then flushes.
+/// Expects each of these once and in order, first successes, then flushes.
 #[track_caller]
 fn check_flushed(done: &[Wc], wanted: std::ops::Range<u64>) {
     let ids: Vec<_> = done.iter().map(Wc::wr_id).collect();
@@ -182,7 +182,7 @@ fn q02_after_reset_the_pair_works_again<D: Device>() {
         b.to(QpState::RESET);
         a.connect(&b.qp);
         b.connect(&a.qp);
-        // All slots are back.
+        // All slots are free.
         (100..100 + sends).for_each(|id| a.send(id));
         (200..200 + receives).for_each(|id| a.recv(id, 0, 8));
         for id in 300..300 + sends {

@@ -1,4 +1,4 @@
-//! Waiting for a receive, and for a peer that does not answer: the timers of Q7.
+//! RNR retries and timeouts (Q7).
 
 use super::stand::*;
 
@@ -26,23 +26,23 @@ super::chapter! {
     q07_other_queue_pairs_go_on_while_one_waits,
 }
 
-/// Gives up soon: an answer is waited for twice 1 ms.
+/// A short timeout: twice 1 ms.
 const SHORT: QpAttr = BARE.timeout(8).retry_cnt(1);
-/// Waits for an answer for ever.
+/// An infinite timeout.
 const ENDLESS: QpAttr = BARE.timeout(0).retry_cnt(0);
 const BARE: QpAttr = attr::rts();
 
-/// A pair whose first end is brought to RTS by this.
+/// A pair whose first end is brought to RTS with these attributes.
 fn pair_by<D: Device>(rts: QpAttr) -> (End<D>, End<D>) {
     pair_with(&Plan { rts, ..Plan::default() }, &brief())
 }
 
-/// An end that asks to be tried again soon where it has no receive: in 0.08 ms.
+/// The plan of an end with an RNR timer of 0.08 ms.
 fn brief() -> Plan {
     Plan { rtr: attr::rtr(0).min_rnr_timer(5), ..Plan::default() }
 }
 
-/// Three requests to a peer that makes the first of them fail so, with the peer in `state` afterwards.
+/// Posts three requests to a peer, of which the first fails with `status`; the peer is in `state` afterwards.
 #[track_caller]
 fn gives_up<D: Device>(a: &mut End<D>, b: &End<D>, status: S, state: QpState) {
     let list = [1, 2, 3].map(|id| SendWr::send_inline(id, b"x"));
@@ -85,7 +85,7 @@ fn q07_no_receive_and_retries_for_ever_wait<D: Device>() {
 }
 
 fn q07_a_late_receive_is_found<D: Device>() {
-    // Each wait is of 10 ms, of which there are six.
+    // Six waits of 10 ms.
     let slow = Plan { rtr: attr::rtr(0).min_rnr_timer(20), ..Plan::default() };
     let patient = Plan { rts: BARE.rnr_retry(6), ..Plan::default() };
     let (mut a, mut b) = pair_with::<D>(&patient, &slow);
@@ -125,7 +125,7 @@ fn q07_what_takes_no_receive_does_not_wait_for_one<D: Device>() {
     a.expect_sent(&all(1..4, S::SUCCESS));
 }
 
-/// Two requests to a peer that goes, at once or while it is waited for.
+/// Posts two requests to a peer that is destroyed, before or while it is waited for.
 #[track_caller]
 fn peer_goes<D: Device>(rts: QpAttr, while_waiting: bool) {
     let (mut a, b) = pair_by::<D>(rts);
@@ -200,7 +200,7 @@ fn q07_a_peer_that_is_not_ready_does_not_answer<D: Device>() {
 
 fn q07_a_peer_that_is_connected_elsewhere_does_not_answer<D: Device>() {
     let (mut a, mut b) = pair::<D>();
-    // On the wire, one of the same port is told by its packet numbers only: these lie behind B's.
+    // On the wire, only packet numbers distinguish peers on the same port: these are after B's.
     let stranger = SHORT.sq_psn(0xc0_0000);
     let mut c = End::<D>::near(&Plan { rts: stranger, ..Plan::default() });
     c.connect(&b.qp);
@@ -223,7 +223,7 @@ fn q07_a_peer_of_another_type_does_not_answer<D: Device>() {
     }
 }
 
-/// A request to a peer that is not there yet, by who never gives up.
+/// Posts requests with an infinite timeout to a peer that is not connected yet.
 fn early<D: Device>() -> (End<D>, End<D>) {
     let (mut a, mut b) = two_with::<D>(&Plan { rts: ENDLESS, ..Plan::default() }, &brief());
     a.connect(&b.qp);
@@ -252,7 +252,7 @@ fn q07_without_a_timeout_a_late_peer_is_found<D: Device>() {
 }
 
 fn q07_a_late_peer_is_found<D: Device>() {
-    // 8 times 1 s.
+    // Eight times 1 s.
     let patient = BARE.timeout(18).retry_cnt(7);
     let (mut a, mut b) = two_with::<D>(&Plan { rts: patient, ..Plan::default() }, &brief());
     a.connect(&b.qp);

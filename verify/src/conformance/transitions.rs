@@ -1,4 +1,4 @@
-//! Changing a queue pair's state and attributes: Q1.
+//! Transitions of a queue pair's state, and their attributes (Q1).
 
 use super::changes::Tries;
 use super::stand::*;
@@ -44,8 +44,7 @@ fn q01_every_optional_attribute_is_taken<D: Device>() {
     Tries::<D>::of(QpType::Rc).what_it_may_bring();
 }
 
-/// Brings a queue pair up step by step; before the step that `bad` is about, its change is refused and
-/// changes nothing.
+/// Brings a queue pair up step by step; before the step of `bad`, that transition is refused and changes nothing.
 #[track_caller]
 fn refused<D: Device>(state: QpState, bad: fn(QpAttr) -> QpAttr) {
     let (mut end, peer) = two::<D>();

@@ -1,4 +1,4 @@
-//! Changing the state of queue pairs that are no reliable connections: Q1 of UC and UD.
+//! Transitions of UC and UD queue pairs (Q1).
 
 use super::changes::Tries;
 use super::stand::*;
@@ -58,7 +58,7 @@ fn q01_every_optional_attribute_is_taken_of_datagrams<D: Device>() {
     Tries::<D>::of(QpType::Ud).what_it_may_bring();
 }
 
-/// A pair whose first end's requests 3 and 4 are held back in SQD.
+/// A pair whose first end's requests 3 and 4 are not started because it is in SQD.
 fn held_back<D: Device>() -> (End<D>, End<D>) {
     let (mut a, mut b) = pair_with::<D>(&Plan::of(QpType::Uc), &Plan::of(QpType::Uc));
     a.drain();

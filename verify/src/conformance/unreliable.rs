@@ -1,4 +1,4 @@
-//! Unreliable connections: what arrives, what is lost in silence, and what still fails (Q4, Q6, Q7).
+//! Unreliable connections: what arrives, what is silently dropped, and what fails (Q4, Q6, Q7).
 
 use super::line::*;
 use super::stand::*;
@@ -119,7 +119,7 @@ fn q06_an_unreliable_connection_writes_with_immediate<D: Device>() {
     assert_eq!((lengths(&got), b.bytes(64, 7)), (vec![7], b"written".to_vec()));
 }
 
-/// How many bytes each of these completions tells of.
+/// The `byte_len` of these completions.
 fn lengths(done: &[Wc]) -> Vec<u32> {
     done.iter().map(|wc| wc.result().unwrap().byte_len()).collect()
 }
@@ -157,7 +157,7 @@ fn q06_a_window_opens_for_an_unreliable_connection<D: Device>() {
     assert_eq!(b.bytes(64, 2), b"in", "it is shut");
 }
 
-/// Nothing of what was lost is to be seen: the receive 1, which may be there already, is for the next.
+/// Expects that a message was dropped without a trace: receive 1 is consumed by the next message.
 #[track_caller]
 fn is_next<D: Device>(a: &mut End<D>, b: &mut End<D>) {
     rest(&b.device);
@@ -192,7 +192,7 @@ fn q06_a_write_with_immediate_that_finds_no_receive_is_lost_with_its_bytes<D: De
     is_next(&mut a, &mut b);
 }
 
-/// Everything that is posted succeeds at once.
+/// Expects every request to succeed at once.
 #[track_caller]
 fn all_is_lost<D: Device>(a: &mut End<D>, at: RemoteAddr) {
     a.post(SendWr::send_inline(1, b"lost"));
@@ -246,7 +246,7 @@ fn q06_a_message_to_a_peer_of_another_type_is_lost<D: Device>() {
     assert_eq!((b.bytes(64, 4), b.qp.state()), (vec![0; 4], QpState::RTS));
 }
 
-/// Places that a WRITE of eight bytes may not reach.
+/// Remote addresses that a WRITE of eight bytes may not access.
 fn out_of_reach<D: Device>(b: &End<D>, lacking: &D::Mr) -> [RemoteAddr; 4] {
     [
         RemoteAddr { rkey: NO_KEY, ..b.remote(64) },
@@ -297,7 +297,7 @@ fn q06_a_write_with_immediate_that_is_lost_takes_no_receive<D: Device>() {
     }
 }
 
-/// A message whose receive fails, with `status` if that is judged.
+/// Sends a message whose receive fails, with `status` if that is tested.
 #[track_caller]
 fn ends_the_receiver<D: Device>(sges: impl Fn(&End<D>) -> Vec<Sge>, status: Option<S>) {
     let (mut a, mut b) = unreliable::<D>();

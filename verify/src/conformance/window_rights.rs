@@ -1,4 +1,4 @@
-//! Memory windows: the rights that they give (Q6, Q7).
+//! The access flags of memory windows (Q6, Q7).
 
 use super::line::*;
 use super::stand::*;

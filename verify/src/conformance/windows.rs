@@ -1,5 +1,5 @@
-//! Memory windows of type 2: binding them, and what they open (Q6, Q7, Q10, Q11). Their rights are in
-//! `window_rights`; taking their keys away is in `invalidation`.
+//! Memory windows of type 2: binding, and the memory that they give access to (Q6, Q7, Q10, Q11). Access flags are in
+//! `window_rights`, invalidation in `invalidation`.
 
 use super::line::*;
 use super::stand::*;
@@ -68,7 +68,7 @@ fn q06_a_window_opens_what_it_is_bound_to<D: Device>() {
     a.post(SendWr::fetch_add(4, &word, at(64), 1));
     a.post(SendWr::compare_swap(5, &word, at(72), 0, 1));
     a.expect_sent(&all(4..6, S::SUCCESS));
-    // The region's own key is as good as before.
+    // The region's own key remains valid.
     a.post(SendWr::write_inline(6, b"x", b.remote(0)));
     a.expect_sent(&[(6, S::SUCCESS)]);
 }
@@ -133,7 +133,7 @@ fn q06_a_window_of_a_queue_pair_that_is_gone_can_be_bound_again<D: Device>() {
     a.expect_sent(&[(1, S::SUCCESS)]);
 }
 
-/// By LOCAL_INV, for the same queue pair and for another one; by RESET; by the end of its region.
+/// After LOCAL_INV, for the same queue pair and for another one; after RESET; after deregistration of its region.
 fn q06_a_window_that_is_not_bound_any_more_can_be_bound_again<D: Device>() {
     for (case, same_key) in (0..4).flat_map(|case| [(case, false), (case, true)]) {
         let (a, mut b) = openable::<D>();
@@ -200,7 +200,7 @@ fn q07_a_window_opens_for_its_own_queue_pair_only<D: Device>() {
     let mw = window(&b);
     let binds = opens_all(&b, &mw);
     bind(&mut b, binds);
-    // The same domain, and another queue pair.
+    // The same protection domain, another queue pair.
     let _first = {
         let qp = b.second();
         std::mem::replace(&mut b.qp, qp)
@@ -251,8 +251,7 @@ fn q07_a_window_that_can_not_be_bound<D: Device>() {
     }
 }
 
-/// What binds a window again that is bound so: under another key and under the same, to other bytes, with other
-/// rights.
+/// Binds of a window that is already bound: with another key, the same key, another range, other access flags.
 fn again(binds: &WindowBind) -> [WindowBind; 4] {
     let again = WindowBind { window: binds.rkey, rkey: inc_rkey(binds.rkey), ..*binds };
     [
@@ -274,7 +273,7 @@ fn q07_a_window_that_is_bound_can_not_be_bound_again<D: Device>() {
     }
 }
 
-/// An unreliable queue pair whose request fails goes on to serve its peer.
+/// An unreliable queue pair whose request fails still receives.
 fn q07_the_key_of_a_window_that_was_to_be_bound_again_stays_good<D: Device>() {
     let region = Access::EVERY | Access::MW_BIND;
     let (mut a, mut b) =
