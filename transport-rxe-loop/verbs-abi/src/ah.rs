@@ -12,7 +12,7 @@ use crate::pd::make_in;
 use crate::port;
 use crate::raw::arg::{In, Out};
 use crate::raw::table::{Kind, Table};
-use crate::sys::{ibv_ah, ibv_ah_attr, ibv_context, ibv_global_route, ibv_grh, ibv_pd, ibv_wc};
+use crate::sys::*;
 
 /// A handle of an address.
 pub struct Address {
@@ -45,8 +45,7 @@ pub fn attr(address: &AddressVector) -> ibv_ah_attr {
     let grh = route.map_or(ibv_global_route::ZEROED, |route| {
         let GlobalRoute { gid, sgid_index, hop_limit, traffic_class, flow_label } = route;
         let dgid = port::gid(gid);
-        let zeroed = ibv_global_route::ZEROED;
-        ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class, ..zeroed }
+        ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class }
     });
     let is_global = route.is_some().into();
     ibv_ah_attr { grh, dlid: lid, sl, is_global, port_num: port, ..ibv_ah_attr::ZEROED }
@@ -59,9 +58,7 @@ pub fn create_ah(pd: *mut ibv_pd, attr: In<'_, ibv_ah_attr>) -> Result<*mut ibv_
 
 fn create_to(pd: *mut ibv_pd, to: &AddressVector) -> Result<*mut ibv_ah, Errno> {
     let (handle, context) = make_in(pd, |domain| domain.create_ah(to))?;
-    Ok(ADDRESSES
-        .insert(Address { handle }, |handle| ibv_ah { context, pd, handle, ..ibv_ah::ZEROED })?
-        .face())
+    Ok(ADDRESSES.insert(Address { handle }, |handle| ibv_ah { context, pd, handle })?.face())
 }
 
 /// `ibv_init_ah_from_wc(3)`. -1 with EINVAL, ENOENT: no context, no such port, no completion, or not that of a

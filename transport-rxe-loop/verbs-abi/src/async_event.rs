@@ -10,7 +10,7 @@ use crate::names::Names;
 use crate::qp::PAIRS;
 use crate::raw::arg::{In, Out};
 use crate::srq::SHARED;
-use crate::sys::{ibv_async_event, ibv_async_event_element, ibv_context, ibv_event_type};
+use crate::sys::*;
 use crate::wait::{Look, until_found};
 
 /// `ibv_get_async_event(3)`. -1 with EINVAL, ENOENT: the device is not open (any more), or no place for the event;
@@ -21,7 +21,7 @@ pub fn get_async_event(
 ) -> Result<(), Errno> {
     event.check()?;
     let (element, event_type) = next(context)?;
-    event.put(ibv_async_event { element, event_type, ..ibv_async_event::ZEROED })
+    event.put(ibv_async_event { element, event_type })
 }
 
 fn next(context: *const ibv_context) -> Result<Event, Errno> {

@@ -15,7 +15,7 @@ use crate::names::{Named, Names};
 use crate::raw::arg::Out;
 use crate::raw::table::{Kind, Slot, Table};
 use crate::side;
-use crate::sys::{ibv_comp_channel, ibv_context, ibv_cq};
+use crate::sys::*;
 use crate::wait::{Look, until_found};
 
 /// A completion channel.

@@ -10,7 +10,7 @@ use crate::descriptor::Descriptor;
 use crate::errno::Errno;
 use crate::names::Names;
 use crate::raw::table::{Kind, Table};
-use crate::sys::{Functions, ibv_context, verbs_context};
+use crate::sys::*;
 
 /// An opening of the device. What is made through it keeps what it needs of it, so that it may be closed first.
 pub struct Opening {

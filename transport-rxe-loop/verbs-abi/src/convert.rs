@@ -12,11 +12,7 @@ use crate::errno::Errno;
 use crate::mr::REGIONS;
 use crate::mw::{Posted, Window};
 use crate::raw::table::Slot;
-use crate::sys::{
-    IBV_SEND_INLINE, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_WRITE,
-    IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
-    IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV, ibv_mw, ibv_mw_bind_info, ibv_send_wr,
-};
+use crate::sys::*;
 
 /// The low byte of a window's key, which binding changes.
 const LOW: u32 = 0xff;

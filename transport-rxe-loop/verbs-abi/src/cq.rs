@@ -14,10 +14,7 @@ use crate::names::Names;
 use crate::raw::arg::{In, Out, WcBuffer};
 use crate::raw::table::{Kind, Slot, Table};
 use crate::side;
-use crate::sys::{
-    IBV_CQ_ATTR_MODERATE, ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_modify_cq_attr,
-    ibv_wc_fields,
-};
+use crate::sys::*;
 
 /// A completion queue.
 pub struct Queue {

@@ -16,11 +16,7 @@ use crate::errno::Errno;
 use crate::raw::arg::In;
 use crate::raw::table::Plain;
 use crate::raw::table::Slot;
-use crate::sys::{
-    IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
-    IBV_CREATE_CQ_ATTR_SINGLE_THREADED, IBV_WC_STANDARD_FLAGS, ibv_comp_channel, ibv_context,
-    ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_poll_cq_attr,
-};
+use crate::sys::*;
 
 /// `ibv_create_cq(3)`. EINVAL: fewer than one entry, or more than the device allows; no such completion vector; a
 /// channel of another context. EINVAL, ENOENT: no context, no channel. ENOMEM: too many, or no memory.

@@ -16,10 +16,7 @@ use crate::fork;
 use crate::query::GUID;
 use crate::raw::arg::Out;
 use crate::raw::system::{Returned, to_c};
-use crate::sys::{
-    Functions, IBV_NODE_CA, IBV_TRANSPORT_IB, VERBS_ABI_IS_EXTENDED, ibv_context, ibv_device,
-    verbs_context,
-};
+use crate::sys::*;
 use crate::words::fixed;
 
 /// A device, as long as the process lives: pointers to it stay good when a list of them is freed.

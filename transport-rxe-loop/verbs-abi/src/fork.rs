@@ -19,7 +19,7 @@ use crate::pd::DOMAINS;
 use crate::qp::PAIRS;
 use crate::raw::child::{self, Alone};
 use crate::srq::SHARED;
-use crate::sys::{IBV_FORK_UNNEEDED, ibv_fork_status};
+use crate::sys::*;
 use crate::{probe, wait};
 
 /// Sees to it that a child has objects of its own.
@@ -74,7 +74,6 @@ mod tests {
 
     use super::*;
     use crate::exports::*;
-    use crate::sys::{IBV_MW_TYPE_2, ibv_comp_channel, ibv_context, ibv_cq, ibv_mr, ibv_pd};
     use crate::test::{alone, device, open};
 
     #[test]

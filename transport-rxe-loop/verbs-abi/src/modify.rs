@@ -9,10 +9,7 @@ use crate::errno::Errno;
 use crate::port;
 use crate::qp::{PAIRS, Pair, caps_to_c};
 use crate::raw::arg::{In, Out};
-use crate::sys::{
-    IBV_MIG_MIGRATED, IBV_MTU_256, IBV_MTU_4096, ibv_ah_attr, ibv_mtu, ibv_qp, ibv_qp_attr,
-    ibv_qp_ex_and_flush, ibv_qp_init_attr, ibv_qp_state,
-};
+use crate::sys::*;
 
 /// Where a queue pair is for C, and its state.
 const QP: usize = offset_of!(ibv_qp_ex_and_flush, qp.qp_base);
@@ -154,7 +151,6 @@ fn attributes(qp: *const ibv_qp) -> Result<(ibv_qp_attr, ibv_qp_init_attr), Errn
             cap: attr.cap,
             qp_type: slot.load(QP + offset_of!(ibv_qp, qp_type)),
             sq_sig_all: pair.sq_sig_all.into(),
-            ..ibv_qp_init_attr::ZEROED
         };
         Ok((attr, init))
     })?

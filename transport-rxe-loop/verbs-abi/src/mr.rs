@@ -11,7 +11,7 @@ use crate::pd::{DOMAINS, make_in};
 use crate::probe;
 use crate::raw::arg::Memory;
 use crate::raw::table::{Kind, Table};
-use crate::sys::{ibv_mr, ibv_pd};
+use crate::sys::*;
 
 /// A registration.
 pub struct Region {
@@ -79,8 +79,7 @@ fn register(
     }
     let (region, context) = make_in(pd, |domain| memory.register(domain, length, access))?;
     let (lkey, rkey) = (region.lkey(), region.rkey());
-    let public =
-        |handle| ibv_mr { context, pd, addr, length, handle, lkey, rkey, ..ibv_mr::ZEROED };
+    let public = |handle| ibv_mr { context, pd, addr, length, handle, lkey, rkey };
     Ok(REGIONS.insert(Region { region }, public)?.face())
 }
 
@@ -108,7 +107,6 @@ mod tests {
     use super::*;
     use crate::context::OPENINGS;
     use crate::exports::*;
-    use crate::sys::{IBV_MW_TYPE_2, ibv_mw};
     use crate::test::domain;
 
     const ALL: c_int = Access::EVERY.bits() as c_int;

@@ -7,7 +7,7 @@ use transport_rxe_loop::{MemoryWindow, ProtectionDomain, QueuePair};
 use crate::errno::Errno;
 use crate::pd::make_in;
 use crate::raw::table::{Kind, Table};
-use crate::sys::{IBV_MW_TYPE_1, IBV_MW_TYPE_2, ibv_mw, ibv_mw_bind, ibv_mw_type, ibv_pd, ibv_qp};
+use crate::sys::*;
 
 /// A memory window.
 pub struct Window {
@@ -76,8 +76,7 @@ pub fn alloc_mw(pd: *mut ibv_pd, kind: ibv_mw_type) -> Result<*mut ibv_mw, Errno
 fn alloc_type_2(pd: *mut ibv_pd) -> Result<*mut ibv_mw, Errno> {
     let (window, context) = make_in(pd, ProtectionDomain::alloc_mw)?;
     let rkey = window.rkey();
-    let public =
-        |handle| ibv_mw { context, pd, rkey, handle, type_: IBV_MW_TYPE_2, ..ibv_mw::ZEROED };
+    let public = |handle| ibv_mw { context, pd, rkey, handle, type_: IBV_MW_TYPE_2 };
     Ok(WINDOWS.insert(Window { window, promised: None }, public)?.face())
 }
 

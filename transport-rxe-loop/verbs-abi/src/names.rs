@@ -13,7 +13,7 @@ use cq_core::transport::CqKey;
 
 use crate::raw::table::{Kind, Slot};
 use crate::side;
-use crate::sys::{ibv_cq, ibv_qp, ibv_srq};
+use crate::sys::*;
 
 /// An object that events name: what counts them, and what C knows it by.
 pub trait Named<S, F>: Send + Sync {

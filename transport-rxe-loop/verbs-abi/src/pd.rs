@@ -9,7 +9,7 @@ use crate::context::{OPENINGS, Opening};
 use crate::errno::Errno;
 use crate::names::Names;
 use crate::raw::table::{Kind, Slot, Table};
-use crate::sys::{Functions, ibv_context, ibv_pd};
+use crate::sys::*;
 
 /// A protection domain, with what things that are made in it need of the opening.
 pub struct Domain {
@@ -45,7 +45,7 @@ pub fn alloc_pd(context: *const ibv_context) -> Result<*mut ibv_pd, Errno> {
             opening,
         })
     })??;
-    let public = |handle| ibv_pd { context: opening.face(), handle, ..ibv_pd::ZEROED };
+    let public = |handle| ibv_pd { context: opening.face(), handle };
     Ok(DOMAINS.insert(domain, public)?.face())
 }
 
@@ -76,7 +76,6 @@ mod tests {
 
     use super::*;
     use crate::exports::*;
-    use crate::sys::IBV_MW_TYPE_2;
     use crate::test::{domain, open};
 
     #[test]

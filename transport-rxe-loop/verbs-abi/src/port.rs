@@ -8,10 +8,7 @@ use cq_core::setup::Port;
 use crate::context::OPENINGS;
 use crate::errno::Errno;
 use crate::raw::arg::Out;
-use crate::sys::{
-    COMPAT_PORT_ATTR_LEN, IBV_GID_TYPE_IB, IBV_LINK_LAYER_INFINIBAND, IBV_MTU_256, IBV_PORT_ACTIVE,
-    ibv_context, ibv_gid, ibv_gid_entry, ibv_mtu, ibv_port_attr,
-};
+use crate::sys::*;
 
 /// Its number, and how many there are.
 pub const PORT: u8 = 1;
@@ -197,7 +194,6 @@ mod tests {
 
     use super::*;
     use crate::exports::*;
-    use crate::sys::IBV_MTU_4096;
     use crate::test::{extended, open};
 
     const ENTRY: usize = size_of::<ibv_gid_entry>();

@@ -15,10 +15,7 @@ use crate::mw::{Posted, WINDOWS};
 use crate::qp::PAIRS;
 use crate::raw::arg::{Linked, List, Out, Request};
 use crate::srq::{SHARED, Shared};
-use crate::sys::{
-    IBV_SEND_INLINE, IBV_WR_BIND_MW, IBV_WR_LOCAL_INV, ibv_qp, ibv_recv_wr, ibv_send_wr,
-    ibv_send_wr_bind_mw, ibv_srq,
-};
+use crate::sys::*;
 
 /// Receives that are handed over together.
 const CHUNK: usize = 16;

@@ -17,10 +17,7 @@ use crate::raw::arg::InOut;
 use crate::raw::table::{Kind, Slot, Table};
 use crate::side;
 use crate::srq::SHARED;
-use crate::sys::{
-    IBV_QPS_RESET, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, ibv_ah_attr, ibv_pd, ibv_qp, ibv_qp_cap,
-    ibv_qp_ex, ibv_qp_ex_and_flush, ibv_qp_init_attr, ibv_qp_type, ibv_srq,
-};
+use crate::sys::*;
 
 /// A queue pair.
 pub struct Pair {

@@ -20,15 +20,7 @@ use crate::pd::DOMAINS;
 use crate::qp::{self, PAIRS, Pair};
 use crate::raw::arg::{Array, In, InOut, Memory};
 use crate::raw::table::Slot;
-use crate::sys::{
-    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
-    IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_QP_EX_WITH_BIND_MW, IBV_QP_EX_WITH_FLUSH,
-    IBV_QP_EX_WITH_LOCAL_INV, IBV_QP_EX_WITH_RDMA_READ, IBV_QP_EX_WITH_RDMA_WRITE,
-    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_SEND, IBV_QP_EX_WITH_SEND_WITH_IMM,
-    IBV_QP_EX_WITH_SEND_WITH_INV, IBV_QP_INIT_ATTR_CREATE_FLAGS, IBV_QP_INIT_ATTR_PD,
-    IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, ibv_ah, ibv_context, ibv_data_buf, ibv_mw, ibv_mw_bind_info,
-    ibv_qp, ibv_qp_ex, ibv_qp_ex_and_flush, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_sge,
-};
+use crate::sys::*;
 
 /// What can be asked for by [`create_qp_ex`].
 const KNOWN: u32 =
@@ -63,7 +55,6 @@ pub fn create_qp_ex(
         cap: init.cap,
         qp_type: init.qp_type,
         sq_sig_all: init.sq_sig_all,
-        ..ibv_qp_init_attr::ZEROED
     };
     let made = qp::create(init.pd, &mut plain, ops)?;
     init.cap = plain.cap;

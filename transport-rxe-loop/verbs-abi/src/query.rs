@@ -12,13 +12,7 @@ use crate::port;
 use crate::raw::arg::{In, Out};
 use crate::raw::system::page_size;
 use crate::raw::table::Table;
-use crate::sys::{
-    IB_UVERBS_DEVICE_ATOMIC_WRITE, IB_UVERBS_DEVICE_FLUSH_GLOBAL,
-    IB_UVERBS_DEVICE_FLUSH_PERSISTENT, IBV_DEVICE_CURR_QP_STATE_MOD, IBV_DEVICE_MEM_MGT_EXTENSIONS,
-    IBV_DEVICE_MEM_WINDOW_TYPE_2B, IBV_DEVICE_RC_RNR_NAK_GEN, IBV_DEVICE_SYS_IMAGE_GUID,
-    ibv_context, ibv_cq_moderation_caps, ibv_device_attr, ibv_device_attr_ex,
-    ibv_query_device_ex_input,
-};
+use crate::sys::*;
 use crate::words::fixed;
 
 /// The globally unique identifier of the device, in network order. Its port's begins as this does, and ends as its
@@ -126,7 +120,6 @@ mod tests {
 
     use super::*;
     use crate::exports::*;
-    use crate::sys::IBV_ATOMIC_HCA;
     use crate::test::{extended, open};
 
     /// By the function that the header's inline one calls.

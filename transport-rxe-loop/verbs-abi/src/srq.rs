@@ -12,7 +12,7 @@ use crate::pd::DOMAINS;
 use crate::raw::arg::{In, InOut, Out};
 use crate::raw::table::{Kind, Table};
 use crate::side;
-use crate::sys::{IBV_SRQ_LIMIT, IBV_SRQ_MAX_WR, ibv_pd, ibv_srq, ibv_srq_attr, ibv_srq_init_attr};
+use crate::sys::*;
 
 /// A shared receive queue.
 pub struct Shared {

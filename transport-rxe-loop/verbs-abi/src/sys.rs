@@ -16,7 +16,7 @@
 mod generated;
 
 // What `generated` needs of here.
-use core::ffi::{c_char, c_int, c_uchar, c_uint, c_ulong, c_ulonglong, c_ushort, c_void};
+use core::ffi::{c_char, c_int, c_uint, c_void};
 use libc::{pthread_cond_t, pthread_mutex_t};
 
 use core::mem::{offset_of, zeroed};
@@ -45,24 +45,13 @@ const _: () = assert!(
         && align_of::<ibv_wc_fields>() == align_of::<ibv_wc>()
 );
 
-/// Declares what only pointers are passed to.
-macro_rules! opaque {
-    ($($name:ident)+) => {
-        $(pub type $name = c_void;)+
-    };
-}
-
-// What the device does not have.
-opaque! {
-    _compat_ibv_port_attr ibv_alloc_dm_attr ibv_counter_attach_attr ibv_counters
-    ibv_counters_init_attr ibv_dm ibv_flow ibv_flow_action ibv_flow_action_esp_attr ibv_flow_attr
-    ibv_ops_wr ibv_parent_domain_init_attr ibv_qp_open_attr ibv_qp_rate_limit_attr ibv_rwq_ind_table
-    ibv_rwq_ind_table_init_attr ibv_srq_init_attr_ex ibv_td ibv_td_init_attr ibv_values_ex
-    ibv_wc_tm_info ibv_wq ibv_wq_attr ibv_wq_init_attr ibv_xrcd ibv_xrcd_init_attr verbs_ex_private
-}
-
-/// An enumeration of such a thing.
-pub type ib_uverbs_advise_mr_advice = c_uint;
+// What only pointers are passed to: the device does not have it.
+pub type ibv_ece = c_void;
+pub type ibv_mw_bind = c_void;
+pub type ibv_rwq_ind_table = c_void;
+pub type ibv_wq = c_void;
+pub type ibv_xrcd = c_void;
+pub type verbs_ex_private = c_void;
 
 /// `ibv_context::abi_compat` of a context that is inside a [`verbs_context`].
 pub const VERBS_ABI_IS_EXTENDED: *mut c_void = usize::MAX as *mut c_void;

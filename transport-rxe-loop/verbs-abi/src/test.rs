@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use std::ptr;
 use std::sync::Once;
 
-use crate::sys::{VERBS_ABI_IS_EXTENDED, ibv_context, ibv_device, ibv_pd, verbs_context};
+use crate::sys::*;
 
 /// The device.
 pub fn device() -> *mut ibv_device {

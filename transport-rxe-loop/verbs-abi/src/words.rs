@@ -4,12 +4,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::fmt::Display;
 use std::sync::LazyLock;
 
-use crate::sys::{
-    IBV_NODE_CA, IBV_NODE_RNIC, IBV_NODE_ROUTER, IBV_NODE_SWITCH, IBV_NODE_UNSPECIFIED,
-    IBV_NODE_USNIC, IBV_NODE_USNIC_UDP, IBV_PORT_ACTIVE, IBV_PORT_ACTIVE_DEFER, IBV_PORT_ARMED,
-    IBV_PORT_DOWN, IBV_PORT_INIT, IBV_PORT_NOP, ibv_event_type, ibv_node_type, ibv_port_state,
-    ibv_wc_status,
-};
+use crate::sys::*;
 
 /// What a number without a name is called.
 const UNKNOWN: &CStr = c"unknown";

@@ -6,8 +6,6 @@ use std::thread;
 
 use super::*;
 use crate::exports::*;
-use crate::sys::ibv_wc;
-use crate::sys::{ibv_comp_channel, ibv_moderate_cq};
 use crate::test::open;
 use crate::test::strict::without_system_calls;
 use crate::test::traffic::{

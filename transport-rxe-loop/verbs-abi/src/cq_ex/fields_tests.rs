@@ -7,11 +7,6 @@ use cq_core::wc::{WcFlags, WcOpcode, WcStatus};
 
 use super::*;
 use crate::exports::*;
-use crate::sys::ibv_wc_opcode;
-use crate::sys::{
-    IBV_QPT_UD, IBV_WR_SEND_WITH_IMM, ibv_ah, ibv_ah_attr, ibv_send_wr, ibv_send_wr_imm,
-    ibv_send_wr_ud,
-};
 use crate::test::ends::{End, QKEY, lid, pair, send};
 
 /// All that can be read of one.
@@ -132,13 +127,12 @@ fn c7_every_field_of_a_datagram_is_read_as_itself() {
 
 #[test]
 fn c7_every_operation_is_read_as_itself() {
-    use crate::sys::{IBV_QPT_RC, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, ibv_send_wr_rdma};
+    use crate::sys::*;
     let (a, b) = pair(IBV_QPT_RC);
     let (some, more) = ([a.sge(0, 8)], [a.sge(0, 24)]);
     let to_memory = |opcode, wr| {
         let mut wr = ibv_send_wr { opcode, ..wr };
-        wr.wr.rdma =
-            ibv_send_wr_rdma { remote_addr: b.addr(0), rkey: b.rkey(), ..ibv_send_wr_rdma::ZEROED };
+        wr.wr.rdma = ibv_send_wr_rdma { remote_addr: b.addr(0), rkey: b.rkey() };
         wr
     };
     b.recv(1, 0, 64);

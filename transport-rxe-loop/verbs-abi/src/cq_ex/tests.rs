@@ -8,7 +8,6 @@ use cq_core::wc::{WcFlags, WcOpcode, WcStatus};
 
 use super::*;
 use crate::exports::*;
-use crate::sys::{IBV_CQ_INIT_ATTR_MASK_PD, ibv_cq};
 use crate::test::strict::without_system_calls;
 use crate::test::traffic::{LIMIT, Shared, Traffic, poll, queue, until, wr_ids};
 use crate::test::{extended, open};

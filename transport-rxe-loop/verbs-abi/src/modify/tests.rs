@@ -4,10 +4,6 @@ use std::ptr;
 
 use super::*;
 use crate::exports::*;
-use crate::sys::{
-    IBV_MTU_512, IBV_MTU_1024, IBV_QPS_ERR, IBV_QPS_INIT, IBV_QPS_RESET, IBV_QPS_RTR, IBV_QPS_RTS,
-    IBV_QPS_SQD, IBV_QPT_RC, IBV_QPT_UD, ibv_global_route,
-};
 use crate::test::ends::{End, QKEY, attributes, pair, way};
 
 type M = QpAttrMask;

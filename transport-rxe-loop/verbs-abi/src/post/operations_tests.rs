@@ -6,22 +6,13 @@ use std::ptr;
 use cq_core::setup::Access;
 use cq_core::wc::{WcFlags, WcOpcode, WcStatus as S};
 
-use crate::sys::{
-    IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_WR_ATOMIC_WRITE,
-    IBV_WR_BIND_MW, IBV_WR_LOCAL_INV, IBV_WR_RDMA_WRITE, IBV_WR_SEND_WITH_INV, ibv_ah, ibv_mr,
-    ibv_mw, ibv_mw_bind_info, ibv_send_wr, ibv_send_wr_bind_mw, ibv_send_wr_imm, ibv_send_wr_of_mw,
-    ibv_send_wr_rdma, ibv_send_wr_ud, ibv_wr_opcode,
-};
+use crate::sys::*;
 use crate::test::ends::{End, QKEY, pair, recv, send};
 
 /// To bytes of this end's memory.
 fn at(end: &End, offset: usize, wr: ibv_send_wr, opcode: ibv_wr_opcode) -> ibv_send_wr {
     let mut wr = ibv_send_wr { opcode, ..wr };
-    wr.wr.rdma = ibv_send_wr_rdma {
-        remote_addr: end.addr(offset),
-        rkey: end.rkey(),
-        ..ibv_send_wr_rdma::ZEROED
-    };
+    wr.wr.rdma = ibv_send_wr_rdma { remote_addr: end.addr(offset), rkey: end.rkey() };
     wr
 }
 
@@ -101,14 +92,8 @@ fn key(mw: *mut ibv_mw) -> u32 {
 /// Opens a window on 64 bytes at 1024 of a region.
 fn binding(end: &End, mw: *mut ibv_mw, rkey: u32, mr: *mut ibv_mr) -> ibv_send_wr {
     let mw_access_flags = Access::REMOTE_WRITE.bits();
-    let bind_info = ibv_mw_bind_info {
-        mr,
-        addr: end.addr(1024),
-        length: 64,
-        mw_access_flags,
-        ..ibv_mw_bind_info::ZEROED
-    };
-    let bind_mw = ibv_send_wr_bind_mw { mw, rkey, bind_info, ..ibv_send_wr_bind_mw::ZEROED };
+    let bind_info = ibv_mw_bind_info { mr, addr: end.addr(1024), length: 64, mw_access_flags };
+    let bind_mw = ibv_send_wr_bind_mw { mw, rkey, bind_info };
     ibv_send_wr { opcode: IBV_WR_BIND_MW, anon_2: ibv_send_wr_of_mw { bind_mw }, ..send(7, &[]) }
 }
 

@@ -10,10 +10,7 @@ use transport_rxe_loop::Context;
 
 use super::{CHUNK, MAX_LIST};
 use crate::raw::arg::MAX_INLINE;
-use crate::sys::{
-    IBV_QPS_ERR, IBV_QPT_RC, IBV_SEND_INLINE, IBV_SEND_IP_CSUM, IBV_WR_RDMA_READ,
-    IBV_WR_RDMA_WRITE, ibv_recv_wr, ibv_send_wr, ibv_send_wr_rdma, ibv_sge,
-};
+use crate::sys::*;
 use crate::test::ends::{CAP, End, MEMORY, pair, recv, send};
 
 const TOO_LONG: u32 = CAP.max_inline_data + 1;
@@ -220,11 +217,7 @@ fn q11_threads_post_to_one_queue_pair_at_a_time() {
                         opcode: IBV_WR_RDMA_WRITE,
                         ..inline(send(thread * EACH + nth, &sges))
                     };
-                    wr.wr.rdma = ibv_send_wr_rdma {
-                        remote_addr: b.addr(0),
-                        rkey: b.rkey(),
-                        ..ibv_send_wr_rdma::ZEROED
-                    };
+                    wr.wr.rdma = ibv_send_wr_rdma { remote_addr: b.addr(0), rkey: b.rkey() };
                     while a.post_send(&mut [wr]) == Err((libc::ENOMEM, 0)) {
                         thread::yield_now();
                     }

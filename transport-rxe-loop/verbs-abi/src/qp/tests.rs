@@ -5,11 +5,6 @@ use std::thread;
 
 use super::*;
 use crate::exports::*;
-use crate::sys::{
-    IBV_QP_EX_WITH_RDMA_READ, IBV_QP_EX_WITH_SEND, IBV_QP_EX_WITH_TSO,
-    IBV_QP_INIT_ATTR_CREATE_FLAGS, IBV_QP_INIT_ATTR_PD, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-    ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr_ex,
-};
 use crate::test::ends::{CAP, End};
 use crate::test::{domain, open};
 

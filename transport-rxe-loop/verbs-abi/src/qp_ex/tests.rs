@@ -10,10 +10,6 @@ use cq_core::wr::SendFlags;
 
 use super::*;
 use crate::exports::*;
-use crate::sys::{
-    IBV_QP_INIT_ATTR_PD, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_RC,
-    IBV_QPT_UD, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_qp_type,
-};
 use crate::test::allocations;
 use crate::test::ends::{CAP, End, QKEY, send};
 
@@ -172,7 +168,7 @@ fn c05_immediate_data_arrives_byte_by_byte() {
 fn readable(end: &End) -> ibv_mw_bind_info {
     let mw_access_flags = Access::REMOTE_READ.bits();
     let (mr, addr) = (end.mr, end.addr(0));
-    ibv_mw_bind_info { mr, addr, length: 8, mw_access_flags, ..ibv_mw_bind_info::ZEROED }
+    ibv_mw_bind_info { mr, addr, length: 8, mw_access_flags }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use transport_rxe_loop::{MemoryRegion, ProtectionDomain};
 
 pub use self::requests::{Gathered, Linked, Request};
 use crate::errno::Errno;
-use crate::sys::{ibv_grh, ibv_wc, ibv_wc_fields};
+use crate::sys::*;
 
 /// The maximum of inline bytes of any queue pair.
 pub const MAX_INLINE: usize = 256;

@@ -21,7 +21,7 @@ use rustix_futex_sync::Mutex;
 
 use super::child::{self, Alone, Renewed};
 use crate::errno::Errno;
-use crate::sys::{ibv_wc, ibv_wc_opcode, ibv_wc_status};
+use crate::sys::*;
 
 /// Slots of the first chunk; each further chunk has twice as many.
 const FIRST: usize = 64;

@@ -5,7 +5,6 @@ use std::thread;
 
 use super::*;
 use crate::exports::*;
-use crate::sys::{IBV_QPT_RC, IBV_QPT_UC, ibv_qp_init_attr, ibv_recv_wr};
 use crate::test::domain;
 use crate::test::ends::{End, link, named, recv};
 
@@ -14,7 +13,7 @@ const LIMIT: c_int = IBV_SRQ_LIMIT as c_int;
 
 fn create(pd: *mut ibv_pd, max_wr: u32, max_sge: u32) -> Result<*mut ibv_srq, Errno> {
     let attr = ibv_srq_attr { max_wr, max_sge, srq_limit: 0xdead };
-    let mut init = ibv_srq_init_attr { srq_context: pd.cast(), attr, ..ibv_srq_init_attr::ZEROED };
+    let mut init = ibv_srq_init_attr { srq_context: pd.cast(), attr };
     // SAFETY: attributes.
     let srq = unsafe { ibv_create_srq(pd, &raw mut init) };
     if srq.is_null() {

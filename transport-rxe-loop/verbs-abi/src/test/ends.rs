@@ -10,12 +10,7 @@ use cq_core::setup::{Access, QpAttrMask};
 
 use crate::errno::Errno;
 use crate::port;
-use crate::sys::{
-    IBV_MTU_1024, IBV_MW_TYPE_2, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_RC, IBV_QPT_UC,
-    IBV_QPT_UD, IBV_WR_SEND, ibv_ah, ibv_ah_attr, ibv_context, ibv_context_ops, ibv_cq, ibv_mr,
-    ibv_mw, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_state, ibv_qp_type,
-    ibv_recv_wr, ibv_send_wr, ibv_sge, ibv_wc, ibv_wc_status,
-};
+use crate::sys::*;
 use crate::test::open;
 
 /// Longer than anything here takes.

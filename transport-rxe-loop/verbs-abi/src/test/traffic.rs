@@ -12,7 +12,7 @@ use transport_rxe_loop::{Cq, QpAttr, QpInit, QpState, QueuePair};
 use crate::context::OPENINGS;
 use crate::cq::QUEUES;
 use crate::errno::Errno;
-use crate::sys::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc};
+use crate::sys::*;
 
 /// As long as a test waits for what has to come.
 pub const LIMIT: Duration = Duration::from_secs(120);

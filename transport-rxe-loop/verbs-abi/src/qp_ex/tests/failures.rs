@@ -10,7 +10,6 @@ use cq_core::wc::WcStatus as S;
 use super::super::*;
 use super::{Functions, SEND, end_in_reset, pair};
 use crate::qp::type_of_c;
-use crate::sys::{IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, ibv_send_wr};
 use crate::test::ends::{CAP, End, MEMORY, recv, send};
 
 #[test]

@@ -8,7 +8,7 @@ use heapless::Vec;
 
 use super::{Array, List, MAX_INLINE};
 use crate::errno::Errno;
-use crate::sys::{ibv_data_buf, ibv_recv_wr, ibv_send_wr, ibv_sge};
+use crate::sys::*;
 
 /// A work request, which is linked to the next of its list.
 pub trait Linked {
