@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::fault::Place;
-use crate::resolve::{Resolved, Resolver, Target};
+use crate::resolve::{Resolved, Target};
 use crate::tokens::{self, Called, Written};
-use crate::tree::{Import, Kind, Tree};
+use crate::tree::{Import, Kind, Place, Tree};
 
 /// A module uses another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,22 +43,36 @@ pub struct Arrows {
 
 /// Finds them.
 pub fn find(tree: &Tree) -> Arrows {
-    let mut finder = Finder { tree, resolver: Resolver::new(tree), arrows: Arrows::default() };
+    let mut arrows = Arrows::default();
     for (from, module) in tree.product() {
         for import in &module.imports {
             let Import { path: names, line, is_private, .. } = import;
-            let resolved = finder.resolver.import(from, import);
             let said = Said { from, line: *line, names, is_reexport: !is_private };
-            finder.add(&said, &resolved);
+            arrows.add(tree, &said, &tree.resolve_import(from, import));
         }
         let has_globs = module.imports.iter().any(|import| import.kind == Kind::Glob);
         for written in module.code.iter().flat_map(|code| tokens::paths(code.clone())) {
-            let resolved = finder.resolve(from, &written, has_globs);
+            let resolved = resolve(tree, from, &written, has_globs);
             let Written { names, line, .. } = &written;
-            finder.add(&Said { from, line: *line, names, is_reexport: false }, &resolved);
+            arrows.add(tree, &Said { from, line: *line, names, is_reexport: false }, &resolved);
         }
     }
-    finder.arrows
+    arrows
+}
+
+fn resolve(tree: &Tree, from: usize, written: &Written, has_globs: bool) -> Resolved {
+    let Written { names, of_crates, called, .. } = written;
+    let [name] = &names[..] else { return tree.resolve_path(from, names, *of_crates) };
+    // What a name alone means, its `use` tells, unless it comes by a glob, or as a macro without a path.
+    let is_type = name.starts_with(|first: char| first.is_uppercase());
+    let mut resolved = Resolved::default();
+    if has_globs && (is_type || *called != Called::Not) {
+        resolved.targets = tree.find_in_globs(from, name);
+    }
+    if *called == Called::Macro {
+        resolved.targets.extend(tree.find_macro(from, name).map(Target::Item));
+    }
+    resolved
 }
 
 /// A path, and where it stands.
@@ -70,46 +83,24 @@ struct Said<'a> {
     is_reexport: bool,
 }
 
-struct Finder<'a> {
-    tree: &'a Tree,
-    resolver: Resolver<'a>,
-    arrows: Arrows,
-}
-
-impl Finder<'_> {
-    fn resolve(&self, from: usize, written: &Written, has_globs: bool) -> Resolved {
-        let Written { names, of_crates, called, .. } = written;
-        let [name] = &names[..] else { return self.resolver.path(from, names, *of_crates) };
-        // What a name alone means, its `use` tells, unless it comes by a glob, or as a macro without a path.
-        let is_type = name.starts_with(|first: char| first.is_uppercase());
-        let mut resolved = Resolved::default();
-        if has_globs && (is_type || *called != Called::Not) {
-            resolved.targets = self.resolver.of_globs(from, name);
-        }
-        if *called == Called::Macro {
-            resolved.targets.extend(self.resolver.textual(from, name).map(Target::Item));
-        }
-        resolved
-    }
-
-    fn add(&mut self, said: &Said<'_>, resolved: &Resolved) {
+impl Arrows {
+    fn add(&mut self, tree: &Tree, said: &Said<'_>, resolved: &Resolved) {
         let Said { from, line, names, is_reexport } = *said;
-        let at = Place { file: self.tree.modules[from].file.clone(), line };
+        let at = Place { file: tree.modules[from].file.clone(), line };
         let path = names.join("::");
-        let through = resolved.through.iter().filter(|&&it| !self.tree.is_in(from, it));
+        let through = resolved.through.iter().filter(|&&it| !tree.is_in(from, it));
         let mut used: BTreeSet<usize> = through.copied().collect();
         for target in &resolved.targets {
             match target {
                 Target::Module(to) | Target::Item(to) => _ = used.insert(*to),
                 Target::Crate(name) => {
                     let name = name.clone();
-                    let outward = Outward { name, at: at.clone(), path: path.clone() };
-                    self.arrows.outward.insert(outward);
+                    self.outward.insert(Outward { name, at: at.clone(), path: path.clone() });
                 }
             }
         }
         used.remove(&from);
         let arrow = |to| Arrow { from, to, is_reexport, at: at.clone(), path: path.clone() };
-        self.arrows.inner.extend(used.into_iter().map(arrow));
+        self.inner.extend(used.into_iter().map(arrow));
     }
 }

@@ -1,16 +1,33 @@
-//! The whole check, crate by crate.
+//! The whole check, crate by crate, against the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
 use crate::arrows::{self, Outward};
-use crate::fault::{Fault, LayersError};
-use crate::judge::judge;
-use crate::place::Target;
-use crate::table::{CrateTable, Layers, Table};
-use crate::tree;
-use crate::workspace::{Crate, crates, entries};
+use crate::judge::Target;
+use crate::tree::{self, Place, read_text};
+use crate::workspace::{self, Crate, Workspace};
+
+/// Where the table is, relative to the workspace.
+pub const TABLE: &str = "verify/layers.toml";
+
+/// The table, by the folders of the crates.
+type Table = BTreeMap<String, CrateTable>;
+
+/// What the table says about a crate.
+#[derive(Deserialize)]
+struct CrateTable {
+    /// The folders of the crates that it may use.
+    uses: Vec<String>,
+    /// By the root of each target that has modules: its layers, from top to bottom.
+    #[serde(flatten)]
+    targets: BTreeMap<String, Vec<String>>,
+}
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -21,8 +38,8 @@ pub struct Report {
     pub modules: usize,
     /// How many arrows there are between their modules.
     pub arrows: usize,
-    /// What is wrong, sorted.
-    pub faults: Vec<Fault>,
+    /// What is wrong, a line each.
+    pub faults: BTreeSet<String>,
 }
 
 impl fmt::Display for Report {
@@ -45,119 +62,121 @@ fn thousands(number: usize) -> String {
 }
 
 /// Checks the crates in these folders of the workspace; all of them, if none is named.
-pub fn check(root: &Path, table: &Table, only: &[String]) -> Result<Report, LayersError> {
-    let crates = crates(root)?;
-    let known = |folder: &String| crates.iter().any(|it| it.folder == *folder);
+///
+/// # Errors
+/// A manifest, the table or a source can't be read, or a crate is named that does not exist.
+pub fn check(root: &Path, table: Option<&Path>, only: &[String]) -> Result<Report> {
+    let workspace = workspace::read(root)?;
+    let path = table.map_or_else(|| root.join(TABLE), Path::to_owned);
+    let table: Table = toml::from_str(&read_text(&path)?)
+        .with_context(|| format!("{} is wrong", path.display()))?;
+    let known = |folder: &String| workspace.crates.iter().any(|it| it.folder == *folder);
     if let Some(unknown) = only.iter().find(|folder| !known(folder)) {
-        return Err(LayersError::UnknownCrate(unknown.clone()));
+        bail!("the workspace has no crate `{unknown}`");
     }
     let mut report = Report::default();
     if only.is_empty() {
         let named = table.keys().chain(table.values().flat_map(|it| &it.uses));
-        let unknown: BTreeSet<_> = named.filter(|folder| !known(folder)).collect();
-        report.faults.extend(unknown.into_iter().cloned().map(Fault::NoSuchCrate));
+        let unknown = named.filter(|folder| !known(folder));
+        report.faults.extend(
+            unknown.map(|folder| format!("{TABLE}: the workspace has no crate `{folder}`")),
+        );
     }
-    for krate in crates.iter().filter(|it| only.is_empty() || only.contains(&it.folder)) {
-        Check { root, krate, crates: &crates, report: &mut report }.run(table)?;
+    for krate in workspace.crates.iter().filter(|it| only.is_empty() || only.contains(&it.folder)) {
+        report.crates += 1;
+        match table.get(&krate.folder) {
+            Some(table) => Check { workspace: &workspace, krate, table }.run(&mut report)?,
+            None => {
+                report.faults.insert(format!("{TABLE}: no table for the crate `{}`", krate.folder));
+            }
+        }
     }
-    report.faults.sort();
-    report.faults.dedup();
     Ok(report)
 }
 
 struct Check<'a> {
-    root: &'a Path,
+    workspace: &'a Workspace,
     krate: &'a Crate,
-    crates: &'a [Crate],
-    report: &'a mut Report,
+    table: &'a CrateTable,
 }
 
 impl Check<'_> {
-    fn run(&mut self, table: &Table) -> Result<(), LayersError> {
-        self.report.crates += 1;
-        let folder = &self.krate.folder;
-        let Some(table) = table.get(folder) else {
-            self.report.faults.push(Fault::NoTable(folder.clone()));
-            return Ok(());
-        };
-        for target in table.targets.keys() {
-            if !self.krate.roots.contains(Path::new(target)) {
-                let (krate, target) = (folder.clone(), target.clone());
-                self.report.faults.push(Fault::NoSuchTarget { krate, target });
+    fn run(&self, report: &mut Report) -> Result<()> {
+        let (folder, root) = (&self.krate.folder, &self.workspace.root);
+        let targets = self.table.targets.keys();
+        report.faults.extend(
+            targets.filter(|it| !self.krate.roots.contains(*it)).map(|target| {
+                format!("{TABLE}: `{folder}` has no target with the root `{target}`")
+            }),
+        );
+        let mut reached = BTreeSet::new();
+        for target in &self.krate.roots {
+            self.target(target, &mut reached, report)?;
+        }
+        for it in &self.krate.dependencies {
+            self.may_use(&it.folder, &it.at, &it.name, &mut report.faults);
+        }
+        for sources in ["src", "benches"] {
+            for file in source_files(&root.join(folder).join(sources))? {
+                let file = file.strip_prefix(root).unwrap_or(&file);
+                if !reached.contains(file) {
+                    report.faults.insert(format!(
+                        "{}: file in no module; declare it with `mod`, or remove it",
+                        file.display()
+                    ));
+                }
             }
         }
-        let mut reached = BTreeSet::new();
-        for root in &self.krate.roots {
-            self.target(root, table, &mut reached)?;
-        }
-        self.manifest(table);
-        let mut files = Vec::new();
-        for sources in ["src", "benches"] {
-            source_files(&self.root.join(folder).join(sources), &mut files)?;
-        }
-        let relative = files.iter().filter_map(|file| file.strip_prefix(self.root).ok());
-        let lost = relative.filter(|file| !reached.contains(*file));
-        self.report.faults.extend(lost.map(|file| Fault::NoModule(file.display().to_string())));
         Ok(())
     }
 
     fn target(
-        &mut self,
-        root: &Path,
-        table: &CrateTable,
+        &self,
+        root: &str,
         reached: &mut BTreeSet<PathBuf>,
-    ) -> Result<(), LayersError> {
-        let (folder, faults) = (&self.krate.folder, &mut self.report.faults);
-        let tree = tree::read(self.root, &Path::new(folder).join(root), reached, faults)?;
+        report: &mut Report,
+    ) -> Result<()> {
+        let (folder, faults) = (&self.krate.folder, &mut report.faults);
+        let tree =
+            tree::read(&self.workspace.root, &Path::new(folder).join(root), reached, faults)?;
         let found = arrows::find(&tree);
-        let (name, none) = (root.display().to_string(), Layers::default());
-        let layers = table.targets.get(&name).unwrap_or(&none);
-        let target = Target::new(folder, &name, &tree, layers, faults);
-        judge(&target, &found.inner, faults);
-        self.report.modules += tree.product().count();
-        self.report.arrows += found.inner.len();
-        self.outward(&found.outward, table);
+        let layers = self.table.targets.get(root).map_or(&[][..], |layers| layers);
+        Target::new(folder, root, &tree, layers, faults).judge(&found.inner, faults);
+        report.modules += tree.product().count();
+        report.arrows += found.inner.len();
+        // Paths into other crates of the workspace.
+        let libraries = self.workspace.crates.iter().map(|it| (&it.library, &it.folder));
+        let renamed = self.krate.dependencies.iter().map(|it| (&it.name, &it.folder));
+        let known: BTreeMap<_, _> = libraries.chain(renamed).collect();
+        for Outward { name, at, path } in &found.outward {
+            if let Some(&to) = known.get(name).filter(|it| **it != folder) {
+                self.may_use(to, at, path, faults);
+            }
+        }
         Ok(())
     }
 
-    /// Paths into other crates of the workspace.
-    fn outward(&mut self, arrows: &BTreeSet<Outward>, table: &CrateTable) {
-        let libraries = self.crates.iter().map(|it| (&it.library, &it.folder));
-        let renamed = self.krate.dependencies.iter().map(|it| (&it.name, &it.folder));
-        let known: BTreeMap<_, _> = libraries.chain(renamed).collect();
-        for Outward { name, at, path } in arrows {
-            let Some(&to) = known.get(name) else { continue };
-            if *to != self.krate.folder && !table.uses.contains(to) {
-                let (from, to) = (self.krate.folder.clone(), to.clone());
-                let (at, path) = (at.clone(), path.clone());
-                self.report.faults.push(Fault::Crate { at, path, from, to });
-            }
-        }
-    }
-
-    /// What the manifest depends on.
-    fn manifest(&mut self, table: &CrateTable) {
-        for dependency in &self.krate.dependencies {
-            if !table.uses.contains(&dependency.folder) {
-                self.report.faults.push(Fault::Crate {
-                    at: dependency.at.clone(),
-                    path: dependency.name.clone(),
-                    from: self.krate.folder.clone(),
-                    to: dependency.folder.clone(),
-                });
-            }
+    fn may_use(&self, to: &String, at: &Place, path: &str, faults: &mut BTreeSet<String>) {
+        if !self.table.uses.contains(to) {
+            let from = &self.krate.folder;
+            faults.insert(format!("{at}: `{path}`: the crate `{from}` may not use `{to}`"));
         }
     }
 }
 
-/// Adds all files of Rust in a folder.
-fn source_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), LayersError> {
-    for entry in entries(folder)? {
-        if entry.is_dir() {
-            source_files(&entry, files)?;
-        } else if entry.extension().is_some_and(|end| end == "rs") {
-            files.push(entry);
+/// All files of Rust in a folder; none, where there is no such folder.
+fn source_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop().filter(|it| it.is_dir()) {
+        let cannot = || format!("cannot read {}", folder.display());
+        for entry in fs::read_dir(&folder).with_context(cannot)? {
+            let path = entry.with_context(cannot)?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                files.push(path);
+            }
         }
     }
-    Ok(())
+    Ok(files)
 }

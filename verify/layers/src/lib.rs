@@ -22,32 +22,23 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`table`] | the table |
-//! | [`workspace`] | the crates, their targets and their manifests |
+//! | [`workspace`] | the crates, their targets and what they depend on |
 //! | [`tree`] | the modules of a target, read from its root |
 //! | [`product`] | which code is product code, and what is only compiled for tests |
 //! | [`tokens`] | the paths in a stream of tokens |
 //! | [`resolve`] | where the item is defined that a path names |
 //! | [`arrows`] | the arrows of a target |
-//! | [`place`] | the layer of each module |
-//! | [`judge`](mod@judge) | arrows that go up, modules without a layer |
-//! | [`circles`] | circles of modules with one parent |
-//! | [`fault`] | what is wrong, a line each |
-//! | [`check`](mod@check) | all of it, for every crate |
+//! | [`judge`](mod@judge) | the layer of each module: arrows that go up, circles, modules without a layer |
+//! | [`check`](mod@check) | all of it, for every crate, against the table |
 #![deny(unsafe_code)]
 
 pub mod arrows;
 pub mod check;
-pub mod circles;
-pub mod fault;
 pub mod judge;
-pub mod place;
 pub mod product;
 pub mod resolve;
-pub mod table;
 pub mod tokens;
 pub mod tree;
 pub mod workspace;
 
 pub use crate::check::{Report, check};
-pub use crate::fault::{Fault, LayersError};

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use cq_core::causes::Causes;
-use verify_layers::{LayersError, check, table};
+use verify_layers::check;
 
 /// Checks which modules of each crate use which, against the table of layers
 #[derive(Parser)]
@@ -26,34 +25,13 @@ struct Arguments {
     table: Option<PathBuf>,
 }
 
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error(transparent)]
-    Layers(#[from] LayersError),
-    #[error("cannot report")]
-    Output(#[from] io::Error),
-}
-
-fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            // `eprintln!` would panic where stderr is closed as well.
-            let _ = writeln!(io::stderr(), "error: {}", Causes(&error));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Whether nothing is wrong.
-fn run(arguments: &Arguments) -> Result<bool, Error> {
-    let table = arguments.table.clone().unwrap_or_else(|| arguments.root.join(table::PATH));
-    let report = check(&arguments.root, &table::read(&table)?, &arguments.crates)?;
+fn main() -> anyhow::Result<ExitCode> {
+    let Arguments { crates, root, table } = Arguments::parse();
+    let report = check(&root, table.as_deref(), &crates)?;
     let mut out = io::stdout().lock();
     for fault in &report.faults {
         writeln!(out, "{fault}")?;
     }
     writeln!(out, "{report}")?;
-    Ok(report.faults.is_empty())
+    Ok(if report.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -24,28 +24,17 @@ pub struct Resolved {
     pub through: BTreeSet<usize>,
 }
 
-/// Resolves the paths of a target.
-#[derive(Debug)]
-pub struct Resolver<'a> {
-    tree: &'a Tree,
-}
-
 /// The names that are being looked up: imports may form circles.
 type Pending = BTreeSet<(usize, String)>;
 
-impl<'a> Resolver<'a> {
-    /// Of this target.
-    pub fn new(tree: &'a Tree) -> Self {
-        Self { tree }
-    }
-
-    /// A path in `module`.
-    pub fn path(&self, module: usize, names: &[String], of_crates: bool) -> Resolved {
+impl Tree {
+    /// What a path in `module` leads to.
+    pub fn resolve_path(&self, module: usize, names: &[String], of_crates: bool) -> Resolved {
         self.resolve(module, names, of_crates, &mut Pending::new())
     }
 
-    /// A path of an import in `module`.
-    pub fn import(&self, module: usize, import: &Import) -> Resolved {
+    /// What a path of an import in `module` leads to.
+    pub fn resolve_import(&self, module: usize, import: &Import) -> Resolved {
         let mut pending = Pending::new();
         if let (Kind::Name(name), [first]) = (&import.kind, &import.path[..]) {
             if name == first {
@@ -56,8 +45,8 @@ impl<'a> Resolver<'a> {
     }
 
     /// A name that a glob import of `module` may have brought into scope.
-    pub fn of_globs(&self, module: usize, name: &str) -> BTreeSet<Target> {
-        let here = &self.tree.modules[module];
+    pub fn find_in_globs(&self, module: usize, name: &str) -> BTreeSet<Target> {
+        let here = &self.modules[module];
         let is_known = here.items.contains(name)
             || here.imports.iter().any(|it| it.kind == Kind::Name(name.to_owned()));
         if is_known {
@@ -67,13 +56,13 @@ impl<'a> Resolver<'a> {
     }
 
     /// The module that defines the macro `name`, which is called in `module` without a path.
-    pub fn textual(&self, module: usize, name: &str) -> Option<usize> {
+    pub fn find_macro(&self, module: usize, name: &str) -> Option<usize> {
         let mut at = module;
         loop {
-            let here = &self.tree.modules[at];
-            let lent = here.children.values().filter(|&&it| self.tree.modules[it].lends_macros);
+            let here = &self.modules[at];
+            let lent = here.children.values().filter(|&&it| self.modules[it].lends_macros);
             let mut scope = [at].into_iter().chain(lent.copied());
-            let found = scope.find(|&it| self.tree.modules[it].macros.contains(name));
+            let found = scope.find(|&it| self.modules[it].macros.contains(name));
             if found.is_some() || at == ROOT {
                 return found;
             }
@@ -102,7 +91,7 @@ impl<'a> Resolver<'a> {
             name => {
                 let mut found = self.look_up(module, name, module, pending);
                 // A path does not go on behind a function: this is something else of that name.
-                if !rest.is_empty() && self.tree.modules[module].values.contains(name) {
+                if !rest.is_empty() && self.modules[module].values.contains(name) {
                     found.remove(&Target::Item(module));
                 }
                 if found.is_empty() {
@@ -124,7 +113,7 @@ impl<'a> Resolver<'a> {
         while let Some((first, left)) = names.split_first() {
             match first.as_str() {
                 "self" => {}
-                "super" => module = self.tree.modules[module].parent,
+                "super" => module = self.modules[module].parent,
                 _ => break,
             }
             names = left;
@@ -147,7 +136,7 @@ impl<'a> Resolver<'a> {
             match target {
                 Target::Module(module) => {
                     let found = self.look_up(module, name, user, pending);
-                    let here = &self.tree.modules[module];
+                    let here = &self.modules[module];
                     if !here.items.contains(name)
                         && !here.children.contains_key(name)
                         && !found.is_empty()
@@ -174,7 +163,7 @@ impl<'a> Resolver<'a> {
         user: usize,
         pending: &mut Pending,
     ) -> BTreeSet<Target> {
-        let here = &self.tree.modules[module];
+        let here = &self.modules[module];
         let mut found = BTreeSet::new();
         found.extend(here.children.get(name).map(|&child| Target::Module(child)));
         found.extend(here.items.contains(name).then_some(Target::Item(module)));
@@ -205,7 +194,7 @@ impl<'a> Resolver<'a> {
         pending: &mut Pending,
     ) -> BTreeSet<Target> {
         let mut found = BTreeSet::new();
-        for import in &self.tree.modules[module].imports {
+        for import in &self.modules[module].imports {
             if import.kind != Kind::Glob || !self.sees(user, module, import) {
                 continue;
             }
@@ -219,6 +208,6 @@ impl<'a> Resolver<'a> {
     }
 
     fn sees(&self, user: usize, module: usize, import: &Import) -> bool {
-        !import.is_private || self.tree.is_in(user, module)
+        !import.is_private || self.is_in(user, module)
     }
 }
