@@ -1,5 +1,4 @@
 //! Tasks that await completions, under the executors that applications and firmware use (N6).
-#![cfg(not(loom))]
 
 use std::ops::Deref;
 use std::sync::mpsc;
@@ -9,24 +8,21 @@ use std::time::Duration;
 use cq_core::channel::waker::{self, Raiser, Receiver, WakerChannel};
 use cq_core::cq::{CompletionQueue, CompletionStream, WaitError};
 use cq_core::queue::{Consumer, HeapCq, OnChannel};
-use cq_core::transport::{Arm, CqKey, PollError, Signal};
-use cq_core::wc::{Wc, WcStatus};
+use cq_core::transport::{Arm, PollError, Signal};
+use cq_core::wc::Wc;
 use embassy_executor::Executor;
 use futures_util::StreamExt;
 use static_cell::StaticCell;
 
-const KEY: CqKey = CqKey { index: 0, generation: 1 };
+use super::{KEY, send};
+
 const WORK: u64 = 10_000;
 
 /// A queue whose device pushes from a thread of its own, and then ends.
 fn queue(raiser: impl Signal + Send + 'static) -> CompletionQueue<Consumer<'static, OnChannel>> {
     let (mut device, consumer) = HeapCq::new(16).unwrap().split_with(KEY, raiser);
     thread::spawn(move || {
-        for wr_id in 0..WORK {
-            while device.try_push(&Wc::new(wr_id, WcStatus::SUCCESS, 1)).is_err() {
-                thread::yield_now();
-            }
-        }
+        (0..WORK).for_each(|wr_id| device.push_or_wait(&send(wr_id), thread::yield_now).unwrap());
     });
     CompletionQueue::new(consumer)
 }
@@ -111,7 +107,7 @@ fn a_stream_ends_with_its_device_and_after_an_error() {
 
     let (raiser, events) = waker::channel();
     let (mut device, consumer) = HeapCq::new(1).unwrap().split_with(KEY, raiser);
-    let wc = Wc::new(7, WcStatus::SUCCESS, 1);
+    let wc = send(7);
     device.push(&wc).unwrap();
     device.push(&wc).unwrap_err();
     let all = CompletionStream::<_, _, 8>::new(CompletionQueue::new(consumer), events);

@@ -1,10 +1,9 @@
 //! The channels that come with the engine (N5, N8, N9, N10).
-#![cfg(not(loom))]
 
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cq_core::channel::flag::Flag;
 use cq_core::channel::route::Router;
@@ -13,18 +12,13 @@ use cq_core::channel::waker::{self, WakerChannel};
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::queue::{HeapCq, SoftCq};
 use cq_core::transport::{Block, CqKey, Events, PollError, Signal, Woken};
-use cq_core::wc::{Wc, WcStatus};
+use cq_core::wc::Wc;
 
-const KEY: CqKey = CqKey { index: 3, generation: 9 };
-const OTHER: CqKey = CqKey { index: 4, generation: 1 };
-
-fn wc(wr_id: u64) -> Wc {
-    Wc::new(wr_id, WcStatus::SUCCESS, 5)
-}
+use super::{DEADLINE, KEY, OTHER, send as wc};
 
 /// So late that a test which gets there has failed.
 fn late() -> Option<Instant> {
-    Some(Instant::now() + Duration::from_secs(20))
+    Some(Instant::now() + DEADLINE)
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! What the documentation cites: each rule is a link, and the contract has its anchor.
-#![cfg(not(loom))]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const CONTRACT: &str = include_str!("../CONTRACT.md");
+const CONTRACT: &str = include_str!("../../CONTRACT.md");
 const LINK: &str = "](crate::contract#";
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

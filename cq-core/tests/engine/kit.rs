@@ -1,6 +1,5 @@
 //! The test kit on a device whose queue, arm and events are plain values: what it accepts, and the rule that it names for
 //! each planted fault.
-#![cfg(not(loom))]
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,8 +12,10 @@ use cq_core::transport::{
 };
 use cq_core::wc::{Wc, WcStatus};
 
-const KEY: CqKey = CqKey { index: 3, generation: 9 };
-const OTHER: CqKey = CqKey { index: 3, generation: 8 };
+use super::KEY;
+
+/// An earlier queue of the same index.
+const EARLIER: CqKey = CqKey { generation: 8, ..KEY };
 const CAPACITY: usize = 48;
 
 /// What is wrong with the device.
@@ -84,7 +85,7 @@ impl State {
     fn raise(&mut self) {
         match FAULT.get() {
             Fault::NeverRaises => {}
-            Fault::WrongKey => self.events.push_back(OTHER),
+            Fault::WrongKey => self.events.push_back(EARLIER),
             _ => self.events.push_back(KEY),
         }
     }

@@ -1,5 +1,4 @@
 //! Work requests: that each builder makes the request that its name says, with each argument in its place (Q6).
-#![cfg(not(loom))]
 
 use cq_core::setup::Access;
 use cq_core::wr::{

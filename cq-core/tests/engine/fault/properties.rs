@@ -1,33 +1,16 @@
 //! Whatever is injected, and however the code under test polls, arms and sleeps: what holds all the same.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use cq_core::queue::{Consumer, OnChannel, SoftCq};
 use cq_core::testing::fault::{FaultInjector, Faults, When};
-use cq_core::transport::{Arm, Armed, CqKey, EventError, Events, Notify, PollCq, Signal};
+use cq_core::transport::{Arm, Armed, Events, Notify, PollCq};
 use cq_core::wc::{Wc, WcStatus};
 use proptest::prelude::*;
 
-use super::{KEY, wc};
+use super::{Bell, KEY, wc};
 
 const STATUS: WcStatus = WcStatus::REM_OP_ERR;
-
-/// A channel.
-#[derive(Debug, Default)]
-struct Channel(RefCell<VecDeque<CqKey>>);
-
-impl Signal for &Channel {
-    fn raise(&self, cq: CqKey) {
-        self.0.borrow_mut().push_back(cq);
-    }
-}
-
-impl Events for &Channel {
-    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        Ok(self.0.borrow_mut().pop_front())
-    }
-}
 
 /// How the code under test goes about it.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +34,7 @@ enum Step {
 /// Code that sleeps where it may, and keeps what it has polled.
 struct Waiter<'a> {
     queue: FaultInjector<Consumer<'a, OnChannel>, 8>,
-    channel: FaultInjector<&'a Channel, 0>,
+    channel: FaultInjector<&'a Bell, 0>,
     habit: Habit,
     room: usize,
     asleep: bool,
@@ -134,7 +117,7 @@ fn run(
     habit: Habit,
     room: usize,
 ) -> (Vec<(u64, WcStatus, u32)>, String) {
-    let (mut storage, channel) = (SoftCq::<128>::new(), Channel::default());
+    let (mut storage, channel) = (SoftCq::<128>::new(), Bell::default());
     let (mut device, consumer) = storage.split_with(KEY, &channel);
     let mut waiter = Waiter {
         queue: FaultInjector::new(consumer, faults),
@@ -152,7 +135,7 @@ fn run(
         }
     }
     // Events for nothing do not help: it has to sleep well without.
-    while !waiter.asleep || !channel.0.borrow().is_empty() {
+    while !waiter.asleep || channel.unread() > 0 {
         waiter.run();
     }
     let injected = format!("{}; {}", waiter.queue.injected(), waiter.channel.injected());

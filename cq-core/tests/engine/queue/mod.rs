@@ -14,7 +14,6 @@
 //! | `heap` | queues that own their storage (O1) |
 //! | `layout`, `tags`, `recover`, `scribble` | memory that others share (C3, C8, P4, X4) |
 //! | `mpsc` | several producers |
-#![cfg(not(loom))]
 
 mod adopt;
 mod batch;
@@ -34,69 +33,13 @@ mod room;
 mod scribble;
 mod tags;
 
-use std::convert::Infallible;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::thread;
-use std::time::{Duration, Instant};
-
 use cq_core::queue::raw::{self, RawQueue};
 use cq_core::queue::{Control, Entry, NoChannel, OnChannel, Position, Tail};
 use cq_core::testing::raw_queue;
-use cq_core::transport::{Block, CqKey, EventError, Events, PollCq, PollError, Signal, Woken};
-use cq_core::wc::{Wc, WcOpcode, WcStatus};
+use cq_core::transport::{PollCq, PollError};
+use cq_core::wc::Wc;
 
-const KEY: CqKey = CqKey { index: 3, generation: 9 };
-const DEADLINE: Duration = Duration::from_secs(20);
-
-/// A channel that counts its events.
-#[derive(Debug, Default)]
-struct Bell(AtomicU32);
-
-impl Bell {
-    fn take(&self) -> u32 {
-        self.0.swap(0, SeqCst)
-    }
-}
-
-impl Signal for &Bell {
-    fn raise(&self, cq: CqKey) {
-        assert_eq!(cq, KEY);
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
-impl Events for &Bell {
-    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        let taken = self.0.fetch_update(SeqCst, SeqCst, |count| count.checked_sub(1));
-        Ok(taken.ok().map(|_| KEY))
-    }
-}
-
-/// Looks again and again, until the deadline.
-impl Block for &Bell {
-    type Instant = Infallible;
-
-    fn block(&mut self, _: Option<Infallible>) -> Result<Woken, EventError> {
-        let start = Instant::now();
-        while self.0.load(SeqCst) == 0 {
-            assert!(start.elapsed() < DEADLINE, "lost wake-up");
-            thread::yield_now();
-        }
-        Ok(Woken::Event)
-    }
-}
-
-fn recv(wr_id: u64) -> Wc {
-    Wc::new(wr_id, WcStatus::SUCCESS, 1).with_opcode(WcOpcode::RECV)
-}
-
-fn send(wr_id: u64) -> Wc {
-    Wc::new(wr_id, WcStatus::SUCCESS, 1).with_opcode(WcOpcode::SEND)
-}
-
-fn failed(wr_id: u64) -> Wc {
-    Wc::new(wr_id, WcStatus::REM_ACCESS_ERR, 1)
-}
+use super::{Bell, DEADLINE, KEY, failed, recv, send};
 
 /// A receive with a tag.
 fn entry(number: u32) -> Entry {
@@ -183,7 +126,7 @@ macro_rules! each_lone {
         let (mut $producer, mut $consumer) = queue.split_with(crate::KEY, $bell);
         $test
 
-        let ($bell, parts) = (&crate::Bell::default(), crate::Parts::tagged(4));
+        let ($bell, parts) = (&crate::Bell::default(), crate::queue::Parts::tagged(4));
         let (mut $producer, mut $consumer) = parts.sides_with($bell);
         $test
     }};

@@ -1,6 +1,5 @@
 //! The scripted transport itself: that it plays what the script says, at its time, and tells what is
 //! amiss.
-#![cfg(not(loom))]
 
 use std::time::Duration;
 
@@ -8,20 +7,15 @@ use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::testing::fake::{ASLEEP_FOR_EVER, Call, Script};
 use cq_core::transport::{
-    Arm, Armed, AsyncEvents, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Post,
-    PostError, Refused, Signal, Woken,
+    Arm, Armed, AsyncEvents, Block, EventError, Events, Notify, PollCq, PollError, Post, PostError,
+    Refused, Signal, Woken,
 };
-use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr, Sge};
 
-const KEY: CqKey = CqKey { index: 0, generation: 1 };
+use super::{KEY, send as wc};
 
 fn script() -> Script<8> {
     Script::new(KEY)
-}
-
-fn wc(wr_id: u64) -> Wc {
-    Wc::new(wr_id, WcStatus::SUCCESS, 1)
 }
 
 /// How many a poll with this much room finds.

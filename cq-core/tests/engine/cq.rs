@@ -1,27 +1,17 @@
 //! `CompletionQueue` over scripted transports: what it believes, and how it waits (P2–P4, P6, P7, N2, N5,
 //! N8, N11).
-#![cfg(not(loom))]
 
-use std::cell::Cell;
-use std::convert::Infallible;
 use std::time::Duration;
 
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::queue::{Consumer, OnChannel, Producer, SoftCq};
-use cq_core::testing::fake::{ASLEEP_FOR_EVER, Call, Script};
-use cq_core::transport::{
-    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Signal,
-    Woken,
-};
-use cq_core::wc::{Wc, WcStatus};
+use cq_core::testing::fake::{Call, Script};
+use cq_core::transport::{Arm, ArmError, Armed, CqKey, EventError, Notify, PollCq, PollError};
+use cq_core::wc::Wc;
 
-const KEY: CqKey = CqKey { index: 1, generation: 1 };
-const OTHER: CqKey = CqKey { index: 2, generation: 1 };
+use super::{Bell, KEY, OTHER, send as wc};
+
 const ARM: Call = Call::Arm(Notify::Next);
-
-fn wc(wr_id: u64) -> Wc {
-    Wc::new(wr_id, WcStatus::SUCCESS, 1)
-}
 
 fn script() -> Script<16> {
     Script::new(KEY)
@@ -187,32 +177,6 @@ fn n06_a_wait_looks_takes_events_arms_and_looks_again_before_each_sleep() {
     assert_eq!(script.done(), Ok(()));
 }
 
-/// Counts events: a channel, and what raises them.
-#[derive(Default)]
-struct Bell(Cell<u64>);
-
-impl Signal for &Bell {
-    fn raise(&self, _: CqKey) {
-        self.0.set(self.0.get() + 1);
-    }
-}
-
-impl Events for &Bell {
-    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        let event = self.0.get().checked_sub(1);
-        self.0.set(event.unwrap_or(0));
-        Ok(event.map(|_| KEY))
-    }
-}
-
-impl Block for &Bell {
-    type Instant = Infallible;
-
-    fn block(&mut self, _: Option<Infallible>) -> Result<Woken, EventError> {
-        if self.0.get() == 0 { Err(ASLEEP_FOR_EVER) } else { Ok(Woken::Event) }
-    }
-}
-
 /// A queue that a completion reaches between the empty poll and the arm, each time.
 struct Busy<'a> {
     device: Producer<'a, OnChannel<&'a Bell>>,
@@ -248,7 +212,7 @@ fn n09_waits_that_find_completions_by_polling_leave_two_unread_events_at_most() 
             cq.transport().device.push(&wc(1)).unwrap(); // raises the event of the last arm
         }
         assert_eq!(cq.wait(&mut room, &mut channel, None), Ok(&[wc(1)][..]));
-        most = most.max(bell.0.get());
+        most = most.max(bell.unread());
     }
     assert!(most <= 2, "{most} events were unread");
 }

@@ -1,0 +1,83 @@
+//! The engine's tests. What they share is here: a channel, and completions.
+#![cfg(not(loom))]
+
+mod channel;
+mod cq;
+mod docs;
+mod executors;
+mod fake;
+mod fault;
+mod kit;
+mod queue;
+mod setup;
+mod shared_cq;
+mod texts;
+mod wc;
+mod wr;
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cq_core::transport::{Block, CqKey, EventError, Events, Signal, Woken};
+use cq_core::wc::{Wc, WcOpcode, WcStatus};
+
+const KEY: CqKey = CqKey { index: 3, generation: 9 };
+const OTHER: CqKey = CqKey { index: 2, generation: 1 };
+/// Longer than anything here takes.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A channel that counts its events.
+#[derive(Debug, Default)]
+struct Bell(AtomicU32);
+
+impl Bell {
+    fn take(&self) -> u32 {
+        self.0.swap(0, SeqCst)
+    }
+
+    fn unread(&self) -> u32 {
+        self.0.load(SeqCst)
+    }
+}
+
+impl Signal for &Bell {
+    fn raise(&self, cq: CqKey) {
+        assert_eq!(cq, KEY);
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+impl Events for &Bell {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+        let taken = self.0.fetch_update(SeqCst, SeqCst, |count| count.checked_sub(1));
+        Ok(taken.ok().map(|_| KEY))
+    }
+}
+
+/// Looks again and again, until the deadline.
+impl Block for &Bell {
+    type Instant = Infallible;
+
+    fn block(&mut self, _: Option<Infallible>) -> Result<Woken, EventError> {
+        let start = Instant::now();
+        while self.unread() == 0 {
+            assert!(start.elapsed() < DEADLINE, "lost wake-up");
+            thread::yield_now();
+        }
+        Ok(Woken::Event)
+    }
+}
+
+fn recv(wr_id: u64) -> Wc {
+    send(wr_id).with_opcode(WcOpcode::RECV)
+}
+
+fn send(wr_id: u64) -> Wc {
+    Wc::new(wr_id, WcStatus::SUCCESS, 1).with_opcode(WcOpcode::SEND)
+}
+
+fn failed(wr_id: u64) -> Wc {
+    Wc::new(wr_id, WcStatus::REM_ACCESS_ERR, 1)
+}

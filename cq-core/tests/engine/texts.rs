@@ -1,0 +1,266 @@
+//! What errors and values print, and which number of C an error has: each a line of `texts.txt`, in this order.
+
+use std::error::Error;
+use std::fmt::Debug;
+
+use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::causes::Causes;
+use cq_core::cq::{CompletionQueue, WaitError};
+use cq_core::queue::raw::{Slot, Tag};
+use cq_core::queue::{CapacityError, Control, Dropped, NoChannel, SoftCq, Tail, TryPushError};
+use cq_core::setup::{
+    AddressError, ArmLimitError, AtomicCap, CreateError, DeviceError, Errno, Gid, InUse, Limit,
+    ModerateError, ModifyError, PortState, QpAttrMask, QpState, RangeError, RegisterError,
+    ResizeError,
+};
+use cq_core::testing::fake::{Script, Unfinished};
+use cq_core::testing::raw_queue;
+use cq_core::transport::{ArmError, EventError, PollError, PostError, Refused};
+use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
+
+use super::{OTHER, recv};
+
+const REFUSED: DeviceError = DeviceError { attempt: "try", errno: Errno(4000) };
+
+/// An error, and the sentences that it and its causes print.
+fn error(error: &dyn Error) -> String {
+    format!("{error:?}: {}", Causes(error))
+}
+
+fn errors() -> Vec<String> {
+    let polls = [
+        PollError::Overrun { dropped: Some(7) },
+        PollError::Overrun { dropped: None },
+        PollError::Failed,
+        PollError::Closed,
+        PollError::Device(5),
+        PollError::Misbehaved { asked: 2, returned: 3 },
+    ];
+    let waits = [
+        WaitError::Poll(PollError::Closed),
+        ArmError::NoChannel.into(),
+        ArmError::Device(-5).into(),
+        EventError::Device(5).into(),
+        WaitError::OtherQueue(OTHER),
+        WaitError::Interrupted,
+    ];
+    let pushes = [TryPushError::Full, TryPushError::Resized, TryPushError::Ended];
+    let refusals = [
+        Refused::QueueFull,
+        Refused::TooManySges { max: 3 },
+        Refused::InlineTooLong { max: 3 },
+        Refused::TooLong { max: 3 },
+        Refused::WrongState,
+        Refused::Unsupported,
+        Refused::InlineResult,
+        Refused::NoReadAtomic,
+        Refused::BadPlacement,
+        Refused::NoDestination,
+        Refused::SharedReceives,
+        Refused::Device(3),
+    ];
+    let capacities = [
+        CapacityError::Zero,
+        CapacityError::NotPowerOfTwo(3),
+        CapacityError::TooLarge(1 << 25),
+        CapacityError::MoreThanStorage { promised: 5, storage: 4 },
+        CapacityError::TagsDiffer { tags: 3, slots: 4 },
+        CapacityError::Misaligned { to: 128 },
+        CapacityError::TooSmall { needed: 448, given: 447 },
+    ];
+    let failures = [WcStatus::REM_ACCESS_ERR, WcStatus(77)]
+        .map(|status| Wc::new(1, status, 2).with_vendor_err(0x8f).result().unwrap_err());
+    let in_use = InUse::new(7, "completion queue", "its queue pairs");
+    assert_eq!(in_use.handle, 7, "it comes back");
+    let others: [&dyn Error; 4] = [
+        &Dropped { lost: 3, total: 7 },
+        &RangeError { offset: 16, len: 49, available: 64 },
+        &in_use,
+        &Unfinished { left: 2, waits_for: "a poll" },
+    ];
+    let mut lines: Vec<_> = polls.iter().map(|it| error(it)).collect();
+    lines.extend(waits.iter().map(|it| error(it)));
+    lines.extend(pushes.iter().map(|it| error(it)));
+    lines.extend(refusals.map(|why| error(&PostError { posted: 2, why })));
+    lines.extend(capacities.iter().map(|it| error(it)));
+    lines.extend(failures.iter().map(|it| error(it)));
+    lines.extend(others.map(error));
+    lines
+}
+
+/// Errors of set-up, with their numbers.
+fn numbered() -> Vec<String> {
+    let (what, max, errno) = (Limit::QueuePairs, 1, Errno::EAGAIN);
+    let (from, to, mask) = (QpState::INIT, QpState::RTR, QpAttrMask::STATE | QpAttrMask::AV);
+    let created = [
+        CreateError::Zero(what),
+        CreateError::TooMany { what, asked: 2, max },
+        CreateError::TableFull { what, max },
+        CreateError::NoMemory { bytes: 1 },
+        CreateError::Stuck,
+        CreateError::Forked,
+        CreateError::OtherContext,
+        CreateError::OwnReceives,
+        CreateError::NoDescriptor { errno },
+        REFUSED.into(),
+    ];
+    let resized = [ResizeError::TooFew { unpolled: 2, asked: 1 }, ResizeError::Overrun];
+    let registered = [
+        RegisterError::Empty,
+        RegisterError::OutOfRange { addr: 17, len: 2 },
+        RegisterError::NeedsLocalWrite,
+        RegisterError::UnknownAccess { bits: 64 },
+        RegisterError::TableFull { max },
+        RegisterError::SharedMemoryFull { len: 1 },
+        RegisterError::FileSizeLimit { len: 1, limit: 0 },
+        RegisterError::NoMemory { len: 1, errno },
+        RegisterError::Forked,
+        REFUSED.into(),
+    ];
+    let moderated = [
+        ModerateError::Unsupported,
+        ModerateError::Forked,
+        ModerateError::Stuck,
+        ModerateError::NoThread { errno },
+        ModerateError::Refused(REFUSED),
+    ];
+    let armed = [
+        ArmLimitError::TooMany { asked: 2, max },
+        ArmLimitError::Forked,
+        ArmLimitError::Stuck,
+        ArmLimitError::Refused(REFUSED),
+    ];
+    let addressed = [
+        AddressError::NoSuchPort { port: 3 },
+        AddressError::NoSuchLevel { sl: 16 },
+        AddressError::UnknownLid { lid: 7 },
+        AddressError::UnknownGid { gid: Gid([0; 16]) },
+        AddressError::NoSuchGid { index: 4 },
+        AddressError::NoRoute,
+        AddressError::NoDatagram,
+        REFUSED.into(),
+    ];
+    let modified = [
+        ModifyError::Illegal { from, to },
+        ModifyError::Missing { from, to, missing: mask },
+        ModifyError::Superfluous { from, to, superfluous: mask },
+        ModifyError::BadValue { attr: QpAttrMask::TIMEOUT, value: 32, allowed: "0 to 31" },
+        ModifyError::NotIn { is: from, claimed: to },
+        ModifyError::PeerSuspended,
+        ModifyError::Forked,
+        ModifyError::Refused { from, to, mask, errno: Errno::ETIMEDOUT },
+    ];
+    let mut lines = Vec::new();
+    macro_rules! say {
+        ($($errors:expr),+) => {
+            $(lines.extend($errors.iter().map(|it| format!("{} {}", it.errno().0, error(it))));)+
+        };
+    }
+    say!(created, created.map(ResizeError::from), resized, registered, moderated, armed);
+    say!(addressed, modified);
+    lines
+}
+
+/// Every number that has a name, and one that has none.
+fn numbers() -> Vec<String> {
+    let mut lines = Vec::new();
+    macro_rules! all {
+        ($($type:ident),+) => {$(
+            let named = (0..=200).map($type).filter(|number| number.name().is_some());
+            assert!(named.eq($type::KNOWN.iter().copied()), "in ascending order");
+            for number in $type::KNOWN.iter().copied().chain([$type(4000)]) {
+                lines.push(format!("{} {number:?}: {number}", number.0));
+                assert_eq!(format!("{number:>70}").len(), 70, "padded as any text is");
+            }
+        )+};
+    }
+    all!(WcStatus, WcOpcode, AsyncEventType, PortState, AtomicCap, QpState);
+    lines
+}
+
+/// Values, in words and as they are debugged.
+fn values() -> Vec<String> {
+    let elements =
+        [Element::Cq(OTHER), Element::Qp(17), Element::Srq(18), Element::Port(3), Element::Device];
+    let limits = [
+        Limit::Cqe,
+        Limit::SendWr,
+        Limit::RecvWr,
+        Limit::SendSge,
+        Limit::RecvSge,
+        Limit::Inline,
+        Limit::QueuePairs,
+        Limit::CompletionQueues,
+        Limit::SrqWr,
+        Limit::SrqSge,
+        Limit::SharedReceiveQueues,
+        Limit::Channels,
+        Limit::MemoryRegions,
+        Limit::ProtectionDomains,
+    ];
+    let event_type = AsyncEventType::PORT_ERR;
+    let events = elements.map(|element| AsyncEvent { event_type, element }.to_string());
+    let received = recv(1).with_byte_len(3).with_flags(WcFlags::GRH);
+    let wcs = [
+        received,
+        received.with_imm([9, 8, 7, 6]),
+        received.with_invalidated_rkey(5),
+        Wc::poisoned(1, WcStatus::WR_FLUSH_ERR, 2).with_vendor_err(3),
+    ];
+    let debugged = wcs.map(|wc| format!("{wc:?}"));
+    [&events[..], &limits.map(|limit| limit.to_string()), &debugged].concat()
+}
+
+#[test]
+fn c04_c12_q04_every_text_is_as_it_is_written_down() {
+    let said = [errors(), numbered(), numbers(), values()].concat();
+    let expected = include_str!("texts.txt");
+    for (said, expected) in said.iter().zip(expected.lines()) {
+        assert_eq!(said, expected);
+    }
+    assert_eq!(said.len(), expected.lines().count(), "{}", said.join("\n"));
+}
+
+#[test]
+#[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+fn failures_of_a_queue_with_several_producers() {
+    use cq_core::queue::mpsc::{PushError, ResizeError, Ring, WhyNot};
+    assert_eq!(PushError::Resized.to_string(), TryPushError::Resized.to_string());
+    let dropped = Dropped { lost: 3, total: 7 };
+    assert_eq!(PushError::Dropped(dropped).to_string(), dropped.to_string());
+    for (why, text) in [
+        (WhyNot::Overrun, "the completion queue has overrun and can't be resized: destroy it"),
+        (
+            WhyNot::BelowUnpolled { promised: 2, unpolled: 3 },
+            "3 completions are not polled yet, more than the 2 that the queue is to hold: poll them or ask for more",
+        ),
+        (
+            WhyNot::UnderWay,
+            "a resize is in progress: poll the completions that the queue had before it",
+        ),
+    ] {
+        let mut ring = Ring::<2>::default();
+        let error = ResizeError { why, spare: ring.spare() };
+        assert_eq!([error.to_string(), why.to_string()], [text; 2]);
+    }
+}
+
+#[test]
+fn debug_output_of_queues_says_their_sizes_and_not_their_contents() {
+    let control = Control::new();
+    let slots = [const { Slot::new() }; 4];
+    let tags = [const { Tag::new() }; 4];
+    let queue = || raw_queue(&control, &slots, &tags, 3).unwrap();
+    let text = "RawQueue { promised: 3, ring: Ring { storage: 4, .. }, .. }";
+    assert_eq!(format!("{:?}", queue()), text);
+    let says = |it: &dyn Debug, text| assert!(format!("{it:?}").contains(text), "{it:?}");
+    says(&queue().into_producer(Tail::at(0), NoChannel), "Ring { storage: 4, .. }");
+    says(&CompletionQueue::new(queue().into_consumer(0, NoChannel)), "Ring { storage: 4, .. }");
+    says(&SoftCq::<8>::new().split(), "Ring { storage: 8, .. }");
+    // No lock is waited for.
+    let script = Script::<4>::new(OTHER);
+    let shared = cq_core::shared_cq::SharedCq::new(CompletionQueue::new(&script));
+    let guard = shared.lock();
+    assert_eq!(format!("{shared:?}"), "SharedCq { .. }");
+    says(&guard, "CompletionQueue { transport: Script {");
+}
