@@ -13,17 +13,15 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use crate::inside::actor::{Actor, PATIENCE, order, say, until};
+use crate::inside::actor::PATIENCE;
+use crate::inside::prelude::*;
 use crate::shm::attachment::Attachment;
 use crate::shm::error::AttachError;
 use crate::shm::name::FabricPath;
 use crate::shm::plan::Format;
 use crate::shm::registry::REGISTRY;
 use crate::shm::shape::{KINDS, Shape};
-use crate::sync::AtomicU64;
 
 const PART: &str = "FABRIC_ACTOR_PART";
 const DIRECTORY: &str = "FABRIC_ACTOR_DIRECTORY";

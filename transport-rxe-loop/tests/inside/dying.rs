@@ -26,11 +26,7 @@ mod storm;
 mod suspended;
 mod work;
 
-use std::time::{Duration, Instant};
-
-use crate::api::device::Context;
-use crate::api::open::OpenOptions;
-use crate::inside::actor::Actor;
+use crate::inside::prelude::*;
 
 /// Names the fabric that a further process of a test opens.
 const FABRIC: &str = "DYING_FABRIC";

@@ -7,10 +7,8 @@
 mod scribbler;
 mod user;
 
-use std::time::{Duration, Instant};
-
-use crate::api::limits::Limits;
-use crate::inside::actor::{Actor, few_or};
+use crate::inside::actor::few_or;
+use crate::inside::prelude::*;
 
 const FABRIC: &str = "HOSTILE_FABRIC";
 const SEED: &str = "HOSTILE_SEED";

@@ -6,4 +6,6 @@ pub mod attaching;
 pub mod audit;
 pub mod chance;
 mod dying;
+pub mod fixture;
 mod hostile;
+pub mod prelude;

@@ -1,8 +1,7 @@
 use super::*;
-use crate::api::qp::QpInit;
 use crate::completion::async_event::QpEvent;
 use crate::engine::events::report_qp;
-use crate::protocol::number::QpNumber;
+use crate::inside::prelude::*;
 
 #[test]
 fn a_report_that_comes_late_is_not_taken_for_one_of_the_successor() {

@@ -1,24 +1,10 @@
-use std::thread;
-
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::async_event::{AsyncEvent, Element};
 use cq_core::queue::{Entry, NoChannel};
-use cq_core::setup::{QpCaps, QpType};
-use cq_core::transport::{AsyncEvents, Events, Post};
-use cq_core::wc::WcStatus;
-use cq_core::wr::{RemoteAddr, SendWr};
 
 use super::*;
-use crate::api::limits::Limits;
-use crate::api::open::OpenOptions;
-use crate::api::qp::QpInit;
 use crate::completion::queue::CqRing;
-use crate::engine::complete;
-use crate::inside::actor::until;
-use crate::lifecycle::Device;
+use crate::inside::prelude::*;
 use crate::protocol::fanin::Location;
-use crate::protocol::lock::{AttachmentId, AttachmentKey};
-use crate::protocol::number::{Position, QpNumber};
-use crate::protocol::tag;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(37);

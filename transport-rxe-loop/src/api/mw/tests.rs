@@ -1,28 +1,7 @@
-use crate::memory::key::Key;
-use crate::protocol::lock::AttachmentId;
-use crate::protocol::number::QpNumber;
-use std::thread;
-
-use cq_core::setup::{Access, inc_rkey};
-use cq_core::transport::{PollCq, Post};
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr, WindowBind};
-
 use super::*;
-use crate::api::cq::Cq;
-use crate::api::device::Context;
-use crate::api::mr::OwnedRegion;
-use crate::api::open::OpenOptions;
-use crate::api::pd::ProtectionDomain;
-use crate::api::qp::{QpInit, QueuePair};
-use crate::engine::identity;
 use crate::engine::requester::local::{invalidate, invalidate_and_wait};
-use crate::inside::actor::until;
-use crate::lifecycle::Device;
-use crate::memory::copy_guard::CopyGuard;
+use crate::inside::prelude::*;
 use crate::memory::region::{Bound, Kind, MrSlot, RegionEntry};
-use crate::shm::table::Entry;
-use crate::sync;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(34);

@@ -3,17 +3,8 @@
 
 use std::collections::VecDeque;
 
-use cq_core::async_event::AsyncEventType;
-use cq_core::setup::Access;
-use cq_core::transport::{AsyncEvents, PollCq, Post, Refused};
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr};
-
 use super::*;
-use crate::api::cq::Cq;
-use crate::api::device::Context;
-use crate::api::mr::OwnedRegion;
-use crate::api::open::OpenOptions;
+use crate::inside::prelude::*;
 
 /// Not powers of two, so that slots of the ring and slots of the queue are told apart.
 const CAPS: QpCaps =

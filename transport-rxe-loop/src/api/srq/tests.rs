@@ -1,13 +1,6 @@
-use cq_core::wc::WcStatus;
-
 use super::*;
-use crate::api::limits::Limits;
-use crate::api::open::OpenOptions;
-use crate::api::qp::QpInit;
-use crate::completion::push;
-use crate::engine::complete;
 use crate::engine::srq;
-use crate::protocol::lock::{AttachmentId, AttachmentKey};
+use crate::inside::prelude::*;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(43);

@@ -1,12 +1,9 @@
 use std::collections::BTreeSet;
-use std::thread;
 
 use rustix::io::read;
 
 use super::*;
-use crate::api::limits::Limits;
-use crate::api::open::OpenOptions;
-use crate::inside::actor::Waiting;
+use crate::inside::prelude::*;
 
 #[test]
 fn every_source_has_a_number_and_a_node_of_its_own() {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::inside::attaching::Directory;
+use crate::inside::prelude::*;
 
 #[test]
 fn n06_the_fifo_of_a_channel_is_opened_once_for_each_of_its_generations() {

@@ -1,24 +1,10 @@
 use std::cell::RefCell;
 
-use crate::protocol::lock::AttachmentId;
-use crate::protocol::number::Position;
-use cq_core::async_event::AsyncEventType;
-use cq_core::setup::QpState;
-use cq_core::transport::{Arm, Armed, AsyncEvents, Events, Notify, PollCq, PollError, Post};
-use cq_core::wc::WcStatus;
-use cq_core::wr::RecvWr;
-
 use super::*;
-use crate::api::channel::CompletionChannel;
-use crate::api::cq::{Cq, CqInit};
-use crate::api::device::Context;
-use crate::api::open::OpenOptions;
-use crate::api::qp::{QpInit, QueuePair};
-use crate::engine::complete::{self, lock, push_received, tell, wait_for_push};
-use crate::lifecycle::Device;
+use crate::engine::complete::{lock, push_received, tell, wait_for_push};
+use crate::inside::prelude::*;
 use crate::protocol::fanin::Location;
 use crate::protocol::moderation::{EventAction, Setting};
-use crate::protocol::tag;
 use cq_core::queue::State;
 use cq_core::setup::ResizeError;
 

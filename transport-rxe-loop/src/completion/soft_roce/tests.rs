@@ -1,5 +1,5 @@
 use super::*;
-use crate::api::device::Context;
+use crate::inside::prelude::*;
 
 #[test]
 fn stored_completions_are_news_and_none_is_no_news() {

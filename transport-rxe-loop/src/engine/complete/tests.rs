@@ -1,8 +1,5 @@
 use super::*;
-use crate::api::limits::Limits;
-use crate::api::open::OpenOptions;
-use crate::api::qp::QpInit;
-use crate::protocol::number::Position;
+use crate::inside::prelude::*;
 
 #[test]
 fn c08_a_completion_of_a_destroyed_queue_pair_settles_nothing_of_the_next_in_its_entry() {

@@ -1,18 +1,5 @@
-use cq_core::setup::{Access, QpState};
-use cq_core::setup::{Endpoint, Port};
-use cq_core::transport::{PollCq, Post};
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, SendWr};
-
 use super::*;
-use crate::api::cq::Cq;
-use crate::api::device::Context;
-use crate::api::mr::OwnedRegion;
-use crate::api::open::OpenOptions;
-use crate::api::qp::{QpInit, QueuePair};
-use crate::lifecycle::Device;
-use crate::sync::AtomicU32;
-use cq_core::setup::QpAttr;
+use crate::inside::prelude::*;
 
 /// Two queue pairs that are connected, their completion queues, and memory of each.
 struct Pair {

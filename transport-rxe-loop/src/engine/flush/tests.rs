@@ -1,22 +1,8 @@
 //! What a flush finds that another one is in the middle of.
 
-use std::thread;
-
-use cq_core::async_event::AsyncEventType;
-use cq_core::setup::{QpState, SrqInit};
-use cq_core::transport::{AsyncEvents, PollCq, Post};
-use cq_core::wc::Wc;
-use cq_core::wr::RecvWr;
-
 use super::*;
-use crate::api::open::OpenOptions;
-use crate::api::qp::QpInit;
-use crate::completion::push;
-use crate::engine::identity;
 use crate::engine::srq::queue as pool_of;
-use crate::inside::actor::until;
-use crate::protocol::lock::{AttachmentId, AttachmentKey};
-use cq_core::setup::QpAttr;
+use crate::inside::prelude::*;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(33);

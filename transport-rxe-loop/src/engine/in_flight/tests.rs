@@ -1,13 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
-
-use cq_core::setup::QpType;
 
 use super::*;
-use crate::api::open::OpenOptions;
-use crate::api::qp::{QpInit, QueuePair};
-use crate::inside::actor::until;
-use crate::protocol::lock::AttachmentId;
+use crate::inside::prelude::*;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(31);

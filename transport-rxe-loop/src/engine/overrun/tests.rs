@@ -1,12 +1,5 @@
-use cq_core::async_event::AsyncEventType;
-use cq_core::setup::Port;
-use cq_core::setup::{Access, QpState};
-use cq_core::transport::AsyncEvents;
-
 use super::*;
-use crate::api::open::OpenOptions;
-use crate::api::qp::QpInit;
-use cq_core::setup::QpAttr;
+use crate::inside::prelude::*;
 
 #[test]
 fn o04_who_dropped_a_completion_fails_though_another_thread_is_at_all_of_them() {

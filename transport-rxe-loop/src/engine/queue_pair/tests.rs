@@ -1,23 +1,7 @@
-use std::thread;
-
-use cq_core::setup::{Access, QpType, SrqInit};
-use cq_core::setup::{Endpoint, Port};
-use cq_core::transport::{PollCq, Post};
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, SendWr};
-
 use super::*;
-use crate::api::open::OpenOptions;
-use crate::api::qp::{QpInit, setup};
-use crate::completion::push;
-use crate::engine::complete;
+use crate::api::qp::setup;
 use crate::engine::srq::queue as pool_of;
-use crate::inside::actor::until;
-use crate::lifecycle::deaths;
-use crate::protocol::lock::{AttachmentId, AttachmentKey};
-use crate::protocol::number::Position;
-use crate::protocol::tag;
-use cq_core::setup::QpAttr;
+use crate::inside::prelude::*;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(35);

@@ -1,15 +1,7 @@
-use cq_core::setup::QpState;
-
 use super::*;
-use crate::api::open::OpenOptions;
-use crate::api::qp::QpInit;
-use crate::engine::identity;
 use crate::engine::ring::RingLayout;
-use crate::engine::send_queue;
-use crate::lifecycle::Device;
-use crate::protocol::lock::AttachmentId;
+use crate::inside::prelude::*;
 use crate::shm::arena::Extent;
-use crate::sync;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(41);

@@ -1,16 +1,5 @@
-use crate::protocol::lock::AttachmentId;
-use crate::protocol::number::Position;
-use cq_core::setup::Port;
-use cq_core::setup::SrqInit;
-use cq_core::transport::{AsyncEvents, Post};
-use cq_core::wr::RecvWr;
-
 use super::*;
-use crate::api::cq::Cq;
-use crate::api::device::Context;
-use crate::api::open::OpenOptions;
-use crate::api::qp::{QpInit, QueuePair};
-use cq_core::setup::QpAttr;
+use crate::inside::prelude::*;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(33);

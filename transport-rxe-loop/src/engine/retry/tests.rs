@@ -1,15 +1,5 @@
-use cq_core::setup::Access;
-use cq_core::setup::{Endpoint, Port};
-use cq_core::transport::{PollCq, Post};
-use cq_core::wc::Wc;
-use cq_core::wr::SendWr;
-
 use super::*;
-use crate::api::device::Context;
-use crate::api::qp::QpInit;
-use crate::inside::actor::until;
-use crate::lifecycle::Device;
-use cq_core::setup::QpAttr;
+use crate::inside::prelude::*;
 
 #[test]
 fn q07_a_wait_ends_in_time_though_an_earlier_alarm_came_for_something_else() {

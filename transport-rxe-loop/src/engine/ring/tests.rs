@@ -1,5 +1,5 @@
 use super::*;
-use crate::lifecycle::Device;
+use crate::inside::prelude::*;
 
 #[test]
 fn no_ring_leads_out_of_the_arena() {

@@ -1,23 +1,9 @@
-use std::thread;
-
-use cq_core::setup::{Access, QpCaps, QpType, SrqInit};
-use cq_core::setup::{Endpoint, Port};
 use cq_core::testing::fault::When;
-use cq_core::transport::{PollCq, Post};
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, SendWr};
 
 use super::*;
-use crate::api::ah::Destination;
-use crate::api::mr::OwnedRegion;
-use crate::api::open::OpenOptions;
-use crate::api::qp::QpInit;
-use crate::inside::actor::until;
+use crate::inside::prelude::*;
 use crate::policy::faults::Faults;
-use crate::protocol::in_flight::ChangeFence;
 use crate::protocol::mode::CqFlag;
-use cq_core::setup::AddressVector;
-use cq_core::setup::QpAttr;
 
 /// Does what there is to do, up to a position.
 fn work(queue: SendQueue, limit: Position) -> bool {

@@ -1,37 +1,13 @@
 //! What others can do to a pool and to whoever uses it: be suspended over its lock, or write into it.
 
-use std::fs::File;
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-
-use cq_core::async_event::AsyncEventType;
-use cq_core::setup::{Access, QpState, SrqInit};
-use cq_core::setup::{Endpoint, Port};
-use cq_core::transport::{AsyncEvents, PollCq, Post};
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, SendWr};
 
 use super::*;
-use crate::api::cq::Cq;
-use crate::api::device::Context;
-use crate::api::limits::Limits;
-use crate::api::open::OpenOptions;
-use crate::api::qp::{QpInit, QueuePair};
-use crate::api::srq::SharedReceiveQueue;
-use crate::engine::send_queue;
-use crate::inside::actor::until;
-use crate::lifecycle::Device;
-use crate::lifecycle::deaths;
+use crate::inside::prelude::*;
 use crate::memory::copier;
-use crate::protocol::lock::{AttachmentId, AttachmentKey};
-use crate::protocol::number::QpIndex;
 use crate::protocol::pool::Queue;
 use crate::protocol::stage::State;
 use crate::shm::{claim, header, liveness};
-use crate::sync;
-use cq_core::setup::ModifyError;
-use cq_core::setup::QpAttr;
 
 /// A queue pair that is its own peer, waits for ever, and takes its receives from a shared queue, which has one.
 struct Alone {

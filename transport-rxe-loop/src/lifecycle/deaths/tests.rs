@@ -1,36 +1,17 @@
-use crate::protocol::lock::AttachmentId;
-use crate::protocol::number::{Position, QpNumber};
-use std::time::{Duration, Instant};
-
-use cq_core::async_event::AsyncEventType;
-use cq_core::setup::QpState;
-use cq_core::transport::{Arm, AsyncEvents, Events, PollCq, Post};
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, SendWr};
-
 use super::*;
-use crate::api::device::Context;
-use crate::api::limits::Limits;
-use crate::api::open::OpenOptions;
-use crate::api::qp::QpInit;
 use crate::completion::channel::{EventChannel, Source};
 use crate::engine::entry::SrqSlot;
 use crate::engine::recovery::QueuePairs;
-use crate::engine::{identity, srq};
-use crate::inside::actor::until;
-use crate::inside::attaching::Directory;
-use crate::protocol::in_flight::ChangeFence;
+use crate::engine::srq;
+use crate::inside::prelude::*;
 use crate::protocol::life::Life;
-use crate::protocol::lock::Lock;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::pool::Queue;
 use crate::shm::arena::Extent;
 use crate::shm::plan::Format;
 use crate::shm::plan::Plan;
-use crate::shm::registry::Registry;
 use crate::shm::shape::Shape;
-use crate::shm::table::{Entry, Table, entries};
-use crate::sync::{self, AtomicU32};
+use crate::shm::table::{Table, entries};
 
 /// An attachment that no process has, recorded as that of a dead one.
 const ANOTHER: AttachmentId = AttachmentId::new(40);

@@ -1,22 +1,8 @@
-use std::fs::File;
-
-use cq_core::transport::{PollCq, Post};
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::SendWr;
-
-use cq_core::setup::Access;
-
 use super::*;
-use crate::api::device::{self, Context};
-use crate::api::mr::OwnedRegion;
-use crate::api::open::OpenOptions;
-use crate::api::pd::ProtectionDomain;
-use crate::api::qp::QpInit;
-use crate::lifecycle::deaths;
+use crate::api::device;
+use crate::inside::prelude::*;
 use crate::memory::domains;
-use crate::protocol::lock::{AttachmentId, AttachmentKey};
 use crate::shm::liveness::Liveness;
-use crate::shm::registry::Registry;
 
 #[test]
 fn x03_who_opens_a_fabric_sweeps_up_after_the_dead() {

@@ -1,22 +1,6 @@
-use crate::memory::key::Key;
-use crate::protocol::lock::AttachmentId;
-use crate::protocol::number::QpIndex;
-use std::time::Instant;
-
-use cq_core::setup::{Access, QpType};
-use cq_core::setup::{Endpoint, Port};
-use cq_core::transport::{Arm, Block, Events, Notify, Post, Woken};
-use cq_core::wr::{RecvWr, SendWr};
-
 use super::*;
-use crate::api::open::OpenOptions;
-use crate::api::qp::QpInit;
-use crate::inside::actor::until;
-use crate::memory::copy_guard::CopyGuard;
-use crate::memory::region::{KeyUser, Kind, RegionEntry};
-use crate::protocol::in_flight::InFlight;
-use crate::shm::table::Entry;
-use cq_core::setup::QpAttr;
+use crate::inside::prelude::*;
+use crate::memory::region::{Kind, RegionEntry};
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(44);

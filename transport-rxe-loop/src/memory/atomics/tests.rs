@@ -1,13 +1,5 @@
-use std::thread;
-
-use cq_core::setup::Access;
-
 use super::*;
-use crate::api::open::OpenOptions;
-use crate::inside::actor::until;
-use crate::lifecycle::Device;
-use crate::memory::key::Key;
-use crate::memory::region::KeyUser;
+use crate::inside::prelude::*;
 
 const ADD: AtomicOp = AtomicOp::FetchAdd { add: 2 };
 

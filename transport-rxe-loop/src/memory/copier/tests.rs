@@ -1,35 +1,11 @@
 //! Who waits for a copy that is under way, and whom a process serves while it waits for another one.
 
-use crate::memory::key::Key;
-use crate::protocol::lock::AttachmentId;
-use crate::protocol::number::{QpIndex, QpNumber, RegionIndex, SrqNumber};
-use std::thread;
-
-use cq_core::setup::Port;
-use cq_core::setup::{QpState, QpType, SrqInit};
-use cq_core::transport::{PollCq, Post};
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, Sge};
+use crate::protocol::number::RegionIndex;
 
 use super::client::{NotDone, atomic};
 use super::*;
-use crate::api::cq::Cq;
-use crate::api::device::Context;
-use crate::api::mr::MemoryRegion;
-use crate::api::open::OpenOptions;
-use crate::api::pd::ProtectionDomain;
-use crate::api::qp::{QpInit, QueuePair};
-use crate::engine::identity;
-use crate::engine::send_queue;
-use crate::inside::actor::{Waiting, until};
-use crate::lifecycle::Device;
-use crate::memory::region::KeyUser;
-use crate::memory::sge::{Far, Span};
+use crate::inside::prelude::*;
 use crate::memory::stage::Head;
-use crate::protocol::lock::Lock;
-use crate::shm::table::Entry;
-use crate::sync::AtomicU64;
-use cq_core::setup::QpAttr;
 
 /// An attachment that no process has.
 pub const ANOTHER: AttachmentId = AttachmentId::new(37);

@@ -1,11 +1,5 @@
-use cq_core::setup::Access;
-
 use super::*;
-use crate::lifecycle::Device;
-use crate::memory::key::Key;
-use crate::memory::region::KeyUser;
-use crate::memory::sge::Far;
-use crate::sync::AtomicU64;
+use crate::inside::prelude::*;
 
 fn words<const N: usize>(from: u64) -> [AtomicU64; N] {
     std::array::from_fn(|i| AtomicU64::new(from + i as u64))

@@ -1,12 +1,10 @@
-use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::*;
-use crate::lifecycle::Device;
-use crate::sync::{self, AtomicU64};
+use crate::inside::prelude::*;
 
 const LEN: usize = 4 << 12;
 

@@ -1,17 +1,5 @@
-use crate::protocol::lock::AttachmentId;
-use crate::protocol::number::{QpIndex, QpNumber};
-use cq_core::setup::Access;
-use cq_core::wr::Sge;
-
 use super::*;
-use crate::api::open::OpenOptions;
-use crate::lifecycle::Device;
-use crate::memory::copy_guard::CopyGuard;
-use crate::memory::region::KeyUser;
-use crate::memory::sge::{Spans, Target};
-use crate::protocol::in_flight::InFlight;
-use crate::shm::table::Entry;
-use crate::sync::AtomicU64;
+use crate::inside::prelude::*;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(60);

@@ -1,9 +1,6 @@
 use super::*;
-use crate::api::device::Context;
-use crate::api::open::{OpenError, OpenOptions};
-use crate::inside::actor::{Actor, die_with_parent, say, until};
-use crate::protocol::lock::AttachmentId;
-use crate::sync;
+use crate::api::open::OpenError;
+use crate::inside::prelude::*;
 
 /// An attachment that no process has, recorded as that of a dead one.
 const ANOTHER: AttachmentId = AttachmentId::new(38);

@@ -1,6 +1,5 @@
 use super::*;
-use crate::lifecycle::Device;
-use crate::protocol::lock::AttachmentId;
+use crate::inside::prelude::*;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(42);

@@ -1,16 +1,7 @@
 use std::hint::black_box;
-use std::os::unix::process::ExitStatusExt;
-
-use cq_core::setup::Access;
 
 use super::*;
-use crate::api::open::OpenOptions;
-use crate::inside::actor::{Actor, die_with_parent, say};
-use crate::lifecycle::Device;
-use crate::memory::key::Key;
-use crate::memory::region::KeyUser;
-use crate::memory::sge::Far;
-use crate::sync::{self, AtomicU64};
+use crate::inside::prelude::*;
 
 const FAR: Far =
     Far { attachment: AttachmentId::new(1), whose: KeyUser::local(0), needs: Access::empty() };

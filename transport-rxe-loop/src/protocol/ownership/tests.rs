@@ -1,5 +1,5 @@
 use super::*;
-use crate::protocol::in_flight::ChangeFence;
+use crate::inside::prelude::*;
 
 #[test]
 fn who_enters_makes_the_owner_look_again() {

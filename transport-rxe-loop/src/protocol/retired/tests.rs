@@ -1,5 +1,5 @@
 use super::*;
-use crate::protocol::in_flight::InFlight;
+use crate::inside::prelude::*;
 
 #[test]
 fn who_comes_later_keeps_nothing_that_is_free_but_for_those_who_came_before() {

@@ -1,5 +1,5 @@
 use super::Position;
-use crate::protocol::tag;
+use crate::inside::prelude::*;
 
 /// Up to where a receive queue is settled by the tag of the receive before `end`.
 fn settled(from: u64, end: u64, capacity: u32) -> u64 {

@@ -1,7 +1,5 @@
 use super::*;
-use crate::api::open::OpenOptions;
-use crate::lifecycle::Device;
-use crate::protocol::lock::{AttachmentId, AttachmentKey};
+use crate::inside::prelude::*;
 
 /// An attachment without a process.
 const ANOTHER: AttachmentId = AttachmentId::new(38);

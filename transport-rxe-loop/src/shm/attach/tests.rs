@@ -1,8 +1,8 @@
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use super::*;
-use crate::inside::actor::Waiting;
-use crate::inside::attaching::{Directory, FORMAT, attach, limits};
+use crate::inside::attaching::{FORMAT, attach, limits};
+use crate::inside::prelude::*;
 use crate::shm::attachment::leave_one;
 
 #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::inside::attaching::Directory;
+use crate::inside::prelude::*;
 
 #[test]
 fn a_file_has_the_bytes_that_it_is_made_for() {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::api::open::OpenOptions;
+use crate::inside::prelude::*;
 
 #[test]
 fn addresses_are_drawn_from_one_range_in_whole_pages() {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::inside::prelude::*;
 
 const FORMAT: Format = Format {
     kinds: &["words", "halves"],

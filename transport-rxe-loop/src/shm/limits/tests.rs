@@ -1,5 +1,5 @@
 use super::*;
-use crate::sync::AtomicU64;
+use crate::inside::prelude::*;
 
 /// A format whose tables take some bytes for each entry.
 const FORMAT: Format = Format {

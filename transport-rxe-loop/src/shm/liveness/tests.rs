@@ -1,11 +1,10 @@
-use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::channel;
-use std::thread;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::*;
+use crate::inside::prelude::*;
 
 /// Longer than any finite wait of these tests.
 const LONG: Duration = Duration::from_secs(10);

@@ -1,7 +1,7 @@
 use super::*;
-use crate::api::open::OpenOptions;
+use crate::inside::prelude::*;
 use crate::lifecycle::device::FORMAT;
-use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
+use crate::sync::AtomicU8;
 
 type Placed = (&'static [AtomicU8], &'static [AtomicU64], &'static AtomicU32, &'static [AtomicU32]);
 

@@ -1,6 +1,6 @@
 use super::*;
-use crate::inside::attaching::{Directory, FORMAT, attach, limits};
-use crate::shm::registry::Registry;
+use crate::inside::attaching::{FORMAT, attach, limits};
+use crate::inside::prelude::*;
 
 #[test]
 fn x02_a_file_that_has_taken_the_name_of_a_dead_one_meanwhile_stays() {

@@ -3,11 +3,9 @@ use std::os::unix::thread::JoinHandleExt;
 use std::sync::mpsc::channel;
 
 use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::wc::Wc;
 
 use super::*;
-use crate::api::open::OpenOptions;
-use crate::inside::actor::until;
+use crate::inside::prelude::*;
 
 /// The signals blocked by the calling thread, as bits.
 fn blocked() -> u64 {

@@ -1,6 +1,6 @@
 use super::*;
-use crate::api::open::OpenOptions;
 use crate::engine::identity::number;
+use crate::inside::prelude::*;
 use crate::protocol::life::{LAST_GENERATION, after};
 use crate::protocol::number::RegionIndex;
 

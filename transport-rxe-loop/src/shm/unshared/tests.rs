@@ -1,7 +1,5 @@
-use std::fs::File;
-
 use super::*;
-use crate::inside::actor::Waiting;
+use crate::inside::prelude::*;
 
 #[test]
 fn x03_what_is_opened_is_registered_before_a_fork() {

@@ -1,9 +1,9 @@
 //! Tests of two copies of the library in one process: two registries, each with its own descriptors.
 
 use super::*;
+use crate::inside::prelude::*;
 use crate::shm::attachment::leave;
 use crate::shm::liveness::Liveness;
-use crate::shm::registry::Registry;
 
 static OTHER: Registry = Registry::new();
 

@@ -8,12 +8,13 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, kill_process, setrlimit};
 use rustix::thread::gettid;
 
 use super::*;
 use crate::inside::actor::has_to_wait;
-use crate::protocol::steps::{self, Step};
+use crate::inside::prelude::*;
+use crate::protocol::steps;
 use crate::shm::file;
 use crate::shm::fork::watch;
 use crate::shm::guard_page;

@@ -5,11 +5,10 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 
-use rustix::process::Signal;
-
 use super::*;
+use crate::inside::prelude::*;
 use crate::shm::liveness::{Gate, Liveness};
-use crate::shm::registry::{Kept, Registry};
+use crate::shm::registry::Kept;
 use crate::shm::unshared::Opened;
 use crate::shm::{file, header};
 use crate::sync::store;

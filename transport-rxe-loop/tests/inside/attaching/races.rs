@@ -1,8 +1,8 @@
 //! Tests of many processes that attach while others leave.
 
 use super::*;
+use crate::inside::prelude::*;
 use crate::shm::liveness::Gate;
-use crate::shm::registry::Registry;
 
 const RACERS: usize = 16;
 

@@ -4,9 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
-use cq_core::wr::RemoteAddr;
-
 use super::ends::Outcome;
+use crate::inside::prelude::*;
 
 /// How to reach an end: its number, and its memory, if it has some.
 #[derive(Clone, Copy)]

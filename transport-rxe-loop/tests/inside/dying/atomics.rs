@@ -3,24 +3,9 @@
 
 #![allow(unsafe_code)]
 
-use cq_core::setup::{Access, QpState};
-use cq_core::setup::{Endpoint, Port};
-use cq_core::transport::{PollCq, Post};
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RemoteAddr, SendWr};
-use rustix::process::Signal;
-
 use super::steps::{die_there, mortal_at};
-use crate::api::cq::Cq;
-use crate::api::mr::OwnedRegion;
-use crate::api::open::OpenOptions;
-use crate::api::qp::{QpInit, QueuePair};
-use crate::inside::actor::{Actor, order, say, until};
-use crate::lifecycle::Device;
+use crate::inside::prelude::*;
 use crate::protocol::stage::State;
-use crate::protocol::steps::Step;
-use crate::sync::{self, AtomicU64};
-use cq_core::setup::QpAttr;
 
 /// Has a word, and writes its value at the end.
 #[test]

@@ -5,12 +5,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use cq_core::setup::SrqInit;
-use cq_core::wr::RecvWr;
-
 use super::ends::{DEPTH, Memory, Outcome, Region};
-use crate::api::pd::ProtectionDomain;
-use crate::api::srq::SharedReceiveQueue;
+use crate::inside::prelude::*;
 
 /// The receives of several ends of one process.
 pub struct Commons {

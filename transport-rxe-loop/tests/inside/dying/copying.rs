@@ -3,37 +3,9 @@
 
 #![allow(unsafe_code)]
 
-use std::thread;
-use std::time::{Duration, Instant};
-
-use cq_core::setup::{Access, QpState, QpType, SrqInit, inc_rkey};
-use cq_core::setup::{Endpoint, Port};
-use cq_core::transport::{PollCq, Post};
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr, WindowBind};
-use rustix::process::Signal;
-
 use super::steps::{die_there, mortal_at};
-use crate::api::ah::Destination;
-use crate::api::cq::Cq;
-use crate::api::limits::Limits;
-use crate::api::mr::MemoryRegion;
-use crate::api::open::OpenOptions;
-use crate::api::pd::ProtectionDomain;
-use crate::api::qp::{QpInit, QueuePair};
 use crate::engine::srq::queue as pool_of;
-use crate::inside::actor::{Actor, die_with_parent, order, say, until};
-use crate::inside::audit::Estate;
-use crate::lifecycle::Device;
-use crate::lifecycle::deaths;
-use crate::protocol::in_flight::ChangeFence;
-use crate::protocol::lock::AttachmentId;
-use crate::protocol::number::{QpNumber, SrqNumber};
-use crate::protocol::steps::Step;
-use crate::sync::{self, AtomicU64};
-use cq_core::setup::AddressVector;
-use cq_core::setup::ModifyError;
-use cq_core::setup::QpAttr;
+use crate::inside::prelude::*;
 
 /// Longer than any bounded wait for a live process that makes no progress.
 const LONG: Duration = Duration::from_millis(2500);

@@ -2,35 +2,16 @@
 //! of their receives completes once, and nothing is left.
 
 use std::collections::VecDeque;
-use std::os::unix::process::ExitStatusExt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use cq_core::setup::Port;
-use cq_core::setup::{Access, QpState, QpType};
-use cq_core::transport::{PollCq, Post};
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, SendWr};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, kill_process};
 
 use super::ends::Outcome;
 use super::steps::{die_there, mortal_at};
 use super::{FABRIC, fabric, open};
-use crate::api::ah::AddressHandle;
-use crate::api::ah::Destination;
-use crate::api::cq::Cq;
-use crate::api::device::Context;
-use crate::api::mr::OwnedRegion;
-use crate::api::pd::ProtectionDomain;
-use crate::api::qp::{QpInit, QueuePair};
-use crate::inside::actor::{Actor, PATIENCE, die_with_parent, is_stopped, order, say, until};
-use crate::inside::audit::{self, Estate};
-use crate::protocol::lock::AttachmentId;
-use crate::protocol::steps::Step;
-use cq_core::setup::AddressVector;
-use cq_core::setup::QpAttr;
+use crate::inside::actor::{PATIENCE, is_stopped};
+use crate::inside::prelude::*;
 
 const QKEY: u32 = 0x77;
 const SEND: u64 = 1 << 32;

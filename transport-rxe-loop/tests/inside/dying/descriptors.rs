@@ -3,24 +3,12 @@
 
 #![allow(unsafe_code)]
 
-use std::fs::File;
-
-use rustix::process::Signal;
-
 use super::address::Address;
 use super::ends::{End, Memory, OUTSTANDING};
 use super::work::poll;
 use super::{FABRIC, open};
-use crate::api::cq::Cq;
-use crate::api::device::Context;
-use crate::api::open::OpenOptions;
-use crate::inside::actor::{Actor, die_with_parent, order, say, until};
-use crate::inside::audit::{self, Estate};
-use crate::inside::chance::Chance;
-use crate::lifecycle::Device;
-use crate::lifecycle::deaths;
+use crate::inside::prelude::*;
 use crate::memory::paths::AccessPath;
-use crate::protocol::lock::AttachmentId;
 
 /// How a process loses its descriptors.
 const HOW: &str = "DYING_HOW";

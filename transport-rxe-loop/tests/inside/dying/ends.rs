@@ -8,25 +8,11 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::rc::Rc;
 
-use cq_core::setup::{Access, QpCaps, QpState};
-use cq_core::setup::{Endpoint, Port};
-use cq_core::transport::Post;
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
-
 use super::address::Address;
 use super::commons::Commons;
-use crate::api::cq::Cq;
-use crate::api::mr::{MemoryRegion, OwnedRegion};
-use crate::api::pd::ProtectionDomain;
-use crate::api::qp::{QpInit, QueuePair};
 use crate::engine::remote_requests;
 use crate::engine::responder::Responder;
-use crate::engine::send_queue;
-use crate::inside::chance::Chance;
-use crate::protocol::number::{QpIndex, QpNumber};
-use crate::sync::{self, AtomicU64};
-use cq_core::setup::QpAttr;
+use crate::inside::prelude::*;
 
 pub const DEPTH: usize = 8;
 const CAPS: QpCaps = QpCaps {

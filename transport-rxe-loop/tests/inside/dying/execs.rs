@@ -9,25 +9,13 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::{null, null_mut, with_exposed_provenance_mut};
 
-use cq_core::setup::Access;
-use cq_core::transport::{PollCq, Post};
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RemoteAddr, SendWr, Sge};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 use super::{FABRIC, open};
-use crate::api::cq::Cq;
-use crate::api::open::OpenOptions;
-use crate::api::qp::{QpInit, QueuePair};
-use crate::inside::actor::{Actor, die_with_parent, order, say, until};
-use crate::memory::key::Key;
+use crate::inside::prelude::*;
 use crate::memory::paths::AccessPath;
-use crate::memory::region::KeyUser;
 use crate::memory::remote;
-use crate::memory::sge::{Far, Span, Spans, Target};
-use crate::protocol::lock::AttachmentId;
-use crate::sync::{self, AtomicU64};
 
 /// Where both programs have memory.
 const AT: usize = 0x3000_0000_0000;

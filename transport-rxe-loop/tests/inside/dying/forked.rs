@@ -8,32 +8,17 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
-use std::time::Instant;
 
-use cq_core::setup::{
-    Access, ArmLimitError, Errno, ModerateError, ModifyError, QpAttr, QpState, ResizeError, SrqInit,
-};
-use cq_core::transport::{Arm, AsyncEvents, Block, EventError, Events, Notify, PollCq, PollError};
-use cq_core::transport::{Post, Refused, Woken};
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_core::setup::{ArmLimitError, Errno, ModerateError, ResizeError};
+use cq_core::transport::EventError;
 
 use super::address::Address;
 use super::ends::{End, Memory, OUTSTANDING, Outcome};
 use super::work::{Near, poll};
 use super::{FABRIC, open};
-use crate::api::channel::CompletionChannel;
-use crate::api::cq::Cq;
-use crate::api::device::Context;
-use crate::api::pd::ProtectionDomain;
-use crate::api::qp::QpInit;
-use crate::api::srq::SharedReceiveQueue;
 use crate::error::{CreateError, RegisterError};
-use crate::inside::actor::{PATIENCE, die_with_parent, say, until};
-use crate::inside::audit;
-use crate::inside::chance::Chance;
-use crate::memory::copy_guard::CopyGuard;
+use crate::inside::actor::PATIENCE;
+use crate::inside::prelude::*;
 
 /// How often the process forks, with the other thread in the middle of something each time.
 const FORKS: u64 = 40;

@@ -3,26 +3,14 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::thread;
-use std::time::{Duration, Instant};
-
-use cq_core::transport::{Arm, Block, Events, Notify, Woken};
-use cq_core::wc::WcStatus;
 
 use super::address::Address;
 use super::commons::Commons;
 use super::ends::{End, Memory, OUTSTANDING};
 use super::open;
 use super::work::{self, LINES, moderate, poll};
-use crate::api::channel::CompletionChannel;
-use crate::api::cq::Cq;
-use crate::api::device::Context;
-use crate::api::pd::ProtectionDomain;
-use crate::inside::actor::{Actor, PATIENCE, until};
-use crate::inside::audit::{self, Estate};
-use crate::inside::chance::Chance;
-use crate::lifecycle::Device;
-use crate::protocol::lock::AttachmentId;
+use crate::inside::actor::PATIENCE;
+use crate::inside::prelude::*;
 
 /// A victim, and the ends that are connected to it.
 pub struct Line {

@@ -1,28 +1,13 @@
 //! Tests of processes that die or are stopped at each step of the usual messages: of one SGE, between memory that both map,
 //! with completion queues that have no channel, of which the one for sends is used by one queue pair alone.
 
-use std::os::unix::process::ExitStatusExt;
-use std::thread;
-use std::time::Instant;
-
-use cq_core::setup::QpState;
-use cq_core::wc::WcStatus;
-use rustix::process::Signal;
-
 use super::address::Address;
 use super::ends::{End, Memory, OUTSTANDING, Outcome};
 use super::steps::{die_there, mortal_at};
 use super::work::poll;
 use super::{FABRIC, fabric, open};
-use crate::api::cq::Cq;
-use crate::api::device::Context;
-use crate::api::pd::ProtectionDomain;
-use crate::inside::actor::{Actor, PATIENCE, die_with_parent, order, say, until};
-use crate::inside::audit::{self, Estate};
-use crate::inside::chance::Chance;
-use crate::protocol::lock::AttachmentId;
-use crate::protocol::steps::Step;
-use cq_core::setup::QpAttr;
+use crate::inside::actor::PATIENCE;
+use crate::inside::prelude::*;
 
 /// An end with its queues.
 struct Party {

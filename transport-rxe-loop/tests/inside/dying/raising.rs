@@ -1,22 +1,12 @@
 //! Tests of a process that stops at each step of raising an event: the reader of the channel gets the events of all
 //! others.
 
-use std::time::Instant;
-
-use cq_core::setup::QpState;
-use cq_core::transport::{Arm, Armed, Block, CqKey, Events, Notify, PollCq, Post, Woken};
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
-use rustix::process::Signal;
+use cq_core::transport::CqKey;
 
 use super::open;
 use super::steps::{die_there, mortal_at};
-use crate::api::channel::CompletionChannel;
-use crate::api::cq::Cq;
-use crate::api::open::OpenOptions;
-use crate::api::qp::{QpInit, QueuePair};
-use crate::inside::actor::{PATIENCE, order, say, until};
-use crate::protocol::steps::Step;
+use crate::inside::actor::PATIENCE;
+use crate::inside::prelude::*;
 
 /// The steps of raising an event.
 const STEPS: [Step; 3] = [Step::Counted, Step::Listed, Step::Written];

@@ -1,23 +1,16 @@
 //! Tests of processes that die at each step, while a process that is connected to them continues and counts.
 
 use std::iter;
-use std::os::unix::process::ExitStatusExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Instant;
-
-use rustix::process::Signal;
 
 use super::ends::Outcome;
 use super::line::Survivor;
 use super::work::{Far, LINES, Near};
 use super::{BY_SERVICE, FABRIC, fabric, open};
-use crate::inside::actor::{Actor, PATIENCE, die_with_parent, few_or, order, say};
-use crate::inside::audit::Estate;
-use crate::inside::chance::Chance;
-use crate::lifecycle::deaths;
-use crate::protocol::lock::AttachmentId;
-use crate::protocol::steps::{self, Step};
+use crate::inside::actor::{PATIENCE, few_or};
+use crate::inside::prelude::*;
+use crate::protocol::steps;
 
 /// The step at which to die, by its name, at which occurrence, from 0, and by which signal.
 const STEP: &str = "DYING_STEP";

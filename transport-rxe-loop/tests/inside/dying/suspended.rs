@@ -2,12 +2,6 @@
 //! for, or an error, and are not blocked; and a process that is resumed continues without harm.
 
 use std::iter;
-use std::thread;
-use std::time::{Duration, Instant};
-
-use cq_core::setup::{Access, QpState};
-use cq_core::transport::{Arm, AsyncEvents, Block, Events, Notify};
-use rustix::process::Signal;
 
 use super::address::Address;
 use super::commons::Commons;
@@ -15,18 +9,8 @@ use super::ends::{End, Memory, OUTSTANDING, Outcome};
 use super::steps::{asks, mortal};
 use super::work::{self, LINES, Near, poll};
 use super::{FABRIC, fabric};
-use crate::api::channel::CompletionChannel;
-use crate::api::cq::Cq;
-use crate::api::device::Context;
-use crate::api::limits::Limits;
-use crate::api::open::OpenOptions;
-use crate::api::pd::ProtectionDomain;
-use crate::inside::actor::{Actor, NO_ORDERS, PATIENCE, die_with_parent, say, until};
-use crate::inside::audit::{self, Estate};
-use crate::inside::chance::Chance;
-use crate::protocol::lock::AttachmentId;
-use crate::protocol::steps::Step;
-use cq_core::setup::QpAttr;
+use crate::inside::actor::{NO_ORDERS, PATIENCE};
+use crate::inside::prelude::*;
 
 /// Longer than any wait for a lock.
 const LONG: Duration = Duration::from_millis(2500);

@@ -3,19 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use cq_core::setup::QpState;
-use cq_core::transport::{Arm, Events, Notify, PollCq};
-use cq_core::wc::Wc;
-
 use super::commons::Commons;
 use super::ends::{End, Memory, OUTSTANDING, Outcome};
-use crate::api::channel::CompletionChannel;
-use crate::api::cq::Cq;
-use crate::api::device::Context;
-use crate::api::pd::ProtectionDomain;
-use crate::inside::actor::say;
-use crate::inside::chance::Chance;
-use cq_core::setup::QpAttr;
+use crate::inside::prelude::*;
 
 /// Pairs with the survivor.
 pub const LINES: usize = 4;

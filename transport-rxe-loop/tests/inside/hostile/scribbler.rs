@@ -2,17 +2,13 @@
 
 use std::fs::OpenOptions;
 use std::ops::Range;
-use std::os::fd::AsFd;
-use std::time::Instant;
 
 use super::{LIMITS, ROUND, SEED, fabric, number};
-use crate::inside::actor::{die_with_parent, until};
-use crate::inside::chance::Chance;
+use crate::inside::prelude::*;
 use crate::lifecycle::device::FORMAT;
 use crate::shm::mapping::Mapping;
 use crate::shm::name::FabricPath;
 use crate::shm::plan::Plan;
-use crate::sync::{self, AtomicU32};
 
 /// A corrupted number: any, a small one, the highest, or one close to `seen`.
 fn number_near(chance: &mut Chance, seen: u32) -> u32 {

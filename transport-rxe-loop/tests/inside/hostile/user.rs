@@ -2,29 +2,9 @@
 
 #![allow(unsafe_code)]
 
-use std::thread;
-use std::time::{Duration, Instant};
-
-use cq_core::setup::{Access, QpState, SrqInit, inc_rkey};
-use cq_core::transport::{Arm, AsyncEvents, Block, Events, Notify, PollCq, Post};
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge, WindowBind};
-
 use super::{LIMITS, ROUND, SEED, fabric, number};
-use crate::api::channel::CompletionChannel;
-use crate::api::cq::{Cq, CqInit};
-use crate::api::device::Context;
-use crate::api::mr::{MemoryRegion, OwnedRegion};
 use crate::api::mw::MemoryWindow;
-use crate::api::open::OpenOptions;
-use crate::api::pd::ProtectionDomain;
-use crate::api::qp::{QpInit, QueuePair};
-use crate::api::srq::SharedReceiveQueue;
-use crate::engine::identity;
-use crate::inside::actor::die_with_parent;
-use crate::inside::chance::Chance;
-use crate::sync::{self, AtomicU64};
-use cq_core::setup::QpAttr;
+use crate::inside::prelude::*;
 
 const PAGE: usize = 4096;
 const OPEN: Access = Access::EVERY.union(Access::MW_BIND);

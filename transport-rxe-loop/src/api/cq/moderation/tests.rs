@@ -1,17 +1,8 @@
-use cq_core::transport::{Arm, Armed, Events, Notify};
-
 use super::*;
-use crate::api::channel::CompletionChannel;
-use crate::api::device::Context;
-use crate::api::open::OpenOptions;
 use crate::completion::moderation::{self, now};
 use crate::completion::queue::CqSlot;
-use crate::engine::complete;
-use crate::inside::actor::until;
-use crate::lifecycle::Device;
-use crate::protocol::lock::{AttachmentId, AttachmentKey};
+use crate::inside::prelude::*;
 use crate::protocol::moderation::PushSummary;
-use crate::protocol::number::CqIndex;
 use crate::shm::table::Entry as _;
 
 /// An attachment that no process has.

@@ -1,4 +1,4 @@
-use crate::api::open::OpenOptions;
+use crate::inside::prelude::*;
 
 #[test]
 fn q12_the_memory_of_the_queue_is_the_new_one_s_and_the_old_one_s_is_free() {

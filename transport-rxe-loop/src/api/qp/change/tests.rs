@@ -1,10 +1,5 @@
-use cq_core::setup::Access;
-use cq_core::setup::{Endpoint, Port};
-
 use super::*;
-use crate::api::open::OpenOptions;
-use crate::api::qp::QpInit;
-use cq_core::setup::ModifyError;
+use crate::inside::prelude::*;
 
 /// Modifies a queue pair that `meanwhile` happens to once the change is judged: what comes of it, and the words.
 fn refused(

@@ -1,5 +1,5 @@
 use super::*;
-use cq_core::setup::{Endpoint, Port};
+use crate::inside::prelude::*;
 
 #[test]
 fn q01_more_reads_than_there_can_be_are_as_many_as_there_can() {

@@ -1,33 +1,7 @@
-use std::thread;
-
-use cq_core::setup::Port;
-use cq_core::setup::{Access, QpState, QpType, SrqInit};
-use cq_core::transport::{PollCq, Post};
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, SendWr, Sge};
-
-use crate::api::ah::AddressHandle;
-use crate::api::ah::Destination;
-use crate::api::cq::Cq;
-use crate::api::device::Context;
-use crate::api::mr::OwnedRegion;
-use crate::api::open::OpenOptions;
-use crate::api::qp::{QpInit, QueuePair};
-use crate::completion::push;
-use crate::engine::complete;
 use crate::engine::in_flight;
-use crate::inside::actor::until;
-use crate::lifecycle::Device;
+use crate::inside::prelude::*;
 use crate::memory::copier;
-use crate::memory::key::Key;
 use crate::memory::region::{Kind, RegionEntry};
-use crate::protocol::lock::{AttachmentId, AttachmentKey};
-use crate::protocol::number::{Position, QpIndex, QpNumber, SrqNumber};
-use crate::protocol::tag;
-use crate::sync;
-use cq_core::setup::AddressVector;
-use cq_core::setup::ModifyError;
-use cq_core::setup::QpAttr;
 
 /// An attachment that no process has.
 const ANOTHER: AttachmentId = AttachmentId::new(36);

@@ -1,15 +1,8 @@
-use cq_core::setup::QpState;
-use cq_core::transport::{PollCq, Post};
-use cq_core::wc::Wc;
-use cq_core::wr::SendWr;
-
 use super::*;
-use crate::api::open::OpenOptions;
-use crate::api::qp::QpInit;
 use crate::engine::connection::Connection;
 use crate::engine::entry::SendQueue;
 use crate::engine::rescheduled::Rescheduled;
-use crate::protocol::number::Position;
+use crate::inside::prelude::*;
 
 #[test]
 fn q07_what_is_not_for_this_side_alone_is_not_carried_out_here_nor_after_the_state_changed() {

@@ -1,29 +1,19 @@
 //! What becomes of requests to another process that answers late or never, and whom a process serves that waits.
 
-use std::fs::File;
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
-use cq_core::setup::Access;
 use rustix::io::Errno;
 
 use super::*;
-use crate::api::pd::ProtectionDomain;
-use crate::inside::actor::until;
-use crate::lifecycle::Device;
-use crate::lifecycle::deaths;
+use crate::inside::prelude::*;
 use crate::memory::atomics;
 use crate::memory::copier::tests::{ANOTHER, Counter, alone, is_asked, is_free, state};
 use crate::memory::copier::{carry_out, has_abandoned, serve, tidy};
 use crate::memory::copy;
 use crate::memory::copy_guard::Word;
-use crate::memory::key::Key;
 use crate::memory::paths::AccessPath;
-use crate::memory::region::KeyUser;
 use crate::memory::stage::LARGE_BYTES;
 use crate::shm::{claim, header, liveness};
-use crate::sync::AtomicU64;
 
 /// Asks the process at a place for an atomic.
 fn ask(device: &'static Device, attachment: AttachmentId) -> Result<u64, NotDone> {

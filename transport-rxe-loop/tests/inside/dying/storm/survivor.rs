@@ -1,16 +1,12 @@
 //! The surviving process: it starts the others, is connected to each, kills them, and counts.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, kill_process};
 
 use super::super::line::Survivor;
 use super::super::open;
 use super::{KILLS, RUN_ANOTHER, SEED, number};
-use crate::inside::actor::{Actor, PATIENCE, die_with_parent, say, until};
-use crate::inside::audit::{self, Estate};
-use crate::protocol::lock::AttachmentId;
+use crate::inside::actor::PATIENCE;
+use crate::inside::prelude::*;
 
 /// Victims at a time; an even number, since two are connected to each other.
 const VICTIMS: usize = 4;

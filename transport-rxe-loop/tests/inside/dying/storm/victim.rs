@@ -1,19 +1,14 @@
 //! A process that is going to be killed, or execs another program, and that now and then opens and closes the
 //! fabric's file.
 
-use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
-use std::thread;
-
-use cq_core::transport::AsyncEvents;
 
 use super::super::open;
 use super::super::work::{Far, Near};
 use super::RUN_ANOTHER;
-use crate::inside::actor::{die_with_parent, order};
-use crate::inside::chance::Chance;
+use crate::inside::prelude::*;
 
 fn orders() -> Receiver<String> {
     let (giver, orders) = channel();

@@ -1,0 +1,149 @@
+//! A device with what most tests of its inside need, and what they do with it.
+
+use super::prelude::*;
+use crate::engine::entry::QpSlot;
+
+/// An attachment that no process has.
+pub const ANOTHER: AttachmentId = AttachmentId::new(40);
+/// The owner of a lock that died, of that attachment.
+pub const DEAD: AttachmentKey = AttachmentKey::new(ANOTHER.get(), 1);
+
+/// The device in a fabric of its own, without a service thread, with a protection domain and a completion queue.
+pub struct Fixture {
+    pub context: Context,
+    pub device: &'static Device,
+    pub pd: ProtectionDomain,
+    pub cq: Cq,
+}
+
+impl Fixture {
+    pub fn new() -> Self {
+        Self::of(OpenOptions::new())
+    }
+
+    pub fn of(options: OpenOptions) -> Self {
+        let (context, device) = options.alone();
+        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(16, None).unwrap());
+        Self { context, device, pd, cq }
+    }
+
+    /// The attributes of a queue pair of this type.
+    pub fn init(&self, qp_type: QpType) -> QpInit<'_> {
+        QpInit { qp_type, ..QpInit::new(&self.cq) }
+    }
+
+    /// A new RC queue pair.
+    pub fn qp(&self) -> QueuePair {
+        self.create(&self.init(QpType::Rc))
+    }
+
+    pub fn create(&self, init: &QpInit<'_>) -> QueuePair {
+        self.pd.create_qp(init).unwrap()
+    }
+
+    /// An RC queue pair that is its own peer.
+    pub fn own_peer(&self) -> QueuePair {
+        self.own_peer_of(&self.init(QpType::Rc))
+    }
+
+    pub fn own_peer_of(&self, init: &QpInit<'_>) -> QueuePair {
+        let mut qp = self.create(init);
+        qp.connect_to(qp.number()).unwrap();
+        qp
+    }
+
+    /// Two RC queue pairs that are connected.
+    pub fn pair(&self) -> [QueuePair; 2] {
+        let mut pair = [(); 2].map(|()| self.qp());
+        let numbers = pair.each_ref().map(QueuePair::number);
+        pair[0].connect_to(numbers[1]).unwrap();
+        pair[1].connect_to(numbers[0]).unwrap();
+        pair
+    }
+
+    /// A UD queue pair that receives with queue key 1.
+    pub fn datagrams(&self) -> QueuePair {
+        self.datagrams_of(&self.init(QpType::Ud))
+    }
+
+    pub fn datagrams_of(&self, init: &QpInit<'_>) -> QueuePair {
+        let mut qp = self.create(init);
+        qp.activate(&Port::new(1), 1).unwrap();
+        qp
+    }
+
+    /// A shared receive queue.
+    pub fn srq(&self, max_wr: u32) -> SharedReceiveQueue {
+        self.pd.create_srq(&SrqInit { max_wr, max_sge: 1 }).unwrap()
+    }
+
+    /// Memory that may be written to and read from, by the peer too.
+    pub fn region(&self, len: usize) -> OwnedRegion {
+        self.pd.allocate(len, Access::LOCAL_WRITE | Access::REMOTE).unwrap()
+    }
+
+    /// How datagrams reach this port.
+    pub fn ah(&self) -> AddressHandle {
+        let here = self.context.port(1).unwrap();
+        self.pd.create_ah(&AddressVector::of(&here, here.gid, here.lid)).unwrap()
+    }
+
+    /// The table entry of a queue pair.
+    pub fn slot(&self, qp: &QueuePair) -> &'static QpSlot {
+        self.device.engine.qp(qp.qpn())
+    }
+
+    /// The completions that are there.
+    #[track_caller]
+    pub fn polled(&mut self) -> Vec<(u64, WcStatus)> {
+        polled(&mut self.cq)
+    }
+
+    /// The completion that is there, or comes.
+    #[track_caller]
+    pub fn next_wc(&mut self) -> (u64, WcStatus) {
+        next_wc(&mut self.cq)
+    }
+
+    /// The type of the next asynchronous event.
+    pub fn told(&mut self) -> Option<AsyncEventType> {
+        told(&mut self.context)
+    }
+}
+
+/// The completions in a queue: their requests and statuses.
+#[track_caller]
+pub fn polled(cq: &mut Cq) -> Vec<(u64, WcStatus)> {
+    let mut wcs = [Wc::default(); 32];
+    let count = cq.poll(&mut wcs).unwrap();
+    wcs[..count].iter().map(|wc| (wc.wr_id(), wc.status())).collect()
+}
+
+/// The next completion of a queue.
+#[track_caller]
+pub fn next_wc(cq: &mut Cq) -> (u64, WcStatus) {
+    let mut wcs = [Wc::default()];
+    until("it completes", || cq.poll(&mut wcs).unwrap() == 1);
+    (wcs[0].wr_id(), wcs[0].status())
+}
+
+/// The type of the next asynchronous event of a context.
+pub fn told(context: &mut Context) -> Option<AsyncEventType> {
+    context.take_async_event().unwrap().map(|event| event.event_type)
+}
+
+/// Connects to the queue pair with this number, with these attributes of the last step.
+pub fn connect_with(qp: &mut QueuePair, peer: u32, rts: QpAttr) {
+    let init = QpAttr::init(&Port::new(1), Access::REMOTE);
+    for step in [init, QpAttr::rtr(&Port::new(1), &Endpoint::new(peer)), rts] {
+        qp.modify(&step).unwrap();
+    }
+}
+
+/// Cleans up after dead processes until none is left.
+pub fn recover_all(device: &'static Device) {
+    until("nothing is left of the dead", || {
+        deaths::look(device);
+        device.shm.others().count() == 0
+    });
+}
