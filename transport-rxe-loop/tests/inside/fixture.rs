@@ -88,9 +88,19 @@ impl Fixture {
         self.pd.create_ah(&AddressVector::of(&here, here.gid, here.lid)).unwrap()
     }
 
+    /// Another completion queue.
+    pub fn another_cq(&self) -> Cq {
+        self.context.create_cq(16, None).unwrap()
+    }
+
     /// The table entry of a queue pair.
     pub fn slot(&self, qp: &QueuePair) -> &'static QpSlot {
         self.device.engine.qp(qp.qpn())
+    }
+
+    /// A process pushes a completion to the queue, and dies before it has settled it.
+    pub fn dies_pushing(&self, wc: &Wc, tag: u32) {
+        push::die_pushing(self.device.completions, self.cq.queue().index, DEAD, wc, tag);
     }
 
     /// The completions that are there.

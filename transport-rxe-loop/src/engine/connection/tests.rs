@@ -3,8 +3,7 @@ use crate::inside::prelude::*;
 
 /// Two queue pairs that are connected, their completion queues, and memory of each.
 struct Pair {
-    device: &'static Device,
-    _context: Context,
+    fixture: Fixture,
     qps: [QueuePair; 2],
     cqs: [Cq; 2],
     regions: [OwnedRegion; 2],
@@ -12,34 +11,43 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        let (context, device) = OpenOptions::new().alone();
-        let pd = context.alloc_pd().unwrap();
-        let cqs = [(); 2].map(|()| context.create_cq(8, None).unwrap());
-        let mut qps = cqs.each_ref().map(|cq| pd.create_qp(&QpInit::new(cq)).unwrap());
+        let fixture = Fixture::new();
+        let cqs = [(); 2].map(|()| fixture.another_cq());
+        let mut qps = cqs.each_ref().map(|cq| fixture.create(&QpInit::new(cq)));
         let numbers = qps.each_ref().map(QueuePair::number);
         qps[0].connect_to(numbers[1]).unwrap();
         qps[1].connect_to(numbers[0]).unwrap();
-        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ;
-        let regions = [(); 2].map(|()| pd.allocate(64, access).unwrap());
-        Self { device, _context: context, qps, cqs, regions }
+        let regions = [(); 2].map(|()| fixture.region(64));
+        Self { fixture, qps, cqs, regions }
+    }
+
+    fn slots(&self) -> [&'static QpSlot; 2] {
+        self.qps.each_ref().map(|qp| self.fixture.slot(qp))
+    }
+
+    /// Eight bytes of each region.
+    fn sges(&self) -> [Sge; 2] {
+        self.regions.each_ref().map(|region| region.sge(0, 8).unwrap())
+    }
+
+    /// The second posts a receive, and the first a request.
+    fn send(&mut self, request: SendWr<'_>) {
+        let target = [self.sges()[1]];
+        self.qps[1].post_recv(&[RecvWr::new(1, &target)]).unwrap();
+        self.qps[0].post_send(&[request]).unwrap();
     }
 
     /// Sends eight bytes, and writes as many elsewhere; both arrive.
     fn exchange(&mut self, bytes: [u8; 8]) {
-        let Self { qps: [one, other], cqs, regions: [from, to], .. } = self;
-        from.write(0, &bytes).unwrap();
-        to.write(0, &[0; 64]).unwrap();
-        let (source, target) = ([from.sge(0, 8).unwrap()], [to.sge(0, 8).unwrap()]);
-        other.post_recv(&[RecvWr::new(1, &target)]).unwrap();
-        let write = SendWr::write(3, &source, to.remote(32).unwrap());
-        one.post_send(&[SendWr::send(2, &source), write]).unwrap();
-        let mut wcs = [Wc::default(); 4];
-        assert_eq!(cqs[1].poll(&mut wcs), Ok(1));
-        assert_eq!((wcs[0].wr_id(), wcs[0].status()), (1, WcStatus::SUCCESS));
-        assert_eq!(cqs[0].poll(&mut wcs), Ok(2));
-        assert!(wcs[..2].iter().all(|wc| wc.status() == WcStatus::SUCCESS));
+        self.regions[0].write(0, &bytes).unwrap();
+        self.regions[1].write(0, &[0; 64]).unwrap();
+        let (source, target) = ([self.sges()[0]], self.regions[1].remote(32).unwrap());
+        self.send(SendWr::send(2, &source));
+        self.qps[0].post_send(&[SendWr::write(3, &source, target)]).unwrap();
+        assert_eq!(polled(&mut self.cqs[1]), [(1, WcStatus::SUCCESS)]);
+        assert_eq!(polled(&mut self.cqs[0]), [2, 3].map(|id| (id, WcStatus::SUCCESS)));
         let mut came = [0; 64];
-        to.read(0, &mut came).unwrap();
+        self.regions[1].read(0, &mut came).unwrap();
         assert_eq!((&came[..8], &came[32..40]), (&bytes[..], &bytes[..]));
         assert!(came[8..32].iter().chain(&came[40..]).all(|&byte| byte == 0));
     }
@@ -73,7 +81,7 @@ fn x04_what_is_scribbled_over_a_validated_connection_leads_nowhere() {
     for nonsense in NONSENSE {
         let mut pair = Pair::new();
         pair.exchange([1; 8]);
-        let slots = pair.qps.each_ref().map(|qp| pair.device.engine.qp(qp.qpn()));
+        let slots = pair.slots();
         for word in slots.iter().flat_map(|slot| described(slot).into_iter().skip(1)) {
             sync::store(word, nonsense);
         }
@@ -87,9 +95,8 @@ fn x04_nonsense_that_is_validated_is_refused_or_in_range() {
     for nonsense in NONSENSE {
         for nth in 0..13 {
             let mut pair = Pair::new();
-            let slots = pair.qps.each_ref().map(|qp| pair.device.engine.qp(qp.qpn()));
-            slots.iter().for_each(|slot| sync::store(described(slot)[nth], nonsense));
-            let source = [pair.regions[0].sge(0, 8).unwrap()];
+            pair.slots().iter().for_each(|slot| sync::store(described(slot)[nth], nonsense));
+            let source = [pair.sges()[0]];
             pair.qps[1].post_recv(&[RecvWr::new(1, &[])]).unwrap();
             // What becomes of it is open: it may arrive, fail, or wait.
             pair.qps[0].post_send(&[SendWr::send(2, &source)]).unwrap();
@@ -103,87 +110,70 @@ fn x04_nonsense_that_is_validated_is_refused_or_in_range() {
 #[test]
 fn x04_who_would_not_be_waited_for_is_not_accepted() {
     let scribbles: [fn(&Pair); 3] = [
-        |pair| sync::store(pair.device.engine.dest(pair.qps[1].index()), 0x7001f0),
-        |pair| sync::store(pair.device.engine.dest(pair.qps[0].index()), 0x7001f0),
-        |pair| {
-            let slot = pair.device.engine.qp(pair.qps[1].qpn());
-            sync::store(&slot.qp_type, QpType::Ud as u32);
-        },
+        |pair| sync::store(pair.fixture.device.engine.dest(pair.qps[1].index()), 0x7001f0),
+        |pair| sync::store(pair.fixture.device.engine.dest(pair.qps[0].index()), 0x7001f0),
+        |pair| sync::store(&pair.slots()[1].qp_type, QpType::Ud as u32),
     ];
     for scribble in scribbles {
         let mut pair = Pair::new();
         pair.exchange([1; 8]);
-        let target = [pair.regions[1].sge(0, 8).unwrap()];
-        pair.qps[1].post_recv(&[RecvWr::new(1, &target)]).unwrap();
         scribble(&pair);
-        let source = [pair.regions[0].sge(0, 8).unwrap()];
-        pair.qps[0].post_send(&[SendWr::send(2, &source)]).unwrap();
-        let mut wcs = [Wc::default(); 4];
-        assert_eq!(pair.cqs[0].poll(&mut wcs), Ok(0), "it waits");
-        assert_eq!(pair.cqs[1].poll(&mut wcs), Ok(0));
+        let source = [pair.sges()[0]];
+        pair.send(SendWr::send(2, &source));
+        assert_eq!(pair.cqs.each_mut().map(polled), [[]; 2], "it waits");
     }
 }
 
-#[test]
-fn q07_rights_that_the_peer_takes_back_in_rts_are_missed_by_the_next_message() {
-    let mut pair = Pair::new();
-    pair.exchange([1; 8]);
-    pair.qps[1].modify(&QpAttr::to(QpState::RTS).access(Access::empty())).unwrap();
-    let source = [pair.regions[0].sge(0, 8).unwrap()];
-    let write = SendWr::write(3, &source, pair.regions[1].remote(0).unwrap());
-    pair.qps[0].post_send(&[write]).unwrap();
-    let mut wcs = [Wc::default(); 4];
-    assert_eq!(pair.cqs[0].poll(&mut wcs), Ok(1));
-    assert_eq!(wcs[0].status(), WcStatus::REM_INV_REQ_ERR);
-}
-
-/// What a request does on a connection over which a message went before, whose peer grants this.
-fn status_of(read: bool, access: Access, reads: u8) -> WcStatus {
-    let mut pair = Pair::new();
-    let number = pair.qps[0].number();
-    let other = &mut pair.qps[1];
-    other.modify(&QpAttr::to(QpState::RESET)).unwrap();
-    let rtr = QpAttr::rtr(&Port::new(1), &Endpoint::new(number)).max_dest_rd_atomic(reads);
-    for step in [QpAttr::init(&Port::new(1), access), rtr, QpAttr::rts()] {
-        other.modify(&step).unwrap();
-    }
-    let source = [pair.regions[0].sge(0, 8).unwrap()];
-    let target = [pair.regions[1].sge(0, 8).unwrap()];
-    other.post_recv(&[RecvWr::new(1, &target)]).unwrap();
-    let remote = pair.regions[1].remote(0).unwrap();
+/// What a request does on a connection over which a message went before.
+fn status_after_a_message(pair: &mut Pair, read: bool) -> WcStatus {
+    let (source, remote) = ([pair.sges()[0]], pair.regions[1].remote(0).unwrap());
+    pair.send(SendWr::send(2, &source));
     let request =
         if read { SendWr::read(3, &source, remote) } else { SendWr::write(3, &source, remote) };
-    pair.qps[0].post_send(&[SendWr::send(2, &source)]).unwrap();
     pair.qps[0].post_send(&[request]).unwrap();
-    let mut wcs = [Wc::default(); 4];
-    assert_eq!(pair.cqs[0].poll(&mut wcs), Ok(2));
-    assert_eq!(wcs[0].status(), WcStatus::SUCCESS);
-    wcs[1].status()
+    let [sent, (3, status)] = polled(&mut pair.cqs[0])[..] else { panic!("both complete") };
+    assert_eq!(sent, (2, WcStatus::SUCCESS));
+    status
 }
 
 #[test]
 fn q07_a_right_that_the_peer_does_not_grant_is_missed_after_messages_that_need_none() {
     let (ok, refused) = (WcStatus::SUCCESS, WcStatus::REM_INV_REQ_ERR);
-    let (all, write, reads) =
-        (Access::REMOTE_WRITE | Access::REMOTE_READ, Access::REMOTE_WRITE, Access::REMOTE_READ);
-    assert_eq!([status_of(false, all, 1), status_of(false, write, 0)], [ok; 2]);
-    assert_eq!(status_of(false, reads, 1), refused);
-    assert_eq!([status_of(true, all, 1), status_of(true, reads, 1)], [ok; 2]);
-    assert_eq!([status_of(true, write, 1), status_of(true, reads, 0)], [refused; 2]);
+    let (write, reads) = (Access::REMOTE_WRITE, Access::REMOTE_READ);
+    for (read, access, at_once, status) in [
+        (false, write | reads, 1, ok),
+        (false, write, 0, ok),
+        (false, reads, 1, refused),
+        (true, write | reads, 1, ok),
+        (true, reads, 1, ok),
+        (true, write, 1, refused),
+        (true, reads, 0, refused),
+    ] {
+        let mut pair = Pair::new();
+        let number = pair.qps[0].number();
+        let rtr = QpAttr::rtr(&Port::new(1), &Endpoint::new(number)).max_dest_rd_atomic(at_once);
+        let init = QpAttr::init(&Port::new(1), access);
+        for step in [QpAttr::to(QpState::RESET), init, rtr, QpAttr::rts()] {
+            pair.qps[1].modify(&step).unwrap();
+        }
+        let found = status_after_a_message(&mut pair, read);
+        assert_eq!(found, status, "{read} {access:?} {at_once}");
+    }
+    let mut pair = Pair::new();
+    pair.exchange([1; 8]);
+    pair.qps[1].modify(&QpAttr::to(QpState::RTS).access(Access::empty())).unwrap();
+    assert_eq!(status_after_a_message(&mut pair, false), refused, "it is taken back in RTS");
 }
 
 #[test]
 fn c07_each_send_completes_as_on_soft_roce_where_that_is_imitated() {
-    let (context, _fabric) = OpenOptions::new().imitate_rxe().alone();
-    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(8, None).unwrap());
-    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect_to(qp.number()).unwrap();
-    let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE_WRITE).unwrap();
+    let mut fixture = Fixture::of(OpenOptions::new().imitate_rxe());
+    let (mut qp, region) = (fixture.own_peer(), fixture.region(64));
     let source = [region.sge(0, 8).unwrap()];
     for _ in 0..3 {
         qp.post_send(&[SendWr::write(1, &source, region.remote(32).unwrap())]).unwrap();
         let mut wcs = [Wc::default()];
-        assert_eq!(cq.poll(&mut wcs), Ok(1));
+        assert_eq!(fixture.cq.poll(&mut wcs), Ok(1));
         assert_eq!(wcs[0].result().unwrap().byte_len(), 8, "the device says 0");
     }
 }

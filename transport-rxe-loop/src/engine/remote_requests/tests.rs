@@ -3,12 +3,9 @@ use crate::engine::ring::RingLayout;
 use crate::inside::prelude::*;
 use crate::shm::arena::Extent;
 
-/// An attachment that no process has.
-const ANOTHER: AttachmentId = AttachmentId::new(41);
-
 #[test]
 fn x03_a_queue_pair_of_another_process_is_not_run() {
-    let device = Device::of_tests();
+    let device = Fixture::new().device;
     let qps = device.engine.qps();
     let (index, generation) = qps.claim(ANOTHER).unwrap();
     let slot = qps.at(index);
@@ -20,34 +17,29 @@ fn x03_a_queue_pair_of_another_process_is_not_run() {
     sync::store(&slot.send.report_drained, 1);
     send_queue::run(device.engine, index);
     assert_eq!(sync::load(&slot.send.report_drained), 1, "that is its own process' to do");
-    identity::vacate(slot);
-    slot.life().end(ANOTHER);
 }
 
 #[test]
 fn x03_a_remote_request_is_run_once() {
-    let (context, device) = OpenOptions::new().alone();
-    let cq = context.create_cq(4, None).unwrap();
-    let qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
-    assert!(!any(device.engine));
-    submit(device.engine, qp.index());
-    assert!(any(device.engine));
-    assert!(!any(device.engine), "it is known by now");
+    let fixture = Fixture::new();
+    let (engine, qp) = (fixture.device.engine, fixture.qp());
+    assert!(!any(engine));
+    submit(engine, qp.index());
+    assert_eq!([any(engine), any(engine)], [true, false], "then it is known");
     let taken = || {
         let mut all = Vec::new();
-        take(device.engine, |index| all.push(index));
+        take(engine, |index| all.push(index));
         all
     };
-    assert_eq!(taken(), [device.engine.qps().index(qp.number())]);
+    assert_eq!(taken(), [qp.index()]);
     assert_eq!(taken(), []);
 }
 
 #[test]
 fn x03_the_owner_of_the_queue_pair_is_called() {
-    let (_context, device) = OpenOptions::new().alone();
+    let device = Fixture::new().device;
     let calls = || sync::load(device.shm.calls_of(ANOTHER));
-    let qps = device.engine.qps();
-    let (index, _) = qps.claim(ANOTHER).unwrap();
+    let (index, _) = device.engine.qps().claim(ANOTHER).unwrap();
     let before = calls();
     submit(device.engine, index);
     assert_eq!(calls(), before + 1);

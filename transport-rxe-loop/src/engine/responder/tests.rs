@@ -1,40 +1,36 @@
 use super::*;
 use crate::inside::prelude::*;
 
-/// An attachment that no process has.
-const ANOTHER: AttachmentId = AttachmentId::new(33);
+/// The responder of a queue pair that is its own peer.
+fn own(fixture: &Fixture, qp: &QueuePair) -> Responder {
+    Responder::new(fixture.device.engine, qp.qpn(), qp.qpn(), qp.qp_type())
+}
 
-/// A queue pair that is its own peer.
-fn connected(context: &Context) -> (QueuePair, Cq) {
-    let cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect_to(qp.number()).unwrap();
-    (qp, cq)
+/// The responder of a queue pair that gets datagrams.
+fn of_datagrams(fixture: &Fixture, qp: &QueuePair) -> Responder {
+    Responder::new(fixture.device.engine, qp.qpn(), QpNumber::NONE, QpType::Ud)
 }
 
 #[test]
 fn q07_the_target_of_a_request_that_it_refuses_fails_and_is_told_once() {
-    let (mut context, device) = OpenOptions::new().alone();
-    let (qp, _cq) = connected(&context);
-    let (number, state) = (qp.number(), || identity::read(device.engine.qp(qp.qpn())).state());
-    let of = |from| Responder::new(device.engine, QpNumber::new(number), from, QpType::Rc);
-    of(QpNumber::new(number + 1)).refuse(WcStatus::REM_ACCESS_ERR);
-    assert_eq!((state(), context.take_async_event()), (QpState::RTS, Ok(None)), "of another's");
-    of(QpNumber::new(number)).refuse(WcStatus::REM_ACCESS_ERR);
-    assert_eq!(state(), QpState::ERR);
-    assert!(context.take_async_event().unwrap().is_some());
-    of(QpNumber::new(number)).refuse(WcStatus::REM_ACCESS_ERR);
-    assert_eq!(context.take_async_event(), Ok(None), "it has failed already");
+    let mut fixture = Fixture::new();
+    let (engine, qp) = (fixture.device.engine, fixture.own_peer());
+    let number = qp.number();
+    let mut refuses = |from| {
+        let mut peer = Responder::new(engine, qp.qpn(), QpNumber::new(from), QpType::Rc);
+        peer.refuse(WcStatus::REM_ACCESS_ERR);
+        (qp.state().unwrap(), fixture.told().is_some())
+    };
+    assert_eq!(refuses(number + 1), (QpState::RTS, false), "of another's");
+    assert_eq!(refuses(number), (QpState::ERR, true));
+    assert_eq!(refuses(number), (QpState::ERR, false), "it has failed already");
 }
 
 #[test]
 fn q07_a_queue_pair_that_failed_takes_no_datagrams() {
-    let (context, device) = OpenOptions::new().alone();
-    let cq = context.create_cq(4, None).unwrap();
-    let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
-    let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
-    qp.activate(&Port::new(1), 1).unwrap();
-    let mut peer = Responder::new(device.engine, qp.qpn(), QpNumber::new(0), QpType::Ud);
+    let fixture = Fixture::new();
+    let mut qp = fixture.datagrams();
+    let mut peer = of_datagrams(&fixture, &qp);
     assert!(peer.takes(1) && !peer.takes(2));
     qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
     assert!(!peer.takes(1));
@@ -42,44 +38,36 @@ fn q07_a_queue_pair_that_failed_takes_no_datagrams() {
 
 #[test]
 fn q07_a_receive_is_of_whom_a_datagram_is_for_whatever_another_has() {
-    let (context, device) = OpenOptions::new().alone();
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
-    let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
-    let [mut has, mut has_none] = [(); 2].map(|()| pd.create_qp(&init).unwrap());
-    has.activate(&Port::new(1), 1).unwrap();
-    has_none.activate(&Port::new(1), 1).unwrap();
+    let fixture = Fixture::new();
+    let [mut has, has_none] = [(); 2].map(|()| fixture.datagrams());
     has.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let of = |qp: &QueuePair| {
-        let mut peer = Responder::new(device.engine, qp.qpn(), QpNumber::new(0), QpType::Ud);
-        peer.receive(0).map(|receive| receive.request.wr_id)
-    };
+    let of = |qp| of_datagrams(&fixture, qp).receive(0).map(|receive| receive.request.wr_id);
     assert_eq!(of(&has), Ok(1));
     assert_eq!(of(&has_none), Err(Unavailable::NoReceive));
 }
 
 #[test]
-fn q07_a_free_entry_is_no_queue_pair() {
-    let (context, device) = OpenOptions::new().alone();
-    drop(connected(&context));
-    assert_eq!(
-        identity::read(device.engine.qp(QpNumber::new(0))).number(),
-        QpNumber::new(0),
-        "it is free"
-    );
-    let mut nobody = Responder::new(device.engine, QpNumber::new(0), QpNumber::new(1), QpType::Rc);
+fn q07_who_is_not_there_does_not_listen() {
+    let fixture = Fixture::new();
+    let (engine, qp) = (fixture.device.engine, fixture.own_peer());
+    let listens = |number| Responder::new(engine, number, qp.qpn(), QpType::Rc).listens();
+    assert!(listens(qp.qpn()).is_ok());
+    let of_another_life = QpNumber::new(qp.number() ^ 1 << 23);
+    assert_eq!(engine.index(of_another_life), qp.index());
+    assert!(matches!(listens(of_another_life), Err(Unavailable::Gone)));
+    drop(qp);
+    let free = QpNumber::NONE;
+    assert_eq!(identity::read(engine.qp(free)).number(), free, "it is free");
+    let mut nobody = Responder::new(engine, free, QpNumber::new(1), QpType::Rc);
     assert_eq!(nobody.listens(), Err(Unavailable::Gone));
 }
 
 #[test]
 fn x04_more_receives_than_the_capacity_are_none() {
-    let (context, device) = OpenOptions::new().alone();
-    let cq = context.create_cq(4, None).unwrap();
-    let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
-    let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
-    qp.connect_to(qp.number()).unwrap();
-    let slot = device.engine.qp(qp.qpn());
-    let peer = || Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Uc);
-    let has = || peer().receive(0).is_ok();
+    let fixture = Fixture::new();
+    let qp = fixture.own_peer_of(&fixture.init(QpType::Uc));
+    let slot = fixture.slot(&qp);
+    let has = || own(&fixture, &qp).receive(0).is_ok();
     let most = u64::from(sync::load(&slot.recv_capacity));
     assert!(!slot.recv.post(Position::new(most)), "nobody waits");
     assert!(has());
@@ -89,13 +77,11 @@ fn x04_more_receives_than_the_capacity_are_none() {
 
 #[test]
 fn q07_a_shared_receive_that_is_not_used_is_there_for_the_next_message() {
-    let (context, device) = OpenOptions::new().alone();
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
-    let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
-    let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
-    qp.connect_to(qp.number()).unwrap();
+    let fixture = Fixture::new();
+    let mut srq = fixture.srq(1);
+    let qp = fixture.own_peer_of(&QpInit { srq: Some(&srq), ..fixture.init(QpType::Rc) });
     srq.post_recv(&[RecvWr::new(7, &[])]).unwrap();
-    let mut peer = Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Rc);
+    let mut peer = own(&fixture, &qp);
     let taken = peer.receive(0).unwrap();
     assert_eq!(peer.receive(0).map(|_| ()), Err(Unavailable::NoReceive));
     peer.give_back(&taken);
@@ -106,43 +92,30 @@ fn q07_a_shared_receive_that_is_not_used_is_there_for_the_next_message() {
 
 #[test]
 fn x03_the_receives_that_a_dead_process_kept_from_all_others_can_be_taken() {
-    let (context, device) = OpenOptions::new().alone();
-    let (qp, _cq) = connected(&context);
-    let peer = Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Rc);
-    let (taking, dead) =
-        (&device.engine.qp(qp.qpn()).receive_lock, AttachmentKey::new(ANOTHER.get(), 1));
-    let stuck = &device.engine.own(qp.index()).stuck;
-    assert!(taking.try_enter(dead));
-    sync::store(stuck, dead.to_word());
-    assert!(peer.take_receives().is_ok());
+    let fixture = Fixture::new();
+    let qp = fixture.own_peer();
+    let taking = &fixture.slot(&qp).receive_lock;
+    let stuck = &fixture.device.engine.own(qp.index()).stuck;
+    assert!(taking.try_enter(DEAD));
+    sync::store(stuck, DEAD.to_word());
+    assert!(own(&fixture, &qp).take_receives().is_ok());
     assert_eq!((taking.holder(), sync::load(stuck)), (None, 0));
 }
 
 /// The first look waits as long as any does for a lock: two seconds.
 #[test]
 fn x07_who_keeps_the_receives_from_all_others_is_remembered() {
-    let (context, device) = OpenOptions::new().alone();
-    let (qp, _cq) = connected(&context);
-    let peer = Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Rc);
-    let (slot, stuck) = (device.engine.qp(qp.qpn()), &device.engine.own(qp.index()).stuck);
+    let fixture = Fixture::new();
+    let qp = fixture.own_peer();
+    let (device, peer) = (fixture.device, own(&fixture, &qp));
+    let (slot, stuck) = (fixture.slot(&qp), &device.engine.own(qp.index()).stuck);
     let kept = device.memory.lock(&slot.receive_lock, || {}).unwrap();
-    assert_eq!(peer.take_receives().map(drop), Err(Stuck));
-    assert_eq!(Some(sync::load(stuck)), slot.receive_lock.holder().map(AttachmentKey::to_word));
-    assert_eq!(peer.take_receives().map(drop), Err(Stuck));
+    for _ in 0..2 {
+        assert_eq!(peer.take_receives().map(drop), Err(Stuck));
+        let holder = slot.receive_lock.holder().map(AttachmentKey::to_word);
+        assert_eq!(Some(sync::load(stuck)), holder);
+    }
     drop(kept);
     assert!(peer.take_receives().is_ok());
     assert_eq!(sync::load(stuck), 0);
-}
-
-#[test]
-fn q07_a_queue_pair_in_the_place_of_one_that_is_gone_is_not_that_one() {
-    let (context, device) = OpenOptions::new().alone();
-    let (qp, _cq) = connected(&context);
-    let listens = |number| {
-        Responder::new(device.engine, QpNumber::new(number), qp.qpn(), QpType::Rc).listens()
-    };
-    assert!(listens(qp.number()).is_ok());
-    let of_another_life = qp.number() ^ 1 << 23;
-    assert_eq!(device.engine.index(QpNumber::new(of_another_life)), qp.index());
-    assert!(matches!(listens(of_another_life), Err(Unavailable::Gone)));
 }

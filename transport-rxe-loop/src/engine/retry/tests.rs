@@ -3,78 +3,53 @@ use crate::inside::prelude::*;
 
 #[test]
 fn q07_a_wait_ends_in_time_though_an_earlier_alarm_came_for_something_else() {
-    let (device, context) = (Device::of_tests(), Context::open("loop0").unwrap());
-    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
-    let [mut qp, silent] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+    let mut fixture = Fixture::new();
+    let [mut qp, silent] = [(); 2].map(|()| fixture.qp());
     // 0.27 s: longer than somebody who may be suspended is left alone.
-    let rts = QpAttr::rts().timeout(14).retry_cnt(3);
-    for step in [
-        QpAttr::init(&Port::new(1), Access::REMOTE),
-        QpAttr::rtr(&Port::new(1), &Endpoint::new(silent.number())),
-        rts,
-    ] {
-        qp.modify(&step).unwrap();
-    }
+    connect_with(&mut qp, silent.number(), QpAttr::rts().timeout(14).retry_cnt(3));
     qp.post_send(&[SendWr::send_inline(1, b"x")]).unwrap();
-    device.engine.alarms.wake_soon(qp.index()).unwrap();
-    let mut wcs = [Wc::default()];
-    until("it fails", || cq.poll(&mut wcs) == Ok(1));
-    assert_eq!(wcs[0].status(), WcStatus::RETRY_EXC_ERR);
+    fixture.device.engine.alarms.wake_soon(qp.index()).unwrap();
+    assert_eq!(fixture.next_wc(), (1, WcStatus::RETRY_EXC_ERR));
 }
 
-/// A queue pair that waits for hours, whatever for.
-fn patient() -> (Context, crate::api::qp::QueuePair) {
-    let context = Context::open("loop0").unwrap();
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
-    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    let rts = QpAttr::rts().timeout(31).rnr_retry(6);
-    for step in [
-        QpAttr::init(&Port::new(1), Access::REMOTE),
-        QpAttr::rtr(&Port::new(1), &Endpoint::new(qp.number())),
-        rts,
-    ] {
-        qp.modify(&step).unwrap();
-    }
-    (context, qp)
+/// A queue pair that waits for hours, whatever for, with the deadline of its wait.
+fn patient(fixture: &Fixture) -> (QueuePair, &'static AtomicU64) {
+    let mut qp = fixture.qp();
+    let peer = qp.number();
+    connect_with(&mut qp, peer, QpAttr::rts().timeout(31).rnr_retry(6));
+    let deadline = &fixture.slot(&qp).send.deadline;
+    (qp, deadline)
 }
 
 #[test]
 fn q07_a_request_whose_time_is_over_is_tried_once_more_and_then_fails() {
-    let device = Device::of_tests();
+    let fixture = Fixture::new();
     for waits_for in [WaitsFor::Receive, WaitsFor::Answer, WaitsFor::NoPeer] {
-        let (_context, qp) = patient();
-        let decide = |at| decide(device.engine, qp.qpn(), at, waits_for);
-        let times_out = || sync::store(&device.engine.qp(qp.qpn()).send.deadline, 1);
-        assert_eq!(
-            [decide(Position::new(7)), decide(Position::new(7))],
-            [Verdict::Wait; 2],
-            "{waits_for:?}"
-        );
-        assert!(has_begun(device.engine.qp(qp.qpn()), Position::new(7)));
-        times_out();
-        assert_eq!(
-            decide(Position::new(7)),
-            Verdict::TryAgain,
-            "{waits_for:?}: what came in time counts"
-        );
-        assert_eq!(decide(Position::new(7)), Verdict::Fail(waits_for.status()));
-        assert_eq!(decide(Position::new(8)), Verdict::Wait, "{waits_for:?}: the next begins anew");
+        let (qp, deadline) = patient(&fixture);
+        let decide = |at| decide(fixture.device.engine, qp.qpn(), Position::new(at), waits_for);
+        assert_eq!([decide(7), decide(7)], [Verdict::Wait; 2], "{waits_for:?}");
+        assert!(has_begun(fixture.slot(&qp), Position::new(7)));
+        sync::store(deadline, 1);
+        assert_eq!(decide(7), Verdict::TryAgain, "{waits_for:?}: what came in time counts");
+        assert_eq!(decide(7), Verdict::Fail(waits_for.status()));
+        assert_eq!(decide(8), Verdict::Wait, "{waits_for:?}: the next begins anew");
     }
 }
 
 #[test]
 fn q07_who_waits_for_something_else_begins_anew() {
-    let (device, (_context, qp)) = (Device::of_tests(), patient());
+    let fixture = Fixture::new();
+    let (qp, deadline) = patient(&fixture);
     let (receive, answer) = (WaitsFor::Receive, WaitsFor::Answer);
-    let decide = |waits_for| decide(device.engine, qp.qpn(), Position::new(7), waits_for);
+    let decide = |waits_for| decide(fixture.device.engine, qp.qpn(), Position::new(7), waits_for);
     for [first, then] in [[receive, answer], [answer, receive]] {
         assert_eq!(decide(first), Verdict::Wait);
-        sync::store(&device.engine.qp(qp.qpn()).send.deadline, 1);
+        sync::store(deadline, 1);
         assert_eq!(decide(then), Verdict::Wait, "{then:?} after {first:?}");
     }
     // One that goes away is the one that did not answer.
     assert_eq!(decide(answer), Verdict::Wait);
-    sync::store(&device.engine.qp(qp.qpn()).send.deadline, 1);
+    sync::store(deadline, 1);
     assert_eq!(decide(WaitsFor::NoPeer), Verdict::TryAgain);
 }
 

@@ -6,22 +6,20 @@ use crate::inside::prelude::*;
 
 #[test]
 fn q07_what_is_not_for_this_side_alone_is_not_carried_out_here_nor_after_the_state_changed() {
-    let (context, device) = OpenOptions::new().alone();
-    let mut cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect_to(qp.number()).unwrap();
-    let (slot, ownership) = (device.engine.qp(qp.qpn()), device.engine.ownership(qp.index()));
+    let mut fixture = Fixture::new();
+    let (engine, mut qp) = (fixture.device.engine, fixture.own_peer());
+    let (slot, ownership) = (fixture.slot(&qp), engine.ownership(qp.index()));
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     let (me, mut rescheduled) = (identity::read(slot), Rescheduled::default());
-    let mut connection = Connection::new(device.engine, slot, me).unwrap();
-    let mut initiator =
-        Requester::new(SendQueue::of(device.engine, qp.index()), &mut connection, &mut rescheduled);
+    let mut connection = Connection::new(engine, slot, me).unwrap();
+    let queue = SendQueue::of(engine, qp.index());
+    let mut initiator = Requester::new(queue, &mut connection, &mut rescheduled);
     let halted = || Halted { position: Position::new(0), wr_id: 1, why: Halt::LocalOp };
     let why = initiator.run_local(halted()).map(|halted| halted.why);
     assert!(matches!(why, Some(Halt::Failed(WcStatus::MW_BIND_ERR))));
     assert!(identity::change(slot, me, QpState::ERR));
     assert!(initiator.run_local(halted()).is_none(), "it is flushed with all others");
-    assert_eq!(cq.poll(&mut [Wc::default()]), Ok(0));
+    assert_eq!(fixture.polled(), []);
     ownership.abandon();
 }
