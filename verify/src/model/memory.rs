@@ -120,37 +120,3 @@ impl Region {
         good.then_some(start as usize..end as usize)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn q10_rights_that_do_not_go_together_are_refused_and_unknown_optional_ones_are_not() {
-        assert!(access_is_legal(Access::empty()));
-        assert!(access_is_legal(Access::EVERY));
-        assert!(access_is_legal(Access::REMOTE_READ));
-        assert!(!access_is_legal(Access::REMOTE_WRITE));
-        assert!(!access_is_legal(Access::REMOTE_ATOMIC | Access::REMOTE_READ));
-        assert!(access_is_legal(Access::from_bits_retain(1 << 20 | 1 << 29)));
-        assert!(access_is_legal(Access::MW_BIND));
-        assert!(access_is_legal(Access::FLUSH_GLOBAL | Access::FLUSH_PERSISTENT));
-        assert!(!access_is_legal(Access::ZERO_BASED));
-        assert!(!access_is_legal(Access::from_bits_retain(1 << 19)));
-        assert!(!access_is_legal(Access::from_bits_retain(1 << 30)));
-    }
-
-    #[test]
-    fn q07_an_sge_is_inside_its_region_up_to_the_last_byte_and_no_address_wraps() {
-        let region =
-            Region { pd: 1, rkey: 0, addr: 1000, bytes: vec![0; 10], access: Access::LOCAL_WRITE };
-        let of = |addr, len| region.inside(1, addr, len, Access::LOCAL_WRITE);
-        assert_eq!(of(1000, 10), Some(0..10));
-        assert_eq!(of(1009, 1), Some(9..10));
-        assert_eq!(of(1009, 2), None);
-        assert_eq!(of(999, 1), None);
-        assert_eq!(of(1001, u64::MAX), None);
-        assert_eq!(region.inside(2, 1000, 1, Access::LOCAL_WRITE), None);
-        assert_eq!(region.inside(1, 1000, 1, Access::REMOTE_READ), None);
-    }
-}

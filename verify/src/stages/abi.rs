@@ -4,18 +4,26 @@
 //! | module | owns |
 //! |---|---|
 //! | `list` | what is run, as data |
-//! | `place` | as whom and where: rounds through the list, folder, fabric |
-//! | `meeting` | running a row: server and client, deadlines, what both must show |
-//! | `side`, `port` | a program under way; the TCP port by which two meet |
+//! | `meeting` | running one of these: server and client, deadlines, what both must show |
+//! | `side` | a program under way |
 //! | `judge`, `figures` | what the programs' words show |
 //! | `suite` | the tests of pyverbs: where they come from, and what they show |
 
 use std::collections::BTreeSet;
+use std::env;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process;
 
-use self::figures::{Figure, Line};
-use self::list::{Kind, LIST, Row};
-use self::place::{Folder, Place, Round};
+use rustix::process::geteuid;
+
+use self::figures::Figure;
+use self::list::{Kind, Run, runs};
+use self::meeting::Place;
 use self::side::Said;
+use super::fabric::Fabric;
 use super::{last_words, preload};
 use crate::run::{Job, Stop};
 
@@ -23,8 +31,6 @@ mod figures;
 mod judge;
 mod list;
 mod meeting;
-mod place;
-mod port;
 mod side;
 mod suite;
 
@@ -34,91 +40,141 @@ pub const PACKAGES: &[&str] = &["ibverbs-utils", "perftest", suite::PACKAGE];
 /// So many faults are enough to see what is wrong.
 const ENOUGH: usize = 5;
 
+/// As whom programs run, and how: in the first round all of the list, in the others each program once.
+struct Round {
+    name: &'static str,
+    /// What becomes another user before it runs the program that follows.
+    prefix: &'static [&'static str],
+    /// What the environment has beside that.
+    variable: Option<(&'static str, &'static str)>,
+}
+
+const ROUNDS: [Round; 3] = [
+    Round { name: "as is", prefix: &[], variable: None },
+    // As somebody who may do nothing.
+    Round {
+        name: "as nobody",
+        prefix: &["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--"],
+        variable: None,
+    },
+    // As if the system refused to copy from one process to another.
+    Round {
+        name: "copied by the service",
+        prefix: &[],
+        variable: Some(("RXE_LOOP_COPY", "service")),
+    },
+];
+
+/// Every one that this user can do: only root becomes somebody else.
+fn rounds(root: bool) -> impl Iterator<Item = &'static Round> {
+    ROUNDS.iter().filter(move |round| root || round.prefix.is_empty())
+}
+
 /// Builds the library and runs the list in every round.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    let folder = Folder::with(&preload::build(job)?)?;
-    suite::put(folder.path(), job)?;
-    let rounds = place::rounds();
-    let mut came = Came { lines: LIST.iter().map(line).collect(), runs: Vec::new() };
-    let mut faults = Vec::new();
-    for round in &rounds {
-        let mut runs = 0;
-        for (row, line) in LIST.iter().zip(&mut came.lines) {
-            let judged = match round.whole || row.always {
-                true => Some(one(row, &Place::new(&folder, *round), job)?),
-                false => None,
-            };
-            runs += usize::from(judged.is_some());
-            line.figures.push(match judged {
-                Some(Err(fault)) => {
-                    faults.push(format!("{}, {}: {fault}", round.name, line.name));
-                    None
-                }
-                Some(Ok(figure)) => figure,
-                None => None,
-            });
+    let folder = folder(&preload::build(job)?)?;
+    let result = run_in(&folder, job);
+    // What can't be removed stays, and harms nobody.
+    let _ = fs::remove_dir_all(&folder);
+    result
+}
+
+/// A folder for what the programs say, with the library, that every user can read whatever this user's files are like.
+fn folder(library: &Path) -> io::Result<PathBuf> {
+    let folder = env::temp_dir().join(format!("verify-abi-{}", process::id()));
+    let copy = folder.join(meeting::LIBRARY);
+    DirBuilder::new().mode(0o755).create(&folder)?;
+    fs::copy(library, &copy)?;
+    for path in [&folder, &copy] {
+        fs::set_permissions(path, Permissions::from_mode(0o755))?;
+    }
+    Ok(folder)
+}
+
+fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
+    suite::put(folder, job)?;
+    let rounds: Vec<_> = rounds(geteuid().is_root()).collect();
+    let (mut faults, mut counts) = (Vec::new(), Vec::new());
+    let mut figures = vec![Vec::new(); runs().count()];
+    for (nth, round) in rounds.iter().enumerate() {
+        let mut count = 0;
+        for ((run, first), figures) in runs().zip(&mut figures) {
+            if nth > 0 && !first {
+                figures.push(None);
+                continue;
+            }
+            count += 1;
+            figures.push(one(&run, round, folder, job)?.unwrap_or_else(|fault| {
+                faults.push(format!("{}, {}: {fault}", round.name, run.name()));
+                None
+            }));
             if faults.len() >= ENOUGH {
                 return Err(Stop::Judged(faults.join("\n")));
             }
         }
-        came.runs.push(runs);
+        counts.push(format!("{count} {}", round.name));
     }
-    match &faults[..] {
-        [] => Ok(came.in_words(&rounds, job.asked_for)),
-        faults => Err(Stop::Judged(faults.join("\n"))),
+    if !faults.is_empty() {
+        return Err(Stop::Judged(faults.join("\n")));
     }
+    let programs: BTreeSet<_> = runs().map(|(run, _)| run.program).collect();
+    let all: usize = figures.len() + (rounds.len() - 1) * programs.len();
+    let summary = format!(
+        "{} programs in {all} runs: {}; {} tests of pyverbs or more in each",
+        programs.len(),
+        counts.join(", "),
+        suite::LEAST
+    );
+    if !job.asked_for {
+        return Ok(summary);
+    }
+    let names: Vec<_> = rounds.iter().map(|round| round.name).collect();
+    let lines = runs().map(|(run, _)| run.name()).zip(figures);
+    Ok(format!("{summary}\n{}", figures::table(&names, lines)))
 }
 
-fn line(row: &Row) -> Line {
-    Line { name: row.name(), figures: Vec::new() }
-}
-
-/// Runs a row: the last figure that came of it, or what was wrong.
+/// One run: the last figure that came of it, or what was wrong.
 fn one(
-    row: &Row,
-    place: &Place<'_>,
+    run: &Run,
+    round: &Round,
+    folder: &Path,
     job: &mut Job,
 ) -> Result<Result<Option<Figure>, String>, Stop> {
-    let what = row.words().join(" ");
-    job.announce(&format!("{}: {what}", place.round().name));
-    let said = meeting::run(row, place)?;
+    let what = run.words().join(" ");
+    job.announce(&format!("{}: {what}", round.name));
+    let place = Place { folder, round, fabric: Fabric::new() };
+    let said = meeting::run(run, &place)?;
     job.log(&format!("$ {what}"))?;
     for Said { output, end } in &said {
         let end = end.map_or_else(|| "killed".to_owned(), |status| status.to_string());
         job.log(&format!("{}\n({end})", output.trim_end()))?;
     }
-    let all: String = said.iter().map(|said| said.output.as_str()).collect();
-    let judged = meeting::judge(row, &said).and_then(|figures| {
+    let judged = meeting::judge(run, &said).and_then(|figure| {
         // What a signal ends can't put away what it had.
-        let may_leave = matches!(row.kind, Kind::Watching(_));
-        if may_leave { Ok(figures) } else { place.fabric().check_gone().map(|()| figures) }
+        let may_leave = matches!(run.kind, Kind::Watching(_));
+        if may_leave { Ok(figure) } else { place.fabric.check_gone().map(|()| figure) }
     });
-    Ok(judged.map(|mut figures| figures.pop()).map_err(|why| why + &last_words(&all)))
+    let all: String = said.iter().map(|said| said.output.as_str()).collect();
+    Ok(judged.map_err(|why| why + &last_words(&all)))
 }
 
-/// What came of all of it.
-struct Came {
-    /// A line for each row, with its figures of each round.
-    lines: Vec<Line>,
-    /// How many runs each round had.
-    runs: Vec<usize>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Came {
-    /// How many runs there were, and the table for who asked for it.
-    fn in_words(&self, rounds: &[Round], table: bool) -> String {
-        let names: Vec<_> = rounds.iter().map(|round| round.name).collect();
-        let of_each: Vec<_> =
-            names.iter().zip(&self.runs).map(|(name, runs)| format!("{runs} {name}")).collect();
-        let programs: BTreeSet<_> = LIST.iter().map(|row| row.program).collect();
-        let (all, programs) = (self.runs.iter().sum::<usize>(), programs.len());
-        let (tests, of_each) = (suite::LEAST, of_each.join(", "));
-        let summary = format!(
-            "{programs} programs in {all} runs: {of_each}; {tests} tests of pyverbs or more in each"
-        );
-        match table {
-            true => format!("{summary}\n{}", figures::table(&names, &self.lines)),
-            false => summary,
+    #[test]
+    fn only_root_becomes_somebody_else() {
+        let names = |root| rounds(root).map(|round| round.name).collect::<Vec<_>>();
+        assert_eq!(names(true), ["as is", "as nobody", "copied by the service"]);
+        assert_eq!(names(false), ["as is", "copied by the service"]);
+    }
+
+    #[test]
+    fn every_user_can_read_the_library() {
+        let folder = folder(Path::new("/proc/self/exe")).unwrap();
+        for path in [&folder, &folder.join(meeting::LIBRARY)] {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o755);
         }
+        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -16,8 +16,8 @@ pub struct Figure {
 /// What is read of the many numbers of a line: of programs that measure times, and of those that measure rates.
 const TOLD: [&str; 2] = ["t_typical[", "BW average["];
 
-/// What a program of perftest measured, of each size in this order; every number must be one that work leaves.
-pub fn measured(sizes: &[u64], output: &str) -> Result<Vec<Figure>, String> {
+/// What a program of perftest measured last, of each size in this order; every number must be one that work leaves.
+pub fn measured(sizes: &[u64], output: &str) -> Result<Option<Figure>, String> {
     let mut lines = output.lines();
     let header = lines.find_map(header).ok_or("it has no table")?;
     let told = TOLD.iter().find_map(|told| header.iter().position(|name| name.starts_with(told)));
@@ -29,14 +29,14 @@ pub fn measured(sizes: &[u64], output: &str) -> Result<Vec<Figure>, String> {
         let value = *values.get(told)?;
         Some(Figure { bytes: *bytes as u64, what: header[told].clone(), value })
     });
-    let figures: Vec<Figure> = figures.collect();
+    let mut figures: Vec<Figure> = figures.collect();
     let seen: Vec<u64> = figures.iter().map(|figure| figure.bytes).collect();
     if seen != sizes {
         return Err(format!("it measured messages of {seen:?} bytes, not of {sizes:?}"));
     }
     match figures.iter().find(|figure| !figure.value.is_finite() || figure.value <= 0.0) {
         Some(Figure { bytes, what, value }) => Err(format!("{what} of {bytes} bytes is {value}")),
-        None => Ok(figures),
+        None => Ok(figures.pop()),
     }
 }
 
@@ -46,27 +46,20 @@ fn header(line: &str) -> Option<Vec<String>> {
     Some(rest.split_inclusive(']').map(|name| name.trim().to_owned()).collect())
 }
 
-/// A line of the table: what was run, and what came of it in each round.
-pub struct Line {
-    /// The program and its options.
-    pub name: String,
-    /// The last figure of each round, where there was one.
-    pub figures: Vec<Option<Figure>>,
-}
-
-/// The table, for a terminal.
-pub fn table(rounds: &[&str], lines: &[Line]) -> String {
+/// The table, for a terminal: a line for each program with its options that had a figure, with that of each round.
+pub fn table(
+    rounds: &[&str],
+    lines: impl Iterator<Item = (String, Vec<Option<Figure>>)>,
+) -> String {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_BORDERS_ONLY);
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["program", "bytes", "measure"].iter().chain(rounds));
-    for Line { name, figures } in lines {
+    for (name, figures) in lines {
         let Some(first) = figures.iter().flatten().next() else { continue };
-        let values = figures.iter().map(|figure| match figure {
-            Some(figure) => format!("{:.2}", figure.value),
-            None => String::new(),
-        });
-        let cells = [name.clone(), first.bytes.to_string(), first.what.clone()];
+        let cells = [name, first.bytes.to_string(), first.what.clone()];
+        let value = |figure: &Figure| format!("{:.2}", figure.value);
+        let values = figures.iter().map(|figure| figure.as_ref().map_or_else(String::new, value));
         table.add_row(cells.into_iter().chain(values));
     }
     for (number, column) in table.column_iter_mut().enumerate() {
@@ -95,16 +88,14 @@ mod tests {
 ";
 
     #[test]
-    fn a_latency_is_the_typical_one_of_each_size() {
-        let figures = measured(&[2, 4], LATENCY).unwrap();
-        let typical = |bytes, value| Figure { bytes, what: "t_typical[usec]".to_owned(), value };
-        assert_eq!(figures, [typical(2, 0.91), typical(4, 0.93)]);
-    }
-
-    #[test]
-    fn a_rate_is_the_average() {
-        let [figure] = &measured(&[65_536], RATE).unwrap()[..] else { panic!("not one") };
-        assert_eq!((figure.what.as_str(), figure.value), ("BW average[MB/sec]", 2911.46));
+    fn a_latency_is_the_typical_one_and_a_rate_the_average() {
+        for (sizes, output, what, value) in [
+            (&[2, 4][..], LATENCY, "t_typical[usec]", 0.93),
+            (&[65_536], RATE, "BW average[MB/sec]", 2911.46),
+        ] {
+            let (what, bytes) = (what.to_owned(), sizes[sizes.len() - 1]);
+            assert_eq!(measured(sizes, output), Ok(Some(Figure { bytes, what, value })));
+        }
     }
 
     #[test]
@@ -122,9 +113,9 @@ mod tests {
     #[test]
     fn the_table_has_a_line_for_what_has_figures_and_a_column_for_each_round() {
         let figure = |value| Some(Figure { bytes: 8, what: "t_typical[usec]".to_owned(), value });
-        let line = |name: &str, figures| Line { name: name.to_owned(), figures };
-        let lines = [line("a -e", vec![figure(0.5), None]), line("b", vec![None, None])];
-        let text = table(&["as root", "as nobody"], &lines);
+        let lines = [("a -e", vec![figure(0.5), None]), ("b", vec![None, None])];
+        let lines = lines.map(|(name, figures)| (name.to_owned(), figures));
+        let text = table(&["as root", "as nobody"], lines.into_iter());
         assert!(text.contains("a -e") && text.contains("0.50") && text.contains("as nobody"));
         assert!(!text.contains(" b "), "{text}");
     }

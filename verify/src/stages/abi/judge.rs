@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::figures::Figure;
+use super::list::Run;
 use crate::stages::preload::DEVICE;
 
 /// What the output of a program that ended well shows, if it shows what it must.
@@ -13,12 +14,9 @@ pub fn devices(output: &str) -> Result<(), String> {
     let rows = output.lines().skip_while(|line| !line.trim_start().starts_with("---")).skip(1);
     let rows: Vec<Vec<&str>> = rows.map(|line| line.split_whitespace().collect()).collect();
     let guid = |digits: &str| u64::from_str_radix(digits, 16).is_ok_and(|number| number != 0);
-    match &rows[..] {
-        [row] => match row[..] {
-            [DEVICE, digits] if digits.len() == 16 && guid(digits) => Ok(()),
-            _ => Err(format!("it lists {}", row.join(" "))),
-        },
-        _ => Err(format!("it lists {} devices", rows.len())),
+    match rows.iter().map(Vec::as_slice).collect::<Vec<_>>()[..] {
+        [[DEVICE, digits]] if digits.len() == 16 && guid(digits) => Ok(()),
+        _ => Err(format!("it lists {rows:?}")),
     }
 }
 
@@ -55,20 +53,20 @@ pub fn details(output: &str) -> Result<(), String> {
 /// `ibv_asyncwatch` has opened the device, and waits for what it tells.
 pub fn watching(output: &str) -> Result<(), String> {
     let of_it = format!("{DEVICE}: async event FD ");
-    let number = output.lines().find_map(|line| line.strip_prefix(&of_it));
-    match number.and_then(|number| number.trim().parse::<u32>().ok()) {
-        Some(_) => Ok(()),
-        None => Err("it does not say that it watches".to_owned()),
-    }
+    let mut numbers = output.lines().filter_map(|line| line.strip_prefix(&of_it));
+    let said = numbers.any(|number| number.trim().parse::<u32>().is_ok());
+    said.then_some(()).ok_or_else(|| "it does not say that it watches".to_owned())
 }
 
 /// A side of `ibv_*_pingpong` has sent and received every byte, and taken a time for it.
-pub fn pingpong(size: u64, count: u64, output: &str) -> Result<Figure, String> {
+pub fn pingpong(run: &Run, output: &str) -> Result<Figure, String> {
     if let Some(wrong) = output.lines().find(|line| line.contains("invalid data")) {
         return Err(wrong.to_owned());
     }
-    let bytes: Vec<u64> = numbers(output, " bytes in ");
+    let (size, count) = run.numbers;
     let wanted = 2 * size * count;
+    let number = |line: &str| line.split_once(" bytes in ")?.0.trim().parse().ok();
+    let bytes: Vec<u64> = output.lines().filter_map(number).collect();
     if bytes != [wanted] {
         return Err(format!("it does not say that {wanted} bytes went by: {bytes:?}"));
     }
@@ -76,22 +74,13 @@ pub fn pingpong(size: u64, count: u64, output: &str) -> Result<Figure, String> {
         let (_, time) = line.strip_suffix(" usec/iter")?.rsplit_once(" = ")?;
         time.parse::<f64>().ok()
     });
-    match time {
-        Some(value) if value > 0.0 => {
-            Ok(Figure { bytes: size, what: "usec/iter".to_owned(), value })
-        }
-        _ => Err("it does not say how long that took".to_owned()),
-    }
-}
-
-/// The numbers that stand at the beginning of a line, before `what`.
-fn numbers(output: &str, what: &str) -> Vec<u64> {
-    let number = |line: &str| line.split_once(what)?.0.trim().parse().ok();
-    output.lines().filter_map(number).collect()
+    let value = time.filter(|time| *time > 0.0).ok_or("it does not say how long that took")?;
+    Ok(Figure { bytes: size, what: "usec/iter".to_owned(), value })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::list::Kind;
     use super::*;
 
     const DEVICES: &str = "    device          \t   node GUID\n    ------          \t----------------\n    \
@@ -146,6 +135,13 @@ mod tests {
 
     #[test]
     fn a_pingpong_counts_every_byte_and_takes_a_time() {
+        let pingpong = |size, count, output: &str| {
+            let numbers = (size, count);
+            super::pingpong(
+                &Run { program: "", options: "", kind: Kind::PingPong, numbers },
+                output,
+            )
+        };
         let figure = pingpong(4096, 1000, PING).unwrap();
         assert_eq!((figure.bytes, figure.value, figure.what.as_str()), (4096, 7.0, "usec/iter"));
         assert!(pingpong(4096, 1001, PING).is_err(), "some are missing");

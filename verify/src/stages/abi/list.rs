@@ -4,195 +4,156 @@ use self::Kind::{Alone, Measured, PingPong, Watching};
 use super::judge::{self, Judge};
 use super::suite;
 
-/// A program, and how it is run.
+/// A program with its options, and how it is run.
 #[derive(Debug)]
-pub struct Row {
-    /// What it is called.
-    pub program: &'static str,
-    /// What it is told beside sizes and numbers.
-    pub options: &'static str,
-    /// What it does, and shows by that.
-    pub kind: Kind,
-    /// Whether it is run in every round, or in the first alone.
-    pub always: bool,
-}
+pub struct Row(&'static str, &'static str, Kind, &'static [Numbers]);
 
-/// What a program does.
+/// Bytes of a message, or [`ALL`], and how many messages.
+type Numbers = (u64, u64);
+
+/// What a program does, and shows by that.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// Says something and ends, and this judges it.
     Alone(Judge),
     /// Says something, and waits until it is ended by a signal.
     Watching(Judge),
-    /// One of two that send messages of so many bytes to each other so many times, and say how long that took.
-    PingPong {
-        /// Bytes of a message.
-        size: u64,
-        /// How many there and back.
-        count: u64,
-    },
+    /// One of two that send messages to each other, and say how long that took.
+    PingPong,
     /// One of two that measure, of which the one that connects says what.
-    Measured {
-        /// Bytes of a message.
-        size: Size,
-        /// How many messages of each size.
-        count: u64,
-    },
+    Measured,
 }
 
-/// The bytes of the messages that are measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
-    /// So many.
-    Of(u64),
-    /// The powers of two from the first to the last that these programs have.
-    All,
-    /// What atomics have: they take no such option.
-    OfAtomics,
+/// One run of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// What it is called.
+    pub program: &'static str,
+    /// What it is told beside sizes and numbers.
+    pub options: &'static str,
+    /// What it does, and shows by that.
+    pub kind: Kind,
+    /// Bytes of a message, and how many messages of each size.
+    pub numbers: Numbers,
 }
 
-impl Size {
-    /// The bytes of an atomic.
-    const ATOMIC: u64 = 8;
-    /// The exponents of those that `-a` stands for.
-    const ALL: std::ops::RangeInclusive<u32> = 1..=23;
-
-    /// Every size, in the order in which they come.
-    pub fn each(self) -> Vec<u64> {
-        match self {
-            Self::Of(size) => vec![size],
-            Self::All => Self::ALL.map(|exponent| 1 << exponent).collect(),
-            Self::OfAtomics => vec![Self::ATOMIC],
+impl Run {
+    /// The bytes of its messages, in the order in which they come.
+    pub fn sizes(&self) -> Vec<u64> {
+        match self.numbers.0 {
+            ALL => (1..=23).map(|exponent| 1 << exponent).collect(),
+            size => vec![size],
         }
     }
-}
 
-impl Row {
     /// The command, but for the port and the host.
     pub fn words(&self) -> Vec<String> {
-        let mut words = vec![self.program.to_owned()];
-        words.extend(self.options.split_whitespace().map(str::to_owned));
-        let mut option =
-            |name: &str, value: u64| words.extend([name.to_owned(), value.to_string()]);
-        match self.kind {
-            Alone(_) | Watching(_) => {}
-            PingPong { size, count } => {
-                option("-s", size);
-                option("-n", count);
-            }
-            Measured { size, count } => {
-                option("-n", count);
-                match size {
-                    Size::Of(size) => option("-s", size),
-                    Size::All => words.push("-a".to_owned()),
-                    Size::OfAtomics => {}
-                }
-                // Clocks that change their pace are no concern of a test.
-                words.push("-F".to_owned());
-            }
-        }
-        words
+        let (size, count) = self.numbers;
+        let size = match size {
+            // They take no such option.
+            _ if self.program.starts_with("ib_atomic_") => String::new(),
+            ALL => "-a".to_owned(),
+            size => format!("-s {size}"),
+        };
+        let numbers = match self.kind {
+            Alone(_) | Watching(_) => String::new(),
+            PingPong => format!("{size} -n {count}"),
+            // Clocks that change their pace are no concern of a test.
+            Measured => format!("-n {count} {size} -F"),
+        };
+        let words = format!("{} {numbers}", self.name());
+        words.split_whitespace().map(str::to_owned).collect()
     }
 
     /// What it is, as a table names it.
     pub fn name(&self) -> String {
         format!("{} {}", self.program, self.options).trim_end().to_owned()
     }
-
-    const fn in_every_round(self) -> Self {
-        Self { always: true, ..self }
-    }
 }
 
-const fn alone(program: &'static str, options: &'static str, kind: Kind) -> Row {
-    Row { program, options, kind, always: true }
+/// Every run of the list, and whether it is the first of its program.
+pub fn runs() -> impl Iterator<Item = (Run, bool)> {
+    let runs = LIST.iter().flat_map(|Row(program, options, kind, all)| {
+        let run = |&numbers| Run { program, options, kind: *kind, numbers };
+        all.iter().map(run)
+    });
+    let mut last = "";
+    runs.map(move |run| (run, std::mem::replace(&mut last, run.program) != run.program))
 }
 
-const fn pingpong(program: &'static str, options: &'static str, size: u64, count: u64) -> Row {
-    Row { program, options, kind: PingPong { size, count }, always: false }
-}
-
-const fn measured(program: &'static str, options: &'static str, size: Size, count: u64) -> Row {
-    Row { program, options, kind: Measured { size, count }, always: false }
-}
-
-const SMALL: Size = Size::Of(8);
-const MIDDLE: Size = Size::Of(4096);
-const LARGE: Size = Size::Of(65_536);
-
-/// Few for each of all sizes: between two of them these programs measure the pace of the clock, for a quarter of
-/// a second.
-const FEW: u64 = 10;
+const SMALL: u64 = 8;
+const MIDDLE: u64 = 4096;
+const LARGE: u64 = 65_536;
+/// The powers of two from the first to the last that these programs have. Few messages of each: between two sizes
+/// they measure the pace of the clock, for a quarter of a second.
+const ALL: u64 = 0;
+/// Of a program that has neither sizes nor numbers.
+const ONCE: &[Numbers] = &[(0, 0)];
 
 /// Everything: of each operation all sizes once, by the program that measures its rate, and three by the one that
-/// measures its latency. What is run in every round has each program once.
-pub const LIST: &[Row] = &[
-    alone("ibv_devices", "", Alone(judge::devices)),
-    alone("ibv_devinfo", "-v", Alone(judge::details)),
-    alone("ibv_asyncwatch", "", Watching(judge::watching)),
-    alone(suite::PROGRAM, suite::OPTIONS, Alone(suite::judge)),
+/// measures its latency. The first run of each program is that of every round.
+const LIST: &[Row] = &[
+    Row("ibv_devices", "", Alone(judge::devices), ONCE),
+    Row("ibv_devinfo", "-v", Alone(judge::details), ONCE),
+    Row("ibv_asyncwatch", "", Watching(judge::watching), ONCE),
+    Row(suite::PROGRAM, suite::OPTIONS, Alone(suite::judge), ONCE),
     // Bytes are compared with what was sent (-c) where there is such an option.
-    pingpong("ibv_rc_pingpong", "-c", 4096, 10_000).in_every_round(),
-    pingpong("ibv_rc_pingpong", "-c", 1, 10_000),
-    pingpong("ibv_rc_pingpong", "-c", 65_536, 2000),
-    pingpong("ibv_rc_pingpong", "-c", 1_048_576, 200),
-    pingpong("ibv_rc_pingpong", "-c -e", 1, 2000),
-    pingpong("ibv_rc_pingpong", "-c -e", 4096, 2000),
-    pingpong("ibv_rc_pingpong", "-c -e", 65_536, 1000),
-    pingpong("ibv_rc_pingpong", "-c -e", 1_048_576, 100),
-    pingpong("ibv_rc_pingpong", "-c -N", 1, 10_000),
-    pingpong("ibv_rc_pingpong", "-c -N", 4096, 10_000),
-    pingpong("ibv_rc_pingpong", "-c -N", 65_536, 2000),
-    pingpong("ibv_rc_pingpong", "-c -N", 1_048_576, 200),
-    pingpong("ibv_rc_pingpong", "-c -N -e", 4096, 2000),
-    pingpong("ibv_uc_pingpong", "-c", 4096, 10_000).in_every_round(),
-    pingpong("ibv_uc_pingpong", "-c", 1_048_576, 200),
-    pingpong("ibv_uc_pingpong", "-c -e", 4096, 2000),
-    pingpong("ibv_ud_pingpong", "-c", 2048, 10_000).in_every_round(),
-    pingpong("ibv_ud_pingpong", "-c", 4096, 2000),
-    pingpong("ibv_ud_pingpong", "-c -e", 2048, 2000),
+    Row(
+        "ibv_rc_pingpong",
+        "-c",
+        PingPong,
+        &[(4096, 10_000), (1, 10_000), (65_536, 2000), (1 << 20, 200)],
+    ),
+    Row(
+        "ibv_rc_pingpong",
+        "-c -e",
+        PingPong,
+        &[(1, 2000), (4096, 2000), (65_536, 1000), (1 << 20, 100)],
+    ),
+    Row(
+        "ibv_rc_pingpong",
+        "-c -N",
+        PingPong,
+        &[(1, 10_000), (4096, 10_000), (65_536, 2000), (1 << 20, 200)],
+    ),
+    Row("ibv_rc_pingpong", "-c -N -e", PingPong, &[(4096, 2000)]),
+    Row("ibv_uc_pingpong", "-c", PingPong, &[(4096, 10_000), (1 << 20, 200)]),
+    Row("ibv_uc_pingpong", "-c -e", PingPong, &[(4096, 2000)]),
+    Row("ibv_ud_pingpong", "-c", PingPong, &[(2048, 10_000), (4096, 2000)]),
+    Row("ibv_ud_pingpong", "-c -e", PingPong, &[(2048, 2000)]),
     // Here who ends first leaves sends under way at the other side.
-    pingpong("ibv_srq_pingpong", "-c", 4096, 1000).in_every_round(),
-    pingpong("ibv_srq_pingpong", "-c -e", 4096, 1000),
-    measured("ib_send_lat", "", SMALL, 1000).in_every_round(),
-    measured("ib_send_lat", "", MIDDLE, 1000),
-    measured("ib_send_lat", "", LARGE, 1000),
-    measured("ib_send_lat", "-e", SMALL, 1000),
-    measured("ib_send_lat", "-c UC", SMALL, 1000),
-    measured("ib_send_lat", "-c UD", SMALL, 1000),
-    measured("ib_send_lat", "--use-srq", SMALL, 1000),
-    measured("ib_write_lat", "", SMALL, 1000).in_every_round(),
-    measured("ib_write_lat", "", MIDDLE, 1000),
-    measured("ib_write_lat", "", LARGE, 1000),
-    measured("ib_write_lat", "-c UC", SMALL, 1000),
-    measured("ib_read_lat", "", SMALL, 1000).in_every_round(),
-    measured("ib_read_lat", "-e", SMALL, 1000),
-    measured("ib_read_lat", "", MIDDLE, 1000),
-    measured("ib_read_lat", "", LARGE, 1000),
-    measured("ib_atomic_lat", "", Size::OfAtomics, 1000).in_every_round(),
-    measured("ib_atomic_lat", "-A CMP_AND_SWAP", Size::OfAtomics, 1000),
-    measured("ib_atomic_lat", "-e", Size::OfAtomics, 1000),
-    measured("ib_send_bw", "", LARGE, 1000).in_every_round(),
-    measured("ib_send_bw", "-e", LARGE, 1000),
-    measured("ib_send_bw", "", Size::All, FEW),
-    measured("ib_send_bw", "-b", LARGE, 1000),
-    measured("ib_send_bw", "-q 4", LARGE, 250),
-    measured("ib_send_bw", "-b -q 4", LARGE, 250),
-    measured("ib_send_bw", "-l 8", LARGE, 1000),
-    measured("ib_write_bw", "", LARGE, 1000).in_every_round(),
-    measured("ib_write_bw", "", Size::All, FEW),
-    measured("ib_write_bw", "-b", LARGE, 1000),
-    measured("ib_write_bw", "-q 4", LARGE, 250),
-    measured("ib_read_bw", "", LARGE, 1000).in_every_round(),
-    measured("ib_read_bw", "-e", LARGE, 1000),
-    measured("ib_read_bw", "", Size::All, FEW),
-    measured("ib_read_bw", "-b", LARGE, 1000),
-    measured("ib_read_bw", "-q 4", LARGE, 250),
-    measured("ib_atomic_bw", "", Size::OfAtomics, 1000).in_every_round(),
-    measured("ib_atomic_bw", "-A CMP_AND_SWAP", Size::OfAtomics, 1000),
-    measured("ib_atomic_bw", "-e", Size::OfAtomics, 1000),
-    measured("ib_atomic_bw", "-b", Size::OfAtomics, 1000),
-    measured("ib_atomic_bw", "-q 4", Size::OfAtomics, 250),
+    Row("ibv_srq_pingpong", "-c", PingPong, &[(4096, 1000)]),
+    Row("ibv_srq_pingpong", "-c -e", PingPong, &[(4096, 1000)]),
+    Row("ib_send_lat", "", Measured, &[(SMALL, 1000), (MIDDLE, 1000), (LARGE, 1000)]),
+    Row("ib_send_lat", "-e", Measured, &[(SMALL, 1000)]),
+    Row("ib_send_lat", "-c UC", Measured, &[(SMALL, 1000)]),
+    Row("ib_send_lat", "-c UD", Measured, &[(SMALL, 1000)]),
+    Row("ib_send_lat", "--use-srq", Measured, &[(SMALL, 1000)]),
+    Row("ib_write_lat", "", Measured, &[(SMALL, 1000), (MIDDLE, 1000), (LARGE, 1000)]),
+    Row("ib_write_lat", "-c UC", Measured, &[(SMALL, 1000)]),
+    Row("ib_read_lat", "", Measured, &[(SMALL, 1000), (MIDDLE, 1000), (LARGE, 1000)]),
+    Row("ib_read_lat", "-e", Measured, &[(SMALL, 1000)]),
+    Row("ib_atomic_lat", "", Measured, &[(8, 1000)]),
+    Row("ib_atomic_lat", "-A CMP_AND_SWAP", Measured, &[(8, 1000)]),
+    Row("ib_atomic_lat", "-e", Measured, &[(8, 1000)]),
+    Row("ib_send_bw", "", Measured, &[(LARGE, 1000), (ALL, 10)]),
+    Row("ib_send_bw", "-e", Measured, &[(LARGE, 1000)]),
+    Row("ib_send_bw", "-b", Measured, &[(LARGE, 1000)]),
+    Row("ib_send_bw", "-q 4", Measured, &[(LARGE, 250)]),
+    Row("ib_send_bw", "-b -q 4", Measured, &[(LARGE, 250)]),
+    Row("ib_send_bw", "-l 8", Measured, &[(LARGE, 1000)]),
+    Row("ib_write_bw", "", Measured, &[(LARGE, 1000), (ALL, 10)]),
+    Row("ib_write_bw", "-b", Measured, &[(LARGE, 1000)]),
+    Row("ib_write_bw", "-q 4", Measured, &[(LARGE, 250)]),
+    Row("ib_read_bw", "", Measured, &[(LARGE, 1000), (ALL, 10)]),
+    Row("ib_read_bw", "-e", Measured, &[(LARGE, 1000)]),
+    Row("ib_read_bw", "-b", Measured, &[(LARGE, 1000)]),
+    Row("ib_read_bw", "-q 4", Measured, &[(LARGE, 250)]),
+    Row("ib_atomic_bw", "", Measured, &[(8, 1000)]),
+    Row("ib_atomic_bw", "-A CMP_AND_SWAP", Measured, &[(8, 1000)]),
+    Row("ib_atomic_bw", "-e", Measured, &[(8, 1000)]),
+    Row("ib_atomic_bw", "-b", Measured, &[(8, 1000)]),
+    Row("ib_atomic_bw", "-q 4", Measured, &[(8, 250)]),
 ];
 
 #[cfg(test)]
@@ -203,26 +164,22 @@ mod tests {
 
     #[test]
     fn every_round_has_every_program_once() {
-        let programs: BTreeSet<_> = LIST.iter().map(|row| row.program).collect();
-        let mut always: Vec<_> =
-            LIST.iter().filter(|row| row.always).map(|row| row.program).collect();
-        always.sort_unstable();
-        assert_eq!(always, programs.into_iter().collect::<Vec<_>>());
+        let programs: BTreeSet<_> = runs().map(|(run, _)| run.program).collect();
+        let mut first: Vec<_> =
+            runs().filter(|(_, first)| *first).map(|(run, _)| run.program).collect();
+        first.sort_unstable();
+        assert_eq!(first, programs.into_iter().collect::<Vec<_>>());
     }
 
     #[test]
     fn a_command_says_size_and_number_as_its_program_has_it() {
-        let words = |row: Row| row.words().join(" ");
-        assert_eq!(words(pingpong("p", "-e -N", 1, 5)), "p -e -N -s 1 -n 5");
-        assert_eq!(words(measured("p", "-b", Size::Of(8), 5)), "p -b -n 5 -s 8 -F");
-        assert_eq!(words(measured("p", "", Size::All, 5)), "p -n 5 -a -F");
-        assert_eq!(words(measured("p", "", Size::OfAtomics, 5)), "p -n 5 -F");
-        assert_eq!(words(alone("p", "-v", Alone(judge::details))), "p -v");
-    }
-
-    #[test]
-    fn all_sizes_go_from_two_bytes_to_eight_mebibytes() {
-        let all = Size::All.each();
-        assert_eq!((all[0], all[22], all.len()), (2, 8 << 20, 23));
+        let words = |program, kind, numbers| {
+            Run { program, options: "-v", kind, numbers }.words().join(" ")
+        };
+        assert_eq!(words("p", PingPong, (1, 5)), "p -v -s 1 -n 5");
+        assert_eq!(words("p", Measured, (8, 5)), "p -v -n 5 -s 8 -F");
+        assert_eq!(words("p", Measured, (ALL, 5)), "p -v -n 5 -a -F");
+        assert_eq!(words("ib_atomic_bw", Measured, (8, 5)), "ib_atomic_bw -v -n 5 -F");
+        assert_eq!(words("p", Alone(judge::details), (0, 0)), "p -v");
     }
 }

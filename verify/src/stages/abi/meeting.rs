@@ -1,19 +1,23 @@
-//! Running one row of the list: a program alone, or a server and its client.
+//! One run of the list: a program alone, or a server and its client.
 
 use std::io;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use super::figures::{self, Figure};
 use super::judge::{self, Judge};
-use super::list::{Kind, Row};
-use super::place::Place;
-use super::port;
+use super::list::{Kind, Run};
 use super::side::{DEADLINE, Said, Side, wait_for};
+use super::{Fabric, Round, preload};
 use crate::run::Stop;
+
+/// The library in the folder where programs run.
+pub const LIBRARY: &str = "library.so";
 
 /// How long the other one may go on once one has failed: what it says may be the reason.
 const GRACE: Duration = Duration::from_secs(1);
@@ -25,17 +29,36 @@ const AGAIN: [&str; 2] = ["Couldn't listen to port", "Correlation coefficient"];
 /// How often a pair is run at most.
 const TRIES: usize = 4;
 
-/// Runs it: what the programs said and how they ended, those of a pair with the server first.
-pub fn run(row: &Row, place: &Place<'_>) -> Result<Vec<Said>, Stop> {
-    match row.kind {
+/// As whom and where the programs of one run meet, and nobody else.
+pub struct Place<'a> {
+    pub folder: &'a Path,
+    pub round: &'a Round,
+    pub fabric: Fabric,
+}
+
+impl Place<'_> {
+    /// Starts a program, which says what it says as this `side`.
+    fn start(&self, side: &str, words: &[String]) -> Result<Side, Stop> {
+        let prefix = self.round.prefix.iter().copied();
+        let words: Vec<_> = prefix.chain(words.iter().map(String::as_str)).collect();
+        let mut command = Command::new(words[0]);
+        preload::onto(command.args(&words[1..]), &self.folder.join(LIBRARY), &self.fabric);
+        command.envs(self.round.variable).current_dir(self.folder);
+        Side::start(&mut command, self.folder.join(side))
+    }
+}
+
+/// What the programs said and how they ended, those of a pair with the server first.
+pub fn run(run: &Run, place: &Place<'_>) -> Result<Vec<Said>, Stop> {
+    let words = run.words();
+    match run.kind {
         Kind::Alone(_) => {
-            let mut side = place.start("it", &row.words())?;
+            let mut side = place.start("it", &words)?;
             wait_for(DEADLINE, || side.ended())?;
             Ok(vec![side.finish()?])
         }
-        Kind::Watching(judge) => Ok(vec![watch(place.start("it", &row.words())?, judge)?]),
-        Kind::PingPong { .. } | Kind::Measured { .. } => {
-            let words = row.words();
+        Kind::Watching(judge) => Ok(vec![watch(place.start("it", &words)?, judge)?]),
+        Kind::PingPong | Kind::Measured => {
             let mut met = meet(&words, place)?;
             for _ in 1..TRIES {
                 if !is_to_be_run_again(&met) {
@@ -67,11 +90,12 @@ fn watch(mut side: Side, judge: Judge) -> io::Result<Said> {
 
 /// Starts the server, and its client once it listens.
 fn meet(words: &[String], place: &Place<'_>) -> Result<[Said; 2], Stop> {
-    let port = port::free()?;
+    // One that nobody has at this moment.
+    let port = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?.local_addr()?.port();
     let server = [words, &["-p".to_owned(), port.to_string()]].concat();
     let client = [&server[..], &[HOST.to_owned()]].concat();
     let mut server = place.start("server", &server)?;
-    let listens = wait_for(DEADLINE, || match port::is_listened_to(port, server.id())? {
+    let listens = wait_for(DEADLINE, || match server.listens(port)? {
         true => Ok(Some(true)),
         false => Ok(server.ended()?.map(|_| false)),
     })?;
@@ -99,27 +123,23 @@ fn await_both(a: &mut Side, b: &mut Side) -> io::Result<()> {
     Ok(())
 }
 
-/// What the programs of this row showed, if all did what they must.
-pub fn judge(row: &Row, said: &[Said]) -> Result<Vec<Figure>, String> {
-    let mut outputs = said.iter().map(|Said { output, .. }| output.as_str());
+/// What the programs showed, if all did what they must: the last figure.
+pub fn judge(run: &Run, said: &[Said]) -> Result<Option<Figure>, String> {
     let names: &[&str] = if said.len() == 1 { &["it"] } else { &["the server", "the client"] };
     for (who, Said { end, .. }) in names.iter().zip(said) {
-        ended_well(&row.kind, *end).map_err(|why| format!("{who}: {why}"))?;
+        ended_well(run.kind, *end).map_err(|why| format!("{who}: {why}"))?;
     }
-    match row.kind {
-        Kind::Alone(judge) | Kind::Watching(judge) => {
-            outputs.map(judge).collect::<Result<Vec<()>, _>>().map(|_| Vec::new())
+    let mut outputs = said.iter().map(|said| said.output.as_str());
+    match run.kind {
+        Kind::Alone(judge) | Kind::Watching(judge) => outputs.try_for_each(judge).map(|()| None),
+        Kind::PingPong => {
+            outputs.try_fold(None, |_, output| judge::pingpong(run, output).map(Some))
         }
-        Kind::PingPong { size, count } => {
-            outputs.map(|output| judge::pingpong(size, count, output)).collect()
-        }
-        Kind::Measured { size, .. } => {
-            figures::measured(&size.each(), outputs.next_back().unwrap_or_default())
-        }
+        Kind::Measured => figures::measured(&run.sizes(), outputs.next_back().unwrap_or_default()),
     }
 }
 
-fn ended_well(kind: &Kind, end: Option<ExitStatus>) -> Result<(), String> {
+fn ended_well(kind: Kind, end: Option<ExitStatus>) -> Result<(), String> {
     let status = end.ok_or("its time was over")?;
     let well = match kind {
         Kind::Watching(_) => status.signal() == Some(Signal::TERM.as_raw()),
@@ -130,18 +150,13 @@ fn ended_well(kind: &Kind, end: Option<ExitStatus>) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::process::Command;
-
-    use super::super::list::Size;
-    use super::super::side::tests::file;
+    use super::super::side::tests::{finish, shell};
     use super::*;
 
-    const fn row(kind: Kind) -> Row {
-        Row { program: "it", options: "", kind, always: true }
+    const fn run(kind: Kind, numbers: (u64, u64)) -> Run {
+        Run { program: "it", options: "", kind, numbers }
     }
 
-    const TWO: Row = row(Kind::PingPong { size: 1, count: 2 });
     const PONG: &str =
         "4 bytes in 0.00 seconds = 1.00 Mbit/sec\n2 iters in 0.00 seconds = 3.00 usec/iter\n";
 
@@ -151,9 +166,11 @@ mod tests {
 
     #[test]
     fn both_sides_must_end_well_and_say_what_they_did() {
-        let judged = |server, client| judge(&TWO, &[server, client]).map(|figures| figures.len());
-        assert_eq!(judged(said(PONG, Some(0)), said(PONG, Some(0))), Ok(2));
+        let judged = |server, client| judge(&run(Kind::PingPong, (1, 2)), &[server, client]);
+        let good = judged(said(PONG, Some(0)), said(PONG, Some(0))).unwrap();
+        assert_eq!(good.unwrap().value, 3.0);
         assert!(judged(said(PONG, Some(0)), said("", Some(0))).is_err(), "nothing was said");
+        assert!(judged(said("", Some(0)), said(PONG, Some(0))).is_err(), "nothing was said");
         let failed = judged(said(PONG, Some(1 << 8)), said(PONG, Some(0)));
         assert_eq!(failed.unwrap_err(), "the server: exit status: 1");
         let killed = judged(said(PONG, Some(0)), said(PONG, None));
@@ -163,9 +180,9 @@ mod tests {
     #[test]
     fn of_a_pair_that_measures_the_client_says_what() {
         let table = "#bytes #iterations BW average[MB/sec]\n8 5 2.5\n";
-        let measured = row(Kind::Measured { size: Size::OfAtomics, count: 5 });
+        let measured = run(Kind::Measured, (8, 5));
         let judged = |client| judge(&measured, &[said("", Some(0)), said(client, Some(0))]);
-        assert_eq!(judged(table).unwrap()[0].value, 2.5);
+        assert_eq!(judged(table).unwrap().unwrap().value, 2.5);
         assert!(judged("").is_err());
     }
 
@@ -179,37 +196,28 @@ mod tests {
 
     #[test]
     fn what_watches_must_be_ended_by_the_signal() {
-        let watching = row(Kind::Watching(judge::watching));
-        let line = "loop0: async event FD 3\n";
-        let judged = |line, end| judge(&watching, &[said(line, end)]);
-        assert!(judged(line, Some(Signal::TERM.as_raw())).is_ok());
-        assert!(judged(line, Some(0)).is_err(), "it ended by itself");
-        assert!(judged(line, Some(Signal::KILL.as_raw())).is_err(), "by another one");
-        assert!(judged("", Some(Signal::TERM.as_raw())).is_err(), "it watched nothing");
-    }
-
-    /// Awaits two shells that run these scripts.
-    fn awaited(name: &str, scripts: [&str; 2]) -> [Said; 2] {
-        let files = [0, 1].map(|side| file(&format!("{name}-{side}")));
-        let start = |side: usize| {
-            let mut command = Command::new("sh");
-            Side::start(command.args(["-c", scripts[side]]), files[side].clone()).unwrap()
+        let judged = |output, end| {
+            judge(&run(Kind::Watching(judge::watching), (0, 0)), &[said(output, Some(end))]).is_ok()
         };
-        let (mut a, mut b) = (start(0), start(1));
-        await_both(&mut a, &mut b).unwrap();
-        let said = [a.finish().unwrap(), b.finish().unwrap()];
-        for file in files {
-            fs::remove_file(file).unwrap();
-        }
-        said
+        let (line, term) = ("loop0: async event FD 3\n", Signal::TERM.as_raw());
+        assert!(judged(line, term));
+        assert!(!judged(line, 0), "it ended by itself");
+        assert!(!judged(line, Signal::KILL.as_raw()), "by another one");
+        assert!(!judged("", term), "it watched nothing");
     }
 
     #[test]
     fn who_waits_for_one_that_failed_is_killed_and_so_is_who_takes_too_long() {
-        let [failed, waits] = awaited("fails", ["echo why; exit 1", "exec sleep 1000"]);
+        let awaited = |name: &str, script| {
+            let mut a = shell(&format!("{name}-a"), script);
+            let mut b = shell(&format!("{name}-b"), "exec sleep 1000");
+            await_both(&mut a, &mut b).unwrap();
+            [finish(a), finish(b)]
+        };
+        let [failed, waits] = awaited("fails", "echo why; exit 1");
         assert_eq!((failed.output.as_str(), failed.end.unwrap().code()), ("why\n", Some(1)));
         assert_eq!(waits.end, None);
-        let [ended, hangs] = awaited("hangs", ["true", "exec sleep 1000"]);
+        let [ended, hangs] = awaited("ends", "true");
         assert!(ended.end.unwrap().success() && hangs.end.is_none());
     }
 }

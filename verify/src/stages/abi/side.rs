@@ -7,6 +7,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use procfs::net::{TcpState, tcp, tcp6};
+use procfs::process::{FDTarget, Process};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::run::Stop;
@@ -41,11 +43,6 @@ impl Side {
         Ok(Self { child, said })
     }
 
-    /// Its process.
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     /// What it has said so far.
     pub fn output(&self) -> io::Result<String> {
         Ok(String::from_utf8_lossy(&fs::read(&self.said)?).into_owned())
@@ -56,10 +53,14 @@ impl Side {
         self.child.try_wait()
     }
 
+    /// Whether it listens on this TCP port. A process that is gone does not.
+    pub fn listens(&self, port: u16) -> io::Result<bool> {
+        listens(self.child.id(), port)
+    }
+
     /// Asks it to end, by the signal that does so.
     pub fn terminate(&self) -> io::Result<()> {
-        let id = Pid::from_child(&self.child);
-        Ok(kill_process(id, Signal::TERM)?)
+        Ok(kill_process(Pid::from_child(&self.child), Signal::TERM)?)
     }
 
     /// What it said and how it ended; where it has not, it is killed.
@@ -82,6 +83,17 @@ impl Drop for Side {
     }
 }
 
+fn listens(process: u32, port: u16) -> io::Result<bool> {
+    // A kernel without IPv6 has no list of it.
+    let sockets = tcp().map_err(io::Error::other)?.into_iter().chain(tcp6().unwrap_or_default());
+    let here = sockets
+        .filter(|socket| socket.state == TcpState::Listen && socket.local_address.port() == port);
+    let here: Vec<u64> = here.map(|socket| socket.inode).collect();
+    let descriptors = Process::new(process as i32).and_then(|process| process.fd());
+    let mut targets = descriptors.into_iter().flatten().flatten().map(|open| open.target);
+    Ok(targets.any(|target| matches!(target, FDTarget::Socket(inode) if here.contains(&inode))))
+}
+
 /// Looks again and again until there is something to be seen: that, or nothing where there was none in time.
 pub fn wait_for<T>(
     limit: Duration,
@@ -100,46 +112,56 @@ pub fn wait_for<T>(
 #[cfg(test)]
 pub mod tests {
     use std::env;
+    use std::net::{Ipv4Addr, TcpListener};
     use std::os::unix::process::ExitStatusExt;
     use std::process;
 
     use super::*;
 
-    /// A file of its own for a test.
-    pub fn file(name: &str) -> PathBuf {
-        env::temp_dir().join(format!("verify-{}-{name}", process::id()))
+    /// A shell that runs this script, and says what it says to a file of this name.
+    pub fn shell(name: &str, script: &str) -> Side {
+        let file = env::temp_dir().join(format!("verify-{}-{name}", process::id()));
+        Side::start(Command::new("sh").args(["-c", script]), file).unwrap()
     }
 
-    fn shell(name: &str, script: &str) -> Side {
-        Side::start(Command::new("sh").args(["-c", script]), file(name)).unwrap()
+    /// What came of it, without its file.
+    pub fn finish(side: Side) -> Said {
+        let file = side.said.clone();
+        let said = side.finish().unwrap();
+        fs::remove_file(file).unwrap();
+        said
     }
 
     #[test]
     fn what_a_program_says_on_both_streams_is_kept_with_its_end() {
         let mut side = shell("says", "echo one; echo two >&2; exit 3");
         let end = wait_for(DEADLINE, || side.ended()).unwrap();
-        let said = side.finish().unwrap();
+        let said = finish(side);
         assert_eq!((said.output.as_str(), end), ("one\ntwo\n", said.end));
-        assert_eq!(said.end.unwrap().code(), Some(3));
-        fs::remove_file(file("says")).unwrap();
+        assert_eq!(end.unwrap().code(), Some(3));
     }
 
     #[test]
-    fn a_program_that_does_not_end_is_killed_and_has_no_end() {
+    fn a_program_that_does_not_end_is_killed_unless_it_is_asked_to() {
         let mut side = shell("hangs", "exec sleep 1000");
-        let id = side.id();
+        let id = side.child.id();
         assert_eq!(wait_for(Duration::ZERO, || side.ended()).unwrap(), None);
-        assert_eq!(side.finish().unwrap().end, None);
+        assert_eq!(finish(side).end, None);
         assert!(!fs::exists(format!("/proc/{id}")).unwrap(), "it is still there");
-        fs::remove_file(file("hangs")).unwrap();
-    }
 
-    #[test]
-    fn a_program_can_be_asked_to_end() {
         let mut side = shell("waits", "exec sleep 1000");
         side.terminate().unwrap();
         let end = wait_for(DEADLINE, || side.ended()).unwrap().unwrap();
-        assert_eq!(end.signal(), Some(Signal::TERM.as_raw()));
-        fs::remove_file(file("waits")).unwrap();
+        assert_eq!((end.signal(), finish(side).end), (Some(Signal::TERM.as_raw()), Some(end)));
+    }
+
+    #[test]
+    fn who_listens_on_a_port_is_told_from_who_does_not() {
+        let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = socket.local_addr().unwrap().port();
+        assert!(listens(process::id(), port).unwrap());
+        assert!(!listens(1, port).unwrap(), "another process does");
+        drop(socket);
+        assert!(!listens(process::id(), port).unwrap(), "nobody does any more");
     }
 }
