@@ -38,7 +38,7 @@
 //!
 //! | module | rules |
 //! |---|---|
-//! | `world` | the tables of objects, and what uses what (Q11) |
+//! | `world` | the tables of objects |
 //! | `states` | transitions and attributes (Q1), RESET (Q2) |
 //! | `posting` | which sends are refused (Q3–Q5) |
 //! | `receives` | which receives are refused (Q3, Q4), who consumes them, shared receive queues (Q9) |
@@ -51,7 +51,7 @@
 //! | `completion` | how requests complete (C8, C9, Q2), polling (P1–P6), overrun (O1–O6, O8), resizing (Q12) |
 //! | `events` | arming and events (N1–N9, N11, N12), asynchronous events (O2, O4, Q7, Q9) |
 //! | `time` | the clock, and waiting for receives and answers (Q7) |
-//! | `opening`, `handles` | the traits of [`device`](crate::device) over all these |
+//! | `opening`, `handles` | the traits of [`device`](crate::device) over all these; what uses what (Q11) |
 //!
 //! One lock protects all of it, so that handles may move to other threads.
 //!

@@ -10,7 +10,7 @@ use cq_core::wr::SendOp;
 
 use super::execute::Done;
 use super::failures::Fault;
-use super::world::{Cq, Entry, Id, Request, World};
+use super::world::{Cq, Entry, Id, LIMITS, Request, World};
 use crate::device::{Errno, QpState};
 
 impl World {
@@ -19,11 +19,8 @@ impl World {
         self.end_send(number);
         if request.signaled {
             let wc = Wc::new(request.wr_id, WcStatus::SUCCESS, number);
-            self.send_done(
-                number,
-                request,
-                wc.with_opcode(opcode(&request.op)).with_byte_len(done.byte_len),
-            );
+            let wc = wc.with_opcode(opcode(&request.op)).with_byte_len(done.byte_len);
+            self.send_done(number, request, wc);
         }
     }
 
@@ -74,11 +71,8 @@ impl World {
     pub fn flush(&mut self, number: Id) {
         while !self.qps[&number].sends.is_empty() {
             let request = self.end_send(number);
-            self.send_done(
-                number,
-                &request,
-                Wc::new(request.wr_id, WcStatus::WR_FLUSH_ERR, number),
-            );
+            let wc = Wc::new(request.wr_id, WcStatus::WR_FLUSH_ERR, number);
+            self.send_done(number, &request, wc);
         }
         let qp = self.qps.get_mut(&number).expect("it exists");
         if qp.state == QpState::ERR {
@@ -130,10 +124,9 @@ impl World {
 
     /// Q5: frees the slots that this completion covers.
     fn retire(&mut self, entry: &Entry) {
-        if let Some((number, up_to)) = entry.retires {
-            if let Some(qp) = self.qps.get_mut(&number) {
-                qp.sends_retired = qp.sends_retired.max(up_to);
-            }
+        let Some((number, up_to)) = entry.retires else { return };
+        if let Some(qp) = self.qps.get_mut(&number) {
+            qp.sends_retired = qp.sends_retired.max(up_to);
         }
     }
 
@@ -184,9 +177,10 @@ impl World {
     }
 
     /// Q12: all completions stay. Fewer entries than completions, no entries, and an overrun queue are refused.
-    pub fn resize(&mut self, queue: Id, capacity: u32, most: u32) -> Result<u32, Errno> {
+    pub fn resize(&mut self, queue: Id, capacity: u32) -> Result<u32, Errno> {
         let cq = self.cqs.get_mut(&queue).expect("its handle is alive");
-        let legal = (1..=most).contains(&capacity) && cq.entries.len() <= capacity as usize;
+        let legal =
+            (1..=LIMITS.max_cqe).contains(&capacity) && cq.entries.len() <= capacity as usize;
         if !legal || cq.has_overrun() {
             return Err(Errno::EINVAL);
         }

@@ -27,9 +27,7 @@ impl World {
         if to.port != PORT {
             return Err(Errno::EINVAL);
         }
-        let id = self.fresh();
-        self.handles.insert(id, Handle { pd, global: to.global });
-        Ok(id)
+        Ok(self.put(|world| &mut world.handles, Handle { pd, global: to.global }))
     }
 
     /// An address handle of the source of a datagram.

@@ -62,18 +62,16 @@ impl World {
         let channel = cq.channel.expect("it could be armed");
         let channel = self.channels.get_mut(&channel).expect("its queues keep it alive");
         // N8, N9
-        channel.events.push_back(key(queue));
+        channel.push_back(key(queue));
     }
 
     /// N12: it applies from now on, and raises a delayed event. A period of 0 does not mean without limit.
     pub fn moderate(&mut self, queue: Id, count: u16, period: u16) {
-        let cq = self.cqs.get_mut(&queue).expect("its handle is alive");
         let period = match period {
             0 => Duration::from_millis(10),
             _ => Duration::from_micros(period.into()),
         };
-        let held_back = cq.moderation.due.is_some();
-        if held_back {
+        if self.cqs[&queue].moderation.due.is_some() {
             self.raise(queue);
         }
         let cq = self.cqs.get_mut(&queue).expect("its handle is alive");
@@ -92,7 +90,7 @@ impl World {
 
     /// N7: taking an event acknowledges it.
     pub fn next_event(&mut self, channel: Id) -> Option<CqKey> {
-        self.channels.get_mut(&channel).expect("its handle is alive").events.pop_front()
+        self.channels.get_mut(&channel).expect("its handle is alive").pop_front()
     }
 
     /// N7: no event names a destroyed queue.
@@ -100,7 +98,7 @@ impl World {
         if let Some(cq) = self.cqs.remove(&queue) {
             self.forget_reports(Element::Cq(key(queue)));
             if let Some(channel) = cq.channel.and_then(|channel| self.channels.get_mut(&channel)) {
-                channel.events.retain(|event| *event != key(queue));
+                channel.retain(|event| *event != key(queue));
             }
         }
     }
@@ -116,7 +114,7 @@ impl World {
     /// Reports an event of an object to the context that it was created through.
     pub fn report(&mut self, opening: Id, event: AsyncEvent) {
         if let Some(opening) = self.openings.get_mut(&opening) {
-            opening.reports.push_back(event);
+            opening.push_back(event);
         }
     }
 
@@ -146,7 +144,7 @@ impl World {
     /// As N7 for asynchronous events: none names a destroyed object.
     pub fn forget_reports(&mut self, element: Element) {
         for opening in self.openings.values_mut() {
-            opening.reports.retain(|event| event.element != element);
+            opening.retain(|event| event.element != element);
         }
     }
 }

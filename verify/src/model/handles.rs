@@ -13,8 +13,7 @@ use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
 use super::events::key;
-use super::posting::To;
-use super::world::{Id, LIMITS, World};
+use super::world::{Id, World};
 use crate::device::{self, Destination, Destroy, Errno, QpAttr, QpCaps, QpState, SrqInit};
 
 /// A device, shared by its handles.
@@ -60,34 +59,62 @@ impl Shared {
     }
 }
 
-/// Declares a handle: an object of a device, and what happens when it is dropped.
+/// An object of a device. It is removed when its handle is dropped, and everything that uses it.
+pub struct Object {
+    pub shared: Arc<Shared>,
+    pub id: Id,
+    /// The context that it was created through.
+    pub opening: Id,
+    pub remove: fn(&mut World, Id),
+    /// What it uses.
+    pub _uses: Vec<Arc<Object>>,
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        self.shared.with(|world| (self.remove)(world, self.id));
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id.fmt(f)
+    }
+}
+
+/// What a user holds of an object.
+pub trait Handle {
+    fn new(object: Object) -> Self;
+
+    fn object(&self) -> &Arc<Object>;
+
+    fn with<R>(&self, act: impl FnOnce(&mut World, Id) -> R) -> R {
+        let Object { shared, id, .. } = &**self.object();
+        shared.with(|world| act(world, *id))
+    }
+}
+
 macro_rules! handles {
-    ($($(#[$meta:meta])* $name:ident: |$world:ident, $id:ident| $drop:expr;)+) => {
+    ($($(#[$meta:meta])* $name:ident;)+) => {
         $(
             $(#[$meta])*
-            pub struct $name {
-                pub(super) shared: Arc<Shared>,
-                pub(super) id: Id,
-            }
+            #[derive(Debug)]
+            pub struct $name(Arc<Object>);
 
-            impl $name {
-                pub(super) fn with<R>(&self, act: impl FnOnce(&mut World, Id) -> R) -> R {
-                    self.shared.with(|world| act(world, self.id))
+            impl Handle for $name {
+                fn new(object: Object) -> Self {
+                    Self(Arc::new(object))
+                }
+
+                fn object(&self) -> &Arc<Object> {
+                    &self.0
                 }
             }
 
-            impl Drop for $name {
-                fn drop(&mut self) {
-                    self.with(|$world, $id| {
-                        $drop;
-                        $world.sweep();
-                    });
-                }
-            }
-
-            impl fmt::Debug for $name {
-                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    f.debug_tuple(stringify!($name)).field(&self.id).finish()
+            /// Q11
+            impl Destroy for $name {
+                fn destroy(self) -> Result<(), Self> {
+                    if Arc::strong_count(&self.0) > 1 { Err(self) } else { Ok(()) }
                 }
             }
         )+
@@ -96,47 +123,23 @@ macro_rules! handles {
 
 handles! {
     /// A context of the reference model.
-    Model: |world, id| world.openings.remove(&id);
+    Model;
     /// A protection domain of the model.
-    ModelPd: |world, id| world.pds.get_mut(&id).expect("it is held").held = false;
+    ModelPd;
     /// A memory region of the model.
-    ModelMr: |world, id| world.forget_region(id);
+    ModelMr;
     /// A completion channel of the model.
-    ModelChannel: |world, id| world.channels.get_mut(&id).expect("it is held").held = false;
+    ModelChannel;
     /// A completion queue of the model.
-    ModelCq: |world, id| world.cqs.get_mut(&id).expect("it is held").held = false;
+    ModelCq;
     /// A shared receive queue of the model.
-    ModelSrq: |world, id| world.srqs.get_mut(&id).expect("it is held").held = false;
+    ModelSrq;
     /// An address handle of the model.
-    ModelAh: |world, id| world.handles.remove(&id);
+    ModelAh;
     /// A memory window of the model.
-    ModelMw: |world, id| world.windows.remove(&id);
+    ModelMw;
     /// A queue pair of the model.
-    ModelQp: |world, id| world.forget_qp(id);
-}
-
-impl Destroy for ModelPd {
-    fn destroy(self) -> Result<(), Self> {
-        if self.with(|world, id| world.uses_pd(id)) { Err(self) } else { Ok(()) }
-    }
-}
-
-impl Destroy for ModelChannel {
-    fn destroy(self) -> Result<(), Self> {
-        if self.with(|world, id| world.uses_channel(id)) { Err(self) } else { Ok(()) }
-    }
-}
-
-impl Destroy for ModelCq {
-    fn destroy(self) -> Result<(), Self> {
-        if self.with(|world, id| world.uses_cq(id)) { Err(self) } else { Ok(()) }
-    }
-}
-
-impl Destroy for ModelSrq {
-    fn destroy(self) -> Result<(), Self> {
-        if self.with(|world, id| world.uses_srq(id)) { Err(self) } else { Ok(()) }
-    }
+    ModelQp;
 }
 
 impl Events for ModelChannel {
@@ -151,9 +154,10 @@ impl Block for ModelChannel {
     /// Advances the clock to the next timer within the time left. Without one, waits really for another thread.
     fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
         let mut left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let mut world = self.shared.lock();
+        let shared = &self.0.shared;
+        let mut world = shared.lock();
         loop {
-            if !world.channels[&self.id].events.is_empty() {
+            if !world.channels[&self.0.id].is_empty() {
                 return Ok(Woken::Event);
             }
             let end = left.map(|left| world.now.saturating_add(left));
@@ -164,7 +168,7 @@ impl Block for ModelChannel {
                     left = end.map(|end| end.saturating_sub(world.now));
                 }
                 None if left == Some(Duration::ZERO) => return Ok(Woken::DeadlinePassed),
-                None => world = self.shared.wait(world, &mut left),
+                None => world = shared.wait(world, &mut left),
             }
         }
     }
@@ -182,7 +186,7 @@ impl Arm for ModelCq {
     }
 
     fn key(&self) -> CqKey {
-        key(self.id)
+        key(self.0.id)
     }
 }
 
@@ -192,7 +196,7 @@ impl device::Cq for ModelCq {
     }
 
     fn resize(&mut self, capacity: u32) -> Result<u32, Errno> {
-        self.with(|world, id| world.resize(id, capacity, LIMITS.max_cqe))
+        self.with(|world, id| world.resize(id, capacity))
     }
 
     fn moderate(&mut self, count: u16, period: u16) -> Result<(), Errno> {
@@ -218,12 +222,14 @@ impl device::Qp<ModelAh> for ModelQp {
         list: &[SendWr<'_>],
     ) -> Result<(), PostError> {
         let Destination { ah, qp_num, qkey } = *to;
-        let to = To { handle: ah.id, qp_num, qkey };
-        self.with(|world, id| world.post_send(id, Some(to), list))
+        let handle = ah.0.id;
+        self.with(|world, id| {
+            world.post_send(id, Some(&Destination { ah: &handle, qp_num, qkey }), list)
+        })
     }
 
     fn number(&self) -> u32 {
-        self.id
+        self.0.id
     }
 
     fn caps(&self) -> QpCaps {
@@ -235,13 +241,13 @@ impl device::Qp<ModelAh> for ModelQp {
     }
 
     fn modify(&mut self, attr: &QpAttr) -> Result<(), Errno> {
-        self.with(|world, id| world.modify(id, attr, LIMITS.max_rd_atomic))
+        self.with(|world, id| world.modify(id, attr))
     }
 }
 
 impl device::Srq for ModelSrq {
     fn number(&self) -> u32 {
-        self.id
+        self.0.id
     }
 
     fn caps(&self) -> SrqInit {
@@ -273,7 +279,7 @@ impl device::Mr for ModelMr {
     }
 
     fn lkey(&self) -> u32 {
-        self.id
+        self.0.id
     }
 
     fn rkey(&self) -> u32 {

@@ -9,9 +9,10 @@ use cq_core::transport::{AsyncEvents, EventError};
 use cq_core::wc::Wc;
 
 use super::handles::{
-    Model, ModelAh, ModelChannel, ModelCq, ModelMr, ModelMw, ModelPd, ModelQp, ModelSrq, Shared,
+    Handle, Model, ModelAh, ModelChannel, ModelCq, ModelMr, ModelMw, ModelPd, ModelQp, ModelSrq,
+    Object, Shared,
 };
-use super::world::{Channel, Cq, Id, LIMITS, Opening, Pd, Qp, World};
+use super::world::{Channel, Cq, Id, LIMITS, Opening, Qp, World};
 use crate::device::{
     Access, Address, Device, Errno, Limits, QpAttr, QpCaps, QpInit, QpState, QpType, SrqInit,
 };
@@ -37,12 +38,9 @@ impl Device for Model {
             *device = Arc::downgrade(&shared);
             shared
         });
-        let id = shared.with(|world| {
-            let id = world.fresh();
-            world.openings.insert(id, Opening::default());
-            id
-        });
-        Self { shared, id }
+        let id = shared.with(|world| world.put(|world| &mut world.openings, Opening::default()));
+        let remove = |world: &mut World, id| drop(world.openings.remove(&id));
+        Self::new(Object { shared, id, opening: id, remove, _uses: Vec::new() })
     }
 
     fn limits(&self) -> Limits {
@@ -50,28 +48,20 @@ impl Device for Model {
     }
 
     fn alloc_pd(&self) -> ModelPd {
-        let id = self.with(|world, opening| {
-            let id = world.fresh();
-            world.pds.insert(id, Pd { opening, held: true });
-            id
-        });
-        ModelPd { shared: self.shared.clone(), id }
+        let made = self.make(&[], |_, _| {}, |world, _| Ok(world.fresh()));
+        made.expect("it uses nothing")
     }
 
     fn register(&self, pd: &ModelPd, len: usize, access: Access) -> Result<ModelMr, Errno> {
-        self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
-        let id = self.with(|world, _| world.register(pd.id, len, access))?;
-        Ok(ModelMr { shared: self.shared.clone(), id })
+        let register = |world: &mut World, _| world.register(id(pd), len, access);
+        self.make(&[pd.object()], World::forget_region, register)
     }
 
     fn create_channel(&self) -> ModelChannel {
-        let id = self.with(|world, opening| {
-            let id = world.fresh();
-            let events = Default::default();
-            world.channels.insert(id, Channel { opening, events, held: true });
-            id
-        });
-        ModelChannel { shared: self.shared.clone(), id }
+        let remove = |world: &mut World, id| drop(world.channels.remove(&id));
+        let create =
+            |world: &mut World, _| Ok(world.put(|world| &mut world.channels, Channel::default()));
+        self.make(&[], remove, create).expect("it uses nothing")
     }
 
     fn create_cq(&self, capacity: u32, channel: Option<&ModelChannel>) -> Result<ModelCq, Errno> {
@@ -87,10 +77,8 @@ impl Device for Model {
     }
 
     fn create_srq(&self, pd: &ModelPd, init: &SrqInit) -> Result<ModelSrq, Errno> {
-        self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
-        let most = SrqInit { max_wr: LIMITS.max_srq_wr, max_sge: LIMITS.max_srq_sge };
-        let id = self.with(|world, opening| world.create_srq(opening, pd.id, *init, most))?;
-        Ok(ModelSrq { shared: self.shared.clone(), id })
+        let create = |world: &mut World, opening| world.create_srq(opening, id(pd), *init);
+        self.make(&[pd.object()], World::forget_srq, create)
     }
 
     fn create_qp(
@@ -104,28 +92,22 @@ impl Device for Model {
             None => (init.caps.max_recv_wr, init.caps.max_recv_sge),
         };
         let caps = QpCaps { max_recv_wr, max_recv_sge, ..init.caps };
-        if !in_limits(&caps) {
-            return Err(Errno::EINVAL);
-        }
-        self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
-        for cq in [init.send_cq, init.recv_cq] {
-            self.owns(&cq.shared, |world| world.cqs[&cq.id].opening)?;
-        }
-        if let Some(srq) = init.srq {
-            self.owns(&srq.shared, |world| world.srqs[&srq.id].opening)?;
-            if init.qp_type == QpType::Uc {
+        let mut uses = vec![pd.object(), init.send_cq.object(), init.recv_cq.object()];
+        uses.extend(init.srq.map(Handle::object));
+        self.make(&uses, World::forget_qp, |world, opening| {
+            if !in_limits(&caps) {
+                return Err(Errno::EINVAL);
+            }
+            if init.srq.is_some() && init.qp_type == QpType::Uc {
                 return Err(Errno::EOPNOTSUPP);
             }
-        }
-        let id = self.with(|world, opening| {
-            let id = world.fresh();
             let qp = Qp {
                 opening,
                 kind: init.qp_type,
-                pd: pd.id,
-                srq: init.srq.map(|srq| srq.id),
-                send_cq: init.send_cq.id,
-                recv_cq: init.recv_cq.id,
+                pd: id(pd),
+                srq: init.srq.map(id),
+                send_cq: id(init.send_cq),
+                recv_cq: id(init.recv_cq),
                 caps,
                 sq_sig_all: init.sq_sig_all,
                 state: QpState::RESET,
@@ -137,28 +119,21 @@ impl Device for Model {
                 wait: None,
                 report_drained: false,
             };
-            world.qps.insert(id, qp);
-            id
-        });
-        Ok(ModelQp { shared: self.shared.clone(), id })
+            Ok(world.put(|world| &mut world.qps, qp))
+        })
     }
 
     fn create_ah(&self, pd: &ModelPd, to: Address) -> Result<ModelAh, Errno> {
-        self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
-        let id = self.with(|world, _| world.create_handle(pd.id, to))?;
-        Ok(ModelAh { shared: self.shared.clone(), id })
+        self.make_ah(pd, |world| world.create_handle(id(pd), to))
     }
 
     fn ah_from_wc(&self, pd: &ModelPd, wc: &Wc, grh: &[u8; 40]) -> Result<ModelAh, Errno> {
-        self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
-        let id = self.with(|world, _| world.handle_from(pd.id, wc, grh))?;
-        Ok(ModelAh { shared: self.shared.clone(), id })
+        self.make_ah(pd, |world| world.handle_from(id(pd), wc, grh))
     }
 
     fn alloc_mw(&self, pd: &ModelPd) -> Result<ModelMw, Errno> {
-        self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
-        let id = self.with(|world, _| world.alloc_window(pd.id));
-        Ok(ModelMw { shared: self.shared.clone(), id })
+        let remove = |world: &mut World, id| drop(world.windows.remove(&id));
+        self.make(&[pd.object()], remove, |world, _| Ok(world.alloc_window(id(pd))))
     }
 
     fn pause(&self) {
@@ -171,7 +146,30 @@ impl Device for Model {
     }
 }
 
+fn id(handle: &impl Handle) -> Id {
+    handle.object().id
+}
+
 impl Model {
+    /// An object that uses others, which have to be of this context, too.
+    fn make<H: Handle>(
+        &self,
+        uses: &[&Arc<Object>],
+        remove: fn(&mut World, Id),
+        create: impl FnOnce(&mut World, Id) -> Result<Id, Errno>,
+    ) -> Result<H, Errno> {
+        let Object { shared, id: opening, .. } = &**self.object();
+        let is_own = |object: &&Arc<Object>| {
+            Arc::ptr_eq(&object.shared, shared) && object.opening == *opening
+        };
+        if !uses.iter().all(is_own) {
+            return Err(Errno::EINVAL);
+        }
+        let id = self.with(create)?;
+        let _uses = uses.iter().copied().cloned().collect();
+        Ok(H::new(Object { shared: shared.clone(), id, opening: *opening, remove, _uses }))
+    }
+
     /// O1: the capacity is exactly the requested one.
     fn make_cq(
         &self,
@@ -179,50 +177,36 @@ impl Model {
         channel: Option<&ModelChannel>,
         ignores_overrun: bool,
     ) -> Result<ModelCq, Errno> {
-        if !(1..=LIMITS.max_cqe).contains(&capacity) {
-            return Err(Errno::EINVAL);
-        }
-        if let Some(channel) = channel {
-            self.owns(&channel.shared, |world| world.channels[&channel.id].opening)?;
-        }
-        let id = self.with(|world, opening| {
-            let id = world.fresh();
-            let cq = Cq {
-                opening,
-                channel: channel.map(|channel| channel.id),
-                capacity,
-                entries: Default::default(),
-                armed: None,
-                moderation: Default::default(),
-                dropped: 0,
-                ignores_overrun,
-                breaks: false,
-                held: true,
-            };
-            world.cqs.insert(id, cq);
-            id
-        });
-        Ok(ModelCq { shared: self.shared.clone(), id })
+        let uses: Vec<_> = channel.map(Handle::object).into_iter().collect();
+        self.make(&uses, World::forget_cq, |world, opening| {
+            if !(1..=LIMITS.max_cqe).contains(&capacity) {
+                return Err(Errno::EINVAL);
+            }
+            let channel = channel.map(id);
+            let cq = Cq { opening, channel, capacity, ignores_overrun, ..Cq::default() };
+            Ok(world.put(|world| &mut world.cqs, cq))
+        })
     }
 
-    /// Objects belong to the context that they were created through.
-    fn owns(&self, shared: &Arc<Shared>, of: impl FnOnce(&World) -> Id) -> Result<(), Errno> {
-        let own = Arc::ptr_eq(shared, &self.shared) && self.with(|world, id| of(world) == id);
-        if own { Ok(()) } else { Err(Errno::EINVAL) }
+    fn make_ah(
+        &self,
+        pd: &ModelPd,
+        create: impl FnOnce(&mut World) -> Result<Id, Errno>,
+    ) -> Result<ModelAh, Errno> {
+        let remove = |world: &mut World, id| drop(world.handles.remove(&id));
+        self.make(&[pd.object()], remove, |world, _| create(world))
     }
 }
 
 /// Whether a queue pair can be so large; a queue of no requests is always full.
 fn in_limits(caps: &QpCaps) -> bool {
-    caps.max_send_wr <= LIMITS.max_qp_wr
-        && caps.max_recv_wr <= LIMITS.max_qp_wr
-        && caps.max_send_sge <= LIMITS.max_sge
-        && caps.max_recv_sge <= LIMITS.max_sge
+    caps.max_send_wr.max(caps.max_recv_wr) <= LIMITS.max_qp_wr
+        && caps.max_send_sge.max(caps.max_recv_sge) <= LIMITS.max_sge
         && caps.max_inline <= LIMITS.max_inline
 }
 
 impl AsyncEvents for Model {
     fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
-        Ok(self.with(|world, id| world.openings.get_mut(&id)?.reports.pop_front()))
+        Ok(self.with(|world, id| world.openings.get_mut(&id)?.pop_front()))
     }
 }

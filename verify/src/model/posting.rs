@@ -5,35 +5,25 @@ use cq_core::transport::{PostError, Refused};
 use cq_core::wr::{Data, Placement, SendFlags, SendOp, SendWr};
 
 use super::world::{Bytes, Handle, Id, Qp, Request, Target, World};
-use crate::device::QpState;
+use crate::device::{Destination, QpState};
 
 /// The longest message: that of the InfiniBand specification.
 const MAX_MESSAGE: u64 = 1 << 31;
-
-/// The destination of datagrams.
-#[derive(Clone, Copy, Debug)]
-pub struct To {
-    pub handle: Id,
-    pub qp_num: u32,
-    pub qkey: u32,
-}
 
 impl World {
     /// Q4: queues the list up to the first request that is refused, then executes what was queued.
     pub fn post_send(
         &mut self,
         number: Id,
-        to: Option<To>,
+        to: Option<&Destination<'_, Id>>,
         list: &[SendWr<'_>],
     ) -> Result<(), PostError> {
-        let to = to.map(|To { handle, qp_num, qkey }| {
-            let Handle { pd, global } = self.handles[&handle];
+        let to = to.map(|&Destination { ah, qp_num, qkey }| {
+            let Handle { pd, global } = self.handles[ah];
             (pd, Target { qp_num, qkey, global })
         });
         let qp = self.qps.get_mut(&number).expect("its handle is alive");
-        let result = list.iter().enumerate().try_for_each(|(posted, wr)| {
-            qp.take_send(wr, to).map_err(|why| PostError { posted, why })
-        });
+        let result = each(list, |wr| qp.take_send(wr, to));
         self.posted(number);
         result
     }
@@ -45,6 +35,15 @@ impl World {
         }
         self.settle();
     }
+}
+
+/// Q4: takes the requests of a list up to the first that is refused.
+pub fn each<W>(
+    list: &[W],
+    mut take: impl FnMut(&W) -> Result<(), Refused>,
+) -> Result<(), PostError> {
+    let mut list = list.iter().enumerate();
+    list.try_for_each(|(posted, wr)| take(wr).map_err(|why| PostError { posted, why }))
 }
 
 impl Qp {

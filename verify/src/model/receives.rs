@@ -1,5 +1,7 @@
 //! Receives: how they are consumed, from a receive queue or a shared one (Q9), and how they complete.
 
+use std::collections::VecDeque;
+
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::setup::SrqInit;
 use cq_core::transport::{PostError, Refused};
@@ -7,7 +9,8 @@ use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::RecvWr;
 
 use super::memory::Place;
-use super::world::{Entry, Id, Qp, Receive, Srq, World};
+use super::posting::each;
+use super::world::{Entry, Id, LIMITS, Qp, Receive, Srq, World};
 use crate::device::{Errno, QpState};
 
 impl World {
@@ -33,12 +36,9 @@ impl World {
         let receive = srq.receives.pop_front().expect(THERE);
         if srq.receives.len() < srq.limit as usize {
             srq.limit = 0;
-            let opening = srq.opening;
-            let element = Element::Srq(number);
-            self.report(
-                opening,
-                AsyncEvent { event_type: AsyncEventType::SRQ_LIMIT_REACHED, element },
-            );
+            let (opening, element) = (srq.opening, Element::Srq(number));
+            let event_type = AsyncEventType::SRQ_LIMIT_REACHED;
+            self.report(opening, AsyncEvent { event_type, element });
         }
         receive
     }
@@ -78,38 +78,26 @@ impl World {
     /// Q4: posts to a queue pair's receive queue.
     pub fn post_recv(&mut self, number: Id, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let qp = self.qps.get_mut(&number).expect("its handle is alive");
-        let result = list
-            .iter()
-            .enumerate()
-            .try_for_each(|(posted, wr)| qp.take_recv(wr).map_err(|why| PostError { posted, why }));
+        let result = each(list, |wr| qp.take_recv(wr));
         self.posted(number);
         result
     }
 
     /// A shared receive queue.
-    pub fn create_srq(
-        &mut self,
-        opening: Id,
-        pd: Id,
-        caps: SrqInit,
-        most: SrqInit,
-    ) -> Result<Id, Errno> {
-        if !(1..=most.max_wr).contains(&caps.max_wr) || caps.max_sge > most.max_sge {
+    pub fn create_srq(&mut self, opening: Id, pd: Id, caps: SrqInit) -> Result<Id, Errno> {
+        let SrqInit { max_wr, max_sge } = caps;
+        if !(1..=LIMITS.max_srq_wr).contains(&max_wr) || max_sge > LIMITS.max_srq_sge {
             return Err(Errno::EINVAL);
         }
-        let id = self.fresh();
-        let receives = Default::default();
-        self.srqs.insert(id, Srq { opening, pd, caps, receives, limit: 0, held: true });
-        Ok(id)
+        let srq = Srq { opening, pd, caps, receives: VecDeque::new(), limit: 0 };
+        Ok(self.put(|world| &mut world.srqs, srq))
     }
 
     /// Q4 for a shared receive queue; requests that wait for a receive continue.
     pub fn post_srq_recv(&mut self, srq: Id, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let queue = self.srqs.get_mut(&srq).expect("its handle is alive");
-        let result = list
-            .iter()
-            .enumerate()
-            .try_for_each(|(posted, wr)| queue.take(wr).map_err(|why| PostError { posted, why }));
+        let SrqInit { max_wr, max_sge } = queue.caps;
+        let result = each(list, |wr| take(&mut queue.receives, max_wr, max_sge, wr));
         self.settle();
         result
     }
@@ -131,19 +119,6 @@ impl World {
     }
 }
 
-impl Srq {
-    fn take(&mut self, wr: &RecvWr<'_>) -> Result<(), Refused> {
-        if wr.sges.len() > self.caps.max_sge as usize {
-            return Err(Refused::TooManySges { max: self.caps.max_sge });
-        }
-        if self.receives.len() >= self.caps.max_wr as usize {
-            return Err(Refused::QueueFull);
-        }
-        self.receives.push_back(Receive { wr_id: wr.wr_id, sges: wr.sges.to_vec() });
-        Ok(())
-    }
-}
-
 impl Qp {
     fn take_recv(&mut self, wr: &RecvWr<'_>) -> Result<(), Refused> {
         // Q3
@@ -154,15 +129,23 @@ impl Qp {
         if self.srq.is_some() {
             return Err(Refused::SharedReceives);
         }
-        // Q4
-        if wr.sges.len() > self.caps.max_recv_sge as usize {
-            return Err(Refused::TooManySges { max: self.caps.max_recv_sge });
-        }
-        // A receive has its slot until a message consumes it.
-        if self.receives.len() >= self.caps.max_recv_wr as usize {
-            return Err(Refused::QueueFull);
-        }
-        self.receives.push_back(Receive { wr_id: wr.wr_id, sges: wr.sges.to_vec() });
-        Ok(())
+        take(&mut self.receives, self.caps.max_recv_wr, self.caps.max_recv_sge, wr)
     }
+}
+
+/// Q4. A receive has its slot until a message consumes it.
+fn take(
+    receives: &mut VecDeque<Receive>,
+    max_wr: u32,
+    max_sge: u32,
+    wr: &RecvWr<'_>,
+) -> Result<(), Refused> {
+    if wr.sges.len() > max_sge as usize {
+        return Err(Refused::TooManySges { max: max_sge });
+    }
+    if receives.len() >= max_wr as usize {
+        return Err(Refused::QueueFull);
+    }
+    receives.push_back(Receive { wr_id: wr.wr_id, sges: wr.sges.to_vec() });
+    Ok(())
 }

@@ -2,12 +2,12 @@
 //! it by.
 
 use super::memory::access_is_known;
-use super::world::{Id, Qp, World};
+use super::world::{Id, LIMITS, Qp, World};
 use crate::device::{Errno, QpAttr, QpState};
 
 /// Whether the device has what the attributes name: one port with one partition, and so many READs and atomics.
-fn is_there(attr: &QpAttr, max_rd_atomic: u8) -> bool {
-    let at_most = |value: Option<u8>| value.is_none_or(|value| value <= max_rd_atomic);
+fn is_there(attr: &QpAttr) -> bool {
+    let at_most = |value: Option<u8>| value.is_none_or(|value| value <= LIMITS.max_rd_atomic);
     attr.access.is_none_or(access_is_known)
         && attr.pkey_index.is_none_or(|index| index == 0)
         && attr.port.is_none_or(|port| port == 1)
@@ -18,10 +18,10 @@ fn is_there(attr: &QpAttr, max_rd_atomic: u8) -> bool {
 
 impl World {
     /// Changes a queue pair; an illegal or incomplete change changes nothing (Q1).
-    pub fn modify(&mut self, number: Id, attr: &QpAttr, max_rd_atomic: u8) -> Result<(), Errno> {
+    pub fn modify(&mut self, number: Id, attr: &QpAttr) -> Result<(), Errno> {
         let qp = self.qps.get_mut(&number).expect("its handle is alive");
         let to = attr.check(qp.state, qp.kind).map_err(|_| Errno::EINVAL)?;
-        if !is_there(attr, max_rd_atomic) {
+        if !is_there(attr) {
             return Err(Errno::EINVAL);
         }
         match to {

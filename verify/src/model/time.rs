@@ -27,14 +27,6 @@ impl Why {
     }
 }
 
-/// How long a wait may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Patience {
-    None,
-    Rounds { period: Duration, rounds: u32 },
-    ForEver,
-}
-
 /// How long a requester waits for a receive (`min_rnr_timer`): the table of the InfiniBand specification,
 /// in hundredths of a millisecond.
 const RNR: [u64; 32] = [
@@ -48,18 +40,15 @@ impl World {
     /// # Errors
     /// There is no time to wait.
     pub fn wait_for(&mut self, number: Id, why: Why) -> Result<(), Fault> {
-        let (now, fault) = (self.now, why.fault());
+        let fault = why.fault();
         let begun = self.qps[&number].wait.filter(|wait| wait.fault == fault);
         let timer = match begun {
             Some(wait) => wait.timer,
-            None => match self.patience(number, why) {
-                Patience::None => return Err(fault),
-                Patience::Rounds { period, rounds } => {
-                    Some(Timer { next: now + period, period, rounds })
-                }
-                Patience::ForEver => None,
-            },
+            None => self.timer(number, why),
         };
+        if timer.is_some_and(|timer| timer.rounds == 0) {
+            return Err(fault);
+        }
         if why == Why::Gone && timer.is_none() {
             return Err(fault);
         }
@@ -69,23 +58,20 @@ impl World {
 
     /// Q7: for a receive, `rnr_retry` times the responder's `min_rnr_timer`, where 7 is without limit; for an
     /// answer, 1 + `retry_cnt` times 4.096 µs · 2^`timeout`, where 0 is without limit, unless there is no responder.
-    fn patience(&self, number: Id, why: Why) -> Patience {
+    fn timer(&self, number: Id, why: Why) -> Option<Timer> {
         let attr = &self.qps[&number].attr;
-        match (why, attr.rnr_retry.unwrap_or(0), attr.timeout.unwrap_or(0)) {
-            (Why::NoReceive, 0, _) => Patience::None,
-            (Why::NoReceive, 7, _) => Patience::ForEver,
+        let (period, rounds) = match (why, attr.rnr_retry.unwrap_or(0), attr.timeout.unwrap_or(0)) {
+            (Why::NoReceive, 7, _) | (Why::NotReady | Why::Gone, _, 0) => return None,
             (Why::NoReceive, rnr_retry, _) => {
                 let peer = attr.dest_qp_num.and_then(|peer| self.qps.get(&peer));
                 let timer = peer.and_then(|peer| peer.attr.min_rnr_timer).unwrap_or(0);
-                let period = Duration::from_micros(10 * RNR[usize::from(timer) % RNR.len()]);
-                Patience::Rounds { period, rounds: rnr_retry.into() }
+                (Duration::from_micros(10 * RNR[usize::from(timer) % RNR.len()]), rnr_retry)
             }
-            (Why::NotReady | Why::Gone, _, 0) => Patience::ForEver,
             (Why::NotReady | Why::Gone, _, timeout) => {
-                let period = Duration::from_nanos(4096 << timeout);
-                Patience::Rounds { period, rounds: u32::from(attr.retry_cnt.unwrap_or(0)) + 1 }
+                (Duration::from_nanos(4096 << timeout), attr.retry_cnt.unwrap_or(0) + 1)
             }
-        }
+        };
+        Some(Timer { next: self.now + period, period, rounds: rounds.into() })
     }
 
     /// The next timer, if a request waits with one or an event is delayed.

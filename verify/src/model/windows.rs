@@ -59,10 +59,8 @@ impl World {
 
     /// LOCAL_INV.
     pub fn local_invalidate(&mut self, number: Id, rkey: u32) -> Result<Done, Stop> {
-        match self.invalidate(number, rkey) {
-            true => Ok(Done::default()),
-            false => Err(Stop::Fault(Fault::Window)),
-        }
+        let was_bound = self.invalidate(number, rkey);
+        was_bound.then(Done::default).ok_or(Stop::Fault(Fault::Window))
     }
 
     /// Invalidates the key of a window that is bound to this queue pair; false if there is none.

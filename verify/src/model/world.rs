@@ -33,7 +33,6 @@ pub struct World {
     /// Its clock; see [`time`](super::time).
     pub now: Duration,
     pub openings: BTreeMap<Id, Opening>,
-    pub pds: BTreeMap<Id, Pd>,
     pub regions: BTreeMap<Id, Region>,
     pub channels: BTreeMap<Id, Channel>,
     pub cqs: BTreeMap<Id, Cq>,
@@ -47,19 +46,8 @@ pub struct World {
     memory: u64,
 }
 
-/// A context: its unread asynchronous events.
-#[derive(Debug, Default)]
-pub struct Opening {
-    pub reports: VecDeque<AsyncEvent>,
-}
-
-/// A protection domain.
-#[derive(Debug)]
-pub struct Pd {
-    pub opening: Id,
-    /// Whether its handle is alive; without one it exists while it is used.
-    pub held: bool,
-}
+/// The unread asynchronous events of a context.
+pub type Opening = VecDeque<AsyncEvent>;
 
 /// A memory region; its number is its local key.
 #[derive(Debug)]
@@ -71,17 +59,11 @@ pub struct Region {
     pub access: Access,
 }
 
-/// A completion channel.
-#[derive(Debug)]
-pub struct Channel {
-    pub opening: Id,
-    /// Unread events (N9: any number of them).
-    pub events: VecDeque<CqKey>,
-    pub held: bool,
-}
+/// The unread events of a completion channel (N9: any number of them).
+pub type Channel = VecDeque<CqKey>;
 
 /// A completion queue.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Cq {
     pub opening: Id,
     pub channel: Option<Id>,
@@ -96,7 +78,6 @@ pub struct Cq {
     pub ignores_overrun: bool,
     /// O4: whether queue pairs have yet to go to ERR for a completion that was dropped.
     pub breaks: bool,
-    pub held: bool,
 }
 
 /// N12: the moderation of a queue.
@@ -215,7 +196,6 @@ pub struct Srq {
     pub receives: VecDeque<Receive>,
     /// An event is raised once fewer are left; 0 raises none.
     pub limit: u32,
-    pub held: bool,
 }
 
 /// A memory window.
@@ -257,63 +237,18 @@ impl World {
         self.names + 0xff
     }
 
+    /// Puts an object into its table, under a new number.
+    pub fn put<T>(&mut self, table: fn(&mut Self) -> &mut BTreeMap<Id, T>, object: T) -> Id {
+        let id = self.fresh();
+        table(self).insert(id, object);
+        id
+    }
+
     /// Addresses for `len` bytes that no other region ever had.
     pub fn place(&mut self, len: usize) -> u64 {
         self.memory += GAP;
         let addr = (1 << 40) + self.memory;
         self.memory += (len as u64).next_multiple_of(PAGE);
         addr
-    }
-
-    /// Q11: whether this domain has an object.
-    pub fn uses_pd(&self, pd: Id) -> bool {
-        self.regions.values().any(|region| region.pd == pd)
-            || self.qps.values().any(|qp| qp.pd == pd)
-            || self.srqs.values().any(|srq| srq.pd == pd)
-            || self.windows.values().any(|window| window.pd == pd)
-            || self.handles.values().any(|handle| handle.pd == pd)
-    }
-
-    /// Q11: whether a queue pair uses this shared receive queue.
-    pub fn uses_srq(&self, srq: Id) -> bool {
-        self.qps.values().any(|qp| qp.srq == Some(srq))
-    }
-
-    /// Q11, N8: whether a completion queue refers to this channel.
-    pub fn uses_channel(&self, channel: Id) -> bool {
-        self.cqs.values().any(|cq| cq.channel == Some(channel))
-    }
-
-    /// Q11, O6: whether a queue pair refers to this completion queue, overrun or not.
-    pub fn uses_cq(&self, cq: Id) -> bool {
-        self.qps.values().any(|qp| qp.send_cq == cq || qp.recv_cq == cq)
-    }
-
-    /// Removes objects without a handle and a user, users before what they use.
-    pub fn sweep(&mut self) {
-        let srqs: Vec<Id> = self.srqs.keys().copied().collect();
-        for srq in srqs {
-            if !self.srqs[&srq].held && !self.uses_srq(srq) {
-                self.forget_srq(srq);
-            }
-        }
-        let dead: Vec<Id> = self.cqs.keys().copied().collect();
-        for cq in dead {
-            if !self.cqs[&cq].held && !self.uses_cq(cq) {
-                self.forget_cq(cq);
-            }
-        }
-        let channels: Vec<Id> = self.channels.keys().copied().collect();
-        for channel in channels {
-            if !self.channels[&channel].held && !self.uses_channel(channel) {
-                self.channels.remove(&channel);
-            }
-        }
-        let pds: Vec<Id> = self.pds.keys().copied().collect();
-        for pd in pds {
-            if !self.pds[&pd].held && !self.uses_pd(pd) {
-                self.pds.remove(&pd);
-            }
-        }
     }
 }
