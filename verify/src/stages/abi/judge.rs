@@ -3,7 +3,6 @@
 use std::ops::RangeInclusive;
 
 use super::figures::Figure;
-use super::list::Run;
 use crate::stages::preload::DEVICE;
 
 /// What the output of a program that ended well shows, if it shows what it must.
@@ -59,11 +58,10 @@ pub fn watching(output: &str) -> Result<(), String> {
 }
 
 /// A side of `ibv_*_pingpong` has sent and received every byte, and taken a time for it.
-pub fn pingpong(run: &Run, output: &str) -> Result<Figure, String> {
+pub fn pingpong((size, count): (u64, u64), output: &str) -> Result<Figure, String> {
     if let Some(wrong) = output.lines().find(|line| line.contains("invalid data")) {
         return Err(wrong.to_owned());
     }
-    let (size, count) = run.numbers;
     let wanted = 2 * size * count;
     let number = |line: &str| line.split_once(" bytes in ")?.0.trim().parse().ok();
     let bytes: Vec<u64> = output.lines().filter_map(number).collect();
@@ -80,7 +78,6 @@ pub fn pingpong(run: &Run, output: &str) -> Result<Figure, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::list::Kind;
     use super::*;
 
     const DEVICES: &str = "    device          \t   node GUID\n    ------          \t----------------\n    \
@@ -135,19 +132,15 @@ mod tests {
 
     #[test]
     fn a_pingpong_counts_every_byte_and_takes_a_time() {
-        let pingpong = |size, count, output: &str| {
-            let numbers = (size, count);
-            super::pingpong(
-                &Run { program: "", options: "", kind: Kind::PingPong, numbers },
-                output,
-            )
-        };
-        let figure = pingpong(4096, 1000, PING).unwrap();
+        let figure = pingpong((4096, 1000), PING).unwrap();
         assert_eq!((figure.bytes, figure.value, figure.what.as_str()), (4096, 7.0, "usec/iter"));
-        assert!(pingpong(4096, 1001, PING).is_err(), "some are missing");
-        assert!(pingpong(4096, 1000, "  local address:  LID 0x0001").is_err(), "nothing was said");
-        assert!(pingpong(4096, 1000, &PING.replace("7.00", "0.00")).is_err(), "in no time");
+        assert!(pingpong((4096, 1001), PING).is_err(), "some are missing");
+        assert!(
+            pingpong((4096, 1000), "  local address:  LID 0x0001").is_err(),
+            "nothing was said"
+        );
+        assert!(pingpong((4096, 1000), &PING.replace("7.00", "0.00")).is_err(), "in no time");
         let spoilt = format!("{PING}invalid data in page 0\n");
-        assert_eq!(pingpong(4096, 1000, &spoilt).unwrap_err(), "invalid data in page 0");
+        assert_eq!(pingpong((4096, 1000), &spoilt).unwrap_err(), "invalid data in page 0");
     }
 }

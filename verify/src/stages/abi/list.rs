@@ -4,9 +4,8 @@ use self::Kind::{Alone, Measured, PingPong, Watching};
 use super::judge::{self, Judge};
 use super::suite;
 
-/// A program with its options, and how it is run.
-#[derive(Debug)]
-pub struct Row(&'static str, &'static str, Kind, &'static [Numbers]);
+/// A program, each of its options, and how it is run with each of these numbers.
+struct Row(&'static str, &'static [&'static str], Kind, &'static [Numbers]);
 
 /// Bytes of a message, or [`ALL`], and how many messages.
 type Numbers = (u64, u64);
@@ -73,9 +72,9 @@ impl Run {
 
 /// Every run of the list, and whether it is the first of its program.
 pub fn runs() -> impl Iterator<Item = (Run, bool)> {
-    let runs = LIST.iter().flat_map(|Row(program, options, kind, all)| {
-        let run = |&numbers| Run { program, options, kind: *kind, numbers };
-        all.iter().map(run)
+    let runs = LIST.iter().flat_map(|&Row(program, options, kind, all)| {
+        let run = move |options| move |&numbers| Run { program, options, kind, numbers };
+        options.iter().flat_map(move |&options| all.iter().map(run(options)))
     });
     let mut last = "";
     runs.map(move |run| (run, std::mem::replace(&mut last, run.program) != run.program))
@@ -93,67 +92,39 @@ const ONCE: &[Numbers] = &[(0, 0)];
 /// Everything: of each operation all sizes once, by the program that measures its rate, and three by the one that
 /// measures its latency. The first run of each program is that of every round.
 const LIST: &[Row] = &[
-    Row("ibv_devices", "", Alone(judge::devices), ONCE),
-    Row("ibv_devinfo", "-v", Alone(judge::details), ONCE),
-    Row("ibv_asyncwatch", "", Watching(judge::watching), ONCE),
-    Row(suite::PROGRAM, suite::OPTIONS, Alone(suite::judge), ONCE),
+    Row("ibv_devices", &[""], Alone(judge::devices), ONCE),
+    Row("ibv_devinfo", &["-v"], Alone(judge::details), ONCE),
+    Row("ibv_asyncwatch", &[""], Watching(judge::watching), ONCE),
+    Row(suite::PROGRAM, &[suite::OPTIONS], Alone(suite::judge), ONCE),
     // Bytes are compared with what was sent (-c) where there is such an option.
-    Row(
-        "ibv_rc_pingpong",
-        "-c",
-        PingPong,
-        &[(4096, 10_000), (1, 10_000), (65_536, 2000), (1 << 20, 200)],
-    ),
-    Row(
-        "ibv_rc_pingpong",
-        "-c -e",
-        PingPong,
-        &[(1, 2000), (4096, 2000), (65_536, 1000), (1 << 20, 100)],
-    ),
-    Row(
-        "ibv_rc_pingpong",
-        "-c -N",
-        PingPong,
-        &[(1, 10_000), (4096, 10_000), (65_536, 2000), (1 << 20, 200)],
-    ),
-    Row("ibv_rc_pingpong", "-c -N -e", PingPong, &[(4096, 2000)]),
-    Row("ibv_uc_pingpong", "-c", PingPong, &[(4096, 10_000), (1 << 20, 200)]),
-    Row("ibv_uc_pingpong", "-c -e", PingPong, &[(4096, 2000)]),
-    Row("ibv_ud_pingpong", "-c", PingPong, &[(2048, 10_000), (4096, 2000)]),
-    Row("ibv_ud_pingpong", "-c -e", PingPong, &[(2048, 2000)]),
+    Row("ibv_rc_pingpong", &["-c", "-c -N"], PingPong, &[(4096, 10_000), (1, 10_000)]),
+    Row("ibv_rc_pingpong", &["-c", "-c -N"], PingPong, &[(65_536, 2000), (1 << 20, 200)]),
+    Row("ibv_rc_pingpong", &["-c -e"], PingPong, &[(1, 2000), (65_536, 1000), (1 << 20, 100)]),
+    Row("ibv_rc_pingpong", &["-c -e", "-c -N -e"], PingPong, &[(4096, 2000)]),
+    Row("ibv_uc_pingpong", &["-c"], PingPong, &[(4096, 10_000), (1 << 20, 200)]),
+    Row("ibv_uc_pingpong", &["-c -e"], PingPong, &[(4096, 2000)]),
+    Row("ibv_ud_pingpong", &["-c"], PingPong, &[(2048, 10_000), (4096, 2000)]),
+    Row("ibv_ud_pingpong", &["-c -e"], PingPong, &[(2048, 2000)]),
     // Here who ends first leaves sends under way at the other side.
-    Row("ibv_srq_pingpong", "-c", PingPong, &[(4096, 1000)]),
-    Row("ibv_srq_pingpong", "-c -e", PingPong, &[(4096, 1000)]),
-    Row("ib_send_lat", "", Measured, &[(SMALL, 1000), (MIDDLE, 1000), (LARGE, 1000)]),
-    Row("ib_send_lat", "-e", Measured, &[(SMALL, 1000)]),
-    Row("ib_send_lat", "-c UC", Measured, &[(SMALL, 1000)]),
-    Row("ib_send_lat", "-c UD", Measured, &[(SMALL, 1000)]),
-    Row("ib_send_lat", "--use-srq", Measured, &[(SMALL, 1000)]),
-    Row("ib_write_lat", "", Measured, &[(SMALL, 1000), (MIDDLE, 1000), (LARGE, 1000)]),
-    Row("ib_write_lat", "-c UC", Measured, &[(SMALL, 1000)]),
-    Row("ib_read_lat", "", Measured, &[(SMALL, 1000), (MIDDLE, 1000), (LARGE, 1000)]),
-    Row("ib_read_lat", "-e", Measured, &[(SMALL, 1000)]),
-    Row("ib_atomic_lat", "", Measured, &[(8, 1000)]),
-    Row("ib_atomic_lat", "-A CMP_AND_SWAP", Measured, &[(8, 1000)]),
-    Row("ib_atomic_lat", "-e", Measured, &[(8, 1000)]),
-    Row("ib_send_bw", "", Measured, &[(LARGE, 1000), (ALL, 10)]),
-    Row("ib_send_bw", "-e", Measured, &[(LARGE, 1000)]),
-    Row("ib_send_bw", "-b", Measured, &[(LARGE, 1000)]),
-    Row("ib_send_bw", "-q 4", Measured, &[(LARGE, 250)]),
-    Row("ib_send_bw", "-b -q 4", Measured, &[(LARGE, 250)]),
-    Row("ib_send_bw", "-l 8", Measured, &[(LARGE, 1000)]),
-    Row("ib_write_bw", "", Measured, &[(LARGE, 1000), (ALL, 10)]),
-    Row("ib_write_bw", "-b", Measured, &[(LARGE, 1000)]),
-    Row("ib_write_bw", "-q 4", Measured, &[(LARGE, 250)]),
-    Row("ib_read_bw", "", Measured, &[(LARGE, 1000), (ALL, 10)]),
-    Row("ib_read_bw", "-e", Measured, &[(LARGE, 1000)]),
-    Row("ib_read_bw", "-b", Measured, &[(LARGE, 1000)]),
-    Row("ib_read_bw", "-q 4", Measured, &[(LARGE, 250)]),
-    Row("ib_atomic_bw", "", Measured, &[(8, 1000)]),
-    Row("ib_atomic_bw", "-A CMP_AND_SWAP", Measured, &[(8, 1000)]),
-    Row("ib_atomic_bw", "-e", Measured, &[(8, 1000)]),
-    Row("ib_atomic_bw", "-b", Measured, &[(8, 1000)]),
-    Row("ib_atomic_bw", "-q 4", Measured, &[(8, 250)]),
+    Row("ibv_srq_pingpong", &["-c", "-c -e"], PingPong, &[(4096, 1000)]),
+    Row("ib_send_lat", &[""], Measured, &[(SMALL, 1000), (MIDDLE, 1000), (LARGE, 1000)]),
+    Row("ib_send_lat", &["-e", "-c UC", "-c UD", "--use-srq"], Measured, &[(SMALL, 1000)]),
+    Row("ib_write_lat", &[""], Measured, &[(SMALL, 1000), (MIDDLE, 1000), (LARGE, 1000)]),
+    Row("ib_write_lat", &["-c UC"], Measured, &[(SMALL, 1000)]),
+    Row("ib_read_lat", &[""], Measured, &[(SMALL, 1000), (MIDDLE, 1000), (LARGE, 1000)]),
+    Row("ib_read_lat", &["-e"], Measured, &[(SMALL, 1000)]),
+    Row("ib_atomic_lat", &["", "-A CMP_AND_SWAP", "-e"], Measured, &[(8, 1000)]),
+    Row("ib_send_bw", &[""], Measured, &[(LARGE, 1000), (ALL, 10)]),
+    Row("ib_send_bw", &["-e", "-b", "-l 8"], Measured, &[(LARGE, 1000)]),
+    Row("ib_send_bw", &["-q 4", "-b -q 4"], Measured, &[(LARGE, 250)]),
+    Row("ib_write_bw", &[""], Measured, &[(LARGE, 1000), (ALL, 10)]),
+    Row("ib_write_bw", &["-b"], Measured, &[(LARGE, 1000)]),
+    Row("ib_write_bw", &["-q 4"], Measured, &[(LARGE, 250)]),
+    Row("ib_read_bw", &[""], Measured, &[(LARGE, 1000), (ALL, 10)]),
+    Row("ib_read_bw", &["-e", "-b"], Measured, &[(LARGE, 1000)]),
+    Row("ib_read_bw", &["-q 4"], Measured, &[(LARGE, 250)]),
+    Row("ib_atomic_bw", &["", "-A CMP_AND_SWAP", "-e", "-b"], Measured, &[(8, 1000)]),
+    Row("ib_atomic_bw", &["-q 4"], Measured, &[(8, 250)]),
 ];
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ pub fn judge(run: &Run, said: &[Said]) -> Result<Option<Figure>, String> {
     match run.kind {
         Kind::Alone(judge) | Kind::Watching(judge) => outputs.try_for_each(judge).map(|()| None),
         Kind::PingPong => {
-            outputs.try_fold(None, |_, output| judge::pingpong(run, output).map(Some))
+            outputs.try_fold(None, |_, output| judge::pingpong(run.numbers, output).map(Some))
         }
         Kind::Measured => figures::measured(&run.sizes(), outputs.next_back().unwrap_or_default()),
     }
