@@ -1,29 +1,4 @@
-//! The arm word: whether the consumer wants an event, and for what.
-//!
-//! # States
-//!
-//! | word | state | written by | from |
-//! |---|---|---|---|
-//! | 0 | Idle | a producer, when it fires | Solicited, Next |
-//! | 1 | Solicited | the consumer, when it arms | Idle |
-//! | 2 or any other value | Next | the consumer, when it arms | Idle, Solicited |
-//!
-//! `adopt` and `reset` set the state of a queue that has no sides.
-//!
-//! With one producer, both sides use loads and stores only, so this works on targets without compare-and-swap. If the
-//! consumer arms while the producer fires, the producer's store of Idle may overwrite the arm. This loses no wake-up,
-//! because the producer disarms **first and then** raises: an overwritten arm is always followed by an event, at worst
-//! a spurious one ([N5](crate::contract#n5)).
-//!
-//! A producer may also [hold an event back](ArmWord::fire_unless) so that it stands for several completions. The queue
-//! then stays armed, and the event must be raised later, by count or by time.
-//!
-//! Several producers use [`fire_shared`](ArmWord::fire_shared), which disarms by a compare-and-swap with the value that
-//! was loaded. With stores, two producers would raise two events for one arm. With a swap, a producer that loaded Next
-//! could erase a later Solicited, for which it raises nothing. The consumer arms as with one producer: its store races
-//! with a disarm only when it replaces Solicited by Next, and then no event is lost in either order.
-//!
-//! The fences described in [`queue`](super) order arming against publishing.
+//! The arm word: whether the consumer wants an event, and for what. [`Control`](super::Control) documents its states.
 
 use crate::sync::{self, AtomicU32, const_unless_loom};
 use crate::transport::Notify;

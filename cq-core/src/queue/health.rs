@@ -1,31 +1,4 @@
-//! Whether a queue still works. Recorded here and nowhere else.
-//!
-//! # States
-//! Two words, each written by one side.
-//!
-//! | producers' word | meaning | left by |
-//! |---|---|---|
-//! | 0 | the queue runs | a producer |
-//! | n, less than `u32::MAX` | n completions were dropped; saturates at `u32::MAX - 1` | a producer that drops more |
-//! | `u32::MAX` | the producers are gone | none |
-//!
-//! | bit of the consumer's word | meaning | set by |
-//! |---|---|---|
-//! | FAILED | the consumer has failed the queue | `fail` |
-//! | REPORTED | a poll has reported the end: later polls return nothing | `report` |
-//! | ABANDONED | the consumer is gone | `abandon` |
-//! | ADOPTED | the queue replaces one whose producers' word was not 0 | `adopt` |
-//!
-//! The producers' word goes from 0 or n to n + k by `drop_more` and `drop_more_shared`, and from 0 to `u32::MAX` by
-//! `close`.
-//!
-//! No bit is cleared while the queue has sides, so every side, also one that is created later, finds that the queue has
-//! ended ([O3](crate::contract#o3), [S5](crate::contract#s5)). Splitting a queue anew starts a new one (`reset`); a raw
-//! queue that replaces another starts with the other's state (`adopt`).
-//!
-//! A producer that has cached free slots loads only the consumer's word. A single producer loads both words when it
-//! caches its limit, and clears the limit when it drops a completion. Several producers close the reservation word
-//! before they drop one, unless the consumer's word is set.
+//! Whether a queue still works. Recorded here and nowhere else. [`Control`](super::Control) documents the states.
 
 use core::fmt;
 

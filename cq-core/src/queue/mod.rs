@@ -126,6 +126,57 @@ use crate::sync::{array_of, const_unless_loom};
 use crate::transport::{CqKey, Signal};
 
 /// The control words that both sides share. Any bit pattern is valid; zeros are a new queue.
+///
+/// # The arm word
+/// The arm word records whether the consumer wants an event, and for what.
+///
+/// | word | state | written by | from |
+/// |---|---|---|---|
+/// | 0 | Idle | a producer, when it fires | Solicited, Next |
+/// | 1 | Solicited | the consumer, when it arms | Idle |
+/// | 2 or any other value | Next | the consumer, when it arms | Idle, Solicited |
+///
+/// With one producer, both sides use loads and stores only, so this works on targets without compare-and-swap. If the
+/// consumer arms while the producer fires, the producer's store of Idle may overwrite the arm. This loses no wake-up,
+/// because the producer disarms **first and then** raises: an overwritten arm is always followed by an event, at worst
+/// a spurious one ([N5](crate::contract#n5)).
+///
+/// A producer may also hold an event back so that it stands for several completions. The queue then stays armed, and
+/// the event must be raised later, by count or by time.
+///
+/// Several producers disarm by a compare-and-swap with the value that was loaded. With stores, two producers would raise
+/// two events for one arm. With a swap, a producer that loaded Next could erase a later Solicited, for which it raises
+/// nothing. The consumer arms as with one producer: its store races with a disarm only when it replaces Solicited by
+/// Next, and then no event is lost in either order.
+///
+/// The fences described in the [module](crate::queue#why-no-wake-up-is-lost) order arming against publishing.
+///
+/// # The end of the queue
+/// Two words, each written by one side.
+///
+/// | producers' word | meaning | left by |
+/// |---|---|---|
+/// | 0 | the queue runs | a producer |
+/// | n, less than `u32::MAX` | n completions were dropped; saturates at `u32::MAX - 1` | a producer that drops more |
+/// | `u32::MAX` | the producers are gone | none |
+///
+/// | bit of the consumer's word | meaning | set by |
+/// |---|---|---|
+/// | FAILED | the consumer has failed the queue | [`Consumer::fail`] |
+/// | REPORTED | a poll has reported the end: later polls return nothing | that poll |
+/// | ABANDONED | the consumer is gone | dropping it |
+/// | ADOPTED | the queue replaces one whose producers' word was not 0 | creating it |
+///
+/// Dropping k completions changes the producers' word from 0 or n to n + k. The last producer that is dropped changes
+/// it from 0 to `u32::MAX`.
+///
+/// No bit is cleared while the queue has sides, so every side, also one that is created later, finds that the queue has
+/// ended ([O3](crate::contract#o3), [S5](crate::contract#s5)). Splitting a queue anew starts a new one; a raw queue
+/// that replaces another starts with the other's state.
+///
+/// A producer that has cached free slots loads only the consumer's word. A single producer loads both words when it
+/// caches its limit, and clears the limit when it drops a completion. Several producers close the reservation word
+/// before they drop one, unless the consumer's word is set.
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub struct Control {

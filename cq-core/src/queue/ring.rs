@@ -1,10 +1,4 @@
-//! Slots, positions and generations: where an entry is stored.
-//!
-//! A slot is the 48 bytes of a completion. Its last two bytes, padding in C, hold the *generation*: the number of the
-//! ring's round in which the slot was written, modulo 2¹⁵, with the top bit set, so that it differs from unwritten
-//! memory. The producer stores the last word, which contains the generation, after all others. The consumer knows which
-//! generation the next slot will have, so it needs no producer index: for four entries, only their three cache lines
-//! move.
+//! Slots, positions and generations: where an entry is stored. [`Slot`](super::raw::Slot) documents the generation.
 #![allow(unsafe_code)]
 
 use core::fmt;

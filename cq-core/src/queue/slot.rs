@@ -37,6 +37,12 @@ const fn of_generation(last: Word, generation: u16) -> Option<Word> {
 pub(super) const NEVER: u16 = 1;
 
 /// Storage for one completion of a ring. Any bit pattern is valid; zeros are an unwritten slot.
+///
+/// A slot is the 48 bytes of a completion. Its last two bytes, padding in C, hold the *generation*: the number of the
+/// ring's round in which the slot was written, modulo 2¹⁵, with the top bit set, so that it differs from unwritten
+/// memory. The producer stores the last word, which contains the generation, after all others. The consumer knows which
+/// generation the next slot will have, so it needs no producer index: for four entries, only their three cache lines
+/// move.
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub struct Slot {

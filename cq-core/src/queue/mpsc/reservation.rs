@@ -1,34 +1,4 @@
-//! How several producers share the slots of one ring: they reserve positions through one word, then publish as a single
-//! producer does.
-//!
-//! # The reservation word
-//!
-//! | bits | meaning | written by |
-//! |---|---|---|
-//! | 0–61 | the number of entries reserved, wrapping | a producer that reserves |
-//! | 62, RESIZED | the producers have to follow to another ring | the consumer, when it resizes |
-//! | 63, CLOSED | the ring had too few free slots for a push | the producer that pushed |
-//!
-//! | from | to | by |
-//! |---|---|---|
-//! | open at `n` | open at `n + k` | a producer: `k` positions from `n` on are its own |
-//! | open at `n` | CLOSED at `n + k` | a producer that needed more than the `k` free positions |
-//! | open at `n` | RESIZED at `n` | the consumer |
-//! | CLOSED, RESIZED | none | the position is final |
-//!
-//! Each transition is one compare-and-swap, which succeeds only on the tail for which the free slots were computed. So
-//! a producer never overruns a ring that has free slots, and never writes to a slot that is not free. Every position
-//! before the final one is published eventually, since it belongs to a producer.
-//!
-//! Each producer caches the head. The cached head is never ahead of the real one, so it errs towards full only, and the
-//! head is reloaded before a ring is taken as full. The reload comes after the load of the word, which is an Acquire
-//! and pairs with the Release of each reservation. So the reload sees a head at least as new as any that a producer
-//! could see when it made its reservation, even one that reached it as a credit ([O7](crate::contract#o7)) and is not
-//! in its cached head. Without this pair, a new tail could be compared with an old head, and a ring that is not full
-//! would look full.
-//!
-//! The consumer does not load the word while the queue runs: it relies on the generations of the slots, as with one
-//! producer.
+//! The reservation word, by which several producers share the slots of a ring. The [module](super) documents its states.
 
 use super::super::owner::Owner;
 use super::super::ring::{Head, Position, Ref, Ring};
