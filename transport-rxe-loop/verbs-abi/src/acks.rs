@@ -31,39 +31,3 @@ impl Acks {
         drop(self.none.wait_while(open, |open| *open > 0));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::sync::mpsc;
-    use std::thread;
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn q11_acknowledging_too_many_is_harmless() {
-        let acks = Acks::default();
-        acks.acknowledge(3);
-        acks.take();
-        acks.acknowledge(7);
-        acks.wait();
-    }
-
-    #[test]
-    fn n7_the_last_acknowledgement_ends_the_wait() {
-        let acks = Acks::default();
-        acks.take();
-        acks.take();
-        let (over, is_over) = mpsc::channel();
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                acks.wait();
-                over.send(()).unwrap();
-            });
-            acks.acknowledge(1);
-            assert!(is_over.try_recv().is_err());
-            acks.acknowledge(1);
-            is_over.recv_timeout(Duration::from_secs(20)).unwrap();
-        });
-    }
-}

@@ -118,6 +118,4 @@ pub fn read<T: Plain + Default>(cq: *const ibv_cq_ex, offset: usize) -> T {
 }
 
 #[cfg(test)]
-mod fields_tests;
-#[cfg(test)]
 mod tests;

@@ -33,39 +33,3 @@ impl Descriptor {
         self.0.as_raw_fd()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::os::fd::AsFd;
-
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    use rustix::pipe::pipe;
-
-    use super::*;
-    use crate::wait::{Look, until_found};
-
-    fn is_readable(descriptor: &Descriptor) -> bool {
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let mut watched = [PollFd::new(&descriptor.0, PollFlags::IN)];
-        poll(&mut watched, Some(&now)).unwrap() == 1
-    }
-
-    #[test]
-    fn n10_it_is_readable_as_long_as_the_devices_is() {
-        let (reader, writer) = pipe().unwrap();
-        let descriptor = &Descriptor::over(reader.as_fd()).unwrap();
-        assert!(!is_readable(descriptor));
-        rustix::io::write(&writer, &[1]).unwrap();
-        assert!(is_readable(descriptor));
-        // Waiting for it takes nothing out.
-        let rounds = &std::cell::Cell::new(0);
-        let found = until_found(|| match rounds.replace(rounds.get() + 1) {
-            2 => Ok(Look::Found(())),
-            _ => Ok(Look::Nothing(descriptor.number())),
-        });
-        assert_eq!((found, rounds.get()), (Ok(()), 3));
-        assert!(is_readable(descriptor));
-        rustix::io::read(&reader, &mut [0; 1]).unwrap();
-        assert!(!is_readable(descriptor));
-    }
-}

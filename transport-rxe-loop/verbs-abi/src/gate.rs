@@ -47,29 +47,3 @@ impl Gate {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    use std::thread;
-
-    use super::*;
-
-    #[test]
-    fn one_is_in_at_a_time() {
-        let (gate, inside) = (Gate::default(), AtomicU32::new(0));
-        thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..1000 {
-                        gate.enter();
-                        assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0);
-                        thread::yield_now();
-                        inside.fetch_sub(1, Ordering::Relaxed);
-                        gate.leave();
-                    }
-                });
-            }
-        });
-    }
-}

@@ -89,45 +89,29 @@ mod tests {
     use crate::exports::*;
 
     #[test]
-    fn rates_lead_to_speeds_and_back() {
-        for (rate, lanes, lane) in &RATES {
-            let (speed, times) = (mbps(*lanes, lane), multiple(*lanes, lane));
-            // SAFETY: any number may be asked about.
-            unsafe {
-                assert_eq!(ibv_rate_to_mbps(*rate), speed);
-                assert_eq!(mbps_to_ibv_rate(speed), *rate);
-                assert_eq!(ibv_rate_to_mult(*rate), times.unwrap_or(-1));
-                assert!(times.is_none_or(|times| mult_to_ibv_rate(times) == *rate));
-            }
-        }
-    }
-
-    #[test]
-    fn speeds_are_those_of_the_manual_page_and_of_the_lanes() {
+    fn rates_lead_to_the_speeds_of_the_manual_page_and_of_their_lanes_and_back() {
         // SAFETY: any number may be asked about.
-        unsafe {
+        let told = |rate| unsafe { (ibv_rate_to_mbps(rate), ibv_rate_to_mult(rate)) };
+        // SAFETY: as above.
+        let back = |speed, times| unsafe { (mbps_to_ibv_rate(speed), mult_to_ibv_rate(times)) };
+        for (rate, speed, times) in [
+            (IBV_RATE_5_GBPS, 5000, Some(2)),
+            (IBV_RATE_14_GBPS, 14_062, None),
+            (IBV_RATE_100_GBPS, 103_125, None),
+            (IBV_RATE_600_GBPS, 637_500, Some(240)),
+            (IBV_RATE_1200_GBPS, 1_275_000, Some(480)),
+        ] {
+            assert_eq!(told(rate), (speed, times.unwrap_or(-1)));
             assert_eq!(
-                (ibv_rate_to_mbps(IBV_RATE_5_GBPS), ibv_rate_to_mult(IBV_RATE_5_GBPS)),
-                (5000, 2)
+                back(speed, times.unwrap_or(-1)),
+                (rate, times.map_or(IBV_RATE_MAX, |_| rate))
             );
-            assert_eq!(ibv_rate_to_mbps(IBV_RATE_100_GBPS), 103_125);
-            assert_eq!(ibv_rate_to_mbps(IBV_RATE_14_GBPS), 14_062);
-            assert_eq!(ibv_rate_to_mbps(IBV_RATE_1200_GBPS), 1_275_000);
-            assert_eq!(ibv_rate_to_mult(IBV_RATE_600_GBPS), 240);
         }
-    }
-
-    #[test]
-    fn what_is_no_rate_is_told() {
-        // SAFETY: any number may be asked about.
-        unsafe {
-            for none in [IBV_RATE_MAX, 1, 25, u32::MAX] {
-                assert_eq!((ibv_rate_to_mbps(none), ibv_rate_to_mult(none)), (-1, -1));
-            }
-            for none in [-1, 0, 2501, 3] {
-                assert_eq!(mbps_to_ibv_rate(none), IBV_RATE_MAX);
-                assert_eq!(mult_to_ibv_rate(none), IBV_RATE_MAX);
-            }
+        for (rate, ..) in &RATES {
+            assert_eq!(back(told(*rate).0, 0).0, *rate);
         }
+        assert_eq!([IBV_RATE_MAX, 1, 25, u32::MAX].map(told), [(-1, -1); 4]);
+        let none = (IBV_RATE_MAX, IBV_RATE_MAX);
+        assert_eq!([-1, 0, 2501, 3].map(|number| back(number, number)), [none; 4]);
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod allocations;
 pub mod ends;
+mod handles;
 pub mod strict;
 pub mod traffic;
 
@@ -12,6 +13,16 @@ use std::ptr;
 use std::sync::Once;
 
 use crate::sys::*;
+
+/// Calls a function that an object of C's carries.
+macro_rules! call {
+    ($object:expr, $function:ident($($argument:expr),*)) => {{
+        let object = $object;
+        // SAFETY: an object that has this function, and arguments that are what they should be.
+        unsafe { (*object).$function.unwrap()(object, $($argument),*) }
+    }};
+}
+pub(crate) use call;
 
 /// The device.
 pub fn device() -> *mut ibv_device {

@@ -46,34 +46,65 @@ unsafe impl Sync for End {}
 impl End {
     /// One of this type, in RESET.
     pub fn new(qp_type: ibv_qp_type) -> Self {
-        Self::with(|mut init, _| {
-            init.qp_type = qp_type;
-            // SAFETY: what it is made of.
-            unsafe { ibv_create_qp(init.qp_context.cast(), &raw mut init) }
-        })
+        Self::of(|init| init.qp_type = qp_type).unwrap()
     }
 
-    /// One with the queue pair that this makes, of what is usual; its `qp_context` is the domain.
-    pub fn with(create: impl FnOnce(ibv_qp_init_attr, *mut ibv_context) -> *mut ibv_qp) -> Self {
+    /// One that is made of what is usual, changed like this; by `ibv_create_qp_ex` if the mask asks for more than a
+    /// domain. Its `qp_context` is the domain.
+    pub fn of(change: impl FnOnce(&mut ibv_qp_init_attr_ex)) -> Result<Self, Errno> {
         let access = (Access::EVERY | Access::MW_BIND).bits() as c_int;
         let memory = Box::leak(Box::new([0_u8; MEMORY])).as_mut_ptr();
-        // SAFETY: any pointer may be handed in; the memory stays.
+        // SAFETY: any pointer may be handed in; the memory stays; what both kinds of attributes have lies alike.
         unsafe {
             let context = open();
             let pd = ibv_alloc_pd(context);
             let cq = ibv_create_cq(context, 256, ptr::null_mut(), ptr::null_mut(), 0);
             let mr = ibv_reg_mr(pd, memory.cast(), MEMORY, access);
-            let init = ibv_qp_init_attr {
+            assert!(!cq.is_null() && !mr.is_null(), "{:?}", Errno::last());
+            let mut end = Self { context, pd, cq, qp: ptr::null_mut(), mr, memory };
+            let mut init = ibv_qp_init_attr_ex {
                 qp_context: pd.cast(),
                 send_cq: cq,
                 recv_cq: cq,
                 cap: CAP,
                 qp_type: IBV_QPT_RC,
-                ..ibv_qp_init_attr::ZEROED
+                comp_mask: IBV_QP_INIT_ATTR_PD,
+                pd,
+                ..ibv_qp_init_attr_ex::ZEROED
             };
-            let qp = create(init, context);
-            assert!(!cq.is_null() && !mr.is_null() && !qp.is_null(), "{:?}", Errno::last());
-            Self { context, pd, cq, qp, mr, memory }
+            change(&mut init);
+            end.qp = match init.comp_mask {
+                IBV_QP_INIT_ATTR_PD => ibv_create_qp(init.pd, (&raw mut init).cast()),
+                _ => ibv_create_qp_ex(context, &raw mut init),
+            };
+            if end.qp.is_null() { Err(Errno::last()) } else { Ok(end) }
+        }
+    }
+
+    /// One that is connected to itself, and whose receives complete on this queue.
+    pub fn to(cq: *mut ibv_cq) -> Self {
+        let end = Self::of(|init| init.recv_cq = cq).unwrap();
+        end.connect(end.number());
+        end
+    }
+
+    /// A receive completes, of this message to itself.
+    pub fn complete_by(&self, wr_id: u64, message: ibv_send_wr) {
+        assert_eq!(self.post_recv(&mut [recv(wr_id, &[])]), Ok(()));
+        assert_eq!(self.post_send(&mut [message]), Ok(()));
+        self.completions(1);
+    }
+
+    /// A receive of each of these completes.
+    pub fn complete(&self, wr_ids: impl IntoIterator<Item = u64>) {
+        wr_ids.into_iter().for_each(|wr_id| self.complete_by(wr_id, send(0, &[])));
+    }
+
+    /// A receive of each of these is flushed. Nothing else comes any more.
+    pub fn flush(&self, wr_ids: impl IntoIterator<Item = u64>) {
+        self.change(IBV_QPS_ERR);
+        for wr_id in wr_ids {
+            assert_eq!(self.post_recv(&mut [recv(wr_id, &[])]), Ok(()));
         }
     }
 
@@ -111,7 +142,7 @@ impl End {
     }
 
     /// Brings it to a state that asks for nothing else.
-    pub fn to(&self, state: ibv_qp_state) {
+    pub fn change(&self, state: ibv_qp_state) {
         assert_eq!(self.modify(&attributes(state, 0), QpAttrMask::STATE), 0);
     }
 
@@ -302,6 +333,12 @@ pub fn send(wr_id: u64, sges: &[ibv_sge]) -> ibv_send_wr {
         send_flags: cq_core::wr::SendFlags::SIGNALED.bits(),
         ..ibv_send_wr::ZEROED
     }
+}
+
+/// A signaled SEND of nothing but immediate data.
+pub fn send_imm(wr_id: u64, imm: [u8; 4]) -> ibv_send_wr {
+    let anon_1 = ibv_send_wr_imm { imm_data: u32::from_ne_bytes(imm) };
+    ibv_send_wr { opcode: IBV_WR_SEND_WITH_IMM, anon_1, ..send(wr_id, &[]) }
 }
 
 /// A receive into these SGEs.

@@ -1,18 +1,13 @@
-//! Completion queues for tests, what completes on them, and polling as the header's inline functions do it.
+//! Completion queues for tests, and polling as the header's inline functions do it.
 
 use crate::exports::*;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::time::{Duration, Instant};
 
-use cq_core::transport::{PollCq, Post};
-use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{Cq, QpAttr, QpInit, QpState, QueuePair};
-
-use crate::context::OPENINGS;
-use crate::cq::QUEUES;
 use crate::errno::Errno;
 use crate::sys::*;
+use crate::test::open;
 
 /// As long as a test waits for what has to come.
 pub const LIMIT: Duration = Duration::from_secs(120);
@@ -26,35 +21,20 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A pointer of C's that another thread may have, too.
-pub struct Shared<T>(pub *mut T);
+/// Pointers of C's that another thread may have, too.
+#[derive(Clone, Copy)]
+pub struct Shared<T>(pub T);
 
-impl<T> Copy for Shared<T> {}
-
-impl<T> Clone for Shared<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-// SAFETY: what is behind it is found and locked by whoever it is handed to.
+// SAFETY: what is behind them is found and locked by whoever they are handed to.
 unsafe impl<T> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Shared<T> {}
 
-impl<T> Shared<T> {
-    /// The pointer; closures that name it take all of this along.
-    pub const fn get(self) -> *mut T {
+impl<T: Copy> Shared<T> {
+    /// The pointers; closures that name it take all of this along.
+    pub const fn get(self) -> T {
         self.0
     }
-}
-
-/// A completion channel.
-pub fn channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
-    // SAFETY: any pointer may be handed in.
-    let channel = unsafe { ibv_create_comp_channel(context) };
-    assert!(!channel.is_null());
-    channel
 }
 
 /// A completion queue for so many, which has a channel unless that is null.
@@ -107,62 +87,18 @@ pub fn never_wait_for(descriptor: c_int) {
     assert_eq!(unsafe { libc::fcntl(descriptor, libc::F_SETFL, libc::O_NONBLOCK) }, 0);
 }
 
-/// A channel that is not waited for.
-pub fn hasty_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
-    let channel = channel(context);
+/// A completion channel, and a small queue that has it.
+pub fn channel() -> (*mut ibv_comp_channel, *mut ibv_cq) {
+    let context = open();
+    // SAFETY: any pointer may be handed in.
+    let channel = unsafe { ibv_create_comp_channel(context) };
+    (channel, queue(context, 16, channel))
+}
+
+/// The same, where the channel is not waited for.
+pub fn hasty_channel() -> (*mut ibv_comp_channel, *mut ibv_cq) {
+    let (channel, cq) = channel();
     // SAFETY: a channel.
     never_wait_for(unsafe { (*channel).fd });
-    channel
-}
-
-/// A queue pair that sends to itself, and whose receives complete on a queue.
-pub struct Traffic {
-    qp: QueuePair,
-    sent: Cq,
-}
-
-impl Traffic {
-    /// To this queue.
-    pub fn to(cq: *mut ibv_cq) -> Self {
-        // SAFETY: a queue.
-        let opening = OPENINGS.find(unsafe { (*cq).context }).unwrap();
-        let (pd, sent) = opening
-            .with(|open| {
-                (open.device.alloc_pd().unwrap(), open.device.create_cq(128, None).unwrap())
-            })
-            .unwrap();
-        let create = |recv_cq: &Cq| {
-            pd.create_qp(&QpInit { send_cq: &sent, ..QpInit::new(recv_cq) }).unwrap()
-        };
-        let mut qp = QUEUES.find(cq).unwrap().with(|queue| create(&queue.cq)).unwrap();
-        qp.connect_to(qp.number()).unwrap();
-        Self { qp, sent }
-    }
-
-    fn receive(&mut self, wr_id: u64, send: SendWr<'_>) {
-        self.qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
-        self.qp.post_send(&[send]).unwrap();
-        until("what was sent has completed", || self.sent.poll(&mut [ibv_wc::default()]) == Ok(1));
-    }
-
-    /// A receive completes.
-    pub fn complete(&mut self, wr_id: u64) {
-        self.receive(wr_id, SendWr::send(0, &[]));
-    }
-
-    /// So many receives complete.
-    pub fn complete_each(&mut self, wr_ids: impl IntoIterator<Item = u64>) {
-        wr_ids.into_iter().for_each(|wr_id| self.complete(wr_id));
-    }
-
-    /// A receive completes that carries immediate data.
-    pub fn complete_with_imm(&mut self, wr_id: u64, imm: [u8; 4]) {
-        self.receive(wr_id, SendWr::send(0, &[]).with_imm(imm));
-    }
-
-    /// A receive is flushed. Nothing else comes any more.
-    pub fn fail(&mut self, wr_id: u64) {
-        self.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
-        self.qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
-    }
+    (channel, cq)
 }

@@ -8,34 +8,18 @@ use std::thread;
 use cq_core::wc::WcStatus as S;
 
 use super::super::*;
-use super::{Functions, SEND, end_in_reset, pair};
+use super::{SEND, end_in_reset, functions, named, pair, put_send, set_sge};
 use crate::qp::type_of_c;
+use crate::test::call;
 use crate::test::ends::{CAP, End, MEMORY, recv, send};
 
-#[test]
-fn q06_what_is_aborted_is_never_posted() {
-    let (a, b) = pair(IBV_QPT_RC, SEND);
-    let f = Functions::of(&a);
-    b.recv(1, 0, 8);
-    f.start();
-    f.send(2, a.sge(0, 8));
-    f.abort();
-    f.start();
-    assert_eq!(f.complete(), 0);
-    a.expect(&[]);
-    b.expect(&[]);
-}
-
-/// What calls functions.
-type Work<'a> = &'a dyn Fn(&ibv_qp_ex);
-
-/// A request that is wrong, between two good ones: the errno that is told.
-fn between_good_ones(f: &Functions, end: &End, wrong: Work<'_>) -> c_int {
-    f.start();
-    f.send(1, end.sge(0, 8));
-    f.request(2, wrong);
-    f.send(3, end.sge(0, 8));
-    let status = f.complete();
+/// What is called between two good requests: the errno that is told at the end.
+fn between_good_ones(q: *mut ibv_qp_ex, end: &End, wrong: &dyn Fn(*mut ibv_qp_ex)) -> c_int {
+    call!(q, wr_start());
+    put_send(q, 1, end.sge(0, 8));
+    wrong(named(q, 2));
+    put_send(q, 3, end.sge(0, 8));
+    let status = call!(q, wr_complete());
     assert_eq!(status, Errno::last().number());
     status
 }
@@ -43,62 +27,52 @@ fn between_good_ones(f: &Functions, end: &End, wrong: Work<'_>) -> c_int {
 #[test]
 fn q04_what_went_wrong_is_told_at_the_end_and_nothing_is_posted() {
     let (a, b) = pair(IBV_QPT_RC, SEND | IBV_QP_EX_WITH_BIND_MW);
-    let (f, q) = (Functions::of(&a), a.qp.cast::<ibv_qp_ex>());
+    let q = functions(&a);
     (0..2).for_each(|wr_id| b.recv(wr_id, 0, 8));
-    let (sges, none) = ([a.sge(0, 8); 5], ptr::null_mut::<c_void>());
-    // SAFETY: a queue pair with functions, and SGEs.
-    let wrongs: [(Work<'_>, c_int); 11] = unsafe {
-        [
-            (&|qp| qp.wr_rdma_read.unwrap()(q, 1, 2), libc::EOPNOTSUPP),
-            (&|qp| qp.wr_send_tso.unwrap()(q, none, 0, 0), libc::EOPNOTSUPP),
-            (&|qp| qp.wr_set_xrc_srqn.unwrap()(q, 1), libc::EOPNOTSUPP),
-            (&|qp| qp.wr_set_sge_list.unwrap()(q, 5, sges.as_ptr()), libc::EINVAL),
-            (&|qp| qp.wr_set_sge_list.unwrap()(q, usize::MAX, sges.as_ptr()), libc::EINVAL),
-            (&|qp| qp.wr_set_sge_list.unwrap()(q, 1, ptr::null()), libc::EINVAL),
-            (&|qp| qp.wr_set_inline_data.unwrap()(q, none, 1), libc::EINVAL),
-            (&|qp| qp.wr_set_inline_data_list.unwrap()(q, 1, ptr::null()), libc::EINVAL),
-            (&|qp| qp.wr_set_ud_addr.unwrap()(q, none.cast(), 1, 1), libc::EINVAL),
-            (&|qp| qp.wr_bind_mw.unwrap()(q, none.cast(), 1, ptr::null()), libc::EINVAL),
-            (&|qp| qp.wr_set_ud_addr.unwrap()(q, q.cast(), 1, 1), libc::ENOENT),
-        ]
+    let (sges, null) = ([a.sge(0, 8); 5], ptr::null_mut::<c_void>());
+    let inline = |q: *mut ibv_qp_ex, addr, length| {
+        call!(q, wr_send());
+        call!(q, wr_set_inline_data(addr, length));
     };
+    let mut bytes = [0_u8; MEMORY];
+    let bytes = bytes.as_mut_ptr().cast();
+    let wrongs: [(&dyn Fn(*mut ibv_qp_ex), c_int); 15] = [
+        (&|q| call!(q, wr_rdma_read(1, 2)), libc::EOPNOTSUPP),
+        (&|q| call!(q, wr_send_tso(null, 0, 0)), libc::EOPNOTSUPP),
+        (&|q| call!(q, wr_set_xrc_srqn(1)), libc::EOPNOTSUPP),
+        (&|q| call!(q, wr_set_sge_list(5, sges.as_ptr())), libc::EINVAL),
+        (&|q| call!(q, wr_set_sge_list(usize::MAX, sges.as_ptr())), libc::EINVAL),
+        (&|q| call!(q, wr_set_sge_list(1, ptr::null())), libc::EINVAL),
+        (&|q| call!(q, wr_set_inline_data(null, 1)), libc::EINVAL),
+        (&|q| call!(q, wr_set_inline_data_list(1, ptr::null())), libc::EINVAL),
+        (&|q| call!(q, wr_set_ud_addr(null.cast(), 1, 1)), libc::EINVAL),
+        (&|q| call!(q, wr_bind_mw(null.cast(), 1, ptr::null())), libc::EINVAL),
+        (&|q| call!(q, wr_set_ud_addr(q.cast(), 1, 1)), libc::ENOENT),
+        // More than this queue pair takes, than the buffer holds anywhere, and than there can be.
+        (&|q| inline(q, bytes, CAP.max_inline_data as usize + 1), libc::EINVAL),
+        (&|q| inline(q, bytes, 257), libc::EINVAL),
+        (&|q| inline(q, bytes, MEMORY), libc::EINVAL),
+        (&|q| inline(q, bytes, usize::MAX), libc::EINVAL),
+    ];
     for (at, (wrong, errno)) in wrongs.into_iter().enumerate() {
-        assert_eq!(between_good_ones(&f, &a, wrong), errno, "{at}");
+        assert_eq!(between_good_ones(q, &a, wrong), errno, "{at}");
     }
     a.expect(&[]);
     b.expect(&[]);
-    f.start();
-    f.send(4, a.sge(0, 8));
-    assert_eq!(f.complete(), 0);
+    call!(q, wr_start());
+    put_send(q, 4, a.sge(0, 8));
+    assert_eq!(call!(q, wr_complete()), 0);
     a.expect(&[(4, S::SUCCESS)]);
-}
-
-#[test]
-fn q04_too_many_inline_bytes_are_told_at_the_end() {
-    let (a, b) = pair(IBV_QPT_RC, SEND);
-    let (f, mut bytes) = (Functions::of(&a), [0_u8; MEMORY]);
-    b.recv(1, 0, 8);
-    for length in [CAP.max_inline_data as usize + 1, 257, MEMORY] {
-        let first = bytes.as_mut_ptr();
-        // SAFETY: a queue pair with functions, and bytes.
-        let wrong = |qp: &ibv_qp_ex| unsafe {
-            qp.wr_send.unwrap()(f.0);
-            qp.wr_set_inline_data.unwrap()(f.0, first.cast(), length);
-        };
-        assert_eq!(between_good_ones(&f, &a, &wrong), libc::EINVAL, "{length}");
-    }
-    a.expect(&[]);
-    b.expect(&[]);
 }
 
 #[test]
 fn q04_more_than_the_queue_takes_is_refused_as_a_whole() {
     let (a, b) = pair(IBV_QPT_RC, SEND);
-    let f = Functions::of(&a);
+    let q = functions(&a);
     let start = |count: u64| {
-        f.start();
-        (0..count).for_each(|wr_id| f.send(wr_id, a.sge(0, 8)));
-        f.complete()
+        call!(q, wr_start());
+        (0..count).for_each(|wr_id| put_send(q, wr_id, a.sge(0, 8)));
+        call!(q, wr_complete())
     };
     assert_eq!(start(u64::from(CAP.max_send_wr) + 1), libc::ENOMEM);
     (0..CAP.max_recv_wr).for_each(|wr_id| b.recv(wr_id.into(), 0, 8));
@@ -108,47 +82,38 @@ fn q04_more_than_the_queue_takes_is_refused_as_a_whole() {
 }
 
 #[test]
-fn q03_what_is_completed_too_early_is_refused() {
+fn q03_what_is_completed_too_early_or_was_not_started_is_refused() {
     let a = end_in_reset(IBV_QPT_RC, SEND, 0);
-    let f = Functions::of(&a);
-    f.start();
-    f.send(1, a.sge(0, 8));
-    assert_eq!(f.complete(), libc::EINVAL);
-    a.expect(&[]);
-}
-
-#[test]
-fn what_was_not_started_can_not_be_completed() {
-    let (a, _b) = pair(IBV_QPT_RC, SEND);
-    let f = Functions::of(&a);
-    f.send(1, a.sge(0, 8));
-    assert_eq!(f.complete(), libc::EINVAL);
-    f.abort();
-    f.start();
-    let ibv_sge { addr, length, lkey } = a.sge(0, 8);
-    // A setter without a request. SAFETY: a queue pair with functions.
-    unsafe { (*f.0).wr_set_sge.unwrap()(f.0, lkey, addr, length) };
-    assert_eq!(f.complete(), libc::EINVAL);
+    let q = functions(&a);
+    call!(q, wr_start());
+    put_send(q, 1, a.sge(0, 8));
+    assert_eq!(call!(q, wr_complete()), libc::EINVAL);
+    a.connect(a.number());
+    put_send(q, 1, a.sge(0, 8));
+    assert_eq!(call!(q, wr_complete()), libc::EINVAL);
+    call!(q, wr_abort());
+    // A setter without a request.
+    call!(q, wr_start());
+    set_sge(q, a.sge(0, 8));
+    assert_eq!(call!(q, wr_complete()), libc::EINVAL);
     a.expect(&[]);
 }
 
 #[test]
 fn q11_a_garbled_handle_is_told_and_keeps_nobody_out() {
     let (a, b) = pair(IBV_QPT_RC, SEND);
-    let f = Functions::of(&a);
-    let garble = || {
-        // SAFETY: the handle of a queue pair that nobody else uses.
-        unsafe { (*a.qp).handle ^= 0xdead_beef };
-    };
+    let q = functions(&a);
+    // SAFETY: the handle of a queue pair that nobody else uses.
+    let garble = || unsafe { (*a.qp).handle ^= 0xdead_beef };
     garble();
-    f.start();
-    f.send(1, a.sge(0, 8));
-    assert_eq!(f.complete(), libc::ENOENT);
+    call!(q, wr_start());
+    put_send(q, 1, a.sge(0, 8));
+    assert_eq!(call!(q, wr_complete()), libc::ENOENT);
     garble();
     b.recv(2, 0, 8);
-    f.start();
-    f.send(1, a.sge(0, 8));
-    assert_eq!(f.complete(), 0);
+    call!(q, wr_start());
+    put_send(q, 1, a.sge(0, 8));
+    assert_eq!(call!(q, wr_complete()), 0);
     a.expect(&[(1, S::SUCCESS)]);
 }
 
@@ -187,16 +152,16 @@ fn one_thread_at_a_time_has_the_functions() {
         for thread in 0..3_u64 {
             let (a, is_in) = (&a, &is_in);
             scope.spawn(move || {
-                let f = Functions::of(a);
+                let q = functions(a);
                 for nth in 0..100 {
-                    f.start();
+                    call!(q, wr_start());
                     assert!(!is_in.swap(true, Ordering::Relaxed));
-                    f.send(thread * 1000 + nth, a.sge(0, 8));
+                    put_send(q, thread * 1000 + nth, a.sge(0, 8));
                     thread::yield_now();
                     is_in.store(false, Ordering::Relaxed);
                     match nth % 2 {
-                        0 => f.abort(),
-                        _ => assert!(matches!(f.complete(), 0 | libc::ENOMEM)),
+                        0 => call!(q, wr_abort()),
+                        _ => assert!(matches!(call!(q, wr_complete()), 0 | libc::ENOMEM)),
                     }
                 }
             });
