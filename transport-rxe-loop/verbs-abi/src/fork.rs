@@ -70,19 +70,16 @@ mod tests {
     use std::sync::Barrier;
     use std::{ptr, thread};
 
-    use cq_core::setup::Access;
-
     use super::*;
     use crate::exports::*;
-    use crate::test::{alone, device, open};
+    use crate::test::ends::End;
+    use crate::test::{alone, device};
 
     #[test]
     fn a_fork_needs_no_preparation() {
         // SAFETY: nothing is looked at.
         unsafe {
-            assert_eq!(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
-            assert_eq!(ibv_fork_init(), 0);
-            assert_eq!(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+            assert_eq!((ibv_fork_init(), ibv_is_fork_initialized()), (0, IBV_FORK_UNNEEDED));
             assert_eq!(ibv_dontfork_range(ptr::null_mut(), 4096), 0);
             assert_eq!(ibv_dofork_range(ptr::null_mut(), 4096), 0);
         }
@@ -90,9 +87,8 @@ mod tests {
 
     fn register(pd: *mut ibv_pd) -> *mut ibv_mr {
         let memory = Box::leak(Box::new([0_u64; 8]));
-        let access = Access::EVERY.bits().cast_signed();
         // SAFETY: the memory stays.
-        unsafe { ibv_reg_mr(pd, ptr::from_mut(memory).cast(), 64, access) }
+        unsafe { ibv_reg_mr(pd, ptr::from_mut(memory).cast(), 64, 0) }
     }
 
     /// Whether everything works that base verbs do.
@@ -105,56 +101,35 @@ mod tests {
         }
     }
 
-    /// What is inherited.
-    #[derive(Clone, Copy)]
-    struct Inherited {
-        context: *mut ibv_context,
-        pd: *mut ibv_pd,
-        region: *mut ibv_mr,
-        channel: *mut ibv_comp_channel,
-        cq: *mut ibv_cq,
-    }
-
-    /// With a completion queue that has an event which nobody will acknowledge.
-    fn inheritance() -> Inherited {
-        let context = open();
-        // SAFETY: any pointer may be handed in.
-        unsafe {
-            let pd = ibv_alloc_pd(context);
-            let channel = ibv_create_comp_channel(context);
-            let cq = ibv_create_cq(context, 4, ptr::null_mut(), channel, 0);
-            QUEUES.find(cq).unwrap().side().completions.take();
-            Inherited { context, pd, region: register(pd), channel, cq }
-        }
-    }
-
     /// In the child: nothing can be made of what was inherited, nor can it be waited for or destroyed, and the
     /// device can be opened anew.
-    fn finds_no_use(Inherited { context, pd, region, channel, cq }: Inherited) -> bool {
+    fn finds_no_use(end: &End, channel: *mut ibv_comp_channel) -> bool {
         let (mut event, mut of) = (ptr::null_mut(), ptr::null_mut());
+        let &End { context, pd, cq, qp, mr, .. } = end;
         // SAFETY: any pointer may be handed in; the buffer holds an event.
         unsafe {
             let is_refused = register(pd).is_null() && Errno::last() == Errno::NODEV;
             let is_refused = is_refused && ibv_alloc_mw(pd, IBV_MW_TYPE_2).is_null();
             let waits = ibv_get_cq_event(channel, &raw mut event, &raw mut of);
-            let all = [ibv_dereg_mr(region), ibv_destroy_cq(cq), ibv_dealloc_pd(pd)];
+            let all =
+                [ibv_dereg_mr(mr), ibv_destroy_qp(qp), ibv_destroy_cq(cq), ibv_dealloc_pd(pd)];
             is_refused
                 && (waits, ibv_close_device(context)) == (-1, -1)
-                && all == [libc::ENODEV; 3]
+                && all == [libc::ENODEV; 4]
                 && ibv_poll_cq(cq, 1, ptr::null_mut()) == -libc::ENODEV
                 && works(ibv_open_device(device()))
         }
     }
 
     /// What the child says of this; false if it comes to no good end. Panics never: somebody waits for this.
-    fn said_by_child(inherited: Inherited) -> bool {
+    fn said_by_child(end: &End, channel: *mut ibv_comp_channel) -> bool {
         // SAFETY: the child does what a program with threads may do after a fork, as far as this library is
         // concerned, which is what is tested; it ends without a word.
         let status = unsafe {
             let child = libc::fork();
             if child == 0 {
                 libc::alarm(120);
-                libc::_exit(finds_no_use(inherited).into());
+                libc::_exit(finds_no_use(end, channel).into());
             }
             let mut status = -1;
             libc::waitpid(child, &raw mut status, 0);
@@ -167,9 +142,12 @@ mod tests {
     #[test]
     #[ignore = "forks: the next test runs it in a process of its own"]
     fn forks() {
-        let inherited = inheritance();
-        let queue = QUEUES.find(inherited.cq).unwrap();
-        let domain = DOMAINS.find(inherited.pd).unwrap();
+        let mut end = End::new(IBV_QPT_RC);
+        // SAFETY: any pointer may be handed in.
+        let channel = unsafe { ibv_create_comp_channel(end.context) };
+        let (queue, domain) = (QUEUES.find(end.cq).unwrap(), DOMAINS.find(end.pd).unwrap());
+        // In the child nobody will acknowledge it.
+        queue.side().completions.take();
         let (all_held, forked) = (Barrier::new(2), Barrier::new(2));
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -180,17 +158,18 @@ mod tests {
                 domain.with(|_| queue.with(|_| hold())).unwrap().unwrap();
             });
             all_held.wait();
-            let is_refused = said_by_child(inherited);
+            let is_refused = said_by_child(&end, channel);
             forked.wait();
             assert!(is_refused);
         });
-        // SAFETY: any pointer may be handed in.
+        assert!(works(end.context));
+        assert_eq!(end.destroy_qp(), 0);
+        // SAFETY: as above.
         unsafe {
-            ibv_ack_cq_events(inherited.cq, 1);
-            let all = [ibv_destroy_cq(inherited.cq), ibv_dereg_mr(inherited.region)];
-            assert_eq!((all, ibv_dealloc_pd(inherited.pd)), ([0; 2], 0));
+            ibv_ack_cq_events(end.cq, 1);
+            let all = [ibv_destroy_cq(end.cq), ibv_dereg_mr(end.mr), ibv_dealloc_pd(end.pd)];
+            assert_eq!(all, [0; 3]);
         }
-        assert!(works(inherited.context));
     }
 
     #[test]

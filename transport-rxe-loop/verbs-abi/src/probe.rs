@@ -75,28 +75,26 @@ mod tests {
     const PAGES: usize = 4;
     const READ: Access = Access::empty();
     const WRITE: Access = Access::LOCAL_WRITE;
+    const BOTH: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
-    /// Some pages, for ever.
-    fn pages() -> *mut c_void {
-        let prot = ProtFlags::READ | ProtFlags::WRITE;
+    /// Some pages, for ever, without the third once `remove` has seen it.
+    fn pages(remove: impl FnOnce(*mut c_void)) -> *mut c_void {
         let len = PAGES * page_size();
         // SAFETY: new memory, where the system likes.
-        unsafe { mmap_anonymous(ptr::null_mut(), len, prot, MapFlags::PRIVATE).unwrap() }
+        let pages =
+            unsafe { mmap_anonymous(ptr::null_mut(), len, BOTH, MapFlags::PRIVATE).unwrap() };
+        remove(pages.wrapping_byte_add(2 * page_size()));
+        pages
     }
 
-    fn third(pages: *mut c_void) -> *mut c_void {
-        pages.wrapping_byte_add(2 * page_size())
-    }
-
-    /// What is said of all the pages, and of those before the third.
-    fn said(pages: *mut c_void, access: Access) -> (Result<(), Errno>, Result<(), Errno>) {
-        let before = 2 * page_size();
-        (check(pages, PAGES * page_size(), access), check(pages, before, access))
+    fn protect(page: *mut c_void, flags: MprotectFlags) {
+        // SAFETY: nobody uses it.
+        unsafe { mprotect(page, page_size(), flags).unwrap() };
     }
 
     #[test]
     fn memory_that_is_there_is_found_and_left_as_it_is() {
-        let pages = pages();
+        let pages = pages(|_| ());
         // SAFETY: memory of this test's.
         unsafe { pages.cast::<u8>().add(100).write(42) };
         for (at, len) in [(0, PAGES * page_size()), (1, 1), (page_size() - 1, 2)] {
@@ -105,56 +103,35 @@ mod tests {
         }
         // SAFETY: as above.
         assert_eq!(unsafe { pages.cast::<u8>().add(100).read() }, 42);
-        assert!(*CAN_POPULATE || is_mapped(pages, PAGES * page_size()));
     }
 
     #[test]
-    fn holes_are_found_in_either_way() {
-        let pages = pages();
+    fn what_is_not_there_or_can_not_be_used_is_found() {
+        let fault = Err(Errno::FAULT);
         // SAFETY: nobody uses it.
-        unsafe { munmap(third(pages), page_size()).unwrap() };
-        for access in [READ, WRITE] {
-            assert_eq!(said(pages, access), (Err(Errno::FAULT), Ok(())));
-        }
-        assert!(!is_mapped(pages, PAGES * page_size()));
-        assert!(is_mapped(pages, 2 * page_size()));
-        assert_eq!(check(ptr::null_mut(), 1, READ), Err(Errno::FAULT));
-        assert_eq!(
-            check(ptr::null_mut::<c_void>().wrapping_byte_sub(1), usize::MAX, READ),
-            Err(Errno::FAULT)
-        );
-    }
-
-    #[test]
-    fn guards_and_memory_that_can_not_be_written_are_found() {
-        if !*CAN_POPULATE {
-            return;
-        }
-        let pages = pages();
-        let protect = |flags| {
-            // SAFETY: nobody uses it.
-            unsafe { mprotect(third(pages), page_size(), flags).unwrap() };
-        };
-        protect(MprotectFlags::READ);
-        assert_eq!(said(pages, READ), (Ok(()), Ok(())));
-        assert_eq!(said(pages, WRITE), (Err(Errno::FAULT), Ok(())));
-        protect(MprotectFlags::empty());
-        assert_eq!(said(pages, READ), (Err(Errno::FAULT), Ok(())));
-    }
-
-    #[test]
-    fn a_file_that_ends_too_early_is_found() {
-        if !*CAN_POPULATE {
-            return;
-        }
+        let hole = pages(|third| unsafe { munmap(third, page_size()).unwrap() });
         let file = File::from(memfd_create("probe", MemfdFlags::CLOEXEC).unwrap());
         ftruncate(&file, 2 * page_size() as u64).unwrap();
-        let (prot, len) = (ProtFlags::READ | ProtFlags::WRITE, PAGES * page_size());
+        let (len, shared) = (PAGES * page_size(), MapFlags::SHARED);
         // SAFETY: new memory, where the system likes; nobody reads past the file's end.
-        let pages =
-            unsafe { mmap(ptr::null_mut(), len, prot, MapFlags::SHARED, &file, 0).unwrap() };
-        for access in [READ, WRITE] {
-            assert_eq!(said(pages, access), (Err(Errno::FAULT), Ok(())));
+        let short = unsafe { mmap(ptr::null_mut(), len, BOTH, shared, &file, 0).unwrap() };
+        let guard = pages(|third| protect(third, MprotectFlags::empty()));
+        let constant = pages(|third| protect(third, MprotectFlags::READ));
+        for (pages, read, needs_advice) in [
+            (hole, fault, false),
+            (short, fault, true),
+            (guard, fault, true),
+            (constant, Ok(()), true),
+        ] {
+            if needs_advice && !*CAN_POPULATE {
+                continue;
+            }
+            let before = 2 * page_size();
+            assert_eq!([check(pages, len, READ), check(pages, len, WRITE)], [read, fault]);
+            assert_eq!([READ, WRITE].map(|access| check(pages, before, access)), [Ok(()); 2]);
+            assert_eq!((is_mapped(pages, len), is_mapped(pages, before)), (needs_advice, true));
         }
+        let last = ptr::without_provenance_mut(usize::MAX);
+        assert_eq!([check(ptr::null_mut(), 1, READ), check(last, usize::MAX, READ)], [fault; 2]);
     }
 }
