@@ -2,9 +2,7 @@
 
 use clap::Parser;
 
-use crate::choose::Filter;
-use crate::plant::Operator;
-use crate::record::Old;
+use crate::plant::{Mutant, Operator};
 use crate::sources::Area;
 
 const DETAILS: &str = "\
@@ -58,16 +56,12 @@ pub struct Arguments {
     pub long: bool,
 
     /// With --long: try so many of them, chosen by the seed
-    #[arg(long, value_name = "N", requires = "long", conflicts_with_all = ["resume", "again"])]
+    #[arg(long, value_name = "N", requires = "long", conflicts_with = "again")]
     pub sample: Option<usize>,
 
-    /// With --long: go on where the last run was interrupted, if the sources are the same
+    /// With --long: only what earlier runs did not see noticed and nobody has explained, as after new tests or to go on with a
+    /// run that was interrupted; what they saw noticed counts
     #[arg(long, requires = "long")]
-    pub resume: bool,
-
-    /// With --long: only what the last run did not see noticed and nobody has explained, as after new tests; what it
-    /// saw noticed counts
-    #[arg(long, requires = "long", conflicts_with = "resume")]
     pub again: bool,
 
     /// Only mutants with this in their file, function or change; may be given several times
@@ -101,17 +95,34 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// What of the last run counts.
-    pub const fn old(&self) -> Old {
-        match (self.resume, self.again) {
-            (true, _) => Old::OfTheseSources,
-            (_, true) => Old::Noticed,
-            _ => Old::Nothing,
-        }
+    /// Whether a mutant is asked for.
+    pub fn takes(&self, mutant: &Mutant) -> bool {
+        let of_kind = self.kind.is_empty() || self.kind.contains(&mutant.operator);
+        let in_area = self.area.is_empty() || self.area.contains(&mutant.area);
+        let name = mutant.name.to_string();
+        let is_named = self.only.is_empty() || self.only.iter().any(|text| name.contains(text));
+        of_kind && in_area && is_named
     }
+}
 
-    /// The mutants that are asked for.
-    pub fn filter(&self) -> Filter {
-        Filter { only: self.only.clone(), areas: self.area.clone(), operators: self.kind.clone() }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mutants_are_taken_by_their_file_area_and_kind() {
+        let mutant = Mutant::numbered(1);
+        for (options, takes) in [
+            ("", true),
+            ("--only a.rs --only b.rs", true),
+            ("--only b.rs", false),
+            ("--area core --kind flip --kind drop", true),
+            ("--area device", false),
+            ("--kind flip", false),
+        ] {
+            let arguments =
+                Arguments::parse_from(["mutate"].into_iter().chain(options.split_whitespace()));
+            assert_eq!(arguments.takes(&mutant), takes, "{options}");
+        }
     }
 }

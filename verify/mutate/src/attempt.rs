@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
@@ -20,6 +21,8 @@ const SHARED_MEMORY: &str = "/dev/shm";
 const MEMORY: u64 = 16 << 30;
 /// What tells the processes of a run, whoever started them.
 const TOKEN: &str = "VERIFY_RUN";
+/// As shells have it.
+const INTERRUPTED: i32 = 130;
 
 /// What is on.
 #[derive(Clone, Copy, Debug)]
@@ -41,16 +44,20 @@ pub enum Ended {
     Late,
 }
 
-/// A check can't be run.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot run the check {check}: {error}")]
-pub struct AttemptError {
-    check: String,
-    error: io::Error,
+/// What came of a run.
+#[derive(Debug)]
+pub struct Attempt {
+    /// How it ended.
+    pub ended: Ended,
+    /// How long that took.
+    pub seconds: f64,
+    /// What it wrote to its standard error.
+    pub said: String,
 }
 
-/// Lets no process that is started from here on map more than a bound, nor leave a core.
-pub fn bound_memory() {
+/// From here on no process that is started maps more than a bound or leaves a core, and nothing is left behind where the user
+/// ends this program.
+pub fn be_careful() {
     for (resource, most) in [(Resource::As, MEMORY), (Resource::Core, 0)] {
         let old = rustix::process::getrlimit(resource);
         let current = old.maximum.map_or(most, |maximum| maximum.min(most));
@@ -58,42 +65,29 @@ pub fn bound_memory() {
         // It is a precaution: where the system refuses, there is none.
         let _ = rustix::process::setrlimit(resource, bound);
     }
+    // Where another handler is set, that one ends it.
+    let _ = ctrlc::set_handler(|| {
+        let ours = our_folders();
+        end_all(&ours);
+        let entries = fs::read_dir(SHARED_MEMORY).into_iter().flatten().flatten();
+        for entry in entries.filter(|it| it.file_name().to_string_lossy().starts_with(&ours)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+        std::process::exit(INTERRUPTED);
+    });
 }
 
-/// Runs a check, for `limit` at most. Returns how it ended, and how long that took.
-pub fn attempt(
-    check: &Check,
-    on: On<'_>,
-    limit: Duration,
-) -> Result<(Ended, Duration), AttemptError> {
-    let failed = |error| AttemptError { check: check.to_string(), error };
-    run(check, on, limit, Stdio::null()).map_err(failed)
+/// Runs a check, for `limit` at most.
+pub fn attempt(check: &Check, on: On<'_>, limit: Duration) -> Result<Attempt> {
+    run(check, on, limit).with_context(|| format!("cannot run the check {check}"))
 }
 
-/// The same, with what the check wrote to its standard error.
-pub fn attempt_heard(
-    check: &Check,
-    on: On<'_>,
-    limit: Duration,
-) -> Result<(Ended, Duration, String), AttemptError> {
-    let failed = |error| AttemptError { check: check.to_string(), error };
-    let heard = || {
-        let mut said = File::from(memfd_create(c"said", MemfdFlags::CLOEXEC)?);
-        let (ended, taken) = run(check, on, limit, said.try_clone()?.into())?;
-        let mut text = Vec::new();
-        // The child's end of it is the same open file: it stands where the child has written to.
-        said.rewind()?;
-        said.read_to_end(&mut text)?;
-        Ok((ended, taken, String::from_utf8_lossy(&text).into_owned()))
-    };
-    heard().map_err(failed)
-}
-
-fn run(check: &Check, on: On<'_>, limit: Duration, said: Stdio) -> io::Result<(Ended, Duration)> {
+fn run(check: &Check, on: On<'_>, limit: Duration) -> io::Result<Attempt> {
     let folder = Folder::new()?;
+    let mut heard = File::from(memfd_create(c"said", MemfdFlags::CLOEXEC)?);
     let mut command = Command::new(&check.program);
     command.args(&check.arguments).envs(check.variables.iter().cloned());
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(heard.try_clone()?);
     command.current_dir(&folder.path).env(TOKEN, &folder.token).process_group(0);
     command.env_remove("RUST_BACKTRACE").env_remove("VERIFY_MUTANT").env_remove("VERIFY_REACHED");
     match on {
@@ -103,7 +97,7 @@ fn run(check: &Check, on: On<'_>, limit: Duration, said: Stdio) -> io::Result<(E
     let start = Instant::now();
     let mut child = command.spawn()?;
     let status = wait(&mut child, limit)?;
-    let taken = start.elapsed();
+    let seconds = start.elapsed().as_secs_f64();
     let ended = match status {
         Some(status) if status.success() => Ended::Passed,
         Some(_) => Ended::Failed,
@@ -112,7 +106,11 @@ fn run(check: &Check, on: On<'_>, limit: Duration, said: Stdio) -> io::Result<(E
     if ended != Ended::Passed {
         end(&mut child, &folder.token);
     }
-    Ok((ended, taken))
+    let mut said = Vec::new();
+    // The child's end of it is the same open file: it stands where the child has written to.
+    heard.rewind()?;
+    heard.read_to_end(&mut said)?;
+    Ok(Attempt { ended, seconds, said: String::from_utf8_lossy(&said).into_owned() })
 }
 
 /// Waits for the end of a process; `None` if it does not come in time.
@@ -132,23 +130,6 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// Leaves nothing behind where the user ends this program.
-pub fn clear_when_interrupted() {
-    // Where another handler is set, that one ends it.
-    let _ = ctrlc::set_handler(|| {
-        let ours = our_folders();
-        end_all(&ours);
-        let entries = fs::read_dir(SHARED_MEMORY).into_iter().flatten().flatten();
-        for entry in entries.filter(|it| it.file_name().to_string_lossy().starts_with(&ours)) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-        std::process::exit(INTERRUPTED);
-    });
-}
-
-/// As shells have it.
-const INTERRUPTED: i32 = 130;
-
 /// What the tokens and folders of this program's runs begin with.
 fn our_folders() -> String {
     format!("verify-mutate.{}.", std::process::id())
@@ -167,20 +148,15 @@ fn end(child: &mut Child, token: &str) {
 /// Ends every process with a token that begins so.
 fn end_all(token: &str) {
     let mark = format!("{TOKEN}={token}").into_bytes();
-    for pid in processes() {
-        let variables = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
-        let is_ours =
-            |all: Vec<u8>| all.split_inclusive(|byte| *byte == 0).any(|one| one.starts_with(&mark));
-        if variables.is_ok_and(is_ours) {
+    let is_ours =
+        |all: Vec<u8>| all.split_inclusive(|byte| *byte == 0).any(|one| one.starts_with(&mark));
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(pid) = number.and_then(Pid::from_raw) else { continue };
+        if fs::read(entry.path().join("environ")).is_ok_and(is_ours) {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
     }
-}
-
-fn processes() -> impl Iterator<Item = Pid> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    names.filter_map(Pid::from_raw)
 }
 
 /// A folder that is there as long as a run.
@@ -210,65 +186,38 @@ impl Drop for Folder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::Kind;
 
-    fn script(text: &str) -> Check {
-        Check {
-            kind: Kind::Device,
-            name: "script".into(),
-            program: "/bin/sh".into(),
-            arguments: vec!["-c".into(), text.into()],
-            variables: Vec::new(),
-        }
-    }
+    const LONG: Duration = Duration::from_secs(60);
 
-    fn run(text: &str, limit: Duration) -> (Ended, Duration) {
-        attempt(&script(text), On::Mutant(7), limit).unwrap()
+    fn run(text: &str, limit: Duration) -> Attempt {
+        attempt(&Check::script("script", text), On::Mutant(7), limit).unwrap()
     }
 
     #[test]
-    fn a_check_is_told_which_mutant_is_on_and_says_whether_it_passes() {
-        let long = Duration::from_secs(60);
-        assert_eq!(run("test $VERIFY_MUTANT = 7", long).0, Ended::Passed);
-        assert_eq!(run("test $VERIFY_MUTANT = 8", long).0, Ended::Failed);
-    }
-
-    #[test]
-    fn what_a_check_complains_of_is_heard() {
-        let check = script("echo not this; echo this >&2; exit 1");
-        let (ended, _, said) =
-            attempt_heard(&check, On::Mutant(7), Duration::from_secs(60)).unwrap();
-        assert_eq!((ended, &said[..]), (Ended::Failed, "this\n"));
-    }
-
-    #[test]
-    fn a_check_runs_in_an_empty_folder_that_is_gone_afterwards() {
-        let file = std::env::temp_dir().join(format!("folder-of-{}", std::process::id()));
-        let text = format!("test -z \"$(ls)\" && touch left && pwd > {}", file.display());
-        assert_eq!(run(&text, Duration::from_secs(60)).0, Ended::Passed);
-        let folder = fs::read_to_string(&file).unwrap();
-        assert!(folder.starts_with("/dev/shm/") && !Path::new(folder.trim()).exists(), "{folder}");
-        fs::remove_file(file).unwrap();
+    fn a_check_is_told_which_mutant_is_on_and_is_heard_in_a_folder_that_is_gone_afterwards() {
+        let passed =
+            run("test $VERIFY_MUTANT = 7 && test -z \"$(ls)\" && touch left && pwd >&2", LONG);
+        assert_eq!(passed.ended, Ended::Passed);
+        let folder = passed.said.trim();
+        assert!(folder.starts_with("/dev/shm/") && !Path::new(folder).exists(), "{folder}");
+        let failed = run("echo not this; echo this >&2; test $VERIFY_MUTANT = 8", LONG);
+        assert_eq!((failed.ended, &failed.said[..]), (Ended::Failed, "this\n"));
     }
 
     #[test]
     fn what_does_not_end_is_ended_with_all_that_it_started() {
-        let file = std::env::temp_dir().join(format!("started-by-{}", std::process::id()));
         // In a group of its own, it outlives the one that is killed.
-        let text = format!("setsid sleep 1000 & echo $! > {}; sleep 1000", file.display());
-        let (ended, taken) = run(&text, Duration::from_millis(500));
-        assert_eq!(ended, Ended::Late);
-        assert!(taken < Duration::from_secs(60));
-        let pid = fs::read_to_string(&file).unwrap();
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let text = "setsid sleep 1000 & echo $! >&2; sleep 1000";
+        let late = run(text, Duration::from_millis(500));
+        assert_eq!(late.ended, Ended::Late);
+        let deadline = Instant::now() + LONG;
         let is_there = || {
-            let status = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+            let status = fs::read_to_string(format!("/proc/{}/stat", late.said.trim()));
             status.is_ok_and(|status| !status.contains(") Z "))
         };
         while is_there() {
             assert!(Instant::now() < deadline, "it is still there");
             std::thread::sleep(Duration::from_millis(10));
         }
-        fs::remove_file(file).unwrap();
     }
 }

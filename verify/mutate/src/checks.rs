@@ -3,14 +3,15 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use anyhow::{Context, Result, ensure};
+use cargo_metadata::Artifact;
 use serde::{Deserialize, Serialize};
 
-use crate::compile::{Artifact, CompileError, Copy, World};
+use crate::compile::{Copy, World};
+use crate::workers::say;
 
 /// What a check is one of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -28,20 +29,9 @@ pub enum Kind {
     Loom,
 }
 
-impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Engine, Self::Device, Self::Conformance, Self::Differential, Self::Loom];
-
-    /// As it is called in the report.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Engine => "engine",
-            Self::Device => "device",
-            Self::Conformance => "conformance",
-            Self::Differential => "differential",
-            Self::Loom => "loom",
-        }
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&format!("{self:?}").to_lowercase())
     }
 }
 
@@ -62,32 +52,53 @@ pub struct Check {
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.kind.name(), self.name)
+        write!(f, "{} {}", self.kind, self.name)
     }
 }
 
-/// The checks can't be found.
-#[derive(Debug, thiserror::Error)]
-pub enum ChecksError {
-    /// What they are can't be built.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
-    /// A program does not say which tests it has.
-    #[error("cannot list the tests of {program}: {why}")]
-    List {
-        /// Which.
-        program: PathBuf,
-        /// Why not.
-        why: String,
+impl Check {
+    /// The same with another variable.
+    pub fn with(&self, name: &'static str, value: &str) -> Self {
+        let mut check = self.clone();
+        check.variables.push((name, value.to_owned()));
+        check
+    }
+
+    /// A check of the device that is a script.
+    #[cfg(test)]
+    pub fn script(name: &str, text: &str) -> Self {
+        Self {
+            kind: Kind::Device,
+            name: name.into(),
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), text.into()],
+            variables: Vec::new(),
+        }
+    }
+}
+
+/// What became of a mutant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "outcome")]
+pub enum Outcome {
+    /// A check failed, or did not end.
+    Noticed {
+        /// What the check is one of.
+        kind: Kind,
+        /// Its name.
+        by: String,
+        /// Whether it did not end in its time.
+        late: bool,
     },
-    /// A manifest can't be read.
-    #[error("cannot read {path}: {why}")]
-    Manifest {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        why: String,
+    /// None did.
+    Survived {
+        /// How many reach it.
+        reached: usize,
+        /// The quickest of them, by name.
+        reached_by: Vec<String>,
     },
+    /// The time was over before one did.
+    Undecided,
 }
 
 /// How many random programs a check runs, and the seeds.
@@ -99,175 +110,118 @@ const LOOPBACK: &str = "rxe-loop";
 /// The transports whose cases are run rule by rule.
 const OTHERS: [&str; 2] = ["rxe-loop as rxe", "rxe-loop, two processes"];
 
-/// Preemptions that a model explores first, and for what survives that.
-const PREEMPTIONS: [&str; 2] = ["2", "3"];
+/// How many preemptions a model explores.
+pub const PREEMPTIONS: &str = "LOOM_MAX_PREEMPTIONS";
+const FEW: &str = "2";
 
-const TESTS: [&str; 9] = [
-    "test",
-    "--no-run",
-    "--profile",
-    "mutate",
-    "-p",
-    "cq-core",
-    "-p",
-    "transport-rxe-loop",
-    "--tests",
-];
-const QUICK_TESTS: [&str; 7] =
-    ["test", "--no-run", "--profile", "mutate", "-p", "cq-core", "--tests"];
-const PROGRAMS_OF_VERIFY: [&str; 6] = ["build", "--profile", "mutate", "-p", "verify", "--bins"];
+const QUICK_TESTS: &str = "test --no-run --profile mutate -p cq-core --tests";
+const TESTS: &str = "test --no-run --profile mutate -p cq-core -p transport-rxe-loop --tests";
+const PROGRAMS_OF_VERIFY: &str = "build --profile mutate -p verify --bins";
 /// Builds the loom models.
-pub const MODELS: [&str; 6] = ["test", "--no-run", "--release", "-p", "verify-loom", "--tests"];
+pub const MODELS: &str = "test --no-run --release -p verify-loom --tests";
+
+/// Tests that are programs of their own, which list nothing.
+const WITHOUT_HARNESS: [&str; 3] = ["footprint", "system_calls", "system_calls_across"];
 
 /// What can't be run in the copy: this looks for the files of a fabric in shared memory, and there they lie in the
 /// folder that a check runs in.
-const NOT_IN_THE_COPY: [&str; 1] =
-    ["x02_files_are_their_users_alone_and_gone_with_the_last_process"];
+const NOT_IN_THE_COPY: &str = "x02_files_are_their_users_alone_and_gone_with_the_last_process";
 
-/// Builds them and finds the checks in them: all, or the engine's tests, which are quick to build and to run. The
-/// second list is for what survives the first.
-pub fn build(
-    copy: &mut Copy<'_>,
-    all: bool,
-    mut tell: impl FnMut(&str),
-) -> Result<(Vec<Check>, Vec<Check>), ChecksError> {
-    tell("building the tests");
-    let tests = if all { &TESTS[..] } else { &QUICK_TESTS[..] };
-    let tests = copy.build(World::Normal, tests, &mut tell)?;
-    let (mut programs, mut models) = (Vec::new(), Vec::new());
-    if all {
-        tell("building the conformance suite and the random programs");
-        programs = copy.build(World::Normal, &PROGRAMS_OF_VERIFY, &mut tell)?;
-        tell("building the loom models");
-        models = copy.build(World::Loom, &MODELS, &mut tell)?;
-    }
-    tell("listing the checks");
+/// Builds them and finds the checks in them: all, or the engine's tests, which are quick to build and to run.
+pub fn build(copy: &mut Copy<'_>, all: bool) -> Result<Vec<Check>> {
+    say("building the tests");
     let mut checks = Vec::new();
-    for artifact in tests.iter().filter(|artifact| artifact.profile.test) {
-        checks.extend(tests_of(artifact)?);
+    for artifact in copy.build(World::Normal, if all { TESTS } else { QUICK_TESTS })? {
+        checks.extend(tests_of(&artifact)?);
     }
-    for artifact in &programs {
-        checks.extend(of_program(artifact)?);
+    if all {
+        say("building the conformance suite and the random programs");
+        for artifact in copy.build(World::Normal, PROGRAMS_OF_VERIFY)? {
+            checks.extend(of_program(&artifact)?);
+        }
+        checks.retain(|check| !check.name.ends_with(NOT_IN_THE_COPY));
+        say("building the loom models");
+        for artifact in copy.build(World::Loom, MODELS)? {
+            let models = models_of(&artifact)?;
+            checks.extend(models.iter().map(|model| model.with(PREEMPTIONS, FEW)));
+        }
     }
-    let can_run = |check: &Check| !NOT_IN_THE_COPY.iter().any(|name| check.name.ends_with(name));
-    checks.retain(can_run);
-    let (mut first, mut second) = (checks, Vec::new());
-    for artifact in models.iter().filter(|it| it.target.kind.iter().any(|kind| kind == "test")) {
-        let [quick, thorough] = bounded(&models_of(artifact)?);
-        first.extend(quick);
-        second.extend(thorough);
-    }
-    Ok((first, second))
+    Ok(checks)
 }
 
 /// The tests of a program, or the program, if it has no harness.
-fn tests_of(artifact: &Artifact) -> Result<Vec<Check>, ChecksError> {
-    let Some(program) = &artifact.executable else { return Ok(Vec::new()) };
-    let in_engine = artifact.manifest_path.parent().is_some_and(|it| it.ends_with("cq-core"));
-    let kind = if in_engine { Kind::Engine } else { Kind::Device };
-    let target = &artifact.target.name;
-    let folder = artifact.manifest_path.parent().unwrap_or(Path::new("")).display().to_string();
-    let variables = vec![("CARGO_MANIFEST_DIR", folder)];
-    let check = |name: String, arguments| {
-        let (program, variables) = (program.clone(), variables.clone());
-        Check { kind, name, program, arguments, variables }
+fn tests_of(artifact: &Artifact) -> Result<Vec<Check>> {
+    let Some(program) = artifact.executable.as_ref().filter(|_| artifact.profile.test) else {
+        return Ok(Vec::new());
     };
-    if without_harness(&artifact.manifest_path)?.contains(target) {
-        return Ok(vec![check(target.clone(), Vec::new())]);
+    let folder = artifact.manifest_path.parent().context("a manifest is in no folder")?;
+    let target = &artifact.target.name;
+    let check = |name: String, arguments: &[&str]| Check {
+        kind: if folder.ends_with("cq-core") { Kind::Engine } else { Kind::Device },
+        name,
+        program: program.clone().into(),
+        arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+        variables: vec![("CARGO_MANIFEST_DIR", folder.to_string())],
+    };
+    if WITHOUT_HARNESS.contains(&target.as_str()) {
+        return Ok(vec![check(target.clone(), &[])]);
     }
-    let tests = list(program, &["--list", "--format", "terse"])?;
-    let tests = tests.iter().filter_map(|line| line.strip_suffix(": test"));
-    let exact = |test: &str| vec!["--exact".to_owned(), test.to_owned()];
-    Ok(tests.map(|test| check(format!("{target}::{test}"), exact(test))).collect())
+    let listed = list(program.as_str(), &["--list", "--format", "terse"])?;
+    let tests = listed.iter().filter_map(|line| line.strip_suffix(": test"));
+    Ok(tests.map(|test| check(format!("{target}::{test}"), &["--exact", test])).collect())
 }
 
-fn of_program(artifact: &Artifact) -> Result<Vec<Check>, ChecksError> {
+fn of_program(artifact: &Artifact) -> Result<Vec<Check>> {
     let Some(program) = &artifact.executable else { return Ok(Vec::new()) };
     let check = |kind, name: String, arguments: &[&str]| {
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        Check { kind, name, program: program.clone(), arguments, variables: Vec::new() }
+        Check { kind, name, program: program.clone().into(), arguments, variables: Vec::new() }
     };
-    Ok(match artifact.target.name.as_str() {
-        "verify" => {
-            let cases = |transport| list(program, &["--cases", transport, "--list"]);
-            let one = |case: &String| {
-                let arguments = ["--cases", LOOPBACK, "--only", case, "--exact"];
-                check(Kind::Conformance, case.clone(), &arguments)
-            };
-            let mut checks: Vec<_> = cases(LOOPBACK)?.iter().map(one).collect();
-            for transport in OTHERS {
-                let of_rule = |rule: &String| {
-                    let arguments = ["--cases", transport, "--only", rule];
-                    check(Kind::Conformance, format!("{transport}: {rule}"), &arguments)
-                };
-                checks.extend(rules(&cases(transport)?).iter().map(of_rule));
-            }
-            checks
+    let mut checks = Vec::new();
+    if artifact.target.name == "verify" {
+        let cases = |transport| list(program.as_str(), &["--cases", transport, "--list"]);
+        checks.extend(cases(LOOPBACK)?.into_iter().map(|case| {
+            let arguments = ["--cases", LOOPBACK, "--only", &case, "--exact"];
+            check(Kind::Conformance, case.clone(), &arguments)
+        }));
+        for transport in OTHERS {
+            checks.extend(rules(&cases(transport)?).into_iter().map(|rule| {
+                let arguments = ["--cases", transport, "--only", &rule];
+                check(Kind::Conformance, format!("{transport}: {rule}"), &arguments)
+            }));
         }
-        "differential" => {
-            let one = |seed: u32| {
-                let arguments = ["--programs", PROGRAMS, "--seed", &seed.to_string()];
-                check(Kind::Differential, format!("seed {seed}"), &arguments)
-            };
-            SEEDS.map(one).into()
-        }
-        _ => Vec::new(),
-    })
+    }
+    if artifact.target.name == "differential" {
+        checks.extend(SEEDS.map(|seed| {
+            let arguments = ["--programs", PROGRAMS, "--seed", &seed.to_string()];
+            check(Kind::Differential, format!("seed {seed}"), &arguments)
+        }));
+    }
+    Ok(checks)
 }
 
 /// What the names of these cases begin with, as far as all cases of a rule can be run in the copy.
 fn rules(cases: &[String]) -> BTreeSet<String> {
     let rule = |case: &str| Some(format!("{}_", case.split_once('_')?.0));
-    let all: BTreeSet<_> = cases.iter().filter_map(|case| rule(case)).collect();
-    let left_out: Vec<_> = NOT_IN_THE_COPY.iter().filter_map(|case| rule(case)).collect();
-    all.into_iter().filter(|rule| !left_out.contains(rule)).collect()
+    let mut all: BTreeSet<_> = cases.iter().filter_map(|case| rule(case)).collect();
+    all.retain(|it| !NOT_IN_THE_COPY.starts_with(it));
+    all
 }
 
 /// The models of a program, without their controls.
-pub fn models_of(artifact: &Artifact) -> Result<Vec<Check>, ChecksError> {
-    let variables = vec![("LOOM_WITHOUT_CONTROLS", "1".to_owned())];
-    let one = |check| Check { kind: Kind::Loom, variables: variables.clone(), ..check };
+pub fn models_of(artifact: &Artifact) -> Result<Vec<Check>> {
+    if !artifact.target.is_test() {
+        return Ok(Vec::new());
+    }
+    let one = |check: Check| Check { kind: Kind::Loom, ..check.with("LOOM_WITHOUT_CONTROLS", "1") };
     Ok(tests_of(artifact)?.into_iter().map(one).collect())
 }
 
-/// The same with few preemptions and with more.
-fn bounded(models: &[Check]) -> [Vec<Check>; 2] {
-    PREEMPTIONS.map(|preemptions| {
-        let one = |model: &Check| {
-            let mut check = model.clone();
-            check.name = format!("{} to {preemptions} preemptions", model.name);
-            check.variables.push(("LOOM_MAX_PREEMPTIONS", preemptions.to_owned()));
-            check
-        };
-        models.iter().map(one).collect()
-    })
-}
-
-fn list(program: &Path, arguments: &[&str]) -> Result<Vec<String>, ChecksError> {
-    let failed = |why: String| ChecksError::List { program: program.to_owned(), why };
+fn list(program: &str, arguments: &[&str]) -> Result<Vec<String>> {
+    let cannot = || format!("cannot list the tests of {program}");
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    let output = output.map_err(|error: io::Error| failed(error.to_string()))?;
-    if !output.status.success() {
-        return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
-}
-
-/// The test programs of a package that are no libtest.
-fn without_harness(manifest: &Path) -> Result<BTreeSet<String>, ChecksError> {
-    #[derive(Deserialize)]
-    struct Manifest {
-        #[serde(default)]
-        test: Vec<TestTarget>,
-    }
-    #[derive(Deserialize)]
-    struct TestTarget {
-        name: String,
-        harness: Option<bool>,
-    }
-    let failed = |why: String| ChecksError::Manifest { path: manifest.to_owned(), why };
-    let text = fs::read_to_string(manifest).map_err(|error| failed(error.to_string()))?;
-    let parsed: Manifest = toml::from_str(&text).map_err(|error| failed(error.to_string()))?;
-    let bare = parsed.test.into_iter().filter(|target| target.harness == Some(false));
-    Ok(bare.map(|target| target.name).collect())
+    let output = output.with_context(cannot)?;
+    let [said, complaint] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
+    ensure!(output.status.success(), "{}: {}", cannot(), complaint.trim());
+    Ok(said.lines().map(str::to_owned).collect())
 }

@@ -15,62 +15,24 @@
 //! why = "…"
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::outcome::Outcome;
+use crate::checks::Outcome;
 use crate::plant::{Mutant, Name};
 
 /// Where it is, relative to the workspace.
 pub const PATH: &str = "verify/mutants.toml";
 
-/// The list can't be used.
-#[derive(Debug, thiserror::Error)]
-pub enum KeptError {
-    /// It can't be read.
-    #[error("cannot read {path}: {error}")]
-    Read {
-        /// Where it should be.
-        path: PathBuf,
-        /// Why not.
-        error: io::Error,
-    },
-    /// It is no such list.
-    #[error("{path} is no list of mutants: {error}")]
-    Parse {
-        /// Where it is.
-        path: PathBuf,
-        /// Why not.
-        error: Box<toml::de::Error>,
-    },
-    /// An entry says nothing.
-    #[error("{path}: the entry `{name}` says no reason, or is there twice")]
-    Entry {
-        /// Where it is.
-        path: PathBuf,
-        /// Which.
-        name: Box<Name>,
-    },
-}
-
-/// An entry that is wrong by now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stale {
-    /// There is no such mutant.
-    Gone(Name),
-    /// A check notices it.
-    Noticed(Name, String),
-}
-
 /// The list.
 #[derive(Debug, Default)]
 pub struct Kept {
-    reasons: BTreeMap<Name, String>,
-    slow: BTreeMap<Name, String>,
+    explained: BTreeSet<Name>,
+    slow: BTreeSet<Name>,
 }
 
 #[derive(Deserialize)]
@@ -99,67 +61,48 @@ const fn first() -> u32 {
 
 impl Kept {
     /// Reads the list of the workspace at `root`.
-    pub fn load(root: &Path) -> Result<Self, KeptError> {
-        let path = root.join(PATH);
-        let text = fs::read_to_string(&path);
-        let text = text.map_err(|error| KeptError::Read { path: path.clone(), error })?;
-        Self::parse(&text, &path)
+    pub fn load(root: &Path) -> Result<Self> {
+        let text = fs::read_to_string(root.join(PATH)).context("cannot read it");
+        text.and_then(|text| Self::parse(&text)).with_context(|| format!("{PATH} is wrong"))
     }
 
-    fn parse(text: &str, path: &Path) -> Result<Self, KeptError> {
-        let failed = |error| KeptError::Parse { path: path.to_owned(), error: Box::new(error) };
-        let List { mutant, slow } = toml::from_str(text).map_err(failed)?;
+    fn parse(text: &str) -> Result<Self> {
+        let List { mutant, slow } = toml::from_str(text)?;
         let mut kept = Self::default();
-        let entries = mutant.into_iter().map(|entry| (entry, false));
-        for (entry, is_slow) in entries.chain(slow.into_iter().map(|entry| (entry, true))) {
-            let Entry { file, function, change, nth, why } = entry;
-            let name = Name { file, function, change, nth };
-            let is_new = !kept.reasons.contains_key(&name) && !kept.slow.contains_key(&name);
-            if !is_new || why.trim().is_empty() {
-                return Err(KeptError::Entry { path: path.to_owned(), name: Box::new(name) });
+        for (list, entries) in [(&mut kept.explained, mutant), (&mut kept.slow, slow)] {
+            for Entry { file, function, change, nth, why } in entries {
+                let name = Name { file, function, change, nth };
+                ensure!(!why.trim().is_empty(), "the entry `{name}` says no reason");
+                ensure!(list.insert(name.clone()), "the entry `{name}` is there twice");
             }
-            let list = if is_slow { &mut kept.slow } else { &mut kept.reasons };
-            list.insert(name, why);
         }
+        let twice = kept.explained.intersection(&kept.slow).next();
+        ensure!(twice.is_none(), "an entry is there twice: {twice:?}");
         Ok(kept)
     }
 
     /// Whether a mutant is explained.
     pub fn explains(&self, mutant: &Mutant) -> bool {
-        self.reasons.contains_key(&mutant.name)
+        self.explained.contains(&mutant.name)
     }
 
     /// Whether a share, which runs the engine's tests alone, is to leave a mutant out.
     pub fn is_for_all_checks(&self, mutant: &Mutant) -> bool {
-        self.explains(mutant) || self.slow.contains_key(&mutant.name)
+        self.explains(mutant) || self.slow.contains(&mutant.name)
     }
 
-    /// Entries whose mutant is not among these.
-    pub fn gone<'a>(&self, mutants: impl Iterator<Item = &'a Mutant>) -> Vec<Stale> {
-        let mut left: BTreeMap<_, _> = self.reasons.iter().chain(&self.slow).collect();
-        for mutant in mutants {
-            left.remove(&mutant.name);
-        }
-        left.into_keys().cloned().map(Stale::Gone).collect()
-    }
-
-    /// Whether what became of a mutant contradicts its entry.
-    pub fn contradicted(&self, mutant: &Mutant, outcome: &Outcome) -> Option<Stale> {
-        match outcome {
+    /// The entries that are wrong by now: there is no such mutant among these, or a check notices it.
+    pub fn stale(&self, mutants: &[&Mutant], tried: &[(&Mutant, Outcome)]) -> Vec<String> {
+        let there: BTreeSet<_> = mutants.iter().map(|mutant| &mutant.name).collect();
+        let gone = self.explained.union(&self.slow).filter(|name| !there.contains(name));
+        let gone = gone.map(|name| format!("{PATH}: there is no mutant `{name}` any more"));
+        let noticed = tried.iter().filter_map(|(mutant, outcome)| match outcome {
             Outcome::Noticed { by, .. } if self.explains(mutant) => {
-                Some(Stale::Noticed(mutant.name.clone(), by.clone()))
+                Some(format!("{PATH}: `{}` is noticed by {by}", mutant.name))
             }
             _ => None,
-        }
-    }
-}
-
-impl std::fmt::Display for Stale {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Gone(name) => write!(f, "{PATH}: there is no mutant `{name}` any more"),
-            Self::Noticed(name, by) => write!(f, "{PATH}: `{name}` is noticed by {by}"),
-        }
+        });
+        gone.chain(noticed).collect()
     }
 }
 
@@ -167,8 +110,6 @@ impl std::fmt::Display for Stale {
 mod tests {
     use super::*;
     use crate::checks::Kind;
-    use crate::plant::Operator;
-    use crate::sources::Area;
 
     const ENTRY: &str = "[[mutant]]
         file = 'a.rs'
@@ -177,54 +118,44 @@ mod tests {
         why = 'they are equal'
     ";
 
-    fn parse(text: &str) -> Result<Kept, KeptError> {
-        Kept::parse(text, Path::new("list"))
-    }
-
-    fn mutant(line: usize, nth: u32) -> Mutant {
-        let name =
-            Name { file: "a.rs".into(), function: "A::f".into(), change: "x => y".into(), nth };
-        Mutant { number: 1, name, line, operator: Operator::Flip, area: Area::Core }
+    fn mutant(nth: u32) -> Mutant {
+        let (file, function, change) = ("a.rs".into(), "A::f".into(), "x => y".into());
+        Mutant { name: Name { file, function, change, nth }, ..Mutant::numbered(1) }
     }
 
     #[test]
-    fn an_entry_explains_its_mutant_wherever_its_line_is() {
-        let kept = parse(ENTRY).unwrap();
-        assert!(kept.explains(&mutant(3, 1)) && kept.explains(&mutant(300, 1)));
-        assert!(!kept.explains(&mutant(3, 2)));
+    fn an_entry_explains_its_mutant_and_what_is_slow_to_notice_is_left_to_all_checks() {
+        let kept = Kept::parse(ENTRY).unwrap();
+        assert!(kept.explains(&mutant(1)) && !kept.explains(&mutant(2)));
+        let slow = Kept::parse(&ENTRY.replace("[[mutant]]", "[[slow]]")).unwrap();
+        assert!(slow.is_for_all_checks(&mutant(1)) && !slow.explains(&mutant(1)));
     }
 
     #[test]
-    fn what_is_slow_to_notice_is_left_to_all_checks_and_not_explained() {
-        let kept = parse(&ENTRY.replace("[[mutant]]", "[[slow]]")).unwrap();
-        assert!(kept.is_for_all_checks(&mutant(3, 1)) && !kept.explains(&mutant(3, 1)));
-        assert_eq!(kept.gone([&mutant(3, 2)].into_iter()).len(), 1);
-        assert!(parse(&format!("{ENTRY}{}", ENTRY.replace("[[mutant]]", "[[slow]]"))).is_err());
-    }
-
-    #[test]
-    fn an_entry_whose_mutant_is_gone_is_stale() {
-        let kept = parse(ENTRY).unwrap();
-        assert_eq!(kept.gone([&mutant(3, 1)].into_iter()), []);
-        let stale = kept.gone([&mutant(3, 2)].into_iter());
-        assert_eq!(stale, [Stale::Gone(mutant(0, 1).name)]);
-        assert!(stale[0].to_string().contains("x => y"));
-    }
-
-    #[test]
-    fn an_entry_whose_mutant_is_noticed_is_stale() {
-        let kept = parse(ENTRY).unwrap();
+    fn an_entry_whose_mutant_is_gone_or_noticed_is_stale() {
+        let (one, other) = (&mutant(1), &mutant(2));
         let noticed = Outcome::Noticed { kind: Kind::Device, by: "a_test".into(), late: false };
-        assert!(kept.contradicted(&mutant(3, 1), &noticed).is_some());
-        assert!(kept.contradicted(&mutant(3, 2), &noticed).is_none());
         let survived = Outcome::Survived { reached: 0, reached_by: Vec::new() };
-        assert!(kept.contradicted(&mutant(3, 1), &survived).is_none());
+        for (entries, tried, expected) in [
+            (ENTRY.to_owned(), (one, survived), ""),
+            (ENTRY.to_owned(), (other, noticed.clone()), ""),
+            (ENTRY.to_owned(), (one, noticed.clone()), "x => y` is noticed by a_test"),
+            (format!("{ENTRY}nth = 3"), (one, noticed.clone()), "x => y (number 3)` any more"),
+            (ENTRY.replace("mutant", "slow"), (one, noticed), ""),
+        ] {
+            let stale = Kept::parse(&entries).unwrap().stale(&[one, other], &[tried]).concat();
+            assert!(
+                stale.ends_with(expected) && stale.is_empty() == expected.is_empty(),
+                "{stale}"
+            );
+        }
     }
 
     #[test]
     fn an_entry_says_why_and_is_there_once() {
-        assert!(parse(&ENTRY.replace("they are equal", " ")).is_err());
-        assert!(parse(&ENTRY.repeat(2)).is_err());
-        assert!(parse(&ENTRY.replace("why", "because")).is_err());
+        assert!(Kept::parse(&ENTRY.replace("they are equal", " ")).is_err());
+        assert!(Kept::parse(&ENTRY.repeat(2)).is_err());
+        assert!(Kept::parse(&format!("{ENTRY}{}", ENTRY.replace("mutant", "slow"))).is_err());
+        assert!(Kept::parse(&ENTRY.replace("why", "because")).is_err());
     }
 }

@@ -15,31 +15,27 @@
 //! | [`plant`] | what is planted, and where |
 //! | [`tree`], [`compile`] | the mutated copy, and leaving out what does not compile |
 //! | [`checks`], [`attempt`], [`baseline`] | what may notice a mutant, one run of it, and what it does by itself |
-//! | [`hunt`], [`choose`], [`workers`] | trying mutants: on which checks, in which order, by several threads |
+//! | [`hunt`], [`workers`] | trying mutants: on which checks, in which order, by several threads |
 //! | [`kept`] | the survivors that are explained |
-//! | [`outcome`], [`record`], [`report`] | what became of each, and of all |
+//! | [`record`], [`report`] | what became of each, and of all |
 //! | [`controls`] | wrong texts that are written by hand, and the loom models that must fail with each |
-//! | [`progress`] | what is said while it goes on |
+//! | [`notes`] | what is kept for the next run |
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use cq_core::causes::Causes;
 
 mod arguments;
 mod attempt;
 mod baseline;
 mod checks;
-mod choose;
 mod compile;
 mod constants;
 mod controls;
 mod hunt;
 mod kept;
-mod outcome;
+mod notes;
 mod plant;
-mod progress;
 mod record;
 mod report;
 mod run;
@@ -49,14 +45,7 @@ mod tree;
 mod workers;
 mod worlds;
 
-fn main() -> ExitCode {
-    match run::run(&arguments::Arguments::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            // `eprintln!` would panic where stderr is closed as well.
-            let _ = writeln!(io::stderr(), "error: {}", Causes(&error));
-            ExitCode::FAILURE
-        }
-    }
+fn main() -> anyhow::Result<ExitCode> {
+    let is_well = run::run(&arguments::Arguments::parse())?;
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

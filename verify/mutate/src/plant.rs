@@ -77,24 +77,16 @@ impl Operator {
     pub const fn is_for_loom(self) -> bool {
         matches!(self, Self::Ordering | Self::Fence | Self::Operation)
     }
+
+    /// Whether it is a step of a protocol that is modelled.
+    pub const fn is_for_models(self) -> bool {
+        self.is_for_loom() || matches!(self, Self::Site)
+    }
 }
 
 impl fmt::Display for Operator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ordering => "ordering",
-            Self::Fence => "fence",
-            Self::Operation => "operation",
-            Self::Site => "site",
-            Self::Flip => "flip",
-            Self::Never => "never",
-            Self::Part => "part",
-            Self::Shift => "shift",
-            Self::Sum => "sum",
-            Self::Drop => "drop",
-            Self::Swap => "swap",
-            Self::Opposite => "opposite",
-        })
+        f.write_str(&format!("{self:?}").to_lowercase())
     }
 }
 
@@ -120,11 +112,12 @@ impl fmt::Display for Name {
 }
 
 /// A fault that can be chosen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Mutant {
     /// Its number in this build.
     pub number: u32,
     /// What stays the same when lines move.
+    #[serde(flatten)]
     pub name: Name,
     /// Where it begins.
     pub line: usize,
@@ -132,6 +125,16 @@ pub struct Mutant {
     pub operator: Operator,
     /// In which part of the workspace.
     pub area: Area,
+}
+
+impl Mutant {
+    /// One that drops something in the engine.
+    #[cfg(test)]
+    pub fn numbered(number: u32) -> Self {
+        let (file, function, change) = ("a.rs".into(), "f".into(), number.to_string());
+        let name = Name { file, function, change, nth: 1 };
+        Self { number, name, line: 1, operator: Operator::Drop, area: Area::Core }
+    }
 }
 
 /// A file and what is put into it.
@@ -145,6 +148,14 @@ pub struct Planted {
     pub edits: Vec<Edit>,
     /// The functions, outermost first, in bytes.
     pub functions: Vec<Range<usize>>,
+}
+
+impl Planted {
+    /// A file that nothing is put into.
+    pub fn new(path: &str, text: &str) -> Self {
+        let (path, text) = (path.to_owned(), text.to_owned());
+        Self { path, text, edits: Vec::new(), functions: Vec::new() }
+    }
 }
 
 /// All mutants, and all files.

@@ -1,13 +1,11 @@
 //! What is said at the end: a table of areas, the survivors that nobody explains, one line for all.
 
-use std::fmt::Write;
-
+use clap::ValueEnum;
 use comfy_table::Table;
 use comfy_table::presets::ASCII_MARKDOWN;
 
-use crate::checks::Kind;
-use crate::kept::{Kept, Stale};
-use crate::outcome::Outcome;
+use crate::checks::Outcome;
+use crate::kept::{self, Kept};
 use crate::plant::Mutant;
 use crate::sources::Area;
 
@@ -23,126 +21,126 @@ pub struct Report<'a> {
     pub planted: &'a [&'a Mutant],
     /// Those that were tried, in the order of the sources.
     pub tried: Vec<(&'a Mutant, Outcome)>,
-    /// Entries of the list that are wrong.
-    pub stale: Vec<Stale>,
     /// How many checks there were.
     pub checks: usize,
+}
+
+/// What became of some mutants, by their number.
+#[derive(Default)]
+struct Counts {
+    tried: usize,
+    noticed: usize,
+    explained: usize,
+    survived: usize,
+    undecided: usize,
 }
 
 impl Report<'_> {
     /// Whether nothing is to be mended, and something was shown.
     pub fn is_well(&self) -> bool {
-        let [noticed, undecided] = self.counts();
+        let Counts { noticed, undecided, survived, .. } = self.counts(|_| true);
         let has_shown = noticed > 0 || (undecided == 0 && !self.tried.is_empty());
-        self.stale.is_empty() && self.unexplained().next().is_none() && has_shown
+        self.stale().is_empty() && survived == 0 && has_shown
     }
 
-    /// How many were noticed, and of how many is not said.
-    fn counts(&self) -> [usize; 2] {
-        let count =
-            |is: fn(&Outcome) -> bool| self.tried.iter().filter(|(_, outcome)| is(outcome)).count();
-        let noticed = count(|outcome| matches!(outcome, Outcome::Noticed { .. }));
-        [noticed, count(|outcome| *outcome == Outcome::Undecided)]
+    fn stale(&self) -> Vec<String> {
+        self.kept.stale(self.planted, &self.tried)
     }
 
-    fn unexplained(&self) -> impl Iterator<Item = &(&Mutant, Outcome)> {
-        self.tried
-            .iter()
-            .filter(|(mutant, outcome)| is_survivor(outcome) && !self.kept.explains(mutant))
+    fn counts(&self, is_counted: impl Fn(&Mutant) -> bool) -> Counts {
+        let mut counts = Counts::default();
+        for (mutant, outcome) in self.tried.iter().filter(|(mutant, _)| is_counted(mutant)) {
+            counts.tried += 1;
+            *match outcome {
+                Outcome::Noticed { .. } => &mut counts.noticed,
+                Outcome::Survived { .. } if self.kept.explains(mutant) => &mut counts.explained,
+                Outcome::Survived { .. } => &mut counts.survived,
+                Outcome::Undecided => &mut counts.undecided,
+            } += 1;
+        }
+        counts
     }
 
     /// The table.
     pub fn table(&self) -> String {
         let mut table = Table::new();
         table.load_preset(ASCII_MARKDOWN);
-        let columns = ["area", "planted", "tried", "noticed", "by", "explained", "survived"];
-        table.set_header(columns);
-        for area in Area::ALL {
-            table.add_row(self.row(area));
+        table.set_header(["area", "planted", "tried", "noticed", "explained", "survived"]);
+        for area in Area::value_variants() {
+            let planted = self.planted.iter().filter(|mutant| mutant.area == *area).count();
+            let counts = self.counts(|mutant| mutant.area == *area);
+            let Counts { tried, noticed, explained, survived, .. } = counts;
+            let numbers = [planted, tried, noticed, explained, survived].map(|it| it.to_string());
+            table.add_row([area.name().to_owned()].into_iter().chain(numbers));
         }
         table.to_string()
     }
 
-    fn row(&self, area: Area) -> Vec<String> {
-        let planted = self.planted.iter().filter(|mutant| mutant.area == area).count();
-        let tried: Vec<_> = self.tried.iter().filter(|(mutant, _)| mutant.area == area).collect();
-        let by = |kind: Kind| {
-            let is_by = |outcome: &Outcome| matches!(outcome, Outcome::Noticed { kind: by, .. } if *by == kind);
-            let count = tried.iter().filter(|(_, outcome)| is_by(outcome)).count();
-            (count > 0).then(|| format!("{} {count}", kind.name()))
-        };
-        let noticed =
-            tried.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Noticed { .. }));
-        let survivors = || tried.iter().filter(|(_, outcome)| is_survivor(outcome));
-        let explained = survivors().filter(|(mutant, _)| self.kept.explains(mutant)).count();
-        let kinds: Vec<String> = Kind::ALL.into_iter().filter_map(by).collect();
-        vec![
-            area.name().to_owned(),
-            planted.to_string(),
-            tried.len().to_string(),
-            noticed.count().to_string(),
-            kinds.join(", "),
-            explained.to_string(),
-            (survivors().count() - explained).to_string(),
-        ]
-    }
-
     /// The survivors that nobody explains, and the entries that are stale.
     pub fn complaints(&self) -> String {
-        let mut text = String::new();
-        for (mutant, outcome) in self.unexplained() {
-            let Outcome::Survived { reached, reached_by } = outcome else { continue };
-            let some = reached_by[..reached_by.len().min(NAMED)].join("; ");
-            let reached = match reached {
-                0 => "no check reaches it".to_owned(),
-                many => format!("reached by {many}, such as {some}"),
-            };
-            // Writing to a string never fails.
-            let _ = writeln!(text, "{}\n    {reached}", survivor(mutant));
-        }
-        for stale in &self.stale {
-            let _ = writeln!(text, "stale: {stale}");
-        }
-        text
+        let survivors = self.tried.iter().filter_map(|(mutant, outcome)| match outcome {
+            Outcome::Survived { reached, reached_by } if !self.kept.explains(mutant) => {
+                let some = reached_by[..reached_by.len().min(NAMED)].join("; ");
+                let reached = match reached {
+                    0 => "no check reaches it".to_owned(),
+                    many => format!("reached by {many}, such as {some}"),
+                };
+                Some(format!("{}\n    {reached}\n", survivor(mutant)))
+            }
+            _ => None,
+        });
+        survivors.chain(self.stale().iter().map(|entry| format!("stale: {entry}\n"))).collect()
     }
 
     /// All in one line.
     pub fn summary(&self) -> String {
-        let ([noticed, undecided], planted) = (self.counts(), self.planted.len());
-        let tried = self.tried.len();
-        let survived = self.unexplained().count();
-        let explained = self
-            .tried
-            .iter()
-            .filter(|(mutant, outcome)| is_survivor(outcome) && self.kept.explains(mutant))
-            .count();
-        let left = match undecided {
+        let Counts { tried, noticed, explained, survived, undecided } = self.counts(|_| true);
+        let some = |count: usize, what: &str| match count {
             0 => String::new(),
-            count => format!("; {count} under way when the time was over"),
-        };
-        let stale = match self.stale.len() {
-            0 => String::new(),
-            count => format!("; {count} stale entries in {}", crate::kept::PATH),
+            count => format!("; {count} {what}"),
         };
         format!(
-            "{tried} of {planted} mutants tried on {} checks: {noticed} noticed, {explained} explained, {survived} survived{left}{stale}",
-            self.checks
+            "{tried} of {} mutants tried on {} checks: {noticed} noticed, {explained} explained, {survived} survived{}{}",
+            self.planted.len(),
+            self.checks,
+            some(undecided, "under way when the time was over"),
+            some(self.stale().len(), &format!("stale entries in {}", kept::PATH)),
         )
     }
 }
 
 /// A survivor, by its place in the sources.
-pub fn survivor(mutant: &Mutant) -> String {
-    let Mutant { name, line, operator, number, .. } = mutant;
-    format!(
-        "{}:{line} {} [{operator}, number {number}]\n    {}{}",
-        name.file,
-        name.function,
-        name.change,
-        if name.nth > 1 { format!(" (nth = {})", name.nth) } else { String::new() }
-    )
+fn survivor(Mutant { name, line, operator, number, .. }: &Mutant) -> String {
+    let nth = if name.nth > 1 { format!(" (nth = {})", name.nth) } else { String::new() };
+    let (file, function, change) = (&name.file, &name.function, &name.change);
+    format!("{file}:{line} {function} [{operator}, number {number}]\n    {change}{nth}")
 }
 
-const fn is_survivor(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Survived { .. })
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::Kind;
+
+    #[test]
+    fn a_report_is_well_if_something_was_noticed_and_nothing_survived() {
+        let (kept, one, two) = (Kept::default(), Mutant::numbered(1), Mutant::numbered(2));
+        let planted = [&one, &two];
+        let noticed = Outcome::Noticed { kind: Kind::Engine, by: "a test".into(), late: false };
+        let survived = Outcome::Survived { reached: 1, reached_by: vec!["a test".into()] };
+        let undecided = Outcome::Undecided;
+        for (outcomes, is_well, said) in [
+            (vec![&noticed, &noticed], true, "2 noticed, 0 explained, 0 survived"),
+            (vec![&noticed, &undecided], true, "0 survived; 1 under way when the time was over"),
+            (vec![&noticed, &survived], false, "1 noticed, 0 explained, 1 survived"),
+            (vec![&undecided], false, "0 noticed"),
+            (vec![], false, "0 of 2 mutants tried on 3 checks"),
+        ] {
+            let tried = planted.into_iter().zip(outcomes.into_iter().cloned()).collect();
+            let report = Report { kept: &kept, planted: &planted, tried, checks: 3 };
+            assert_eq!(report.is_well(), is_well, "{said}");
+            assert!(report.summary().contains(said), "{}", report.summary());
+            let complaint = "a.rs:1 f [drop, number 2]\n    2\n    reached by 1, such as a test\n";
+            assert_eq!(report.complaints() == complaint, said.contains("1 survived"));
+        }
+    }
 }

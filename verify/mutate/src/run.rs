@@ -1,125 +1,91 @@
 //! A run: planting, building, the baseline, the mutants, the report.
 
-use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::path::Path;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result, ensure};
+
 use crate::arguments::Arguments;
-use crate::attempt::{self, AttemptError};
-use crate::baseline::{Baseline, BaselineError};
-use crate::checks::{self, Check, ChecksError};
-use crate::choose::{Filter, shuffled};
-use crate::compile::{CompileError, Copy};
+use crate::baseline;
+use crate::checks::{self, Check, Outcome};
+use crate::compile::Copy;
 use crate::constants::Constants;
-use crate::controls::{self, ControlsError};
-use crate::hunt::{Hunt, Pass};
-use crate::kept::{Kept, KeptError};
-use crate::outcome::Outcome;
-use crate::plant::{Knowledge, Mutant, Name, Operator, Planting, plant};
-use crate::progress::{bar, say, tell};
-use crate::record::{Record, RecordError};
+use crate::hunt::Hunt;
+use crate::kept::Kept;
+use crate::plant::{Knowledge, Mutant, Planting, plant};
+use crate::record::{self, Record};
 use crate::report::Report;
 use crate::signatures::Signatures;
-use crate::sources::{self, Area, SourceError};
-use crate::tree::{Tree, TreeError};
-use crate::workers;
-
-/// Why there is no result.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    #[error(transparent)]
-    Source(#[from] SourceError),
-    #[error(transparent)]
-    Tree(#[from] TreeError),
-    #[error(transparent)]
-    Compile(#[from] CompileError),
-    #[error(transparent)]
-    Checks(#[from] ChecksError),
-    #[error(transparent)]
-    Baseline(#[from] BaselineError),
-    #[error(transparent)]
-    Attempt(#[from] AttemptError),
-    #[error(transparent)]
-    Kept(#[from] KeptError),
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    #[error(transparent)]
-    Controls(#[from] ControlsError),
-    #[error("cannot report")]
-    Output(#[from] io::Error),
-    #[error("cannot make the folder {path}: {error}")]
-    Folder { path: PathBuf, error: io::Error },
-    #[error("there is no such mutant: --list names all of them")]
-    None,
-}
-
-/// The workspace, wherever this was called from.
-fn root() -> &'static Path {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).unwrap_or(here)
-}
+use crate::sources::{self, Area};
+use crate::tree::Tree;
+use crate::{attempt, controls, workers};
 
 /// Does what is asked; whether nothing is to be mended.
-pub fn run(arguments: &Arguments) -> Result<bool, RunError> {
-    let (root, target) = (root(), root().join("target/mutate"));
-    std::fs::create_dir_all(&target)
-        .map_err(|error| RunError::Folder { path: target.clone(), error })?;
+pub fn run(arguments: &Arguments) -> Result<bool> {
+    // The workspace, wherever this was called from.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+    let root = root.context("this package is in no workspace")?;
+    let target = root.join("target/mutate");
+    let made = std::fs::create_dir_all(&target);
+    made.with_context(|| format!("cannot make the folder {}", target.display()))?;
+    let cores = available_parallelism().map_or(1, usize::from);
     if arguments.controls {
-        let jobs = arguments.jobs.unwrap_or_else(cores);
-        return Ok(controls::run(root, &target.join("controls"), &arguments.only, jobs)?);
+        let jobs = arguments.jobs.unwrap_or(cores);
+        return controls::run(root, &target.join("controls"), &arguments.only, jobs);
     }
+    // Tests wait for timers, too.
+    let jobs = arguments.jobs.unwrap_or(cores + 1);
     let tree = Tree::new(root, &target.join("tree"))?;
     let planting = planting(root, &tree)?;
     if arguments.list {
-        return list(&planting, &arguments.filter()).map(|()| true);
+        return list(&planting, arguments).map(|()| true);
     }
     let kept = Kept::load(root)?;
     let mut copy = Copy::new(&tree, &planting, &target)?;
-    let (checks, more) = build(&mut copy, arguments)?;
-    attempt::bound_memory();
-    attempt::clear_when_interrupted();
-    let jobs = arguments.jobs.unwrap_or_else(jobs);
-    let mut baseline = Baseline::load(&target, copy.sources());
-    measure(&mut baseline, &checks, &target, (planting.mutants.len(), jobs))?;
+    let mut checks = checks::build(&mut copy, arguments.long)?;
+    let is_out = |check: &Check| arguments.without.iter().any(|text| check.name.contains(text));
+    checks.retain(|check| !is_out(check));
+    attempt::be_careful();
+    let count = planting.mutants.len();
+    let baseline = baseline::measure(&checks, &target, copy.sources, count, jobs)?;
     let mutants: Vec<&Mutant> =
         planting.mutants.iter().filter(|mutant| !copy.refused.contains(&mutant.number)).collect();
+    let wanted = wanted(&mutants, &kept, arguments);
+    ensure!(!wanted.is_empty(), "there is no such mutant: --list names all of them");
     let deadline =
         (!arguments.long).then(|| Instant::now() + Duration::from_secs(arguments.seconds));
-    let hunt = Hunt::new((&checks, &more), &baseline, &kept, deadline);
-    let path = root.join("target/verify/mutants.jsonl");
-    let (record, known) = Record::open(&path, copy.sources(), arguments.old())?;
-    let wanted = wanted(&mutants, &kept, arguments);
-    if wanted.is_empty() {
-        return Err(RunError::None);
-    }
-    let mut tried = try_all(&wanted, &known, &hunt, (&record, jobs))?;
+    let hunt = Hunt::new(&checks, &baseline, &kept, deadline);
+    let file = root.join("target/verify/mutants.jsonl");
+    let noticed = if arguments.again { record::noticed(&file) } else { Default::default() };
+    let wanted: Vec<_> = wanted.into_iter().filter(|it| !noticed.contains(&it.name)).collect();
+    let record = Record::open(&file, arguments.again)?;
+    let outcomes = workers::map("mutants", jobs, &wanted, |mutant| {
+        let start = Instant::now();
+        let outcome = hunt.try_out(mutant)?;
+        if let Some(outcome) = &outcome {
+            record.add(mutant, outcome, start.elapsed().as_secs_f64())?;
+        }
+        Ok(outcome)
+    })?;
+    let tried = wanted.into_iter().zip(outcomes);
+    let mut tried: Vec<(&Mutant, Outcome)> =
+        tried.filter_map(|(mutant, outcome)| Some((mutant, outcome?))).collect();
     tried.sort_by_key(|(mutant, _)| mutant.number);
-    let mut stale = kept.gone(mutants.iter().copied());
-    stale.extend(tried.iter().filter_map(|(mutant, outcome)| kept.contradicted(mutant, outcome)));
-    let checks = checks.len() + more.len();
-    let report = Report { kept: &kept, planted: &mutants, tried, stale, checks };
+    let report = Report { kept: &kept, planted: &mutants, tried, checks: checks.len() };
     let (table, complaints, summary) = (report.table(), report.complaints(), report.summary());
     writeln!(io::stdout(), "{table}\n\n{complaints}{summary}")?;
     Ok(report.is_well())
 }
 
-/// The checks, but for those that are to be left out.
-fn build(copy: &mut Copy<'_>, arguments: &Arguments) -> Result<(Vec<Check>, Vec<Check>), RunError> {
-    let start = Instant::now();
-    let (mut checks, more) = checks::build(copy, arguments.long, |what| tell(what, start))?;
-    let is_out = |check: &Check| arguments.without.iter().any(|text| check.name.contains(text));
-    checks.retain(|check| !is_out(check));
-    tell("built", start);
-    Ok((checks, more))
-}
-
-fn planting(root: &Path, tree: &Tree) -> Result<Planting, RunError> {
+fn planting(root: &Path, tree: &Tree) -> Result<Planting> {
     let mut constants = Constants::default();
-    // What is no Rust, cargo will say.
-    tree.rust()?.iter().filter_map(|(_, text)| text.parse().ok()).for_each(|it| constants.add(it));
+    for text in tree.rust() {
+        // What is no Rust, cargo will say.
+        let _ = text?.parse().map(|tokens| constants.add(tokens));
+    }
     constants.close();
     let sources = sources::read(root)?;
     let mut signatures = Signatures::new();
@@ -127,9 +93,9 @@ fn planting(root: &Path, tree: &Tree) -> Result<Planting, RunError> {
     Ok(plant(&sources, &Knowledge { constants, signatures }))
 }
 
-fn list(planting: &Planting, filter: &Filter) -> Result<(), RunError> {
+fn list(planting: &Planting, arguments: &Arguments) -> Result<()> {
     let mut out = io::stdout().lock();
-    for mutant in planting.mutants.iter().filter(|mutant| filter.takes(mutant)) {
+    for mutant in planting.mutants.iter().filter(|mutant| arguments.takes(mutant)) {
         let Mutant { number, line, operator, name, .. } = mutant;
         let (file, function, change) = (&name.file, &name.function, &name.change);
         writeln!(out, "{number} {operator} {file}:{line} {function}: {change}")?;
@@ -140,106 +106,51 @@ fn list(planting: &Planting, filter: &Filter) -> Result<(), RunError> {
 /// What is tried: all in the order of the sources, a sample of them, or some of the engine's at random, of those that its
 /// tests are to notice.
 fn wanted<'a>(mutants: &[&'a Mutant], kept: &Kept, arguments: &Arguments) -> Vec<&'a Mutant> {
-    let filter = arguments.filter();
-    let chosen = mutants.iter().copied().filter(|mutant| filter.takes(mutant));
-    if let Some(count) = arguments.sample {
-        let mut sample = shuffled(chosen.collect(), arguments.seed);
-        sample.truncate(count);
-        return sample;
+    let mut chosen = mutants.to_owned();
+    chosen.retain(|mutant| arguments.takes(mutant));
+    if !arguments.long {
+        chosen.retain(|mutant| {
+            let is_for_models = mutant.operator.is_for_models();
+            mutant.area == Area::Core && !is_for_models && !kept.is_for_all_checks(mutant)
+        });
     }
-    if arguments.long {
-        return chosen.filter(|mutant| !(arguments.again && kept.explains(mutant))).collect();
+    if arguments.again {
+        chosen.retain(|mutant| !kept.explains(mutant));
     }
-    let quick = |mutant: &&Mutant| {
-        let for_models = mutant.operator.is_for_loom() || mutant.operator == Operator::Site;
-        mutant.area == Area::Core && !for_models && !kept.is_for_all_checks(mutant)
-    };
-    shuffled(chosen.filter(quick).collect(), arguments.seed)
+    if arguments.sample.is_some() || !arguments.long {
+        shuffle(&mut chosen, arguments.seed);
+    }
+    chosen.truncate(arguments.sample.unwrap_or(usize::MAX));
+    chosen
 }
 
-fn jobs() -> usize {
-    // Tests wait for timers, too.
-    cores() + 1
+/// Puts them into an order that the seed says: each one is as likely as any other to be among the first.
+fn shuffle(mutants: &mut [&Mutant], seed: u64) {
+    mutants.sort_by_cached_key(|mutant| {
+        let mut hasher = DefaultHasher::new();
+        (seed, mutant.number).hash(&mut hasher);
+        hasher.finish()
+    });
 }
 
-fn cores() -> usize {
-    available_parallelism().map_or(1, usize::from)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn measure(
-    baseline: &mut Baseline,
-    checks: &[Check],
-    target: &Path,
-    (mutants, jobs): (usize, usize),
-) -> Result<(), RunError> {
-    let bar = bar("checks without a mutant", checks.len());
-    let tell = |nth: usize, of: usize| {
-        bar.set_length(of as u64);
-        bar.set_position(nth as u64);
-    };
-    let unsteady = baseline.complete(checks, target, mutants, (jobs, &tell))?;
-    bar.finish_and_clear();
-    for check in unsteady {
-        say(format_args!("{check} failed once though no mutant was on"));
+    fn order(seed: u64) -> Vec<u32> {
+        let mutants: Vec<_> = (1..=5).map(Mutant::numbered).collect();
+        let mut shuffled: Vec<_> = mutants.iter().collect();
+        shuffle(&mut shuffled, seed);
+        shuffled.iter().map(|mutant| mutant.number).collect()
     }
-    Ok(())
-}
 
-type Tried<'a> = Vec<(&'a Mutant, Outcome)>;
-
-/// Tries what is not known yet: all on quick checks, then what is left on slow ones.
-fn try_all<'a>(
-    mutants: &[&'a Mutant],
-    known: &BTreeMap<Name, Outcome>,
-    hunt: &Hunt<'_>,
-    (record, jobs): (&Record, usize),
-) -> Result<Tried<'a>, RunError> {
-    let mut tried: Tried<'_> = Vec::new();
-    let (mut new, mut undecided) = (Vec::new(), Vec::new());
-    for &mutant in mutants {
-        match known.get(&mutant.name) {
-            None => new.push(mutant),
-            Some(Outcome::Undecided) => undecided.push(mutant),
-            Some(outcome) => tried.push((mutant, outcome.clone())),
-        }
+    #[test]
+    fn a_seed_gives_one_order_of_all_and_any_mutant_comes_first_by_some_seed() {
+        assert_eq!(order(1), order(1));
+        let mut sorted = order(1);
+        sorted.sort_unstable();
+        assert_eq!(sorted, [1, 2, 3, 4, 5]);
+        let first: std::collections::BTreeSet<u32> = (0..100).map(|seed| order(seed)[0]).collect();
+        assert_eq!(first.len(), 5);
     }
-    for (outcome, mutant) in try_pass(&new, Pass::Quick, hunt, (record, jobs))? {
-        match outcome {
-            Outcome::Undecided => undecided.push(mutant),
-            outcome => tried.push((mutant, outcome)),
-        }
-    }
-    if hunt.is_share() {
-        tried.extend(undecided.into_iter().map(|mutant| (mutant, Outcome::Undecided)));
-        return Ok(tried);
-    }
-    let slow = try_pass(&undecided, Pass::Slow, hunt, (record, jobs))?;
-    tried.extend(slow.into_iter().map(|(outcome, mutant)| (mutant, outcome)));
-    Ok(tried)
-}
-
-fn try_pass<'a>(
-    mutants: &[&'a Mutant],
-    pass: Pass,
-    hunt: &Hunt<'_>,
-    (record, jobs): (&Record, usize),
-) -> Result<Vec<(Outcome, &'a Mutant)>, RunError> {
-    let what = match pass {
-        Pass::Quick => "mutants on quick checks",
-        Pass::Slow => "mutants on slow checks",
-    };
-    let (bar, tried) = (bar(what, mutants.len()), Mutex::new(Vec::new()));
-    workers::each(jobs, mutants, |_, &mutant| {
-        if !hunt.goes_on() {
-            return Ok(false);
-        }
-        let start = Instant::now();
-        let outcome = hunt.try_out(mutant, pass)?;
-        record.add(mutant, &outcome, start.elapsed().as_secs_f64())?;
-        workers::push(&tried, (outcome, mutant));
-        bar.inc(1);
-        Ok::<_, RunError>(true)
-    })?;
-    bar.finish_and_clear();
-    Ok(workers::into_inner(tried))
 }

@@ -2,14 +2,14 @@
 //! alone, found from the root of each crate by its `mod` items.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use anyhow::{Context, Result};
 use clap::ValueEnum;
-use proc_macro2::TokenStream;
 use serde::{Deserialize, Serialize};
 use syn::{Item, ItemMod};
 
-use crate::worlds::{Worlds, branches};
+use crate::worlds::{Worlds, files_in_branches};
 
 /// A part of the workspace that is counted by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
@@ -24,9 +24,6 @@ pub enum Area {
 }
 
 impl Area {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Core, Self::Protocol, Self::Device];
-
     /// As it is called in the report.
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,8 +34,7 @@ impl Area {
     }
 
     fn of(path: &str) -> Self {
-        let in_device = path.strip_prefix(DEVICE_SOURCES);
-        match in_device {
+        match path.strip_prefix(DEVICE_SOURCES) {
             None => Self::Core,
             Some(path) if path.starts_with("protocol") || path.starts_with("sync") => {
                 Self::Protocol
@@ -50,11 +46,9 @@ impl Area {
 
 const DEVICE_SOURCES: &str = "transport-rxe-loop/src/";
 
-/// The crates: where they begin, and how the function is called in them that tells which mutant is on.
-const CRATES: [(&str, &str, &str); 2] = [
-    ("cq-core", "cq-core/src/lib.rs", "crate::mutants::on"),
-    ("transport-rxe-loop", "transport-rxe-loop/src/lib.rs", "::cq_core::mutants::on"),
-];
+/// The crates: where their sources are, and how the function is called in them that tells which mutant is on.
+const CRATES: [(&str, &str); 2] =
+    [("cq-core/src/", "crate::mutants::on"), (DEVICE_SOURCES, "::cq_core::mutants::on")];
 
 /// Nothing but hooks for tests.
 const HOOKS: &str = "transport-rxe-loop/src/protocol/steps.rs";
@@ -65,8 +59,6 @@ const RULES: &str = "cq-core/src/testing/rules";
 pub struct Source {
     /// Relative to the workspace.
     pub path: String,
-    /// Its crate.
-    pub package: String,
     /// Which part of the workspace it is counted for.
     pub area: Area,
     /// The builds that it is part of.
@@ -75,84 +67,56 @@ pub struct Source {
     pub text: String,
     /// The same, parsed.
     pub syntax: syn::File,
-    on: &'static str,
-}
-
-/// A file can't be planted.
-#[derive(Debug, thiserror::Error)]
-pub enum SourceError {
-    /// It can't be read.
-    #[error("cannot read {path}, which the crate's modules name: {error}")]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// It is no Rust.
-    #[error("cannot parse {path}: {error}; does it compile?")]
-    Parse {
-        /// Which.
-        path: String,
-        /// Why.
-        error: syn::Error,
-    },
 }
 
 impl Source {
-    /// A file with this text, in a crate.
-    pub fn new(
-        path: &str,
-        worlds: Worlds,
-        text: String,
-        package: &str,
-    ) -> Result<Self, SourceError> {
-        let parsed = syn::parse_file(&text);
-        let syntax = parsed.map_err(|error| SourceError::Parse { path: path.to_owned(), error })?;
-        let (package, _, on) =
-            CRATES.iter().find(|(name, ..)| *name == package).unwrap_or(&CRATES[0]);
-        let (path, area) = (path.to_owned(), Area::of(path));
-        Ok(Self { path, package: (*package).to_owned(), area, worlds, text, syntax, on })
+    /// A file with this text.
+    pub fn new(path: &str, worlds: Worlds, text: String) -> Result<Self> {
+        let syntax = syn::parse_file(&text);
+        let syntax = syntax.with_context(|| format!("cannot parse {path}; does it compile?"))?;
+        Ok(Self { path: path.to_owned(), area: Area::of(path), worlds, text, syntax })
+    }
+
+    /// Whether it is the engine's.
+    pub fn is_of_core(&self) -> bool {
+        self.area == Area::Core
     }
 
     /// The expression that is true if a mutant is on.
     pub fn on(&self, mutant: u32) -> String {
-        format!("{}({mutant})", self.on)
+        question(&self.path, mutant).unwrap_or_default()
     }
 }
 
-/// The same in a file that is not parsed; `None` in one that is not of these crates.
+/// The expression in a file that is true if a mutant is on; `None` in one that is not of these crates.
 pub fn question(path: &str, mutant: u32) -> Option<String> {
-    let is_of = |package: &str| path.starts_with(&format!("{package}/src/"));
-    let (.., on) = CRATES.iter().find(|(package, ..)| is_of(package))?;
+    let (_, on) = CRATES.iter().find(|(sources, _)| path.starts_with(sources))?;
     Some(format!("{on}({mutant})"))
 }
 
 /// Reads the files of both crates.
-pub fn read(root: &Path) -> Result<Vec<Source>, SourceError> {
-    let mut sources = Vec::new();
-    for (package, path, _) in CRATES {
-        let mut reader = Reader { root, package, sources: &mut sources };
-        let path = Path::new(path);
-        reader.file(path, path.parent().unwrap_or(path), Worlds::BOTH)?;
+pub fn read(root: &Path) -> Result<Vec<Source>> {
+    let mut reader = Reader { root, sources: Vec::new() };
+    for (folder, _) in CRATES {
+        let folder = Path::new(folder);
+        reader.file(&folder.join("lib.rs"), folder, Worlds::BOTH)?;
     }
+    let mut sources = reader.sources;
     sources.retain(|source| source.path != HOOKS && !source.path.starts_with(RULES));
     Ok(sources)
 }
 
 struct Reader<'a> {
     root: &'a Path,
-    package: &'static str,
-    sources: &'a mut Vec<Source>,
+    sources: Vec<Source>,
 }
 
 impl Reader<'_> {
     /// A file whose modules lie in `folder`.
-    fn file(&mut self, path: &Path, folder: &Path, worlds: Worlds) -> Result<(), SourceError> {
-        let full = self.root.join(path);
-        let text =
-            fs::read_to_string(&full).map_err(|error| SourceError::Read { path: full, error })?;
-        let source = Source::new(&path.to_string_lossy(), worlds, text, self.package)?;
+    fn file(&mut self, path: &Path, folder: &Path, worlds: Worlds) -> Result<()> {
+        let text = fs::read_to_string(self.root.join(path));
+        let text = text.with_context(|| format!("cannot read the module {}", path.display()))?;
+        let source = Source::new(&path.to_string_lossy(), worlds, text)?;
         let modules = modules(&source.syntax.items, worlds);
         // What only loom compiles is there for models.
         if worlds.normal {
@@ -176,24 +140,15 @@ fn modules(items: &[Item], worlds: Worlds) -> Vec<(String, Worlds)> {
             Item::Mod(ItemMod { content: None, attrs, ident, .. }) => {
                 found.push((ident.to_string(), worlds.under(attrs)));
             }
-            Item::Macro(of)
-                if of.mac.path.segments.last().is_some_and(|it| it.ident == "cfg_if") =>
-            {
-                found.extend(in_branches(&of.mac.tokens, worlds));
+            Item::Macro(of) => {
+                let branches = files_in_branches(&of.mac, worlds).into_iter();
+                found.extend(branches.flat_map(|(worlds, file)| modules(&file.items, worlds)));
             }
             _ => {}
         }
     }
     found.retain(|(_, worlds)| !worlds.is_none());
     found
-}
-
-fn in_branches(body: &TokenStream, worlds: Worlds) -> Vec<(String, Worlds)> {
-    let branches = branches(body, worlds).into_iter();
-    let parsed = branches.filter_map(|(worlds, items)| {
-        syn::parse2::<syn::File>(items).ok().map(|file| modules(&file.items, worlds))
-    });
-    parsed.flatten().collect()
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
 
 use crate::plant::{Planted, Planting, Rendered, render};
 
@@ -32,22 +33,6 @@ opt-level = 0
 const SHARED_MEMORY: &str = "/dev/shm";
 const OF_A_RUN: &str = "././././";
 
-/// The copy can't be made.
-#[derive(Debug, thiserror::Error)]
-pub enum TreeError {
-    /// The files can't be listed.
-    #[error("cannot list the workspace's files by `git ls-files`: {0}")]
-    List(String),
-    /// A file can't be copied.
-    #[error("cannot copy {path} to the mutated tree: {error}")]
-    Copy {
-        /// Which.
-        path: String,
-        /// Why.
-        error: io::Error,
-    },
-}
-
 /// The copy.
 #[derive(Debug)]
 pub struct Tree {
@@ -58,14 +43,15 @@ pub struct Tree {
 
 impl Tree {
     /// Of the workspace at `root`, in the folder `copy`.
-    pub fn new(root: &Path, copy: &Path) -> Result<Self, TreeError> {
+    pub fn new(root: &Path, copy: &Path) -> Result<Self> {
         let listing = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
         let output = Command::new("git").args(listing).current_dir(root).output();
-        let output = output.map_err(|error| TreeError::List(error.to_string()))?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(TreeError::List(said.trim().to_owned()));
-        }
+        let output = output.context("cannot list the workspace's files by `git ls-files`")?;
+        ensure!(
+            output.status.success(),
+            "cannot list the workspace's files by `git ls-files`: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
         let names = String::from_utf8_lossy(&output.stdout);
         let there = |name: &&str| !name.is_empty() && root.join(name).is_file();
         let files = names.split('\0').filter(there).map(str::to_owned);
@@ -77,10 +63,10 @@ impl Tree {
         &self.copy
     }
 
-    /// The Rust files, relative to the workspace, with their text.
-    pub fn rust(&self) -> Result<Vec<(String, String)>, TreeError> {
+    /// The texts of the Rust files.
+    pub fn rust(&self) -> impl Iterator<Item = Result<String>> {
         let rust = self.files.iter().filter(|file| file.ends_with(".rs"));
-        rust.map(|file| Ok((file.clone(), self.read_text(file)?))).collect()
+        rust.map(|file| Ok(String::from_utf8(read(&self.root.join(file))?)?))
     }
 
     /// Writes every file, with the mutants in but those that are `excluded`. Returns the mutated ones.
@@ -88,72 +74,48 @@ impl Tree {
         &self,
         planting: &Planting,
         excluded: &BTreeSet<u32>,
-    ) -> Result<Vec<(String, Rendered)>, TreeError> {
-        let planted = |path: &str| planting.files.iter().find(|file| file.path == path);
+    ) -> Result<Vec<(String, Rendered)>> {
         let mut mutated = Vec::new();
         for path in &self.files {
-            match planted(path) {
-                Some(file) => {
-                    let rendered = with_mutants(file, excluded);
-                    self.put(path, Self::adapted(path, &rendered.text).as_bytes())?;
-                    mutated.push((path.clone(), rendered));
-                }
-                None => self.put(path, &self.plain(path)?)?,
+            if let Some(file) = planting.files.iter().find(|file| file.path == *path) {
+                let rendered = with_mutants(file, excluded);
+                self.put(path, adapted(path, &rendered.text).as_bytes())?;
+                mutated.push((path.clone(), rendered));
+                continue;
             }
+            let plain = String::from_utf8(read(&self.root.join(path))?);
+            let plain = plain.map(|text| adapted(path, &text).into_bytes());
+            self.put(path, &plain.unwrap_or_else(|error| error.into_bytes()))?;
         }
         let count = planting.mutants.len();
-        let runtime = format!("{RUNTIME}\nconst COUNT: u32 = {count};\n");
-        self.put(RUNTIME_PATH, runtime.as_bytes())?;
+        self.put(RUNTIME_PATH, format!("{RUNTIME}\nconst COUNT: u32 = {count};\n").as_bytes())?;
         self.clear()?;
         Ok(mutated)
     }
 
-    /// The root of the engine has one module more, and fabrics lie elsewhere.
-    fn adapted(path: &str, text: &str) -> String {
-        match path {
-            MANIFEST => format!("{text}{PROFILE}"),
-            ROOT_OF_CORE => format!("{text}\n#[doc(hidden)]\npub mod mutants;\n"),
-            _ => text.replace(SHARED_MEMORY, OF_A_RUN),
-        }
-    }
-
-    fn plain(&self, path: &str) -> Result<Vec<u8>, TreeError> {
-        let bytes = fs::read(self.root.join(path)).map_err(|error| failed(path, error))?;
-        Ok(match String::from_utf8(bytes) {
-            Ok(text) => Self::adapted(path, &text).into_bytes(),
-            Err(error) => error.into_bytes(),
-        })
-    }
-
-    fn read_text(&self, path: &str) -> Result<String, TreeError> {
-        fs::read_to_string(self.root.join(path)).map_err(|error| failed(path, error))
-    }
-
     /// Writes a file, unless it says that already.
-    fn put(&self, path: &str, content: &[u8]) -> Result<(), TreeError> {
+    fn put(&self, path: &str, content: &[u8]) -> Result<()> {
         let full = self.copy.join(path);
         if fs::read(&full).is_ok_and(|old| old == content) {
             return Ok(());
         }
         let folder = full.parent().unwrap_or(&self.copy);
         let written = fs::create_dir_all(folder).and_then(|()| fs::write(&full, content));
-        written.map_err(|error| failed(path, error))
+        written.with_context(|| format!("cannot copy {path} to the mutated tree"))
     }
 
     /// Takes away what the workspace does not have any more, where cargo would find it by itself.
-    fn clear(&self) -> Result<(), TreeError> {
+    fn clear(&self) -> Result<()> {
         let known: BTreeSet<PathBuf> = self.files.iter().map(|file| self.copy.join(file)).collect();
         let runtime = self.copy.join(RUNTIME_PATH);
         let mut folders = vec![self.copy.clone()];
         while let Some(folder) = folders.pop() {
-            let name = folder.display().to_string();
-            let entries = fs::read_dir(&folder).map_err(|error| failed(&name, error))?;
-            for entry in entries {
-                let path = entry.map_err(|error| failed(&name, error))?.path();
+            for entry in fs::read_dir(&folder)? {
+                let path = entry?.path();
                 if path.is_dir() {
                     folders.push(path);
                 } else if !known.contains(&path) && path != runtime {
-                    fs::remove_file(&path).map_err(|error| failed(&name, error))?;
+                    fs::remove_file(&path)?;
                 }
             }
         }
@@ -161,8 +123,17 @@ impl Tree {
     }
 }
 
-fn failed(path: &str, error: io::Error) -> TreeError {
-    TreeError::Copy { path: path.to_owned(), error }
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// The root of the engine has one module more, and fabrics lie elsewhere.
+fn adapted(path: &str, text: &str) -> String {
+    match path {
+        MANIFEST => format!("{text}{PROFILE}"),
+        ROOT_OF_CORE => format!("{text}\n#[doc(hidden)]\npub mod mutants;\n"),
+        _ => text.replace(SHARED_MEMORY, OF_A_RUN),
+    }
 }
 
 fn with_mutants(file: &Planted, excluded: &BTreeSet<u32>) -> Rendered {

@@ -1,51 +1,49 @@
-//! Several threads that share a list of work.
+//! Several threads that share a list of work, and what is said while it goes on.
 
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Does each piece of work once, in order, by so many threads, until one says that there is to be no more, or
-/// fails.
-pub fn each<T: Sync, E: Send>(
+use anyhow::Result;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Does each piece of work once, beginning in their order, by so many threads, until all are done or one fails.
+/// Returns what came of them, in their order.
+pub fn map<T: Sync, R: Send>(
+    what: &'static str,
     threads: usize,
     work: &[T],
-    job: impl Fn(usize, &T) -> Result<bool, E> + Sync,
-) -> Result<(), E> {
-    let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
-    thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
-            scope.spawn(|| {
-                loop {
-                    let nth = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(piece) = work.get(nth) else { return };
-                    match job(nth, piece) {
-                        Ok(true) => {}
-                        Ok(false) => next.store(work.len(), Ordering::Relaxed),
-                        Err(error) => {
-                            next.store(work.len(), Ordering::Relaxed);
-                            *lock(&failure) = Some(error);
-                        }
-                    }
-                }
-            });
+    job: impl Fn(&T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}, {eta} left")?;
+    let target = ProgressDrawTarget::stderr();
+    let bar = ProgressBar::with_draw_target(Some(work.len() as u64), target);
+    let bar = bar.with_style(style).with_message(what);
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let worker = || {
+        loop {
+            let nth = next.fetch_add(1, Ordering::Relaxed);
+            let Some(piece) = work.get(nth) else { return };
+            let result = job(piece);
+            if result.is_err() {
+                next.store(work.len(), Ordering::Relaxed);
+            }
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((nth, result));
+            bar.inc(1);
         }
-    });
-    into_inner(failure).map_or(Ok(()), Err)
+    };
+    thread::scope(|scope| (0..threads.max(1)).for_each(|_| _ = scope.spawn(worker)));
+    bar.finish_and_clear();
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(nth, _)| *nth);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// What a thread that panicked left is as good as any.
-pub fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// One more in a list.
-pub fn push<T>(list: &Mutex<Vec<T>>, one: T) {
-    lock(list).push(one);
-}
-
-/// What is in it, once all threads are done.
-pub fn into_inner<T>(of: Mutex<T>) -> T {
-    of.into_inner().unwrap_or_else(PoisonError::into_inner)
+/// Says what is done now. It is a courtesy: no reader, no harm.
+pub fn say(what: impl Display) {
+    let _ = writeln!(io::stderr(), "{what}");
 }
 
 #[cfg(test)]
@@ -55,18 +53,11 @@ mod tests {
     #[test]
     fn each_piece_is_done_once_until_one_fails() {
         let work: Vec<usize> = (0..100).collect();
-        let done = Mutex::new(Vec::new());
-        each(4, &work, |_, &piece| {
-            push(&done, piece);
-            Ok::<_, ()>(true)
-        })
-        .unwrap();
-        let mut done = into_inner(done);
-        done.sort_unstable();
-        assert_eq!(done, work);
-        assert_eq!(
-            each(2, &work, |_, &piece| if piece == 3 { Err(piece) } else { Ok(true) }),
-            Err(3)
-        );
+        assert_eq!(map("pieces", 4, &work, |&piece| Ok(piece)).unwrap(), work);
+        let failed = map("pieces", 2, &work, |&piece| {
+            anyhow::ensure!(piece != 3, "the piece {piece}");
+            Ok(piece)
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "the piece 3");
     }
 }

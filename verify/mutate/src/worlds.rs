@@ -86,8 +86,17 @@ fn has(name: &str, value: &str) -> bool {
     }
 }
 
+/// The items in the branches of a `cfg_if!`, each with its worlds; nothing in another macro.
+pub fn files_in_branches(of: &syn::Macro, worlds: Worlds) -> Vec<(Worlds, syn::File)> {
+    if of.path.segments.last().is_none_or(|it| it.ident != "cfg_if") {
+        return Vec::new();
+    }
+    let parsed = |(worlds, items)| Some((worlds, syn::parse2(items).ok()?));
+    branches(&of.tokens, worlds).into_iter().filter_map(parsed).collect()
+}
+
 /// The branches of a `cfg_if!`, each with its worlds.
-pub fn branches(body: &TokenStream, worlds: Worlds) -> Vec<(Worlds, TokenStream)> {
+fn branches(body: &TokenStream, worlds: Worlds) -> Vec<(Worlds, TokenStream)> {
     let (mut left, mut of_next, mut branches) = (worlds, None, Vec::new());
     let mut tokens = body.clone().into_iter().peekable();
     while let Some(token) = tokens.next() {

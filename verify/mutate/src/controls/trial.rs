@@ -1,119 +1,46 @@
 //! Trials: a model with a control, which must fail, or with none, which must hold.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::time::Duration;
 
+use anyhow::Result;
 use comfy_table::Table;
 use comfy_table::presets::ASCII_MARKDOWN;
 
-use super::list::{Control, Failure, Flaw};
-use super::place::FIRST;
-use crate::attempt::{AttemptError, Ended, On, attempt_heard};
+use crate::attempt::{Attempt, Ended, On, attempt};
 use crate::checks::Check;
 
 /// More than a model takes, which fails by itself after 120 s.
 const LIMIT: Duration = Duration::from_secs(150);
-/// The program that the models are in.
-const PROGRAM: &str = "models";
 
 /// A model, and what is to become of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Trial<'a> {
-    check: Check,
-    must: Must<'a>,
-}
-
-/// What is to become of a model.
-#[derive(Clone, Copy, Debug)]
-enum Must<'a> {
-    /// Without a control.
-    Hold,
-    /// With the control of this number and name, by a panic that says this.
-    Fail { number: u32, control: &'a str, expects: &'a str },
+    /// The model.
+    pub check: Check,
+    /// The number and the name of the control that it must fail with, by a panic that says this; without one, it must hold.
+    pub control: Option<(u32, &'a str, &'a str)>,
 }
 
 /// What became of it.
 #[derive(Debug)]
 pub struct Tried<'a> {
-    trial: &'a Trial<'a>,
+    trial: Trial<'a>,
     ended: Ended,
     seconds: f64,
     /// Of the first panic.
     said: String,
 }
 
-/// Each model without a control, then with each of the controls that it must notice, as far as they are asked for.
-pub fn all<'a>(
-    controls: &'a [Control],
-    models: &[Check],
-    only: &[String],
-) -> Result<Vec<Trial<'a>>, Flaw> {
-    let is_asked =
-        |control: &Control| only.is_empty() || only.iter().any(|text| control.name.contains(text));
-    let (mut tests, mut trials) = (BTreeSet::new(), Vec::new());
-    for (number, control) in (FIRST..).zip(controls).filter(|(_, control)| is_asked(control)) {
-        for failure in &control.fails {
-            let test = find(models, control, failure)?;
-            tests.insert(&failure.test);
-            let must = Must::Fail { number, control: &control.name, expects: &failure.expects };
-            let parts = failure.models.iter().map(|model| part(test, model));
-            let whole = failure.models.is_empty().then(|| test.clone());
-            trials.extend(parts.chain(whole).map(|check| Trial { check, must }));
-        }
-    }
-    if trials.is_empty() {
-        return Err(Flaw::None(only.join(" or ")));
-    }
-    // They take longest: what comes last should not.
-    let alone = models.iter().filter(|check| tests.iter().any(|test| is_of(check, test)));
-    let alone = alone.map(|check| Trial { check: check.clone(), must: Must::Hold });
-    Ok(alone.chain(trials).collect())
-}
-
-fn is_of(check: &Check, test: &str) -> bool {
-    check.name.strip_prefix(PROGRAM).and_then(|name| name.strip_prefix("::")) == Some(test)
-}
-
-fn find<'m>(models: &'m [Check], control: &Control, failure: &Failure) -> Result<&'m Check, Flaw> {
-    let (name, test) = (control.name.clone(), failure.test.clone());
-    let found = models.iter().find(|check| is_of(check, &failure.test));
-    found.ok_or(Flaw::Test { name, test })
-}
-
-/// One of the models of a test.
-fn part(test: &Check, model: &str) -> Check {
-    let mut check = test.clone();
-    check.name = format!("{}: {model}", check.name);
-    check.variables.push(("LOOM_MODEL", model.to_owned()));
-    check
-}
-
 impl<'a> Trial<'a> {
     /// Carries it out.
-    pub fn run(&'a self) -> Result<Tried<'a>, AttemptError> {
-        let number = match self.must {
-            Must::Hold => 0,
-            Must::Fail { number, .. } => number,
-        };
+    pub fn run(&self) -> Result<Tried<'a>> {
+        let number = self.control.map_or(0, |(number, ..)| number);
         let mut check = self.check.clone();
         // In a thread of its own a model takes twice as long, and what is captured of it comes too late if it aborts.
         check.arguments.extend(["--test-threads=1", "--nocapture"].map(str::to_owned));
-        let (ended, taken, said) = attempt_heard(&check, On::Mutant(number), LIMIT)?;
-        let said = first_panic(&said).to_owned();
-        Ok(Tried { trial: self, ended, seconds: taken.as_secs_f64(), said })
-    }
-
-    fn control(&self) -> &str {
-        match self.must {
-            Must::Hold => "none",
-            Must::Fail { control, .. } => control,
-        }
-    }
-
-    fn model(&self) -> &str {
-        let name = &self.check.name;
-        name.strip_prefix(PROGRAM).map_or(name, |name| name.trim_start_matches("::"))
+        let Attempt { ended, seconds, said } = attempt(&check, On::Mutant(number), LIMIT)?;
+        Ok(Tried { trial: self.clone(), ended, seconds, said: first_panic(&said).to_owned() })
     }
 }
 
@@ -127,41 +54,30 @@ fn first_panic(said: &str) -> &str {
 }
 
 impl Tried<'_> {
-    /// Whether this is what must become of it.
-    fn is_well(&self) -> bool {
-        match self.trial.must {
-            Must::Hold => self.ended == Ended::Passed,
-            Must::Fail { expects, .. } => {
-                self.ended == Ended::Failed && self.said.contains(expects)
-            }
-        }
+    fn model(&self) -> &str {
+        self.trial.check.name.trim_start_matches("models::")
     }
 
-    fn is_control(&self) -> bool {
-        matches!(self.trial.must, Must::Fail { .. })
-    }
-
-    /// On one line.
-    fn outcome(&self) -> &str {
+    /// What is wrong, if anything is.
+    fn complaint(&self) -> Option<String> {
+        let (model, said) = (self.model(), &self.said);
+        let Some((_, control, expects)) = self.trial.control else {
+            return match self.ended {
+                Ended::Passed => None,
+                Ended::Late => Some(format!("{model} does not end, without any control")),
+                Ended::Failed => {
+                    Some(format!("{model} must hold where no control is planted: {said}"))
+                }
+            };
+        };
         match self.ended {
-            Ended::Passed => "holds",
-            Ended::Late => "does not end",
-            Ended::Failed => self.said.lines().next().unwrap_or("fails without a word"),
-        }
-    }
-
-    /// What is wrong.
-    fn complaint(&self) -> String {
-        let (control, model, said) = (self.trial.control(), self.trial.model(), &self.said);
-        match (self.trial.must, self.ended) {
-            (Must::Hold, Ended::Late) => format!("{model} does not end, without any control"),
-            (Must::Hold, _) => format!("{model} must hold where no control is planted: {said}"),
-            (Must::Fail { .. }, Ended::Passed) => {
-                format!("{control}: {model} holds, or there is no such model in the test")
+            Ended::Failed if said.contains(expects) => None,
+            Ended::Failed => {
+                Some(format!("{control}: {model} must fail with {expects:?}, not: {said}"))
             }
-            (Must::Fail { .. }, Ended::Late) => format!("{control}: {model} does not end"),
-            (Must::Fail { expects, .. }, Ended::Failed) => {
-                format!("{control}: {model} must fail with {expects:?}, not: {said}")
+            Ended::Late => Some(format!("{control}: {model} does not end")),
+            Ended::Passed => {
+                Some(format!("{control}: {model} holds, or there is no such model in the test"))
             }
         }
     }
@@ -181,7 +97,7 @@ pub struct Report<'a> {
 impl Report<'_> {
     /// Whether nothing is to be mended.
     pub fn is_well(&self) -> bool {
-        self.tried.iter().all(Tried::is_well)
+        self.tried.iter().all(|tried| tried.complaint().is_none())
     }
 
     /// A row for each model with a control.
@@ -189,41 +105,40 @@ impl Report<'_> {
         let mut table = Table::new();
         table.load_preset(ASCII_MARKDOWN);
         table.set_header(["control", "model", "how it failed", "seconds"]);
-        for tried in self.tried.iter().filter(|tried| tried.is_control()) {
-            let (control, model) = (tried.trial.control(), tried.trial.model());
-            table.add_row([control, model, tried.outcome(), &format!("{:.1}", tried.seconds)]);
+        for tried in &self.tried {
+            let Some((_, control, _)) = tried.trial.control else { continue };
+            let outcome = match tried.ended {
+                Ended::Passed => "holds",
+                Ended::Late => "does not end",
+                Ended::Failed => tried.said.lines().next().unwrap_or("fails without a word"),
+            };
+            table.add_row([control, tried.model(), outcome, &format!("{:.1}", tried.seconds)]);
         }
         table.to_string()
     }
 
     /// A line, or more, for each that is not well.
     pub fn complaints(&self) -> String {
-        self.tried.iter().filter(|tried| !tried.is_well()).fold(String::new(), |mut text, tried| {
-            // Writing to a string never fails.
-            let _ = writeln!(text, "{}", tried.complaint());
-            text
-        })
+        self.tried.iter().filter_map(Tried::complaint).map(|text| text + "\n").collect()
     }
 
     /// All in one line.
     pub fn summary(&self) -> String {
         let (with, without): (Vec<_>, Vec<_>) =
-            self.tried.iter().partition(|tried| tried.is_control());
-        let controls: BTreeSet<_> = with.iter().map(|tried| tried.trial.control()).collect();
-        let is_bad = |tried: &&&Tried<'_>| !tried.is_well();
-        let (blind, broken) =
-            (with.iter().filter(is_bad).count(), without.iter().filter(is_bad).count());
-        let failing = with.len() - blind;
+            self.tried.iter().partition(|tried| tried.trial.control.is_some());
+        let controls: BTreeSet<_> = with.iter().filter_map(|tried| tried.trial.control).collect();
+        let controls: BTreeSet<_> = controls.iter().map(|(number, ..)| number).collect();
+        let bad = |all: &[&Tried<'_>]| all.iter().filter(|it| it.complaint().is_some()).count();
         format!(
-            "{} controls: {failing} models fail as they must, {blind} do not; {broken} of {} tests fail \
+            "{} controls: {} models fail as they must, {} do not; {} of {} tests fail \
              without a control; {:.0} s, {:.0} s of it building",
             controls.len(),
+            with.len() - bad(&with),
+            bad(&with),
+            bad(&without),
             without.len(),
             self.taken.as_secs_f64(),
             self.built.as_secs_f64(),
         )
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -15,9 +15,9 @@ use crate::sources::Source;
 const TYPE: &str = "Site";
 const ANSWER: &str = "intact";
 
-/// The mutant of each site, by crate.
+/// The mutant of each site, of the device and of the engine.
 #[derive(Debug, Default)]
-pub(super) struct Sites(BTreeMap<String, Vec<(String, u32)>>);
+pub(super) struct Sites(BTreeMap<bool, Vec<(String, u32)>>);
 
 /// Finds the enums.
 pub(super) fn find(sources: &[Source], planting: &mut Planting) -> Sites {
@@ -38,7 +38,7 @@ struct Finder<'a> {
 impl Visit<'_> for Finder<'_> {
     fn visit_item_enum(&mut self, item: &ItemEnum) {
         if item.ident == TYPE {
-            let of_crate = self.sites.0.entry(self.source.package.clone()).or_default();
+            let of_crate = self.sites.0.entry(self.source.is_of_core()).or_default();
             for variant in &item.variants {
                 let spot = Spot {
                     around: range(variant.ident.span()),
@@ -57,7 +57,7 @@ impl Visit<'_> for Finder<'_> {
 impl Sites {
     /// What the function that is asked has to ask first; nothing for any other function.
     pub(super) fn question(&self, source: &Source, signature: &Signature) -> Option<String> {
-        let sites = self.0.get(&source.package)?;
+        let sites = self.0.get(&source.is_of_core())?;
         let [FnArg::Typed(input)] = signature.inputs.iter().collect::<Vec<_>>()[..] else {
             return None;
         };

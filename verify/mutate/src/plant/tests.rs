@@ -6,7 +6,7 @@ use crate::worlds::Worlds;
 const ENGINE: &str = "cq-core/src/a.rs";
 
 fn planted(source: &str, worlds: Worlds) -> Planting {
-    let source = Source::new(ENGINE, worlds, source.into(), "cq-core").unwrap();
+    let source = Source::new(ENGINE, worlds, source.into()).unwrap();
     let mut constants = Constants::default();
     constants.add(source.text.parse().unwrap());
     constants.close();

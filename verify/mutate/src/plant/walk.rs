@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{
@@ -15,7 +17,7 @@ use super::sites::{Sites, is_control, is_site};
 use super::{Edit, Knowledge, Operator, Planted, Planting, Spot};
 use crate::signatures::type_name;
 use crate::sources::Source;
-use crate::worlds::{Worlds, branches};
+use crate::worlds::{Worlds, files_in_branches};
 
 /// What a function, or a closure, returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +63,8 @@ pub(super) fn walk(source: &Source, knowledge: &Knowledge, sites: &Sites, planti
     walk.visit_file(&source.syntax);
     let Walk { edits, functions, planting, .. } = walk;
     if !edits.is_empty() {
-        let (path, text) = (source.path.clone(), source.text.clone());
-        planting.files.push(Planted { path, text, edits, functions });
+        let planted = Planted::new(&source.path, &source.text);
+        planting.files.push(Planted { edits, functions, ..planted });
     }
 }
 
@@ -190,9 +192,8 @@ impl Walk<'_> {
         }
     }
 
-    fn macro_items(&mut self, body: &TokenStream) {
-        for (worlds, items) in branches(body, self.worlds) {
-            let Ok(file) = syn::parse2::<syn::File>(items) else { continue };
+    fn macro_items(&mut self, of: &syn::Macro) {
+        for (worlds, file) in files_in_branches(of, self.worlds) {
             let outside = std::mem::replace(&mut self.worlds, worlds);
             if !worlds.is_none() {
                 self.visit_file(&file);
@@ -217,15 +218,11 @@ impl Visit<'_> for Walk<'_> {
             Item::Mod(of) => self.under(&of.attrs, |walk| {
                 walk.inside(of.ident.to_string(), |walk| visit::visit_item_mod(walk, of));
             }),
-            Item::Macro(of)
-                if of.mac.path.segments.last().is_some_and(|it| it.ident == "cfg_if") =>
-            {
-                self.macro_items(&of.mac.tokens);
-            }
             Item::Macro(of) if of.mac.path.is_ident("macro_rules") => {
                 let name = of.ident.as_ref().map(ToString::to_string).unwrap_or_default();
                 self.inside(name, |walk| walk.macro_orderings(of.mac.tokens.clone()));
             }
+            Item::Macro(of) => self.macro_items(&of.mac),
             _ => {}
         }
     }
@@ -244,11 +241,11 @@ impl Visit<'_> for Walk<'_> {
 
     fn visit_stmt(&mut self, statement: &Stmt) {
         let attributes = match statement {
-            Stmt::Local(of) => &of.attrs[..],
-            Stmt::Expr(of, _) => attributes(of),
-            Stmt::Item(_) | Stmt::Macro(_) => &[],
+            Stmt::Local(of) => of.attrs.clone(),
+            Stmt::Expr(of, _) => attributes_of(of),
+            Stmt::Item(_) | Stmt::Macro(_) => Vec::new(),
         };
-        self.under(attributes, |walk| {
+        self.under(&attributes, |walk| {
             if walk.worlds.normal {
                 walk.statement(statement);
                 visit::visit_stmt(walk, statement);
@@ -337,21 +334,11 @@ fn returned(output: &ReturnType) -> Returns {
     }
 }
 
-/// The attributes of an expression that stands as a statement.
-fn attributes(expr: &Expr) -> &[Attribute] {
-    match expr {
-        Expr::Assign(of) => &of.attrs,
-        Expr::Block(of) => &of.attrs,
-        Expr::Call(of) => &of.attrs,
-        Expr::ForLoop(of) => &of.attrs,
-        Expr::If(of) => &of.attrs,
-        Expr::Loop(of) => &of.attrs,
-        Expr::Macro(of) => &of.attrs,
-        Expr::Match(of) => &of.attrs,
-        Expr::MethodCall(of) => &of.attrs,
-        Expr::Return(of) => &of.attrs,
-        Expr::Unsafe(of) => &of.attrs,
-        Expr::While(of) => &of.attrs,
-        _ => &[],
-    }
+/// What stands in front of an expression, whichever part of it the parser gives that to.
+fn attributes_of(expr: &Expr) -> Vec<Attribute> {
+    let attributes = |input: ParseStream<'_>| {
+        let attributes = Attribute::parse_outer(input)?;
+        input.parse::<TokenStream>().map(|_| attributes)
+    };
+    attributes.parse2(expr.to_token_stream()).unwrap_or_default()
 }
