@@ -2,13 +2,10 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
-
 use common::device;
-use cq_core::transport::{AsyncEvents, EventError};
 use transport_verbs::{
-    Access, AtomicCap, Context, CreateError, Errno, Gid, Limit, ModerateError, OpenError,
-    PortState, RegisterError, ResizeError, SrqInit, devices,
+    Access, AtomicCap, Context, CreateError, Errno, Gid, Limit, OpenError, PortState,
+    RegisterError, ResizeError, SrqInit, devices,
 };
 
 #[test]
@@ -32,9 +29,8 @@ fn the_device_is_listed_and_tells_its_limits() {
     let Some(context) = device() else { return };
     assert!(devices().unwrap().iter().any(|name| name == context.name()));
     let attr = context.attributes();
-    for limit in [attr.max_qp, attr.max_cq, attr.max_mr, attr.max_pd, attr.max_ah, attr.max_cqe] {
-        assert!(limit > 0, "{attr:?}");
-    }
+    let limits = [attr.max_qp, attr.max_cq, attr.max_mr, attr.max_pd, attr.max_ah, attr.max_cqe];
+    assert!(limits.iter().all(|limit| *limit > 0), "{attr:?}");
     assert!(attr.max_qp_wr > 0 && attr.max_sge > 0 && attr.max_mr_size > 0, "{attr:?}");
     assert!(attr.phys_port_cnt > 0 && attr.max_qp_rd_atom > 0, "{attr:?}");
     assert!(AtomicCap::KNOWN.contains(&attr.atomic_cap), "{attr:?}");
@@ -53,9 +49,12 @@ fn a_port_is_active_and_has_the_gid_that_it_says() {
     for (index, gid) in gids {
         let other = context.port_with_gid(1, index).unwrap();
         assert_eq!((other.gid_index, other.gid), (index, gid));
-        assert_eq!(gid.to_string().parse(), Ok(gid));
     }
     assert!(context.port_with_gid(1, 255).is_err());
+    for number in [0, context.attributes().phys_port_cnt + 1, u8::MAX] {
+        assert_eq!(context.port(number).unwrap_err().errno, Errno::EINVAL, "port {number}");
+        assert_eq!(context.gids(number).unwrap_err().errno, Errno::EINVAL, "port {number}");
+    }
 }
 
 #[test]
@@ -68,15 +67,6 @@ fn the_best_gid_of_soft_roce_is_the_one_of_its_ipv4_address() {
     let port = context.port(1).unwrap();
     assert!(port.is_ethernet);
     assert!(port.gid.to_string().starts_with("::ffff:"), "{}", port.gid);
-}
-
-#[test]
-fn a_port_that_is_not_there_is_an_error() {
-    let Some(context) = device() else { return };
-    for number in [0, context.attributes().phys_port_cnt + 1, u8::MAX] {
-        assert_eq!(context.port(number).unwrap_err().errno, Errno::EINVAL, "port {number}");
-        assert_eq!(context.gids(number).unwrap_err().errno, Errno::EINVAL, "port {number}");
-    }
 }
 
 #[test]
@@ -94,27 +84,6 @@ fn a_capacity_that_can_not_be_is_an_error_that_says_what_can() {
 }
 
 #[test]
-fn moderation_is_done_or_refused_by_name() {
-    let Some(context) = device() else { return };
-    let mut cq = context.create_cq(4, None).unwrap();
-    let attr = context.attributes();
-    match cq.moderate(2, 10) {
-        Ok(()) => assert!(attr.max_cq_count >= 2 && attr.max_cq_period >= 10, "{attr:?}"),
-        Err(ModerateError::Unsupported) => assert_eq!(attr.max_cq_count, 0),
-        Err(error) => panic!("{error}"),
-    }
-}
-
-#[test]
-fn asynchronous_events_do_not_block() -> Result<(), EventError> {
-    let Some(mut context) = device() else { return Ok(()) };
-    assert_eq!(context.take_async_event()?, None);
-    let soon = Instant::now() + Duration::from_millis(1);
-    assert_eq!(context.wait_async(Some(soon)), Ok(None));
-    Ok(())
-}
-
-#[test]
 fn everything_may_be_dropped_in_any_order() {
     let Some(context) = device() else { return };
     let channel = context.create_channel().unwrap();
@@ -127,36 +96,19 @@ fn everything_may_be_dropped_in_any_order() {
 }
 
 #[test]
-fn q10_rights_that_do_not_go_together_are_refused() {
-    let Some(context) = device() else { return };
-    let pd = context.alloc_pd().unwrap();
-    for alone in [Access::REMOTE_WRITE, Access::REMOTE_ATOMIC] {
-        assert!(matches!(pd.allocate(8, alone), Err(RegisterError::NeedsLocalWrite)));
-    }
-    assert!(matches!(pd.allocate(0, Access::LOCAL_WRITE), Err(RegisterError::Empty)));
-    assert!(matches!(
-        pd.allocate(usize::MAX, Access::LOCAL_WRITE),
-        Err(RegisterError::NoMemory { .. })
-    ));
-}
-
-#[test]
 fn a_region_has_keys_and_checked_pieces() {
     let Some(context) = device() else { return };
     let pd = context.alloc_pd().unwrap();
+    let endless = pd.allocate(usize::MAX, Access::LOCAL_WRITE);
+    assert!(matches!(endless, Err(RegisterError::NoMemory { .. })));
     let region = pd.allocate(4096 + 5, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
-    assert_eq!(region.addr() % 4096, 0);
+    assert_eq!((region.addr() % 4096, region.len()), (0, 4101));
     let sge = region.sge(4096, 5).unwrap();
     assert_eq!((sge.addr, sge.length, sge.lkey), (region.addr() + 4096, 5, region.lkey()));
     let remote = region.remote(4101).unwrap();
     assert_eq!((remote.addr, remote.rkey), (region.addr() + 4101, region.rkey()));
-    let outside = region.sge(4096, 6).unwrap_err();
-    assert_eq!((outside.offset, outside.len, outside.available), (4096, 6, 4101));
-    assert!(region.remote(4102).is_err());
-    let mut zeroed = [1; 4101];
-    region.read(0, &mut zeroed).unwrap();
-    assert_eq!(zeroed, [0; 4101]);
-    assert!(region.read(4100, &mut [0; 2]).is_err());
+    assert_eq!(region.sge(4096, 6).unwrap_err().available, 4101);
+    assert_eq!(region.read(4100, &mut [0; 2]).unwrap_err().available, 4101);
 }
 
 /// Events name it by that.

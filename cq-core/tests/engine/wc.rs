@@ -27,7 +27,7 @@ proptest! {
         (pkey_index, slid, sl, dlid_path_bits) in any::<(u16, u16, u8, u8)>(),
         padding in any::<[u8; 2]>(),
     ) {
-        let flags = WcFlags::from_bits_retain(flags) - WcFlags::WITH_INV | WcFlags::WITH_IMM;
+        let flags = WcFlags::from_bits_retain(flags).difference(WcFlags::WITH_INV).union(WcFlags::WITH_IMM);
         let wc = Wc::new(wr_id, WcStatus(status), qp)
             .with_opcode(WcOpcode(opcode))
             .with_vendor_err(vendor_err)

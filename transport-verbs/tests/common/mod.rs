@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::Wc;
 pub use cq_core::wc::WcStatus as S;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_core::wr::RecvWr;
 use transport_verbs::{
     Access, Context, Cq, OwnedRegion, Port, ProtectionDomain, QpAttr, QpCaps, QpInit, QpType,
     QueuePair,
@@ -20,8 +20,6 @@ pub const ALL: Access = Access::LOCAL_WRITE.union(Access::REMOTE);
 
 pub const CAPS: QpCaps =
     QpCaps { max_send_wr: 63, max_recv_wr: 63, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
-
-pub const QKEY: u32 = 0x1234;
 
 /// The device to test on, if there is one.
 pub fn device() -> Option<Context> {
@@ -58,22 +56,6 @@ impl End {
         self.qp.post_recv(&[RecvWr::new(wr_id, &[sge])]).unwrap();
     }
 
-    /// Posts a signaled SEND of `len` bytes at `offset`.
-    pub fn send(&mut self, wr_id: u64, offset: usize, len: usize) {
-        let sge = self.region.sge(offset, len).unwrap();
-        self.qp.post_send(&[SendWr::send(wr_id, &[sge])]).unwrap();
-    }
-
-    pub fn word(&self, offset: usize) -> u64 {
-        let mut bytes = [0; 8];
-        self.region.read(offset, &mut bytes).unwrap();
-        u64::from_ne_bytes(bytes)
-    }
-
-    pub fn set_word(&self, offset: usize, value: u64) {
-        self.region.write(offset, &value.to_ne_bytes()).unwrap();
-    }
-
     pub fn bytes(&self, offset: usize, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.region.read(offset, &mut bytes).unwrap();
@@ -96,21 +78,17 @@ impl End {
     }
 }
 
-/// Two ends, connected both ways so that what waits for a peer ends soon.
-pub fn pair() -> Option<(End, End)> {
-    pair_of(QpType::Rc)
+/// Two ends of reliable connections, in RESET.
+pub fn ends() -> Option<(End, End)> {
+    let context = device()?;
+    Some((End::new(&context, QpType::Rc), End::new(&context, QpType::Rc)))
 }
 
-pub fn pair_of(qp_type: QpType) -> Option<(End, End)> {
-    let context = device()?;
-    let (mut a, mut b) = (End::new(&context, qp_type), End::new(&context, qp_type));
-    if qp_type == QpType::Rc {
-        connect_by(&mut a, &b, &impatient());
-        connect_by(&mut b, &a, &impatient());
-    } else {
-        a.qp.connect(&a.port, &b.qp.endpoint(&b.port)).unwrap();
-        b.qp.connect(&b.port, &a.qp.endpoint(&a.port)).unwrap();
-    }
+/// Two ends, connected both ways so that what waits for a peer ends soon.
+pub fn pair() -> Option<(End, End)> {
+    let (mut a, mut b) = ends()?;
+    connect_by(&mut a, &b, &impatient());
+    connect_by(&mut b, &a, &impatient());
     Some((a, b))
 }
 
