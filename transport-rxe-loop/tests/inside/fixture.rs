@@ -142,6 +142,16 @@ pub fn told(context: &mut Context) -> Option<AsyncEventType> {
     context.take_async_event().unwrap().map(|event| event.event_type)
 }
 
+/// A copy that is in flight by the marker, of the queue pair at an index.
+pub fn copy_guard<'a>(
+    device: &'static Device,
+    in_flight: &'a InFlight,
+    index: u32,
+) -> CopyGuard<'a> {
+    let ownership = device.memory.ownership(QpIndex::new(index));
+    CopyGuard::open(device.memory, in_flight, ownership)
+}
+
 /// Connects to the queue pair with this number, with these attributes of the last step.
 pub fn connect_with(qp: &mut QueuePair, peer: u32, rts: QpAttr) {
     let init = QpAttr::init(&Port::new(1), Access::REMOTE);

@@ -6,10 +6,7 @@ use crate::completion::queue::CqRing;
 use crate::inside::prelude::*;
 use crate::protocol::fanin::Location;
 
-/// An attachment that no process has.
-const ANOTHER: AttachmentId = AttachmentId::new(37);
-
-/// A device of one completion queue, so that each new one has the table entry of the last.
+/// Options of a device of one completion queue, so that each new one has the table entry of the last.
 fn with_one() -> OpenOptions {
     OpenOptions::new().limits(Limits { completion_queues: 1, ..Limits::default() })
 }
@@ -35,39 +32,28 @@ fn push_to_first(device: &'static Device, entries: &[Entry]) {
 fn x03_a_new_queue_inherits_the_lock_of_a_dead_one() {
     let (context, device) = with_one().alone();
     let lock = &device.completions.cq(CqIndex::new(0)).fanin.lock;
-    assert!(lock.try_enter(AttachmentKey::new(ANOTHER.get(), 1)));
+    assert!(lock.try_enter(DEAD));
     let _cq = context.create_cq(4, None).unwrap();
     assert_eq!(lock.holder(), None);
 }
 
 #[test]
-fn o02_each_queue_of_an_entry_reports_its_own_overrun() {
-    let (mut context, device) = with_one().alone();
-    for _ in 0..2 {
-        let cq = context.create_cq(1, None).unwrap();
-        push_to_first(device, &entries::<4>());
-        let event =
-            AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Cq(cq.key()) };
-        assert_eq!(context.take_async_event(), Ok(Some(event)));
+fn o02_o08_each_queue_of_an_entry_reports_its_own_overrun_and_counts_its_own_drops() {
+    for (options, is_like_rxe) in [(with_one(), false), (with_one().imitate_rxe(), true)] {
+        let (mut context, device) = options.alone();
+        for _ in 0..2 {
+            let cq = context.create_cq_with(&ignoring(None)).unwrap();
+            push_to_first(device, &entries::<4>());
+            assert_eq!((cq.dropped(), context.take_async_event()), (3, Ok(None)));
+        }
+        for _ in (0..2).filter(|_| !is_like_rxe) {
+            let cq = context.create_cq(1, None).unwrap();
+            push_to_first(device, &entries::<4>());
+            let (event_type, element) = (AsyncEventType::CQ_ERR, Element::Cq(cq.key()));
+            let event = AsyncEvent { event_type, element };
+            assert_eq!(context.take_async_event(), Ok(Some(event)));
+        }
     }
-}
-
-#[test]
-fn o08_each_queue_of_an_entry_counts_its_own_drops() {
-    let (context, device) = with_one().alone();
-    for _ in 0..2 {
-        let cq = context.create_cq_with(&ignoring(None)).unwrap();
-        push_to_first(device, &entries::<4>());
-        assert_eq!(cq.dropped(), 3);
-    }
-}
-
-#[test]
-fn o08_what_ignores_overruns_does_so_as_soft_roce_too() {
-    let (mut context, device) = with_one().imitate_rxe().alone();
-    let cq = context.create_cq_with(&ignoring(None)).unwrap();
-    push_to_first(device, &entries::<4>());
-    assert_eq!((cq.dropped(), context.take_async_event()), (3, Ok(None)));
 }
 
 #[test]
@@ -98,18 +84,22 @@ fn q11_nothing_is_pushed_to_where_a_queue_was() {
 fn no_queue_leads_out_of_the_arena() {
     let device = Device::of_tests();
     let (arena, size) = (device.shm.arena().offset(), device.shm.memory().len());
-    let is_one = |offset: usize, log2| {
-        ring(device.completions, Location { offset: offset as u32, log2, promised: 8 }).is_some()
-    };
-    assert!(is_one(arena, 4));
-    for (offset, log2) in [(0, 4), (arena - 128, 4), (size - 128, 4), (arena, 20), (arena, 99)] {
-        assert!(!is_one(offset, log2));
+    for (offset, log2, is_one) in [
+        (arena, 4, true),
+        (0, 4, false),
+        (arena - 128, 4, false),
+        (size - 128, 4, false),
+        (arena, 20, false),
+        (arena, 99, false),
+    ] {
+        let location = Location { offset: offset as u32, log2, promised: 8 };
+        assert_eq!(ring(device.completions, location).is_some(), is_one, "{location:?}");
     }
 }
 
 #[test]
 fn n07_a_queue_is_detached_before_its_entry_is_reused() {
-    let (context, device) = OpenOptions::new().alone();
+    let Fixture { context, device, .. } = Fixture::new();
     let channel = context.create_channel().unwrap();
     let cq = context.create_cq(4, Some(&channel)).unwrap();
     let (index, slot) = (cq.queue.index, device.completions.cq(cq.queue.index));
@@ -127,38 +117,35 @@ fn n07_a_queue_is_detached_before_its_entry_is_reused() {
     assert_eq!(slot.life().attachment(), None);
 }
 
-#[test]
-fn q05_what_came_after_the_first_look_of_a_poll_is_retired_too() {
-    let (context, _fabric) = OpenOptions::new().alone();
-    let mut cq = context.create_cq(4, None).unwrap();
+/// A device of one completion queue, and a UC queue pair with one slot for sends that is its own peer.
+fn with_one_slot() -> (Cq, QueuePair, &'static Device) {
+    let (context, device) = with_one().alone();
+    let cq = context.create_cq(4, None).unwrap();
     let caps = QpCaps { max_send_wr: 1, ..QpInit::new(&cq).caps };
     let init = QpInit { caps, qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
     qp.connect_to(qp.number()).unwrap();
+    (cq, qp, device)
+}
+
+#[test]
+fn q05_what_came_after_the_first_look_of_a_poll_is_retired_too() {
+    let (mut cq, mut qp, _device) = with_one_slot();
     for _ in 0..3 {
         qp.post_send(&[SendWr::send(1, &[])]).unwrap();
-        assert!(
-            qp.post_send(&[SendWr::send(1, &[])]).is_err(),
-            "its location is kept until it is polled"
-        );
+        let more = qp.post_send(&[SendWr::send(1, &[])]);
+        assert!(more.is_err(), "its location is kept until it is polled");
         assert_eq!(cq.poll_again(&mut [Wc::default(); 8]), Ok(1));
     }
 }
 
 #[test]
 fn x04_a_forged_completion_takes_no_slots_from_those_polled_with_it() {
-    let (context, device) = with_one().alone();
-    let mut cq = context.create_cq(4, None).unwrap();
-    let caps = QpCaps { max_send_wr: 1, ..QpInit::new(&cq).caps };
-    let init = QpInit { caps, qp_type: QpType::Uc, ..QpInit::new(&cq) };
-    let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
-    qp.connect_to(qp.number()).unwrap();
+    let (mut cq, mut qp, device) = with_one_slot();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     let wc = Wc::new(7, WcStatus::SUCCESS, qp.number());
-    push_to_first(
-        device,
-        &[Entry { wc, tag: tag::of_send(Position::new(1 << 20)), solicited: false }],
-    );
+    let forged = Entry { wc, tag: tag::of_send(Position::new(1 << 20)), solicited: false };
+    push_to_first(device, &[forged]);
     assert_eq!(cq.poll(&mut [Wc::default(); 4]), Ok(2));
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
 }
@@ -170,13 +157,12 @@ fn queue_pairs_come_and_go_by_a_handle_while_another_thread_polls() {
     let mut cq = context.create_cq(256, None).unwrap();
     let handle = CqHandle::clone(&cq);
     let poller = thread::spawn(move || {
-        let (mut wcs, mut polled) = ([Wc::default(); 4], Vec::new());
+        let mut all = Vec::new();
         until("every queue pair has completed", || {
-            let count = cq.poll(&mut wcs).unwrap();
-            polled.extend(wcs[..count].iter().map(|wc| (wc.wr_id(), wc.status())));
-            polled.len() as u64 == COUNT
+            all.extend(polled(&mut cq));
+            all.len() as u64 == COUNT
         });
-        (cq, polled)
+        (cq, all)
     });
     let pd = context.alloc_pd().unwrap();
     let nowhere = RemoteAddr { addr: 0, rkey: 0 };
@@ -185,8 +171,8 @@ fn queue_pairs_come_and_go_by_a_handle_while_another_thread_polls() {
         qp.connect_to(qp.number()).unwrap();
         qp.post_send(&[SendWr::write_inline(wr_id, &[], nowhere)]).unwrap();
     }
-    let (cq, polled) = poller.join().unwrap();
-    assert!(polled.into_iter().eq((0..COUNT).map(|wr_id| (wr_id, WcStatus::SUCCESS))));
+    let (cq, all) = poller.join().unwrap();
+    assert!(all.into_iter().eq((0..COUNT).map(|wr_id| (wr_id, WcStatus::SUCCESS))));
     let cq = cq.destroy().unwrap_err().handle;
     drop(handle);
     cq.destroy().unwrap();

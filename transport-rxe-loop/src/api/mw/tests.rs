@@ -3,35 +3,22 @@ use crate::engine::requester::local::{invalidate, invalidate_and_wait};
 use crate::inside::prelude::*;
 use crate::memory::region::{Bound, Kind, MrSlot, RegionEntry};
 
-/// An attachment that no process has.
-const ANOTHER: AttachmentId = AttachmentId::new(34);
-
 /// A queue pair that is its own peer, and has a window for itself.
 struct Alone {
     qp: QueuePair,
-    cq: Cq,
     region: OwnedRegion,
     window: MemoryWindow,
-    pd: ProtectionDomain,
+    fixture: Fixture,
     device: &'static Device,
 }
 
 impl Alone {
     fn new() -> Self {
-        Self::of((Context::open("loop0").unwrap(), Device::of_tests()))
-    }
-
-    /// In a fabric where no other test waits for what is copied.
-    fn in_own_fabric() -> Self {
-        Self::of(OpenOptions::new().alone())
-    }
-
-    fn of((context, device): (Context, &'static Device)) -> Self {
-        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(16, None).unwrap());
-        let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-        let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::MW_BIND).unwrap();
-        let window = pd.alloc_mw().unwrap();
-        let mut alone = Self { qp, cq, region, window, pd, device };
+        let fixture = Fixture::new();
+        let (device, qp) = (fixture.device, fixture.qp());
+        let region = fixture.pd.allocate(4096, Access::LOCAL_WRITE | Access::MW_BIND).unwrap();
+        let window = fixture.pd.alloc_mw().unwrap();
+        let mut alone = Self { qp, region, window, fixture, device };
         alone.open();
         alone
     }
@@ -43,22 +30,18 @@ impl Alone {
     }
 
     fn bind(&mut self) -> WcStatus {
-        let bind = WindowBind {
-            window: self.window.rkey(),
-            rkey: inc_rkey(self.window.rkey()),
-            lkey: self.region.lkey(),
-            addr: self.region.addr(),
-            length: 64,
-            access: Access::REMOTE_WRITE,
-        };
-        self.outcome(SendWr::bind_window(1, bind))
+        self.outcome(SendWr::bind_window(1, self.bind_of(&self.region, Access::REMOTE_WRITE)))
+    }
+
+    fn bind_of(&self, region: &OwnedRegion, access: Access) -> WindowBind {
+        let (window, lkey, addr) = (self.window.rkey(), region.lkey(), region.addr());
+        WindowBind { window, rkey: inc_rkey(window), lkey, addr, length: 64, access }
     }
 
     fn outcome(&mut self, wr: SendWr<'_>) -> WcStatus {
         self.qp.post_send(&[wr]).unwrap();
-        let mut wcs = [Wc::default(); 1];
-        assert_eq!(self.cq.poll(&mut wcs), Ok(1));
-        wcs[0].status()
+        let [(_, status)] = self.fixture.polled()[..] else { panic!("one completes") };
+        status
     }
 
     /// Whether its key lets one write. If not, the queue pair is made anew.
@@ -66,7 +49,7 @@ impl Alone {
         let at = RemoteAddr { addr: self.region.addr(), rkey: self.window.rkey() };
         let is_open = self.outcome(SendWr::write_inline(2, b"x", at)) == WcStatus::SUCCESS;
         if !is_open {
-            self.qp = self.pd.create_qp(&QpInit::new(&self.cq)).unwrap();
+            self.qp = self.fixture.qp();
         }
         is_open
     }
@@ -74,6 +57,11 @@ impl Alone {
     /// The entry of its window that all see.
     fn slot(&self) -> &'static MrSlot {
         self.device.memory.mr(self.window.entry.index)
+    }
+
+    /// This process' entry of its region.
+    fn own_region(&self) -> &'static MrSlot {
+        self.device.memory.own(RegionIndex::new(self.region.lkey() >> 8))
     }
 }
 
@@ -97,8 +85,8 @@ fn x04_who_scribbles_over_a_window_can_do_no_more_than_kill_its_key() {
     for bad in bad {
         sync::store(&slot.key, bad(alone.window.rkey()));
         assert!(!alone.is_open());
-        assert!(!alone.qp.has_windows() && !alone.region.has_windows());
         // It is not bound then, and can be.
+        assert!(!alone.qp.has_windows() && !alone.region.has_windows());
         alone.open();
         assert!(alone.is_open());
     }
@@ -118,43 +106,36 @@ fn x04_a_key_that_its_owner_took_away_stays_dead_whatever_is_written() {
 #[test]
 fn q06_a_window_can_not_be_bound_while_its_dead_key_is_waited_for() {
     let mut alone = Alone::new();
-    let (windows, key) = (alone.device.memory.windows(), alone.window.rkey());
-    let closing =
-        windows.begin_invalidate(alone.device.memory, alone.qp.qpn(), Key::new(key)).unwrap();
+    let (memory, key) = (alone.device.memory, alone.window.rkey());
+    let closing = memory.windows().begin_invalidate(memory, alone.qp.qpn(), Key::new(key)).unwrap();
     assert_eq!(alone.bind(), WcStatus::MW_BIND_ERR);
     assert_eq!(alone.window.rkey(), key);
-    assert!(closing.finish(alone.device.memory));
-    alone.qp = alone.pd.create_qp(&QpInit::new(&alone.cq)).unwrap();
+    assert!(closing.finish(memory));
+    alone.qp = alone.fixture.qp();
     alone.open();
     assert!(alone.is_open());
 }
 
 #[test]
-fn q07_a_key_that_a_window_had_before_takes_nothing_away() {
-    let alone = Alone::new();
-    let (windows, old) = (alone.device.memory.windows(), alone.window.entry.key());
-    assert_ne!(old.get(), alone.window.rkey());
-    assert!(windows.begin_invalidate(alone.device.memory, alone.qp.qpn(), old).is_none());
-    assert!(alone.qp.has_windows());
-}
-
-#[test]
-fn q07_a_key_is_not_invalidated_whose_window_is_deallocated_meanwhile() {
-    let Alone { qp, window, region: _region, device, .. } = Alone::new();
-    let (windows, key) = (device.memory.windows(), window.rkey());
-    let closing = windows.begin_invalidate(device.memory, qp.qpn(), Key::new(key)).unwrap();
+fn q07_a_key_is_not_invalidated_that_a_window_had_before_or_whose_window_is_deallocated_meanwhile()
+{
+    let Alone { qp, window, region: _region, device: Device { memory, .. }, .. } = Alone::new();
+    let (windows, old, key) = (memory.windows(), window.entry.key(), window.rkey());
+    assert_ne!(old.get(), key);
+    assert!(windows.begin_invalidate(memory, qp.qpn(), old).is_none());
+    assert!(qp.has_windows());
+    let closing = windows.begin_invalidate(memory, qp.qpn(), Key::new(key)).unwrap();
     drop(window);
-    assert!(!closing.finish(device.memory));
+    assert!(!closing.finish(memory));
 }
 
 /// Takes the key away while somebody copies who may do that through it.
 fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> CopyGuard<'a>) {
-    let alone = Alone::in_own_fabric();
-    let (device, number, key) = (alone.device, alone.qp.number(), alone.window.rkey());
+    let alone = Alone::new();
+    let (engine, number, key) = (alone.device.engine, alone.qp.qpn(), alone.window.rkey());
     let in_flight = copies(&alone);
     thread::scope(|scope| {
-        let invalidates = scope
-            .spawn(|| invalidate_and_wait(device.engine, QpNumber::new(number), Key::new(key)));
+        let invalidates = scope.spawn(|| invalidate_and_wait(engine, number, Key::new(key)));
         until("the key is dead", || sync::load(&alone.slot().key) == 0);
         (0..200).for_each(|_| thread::yield_now());
         assert!(!invalidates.is_finished(), "bytes may still move");
@@ -166,19 +147,20 @@ fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> CopyGuard<'a>) {
 #[test]
 fn q06_invalidating_waits_for_what_the_peer_copies() {
     outlasts_the_copy(|alone| {
-        alone.device.engine.copy_guard(alone.device.engine.qp(alone.qp.qpn()), alone.qp.index())
+        alone.device.engine.copy_guard(alone.fixture.slot(&alone.qp), alone.qp.index())
     });
 }
 
 #[test]
 fn q06_invalidating_waits_for_what_is_copied_for_a_peer_of_another_process() {
-    let in_flight = |alone: &Alone| alone.device.memory.copier().in_flight();
-    outlasts_the_copy(|alone| CopyGuard::open_to_own(alone.device.memory, in_flight(alone)));
+    outlasts_the_copy(|Alone { device: Device { memory, .. }, .. }| {
+        CopyGuard::open_to_own(memory, memory.copier().in_flight())
+    });
 }
 
 #[test]
 fn q06_the_key_of_another_process_is_invalidated_once_and_not_without_its_region() {
-    let (_context, device) = OpenOptions::new().alone();
+    let device = Fixture::new().device;
     let qps = device.engine.qps();
     let (index, generation) = qps.claim(ANOTHER).unwrap();
     let qp = identity::number_of(qps, index, generation);
@@ -211,15 +193,15 @@ fn q06_the_key_of_another_process_is_invalidated_once_and_not_without_its_region
 #[test]
 fn q10_another_region_of_the_same_key_is_not_behind_a_window() {
     let mut alone = Alone::new();
-    let index = alone.region.lkey() >> 8;
-    let slot = alone.device.memory.own(RegionIndex::new(index));
-    let entry = RegionEntry::read(slot, Key::new(alone.region.lkey())).unwrap();
+    let slot = alone.own_region();
+    let key = Key::new(alone.region.lkey());
+    let entry = RegionEntry::read(slot, key).unwrap();
     let (place, generation) =
-        alone.device.memory.mr(RegionIndex::new(index)).life().holder().unwrap();
-    entry.write(slot, (place, generation));
-    assert!(alone.is_open());
-    entry.write(slot, (place, generation + 255));
-    assert!(!alone.is_open());
+        alone.device.memory.mr(RegionIndex::new(key.get() >> 8)).life().holder().unwrap();
+    for (generation, is_open) in [(generation, true), (generation + 255, false)] {
+        entry.write(slot, (place, generation));
+        assert_eq!(alone.is_open(), is_open);
+    }
 }
 
 #[test]
@@ -234,38 +216,33 @@ fn q06_a_send_takes_the_key_that_all_see_and_the_own_one() {
 
 #[test]
 fn no_window_has_the_entry_whose_key_may_be_0() {
-    let context = Context::open("loop0").unwrap();
-    let pd = context.alloc_pd().unwrap();
+    let fixture = Fixture::new();
     // More than there are places.
-    for _ in 0..2 * context.attributes().max_mw {
-        let window = pd.alloc_mw().unwrap();
-        assert_ne!(window.entry.index, RegionIndex::new(0));
+    for _ in 0..2 * fixture.context.attributes().max_mw {
+        assert_ne!(fixture.pd.alloc_mw().unwrap().entry.index, RegionIndex::new(0));
     }
 }
 
 #[test]
 fn q06_a_window_to_read_from_needs_no_right_to_write() {
     let mut alone = Alone::new();
-    let region = alone.pd.allocate(64, Access::MW_BIND).unwrap();
-    let target = RemoteAddr { addr: region.addr(), rkey: inc_rkey(alone.window.rkey()) };
-    assert_eq!(alone.outcome(SendWr::local_invalidate(1, alone.window.rkey())), WcStatus::SUCCESS);
-    let bind = WindowBind {
-        window: alone.window.rkey(),
-        rkey: target.rkey,
-        lkey: region.lkey(),
-        addr: region.addr(),
-        length: 64,
-        access: Access::REMOTE_READ,
-    };
-    assert_eq!(alone.outcome(SendWr::bind_window(1, bind)), WcStatus::SUCCESS);
-    let here = [alone.region.sge(0, 8).unwrap()];
-    assert_eq!(alone.outcome(SendWr::read(2, &here, target)), WcStatus::SUCCESS);
+    let region = alone.fixture.pd.allocate(64, Access::MW_BIND).unwrap();
+    let (here, key) = ([alone.region.sge(0, 8).unwrap()], alone.window.rkey());
+    let bind = alone.bind_of(&region, Access::REMOTE_READ);
+    let target = RemoteAddr { addr: region.addr(), rkey: bind.rkey };
+    for request in [
+        SendWr::local_invalidate(1, key),
+        SendWr::bind_window(1, bind),
+        SendWr::read(2, &here, target),
+    ] {
+        assert_eq!(alone.outcome(request), WcStatus::SUCCESS, "{request:?}");
+    }
 }
 
 #[test]
 fn q06_a_window_gives_no_more_than_its_region() {
     let mut alone = Alone::new();
-    let own = alone.device.memory.own(RegionIndex::new(alone.region.lkey() >> 8));
+    let own = alone.own_region();
     let (access, base) = (sync::load(&own.access), sync::load(&own.base));
     sync::store(&own.access, Access::MW_BIND.bits());
     assert!(!alone.is_open(), "it may not be written to");

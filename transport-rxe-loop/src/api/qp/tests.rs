@@ -147,75 +147,45 @@ fn q02_flush_and_reset_while_positions_wrap() {
 }
 
 #[test]
-fn q01_what_was_posted_before_a_failure_is_flushed_though_sending_resumes_before_that() {
-    let (context, device) = OpenOptions::new().alone();
-    let mut cq = context.create_cq(4, None).unwrap();
-    let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
-    let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
-    qp.connect_to(qp.number()).unwrap();
-    let (slot, ownership) = (qp.claimed.queue.slot, device.engine.ownership(qp.index()));
-    // As far as a thread got before it flushes.
-    ownership.seize();
-    qp.post_send(&[SendWr::send(1, &[])]).unwrap();
-    assert!(identity::change(slot, identity::read(slot), QpState::SQE));
-    ownership.abandon();
-    qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
-    let mut wcs = [Wc::default()];
-    assert_eq!(cq.poll(&mut wcs), Ok(1));
-    assert_eq!(wcs[0].status(), WcStatus::WR_FLUSH_ERR);
-}
-
-#[test]
 fn q01_draining_is_told_once_also_where_nobody_asked_for_it() {
-    let (mut context, _) = OpenOptions::new().imitate_rxe().alone();
-    let cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect_to(qp.number()).unwrap();
+    let mut fixture = Fixture::of(OpenOptions::new().imitate_rxe());
+    let mut qp = fixture.own_peer();
     for told in [true, false, false] {
         qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
-        let event = context.take_async_event().unwrap();
-        let expected = told.then_some(AsyncEventType::SQ_DRAINED);
-        assert_eq!(event.map(|event| event.event_type), expected);
+        assert_eq!(fixture.told(), told.then_some(AsyncEventType::SQ_DRAINED));
     }
 }
 
 #[test]
 fn q06_what_a_failed_request_had_begun_is_not_the_next_one_s() {
-    let (context, device) = OpenOptions::new().alone();
-    let mut cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect_to(qp.number()).unwrap();
+    let mut fixture = Fixture::new();
+    let mut qp = fixture.own_peer();
     // Of a stage that there is not.
-    let begun = &device.engine.own(qp.index()).begun;
+    let begun = &fixture.device.engine.own(qp.index()).begun;
     sync::store(&begun[0], u64::MAX);
     qp.post_send(&[SendWr::write_inline(1, &[0; 8], RemoteAddr { addr: 0, rkey: 0 })]).unwrap();
-    let mut wcs = [Wc::default()];
-    assert_eq!(cq.poll(&mut wcs), Ok(1));
-    assert_eq!(wcs[0].status(), WcStatus::REM_ACCESS_ERR);
+    assert_eq!(fixture.polled(), [(1, WcStatus::REM_ACCESS_ERR)]);
     assert_eq!(sync::load(&begun[0]), 0);
 }
 
 #[test]
 fn x04_slots_that_a_corrupted_position_took_come_back_in_reset() {
-    let (context, _device) = OpenOptions::new().alone();
-    let mut cq = context.create_cq(4, None).unwrap();
-    let init = QpInit { caps: CAPS, ..QpInit::new(&cq) };
-    let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
-    let slot = qp.claimed.queue.slot;
+    let mut fixture = Fixture::new();
+    let mut qp = fixture.create(&QpInit { caps: CAPS, ..fixture.init(QpType::Rc) });
+    let slot = fixture.slot(&qp);
     let mut fill = |qp: &mut QueuePair| {
         qp.connect_to(qp.number()).unwrap();
         let wr = SendWr::write_inline(1, &[], RemoteAddr { addr: 0, rkey: 0 });
         let posted = (0..20).take_while(|_| qp.post_send(&[wr.unsignaled()]).is_ok()).count();
-        assert_eq!(cq.poll(&mut [Wc::default()]), Ok(0));
+        assert_eq!(fixture.polled(), []);
+        qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         posted
     };
     for corrupted in [&slot.send.freed, &slot.send.posted] {
         for beyond in [1 << 40, 1_u64.wrapping_neg()] {
             sync::store(corrupted, slot.send.posted().get().wrapping_add(beyond));
             fill(&mut qp);
-            qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
             assert_eq!(fill(&mut qp), CAPS.max_send_wr as usize);
-            qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
         }
     }
 }

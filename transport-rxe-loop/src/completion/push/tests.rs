@@ -1,20 +1,19 @@
 use std::cell::RefCell;
 
+use cq_core::queue::State;
+use cq_core::setup::ResizeError;
+
 use super::*;
 use crate::engine::complete::{lock, push_received, tell, wait_for_push};
 use crate::inside::prelude::*;
 use crate::protocol::fanin::Location;
 use crate::protocol::moderation::{EventAction, Setting};
-use cq_core::queue::State;
-use cq_core::setup::ResizeError;
-
-/// An attachment that no process has.
-const ANOTHER: AttachmentId = AttachmentId::new(33);
 
 /// A queue that is armed, and a queue pair of its with one receive, in a fabric without a service thread.
 struct Scene {
     device: &'static Device,
     index: CqIndex,
+    slot: &'static CqSlot,
     qp: QueuePair,
     cq: Cq,
     channel: CompletionChannel,
@@ -22,12 +21,6 @@ struct Scene {
 }
 
 impl Scene {
-    fn push(&self, entries: &[Entry]) {
-        let mut cq = CqRing::new(self.device.completions, self.index);
-        let slot = self.device.engine.qp(self.qp.qpn());
-        push_received(self.device.engine, (self.qp.qpn(), slot), &mut cq, entries);
-    }
-
     fn new() -> Self {
         let (context, device) = OpenOptions::new().alone();
         let channel = context.create_channel().unwrap();
@@ -38,7 +31,16 @@ impl Scene {
         qp.connect_to(qp.number()).unwrap();
         qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
         assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
-        Self { device, index: CqIndex::new(cq.queue().index.get()), qp, cq, channel, context }
+        let index = cq.queue().index;
+        Self { device, index, slot: device.completions.cq(index), qp, cq, channel, context }
+    }
+
+    /// Pushes the completion of the receive so many times.
+    fn push(&self, count: usize) {
+        let mut cq = CqRing::new(self.device.completions, self.index);
+        let slot = self.device.engine.qp(self.qp.qpn());
+        let entries = vec![self.entry(); count];
+        push_received(self.device.engine, (self.qp.qpn(), slot), &mut cq, &entries);
     }
 
     /// The completion of the receive.
@@ -54,10 +56,26 @@ impl Scene {
         complete::fail_overran(engine);
     }
 
+    fn ring(&self) -> RawQueue<'static> {
+        ring_at(self.device, self.slot.fanin.location())
+    }
+
     /// How many receives have completed.
     fn completed(&self) -> u64 {
         self.device.engine.qp(self.qp.qpn()).recv.completed().get()
     }
+
+    fn state(&self) -> QpState {
+        self.qp.state().unwrap()
+    }
+
+    fn told(&mut self) -> AsyncEventType {
+        told(&mut self.context).unwrap()
+    }
+}
+
+fn ring_at(device: &'static Device, location: Location) -> RawQueue<'static> {
+    queue::ring(device.completions, location).unwrap()
 }
 
 /// Where completions were placed, and a consumer that polls as those with a tag are settled.
@@ -99,13 +117,7 @@ fn q05_what_is_stored_behind_a_dropped_completion_is_where_it_was_placed() {
 fn n06_a_waiting_thread_is_woken_by_who_inherits_the_lock() {
     let mut scene = Scene::new();
     let Entry { wc, tag, .. } = scene.entry();
-    die_pushing(
-        scene.device.completions,
-        scene.index,
-        AttachmentKey::new(ANOTHER.get(), 1),
-        &wc,
-        tag,
-    );
+    die_pushing(scene.device.completions, scene.index, DEAD, &wc, tag);
     assert_eq!(scene.channel.take_event(), Ok(None));
     assert!(wait_for_push(scene.device.engine, scene.index));
     assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
@@ -114,62 +126,51 @@ fn n06_a_waiting_thread_is_woken_by_who_inherits_the_lock() {
 #[test]
 fn o04_the_overrun_of_a_moderated_queue_wakes_at_once_and_fails_its_queue_pairs() {
     let mut scene = Scene::new();
-    let slot = scene.device.completions.cq(scene.index);
-    let queue = queue::ring(scene.device.completions, slot.fanin.location()).unwrap();
+    let slot = scene.slot;
     let setting = Setting { count: u16::MAX, period: u16::MAX };
-    assert_eq!(slot.moderation.set(queue.control(), setting), EventAction::None);
+    assert_eq!(slot.moderation.set(scene.ring().control(), setting), EventAction::None);
     slot.mode.set(CqFlag::Moderated, true);
-    scene.push(&[scene.entry()]);
+    scene.push(1);
     assert_eq!(scene.channel.take_event(), Ok(None), "it is held back");
-    scene.push(&[scene.entry(); 64]);
+    scene.push(64);
     assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
-    assert_eq!(scene.qp.state().unwrap(), QpState::ERR);
+    assert_eq!(scene.state(), QpState::ERR);
     assert!(slot.mode.has(CqFlag::Overran), "for who sweeps up, if this process had died by now");
-    let told = [(); 2].map(|()| scene.context.take_async_event().unwrap().unwrap().event_type);
+    let told = [(); 2].map(|()| scene.told());
     assert_eq!(told, [AsyncEventType::CQ_ERR, AsyncEventType::QP_FATAL]);
 }
 
 #[test]
 fn o04_an_overrun_is_written_down_for_who_sweeps_up() {
     let scene = Scene::new();
-    scene.push(&[scene.entry()]);
-    let mode = &scene.device.completions.cq(scene.index).mode;
-    assert!(!mode.has(CqFlag::Overran));
-    scene.push(&[scene.entry(); 64]);
-    assert!(mode.has(CqFlag::Overran));
+    for (count, has) in [(1, false), (64, true)] {
+        scene.push(count);
+        assert_eq!(scene.slot.mode.has(CqFlag::Overran), has);
+    }
 }
 
 #[test]
-fn x07_what_is_lost_with_a_queue_that_is_given_up_has_completed_all_the_same() {
-    let scene = Scene::new();
+fn x07_who_gives_a_queue_up_writes_nothing_to_its_ring_and_what_is_lost_has_completed_all_the_same()
+{
+    let mut scene = Scene::new();
+    let suspended = lock(scene.device.engine, scene.index).unwrap();
     assert_eq!(scene.completed(), 0);
     scene.give_up(&[scene.entry()]);
     assert_eq!(scene.completed(), 1);
-}
-
-#[test]
-fn x07_who_gives_a_queue_up_writes_nothing_to_its_ring() {
-    let mut scene = Scene::new();
-    let state = || {
-        let location = scene.device.completions.cq(scene.index).fanin.location();
-        queue::ring(scene.device.completions, location).unwrap().control().state()
-    };
-    let suspended = lock(scene.device.engine, scene.index).unwrap();
-    scene.give_up(&[scene.entry()]);
     // Its owner may have resized it meanwhile, and something else may lie there.
-    assert_eq!(state(), State::Running);
+    assert_eq!(scene.ring().control().state(), State::Running);
     drop(suspended);
     assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
     assert_eq!(scene.cq.resize(100), Err(ResizeError::Overrun));
     let failed = Err(PollError::Failed);
     assert_eq!([(); 2].map(|()| scene.cq.poll(&mut [Wc::default()])), [failed; 2]);
-    assert_eq!((scene.cq.dropped(), scene.qp.state().unwrap()), (0, QpState::ERR));
+    assert_eq!((scene.cq.dropped(), scene.state()), (0, QpState::ERR));
 }
 
 #[test]
 fn o03_what_a_producer_had_stored_comes_before_the_failure_of_a_queue_that_was_given_up() {
     let mut scene = Scene::new();
-    scene.push(&[scene.entry()]);
+    scene.push(1);
     scene.give_up(&[]);
     assert_eq!(scene.cq.dropped(), 0, "all of them fit");
     assert_eq!(scene.cq.poll(&mut []), Ok(0));
@@ -180,69 +181,61 @@ fn o03_what_a_producer_had_stored_comes_before_the_failure_of_a_queue_that_was_g
 #[test]
 fn o04_what_lies_where_no_ring_is_any_more_fails_nobody() {
     let scene = Scene::new();
-    let location = |index| scene.device.completions.cq(index).fanin.location();
     let other = scene.context.create_cq(4, None).unwrap();
+    let other = scene.device.completions.cq(other.queue().index).fanin.location();
     // As one finds it that looks at a ring which is resized away, and its memory another's by then.
-    give_up_ring(scene.device, location(other.queue().index));
-    let mine = location(scene.index);
-    scene.device.completions.cq(scene.index).fanin.begin(location(other.queue().index));
+    ring_at(scene.device, other).into_consumer(0, NoChannel).fail();
+    let mine = scene.slot.fanin.location();
+    scene.slot.fanin.begin(other);
     tell(scene.device.engine, scene.index);
-    scene.device.completions.cq(scene.index).fanin.begin(mine);
-    assert_eq!(scene.qp.state().unwrap(), QpState::RTS);
+    scene.slot.fanin.begin(mine);
+    assert_eq!(scene.state(), QpState::RTS);
 }
 
 #[test]
 fn o04_an_overrun_that_a_dead_producer_did_not_report_is_reported_by_others() {
-    let mut scene = Scene::new();
-    // As far as one gets that dies under the lock: it has overrun the ring.
-    assert!(
-        scene
-            .device
-            .completions
-            .cq(scene.index)
-            .fanin
-            .lock
-            .try_enter(AttachmentKey::new(ANOTHER.get(), 1))
-    );
-    give_up_ring(scene.device, scene.device.completions.cq(scene.index).fanin.location());
-    assert!(wait_for_push(scene.device.engine, scene.index));
-    assert_eq!(scene.qp.state().unwrap(), QpState::ERR);
-    let event = scene.context.take_async_event().unwrap().unwrap();
-    assert_eq!(event.event_type, AsyncEventType::CQ_ERR);
-    // As far as one gets that dies after it, or could not have it.
-    for failed in [CqFlag::GivenUp, CqFlag::Overran] {
+    let reports: [fn(&Scene); 3] = [
+        // As far as one gets that dies under the lock: it has overrun the ring.
+        |scene| {
+            assert!(scene.slot.fanin.lock.try_enter(DEAD));
+            scene.ring().into_consumer(0, NoChannel).fail();
+            assert!(wait_for_push(scene.device.engine, scene.index));
+        },
+        // As far as one gets that dies after it, or could not have it.
+        |scene| {
+            scene.slot.mode.set(CqFlag::GivenUp, true);
+            tell(scene.device.engine, scene.index);
+        },
+        |scene| {
+            scene.slot.mode.set(CqFlag::Overran, true);
+            tell(scene.device.engine, scene.index);
+        },
+    ];
+    for report in reports {
         let mut scene = Scene::new();
-        scene.device.completions.cq(scene.index).mode.set(failed, true);
-        tell(scene.device.engine, scene.index);
-        assert_eq!(scene.qp.state().unwrap(), QpState::ERR);
-        let event = scene.context.take_async_event().unwrap().unwrap();
-        assert_eq!(event.event_type, AsyncEventType::CQ_ERR);
+        report(&scene);
+        assert_eq!((scene.state(), scene.told()), (QpState::ERR, AsyncEventType::CQ_ERR));
     }
 }
 
 #[test]
 fn o04_an_overrun_that_is_found_while_pushing_elsewhere_fails_its_queue_pairs_after_that() {
     let scene = Scene::new();
-    let slot = scene.device.completions.cq(scene.index);
-    slot.mode.set(CqFlag::Overran, true);
-    assert!(slot.fanin.lock.try_enter(AttachmentKey::new(ANOTHER.get(), 1)), "its producer died");
-    scene.push(&[scene.entry()]);
-    assert_eq!(scene.qp.state().unwrap(), QpState::ERR);
+    scene.slot.mode.set(CqFlag::Overran, true);
+    assert!(scene.slot.fanin.lock.try_enter(DEAD), "its producer died");
+    scene.push(1);
+    assert_eq!(scene.state(), QpState::ERR);
 }
 
 #[test]
 fn x04_where_no_ring_can_be_completions_are_lost_and_their_requests_settled() {
     let scene = Scene::new();
-    let fanin = &scene.device.completions.cq(scene.index).fanin;
+    let fanin = &scene.slot.fanin;
     let location = fanin.location();
     fanin.begin(Location { offset: u32::MAX, ..location });
-    scene.push(&[scene.entry()]);
+    scene.push(1);
     assert_eq!(scene.completed(), 1);
-    scene.push(&[scene.entry(); 2]);
+    scene.push(2);
     fanin.begin(location);
     assert_eq!(fanin.lock.holder(), None);
-}
-
-fn give_up_ring(device: &'static Device, location: Location) {
-    queue::ring(device.completions, location).unwrap().into_consumer(0, NoChannel).fail();
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::completion::channel::{EventChannel, Source};
-use crate::engine::entry::SrqSlot;
+use crate::engine::entry::{QpSlot, SrqSlot};
 use crate::engine::recovery::QueuePairs;
 use crate::engine::srq;
 use crate::inside::prelude::*;
@@ -8,164 +8,123 @@ use crate::protocol::life::Life;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::pool::Queue;
 use crate::shm::arena::Extent;
-use crate::shm::plan::Format;
-use crate::shm::plan::Plan;
+use crate::shm::plan::{Format, Plan};
 use crate::shm::shape::Shape;
-use crate::shm::table::{Table, entries};
+use crate::shm::table::{Entry, Table, entries};
+use crate::sync::AtomicU32;
 
-/// An attachment that no process has, recorded as that of a dead one.
-const ANOTHER: AttachmentId = AttachmentId::new(40);
+/// A queue pair of one who will die, which has a number.
+fn its_queue_pair(device: &'static Device) -> (&'static QpSlot, QpIndex, QpNumber) {
+    let qps = device.engine.qps();
+    let (index, generation) = qps.claim(ANOTHER).unwrap();
+    let number = identity::number_of(qps, index, generation);
+    identity::enter(qps.at(index), number);
+    (qps.at(index), index, number)
+}
+
+/// Whose an entry is, and who of the others is there.
+fn left(device: &'static Device, life: &Life) -> (Option<AttachmentId>, Option<AttachmentKey>) {
+    (life.attachment(), device.shm.others().next())
+}
 
 #[test]
 fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
-    let (device, context) = (Device::of_tests(), Context::open("loop0").unwrap());
-    let mut cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
-    let qps = device.engine.qps();
-    let (index, generation) = qps.claim(ANOTHER).unwrap();
-    let (slot, number) = (qps.at(index), identity::number_of(qps, index, generation));
-    identity::enter(slot, number);
+    let mut fixture = Fixture::new();
+    let (device, mut qp) = (fixture.device, fixture.qp());
+    let (slot, index, number) = its_queue_pair(device);
     assert!(identity::change(slot, identity::read(slot), QpState::RTR));
     sync::store(device.engine.dest(index), qp.number());
     qp.connect_to(number.get()).unwrap();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
-    let mut wcs = [Wc::default(); 2];
-    assert_eq!(cq.poll(&mut wcs), Ok(0), "it waits for a receive, for ever");
-
+    assert_eq!(fixture.polled(), [], "it waits for a receive, for ever");
     // As far as one sweeper got.
     identity::vacate(slot);
-    let dead = device.shm.die_at(ANOTHER);
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while cq.poll(&mut wcs) == Ok(0) {
-        assert!(Instant::now() < deadline, "it is told");
-        look(device);
-        std::thread::yield_now();
-    }
-    assert_eq!(wcs[0].status(), WcStatus::RETRY_EXC_ERR);
-    while device.shm.others().any(|other| other == dead) {
-        assert!(Instant::now() < deadline, "everything is given back");
-        look(device);
-    }
+    device.shm.die_at(ANOTHER);
+    recover_all(device);
+    assert_eq!(fixture.next_wc(), (1, WcStatus::RETRY_EXC_ERR));
     assert_eq!(slot.life().attachment(), None);
 }
 
 #[test]
 fn x03_the_locks_of_a_dead_one_are_inherited() {
-    let (context, device) = OpenOptions::new().alone();
-    let cq = context.create_cq(4, None).unwrap();
-    let qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
-    let slot = device.engine.qp(qp.qpn());
-    let index = slot.send_cq();
+    let fixture = Fixture::new();
+    let (device, qp) = (fixture.device, fixture.qp());
     let locks = [
-        &device.completions.cq(index).fanin.lock,
-        &slot.receive_lock,
+        &device.completions.cq(fixture.cq.queue().index).fanin.lock,
+        &fixture.slot(&qp).receive_lock,
         &device.memory.stripes()[3],
         device.shm.allocates(),
     ];
     let dead = device.shm.die_at(ANOTHER);
     assert!(locks.iter().all(|lock| lock.try_enter(dead)));
-    while device.shm.others().count() > 0 {
-        look(device);
-    }
+    recover_all(device);
     assert_eq!(locks.map(|lock| lock.holder()), [None; 4]);
 }
 
 #[test]
 fn x03_the_next_process_of_an_attachment_finds_nothing_of_the_dead_one() {
     let (_context, device) = OpenOptions::new().alone();
-    let bell = EventChannel::new(device.completions).unwrap();
-    let (qp, _) = device.engine.qps().claim(ANOTHER).unwrap();
-    let (cq, _) = device.completions.cqs().claim(ANOTHER).unwrap();
-    let (srq, _) = device.engine.srqs().claim(ANOTHER).unwrap();
+    let Device { engine, completions, .. } = *device;
+    let bell = EventChannel::new(completions).unwrap();
+    let (qp, _) = engine.qps().claim(ANOTHER).unwrap();
+    let (cq, _) = completions.cqs().claim(ANOTHER).unwrap();
+    let (srq, _) = engine.srqs().claim(ANOTHER).unwrap();
     let sources =
         [Source::Completion(cq), Source::Overrun(cq), Source::Srq(srq), Source::Qp(qp, 0)];
     sources.into_iter().for_each(|source| bell.attach(source));
-    let slot = device.engine.qps().at(qp);
+    let slot = engine.qps().at(qp);
     sync::store(&slot.send.posted, 5);
-    sync::store(device.engine.dest(qp), 7);
+    sync::store(engine.dest(qp), 7);
+    // Others would wait for the next in its place, which may never do anything.
+    let in_flight = &slot.send.in_flight.poster;
+    in_flight.open();
     let word = &device.memory.stages().at(0).head.word;
     word.claim(ANOTHER, device.shm.attachment()).unwrap();
     device.shm.die_at(ANOTHER);
-    while device.shm.others().count() > 0 {
-        look(device);
-    }
+    recover_all(device);
     assert_eq!(word.seen().state(), None);
-    assert!(sources.into_iter().all(|source| source.node(device.completions).channel().is_none()));
+    assert!(sources.into_iter().all(|source| source.node(completions).channel().is_none()));
     let send = [slot.send.done().get(), slot.send.freed().get()];
-    assert_eq!((send, sync::load(device.engine.dest(qp))), ([5; 2], 0));
+    assert_eq!((send, sync::load(engine.dest(qp))), ([5; 2], 0));
+    assert!(!ChangeFence::after_change().is_open(in_flight));
 }
 
 #[test]
 fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_for_it() {
-    let (context, device) = OpenOptions::new().alone();
-    let cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
-    let qps = device.engine.qps();
-    let (index, generation) = qps.claim(ANOTHER).unwrap();
-    let slot = qps.at(index);
-    let number = identity::number_of(qps, index, generation);
-    identity::enter(slot, number);
+    let fixture = Fixture::new();
+    let (device, mut qp) = (fixture.device, fixture.qp());
+    let (slot, index, number) = its_queue_pair(device);
     sync::store(device.engine.dest(index), qp.number());
     qp.connect_to(number.get()).unwrap();
     let (in_flight, ownership) =
-        (&device.engine.qp(qp.qpn()).send.in_flight.owner, device.engine.ownership(qp.index()));
+        (&fixture.slot(&qp).send.in_flight.owner, device.engine.ownership(qp.index()));
     ownership.seize();
     in_flight.open();
     let dead = device.shm.die_at(ANOTHER);
-    let mut left = Vec::new();
+    let mut found = Vec::new();
     for _ in 0..3 {
         look(device);
-        left.push((
-            slot.life().attachment(),
-            device.shm.others().next(),
-            identity::read(slot).number(),
-        ));
+        found.push((left(device, slot.life()), identity::read(slot).number()));
     }
     in_flight.close();
     ownership.abandon();
     // Its number is gone, so that nobody else begins one.
-    assert_eq!(left, [(Some(ANOTHER), Some(dead), QpNumber::NONE); 3]);
-    while device.shm.others().count() > 0 {
-        look(device);
-    }
+    assert_eq!(found, [((Some(ANOTHER), Some(dead)), QpNumber::NONE); 3]);
+    recover_all(device);
     assert_eq!(slot.life().attachment(), None);
-}
-
-#[test]
-fn x03_the_entry_of_a_queue_pair_that_died_in_a_request_delays_no_other() {
-    let (_context, device) = OpenOptions::new().alone();
-    let (index, _) = device.engine.qps().claim(ANOTHER).unwrap();
-    let in_flight = &device.engine.qp_at(index).send.in_flight.poster;
-    in_flight.open();
-    device.shm.die_at(ANOTHER);
-    while device.shm.others().count() > 0 {
-        look(device);
-    }
-    // Or who deregisters would wait for the next in its place, which may never do anything.
-    assert!(!ChangeFence::after_change().is_open(in_flight));
 }
 
 #[test]
 fn x03_a_late_recovery_leaves_the_next_process_alone() {
     let (_context, device) = OpenOptions::new().alone();
-    let qps = device.engine.qps();
-    let (index, generation) = qps.claim(ANOTHER).unwrap();
-    let slot = qps.at(index);
-    let number = identity::number_of(qps, index, generation);
-    identity::enter(slot, number);
-    let swept = AttachmentKey::new(ANOTHER.get(), 1);
-    assert!(!QueuePairs(device.engine).revoke(swept), "another one lives there");
+    let (slot, _, number) = its_queue_pair(device);
+    let (cq, _) = device.completions.cqs().claim(ANOTHER).unwrap();
+    assert!(!QueuePairs(device.engine).revoke(DEAD), "another one lives there");
     assert_eq!(identity::read(slot).number(), number);
-}
-
-#[test]
-fn x03_a_late_recovery_frees_nothing_of_the_next_process() {
-    let (_context, device) = OpenOptions::new().alone();
-    let (index, _) = device.completions.cqs().claim(ANOTHER).unwrap();
     let (next, swept) = (device.shm.die_at(ANOTHER), AttachmentKey::new(ANOTHER.get(), 1000));
     assert_ne!(next, swept);
     after(device.shm, device.tables(), swept);
-    assert_eq!(device.completions.cq(index).life().attachment(), Some(ANOTHER));
+    assert_eq!(device.completions.cq(cq).life().attachment(), Some(ANOTHER));
 }
 
 #[test]
@@ -211,15 +170,10 @@ fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_others_have_something_of
     let dead = device.shm.die_at(ANOTHER);
     for _ in 0..3 {
         look(device);
-        assert_eq!(
-            (slot.life().attachment(), device.shm.others().next()),
-            (Some(ANOTHER), Some(dead))
-        );
+        assert_eq!(left(device, slot.life()), (Some(ANOTHER), Some(dead)));
     }
     queue.settle(taken.tag(), taken.target());
-    while device.shm.others().count() > 0 {
-        look(device);
-    }
+    recover_all(device);
     assert_eq!((slot.life().attachment(), sync::load(&slot.number)), (None, 0));
 }
 
@@ -230,11 +184,9 @@ fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_somebody_may_be_taking()
     let suspended = device.memory.lock(slot.pool.lock(), || {}).unwrap();
     let dead = device.shm.die_at(ANOTHER);
     look(device);
-    assert_eq!((slot.life().attachment(), device.shm.others().next()), (Some(ANOTHER), Some(dead)));
+    assert_eq!(left(device, slot.life()), (Some(ANOTHER), Some(dead)));
     drop(suspended);
-    while device.shm.others().count() > 0 {
-        look(device);
-    }
+    recover_all(device);
     assert_eq!(slot.life().attachment(), None);
 }
 
@@ -246,7 +198,7 @@ fn die_watched(device: &'static Device) {
 
 #[test]
 fn n06_who_sleeps_is_woken_after_a_death_though_there_may_be_nothing() {
-    let (context, device) = OpenOptions::new().alone();
+    let Fixture { context, device, .. } = Fixture::new();
     let mut channel = context.create_channel().unwrap();
     let cqs = [(); 3].map(|()| context.create_cq(4, Some(&channel)).unwrap());
     die_watched(device);
@@ -259,17 +211,15 @@ fn n06_who_sleeps_is_woken_after_a_death_though_there_may_be_nothing() {
 
 #[test]
 fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
-    let (mut context, device) = OpenOptions::new().alone();
-    let cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect_to(qp.number()).unwrap();
-    let index = device.engine.qp(qp.qpn()).recv_cq();
-    device.completions.cq(index).mode.set(CqFlag::Overran, true);
-    assert_eq!((context.take_async_event(), qp.state().unwrap()), (Ok(None), QpState::RTS));
-    die_watched(device);
+    let mut fixture = Fixture::new();
+    let qp = fixture.own_peer();
+    let queue = fixture.device.completions.cq(fixture.cq.queue().index);
+    queue.mode.set(CqFlag::Overran, true);
+    assert_eq!((fixture.told(), qp.state().unwrap()), (None, QpState::RTS));
+    die_watched(fixture.device);
     let mut told = Vec::new();
     until("it is told, and its queue pair fails", || {
-        told.extend(context.take_async_event().unwrap().map(|event| event.event_type));
+        told.extend(fixture.told());
         told.len() == 2
     });
     told.sort_by_key(|event| event.0);
@@ -279,18 +229,14 @@ fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
 
 #[test]
 fn x03_a_queue_pair_that_a_dead_one_had_failed_is_flushed() {
-    let (context, device) = OpenOptions::new().alone();
-    let mut cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect_to(qp.number()).unwrap();
+    let mut fixture = Fixture::new();
+    let mut qp = fixture.own_peer();
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     // As far as the dead one got.
-    assert!(identity::fail(device.engine.qp(qp.qpn()), qp.qpn()));
-    let mut wcs = [Wc::default()];
-    assert_eq!(cq.poll(&mut wcs), Ok(0));
-    die_watched(device);
-    until("it is flushed", || cq.poll(&mut wcs).unwrap() == 1);
-    assert_eq!(wcs[0].status(), WcStatus::WR_FLUSH_ERR);
+    assert!(identity::fail(fixture.slot(&qp), qp.qpn()));
+    assert_eq!(fixture.polled(), []);
+    die_watched(fixture.device);
+    assert_eq!(fixture.next_wc(), (1, WcStatus::WR_FLUSH_ERR));
 }
 
 /// An entry of a table that the device has not.

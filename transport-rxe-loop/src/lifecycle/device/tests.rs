@@ -6,21 +6,19 @@ use crate::shm::liveness::Liveness;
 
 #[test]
 fn x03_who_opens_a_fabric_sweeps_up_after_the_dead() {
-    /// An attachment that no process has, recorded as that of a dead one.
-    const ANOTHER: AttachmentId = AttachmentId::new(40);
     let name = format!("swept-{}", std::process::id());
     let open = || OpenOptions::new().fabric(&name).open(device::NAME).unwrap();
     let context = open();
-    let device = context.device();
-    let dead = device.shm.die_at(ANOTHER);
-    assert_eq!(device.shm.others().next(), Some(dead));
+    let shm = context.device().shm;
+    let dead = shm.die_at(ANOTHER);
+    assert_eq!(shm.others().next(), Some(dead));
     let _again = open();
-    assert_eq!(device.shm.others().next(), None);
+    assert_eq!(shm.others().next(), None);
 }
 
 #[test]
 fn x03_a_process_that_closes_a_descriptor_of_the_file_lives_and_gets_its_name_again() {
-    let (_context, device) = OpenOptions::new().alone();
+    let Fixture { device, .. } = Fixture::new();
     let me = || device.shm.liveness(device.shm.attachment());
     // With any descriptor of a file, all record locks go that the process has there.
     drop(File::open(device.shm.path().file()).unwrap());
@@ -38,41 +36,40 @@ fn no_protection_domain_has_number_0() {
 }
 
 /// Reads memory of a domain by a queue pair of another.
-fn reads(from: &OwnedRegion, by: &ProtectionDomain, context: &Context) -> WcStatus {
-    let mut cq = context.create_cq(4, None).unwrap();
-    let mut qp = by.create_qp(&QpInit::new(&cq)).unwrap();
+fn reads(from: &OwnedRegion, by: &ProtectionDomain, fixture: &mut Fixture) -> WcStatus {
+    let mut qp = by.create_qp(&QpInit::new(&fixture.cq)).unwrap();
     qp.connect_to(qp.number()).unwrap();
     let to = by.allocate(8, Access::LOCAL_WRITE).unwrap();
     let (sges, at) = ([to.sge(0, 8).unwrap()], from.remote(0).unwrap());
     qp.post_send(&[SendWr::read(1, &sges, at)]).unwrap();
-    let mut wcs = [Wc::default()];
-    assert_eq!(cq.poll(&mut wcs), Ok(1));
-    wcs[0].status()
+    fixture.next_wc().1
 }
 
 #[test]
 fn q10_a_new_domain_does_not_reach_the_memory_of_one_that_was_made_many_before_it() {
-    let (context, device) = OpenOptions::new().alone();
-    let old = context.alloc_pd().unwrap();
+    let mut fixture = Fixture::new();
+    let domains = fixture.device.memory.domains();
+    let old = fixture.context.alloc_pd().unwrap();
     let region = old.allocate(8, Access::LOCAL_WRITE | Access::REMOTE_READ).unwrap();
     // All others have been made, and have gone.
-    device.memory.domains().go_on_at(domains::MAX - 1);
-    let [last, new] = [(); 2].map(|()| context.alloc_pd().unwrap());
-    for other in [&last, &new] {
-        assert_eq!(reads(&region, other, &context), WcStatus::REM_ACCESS_ERR);
+    domains.go_on_at(domains::MAX - 1);
+    let [last, new] = [(); 2].map(|()| fixture.context.alloc_pd().unwrap());
+    let (ok, refused) = (WcStatus::SUCCESS, WcStatus::REM_ACCESS_ERR);
+    for (by, status) in [(&last, refused), (&new, refused), (&old, ok)] {
+        assert_eq!(reads(&region, by, &mut fixture), status);
     }
-    assert_eq!(reads(&region, &old, &context), WcStatus::SUCCESS);
     let number = old.domain().number();
     drop((region, old));
-    device.memory.domains().go_on_at(0);
-    assert_eq!(context.alloc_pd().unwrap().domain().number(), number, "it is free again");
+    domains.go_on_at(0);
+    let again = fixture.context.alloc_pd().unwrap();
+    assert_eq!(again.domain().number(), number, "it is free again");
 }
 
 #[test]
 fn x07_a_new_process_has_nothing_abandoned() {
-    static ANOTHER: Registry = Registry::new();
+    static OTHER: Registry = Registry::new();
     let (_context, device) = OpenOptions::new().alone();
-    let here = ANOTHER.attach(device.shm.path(), device.shm.shape(), &FORMAT).unwrap();
+    let here = OTHER.attach(device.shm.path(), device.shm.shape(), &FORMAT).unwrap();
     let place = AttachmentKey::from_word(here.owner()).unwrap().attachment();
     let abandoned = &device.memory.copiers()[place.index()].abandoned;
     abandoned.mark();

@@ -2,28 +2,23 @@ use super::*;
 use crate::inside::prelude::*;
 use crate::memory::region::{Kind, RegionEntry};
 
-/// An attachment that no process has.
-const ANOTHER: AttachmentId = AttachmentId::new(44);
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
 fn x03_the_thread_is_there_once_a_queue_pair_may_be_reached_by_others() {
-    let (context, device) = OpenOptions::new().alone();
-    let watches = || device.shm.thread().is_started();
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
+    let fixture = Fixture::new();
+    let watches = || fixture.device.shm.thread().is_started();
     // Its index is 0, as is the destination that nobody names.
-    device.engine.qps().go_on_at(QpIndex::new(0));
-    let mut ud = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) }).unwrap();
-    let mut rc = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    rc.connect_to(rc.number()).unwrap();
+    fixture.device.engine.qps().go_on_at(QpIndex::new(0));
+    let mut ud = fixture.create(&fixture.init(QpType::Ud));
+    let _rc = fixture.own_peer();
     assert!(!watches(), "it is its own peer");
     ud.activate(&Port::new(1), 1).unwrap();
     assert!(watches(), "anybody can send to it");
 
-    let (context, device) = OpenOptions::new().alone();
-    let watches = || device.shm.thread().is_started();
-    let cq = context.create_cq(4, None).unwrap();
-    let mut rc = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    let fixture = Fixture::new();
+    let watches = || fixture.device.shm.thread().is_started();
+    let mut rc = fixture.qp();
     rc.modify(&QpAttr::init(&Port::new(1), Access::empty())).unwrap();
     assert!(!watches(), "it is not connected");
     rc.modify(&QpAttr::rtr(&Port::new(1), &Endpoint::new(rc.number() + 1))).unwrap();
@@ -60,11 +55,10 @@ fn x05_what_another_process_deregistered_is_looked_at_until_it_is_forgotten() {
     let (index, generation) = device.memory.mrs().claim(ANOTHER).unwrap();
     let (slot, key, domain) = (device.memory.mr(index), Key::of(index, 6), 1);
     let (access, kind) = (Access::empty(), Kind::Heap);
-    RegionEntry { key, access, domain, kind, base: 0, len: 64, bound: None }
-        .write(slot, (ANOTHER, generation));
+    let entry = RegionEntry { key, access, domain, kind, base: 0, len: 64, bound: None };
+    entry.write(slot, (ANOTHER, generation));
     let in_flight = InFlight::default();
-    let copies =
-        CopyGuard::open(device.memory, &in_flight, device.memory.ownership(QpIndex::new(0)));
+    let copies = copy_guard(device, &in_flight, 0);
     assert!(copies.knows(KeyUser::local(domain), key, Access::empty()));
     RegionEntry::erase(slot);
     assert!(look(device).1, "somebody may copy to it");
@@ -108,15 +102,4 @@ fn n12_an_event_is_held_back_no_longer_though_nothing_else_is_to_be_done_for_an_
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     until("it is raised", || channel.take_event().unwrap() == Some(cq.key()));
-}
-
-#[test]
-fn n12_a_completion_queue_that_is_gone_is_looked_at_no_more() {
-    let (context, device) = OpenOptions::new().alone();
-    let channel = context.create_channel().unwrap();
-    let mut cq = context.create_cq(4, Some(&channel)).unwrap();
-    cq.moderate(100, 0).unwrap();
-    assert_eq!(device.completions.moderated().len(), 1);
-    drop(cq);
-    assert!(device.completions.moderated().is_empty());
 }

@@ -3,31 +3,24 @@ use crate::completion::moderation::{self, now};
 use crate::completion::queue::CqSlot;
 use crate::inside::prelude::*;
 use crate::protocol::moderation::PushSummary;
-use crate::shm::table::Entry as _;
-
-/// An attachment that no process has.
-const ANOTHER: AttachmentId = AttachmentId::new(34);
 
 /// The longest period, in microseconds.
 const LONG: u16 = u16::MAX;
 
 #[test]
 fn x03_a_dead_producer_does_not_keep_the_owner_from_moderating() {
-    let (context, device) = OpenOptions::new().alone();
-    let mut cq = context.create_cq(4, None).unwrap();
+    let Scene { device, mut cq, .. } = Scene::new();
     let lock = &device.completions.cq(cq.queue.index).fanin.lock;
-    assert!(lock.try_enter(AttachmentKey::new(ANOTHER.get(), 1)));
+    assert!(lock.try_enter(DEAD));
     cq.moderate(2, LONG).unwrap();
     assert_eq!(lock.holder(), None);
 }
 
 #[test]
 fn n12_the_service_thread_looks_at_queues_that_may_hold_events_back_and_no_others() {
-    let (context, device) = OpenOptions::new().alone();
-    let channel = context.create_channel().unwrap();
+    let Scene { device, mut cq, channel, _context: context } = Scene::new();
     let mut mute = context.create_cq(4, None).unwrap();
     mute.moderate(2, LONG).unwrap();
-    let mut cq = context.create_cq(4, Some(&channel)).unwrap();
     cq.moderate(1, LONG).unwrap();
     let index = cq.queue.index;
     let looks_at = |index| device.completions.moderated().contains(&index);
@@ -37,11 +30,16 @@ fn n12_the_service_thread_looks_at_queues_that_may_hold_events_back_and_no_other
     cq.moderate(1, 0).unwrap();
     cq.destroy().unwrap();
     assert!(!looks_at(index));
+    let mut cq = context.create_cq(4, Some(&channel)).unwrap();
+    cq.moderate(100, 0).unwrap();
+    assert_eq!(device.completions.moderated().len(), 1);
+    drop(cq);
+    assert!(device.completions.moderated().is_empty());
 }
 
 /// As the service thread looks at a queue: for how many nanoseconds there is nothing to do.
-fn look(device: &'static Device, index: u32) -> Option<u64> {
-    let left = moderation::look(device.completions, CqIndex::new(index), device.engine);
+fn look(device: &'static Device, index: CqIndex) -> Option<u64> {
+    let left = moderation::look(device.completions, index, device.engine);
     complete::fail_overran(device.engine);
     left
 }
@@ -66,21 +64,18 @@ impl Scene {
         self.device.completions.cq(self.cq.queue.index)
     }
 
-    fn look(&self) -> Option<u64> {
-        look(self.device, self.cq.queue.index.get())
+    fn set(&self, slot: &CqSlot, setting: Setting) -> EventAction {
+        let queue = ring(self.device.completions, self.slot().fanin.location()).unwrap();
+        slot.moderation.set(queue.control(), setting)
     }
 
     /// A completion comes at a time, of which `slot` holds the event back for so many microseconds.
     fn hold(&mut self, slot: &CqSlot, at: u64, period: u16) -> EventAction {
         assert_eq!(self.cq.arm(Notify::Next), Ok(Armed::Armed));
+        assert_eq!(self.set(slot, Setting { count: u16::MAX, period }), EventAction::None);
         let queue = ring(self.device.completions, self.slot().fanin.location()).unwrap();
-        let setting = Setting { count: u16::MAX, period };
-        assert_eq!(slot.moderation.set(queue.control(), setting), EventAction::None);
-        slot.moderation.event_action(
-            queue.control(),
-            PushSummary { all: 1, ..PushSummary::default() },
-            || at,
-        )
+        let push_summary = PushSummary { all: 1, ..PushSummary::default() };
+        slot.moderation.event_action(queue.control(), push_summary, || at)
     }
 }
 
@@ -88,9 +83,9 @@ impl Scene {
 fn n12_an_event_whose_time_is_over_is_raised_and_not_looked_at_again() {
     let mut scene = Scene::new();
     assert_eq!(scene.hold(scene.slot(), now() - 1_000_000, 1), EventAction::Call);
-    assert_eq!(scene.look(), None);
-    assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
-    assert_eq!(scene.channel.take_event(), Ok(None));
+    assert_eq!(look(scene.device, scene.cq.queue.index), None);
+    let events = [(); 2].map(|()| scene.channel.take_event().unwrap());
+    assert_eq!(events, [Some(scene.cq.key()), None]);
 }
 
 #[test]
@@ -99,12 +94,10 @@ fn n12_an_alarm_moves_on_to_the_event_that_is_held_back_by_then() {
     until("the event is not due yet", || {
         let mut scene = Scene::new();
         let (slot, start) = (scene.slot(), now() - 1_000_000);
-        let queue = ring(scene.device.completions, slot.fanin.location()).unwrap();
         assert_eq!(scene.hold(slot, start, 1), EventAction::Call);
-        let none = Setting::default();
-        assert_eq!(slot.moderation.set(queue.control(), none), EventAction::Raise);
+        assert_eq!(scene.set(slot, Setting::default()), EventAction::Raise);
         assert_eq!(scene.hold(slot, start + 1, LONG), EventAction::None, "the alarm is earlier");
-        let left = scene.look();
+        let left = look(scene.device, scene.cq.queue.index);
         let is_early = now() <= start + u64::from(LONG) * 1_000;
         assert!(!is_early || left.is_some_and(|left| left > 0), "{left:?}");
         is_early
@@ -118,7 +111,7 @@ fn n12_the_events_of_other_processes_are_left_to_them() {
     let theirs = scene.device.completions.cq(index);
     assert_eq!(scene.hold(theirs, now() - 1_000_000, 1), EventAction::Call);
     let alarm = theirs.moderation.alarm();
-    assert_eq!(look(scene.device, index.get()), None);
+    assert_eq!(look(scene.device, index), None);
     assert_eq!(theirs.moderation.alarm(), alarm);
     theirs.life().end(ANOTHER);
 }

@@ -17,30 +17,26 @@ fn refused(
 
 #[test]
 fn q01_what_is_refused_since_sends_failed_meanwhile_leaves_the_queue_key() {
-    let (context, _fabric) = OpenOptions::new().alone();
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
-    let mut qp = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) }).unwrap();
-    qp.activate(&Port::new(1), 1).unwrap();
-    let fails = |qp: &QueuePair| identity::fail_sends(qp.claimed.queue.slot, qp.qpn());
+    let mut qp = Fixture::new().datagrams();
+    let slot = qp.claimed.queue.slot;
+    let fails = |qp: &QueuePair| identity::fail_sends(slot, qp.qpn());
     let change = refused(&qp, &QpAttr::new().qkey(2), fails);
     let (from, to) = (QpState::SQE, QpState::SQE);
     assert_eq!(change, Err(ModifyError::Illegal { from, to }));
-    assert_eq!(sync::load(&qp.claimed.queue.slot.qkey), 1, "in SQE it receives by the old one");
+    assert_eq!(sync::load(&slot.qkey), 1, "in SQE it receives by the old one");
     qp.modify(&QpAttr::to(QpState::RTS).qkey(2)).unwrap();
-    assert_eq!(sync::load(&qp.claimed.queue.slot.qkey), 2);
+    assert_eq!(sync::load(&slot.qkey), 2);
 }
 
 #[test]
 fn q01_what_is_refused_since_the_queue_pair_failed_meanwhile_changes_no_attribute() {
-    let (context, device) = OpenOptions::new().alone();
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
-    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    let words = |qp: &QueuePair| {
-        let slot = qp.claimed.queue.slot;
-        let all = [&slot.access, &slot.timeout, &slot.retry_cnt, &slot.rnr_retry];
+    let fixture = Fixture::new();
+    let mut qp = fixture.qp();
+    let (slot, dest) = (fixture.slot(&qp), fixture.device.engine.dest(qp.index()));
+    let words = || {
+        let all = [&slot.access, &slot.timeout, &slot.retry_cnt, &slot.rnr_retry, dest];
         let rest = [&slot.min_rnr_timer, &slot.max_rd_atomic, &slot.max_dest_rd_atomic];
-        let all = all.into_iter().chain(rest).chain([device.engine.dest(qp.index())]);
-        all.map(sync::load).collect::<Vec<_>>()
+        all.into_iter().chain(rest).map(sync::load).collect::<Vec<_>>()
     };
     let fails = |qp: &QueuePair| assert!(identity::fail(qp.claimed.queue.slot, qp.qpn()));
     let number = qp.number();
@@ -58,59 +54,50 @@ fn q01_what_is_refused_since_the_queue_pair_failed_meanwhile_changes_no_attribut
         for step in &steps[..failing] {
             qp.modify(step).unwrap();
         }
-        let before = words(&qp);
+        let before = words();
         let change = refused(&qp, &steps[failing], fails);
         assert!(change.is_err(), "step {failing}: {change:?}");
-        assert_eq!(words(&qp), before, "step {failing}");
+        assert_eq!(words(), before, "step {failing}");
         qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     }
 }
 
-/// A queue pair that is its own peer, and what its word of these says.
-fn connected(options: OpenOptions) -> (QueuePair, impl Fn() -> [u32; 2]) {
-    let (context, device) = options.alone();
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
-    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect_to(qp.number()).unwrap();
-    let slot = device.engine.qp(qp.qpn());
-    (qp, move || [&slot.send.report_drained, &slot.report_last].map(sync::load))
-}
-
 #[test]
 fn q09_that_a_queue_pair_takes_no_more_is_told_once_after_each_reset() {
-    let (mut qp, words) = connected(OpenOptions::new());
-    assert_eq!(words()[1], 1);
-    let number = qp.number();
+    let mut qp = Fixture::new().own_peer();
+    let word = &qp.claimed.queue.slot.report_last;
+    assert_eq!(sync::load(word), 1);
     for (step, expected) in [
         (QpAttr::to(QpState::ERR), 0),
         (QpAttr::to(QpState::RESET), 0),
         (QpAttr::init(&Port::new(1), Access::empty()), 1),
-        (QpAttr::rtr(&Port::new(1), &Endpoint::new(number)), 1),
+        (QpAttr::rtr(&Port::new(1), &Endpoint::new(qp.number())), 1),
         (QpAttr::rts(), 1),
     ] {
         if expected == 0 {
             // As once it was told.
-            sync::store(&qp.claimed.queue.slot.report_last, 0);
+            sync::store(word, 0);
         }
         qp.modify(&step).unwrap();
-        assert_eq!(words()[1], expected, "{step:?}");
+        assert_eq!(sync::load(word), expected, "{step:?}");
     }
-    sync::store(&qp.claimed.queue.slot.report_last, 0);
+    sync::store(word, 0);
     qp.modify(&QpAttr::new().min_rnr_timer(1)).unwrap();
     qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
-    assert_eq!(words()[1], 0, "it is not reset");
+    assert_eq!(sync::load(word), 0, "it is not reset");
 }
 
 #[test]
 fn q01_draining_is_told_for_the_change_that_asks_for_it_and_no_other() {
     for (options, unasked) in [(OpenOptions::new(), 0), (OpenOptions::new().imitate_rxe(), 1)] {
-        let (qp, words) = connected(options);
-        assert_eq!(words()[0], 0);
+        let qp = Fixture::of(options).own_peer();
+        let word = &qp.claimed.queue.slot.send.report_drained;
+        assert_eq!(sync::load(word), 0);
         // As an earlier one left it that was not over when sending went on.
-        sync::store(&qp.claimed.queue.slot.send.report_drained, 1);
+        sync::store(word, 1);
         qp.change(&QpAttr::new().min_rnr_timer(1)).unwrap();
-        assert_eq!(words()[0], 1);
+        assert_eq!(sync::load(word), 1);
         qp.change(&QpAttr::to(QpState::SQD)).unwrap();
-        assert_eq!(words()[0], unasked);
+        assert_eq!(sync::load(word), unasked);
     }
 }
