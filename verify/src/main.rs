@@ -27,11 +27,9 @@ use verify::conformance::{Part, named, run_here};
 use verify::far;
 
 use crate::message::{Message, tell};
-use crate::packages::Packages;
 use crate::report::Report;
 use crate::run::{Effort, Job, is_ci, outcome};
-use crate::schedule::{Schedule, at_once};
-use crate::stages::{STAGES, Stage, UnknownStage};
+use crate::stages::{STAGES, Stage};
 
 mod guest;
 mod message;
@@ -60,8 +58,8 @@ Exit status: 0 nothing failed, 1 a stage failed, 2 usage.";
 #[command(after_help = format!("Stages:\n{}\n{DETAILS}", stages::list()))]
 struct Arguments {
     /// What to run, the first ones first; all of them where none is named
-    #[arg(value_name = "STAGE")]
-    stages: Vec<String>,
+    #[arg(value_name = "STAGE", value_parser = stages::named)]
+    stages: Vec<&'static Stage>,
 
     /// Many of what every commit runs few of: mutants, random programs, kills, sweeps
     #[arg(long)]
@@ -72,8 +70,8 @@ struct Arguments {
     seed: u64,
 
     /// Run one stage in this process, and tell of it in lines of JSON
-    #[arg(long, value_name = "STAGE", hide = true)]
-    alone: Option<String>,
+    #[arg(long, value_name = "STAGE", value_parser = stages::named, hide = true)]
+    alone: Option<&'static Stage>,
 
     /// With --alone: show what it found
     #[arg(long, requires = "alone", hide = true)]
@@ -106,8 +104,6 @@ struct Arguments {
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error(transparent)]
-    Usage(#[from] UnknownStage),
     #[error("cannot report")]
     Output(#[from] io::Error),
     #[error("cannot run the cases")]
@@ -132,7 +128,7 @@ fn main() -> ExitCode {
 fn failed(error: &Error) -> ExitCode {
     // `eprintln!` would panic where stderr is closed as well.
     let _ = writeln!(io::stderr(), "error: {}", Causes(error));
-    ExitCode::from(if matches!(error, Error::Usage(_)) { 2 } else { 1 })
+    ExitCode::FAILURE
 }
 
 /// Whether nothing failed.
@@ -144,18 +140,16 @@ fn verify(arguments: &Arguments) -> Result<bool, Error> {
         io::stdout().write_all(stages::details().as_bytes())?;
         return Ok(true);
     }
-    if let Some(stage) = &arguments.alone {
-        return alone(stages::named(stage)?, arguments);
+    if let Some(stage) = arguments.alone {
+        return alone(stage, arguments);
     }
     let started = Instant::now();
-    let mut report = Report::new(is_ci(env::var_os("CI").as_deref()));
+    let mut report = Report::new(is_ci());
     let program = env::current_exe()?;
-    let schedule = Schedule {
-        command: &|stage| Ok(process_of(stage, &program, arguments)),
-        limit: &|stage| stage.limit(arguments.long),
-        at_once: at_once(),
-    };
-    schedule.run(&choose(&arguments.stages)?, &mut report)?;
+    let all: Vec<_> = STAGES.iter().collect();
+    let stages = if arguments.stages.is_empty() { &all } else { &arguments.stages };
+    let command = |stage: &Stage| process_of(stage, &program, arguments);
+    schedule::run(stages, command, |stage| stage.limit(arguments.long), &mut report)?;
     Ok(report.finish(started.elapsed())?)
 }
 
@@ -176,7 +170,7 @@ fn process_of(stage: &Stage, program: &Path, arguments: &Arguments) -> Command {
 fn alone(stage: &'static Stage, arguments: &Arguments) -> Result<bool, Error> {
     let effort = Effort { long: arguments.long, seed: arguments.seed };
     let result = Job::start(stage.name, arguments.show, effort).and_then(|mut job| {
-        Packages::default().ensure(&stage.packages.concat(), &mut job)?;
+        packages::ensure(&stage.packages.concat(), &mut job)?;
         (stage.run)(&mut job)
     });
     let passed = result.is_ok();
@@ -197,36 +191,18 @@ fn cases(transport: &str, arguments: &Arguments) -> io::Result<bool> {
     run_here(transport, part, wanted, &mut io::stdout())
 }
 
-fn choose(names: &[String]) -> Result<Vec<&'static Stage>, UnknownStage> {
-    if names.is_empty() {
-        return Ok(STAGES.iter().collect());
-    }
-    names.iter().map(|name| stages::named(name)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn names(of: &[&str]) -> Result<Vec<&'static str>, UnknownStage> {
-        let of: Vec<String> = of.iter().map(|name| (*name).to_owned()).collect();
-        Ok(choose(&of)?.iter().map(|stage| stage.name).collect())
-    }
-
     #[test]
-    fn named_stages_run_in_the_order_given() {
-        assert_eq!(names(&["test", "fmt"]).unwrap(), ["test", "fmt"]);
-    }
-
-    #[test]
-    fn no_name_means_every_stage() {
-        assert_eq!(names(&[]).unwrap(), STAGES.each_ref().map(|stage| stage.name));
-    }
-
-    #[test]
-    fn an_unknown_stage_is_named_in_one_line_and_nothing_runs() {
-        let said = names(&["fmt", "bogus"]).unwrap_err().to_string();
+    fn stages_run_in_the_order_given_and_of_an_unknown_one_is_said_which_there_are() {
+        let parse = |names: &[&str]| Arguments::try_parse_from([&["verify"], names].concat());
+        let names = parse(&["test", "fmt"]).ok().unwrap().stages;
+        assert_eq!(names.iter().map(|stage| stage.name).collect::<Vec<_>>(), ["test", "fmt"]);
+        let said = parse(&["fmt", "bogus"]).err().unwrap();
+        assert_eq!(said.exit_code(), 2);
+        let said = said.to_string();
         assert!(said.contains("`bogus`") && said.contains("bare-metal"), "{said}");
-        assert_eq!(said.lines().count(), 1);
     }
 }

@@ -28,32 +28,8 @@ pub enum Outcome {
     Failed(String),
 }
 
-impl Message {
-    /// As a line.
-    pub fn to_line(&self) -> String {
-        serde_json::to_string(self).expect("words have a form in JSON")
-    }
-
-    /// What [`to_line`](Self::to_line) made; nothing of another line.
-    pub fn of_line(line: &str) -> Option<Self> {
-        serde_json::from_str(line).ok()
-    }
-}
-
 /// Says something to the checker, from the process of a stage.
 pub fn tell(message: &Message) -> io::Result<()> {
-    writeln!(io::stdout(), "{}", message.to_line())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_is_one_line_however_many_its_words_have() {
-        let message = Message::Over(Outcome::Failed("one\ntwo \"three\"".to_owned()));
-        assert_eq!(message.to_line().lines().count(), 1);
-        assert_eq!(Message::of_line(&message.to_line()), Some(message));
-        assert_eq!(Message::of_line("warning: unused"), None);
-    }
+    let line = serde_json::to_string(message)?;
+    writeln!(io::stdout(), "{line}")
 }

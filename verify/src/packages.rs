@@ -7,71 +7,53 @@ use std::process::{Command, Stdio};
 
 use cq_core::causes::Causes;
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
 
 use crate::run::{Job, Stop, root};
 
 /// Who installs something holds this file, relative to the workspace's root.
 const LOCK: &str = "target/verify/packages.lock";
 
-/// Where the packages of this machine come from.
-#[derive(Default)]
-pub struct Packages {
-    lists_are_fresh: bool,
-}
-
-impl Packages {
-    /// Sees to it that all `wanted` are installed, or skips the stage with what to do about it.
-    pub fn ensure(&mut self, wanted: &[&str], job: &mut Job) -> Result<(), Stop> {
-        if missing_of(wanted)?.is_empty() {
-            return Ok(());
-        }
-        // Stages run side by side: what one waits for here, another may have installed by then.
-        let lock = File::create(root().join(LOCK))?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(io::Error::from)?;
-        let missing = missing_of(wanted)?;
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let by_hand = format!("sudo apt-get install {}", missing.join(" "));
-        let Some(prefix) = installer() else {
-            return Err(Stop::Skipped(format!("packages are missing: {by_hand}")));
-        };
-        self.install(prefix, &missing, job)
-            .map_err(|stop| Stop::Skipped(format!("{}; by hand: {by_hand}", Causes(&stop))))
+/// Sees to it that all `wanted` are installed, or skips the stage with what to do about it.
+pub fn ensure(wanted: &[&str], job: &mut Job) -> Result<(), Stop> {
+    if missing_of(wanted)?.is_empty() {
+        return Ok(());
     }
-
-    fn install(&mut self, prefix: &[&str], missing: &[&str], job: &mut Job) -> Result<(), Stop> {
-        if !self.lists_are_fresh {
-            job.run("apt-get update", &mut apt_get(prefix, &["update"]))?;
-            self.lists_are_fresh = true;
-        }
-        let what = format!("apt-get install {}", missing.join(" "));
-        let install = ["install", "-y", "--no-install-recommends"];
-        job.run(&what, apt_get(prefix, &install).args(missing))?;
-        Ok(())
+    // Stages run side by side: what one waits for here, another may have installed by then.
+    let lock = File::create(root().join(LOCK))?;
+    flock(&lock, FlockOperation::LockExclusive).map_err(io::Error::from)?;
+    let missing = missing_of(wanted)?;
+    if missing.is_empty() {
+        return Ok(());
     }
+    let names = missing.join(" ");
+    let Some(prefix) = installer() else {
+        let why = format!("packages are missing: sudo apt-get install {names}");
+        return Err(Stop::Skipped(why));
+    };
+    let mut install = || {
+        job.run("apt-get update", &mut apt_get(prefix, &["update"]))?;
+        let mut install = apt_get(prefix, &["install", "-y", "--no-install-recommends"]);
+        job.run(&format!("apt-get install {names}"), install.args(&missing))
+    };
+    install().map(drop).map_err(|stop| {
+        Stop::Skipped(format!("{}; by hand: sudo apt-get install {names}", Causes(&stop)))
+    })
 }
 
 /// Those that are not installed; a reason to skip where nobody can tell.
 fn missing_of<'a>(wanted: &[&'a str]) -> Result<Vec<&'a str>, Stop> {
-    match installed(wanted) {
-        Ok(listing) => Ok(missing(wanted, &listing)),
-        Err(_) => {
-            let wanted = wanted.join(" ");
-            Err(Stop::Skipped(format!("needs Debian's {wanted}; there is no dpkg here")))
-        }
-    }
-}
-
-/// What dpkg knows of `wanted`, a line each: its name and its state.
-fn installed(wanted: &[&str]) -> io::Result<String> {
     if wanted.is_empty() {
-        return Ok(String::new());
+        return Ok(Vec::new());
     }
     let mut query = Command::new("dpkg-query");
     query.args(["--show", "--showformat=${Package} ${db:Status-Status}\n"]).args(wanted);
     // It fails where a package is unknown to it: the listing says the same.
-    Ok(String::from_utf8_lossy(&query.output()?.stdout).into_owned())
+    let Ok(output) = query.output() else {
+        let wanted = wanted.join(" ");
+        return Err(Stop::Skipped(format!("needs Debian's {wanted}; there is no dpkg here")));
+    };
+    Ok(missing(wanted, &String::from_utf8_lossy(&output.stdout)))
 }
 
 fn missing<'a>(wanted: &[&'a str], listing: &str) -> Vec<&'a str> {
@@ -84,8 +66,7 @@ fn installer() -> Option<&'static [&'static str]> {
     if !succeeds("apt-get", &["--version"]) {
         return None;
     }
-    let id = Command::new("id").arg("-u").output().ok()?;
-    if id.stdout.trim_ascii() == b"0" {
+    if geteuid().is_root() {
         return Some(&[]);
     }
     succeeds("sudo", &["-n", "true"]).then_some(&["sudo", "-n"])
@@ -137,24 +118,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_removed_or_unknown_package_is_missing() {
+    fn a_removed_or_unknown_package_or_one_that_ends_alike_is_missing() {
         let listing = "rustc-web installed\ncargo-web config-files\n";
-        let wanted = ["rustc-web", "cargo-web", "rust-web-src"];
-        assert_eq!(missing(&wanted, listing), ["cargo-web", "rust-web-src"]);
-    }
-
-    #[test]
-    fn a_package_is_not_taken_for_another_that_ends_alike() {
-        assert_eq!(missing(&["web"], "rustc-web installed\n"), ["web"]);
+        let wanted = ["rustc-web", "cargo-web", "rust-web-src", "web"];
+        assert_eq!(missing(&wanted, listing), wanted[1..]);
     }
 
     #[test]
     fn apt_get_runs_unattended_with_and_without_sudo() {
-        let words = |command: Command| {
-            let arguments = command.get_args().map(|word| word.to_string_lossy().into_owned());
-            let program = command.get_program().to_string_lossy().into_owned();
-            [program].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
-        };
+        let words = |command: Command| format!("{command:?}").replace('"', "");
         let plain = "env DEBIAN_FRONTEND=noninteractive apt-get update";
         assert_eq!(words(apt_get(&[], &["update"])), plain);
         assert_eq!(words(apt_get(&["sudo", "-n"], &["update"])), format!("sudo -n {plain}"));

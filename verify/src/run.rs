@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread;
 
 use cq_core::causes::Causes;
@@ -87,8 +87,12 @@ pub fn cargo_with_cfg(cfg: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Whether the value of the variable `CI` says that this is CI.
-pub fn is_ci(value: Option<&OsStr>) -> bool {
+/// Whether this is CI.
+pub fn is_ci() -> bool {
+    says_ci(env::var_os("CI").as_deref())
+}
+
+fn says_ci(value: Option<&OsStr>) -> bool {
     value.is_some_and(|value| !value.is_empty() && value != "false")
 }
 
@@ -142,11 +146,7 @@ impl Job {
         let start = self.log.metadata()?.len();
         // One open file for both, so that their lines stay in order.
         command.stdout(self.log.try_clone()?).stderr(self.log.try_clone()?);
-        let status = command.current_dir(root()).stdin(Stdio::null()).status();
-        let status = status.map_err(|error| Stop::Start { what: what.to_owned(), error })?;
-        if !status.success() {
-            return Err(Stop::Command { what: what.to_owned(), status });
-        }
+        ended(what, command.current_dir(root()).stdin(Stdio::null()).output())?;
         let log = fs::read(&self.path)?;
         Ok(String::from_utf8_lossy(&log[start as usize..]).into_owned())
     }
@@ -157,12 +157,7 @@ impl Job {
         self.announce(what);
         writeln!(self.log, "$ {command:?}")?;
         command.stdin(Stdio::null()).stderr(self.log.try_clone()?).current_dir(root());
-        let output = command.output();
-        let output = output.map_err(|error| Stop::Start { what: what.to_owned(), error })?;
-        match output.status {
-            status if status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            status => Err(Stop::Command { what: what.to_owned(), status }),
-        }
+        ended(what, command.output())
     }
 
     /// Runs `command`, and hands on each line that it prints to stdout as it comes; the log has them too.
@@ -203,6 +198,16 @@ impl Job {
     }
 }
 
+/// What a command printed that succeeded.
+fn ended(what: &str, result: io::Result<Output>) -> Result<String, Stop> {
+    let what = what.to_owned();
+    match result {
+        Err(error) => Err(Stop::Start { what, error }),
+        Ok(Output { status, .. }) if !status.success() => Err(Stop::Command { what, status }),
+        Ok(output) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::error::Error;
@@ -221,7 +226,7 @@ mod tests {
 
     #[test]
     fn ci_is_any_value_but_empty_and_false() {
-        assert!(is_ci(Some(OsStr::new("true"))) && is_ci(Some(OsStr::new("1"))));
-        assert!(!is_ci(None) && !is_ci(Some(OsStr::new(""))) && !is_ci(Some(OsStr::new("false"))));
+        let says = |value| says_ci(Some(OsStr::new(value)));
+        assert!(says("true") && says("1") && !says("") && !says("false") && !says_ci(None));
     }
 }

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,12 +25,11 @@ const SILENCE: Duration = Duration::from_secs(200);
 /// How often the progress is drawn, and the time looked at.
 const TICK: Duration = Duration::from_millis(200);
 
-/// What comes from the process of a stage, by its number in the plan.
-type Told = (usize, Option<Message>);
+/// What comes from the process of the stage of this name: nothing more, at last.
+type Told = (&'static str, Option<Message>);
 
 /// A stage under way.
 struct UnderWay {
-    number: usize,
     stage: &'static Stage,
     mark: Mark,
     process: Child,
@@ -46,84 +45,63 @@ struct UnderWay {
     hung: Option<String>,
 }
 
-/// The stages of a run.
-pub struct Schedule<'a> {
-    /// The command that runs the stage of this name, in a process of its own.
-    pub command: &'a dyn Fn(&Stage) -> io::Result<Command>,
-    /// How long each may take.
-    pub limit: &'a dyn Fn(&Stage) -> Duration,
-    /// How many may run side by side.
-    pub at_once: usize,
+/// Runs the stages by these commands, each as soon as nothing that it shares is in use, the first ones first, and ends
+/// each that takes longer than its limit; reports each when it is over.
+pub fn run(
+    stages: &[&'static Stage],
+    command: impl Fn(&Stage) -> Command,
+    limit: impl Fn(&Stage) -> Duration,
+    report: &mut Report,
+) -> io::Result<()> {
+    let (teller, told) = mpsc::channel();
+    let mut waiting = stages.to_vec();
+    let mut under_way: Vec<UnderWay> = Vec::new();
+    while !(waiting.is_empty() && under_way.is_empty()) {
+        while let Some(stage) = next(&mut waiting, &under_way, processors() + WAITING) {
+            under_way.push(UnderWay::start(stage, command(stage), &teller)?);
+            report.begins(stage);
+        }
+        take_in(&told, &mut under_way, report);
+        for process in &mut under_way {
+            process.end_in_time(limit(process.stage), SILENCE);
+        }
+        for process in under_way.extract_if(.., |process| process.ended) {
+            let (stage, took) = (process.stage, process.started.elapsed());
+            report.stage(stage, took, &process.conclude()?)?;
+        }
+    }
+    Ok(())
 }
 
-/// How many stages run side by side on this machine.
-pub fn at_once() -> usize {
-    processors() + WAITING
-}
-
-impl Schedule<'_> {
-    /// Runs the stages, each as soon as nothing that it shares is in use, the first ones first; reports each when it
-    /// is over.
-    pub fn run(&self, stages: &[&'static Stage], report: &mut Report) -> io::Result<()> {
-        let (teller, told) = mpsc::channel();
-        let mut waiting: Vec<(usize, &Stage)> = stages.iter().copied().enumerate().collect();
-        let mut under_way: Vec<UnderWay> = Vec::new();
-        while !(waiting.is_empty() && under_way.is_empty()) {
-            while let Some((number, stage)) = self.next(&mut waiting, &under_way) {
-                let process = UnderWay::start(number, stage, (self.command)(stage)?, &teller)?;
-                report.begins(stage);
-                under_way.push(process);
-            }
-            take_in(&told, &mut under_way, report);
-            for process in &mut under_way {
-                process.end_in_time((self.limit)(process.stage), SILENCE);
-            }
-            let (over, still) = under_way.into_iter().partition(|process: &UnderWay| process.ended);
-            under_way = still;
-            for process in over {
-                let (stage, took) = (process.stage, process.started.elapsed());
-                report.stage(stage, took, &process.conclude()?)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The first stage that may start now.
-    fn next(
-        &self,
-        waiting: &mut Vec<(usize, &'static Stage)>,
-        under_way: &[UnderWay],
-    ) -> Option<(usize, &'static Stage)> {
-        let busy = |stage: &Stage| under_way.iter().any(|other| other.stage.excludes(stage));
-        if under_way.len() >= self.at_once {
-            return None;
-        }
-        let first = waiting.iter().position(|(_, stage)| !busy(stage))?;
-        Some(waiting.remove(first))
-    }
+/// The first stage that may start now.
+fn next(
+    waiting: &mut Vec<&'static Stage>,
+    under_way: &[UnderWay],
+    at_once: usize,
+) -> Option<&'static Stage> {
+    let with = |stage: &Stage, other: &Stage| stage.name != other.name && !other.excludes(stage);
+    let may_start = |stage: &&Stage| under_way.iter().all(|other| with(stage, other.stage));
+    let first = waiting.iter().position(may_start).filter(|_| under_way.len() < at_once)?;
+    Some(waiting.remove(first))
 }
 
 /// Takes in what the processes say, until the next look at the time.
 fn take_in(told: &Receiver<Told>, under_way: &mut [UnderWay], report: &Report) {
     let next_look = Instant::now() + TICK;
-    loop {
-        match told.recv_timeout(next_look.saturating_duration_since(Instant::now())) {
-            Ok((number, message)) => {
-                let from = under_way.iter_mut().find(|process| process.number == number);
-                let from = from.expect("it is under way until it has ended");
-                match message {
-                    Some(message) => from.hears(message, report),
-                    None => return from.ended = true,
-                }
-            }
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+    while let Ok((name, message)) =
+        told.recv_timeout(next_look.saturating_duration_since(Instant::now()))
+    {
+        let from = under_way.iter_mut().find(|process| process.stage.name == name);
+        let from = from.expect("it is under way until it has ended");
+        match message {
+            Some(message) => from.hears(message, report),
+            None => return from.ended = true,
         }
     }
 }
 
 impl UnderWay {
     fn start(
-        number: usize,
         stage: &'static Stage,
         mut command: Command,
         teller: &Sender<Told>,
@@ -138,16 +116,17 @@ impl UnderWay {
         let mut process = command.spawn()?;
         let stdout = process.stdout.take().expect("it was asked for");
         let teller = teller.clone();
-        thread::spawn(move || read(number, stdout, &teller));
+        thread::spawn(move || read(stage.name, stdout, &teller));
         let what = "starting".to_owned();
-        let (outcome, ended, hung) = (None, false, None);
         let heard = (started, 0);
-        Ok(Self { number, stage, mark, process, started, what, heard, outcome, ended, hung })
+        let (outcome, ended, hung) = (None, false, None);
+        Ok(Self { stage, mark, process, started, what, heard, outcome, ended, hung })
     }
 
     fn hears(&mut self, message: Message, report: &Report) {
         self.heard.0 = Instant::now();
         match message {
+            Message::Over(outcome) => self.outcome = Some(outcome),
             Message::UnderWay(what) => {
                 report.under_way(self.stage, &what);
                 self.what = what;
@@ -156,7 +135,6 @@ impl UnderWay {
                 report.progress(self.stage, &what);
                 self.what = what;
             }
-            Message::Over(outcome) => self.outcome = Some(outcome),
         }
     }
 
@@ -187,15 +165,15 @@ impl UnderWay {
         let path = log_path(self.stage.name);
         let log = fs::read(root().join(&path)).unwrap_or_default();
         let tests = libtest::unfinished(&String::from_utf8_lossy(&log));
+        let programs = at_work.iter().map(ToString::to_string).collect();
         let mut words = self.what.clone();
-        for (kind, names) in
-            [("tests", tests), ("programs", at_work.iter().map(ToString::to_string).collect())]
-        {
+        for (kind, names) in [("tests", tests), ("programs", programs)] {
             if !names.is_empty() {
                 words += &format!("; {kind}: {}", names.join(", "));
             }
         }
-        let written = File::options().append(true).open(root().join(path)).and_then(|mut log| {
+        let log = File::options().append(true).open(root().join(path));
+        let written = log.and_then(|mut log| {
             at_work.iter().try_for_each(|process| process.write_stacks(&mut log))
         });
         match written {
@@ -226,14 +204,14 @@ impl UnderWay {
 }
 
 /// Reads what the process of a stage says, until its end.
-fn read(number: usize, stdout: ChildStdout, teller: &Sender<Told>) {
+fn read(name: &'static str, stdout: ChildStdout, teller: &Sender<Told>) {
+    // Who listens is there as long as the stage is under way.
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-        if let Some(message) = Message::of_line(&line) {
-            // Who listens is there as long as the stage is under way.
-            let _ = teller.send((number, Some(message)));
+        if let Ok(message) = serde_json::from_str(&line) {
+            let _ = teller.send((name, Some(message)));
         }
     }
-    let _ = teller.send((number, None));
+    let _ = teller.send((name, None));
 }
 
 #[cfg(test)]
@@ -263,7 +241,7 @@ mod tests {
     ) -> Outcome {
         let (teller, told) = mpsc::channel();
         let stage: &'static Stage = Box::leak(Box::new(stage(name, &[])));
-        let mut under_way = [UnderWay::start(0, stage, shell(script), &teller).unwrap()];
+        let mut under_way = [UnderWay::start(stage, shell(script), &teller).unwrap()];
         let report = Report::new(false);
         while !under_way[0].ended {
             take_in(&told, &mut under_way, &report);
@@ -280,10 +258,8 @@ mod tests {
     const PASSED: &str = r#"echo '{"over":{"passed":"all of it"}}'"#;
 
     fn failed(outcome: Outcome) -> String {
-        match outcome {
-            Outcome::Failed(why) => why,
-            other => panic!("it is no failure: {other:?}"),
-        }
+        let Outcome::Failed(why) = outcome else { panic!("it is no failure: {outcome:?}") };
+        why
     }
 
     #[test]
@@ -335,33 +311,33 @@ mod tests {
             stage("test-c", &[Shared::Checker]),
             stage("test-d", &[Shared::Loom]),
         ];
-        let started = Mutex::new(Vec::new());
-        let command = |stage: &Stage| {
-            started.lock().unwrap().push(stage.name);
-            Ok(shell(PASSED))
-        };
-        let schedule = Schedule { command: &command, limit: &|_| LONG, at_once: 2 };
-        let mut waiting: Vec<_> = STAGES.iter().enumerate().collect();
-        let order = |waiting: &mut Vec<_>, under_way: &[UnderWay]| {
-            schedule.next(waiting, under_way).map(|(_, stage)| stage.name)
-        };
+        let mut waiting: Vec<_> = STAGES.iter().collect();
         let (teller, _told) = mpsc::channel();
-        assert_eq!(order(&mut waiting, &[]), Some("test-a"));
-        let a = UnderWay::start(0, &STAGES[0], shell("exec sleep 1000"), &teller).unwrap();
-        let a = [a];
-        assert_eq!(order(&mut waiting, &a), Some("test-c"), "b shares a folder with a");
-        let [a] = a;
-        let c = UnderWay::start(2, &STAGES[2], shell("exec sleep 1000"), &teller).unwrap();
-        let both = [a, c];
-        assert_eq!(order(&mut waiting, &both), None, "two run");
-        for process in both {
+        let mut under_way = Vec::new();
+        for (name, why) in [
+            (Some("test-a"), "it is the first"),
+            (Some("test-c"), "b shares a folder with a"),
+            (None, "two run"),
+        ] {
+            let stage = next(&mut waiting, &under_way, 2);
+            assert_eq!(stage.map(|stage| stage.name), name, "{why}");
+            let process = stage.map(|it| UnderWay::start(it, shell("exec sleep 1000"), &teller));
+            under_way.extend(process.map(Result::unwrap));
+        }
+        assert!(next(&mut vec![&STAGES[2]], &under_way, 3).is_none(), "it runs");
+        for process in under_way {
             process.mark.kill();
             process.conclude().unwrap();
         }
+        let started = Mutex::new(Vec::new());
+        let command = |stage: &Stage| {
+            started.lock().unwrap().push(stage.name);
+            shell(PASSED)
+        };
         let all: Vec<_> = STAGES.iter().collect();
-        schedule.run(&all, &mut Report::new(false)).unwrap();
+        run(&all, command, |_| LONG, &mut Report::new(false)).unwrap();
         started.lock().unwrap().sort_unstable();
-        assert_eq!(*started.lock().unwrap(), ["test-a", "test-b", "test-c", "test-d"]);
+        assert_eq!(*started.lock().unwrap(), STAGES.each_ref().map(|stage| stage.name));
         for stage in &STAGES {
             fs::remove_file(root().join(log_path(stage.name))).unwrap();
         }

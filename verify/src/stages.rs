@@ -226,15 +226,13 @@ pub static STAGES: [Stage; 14] = [
     },
 ];
 
-/// There is no stage of this name.
-#[derive(Debug, thiserror::Error)]
-#[error("no stage is called `{0}`; there are {names}", names = names())]
-pub struct UnknownStage(String);
-
 /// The stage called `name`.
-pub fn named(name: &str) -> Result<&'static Stage, UnknownStage> {
+pub fn named(name: &str) -> Result<&'static Stage, String> {
     let found = STAGES.iter().find(|stage| stage.name == name);
-    found.ok_or_else(|| UnknownStage(name.to_owned()))
+    found.ok_or_else(|| {
+        let names = STAGES.each_ref().map(|stage| stage.name).join(", ");
+        format!("no stage is called `{name}`; there are {names}")
+    })
 }
 
 /// The stages, a line each: the name and what it shows.
@@ -251,10 +249,6 @@ pub fn details() -> String {
         format!("{name}: {shows}\n  since {why}\n{long}  {budget} s, ended after {limit} s\n")
     };
     STAGES.iter().map(details).collect()
-}
-
-fn names() -> String {
-    STAGES.each_ref().map(|stage| stage.name).join(", ")
 }
 
 fn fmt(job: &mut Job) -> Result<String, Stop> {
@@ -325,11 +319,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_has_one_line_a_stage() {
-        assert_eq!(list().lines().count(), STAGES.len());
-    }
-
-    #[test]
     fn stages_exclude_each_other_by_what_they_share() {
         let excludes = |a, b| named(a).unwrap().excludes(named(b).unwrap());
         assert!(excludes("doc", "clippy") && excludes("conformance", "soft-roce"));
@@ -339,12 +328,9 @@ mod tests {
     #[test]
     fn every_stage_can_end_in_time() {
         for stage in &STAGES {
-            assert!(
-                stage.limit(false) > Duration::from_secs(stage.budget.into()),
-                "{}",
-                stage.name
-            );
-            assert!(stage.limit(true) > stage.limit(false), "{}", stage.name);
+            let times =
+                [Duration::from_secs(stage.budget.into()), stage.limit(false), stage.limit(true)];
+            assert!(times.is_sorted_by(|a, b| a < b), "{}", stage.name);
         }
     }
 }

@@ -14,9 +14,8 @@ use super::libibverbs;
 use super::preload::Tools;
 use crate::guest::tasks::Task;
 use crate::guest::{self, Guest, Load};
-use crate::packages::Packages;
-use crate::run::is_ci;
-use crate::run::{Job, Stop, root};
+use crate::packages;
+use crate::run::{Job, Stop, is_ci, root};
 
 /// Where the table is written as Markdown, relative to the workspace's root.
 const TABLE: &str = "target/verify/conformance.md";
@@ -80,7 +79,7 @@ fn report(
     let faults = verdict.faults().join("\n");
     job.log(&format!("{}\n{faults}", verdict.text()))?;
     let summary = format!("{}; the table is {TABLE}", verdict.summary());
-    let lacks = !missing.is_empty() && is_ci(env::var_os("CI").as_deref());
+    let lacks = !missing.is_empty() && is_ci();
     match verdict.faults() {
         [] if lacks => Err(Stop::Judged(summary)),
         [] if job.asked_for => Ok(format!("{summary}\n{}", verdict.text().trim_end())),
@@ -96,8 +95,8 @@ impl Place {
             Runs::Anywhere => Ok(Self::Here),
             Runs::Preloaded => Ok(Self::Preloaded(Tools::build(job)?)),
             Runs::OnADevice => {
-                Packages::default()
-                    .ensure(&[libibverbs::PACKAGES, guest::PACKAGES].concat(), job)?;
+                let wanted = [libibverbs::PACKAGES, guest::PACKAGES].concat();
+                packages::ensure(&wanted, job)?;
                 let programs = libibverbs::tools(job)?;
                 let command = r#"exec verify --cases "$transport" --from "$from""#.to_owned();
                 let task = Task { name: LIST.to_owned(), seconds: CASES, command };

@@ -1,12 +1,10 @@
 //! Random programs on the model and on the loopback, within a process, between two, and by the C ABI.
 
-use std::env;
 use std::process::Command;
 
 use super::last_line;
 use super::preload::Tools;
-use crate::run::is_ci;
-use crate::run::{Job, Stop, cargo};
+use crate::run::{Job, Stop, cargo, is_ci};
 
 /// How many programs run on every commit, within a process and by the C ABI, and between two processes, where each
 /// step is waited for.
@@ -20,7 +18,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     let across = programs(job, "loop2", ACROSS)?;
     let abi = match by_the_abi(job) {
         Ok(said) => agreed(&said).to_owned(),
-        Err(Stop::Skipped(why)) if !is_ci(env::var_os("CI").as_deref()) => {
+        Err(Stop::Skipped(why)) if !is_ci() => {
             format!("not run: {why}")
         }
         Err(stop) => return Err(stop),

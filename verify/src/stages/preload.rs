@@ -9,7 +9,7 @@ use verify::loopback::FABRIC;
 use super::fabric::Fabric;
 use super::{artifacts, libibverbs};
 use crate::guest::Program;
-use crate::packages::Packages;
+use crate::packages;
 use crate::run::{Job, Stop, cargo};
 
 /// The one device that such a program finds.
@@ -49,7 +49,7 @@ pub struct Tools {
 impl Tools {
     /// Builds those of this package. Where libibverbs is missing and can't be installed, that is a reason to skip.
     pub fn build(job: &mut Job) -> Result<Self, Stop> {
-        Packages::default().ensure(libibverbs::PACKAGES, job)?;
+        packages::ensure(libibverbs::PACKAGES, job)?;
         Self::of(libibverbs::tools(job)?, job)
     }
 
