@@ -11,10 +11,7 @@ use crate::guest::{Guest, Load, Program};
 use crate::run::{Job, Stop};
 
 /// What is to be seen in the guest, or between two of them.
-struct Check {
-    task: Task,
-    judge: Judge,
-}
+type Check = (Task, Judge);
 
 /// What the output of a task that succeeded shows, in words, or why it does not show what it must.
 type Judge = fn(&str) -> Result<String, String>;
@@ -22,89 +19,45 @@ type Judge = fn(&str) -> Result<String, String>;
 /// What makes the other programs, in cargo's words.
 const PROGRAMS: &str = "build --profile checker --bins --examples --bench=transport";
 
-/// A row of a table of checks: name, seconds, command, judge.
+/// What cqperf measures: the name, and what it is told.
+type Measured = (&'static str, &'static str);
+
+/// What it measures in the guest, beside the tests.
+const ALONE: [Measured; 7] = [
+    ("ping-pong", "pingpong --iters 500"),
+    ("ping-pong by events", "pingpong --events --iters 500"),
+    ("stream by a GID", "--device rxe0 --gid 1 stream --iters 2000"),
+    ("ping-pong of WRITEs in the heap", "pingpong --op write --memory heap --iters 500"),
+    ("stream of READs", "stream --op read --iters 2000"),
+    ("atomics by events", "stream --op faa --events --iters 2000"),
+    ("two processes", "pingpong --op cas --processes 2 --iters 500"),
+];
+
+/// What it measures from the second of two hosts to the first, which listens as often.
+const WIRED: [Measured; 2] = [
+    ("two hosts", "--connect 10.0.0.1 pingpong --iters 500"),
+    ("two hosts, stream by events", "--connect 10.0.0.1 stream --events --iters 2000"),
+];
+
+/// Another check: name, seconds, command, judge.
 type Row = (&'static str, u32, &'static str, Judge);
 
-/// What runs beside the tests.
-const ALONE: &[Row] = &[
-    ("devices", 10, "rdma link", said),
-    ("ping-pong", 60, "cqperf --transport verbs pingpong --iters 500 --json", verified),
-    (
-        "ping-pong by events",
-        60,
-        "cqperf --transport verbs pingpong --events --iters 500 --json",
-        verified,
-    ),
-    (
-        "stream by a GID",
-        60,
-        "cqperf --transport verbs --device rxe0 --gid 1 stream --iters 2000 --json",
-        verified,
-    ),
-    (
-        "ping-pong of WRITEs in the heap",
-        60,
-        "cqperf --transport verbs pingpong --op write --memory heap --iters 500 --json",
-        verified,
-    ),
-    (
-        "stream of READs",
-        60,
-        "cqperf --transport verbs stream --op read --iters 2000 --json",
-        verified,
-    ),
-    (
-        "atomics by events",
-        60,
-        "cqperf --transport verbs stream --op faa --events --iters 2000 --json",
-        verified,
-    ),
-    (
-        "two processes",
-        60,
-        "cqperf --transport verbs pingpong --op cas --processes 2 --iters 500 --json",
-        verified,
-    ),
+/// What else runs in the guest.
+const OTHERS: [Row; 6] = [
     ("no such device", 10, "cqperf --transport verbs --device none pingpong; [ $? = 3 ]", one_line),
     ("differential", 200, "differential --transport verbs", said),
     ("replicated log", 60, "replicated_log verbs", said),
     ("instructions of a poll", 180, "poll_cost", all_said),
     // It is seen to work; times under emulation say nothing.
     ("bench transport", 180, "transport --bench --quick", succeeded),
+    ("devices", 10, "rdma link", said),
 ];
 
-/// What the first of two hosts runs, and what the second runs at the same time.
-const WIRED: [&[Row]; 2] = [
-    &[
-        ("listener", 60, "cqperf --transport verbs --device rxe1 --listen", succeeded),
-        ("listener again", 60, "cqperf --transport verbs --device rxe1 --listen", succeeded),
-        ("rdma_cm listener", 60, "cm_echo --listen 10.0.0.1:7471", succeeded),
-    ],
-    &[
-        (
-            "two hosts",
-            60,
-            "until cqperf --transport verbs --device rxe1 --connect 10.0.0.1 pingpong --iters 500 --json; \
-             do sleep 1; done",
-            verified,
-        ),
-        (
-            "two hosts, stream by events",
-            60,
-            "until cqperf --transport verbs --device rxe1 --connect 10.0.0.1 \
-             stream --events --iters 2000 --json; do sleep 1; done",
-            verified,
-        ),
-        (
-            "two hosts by rdma_cm",
-            60,
-            "until cm_echo --connect 10.0.0.1:7471; do sleep 1; done",
-            said,
-        ),
-    ],
-];
+const LISTENER: Row = ("rdma_cm listener", 60, "cm_echo --listen 10.0.0.1:7471", succeeded);
+const CONNECTS: Row =
+    ("two hosts by rdma_cm", 60, "until cm_echo --connect 10.0.0.1:7471; do sleep 1; done", said);
 
-/// What each test binary may take, in seconds.
+/// What each test binary and each measurement may take, in seconds.
 const PATIENCE: u32 = 60;
 
 /// What it needs beside that: the tool that counts instructions.
@@ -123,48 +76,58 @@ const VALGRIND: &[&str] = &[
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     let tests = libibverbs::build(job, libibverbs::TESTS)?;
     let programs = libibverbs::build(job, &format!("{PROGRAMS} {}", libibverbs::SELECTION))?;
-    let alone: Vec<Check> = tests.iter().map(tests_of).chain(table(ALONE)).collect();
-    let wired = WIRED.map(|rows| table(rows).collect::<Vec<_>>());
-    let lists = [("alone", &alone), ("first", &wired[0]), ("second", &wired[1])];
+    let alone = ALONE.map(|(name, told)| (name, format!("cqperf --transport verbs {told} --json")));
+    let alone = tests.iter().map(tests_of).chain(alone.map(measured)).chain(OTHERS.map(check));
+    let listener = WIRED.map(|(name, _)| {
+        let command = "cqperf --transport verbs --device rxe1 --listen".to_owned();
+        (
+            Task { name: format!("listener of {name}"), seconds: PATIENCE, command },
+            succeeded as Judge,
+        )
+    });
+    let connects = WIRED.map(|(name, told)| {
+        let cqperf = format!("cqperf --transport verbs --device rxe1 {told} --json");
+        (name, format!("until {cqperf}; do sleep 1; done"))
+    });
+    let checks: [Vec<Check>; 3] = [
+        alone.collect(),
+        listener.into_iter().chain([check(LISTENER)]).collect(),
+        connects.into_iter().map(measured).chain([check(CONNECTS)]).collect(),
+    ];
+    let tasks = |checks: &Vec<Check>| checks.iter().map(|(task, _)| task.clone()).collect();
     let load = Load {
         files: VALGRIND.iter().map(PathBuf::from).collect(),
+        lists: ["alone", "first", "second"].into_iter().zip(checks.iter().map(tasks)).collect(),
         programs: [tests, programs].concat(),
-        lists: lists.map(|(name, checks)| (name, tasks(checks))).to_vec(),
     };
     let guest = Guest::prepare("soft-roce", &load, job)?;
     let ran = guest.run("alone", job)?;
     let [first, second] = guest.run_wired(["first", "second"], job)?;
-    let checks = alone.iter().chain(wired.iter().flatten());
-    let words = judge(checks.zip(ran.iter().chain(&first).chain(&second)))?;
+    let words = judge(checks.iter().flatten().zip(ran.iter().chain(&first).chain(&second)))?;
     let all = format!("{} checks in a guest and between two", words.len());
     Ok(if job.asked_for { format!("{all}\n{}", words.join("\n")) } else { all })
 }
 
-fn tasks(checks: &[Check]) -> Vec<Task> {
-    checks.iter().map(|check| check.task.clone()).collect()
+fn measured((name, command): (&str, String)) -> Check {
+    (Task { name: name.to_owned(), seconds: PATIENCE, command }, verified)
 }
 
-fn table(rows: &'static [Row]) -> impl Iterator<Item = Check> {
-    rows.iter().map(|&(name, seconds, command, judge)| Check {
-        task: Task { name: name.to_owned(), seconds, command: command.to_owned() },
-        judge,
-    })
+fn check((name, seconds, command, judge): Row) -> Check {
+    (Task { name: name.to_owned(), seconds, command: command.to_owned() }, judge)
 }
 
 /// The check that the tests of this binary pass.
 fn tests_of(binary: &Program) -> Check {
     let command = format!("exec {} {SHOWING}", binary.name);
-    let task = Task { name: format!("tests: {}", binary.name), seconds: PATIENCE, command };
-    Check { task, judge: tests_ran }
+    (Task { name: format!("tests: {}", binary.name), seconds: PATIENCE, command }, tests_ran)
 }
 
 /// What each check showed, or everything that was not as it should be.
 fn judge<'a>(ran: impl Iterator<Item = (&'a Check, &'a Ran)>) -> Result<Vec<String>, Stop> {
-    let mut words = Vec::new();
-    let mut faults = Vec::new();
-    for (check, Ran { name, output, end }) in ran {
+    let (mut words, mut faults) = (Vec::new(), Vec::new());
+    for ((_, judge), Ran { name, output, end }) in ran {
         let judged = match end {
-            End::Status(0) => (check.judge)(output),
+            End::Status(0) => judge(output),
             _ => Err(end.to_string()),
         };
         match judged {
@@ -222,9 +185,9 @@ mod tests {
     use super::*;
 
     fn judged(judge: Judge, end: End, output: &str) -> Result<Vec<String>, String> {
-        let task = Task { name: "it".into(), seconds: 1, command: "it".into() };
-        let ran = Ran { name: task.name.clone(), output: output.into(), end };
-        super::judge([(&Check { task, judge }, &ran)].into_iter()).map_err(|stop| stop.to_string())
+        let check = check(("it", 1, "it", judge));
+        let ran = Ran { name: "it".into(), output: output.into(), end };
+        super::judge([(&check, &ran)].into_iter()).map_err(|stop| stop.to_string())
     }
 
     #[test]
