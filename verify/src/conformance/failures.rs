@@ -270,10 +270,8 @@ fn q07_a_send_that_invalidates_a_region_fails_at_its_receiver<D: Device>() {
     let (mut a, mut b) = pair::<D>();
     let rkey = b.mr.rkey();
     invalidates_nothing(&mut a, &mut b, rkey);
-    let mut other = End::<D>::near(&Plan::default());
     b.to(QpState::RESET);
-    b.connect(&other.qp);
-    other.connect(&b.qp);
+    let mut other = b.meet();
     other.post(SendWr::write_inline(1, b"x", b.remote(0))); // a region's key stays
     other.expect_sent(&[(1, S::SUCCESS)]);
 }

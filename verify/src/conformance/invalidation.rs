@@ -21,15 +21,6 @@ super::chapter! {
     q07_a_send_with_invalidate_fails_as_any_send,
 }
 
-/// A pair whose second end has a bound window, and the window's key.
-fn open<D: Device>() -> (End<D>, End<D>, D::Mw, u32) {
-    let (a, mut b) = openable::<D>();
-    let mw = window(&b);
-    let binds = opens_all(&b, &mw);
-    bind(&mut b, binds);
-    (a, b, mw, binds.rkey)
-}
-
 /// Expects that a key gives access to the second end's region.
 #[track_caller]
 fn is_open<D: Device>(a: &mut End<D>, b: &End<D>, rkey: u32) {
@@ -38,7 +29,7 @@ fn is_open<D: Device>(a: &mut End<D>, b: &End<D>, rkey: u32) {
 }
 
 fn c05_an_invalidated_key_is_told_and_excludes_immediate<D: Device>() {
-    let (mut a, mut b, _mw, rkey) = open::<D>();
+    let (mut a, mut b, _mw, WindowBind { rkey, .. }) = bound::<D>();
     b.recv(1, 0, 64);
     b.recv(2, 0, 64);
     let word = [a.sge(0, 8)];
@@ -54,7 +45,7 @@ fn c05_an_invalidated_key_is_told_and_excludes_immediate<D: Device>() {
 }
 
 fn c06_a_local_invalidation_is_told_by_its_opcode<D: Device>() {
-    let (_a, mut b, _mw, rkey) = open::<D>();
+    let (_a, mut b, _mw, WindowBind { rkey, .. }) = bound::<D>();
     b.post(SendWr::local_invalidate(1, rkey));
     let done = b.expect_sent(&[(1, S::SUCCESS)])[0];
     assert_eq!(done.result().unwrap().opcode(), WcOpcode::LOCAL_INV);
@@ -62,7 +53,7 @@ fn c06_a_local_invalidation_is_told_by_its_opcode<D: Device>() {
 }
 
 fn q06_a_local_invalidation_shuts_a_window<D: Device>() {
-    let (mut a, mut b, _mw, rkey) = open::<D>();
+    let (mut a, mut b, _mw, WindowBind { rkey, .. }) = bound::<D>();
     is_open(&mut a, &b, rkey);
     b.post(SendWr::local_invalidate(1, rkey));
     b.expect_sent(&[(1, S::SUCCESS)]);
@@ -70,14 +61,14 @@ fn q06_a_local_invalidation_shuts_a_window<D: Device>() {
 }
 
 fn q06_a_local_invalidation_needs_no_peer<D: Device>() {
-    let (a, mut b, _mw, rkey) = open::<D>();
+    let (a, mut b, _mw, WindowBind { rkey, .. }) = bound::<D>();
     drop(a);
     b.post(SendWr::local_invalidate(1, rkey));
     b.expect_sent(&[(1, S::SUCCESS)]);
 }
 
 fn q06_a_window_that_was_shut_can_be_bound_again<D: Device>() {
-    let (mut a, mut b, mw, first) = open::<D>();
+    let (mut a, mut b, mw, WindowBind { rkey: first, .. }) = bound::<D>();
     let mut rkey = first;
     for id in 0..300 {
         b.post(SendWr::local_invalidate(id, rkey));
@@ -92,7 +83,7 @@ fn q06_a_window_that_was_shut_can_be_bound_again<D: Device>() {
 }
 
 fn q06_a_send_with_invalidate_shuts_the_window_of_its_receiver<D: Device>() {
-    let (mut a, mut b, _mw, rkey) = open::<D>();
+    let (mut a, mut b, _mw, WindowBind { rkey, .. }) = bound::<D>();
     is_open(&mut a, &b, rkey);
     b.recv(1, 0, 64);
     a.post(SendWr::send_with_inv(2, &[], rkey));
@@ -102,7 +93,7 @@ fn q06_a_send_with_invalidate_shuts_the_window_of_its_receiver<D: Device>() {
 }
 
 fn q06_a_send_with_invalidate_brings_its_bytes_first<D: Device>() {
-    let (mut a, mut b, mw, mut rkey) = open::<D>();
+    let (mut a, mut b, mw, WindowBind { mut rkey, .. }) = bound::<D>();
     for round in 1..=20u8 {
         a.mr.write(0, &[round; 256]);
         b.recv(1, 1024, 256);
@@ -135,10 +126,8 @@ fn q07_a_local_invalidation_of_what_is_no_window<D: Device>() {
         drop(window(&b)); // the device has windows
         let rkey = [NO_KEY, b.mr.rkey(), b.mr.lkey()][case];
         fails(&mut b, &mut a, SendWr::local_invalidate(1, rkey), UNBOUND);
-        let mut other = End::<D>::near(&Plan::default());
         b.to(QpState::RESET);
-        b.connect(&other.qp);
-        other.connect(&b.qp);
+        let mut other = b.meet();
         is_open(&mut other, &b, b.mr.rkey()); // a region's key stays
     }
 }
@@ -149,12 +138,9 @@ fn q07_a_local_invalidation_of_what_is_not_bound_here<D: Device>() {
     fails(&mut b, &mut a, SendWr::local_invalidate(1, mw.rkey()), UNBOUND);
 
     // Bound to another queue pair of the same protection domain.
-    let (mut a, mut b, _mw, rkey) = open::<D>();
-    let second = b.second();
-    let first = std::mem::replace(&mut b.qp, second);
-    let mut c = End::<D>::near(&Plan::default());
-    c.connect(&b.qp);
-    b.connect(&c.qp);
+    let (mut a, mut b, _mw, WindowBind { rkey, .. }) = bound::<D>();
+    let first = b.replace_qp();
+    let mut c = b.meet();
     fails(&mut b, &mut c, SendWr::local_invalidate(1, rkey), UNBOUND);
     b.qp = first;
     is_open(&mut a, &b, rkey);
@@ -178,12 +164,9 @@ fn q07_a_key_that_is_gone_is_not_taken_away_again<D: Device>() {
 }
 
 fn q07_a_send_that_invalidates_a_window_of_another_queue_pair<D: Device>() {
-    let (mut a, mut b, _mw, rkey) = open::<D>();
-    let second = b.second();
-    let first = std::mem::replace(&mut b.qp, second);
-    let mut c = End::<D>::near(&Plan::default());
-    c.connect(&b.qp);
-    b.connect(&c.qp);
+    let (mut a, mut b, _mw, WindowBind { rkey, .. }) = bound::<D>();
+    let first = b.replace_qp();
+    let mut c = b.meet();
     invalidates_nothing(&mut c, &mut b, rkey);
     b.qp = first;
     is_open(&mut a, &b, rkey);
@@ -191,7 +174,7 @@ fn q07_a_send_that_invalidates_a_window_of_another_queue_pair<D: Device>() {
 
 fn q07_a_send_that_invalidates_no_window_of_its_receiver_brings_its_bytes<D: Device>() {
     for case in 0..6 {
-        let (mut a, mut b, _mw, rkey) = open::<D>();
+        let (mut a, mut b, _mw, WindowBind { rkey, .. }) = bound::<D>();
         let [unbound, second] = [window(&b), window(&b)];
         let (region, dead) = opens_another(&b, &second);
         bind(&mut b, dead);
@@ -211,12 +194,12 @@ fn q07_a_send_that_invalidates_no_window_of_its_receiver_brings_its_bytes<D: Dev
 }
 
 fn q07_a_send_with_invalidate_fails_as_any_send<D: Device>() {
-    let (mut a, mut b, _mw, rkey) = open::<D>();
+    let (mut a, mut b, _mw, WindowBind { rkey, .. }) = bound::<D>();
     b.recv(10, 0, 4);
     let from = [a.sge(0, 16)];
     let too_small = Line { receive: Some(Some(S::LOC_LEN_ERR)), told: None, ..INVALID };
     fails(&mut a, &mut b, SendWr::send_with_inv(1, &from, rkey), too_small);
-    let (mut a, mut b, _mw, rkey) = open::<D>();
+    let (mut a, mut b, _mw, WindowBind { rkey, .. }) = bound::<D>();
     let outside = [a.sge(REGION as u64 - 7, 8)];
     fails(&mut a, &mut b, SendWr::send_with_inv(1, &outside, rkey), LOCAL);
 }

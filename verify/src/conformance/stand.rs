@@ -122,6 +122,20 @@ impl<D: Device> End<D> {
         queue_pair(&self.device, &self.pd, &self.plan, cqs, self.srq.as_ref())
     }
 
+    /// Replaces its queue pair by another one of the same domain and on the same completion queues, in RESET.
+    pub fn replace_qp(&mut self) -> D::Qp {
+        let second = self.second();
+        std::mem::replace(&mut self.qp, second)
+    }
+
+    /// Connects its queue pair, which is in RESET, to a new near end.
+    pub fn meet(&mut self) -> Self {
+        let mut peer = Self::near(&Plan::default());
+        peer.connect(&self.qp);
+        self.connect(&peer.qp);
+        peer
+    }
+
     /// Brings its queue pair from RESET to RTS, with `peer` as its peer.
     pub fn connect(&mut self, peer: &D::Qp) {
         self.bring_to(QpState::RTS, peer.number());

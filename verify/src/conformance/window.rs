@@ -45,6 +45,15 @@ pub fn bind<D: Device>(end: &mut End<D>, binds: WindowBind) {
     end.expect_sent(&[(800, S::SUCCESS)]);
 }
 
+/// A pair whose second end has a window that is bound to its whole region, with all access flags.
+pub fn bound<D: Device>() -> (End<D>, End<D>, D::Mw, WindowBind) {
+    let (a, mut b) = openable::<D>();
+    let mw = window(&b);
+    let binds = opens_all(&b, &mw);
+    bind(&mut b, binds);
+    (a, b, mw, binds)
+}
+
 /// Expects that a key gives no access to `b`'s region.
 #[track_caller]
 pub fn is_shut<D: Device>(a: &mut End<D>, b: &mut End<D>, rkey: u32) {
@@ -55,9 +64,6 @@ pub fn is_shut<D: Device>(a: &mut End<D>, b: &mut End<D>, rkey: u32) {
 /// Expects that a key gives no access to the region of an end whose queue pair has failed.
 #[track_caller]
 pub fn is_shut_for_new<D: Device>(end: &mut End<D>, rkey: u32) {
-    let mut a = End::<D>::near(&Plan::default());
     end.to(QpState::RESET);
-    end.connect(&a.qp);
-    a.connect(&end.qp);
-    is_shut(&mut a, end, rkey);
+    is_shut(&mut end.meet(), end, rkey);
 }

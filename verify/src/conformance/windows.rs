@@ -44,10 +44,8 @@ fn q02_a_binding_that_is_flushed_binds_nothing<D: Device>() {
     let binds = opens_all(&b, &mw);
     b.post(SendWr::bind_window(1, binds).unsignaled());
     b.expect_sent(&[(1, S::WR_FLUSH_ERR)]);
-    let mut a = End::<D>::near(&Plan::default());
     b.to(QpState::RESET);
-    b.connect(&a.qp);
-    a.connect(&b.qp);
+    let mut a = b.meet();
     is_shut(&mut a, &mut b, binds.rkey);
 }
 
@@ -118,15 +116,10 @@ fn q06_a_binding_looks_at_no_sge<D: Device>() {
 }
 
 fn q06_a_window_of_a_queue_pair_that_is_gone_can_be_bound_again<D: Device>() {
-    let (_a, mut b) = openable::<D>();
-    let mw = window(&b);
-    let first = opens_all(&b, &mw);
-    bind(&mut b, first);
+    let (_a, mut b, _mw, first) = bound::<D>();
     let qp = b.second();
     b.qp = qp;
-    let mut a = End::<D>::near(&Plan::default());
-    a.connect(&b.qp);
-    b.connect(&a.qp);
+    let mut a = b.meet();
     let again = WindowBind { window: first.rkey, rkey: inc_rkey(first.rkey), ..first };
     bind(&mut b, again);
     a.post(SendWr::write_inline(1, b"x", RemoteAddr { rkey: again.rkey, ..b.remote(0) }));
@@ -148,18 +141,8 @@ fn q06_a_window_that_is_not_bound_any_more_can_be_bound_again<D: Device>() {
             2 => b.to(QpState::RESET),
             _ => drop(region),
         }
-        let _first = (case == 1).then(|| {
-            let qp = b.second();
-            std::mem::replace(&mut b.qp, qp)
-        });
-        let mut a = if matches!(case, 1 | 2) {
-            let mut new = End::<D>::near(&Plan::default());
-            new.connect(&b.qp);
-            b.connect(&new.qp);
-            new
-        } else {
-            a
-        };
+        let _first = (case == 1).then(|| b.replace_qp());
+        let mut a = if matches!(case, 1 | 2) { b.meet() } else { a };
         let next = opens_all(&b, &mw);
         assert_eq!(next.window, first.rkey, "it has the key that it had last");
         let again = if same_key { WindowBind { rkey: first.rkey, ..next } } else { next };
@@ -196,26 +179,15 @@ fn q07_a_window_opens_no_more_than_its_range<D: Device>() {
 }
 
 fn q07_a_window_opens_for_its_own_queue_pair_only<D: Device>() {
-    let (_a, mut b) = openable::<D>();
-    let mw = window(&b);
-    let binds = opens_all(&b, &mw);
-    bind(&mut b, binds);
+    let (_a, mut b, _mw, binds) = bound::<D>();
     // The same protection domain, another queue pair.
-    let _first = {
-        let qp = b.second();
-        std::mem::replace(&mut b.qp, qp)
-    };
-    let mut a = End::<D>::near(&Plan::default());
-    a.connect(&b.qp);
-    b.connect(&a.qp);
+    let _first = b.replace_qp();
+    let mut a = b.meet();
     is_shut(&mut a, &mut b, binds.rkey);
 }
 
 fn q07_a_window_is_no_local_memory<D: Device>() {
-    let (mut a, mut b) = openable::<D>();
-    let mw = window(&b);
-    let binds = opens_all(&b, &mw);
-    bind(&mut b, binds);
+    let (mut a, mut b, _mw, binds) = bound::<D>();
     let sge = [Sge { lkey: binds.rkey, ..b.sge(0, 8) }];
     fails(&mut b, &mut a, SendWr::send(1, &sge), LOCAL);
 }
@@ -264,10 +236,7 @@ fn again(binds: &WindowBind) -> [WindowBind; 4] {
 
 fn q07_a_window_that_is_bound_can_not_be_bound_again<D: Device>() {
     for case in 0..4 {
-        let (mut a, mut b) = openable::<D>();
-        let mw = window(&b);
-        let binds = opens_all(&b, &mw);
-        bind(&mut b, binds);
+        let (mut a, mut b, mw, binds) = bound::<D>();
         fails(&mut b, &mut a, SendWr::bind_window(1, again(&binds)[case]), UNBOUND);
         assert_eq!(mw.rkey(), binds.rkey);
     }
@@ -331,10 +300,7 @@ fn q10_a_window_is_shut_when_its_region_is_gone<D: Device>() {
 }
 
 fn q10_a_window_is_shut_when_it_is_gone<D: Device>() {
-    let (mut a, mut b) = openable::<D>();
-    let mw = window(&b);
-    let binds = opens_all(&b, &mw);
-    bind(&mut b, binds);
+    let (mut a, mut b, mw, binds) = bound::<D>();
     drop(mw);
     is_shut(&mut a, &mut b, binds.rkey);
 }
