@@ -7,7 +7,8 @@ use std::os::fd::AsFd;
 use std::ptr;
 use std::sync::{Arc, LazyLock};
 
-use transport_rxe_loop::{Context, OpenError, OpenOptions, devices};
+use cq_core::causes::Causes;
+use transport_rxe_loop::{Context, OpenOptions, devices};
 
 use crate::context::{COMP_VECTORS, OPENINGS, Opening};
 use crate::descriptor::Descriptor;
@@ -58,22 +59,25 @@ impl Device {
 
     /// Opens it as the environment says. Programs tell nobody why that failed, so this does.
     fn open(&self, functions: &'static Functions) -> Result<*mut ibv_context, Errno> {
-        let opened = self.try_open(functions);
-        opened.map_err(|why| {
+        let say = |why: fmt::Arguments<'_>| {
             // Who closed it does not want to know.
             let _ = writeln!(io::stderr(), "{}: {why}", self.name);
-            why.into()
-        })
-    }
-
-    fn try_open(&self, functions: &'static Functions) -> Result<*mut ibv_context, NotOpened> {
-        fork::watch().map_err(NotOpened::Forks)?;
-        let context = OpenOptions::new().open(self.name)?;
+        };
+        fork::watch().inspect_err(|errno| {
+            say(format_args!("watching over forks failed (errno {})", errno.number()));
+        })?;
+        let opened = OpenOptions::new().open(self.name);
+        let context = opened.inspect_err(|why| say(format_args!("{}", Causes(why))))?;
         if let Some(other) = context.other_limits() {
             // It goes on by those, and fails later where they are too few: then this says why.
-            let _ = writeln!(io::stderr(), "{}: RXE_LOOP_LIMITS: {other}", self.name);
+            say(format_args!("RXE_LOOP_LIMITS: {other}"));
         }
-        publish(context, self.face(), functions).map_err(NotOpened::Events)
+        publish(context, self.face(), functions).inspect_err(|errno| match errno.number() {
+            number @ (libc::EMFILE | libc::ENFILE) => say(format_args!(
+                "there is no file descriptor left for its events (errno {number}): close some, or raise the limit (`ulimit -n`)"
+            )),
+            number => say(format_args!("its events need a descriptor and a place (errno {number})")),
+        })
     }
 }
 
@@ -103,50 +107,6 @@ fn publish(
     Ok(slot.face())
 }
 
-/// Why the device is not open for C, as a sentence and as a number.
-#[derive(Debug)]
-enum NotOpened {
-    /// It is not for Rust, either.
-    Device(OpenError),
-    /// Nobody would hear of forks.
-    Forks(Errno),
-    /// No descriptor for its events, or no place for what C sees.
-    Events(Errno),
-}
-
-impl From<OpenError> for NotOpened {
-    fn from(why: OpenError) -> Self {
-        Self::Device(why)
-    }
-}
-
-impl From<NotOpened> for Errno {
-    fn from(why: NotOpened) -> Self {
-        match why {
-            NotOpened::Device(why) => why.into(),
-            NotOpened::Forks(errno) | NotOpened::Events(errno) => errno,
-        }
-    }
-}
-
-impl fmt::Display for NotOpened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Device(why) => cq_core::causes::Causes(why).fmt(f),
-            Self::Forks(errno) => {
-                write!(f, "watching over forks failed (errno {})", errno.number())
-            }
-            Self::Events(errno) => match errno.number() {
-                number @ (libc::EMFILE | libc::ENFILE) => write!(
-                    f,
-                    "there is no file descriptor left for its events (errno {number}): close some, or raise the limit (`ulimit -n`)"
-                ),
-                number => write!(f, "its events need a descriptor and a place (errno {number})"),
-            },
-        }
-    }
-}
-
 /// `ibv_get_device_list(3)`: this library's devices, and no others that the machine may have. ENOMEM.
 pub fn get_device_list(num_devices: Out<'_, c_int>) -> Result<*mut *mut ibv_device, Errno> {
     let faces: Vec<_> = DEVICES.iter().map(Device::face).collect();
@@ -169,11 +129,6 @@ pub fn get_device_name(device: *const ibv_device) -> Result<*mut c_char, Errno> 
 /// `ibv_get_device_guid(3)`, in network order; 0 if there is no such device.
 pub fn get_device_guid(device: *const ibv_device) -> u64 {
     Device::find(device).map_or(0, |_| GUID)
-}
-
-/// `ibv_get_device_index(3)`: none, since the system has not numbered it.
-pub const fn get_device_index(_device: *mut ibv_device) -> c_int {
-    -1
 }
 
 /// `ibv_open_device(3)`. EINVAL, ENOENT: no device. EINVAL: the environment says what nobody understands. EIO: no

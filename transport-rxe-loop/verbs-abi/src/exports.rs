@@ -20,8 +20,7 @@ use crate::errno::{Errno, minus_one, negative, pointer, status};
 use crate::raw::arg::Argument;
 use crate::sys::*;
 use crate::{
-    ah, async_event, channel, cq, cq_ex, device, fork, modify, mr, pd, port, qp, query, rate, srq,
-    words,
+    ah, async_event, channel, cq, cq_ex, device, modify, mr, pd, port, qp, query, rate, srq, words,
 };
 
 /// The answer as it is.
@@ -67,13 +66,8 @@ exported! {
     ibv_get_device_name(device: *mut ibv_device) -> *const c_char =
         constant(device::get_device_name);
     ibv_get_device_guid(device: *mut ibv_device) -> u64 = plain(device::get_device_guid);
-    ibv_get_device_index(device: *mut ibv_device) -> c_int = plain(device::get_device_index);
     ibv_open_device(device: *mut ibv_device) -> *mut ibv_context = pointer(open_device);
     ibv_close_device(context: *mut ibv_context) -> c_int = zero(device::close_device);
-    ibv_fork_init() -> c_int = plain(fork::fork_init);
-    ibv_is_fork_initialized() -> ibv_fork_status = plain(fork::is_fork_initialized);
-    ibv_dontfork_range(base: *mut c_void, size: usize) -> c_int = plain(fork::dontfork_range);
-    ibv_dofork_range(base: *mut c_void, size: usize) -> c_int = plain(fork::dofork_range);
 
     ibv_query_device(context: *mut ibv_context, device_attr: *mut ibv_device_attr) -> c_int =
         status(query::query_device);
@@ -175,65 +169,69 @@ fn open_device(device: *const ibv_device) -> Result<*mut ibv_context, Errno> {
     device::open_device(device, FUNCTIONS)
 }
 
-/// Declares functions that only answer EOPNOTSUPP, each in the way of its manual page.
-macro_rules! unsupported {
-    ($($(#[$doc:meta])* $name:ident($($argument:ty),*) -> $result:ty = $way:ident;)+) => {
+/// Declares functions that look at nothing, and always answer the same.
+macro_rules! constant {
+    ($($(#[$doc:meta])* $name:ident($($argument:ty),*) $(-> $result:ty)? = $answer:expr;)+) => {
         $(
             $(#[$doc])*
             #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name($(_: $argument),*) -> $result {
-                $way(Err(Errno::OPNOTSUPP))
+            pub unsafe extern "C" fn $name($(_: $argument),*) $(-> $result)? {
+                $answer
             }
         )+
     };
 }
 
-unsupported! {
-    /// `ibv_set_ece(3)`: nobody has to be agreed with about extensions of a connection.
-    ibv_set_ece(*mut ibv_qp, *mut ibv_ece) -> c_int = status;
-    /// `ibv_query_ece(3)`.
-    ibv_query_ece(*mut ibv_qp, *mut ibv_ece) -> c_int = status;
-    /// `ibv_attach_mcast(3)`.
-    ibv_attach_mcast(*mut ibv_qp, *const ibv_gid, u16) -> c_int = status;
-    /// `ibv_detach_mcast(3)`.
-    ibv_detach_mcast(*mut ibv_qp, *const ibv_gid, u16) -> c_int = status;
-    /// Where on Ethernet an address is; the port is InfiniBand's.
-    ibv_resolve_eth_l2_from_gid(*mut ibv_context, *mut ibv_ah_attr, *mut u8, *mut u16) -> c_int =
-        minus_one;
-    /// `ibv_rereg_mr(3)`. The number is `IBV_REREG_MR_ERR_INPUT`: the region is as good as before.
-    ibv_rereg_mr(*mut ibv_mr, c_int, *mut ibv_pd, *mut c_void, usize, c_int) -> c_int = minus_one;
-    /// `ibv_reg_dmabuf_mr(3)`.
-    ibv_reg_dmabuf_mr(*mut ibv_pd, u64, usize, u64, c_int, c_int) -> *mut ibv_mr = pointer;
-    /// `ibv_import_device(3)`: processes share the device by opening it.
-    ibv_import_device(c_int) -> *mut ibv_context = pointer;
-    /// `ibv_import_pd(3)`.
-    ibv_import_pd(*mut ibv_context, u32) -> *mut ibv_pd = pointer;
-    /// `ibv_import_mr(3)`.
-    ibv_import_mr(*mut ibv_pd, u32) -> *mut ibv_mr = pointer;
-    /// `ibv_import_dm(3)`.
-    ibv_import_dm(*mut ibv_context, u32) -> *mut c_void = pointer;
+/// The device does not have this.
+fn unsupported<T>() -> Result<T, Errno> {
+    Err(Errno::OPNOTSUPP)
 }
 
-/// `ibv_unimport_pd(3)`, of what was never imported.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_unimport_pd(_pd: *mut ibv_pd) {}
+constant! {
+    /// `ibv_get_device_index(3)`: none, since the system has not numbered it.
+    ibv_get_device_index(*mut ibv_device) -> c_int = -1;
+    /// `ibv_fork_init(3)`. Nothing has to be prepared.
+    ibv_fork_init() -> c_int = 0;
+    /// `ibv_is_fork_initialized(3)`.
+    ibv_is_fork_initialized() -> ibv_fork_status = IBV_FORK_UNNEEDED;
+    /// What `<infiniband/driver.h>` has to keep memory from a child. There is no need to.
+    ibv_dontfork_range(*mut c_void, usize) -> c_int = 0;
+    /// What undoes it.
+    ibv_dofork_range(*mut c_void, usize) -> c_int = 0;
+    /// `ibv_query_qp_data_in_order(3)`: that bytes arrive in order is promised of no operation.
+    ibv_query_qp_data_in_order(*mut ibv_qp, ibv_wr_opcode, u32) -> c_int = 0;
+    /// `ibv_unimport_pd(3)`, of what was never imported.
+    ibv_unimport_pd(*mut ibv_pd) = ();
+    /// `ibv_unimport_mr(3)`, of what was never imported.
+    ibv_unimport_mr(*mut ibv_mr) = ();
+    /// `ibv_unimport_dm(3)`, of what was never imported.
+    ibv_unimport_dm(*mut c_void) = ();
 
-/// `ibv_unimport_mr(3)`, of what was never imported.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_unimport_mr(_mr: *mut ibv_mr) {}
-
-/// `ibv_unimport_dm(3)`, of what was never imported.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_unimport_dm(_dm: *mut c_void) {}
-
-/// `ibv_query_qp_data_in_order(3)`: that bytes arrive in order is promised of no operation.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_query_qp_data_in_order(
-    _qp: *mut ibv_qp,
-    _op: ibv_wr_opcode,
-    _flags: u32,
-) -> c_int {
-    0
+    /// `ibv_set_ece(3)`: nobody has to be agreed with about extensions of a connection.
+    ibv_set_ece(*mut ibv_qp, *mut ibv_ece) -> c_int = status(unsupported());
+    /// `ibv_query_ece(3)`.
+    ibv_query_ece(*mut ibv_qp, *mut ibv_ece) -> c_int = status(unsupported());
+    /// `ibv_attach_mcast(3)`.
+    ibv_attach_mcast(*mut ibv_qp, *const ibv_gid, u16) -> c_int = status(unsupported());
+    /// `ibv_detach_mcast(3)`.
+    ibv_detach_mcast(*mut ibv_qp, *const ibv_gid, u16) -> c_int = status(unsupported());
+    /// Where on Ethernet an address is; the port is InfiniBand's.
+    ibv_resolve_eth_l2_from_gid(*mut ibv_context, *mut ibv_ah_attr, *mut u8, *mut u16) -> c_int =
+        minus_one(unsupported());
+    /// `ibv_rereg_mr(3)`. The number is `IBV_REREG_MR_ERR_INPUT`: the region is as good as before.
+    ibv_rereg_mr(*mut ibv_mr, c_int, *mut ibv_pd, *mut c_void, usize, c_int) -> c_int =
+        minus_one(unsupported());
+    /// `ibv_reg_dmabuf_mr(3)`.
+    ibv_reg_dmabuf_mr(*mut ibv_pd, u64, usize, u64, c_int, c_int) -> *mut ibv_mr =
+        pointer(unsupported());
+    /// `ibv_import_device(3)`: processes share the device by opening it.
+    ibv_import_device(c_int) -> *mut ibv_context = pointer(unsupported());
+    /// `ibv_import_pd(3)`.
+    ibv_import_pd(*mut ibv_context, u32) -> *mut ibv_pd = pointer(unsupported());
+    /// `ibv_import_mr(3)`.
+    ibv_import_mr(*mut ibv_pd, u32) -> *mut ibv_mr = pointer(unsupported());
+    /// `ibv_import_dm(3)`.
+    ibv_import_dm(*mut ibv_context, u32) -> *mut c_void = pointer(unsupported());
 }
 
 #[cfg(test)]
@@ -251,12 +249,11 @@ mod tests {
             assert_eq!(ibv_attach_mcast(qp, ptr::null(), 1), libc::EOPNOTSUPP);
             assert!(ibv_import_device(3).is_null());
             assert_eq!(Errno::last(), Errno::OPNOTSUPP);
-            assert_eq!(
-                ibv_rereg_mr(ptr::null_mut(), 0, ptr::null_mut(), ptr::null_mut(), 0, 0),
-                -1
-            );
+            let null = ptr::null_mut();
+            assert_eq!(ibv_rereg_mr(ptr::null_mut(), 0, ptr::null_mut(), null, 0, 0), -1);
             assert_eq!(Errno::last(), Errno::OPNOTSUPP);
             assert_eq!(ibv_query_qp_data_in_order(qp, 0, 0), 0);
+            assert_eq!((ibv_fork_init(), ibv_is_fork_initialized()), (0, IBV_FORK_UNNEEDED));
         }
     }
 }

@@ -6,8 +6,6 @@
 //! any code of the child's runs, all tables of objects are replaced by empty ones: what it inherited is not found
 //! there, nothing waits, and looking something up costs nobody more for that.
 
-use std::ffi::{c_int, c_void};
-
 use crate::ah::ADDRESSES;
 use crate::channel::CHANNELS;
 use crate::context::OPENINGS;
@@ -19,7 +17,6 @@ use crate::pd::DOMAINS;
 use crate::qp::PAIRS;
 use crate::raw::child::{self, Alone};
 use crate::srq::SHARED;
-use crate::sys::*;
 use crate::{probe, wait};
 
 /// Sees to it that a child has objects of its own.
@@ -45,26 +42,6 @@ fn begin(alone: &Alone) {
     wait::renew(alone);
 }
 
-/// `ibv_fork_init(3)`. Nothing has to be prepared.
-pub fn fork_init() -> c_int {
-    0
-}
-
-/// `ibv_is_fork_initialized(3)`.
-pub fn is_fork_initialized() -> ibv_fork_status {
-    IBV_FORK_UNNEEDED
-}
-
-/// What `<infiniband/driver.h>` has to keep memory from a child. There is no need to.
-pub fn dontfork_range(_base: *mut c_void, _size: usize) -> c_int {
-    0
-}
-
-/// What undoes it.
-pub fn dofork_range(_base: *mut c_void, _size: usize) -> c_int {
-    0
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
@@ -72,18 +49,9 @@ mod tests {
 
     use super::*;
     use crate::exports::*;
+    use crate::sys::*;
     use crate::test::ends::End;
     use crate::test::{alone, device};
-
-    #[test]
-    fn a_fork_needs_no_preparation() {
-        // SAFETY: nothing is looked at.
-        unsafe {
-            assert_eq!((ibv_fork_init(), ibv_is_fork_initialized()), (0, IBV_FORK_UNNEEDED));
-            assert_eq!(ibv_dontfork_range(ptr::null_mut(), 4096), 0);
-            assert_eq!(ibv_dofork_range(ptr::null_mut(), 4096), 0);
-        }
-    }
 
     fn register(pd: *mut ibv_pd) -> *mut ibv_mr {
         let memory = Box::leak(Box::new([0_u64; 8]));

@@ -88,16 +88,6 @@ pub fn dealloc_mw(mw: *const ibv_mw) -> Result<(), Errno> {
     })
 }
 
-/// `ibv_bind_mw(3)`. EOPNOTSUPP: it is for windows of type 1; for all others the header says EINVAL without asking.
-/// Requests bind those of type 2.
-pub const fn bind_mw(
-    _qp: *mut ibv_qp,
-    _mw: *mut ibv_mw,
-    _mw_bind: *mut ibv_mw_bind,
-) -> Result<(), Errno> {
-    Err(Errno::OPNOTSUPP)
-}
-
 #[cfg(test)]
 mod tests {
     use std::ptr;

@@ -6,15 +6,15 @@ use std::ptr;
 use std::sync::Arc;
 
 use cq_core::setup::{QpCaps, QpType};
-use transport_rxe_loop::{Cq, ProtectionDomain, QpInit, QueuePair, SharedReceiveQueue};
+use transport_rxe_loop::{CqHandle, ProtectionDomain, QpInit, QueuePair, SharedReceiveQueue};
 
-use crate::cq::{QUEUES, Queue};
+use crate::cq::QUEUES;
 use crate::draft::Draft;
 use crate::errno::Errno;
 use crate::names::Names;
 use crate::pd::DOMAINS;
 use crate::raw::arg::InOut;
-use crate::raw::table::{Kind, Slot, Table};
+use crate::raw::table::{Kind, Table};
 use crate::side;
 use crate::srq::SHARED;
 use crate::sys::*;
@@ -124,50 +124,22 @@ pub const fn caps_to_c(caps: QpCaps) -> ibv_qp_cap {
     }
 }
 
-/// The device's queue pair.
+/// The device's queue pair. Its completion queues are used by their handles: others go on polling them.
 fn create_in(
     pd: &ProtectionDomain,
     init: &ibv_qp_init_attr,
     (qp_type, caps): (QpType, QpCaps),
 ) -> Result<QueuePair, Errno> {
-    let (send, recv) = (QUEUES.find(init.send_cq)?, QUEUES.find(init.recv_cq)?);
+    let handle = |cq| QUEUES.find(cq)?.with(|queue| CqHandle::clone(&queue.cq));
+    let (send_cq, recv_cq) = (&handle(init.send_cq)?, &handle(init.recv_cq)?);
     let sq_sig_all = init.sq_sig_all != 0;
-    with_srq(init.srq, |srq| {
-        with_cqs(send, recv, |send_cq, recv_cq| {
-            let init = QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all };
-            Ok(pd.create_qp(&init)?)
-        })?
-    })?
-}
-
-/// Works with the shared receive queue, if there is to be one.
-fn with_srq<R>(
-    srq: *const ibv_srq,
-    work: impl FnOnce(Option<&SharedReceiveQueue>) -> R,
-) -> Result<R, Errno> {
-    if srq.is_null() {
-        return Ok(work(None));
+    let create = |srq: Option<&SharedReceiveQueue>| {
+        Ok(pd.create_qp(&QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all })?)
+    };
+    match init.srq.is_null() {
+        true => create(None),
+        false => SHARED.find(init.srq)?.with(|shared| create(Some(&shared.srq)))?,
     }
-    SHARED.find(srq)?.with(|shared| work(Some(&shared.srq)))
-}
-
-/// Works with two completion queues, which may be the same. Their locks are taken in the order of their
-/// addresses.
-fn with_cqs<R>(
-    send: &Slot<Queue>,
-    recv: &Slot<Queue>,
-    work: impl FnOnce(&Cq, &Cq) -> R,
-) -> Result<R, Errno> {
-    if ptr::eq(send, recv) {
-        return send.with(|queue| work(&queue.cq, &queue.cq));
-    }
-    let send_first = send.face() < recv.face();
-    let (first, second) = if send_first { (send, recv) } else { (recv, send) };
-    first.with(|first| {
-        second.with(|second| {
-            if send_first { work(&first.cq, &second.cq) } else { work(&second.cq, &first.cq) }
-        })
-    })?
 }
 
 /// `ibv_destroy_qp(3)`, once every event of it is acknowledged (N7). Windows that are bound to it lose their keys.

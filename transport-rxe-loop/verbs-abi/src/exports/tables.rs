@@ -30,8 +30,6 @@ macro_rules! table {
 table! { OPS: ibv_context_ops = {
     alloc_mw: ibv_alloc_mw(pd: *mut ibv_pd, kind: ibv_mw_type) -> *mut ibv_mw =
         pointer(mw::alloc_mw);
-    bind_mw: ibv_bind_mw(qp: *mut ibv_qp, mw: *mut ibv_mw, mw_bind: *mut ibv_mw_bind) -> c_int =
-        status(mw::bind_mw);
     dealloc_mw: ibv_dealloc_mw(mw: *mut ibv_mw) -> c_int = status(mw::dealloc_mw);
     poll_cq: ibv_poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_wc_fields) -> c_int =
         negative(cq::poll_cq);
@@ -157,9 +155,18 @@ table! { QP: ibv_qp_ex = {
     ) = plain(qp_ex::wr_set_sge_list);
 } }
 
+/// `ibv_bind_mw(3)`. EOPNOTSUPP: it is for windows of type 1; for all others the header says EINVAL without asking.
+/// Requests bind those of type 2.
+pub unsafe extern "C" fn ibv_bind_mw(_: *mut ibv_qp, _: *mut ibv_mw, _: *mut ibv_mw_bind) -> c_int {
+    status(super::unsupported())
+}
+
 const CONTEXT: verbs_context = verbs_context {
     sz: size_of::<verbs_context>(),
-    context: ibv_context { ops: OPS, ..ibv_context::ZEROED },
+    context: ibv_context {
+        ops: ibv_context_ops { bind_mw: Some(ibv_bind_mw), ..OPS },
+        ..ibv_context::ZEROED
+    },
     ..LATER
 };
 

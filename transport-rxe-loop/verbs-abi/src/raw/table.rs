@@ -51,26 +51,20 @@ pub trait Kind: Send + Sized + 'static {
 /// Both hold for the type.
 pub unsafe trait Plain: Copy {}
 
-// SAFETY: numbers, raw pointers, and structures of numbers: every bit pattern is valid.
-unsafe impl Plain for u8 {}
-// SAFETY: as above.
-unsafe impl Plain for u16 {}
-// SAFETY: as above.
-unsafe impl Plain for u32 {}
-// SAFETY: as above.
-unsafe impl Plain for u64 {}
-// SAFETY: as above.
-unsafe impl Plain for c_int {}
-// SAFETY: as above.
-unsafe impl Plain for usize {}
-// SAFETY: as above.
+/// Declares such types.
+macro_rules! plain {
+    ($($type:ty)+) => {
+        $(
+            // SAFETY: a number, or a structure of numbers: every bit pattern is valid.
+            unsafe impl Plain for $type {}
+        )+
+    };
+}
+
+plain! { u8 u16 u32 u64 c_int usize ibv_wc ibv_wc_status ibv_wc_opcode }
+
+// SAFETY: a raw pointer: every bit pattern is valid.
 unsafe impl<T> Plain for *mut T {}
-// SAFETY: as above.
-unsafe impl Plain for ibv_wc {}
-// SAFETY: as above.
-unsafe impl Plain for ibv_wc_status {}
-// SAFETY: as above.
-unsafe impl Plain for ibv_wc_opcode {}
 
 /// The place of an object.
 pub struct Slot<T: Kind> {

@@ -1,5 +1,6 @@
 //! Lists of work requests, their SGEs, and inline data.
 
+use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::{iter, ptr, slice};
@@ -14,17 +15,28 @@ use crate::sys::*;
 pub trait Linked {
     /// The next one; null after the last.
     fn next(&self) -> *mut Self;
+
+    /// Where its SGEs are, and how many.
+    fn sg_list(&self) -> (*const ibv_sge, c_int);
 }
 
 impl Linked for ibv_send_wr {
     fn next(&self) -> *mut Self {
         self.next
     }
+
+    fn sg_list(&self) -> (*const ibv_sge, c_int) {
+        (self.sg_list, self.num_sge)
+    }
 }
 
 impl Linked for ibv_recv_wr {
     fn next(&self) -> *mut Self {
         self.next
+    }
+
+    fn sg_list(&self) -> (*const ibv_sge, c_int) {
+        (self.sg_list, self.num_sge)
     }
 }
 
@@ -83,21 +95,12 @@ impl<'a, W: Linked> Request<'a, W> {
     pub fn next(&self) -> List<'a, W> {
         List(self.0.next(), PhantomData)
     }
-}
 
-impl<'a> Request<'a, ibv_send_wr> {
     /// Its SGEs, as [`Array::sges`].
     #[inline]
     pub fn sges(&self, max: u32) -> Result<Sges<'a>, Errno> {
-        Array(self.0.sg_list.cast_const(), PhantomData).sges(self.0.num_sge, max)
-    }
-}
-
-impl<'a> Request<'a, ibv_recv_wr> {
-    /// Its SGEs, as [`Array::sges`].
-    #[inline]
-    pub fn sges(&self, max: u32) -> Result<Sges<'a>, Errno> {
-        Array(self.0.sg_list.cast_const(), PhantomData).sges(self.0.num_sge, max)
+        let (first, count) = self.0.sg_list();
+        Array(first, PhantomData).sges(count, max)
     }
 }
 
