@@ -14,21 +14,15 @@ use crate::raw::arg::{In, Out};
 use crate::raw::table::{Kind, Table};
 use crate::sys::*;
 
-/// A handle of an address.
-pub struct Address {
-    /// Which keeps its domain.
-    pub handle: AddressHandle,
-}
-
-impl Kind for Address {
+impl Kind for AddressHandle {
     type Public = ibv_ah;
     type Face = ibv_ah;
     const HANDLE: Option<usize> = Some(offset_of!(ibv_ah, handle));
-    type Side = ();
+    type Key = ();
 }
 
 /// Those of this process.
-pub static ADDRESSES: Table<Address> = Table::new();
+pub static ADDRESSES: Table<AddressHandle> = Table::new();
 
 /// An address, from C. One port has one path and one rate, so those fields say nothing.
 pub fn address(attr: &ibv_ah_attr) -> AddressVector {
@@ -57,8 +51,8 @@ pub fn create_ah(pd: *mut ibv_pd, attr: In<'_, ibv_ah_attr>) -> Result<*mut ibv_
 }
 
 fn create_to(pd: *mut ibv_pd, to: &AddressVector) -> Result<*mut ibv_ah, Errno> {
-    let (handle, context) = make_in(pd, |domain| domain.create_ah(to))?;
-    Ok(ADDRESSES.insert(Address { handle }, |handle| ibv_ah { context, pd, handle })?.face())
+    let (address, context) = make_in(pd, |domain| domain.create_ah(to))?;
+    Ok(ADDRESSES.insert(address, |handle| ibv_ah { context, pd, handle })?.face())
 }
 
 /// `ibv_init_ah_from_wc(3)`. -1 with EINVAL, ENOENT: no context, no such port, no completion, or not that of a
@@ -102,8 +96,8 @@ fn from_wc(
 
 /// `ibv_destroy_ah(3)`. EINVAL, ENOENT: no handle. Requests that were posted with it go on.
 pub fn destroy_ah(ah: *const ibv_ah) -> Result<(), Errno> {
-    ADDRESSES.destroy(ah, |Address { handle }| {
-        handle.destroy();
+    ADDRESSES.destroy(ah, |address| {
+        address.destroy();
         Ok(())
     })
 }

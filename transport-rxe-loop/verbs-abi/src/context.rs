@@ -2,13 +2,11 @@
 
 use std::ffi::c_int;
 use std::mem::offset_of;
-use std::sync::Arc;
 
 use transport_rxe_loop::{Context, DeviceAttr};
 
 use crate::descriptor::Descriptor;
 use crate::errno::Errno;
-use crate::names::Names;
 use crate::raw::table::{Kind, Table};
 use crate::sys::*;
 
@@ -16,8 +14,8 @@ use crate::sys::*;
 pub struct Opening {
     /// What it opened.
     pub device: Context,
-    /// What its events name.
-    pub names: Arc<Names>,
+    /// Its number, which no other opening has: keys of events are those of its fabric.
+    pub id: u64,
     /// What C finds the functions of its objects in.
     pub functions: &'static Functions,
     /// `async_fd`: readable while there are asynchronous events.
@@ -29,7 +27,7 @@ impl Kind for Opening {
     type Face = ibv_context;
     const FACE: usize = offset_of!(verbs_context, context);
     const HANDLE: Option<usize> = None;
-    type Side = ();
+    type Key = ();
 }
 
 /// Those of this process.

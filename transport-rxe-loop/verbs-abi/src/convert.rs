@@ -5,9 +5,8 @@ use std::mem::offset_of;
 
 use cq_core::setup::Access;
 use cq_core::wr::{RemoteAddr, SendFlags, SendOp, SendWr, WindowBind};
-use transport_rxe_loop::{Batch, Destination};
+use transport_rxe_loop::{AddressHandle, Batch, Destination};
 
-use crate::ah::Address;
 use crate::errno::Errno;
 use crate::mr::REGIONS;
 use crate::mw::{Posted, Window};
@@ -18,7 +17,7 @@ use crate::sys::*;
 const LOW: u32 = 0xff;
 
 /// Where a datagram goes: the address, the number of the queue pair there, and its queue key.
-pub type To = (&'static Slot<Address>, u32, u32);
+pub type To = (&'static Slot<AddressHandle>, u32, u32);
 
 /// `ibv_send_wr::send_flags`, and `ibv_qp_ex::wr_flags`, without INLINE.
 ///
@@ -75,7 +74,7 @@ fn atomic(wr: &ibv_send_wr) -> SendOp {
 pub fn bind(window: u32, rkey: u32, info: &ibv_mw_bind_info) -> Result<SendOp, Errno> {
     let lkey = match info.mr.is_null() {
         true => 0,
-        false => REGIONS.named(info.mr)?.with(|region| region.region.lkey())?,
+        false => REGIONS.named(info.mr)?.with(|region| region.lkey())?,
     };
     let access = Access::from_bits_retain(info.mw_access_flags);
     let &ibv_mw_bind_info { addr, length, .. } = info;
@@ -102,8 +101,6 @@ pub fn put_to(
     request: &SendWr<'_>,
     (address, qp_num, qkey): To,
 ) -> Result<(), Errno> {
-    address.with(|address| {
-        batch.put_to(request, &Destination { ah: &address.handle, qp_num, qkey })
-    })??;
+    address.with(|ah| batch.put_to(request, &Destination { ah, qp_num, qkey }))??;
     Ok(())
 }

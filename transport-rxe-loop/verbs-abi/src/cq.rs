@@ -2,25 +2,23 @@
 
 use std::ffi::{c_int, c_uint};
 use std::mem::offset_of;
-use std::sync::Arc;
 
-use cq_core::transport::{Arm, Armed, Notify, PollCq};
+use cq_core::transport::{Arm, Armed, CqKey, Notify, PollCq};
 use transport_rxe_loop::{Cq, CqInit};
 
 use crate::channel::{self, CHANNELS, Channel};
 use crate::context::{COMP_VECTORS, OPENINGS, Opening};
 use crate::errno::Errno;
-use crate::names::Names;
 use crate::raw::arg::{In, Out, WcBuffer};
 use crate::raw::table::{Kind, Slot, Table};
-use crate::side;
 use crate::sys::*;
 
 /// A completion queue.
 pub struct Queue {
     /// The device's.
     pub cq: Cq,
-    names: Arc<Names>,
+    /// The opening's number.
+    id: u64,
     /// Where its events come.
     channel: Option<&'static Slot<Channel>>,
 }
@@ -61,7 +59,11 @@ impl Kind for Queue {
     type Face = ibv_cq;
     const FACE: usize = offset_of!(Public, cq);
     const HANDLE: Option<usize> = Some(offset_of!(Public, cq.handle));
-    type Side = side::Queue;
+    type Key = (u64, CqKey);
+
+    fn key(&self) -> Option<Self::Key> {
+        Some((self.id, self.cq.key()))
+    }
 }
 
 /// Those of this process.
@@ -84,14 +86,12 @@ pub fn create(
     let (queue, functions) = opening.with(|open| {
         Ok::<_, Errno>((Queue::new(open, channel, init.cqe, ignore_overrun)?, open.functions))
     })??;
-    let (key, cqe) = (queue.cq.key(), queue.cq.capacity() as c_int);
-    let names = Arc::clone(&queue.names);
+    let cqe = queue.cq.capacity() as c_int;
     let slot = QUEUES
         .insert(queue, |handle| Public::new(opening.face(), init, (handle, cqe), functions.cq))?;
     if let Some(channel) = channel {
         channel::count(channel, 1);
     }
-    names.cqs.add(key, slot);
     Ok(slot)
 }
 
@@ -115,26 +115,26 @@ impl Queue {
     ) -> Result<Self, Errno> {
         let cq = with_channel(channel, |channel| {
             // The channel's events name what its own context has.
-            if channel.is_some_and(|channel| !Arc::ptr_eq(&channel.names, &open.names)) {
+            if channel.is_some_and(|channel| channel.id != open.id) {
                 return Err(Errno::INVAL);
             }
             let channel = channel.map(|channel| &channel.channel);
             Ok(open.device.create_cq_with(&CqInit { capacity, channel, ignore_overrun })?)
         })??;
-        Ok(Self { cq, names: Arc::clone(&open.names), channel })
+        Ok(Self { cq, id: open.id, channel })
     }
 
     /// Destroys it, or gives it back.
     #[expect(clippy::result_large_err, reason = "it comes back by value, once, when it can't go")]
     fn end(self) -> Result<(), (Self, Errno)> {
-        let Self { cq, names, channel } = self;
+        let Self { cq, id, channel } = self;
         // The channel is kept from going, and its place from being another's, until it was told.
         let ended = with_channel(channel, |_| match cq.destroy() {
             Ok(()) => {
                 channel.inspect(|slot| channel::count(slot, -1));
                 Ok(())
             }
-            Err(in_use) => Err((Self { cq: in_use.handle, names, channel }, Errno::BUSY)),
+            Err(in_use) => Err((Self { cq: in_use.handle, id, channel }, Errno::BUSY)),
         });
         // A channel that is used is there.
         ended.unwrap_or(Ok(()))
@@ -182,17 +182,7 @@ impl Queue {
 /// `ibv_destroy_cq(3)`, once every event of it is acknowledged (N7). EINVAL, ENOENT: no queue. EBUSY: a queue pair
 /// uses it, which is judged before that.
 pub fn destroy_cq(cq: *const ibv_cq) -> Result<(), Errno> {
-    let slot = QUEUES.find(cq)?;
-    let (key, names) = slot.with(|queue| (queue.cq.key(), Arc::clone(&queue.names)))?;
-    slot.end(Queue::end)?;
-    names.cqs.remove(&key);
-    let side = slot.side();
-    side.completions.wait();
-    side.reports.wait();
-    // Whoever was in the middle of polling will never be done with it.
-    side.gate.leave();
-    QUEUES.free(slot);
-    Ok(())
+    QUEUES.destroy(cq, Queue::end)
 }
 
 /// `ibv_resize_cq(3)`; `cqe` of the queue tells the size in force (Q12). EINVAL: fewer than wait to be polled, or

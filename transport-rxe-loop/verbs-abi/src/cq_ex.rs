@@ -1,7 +1,7 @@
 //! Making completion queues, `ibv_create_cq(3)` and `ibv_create_cq_ex(3)`, and polling them one completion at a time,
 //! field by field.
 //!
-//! Between a successful `start_poll` and `end_poll` a thread has the queue's [gate](crate::gate), and nothing else:
+//! Between a successful `start_poll` and `end_poll` a thread has the queue's [gate](crate::side::Gate), and nothing else:
 //! posting, and even `ibv_poll_cq`, go on. What it polled last is kept beside the C structure, where the functions
 //! that read a field find it.
 

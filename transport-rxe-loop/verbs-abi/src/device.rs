@@ -5,7 +5,8 @@ use std::fmt;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::ptr;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cq_core::causes::Causes;
 use transport_rxe_loop::{Context, OpenOptions, devices};
@@ -101,7 +102,9 @@ fn publish(
         abi_compat: VERBS_ABI_IS_EXTENDED,
         ..functions.context.context
     };
-    let opening = Opening { device: context, names: Arc::default(), functions, events };
+    static OPENED: AtomicU64 = AtomicU64::new(0);
+    let id = OPENED.fetch_add(1, Ordering::Relaxed);
+    let opening = Opening { device: context, id, functions, events };
     let slot =
         OPENINGS.insert(opening, |_| verbs_context { context: public, ..functions.context })?;
     Ok(slot.face())

@@ -20,7 +20,7 @@ use crate::errno::{Errno, minus_one, negative, pointer, status};
 use crate::raw::arg::Argument;
 use crate::sys::*;
 use crate::{
-    ah, async_event, channel, cq, cq_ex, device, modify, mr, pd, port, qp, query, rate, srq, words,
+    ah, channel, cq, cq_ex, device, events, modify, mr, pd, port, qp, query, rate, srq, words,
 };
 
 /// The answer as it is.
@@ -125,7 +125,7 @@ exported! {
     ibv_resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int = status(cq::resize_cq);
     ibv_destroy_cq(cq: *mut ibv_cq) -> c_int = status(cq::destroy_cq);
     ibv_ack_cq_events(cq: *mut ibv_cq, nevents: c_uint) = plain(cq::ack_cq_events);
-    ibv_ack_async_event(event: *mut ibv_async_event) = plain(async_event::ack_async_event);
+    ibv_ack_async_event(event: *mut ibv_async_event) = plain(events::ack_async_event);
 
     ibv_create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq =
         pointer(srq::create_srq);
@@ -159,9 +159,9 @@ exported! {
     "C-unwind";
     ibv_get_cq_event(
         channel: *mut ibv_comp_channel, cq: *mut *mut ibv_cq, cq_context: *mut *mut c_void
-    ) -> c_int = zero(channel::get_cq_event);
+    ) -> c_int = zero(events::get_cq_event);
     ibv_get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> c_int =
-        zero(async_event::get_async_event);
+        zero(events::get_async_event);
 }
 
 /// `ibv_open_device(3)`, with what its objects carry.

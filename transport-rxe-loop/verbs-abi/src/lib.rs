@@ -75,15 +75,15 @@
 //!   exports                      what C calls, by name and in tables of functions
 //!   device                       the list of devices, opening one
 //!   fork                         what a forked child forgets
-//!   async_event, post, qp_ex, cq_ex, modify, query     the verbs that work on several kinds of objects
+//!   events, post, qp_ex, cq_ex, modify, query          the verbs that work on several kinds of objects
 //!   qp, draft, convert           queue pairs, requests in C's words
 //!   ah, cq, mr (probe), mw, srq  the other objects
 //!   channel, pd, port
-//!   context, names               an open device, and what its events name
+//!   context                      an open device
 //!   ..............................................................................................
-//!   wait, descriptor, acks, gate waiting for events, acknowledging them; exclusive use
-//!   side                         what of an object is not behind its lock
+//!   wait, descriptor             waiting for events
 //!   raw                          C's pointers as values, objects at fixed addresses; what a forked child has of its own
+//!   side                         what of an object is not behind its lock: unacknowledged events, exclusive use
 //!   errno, words, rate           reasons as numbers, numbers in words
 //!   sys                          what the header declares
 //! ```
@@ -93,9 +93,7 @@
 // Tests are C programs.
 #![cfg_attr(not(test), deny(unsafe_code))]
 
-mod acks;
 mod ah;
-mod async_event;
 mod channel;
 mod context;
 mod convert;
@@ -105,14 +103,13 @@ mod descriptor;
 mod device;
 mod draft;
 mod errno;
+mod events;
 #[allow(unsafe_code)]
 mod exports;
 mod fork;
-mod gate;
 mod modify;
 mod mr;
 mod mw;
-mod names;
 mod pd;
 mod port;
 mod post;

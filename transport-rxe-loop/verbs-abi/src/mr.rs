@@ -13,21 +13,15 @@ use crate::raw::arg::Memory;
 use crate::raw::table::{Kind, Table};
 use crate::sys::*;
 
-/// A registration.
-pub struct Region {
-    /// Which keeps its domain.
-    pub region: MemoryRegion,
-}
-
-impl Kind for Region {
+impl Kind for MemoryRegion {
     type Public = ibv_mr;
     type Face = ibv_mr;
     const HANDLE: Option<usize> = Some(offset_of!(ibv_mr, handle));
-    type Side = ();
+    type Key = ();
 }
 
 /// Those of this process.
-pub static REGIONS: Table<Region> = Table::new();
+pub static REGIONS: Table<MemoryRegion> = Table::new();
 
 /// `ibv_reg_mr(3)`. EINVAL, ENOENT: no domain. EINVAL: no bytes, or rights that don't go together, or are not
 /// known (Q10). EFAULT: the memory is not there, or can't be written. ENOMEM: too many. ENODEV: a forked child.
@@ -80,17 +74,17 @@ fn register(
     let (region, context) = make_in(pd, |domain| memory.register(domain, length, access))?;
     let (lkey, rkey) = (region.lkey(), region.rkey());
     let public = |handle| ibv_mr { context, pd, addr, length, handle, lkey, rkey };
-    Ok(REGIONS.insert(Region { region }, public)?.face())
+    Ok(REGIONS.insert(region, public)?.face())
 }
 
 /// `ibv_dereg_mr(3)`. EINVAL, ENOENT: no region. EBUSY: a memory window is bound to it.
 pub fn dereg_mr(mr: *const ibv_mr) -> Result<(), Errno> {
-    REGIONS.destroy(mr, |Region { region }| {
-        if region.has_windows() {
-            return Err((Region { region }, Errno::BUSY));
+    REGIONS.destroy(mr, |region| match region.has_windows() {
+        true => Err((region, Errno::BUSY)),
+        false => {
+            region.deregister();
+            Ok(())
         }
-        region.deregister();
-        Ok(())
     })
 }
 

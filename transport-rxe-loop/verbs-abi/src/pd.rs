@@ -1,13 +1,11 @@
 //! Protection domains.
 
 use std::mem::offset_of;
-use std::sync::Arc;
 
 use transport_rxe_loop::ProtectionDomain;
 
 use crate::context::{OPENINGS, Opening};
 use crate::errno::Errno;
-use crate::names::Names;
 use crate::raw::table::{Kind, Slot, Table};
 use crate::sys::*;
 
@@ -15,8 +13,8 @@ use crate::sys::*;
 pub struct Domain {
     /// The domain.
     pub pd: ProtectionDomain,
-    /// What the opening's events name.
-    pub names: Arc<Names>,
+    /// The opening's number.
+    pub id: u64,
     /// What C finds the functions of queue pairs in.
     pub functions: &'static Functions,
     /// Which opening that is: what C sees of it stays.
@@ -27,7 +25,7 @@ impl Kind for Domain {
     type Public = ibv_pd;
     type Face = ibv_pd;
     const HANDLE: Option<usize> = Some(offset_of!(ibv_pd, handle));
-    type Side = ();
+    type Key = ();
 }
 
 /// Those of this process.
@@ -36,14 +34,9 @@ pub static DOMAINS: Table<Domain> = Table::new();
 /// `ibv_alloc_pd(3)`. EINVAL, ENOENT: no context. ENOMEM: too many. ENODEV: this is a forked child.
 pub fn alloc_pd(context: *const ibv_context) -> Result<*mut ibv_pd, Errno> {
     let opening = OPENINGS.find(context)?;
-    let domain = opening.with(|open| {
-        let pd = open.device.alloc_pd()?;
-        Ok::<_, Errno>(Domain {
-            pd,
-            names: Arc::clone(&open.names),
-            functions: open.functions,
-            opening,
-        })
+    let domain = opening.with(|Opening { device, id, functions, .. }| {
+        let pd = device.alloc_pd()?;
+        Ok::<_, Errno>(Domain { pd, id: *id, functions, opening })
     })??;
     let public = |handle| ibv_pd { context: opening.face(), handle };
     Ok(DOMAINS.insert(domain, public)?.face())
@@ -52,9 +45,8 @@ pub fn alloc_pd(context: *const ibv_context) -> Result<*mut ibv_pd, Errno> {
 /// `ibv_dealloc_pd(3)`. EINVAL, ENOENT: no domain. EBUSY: something belongs to it.
 pub fn dealloc_pd(pd: *const ibv_pd) -> Result<(), Errno> {
     DOMAINS.destroy(pd, |domain| {
-        let Domain { pd, names, functions, opening } = domain;
-        let back = |pd| Domain { pd, names, functions, opening };
-        pd.destroy().map_err(|used| (back(used.handle), Errno::BUSY))
+        let back = |pd| (Domain { pd, ..domain }, Errno::BUSY);
+        domain.pd.destroy().map_err(|used| back(used.handle))
     })
 }
 

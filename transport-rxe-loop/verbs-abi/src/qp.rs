@@ -3,7 +3,6 @@
 
 use std::mem::offset_of;
 use std::ptr;
-use std::sync::Arc;
 
 use cq_core::setup::{QpCaps, QpType};
 use transport_rxe_loop::{CqHandle, ProtectionDomain, QpInit, QueuePair, SharedReceiveQueue};
@@ -11,18 +10,17 @@ use transport_rxe_loop::{CqHandle, ProtectionDomain, QpInit, QueuePair, SharedRe
 use crate::cq::QUEUES;
 use crate::draft::Draft;
 use crate::errno::Errno;
-use crate::names::Names;
 use crate::pd::DOMAINS;
 use crate::raw::arg::InOut;
 use crate::raw::table::{Kind, Table};
-use crate::side;
 use crate::srq::SHARED;
 use crate::sys::*;
 
 /// A queue pair.
 pub struct Pair {
     pub qp: QueuePair,
-    names: Arc<Names>,
+    /// The opening's number.
+    id: u64,
     /// Whether every send completes with an entry.
     pub sq_sig_all: bool,
     /// The way to its peer, as it was given.
@@ -35,7 +33,11 @@ impl Kind for Pair {
     type Public = ibv_qp_ex_and_flush;
     type Face = ibv_qp;
     const HANDLE: Option<usize> = Some(offset_of!(ibv_qp_ex_and_flush, qp.qp_base.handle));
-    type Side = side::Pair;
+    type Key = (u64, u32);
+
+    fn key(&self) -> Option<Self::Key> {
+        Some((self.id, self.qp.number()))
+    }
 }
 
 /// Those of this process.
@@ -60,14 +62,14 @@ pub fn create(
     let draft = Draft::new(qp_type, ops)?;
     let caps = draft.suffice(caps_of_c(init.cap));
     let domain = DOMAINS.find(pd)?;
-    let (qp, names, opening, functions) = domain.with(|domain| {
+    let (qp, id, opening, functions) = domain.with(|domain| {
         let qp = create_in(&domain.pd, init, (qp_type, caps))?;
-        Ok::<_, Errno>((qp, Arc::clone(&domain.names), domain.opening, domain.functions))
+        Ok::<_, Errno>((qp, domain.id, domain.opening, domain.functions))
     })??;
     let functions = if ops.is_some() { functions.qp } else { ibv_qp_ex_and_flush::ZEROED };
     let (number, cap) = (qp.number(), caps_to_c(qp.caps()));
     let (sq_sig_all, path) = (init.sq_sig_all != 0, ibv_ah_attr::ZEROED);
-    let pair = Pair { qp, names: Arc::clone(&names), sq_sig_all, path, draft };
+    let pair = Pair { qp, id, sq_sig_all, path, draft };
     let slot = PAIRS.insert(pair, |handle| {
         let qp_base = ibv_qp {
             context: opening.face(),
@@ -84,7 +86,6 @@ pub fn create(
         };
         ibv_qp_ex_and_flush { qp: ibv_qp_ex { qp_base, ..functions.qp }, ..functions }
     })?;
-    names.qps.add(number, slot);
     init.cap = cap;
     Ok(slot.face())
 }
@@ -143,16 +144,12 @@ fn create_in(
 }
 
 /// `ibv_destroy_qp(3)`, once every event of it is acknowledged (N7). Windows that are bound to it lose their keys.
+#[expect(clippy::result_large_err, reason = "none comes back")]
 pub fn destroy_qp(qp: *const ibv_qp) -> Result<(), Errno> {
-    let slot = PAIRS.find(qp)?;
-    let (number, names) = slot.with(|pair| (pair.qp.number(), Arc::clone(&pair.names)))?;
-    slot.take()?.qp.destroy();
-    names.qps.remove(&number);
-    slot.side().reports.wait();
-    // Whoever was in the middle of posting will never be done with it.
-    slot.side().gate.leave();
-    PAIRS.free(slot);
-    Ok(())
+    PAIRS.destroy(qp, |pair| {
+        pair.qp.destroy();
+        Ok(())
+    })
 }
 
 /// `ibv_qp_to_qp_ex(3)`: null, if it was made without functions of its own.

@@ -3,8 +3,8 @@
 use std::ffi::c_int;
 
 use cq_core::setup::DeviceAttr;
+use transport_rxe_loop::AddressHandle;
 
-use crate::ah::Address;
 use crate::context::attributes;
 use crate::errno::Errno;
 use crate::pd::Domain;
@@ -77,7 +77,7 @@ fn attr(found: &DeviceAttr) -> ibv_device_attr {
         max_qp_init_rd_atom: found.max_qp_init_rd_atom.into(),
         atomic_cap: found.atomic_cap.0,
         max_mw: int(found.max_mw.saturating_sub(TO_BIND)),
-        max_ah: int(Table::<Address>::MAX),
+        max_ah: int(Table::<AddressHandle>::MAX),
         max_srq: int(found.max_srq),
         max_srq_wr: int(found.max_srq_wr),
         max_srq_sge: int(found.max_srq_sge),

@@ -1,31 +1,100 @@
-//! What of an object is reached without its lock.
+//! What of an object is reached without its lock: events that are not acknowledged, and exclusive use.
 
-use crate::acks::Acks;
-use crate::gate::Gate;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Of a completion queue.
-#[derive(Default)]
-pub struct Queue {
-    /// Its completion events.
+/// Of an object of any kind.
+#[derive(Debug, Default)]
+pub struct Side {
+    /// The completion events of a completion queue.
     pub completions: Acks,
-    /// Its asynchronous events.
+    /// The asynchronous events that name it.
     pub reports: Acks,
-    /// Whose turn it is to poll through its functions.
+    /// Whose turn it is to use its functions, of a completion queue or a queue pair.
     pub gate: Gate,
 }
 
-/// Of a queue pair.
-#[derive(Default)]
-pub struct Pair {
-    /// Its asynchronous events.
-    pub reports: Acks,
-    /// Whose turn it is to post through its functions.
-    pub gate: Gate,
+impl Side {
+    /// The object has ended: waits until its events are acknowledged (N7). Whoever was in the middle of using its functions
+    /// will never be done with it.
+    pub fn end(&self) {
+        self.completions.wait();
+        self.reports.wait();
+        self.gate.leave();
+    }
 }
 
-/// Of a shared receive queue.
-#[derive(Default)]
-pub struct Shared {
-    /// Its asynchronous events.
-    pub reports: Acks,
+/// Events of one object that a program has taken and not yet acknowledged: it waits for them before it goes (N7).
+#[derive(Debug, Default)]
+pub struct Acks {
+    /// How many were taken and not acknowledged.
+    open: Mutex<u32>,
+    none: Condvar,
+}
+
+impl Acks {
+    /// One was taken.
+    pub fn take(&self) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    }
+
+    /// So many were acknowledged; more than were taken do no harm (Q11).
+    pub fn acknowledge(&self, count: u32) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        *open = open.saturating_sub(count);
+        if *open == 0 {
+            self.none.notify_all();
+        }
+    }
+
+    /// Waits until all are acknowledged, as `ibv_destroy_cq(3)` does.
+    pub fn wait(&self) {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.none.wait_while(open, |open| *open > 0));
+    }
+}
+
+/// Exclusive use of an object over several C calls, which no guard can span: between `ibv_wr_start` and
+/// `ibv_wr_complete`, and between `ibv_start_poll` and `ibv_end_poll`. No system call, unless somebody has to wait.
+#[derive(Debug, Default)]
+pub struct Gate {
+    state: Mutex<State>,
+    free: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    taken: bool,
+    /// How many wait to go in: waking nobody is a system call, too.
+    waiting: u32,
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nobody is in, and goes in.
+    #[inline]
+    pub fn enter(&self) {
+        let mut state = self.lock();
+        if state.taken {
+            state.waiting += 1;
+            state = self
+                .free
+                .wait_while(state, |state| state.taken)
+                .unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+        }
+        state.taken = true;
+    }
+
+    /// Goes out. Harmless where nobody is in.
+    #[inline]
+    pub fn leave(&self) {
+        let mut state = self.lock();
+        state.taken = false;
+        if state.waiting > 0 {
+            self.free.notify_one();
+        }
+    }
 }

@@ -2,30 +2,32 @@
 
 use std::ffi::c_int;
 use std::mem::offset_of;
-use std::sync::Arc;
 
 use transport_rxe_loop::{SharedReceiveQueue, SrqInit};
 
 use crate::errno::Errno;
-use crate::names::Names;
 use crate::pd::DOMAINS;
 use crate::raw::arg::{In, InOut, Out};
 use crate::raw::table::{Kind, Table};
-use crate::side;
 use crate::sys::*;
 
 /// A shared receive queue.
 pub struct Shared {
     /// The device's.
     pub srq: SharedReceiveQueue,
-    names: Arc<Names>,
+    /// The opening's number.
+    id: u64,
 }
 
 impl Kind for Shared {
     type Public = ibv_srq;
     type Face = ibv_srq;
     const HANDLE: Option<usize> = Some(offset_of!(ibv_srq, handle));
-    type Side = side::Shared;
+    type Key = (u64, u32);
+
+    fn key(&self) -> Option<Self::Key> {
+        Some((self.id, self.srq.number()))
+    }
 }
 
 /// Those of this process.
@@ -39,34 +41,26 @@ pub fn create_srq(
     let init = init.changed()?;
     let domain = DOMAINS.find(pd)?;
     let wanted = SrqInit { max_wr: init.attr.max_wr, max_sge: init.attr.max_sge };
-    let (srq, names, opening) = domain.with(|domain| {
-        let srq = domain.pd.create_srq(&wanted);
-        srq.map(|srq| (srq, Arc::clone(&domain.names), domain.opening))
+    let (srq, id, opening) = domain.with(|domain| {
+        domain.pd.create_srq(&wanted).map(|srq| (srq, domain.id, domain.opening))
     })??;
-    let (number, caps) = (srq.number(), srq.caps());
-    let slot = SHARED.insert(Shared { srq, names: Arc::clone(&names) }, |handle| ibv_srq {
+    let caps = srq.caps();
+    let slot = SHARED.insert(Shared { srq, id }, |handle| ibv_srq {
         context: opening.face(),
         srq_context: init.srq_context,
         pd,
         handle,
         ..ibv_srq::ZEROED
     })?;
-    names.srqs.add(number, slot);
     (init.attr.max_wr, init.attr.max_sge) = (caps.max_wr, caps.max_sge);
     Ok(slot.face())
 }
 
 /// `ibv_destroy_srq(3)`, once every event of it is acknowledged (N7). EBUSY: a queue pair takes from it.
 pub fn destroy_srq(srq: *const ibv_srq) -> Result<(), Errno> {
-    let slot = SHARED.find(srq)?;
-    let (number, names) = slot.with(|shared| (shared.srq.number(), Arc::clone(&shared.names)))?;
-    slot.end(|Shared { srq, names }| {
-        srq.destroy().map_err(|in_use| (Shared { srq: in_use.handle, names }, Errno::BUSY))
-    })?;
-    names.srqs.remove(&number);
-    slot.side().reports.wait();
-    SHARED.free(slot);
-    Ok(())
+    SHARED.destroy(srq, |Shared { srq, id }| {
+        srq.destroy().map_err(|in_use| (Shared { srq: in_use.handle, id }, Errno::BUSY))
+    })
 }
 
 /// `ibv_modify_srq(3)`. EINVAL: a limit past what it takes, or an unknown attribute. EOPNOTSUPP: another size.

@@ -11,8 +11,9 @@
 //! ```
 
 use std::cell::UnsafeCell;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::c_int;
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
@@ -21,6 +22,7 @@ use rustix_futex_sync::Mutex;
 
 use super::child::{self, Alone, Renewed};
 use crate::errno::Errno;
+use crate::side::Side;
 use crate::sys::*;
 
 /// Slots of the first chunk; each further chunk has twice as many.
@@ -41,8 +43,13 @@ pub trait Kind: Send + Sized + 'static {
     const FACE: usize = 0;
     /// Where in [`Public`](Self::Public) its handle is, an `u32`, if it has one.
     const HANDLE: Option<usize>;
-    /// What can be reached without the object's lock, and after its end.
-    type Side: Default + Send + Sync;
+    /// What events name it by.
+    type Key: Eq + Hash + Send;
+
+    /// What events name this one by, if they do.
+    fn key(&self) -> Option<Self::Key> {
+        None
+    }
 }
 
 /// A type of which every bit pattern is a valid value, and which owns nothing.
@@ -70,7 +77,7 @@ unsafe impl<T> Plain for *mut T {}
 pub struct Slot<T: Kind> {
     /// C's to read and write; zeroed until it is first used.
     public: UnsafeCell<MaybeUninit<T::Public>>,
-    side: T::Side,
+    side: Side,
     object: Mutex<Option<T>>,
     index: u32,
     /// Where what it belongs to is; written before C gets a pointer to it.
@@ -91,6 +98,9 @@ pub struct Table<T: Kind>(Renewed<Places<T>>);
 struct Places<T: Kind> {
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
     unused: Mutex<Unused>,
+    /// Those that events name. Who is told of an object, and has that counted as an event of it, has this locked; and so has
+    /// who takes an object out that goes: nobody is told of one that does not wait for him (N7).
+    named: Mutex<HashMap<T::Key, &'static Slot<T>, BuildHasherDefault<DefaultHasher>>>,
 }
 
 /// Which slots hold nothing.
@@ -115,7 +125,8 @@ impl Unused {
 impl<T: Kind> Places<T> {
     const fn none() -> Self {
         let unused = Unused { again: VecDeque::new(), next: 0 };
-        Self { chunks: [const { OnceLock::new() }; CHUNKS], unused: Mutex::new(unused) }
+        let named = Mutex::new(HashMap::with_hasher(BuildHasherDefault::new()));
+        Self { chunks: [const { OnceLock::new() }; CHUNKS], unused: Mutex::new(unused), named }
     }
 }
 
@@ -151,8 +162,24 @@ impl<T: Kind> Table<T> {
         unsafe { slot.public().write(public(index)) };
         // Whoever finds it has the pointer that comes of this, so nothing has to be ordered here.
         slot.owner.store(slot.claimed_owner(), Ordering::Relaxed);
+        let key = object.key();
         *slot.object.lock() = Some(object);
+        if let Some(key) = key {
+            places.named.lock().insert(key, slot);
+        }
         Ok(slot)
+    }
+
+    /// The object that an event names, once `take` has counted that; `None` if it has gone.
+    pub fn event(
+        &'static self,
+        key: &T::Key,
+        take: impl FnOnce(&Side),
+    ) -> Option<&'static Slot<T>> {
+        let named = self.0.get().named.lock();
+        let slot = *named.get(key)?;
+        take(slot.side());
+        Some(slot)
     }
 
     /// The slot behind a pointer that C hands in, which may be anything.
@@ -194,24 +221,25 @@ impl<T: Kind> Table<T> {
         others.filter_map(|slots| slot_at(slots, address)).next()
     }
 
-    /// [Finds](Self::find) an object that no event names, [ends](Slot::end) it, and gives its place back.
+    /// [Finds](Self::find) an object and ends it, unless `end` hands it back; then waits until its events are
+    /// acknowledged, and gives its place back.
     ///
     /// # Errors
-    /// As for both.
+    /// As for `find`. ENOENT: there is none any more. Why `end` handed it back.
     pub fn destroy(
         &'static self,
         face: *const T::Face,
         end: impl FnOnce(T) -> Result<(), (T, Errno)>,
     ) -> Result<(), Errno> {
         let slot = self.find(face)?;
+        let key = slot.with(|object| object.key())?;
         slot.end(end)?;
-        self.free(slot);
-        Ok(())
-    }
-
-    /// Gives the place of an object back that has [ended](Slot::end).
-    pub fn free(&'static self, slot: &'static Slot<T>) {
+        if let Some(key) = key {
+            self.0.get().named.lock().remove(&key);
+        }
+        slot.side().end();
         self.0.get().unused.lock().again.push_back(slot.index);
+        Ok(())
     }
 }
 
@@ -219,7 +247,7 @@ impl<T: Kind> Slot<T> {
     fn new(index: u32) -> Self {
         Self {
             public: UnsafeCell::new(MaybeUninit::zeroed()),
-            side: T::Side::default(),
+            side: Side::default(),
             object: Mutex::new(None),
             index,
             owner: AtomicUsize::new(0),
@@ -272,9 +300,9 @@ impl<T: Kind> Slot<T> {
         number.fetch_add(by, Ordering::Relaxed);
     }
 
-    /// What is not behind the lock.
+    /// What is not behind the lock, and stays after the object's end.
     #[inline]
-    pub const fn side(&self) -> &T::Side {
+    pub const fn side(&self) -> &Side {
         &self.side
     }
 
@@ -300,20 +328,11 @@ impl<T: Kind> Slot<T> {
         self.object.lock().as_mut().map(work).ok_or(Errno::NOENT)
     }
 
-    /// Takes the object out, for its end. Its place stays taken until it is [freed](Table::free).
-    ///
-    /// # Errors
-    /// ENOENT: there is none any more.
-    pub fn take(&self) -> Result<T, Errno> {
-        self.object.lock().take().ok_or(Errno::NOENT)
-    }
-
-    /// Ends the object, or keeps it if `end` hands it back. Its place stays taken until it is
-    /// [freed](Table::free).
+    /// Ends the object, or keeps it if `end` hands it back. Its place stays taken.
     ///
     /// # Errors
     /// ENOENT: there is none any more. Why `end` handed it back.
-    pub fn end(&self, end: impl FnOnce(T) -> Result<(), (T, Errno)>) -> Result<(), Errno> {
+    fn end(&self, end: impl FnOnce(T) -> Result<(), (T, Errno)>) -> Result<(), Errno> {
         let mut place = self.object.lock();
         let object = place.take().ok_or(Errno::NOENT)?;
         end(object).map_err(|(object, why)| {

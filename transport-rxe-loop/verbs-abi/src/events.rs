@@ -1,17 +1,53 @@
-//! Asynchronous events: `ibv_get_async_event(3)`.
+//! Events, as programs take them: of completion channels, `ibv_get_cq_event(3)`, and asynchronous ones,
+//! `ibv_get_async_event(3)`. The device names objects by keys, which die with them; C gets pointers.
+
+use std::ffi::c_void;
+use std::mem::offset_of;
 
 use cq_core::async_event::{AsyncEvent, Element};
-use cq_core::transport::AsyncEvents;
+use cq_core::transport::{AsyncEvents, Events};
 
+use crate::channel::{CHANNELS, Channel};
 use crate::context::{OPENINGS, Opening};
-use crate::cq::QUEUES;
+use crate::cq::{Public, QUEUES, Queue};
 use crate::errno::Errno;
-use crate::names::Names;
 use crate::qp::PAIRS;
 use crate::raw::arg::{In, Out};
+use crate::raw::table::Slot;
+use crate::side::Side;
 use crate::srq::SHARED;
 use crate::sys::*;
 use crate::wait::{Look, until_found};
+
+/// `ibv_get_cq_event(3)`. EINVAL, ENOENT: no channel (any more), or no place for what it gives. EAGAIN, EINTR:
+/// there is no event yet. ENODEV: this is a forked child.
+pub fn get_cq_event(
+    channel: *const ibv_comp_channel,
+    cq: Out<'_, *mut ibv_cq>,
+    cq_context: Out<'_, *mut c_void>,
+) -> Result<(), Errno> {
+    cq.check()?;
+    cq_context.check()?;
+    let queue = next_of_channel(channel)?;
+    cq.put(queue.face())?;
+    cq_context.put(queue.load(offset_of!(Public, cq.cq_context)))
+}
+
+/// The queue that the next event is about; the event is counted as taken.
+fn next_of_channel(channel: *const ibv_comp_channel) -> Result<&'static Slot<Queue>, Errno> {
+    let slot = CHANNELS.find(channel)?;
+    until_found(|| slot.with(look_at_channel)?)
+}
+
+/// Takes an event, if there is one. One of a queue that went meanwhile is nobody's.
+fn look_at_channel(channel: &mut Channel) -> Result<Look<&'static Slot<Queue>>, Errno> {
+    while let Some(key) = channel.channel.take_event()? {
+        if let Some(queue) = QUEUES.event(&(channel.id, key), |side| side.completions.take()) {
+            return Ok(Look::Found(queue));
+        }
+    }
+    Ok(Look::Nothing(channel.descriptor.number()))
+}
 
 /// `ibv_get_async_event(3)`. -1 with EINVAL, ENOENT: the device is not open (any more), or no place for the event;
 /// EAGAIN, EINTR: there is none yet; ENODEV: this is a forked child.
@@ -35,7 +71,7 @@ type Event = (ibv_async_event_element, ibv_event_type);
 /// Takes an event, if there is one. One of an object that went meanwhile is nobody's.
 fn look(open: &mut Opening) -> Result<Look<Event>, Errno> {
     while let Some(AsyncEvent { event_type, element }) = open.device.take_async_event()? {
-        if let Some(element) = take(&open.names, element) {
+        if let Some(element) = take(open.id, element) {
             return Ok(Look::Found((element, event_type)));
         }
     }
@@ -43,16 +79,13 @@ fn look(open: &mut Opening) -> Result<Look<Event>, Errno> {
 }
 
 /// What C is told that an event is about, once it is counted there.
-fn take(names: &Names, element: Element) -> Option<ibv_async_event_element> {
+fn take(id: u64, element: Element) -> Option<ibv_async_event_element> {
     let mut told = ibv_async_event::ZEROED.element;
+    let count = |side: &Side| side.reports.take();
     match element {
-        Element::Cq(key) => told.cq = names.cqs.take(&key, |side| side.reports.take())?.face(),
-        Element::Qp(number) => {
-            told.qp = names.qps.take(&number, |side| side.reports.take())?.face()
-        }
-        Element::Srq(number) => {
-            told.srq = names.srqs.take(&number, |side| side.reports.take())?.face()
-        }
+        Element::Cq(key) => told.cq = QUEUES.event(&(id, key), count)?.face(),
+        Element::Qp(number) => told.qp = PAIRS.event(&(id, number), count)?.face(),
+        Element::Srq(number) => told.srq = SHARED.event(&(id, number), count)?.face(),
         Element::Port(number) => told.port_num = number.into(),
         // The device itself, which is the context that was asked.
         _ => {}
@@ -85,5 +118,7 @@ pub fn ack_async_event(event: In<'_, ibv_async_event>) {
     }
 }
 
+#[cfg(test)]
+mod channel_tests;
 #[cfg(test)]
 mod tests;
