@@ -25,23 +25,16 @@ impl QueuePair {
     /// The queue pair is not in RESET, the device has no path to the endpoint, or the type is UD
     /// ([`activate`](Self::activate)). It stays in the state before the step that failed.
     pub fn connect(&mut self, port: &Port, peer: &Endpoint) -> Result<(), ModifyError> {
-        let limits = self.limits();
+        let (limits, qp_type) = (self.limits(), self.qp_type());
         let access = match limits.atomic_cap {
+            _ if qp_type == QpType::Uc => Access::REMOTE_WRITE,
             AtomicCap::NONE => Access::REMOTE_WRITE | Access::REMOTE_READ,
             _ => Access::REMOTE,
         };
-        let init = QpAttr::init(port, access);
         let rtr = QpAttr::rtr(port, peer).max_dest_rd_atomic(limits.max_qp_rd_atom.min(RD_ATOMIC));
-        let rts = QpAttr::rts()
-            .sq_psn(self.psn())
-            .max_rd_atomic(limits.max_qp_init_rd_atom.min(RD_ATOMIC));
-        let steps = match self.qp_type() {
-            QpType::Uc => {
-                let init = init.access(Access::REMOTE_WRITE);
-                [init, rtr.of_type(QpType::Uc), rts.of_type(QpType::Uc)]
-            }
-            _ => [init, rtr, rts],
-        };
+        let depth = limits.max_qp_init_rd_atom.min(RD_ATOMIC);
+        let rts = QpAttr::rts().sq_psn(self.psn()).max_rd_atomic(depth);
+        let steps = [QpAttr::init(port, access), rtr, rts].map(|step| step.of_type(qp_type));
         steps.iter().try_for_each(|step| self.modify(step))
     }
 

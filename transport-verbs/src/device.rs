@@ -70,6 +70,14 @@ impl Context {
         Ok(Self { raw: Arc::new(list.open(nth).attempt("open the device")?) })
     }
 
+    /// The device that VERBS_DEVICE names, if it does.
+    #[cfg(test)]
+    pub(crate) fn of_tests() -> Option<Self> {
+        let name = std::env::var("VERBS_DEVICE");
+        let name = name.inspect_err(|_| println!("skipped: VERBS_DEVICE names no device")).ok()?;
+        Some(Self::open(&name).unwrap())
+    }
+
     pub(crate) const fn raw(&self) -> &Arc<context::Context> {
         &self.raw
     }

@@ -122,11 +122,6 @@ impl OwnedRegion {
         Ok(Self { registration, memory })
     }
 
-    #[cfg(test)]
-    pub(crate) const fn parts(&self) -> (&Mr, &Arc<Memory>) {
-        (&self.registration.raw, &self.memory)
-    }
-
     /// Copies bytes out of the region. Any part of a WRITE in progress may have arrived.
     ///
     /// # Errors
@@ -155,5 +150,19 @@ mod tests {
         let said = |errno: Errno| refused(io::Error::from_raw_os_error(errno.0)).to_string();
         assert!(said(Errno::ENOMEM).contains("ulimit -l"));
         assert!(!said(Errno::EINVAL).contains("ulimit"));
+    }
+
+    #[test]
+    fn memory_is_kept_by_its_registration_and_given_back_with_it() {
+        let Some(context) = crate::Context::of_tests() else { return };
+        let region = context.alloc_pd().unwrap().allocate(4096, Access::LOCAL_WRITE).unwrap();
+        let memory = Arc::downgrade(&region.memory);
+        assert_eq!(
+            memory.strong_count(),
+            2,
+            "the device may still write it when deregistering fails"
+        );
+        drop(region);
+        assert_eq!(memory.strong_count(), 0);
     }
 }

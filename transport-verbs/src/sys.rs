@@ -11,6 +11,7 @@ pub mod ext;
 mod layout;
 pub mod memory;
 pub mod mr;
+mod object;
 pub mod pd;
 pub mod poll;
 pub mod polling;

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::Arc;
 
 use cq_core::wc::Wc;
@@ -11,25 +11,22 @@ use rdma_sys::{
     ibv_ah, ibv_ah_attr, ibv_create_ah, ibv_create_ah_from_wc, ibv_destroy_ah, ibv_grh,
 };
 
+use super::object::Object;
 use super::pd::Pd;
 
 /// An address handle.
 #[derive(Debug)]
 pub struct Ah {
-    raw: NonNull<ibv_ah>,
+    raw: Object<ibv_ah>,
     pd: Arc<Pd>,
 }
-
-// SAFETY: libibverbs may be called from any thread, with the same handle from several at once.
-unsafe impl Send for Ah {}
-// SAFETY: as above.
-unsafe impl Sync for Ah {}
 
 impl Ah {
     /// Makes one of an address.
     pub fn new(pd: &Arc<Pd>, mut attr: ibv_ah_attr) -> io::Result<Self> {
-        // SAFETY: the domain and the attributes are alive.
-        Self::own(pd, unsafe { ibv_create_ah(pd.raw(), &mut attr) })
+        // SAFETY: the domain and the attributes are alive; a post that reads the handle borrows it.
+        let raw = unsafe { Object::new(ibv_create_ah(pd.raw(), &mut attr), ibv_destroy_ah)? };
+        Ok(Self { raw, pd: Arc::clone(pd) })
     }
 
     /// Makes one of where a datagram came from.
@@ -39,29 +36,20 @@ impl Ah {
         // SAFETY: it is as long as that, and any bytes are such a header.
         let mut grh: ibv_grh = unsafe { ptr::from_ref(grh).cast::<ibv_grh>().read_unaligned() };
         let raw_wc = ptr::from_mut(&mut wc).cast();
-        // SAFETY: the domain and both copies are alive; `Wc` is `ibv_wc` (asserted in `layout`).
-        Self::own(pd, unsafe { ibv_create_ah_from_wc(pd.raw(), raw_wc, &mut grh, port) })
-    }
-
-    fn own(pd: &Arc<Pd>, raw: *mut ibv_ah) -> io::Result<Self> {
-        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: the domain and both copies are alive; `Wc` is `ibv_wc` (asserted in `layout`). As above.
+        let raw = unsafe {
+            Object::new(ibv_create_ah_from_wc(pd.raw(), raw_wc, &mut grh, port), ibv_destroy_ah)?
+        };
         Ok(Self { raw, pd: Arc::clone(pd) })
     }
 
     /// As libibverbs names it.
     pub const fn raw(&self) -> *mut ibv_ah {
-        self.raw.as_ptr()
+        self.raw.raw()
     }
 
     /// The domain that it belongs to.
     pub const fn pd(&self) -> &Arc<Pd> {
         &self.pd
-    }
-}
-
-impl Drop for Ah {
-    fn drop(&mut self) {
-        // SAFETY: this was its only handle; no post is under way that reads it, for that would borrow it.
-        unsafe { ibv_destroy_ah(self.raw()) };
     }
 }

@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::Arc;
 
 use cq_core::transport::CqKey;
@@ -15,26 +15,23 @@ use rdma_sys::{
 };
 
 use super::context::Context;
+use super::object::Object;
 use super::reports::Reports;
 
 /// A completion channel; destroyed when its last queue is gone.
 #[derive(Debug)]
 pub struct Channel {
-    raw: NonNull<ibv_comp_channel>,
+    raw: Object<ibv_comp_channel>,
     context: Arc<Context>,
 }
-
-// SAFETY: libibverbs may be called from any thread, with the same channel from several at once.
-unsafe impl Send for Channel {}
-// SAFETY: as above.
-unsafe impl Sync for Channel {}
 
 impl Channel {
     /// Makes one whose descriptor does not block.
     pub fn new(context: &Arc<Context>) -> io::Result<Self> {
-        // SAFETY: the context is open.
-        let raw = unsafe { ibv_create_comp_channel(context.raw()) };
-        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: the context is open; every queue of the channel keeps it alive.
+        let raw = unsafe {
+            Object::new(ibv_create_comp_channel(context.raw()), ibv_destroy_comp_channel)?
+        };
         let channel = Self { raw, context: Arc::clone(context) };
         rustix::io::ioctl_fionbio(&channel, true)?;
         Ok(channel)
@@ -42,7 +39,7 @@ impl Channel {
 
     /// As libibverbs names it.
     pub const fn raw(&self) -> *mut ibv_comp_channel {
-        self.raw.as_ptr()
+        self.raw.raw()
     }
 
     /// Of which device.
@@ -80,12 +77,5 @@ impl AsFd for Channel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the descriptor is open as long as the channel is.
         unsafe { BorrowedFd::borrow_raw((*self.raw()).fd) }
-    }
-}
-
-impl Drop for Channel {
-    fn drop(&mut self) {
-        // SAFETY: every queue of it keeps it alive, so none refers to it any more.
-        unsafe { ibv_destroy_comp_channel(self.raw()) };
     }
 }

@@ -5,7 +5,6 @@
 use std::ffi::{CStr, c_int};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::ptr::NonNull;
 
 use rdma_sys::{
     ibv_close_device, ibv_context, ibv_device, ibv_free_device_list, ibv_get_device_list,
@@ -14,6 +13,7 @@ use rdma_sys::{
 use rustix::io::Errno;
 
 use super::ext;
+use super::object::Object;
 use cq_core::setup::DeviceAttr;
 
 /// The devices of the system.
@@ -46,13 +46,13 @@ impl DeviceList {
 
     /// Opens the device at this place of [`names`](Self::names).
     pub fn open(&self, nth: usize) -> io::Result<Context> {
-        // SAFETY: the device lives as long as the list; the context keeps it alive after that.
-        let raw = unsafe { ibv_open_device(self.device(nth)) };
-        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
-        let opening = Opening(raw);
+        // SAFETY: the device lives as long as the list; the context keeps it alive after that, and everything made of the
+        // context keeps that alive.
+        let raw = unsafe { Object::new(ibv_open_device(self.device(nth)), ibv_close_device)? };
         // SAFETY: it is open, and what describes it stays as it is.
-        let (name, attributes) = unsafe { (name((*raw.as_ptr()).device), ext::attributes(raw)?) };
-        let context = Context { opening, name, attributes };
+        let (name, attributes) =
+            unsafe { (name((*raw.raw()).device), ext::attributes(raw.raw())?) };
+        let context = Context { raw, name, attributes };
         rustix::io::ioctl_fionbio(&context, true)?;
         Ok(context)
     }
@@ -80,34 +80,18 @@ impl Drop for DeviceList {
     }
 }
 
-/// What is to be closed.
-#[derive(Debug)]
-struct Opening(NonNull<ibv_context>);
-
-impl Drop for Opening {
-    fn drop(&mut self) {
-        // SAFETY: everything made of it keeps it alive, so nothing refers to it any more.
-        unsafe { ibv_close_device(self.0.as_ptr()) };
-    }
-}
-
 /// An open device; closed when the last user is gone.
 #[derive(Debug)]
 pub struct Context {
-    opening: Opening,
+    raw: Object<ibv_context>,
     name: String,
     attributes: DeviceAttr,
 }
 
-// SAFETY: libibverbs may be called from any thread, with the same context from several at once.
-unsafe impl Send for Context {}
-// SAFETY: as above.
-unsafe impl Sync for Context {}
-
 impl Context {
     /// As libibverbs names it.
     pub const fn raw(&self) -> *mut ibv_context {
-        self.opening.0.as_ptr()
+        self.raw.raw()
     }
 
     /// The device's name.

@@ -4,7 +4,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::io;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::Arc;
 
 use rdma_sys::{
@@ -13,6 +13,7 @@ use rdma_sys::{
 
 use super::channel::Channel;
 use super::context::Context;
+use super::object::Object;
 use super::polling::Polling;
 use super::reports::Reports;
 use super::{check, ext};
@@ -20,16 +21,11 @@ use super::{check, ext};
 /// A completion queue; destroyed when its last queue pair is gone.
 #[derive(Debug)]
 pub struct Cq {
-    raw: NonNull<ibv_cq>,
+    raw: Object<ibv_cq>,
     reports: Arc<Reports>,
     channel: Option<Arc<Channel>>,
     context: Arc<Context>,
 }
-
-// SAFETY: libibverbs may be called from any thread, with the same queue from several at once.
-unsafe impl Send for Cq {}
-// SAFETY: as above.
-unsafe impl Sync for Cq {}
 
 impl Cq {
     /// Makes one that holds at least `capacity` completions.
@@ -43,15 +39,19 @@ impl Cq {
         let reports = Arc::new(Reports::new(polling));
         let cq_context = Arc::as_ptr(&reports).cast_mut().cast::<c_void>();
         let raw_channel = channel.map_or(ptr::null_mut(), |channel| channel.raw());
-        // SAFETY: the context is open and the channel alive, or there is none.
-        let raw = unsafe { ibv_create_cq(context.raw(), capacity, cq_context, raw_channel, 0) };
-        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: the context is open and the channel alive, or there is none. Every queue pair keeps the queue alive.
+        let mut raw = unsafe {
+            let raw = ibv_create_cq(context.raw(), capacity, cq_context, raw_channel, 0);
+            Object::new(raw, ibv_destroy_cq)?
+        };
+        // It may still have events, which point to its reports.
+        raw.keep(Arc::<Reports>::clone(&reports));
         Ok(Self { raw, reports, channel: channel.cloned(), context: Arc::clone(context) })
     }
 
     /// As libibverbs names it.
     pub const fn raw(&self) -> *mut ibv_cq {
-        self.raw.as_ptr()
+        self.raw.raw()
     }
 
     /// What its events report.
@@ -97,17 +97,9 @@ impl Cq {
 impl Drop for Cq {
     fn drop(&mut self) {
         let pending = self.reports.close();
-        // SAFETY: so many events were taken and not acknowledged. Every queue pair of it keeps it alive, so
-        // none refers to it any more.
-        let destroyed = unsafe {
-            if pending > 0 {
-                ibv_ack_cq_events(self.raw(), pending);
-            }
-            ibv_destroy_cq(self.raw())
-        };
-        if destroyed != 0 {
-            // It may still have events, which point to its reports.
-            std::mem::forget(Arc::clone(&self.reports));
+        if pending > 0 {
+            // SAFETY: so many events were taken and not acknowledged.
+            unsafe { ibv_ack_cq_events(self.raw(), pending) };
         }
     }
 }

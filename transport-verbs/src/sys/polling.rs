@@ -120,71 +120,56 @@ mod tests {
 
     use super::*;
 
-    /// A device's function for a queue whose `cqe` is how many completions wait in it.
+    /// A device's function for a queue whose `cqe` is how many completions wait in it, or a failure.
     unsafe extern "C" fn counted(cq: *mut ibv_cq, room: c_int, _: *mut ibv_wc) -> c_int {
         // SAFETY: the test's queue is alive.
         let waiting = unsafe { &mut (*cq).cqe };
         let taken = room.min(*waiting);
-        *waiting -= taken;
+        *waiting -= taken.max(0);
         taken
+    }
+
+    /// Tests how a queue is polled in which so many completions wait: `poll` adds some, and takes some.
+    fn test(waiting: c_int, test: impl FnOnce(&Polling, &mut dyn FnMut(c_int, c_int) -> c_int)) {
+        // SAFETY: of integers, pointers and optional functions zero is a value.
+        let (mut context, mut cq): (ibv_context, ibv_cq) =
+            unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
+        context.ops.poll_cq = Some(counted);
+        (cq.context, cq.cqe) = (&mut context, waiting);
+        // SAFETY: it is alive to the end of the test.
+        let polling = unsafe { Polling::new(&mut context) };
+        test(&polling, &mut |more, room| {
+            cq.cqe += more;
+            // SAFETY: the queue is alive, and the device's function writes no completion.
+            unsafe { polling.poll(&mut cq, room, ptr::null_mut()) }
+        });
     }
 
     #[test]
     fn o03_what_was_stored_comes_before_the_overrun_which_stays() {
-        // SAFETY: of integers, pointers and optional functions zero is a value.
-        let mut context: ibv_context = unsafe { MaybeUninit::zeroed().assume_init() };
-        context.ops.poll_cq = Some(counted);
-        // SAFETY: as above.
-        let mut cq: ibv_cq = unsafe { MaybeUninit::zeroed().assume_init() };
-        cq.context = &mut context;
-        cq.cqe = 3;
-        // SAFETY: it is alive to the end of the test.
-        let polling = unsafe { Polling::new(&mut context) };
-        // SAFETY: so is the queue, and the device's function writes no completion.
-        let mut poll = |room| unsafe { polling.poll(&mut cq, room, ptr::null_mut()) };
-        assert_eq!(poll(2), 2);
-        polling.overran();
-        assert_eq!([2, 2, 2].map(&mut poll), [1, OVERRUN, OVERRUN]);
-        assert_eq!(poll(0), 0, "asking for none is no error (P6)");
-    }
-
-    #[test]
-    fn o03_a_device_that_fails_once_it_was_told_of_has_overrun() {
-        unsafe extern "C" fn fails(_: *mut ibv_cq, _: c_int, _: *mut ibv_wc) -> c_int {
-            -5
-        }
-        // SAFETY: of integers, pointers and optional functions zero is a value.
-        let (mut context, mut cq): (ibv_context, ibv_cq) =
-            unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
-        context.ops.poll_cq = Some(fails);
-        cq.context = &mut context;
-        // SAFETY: it is alive to the end of the test.
-        let polling = unsafe { Polling::new(&mut context) };
-        // SAFETY: so is the queue, and the device's function writes no completion.
-        let mut poll = || unsafe { polling.poll(&mut cq, 1, ptr::null_mut()) };
-        assert_eq!(poll(), -5, "nobody knows why");
-        polling.overran();
-        assert_eq!(poll(), OVERRUN);
+        test(3, |polling, poll| {
+            assert_eq!(poll(0, 2), 2);
+            polling.overran();
+            assert_eq!([2, 2, 2].map(|room| poll(0, room)), [1, OVERRUN, OVERRUN]);
+            assert_eq!(poll(0, 0), 0, "asking for none is no error (P6)");
+        });
+        // A device that fails once it was told of has overrun.
+        test(-5, |polling, poll| {
+            assert_eq!(poll(0, 1), -5, "nobody knows why");
+            polling.overran();
+            assert_eq!(poll(0, 1), OVERRUN);
+        });
     }
 
     #[test]
     fn o03_what_a_device_stores_after_the_overrun_was_told_is_not_handed_out() {
-        // SAFETY: of integers, pointers and optional functions zero is a value.
-        let (mut context, mut cq): (ibv_context, ibv_cq) =
-            unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
-        context.ops.poll_cq = Some(counted);
-        cq.context = &mut context;
-        // SAFETY: it is alive to the end of the test.
-        let polling = unsafe { Polling::new(&mut context) };
-        // SAFETY: so is the queue, and the device's function writes no completion.
-        let poll = |cq: &mut ibv_cq, room| unsafe { polling.poll(cq, room, ptr::null_mut()) };
-        polling.overran();
-        assert_eq!(poll(&mut cq, 2), OVERRUN);
-        polling.ended();
-        cq.cqe = 1;
-        assert_eq!(poll(&mut cq, 2), OVERRUN);
-        polling.overran();
-        assert_eq!(poll(&mut cq, 2), OVERRUN, "it is reported once more");
-        assert_eq!((poll(&mut cq, 0), cq.cqe), (0, 1));
+        test(0, |polling, poll| {
+            polling.overran();
+            assert_eq!(poll(0, 2), OVERRUN);
+            polling.ended();
+            assert_eq!(poll(1, 2), OVERRUN);
+            polling.overran();
+            assert_eq!([2, 0].map(|room| poll(0, room)), [OVERRUN, 0], "it is reported once more");
+        });
     }
 }

@@ -5,7 +5,7 @@
 use std::ffi::c_int;
 use std::io;
 use std::mem::{self, MaybeUninit};
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::Arc;
 
 use cq_core::transport::Refused;
@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use super::ah::Ah;
 use super::check;
 use super::cq::Cq;
+use super::object::Object;
 use super::pd::Pd;
 use super::post::{self, Failure};
 use super::srq::Srq;
@@ -40,7 +41,7 @@ pub struct Parts<'a> {
 /// A queue pair; it keeps alive what it uses.
 #[derive(Debug)]
 pub struct Qp {
-    raw: NonNull<ibv_qp>,
+    raw: Object<ibv_qp>,
     post_send: PostSend,
     post_recv: PostRecv,
     /// Each send needs a destination.
@@ -49,11 +50,6 @@ pub struct Qp {
     _cqs: [Arc<Cq>; 2],
     srq: Option<Arc<Srq>>,
 }
-
-// SAFETY: libibverbs may be called from any thread, with the same queue pair from several at once.
-unsafe impl Send for Qp {}
-// SAFETY: as above.
-unsafe impl Sync for Qp {}
 
 impl Qp {
     /// Creates one, in RESET; returns its capacities.
@@ -76,9 +72,8 @@ impl Qp {
             qp_type: parts.qp_type as u32,
             sq_sig_all: parts.sq_sig_all.into(),
         };
-        // SAFETY: all that it refers to is alive, and of the same opening.
-        let raw = unsafe { ibv_create_qp(pd.raw(), &mut init) };
-        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: all that it refers to is alive, and of the same opening. This is its only handle.
+        let raw = unsafe { Object::new(ibv_create_qp(pd.raw(), &mut init), ibv_destroy_qp)? };
         // SAFETY: the context is open; its table of operations does not change.
         let (post_send, post_recv) =
             unsafe { ((*context).ops.post_send, (*context).ops.post_recv) };
@@ -97,7 +92,7 @@ impl Qp {
     /// Its number.
     pub fn number(&self) -> u32 {
         // SAFETY: the queue pair is alive; its number does not change.
-        unsafe { (*self.raw.as_ptr()).qp_num }
+        unsafe { (*self.raw.raw()).qp_num }
     }
 
     /// Whether its receives are taken from a shared queue.
@@ -113,7 +108,7 @@ impl Qp {
     /// `ibv_modify_qp(3)`.
     pub fn modify(&self, attr: &mut ibv_qp_attr, mask: u32) -> io::Result<()> {
         // SAFETY: the queue pair and the attributes are alive.
-        check(unsafe { ibv_modify_qp(self.raw.as_ptr(), attr, mask as c_int) })
+        check(unsafe { ibv_modify_qp(self.raw.raw(), attr, mask as c_int) })
     }
 
     /// `ibv_query_qp(3)`.
@@ -122,7 +117,7 @@ impl Qp {
         // SAFETY: these are numbers and pointers, for which zero is a value.
         let mut init: ibv_qp_init_attr = unsafe { mem::zeroed() };
         // SAFETY: all three are alive.
-        check(unsafe { ibv_query_qp(self.raw.as_ptr(), &mut attr, mask as c_int, &mut init) })?;
+        check(unsafe { ibv_query_qp(self.raw.raw(), &mut attr, mask as c_int, &mut init) })?;
         Ok(attr)
     }
 
@@ -141,9 +136,7 @@ impl Qp {
         };
         // SAFETY: the queue pair is alive, and so are the SGEs, the inline data and the address handle of
         // the requests, while the device's call reads them; where it looks for a handle, there is one.
-        unsafe {
-            post::post(list, make, |first, bad| (self.post_send)(self.raw.as_ptr(), first, bad))
-        }
+        unsafe { post::post(list, make, |first, bad| (self.post_send)(self.raw.raw(), first, bad)) }
     }
 
     /// A driver takes an address handle for its own, and follows that of any datagram: there must be one,
@@ -164,9 +157,7 @@ impl Qp {
     #[inline]
     pub fn post_recv(&self, list: &[RecvWr<'_>]) -> Result<(), Failure> {
         // SAFETY: the queue pair is alive, and so are the SGEs while the device's call reads them.
-        unsafe {
-            post::post_recvs(list, |first, bad| (self.post_recv)(self.raw.as_ptr(), first, bad))
-        }
+        unsafe { post::post_recvs(list, |first, bad| (self.post_recv)(self.raw.raw(), first, bad)) }
     }
 }
 
@@ -182,11 +173,4 @@ pub struct Target<'a> {
     pub ah: &'a Ah,
     pub qp_num: u32,
     pub qkey: u32,
-}
-
-impl Drop for Qp {
-    fn drop(&mut self) {
-        // SAFETY: this was its only handle. What it uses is alive until after this.
-        unsafe { ibv_destroy_qp(self.raw.as_ptr()) };
-    }
 }

@@ -5,7 +5,7 @@
 use std::ffi::c_int;
 use std::io;
 use std::mem;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::Arc;
 
 use cq_core::wr::RecvWr;
@@ -15,6 +15,7 @@ use rdma_sys::{
 };
 
 use super::check;
+use super::object::Object;
 use super::pd::Pd;
 use super::post::{self, Failure};
 
@@ -24,15 +25,10 @@ type PostRecv =
 /// A shared receive queue; destroyed when its last queue pair is gone.
 #[derive(Debug)]
 pub struct Srq {
-    raw: NonNull<ibv_srq>,
+    raw: Object<ibv_srq>,
     post_recv: PostRecv,
     pd: Arc<Pd>,
 }
-
-// SAFETY: libibverbs may be called from any thread, with the same queue from several at once.
-unsafe impl Send for Srq {}
-// SAFETY: as above.
-unsafe impl Sync for Srq {}
 
 impl Srq {
     /// Creates one whose events carry `number`; returns its capacities.
@@ -46,9 +42,8 @@ impl Srq {
             srq_context: ptr::without_provenance_mut(number as usize),
             attr: ibv_srq_attr { max_wr, max_sge, srq_limit: 0 },
         };
-        // SAFETY: the domain and the attributes are alive.
-        let raw = unsafe { ibv_create_srq(pd.raw(), &mut init) };
-        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: the domain and the attributes are alive; every queue pair of the queue keeps it alive.
+        let raw = unsafe { Object::new(ibv_create_srq(pd.raw(), &mut init), ibv_destroy_srq)? };
         // SAFETY: the context is open; its table of operations does not change.
         let post_recv = unsafe { (*pd.context().raw()).ops.post_srq_recv };
         let post_recv =
@@ -58,7 +53,7 @@ impl Srq {
 
     /// As libibverbs names it.
     pub const fn raw(&self) -> *mut ibv_srq {
-        self.raw.as_ptr()
+        self.raw.raw()
     }
 
     /// The domain that it belongs to.
@@ -88,12 +83,5 @@ impl Srq {
         // SAFETY: the queue and the attributes are alive.
         check(unsafe { ibv_query_srq(self.raw(), &mut attr) })?;
         Ok(attr.srq_limit)
-    }
-}
-
-impl Drop for Srq {
-    fn drop(&mut self) {
-        // SAFETY: every queue pair of it keeps it alive, so none refers to it any more.
-        unsafe { ibv_destroy_srq(self.raw()) };
     }
 }

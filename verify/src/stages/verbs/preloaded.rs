@@ -9,9 +9,8 @@ use crate::stages::libtest::{SHOWING, Tests};
 use crate::stages::preload::Tools;
 
 /// Why tests are skipped there, in their words, and why that is so.
-const SKIPPED: [(&str, &str); 3] = [
+const SKIPPED: [(&str, &str); 2] = [
     ("VERBS_ADDR names no address of a device", "librdmacm needs the kernel"),
-    ("the device has no memory windows of type 1", "its windows are of type 2"),
     ("the device is not Soft-RoCE", "its identifiers are InfiniBand's"),
 ];
 /// And why on some machines.

@@ -1,0 +1,85 @@
+//! What all objects of libibverbs have in common: a pointer, and a function that destroys it.
+
+#![allow(unsafe_code)]
+
+use std::any::Any;
+use std::ffi::c_int;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::{fmt, io, mem};
+
+/// An object of libibverbs, destroyed when this is dropped. What it depends on is a later field of the same struct, and
+/// so is dropped after it.
+pub struct Object<T> {
+    raw: NonNull<T>,
+    destroy: unsafe extern "C" fn(*mut T) -> c_int,
+    /// What the device may still use where it fails to destroy the object.
+    kept: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+// SAFETY: libibverbs may be called from any thread, with the same object from several at once.
+unsafe impl<T> Send for Object<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Object<T> {}
+
+impl<T> Object<T> {
+    /// Takes charge of what a call of libibverbs returned. Null means that it failed and set `errno`.
+    ///
+    /// # Safety
+    /// `destroy` destroys such an object. Nothing else does, and everything that refers to it keeps this alive.
+    pub unsafe fn new(
+        raw: *mut T,
+        destroy: unsafe extern "C" fn(*mut T) -> c_int,
+    ) -> io::Result<Self> {
+        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
+        Ok(Self { raw, destroy, kept: None })
+    }
+
+    /// Keeps this alive for ever should the device fail to destroy the object.
+    pub fn keep(&mut self, kept: Arc<dyn Any + Send + Sync>) {
+        self.kept = Some(kept);
+    }
+
+    /// As libibverbs names it.
+    #[inline]
+    pub const fn raw(&self) -> *mut T {
+        self.raw.as_ptr()
+    }
+}
+
+impl<T> fmt::Debug for Object<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.raw.fmt(f)
+    }
+}
+
+impl<T> Drop for Object<T> {
+    fn drop(&mut self) {
+        // SAFETY: it is destroyed once, and nothing refers to it any more (guaranteed to `new`).
+        if unsafe { (self.destroy)(self.raw()) } != 0 {
+            mem::forget(self.kept.take());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_device_may_still_use_is_kept_and_all_else_is_given_back() {
+        unsafe extern "C" fn destroy(fails: *mut c_int) -> c_int {
+            // SAFETY: the number is alive.
+            unsafe { *fails }
+        }
+        for mut fails in [0, 22] {
+            let memory = Arc::new(());
+            // SAFETY: the number is alive, and `destroy` does nothing to it.
+            let mut object = unsafe { Object::new(&raw mut fails, destroy).unwrap() };
+            object.keep(Arc::<()>::clone(&memory));
+            assert_eq!(Arc::strong_count(&memory), 2);
+            drop(object);
+            assert_eq!(Arc::strong_count(&memory), if fails == 0 { 1 } else { 2 });
+        }
+    }
+}
