@@ -1,20 +1,23 @@
 //! A further process with an end of its own, which does what it is told, line by line.
 
 mod late;
+mod memory;
 mod windows;
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::Post;
 use cq_core::wr::{Placement, RecvWr, RemoteAddr, Selectivity, SendWr, Sge};
+use rustix::process::Signal;
 use transport_rxe_loop::{
-    Access, Cq, MemoryRegion, MemoryWindow, OwnedRegion, ProtectionDomain, QpAttr, QpCaps, QpInit,
-    QpState, QueuePair, RangeError,
+    Access, Cq, MemoryWindow, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState, QueuePair,
 };
 
 use self::late::Late;
+pub use self::memory::Memory;
+use self::memory::pattern;
 use super::process::{self, say};
 use super::{ALL, FABRIC, fabric, open, settle};
 
@@ -34,70 +37,6 @@ const QPS: usize = 3;
 
 const FLUSH: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
 
-/// Registered memory of either kind.
-pub enum Memory {
-    Fabric(OwnedRegion),
-    Heap(MemoryRegion, &'static [AtomicU64]),
-}
-
-impl Memory {
-    fn new(pd: &ProtectionDomain, is_fabric: bool, access: Access) -> Self {
-        if is_fabric {
-            return Self::Fabric(pd.allocate(LEN, access).unwrap());
-        }
-        let words: Vec<_> = (0..LEN / 8).map(|_| AtomicU64::new(0)).collect();
-        let words = Box::leak(words.into_boxed_slice());
-        // SAFETY: the memory stays, and is atomics.
-        let region = unsafe { pd.register(words.as_mut_ptr().cast(), LEN, access) }.unwrap();
-        Self::Heap(region, words)
-    }
-
-    pub fn sge(&self, at: usize, len: usize) -> Result<Sge, RangeError> {
-        match self {
-            Self::Fabric(region) => region.sge(at, len),
-            Self::Heap(region, _) => region.sge(at, len),
-        }
-    }
-
-    pub fn remote(&self) -> RemoteAddr {
-        match self {
-            Self::Fabric(region) => region.remote(0).unwrap(),
-            Self::Heap(region, _) => region.remote(0).unwrap(),
-        }
-    }
-
-    fn write(&self, at: usize, bytes: &[u8]) {
-        match self {
-            Self::Fabric(region) => region.write(at, bytes).unwrap(),
-            Self::Heap(_, words) => {
-                for (i, byte) in (at..).zip(bytes) {
-                    let shift = i % 8 * 8;
-                    let (word, byte) = (&words[i / 8], u64::from(*byte));
-                    word.store(word.load(Relaxed) & !(0xff << shift) | byte << shift, Relaxed);
-                }
-            }
-        }
-    }
-
-    pub fn read(&self, at: usize, len: usize) -> Vec<u8> {
-        match self {
-            Self::Fabric(region) => {
-                let mut bytes = vec![0; len];
-                region.read(at, &mut bytes).unwrap();
-                bytes
-            }
-            Self::Heap(_, words) => {
-                (at..at + len).map(|i| (words[i / 8].load(Relaxed) >> (i % 8 * 8)) as u8).collect()
-            }
-        }
-    }
-}
-
-/// Bytes that differ by their places and by `seed`.
-fn pattern(seed: usize, len: usize) -> impl Iterator<Item = u8> {
-    (0..len).map(move |i| (i * 7 + i / 251 + seed * 31 + 1) as u8)
-}
-
 /// What an actor has.
 struct Stage {
     qps: [QueuePair; QPS],
@@ -105,7 +44,7 @@ struct Stage {
     qp: usize,
     cq: Cq,
     memory: Option<Memory>,
-    window: Option<MemoryWindow>,
+    window: MemoryWindow,
     pd: ProtectionDomain,
     late: Option<Late>,
 }
@@ -126,7 +65,7 @@ fn act() {
     };
     let qps = [(); QPS].map(|()| pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap());
     let memory = Memory::new(&pd, is_fabric, ALL | FLUSH | Access::MW_BIND);
-    let window = Some(pd.alloc_mw().unwrap());
+    let window = pd.alloc_mw().unwrap();
     let remote = memory.remote();
     let [first, second, third] = qps.each_ref().map(QueuePair::number);
     say(format_args!("{} {} {first} {second} {third}", remote.addr, remote.rkey));
@@ -169,7 +108,6 @@ impl Stage {
             "late" => return self.be_late(),
             "wanted" => self.late.as_ref().expect("late").is_wanted(),
             "reset" | "error" | "destroy" => return self.end_late(verb),
-            "window" => self.window = None,
             "bind" => return self.bind(numbers),
             "invalidate" => return self.invalidate(numbers[0] as u32),
             "shut" => return self.shut(numbers[0] as u32),
@@ -212,7 +150,6 @@ impl Stage {
         let pieces = self.pieces(&numbers[2..]);
         let wr = match verb {
             "send" => SendWr::send(1, &pieces),
-            "take" => SendWr::send_with_inv(1, &pieces, remote.rkey),
             "inline" => SendWr::send_inline(1, b"inlined!"),
             "write" => SendWr::write(1, &pieces, remote),
             "imm" => SendWr::write(1, &pieces, remote).with_imm([1; 4]),
@@ -235,8 +172,7 @@ impl Stage {
     fn outcome(&mut self) -> String {
         let wc = settle(&mut self.cq, 1)[0];
         let Ok(done) = wc.result() else { return format!("{:?}", wc.status()) };
-        let taken = done.invalidated_rkey().map(|rkey| format!(" without {rkey}"));
-        format!("ok {}{}", done.byte_len(), taken.unwrap_or_default())
+        format!("ok {}", done.byte_len())
     }
 
     /// Adds to a word of another process, so many times: by FETCH_ADD, or by READ and WRITE under a lock, which
@@ -378,8 +314,17 @@ impl Actor {
         assert_eq!(self.ask(order), outcome, "{order}");
     }
 
-    pub fn pid(&self) -> rustix::process::Pid {
-        rustix::process::Pid::from_raw(self.process.pid()).unwrap()
+    pub fn pid(&self) -> i32 {
+        self.process.pid()
+    }
+
+    pub fn stop(&self) {
+        self.process.signal(Signal::STOP);
+        super::wait_for(|| self.process.is_stopped());
+    }
+
+    pub fn resume(&self) {
+        self.process.signal(Signal::CONT);
     }
 
     pub fn kill(&mut self) {

@@ -12,15 +12,10 @@ pub fn ends() -> (End, End) {
     pair_of(QpType::Ud)
 }
 
-/// Where everybody is: without a global route, and with one.
-pub fn addresses() -> [AddressVector; 2] {
+/// Where everybody is, by a global route.
+pub fn global() -> AddressVector {
     let here = open().port(1).unwrap();
-    [AddressVector::of(&here, here.gid, here.lid), AddressVector::of(&here, here.gid, 0)]
-}
-
-/// Handles of both.
-pub fn handles(end: &End) -> [AddressHandle; 2] {
-    addresses().map(|address| end.pd.create_ah(&address).unwrap())
+    AddressVector::of(&here, here.gid, 0)
 }
 
 impl End {

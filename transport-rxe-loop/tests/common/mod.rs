@@ -4,11 +4,10 @@
 pub mod actor;
 pub mod confined;
 pub mod datagrams;
+mod end;
 pub mod events;
-pub mod failing;
 #[path = "../inside/actor.rs"]
 pub mod process;
-pub mod sharing;
 pub mod windows;
 
 use std::cell::RefCell;
@@ -18,14 +17,16 @@ use std::time::{Duration, Instant};
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::cq::CompletionQueue;
 use cq_core::setup::{Endpoint, Port};
-use cq_core::transport::{Arm, AsyncEvents, PollCq, Post, PostError};
+use cq_core::transport::{Arm, AsyncEvents, PollCq, Post, Refused};
 use cq_core::wc::Wc;
 pub use cq_core::wc::WcStatus as S;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use transport_rxe_loop::{
-    Access, AddressVector, Context, Cq, Destination, Faults, Limits, OpenError, OpenOptions,
-    OwnedRegion, ProtectionDomain, QpAttr, QpAttrMask, QpCaps, QpInit, QpState, QpType, QueuePair,
+    Access, AddressVector, Context, Cq, Faults, Limits, OpenError, OpenOptions, OwnedRegion,
+    QpAttr, QpAttrMask, QpCaps, QpState, QpType, QueuePair,
 };
+
+pub use self::end::End;
 
 /// Longer than anything here takes, on any machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
@@ -33,16 +34,6 @@ pub const DEADLINE: Duration = Duration::from_secs(60);
 const SPIN: Duration = Duration::from_micros(200);
 
 pub const ALL: Access = Access::LOCAL_WRITE.union(Access::REMOTE);
-
-/// A queue pair with a completion queue and a region of its own.
-pub struct End {
-    pub qp: QueuePair,
-    pub cq: Cq,
-    pub region: OwnedRegion,
-    pub pd: ProtectionDomain,
-    /// Where it is.
-    pub at: AddressVector,
-}
 
 pub const CAPS: QpCaps =
     QpCaps { max_send_wr: 8, max_recv_wr: 8, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
@@ -96,104 +87,6 @@ pub fn try_open() -> Result<Context, OpenError> {
     OpenOptions::new().fabric(&fabric()).limits(SMALL).open("loop0")
 }
 
-impl End {
-    pub fn new() -> Self {
-        Self::with(CAPS)
-    }
-
-    pub fn with(caps: QpCaps) -> Self {
-        Self::of(QpType::Rc, caps)
-    }
-
-    pub fn of(qp_type: QpType, caps: QpCaps) -> Self {
-        Self::on(&open(), qp_type, caps)
-    }
-
-    /// One of this opening of the device.
-    pub fn on(context: &Context, qp_type: QpType, caps: QpCaps) -> Self {
-        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(64, None).unwrap());
-        let qp = pd.create_qp(&QpInit { qp_type, caps, ..QpInit::new(&cq) }).unwrap();
-        let region = pd.allocate(8192, ALL).unwrap();
-        Self { qp, cq, region, pd, at: address(context) }
-    }
-
-    /// Posts a receive of `len` bytes at `offset`.
-    pub fn recv(&mut self, wr_id: u64, offset: usize, len: usize) {
-        let sge = self.region.sge(offset, len).unwrap();
-        self.qp.post_recv(&[RecvWr::new(wr_id, &[sge])]).unwrap();
-    }
-
-    /// Posts a signaled SEND of `len` bytes at `offset`.
-    pub fn send(&mut self, wr_id: u64, offset: usize, len: usize) {
-        let sge = self.region.sge(offset, len).unwrap();
-        self.qp.post_send(&[SendWr::send(wr_id, &[sge])]).unwrap();
-    }
-
-    /// Posts requests, of datagrams to the queue pair with this number.
-    pub fn try_post_to(&mut self, peer: u32, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        if self.qp.qp_type() != QpType::Ud {
-            return self.qp.post_send(list);
-        }
-        let ah = self.pd.create_ah(&self.at).unwrap();
-        self.qp.to(&Destination { ah: &ah, qp_num: peer, qkey: QKEY }).post_send(list)
-    }
-
-    /// The same, which goes.
-    #[track_caller]
-    pub fn post_to(&mut self, peer: u32, list: &[SendWr<'_>]) {
-        self.try_post_to(peer, list).unwrap();
-    }
-
-    /// Brings it from RESET to `state`, on the shortest way.
-    pub fn bring_to(&mut self, peer: u32, state: QpState) {
-        if state != QpState::SQE {
-            return bring_to(&mut self.qp, peer, state);
-        }
-        bring_to(&mut self.qp, peer, QpState::RTS);
-        self.post_to(peer, &[SendWr::send(0, &[BAD])]);
-        self.expect(&[(0, S::LOC_PROT_ERR)]);
-        assert_eq!(self.qp.state().unwrap(), state);
-    }
-
-    /// Posts one request.
-    pub fn post<'a>(&mut self, wr: SendWr<'a>) {
-        self.qp.post_send(&[wr]).unwrap();
-    }
-
-    pub fn word(&self, offset: usize) -> u64 {
-        let mut bytes = [0; 8];
-        self.region.read(offset, &mut bytes).unwrap();
-        u64::from_ne_bytes(bytes)
-    }
-
-    pub fn set_word(&self, offset: usize, value: u64) {
-        self.region.write(offset, &value.to_ne_bytes()).unwrap();
-    }
-
-    pub fn bytes(&self, offset: usize, len: usize) -> Vec<u8> {
-        let mut bytes = vec![0; len];
-        self.region.read(offset, &mut bytes).unwrap();
-        bytes
-    }
-
-    /// What it completed: exactly these, in this order.
-    #[track_caller]
-    pub fn expect(&mut self, wanted: &[(u64, S)]) -> Vec<Wc> {
-        let number = self.qp.number();
-        let got = settle(&mut self.cq, wanted.len());
-        let seen: Vec<_> = got.iter().map(|wc| (wc.wr_id(), wc.status())).collect();
-        assert_eq!(seen, wanted);
-        assert!(got.iter().all(|wc| wc.qp_num() == number));
-        self.expect_nothing();
-        got
-    }
-
-    #[track_caller]
-    pub fn expect_nothing(&mut self) {
-        assert_eq!(take(&mut self.cq), []);
-    }
-}
-
 /// Two ends of a type in RTS, connected both ways if they are connections.
 pub fn pair_of(qp_type: QpType) -> (End, End) {
     pair_on(&open(), qp_type)
@@ -206,6 +99,15 @@ pub fn pair_on(context: &Context, qp_type: QpType) -> (End, End) {
     a.bring_to(numbers.1, QpState::RTS);
     b.bring_to(numbers.0, QpState::RTS);
     (a, b)
+}
+
+/// What a process says first that runs an ignored test with these variables in its environment.
+#[track_caller]
+pub fn said_by(test: &str, environment: &[(&str, &str)]) -> String {
+    let actor = process::Actor::start(test, environment);
+    let said = actor.hear();
+    actor.finish();
+    said
 }
 
 /// The device in a fabric where this goes wrong, which no other test uses.
@@ -233,6 +135,11 @@ pub fn connect(a: &mut End, b: &mut End) {
     b.qp.connect_to(a.qp.number()).unwrap();
 }
 
+/// What brings a queue pair to RTR that is to be connected to this one.
+pub fn rtr(peer: &QueuePair) -> QpAttr {
+    QpAttr::rtr(&Port::new(1), &Endpoint::new(peer.number()))
+}
+
 /// Connects a queue pair with these attributes.
 pub fn connect_by(qp: &mut QueuePair, rtr: &QpAttr, rts: &QpAttr) {
     for attr in [&QpAttr::init(&Port::new(1), Access::REMOTE_WRITE), rtr, rts] {
@@ -253,7 +160,7 @@ pub fn impatient() -> QpAttr {
 /// An end that sends by `rts` to another, which is not connected yet.
 pub fn unanswered(rts: &QpAttr) -> (End, End) {
     let (mut a, b) = (End::new(), End::new());
-    connect_by(&mut a.qp, &QpAttr::rtr(&Port::new(1), &Endpoint::new(b.qp.number())), rts);
+    connect_by(&mut a.qp, &rtr(&b.qp), rts);
     (a, b)
 }
 
@@ -290,6 +197,9 @@ pub fn way(qp_type: QpType, peer: u32) -> [QpAttr; 3] {
 /// The queue key of what is made ready by `bring_to`.
 pub const QKEY: u32 = 0x1111;
 
+/// Where nobody has memory. Of no bytes the key is not looked at.
+pub const NOWHERE: RemoteAddr = RemoteAddr { addr: 0, rkey: 0 };
+
 /// A piece that no domain may use.
 pub const BAD: Sge = Sge { addr: 0, length: 8, lkey: 0 };
 
@@ -308,6 +218,11 @@ pub fn bring_to(qp: &mut QueuePair, peer: u32, state: QpState) {
         qp.modify(attr).unwrap();
     }
     assert_eq!(qp.state().unwrap(), state);
+}
+
+/// Which requests completed, and how.
+pub fn outcomes(completions: &[Wc]) -> Vec<(u64, S)> {
+    completions.iter().map(|wc| (wc.wr_id(), wc.status())).collect()
 }
 
 /// Everything that is there now.
@@ -346,6 +261,16 @@ pub fn settle(cq: &mut Cq, count: usize) -> Vec<Wc> {
     all
 }
 
+/// Waits until the first byte of a region is not zero any more.
+#[track_caller]
+pub fn wait_for_first_byte(region: &OwnedRegion) {
+    let mut first = [0];
+    wait_for(|| {
+        region.read(0, &mut first).unwrap();
+        first != [0]
+    });
+}
+
 /// Lets other threads run until `done`; after a while it sleeps between two looks, for the tests beside this one.
 #[track_caller]
 pub fn wait_for(mut done: impl FnMut() -> bool) {
@@ -359,6 +284,18 @@ pub fn wait_for(mut done: impl FnMut() -> bool) {
             }
         }
     }
+}
+
+/// Posts a request so often, numbered, as slots come back.
+pub fn post_all(qp: &mut QueuePair, wr: SendWr<'_>, count: u64) {
+    let mut wr_id = 0;
+    wait_for(|| {
+        match qp.post_send(&[SendWr { wr_id, ..wr }]) {
+            Ok(()) => wr_id += 1,
+            Err(error) => assert_eq!(error.why, Refused::QueueFull),
+        }
+        wr_id == count
+    });
 }
 
 /// Hands `on` what exchanges messages of every kind, some of which fail, and polls empty queues.

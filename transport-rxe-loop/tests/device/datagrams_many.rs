@@ -1,17 +1,16 @@
 //! Many senders to one queue pair, by threads of a process: every receive completes once, in the order in which
-//! they were posted (C8, C10), whatever becomes of the queue pair meanwhile (Q2).
+//! they were posted (C8, C10), whatever becomes of the queue pair meanwhile (Q2, Q9).
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread;
 
 use crate::common::datagrams::GRH;
-use crate::common::{CAPS, End, QKEY, S, fabric, join, settle, take, wait_for};
-use cq_core::setup::Port;
-use cq_core::transport::Post;
+use crate::common::{CAPS, End, QKEY, S, fabric, join, take, wait_for};
+use cq_core::setup::{Port, SrqInit};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{QpAttr, QpCaps, QpState, QpType};
+use transport_rxe_loop::{QpCaps, QpInit, QpState, QpType};
 
 const SENDERS: usize = 4;
 const DEPTH: u32 = 64;
@@ -19,14 +18,21 @@ const CAPACITY: QpCaps = QpCaps { max_recv_wr: DEPTH, max_send_wr: DEPTH, ..CAPS
 /// Bytes of a datagram; each has a word that names it, and repeats that.
 const LEN: usize = 256;
 
+impl End {
+    /// From RESET to where it sends and receives datagrams.
+    fn activate(&mut self) {
+        self.qp.activate(&Port::new(1), QKEY).unwrap();
+    }
+}
+
 fn end() -> End {
     let mut end = End::of(QpType::Ud, CAPACITY);
-    end.qp.activate(&Port::new(1), QKEY).unwrap();
+    end.activate();
     end
 }
 
-/// Sends numbered datagrams until it is told to stop; says how many.
-fn send_until(stop: &AtomicBool, to: u32) -> u64 {
+/// Sends numbered datagrams until it is told to stop.
+fn send_until(stop: &AtomicBool, to: &AtomicU32) {
     let mut end = end();
     let mut count = 0;
     while !stop.load(Relaxed) {
@@ -34,54 +40,49 @@ fn send_until(stop: &AtomicBool, to: u32) -> u64 {
             end.set_word(at, count);
         }
         let sge = [end.region.sge(0, LEN).unwrap()];
-        end.post_to(to, &[SendWr::send(count, &sge)]);
+        end.post_to(to.load(Relaxed), &[SendWr::send(count, &sge)]);
+        end.expect(&[(count, S::SUCCESS)]);
         count += 1;
-        let done = settle(&mut end.cq, 1);
-        assert_eq!((done[0].wr_id() + 1, done[0].status()), (count, S::SUCCESS));
     }
-    count
 }
 
-/// Lets senders loose on a queue pair, while `with` uses it.
-fn while_many_send(with: impl FnOnce(&mut End)) -> End {
+/// Lets senders loose on a queue pair, while `with` uses it, and says where datagrams go.
+fn while_many_send(with: impl FnOnce(&mut End, &AtomicU32)) {
     let mut target = end();
-    let (stop, to, fabric) = (AtomicBool::new(false), target.qp.number(), fabric());
+    let (stop, to) = (AtomicBool::new(false), AtomicU32::new(target.qp.number()));
+    let fabric = fabric();
     let send = || {
         join(&fabric);
-        send_until(&stop, to)
+        send_until(&stop, &to);
     };
     thread::scope(|scope| {
         let senders: Vec<_> = (0..SENDERS).map(|_| scope.spawn(send)).collect();
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| with(&mut target)));
+        let act = std::panic::AssertUnwindSafe(|| with(&mut target, &to));
+        let result = std::panic::catch_unwind(act);
         stop.store(true, Relaxed);
         for sender in senders {
             sender.join().unwrap();
         }
         result.unwrap();
     });
-    target
 }
 
 /// Receives, and what is expected of them.
+#[derive(Default)]
 struct Receiver {
     outstanding: VecDeque<u64>,
     next: u64,
 }
 
 impl Receiver {
-    const fn new() -> Self {
-        Self { outstanding: VecDeque::new(), next: 0 }
-    }
-
     /// Where the receive with an id puts its datagram.
     const fn place(wr_id: u64) -> usize {
         (wr_id as usize % 16) * (GRH + LEN)
     }
 
-    fn post(&mut self, end: &mut End, most: usize) {
-        while self.outstanding.len() < most.min(16) {
-            let sge = [end.region.sge(Self::place(self.next), GRH + LEN).unwrap()];
-            end.qp.post_recv(&[RecvWr::new(self.next, &sge)]).unwrap();
+    fn post(&mut self, end: &mut End) {
+        while self.outstanding.len() < 16 {
+            end.recv(self.next, Self::place(self.next), GRH + LEN);
             self.outstanding.push_back(self.next);
             self.next += 1;
         }
@@ -95,11 +96,11 @@ impl Receiver {
 
 #[test]
 fn c10_datagrams_of_many_senders_arrive_whole_and_receives_complete_in_order() {
-    while_many_send(|target| {
-        let (mut receiver, mut got) = (Receiver::new(), 0);
-        let mut last = std::collections::HashMap::new();
+    while_many_send(|target, _| {
+        let (mut receiver, mut got) = (Receiver::default(), 0);
+        let mut last = HashMap::new();
         wait_for(|| {
-            receiver.post(target, 16);
+            receiver.post(target);
             for wc in take(&mut target.cq) {
                 receiver.is_next(&wc);
                 let done = wc.result().unwrap();
@@ -120,17 +121,17 @@ fn c10_datagrams_of_many_senders_arrive_whole_and_receives_complete_in_order() {
 
 #[test]
 fn q02_every_receive_completes_once_though_many_send_while_it_fails() {
-    while_many_send(|target| {
-        let mut receiver = Receiver::new();
+    while_many_send(|target, _| {
+        let mut receiver = Receiver::default();
         for round in 0..60 {
-            receiver.post(target, 16);
+            receiver.post(target);
             if round % 4 != 0 {
                 wait_for(|| {
                     take(&mut target.cq).iter().for_each(|wc| receiver.is_next(wc));
                     receiver.outstanding.len() < 16
                 });
             }
-            target.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+            target.to(QpState::ERR);
             let mut flushed = false;
             wait_for(|| {
                 for wc in take(&mut target.cq) {
@@ -141,128 +142,99 @@ fn q02_every_receive_completes_once_though_many_send_while_it_fails() {
                 }
                 receiver.outstanding.is_empty()
             });
-            target.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-            target.qp.activate(&Port::new(1), QKEY).unwrap();
+            target.to(QpState::RESET);
+            target.activate();
         }
     });
 }
 
 #[test]
-fn q02_nothing_arrives_any_more_once_reset_has_returned() {
-    while_many_send(|target| {
-        let mut receiver = Receiver::new();
-        for _ in 0..60 {
-            receiver.post(target, 16);
+fn q02_nothing_arrives_any_more_once_reset_or_destroying_has_returned() {
+    while_many_send(|target, to| {
+        for round in 0..120 {
+            Receiver::default().post(target);
             wait_for(|| !take(&mut target.cq).is_empty());
-            target.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+            if round % 2 == 0 {
+                target.to(QpState::RESET);
+            } else {
+                target.destroy_qp();
+            }
             let _earlier = take(&mut target.cq);
-            receiver.outstanding.clear();
             target.region.write(0, &[0xee; 8192]).unwrap();
             thread::yield_now();
             assert!(target.bytes(0, 8192).iter().all(|&byte| byte == 0xee));
             target.expect_nothing();
-            target.qp.activate(&Port::new(1), QKEY).unwrap();
+            target.activate();
+            to.store(target.qp.number(), Relaxed);
         }
     });
 }
 
 #[test]
-fn q02_queue_pairs_are_destroyed_while_many_send_to_them() {
-    let (stop, to, fabric) = (AtomicBool::new(false), AtomicU64::new(0), fabric());
-    thread::scope(|scope| {
-        for _ in 0..SENDERS {
-            scope.spawn(|| {
-                join(&fabric);
-                let mut end = end();
-                while !stop.load(Relaxed) {
-                    let number = to.load(Relaxed) as u32;
-                    end.post_to(number, &[SendWr::send_inline(1, b"to whom?")]);
-                    settle(&mut end.cq, 1);
-                }
-            });
-        }
-        for _ in 0..60 {
-            let mut target = end();
-            let mut receiver = Receiver::new();
-            receiver.post(&mut target, 8);
-            to.store(target.qp.number().into(), Relaxed);
-            let End { qp, mut cq, region, .. } = target;
-            wait_for(|| !take(&mut cq).is_empty());
-            qp.destroy();
-            let _earlier = take(&mut cq);
-            region.write(0, &[0xee; 8192]).unwrap();
-            thread::yield_now();
-            let mut bytes = [0; 8192];
-            region.read(0, &mut bytes).unwrap();
-            assert!(bytes.iter().all(|&byte| byte == 0xee));
-            assert_eq!(take(&mut cq), []);
-        }
-        stop.store(true, Relaxed);
-    });
-}
-
-/// What one of the circle has outstanding.
-struct Dancer {
-    end: End,
-    receiver: Receiver,
-    sent: u32,
-}
-
-impl Dancer {
-    const SEND: u64 = 1 << 32;
-
-    fn poll(&mut self) {
-        for wc in take(&mut self.end.cq) {
-            if wc.wr_id() == Self::SEND {
-                self.sent -= 1;
-            } else {
-                self.receiver.is_next(&wc);
+fn q09_each_shared_receive_is_taken_once_or_stays_though_many_send_while_it_fails() {
+    while_many_send(|target, to| {
+        let mut srq = target.pd.create_srq(&SrqInit { max_wr: DEPTH, max_sge: 1 }).unwrap();
+        let init = QpInit { srq: Some(&srq), qp_type: QpType::Ud, ..QpInit::new(&target.cq) };
+        target.qp = target.pd.create_qp(&init).unwrap();
+        target.activate();
+        to.store(target.qp.number(), Relaxed);
+        let sge = [target.region.sge(0, GRH + LEN).unwrap()];
+        let (mut next, mut outstanding) = (0, BTreeSet::new());
+        for _ in 0..50 {
+            while outstanding.len() < 32 {
+                srq.post_recv(&[RecvWr::new(next, &sge)]).unwrap();
+                outstanding.insert(next);
+                next += 1;
             }
+            wait_for(|| {
+                for wc in take(&mut target.cq) {
+                    assert_eq!(wc.status(), S::SUCCESS);
+                    assert!(outstanding.remove(&wc.wr_id()), "{wc:?}");
+                }
+                outstanding.len() < 24
+            });
+            target.to(QpState::ERR);
+            target.to(QpState::RESET);
+            target.activate();
         }
-    }
-
-    fn send(&mut self, to: u32) {
-        self.end.post_to(to, &[SendWr::send_inline(Self::SEND, b"round")]);
-        self.sent += 1;
-    }
-
-    /// Fails, and begins anew.
-    fn stumble(&mut self) {
-        self.end.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
-        wait_for(|| {
-            self.poll();
-            self.receiver.outstanding.is_empty() && self.sent == 0
-        });
-        self.end.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-        self.end.qp.activate(&Port::new(1), QKEY).unwrap();
-    }
+    });
 }
 
 /// Each sends to the others and to itself, and is failed now and then: nobody waits for anybody.
 #[test]
 fn q02_datagrams_in_a_circle_keep_nobody_waiting() {
-    let numbers: Vec<_> = (0..SENDERS).map(|_| AtomicU64::new(0)).collect();
+    const SEND: u64 = 1 << 32;
+    let numbers: Vec<_> = (0..SENDERS).map(|_| AtomicU32::new(0)).collect();
     let fabric = fabric();
-    thread::scope(|scope| {
-        for i in 0..SENDERS {
-            let (numbers, fabric) = (&numbers, &fabric);
-            scope.spawn(move || {
-                join(fabric);
-                let mut me = Dancer { end: end(), receiver: Receiver::new(), sent: 0 };
-                numbers[i].store(me.end.qp.number().into(), Relaxed);
-                for round in 0..400 {
-                    me.receiver.post(&mut me.end, 8);
-                    me.send(numbers[(i + round) % SENDERS].load(Relaxed) as u32);
-                    me.poll();
-                    if round % 50 == 49 {
-                        me.stumble();
-                    }
+    let dance = |i: usize| {
+        join(&fabric);
+        let (mut me, mut receiver, mut sent) = (end(), Receiver::default(), 0);
+        numbers[i].store(me.qp.number(), Relaxed);
+        let poll = |me: &mut End, receiver: &mut Receiver, sent: &mut u32| {
+            for wc in take(&mut me.cq) {
+                match wc.wr_id() {
+                    SEND => *sent -= 1,
+                    _ => receiver.is_next(&wc),
                 }
-                wait_for(|| {
-                    me.poll();
-                    me.sent == 0
-                });
-            });
+            }
+            (receiver.outstanding.len(), *sent)
+        };
+        for round in 0..400 {
+            receiver.post(&mut me);
+            let to = numbers[(i + round) % SENDERS].load(Relaxed);
+            me.post_to(to, &[SendWr::send_inline(SEND, b"round")]);
+            sent += 1;
+            poll(&mut me, &mut receiver, &mut sent);
+            if round % 50 == 49 {
+                me.to(QpState::ERR);
+                wait_for(|| poll(&mut me, &mut receiver, &mut sent) == (0, 0));
+                me.to(QpState::RESET);
+                me.activate();
+            }
         }
+    };
+    thread::scope(|scope| {
+        let dance = &dance;
+        (0..SENDERS).for_each(|i| drop(scope.spawn(move || dance(i))));
     });
 }

@@ -1,18 +1,13 @@
 //! Two fabrics in one process have nothing to do with each other; and what a fabric holds.
 
-use std::process::Command;
-
 use cq_core::causes::Causes;
-use cq_core::setup::{Endpoint, Port};
-use cq_core::transport::Post;
-use cq_core::wc::WcStatus;
-use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{
-    Access, AddressError, AddressVector, Context, CreateError, Limits, OpenOptions, QpAttr, QpInit,
+    AddressError, AddressVector, Context, CreateError, Limit, Limits, OpenOptions, QpInit,
     QueuePair, SrqInit,
 };
 
-use crate::common::{take, wait_for};
+use crate::common::process::say;
+use crate::common::said_by;
 
 fn open(which: &str) -> Context {
     let name = format!("{which}-{}", std::process::id());
@@ -28,6 +23,9 @@ fn x01_what_is_of_one_fabric_is_not_taken_in_another() {
         let init = QpInit { send_cq, recv_cq, ..QpInit::new(&cq) };
         assert_eq!(pd.create_qp(&init).unwrap_err(), CreateError::OtherContext);
     }
+    let srq = there.alloc_pd().unwrap().create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
+    let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
+    assert_eq!(pd.create_qp(&init).unwrap_err(), CreateError::OtherContext);
     let channel = there.create_channel().unwrap();
     assert_eq!(here.create_cq(4, Some(&channel)).unwrap_err(), CreateError::OtherContext);
     assert!(pd.create_qp(&QpInit::new(&cq)).is_ok());
@@ -35,42 +33,21 @@ fn x01_what_is_of_one_fabric_is_not_taken_in_another() {
 }
 
 #[test]
-fn x01_a_number_of_another_fabric_is_nobodys_and_so_is_an_address() {
-    let (here, there) = (open("near"), open("far"));
-    let mut cq = here.create_cq(4, None).unwrap();
-    let far_cq = there.create_cq(4, None).unwrap();
-    let pd = here.alloc_pd().unwrap();
-    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    let far = there.alloc_pd().unwrap().create_qp(&QpInit::new(&far_cq)).unwrap();
-    let init = SrqInit { max_wr: 1, max_sge: 1 };
-    let srqs = [&pd, &there.alloc_pd().unwrap()].map(|pd| pd.create_srq(&init).unwrap().number());
-    assert_ne!(qp.number(), far.number());
-    assert_ne!(srqs[0], srqs[1]);
-
-    // A client that was told the number of another fabric, as if it were of this one.
-    let rts = QpAttr::rts().timeout(1).retry_cnt(0);
-    for step in [
-        QpAttr::init(&Port::new(1), Access::empty()),
-        QpAttr::rtr(&Port::new(1), &Endpoint::new(far.number())),
-        rts,
-    ] {
-        qp.modify(&step).unwrap();
-    }
-    qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    qp.post_send(&[SendWr::send_inline(2, b"hello")]).unwrap();
-    let mut came = Vec::new();
-    wait_for(|| {
-        came.extend(take(&mut cq));
-        !came.is_empty()
+fn x01_numbers_and_addresses_of_another_fabric_are_nobodys() {
+    let [(near, numbers, pd), (away, others, _)] = ["near", "far"].map(|name| {
+        let context = open(name);
+        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
+        let srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
+        let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+        (context.port(1).unwrap(), (qp.number(), srq.number()), pd)
     });
-    assert_eq!((came[0].wr_id(), came[0].status()), (2, WcStatus::RETRY_EXC_ERR));
-
-    let (near, away) = (here.port(1).unwrap(), there.port(1).unwrap());
-    assert_ne!((near.lid, near.gid), (away.lid, away.gid));
+    assert!(numbers.0 != others.0 && numbers.1 != others.1);
+    assert!(near.lid != away.lid && near.gid != away.gid);
     let unknown = pd.create_ah(&AddressVector::of(&away, away.gid, 0)).unwrap_err();
     assert_eq!(unknown, AddressError::UnknownGid { gid: away.gid });
-    assert!(pd.create_ah(&AddressVector::of(&near, near.gid, 0)).is_ok());
-    assert!(pd.create_ah(&AddressVector::of(&near, near.gid, near.lid)).is_ok());
+    for lid in [0, near.lid] {
+        assert!(pd.create_ah(&AddressVector::of(&near, near.gid, lid)).is_ok());
+    }
     assert_eq!(open("near").port(1).unwrap(), near, "by all names it is the same");
 }
 
@@ -87,6 +64,11 @@ fn a_fabric_of_usual_limits_holds_as_many_usual_queue_pairs_as_it_says() {
         .collect();
     assert_eq!(all.len(), 1024);
     assert_eq!((all[0].0.caps().max_send_wr, all[0].0.caps().max_recv_wr), (128, 128));
+    let srq = || pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 });
+    let all: Vec<_> = (0..most.max_srq).map(|_| srq().unwrap()).collect();
+    let (what, max) = (Limit::SharedReceiveQueues, most.max_srq);
+    assert_eq!(srq().unwrap_err(), CreateError::TableFull { what, max });
+    drop(all);
 }
 
 #[test]
@@ -115,22 +97,18 @@ fn as_the_environment_says() {
     match Context::open("loop0") {
         Ok(context) => {
             let (most, other) = (context.limits(), context.other_limits());
-            println!("={} {} {}", most.queue_pairs, most.bytes >> 20, other.is_some());
+            say(format!("{} {} {}", most.queue_pairs, most.bytes >> 20, other.is_some()));
         }
-        Err(error) => println!("={}", Causes(&error)),
+        Err(error) => say(Causes(&error)),
     }
 }
 
 #[test]
 fn x01_the_environment_has_limits_for_a_program_that_asks_for_none() {
     let run = |name: &str, limits: &str| {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "fabrics::as_the_environment_says", "--ignored", "--nocapture"]);
         let name = format!("limits-{}-{name}", std::process::id());
-        command.env("RXE_LOOP_FABRIC", name).env("RXE_LOOP_LIMITS", limits);
-        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
-        let (_, said) = said.split_once('=').unwrap_or_else(|| panic!("{said}"));
-        said.lines().next().unwrap().to_owned()
+        let environment = [("RXE_LOOP_FABRIC", &*name), ("RXE_LOOP_LIMITS", limits)];
+        said_by("fabrics::as_the_environment_says", &environment)
     };
     assert_eq!(run("a", "queue_pairs=2000,bytes=20M"), "2048 20 false");
     assert_eq!(run("b", ""), "1024 52 false");

@@ -3,34 +3,37 @@
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    self, CAPS, End, S, cq_err, faulty, impatient, let_short_times_pass, patient, reports, settle,
-    take, wait_for,
+    self, CAPS, End, NOWHERE, S, cq_err, faulty, impatient, let_short_times_pass, patient, reports,
+    rtr, settle, wait_for,
 };
 use cq_core::async_event::AsyncEventType as Event;
-use cq_core::setup::SrqInit;
-use cq_core::setup::{Endpoint, Port};
+use cq_core::setup::{Port, SrqInit};
 use cq_core::transport::{Arm, Events, PollCq, PollError, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{Context, Faults, QpAttr, QpInit, QpState, QpType, When};
+use transport_rxe_loop::{Faults, QpAttr, QpInit, QpState, QpType, When};
 
 /// Longer than any test takes.
 const FOREVER: Duration = Duration::from_secs(3600);
 
 /// Two ends in a device where this goes wrong, of which the first sends by `rts`.
-fn pair_by(faults: Faults, rts: &QpAttr) -> (End, End, Context) {
+fn pair_by(faults: Faults, rts: &QpAttr) -> (End, End) {
     let context = faulty(faults);
-    let (mut a, mut b) = (End::on(&context, QpType::Rc, CAPS), End::on(&context, QpType::Rc, CAPS));
-    common::connect_by(&mut a.qp, &QpAttr::rtr(&Port::new(1), &Endpoint::new(b.qp.number())), rts);
-    let rtr = QpAttr::rtr(&Port::new(1), &Endpoint::new(a.qp.number())).min_rnr_timer(1);
-    b.qp.modify(&QpAttr::init(&Port::new(1), common::ALL)).unwrap();
-    b.qp.modify(&rtr).unwrap();
-    b.qp.modify(rts).unwrap();
-    (a, b, context)
+    let [mut a, mut b] = [(); 2].map(|()| End::on(&context, QpType::Rc, CAPS));
+    common::connect_by(&mut a.qp, &rtr(&b.qp), rts);
+    let init = QpAttr::init(&Port::new(1), common::ALL);
+    for attr in [init, rtr(&a.qp).min_rnr_timer(1), *rts] {
+        b.qp.modify(&attr).unwrap();
+    }
+    (a, b)
 }
 
-fn pair(faults: Faults) -> (End, End, Context) {
+fn pair(faults: Faults) -> (End, End) {
     pair_by(faults, &patient())
+}
+
+fn injected(end: &End) -> String {
+    end.context.injected().unwrap().to_string()
 }
 
 fn faults() -> Faults {
@@ -47,15 +50,13 @@ const WRITE_IMM: Request = |b| WRITE(b).with_imm([1; 4]);
 /// What comes of a request that fails so: at its peer's receive, of what is reported there, and to its state.
 #[track_caller]
 fn expect(request: Request, status: S, theirs: Option<S>, event: Option<Event>) {
-    let (mut a, mut b, mut context) = pair(faults().fail(When::nth(2), status));
+    let (mut a, mut b) = pair(faults().fail(When::nth(2), status));
     (10..13).for_each(|wr_id| b.recv(wr_id, 64, 8));
-    a.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
-    for wr in [SEND(&b), request(&b), SEND(&b)] {
-        a.qp.post_send(&[wr]).unwrap();
-    }
-    a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
+    a.to(QpState::SQD);
+    [SEND(&b), request(&b), SEND(&b)].into_iter().for_each(|wr| a.post(wr));
+    a.to(QpState::RTS);
     a.expect(&[(2, S::SUCCESS), (2, status), (2, S::WR_FLUSH_ERR)]);
-    assert_eq!((a.qp.state().unwrap(), b.bytes(0, 8)), (QpState::ERR, vec![0; 8]));
+    assert_eq!((a.state(), b.bytes(0, 8)), (QpState::ERR, vec![0; 8]));
     let fails = theirs.is_some() || event.is_some();
     let mut wanted = vec![(10, S::SUCCESS)];
     wanted.extend(theirs.map(|theirs| (11, theirs)));
@@ -63,10 +64,10 @@ fn expect(request: Request, status: S, theirs: Option<S>, event: Option<Event>) 
         (10 + wanted.len() as u64..13).for_each(|wr_id| wanted.push((wr_id, S::WR_FLUSH_ERR)));
     }
     b.expect(&wanted);
-    assert_eq!(b.qp.state().unwrap(), if fails { QpState::ERR } else { QpState::RTS });
-    let reported: Vec<_> = reports(&mut context).iter().map(|report| report.event_type).collect();
+    assert_eq!(b.state(), if fails { QpState::ERR } else { QpState::RTS });
+    let reported: Vec<_> = reports(&mut a.context).iter().map(|report| report.event_type).collect();
     assert_eq!(reported, Vec::from_iter(event));
-    assert_eq!(context.injected().unwrap().to_string(), "seed 1, 1 failed");
+    assert_eq!(injected(&a), "seed 1, 1 failed");
 }
 
 #[test]
@@ -93,13 +94,12 @@ fn q07_a_failure_that_the_peer_has_a_part_in_fails_both() {
 #[test]
 fn q07_a_peer_that_does_not_listen_has_no_part_in_a_failure() {
     let faults = faults().fail(When::nth(1), S::REM_ACCESS_ERR);
-    let (mut a, mut b, mut context) = pair_by(faults, &impatient());
-    b.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-    let itself = b.qp.number();
-    b.qp.connect_to(itself).unwrap();
+    let (mut a, mut b) = pair_by(faults, &impatient());
+    b.to(QpState::RESET);
+    b.qp.connect_to(b.qp.number()).unwrap();
     a.post(WRITE(&b));
     a.expect(&[(2, S::RETRY_EXC_ERR)]);
-    assert_eq!((b.qp.state().unwrap(), reports(&mut context)), (QpState::RTS, vec![]));
+    assert_eq!((b.state(), reports(&mut a.context)), (QpState::RTS, vec![]));
 }
 
 #[test]
@@ -109,14 +109,14 @@ fn c03_a_request_may_fail_with_a_number_that_nobody_knows() {
 
 #[test]
 fn c08_an_unsignaled_request_completes_when_it_fails() {
-    let (mut a, b, _context) = pair(faults().fail(When::nth(2), S::FATAL_ERR));
+    let (mut a, b) = pair(faults().fail(When::nth(2), S::FATAL_ERR));
     (0..3).for_each(|_| a.post(WRITE(&b).unsignaled()));
     a.expect(&[(2, S::FATAL_ERR), (2, S::WR_FLUSH_ERR)]);
 }
 
 #[test]
 fn q07_a_failure_of_a_receive_waits_for_it() {
-    let (mut a, mut b, _context) = pair(faults().fail(When::nth(1), S::REM_OP_ERR));
+    let (mut a, mut b) = pair(faults().fail(When::nth(1), S::REM_OP_ERR));
     a.post(SEND(&b));
     a.expect_nothing();
     b.recv(1, 0, 8);
@@ -129,7 +129,7 @@ fn written_over(inline: bool) -> Vec<u8> {
     /// Far longer than it takes to write over it.
     const LATE: Duration = Duration::from_millis(50);
     loop {
-        let (mut a, mut b, _context) = pair(faults().delay(When::always(), LATE));
+        let (mut a, mut b) = pair(faults().delay(When::always(), LATE));
         b.recv(1, 0, 6);
         a.region.write(0, b"before").unwrap();
         let start = Instant::now();
@@ -157,25 +157,21 @@ fn q06_a_buffer_that_is_reused_too_early_is_caught() {
 fn c10_deferred_requests_stay_in_order_within_a_queue_pair_only() {
     const QPS: usize = 4;
     let seen_out_of_order = |seed| {
-        let context = faulty(Faults::seeded(seed).defer(Duration::from_millis(2)));
-        let cq = context.create_cq(64, None).unwrap();
-        let mut ends: Vec<_> = (0..QPS).map(|_| End::on(&context, QpType::Rc, CAPS)).collect();
-        for end in &mut ends {
-            end.qp = end.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
-            let itself = end.qp.number();
-            end.qp.connect_to(itself).unwrap();
-        }
+        let faults = Faults::seeded(seed).defer(Duration::from_millis(2));
+        let mut target = End::on(&faulty(faults), QpType::Rc, CAPS);
+        let init = QpInit { caps: CAPS, ..QpInit::new(&target.cq) };
+        let mut qps = [(); QPS].map(|()| target.pd.create_qp(&init).unwrap());
+        qps.iter_mut().for_each(|qp| qp.connect_to(qp.number()).unwrap());
+        let to = target.region.remote(0).unwrap();
         for wr_id in 0..4 {
-            for end in &mut ends {
-                let to = end.region.remote(0).unwrap();
-                end.qp.post_send(&[SendWr::write_inline(wr_id, b"x", to)]).unwrap();
+            for qp in &mut qps {
+                qp.post_send(&[SendWr::write_inline(wr_id, b"x", to)]).unwrap();
             }
         }
-        let mut cq = cq;
-        let got = settle(&mut cq, 4 * QPS);
-        for end in &ends {
-            let of_end = got.iter().filter(|wc| wc.qp_num() == end.qp.number());
-            assert!(of_end.map(Wc::wr_id).eq(0..4));
+        let got = settle(&mut target.cq, 4 * QPS);
+        for qp in &qps {
+            let of_it = got.iter().filter(|wc| wc.qp_num() == qp.number());
+            assert!(of_it.map(Wc::wr_id).eq(0..4));
         }
         !got.is_sorted_by_key(Wc::wr_id)
     };
@@ -185,19 +181,19 @@ fn c10_deferred_requests_stay_in_order_within_a_queue_pair_only() {
 
 #[test]
 fn q02_what_is_deferred_is_flushed_dropped_and_drained_like_the_rest() {
-    let (mut a, b, mut context) = pair(faults().delay(When::nth(2), FOREVER));
+    let (mut a, b) = pair(faults().delay(When::nth(2), FOREVER));
     (0..3).for_each(|_| a.post(WRITE(&b)));
     a.expect(&[(2, S::SUCCESS)]);
     a.qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
-    assert_eq!(reports(&mut context)[0].event_type, Event::SQ_DRAINED, "it is not begun");
-    a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
+    assert_eq!(reports(&mut a.context)[0].event_type, Event::SQ_DRAINED, "it is not begun");
+    a.to(QpState::RTS);
     a.expect_nothing();
-    a.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+    a.to(QpState::ERR);
     a.expect(&[(2, S::WR_FLUSH_ERR); 2]);
 
-    let (mut a, b, _context) = pair(faults().delay(When::nth(1), FOREVER));
+    let (mut a, b) = pair(faults().delay(When::nth(1), FOREVER));
     a.post(WRITE(&b));
-    a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    a.to(QpState::RESET);
     a.qp.connect_to(b.qp.number()).unwrap();
     a.post(WRITE(&b));
     a.expect(&[(2, S::SUCCESS)]);
@@ -206,32 +202,32 @@ fn q02_what_is_deferred_is_flushed_dropped_and_drained_like_the_rest() {
 
 #[test]
 fn q07_a_receive_that_is_not_there_for_a_while_is_waited_for() {
-    let (mut a, mut b, context) = pair(faults().starve(When::nth(1), Duration::from_millis(2)));
+    let (mut a, mut b) = pair(faults().starve(When::nth(1), Duration::from_millis(2)));
     b.recv(1, 0, 8);
     a.post(SEND(&b));
     a.expect(&[(2, S::SUCCESS)]);
     b.expect(&[(1, S::SUCCESS)]);
-    assert_eq!(context.injected().unwrap().starved, 1);
+    assert_eq!(injected(&a), "seed 1, 1 starved");
 }
 
 #[test]
 fn q07_a_receive_that_is_not_there_in_time_fails_the_requester_only() {
     for (rnr_retry, request) in [(0, SEND), (1, WRITE_IMM), (2, SEND), (0, WRITE_IMM)] {
         let rts = patient().rnr_retry(rnr_retry);
-        let (mut a, mut b, _context) = pair_by(faults().starve(When::nth(1), FOREVER), &rts);
+        let (mut a, mut b) = pair_by(faults().starve(When::nth(1), FOREVER), &rts);
         b.recv(1, 0, 8);
         a.post(WRITE(&b)); // takes none, and does not count
         a.post(request(&b));
         a.expect(&[(2, S::SUCCESS), (2, S::RNR_RETRY_EXC_ERR)]);
         b.expect_nothing();
-        assert_eq!(b.qp.state().unwrap(), QpState::RTS);
+        assert_eq!(b.state(), QpState::RTS);
     }
 }
 
 #[test]
 fn q07_a_timer_that_began_in_a_storm_ends_after_it() {
     let (rts, storm) = (patient().rnr_retry(1), Duration::from_millis(5));
-    let (mut a, mut b, _context) = pair_by(faults().starve(When::nth(1), storm), &rts);
+    let (mut a, mut b) = pair_by(faults().starve(When::nth(1), storm), &rts);
     // 10 ms from the first try on, and nothing is posted. The second request has the first one tried again.
     b.qp.modify(&QpAttr::new().min_rnr_timer(20)).unwrap();
     (0..2).for_each(|_| a.post(SEND(&b)));
@@ -244,59 +240,59 @@ fn q07_a_peer_that_stops_for_a_while_is_waited_for() {
     for timeout in [31, 0] {
         let stop = Duration::from_millis(2);
         let rts = QpAttr::rts().timeout(timeout);
-        let (mut a, b, context) = pair_by(faults().stop(When::nth(1), stop), &rts);
+        let (mut a, b) = pair_by(faults().stop(When::nth(1), stop), &rts);
         a.post(WRITE(&b));
         a.expect(&[(2, S::SUCCESS)]);
-        assert_eq!(context.injected().unwrap().to_string(), "seed 1, 1 stopped");
+        assert_eq!(injected(&a), "seed 1, 1 stopped");
     }
 }
 
 #[test]
 fn q07_a_peer_that_stops_for_long_does_nothing_and_ends_requests() {
-    let (mut a, mut b, _context) = pair_by(faults().stop(When::nth(1), FOREVER), &impatient());
+    let (mut a, mut b) = pair_by(faults().stop(When::nth(1), FOREVER), &impatient());
     a.post(WRITE(&b));
     a.expect(&[(2, S::RETRY_EXC_ERR)]);
-    assert_eq!(b.qp.state().unwrap(), QpState::RTS);
+    assert_eq!(b.state(), QpState::RTS);
     let to = a.region.remote(0).unwrap();
     b.post(SendWr::write_inline(1, b"x", to));
     let_short_times_pass();
     b.expect_nothing();
-    b.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+    b.to(QpState::ERR);
     b.expect(&[(1, S::WR_FLUSH_ERR)]);
 }
 
 #[test]
 fn q09_a_shared_receive_fails_and_the_others_stay() {
     let faults = faults().starve(When::nth(1), Duration::from_millis(1));
-    let (mut a, mut b, context) = pair(faults.fail(When::nth(1), S::REM_OP_ERR));
+    let (mut a, mut b) = pair(faults.fail(When::nth(1), S::REM_OP_ERR));
     let srq = &mut b.pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
     let init = QpInit { caps: CAPS, srq: Some(srq), ..QpInit::new(&b.cq) };
     b.qp = b.pd.create_qp(&init).unwrap();
     common::bring_to(&mut b.qp, a.qp.number(), QpState::RTS);
-    a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    a.to(QpState::RESET);
     a.qp.connect_to(b.qp.number()).unwrap();
     let room = [b.region.sge(0, 64).unwrap()];
     srq.post_recv(&[10, 11].map(|wr_id| RecvWr::new(wr_id, &room))).unwrap();
     a.post(SEND(&b));
     a.expect(&[(2, S::REM_OP_ERR)]);
     b.expect(&[(10, S::LOC_PROT_ERR)]);
-    assert_eq!((a.qp.state().unwrap(), b.qp.state().unwrap()), (QpState::ERR, QpState::ERR));
-    assert_eq!(context.injected().unwrap().to_string(), "seed 1, 1 failed, 1 starved");
+    assert_eq!((a.state(), b.state()), (QpState::ERR, QpState::ERR));
+    assert_eq!(injected(&a), "seed 1, 1 failed, 1 starved");
 }
 
 #[test]
 fn o03_a_queue_overruns_when_it_is_told_to() {
-    let (mut a, mut b, mut context) = pair(faults().overrun(When::nth(3)));
+    let (mut a, mut b) = pair(faults().overrun(When::nth(3)));
     (0..4).for_each(|_| a.post(WRITE(&b)));
-    assert_eq!(b.qp.state().unwrap(), QpState::RTS);
-    assert_eq!(a.qp.state().unwrap(), QpState::ERR);
+    assert_eq!(b.state(), QpState::RTS);
+    assert_eq!(a.state(), QpState::ERR);
     let mut room = [Wc::default(); 8];
     assert_eq!(a.cq.poll(&mut room), Ok(2), "what was stored comes first");
     for _ in 0..2 {
         let polled = a.cq.poll(&mut room);
         assert!(matches!(polled, Err(PollError::Overrun { dropped: Some(1..) })), "{polled:?}");
     }
-    let events = reports(&mut context);
+    let events = reports(&mut a.context);
     assert_eq!(events, [cq_err(&a.cq), common::fatal(&a.qp)]);
     b.expect_nothing();
 }
@@ -306,18 +302,12 @@ fn n05_an_event_comes_for_nothing() {
     let context = faulty(faults().spurious(When::nth(2)));
     let mut channel = context.create_channel().unwrap();
     let queues = [(); 2].map(|()| context.create_cq(8, Some(&channel)).unwrap());
-    let (mut a, b) = (End::on(&context, QpType::Rc, CAPS), End::on(&context, QpType::Rc, CAPS));
+    let mut a = End::on(&context, QpType::Rc, CAPS);
     let init = QpInit { caps: CAPS, recv_cq: &queues[1], ..QpInit::new(&queues[0]) };
     a.qp = a.pd.create_qp(&init).unwrap();
-    common::connect_by(
-        &mut a.qp,
-        &QpAttr::rtr(&Port::new(1), &Endpoint::new(b.qp.number())),
-        &patient(),
-    );
-    let mut b = b;
-    b.qp.connect_to(a.qp.number()).unwrap();
+    a.qp.connect_to(a.qp.number()).unwrap();
     for wanted in [vec![], queues.iter().map(Arm::key).collect(), vec![]] {
-        a.post(WRITE(&b).unsignaled());
+        a.post(SendWr::write_inline(2, &[], NOWHERE).unsignaled());
         let named: Vec<_> = std::iter::from_fn(|| channel.take_event().unwrap()).collect();
         assert_eq!(named, wanted, "nothing was armed");
     }
@@ -325,10 +315,5 @@ fn n05_an_event_comes_for_nothing() {
 
 #[test]
 fn a_device_without_faults_has_injected_none() {
-    let (mut a, mut b) = common::pair();
     assert_eq!(common::open().injected(), None);
-    let room = [b.region.sge(0, 8).unwrap()];
-    b.qp.post_recv(&[RecvWr::new(1, &room)]).unwrap();
-    a.post(SEND(&b));
-    assert_eq!(take(&mut a.cq).len(), 1);
 }

@@ -1,14 +1,13 @@
 //! Seeds say what happens, and texts say faults.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::common::process::{Actor, say};
-use crate::common::{CAPS, End, FABRIC, S, faulty, settle};
+use crate::common::process::say;
+use crate::common::{CAPS, End, FABRIC, S, fabric, faulty, said_by, settle};
 use cq_core::transport::Post;
 use cq_core::wr::SendWr;
 use transport_rxe_loop::{
-    Context, Faults, FaultsError, OpenError, OpenOptions, QpInit, QpType, When,
+    Context, Faults, FaultsError, OpenError, OpenOptions, QpInit, QpType, QueuePair, When,
 };
 
 const VARIABLE: &str = "RXE_LOOP_FAULTS";
@@ -16,29 +15,22 @@ const FAILURE: S = S::REM_ABORT_ERR;
 
 /// What eight writes each of six queue pairs come to, by queue pair, and what was injected.
 fn outcomes(context: &Context) -> (Vec<Vec<(u64, S)>>, String) {
-    let mut cq = context.create_cq(64, None).unwrap();
-    let target = End::on(context, QpType::Rc, CAPS);
-    let mut qps: Vec<_> = (0..6)
-        .map(|_| {
-            let init = QpInit { caps: CAPS, ..QpInit::new(&cq) };
-            let mut qp = target.pd.create_qp(&init).unwrap();
-            let itself = qp.number();
-            qp.connect_to(itself).unwrap();
-            qp
-        })
-        .collect();
+    let mut target = End::on(context, QpType::Rc, CAPS);
+    let init = QpInit { caps: CAPS, ..QpInit::new(&target.cq) };
+    let mut qps = [(); 6].map(|()| target.pd.create_qp(&init).unwrap());
+    qps.iter_mut().for_each(|qp| qp.connect_to(qp.number()).unwrap());
+    let to = target.region.remote(0).unwrap();
     for wr_id in 0..8 {
         for qp in &mut qps {
-            let to = target.region.remote(0).unwrap();
             qp.post_send(&[SendWr::write_inline(wr_id, b"x", to)]).unwrap();
         }
     }
-    let mut seen = BTreeMap::<_, Vec<_>>::new();
-    for wc in settle(&mut cq, 8 * qps.len()) {
-        seen.entry(wc.qp_num()).or_default().push((wc.wr_id(), wc.status()));
-    }
-    let seen = qps.iter().map(|qp| seen.remove(&qp.number()).unwrap_or_default()).collect();
-    (seen, context.injected().unwrap().to_string())
+    let seen = settle(&mut target.cq, 8 * qps.len());
+    let of = |qp: &QueuePair| {
+        let its = seen.iter().filter(|wc| wc.qp_num() == qp.number());
+        its.map(|wc| (wc.wr_id(), wc.status())).collect()
+    };
+    (qps.iter().map(of).collect(), context.injected().unwrap().to_string())
 }
 
 #[test]
@@ -119,7 +111,7 @@ fn a_failure_that_is_none_is_refused() {
 #[test]
 #[ignore = "a process of the other test"]
 fn from_the_environment() {
-    match OpenOptions::new().fabric(&std::env::var(FABRIC).unwrap()).open("loop0") {
+    match OpenOptions::new().fabric(&fabric()).open("loop0") {
         Ok(context) => {
             let (seen, injected) = outcomes(&context);
             say(format!("{injected}: {:?}", seen[0][..3].to_vec()));
@@ -133,13 +125,7 @@ fn from_the_environment() {
 fn a_program_that_asks_for_none_has_the_faults_of_its_environment() {
     let fabric = format!("faults-of-{}", std::process::id());
     let hear = |text| {
-        let actor = Actor::start(
-            "faults_seeded::from_the_environment",
-            &[(VARIABLE, text), (FABRIC, &fabric)],
-        );
-        let said = actor.hear();
-        actor.finish();
-        said
+        said_by("faults_seeded::from_the_environment", &[(VARIABLE, text), (FABRIC, &fabric)])
     };
     let failed = "[(0, SUCCESS), (1, FATAL_ERR), (2, WR_FLUSH_ERR)]";
     assert_eq!(hear("seed=3,fail=#2:FATAL_ERR"), format!("seed 3, 6 failed: {failed}"));

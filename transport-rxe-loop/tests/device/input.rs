@@ -1,31 +1,15 @@
 //! Input at the edges and past them: lists of none, inline bytes of every length, flags that nobody knows,
-//! capacities and attributes at both ends of their ranges, each with its error: Q1, Q4, Q10, X7.
+//! attributes at both ends of their ranges, each with its error: Q1, Q4, Q10, X7.
 
-use crate::common::{self, ALL, CAPS, End, S, connect, open, pair_with, take};
+use crate::common::{self, ALL, CAPS, End, S, connect, open, pair, pair_with, rtr, take};
 use cq_core::setup::{AddressVector, Endpoint, Gid, Port};
 use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{Placement, RecvWr, RemoteAddr, Selectivity, SendFlags, SendOp, SendWr, Sge};
+use cq_core::wr::{Placement, RecvWr, Selectivity, SendFlags, SendOp, SendWr};
 use transport_rxe_loop::{
-    Access, CreateError, Limit, ModifyError, OpenOptions, QpAttr, QpAttrMask, QpCaps, QpInit,
-    QpState, RegisterError,
+    Access, ModifyError, OpenOptions, QpAttr, QpAttrMask, QpCaps, QpState, QpType, RegisterError,
 };
 
 const FLUSH: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
-
-/// A request to the peer's memory of each kind, none of which needs a receive.
-fn one_sided(sges: &[Sge], at: RemoteAddr) -> [SendWr<'_>; 5] {
-    [
-        SendWr::write(1, sges, at),
-        SendWr::read(1, sges, at),
-        SendWr::compare_swap(1, sges, at, 0, 0),
-        SendWr::fetch_add(1, sges, at, 0),
-        SendWr::atomic_write(1, sges, at),
-    ]
-}
-
-fn of_all(end: &End) -> Sge {
-    end.region.sge(64, 8).unwrap()
-}
 
 #[test]
 fn q04_a_list_of_none_is_posted_to_queues_that_are_full() {
@@ -39,20 +23,20 @@ fn q04_as_many_inline_bytes_as_were_asked_for_and_no_more() {
     for max in [0, 1, 7, 8, 9, 31, 32, 33, 255, 256] {
         let (mut a, mut b) = pair_with(QpCaps { max_inline: max, max_send_sge: 0, ..CAPS });
         let (len, remote) = (max as usize, b.region.remote(0).unwrap());
-        for wr in [
-            |bytes, _| SendWr::send_inline(1, bytes),
-            |bytes, to| SendWr::write_inline(1, bytes, to),
-            |bytes, to| SendWr::write_inline(1, bytes, to).with_imm([1; 4]),
-        ] as [fn(&[u8], RemoteAddr) -> SendWr<'_>; 3]
-        {
+        let of = |nth, bytes| match nth {
+            0 => SendWr::send_inline(1, bytes),
+            1 => SendWr::write_inline(1, bytes, remote),
+            _ => SendWr::write_inline(1, bytes, remote).with_imm([1; 4]),
+        };
+        for nth in 0..3 {
             b.region.write(0, &[0; 512]).unwrap();
             b.recv(10, 0, 256);
-            a.post(wr(&bytes[..len], remote));
+            a.post(of(nth, &bytes[..len]));
             a.expect(&[(1, S::SUCCESS)]);
             assert_eq!(b.bytes(0, len), bytes[..len]);
             assert_eq!(b.bytes(len, 256), [0; 256]);
             let refused = PostError { posted: 0, why: Refused::InlineTooLong { max } };
-            assert_eq!(a.qp.post_send(&[wr(&bytes[..=len], remote)]), Err(refused));
+            assert_eq!(a.qp.post_send(&[of(nth, &bytes[..=len])]), Err(refused));
         }
         a.expect_nothing();
     }
@@ -62,13 +46,20 @@ fn q04_as_many_inline_bytes_as_were_asked_for_and_no_more() {
 fn q04_flags_that_nobody_knows_change_nothing_of_any_operation() {
     let (mut a, mut b) = (End::new(), End::new());
     b.qp.modify(&QpAttr::init(&Port::new(1), Access::REMOTE | FLUSH)).unwrap();
-    b.qp.modify(&QpAttr::rtr(&Port::new(1), &Endpoint::new(a.qp.number()))).unwrap();
+    b.qp.modify(&rtr(&a.qp)).unwrap();
     a.qp.connect_to(b.qp.number()).unwrap();
     let region = b.pd.allocate(64, ALL | FLUSH).unwrap();
-    let (sges, at) = ([of_all(&a)], region.remote(0).unwrap());
-    let flush = SendWr::flush(1, at, 8, Placement::GLOBAL, Selectivity::Range);
-    let more = [SendWr::write(1, &sges, at).with_imm([1; 4]), SendWr::send(1, &sges), flush];
-    let all: Vec<_> = one_sided(&sges, at).into_iter().chain(more).collect();
+    let (sges, at) = ([a.region.sge(64, 8).unwrap()], region.remote(0).unwrap());
+    let all = [
+        SendWr::send(1, &sges),
+        SendWr::write(1, &sges, at),
+        SendWr::write(1, &sges, at).with_imm([1; 4]),
+        SendWr::read(1, &sges, at),
+        SendWr::compare_swap(1, &sges, at, 0, 0),
+        SendWr::fetch_add(1, &sges, at, 0),
+        SendWr::atomic_write(1, &sges, at),
+        SendWr::flush(1, at, 8, Placement::GLOBAL, Selectivity::Range),
+    ];
     let known = SendFlags::all().bits();
     for flag in (0..32).map(|bit| 1 << bit).filter(|flag| flag & known == 0) {
         for wr in &all {
@@ -79,7 +70,7 @@ fn q04_flags_that_nobody_knows_change_nothing_of_any_operation() {
             }
             a.post(SendWr { flags, ..*wr });
             a.expect(&[(1, S::SUCCESS)]);
-            a.qp.post_send(&[SendWr { flags, ..*wr }.unsignaled()]).unwrap();
+            a.post(SendWr { flags, ..*wr }.unsignaled());
             a.expect_nothing();
             assert!(take(&mut b.cq).iter().all(|wc| wc.status() == S::SUCCESS));
         }
@@ -87,34 +78,16 @@ fn q04_flags_that_nobody_knows_change_nothing_of_any_operation() {
 }
 
 #[test]
-fn x07_each_capacity_of_a_queue_pair_from_0_to_its_maximum_and_past_it() {
-    let end = End::new();
-    let attributes = open().attributes();
-    let (wr, sge, inline) =
-        (attributes.max_qp_wr, attributes.max_sge, attributes.max_inline.unwrap());
-    type Set = fn(&mut QpCaps, u32);
-    let all: [(Limit, u32, Set); 5] = [
-        (Limit::SendWr, wr, |caps, n| caps.max_send_wr = n),
-        (Limit::RecvWr, wr, |caps, n| caps.max_recv_wr = n),
-        (Limit::SendSge, sge, |caps, n| caps.max_send_sge = n),
-        (Limit::RecvSge, sge, |caps, n| caps.max_recv_sge = n),
-        (Limit::Inline, inline, |caps, n| caps.max_inline = n),
-    ];
-    for (what, max, set) in all {
-        let create = |n| {
-            let mut caps = CAPS;
-            set(&mut caps, n);
-            (caps, end.pd.create_qp(&QpInit { caps, ..QpInit::new(&end.cq) }))
-        };
-        for n in [0, 1, max - 1, max] {
-            let (caps, created) = create(n);
-            assert_eq!(created.unwrap().caps(), caps, "{n} {what}");
-        }
-        for asked in [max + 1, u32::MAX] {
-            let error = create(asked).1.unwrap_err();
-            assert_eq!(error, CreateError::TooMany { what, asked, max });
-        }
+fn q04_a_flush_with_a_strange_placement_is_refused() {
+    let (mut a, b) = pair();
+    let remote = b.region.remote(0).unwrap();
+    let strange = Placement::from_bits_retain(1 << 2);
+    for placement in [strange, strange | Placement::GLOBAL] {
+        let refused = PostError { posted: 0, why: Refused::BadPlacement };
+        let flush = SendWr::flush(1, remote, 8, placement, Selectivity::Range);
+        assert_eq!(a.qp.post_send(&[flush]), Err(refused));
     }
+    a.expect_nothing();
 }
 
 #[test]
@@ -125,10 +98,8 @@ fn x07_queues_of_one_work_and_queues_of_the_maximum_do() {
     for wr in [1, context.attributes().max_qp_wr] {
         let caps = QpCaps { max_send_wr: wr, max_recv_wr: wr, ..CAPS };
         let [mut a, mut b] = [(); 2].map(|()| {
-            let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(wr, None).unwrap());
-            let qp = pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
-            let region = pd.allocate(64, ALL).unwrap();
-            End { qp, cq, region, pd, at: common::address(&context) }
+            let cq = context.create_cq(wr, None).unwrap();
+            End::completing_in(&context, cq, QpType::Rc, caps)
         });
         connect(&mut a, &mut b);
         let full = Err(PostError { posted: wr as usize, why: Refused::QueueFull });
@@ -165,21 +136,29 @@ fn x07_memory_of_no_bytes_or_past_the_end_of_all_addresses_is_not_registered() {
     }
     let one = pd.allocate(1, ALL).unwrap();
     assert_eq!((one.len(), one.sge(0, 1).unwrap().length), (1, 1));
+    // The places in the table were given back.
+    let (len, max) = (1 << 46, open().attributes().max_mr);
+    let error = RegisterError::SharedMemoryFull { len };
+    assert!(error.to_string().contains("/dev/shm"));
+    assert!((0..max).all(|_| pd.allocate(len, ALL).unwrap_err() == error));
 }
 
 #[test]
 fn q10_every_access_flag_is_known_optional_or_refused() {
-    let (pd, end) = (open().alloc_pd().unwrap(), End::new());
+    let end = End::new();
     let known = ALL | FLUSH | Access::MW_BIND | Access::ZERO_BASED | Access::OPTIONAL;
+    let init = |access| {
+        let mut end = End::new();
+        end.qp.modify(&QpAttr::init(&Port::new(1), access))
+    };
     for bit in (0..32).map(|bit| Access::from_bits_retain(1 << bit)) {
         if known.contains(bit) {
             continue;
         }
         let bits = bit.bits();
         let refused = Err(RegisterError::UnknownAccess { bits });
-        assert_eq!(pd.allocate(64, ALL | bit).map(drop), refused);
-        let mut qp = end.pd.create_qp(&QpInit::new(&end.cq)).unwrap();
-        match qp.modify(&QpAttr::init(&Port::new(1), Access::REMOTE | bit)) {
+        assert_eq!(end.pd.allocate(64, ALL | bit).map(drop), refused);
+        match init(Access::REMOTE | bit) {
             Err(ModifyError::BadValue { attr: QpAttrMask::ACCESS_FLAGS, value, .. }) => {
                 assert_eq!(value, bits);
             }
@@ -187,9 +166,17 @@ fn q10_every_access_flag_is_known_optional_or_refused() {
         }
     }
     for flush in [Access::FLUSH_GLOBAL, Access::FLUSH_PERSISTENT] {
-        pd.allocate(64, flush).unwrap();
-        let mut qp = end.pd.create_qp(&QpInit::new(&end.cq)).unwrap();
-        qp.modify(&QpAttr::init(&Port::new(1), flush)).unwrap();
+        end.pd.allocate(64, flush).unwrap();
+        init(flush).unwrap();
+    }
+    // What goes without the right to write locally, and what does not.
+    end.pd.allocate(1, Access::empty()).unwrap();
+    for access in [Access::REMOTE_WRITE, Access::REMOTE_ATOMIC | Access::REMOTE_READ] {
+        let mut own = [0u64; 8];
+        // SAFETY: nothing is registered: the rights are judged before the memory is looked at.
+        let registered = unsafe { end.pd.register(own.as_mut_ptr().cast(), 64, access) };
+        assert_eq!(registered.unwrap_err(), RegisterError::NeedsLocalWrite);
+        assert_eq!(end.pd.allocate(64, access).unwrap_err(), RegisterError::NeedsLocalWrite);
     }
 }
 
@@ -240,13 +227,13 @@ fn q01_each_attribute_at_both_ends_of_its_range_and_past_them() {
                     }
                     other => panic!("{what} {value}: {other:?}"),
                 }
-                assert_eq!(end.qp.state().unwrap(), from);
-                end.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+                assert_eq!(end.state(), from);
+                end.to(QpState::RESET);
             }
             for &value in good {
                 common::bring_to(&mut end.qp, 1, from);
                 assert_eq!(end.qp.modify(&set(attr, value)), Ok(()), "{what} {value}");
-                end.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+                end.to(QpState::RESET);
             }
         }
     }

@@ -1,159 +1,159 @@
-//! A completion queue that is too small, beyond what the conformance suite asks: O2–O7.
+//! A completion queue that is too small, or ignores overruns, beyond what the conformance suite asks: O2–O8.
 
-use crate::common::{CAPS, End, S, cq_err, fatal, open, reports, take, wait_for};
+use std::collections::HashMap;
+use std::thread;
+
+use crate::common::{
+    CAPS, End, NOWHERE, S, cq_err, fatal, open, post_all, reports, take, wait_for,
+};
 use cq_core::async_event::AsyncEvent;
-use cq_core::setup::Port;
 use cq_core::transport::{Arm, Armed, Notify, PollCq, PollError, Post, Refused};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{
-    Access, CompletionChannel, Context, Cq, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState,
-    QueuePair,
+    Context, Cq, CqInit, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState, QueuePair,
 };
 
-/// A sender, and a receiver whose completion queue holds `capacity`.
-fn receiver(capacity: u32, channel: Option<&CompletionChannel>) -> (End, QueuePair, Cq) {
+/// A sender, and a receiver with this completion queue.
+fn receiver(cq: &Cq) -> (End, QueuePair) {
     let mut a = End::new();
-    let cq = open().create_cq(capacity, channel).unwrap();
-    let mut qp = a.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+    let mut qp = a.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(cq) }).unwrap();
     qp.connect_to(a.qp.number()).unwrap();
     a.qp.connect_to(qp.number()).unwrap();
-    (a, qp, cq)
+    (a, qp)
 }
 
-/// Delivers messages until the receiver fails, and says how many it took.
-fn overrun(a: &mut End, qp: &mut QueuePair) -> u64 {
-    for wr_id in 0..1_000 {
-        qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
-        a.qp.post_send(&[SendWr::send(wr_id, &[])]).unwrap();
-        a.expect(&[(wr_id, S::SUCCESS)]);
-        if qp.state().unwrap() == QpState::ERR {
-            return wr_id + 1;
-        }
-    }
-    panic!("the receiver never failed")
+/// A queue that ignores overruns.
+fn ignoring(capacity: u32) -> Cq {
+    open().create_cq_with(&CqInit { ignore_overrun: true, ..CqInit::new(capacity) }).unwrap()
+}
+
+fn deliver(a: &mut End, qp: &mut QueuePair, wr_id: u64) {
+    qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
+    a.post(SendWr::send(wr_id, &[]));
+    a.expect(&[(wr_id, S::SUCCESS)]);
 }
 
 #[test]
 fn o03_every_dropped_completion_is_counted() {
-    let (mut a, mut qp, mut cq) = receiver(5, None);
-    let delivered = overrun(&mut a, &mut qp);
+    let channel = open().create_channel().unwrap();
+    let mut cq = open().create_cq(5, Some(&channel)).unwrap();
+    let (mut a, mut qp) = receiver(&cq);
+    let mut delivered = 0;
+    while qp.state().unwrap() == QpState::RTS {
+        assert_eq!(cq.dropped(), 0);
+        deliver(&mut a, &mut qp, delivered);
+        delivered += 1;
+    }
     for wr_id in 0..3 {
         qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap(); // flushed, and dropped too
     }
     let mut room = [Wc::default(); 64];
     assert_eq!(cq.poll(&mut room).unwrap() as u64, delivered - 1);
-    for _ in 0..3 {
-        assert_eq!(cq.poll(&mut room), Err(PollError::Overrun { dropped: Some(4) }));
+    for dropped in [4, 4, 5] {
+        if dropped == 5 {
+            qp.post_recv(&[RecvWr::new(9, &[])]).unwrap();
+        }
+        assert_eq!(cq.poll(&mut room), Err(PollError::Overrun { dropped: Some(dropped) }));
+        assert_eq!(cq.dropped(), dropped);
     }
-    qp.post_recv(&[RecvWr::new(9, &[])]).unwrap();
-    assert_eq!(cq.poll(&mut room), Err(PollError::Overrun { dropped: Some(5) }));
-}
-
-/// A queue pair of these queues, in RESET.
-fn on(pd: &ProtectionDomain, send_cq: &Cq, recv_cq: &Cq) -> QueuePair {
-    pd.create_qp(&QpInit { recv_cq, caps: CAPS, ..QpInit::new(send_cq) }).unwrap()
-}
-
-#[test]
-fn o02_o04_an_overrun_is_reported_once_and_its_queue_pairs_fail() {
-    let mut context = open();
-    let (mut a, pd) = (End::new(), context.alloc_pd().unwrap());
-    let (cq, mut other) =
-        (context.create_cq(2, None).unwrap(), context.create_cq(8, None).unwrap());
-    let [mut receives, mut sends, mut both, mut early, fresh] =
-        [(&other, &cq), (&cq, &other), (&cq, &cq), (&cq, &cq), (&cq, &cq)]
-            .map(|(send_cq, recv_cq)| on(&pd, send_cq, recv_cq));
-    let mut bystander = on(&pd, &other, &other);
-    a.qp.connect_to(receives.number()).unwrap();
-    for qp in [&mut receives, &mut sends, &mut both, &mut bystander] {
-        qp.connect_to(a.qp.number()).unwrap();
-    }
-    early.modify(&QpAttr::init(&Port::new(1), Access::REMOTE_WRITE)).unwrap();
-    sends.post_recv(&[RecvWr::new(50, &[])]).unwrap();
-    receives.post_send(&[SendWr::send(60, &[])]).unwrap(); // no receive: it waits
-
-    overrun(&mut a, &mut receives);
-    for failed in [&receives, &sends, &both, &early] {
-        assert_eq!(failed.state().unwrap(), QpState::ERR);
-    }
-    assert_eq!(
-        (fresh.state().unwrap(), bystander.state().unwrap()),
-        (QpState::RESET, QpState::RTS)
-    );
-    let mut flushed: Vec<_> =
-        take(&mut other).iter().map(|wc| (wc.wr_id(), wc.status(), wc.qp_num())).collect();
-    flushed.sort_by_key(|&(wr_id, ..)| wr_id);
-    let flush = |wr_id, qp: &QueuePair| (wr_id, S::WR_FLUSH_ERR, qp.number());
-    assert_eq!(flushed, [flush(50, &sends), flush(60, &receives)], "on their other queue");
-    expect_all_failed(&mut context, &[receives, sends, both, early], &cq);
-    assert_eq!(reports(&mut context), []);
+    assert_eq!(cq.arm(Notify::Next), Ok(Armed::MayHaveMissed));
 }
 
 #[test]
-fn o04_sends_behind_the_overrun_are_not_carried_out() {
-    let (a, mut b) = (End::new(), End::new());
+fn o08_what_finds_no_room_is_counted_and_nothing_else() {
+    for capacity in [1, 2, 5, 8] {
+        let mut cq = ignoring(capacity);
+        let (mut a, mut qp) = receiver(&cq);
+        (0..u64::from(capacity)).for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
+        assert_eq!(cq.dropped(), 0);
+        (u64::from(capacity)..100).for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
+        let stored = take(&mut cq).len();
+        assert!(stored >= capacity as usize);
+        assert_eq!(cq.dropped() as usize, 100 - stored);
+    }
+    // Of what comes together as much is stored as there is room for.
+    let mut cq = ignoring(2);
+    let (mut a, mut qp) = receiver(&cq);
+    let recvs: Vec<_> = (0..8).map(|wr_id| RecvWr::new(wr_id, &[])).collect();
+    let sends: Vec<_> = (0..8).map(|wr_id| SendWr::send(wr_id, &[])).collect();
+    qp.post_recv(&recvs).unwrap();
+    a.qp.post_send(&sends).unwrap();
+    let stored = take(&mut cq).len() as u32;
+    assert!((2..8).contains(&stored));
+    assert_eq!(cq.dropped(), 8 - stored);
+    // Dropped flushes give their places back.
+    qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+    for wr_id in 0..100 {
+        qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
+        qp.post_send(&[SendWr::send(wr_id, &[])]).unwrap();
+    }
+    assert!(cq.dropped() >= 190);
+}
+
+#[test]
+fn o08_q12_resizing_makes_room() {
+    let mut cq = ignoring(1);
+    let (mut a, mut qp) = receiver(&cq);
+    (0..20).for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
+    let dropped = cq.dropped();
+    assert_eq!(cq.resize(40), Ok(40));
+    (20..40).for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
+    assert_eq!((cq.dropped(), take(&mut cq).len() as u32), (dropped, 40 - dropped));
+}
+
+#[test]
+fn o08_several_threads_push_while_one_polls() {
+    const EACH: u64 = 20_000;
+    let mut cq = ignoring(3);
+    let mut pushers: Vec<_> = (0..3).map(|_| receiver(&cq)).collect();
+    let polled = thread::scope(|scope| {
+        let threads: Vec<_> = pushers
+            .iter_mut()
+            .map(|(a, qp)| scope.spawn(|| (0..EACH).for_each(|wr_id| deliver(a, qp, wr_id))))
+            .collect();
+        let (mut polled, mut seen) = (0, HashMap::new());
+        loop {
+            let is_over = threads.iter().all(thread::ScopedJoinHandle::is_finished);
+            let all = take(&mut cq);
+            for wc in &all {
+                assert_eq!(wc.status(), S::SUCCESS);
+                let next = seen.entry(wc.qp_num()).or_insert(0);
+                assert!(wc.wr_id() >= *next, "out of order");
+                *next = wc.wr_id() + 1;
+            }
+            polled += all.len() as u64;
+            if is_over && all.is_empty() {
+                break polled;
+            }
+        }
+    });
+    assert_eq!(polled + u64::from(cq.dropped()), 3 * EACH);
+    assert!(pushers.iter().all(|(_, qp)| qp.state().unwrap() == QpState::RTS));
+}
+
+#[test]
+fn o04_sends_behind_the_overrun_are_not_carried_out_and_the_peer_is_told() {
+    let mut b = End::new();
     let mut context = open();
     let cq = context.create_cq(1, None).unwrap();
-    let mut qp =
-        context.alloc_pd().unwrap().create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+    let mut qp = on(&context.alloc_pd().unwrap(), &cq, &cq);
     qp.connect_to(b.qp.number()).unwrap();
     b.qp.connect_to(qp.number()).unwrap();
+    b.send(9, 0, 1); // no receive: it waits
     // One by one: what is posted together may be carried out before its first completion is pushed.
     for nth in 1..=4 {
         let there = b.region.remote(nth as usize).unwrap();
         qp.post_send(&[SendWr::write_inline(nth, b"x", there)]).unwrap();
     }
     assert_eq!(b.bytes(1, 4), b"xx\0\0");
-    assert_eq!(qp.state().unwrap(), QpState::ERR);
     assert_eq!(reports(&mut context), [cq_err(&cq), fatal(&qp)]);
-    b.send(9, 0, 1);
-    b.expect(&[(9, S::RETRY_EXC_ERR)]); // its peer is gone
-    drop(a);
+    b.expect(&[(9, S::RETRY_EXC_ERR)]);
 }
 
-#[test]
-fn o04_a_sender_that_waited_for_the_failed_queue_pair_is_told() {
-    let (mut a, mut qp, _cq) = receiver(1, None);
-    a.send(1, 0, 1); // no receive: it waits
-    a.expect_nothing();
-    qp.post_send(&[SendWr::send_inline(2, b"x"), SendWr::send_inline(3, b"x")]).unwrap();
-    a.recv(4, 0, 8);
-    a.recv(5, 0, 8);
-    a.expect(&[(4, S::SUCCESS), (5, S::SUCCESS), (1, S::RETRY_EXC_ERR)]);
-}
-
-#[test]
-fn o04_a_queue_pair_that_comes_to_an_overrun_queue_fails_at_the_next_completion() {
-    let mut context = open();
-    let (mut a, mut qp, cq) = receiver(1, None);
-    overrun(&mut a, &mut qp);
-    let pd = context.alloc_pd().unwrap();
-    for round in 0..4 {
-        let mut late = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
-        let itself = late.number();
-        late.connect_to(itself).unwrap();
-        late.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-        let target = a.region.remote(0).unwrap();
-        late.post_send(&[SendWr::write_inline(1, b"", target).unsignaled()]).unwrap();
-        assert_eq!(late.state().unwrap(), QpState::RTS);
-        assert_eq!(reports(&mut context), []); // CQ_ERR was the other context's
-        match round % 2 {
-            0 => late.post_send(&[SendWr::send(2, &[])]).unwrap(),
-            _ => qp.post_recv(&[RecvWr::new(3, &[])]).unwrap(), // flushed, and dropped
-        }
-        assert_eq!(late.state().unwrap(), QpState::ERR);
-        assert_eq!(reports(&mut context), [fatal(&late)]);
-    }
-}
-
-#[test]
-fn o05_arming_a_queue_that_has_overrun_says_so() {
-    let channel = open().create_channel().unwrap();
-    let (mut a, mut qp, mut cq) = receiver(2, Some(&channel));
-    overrun(&mut a, &mut qp);
-    while cq.poll(&mut [Wc::default(); 4]).is_ok() {}
-    assert_eq!(cq.arm(Notify::Next), Ok(Armed::MayHaveMissed));
+/// A queue pair of these queues, in RESET.
+fn on(pd: &ProtectionDomain, send_cq: &Cq, recv_cq: &Cq) -> QueuePair {
+    pd.create_qp(&QpInit { recv_cq, caps: CAPS, ..QpInit::new(send_cq) }).unwrap()
 }
 
 /// Posts sends and receives by turns until all of these have failed; says how many of each it posted.
@@ -201,12 +201,11 @@ fn o04_many_queue_pairs_of_many_threads_fail_together() {
         let to_itself = |(send_cq, recv_cq): (&Cq, &Cq)| {
             let init = QpInit { recv_cq, caps: DEEP, sq_sig_all: true, ..QpInit::new(send_cq) };
             let mut qp = pd.create_qp(&init).unwrap();
-            let itself = qp.number();
-            qp.connect_to(itself).unwrap();
+            qp.connect_to(qp.number()).unwrap();
             qp
         };
         let mut qps: Vec<_> = both.into_iter().cycle().map(to_itself).take(QPS).collect();
-        let posted: Vec<u64> = std::thread::scope(|scope| {
+        let posted: Vec<u64> = thread::scope(|scope| {
             let threads: Vec<_> = qps
                 .chunks_mut(QPS / THREADS)
                 .map(|mine| scope.spawn(|| post_until_all_failed(mine)))
@@ -237,15 +236,17 @@ fn o06_resetting_and_destroying_while_an_overrun_spreads_harms_nobody() {
         let mut context = open();
         let pd = context.alloc_pd().unwrap();
         let cq = context.create_cq(8, None).unwrap();
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     let mut qps = [on(&pd, &cq, &cq), on(&pd, &cq, &cq)];
                     for _ in 0..3 {
                         for qp in &mut qps {
-                            let itself = qp.number();
                             qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-                            bring_up(qp, itself);
+                            // Unless an overrun fails it on the way.
+                            if let Err(error) = qp.connect_to(qp.number()) {
+                                assert_eq!(qp.state().unwrap(), QpState::ERR, "{error}");
+                            }
                         }
                         post_until_all_failed(&mut qps);
                     }
@@ -258,36 +259,16 @@ fn o06_resetting_and_destroying_while_an_overrun_spreads_harms_nobody() {
     }
 }
 
-/// From RESET to RTS, unless an overrun fails it on the way.
-fn bring_up(qp: &mut QueuePair, peer: u32) {
-    match qp.connect_to(peer) {
-        Ok(()) => {}
-        Err(error) => assert_eq!(qp.state().unwrap(), QpState::ERR, "{error}"),
-    }
-}
-
 #[test]
 fn o07_a_queue_as_large_as_what_is_outstanding_never_overruns() {
     const REQUESTS: u64 = 2_000;
     for capacity in [1, 2, 3, 13] {
-        let (mut sender, receiver) = (End::new(), End::new());
-        let mut cq = open().create_cq(capacity, None).unwrap();
+        let (end, mut cq) = (End::new(), open().create_cq(capacity, None).unwrap());
         let caps = QpCaps { max_send_wr: capacity, ..CAPS };
-        let mut qp = sender.pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
-        sender.qp = receiver.qp;
-        qp.connect_to(sender.qp.number()).unwrap();
-        sender.qp.connect_to(qp.number()).unwrap();
-        let target = receiver.region.remote(0).unwrap();
-        let poster = std::thread::spawn(move || {
-            let mut wr_id = 0;
-            wait_for(|| {
-                let write = SendWr::write_inline(wr_id, b"all of it", target);
-                match qp.post_send(&[write]) {
-                    Ok(()) => wr_id += 1,
-                    Err(error) => assert_eq!(error.why, Refused::QueueFull),
-                }
-                wr_id == REQUESTS
-            });
+        let mut qp = end.pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
+        qp.connect_to(qp.number()).unwrap();
+        let poster = thread::spawn(move || {
+            post_all(&mut qp, SendWr::write_inline(0, &[], NOWHERE), REQUESTS);
             qp
         });
         let mut next = 0;

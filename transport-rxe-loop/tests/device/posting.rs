@@ -1,34 +1,29 @@
-//! Posting in batches, telling that sends are done, and slots beyond what Q4 and Q5 say.
+//! Posting in batches, telling that sends are done, slots, and what bytes and operands are moved, beyond what Q4, Q5
+//! and Q6 ask of every device.
 
-use crate::common::{End, S, pair, pair_with};
+use crate::common::{CAPS, End, S, open, pair, pair_with};
 use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{QpAttr, QpCaps, QpState};
-
-/// What is said where the first request finds no slot.
-const FULL: Result<(), PostError> = Err(PostError { posted: 0, why: Refused::QueueFull });
+use cq_core::wr::{RecvWr, SendWr, Sge};
+use transport_rxe_loop::{QpCaps, QpState};
 
 #[test]
 fn sends_are_done_once_they_are_carried_out_flushed_or_dropped() {
     let is_drained = |end: &End| end.qp.sends_done() == end.qp.sends_posted();
-    let (mut a, mut b) = pair();
-    let ends = [(QpState::RTS, S::SUCCESS), (QpState::ERR, S::WR_FLUSH_ERR)];
-    for (wr_id, (to, status)) in (0..).zip(ends) {
+    for (to, completes) in [
+        (QpState::RTS, Some(S::SUCCESS)),
+        (QpState::ERR, Some(S::WR_FLUSH_ERR)),
+        (QpState::RESET, None),
+    ] {
+        let (mut a, mut b) = pair();
         assert!(is_drained(&a));
-        b.recv(wr_id, 0, 64);
-        a.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
-        a.qp.post_send(&[SendWr::send(wr_id, &[])]).unwrap();
+        b.recv(1, 0, 64);
+        a.to(QpState::SQD);
+        a.post(SendWr::send(1, &[]));
         assert!(!is_drained(&a));
-        a.qp.modify(&QpAttr::to(to)).unwrap();
-        a.expect(&[(wr_id, status)]);
+        a.to(to);
+        a.expect(&completes.map(|status| (1, status)).into_iter().collect::<Vec<_>>());
         assert!(is_drained(&a));
     }
-    // Nobody has what it is posted for, so that it waits.
-    let (mut a, _b) = pair();
-    a.qp.post_send(&[SendWr::send(1, &[])]).unwrap();
-    assert!(!is_drained(&a));
-    a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-    assert!(is_drained(&a));
 }
 
 #[test]
@@ -60,17 +55,97 @@ fn q04_a_batch_is_posted_whole_or_not_at_all() {
 fn a_receives_slot_comes_back_when_it_is_taken() {
     let (mut a, mut b) = pair();
     (0..8).for_each(|wr_id| b.recv(wr_id, 0, 8));
-    assert_eq!(b.qp.post_recv(&[RecvWr::new(8, &[])]), FULL);
+    let full = Err(PostError { posted: 0, why: Refused::QueueFull });
+    assert_eq!(b.qp.post_recv(&[RecvWr::new(8, &[])]), full);
     a.send(1, 0, 8);
     b.recv(8, 0, 8); // nobody has polled
-    assert_eq!(b.qp.post_recv(&[RecvWr::new(9, &[])]), FULL);
+    assert_eq!(b.qp.post_recv(&[RecvWr::new(9, &[])]), full);
 }
 
 #[test]
-fn queues_that_are_not_used_may_have_no_room() {
-    let none =
-        QpCaps { max_send_wr: 0, max_recv_wr: 0, max_send_sge: 0, max_recv_sge: 0, max_inline: 0 };
-    let (mut a, _b) = pair_with(none);
-    assert_eq!(a.qp.caps(), none);
-    assert_eq!(a.qp.post_send(&[SendWr::send(1, &[])]), FULL);
+fn q06_a_full_queue_of_atomics_has_room_for_all_operands_and_pieces() {
+    for max in 1..=open().attributes().max_sge {
+        let caps = QpCaps { max_send_sge: max, max_inline: 0, ..CAPS };
+        let (mut a, b) = pair_with(caps);
+        let mut pieces = vec![Sge { addr: 1, length: 0, lkey: 2 }; max as usize];
+        a.to(QpState::SQD);
+        for slot in 0..8 {
+            let (offset, compare) = (slot as usize * 8, slot);
+            pieces[max as usize - 1] = a.region.sge(offset, 8).unwrap();
+            b.set_word(offset, compare);
+            let remote = b.region.remote(offset).unwrap();
+            a.post(SendWr::compare_swap(slot, &pieces, remote, compare, 1 << 60 | slot));
+        }
+        a.to(QpState::RTS);
+        a.expect(&[0, 1, 2, 3, 4, 5, 6, 7].map(|wr_id| (wr_id, S::SUCCESS)));
+        for slot in 0..8 {
+            let offset = slot as usize * 8;
+            assert_eq!((a.word(offset), b.word(offset)), (slot, 1 << 60 | slot));
+        }
+    }
+}
+
+/// Where it starts, and how many bytes it has.
+type Piece = (usize, usize);
+
+const LEN: usize = 8192;
+
+/// Has bytes of a region moved to others of it by each operation that can, and looks what it holds then: all bytes from
+/// before the copy.
+#[track_caller]
+fn check_overlap(a: &mut End, from: &[Piece], to: &[Piece]) {
+    let before: Vec<u8> = (0..LEN).map(|i| (i % 251) as u8 ^ (i / 251) as u8).collect();
+    let mut after = before.clone();
+    let mut bytes = from.iter().flat_map(|&(at, len)| &before[at..at + len]);
+    for &(at, len) in to {
+        after[at..at + len].iter_mut().zip(&mut bytes).for_each(|(to, from)| *to = *from);
+    }
+    let [source, target] = [from, to].map(|pieces| -> Vec<_> {
+        pieces.iter().map(|&(at, len)| a.region.sge(at, len).unwrap()).collect()
+    });
+    let remote = |at: Piece| a.region.remote(at.0).unwrap();
+    let mut all = vec![SendWr::send(1, &source)];
+    all.extend((to.len() == 1).then(|| SendWr::write(1, &source, remote(to[0]))));
+    all.extend((from.len() == 1).then(|| SendWr::read(1, &target, remote(from[0]))));
+    for (nth, wr) in all.into_iter().enumerate() {
+        a.region.write(0, &before).unwrap();
+        let mut wanted = vec![(1, S::SUCCESS)];
+        if nth == 0 {
+            a.qp.post_recv(&[RecvWr::new(2, &target)]).unwrap();
+            wanted.insert(0, (2, S::SUCCESS));
+        }
+        a.post(wr);
+        a.expect(&wanted);
+        assert!(a.bytes(0, LEN) == after, "{:?}: {from:?} to {to:?}", wr.op);
+    }
+}
+
+#[test]
+fn q06_pieces_that_overlap_others_or_change_places() {
+    let caps = QpCaps { max_send_sge: 16, max_recv_sge: 16, ..CAPS };
+    let mut a = End::with(caps);
+    a.qp.connect_to(a.qp.number()).unwrap();
+    for len in [2, 8, 9, 64, 255, 256, 257, 4095, 4096, 4097] {
+        for shift in [0, 1, 7, 8, 16, 248, 256, 3000] {
+            check_overlap(&mut a, &[(64, len)], &[(64 + shift, len)]);
+            check_overlap(&mut a, &[(64 + shift, len)], &[(64, len)]);
+        }
+    }
+    for len in [1, 8, 100, 256, 2048] {
+        let (halves, swapped) = ([(0, len), (len, len)], [(len, len), (0, len)]);
+        let whole = [(0, 2 * len)];
+        check_overlap(&mut a, &swapped, &halves);
+        check_overlap(&mut a, &swapped, &whole);
+        check_overlap(&mut a, &whole, &swapped);
+    }
+    let forwards: Vec<_> = (0..16).map(|i| (i * 256, 256)).collect();
+    let backwards: Vec<_> = forwards.iter().rev().copied().collect();
+    check_overlap(&mut a, &forwards, &backwards);
+    check_overlap(&mut a, &[(0, 16 * 256)], &backwards);
+    // Beyond 4 KiB too, if each has room of its own, long or short.
+    let len = |i| if i % 2 == 0 { 1016 } else { 200 };
+    let shifted: Vec<_> = (0..7).map(|i| (i * 1024 + 8, len(i))).collect();
+    let pieces: Vec<_> = (0..7).map(|i| (i * 1024, len(i))).collect();
+    check_overlap(&mut a, &pieces, &shifted);
+    check_overlap(&mut a, &shifted, &pieces);
 }

@@ -1,7 +1,9 @@
-//! Changing the state of queue pairs: how the attributes are told, and what is wrong with them (Q1).
+//! Changing the state of queue pairs: how the attributes are told, what is wrong with them, and what counts once it was
+//! changed in SQD (Q1).
 
-use crate::common::{self, CAPS, End, S, bring_to, pair};
-use cq_core::setup::{AddressVector, Endpoint, Gid, Port};
+use crate::common::{self, BAD, CAPS, End, S, connect, pair, rtr};
+use cq_core::setup::Port;
+use cq_core::transport::{Post, Refused};
 use cq_core::wr::SendWr;
 use transport_rxe_loop::{Access, ModifyError, QpAttr, QpAttrMask, QpState, QpType};
 
@@ -11,7 +13,7 @@ fn q01_what_is_wrong_with_a_change_is_told() {
         let mut end = End::of(of, CAPS);
         let way = common::way(of, end.qp.number());
         for (attr, to) in way.into_iter().zip([QpState::INIT, QpState::RTR, QpState::RTS]) {
-            let from = end.qp.state().unwrap();
+            let from = end.state();
             for missing in attr.without(QpAttrMask::STATE).mask().iter() {
                 let error = end.qp.modify(&attr.without(missing)).unwrap_err();
                 assert_eq!(error, ModifyError::Missing { from, to, missing }, "{of:?}");
@@ -25,76 +27,29 @@ fn q01_what_is_wrong_with_a_change_is_told() {
                 let illegal = ModifyError::Illegal { from, to: QpState::SQE };
                 assert_eq!(end.qp.modify(&attr), Err(illegal), "{of:?}");
             }
-            assert_eq!(end.qp.state().unwrap(), from);
+            assert_eq!(end.state(), from);
             end.qp.modify(&attr).unwrap();
         }
+        let wrong = ModifyError::NotIn { is: QpState::RTS, claimed: QpState::RTR };
+        let change = QpAttr::to(QpState::RTS).cur_state(QpState::RTR);
+        assert_eq!(end.qp.modify(&change), Err(wrong), "{of:?}");
     }
 }
 
 #[test]
-fn q01_the_table_has_sqe_too() {
-    type M = QpAttrMask;
-    for (of, running) in
-        [(QpType::Rc, M::ACCESS_FLAGS), (QpType::Uc, M::ACCESS_FLAGS), (QpType::Ud, M::QKEY)]
-    {
-        let rule = QpState::SQE.rule(QpState::RTS, of).unwrap();
-        assert_eq!((rule.required, rule.optional), (M::empty(), M::CUR_STATE | running));
-        for to in [QpState::ERR, QpState::RESET] {
-            let rule = QpState::SQE.rule(to, of).unwrap();
-            assert_eq!((rule.required, rule.optional), (M::empty(), M::empty()));
-        }
-        for to in [QpState::INIT, QpState::RTR, QpState::SQD, QpState::SQE] {
-            assert_eq!(QpState::SQE.rule(to, of), None);
-        }
-    }
-}
-
-#[test]
-fn q01_values_out_of_range_are_named_and_change_nothing() {
-    let mut end = End::new();
-    let peer = end.qp.number();
-    bring_to(&mut end.qp, peer, QpState::INIT);
-    let rtr = QpAttr::rtr(&Port::new(1), &Endpoint::new(peer));
-    for (attr, bad) in [
-        (QpAttrMask::DEST_QPN, rtr.dest_qp_num(1 << 24)),
-        (QpAttrMask::RQ_PSN, rtr.rq_psn(1 << 24)),
-        (QpAttrMask::PATH_MTU, rtr.path_mtu(1000)),
-        (QpAttrMask::MIN_RNR_TIMER, rtr.min_rnr_timer(32)),
-        (QpAttrMask::AV, rtr.av(AddressVector::of(&Port::new(2), Gid::default(), 0))),
-        (QpAttrMask::PKEY_INDEX, rtr.pkey_index(1)),
-    ] {
-        match end.qp.modify(&bad) {
-            Err(ModifyError::BadValue { attr: named, .. }) => assert_eq!(named, attr),
-            other => panic!("{attr}: {other:?}"),
-        }
-        assert_eq!(end.qp.state().unwrap(), QpState::INIT);
-    }
-    end.qp.modify(&rtr).unwrap();
-    for bad in [
-        QpAttr::rts().timeout(32),
-        QpAttr::rts().retry_cnt(8),
-        QpAttr::rts().rnr_retry(8),
-        QpAttr::rts().sq_psn(u32::MAX),
-        QpAttr::rts().access(Access::from_bits_retain(1 << 10)),
-    ] {
-        assert!(matches!(end.qp.modify(&bad), Err(ModifyError::BadValue { .. })));
-    }
-    assert_eq!(end.qp.state().unwrap(), QpState::RTR);
-}
-
-#[test]
-fn q01_a_wrong_current_state_is_refused() {
-    let (mut a, _b) = pair();
-    let error = a.qp.modify(&QpAttr::to(QpState::RTS).cur_state(QpState::RTR)).unwrap_err();
-    assert_eq!(error, ModifyError::NotIn { is: QpState::RTS, claimed: QpState::RTR });
-    a.qp.modify(&QpAttr::new().cur_state(QpState::RTS)).unwrap();
+fn q01_connecting_takes_the_attributes_that_the_type_has() {
+    let [mut a, mut b] = [(); 2].map(|()| End::of(QpType::Uc, CAPS));
+    connect(&mut a, &mut b);
+    assert_eq!((a.state(), b.state()), (QpState::RTS, QpState::RTS));
+    End::of(QpType::Ud, CAPS).qp.connect_to(b.qp.number()).unwrap_err();
+    b.qp.activate(&Port::new(1), 1).unwrap_err();
 }
 
 #[test]
 fn q01_every_attribute_is_told_until_reset() {
     let (mut a, b) = (End::new(), End::new());
     assert_eq!(a.qp.attributes().unwrap(), QpAttr::to(QpState::RESET));
-    let rtr = QpAttr::rtr(&Port::new(1), &Endpoint::new(b.qp.number())).rq_psn(24).path_mtu(1024);
+    let rtr = rtr(&b.qp).rq_psn(24).path_mtu(1024);
     let init = QpAttr::init(&Port::new(1), Access::REMOTE_READ);
     let rts = QpAttr::rts().timeout(17).sq_psn(1225);
     for attr in [init, rtr, rts] {
@@ -105,9 +60,29 @@ fn q01_every_attribute_is_told_until_reset() {
     a.qp.modify(&QpAttr::new().min_rnr_timer(7).cur_state(QpState::RTS)).unwrap();
     let told = a.qp.attributes().unwrap();
     assert_eq!(told, rts.over(rtr).over(init).min_rnr_timer(7));
-    a.post(SendWr::send(1, &[common::BAD]));
+    a.post(SendWr::send(1, &[BAD]));
     a.expect(&[(1, S::LOC_PROT_ERR)]);
     assert_eq!(a.qp.attributes().unwrap(), told.state(QpState::ERR));
-    a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    a.to(QpState::RESET);
     assert_eq!(a.qp.attributes().unwrap(), QpAttr::to(QpState::RESET));
+}
+
+#[test]
+fn q07_reads_and_atomics_are_taken_once_both_sides_say_so_in_sqd() {
+    let (mut a, mut b) = pair();
+    for end in [&mut a, &mut b] {
+        end.to(QpState::SQD);
+        end.qp.modify(&QpAttr::new().max_rd_atomic(0).max_dest_rd_atomic(0)).unwrap();
+        end.to(QpState::RTS);
+    }
+    let (sge, remote) = ([a.region.sge(0, 8).unwrap()], b.region.remote(0).unwrap());
+    let all = [SendWr::read(1, &sge, remote), SendWr::fetch_add(1, &sge, remote, 0)];
+    assert_eq!(a.qp.post_send(&all).unwrap_err().why, Refused::NoReadAtomic);
+    for end in [&mut a, &mut b] {
+        end.to(QpState::SQD);
+        end.qp.modify(&QpAttr::new().max_rd_atomic(1).max_dest_rd_atomic(1)).unwrap();
+    }
+    a.to(QpState::RTS);
+    a.qp.post_send(&all).unwrap();
+    a.expect(&[(1, S::SUCCESS); 2]);
 }

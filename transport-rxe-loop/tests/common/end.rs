@@ -1,0 +1,154 @@
+//! An end of a connection, or for datagrams: a queue pair with all that it needs.
+
+use cq_core::transport::{Post, PostError};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, SendWr};
+use transport_rxe_loop::{
+    CompletionChannel, Context, Cq, Destination, OwnedRegion, ProtectionDomain, QpAttr, QpCaps,
+    QpInit, QpState, QpType, QueuePair,
+};
+
+use super::{ALL, BAD, CAPS, QKEY, S, address, bring_to, open, outcomes, settle, take};
+
+/// A queue pair with a completion queue and a region of its own.
+pub struct End {
+    pub qp: QueuePair,
+    pub cq: Cq,
+    pub region: OwnedRegion,
+    pub pd: ProtectionDomain,
+    pub context: Context,
+}
+
+impl End {
+    pub fn new() -> Self {
+        Self::with(CAPS)
+    }
+
+    pub fn with(caps: QpCaps) -> Self {
+        Self::of(QpType::Rc, caps)
+    }
+
+    pub fn of(qp_type: QpType, caps: QpCaps) -> Self {
+        Self::on(&open(), qp_type, caps)
+    }
+
+    /// One of this opening of the device.
+    pub fn on(context: &Context, qp_type: QpType, caps: QpCaps) -> Self {
+        Self::completing_in(context, context.create_cq(64, None).unwrap(), qp_type, caps)
+    }
+
+    /// One whose requests complete in this queue.
+    pub fn completing_in(context: &Context, cq: Cq, qp_type: QpType, caps: QpCaps) -> Self {
+        let pd = context.alloc_pd().unwrap();
+        let qp = pd.create_qp(&QpInit { qp_type, caps, ..QpInit::new(&cq) }).unwrap();
+        let region = pd.allocate(8192, ALL).unwrap();
+        Self { qp, cq, region, pd, context: context.clone() }
+    }
+
+    /// One whose completion queue has this channel.
+    pub fn with_channel(channel: &CompletionChannel) -> Self {
+        let context = open();
+        let cq = context.create_cq(64, Some(channel)).unwrap();
+        Self::completing_in(&context, cq, QpType::Rc, CAPS)
+    }
+
+    /// One that is its own peer.
+    pub fn to_itself() -> Self {
+        let mut end = Self::new();
+        end.qp.connect_to(end.qp.number()).unwrap();
+        end
+    }
+
+    /// Posts a receive of `len` bytes at `offset`.
+    pub fn recv(&mut self, wr_id: u64, offset: usize, len: usize) {
+        let sge = self.region.sge(offset, len).unwrap();
+        self.qp.post_recv(&[RecvWr::new(wr_id, &[sge])]).unwrap();
+    }
+
+    /// Posts a signaled SEND of `len` bytes at `offset`.
+    pub fn send(&mut self, wr_id: u64, offset: usize, len: usize) {
+        let sge = self.region.sge(offset, len).unwrap();
+        self.qp.post_send(&[SendWr::send(wr_id, &[sge])]).unwrap();
+    }
+
+    /// Posts requests, of datagrams to the queue pair with this number.
+    pub fn try_post_to(&mut self, peer: u32, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        if self.qp.qp_type() != QpType::Ud {
+            return self.qp.post_send(list);
+        }
+        let ah = self.pd.create_ah(&address(&self.context)).unwrap();
+        self.qp.to(&Destination { ah: &ah, qp_num: peer, qkey: QKEY }).post_send(list)
+    }
+
+    /// The same, which goes.
+    #[track_caller]
+    pub fn post_to(&mut self, peer: u32, list: &[SendWr<'_>]) {
+        self.try_post_to(peer, list).unwrap();
+    }
+
+    /// Brings it from RESET to `state`, on the shortest way.
+    pub fn bring_to(&mut self, peer: u32, state: QpState) {
+        if state != QpState::SQE {
+            return bring_to(&mut self.qp, peer, state);
+        }
+        bring_to(&mut self.qp, peer, QpState::RTS);
+        self.post_to(peer, &[SendWr::send(0, &[BAD])]);
+        self.expect(&[(0, S::LOC_PROT_ERR)]);
+        assert_eq!(self.qp.state().unwrap(), state);
+    }
+
+    /// Destroys its queue pair, and makes another one like it.
+    pub fn destroy_qp(&mut self) {
+        let (qp_type, caps) = (self.qp.qp_type(), self.qp.caps());
+        let init = QpInit { qp_type, caps, ..QpInit::new(&self.cq) };
+        let fresh = self.pd.create_qp(&init).unwrap();
+        std::mem::replace(&mut self.qp, fresh).destroy();
+    }
+
+    /// Changes its state, with no other attribute.
+    #[track_caller]
+    pub fn to(&mut self, state: QpState) {
+        self.qp.modify(&QpAttr::to(state)).unwrap();
+    }
+
+    pub fn state(&self) -> QpState {
+        self.qp.state().unwrap()
+    }
+
+    /// Posts one request.
+    pub fn post<'a>(&mut self, wr: SendWr<'a>) {
+        self.qp.post_send(&[wr]).unwrap();
+    }
+
+    pub fn word(&self, offset: usize) -> u64 {
+        let mut bytes = [0; 8];
+        self.region.read(offset, &mut bytes).unwrap();
+        u64::from_ne_bytes(bytes)
+    }
+
+    pub fn set_word(&self, offset: usize, value: u64) {
+        self.region.write(offset, &value.to_ne_bytes()).unwrap();
+    }
+
+    pub fn bytes(&self, offset: usize, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.region.read(offset, &mut bytes).unwrap();
+        bytes
+    }
+
+    /// What it completed: exactly these, in this order.
+    #[track_caller]
+    pub fn expect(&mut self, wanted: &[(u64, S)]) -> Vec<Wc> {
+        let number = self.qp.number();
+        let got = settle(&mut self.cq, wanted.len());
+        assert_eq!(outcomes(&got), wanted);
+        assert!(got.iter().all(|wc| wc.qp_num() == number));
+        self.expect_nothing();
+        got
+    }
+
+    #[track_caller]
+    pub fn expect_nothing(&mut self) {
+        assert_eq!(take(&mut self.cq), []);
+    }
+}

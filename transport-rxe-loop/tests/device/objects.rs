@@ -1,0 +1,158 @@
+//! What the errors of objects say, what there may be of everything, and how long names stay away: Q4, Q11, X7.
+
+use std::collections::HashSet;
+use std::error::Error;
+
+use crate::common::{ALL, CAPS, End, open, pair};
+use cq_core::causes::Causes;
+use cq_core::setup::SrqInit;
+use transport_rxe_loop::{
+    AtomicCap, AttachError, Context, CreateError, FaultsError, Limit, Limits, LimitsTextError,
+    OpenError, OpenOptions, QpCaps, QpInit, devices,
+};
+
+#[test]
+fn q11_what_is_in_use_says_by_what() {
+    let context = open();
+    let (pd, channel) = (context.alloc_pd().unwrap(), context.create_channel().unwrap());
+    let cq = context.create_cq(4, Some(&channel)).unwrap();
+    let srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
+    let _qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
+    let said = [
+        pd.destroy().unwrap_err().to_string(),
+        channel.destroy().unwrap_err().to_string(),
+        cq.destroy().unwrap_err().to_string(),
+        srq.destroy().unwrap_err().to_string(),
+    ];
+    for (said, (what, by)) in said.iter().zip([
+        (
+            "protection domain",
+            "memory regions, windows, queue pairs, shared receive queues and address handles",
+        ),
+        ("completion channel", "completion queues"),
+        ("completion queue", "queue pairs and handles"),
+        ("shared receive queue", "queue pairs"),
+    ]) {
+        assert_eq!(*said, format!("the {what} is still in use: destroy its {by} first"));
+    }
+}
+
+#[test]
+fn dropping_in_any_order_ends_everything() {
+    for _ in 0..3000 {
+        let (mut a, b) = pair();
+        a.send(1, 0, 8);
+        let End { qp, cq, region, pd, .. } = a;
+        drop(pd);
+        drop(cq);
+        drop(b);
+        drop(region);
+        drop(qp);
+    }
+}
+
+#[test]
+fn unknown_devices_are_named_beside_those_there_are() {
+    for name in ["", "loop1", "mlx5_0", "loop0\0"] {
+        let error = Context::open(name).unwrap_err();
+        assert_eq!(error, OpenError::NoSuchDevice { name: name.to_owned() });
+        assert!(error.to_string().contains(devices()[0]), "{error}");
+    }
+}
+
+#[test]
+fn x07_each_capacity_is_named_that_is_out_of_range() {
+    let end = End::new();
+    let most = open().attributes();
+    let (wr, sge, inline) = (most.max_qp_wr, most.max_sge, most.max_inline.unwrap());
+    type Set = fn(&mut QpCaps, u32);
+    let of_queue_pairs: [(Limit, u32, Set); 5] = [
+        (Limit::SendWr, wr, |caps, n| caps.max_send_wr = n),
+        (Limit::RecvWr, wr, |caps, n| caps.max_recv_wr = n),
+        (Limit::SendSge, sge, |caps, n| caps.max_send_sge = n),
+        (Limit::RecvSge, sge, |caps, n| caps.max_recv_sge = n),
+        (Limit::Inline, inline, |caps, n| caps.max_inline = n),
+    ];
+    let too_many = |what, asked, max| Err(CreateError::TooMany { what, asked, max });
+    for (what, max, set) in of_queue_pairs {
+        let create = |n| {
+            let mut caps = CAPS;
+            set(&mut caps, n);
+            let created = end.pd.create_qp(&QpInit { caps, ..QpInit::new(&end.cq) });
+            created.map(|qp| assert_eq!(qp.caps(), caps, "{n} {what}"))
+        };
+        [0, 1, max - 1, max].into_iter().for_each(|n| create(n).unwrap());
+        for asked in [max + 1, u32::MAX] {
+            assert_eq!(create(asked), too_many(what, asked, max));
+        }
+    }
+    let create_cq = |n| end.context.create_cq(n, None).map(|cq| assert_eq!(cq.capacity(), n));
+    [1, 2, 3, 100, 1000, 5000, most.max_cqe].into_iter().for_each(|n| create_cq(n).unwrap());
+    assert_eq!(create_cq(0), Err(CreateError::Zero(Limit::Cqe)));
+    let create_srq = |max_wr, max_sge| {
+        let init = SrqInit { max_wr, max_sge };
+        end.pd.create_srq(&init).map(|srq| assert_eq!(srq.caps(), init))
+    };
+    let (wr, sge) = (most.max_srq_wr, most.max_srq_sge);
+    [(1, 0), (wr, 1), (1, sge)].into_iter().for_each(|(wr, sge)| create_srq(wr, sge).unwrap());
+    assert_eq!(create_srq(0, 1), Err(CreateError::Zero(Limit::SrqWr)));
+    for over in [1, u32::MAX - wr.max(sge).max(most.max_cqe)] {
+        let max = most.max_cqe;
+        assert_eq!(create_cq(max + over), too_many(Limit::Cqe, max + over, max));
+        assert_eq!(create_srq(wr + over, 1), too_many(Limit::SrqWr, wr + over, wr));
+        assert_eq!(create_srq(1, sge + over), too_many(Limit::SrqSge, sge + over, sge));
+    }
+}
+
+#[test]
+fn the_device_says_what_it_has() {
+    let attributes = open().attributes();
+    assert_eq!((attributes.max_qp_rd_atom, attributes.max_qp_init_rd_atom), (16, 16));
+    assert_eq!(attributes.atomic_cap, AtomicCap::HCA);
+    assert!(attributes.mem_window_type_2b);
+    assert_eq!(attributes.max_mw, attributes.max_mr - 1);
+    let mut cq = open().create_cq(4, None).unwrap();
+    assert_eq!(cq.moderate(attributes.max_cq_count, attributes.max_cq_period), Ok(()));
+}
+
+#[test]
+fn numbers_and_keys_stay_away_for_long_when_their_owners_have_gone() {
+    let end = End::new();
+    let attributes = open().attributes();
+    let mut numbers = HashSet::new();
+    for _ in 0..attributes.max_qp * 3 {
+        let qp = end.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&end.cq) }).unwrap();
+        assert!(qp.number() > 1 && qp.number() < 1 << 24);
+        assert!(numbers.insert(qp.number()), "{} again", qp.number());
+    }
+    let mut keys = HashSet::new();
+    for _ in 0..attributes.max_mr * 3 {
+        let region = end.pd.allocate(8, ALL).unwrap();
+        assert!(region.lkey() != 0 && keys.insert(region.rkey()), "{} again", region.rkey());
+    }
+}
+
+/// Whether each error says its own sentence only: what a cause says is said by the cause.
+fn says_its_own_only(error: &dyn Error) -> bool {
+    error.source().is_none_or(|cause| {
+        !error.to_string().contains(&cause.to_string()) && says_its_own_only(cause)
+    })
+}
+
+#[test]
+fn a_cause_is_told_once() {
+    let errors: [OpenError; 4] = [
+        CreateError::Forked.into(),
+        AttachError::NoSharedMemory { directory: "/nowhere".into() }.into(),
+        FaultsError::NotText.into(),
+        LimitsTextError::NotText.into(),
+    ];
+    for error in errors {
+        assert!(error.source().is_some() && says_its_own_only(&error), "{}", Causes(&error));
+    }
+    let limits = Limits { queue_pairs: 0, ..Limits::default() };
+    let error = OpenOptions::new().fabric("texts").limits(limits).open("loop0").unwrap_err();
+    assert!(says_its_own_only(&error), "{}", Causes(&error));
+    let line = Causes(&error).to_string();
+    assert_eq!(line.matches("0 queue pairs").count(), 1, "{line}");
+}
