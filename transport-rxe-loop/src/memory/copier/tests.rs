@@ -1,32 +1,32 @@
 //! Who waits for a copy that is under way, and whom a process serves while it waits for another one.
 
-use crate::protocol::number::RegionIndex;
-
 use super::client::{NotDone, atomic};
 use super::*;
 use crate::inside::prelude::*;
 use crate::memory::stage::Head;
+use crate::protocol::number::RegionIndex;
 
-/// An attachment that no process has.
-pub const ANOTHER: AttachmentId = AttachmentId::new(37);
+/// This process.
+pub fn me(device: &'static Device) -> AttachmentId {
+    device.shm.attachment()
+}
 
-/// In a fabric where nobody else is, and no service thread.
-pub fn alone() -> (Context, ProtectionDomain, &'static Device) {
-    let (context, device) = OpenOptions::new().alone();
-    let pd = context.alloc_pd().unwrap();
-    (context, pd, device)
+/// A stage of this process.
+pub fn own(device: &'static Device, nth: usize) -> Stage {
+    device.memory.stages().of(me(device)).nth(nth).unwrap()
+}
+
+/// A stage of the process at [`ANOTHER`].
+fn its(device: &'static Device, nth: usize) -> Stage {
+    device.memory.stages().of(ANOTHER).nth(nth).unwrap()
 }
 
 /// Deregisters memory while somebody copies who may do that through its key.
-fn outlasts_the_copy<'a>(
-    device: &'static Device,
-    pd: &ProtectionDomain,
-    copies: impl Fn() -> CopyGuard<'a>,
-) {
-    const ROUNDS: u32 = 5;
-    for round in 0..ROUNDS {
-        let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
-        let (key, window) = (&device.memory.mr(RegionIndex::new(region.lkey() >> 8)).key, copies());
+fn outlasts_the_copy<'a>(fixture: &Fixture, copies: impl Fn() -> CopyGuard<'a>) {
+    for round in 0..5 {
+        let region = fixture.region(64);
+        let key = &fixture.device.memory.mr(RegionIndex::new(region.lkey() >> 8)).key;
+        let window = copies();
         thread::scope(|scope| {
             let deregisters = scope.spawn(move || region.deregister());
             until("the key is dead", || sync::acquire(key) == 0);
@@ -39,33 +39,30 @@ fn outlasts_the_copy<'a>(
 }
 
 #[test]
-fn q10_deregistering_waits_for_what_is_copied_for_another_process() {
-    let (_context, pd, device) = alone();
-    let in_flight = &device.memory.copier().in_flight;
-    outlasts_the_copy(device, &pd, || CopyGuard::open_to_own(device.memory, in_flight));
+fn q10_deregistering_waits_for_what_is_copied_here_and_for_another_process() {
+    let fixture = Fixture::new();
+    let (Device { memory, engine, .. }, qp) = (fixture.device, fixture.qp());
+    let in_flight = &memory.copier().in_flight;
+    outlasts_the_copy(&fixture, || CopyGuard::open_to_own(memory, in_flight));
+    outlasts_the_copy(&fixture, || engine.copy_guard(fixture.slot(&qp), qp.index()));
 }
 
-#[test]
-fn q10_deregistering_waits_for_what_this_process_copies_itself() {
-    let (context, pd, device) = alone();
-    let cq = context.create_cq(4, None).unwrap();
-    let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    outlasts_the_copy(device, &pd, || {
-        device.engine.copy_guard(device.engine.qp(qp.qpn()), qp.index())
-    });
+/// What another process asks this one for.
+fn read() -> Request {
+    let (whose, needs) = (KeyUser::local(0), Access::empty());
+    Request { code: Code::Read, whose, needs, operands: [0; 2] }
 }
 
 /// Another process asks this one for something. The stage that it does this by.
 pub fn is_asked(device: &'static Device) -> &'static Head {
-    let stage = device.memory.stages().of(ANOTHER).next().unwrap();
-    let (whose, needs) = (KeyUser::local(0), Access::empty());
-    asks(device, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
+    let stage = its(device, 0);
+    asks(device, stage, read(), &[]);
     stage.head
 }
 
 /// The process at [`ANOTHER`] asks this one for something, by this stage.
 pub fn asks(device: &'static Device, stage: Stage, request: Request, sges: &[Sge]) {
-    let filling = stage.head.word.claim(ANOTHER, device.shm.attachment()).unwrap();
+    let filling = stage.head.word.claim(ANOTHER, me(device)).unwrap();
     stage.head.write(&request, sges.iter().copied());
     stage.head.word.ask(filling).unwrap();
     this(device.memory).unwrap().clients.add(ANOTHER);
@@ -75,31 +72,54 @@ pub fn state(head: &Head) -> Option<State> {
     head.word.seen().state()
 }
 
+/// Whether a stage can be had.
+pub fn is_free(stage: Stage) -> bool {
+    state(stage.head).is_none()
+}
+
+/// Stages by which processes have asked others, with those that ask and that are asked.
+fn asked<const N: usize>(stages: [(Stage, AttachmentId, AttachmentId); N]) -> [Stage; N] {
+    stages.map(|(stage, client, server)| {
+        let word = &stage.head.word;
+        word.ask(word.claim(client, server).unwrap()).unwrap();
+        stage
+    })
+}
+
 #[test]
 fn x03_only_what_the_dead_have_asked_of_this_process_is_taken_back() {
-    let (_context, _pd, device) = alone();
-    let (me, another, stages) =
-        (device.shm.attachment(), AttachmentId::new(ANOTHER.get() + 1), device.memory.stages());
-    let words: Vec<_> =
-        stages.of(ANOTHER).take(3).chain(stages.large().take(1)).map(|it| &it.head.word).collect();
-    let ask = |nth: usize, client, asked| words[nth].ask(words[nth].claim(client, asked).unwrap());
-    assert!(
-        [ask(0, ANOTHER, me), ask(1, ANOTHER, another), ask(3, me, me)].iter().all(Option::is_some)
-    );
-    assert!(words[2].claim(ANOTHER, me).is_some());
+    let device = Fixture::new().device;
+    let (me, another) = (me(device), AttachmentId::new(ANOTHER.get() + 1));
+    let large = device.memory.stages().large().next().unwrap();
+    let stages =
+        asked([(its(device, 0), ANOTHER, me), (its(device, 1), ANOTHER, another), (large, me, me)]);
+    let filling = its(device, 2);
+    assert!(filling.head.word.claim(ANOTHER, me).is_some());
     this(device.memory).unwrap().clients.add(ANOTHER);
     wait_for_given_up(device.memory);
-    let (asked, filling) = (Some(State::Asked), Some(State::Filling));
-    let states: Vec<_> = words.iter().map(|word| word.seen().state()).collect();
-    assert_eq!(states, [None, asked, filling, asked]);
+    let states = stages.map(|stage| state(stage.head));
+    assert_eq!(states, [None, Some(State::Asked), Some(State::Asked)]);
+    assert_eq!(state(filling.head), Some(State::Filling));
+}
+
+#[test]
+fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives_are_free() {
+    let fixture = Fixture::new();
+    let (device, srq) = (fixture.device, fixture.srq(1));
+    let me = me(device);
+    let [one, other, third] = [0, 1, 2].map(|nth| its(device, nth));
+    let stages = asked([(one, ANOTHER, me), (other, ANOTHER, ANOTHER), (third, me, me)]);
+    let owner = device.engine.srq(SrqNumber::new(srq.number())).life().attachment().unwrap();
+    give_up_for_the_dead(device.memory, owner);
+    let states = stages.map(|stage| state(stage.head));
+    assert_eq!(states, [None, Some(State::Asked), Some(State::Asked)]);
 }
 
 #[test]
 fn x07_who_is_found_as_the_time_is_over_is_served_the_next_time() {
-    let (_context, _pd, device) = alone();
+    let device = Fixture::new().device;
     let stage = device.memory.stages().large().next().unwrap();
-    let (whose, needs) = (KeyUser::local(0), Access::empty());
-    asks(device, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
+    asks(device, stage, read(), &[]);
     let calls = || sync::load(device.shm.calls().unwrap());
     let before = calls();
     serve_all(device.memory, 0);
@@ -110,22 +130,29 @@ fn x07_who_is_found_as_the_time_is_over_is_served_the_next_time() {
 
 #[test]
 fn x07_a_process_that_serves_nobody_has_nothing_abandoned() {
-    let (_context, _pd, device) = alone();
-    let is_through = carry_out_for(device.memory, ANOTHER);
-    recover(device.memory, ANOTHER);
-    assert!(has_abandoned(device.memory, device.shm.attachment()));
+    let device = Fixture::new().device;
+    let (memory, is_marked) = (device.memory, || has_abandoned(device.memory, me(device)));
+    let is_through = carry_out_for(memory, ANOTHER);
+    recover(memory, ANOTHER);
+    assert!(is_marked());
     is_through();
-    assert!(!has_abandoned(device.memory, device.shm.attachment()));
+    assert!(!is_marked());
     // Nor does one that looks for what it is asked, as all do that sleep.
-    mark_abandoned(device.memory, device.shm.attachment());
-    serve(device.memory);
-    assert!(!this(device.memory).unwrap().abandoned.is_marked());
+    mark_abandoned(memory, me(device));
+    serve(memory);
+    let abandoned = &this(memory).unwrap().abandoned;
+    assert!(!abandoned.is_marked());
+    abandoned.mark();
+    let serving = memory.copier().serving();
+    assert!(is_marked());
+    drop(serving);
+    assert!(!is_marked() && !abandoned.is_marked());
 }
 
 #[test]
 fn x07_who_waits_to_have_memory_back_serves_others_meanwhile() {
-    let (_context, pd, device) = alone();
-    let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
+    let fixture = Fixture::new();
+    let (device, region) = (fixture.device, fixture.region(64));
     let (index, _) = device.engine.qps().claim(ANOTHER).unwrap();
     device.engine.qp_at(index).send.in_flight.owner.open();
     let stage = is_asked(device);
@@ -134,14 +161,9 @@ fn x07_who_waits_to_have_memory_back_serves_others_meanwhile() {
     device.engine.qp_at(index).life().end(ANOTHER);
 }
 
-/// Whether a stage can be had.
-pub fn is_free(stage: Stage) -> bool {
-    state(stage.head).is_none()
-}
-
 #[test]
 fn x03_what_a_dead_process_asked_for_is_forgotten() {
-    let (_context, _pd, device) = alone();
+    let device = Fixture::new().device;
     let stage = is_asked(device);
     recover(device.memory, ANOTHER);
     assert_eq!(state(stage), None);
@@ -149,18 +171,16 @@ fn x03_what_a_dead_process_asked_for_is_forgotten() {
 
 #[test]
 fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
-    let (_context, _pd, device) = alone();
-    let stages = device.memory.stages();
-    let [of_none, of_a_thread] =
-        [0, 1].map(|nth| stages.of(device.shm.attachment()).nth(nth).unwrap());
-    let orphan = stages.of(ANOTHER).next().unwrap();
+    let device = Fixture::new().device;
+    let [of_none, of_a_thread] = [0, 1].map(|nth| own(device, nth));
     for stage in [of_none, of_a_thread] {
-        stage.head.word.claim(device.shm.attachment(), ANOTHER).unwrap();
+        stage.head.word.claim(me(device), ANOTHER).unwrap();
     }
     sync::enter(&device.memory.copier().in_use[1]);
+    let orphan = its(device, 0);
     let word = &orphan.head.word;
-    let request = word.ask(word.claim(ANOTHER, device.shm.attachment()).unwrap()).unwrap();
-    word.serve(device.shm.attachment()).unwrap();
+    let request = word.ask(word.claim(ANOTHER, me(device)).unwrap()).unwrap();
+    word.serve(me(device)).unwrap();
     word.give_up(request);
     assert!(!is_free(orphan), "somebody may still serve it");
     let serving = device.memory.copier().serving.lock().unwrap();
@@ -175,7 +195,7 @@ fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
 
 #[test]
 fn x07_one_thread_serves_at_a_time() {
-    let (_context, _pd, device) = alone();
+    let device = Fixture::new().device;
     let stage = is_asked(device);
     let serving = device.memory.copier().serving.lock().unwrap();
     thread::scope(|scope| {
@@ -189,12 +209,11 @@ fn x07_one_thread_serves_at_a_time() {
 }
 
 /// A queue pair of a kind that takes messages, and has a receive.
-fn receiver(pd: &ProtectionDomain, cq: &Cq, qp_type: QpType) -> QueuePair {
-    let mut qp = pd.create_qp(&QpInit { qp_type, ..QpInit::new(cq) }).unwrap();
-    match qp_type {
-        QpType::Ud => qp.activate(&Port::new(1), 1).unwrap(),
-        QpType::Rc | QpType::Uc => qp.connect_to(qp.number()).unwrap(),
-    }
+fn receiver(fixture: &Fixture, qp_type: QpType) -> QueuePair {
+    let mut qp = match qp_type {
+        QpType::Ud => fixture.datagrams(),
+        QpType::Rc | QpType::Uc => fixture.own_peer_of(&fixture.init(qp_type)),
+    };
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     qp
 }
@@ -203,12 +222,11 @@ const KINDS: [QpType; 3] = [QpType::Rc, QpType::Uc, QpType::Ud];
 
 #[test]
 fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
-    let (context, pd, device) = alone();
-    let cq = context.create_cq(4, None).unwrap();
+    let fixture = Fixture::new();
     for kind in KINDS {
-        let mut qp = receiver(&pd, &cq, kind);
-        let slot = device.engine.qp(qp.qpn());
-        let serving = device.memory.copier().serving.lock().unwrap();
+        let mut qp = receiver(&fixture, kind);
+        let slot = fixture.slot(&qp);
+        let serving = fixture.device.memory.copier().serving.lock().unwrap();
         thread::scope(|scope| {
             let resets = scope.spawn(move || qp.modify(&QpAttr::to(QpState::RESET)).map(|()| qp));
             until("it takes no more", || identity::read(slot).state() == QpState::RESET);
@@ -223,25 +241,22 @@ fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
 
 #[test]
 fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up() {
-    let (context, pd, device) = alone();
-    let mut cq = context.create_cq(4, None).unwrap();
+    let mut fixture = Fixture::new();
+    let Device { memory, engine, .. } = *fixture.device;
     for kind in KINDS {
-        let qp = receiver(&pd, &cq, kind);
-        let (number, mut wcs) = (qp.number(), [Wc::default()]);
-        let serving = device.memory.copier().serving.lock().unwrap();
-        assert!(identity::fail(device.engine.qp(QpNumber::new(number)), QpNumber::new(number)));
+        let qp = receiver(&fixture, kind);
+        let index = qp.index();
+        let serving = memory.copier().serving.lock().unwrap();
+        assert!(identity::fail(fixture.slot(&qp), qp.qpn()));
         thread::scope(|scope| {
-            let flushes = scope.spawn(move || send_queue::run(device.engine, QpIndex::new(number)));
-            let begins = || {
-                flushes.is_finished() || !device.engine.ownership(QpIndex::new(number)).is_free()
-            };
+            let flushes = scope.spawn(move || send_queue::run(engine, index));
+            let begins = || flushes.is_finished() || !engine.ownership(index).is_free();
             until("it begins", begins);
             (0..200).for_each(|_| thread::yield_now());
-            assert_eq!(cq.poll(&mut wcs), Ok(0), "{kind:?}: bytes may still move");
+            assert_eq!(fixture.polled(), [], "{kind:?}: bytes may still move");
             drop(serving);
-            until("it is flushed", || cq.poll(&mut wcs).unwrap() == 1);
+            assert_eq!(fixture.next_wc(), (1, WcStatus::WR_FLUSH_ERR));
         });
-        assert_eq!(wcs[0].status(), WcStatus::WR_FLUSH_ERR);
     }
 }
 
@@ -254,17 +269,14 @@ pub struct Counter {
 
 impl Counter {
     #[allow(unsafe_code)]
-    pub fn new(device: &'static Device, pd: &ProtectionDomain) -> Self {
+    pub fn new(fixture: &Fixture) -> Self {
         let word = &*Box::leak(Box::new(AtomicU64::new(0)));
+        let access = Access::LOCAL_WRITE | Access::REMOTE;
         // SAFETY: an atomic that is there for ever.
-        let region =
-            unsafe { pd.register(word.as_ptr().cast(), 8, Access::LOCAL_WRITE | Access::REMOTE) };
-        let (whose, needs) = (KeyUser::local(pd.domain().number()), Access::REMOTE_ATOMIC);
-        Self {
-            word,
-            region: region.unwrap(),
-            far: Far { attachment: device.shm.attachment(), whose, needs },
-        }
+        let region = unsafe { fixture.pd.register(word.as_ptr().cast(), 8, access) }.unwrap();
+        let whose = KeyUser::local(fixture.pd.domain().number());
+        let far = Far { attachment: me(fixture.device), whose, needs: Access::REMOTE_ATOMIC };
+        Self { word, region, far }
     }
 
     /// The lock that an atomic on it takes.
@@ -274,8 +286,7 @@ impl Counter {
 
     /// The process at [`ANOTHER`] asks this one to add, by the `nth` of its stages.
     pub fn is_asked(&self, device: &'static Device, nth: usize) -> &'static Head {
-        let stage = device.memory.stages().of(ANOTHER).nth(nth).unwrap();
-        let Far { whose, needs, .. } = self.far;
+        let (stage, Far { whose, needs, .. }) = (its(device, nth), self.far);
         let request = Request { code: Code::FetchAdd, whose, needs, operands: [1, 0] };
         asks(device, stage, request, &[self.region.sge(0, 8).unwrap()]);
         stage.head
@@ -294,14 +305,14 @@ impl Counter {
 
 #[test]
 fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_no_more() {
-    let (context, pd, device) = alone();
-    let (cq, counter) = (context.create_cq(4, None).unwrap(), Counter::new(device, &pd));
+    let fixture = Fixture::new();
+    let (device, counter) = (fixture.device, Counter::new(&fixture));
     // For datagrams there would be the service thread, which serves whenever it likes.
     for kind in [QpType::Rc, QpType::Uc] {
         let to = |state| move |mut qp: QueuePair| qp.modify(&QpAttr::to(state)).unwrap();
         let ends: [&dyn Fn(QueuePair); 3] = [&to(QpState::RESET), &to(QpState::ERR), &drop];
         for end in ends {
-            let qp = receiver(&pd, &cq, kind);
+            let qp = receiver(&fixture, kind);
             let stage = counter.is_asked(device, 0);
             end(qp);
             serve(device.memory);
@@ -309,22 +320,19 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
         }
     }
     // Who lives is waited for elsewhere.
-    let stage = device.memory.stages().of(device.shm.attachment()).next().unwrap();
-    let word = &stage.head.word;
-    word.ask(word.claim(device.shm.attachment(), device.shm.attachment()).unwrap()).unwrap();
-    this(device.memory).unwrap().clients.add(device.shm.attachment());
-    drop(receiver(&pd, &cq, QpType::Rc));
+    let [stage] = asked([(own(device, 0), me(device), me(device))]);
+    this(device.memory).unwrap().clients.add(me(device));
+    drop(receiver(&fixture, QpType::Rc));
     assert_eq!(state(stage.head), Some(State::Asked));
 }
 
 #[test]
 fn x07_what_is_asked_for_by_any_stage_is_served_and_then_nothing_is_left_to_look_for() {
-    let (_context, _pd, device) = alone();
+    let device = Fixture::new().device;
     let calls = || sync::load(device.shm.calls().unwrap());
-    let (whose, needs) = (KeyUser::local(0), Access::empty());
     let (before, stages) = (calls(), device.memory.stages());
     for stage in stages.of(ANOTHER).chain(stages.large()) {
-        asks(device, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
+        asks(device, stage, read(), &[]);
         serve(device.memory);
         assert_eq!(state(stage.head), Some(State::Done));
         assert!(!this(device.memory).unwrap().clients.any());
@@ -333,40 +341,9 @@ fn x07_what_is_asked_for_by_any_stage_is_served_and_then_nothing_is_left_to_look
 }
 
 #[test]
-fn x07_this_process_has_nothing_abandoned_while_it_serves_nobody() {
-    let (_context, _pd, device) = alone();
-    let abandoned = &this(device.memory).unwrap().abandoned;
-    abandoned.mark();
-    let serving = device.memory.copier().serving();
-    assert!(has_abandoned(device.memory, device.shm.attachment()));
-    drop(serving);
-    assert!(!has_abandoned(device.memory, device.shm.attachment()) && !abandoned.is_marked());
-}
-
-#[test]
-fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives_are_free() {
-    let (_context, pd, device) = alone();
-    let (me, srq) =
-        (device.shm.attachment(), pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap());
-    let stages: Vec<_> = device.memory.stages().of(ANOTHER).take(3).collect();
-    for (stage, client, asked) in
-        [(stages[0], ANOTHER, me), (stages[1], ANOTHER, ANOTHER), (stages[2], me, me)]
-    {
-        let word = &stage.head.word;
-        word.ask(word.claim(client, asked).unwrap()).unwrap();
-    }
-    give_up_for_the_dead(
-        device.memory,
-        device.engine.srq(SrqNumber::new(srq.number())).life().attachment().unwrap(),
-    );
-    let asked = Some(State::Asked);
-    assert_eq!([0, 1, 2].map(|nth: usize| state(stages[nth].head)), [None, asked, asked]);
-}
-
-#[test]
 fn x07_who_is_suspended_over_a_word_keeps_nobody_waiting_who_asks_its_owner_for_something_else() {
-    let (_context, pd, device) = alone();
-    let counter = Counter::new(device, &pd);
+    let fixture = Fixture::new();
+    let (device, counter) = (fixture.device, Counter::new(&fixture));
     let suspended = device.memory.lock(counter.lock(device), || {}).unwrap();
     let asked = [is_asked(device), counter.is_asked(device, 1)];
     serve(device.memory);

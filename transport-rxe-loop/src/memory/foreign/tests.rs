@@ -1,8 +1,7 @@
 use super::*;
 use crate::inside::prelude::*;
+use crate::memory::region::MrSlot;
 
-/// An attachment that no process has.
-const ANOTHER: AttachmentId = AttachmentId::new(60);
 const DOMAIN: u32 = 0x3d00_0001;
 const LEN: u64 = 8192;
 
@@ -15,35 +14,31 @@ const WINDOW: u64 = 512;
 /// A window as if another process had bound it.
 struct ForeignWindow {
     region: Foreigner,
-    index: RegionIndex,
     entry: RegionEntry,
+    slot: &'static MrSlot,
 }
 
 impl ForeignWindow {
     fn new() -> Self {
         let region = Foreigner::new();
-        let mrs = &region.device.memory.mrs();
-        let (index, generation) = mrs.claim(ANOTHER).unwrap();
-        let seal = sync::load(&region.device.memory.mr(region.index).seal);
+        let memory = region.device.memory;
+        let (index, generation) = memory.mrs().claim(ANOTHER).unwrap();
+        let seal = sync::load(&region.slot.seal);
         let bound = Some(Bound { qp: QP, region: region.entry.key, seal });
         let (key, access) = (Key::of(index, 8), Access::REMOTE_WRITE | Access::REMOTE_READ);
         let (base, len) = (region.entry.base + AT, WINDOW);
         let entry = RegionEntry { key, access, base, len, bound, ..region.entry };
-        entry.write(region.device.memory.mr(index), (ANOTHER, generation));
-        Self { region, index, entry }
+        entry.write(memory.mr(index), (ANOTHER, generation));
+        Self { region, entry, slot: memory.mr(index) }
     }
 
     /// Whether the peer of a queue pair reaches a range of it.
     fn is_reached_by(&self, whose: KeyUser, offset: i64, length: u32, needs: Access) -> bool {
         let in_flight = InFlight::default();
-        let window = CopyGuard::open(
-            self.region.device.memory,
-            &in_flight,
-            self.region.device.memory.ownership(QpIndex::new(0)),
-        );
+        let copy = copy_guard(self.region.device, &in_flight, 0);
         let addr = self.entry.base.wrapping_add_signed(offset);
         let sge = Sge { addr, length, lkey: self.entry.key.get() };
-        window.target(&mut Target::new(), whose, sge, needs, u64::MAX).is_some()
+        copy.target(&mut Target::new(), whose, sge, needs, u64::MAX).is_some()
     }
 
     fn is_reached(&self, offset: i64, length: u32) -> bool {
@@ -54,9 +49,8 @@ impl ForeignWindow {
 
 impl Drop for ForeignWindow {
     fn drop(&mut self) {
-        let slot = self.region.device.memory.mr(RegionIndex::new(self.index.get()));
-        RegionEntry::erase(slot);
-        slot.life().end(ANOTHER);
+        RegionEntry::erase(self.slot);
+        self.slot.life().end(ANOTHER);
     }
 }
 
@@ -64,62 +58,56 @@ impl Drop for ForeignWindow {
 struct Foreigner {
     device: &'static Device,
     index: RegionIndex,
+    slot: &'static MrSlot,
     entry: RegionEntry,
     memory: Mapping,
 }
 
 impl Foreigner {
     fn new() -> Self {
-        Self::of(OpenOptions::new().alone().1)
-    }
-
-    fn of(device: &'static Device) -> Self {
+        let device = Fixture::new().device;
         let (index, generation) = device.memory.mrs().claim(ANOTHER).unwrap();
-        let memory =
-            files::make(&device.shm.path().memory(index.get(), generation), LEN as usize).unwrap();
-        let (key, access, kind) = (Key::of(index, 6), Access::LOCAL_WRITE, Kind::Fabric);
+        let path = device.shm.path().memory(index.get(), generation);
+        let memory = files::make(&path, LEN as usize).unwrap();
         let entry = RegionEntry {
-            key,
-            access,
+            key: Key::of(index, 6),
+            access: Access::LOCAL_WRITE,
             domain: DOMAIN,
-            kind,
+            kind: Kind::Fabric,
             base: 0x7000_0000,
             len: LEN,
             bound: None,
         };
-        entry.write(device.memory.mr(index), (ANOTHER, generation));
-        Self { device, index, entry, memory }
+        let slot = device.memory.mr(index);
+        entry.write(slot, (ANOTHER, generation));
+        Self { device, index, slot, entry, memory }
     }
 
     /// Whether a range of it can be read here.
     fn is_reached(&self, offset: u64, length: u32) -> bool {
         let in_flight = InFlight::default();
-        let window = CopyGuard::open(
-            self.device.memory,
-            &in_flight,
-            self.device.memory.ownership(QpIndex::new(0)),
-        );
+        let copy = copy_guard(self.device, &in_flight, 0);
         let addr = self.entry.base.wrapping_add(offset);
         let sge = Sge { addr, length, lkey: self.entry.key.get() };
         let mut spans = Spans::new();
-        let found = window.source(&mut spans, KeyUser::local(DOMAIN), sge, Access::empty());
+        let found = copy.source(&mut spans, KeyUser::local(DOMAIN), sge, Access::empty());
         found.is_some() && spans.far().is_none()
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        let (_, generation) = self.slot.life().holder().unwrap();
+        self.device.shm.path().memory(self.index.get(), generation)
     }
 
     /// Its owner deregisters it.
     fn erase(&self) {
-        let slot = self.device.memory.mr(RegionIndex::new(self.index.get()));
-        RegionEntry::erase(slot);
-        let (_, generation) = slot.life().holder().unwrap();
-        files::remove(&self.device.shm.path().memory(self.index.get(), generation));
+        RegionEntry::erase(self.slot);
+        files::remove(&self.path());
     }
 
     /// How often its file is mapped.
     fn mappings(&self) -> usize {
-        let generation =
-            self.device.memory.mr(RegionIndex::new(self.index.get())).life().holder().unwrap().1;
-        let path = self.device.shm.path().memory(self.index.get(), generation);
-        let name = format!("/{} ", path.file_name().unwrap().display());
+        let name = format!("/{} ", self.path().file_name().unwrap().display());
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         maps.lines().filter(|line| format!("{line} ").contains(&name)).count()
     }
@@ -128,8 +116,29 @@ impl Foreigner {
 impl Drop for Foreigner {
     fn drop(&mut self) {
         self.erase();
-        self.device.memory.mr(RegionIndex::new(self.index.get())).life().end(ANOTHER);
+        self.slot.life().end(ANOTHER);
     }
+}
+
+/// Writes what a word or a longer one can't be, each in turn, and puts back what was there.
+fn scribble(words: &[&AtomicU32], longer: &[&AtomicU64], is_reached: impl Fn() -> bool) {
+    for word in words {
+        let good = sync::load(*word);
+        for bad in [0, good ^ 1, good ^ 1 << 31, good.wrapping_add(256), u32::MAX] {
+            sync::store(*word, bad);
+            assert!(bad == good || !is_reached());
+        }
+        sync::store(*word, good);
+    }
+    for word in longer {
+        let good = sync::load(*word);
+        for bad in [0, good ^ 1, good.wrapping_sub(4096), u64::MAX] {
+            sync::store(*word, bad);
+            assert!(!is_reached());
+        }
+        sync::store(*word, good);
+    }
+    assert!(is_reached());
 }
 
 #[test]
@@ -146,11 +155,7 @@ fn x05_a_region_of_another_process_is_mapped_and_no_more_than_it() {
         assert_eq!(foreigner.is_reached(offset, length), inside, "{length} at {offset}");
     }
     let in_flight = InFlight::default();
-    let copy = CopyGuard::open(
-        foreigner.device.memory,
-        &in_flight,
-        foreigner.device.memory.ownership(QpIndex::new(0)),
-    );
+    let copy = copy_guard(foreigner.device, &in_flight, 0);
     let record = copy.foreign(foreigner.entry.key).unwrap();
     let mapped = record.memory.as_ref().unwrap();
     let word = |memory: &Mapping| sync::load(&memory.slice::<AtomicU64>(64, 1).unwrap()[0]);
@@ -161,34 +166,20 @@ fn x05_a_region_of_another_process_is_mapped_and_no_more_than_it() {
 #[test]
 fn x04_an_entry_that_was_scribbled_is_refused() {
     let foreigner = Foreigner::new();
-    let slot = foreigner.device.memory.mr(RegionIndex::new(foreigner.index.get()));
-    for word in [&slot.key, &slot.access, &slot.pd, &slot.kind] {
-        let good = sync::load(word);
-        for bad in [good ^ 1, good ^ 1 << 31, good.wrapping_add(256), u32::MAX] {
-            sync::store(word, bad);
-            assert!(!foreigner.is_reached(0, 8));
-        }
-        sync::store(word, good);
-    }
-    for word in [&slot.base, &slot.len, &slot.seal] {
-        let good = sync::load(word);
-        for bad in [0, good ^ 1, good.wrapping_sub(4096), u64::MAX] {
-            sync::store(word, bad);
-            assert!(!foreigner.is_reached(0, 8));
-        }
-        sync::store(word, good);
-    }
-    assert!(foreigner.is_reached(0, 8));
+    let slot = foreigner.slot;
+    let is_reached = || foreigner.is_reached(0, 8);
+    let words = [&slot.key, &slot.access, &slot.pd, &slot.kind];
+    scribble(&words, &[&slot.base, &slot.len, &slot.seal], is_reached);
     // From here on it is known, and nothing but key and seal is looked at.
     sync::store(&slot.len, u64::MAX);
     assert!(!foreigner.is_reached(LEN, 8));
-    assert!(foreigner.is_reached(0, 8));
+    assert!(is_reached());
     sync::store(&slot.key, 0);
-    assert!(!foreigner.is_reached(0, 8), "deregistered");
+    assert!(!is_reached(), "deregistered");
     sync::store(&slot.key, foreigner.entry.key.get());
-    assert!(foreigner.is_reached(0, 8));
+    assert!(is_reached());
     sync::store(&slot.seal, 1);
-    assert!(!foreigner.is_reached(0, 8));
+    assert!(!is_reached());
 }
 
 #[test]
@@ -215,21 +206,16 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
         assert_eq!(window.is_reached_by(whose, 0, 8, needs), may, "{whose:?} {needs:?}");
     }
     // It is gone with its region, and back with it: in the same of its lives only.
-    let Foreigner { device, index, entry, .. } = window.region;
-    let slot = device.memory.mr(index);
+    let Foreigner { device, index, slot, entry, .. } = window.region;
     let (holder, generation) = slot.life().holder().unwrap();
     RegionEntry::erase(slot);
     assert!(!window.is_reached(0, 8));
     entry.write(slot, (holder, generation));
     assert!(window.is_reached(0, 8));
     slot.life().end(ANOTHER);
-    let (other, next) = loop {
-        let claimed = device.memory.mrs().claim(ANOTHER).unwrap();
-        if claimed.0 == index {
-            break claimed;
-        }
-        device.memory.mr(claimed.0).life().end(ANOTHER);
-    };
+    device.memory.mrs().go_on_at(index);
+    let (other, next) = device.memory.mrs().claim(ANOTHER).unwrap();
+    assert_eq!(other, index);
     let _memory = files::make(&device.shm.path().memory(other.get(), next), LEN as usize).unwrap();
     entry.write(slot, (holder, next));
     assert!(!window.is_reached(0, 8), "another region of the same key");
@@ -238,25 +224,10 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
 #[test]
 fn x04_a_window_that_was_scribbled_is_refused() {
     let window = ForeignWindow::new();
-    let slot = window.region.device.memory.mr(RegionIndex::new(window.index.get()));
-    for word in [&slot.key, &slot.access, &slot.pd, &slot.kind, &slot.qp, &slot.region] {
-        let good = sync::load(word);
-        for bad in [0, good ^ 1, good ^ 1 << 31, good.wrapping_add(256), u32::MAX] {
-            if bad != good {
-                sync::store(word, bad);
-                assert!(!window.is_reached(0, 8));
-            }
-        }
-        sync::store(word, good);
-    }
-    for word in [&slot.base, &slot.len, &slot.seal, &slot.region_seal] {
-        let good = sync::load(word);
-        for bad in [0, good ^ 1, good.wrapping_sub(4096), u64::MAX] {
-            sync::store(word, bad);
-            assert!(!window.is_reached(0, 8));
-        }
-        sync::store(word, good);
-    }
+    let slot = window.slot;
+    let words = [&slot.key, &slot.access, &slot.pd, &slot.kind, &slot.qp, &slot.region];
+    let longer = [&slot.base, &slot.len, &slot.seal, &slot.region_seal];
+    scribble(&words, &longer, || window.is_reached(0, 8));
     // One that was sealed, and opens on more than its region has.
     let holder = slot.life().holder().unwrap();
     for (base, len, inside) in
@@ -281,7 +252,7 @@ fn x04_a_window_that_was_scribbled_is_refused() {
     window.entry.write(slot, holder);
     assert!(window.is_reached(0, 8));
     // Or on what is a window by now, under the seal of that.
-    let region = window.region.device.memory.mr(RegionIndex::new(window.region.index.get()));
+    let region = window.region.slot;
     let bound = Some(Bound { qp: QP, region: Key::new(0), seal: 0 });
     RegionEntry { bound, ..window.region.entry }.write(region, region.life().holder().unwrap());
     let bound = window.entry.bound.map(|bound| Bound { seal: sync::load(&region.seal), ..bound });
@@ -292,55 +263,28 @@ fn x04_a_window_that_was_scribbled_is_refused() {
 #[test]
 fn what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks() {
     let foreigner = Foreigner::new();
+    let (memory, foreign) = (foreigner.device.memory, foreigner.device.memory.foreign());
+    assert!(!foreign.tidy(memory), "nothing is known yet");
     assert!(foreigner.is_reached(0, 8));
-    assert_eq!(foreigner.mappings(), 2, "its own, and ours");
-    let foreign = foreigner.device.memory.foreign();
+    assert!(!foreign.tidy(memory));
+    assert_eq!(foreigner.mappings(), 2, "its own, and ours; it is registered still");
+    // As who has looked before and waited for the mutex since.
+    let slot = &foreign.records.get().unwrap()[foreigner.index.get() as usize];
+    let learned = foreign.learn(memory, slot, foreigner.entry.key);
+    assert_eq!(learned, Some(sync::acquire(slot)));
+    assert_eq!(foreigner.mappings(), 2, "what two look for at once is learned once");
     let in_flight = InFlight::default();
-    let copy = CopyGuard::open(
-        foreigner.device.memory,
-        &in_flight,
-        foreigner.device.memory.ownership(QpIndex::new(7)),
-    );
+    let copy = copy_guard(foreigner.device, &in_flight, 7);
     let record = copy.foreign(foreigner.entry.key).unwrap();
     foreigner.erase();
-    assert!(foreign.tidy(foreigner.device.memory));
-    assert!(foreign.tidy(foreigner.device.memory));
+    assert!(foreign.tidy(memory));
+    assert!(foreign.tidy(memory));
     assert_eq!(foreigner.mappings(), 2, "somebody may be copying");
     assert_eq!(record.entry, foreigner.entry);
     assert!(copy.foreign(foreigner.entry.key).is_none());
     drop(copy);
-    assert!(!foreign.tidy(foreigner.device.memory));
+    assert!(!foreign.tidy(memory));
     assert_eq!(foreigner.mappings(), 1);
-}
-
-#[test]
-fn what_others_still_have_is_kept_and_looked_at_again() {
-    let (_context, device) = OpenOptions::new().alone();
-    let foreign = device.memory.foreign();
-    assert!(!foreign.tidy(device.memory), "nothing is known yet");
-    let foreigner = Foreigner::of(device);
-    assert!(foreigner.is_reached(0, 8));
-    assert!(!foreign.tidy(device.memory));
-    assert_eq!(foreigner.mappings(), 2, "it is registered still");
-    let in_flight = InFlight::default();
-    let copy = CopyGuard::open(device.memory, &in_flight, device.memory.ownership(QpIndex::new(7)));
-    foreigner.erase();
-    assert!(foreign.tidy(device.memory), "somebody may be copying");
-    drop(copy);
-    assert!(!foreign.tidy(device.memory));
-    assert_eq!(foreigner.mappings(), 1);
-}
-
-#[test]
-fn what_two_look_for_at_once_is_learned_once() {
-    let (_context, device) = OpenOptions::new().alone();
-    let (foreign, foreigner) = (device.memory.foreign(), Foreigner::of(device));
-    assert!(foreigner.is_reached(0, 8));
-    let slot = &foreign.records.get().unwrap()[foreigner.index.get() as usize];
-    // As who has looked before and waited for the mutex since.
-    let learned = foreign.learn(device.memory, slot, foreigner.entry.key);
-    assert_eq!(learned, Some(sync::acquire(slot)));
-    assert_eq!(foreigner.mappings(), 2, "its own, and ours");
 }
 
 #[test]

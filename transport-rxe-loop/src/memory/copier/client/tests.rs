@@ -6,24 +6,37 @@ use rustix::io::Errno;
 
 use super::*;
 use crate::inside::prelude::*;
-use crate::memory::atomics;
-use crate::memory::copier::tests::{ANOTHER, Counter, alone, is_asked, is_free, state};
+use crate::memory::copier::tests::{Counter, is_asked, is_free, me, own, state};
 use crate::memory::copier::{carry_out, has_abandoned, serve, tidy};
-use crate::memory::copy;
 use crate::memory::copy_guard::Word;
 use crate::memory::paths::AccessPath;
 use crate::memory::stage::LARGE_BYTES;
+use crate::memory::{atomics, copy};
 use crate::shm::{claim, header, liveness};
 
-/// Asks the process at a place for an atomic.
+/// Asks the process at a place for an atomic on memory that it does not know.
 fn ask(device: &'static Device, attachment: AttachmentId) -> Result<u64, NotDone> {
     let far = Far { attachment, whose: KeyUser::local(0), needs: Access::empty() };
     atomic(device.memory, far, Span::far(8, 8, Key::new(0)), AtomicOp::FetchAdd { add: 1 })
 }
 
+/// The first stage of this process, by which it has asked that at [`ANOTHER`] for an atomic, which has begun it.
+fn is_begun_by_another(device: &'static Device) -> (Stage, Seen) {
+    let stage = own(device, 0);
+    let word = &stage.head.word;
+    let seen = word.ask(word.claim(me(device), ANOTHER).unwrap()).unwrap();
+    word.serve(ANOTHER).unwrap();
+    sync::enter(&device.memory.copier().in_use[0]);
+    (stage, seen)
+}
+
+fn is_at_rest(device: &'static Device) -> bool {
+    device.memory.copier().in_use.iter().all(|threads| sync::acquire(threads) == 0)
+}
+
 #[test]
 fn x07_who_gives_up_what_is_being_carried_out_says_so() {
-    let (_context, _pd, device) = alone();
+    let device = Fixture::new().device;
     let abandoned = || has_abandoned(device.memory, ANOTHER);
     let calls = || sync::load(device.shm.calls_of(ANOTHER));
     for (is_begun, is_answered) in [(false, false), (true, true), (true, false)] {
@@ -41,26 +54,18 @@ fn x07_who_gives_up_what_is_being_carried_out_says_so() {
 }
 
 #[test]
-fn x07_who_waits_for_an_answer_serves_others_meanwhile() {
-    let (_context, _pd, device) = alone();
+fn x07_who_waits_for_an_answer_or_to_ask_serves_others_meanwhile() {
+    let device = Fixture::new().device;
     let stage = is_asked(device);
     // The process that is asked is this one: it answers only if it serves.
-    assert_eq!(
-        ask(device, device.shm.attachment()),
-        Err(Trouble::Fault.into()),
-        "there is no such memory"
-    );
+    assert_eq!(ask(device, me(device)), Err(Trouble::Fault.into()), "there is no such memory");
     assert_eq!(state(stage), Some(State::Done), "it is served");
-}
 
-#[test]
-fn x07_who_waits_to_ask_serves_others_meanwhile() {
-    let (_context, _pd, device) = alone();
+    let device = Fixture::new().device;
     let asked = is_asked(device);
     let stages = device.memory.stages();
-    let all = stages.of(device.shm.attachment()).chain(stages.large());
-    let taken =
-        all.filter_map(|stage| stage.head.word.claim(device.shm.attachment(), ANOTHER)).count();
+    let all = stages.of(me(device)).chain(stages.large());
+    let taken = all.filter_map(|stage| stage.head.word.claim(me(device), ANOTHER)).count();
     assert_eq!(taken, OWN + LARGE);
     assert_eq!(ask(device, ANOTHER), Err(Trouble::NoAnswer.into()), "it has no stage left");
     assert_eq!(state(asked), Some(State::Done), "it is served");
@@ -68,29 +73,25 @@ fn x07_who_waits_to_ask_serves_others_meanwhile() {
 
 #[test]
 fn x07_who_has_asked_leaves_no_trace_whatever_the_answer() {
-    let (_context, _pd, device) = alone();
-    let own = || device.memory.stages().of(device.shm.attachment());
-    let _of_a_thread =
-        own().next().unwrap().head.word.claim(device.shm.attachment(), ANOTHER).unwrap();
-    for (place, trouble) in
-        [(device.shm.attachment(), Trouble::Fault), (ANOTHER, Trouble::NoAnswer)]
-    {
+    let device = Fixture::new().device;
+    let _of_a_thread = own(device, 0).head.word.claim(me(device), ANOTHER).unwrap();
+    for (place, trouble) in [(me(device), Trouble::Fault), (ANOTHER, Trouble::NoAnswer)] {
         assert_eq!(ask(device, place), Err(trouble.into()));
-        assert_eq!(own().map(is_free).collect::<Vec<_>>(), [false, true, true, true]);
-        assert!(device.memory.copier().in_use.iter().all(|threads| sync::acquire(threads) == 0));
+        assert_eq!([0, 1, 2, 3].map(|nth| is_free(own(device, nth))), [false, true, true, true]);
+        assert!(is_at_rest(device));
     }
 }
 
 #[test]
 fn x07_who_is_alive_and_does_not_answer_is_given_up() {
-    let (_context, _pd, device) = alone();
+    let device = Fixture::new().device;
     let _serving = device.memory.copier().serving.lock().unwrap();
-    assert_eq!(ask(device, device.shm.attachment()), Err(Trouble::NoAnswer.into()));
+    assert_eq!(ask(device, me(device)), Err(Trouble::NoAnswer.into()));
 }
 
 #[test]
 fn x03_requests_to_a_dead_process_are_recovered() {
-    let (_context, _pd, device) = alone();
+    let device = Fixture::new().device;
     let dead = device.shm.die_at(ANOTHER);
     assert_eq!(ask(device, ANOTHER), Err(Trouble::NoAnswer.into()));
     until("it is swept up after", || device.shm.others().all(|other| other != dead));
@@ -98,21 +99,20 @@ fn x03_requests_to_a_dead_process_are_recovered() {
 
 #[test]
 fn x07_the_answer_to_somebody_else_is_none() {
-    let (_context, _pd, device) = alone();
-    let stage = device.memory.stages().of(device.shm.attachment()).next().unwrap();
+    let device = Fixture::new().device;
+    let stage = own(device, 0);
     let word = &stage.head.word;
-    // It is asked for longer than it takes to see that: this process lives, and does not serve.
     let _serving = device.memory.copier().serving();
     thread::scope(|scope| {
-        let mut asks = scope.spawn(|| ask(device, device.shm.attachment()));
+        let mut asks = scope.spawn(|| ask(device, me(device)));
         until("it asks", || {
             let has_given_up = asks.is_finished();
             if has_given_up {
-                asks = scope.spawn(|| ask(device, device.shm.attachment()));
+                asks = scope.spawn(|| ask(device, me(device)));
             }
             !has_given_up && state(stage.head) == Some(State::Asked)
         });
-        word.recover(device.shm.attachment());
+        word.recover(me(device));
         word.ask(word.claim(ANOTHER, ANOTHER).unwrap()).unwrap();
         let serving = word.serve(ANOTHER).unwrap();
         stage.head.answer(Outcome::Done, 7);
@@ -124,19 +124,14 @@ fn x07_the_answer_to_somebody_else_is_none() {
 /// It asks itself, which lives and does not serve, until it is seen by which code.
 #[test]
 fn q08_a_little_is_asked_for_with_its_last_word_late() {
-    let (_context, _pd, device) = alone();
+    let device = Fixture::new().device;
     let data = [const { AtomicU64::new(0) }; 1024];
-    let far = Far {
-        attachment: device.shm.attachment(),
-        whose: KeyUser::local(0),
-        needs: Access::empty(),
-    };
+    let far = Far { attachment: me(device), whose: KeyUser::local(0), needs: Access::empty() };
+    // It is asked for longer than it takes to see that: this process lives, and does not serve.
     let _serving = device.memory.copier().serving();
     for (len, wanted) in [(64, Code::WriteLate), (8192, Code::Write)] {
-        let (from, to) = (
-            Spans::of_words(&data, len),
-            Target::of_far(far, Span::far(8, len as u32, Key::new(1))),
-        );
+        let from = Spans::of_words(&data, len);
+        let to = Target::of_far(far, Span::far(8, len as u32, Key::new(1)));
         let seen = AtomicBool::new(false);
         thread::scope(|scope| {
             let (seen, order) = (&seen, Order::LastWordLast);
@@ -162,18 +157,53 @@ fn q08_a_little_is_asked_for_with_its_last_word_late() {
 fn begins(device: &'static Device) -> (Stage, Seen) {
     let mut found = None;
     until("it is asked", || {
-        let mut own = device.memory.stages().of(device.shm.attachment());
-        found =
-            own.find_map(|stage| Some((stage, stage.head.word.serve(device.shm.attachment())?)));
+        let mut stages = device.memory.stages().of(me(device));
+        found = stages.find_map(|stage| Some((stage, stage.head.word.serve(me(device))?)));
         found.is_some()
     });
     found.unwrap()
 }
 
+/// An atomic that is being carried out, and was not answered in time.
+struct Begun {
+    fixture: Fixture,
+    counter: Counter,
+    begun: PendingAtomic,
+    stage: Stage,
+    serving: Seen,
+}
+
+impl Begun {
+    fn new() -> Self {
+        let fixture = Fixture::new();
+        let (device, counter) = (fixture.device, Counter::new(&fixture));
+        let _serving = device.memory.copier().serving();
+        let (begun, stage, serving) = thread::scope(|scope| {
+            let adds = scope.spawn(|| counter.add(device));
+            let (stage, serving) = begins(device);
+            let Err(NotDone::PendingAtomic(begun)) = adds.join().unwrap() else {
+                panic!("it is begun")
+            };
+            (begun, stage, serving)
+        });
+        Self { fixture, counter, begun, stage, serving }
+    }
+
+    fn resume(&self) -> Result<u64, NotDone> {
+        resume(self.fixture.device.memory, self.begun)
+    }
+
+    /// It is answered; false if nobody waits.
+    fn answer(&self, outcome: Outcome, held: u64) -> bool {
+        self.stage.head.answer(outcome, held);
+        self.stage.head.word.answer(self.serving)
+    }
+}
+
 #[test]
 fn x05_an_atomic_that_nobody_has_begun_comes_back() {
-    let (_context, pd, device) = alone();
-    let counter = Counter::new(device, &pd);
+    let fixture = Fixture::new();
+    let (device, counter) = (fixture.device, Counter::new(&fixture));
     let serving = device.memory.copier().serving();
     assert_eq!(counter.add(device), Err(Trouble::NoAnswer.into()));
     drop(serving);
@@ -182,87 +212,52 @@ fn x05_an_atomic_that_nobody_has_begun_comes_back() {
     assert_eq!((counter.add(device), counter.value()), (Ok(0), 1));
 }
 
-/// An atomic that is being carried out, and was not answered in time.
-fn is_begun(device: &'static Device, counter: &Counter) -> (PendingAtomic, Stage, Seen) {
-    let _serving = device.memory.copier().serving();
-    thread::scope(|scope| {
-        let adds = scope.spawn(|| counter.add(device));
-        let (stage, serving) = begins(device);
-        let Err(NotDone::PendingAtomic(begun)) = adds.join().unwrap() else {
-            panic!("it is begun")
-        };
-        (begun, stage, serving)
-    })
-}
-
 #[test]
 fn x05_an_atomic_that_is_begun_is_waited_for_however_late_its_answer_is() {
-    let (_context, pd, device) = alone();
-    let counter = Counter::new(device, &pd);
-    let (begun, stage, serving) = is_begun(device, &counter);
-    assert_eq!(PendingAtomic::from_words(begun.to_words()), Some(begun), "it is kept");
+    let it = Begun::new();
+    let device = it.fixture.device;
+    assert_eq!(PendingAtomic::from_words(it.begun.to_words()), Some(it.begun), "it is kept");
     assert_eq!(PendingAtomic::from_words([0, 7]), None);
     tidy(device.memory);
-    assert_eq!(resume(device.memory, begun), Err(NotDone::PendingAtomic(begun)));
+    assert_eq!(it.resume(), Err(NotDone::PendingAtomic(it.begun)));
     tidy(device.memory);
-    stage.head.answer(Outcome::Done, 7);
-    assert!(stage.head.word.answer(serving), "it is waited for");
-    assert_eq!(resume(device.memory, begun), Ok(7));
-    assert!(is_free(stage));
-    assert!(device.memory.copier().in_use.iter().all(|threads| sync::acquire(threads) == 0));
+    assert!(it.answer(Outcome::Done, 7), "it is waited for");
+    assert_eq!(it.resume(), Ok(7));
+    assert!(is_free(it.stage) && is_at_rest(device));
 }
 
 #[test]
 fn x05_the_answer_to_an_atomic_is_found_that_came_when_nobody_waited() {
-    let (_context, pd, device) = alone();
-    let counter = Counter::new(device, &pd);
-    for outcome in [Outcome::Refused, Outcome::Later] {
-        let (begun, stage, serving) = is_begun(device, &counter);
-        stage.head.answer(outcome, 0);
-        assert!(stage.head.word.answer(serving));
-        let trouble = if outcome == Outcome::Refused { Trouble::Fault } else { Trouble::NoAnswer };
-        assert_eq!(resume(device.memory, begun), Err(trouble.into()));
-        assert!(is_free(stage));
+    for (outcome, trouble) in
+        [(Outcome::Refused, Trouble::Fault), (Outcome::Later, Trouble::NoAnswer)]
+    {
+        let it = Begun::new();
+        assert!(it.answer(outcome, 0));
+        assert_eq!(it.resume(), Err(trouble.into()));
+        assert!(is_free(it.stage));
     }
 }
 
 #[test]
 fn x05_an_atomic_that_nobody_waits_for_gives_its_stage_back_once_it_is_done() {
-    let (_context, pd, device) = alone();
-    let counter = Counter::new(device, &pd);
-    let (begun, stage, serving) = is_begun(device, &counter);
-    abandon(device.memory, begun);
-    assert_eq!(state(stage.head), Some(State::Orphaned));
-    assert!(!stage.head.word.answer(serving), "nobody waits");
-    assert!(is_free(stage));
-    assert_eq!(resume(device.memory, begun), Err(Trouble::NoAnswer.into()));
-}
-
-#[test]
-fn x03_an_atomic_that_a_dead_process_had_begun_ends_and_leaves_its_stage() {
-    let (_context, pd, device) = alone();
-    let counter = Counter::new(device, &pd);
-    let stage = device.memory.stages().of(device.shm.attachment()).next().unwrap();
-    let word = &stage.head.word;
-    let seen = word.ask(word.claim(device.shm.attachment(), ANOTHER).unwrap()).unwrap();
-    word.serve(ANOTHER).unwrap();
-    sync::enter(&device.memory.copier().in_use[0]);
-    let begun = PendingAtomic { stage: stage.index() as u32, seen, owner: 0 };
-    assert_eq!(resume(device.memory, begun), Err(Trouble::NoAnswer.into()));
-    assert!(is_free(stage));
-    assert_eq!(counter.value(), 0);
+    let it = Begun::new();
+    abandon(it.fixture.device.memory, it.begun);
+    assert_eq!(state(it.stage.head), Some(State::Orphaned));
+    assert!(!it.stage.head.word.answer(it.serving), "nobody waits");
+    assert!(is_free(it.stage));
+    assert_eq!(it.resume(), Err(Trouble::NoAnswer.into()));
+    assert_eq!(it.counter.value(), 0);
 }
 
 /// Has this process move bytes to its own memory by asking itself.
-fn moves(device: &'static Device, pd: &ProtectionDomain, len: usize) -> Result<(), Trouble> {
+fn moves(fixture: &Fixture, len: usize) -> Result<(), Trouble> {
+    let memory = fixture.device.memory;
     let data: Vec<_> = (1..=len as u64 / 8).map(AtomicU64::new).collect();
-    let region = pd.allocate(len, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
-    let (whose, needs) = (KeyUser::local(pd.domain().number()), Access::REMOTE_WRITE);
-    let far = Far { attachment: device.shm.attachment(), whose, needs };
-    let there = Span::far(region.addr() as usize, len as u32, Key::new(region.lkey()));
+    let region = fixture.region(len);
+    let (far, there) = far_of(fixture, &region, len);
     let (from, to) = (Spans::of_words(&data, len), Target::of_far(far, there));
     let order = Order::LastWordLast;
-    carry(&Transfer { memory: device.memory, far, from: &from, to: &to, order }, 0..len, len)?;
+    carry(&Transfer { memory, far, from: &from, to: &to, order }, 0..len, len)?;
     let mut moved = vec![0; len];
     region.read(0, &mut moved).unwrap();
     let expected = (1..=len as u64 / 8).flat_map(u64::to_ne_bytes);
@@ -270,29 +265,35 @@ fn moves(device: &'static Device, pd: &ProtectionDomain, len: usize) -> Result<(
     Ok(())
 }
 
+/// A region of this process as others see it.
+fn far_of(fixture: &Fixture, region: &OwnedRegion, len: usize) -> (Far, Span) {
+    let whose = KeyUser::local(fixture.pd.domain().number());
+    let far = Far { attachment: me(fixture.device), whose, needs: Access::REMOTE_WRITE };
+    (far, Span::far(region.addr() as usize, len as u32, Key::new(region.lkey())))
+}
+
 #[test]
 fn x07_bytes_are_moved_though_others_have_every_stage_that_they_can() {
-    let (_context, pd, device) = alone();
+    let fixture = Fixture::new();
+    let (device, processes) = (fixture.device, fixture.device.shm.shape().processes as usize);
     let stages = device.memory.stages();
-    let all = (0..device.shm.shape().processes as u16)
-        .map(AttachmentId::new)
-        .filter(|&other| other != device.shm.attachment());
+    let all = (0..processes as u16).map(AttachmentId::new).filter(|&other| other != me(device));
     let others = all.flat_map(|place| stages.of(place)).chain(stages.large());
     let taken = others.filter_map(|stage| stage.head.word.claim(ANOTHER, ANOTHER)).count();
-    assert_eq!(taken, (device.shm.shape().processes as usize - 1) * OWN + LARGE);
+    assert_eq!(taken, (processes - 1) * OWN + LARGE);
     for len in [8, 64, SMALL_BYTES, SMALL_BYTES + 8, 3 * LARGE_BYTES + 8] {
-        assert_eq!(moves(device, &pd, len), Ok(()), "{len} bytes");
+        assert_eq!(moves(&fixture, len), Ok(()), "{len} bytes");
     }
     // What is small still has stages, where large messages take all they may.
-    let own = stages.of(device.shm.attachment()).skip(OWN / 2);
+    let own = stages.of(me(device)).skip(OWN / 2);
     assert_eq!(own.filter_map(|stage| stage.head.word.claim(ANOTHER, ANOTHER)).count(), OWN / 2);
-    assert_eq!(moves(device, &pd, 64), Ok(()));
-    assert_eq!(moves(device, &pd, SMALL_BYTES + 8), Err(Trouble::NoAnswer));
+    assert_eq!(moves(&fixture, 64), Ok(()));
+    assert_eq!(moves(&fixture, SMALL_BYTES + 8), Err(Trouble::NoAnswer));
 }
 
 #[test]
 fn x07_what_is_large_leaves_the_small_stages_alone_at_first_and_half_of_them_for_good() {
-    let (_context, _pd, device) = alone();
+    let device = Fixture::new().device;
     let large: Vec<_> = device.memory.stages().large().map(|stage| stage.index()).collect();
     let claimed = |len, may| {
         let claim =
@@ -306,14 +307,15 @@ fn x07_what_is_large_leaves_the_small_stages_alone_at_first_and_half_of_them_for
 
 #[test]
 fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
-    let (_context, pd, device) = alone();
-    let own: Vec<_> = device.memory.stages().of(device.shm.attachment()).collect();
+    let fixture = Fixture::new();
+    let device = fixture.device;
+    let own: Vec<_> = device.memory.stages().of(me(device)).collect();
     let claim = |stage: &Stage| stage.head.word.claim(ANOTHER, ANOTHER).unwrap();
     let mut seen: Vec<_> = own.iter().map(claim).collect();
     device.memory.stages().large().for_each(|stage| _ = claim(&stage));
     let (end, mut asks) = (Instant::now() + 3 * PATIENCE, true);
     thread::scope(|scope| {
-        let moves = scope.spawn(|| moves(device, &pd, 8));
+        let moves = scope.spawn(|| moves(&fixture, 8));
         let waiting = &device.memory.copier().waiting;
         until("it waits", || sync::acquire(waiting) == 1);
         while Instant::now() < end {
@@ -334,48 +336,45 @@ fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
 
 #[test]
 fn x03_an_atomic_begun_by_a_dead_process_ends_though_its_attachment_is_reused() {
-    let (_context, _pd, device) = alone();
-    let claim = &header::claims(device.shm.memory(), device.shm.shape())[ANOTHER.index()];
-    let stage = device.memory.stages().of(device.shm.attachment()).next().unwrap();
-    let word = &stage.head.word;
-    let seen = word.ask(word.claim(device.shm.attachment(), ANOTHER).unwrap()).unwrap();
-    word.serve(ANOTHER).unwrap();
-    sync::enter(&device.memory.copier().in_use[0]);
-    // Nobody has its lock.
-    let owner = device.shm.die_at(ANOTHER).to_word();
-    let begun = PendingAtomic { stage: stage.index() as u32, seen, owner };
-    assert_eq!(PendingAtomic::from_words(begun.to_words()), Some(begun));
-    until("it is swept up after", || {
-        deaths::look(device);
-        device.shm.owner_at(ANOTHER).is_none()
-    });
-    let file = File::options().read(true).write(true).open(device.shm.path().file()).unwrap();
-    let next = claim::next(ANOTHER.get().into(), claim);
-    assert!(claim::take(claim, next) && liveness::hold(file.as_fd(), next).unwrap());
-    assert!(device.shm.is_alive(ANOTHER), "another one");
-    assert_eq!(resume(device.memory, begun), Err(Trouble::NoAnswer.into()));
-    assert!(is_free(stage));
+    for is_reused in [false, true] {
+        let (device, mut owner) = (Fixture::new().device, 0);
+        let (stage, seen) = is_begun_by_another(device);
+        // To the end, as closing it would unlock what is locked here.
+        let path = device.shm.path().file();
+        let file = File::options().read(true).write(true).open(path).unwrap();
+        if is_reused {
+            // Nobody has its lock.
+            owner = device.shm.die_at(ANOTHER).to_word();
+            recover_all(device);
+            let claim = &header::claims(device.shm.memory(), device.shm.shape())[ANOTHER.index()];
+            let next = claim::next(ANOTHER.get().into(), claim);
+            assert!(claim::take(claim, next) && liveness::hold(file.as_fd(), next).unwrap());
+            assert!(device.shm.is_alive(ANOTHER), "another one");
+        }
+        let begun = PendingAtomic { stage: stage.index() as u32, seen, owner };
+        assert!(!is_reused || PendingAtomic::from_words(begun.to_words()) == Some(begun));
+        assert_eq!(resume(device.memory, begun), Err(Trouble::NoAnswer.into()));
+        assert!(is_free(stage));
+    }
 }
 
 /// What was given up is still being carried out when its next try, and what comes after, could be moved by the system.
 #[test]
 fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
-    let (_context, pd, device) = alone();
-    let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
-    let (whose, needs) = (KeyUser::local(pd.domain().number()), Access::REMOTE_WRITE);
-    let far = Far { attachment: device.shm.attachment(), whose, needs };
-    let span = Span::far(region.addr() as usize, 8, Key::new(region.lkey()));
+    let fixture = Fixture::new();
+    let (device, region) = (fixture.device, fixture.region(64));
+    let (far, span) = far_of(&fixture, &region, 8);
     let there = Target::of_far(far, span);
     let write = |value: u64| {
         let data = [AtomicU64::new(value)];
         copy::copy(device.memory, &Spans::of_words(&data, 8), &there, Order::LastWordLast)
     };
     let paths = &device.memory.paths;
-    let AccessPath::Direct(process) = paths.of(device.memory, device.shm.attachment()) else {
+    let AccessPath::Direct(process) = paths.of(device.memory, me(device)) else {
         panic!("it is not asked")
     };
     // The system refuses, for a moment: it has no memory, say.
-    paths.learn(device.memory, device.shm.attachment(), process, Errno::NOMEM).unwrap();
+    paths.learn(device.memory, me(device), process, Errno::NOMEM).unwrap();
     let serving = device.memory.copier().serving();
     let (stage, begun) = thread::scope(|scope| {
         let writes = scope.spawn(|| write(1));
@@ -384,7 +383,7 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
         begun
     });
     until("it is reached directly again", || {
-        matches!(paths.of(device.memory, device.shm.attachment()), AccessPath::Direct(_))
+        matches!(paths.of(device.memory, me(device)), AccessPath::Direct(_))
     });
     assert_eq!(write(1), Err(Trouble::NoAnswer), "it is still in flight");
     // As if others did not map it.
@@ -403,16 +402,10 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
 
 #[test]
 fn x03_a_stage_is_free_where_what_a_dead_process_had_begun_is_abandoned() {
-    let (_context, _pd, device) = alone();
-    let stage = device.memory.stages().of(device.shm.attachment()).next().unwrap();
-    let (word, owner) = (&stage.head.word, device.shm.die_at(ANOTHER).to_word());
-    let seen = word.ask(word.claim(device.shm.attachment(), ANOTHER).unwrap()).unwrap();
-    word.serve(ANOTHER).unwrap();
-    sync::enter(&device.memory.copier().in_use[0]);
-    until("it is swept up after", || {
-        deaths::look(device);
-        device.shm.owner_at(ANOTHER).is_none()
-    });
+    let device = Fixture::new().device;
+    let owner = device.shm.die_at(ANOTHER).to_word();
+    let (stage, seen) = is_begun_by_another(device);
+    recover_all(device);
     assert_eq!(state(stage.head), Some(State::Serving), "its client lives");
     abandon(device.memory, PendingAtomic { stage: stage.index() as u32, seen, owner });
     assert!(is_free(stage));
@@ -420,35 +413,31 @@ fn x03_a_stage_is_free_where_what_a_dead_process_had_begun_is_abandoned() {
 
 #[test]
 fn x07_as_many_as_have_small_stages_may_be_suspended_and_others_are_asked() {
-    let (_context, _pd, device) = alone();
+    let device = Fixture::new().device;
     for nth in 0..OWN as u16 {
-        let mut claimed =
-            ClaimedStage::new(device.memory, AttachmentId::new(ANOTHER.get() + nth), 0).unwrap();
+        let server = AttachmentId::new(ANOTHER.get() + nth);
+        let mut claimed = ClaimedStage::new(device.memory, server, 0).unwrap();
         // They live.
-        claimed.owner = device.shm.owner_at(device.shm.attachment());
+        claimed.owner = device.shm.owner_at(me(device));
         let word = &claimed.stage.head.word;
         claimed.seen = word.ask(claimed.seen).unwrap();
-        word.serve(AttachmentId::new(ANOTHER.get() + nth)).unwrap();
+        word.serve(server).unwrap();
     }
-    let own = device.memory.stages().of(device.shm.attachment());
-    assert!(own.into_iter().all(|stage| state(stage.head) == Some(State::Orphaned)));
-    assert_eq!(
-        ask(device, device.shm.attachment()),
-        Err(Trouble::Fault.into()),
-        "it knows no such memory"
-    );
+    let mut all = device.memory.stages().of(me(device));
+    assert!(all.all(|stage| state(stage.head) == Some(State::Orphaned)));
+    assert_eq!(ask(device, me(device)), Err(Trouble::Fault.into()), "it knows no such memory");
 }
 
 #[test]
 fn x05_an_atomic_waits_for_a_lock_that_is_given_back_in_time() {
-    let (_context, pd, device) = alone();
-    let counter = Counter::new(device, &pd);
+    let fixture = Fixture::new();
+    let (device, counter) = (fixture.device, Counter::new(&fixture));
     let held = device.memory.lock(counter.lock(device), || {}).unwrap();
     thread::scope(|scope| {
         let adds = scope.spawn(|| counter.add(device));
         until("it is told to ask again", || {
-            let mut own = device.memory.stages().of(device.shm.attachment());
-            own.any(|stage| sync::acquire(&stage.head.answers) > 0)
+            let mut stages = device.memory.stages().of(me(device));
+            stages.any(|stage| sync::acquire(&stage.head.answers) > 0)
         });
         drop(held);
         assert_eq!(adds.join().unwrap(), Ok(0));
