@@ -9,19 +9,20 @@ fn values(words: &[AtomicU64]) -> Vec<u64> {
     std::hint::black_box(words).iter().map(sync::load).collect()
 }
 
+/// Memory of this process as if it were another's: of what the system says of processes, it is like any.
+fn push_far(device: &'static Device, spans: &mut Spans<'_>, addr: usize, len: u32) {
+    let attachment = device.shm.attachment();
+    let far = Far { attachment, whose: KeyUser::local(0), needs: Access::empty() };
+    assert!(spans.push_far(far, addr, len, Key::new(1)));
+}
+
 #[test]
 fn bytes_of_here_and_of_another_process_come_together() {
-    // Of what the system says of processes, this one is like any other.
-    let device = Device::of_tests();
+    let device = Fixture::new().device;
     let (a, b, c) = (words::<2>(1), words::<2>(3), words::<1>(5));
-    let far = Far {
-        attachment: device.shm.attachment(),
-        whose: KeyUser::local(0),
-        needs: Access::empty(),
-    };
     let mut from = Spans::new();
     from.push_words(&a, 16);
-    assert!(from.push_far(far, b.as_ptr() as usize, 16, Key::new(1)));
+    push_far(device, &mut from, b.as_ptr() as usize, 16);
     from.push_words(&c, 8);
     for order in [Order::Any, Order::LastWordLast] {
         let there = words::<5>(0);
@@ -32,31 +33,21 @@ fn bytes_of_here_and_of_another_process_come_together() {
 
 #[test]
 fn bytes_of_another_process_that_are_not_there_are_a_fault_among_others() {
-    let device = Device::of_tests();
+    let device = Fixture::new().device;
     let (a, there) = (words::<1>(1), words::<2>(0));
-    let far = Far {
-        attachment: device.shm.attachment(),
-        whose: KeyUser::local(0),
-        needs: Access::empty(),
-    };
     let mut from = Spans::of_words(&a, 8);
-    assert!(from.push_far(far, 64, 8, Key::new(1)));
+    push_far(device, &mut from, 64, 8);
     let outcome = copy(device.memory, &from, &Target::of_words(&there, 16), Order::Any);
     assert_eq!(outcome, Err(Trouble::Fault));
 }
 
 #[test]
 fn a_copy_from_another_process_ends_where_the_shorter_list_does() {
-    let device = Device::of_tests();
+    let device = Fixture::new().device;
     let (a, there) = (words::<2>(1), words::<2>(5));
-    let far = Far {
-        attachment: device.shm.attachment(),
-        whose: KeyUser::local(0),
-        needs: Access::empty(),
-    };
     for (len, seen) in [(8, [1, 6]), (16, [1, 2])] {
         let mut from = Spans::new();
-        assert!(from.push_far(far, a.as_ptr() as usize, len, Key::new(1)));
+        push_far(device, &mut from, a.as_ptr() as usize, len);
         let outcome = copy(device.memory, &from, &Target::of_words(&there, 16), Order::Any);
         assert_eq!((outcome, values(&there)), (Ok(()), seen.to_vec()));
     }

@@ -2,44 +2,34 @@ use super::*;
 use crate::api::open::OpenError;
 use crate::inside::prelude::*;
 
-/// An attachment that no process has, recorded as that of a dead one.
-const ANOTHER: AttachmentId = AttachmentId::new(38);
-
-#[test]
-fn q10_whose_memory_the_system_does_not_move_is_asked_itself() {
-    let (_context, device) = OpenOptions::new().alone();
-    let (paths, here) =
-        (AccessPaths::new(device.shm.shape().processes, false), device.shm.attachment());
-    let AccessPath::Direct(it) = paths.of(device.memory, here) else {
-        panic!("this process lives")
-    };
-    assert_eq!(paths.learn(device.memory, here, it, Errno::FAULT), Err(Trouble::Fault));
-    assert_eq!(paths.of(device.memory, here), AccessPath::Direct(it));
-    assert_eq!(paths.learn(device.memory, here, it, Errno::PERM), Ok(()));
-    assert_eq!(paths.of(device.memory, here), AccessPath::Service);
+/// A device, the access paths of a process that has just begun, and this process.
+fn fresh() -> (&'static Device, AccessPaths, AttachmentId) {
+    let device = Fixture::new().device;
+    let paths = AccessPaths::new(device.shm.shape().processes, false);
+    (device, paths, device.shm.attachment())
 }
 
 #[test]
-fn q10_a_process_without_its_first_thread_is_asked_itself() {
-    let (_context, device) = OpenOptions::new().alone();
-    let (paths, here) =
-        (AccessPaths::new(device.shm.shape().processes, false), device.shm.attachment());
-    let AccessPath::Direct(it) = paths.of(device.memory, here) else {
-        panic!("this process lives")
-    };
+fn q10_whose_memory_the_system_does_not_move_is_asked_itself() {
+    let (Device { memory, .. }, paths, here) = fresh();
+    let AccessPath::Direct(it) = paths.of(memory, here) else { panic!("this process lives") };
     // One that has got another number since is tried under that.
     let before = Process { pid: it.pid + 1, ..it };
-    *paths.seen(here).unwrap() = Some(Seen { at: now(), path: AccessPath::Direct(before) });
-    assert_eq!(paths.learn(device.memory, here, before, Errno::SRCH), Ok(()));
-    assert_eq!(paths.of(device.memory, here), AccessPath::Direct(it));
-    assert_eq!(paths.learn(device.memory, here, it, Errno::SRCH), Ok(()));
-    assert_eq!(paths.of(device.memory, here), AccessPath::Service);
+    for (tried, errno, outcome, path) in [
+        (it, Errno::FAULT, Err(Trouble::Fault), AccessPath::Direct(it)),
+        (it, Errno::PERM, Ok(()), AccessPath::Service),
+        (before, Errno::SRCH, Ok(()), AccessPath::Direct(it)),
+        (it, Errno::SRCH, Ok(()), AccessPath::Service),
+    ] {
+        *paths.seen(here).unwrap() = Some(Seen { at: now(), path: AccessPath::Direct(tried) });
+        assert_eq!(paths.learn(memory, here, tried, errno), outcome);
+        assert_eq!(paths.of(memory, here), path, "{errno} of {tried:?}");
+    }
 }
 
 #[test]
 fn x04_where_a_guard_page_is_said_to_be_that_is_none_the_process_is_asked_itself() {
-    let (_context, device) = OpenOptions::new().alone();
-    let here = device.shm.attachment();
+    let (device, _, here) = fresh();
     let word = device.shm.guard_word(here);
     let (page, path) = (sync::load(word), || AccessPaths::new(64, false).of(device.memory, here));
     assert!(matches!(path(), AccessPath::Direct(_)));
@@ -56,19 +46,18 @@ fn x04_where_a_guard_page_is_said_to_be_that_is_none_the_process_is_asked_itself
 
 #[test]
 fn x04_who_has_the_number_of_another_is_not_taken_for_it() {
-    let (_context, device) = OpenOptions::new().alone();
-    let (here, pid) = (device.shm.attachment(), std::process::id() as i32);
-    assert!(Process::of(device.memory, here, pid).is_some());
+    let (Device { memory, .. }, _, here) = fresh();
+    let pid = std::process::id() as i32;
+    assert!(Process::of(memory, here, pid).is_some());
     for other in [std::os::unix::process::parent_id() as i32, 0, -1, i32::MAX] {
-        assert_eq!(Process::of(device.memory, here, other), None, "{other}");
+        assert_eq!(Process::of(memory, here, other), None, "{other}");
     }
-    assert_eq!(Process::of(device.memory, ANOTHER, pid), None, "nobody lives there");
+    assert_eq!(Process::of(memory, ANOTHER, pid), None, "nobody lives there");
 }
 
 #[test]
 fn x03_a_process_that_is_found_dead_is_recovered() {
-    let (_context, device) = OpenOptions::new().alone();
-    let paths = AccessPaths::new(device.shm.shape().processes, false);
+    let (device, paths, _) = fresh();
     let dead = device.shm.die_at(ANOTHER);
     assert!(device.shm.others().any(|other| other == dead), "nobody looks for the dead");
     assert_eq!(paths.of(device.memory, ANOTHER), AccessPath::None);
@@ -77,13 +66,11 @@ fn x03_a_process_that_is_found_dead_is_recovered() {
 
 #[test]
 fn x03_what_is_found_out_of_the_living_is_kept_and_of_the_dead_is_not() {
-    let (_context, device) = OpenOptions::new().alone();
-    let (paths, here) =
-        (AccessPaths::new(device.shm.shape().processes, false), device.shm.attachment());
+    let (Device { memory, .. }, paths, here) = fresh();
     let kept = |place| paths.seen(place).unwrap().map(|seen| seen.path);
-    let found = paths.of(device.memory, here);
+    let found = paths.of(memory, here);
     assert_eq!(kept(here), Some(found));
-    assert_eq!(paths.of(device.memory, ANOTHER), AccessPath::None);
+    assert_eq!(paths.of(memory, ANOTHER), AccessPath::None);
     assert_eq!(kept(ANOTHER), None, "somebody may come to live there");
 }
 
