@@ -1,27 +1,23 @@
 //! Tests of two copies of the library in one process: two registries, each with its own descriptors.
 
 use super::*;
-use crate::inside::prelude::*;
 use crate::shm::attachment::leave;
-use crate::shm::liveness::Liveness;
 
 static OTHER: Registry = Registry::new();
 
 #[test]
 fn x01_two_copies_in_one_process_have_an_attachment_each() {
-    let directory = Directory::new();
-    let here = attach(&directory.path()).unwrap();
+    let (directory, here) = attached();
     let there = OTHER.attach(&directory.path(), &limits(), &FORMAT).unwrap();
     assert_ne!(here.owner(), there.owner());
-    let pid = Some(std::process::id() as i32);
     // Attaching closed a descriptor of the file.
-    assert_eq!(there.alive(here.owner()), Liveness::Alive { pid: None });
+    assert_eq!(there.alive(here.owner()), ALIVE);
     here.tidy();
     for (asked, owner) in [(here, there.owner()), (there, here.owner()), (here, here.owner())] {
-        assert_eq!(asked.alive(owner), Liveness::Alive { pid });
+        assert_eq!(asked.alive(owner), me());
     }
-    let actor = Actor::play("user", &directory);
-    assert!(![here.owner(), there.owner()].contains(&(actor.number() as u32)));
+    let (actor, owner) = directory.user();
+    assert!(![here.owner(), there.owner()].contains(&owner));
     actor.finish();
     assert_eq!(directory.files().len(), 1);
 }
@@ -30,8 +26,6 @@ fn x01_two_copies_in_one_process_have_an_attachment_each() {
 pub fn two_copies(path: &FabricPath) {
     attach(path).unwrap();
     OTHER.attach(path, &limits(), &FORMAT).unwrap();
-    say("attached");
-    wait();
     leave(&OTHER, Instant::now() + PATIENCE);
     say(files(path.directory()).len());
 }
@@ -39,9 +33,7 @@ pub fn two_copies(path: &FabricPath) {
 #[test]
 fn x02_the_last_copy_in_the_last_process_removes_the_file() {
     let directory = Directory::new();
-    let mut actor = Actor::play("two copies", &directory);
-    assert_eq!(actor.hear(), "attached");
-    actor.go();
+    let actor = directory.play("two copies");
     assert_eq!(actor.hear(), "1", "the other copy still uses it");
     assert!(actor.ended().success());
     assert_eq!(directory.files(), [""; 0]);

@@ -13,13 +13,9 @@ use rustix::thread::gettid;
 
 use super::*;
 use crate::inside::actor::has_to_wait;
-use crate::inside::prelude::*;
 use crate::protocol::steps;
-use crate::shm::file;
 use crate::shm::fork::watch;
-use crate::shm::guard_page;
-use crate::shm::liveness::{Gate, Liveness};
-use crate::shm::registry::Kept;
+use crate::shm::{file, guard_page};
 use crate::sync::{AtomicU32 as Word, load, store};
 
 /// Forks; the result of `child` is its exit code.
@@ -62,7 +58,7 @@ fn child_is_its_own(here: &'static Attachment) -> bool {
     assert!(!here.is_ours());
     assert_eq!(load(word(here)), 0);
     store(word(here), 77);
-    assert_eq!(here.alive(here.owner()), Liveness::Alive { pid: None });
+    assert_eq!(here.alive(here.owner()), ALIVE);
     assert_eq!(REGISTRY.all().count(), 0);
     let anew = attach(here.path()).unwrap();
     assert!(anew.is_ours());
@@ -71,10 +67,10 @@ fn child_is_its_own(here: &'static Attachment) -> bool {
     store(word(anew), 6);
     // SAFETY: a call without arguments.
     let parent = unsafe { libc::getppid() };
-    assert_eq!(anew.alive(here.owner()), Liveness::Alive { pid: Some(parent) });
+    assert_eq!(anew.alive(here.owner()), alive(parent));
     // Although its descriptor is open again, with the same number.
     assert_eq!(anew.alive(0), Liveness::Dead);
-    assert_eq!(here.alive(0), Liveness::Alive { pid: None }, "what is inherited says nothing");
+    assert_eq!(here.alive(0), ALIVE, "what is inherited says nothing");
     true
 }
 
@@ -100,43 +96,48 @@ pub fn parent(path: &FabricPath) {
     assert_eq!(files(path.directory()).len(), 1, "the child's end removed nothing");
     let [first, second] = [(); 2].map(|()| address_that_a_child_draws());
     assert_ne!(first, second, "one of them may have the other's number next");
-    say("done");
-    wait();
 }
 
 #[test]
 fn x07_a_forked_child_is_another_process_and_harms_nothing() {
     let directory = Directory::new();
-    let actor = Actor::play("parent", &directory);
-    assert_eq!(actor.hear(), "done");
-    actor.finish();
+    directory.plays_to_the_end("parent");
     assert_eq!(directory.files(), [""; 0]);
+}
+
+/// Kills a process that says its owner and then the number of its child, which lives on: it holds nothing of its
+/// parent's attachment.
+fn dies_before_its_child(part: &str) -> (Directory, u32, Pid) {
+    let (directory, here) = attached();
+    let (mut actor, owner) = directory.attached(part);
+    let child = Pid::from_raw(actor.number() as i32).unwrap();
+    assert_eq!(here.alive(owner), alive(actor.pid()));
+    actor.kill();
+    is_dead_soon(here, owner);
+    (directory, owner, child)
+}
+
+/// Ends a child that lives to be killed.
+fn end(child: Pid) {
+    kill_process(child, Signal::KILL).expect("the child lives");
 }
 
 /// Forks while it holds the gate, and leaves the child to be killed.
 pub fn parent_of_a_survivor(path: &FabricPath) {
     let here = attach(path).unwrap();
-    let fd = REGISTRY.all().next().and_then(Kept::fd).unwrap();
-    let _gate = Gate::pass(fd, Instant::now() + PATIENCE).unwrap().unwrap();
+    let _gate = Gate::pass(fd(), Instant::now() + PATIENCE).unwrap().unwrap();
     let pid = fork_for_long();
     say(here.owner());
     say(pid);
-    wait();
+    order();
 }
 
 #[test]
 fn x03_a_forked_child_holds_neither_its_parents_attachment_nor_the_gate() {
-    let directory = Directory::new();
-    let here = attach(&directory.path()).unwrap();
-    let mut actor = Actor::play("parent of a survivor", &directory);
-    let (owner, child) = (actor.number() as u32, actor.number() as i32);
-    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
-    actor.kill();
-    until("it is dead", || here.alive(owner) == Liveness::Dead);
-    let next = Actor::play("user", &directory);
-    assert_ne!(next.number() as u32, owner, "the gate is free");
-    let child = Pid::from_raw(child).unwrap();
-    kill_process(child, Signal::KILL).expect("the child lives");
+    let (directory, owner, child) = dies_before_its_child("parent of a survivor");
+    let (next, other) = directory.user();
+    assert_ne!(other, owner, "the gate is free");
+    end(child);
     next.finish();
 }
 
@@ -152,20 +153,13 @@ pub fn bare_parent(path: &FabricPath) {
     }
     say(here.owner());
     say(child);
-    wait();
+    order();
 }
 
 #[test]
 fn x03_a_child_that_inherits_everything_does_not_hold_its_parents_attachment() {
-    let directory = Directory::new();
-    let here = attach(&directory.path()).unwrap();
-    let mut actor = Actor::play("bare parent", &directory);
-    let (owner, child) = (actor.number() as u32, actor.number() as i32);
-    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
-    actor.kill();
-    until("it is dead", || here.alive(owner) == Liveness::Dead);
-    let child = Pid::from_raw(child).unwrap();
-    kill_process(child, Signal::KILL).expect("the child lives");
+    let (_directory, _, child) = dies_before_its_child("bare parent");
+    end(child);
 }
 
 /// Forks while another thread holds the registry.
@@ -179,13 +173,11 @@ pub fn parent_in_the_middle(path: &FabricPath) {
     });
     assert_eq!(exit_code(pid), 0);
     drop(held);
-    say("done");
-    wait();
 }
 
 #[test]
 fn x07_a_child_forked_while_another_thread_attached_can_attach() {
-    plays_to_the_end("parent in the middle");
+    Directory::new().plays_to_the_end("parent in the middle");
 }
 
 /// Another thread forks while this one attaches, with the lock of its owner held by a descriptor.
@@ -205,20 +197,13 @@ pub fn parent_that_attaches(path: &FabricPath) {
     let here = attach(path).unwrap();
     say(here.owner());
     say(CHILD.lock().unwrap().take().unwrap().join().unwrap());
-    wait();
+    order();
 }
 
 #[test]
 fn x03_a_child_forked_while_its_parent_attached_does_not_hold_its_parents_attachment() {
-    let directory = Directory::new();
-    let here = attach(&directory.path()).unwrap();
-    let mut actor = Actor::play("parent that attaches", &directory);
-    let (owner, child) = (actor.number() as u32, actor.number() as i32);
-    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
-    actor.kill();
-    let child = Pid::from_raw(child).unwrap();
-    until("it is dead", || here.alive(owner) == Liveness::Dead);
-    kill_process(child, Signal::KILL).expect("the child lives");
+    let (_directory, _, child) = dies_before_its_child("parent that attaches");
+    end(child);
 }
 
 /// Forks between opening the file and keeping it, and is killed while it holds the gate.
@@ -237,19 +222,18 @@ pub fn parent_that_opens(path: &FabricPath) {
     let kept = guard.keep(file, file::find(path).unwrap().unwrap());
     let _gate = Gate::pass(kept.fd().unwrap(), Instant::now() + PATIENCE).unwrap().unwrap();
     say(child);
-    wait();
+    order();
 }
 
 #[test]
 fn x03_a_child_forked_while_its_parent_opened_the_file_does_not_keep_the_gate_shut() {
     let directory = Directory::new();
-    let user = Actor::play("user", &directory);
-    user.number();
-    let mut actor = Actor::play("parent that opens", &directory);
+    let (user, _) = directory.user();
+    let mut actor = directory.play("parent that opens");
     let child = Pid::from_raw(actor.number() as i32).unwrap();
     actor.kill();
     let here = attach(&directory.path());
-    kill_process(child, Signal::KILL).expect("the child lives");
+    end(child);
     assert_eq!(here.unwrap().owners().count(), 2);
     user.finish();
 }
@@ -267,11 +251,9 @@ pub fn parent_that_maps_nothing(path: &FabricPath) {
     setrlimit(Resource::As, memory).unwrap();
     assert!(pid > 0, "it forks");
     assert_eq!((exit_code(pid), load(word(here))), (-1, 0), "the child ends before it runs");
-    say("done");
-    wait();
 }
 
 #[test]
 fn x07_a_forked_child_that_could_reach_the_memory_of_its_parent_is_ended() {
-    plays_to_the_end("parent that maps nothing");
+    Directory::new().plays_to_the_end("parent that maps nothing");
 }

@@ -52,13 +52,6 @@ pub fn parent_with_a_lock(path: &FabricPath) {
     unlock(&LOCK);
     assert_eq!(forks.join().unwrap(), 0);
     attach(path).unwrap();
-    say("done");
-    wait();
-}
-
-#[test]
-fn x07_who_attaches_with_a_lock_that_a_fork_waits_for_is_told_and_goes_on() {
-    plays_to_the_end("parent with a lock");
 }
 
 extern "C" fn forks_too(_: libc::c_int) {
@@ -81,13 +74,6 @@ pub fn parent_with_a_handler(path: &FabricPath) {
     store(&RAISES, 1);
     assert_eq!(exit_code(fork(|| true)), 0);
     assert_ne!(load(&HANDLED), 0, "once the first fork was over");
-    say("done");
-    wait();
-}
-
-#[test]
-fn x07_a_handler_that_forks_while_its_thread_does_waits_for_nobody() {
-    plays_to_the_end("parent with a handler");
 }
 
 /// A garbage collector that stops all threads by a signal: it holds its lock meanwhile, and waits for each thread.
@@ -114,13 +100,6 @@ pub fn parent_with_a_collector(path: &FabricPath) {
     until("the thread that forks has stopped", || load(&HANDLED) != 0);
     unlock(&LOCK);
     assert_eq!(forks.join().unwrap(), 0);
-    say("done");
-    wait();
-}
-
-#[test]
-fn x07_a_thread_that_waits_to_fork_takes_the_signals_of_its_program() {
-    plays_to_the_end("parent with a collector");
 }
 
 /// The thread that holds `LOCK`, which it may take again.
@@ -155,11 +134,16 @@ pub fn parent_with_two_that_fork(path: &FabricPath) {
     store(&HAS, 0);
     unlock(&LOCK);
     assert_eq!(forks.join().unwrap(), 0);
-    say("done");
-    wait();
 }
 
 #[test]
-fn x07_who_forks_with_a_lock_that_another_fork_waits_for_goes_on() {
-    plays_to_the_end("parent with two that fork");
+fn x07_programs_with_fork_handlers_attach_and_fork_without_waiting_for_themselves() {
+    for part in [
+        "parent with a lock",
+        "parent with a handler",
+        "parent with a collector",
+        "parent with two that fork",
+    ] {
+        Directory::new().plays_to_the_end(part);
+    }
 }

@@ -2,13 +2,9 @@
 
 #![allow(unsafe_code)]
 
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::AsRawFd;
 
 use super::*;
-use crate::inside::prelude::*;
-use crate::shm::liveness::{Gate, Liveness};
-use crate::shm::registry::Kept;
 use crate::shm::unshared::Opened;
 use crate::shm::{file, header};
 use crate::sync::store;
@@ -16,7 +12,7 @@ use crate::sync::store;
 /// Attaches, writes its owner, and stays until it may end.
 pub fn user(path: &FabricPath) {
     say(attach(path).unwrap().owner());
-    wait();
+    order();
 }
 
 /// Ends only the thread that it runs in.
@@ -38,8 +34,8 @@ pub fn first_thread(path: &FabricPath) {
 
 /// Loses the descriptor, as in a program that closes all descriptors and opens something else. Returns its number.
 fn lose_descriptor() -> i32 {
-    let fd = REGISTRY.all().next().and_then(Kept::fd).unwrap();
-    let other = fs::OpenOptions::new().read(true).write(true).open("/dev/null").unwrap();
+    let fd = fd();
+    let other = File::options().read(true).write(true).open("/dev/null").unwrap();
     // SAFETY: the consequences are what is tested.
     assert!(unsafe { libc::dup2(other.as_raw_fd(), fd.as_raw_fd()) } >= 0);
     fd.as_raw_fd()
@@ -52,15 +48,15 @@ pub fn careless(path: &FabricPath) {
         lose_descriptor();
         Ok(Liveness::Dead)
     };
-    assert_eq!(here.ask(dead), Liveness::Alive { pid: None }, "it was not asked about the file");
+    assert_eq!(here.ask(dead), ALIVE, "it was not asked about the file");
     say(here.owner());
-    wait();
+    order();
     assert_eq!(here.alive(0), Liveness::Dead, "it finds the dead");
     let is_dead = |owner| here.alive(owner) == Liveness::Dead;
     assert!(!here.owners().any(is_dead));
     here.tidy();
     say("tidy");
-    wait();
+    order();
 }
 
 /// Loses the descriptor, and ends without having checked the others.
@@ -68,7 +64,7 @@ pub fn careless_to_the_end(path: &FabricPath) {
     let here = attach(path).unwrap();
     lose_descriptor();
     say(here.owner());
-    wait();
+    order();
 }
 
 /// Loses the descriptor when the file no longer has a name.
@@ -78,14 +74,13 @@ pub fn careless_without_a_file(path: &FabricPath) {
     lose_descriptor();
     here.tidy();
     for owner in here.owners().chain([0]) {
-        assert_eq!(here.alive(owner), Liveness::Alive { pid: None }, "nobody is dead for that");
+        assert_eq!(here.alive(owner), ALIVE, "nobody is dead for that");
     }
     // The name belongs to another file by now.
-    fs::write(path.file(), "x").unwrap();
-    fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
-    assert_eq!(here.alive(0), Liveness::Alive { pid: None });
+    write_own(path, "x");
+    assert_eq!(here.alive(0), ALIVE);
     say(here.owner());
-    wait();
+    order();
 }
 
 /// Loses the descriptor, and forks.
@@ -95,17 +90,14 @@ pub fn careless_parent(path: &FabricPath) {
     // SAFETY: a query about a number.
     let pid = forks::fork(|| unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0);
     assert_eq!(forks::exit_code(pid), 0, "the child has what the program opened");
-    say("done");
-    wait();
 }
 
 /// Stays in the gate.
 pub fn gatekeeper(path: &FabricPath) {
     let here = attach(path).unwrap();
-    let fd = REGISTRY.all().next().and_then(Kept::fd).unwrap();
-    let _gate = Gate::pass(fd, Instant::now() + PATIENCE).unwrap().unwrap();
+    let _gate = Gate::pass(fd(), Instant::now() + PATIENCE).unwrap().unwrap();
     say(here.owner());
-    wait();
+    order();
 }
 
 fn state(pid: i32) -> Option<char> {
@@ -115,74 +107,59 @@ fn state(pid: i32) -> Option<char> {
 
 #[test]
 fn x01_processes_that_name_the_same_fabric_share_its_memory() {
-    let directory = Directory::new();
-    let here = attach(&directory.path()).unwrap();
-    let actor = Actor::play("user", &directory);
-    let owner = actor.number() as u32;
+    let (directory, here) = attached();
+    let (actor, owner) = directory.user();
     assert_ne!(owner, here.owner());
     assert_eq!(here.owners().collect::<Vec<_>>(), [here.owner(), owner]);
-    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
-    let elsewhere = attach(&path(&directory.0, "y")).unwrap();
+    assert_eq!(here.alive(owner), alive(actor.pid()));
+    let elsewhere = attach(&directory.named("y")).unwrap();
     assert_eq!(elsewhere.owners().count(), 1, "another name sees nothing of it");
     actor.finish();
 }
 
 #[test]
 fn a_process_is_alive_to_itself_and_who_never_was_is_dead() {
-    let directory = Directory::new();
-    let here = attach(&directory.path()).unwrap();
-    assert!(std::ptr::eq(attach(&directory.path()).unwrap(), here));
+    let (directory, here) = attached();
+    assert!(std::ptr::eq(directory.attach(), here));
     assert_eq!(here.owners().count(), 1, "it attaches once");
-    let pid = Some(std::process::id() as i32);
-    assert_eq!(here.alive(here.owner()), Liveness::Alive { pid });
-    let me = here.owner();
+    let own = here.owner();
+    assert_eq!(here.alive(own), me());
     let out = limits().processes + 1;
-    for owner in [0, 1, me + 1, me + (1 << 16), out, me + out, 255, 0xffff, me | 0xffff, u32::MAX] {
+    let others = [0, 1, own + 1, own + (1 << 16), out, own + out, 255, 0xffff, own | 0xffff];
+    for owner in others.into_iter().chain([u32::MAX]) {
         assert_eq!(here.alive(owner), Liveness::Dead, "{owner}");
     }
 }
 
 #[test]
 fn x03_a_killed_process_is_dead_before_it_is_reaped_and_keeps_its_attachment_until_freed() {
-    let directory = Directory::new();
-    let here = attach(&directory.path()).unwrap();
-    let mut actor = Actor::play("user", &directory);
-    let owner = actor.number() as u32;
+    let (directory, here) = attached();
+    let (mut actor, owner) = directory.user();
     actor.kill();
     let is_dead = || here.alive(owner) == Liveness::Dead;
     until("it is dead, though a zombie", || is_dead() && state(actor.pid()) == Some('Z'));
-    let next = Actor::play("user", &directory);
-    assert_ne!(next.number() as u16, owner as u16, "its place is not taken before it is freed");
+    let (next, other) = directory.user();
+    assert_ne!(other as u16, owner as u16, "its place is not taken before it is freed");
     assert_eq!(here.alive(owner), Liveness::Dead);
     here.free(owner);
-    let last = Actor::play("user", &directory);
-    let heir = last.number() as u32;
+    let (last, heir) = directory.user();
     assert_eq!(heir as u16, owner as u16);
-    assert_eq!(here.alive(heir), Liveness::Alive { pid: Some(last.pid()) });
+    assert_eq!(here.alive(heir), alive(last.pid()));
     assert_eq!(here.alive(owner), Liveness::Dead, "whoever has its place now");
     next.finish();
     last.finish();
 }
 
 #[test]
-fn a_process_whose_first_thread_ended_is_alive() {
+fn a_process_whose_first_thread_ended_makes_a_fabric_and_is_alive() {
     let directory = Directory::new();
-    let here = attach(&directory.path()).unwrap();
-    let mut actor = Actor::play("first thread", &directory);
-    let owner = actor.number() as u32;
-    until("its first thread has ended", || state(actor.pid()) == Some('Z'));
-    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
-    actor.kill();
-    until("it is dead", || here.alive(owner) == Liveness::Dead);
-}
-
-#[test]
-fn a_process_whose_first_thread_ended_makes_a_fabric() {
-    let directory = Directory::new();
-    let mut actor = Actor::play("first thread", &directory);
-    actor.number();
+    let (mut actor, owner) = directory.attached("first thread");
     assert_eq!(directory.files().len(), 1);
+    let here = directory.attach();
+    until("its first thread has ended", || state(actor.pid()) == Some('Z'));
+    assert_eq!(here.alive(owner), alive(actor.pid()));
     actor.kill();
+    is_dead_soon(here, owner);
 }
 
 /// Continues as the first process of its own pid namespace.
@@ -193,16 +170,15 @@ pub fn apart(path: &FabricPath) {
     }
     let pid = forks::fork(|| {
         let here = attach(path).unwrap();
-        assert_eq!(here.alive(here.owner()), Liveness::Alive { pid: Some(1) });
+        assert_eq!(here.alive(here.owner()), alive(1));
         let outside = here.owners().find(|&owner| owner != here.owner()).unwrap();
-        assert_eq!(here.alive(outside), Liveness::Alive { pid: None }, "it has no number here");
+        assert_eq!(here.alive(outside), ALIVE, "it has no number here");
         say(format!("owner {}", here.owner()));
-        wait();
+        order();
         true
     });
     say(pid);
     assert_eq!(forks::exit_code(pid), 0);
-    say("done");
 }
 
 #[test]
@@ -210,9 +186,8 @@ fn a_process_of_another_namespace_is_alive_and_has_the_number_that_it_has_here()
     if !is_root() {
         return;
     }
-    let directory = Directory::new();
-    let here = attach(&directory.path()).unwrap();
-    let mut actor = Actor::play("apart", &directory);
+    let (directory, here) = attached();
+    let mut actor = directory.play("apart");
     let first = actor.hear();
     if first.starts_with("this") {
         return skip(&first);
@@ -221,7 +196,7 @@ fn a_process_of_another_namespace_is_alive_and_has_the_number_that_it_has_here()
     said.sort();
     let [pid, owner] = said.map(|said| said.trim_start_matches("owner ").parse().unwrap());
     let owner = owner as u32;
-    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(pid) });
+    assert_eq!(here.alive(owner), alive(pid));
     actor.go();
     assert_eq!(actor.hear(), "done");
     assert_eq!(here.alive(owner), Liveness::Dead);
@@ -229,56 +204,53 @@ fn a_process_of_another_namespace_is_alive_and_has_the_number_that_it_has_here()
 
 #[test]
 fn x03_who_loses_its_descriptor_lives_and_finds_the_dead() {
-    let directory = Directory::new();
-    let here = attach(&directory.path()).unwrap();
-    let mut actor = Actor::play("careless", &directory);
-    let owner = actor.number() as u32;
-    assert_eq!(here.alive(owner), Liveness::Alive { pid: None });
+    let (directory, here) = attached();
+    let (mut actor, owner) = directory.attached("careless");
+    assert_eq!(here.alive(owner), ALIVE);
     actor.go();
     assert_eq!(actor.hear(), "tidy");
-    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    assert_eq!(here.alive(owner), alive(actor.pid()));
     actor.kill();
-    until("it is dead", || here.alive(owner) == Liveness::Dead);
+    is_dead_soon(here, owner);
 }
 
 #[test]
 fn x02_who_lost_its_descriptor_removes_the_file_as_it_ends() {
-    let directory = Directory::new();
-    let mut actor = Actor::play("careless", &directory);
-    actor.number();
-    actor.go();
-    assert_eq!(actor.hear(), "tidy");
-    assert_eq!(directory.files().len(), 1);
-    actor.finish();
-    assert_eq!(directory.files(), [""; 0]);
+    for part in ["careless", "careless to the end"] {
+        let directory = Directory::new();
+        let (mut actor, _) = directory.attached(part);
+        if part == "careless" {
+            actor.go();
+            assert_eq!(actor.hear(), "tidy");
+        }
+        assert_eq!(directory.files().len(), 1);
+        actor.finish();
+        assert_eq!(directory.files(), [""; 0], "{part}");
+    }
 }
 
 #[test]
 fn x03_who_can_not_ask_takes_nobody_for_dead_and_lives() {
-    let directory = Directory::new();
-    let here = attach(&directory.path()).unwrap();
-    let actor = Actor::play("careless without a file", &directory);
-    let owner = actor.number() as u32;
-    assert_eq!(here.alive(owner), Liveness::Alive { pid: None });
+    let (directory, here) = attached();
+    let (actor, owner) = directory.attached("careless without a file");
+    assert_eq!(here.alive(owner), ALIVE);
     actor.finish();
-    until("it is dead", || here.alive(owner) == Liveness::Dead);
+    is_dead_soon(here, owner);
     assert_eq!(directory.files().len(), 1, "it does not remove what it can't ask about");
 }
 
 #[test]
 fn x07_a_forked_child_closes_nothing_that_the_program_opened() {
-    plays_to_the_end("careless parent");
+    Directory::new().plays_to_the_end("careless parent");
 }
 
 #[test]
 fn a_stopped_process_is_alive() {
-    let directory = Directory::new();
-    let here = attach(&directory.path()).unwrap();
-    let actor = Actor::play("user", &directory);
-    let owner = actor.number() as u32;
+    let (directory, here) = attached();
+    let (actor, owner) = directory.user();
     actor.signal(Signal::STOP);
-    until("it is stopped", || state(actor.pid()) == Some('T'));
-    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    until("it is stopped", || actor.is_stopped());
+    assert_eq!(here.alive(owner), alive(actor.pid()));
     actor.signal(Signal::CONT);
     actor.finish();
 }
@@ -286,29 +258,23 @@ fn a_stopped_process_is_alive() {
 #[test]
 fn x07_a_gate_that_is_never_left_is_an_error_and_a_dead_gatekeeper_is_none() {
     let directory = Directory::new();
-    let mut actor = Actor::play("gatekeeper", &directory);
-    actor.number();
+    let (mut actor, _) = directory.attached("gatekeeper");
     let busy = AttachError::Busy { path: directory.path().file() };
     assert_eq!(attach(&directory.path()).unwrap_err(), busy);
     actor.kill();
     actor.ended();
-    let here = attach(&directory.path()).unwrap();
-    assert_eq!(
-        here.owners().collect::<Vec<_>>(),
-        [here.owner()],
-        "a new file, since it was the last"
-    );
+    let here = directory.attach();
+    assert!(here.owners().eq([here.owner()]), "a new file, since it was the last");
 }
 
 #[test]
 fn a_full_fabric_is_an_error_until_a_dead_process_is_recovered() {
+    static OTHER: Registry = Registry::new();
     let directory = Directory::new();
     let two = Shape { processes: 2, ..limits() };
     let here = REGISTRY.attach(&directory.path(), &two, &FORMAT).unwrap();
-    let mut actor = Actor::play("user", &directory);
-    let owner = actor.number() as u32;
+    let (mut actor, owner) = directory.user();
     assert_eq!(here.shape().processes, 2);
-    static OTHER: Registry = Registry::new();
     let full = AttachError::TooManyProcesses { path: directory.path().file(), max: 2 };
     let again = || OTHER.attach(&directory.path(), &limits(), &FORMAT);
     assert_eq!(again().unwrap_err(), full);
@@ -327,55 +293,40 @@ fn a_full_fabric_is_an_error_until_a_dead_process_is_recovered() {
 
 #[test]
 fn x04_corrupted_words_of_processes_take_no_attachment() {
+    static OTHER: Registry = Registry::new();
     let directory = Directory::new();
-    let actor = Actor::play("user", &directory);
-    let owner = actor.number() as u32;
-    let words = |value: u32| {
-        use std::os::unix::fs::FileExt;
-        let file = fs::OpenOptions::new().write(true).open(directory.path().file()).unwrap();
-        let words = value.to_ne_bytes().repeat(limits().processes as usize);
-        file.write_all_at(&words, 1024).unwrap();
-    };
+    let (actor, owner) = directory.user();
+    let max = limits().processes;
+    let words =
+        |value: u32| scribble(&directory.path(), 1024, &value.to_ne_bytes().repeat(max as usize));
     words(u32::MAX);
-    let full =
-        AttachError::TooManyProcesses { path: directory.path().file(), max: limits().processes };
+    let full = AttachError::TooManyProcesses { path: directory.path().file(), max };
     assert_eq!(attach(&directory.path()).unwrap_err(), full);
     words(0);
-    let here = attach(&directory.path()).unwrap();
+    let here = directory.attach();
     assert_ne!(here.owner() as u16, owner as u16, "the lock on its byte tells that it is taken");
     for value in [0, u32::MAX, 0] {
         // Through the mapping: closing the file would drop this process's own locks.
         header::claims(here.memory(), here.shape()).iter().for_each(|word| store(word, value));
-        assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+        assert_eq!(here.alive(owner), alive(actor.pid()));
     }
-    static OTHER: Registry = Registry::new();
     let there = OTHER.attach(&directory.path(), &limits(), &FORMAT).unwrap();
     assert_ne!(there.owner() as u16, here.owner() as u16, "nor another copy's");
     actor.finish();
 }
 
 #[test]
-fn x02_who_lost_its_descriptor_removes_the_file_when_it_ends() {
-    let directory = Directory::new();
-    let actor = Actor::play("careless to the end", &directory);
-    actor.number();
-    actor.finish();
-    assert_eq!(directory.files(), [""; 0]);
-}
-
-#[test]
 fn x02_a_number_that_is_another_file_s_by_now_says_nothing_of_a_fabric_that_others_use() {
     let directory = Directory::new();
-    let user = Actor::play("user", &directory);
-    user.number();
+    let (user, _) = directory.user();
     let path = directory.path();
     let id = file::find(&path).unwrap().unwrap();
     // As if the program closed a descriptor kept without being attached, and opened its own file.
     let guard = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
-    let other = Opened::by(|| Ok(fs::File::open(path.directory()).unwrap().into())).unwrap();
+    let other = Opened::by(|| Ok(File::open(path.directory()).unwrap().into())).unwrap();
     guard.keep(other, id);
     drop(guard);
-    let here = attach(&path).unwrap();
+    let here = directory.attach();
     assert_eq!(file::find(&path).unwrap(), Some(id), "it is still there");
     assert_eq!(here.owners().count(), 2);
     user.finish();
@@ -384,15 +335,12 @@ fn x02_a_number_that_is_another_file_s_by_now_says_nothing_of_a_fabric_that_othe
 #[test]
 fn x07_what_another_copy_in_this_process_uses_is_kept_open_once_however_many_fabrics_are_made() {
     static OTHER: Registry = Registry::new();
-    let directory = Directory::new();
-    let here = attach(&directory.path()).unwrap();
+    let (directory, here) = attached();
     for name in ["a", "b", "c"] {
-        let path = path(directory.path().directory(), name);
-        OTHER.attach(&path, &limits(), &FORMAT).unwrap();
+        OTHER.attach(&directory.named(name), &limits(), &FORMAT).unwrap();
     }
     let id = file::find(here.path()).unwrap().unwrap();
     assert_eq!(OTHER.all().filter(|kept| kept.id() == id).count(), 1);
     // Closing the descriptor would have dropped the name lock.
-    let me = Liveness::Alive { pid: Some(std::process::id() as i32) };
-    assert_eq!(here.alive(here.owner()), me);
+    assert_eq!(here.alive(here.owner()), me());
 }

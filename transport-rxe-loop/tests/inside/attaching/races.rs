@@ -1,22 +1,20 @@
 //! Tests of many processes that attach while others leave.
 
 use super::*;
-use crate::inside::prelude::*;
-use crate::shm::liveness::Gate;
 
 const RACERS: usize = 16;
 
 /// Attaches on order, writes to which file, and leaves on order.
 pub fn racer(path: &FabricPath) {
     say("ready");
-    wait();
+    order();
     attach(path).unwrap();
     say(inode(path));
-    wait();
+    order();
 }
 
 fn ready(directory: &Directory) -> Vec<Actor> {
-    let racers: Vec<_> = (0..RACERS).map(|_| Actor::play("racer", directory)).collect();
+    let racers: Vec<_> = (0..RACERS).map(|_| directory.play("racer")).collect();
     racers.iter().for_each(|racer| assert_eq!(racer.hear(), "ready"));
     racers
 }
@@ -73,7 +71,7 @@ fn who_waits_at_the_gate_of_a_file_that_is_removed_makes_a_new_one() {
     let fd = ALONE.all().next().unwrap().fd().unwrap();
     let before = inode(&path);
     let gate = Gate::pass(fd, Instant::now() + PATIENCE).unwrap();
-    let mut racer = Actor::play("racer", &directory);
+    let mut racer = directory.play("racer");
     assert_eq!(racer.hear(), "ready");
     racer.go();
     until("it has found the file", || times_open(racer.pid() as u32, before) == 1);

@@ -4,7 +4,6 @@
 
 use std::ffi::CString;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::AtomicBool;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -17,7 +16,7 @@ use crate::sync::{AtomicU32 as Word, store};
 
 /// Has an actor play its part alone, to its end; false if it cannot be played here.
 fn alone(part: &str, directory: &Directory) -> bool {
-    let actor = Actor::play(part, directory);
+    let actor = directory.play(part);
     let said = actor.hear();
     let status = actor.ended();
     assert!(status.success(), "{status}");
@@ -34,7 +33,6 @@ pub fn no_descriptor(path: &FabricPath) {
     assert_eq!(attach(path).unwrap_err(), AttachError::NoDescriptor { errno });
     setrlimit(Resource::Nofile, usual).unwrap();
     attach(path).unwrap();
-    say("done");
 }
 
 #[test]
@@ -53,8 +51,7 @@ pub fn no_streams(path: &FabricPath) {
     });
     // SAFETY: as above; the process that started this one may have left it open.
     unsafe { libc::close(3) };
-    let attached =
-        [attach(path), attach(&self::path(path.directory(), "y"))].map(|here| here.is_ok());
+    let attached = [path, &other(path, "y")].map(|path| attach(path).is_ok());
     // SAFETY: as above, and a byte to write.
     let closed =
         [0, 1, 2].map(|number| unsafe { libc::write(number, b"x".as_ptr().cast(), 1) } == -1);
@@ -66,13 +63,11 @@ pub fn no_streams(path: &FabricPath) {
     let descriptors = fs::read_dir("/proc/self/fd").unwrap().flatten();
     let mut targets = descriptors.filter_map(|descriptor| fs::read_link(descriptor.path()).ok());
     assert!(targets.all(|target| target != Path::new("/")), "numbers of streams alone were taken");
-    say("done");
 }
 
 #[test]
 fn x07_no_descriptor_of_the_device_is_a_standard_stream() {
-    let directory = Directory::new();
-    attach(&directory.path()).unwrap();
+    let (directory, _here) = attached();
     alone("no streams", &directory);
 }
 
@@ -87,21 +82,20 @@ pub fn short_files(path: &FabricPath) {
     assert_eq!(files::make(&region, len).unwrap_err(), RegisterError::FileSizeLimit { len, limit });
     files::make(&region, limit as usize).unwrap();
     // Files made by others may be longer.
-    attach(&self::path(path.directory(), "y")).unwrap();
-    say("done");
+    attach(&other(path, "y")).unwrap();
 }
 
 #[test]
 fn x07_a_limit_for_the_size_of_files_is_an_error_and_no_signal() {
     let directory = Directory::new();
-    attach(&path(&directory.0, "y")).unwrap();
+    attach(&directory.named("y")).unwrap();
     alone("short files", &directory);
 }
 
 extern "C" fn nothing(_: libc::c_int) {}
 
 /// Attaches in a thread that is interrupted all the time, by a signal without SA_RESTART.
-pub fn interrupted(directory: &Path) {
+pub fn interrupted(path: &FabricPath) {
     // SAFETY: an empty handler, with all flags off; numbers of this thread.
     let (process, this) = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -124,13 +118,12 @@ pub fn interrupted(directory: &Path) {
         });
         let larger = Shape { bytes: 8 << 20, ..limits() };
         for number in 0..8 {
-            let path = path(directory, &format!("x{number}"));
+            let path = other(path, &format!("x{number}"));
             let here = REGISTRY.attach(&path, &larger, &FORMAT).unwrap();
             assert_eq!(fs::metadata(path.file()).unwrap().len(), here.shape().bytes);
         }
         done.store(true, Relaxed);
     });
-    say("done");
 }
 
 #[test]
@@ -164,10 +157,9 @@ fn own_memory(directory: &Path, size: &str) -> bool {
     has
 }
 
-pub fn crowd(directory: PathBuf) {
-    if own_memory(&directory, "size=1100k") {
-        races::crowd(&Directory(directory));
-        say("done");
+pub fn crowd(path: &FabricPath) {
+    if own_memory(path.directory(), "size=1100k") {
+        races::crowd(&Directory(path.directory().to_owned()));
     }
 }
 
@@ -179,27 +171,21 @@ fn x07_racing_to_make_the_file_needs_no_more_memory_than_the_file() {
 }
 
 /// With 4 MiB of shared memory, and one that is read-only.
-pub fn little_memory(directory: &Path) {
+pub fn little_memory(x: &FabricPath) {
+    let (directory, y) = (x.directory(), other(x, "y"));
     if !own_memory(directory, "size=4m") {
         return;
     }
-    let (x, y) = (path(directory, "x"), path(directory, "y"));
     let of = |bytes| Shape { bytes, ..limits() };
     let full = |path: &FabricPath, bytes| AttachError::Full { path: path.file(), bytes };
-    let error = REGISTRY.attach(&x, &of(16 << 20), &FORMAT).unwrap_err();
-    assert_eq!(error, full(&x, 16 << 20));
+    let error = REGISTRY.attach(x, &of(16 << 20), &FORMAT).unwrap_err();
+    assert_eq!(error, full(x, 16 << 20));
     assert_eq!(files(directory), [""; 0], "nothing is left of it");
-    let here = REGISTRY.attach(&x, &of(3 << 20), &FORMAT).unwrap();
+    let here = REGISTRY.attach(x, &of(3 << 20), &FORMAT).unwrap();
     assert_eq!(REGISTRY.attach(&y, &of(2 << 20), &FORMAT).unwrap_err(), full(&y, 2 << 20));
     // All the rest, so that a page that was not reserved would end this process.
-    while fs::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(directory.join("rest"))
-        .unwrap()
-        .write(&[1; 4096])
-        .is_ok_and(|written| written == 4096)
-    {}
+    let mut rest = File::create(directory.join("rest")).unwrap();
+    while rest.write(&[1; 4096]).is_ok_and(|written| written == 4096) {}
     for word in here.memory().slice::<Word>(4096, (3 << 18) - 1024).unwrap() {
         store(word, 1);
     }
@@ -209,7 +195,6 @@ pub fn little_memory(directory: &Path) {
     assert!(mount(&directory, libc::MS_RDONLY, ""));
     let error = attach(&path(&directory, "x")).unwrap_err();
     assert_eq!(error, AttachError::ReadOnly { directory, errno: libc::EROFS });
-    say("done");
 }
 
 #[test]
@@ -235,7 +220,7 @@ pub fn another_user(root_s: &FabricPath) {
     // SAFETY: affects the credentials of this process.
     assert_eq!(unsafe { libc::setresuid(4321, 4321, 4321) }, 0);
     let directory = root_s.directory();
-    let mine = path(directory, "x");
+    let mine = other(root_s, "x");
     assert_ne!(mine.file(), root_s.file());
     let here = attach(&mine).unwrap();
     assert_eq!(here.owners().count(), 1, "root's is another one");
@@ -247,7 +232,6 @@ pub fn another_user(root_s: &FabricPath) {
     let closed = directory.join("closed");
     let error = attach(&path(&closed, "x")).unwrap_err();
     assert_eq!(error, AttachError::ReadOnly { directory: closed, errno: libc::EACCES });
-    say("done");
 }
 
 #[test]
@@ -258,24 +242,23 @@ fn x01_two_users_have_a_fabric_each() {
     let directory = Directory::new();
     fs::set_permissions(&directory.0, fs::Permissions::from_mode(0o1777)).unwrap();
     fs::create_dir(directory.0.join("closed")).unwrap();
-    attach(&directory.path()).unwrap();
+    directory.attach();
     assert!(alone("another user", &directory));
     assert_eq!(directory.files().len(), 2, "{:?}", directory.files());
     assert!(file::find(&directory.path()).unwrap().is_some());
 }
 
 /// The mode of the file does not depend on the umask.
-pub fn creation_mask(directory: &Path) {
+pub fn creation_mask(path: &FabricPath) {
     for mask in [0, 0o777] {
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask));
-        let path = path(directory, &format!("x{mask}"));
+        let path = other(path, &format!("x{mask}"));
         attach(&path).unwrap();
         files::make(&path.memory(0, 0), 64).unwrap();
         for file in [path.file(), path.memory(0, 0)] {
             assert_eq!(fs::metadata(file).unwrap().mode() & 0o7777, 0o600, "umask {mask:o}");
         }
     }
-    say("done");
 }
 
 #[test]

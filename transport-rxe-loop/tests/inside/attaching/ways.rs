@@ -1,6 +1,6 @@
 //! Tests of obstacles to opening a fabric.
 
-use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
@@ -9,20 +9,9 @@ use super::*;
 use crate::memory::files;
 use crate::shm::header::{NotOurs, VERSION};
 
-fn mode(path: &FabricPath) -> u32 {
-    fs::metadata(path.file()).unwrap().mode() & 0o7777
-}
-
-fn scribble(path: &FabricPath, at: u64, bytes: &[u8]) {
-    let file = fs::OpenOptions::new().write(true).open(path.file()).unwrap();
-    file.write_all_at(bytes, at).unwrap();
-}
-
 #[test]
-fn x02_the_file_is_for_this_user_alone_and_reserved_in_full() {
-    let directory = Directory::new();
-    let here = attach(&directory.path()).unwrap();
-    assert_eq!(mode(&directory.path()), 0o600);
+fn x02_the_file_is_reserved_in_full() {
+    let (directory, here) = attached();
     let metadata = fs::metadata(directory.path().file()).unwrap();
     assert_eq!(metadata.len(), here.shape().bytes);
     assert!(metadata.blocks() * 512 >= here.shape().bytes, "{}", metadata.blocks());
@@ -33,30 +22,23 @@ fn x02_the_file_is_for_this_user_alone_and_reserved_in_full() {
 #[test]
 fn x07_something_else_in_the_way_is_named_and_left_alone() {
     let directory = Directory::new();
-    let path = directory.path();
-    let refused = |found| AttachError::NotAFile { path: path.file(), found };
-    let target = directory.0.join("target");
-    for there in [true, false] {
-        if there {
-            fs::write(&target, "precious").unwrap();
-        }
-        symlink(&target, path.file()).unwrap();
-        assert_eq!(attach(&path).unwrap_err(), refused("a symbolic link"));
-        assert!(path.file().is_symlink());
-        assert_eq!(
-            fs::read_to_string(&target).unwrap_or_default(),
-            ["", "precious"][usize::from(there)]
-        );
-        fs::remove_file(path.file()).unwrap();
-        let _ = fs::remove_file(&target);
+    let [file, precious, nothing] =
+        [directory.path().file(), directory.0.join("precious"), directory.0.join("nothing")];
+    fs::write(&precious, "precious").unwrap();
+    let puts: [(&str, &dyn Fn()); 4] = [
+        ("a symbolic link", &|| symlink(&precious, &file).unwrap()),
+        ("a symbolic link", &|| symlink(&nothing, &file).unwrap()),
+        ("a directory", &|| fs::create_dir(&file).unwrap()),
+        ("a FIFO", &|| mknodat(CWD, &file, FileType::Fifo, Mode::RWXU, 0).unwrap()),
+    ];
+    for (found, put) in puts {
+        put();
+        let refused = AttachError::NotAFile { path: file.clone(), found };
+        assert_eq!(attach(&directory.path()).unwrap_err(), refused);
+        fs::remove_dir(&file).or_else(|_| fs::remove_file(&file)).expect("it stays");
+        assert!(!nothing.exists() && fs::read(&precious).unwrap() == b"precious");
     }
-    fs::create_dir(path.file()).unwrap();
-    assert_eq!(attach(&path).unwrap_err(), refused("a directory"));
-    fs::remove_dir(path.file()).unwrap();
-    mknodat(CWD, path.file(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    assert_eq!(attach(&path).unwrap_err(), refused("a FIFO"));
-    fs::remove_file(path.file()).unwrap();
-    assert!(attach(&path).is_ok());
+    directory.attach();
 }
 
 #[test]
@@ -69,8 +51,7 @@ fn x07_a_file_that_others_may_have_written_is_refused() {
         assert_eq!(attach(&path).unwrap_err(), AttachError::Mode { path: path.file(), mode });
         fs::remove_file(path.file()).unwrap();
     }
-    fs::write(path.file(), "").unwrap();
-    fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
+    write_own(&path, "");
     fs::hard_link(path.file(), directory.0.join("other")).unwrap();
     assert_eq!(attach(&path).unwrap_err(), AttachError::Linked { path: path.file() });
 }
@@ -82,8 +63,7 @@ fn x07_another_user_s_file_is_refused() {
     }
     let directory = Directory::new();
     let path = directory.path();
-    fs::write(path.file(), "theirs").unwrap();
-    fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
+    write_own(&path, "theirs");
     std::os::unix::fs::chown(path.file(), Some(4321), None).unwrap();
     let refused = AttachError::NotOwned { path: path.file(), owner: 4321 };
     assert_eq!(attach(&path).unwrap_err(), refused);
@@ -95,10 +75,8 @@ fn x07_another_user_s_file_is_refused() {
 fn x02_a_file_that_nobody_uses_is_replaced_whatever_is_in_it() {
     for content in [&b""[..], b"rxe-loop", &[0xff; 5000], &[0; 1 << 20]] {
         let directory = Directory::new();
-        let path = directory.path();
-        fs::write(path.file(), content).unwrap();
-        fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
-        let here = attach(&path).unwrap();
+        write_own(&directory.path(), content);
+        let here = directory.attach();
         assert_eq!((here.owners().count(), here.shape()), (1, &limits()));
     }
 }
@@ -107,16 +85,14 @@ fn x02_a_file_that_nobody_uses_is_replaced_whatever_is_in_it() {
 fn x02_what_the_dead_left_beside_a_file_is_removed_with_it_or_without_it() {
     for with in [true, false] {
         let directory = Directory::new();
-        let path = directory.path();
-        let other = self::path(&directory.0, "x.y");
+        let (path, other) = (directory.path(), directory.named("x.y"));
         for beside in [path.fifo(3), path.memory(7, 1), other.fifo(3), other.memory(7, 1)] {
             fs::write(beside, "left").unwrap();
         }
         if with {
-            fs::write(path.file(), "").unwrap();
-            fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
+            write_own(&path, "");
         }
-        attach(&path).unwrap();
+        directory.attach();
         let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
         let left = [path.file(), other.fifo(3), other.memory(7, 1)].map(name);
         assert_eq!(directory.files(), left, "another fabric's is not touched");
@@ -126,8 +102,7 @@ fn x02_what_the_dead_left_beside_a_file_is_removed_with_it_or_without_it() {
 #[test]
 fn x02_a_file_of_the_dead_is_replaced_by_one_with_the_limits_asked_for() {
     let directory = Directory::new();
-    let mut actor = Actor::play("user", &directory);
-    actor.number();
+    let (mut actor, _) = directory.user();
     let before = inode(&directory.path());
     actor.kill();
     actor.ended();
@@ -144,8 +119,7 @@ fn x02_a_file_of_the_dead_is_replaced_by_one_with_the_limits_asked_for() {
 fn x02_a_file_in_use_that_this_build_can_t_read_is_refused_and_stays() {
     let directory = Directory::new();
     let path = directory.path();
-    let actor = Actor::play("user", &directory);
-    actor.number();
+    let (actor, _) = directory.user();
     let before = inode(&path);
     let good = fs::read(path.file()).unwrap();
     let refused = |why| AttachError::NotOurs { path: path.file(), why };
@@ -166,7 +140,7 @@ fn x02_a_file_in_use_that_this_build_can_t_read_is_refused_and_stays() {
             }
         }
     }
-    let file = fs::OpenOptions::new().write(true).open(path.file()).unwrap();
+    let file = File::options().write(true).open(path.file()).unwrap();
     for len in [4096, 1 << 21, 1 << 40] {
         file.set_len(len).unwrap();
         assert_eq!(attach(&path).unwrap_err(), refused(NotOurs::Damaged));
@@ -182,23 +156,19 @@ fn x02_a_file_in_use_that_this_build_can_t_read_is_refused_and_stays() {
 #[test]
 fn x02_who_makes_a_fabric_removes_the_others_that_nobody_uses() {
     let directory = Directory::new();
-    let mut killed = Actor::play("user", &directory);
-    killed.number();
+    let (mut killed, _) = directory.user();
     killed.kill();
     killed.ended();
     fs::write(directory.path().fifo(0), "").unwrap();
-    let named = |name| self::path(&directory.0, name);
     // Ours, one of another version, one of a live process, and one that only has such a name.
-    attach(&named("ours")).unwrap();
+    attach(&directory.named("ours")).unwrap();
     assert_eq!(files(&directory.0).len(), 1, "the dead one's is gone");
     let newer = [*b"rxe-loop", (VERSION + 1).to_le_bytes()].concat();
-    fs::write(named("newer").file(), newer).unwrap();
-    fs::set_permissions(named("newer").file(), fs::Permissions::from_mode(0o600)).unwrap();
-    let alive = Actor::play("user", &directory);
-    alive.number();
+    write_own(&directory.named("newer"), newer);
+    let (alive, _) = directory.user();
     fs::write(directory.0.join("rxe-loop.x"), "").unwrap();
-    attach(&named("last")).unwrap();
-    let inodes = ["last", "newer", "ours", "x"].map(|name| inode(&named(name)));
+    attach(&directory.named("last")).unwrap();
+    let inodes = ["last", "newer", "ours", "x"].map(|name| inode(&directory.named(name)));
     assert!(!inodes.contains(&0), "{:?}", directory.files());
     assert_eq!(directory.files().len(), inodes.len() + 1);
     let open = inodes.map(|inode| times_open(std::process::id(), inode));
@@ -209,8 +179,8 @@ fn x02_who_makes_a_fabric_removes_the_others_that_nobody_uses() {
 #[test]
 fn x02_nothing_is_left_when_the_last_process_has_ended() {
     let directory = Directory::new();
-    let (first, second) = (Actor::play("user", &directory), Actor::play("user", &directory));
-    assert_ne!(first.number(), second.number());
+    let [(first, one), (second, other)] = [(); 2].map(|()| directory.user());
+    assert_ne!(one, other);
     let before = inode(&directory.path());
     for beside in [directory.path().fifo(0), directory.path().memory(1, 2)] {
         fs::write(beside, "").unwrap();
@@ -225,8 +195,7 @@ fn x02_nothing_is_left_when_the_last_process_has_ended() {
 #[test]
 fn x02_an_ending_process_does_not_remove_the_file_that_replaced_its_own() {
     let directory = Directory::new();
-    let actor = Actor::play("user", &directory);
-    actor.number();
+    let (actor, _) = directory.user();
     fs::remove_file(directory.path().file()).unwrap();
     let here = attach(&directory.path()).unwrap();
     assert_eq!(here.owners().count(), 1, "it is a new one");
