@@ -5,6 +5,8 @@ use std::fmt;
 use cq_core::transport::Notify;
 use cq_core::wc::WcStatus as S;
 
+use self::Omission::*;
+use self::Why::*;
 use super::program::*;
 use crate::device::{Access, QpState, QpType};
 
@@ -18,15 +20,19 @@ pub struct Dialect {
 }
 
 /// Why something is left out.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, thiserror::Error)]
 pub enum Why {
-    /// The device deviates: a case of the conformance suite.
+    /// A case of the conformance suite.
+    #[error("the device deviates: {0}")]
     Deviates(&'static str),
-    /// No specification says that it is so; the reference decides it for itself.
+    /// The reference decides it for itself.
+    #[error("not specified: {0}")]
     Undefined(&'static str),
-    /// The conformance suite judges it there, case by case.
+    /// It does so case by case.
+    #[error("the conformance suite judges it")]
     Judged,
     /// The binding to C does not have these.
+    #[error("rdma-sys does not have {0}")]
     Unbound(&'static str),
 }
 
@@ -34,15 +40,9 @@ pub enum Why {
 macro_rules! omissions {
     ($($name:ident: $words:literal;)+) => {
         /// Something that is left out.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
         pub enum Omission {
-            $(#[doc = $words] $name,)+
-        }
-
-        impl fmt::Display for Omission {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $(Self::$name => $words,)+ })
-            }
+            $(#[doc = $words] #[error($words)] $name,)+
         }
     };
 }
@@ -67,17 +67,6 @@ omissions! {
     PartlyBad: "pieces, and lists of them, of which only a part is bad";
 }
 
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Deviates(case) => write!(f, "the device deviates: {case}"),
-            Self::Undefined(what) => write!(f, "not specified: {what}"),
-            Self::Unbound(what) => write!(f, "rdma-sys does not have {what}"),
-            Self::Judged => f.write_str("the conformance suite judges it"),
-        }
-    }
-}
-
 impl fmt::Display for Dialect {
     /// A line for each thing that is left out or not told apart.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -99,81 +88,73 @@ pub static FULL: Dialect = Dialect { left_out: &[], alike: &[] };
 pub static TWO_PROCESSES: Dialect = Dialect {
     left_out: &[
         (
-            Omission::OneSidedResets,
-            Why::Undefined(
+            OneSidedResets,
+            Undefined(
                 "whether what waited for one end is carried out as soon as that is in RTR again, or only in RTS",
             ),
         ),
-        (Omission::Polls, WHEN_OVER),
+        (Polls, WHEN_OVER),
         (
-            Omission::NearDatagrams,
-            Why::Undefined("what that would show of two processes; they go to the other end"),
+            NearDatagrams,
+            Undefined("what that would show of two processes; they go to the other end"),
         ),
     ],
     alike: &[],
 };
 
 const WHEN_OVER: Why =
-    Why::Undefined("when a request is over; so each step is waited for before the next");
+    Undefined("when a request is over; so each step is waited for before the next");
 
 /// What reaches the loopback through its C ABI.
-pub static VERBS_LOOP: Dialect = Dialect {
-    left_out: &[(Omission::Newer, Why::Unbound("BIND_MW, ATOMIC_WRITE and FLUSH"))],
-    alike: &[],
-};
+pub static VERBS_LOOP: Dialect =
+    Dialect { left_out: &[(Newer, Unbound("BIND_MW, ATOMIC_WRITE and FLUSH"))], alike: &[] };
 
 /// What Soft-RoCE does as the specification says.
 pub static SOFT_ROCE: Dialect = Dialect {
     left_out: &[
-        (Omission::SolicitedArms, Why::Deviates("n03_failed_sends_raise")),
-        (Omission::Sqd, Why::Deviates("q01_rts_resumes_what_sqd_held_back")),
+        (SolicitedArms, Deviates("n03_failed_sends_raise")),
+        (Sqd, Deviates("q01_rts_resumes_what_sqd_held_back")),
         (
-            Omission::FullSendQueues,
-            Why::Deviates("q05_a_slot_comes_back_when_its_completion_is_polled_not_before"),
+            FullSendQueues,
+            Deviates("q05_a_slot_comes_back_when_its_completion_is_polled_not_before"),
         ),
-        (Omission::ReceivesInErr, Why::Deviates("q02_err_flushes_receives_that_are_posted_later")),
+        (ReceivesInErr, Deviates("q02_err_flushes_receives_that_are_posted_later")),
+        (Reports, Deviates("q07_the_target_is_told_of_memory_that_may_not_be_reached")),
+        (OddAtomics, Deviates("q07_an_atomic_that_is_not_aligned")),
+        (Newer, Judged),
+        (Extensions, Judged),
+        (Unreliable, Judged),
+        (SharedReceives, Judged),
+        (Fences, Deviates("q06_a_fenced_request_waits_for_nothing_behind_it")),
+        (BadSources, Deviates("q07_what_fails_behind_one_that_waits_fails_in_its_turn")),
         (
-            Omission::Reports,
-            Why::Deviates("q07_the_target_is_told_of_memory_that_may_not_be_reached"),
-        ),
-        (Omission::OddAtomics, Why::Deviates("q07_an_atomic_that_is_not_aligned")),
-        (Omission::Newer, Why::Judged),
-        (Omission::Extensions, Why::Judged),
-        (Omission::Unreliable, Why::Judged),
-        (Omission::SharedReceives, Why::Judged),
-        (Omission::Fences, Why::Deviates("q06_a_fenced_request_waits_for_nothing_behind_it")),
-        (
-            Omission::BadSources,
-            Why::Deviates("q07_what_fails_behind_one_that_waits_fails_in_its_turn"),
-        ),
-        (
-            Omission::LostResults,
-            Why::Undefined(
+            LostResults,
+            Undefined(
                 "whether an atomic is carried out whose result finds no place, and what was sent behind a READ or atomic whose does not",
             ),
         ),
         (
-            Omission::PartlyBad,
-            Why::Undefined(
+            PartlyBad,
+            Undefined(
                 "how much of a message that fails has been written, and whether what it would not reach is judged",
             ),
         ),
         (
-            Omission::OneSidedResets,
-            Why::Undefined(
+            OneSidedResets,
+            Undefined(
                 "what becomes of a connection of which one end counts its packets from the start again",
             ),
         ),
-        (Omission::Polls, WHEN_OVER),
+        (Polls, WHEN_OVER),
     ],
     alike: &[
         (
             &[S::REM_INV_REQ_ERR, S::REM_OP_ERR],
-            Why::Deviates("q07_a_receive_that_is_too_small_is_told_as_that"),
+            Deviates("q07_a_receive_that_is_too_small_is_told_as_that"),
         ),
         (
             &[S::LOC_PROT_ERR, S::LOC_QP_OP_ERR, S::LOC_LEN_ERR],
-            Why::Deviates("q07_a_local_key_that_is_wrong_is_told_as_that"),
+            Deviates("q07_a_local_key_that_is_wrong_is_told_as_that"),
         ),
     ],
 };
@@ -197,12 +178,12 @@ impl Dialect {
     pub fn tame(&self, mut program: Program) -> Program {
         program.steps.retain_mut(|step| self.keeps(step));
         let Shape { qp_type, ends, .. } = &mut program.shape;
-        if self.lacks(Omission::Unreliable) {
+        if self.lacks(Unreliable) {
             *qp_type = QpType::Rc;
         }
         for end in ends {
-            end.shares_receives &= !self.lacks(Omission::SharedReceives);
-            if self.lacks(Omission::Newer) {
+            end.shares_receives &= !self.lacks(SharedReceives);
+            if self.lacks(Newer) {
                 end.rights &= Access::EVERY;
             }
         }
@@ -212,19 +193,19 @@ impl Dialect {
     /// Changes a step as far as that helps. Whether it stays.
     fn keeps(&self, step: &mut Step) -> bool {
         match step {
-            Step::Poll(..) => return !self.lacks(Omission::Polls),
-            Step::Moderate(..) => return !self.lacks(Omission::Extensions),
-            Step::Arm(_, on) if self.lacks(Omission::SolicitedArms) => *on = Notify::Next,
+            Step::Poll(..) => return !self.lacks(Polls),
+            Step::Moderate(..) => return !self.lacks(Extensions),
+            Step::Arm(_, on) if self.lacks(SolicitedArms) => *on = Notify::Next,
             Step::Change(_, Change::To(state) | Change::Bare(state)) => {
                 let left_out = match *state {
-                    QpState::SQD => Omission::Sqd,
-                    QpState::RESET => Omission::OneSidedResets,
+                    QpState::SQD => Sqd,
+                    QpState::RESET => OneSidedResets,
                     _ => return true,
                 };
                 return !self.lacks(left_out);
             }
             Step::Send(from, list) => list.iter_mut().for_each(|request| {
-                if self.lacks(Omission::NearDatagrams) {
+                if self.lacks(NearDatagrams) {
                     request.target.qp = request.target.qp & !1 | (*from & 1 ^ 1);
                 }
                 self.request(request);
@@ -236,63 +217,44 @@ impl Dialect {
     }
 
     fn request(&self, request: &mut Request) {
-        if self.lacks(Omission::Newer) {
-            without_the_newer(&mut request.op);
+        let Request { op, data, fenced, .. } = request;
+        let older = matches!(op, Op::Send { .. } | Op::Write { .. } | Op::Read { .. });
+        let atomic = matches!(op, Op::CompareSwap { .. } | Op::FetchAdd { .. });
+        if self.lacks(Newer) && !older && !atomic {
+            *op = Op::Send { imm: None };
         }
-        if let (Op::Write { imm, .. }, true) = (&mut request.op, self.lacks(Omission::Extensions)) {
+        if let (Op::Write { imm, .. }, true) = (&mut *op, self.lacks(Extensions)) {
             *imm = None;
         }
-        request.fenced &= !self.lacks(Omission::Fences);
-        if let Data::Pieces(pieces) = &mut request.data {
-            self.pieces(pieces);
-            let bad_ones = match request.op {
-                Op::Send { .. } | Op::Write { .. } => Some(Omission::BadSources),
-                Op::Read { .. } => Some(Omission::LostResults),
-                _ => None,
-            };
-            if bad_ones.is_some_and(|omission| self.lacks(omission)) {
-                pieces.retain(is_good);
+        *fenced &= !self.lacks(Fences);
+        // Inline data is refused everywhere but in sends and writes.
+        let Data::Pieces(pieces) = data else { return };
+        self.pieces(pieces);
+        match op {
+            Op::Send { .. } | Op::Write { .. } if self.lacks(BadSources) => pieces.retain(is_good),
+            Op::Read { .. } if self.lacks(LostResults) => pieces.retain(is_good),
+            Op::CompareSwap { at, .. } | Op::FetchAdd { at, .. } => {
+                if self.lacks(OddAtomics) {
+                    at.offset &= !7;
+                }
+                let odd = pieces.iter().map(|piece| piece.length).sum::<u32>() != 8;
+                let lost = !pieces.iter().all(is_good);
+                if self.lacks(OddAtomics) && odd || self.lacks(LostResults) && lost {
+                    *pieces = vec![Piece { region: Region::Main, offset: 8, length: 8 }];
+                }
             }
-        }
-        let (Op::CompareSwap { at, .. } | Op::FetchAdd { at, .. }) = &mut request.op else {
-            return;
-        };
-        let odd = |data: &Data| match data {
-            Data::Pieces(pieces) => pieces.iter().map(|piece| piece.length).sum::<u32>() != 8,
-            Data::Inline(_) => false, // refused everywhere
-        };
-        if self.lacks(Omission::OddAtomics) {
-            at.offset &= !7;
-        }
-        let lost = |data: &Data| match data {
-            Data::Pieces(pieces) => !pieces.iter().all(is_good),
-            Data::Inline(_) => false,
-        };
-        if self.lacks(Omission::OddAtomics) && odd(&request.data)
-            || self.lacks(Omission::LostResults) && lost(&request.data)
-        {
-            let word = Piece { region: Region::Main, offset: 8, length: 8 };
-            request.data = Data::Pieces(vec![word]);
+            _ => {}
         }
     }
 
     /// One bad piece stays alone, and nothing of it is good.
     fn pieces(&self, pieces: &mut Vec<Piece>) {
-        if self.lacks(Omission::PartlyBad) {
+        if self.lacks(PartlyBad) {
             if let Some(&bad) = pieces.iter().find(|piece| !is_good(piece)) {
                 let offset = if bad.is_inside() { bad.offset } else { MAIN as u64 };
                 *pieces = vec![Piece { offset, ..bad }];
             }
         }
-    }
-}
-
-/// What all devices know, where this is something else.
-fn without_the_newer(op: &mut Op) {
-    match op {
-        Op::Send { .. } | Op::Write { .. } | Op::Read { .. } => {}
-        Op::CompareSwap { .. } | Op::FetchAdd { .. } => {}
-        _ => *op = Op::Send { imm: None },
     }
 }
 
@@ -310,7 +272,7 @@ mod tests {
     fn what_is_left_out_for_a_deviation_names_one_that_is_known() {
         let reasons = SOFT_ROCE.left_out.iter().map(|(_, why)| why);
         for why in reasons.chain(SOFT_ROCE.alike.iter().map(|(_, why)| why)) {
-            if let Why::Deviates(case) = why {
+            if let Deviates(case) = why {
                 assert!(deviations().any(|known| known.case == *case), "{case} is none");
             }
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::dialect::{Dialect, Omission};
 use super::machine::{Machine, Outcome, Wanted};
 use super::program::{Program, Step};
-use super::seen::{Completed, Look};
+use super::seen::Completed;
 use crate::device::Device;
 
 /// More deadlines than a step leaves behind. So often a device may pause at least, however busy the machine
@@ -51,8 +51,7 @@ pub fn compare<R: Device, D: Device>(
         settle(&mut reference, &mut device, dialect, until)
             .map_err(|Difference(what)| Difference(format!("after step {nth}, {what}")))?;
     }
-    compare_completions(reference.completed(), device.completed())?;
-    compare_memory(&reference.memory(), &device.memory())?;
+    compare_results(&reference, &device)?;
     Ok(reference.completed().clone())
 }
 
@@ -71,11 +70,14 @@ fn settle<R: Device, D: Device>(
     let mut pauses = 0;
     loop {
         let late = Instant::now() >= until && pauses > DEADLINES;
-        let mut result = compare_looks(&first, device.look());
+        let second = device.look();
+        let mut result = match first == *second {
+            true => Ok(()),
+            false => Err(Difference(format!("there was {second:?}, should be {first:?}"))),
+        };
         if all && result.is_ok() {
             device.take_all();
-            result = compare_completions(reference.completed(), device.completed())
-                .and_then(|()| compare_memory(&reference.memory(), &device.memory()));
+            result = compare_results(reference, device);
         }
         if result.is_ok() || late {
             return result;
@@ -85,15 +87,12 @@ fn settle<R: Device, D: Device>(
     }
 }
 
-fn compare_looks(first: &Look, second: &Look) -> Result<(), Difference> {
-    match first == second {
-        true => Ok(()),
-        false => Err(Difference(format!("there was {second:?}, should be {first:?}"))),
-    }
-}
-
-fn compare_completions(first: &Completed, second: &Completed) -> Result<(), Difference> {
-    for (queue, (first, second)) in first.iter().zip(second).enumerate() {
+fn compare_results<R: Device, D: Device>(
+    reference: &Machine<R>,
+    device: &Machine<D>,
+) -> Result<(), Difference> {
+    let queues = reference.completed().iter().zip(device.completed()).enumerate();
+    for (queue, (first, second)) in queues {
         if first != second {
             let direction = ["send", "receive"][queue % 2];
             let (qp, first, second) = (queue / 2, lines(first), lines(second));
@@ -102,17 +101,8 @@ fn compare_completions(first: &Completed, second: &Completed) -> Result<(), Diff
             )));
         }
     }
-    Ok(())
-}
-
-fn lines(all: &[impl fmt::Debug]) -> String {
-    all.iter().map(|one| format!("    {one:?}\n")).collect()
-}
-
-fn compare_memory(first: &[Vec<u8>; 2], second: &[Vec<u8>; 2]) -> Result<(), Difference> {
-    for (end, (first, second)) in first.iter().zip(second).enumerate() {
-        let different = first.iter().zip(second).position(|(first, second)| first != second);
-        if let Some(at) = different {
+    for (end, (first, second)) in reference.memory().iter().zip(&device.memory()).enumerate() {
+        if let Some(at) = first.iter().zip(second).position(|(first, second)| first != second) {
             let (first, second) = (first[at], second[at]);
             return Err(Difference(format!(
                 "byte {at} of end {end} is {second:#04x}, should be {first:#04x}"
@@ -120,4 +110,8 @@ fn compare_memory(first: &[Vec<u8>; 2], second: &[Vec<u8>; 2]) -> Result<(), Dif
         }
     }
     Ok(())
+}
+
+fn lines(all: &[impl fmt::Debug]) -> String {
+    all.iter().map(|one| format!("    {one:?}\n")).collect()
 }

@@ -115,17 +115,15 @@ impl<D: Device> Machine<D> {
             Step::Send(qp, list) => self.send(*qp % self.qps.len(), list),
             Step::Recv(qp, list) => {
                 let qp = *qp % self.qps.len();
-                let in_err = self.qps[qp].state() == QpState::ERR;
-                match in_err && self.dialect.lacks(Omission::ReceivesInErr) {
-                    true => Outcome::LeftOut,
-                    false => self.recv(qp, list, wanted),
+                if self.fails(qp) && self.dialect.lacks(Omission::ReceivesInErr) {
+                    return Outcome::LeftOut;
                 }
+                self.recv(qp, list, wanted)
             }
             Step::Change(qp, change) => self.change(*qp % self.qps.len(), *change),
-            Step::Poll(cq, room) => match self.poll(*cq, *room, wanted) {
-                Ok(count) => Outcome::Polled(count),
-                Err(error) => Outcome::Broken(error),
-            },
+            Step::Poll(cq, room) => {
+                self.poll(*cq, *room, wanted).map_or_else(Outcome::Broken, Outcome::Polled)
+            }
             Step::Arm(cq, on) => Outcome::Obeyed(self.cq(*cq).arm(*on).is_ok()),
             Step::Resize(cq, capacity) => Outcome::Obeyed(self.resize(*cq, *capacity)),
             Step::Limit(end, limit) => {
@@ -156,23 +154,18 @@ impl<D: Device> Machine<D> {
             }
         }
         while let Some(event) = self.take_async_event() {
-            let whose = match event.element {
-                Element::Qp(number) => (true, self.index_of(number)),
-                Element::Srq(number) => {
-                    let is = |end: &End<D>| end.srq.as_ref().map(Srq::number) == Some(number);
-                    (false, self.ends.iter().position(is))
-                }
-                Element::Cq(key) => {
-                    let mut cqs = self.ends.iter().flat_map(|end| &end.cqs);
-                    (false, cqs.position(|cq| cq.key() == key))
-                }
-                _ => (false, None),
-            };
             if self.dialect.lacks(Omission::Reports) {
                 continue;
             }
-            let whose = (event.event_type.0, whose.0, whose.1.unwrap_or(usize::MAX));
-            *self.look.reports.entry(whose).or_default() += 1;
+            let mut cqs = self.ends.iter().flat_map(|end| &end.cqs);
+            let mut srqs = self.ends.iter().map(|end| end.srq.as_ref().map(Srq::number));
+            let whose = match event.element {
+                Element::Qp(number) => self.index_of(number),
+                Element::Srq(number) => srqs.position(|srq| srq == Some(number)),
+                Element::Cq(key) => cqs.position(|cq| cq.key() == key),
+                _ => None,
+            };
+            *self.look.reports.entry((event.event_type.0, whose)).or_default() += 1;
         }
         &self.look
     }
@@ -240,14 +233,11 @@ impl<D: Device> Machine<D> {
 
     fn recv(&mut self, qp: usize, list: &[Vec<Piece>], wanted: Option<Wanted>) -> Outcome {
         let end = &self.ends[qp % 2];
-        let pieces: Vec<Vec<Sge>> = list
-            .iter()
-            .map(|pieces| {
-                let route = (self.shape.qp_type == QpType::Ud).then(|| end.routes.sge(0, GRH));
-                let pieces = pieces.iter().map(|piece| self.sge(qp % 2, piece));
-                route.into_iter().chain(pieces).collect()
-            })
-            .collect();
+        let sges = |pieces: &Vec<Piece>| {
+            let route = (self.shape.qp_type == QpType::Ud).then(|| end.routes.sge(0, GRH));
+            route.into_iter().chain(pieces.iter().map(|piece| self.sge(qp % 2, piece))).collect()
+        };
+        let pieces: Vec<Vec<Sge>> = list.iter().map(sges).collect();
         let first = RECV | self.steps << 8;
         let requests: Vec<RecvWr<'_>> =
             (first..).zip(&pieces).map(|(wr_id, sges)| RecvWr::new(wr_id, sges)).collect();
@@ -260,9 +250,7 @@ impl<D: Device> Machine<D> {
             };
             count += posted(result, rest.len());
             // A queue that fails is seen in ERR a moment before what it holds is flushed.
-            let flushes = self.qps[qp].state() == QpState::ERR;
-            let wait = |wanted: Wanted| count < wanted.count && Instant::now() < wanted.until;
-            if !flushes || !wanted.is_some_and(wait) {
+            if !self.fails(qp) || wanted.is_none_or(|wanted| !wanted.lacks(count)) {
                 return Outcome::Posted(count);
             }
             self.pause();
@@ -275,11 +263,11 @@ impl<D: Device> Machine<D> {
             Change::To(state) => vec![(qp, self.attr(qp, state))],
             Change::Reconnect => {
                 let both = self.dialect.lacks(Omission::OneSidedResets);
-                let qps = [qp, qp ^ 1].into_iter().take(1 + usize::from(both));
-                let states =
-                    [QpState::RESET, QpState::INIT, QpState::RTR, QpState::RTS].into_iter();
-                let each = states.flat_map(|state| qps.clone().map(move |qp| (qp, state)));
-                each.map(|(qp, state)| (qp, self.attr(qp, state))).collect()
+                let qps = &[qp, qp ^ 1][..1 + usize::from(both)];
+                let states = [QpState::RESET, QpState::INIT, QpState::RTR, QpState::RTS];
+                let this = &*self;
+                let attr = |state| qps.iter().map(move |&qp| (qp, this.attr(qp, state)));
+                states.into_iter().flat_map(attr).collect()
             }
         };
         Outcome::Changed(
@@ -335,6 +323,10 @@ impl<D: Device> Machine<D> {
             self.completed[done.queue()].push(done);
         }
         Ok(count)
+    }
+
+    fn fails(&self, qp: usize) -> bool {
+        self.qps[qp].state() == QpState::ERR
     }
 
     fn index_of(&self, number: u32) -> Option<usize> {

@@ -17,8 +17,8 @@ pub struct Look {
     pub states: Vec<QpState>,
     /// How many events each completion queue has raised.
     pub events: [u32; 4],
-    /// How often each asynchronous event came: its number, whether it is a queue pair's, and whose.
-    pub reports: BTreeMap<(u32, bool, usize), u32>,
+    /// How often each asynchronous event came: its number, which tells of what kind of object, and whose.
+    pub reports: BTreeMap<(u32, Option<usize>), u32>,
     /// By how much the keys of the windows differ from their first ones, and the limits of the shared
     /// receive queues.
     pub others: [(u8, u32); 2],

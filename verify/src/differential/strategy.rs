@@ -18,11 +18,8 @@ const FLUSHES: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
 
 /// Any program of this dialect.
 pub fn program(dialect: &'static Dialect) -> impl Strategy<Value = Program> {
-    shape().prop_flat_map(move |shape| {
-        let steps = vec(step(shape.pairs * 2), 1..STEPS);
-        (Just(shape), steps)
-            .prop_map(|(shape, steps)| dialect.tame(orderly(Program { shape, steps })))
-    })
+    (shape(), vec(step(), 1..STEPS))
+        .prop_map(|(shape, steps)| dialect.tame(orderly(Program { shape, steps })))
 }
 
 /// Requests of two queue pairs that waited may go on together, and which of them changes the window of
@@ -60,33 +57,29 @@ fn end() -> impl Strategy<Value = EndShape> {
         1 => (0..16u32).prop_map(Access::from_bits_retain),
     ];
     let shares = prop_oneof![5 => Just(false), 1 => Just(true)];
-    (rights, any::<bool>(), shares, often(4, 0), often(4, 0)).prop_map(
-        |(rights, waits_for_receives, shares_receives, max_rd_atomic, max_dest_rd_atomic)| {
-            EndShape {
-                rights,
-                waits_for_receives,
-                shares_receives,
-                max_rd_atomic,
-                max_dest_rd_atomic,
-            }
-        },
-    )
+    let reads = || prop_oneof![8 => Just(4), 1 => Just(0)];
+    (rights, any::<bool>(), shares, reads(), reads()).prop_map(|all| {
+        let (rights, waits_for_receives, shares_receives, own, of_the_peer) = all;
+        let (max_rd_atomic, max_dest_rd_atomic) = (own, of_the_peer);
+        EndShape { rights, waits_for_receives, shares_receives, max_rd_atomic, max_dest_rd_atomic }
+    })
 }
 
-fn step(qps: usize) -> impl Strategy<Value = Step> {
+/// Numbers of queue pairs and of completion queues are those of a program with as many as there may be.
+fn step() -> impl Strategy<Value = Step> {
+    let (qp, cq, end) = (|| 0..4usize, || 0..4usize, || 0..2usize);
     prop_oneof![
-        12 => (0..qps, vec(request(op_and_data()), 1..4)).prop_map(|(qp, list)| Step::Send(qp, list)),
-        3 => (0..qps, vec(request(window()), 1..4)).prop_map(|(qp, list)| Step::Send(qp, list)),
-        10 => (0..qps, vec(pieces(), 1..4)).prop_map(|(qp, list)| Step::Recv(qp, list)),
-        3 => (0..qps, change()).prop_map(|(qp, change)| Step::Change(qp, change)),
-        6 => (0..4usize, 1..6usize).prop_map(|(cq, room)| Step::Poll(cq, room)),
-        3 => (0..4usize, notify()).prop_map(|(cq, on)| Step::Arm(cq, on)),
-        1 => (0..4usize, 0..20u32).prop_map(|(cq, capacity)| Step::Resize(cq, capacity)),
-        2 => (0..2usize, 0..MAIN, any::<u8>()).prop_map(|(end, at, byte)| Step::Fill(end, at, byte)),
-        2 => (0..2usize, 0..4u32).prop_map(|(end, limit)| Step::Limit(end, limit)),
-        1 => (0..4usize, 0..4u16, 0..50u16)
-            .prop_map(|(cq, count, period)| Step::Moderate(cq, count, period)),
-        1 => (0..2usize, own_region()).prop_map(|(end, region)| Step::Deregister(end, region)),
+        12 => (qp(), vec(request(op_and_data()), 1..4)).prop_map(|(qp, list)| Step::Send(qp, list)),
+        3 => (qp(), vec(request(window()), 1..4)).prop_map(|(qp, list)| Step::Send(qp, list)),
+        10 => (qp(), vec(pieces(), 1..4)).prop_map(|(qp, list)| Step::Recv(qp, list)),
+        3 => (qp(), change()).prop_map(|(qp, change)| Step::Change(qp, change)),
+        6 => (cq(), 1..6usize).prop_map(|(cq, room)| Step::Poll(cq, room)),
+        3 => (cq(), select(&[Notify::Next, Notify::Solicited])).prop_map(|(cq, on)| Step::Arm(cq, on)),
+        1 => (cq(), 0..20u32).prop_map(|(cq, capacity)| Step::Resize(cq, capacity)),
+        2 => (end(), 0..MAIN, any::<u8>()).prop_map(|(end, at, byte)| Step::Fill(end, at, byte)),
+        2 => (end(), 0..4u32).prop_map(|(end, limit)| Step::Limit(end, limit)),
+        1 => (cq(), 0..4u16, 0..50u16).prop_map(|(cq, count, period)| Step::Moderate(cq, count, period)),
+        1 => (end(), select(&[Region::Local, Region::Fixed])).prop_map(|(end, region)| Step::Deregister(end, region)),
     ]
     .boxed()
 }
@@ -100,31 +93,22 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-fn notify() -> impl Strategy<Value = Notify> {
-    prop_oneof![Just(Notify::Next), Just(Notify::Solicited)]
-}
-
 fn request(what: impl Strategy<Value = (Op, Data)>) -> impl Strategy<Value = Request> {
     let signaled = prop_oneof![3 => Just(true), 1 => Just(false)];
-    (what, target(), signaled, rarely(), rarely()).prop_map(
-        |((op, data), target, signaled, solicited, fenced)| Request {
-            op,
-            data,
-            target,
-            signaled,
-            solicited,
-            fenced,
-        },
-    )
+    let all = (what, target(), signaled, rarely(), rarely());
+    all.prop_map(|((op, data), target, signaled, solicited, fenced)| Request {
+        op,
+        data,
+        target,
+        signaled,
+        solicited,
+        fenced,
+    })
 }
 
 fn target() -> impl Strategy<Value = Target> {
-    let knows_key = prop_oneof![9 => Just(true), 1 => Just(false)];
-    (0..4usize, knows_key, any::<bool>()).prop_map(|(qp, knows_key, global)| Target {
-        qp,
-        knows_key,
-        global,
-    })
+    let all = (0..4usize, prop_oneof![9 => Just(true), 1 => Just(false)], any::<bool>());
+    all.prop_map(|(qp, knows_key, global)| Target { qp, knows_key, global })
 }
 
 fn op_and_data() -> impl Strategy<Value = (Op, Data)> {
@@ -148,9 +132,12 @@ fn op_and_data() -> impl Strategy<Value = (Op, Data)> {
 
 fn flush() -> impl Strategy<Value = Op> {
     let placement = (0..4u32).prop_map(Placement::from_bits_retain);
-    let selectivity = prop_oneof![Just(Selectivity::Range), Just(Selectivity::Region)];
-    (place(), 0..100u32, placement, selectivity).prop_map(|(at, length, placement, selectivity)| {
-        Op::Flush { at, length, placement, selectivity }
+    let all = (place(), 0..100u32, placement, select(&[Selectivity::Range, Selectivity::Region]));
+    all.prop_map(|(at, length, placement, selectivity)| Op::Flush {
+        at,
+        length,
+        placement,
+        selectivity,
     })
 }
 
@@ -187,18 +174,11 @@ fn word_place() -> impl Strategy<Value = Place> {
 fn atomic() -> impl Strategy<Value = Op> {
     // Memory starts as zeros, so the first compare often holds.
     let value = || prop_oneof![2 => Just(0u64), 1 => Just(1), 1 => any::<u64>()];
-    let at = || {
-        prop_oneof![
-            6 => (0..MAIN as u64 / 8).prop_map(|word| Place { region: Region::Main, offset: word * 8 }),
-            1 => place(),
-        ]
-    };
+    let word = |word| Place { region: Region::Main, offset: word * 8 };
+    let at = move || prop_oneof![6 => (0..MAIN as u64 / 8).prop_map(word), 1 => place()];
+    let swap = (at(), value(), value());
     prop_oneof![
-        (at(), value(), value()).prop_map(|(at, compare, swap)| Op::CompareSwap {
-            at,
-            compare,
-            swap
-        }),
+        swap.prop_map(|(at, compare, swap)| Op::CompareSwap { at, compare, swap }),
         (at(), value()).prop_map(|(at, add)| Op::FetchAdd { at, add }),
     ]
 }
@@ -227,11 +207,8 @@ fn word() -> impl Strategy<Value = Vec<Piece>> {
 
 fn piece() -> impl Strategy<Value = Piece> {
     let length = prop_oneof![1 => Just(0u32), 6 => 1..64u32, 1 => 64..200u32];
-    (local_region(), offset(), length).prop_map(|(region, offset, length)| Piece {
-        region,
-        offset,
-        length,
-    })
+    let all = (local_region(), offset(), length);
+    all.prop_map(|(region, offset, length)| Piece { region, offset, length })
 }
 
 fn place() -> impl Strategy<Value = Place> {
@@ -258,14 +235,6 @@ fn local_region() -> impl Strategy<Value = Region> {
     ]
 }
 
-fn own_region() -> impl Strategy<Value = Region> {
-    prop_oneof![Just(Region::Local), Just(Region::Fixed)]
-}
-
 fn rarely() -> impl Strategy<Value = bool> {
     prop_oneof![3 => Just(false), 1 => Just(true)]
-}
-
-fn often(usual: u8, else_: u8) -> impl Strategy<Value = u8> {
-    prop_oneof![8 => Just(usual), 1 => Just(else_)]
 }
