@@ -74,25 +74,31 @@ pub struct Broken {
     again: Option<AsyncEvent>,
 }
 
-pub struct BrokenCq {
+/// An object of the model, broken in the same way.
+pub struct Object<T> {
     how: How,
-    cq: ModelCq,
-    /// Handed out before anything else.
+    it: T,
+    /// Of a completion queue: handed out before anything else.
     again: VecDeque<Wc>,
-    polled: u32,
+    /// How many completions were polled, events taken, keys of windows invalidated.
+    count: u32,
 }
 
-pub struct BrokenQp {
-    how: How,
-    qp: ModelQp,
-    /// Whether it was to take a key away.
-    invalidated: bool,
+type BrokenCq = Object<ModelCq>;
+type BrokenQp = Object<ModelQp>;
+type BrokenChannel = Object<ModelChannel>;
+
+impl Broken {
+    fn object<T>(&self, it: T) -> Object<T> {
+        Object { how: self.how, it, again: VecDeque::new(), count: 0 }
+    }
 }
 
-pub struct BrokenChannel {
-    how: How,
-    channel: ModelChannel,
-    taken: u32,
+impl<T: Destroy> Destroy for Object<T> {
+    fn destroy(self) -> Result<(), Self> {
+        let Self { how, it, again, count } = self;
+        it.destroy().map_err(|it| Self { how, it, again, count })
+    }
 }
 
 impl Device for Broken {
@@ -122,12 +128,12 @@ impl Device for Broken {
     }
 
     fn create_channel(&self) -> BrokenChannel {
-        BrokenChannel { how: self.how, channel: self.device.create_channel(), taken: 0 }
+        self.object(self.device.create_channel())
     }
 
     fn create_cq(&self, capacity: u32, channel: Option<&BrokenChannel>) -> Result<BrokenCq, Errno> {
-        let cq = self.device.create_cq(capacity, channel.map(|broken| &broken.channel))?;
-        Ok(BrokenCq { how: self.how, cq, again: VecDeque::new(), polled: 0 })
+        let channel = channel.map(|broken| &broken.it);
+        Ok(self.object(self.device.create_cq(capacity, channel)?))
     }
 
     fn create_cq_ignoring_overrun(
@@ -138,9 +144,8 @@ impl Device for Broken {
         if self.how == How::MindsOverruns {
             return self.create_cq(capacity, channel);
         }
-        let channel = channel.map(|broken| &broken.channel);
-        let cq = self.device.create_cq_ignoring_overrun(capacity, channel)?;
-        Ok(BrokenCq { how: self.how, cq, again: VecDeque::new(), polled: 0 })
+        let channel = channel.map(|broken| &broken.it);
+        Ok(self.object(self.device.create_cq_ignoring_overrun(capacity, channel)?))
     }
 
     fn create_srq(&self, pd: &ModelPd, init: &SrqInit) -> Result<ModelSrq, Errno> {
@@ -166,13 +171,9 @@ impl Device for Broken {
     ) -> Result<BrokenQp, Errno> {
         let QpInit { qp_type, send_cq, recv_cq, srq, mut caps, sq_sig_all } = *init;
         caps.max_send_wr += u32::from(self.how == How::GivesASlotEarly);
-        let (send_cq, recv_cq) = (&send_cq.cq, &recv_cq.cq);
+        let (send_cq, recv_cq) = (&send_cq.it, &recv_cq.it);
         let init = QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all };
-        self.device.create_qp(pd, &init).map(|qp| BrokenQp {
-            how: self.how,
-            qp,
-            invalidated: false,
-        })
+        Ok(self.object(self.device.create_qp(pd, &init)?))
     }
 
     fn pause(&self) {
@@ -203,10 +204,10 @@ impl PollCq for BrokenCq {
             *room = wc;
             return Ok(1);
         }
-        let mut count = self.cq.poll(out)?;
+        let mut count = self.it.poll(out)?;
         for wc in &mut out[..count] {
-            self.polled += 1;
-            if self.how == How::HandsOutTwice && self.polled % 5 == 4 {
+            self.count += 1;
+            if self.how == How::HandsOutTwice && self.count % 5 == 4 {
                 self.again.push_back(*wc);
             }
             if self.how == How::ForgetsTheRoute && wc.result().is_ok_and(|done| done.src_qp() > 0) {
@@ -231,32 +232,25 @@ impl PollCq for BrokenCq {
 
 impl Arm for BrokenCq {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-        self.cq.arm(on)
+        self.it.arm(on)
     }
 
     fn key(&self) -> CqKey {
-        self.cq.key()
-    }
-}
-
-impl Destroy for BrokenCq {
-    fn destroy(self) -> Result<(), Self> {
-        let Self { how, cq, again, polled } = self;
-        cq.destroy().map_err(|cq| Self { how, cq, again, polled })
+        self.it.key()
     }
 }
 
 impl Cq for BrokenCq {
     fn capacity(&self) -> u32 {
-        self.cq.capacity()
+        self.it.capacity()
     }
 
     fn resize(&mut self, capacity: u32) -> Result<u32, Errno> {
-        if self.how == How::ForgetsToResize { Ok(capacity) } else { self.cq.resize(capacity) }
+        if self.how == How::ForgetsToResize { Ok(capacity) } else { self.it.resize(capacity) }
     }
 
     fn moderate(&mut self, count: u16, period: u16) -> Result<(), Errno> {
-        if self.how == How::HoldsNothingBack { Ok(()) } else { self.cq.moderate(count, period) }
+        if self.how == How::HoldsNothingBack { Ok(()) } else { self.it.moderate(count, period) }
     }
 }
 
@@ -270,19 +264,19 @@ impl Post for BrokenQp {
             list.iter_mut().for_each(|wr| self.spoil(&mut wr.op));
         }
         let result = match self.how {
-            How::KeepsKeys => self.qp.keeping_keys(|qp| qp.post_send(&list)),
+            How::KeepsKeys => self.it.keeping_keys(|qp| qp.post_send(&list)),
             How::Rebinds => {
-                self.qp.unbind_what_is_bound_by(&list);
-                self.qp.post_send(&list)
+                self.it.unbind_what_is_bound_by(&list);
+                self.it.post_send(&list)
             }
-            _ => self.qp.post_send(&list),
+            _ => self.it.post_send(&list),
         };
         self.after();
         result
     }
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        self.qp.post_recv(list)
+        self.it.post_recv(list)
     }
 }
 
@@ -302,15 +296,15 @@ impl BrokenQp {
     /// After anything that may have made it fail.
     fn after(&self) {
         if self.how == How::FlushesSharedReceives {
-            self.qp.flush_shared_receives();
+            self.it.flush_shared_receives();
         }
     }
 
     /// Binds nothing, once a key was taken away.
     fn spoil(&mut self, op: &mut SendOp) {
         match op {
-            SendOp::LocalInvalidate { .. } => self.invalidated = true,
-            SendOp::BindWindow(bind) if self.invalidated => bind.length = 0,
+            SendOp::LocalInvalidate { .. } => self.count += 1,
+            SendOp::BindWindow(bind) if self.count > 0 => bind.length = 0,
             _ => {}
         }
     }
@@ -324,21 +318,21 @@ impl Qp<ModelAh> for BrokenQp {
     ) -> Result<(), PostError> {
         let Destination { ah, qp_num, qkey } = *to;
         let qkey = if self.how == How::IgnoresQueueKeys { 0 } else { qkey };
-        self.qp.post_to(&Destination { ah, qp_num, qkey }, list)
+        self.it.post_to(&Destination { ah, qp_num, qkey }, list)
     }
 
     fn number(&self) -> u32 {
-        self.qp.number()
+        self.it.number()
     }
 
     fn caps(&self) -> QpCaps {
-        let QpCaps { max_send_wr, .. } = self.qp.caps();
+        let QpCaps { max_send_wr, .. } = self.it.caps();
         let max_send_wr = max_send_wr - u32::from(self.how == How::GivesASlotEarly);
-        QpCaps { max_send_wr, ..self.qp.caps() }
+        QpCaps { max_send_wr, ..self.it.caps() }
     }
 
     fn state(&self) -> QpState {
-        self.qp.state()
+        self.it.state()
     }
 
     fn modify(&mut self, attr: &QpAttr) -> Result<(), Errno> {
@@ -346,7 +340,7 @@ impl Qp<ModelAh> for BrokenQp {
         if self.how == How::IgnoresQueueKeys {
             attr.qkey = attr.qkey.map(|_| 0);
         }
-        let result = self.qp.modify(&attr);
+        let result = self.it.modify(&attr);
         self.after();
         result
     }
@@ -354,9 +348,9 @@ impl Qp<ModelAh> for BrokenQp {
 
 impl Events for BrokenChannel {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        let event = self.channel.take_event()?;
-        self.taken += u32::from(event.is_some());
-        Ok(event.filter(|_| self.how != How::LosesAnEvent || self.taken % 3 != 2))
+        let event = self.it.take_event()?;
+        self.count += u32::from(event.is_some());
+        Ok(event.filter(|_| self.how != How::LosesAnEvent || self.count % 3 != 2))
     }
 }
 
@@ -364,13 +358,6 @@ impl Block for BrokenChannel {
     type Instant = Instant;
 
     fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
-        self.channel.block(deadline)
-    }
-}
-
-impl Destroy for BrokenChannel {
-    fn destroy(self) -> Result<(), Self> {
-        let Self { how, channel, taken } = self;
-        channel.destroy().map_err(|channel| Self { how, channel, taken })
+        self.it.block(deadline)
     }
 }

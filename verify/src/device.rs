@@ -19,7 +19,6 @@
 //! Numbers of states, flags and attributes are those of `<infiniband/verbs.h>`. Handles may move to other threads, and
 //! keep the objects that they depend on alive.
 
-mod absent;
 pub mod attr;
 
 use std::time::Instant;
@@ -31,8 +30,6 @@ use cq_core::transport::{Arm, AsyncEvents, Block, PollCq, Post, PostError};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use serde::{Deserialize, Serialize};
-
-pub use self::absent::Absent;
 
 /// An open device, which reports asynchronous events about what was made through it.
 pub trait Device: AsyncEvents + Send + Sized + 'static {

@@ -16,7 +16,7 @@ use std::env;
 use transport_verbs::{CompletionChannel, Context, Cq, OpenError, ProtectionDomain};
 
 use crate::adapter::{Opened, Transport};
-use crate::device::{Absent, Errno};
+use crate::device::{Errno, Mw};
 
 /// A device of libibverbs, and its first port.
 pub type Verbs = Opened<Hardware>;
@@ -40,10 +40,19 @@ fn open() -> Result<Context, OpenError> {
     }
 }
 
+/// A memory window, which the binding does not support.
+#[derive(Debug)]
+pub enum NoWindow {}
+
+impl Mw for NoWindow {
+    fn rkey(&self) -> u32 {
+        match *self {}
+    }
+}
+
 impl Transport for Hardware {
     type Context = Context;
-    // The binding does not support memory windows.
-    type Mw = Absent;
+    type Mw = NoWindow;
 
     fn open() -> Context {
         open().expect("there is a device")
@@ -57,7 +66,7 @@ impl Transport for Hardware {
         Err(Errno::EOPNOTSUPP) // it takes an extended call, which the binding misses
     }
 
-    fn alloc_mw(_: &ProtectionDomain) -> Result<Absent, Errno> {
+    fn alloc_mw(_: &ProtectionDomain) -> Result<NoWindow, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 }

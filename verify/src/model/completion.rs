@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::async_event::{AsyncEventType, Element};
 use cq_core::setup::QpType;
 use cq_core::transport::PollError;
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
@@ -110,8 +110,11 @@ impl World {
                 self.retire(&entry);
             } else {
                 cq.breaks = true;
+                let opening = cq.opening;
                 if first {
-                    self.report_cq_err(queue);
+                    // O2
+                    let element = Element::Cq(super::events::key(queue));
+                    self.report(opening, AsyncEventType::CQ_ERR, element);
                 }
             }
         } else {
@@ -128,13 +131,6 @@ impl World {
         if let Some(qp) = self.qps.get_mut(&number) {
             qp.sends_retired = qp.sends_retired.max(up_to);
         }
-    }
-
-    /// O2: once for each queue.
-    fn report_cq_err(&mut self, queue: Id) {
-        let element = Element::Cq(super::events::key(queue));
-        let event = AsyncEvent { event_type: AsyncEventType::CQ_ERR, element };
-        self.report(self.cqs[&queue].opening, event);
     }
 
     /// O4: the queue pairs of queues that dropped a completion go to ERR, except those in RESET. Returns

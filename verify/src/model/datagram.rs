@@ -3,7 +3,7 @@
 use cq_core::setup::QpType;
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 
-use super::execute::{Done, Stop};
+use super::execute::{Done, Execution, Stop};
 use super::failures::Fault;
 use super::memory::Place;
 use super::time::Why;
@@ -43,7 +43,7 @@ impl World {
     }
 
     /// SEND of a UD queue pair. Errors of the receiver are not reported to the sender.
-    pub fn datagram(&mut self, from: Id, request: &Request) -> Result<Done, Stop> {
+    pub fn datagram(&mut self, from: Id, request: &Request) -> Execution {
         let target = request.target.expect("posting refuses datagrams that go nowhere");
         if request.len() > MTU {
             return Err(Stop::Fault(Fault::LocalLength));

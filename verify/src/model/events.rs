@@ -112,29 +112,26 @@ impl World {
     }
 
     /// Reports an event of an object to the context that it was created through.
-    pub fn report(&mut self, opening: Id, event: AsyncEvent) {
-        if let Some(opening) = self.openings.get_mut(&opening) {
-            opening.push_back(event);
+    pub fn report(&mut self, opening: Id, event_type: AsyncEventType, element: Element) {
+        if let Some(reports) = self.openings.get_mut(&opening) {
+            reports.push_back(AsyncEvent { event_type, element });
         }
     }
 
     /// Reports an event of a queue pair.
     pub fn report_qp(&mut self, number: Id, event_type: AsyncEventType) {
-        let event = AsyncEvent { event_type, element: Element::Qp(number) };
-        self.report(self.qps[&number].opening, event);
+        self.report(self.qps[&number].opening, event_type, Element::Qp(number));
     }
 
     /// Raises SQ_DRAINED, if requested, when a queue pair in SQD has completed all requests that it had started.
     pub fn report_drained(&mut self) {
         let mut drained = Vec::new();
         for (number, qp) in &mut self.qps {
-            if qp.report_drained && qp.state != QpState::SQD {
-                qp.report_drained = false;
-            }
-            if qp.report_drained && qp.wait.is_none() {
-                qp.report_drained = false;
+            let drains = qp.state == QpState::SQD;
+            if qp.report_drained && drains && qp.wait.is_none() {
                 drained.push(*number);
             }
+            qp.report_drained &= drains && qp.wait.is_some();
         }
         for number in drained {
             self.report_qp(number, AsyncEventType::SQ_DRAINED);

@@ -5,10 +5,9 @@
 
 use cq_core::setup::QpType;
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
-use cq_core::wr::SendOp;
+use cq_core::wr::{SendOp, Sge};
 
-use super::failures::{Fault, Unanswered};
-use super::memory::Place;
+use super::failures::Fault;
 use super::time::Why;
 use super::world::{Bytes, Id, Request, World};
 use crate::device::{Access, QpState};
@@ -30,6 +29,9 @@ pub struct Done {
     /// The queue pair whose receive failed, though the request did not.
     pub breaks: Option<Id>,
 }
+
+/// What came of trying a request.
+pub type Execution = Result<Done, Stop>;
 
 impl World {
     /// Executes everything that can be without advancing the clock.
@@ -56,7 +58,7 @@ impl World {
         let answered = qp.kind == QpType::Rc;
         let result = match self.carry_out(number, &request) {
             Ok(done) => Ok(done),
-            Err(stop) if !answered => self.unanswered(number, &request, &stop),
+            Err(stop) if !answered => self.unanswered(number, &request, stop),
             Err(Stop::Fault(fault)) => Err(fault),
             Err(Stop::Wait(why)) => match self.wait_for(number, why) {
                 Ok(()) => return false,
@@ -75,7 +77,7 @@ impl World {
         true
     }
 
-    fn carry_out(&mut self, number: Id, request: &Request) -> Result<Done, Stop> {
+    fn carry_out(&mut self, number: Id, request: &Request) -> Execution {
         match request.op {
             SendOp::Send { .. } if self.qps[&number].kind == QpType::Ud => {
                 self.datagram(number, request)
@@ -103,26 +105,25 @@ impl World {
         }
     }
 
-    /// Q7 without acknowledgements: the requester does not see errors of the responder, and does not wait.
-    fn unanswered(&mut self, number: Id, request: &Request, stop: &Stop) -> Result<Done, Fault> {
-        let Stop::Fault(fault) = stop else {
-            return Ok(Done::default());
-        };
-        match fault.unanswered() {
-            Unanswered::Fails(fault) => Err(fault),
-            Unanswered::Dropped => Ok(Done::default()),
-            Unanswered::BreaksReceiver(status) => {
-                let peer = self.qps[&number].attr.dest_qp_num;
-                let to = request.target.map(|target| target.qp_num).or(peer);
-                let to = to.expect("it had a receive");
-                self.receive_fails(to, status);
-                Ok(Done { breaks: Some(to), ..Done::default() })
+    /// Q7 without acknowledgements, for UC and UD: the requester sees local errors, the receiver that its receive is bad,
+    /// and nobody any other error. There is no waiting.
+    fn unanswered(&mut self, number: Id, request: &Request, stop: Stop) -> Result<Done, Fault> {
+        let status = match stop {
+            Stop::Fault(fault @ (Fault::LocalMemory | Fault::LocalLength | Fault::Window)) => {
+                return Err(fault);
             }
-        }
+            Stop::Fault(Fault::ReceiveTooSmall) => WcStatus::LOC_LEN_ERR,
+            Stop::Fault(Fault::ReceiveMemory) => WcStatus::LOC_PROT_ERR,
+            _ => return Ok(Done::default()),
+        };
+        let peer = self.qps[&number].attr.dest_qp_num;
+        let to = request.target.map(|target| target.qp_num).or(peer).expect("it had a receive");
+        self.receive_fails(to, status);
+        Ok(Done { breaks: Some(to), ..Done::default() })
     }
 
     /// Q6: SEND uses the next receive of the peer, and may invalidate the key of one of its windows.
-    fn send(&mut self, from: Id, request: &Request, inv: Option<u32>) -> Result<Done, Stop> {
+    fn send(&mut self, from: Id, request: &Request, inv: Option<u32>) -> Execution {
         let bytes = self.local_bytes(from, request)?;
         let to = self.peer(from)?;
         let places = self.landing(to, bytes.len() as u64)?;
@@ -135,17 +136,6 @@ impl World {
         Ok(Done::default())
     }
 
-    /// The places for a message of this length in the next receive, if there is one that it fits.
-    pub fn landing(&self, to: Id, len: u64) -> Result<Vec<Place>, Stop> {
-        let places = self.receive_places(to, len).ok_or(Stop::Wait(Why::NoReceive))?;
-        places.map_err(|status| {
-            Stop::Fault(match status {
-                WcStatus::LOC_LEN_ERR => Fault::ReceiveTooSmall,
-                _ => Fault::ReceiveMemory,
-            })
-        })
-    }
-
     /// The message of this request consumes the next receive, which completes. C7: without the immediate data.
     pub fn arrived(&mut self, to: Id, request: &Request, opcode: WcOpcode, byte_len: u32) {
         let receive = self.take_receive(to);
@@ -156,10 +146,7 @@ impl World {
     /// The bytes that the request sends.
     pub fn local_bytes(&self, number: Id, request: &Request) -> Result<Vec<u8>, Stop> {
         match &request.data {
-            Bytes::Sges(sges) => {
-                let bytes = self.gather(self.qps[&number].pd, sges);
-                bytes.ok_or(Stop::Fault(Fault::LocalMemory))
-            }
+            Bytes::Sges(sges) => self.gather(self.qps[&number].pd, sges),
             Bytes::Inline(bytes) => Ok(bytes.clone()),
         }
     }
@@ -179,19 +166,21 @@ impl World {
     /// Q7: the rights of the queue pair are checked before any key, also for zero bytes.
     pub fn allowing_peer(&self, number: Id, right: Access) -> Result<Id, Stop> {
         let to = self.peer(number)?;
-        if self.qps[&to].attr.access.unwrap_or_default().contains(right) {
-            Ok(to)
-        } else {
-            Err(Stop::Fault(Fault::RemoteRefusal))
-        }
+        let allows = self.qps[&to].attr.access.unwrap_or_default().contains(right);
+        if allows { Ok(to) } else { Err(Stop::Fault(Fault::RemoteRefusal)) }
     }
+}
+
+/// How many bytes SGEs have.
+pub fn length(sges: &[Sge]) -> u64 {
+    sges.iter().map(|sge| u64::from(sge.length)).sum()
 }
 
 impl Request {
     /// How many bytes it moves.
     pub fn len(&self) -> u64 {
         match &self.data {
-            Bytes::Sges(sges) => sges.iter().map(|sge| u64::from(sge.length)).sum(),
+            Bytes::Sges(sges) => length(sges),
             Bytes::Inline(bytes) => bytes.len() as u64,
         }
     }

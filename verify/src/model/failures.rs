@@ -42,17 +42,6 @@ pub struct Consequences {
     pub report: Option<AsyncEventType>,
 }
 
-/// The outcome of an unacknowledged message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unanswered {
-    /// The request fails.
-    Fails(Fault),
-    /// It succeeds, and the receive that it consumed fails.
-    BreaksReceiver(WcStatus),
-    /// It succeeds, and the message is dropped.
-    Dropped,
-}
-
 impl Fault {
     /// Q7, line by line.
     pub const fn consequences(self) -> Consequences {
@@ -71,16 +60,5 @@ impl Fault {
             Self::NoAnswer => (S::RETRY_EXC_ERR, None, false, None),
         };
         Consequences { requester, receive, responder_breaks, report }
-    }
-
-    /// How it is reported for UC and UD, which have no acknowledgements: a local error by the request, a bad receive by
-    /// the receiver, any other error not at all.
-    pub const fn unanswered(self) -> Unanswered {
-        match self {
-            Self::LocalMemory | Self::LocalLength | Self::Window => Unanswered::Fails(self),
-            Self::ReceiveTooSmall => Unanswered::BreaksReceiver(WcStatus::LOC_LEN_ERR),
-            Self::ReceiveMemory => Unanswered::BreaksReceiver(WcStatus::LOC_PROT_ERR),
-            _ => Unanswered::Dropped,
-        }
     }
 }

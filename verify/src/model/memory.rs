@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use cq_core::wr::{RemoteAddr, Sge};
 
+use super::execute::Stop;
+use super::failures::Fault;
 use super::world::{Id, Region, World};
 use crate::device::{Access, Errno};
 
@@ -45,27 +47,25 @@ impl World {
         Ok(lkey)
     }
 
-    /// The bytes of local SGEs, in order; `None` if one of them may not be read. Reading local memory needs no right.
-    pub fn gather(&self, pd: Id, sges: &[Sge]) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
-        for sge in sges.iter().filter(|sge| sge.length > 0) {
-            let (lkey, range) = self.local(pd, sge, Access::empty())?;
-            bytes.extend_from_slice(&self.regions[&lkey].bytes[range]);
-        }
-        Some(bytes)
+    /// The bytes of local SGEs, in order. Reading local memory needs no right.
+    pub fn gather(&self, pd: Id, sges: &[Sge]) -> Result<Vec<u8>, Stop> {
+        let places = self.places(pd, sges, u64::MAX, Access::empty());
+        let places = places.ok_or(Stop::Fault(Fault::LocalMemory))?;
+        let bytes = places.into_iter().map(|(lkey, range)| &self.regions[&lkey].bytes[range]);
+        Ok(bytes.collect::<Vec<_>>().concat())
     }
 
-    /// The places of `len` bytes that are scattered to local SGEs; `None` if one of them may not be written. Only SGEs that
-    /// bytes are written to are checked, each as a whole.
-    pub fn targets(&self, pd: Id, sges: &[Sge], len: u64) -> Option<Vec<Place>> {
+    /// The places of `len` bytes in local SGEs; `None` if one of them may not be accessed so. Only SGEs that bytes
+    /// reach are checked, each as a whole.
+    pub fn places(&self, pd: Id, sges: &[Sge], mut len: u64, right: Access) -> Option<Vec<Place>> {
         let mut places = Vec::new();
-        let mut left = len as usize;
         for sge in sges.iter().filter(|sge| sge.length > 0) {
-            if left > 0 {
-                let (lkey, range) = self.local(pd, sge, Access::LOCAL_WRITE)?;
-                let reached = range.len().min(left);
-                places.push((lkey, range.start..range.start + reached));
-                left -= reached;
+            if len > 0 {
+                let region = self.regions.get(&sge.lkey)?;
+                let range = region.inside(pd, sge.addr, sge.length.into(), right)?;
+                let reached = len.min(sge.length.into());
+                places.push((sge.lkey, range.start..range.start + reached as usize));
+                len -= reached;
             }
         }
         Some(places)
@@ -103,11 +103,6 @@ impl World {
             region.bytes[range.clone()].copy_from_slice(now);
             bytes = later;
         }
-    }
-
-    fn local(&self, pd: Id, sge: &Sge, right: Access) -> Option<Place> {
-        let region = self.regions.get(&sge.lkey)?;
-        Some((sge.lkey, region.inside(pd, sge.addr, sge.length.into(), right)?))
     }
 }
 

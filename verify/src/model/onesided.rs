@@ -3,7 +3,7 @@
 use cq_core::wc::WcOpcode;
 use cq_core::wr::{Placement, RemoteAddr, Selectivity};
 
-use super::execute::{Done, Stop};
+use super::execute::{Done, Execution, Stop};
 use super::failures::Fault;
 use super::memory::Place;
 use super::time::Why;
@@ -18,7 +18,7 @@ impl World {
         request: &Request,
         remote: RemoteAddr,
         with_imm: bool,
-    ) -> Result<Done, Stop> {
+    ) -> Execution {
         let bytes = self.local_bytes(from, request)?;
         let to = self.allowing_peer(from, Access::REMOTE_WRITE)?;
         if with_imm && self.next_receive(to).is_none() {
@@ -26,11 +26,8 @@ impl World {
         }
         if !bytes.is_empty() {
             let place = self.remote(to, remote, bytes.len() as u64, Access::REMOTE_WRITE);
-            let place = place.ok_or(Stop::Fault(match with_imm {
-                true => Fault::RemoteMemoryWithImm,
-                false => Fault::RemoteMemory,
-            }))?;
-            self.write(&[place], &bytes);
+            let fault = if with_imm { Fault::RemoteMemoryWithImm } else { Fault::RemoteMemory };
+            self.write(&[place.ok_or(Stop::Fault(fault))?], &bytes);
         }
         if with_imm {
             // The SGEs of the receive are neither checked nor used. C7: the bytes written.
@@ -40,12 +37,7 @@ impl World {
     }
 
     /// RDMA READ. Q7: the remote key is checked before the local one.
-    pub fn rdma_read(
-        &mut self,
-        from: Id,
-        request: &Request,
-        remote: RemoteAddr,
-    ) -> Result<Done, Stop> {
+    pub fn rdma_read(&mut self, from: Id, request: &Request, remote: RemoteAddr) -> Execution {
         let len = request.len();
         let to = self.reading_peer(from, Access::REMOTE_READ)?;
         if len > 0 {
@@ -65,7 +57,7 @@ impl World {
         request: &Request,
         remote: RemoteAddr,
         change: impl Fn(u64) -> u64,
-    ) -> Result<Done, Stop> {
+    ) -> Execution {
         if request.len() != 8 {
             return Err(Stop::Fault(Fault::LocalLength));
         }
@@ -80,12 +72,7 @@ impl World {
     }
 
     /// ATOMIC_WRITE: an atomic WRITE of eight bytes. It does not count for `max_rd_atomic`.
-    pub fn atomic_write(
-        &mut self,
-        from: Id,
-        request: &Request,
-        remote: RemoteAddr,
-    ) -> Result<Done, Stop> {
+    pub fn atomic_write(&mut self, from: Id, request: &Request, remote: RemoteAddr) -> Execution {
         if request.len() != 8 {
             return Err(Stop::Fault(Fault::LocalLength));
         }
@@ -105,14 +92,13 @@ impl World {
         length: u32,
         placement: Placement,
         selectivity: Selectivity,
-    ) -> Result<Done, Stop> {
+    ) -> Execution {
         let right = rights(placement);
         let to = self.allowing_peer(from, right)?;
         let good = match selectivity {
             Selectivity::Region => self.key_allows(to, remote.rkey, right),
-            Selectivity::Range => {
-                length == 0 || self.remote(to, remote, length.into(), right).is_some()
-            }
+            Selectivity::Range if length == 0 => true,
+            Selectivity::Range => self.remote(to, remote, length.into(), right).is_some(),
         };
         if good { Ok(Done::default()) } else { Err(Stop::Fault(Fault::RemoteMemory)) }
     }
@@ -139,7 +125,8 @@ impl World {
         let Bytes::Sges(sges) = &request.data else {
             unreachable!("posting refuses inline results");
         };
-        let places = self.targets(self.qps[&number].pd, sges, request.len());
+        let pd = self.qps[&number].pd;
+        let places = self.places(pd, sges, request.len(), Access::LOCAL_WRITE);
         places.ok_or(Stop::Fault(Fault::LocalMemory))
     }
 }

@@ -2,16 +2,19 @@
 
 use std::collections::VecDeque;
 
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::async_event::{AsyncEventType, Element};
 use cq_core::setup::SrqInit;
 use cq_core::transport::{PostError, Refused};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::RecvWr;
 
+use super::execute::{Stop, length};
+use super::failures::Fault;
 use super::memory::Place;
 use super::posting::each;
+use super::time::Why;
 use super::world::{Entry, Id, LIMITS, Qp, Receive, Srq, World};
-use crate::device::{Errno, QpState};
+use crate::device::{Access, Errno, QpState};
 
 impl World {
     /// The receive that the next message to this queue pair consumes, and the domain of its SGEs.
@@ -36,24 +39,20 @@ impl World {
         let receive = srq.receives.pop_front().expect(THERE);
         if srq.receives.len() < srq.limit as usize {
             srq.limit = 0;
-            let (opening, element) = (srq.opening, Element::Srq(number));
-            let event_type = AsyncEventType::SRQ_LIMIT_REACHED;
-            self.report(opening, AsyncEvent { event_type, element });
+            let opening = srq.opening;
+            self.report(opening, AsyncEventType::SRQ_LIMIT_REACHED, Element::Srq(number));
         }
         receive
     }
 
-    /// The places of `len` bytes in the next receive, if it is large enough and may be written there.
-    ///
-    /// # Errors
-    /// The status of the receive, if a message of this length consumes it.
-    pub fn receive_places(&self, number: Id, len: u64) -> Option<Result<Vec<Place>, WcStatus>> {
-        let (receive, pd) = self.next_receive(number)?;
-        let room: u64 = receive.sges.iter().map(|sge| u64::from(sge.length)).sum();
-        if room < len {
-            return Some(Err(WcStatus::LOC_LEN_ERR));
+    /// The places for a message of this length in the next receive, if there is one that it fits.
+    pub fn landing(&self, to: Id, len: u64) -> Result<Vec<Place>, Stop> {
+        let (receive, pd) = self.next_receive(to).ok_or(Stop::Wait(Why::NoReceive))?;
+        if length(&receive.sges) < len {
+            return Err(Stop::Fault(Fault::ReceiveTooSmall));
         }
-        Some(self.targets(pd, &receive.sges, len).ok_or(WcStatus::LOC_PROT_ERR))
+        let places = self.places(pd, &receive.sges, len, Access::LOCAL_WRITE);
+        places.ok_or(Stop::Fault(Fault::ReceiveMemory))
     }
 
     /// A message consumes the next receive, which completes with `wc`. N3: whether it was sent SOLICITED.

@@ -6,7 +6,7 @@
 
 use cq_core::wr::WindowBind;
 
-use super::execute::{Done, Stop};
+use super::execute::{Done, Execution, Stop};
 use super::failures::Fault;
 use super::memory::Place;
 use super::world::{Bound, Id, Window, World};
@@ -30,7 +30,7 @@ impl World {
     }
 
     /// BIND_MW.
-    pub fn bind(&mut self, number: Id, bind: &WindowBind) -> Result<Done, Stop> {
+    pub fn bind(&mut self, number: Id, bind: &WindowBind) -> Execution {
         let (id, bound) = self.binding(number, bind).ok_or(Stop::Fault(Fault::Window))?;
         let window = self.windows.get_mut(&id).expect("it was found");
         window.rkey = bind.rkey;
@@ -46,10 +46,8 @@ impl World {
         let own_key = bind.rkey & !LOW == window.rkey & !LOW;
         let region = self.regions.get(&bind.lkey)?;
         let writes = bind.access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC);
-        let needed = match writes {
-            true => Access::MW_BIND | Access::LOCAL_WRITE,
-            false => Access::MW_BIND,
-        };
+        let mut needed = Access::MW_BIND;
+        needed.set(Access::LOCAL_WRITE, writes);
         let known = RIGHTS.union(MEANINGLESS).contains(bind.access);
         region.inside(pd, bind.addr, bind.length, needed)?;
         let good = window.pd == pd && window.bound.is_none() && own_key && known && bind.length > 0;
@@ -58,7 +56,7 @@ impl World {
     }
 
     /// LOCAL_INV.
-    pub fn local_invalidate(&mut self, number: Id, rkey: u32) -> Result<Done, Stop> {
+    pub fn local_invalidate(&mut self, number: Id, rkey: u32) -> Execution {
         let was_bound = self.invalidate(number, rkey);
         was_bound.then(Done::default).ok_or(Stop::Fault(Fault::Window))
     }
