@@ -132,7 +132,7 @@ impl Device for Model {
     }
 
     fn alloc_mw(&self, pd: &ModelPd) -> Result<ModelMw, Errno> {
-        let remove = |world: &mut World, id| drop(world.windows.remove(&id));
+        let remove = |world: &mut World, id| _ = world.windows.remove(&id);
         self.make(&[pd.object()], remove, |world, _| Ok(world.alloc_window(id(pd))))
     }
 
@@ -193,7 +193,7 @@ impl Model {
         pd: &ModelPd,
         create: impl FnOnce(&mut World) -> Result<Id, Errno>,
     ) -> Result<ModelAh, Errno> {
-        let remove = |world: &mut World, id| drop(world.handles.remove(&id));
+        let remove = |world: &mut World, id| _ = world.handles.remove(&id);
         self.make(&[pd.object()], remove, |world, _| create(world))
     }
 }
