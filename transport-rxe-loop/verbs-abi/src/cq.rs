@@ -32,28 +32,6 @@ pub struct Public {
     pub current: ibv_wc_fields,
 }
 
-impl Public {
-    /// Of a new queue, which has these functions.
-    fn new(
-        context: *mut ibv_context,
-        init: &ibv_cq_init_attr_ex,
-        (handle, cqe): (u32, c_int),
-        functions: ibv_cq_ex,
-    ) -> Self {
-        let cq = ibv_cq_ex {
-            context,
-            channel: init.channel,
-            cq_context: init.cq_context,
-            handle,
-            cqe,
-            mutex: libc::PTHREAD_MUTEX_INITIALIZER,
-            cond: libc::PTHREAD_COND_INITIALIZER,
-            ..functions
-        };
-        Self { cq, current: ibv_wc_fields::ZEROED }
-    }
-}
-
 impl Kind for Queue {
     type Public = Public;
     type Face = ibv_cq;
@@ -87,8 +65,19 @@ pub fn create(
         Ok::<_, Errno>((Queue::new(open, channel, init.cqe, ignore_overrun)?, open.functions))
     })??;
     let cqe = queue.cq.capacity() as c_int;
-    let slot = QUEUES
-        .insert(queue, |handle| Public::new(opening.face(), init, (handle, cqe), functions.cq))?;
+    let slot = QUEUES.insert(queue, |handle| {
+        let cq = ibv_cq_ex {
+            context: opening.face(),
+            channel: init.channel,
+            cq_context: init.cq_context,
+            handle,
+            cqe,
+            mutex: libc::PTHREAD_MUTEX_INITIALIZER,
+            cond: libc::PTHREAD_COND_INITIALIZER,
+            ..functions.cq
+        };
+        Public { cq, current: ibv_wc_fields::ZEROED }
+    })?;
     if let Some(channel) = channel {
         channel::count(channel, 1);
     }

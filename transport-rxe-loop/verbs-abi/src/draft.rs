@@ -119,53 +119,56 @@ impl Draft {
         self.wrong.get_or_insert(why);
     }
 
-    /// Adds a request, if its operation was asked for, and what it does could be understood.
+    /// Adds a request.
+    ///
+    /// # Errors
+    /// EOPNOTSUPP: its operation was not asked for. EINVAL: unknown flags. Why `op` is none.
     pub fn add(
         &mut self,
         needs: u32,
         (wr_id, wr_flags): (u64, c_uint),
-        op: Result<(SendOp, Option<&'static Slot<Window>>), Errno>,
-    ) {
+        op: impl FnOnce(&Self) -> Result<(SendOp, Option<&'static Slot<Window>>), Errno>,
+    ) -> Result<(), Errno> {
         if !self.is_begun {
-            return;
+            return Ok(());
         }
         if !self.has(needs) {
-            return self.fail(Errno::OPNOTSUPP);
+            return Err(Errno::OPNOTSUPP);
         }
-        match op.and_then(|op| Ok((op, flags(wr_flags)?))) {
-            Ok(((op, window), flags)) => {
-                let data = Place::Sges { first: 0, count: 0 };
-                self.requests.push(Request { wr_id, op, flags, data, to: None, window });
-            }
-            Err(why) => self.fail(why),
-        }
+        let ((op, window), flags) = (op(self)?, flags(wr_flags)?);
+        let data = Place::Sges { first: 0, count: 0 };
+        self.requests.push(Request { wr_id, op, flags, data, to: None, window });
+        Ok(())
     }
 
-    /// Gives the last request something.
-    fn set(&mut self, give: impl FnOnce(&mut Request)) {
-        match self.requests.last_mut() {
-            Some(last) => give(last),
-            None => self.fail(Errno::INVAL),
-        }
+    /// The last request.
+    ///
+    /// # Errors
+    /// EINVAL: there is none.
+    fn last(&mut self) -> Result<&mut Request, Errno> {
+        self.requests.last_mut().ok_or(Errno::INVAL)
     }
 
-    /// Gives the last request its SGEs.
-    pub fn set_sges(&mut self, sges: &[ibv_sge]) {
-        let first = self.sges.len();
+    /// Gives the last request its SGEs. EINVAL: there is none.
+    pub fn set_sges(&mut self, sges: &[ibv_sge]) -> Result<(), Errno> {
+        let (first, count) = (self.sges.len(), sges.len());
         self.sges.extend_from_slice(sges);
-        self.set(|last| last.data = Place::Sges { first, count: sges.len() });
+        self.last()?.data = Place::Sges { first, count };
+        Ok(())
     }
 
-    /// Gives the last request its bytes.
-    pub fn set_bytes(&mut self, bytes: &[u8]) {
-        let first = self.bytes.len();
+    /// Gives the last request its bytes. EINVAL: there is none.
+    pub fn set_bytes(&mut self, bytes: &[u8]) -> Result<(), Errno> {
+        let (first, count) = (self.bytes.len(), bytes.len());
         self.bytes.extend_from_slice(bytes);
-        self.set(|last| last.data = Place::Inline { first, count: bytes.len() });
+        self.last()?.data = Place::Inline { first, count };
+        Ok(())
     }
 
-    /// Gives the last request its destination.
-    pub fn set_to(&mut self, to: To) {
-        self.set(|last| last.to = Some(to));
+    /// Gives the last request its destination. EINVAL: there is none.
+    pub fn set_to(&mut self, to: To) -> Result<(), Errno> {
+        self.last()?.to = Some(to);
+        Ok(())
     }
 
     /// The key that a window will have once everything here is done, if something here binds it.

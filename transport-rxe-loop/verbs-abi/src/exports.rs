@@ -95,14 +95,14 @@ exported! {
 
     ibv_alloc_pd(context: *mut ibv_context) -> *mut ibv_pd = pointer(pd::alloc_pd);
     ibv_dealloc_pd(pd: *mut ibv_pd) -> c_int = status(pd::dealloc_pd);
-    ibv_reg_mr(pd: *mut ibv_pd, addr: *mut c_void, length: usize, access: c_int) -> *mut ibv_mr =
+    ibv_reg_mr(pd: *mut ibv_pd, addr: *mut c_void, length: usize, access: c_uint) -> *mut ibv_mr =
         pointer(mr::reg_mr);
     ibv_reg_mr_iova(
-        pd: *mut ibv_pd, addr: *mut c_void, length: usize, iova: u64, access: c_int
+        pd: *mut ibv_pd, addr: *mut c_void, length: usize, iova: u64, access: c_uint
     ) -> *mut ibv_mr = pointer(mr::reg_mr_iova);
     ibv_reg_mr_iova2(
         pd: *mut ibv_pd, addr: *mut c_void, length: usize, iova: u64, access: c_uint
-    ) -> *mut ibv_mr = pointer(mr::reg_mr_iova2);
+    ) -> *mut ibv_mr = pointer(mr::reg_mr_iova);
     ibv_dereg_mr(mr: *mut ibv_mr) -> c_int = status(mr::dereg_mr);
     ibv_create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah = pointer(ah::create_ah);
     ibv_init_ah_from_wc(

@@ -1,6 +1,6 @@
 //! Memory regions.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::c_uint;
 use std::mem::offset_of;
 
 use cq_core::setup::Access;
@@ -27,42 +27,8 @@ pub static REGIONS: Table<MemoryRegion> = Table::new();
 /// known (Q10). EFAULT: the memory is not there, or can't be written. ENOMEM: too many. ENODEV: a forked child.
 pub fn reg_mr(
     pd: *mut ibv_pd,
-    addr: Memory,
+    memory: Memory,
     length: usize,
-    access: c_int,
-) -> Result<*mut ibv_mr, Errno> {
-    register(pd, (addr, length), access.cast_unsigned())
-}
-
-/// `ibv_reg_mr_iova(3)`. As [`reg_mr`]; EOPNOTSUPP: requests are to know the memory by another address.
-pub fn reg_mr_iova(
-    pd: *mut ibv_pd,
-    addr: Memory,
-    length: usize,
-    iova: u64,
-    access: c_int,
-) -> Result<*mut ibv_mr, Errno> {
-    reg_mr_iova2(pd, addr, length, iova, access.cast_unsigned())
-}
-
-/// What the header makes of `ibv_reg_mr(3)` and `ibv_reg_mr_iova(3)` where there may be optional rights. As
-/// those.
-pub fn reg_mr_iova2(
-    pd: *mut ibv_pd,
-    addr: Memory,
-    length: usize,
-    iova: u64,
-    access: c_uint,
-) -> Result<*mut ibv_mr, Errno> {
-    if iova != addr.pointer().addr() as u64 {
-        return Err(Errno::OPNOTSUPP);
-    }
-    register(pd, (addr, length), access)
-}
-
-fn register(
-    pd: *mut ibv_pd,
-    (memory, length): (Memory, usize),
     access: c_uint,
 ) -> Result<*mut ibv_mr, Errno> {
     let (addr, access) = (memory.pointer(), Access::from_bits_retain(access));
@@ -75,6 +41,21 @@ fn register(
     let (lkey, rkey) = (region.lkey(), region.rkey());
     let public = |handle| ibv_mr { context, pd, addr, length, handle, lkey, rkey };
     Ok(REGIONS.insert(region, public)?.face())
+}
+
+/// `ibv_reg_mr_iova(3)`, and `ibv_reg_mr_iova2`, which the header makes of it and of `ibv_reg_mr(3)` where there may be
+/// optional rights. As [`reg_mr`]; EOPNOTSUPP: requests are to know the memory by another address.
+pub fn reg_mr_iova(
+    pd: *mut ibv_pd,
+    memory: Memory,
+    length: usize,
+    iova: u64,
+    access: c_uint,
+) -> Result<*mut ibv_mr, Errno> {
+    if iova != memory.pointer().addr() as u64 {
+        return Err(Errno::OPNOTSUPP);
+    }
+    reg_mr(pd, memory, length, access)
 }
 
 /// `ibv_dereg_mr(3)`. EINVAL, ENOENT: no region. EBUSY: a memory window is bound to it.
@@ -97,10 +78,10 @@ mod tests {
     use crate::exports::*;
     use crate::test::domain;
 
-    const ALL: c_int = Access::EVERY.bits() as c_int;
+    const ALL: c_uint = Access::EVERY.bits();
 
     /// Registers memory that lives for ever; the errno if that is refused.
-    fn register(pd: *mut ibv_pd, len: usize, access: c_int) -> Result<*mut ibv_mr, Errno> {
+    fn register(pd: *mut ibv_pd, len: usize, access: c_uint) -> Result<*mut ibv_mr, Errno> {
         let memory = Box::leak(vec![0_u8; 4096].into_boxed_slice());
         // SAFETY: the memory stays.
         let mr = unsafe { ibv_reg_mr(pd, memory.as_mut_ptr().cast(), len, access) };
@@ -120,13 +101,12 @@ mod tests {
     #[test]
     fn q10_what_can_not_be_registered_is_told() {
         let pd = domain();
-        let bits = |access: Access| access.bits() as c_int;
         for (len, access, answer) in [
-            (64, bits(Access::REMOTE_WRITE), Some(Errno::INVAL)),
-            (64, bits(Access::REMOTE_ATOMIC), Some(Errno::INVAL)),
-            (64, bits(Access::ZERO_BASED), Some(Errno::INVAL)),
+            (64, Access::REMOTE_WRITE.bits(), Some(Errno::INVAL)),
+            (64, Access::REMOTE_ATOMIC.bits(), Some(Errno::INVAL)),
+            (64, Access::ZERO_BASED.bits(), Some(Errno::INVAL)),
             (64, 1 << 6, Some(Errno::INVAL)),
-            (64, bits(Access::REMOTE_READ), None),
+            (64, Access::REMOTE_READ.bits(), None),
             (64, 0, None),
             (64, ALL | 1 << 20 | 1 << 29, None),
             (0, ALL, Some(Errno::INVAL)),

@@ -66,7 +66,7 @@ pub fn create(
         let qp = create_in(&domain.pd, init, (qp_type, caps))?;
         Ok::<_, Errno>((qp, domain.id, domain.opening, domain.functions))
     })??;
-    let functions = if ops.is_some() { functions.qp } else { ibv_qp_ex_and_flush::ZEROED };
+    let functions = if ops.is_some() { &functions.qp } else { &ibv_qp_ex_and_flush::ZEROED };
     let (number, cap) = (qp.number(), caps_to_c(qp.caps()));
     let (sq_sig_all, path) = (init.sq_sig_all != 0, ibv_ah_attr::ZEROED);
     let pair = Pair { qp, id, sq_sig_all, path, draft };
@@ -84,7 +84,7 @@ pub fn create(
             qp_type: init.qp_type,
             ..ibv_qp::ZEROED
         };
-        ibv_qp_ex_and_flush { qp: ibv_qp_ex { qp_base, ..functions.qp }, ..functions }
+        ibv_qp_ex_and_flush { qp: ibv_qp_ex { qp_base, ..functions.qp }, ..*functions }
     })?;
     init.cap = cap;
     Ok(slot.face())

@@ -94,23 +94,13 @@ fn end(qp: *mut ibv_qp_ex, last: impl FnOnce(&mut Pair) -> Result<(), Errno>) ->
     result
 }
 
-/// Goes on with what was started; if nothing was, that is told at the end.
-fn with(qp: *mut ibv_qp_ex, work: impl FnOnce(&mut Draft, &QueuePair)) {
-    let _ =
-        PAIRS.named(qp.cast()).and_then(|slot| slot.with(|Pair { qp, draft, .. }| work(draft, qp)));
-}
-
-/// Does so, if nothing is wrong with what C gave for it.
-fn with_given<T>(qp: *mut ibv_qp_ex, given: Result<T, Errno>, work: impl FnOnce(&mut Draft, T)) {
-    with(qp, |draft, _| match given {
-        Ok(given) => work(draft, given),
-        Err(why) => draft.fail(why),
+/// Goes on with what was started; if nothing was, or something goes wrong, that is told at the end.
+fn with(qp: *mut ibv_qp_ex, work: impl FnOnce(&mut Draft, &QueuePair) -> Result<(), Errno>) {
+    let _ = PAIRS.named(qp.cast()).and_then(|slot| {
+        slot.with(|Pair { qp, draft, .. }| {
+            work(draft, qp).unwrap_or_else(|why| draft.fail(why));
+        })
     });
-}
-
-/// Has it fail.
-fn fail(qp: *mut ibv_qp_ex, why: Errno) {
-    with(qp, |draft, _| draft.fail(why));
 }
 
 /// Begins a request.
@@ -127,10 +117,7 @@ fn add_as(
     let Ok(slot) = PAIRS.named(qp.cast()) else { return };
     let wr_id = slot.load(offset_of!(ibv_qp_ex_and_flush, qp.wr_id));
     let wr_flags = slot.load(offset_of!(ibv_qp_ex_and_flush, qp.wr_flags));
-    with(qp, |draft, pair| {
-        let op = op(draft, pair);
-        draft.add(needs, (wr_id, wr_flags), op);
-    });
+    with(qp, |draft, pair| draft.add(needs, (wr_id, wr_flags), |draft| op(draft, pair)));
 }
 
 /// `ibv_wr_send(3)`.
@@ -182,7 +169,7 @@ pub fn wr_atomic_fetch_add(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, add: u64) {
 pub fn wr_atomic_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, bytes: Memory) {
     let remote = RemoteAddr { addr, rkey };
     add(qp, IBV_QP_EX_WITH_ATOMIC_WRITE, SendOp::AtomicWrite { remote });
-    with_given(qp, bytes.copy(WORD), |draft, bytes| draft.set_bytes(&bytes));
+    with(qp, |draft, _| draft.set_bytes(&bytes.copy(WORD)?));
 }
 
 /// `ibv_wr_flush`.
@@ -197,7 +184,7 @@ pub fn wr_flush(
     let levels = [Selectivity::Range, Selectivity::Region];
     let level = levels.into_iter().find(|&level| level as u32 == selectivity.into());
     let Some((length, selectivity)) = u32::try_from(length).ok().zip(level) else {
-        return fail(qp, Errno::INVAL);
+        return with(qp, |_, _| Err(Errno::INVAL));
     };
     let remote = RemoteAddr { addr, rkey };
     let placement = Placement::from_bits_retain(placement.into());
@@ -221,17 +208,17 @@ pub fn wr_bind_mw(qp: *mut ibv_qp_ex, mw: *mut ibv_mw, rkey: u32, info: In<'_, i
 
 /// `ibv_wr_send_tso(3)`: no queue pair has it.
 pub fn wr_send_tso(qp: *mut ibv_qp_ex, _: *mut c_void, _: u16, _: u16) {
-    fail(qp, Errno::OPNOTSUPP);
+    with(qp, |_, _| Err(Errno::OPNOTSUPP));
 }
 
 /// `ibv_wr_set_ud_addr(3)`.
 pub fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, remote_qpn: u32, remote_qkey: u32) {
-    with_given(qp, ADDRESSES.named(ah), |draft, ah| draft.set_to((ah, remote_qpn, remote_qkey)));
+    with(qp, |draft, _| draft.set_to((ADDRESSES.named(ah)?, remote_qpn, remote_qkey)));
 }
 
 /// `ibv_wr_set_xrc_srqn(3)`: no queue pair has it.
 pub fn wr_set_xrc_srqn(qp: *mut ibv_qp_ex, _: u32) {
-    fail(qp, Errno::OPNOTSUPP);
+    with(qp, |_, _| Err(Errno::OPNOTSUPP));
 }
 
 /// `ibv_wr_set_sge(3)`.
@@ -241,15 +228,12 @@ pub fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) {
 
 /// `ibv_wr_set_sge_list(3)`.
 pub fn wr_set_sge_list(qp: *mut ibv_qp_ex, num_sge: usize, sg_list: Array<'_, ibv_sge>) {
-    with(qp, |draft, qp| match sg_list.sges(num_sge, qp.caps().max_send_sge) {
-        Ok(sges) => draft.set_sges(sges.list()),
-        Err(why) => draft.fail(why),
-    });
+    with(qp, |draft, qp| draft.set_sges(sg_list.sges(num_sge, qp.caps().max_send_sge)?.list()));
 }
 
 /// `ibv_wr_set_inline_data(3)`.
 pub fn wr_set_inline_data(qp: *mut ibv_qp_ex, addr: Memory, length: usize) {
-    with_given(qp, addr.copy(length), |draft, bytes| draft.set_bytes(&bytes));
+    with(qp, |draft, _| draft.set_bytes(&addr.copy(length)?));
 }
 
 /// `ibv_wr_set_inline_data_list(3)`.
@@ -258,7 +242,7 @@ pub fn wr_set_inline_data_list(
     num_buf: usize,
     buf_list: Array<'_, ibv_data_buf>,
 ) {
-    with_given(qp, buf_list.gather(num_buf), |draft, bytes| draft.set_bytes(&bytes));
+    with(qp, |draft, _| draft.set_bytes(&buf_list.gather(num_buf)?));
 }
 
 #[cfg(test)]

@@ -75,7 +75,6 @@ pub const IBV_QP_EX_WITH_FLUSH: ibv_qp_create_send_ops_flags = 1 << 11;
 
 /// A queue pair, with the function that newer headers have behind those of 44.
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ibv_qp_ex_and_flush {
     pub qp: ibv_qp_ex,
     /// rkey, remote address, length, `ibv_placement_type`, `ibv_selectivity_level`.
@@ -146,14 +145,6 @@ pub struct Functions {
 
 // SAFETY: functions; the other pointers are null, and nobody writes here.
 unsafe impl Sync for Functions {}
-
-// What bindgen can't know, since cq-core's types are in it.
-impl Copy for ibv_cq_ex {}
-impl Clone for ibv_cq_ex {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
 
 /// Gives structures a value that is 0 in every byte.
 macro_rules! zeroed {

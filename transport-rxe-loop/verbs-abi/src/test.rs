@@ -1,6 +1,5 @@
 //! What the tests share.
 
-pub mod allocations;
 pub mod ends;
 mod handles;
 pub mod strict;

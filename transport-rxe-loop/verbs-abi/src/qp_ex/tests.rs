@@ -8,8 +8,8 @@ use cq_core::wr::SendFlags;
 
 use super::*;
 use crate::exports::*;
+use crate::test::call;
 use crate::test::ends::{CAP, End, QKEY, send};
-use crate::test::{allocations, call};
 
 /// An end with functions for these operations, in RESET.
 fn end_in_reset(qp_type: ibv_qp_type, ops: u32, max_inline_data: u32) -> End {
@@ -255,6 +255,6 @@ fn p05_posting_allocates_nothing_once_there_is_room() {
     let taking = || (a.completions(4), b.completions(4));
     work();
     taking();
-    assert_eq!(allocations::during(work), 0);
+    assert_eq!(allocation_counter::measure(work).count_total, 0);
     taking();
 }

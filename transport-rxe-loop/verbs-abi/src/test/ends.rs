@@ -52,7 +52,7 @@ impl End {
     /// One that is made of what is usual, changed like this; by `ibv_create_qp_ex` if the mask asks for more than a
     /// domain. Its `qp_context` is the domain.
     pub fn of(change: impl FnOnce(&mut ibv_qp_init_attr_ex)) -> Result<Self, Errno> {
-        let access = (Access::EVERY | Access::MW_BIND).bits() as c_int;
+        let access = (Access::EVERY | Access::MW_BIND).bits();
         let memory = Box::leak(Box::new([0_u8; MEMORY])).as_mut_ptr();
         // SAFETY: any pointer may be handed in; the memory stays; what both kinds of attributes have lies alike.
         unsafe {

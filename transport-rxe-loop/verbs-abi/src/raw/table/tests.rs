@@ -52,22 +52,6 @@ fn q11_what_is_not_an_object_is_told() {
 }
 
 #[test]
-fn q11_a_garbled_handle_or_context_is_told_and_mended() {
-    static TABLE: Table<Object> = Table::new();
-    let slot = TABLE.insert(Object(1), public).unwrap();
-    let set = |seen, handle| {
-        // SAFETY: the public part of a slot, which nobody else uses.
-        unsafe { slot.public().write(Public { before: 1, seen, handle }) };
-    };
-    for (seen, handle) in [(2, 0xdead_beef), (3, 0), (3, 7)] {
-        set(seen, handle);
-        assert_eq!(TABLE.find(slot.face()).err(), Some(Errno::NOENT));
-    }
-    set(2, 0);
-    assert!(TABLE.find(slot.face()).is_ok());
-}
-
-#[test]
 fn there_is_a_most_and_then_no_memory() {
     static TABLE: Table<Object> = Table::new();
     for n in 0..Table::<Object>::MAX {
@@ -94,12 +78,4 @@ fn q11_what_is_destroyed_is_gone_and_its_place_is_used_again_later() {
 fn the_last_place_is_used_again_at_once() {
     let mut unused = Unused { again: VecDeque::from([7]), next: 9 };
     assert_eq!([unused.take(10), unused.take(10), unused.take(10)], [Some(9), Some(7), None]);
-}
-
-#[test]
-fn what_is_in_use_stays() {
-    static TABLE: Table<Object> = Table::new();
-    let slot = TABLE.insert(Object(1), public).unwrap();
-    assert_eq!(slot.end(|object| Err((object, Errno::BUSY))), Err(Errno::BUSY));
-    assert_eq!(slot.with(|object| object.0), Ok(1));
 }
