@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint};
 use std::mem::offset_of;
 
-use cq_core::transport::{Arm, Armed, CqKey, Notify, PollCq};
+use cq_core::transport::{Arm, CqKey, Notify, PollCq};
 use transport_rxe_loop::{Cq, CqInit};
 
 use crate::channel::{self, CHANNELS, Channel};
@@ -150,21 +150,18 @@ impl Queue {
     fn poll_in_parts(&mut self, mut buffer: WcBuffer<'_>) -> Result<usize, Errno> {
         let most = self.cq.capacity() as usize;
         let mut polled = 0;
-        while polled < buffer.capacity() {
+        loop {
             let asked = most.min(buffer.capacity() - polled);
-            match self.cq.poll(buffer.part(polled, asked)) {
-                Ok(came) => {
-                    polled += came;
-                    if came < asked {
-                        break;
-                    }
-                }
-                // The failure stays, and is told next time.
-                Err(_) if polled > 0 => break,
-                Err(why) => return Err(why.into()),
+            let came = match self.cq.poll(buffer.part(polled, asked)) {
+                Err(why) if polled == 0 => return Err(why.into()),
+                // A failure stays, and is told next time.
+                came => came.unwrap_or_default(),
+            };
+            polled += came;
+            if came < asked || polled == buffer.capacity() {
+                return Ok(polled);
             }
         }
-        Ok(polled)
     }
 }
 
@@ -207,10 +204,7 @@ pub fn poll_cq(
 /// it has no channel (N11). EINVAL, ENOENT: no queue.
 pub fn req_notify_cq(cq: *const ibv_cq, solicited_only: c_int) -> Result<(), Errno> {
     let on = if solicited_only == 0 { Notify::Next } else { Notify::Solicited };
-    QUEUES.find(cq)?.with(|queue| match queue.cq.arm(on) {
-        Ok(Armed::Armed | Armed::MayHaveMissed) => Ok(()),
-        Err(why) => Err(why.into()),
-    })?
+    QUEUES.find(cq)?.with(|queue| Ok(queue.cq.arm(on).map(drop)?))?
 }
 
 /// `ibv_modify_cq(3)`: moderation. EINVAL: nothing or something else is to be modified. EINVAL, ENOENT: no queue.

@@ -34,6 +34,7 @@ const OF_RELIABLE: u32 = OF_CONNECTIONS
 pub const WORD: usize = size_of::<u64>();
 
 /// Requests that are not posted yet. It grows when it has to, and keeps its memory.
+#[derive(Default)]
 pub struct Draft {
     /// The operations that were asked for when the queue pair was made; `None` if it has no functions of its own.
     ops: Option<u32>,
@@ -77,8 +78,7 @@ impl Draft {
         if ops.unwrap_or_default() & !all != 0 {
             return Err(Errno::OPNOTSUPP);
         }
-        let (requests, sges, bytes) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { ops, is_begun: false, wrong: None, requests, sges, bytes })
+        Ok(Self { ops, ..Self::default() })
     }
 
     /// Whether the queue pair has functions of its own.
@@ -98,20 +98,16 @@ impl Draft {
 
     /// Begins anew.
     pub fn begin(&mut self) {
-        self.forget();
         self.is_begun = true;
+        self.wrong = None;
+        self.requests.clear();
+        self.sges.clear();
+        self.bytes.clear();
     }
 
     /// Whether it was begun; ends it.
     pub fn end(&mut self) -> bool {
         mem::take(&mut self.is_begun)
-    }
-
-    fn forget(&mut self) {
-        self.wrong = None;
-        self.requests.clear();
-        self.sges.clear();
-        self.bytes.clear();
     }
 
     /// Something went wrong: nothing of it will be posted.

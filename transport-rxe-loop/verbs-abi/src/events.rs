@@ -95,27 +95,15 @@ fn take(id: u64, element: Element) -> Option<ibv_async_event_element> {
 
 /// `ibv_ack_async_event(3)`. What is no event, or was acknowledged before, does no harm (Q11).
 pub fn ack_async_event(event: In<'_, ibv_async_event>) {
-    let Ok(ibv_async_event { element, event_type, .. }) = event.given() else { return };
-    let (cq, qp, srq) = element.pointers();
-    match *event_type {
-        ibv_event_type::CQ_ERR => {
-            let _ = QUEUES.find(cq).map(|slot| slot.side().reports.acknowledge(1));
-        }
-        ibv_event_type::SRQ_ERR | ibv_event_type::SRQ_LIMIT_REACHED => {
-            let _ = SHARED.find(srq).map(|slot| slot.side().reports.acknowledge(1));
-        }
-        ibv_event_type::QP_FATAL
-        | ibv_event_type::QP_REQ_ERR
-        | ibv_event_type::QP_ACCESS_ERR
-        | ibv_event_type::COMM_EST
-        | ibv_event_type::SQ_DRAINED
-        | ibv_event_type::PATH_MIG
-        | ibv_event_type::PATH_MIG_ERR
-        | ibv_event_type::QP_LAST_WQE_REACHED => {
-            let _ = PAIRS.find(qp).map(|slot| slot.side().reports.acknowledge(1));
-        }
-        _ => {}
-    }
+    let Ok(event) = event.given() else { return };
+    let (cq, qp, srq) = event.element.pointers();
+    // An address is one object's, if any: which kind of event it is need not be asked.
+    let named = [
+        QUEUES.find(cq).map(Slot::side),
+        PAIRS.find(qp).map(Slot::side),
+        SHARED.find(srq).map(Slot::side),
+    ];
+    named.into_iter().flatten().for_each(|side| side.reports.acknowledge(1));
 }
 
 #[cfg(test)]

@@ -16,8 +16,6 @@ const QP: usize = offset_of!(ibv_qp_ex_and_flush, qp.qp_base);
 const STATE: usize = QP + offset_of!(ibv_qp, state);
 /// Bytes of the smallest packet there is an [`ibv_mtu`] for.
 const SMALLEST: u32 = 256;
-/// The only port.
-const PORT: u8 = 1;
 
 /// What the device has no attribute for.
 const ABSENT: QpAttrMask = QpAttrMask::ALT_PATH
@@ -106,7 +104,7 @@ fn to_c(pair: &Pair) -> Result<ibv_qp_attr, Errno> {
     Ok(ibv_qp_attr {
         qp_state: state,
         cur_qp_state: state,
-        path_mtu: given.path_mtu.map_or(0, |bytes| IBV_MTU_256 + (bytes / SMALLEST).ilog2()),
+        path_mtu: given.path_mtu.map_or(0, port::mtu),
         path_mig_state: IBV_MIG_MIGRATED,
         qkey: given.qkey.unwrap_or_default(),
         rq_psn: given.rq_psn.unwrap_or_default(),
@@ -118,7 +116,7 @@ fn to_c(pair: &Pair) -> Result<ibv_qp_attr, Errno> {
         max_rd_atomic: given.max_rd_atomic.unwrap_or_default(),
         max_dest_rd_atomic: given.max_dest_rd_atomic.unwrap_or_default(),
         min_rnr_timer: given.min_rnr_timer.unwrap_or_default(),
-        port_num: PORT,
+        port_num: port::PORT,
         timeout: given.timeout.unwrap_or_default(),
         retry_cnt: given.retry_cnt.unwrap_or_default(),
         rnr_retry: given.rnr_retry.unwrap_or_default(),

@@ -13,14 +13,8 @@ use crate::sys::*;
 pub struct Window {
     /// Which keeps its domain.
     window: MemoryWindow,
-    promised: Option<Promise>,
-}
-
-/// The key that a window gets from a request which may wait yet.
-#[derive(Clone, Copy)]
-struct Promise {
-    key: u32,
-    by: Posted,
+    /// The key that it gets from a request which may wait yet.
+    promised: Option<(u32, Posted)>,
 }
 
 /// Which request that is.
@@ -39,17 +33,15 @@ impl Window {
     pub fn key_behind(&self, qp: &QueuePair) -> u32 {
         // Asked for first: once the request is done, the window's own key is what it has made of it.
         let done = qp.sends_done();
-        let waits =
-            |promise: &&Promise| promise.by.qp_num == qp.number() && done <= promise.by.position;
-        self.promised
-            .as_ref()
-            .filter(waits)
-            .map_or_else(|| self.window.rkey(), |promise| promise.key)
+        match self.promised {
+            Some((key, by)) if by.qp_num == qp.number() && done <= by.position => key,
+            _ => self.window.rkey(),
+        }
     }
 
     /// A request that gives it this key was posted.
     pub const fn promise(&mut self, key: u32, by: Posted) {
-        self.promised = Some(Promise { key, by });
+        self.promised = Some((key, by));
     }
 }
 
@@ -82,10 +74,7 @@ fn alloc_type_2(pd: *mut ibv_pd) -> Result<*mut ibv_mw, Errno> {
 
 /// `ibv_dealloc_mw(3)`, also of one that is bound. EINVAL, ENOENT: no window.
 pub fn dealloc_mw(mw: *const ibv_mw) -> Result<(), Errno> {
-    WINDOWS.destroy(mw, |Window { window, .. }| {
-        drop(window);
-        Ok(())
-    })
+    WINDOWS.remove(mw)
 }
 
 #[cfg(test)]

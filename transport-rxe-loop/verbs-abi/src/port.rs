@@ -2,8 +2,7 @@
 
 use std::ffi::{c_int, c_uint};
 
-use cq_core::setup::Gid;
-use cq_core::setup::Port;
+use cq_core::setup::{Gid, Port};
 
 use crate::context::OPENINGS;
 use crate::errno::Errno;
@@ -94,7 +93,7 @@ fn attr(found: &Port) -> ibv_port_attr {
 }
 
 /// `enum ibv_mtu` doubles from 256 on.
-const fn mtu(bytes: u32) -> ibv_mtu {
+pub const fn mtu(bytes: u32) -> ibv_mtu {
     IBV_MTU_256 + (bytes / 256).ilog2()
 }
 

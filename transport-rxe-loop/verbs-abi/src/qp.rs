@@ -144,12 +144,8 @@ fn create_in(
 }
 
 /// `ibv_destroy_qp(3)`, once every event of it is acknowledged (N7). Windows that are bound to it lose their keys.
-#[expect(clippy::result_large_err, reason = "none comes back")]
 pub fn destroy_qp(qp: *const ibv_qp) -> Result<(), Errno> {
-    PAIRS.destroy(qp, |pair| {
-        pair.qp.destroy();
-        Ok(())
-    })
+    PAIRS.remove(qp)
 }
 
 /// `ibv_qp_to_qp_ex(3)`: null, if it was made without functions of its own.

@@ -1,6 +1,4 @@
-use std::collections::HashMap;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
@@ -8,9 +6,9 @@ use cq_core::wc::{WcFlags, WcOpcode, WcStatus};
 
 use super::*;
 use crate::exports::*;
-use crate::test::ends::{End, send_imm};
+use crate::test::ends::End;
 use crate::test::strict::without_system_calls;
-use crate::test::traffic::{LIMIT, Shared, poll, until, wr_ids};
+use crate::test::traffic::{LIMIT, Shared, poll, wr_ids};
 use crate::test::{call, extended, open};
 
 /// Makes a queue as the header's inline function does.
@@ -186,42 +184,4 @@ fn whoever_was_in_a_batch_shuts_nobody_out_of_the_next_queue() {
     // Or this would wait for ever.
     slot.side().gate.enter();
     slot.side().gate.leave();
-}
-
-#[test]
-fn p8_each_completion_goes_to_one_batch_with_its_own_fields() {
-    const ALL: u64 = 2000;
-    let (cq, end) = standard();
-    // SAFETY: any pointer may be handed in.
-    assert_eq!(unsafe { ibv_resize_cq(cq.cast(), 4096) }, 0);
-    let (shared, (polled, was_polled)) = (Shared(cq), mpsc::channel());
-    let count = &AtomicU32::new(0);
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            let polled = polled.clone();
-            scope.spawn(move || {
-                let cq = shared.get();
-                until("all were polled", || {
-                    if start(cq) == 0 {
-                        for left in [2, 1, 0] {
-                            let imm = u32::from_be_bytes(call!(cq, read_imm_data()).to_ne_bytes());
-                            polled.send((current(cq).0, imm)).unwrap();
-                            count.fetch_add(1, Ordering::Relaxed);
-                            if left == 0 || call!(cq, next_poll()) != 0 {
-                                break;
-                            }
-                        }
-                        call!(cq, end_poll());
-                    }
-                    count.load(Ordering::Relaxed) >= ALL as u32
-                });
-            });
-        }
-        for nth in 0..ALL {
-            end.complete_by(nth, send_imm(0, (nth as u32).to_be_bytes()));
-        }
-    });
-    drop(polled);
-    let all: HashMap<u64, u32> = was_polled.iter().collect();
-    assert_eq!(all, (0..ALL).map(|nth| (nth, nth as u32)).collect());
 }

@@ -241,6 +241,17 @@ impl<T: Kind> Table<T> {
         self.0.get().unused.lock().again.push_back(slot.index);
         Ok(())
     }
+
+    /// [Destroys](Self::destroy) an object that can always go: it is dropped.
+    ///
+    /// # Errors
+    /// As for `find`. ENOENT: there is none any more.
+    pub fn remove(&'static self, face: *const T::Face) -> Result<(), Errno> {
+        self.destroy(face, |object| {
+            drop(object);
+            Ok(())
+        })
+    }
 }
 
 impl<T: Kind> Slot<T> {

@@ -88,16 +88,13 @@ impl End {
         end
     }
 
-    /// A receive completes, of this message to itself.
-    pub fn complete_by(&self, wr_id: u64, message: ibv_send_wr) {
-        assert_eq!(self.post_recv(&mut [recv(wr_id, &[])]), Ok(()));
-        assert_eq!(self.post_send(&mut [message]), Ok(()));
-        self.completions(1);
-    }
-
-    /// A receive of each of these completes.
+    /// A receive of each of these completes, of a message to itself.
     pub fn complete(&self, wr_ids: impl IntoIterator<Item = u64>) {
-        wr_ids.into_iter().for_each(|wr_id| self.complete_by(wr_id, send(0, &[])));
+        for wr_id in wr_ids {
+            assert_eq!(self.post_recv(&mut [recv(wr_id, &[])]), Ok(()));
+            assert_eq!(self.post_send(&mut [send(0, &[])]), Ok(()));
+            self.completions(1);
+        }
     }
 
     /// A receive of each of these is flushed. Nothing else comes any more.
@@ -206,22 +203,16 @@ impl End {
 
     /// `ibv_post_send` of a list that begins with the first; which one is bad, if one is.
     pub fn post_send(&self, list: &mut [ibv_send_wr]) -> Result<(), (c_int, usize)> {
-        link(list, |wr, next| wr.next = next);
-        let mut bad = ptr::null_mut();
+        let post = self.ops().post_send.unwrap();
         // SAFETY: a list, and a buffer for a pointer.
-        let status =
-            unsafe { self.ops().post_send.unwrap()(self.qp, list.as_mut_ptr(), &raw mut bad) };
-        named(status, bad, list)
+        posted(list, |wr, next| wr.next = next, |first, bad| unsafe { post(self.qp, first, bad) })
     }
 
     /// `ibv_post_recv`, so.
     pub fn post_recv(&self, list: &mut [ibv_recv_wr]) -> Result<(), (c_int, usize)> {
-        link(list, |wr, next| wr.next = next);
-        let mut bad = ptr::null_mut();
+        let post = self.ops().post_recv.unwrap();
         // SAFETY: as above.
-        let status =
-            unsafe { self.ops().post_recv.unwrap()(self.qp, list.as_mut_ptr(), &raw mut bad) };
-        named(status, bad, list)
+        posted(list, |wr, next| wr.next = next, |first, bad| unsafe { post(self.qp, first, bad) })
     }
 
     /// Posts a receive of so many bytes.
@@ -335,28 +326,23 @@ pub fn send(wr_id: u64, sges: &[ibv_sge]) -> ibv_send_wr {
     }
 }
 
-/// A signaled SEND of nothing but immediate data.
-pub fn send_imm(wr_id: u64, imm: [u8; 4]) -> ibv_send_wr {
-    let anon_1 = ibv_send_wr_imm { imm_data: u32::from_ne_bytes(imm) };
-    ibv_send_wr { opcode: IBV_WR_SEND_WITH_IMM, anon_1, ..send(wr_id, &[]) }
-}
-
 /// A receive into these SGEs.
 pub fn recv(wr_id: u64, sges: &[ibv_sge]) -> ibv_recv_wr {
     let (sg_list, num_sge) = (sges.as_ptr().cast_mut(), sges.len() as c_int);
     ibv_recv_wr { wr_id, sg_list, num_sge, ..ibv_recv_wr::ZEROED }
 }
 
-/// Makes a list of an array.
-pub fn link<W>(list: &mut [W], set: impl Fn(&mut W, *mut W)) {
-    let first = list.as_mut_ptr();
+/// Makes a list of an array, and posts it: the answer, with the place of the bad request.
+fn posted<W>(
+    list: &mut [W],
+    set_next: impl Fn(&mut W, *mut W),
+    post: impl FnOnce(*mut W, *mut *mut W) -> c_int,
+) -> Result<(), (c_int, usize)> {
+    let (first, mut bad) = (list.as_mut_ptr(), ptr::null_mut());
     for (at, wr) in list.iter_mut().enumerate().rev().skip(1) {
-        set(wr, first.wrapping_add(at + 1));
+        set_next(wr, first.wrapping_add(at + 1));
     }
-}
-
-/// The answer to a list, with the place of the bad request in it.
-pub fn named<W>(status: c_int, bad: *const W, list: &[W]) -> Result<(), (c_int, usize)> {
+    let status = post(first, &raw mut bad);
     if status == 0 {
         return Ok(());
     }
