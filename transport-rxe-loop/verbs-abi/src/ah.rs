@@ -101,13 +101,11 @@ pub fn destroy_ah(ah: *const ibv_ah) -> Result<(), Errno> {
 
 #[cfg(test)]
 mod tests {
-    use std::ptr;
 
     use cq_core::wc::{WcOpcode, WcStatus};
 
     use super::*;
-    use crate::exports::*;
-    use crate::test::{domain, open};
+    use crate::test::*;
 
     #[test]
     fn an_address_that_leads_nowhere_is_refused() {

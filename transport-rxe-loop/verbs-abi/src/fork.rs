@@ -45,13 +45,9 @@ fn begin(alone: &Alone) {
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
-    use std::{ptr, thread};
 
     use super::*;
-    use crate::exports::*;
-    use crate::sys::*;
-    use crate::test::ends::End;
-    use crate::test::{alone, device};
+    use crate::test::*;
 
     fn register(pd: *mut ibv_pd) -> *mut ibv_mr {
         let memory = Box::leak(Box::new([0_u64; 8]));

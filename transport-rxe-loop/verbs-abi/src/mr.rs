@@ -71,12 +71,9 @@ pub fn dereg_mr(mr: *const ibv_mr) -> Result<(), Errno> {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::c_void;
-    use std::ptr;
 
     use super::*;
-    use crate::exports::*;
-    use crate::test::domain;
+    use crate::test::*;
 
     const ALL: c_uint = Access::EVERY.bits();
 

@@ -79,11 +79,9 @@ pub fn dealloc_mw(mw: *const ibv_mw) -> Result<(), Errno> {
 
 #[cfg(test)]
 mod tests {
-    use std::ptr;
 
     use super::*;
-    use crate::exports::*;
-    use crate::test::domain;
+    use crate::test::*;
 
     #[test]
     fn windows_are_of_type_2() {

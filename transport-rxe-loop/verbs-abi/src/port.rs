@@ -189,11 +189,9 @@ pub fn get_pkey_index(
 
 #[cfg(test)]
 mod tests {
-    use std::ptr;
 
     use super::*;
-    use crate::exports::*;
-    use crate::test::{extended, open};
+    use crate::test::*;
 
     const ENTRY: usize = size_of::<ibv_gid_entry>();
 

@@ -65,12 +65,12 @@ fn is_mapped(start: *mut c_void, len: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::ptr;
 
     use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
     use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mmap_anonymous, mprotect, munmap};
 
     use super::*;
+    use crate::test::*;
 
     const PAGES: usize = 4;
     const READ: Access = Access::empty();

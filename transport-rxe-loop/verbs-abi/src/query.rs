@@ -116,11 +116,9 @@ fn capabilities(found: &DeviceAttr) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use std::ptr;
 
     use super::*;
-    use crate::exports::*;
-    use crate::test::{extended, open};
+    use crate::test::*;
 
     #[test]
     fn the_device_says_what_the_rust_api_says() {

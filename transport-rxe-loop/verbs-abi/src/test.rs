@@ -1,17 +1,25 @@
-//! What the tests share.
+//! What the tests share. They import all of it.
 
 pub mod ends;
 mod handles;
 pub mod strict;
 pub mod traffic;
 
-use crate::exports::*;
+pub use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 use std::process::{Command, Output};
-use std::ptr;
 use std::sync::Once;
+pub use std::sync::mpsc;
+pub use std::{ptr, thread};
 
-use crate::sys::*;
+pub use cq_core::setup::Access;
+pub use cq_core::wc::WcStatus as S;
+
+pub use self::ends::*;
+pub use self::traffic::*;
+pub use crate::errno::Errno;
+pub use crate::exports::*;
+pub use crate::sys::*;
 
 /// Calls a function that an object of C's carries.
 macro_rules! call {

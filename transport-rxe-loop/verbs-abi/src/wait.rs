@@ -80,11 +80,9 @@ pub fn renew(alone: &Alone) {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::{c_int, c_void};
     use std::mem::MaybeUninit;
     use std::os::fd::AsRawFd;
     use std::os::unix::thread::JoinHandleExt;
-    use std::ptr;
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     use std::thread::{self, JoinHandle};
     use std::time::{Duration, Instant};
@@ -92,6 +90,7 @@ mod tests {
     use rustix::pipe::pipe;
 
     use super::*;
+    use crate::test::*;
 
     const LIMIT: Duration = Duration::from_secs(20);
 

@@ -1,10 +1,5 @@
-use std::ptr;
-
 use super::*;
-use crate::exports::*;
-use crate::test::ends::End;
-use crate::test::open;
-use crate::test::traffic::{channel, poll, queue, wr_ids};
+use crate::test::*;
 
 const NONE: *mut ibv_comp_channel = ptr::null_mut();
 

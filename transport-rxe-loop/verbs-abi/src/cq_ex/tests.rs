@@ -1,15 +1,8 @@
-use std::ptr;
-use std::sync::mpsc;
-use std::thread;
-
 use cq_core::wc::{WcFlags, WcOpcode, WcStatus};
 
 use super::*;
-use crate::exports::*;
-use crate::test::ends::End;
 use crate::test::strict::without_system_calls;
-use crate::test::traffic::{LIMIT, Shared, poll, wr_ids};
-use crate::test::{call, extended, open};
+use crate::test::*;
 
 /// Makes a queue as the header's inline function does.
 fn create(context: *mut ibv_context, init: ibv_cq_init_attr_ex) -> Result<*mut ibv_cq_ex, Errno> {

@@ -5,8 +5,7 @@ use std::{env, process};
 use transport_rxe_loop::Limits;
 
 use super::*;
-use crate::exports::*;
-use crate::test::{alone, device, open};
+use crate::test::*;
 
 #[test]
 fn the_list_ends_with_null_and_the_devices_outlive_it() {

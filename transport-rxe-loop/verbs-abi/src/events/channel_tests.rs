@@ -1,11 +1,5 @@
-use std::ptr;
-use std::sync::mpsc;
-use std::thread;
-
 use super::*;
-use crate::exports::*;
-use crate::test::ends::End;
-use crate::test::traffic::{LIMIT, Shared, arm, channel, event, hasty_channel, poll, until};
+use crate::test::*;
 
 #[test]
 fn n1_each_event_goes_to_one_of_those_who_wait() {

@@ -1,13 +1,5 @@
-use std::ffi::c_int;
-use std::ptr;
-use std::sync::mpsc;
-use std::thread;
-
 use super::*;
-use crate::exports::*;
-use crate::test::ends::End;
-use crate::test::open;
-use crate::test::traffic::{LIMIT, Shared, never_wait_for, poll, queue, until};
+use crate::test::*;
 
 /// An opening whose events are not waited for.
 fn hasty() -> *mut ibv_context {

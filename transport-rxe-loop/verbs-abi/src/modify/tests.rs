@@ -1,10 +1,7 @@
 //! Changing states and attributes, as C programs do (Q1).
 
-use std::ptr;
-
 use super::*;
-use crate::exports::*;
-use crate::test::ends::{End, QKEY, attributes, way};
+use crate::test::*;
 
 type M = QpAttrMask;
 
@@ -18,7 +15,7 @@ fn state(end: &End) -> ibv_qp_state {
 fn q01_the_public_state_follows_what_is_changed_and_stays_where_that_is_refused() {
     let end = End::new(IBV_QPT_RC);
     for (to, mask) in way(IBV_QPT_RC) {
-        let attr = attributes(to, end.number());
+        let attr = every_attribute(to, end.number());
         assert_eq!(end.modify(&attr, M::STATE), libc::EINVAL);
         assert_ne!(state(&end), to);
         assert_eq!(end.modify(&attr, mask), 0);
@@ -35,7 +32,7 @@ fn q01_what_was_given_is_told_and_can_be_given_again() {
     let end = End::new(IBV_QPT_RC);
     let grh = ibv_global_route { flow_label: 5, hop_limit: 6, ..ibv_global_route::ZEROED };
     for (to, mask) in way(IBV_QPT_RC) {
-        let mut attr = attributes(to, 77);
+        let mut attr = every_attribute(to, 77);
         (attr.ah_attr.grh, attr.ah_attr.sl, attr.ah_attr.is_global) = (grh, 7, 1);
         assert_eq!(end.modify(&attr, mask), 0);
     }
@@ -70,7 +67,7 @@ fn q01_what_the_mask_does_not_name_is_not_looked_at() {
         cur_qp_state: 99,
         path_mtu: 99,
         qp_access_flags: u32::MAX,
-        ..attributes(IBV_QPS_INIT, u32::MAX)
+        ..every_attribute(IBV_QPS_INIT, u32::MAX)
     };
     let mask = M::STATE | M::PKEY_INDEX | M::PORT | M::ACCESS_FLAGS;
     assert_eq!(end.modify(&nonsense, mask), libc::EINVAL);
@@ -83,13 +80,13 @@ fn q01_what_nobody_knows_or_has_is_told_and_changes_nothing() {
     let end = End::new(IBV_QPT_RC);
     let [(init, mask), (rtr, to_peer), _] = way(IBV_QPT_RC);
     for unknown in [7, 99, u32::MAX] {
-        assert_eq!(end.modify(&attributes(unknown, 0), mask), libc::EINVAL, "state {unknown}");
-        let attr = ibv_qp_attr { cur_qp_state: unknown, ..attributes(IBV_QPS_ERR, 0) };
+        assert_eq!(end.modify(&every_attribute(unknown, 0), mask), libc::EINVAL, "state {unknown}");
+        let attr = ibv_qp_attr { cur_qp_state: unknown, ..every_attribute(IBV_QPS_ERR, 0) };
         assert_eq!(end.modify(&attr, M::CUR_STATE), libc::EINVAL);
     }
     assert_eq!(state(&end), IBV_QPS_RESET);
-    assert_eq!(end.modify(&attributes(init, 0), mask), 0);
-    let right = ibv_qp_attr { path_mtu: IBV_MTU_512, ..attributes(rtr, 1) };
+    assert_eq!(end.modify(&every_attribute(init, 0), mask), 0);
+    let right = ibv_qp_attr { path_mtu: IBV_MTU_512, ..every_attribute(rtr, 1) };
     let refused = |attr: ibv_qp_attr, more, errno| {
         assert_eq!(end.modify(&attr, to_peer | more), errno, "mtu {}, {more}", attr.path_mtu);
         let (now, _) = end.query();

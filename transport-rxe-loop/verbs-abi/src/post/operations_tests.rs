@@ -1,13 +1,6 @@
 //! Operations whose requests name objects of C's, and one that real libibverbs is not asked for (Q6, Q7, Q11).
 
-use std::ptr;
-
-use cq_core::setup::Access;
-use cq_core::wc::WcStatus as S;
-
-use crate::exports::*;
-use crate::sys::*;
-use crate::test::ends::{End, QKEY, pair, send};
+use crate::test::*;
 
 /// To bytes of this end's memory.
 fn at(end: &End, offset: usize, wr: ibv_send_wr, opcode: ibv_wr_opcode) -> ibv_send_wr {

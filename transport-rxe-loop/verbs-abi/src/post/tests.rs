@@ -1,14 +1,10 @@
 //! Posting lists, as C programs do (Q4, Q6).
 
-use std::ptr;
-
-use cq_core::wc::WcStatus as S;
 use transport_rxe_loop::Context;
 
 use super::*;
-use crate::exports::*;
 use crate::raw::arg::MAX_INLINE;
-use crate::test::ends::{CAP, End, MEMORY, pair, recv, send};
+use crate::test::*;
 
 const TOO_LONG: u32 = CAP.max_inline_data + 1;
 

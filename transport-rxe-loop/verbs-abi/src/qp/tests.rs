@@ -1,11 +1,7 @@
 //! Making, asking and destroying queue pairs, as C programs do (Q1).
 
-use std::ptr;
-
 use super::*;
-use crate::exports::*;
-use crate::test::domain;
-use crate::test::ends::{CAP, End};
+use crate::test::*;
 
 /// Why none is made that is changed like this.
 fn refused(change: impl FnOnce(&mut ibv_qp_init_attr_ex)) -> Option<Errno> {

@@ -2,14 +2,10 @@
 
 mod failures;
 
-use cq_core::setup::Access;
-use cq_core::wc::WcStatus as S;
 use cq_core::wr::SendFlags;
 
 use super::*;
-use crate::exports::*;
-use crate::test::call;
-use crate::test::ends::{CAP, End, QKEY, send};
+use crate::test::*;
 
 /// An end with functions for these operations, in RESET.
 fn end_in_reset(qp_type: ibv_qp_type, ops: u32, max_inline_data: u32) -> End {

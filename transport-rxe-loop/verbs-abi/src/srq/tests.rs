@@ -1,11 +1,7 @@
 //! Shared receive queues, as C programs use them (Q9).
 
-use std::ptr;
-
 use super::*;
-use crate::exports::*;
-use crate::test::domain;
-use crate::test::ends::{End, recv};
+use crate::test::*;
 
 const MAX_WR: u32 = 20;
 const LIMIT: c_int = IBV_SRQ_LIMIT as c_int;

@@ -1,17 +1,13 @@
 //! Queue pairs for the tests, made, connected and used as a C program does it: through exported functions, and the
 //! tables that the header's inline functions call.
 
-use crate::exports::*;
-use std::ffi::c_int;
+use crate::test::*;
 use std::time::{Duration, Instant};
 use std::{mem, ptr};
 
 use cq_core::setup::{Access, QpAttrMask};
 
-use crate::errno::Errno;
 use crate::port;
-use crate::sys::*;
-use crate::test::open;
 
 /// Longer than anything here takes.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -127,7 +123,7 @@ impl End {
         // SAFETY: as of the number.
         let qp_type = unsafe { (*self.qp).qp_type };
         for (state, mask) in way(qp_type) {
-            assert_eq!(self.modify(&attributes(state, peer), mask), 0, "to {state}");
+            assert_eq!(self.modify(&every_attribute(state, peer), mask), 0, "to {state}");
         }
     }
 
@@ -140,7 +136,7 @@ impl End {
 
     /// Brings it to a state that asks for nothing else.
     pub fn change(&self, state: ibv_qp_state) {
-        assert_eq!(self.modify(&attributes(state, 0), QpAttrMask::STATE), 0);
+        assert_eq!(self.modify(&every_attribute(state, 0), QpAttrMask::STATE), 0);
     }
 
     /// `ibv_query_qp`.
@@ -276,7 +272,7 @@ pub fn lid() -> u16 {
 }
 
 /// Every attribute that there is, for this state and peer.
-pub fn attributes(qp_state: ibv_qp_state, dest_qp_num: u32) -> ibv_qp_attr {
+pub fn every_attribute(qp_state: ibv_qp_state, dest_qp_num: u32) -> ibv_qp_attr {
     ibv_qp_attr {
         qp_state,
         dest_qp_num,

@@ -1,15 +1,7 @@
 //! Handles that C programs pass to each function: what is no object is told, what is used stays, and what is destroyed is
 //! gone (Q11).
 
-use std::ffi::c_int;
-use std::ptr;
-
-use crate::errno::Errno;
-use crate::exports::*;
-use crate::sys::*;
-use crate::test::ends::{End, attributes, recv, send};
-use crate::test::extended;
-use crate::test::traffic::channel;
+use crate::test::*;
 
 /// What a function answers.
 trait Answer {
@@ -139,7 +131,7 @@ fn q11_what_is_no_queue_is_told() {
 #[test]
 fn q11_what_is_no_queue_pair_or_shared_queue_is_told() {
     let (end, to) = (End::new(IBV_QPT_RC), zeros());
-    let (mut wr, mut attr) = (send(1, &[]), attributes(IBV_QPS_ERR, 0));
+    let (mut wr, mut attr) = (send(1, &[]), every_attribute(IBV_QPS_ERR, 0));
     let (mut recv_wr, wr, attr) = (recv(1, &[]), &raw mut wr, &raw mut attr);
     let (recv_wr, mut bad, mut bad_recv) = (&raw mut recv_wr, ptr::null_mut(), ptr::null_mut());
     let (bad, bad_recv) = (&raw mut bad, &raw mut bad_recv);

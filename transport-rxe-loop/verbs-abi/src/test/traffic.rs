@@ -1,13 +1,7 @@
 //! Completion queues for tests, and polling as the header's inline functions do it.
 
-use crate::exports::*;
-use std::ffi::{c_int, c_void};
-use std::ptr;
+use crate::test::*;
 use std::time::{Duration, Instant};
-
-use crate::errno::Errno;
-use crate::sys::*;
-use crate::test::open;
 
 /// As long as a test waits for what has to come.
 pub const LIMIT: Duration = Duration::from_secs(120);

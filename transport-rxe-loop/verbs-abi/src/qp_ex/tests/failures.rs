@@ -1,17 +1,11 @@
 //! What goes wrong between `ibv_wr_start` and `ibv_wr_complete`, and who may be there (Q3, Q4, Q11).
 
-use std::ffi::c_int;
-use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-
-use cq_core::wc::WcStatus as S;
 
 use super::super::*;
 use super::{SEND, end_in_reset, functions, named, pair, put_send, set_sge};
 use crate::qp::type_of_c;
-use crate::test::call;
-use crate::test::ends::{CAP, End, MEMORY, recv, send};
+use crate::test::*;
 
 /// What is called between two good requests: the errno that is told at the end.
 fn between_good_ones(q: *mut ibv_qp_ex, end: &End, wrong: &dyn Fn(*mut ibv_qp_ex)) -> c_int {
