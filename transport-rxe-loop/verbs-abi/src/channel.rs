@@ -7,10 +7,10 @@ use std::os::fd::AsFd;
 use transport_rxe_loop::CompletionChannel;
 
 use crate::context::OPENINGS;
-use crate::descriptor::Descriptor;
 use crate::errno::Errno;
 use crate::raw::table::{Kind, Slot, Table};
 use crate::sys::*;
+use crate::wait::Descriptor;
 
 /// A completion channel.
 pub struct Channel {

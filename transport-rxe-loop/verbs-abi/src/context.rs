@@ -3,12 +3,11 @@
 use std::ffi::c_int;
 use std::mem::offset_of;
 
-use transport_rxe_loop::{Context, DeviceAttr};
+use transport_rxe_loop::Context;
 
-use crate::descriptor::Descriptor;
-use crate::errno::Errno;
 use crate::raw::table::{Kind, Table};
 use crate::sys::*;
+use crate::wait::Descriptor;
 
 /// An opening of the device. What is made through it keeps what it needs of it, so that it may be closed first.
 pub struct Opening {
@@ -35,11 +34,3 @@ pub static OPENINGS: Table<Opening> = Table::new();
 
 /// How many completion vectors there are: nobody is interrupted, so one stands for all.
 pub const COMP_VECTORS: c_int = 1;
-
-/// What the device says of itself.
-///
-/// # Errors
-/// EINVAL, ENOENT: the context is none.
-pub fn attributes(context: *const ibv_context) -> Result<DeviceAttr, Errno> {
-    OPENINGS.find(context)?.with(|opening| opening.device.attributes())
-}

@@ -7,7 +7,7 @@ use cq_core::transport::{Arm, CqKey, Notify, PollCq};
 use transport_rxe_loop::{Cq, CqInit};
 
 use crate::channel::{self, CHANNELS, Channel};
-use crate::context::{COMP_VECTORS, OPENINGS, Opening};
+use crate::context::{COMP_VECTORS, OPENINGS};
 use crate::errno::Errno;
 use crate::raw::arg::{In, Out, WcBuffer};
 use crate::raw::table::{Kind, Slot, Table};
@@ -62,7 +62,15 @@ pub fn create(
     let opening = OPENINGS.find(context)?;
     let channel = (!init.channel.is_null()).then(|| CHANNELS.find(init.channel)).transpose()?;
     let (queue, functions) = opening.with(|open| {
-        Ok::<_, Errno>((Queue::new(open, channel, init.cqe, ignore_overrun)?, open.functions))
+        let cq = with_channel(channel, |channel| {
+            // The channel's events name what its own context has.
+            if channel.is_some_and(|channel| channel.id != open.id) {
+                return Err(Errno::INVAL);
+            }
+            let (capacity, channel) = (init.cqe, channel.map(|channel| &channel.channel));
+            Ok(open.device.create_cq_with(&CqInit { capacity, channel, ignore_overrun })?)
+        })??;
+        Ok::<_, Errno>((Queue { cq, id: open.id, channel }, open.functions))
     })??;
     let cqe = queue.cq.capacity() as c_int;
     let slot = QUEUES.insert(queue, |handle| {
@@ -96,23 +104,6 @@ fn with_channel<R>(
 }
 
 impl Queue {
-    fn new(
-        open: &Opening,
-        channel: Option<&'static Slot<Channel>>,
-        capacity: u32,
-        ignore_overrun: bool,
-    ) -> Result<Self, Errno> {
-        let cq = with_channel(channel, |channel| {
-            // The channel's events name what its own context has.
-            if channel.is_some_and(|channel| channel.id != open.id) {
-                return Err(Errno::INVAL);
-            }
-            let channel = channel.map(|channel| &channel.channel);
-            Ok(open.device.create_cq_with(&CqInit { capacity, channel, ignore_overrun })?)
-        })??;
-        Ok(Self { cq, id: open.id, channel })
-    }
-
     /// Destroys it, or gives it back.
     #[expect(clippy::result_large_err, reason = "it comes back by value, once, when it can't go")]
     fn end(self) -> Result<(), (Self, Errno)> {

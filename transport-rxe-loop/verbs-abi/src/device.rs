@@ -12,13 +12,13 @@ use cq_core::causes::Causes;
 use transport_rxe_loop::{Context, OpenOptions, devices};
 
 use crate::context::{COMP_VECTORS, OPENINGS, Opening};
-use crate::descriptor::Descriptor;
 use crate::errno::Errno;
 use crate::fork;
 use crate::query::GUID;
 use crate::raw::arg::Out;
 use crate::raw::system::{Returned, to_c};
 use crate::sys::*;
+use crate::wait::Descriptor;
 use crate::words::fixed;
 
 /// A device, as long as the process lives: pointers to it stay good when a list of them is freed.

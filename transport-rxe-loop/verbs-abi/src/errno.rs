@@ -61,18 +61,6 @@ impl Errno {
     }
 }
 
-impl From<DeviceError> for Errno {
-    fn from(error: DeviceError) -> Self {
-        Self::of(error.errno.0)
-    }
-}
-
-impl From<rustix::io::Errno> for Errno {
-    fn from(errno: rustix::io::Errno) -> Self {
-        Self::of(errno.raw_os_error())
-    }
-}
-
 /// 0, or the number, which is in `errno` then, too.
 #[inline]
 pub fn status(result: Result<(), Errno>) -> c_int {
@@ -147,6 +135,8 @@ of_setup!(
 
 // What these enumerations get later is a wrong argument until it is told from one here.
 numbers! {
+    DeviceError { error => Errno::of(error.errno.0); }
+    rustix::io::Errno { errno => Errno::of(errno.raw_os_error()); }
     OpenError {
         OpenError::NoSuchDevice { .. } => Errno::NODEV;
         OpenError::NoChannel(why) => why.into();

@@ -28,18 +28,14 @@ pub fn get_cq_event(
 ) -> Result<(), Errno> {
     cq.check()?;
     cq_context.check()?;
-    let queue = next_of_channel(channel)?;
+    let slot = CHANNELS.find(channel)?;
+    let queue = until_found(|| slot.with(look_at_channel)?)?;
     cq.put(queue.face())?;
     cq_context.put(queue.load(offset_of!(Public, cq.cq_context)))
 }
 
-/// The queue that the next event is about; the event is counted as taken.
-fn next_of_channel(channel: *const ibv_comp_channel) -> Result<&'static Slot<Queue>, Errno> {
-    let slot = CHANNELS.find(channel)?;
-    until_found(|| slot.with(look_at_channel)?)
-}
-
-/// Takes an event, if there is one. One of a queue that went meanwhile is nobody's.
+/// Takes an event, if there is one: the queue that it is about, which has counted it. One of a queue that went meanwhile is
+/// nobody's.
 fn look_at_channel(channel: &mut Channel) -> Result<Look<&'static Slot<Queue>>, Errno> {
     while let Some(key) = channel.channel.take_event()? {
         if let Some(queue) = QUEUES.event(&(channel.id, key), |side| side.completions.take()) {
@@ -56,13 +52,9 @@ pub fn get_async_event(
     event: Out<'_, ibv_async_event>,
 ) -> Result<(), Errno> {
     event.check()?;
-    let (element, event_type) = next(context)?;
-    event.put(ibv_async_event { element, event_type })
-}
-
-fn next(context: *const ibv_context) -> Result<Event, Errno> {
     let slot = OPENINGS.find(context)?;
-    until_found(|| slot.with(look)?)
+    let (element, event_type) = until_found(|| slot.with(look)?)?;
+    event.put(ibv_async_event { element, event_type })
 }
 
 /// What an event is about, and what happened.

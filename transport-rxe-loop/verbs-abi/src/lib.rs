@@ -81,7 +81,7 @@
 //!   channel, pd, port
 //!   context                      an open device
 //!   ..............................................................................................
-//!   wait, descriptor             waiting for events
+//!   wait                         waiting for events
 //!   raw                          C's pointers as values, objects at fixed addresses; what a forked child has of its own
 //!   side                         what of an object is not behind its lock: unacknowledged events, exclusive use
 //!   errno, words, rate           reasons as numbers, numbers in words
@@ -99,7 +99,6 @@ mod context;
 mod convert;
 mod cq;
 mod cq_ex;
-mod descriptor;
 mod device;
 mod draft;
 mod errno;

@@ -131,14 +131,8 @@ pub fn query_qp(
     _attr_mask: c_int,
     init_attr: Out<'_, ibv_qp_init_attr>,
 ) -> Result<(), Errno> {
-    let (found, init) = attributes(qp)?;
-    attr.put(found)?;
-    init_attr.put(init)
-}
-
-fn attributes(qp: *const ibv_qp) -> Result<(ibv_qp_attr, ibv_qp_init_attr), Errno> {
     let slot = PAIRS.find(qp)?;
-    slot.with(|pair| {
+    let (found, init) = slot.with(|pair| {
         let attr = to_c(pair)?;
         slot.store(STATE, attr.qp_state);
         let init = ibv_qp_init_attr {
@@ -150,8 +144,10 @@ fn attributes(qp: *const ibv_qp) -> Result<(ibv_qp_attr, ibv_qp_init_attr), Errn
             qp_type: slot.load(QP + offset_of!(ibv_qp, qp_type)),
             sq_sig_all: pair.sq_sig_all.into(),
         };
-        Ok((attr, init))
-    })?
+        Ok::<_, Errno>((attr, init))
+    })??;
+    attr.put(found)?;
+    init_attr.put(init)
 }
 
 #[cfg(test)]

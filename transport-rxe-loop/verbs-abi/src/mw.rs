@@ -59,13 +59,10 @@ pub static WINDOWS: Table<Window> = Table::new();
 /// ENODEV: a forked child.
 pub fn alloc_mw(pd: *mut ibv_pd, kind: ibv_mw_type) -> Result<*mut ibv_mw, Errno> {
     match kind {
-        IBV_MW_TYPE_1 => Err(Errno::OPNOTSUPP),
-        IBV_MW_TYPE_2 => alloc_type_2(pd),
-        _ => Err(Errno::INVAL),
+        IBV_MW_TYPE_1 => return Err(Errno::OPNOTSUPP),
+        IBV_MW_TYPE_2 => {}
+        _ => return Err(Errno::INVAL),
     }
-}
-
-fn alloc_type_2(pd: *mut ibv_pd) -> Result<*mut ibv_mw, Errno> {
     let (window, context) = make_in(pd, ProtectionDomain::alloc_mw)?;
     let rkey = window.rkey();
     let public = |handle| ibv_mw { context, pd, rkey, handle, type_: IBV_MW_TYPE_2 };

@@ -33,7 +33,7 @@ pub const fn gid(Gid(raw): Gid) -> ibv_gid {
 pub fn at_port(context: *const ibv_context, port: u32) -> Result<Port, Errno> {
     OPENINGS.find(context)?.with(|opening| {
         check(port)?;
-        opening.device.port(PORT).map_err(|error| Errno::of(error.errno.0))
+        Ok(opening.device.port(PORT)?)
     })?
 }
 

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use cq_core::setup::DeviceAttr;
 use transport_rxe_loop::AddressHandle;
 
-use crate::context::attributes;
+use crate::context::OPENINGS;
 use crate::errno::Errno;
 use crate::pd::Domain;
 use crate::port;
@@ -44,6 +44,11 @@ pub fn query_device_ex(
         return Err(Errno::INVAL);
     }
     attr.put_sized(attr_size, &attr_ex(&attributes(context)?))
+}
+
+/// What the device says of itself.
+fn attributes(context: *const ibv_context) -> Result<DeviceAttr, Errno> {
+    OPENINGS.find(context)?.with(|opening| opening.device.attributes())
 }
 
 fn int(count: u32) -> c_int {

@@ -71,7 +71,7 @@ pub const IB_UVERBS_DEVICE_FLUSH_PERSISTENT: u64 = 1 << 39;
 pub const IB_UVERBS_DEVICE_ATOMIC_WRITE: u64 = 1 << 40;
 
 /// An operation that newer headers have.
-pub const IBV_QP_EX_WITH_FLUSH: ibv_qp_create_send_ops_flags = 1 << 11;
+pub const IBV_QP_EX_WITH_FLUSH: u32 = 1 << 11;
 
 /// A queue pair, with the function that newer headers have behind those of 44.
 #[repr(C)]
@@ -159,9 +159,8 @@ macro_rules! zeroed {
 }
 
 zeroed! {
-    ibv_ah ibv_ah_attr ibv_async_event ibv_context ibv_context_ops ibv_cq_ex ibv_cq_init_attr_ex
-    ibv_device ibv_device_attr ibv_device_attr_ex ibv_gid_entry ibv_global_route ibv_grh ibv_mr
-    ibv_mw ibv_mw_bind_info ibv_pd ibv_port_attr ibv_qp ibv_qp_attr ibv_qp_ex ibv_qp_ex_and_flush
-    ibv_qp_init_attr ibv_qp_init_attr_ex ibv_recv_wr ibv_send_wr ibv_send_wr_bind_mw
-    ibv_send_wr_rdma ibv_srq ibv_srq_attr ibv_srq_init_attr ibv_wc_fields verbs_context
+    ibv_ah_attr ibv_async_event ibv_context ibv_context_ops ibv_cq_ex ibv_cq_init_attr_ex ibv_device
+    ibv_device_attr ibv_device_attr_ex ibv_gid_entry ibv_global_route ibv_grh ibv_port_attr ibv_qp
+    ibv_qp_attr ibv_qp_ex ibv_qp_ex_and_flush ibv_qp_init_attr ibv_qp_init_attr_ex ibv_recv_wr
+    ibv_send_wr ibv_srq ibv_wc_fields verbs_context
 }

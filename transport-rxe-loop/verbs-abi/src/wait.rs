@@ -4,16 +4,44 @@
 //!
 //! It must not take out of the FIFO what others wait for. `tee(2)` does not, and is like `read(2)` in all of the
 //! above, where `poll(2)` is never restarted.
+//!
+//! The descriptors that programs see, of completion channels and of asynchronous events, are theirs: the device's own must
+//! never block, and programs decide by `fcntl(2)` whether theirs does. So theirs is a second opening of the same FIFO: it
+//! is readable as long as the other is, and its flags are the program's.
 
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 
+use rustix::fs::{Mode, OFlags, open};
 use rustix::pipe::{PipeFlags, pipe_with};
 use transport_rxe_loop::descriptor::above_streams;
 
 use crate::errno::Errno;
 use crate::raw::child::{Alone, Renewed};
 use crate::raw::system::tee_byte;
+
+/// A descriptor for a program.
+#[derive(Debug)]
+pub struct Descriptor(OwnedFd);
+
+impl Descriptor {
+    /// One that is readable as long as the FIFO `device` is, which stays open as long as this. Waiting for it does not fail
+    /// for want of a descriptor.
+    ///
+    /// # Errors
+    /// EMFILE, ENFILE: the system has none. ENOENT: `/proc` is not there.
+    pub fn over(device: BorrowedFd<'_>) -> Result<Self, Errno> {
+        scratch()?;
+        let path = format!("/proc/self/fd/{}", device.as_raw_fd());
+        let opening = || open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        Ok(Self(above_streams(opening)?))
+    }
+
+    /// Its number.
+    pub fn number(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
 
 /// What looking for an event found.
 #[derive(Clone, Copy)]
@@ -65,14 +93,6 @@ fn scratch() -> Result<&'static (OwnedFd, OwnedFd), Errno> {
     pipe.get().ok_or(Errno::IO)
 }
 
-/// Sees to it that waiting does not fail for want of a descriptor.
-///
-/// # Errors
-/// EMFILE, ENFILE.
-pub fn prepare() -> Result<(), Errno> {
-    scratch().map(drop)
-}
-
 /// Has the next one who waits make another one.
 pub fn renew(alone: &Alone) {
     SCRATCH.renew(alone, OnceLock::new());
@@ -81,7 +101,6 @@ pub fn renew(alone: &Alone) {
 #[cfg(test)]
 mod tests {
     use std::mem::MaybeUninit;
-    use std::os::fd::AsRawFd;
     use std::os::unix::thread::JoinHandleExt;
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     use std::thread::{self, JoinHandle};

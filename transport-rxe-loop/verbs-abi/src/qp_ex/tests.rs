@@ -55,8 +55,10 @@ fn succeeded<const N: usize>(wr_ids: [u64; N]) -> [(u64, S); N] {
 }
 
 const SEND: u32 = IBV_QP_EX_WITH_SEND;
-/// Those that reach memory of the peer.
-const ONE_SIDED: u32 = IBV_QP_EX_WITH_RDMA_WRITE
+/// Others that carry data.
+const DATA: u32 = IBV_QP_EX_WITH_RDMA_WRITE
+    | IBV_QP_EX_WITH_SEND_WITH_IMM
+    | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM
     | IBV_QP_EX_WITH_RDMA_READ
     | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
     | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD
@@ -80,9 +82,10 @@ fn q06_nothing_is_posted_before_it_is_completed_or_if_it_is_aborted() {
 }
 
 #[test]
-fn q06_memory_of_the_peer_is_reached_in_every_way() {
-    let (a, b) = pair(IBV_QPT_RC, ONE_SIDED);
-    let (q, rkey) = (functions(&a), b.rkey());
+fn q06_c05_data_reaches_the_peer_in_every_way() {
+    let (a, b) = pair(IBV_QPT_RC, DATA);
+    let (q, rkey, imm) = (functions(&a), b.rkey(), u32::from_ne_bytes([0, 0, 1, 2]));
+    (0..2).for_each(|wr_id| b.recv(wr_id, 0, 0));
     a.write(0, b"written!");
     b.write(64, &5_u64.to_ne_bytes());
     let mut word = *b"atomicly";
@@ -97,30 +100,19 @@ fn q06_memory_of_the_peer_is_reached_in_every_way() {
     set_sge(q, a.sge(208, 8));
     call!(named(q, 5), wr_atomic_write(rkey, b.addr(72), word.as_ptr().cast()));
     word.fill(0);
+    call!(named(q, 6), wr_send_imm(imm));
+    call!(named(q, 7), wr_rdma_write_imm(rkey, b.addr(0), imm));
     assert_eq!((call!(q, wr_complete()), word), (0, [0; 8]));
-    a.expect(&succeeded([1, 2, 3, 4, 5]));
+    a.expect(&succeeded([1, 2, 3, 4, 5, 6, 7]));
+    for wc in b.expect(&succeeded([0, 1])) {
+        assert_eq!(wc.result().unwrap().imm(), Some([0, 0, 1, 2]));
+    }
     assert_eq!((b.read(0, 8), a.read(100, 8)), (b"written!".to_vec(), b"written!".to_vec()));
     assert_eq!(a.read(200, 16), [5_u64.to_ne_bytes(), 7_u64.to_ne_bytes()].concat());
     assert_eq!(b.read(64, 16), [9_u64.to_ne_bytes(), *b"atomicly"].concat());
     // Its bytes are in the request, so it needs room for them there.
     let none_inline = end_in_reset(IBV_QPT_RC, IBV_QP_EX_WITH_ATOMIC_WRITE, 0);
     assert_eq!(none_inline.query().0.cap.max_inline_data, 8);
-}
-
-#[test]
-fn c05_immediate_data_arrives_byte_by_byte() {
-    let ops = IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
-    let (a, b) = pair(IBV_QPT_RC, ops);
-    let (q, imm) = (functions(&a), u32::from_ne_bytes([0, 0, 1, 2]));
-    (0..2).for_each(|wr_id| b.recv(wr_id, 0, 8));
-    call!(q, wr_start());
-    call!(named(q, 1), wr_send_imm(imm));
-    call!(named(q, 2), wr_rdma_write_imm(b.rkey(), b.addr(0), imm));
-    assert_eq!(call!(q, wr_complete()), 0);
-    a.expect(&succeeded([1, 2]));
-    for wc in b.expect(&succeeded([0, 1])) {
-        assert_eq!(wc.result().unwrap().imm(), Some([0, 0, 1, 2]));
-    }
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! Queue pairs for the tests, made, connected and used as a C program does it: through exported functions, and the
 //! tables that the header's inline functions call.
 
-use crate::test::*;
+use std::mem;
 use std::time::{Duration, Instant};
-use std::{mem, ptr};
 
-use cq_core::setup::{Access, QpAttrMask};
+use cq_core::setup::QpAttrMask;
 
 use crate::port;
+use crate::test::*;
 
 /// Longer than anything here takes.
 const DEADLINE: Duration = Duration::from_secs(60);

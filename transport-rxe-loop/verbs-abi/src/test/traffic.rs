@@ -1,7 +1,8 @@
 //! Completion queues for tests, and polling as the header's inline functions do it.
 
-use crate::test::*;
 use std::time::{Duration, Instant};
+
+use crate::test::*;
 
 /// As long as a test waits for what has to come.
 pub const LIMIT: Duration = Duration::from_secs(120);
