@@ -92,7 +92,16 @@ fn receives(
     let mut left = MAX_LIST;
     while !at.is_empty() {
         let mut chunk = Vec::<RecvWr<'_>, CHUNK>::new();
-        let (next, translated) = translate(*at, max_sge, &mut chunk);
+        let mut next = *at;
+        // As many as the chunk holds, and why one can't be translated, if it can't.
+        let translated = loop {
+            let Ok(wr) = next.first() else { break Ok(()) };
+            match wr.sges(max_sge) {
+                Err(why) => break Err(why),
+                Ok(sges) if chunk.push(RecvWr::new(wr.wr_id, sges.list())).is_err() => break Ok(()),
+                Ok(_) => next = wr.next(),
+            }
+        };
         left = left.checked_sub(chunk.len()).ok_or(Errno::NOMEM)?;
         if let Err(PostError { posted, why }) = post(&chunk) {
             *at = at.after(posted);
@@ -104,27 +113,6 @@ fn receives(
     Ok(())
 }
 
-/// Translates the receives of a list, as many as the chunk holds; returns which is the next one, and why it can't
-/// be translated, if it can't.
-#[inline]
-fn translate<'a>(
-    mut at: List<'a, ibv_recv_wr>,
-    max_sge: u32,
-    chunk: &mut Vec<RecvWr<'a>, CHUNK>,
-) -> (List<'a, ibv_recv_wr>, Result<(), Errno>) {
-    while let Ok(wr) = at.first() {
-        let sges = match wr.sges(max_sge) {
-            Ok(sges) => sges,
-            Err(why) => return (at, Err(why)),
-        };
-        if chunk.push(RecvWr::new(wr.wr_id, sges.list())).is_err() {
-            break;
-        }
-        at = wr.next();
-    }
-    (at, Ok(()))
-}
-
 /// Posts the sends of a list, from `at` on, which is left at the first that was refused.
 // Called, it would cost seventeen instructions more.
 #[inline(always)]
@@ -132,18 +120,15 @@ fn sends(at: &mut List<'_, ibv_send_wr>, qp: &mut QueuePair) -> Result<(), Errno
     let (max_sge, qp_type) = (qp.caps().max_send_sge, qp.qp_type());
     let mut batch = qp.batch();
     let result = loop {
-        let wr = match at.first() {
-            Ok(wr) => wr,
+        let posted = at.first().and_then(
+            #[inline(always)]
+            |wr| add(&mut batch, &wr, max_sge, qp_type).map(|()| wr.next()),
+        );
+        match posted {
             Err(why) => break Err(why),
-        };
-        if let Err(why) = add(&mut batch, &wr, max_sge, qp_type) {
-            break Err(why);
+            Ok(next) if next.is_empty() => break Ok(()),
+            Ok(next) => *at = next,
         }
-        let next = wr.next();
-        if next.is_empty() {
-            break Ok(());
-        }
-        *at = next;
     };
     batch.post();
     result
