@@ -18,7 +18,6 @@ impl Kind for AddressHandle {
     type Public = ibv_ah;
     type Face = ibv_ah;
     const HANDLE: Option<usize> = Some(offset_of!(ibv_ah, handle));
-    type Key = ();
 }
 
 /// Those of this process.

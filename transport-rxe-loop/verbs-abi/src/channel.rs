@@ -26,7 +26,6 @@ impl Kind for Channel {
     type Public = ibv_comp_channel;
     type Face = ibv_comp_channel;
     const HANDLE: Option<usize> = None;
-    type Key = ();
 }
 
 /// Those of this process.

@@ -26,7 +26,6 @@ impl Kind for Opening {
     type Face = ibv_context;
     const FACE: usize = offset_of!(verbs_context, context);
     const HANDLE: Option<usize> = None;
-    type Key = ();
 }
 
 /// Those of this process.

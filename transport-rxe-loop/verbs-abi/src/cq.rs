@@ -3,14 +3,15 @@
 use std::ffi::{c_int, c_uint};
 use std::mem::offset_of;
 
-use cq_core::transport::{Arm, CqKey, Notify, PollCq};
+use cq_core::async_event::Element;
+use cq_core::transport::{Arm, Notify, PollCq};
 use transport_rxe_loop::{Cq, CqInit};
 
 use crate::channel::{self, CHANNELS, Channel};
 use crate::context::{COMP_VECTORS, OPENINGS};
 use crate::errno::Errno;
 use crate::raw::arg::{In, Out, WcBuffer};
-use crate::raw::table::{Kind, Slot, Table};
+use crate::raw::table::{Key, Kind, Slot, Table};
 use crate::sys::*;
 
 /// A completion queue.
@@ -37,10 +38,9 @@ impl Kind for Queue {
     type Face = ibv_cq;
     const FACE: usize = offset_of!(Public, cq);
     const HANDLE: Option<usize> = Some(offset_of!(Public, cq.handle));
-    type Key = (u64, CqKey);
 
-    fn key(&self) -> Option<Self::Key> {
-        Some((self.id, self.cq.key()))
+    fn key(&self) -> Option<Key> {
+        Some((self.id, Element::Cq(self.cq.key())))
     }
 }
 

@@ -38,7 +38,9 @@ pub fn get_cq_event(
 /// nobody's.
 fn look_at_channel(channel: &mut Channel) -> Result<Look<&'static Slot<Queue>>, Errno> {
     while let Some(key) = channel.channel.take_event()? {
-        if let Some(queue) = QUEUES.event(&(channel.id, key), |side| side.completions.take()) {
+        if let Some(queue) =
+            QUEUES.event(&(channel.id, Element::Cq(key)), |side| side.completions.take())
+        {
             return Ok(Look::Found(queue));
         }
     }
@@ -73,11 +75,11 @@ fn look(open: &mut Opening) -> Result<Look<Event>, Errno> {
 /// What C is told that an event is about, once it is counted there.
 fn take(id: u64, element: Element) -> Option<ibv_async_event_element> {
     let mut told = ibv_async_event::ZEROED.element;
-    let count = |side: &Side| side.reports.take();
+    let (key, count) = (&(id, element), |side: &Side| side.reports.take());
     match element {
-        Element::Cq(key) => told.cq = QUEUES.event(&(id, key), count)?.face(),
-        Element::Qp(number) => told.qp = PAIRS.event(&(id, number), count)?.face(),
-        Element::Srq(number) => told.srq = SHARED.event(&(id, number), count)?.face(),
+        Element::Cq(_) => told.cq = QUEUES.event(key, count)?.face(),
+        Element::Qp(_) => told.qp = PAIRS.event(key, count)?.face(),
+        Element::Srq(_) => told.srq = SHARED.event(key, count)?.face(),
         Element::Port(number) => told.port_num = number.into(),
         // The device itself, which is the context that was asked.
         _ => {}

@@ -17,7 +17,6 @@ impl Kind for MemoryRegion {
     type Public = ibv_mr;
     type Face = ibv_mr;
     const HANDLE: Option<usize> = Some(offset_of!(ibv_mr, handle));
-    type Key = ();
 }
 
 /// Those of this process.

@@ -49,7 +49,6 @@ impl Kind for Window {
     type Public = ibv_mw;
     type Face = ibv_mw;
     const HANDLE: Option<usize> = Some(offset_of!(ibv_mw, handle));
-    type Key = ();
 }
 
 /// Those of this process.

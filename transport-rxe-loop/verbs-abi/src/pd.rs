@@ -25,7 +25,6 @@ impl Kind for Domain {
     type Public = ibv_pd;
     type Face = ibv_pd;
     const HANDLE: Option<usize> = Some(offset_of!(ibv_pd, handle));
-    type Key = ();
 }
 
 /// Those of this process.

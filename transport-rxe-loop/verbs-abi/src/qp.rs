@@ -4,6 +4,7 @@
 use std::mem::offset_of;
 use std::ptr;
 
+use cq_core::async_event::Element;
 use cq_core::setup::{QpCaps, QpType};
 use transport_rxe_loop::{CqHandle, ProtectionDomain, QpInit, QueuePair, SharedReceiveQueue};
 
@@ -12,7 +13,7 @@ use crate::draft::Draft;
 use crate::errno::Errno;
 use crate::pd::DOMAINS;
 use crate::raw::arg::InOut;
-use crate::raw::table::{Kind, Table};
+use crate::raw::table::{Key, Kind, Table};
 use crate::srq::SHARED;
 use crate::sys::*;
 
@@ -33,10 +34,9 @@ impl Kind for Pair {
     type Public = ibv_qp_ex_and_flush;
     type Face = ibv_qp;
     const HANDLE: Option<usize> = Some(offset_of!(ibv_qp_ex_and_flush, qp.qp_base.handle));
-    type Key = (u64, u32);
 
-    fn key(&self) -> Option<Self::Key> {
-        Some((self.id, self.qp.number()))
+    fn key(&self) -> Option<Key> {
+        Some((self.id, Element::Qp(self.qp.number())))
     }
 }
 

@@ -3,12 +3,13 @@
 use std::ffi::c_int;
 use std::mem::offset_of;
 
+use cq_core::async_event::Element;
 use transport_rxe_loop::{SharedReceiveQueue, SrqInit};
 
 use crate::errno::Errno;
 use crate::pd::DOMAINS;
 use crate::raw::arg::{In, InOut, Out};
-use crate::raw::table::{Kind, Table};
+use crate::raw::table::{Key, Kind, Table};
 use crate::sys::*;
 
 /// A shared receive queue.
@@ -23,10 +24,9 @@ impl Kind for Shared {
     type Public = ibv_srq;
     type Face = ibv_srq;
     const HANDLE: Option<usize> = Some(offset_of!(ibv_srq, handle));
-    type Key = (u64, u32);
 
-    fn key(&self) -> Option<Self::Key> {
-        Some((self.id, self.srq.number()))
+    fn key(&self) -> Option<Key> {
+        Some((self.id, Element::Srq(self.srq.number())))
     }
 }
 

@@ -13,11 +13,12 @@
 use std::cell::UnsafeCell;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_int;
-use std::hash::{BuildHasherDefault, DefaultHasher, Hash};
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
+use cq_core::async_event::Element;
 use rustix_futex_sync::Mutex;
 
 use super::child::{self, Alone, Renewed};
@@ -43,14 +44,15 @@ pub trait Kind: Send + Sized + 'static {
     const FACE: usize = 0;
     /// Where in [`Public`](Self::Public) its handle is, an `u32`, if it has one.
     const HANDLE: Option<usize>;
-    /// What events name it by.
-    type Key: Eq + Hash + Send;
 
     /// What events name this one by, if they do.
-    fn key(&self) -> Option<Self::Key> {
+    fn key(&self) -> Option<Key> {
         None
     }
 }
+
+/// An object as its device names it, and the number of the opening that it was made through: each is of its fabric.
+pub type Key = (u64, Element);
 
 /// A type of which every bit pattern is a valid value, and which owns nothing.
 ///
@@ -100,7 +102,7 @@ struct Places<T: Kind> {
     unused: Mutex<Unused>,
     /// Those that events name. Who is told of an object, and has that counted as an event of it, has this locked; and so has
     /// who takes an object out that goes: nobody is told of one that does not wait for him (N7).
-    named: Mutex<HashMap<T::Key, &'static Slot<T>, BuildHasherDefault<DefaultHasher>>>,
+    named: Mutex<HashMap<Key, &'static Slot<T>, BuildHasherDefault<DefaultHasher>>>,
 }
 
 /// Which slots hold nothing.
@@ -171,11 +173,7 @@ impl<T: Kind> Table<T> {
     }
 
     /// The object that an event names, once `take` has counted that; `None` if it has gone.
-    pub fn event(
-        &'static self,
-        key: &T::Key,
-        take: impl FnOnce(&Side),
-    ) -> Option<&'static Slot<T>> {
+    pub fn event(&'static self, key: &Key, take: impl FnOnce(&Side)) -> Option<&'static Slot<T>> {
         let named = self.0.get().named.lock();
         let slot = *named.get(key)?;
         take(slot.side());

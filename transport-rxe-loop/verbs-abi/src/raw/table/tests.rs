@@ -18,7 +18,6 @@ impl Kind for Object {
     type Face = u64;
     const FACE: usize = std::mem::offset_of!(Public, seen);
     const HANDLE: Option<usize> = Some(std::mem::offset_of!(Public, handle));
-    type Key = ();
 }
 
 fn public(handle: u32) -> Public {
