@@ -27,7 +27,7 @@ pub struct Queue {
 /// What lies at the place of a queue.
 #[repr(C)]
 pub struct Public {
-    /// What programs see.
+    /// What programs see, which comes first.
     pub cq: ibv_cq_ex,
     /// What was polled last through its functions. Only who has the gate uses it.
     pub current: ibv_wc_fields,
@@ -36,7 +36,6 @@ pub struct Public {
 impl Kind for Queue {
     type Public = Public;
     type Face = ibv_cq;
-    const FACE: usize = offset_of!(Public, cq);
     const HANDLE: Option<usize> = Some(offset_of!(Public, cq.handle));
 
     fn key(&self) -> Option<Key> {

@@ -112,29 +112,15 @@ macro_rules! numbers {
     };
 }
 
-/// The errors of cq-core's set-up, which know their number.
-macro_rules! of_setup {
-    ($($error:ty),+) => {
-        $(impl From<$error> for Errno {
-            fn from(error: $error) -> Self {
-                Self::of(error.errno().0)
-            }
-        })+
-    };
-}
-
-of_setup!(
-    CreateError,
-    ResizeError,
-    ModerateError,
-    ArmLimitError,
-    RegisterError,
-    ModifyError,
-    AddressError
-);
-
 // What these enumerations get later is a wrong argument until it is told from one here.
 numbers! {
+    CreateError { error => Errno::of(error.errno().0); }
+    ResizeError { error => Errno::of(error.errno().0); }
+    ModerateError { error => Errno::of(error.errno().0); }
+    ArmLimitError { error => Errno::of(error.errno().0); }
+    RegisterError { error => Errno::of(error.errno().0); }
+    ModifyError { error => Errno::of(error.errno().0); }
+    AddressError { error => Errno::of(error.errno().0); }
     DeviceError { error => Errno::of(error.errno.0); }
     rustix::io::Errno { errno => Errno::of(errno.raw_os_error()); }
     OpenError {

@@ -18,7 +18,7 @@ use std::sync::LazyLock;
 use cq_core::setup::Access;
 
 use crate::errno::Errno;
-use crate::raw::system::{self, page_size};
+use crate::raw::system::{self, page_size, populate};
 
 /// Pages that `mincore` is asked about at once: a byte for each.
 const AT_ONCE: usize = 4096;
@@ -31,7 +31,10 @@ pub fn check(addr: *mut c_void, len: usize, access: Access) -> Result<(), Errno>
     let before = addr.addr() % page_size();
     let len = len.checked_add(before).ok_or(Errno::FAULT)?;
     let start = addr.wrapping_byte_sub(before);
-    let is_there = if *CAN_POPULATE { populate(start, len, access) } else { is_mapped(start, len) };
+    let is_there = match *CAN_POPULATE {
+        true => populate(start, len, access.contains(Access::LOCAL_WRITE)),
+        false => is_mapped(start, len),
+    };
     if is_there { Ok(()) } else { Err(Errno::FAULT) }
 }
 
@@ -39,17 +42,12 @@ pub fn check(addr: *mut c_void, len: usize, access: Access) -> Result<(), Errno>
 static CAN_POPULATE: LazyLock<bool> = LazyLock::new(|| {
     let here = 0_u8;
     let addr = (&raw const here).cast_mut().cast::<c_void>();
-    populate(addr.wrapping_byte_sub(addr.addr() % page_size()), 1, Access::empty())
+    populate(addr.wrapping_byte_sub(addr.addr() % page_size()), 1, false)
 });
 
 /// Asks that, if nobody has: who is forked in the middle of asking waits for ever.
 pub fn prepare() {
     LazyLock::force(&CAN_POPULATE);
-}
-
-/// Makes whole pages from here on ready; false if one of them can't be.
-fn populate(start: *mut c_void, len: usize, access: Access) -> bool {
-    system::populate(start, len, access.contains(Access::LOCAL_WRITE))
 }
 
 /// Whether whole pages from here on are mapped, whatever may be done with them.

@@ -1,6 +1,6 @@
 //! What of an object is reached without its lock: events that are not acknowledged, and exclusive use.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use rustix_futex_sync::{Condvar, Mutex};
 
 /// Of an object of any kind.
 #[derive(Debug, Default)]
@@ -34,12 +34,12 @@ pub struct Acks {
 impl Acks {
     /// One was taken.
     pub fn take(&self) {
-        *self.open.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *self.open.lock() += 1;
     }
 
     /// So many were acknowledged; more than were taken do no harm (Q11).
     pub fn acknowledge(&self, count: u32) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         *open = open.saturating_sub(count);
         if *open == 0 {
             self.none.notify_all();
@@ -48,8 +48,7 @@ impl Acks {
 
     /// Waits until all are acknowledged, as `ibv_destroy_cq(3)` does.
     pub fn wait(&self) {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.none.wait_while(open, |open| *open > 0));
+        drop(self.none.wait_while(self.open.lock(), |open| *open > 0));
     }
 }
 
@@ -69,20 +68,13 @@ struct State {
 }
 
 impl Gate {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits until nobody is in, and goes in.
     #[inline]
     pub fn enter(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.taken {
             state.waiting += 1;
-            state = self
-                .free
-                .wait_while(state, |state| state.taken)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.free.wait_while(state, |state| state.taken);
             state.waiting -= 1;
         }
         state.taken = true;
@@ -91,7 +83,7 @@ impl Gate {
     /// Goes out. Harmless where nobody is in.
     #[inline]
     pub fn leave(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.taken = false;
         if state.waiting > 0 {
             self.free.notify_one();

@@ -23,18 +23,6 @@ use core::mem::{offset_of, zeroed};
 
 pub use self::generated::*;
 
-// What C programs read of an `ibv_wc`, and types that C has inside of others.
-pub use self::generated::ibv_wc as ibv_wc_fields;
-pub use self::generated::{
-    ibv_async_event__bindgen_ty_1 as ibv_async_event_element,
-    ibv_send_wr__bindgen_ty_1 as ibv_send_wr_imm, ibv_send_wr__bindgen_ty_2 as ibv_send_wr_wr,
-    ibv_send_wr__bindgen_ty_2__bindgen_ty_1 as ibv_send_wr_rdma,
-    ibv_send_wr__bindgen_ty_2__bindgen_ty_2 as ibv_send_wr_atomic,
-    ibv_send_wr__bindgen_ty_2__bindgen_ty_3 as ibv_send_wr_ud,
-    ibv_send_wr__bindgen_ty_4 as ibv_send_wr_of_mw,
-    ibv_send_wr__bindgen_ty_4__bindgen_ty_1 as ibv_send_wr_bind_mw,
-};
-
 // cq-core has them as the header has them, which transport-verbs asserts.
 pub use cq_core::async_event::AsyncEventType as ibv_event_type;
 pub use cq_core::wc::{Wc as ibv_wc, WcOpcode as ibv_wc_opcode, WcStatus as ibv_wc_status};

@@ -1,6 +1,6 @@
 // Of <infiniband/verbs.h>: libibverbs-dev 44.0-2, bindgen 0.60.1-2+b2. `cargo verify layout` makes it anew and compares.
-// Parameters have no names, functions that no table of this crate has are of no type, and constants that it has no use
-// for are left out.
+// Parameters have no names, types inside of others have, functions that no table of this crate has are of no type, and
+// constants that it has no use for are left out.
 // $ bindgen /usr/include/infiniband/verbs.h --generate types,vars --no-doc-comments --no-layout-tests
 //     --no-prepend-enum-name --translate-enum-integer-types --anon-fields-prefix anon_
 //     --size_t-is-usize --use-core --ctypes-prefix core::ffi --no-derive-debug --no-rustfmt-bindings
@@ -20,6 +20,11 @@
 //     --allowlist-type 'ibv_(srq_init_attr|qp_init_attr|qp_attr|qp_ex)'
 //     --allowlist-var 'IBV_(WC_STANDARD_FLAGS|LINK_LAYER_INFINIBAND)'
 //     | sed -E 's/:: core :: option :: //g; s/core :: ffi :: //g; s/([(,]) ?[a-z_]+ : /\1 /g;
+//     s/ibv_wc([ )])/ibv_wc_fields\1/g; s/ibv_async_event__bindgen_ty_1/ibv_async_event_element/g;
+//     s/ibv_send_wr__bindgen_ty_1/ibv_send_wr_imm/g; s/ibv_send_wr__bindgen_ty_2/ibv_send_wr_wr/g;
+//     s/ibv_send_wr__bindgen_ty_4/ibv_send_wr_of_mw/g; s/ibv_send_wr_of_mw__bindgen_ty_1/ibv_send_wr_bind_mw/g;
+//     s/ibv_send_wr_wr__bindgen_ty_1/ibv_send_wr_rdma/g; s/ibv_send_wr_wr__bindgen_ty_2/ibv_send_wr_atomic/g;
+//     s/ibv_send_wr_wr__bindgen_ty_3/ibv_send_wr_ud/g;
 //     s/pub type __[^;]*; //g; s/__be([0-9])/u\1/g; s/(repr \(C)\)\] # \[repr \((align)/\1 , \2/g;
 //     s/(ibv_[a-z_]+_(mask|flags)|ibv_gid_type|_bindgen_ty_[0-9]+) = ([0-9])/u32 = \3/g;
 //     s/pub type (ibv_[a-z_]+_(mask|flags)|ibv_gid_type|_bindgen_ty_[0-9]+) [^;]*; //g;
@@ -216,12 +221,12 @@ pub struct ibv_port_attr {
 }
 #[repr(C)]
 pub struct ibv_async_event {
-    pub element: ibv_async_event__bindgen_ty_1,
+    pub element: ibv_async_event_element,
     pub event_type: ibv_event_type,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub union ibv_async_event__bindgen_ty_1 {
+pub union ibv_async_event_element {
     pub cq: *mut ibv_cq,
     pub qp: *mut ibv_qp,
     pub srq: *mut ibv_srq,
@@ -230,7 +235,7 @@ pub union ibv_async_event__bindgen_ty_1 {
 }
 pub const IBV_WC_STANDARD_FLAGS: u32 = 127;
 #[repr(C)]
-pub struct ibv_wc {
+pub struct ibv_wc_fields {
     pub wr_id: u64,
     pub status: ibv_wc_status,
     pub opcode: ibv_wc_opcode,
@@ -481,33 +486,33 @@ pub struct ibv_send_wr {
     pub num_sge: c_int,
     pub opcode: ibv_wr_opcode,
     pub send_flags: c_uint,
-    pub anon_1: ibv_send_wr__bindgen_ty_1,
-    pub wr: ibv_send_wr__bindgen_ty_2,
+    pub anon_1: ibv_send_wr_imm,
+    pub wr: ibv_send_wr_wr,
     pub qp_type: ibv_send_wr__bindgen_ty_3,
-    pub anon_2: ibv_send_wr__bindgen_ty_4,
+    pub anon_2: ibv_send_wr_of_mw,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub union ibv_send_wr__bindgen_ty_1 {
+pub union ibv_send_wr_imm {
     pub imm_data: u32,
     pub invalidate_rkey: u32,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub union ibv_send_wr__bindgen_ty_2 {
-    pub rdma: ibv_send_wr__bindgen_ty_2__bindgen_ty_1,
-    pub atomic: ibv_send_wr__bindgen_ty_2__bindgen_ty_2,
-    pub ud: ibv_send_wr__bindgen_ty_2__bindgen_ty_3,
+pub union ibv_send_wr_wr {
+    pub rdma: ibv_send_wr_rdma,
+    pub atomic: ibv_send_wr_atomic,
+    pub ud: ibv_send_wr_ud,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub struct ibv_send_wr__bindgen_ty_2__bindgen_ty_1 {
+pub struct ibv_send_wr_rdma {
     pub remote_addr: u64,
     pub rkey: u32,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub struct ibv_send_wr__bindgen_ty_2__bindgen_ty_2 {
+pub struct ibv_send_wr_atomic {
     pub remote_addr: u64,
     pub compare_add: u64,
     pub swap: u64,
@@ -515,7 +520,7 @@ pub struct ibv_send_wr__bindgen_ty_2__bindgen_ty_2 {
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub struct ibv_send_wr__bindgen_ty_2__bindgen_ty_3 {
+pub struct ibv_send_wr_ud {
     pub ah: *mut ibv_ah,
     pub remote_qpn: u32,
     pub remote_qkey: u32,
@@ -527,20 +532,20 @@ pub union ibv_send_wr__bindgen_ty_3 {
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub union ibv_send_wr__bindgen_ty_4 {
-    pub bind_mw: ibv_send_wr__bindgen_ty_4__bindgen_ty_1,
-    pub tso: ibv_send_wr__bindgen_ty_4__bindgen_ty_2,
+pub union ibv_send_wr_of_mw {
+    pub bind_mw: ibv_send_wr_bind_mw,
+    pub tso: ibv_send_wr_of_mw__bindgen_ty_2,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub struct ibv_send_wr__bindgen_ty_4__bindgen_ty_1 {
+pub struct ibv_send_wr_bind_mw {
     pub mw: *mut ibv_mw,
     pub rkey: u32,
     pub bind_info: ibv_mw_bind_info,
 }
 #[repr(C, align(8))]
 #[derive(Copy, Clone)]
-pub struct ibv_send_wr__bindgen_ty_4__bindgen_ty_2 {
+pub struct ibv_send_wr_of_mw__bindgen_ty_2 {
     pub _bindgen_opaque_blob: [u64; 2usize],
 }
 #[repr(C)]
@@ -710,7 +715,7 @@ pub struct ibv_context_ops {
     pub bind_mw: Option<unsafe extern "C" fn(*mut ibv_qp, *mut ibv_mw, *mut ibv_mw_bind) -> c_int>,
     pub dealloc_mw: Option<unsafe extern "C" fn(*mut ibv_mw) -> c_int>,
     pub _compat_create_cq: Option<unsafe extern "C" fn()>,
-    pub poll_cq: Option<unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc) -> c_int>,
+    pub poll_cq: Option<unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc_fields) -> c_int>,
     pub req_notify_cq: Option<unsafe extern "C" fn(*mut ibv_cq, c_int) -> c_int>,
     pub _compat_cq_event: Option<unsafe extern "C" fn()>,
     pub _compat_resize_cq: Option<unsafe extern "C" fn()>,
