@@ -19,7 +19,7 @@ fn n1_each_event_goes_to_one_of_those_who_wait() {
             });
         }
         for wr_id in 0..EVENTS {
-            assert_eq!(arm(cq, false), 0);
+            arm(cq);
             end.complete([wr_id]);
             assert_eq!(is_taken.recv_timeout(LIMIT), Ok(cq.addr()));
             assert_eq!(poll(cq, 4).unwrap().len(), 1);
@@ -31,7 +31,7 @@ fn n1_each_event_goes_to_one_of_those_who_wait() {
 #[test]
 fn q11_without_a_place_for_what_it_gives_no_event_is_taken() {
     let (channel, cq) = hasty_channel();
-    assert_eq!(arm(cq, false), 0);
+    arm(cq);
     End::to(cq).complete([1]);
     let (mut told, mut cookie) = (ptr::null_mut(), ptr::null_mut());
     // SAFETY: buffers, or null.
@@ -50,7 +50,7 @@ fn q11_acknowledging_too_many_is_harmless() {
     // SAFETY: any pointer may be handed in.
     let acknowledge = |count| unsafe { ibv_ack_cq_events(cq, count) };
     acknowledge(1000);
-    assert_eq!(arm(cq, false), 0);
+    arm(cq);
     End::to(cq).complete([1]);
     assert_eq!(event(channel).map(|told| told.0), Ok(cq));
     acknowledge(u32::MAX);
@@ -86,7 +86,7 @@ fn n7_so_many_events_are_acknowledged_at_once_and_a_queue_waits_for_the_rest() {
         let (channel, cq) = hasty_channel();
         let end = End::to(cq);
         for wr_id in 0..EVENTS {
-            assert_eq!(arm(cq, false), 0);
+            arm(cq);
             end.complete([wr_id]);
             assert_eq!(event(channel).map(|told| told.0), Ok(cq));
         }

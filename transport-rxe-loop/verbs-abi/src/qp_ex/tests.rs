@@ -18,10 +18,7 @@ fn end_in_reset(qp_type: ibv_qp_type, ops: u32, max_inline_data: u32) -> End {
 
 /// Two of them, each connected to the other.
 fn pair(qp_type: ibv_qp_type, ops: u32) -> (End, End) {
-    let [a, b] = [(); 2].map(|()| end_in_reset(qp_type, ops, CAP.max_inline_data));
-    a.connect(b.number());
-    b.connect(a.number());
-    (a, b)
+    connected(|| end_in_reset(qp_type, ops, CAP.max_inline_data))
 }
 
 /// An end's queue pair, as C finds the functions there.

@@ -2,15 +2,12 @@
 //! tables that the header's inline functions call.
 
 use std::mem;
-use std::time::{Duration, Instant};
 
 use cq_core::setup::QpAttrMask;
 
 use crate::port;
 use crate::test::*;
 
-/// Longer than anything here takes.
-const DEADLINE: Duration = Duration::from_secs(60);
 /// The queue key of datagrams.
 pub const QKEY: u32 = 0x1111;
 /// Bytes of an end's region.
@@ -220,14 +217,11 @@ impl End {
     /// So many completions.
     #[track_caller]
     pub fn completions(&self, count: usize) -> Vec<ibv_wc> {
-        let (mut all, begin) = (Vec::new(), Instant::now());
-        while all.len() < count {
-            let mut wc = ibv_wc::default();
-            // SAFETY: a buffer for one.
-            let polled = unsafe { self.ops().poll_cq.unwrap()(self.cq, 1, (&raw mut wc).cast()) };
-            assert!(polled >= 0 && begin.elapsed() < DEADLINE, "{polled}, {all:?}");
-            all.extend((polled == 1).then_some(wc));
-        }
+        let mut all = Vec::new();
+        until("they complete", || {
+            all.extend(poll(self.cq, (count - all.len()) as c_int).unwrap());
+            all.len() == count
+        });
         all
     }
 
@@ -237,9 +231,7 @@ impl End {
         let all = self.completions(wanted.len());
         let seen: Vec<_> = all.iter().map(|wc| (wc.wr_id(), wc.status())).collect();
         assert_eq!(seen, wanted);
-        let mut more = ibv_wc::default();
-        // SAFETY: a buffer for one.
-        assert_eq!(unsafe { self.ops().poll_cq.unwrap()(self.cq, 1, (&raw mut more).cast()) }, 0);
+        assert_eq!(poll(self.cq, 1), Ok(vec![]));
         all
     }
 }
@@ -260,7 +252,12 @@ impl Drop for End {
 
 /// Two ends of a type, each connected to the other.
 pub fn pair(qp_type: ibv_qp_type) -> (End, End) {
-    let (a, b) = (End::new(qp_type), End::new(qp_type));
+    connected(|| End::new(qp_type))
+}
+
+/// Two such ends, each connected to the other.
+pub fn connected(make: impl Fn() -> End) -> (End, End) {
+    let (a, b) = (make(), make());
     a.connect(b.number());
     b.connect(a.number());
     (a, b)

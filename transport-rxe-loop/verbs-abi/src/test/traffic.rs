@@ -57,23 +57,18 @@ pub fn wr_ids(completions: &[ibv_wc]) -> Vec<u64> {
     completions.iter().map(ibv_wc::wr_id).collect()
 }
 
-/// Arms a queue; 0, or the errno.
-pub fn arm(cq: *mut ibv_cq, solicited_only: bool) -> c_int {
+/// Arms a queue for any completion.
+pub fn arm(cq: *mut ibv_cq) {
     // SAFETY: a queue.
-    unsafe { (*(*cq).context).ops.req_notify_cq.unwrap()(cq, solicited_only.into()) }
+    assert_eq!(unsafe { (*(*cq).context).ops.req_notify_cq.unwrap()(cq, 0) }, 0);
 }
 
 /// Takes an event: its queue, and what that was made with.
 pub fn event(channel: *mut ibv_comp_channel) -> Result<(*mut ibv_cq, *mut c_void), Errno> {
     let (mut cq, mut cq_context) = (ptr::null_mut(), ptr::null_mut());
     // SAFETY: the buffer holds both.
-    match unsafe { ibv_get_cq_event(channel, &raw mut cq, &raw mut cq_context) } {
-        0 => Ok((cq, cq_context)),
-        failed => {
-            assert_eq!(failed, -1);
-            Err(Errno::last())
-        }
-    }
+    let answer = unsafe { ibv_get_cq_event(channel, &raw mut cq, &raw mut cq_context) };
+    if answer == 0 { Ok((cq, cq_context)) } else { Err(Errno::last()) }
 }
 
 /// Asks for no waiting for what is read from a descriptor.
