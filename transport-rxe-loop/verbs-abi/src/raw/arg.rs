@@ -8,6 +8,7 @@
 mod requests;
 
 use std::ffi::c_void;
+use std::iter;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::slice;
@@ -208,7 +209,8 @@ impl Memory {
 
     /// A copy of `length` bytes, with the errors of [`Sges::gather`](requests::Sges::gather).
     pub fn copy(self, length: usize) -> Result<Gathered, Errno> {
-        requests::copy(self.0.cast(), length)
+        // SAFETY: null or memory that may be read, by `of_c`.
+        unsafe { requests::gather(iter::once((self.0.cast_const().cast(), length))) }
     }
 
     /// Registers `length` bytes.

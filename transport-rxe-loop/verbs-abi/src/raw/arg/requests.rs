@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::{iter, ptr, slice};
+use std::{ptr, slice};
 
 use heapless::Vec;
 
@@ -139,7 +139,8 @@ impl<'a> Sges<'a> {
     /// EINVAL: its address is null, or it is longer than any queue pair allows.
     #[inline]
     pub fn first_bytes(self) -> Result<&'a [u8], Errno> {
-        self.0.first().map_or(Ok(&[]), |sge| Bytes::of_sge(sge).get())
+        // SAFETY: null or memory that may be read, by `of_c` of the list.
+        self.0.first().map_or(Ok(&[]), |sge| unsafe { bytes(range(sge)) })
     }
 
     /// The bytes of all SGEs, as inline data.
@@ -148,7 +149,8 @@ impl<'a> Sges<'a> {
     /// EINVAL: an address is null, or there are more bytes than any queue pair allows.
     #[inline(never)]
     pub fn gather(self) -> Result<Gathered, Errno> {
-        gather(self.0.iter().map(Bytes::of_sge))
+        // SAFETY: null or memory that may be read, by `of_c` of the list.
+        unsafe { gather(self.0.iter().map(range)) }
     }
 }
 
@@ -161,59 +163,50 @@ impl Array<'_, ibv_data_buf> {
         if self.0.is_null() && count > 0 {
             return Err(Errno::INVAL);
         }
-        // SAFETY: `count` buffers, by `of_c`.
-        gather((0..count).map(|at| unsafe { &*self.0.add(at) }).map(|buffer| {
-            let first = buffer.addr.cast_const().cast();
-            Bytes { first, length: buffer.length, of: PhantomData }
-        }))
+        // SAFETY: `count` buffers, by `of_c`, each null or of memory that may be read.
+        unsafe {
+            let buffers = (0..count).map(|at| &*self.0.add(at));
+            gather(buffers.map(|buffer| (buffer.addr.cast_const().cast(), buffer.length)))
+        }
     }
 }
 
 /// Inline data, gathered from several buffers.
 pub type Gathered = Vec<u8, MAX_INLINE>;
 
-/// A copy of `length` bytes at this address, which `of_c` was given.
-pub(super) fn copy(first: *const u8, length: usize) -> Result<Gathered, Errno> {
-    gather(iter::once(Bytes { first, length, of: PhantomData }))
+/// A range of memory of the program: where it begins, and how long it is.
+pub(super) type Range = (*const u8, usize);
+
+fn range(sge: &ibv_sge) -> Range {
+    (ptr::with_exposed_provenance(sge.addr as usize), sge.length as usize)
 }
 
-fn gather<'a>(buffers: impl Iterator<Item = Bytes<'a>>) -> Result<Gathered, Errno> {
+/// The bytes of all ranges.
+///
+/// # Safety
+/// Each is as for [`bytes`].
+pub(super) unsafe fn gather(ranges: impl Iterator<Item = Range>) -> Result<Gathered, Errno> {
     let mut all = Vec::new();
-    for bytes in buffers {
-        all.extend_from_slice(bytes.get()?).map_err(|_| Errno::INVAL)?;
+    for range in ranges {
+        // SAFETY: as the caller says.
+        all.extend_from_slice(unsafe { bytes(range) }?).map_err(|_| Errno::INVAL)?;
     }
     Ok(all)
 }
 
-/// A range of memory of the program.
-#[derive(Clone, Copy)]
-struct Bytes<'a> {
-    first: *const u8,
-    length: usize,
-    of: PhantomData<&'a [u8]>,
-}
-
-impl Bytes<'_> {
-    fn of_sge(sge: &ibv_sge) -> Self {
-        let first = ptr::with_exposed_provenance(sge.addr as usize);
-        Self { first, length: sge.length as usize, of: PhantomData }
-    }
-}
-
-impl<'a> Bytes<'a> {
-    /// The bytes.
-    ///
-    /// # Errors
-    /// EINVAL: the address is null, or there are more than any queue pair allows inline.
-    #[inline]
-    fn get(self) -> Result<&'a [u8], Errno> {
-        match (self.first.is_null(), self.length) {
-            (_, 0) => Ok(&[]),
-            (false, 1..=MAX_INLINE) => {
-                // SAFETY: not null, so memory that may be read, by `of_c` of what has its address.
-                Ok(unsafe { slice::from_raw_parts(self.first, self.length) })
-            }
-            _ => Err(Errno::INVAL),
-        }
+/// The bytes of a range.
+///
+/// # Safety
+/// Its address is null, or it is memory that may be read as long as `'a`.
+///
+/// # Errors
+/// EINVAL: the address is null, or there are more than any queue pair allows inline.
+#[inline]
+unsafe fn bytes<'a>((first, length): Range) -> Result<&'a [u8], Errno> {
+    match (first.is_null(), length) {
+        (_, 0) => Ok(&[]),
+        // SAFETY: not null, so memory that may be read.
+        (false, 1..=MAX_INLINE) => Ok(unsafe { slice::from_raw_parts(first, length) }),
+        _ => Err(Errno::INVAL),
     }
 }
