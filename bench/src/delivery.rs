@@ -13,12 +13,14 @@
 
 use std::time::{Duration, Instant};
 
-use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::transport::{Block, EventError, Events, Notify, PollError, Post, PostError, Woken};
-use cq_core::wc::{Failed, Wc};
+use cq_core::cq::CompletionQueue;
+use cq_core::device::Memory;
+use cq_core::transport::{Block, Events, Notify, Post, Woken};
+use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr, Sge};
 
-use crate::transport::{End, Memory, Needs, SetUpError, Transport};
+use crate::Failure;
+use crate::transport::{End, Needs, SetUpError, Transport};
 
 /// How many messages can be under way at once.
 pub const DEPTH: u32 = 1024;
@@ -31,45 +33,6 @@ const MESSAGE: u32 = 64;
 
 /// How long anything may take. A device that is emulated takes long.
 const LIMIT: Duration = Duration::from_secs(20);
-
-/// Why a message did not arrive as it should.
-#[derive(Debug, thiserror::Error)]
-pub enum DeliveryError {
-    /// A request was not posted.
-    #[error(transparent)]
-    Post(#[from] PostError),
-    /// A completion queue can't be polled.
-    #[error(transparent)]
-    Poll(#[from] PollError),
-    /// A completion queue can't be polled or armed.
-    #[error(transparent)]
-    Wait(#[from] WaitError),
-    /// A channel can't be read.
-    #[error(transparent)]
-    Event(#[from] EventError),
-    /// A request failed.
-    #[error(transparent)]
-    Failed(#[from] Failed),
-    /// A completion came that was not the next one.
-    #[error("request {came} completed where {due} was due")]
-    OutOfOrder {
-        /// The request that completed.
-        came: u64,
-        /// The one that was to be the next.
-        due: u64,
-    },
-    /// There were more or fewer completions than there had to be.
-    #[error("{came} completions were there instead of {due}")]
-    Count {
-        /// How many there were.
-        came: usize,
-        /// How many there had to be.
-        due: usize,
-    },
-    /// Nothing came in time.
-    #[error("nothing completed for {} seconds", LIMIT.as_secs())]
-    Late,
-}
 
 /// The two ends.
 pub struct Delivery<T: Transport> {
@@ -97,7 +60,7 @@ impl<T: Transport> Delivery<T> {
     ///
     /// # Errors
     /// A message did not arrive.
-    pub fn fill(&mut self, count: u32) -> Result<(), DeliveryError> {
+    pub fn fill(&mut self, count: u32) -> Result<(), Failure> {
         self.receiver.receive(count)?;
         self.receiver.arm(Notify::Solicited)?;
         for nth in 1..=count {
@@ -117,7 +80,7 @@ pub struct Side<T: Transport> {
     pair: T::Pair,
     message: Sge,
     /// Registered as long as it is here.
-    _memory: T::Memory,
+    _memory: Box<dyn Memory>,
     room: [Wc; ROOM],
     posted: u64,
     completed: u64,
@@ -129,7 +92,7 @@ impl<T: Transport> Side<T> {
             queue: CompletionQueue::new(end.queue),
             channel: end.channel.expect("it was asked for"),
             pair: end.pair,
-            message: end.memory.sge(0, MESSAGE),
+            message: end.memory.sge(0, MESSAGE as usize).expect("it is inside"),
             _memory: end.memory,
             room: [Wc::default(); ROOM],
             posted: 0,
@@ -142,7 +105,7 @@ impl<T: Transport> Side<T> {
     /// # Errors
     /// The device refused.
     #[inline]
-    pub fn send(&mut self, solicited: bool) -> Result<(), DeliveryError> {
+    pub fn send(&mut self, solicited: bool) -> Result<(), Failure> {
         let pieces = [self.message];
         let send = SendWr::send(self.posted, &pieces);
         self.pair.post_send(&[if solicited { send.solicited() } else { send }])?;
@@ -154,7 +117,7 @@ impl<T: Transport> Side<T> {
     ///
     /// # Errors
     /// The device refused.
-    pub fn receive(&mut self, count: u32) -> Result<(), DeliveryError> {
+    pub fn receive(&mut self, count: u32) -> Result<(), Failure> {
         for _ in 0..count {
             self.pair.post_recv(&[RecvWr::new(self.posted, &[self.message])])?;
             self.posted += 1;
@@ -167,11 +130,8 @@ impl<T: Transport> Side<T> {
     /// # Errors
     /// It is not, or the device refused.
     #[inline]
-    pub fn arm(&mut self, on: Notify) -> Result<(), DeliveryError> {
-        match self.queue.poll_or_arm(&mut self.room, on)?.len() {
-            0 => Ok(()),
-            came => Err(DeliveryError::Count { came, due: 0 }),
-        }
+    pub fn arm(&mut self, on: Notify) -> Result<(), Failure> {
+        counted(self.queue.poll_or_arm(&mut self.room, on)?.len(), 0)
     }
 
     /// Sleeps until there is an event, and takes it.
@@ -179,11 +139,11 @@ impl<T: Transport> Side<T> {
     /// # Errors
     /// None comes.
     #[inline]
-    pub fn event(&mut self) -> Result<(), DeliveryError> {
+    pub fn event(&mut self) -> Result<(), Failure> {
         let deadline = Instant::now() + LIMIT;
         while self.channel.take_event()?.is_none() {
             if self.channel.block(Some(deadline))? == Woken::DeadlinePassed {
-                return Err(DeliveryError::Late);
+                return Err(late());
             }
         }
         Ok(())
@@ -194,8 +154,8 @@ impl<T: Transport> Side<T> {
     /// # Errors
     /// They don't, or one is not as it should be.
     #[inline]
-    pub fn collect(&mut self, count: u32) -> Result<(), DeliveryError> {
-        let (mut due, mut patience) = (count as usize, Patience::new());
+    pub fn collect(&mut self, count: u32) -> Result<(), Failure> {
+        let (mut due, mut patience) = (count as usize, Patience::default());
         while due > 0 {
             match self.poll(due)? {
                 0 => patience.look()?,
@@ -210,20 +170,17 @@ impl<T: Transport> Side<T> {
     /// # Errors
     /// They are not, or one is not as it should be.
     #[inline]
-    pub fn take(&mut self, due: usize) -> Result<(), DeliveryError> {
-        match self.poll(due)? {
-            came if came == due => Ok(()),
-            came => Err(DeliveryError::Count { came, due }),
-        }
+    pub fn take(&mut self, due: usize) -> Result<(), Failure> {
+        counted(self.poll(due)?, due)
     }
 
     #[inline]
-    fn poll(&mut self, most: usize) -> Result<usize, DeliveryError> {
+    fn poll(&mut self, most: usize) -> Result<usize, Failure> {
         let batch = self.queue.poll(&mut self.room[..most.min(ROOM)])?;
         for wc in batch {
             let (came, due) = (wc.result()?.wr_id(), self.completed);
             if came != due {
-                return Err(DeliveryError::OutOfOrder { came, due });
+                return Err(format!("request {came} completed where {due} was due").into());
             }
             self.completed += 1;
         }
@@ -231,7 +188,24 @@ impl<T: Transport> Side<T> {
     }
 }
 
+/// Checks that there are as many completions as there have to be.
+///
+/// # Errors
+/// There are more or fewer.
+#[inline]
+pub fn counted(came: usize, due: usize) -> Result<(), Failure> {
+    match came {
+        _ if came == due => Ok(()),
+        _ => Err(format!("{came} completions were there instead of {due}").into()),
+    }
+}
+
+fn late() -> Failure {
+    format!("nothing completed for {} seconds", LIMIT.as_secs()).into()
+}
+
 /// Looks at the clock once in a while, so that what is measured is not that.
+#[derive(Default)]
 struct Patience {
     looks: u32,
     end: Option<Instant>,
@@ -241,17 +215,13 @@ impl Patience {
     /// Looks at a queue between two at the clock.
     const LOOKS: u32 = 1 << 10;
 
-    const fn new() -> Self {
-        Self { looks: 0, end: None }
-    }
-
     #[inline]
-    fn look(&mut self) -> Result<(), DeliveryError> {
+    fn look(&mut self) -> Result<(), Failure> {
         self.looks += 1;
         if self.looks.is_multiple_of(Self::LOOKS) {
             let now = Instant::now();
             if now > *self.end.get_or_insert(now + LIMIT) {
-                return Err(DeliveryError::Late);
+                return Err(late());
             }
         }
         Ok(())

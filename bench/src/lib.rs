@@ -12,3 +12,6 @@ pub mod callgrind;
 pub mod cores;
 pub mod delivery;
 pub mod transport;
+
+/// Why something failed, for a person to read.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;

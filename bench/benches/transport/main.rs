@@ -29,7 +29,7 @@ fn main() {
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_millis(600))
         .configure_from_args();
-    let loopback = Loopback::open().unwrap_or_else(|error| fail(Loopback::NAME, &error));
+    let loopback = Loopback::open().unwrap_or_else(|error| fail("loop", &error));
     let device = device::open().unwrap_or_else(|error| fail("verbs", &error));
     let mut group = criterion.benchmark_group("transport");
     for workload in Workload::ALL {
@@ -51,10 +51,11 @@ fn measure<T: Transport>(
     workload: Workload,
     transport: &T,
 ) {
-    let mut delivery = Delivery::new(transport).unwrap_or_else(|error| fail(T::NAME, &error));
-    group.bench_function(BenchmarkId::new(workload.to_string(), T::NAME), |bencher| {
+    let name = transport.name();
+    let mut delivery = Delivery::new(transport).unwrap_or_else(|error| fail(name, &error));
+    group.bench_function(BenchmarkId::new(workload.to_string(), name), |bencher| {
         bencher.iter_custom(|count| {
-            workload.run(&mut delivery, count).unwrap_or_else(|error| fail(T::NAME, &error))
+            workload.run(&mut delivery, count).unwrap_or_else(|error| fail(name, &*error))
         });
     });
 }

@@ -4,7 +4,8 @@ use std::fmt;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use bench::delivery::{DEPTH, Delivery, DeliveryError, ROOM};
+use bench::Failure;
+use bench::delivery::{DEPTH, Delivery, ROOM, counted};
 use bench::transport::Transport;
 use cq_core::transport::Notify;
 use cq_core::wc::Wc;
@@ -53,7 +54,7 @@ impl Workload {
         self,
         delivery: &mut Delivery<T>,
         count: u64,
-    ) -> Result<Duration, DeliveryError> {
+    ) -> Result<Duration, Failure> {
         match self {
             Self::EmptyPoll => empty_polls(delivery, count),
             Self::PostToCompletion => sends(delivery, count, |delivery| {
@@ -71,18 +72,12 @@ impl Workload {
     }
 }
 
-fn empty_polls<T: Transport>(
-    delivery: &mut Delivery<T>,
-    count: u64,
-) -> Result<Duration, DeliveryError> {
+fn empty_polls<T: Transport>(delivery: &mut Delivery<T>, count: u64) -> Result<Duration, Failure> {
     let queue = &mut delivery.sender.queue;
     let mut room = [Wc::default(); ROOM];
     let start = Instant::now();
     for _ in 0..count {
-        let came = black_box(queue.poll(black_box(&mut room))?).len();
-        if came > 0 {
-            return Err(DeliveryError::Count { came, due: 0 });
-        }
+        counted(black_box(queue.poll(black_box(&mut room))?).len(), 0)?;
     }
     Ok(start.elapsed())
 }
@@ -91,8 +86,8 @@ fn empty_polls<T: Transport>(
 fn sends<T: Transport>(
     delivery: &mut Delivery<T>,
     count: u64,
-    mut once: impl FnMut(&mut Delivery<T>) -> Result<(), DeliveryError>,
-) -> Result<Duration, DeliveryError> {
+    mut once: impl FnMut(&mut Delivery<T>) -> Result<(), Failure>,
+) -> Result<Duration, Failure> {
     let (mut left, mut elapsed) = (count, Duration::ZERO);
     while left > 0 {
         let some = left.min(DEPTH.into()) as u32;
@@ -113,7 +108,7 @@ fn batches<T: Transport>(
     delivery: &mut Delivery<T>,
     size: usize,
     count: u64,
-) -> Result<Duration, DeliveryError> {
+) -> Result<Duration, Failure> {
     let at_once = DEPTH as usize / size;
     let (mut left, mut elapsed) = (count, Duration::ZERO);
     while left > 0 {

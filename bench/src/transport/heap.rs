@@ -2,13 +2,13 @@
 //!
 //! ```
 //! use bench::transport::loopback::Loopback;
-//! use bench::transport::{Memory, MemoryKind, Needs, Transport};
+//! use bench::transport::{MemoryKind, Needs, Transport};
 //!
 //! let needs = Needs { sends: 1, receives: 1, bytes: 64, ..Needs::default() };
-//! let mut end = Loopback::open()?.end(&Needs { memory: MemoryKind::Heap, ..needs })?;
-//! end.memory.write(3, b"hello");
+//! let end = Loopback::open()?.end(&Needs { memory: MemoryKind::Heap, ..needs })?;
+//! end.memory.write(3, b"hello")?;
 //! let mut back = [0; 5];
-//! end.memory.read(3, &mut back);
+//! end.memory.read(3, &mut back)?;
 //! assert_eq!(&back, b"hello");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -20,11 +20,9 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 
-use cq_core::device::{Device, ProtectionDomain, Region};
-use cq_core::setup::{Access, RegisterError};
+use cq_core::device::{Device, Memory, ProtectionDomain, Region};
+use cq_core::setup::{Access, RangeError, RegisterError};
 use cq_core::wr::{RemoteAddr, Sge};
-
-use super::Memory;
 
 /// A cache line.
 #[derive(Debug)]
@@ -40,10 +38,9 @@ pub struct Heap<R> {
     // Before the memory: it is deregistered before it is freed.
     registration: R,
     lines: Box<[Line]>,
-    len: usize,
 }
 
-impl<R> Heap<R> {
+impl<R: Region> Heap<R> {
     /// Allocates `len` bytes and registers them in this domain.
     ///
     /// # Errors
@@ -52,60 +49,53 @@ impl<R> Heap<R> {
     where
         P: ProtectionDomain<Device: Device<Region = R>>,
     {
-        Self::new(len, |ptr, len| {
-            // SAFETY: the memory is the heap's that `Heap` keeps: it stays where it is until its registration is
-            // dropped, and is reached by atomic accesses only.
-            unsafe { domain.register(ptr, len, access) }
-        })
-    }
-
-    /// Allocates `len` bytes and registers them. They stay where they are until `R` was dropped, and are
-    /// reached by atomic accesses only.
-    ///
-    /// # Errors
-    /// What registering says.
-    fn new<E>(
-        len: usize,
-        register: impl FnOnce(*mut u8, usize) -> Result<R, E>,
-    ) -> Result<Self, E> {
         let zero = || Line([const { AtomicU8::new(0) }; LINE]);
         let lines: Box<[Line]> = iter::repeat_with(zero).take(len.div_ceil(LINE)).collect();
         // The lines are atomics, so they may be written through a shared borrow.
-        let registration = register(lines.as_ptr().cast_mut().cast(), len)?;
-        Ok(Self { registration, lines, len })
+        let start = lines.as_ptr().cast_mut().cast();
+        // SAFETY: the memory is the heap's that `Heap` keeps: it stays where it is until its registration is
+        // dropped, and is reached by atomic accesses only.
+        let registration = unsafe { domain.register(start, len, access)? };
+        Ok(Self { registration, lines })
     }
 
     /// A range as the bytes before the first whole word, the whole words, and the bytes after them.
     #[inline]
-    fn split(&self, at: usize, len: usize) -> (&[AtomicU8], &[AtomicU64], &[AtomicU8]) {
+    fn split(
+        &self,
+        at: usize,
+        len: usize,
+    ) -> Result<(&[AtomicU8], &[AtomicU64], &[AtomicU8]), RangeError> {
+        let available = self.registration.len();
         let lines = ptr::from_ref::<[Line]>(&self.lines).cast::<AtomicU8>();
-        // SAFETY: the lines, whole, are `len` bytes at least, and atomics all.
-        let bytes = unsafe { slice::from_raw_parts(lines, self.len) };
-        let bytes = &bytes[at..][..len];
+        // SAFETY: the lines, whole, are as many bytes at least, and atomics all.
+        let bytes = unsafe { slice::from_raw_parts(lines, available) };
+        let range = bytes.get(at..).and_then(|bytes| bytes.get(..len));
+        let range = range.ok_or(RangeError { offset: at, len, available })?;
         // SAFETY: any eight bytes are an atomic word, and all who reach them do so atomically.
-        unsafe { bytes.align_to::<AtomicU64>() }
+        Ok(unsafe { range.align_to::<AtomicU64>() })
     }
 }
 
 impl<R: Region> Memory for Heap<R> {
     #[inline]
-    fn write(&mut self, at: usize, bytes: &[u8]) {
-        let (head, words, tail) = self.split(at, bytes.len());
+    fn write(&self, at: usize, bytes: &[u8]) -> Result<(), RangeError> {
+        let (head, words, tail) = self.split(at, bytes.len())?;
         let (start, rest) = bytes.split_at(head.len());
         let (middle, end) = rest.split_at(words.len() * WORD);
         let outer = start.iter().zip(head).chain(end.iter().zip(tail));
         // Posting the request that names them publishes them.
         outer.for_each(|(from, to)| to.store(*from, Ordering::Relaxed));
         for (from, to) in middle.chunks_exact(WORD).zip(words) {
-            let mut word = [0; WORD];
-            word.copy_from_slice(from);
+            let word = from.try_into().expect("a chunk is a word");
             to.store(u64::from_ne_bytes(word), Ordering::Relaxed);
         }
+        Ok(())
     }
 
     #[inline]
-    fn read(&self, at: usize, bytes: &mut [u8]) {
-        let (head, words, tail) = self.split(at, bytes.len());
+    fn read(&self, at: usize, bytes: &mut [u8]) -> Result<(), RangeError> {
+        let (head, words, tail) = self.split(at, bytes.len())?;
         let (start, rest) = bytes.split_at_mut(head.len());
         let (middle, end) = rest.split_at_mut(words.len() * WORD);
         let outer = start.iter_mut().zip(head).chain(end.iter_mut().zip(tail));
@@ -116,117 +106,44 @@ impl<R: Region> Memory for Heap<R> {
         // Pairs with what the device has between a message and its last word: who has read that here
         // reads the rest of it afterwards.
         fence(Ordering::Acquire);
-    }
-
-    #[inline]
-    fn sge(&self, at: usize, len: u32) -> Sge {
-        self.registration.sge(at, len as usize).expect("it is inside")
-    }
-
-    #[inline]
-    fn remote(&self, at: usize) -> RemoteAddr {
-        self.registration.remote(at).expect("it is inside")
+        Ok(())
     }
 }
 
-/// Where messages lie: in a transport's memory, or in the heap's.
-#[derive(Debug)]
-pub enum Messages<O, R> {
-    /// The transport's, which comes registered.
-    Fabric(O),
-    /// The program's own.
-    Heap(Heap<R>),
-}
-
-/// Forwards a method to whichever it is.
-macro_rules! either {
-    ($self:ident, $memory:ident => $call:expr) => {
-        match $self {
-            Self::Fabric($memory) => $call,
-            Self::Heap($memory) => $call,
-        }
-    };
-}
-
-impl<O: Memory, R: Region> Memory for Messages<O, R> {
-    #[inline]
-    fn write(&mut self, at: usize, bytes: &[u8]) {
-        either!(self, memory => memory.write(at, bytes));
+impl<R: Region> Region for Heap<R> {
+    fn len(&self) -> usize {
+        self.registration.len()
     }
 
-    #[inline]
-    fn read(&self, at: usize, bytes: &mut [u8]) {
-        either!(self, memory => memory.read(at, bytes));
+    fn sge(&self, at: usize, len: usize) -> Result<Sge, RangeError> {
+        self.registration.sge(at, len)
     }
 
-    #[inline]
-    fn sge(&self, at: usize, len: u32) -> Sge {
-        either!(self, memory => memory.sge(at, len))
-    }
-
-    #[inline]
-    fn remote(&self, at: usize) -> RemoteAddr {
-        either!(self, memory => memory.remote(at))
+    fn remote(&self, at: usize) -> Result<RemoteAddr, RangeError> {
+        self.registration.remote(at)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use cq_core::setup::RangeError;
+    use transport_rxe_loop::Context;
 
     use super::*;
 
-    struct Nowhere;
-
-    impl Region for Nowhere {
-        fn len(&self) -> usize {
-            usize::MAX
-        }
-
-        fn sge(&self, at: usize, len: usize) -> Result<Sge, RangeError> {
-            Ok(Sge { addr: at as u64, length: len as u32, lkey: 0 })
-        }
-
-        fn remote(&self, at: usize) -> Result<RemoteAddr, RangeError> {
-            Ok(RemoteAddr { addr: at as u64, rkey: 0 })
-        }
-    }
-
-    fn heap(len: usize) -> Heap<Nowhere> {
-        Heap::new(len, |_, _| Ok::<_, ()>(Nowhere)).unwrap()
-    }
-
     #[test]
-    fn what_is_written_is_read_at_every_offset_and_length_and_nothing_else() {
-        for at in 0..20 {
-            for len in 0..20 {
-                let mut memory = heap(40);
-                let bytes: Vec<u8> = (1..=len).collect();
-                memory.write(at, &bytes);
-                let mut all = [0; 40];
-                memory.read(0, &mut all);
-                let mut expected = [0; 40];
-                expected[at..][..bytes.len()].copy_from_slice(&bytes);
-                assert_eq!(all, expected, "{len} bytes at {at}");
-            }
+    fn what_is_registered_is_what_is_written_and_read_and_nothing_else() {
+        let pd = Context::open("loop0").unwrap().alloc_pd().unwrap();
+        for (at, len) in (0..20).flat_map(|at| (0..20).map(move |len| (at, len))) {
+            let memory = Heap::register(&pd, 40, Access::LOCAL_WRITE).unwrap();
+            assert_eq!(memory.sge(0, 40).unwrap().addr, memory.lines.as_ptr() as u64);
+            let bytes: Vec<u8> = (1..=len).collect();
+            memory.write(at, &bytes).unwrap();
+            let (mut all, mut expected) = ([0; 40], [0; 40]);
+            memory.read(0, &mut all).unwrap();
+            expected[at..][..bytes.len()].copy_from_slice(&bytes);
+            assert_eq!(all, expected, "{len} bytes at {at}");
+            let outside = RangeError { offset: 35, len: 6, available: 40 };
+            assert_eq!(memory.read(35, &mut [0; 6]), Err(outside));
         }
-    }
-
-    #[test]
-    fn what_is_registered_is_what_is_read() {
-        let mut seen = (0, 0);
-        let register = |ptr: *mut u8, len| {
-            seen = (ptr as usize, len);
-            Ok::<_, ()>(Nowhere)
-        };
-        let memory = Heap::new(100, register).unwrap();
-        let (_, words, _) = memory.split(0, 8);
-        assert_eq!(seen, (words.as_ptr() as usize, 100));
-    }
-
-    #[test]
-    #[should_panic(expected = "out of range")]
-    fn outside_it_panics() {
-        heap(65).read(60, &mut [0; 6]);
     }
 }

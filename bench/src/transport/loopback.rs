@@ -10,15 +10,14 @@
 //! ```
 //!
 //! It lies in the fabric that `RXE_LOOP_FABRIC` names, or in one of this process' own, so that nothing else
-//! disturbs what is measured. Who starts a process that is to reach it passes
-//! [`environment`](super::Transport::environment) on.
+//! disturbs what is measured. A process that is to reach it needs [`environment`] beside what is in its own.
 
 use std::env;
 use std::process;
 
 use transport_rxe_loop::{Context, OpenError, OpenOptions};
 
-use super::opened::{Measured, Opened};
+use super::Opened;
 
 /// The loopback's device, open.
 pub type Loopback = Opened<Context>;
@@ -41,28 +40,20 @@ impl Loopback {
     /// There is none, no memory for it, or too many have opened it.
     pub fn named(device: &str) -> Result<Self, OpenError> {
         let options = OpenOptions::new();
-        let context = match own_fabric() {
-            Some(name) => options.fabric(&name).open(device)?,
+        let context = match environment() {
+            Some((_, fabric)) => options.fabric(&fabric).open(device)?,
             None => options.open(device)?,
         };
         let unfit = "the device has just been opened, and has port 1";
         let (domain, port) = (context.alloc_pd().expect(unfit), context.port(1).expect(unfit));
-        Ok(Self::new(context, domain, port))
+        Ok(Self { name: "loop", context, domain, port })
     }
 }
 
-/// Names the fabric.
-const FABRIC: &str = "RXE_LOOP_FABRIC";
-
-/// The fabric of this process' own, unless another one is named.
-fn own_fabric() -> Option<String> {
-    env::var_os(FABRIC).is_none().then(|| format!("bench-{}", process::id()))
-}
-
-impl Measured for Context {
-    const NAME: &'static str = "loop";
-
-    fn environment() -> Option<(&'static str, String)> {
-        own_fabric().map(|name| (FABRIC, name))
-    }
+/// What a process that this one starts needs in its environment to reach the same device: the name of the fabric of this
+/// process' own, unless another one is named.
+#[must_use]
+pub fn environment() -> Option<(&'static str, String)> {
+    const FABRIC: &str = "RXE_LOOP_FABRIC";
+    env::var_os(FABRIC).is_none().then(|| (FABRIC, format!("bench-{}", process::id())))
 }

@@ -12,7 +12,7 @@
 use cq_core::setup::{CreateError, DeviceError, Port, PortState};
 use transport_verbs::{Context, OpenError};
 
-use super::opened::{Measured, Opened};
+use super::Opened;
 
 /// A device of libibverbs, open, and one of its ports.
 pub type Verbs = Opened<Context>;
@@ -31,7 +31,7 @@ impl Verbs {
             None => port,
         };
         let domain = context.alloc_pd()?;
-        Ok(Self::new(context, domain, port))
+        Ok(Self { name: "verbs", context, domain, port })
     }
 }
 
@@ -55,10 +55,6 @@ fn active_port(context: &Context) -> Result<Port, VerbsError> {
     }
     let none = || VerbsError::NoActivePort { device: context.name().to_owned() };
     Err(failure.map_or_else(none, VerbsError::Device))
-}
-
-impl Measured for Context {
-    const NAME: &'static str = "verbs";
 }
 
 /// Why a device can't be had.

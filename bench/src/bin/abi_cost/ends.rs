@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use bench::transport::{End, Memory, Needs, SetUpError, Transport};
+use bench::transport::{End, Needs, SetUpError, Transport};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
@@ -38,7 +38,7 @@ impl Thing {
 }
 
 /// Bytes of a request.
-const BYTES: u32 = 8;
+const BYTES: usize = 8;
 
 /// Two ends that are connected.
 pub struct Ends<T: Transport> {
@@ -52,7 +52,7 @@ impl<T: Transport> Ends<T> {
     /// # Errors
     /// What the device said.
     pub fn new(transport: &T) -> Result<Self, SetUpError> {
-        let needs = Needs { sends: 16, receives: 16, bytes: BYTES as usize, ..Needs::default() };
+        let needs = Needs { sends: 16, receives: 16, bytes: BYTES, ..Needs::default() };
         let [sender, receiver] = transport.pair(&[needs; 2])?;
         Ok(Self { sender, receiver })
     }
@@ -63,11 +63,11 @@ impl<T: Transport> Ends<T> {
     /// It failed.
     pub fn work(&mut self, thing: Thing, calls: &Calls<T>) -> Result<(), Box<dyn Error>> {
         let Self { sender, receiver } = self;
-        let (from, to) = ([sender.memory.sge(0, BYTES)], [receiver.memory.sge(0, BYTES)]);
+        let (from, to) = ([sender.memory.sge(0, BYTES)?], [receiver.memory.sge(0, BYTES)?]);
         match thing {
             Thing::EmptyPoll => poll(calls, &mut sender.queue, 0),
             Thing::Write => {
-                let write = SendWr::write(1, &from, receiver.memory.remote(0));
+                let write = SendWr::write(1, &from, receiver.memory.remote(0)?);
                 (calls.post_send)(&mut sender.pair, &write)?;
                 poll(calls, &mut sender.queue, 1)
             }

@@ -1,17 +1,20 @@
 //! The loopback with one fault, to see that jobs notice.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use bench::transport::loopback::Loopback;
-use bench::transport::{End, Limits, Memory, Needs, SetUpError, Transport};
+use bench::transport::{End, Limits, Needs, SetUpError, Transport};
+use cq_core::device::{Memory, Region};
+use cq_core::setup::{Port, RangeError};
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_core::wr::{RemoteAddr, Sge};
 
 use crate::interrupt::Stop;
 
-/// What goes wrong at the measuring end, once it is well under way.
-#[derive(Clone, Copy, Debug)]
+/// What goes wrong at an end, once it is well under way.
+#[derive(Clone, Debug)]
 pub enum Fault {
     /// A byte of a message.
     Byte,
@@ -24,145 +27,121 @@ pub enum Fault {
     /// The completion queue.
     Overrun,
     /// Nothing, but the user interrupts.
-    Interrupt(&'static Stop),
+    Interrupt(Arc<Stop>),
 }
 
 /// How many completions or reads go well before.
 const WELL: u64 = 100;
 
-/// The loopback with one fault.
-pub struct Faulty {
-    /// The loopback.
-    pub loopback: Loopback,
-    /// The fault.
-    pub fault: Fault,
-}
-
-impl Faulty {
-    /// With this fault.
-    pub fn new(fault: Fault) -> Self {
-        Self { loopback: Loopback::open().unwrap(), fault }
-    }
-}
+/// The loopback with one fault, or none.
+pub struct Faulty(pub Loopback, pub Option<Fault>);
 
 impl Transport for Faulty {
-    type Queue = FaultyQueue<<Loopback as Transport>::Queue>;
+    type Queue = Spoilt<<Loopback as Transport>::Queue>;
     type Channel = <Loopback as Transport>::Channel;
     type Pair = <Loopback as Transport>::Pair;
-    type Memory = FaultyMemory<<Loopback as Transport>::Memory>;
 
-    const NAME: &'static str = Loopback::NAME;
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
 
     fn device(&self) -> &str {
-        self.loopback.device()
+        self.0.device()
+    }
+
+    fn port(&self) -> &Port {
+        self.0.port()
     }
 
     fn limits(&self) -> Limits {
-        self.loopback.limits()
+        self.0.limits()
     }
 
     fn end(&self, needs: &Needs) -> Result<End<Self>, SetUpError> {
-        Ok(wrap(self.loopback.end(needs)?, Some(self.fault)))
-    }
-
-    fn address(&self, pair: &Self::Pair) -> Result<Vec<u8>, SetUpError> {
-        self.loopback.address(pair)
-    }
-
-    fn connect(&self, pair: &mut Self::Pair, peer: &[u8]) -> Result<(), SetUpError> {
-        self.loopback.connect(pair, peer)
-    }
-
-    fn pair(&self, needs: &[Needs; 2]) -> Result<[End<Self>; 2], SetUpError> {
-        let [measuring, other] = self.loopback.pair(needs)?;
-        Ok([wrap(measuring, Some(self.fault)), wrap(other, None)])
+        let End { queue, channel, pair, memory } = self.0.end(needs)?;
+        let (queue, memory) = (self.spoil(queue), Box::new(self.spoil(memory)));
+        Ok(End { queue, channel, pair, memory })
     }
 }
 
-fn wrap(end: End<Loopback>, fault: Option<Fault>) -> End<Faulty> {
-    let End { queue, channel, pair, memory } = end;
-    End {
-        queue: FaultyQueue { queue, fault, completions: 0 },
-        channel,
-        pair,
-        memory: FaultyMemory { memory, fault, reads: Cell::new(0) },
+impl Faulty {
+    fn spoil<V>(&self, inner: V) -> Spoilt<V> {
+        Spoilt { inner, fault: self.1.clone(), count: Cell::new(0) }
     }
 }
 
-/// A completion queue of which a completion is spoilt.
-pub struct FaultyQueue<Q> {
-    queue: Q,
+/// A completion queue of which a completion is spoilt, or memory of which a byte is.
+pub struct Spoilt<V> {
+    inner: V,
     fault: Option<Fault>,
-    completions: u64,
+    /// Completions, or reads.
+    count: Cell<u64>,
 }
 
-impl<Q: PollCq> PollCq for FaultyQueue<Q> {
+impl<V> Spoilt<V> {
+    /// The fault, unless this is too early for it.
+    fn fault(&self) -> Option<&Fault> {
+        self.count.set(self.count.get() + 1);
+        self.fault.as_ref().filter(|_| self.count.get() > WELL)
+    }
+}
+
+impl<Q: PollCq> PollCq for Spoilt<Q> {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let count = self.queue.poll(out)?;
+        let count = self.inner.poll(out)?;
         for wc in &mut out[..count] {
-            self.completions += 1;
-            if self.completions > WELL {
-                self.spoil(wc)?;
+            let (id, qp) = (wc.wr_id(), wc.qp_num());
+            let receive = wc.result().is_ok_and(|done| done.is_recv());
+            match self.fault() {
+                Some(Fault::Status) => *wc = Wc::new(7, WcStatus::REM_ACCESS_ERR, qp),
+                Some(Fault::Order) => *wc = Wc::new(7, WcStatus::SUCCESS, qp),
+                Some(Fault::Length) if receive => {
+                    let good = Wc::new(id, WcStatus::SUCCESS, qp);
+                    *wc = good.with_opcode(WcOpcode::RECV).with_byte_len(5);
+                }
+                Some(Fault::Interrupt(stop)) => stop.interrupt(),
+                Some(Fault::Overrun) => return Err(PollError::Overrun { dropped: Some(1) }),
+                _ => {}
             }
         }
         Ok(count)
     }
 }
 
-impl<Q> FaultyQueue<Q> {
-    fn spoil(&self, wc: &mut Wc) -> Result<(), PollError> {
-        let (id, qp) = (wc.wr_id(), wc.qp_num());
-        let receive = wc.result().is_ok_and(|done| done.is_recv());
-        let good = |id| Wc::new(id, WcStatus::SUCCESS, qp);
-        match self.fault {
-            Some(Fault::Status) => *wc = Wc::new(7, WcStatus::REM_ACCESS_ERR, qp),
-            Some(Fault::Order) => *wc = good(7),
-            Some(Fault::Length) if receive => {
-                *wc = good(id).with_opcode(WcOpcode::RECV).with_byte_len(5);
-            }
-            Some(Fault::Interrupt(stop)) => stop.interrupt(),
-            Some(Fault::Overrun) => return Err(PollError::Overrun { dropped: Some(1) }),
-            _ => {}
+impl<Q: Arm> Arm for Spoilt<Q> {
+    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
+        self.inner.arm(on)
+    }
+
+    fn key(&self) -> CqKey {
+        self.inner.key()
+    }
+}
+
+impl Memory for Spoilt<Box<dyn Memory>> {
+    fn write(&self, at: usize, bytes: &[u8]) -> Result<(), RangeError> {
+        self.inner.write(at, bytes)
+    }
+
+    fn read(&self, at: usize, bytes: &mut [u8]) -> Result<(), RangeError> {
+        self.inner.read(at, bytes)?;
+        if matches!(self.fault(), Some(Fault::Byte)) && bytes.len() > 3 {
+            bytes[3] ^= 1;
         }
         Ok(())
     }
 }
 
-impl<Q: Arm> Arm for FaultyQueue<Q> {
-    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-        self.queue.arm(on)
+impl Region for Spoilt<Box<dyn Memory>> {
+    fn len(&self) -> usize {
+        self.inner.len()
     }
 
-    fn key(&self) -> CqKey {
-        self.queue.key()
-    }
-}
-
-/// Memory of which a byte is read wrong.
-pub struct FaultyMemory<M> {
-    memory: M,
-    fault: Option<Fault>,
-    reads: Cell<u64>,
-}
-
-impl<M: Memory> Memory for FaultyMemory<M> {
-    fn write(&mut self, at: usize, bytes: &[u8]) {
-        self.memory.write(at, bytes);
+    fn sge(&self, at: usize, len: usize) -> Result<Sge, RangeError> {
+        self.inner.sge(at, len)
     }
 
-    fn read(&self, at: usize, bytes: &mut [u8]) {
-        self.memory.read(at, bytes);
-        self.reads.set(self.reads.get() + 1);
-        if matches!(self.fault, Some(Fault::Byte)) && self.reads.get() > WELL && bytes.len() > 3 {
-            bytes[3] ^= 1;
-        }
-    }
-
-    fn sge(&self, at: usize, len: u32) -> Sge {
-        self.memory.sge(at, len)
-    }
-
-    fn remote(&self, at: usize) -> RemoteAddr {
-        self.memory.remote(at)
+    fn remote(&self, at: usize) -> Result<RemoteAddr, RangeError> {
+        self.inner.remote(at)
     }
 }

@@ -5,8 +5,7 @@ use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The exit status of an interrupted run, as a shell has it for SIGINT.
-pub const INTERRUPTED: u8 = 130;
+use crate::exit::INTERRUPTED;
 
 /// What the ends look at while they wait. Both flags are only ever set, and nothing is published by them.
 #[derive(Debug, Default)]

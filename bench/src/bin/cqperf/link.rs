@@ -1,32 +1,90 @@
-//! The connection of two processes, a socket of any kind: messages in frames, and a thread that reads them, so that whoever
+//! The connection of two ends, a socket of any kind: messages in lines, and a thread that reads them, so that whoever
 //! works has only a flag to look at.
 //!
-//! Each side begins with eight bytes, `cqperf` and a version. Then come frames: the length of what follows,
-//! four bytes, the most significant first, and a message in JSON. Nothing of it is believed: what is not
-//! like this ends the connection.
+//! Each side begins with a line, `cqperf` and a version. Then come messages, a line of JSON each. Nothing of it is
+//! believed: what is not like this ends the connection.
+//!
+//! ```text
+//!   connector                                listener
+//!      Hello  ------------------------------>
+//!             <------------------------------  Hello
+//!   for each job:
+//!      Job    ------------------------------>
+//!      Address ----------------------------->  makes its end
+//!      makes its end  <----------------------  Address
+//!      connects, posts receives                connects, posts receives
+//!      Ready  <----------------------------->  Ready
+//!      measures                                helps
+//!      Ended  <----------------------------->  Ended
+//!   then:
+//!      Done   ------------------------------>
+//! ```
+//!
+//! In place of any of these, either may say by `Ended` that it gives up, and why. An end stays as it is until both have
+//! said `Ended`, so that the requests of the other one do not fail.
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{Shutdown, shutdown};
+use bench::transport::Limits;
+use serde::{Deserialize, Serialize};
 
 use crate::interrupt::Stop;
-use crate::message::Message;
+use crate::job::Job;
+use crate::stats::Tally;
 
-const NAME: [u8; 6] = *b"cqperf";
-const VERSION: u16 = 2;
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Message {
+    /// Over which transport a process runs, and what its device can.
+    Hello { transport: String, limits: Limits },
+    /// What to measure.
+    Job(Job),
+    /// Where its end can be reached: the queue pair's endpoint, where its memory starts, and the key of that.
+    Address { pair: Vec<u8>, addr: u64, rkey: u32 },
+    /// Its receives are posted.
+    Ready,
+    /// Its part of the job is over, or it gives up.
+    Ended(Ending),
+    /// There are no more jobs.
+    Done,
+}
 
-/// The longest message.
-const LONGEST: u32 = 4096;
+/// How one end's part ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ending {
+    /// Its polls and completions.
+    pub tally: Tally,
+    /// Whether it was asked to leave before.
+    pub left: bool,
+    /// What went wrong.
+    pub failure: Option<String>,
+}
 
-/// Messages that nobody has asked for yet. The other side sends no more at a time, if it keeps to the order.
-const WAITING: usize = 8;
+impl Message {
+    /// Whether who says this works on nothing any more, so that the other end must not wait for it.
+    const fn is_leaving(&self) -> bool {
+        matches!(self, Self::Ended(ending) if ending.left || ending.failure.is_some())
+    }
+}
+
+/// Words for another process, or of one, fit for a line on a terminal, and for a message.
+pub fn words(text: &str) -> String {
+    text.chars().filter(|character| !character.is_control()).take(500).collect()
+}
+
+const NAME: &str = "cqperf ";
+const VERSION: &str = "3";
+
+/// Bytes of the longest line.
+const LONGEST: usize = 4096;
 
 /// How long to sleep before looking for an interrupt.
 const SLICE: Duration = Duration::from_millis(100);
@@ -35,30 +93,57 @@ const SLICE: Duration = Duration::from_millis(100);
 /// explanation comes first.
 pub const SILENCE: Duration = Duration::from_secs(45);
 
+/// Why the other process can't be talked to.
+#[derive(Debug, thiserror::Error)]
+#[error("the other process {0}")]
+pub struct LinkError(pub String);
+
+impl LinkError {
+    /// What it said has its place elsewhere.
+    pub fn out_of_order() -> Self {
+        Self("sent a message out of order".to_owned())
+    }
+
+    fn closed() -> Self {
+        Self("closed the connection before it was done".to_owned())
+    }
+}
+
+impl From<io::Error> for LinkError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Self::closed(),
+            _ => Self(format!("can't be reached: {error}")),
+        }
+    }
+}
+
 /// A connection to the other process. Dropping it closes it.
 pub struct Link {
-    socket: File,
+    socket: TcpStream,
     inbox: Mutex<Inbox>,
     reader: Option<JoinHandle<()>>,
-    silence: Duration,
+    /// How long the other side may be silent.
+    pub silence: Duration,
 }
 
 struct Inbox {
     messages: Receiver<Result<Message, LinkError>>,
-    /// What was put back.
+    /// What was put back, to be the next one.
     kept: Option<Message>,
 }
 
 impl Link {
     /// Greets the other side. Once it has greeted, too, whatever says that it is gone, or leaving, sets `stop`.
-    pub fn new(
-        socket: impl Into<OwnedFd>,
-        stop: &Arc<Stop>,
-        silence: Duration,
-    ) -> io::Result<Self> {
-        let socket = File::from(socket.into());
-        set_socket_timeout(&socket, Timeout::Send, Some(silence))?;
-        let incoming = socket.try_clone()?;
+    pub fn new(socket: OwnedFd, stop: &Arc<Stop>, silence: Duration) -> io::Result<Self> {
+        /// Messages that nobody has asked for yet. The other side sends no more at a time, if it keeps to the order.
+        const WAITING: usize = 8;
+        // What is called of it is the same for a socket of any kind.
+        let socket = TcpStream::from(socket);
+        socket.set_write_timeout(Some(silence))?;
+        // Where it is one of TCP, it sends at once what there is to send.
+        let _ = socket.set_nodelay(true);
+        let incoming = BufReader::new(socket.try_clone()?);
         let (sender, messages) = sync_channel(WAITING);
         let stop = Arc::clone(stop);
         let reader = thread::Builder::new()
@@ -66,22 +151,19 @@ impl Link {
             .spawn(move || read_all(incoming, &sender, &stop))?;
         let inbox = Mutex::new(Inbox { messages, kept: None });
         let link = Self { socket, inbox, reader: Some(reader), silence };
-        (&link.socket).write_all(&greeting(VERSION))?;
+        writeln!(&link.socket, "{NAME}{VERSION}")?;
         Ok(link)
     }
 
     /// Sends a message.
     pub fn send(&self, message: &Message) -> Result<(), LinkError> {
-        let text = serde_json::to_vec(message).map_err(io::Error::from)?;
-        let length = u32::try_from(text.len()).ok().filter(|&length| length <= LONGEST);
-        let length = length.ok_or(LinkError::TooLong)?;
-        let frame = [&length.to_be_bytes(), &text[..]].concat();
-        Ok((&self.socket).write_all(&frame)?)
+        let line = serde_json::to_string(message).expect("a message has a text") + "\n";
+        Ok((&self.socket).write_all(line.as_bytes())?)
     }
 
     /// The next message; none if `stop` was interrupted before it came.
     pub fn next(&self, stop: Option<&Stop>) -> Result<Option<Message>, LinkError> {
-        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inbox = self.inbox();
         if let Some(message) = inbox.kept.take() {
             return Ok(Some(message));
         }
@@ -90,58 +172,62 @@ impl Link {
             let left = deadline.saturating_duration_since(Instant::now());
             match inbox.messages.recv_timeout(left.min(SLICE)) {
                 Ok(message) => return message.map(Some),
-                Err(RecvTimeoutError::Disconnected) => return Err(LinkError::Closed),
+                Err(RecvTimeoutError::Disconnected) => return Err(LinkError::closed()),
                 Err(RecvTimeoutError::Timeout) if stop.is_some_and(Stop::interrupted) => {
                     return Ok(None);
                 }
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
-                    return Err(LinkError::Silent { seconds: self.silence.as_secs() });
+                    let seconds = self.silence.as_secs();
+                    return Err(LinkError(format!("said nothing for {seconds} s")));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
 
-    /// From now on the other side may be silent for this long.
-    pub const fn allow(&mut self, silence: Duration) {
-        self.silence = silence;
+    /// Says that this end is ready, and waits until the other one is, or there is a reason to leave.
+    pub fn meet(&self, stop: &Stop) -> Result<(), LinkError> {
+        self.send(&Message::Ready)?;
+        match self.next(Some(stop))? {
+            Some(Message::Ready) | None => Ok(()),
+            // It has set the flag to leave, too.
+            Some(message) if message.is_leaving() => {
+                self.inbox().kept = Some(message);
+                Ok(())
+            }
+            Some(_) => Err(LinkError::out_of_order()),
+        }
     }
 
-    /// Puts a message back, to be the next one.
-    pub fn keep(&self, message: Message) {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner).kept = Some(message);
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
         // Ends the reader; it fails only if the connection is gone already.
-        let _ = shutdown(&self.socket, Shutdown::Both);
+        let _ = self.socket.shutdown(Shutdown::Both);
         let _ = self.reader.take().map(JoinHandle::join);
     }
 }
 
-fn greeting(version: u16) -> [u8; 8] {
-    let mut greeting = [0; 8];
-    greeting[..NAME.len()].copy_from_slice(&NAME);
-    greeting[NAME.len()..].copy_from_slice(&version.to_be_bytes());
-    greeting
-}
-
 /// Reads until the connection ends, or nobody takes what was read.
-fn read_all(mut from: impl Read, to: &SyncSender<Result<Message, LinkError>>, stop: &Stop) {
-    if let Err(error) = greeted(&mut from) {
+fn read_all(mut from: impl BufRead, to: &SyncSender<Result<Message, LinkError>>, stop: &Stop) {
+    if let Err(error) = read_line(&mut from).and_then(|line| greeted(&line)) {
         // Nobody waits for a stranger, so nobody has to leave.
         let _ = to.try_send(Err(error));
         return;
     }
     let mut read = || -> Result<(), LinkError> {
         loop {
-            let message = read_message(&mut from)?;
+            // What serde says of it would repeat what the other side wrote.
+            let message = serde_json::from_slice::<Message>(&read_line(&mut from)?)
+                .map_err(|_| LinkError("sent what is no message".to_owned()))?;
             if message.is_leaving() {
                 stop.leave();
             }
-            to.try_send(Ok(message)).map_err(|_| LinkError::Unexpected)?;
+            to.try_send(Ok(message)).map_err(|_| LinkError::out_of_order())?;
         }
     };
     if let Err(error) = read() {
@@ -151,74 +237,26 @@ fn read_all(mut from: impl Read, to: &SyncSender<Result<Message, LinkError>>, st
     }
 }
 
-fn greeted(from: &mut impl Read) -> Result<(), LinkError> {
-    let mut greeting = [0; 8];
-    from.read_exact(&mut greeting)?;
-    let [name @ .., high, low] = greeting;
-    match u16::from_be_bytes([high, low]) {
-        _ if name != NAME => Err(LinkError::Stranger),
-        VERSION => Ok(()),
-        version => Err(LinkError::Version { version }),
-    }
-}
-
-fn read_message(from: &mut impl Read) -> Result<Message, LinkError> {
-    let mut length = [0; 4];
-    from.read_exact(&mut length)?;
-    let length = u32::from_be_bytes(length);
-    if length > LONGEST {
-        return Err(LinkError::TooLong);
-    }
-    let mut text = vec![0; length as usize];
-    from.read_exact(&mut text)?;
-    // What serde says of it would repeat what the other side wrote.
-    serde_json::from_slice(&text).map_err(|_| LinkError::Garbled)
-}
-
-/// Why the other process can't be talked to.
-#[derive(Debug, thiserror::Error)]
-pub enum LinkError {
-    /// It is gone.
-    #[error("its process closed the connection before it was done")]
-    Closed,
-    /// It says nothing.
-    #[error("its process said nothing for {seconds} s")]
-    Silent {
-        /// How long it was waited for.
-        seconds: u64,
-    },
-    /// It is something else.
-    #[error("it is no cqperf: check host and port")]
-    Stranger,
-    /// It speaks another language.
-    #[error(
-        "its process is another cqperf (protocol {version}, here {VERSION}): use the same on both sides"
-    )]
-    Version {
-        /// Which it speaks.
-        version: u16,
-    },
-    /// A message is too long.
-    #[error("a message has more than {LONGEST} bytes")]
-    TooLong,
-    /// A message is none.
-    #[error("its process sent what is no message")]
-    Garbled,
-    /// A message is out of order.
-    #[error("its process sent a message out of order")]
-    Unexpected,
-    /// The connection failed.
-    #[error("the connection failed: {0}")]
-    Io(io::Error),
-}
-
-impl From<io::Error> for LinkError {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
-                Self::Closed
-            }
-            _ => Self::Io(error),
+fn read_line(from: &mut impl BufRead) -> Result<Vec<u8>, LinkError> {
+    let mut line = Vec::new();
+    let count = from.take(LONGEST as u64).read_until(b'\n', &mut line)?;
+    match line.pop() {
+        Some(b'\n') => Ok(line),
+        _ if count == LONGEST => {
+            Err(LinkError(format!("sent a message of more than {LONGEST} bytes")))
         }
+        _ => Err(LinkError::closed()),
+    }
+}
+
+fn greeted(line: &[u8]) -> Result<(), LinkError> {
+    let version = line.strip_prefix(NAME.as_bytes());
+    match version.map(String::from_utf8_lossy) {
+        None => Err(LinkError("is no cqperf: check host and port".to_owned())),
+        Some(version) if version == VERSION => Ok(()),
+        Some(version) => Err(LinkError(format!(
+            "is another cqperf (protocol {}, here {VERSION}): use the same on both sides",
+            words(&version)
+        ))),
     }
 }

@@ -5,317 +5,215 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`args`], [`measure`](mod@measure), [`usage`] | the command line |
-//! | [`remote`] | one measurement of two processes, each with one end |
-//! | [`run`] | one measurement from set-up to result: two ends, two threads |
+//! | [`args`], [`help`] | the command line |
+//! | [`remote`] | one measurement of two ends, each with a thread, or a process, of its own |
 //! | [`plot`], [`report`], [`progress`] | how counts and latencies are shown |
-//! | [`job`] | what is measured, whether the device can do it, and the outcome |
 //! | [`pingpong`], [`stream`], [`fetch`] | what the ends do, over the seams of cq-core |
 //! | [`side`] | one end at work: waiting for completions, polling or asleep |
-//! | [`control`] | what the ends share: clock, progress, failure |
-//! | [`link`], [`message`] | the connection of two processes, and their messages |
+//! | [`control`] | what an end shares with the rest of its process: clock, progress |
+//! | [`link`] | the connection of two ends, and their messages |
 //! | [`host`], [`started`] | how two processes connect: by an address, or one has started the other |
-//! | [`command`], [`op`] | what can be measured, as data |
-//! | [`shape`], [`sends`] | the depth of the queues, and which requests are signaled |
+//! | [`job`] | what can be measured, whether a device can do it, and the outcome |
+//! | [`sends`] | which requests are signaled |
 //! | [`payload`], [`stats`] | the contents of messages and their check, counts and latencies |
-//! | [`interrupt`] | when to leave |
+//! | [`exit`], [`interrupt`] | how cqperf ends, and when to leave |
 
-use std::error::Error as StdError;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::process::ExitCode;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
+use std::thread;
 
-use bench::transport::loopback::Loopback;
+use bench::Failure;
+use bench::transport::loopback::{self, Loopback};
 #[cfg(feature = "verbs")]
 use bench::transport::verbs::Verbs;
-use bench::transport::{SetUpError, Transport};
+use bench::transport::{Attempt, Transport};
 use clap::Parser;
 use cq_core::causes::Causes;
 
 use crate::args::{Arguments, Place, TransportName};
-use crate::command::Command;
-use crate::host::Unreachable;
-use crate::interrupt::{INTERRUPTED, Stop};
-use crate::job::{Job, Outcome};
-use crate::plot::{Plot, PlotError};
+use crate::exit::{Exit, NO_DEVICE};
+use crate::interrupt::Stop;
+use crate::job::Outcome;
+use crate::link::LinkError;
+use crate::plot::Plot;
 use crate::remote::Peer;
-use crate::report::Record;
+use crate::report::Report;
 use crate::started::Started;
-use crate::usage::Usage;
 
 mod args;
-mod command;
 mod control;
+mod exit;
 #[cfg(test)]
 mod faulty;
 mod fetch;
+mod help;
 mod host;
 mod interrupt;
 mod job;
 mod link;
-mod measure;
-mod message;
-mod op;
 mod payload;
 mod pingpong;
 mod plot;
 mod progress;
 mod remote;
 mod report;
-mod run;
 mod sends;
-mod shape;
 mod side;
 mod started;
 mod stats;
 mod stream;
-mod usage;
-
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error(transparent)]
-    Usage(#[from] Usage),
-    #[error("the transport is not available")]
-    NoDevice(#[source] Box<dyn StdError>),
-    #[error(transparent)]
-    SetUp(#[from] SetUpError),
-    #[error(transparent)]
-    Unreachable(#[from] Unreachable),
-    #[error(transparent)]
-    Remote(#[from] remote::Error),
-    #[error("{0}")]
-    Failed(String),
-    #[error("cannot start the other process")]
-    Start(#[source] io::Error),
-    /// The process that has started this one knows why.
-    #[error("exit status {0}")]
-    Told(u8),
-    #[error("interrupted: the report is of what was measured until then")]
-    Interrupted,
-    #[error("cannot watch for signals")]
-    Signals(#[from] ctrlc::Error),
-    #[error("cannot print")]
-    Output(#[from] io::Error),
-    #[error(transparent)]
-    Plot(#[from] PlotError),
-}
-
-impl Error {
-    const fn code(&self) -> u8 {
-        match self {
-            Self::Usage(_) | Self::Remote(remote::Error::Unfit(_)) => 2,
-            Self::NoDevice(_) => 3,
-            Self::Told(code) => *code,
-            Self::Interrupted | Self::Remote(remote::Error::Interrupted) => INTERRUPTED,
-            Self::SetUp(_)
-            | Self::Unreachable(_)
-            | Self::Remote(_)
-            | Self::Failed(_)
-            | Self::Start(_)
-            | Self::Signals(_)
-            | Self::Output(_)
-            | Self::Plot(_) => 1,
-        }
-    }
-}
 
 fn main() -> ExitCode {
-    match cqperf() {
+    let (is_heard, ended) = match Arguments::try_parse() {
+        // The process that has started this one says why.
+        Ok(arguments) => (!arguments.started, run(&arguments)),
+        Err(help) if !help.use_stderr() => (true, print(&help.render().to_string())),
+        Err(wrong) => (true, Err(Exit::usage(args::one_line(&wrong)))),
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            if !matches!(error, Error::Told(_)) {
+        Err(exit) => {
+            if is_heard {
                 // `eprintln!` would panic where stderr is closed as well.
-                let _ = writeln!(io::stderr(), "error: {}", Causes(&error));
+                let _ = writeln!(io::stderr(), "error: {exit}");
             }
-            ExitCode::from(error.code())
+            ExitCode::from(exit.code)
         }
     }
 }
 
-fn cqperf() -> Result<(), Error> {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(help) if !help.use_stderr() => return Ok(print(&help.render().to_string())?),
-        Err(wrong) => return Err(Usage::Syntax(wrong).into()),
-    };
+fn run(arguments: &Arguments) -> Result<(), Exit> {
     let place = arguments.place()?;
     match arguments.transport {
         TransportName::Loop => {
-            let device = arguments.loopback()?;
-            let loopback = Loopback::named(device);
-            start(&loopback.map_err(|why| no_device(place, why))?, &arguments, place)
+            let loopback = Loopback::named(arguments.loopback()?);
+            start(&loopback.map_err(|why| no_device(place, why))?, arguments, place)
         }
         #[cfg(feature = "verbs")]
         TransportName::Verbs => {
             let verbs = Verbs::open(arguments.device.as_deref(), arguments.gid);
-            start(&verbs.map_err(|why| no_device(place, why))?, &arguments, place)
+            start(&verbs.map_err(|why| no_device(place, why))?, arguments, place)
         }
         #[cfg(not(feature = "verbs"))]
-        TransportName::Verbs => Err(Usage::NoVerbs.into()),
+        TransportName::Verbs => Err(Exit::usage(
+            "this cqperf was built without verbs: build it by \
+             `cargo run --release -p bench --features verbs --bin cqperf -- --transport verbs`",
+        )),
     }
 }
 
-fn no_device(place: Place<'_>, why: impl StdError + 'static) -> Error {
-    let error = Error::NoDevice(Box::new(why));
-    if !matches!(place, Place::Started) {
-        return error;
+fn no_device(place: Place<'_>, why: impl Into<Failure>) -> Exit {
+    let why = format!("the transport is not available: {}", Causes(&*why.into()));
+    let exit = Exit { code: NO_DEVICE, why: why.into() };
+    if place == Place::Started {
+        // If it can't be told, the other process will miss this one.
+        let _ = started::connection().map(|connection| remote::decline(connection, &exit));
     }
-    if let Ok(connection) = started::connection() {
-        remote::decline(connection, &Causes(&error));
-    }
-    Error::Told(error.code())
+    exit
 }
 
-fn start<T: Transport>(
-    transport: &T,
-    arguments: &Arguments,
-    place: Place<'_>,
-) -> Result<(), Error> {
-    let job = |command: &Command| Job::new(command, &transport.limits()).map_err(Usage::from);
+fn start<T: Transport>(transport: &T, arguments: &Arguments, place: Place<'_>) -> Result<(), Exit> {
     if !matches!(place, Place::Listen(_) | Place::Started) {
         // All, before one is begun, or anybody is bothered.
-        arguments.commands()?.iter().try_for_each(|command| job(command).map(drop))?;
+        arguments.jobs()?.iter().try_for_each(|job| job.fit(&transport.limits()))?;
     }
+    if let Place::Connect(host) = place {
+        // Nobody could look for an interrupt while this waits: the signal's own action ends it.
+        let socket = host::connect(host)?;
+        return measure(transport, arguments, socket.into(), 2, &signals()?);
+    }
+    let stop = signals()?;
     match place {
-        Place::Here => {
-            let stop = Stop::on_signals()?;
-            measure(transport, arguments, 1, |command| Ok(job(command)?.run(transport, &stop)?))
+        Place::Here | Place::Connect(_) => {
+            let (here, there) = UnixStream::pair()?;
+            thread::scope(|scope| {
+                // Why it fails, it tells the one that measures.
+                scope.spawn(|| Peer::meet(transport, there, &stop).and_then(|peer| peer.serve()));
+                measure(transport, arguments, here.into(), 1, &stop)
+            })
         }
         Place::Listen(host) => {
-            let stop = Stop::on_signals()?;
-            let listener = host.listen()?;
+            let listener = host::listen(host)?;
             print(&format!("listening on {}\n", listener.local_addr()?))?;
-            Ok(Peer::receive(transport, listener, &stop)?.serve()?)
-        }
-        Place::Connect(host) => {
-            // Nobody could look for an interrupt while this waits: the signal's own action ends it.
-            let socket = host.connect()?;
-            measure_with(transport, arguments, socket, &Stop::on_signals()?)
+            Peer::receive(transport, listener, &stop)?.serve()
         }
         Place::Start => {
-            let stop = Stop::on_signals()?;
-            let started = Started::new(&arguments.of_device(), transport.environment());
-            let (started, socket) = started.map_err(Error::Start)?;
-            let measured = measure_with(transport, arguments, socket, &stop);
-            part(measured, started, &stop)
+            let looped = arguments.transport == TransportName::Loop;
+            let environment = looped.then(loopback::environment).flatten();
+            let started = Started::new(&arguments.of_device(), environment);
+            let (started, socket) = started.attempt("start the other process")?;
+            let measured = measure(transport, arguments, socket.into(), 2, &stop);
+            part(measured, started.end()?, &stop)
         }
-        Place::Started => {
-            let stop = Stop::on_signals()?;
-            let connection = started::connection().map_err(Error::Start)?;
-            let served = Peer::meet(transport, connection, &stop).and_then(|peer| peer.serve());
-            served.map_err(|error| Error::Told(Error::from(error).code()))
-        }
+        Place::Started => Peer::meet(transport, started::connection()?, &stop)?.serve(),
     }
 }
 
-/// Measures with the process at the other end of this connection.
-fn measure_with<T: Transport>(
-    transport: &T,
-    arguments: &Arguments,
-    socket: impl Into<OwnedFd>,
-    stop: &Arc<Stop>,
-) -> Result<(), Error> {
-    let peer = Peer::meet(transport, socket, stop)?;
-    let measured = measure(transport, arguments, 2, |command| Ok(peer.measure(command)?));
-    peer.close(&measured);
-    measured
+fn signals() -> Result<Arc<Stop>, Exit> {
+    Ok(Stop::on_signals().attempt("watch for signals")?)
 }
 
-/// Lets the process go that was started; what it died of is part of what went wrong.
-fn part(measured: Result<(), Error>, started: Started, stop: &Stop) -> Result<(), Error> {
-    let ended = started.end().map_err(Error::Start)?;
-    let fault = |what| Error::Failed(format!("the process that was started {what}"));
+/// What the process died of that was started is part of what went wrong.
+fn part(measured: Result<(), Exit>, ended: Option<ExitStatus>, stop: &Stop) -> Result<(), Exit> {
+    let (is_death, how) = match ended {
+        None => (true, "did not leave, and was killed".to_owned()),
+        Some(status) if status.signal().is_some() => (true, format!("died: {status}")),
+        Some(status) => (false, format!("ended: {status}")),
+    };
+    let how = format!("the process that was started {how}");
     match measured {
-        Ok(()) => ended.fault().map_or(Ok(()), |what| Err(fault(what))),
+        Ok(()) if ended.is_some_and(|status| status.success()) => Ok(()),
+        Ok(()) => Err(Exit::failed(how)),
         // An interrupt reaches both processes: the other one may have been the first to leave.
-        Err(Error::Remote(_)) if stop.interrupted() => Err(Error::Interrupted),
-        Err(error @ (Error::Failed(_) | Error::Remote(_))) => Err(match ended.death() {
-            Some(what) => {
-                Error::Failed(format!("{}; the process that was started {what}", Causes(&error)))
-            }
-            None => error,
-        }),
-        Err(error) => Err(error),
+        Err(exit) if exit.why.is::<LinkError>() && stop.interrupted() => Err(Exit::interrupted()),
+        Err(exit) if exit.code == 1 && is_death => Err(Exit::failed(format!("{exit}; {how}"))),
+        Err(exit) => Err(exit),
     }
 }
 
-/// Measures one job after the other until one fails, and reports.
+/// Measures one job after the other, with the process or thread at the other end of this connection, until one fails;
+/// reports.
 fn measure<T: Transport>(
     transport: &T,
     arguments: &Arguments,
+    socket: OwnedFd,
     processes: u32,
-    run: impl Fn(&Command) -> Result<Outcome, Error>,
-) -> Result<(), Error> {
-    let plot = arguments.plot().map(Plot::create).transpose()?;
-    let mut records = Vec::new();
-    let ended = arguments.commands()?.iter().try_for_each(|command| {
-        let outcome = run(command)?;
-        records.push(Record::new(transport, processes, &outcome));
-        judge(&outcome)
-    });
-    let style = arguments.style();
-    let shown = if arguments.json { report::json } else { report::table };
-    print(&shown(&records, style))?;
-    plot.map_or(Ok(()), |plot| plot.write(&records))?;
-    ended
+    stop: &Arc<Stop>,
+) -> Result<(), Exit> {
+    let peer = Peer::meet(transport, socket, stop)?;
+    let plot = arguments.plot().map(Plot::create).transpose();
+    let mut report = Report {
+        transport: transport.name(),
+        device: transport.device(),
+        processes,
+        style: arguments.style(),
+        outcomes: Vec::new(),
+    };
+    peer.close(plot.and_then(|plot| {
+        let ended = arguments.jobs()?.iter().try_for_each(|job| {
+            report.outcomes.push(peer.measure(job, processes == 1)?);
+            report.outcomes.last().map_or(Ok(()), judge)
+        });
+        print(&if arguments.json { report.json() } else { report.table() })?;
+        plot.map_or(Ok(()), |plot| plot.write(&report))?;
+        ended
+    }))
 }
 
-fn judge(outcome: &Outcome) -> Result<(), Error> {
+fn judge(outcome: &Outcome) -> Result<(), Exit> {
     match outcome.error() {
-        Some(failure) => Err(Error::Failed(format!("{}: {failure}", outcome.job))),
-        None if outcome.partial() => Err(Error::Interrupted),
+        Some(failure) => Err(Exit::failed(format!("{}: {failure}", outcome.job))),
+        None if outcome.partial() => Err(Exit::interrupted()),
         None => Ok(()),
     }
 }
 
-fn print(text: &str) -> io::Result<()> {
+fn print(text: &str) -> Result<(), Exit> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()
-}
-
-#[cfg(test)]
-mod tests {
-    use bench::transport::Attempt;
-    use cq_core::cq::WaitError;
-    use cq_core::transport::{PollError, PostError, Refused};
-    use cq_core::wc::{Wc, WcStatus};
-
-    use super::*;
-    use crate::control::{EndFailure, Failure};
-    use crate::host::HostError;
-    use crate::link::LinkError;
-
-    /// Whether each error says its own sentence only: what a cause says is said by the cause.
-    fn says_its_own_only(error: &dyn StdError) -> bool {
-        error.source().is_none_or(|cause| {
-            !error.to_string().contains(&cause.to_string()) && says_its_own_only(cause)
-        })
-    }
-
-    #[test]
-    fn a_cause_is_told_once() {
-        let refused = || PostError { posted: 0, why: Refused::QueueFull };
-        let failed = Wc::new(1, WcStatus::REM_OP_ERR, 2);
-        let io = || io::Error::other("no luck");
-        let no_port = "x".parse::<u16>().unwrap_err();
-        let failure = Failure::from(refused());
-        let errors: [Box<dyn StdError>; 10] = [
-            Box::new(failed.result().map_err(Failure::from).unwrap_err()),
-            Box::new(Failure::from(WaitError::from(PollError::Device(5)))),
-            Box::new(EndFailure { end: "client", why: failure }),
-            Box::new(Err::<(), _>(refused()).attempt("post").unwrap_err()),
-            Box::new(HostError::from(no_port)),
-            Box::new(remote::Error::from(LinkError::Closed)),
-            Box::new(Error::NoDevice(io().into())),
-            Box::new(Error::Start(io())),
-            Box::new(Error::from(io())),
-            Box::new(Error::from(ctrlc::Error::System(io()))),
-        ];
-        for error in errors {
-            let line = Causes(&*error).to_string();
-            assert!(error.source().is_some() && says_its_own_only(&*error), "{line}");
-        }
-    }
+    let printed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    Ok(printed.attempt("print")?)
 }

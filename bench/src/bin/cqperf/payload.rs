@@ -6,7 +6,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bench::transport::Memory;
+use bench::Failure;
+use cq_core::device::Memory;
 use cq_core::wr::{RemoteAddr, Sge};
 
 /// The shortest message that carries a time stamp: the stamp, and a word that vouches for it.
@@ -19,61 +20,61 @@ const CHUNK: usize = 32 * WORD;
 
 /// Room for messages of one size in registered memory. No two share a cache line: of neighbours, one may be
 /// written by the device while the other is checked.
-pub struct Slots<M> {
-    memory: M,
-    layout: Layout,
-    marks: u8,
-}
-
-/// Where messages lie, at both ends, and which.
-#[derive(Clone, Copy, Debug)]
-pub struct Layout {
-    /// Bytes of a slot.
-    pub size: u32,
-    /// Slots.
-    pub count: u32,
+pub struct Slots {
+    memory: Box<dyn Memory>,
+    size: u32,
+    count: u32,
     /// Where the slots of the peer are.
-    pub peer: RemoteAddr,
-    /// Whether the last byte of a message shows that it has arrived, for who polls memory.
-    pub marked: bool,
+    peer: RemoteAddr,
+    /// How many marks there are, where the last byte of a message shows that it has arrived.
+    marks: Option<u8>,
 }
 
-impl<M: Memory> Slots<M> {
-    /// The slots, in memory of [`bytes`].
-    pub fn new(memory: M, layout: Layout) -> Self {
-        Self { memory, marks: marks(layout.count), layout }
+/// What is said of offsets.
+const INSIDE: &str = "the slot is inside the memory";
+
+impl Slots {
+    /// So many slots for messages of this size, in memory of [`bytes`]. If they are `marked`, the last byte of a message
+    /// shows that it has arrived, for who polls memory.
+    pub fn new(
+        memory: Box<dyn Memory>,
+        [size, count]: [u32; 2],
+        peer: RemoteAddr,
+        marked: bool,
+    ) -> Self {
+        Self { memory, size, count, peer, marks: marked.then(|| marks(count)) }
     }
 
     /// How many bytes each slot has.
     pub const fn size(&self) -> u32 {
-        self.layout.size
+        self.size
     }
 
     /// How many slots each end has.
     pub const fn count(&self) -> u32 {
-        self.layout.count
+        self.count
     }
 
     /// The slot whose turn it is at this message, where messages take them in turn.
     pub fn turn(&self, number: u64) -> u32 {
         // Less than `count`.
-        (number % u64::from(self.layout.count)) as u32
+        (number % u64::from(self.count)) as u32
     }
 
     /// A slot, as requests name it.
     pub fn sge(&self, slot: u32) -> Sge {
-        self.memory.sge(self.offset(slot), self.layout.size)
+        self.memory.sge(self.offset(slot), self.size as usize).expect(INSIDE)
     }
 
     /// A slot of the peer, as requests name it. What the peer says of itself is the device's to judge.
     pub fn remote(&self, slot: u32) -> RemoteAddr {
-        let RemoteAddr { addr, rkey } = self.layout.peer;
+        let RemoteAddr { addr, rkey } = self.peer;
         RemoteAddr { addr: addr.wrapping_add(self.offset(slot) as u64), rkey }
     }
 
     /// All slots, as requests name them.
     pub fn sges(&self) -> Vec<Sge> {
-        (0..self.layout.count).map(|slot| self.sge(slot)).collect()
+        (0..self.count).map(|slot| self.sge(slot)).collect()
     }
 
     /// Writes message `number` into a slot; `stamp` goes along where there is room.
@@ -83,21 +84,21 @@ impl<M: Memory> Slots<M> {
         let mut chunk = [0; CHUNK];
         for (at, len) in self.chunks() {
             pattern.write(at, &mut chunk[..len]);
-            self.memory.write(start + at, &chunk[..len]);
+            self.memory.write(start + at, &chunk[..len]).expect(INSIDE);
         }
     }
 
     /// Compares every byte of a slot with message `number`; gives its time stamp, if it has one.
-    pub fn check(&self, slot: u32, number: u64) -> Result<Option<u64>, Wrong> {
+    pub fn check(&self, slot: u32, number: u64) -> Result<Option<u64>, Failure> {
         let start = self.offset(slot);
-        let stamp = self.stamped().then(|| u64::from_le_bytes(self.read_word(start)));
+        let stamp = self.stamped().then(|| u64::from_le_bytes(self.read(start)));
         let pattern = self.pattern(number, stamp);
         let (mut found, mut expected) = ([0; CHUNK], [0; CHUNK]);
         for (at, len) in self.chunks() {
-            self.memory.read(start + at, &mut found[..len]);
+            self.memory.read(start + at, &mut found[..len]).expect(INSIDE);
             pattern.write(at, &mut expected[..len]);
             if found[..len] != expected[..len] {
-                return Err(Wrong::new(number, at, &found[..len], &expected[..len]));
+                return Err(wrong(number, at, &found, &expected));
             }
         }
         Ok(stamp)
@@ -107,24 +108,21 @@ impl<M: Memory> Slots<M> {
     /// come before it where the device writes in order, which no specification promises.
     #[inline]
     pub fn marked(&self, slot: u32, number: u64) -> bool {
-        let mut last = [0];
-        self.memory.read(self.offset(slot) + self.layout.size as usize - 1, &mut last);
-        last[0] == mark(number, self.marks)
+        let [last] = self.read(self.offset(slot) + self.size as usize - 1);
+        self.marks.is_some_and(|marks| last == mark(number, marks))
     }
 
     /// Compares every byte of a slot with message `number`, whose mark is there. The rest may take a moment
     /// more, but not longer than this.
-    pub fn check_marked(&self, slot: u32, number: u64) -> Result<Option<u64>, Wrong> {
+    pub fn check_marked(&self, slot: u32, number: u64) -> Result<Option<u64>, Failure> {
         const LIMIT: Duration = Duration::from_secs(1);
-        let first = self.check(slot, number);
-        if first.is_ok() {
-            return first;
-        }
-        let end = Instant::now() + LIMIT;
+        let mut end = None;
         loop {
-            let again = self.check(slot, number);
-            if again.is_ok() || Instant::now() > end {
-                return again;
+            let checked = self.check(slot, number);
+            if checked.is_ok()
+                || Instant::now() > *end.get_or_insert_with(|| Instant::now() + LIMIT)
+            {
+                return checked;
             }
             thread::yield_now();
         }
@@ -133,32 +131,31 @@ impl<M: Memory> Slots<M> {
     /// The first eight bytes of a slot, as a number.
     pub fn word(&self, slot: u32) -> u64 {
         // As an atomic leaves it.
-        u64::from_ne_bytes(self.read_word(self.offset(slot)))
+        u64::from_ne_bytes(self.read(self.offset(slot)))
     }
 
     fn pattern(&self, number: u64, stamp: Option<u64>) -> Pattern {
-        let last = self.layout.size as usize - 1;
-        let mark = self.layout.marked.then(|| (last, mark(number, self.marks)));
-        Pattern::new(number, stamp, mark)
+        let mark = self.marks.map(|marks| (self.size as usize - 1, mark(number, marks)));
+        Pattern { seed: mix(mix(number) ^ stamp.unwrap_or(0)), stamp, mark }
     }
 
     const fn stamped(&self) -> bool {
-        self.layout.size >= STAMPED
+        self.size >= STAMPED
     }
 
     const fn offset(&self, slot: u32) -> usize {
-        slot as usize * stride(self.layout.size)
+        slot as usize * stride(self.size)
     }
 
-    fn read_word(&self, at: usize) -> [u8; WORD] {
-        let mut word = [0; WORD];
-        self.memory.read(at, &mut word);
-        word
+    fn read<const N: usize>(&self, at: usize) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.memory.read(at, &mut bytes).expect(INSIDE);
+        bytes
     }
 
     /// Where the chunks of a message begin, and how long each is.
-    fn chunks(&self) -> impl Iterator<Item = (usize, usize)> + use<M> {
-        let size = self.layout.size as usize;
+    fn chunks(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let size = self.size as usize;
         (0..size).step_by(CHUNK).map(move |at| (at, CHUNK.min(size - at)))
     }
 }
@@ -193,10 +190,6 @@ const fn mark(number: u64, marks: u8) -> u8 {
 }
 
 impl Pattern {
-    fn new(number: u64, stamp: Option<u64>, mark: Option<(usize, u8)>) -> Self {
-        Self { seed: mix(mix(number) ^ stamp.unwrap_or(0)), stamp, mark }
-    }
-
     /// Writes the bytes from `at`, the beginning of a word, on.
     fn write(&self, at: usize, bytes: &mut [u8]) {
         let first = at / WORD;
@@ -224,142 +217,102 @@ const fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The first byte of a message that is not what was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("message {number} is wrong at byte {at}: found {found:#04x}, expected {expected:#04x}")]
-pub struct Wrong {
-    number: u64,
-    at: usize,
-    found: u8,
-    expected: u8,
-}
-
-impl Wrong {
-    #[cold]
-    fn new(number: u64, start: usize, found: &[u8], expected: &[u8]) -> Self {
-        let at =
-            found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
-        Self { number, at: start + at, found: found[at], expected: expected[at] }
-    }
+/// The first byte of a message that is not what was sent; what was found and expected begins at byte `start`.
+#[cold]
+fn wrong(number: u64, start: usize, found: &[u8], expected: &[u8]) -> Failure {
+    let same = |(found, expected): &(&u8, &u8)| found == expected;
+    let nth = found.iter().zip(expected).take_while(same).count();
+    let (at, found, expected) = (start + nth, found[nth], expected[nth]);
+    format!("message {number} is wrong at byte {at}: found {found:#04x}, expected {expected:#04x}")
+        .into()
 }
 
 #[cfg(test)]
 mod tests {
+    use bench::transport::loopback::Loopback;
+    use bench::transport::{Needs, Transport};
+
     use super::*;
-
-    /// Memory that no device knows.
-    struct Plain(Vec<u8>);
-
-    impl Memory for Plain {
-        fn write(&mut self, at: usize, bytes: &[u8]) {
-            self.0[at..at + bytes.len()].copy_from_slice(bytes);
-        }
-
-        fn read(&self, at: usize, bytes: &mut [u8]) {
-            bytes.copy_from_slice(&self.0[at..at + bytes.len()]);
-        }
-
-        fn sge(&self, at: usize, length: u32) -> Sge {
-            Sge { addr: at as u64, length, lkey: 0 }
-        }
-
-        fn remote(&self, _: usize) -> RemoteAddr {
-            unreachable!("messages are sent, not written by RDMA")
-        }
-    }
 
     /// Below a word, no stamp, the shortest stamped, a partial last word, more than a chunk.
     const SIZES: [u32; 8] = [1, 7, 15, 16, 17, 64, 257, 4099];
 
-    fn layout(size: u32, marked: bool) -> Layout {
-        Layout { size, count: 2, peer: RemoteAddr { addr: 0, rkey: 0 }, marked }
-    }
-
-    fn slots(size: u32) -> Slots<Plain> {
-        Slots::new(Plain(vec![0; bytes(size, 2)]), layout(size, false))
-    }
-
-    /// Message 4, stamped 77, in the first slot.
-    fn filled(size: u32) -> Slots<Plain> {
-        let mut slots = slots(size);
+    /// Two slots, of which the first has message 4, stamped 77.
+    fn filled(size: u32, marked: bool) -> Slots {
+        let needs = Needs { sends: 1, receives: 1, bytes: bytes(size, 2), ..Needs::default() };
+        let memory = Loopback::open().unwrap().end(&needs).unwrap().memory;
+        let peer = RemoteAddr { addr: 0x1000, rkey: 7 };
+        let mut slots = Slots::new(memory, [size, 2], peer, marked);
+        assert!(!slots.marked(0, 0), "nothing has arrived");
         slots.fill(0, 4, 77);
         slots
     }
 
-    #[test]
-    fn a_message_passes_and_gives_its_stamp_back() {
-        for size in SIZES {
-            assert_eq!(
-                filled(size).check(0, 4),
-                Ok((size >= STAMPED).then_some(77)),
-                "size {size}"
-            );
+    impl Slots {
+        fn flip(&self, at: usize) {
+            let [byte] = self.read(at);
+            self.memory.write(at, &[byte ^ 0x10]).unwrap();
         }
     }
 
     #[test]
-    fn a_flipped_bit_is_noticed_wherever_it_is() {
+    fn a_message_passes_and_any_other_is_noticed() {
         for size in SIZES {
-            let mut slots = filled(size);
+            let slots = filled(size, false);
+            let stamp = (size >= STAMPED).then_some(77);
+            assert_eq!(slots.check(0, 4).unwrap(), stamp, "size {size}");
+            assert!(slots.check(0, 6).is_err(), "a stale one of {size} bytes");
             for at in 0..size as usize {
-                slots.memory.0[at] ^= 0x10;
+                slots.flip(at);
                 assert!(slots.check(0, 4).is_err(), "byte {at} of {size}");
-                slots.memory.0[at] ^= 0x10;
+                slots.flip(at);
             }
         }
     }
 
     #[test]
     fn a_damaged_byte_is_named() {
-        let mut slots = filled(4099);
-        let good = slots.memory.0[300];
-        slots.memory.0[300] = !good;
-        let wrong = Wrong { number: 4, at: 300, found: !good, expected: good };
-        assert_eq!(slots.check(0, 4), Err(wrong));
+        let slots = filled(4099, false);
+        let [good]: [u8; 1] = slots.read(300);
+        slots.flip(300);
+        let found = good ^ 0x10;
+        let wrong = format!("is wrong at byte 300: found {found:#04x}, expected {good:#04x}");
+        assert_eq!(slots.check(0, 4).unwrap_err().to_string(), format!("message 4 {wrong}"));
     }
 
     #[test]
-    fn a_stale_message_is_noticed() {
-        for size in SIZES {
-            assert!(filled(size).check(0, 6).is_err(), "size {size}");
-        }
-    }
-
-    #[test]
-    fn a_torn_message_is_noticed() {
-        let mut slots = filled(64);
-        let older = slots.memory.0.clone();
+    fn torn_and_swapped_words_are_noticed() {
+        let mut slots = filled(64, false);
+        let older: [u8; 64] = slots.read(0);
         slots.fill(0, 6, 78);
-        slots.memory.0[56..64].copy_from_slice(&older[56..64]);
+        slots.memory.write(56, &older[56..]).unwrap();
+        assert!(slots.check(0, 6).is_err());
+        slots.fill(0, 6, 78);
+        let [front, back]: [u64; 2] = [32, 40].map(|at| u64::from_ne_bytes(slots.read(at)));
+        slots.memory.write(32, [back, front].map(u64::to_ne_bytes).as_flattened()).unwrap();
         assert!(slots.check(0, 6).is_err());
     }
 
     #[test]
-    fn swapped_words_are_noticed() {
-        let mut slots = filled(64);
-        let (front, back) = slots.memory.0[32..48].split_at_mut(8);
-        front.swap_with_slice(back);
-        assert!(slots.check(0, 4).is_err());
-    }
-
-    #[test]
-    fn slots_do_not_touch_each_other() {
-        let mut slots = filled(17);
+    fn slots_do_not_touch_each_other_and_lie_at_the_peer_as_here() {
+        let mut slots = filled(65, false);
         slots.fill(1, 5, 78);
-        assert_eq!((slots.check(0, 4), slots.check(1, 5)), (Ok(Some(77)), Ok(Some(78))));
+        let stamps = [slots.check(0, 4), slots.check(1, 5)].map(Result::unwrap);
+        assert_eq!(stamps, [Some(77), Some(78)]);
+        assert_eq!(slots.remote(1), RemoteAddr { addr: 0x1080, rkey: 7 });
+        assert_eq!(slots.sge(1).addr - slots.sge(0).addr, 0x80);
     }
 
     #[test]
     fn a_mark_shows_that_a_message_has_arrived_and_is_checked_with_it() {
         for size in SIZES {
-            let mut slots = Slots::new(Plain(vec![0; bytes(size, 2)]), layout(size, true));
-            assert!(!slots.marked(0, 0), "nothing has arrived");
+            let mut slots = filled(size, true);
             for number in 0..600 {
                 slots.fill(0, number, 77);
                 assert!(slots.marked(0, number) && !slots.marked(0, number + 1));
                 assert!(slots.check_marked(0, number).is_ok(), "message {number} of {size} bytes");
             }
-            slots.memory.0[size as usize - 1] ^= 1;
+            slots.flip(size as usize - 1);
             assert!(slots.check(0, 599).is_err(), "size {size}");
         }
     }
@@ -373,14 +326,5 @@ mod tests {
                 assert_ne!(mark(number, marks), next, "message {number} in {slots} slots");
             }
         }
-    }
-
-    #[test]
-    fn slots_of_the_peer_are_where_ones_own_are() {
-        let peer = RemoteAddr { addr: 0x1000, rkey: 7 };
-        let memory = Plain(vec![0; bytes(65, 2)]);
-        let slots = Slots::new(memory, Layout { peer, ..layout(65, true) });
-        assert_eq!(slots.remote(1), RemoteAddr { addr: 0x1080, rkey: 7 });
-        assert_eq!(slots.sge(1).addr, 0x80);
     }
 }

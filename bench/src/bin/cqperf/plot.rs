@@ -1,15 +1,17 @@
 //! A plot of a sweep: latency, and below it bandwidth, over the size of messages; all axes are logarithmic.
 
-use std::error::Error as StdError;
+use std::error::Error;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use crate::report::{Record, Style};
+use crate::exit::Exit;
+use crate::job::Outcome;
+use crate::report::{Report, bytes_per_s};
 use crate::stats::Latency;
 
 /// A file that a plot goes into.
@@ -30,43 +32,49 @@ const COLORS: [RGBColor; 2] = [RGBColor(0, 90, 180), RGBColor(200, 80, 0)];
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// Why nothing can be drawn.
-type Failed = Box<dyn StdError>;
+type Failed = Box<dyn Error>;
 
 impl Plot {
     /// Makes the file, so that nothing is measured in vain.
-    pub fn create(path: &Path) -> Result<Self, PlotError> {
-        let failed = |why| PlotError::File { path: path.to_owned(), why };
-        Ok(Self { file: File::create(path).map_err(failed)?, path: path.to_owned() })
+    pub fn create(path: &Path) -> Result<Self, Exit> {
+        let file = File::create(path).map_err(|why| failed(path, &why))?;
+        Ok(Self { file, path: path.to_owned() })
     }
 
     /// Draws what was measured.
-    pub fn write(mut self, records: &[Record<'_>]) -> Result<(), PlotError> {
-        let svg = draw(records).map_err(|why| PlotError::Drawing(why.to_string()))?;
-        let written = self.file.write_all(svg.as_bytes());
-        written.map_err(|why| PlotError::File { path: self.path, why })
+    pub fn write(mut self, report: &Report<'_>) -> Result<(), Exit> {
+        let drawn = draw(report).and_then(|svg| Ok(self.file.write_all(svg.as_bytes())?));
+        drawn.map_err(|why| failed(&self.path, &*why))
     }
 }
 
-fn draw(records: &[Record<'_>]) -> Result<String, Failed> {
-    let mut svg = String::new();
-    if let Some(first) = records.first() {
+fn failed(path: &Path, why: &dyn Error) -> Exit {
+    Exit::failed(format!("cannot write the plot to {}: {why}", path.display()))
+}
+
+fn draw(report: &Report<'_>) -> Result<String, Failed> {
+    let (mut svg, outcomes) = (String::new(), &report.outcomes);
+    if let Some(first) = outcomes.first() {
         let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
         area.fill(&WHITE)?;
         let (heading, charts) = area.split_vertically(HEADING);
-        heading.titled(&first.heading(Style::Sizes), FONT)?;
+        heading.titled(&report.heading(), FONT)?;
         let (upper, lower) = charts.split_vertically((SIZE.1 - HEADING) / 2);
-        let latency = |which: fn(&Latency) -> u64| {
-            let point =
-                |record: &Record<'_>| Some((record.size, which(&record.latency_ns?) as f64));
-            records.iter().filter_map(point).collect()
-        };
         let latencies = [
-            Line { name: "p50", points: latency(|latency| latency.p50) },
-            Line { name: "p99", points: latency(|latency| latency.p99) },
+            ("p50", (|latency| latency.p50) as fn(Latency) -> u64),
+            ("p99", |latency| latency.p99),
         ];
-        chart(&upper, &format!("latency, {}", first.latency_is), nanoseconds, &latencies)?;
-        let point = |record: &Record<'_>| (record.size, record.bytes_per_s);
-        let points = records.iter().map(point).collect();
+        let latencies = latencies.map(|(name, which)| Line {
+            name,
+            points: outcomes
+                .iter()
+                .filter_map(|outcome| Some((outcome.job.bytes(), which(outcome.latency?) as f64)))
+                .collect(),
+        });
+        let what = format!("latency, {}", first.job.op.latency_is());
+        chart(&upper, &what, nanoseconds, &latencies)?;
+        let point = |outcome: &Outcome| (outcome.job.bytes(), bytes_per_s(outcome));
+        let points = outcomes.iter().map(point).collect();
         chart(&lower, "bytes/s, of the whole loop", bytes, &[Line { name: "bytes/s", points }])?;
         area.present()?;
     }
@@ -87,24 +95,10 @@ fn chart(
 ) -> Result<(), Failed> {
     let points = || lines.iter().flat_map(|line| &line.points);
     // None, where messages are too short for latencies.
-    if let Some(values) = decades(points().map(|&(_, value)| value)) {
-        let last = points().map(|&(size, _)| exponent(size)).fold(1.0, f64::max);
-        draw_lines(area, (name, unit), (last, values), lines)?;
-    }
-    Ok(())
-}
-
-/// Where a size is on its axis.
-fn exponent(size: u32) -> f64 {
-    f64::from(size.max(1)).log2()
-}
-
-fn draw_lines(
-    area: &Area<'_>,
-    (name, unit): (&str, fn(f64) -> String),
-    (last, values): (f64, Range<f64>),
-    lines: &[Line],
-) -> Result<(), Failed> {
+    let Some(values) = decades(points().map(|&(_, value)| value)) else {
+        return Ok(());
+    };
+    let last = points().map(|&(size, _)| exponent(size)).fold(1.0, f64::max);
     let mut chart = ChartBuilder::on(area)
         .margin(16)
         .x_label_area_size(48)
@@ -138,6 +132,11 @@ fn draw_lines(
     Ok(())
 }
 
+/// Where a size is on its axis.
+fn exponent(size: u32) -> f64 {
+    f64::from(size.max(1)).log2()
+}
+
 /// The powers of ten around these; none if there are no values.
 fn decades(values: impl Iterator<Item = f64>) -> Option<Range<f64>> {
     let exponents = values.map(|value| value.max(1.0).log10());
@@ -161,22 +160,6 @@ fn short(value: f64, step: f64, units: &[&str]) -> String {
     let count = units.len() - 1;
     let nth = (0..count).find(|&nth| value.round() < step.powi(nth as i32 + 1)).unwrap_or(count);
     format!("{:.0}{}", value / step.powi(nth as i32), units[nth])
-}
-
-/// Why there is no plot.
-#[derive(Debug, thiserror::Error)]
-pub enum PlotError {
-    /// The file can't be made, or written.
-    #[error("cannot write the plot to {}: {why}", path.display())]
-    File {
-        /// Which one.
-        path: PathBuf,
-        /// What the system says.
-        why: io::Error,
-    },
-    /// It can't be drawn.
-    #[error("cannot draw the plot: {0}")]
-    Drawing(String),
 }
 
 #[cfg(test)]

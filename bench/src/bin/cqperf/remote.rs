@@ -1,28 +1,31 @@
-//! A run of two processes, each with one end. The one that connects has the command line, measures, and
-//! reports; the one that listens helps, and serves one run.
+//! One job, measured by two ends that are connected by a [`Link`]. The one that connects has the command line, measures,
+//! and reports; the one that listens helps, and serves one run.
 
 use std::io::{self, Write};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use bench::transport::{End, Limits, Memory, Needs, SetUpError, Transport};
+use bench::Failure;
+use bench::cores::Cores;
+use bench::transport::{Attempt, CONNECT, End, Limits, Needs, Transport};
 use cq_core::causes::Causes;
+use cq_core::device::QueuePair;
+use cq_core::setup::Endpoint;
 use cq_core::wr::RemoteAddr;
 
-use crate::command::Command;
-use crate::control::{Control, EndFailure, Failure, Meeting};
-use crate::host::{self, Unreachable};
+use crate::control::Control;
+use crate::exit::{Exit, INTERRUPTED};
 use crate::interrupt::Stop;
-use crate::job::{Job, Kind, Outcome, Unfit};
-use crate::link::{Link, LinkError, SILENCE};
-use crate::message::{Address, Ending, Hello, Message, words};
-use crate::run::Run;
-use crate::stats::{Latencies, Tally};
+use crate::job::{Flow, Job, Op, Outcome};
+use crate::link::{Ending, Link, LinkError, Message, SILENCE, words};
+use crate::side::Side;
+use crate::{fetch, host, pingpong, progress, stream};
 
-/// The other process, and what runs here.
+/// The other end's process or thread, and what runs here.
 pub struct Peer<'a, T> {
     transport: &'a T,
     link: Link,
@@ -41,14 +44,14 @@ impl<'a, T: Transport> Peer<'a, T> {
         transport: &'a T,
         listener: TcpListener,
         stop: &Arc<Stop>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, Exit> {
         loop {
-            let (socket, from) = host::accept(&listener, stop)?.ok_or(Error::Interrupted)?;
-            match Self::meet_within(GREETING, transport, socket, stop) {
+            let (socket, from) = host::accept(&listener, stop)?;
+            match Self::meet_within(GREETING, transport, socket.into(), stop) {
                 // None of ours: one of ours that is lost would have asked to leave.
-                Err(Error::Link(why)) if !stop.asked() => {
+                Err(exit) if exit.why.is::<LinkError>() && !stop.asked() => {
                     // Where stderr is closed, nobody wants to know.
-                    let _ = writeln!(io::stderr(), "turned away {from}: {}", Causes(&why));
+                    let _ = writeln!(io::stderr(), "turned away {from}: {exit}");
                 }
                 met => return met,
             }
@@ -60,267 +63,218 @@ impl<'a, T: Transport> Peer<'a, T> {
         transport: &'a T,
         socket: impl Into<OwnedFd>,
         stop: &Arc<Stop>,
-    ) -> Result<Self, Error> {
-        Self::meet_within(SILENCE, transport, socket, stop)
+    ) -> Result<Self, Exit> {
+        Self::meet_within(SILENCE, transport, socket.into(), stop)
     }
 
     fn meet_within(
         greeting: Duration,
         transport: &'a T,
-        socket: impl Into<OwnedFd>,
+        socket: OwnedFd,
         stop: &Arc<Stop>,
-    ) -> Result<Self, Error> {
-        let link = Link::new(socket, stop, greeting).map_err(LinkError::Io)?;
+    ) -> Result<Self, Exit> {
+        let link = Link::new(socket, stop, greeting).map_err(LinkError::from)?;
         let limits = transport.limits();
         let mut peer = Self { transport, link, stop: Arc::clone(stop), limits };
-        peer.say(&Message::Hello(Hello { transport: T::NAME.to_owned(), limits }))?;
-        let met = peer.greeted();
-        peer.explain(&met);
-        peer.limits = met?;
-        peer.link.allow(SILENCE);
+        peer.say(&Message::Hello { transport: transport.name().to_owned(), limits })?;
+        peer.limits = peer.explained(peer.greeted())?;
+        peer.link.silence = SILENCE;
         Ok(peer)
     }
 
     /// What both devices can.
-    fn greeted(&self) -> Result<Limits, Error> {
+    fn greeted(&self) -> Result<Limits, Exit> {
+        let ours = self.transport.name();
         match self.hear()? {
-            Message::Hello(hello) if hello.transport == T::NAME => {
-                Ok(self.limits.min(hello.limits))
+            Message::Hello { transport, limits } if transport == ours => {
+                Ok(self.limits.min(limits))
             }
-            Message::Hello(hello) => {
-                Err(Error::OtherTransport { theirs: words(&hello.transport), ours: T::NAME })
-            }
-            _ => Err(LinkError::Unexpected.into()),
+            Message::Hello { transport, .. } => Err(Exit::failed(format!(
+                "the other end runs over {}, this one over {ours}: choose the same --transport",
+                words(&transport)
+            ))),
+            _ => Err(LinkError::out_of_order().into()),
         }
     }
 
-    /// Measures with one end here.
-    pub fn measure(&self, command: &Command) -> Result<Outcome, Error> {
-        let job = Job::new(command, &self.limits)?;
-        self.say(&Message::Job(*command))?;
-        let [needs, _] = job.needs();
-        let (end, there) = self.end(&needs)?;
-        let control = Control::new(&self.stop, &self.link);
-        let run = Run::new(job, &control);
-        let mut side = run.side(end, there);
-        let mut latencies = Latencies::new();
-        let elapsed = thread::scope(|scope| run.measure(scope, &mut side, &mut latencies))?;
-        if !job.op.fetches() && matches!(job.kind, Kind::Stream(_)) {
+    /// Measures with one end here. If both ends have `one_clock`, a stream's latencies tell.
+    pub fn measure(&self, job: &Job, one_clock: bool) -> Result<Outcome, Exit> {
+        job.fit(&self.limits)?;
+        self.say(&Message::Job(*job))?;
+        let mut outcome = self.work(*job, 0)?;
+        if !one_clock && job.flow == Flow::Stream && !job.op.fetches() {
             // The stamps are of another clock.
-            latencies = Latencies::new();
+            outcome.latency = None;
         }
-        let done = control.done();
-        let [_, helper] = job.names();
-        let Parted { tally, failures, .. } =
-            self.part(helper, side.tally(), control.into_failure());
-        Ok(Outcome { job, done, elapsed, latencies, tally, failures })
+        Ok(outcome)
     }
 
     /// Says that there is no more to measure, or why not.
-    pub fn close<E: std::error::Error>(self, ended: &Result<(), E>) {
-        let last = match ended {
-            Ok(()) => Message::Done,
-            Err(_) if self.stop.interrupted() => Message::Interrupted,
-            Err(error) => Message::sorry(&Causes(error)),
-        };
-        // If it fails, the other side knows already.
-        let _ = self.say(&last);
+    pub fn close<V>(&self, ended: Result<V, Exit>) -> Result<V, Exit> {
+        if ended.is_ok() {
+            // If it fails, the other side knows already.
+            let _ = self.say(&Message::Done);
+        }
+        self.explained(ended)
     }
 
     /// Helps the other process to measure until it is done.
-    pub fn serve(&self) -> Result<(), Error> {
-        let served = self.serve_all();
-        self.explain(&served);
-        served
+    pub fn serve(&self) -> Result<(), Exit> {
+        self.explained(self.serve_all())
     }
 
-    fn serve_all(&self) -> Result<(), Error> {
+    fn serve_all(&self) -> Result<(), Exit> {
         loop {
-            match self.hear()? {
-                Message::Job(command) => self.help(Job::new(&command, &self.limits)?)?,
+            let job = match self.hear()? {
+                Message::Job(job) => job,
                 Message::Done => return Ok(()),
-                _ => return Err(LinkError::Unexpected.into()),
+                _ => return Err(LinkError::out_of_order().into()),
+            };
+            job.fit(&self.limits)?;
+            let outcome = self.work(job, 1)?;
+            match outcome.error() {
+                Some(why) => return Err(Exit::failed(format!("{job}: {why}"))),
+                None if outcome.left => return Err(Exit::interrupted()),
+                None => {}
             }
         }
     }
 
-    fn help(&self, job: Job) -> Result<(), Error> {
-        let [_, needs] = job.needs();
-        let (end, there) = self.end(&needs)?;
-        let control = Control::new(&self.stop, &self.link);
-        let run = Run::new(job, &control);
-        let mut side = run.side(end, there);
-        thread::scope(|scope| run.help(scope, &mut side).map(drop))?;
-        let [measurer, _] = job.names();
-        let parted = self.part(measurer, side.tally(), control.into_failure());
-        match parted.failures.first() {
-            Some(failure) => Err(Error::Failed(format!("{job}: {}", Causes(failure)))),
-            None if parted.left => Err(Error::Interrupted),
-            None => Ok(()),
-        }
+    /// Does the part of the measuring end, which is 0, or of the other one, 1.
+    fn work(&self, job: Job, which: usize) -> Result<Outcome, Exit> {
+        let (end, there) = self.end(&job.needs()[which])?;
+        let (control, cores) = (Control::new(&self.stop, &self.link), Cores::allowed());
+        let mut side = Side::new(end, job, there, &control, cores.shared());
+        let (work, watcher) = (part(&job, which), thread::current());
+        let (worked, elapsed) = thread::scope(|scope| {
+            let worker = || {
+                if which == 0 {
+                    cores.settle_first()
+                } else {
+                    cores.settle_second()
+                }
+                let worked = (work(&mut side), control.elapsed());
+                watcher.unpark();
+                worked
+            };
+            let thread = thread::Builder::new().name(job.names()[which].to_owned());
+            let worker = thread.spawn_scoped(scope, worker).attempt("start a thread")?;
+            if which == 0 {
+                progress::watch(&job, &control, &worker);
+            }
+            Ok::<_, Exit>(worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        })?;
+        let failure = worked.err().map(|why| words(&Causes(&*why).to_string()));
+        let ours = Ending { tally: side.tally(), left: self.stop.asked(), failure };
+        // If it can't be told, the other one can't be heard either, and that says why.
+        let _ = self.say(&Message::Ended(ours.clone()));
+        // This end is still there until the other one has said so.
+        let theirs = self.ending();
+        let failed = |ending: &Ending, which: usize| {
+            let end = job.names()[which];
+            ending.failure.as_ref().map(|why| format!("the {end} failed: {why}"))
+        };
+        Ok(Outcome {
+            job,
+            done: control.done(),
+            elapsed,
+            latency: side.latencies.summary(),
+            tally: ours.tally + theirs.tally,
+            left: ours.left || theirs.left,
+            failures: failed(&ours, which).into_iter().chain(failed(&theirs, 1 - which)).collect(),
+        })
     }
 
     /// An end that is connected to one of the other process, and where that one's memory is.
-    fn end(&self, needs: &Needs) -> Result<(End<T>, RemoteAddr), Error> {
+    fn end(&self, needs: &Needs) -> Result<(End<T>, RemoteAddr), Exit> {
         let mut end = self.transport.end(needs)?;
-        let ours = self.transport.address(&end.pair)?;
-        let RemoteAddr { addr, rkey } = end.memory.remote(0);
-        self.say(&Message::Address(Address { pair: ours.clone(), addr, rkey }))?;
-        let Message::Address(Address { pair, addr, rkey }) = self.hear()? else {
-            return Err(LinkError::Unexpected.into());
+        let ours = end.pair.endpoint(self.transport.port()).to_bytes();
+        let RemoteAddr { addr, rkey } = end.memory.remote(0)?;
+        self.say(&Message::Address { pair: ours.to_vec(), addr, rkey })?;
+        let Message::Address { pair, addr, rkey } = self.hear()? else {
+            return Err(LinkError::out_of_order().into());
         };
         if pair == ours {
             // Connected to itself, it would find every message right.
-            return Err(Error::OtherDevice);
+            let why = "the two processes do not share a device";
+            return Err(Exit::failed(format!("the other end has the address of this one: {why}")));
         }
-        self.transport.connect(&mut end.pair, &pair)?;
+        let bytes = pair.as_slice().try_into().attempt(CONNECT)?;
+        let peer = Endpoint::from_bytes(bytes).attempt(CONNECT)?;
+        end.pair.connect(self.transport.port(), &peer).attempt(CONNECT)?;
         Ok((end, RemoteAddr { addr, rkey }))
     }
 
-    /// Tells the other process how the part of this one's end was, and waits for its word, while this one's
-    /// end is still there.
-    fn part(&self, there: &'static str, tally: Tally, failure: Option<EndFailure>) -> Parted {
-        let left = self.stop.asked();
-        let words = failure.as_ref().map(|failure| words(&Causes(&failure.why).to_string()));
-        // If it can't be told, it can't be heard either, and that says why.
-        let _ = self.say(&Message::Ended(Ending { tally, left, failure: words }));
-        let mut parted = Parted { tally, left, failures: failure.into_iter().collect() };
-        match self.ending() {
-            Ok(Ending { tally: theirs, left, failure }) => {
-                parted.tally = tally + theirs;
-                parted.left |= left;
-                parted.fail(there, failure.map(Failure::Told));
-            }
-            Err(why) => parted.fail(there, Some(why)),
-        }
-        parted
-    }
-
     /// How the part of the other process' end was.
-    fn ending(&self) -> Result<Ending, Failure> {
-        loop {
-            match self.link.next(None)? {
+    fn ending(&self) -> Ending {
+        let why = loop {
+            match self.link.next(None) {
                 // It was ready, and this end had left.
-                Some(Message::Ready) => {}
-                Some(Message::Ended(mut ending)) => {
-                    ending.failure = ending.failure.map(|text| words(&text));
-                    return Ok(ending);
+                Ok(Some(Message::Ready)) => {}
+                Ok(Some(Message::Ended(ending))) => {
+                    let failure = ending.failure.map(|why| words(&why));
+                    return Ending { failure, ..ending };
                 }
-                Some(Message::Sorry(why)) => return Err(Failure::Told(words(&why))),
-                // It was, before it began.
-                Some(Message::Interrupted) => {
-                    return Ok(Ending { tally: Tally::default(), left: true, failure: None });
-                }
-                _ => return Err(LinkError::Unexpected.into()),
+                Ok(_) => break LinkError::out_of_order(),
+                Err(why) => break why,
             }
-        }
+        };
+        Ending { failure: Some(why.to_string()), ..Ending::default() }
     }
 
-    fn say(&self, message: &Message) -> Result<(), Error> {
-        Ok(self.link.send(message)?)
+    fn say(&self, message: &Message) -> Result<(), LinkError> {
+        self.link.send(message)
     }
 
     /// The next message, unless it says that the other process gives up.
-    fn hear(&self) -> Result<Message, Error> {
+    fn hear(&self) -> Result<Message, Exit> {
         match self.link.next(Some(&self.stop))? {
-            Some(Message::Sorry(why)) => Err(Error::Told(words(&why))),
-            Some(Message::Interrupted) | None => Err(Error::Interrupted),
+            Some(Message::Ended(Ending { failure: Some(why), .. })) => {
+                Err(Exit::failed(format!("the other end: {}", words(&why))))
+            }
+            Some(Message::Ended(Ending { left: true, .. })) | None => Err(Exit::interrupted()),
             Some(message) => Ok(message),
         }
     }
 
-    /// Tells the other process why this one gives up.
-    fn explain<V>(&self, ended: &Result<V, Error>) {
-        let last = match ended {
-            Ok(_) | Err(Error::Told(_) | Error::Failed(_)) => return,
-            Err(Error::Interrupted) => Message::Interrupted,
-            Err(error) => Message::sorry(&Causes(error)),
-        };
-        // If it fails, the other side knows already.
-        let _ = self.say(&last);
+    /// Tells the other process why this one gives up, if it does.
+    fn explained<V>(&self, ended: Result<V, Exit>) -> Result<V, Exit> {
+        if let Err(exit) = &ended {
+            // If it fails, the other side knows already.
+            let _ = self.say(&Message::Ended(giving_up(exit)));
+        }
+        ended
     }
+}
+
+fn giving_up(exit: &Exit) -> Ending {
+    let left = exit.code == INTERRUPTED;
+    let failure = (!left).then(|| words(&exit.to_string()));
+    Ending { left, failure, ..Ending::default() }
 }
 
 /// Tells the process at the other end of this connection why this one can't meet it.
-pub fn decline(socket: impl Into<OwnedFd>, why: &impl ToString) {
-    let told =
-        Link::new(socket, &Arc::default(), GREETING).map_err(LinkError::Io).and_then(|link| {
-            link.send(&Message::sorry(why))?;
-            // Before the connection is closed, it says who it is.
-            link.next(None).map(drop)
-        });
-    // If it can't be told, it will miss this one.
-    drop(told);
+pub fn decline(socket: OwnedFd, why: &Exit) -> Result<(), LinkError> {
+    let link = Link::new(socket, &Arc::default(), GREETING)?;
+    link.send(&Message::Ended(giving_up(why)))?;
+    // Before the connection is closed, it says who it is.
+    link.next(None).map(drop)
 }
 
-/// How both parts of a job ended.
-struct Parted {
-    tally: Tally,
-    /// Whether one of them was asked to leave.
-    left: bool,
-    failures: Vec<EndFailure>,
-}
-
-impl Parted {
-    fn fail(&mut self, end: &'static str, why: Option<Failure>) {
-        self.failures.extend(why.map(|why| EndFailure { end, why }));
+/// What the measuring end does, which is 0, or the other one, 1.
+fn part<T: Transport>(job: &Job, which: usize) -> fn(&mut Side<'_, T>) -> Result<(), Failure> {
+    match (job.flow, job.op, which) {
+        (_, Op::Read | Op::Cas | Op::Faa, 0) => fetch::initiator,
+        (_, Op::Read | Op::Cas | Op::Faa, _) => fetch::target,
+        (Flow::Pingpong, Op::Send, 0) => pingpong::send::client,
+        (Flow::Pingpong, Op::Send, _) => pingpong::send::server,
+        (Flow::Pingpong, Op::Write, 0) => pingpong::write::client,
+        (Flow::Pingpong, Op::Write, _) => pingpong::write::server,
+        (Flow::Stream, Op::Send, 0) => stream::receive,
+        (Flow::Stream, Op::Write, 0) => stream::receive_writes,
+        (Flow::Stream, Op::Send | Op::Write, _) => stream::send,
     }
 }
 
-/// Two processes meet by telling each other.
-impl Meeting for Link {
-    fn meet(&self, stop: &Stop) -> Result<(), Failure> {
-        self.send(&Message::Ready)?;
-        match self.next(Some(stop))? {
-            Some(Message::Ready) | None => Ok(()),
-            // It has set the flag to leave, too.
-            Some(message) if message.is_leaving() => {
-                self.keep(message);
-                Ok(())
-            }
-            Some(_) => Err(LinkError::Unexpected.into()),
-        }
-    }
-}
-
-/// Why two processes can't run a job.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Nobody can come.
-    #[error(transparent)]
-    Unreachable(#[from] Unreachable),
-    /// The other side is lost, or strange.
-    #[error("the other end is lost")]
-    Link(#[from] LinkError),
-    /// The other side gave up.
-    #[error("the other end: {0}")]
-    Told(String),
-    /// The two would never meet.
-    #[error("the other end runs over {theirs}, this one over {ours}: choose the same --transport")]
-    OtherTransport {
-        /// What the other side says.
-        theirs: String,
-        /// This side's.
-        ours: &'static str,
-    },
-    /// The two could only talk to themselves.
-    #[error("the other end has the address of this one: the two processes do not share a device")]
-    OtherDevice,
-    /// The job can't be done here.
-    #[error(transparent)]
-    Unfit(#[from] Unfit),
-    /// This side's end can't be had.
-    #[error(transparent)]
-    SetUp(#[from] SetUpError),
-    /// A job failed.
-    #[error("{0}")]
-    Failed(String),
-    /// Somebody wanted it to end.
-    #[error("interrupted")]
-    Interrupted,
-}
-
-#[cfg(test)]
-mod hostile;
 #[cfg(test)]
 mod tests;

@@ -4,56 +4,60 @@ use std::hint;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bench::Failure;
 use bench::transport::{End, Transport};
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::wc::{Completed, Wc};
+use cq_core::wr::RemoteAddr;
 
-use crate::control::{Control, Failure};
-use crate::payload::{Layout, Slots};
-use crate::stats::{Counted, Tally};
+use crate::control::Control;
+use crate::job::{DEPTH, Flow, Job, Op};
+use crate::payload::Slots;
+use crate::stats::{Counted, Latencies, Tally};
 
 /// One end at work. Each request carries the number of its message as `wr_id`.
 pub struct Side<'a, T: Transport> {
+    /// What is measured.
+    pub job: Job,
+    /// What it shares with the rest of its process.
+    pub control: &'a Control<'a>,
     /// Where requests are posted.
     pub pair: T::Pair,
     /// Where messages lie.
-    pub slots: Slots<T::Memory>,
+    pub slots: Slots,
     /// Where requests complete.
     pub completions: Completions<'a, T>,
+    /// How long messages took.
+    pub latencies: Latencies,
 }
 
 impl<'a, T: Transport> Side<'a, T> {
-    /// Puts an end to work: with messages that lie so, polling up to `batch` completions.
-    pub fn new(end: End<T>, layout: Layout, batch: u32, waiting: Waiting<'a>) -> Self {
+    /// Puts an end to work, whose peer has its memory there. If both ends run on one core, a spinning one keeps the
+    /// other from working.
+    pub fn new(
+        end: End<T>,
+        job: Job,
+        peer: RemoteAddr,
+        control: &'a Control<'a>,
+        shared_core: bool,
+    ) -> Self {
         let End { queue, channel, pair, memory } = end;
+        let batch = if job.flow == Flow::Pingpong { DEPTH } else { job.shape().batch };
         let completions = Completions {
-            queue: CompletionQueue::new(Counted::new(queue)),
+            queue: CompletionQueue::new(Counted { transport: queue, tally: Tally::default() }),
             channel,
             room: vec![Wc::default(); batch as usize].into_boxed_slice(),
-            waiting,
+            control,
+            shared_core,
         };
-        Self { pair, slots: Slots::new(memory, layout), completions }
+        let marked = job.op == Op::Write;
+        let slots = Slots::new(memory, [job.bytes(), job.slots()], peer, marked);
+        Self { job, control, pair, slots, completions, latencies: Latencies::new() }
     }
 
     /// How often its completion queue was polled.
     pub fn tally(&mut self) -> Tally {
-        self.completions.queue.transport().tally()
-    }
-}
-
-/// How an end waits.
-#[derive(Clone, Copy)]
-pub struct Waiting<'a> {
-    /// What the ends share.
-    pub control: &'a Control<'a>,
-    /// Whether both ends run on one core, so that a spinning one keeps the other from working.
-    pub shared_core: bool,
-}
-
-impl Waiting<'_> {
-    #[inline]
-    fn relax(&self) {
-        if self.shared_core { thread::yield_now() } else { hint::spin_loop() }
+        self.completions.queue.transport().tally
     }
 }
 
@@ -62,7 +66,8 @@ pub struct Completions<'a, T: Transport> {
     queue: CompletionQueue<Counted<T::Queue>>,
     channel: Option<T::Channel>,
     room: Box<[Wc]>,
-    waiting: Waiting<'a>,
+    control: &'a Control<'a>,
+    shared_core: bool,
 }
 
 /// How often to poll in vain before looking at the clock.
@@ -71,15 +76,19 @@ const POLLS: u32 = 1024;
 /// How long to sleep before looking whether to leave.
 const SLEEP: Duration = Duration::from_millis(100);
 
-impl<'a, T: Transport> Completions<'a, T> {
+impl<T: Transport> Completions<'_, T> {
     /// The next completions: spins for them, or sleeps where there is a channel. None means: leave.
     #[inline]
     pub fn next(&mut self) -> Result<&[Wc], Failure> {
-        if self.waiting.control.leave() {
-            return Ok(&[]);
+        match self.channel {
+            Some(_) => self.sleep(Some(Patience::default())),
+            None => Ok(self.watch(true, || false)?.unwrap_or_default()),
         }
-        let count = if self.channel.is_some() { self.sleep()? } else { self.spin()? };
-        Ok(&self.room[..count])
+    }
+
+    /// Sleeps for the next completions, however long it takes. None means: leave.
+    pub fn idle(&mut self) -> Result<&[Wc], Failure> {
+        self.sleep(None)
     }
 
     /// Spins until `seen` sees what a peer has written, and gives no completions, or until there are some, of
@@ -90,11 +99,8 @@ impl<'a, T: Transport> Completions<'a, T> {
         outstanding: bool,
         seen: impl Fn() -> bool,
     ) -> Result<Option<&[Wc]>, Failure> {
-        if self.waiting.control.leave() {
-            return Ok(None);
-        }
         let mut patience = Patience::default();
-        loop {
+        while !self.control.leave() {
             for _ in 0..POLLS {
                 if seen() {
                     return Ok(Some(&[]));
@@ -105,68 +111,28 @@ impl<'a, T: Transport> Completions<'a, T> {
                         return Ok(Some(&self.room[..count]));
                     }
                 }
-                self.waiting.relax();
-            }
-            if self.waiting.control.leave() {
-                return Ok(None);
+                if self.shared_core { thread::yield_now() } else { hint::spin_loop() }
             }
             patience.wear(Instant::now())?;
         }
+        Ok(None)
     }
 
-    /// Sleeps for the next completions, however long it takes. None means: leave.
-    pub fn idle(&mut self) -> Result<&[Wc], Failure> {
-        if self.channel.is_none() {
-            return self.next();
-        }
-        let mut count = 0;
-        while count == 0 && !self.waiting.control.leave() {
-            count = self.doze()?;
-        }
-        Ok(&self.room[..count])
-    }
-
-    /// What the ends share.
-    pub const fn control(&self) -> &'a Control<'a> {
-        self.waiting.control
-    }
-
-    #[inline]
-    fn spin(&mut self) -> Result<usize, Failure> {
-        let mut patience = Patience::default();
-        loop {
-            for _ in 0..POLLS {
-                let count = self.queue.poll(&mut self.room)?.len();
-                if count > 0 {
-                    return Ok(count);
-                }
-                self.waiting.relax();
+    /// Sleeps for completions, each time for a while at most, or until a signal comes that may mean: leave.
+    fn sleep(&mut self, mut patience: Option<Patience>) -> Result<&[Wc], Failure> {
+        let channel = self.channel.as_mut().ok_or("it has no channel to sleep on")?;
+        while !self.control.leave() {
+            let deadline = Some(Instant::now() + SLEEP);
+            let count = match self.queue.wait(&mut self.room, channel, deadline) {
+                Err(WaitError::Interrupted) => 0,
+                other => other?.len(),
+            };
+            if count > 0 {
+                return Ok(&self.room[..count]);
             }
-            if self.waiting.control.leave() {
-                return Ok(0);
-            }
-            patience.wear(Instant::now())?;
+            patience.as_mut().map_or(Ok(()), |patience| patience.wear(Instant::now()))?;
         }
-    }
-
-    fn sleep(&mut self) -> Result<usize, Failure> {
-        let mut patience = Patience::default();
-        loop {
-            let count = self.doze()?;
-            if count > 0 || self.waiting.control.leave() {
-                return Ok(count);
-            }
-            patience.wear(Instant::now())?;
-        }
-    }
-
-    /// Sleeps for completions, a while at most, or until a signal comes that may mean: leave.
-    fn doze(&mut self) -> Result<usize, Failure> {
-        let Some(channel) = &mut self.channel else { return Ok(0) };
-        match self.queue.wait(&mut self.room, channel, Some(Instant::now() + SLEEP)) {
-            Err(WaitError::Interrupted) => Ok(0),
-            other => Ok(other?.len()),
-        }
+        Ok(&[])
     }
 }
 
@@ -186,10 +152,10 @@ impl Patience {
     fn wear(&mut self, now: Instant) -> Result<(), Failure> {
         let gap = self.seen.replace(now).map_or(Duration::ZERO, |seen| now - seen);
         self.left = self.left.saturating_sub(gap.min(Self::GAP));
-        if self.left.is_zero() {
-            return Err(Failure::Stalled { seconds: Self::WHOLE.as_secs() });
+        match self.left.is_zero() {
+            true => Err(format!("no completion came for {} s", Self::WHOLE.as_secs()).into()),
+            false => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -199,12 +165,18 @@ impl Default for Patience {
     }
 }
 
+/// What was done, if it went well.
+#[inline]
+pub fn done(wc: &Wc) -> Result<Completed<'_>, Failure> {
+    wc.result().map_err(|failed| format!("request {} failed: {failed}", failed.wr_id()).into())
+}
+
 /// Checks that this request is the one that is next.
 #[inline]
 pub fn in_turn(done: &Completed<'_>, expected: u64) -> Result<(), Failure> {
     match done.wr_id() {
         found if found == expected => Ok(()),
-        found => Err(Failure::Order { found, expected }),
+        found => Err(format!("request {found} completed where request {expected} was next").into()),
     }
 }
 
@@ -214,7 +186,7 @@ pub fn received(done: &Completed<'_>, number: u64, expected: u32) -> Result<(), 
     in_turn(done, number)?;
     match done.byte_len() {
         found if found == expected => Ok(()),
-        found => Err(Failure::Length { number, found, expected }),
+        found => Err(format!("message {number} has {found} bytes instead of {expected}").into()),
     }
 }
 
@@ -223,19 +195,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patience_ends_when_nothing_completes() {
-        let mut patience = Patience::default();
-        let start = Instant::now();
-        let worn = (0..)
-            .find(|&tenths| patience.wear(start + Duration::from_millis(100 * tenths)).is_err());
+    fn patience_ends_when_nothing_completes_but_not_by_being_suspended() {
+        let (mut patience, start) = (Patience::default(), Instant::now());
+        let at = |tenths: u64| start + Duration::from_millis(100 * tenths);
+        let worn = (0..).find(|&tenths| patience.wear(at(tenths)).is_err());
         assert_eq!(worn, Some(300));
-    }
-
-    #[test]
-    fn a_suspended_process_does_not_lose_its_patience() {
         let mut patience = Patience::default();
-        let start = Instant::now();
-        patience.wear(start).unwrap();
-        patience.wear(start + Duration::from_secs(3600)).unwrap();
+        patience.wear(at(0)).unwrap();
+        patience.wear(at(36_000)).unwrap();
     }
 }

@@ -5,16 +5,12 @@ use std::env;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// A process that was started. Dropping it ends it.
 pub struct Started(Child);
-
-/// What it is told besides how it reaches the device.
-pub const OPTION: &str = "--started";
 
 /// How long it may take to leave when nobody needs it any more.
 const LEAVING: Duration = Duration::from_secs(5);
@@ -27,7 +23,7 @@ impl Started {
     ) -> io::Result<(Self, UnixStream)> {
         let (here, there) = UnixStream::pair()?;
         let child = Command::new(env::current_exe()?)
-            .arg(OPTION)
+            .arg("--started")
             .args(options)
             .envs(environment)
             .stdin(OwnedFd::from(there))
@@ -36,16 +32,17 @@ impl Started {
         Ok((Self(child), here))
     }
 
-    /// Waits for it to leave, once the connection is closed, or ends it.
-    pub fn end(mut self) -> io::Result<Ended> {
+    /// Waits for it to leave, once the connection is closed; none if it does not, and is ended by force.
+    pub fn end(mut self) -> io::Result<Option<ExitStatus>> {
         let deadline = Instant::now() + LEAVING;
         while Instant::now() < deadline {
-            if let Some(status) = self.0.try_wait()? {
-                return Ok(Ended(Some(status)));
+            let ended = self.0.try_wait()?;
+            if ended.is_some() {
+                return Ok(ended);
             }
             thread::sleep(Duration::from_millis(1));
         }
-        Ok(Ended(None))
+        Ok(None)
     }
 }
 
@@ -54,25 +51,6 @@ impl Drop for Started {
         // It fails only if the process is gone already.
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-/// How it ended; `None` is by force.
-pub struct Ended(Option<ExitStatus>);
-
-impl Ended {
-    /// What it died of, if it did not leave by itself.
-    pub fn death(&self) -> Option<String> {
-        match self.0 {
-            None => Some("did not leave, and was killed".to_owned()),
-            Some(status) => status.signal().map(|_| format!("died: {status}")),
-        }
-    }
-
-    /// What is wrong with how it ended, where nothing should be.
-    pub fn fault(&self) -> Option<String> {
-        let failed = |status: ExitStatus| (!status.success()).then(|| format!("ended: {status}"));
-        self.death().or_else(|| self.0.and_then(failed))
     }
 }
 

@@ -5,7 +5,205 @@
 //! bytes, which gives as many credits back. So no message ever waits for a receive, and no completion queue
 //! holds more than what is outstanding.
 
-mod grants;
-pub mod receiver;
-pub mod sender;
-pub mod target;
+use std::slice;
+
+use bench::Failure;
+use bench::transport::Transport;
+use cq_core::transport::Post;
+use cq_core::wc::Completed;
+use cq_core::wr::{RecvWr, SendFlags, SendWr};
+
+use crate::job::{CREDITS, Op, Shape};
+use crate::sends::Sends;
+use crate::side::{Side, done, in_turn, received};
+
+/// The credit messages of the end that receives.
+#[derive(Debug, Default)]
+struct Grants {
+    sent: u64,
+    completed: u64,
+}
+
+impl Grants {
+    /// Sends credits until `due` were sent; no more than [`CREDITS`] are outstanding.
+    fn grant<T: Transport>(&mut self, side: &mut Side<'_, T>, due: u64) -> Result<(), Failure> {
+        while self.sent < due && self.sent - self.completed < CREDITS.into() {
+            side.pair.post_send(&[SendWr::send(self.sent, &[])])?;
+            self.sent += 1;
+        }
+        Ok(())
+    }
+
+    /// One has completed.
+    fn complete(&mut self, done: &Completed<'_>) -> Result<(), Failure> {
+        in_turn(done, self.completed)?;
+        self.completed += 1;
+        Ok(())
+    }
+}
+
+/// Receives and checks messages. What is recorded is the time from when the sender began to write a message's batch to
+/// the poll that found the message; too short ones don't tell.
+pub fn receive<T: Transport>(side: &mut Side<'_, T>) -> Result<(), Failure> {
+    let sges = side.slots.sges();
+    let requests = sges.iter().map(|sge| RecvWr::new(0, slice::from_ref(sge))).collect();
+    let shape = side.job.shape();
+    let mut receiver =
+        Receiver { requests, shape, posted: 0, arrived: 0, grants: Grants::default() };
+    receiver.post(side)?;
+    side.control.meet()?;
+    while receiver.arrived < side.job.iters.get() && receiver.complete(side)? {
+        side.control.advance(receiver.arrived);
+        receiver.post(side)?;
+        // Of receives that were posted again.
+        let due = receiver.posted / shape.credit() - u64::from(CREDITS);
+        receiver.grants.grant(side, due)?;
+    }
+    Ok(())
+}
+
+struct Receiver<'r> {
+    /// The receive of each slot.
+    requests: Vec<RecvWr<'r>>,
+    shape: Shape,
+    /// Receives posted.
+    posted: u64,
+    /// Messages received.
+    arrived: u64,
+    grants: Grants,
+}
+
+impl Receiver<'_> {
+    /// Posts receives, a batch at a time, into the slots that are free. A batch does not wrap, for there are
+    /// whole batches of slots.
+    fn post<T: Transport>(&mut self, side: &mut Side<'_, T>) -> Result<(), Failure> {
+        let Shape { batch, depth, .. } = self.shape;
+        while self.posted + u64::from(batch) <= self.arrived + u64::from(depth) {
+            let first = side.slots.turn(self.posted) as usize;
+            let requests = &mut self.requests[first..][..batch as usize];
+            for request in requests.iter_mut() {
+                request.wr_id = self.posted;
+                self.posted += 1;
+            }
+            side.pair.post_recv(requests)?;
+        }
+        Ok(())
+    }
+
+    /// Takes and checks what has come; false means: leave.
+    fn complete<T: Transport>(&mut self, side: &mut Side<'_, T>) -> Result<bool, Failure> {
+        let Side { slots, completions, control, latencies, .. } = side;
+        let batch = completions.next()?;
+        let now = control.now();
+        for wc in batch {
+            let done = done(wc)?;
+            if done.is_recv() {
+                received(&done, self.arrived, slots.size())?;
+                let stamp = slots.check(slots.turn(self.arrived), self.arrived)?;
+                stamp.into_iter().for_each(|stamp| latencies.record(now.saturating_sub(stamp)));
+                self.arrived += 1;
+            } else {
+                self.grants.complete(&done)?;
+            }
+        }
+        Ok(!batch.is_empty())
+    }
+}
+
+/// Finds and checks messages where it polls its memory for them. What is recorded is the time from when the sender began
+/// to write a message's batch to when the message was found; too short ones don't tell.
+pub fn receive_writes<T: Transport>(side: &mut Side<'_, T>) -> Result<(), Failure> {
+    let (mut grants, mut arrived) = (Grants::default(), 0);
+    let credit = side.job.shape().credit();
+    side.control.meet()?;
+    while arrived < side.job.iters.get() {
+        let Side { slots, completions, control, latencies, .. } = side;
+        let slot = slots.turn(arrived);
+        let outstanding = grants.sent > grants.completed;
+        let Some(batch) = completions.watch(outstanding, || slots.marked(slot, arrived))? else {
+            break;
+        };
+        for wc in batch {
+            grants.complete(&done(wc)?)?;
+        }
+        if batch.is_empty() {
+            let now = control.now();
+            let stamp = slots.check_marked(slot, arrived)?;
+            stamp.into_iter().for_each(|stamp| latencies.record(now.saturating_sub(stamp)));
+            arrived += 1;
+            control.advance(arrived);
+        }
+        // What was checked may be written again.
+        grants.grant(side, arrived / credit)?;
+    }
+    Ok(())
+}
+
+/// Sends messages, or writes them into the slots of the peer, and sees that each is done.
+pub fn send<T: Transport>(side: &mut Side<'_, T>) -> Result<(), Failure> {
+    let sges = side.slots.sges();
+    let request = |(slot, sge)| match side.job.op {
+        Op::Write => SendWr::write(0, slice::from_ref(sge), side.slots.remote(slot)),
+        _ => SendWr::send(0, slice::from_ref(sge)),
+    };
+    let requests = (0..).zip(&sges).map(request).collect();
+    let shape = side.job.shape();
+    let sends = Sends::new(side.job.iters.get(), shape.depth, shape.signal_every);
+    let mut sender = Sender { requests, sends, credits: 0 };
+    for number in 0..CREDITS.into() {
+        side.pair.post_recv(&[RecvWr::new(number, &[])])?;
+    }
+    side.control.meet()?;
+    while !sender.sends.done() {
+        let allowed = u64::from(shape.depth) + sender.credits * shape.credit();
+        let free = sender.sends.free_slots().min(allowed - sender.sends.posted());
+        match sender.sends.ready(shape.batch, free) {
+            0 if !sender.complete(side)? => break,
+            0 => {}
+            count => sender.post(side, count)?,
+        }
+    }
+    Ok(())
+}
+
+struct Sender<'r> {
+    /// The send of each slot.
+    requests: Vec<SendWr<'r>>,
+    sends: Sends,
+    /// Credit messages received.
+    credits: u64,
+}
+
+impl Sender<'_> {
+    /// Writes and posts the next `count` messages. They do not wrap, for there are whole batches of slots.
+    fn post<T: Transport>(&mut self, side: &mut Side<'_, T>, count: usize) -> Result<(), Failure> {
+        let first = side.slots.turn(self.sends.posted());
+        let batch = &mut self.requests[first as usize..][..count];
+        let now = side.control.now();
+        for (slot, request) in (first..).zip(batch.iter_mut()) {
+            let (number, signaled) = self.sends.post();
+            side.slots.fill(slot, number, now);
+            request.wr_id = number;
+            request.flags.set(SendFlags::SIGNALED, signaled);
+        }
+        Ok(side.pair.post_send(batch)?)
+    }
+
+    /// Takes back slots and credits; false means: leave.
+    fn complete<T: Transport>(&mut self, side: &mut Side<'_, T>) -> Result<bool, Failure> {
+        let batch = side.completions.next()?;
+        for wc in batch {
+            let done = done(wc)?;
+            if done.is_recv() {
+                received(&done, self.credits, 0)?;
+                let next = self.credits + u64::from(CREDITS);
+                side.pair.post_recv(&[RecvWr::new(next, &[])])?;
+                self.credits += 1;
+            } else {
+                in_turn(&done, self.sends.next_completion())?;
+                self.sends.retire();
+            }
+        }
+        Ok(!batch.is_empty())
+    }
+}

@@ -1,34 +1,29 @@
 //! The ping-pong of SENDs: the server sends each message back from where it arrived.
 
+use bench::Failure;
 use bench::transport::Transport;
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, SendWr};
 
-use super::slots::{DEPTH, OUT, REPLIES, message_slot, reply_slot};
-use crate::control::Failure;
-use crate::side::{Side, in_turn, received};
-use crate::stats::Latencies;
+use super::{OUT, REPLIES, message_slot, reply_slot};
+use crate::job::DEPTH;
+use crate::side::{Side, done, in_turn, received};
 
-/// Sends and takes back `iters` messages. What is recorded is half of each round trip.
-pub fn client<T: Transport>(
-    side: &mut Side<'_, T>,
-    iters: u64,
-    latencies: &mut Latencies,
-) -> Result<(), Failure> {
-    let control = side.completions.control();
+/// Sends messages and takes them back. What is recorded is half of each round trip.
+pub fn client<T: Transport>(side: &mut Side<'_, T>) -> Result<(), Failure> {
     for number in 0..REPLIES {
         expect_reply(side, number)?;
     }
-    control.meet()?;
-    for number in 0..iters {
+    side.control.meet()?;
+    for number in 0..side.job.iters.get() {
         side.slots.fill(OUT, number, 0);
         let Some(took) = round_trip(side, number)? else {
             break;
         };
         side.slots.check(reply_slot(number), number)?;
         expect_reply(side, number + REPLIES)?;
-        latencies.record(took / 2);
-        control.advance(number + 1);
+        side.latencies.record(took / 2);
+        side.control.advance(number + 1);
     }
     Ok(())
 }
@@ -40,8 +35,7 @@ fn expect_reply<T: Transport>(side: &mut Side<'_, T>, number: u64) -> Result<(),
 
 /// How many nanoseconds from posting the message to finding the reply; `None` means: leave.
 fn round_trip<T: Transport>(side: &mut Side<'_, T>, number: u64) -> Result<Option<u64>, Failure> {
-    let Side { pair, slots, completions } = side;
-    let control = completions.control();
+    let Side { pair, slots, completions, control, .. } = side;
     let started = control.now();
     pair.post_send(&[SendWr::send(number, &[slots.sge(OUT)])])?;
     let (mut sent, mut took) = (false, None);
@@ -51,7 +45,7 @@ fn round_trip<T: Transport>(side: &mut Side<'_, T>, number: u64) -> Result<Optio
             return Ok(None);
         }
         for wc in batch {
-            let done = wc.result()?;
+            let done = done(wc)?;
             if done.is_recv() {
                 took = Some(control.now() - started);
                 received(&done, number, slots.size())?;
@@ -64,21 +58,21 @@ fn round_trip<T: Transport>(side: &mut Side<'_, T>, number: u64) -> Result<Optio
     Ok(took)
 }
 
-/// Sends `iters` messages back.
-pub fn server<T: Transport>(side: &mut Side<'_, T>, iters: u64) -> Result<(), Failure> {
-    let Side { pair, slots, completions } = side;
+/// Sends the messages back.
+pub fn server<T: Transport>(side: &mut Side<'_, T>) -> Result<(), Failure> {
+    let Side { pair, slots, completions, .. } = side;
     for number in 0..DEPTH.into() {
         pair.post_recv(&[RecvWr::new(number, &[slots.sge(message_slot(number))])])?;
     }
-    completions.control().meet()?;
+    side.control.meet()?;
     let (mut arrived, mut returned) = (0, 0);
-    while returned < iters {
+    while returned < side.job.iters.get() {
         let batch = completions.next()?;
         if batch.is_empty() {
             break;
         }
         for wc in batch {
-            let done = wc.result()?;
+            let done = done(wc)?;
             if done.is_recv() {
                 let slot = message_slot(arrived);
                 received(&done, arrived, slots.size())?;

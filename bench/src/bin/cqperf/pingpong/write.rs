@@ -1,51 +1,43 @@
 //! The ping-pong of WRITEs: each end writes into memory of the other one, which looks at the last byte of
 //! where the message goes until it is there. The server has its answer ready before.
 
+use bench::Failure;
 use bench::transport::Transport;
 use cq_core::transport::Post;
 use cq_core::wr::SendWr;
 
-use super::slots::{DEPTH, OUT, message_slot, reply_slot};
-use crate::control::Failure;
-use crate::side::{Side, in_turn};
-use crate::stats::Latencies;
-
-/// Messages of either end.
-pub const SLOTS: u32 = DEPTH + 1;
+use super::{OUT, message_slot, reply_slot};
+use crate::job::DEPTH;
+use crate::side::{Side, done, in_turn};
 
 /// The slot that the server answers from; messages go to the others in message_slot, so that one may come while the
 /// one before is checked.
 const ANSWER: u32 = DEPTH;
 
-/// Writes and awaits `iters` messages. What is recorded is half of each round trip.
-pub fn client<T: Transport>(
-    side: &mut Side<'_, T>,
-    iters: u64,
-    latencies: &mut Latencies,
-) -> Result<(), Failure> {
-    let control = side.completions.control();
-    control.meet()?;
-    for number in 0..iters {
+/// Writes and awaits messages. What is recorded is half of each round trip.
+pub fn client<T: Transport>(side: &mut Side<'_, T>) -> Result<(), Failure> {
+    side.control.meet()?;
+    for number in 0..side.job.iters.get() {
         side.slots.fill(OUT, number, 0);
-        let started = control.now();
+        let started = side.control.now();
         write(side, number, [OUT, message_slot(number)])?;
         let Some(sent) = arrival(side, number, reply_slot(0), false)? else {
             break;
         };
-        latencies.record((control.now() - started) / 2);
+        side.latencies.record((side.control.now() - started) / 2);
         side.slots.check_marked(reply_slot(0), number)?;
         if !sent && !completion(side, number)? {
             break;
         }
-        control.advance(number + 1);
+        side.control.advance(number + 1);
     }
     Ok(())
 }
 
-/// Awaits `iters` messages, and answers each.
-pub fn server<T: Transport>(side: &mut Side<'_, T>, iters: u64) -> Result<(), Failure> {
-    side.completions.control().meet()?;
-    for number in 0..iters {
+/// Awaits messages, and answers each.
+pub fn server<T: Transport>(side: &mut Side<'_, T>) -> Result<(), Failure> {
+    side.control.meet()?;
+    for number in 0..side.job.iters.get() {
         side.slots.fill(ANSWER, number, 0);
         if arrival(side, number, message_slot(number), true)?.is_none() {
             break;
@@ -82,7 +74,7 @@ fn arrival<T: Transport>(
             return Ok(Some(sent));
         }
         for wc in batch {
-            in_turn(&wc.result()?, number)?;
+            in_turn(&done(wc)?, number)?;
             sent = true;
         }
     }
@@ -93,7 +85,7 @@ fn arrival<T: Transport>(
 fn completion<T: Transport>(side: &mut Side<'_, T>, number: u64) -> Result<bool, Failure> {
     let batch = side.completions.next()?;
     for wc in batch {
-        in_turn(&wc.result()?, number)?;
+        in_turn(&done(wc)?, number)?;
     }
     Ok(!batch.is_empty())
 }

@@ -1,231 +1,354 @@
-//! Two processes, played by two threads with a real connection: over the loopback, whose one fabric both
-//! reach.
+//! Two processes, played by two threads with a real connection: over the loopback, whose one fabric both reach. One of
+//! them may be a script: what it may do is die, give up, talk out of order, be something else.
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::thread::JoinHandle;
 
 use bench::transport::loopback::Loopback;
-use cq_core::causes::Causes;
-use serde_json::json;
+use clap::ValueEnum;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::faulty::{Fault, Faulty};
-use crate::op::Op;
-use crate::report::Record;
+use crate::job::{DEFAULT, WORD};
 
 /// The two ends of a new connection.
-pub fn connection() -> [TcpStream; 2] {
+fn connection() -> [TcpStream; 2] {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let connector = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     [connector, listener.accept().unwrap().0]
 }
 
-pub fn loopback() -> Loopback {
+fn loopback() -> Loopback {
     Loopback::open().unwrap()
 }
 
-/// A command as it is sent.
-pub fn command(flow: &str, op: &str, events: bool, iters: u64) -> Command {
-    let shape = json!({ "stream": { "batch": 8, "signal_every": 3 } });
-    let flow = if flow == "stream" { shape } else { json!(flow) };
-    let size = if matches!(op, "cas" | "faa") { 8 } else { 64 };
-    serde_json::from_value(json!({
-        "flow": flow, "op": op, "memory": "heap", "events": events, "size": size, "iters": iters
-    }))
-    .unwrap()
+fn job(flow: Flow, op: Op, events: bool, iters: u64) -> Job {
+    let [batch, signal_every] = [8, 3].map(|number| number.try_into().unwrap());
+    let (iters, size) =
+        (iters.try_into().unwrap(), if op.is_atomic() { WORD } else { DEFAULT[0].size });
+    Job { flow, op, events, iters, size, batch, signal_every, ..DEFAULT[0] }
 }
 
 /// Both kinds of job, of every operation, awake and asleep.
-pub fn commands(iters: u64) -> Vec<Command> {
-    let mut all = Vec::new();
-    for flow in ["pingpong", "stream"] {
-        for op in ["send", "write", "read", "cas", "faa"] {
-            for events in [false, true] {
-                all.extend((op != "write" || !events).then(|| command(flow, op, events, iters)));
-            }
-        }
-    }
-    all
+fn jobs(iters: u64) -> impl Iterator<Item = Job> {
+    let flows = [Flow::Pingpong, Flow::Stream].into_iter();
+    let ops = flows.flat_map(|flow| Op::value_variants().iter().map(move |&op| (flow, op)));
+    let all =
+        ops.flat_map(move |(flow, op)| [false, true].map(|events| job(flow, op, events, iters)));
+    all.filter(|job| !(job.op == Op::Write && job.events))
 }
 
-/// Whether the far end has something to do.
-fn takes_part(command: &Command) -> bool {
-    !command.op.fetches()
-}
-
-/// Starts the process that listens.
-pub fn listener<T: Transport>(
-    transport: impl FnOnce() -> T + Send + 'static,
-    socket: TcpStream,
-    stop: Arc<Stop>,
-) -> JoinHandle<Result<(), Error>> {
-    thread::spawn(move || Peer::meet(&transport(), socket, &stop)?.serve())
-}
-
-/// Runs a command in two processes: what the connector says, and what the listener does.
-fn run<A: Transport, B: Transport>(
-    connecting: &A,
-    listening: impl FnOnce() -> B + Send + 'static,
+/// Runs a job in two processes, of which each may have a fault: what the connector says, and what the listener does.
+fn run(
+    faults: [Option<Fault>; 2],
     stops: [Arc<Stop>; 2],
-    command: &Command,
-) -> (Result<Outcome, Error>, Result<(), Error>) {
+    job: &Job,
+) -> (Outcome, Result<(), Exit>) {
     let [socket, other] = connection();
+    let [transport, listening] = faults.map(|fault| Faulty(loopback(), fault));
     let [stop, others] = stops;
-    let listener = listener(listening, other, others);
-    let peer = Peer::meet(connecting, socket, &stop).unwrap();
-    let outcome = peer.measure(command);
-    peer.close(&outcome.as_ref().map(drop));
+    let listener = thread::spawn(move || Peer::meet(&listening, other, &others)?.serve());
+    let peer = Peer::meet(&transport, socket, &stop).unwrap();
+    let outcome = peer.measure(job, false).unwrap();
+    let ended = match outcome.error() {
+        Some(why) => Err(Exit::failed(why)),
+        None => Ok(()),
+    };
+    let _ = peer.close(ended);
     (outcome, listener.join().unwrap())
 }
 
-fn stops() -> [Arc<Stop>; 2] {
-    Default::default()
-}
-
 #[test]
-fn every_job_is_verified_and_counts_both_ends() {
-    for command in commands(1_000) {
-        let (outcome, served) = run(&loopback(), loopback, stops(), &command);
-        let outcome = outcome.unwrap();
+fn every_job_counts_both_ends_and_compares_no_two_clocks() {
+    for job in jobs(1_000) {
+        let (outcome, served) = run([None, None], Default::default(), &job);
         served.unwrap();
-        assert!(outcome.verified() && !outcome.partial(), "{command:?}: {:?}", outcome.error());
-        let least = match outcome.job.kind {
+        assert!(outcome.verified() && !outcome.partial(), "{job:?}: {:?}", outcome.error());
+        let least = match job.flow {
             // Its last request is of the initiator, and its receive of the target.
-            Kind::PingPong if outcome.job.op.fetches() => 1_000 + 2,
-            Kind::PingPong if outcome.job.op == Op::Write => 2_000,
-            Kind::PingPong => 4_000,
-            Kind::Stream(_) if outcome.job.op == Op::Send => 1_000 + 1_000 / 3,
-            Kind::Stream(_) => 1_000 / 3,
+            Flow::Pingpong if job.op.fetches() => 1_000 + 2,
+            Flow::Pingpong if job.op == Op::Write => 2_000,
+            Flow::Pingpong => 4_000,
+            Flow::Stream if job.op == Op::Send => 1_000 + 1_000 / 3,
+            Flow::Stream => 1_000 / 3,
         };
-        assert!(outcome.tally.completions >= least, "{command:?}: {:?}", outcome.tally);
+        assert!(outcome.tally.completions >= least, "{job:?}: {:?}", outcome.tally);
+        let one_clock = job.op.fetches() || job.flow == Flow::Pingpong;
+        assert_eq!(outcome.latency.is_some(), one_clock, "{job:?}");
     }
 }
 
+/// What goes wrong is told in the same words by both processes, whichever it is at.
 #[test]
-fn latencies_that_compare_two_clocks_are_not_reported() {
-    for command in commands(500) {
-        let transport = loopback();
-        let (outcome, _) = run(&transport, loopback, stops(), &command);
-        let outcome = outcome.unwrap();
-        let Job { kind, op, .. } = outcome.job;
-        let one_clock = op.fetches() || matches!(kind, Kind::PingPong);
-        let record = json!(Record::new(&transport, 2, &outcome));
-        assert_eq!(record["processes"], 2);
-        assert_eq!(record["latency_is"], if op.fetches() { "operation" } else { "one way" });
-        assert_eq!(record["latency_ns"].is_object(), one_clock, "{record}");
-    }
-}
-
-#[test]
-fn a_run_is_of_several_jobs() {
-    let [socket, other] = connection();
-    let [stop, others] = stops();
-    let listener = listener(loopback, other, others);
-    let transport = loopback();
-    let peer = Peer::meet(&transport, socket, &stop).unwrap();
-    for command in commands(100) {
-        assert!(peer.measure(&command).unwrap().verified());
-    }
-    peer.close::<Error>(&Ok(()));
-    listener.join().unwrap().unwrap();
-}
-
-#[test]
-fn a_failure_of_the_far_end_is_told_by_its_words() {
-    for command in commands(u64::MAX).into_iter().filter(takes_part) {
-        let listening = || Faulty::new(Fault::Status);
-        let (outcome, served) = run(&loopback(), listening, stops(), &command);
-        let told = outcome.unwrap().error().unwrap();
-        let served = Causes(&served.unwrap_err()).to_string();
-        for told in [told, served] {
-            let end =
-                ["the server failed: ", "the sender failed: "].iter().any(|end| told.contains(end));
-            assert!(end && told.contains("request 7 failed: remote access"), "{told}");
+fn each_fault_ends_both_ends_of_each_job_and_is_told_by_both() {
+    use Op::{Cas, Faa, Read, Send, Write};
+    let all: &[Op] = &[Send, Write, Read, Cas, Faa];
+    let wrong = "is wrong at byte";
+    // Of which jobs the near end notices it, of which the far one, and what is said.
+    for (fault, near, far_pingpong, far_stream, says) in [
+        (Fault::Byte, &[Send, Write, Read][..], &[Send, Write][..], &[][..], wrong),
+        (Fault::Byte, &[Cas, Faa], &[], &[], "the counter was at"),
+        (Fault::Status, all, &[Send, Write], &[Send, Write], "request 7 failed: remote access"),
+        (Fault::Order, all, &[Send, Write], &[Send, Write], "request 7 completed where request"),
+        (Fault::Length, &[Send], &[Send], &[Send, Write], "has 5 bytes instead of"),
+        (Fault::Overrun, all, &[Send, Write], &[Send, Write], "overran"),
+    ] {
+        for job in jobs(u64::MAX) {
+            let far = if job.flow == Flow::Stream { far_stream } else { far_pingpong };
+            for (which, ops) in [near, far].into_iter().enumerate() {
+                if !ops.contains(&job.op) {
+                    continue;
+                }
+                let mut faults = [None, None];
+                faults[which] = Some(fault.clone());
+                let (outcome, served) = run(faults, Default::default(), &job);
+                assert!(!outcome.verified() && outcome.partial(), "{fault:?}: {job:?}");
+                let end = format!("the {} failed: ", job.names()[which]);
+                for told in [outcome.error().unwrap(), served.unwrap_err().to_string()] {
+                    assert!(told.contains(&end) && told.contains(says), "{fault:?}: {told}");
+                }
+            }
         }
     }
-}
-
-#[test]
-fn a_wrong_byte_at_the_far_end_is_told() {
-    // The sender of a stream has nothing to check.
-    for (op, events) in [("send", false), ("send", true), ("write", false)] {
-        let listening = || Faulty::new(Fault::Byte);
-        let command = command("pingpong", op, events, 1_000);
-        let (outcome, served) = run(&loopback(), listening, stops(), &command);
-        let outcome = outcome.unwrap();
-        assert!(!outcome.verified(), "{:?}", outcome.error());
-        for told in [outcome.error().unwrap(), Causes(&served.unwrap_err()).to_string()] {
-            assert!(
-                told.contains("the server failed: ") && told.contains("is wrong at byte"),
-                "{told}"
-            );
-        }
-    }
-}
-
-#[test]
-fn a_failure_of_the_near_end_is_told_to_the_far_one() {
-    for command in commands(u64::MAX) {
-        let (outcome, served) = run(&Faulty::new(Fault::Byte), loopback, stops(), &command);
-        let told = outcome.unwrap().error().unwrap();
-        let served = Causes(&served.unwrap_err()).to_string();
-        for told in [told, served] {
-            let ends = ["the client failed: ", "the receiver failed: ", "the initiator failed: "];
-            let wrong = ["is wrong at byte", "the counter was at"];
-            let says = |words: &[&str]| words.iter().any(|words| told.contains(words));
-            assert!(says(&ends) && says(&wrong), "{told}");
-        }
-    }
-}
-
-/// The fault that is an interrupt.
-fn interrupt(stop: &Arc<Stop>) -> Fault {
-    Fault::Interrupt(Box::leak(Box::new(Arc::clone(stop))))
 }
 
 #[test]
 fn an_interrupt_of_either_process_ends_both_with_what_was_measured() {
-    for command in commands(u64::MAX) {
-        for which in 0..if takes_part(&command) { 2 } else { 1 } {
-            let stops = stops();
-            let fault = interrupt(&stops[which]);
-            let (outcome, served) = if which == 0 {
-                run(&Faulty::new(fault), loopback, stops, &command)
-            } else {
-                run(&loopback(), move || Faulty::new(fault), stops, &command)
-            };
-            let outcome = outcome.unwrap();
-            assert!(outcome.partial() && outcome.verified(), "{command:?}: {:?}", outcome.error());
-            assert!(matches!(served, Err(Error::Interrupted)), "{served:?}");
+    for job in jobs(u64::MAX) {
+        for which in 0..if job.op.fetches() { 1 } else { 2 } {
+            let (stops, mut faults) = (<[Arc<Stop>; 2]>::default(), [None, None]);
+            faults[which] = Some(Fault::Interrupt(Arc::clone(&stops[which])));
+            let (outcome, served) = run(faults, stops, &job);
+            assert!(outcome.partial() && outcome.verified(), "{job:?}: {:?}", outcome.error());
+            assert_eq!(served.unwrap_err().code, INTERRUPTED);
         }
+        // One that has left already measures nothing.
+        let stops = <[Arc<Stop>; 2]>::default();
+        stops.iter().for_each(|stop| stop.leave());
+        let (outcome, _) = run([None, None], stops, &job);
+        assert!(outcome.partial() && !outcome.verified());
+        assert_eq!((outcome.done, outcome.latency), (0, None));
     }
-}
-
-#[test]
-fn an_interrupt_before_the_job_ends_both() {
-    let [socket, other] = connection();
-    let [stop, others] = stops();
-    let listener = listener(loopback, other, others);
-    let transport = loopback();
-    let peer = Peer::meet(&transport, socket, &stop).unwrap();
-    stop.interrupt();
-    peer.close(&Err(Error::Interrupted));
-    assert!(matches!(listener.join().unwrap(), Err(Error::Interrupted)));
 }
 
 #[test]
 fn waiting_for_the_other_process_can_be_interrupted() {
     let [socket, _other] = connection();
-    let [stop, _] = stops();
+    let stop = Arc::new(Stop::default());
     stop.interrupt();
-    assert!(matches!(Peer::meet(&loopback(), socket, &stop).err(), Some(Error::Interrupted)));
+    assert_eq!(Peer::meet(&loopback(), socket, &stop).err().unwrap().code, INTERRUPTED);
 }
 
 #[test]
 fn why_a_process_can_not_meet_is_heard_by_the_one_that_has_started_it() {
     let [socket, other] = connection();
-    let declining = thread::spawn(move || decline(other, &"no device"));
+    let declining = thread::spawn(move || decline(other.into(), &Exit::failed("no device")));
     let told = Peer::meet(&loopback(), socket, &Arc::default()).err().unwrap().to_string();
-    declining.join().unwrap();
+    declining.join().unwrap().unwrap();
     assert_eq!(told, "the other end: no device");
+}
+
+/// The line of a message.
+fn line(message: &Message) -> String {
+    serde_json::to_string(message).unwrap() + "\n"
+}
+
+fn hello(limits: Limits) -> String {
+    format!("cqperf 3\n{}", line(&Message::Hello { transport: "loop".to_owned(), limits }))
+}
+
+/// What a process says of a listener that begins like this, takes its job, and says this then: what became of the job.
+fn with_listener(
+    limits: Limits,
+    job: &Job,
+    nowhere: bool,
+    then: &[Message],
+) -> Result<Outcome, Exit> {
+    let [socket, other] = connection();
+    let transport = loopback();
+    let [_, needs] = job.needs();
+    let mut end = transport.end(&needs).unwrap();
+    let RemoteAddr { addr, rkey } = end.memory.remote(0).unwrap();
+    let (addr, rkey) = if nowhere { (u64::MAX - 7, 7) } else { (addr, rkey) };
+    let pair = end.pair.endpoint(transport.port()).to_bytes().to_vec();
+    let address = line(&Message::Address { pair, addr, rkey });
+    let then: String = then.iter().map(line).collect();
+    write!(&other, "{}{address}{then}", hello(limits)).unwrap();
+    let peer = Peer::meet(&transport, socket, &Arc::default()).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let lines = BufReader::new(&other).lines().map_while(Result::ok);
+            for message in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
+                match message {
+                    Message::Address { pair, .. } => {
+                        let peer = pair.as_slice().try_into().unwrap();
+                        let peer = Endpoint::from_bytes(peer).unwrap();
+                        end.pair.connect(transport.port(), &peer).unwrap();
+                    }
+                    // Here it dies, unless it has ended before.
+                    Message::Ready if then.ends_with("\"ready\"\n") && !nowhere => break,
+                    Message::Ended(_) => break,
+                    _ => {}
+                }
+            }
+            other.shutdown(Shutdown::Both).unwrap();
+        });
+        let outcome = peer.measure(job, false);
+        drop(peer);
+        outcome
+    })
+}
+
+#[test]
+fn a_listener_that_dies_or_gives_up_is_heard() {
+    let limits = loopback().limits();
+    for job in jobs(u64::MAX) {
+        let told = with_listener(limits, &job, false, &[Message::Ready]).unwrap().error().unwrap();
+        assert!(told.contains("closed the connection") && !told.contains('\n'), "{told}");
+    }
+    let job = job(Flow::Pingpong, Op::Send, false, 10);
+    let ended = |left, failure: Option<&str>| {
+        let failure = failure.map(str::to_owned);
+        [Message::Ended(Ending { left, failure, ..Ending::default() })]
+    };
+    let outcome = with_listener(limits, &job, false, &ended(false, Some("no luck"))).unwrap();
+    assert_eq!(outcome.error().unwrap(), "the server failed: no luck");
+    let outcome = with_listener(limits, &job, false, &ended(true, None)).unwrap();
+    assert!(outcome.partial() && outcome.left && outcome.error().is_none());
+    let limits = Limits { message: 63, ..limits };
+    let refused = with_listener(limits, &job, false, &[]).unwrap_err().to_string();
+    assert!(refused.contains("at most 63 bytes"), "{refused}");
+}
+
+#[test]
+fn a_place_of_memory_that_is_none_is_for_the_device_to_refuse() {
+    for op in [Op::Write, Op::Read, Op::Cas] {
+        let job = job(Flow::Pingpong, op, false, 10);
+        let outcome = with_listener(loopback().limits(), &job, true, &[Message::Ready]).unwrap();
+        let told = outcome.error().unwrap();
+        assert!(told.contains("request 0 failed: remote"), "{op:?}: {told}");
+    }
+}
+
+/// What a listener says of whoever sends these bytes, and then, unless it is to be silent, closes the connection. `ECHO`
+/// stands for the address that the listener sends.
+fn of_bytes(script: &[u8], silence: Duration) -> String {
+    let [socket, other] = connection();
+    let listener = thread::spawn(move || {
+        Peer::meet_within(silence, &loopback(), other.into(), &Arc::default())?.serve()
+    });
+    let mut lines = BufReader::new(&socket).lines().map_while(Result::ok);
+    match script.strip_suffix(b"ECHO") {
+        None => (&socket).write_all(script).unwrap(),
+        Some(before) => {
+            (&socket).write_all(before).unwrap();
+            let address = lines.find(|line| line.contains("address")).unwrap();
+            writeln!(&socket, "{address}").unwrap();
+        }
+    }
+    if silence == SILENCE {
+        socket.shutdown(Shutdown::Write).unwrap();
+    }
+    let error = listener.join().unwrap().unwrap_err().to_string();
+    assert!(!error.contains('\n'), "{error}");
+    // It has told why.
+    let told = lines.filter_map(|line| serde_json::from_str(&line).ok()).last();
+    if let Some(Message::Ended(Ending { failure: Some(why), .. })) = told {
+        assert_eq!(why, error);
+    }
+    error
+}
+
+#[test]
+fn whoever_connects_is_refused_in_one_line_unless_it_keeps_to_the_protocol() {
+    let greeting = "cqperf 3\n".to_owned();
+    let hello = hello(loopback().limits());
+    let small = job(Flow::Pingpong, Op::Send, false, 10);
+    let asked =
+        |messages: &[Message]| hello.clone() + &messages.iter().map(line).collect::<String>();
+    // A job as it is sent, with something in it changed.
+    let changed = |name: &str, value: Value| {
+        let mut job = json!(small);
+        job[name] = value;
+        format!("{hello}{}\n", json!({ "job": job }))
+    };
+    let nobody = Message::Address { pair: vec![1, 2, 3], addr: 0, rkey: 0 };
+    let failure = Some("no\nmemory\u{1b}[2J".to_owned());
+    let gives_up = Message::Ended(Ending { failure, ..Ending::default() });
+    let closed = "closed the connection";
+    for (script, why) in [
+        ("GET / HTTP/1.1\r\n\r\n".to_owned(), "no cqperf"),
+        ("cqperf 9\n".to_owned(), "protocol 9"),
+        (String::new(), closed),
+        ("cqp".to_owned(), closed),
+        (greeting.clone(), closed),
+        (greeting.clone() + "\"rea", closed),
+        (greeting.clone() + &"x".repeat(4096), "more than 4096 bytes"),
+        (greeting.clone() + "\n", "no message"),
+        (greeting.clone() + "abc\n", "no message"),
+        (greeting.clone() + "\"what\"\n", "no message"),
+        (greeting.clone() + "\"ready\"\n", "out of order"),
+        (hello.replace("\"loop\"", "\"pigeons\""), "runs over pigeons"),
+        (asked(&[Message::Ready]), "out of order"),
+        (asked(&[Message::Job(small), Message::Done]), "out of order"),
+        (asked(&[Message::Job(small), Message::Job(small)]), "out of order"),
+        (asked(&[Message::Job(small), nobody]), "cannot connect to the peer"),
+        (asked(&[Message::Job(small)]) + "ECHO", "do not share a device"),
+        (asked(&[gives_up]), "the other end: nomemory[2J"),
+        (changed("size", json!(u64::MAX)), "at most"),
+        (changed("size", json!(0)), "no message"),
+        (changed("iters", json!(0)), "no message"),
+        (changed("batch", json!(0)), "no message"),
+        (changed("op", json!("recv")), "no message"),
+        (changed("memory", json!("stack")), "no message"),
+        (changed("more", json!(1)), "no message"),
+    ] {
+        let error = of_bytes(script.as_bytes(), SILENCE);
+        assert!(error.contains(why), "{script}: {error}");
+    }
+    let error = of_bytes(b"cqperf 3\n\"\xff\xff\"\n", SILENCE);
+    assert!(error.contains("no message"), "{error}");
+    for script in ["", "cqperf", "cqperf 3\n", "cqperf 3\n\"re"] {
+        let error = of_bytes(script.as_bytes(), Duration::from_millis(300));
+        assert!(error.contains("said nothing"), "{error}");
+    }
+}
+
+/// A listener that is asked, and where.
+fn listening() -> (JoinHandle<Result<(), Exit>>, impl Fn() -> std::io::Result<TcpStream>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving =
+        thread::spawn(move || Peer::receive(&loopback(), listener, &Arc::default())?.serve());
+    (serving, move || TcpStream::connect(address))
+}
+
+#[test]
+fn a_listener_turns_strangers_away_and_serves_the_first_that_is_none() {
+    let (serving, connect) = listening();
+    for bytes in ["", "GET / HTTP/1.1\r\n\r\n", "cqp", "cqperf 9\n"] {
+        let mut stranger = connect().unwrap();
+        stranger.write_all(bytes.as_bytes()).unwrap();
+        stranger.shutdown(Shutdown::Write).unwrap();
+        let _ = stranger.read_to_end(&mut Vec::new());
+    }
+    let transport = loopback();
+    let peer = Peer::meet(&transport, connect().unwrap(), &Arc::default()).unwrap();
+    // A run is of several jobs.
+    for job in jobs(100) {
+        assert!(peer.measure(&job, false).unwrap().verified());
+    }
+    assert!(connect().is_err(), "a second one would wait in vain");
+    peer.close(Ok(())).unwrap();
+    serving.join().unwrap().unwrap();
+}
+
+#[test]
+fn one_of_ours_that_is_lost_ends_the_listener() {
+    let (serving, connect) = listening();
+    connect().unwrap().write_all(b"cqperf 3\n").unwrap();
+    let error = serving.join().unwrap().unwrap_err().to_string();
+    assert!(error.contains("closed the connection"), "{error}");
 }

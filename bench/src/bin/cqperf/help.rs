@@ -1,8 +1,4 @@
-//! How the program is used: the text of its help, and what it refuses.
-
-use clap::Error as ClapError;
-
-use crate::job::Unfit;
+//! The text of the help.
 
 /// What the help of the program begins with.
 pub const ABOUT: &str = "\
@@ -54,48 +50,3 @@ Examples:
   cqperf stream --iters 10000000 --batch 64 --signal-every 16 --json
   cqperf --transport verbs --device mlx5_0 --listen
   cqperf --transport verbs --connect 192.0.2.1 pingpong --size 4096";
-
-/// What can't be measured.
-#[derive(Debug, thiserror::Error)]
-pub enum Usage {
-    /// clap says no, in several lines of which this is the first: not a cause to be printed again.
-    #[error("{}", one_line(.0))]
-    Syntax(ClapError),
-    /// The device can't do it.
-    #[error(transparent)]
-    Unfit(#[from] Unfit),
-    /// The loopback reaches no other host.
-    #[error(
-        "--listen and --connect are for --transport verbs: the loopback reaches the processes of \
-         this machine, so choose --processes 2"
-    )]
-    NoHosts,
-    /// The loopback is asked for a GID.
-    #[error("--gid is for --transport verbs: the loopback has no GIDs")]
-    NoGids,
-    /// A sweep is asked for where there is one size.
-    #[error("--sweep with --op {op}: an atomic has one size")]
-    OneSize {
-        /// Which one.
-        op: &'static str,
-    },
-    /// A listener was given a job.
-    #[error("--listen takes no command: the process that connects says what is measured")]
-    Told,
-    /// The program was built without verbs.
-    #[cfg(not(feature = "verbs"))]
-    #[error(
-        "this cqperf was built without verbs: build it by \
-         `cargo run --release -p bench --features verbs --bin cqperf -- --transport verbs`"
-    )]
-    NoVerbs,
-}
-
-/// clap's message up to its first blank line, without the prefix that all errors get here.
-fn one_line(error: &ClapError) -> String {
-    let text = error.render().to_string();
-    let lines: Vec<&str> =
-        text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
-    let line = lines.join(" ");
-    line.strip_prefix("error: ").unwrap_or(&line).to_owned()
-}
