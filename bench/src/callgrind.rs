@@ -4,29 +4,17 @@
 //! what comes before and after it.
 
 use std::collections::HashMap;
-use std::error::Error;
+use std::hint::black_box;
 use std::path::Path;
-use std::process::{Command, ExitCode, ExitStatus};
-use std::{env, fs, io, process};
+use std::process::{Command, ExitCode};
+use std::{env, fs, process};
 
 use cq_core::causes::Causes;
 
+use crate::failure::Failure;
+
 /// How many instructions each function took in all of its calls, with what it called.
 pub type Costs = HashMap<String, u64>;
-
-/// Why instructions can't be counted.
-#[derive(Debug, thiserror::Error)]
-pub enum CountError {
-    /// There is no valgrind, or nowhere to write.
-    #[error("cannot run valgrind: install it, and say in TMPDIR where it can write")]
-    System(#[from] io::Error),
-    /// The program under it, or callgrind itself.
-    #[error("the program failed under callgrind: {0}")]
-    Failed(ExitStatus),
-    /// A function was not called, or inlined.
-    #[error("callgrind did not see {0}")]
-    Unseen(String),
-}
 
 /// Tells a program that it is under callgrind.
 const UNDER_CALLGRIND: &str = "under-callgrind";
@@ -38,8 +26,8 @@ pub const TIMES: [u32; 2] = [250, 500];
 /// `report` runs it there, by [`count`], and prints what came of it.
 pub fn main(
     name: &str,
-    work: impl FnOnce() -> Result<(), Box<dyn Error>>,
-    report: impl FnOnce() -> Result<(), Box<dyn Error>>,
+    work: impl FnOnce() -> Result<(), Failure>,
+    report: impl FnOnce() -> Result<(), Failure>,
 ) -> ExitCode {
     let done = match env::args().nth(1).as_deref() {
         Some(UNDER_CALLGRIND) => work(),
@@ -54,49 +42,49 @@ pub fn main(
     }
 }
 
+/// Begins a part, for callgrind.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn counted_part() {
+    black_box(());
+}
+
 /// Runs this program under callgrind, with a library loaded before its own, if there is to be one.
-/// The costs are those of each part that a call of `divider` begins.
+/// The costs are those of each part that a call of [`counted_part`] begins.
 ///
 /// # Errors
 /// There is no valgrind, or the program fails under it.
-pub fn count(divider: &str, preload: Option<&Path>) -> Result<Vec<Costs>, CountError> {
+pub fn count(preload: Option<&Path>) -> Result<Vec<Costs>, Failure> {
     let file = env::temp_dir().join(format!("callgrind.{}", process::id()));
-    let mut valgrind = Command::new("valgrind");
-    if let Some(library) = preload {
-        valgrind.env("LD_PRELOAD", library);
-    }
-    let status = valgrind
+    let status = Command::new("valgrind")
+        .envs(preload.map(|library| ("LD_PRELOAD", library)))
         .args(["--tool=callgrind", "--quiet", "--compress-strings=no", "--compress-pos=no"])
-        .args(["--combine-dumps=yes", &format!("--dump-before={divider}")])
+        .args(["--combine-dumps=yes", "--dump-before=counted_part"])
         .arg(format!("--callgrind-out-file={}", file.display()))
         .arg(env::current_exe()?)
         .arg(UNDER_CALLGRIND)
-        .status()?;
+        .status()
+        .map_err(|why| format!("cannot run valgrind: install it: {why}"))?;
     if !status.success() {
-        return Err(CountError::Failed(status));
+        return Err(format!("the program failed under callgrind: {status}").into());
     }
-    let written = fs::read_to_string(&file)?;
+    let written = fs::read_to_string(&file)
+        .map_err(|why| format!("cannot read what callgrind wrote to TMPDIR: {why}"))?;
     fs::remove_file(&file)?;
     Ok(parts(&written))
 }
 
-/// What a function took in the part behind `nth` beyond what it took in that one.
+/// What a function took each time that the thing at an index was done, which is done [that often](TIMES): what it took
+/// in the second part of the thing beyond what it took in the first.
 ///
 /// # Errors
-/// It was not called.
-fn beyond(parts: &[Costs], nth: usize, function: &str) -> Result<u64, CountError> {
+/// It was not called, or inlined.
+pub fn each(parts: &[Costs], nth: usize, function: &str) -> Result<f64, Failure> {
     let cost = |part: usize| parts.get(part)?.get(function).copied();
-    let (some, more) =
-        cost(nth).zip(cost(nth + 1)).ok_or_else(|| CountError::Unseen(function.to_owned()))?;
-    Ok(more.saturating_sub(some))
-}
-
-/// What a function took each time that the thing at an index was done, which is done [that often](TIMES).
-///
-/// # Errors
-/// It was not called.
-pub fn each(parts: &[Costs], nth: usize, function: &str) -> Result<f64, CountError> {
-    Ok(beyond(parts, 2 * nth, function)? as f64 / f64::from(TIMES[1] - TIMES[0]))
+    let (some, more) = cost(2 * nth)
+        .zip(cost(2 * nth + 1))
+        .ok_or_else(|| format!("callgrind did not see {function}"))?;
+    Ok(more.saturating_sub(some) as f64 / f64::from(TIMES[1] - TIMES[0]))
 }
 
 /// Before the parts come the head of the file, and what was before any divider.
@@ -157,8 +145,8 @@ totals: 1000
     fn the_calls_of_each_part_are_summed_up() {
         let costs = |cost| Costs::from([("poll".to_owned(), cost)]);
         assert_eq!(parts(WRITTEN), [costs(42), costs(80)]);
-        assert_eq!(beyond(&parts(WRITTEN), 0, "poll").unwrap(), 38);
-        assert!(beyond(&parts(WRITTEN), 0, "other").is_err());
-        assert!(beyond(&parts(WRITTEN), 1, "poll").is_err());
+        assert_eq!(each(&parts(WRITTEN), 0, "poll").unwrap(), 38.0 / 250.0);
+        assert!(each(&parts(WRITTEN), 0, "other").is_err());
+        assert!(each(&parts(WRITTEN), 1, "poll").is_err());
     }
 }

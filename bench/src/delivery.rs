@@ -19,7 +19,7 @@ use cq_core::transport::{Block, Events, Notify, Post, Woken};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr, Sge};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::transport::{End, Needs, SetUpError, Transport};
 
 /// How many messages can be under way at once.

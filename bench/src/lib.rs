@@ -9,9 +9,10 @@
 //! ```
 
 pub mod callgrind;
+pub mod calls;
 pub mod cores;
 pub mod delivery;
+mod failure;
 pub mod transport;
 
-/// Why something failed, for a person to read.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub use self::failure::Failure;

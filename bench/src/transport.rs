@@ -42,7 +42,7 @@ use cq_core::transport::{Arm, Block};
 use serde::{Deserialize, Serialize};
 
 use self::heap::Heap;
-use crate::Failure;
+use crate::failure::Failure;
 
 /// A device to run on.
 pub trait Transport: Sync {

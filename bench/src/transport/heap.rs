@@ -40,6 +40,9 @@ pub struct Heap<R> {
     lines: Box<[Line]>,
 }
 
+/// The bytes before the first whole word, the whole words, and the bytes after them.
+type Parts<'a> = (&'a [AtomicU8], &'a [AtomicU64], &'a [AtomicU8]);
+
 impl<R: Region> Heap<R> {
     /// Allocates `len` bytes and registers them in this domain.
     ///
@@ -59,13 +62,9 @@ impl<R: Region> Heap<R> {
         Ok(Self { registration, lines })
     }
 
-    /// A range as the bytes before the first whole word, the whole words, and the bytes after them.
+    /// A range, in its parts.
     #[inline]
-    fn split(
-        &self,
-        at: usize,
-        len: usize,
-    ) -> Result<(&[AtomicU8], &[AtomicU64], &[AtomicU8]), RangeError> {
+    fn split(&self, at: usize, len: usize) -> Result<Parts<'_>, RangeError> {
         let available = self.registration.len();
         let lines = ptr::from_ref::<[Line]>(&self.lines).cast::<AtomicU8>();
         // SAFETY: the lines, whole, are as many bytes at least, and atomics all.

@@ -9,71 +9,82 @@
 //! The program runs itself under valgrind, with the library that lies beside it loaded before libibverbs. A call is
 //! counted from where it begins to where it returns, so nothing that stands between a program and the C ABI is.
 
-mod calls;
-mod ends;
-
 use std::env;
-use std::error::Error;
-use std::hint::black_box;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench::callgrind::{self, Costs, CountError, TIMES};
-use bench::transport::loopback::Loopback;
-use bench::transport::verbs::Verbs;
-
-use self::calls::{C, RUST};
-use self::ends::{Ends, THINGS, Thing};
+use bench::Failure;
+use bench::callgrind::{self, TIMES, counted_part};
+use bench::calls::{Call, Calls, Ends, Job, Kind, LOOPBACK};
+use cq_core::transport::{PollCq, Post};
+use transport_rxe_loop::Context as Loopback;
+use transport_verbs::Context as Verbs;
 
 /// The library of the C ABI.
 const LIBRARY: &str = "librxe_loop_verbs.so";
+
+/// By the C ABI, which transport-verbs calls. Its functions have a symbol each.
+const C: Calls<Verbs> = Calls {
+    post_send: Post::post_send,
+    post_recv: Post::post_recv,
+    polls: [PollCq::poll, PollCq::poll],
+    symbols: ["post_send", "post_recv", "poll_cq", "poll_cq"],
+};
+
+/// What is done, and by which calls.
+const JOBS: [(Job, &[Call]); 3] = [
+    (job("an empty poll", Kind::Nothing), &[Call::PollSend]),
+    (job("a WRITE and its completion", Kind::Write), &[Call::PostSend, Call::PollSend]),
+    (
+        job("a SEND, its receive, and both completions", Kind::Send),
+        &[Call::PostSend, Call::PostRecv, Call::PollSend, Call::PollRecv],
+    ),
+];
+
+const fn job(name: &'static str, kind: Kind) -> Job {
+    Job { name, kind, bytes: 8, list: 1, base: &[] }
+}
 
 fn main() -> ExitCode {
     callgrind::main("abi_cost", work, count)
 }
 
 /// Does each thing by each API, as often as said above.
-fn work() -> Result<(), Box<dyn Error>> {
-    let mut rust = Ends::new(&Loopback::open()?)?;
-    let mut c = Ends::new(&Verbs::open(Some(Loopback::DEVICE), None)?)?;
-    for (_, thing) in THINGS {
+fn work() -> Result<(), Failure> {
+    let mut rust = Ends::new(&Loopback::open("loop0")?)?;
+    let mut c = Ends::new(&Verbs::open("loop0")?)?;
+    for (job, _) in &JOBS {
         for times in TIMES {
-            abi_cost_part();
+            counted_part();
             for _ in 0..times {
-                rust.work(thing, &RUST)?;
-                c.work(thing, &C)?;
+                rust.work(job, &LOOPBACK)?;
+                c.work(job, &C)?;
             }
         }
     }
     Ok(())
 }
 
-/// Begins a part, for callgrind.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn abi_cost_part() {
-    black_box(());
-}
-
 /// Counts, and tells.
-fn count() -> Result<(), Box<dyn Error>> {
-    let parts = callgrind::count("abi_cost_part", Some(&library()?))?;
-    for (nth, (what, thing)) in THINGS.into_iter().enumerate() {
-        let (rust, c) =
-            (each(&parts, nth, thing, RUST.symbols)?, each(&parts, nth, thing, C.symbols)?);
-        println!("{what}: {rust:.0} instructions by the Rust API, {c:.0} by the C ABI");
+fn count() -> Result<(), Failure> {
+    let parts = callgrind::count(Some(&library()?))?;
+    for (nth, (job, calls)) in JOBS.iter().enumerate() {
+        let each = |symbols: [&str; 4], prefix: &str| -> Result<f64, Failure> {
+            let mut symbols: Vec<_> = calls.iter().map(|&call| symbols[call as usize]).collect();
+            // Polls of both ends are of one function.
+            symbols.dedup();
+            let each = |symbol| callgrind::each(&parts, nth, &format!("{prefix}{symbol}"));
+            symbols.into_iter().map(each).sum()
+        };
+        let rust = each(LOOPBACK.symbols, "")?;
+        let c = each(C.symbols, "rxe_loop_verbs::exports::tables::ibv_")?;
+        println!("{}: {rust:.0} instructions by the Rust API, {c:.0} by the C ABI", job.name);
     }
     Ok(())
 }
 
-/// What one of a thing takes, in all of its calls.
-fn each(parts: &[Costs], nth: usize, thing: Thing, symbols: [&str; 3]) -> Result<f64, CountError> {
-    let calls = symbols.into_iter().zip(thing.calls()).filter(|&(_, is_called)| is_called);
-    calls.map(|(symbol, _)| callgrind::each(parts, nth, symbol)).sum()
-}
-
 /// Where the library is.
-fn library() -> Result<PathBuf, Box<dyn Error>> {
+fn library() -> Result<PathBuf, Failure> {
     let path = env::current_exe()?.with_file_name(LIBRARY);
     if path.exists() {
         return Ok(path);

@@ -8,16 +8,13 @@
 //! The program runs itself under valgrind. It does each job so many times, and then more often: the difference is
 //! what one takes. Both ends are queue pairs of one process, in memory of the fabric.
 
-mod jobs;
-
-use std::error::Error;
-use std::hint::black_box;
 use std::process::ExitCode;
 
-use bench::callgrind::{self, TIMES};
+use bench::Failure;
+use bench::callgrind::{self, TIMES, counted_part};
+use bench::calls::{Ends, JOBS, LOOPBACK};
 use comfy_table::{CellAlignment, Table, presets};
-
-use self::jobs::{Ends, JOBS};
+use transport_rxe_loop::Context;
 
 /// The commit that the counts are compared with.
 const BASE: &str = "3600d62";
@@ -27,47 +24,39 @@ fn main() -> ExitCode {
 }
 
 /// Does each job, as often as said above.
-fn work() -> Result<(), Box<dyn Error>> {
-    let mut ends = Ends::new()?;
+fn work() -> Result<(), Failure> {
+    let mut ends = Ends::new(&Context::open("loop0")?)?;
     for job in &JOBS {
         // Once before it is counted: what a first message looks up is not what a message costs.
-        ends.work(job)?;
+        ends.work(job, &LOOPBACK)?;
         for times in TIMES {
-            path_cost_part();
+            counted_part();
             for _ in 0..times {
-                ends.work(job)?;
+                ends.work(job, &LOOPBACK)?;
             }
         }
     }
     Ok(())
 }
 
-/// Begins a part, for callgrind.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn path_cost_part() {
-    black_box(());
-}
-
 /// Counts, and prints the table.
-fn count() -> Result<(), Box<dyn Error>> {
-    let parts = callgrind::count("path_cost_part", None)?;
+fn count() -> Result<(), Failure> {
+    let parts = callgrind::count(None)?;
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
     let was = format!("at {BASE}");
     table.set_header(["a message of", "call", "instructions", &was, "ratio"]);
     for (nth, job) in JOBS.iter().enumerate() {
         for &(call, base) in job.base {
-            let now = callgrind::each(&parts, nth, call.symbol())? / f64::from(job.messages());
+            let symbol = LOOPBACK.symbols[call as usize];
+            let now = callgrind::each(&parts, nth, symbol)? / job.list as f64;
             let figures = [format!("{now:.0}"), format!("{base:.0}"), format!("{:.2}", now / base)];
             let [now, base, ratio] = figures;
             table.add_row([job.name, call.name(), &now, &base, &ratio]);
         }
     }
-    for column in 2..5 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
     }
     println!("{table}");
     Ok(())

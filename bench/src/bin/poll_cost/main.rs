@@ -9,13 +9,12 @@
 mod polls;
 
 use std::env;
-use std::error::Error;
-use std::hint::black_box;
 use std::process::ExitCode;
 
-use bench::callgrind::{self, TIMES};
+use bench::Failure;
+use bench::callgrind::{self, TIMES, counted_part};
 use bench::delivery::Delivery;
-use bench::transport::verbs::{Verbs, VerbsError};
+use bench::transport::verbs::Verbs;
 use cq_core::causes::Causes;
 
 use self::polls::{BARE, OURS, Way};
@@ -30,26 +29,21 @@ const FOUND: [(&str, u32); 2] = [("an empty queue", 0), ("one completion", 1)];
 const NO_DEVICE: u8 = 3;
 
 fn main() -> ExitCode {
-    let device = match device() {
-        Ok(device) => device,
+    match Verbs::open(env::var("VERBS_DEVICE").ok().as_deref(), None) {
+        Ok(device) => callgrind::main("poll_cost", || poll(&device), count),
         Err(error) => {
             eprintln!("poll_cost: {}", Causes(&error));
-            return ExitCode::from(NO_DEVICE);
+            ExitCode::from(NO_DEVICE)
         }
-    };
-    callgrind::main("poll_cost", || poll(&device), count)
-}
-
-fn device() -> Result<Verbs, VerbsError> {
-    Verbs::open(env::var("VERBS_DEVICE").ok().as_deref(), None)
+    }
 }
 
 /// Polls by each way, with each thing to find, as often as said above.
-fn poll(device: &Verbs) -> Result<(), Box<dyn Error>> {
+fn poll(device: &Verbs) -> Result<(), Failure> {
     let mut delivery = Delivery::new(device)?;
     for (_, completions) in FOUND {
         for polls in TIMES {
-            poll_cost_part();
+            counted_part();
             for way in [BARE].iter().chain(&OURS) {
                 if completions > 0 {
                     delivery.fill(polls)?;
@@ -65,16 +59,9 @@ fn poll(device: &Verbs) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Begins a part, for callgrind.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn poll_cost_part() {
-    black_box(());
-}
-
 /// Counts, and tells.
-fn count() -> Result<(), Box<dyn Error>> {
-    let parts = callgrind::count("poll_cost_part", None)?;
+fn count() -> Result<(), Failure> {
+    let parts = callgrind::count(None)?;
     let each = |nth: usize, way: Way| callgrind::each(&parts, nth, way.symbol);
     let mut most = f64::MIN;
     for (nth, (what, _)) in FOUND.iter().enumerate() {
