@@ -1,40 +1,18 @@
 //! `cqperf --processes 2`, as its users meet it: it starts its peer, and none outlives the other.
 
 use std::fs;
-use std::process::{Child, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{cqperf, refused, run, text, verified};
+use crate::common::{OPS, cqperf, records, refused, text, wait_for};
 
 mod common;
 
-const PATIENCE: Duration = Duration::from_secs(60);
-
-#[test]
-fn every_operation_is_verified_between_two_processes_in_both_memories() {
-    for flow in ["pingpong", "stream"] {
-        for op in ["send", "write", "read", "cas", "faa"] {
-            for memory in ["fabric", "heap"] {
-                let job = format!("{flow} --op {op} --memory {memory} --iters 500");
-                let record = verified(&format!("{job} --processes 2"));
-                assert_eq!(record["processes"], 2);
-                assert_eq!((&record["op"], &record["memory"]), (&op.into(), &memory.into()));
-                let fetches = !["send", "write"].contains(&op);
-                // A stream's would compare two clocks.
-                let one_clock = flow == "pingpong" || fetches;
-                assert_eq!(record["latency_ns"].is_object(), one_clock, "{record}");
-            }
-        }
-    }
-}
-
 #[test]
 fn where_the_service_thread_copies_every_operation_is_verified() {
-    for op in ["send", "write", "read", "cas", "faa"] {
+    for op in OPS {
         let job = format!("pingpong --op {op} --memory heap --iters 100 --processes 2 --json");
         let output = cqperf(&job).env("RXE_LOOP_COPY", "service").output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{op}: {}", text(&output.stderr));
@@ -47,26 +25,6 @@ fn a_way_of_copying_that_there_is_none_of_is_refused() {
     let output = cqperf("pingpong --processes 2").env("RXE_LOOP_COPY", "Service").output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("RXE_LOOP_COPY is \"Service\": say"));
-}
-
-#[test]
-fn two_processes_sleep_and_wake_each_other() {
-    for job in ["pingpong", "stream", "pingpong --op read", "stream --op faa"] {
-        let record = verified(&format!("{job} --iters 500 --events --processes 2"));
-        assert_eq!(record["mode"], "events");
-    }
-}
-
-#[test]
-fn a_sweep_is_of_one_pair_of_processes() {
-    let sweep = "pingpong --op write --sweep --size 65536 --iters 20 --processes 2";
-    let output = run(&format!("{sweep} --json"));
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let records: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(records.len(), 17);
-    assert!(records.iter().all(|record| record["verified"] == true && record["processes"] == 2));
-    let table = run(sweep);
-    assert!(text(&table.stdout).contains("one of two processes"));
 }
 
 #[test]
@@ -101,18 +59,6 @@ fn endless(arguments: &str) -> (Child, Pid) {
     (child, started)
 }
 
-/// What `look` finds, in the end.
-fn wait_for<V>(mut look: impl FnMut() -> Option<V>) -> V {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "what is waited for never comes");
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
 /// A line of what the kernel says of a process; none if there is no such process any more.
 fn status(pid: Pid, name: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
@@ -140,14 +86,13 @@ fn is_gone(pid: Pid) -> bool {
     status(pid, "State:").is_none_or(|state| state.starts_with('Z'))
 }
 
-fn records(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap()
-}
+/// Jobs of all kinds of waiting.
+const JOBS: [&str; 5] =
+    ["pingpong", "pingpong --op write", "stream", "stream --op read", "stream --events"];
 
 #[test]
 fn the_death_of_the_process_that_was_started_is_one_line() {
-    for job in ["pingpong", "pingpong --op write", "stream", "stream --op read", "stream --events"]
-    {
+    for job in JOBS {
         let (child, started) = endless(job);
         kill_process(started, Signal::KILL).unwrap();
         let output = child.wait_with_output().unwrap();
@@ -160,8 +105,7 @@ fn the_death_of_the_process_that_was_started_is_one_line() {
 
 #[test]
 fn who_was_started_does_not_outlive_who_started_it() {
-    for job in ["pingpong", "pingpong --op write", "stream", "stream --op read", "stream --events"]
-    {
+    for job in JOBS {
         let (mut child, started) = endless(job);
         child.kill().unwrap();
         child.wait().unwrap();
