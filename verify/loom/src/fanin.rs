@@ -1,7 +1,6 @@
 //! A completion queue that processes push to in turns, each of which can be killed, and what it settles.
 
 use std::cell::Cell;
-use std::ops::Range;
 use std::sync::Arc;
 
 use cq_core::queue::raw::{self, RawQueue};
@@ -16,7 +15,6 @@ use transport_rxe_loop::protocol::number;
 use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::{self, AtomicU64, death};
 
-use crate::mortal;
 use crate::queue::{KEY, Queue};
 
 /// What the assertions about completions say.
@@ -27,37 +25,13 @@ pub const UNSETTLED: &str = "settled is not what was published";
 /// The consumer's side of the queue.
 pub type Consumer<'a> = raw::Consumer<'a, OnChannel>;
 
-/// How a process pushes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Push {
-    /// As the protocol has it.
-    Right,
-    /// Settles, then publishes.
-    SettlesFirst,
-    /// Keeps the tail, then settles.
-    KeepsFirst,
-}
-
-/// What an heir does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repair {
-    /// As the protocol has it.
-    Whole,
-    /// Goes behind what is published, and does not settle it.
-    SettlesNothing,
-    /// Nothing.
-    Nothing,
-}
-
 /// What is right and wrong in a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// The step at which a process is killed.
     pub death: u32,
-    /// How that process pushes.
-    pub push: Push,
-    /// What those do who inherit from it.
-    pub repair: Repair,
+    /// Whether those repair who inherit from it.
+    pub repairs: bool,
     /// Whether every queue is rung after a death, not only those whose lock was held.
     pub rings_all: bool,
 }
@@ -66,18 +40,8 @@ impl Plan {
     /// All as the protocol has it.
     #[must_use]
     pub const fn dying_at(death: u32) -> Self {
-        Self { death, push: Push::Right, repair: Repair::Whole, rings_all: true }
+        Self { death, repairs: true, rings_all: true }
     }
-}
-
-/// Runs a model for every step at which its victim can be killed, but for these, until it lives.
-///
-/// # Panics
-/// One of them does not hold, or nobody was ever killed.
-pub fn at_every_step(name: &str, but: Range<u32>, run: fn(Plan) -> bool) {
-    let last = but.end;
-    let steps = (0..).filter(move |step| !but.contains(step));
-    mortal::at_every_step(name, steps, last, move |step| run(Plan::dying_at(step)), |_, _| ());
 }
 
 /// A queue on the heap, with the rings that it will have, two queue pairs, and what is known of the dead.
@@ -185,11 +149,11 @@ impl World {
     }
 
     /// Waits for the lock, and inherits it from the dead.
-    fn enter(&self, me: usize, repair: Repair) -> Held<'_> {
+    fn enter(&self, me: usize, plan: Plan) -> Held<'_> {
         let held = Held { world: self, asked: Asked(Cell::new(false)) };
         while !self.fanin.lock.try_enter(owner(me)) {
             if self.inherit(me) {
-                held.repair(repair);
+                held.repair(plan);
                 break;
             }
             thread::yield_now();
@@ -223,8 +187,8 @@ impl World {
         plan: Plan,
         signal: &impl Signal,
     ) -> Result<(), Dropped> {
-        let held = self.enter(me, plan.repair);
-        let pushed = held.push(entries, plan.push);
+        let held = self.enter(me, plan);
+        let pushed = held.push(entries);
         held.leave(signal);
         pushed
     }
@@ -233,7 +197,7 @@ impl World {
     pub fn recover(&self, me: usize, plan: Plan, signal: &impl Signal) {
         if self.inherit(me) {
             let held = Held { world: self, asked: Asked(Cell::new(false)) };
-            held.repair(plan.repair);
+            held.repair(plan);
             held.leave(signal);
         }
         if plan.rings_all {
@@ -244,10 +208,10 @@ impl World {
     /// Completes what is left of the receives of a queue pair, of which there are so many.
     pub fn flush(&self, me: usize, qp: usize, receives: u64, plan: Plan, signal: &impl Signal) {
         for _ in 0..receives {
-            let held = self.enter(me, plan.repair);
+            let held = self.enter(me, plan);
             let next = self.settled(qp);
             if next < receives {
-                held.push(&[entry(qp, next)], Push::Right).unwrap();
+                held.push(&[entry(qp, next)]).unwrap();
             }
             held.leave(signal);
         }
@@ -261,7 +225,7 @@ impl World {
         to: usize,
         plan: Plan,
     ) -> Consumer<'w> {
-        let held = self.enter(me, plan.repair);
+        let held = self.enter(me, plan);
         let to = (self.location(to), self.ring(to));
         let consumer = self.fanin.move_to((from, &self.queue()), to, OnChannel::named(KEY));
         held.leave(&Silent);
@@ -270,38 +234,22 @@ impl World {
 }
 
 impl Held<'_> {
-    fn repair(&self, how: Repair) {
+    fn repair(&self, plan: Plan) {
         let Self { world, asked } = self;
-        let _state = match how {
-            Repair::Whole => world.fanin.repair(&world.queue(), |wc, tag| world.settle(wc, tag)),
-            Repair::SettlesNothing => world.fanin.repair(&world.queue(), |_, _| ()),
-            Repair::Nothing => return,
-        };
-        asked.raise(KEY);
+        if plan.repairs {
+            let _state = world.fanin.repair(&world.queue(), |wc, tag| world.settle(wc, tag));
+            asked.raise(KEY);
+        }
     }
 
-    fn push(&self, entries: &[Entry], how: Push) -> Result<(), Dropped> {
+    fn push(&self, entries: &[Entry]) -> Result<(), Dropped> {
         let Self { world, asked } = self;
-        let channel = OnChannel { key: KEY, signal: asked };
         let mut queue = world.queue();
-        let mut producer = world.fanin.producer(&mut queue, channel);
+        let mut producer = world.fanin.producer(&mut queue, OnChannel { key: KEY, signal: asked });
         let settle = |part: &[Entry]| {
             part.iter().for_each(|entry| world.settle(&entry.wc, entry.tag));
         };
-        let nothing = |_: &[Entry]| ();
-        let all = || settle(entries);
-        match how {
-            Push::Right => world.fanin.push_all(&mut producer, entries, settle),
-            Push::SettlesFirst => {
-                all();
-                world.fanin.push_all(&mut producer, entries, nothing)
-            }
-            Push::KeepsFirst => {
-                let pushed = world.fanin.push_all(&mut producer, entries, nothing);
-                all();
-                pushed
-            }
-        }
+        world.fanin.push_all(&mut producer, entries, settle)
     }
 
     fn leave(self, signal: &impl Signal) {

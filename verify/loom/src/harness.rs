@@ -104,13 +104,20 @@ impl Model {
         self
     }
 
-    /// The control: without `site`, some interleaving of the model must fail with a text that contains
+    /// The controls: without each of these sites, some interleaving of the model must fail with a text that contains
     /// `expected`.
     ///
     /// # Panics
     /// It does not, or fails elsewhere.
-    pub fn must_fail_without(&self, site: impl Site, expected: &str) -> &Self {
-        self.must_fail(&format!("{site:?}"), expected, || site.weaken(|| self.explore()))
+    pub fn must_fail_without(
+        &self,
+        sites: impl IntoIterator<Item = impl Site>,
+        expected: &str,
+    ) -> &Self {
+        for site in sites {
+            self.must_fail(&format!("{site:?}"), expected, || site.weaken(|| self.explore()));
+        }
+        self
     }
 
     /// The control of what no site can take out: `broken`, the model with one step in the wrong place.
@@ -124,13 +131,14 @@ impl Model {
         broken: impl Fn() -> R + Send + Sync + 'static,
     ) -> &Self {
         let broken = Self { preemptions: self.preemptions, ..Self::new(self.name.clone(), broken) };
-        self.must_fail(change, expected, || broken.explore())
+        self.must_fail(change, expected, || broken.explore());
+        self
     }
 
-    fn must_fail(&self, change: &str, expected: &str, explore: impl FnOnce() -> usize) -> &Self {
+    fn must_fail(&self, change: &str, expected: &str, explore: impl FnOnce() -> usize) {
         let name = &self.name;
         if env::var_os(WITHOUT_CONTROLS).is_some() || !self.is_asked_for() {
-            return self;
+            return;
         }
         match failure_of(explore) {
             Ok(count) => panic!("{name}: {count} interleavings hold without {change}"),
@@ -141,7 +149,6 @@ impl Model {
                 panic!("{name}: without {change} it should fail with {expected:?}, not: {text}")
             }
         }
-        self
     }
 
     fn is_asked_for(&self) -> bool {
@@ -216,13 +223,13 @@ mod tests {
     #[test]
     #[should_panic(expected = "1 interleavings hold without ArmFence")]
     fn a_control_that_holds_fails() {
-        needs_the_fence().must_fail_without(Site::ArmFence, "no fence");
+        needs_the_fence().must_fail_without([Site::ArmFence], "no fence");
     }
 
     #[test]
     #[should_panic(expected = "should fail with \"torn\", not: no fence")]
     fn a_control_that_fails_elsewhere_fails() {
-        needs_the_fence().must_fail_without(Site::PushFence, "torn");
+        needs_the_fence().must_fail_without([Site::PushFence], "torn");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A process that may be killed, and locks that outlive their holders. Who waits for one sleeps, instead of
 //! spinning, so that loom need not count the turns.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -8,7 +9,7 @@ use loom::sync::{Condvar, Mutex};
 use transport_rxe_loop::protocol::lock::{AttachmentKey, Lock};
 use transport_rxe_loop::sync::death;
 
-use crate::harness::{Model, model};
+use crate::harness::model;
 
 /// Who may be killed.
 pub const VICTIM: AttachmentKey = AttachmentKey::new(0, 1);
@@ -81,27 +82,24 @@ impl Mortal {
     }
 }
 
-/// Runs a model for each of these steps, at which its victim is killed, until the victim always lives: `run` says whether
-/// it did. `check` is given each model, for its controls.
+/// Runs a model for each step at which its victim can be killed, but for these, until it always lives: `run` says whether it
+/// did.
 ///
 /// # Panics
-/// One of them does not hold, or the victim is killed at no step after `last`.
+/// One of them does not hold, or the victim is killed at no step behind these.
 pub fn at_every_step(
     name: &str,
-    steps: impl IntoIterator<Item = u32>,
-    last: u32,
+    but: Range<u32>,
     run: impl Fn(u32) -> bool + Copy + Send + Sync + 'static,
-    check: impl Fn(u32, &Model),
 ) {
-    for step in steps {
+    for step in (0..).filter(|step| !but.contains(step)) {
         let died = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&died);
-        let model = model(format!("{name}, killed at step {step}"), move || {
+        model(format!("{name}, killed at step {step}"), move || {
             seen.fetch_or(!run(step), Relaxed);
         });
-        check(step, &model);
         if !died.load(Relaxed) {
-            assert!(step > last, "killed nowhere");
+            assert!(step > but.end, "killed nowhere");
             return;
         }
     }

@@ -11,7 +11,7 @@
 //! instead = "true"         # the same; nothing, where a statement is to be missing
 //!
 //! [[control.fails]]
-//! test = "arm::n04_arming_again_never_weakens"
+//! test = "arm::n06_who_is_armed_is_woken"
 //! models = ["any, then solicited"]    # each by itself; the whole test, where it is not said
 //! expects = "lost wake-up"            # in its first panic
 //! ```

@@ -85,35 +85,24 @@ fn race(plan: Plan, arms: &[Notify]) {
     }
 }
 
-/// Who is armed is woken, and would not be without either fence.
-fn wakes(name: &str, plan: Plan) {
-    model(name, move || race(plan, plan.arms))
-        .must_fail_without(Site::PushFence, LOST)
-        .must_fail_without(Site::ArmFence, LOST);
-}
-
-fn arming(name: &str, arms: &'static [Notify], pushes: &'static [What]) {
-    wakes(name, Plan { capacity: 4, arms, pushes });
-}
-
 #[test]
-fn n06_armed_for_any() {
-    arming("armed for any", &[Notify::Next], &[Receive, Receive]);
-}
-
-#[test]
-fn n01_two_arms_two_events_at_most() {
-    arming("armed twice", &[Notify::Next, Notify::Next], &[Receive, Receive, Receive]);
-}
-
-#[test]
-fn n03_armed_for_solicited() {
-    for (name, pushes) in [
-        ("solicited, a solicited receive comes", &[Receive, SolicitedReceive][..]),
-        ("solicited, a failed send comes", &[Receive, FailedSend]),
-        ("solicited, a failed send comes first", &[FailedSend, Receive]),
-    ] {
-        arming(name, &[Notify::Solicited], pushes);
+fn n06_who_is_armed_is_woken() {
+    use Notify::{Next, Solicited};
+    let plans: [(&str, u32, &[Notify], &[What]); 9] = [
+        ("armed for any", 4, &[Next], &[Receive, Receive]),
+        ("armed twice", 4, &[Next, Next], &[Receive, Receive, Receive]),
+        ("solicited, a solicited receive comes", 4, &[Solicited], &[Receive, SolicitedReceive]),
+        ("solicited, a failed send comes", 4, &[Solicited], &[Receive, FailedSend]),
+        ("solicited, a failed send comes first", 4, &[Solicited], &[FailedSend, Receive]),
+        ("any, then solicited", 4, &[Next, Solicited], &[Receive]),
+        ("any, then solicited, two come", 4, &[Next, Solicited], &[Receive, Receive]),
+        ("solicited, then any", 4, &[Solicited, Next], &[Receive, Receive]),
+        ("overrun while armed for solicited", 1, &[Solicited], &[Receive, Receive]),
+    ];
+    for (name, capacity, arms, pushes) in plans {
+        let plan = Plan { capacity, arms, pushes };
+        model(name, move || race(plan, plan.arms))
+            .must_fail_without([Site::PushFence, Site::ArmFence], LOST);
     }
 }
 
@@ -125,26 +114,4 @@ fn n03_solicited_sleeps_through_the_rest() {
         "woken by what was not asked for",
         move || race(plan, &[Notify::Next]),
     );
-}
-
-#[test]
-fn n04_arming_again_never_weakens() {
-    arming("any, then solicited", &[Notify::Next, Notify::Solicited], &[Receive]);
-}
-
-#[test]
-fn n03_arming_for_less_adds_nothing() {
-    let arms = &[Notify::Next, Notify::Solicited];
-    arming("any, then solicited, two come", arms, &[Receive, Receive]);
-}
-
-#[test]
-fn n04_arming_again_strengthens() {
-    arming("solicited, then any", &[Notify::Solicited, Notify::Next], &[Receive, Receive]);
-}
-
-#[test]
-fn o05_an_overrun_wakes_whoever_is_armed() {
-    let plan = Plan { capacity: 1, arms: &[Notify::Solicited], pushes: &[Receive, Receive] };
-    wakes("overrun while armed for solicited", plan);
 }

@@ -100,8 +100,7 @@ fn hand_over(without: Without) {
 #[test]
 fn x03_who_takes_memory_comes_after_who_gave_it_back() {
     model("arena hand-over", || hand_over(Without::Nothing))
-        .must_fail_without(Site::GiveGranule, UNORDERED)
-        .must_fail_without(Site::SeeGranule, UNORDERED)
+        .must_fail_without([Site::GiveGranule, Site::SeeGranule], UNORDERED)
         .must_fail_as("the lock", UNORDERED, || hand_over(Without::Lock));
 }
 
@@ -126,17 +125,9 @@ const MARKED: u32 = 3;
 
 #[test]
 fn x03_what_a_dead_process_had_is_free_whenever_it_was_killed() {
-    at_every_step(
-        "who has memory",
-        0..,
-        MARKED,
-        |step| die(step, Without::Nothing),
-        |step, model| {
-            if step == MARKED {
-                model.must_fail_as("the sweep", LOST, move || die(step, Without::Sweep));
-            }
-        },
-    );
+    at_every_step("who has memory", 0..0, |step| die(step, Without::Nothing));
+    model("who has memory, killed when it is marked", || die(MARKED, Without::Nothing))
+        .must_fail_as("the sweep", LOST, || die(MARKED, Without::Sweep));
 }
 
 /// One sweeps up after a process that died using memory, whose death has ordered all that it did before this; nobody but
@@ -154,6 +145,5 @@ fn sweep_meanwhile() {
 #[test]
 fn x03_who_takes_memory_comes_after_who_swept_it() {
     model("swept while another takes", sweep_meanwhile)
-        .must_fail_without(Site::GiveGranule, UNORDERED)
-        .must_fail_without(Site::SeeGranule, UNORDERED);
+        .must_fail_without([Site::GiveGranule, Site::SeeGranule], UNORDERED);
 }

@@ -229,9 +229,7 @@ fn n06_every_event_wakes_and_comes_once() {
         }
         raisers.into_iter().for_each(|raiser| raiser.join().unwrap());
     })
-    .must_fail_without(Site::RaiseFence, ASLEEP)
-    .must_fail_without(Site::EmptyFence, ASLEEP)
-    .must_fail_without(Site::CollectAgain, ASLEEP);
+    .must_fail_without([Site::RaiseFence, Site::EmptyFence, Site::CollectAgain], ASLEEP);
 }
 
 const GONE: u32 = 1;
@@ -281,5 +279,5 @@ fn late() {
 #[test]
 fn n06_who_is_late_to_write_for_an_event_that_was_read_hides_none_that_comes_then() {
     deep_model("late to write for an event that was read", late)
-        .must_fail_without(Site::EmptyFirst, ASLEEP);
+        .must_fail_without([Site::EmptyFirst], ASLEEP);
 }

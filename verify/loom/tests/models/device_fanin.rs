@@ -7,8 +7,9 @@ use cq_core::transport::Notify;
 use cq_core::wc::Wc;
 use transport_rxe_loop::sync::Site;
 use verify_loom::channel::{Channel, LOST, take_some};
-use verify_loom::fanin::{Plan, Push, Repair, Silent, Taken, WRONG, World, at_every_step, entry};
+use verify_loom::fanin::{Plan, Silent, Taken, WRONG, World, entry};
 use verify_loom::harness::{Model, UNORDERED, model};
+use verify_loom::mortal::at_every_step;
 use verify_loom::threads::spawn;
 
 /// Processes: the first one is killed, the others are not, unless the model says so.
@@ -19,8 +20,6 @@ const OTHER: usize = 2;
 /// Steps of a push of one: the lock, the tag and five words, of which nobody knows before the entry is
 /// published, and which are all as one here; then publishing, and so on.
 const UNSEEN: std::ops::Range<u32> = 2..7;
-/// It is published.
-const PUBLISHED: u32 = 8;
 /// Two are published: the first is written, then the second written and published, then the first published.
 const BOTH_PUBLISHED: u32 = 15;
 /// Three in a ring of two: two were published, settled and kept.
@@ -61,7 +60,7 @@ fn sleep(plan: Plan) -> bool {
 
 #[test]
 fn n06_who_sleeps_is_woken_whoever_dies() {
-    at_every_step("wait for a push", UNSEEN, sleep);
+    at_every_step("wait for a push", UNSEEN, |step| sleep(Plan::dying_at(step)));
 }
 
 #[test]
@@ -69,8 +68,7 @@ fn n06_a_queue_that_needs_no_repair_is_rung_too() {
     let plan = Plan::dying_at(LEFT_ARMED);
     model("wait for a push, killed before the event", move || sleep(plan))
         .must_fail_as("ringing all", LOST, move || sleep(Plan { rings_all: false, ..plan }))
-        .must_fail_without(Engine::PushFence, LOST)
-        .must_fail_without(Engine::ArmFence, LOST);
+        .must_fail_without([Engine::PushFence, Engine::ArmFence], LOST);
 }
 
 /// The victim completes two receives of queue pair 0 under one lock, another process one of queue pair 1. The
@@ -96,7 +94,7 @@ fn fan_in(plan: Plan) -> bool {
 
 #[test]
 fn c08_each_receive_completes_once_whoever_dies() {
-    at_every_step("fan-in", UNSEEN, fan_in);
+    at_every_step("fan-in", UNSEEN, |step| fan_in(Plan::dying_at(step)));
 }
 
 fn killed_in_fan_in(name: &str, death: u32) -> Model {
@@ -107,38 +105,18 @@ fn killed_in_fan_in(name: &str, death: u32) -> Model {
 #[test]
 fn c08_a_lock_orders_those_who_have_it() {
     killed_in_fan_in("fan-in, nobody killed", u32::MAX)
-        .must_fail_without(Site::Lock, UNORDERED)
-        .must_fail_without(Site::Unlock, WRONG);
-}
-
-#[test]
-fn c08_publishing_comes_before_settling() {
-    let plan = Plan::dying_at(2);
-    killed_in_fan_in("fan-in, killed before it has published", plan.death).must_fail_as(
-        "settling first",
-        WRONG,
-        move || fan_in(Plan { push: Push::SettlesFirst, ..plan }),
-    );
-}
-
-#[test]
-fn c08_settling_comes_before_keeping() {
-    let plan = Plan::dying_at(2 * PUBLISHED + 2);
-    killed_in_fan_in("fan-in, killed when it has published", plan.death).must_fail_as(
-        "keeping first",
-        WRONG,
-        move || fan_in(Plan { push: Push::KeepsFirst, ..plan }),
-    );
+        .must_fail_without([Site::Lock], UNORDERED)
+        .must_fail_without([Site::Unlock], WRONG);
 }
 
 #[test]
 fn c08_an_heir_repairs() {
     let plan = Plan::dying_at(BOTH_PUBLISHED);
-    let model = killed_in_fan_in("fan-in, killed when both are published", plan.death);
-    for (repair, expected) in [(Repair::SettlesNothing, WRONG), (Repair::Nothing, UNORDERED)] {
-        let change = format!("{repair:?}");
-        model.must_fail_as(&change, expected, move || fan_in(Plan { repair, ..plan }));
-    }
+    killed_in_fan_in("fan-in, killed when both are published", plan.death).must_fail_as(
+        "the repair",
+        UNORDERED,
+        move || fan_in(Plan { repairs: false, ..plan }),
+    );
 }
 
 /// What a push fails with at a tail that was left behind.
@@ -167,10 +145,10 @@ fn heirs(plan: Plan) -> bool {
 
 #[test]
 fn c08_an_heir_may_die_too() {
-    at_every_step("two heirs", 0..0, heirs);
+    at_every_step("two heirs", 0..0, |step| heirs(Plan::dying_at(step)));
     let plan = Plan::dying_at(u32::MAX);
     model("two heirs, both live", move || heirs(plan))
-        .must_fail_as("repair", REFUSED, move || heirs(Plan { repair: Repair::Nothing, ..plan }));
+        .must_fail_as("repair", REFUSED, move || heirs(Plan { repairs: false, ..plan }));
 }
 
 /// No two at once: the victim is killed while it pushes two, then its heir, at every step, while that
@@ -198,7 +176,7 @@ fn one_after_the_other(plan: Plan) -> bool {
 
 #[test]
 fn c08_every_death_of_two() {
-    at_every_step("two in turn", 0..0, one_after_the_other);
+    at_every_step("two in turn", 0..0, |step| one_after_the_other(Plan::dying_at(step)));
 }
 
 /// The victim pushes one more than the queue holds, and another process one more. The consumer takes what
@@ -229,12 +207,12 @@ const AFTER: &str = "something came after the overrun";
 
 #[test]
 fn o03_an_overrun_is_for_ever_whoever_dies() {
-    at_every_step("overrun", UNSEEN, overrun);
+    at_every_step("overrun", UNSEEN, |step| overrun(Plan::dying_at(step)));
     let plan = Plan::dying_at(LATCHED);
     // Who comes next finds it, repairing or not.
-    for repair in [Repair::Whole, Repair::Nothing] {
-        model(format!("overrun, killed when it is latched, {repair:?}"), move || {
-            overrun(Plan { repair, ..plan })
+    for repairs in [true, false] {
+        model(format!("overrun, killed when it is latched, repairs: {repairs}"), move || {
+            overrun(Plan { repairs, ..plan })
         });
     }
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use cq_core::transport::{Arm, Armed, Notify};
 use transport_rxe_loop::sync::Site;
 use verify_loom::channel::{Bell, LOST};
-use verify_loom::fanin::{Plan, Repair, Silent, Taken, WRONG, World, at_every_step, entry};
+use verify_loom::fanin::{Plan, Silent, Taken, WRONG, World, entry};
 use verify_loom::harness::model;
+use verify_loom::mortal::at_every_step;
 use verify_loom::threads::spawn;
 
 const OWNER: usize = 0;
@@ -45,7 +46,7 @@ fn producer_killed(plan: Plan) -> bool {
 
 #[test]
 fn q12_resizing_keeps_everything_whoever_pushes_and_dies() {
-    at_every_step("resize against a push", 0..0, producer_killed);
+    at_every_step("resize against a push", 0..0, |step| producer_killed(Plan::dying_at(step)));
 }
 
 #[test]
@@ -54,7 +55,7 @@ fn q12_who_resizes_repairs_first() {
     model("resize after a push", move || producer_killed(plan)).must_fail_as(
         "repair",
         REFUSED,
-        move || producer_killed(Plan { repair: Repair::Nothing, ..plan }),
+        move || producer_killed(Plan { repairs: false, ..plan }),
     );
 }
 
@@ -83,14 +84,14 @@ fn owner_killed(Plan { death, .. }: Plan) -> bool {
 
 #[test]
 fn x03_a_queue_whose_owner_died_resizing_is_a_queue() {
-    at_every_step("resize", 0..0, owner_killed);
+    at_every_step("resize", 0..0, |step| owner_killed(Plan::dying_at(step)));
 }
 
 #[test]
 fn x03_a_ring_is_the_queues_once_it_is_whole() {
     let plan = Plan::dying_at(4);
     model("resize, killed while it moves", move || owner_killed(plan))
-        .must_fail_without(Site::MoveLast, WRONG);
+        .must_fail_without([Site::MoveLast], WRONG);
 }
 
 /// The consumer arms, and resizes. It looks at nothing after that, so if it was told that it is safe to
@@ -110,5 +111,5 @@ fn armed() {
 
 #[test]
 fn n06_an_arm_moves_with_the_queue() {
-    model("armed, resized under the lock", armed).must_fail_without(Site::AdoptArm, LOST);
+    model("armed, resized under the lock", armed).must_fail_without([Site::AdoptArm], LOST);
 }

@@ -1,6 +1,6 @@
 //! In-flight markers against changes of state. A failing queue pair is flushed while its peer carries a request
 //! out: each receive completes once, in order, and none is left behind (Q2, C8). When RESET, destroying or
-//! deregistering is over, no byte moves any more.
+//! deregistering is over, no byte moves any more; nor do two producers push to a completion queue that one had alone (C8).
 
 use cq_core::setup::QpState;
 
@@ -9,7 +9,8 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::thread;
 use transport_rxe_loop::protocol::in_flight::ChangeFence;
-use transport_rxe_loop::protocol::number::Position;
+use transport_rxe_loop::protocol::number::{Position, QpNumber};
+use transport_rxe_loop::protocol::sole::SoleProducer;
 use transport_rxe_loop::sync::{self, AtomicU32, Site};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::initiator::{Care, Initiator};
@@ -76,20 +77,22 @@ fn fail_while_executing(requests: u64, care: Care, looks_at_close: bool) {
 
 #[test]
 fn q02_a_peer_that_fails_is_flushed_behind_the_receive_in_flight() {
-    let run = |requests, looks| fail_while_executing(requests, Care::Looks, looks);
-    model("a peer fails while a request is carried out", move || run(1, true))
-        .must_fail_without(Site::OpenFence, ORDER)
-        .must_fail_without(Site::ChangeFence, ORDER)
-        .must_fail_without(Site::CloseFence, LEFT)
-        .must_fail_as("the look at the state after closing", LEFT, move || run(1, false));
-    model("a peer fails while two requests are carried out", move || run(2, true))
-        .must_fail_without(Site::OpenFence, ORDER)
-        .must_fail_without(Site::CloseFence, LEFT);
-    model("a peer fails while much is carried out", || fail_while_executing(1, Care::GoesOn, true))
-        .must_fail_without(Site::OpenFence, ORDER)
-        .must_fail_as("the look at the state after closing", LEFT, || {
-            fail_while_executing(1, Care::GoesOn, false)
-        });
+    for (what, requests, care) in [
+        ("a request is", 1, Care::Looks),
+        ("two requests are", 2, Care::Looks),
+        ("much is", 1, Care::GoesOn),
+    ] {
+        let run = move |looks| fail_while_executing(requests, care, looks);
+        let model = model(format!("a peer fails while {what} carried out"), move || run(true));
+        model.must_fail_without([Site::OpenFence, Site::ChangeFence], ORDER).must_fail_as(
+            "the look at the state after closing",
+            LEFT,
+            move || run(false),
+        );
+        if care == Care::Looks {
+            model.must_fail_without([Site::CloseFence], LEFT);
+        }
+    }
 }
 
 /// The target fails while two threads carry requests out.
@@ -105,7 +108,7 @@ fn fail_while_two_execute() {
 #[test]
 fn q02_a_peer_that_fails_is_flushed_when_two_threads_carry_requests_out() {
     model("a peer fails while two threads carry requests out", fail_while_two_execute)
-        .must_fail_without(Site::OpenFence, ORDER);
+        .must_fail_without([Site::OpenFence], ORDER);
 }
 
 /// Another process has set the owner's marker, and the thread that posts finds that its peer has failed: it enters again, as
@@ -151,7 +154,7 @@ fn fail_while_entering(looks_at_close: bool) {
 #[test]
 fn q02_a_peer_that_fails_is_flushed_though_a_marker_was_set_for_nothing() {
     model("a peer fails while a thread finds the queue owned", || fail_while_entering(true))
-        .must_fail_without(Site::CloseFence, LEFT)
+        .must_fail_without([Site::CloseFence], LEFT)
         .must_fail_as("the look at the state after closing", LEFT, || fail_while_entering(false));
 }
 
@@ -173,22 +176,58 @@ fn fail_while_posting(looks_after: bool) {
 #[test]
 fn q02_a_receive_that_is_posted_while_its_queue_pair_fails_is_flushed() {
     model("a receive is posted while its queue pair fails", || fail_while_posting(true))
-        .must_fail_without(Site::PostFence, LEFT)
-        .must_fail_without(Site::ChangeFence, LEFT)
+        .must_fail_without([Site::PostFence, Site::ChangeFence], LEFT)
         .must_fail_as("the look at the state after posting", LEFT, || fail_while_posting(false));
 }
 
-/// Bytes that move while the word, a key or a state, is what the initiator knows.
+/// What has to be open for bytes to move.
+enum Door {
+    /// A key, which is dead when another word stands there.
+    Key(AtomicU32),
+    /// A queue whose only producer pushes without the lock.
+    Queue(SoleProducer),
+}
+
+type Make = fn() -> Door;
+
+const OPEN: u32 = 17;
+const ALONE: QpNumber = QpNumber::new(7);
+
+impl Door {
+    fn key() -> Self {
+        Self::Key(AtomicU32::new(OPEN))
+    }
+
+    fn queue() -> Self {
+        let sole = SoleProducer::default();
+        assert!(sole.claim(ALONE));
+        Self::Queue(sole)
+    }
+
+    fn is_open(&self) -> bool {
+        match self {
+            Self::Key(key) => sync::acquire(key) == OPEN,
+            Self::Queue(sole) => sole.is(ALONE),
+        }
+    }
+
+    fn shut(&self) {
+        match self {
+            Self::Key(key) => sync::release(key, 0),
+            Self::Queue(sole) => assert_eq!(sole.share(), Some(ALONE)),
+        }
+    }
+}
+
+/// Bytes that move while the door, which the initiator knows, is open.
 struct Bytes {
-    door: AtomicU32,
+    door: Door,
     initiator: Initiator,
     cell: UnsafeCell<()>,
 }
 
 // SAFETY: the cell holds nothing.
 unsafe impl Sync for Bytes {}
-
-const OPEN: u32 = 17;
 
 /// Who shuts the door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,13 +238,12 @@ enum By {
 }
 
 impl Bytes {
-    fn new() -> Arc<Self> {
-        let (door, cell) = (AtomicU32::new(OPEN), UnsafeCell::new(()));
-        Arc::new(Self { door, initiator: Initiator::default(), cell })
+    fn behind(door: Door) -> Arc<Self> {
+        Arc::new(Self { door, initiator: Initiator::default(), cell: UnsafeCell::new(()) })
     }
 
     fn copy(&self) {
-        if sync::acquire(&self.door) == OPEN {
+        if self.door.is_open() {
             self.cell.with_mut(|_| ());
         }
     }
@@ -229,7 +267,7 @@ impl Bytes {
     /// Somebody shuts the door, waits, and gives the memory back.
     fn shut(&self, by: By, waits: bool) {
         let Initiator { markers, ownership } = &self.initiator;
-        sync::release(&self.door, 0);
+        self.door.shut();
         let fence = ChangeFence::after_change();
         let wait_on = || {
             thread::yield_now();
@@ -245,31 +283,40 @@ impl Bytes {
     }
 }
 
-/// Somebody shuts the door while so many requests are carried out.
-fn invalidates(requests: u32, by: By, waits: bool) {
-    let bytes = Bytes::new();
+/// Somebody shuts a door while so many requests are carried out.
+fn shut_during(requests: u32, door: Make, by: By, waits: bool) {
+    let bytes = Bytes::behind(door());
     let initiator = bytes.posts(requests, Care::Looks);
     bytes.shut(by, waits);
     initiator.join().unwrap();
 }
 
+/// Also where the only producer of a queue is waited for by the next (C8).
 #[test]
 fn q10_no_byte_moves_through_a_dead_key() {
     for requests in [1, 2] {
-        let run = move |waits| invalidates(requests, By::Another, waits);
-        model(format!("a key dies during {requests} requests"), move || run(true))
-            .must_fail_without(Site::OpenFence, UNORDERED)
-            .must_fail_without(Site::ChangeFence, UNORDERED)
-            .must_fail_without(Site::CloseFirst, UNORDERED)
-            .must_fail_without(Site::SeeClosed, UNORDERED)
-            .must_fail_as("the wait", UNORDERED, move || run(false));
+        let doors: [(&str, Make, By); 3] = [
+            ("a key dies", Door::key, By::Another),
+            ("a key dies in its own process", Door::key, By::Itself),
+            ("a queue is shared", Door::queue, By::Itself),
+        ];
+        for (what, door, by) in doors {
+            let run = move |waits| shut_during(requests, door, by, waits);
+            let model = model(format!("{what} during {requests} requests"), move || run(true));
+            model
+                .must_fail_without([Site::OpenFence, Site::ChangeFence, Site::SeeClosed], UNORDERED)
+                .must_fail_as("the wait", UNORDERED, move || run(false));
+            if by == By::Another {
+                model.must_fail_without([Site::CloseFirst], UNORDERED);
+            }
+        }
     }
 }
 
-/// The same while another thread carries a request out, which corrects the markers before. Or both do so, one after the other
-/// with the same marker.
-fn invalidates_with_two(by: By, posts: bool, waits: bool) {
-    let bytes = Bytes::new();
+/// A key dies while another thread carries a request out, which corrects the markers before. Or both do so, one after the
+/// other with the same marker.
+fn shut_during_two(by: By, posts: bool, waits: bool) {
+    let bytes = Bytes::behind(Door::key());
     let threads = [if posts { bytes.posts(1, Care::Looks) } else { bytes.runs() }, bytes.runs()];
     bytes.shut(by, waits);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -278,22 +325,20 @@ fn invalidates_with_two(by: By, posts: bool, waits: bool) {
 #[test]
 fn q10_nor_when_two_threads_carry_requests_out() {
     for by in [By::Another, By::Itself] {
-        model(format!("a key dies during requests of two threads, {by:?}"), move || {
-            invalidates_with_two(by, true, true)
-        })
-        .must_fail_without(Site::OpenFence, UNORDERED)
-        .must_fail_as("the wait", UNORDERED, move || invalidates_with_two(by, true, false));
+        let run = move |waits| shut_during_two(by, true, waits);
+        model(format!("a key dies during requests of two threads, {by:?}"), move || run(true))
+            .must_fail_without([Site::OpenFence], UNORDERED)
+            .must_fail_as("the wait", UNORDERED, move || run(false));
     }
     model("a key dies during requests of two threads with one marker", || {
-        invalidates_with_two(By::Another, false, true)
+        shut_during_two(By::Another, false, true)
     })
-    .must_fail_without(Site::OpenFirst, UNORDERED)
-    .must_fail_without(Site::CloseFirst, UNORDERED);
+    .must_fail_without([Site::OpenFirst, Site::CloseFirst], UNORDERED);
 }
 
 /// Another process has corrupted the poster's marker, and an owner corrects it while the thread that posts enters.
-fn invalidates_corrected(care: Care) {
-    let bytes = Bytes::new();
+fn shut_during_correction(care: Care) {
+    let bytes = Bytes::behind(Door::key());
     bytes.initiator.markers.poster.open_first();
     let corrects = spawn(&bytes, |bytes| {
         if bytes.initiator.ownership.enter() {
@@ -308,17 +353,8 @@ fn invalidates_corrected(care: Care) {
 
 #[test]
 fn q10_nor_when_the_marker_is_corrected_that_was_just_set() {
-    model("a key dies while a marker is corrected", || invalidates_corrected(Care::Looks))
-        .must_fail_as("the second look", UNORDERED, || invalidates_corrected(Care::DoesNotLook));
-}
-
-#[test]
-fn q10_nor_through_one_that_dies_where_the_request_is_made() {
-    model("a key dies in its own process", || invalidates(1, By::Itself, true))
-        .must_fail_without(Site::OpenFence, UNORDERED)
-        .must_fail_without(Site::ChangeFence, UNORDERED)
-        .must_fail_without(Site::SeeClosed, UNORDERED)
-        .must_fail_as("the wait", UNORDERED, || invalidates(1, By::Itself, false));
+    model("a key dies while a marker is corrected", || shut_during_correction(Care::Looks))
+        .must_fail_as("the second look", UNORDERED, || shut_during_correction(Care::DoesNotLook));
 }
 
 /// The owner empties its queue pair, and makes it anew for the same peer, which carries requests out.
@@ -346,7 +382,6 @@ fn reset(waits: bool) {
 #[test]
 fn q01_no_receive_completes_after_reset() {
     model("RESET while requests are carried out", || reset(true))
-        .must_fail_without(Site::OpenFence, LATE)
-        .must_fail_without(Site::ChangeFence, LATE)
+        .must_fail_without([Site::OpenFence, Site::ChangeFence], LATE)
         .must_fail_as("the wait", LATE, || reset(false));
 }

@@ -99,7 +99,7 @@ fn post_at_once(drive: fn(&SendQueue)) {
 #[test]
 fn c08_whoever_posts_while_another_works_has_it_carried_out() {
     model("two threads post", || post_at_once(SendQueue::drive))
-        .must_fail_without(Site::Reschedule, LEFT)
+        .must_fail_without([Site::Reschedule], LEFT)
         .must_fail_as("looking again", LEFT, || post_at_once(SendQueue::drive_once))
         .must_fail_as("entering", UNORDERED, || post_at_once(SendQueue::drive_at_once));
 }
@@ -119,7 +119,7 @@ fn post_with_the_marker(times: u64, others: usize, drive: fn(&SendQueue)) {
 fn c08_who_posts_enters_as_it_sets_its_marker_and_misses_nobody() {
     let run = |times, others| post_with_the_marker(times, others, SendQueue::drive_to_post);
     model("a thread posts two requests, and another one", move || run(2, 1))
-        .must_fail_without(Site::Reschedule, LEFT)
+        .must_fail_without([Site::Reschedule], LEFT)
         .must_fail_as("entering another way", LEFT, || {
             post_with_the_marker(1, 1, SendQueue::drive_if_free)
         })
@@ -127,11 +127,11 @@ fn c08_who_posts_enters_as_it_sets_its_marker_and_misses_nobody() {
             post_with_the_marker(1, 1, SendQueue::drive_at_once)
         });
     model("a thread posts a request, and two others", move || run(1, 2))
-        .must_fail_without(Site::Reschedule, LEFT);
+        .must_fail_without([Site::Reschedule], LEFT);
     model("a thread posts much, and another one", || {
         post_with_the_marker(1, 1, SendQueue::drive_to_post_much)
     })
-    .must_fail_without(Site::Reschedule, LEFT);
+    .must_fail_without([Site::Reschedule], LEFT);
 }
 
 /// A late alarm finds an entry that is free, where a queue pair is made and posts.

@@ -94,24 +94,17 @@ fn replace_during(numbers: &'static [usize], copies: usize, how: How) {
 
 #[test]
 fn q10_no_copy_uses_what_is_unmapped() {
-    model("a mapping is replaced during a copy", || replace_during(&[0], 1, How::Looks(1)))
-        .must_fail_without(Site::OpenFence, UNORDERED)
-        .must_fail_without(Site::ChangeFence, UNORDERED)
-        .must_fail_without(Site::SeeClosed, UNORDERED)
-        .must_fail_as("taking it out of its place first", UNORDERED, || {
-            replace_during(&[0], 1, How::TooLate)
-        })
-        .must_fail_as("the markers", UNORDERED, || replace_during(&[0], 1, How::Never));
-}
-
-#[test]
-fn q10_nor_what_is_unmapped_when_each_marker_was_cleared_at_another_time() {
-    model("a mapping is replaced during copies of two queue pairs", || {
-        replace_during(&[0, 1], 1, How::Looks(2))
-    })
-    .must_fail_without(Site::OpenFence, UNORDERED)
-    .must_fail_without(Site::SeeClosed, UNORDERED);
-    model("a mapping is replaced during two copies", || replace_during(&[0], 2, How::Looks(2)))
-        .must_fail_without(Site::OpenFence, UNORDERED)
-        .must_fail_without(Site::SeeClosed, UNORDERED);
+    let numbers: [(&str, &'static [usize], usize, usize); 3] = [
+        ("a copy", &[0], 1, 1),
+        ("two copies", &[0], 2, 2),
+        // Each of their markers is cleared at another time.
+        ("copies of two queue pairs", &[0, 1], 1, 2),
+    ];
+    for (what, numbers, copies, looks) in numbers {
+        let run = move |how| replace_during(numbers, copies, how);
+        model(format!("a mapping is replaced during {what}"), move || run(How::Looks(looks)))
+            .must_fail_without([Site::OpenFence, Site::ChangeFence, Site::SeeClosed], UNORDERED)
+            .must_fail_as("taking it out of its place first", UNORDERED, move || run(How::TooLate))
+            .must_fail_as("the markers", UNORDERED, move || run(How::Never));
+    }
 }

@@ -116,11 +116,10 @@ fn produce<P: FnMut(&[Wc]) -> Result<usize, TryPushError>>(
 /// generation starts again, and two before the position does. What differs there is arithmetic only.
 fn fifo_across_wraps(name: &str, shape: Shape) {
     let right = |name: String, body: fn(Shape), shape: Shape| {
-        model(name, move || body(shape))
-            .must_fail_without(Site::Publish, UNORDERED)
-            .must_fail_without(Site::Observe, UNORDERED)
-            .must_fail_without(Site::ReleaseHead, UNORDERED)
-            .must_fail_without(Site::AcquireHead, UNORDERED);
+        model(name, move || body(shape)).must_fail_without(
+            [Site::Publish, Site::Observe, Site::ReleaseHead, Site::AcquireHead],
+            UNORDERED,
+        );
     };
     if !shape.renewed {
         right(format!("{name}, own memory"), fifo, shape);

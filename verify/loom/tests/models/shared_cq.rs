@@ -84,27 +84,18 @@ fn poll(shared: &SharedCq<Transport>, shape: Shape) -> usize {
     (0..shape.polls_each).map(poll).sum()
 }
 
-fn each_goes_to_one(name: &str, shape: Shape) {
-    model(name, move || take_turns(shape))
-        .must_fail_without(Site::Lock, UNORDERED)
-        .must_fail_without(Site::Unlock, UNORDERED)
-        .must_fail_as("a consumer each, instead of the lock", "lost, doubled", move || {
-            take_turns(Shape { shared: false, ..shape })
-        });
-}
-
 #[test]
-fn p08_two_pollers_wait_for_the_lock() {
-    let shape =
-        Shape { capacity: 2, entries: 2, batch: 1, polls_each: 1, shared: true, wait: true };
-    each_goes_to_one("two pollers, one lock", shape);
-    let shape = Shape { batch: 2, ..shape };
-    each_goes_to_one("two pollers, one lock, batches of 2", shape);
-}
-
-#[test]
-fn p08_two_pollers_try_the_lock() {
-    let shape =
-        Shape { capacity: 1, entries: 2, batch: 1, polls_each: 2, shared: true, wait: false };
-    each_goes_to_one("two pollers try one lock", shape);
+fn p08_each_completion_goes_to_one_poller() {
+    for (name, capacity, batch, polls_each, wait) in [
+        ("two pollers, one lock", 2, 1, 1, true),
+        ("two pollers, one lock, batches of 2", 2, 2, 1, true),
+        ("two pollers try one lock", 1, 1, 2, false),
+    ] {
+        let shape = Shape { capacity, entries: 2, batch, polls_each, shared: true, wait };
+        model(name, move || take_turns(shape))
+            .must_fail_without([Site::Lock, Site::Unlock], UNORDERED)
+            .must_fail_as("a consumer each, instead of the lock", "lost, doubled", move || {
+                take_turns(Shape { shared: false, ..shape })
+            });
+    }
 }

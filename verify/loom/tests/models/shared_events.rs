@@ -40,48 +40,38 @@ impl What {
 }
 
 /// The consumer arms, for more each time, while all push. What was pushed is what each arm is for.
-fn race<const N: usize>(arms: &[Notify], pushes: [What; N]) {
-    let (queue, bell) = (HeapCq::new(N as u32).unwrap(), Bell::default());
+fn race(arms: &[Notify], pushes: &'static [What]) {
+    let (queue, bell) = (HeapCq::new(pushes.len() as u32).unwrap(), Bell::default());
     let (last, mut consumer) = queue.split_with(KEY, bell.clone());
-    let producers = std::array::from_fn::<_, N, _>(|which| {
+    let push = |(which, what): (u64, &'static What)| {
         spawn(&last, move |mut producer| {
-            pushes[which].push(which as u64, &mut producer);
+            what.push(which, &mut producer);
             producer
         })
-    });
+    };
+    let producers: Vec<_> = (0..).zip(pushes).map(push).collect();
     let asleep = arms.iter().filter(|&&on| consumer.arm(on).unwrap() == Armed::Armed).count();
-    let _producers = producers.map(|producer| producer.join().unwrap());
+    let _producers: Vec<_> = producers.into_iter().map(|it| it.join().unwrap()).collect();
     assert!(bell.rung() as usize <= arms.len(), "{TOO_MANY}");
     assert!(asleep == 0 || bell.rung() > 0, "{LOST}");
 }
 
-/// Who is armed is woken, and would not be without either fence.
-fn wakes(name: &str, arms: &'static [Notify], pushes: [What; 2]) {
-    model(name, move || race(arms, pushes))
-        .must_fail_without(Site::PushFence, LOST)
-        .must_fail_without(Site::ArmFence, LOST);
-}
-
 #[test]
-fn n01_one_arm_one_event() {
-    wakes("two producers, armed for any", &[Notify::Next], [Receive, Receive]);
-}
-
-#[test]
-fn n04_strengthening_an_arm_loses_no_event() {
-    let arms = &[Notify::Solicited, Notify::Next];
-    wakes("two producers, solicited, then any", arms, [SolicitedReceive, Receive]);
-}
-
-#[test]
-fn n06_a_solicited_one_behind_an_unpublished_slot_wakes() {
-    wakes("two producers, one solicited", &[Notify::Solicited], [Receive, SolicitedReceive]);
-}
-
-#[test]
-fn n06_so_does_one_behind_two_unpublished_slots() {
-    let pushes = [Receive, Receive, SolicitedReceive];
-    model("three producers, one solicited", move || race(&[Notify::Solicited], pushes));
+fn n06_who_is_armed_is_woken() {
+    use Notify::{Next, Solicited};
+    let plans: [(&str, &[Notify], &[What]); 4] = [
+        ("two producers, armed for any", &[Next], &[Receive, Receive]),
+        ("two producers, solicited, then any", &[Solicited, Next], &[SolicitedReceive, Receive]),
+        // The solicited one is behind an unpublished slot, or two.
+        ("two producers, one solicited", &[Solicited], &[Receive, SolicitedReceive]),
+        ("three producers, one solicited", &[Solicited], &[Receive, Receive, SolicitedReceive]),
+    ];
+    for (name, arms, pushes) in plans {
+        let model = model(name, move || race(arms, pushes));
+        if pushes.len() == 2 {
+            model.must_fail_without([Site::PushFence, Site::ArmFence], LOST);
+        }
+    }
 }
 
 /// The consumer takes the event of its arm for any, and arms for solicited, while the second producer may be
@@ -148,8 +138,7 @@ fn n06_wait_ends_with_everything() {
     model("wait for two producers", || {
         sleep_and_take(Notify::Next, [Receive, Receive], |count, _| count == 2)
     })
-    .must_fail_without(Site::PushFence, LOST)
-    .must_fail_without(Site::ArmFence, LOST);
+    .must_fail_without([Site::PushFence, Site::ArmFence], LOST);
 }
 
 #[test]

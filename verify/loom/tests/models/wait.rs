@@ -39,31 +39,18 @@ fn sleep_and_take(shape: Shape) {
     assert!(shape.on != Notify::Next || channel.unread() <= 2, "events gather");
 }
 
-/// It ends, and would not without either fence.
-fn ends(name: impl Into<String>, shape: Shape) {
-    model(name, move || sleep_and_take(shape))
-        .must_fail_without(Site::PushFence, LOST)
-        .must_fail_without(Site::ArmFence, LOST);
-}
-
 #[test]
-fn n06_wait_ends_with_everything() {
-    for (pushes, batch) in [(1, 1), (2, 1), (2, 2), (3, 2)] {
-        let shape = Shape { capacity: 4, pushes, batch, on: Notify::Next };
-        ends(format!("wait for {pushes}, batches of {batch}"), shape);
+fn n06_wait_ends_with_everything_or_the_overrun() {
+    for (name, capacity, pushes, batch, on) in [
+        ("wait for 1, batches of 1", 4, 1, 1, Notify::Next),
+        ("wait for 2, batches of 1", 4, 2, 1, Notify::Next),
+        ("wait for 2, batches of 2", 4, 2, 2, Notify::Next),
+        ("wait for 3, batches of 2", 4, 3, 2, Notify::Next),
+        ("wait for solicited", 4, 2, 1, Notify::Solicited),
+        ("overrun wakes who waits for any", 1, 3, 1, Notify::Next),
+        ("overrun wakes who waits for solicited", 1, 3, 1, Notify::Solicited),
+    ] {
+        model(name, move || sleep_and_take(Shape { capacity, pushes, batch, on }))
+            .must_fail_without([Site::PushFence, Site::ArmFence], LOST);
     }
-}
-
-#[test]
-fn n06_waiting_for_solicited_ends_with_everything() {
-    let shape = Shape { capacity: 4, pushes: 2, batch: 1, on: Notify::Solicited };
-    ends("wait for solicited", shape);
-}
-
-#[test]
-fn o05_an_overrun_wakes_the_sleeper() {
-    let shape = Shape { capacity: 1, pushes: 3, batch: 1, on: Notify::Next };
-    ends("overrun wakes who waits for any", shape);
-    let shape = Shape { on: Notify::Solicited, ..shape };
-    ends("overrun wakes who waits for solicited", shape);
 }
