@@ -19,9 +19,9 @@ use crate::foreign_number;
 
 foreign_number! {
     /// `enum ibv_event_type`: the type of an event. Any value is legal, because drivers add values
-    /// ([C3](crate::contract#c3)).
+    /// ([C3](crate::contract#c3)). Displayed as `ibv_event_type_str(3)` has it.
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-    AsyncEventType {
+    AsyncEventType, "unknown" {
         /// A completion queue overran ([O2](crate::contract#o2)).
         CQ_ERR = 0, "CQ error";
         /// A queue pair went to ERR for a reason that no completion reports.
@@ -62,13 +62,6 @@ foreign_number! {
         GID_CHANGE = 18, "GID table change";
         /// A work queue failed.
         WQ_FATAL = 19, "WQ fatal";
-    }
-}
-
-impl fmt::Display for AsyncEventType {
-    /// The text of `ibv_event_type_str(3)`; "unknown" for an unknown value.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.text().unwrap_or("unknown"))
     }
 }
 

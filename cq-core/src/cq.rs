@@ -240,22 +240,10 @@ pub enum WaitError {
     Interrupted,
 }
 
-impl From<PollError> for WaitError {
-    fn from(error: PollError) -> Self {
-        Self::Poll(error)
-    }
-}
-
-impl From<ArmError> for WaitError {
-    fn from(error: ArmError) -> Self {
-        Self::Arm(error)
-    }
-}
-
-impl From<EventError> for WaitError {
-    fn from(error: EventError) -> Self {
-        Self::Event(error)
-    }
+crate::sentences::from! {
+    PollError => WaitError::Poll;
+    ArmError => WaitError::Arm;
+    EventError => WaitError::Event;
 }
 
 crate::sentences::sentences!(WaitError {

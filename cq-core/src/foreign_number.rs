@@ -1,12 +1,13 @@
 //! A macro for numbers written by a device, a driver or a peer.
 
-/// For transports: declares a newtype for a number that a device, a driver or a peer writes. Known values get constants
-/// and names; any other value is kept as it is ([C3](crate::contract#c3)).
+/// For transports: declares a newtype for a number that a device, a driver or a peer writes. Known values get constants,
+/// names and texts; any other value is kept as it is ([C3](crate::contract#c3)). With a text for such values behind the
+/// name, numbers are displayed as their texts.
 ///
 /// ```
 /// cq_core::foreign_number! {
 ///     /// The state of a link.
-///     LinkState {
+///     LinkState, "unknown" {
 ///         /// The link is down.
 ///         DOWN = 1, "down";
 ///         /// The link carries messages.
@@ -15,10 +16,11 @@
 /// }
 /// assert_eq!(LinkState::UP.name(), Some("UP"));
 /// assert_eq!(format!("{:?} {:?}", LinkState(4), LinkState(9)), "UP LinkState(9)");
+/// assert_eq!(format!("{} {}", LinkState(1), LinkState(9)), "down unknown");
 /// ```
 #[macro_export]
 macro_rules! foreign_number {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $constant:ident = $value:literal, $text:literal;)+ }) => {
+    ($(#[$meta:meta])* $name:ident $(, $unknown:literal)? { $($(#[$doc:meta])* $constant:ident = $value:literal, $text:literal;)+ }) => {
         $(#[$meta])*
         #[repr(transparent)]
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +49,12 @@ macro_rules! foreign_number {
                 }
             }
         }
+
+        $(impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.pad(self.text().unwrap_or($unknown))
+            }
+        })?
 
         impl core::fmt::Debug for $name {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

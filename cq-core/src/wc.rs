@@ -37,6 +37,7 @@ use crate::sync::Word;
 /// [`wr_id`](Self::wr_id), [`status`](Self::status) and [`qp_num`](Self::qp_num) are always valid. The other fields are
 /// read through [`result`](Self::result), because an error leaves most of them undefined ([C4](crate::contract#c4)).
 /// Devices build a completion with [`new`](Self::new) and the `with_` methods.
+#[must_use]
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub struct Wc {
@@ -81,7 +82,6 @@ pub(crate) const WORDS: usize = size_of::<Wc>() / size_of::<Word>();
 
 impl Wc {
     /// Creates a completion from the fields that are always valid. All others are zero.
-    #[must_use]
     pub const fn new(wr_id: u64, status: WcStatus, qp_num: u32) -> Self {
         Self {
             wr_id,
@@ -103,7 +103,6 @@ impl Wc {
 
     /// Creates a failed completion whose undefined fields ([C4](crate::contract#c4)) hold a poison pattern, so that the
     /// tests of a program that reads them fail.
-    #[must_use]
     #[cold]
     pub const fn poisoned(wr_id: u64, status: WcStatus, qp_num: u32) -> Self {
         const POISON: u32 = 0xa5a5_a5a5;
@@ -152,21 +151,18 @@ impl Wc {
     }
 
     /// Sets the opcode.
-    #[must_use]
     pub const fn with_opcode(mut self, opcode: WcOpcode) -> Self {
         self.opcode = opcode;
         self
     }
 
     /// Sets the vendor error code.
-    #[must_use]
     pub const fn with_vendor_err(mut self, vendor_err: u32) -> Self {
         self.vendor_err = vendor_err;
         self
     }
 
     /// Sets the number of bytes received, read or fetched ([C7](crate::contract#c7)).
-    #[must_use]
     pub const fn with_byte_len(mut self, byte_len: u32) -> Self {
         self.byte_len = byte_len;
         self
@@ -174,7 +170,6 @@ impl Wc {
 
     /// Sets immediate data, in network byte order. Sets the flag WITH_IMM and clears WITH_INV
     /// ([C5](crate::contract#c5)).
-    #[must_use]
     pub const fn with_imm(mut self, network_order: [u8; 4]) -> Self {
         self.imm_or_rkey = u32::from_ne_bytes(network_order);
         self.wc_flags = self.wc_flags.union(WcFlags::WITH_IMM).difference(WcFlags::WITH_INV);
@@ -183,7 +178,6 @@ impl Wc {
 
     /// Sets the key that a SEND_WITH_INV invalidated. Sets the flag WITH_INV and clears WITH_IMM
     /// ([C5](crate::contract#c5)).
-    #[must_use]
     pub const fn with_invalidated_rkey(mut self, rkey: u32) -> Self {
         self.imm_or_rkey = rkey;
         self.wc_flags = self.wc_flags.union(WcFlags::WITH_INV).difference(WcFlags::WITH_IMM);
@@ -191,28 +185,24 @@ impl Wc {
     }
 
     /// Sets the number of the queue pair that sent a datagram.
-    #[must_use]
     pub const fn with_src_qp(mut self, src_qp: u32) -> Self {
         self.src_qp = src_qp;
         self
     }
 
     /// Sets additional flags.
-    #[must_use]
     pub const fn with_flags(mut self, flags: WcFlags) -> Self {
         self.wc_flags = self.wc_flags.union(flags);
         self
     }
 
     /// Clears flags. The fields that they describe are unchanged.
-    #[must_use]
     pub const fn without_flags(mut self, flags: WcFlags) -> Self {
         self.wc_flags = self.wc_flags.difference(flags);
         self
     }
 
     /// Sets the address fields of a datagram: partition key index, source LID, service level, path bits.
-    #[must_use]
     pub const fn with_path(
         mut self,
         pkey_index: u16,
@@ -238,7 +228,6 @@ impl Wc {
     }
 
     /// Reads the 48 bytes of a `struct ibv_wc`. Any bytes are valid ([C3](crate::contract#c3)).
-    #[must_use]
     #[allow(unsafe_code)]
     pub const fn from_bytes(bytes: [u8; 48]) -> Self {
         // SAFETY: the sizes are equal, and every field of `Wc` is an integer, for which all bit patterns are valid.

@@ -86,6 +86,7 @@ impl Data<'_> {
 }
 
 /// A work request for a send queue.
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendWr<'a> {
     /// Returned in the completion.
@@ -100,37 +101,31 @@ pub struct SendWr<'a> {
 
 impl<'a> SendWr<'a> {
     /// A signaled SEND.
-    #[must_use]
     pub const fn send(wr_id: u64, sges: &'a [Sge]) -> Self {
         Self::new(wr_id, SendOp::Send { imm: None }, Data::Sges(sges))
     }
 
     /// A signaled SEND of bytes that are copied while posting.
-    #[must_use]
     pub const fn send_inline(wr_id: u64, bytes: &'a [u8]) -> Self {
         Self::new(wr_id, SendOp::Send { imm: None }, Data::Inline(bytes))
     }
 
     /// A signaled RDMA WRITE.
-    #[must_use]
     pub const fn write(wr_id: u64, sges: &'a [Sge], remote: RemoteAddr) -> Self {
         Self::new(wr_id, SendOp::Write { remote, imm: None }, Data::Sges(sges))
     }
 
     /// A signaled RDMA WRITE of bytes that are copied while posting.
-    #[must_use]
     pub const fn write_inline(wr_id: u64, bytes: &'a [u8], remote: RemoteAddr) -> Self {
         Self::new(wr_id, SendOp::Write { remote, imm: None }, Data::Inline(bytes))
     }
 
     /// A signaled RDMA READ.
-    #[must_use]
     pub const fn read(wr_id: u64, sges: &'a [Sge], remote: RemoteAddr) -> Self {
         Self::new(wr_id, SendOp::Read { remote }, Data::Sges(sges))
     }
 
     /// A signaled atomic compare and swap.
-    #[must_use]
     pub const fn compare_swap(
         wr_id: u64,
         sges: &'a [Sge],
@@ -142,31 +137,26 @@ impl<'a> SendWr<'a> {
     }
 
     /// A signaled atomic fetch and add.
-    #[must_use]
     pub const fn fetch_add(wr_id: u64, sges: &'a [Sge], remote: RemoteAddr, add: u64) -> Self {
         Self::new(wr_id, SendOp::FetchAdd { remote, add }, Data::Sges(sges))
     }
 
     /// A signaled SEND that invalidates the receiver's memory window with this key.
-    #[must_use]
     pub const fn send_with_inv(wr_id: u64, sges: &'a [Sge], rkey: u32) -> Self {
         Self::new(wr_id, SendOp::SendInvalidate { rkey }, Data::Sges(sges))
     }
 
     /// A signaled atomic write of eight bytes.
-    #[must_use]
     pub const fn atomic_write(wr_id: u64, sges: &'a [Sge], remote: RemoteAddr) -> Self {
         Self::new(wr_id, SendOp::AtomicWrite { remote }, Data::Sges(sges))
     }
 
     /// A signaled atomic write of eight bytes that are copied while posting.
-    #[must_use]
     pub const fn atomic_write_inline(wr_id: u64, bytes: &'a [u8; 8], remote: RemoteAddr) -> Self {
         Self::new(wr_id, SendOp::AtomicWrite { remote }, Data::Inline(bytes))
     }
 
     /// A signaled FLUSH of `length` bytes, or of a whole region.
-    #[must_use]
     pub const fn flush(
         wr_id: u64,
         remote: RemoteAddr,
@@ -179,25 +169,21 @@ impl<'a> SendWr<'a> {
     }
 
     /// A signaled bind of a memory window.
-    #[must_use]
     pub const fn bind_window(wr_id: u64, bind: WindowBind) -> Self {
         Self::new(wr_id, SendOp::BindWindow(bind), Data::Sges(&[]))
     }
 
     /// A signaled invalidation of a local memory window's key.
-    #[must_use]
     pub const fn local_invalidate(wr_id: u64, rkey: u32) -> Self {
         Self::new(wr_id, SendOp::LocalInvalidate { rkey }, Data::Sges(&[]))
     }
 
     /// A signaled request for any operation.
-    #[must_use]
     pub const fn new(wr_id: u64, op: SendOp, data: Data<'a>) -> Self {
         Self { wr_id, op, flags: SendFlags::SIGNALED, data }
     }
 
     /// Adds immediate data, in network byte order, to a SEND or WRITE. Other operations are unchanged.
-    #[must_use]
     pub const fn with_imm(mut self, network_order: [u8; 4]) -> Self {
         self.op = match self.op {
             SendOp::Send { .. } => SendOp::Send { imm: Some(network_order) },
@@ -208,7 +194,6 @@ impl<'a> SendWr<'a> {
     }
 
     /// Starts the request only after all earlier READs and atomics of the queue have finished.
-    #[must_use]
     pub const fn fenced(mut self) -> Self {
         self.flags = self.flags.union(SendFlags::FENCE);
         self
@@ -216,14 +201,12 @@ impl<'a> SendWr<'a> {
 
     /// Generates a completion only on failure ([C8](crate::contract#c8)). The completion of a later signaled request
     /// covers this one ([C9](crate::contract#c9)).
-    #[must_use]
     pub const fn unsignaled(mut self) -> Self {
         self.flags = self.flags.difference(SendFlags::SIGNALED);
         self
     }
 
     /// Raises an event also at a peer that armed for solicited completions only ([N3](crate::contract#n3)).
-    #[must_use]
     pub const fn solicited(mut self) -> Self {
         self.flags = self.flags.union(SendFlags::SOLICITED);
         self
@@ -231,6 +214,7 @@ impl<'a> SendWr<'a> {
 }
 
 /// A work request for a receive queue.
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvWr<'a> {
     /// Returned in the completion.
@@ -241,7 +225,6 @@ pub struct RecvWr<'a> {
 
 impl<'a> RecvWr<'a> {
     /// A receive into these SGEs.
-    #[must_use]
     pub const fn new(wr_id: u64, sges: &'a [Sge]) -> Self {
         Self { wr_id, sges }
     }

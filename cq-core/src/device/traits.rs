@@ -25,41 +25,26 @@ macro_rules! device_traits {
                 type Ah = $ah;
                 type Qp = $qp;
 
-                fn name(&self) -> &str {
-                    self.name()
-                }
-
-                fn attributes(&self) -> DeviceAttr {
-                    self.attributes()
-                }
-
-                fn port(&self, number: u8) -> Result<Port, DeviceError> {
-                    self.port(number)
-                }
-
-                fn alloc_pd(&self) -> Result<$pd, CreateError> {
-                    self.alloc_pd()
-                }
-
-                fn create_channel(&self) -> Result<$channel, CreateError> {
-                    self.create_channel()
-                }
-
-                fn create_cq(
-                    &self,
-                    capacity: u32,
-                    channel: Option<&$channel>,
-                ) -> Result<$cq, CreateError> {
-                    self.create_cq(capacity, channel)
-                }
+                $crate::device_traits!(@same &self:
+                    fn name() -> &str;
+                    fn attributes() -> DeviceAttr;
+                    fn port(number: u8) -> Result<Port, DeviceError>;
+                    fn alloc_pd() -> Result<$pd, CreateError>;
+                    fn create_channel() -> Result<$channel, CreateError>;
+                    fn create_cq(capacity: u32, channel: Option<&$channel>) -> Result<$cq, CreateError>;
+                );
             }
 
             impl d::ProtectionDomain for $pd {
                 type Device = $context;
 
-                fn allocate(&self, len: usize, access: Access) -> Result<$memory, RegisterError> {
-                    self.allocate(len, access)
-                }
+                $crate::device_traits!(@same &self:
+                    fn allocate(len: usize, access: Access) -> Result<$memory, RegisterError>;
+                    fn create_qp(init: &QpInit<'_, $cq_handle, $srq>) -> Result<$qp, CreateError>;
+                    fn create_srq(init: &SrqInit) -> Result<$srq, CreateError>;
+                    fn create_ah(to: &AddressVector) -> Result<$ah, AddressError>;
+                    fn ah_from_wc(port: &Port, wc: &Wc, grh: &[u8; 40]) -> Result<$ah, AddressError>;
+                );
 
                 #[allow(unsafe_code)]
                 unsafe fn register(
@@ -71,102 +56,43 @@ macro_rules! device_traits {
                     // SAFETY: the caller upholds the same contract.
                     unsafe { self.register(ptr, len, access) }
                 }
-
-                fn create_qp(&self, init: &QpInit<'_, $cq_handle, $srq>) -> Result<$qp, CreateError> {
-                    self.create_qp(init)
-                }
-
-                fn create_srq(&self, init: &SrqInit) -> Result<$srq, CreateError> {
-                    self.create_srq(init)
-                }
-
-                fn create_ah(&self, to: &AddressVector) -> Result<$ah, AddressError> {
-                    self.create_ah(to)
-                }
-
-                fn ah_from_wc(
-                    &self,
-                    port: &Port,
-                    wc: &Wc,
-                    grh: &[u8; 40],
-                ) -> Result<$ah, AddressError> {
-                    self.ah_from_wc(port, wc, grh)
-                }
             }
 
-            $crate::device_traits!(@destroy $pd, $channel, $cq, $srq);
-            $crate::device_traits!(@region $memory, $region);
-
             impl d::Cq for $cq {
-                fn capacity(&self) -> u32 {
-                    self.capacity()
-                }
-
-                fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
-                    self.resize(capacity)
-                }
-
-                fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
-                    self.moderate(count, period)
-                }
+                $crate::device_traits!(@same &self: fn capacity() -> u32;);
+                $crate::device_traits!(@same &mut self:
+                    fn resize(capacity: u32) -> Result<u32, ResizeError>;
+                    fn moderate(count: u16, period: u16) -> Result<(), ModerateError>;
+                );
             }
 
             impl d::SharedReceiveQueue for $srq {
-                fn number(&self) -> u32 {
-                    self.number()
-                }
-
-                fn caps(&self) -> SrqInit {
-                    self.caps()
-                }
-
-                fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-                    self.post_recv(list)
-                }
-
-                fn arm_limit(&mut self, limit: u32) -> Result<(), ArmLimitError> {
-                    self.arm_limit(limit)
-                }
-
-                fn limit(&self) -> Result<u32, DeviceError> {
-                    self.limit()
-                }
+                $crate::device_traits!(@same &self:
+                    fn number() -> u32;
+                    fn caps() -> SrqInit;
+                    fn limit() -> Result<u32, DeviceError>;
+                );
+                $crate::device_traits!(@same &mut self:
+                    fn post_recv(list: &[RecvWr<'_>]) -> Result<(), PostError>;
+                    fn arm_limit(limit: u32) -> Result<(), ArmLimitError>;
+                );
             }
 
             impl d::QueuePair for $qp {
                 type Ah = $ah;
 
-                fn number(&self) -> u32 {
-                    self.number()
-                }
-
-                fn qp_type(&self) -> QpType {
-                    self.qp_type()
-                }
-
-                fn caps(&self) -> QpCaps {
-                    self.caps()
-                }
-
-                fn state(&self) -> Result<QpState, DeviceError> {
-                    self.state()
-                }
-
-                fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
-                    self.modify(attr)
-                }
-
-                fn endpoint(&self, port: &Port) -> Endpoint {
-                    self.endpoint(port)
-                }
-
-                fn connect(&mut self, port: &Port, peer: &Endpoint) -> Result<(), ModifyError> {
-                    self.connect(port, peer)
-                }
-
-                fn activate(&mut self, port: &Port, qkey: u32) -> Result<(), ModifyError> {
-                    self.activate(port, qkey)
-                }
+                $crate::device_traits!(@same &self:
+                    fn number() -> u32;
+                    fn qp_type() -> QpType;
+                    fn caps() -> QpCaps;
+                    fn state() -> Result<QpState, DeviceError>;
+                    fn endpoint(port: &Port) -> Endpoint;
+                );
+                $crate::device_traits!(@same &mut self:
+                    fn modify(attr: &QpAttr) -> Result<(), ModifyError>;
+                    fn connect(port: &Port, peer: &Endpoint) -> Result<(), ModifyError>;
+                    fn activate(port: &Port, qkey: u32) -> Result<(), ModifyError>;
+                );
 
                 fn post_to(
                     &mut self,
@@ -178,38 +104,42 @@ macro_rules! device_traits {
             }
 
             impl d::Memory for $memory {
-                fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), RangeError> {
-                    self.read(offset, to)
-                }
-
-                fn write(&self, offset: usize, from: &[u8]) -> Result<(), RangeError> {
-                    self.write(offset, from)
-                }
+                $crate::device_traits!(@same &self:
+                    fn read(offset: usize, to: &mut [u8]) -> Result<(), RangeError>;
+                    fn write(offset: usize, from: &[u8]) -> Result<(), RangeError>;
+                );
             }
+
+            $crate::device_traits!(@region $memory, $region);
+            $crate::device_traits!(@destroy $pd, $channel, $cq, $srq);
         };
     };
     (@region $($region:ty),+) => {
         $(impl d::Region for $region {
-            fn len(&self) -> usize {
-                self.len()
-            }
-
-            #[inline]
-            fn sge(&self, offset: usize, len: usize) -> Result<Sge, RangeError> {
-                self.sge(offset, len)
-            }
-
-            #[inline]
-            fn remote(&self, offset: usize) -> Result<RemoteAddr, RangeError> {
-                self.remote(offset)
-            }
+            $crate::device_traits!(@same &self:
+                fn len() -> usize;
+                fn sge(offset: usize, len: usize) -> Result<Sge, RangeError>;
+                fn remote(offset: usize) -> Result<RemoteAddr, RangeError>;
+            );
         })+
     };
     (@destroy $($object:ty),+) => {
-        $(impl $crate::device::Destroy for $object {
-            fn destroy(self) -> Result<(), $crate::setup::InUse<Self>> {
+        $(impl d::Destroy for $object {
+            fn destroy(self) -> Result<(), InUse<Self>> {
                 self.destroy()
             }
+        })+
+    };
+    (@same &self: $(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)+) => {
+        $(#[inline]
+        fn $name(&self $(, $argument: $type)*) -> $result {
+            Self::$name(self $(, $argument)*)
+        })+
+    };
+    (@same &mut self: $(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)+) => {
+        $(#[inline]
+        fn $name(&mut self $(, $argument: $type)*) -> $result {
+            Self::$name(self $(, $argument)*)
         })+
     };
 }

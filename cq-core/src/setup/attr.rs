@@ -1,6 +1,6 @@
 //! The attributes of a queue pair.
 
-use crate::sentences::sentences;
+use crate::sentences::numbered_sentences;
 use crate::setup::{Access, AddressVector, Endpoint, Errno, Port, QpAttrMask, QpState, QpType};
 
 /// Declares the attributes: a field, the methods that set each, and those that go through all of them.
@@ -9,19 +9,18 @@ macro_rules! attributes {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[must_use]
         pub struct $attrs {
             $($(#[$doc])* pub $name: Option<$type>,)+
         }
 
         impl $attrs {
             /// No attributes. Without [`state`](Self::state), modifying keeps the state.
-            #[must_use]
             pub const fn new() -> Self {
                 Self { $($name: None),+ }
             }
 
             $($(#[$doc])*
-            #[must_use]
             pub const fn $name(mut self, $name: $type) -> Self {
                 self.$name = Some($name);
                 self
@@ -38,7 +37,6 @@ macro_rules! attributes {
             }
 
             /// The same, without these attributes.
-            #[must_use]
             pub const fn without(mut self, mask: QpAttrMask) -> Self {
                 $(if mask.contains(QpAttrMask::$flag) {
                     self.$name = None;
@@ -47,7 +45,6 @@ macro_rules! attributes {
             }
 
             /// These attributes, and those of `before` that are not among them.
-            #[must_use]
             pub fn over(self, before: Self) -> Self {
                 Self { $($name: self.$name.or(before.$name)),+ }
             }
@@ -115,20 +112,17 @@ attributes! {
 
 impl QpAttr {
     /// The transition to this state, without further attributes.
-    #[must_use]
     pub const fn to(state: QpState) -> Self {
         Self::new().state(state)
     }
 
     /// RESET→INIT, with all attributes that a connection requires.
-    #[must_use]
     pub const fn init(port: &Port, access: Access) -> Self {
         Self::to(QpState::INIT).pkey_index(0).port(port.number).access(access)
     }
 
     /// INIT→RTR, with all attributes that a reliable connection requires. The path MTU is one that both ports allow,
     /// and the peer may have one READ or atomic outstanding.
-    #[must_use]
     pub fn rtr(port: &Port, peer: &Endpoint) -> Self {
         Self::to(QpState::RTR)
             .av(AddressVector::of(port, peer.gid, peer.lid))
@@ -142,13 +136,11 @@ impl QpAttr {
     /// RTR→RTS, with all attributes that a reliable connection requires: sends wait for receives without limit, and for
     /// a peer that does not answer for some seconds at most; the first packet is number 0; one READ or atomic may be
     /// outstanding.
-    #[must_use]
     pub const fn rts() -> Self {
         Self::to(QpState::RTS).timeout(14).retry_cnt(7).rnr_retry(7).sq_psn(0).max_rd_atomic(1)
     }
 
     /// The attributes among these that only a reliable connection has are dropped, if this type is another.
-    #[must_use]
     pub const fn of_type(self, qp_type: QpType) -> Self {
         const RELIABLE: QpAttrMask = QpAttrMask::MAX_DEST_RD_ATOMIC
             .union(QpAttrMask::MIN_RNR_TIMER)
@@ -284,28 +276,18 @@ pub enum ModifyError {
     },
 }
 
-sentences!(ModifyError {
-    Self::Illegal { from, to } => ("a queue pair can't go from {from} to {to}");
-    Self::Missing { from, to, missing } => ("going from {from} to {to} also needs {missing}");
-    Self::Superfluous { from, to, superfluous } => ("going from {from} to {to} does not take {superfluous}");
-    Self::BadValue { attr, value, allowed } => ("{attr} can't be {value}: {allowed}");
-    Self::NotIn { is, claimed } => ("the queue pair is in {is}, not in {claimed}");
-    Self::PeerSuspended => ("the peer's process is suspended in the middle of a message: resume or end it");
-    Self::Forked =>
-        ("the queue pair is the parent process's: open the device in this one, and create another");
-    Self::Refused { from, to, mask, errno } =>
-        ("the device refused to take the queue pair from {from} to {to} with {mask}: {errno}; see ibv_modify_qp(3)");
-});
-
-impl ModifyError {
+numbered_sentences!(
     /// The number that `ibv_modify_qp(3)` returns.
-    #[must_use]
-    pub const fn errno(&self) -> Errno {
-        match *self {
-            Self::PeerSuspended => Errno::EBUSY,
-            Self::Forked => Errno::ENODEV,
-            Self::Refused { errno, .. } => errno,
-            _ => Errno::EINVAL,
-        }
+    ModifyError {
+        Self::Illegal { from, to } => Errno::EINVAL, ("a queue pair can't go from {from} to {to}");
+        Self::Missing { from, to, missing } => Errno::EINVAL, ("going from {from} to {to} also needs {missing}");
+        Self::Superfluous { from, to, superfluous } => Errno::EINVAL, ("going from {from} to {to} does not take {superfluous}");
+        Self::BadValue { attr, value, allowed } => Errno::EINVAL, ("{attr} can't be {value}: {allowed}");
+        Self::NotIn { is, claimed } => Errno::EINVAL, ("the queue pair is in {is}, not in {claimed}");
+        Self::PeerSuspended => Errno::EBUSY, ("the peer's process is suspended in the middle of a message: resume or end it");
+        Self::Forked => Errno::ENODEV,
+            ("the queue pair is the parent process's: open the device in this one, and create another");
+        Self::Refused { from, to, mask, errno } => errno,
+            ("the device refused to take the queue pair from {from} to {to} with {mask}: {errno}; see ibv_modify_qp(3)");
     }
-}
+);

@@ -1,23 +1,15 @@
 //! The attributes of a device.
 
-use core::fmt;
-
 crate::foreign_number! {
     /// `enum ibv_atomic_cap`: the scope in which COMP_SWAP and FETCH_ADD are atomic. Any number is legal
     /// ([C3](crate::contract#c3)).
-    AtomicCap {
+    AtomicCap, "unknown" {
         /// Atomics are not supported.
         NONE = 0, "no atomics";
         /// Among the queue pairs of the device.
         HCA = 1, "atomic among the queue pairs of the device";
         /// Among all accesses to the memory.
         GLOB = 2, "atomic among all accesses to the memory";
-    }
-}
-
-impl fmt::Display for AtomicCap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.text().unwrap_or("unknown"))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Errors of creating objects and registering memory, each with a sentence that says what to do about it, and with the
 //! number that C gets.
 
-use crate::sentences::sentences;
+use crate::sentences::{from, numbered_sentences, sentences};
 use crate::setup::{Errno, Gid, Limit};
 
 /// What the device or the system refused.
@@ -70,42 +70,24 @@ pub enum CreateError {
     Refused(DeviceError),
 }
 
-sentences!(CreateError {
-    Self::Zero(what) => ("0 {what} are too few: ask for at least 1");
-    Self::TooMany { what, asked, max } => ("{asked} {what} exceed the device's maximum of {max}");
-    Self::TableFull { what, max } => ("all {max} {what} of the device are in use: destroy some first");
-    Self::NoMemory { bytes } =>
-        ("the device's memory has no {bytes} contiguous bytes left: create smaller queues, or destroy some first");
-    Self::Stuck => ("another process holds a lock of the device: resume it or end it, then try again");
-    Self::Forked => ("the device was opened by the parent process: open it in this one, too");
-    Self::OtherContext =>
-        ("its queue or channel was made by another opening of the device: create both with the same one");
-    Self::OwnReceives => ("an unreliable connection can't use a shared receive queue: leave it out");
-    Self::NoDescriptor { errno } =>
-        ("the system gave no descriptor for the channel ({errno}): close some, or raise the limit (`ulimit -n`)");
-    Self::Refused(error) => ("{error}");
-});
-
-impl CreateError {
+numbered_sentences!(
     /// The number that the functions of libibverbs leave in `errno`.
-    #[must_use]
-    pub const fn errno(&self) -> Errno {
-        match *self {
-            Self::Zero(_) | Self::TooMany { .. } | Self::OtherContext => Errno::EINVAL,
-            Self::TableFull { .. } | Self::NoMemory { .. } => Errno::ENOMEM,
-            Self::Stuck => Errno::EBUSY,
-            Self::Forked => Errno::ENODEV,
-            Self::OwnReceives => Errno::EOPNOTSUPP,
-            Self::NoDescriptor { errno } | Self::Refused(DeviceError { errno, .. }) => errno,
-        }
+    CreateError {
+        Self::Zero(what) => Errno::EINVAL, ("0 {what} are too few: ask for at least 1");
+        Self::TooMany { what, asked, max } => Errno::EINVAL, ("{asked} {what} exceed the device's maximum of {max}");
+        Self::TableFull { what, max } => Errno::ENOMEM, ("all {max} {what} of the device are in use: destroy some first");
+        Self::NoMemory { bytes } => Errno::ENOMEM,
+            ("the device's memory has no {bytes} contiguous bytes left: create smaller queues, or destroy some first");
+        Self::Stuck => Errno::EBUSY, ("another process holds a lock of the device: resume it or end it, then try again");
+        Self::Forked => Errno::ENODEV, ("the device was opened by the parent process: open it in this one, too");
+        Self::OtherContext => Errno::EINVAL,
+            ("its queue or channel was made by another opening of the device: create both with the same one");
+        Self::OwnReceives => Errno::EOPNOTSUPP, ("an unreliable connection can't use a shared receive queue: leave it out");
+        Self::NoDescriptor { errno } => errno,
+            ("the system gave no descriptor for the channel ({errno}): close some, or raise the limit (`ulimit -n`)");
+        Self::Refused(error) => error.errno, ("{error}");
     }
-}
-
-impl From<DeviceError> for CreateError {
-    fn from(refused: DeviceError) -> Self {
-        Self::Refused(refused)
-    }
-}
+);
 
 /// Why memory could not be registered ([Q10](crate::contract#q10)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,43 +139,25 @@ pub enum RegisterError {
     Refused(DeviceError),
 }
 
-sentences!(RegisterError {
-    Self::Empty => ("a memory region of 0 bytes can't be registered");
-    Self::OutOfRange { addr, len } => ("{len} bytes at {addr:#x} go past the end of the address space");
-    Self::NeedsLocalWrite => ("REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE too");
-    Self::UnknownAccess { bits } =>
-        ("access flags {bits:#x} are not known to the device; optional ones start at bit 20");
-    Self::TableFull { max } =>
-        ("all {max} memory regions and windows of the device are in use: deregister some first");
-    Self::SharedMemoryFull { len } =>
-        ("the system's shared memory has no space for {len} bytes: free some of /dev/shm or enlarge it, or register memory of your own");
-    Self::FileSizeLimit { len, limit } =>
-        ("files of this process may have {limit} bytes, and the region needs {len}: raise the limit (`ulimit -f`), or register memory of your own");
-    Self::NoMemory { len, errno } => ("the system gave no {len} bytes of memory: {errno}");
-    Self::Forked => ("the device was opened by the parent process: open it in this one, too");
-    Self::Refused(error) => ("{error}");
-});
-
-impl RegisterError {
+numbered_sentences!(
     /// The number that the functions of libibverbs leave in `errno`.
-    #[must_use]
-    pub const fn errno(&self) -> Errno {
-        match *self {
-            Self::Empty | Self::NeedsLocalWrite | Self::UnknownAccess { .. } => Errno::EINVAL,
-            Self::OutOfRange { .. } => Errno::EFAULT,
-            Self::TableFull { .. } | Self::SharedMemoryFull { .. } => Errno::ENOMEM,
-            Self::FileSizeLimit { .. } => Errno::EFBIG,
-            Self::Forked => Errno::ENODEV,
-            Self::NoMemory { errno, .. } | Self::Refused(DeviceError { errno, .. }) => errno,
-        }
+    RegisterError {
+        Self::Empty => Errno::EINVAL, ("a memory region of 0 bytes can't be registered");
+        Self::OutOfRange { addr, len } => Errno::EFAULT, ("{len} bytes at {addr:#x} go past the end of the address space");
+        Self::NeedsLocalWrite => Errno::EINVAL, ("REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE too");
+        Self::UnknownAccess { bits } => Errno::EINVAL,
+            ("access flags {bits:#x} are not known to the device; optional ones start at bit 20");
+        Self::TableFull { max } => Errno::ENOMEM,
+            ("all {max} memory regions and windows of the device are in use: deregister some first");
+        Self::SharedMemoryFull { len } => Errno::ENOMEM,
+            ("the system's shared memory has no space for {len} bytes: free some of /dev/shm or enlarge it, or register memory of your own");
+        Self::FileSizeLimit { len, limit } => Errno::EFBIG,
+            ("files of this process may have {limit} bytes, and the region needs {len}: raise the limit (`ulimit -f`), or register memory of your own");
+        Self::NoMemory { len, errno } => errno, ("the system gave no {len} bytes of memory: {errno}");
+        Self::Forked => Errno::ENODEV, ("the device was opened by the parent process: open it in this one, too");
+        Self::Refused(error) => error.errno, ("{error}");
     }
-}
-
-impl From<DeviceError> for RegisterError {
-    fn from(refused: DeviceError) -> Self {
-        Self::Refused(refused)
-    }
-}
+);
 
 /// Why a completion queue could not be resized ([Q12](crate::contract#q12)). Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,29 +176,15 @@ pub enum ResizeError {
     Overrun,
 }
 
-sentences!(ResizeError {
-    Self::Create(error) => ("{error}");
-    Self::TooFew { unpolled, asked } =>
-        ("{unpolled} completions wait, more than the {asked} asked for: poll some first");
-    Self::Overrun => ("the completion queue has overrun: destroy it, and make a larger one");
-});
-
-impl ResizeError {
+numbered_sentences!(
     /// The number that `ibv_resize_cq(3)` returns.
-    #[must_use]
-    pub const fn errno(&self) -> Errno {
-        match self {
-            Self::Create(error) => error.errno(),
-            Self::TooFew { .. } | Self::Overrun => Errno::EINVAL,
-        }
+    ResizeError {
+        Self::Create(error) => error.errno(), ("{error}");
+        Self::TooFew { unpolled, asked } => Errno::EINVAL,
+            ("{unpolled} completions wait, more than the {asked} asked for: poll some first");
+        Self::Overrun => Errno::EINVAL, ("the completion queue has overrun: destroy it, and make a larger one");
     }
-}
-
-impl From<CreateError> for ResizeError {
-    fn from(error: CreateError) -> Self {
-        Self::Create(error)
-    }
-}
+);
 
 /// Why the events of a completion queue could not be moderated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,27 +205,17 @@ pub enum ModerateError {
     Refused(DeviceError),
 }
 
-sentences!(ModerateError {
-    Self::Unsupported => ("the device can't moderate events: arm less often instead");
-    Self::Forked => ("the device was opened by the parent process: open it in this one, too");
-    Self::Stuck => ("another process holds the queue's lock: resume it or end it, then try again");
-    Self::NoThread { errno } =>
-        ("the system refuses the thread that raises events in time ({errno}): end some");
-    Self::Refused(error) => ("{error}");
-});
-
-impl ModerateError {
+numbered_sentences!(
     /// The number that `ibv_modify_cq(3)` returns.
-    #[must_use]
-    pub const fn errno(&self) -> Errno {
-        match *self {
-            Self::Unsupported => Errno::EOPNOTSUPP,
-            Self::Forked => Errno::ENODEV,
-            Self::Stuck => Errno::EBUSY,
-            Self::NoThread { errno } | Self::Refused(DeviceError { errno, .. }) => errno,
-        }
+    ModerateError {
+        Self::Unsupported => Errno::EOPNOTSUPP, ("the device can't moderate events: arm less often instead");
+        Self::Forked => Errno::ENODEV, ("the device was opened by the parent process: open it in this one, too");
+        Self::Stuck => Errno::EBUSY, ("another process holds the queue's lock: resume it or end it, then try again");
+        Self::NoThread { errno } => errno,
+            ("the system refuses the thread that raises events in time ({errno}): end some");
+        Self::Refused(error) => error.errno, ("{error}");
     }
-}
+);
 
 /// Why the limit of a shared receive queue could not be armed ([Q9](crate::contract#q9)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -296,26 +236,16 @@ pub enum ArmLimitError {
     Refused(DeviceError),
 }
 
-sentences!(ArmLimitError {
-    Self::TooMany { asked, max } => ("a limit of {asked} is more than the queue's {max} receives");
-    Self::Forked =>
-        ("the queue is the parent process's: open the device in this one, and create another");
-    Self::Stuck => ("another process holds the queue's lock: resume it or end it, then try again");
-    Self::Refused(error) => ("{error}");
-});
-
-impl ArmLimitError {
+numbered_sentences!(
     /// The number that `ibv_modify_srq(3)` returns.
-    #[must_use]
-    pub const fn errno(&self) -> Errno {
-        match *self {
-            Self::TooMany { .. } => Errno::EINVAL,
-            Self::Forked => Errno::ENODEV,
-            Self::Stuck => Errno::EBUSY,
-            Self::Refused(DeviceError { errno, .. }) => errno,
-        }
+    ArmLimitError {
+        Self::TooMany { asked, max } => Errno::EINVAL, ("a limit of {asked} is more than the queue's {max} receives");
+        Self::Forked => Errno::ENODEV,
+            ("the queue is the parent process's: open the device in this one, and create another");
+        Self::Stuck => Errno::EBUSY, ("another process holds the queue's lock: resume it or end it, then try again");
+        Self::Refused(error) => error.errno, ("{error}");
     }
-}
+);
 
 /// Why an address handle could not be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -355,30 +285,23 @@ pub enum AddressError {
     Refused(DeviceError),
 }
 
-sentences!(AddressError {
-    Self::NoSuchPort { port } => ("the device has no port {port}: ports are numbered from 1");
-    Self::NoSuchLevel { sl } => ("there is no service level {sl}: 0 to 15");
-    Self::UnknownLid { lid } => ("no port has the local identifier {lid}: query the peer's port for its own");
-    Self::UnknownGid { gid } => ("no port has the global identifier {gid}: query the peer's port for its own");
-    Self::NoSuchGid { index } => ("the port has no global identifier at index {index}: query its table");
-    Self::NoRoute => ("the address needs a global route, as on Ethernet: give one");
-    Self::NoDatagram => ("the completion is not that of a received datagram");
-    Self::Refused(error) => ("{error}");
-});
-
-impl AddressError {
+numbered_sentences!(
     /// The number that `ibv_create_ah(3)` leaves in `errno`.
-    #[must_use]
-    pub const fn errno(&self) -> Errno {
-        match *self {
-            Self::Refused(DeviceError { errno, .. }) => errno,
-            _ => Errno::EINVAL,
-        }
+    AddressError {
+        Self::NoSuchPort { port } => Errno::EINVAL, ("the device has no port {port}: ports are numbered from 1");
+        Self::NoSuchLevel { sl } => Errno::EINVAL, ("there is no service level {sl}: 0 to 15");
+        Self::UnknownLid { lid } => Errno::EINVAL, ("no port has the local identifier {lid}: query the peer's port for its own");
+        Self::UnknownGid { gid } => Errno::EINVAL, ("no port has the global identifier {gid}: query the peer's port for its own");
+        Self::NoSuchGid { index } => Errno::EINVAL, ("the port has no global identifier at index {index}: query its table");
+        Self::NoRoute => Errno::EINVAL, ("the address needs a global route, as on Ethernet: give one");
+        Self::NoDatagram => Errno::EINVAL, ("the completion is not that of a received datagram");
+        Self::Refused(error) => error.errno, ("{error}");
     }
-}
+);
 
-impl From<DeviceError> for AddressError {
-    fn from(refused: DeviceError) -> Self {
-        Self::Refused(refused)
-    }
+from! {
+    DeviceError => CreateError::Refused;
+    DeviceError => RegisterError::Refused;
+    DeviceError => AddressError::Refused;
+    CreateError => ResizeError::Create;
 }

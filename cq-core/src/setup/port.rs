@@ -1,13 +1,11 @@
 //! Ports of a device, paths to them, and the ends of connections.
 
-use core::fmt;
-
 use crate::sentences::sentences;
 use crate::setup::{Gid, GlobalRoute};
 
 crate::foreign_number! {
     /// `enum ibv_port_state`. Any number is legal ([C3](crate::contract#c3)).
-    PortState {
+    PortState, "unknown" {
         /// No state change.
         NOP = 0, "no state change (NOP)";
         /// No link.
@@ -20,12 +18,6 @@ crate::foreign_number! {
         ACTIVE = 4, "active";
         /// It did, and may again.
         ACTIVE_DEFER = 5, "active defer";
-    }
-}
-
-impl fmt::Display for PortState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.text().unwrap_or("unknown"))
     }
 }
 

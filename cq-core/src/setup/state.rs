@@ -1,7 +1,5 @@
 //! The states of a queue pair and the transitions between them.
 
-use core::fmt;
-
 use super::{QpAttrMask, QpType};
 use crate::foreign_number;
 
@@ -19,7 +17,7 @@ foreign_number! {
     /// assert_eq!(QpState(99).to_string(), "an unknown state");
     /// ```
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-    QpState {
+    QpState, "an unknown state" {
         /// New, or reset: accepts no requests.
         RESET = 0, "RESET";
         /// Accepts receives.
@@ -62,27 +60,27 @@ impl QpState {
     /// The attributes of the transition from this state to `to`, for a queue pair of this type; `None` if there is no
     /// such transition. Every state has a transition to RESET, and every state but RESET has one to ERR.
     #[must_use]
-    pub fn rule(self, to: Self, of: QpType) -> Option<Rule> {
-        let bare = Rule { required: NONE, optional: NONE };
-        let rules = match of {
+    pub const fn rule(self, to: Self, of: QpType) -> Option<Rule> {
+        let by_type = match of {
             QpType::Rc => RELIABLE,
             QpType::Uc => UNRELIABLE,
             QpType::Ud => DATAGRAMS,
         };
-        match to {
-            Self::RESET => Some(bare),
-            Self::ERR => (self != Self::RESET).then_some(bare),
-            _ => rules
-                .iter()
-                .find(|rule| (rule.0, rule.1) == (self, to))
-                .map(|&(_, _, required, optional)| Rule { required, optional }),
-        }
-    }
-}
-
-impl fmt::Display for QpState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.text().unwrap_or("an unknown state"))
+        let ByType { rights, receiver, at_peer, sender, running, drained, resumed } = by_type;
+        let (required, optional) = match (self, to) {
+            (Self::RESET, Self::ERR) => return None,
+            (_, Self::RESET | Self::ERR) => (NONE, NONE),
+            (Self::RESET, Self::INIT) => (WHERE.union(rights), NONE),
+            (Self::INIT, Self::INIT) => (NONE, WHERE.union(rights)),
+            (Self::INIT, Self::RTR) => (receiver, at_peer),
+            (Self::RTR, Self::RTS) => (sender, running),
+            (Self::RTS | Self::SQD, Self::RTS) => (NONE, running),
+            (Self::RTS, Self::SQD) => (NONE, QpAttrMask::EN_SQD_ASYNC_NOTIFY),
+            (Self::SQD, Self::SQD) => (NONE, drained),
+            (Self::SQE, Self::RTS) => (NONE, resumed),
+            _ => return None,
+        };
+        Some(Rule { required, optional })
     }
 }
 
@@ -95,87 +93,70 @@ pub struct Rule {
     pub optional: QpAttrMask,
 }
 
-/// A transition, with its required and optional attributes.
-type Change = (QpState, QpState, QpAttrMask, QpAttrMask);
+/// What differs between the transitions of the types: required attributes as in `ibv_modify_qp(3)`, optional ones as in
+/// Linux' table.
+struct ByType {
+    /// What a peer may do: required for RESET→INIT.
+    rights: QpAttrMask,
+    /// Required for INIT→RTR.
+    receiver: QpAttrMask,
+    /// Optional for INIT→RTR.
+    at_peer: QpAttrMask,
+    /// Required for RTR→RTS.
+    sender: QpAttrMask,
+    /// Optional for RTR→RTS, and for RTS→RTS and SQD→RTS.
+    running: QpAttrMask,
+    /// Optional for SQD→SQD.
+    drained: QpAttrMask,
+    /// Optional for SQE→RTS.
+    resumed: QpAttrMask,
+}
 
 const NONE: QpAttrMask = QpAttrMask::empty();
 const WHERE: QpAttrMask = QpAttrMask::PKEY_INDEX.union(QpAttrMask::PORT);
 const ACCESS: QpAttrMask = QpAttrMask::ACCESS_FLAGS;
 const PATHS: QpAttrMask = QpAttrMask::ALT_PATH.union(QpAttrMask::PATH_MIG_STATE);
+const RETRIES: QpAttrMask =
+    QpAttrMask::TIMEOUT.union(QpAttrMask::RETRY_CNT).union(QpAttrMask::RNR_RETRY);
 
-/// The transitions of a reliable connection, except those to RESET and ERR: required attributes as in
-/// `ibv_modify_qp(3)`, optional ones as in Linux' table.
-const RELIABLE: &[Change] = {
-    const RUNNING: QpAttrMask =
-        QpAttrMask::CUR_STATE.union(ACCESS).union(PATHS).union(QpAttrMask::MIN_RNR_TIMER);
-    const RECEIVER: QpAttrMask =
-        TO_PEER.union(QpAttrMask::MAX_DEST_RD_ATOMIC).union(QpAttrMask::MIN_RNR_TIMER);
-    const RETRIES: QpAttrMask =
-        QpAttrMask::TIMEOUT.union(QpAttrMask::RETRY_CNT).union(QpAttrMask::RNR_RETRY);
-    const SENDER: QpAttrMask =
-        RETRIES.union(QpAttrMask::SQ_PSN).union(QpAttrMask::MAX_QP_RD_ATOMIC);
-    const DRAINED: QpAttrMask = WHERE
-        .union(QpAttrMask::AV)
-        .union(RETRIES)
-        .union(QpAttrMask::MAX_QP_RD_ATOMIC)
-        .union(QpAttrMask::MAX_DEST_RD_ATOMIC)
-        .union(QpAttrMask::MIN_RNR_TIMER)
-        .union(PATHS)
-        .union(ACCESS);
-    &[
-        (QpState::RESET, QpState::INIT, WHERE.union(ACCESS), NONE),
-        (QpState::INIT, QpState::INIT, NONE, WHERE.union(ACCESS)),
-        (QpState::INIT, QpState::RTR, RECEIVER, AT_PEER),
-        (QpState::RTR, QpState::RTS, SENDER, RUNNING),
-        (QpState::RTS, QpState::RTS, NONE, RUNNING),
-        (QpState::RTS, QpState::SQD, NONE, QpAttrMask::EN_SQD_ASYNC_NOTIFY),
-        (QpState::SQD, QpState::RTS, NONE, RUNNING),
-        (QpState::SQD, QpState::SQD, NONE, DRAINED),
-        (QpState::SQE, QpState::RTS, NONE, QpAttrMask::CUR_STATE.union(ACCESS)),
-    ]
+/// An unreliable connection has no timers, READs and atomics.
+const UNRELIABLE: ByType = ByType {
+    rights: ACCESS,
+    receiver: QpAttrMask::AV
+        .union(QpAttrMask::PATH_MTU)
+        .union(QpAttrMask::DEST_QPN)
+        .union(QpAttrMask::RQ_PSN),
+    at_peer: QpAttrMask::ALT_PATH.union(ACCESS).union(QpAttrMask::PKEY_INDEX),
+    sender: QpAttrMask::SQ_PSN,
+    running: QpAttrMask::CUR_STATE.union(ACCESS).union(PATHS),
+    drained: QpAttrMask::AV.union(QpAttrMask::PKEY_INDEX).union(PATHS).union(ACCESS),
+    resumed: QpAttrMask::CUR_STATE.union(ACCESS),
 };
 
-/// Required for INIT→RTR of every connection.
-const TO_PEER: QpAttrMask = QpAttrMask::AV
-    .union(QpAttrMask::PATH_MTU)
-    .union(QpAttrMask::DEST_QPN)
-    .union(QpAttrMask::RQ_PSN);
-/// Optional for INIT→RTR of every connection.
-const AT_PEER: QpAttrMask = QpAttrMask::ALT_PATH.union(ACCESS).union(QpAttrMask::PKEY_INDEX);
-
-/// The same for an unreliable connection, which has no timers, READs and atomics.
-const UNRELIABLE: &[Change] = {
-    const RUNNING: QpAttrMask = QpAttrMask::CUR_STATE.union(ACCESS).union(PATHS);
-    const DRAINED: QpAttrMask =
-        QpAttrMask::AV.union(QpAttrMask::PKEY_INDEX).union(PATHS).union(ACCESS);
-    &[
-        (QpState::RESET, QpState::INIT, WHERE.union(ACCESS), NONE),
-        (QpState::INIT, QpState::INIT, NONE, WHERE.union(ACCESS)),
-        (QpState::INIT, QpState::RTR, TO_PEER, AT_PEER),
-        (QpState::RTR, QpState::RTS, QpAttrMask::SQ_PSN, RUNNING),
-        (QpState::RTS, QpState::RTS, NONE, RUNNING),
-        (QpState::RTS, QpState::SQD, NONE, QpAttrMask::EN_SQD_ASYNC_NOTIFY),
-        (QpState::SQD, QpState::RTS, NONE, RUNNING),
-        (QpState::SQD, QpState::SQD, NONE, DRAINED),
-        (QpState::SQE, QpState::RTS, NONE, QpAttrMask::CUR_STATE.union(ACCESS)),
-    ]
+const RELIABLE: ByType = {
+    const TARGET: QpAttrMask = QpAttrMask::MAX_DEST_RD_ATOMIC.union(QpAttrMask::MIN_RNR_TIMER);
+    const SENDER: QpAttrMask = RETRIES.union(QpAttrMask::MAX_QP_RD_ATOMIC);
+    ByType {
+        receiver: UNRELIABLE.receiver.union(TARGET),
+        sender: UNRELIABLE.sender.union(SENDER),
+        running: UNRELIABLE.running.union(QpAttrMask::MIN_RNR_TIMER),
+        drained: UNRELIABLE.drained.union(QpAttrMask::PORT).union(SENDER).union(TARGET),
+        ..UNRELIABLE
+    }
 };
 
-/// The same for datagrams, which have no peer, and a queue key instead of rights.
-const DATAGRAMS: &[Change] = {
+/// Datagrams have no peer, and a queue key instead of rights.
+const DATAGRAMS: ByType = {
     const KEY: QpAttrMask = QpAttrMask::QKEY;
-    const RUNNING: QpAttrMask = QpAttrMask::CUR_STATE.union(KEY);
-    &[
-        (QpState::RESET, QpState::INIT, WHERE.union(KEY), NONE),
-        (QpState::INIT, QpState::INIT, NONE, WHERE.union(KEY)),
-        (QpState::INIT, QpState::RTR, NONE, QpAttrMask::PKEY_INDEX.union(KEY)),
-        (QpState::RTR, QpState::RTS, QpAttrMask::SQ_PSN, RUNNING),
-        (QpState::RTS, QpState::RTS, NONE, RUNNING),
-        (QpState::RTS, QpState::SQD, NONE, QpAttrMask::EN_SQD_ASYNC_NOTIFY),
-        (QpState::SQD, QpState::RTS, NONE, RUNNING),
-        (QpState::SQD, QpState::SQD, NONE, QpAttrMask::PKEY_INDEX.union(KEY)),
-        (QpState::SQE, QpState::RTS, NONE, RUNNING),
-    ]
+    ByType {
+        rights: KEY,
+        receiver: NONE,
+        at_peer: QpAttrMask::PKEY_INDEX.union(KEY),
+        sender: QpAttrMask::SQ_PSN,
+        running: QpAttrMask::CUR_STATE.union(KEY),
+        drained: QpAttrMask::PKEY_INDEX.union(KEY),
+        resumed: QpAttrMask::CUR_STATE.union(KEY),
+    }
 };
 
 #[cfg(all(test, not(loom)))]

@@ -78,6 +78,7 @@ pub const ASLEEP_FOR_EVER: EventError = EventError::Device(35);
 /// A completion queue, its channel and a queue pair that follow a script of up to `N` steps and record up to `N` calls.
 ///
 /// `&Script` implements the transport traits: use `CompletionQueue::new(&script)`, and `&mut &script` as the channel.
+#[must_use]
 #[derive(Debug)]
 pub struct Script<const N: usize> {
     key: CqKey,
@@ -121,7 +122,6 @@ enum Side {
 /// for each completion.
 impl<const N: usize> Script<N> {
     /// An empty script: an idle device with one queue of this key.
-    #[must_use]
     pub const fn new(key: CqKey) -> Self {
         let state =
             State { steps: Deque::new(), calls: Vec::new(), overrun: None, now: Duration::ZERO };
@@ -130,7 +130,6 @@ impl<const N: usize> Script<N> {
 
     /// A poll finds these completions, and then the queue is empty ([P2](crate::contract#p2)). If the buffer is too
     /// small, the next polls find the rest. An empty list is one poll that finds nothing.
-    #[must_use]
     #[track_caller]
     pub fn on_poll(self, found: Result<&[Wc], PollError>) -> Self {
         match found {
@@ -148,56 +147,48 @@ impl<const N: usize> Script<N> {
 
     /// A poll claims `count` completions and writes none. If the buffer is smaller, the transport misbehaves
     /// ([P7](crate::contract#p7)).
-    #[must_use]
     #[track_caller]
     pub fn on_poll_claim(self, count: usize) -> Self {
         self.with(Step::Poll(Ok(count)))
     }
 
     /// An arm returns this.
-    #[must_use]
     #[track_caller]
     pub fn on_arm(self, answer: Result<Armed, ArmError>) -> Self {
         self.with(Step::Arm(answer))
     }
 
     /// The channel has this event. A block ends at once.
-    #[must_use]
     #[track_caller]
     pub fn on_event(self, event: Result<CqKey, EventError>) -> Self {
         self.with(Step::Event(event))
     }
 
     /// The device has this asynchronous event.
-    #[must_use]
     #[track_caller]
     pub fn on_async(self, event: Result<AsyncEvent, EventError>) -> Self {
         self.with(Step::Async(event))
     }
 
     /// A block ends with a spurious wake-up after this time, or at its deadline if that is not later.
-    #[must_use]
     #[track_caller]
     pub fn on_block(self, woken_after: Result<Duration, EventError>) -> Self {
         self.with(Step::Block(woken_after))
     }
 
     /// A block is interrupted at once.
-    #[must_use]
     #[track_caller]
     pub fn on_interrupt(self) -> Self {
         self.with(Step::Interrupt)
     }
 
     /// The send queue accepts this many requests, in one list or several; or it refuses one.
-    #[must_use]
     #[track_caller]
     pub fn on_send(self, taken: Result<u32, Refused>) -> Self {
         self.with_post(Side::Send, taken)
     }
 
     /// The receive queue accepts this many requests, in one list or several; or it refuses one.
-    #[must_use]
     #[track_caller]
     pub fn on_recv(self, taken: Result<u32, Refused>) -> Self {
         self.with_post(Side::Recv, taken)

@@ -125,7 +125,6 @@ pub enum Kind {
 
 impl Kind {
     /// The completion of this kind.
-    #[must_use]
     pub const fn wc(self, wr_id: u64) -> Wc {
         let (status, opcode) = match self {
             Self::Receive | Self::Solicited => (WcStatus::SUCCESS, WcOpcode::RECV),

@@ -1,14 +1,12 @@
 //! Statuses, opcodes and flags: numbers written by a device or a driver, kept as they are ([C2](crate::contract#c2),
 //! [C3](crate::contract#c3)).
 
-use core::fmt;
-
 use crate::foreign_number;
 
 foreign_number! {
     /// `enum ibv_wc_status`: the status of a work request. Any value is legal ([C2](crate::contract#c2),
-    /// [C3](crate::contract#c3)).
-    WcStatus {
+    /// [C3](crate::contract#c3)). Displayed as `ibv_wc_status_str(3)` has it ([C12](crate::contract#c12)).
+    WcStatus, "unknown" {
         /// The request succeeded.
         SUCCESS = 0, "success";
         /// A message was longer than the posted receive, or than the queue pair allows.
@@ -60,17 +58,10 @@ foreign_number! {
     }
 }
 
-impl fmt::Display for WcStatus {
-    /// The text of `ibv_wc_status_str`; "unknown" for an unknown value ([C12](crate::contract#c12)).
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.text().unwrap_or("unknown"))
-    }
-}
-
 foreign_number! {
     /// `enum ibv_wc_opcode`: the operation that completed. Any value is legal ([C2](crate::contract#c2),
     /// [C3](crate::contract#c3)).
-    WcOpcode {
+    WcOpcode, "unknown" {
         /// A SEND of any kind.
         SEND = 0, "send";
         /// An RDMA WRITE, with or without immediate.
@@ -122,12 +113,6 @@ impl WcOpcode {
     #[must_use]
     pub const fn is_recv(self) -> bool {
         matches!(self, Self::RECV | Self::RECV_RDMA_WITH_IMM | Self::TM_RECV | Self::TM_NO_TAG)
-    }
-}
-
-impl fmt::Display for WcOpcode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.text().unwrap_or("unknown"))
     }
 }
 

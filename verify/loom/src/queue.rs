@@ -10,7 +10,6 @@ use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 
 /// The successful completion with this number; every field is made from it, so that a mixture of two
 /// equals neither. It is a receive, so that it can be solicited.
-#[must_use]
 pub fn numbered(number: u64) -> Wc {
     // Three, so that entries which follow each other in a slot differ, whatever the ring's size.
     let opcodes = [WcOpcode::RECV, WcOpcode::RECV_RDMA_WITH_IMM, WcOpcode::TM_RECV];

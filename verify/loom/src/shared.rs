@@ -12,7 +12,6 @@ pub fn spare<const N: usize>() -> Spare<'static> {
 }
 
 /// The `nth` completion, from 1, of a producer.
-#[must_use]
 pub fn of(producer: u64, nth: u64) -> Wc {
     numbered(producer * 64 + nth)
 }

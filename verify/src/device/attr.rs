@@ -4,13 +4,11 @@
 use cq_core::setup::{Access, AddressVector, QpAttr, QpState, QpType};
 
 /// RESET→INIT, with all attributes that a connection requires.
-#[must_use]
 pub const fn init(access: Access) -> QpAttr {
     QpAttr::to(QpState::INIT).pkey_index(0).port(1).access(access)
 }
 
 /// INIT→RTR, with all attributes that a reliable connection requires; a peer that finds no receive waits 0.64 ms.
-#[must_use]
 pub fn rtr(dest_qp_num: u32) -> QpAttr {
     QpAttr::to(QpState::RTR)
         .av(by_port(1))
@@ -23,13 +21,11 @@ pub fn rtr(dest_qp_num: u32) -> QpAttr {
 
 /// RTR→RTS, with all attributes that a reliable connection requires: waits for receives without limit, for an answer
 /// four times 0.27 s.
-#[must_use]
 pub const fn rts() -> QpAttr {
     QpAttr::to(QpState::RTS).timeout(16).retry_cnt(3).rnr_retry(7).sq_psn(0).max_rd_atomic(4)
 }
 
 /// RESET→INIT of a queue pair of this type; one of datagrams has this queue key.
-#[must_use]
 pub const fn init_as(qp_type: QpType, access: Access, qkey: u32) -> QpAttr {
     match qp_type {
         QpType::Ud => QpAttr::to(QpState::INIT).pkey_index(0).port(1).qkey(qkey),
@@ -38,7 +34,6 @@ pub const fn init_as(qp_type: QpType, access: Access, qkey: u32) -> QpAttr {
 }
 
 /// INIT→RTR with what a queue pair of this type needs.
-#[must_use]
 pub fn rtr_as(qp_type: QpType, dest_qp_num: u32) -> QpAttr {
     match qp_type {
         QpType::Ud => QpAttr::to(QpState::RTR),
@@ -47,7 +42,6 @@ pub fn rtr_as(qp_type: QpType, dest_qp_num: u32) -> QpAttr {
 }
 
 /// RTR→RTS with what a queue pair of this type needs.
-#[must_use]
 pub fn rts_as(qp_type: QpType) -> QpAttr {
     rts().of_type(qp_type)
 }

@@ -11,16 +11,12 @@ impl<T: Events, const N: usize> Events for FaultInjector<T, N> {
             return Ok(Some(key));
         }
         let event = self.transport.take_event()?;
-        if event.is_some() {
-            self.again = event.filter(|_| self.doubles(Fault::EventTwice));
-            return Ok(event);
-        }
-        let spurious = self.roll(None, |fault| match fault {
+        let (event, doubles) = self.meddle(event, Fault::EventTwice, |fault| match fault {
             Fault::Event(key) => Some(key),
             _ => None,
         });
-        self.injected.spurious += u64::from(spurious.is_some());
-        Ok(spurious)
+        self.again = event.filter(|_| doubles);
+        Ok(event)
     }
 }
 
@@ -41,24 +37,31 @@ impl<T: AsyncEvents, const N: usize> AsyncEvents for FaultInjector<T, N> {
             return Ok(Some(event));
         }
         let event = self.transport.take_async_event()?;
-        if event.is_some() {
-            self.async_again = event.filter(|_| self.doubles(Fault::AsyncTwice));
-            return Ok(event);
-        }
-        let spurious = self.roll(None, |fault| match fault {
+        let (event, doubles) = self.meddle(event, Fault::AsyncTwice, |fault| match fault {
             Fault::Async(event) => Some(event),
             _ => None,
         });
-        self.injected.spurious += u64::from(spurious.is_some());
-        Ok(spurious)
+        self.async_again = event.filter(|_| doubles);
+        Ok(event)
     }
 }
 
 impl<T, const N: usize> FaultInjector<T, N> {
-    /// Whether to return the event that was just taken a second time.
-    fn doubles(&mut self, of: Fault) -> bool {
-        let doubles = self.roll(None, |fault| (fault == of).then_some(())).is_some();
-        self.injected.duplicated += u64::from(doubles);
-        doubles
+    /// Returns the event that was just taken and whether to return it a second time, or else a spurious one if that is
+    /// due.
+    fn meddle<E>(
+        &mut self,
+        event: Option<E>,
+        twice: Fault,
+        spurious: impl Fn(Fault) -> Option<E>,
+    ) -> (Option<E>, bool) {
+        if event.is_some() {
+            let doubles = self.roll(None, |fault| (fault == twice).then_some(())).is_some();
+            self.injected.duplicated += u64::from(doubles);
+            return (event, doubles);
+        }
+        let event = self.roll(None, spurious);
+        self.injected.spurious += u64::from(event.is_some());
+        (event, false)
     }
 }

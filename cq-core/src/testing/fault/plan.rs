@@ -14,6 +14,7 @@ const RULES: usize = 16;
 ///
 /// # Panics
 /// Each method that takes a [`When`] or a [`Which`], if the plan has 16 such faults already.
+#[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults {
     seed: u64,
@@ -45,7 +46,6 @@ pub(super) enum Fault {
 /// Faults of completions.
 impl Faults {
     /// A plan without faults, with this seed.
-    #[must_use]
     pub const fn seeded(seed: u64) -> Self {
         Self { seed, rules: Vec::new(), capacity: None, alone: false }
     }
@@ -55,7 +55,6 @@ impl Faults {
     ///
     /// # Panics
     /// `status` is SUCCESS.
-    #[must_use]
     #[track_caller]
     pub fn fail(self, which: impl Into<Which>, status: WcStatus) -> Self {
         assert!(status != WcStatus::SUCCESS, "SUCCESS is no failure");
@@ -64,7 +63,6 @@ impl Faults {
 
     /// Makes failures independent: later completions of the queue pair are not flushed. For devices whose requests do
     /// not depend on each other.
-    #[must_use]
     pub const fn failing_alone(mut self) -> Self {
         self.alone = true;
         self
@@ -72,21 +70,18 @@ impl Faults {
 
     /// Holds a completion back for this many polls, and with it the later completions of its queue pair. It looks like
     /// a queue pair that stalls.
-    #[must_use]
     #[track_caller]
     pub fn delay(self, which: impl Into<Which>, polls: u32) -> Self {
         self.with(which, Fault::Delay(polls))
     }
 
     /// If several queue pairs have completions, returns the next completion of any of them instead of the oldest.
-    #[must_use]
     #[track_caller]
     pub fn reorder(self, when: When) -> Self {
         self.with(when, Fault::Reorder)
     }
 
     /// Overruns the queue after it returned this many completions: all further ones are dropped.
-    #[must_use]
     pub const fn overrun_after(mut self, completions: u64) -> Self {
         self.capacity = Some(completions);
         self
@@ -96,14 +91,12 @@ impl Faults {
 /// Faults of requests.
 impl Faults {
     /// Refuses a request for the send queue, and with it the rest of its list.
-    #[must_use]
     #[track_caller]
     pub fn refuse_send(self, when: When, why: Refused) -> Self {
         self.with(when, Fault::RefuseSend(why))
     }
 
     /// Refuses a request for the receive queue, and with it the rest of its list.
-    #[must_use]
     #[track_caller]
     pub fn refuse_recv(self, when: When, why: Refused) -> Self {
         self.with(when, Fault::RefuseRecv(why))
@@ -114,28 +107,24 @@ impl Faults {
 impl Faults {
     /// An empty channel returns an event with this key: a spurious event of an empty queue ([N5](crate::contract#n5)),
     /// or the event of an unknown queue. With [`When::always`] the channel is never empty.
-    #[must_use]
     #[track_caller]
     pub fn spurious(self, when: When, key: CqKey) -> Self {
         self.with(when, Fault::Event(key))
     }
 
     /// Returns an event a second time.
-    #[must_use]
     #[track_caller]
     pub fn duplicate(self, when: When) -> Self {
         self.with(when, Fault::EventTwice)
     }
 
     /// A device without an asynchronous event returns this one.
-    #[must_use]
     #[track_caller]
     pub fn spurious_async(self, when: When, event: AsyncEvent) -> Self {
         self.with(when, Fault::Async(event))
     }
 
     /// Returns an asynchronous event a second time.
-    #[must_use]
     #[track_caller]
     pub fn duplicate_async(self, when: When) -> Self {
         self.with(when, Fault::AsyncTwice)

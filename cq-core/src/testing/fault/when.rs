@@ -4,6 +4,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
 /// When a fault is injected. An occasion is a call or a completion that the fault could hit.
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct When(Pick);
 
@@ -21,7 +22,6 @@ impl When {
     ///
     /// # Panics
     /// `n` is 0.
-    #[must_use]
     #[track_caller]
     pub const fn nth(n: u64) -> Self {
         assert!(n > 0, "the first is the 1st, there is no 0th");
@@ -32,7 +32,6 @@ impl When {
     ///
     /// # Panics
     /// `probability` is not from 0 to 1.
-    #[must_use]
     #[track_caller]
     pub fn chance(probability: f64) -> Self {
         assert!((0.0..=1.0).contains(&probability), "a probability is from 0 to 1");
@@ -40,19 +39,18 @@ impl When {
     }
 
     /// At each occasion.
-    #[must_use]
     pub const fn always() -> Self {
         Self(Pick::Chance(1 << 32))
     }
 
     /// Only for completions of this queue pair. Only those are counted.
-    #[must_use]
     pub const fn of_qp(self, qp_num: u32) -> Which {
         Which { when: self, qp: Some(qp_num) }
     }
 }
 
 /// Which completions a fault hits: [`When`], and optionally of one queue pair.
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Which {
     when: When,
