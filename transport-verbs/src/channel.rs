@@ -7,9 +7,9 @@ use std::time::Instant;
 use cq_core::setup::{CreateError, InUse};
 use cq_core::transport::{Block, CqKey, EventError, Events, Woken};
 
+use crate::device::Context;
 use crate::error::{Attempt, event_error};
 use crate::sys::channel::Channel;
-use crate::sys::context::Context;
 use crate::wait;
 
 /// A completion channel. Its descriptor is readable while there is an event. Events are acknowledged in batches, at the
@@ -50,12 +50,18 @@ pub struct CompletionChannel {
     raw: Arc<Channel>,
 }
 
-impl CompletionChannel {
-    pub(crate) fn new(context: &Arc<Context>) -> Result<Self, CreateError> {
-        let raw = Channel::new(context).attempt("create a completion channel")?;
-        Ok(Self { raw: Arc::new(raw) })
+impl Context {
+    /// Creates a completion channel.
+    ///
+    /// # Errors
+    /// No descriptor is available.
+    pub fn create_channel(&self) -> Result<CompletionChannel, CreateError> {
+        let raw = Channel::new(self.raw()).attempt("create a completion channel")?;
+        Ok(CompletionChannel { raw: Arc::new(raw) })
     }
+}
 
+impl CompletionChannel {
     pub(crate) const fn raw(&self) -> &Arc<Channel> {
         &self.raw
     }

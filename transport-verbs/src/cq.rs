@@ -10,11 +10,11 @@ use cq_core::wc::Wc;
 use rdma_sys::ibv_cq;
 
 use crate::channel::CompletionChannel;
+use crate::device::Context;
 use crate::error::{self, Attempt};
-use crate::sys::context::Context;
-use crate::sys::cq;
 use crate::sys::poll::Poller;
 use crate::sys::polling::OVERRUN;
+use crate::sys::{context, cq};
 
 /// A completion queue. One thread polls it at a time; it may move to another.
 ///
@@ -58,22 +58,29 @@ pub struct Cq {
     handle: CqHandle,
 }
 
-impl Cq {
-    pub(crate) fn new(
-        context: &Arc<Context>,
+impl Context {
+    /// Creates a completion queue that holds at least `capacity` completions ([O1](cq_core::contract#o1)). With a
+    /// channel it can be armed.
+    ///
+    /// # Errors
+    /// The capacity is out of range, there are too many queues, or the channel was created from another context.
+    pub fn create_cq(
+        &self,
         capacity: u32,
         channel: Option<&CompletionChannel>,
-    ) -> Result<Self, CreateError> {
+    ) -> Result<Cq, CreateError> {
         let channel = channel.map(CompletionChannel::raw);
-        if channel.is_some_and(|channel| !Arc::ptr_eq(channel.context(), context)) {
+        if channel.is_some_and(|channel| !Arc::ptr_eq(channel.context(), self.raw())) {
             return Err(CreateError::OtherContext);
         }
-        let made = cq::Cq::new(context, foreign(context, capacity)?, channel);
+        let made = cq::Cq::new(self.raw(), foreign(self.raw(), capacity)?, channel);
         let made = made.attempt("create a completion queue");
-        let queue = made.map_err(|refused| diagnose(context, capacity, refused))?;
-        Ok(Self::of(Arc::new(queue)))
+        let queue = made.map_err(|refused| diagnose(self.raw(), capacity, refused))?;
+        Ok(Cq::of(Arc::new(queue)))
     }
+}
 
+impl Cq {
     fn of(queue: Arc<cq::Cq>) -> Self {
         Self { poller: Poller::new(&queue), handle: CqHandle { queue } }
     }
@@ -179,19 +186,19 @@ impl CqHandle {
 }
 
 /// A capacity as libibverbs takes it.
-fn foreign(context: &Context, asked: u32) -> Result<c_int, CreateError> {
+fn foreign(context: &context::Context, asked: u32) -> Result<c_int, CreateError> {
     if asked == 0 {
         return Err(CreateError::Zero(Limit::Cqe));
     }
     c_int::try_from(asked).map_err(|_| too_many(context, asked))
 }
 
-fn too_many(context: &Context, asked: u32) -> CreateError {
+fn too_many(context: &context::Context, asked: u32) -> CreateError {
     CreateError::TooMany { what: Limit::Cqe, asked, max: context.attributes().max_cqe }
 }
 
 /// Why the device refused a capacity.
-fn diagnose(context: &Context, asked: u32, refused: DeviceError) -> CreateError {
+fn diagnose(context: &context::Context, asked: u32, refused: DeviceError) -> CreateError {
     match asked > context.attributes().max_cqe {
         true => too_many(context, asked),
         false => refused.into(),

@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::{CreateError, DeviceAttr, DeviceError, Gid, Port};
+use cq_core::setup::{DeviceAttr, DeviceError, Gid, Port};
 
-use crate::channel::CompletionChannel;
-use crate::cq::Cq;
 use crate::error::{Attempt, OpenError};
-use crate::pd::ProtectionDomain;
 use crate::port;
 use crate::sys::context::{self, DeviceList};
 
@@ -116,34 +113,5 @@ impl Context {
     /// There is no such port.
     pub fn gids(&self, port: u8) -> Result<Vec<(u8, Gid)>, DeviceError> {
         port::gids(&self.raw, port)
-    }
-
-    /// Allocates a protection domain.
-    ///
-    /// # Errors
-    /// There are too many.
-    pub fn alloc_pd(&self) -> Result<ProtectionDomain, CreateError> {
-        ProtectionDomain::new(&self.raw)
-    }
-
-    /// Creates a completion channel.
-    ///
-    /// # Errors
-    /// No descriptor is available.
-    pub fn create_channel(&self) -> Result<CompletionChannel, CreateError> {
-        CompletionChannel::new(&self.raw)
-    }
-
-    /// Creates a completion queue that holds at least `capacity` completions ([O1](cq_core::contract#o1)). With a
-    /// channel it can be armed.
-    ///
-    /// # Errors
-    /// The capacity is out of range, there are too many queues, or the channel was created from another context.
-    pub fn create_cq(
-        &self,
-        capacity: u32,
-        channel: Option<&CompletionChannel>,
-    ) -> Result<Cq, CreateError> {
-        Cq::new(&self.raw, capacity, channel)
     }
 }

@@ -9,6 +9,7 @@ use cq_core::region_methods;
 use cq_core::setup::{Access, DeviceError, Errno, RangeError, RegisterError, Registered};
 
 use crate::error;
+use crate::pd::ProtectionDomain;
 use crate::sys::memory::Memory;
 use crate::sys::mr::Mr;
 use crate::sys::pd::Pd;
@@ -71,20 +72,6 @@ pub struct MemoryRegion {
     registration: Registration,
 }
 
-impl MemoryRegion {
-    /// # Safety
-    /// As for [`register`](crate::ProtectionDomain::register).
-    pub(crate) unsafe fn new(
-        pd: &Arc<Pd>,
-        ptr: *mut u8,
-        len: usize,
-        access: Access,
-    ) -> Result<Self, RegisterError> {
-        // SAFETY: the caller ensures the same.
-        Ok(Self { registration: unsafe { Registration::new(pd, ptr, len, access)? } })
-    }
-}
-
 /// Memory that comes with its registration, zeroed, aligned to a page. It is never lent as a slice, because
 /// peers may write it at any time: bytes are copied in and out.
 ///
@@ -108,20 +95,6 @@ pub struct OwnedRegion {
 }
 
 impl OwnedRegion {
-    pub(crate) fn new(pd: &Arc<Pd>, len: usize, access: Access) -> Result<Self, RegisterError> {
-        if len == 0 {
-            return Err(RegisterError::Empty);
-        }
-        let memory = Memory::new(len)
-            .map_err(|errno| RegisterError::NoMemory { len, errno: Errno(errno.raw_os_error()) })?;
-        let memory = Arc::new(memory);
-        // SAFETY: the pages belong to the region and its registration, and are unmapped once they are
-        // deregistered; they are writable, and reached by atomic accesses only.
-        let mut registration = unsafe { Registration::new(pd, memory.ptr(), len, access)? };
-        registration.raw.keep(&memory);
-        Ok(Self { registration, memory })
-    }
-
     /// Copies bytes out of the region. Any part of a WRITE in progress may have arrived.
     ///
     /// # Errors
@@ -138,6 +111,49 @@ impl OwnedRegion {
     pub fn write(&self, offset: usize, from: &[u8]) -> Result<(), RangeError> {
         let outside = RangeError { offset, len: from.len(), available: self.memory.len() };
         self.memory.write(offset, from).ok_or(outside)
+    }
+}
+
+impl ProtectionDomain {
+    /// Allocates and registers memory, zeroed. This is safe.
+    ///
+    /// # Errors
+    /// The length is 0, there is no memory, the rights are invalid ([Q10](cq_core::contract#q10)), or the device
+    /// refused.
+    pub fn allocate(&self, len: usize, access: Access) -> Result<OwnedRegion, RegisterError> {
+        if len == 0 {
+            return Err(RegisterError::Empty);
+        }
+        let memory = Memory::new(len)
+            .map_err(|errno| RegisterError::NoMemory { len, errno: Errno(errno.raw_os_error()) })?;
+        let memory = Arc::new(memory);
+        // SAFETY: the pages belong to the region and its registration, and are unmapped once they are
+        // deregistered; they are writable, and reached by atomic accesses only.
+        let mut registration = unsafe { Registration::new(self.raw(), memory.ptr(), len, access)? };
+        registration.raw.keep(&memory);
+        Ok(OwnedRegion { registration, memory })
+    }
+
+    /// Registers memory of the caller.
+    ///
+    /// # Errors
+    /// The length is 0, the rights are invalid ([Q10](cq_core::contract#q10)), or the device refused.
+    ///
+    /// # Safety
+    /// Until the region is deregistered or dropped (and for ever if it is leaked, or if the device fails to
+    /// deregister it, as while a memory window that was made elsewhere is bound to it), the `len` bytes at
+    /// `ptr` must stay mapped, and writable if `access` says LOCAL_WRITE; and since the device reads and
+    /// writes them at any time, they may be reached by atomic or volatile accesses only, but for moments
+    /// when no request of any queue pair uses them.
+    pub unsafe fn register(
+        &self,
+        ptr: *mut u8,
+        len: usize,
+        access: Access,
+    ) -> Result<MemoryRegion, RegisterError> {
+        // SAFETY: the caller's word, which is the same.
+        let registration = unsafe { Registration::new(self.raw(), ptr, len, access)? };
+        Ok(MemoryRegion { registration })
     }
 }
 

@@ -77,37 +77,6 @@ pub struct QueuePair {
 }
 
 impl QueuePair {
-    pub(crate) fn new(pd: &ProtectionDomain, init: &QpInit<'_>) -> Result<Self, CreateError> {
-        let QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline } = init.caps;
-        let cap = ibv_qp_cap {
-            max_send_wr,
-            max_recv_wr,
-            // Inline data counts as an SGE.
-            max_send_sge: max_send_sge.max((max_inline > 0).into()),
-            max_recv_sge,
-            max_inline_data: max_inline,
-        };
-        let parts = Parts {
-            qp_type: init.qp_type,
-            send_cq: init.send_cq.raw(),
-            recv_cq: init.recv_cq.raw(),
-            srq: init.srq.map(SharedReceiveQueue::raw),
-            cap,
-            sq_sig_all: init.sq_sig_all,
-        };
-        let made = Qp::new(pd.raw(), &parts);
-        let (raw, granted) = made.map_err(|error| diagnose(pd, init, &error))?;
-        let caps = QpCaps {
-            max_send_wr: granted.max_send_wr,
-            max_recv_wr: granted.max_recv_wr,
-            max_send_sge: granted.max_send_sge,
-            max_recv_sge: granted.max_recv_sge,
-            max_inline: granted.max_inline_data,
-        };
-        let (state, psn) = (QpState::RESET, psn::random());
-        Ok(Self { raw, qp_type: init.qp_type, caps, psn, state, max_rd_atomic: 0, longest: None })
-    }
-
     /// The queue pair's number.
     #[must_use]
     pub fn number(&self) -> u32 {
@@ -298,6 +267,34 @@ impl ProtectionDomain {
     /// A capacity exceeds the device's limits, there are too many queue pairs, there is no memory, or a queue was
     /// created from another context.
     pub fn create_qp(&self, init: &QpInit<'_>) -> Result<QueuePair, CreateError> {
-        QueuePair::new(self, init)
+        let QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline } = init.caps;
+        let cap = ibv_qp_cap {
+            max_send_wr,
+            max_recv_wr,
+            // Inline data counts as an SGE.
+            max_send_sge: max_send_sge.max((max_inline > 0).into()),
+            max_recv_sge,
+            max_inline_data: max_inline,
+        };
+        let parts = Parts {
+            qp_type: init.qp_type,
+            send_cq: init.send_cq.raw(),
+            recv_cq: init.recv_cq.raw(),
+            srq: init.srq.map(SharedReceiveQueue::raw),
+            cap,
+            sq_sig_all: init.sq_sig_all,
+        };
+        let made = Qp::new(self.raw(), &parts);
+        let (raw, granted) = made.map_err(|error| diagnose(self, init, &error))?;
+        let caps = QpCaps {
+            max_send_wr: granted.max_send_wr,
+            max_recv_wr: granted.max_recv_wr,
+            max_send_sge: granted.max_send_sge,
+            max_recv_sge: granted.max_recv_sge,
+            max_inline: granted.max_inline_data,
+        };
+        let (state, psn) = (QpState::RESET, psn::random());
+        let qp_type = init.qp_type;
+        Ok(QueuePair { raw, qp_type, caps, psn, state, max_rd_atomic: 0, longest: None })
     }
 }

@@ -18,9 +18,10 @@ use transport_verbs::{Endpoint, Gid, QpType};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_millis(50);
 /// What opens a frame: the magic bytes, the version, the step.
-const ENDPOINT_STEP: [u8; 8] = [b'C', b'Q', b'V', b'B', 0, 1, 0, 1];
-const READY_STEP: [u8; 8] = [b'C', b'Q', b'V', b'B', 0, 1, 0, 2];
+const ENDPOINT_STEP: [u8; 8] = *b"CQVB\0\x01\0\x01";
+const READY_STEP: [u8; 8] = *b"CQVB\0\x01\0\x02";
 const FRAME: usize = ENDPOINT_STEP.len() + Endpoint::BYTES;
 
 fn endpoint(qp_num: u32) -> Endpoint {
@@ -37,27 +38,40 @@ fn pair() -> (TcpStream, TcpStream) {
     (ours, listener.accept().unwrap().0)
 }
 
+/// What an exchange in so much time says.
+fn exchange(ours: &mut TcpStream, limit: Duration) -> Result<Endpoint, ExchangeError> {
+    exchange::exchange(ours, &endpoint(1), limit)
+}
+
 /// What an exchange says to a peer that sends these bytes and leaves.
 fn met_with(bytes: &[u8]) -> Result<Endpoint, ExchangeError> {
     let (mut ours, mut theirs) = pair();
     theirs.write_all(bytes).unwrap();
     theirs.shutdown(std::net::Shutdown::Write).unwrap();
-    exchange::exchange(&mut ours, &endpoint(1), LONG)
+    exchange(&mut ours, LONG)
 }
 
 #[test]
-fn each_side_learns_where_the_other_is() {
+fn each_side_learns_where_the_other_is_and_its_stream_keeps_its_modes() {
     let (mut ours, mut theirs) = pair();
-    let peer = thread::spawn(move || exchange::exchange(&mut theirs, &endpoint(2), LONG).unwrap());
-    assert_eq!(exchange::exchange(&mut ours, &endpoint(1), LONG).unwrap(), endpoint(2));
-    assert_eq!(peer.join().unwrap(), endpoint(1));
+    ours.set_nonblocking(true).unwrap();
+    theirs.set_read_timeout(Some(Duration::from_nanos(1))).unwrap();
+    let before = theirs.read_timeout().unwrap();
+    let peer = thread::spawn(move || {
+        assert_eq!(exchange::exchange(&mut theirs, &endpoint(2), LONG).unwrap(), endpoint(1));
+        theirs
+    });
+    assert_eq!(exchange(&mut ours, LONG).unwrap(), endpoint(2));
+    let theirs = peer.join().unwrap();
+    assert_eq!(theirs.read_timeout().unwrap(), before);
+    assert_eq!(ours.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }
 
 #[test]
 fn what_follows_the_frames_is_the_programs() {
     let (mut ours, mut theirs) = pair();
     theirs.write_all(&[&frame(&endpoint(2))[..], &READY_STEP, b"rest"].concat()).unwrap();
-    assert_eq!(exchange::exchange(&mut ours, &endpoint(1), LONG).unwrap(), endpoint(2));
+    assert_eq!(exchange(&mut ours, LONG).unwrap(), endpoint(2));
     barrier(&mut ours, LONG).unwrap();
     let mut rest = [0; 4];
     ours.read_exact(&mut rest).unwrap();
@@ -70,36 +84,24 @@ fn what_follows_the_frames_is_the_programs() {
 }
 
 #[test]
-fn a_stream_keeps_its_modes() {
-    let (mut ours, mut theirs) = pair();
-    ours.set_nonblocking(true).unwrap();
-    theirs.set_read_timeout(Some(Duration::from_nanos(1))).unwrap();
-    let before = theirs.read_timeout().unwrap();
-    let peer = thread::spawn(move || {
-        exchange::exchange(&mut theirs, &endpoint(2), LONG).unwrap();
-        theirs
-    });
-    exchange::exchange(&mut ours, &endpoint(1), LONG).unwrap();
-    let theirs = peer.join().unwrap();
-    assert_eq!(theirs.read_timeout().unwrap(), before);
-    assert_eq!(ours.read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
-}
-
-#[test]
 fn the_barrier_waits_for_the_other() {
     let (mut ours, mut theirs) = pair();
-    let alone = barrier(&mut ours, Duration::from_millis(50)).unwrap_err();
+    let alone = barrier(&mut ours, SHORT).unwrap_err();
     assert!(matches!(alone, ExchangeError::TimedOut { received: 0, size: 8 }), "{alone}");
     // What this side sent is there, and is enough for the other.
     barrier(&mut theirs, LONG).unwrap();
 }
 
 #[test]
-fn silence_ends_in_time() {
+fn silence_ends_in_time_also_of_a_peer_that_does_not_read() {
     let (mut ours, _theirs) = pair();
-    let error = exchange::exchange(&mut ours, &endpoint(1), Duration::from_millis(50)).unwrap_err();
+    let error = exchange(&mut ours, SHORT).unwrap_err();
     assert!(matches!(error, ExchangeError::TimedOut { received: 0, size: FRAME }), "{error}");
     assert!(error.to_string().contains("0 of 36 bytes"), "{error}");
+    ours.set_nonblocking(true).unwrap();
+    while ours.write(&[0; 4096]).is_ok() {}
+    let error = exchange(&mut ours, SHORT).unwrap_err();
+    assert!(matches!(error, ExchangeError::TimedOut { .. }), "{error}");
 }
 
 #[test]
@@ -108,28 +110,14 @@ fn a_peer_that_drips_does_not_start_the_time_anew() {
     let frame = frame(&endpoint(2));
     theirs.write_all(&frame[..1]).unwrap();
     let peer = thread::spawn(move || {
-        for &byte in &frame[1..] {
-            // The end of this comes when the other side has given up and left.
-            if theirs.write_all(&[byte]).is_err() {
-                break;
-            }
-            thread::sleep(Duration::from_millis(30));
-        }
+        // It ends when the other side has given up and left.
+        let mut drips = |byte: &u8| theirs.write_all(&[*byte]).is_ok();
+        frame[1..].iter().take_while(|byte| drips(byte)).for_each(|_| thread::sleep(SHORT));
     });
-    let limit = Duration::from_millis(300);
-    let error = exchange::exchange(&mut ours, &endpoint(1), limit).unwrap_err();
+    let error = exchange(&mut ours, SHORT * 6).unwrap_err();
     assert!(matches!(error, ExchangeError::TimedOut { received: 1.., .. }), "{error}");
     drop(ours);
     peer.join().unwrap();
-}
-
-#[test]
-fn a_peer_that_does_not_read_ends_in_time() {
-    let (mut ours, _theirs) = pair();
-    ours.set_nonblocking(true).unwrap();
-    while ours.write(&[0; 4096]).is_ok() {}
-    let error = exchange::exchange(&mut ours, &endpoint(1), Duration::from_millis(50)).unwrap_err();
-    assert!(matches!(error, ExchangeError::TimedOut { .. }), "{error}");
 }
 
 #[test]
@@ -139,57 +127,43 @@ fn a_peer_that_leaves_is_told_from_one_that_is_slow() {
         let ExchangeError::Closed { received, size: FRAME } = error else { panic!("{error}") };
         assert_eq!(received, count);
     }
-}
-
-#[test]
-fn a_peer_that_resets_the_connection_has_left() {
+    // Leaving with bytes unread resets the connection.
     let (mut ours, theirs) = pair();
-    // Leaving with bytes unread resets it.
     ours.write_all(b"unread").unwrap();
-    let mut there = [0];
-    while theirs.peek(&mut there).unwrap() == 0 {}
+    while theirs.peek(&mut [0]).unwrap() == 0 {}
     drop(theirs);
-    let error = exchange::exchange(&mut ours, &endpoint(1), LONG).unwrap_err();
+    let error = exchange(&mut ours, LONG).unwrap_err();
     assert!(matches!(error, ExchangeError::Closed { received: 0, .. }), "{error}");
 }
 
 #[test]
-fn garbage_is_refused_at_once() {
+fn what_is_no_frame_is_refused_by_what_is_wrong_with_it() {
     let (mut ours, mut theirs) = pair();
     // It stays open, and never sends as much as a frame has.
     theirs.write_all(b"HTTP/1.1").unwrap();
-    let error = exchange::exchange(&mut ours, &endpoint(1), LONG).unwrap_err();
-    let ExchangeError::NotAPeer { found } = error else { panic!("{error}") };
-    assert_eq!(&found, b"HTTP");
-}
-
-#[test]
-fn another_version_is_named() {
-    let mut other = frame(&endpoint(2));
-    other[4..6].copy_from_slice(&0x0102_u16.to_be_bytes());
-    let error = met_with(&other).unwrap_err();
+    let error = exchange(&mut ours, LONG).unwrap_err();
+    assert!(matches!(error, ExchangeError::NotAPeer { found } if &found == b"HTTP"), "{error}");
+    let changed = |at: usize, bytes: &[u8]| {
+        let mut other = frame(&endpoint(2));
+        other[at..at + bytes.len()].copy_from_slice(bytes);
+        met_with(&other).unwrap_err()
+    };
+    let error = changed(4, &[1, 2]);
     assert!(matches!(error, ExchangeError::Version { theirs: 0x0102 }), "{error}");
     assert!(error.to_string().contains("version 258"), "{error}");
-}
-
-#[test]
-fn who_is_at_the_barrier_does_not_exchange() {
     let error = met_with(&READY_STEP).unwrap_err();
     assert!(matches!(error, ExchangeError::OutOfStep { theirs: 2, ours: 1 }), "{error}");
-}
-
-#[test]
-fn an_endpoint_that_can_not_be_is_refused() {
-    let mut bad = frame(&endpoint(2));
-    bad[8] = 1;
-    let error = met_with(&bad).unwrap_err();
+    let error = changed(8, &[1]);
     assert!(matches!(error, ExchangeError::Endpoint(_)), "{error}");
+    let error = ExchangeError::from(io::Error::other("no luck"));
+    assert_eq!(error.source().unwrap().to_string(), "no luck");
+    assert_eq!(Causes(&error).to_string(), "the connection failed: no luck");
 }
 
 #[test]
 fn queue_pairs_send_as_soon_as_they_are_connected() {
     let Some(context) = common::device() else { return };
-    let side = move |mut stream: TcpStream| {
+    let side = |mut stream: TcpStream| {
         let mut end = End::new(&context, QpType::Rc);
         let peer = exchange::connect_over(&mut stream, &mut end.qp, &end.port, LONG).unwrap();
         assert_ne!(peer.qp_num, end.qp.number());
@@ -203,12 +177,10 @@ fn queue_pairs_send_as_soon_as_they_are_connected() {
         barrier(&mut stream, LONG).unwrap();
     };
     let (ours, theirs) = pair();
-    let peer = thread::spawn({
-        let side = side.clone();
-        move || side(theirs)
+    thread::scope(|scope| {
+        scope.spawn(|| side(theirs));
+        side(ours);
     });
-    side(ours);
-    peer.join().unwrap();
 }
 
 /// Arbitrary bytes, and frames of which a byte may be changed or the end missing.
@@ -234,11 +206,4 @@ proptest! {
             .and_then(|body| Endpoint::from_bytes(body).ok());
         prop_assert_eq!(met_with(&bytes).ok(), expected);
     }
-}
-
-#[test]
-fn a_failed_stream_is_told_once() {
-    let error = ExchangeError::from(io::Error::other("no luck"));
-    assert_eq!(error.source().unwrap().to_string(), "no luck");
-    assert_eq!(Causes(&error).to_string(), "the connection failed: no luck");
 }

@@ -4,17 +4,30 @@
 
 use std::ffi::{CStr, c_int};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rdma_sys::{
-    ibv_close_device, ibv_context, ibv_device, ibv_free_device_list, ibv_get_device_list,
-    ibv_get_device_name, ibv_gid_entry, ibv_open_device, ibv_port_attr,
+    ___ibv_query_port, ibv_close_device, ibv_context, ibv_device, ibv_free_device_list,
+    ibv_get_device_list, ibv_get_device_name, ibv_gid_entry, ibv_open_device, ibv_port_attr,
 };
 use rustix::io::Errno;
 
-use super::ext;
+use super::check;
+use super::ext::{self, operation};
 use super::object::Object;
 use cq_core::setup::DeviceAttr;
+
+unsafe extern "C" {
+    // What the inline `ibv_query_gid_table` calls; `rdma-sys` leaves it out.
+    fn _ibv_query_gid_table(
+        context: *mut ibv_context,
+        entries: *mut ibv_gid_entry,
+        max_entries: usize,
+        flags: u32,
+        entry_size: usize,
+    ) -> isize;
+}
 
 /// The devices of the system.
 pub struct DeviceList {
@@ -106,14 +119,32 @@ impl Context {
 
     /// `ibv_query_port(3)`.
     pub fn query_port(&self, number: u8) -> io::Result<ibv_port_attr> {
-        // SAFETY: the context is open.
-        unsafe { ext::query_port(self.raw(), number) }
+        // SAFETY: all zero is a value of each field, all of them numbers.
+        let mut attr: ibv_port_attr = unsafe { MaybeUninit::zeroed().assume_init() };
+        // SAFETY: the context is open; there is space for so many bytes.
+        check(unsafe {
+            match operation!(self.raw(), query_port) {
+                Some(query) => query(self.raw(), number, &mut attr, size_of_val(&attr)),
+                None => ___ibv_query_port(self.raw(), number, &mut attr),
+            }
+        })?;
+        Ok(attr)
     }
 
     /// `ibv_query_gid_table(3)`: the entries of all ports that are in use, at most `room`.
     pub fn query_gids(&self, room: usize) -> io::Result<Vec<ibv_gid_entry>> {
-        // SAFETY: the context is open.
-        unsafe { ext::query_gids(self.raw(), room) }
+        let mut entries = Vec::new();
+        // How long its tables are is the device's word.
+        entries.try_reserve_exact(room).map_err(|_| Errno::NOMEM)?;
+        let (at, size) = (entries.as_mut_ptr(), size_of::<ibv_gid_entry>());
+        // SAFETY: the context is open; the vector has space for so many entries of this size.
+        let count = unsafe { _ibv_query_gid_table(self.raw(), at, entries.capacity(), 0, size) };
+        let count = usize::try_from(count).map_err(|_| {
+            io::Error::from_raw_os_error(c_int::try_from(count.wrapping_neg()).unwrap_or(0))
+        })?;
+        // SAFETY: so many were written, and no more than there is space for.
+        unsafe { entries.set_len(count.min(room)) };
+        Ok(entries)
     }
 }
 

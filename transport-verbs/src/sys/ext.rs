@@ -4,35 +4,23 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::c_int;
 use std::mem::{MaybeUninit, offset_of};
 use std::{io, ptr};
 
 use rdma_sys::{
-    ___ibv_query_port, ibv_context, ibv_cq, ibv_cq_attr_mask, ibv_device_attr_ex, ibv_gid_entry,
-    ibv_moderate_cq, ibv_modify_cq_attr, ibv_port_attr, ibv_query_device, verbs_context,
+    ibv_context, ibv_cq, ibv_cq_attr_mask, ibv_device_attr_ex, ibv_gid_entry, ibv_moderate_cq,
+    ibv_modify_cq_attr, ibv_query_device, verbs_context,
 };
 
 use super::check;
 use crate::attributes::of_raw;
 use cq_core::setup::{DeviceAttr, Gid};
 
-unsafe extern "C" {
-    // What the inline `ibv_query_gid_table` calls; `rdma-sys` leaves it out.
-    fn _ibv_query_gid_table(
-        context: *mut ibv_context,
-        entries: *mut ibv_gid_entry,
-        max_entries: usize,
-        flags: u32,
-        entry_size: usize,
-    ) -> isize;
-}
-
 /// The extended part of a context, if it has one.
 ///
 /// # Safety
 /// The context is open.
-unsafe fn extended(context: *mut ibv_context) -> Option<*const verbs_context> {
+pub unsafe fn extended(context: *mut ibv_context) -> Option<*const verbs_context> {
     // SAFETY: the caller ensures that it is open. Where the mark is set, it is the last field of a
     // `verbs_context`.
     unsafe {
@@ -46,12 +34,15 @@ unsafe fn extended(context: *mut ibv_context) -> Option<*const verbs_context> {
 /// front, so `sz` is how far it reaches back.
 macro_rules! operation {
     ($context:expr, $name:ident) => {
-        extended($context).and_then(|extended| {
-            let needed = size_of::<verbs_context>() - offset_of!(verbs_context, $name);
+        $crate::sys::ext::extended($context).and_then(|extended| {
+            let reaches = std::mem::offset_of!(rdma_sys::verbs_context, $name);
+            let needed = size_of::<rdma_sys::verbs_context>() - reaches;
             if (*extended).sz < needed { None } else { (*extended).$name }
         })
     };
 }
+
+pub(super) use operation;
 
 /// What the device can do at most.
 ///
@@ -70,43 +61,6 @@ pub unsafe fn attributes(context: *mut ibv_context) -> io::Result<DeviceAttr> {
         check(unsafe { ibv_query_device(context, &mut attr.orig_attr) })?;
     }
     Ok(of_raw(&attr))
-}
-
-/// `ibv_query_port(3)`.
-///
-/// # Safety
-/// The context is open.
-pub unsafe fn query_port(context: *mut ibv_context, number: u8) -> io::Result<ibv_port_attr> {
-    // SAFETY: all zero is a value of each field, all of them numbers.
-    let mut attr: ibv_port_attr = unsafe { MaybeUninit::zeroed().assume_init() };
-    // SAFETY: the caller ensures that the context is open; there is space for so many bytes.
-    check(unsafe {
-        match operation!(context, query_port) {
-            Some(query) => query(context, number, &mut attr, size_of_val(&attr)),
-            None => ___ibv_query_port(context, number, &mut attr),
-        }
-    })?;
-    Ok(attr)
-}
-
-/// `ibv_query_gid_table(3)`: the entries of all ports that are in use, at most `room`.
-///
-/// # Safety
-/// The context is open.
-pub unsafe fn query_gids(context: *mut ibv_context, room: usize) -> io::Result<Vec<ibv_gid_entry>> {
-    let mut entries = Vec::new();
-    // How long its tables are is the device's word.
-    entries.try_reserve_exact(room).map_err(|_| rustix::io::Errno::NOMEM)?;
-    let size = size_of::<ibv_gid_entry>();
-    // SAFETY: the caller ensures that the context is open; the vector has space for so many entries of this size.
-    let count =
-        unsafe { _ibv_query_gid_table(context, entries.as_mut_ptr(), entries.capacity(), 0, size) };
-    let count = usize::try_from(count).map_err(|_| {
-        io::Error::from_raw_os_error(c_int::try_from(count.wrapping_neg()).unwrap_or(0))
-    })?;
-    // SAFETY: so many were written, and no more than there is space for.
-    unsafe { entries.set_len(count.min(room)) };
-    Ok(entries)
 }
 
 /// `ibv_modify_cq(3)`: events come after `count` completions or `period` microseconds.
@@ -135,6 +89,8 @@ pub fn gid(entry: &ibv_gid_entry) -> Gid {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::c_int;
+
     use rdma_sys::ibv_query_device_ex_input;
 
     use super::*;

@@ -103,8 +103,6 @@ impl Reports {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU32;
-    use std::time::{Duration, Instant};
 
     fn reports() -> Reports {
         Reports::new(Polling::nothing())
@@ -136,57 +134,5 @@ mod tests {
     fn n07_a_key_is_never_used_again() {
         let keys: Vec<CqKey> = (0..100).map(|_| reports().key()).collect();
         assert!(keys.iter().enumerate().all(|(nth, key)| !keys[..nth].contains(key)));
-    }
-
-    /// The device's side: how many events were taken and acknowledged. Destroying waits until the two are
-    /// equal.
-    #[derive(Default)]
-    struct Device {
-        taken: AtomicU32,
-        acknowledged: AtomicU32,
-    }
-
-    impl Device {
-        fn take(&self) {
-            self.taken.fetch_add(1, Ordering::SeqCst);
-        }
-
-        fn acknowledge(&self, count: u32) {
-            let acknowledged = self.acknowledged.fetch_add(count, Ordering::SeqCst) + count;
-            assert!(
-                acknowledged <= self.taken.load(Ordering::SeqCst),
-                "one was acknowledged twice"
-            );
-        }
-
-        fn destroy(&self) {
-            let deadline = Instant::now() + Duration::from_secs(30);
-            while self.acknowledged.load(Ordering::SeqCst) != self.taken.load(Ordering::SeqCst) {
-                assert!(Instant::now() < deadline, "destroying hangs");
-                std::hint::spin_loop();
-            }
-        }
-    }
-
-    #[test]
-    fn n07_destroying_while_another_thread_reads_ends() {
-        for round in 0..500 {
-            let (reports, device) = (reports(), Device::default());
-            std::thread::scope(|scope| {
-                let reader = scope.spawn(|| {
-                    // What was taken last may be counted after the queue has closed.
-                    for _ in 0..round {
-                        device.take();
-                        if reports.taken(|count| device.acknowledge(count)).is_none() {
-                            return;
-                        }
-                    }
-                });
-                let pending = reports.close();
-                device.acknowledge(pending);
-                reader.join().unwrap();
-                device.destroy();
-            });
-        }
     }
 }
