@@ -6,7 +6,7 @@ use std::mem;
 
 use cq_core::queue::{Dropped, Entry, State, TryPushError};
 use cq_core::transport::{Armed, Notify, PollError};
-use cq_core::wc::Wc;
+use cq_core::wc::WcStatus;
 use proptest::prelude::*;
 
 use super::device::{App, Device, Sides, with_each};
@@ -16,55 +16,32 @@ const CAPACITY: usize = 4;
 
 /// What completes.
 #[derive(Clone, Copy, Debug)]
-enum What {
+enum Kind {
     Receive,
-    SolicitedReceive,
     Send,
-    SolicitedSend,
     Failure,
-    SolicitedFailure,
-}
-use What::{Failure, Receive, SolicitedFailure, SolicitedReceive, SolicitedSend};
-
-impl What {
-    fn entry(self, number: u64) -> Entry {
-        let wc = match self {
-            Receive | SolicitedReceive => recv(number),
-            What::Send | SolicitedSend => send(number),
-            Failure | SolicitedFailure => failed(number),
-        };
-        let solicited = matches!(self, SolicitedReceive | SolicitedSend | SolicitedFailure);
-        Entry { wc, tag: 0, solicited }
-    }
-
-    /// Whether a consumer waits for it that armed for solicited completions (N3).
-    fn is_urgent(self) -> bool {
-        matches!(self, SolicitedReceive | Failure | SolicitedFailure)
-    }
 }
 
 #[derive(Clone, Debug)]
 enum Step {
-    Push(What),
-    PushBatch(Vec<What>),
-    TryPush(What),
-    TryPushBatch(Vec<What>),
+    /// Pushes completions, each SOLICITED or not: alone or as a batch, if `tries` as far as there is room.
+    Push {
+        batch: Vec<(Kind, bool)>,
+        is_alone: bool,
+        tries: bool,
+    },
     Poll(usize),
     Arm(Notify),
     Fail,
 }
 
-/// Which side goes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum First {
-    Device,
-    App,
-}
-
-/// A queue whose slots are free once their completions are polled.
-struct Model {
-    unpolled: VecDeque<Wc>,
-    state: State,
+/// A queue of so many slots, of which its consumer may keep some for a while.
+pub struct Model {
+    slots: usize,
+    pub unpolled: VecDeque<Entry>,
+    /// How many slots were polled and not given back.
+    pub unreleased: usize,
+    pub state: State,
     is_abandoned: bool,
     dropped: u32,
     armed: Option<Notify>,
@@ -72,9 +49,17 @@ struct Model {
 }
 
 impl Model {
-    fn new() -> Self {
-        let (unpolled, state) = (VecDeque::new(), State::Running);
-        Self { unpolled, state, is_abandoned: false, dropped: 0, armed: None, events: 0 }
+    pub fn new(slots: usize) -> Self {
+        Self {
+            slots,
+            unpolled: VecDeque::new(),
+            unreleased: 0,
+            state: State::Running,
+            is_abandoned: false,
+            dropped: 0,
+            armed: None,
+            events: 0,
+        }
     }
 
     fn has_ended(&self) -> bool {
@@ -87,18 +72,23 @@ impl Model {
     }
 
     /// Stores the first ones; says how many.
-    fn store(&mut self, batch: &[What], entries: &[Entry]) -> usize {
-        let free = if self.has_ended() { 0 } else { CAPACITY - self.unpolled.len() };
-        let stored = free.min(batch.len());
-        self.unpolled.extend(entries[..stored].iter().map(|entry| entry.wc));
-        if stored > 0 {
-            self.fire(batch[..stored].iter().any(|what| what.is_urgent()));
+    fn store(&mut self, batch: &[Entry]) -> usize {
+        let free = self.slots - self.unpolled.len() - self.unreleased;
+        let stored = &batch[..if self.has_ended() { 0 } else { free.min(batch.len()) }];
+        self.unpolled.extend(stored);
+        // What a consumer waits for that armed for solicited completions (N3).
+        let is_urgent = |entry: &Entry| match entry.wc.status() {
+            WcStatus::SUCCESS => entry.solicited && entry.wc == recv(entry.wc.wr_id()),
+            _ => true,
+        };
+        if !stored.is_empty() {
+            self.fire(stored.iter().any(is_urgent));
         }
-        stored
+        stored.len()
     }
 
-    fn push(&mut self, batch: &[What], entries: &[Entry]) -> Result<(), Dropped> {
-        let lost = (batch.len() - self.store(batch, entries)) as u32;
+    pub fn push(&mut self, batch: &[Entry]) -> Result<(), Dropped> {
+        let lost = (batch.len() - self.store(batch)) as u32;
         if lost == 0 {
             return Ok(());
         }
@@ -110,8 +100,8 @@ impl Model {
         Err(Dropped { lost, total: self.dropped })
     }
 
-    fn try_push(&mut self, batch: &[What], entries: &[Entry]) -> Result<usize, TryPushError> {
-        match self.store(batch, entries) {
+    pub fn try_push(&mut self, batch: &[Entry]) -> Result<usize, TryPushError> {
+        match self.store(batch) {
             0 if batch.is_empty() => Ok(0),
             0 if self.has_ended() => Err(TryPushError::Ended),
             0 => Err(TryPushError::Full),
@@ -119,7 +109,7 @@ impl Model {
         }
     }
 
-    fn poll(&mut self, capacity: usize) -> Result<Vec<Wc>, PollError> {
+    pub fn poll(&mut self, capacity: usize) -> Result<Vec<Entry>, PollError> {
         let count = capacity.min(self.unpolled.len());
         match self.state {
             _ if count > 0 || capacity == 0 => Ok(self.unpolled.drain(..count).collect()),
@@ -151,67 +141,63 @@ struct Both<'a> {
 impl<'a> Both<'a> {
     fn new(Sides { kind, device, app, bell }: Sides<'a>) -> Self {
         let (device, app) = (Some(device), Some(app));
-        Self { kind, device, app, bell, model: Model::new(), count: 0 }
+        Self { kind, device, app, bell, model: Model::new(CAPACITY), count: 0 }
     }
 
-    fn entries(&mut self, batch: &[What]) -> Vec<Entry> {
-        self.count += batch.len() as u64;
-        batch.iter().zip(self.count..).map(|(what, number)| what.entry(number)).collect()
-    }
-
-    /// What the device does.
-    fn push(&mut self, step: &Step) {
-        let batch = match step {
-            Step::Push(what) | Step::TryPush(what) => std::slice::from_ref(what),
-            Step::PushBatch(batch) | Step::TryPushBatch(batch) => batch,
-            _ => return,
-        };
-        let entries = self.entries(batch);
-        let (kind, model) = (self.kind, &mut self.model);
-        let Some(device) = &mut self.device else { return };
-        match step {
-            Step::Push(_) => {
-                let pushed = model.push(batch, &entries);
-                assert_eq!(device.push(&entries[0]), pushed, "{kind}");
+    fn step(&mut self, step: &Step) {
+        let kind = self.kind;
+        match (step, &mut self.device, &mut self.app) {
+            (Step::Push { batch, is_alone, tries }, Some(device), _) => {
+                self.count += batch.len() as u64;
+                let make = |(&(what, solicited), number): (&(Kind, bool), u64)| {
+                    let wc = match what {
+                        Kind::Receive => recv(number),
+                        Kind::Send => send(number),
+                        Kind::Failure => failed(number),
+                    };
+                    Entry { wc, tag: 0, solicited }
+                };
+                let batch: Vec<_> = batch.iter().zip(self.count..).map(make).collect();
+                let model = &mut self.model;
+                match (tries, is_alone) {
+                    (false, true) => {
+                        assert_eq!(device.push(&batch[0]), model.push(&batch), "{kind}");
+                    }
+                    (false, false) => {
+                        assert_eq!(device.push_batch(&batch), model.push(&batch), "{kind}");
+                    }
+                    (true, true) => {
+                        let pushed = device.try_push(&batch[0]).map(|()| 1);
+                        assert_eq!(pushed, model.try_push(&batch), "{kind}");
+                    }
+                    (true, false) => {
+                        assert_eq!(device.try_push_batch(&batch), model.try_push(&batch), "{kind}");
+                    }
+                }
+                assert_eq!(device.is_abandoned(), self.model.is_abandoned, "{kind}");
             }
-            Step::TryPush(_) => {
-                let pushed = model.try_push(batch, &entries).map(|_| ());
-                assert_eq!(device.try_push(&entries[0]), pushed, "{kind}");
-            }
-            Step::PushBatch(_) => {
-                let pushed = model.push(batch, &entries);
-                assert_eq!(device.push_batch(&entries), pushed, "{kind}");
-            }
-            _ => {
-                let pushed = model.try_push(batch, &entries);
-                assert_eq!(device.try_push_batch(&entries), pushed, "{kind}");
-            }
-        }
-        assert_eq!(device.is_abandoned(), model.is_abandoned, "{kind}");
-        self.events();
-    }
-
-    /// What the application does.
-    fn consume(&mut self, step: &Step) {
-        let (kind, model) = (self.kind, &mut self.model);
-        let Some(app) = &mut self.app else { return };
-        match *step {
-            Step::Poll(capacity) => {
+            (&Step::Poll(capacity), _, Some(app)) => {
                 let untouched = recv(u64::MAX);
                 let mut out = vec![untouched; capacity];
                 let polled = app.poll(&mut out);
                 let count = polled.unwrap_or(0);
                 assert!(out[count..].iter().all(|wc| *wc == untouched), "{kind}: P4");
-                assert_eq!(polled.map(|_| out[..count].to_vec()), model.poll(capacity), "{kind}");
+                let expected = self.model.poll(capacity);
+                let expected = expected.map(|all| all.iter().map(|entry| entry.wc).collect());
+                assert_eq!(polled.map(|_| out[..count].to_vec()), expected, "{kind}");
             }
-            Step::Arm(on) => assert_eq!(app.arm(on), Ok(model.arm(on)), "{kind}"),
-            Step::Fail => {
+            (&Step::Arm(on), _, Some(app)) => {
+                assert_eq!(app.arm(on), Ok(self.model.arm(on)), "{kind}")
+            }
+            (Step::Fail, _, Some(app)) => {
                 app.fail();
-                model.state = State::Failed;
+                self.model.state = State::Failed;
             }
-            _ => return,
+            _ => {}
         }
-        assert_eq!(app.state(), model.state, "{kind}");
+        if let Some(app) = &self.app {
+            assert_eq!(app.state(), self.model.state, "{kind}");
+        }
         self.events();
     }
 
@@ -220,10 +206,9 @@ impl<'a> Both<'a> {
         assert_eq!(self.bell.take(), events, "{}", self.kind);
     }
 
-    fn run(mut self, steps: &[Step], first: First, after: &[Step]) {
+    fn run(mut self, steps: &[Step], app_goes_first: bool, after: &[Step]) {
         for step in steps {
-            self.push(step);
-            self.consume(step);
+            self.step(step);
             let unpolled = self.model.unpolled.len();
             let room = self.device.as_ref().map(|device| device.room());
             assert_eq!(room, Some((unpolled, CAPACITY - unpolled)), "{}", self.kind);
@@ -232,7 +217,7 @@ impl<'a> Both<'a> {
         if self.kind.starts_with("raw") {
             return;
         }
-        if first == First::App {
+        if app_goes_first {
             self.app = None;
             self.model.is_abandoned = true;
         } else {
@@ -243,29 +228,21 @@ impl<'a> Both<'a> {
             }
             self.events();
         }
-        for step in after {
-            self.push(step);
-            self.consume(step);
-        }
+        after.iter().for_each(|step| self.step(step));
     }
 }
 
 fn steps(count: usize) -> impl Strategy<Value = Vec<Step>> {
-    let what = prop::sample::select(vec![
-        Receive,
-        SolicitedReceive,
-        What::Send,
-        SolicitedSend,
-        Failure,
-        SolicitedFailure,
-    ]);
-    let batch = prop::collection::vec(what.clone(), 0..7);
+    let kind = prop::sample::select(vec![Kind::Receive, Kind::Send, Kind::Failure]);
+    let what = || (kind.clone(), any::<bool>());
+    let batch = prop_oneof![
+        prop::collection::vec(what(), 1).prop_map(|batch| (batch, true)),
+        prop::collection::vec(what(), 0..7).prop_map(|batch| (batch, false)),
+    ];
+    let push = (batch, prop::bool::weighted(0.84));
     let on = prop::sample::select(vec![Notify::Next, Notify::Solicited]);
     let step = prop_oneof![
-        2 => what.clone().prop_map(Step::Push),
-        1 => batch.clone().prop_map(Step::PushBatch),
-        8 => what.prop_map(Step::TryPush),
-        8 => batch.prop_map(Step::TryPushBatch),
+        19 => push.prop_map(|((batch, is_alone), tries)| Step::Push { batch, is_alone, tries }),
         12 => (0_usize..7).prop_map(Step::Poll),
         8 => on.prop_map(Step::Arm),
         1 => Just(Step::Fail),
@@ -273,17 +250,13 @@ fn steps(count: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..count)
 }
 
-fn sides() -> impl Strategy<Value = First> {
-    prop::sample::select(vec![First::Device, First::App])
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_queue_of_any_kind_does_as_the_model_does(
-        steps in steps(60), first in sides(), after in steps(12),
+        steps in steps(60), app_goes_first in any::<bool>(), after in steps(12),
     ) {
-        with_each(|sides| Both::new(sides).run(&steps, first, &after));
+        with_each(|sides| Both::new(sides).run(&steps, app_goes_first, &after));
     }
 }

@@ -1,14 +1,11 @@
 //! A raw queue against a model of one, with producers that take turns at a kept tail, consumers that go on where the last
 //! one stopped, tags, and slots to spare, across every wrap (P1, P2, P4, O1, O3, S4–S6).
 
-use std::collections::VecDeque;
-
-use cq_core::queue::{Completion, Dropped, Entry, Position, State, Tail, TryPushError};
-use cq_core::queue::{NoChannel, raw};
-use cq_core::transport::PollError;
+use cq_core::queue::{Completion, Entry, NoChannel, Position, State, Tail, raw};
 use cq_core::wc::Wc;
 use proptest::prelude::*;
 
+use super::model::Model;
 use super::{Parts, entry, recv};
 
 /// Completions whose slots a poll with tags gives back at once.
@@ -46,35 +43,15 @@ struct Both<'a> {
     kept: Tail,
     /// What was stored since that tail was kept.
     since: Vec<(u64, u32)>,
-    unpolled: VecDeque<(Wc, u32)>,
-    /// How many slots were polled and not given back.
-    unreleased: usize,
-    state: State,
-    dropped: u32,
+    model: Model,
     count: u32,
 }
 
 impl<'a> Both<'a> {
     fn new(shape: &'a Shape, parts: &'a Parts) -> Self {
-        let tail = Tail::at(shape.start);
-        Self {
-            shape,
-            parts,
-            consumer: parts.consumer(shape.start),
-            tail,
-            kept: tail,
-            since: Vec::new(),
-            unpolled: VecDeque::new(),
-            unreleased: 0,
-            state: State::Running,
-            dropped: 0,
-            count: 0,
-        }
-    }
-
-    fn free(&self) -> usize {
-        let held = self.unpolled.len() + self.unreleased;
-        if self.state == State::Running { self.shape.storage - held } else { 0 }
+        let (tail, consumer) = (Tail::at(shape.start), parts.consumer(shape.start));
+        let model = Model::new(shape.storage);
+        Self { shape, parts, consumer, tail, kept: tail, since: Vec::new(), model, count: 0 }
     }
 
     fn entries(&mut self, count: usize) -> Vec<Entry> {
@@ -82,31 +59,30 @@ impl<'a> Both<'a> {
         (self.count..).take(count).map(entry).collect()
     }
 
-    /// Remembers the first ones as stored; says how many.
-    fn store<T: Completion>(&mut self, batch: &[T]) -> usize {
-        let stored = &batch[..self.free().min(batch.len())];
-        for completion in stored {
-            let tag = if self.shape.is_tagged { completion.tag() } else { 0 };
-            self.unpolled.push_back((*completion.wc(), tag));
-            self.since.push((completion.wc().wr_id(), tag));
-        }
-        stored.len()
+    /// Has the model store some of the completions, as they are kept, and remembers which.
+    fn store<T: Completion, R>(
+        &mut self,
+        batch: &[T],
+        store: impl FnOnce(&mut Model, &[Entry]) -> R,
+    ) -> R {
+        let tag = |of: &T| if self.shape.is_tagged { of.tag() } else { 0 };
+        let keep = |of: &T| Entry { wc: *of.wc(), tag: tag(of), solicited: false };
+        let kept: Vec<_> = batch.iter().map(keep).collect();
+        let before = self.model.unpolled.len();
+        let result = store(&mut self.model, &kept);
+        let stored = self.model.unpolled.iter().skip(before);
+        self.since.extend(stored.map(|entry| (entry.wc.wr_id(), entry.tag)));
+        result
     }
 
     fn push<T: Completion>(&mut self, batch: &[T]) {
-        let lost = (batch.len() - self.store(batch)) as u32;
         let mut producer = self.parts.producer(self.tail);
         let pushed = match batch {
             [one] => producer.push(one),
             batch => producer.push_batch(batch),
         };
         self.tail = producer.tail();
-        self.dropped += lost;
-        if lost > 0 && self.state != State::Failed {
-            self.state = State::Overrun { dropped: self.dropped };
-        }
-        let dropped = Err(Dropped { lost, total: self.dropped });
-        assert_eq!(pushed, if lost > 0 { dropped } else { Ok(()) });
+        assert_eq!(pushed, self.store(batch, Model::push));
     }
 
     fn try_push(&mut self, batch: &[Entry]) {
@@ -116,38 +92,26 @@ impl<'a> Both<'a> {
             batch => producer.try_push_batch(batch),
         };
         self.tail = producer.tail();
-        let is_running = self.state == State::Running;
-        let why_not = if is_running { TryPushError::Full } else { TryPushError::Ended };
-        let stored = self.store(batch);
-        assert_eq!(
-            pushed,
-            if stored == 0 && !batch.is_empty() { Err(why_not) } else { Ok(stored) }
-        );
+        assert_eq!(pushed, self.store(batch, Model::try_push));
     }
 
     fn poll(&mut self, capacity: usize) {
         let untouched = recv(u64::MAX);
-        let (mut out, mut tags) = (vec![untouched; capacity], Vec::new());
-        let polled = self.consumer.poll_with(&mut out, |wc, tag| tags.push((*wc, tag)));
-        let count = capacity.min(self.unpolled.len());
-        let expected = match self.state {
-            _ if count > 0 || capacity == 0 => Ok(count),
-            State::Overrun { dropped } => Err(PollError::Overrun { dropped: Some(dropped) }),
-            State::Failed => Err(PollError::Failed),
-            _ => Ok(0),
-        };
-        assert_eq!(polled, expected);
-        assert!(tags.iter().copied().eq(self.unpolled.drain(..count)));
-        assert!(out[..count].iter().eq(tags.iter().map(|(wc, _)| wc)));
-        assert!(out[count..].iter().all(|wc| *wc == untouched), "P4");
+        let (mut out, mut polled) = (vec![untouched; capacity], Vec::new());
+        let each = |wc: &Wc, tag| polled.push(Entry { wc: *wc, tag, solicited: false });
+        let count = self.consumer.poll_with(&mut out, each);
+        assert!(out.iter().zip(&polled).all(|(wc, entry)| *wc == entry.wc));
+        assert!(out[polled.len()..].iter().all(|wc| *wc == untouched), "P4");
+        assert_eq!(count.unwrap_or(0), polled.len());
         let Shape { storage, promised, .. } = *self.shape;
         // It looks at so many at a time.
-        for first in (0..count).step_by(AT_ONCE) {
-            self.unreleased += AT_ONCE.min(count - first);
-            if self.unreleased > (storage - promised).min(storage / 4) {
-                self.unreleased = 0;
+        for first in (0..polled.len()).step_by(AT_ONCE) {
+            self.model.unreleased += AT_ONCE.min(polled.len() - first);
+            if self.model.unreleased > (storage - promised).min(storage / 4) {
+                self.model.unreleased = 0;
             }
         }
+        assert_eq!(count.map(|_| polled), self.model.poll(capacity));
     }
 
     fn step(&mut self, step: &Step) {
@@ -163,14 +127,14 @@ impl<'a> Both<'a> {
             Step::PushPlain => self.push(&[recv(7)]),
             Step::StoreAt => {
                 let [position, limit] = self.tail.to_words();
-                let knows = limit != position && self.state == State::Running;
+                let knows = limit != position && self.model.state == State::Running;
                 let batch = self.entries(1);
                 let tail = self.parts.queue().store_at(self.tail, &batch[0]);
                 assert_eq!(tail.is_some(), knows);
                 if let Some(tail) = tail {
                     assert_eq!(
-                        (self.store(&batch), tail.position()),
-                        (1, position.wrapping_add(1))
+                        (self.store(&batch, Model::try_push), tail.position()),
+                        (Ok(1), position.wrapping_add(1))
                     );
                     self.tail = tail;
                 }
@@ -192,19 +156,19 @@ impl<'a> Both<'a> {
             Step::Poll(capacity) => self.poll(capacity),
             Step::RenewConsumer => {
                 self.consumer = self.parts.consumer(self.consumer.position());
-                self.unreleased = 0;
+                self.model.unreleased = 0;
             }
             Step::Fail => {
                 self.consumer.fail();
-                self.state = State::Failed;
+                self.model.state = State::Failed;
             }
         }
-        let unpolled = self.unpolled.len();
+        let unpolled = self.model.unpolled.len();
         assert_eq!((self.consumer.len(), self.consumer.is_empty()), (unpolled, unpolled == 0));
-        assert_eq!(self.consumer.state(), self.state);
+        assert_eq!(self.consumer.state(), self.model.state);
         assert_eq!(
             self.parts.queue().producer(self.tail, NoChannel).len(),
-            unpolled + self.unreleased
+            unpolled + self.model.unreleased
         );
     }
 }
