@@ -1,6 +1,6 @@
 //! What sides find that come after the end of a queue, or of another side (S5, O3).
 
-use cq_core::queue::{Control, NoChannel, Producer, SoftCq, Tail};
+use cq_core::queue::{Control, NoChannel, Tail};
 use cq_core::testing::raw_queue;
 
 use super::{Parts, drain, send};
@@ -30,12 +30,4 @@ fn o03_nothing_is_polled_after_the_end_was_reported_despite_a_concurrent_push() 
             assert_eq!(drain(&mut next), Err(error), "nor by a consumer that is made anew");
         }
     }
-}
-
-#[test]
-fn a_side_that_is_forgotten_ends_nothing() {
-    let mut storage = SoftCq::<2>::new();
-    let (producer, mut consumer) = storage.split();
-    std::mem::forget::<Producer<'_>>(producer);
-    assert_eq!(drain(&mut consumer), Ok(vec![]));
 }

@@ -45,19 +45,28 @@ fn the_high_water_is_also_what_was_found_when_nobody_asked() {
 
 #[test]
 fn s01_a_push_that_waits_waits_as_long_as_the_queue_is_full() {
-    let (mut producer, consumer) = HeapCq::new(2).unwrap().split();
-    let (consumer, mut waits) = (RefCell::new(Some(consumer)), 0);
-    for number in 0..4 {
-        let wait = || {
-            waits += 1;
-            if waits % 3 == 0 {
-                let mut consumer = consumer.borrow_mut();
-                consumer.as_mut().unwrap().poll(&mut [Wc::default()]).unwrap();
+    macro_rules! waits {
+        ($queue:path) => {
+            let (mut producer, consumer) = <$queue>::new(2).unwrap().split();
+            let (consumer, mut waits) = (RefCell::new(Some(consumer)), 0);
+            for number in 0..4 {
+                let wait = || {
+                    waits += 1;
+                    if waits % 3 == 0 {
+                        let mut consumer = consumer.borrow_mut();
+                        consumer.as_mut().unwrap().poll(&mut [Wc::default()]).unwrap();
+                    }
+                };
+                assert_eq!(producer.push_or_wait(&entry(number), wait), Ok(()));
             }
+            assert_eq!(waits, 6);
+            let gone = producer.push_or_wait(&entry(4), || drop(consumer.take()));
+            assert_eq!(gone, Err(TryPushError::Ended), "it does not wait for ever");
         };
-        assert_eq!(producer.push_or_wait(&entry(number), wait), Ok(()));
     }
-    assert_eq!(waits, 6);
-    let gone = producer.push_or_wait(&entry(4), || drop(consumer.take()));
-    assert_eq!(gone, Err(TryPushError::Ended), "it does not wait for ever");
+    waits!(HeapCq);
+    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+    {
+        waits!(cq_core::queue::mpsc::HeapCq);
+    }
 }

@@ -2,29 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use cq_core::queue::mpsc::HeapCq;
-use cq_core::queue::{State, TryPushError};
+use cq_core::queue::mpsc::{HeapCq, Ring};
 use cq_core::transport::{Arm, Armed, CqKey, Notify, PollCq, PollError, Signal};
 use cq_core::wc::Wc;
 
 use super::super::{Bell, KEY, drain, send};
-
-#[test]
-fn s04_a_queue_that_its_consumer_fails_is_failed_for_every_producer() {
-    let (mut one, mut consumer) = HeapCq::new(4).unwrap().split();
-    let mut other = one.clone();
-    one.push_batch(&[1, 2].map(send)).unwrap();
-    assert_eq!(consumer.state(), State::Running);
-    consumer.fail();
-    assert_eq!(consumer.state(), State::Failed);
-    assert_eq!(other.try_push(&send(3)), Err(TryPushError::Ended));
-    assert_eq!(
-        one.push_or_wait(&send(3), || unreachable!("it has ended")),
-        Err(TryPushError::Ended)
-    );
-    assert_eq!(drain(&mut consumer), Ok(vec![1, 2]));
-    assert_eq!(drain(&mut consumer), Err(PollError::Failed));
-}
 
 #[test]
 fn s02_the_last_producer_that_is_dropped_closes_the_queue_and_no_other() {
@@ -56,14 +38,14 @@ fn s02_the_last_producer_that_is_dropped_closes_the_queue_and_no_other() {
 }
 
 #[test]
-fn a_queue_that_is_closed_while_it_is_resized_hands_out_both_rings_first() {
+fn o03_a_queue_that_is_closed_while_it_is_resized_hands_out_both_rings_first() {
     for polled in 0..=4 {
-        let mut ring = cq_core::queue::mpsc::Ring::<4>::new();
+        let mut ring = Ring::<4>::new();
         let (mut producer, mut consumer) = HeapCq::new(2).unwrap().split();
         producer.push_batch(&[0, 1].map(send)).unwrap();
+        // One that never follows.
         let other = producer.clone();
-        let new = consumer.resize(ring.spare()).unwrap();
-        producer.follow(&new);
+        producer.follow(&consumer.resize(ring.spare()).unwrap());
         producer.push_batch(&[2, 3].map(send)).unwrap();
         let mut out = [Wc::default(); 4];
         assert_eq!(consumer.poll(&mut out[..polled]), Ok(polled));
@@ -74,17 +56,6 @@ fn a_queue_that_is_closed_while_it_is_resized_hands_out_both_rings_first() {
         }
         assert_eq!(drain(&mut consumer), Err(PollError::Closed), "after {polled}");
     }
-}
-
-#[test]
-fn o03_producers_that_never_followed_close_the_queue_too() {
-    let mut ring = cq_core::queue::mpsc::Ring::<4>::new();
-    let (mut producer, mut consumer) = HeapCq::new(2).unwrap().split();
-    producer.push(&send(0)).unwrap();
-    let _new = consumer.resize(ring.spare()).unwrap();
-    drop(producer);
-    assert_eq!(drain(&mut consumer), Ok(vec![0]));
-    assert_eq!(drain(&mut consumer), Err(PollError::Closed));
 }
 
 #[test]

@@ -1,12 +1,12 @@
-//! High-water marks, new sides and positions, one thread (O1, P2).
+//! High-water marks and positions, one thread (O1, P2).
 
 use cq_core::queue::mpsc::SoftCq;
 use cq_core::queue::{Position, TryPushError};
 use cq_core::testing::shared_queue_at;
-use cq_core::transport::{Arm, Notify, PollCq, PollError};
+use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
 
-use super::super::{Bell, KEY, drain, send};
+use super::super::send;
 use super::{dropped, wraps};
 
 #[test]
@@ -27,36 +27,6 @@ fn the_high_water_is_the_most_that_this_producer_has_found_unpolled() {
     assert_eq!(other.try_push(&send(10)), Err(TryPushError::Full));
     consumer.poll(&mut [Wc::default(); 4]).unwrap();
     assert_eq!(other.high_water(), 4, "found when it was full, though nobody asked");
-}
-
-#[test]
-fn splitting_again_begins_at_the_first_slot_wherever_the_last_sides_stopped() {
-    for polled in 0..=3 {
-        let (mut storage, bell) = (SoftCq::<2>::new(), Bell::default());
-        let (mut producer, mut consumer) = storage.split_with(KEY, &bell);
-        for wr_id in 0..polled {
-            producer.push(&send(wr_id)).unwrap();
-            assert_eq!(drain(&mut consumer), Ok(vec![wr_id]));
-        }
-        producer.push(&send(9)).unwrap();
-        let _ = consumer.arm(Notify::Next).unwrap();
-        // One is never dropped; the new sides don't count it.
-        std::mem::forget(producer.clone());
-        drop((producer, consumer));
-        assert_eq!(bell.take(), 0);
-        let (mut producer, mut consumer) = storage.split_with(KEY, &bell);
-        assert_eq!(drain(&mut consumer), Ok(vec![]), "what was not polled is gone");
-        producer.push_batch(&[10, 11].map(send)).unwrap();
-        assert_eq!(bell.take(), 0, "not armed");
-        assert_eq!(drain(&mut consumer), Ok(vec![10, 11]));
-        producer.push_batch(&[12, 13].map(send)).unwrap();
-        assert_eq!(producer.push(&send(14)), dropped(1, 1));
-        drop((producer, consumer));
-        let (producer, mut consumer) = storage.split();
-        assert_eq!(drain(&mut consumer), Ok(vec![]), "nor has it overrun");
-        drop(producer);
-        assert_eq!(drain(&mut consumer), Err(PollError::Closed));
-    }
 }
 
 fn wraps_at<const N: usize>() {
