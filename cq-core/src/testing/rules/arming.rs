@@ -32,11 +32,8 @@ pub fn n01_one_event_for_an_arm<F: Fixture>(fixture: &mut F) -> Result<(), Broke
         let _empty = arm(fixture, Notify::Next)?;
         holds(events(fixture)? == 0, "N1", "arming an empty queue raised an event")?;
         fixture.complete(Kind::Send, round);
-        holds(
-            events(fixture)? == 1,
-            "N1",
-            "an armed queue did not raise one event at the next completion",
-        )?;
+        let how = "an armed queue did not raise one event at the next completion";
+        holds(events(fixture)? == 1, "N1", how)?;
         fixture.complete(Kind::Receive, round);
         holds(events(fixture)? == 0, "N1", "an arm raised a second event")?;
         drain(fixture)?;
@@ -66,19 +63,13 @@ pub fn n03_solicited<F: Fixture>(fixture: &mut F, kind: Kind) -> Result<(), Brok
     for kind in [Kind::Receive, Kind::Send] {
         fixture.complete(kind, 1);
         let count = events(fixture)?;
-        holds(
-            count == 0,
-            "N3",
-            "an arm for solicited completions raised an event for another one",
-        )?;
+        let how = "an arm for solicited completions raised an event for another one";
+        holds(count == 0, "N3", how)?;
         drain(fixture)?;
     }
     fixture.complete(kind, 2);
-    holds(
-        events(fixture)? == 1,
-        "N3",
-        "an arm for solicited completions raised none for one, or a failure",
-    )
+    let how = "an arm for solicited completions raised none for one, or a failure";
+    holds(events(fixture)? == 1, "N3", how)
 }
 
 /// Arming never weakens: [`Notify::Next`] is in force, whether armed before or after [`Notify::Solicited`].

@@ -33,11 +33,8 @@ pub fn p01_order<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
             let most = 1 + (round + expected as usize) % MOST;
             let count = poll(fixture, &mut out[..most])?;
             let wanted = most.min((next - expected) as usize);
-            holds(
-                count >= wanted,
-                "P1",
-                "a poll took fewer completions than there were, and had room for",
-            )?;
+            let how = "a poll took fewer completions than there were, and had room for";
+            holds(count >= wanted, "P1", how)?;
             for wc in &out[..count] {
                 let is_next = wc.wr_id() == expected;
                 holds(is_next, "P1", "completions came in another order, or not exactly once")?;
@@ -116,11 +113,8 @@ pub fn p06_room_for_nothing<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     for count in 0..2 {
         (0..count).for_each(|wr_id| fixture.complete(Kind::Send, wr_id));
         let polled = fixture.queue().poll(&mut []);
-        holds(
-            polled == Ok(0),
-            "P6",
-            "a poll with room for nothing returned something else than 0",
-        )?;
+        let how = "a poll with room for nothing returned something else than 0";
+        holds(polled == Ok(0), "P6", how)?;
     }
     let count = poll(fixture, &mut [Wc::default(); 2])?;
     holds(count == 1, "P6", "a poll with room for nothing took something")
