@@ -89,11 +89,20 @@ fn q06_atomics_of_many_queue_pairs_are_atomic<D: Device>() {
         ends.push(end);
     }
     thread::scope(|scope| {
-        for mut end in ends {
+        for (nth, mut end) in ends.into_iter().enumerate() {
             scope.spawn(move || {
-                for id in 0..EACH {
-                    end.post(SendWr::fetch_add(id, &[end.sge(0, 8)], at, 1));
-                    end.expect_sent(&[(id, S::SUCCESS)]);
+                let (mut added, mut held) = (0, 0);
+                while added < EACH {
+                    // The first one swaps, and tries again where another came first.
+                    let result = [end.sge(0, 8)];
+                    end.post(match nth {
+                        0 => SendWr::compare_swap(added, &result, at, held, held + 1),
+                        _ => SendWr::fetch_add(added, &result, at, 1),
+                    });
+                    end.expect_sent(&[(added, S::SUCCESS)]);
+                    let found = word(&end, 0);
+                    added += u64::from(nth > 0 || found == held);
+                    held = found + u64::from(found == held);
                 }
                 end.qp
             });

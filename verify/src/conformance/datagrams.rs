@@ -79,7 +79,8 @@ fn c07_a_datagram_without_a_route_leaves_its_forty_bytes_alone<D: Device>() {
     let ah = offered(a.device.create_ah(&a.pd, Address { port: 1, global: false }));
     let way = Way { ah, ..way };
     b.mr.write(0, &[0xee; 64]);
-    b.recv(1, 0, 64);
+    let split = [b.sge(0, 7), b.sge(7, 33), b.sge(40, 1), b.sge(41, 23)];
+    b.qp.post_recv(&[RecvWr::new(1, &split)]).unwrap();
     a.send_to(&way, SendWr::send_inline(2, b"local"));
     let got = b.expect_received(&[(1, S::SUCCESS)])[0];
     let done = got.result().unwrap();
@@ -301,10 +302,13 @@ fn q06_a_failed_completion_is_no_address<D: Device>() {
 
 fn q09_datagrams_take_shared_receives<D: Device>() {
     let srq = Some(SrqInit { max_wr: 15, max_sge: 2 });
-    let (mut a, mut b, way) =
+    let (mut a, mut b, mut way) =
         strangers_with::<D>(&Plan::of(QpType::Ud), &Plan { srq, ..Plan::of(QpType::Ud) });
     a.send_to(&way, SendWr::send_inline(1, b"nobody")); // dropped
     b.recv(2, 0, 64);
+    way.qkey += 1;
+    a.send_to(&way, SendWr::send_inline(1, b"another key")); // dropped
+    way.qkey = QKEY;
     a.send_to(&way, SendWr::send_inline(3, b"shared"));
     b.expect_received(&[(2, S::SUCCESS)]);
     assert_eq!(b.payload(0, 6), b"shared");

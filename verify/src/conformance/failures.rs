@@ -50,14 +50,17 @@ fn q07_a_receive_that_is_too_small_is_told_as_that<D: Device>() {
 }
 
 fn bad_receive<D: Device>(line: Line) {
-    for case in 0..4 {
+    for case in 0..5 {
         let (mut a, mut b) = pair::<D>();
         let unwritable = b.device.register(&b.pd, 64, Access::REMOTE_READ).unwrap();
+        let other = b.device.alloc_pd();
+        let foreign = b.device.register(&other, 64, Access::EVERY).unwrap();
         let dead = b.device.register(&b.pd, 64, Access::EVERY).unwrap().sge(0, 64);
         let bad = match case {
             0 => Sge { lkey: NO_KEY, ..b.sge(0, 64) },
             1 => b.sge(REGION as u64 - 63, 64),
             2 => unwritable.sge(0, 64),
+            3 => foreign.sge(0, 64),
             _ => dead,
         };
         b.qp.post_recv(&[RecvWr::new(10, &[bad])]).unwrap();
@@ -234,9 +237,12 @@ fn q07_no_read_or_atomic_where_this_side_sends_none<D: Device>() {
 
 fn q07_the_result_of_a_read_is_never_inline<D: Device>() {
     let (mut a, b) = pair::<D>();
-    let op = SendOp::Read { remote: b.remote(0) };
-    let error = a.try_post(SendWr::new(1, op, Data::Inline(&[0; 8]))).unwrap_err();
-    assert_eq!(error.why, Refused::InlineResult);
+    for wr in on_memory(&[], b.remote(0))[1..].iter().copied() {
+        for bytes in [[0; 8].as_slice(), &[], &[0; 65]] {
+            let error = a.try_post(SendWr { data: Data::Inline(bytes), ..wr }).unwrap_err();
+            assert_eq!(error.why, Refused::InlineResult, "{:?}", wr.op);
+        }
+    }
     a.expect_nothing();
 }
 
@@ -254,11 +260,25 @@ fn q07_the_target_is_told_of_a_request_that_is_invalid<D: Device>() {
     for (operation, right) in RIGHTS.into_iter().enumerate() {
         let strict = Plan { access: Access::EVERY.difference(right), ..Plan::default() };
         let (mut a, mut b) = pair_with::<D>(&Plan::default(), &strict);
-        let (word, at) = ([a.sge(0, 8)], b.remote(8));
-        a.post(on_memory(&word, at)[operation]);
-        a.expect_sent(&[(1, S::REM_INV_REQ_ERR)]);
-        b.expect_async(&[(AsyncEventType::QP_REQ_ERR, b.element())]);
+        is_told_of_an_invalid_one(&mut a, &mut b, operation, 8);
     }
+    for operation in 1..4 {
+        let none = Plan { rtr: attr::rtr(0).max_dest_rd_atomic(0), ..Plan::default() };
+        let (mut a, mut b) = pair_with::<D>(&Plan::default(), &none);
+        is_told_of_an_invalid_one(&mut a, &mut b, operation, 8);
+    }
+    for operation in 2..4 {
+        let (mut a, mut b) = pair::<D>();
+        is_told_of_an_invalid_one(&mut a, &mut b, operation, 4); // it is not aligned
+    }
+}
+
+#[track_caller]
+fn is_told_of_an_invalid_one<D: Device>(a: &mut End<D>, b: &mut End<D>, operation: usize, at: u64) {
+    let (word, at) = ([a.sge(0, 8)], b.remote(at));
+    a.post(on_memory(&word, at)[operation]);
+    a.expect_sent(&[(1, S::REM_INV_REQ_ERR)]);
+    b.expect_async(&[(AsyncEventType::QP_REQ_ERR, b.element())]);
 }
 
 fn q07_a_send_that_invalidates_nothing_fails_at_its_receiver<D: Device>() {

@@ -74,9 +74,11 @@ fn q07_local_memory_that_no_result_can_be_written_to<D: Device>() {
     let (word, at) = ([unwritable.sge(0, 8)], b.remote(0));
     fails(&mut a, &mut b, SendWr::read(1, &word, at), LOCAL);
     // An atomic may have been executed before its result can't be stored.
-    for operation in 2..4 {
+    for (operation, sge) in (2..4).flat_map(|operation| (0..5).map(move |sge| (operation, sge))) {
         let (mut a, b) = pair::<D>();
-        let (word, at) = ([unusable(&a)[0]], b.remote(0));
+        let unwritable = a.device.register(&a.pd, 64, Access::REMOTE_READ).unwrap();
+        let sges = [unusable(&a).as_slice(), &[unwritable.sge(0, 8)]].concat();
+        let (word, at) = ([sges[sge]], b.remote(0));
         a.post(on_memory(&word, at)[operation]);
         a.expect_sent(&[(1, S::LOC_PROT_ERR)]);
         a.expect_state(QpState::ERR);
@@ -112,9 +114,10 @@ fn q07_an_atomic_whose_result_is_shorter_than_eight_bytes<D: Device>() {
 
 fn q07_an_atomic_whose_result_is_longer_than_eight_bytes<D: Device>() {
     for operation in 2..4 {
-        for length in [9, 16] {
+        for lengths in [&[9][..], &[16], &[8, 1]] {
             let (mut a, mut b) = pair::<D>();
-            let (long, at) = ([a.sge(0, length)], b.remote(8));
+            let long: Vec<_> = lengths.iter().map(|length| a.sge(0, *length)).collect();
+            let at = b.remote(8);
             fails(&mut a, &mut b, on_memory(&long, at)[operation], ODD);
         }
     }

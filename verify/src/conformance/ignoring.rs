@@ -125,8 +125,9 @@ fn o08_a_receive_that_was_dropped_gives_its_place_back<D: Device>() {
 }
 
 fn o08_a_dropped_completion_wakes_who_waits<D: Device>() {
-    for on in [Notify::Next, Notify::Solicited] {
+    for (on, count) in [(Notify::Next, 1), (Notify::Solicited, 1), (Notify::Solicited, u16::MAX)] {
         let (mut a, mut b) = narrow::<D>();
+        offered(b.received.moderate(count, u16::MAX)); // it is not held back
         messages(&mut a, &mut b, 0..MANY);
         b.expect_no_event();
         arm(&mut b.received, on);

@@ -216,8 +216,13 @@ fn o04_every_queue_pair_of_the_queue_goes_to_err<D: Device>() {
     let mut second = b.device.create_qp(&b.pd, &init).unwrap();
     let third = End::<D>::near(&Plan::default());
     connect(&mut second, third.qp.number());
+    let [mut early, fresh] = [(); 2].map(|()| b.device.create_qp(&b.pd, &init).unwrap());
+    early.modify(&attr::init(Access::EVERY)).unwrap();
     overrun(&mut a, &mut b);
-    wait_until(&b.device, "the other queue pair is in ERR", || second.state() == QpState::ERR);
+    for qp in [second, early] {
+        wait_until(&b.device, "the other queue pair is in ERR", || qp.state() == QpState::ERR);
+    }
+    assert_eq!(fresh.state(), QpState::RESET, "no way leads from there to ERR");
 }
 
 fn o04_flushes_arrive_on_the_other_queue<D: Device>() {

@@ -257,10 +257,11 @@ fn q07_a_late_peer_is_found<D: Device>() {
     let (mut a, mut b) = two_with::<D>(&Plan { rts: patient, ..Plan::default() }, &brief());
     a.connect(&b.qp);
     a.post(SendWr::write_inline(1, b"early", b.remote(0)));
+    a.post(SendWr::fetch_add(2, &[a.sge(0, 8)], b.remote(8), 1));
     a.expect_sent(&[]);
     b.connect(&a.qp);
-    a.expect_sent(&[(1, S::SUCCESS)]);
-    assert_eq!(b.bytes(0, 5), b"early");
+    a.expect_sent(&all(1..3, S::SUCCESS));
+    assert_eq!((b.bytes(0, 5), b.bytes(8, 8)), (b"early".to_vec(), 1u64.to_ne_bytes().to_vec()));
 }
 
 fn q07_err_ends_a_wait_once<D: Device>() {

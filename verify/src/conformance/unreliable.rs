@@ -236,14 +236,16 @@ fn q06_a_message_to_a_peer_that_is_connected_elsewhere_is_lost<D: Device>() {
 }
 
 fn q06_a_message_to_a_peer_of_another_type_is_lost<D: Device>() {
-    let (mut a, mut b) = two_with::<D>(&Plan::of(QpType::Uc), &Plan::default());
-    a.connect(&b.qp);
-    b.connect(&a.qp);
-    b.recv(1, 0, 64);
-    all_is_lost(&mut a, b.remote(64));
-    rest(&b.device);
-    b.expect_nothing();
-    assert_eq!((b.bytes(64, 4), b.qp.state()), (vec![0; 4], QpState::RTS));
+    for other in [QpType::Rc, QpType::Ud] {
+        let (mut a, mut b) = two_with::<D>(&Plan::of(QpType::Uc), &Plan::of(other));
+        a.connect(&b.qp);
+        b.connect(&a.qp);
+        b.recv(1, 0, 64);
+        all_is_lost(&mut a, b.remote(64));
+        rest(&b.device);
+        b.expect_nothing();
+        assert_eq!((b.bytes(64, 4), b.qp.state()), (vec![0; 4], QpState::RTS));
+    }
 }
 
 /// Remote addresses that a WRITE of eight bytes may not access.
@@ -277,11 +279,14 @@ fn q06_a_write_without_the_queue_pairs_right_is_lost<D: Device>() {
     let access = Access::EVERY.difference(Access::REMOTE_WRITE);
     let (mut a, mut b) =
         pair_with::<D>(&Plan::of(QpType::Uc), &Plan { access, ..Plan::of(QpType::Uc) });
-    b.recv(1, 0, 64);
-    a.post(SendWr::write_inline(2, b"lost", b.remote(64)));
-    a.expect_sent(&[(2, S::SUCCESS)]);
-    is_next(&mut a, &mut b);
-    assert_eq!(b.bytes(64, 4), [0; 4]);
+    for imm in [None, Some([9; 4])] {
+        b.recv(1, 0, 64);
+        let wr = SendWr::write_inline(2, b"lost", b.remote(64));
+        a.post(imm.map_or(wr, |imm| wr.with_imm(imm)));
+        a.expect_sent(&[(2, S::SUCCESS)]);
+        is_next(&mut a, &mut b);
+        assert_eq!(b.bytes(64, 4), [0; 4]);
+    }
 }
 
 fn q06_a_write_with_immediate_that_is_lost_takes_no_receive<D: Device>() {

@@ -190,6 +190,13 @@ fn q07_a_window_is_no_local_memory<D: Device>() {
     let (mut a, mut b, _mw, binds) = bound::<D>();
     let sge = [Sge { lkey: binds.rkey, ..b.sge(0, 8) }];
     fails(&mut b, &mut a, SendWr::send(1, &sge), LOCAL);
+    let (mut a, mut b) = openable::<D>();
+    let mw = window(&b);
+    let binds = opens_all(&b, &mw);
+    bind(&mut b, binds);
+    b.qp.post_recv(&[RecvWr::new(10, &[Sge { lkey: binds.rkey, ..b.sge(0, 8) }])]).unwrap();
+    a.send(1);
+    assert!(a.sent(1)[0].1 != S::SUCCESS && b.received(1)[0].1 != S::SUCCESS);
 }
 
 fn q07_a_window_that_can_not_be_bound<D: Device>() {
