@@ -111,7 +111,7 @@ impl Stage {
             "bind" => return self.bind(numbers),
             "invalidate" => return self.invalidate(numbers[0] as u32),
             "shut" => return self.shut(numbers[0] as u32),
-            "add" | "lock" => self.count(verb == "lock", numbers),
+            "add" => self.count(numbers),
             "hammer" => return self.hammer(numbers),
             "withdraw" => return self.withdraw(),
             "stale" => {
@@ -175,42 +175,14 @@ impl Stage {
         format!("ok {}", done.byte_len())
     }
 
-    /// Adds to a word of another process, so many times: by FETCH_ADD, or by READ and WRITE under a lock, which
-    /// is the word behind it.
-    fn count(&mut self, is_locked: bool, numbers: &[u64]) {
-        let (word, rkey) = (numbers[0], numbers[1] as u32);
-        let (word, lock) = (RemoteAddr { addr: word, rkey }, RemoteAddr { addr: word + 8, rkey });
+    /// Adds to a word of another process, so many times.
+    fn count(&mut self, numbers: &[u64]) {
+        let word = RemoteAddr { addr: numbers[0], rkey: numbers[1] as u32 };
         let held = [self.memory().sge(0, 8).unwrap()];
-        for round in 0..numbers[2] {
-            if !is_locked {
-                self.do_now(SendWr::fetch_add(1, &held, word, 1));
-                continue;
-            }
-            while {
-                self.do_now(SendWr::compare_swap(1, &held, lock, 0, 1));
-                self.held() != 0
-            } {
-                thread::yield_now();
-            }
-            self.do_now(SendWr::read(1, &held, word));
-            let next = self.held() + 1;
-            self.memory().write(0, &next.to_ne_bytes());
-            self.do_now(SendWr::write(1, &held, word));
-            self.do_now(match round % 2 {
-                0 => SendWr::compare_swap(1, &held, lock, 1, 0),
-                _ => SendWr::atomic_write_inline(1, &[0; 8], lock),
-            });
+        for _ in 0..numbers[2] {
+            self.qps[self.qp].post_send(&[SendWr::fetch_add(1, &held, word, 1)]).unwrap();
+            assert_eq!(self.outcome(), "ok 8");
         }
-    }
-
-    fn held(&self) -> u64 {
-        u64::from_ne_bytes(self.memory().read(0, 8).try_into().unwrap())
-    }
-
-    fn do_now(&mut self, wr: SendWr<'_>) {
-        self.qps[self.qp].post_send(&[wr]).unwrap();
-        let outcome = self.outcome();
-        assert!(outcome.starts_with("ok"), "{outcome}");
     }
 
     /// Writes to all memory of another process until that fails; says how.

@@ -1,6 +1,5 @@
 //! Ends for datagrams.
 
-use cq_core::wr::SendWr;
 use transport_rxe_loop::{AddressHandle, AddressVector, Destination, QpType};
 
 use super::{End, QKEY, open, pair_of};
@@ -22,10 +21,5 @@ impl End {
     /// Where it is, by a handle of the sender's.
     pub fn by<'a>(&self, ah: &'a AddressHandle) -> Destination<'a> {
         Destination { ah, qp_num: self.qp.number(), qkey: QKEY }
-    }
-
-    /// Has one small datagram sent to it.
-    pub fn hears(&self, from: &mut End, wr_id: u64) {
-        from.post_to(self.qp.number(), &[SendWr::send_inline(wr_id, &[wr_id as u8])]);
     }
 }

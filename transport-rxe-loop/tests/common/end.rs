@@ -1,6 +1,6 @@
 //! An end of a connection, or for datagrams: a queue pair with all that it needs.
 
-use cq_core::transport::{Post, PostError};
+use cq_core::transport::Post;
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{
@@ -8,7 +8,7 @@ use transport_rxe_loop::{
     QpInit, QpState, QpType, QueuePair,
 };
 
-use super::{ALL, BAD, CAPS, QKEY, S, address, bring_to, open, outcomes, settle, take};
+use super::{ALL, CAPS, QKEY, S, address, open, outcomes, settle, take};
 
 /// A queue pair with a completion queue and a region of its own.
 pub struct End {
@@ -72,29 +72,13 @@ impl End {
     }
 
     /// Posts requests, of datagrams to the queue pair with this number.
-    pub fn try_post_to(&mut self, peer: u32, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        if self.qp.qp_type() != QpType::Ud {
-            return self.qp.post_send(list);
-        }
-        let ah = self.pd.create_ah(&address(&self.context)).unwrap();
-        self.qp.to(&Destination { ah: &ah, qp_num: peer, qkey: QKEY }).post_send(list)
-    }
-
-    /// The same, which goes.
     #[track_caller]
     pub fn post_to(&mut self, peer: u32, list: &[SendWr<'_>]) {
-        self.try_post_to(peer, list).unwrap();
-    }
-
-    /// Brings it from RESET to `state`, on the shortest way.
-    pub fn bring_to(&mut self, peer: u32, state: QpState) {
-        if state != QpState::SQE {
-            return bring_to(&mut self.qp, peer, state);
+        if self.qp.qp_type() != QpType::Ud {
+            return self.qp.post_send(list).unwrap();
         }
-        bring_to(&mut self.qp, peer, QpState::RTS);
-        self.post_to(peer, &[SendWr::send(0, &[BAD])]);
-        self.expect(&[(0, S::LOC_PROT_ERR)]);
-        assert_eq!(self.qp.state().unwrap(), state);
+        let ah = self.pd.create_ah(&address(&self.context)).unwrap();
+        self.qp.to(&Destination { ah: &ah, qp_num: peer, qkey: QKEY }).post_send(list).unwrap();
     }
 
     /// Destroys its queue pair, and makes another one like it.

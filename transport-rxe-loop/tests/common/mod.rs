@@ -95,9 +95,8 @@ pub fn pair_of(qp_type: QpType) -> (End, End) {
 /// The same, of this opening of the device.
 pub fn pair_on(context: &Context, qp_type: QpType) -> (End, End) {
     let [mut a, mut b] = [(); 2].map(|()| End::on(context, qp_type, CAPS));
-    let numbers = (a.qp.number(), b.qp.number());
-    a.bring_to(numbers.1, QpState::RTS);
-    b.bring_to(numbers.0, QpState::RTS);
+    bring_to(&mut a.qp, b.qp.number(), QpState::RTS);
+    bring_to(&mut b.qp, a.qp.number(), QpState::RTS);
     (a, b)
 }
 
@@ -203,21 +202,14 @@ pub const NOWHERE: RemoteAddr = RemoteAddr { addr: 0, rkey: 0 };
 /// A piece that no domain may use.
 pub const BAD: Sge = Sge { addr: 0, length: 8, lkey: 0 };
 
-/// Brings a queue pair from RESET to `state`, on the shortest way.
+/// Brings a queue pair from RESET to INIT, RTR or RTS, or leaves it there.
 pub fn bring_to(qp: &mut QueuePair, peer: u32, state: QpState) {
-    let way = way(qp.qp_type(), peer);
-    let (steps, last) = match state {
-        QpState::RESET => (0, None),
-        QpState::INIT => (1, None),
-        QpState::RTR => (2, None),
-        QpState::RTS => (3, None),
-        QpState::SQD | QpState::SQE => (3, Some(QpAttr::to(state))),
-        _ => (1, Some(QpAttr::to(state))),
-    };
-    for attr in way[..steps].iter().chain(&last) {
+    for attr in &way(qp.qp_type(), peer) {
+        if qp.state().unwrap() == state {
+            return;
+        }
         qp.modify(attr).unwrap();
     }
-    assert_eq!(qp.state().unwrap(), state);
 }
 
 /// Which requests completed, and how.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::events::is_readable;
-use crate::common::{End, NOWHERE, S, bring_to, open, pair, settle, take, wait_for};
+use crate::common::{End, NOWHERE, S, connect, open, pair, settle, take, wait_for};
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::transport::{AsyncEvents, Post};
 use cq_core::wr::{RecvWr, SendWr};
@@ -169,9 +169,8 @@ fn q01_what_fails_or_is_reset_in_sqd_is_not_drained() {
         a.expect_events(&[]);
         a.to(QpState::RESET);
         b.to(QpState::RESET);
-        let (mine, peer) = (a.qp.number(), b.qp.number());
-        bring_to(&mut b.qp, mine, QpState::RTS);
-        bring_to(&mut a.qp, peer, QpState::SQD); // without asking for a report
+        connect(&mut a, &mut b);
+        a.to(QpState::SQD); // without asking for a report
         a.expect_events(&[]);
     }
 }

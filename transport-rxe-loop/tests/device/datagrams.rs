@@ -39,7 +39,7 @@ fn c07_the_route_says_how_the_datagram_came() {
 fn c04_nobody_answers_what_is_no_datagram() {
     let (mut a, mut b) = ends();
     b.recv(1, 0, 64);
-    b.hears(&mut a, 2);
+    a.post_to(b.qp.number(), &[SendWr::send_inline(2, b"x")]);
     let answer = |end: &End, wc: &Wc| end.pd.ah_from_wc(&Port::new(1), wc, &[0; GRH]).map(drop);
     let sent = a.expect(&[(2, S::SUCCESS)])[0];
     assert_eq!(answer(&a, &sent), Err(AddressError::NoDatagram));

@@ -1,18 +1,18 @@
 //! The device as Soft-RoCE, where the conformance suite does not look: what completions hold that the contract
 //! leaves undefined, how a queue goes on that has overrun, who asks for it.
 
-use std::env;
-use std::process::Command;
-
+use crate::common::datagrams::GRH;
+use crate::common::process::say;
 use crate::common::windows::Opening;
-use crate::common::{self, ALL, CAPS, End, QKEY, S, SMALL, cq_err, reports, settle, take};
-use cq_core::setup::Port;
-use cq_core::setup::{SrqInit, inc_rkey};
+use crate::common::{
+    self, ALL, CAPS, End, NOWHERE, S, SMALL, cq_err, reports, said_by, settle, take,
+};
+use cq_core::setup::{Port, SrqInit, inc_rkey};
 use cq_core::transport::{Arm, Armed, Events, Notify, Post, Refused};
 use cq_core::wc::{Wc, WcFlags, WcOpcode};
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+use cq_core::wr::{RecvWr, SendWr, Sge};
 use transport_rxe_loop::{
-    Access, AddressError, AddressVector, Context, Destination, OpenError, OpenOptions, QpAttr,
+    Access, AddressError, AddressHandle, AddressVector, Context, OpenError, OpenOptions, QpAttr,
     QpCaps, QpInit, QpState, QpType,
 };
 
@@ -28,12 +28,20 @@ fn open() -> Context {
 fn pair(qp_type: QpType) -> (End, End) {
     let (mut a, mut b) = common::pair_on(&open(), qp_type);
     if qp_type == QpType::Rc {
-        for end in [&mut a, &mut b] {
-            end.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-        }
+        a.to(QpState::RESET);
+        b.to(QpState::RESET);
         common::connect(&mut a, &mut b);
     }
     (a, b)
+}
+
+/// Two ends for datagrams, and where they are.
+fn datagrams(sl: u8) -> (End, End, AddressHandle) {
+    let (a, b) = pair(QpType::Ud);
+    let here = a.context.port(1).unwrap();
+    let there = AddressVector { sl, ..AddressVector::of(&here, here.gid, 0) };
+    let ah = a.pd.create_ah(&there).unwrap();
+    (a, b, ah)
 }
 
 /// What remains of a failure.
@@ -95,51 +103,32 @@ fn c05_an_invalidation_is_told_by_another_flag() {
 
 #[test]
 fn c07_an_address_needs_a_route_and_a_datagram_tells_no_local_identifier() {
-    let context = open();
-    let [mut a, mut b] = [(); 2].map(|()| End::on(&context, QpType::Ud, CAPS));
-    for end in [&mut a, &mut b] {
-        common::bring_to(&mut end.qp, 0, QpState::RTS);
-    }
-    let here = context.port(1).unwrap();
-    let local = AddressVector::of(&here, here.gid, here.lid);
+    let (mut a, mut b, ah) = datagrams(3);
+    let local = common::address(&a.context);
     assert_eq!(a.pd.create_ah(&local).unwrap_err(), AddressError::NoRoute);
-    let ah =
-        a.pd.create_ah(&AddressVector { sl: 3, ..AddressVector::of(&here, here.gid, 0) }).unwrap();
     b.recv(1, 0, 64);
-    let to = Destination { ah: &ah, qp_num: b.qp.number(), qkey: QKEY };
-    a.qp.to(&to).post_send(&[SendWr::send_inline(2, b"hello")]).unwrap();
+    a.qp.to(&b.by(&ah)).post_send(&[SendWr::send_inline(2, b"hello")]).unwrap();
     a.expect(&[(2, S::SUCCESS)]);
-    let received = b.expect(&[(1, S::SUCCESS)]);
-    let done = received[0].result().unwrap();
+    let received = b.expect(&[(1, S::SUCCESS)])[0];
+    let done = received.result().unwrap();
     assert_eq!((done.slid(), done.sl(), done.src_qp()), (0, 0, a.qp.number()));
-    let mut route = [0; 40];
-    b.region.read(0, &mut route).unwrap();
-    assert!(
-        b.pd.ah_from_wc(&Port::new(1), &received[0], &route).is_ok(),
-        "the way back is in the route"
-    );
+    let route = b.bytes(0, GRH).try_into().unwrap();
+    let back = b.pd.ah_from_wc(&Port::new(1), &received, &route);
+    assert!(back.is_ok(), "the way back is in the route");
 }
 
 #[test]
 fn q07_a_datagram_longer_than_a_packet_succeeds_and_is_dropped() {
-    let context = open();
-    let [mut a, mut b] = [(); 2].map(|()| End::on(&context, QpType::Ud, CAPS));
-    for end in [&mut a, &mut b] {
-        common::bring_to(&mut end.qp, 0, QpState::RTS);
-    }
-    let here = context.port(1).unwrap();
-    let ah = a.pd.create_ah(&AddressVector::of(&here, here.gid, 0)).unwrap();
+    let (mut a, mut b, ah) = datagrams(0);
     b.recv(1, 0, 8000);
-    let to = Destination { ah: &ah, qp_num: b.qp.number(), qkey: QKEY };
-    let mtu = here.mtu as usize;
+    let mtu = a.context.port(1).unwrap().mtu as usize;
     for (wr_id, len) in [(2, mtu + 1), (3, mtu)] {
         let sge = [a.region.sge(0, len).unwrap()];
-        a.qp.to(&to).post_send(&[SendWr::send(wr_id, &sge)]).unwrap();
+        a.qp.to(&b.by(&ah)).post_send(&[SendWr::send(wr_id, &sge)]).unwrap();
         a.expect(&[(wr_id, S::SUCCESS)]);
     }
-    let received = b.expect(&[(1, S::SUCCESS)]);
-    assert_eq!(received[0].result().unwrap().byte_len() as usize, 40 + mtu);
-    b.expect_nothing();
+    let received = b.expect(&[(1, S::SUCCESS)])[0];
+    assert_eq!(received.result().unwrap().byte_len() as usize, GRH + mtu);
 }
 
 #[test]
@@ -190,9 +179,6 @@ fn n03_who_waits_for_solicited_completions_is_woken_by_flushed_receives_but_by_n
     assert_eq!(channel.take_event(), Ok(Some(cq.key())));
 }
 
-/// Of no bytes: its key is not looked at.
-const NOWHERE: cq_core::wr::RemoteAddr = cq_core::wr::RemoteAddr { addr: 0, rkey: 0 };
-
 #[test]
 fn o04_a_receive_without_room_fails_its_queue_pair_alone() {
     let mut context = open();
@@ -201,7 +187,7 @@ fn o04_a_receive_without_room_fails_its_queue_pair_alone() {
     let init = QpInit { recv_cq: &few, caps: CAPS, ..QpInit::new(&other.cq) };
     let mut narrow = other.pd.create_qp(&init).unwrap();
     let beside = other.pd.create_qp(&init).unwrap();
-    a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    a.to(QpState::RESET);
     narrow.connect_to(a.qp.number()).unwrap();
     a.qp.connect_to(narrow.number()).unwrap();
     narrow.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[]), RecvWr::new(3, &[])]).unwrap();
@@ -219,11 +205,11 @@ fn q05_requests_that_are_done_make_room_whatever_was_polled() {
     for wr_id in 0..20 * u64::from(most) {
         a.post(SendWr::write_inline(wr_id, &[], NOWHERE).unsignaled());
     }
-    a.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
+    a.to(QpState::SQD);
     let held = SendWr::write_inline(1, &[], NOWHERE);
     let error = a.qp.post_send(&vec![held; most as usize + 1]).unwrap_err();
     assert_eq!((error.posted, error.why), (most as usize, Refused::QueueFull));
-    a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
+    a.to(QpState::RTS);
     a.expect_nothing();
     let _full = a.qp.post_send(&[held]);
 }
@@ -231,9 +217,9 @@ fn q05_requests_that_are_done_make_room_whatever_was_polled() {
 #[test]
 fn q01_a_wrong_current_state_leaves_the_state_where_none_is_asked_for() {
     let (mut a, _b) = pair(QpType::Rc);
-    a.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
+    a.to(QpState::SQD);
     a.qp.modify(&QpAttr::new().cur_state(QpState::RTS).access(ALL)).unwrap();
-    assert_eq!(a.qp.state().unwrap(), QpState::SQD);
+    assert_eq!(a.state(), QpState::SQD);
 }
 
 #[test]
@@ -257,8 +243,7 @@ fn q07_a_shared_receive_stays_that_a_dropped_write_had_taken() {
     common::bring_to(&mut a, b.number(), QpState::RTS);
     common::bring_to(&mut b, a.number(), QpState::RTS);
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let nowhere = RemoteAddr { addr: 1, rkey: 1 };
-    a.post_send(&[SendWr::write_inline(2, b"x", nowhere).with_imm([1; 4])]).unwrap();
+    a.post_send(&[SendWr::write_inline(2, b"x", NOWHERE).with_imm([1; 4])]).unwrap();
     a.post_send(&[SendWr::send(3, &[])]).unwrap();
     let ids: Vec<_> = settle(&mut cq, 3).iter().map(Wc::wr_id).collect();
     assert!(ids.contains(&1), "{ids:?}");
@@ -320,28 +305,20 @@ fn capacities_that_are_rounded_up_stay_within_the_device() {
 fn as_the_environment_says() {
     let name = format!("imitation-{}", std::process::id());
     match OpenOptions::new().fabric(&name).open("loop0") {
-        Ok(context) => println!("={}", context.create_cq(2, None).unwrap().capacity()),
-        Err(OpenError::UnknownImitation { what }) => println!("=no {}", what.display()),
+        Ok(context) => say(context.create_cq(2, None).unwrap().capacity()),
+        Err(OpenError::UnknownImitation { what }) => say(format!("no {}", what.display())),
         Err(error) => panic!("{error}"),
     }
 }
 
 #[test]
 fn the_environment_asks_for_it_where_the_program_does_not() {
-    let run = |value: Option<&str>| {
-        let mut command = Command::new(env::current_exe().unwrap());
-        command.args(["--exact", "imitation::as_the_environment_says", "--ignored", "--nocapture"]);
-        match value {
-            Some(value) => command.env(VARIABLE, value),
-            None => command.env_remove(VARIABLE),
-        };
-        let output = command.output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        let (_, said) = said.split_once('=').unwrap_or_else(|| panic!("{said}"));
-        said.lines().next().unwrap().to_owned()
-    };
-    assert_eq!(run(None), "2");
-    assert_eq!(run(Some("rxe")), "3");
-    assert_eq!(run(Some("siw")), "no siw");
-    assert_eq!(run(Some("")), "no ");
+    for (environment, said) in [
+        (&[][..], "2"),
+        (&[(VARIABLE, "rxe")], "3"),
+        (&[(VARIABLE, "siw")], "no siw"),
+        (&[(VARIABLE, "")], "no "),
+    ] {
+        assert_eq!(said_by("imitation::as_the_environment_says", environment), said);
+    }
 }
