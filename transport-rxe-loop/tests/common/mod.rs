@@ -2,6 +2,8 @@
 #![allow(dead_code, unused_imports)]
 
 pub mod actor;
+#[path = "../inside/chance.rs"]
+pub mod chance;
 pub mod confined;
 pub mod datagrams;
 mod end;

@@ -3,18 +3,19 @@
 use std::time::Duration;
 
 use crate::common::process::say;
-use crate::common::{CAPS, End, FABRIC, S, fabric, faulty, said_by, settle};
+use crate::common::{CAPS, End, FABRIC, S, fabric, faulty, said_by, settle, wait_for};
 use cq_core::transport::Post;
+use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
 use transport_rxe_loop::{
-    Context, Faults, FaultsError, OpenError, OpenOptions, QpInit, QpType, QueuePair, When,
+    Context, Faults, FaultsError, OpenError, OpenOptions, QpInit, QpType, When,
 };
 
 const VARIABLE: &str = "RXE_LOOP_FAULTS";
 const FAILURE: S = S::REM_ABORT_ERR;
 
-/// What eight writes each of six queue pairs come to, by queue pair, and what was injected.
-fn outcomes(context: &Context) -> (Vec<Vec<(u64, S)>>, String) {
+/// What eight writes each of six queue pairs complete, and the numbers of these.
+fn completions(context: &Context) -> (Vec<Wc>, [u32; 6]) {
     let mut target = End::on(context, QpType::Rc, CAPS);
     let init = QpInit { caps: CAPS, ..QpInit::new(&target.cq) };
     let mut qps = [(); 6].map(|()| target.pd.create_qp(&init).unwrap());
@@ -25,12 +26,31 @@ fn outcomes(context: &Context) -> (Vec<Vec<(u64, S)>>, String) {
             qp.post_send(&[SendWr::write_inline(wr_id, b"x", to)]).unwrap();
         }
     }
-    let seen = settle(&mut target.cq, 8 * qps.len());
-    let of = |qp: &QueuePair| {
-        let its = seen.iter().filter(|wc| wc.qp_num() == qp.number());
+    (settle(&mut target.cq, 8 * qps.len()), qps.map(|qp| qp.number()))
+}
+
+/// The same by queue pair, and what was injected.
+fn outcomes(context: &Context) -> (Vec<Vec<(u64, S)>>, String) {
+    let (seen, numbers) = completions(context);
+    let of = |number: &u32| {
+        let its = seen.iter().filter(|wc| wc.qp_num() == *number);
         its.map(|wc| (wc.wr_id(), wc.status())).collect()
     };
-    (qps.iter().map(of).collect(), context.injected().unwrap().to_string())
+    (numbers.iter().map(of).collect(), context.injected().unwrap().to_string())
+}
+
+#[test]
+fn c10_deferred_requests_stay_in_order_within_a_queue_pair_only() {
+    let mut seeds = 0..;
+    wait_for(|| {
+        let faults = Faults::seeded(seeds.next().unwrap()).defer(Duration::from_millis(2));
+        let (seen, numbers) = completions(&faulty(faults));
+        for number in numbers {
+            let its = seen.iter().filter(|wc| wc.qp_num() == number);
+            assert!(its.map(Wc::wr_id).eq(0..8));
+        }
+        !seen.is_sorted_by_key(Wc::wr_id)
+    });
 }
 
 #[test]

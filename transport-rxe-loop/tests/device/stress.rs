@@ -2,10 +2,12 @@
 //! and in order, slots come back exactly, and after ERR nothing is left (C8, C10, Q2, Q5).
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
+use crate::common::chance::Chance;
 use crate::common::{ALL, S, open, take, wait_for};
 use cq_core::transport::{Post, Refused};
 use cq_core::wc::Wc;
@@ -24,24 +26,9 @@ const LEN: usize = 1 << 16;
 const CAPS: QpCaps =
     QpCaps { max_send_wr: 7, max_recv_wr: 5, max_send_sge: 3, max_recv_sge: 3, max_inline: 64 };
 
-/// Chance, the same in every run; threads add their own.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-
-    fn one_in(&mut self, count: u64) -> bool {
-        self.below(count) == 0
-    }
-}
-
 /// A queue pair, and what is posted to it and not polled.
 struct Life {
-    qp: Option<QueuePair>,
+    qp: QueuePair,
     number: u32,
     /// Which life this is; the upper half of its wr_ids.
     life: u64,
@@ -56,11 +43,7 @@ impl Life {
     fn new(qp: QueuePair, life: u64) -> Self {
         let number = qp.number();
         let (sends, recvs) = (VecDeque::new(), VecDeque::new());
-        Self { qp: Some(qp), number, life, next: 0, sends, recvs, failed: [false; 2] }
-    }
-
-    fn qp(&mut self) -> &mut QueuePair {
-        self.qp.as_mut().unwrap()
+        Self { qp, number, life, next: 0, sends, recvs, failed: [false; 2] }
     }
 
     fn wr_id(&self) -> u64 {
@@ -70,7 +53,7 @@ impl Life {
     /// Posts a send; what the queue says to it is what is known of its slots.
     fn send(&mut self, wr: SendWr<'_>, signaled: bool) {
         let outstanding = self.sends.len() as u32;
-        match self.qp().post_send(&[if signaled { wr } else { wr.unsignaled() }]) {
+        match self.qp.post_send(&[if signaled { wr } else { wr.unsignaled() }]) {
             Ok(()) => {
                 assert!(outstanding < CAPS.max_send_wr, "a slot came back early");
                 self.sends.push_back((wr.wr_id, signaled));
@@ -81,7 +64,7 @@ impl Life {
             }
             // It failed before it was told how many READs and atomics it may send.
             Err(error) if error.why == Refused::NoReadAtomic => {
-                assert_eq!(self.qp().state().unwrap(), QpState::ERR);
+                assert_eq!(self.qp.state().unwrap(), QpState::ERR);
             }
             Err(error) => assert_eq!(error.why, Refused::WrongState),
         }
@@ -93,7 +76,7 @@ impl Life {
             return;
         }
         let wr_id = self.wr_id();
-        match self.qp().post_recv(&[RecvWr::new(wr_id, sges)]) {
+        match self.qp.post_recv(&[RecvWr::new(wr_id, sges)]) {
             Ok(()) => {
                 self.recvs.push_back(wr_id);
                 self.next += 1;
@@ -118,11 +101,9 @@ impl Life {
     fn completed(&mut self, wc: &Wc) {
         let good = wc.status() == S::SUCCESS;
         let is_recv = self.recvs.front() == Some(&wc.wr_id());
-        if is_recv {
-            self.recvs.pop_front();
-        }
-        if !is_recv {
-            self.retire(wc);
+        match is_recv {
+            true => drop(self.recvs.pop_front()),
+            false => self.retire(wc),
         }
         let failed = &mut self.failed[usize::from(is_recv)];
         assert!(!*failed || wc.status() == S::WR_FLUSH_ERR, "behind a failure: {wc:?}");
@@ -151,18 +132,16 @@ impl Group {
         let region = pd.allocate(LEN, ALL).unwrap();
         let capacity = PER_GROUP as u32 * (CAPS.max_send_wr + CAPS.max_recv_wr);
         let cq = open().create_cq(capacity, None).unwrap();
-        let mut group = Self { lives: Vec::new(), count: 0, cq, pd, region };
-        for _ in 0..PER_GROUP {
-            let life = group.new_life();
-            group.lives.push(life);
+        let mut group = Self { lives: Vec::new(), count: PER_GROUP as u64, cq, pd, region };
+        for life in 0..PER_GROUP as u64 {
+            let qp = group.new_qp();
+            group.lives.push(Life::new(qp, life));
         }
         group
     }
 
-    fn new_life(&mut self) -> Life {
-        self.count += 1;
-        let init = QpInit { caps: CAPS, ..QpInit::new(&self.cq) };
-        Life::new(self.pd.create_qp(&init).unwrap(), self.count)
+    fn new_qp(&self) -> QueuePair {
+        self.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&self.cq) }).unwrap()
     }
 
     fn poll(&mut self) {
@@ -175,26 +154,34 @@ impl Group {
     /// To ERR, unless it is in RESET, where there is nothing to flush.
     fn break_qp(&mut self, index: usize) {
         if self.state(index) != QpState::RESET {
-            self.lives[index].qp().modify(&QpAttr::to(QpState::ERR)).unwrap();
+            self.lives[index].qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
         }
     }
 
     fn reset(&mut self, index: usize) {
-        self.lives[index].qp().modify(&QpAttr::to(QpState::RESET)).unwrap();
-        self.poll();
-        self.count += 1;
-        let qp = self.lives[index].qp.take().unwrap();
-        self.lives[index] = Life::new(qp, self.count);
+        self.lives[index].qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+        self.begin_anew(index);
     }
 
     fn destroy(&mut self, index: usize) {
-        self.lives[index].qp.take().unwrap().destroy();
+        let fresh = self.new_qp();
+        mem::replace(&mut self.lives[index].qp, fresh).destroy();
+        self.begin_anew(index);
+    }
+
+    /// What it has completed is all that comes of its last life.
+    fn begin_anew(&mut self, index: usize) {
         self.poll();
-        self.lives[index] = self.new_life();
+        self.count += 1;
+        let life = &mut self.lives[index];
+        (life.number, life.life, life.next) = (life.qp.number(), self.count, 0);
+        life.sends.clear();
+        life.recvs.clear();
+        life.failed = [false; 2];
     }
 
     fn state(&self, index: usize) -> QpState {
-        self.lives[index].qp.as_ref().unwrap().state().unwrap()
+        self.lives[index].qp.state().unwrap()
     }
 
     fn pieces(&self, len: usize) -> [Sge; 3] {
@@ -216,17 +203,14 @@ impl World {
         let lives = groups.iter().flat_map(|group| &group.lives);
         let numbers = lives.map(|life| AtomicU32::new(life.number)).collect();
         let remotes = groups.iter().map(|group| Mutex::new(group.region.remote(0).unwrap()));
-        Self {
-            numbers,
-            remotes: remotes.collect(),
-            groups: groups.into_iter().map(Mutex::new).collect(),
-        }
+        let remotes = remotes.collect();
+        Self { numbers, remotes, groups: groups.into_iter().map(Mutex::new).collect() }
     }
 
     fn step(&self, chance: &mut Chance) {
-        let at = chance.below(GROUPS as u64) as usize;
+        let at = chance.below(GROUPS);
         let Ok(mut guard) = self.groups[at].try_lock() else { return };
-        let (group, index) = (&mut *guard, chance.below(PER_GROUP as u64) as usize);
+        let (group, index) = (&mut *guard, chance.below(PER_GROUP));
         let broken = group.state(index) == QpState::ERR;
         match chance.below(400) {
             // Most of what is posted in ERR says little.
@@ -247,13 +231,13 @@ impl World {
             363 => {
                 let region = group.pd.allocate(LEN, ALL).unwrap();
                 *self.remotes[at].lock().unwrap() = region.remote(0).unwrap();
-                std::mem::replace(&mut group.region, region).deregister();
+                mem::replace(&mut group.region, region).deregister();
             }
             364..372 => {
                 let drained = group.state(index) == QpState::SQD;
                 let to = if drained { QpState::RTS } else { QpState::SQD };
                 // Refused in other states.
-                let _ = group.lives[index].qp().modify(&QpAttr::to(to));
+                let _ = group.lives[index].qp.modify(&QpAttr::to(to));
             }
             _ => self.connect(group, index, at, chance),
         }
@@ -261,12 +245,12 @@ impl World {
 
     fn send(&self, group: &mut Group, index: usize, at: usize, chance: &mut Chance) {
         const LENGTHS: [usize; 6] = [0, 8, 64, 300, 5_000, 30_000];
-        let mut pieces = group.pieces(LENGTHS[chance.below(6) as usize]);
+        let mut pieces = group.pieces(LENGTHS[chance.below(6)]);
         if chance.one_in(200) {
             pieces[0] = Sge { addr: u64::MAX - 3, length: 9, lkey: chance.below(1 << 20) as u32 };
         }
         let mut remote = *self.remotes[at ^ 1].lock().unwrap();
-        remote.addr += if chance.one_in(200) { 70_000 } else { chance.below(256) * 8 };
+        remote.addr += if chance.one_in(200) { 70_000 } else { chance.next() % 256 * 8 };
         let (word, wr_id) = (group.pieces(8), group.lives[index].wr_id());
         let wr = match chance.below(7) {
             0 => SendWr::send(wr_id, &pieces),
@@ -283,13 +267,13 @@ impl World {
     /// One step nearer to RTS, mostly with the one opposite.
     fn connect(&self, group: &mut Group, index: usize, at: usize, chance: &mut Chance) {
         let opposite = (at ^ 1) * PER_GROUP + index;
-        let other = if chance.one_in(50) { chance.below(12) as usize } else { opposite };
+        let other = if chance.one_in(50) { chance.below(12) } else { opposite };
         let number = self.numbers[other].load(Relaxed);
         if group.state(index) == QpState::ERR {
             group.reset(index);
         }
         let state = group.state(index);
-        let qp = group.lives[index].qp();
+        let qp = &mut group.lives[index].qp;
         match state {
             // Refused if the peer has made it fail meanwhile.
             QpState::RESET => qp.connect_to(number).unwrap_or(()),
@@ -309,7 +293,7 @@ impl World {
             for index in 0..PER_GROUP {
                 group.reset(index);
                 let opposite = self.numbers[(at ^ 1) * PER_GROUP + index].load(Relaxed);
-                group.lives[index].qp().connect_to(opposite).unwrap();
+                group.lives[index].qp.connect_to(opposite).unwrap();
             }
         }
     }
@@ -322,7 +306,7 @@ fn c08_whatever_happens_each_request_completes_once_and_in_order() {
         world.settle();
         thread::scope(|scope| {
             for thread in 0..THREADS {
-                let (world, mut chance) = (&world, Chance(round * THREADS + thread));
+                let (world, mut chance) = (&world, Chance::new(round * THREADS + thread));
                 scope.spawn(move || (0..STEPS).for_each(|_| world.step(&mut chance)));
             }
         });

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 use crate::common::{CAPS, End, S, open, pair, post_all, settle, take, wait_for};
-use cq_core::transport::{PollCq, Post, Refused};
+use cq_core::transport::{PollCq, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RemoteAddr, SendWr};
 use transport_rxe_loop::{Cq, QpInit, QueuePair};
@@ -15,38 +15,33 @@ const MESSAGES: u64 = 20_000;
 fn c10_a_stream_between_two_threads_arrives_whole_and_in_order() {
     let (mut a, mut b) = pair();
     let receiver = thread::spawn(move || {
-        let mut next = 0;
-        let mut posted = 0;
-        while next < MESSAGES {
+        let (mut next, mut posted) = (0, 0);
+        wait_for(|| {
             while posted < MESSAGES && posted - next < 8 {
                 b.recv(posted, posted as usize % 8 * 64, 64);
                 posted += 1;
             }
             for wc in take(&mut b.cq) {
                 assert_eq!((wc.wr_id(), wc.status()), (next, S::SUCCESS));
-                let bytes = b.bytes(next as usize % 8 * 64, 8);
-                assert_eq!(bytes, next.to_ne_bytes());
+                assert_eq!(b.word(next as usize % 8 * 64), next);
                 next += 1;
             }
-        }
+            next == MESSAGES
+        });
         b
     });
     let (mut posted, mut done) = (0u64, 0);
-    while done < MESSAGES {
-        if posted < MESSAGES {
-            let bytes = posted.to_ne_bytes();
-            let wr = SendWr::send_inline(posted, &bytes);
-            let signaled = posted % 4 == 3;
-            match a.qp.post_send(&[if signaled { wr } else { wr.unsignaled() }]) {
-                Ok(()) => posted += 1,
-                Err(error) => assert_eq!(error.why, Refused::QueueFull),
-            }
-        }
+    wait_for(|| {
+        let bytes = posted.to_ne_bytes();
+        let wr = SendWr::send_inline(posted, &bytes);
+        let wr = if posted % 4 == 3 { wr } else { wr.unsignaled() };
+        posted += u64::from(posted < MESSAGES && a.qp.post_send(&[wr]).is_ok());
         for wc in take(&mut a.cq) {
             assert_eq!((wc.wr_id(), wc.status()), (done + 3, S::SUCCESS));
             done += 4;
         }
-    }
+        done == MESSAGES
+    });
     receiver.join().unwrap();
 }
 
