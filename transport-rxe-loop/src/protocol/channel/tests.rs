@@ -1,4 +1,4 @@
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::iter;
 
 use super::*;
@@ -29,13 +29,14 @@ struct Memory {
     boards: [Board; 2],
     nodes: [EventNode; SOURCES as usize],
     fifo: Fifo,
-    collected: Collected,
+    collected: RefCell<Collected>,
 }
 
 impl Memory {
     fn new(attached: &[u32]) -> Self {
         let (boards, nodes) = (<[Board; 2]>::default(), [const { EventNode::NEW }; 5]);
-        let memory = Self { boards, nodes, fifo: Fifo::default(), collected: Collected::default() };
+        let (fifo, collected) = Default::default();
+        let memory = Self { boards, nodes, fifo, collected };
         attached.iter().for_each(|&source| memory.events(CHANNEL).attach(source));
         memory
     }
@@ -66,31 +67,26 @@ impl Memory {
     }
 
     /// Afterwards the descriptor is readable if events are left, and only then.
-    fn take(&mut self) -> Option<u32> {
-        let mut collected = std::mem::take(&mut self.collected);
-        let taken = self.events(CHANNEL).take(&mut collected, &self.fifo);
-        let mine = |node: &&EventNode| {
-            node.channel() == Some(ChannelIndex::new(CHANNEL)) && node.unread() > 0
-        };
-        assert_eq!(self.fifo.is_readable.get(), self.nodes.iter().any(|node| mine(&node)));
-        self.collected = collected;
+    fn take(&self) -> Option<u32> {
+        let taken = self.events(CHANNEL).take(&mut self.collected.borrow_mut(), &self.fifo);
+        let is_mine = |node: &EventNode| node.channel() == Some(ChannelIndex::new(CHANNEL));
+        let is_left = |node: &EventNode| is_mine(node) && node.unread() > 0;
+        assert_eq!(self.fifo.is_readable.get(), self.nodes.iter().any(is_left));
         taken
     }
 
-    fn detach(&mut self, source: u32) {
-        let mut collected = std::mem::take(&mut self.collected);
-        self.events(CHANNEL).detach(source, &mut collected, &self.fifo);
-        self.collected = collected;
+    fn detach(&self, source: u32) {
+        self.events(CHANNEL).detach(source, &mut self.collected.borrow_mut(), &self.fifo);
     }
 
-    fn all(&mut self) -> Vec<u32> {
+    fn all(&self) -> Vec<u32> {
         iter::from_fn(|| self.take()).collect()
     }
 }
 
 #[test]
 fn n09_events_of_all_sources_come_and_none_is_lost() {
-    let mut memory = Memory::new(&[0, 1, 2]);
+    let memory = Memory::new(&[0, 1, 2]);
     let first = [1, 0, 1, 2, 1].map(|source| memory.raise(source));
     assert_eq!(first, [true, false, false, false, false]);
     assert_eq!(memory.all(), [1, 0, 2, 1, 1]);
@@ -99,34 +95,25 @@ fn n09_events_of_all_sources_come_and_none_is_lost() {
 }
 
 #[test]
-fn n09_what_comes_meanwhile_comes_after_what_waited_and_before_what_comes_again() {
-    let mut memory = Memory::new(&[0, 1, 2, 3]);
-    memory.raise_all(&[3, 3, 1]);
-    assert_eq!(memory.take(), Some(3));
-    memory.raise_all(&[2, 0]);
-    assert_eq!(memory.all(), [1, 3, 2, 0]);
-}
-
-#[test]
-fn n09_who_comes_again_comes_after_who_came_first_before_that() {
-    let mut memory = Memory::new(&[0, 1, 2]);
-    memory.raise_all(&[0, 1, 1]);
-    assert_eq!(memory.take(), Some(0));
-    memory.raise_all(&[2]);
-    assert_eq!(memory.all(), [1, 2, 1]);
-}
-
-#[test]
-fn n09_the_order_goes_on_where_its_numbers_begin_anew() {
-    let mut memory = Memory::new(&[0, 1, 2]);
-    sync::store(&memory.boards[0].order, u32::MAX - 1);
-    memory.raise_all(&[2, 1, 0]);
-    assert_eq!(memory.all(), [2, 1, 0]);
+fn n09_who_came_first_comes_first_and_who_comes_again_after_those_who_came_meanwhile() {
+    // Numbers of the order begin anew on the way.
+    for order in [0, u32::MAX - 1] {
+        for (first, then, all) in
+            [(&[3, 3, 1][..], &[2, 0][..], &[3, 1, 3, 2, 0][..]), (&[0, 1, 1], &[2], &[0, 1, 2, 1])]
+        {
+            let memory = Memory::new(&[0, 1, 2, 3]);
+            sync::store(&memory.boards[0].order, order);
+            memory.raise_all(first);
+            assert_eq!(memory.take(), Some(all[0]));
+            memory.raise_all(then);
+            assert_eq!(memory.all(), all[1..]);
+        }
+    }
 }
 
 #[test]
 fn n07_a_source_that_left_has_no_events() {
-    let mut memory = Memory::new(&[0, 1]);
+    let memory = Memory::new(&[0, 1]);
     assert!(memory.raise(0));
     assert!(!memory.raise(1));
     memory.detach(0);
@@ -140,7 +127,7 @@ fn n07_a_source_that_left_has_no_events() {
 
 #[test]
 fn n07_nor_has_one_that_was_collected() {
-    let mut memory = Memory::new(&[0, 1, 2]);
+    let memory = Memory::new(&[0, 1, 2]);
     memory.raise_all(&[2, 1, 0]);
     assert_eq!(memory.take(), Some(2));
     memory.detach(1);
@@ -154,7 +141,7 @@ fn n07_nor_has_one_that_was_collected() {
 
 #[test]
 fn n09_a_descriptor_is_not_emptied_for_an_instant_while_something_is_left() {
-    let mut memory = Memory::new(&[0, 1, 2]);
+    let memory = Memory::new(&[0, 1, 2]);
     memory.raise_all(&[0, 1]);
     memory.detach(0);
     assert_eq!(memory.fifo.emptied.get(), 0, "of what nobody had collected, one is left");
@@ -175,7 +162,7 @@ fn n09_a_descriptor_is_not_emptied_for_an_instant_while_something_is_left() {
 #[test]
 fn n07_a_source_that_comes_again_has_none_of_its_old_events() {
     for comes_to in [CHANNEL, CHANNEL + 1] {
-        let mut memory = Memory::new(&[0, 2]);
+        let memory = Memory::new(&[0, 2]);
         assert!(memory.raise(0));
         memory.detach(0);
         assert!(!memory.fifo.is_readable.get());
@@ -208,7 +195,7 @@ fn n07_an_event_is_not_counted_in_the_next_life_of_its_source() {
 
 #[test]
 fn n09_a_channel_in_the_entry_of_a_dead_one_wakes() {
-    let mut memory = Memory::new(&[0, 1]);
+    let memory = Memory::new(&[0, 1]);
     assert!(memory.raise(0));
     memory.nodes[0].forget();
     memory.fifo.empty();
@@ -222,7 +209,7 @@ fn n09_a_channel_in_the_entry_of_a_dead_one_wakes() {
 
 #[test]
 fn n09_what_was_counted_and_not_told_is_told_by_others() {
-    let mut memory = Memory::new(&[0, 1]);
+    let memory = Memory::new(&[0, 1]);
     memory.events(CHANNEL + 1).attach(4);
     memory.raise(1);
     assert_eq!(memory.all(), [1]);
@@ -236,7 +223,7 @@ fn n09_what_was_counted_and_not_told_is_told_by_others() {
 
 #[test]
 fn n09_what_one_wrote_is_not_taken_for_written_after_it_was_read() {
-    let mut memory = Memory::new(&[0, 1]);
+    let memory = Memory::new(&[0, 1]);
     let slow = memory.events(CHANNEL).raise(0, || true).expect("to be written");
     memory.fifo.write();
     assert_eq!(memory.all(), [0]);
@@ -246,7 +233,7 @@ fn n09_what_one_wrote_is_not_taken_for_written_after_it_was_read() {
 
 #[test]
 fn n09_a_count_saturates_and_goes_on() {
-    let mut memory = Memory::new(&[0]);
+    let memory = Memory::new(&[0]);
     sync::store(&memory.nodes[0].count, LIFE + u64::from(u32::MAX));
     assert!(memory.raise(0));
     assert_eq!(memory.nodes[0].unread(), u32::MAX);
@@ -273,7 +260,7 @@ fn n09_sources_that_share_a_mark_all_come() {
 #[test]
 fn x04_marks_and_orders_that_mean_nothing_lose_nothing() {
     for garbage in [0, 1, 77, u64::MAX] {
-        let mut memory = Memory::new(&[0, 1, 3]);
+        let memory = Memory::new(&[0, 1, 3]);
         memory.events(CHANNEL + 1).attach(4);
         memory.raise_all(&[0, 3, 3]);
         memory.raise_at(CHANNEL + 1, 4);
@@ -290,7 +277,7 @@ fn x04_marks_and_orders_that_mean_nothing_lose_nothing() {
 
 #[test]
 fn n09_another_channel_s_source_that_shares_a_mark_keeps_nobody_awake() {
-    let mut memory = Memory::new(&[0]);
+    let memory = Memory::new(&[0]);
     memory.events(CHANNEL + 1).attach(4);
     memory.raise_at(CHANNEL + 1, 4);
     memory.raise(0);

@@ -2,31 +2,6 @@ use super::*;
 use crate::inside::prelude::*;
 
 #[test]
-fn who_enters_makes_the_owner_look_again() {
-    let ownership = Ownership::default();
-    assert!(ownership.enter());
-    assert!(!ownership.enter(), "the owner will look again");
-    assert!(!ownership.enter());
-    assert!(!ownership.leave(), "rescheduled: still owned");
-    assert!(!ownership.enter());
-    assert!(!ownership.leave());
-    assert!(ownership.leave());
-    assert!(ownership.enter());
-}
-
-#[test]
-fn what_was_seized_is_given_back_to_any_that_entered() {
-    let ownership = Ownership::default();
-    assert!(ownership.is_free() && ownership.try_seize());
-    assert!(!ownership.is_free() && !ownership.try_seize());
-    assert!(!ownership.enter());
-    ownership.abandon();
-    assert!(ownership.is_free());
-    assert!(ownership.enter());
-    assert!(ownership.leave(), "who tries to seize it does not reschedule");
-}
-
-#[test]
 fn q10_the_marker_is_set_from_entering_or_opening_to_closing_or_leaving() {
     let ownership = Ownership::default();
     let is_open = || ChangeFence::after_change().is_open(&ownership);

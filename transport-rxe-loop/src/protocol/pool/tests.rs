@@ -28,6 +28,11 @@ impl Memory {
         memory
     }
 
+    fn new() -> (&'static Self, Queue<'static>) {
+        let memory: &_ = Box::leak(Box::new(Self::at(0)));
+        (memory, memory.queue())
+    }
+
     fn queue(&self) -> Queue<'_> {
         Queue::new(&self.pool, &self.slots, &self.order).unwrap()
     }
@@ -68,8 +73,7 @@ fn q09_receives_are_taken_in_their_order_and_come_back_in_any() {
 
 #[test]
 fn q09_a_completion_settles_its_receive_once() {
-    let memory = Memory::at(0);
-    let queue = memory.queue();
+    let (_, queue) = Memory::new();
     post(&queue, 0);
     let first = take(&queue);
     queue.settle(first.tag(), OTHER);
@@ -85,8 +89,7 @@ fn q09_a_completion_settles_its_receive_once() {
 
 #[test]
 fn q09_what_was_not_used_is_the_next_again() {
-    let memory = Memory::at(0);
-    let queue = memory.queue();
+    let (_, queue) = Memory::new();
     fill(&queue);
     let (first, second) = (take(&queue), take(&queue));
     assert_eq!(queue.give_back(&second), Some(false));
@@ -97,39 +100,8 @@ fn q09_what_was_not_used_is_the_next_again() {
 }
 
 #[test]
-fn q09_each_time_that_a_slot_is_taken_has_its_own_tag() {
-    let memory = Memory::at(0);
-    let queue = memory.queue();
-    post(&queue, 0);
-    let first = take(&queue);
-    queue.settle(first.tag(), QP);
-    post(&queue, 0);
-    let second = take(&queue);
-    assert_eq!(queue.give_back(&second), Some(false));
-    let third = take(&queue);
-    assert!(queue.leave(&third));
-    let last = take(&queue);
-    let all = [first, second, third, last];
-    assert!(all.iter().all(|taken| taken.slot() == first.slot()));
-    let tags: BTreeSet<_> = all.iter().map(Taken::tag).collect();
-    assert_eq!(tags.len(), all.len());
-}
-
-#[test]
-fn q09_a_starved_sender_is_rescheduled_when_one_is_given_back() {
-    let memory = Memory::at(0);
-    let queue = memory.queue();
-    post(&queue, 0);
-    let taken = take(&queue);
-    assert_eq!(queue.take_or_starve(ME, OTHER), None);
-    assert_eq!(queue.give_back(&taken), Some(true));
-    assert_eq!(post(&queue, 1), Some((1, false)), "that was told");
-}
-
-#[test]
 fn q09_the_limit_is_reached_once() {
-    let memory = Memory::at(0);
-    let queue = memory.queue();
+    let (memory, queue) = Memory::new();
     fill(&queue);
     memory.pool.arm(2);
     assert!(!take(&queue).reached_limit(), "two are left");
@@ -143,27 +115,8 @@ fn q09_the_limit_is_reached_once() {
 }
 
 #[test]
-fn x03_what_a_dead_holder_left_half_done_is_stepped_over() {
-    for gives_back in [false, true] {
-        let memory = Memory::at(0);
-        let queue = memory.queue();
-        fill(&queue);
-        let dead = take(&queue);
-        // The state left by a process that dies while it takes or gives back.
-        sync::store(&memory.pool.takers.taken, 0);
-        if gives_back {
-            assert_eq!(queue.give_back(&dead), Some(false));
-            assert_eq!(take(&queue).slot(), 0);
-        } else {
-            assert_eq!(take(&queue).slot(), 1);
-        }
-    }
-}
-
-#[test]
 fn x03_any_number_of_dead_holders_leave_the_rest_to_be_taken() {
-    let memory = Memory::at(0);
-    let queue = memory.queue();
+    let (memory, queue) = Memory::new();
     fill(&queue);
     for _ in 0..2 * SLOTS {
         let dead = take(&queue);
@@ -178,8 +131,7 @@ fn x03_any_number_of_dead_holders_leave_the_rest_to_be_taken() {
 
 #[test]
 fn x04_words_that_cannot_be_lead_nowhere() {
-    let memory = Memory::at(0);
-    let queue = memory.queue();
+    let (memory, queue) = Memory::new();
     for strange in [5, 1 << 40, u64::MAX] {
         sync::store(&memory.pool.owner.posted, strange);
         assert_eq!(queue.take_or_starve(ME, QP), None, "{strange}");
@@ -204,8 +156,7 @@ fn x04_words_that_cannot_be_lead_nowhere() {
 
 #[test]
 fn q09_what_was_left_is_looked_for_once_and_is_another_taking() {
-    let memory = Memory::at(0);
-    let queue = memory.queue();
+    let (memory, queue) = Memory::new();
     let is_left = || sync::load(&memory.pool.takers.left) != 0;
     assert!(post(&queue, 0).is_some());
     let mut tags = BTreeSet::new();
@@ -217,6 +168,10 @@ fn q09_what_was_left_is_looked_for_once_and_is_another_taking() {
         let taken = take(&queue);
         assert!(!is_left() && tags.insert(taken.tag()));
         assert!(queue.give_back(&taken).is_some());
+        let taken = take(&queue);
+        assert!(tags.insert(taken.tag()));
+        queue.settle(taken.tag(), QP);
+        assert!(post(&queue, 0).is_some());
     }
     let elsewhere = Taken { slot: SLOTS as u32, ..take(&queue) };
     assert!(!queue.leave(&elsewhere));

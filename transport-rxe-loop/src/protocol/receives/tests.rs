@@ -30,15 +30,6 @@ fn q05_a_queue_is_full_until_its_oldest_receive_completes() {
 }
 
 #[test]
-fn a_taker_that_knows_no_more_looks_again() {
-    let (receives, mut cached_posted) = (at(0), Position::default());
-    assert!(!receives.has(Position::new(0), &mut cached_posted, CAPACITY));
-    assert!(!receives.post(Position::new(1)));
-    assert!(receives.has(Position::new(0), &mut cached_posted, CAPACITY));
-    assert!(!receives.has(Position::new(1), &mut cached_posted, CAPACITY));
-}
-
-#[test]
 fn an_emptied_queue_has_nothing_whatever_its_taker_knew() {
     let (receives, mut cached_posted) = (at(0), Position::default());
     assert!(!receives.post(Position::new(2)));

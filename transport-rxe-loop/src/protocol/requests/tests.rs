@@ -16,23 +16,6 @@ fn each_is_taken_once_and_those_of_others_are_left() {
 }
 
 #[test]
-fn one_that_is_left_while_it_runs_is_another_one() {
-    let words = [AtomicU64::new(0)];
-    let requests = RequestBits::new(&words);
-    let mut runs = 0;
-    requests.leave(7);
-    requests.take(
-        |_| true,
-        |index| {
-            runs += 1;
-            requests.leave(index);
-        },
-    );
-    requests.take(|_| true, |_| runs += 1);
-    assert_eq!(runs, 2);
-}
-
-#[test]
 fn one_that_somebody_else_took_meanwhile_is_not_taken() {
     let words = [AtomicU64::new(0)];
     let requests = RequestBits::new(&words);
@@ -46,13 +29,4 @@ fn one_that_somebody_else_took_meanwhile_is_not_taken() {
         },
     );
     assert_eq!((first, second), (vec![3], vec![5]));
-}
-
-#[test]
-fn a_reminder_is_taken_once() {
-    let reminder = Reminder::default();
-    assert!(!reminder.take());
-    reminder.set();
-    reminder.set();
-    assert_eq!([reminder.take(), reminder.take()], [true, false]);
 }

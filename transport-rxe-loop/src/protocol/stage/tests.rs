@@ -2,6 +2,7 @@ use super::*;
 
 const CLIENT: AttachmentId = AttachmentId::new(3);
 const SERVER: AttachmentId = AttachmentId::new(4);
+const OTHER: AttachmentId = AttachmentId::new(5);
 
 fn asked(word: &Word) -> Seen {
     word.ask(word.claim(CLIENT, SERVER).unwrap()).unwrap()
@@ -13,19 +14,16 @@ fn a_stage_is_one_askers_at_a_time() {
     let free = word.seen();
     let seen = word.claim(CLIENT, SERVER).unwrap();
     assert_eq!((seen.client(), seen.server()), (CLIENT, SERVER));
-    assert!(word.claim(AttachmentId::new(5), SERVER).is_none());
-    assert!(
-        word.claim_from(free, AttachmentId::new(5), SERVER).is_none(),
-        "it saw it free, and was too late"
-    );
+    assert!(word.claim(OTHER, SERVER).is_none());
+    assert!(word.claim_from(free, OTHER, SERVER).is_none(), "it saw it free, and was too late");
     word.ask(seen).unwrap();
     assert!(word.serve(CLIENT).is_none(), "another one is asked");
     let serving = word.serve(SERVER).unwrap();
     assert!(word.serve(SERVER).is_none(), "once");
-    assert!(word.claim(AttachmentId::new(5), SERVER).is_none());
+    assert!(word.claim(OTHER, SERVER).is_none());
     assert!(word.answer(serving));
     word.give_up(seen);
-    assert!(word.claim(AttachmentId::new(5), SERVER).is_some());
+    assert!(word.claim(OTHER, SERVER).is_some());
 }
 
 #[test]
@@ -50,17 +48,6 @@ fn x05_a_request_comes_back_only_if_nobody_has_begun_it() {
 }
 
 #[test]
-fn a_stage_that_is_being_served_is_freed_by_who_serves() {
-    let word = Word::default();
-    let request = asked(&word);
-    let serving = word.serve(SERVER).unwrap();
-    word.give_up(request);
-    assert!(word.claim(AttachmentId::new(5), SERVER).is_none());
-    assert!(!word.answer(serving), "nobody wants it");
-    assert!(word.claim(AttachmentId::new(5), SERVER).is_some());
-}
-
-#[test]
 fn stages_of_a_dead_process_are_recovered() {
     let word = Word::default();
     let serve = |_| word.serve(SERVER).map(|serving| word.answer(serving));
@@ -69,7 +56,7 @@ fn stages_of_a_dead_process_are_recovered() {
         is_answered.then(|| serve(request));
         assert_eq!(word.recover(SERVER), None);
         assert!(
-            word.claim(AttachmentId::new(5), AttachmentId::new(6)).is_none(),
+            word.claim(OTHER, AttachmentId::new(6)).is_none(),
             "its client lives, and gives up itself"
         );
         assert_eq!(word.recover(CLIENT), None, "it is not in flight");
@@ -82,7 +69,7 @@ fn stages_of_a_dead_process_are_recovered() {
     word.serve(SERVER).unwrap();
     assert_eq!(word.recover(CLIENT), Some(SERVER), "it is in flight there");
     assert_eq!(word.seen().state(), Some(State::Orphaned));
-    assert_eq!(word.recover(AttachmentId::new(5)), None);
+    assert_eq!(word.recover(OTHER), None);
     assert_eq!(word.seen().state(), Some(State::Orphaned), "it is another one that died");
     word.recover(SERVER);
     assert_eq!(word.seen().state(), None);
@@ -97,16 +84,16 @@ fn x03_a_stage_that_is_abandoned_is_freed_in_its_own_round_alone() {
     let first = asked(&word);
     word.serve(SERVER).unwrap();
     word.free_abandoned(first);
-    assert!(word.claim(AttachmentId::new(5), SERVER).is_none(), "it is not orphaned");
+    assert!(word.claim(OTHER, SERVER).is_none(), "it is not orphaned");
     word.give_up(first);
     word.free_abandoned(first);
     let second = asked(&word);
     word.serve(SERVER).unwrap();
     word.give_up(second);
     word.free_abandoned(first);
-    assert!(word.claim(AttachmentId::new(5), SERVER).is_none(), "who is asked now serves");
+    assert!(word.claim(OTHER, SERVER).is_none(), "who is asked now serves");
     word.free_abandoned(second);
-    assert!(word.claim(AttachmentId::new(5), SERVER).is_some());
+    assert!(word.claim(OTHER, SERVER).is_some());
 }
 
 #[test]
