@@ -23,6 +23,12 @@ pub fn few_or<T>(few: T, many: T) -> T {
     if std::env::var_os(LONG).is_some() { many } else { few }
 }
 
+/// A number that the environment names, or another one.
+pub fn number(name: &str, otherwise: u64) -> u64 {
+    let said = std::env::var(name).ok();
+    said.map_or(otherwise, |said| said.parse().unwrap_or_else(|_| panic!("{name}: {said}?")))
+}
+
 /// Waits until a condition holds.
 #[track_caller]
 pub fn until(what: &str, mut so: impl FnMut() -> bool) {

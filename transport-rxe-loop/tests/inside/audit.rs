@@ -40,6 +40,11 @@ impl Estate {
     pub fn of(device: &'static Device, place: AttachmentId) -> Self {
         Self::all(device).remove(&place).unwrap_or_default()
     }
+
+    /// What this process has.
+    pub fn mine(device: &'static Device) -> Self {
+        Self::of(device, device.shm.attachment())
+    }
 }
 
 fn holders<T: Entry>(table: &Table<T>) -> impl Iterator<Item = AttachmentId> {

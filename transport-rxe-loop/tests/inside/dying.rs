@@ -26,7 +26,21 @@ mod storm;
 mod suspended;
 mod work;
 
+use std::cell::RefCell;
+use std::error::Error;
+use std::rc::Rc;
+
+use self::address::Address;
+use self::commons::Commons;
+use self::ends::{DEPTH, End, Memory, OUTSTANDING};
+#[cfg(debug_assertions)]
+use self::steps::{die_there, mortal_at};
+use self::work::{LINES, Near, poll};
+use crate::inside::actor::PATIENCE;
 use crate::inside::prelude::*;
+
+/// The result of using a device: while a process is suspended, any operation may give up.
+type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Names the fabric that a further process of a test opens.
 const FABRIC: &str = "DYING_FABRIC";
@@ -47,10 +61,32 @@ fn open() -> Context {
     options.open("loop0").unwrap()
 }
 
-/// Runs a test of this binary in its own fabric, and expects success; its lines, which have to come from time to
+/// The device of a process that another one started.
+fn its_fixture() -> Fixture {
+    Fixture::with(open())
+}
+
+/// The device in a fabric that this process names for those that it starts.
+fn named(name: &str, options: OpenOptions) -> (Fixture, String) {
+    let name = format!("{name}-{}", std::process::id());
+    (Fixture::with(options.fabric(&name).open("loop0").unwrap()), name)
+}
+
+/// Waits until nothing is left of the dead, no lock stays held, and this process has what it had.
+fn nothing_is_left(device: &'static Device, estate: Estate) {
+    until("nothing is left of it, and this process has what it had", || {
+        drop(open());
+        let is_left = !audit::ownerless(device).is_empty() || !audit::held(device).is_empty();
+        !is_left && Estate::mine(device) == estate
+    });
+}
+
+/// Runs a test of this module in its own fabric, and expects success; its lines, which have to come from time to
 /// time, go to `hear`. If it hangs, it is killed.
 fn runs_well(test: &str, environment: &[(&str, &str)], hear: impl Fn(&str)) {
-    let mut actor = Actor::start(test, environment);
+    let fabric = format!("{}-{}", test.replace("::", "-"), std::process::id());
+    let environment = [&[(FABRIC, &*fabric)], environment].concat();
+    let mut actor = Actor::start(&format!("inside::dying::{test}"), &environment);
     let (mut since, mut last) = (Instant::now(), String::from("nothing"));
     while !actor.has_ended() {
         if let Some(news) = actor.heard_within(Duration::from_millis(50)) {

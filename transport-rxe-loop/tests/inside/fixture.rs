@@ -22,7 +22,11 @@ impl Fixture {
     }
 
     pub fn of(options: OpenOptions) -> Self {
-        let (context, device) = options.alone();
+        Self::with(options.alone().0)
+    }
+
+    pub fn with(context: Context) -> Self {
+        let device = context.device();
         let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(16, None).unwrap());
         Self { context, device, pd, cq }
     }
@@ -119,6 +123,19 @@ impl Fixture {
     pub fn told(&mut self) -> Option<AsyncEventType> {
         told(&mut self.context)
     }
+}
+
+/// Words of the heap that are there for ever, registered with these rights.
+#[allow(unsafe_code)]
+pub fn heap(
+    pd: &ProtectionDomain,
+    count: usize,
+    access: Access,
+) -> (&'static [AtomicU64], MemoryRegion) {
+    let words: &[AtomicU64] = Vec::leak((0..count).map(|_| AtomicU64::new(0)).collect());
+    // SAFETY: atomics, there for ever.
+    let region = unsafe { pd.register(words.as_ptr() as *mut u8, 8 * count, access) };
+    (words, region.unwrap())
 }
 
 /// The completions in a queue: their requests and statuses.

@@ -7,7 +7,7 @@
 mod scribbler;
 mod user;
 
-use crate::inside::actor::few_or;
+use crate::inside::actor::{few_or, number};
 use crate::inside::prelude::*;
 
 const FABRIC: &str = "HOSTILE_FABRIC";
@@ -28,11 +28,6 @@ const LIMITS: Limits = Limits {
     processes: 8,
     bytes: 2 << 20,
 };
-
-fn number(name: &str, otherwise: u64) -> u64 {
-    let said = std::env::var(name).ok();
-    said.map_or(otherwise, |said| said.parse().unwrap_or_else(|_| panic!("{name}: {said}?")))
-}
 
 fn fabric() -> String {
     std::env::var(FABRIC).expect("started by another test")

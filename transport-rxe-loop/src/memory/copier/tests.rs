@@ -268,15 +268,11 @@ pub struct Counter {
 }
 
 impl Counter {
-    #[allow(unsafe_code)]
     pub fn new(fixture: &Fixture) -> Self {
-        let word = &*Box::leak(Box::new(AtomicU64::new(0)));
-        let access = Access::LOCAL_WRITE | Access::REMOTE;
-        // SAFETY: an atomic that is there for ever.
-        let region = unsafe { fixture.pd.register(word.as_ptr().cast(), 8, access) }.unwrap();
+        let (words, region) = heap(&fixture.pd, 1, Access::LOCAL_WRITE | Access::REMOTE);
         let whose = KeyUser::local(fixture.pd.domain().number());
         let far = Far { attachment: me(fixture.device), whose, needs: Access::REMOTE_ATOMIC };
-        Self { word, region, far }
+        Self { word: &words[0], region, far }
     }
 
     /// The lock that an atomic on it takes.

@@ -1,11 +1,9 @@
 //! How an end is reached, as processes tell it each other.
 
-use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
-use super::ends::Outcome;
-use crate::inside::prelude::*;
+use super::*;
 
 /// How to reach an end: its number, and its memory, if it has some.
 #[derive(Clone, Copy)]

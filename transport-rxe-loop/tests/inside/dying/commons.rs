@@ -1,12 +1,10 @@
 //! A shared receive queue of several ends that keeps count: every receive completes once, and none is lost, whichever
 //! process dies.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
-use super::ends::{DEPTH, Memory, Outcome, Region};
-use crate::inside::prelude::*;
+use super::ends::Region;
+use super::*;
 
 /// The receives of several ends of one process.
 pub struct Commons {

@@ -7,16 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::process::{Pid, kill_process};
 
-use super::ends::Outcome;
-use super::steps::{die_there, mortal_at};
-use super::{FABRIC, fabric, open};
-use crate::inside::actor::{PATIENCE, is_stopped};
-use crate::inside::prelude::*;
+use super::*;
+use crate::inside::actor::is_stopped;
 
 const QKEY: u32 = 0x77;
 const SEND: u64 = 1 << 32;
-/// Receives that are outstanding.
-const DEPTH: usize = 8;
 /// Bytes before a datagram, and of it.
 const GRH: usize = 40;
 const LEN: usize = 64;
@@ -222,21 +217,12 @@ fn works_on([one, other]: &mut [Station; 2]) {
 fn goes_on() {
     die_with_parent();
     let context = open();
-    let pd = context.alloc_pd().unwrap();
-    let fabric = context.device();
-    let estate = Estate::of(fabric, AttachmentId::new(fabric.shm.attachment().get()));
+    let (pd, device) = (context.alloc_pd().unwrap(), context.device());
+    let estate = Estate::mine(device);
     for step in STEPS {
         for (time, signal) in ENDS {
             meet(&context, &pd, step, time, signal);
-            until("nothing is left of the dead", || {
-                drop(open());
-                audit::ownerless(fabric).is_empty()
-            });
-            assert_eq!(
-                Estate::of(fabric, AttachmentId::new(fabric.shm.attachment().get())),
-                estate,
-                "{step:?} {time}"
-            );
+            nothing_is_left(device, estate);
         }
         say(format!("{step:?}"));
     }
@@ -244,6 +230,5 @@ fn goes_on() {
 
 #[test]
 fn x03_a_death_in_a_datagram_stops_no_other_and_leaks_nothing() {
-    let fabric = format!("datagrams-{}", std::process::id());
-    super::runs_well("inside::dying::datagrams::goes_on", &[(FABRIC, &fabric)], |_| {});
+    runs_well("datagrams::goes_on", &[], |_| {});
 }

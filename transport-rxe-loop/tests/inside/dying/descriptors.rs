@@ -3,11 +3,7 @@
 
 #![allow(unsafe_code)]
 
-use super::address::Address;
-use super::ends::{End, Memory, OUTSTANDING};
-use super::work::poll;
-use super::{FABRIC, open};
-use crate::inside::prelude::*;
+use super::*;
 use crate::memory::paths::AccessPath;
 
 /// How a process loses its descriptors.
@@ -19,7 +15,8 @@ struct Side {
     ends: Vec<End>,
     cq: Cq,
     chance: Chance,
-    context: Context,
+    device: &'static Device,
+    _context: Context,
 }
 
 impl Side {
@@ -28,11 +25,8 @@ impl Side {
         let cq = context.create_cq(4 * OUTSTANDING, None).unwrap();
         let end = |memory| End::new(&pd, &cq, memory).unwrap();
         let ends = [Memory::Heap, Memory::Fabric].map(end).into();
-        Self { ends, cq, chance: Chance::new(seed), context }
-    }
-
-    fn fabric(&self) -> &'static Device {
-        self.context.device()
+        let device = context.device();
+        Self { ends, cq, chance: Chance::new(seed), device, _context: context }
     }
 
     fn work(&mut self) {
@@ -59,15 +53,16 @@ fn loses_it() {
     say("connected");
     loop {
         match order().as_str() {
-            "lose" => lose(&std::env::var(HOW).unwrap(), side.fabric()),
+            "lose" => lose(&std::env::var(HOW).unwrap(), side.device),
             "work" => side.work(),
             "make" => drop(Side::new(open(), 3)),
             "find" => {
-                let dead = side.fabric().shm.die_at(AttachmentId::new(40));
-                assert!(side.fabric().shm.is_dead(dead), "it can tell");
+                let shm = side.device.shm;
+                let dead = shm.die_at(ANOTHER);
+                assert!(shm.is_dead(dead), "it can tell");
                 until("the dead is swept up after", || {
-                    deaths::look(side.fabric());
-                    side.fabric().shm.others().all(|other| other != dead)
+                    deaths::look(side.device);
+                    shm.others().all(|other| other != dead)
                 });
             }
             order => panic!("{order}?"),
@@ -87,12 +82,12 @@ fn lose(how: &str, device: &'static Device) {
 
 fn goes_on_having_lost_it(how: &str) {
     let name = format!("lost-{how}-{}", std::process::id());
-    let mut side = Side::new(OpenOptions::new().fabric(&name).open("loop0").unwrap(), 1);
-    let (device, environment) = (side.fabric(), [(FABRIC, name.as_str()), (HOW, how)]);
+    let open_it = || OpenOptions::new().fabric(&name).open("loop0").unwrap();
+    let mut side = Side::new(open_it(), 1);
+    let environment = [(FABRIC, name.as_str()), (HOW, how)];
     let mut other = Actor::start("inside::dying::descriptors::loses_it", &environment);
     for end in &mut side.ends {
-        let peer: Address = other.hear().parse().unwrap();
-        end.connect_to(peer).unwrap();
+        end.connect_to(other.hear().parse().unwrap()).unwrap();
         other.order(end.address());
     }
     assert_eq!(other.hear(), "connected");
@@ -100,47 +95,37 @@ fn goes_on_having_lost_it(how: &str) {
         other.order(what);
         assert_eq!(other.hear(), "false", "{what}: nothing of its own fails");
     };
-    let owner = device.shm.others().next().unwrap();
-    let estate = Estate::of(device, AttachmentId::new(owner.attachment().get()));
+    let Device { shm, memory, .. } = *side.device;
+    let owner = shm.others().next().unwrap();
+    let device = side.device;
+    let estate = || Estate::of(device, owner.attachment());
+    let before = estate();
     tell("work");
     tell("lose");
     for nth in 0..ROUNDS {
-        assert!(device.shm.is_alive(owner.attachment()) && !device.shm.is_dead(owner));
-        assert!(deaths::look(device), "it has not left");
-        assert!(device.shm.others().eq([owner]), "nobody takes its place");
+        assert!(shm.is_alive(owner.attachment()) && !shm.is_dead(owner));
+        assert!(deaths::look(side.device), "it has not left");
+        assert!(shm.others().eq([owner]), "nobody takes its place");
         if nth % 10 == 0 {
             tell("make");
             // Files created by others conflict with nothing.
-            drop(Side::new(open_again(&name), 4));
+            drop(Side::new(open_it(), 4));
         }
         side.work();
         tell("work");
         assert!(!side.fails(), "{:?}", side.ends);
     }
     assert!(side.ends.iter().all(|end| end.arrived > 0 && end.received() > 0));
-    assert_eq!(
-        Estate::of(device, AttachmentId::new(owner.attachment().get())),
-        estate,
-        "nothing of it was freed"
-    );
+    assert_eq!(estate(), before, "nothing of it was freed");
     tell("find");
     until("its memory is reached directly again", || {
-        matches!(
-            device.memory.paths().of(device.memory, owner.attachment()),
-            AccessPath::Direct(..)
-        )
+        matches!(memory.paths().of(memory, owner.attachment()), AccessPath::Direct(..))
     });
     other.signal(Signal::KILL);
     drop(other);
-    until("it is found dead, and nothing is left", || {
-        deaths::look(device);
-        device.shm.others().count() == 0 && audit::ownerless(device).is_empty()
-    });
-    assert_eq!(Estate::of(device, AttachmentId::new(owner.attachment().get())), Estate::default());
-}
-
-fn open_again(name: &str) -> Context {
-    OpenOptions::new().fabric(name).open("loop0").unwrap()
+    recover_all(side.device);
+    assert_eq!(audit::ownerless(side.device), [""; 0]);
+    assert_eq!(estate(), Estate::default());
 }
 
 #[test]

@@ -3,16 +3,11 @@
 
 #![allow(unsafe_code)]
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::error::Error;
-use std::rc::Rc;
 
-use super::address::Address;
-use super::commons::Commons;
+use super::*;
 use crate::engine::remote_requests;
 use crate::engine::responder::Responder;
-use crate::inside::prelude::*;
 
 pub const DEPTH: usize = 8;
 const CAPS: QpCaps = QpCaps {
@@ -25,9 +20,6 @@ const CAPS: QpCaps = QpCaps {
 
 /// The most completions that one end has outstanding.
 pub const OUTSTANDING: u32 = 2 * DEPTH as u32;
-
-/// The result of using a device: while a process is suspended, any operation may give up.
-pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// The memory of an end for its messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -170,14 +162,10 @@ impl End {
         if self.qp.state().unwrap() != QpState::RESET {
             self.qp.modify(&QpAttr::to(QpState::RESET))?;
         }
+        let (init, rtr) = (QpAttr::init(&Port::new(1), Access::REMOTE), Endpoint::new(peer.number));
         let rts = QpAttr::rts().timeout(0).rnr_retry(7);
-        for attr in [
-            QpAttr::init(&Port::new(1), Access::REMOTE),
-            QpAttr::rtr(&Port::new(1), &Endpoint::new(peer.number)),
-            rts,
-        ] {
-            self.qp.modify(&attr)?;
-        }
+        let steps = [init, QpAttr::rtr(&Port::new(1), &rtr), rts];
+        steps.iter().try_for_each(|step| self.qp.modify(step))?;
         (self.life, self.sent, self.received, self.arrived) = (self.life + 1, 0, 0, 0);
         (self.failure, self.flushes, self.remote) = (None, false, peer.memory);
         self.sends.clear();
@@ -271,18 +259,14 @@ impl End {
 
     /// Takes the peer's next receive, and gives it back unused: as if the peer did not answer.
     fn hesitate(&mut self) {
-        let (engine, number) = (self.qp.claimed.queue.engine, self.number());
-        let (slot, ownership) =
-            (engine.qp(QpNumber::new(number)), engine.ownership(QpIndex::new(number)));
+        let (engine, number, index) =
+            (self.qp.claimed.queue.engine, self.qp.qpn(), self.qp.index());
+        let (slot, ownership) = (engine.qp(number), engine.ownership(index));
         ownership.seize();
-        let mut peer = Responder::new(
-            engine,
-            QpNumber::new(sync::load(engine.dest(QpIndex::new(number)))),
-            QpNumber::new(number),
-            slot.qp_type(),
-        );
+        let target = QpNumber::new(sync::load(engine.dest(index)));
+        let mut peer = Responder::new(engine, target, number, slot.qp_type());
         {
-            let _guard = engine.copy_guard(slot, QpIndex::new(number));
+            let _guard = engine.copy_guard(slot, index);
             if let Ok(receive) = peer.receive(0) {
                 peer.give_back(&receive);
             }
@@ -292,7 +276,7 @@ impl End {
         }
         ownership.abandon();
         // A thread that rescheduled meanwhile found the send queue owned.
-        send_queue::run(engine, QpIndex::new(number));
+        send_queue::run(engine, index);
     }
 
     /// Whether everything that was posted has completed.

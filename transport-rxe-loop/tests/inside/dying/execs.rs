@@ -12,8 +12,7 @@ use std::ptr::{null, null_mut, with_exposed_provenance_mut};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-use super::{FABRIC, open};
-use crate::inside::prelude::*;
+use super::*;
 use crate::memory::paths::AccessPath;
 use crate::memory::remote;
 
@@ -51,14 +50,13 @@ fn memory(value: u64) -> &'static [AtomicU64] {
 #[ignore = "a process of another test"]
 fn first() {
     die_with_parent();
-    let context = open();
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(16, None).unwrap());
-    let words = memory(FIRST);
+    let fixture = its_fixture();
+    let at = memory(FIRST).as_ptr() as *mut u8;
     let access = Access::LOCAL_WRITE | Access::REMOTE;
     // SAFETY: atomics, there until this program is over.
-    let region = unsafe { pd.register(words.as_ptr() as *mut u8, 8 * WORDS, access) }.unwrap();
+    let region = unsafe { fixture.pd.register(at, 8 * WORDS, access) }.unwrap();
     say(region.rkey());
-    let qps = [(); KINDS].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+    let qps = [(); KINDS].map(|()| fixture.qp());
     let _connected = qps.map(|mut qp| {
         say(qp.number());
         qp.connect_to(order().parse().unwrap()).unwrap();
@@ -115,23 +113,13 @@ fn second() {
     }
 }
 
-fn status(cq: &mut Cq) -> WcStatus {
-    let mut wcs = [Wc::default()];
-    until("it completes", || cq.poll(&mut wcs).unwrap() == 1);
-    wcs[0].status()
-}
-
 /// Reaches the memory of the first program before and after `replace` replaced it by the second one.
 fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
-    let name = format!("{name}-{}", std::process::id());
-    let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
-    let (fabric, pd) = (context.device(), context.alloc_pd().unwrap());
-    let mut cq = context.create_cq(16, None).unwrap();
-    let own = pd.allocate(8 * WORDS, Access::LOCAL_WRITE).unwrap();
+    let (mut fixture, name) = named(name, OpenOptions::new());
+    let (device, own) = (fixture.device, fixture.region(8 * WORDS));
     let mut other = Actor::start("inside::dying::execs::first", &[(FABRIC, &name)]);
-    let rkey = other.number() as u32;
-    let remote = RemoteAddr { addr: AT as u64, rkey };
-    let mut qps = [(); KINDS].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+    let remote = RemoteAddr { addr: AT as u64, rkey: other.number() as u32 };
+    let mut qps = [(); KINDS].map(|()| fixture.qp());
     for qp in &mut qps {
         qp.connect_to(other.number() as u32).unwrap();
         other.order(qp.number());
@@ -140,21 +128,19 @@ fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
     let sges = [own.sge(0, 8).unwrap()];
     let mut post = |qp: &mut QueuePair, kind| {
         qp.post_send(&[request(kind, &sges, remote)]).unwrap();
-        status(&mut cq)
+        fixture.next_wc().1
     };
     for (kind, qp) in qps.iter_mut().enumerate() {
         assert_eq!(post(qp, kind), WcStatus::SUCCESS, "{kind}");
     }
-    let owner = fabric.shm.others().next().unwrap();
-    let found = fabric.memory.paths().of(fabric.memory, owner.attachment());
+    let owner = device.shm.others().next().unwrap();
+    let found = device.memory.paths().of(device.memory, owner.attachment());
     let AccessPath::Direct(process) = found else { panic!("{found:?}") };
     own.write(0, &[0xaa; 128]).unwrap();
     let mut other = replace(other);
     // However soon a call by pid follows the check of the process.
-    let (here, far) = (
-        [AtomicU64::new(0xbb)],
-        Far { attachment: AttachmentId::new(0), whose: KeyUser::local(0), needs: Access::empty() },
-    );
+    let (attachment, whose) = (AttachmentId::new(0), KeyUser::local(0));
+    let (here, far) = ([AtomicU64::new(0xbb)], Far { attachment, whose, needs: Access::empty() });
     let there = Target::of_far(far, Span::far(AT, 8, Key::new(1)));
     let written = remote::copy(process, &Spans::of_words(&here, 8), &there, 0..8, 8);
     let read = remote::copy(process, there.spans(), &Target::of_words(&here, 8), 0..8, 8);

@@ -12,13 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use cq_core::setup::{ArmLimitError, Errno, ModerateError, ResizeError};
 use cq_core::transport::EventError;
 
-use super::address::Address;
-use super::ends::{End, Memory, OUTSTANDING, Outcome};
-use super::work::{Near, poll};
-use super::{FABRIC, open};
+use super::*;
 use crate::error::{CreateError, RegisterError};
-use crate::inside::actor::PATIENCE;
-use crate::inside::prelude::*;
 
 /// How often the process forks, with the other thread in the middle of something each time.
 const FORKS: u64 = 40;
@@ -214,8 +209,7 @@ fn forks() {
 
 #[test]
 fn x07_a_forked_child_can_do_nothing_with_what_it_inherits_and_everything_with_its_own() {
-    let fabric = format!("forks-{}", std::process::id());
-    super::runs_well("inside::dying::forked::forks", &[(FABRIC, &fabric)], |_| {});
+    runs_well("forked::forks", &[], |_| {});
 }
 
 #[test]
@@ -244,8 +238,7 @@ fn forks_in_the_midst() {
 
 #[test]
 fn x07_a_forked_child_does_not_wait_for_the_threads_of_its_parent() {
-    let fabric = format!("midst-{}", std::process::id());
-    super::runs_well("inside::dying::forked::forks_in_the_midst", &[(FABRIC, &fabric)], |_| {});
+    runs_well("forked::forks_in_the_midst", &[], |_| {});
 }
 
 /// Sends this process a signal that its only own thread blocks, while the device's thread exists: true once it is
@@ -287,6 +280,5 @@ fn waits_for_signals() {
 
 #[test]
 fn the_devices_thread_takes_no_signal_of_the_programs() {
-    let fabric = format!("signals-{}", std::process::id());
-    super::runs_well("inside::dying::forked::waits_for_signals", &[(FABRIC, &fabric)], |_| {});
+    runs_well("forked::waits_for_signals", &[], |_| {});
 }

@@ -1,16 +1,8 @@
 //! The survivor: its ends connected to one victim, what it expects when the victim dies, and what has to hold after
 //! each death.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use super::address::Address;
-use super::commons::Commons;
-use super::ends::{End, Memory, OUTSTANDING};
-use super::open;
-use super::work::{self, LINES, moderate, poll};
-use crate::inside::actor::PATIENCE;
-use crate::inside::prelude::*;
+use super::work::moderate;
+use super::*;
 
 /// A victim, and the ends that are connected to it.
 pub struct Line {
@@ -141,7 +133,7 @@ impl Survivor {
         let context = open();
         let (pd, device) = (context.alloc_pd().unwrap(), context.device());
         let lines = (0..lines).map(|_| Line::new(&context, &pd, start())).collect();
-        let estate = Estate::of(device, AttachmentId::new(device.shm.attachment().get()));
+        let estate = Estate::mine(device);
         Self { context, pd, device, lines, chance: Chance::new(seed), estate }
     }
 

@@ -1,13 +1,7 @@
 //! Tests of processes that die or are stopped at each step of the usual messages: of one SGE, between memory that both map,
 //! with completion queues that have no channel, of which the one for sends is used by one queue pair alone.
 
-use super::address::Address;
-use super::ends::{End, Memory, OUTSTANDING, Outcome};
-use super::steps::{die_there, mortal_at};
-use super::work::poll;
-use super::{FABRIC, fabric, open};
-use crate::inside::actor::PATIENCE;
-use crate::inside::prelude::*;
+use super::*;
 
 /// An end with its queues.
 struct Party {
@@ -83,10 +77,8 @@ const STOP: usize = 23;
 fn meet(party: &mut Party, (step, time): (Step, usize), signal: Signal) -> Actor {
     let fabric = fabric();
     let mut victim = mortal_at("inside::dying::messages::exchanges", &fabric, step, time, signal);
-    let peer: Address = victim.hear().parse().unwrap();
-    let address = party.end().address();
-    party.end().connect_to(peer).unwrap();
-    victim.order(address);
+    party.end().connect_to(victim.hear().parse().unwrap()).unwrap();
+    victim.order(party.end().address());
     victim
 }
 
@@ -141,31 +133,22 @@ fn goes_on() {
     let context = open();
     let (pd, fabric) = (context.alloc_pd().unwrap(), context.device());
     let mut party = Party::new(&context, &pd, 1).unwrap();
-    let mine = || Estate::of(fabric, AttachmentId::new(fabric.shm.attachment().get()));
-    let estate = mine();
-    let nothing_is_left = |step, time| {
-        until("nothing is left of it, and this process has what it had", || {
-            drop(open());
-            audit::ownerless(fabric).is_empty()
-                && audit::held(fabric).is_empty()
-                && mine() == estate
-        });
-        say(format!("{step:?} {time}"));
-    };
+    let estate = Estate::mine(fabric);
     for step in STEPS {
         for time in DEATHS {
             outlives(&mut party, step, time);
-            nothing_is_left(step, time);
+            nothing_is_left(fabric, estate);
+            say(format!("{step:?} {time}"));
         }
     }
     for step in STOPS {
         outwaits(&context, step, STOP);
-        nothing_is_left(step, STOP);
+        nothing_is_left(fabric, estate);
+        say(format!("{step:?} {STOP}"));
     }
 }
 
 #[test]
 fn x03_a_death_or_a_stop_in_a_usual_message_stops_no_other_and_leaks_nothing() {
-    let fabric = format!("messages-{}", std::process::id());
-    super::runs_well("inside::dying::messages::goes_on", &[(FABRIC, &fabric)], |_| {});
+    runs_well("messages::goes_on", &[], |_| {});
 }

@@ -3,10 +3,7 @@
 
 use cq_core::transport::CqKey;
 
-use super::open;
-use super::steps::{die_there, mortal_at};
-use crate::inside::actor::PATIENCE;
-use crate::inside::prelude::*;
+use super::*;
 
 /// The steps of raising an event.
 const STEPS: [Step; 3] = [Step::Counted, Step::Listed, Step::Written];
@@ -16,13 +13,12 @@ const STEPS: [Step; 3] = [Step::Counted, Step::Listed, Step::Written];
 #[ignore = "a process of another test"]
 fn raises() {
     die_there();
-    let context = open();
-    let mut cq = context.create_cq(4, None).unwrap();
-    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    let mut fixture = its_fixture();
+    let mut qp = fixture.qp();
     say(qp.number());
     qp.connect_to(order().parse().unwrap()).unwrap();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
-    until("it is done", || cq.poll(&mut [Wc::default(); 4]) == Ok(1));
+    fixture.next_wc();
 }
 
 /// Sends a message to itself, so that this process raises the event of its completion queue.
@@ -51,16 +47,13 @@ fn sleep_for(channel: &mut CompletionChannel, key: CqKey, others: &mut Vec<CqKey
 #[test]
 fn n06_who_stops_at_whatever_step_of_raising_an_event_keeps_no_other_event_back() {
     for step in STEPS {
-        let fabric = format!("raising-{}-{step:?}", std::process::id());
-        let context = OpenOptions::new().fabric(&fabric).open("loop0").unwrap();
-        let (pd, mut channel) = (context.alloc_pd().unwrap(), context.create_channel().unwrap());
+        let (fixture, name) = named(&format!("raising-{step:?}"), OpenOptions::new());
+        let mut channel = fixture.context.create_channel().unwrap();
         let [mut theirs, mut mine] =
-            [(); 2].map(|()| context.create_cq(16, Some(&channel)).unwrap());
-        let [mut far, mut near] =
-            [&theirs, &mine].map(|cq| pd.create_qp(&QpInit::new(cq)).unwrap());
-        let mut victim =
-            mortal_at("inside::dying::raising::raises", &fabric, step, 0, Signal::STOP);
-        far.connect_to(u32::try_from(victim.number()).unwrap()).unwrap();
+            [(); 2].map(|()| fixture.context.create_cq(16, Some(&channel)).unwrap());
+        let [mut far, mut near] = [&theirs, &mine].map(|cq| fixture.create(&QpInit::new(cq)));
+        let mut victim = mortal_at("inside::dying::raising::raises", &name, step, 0, Signal::STOP);
+        far.connect_to(victim.number() as u32).unwrap();
         near.connect_to(near.number()).unwrap();
         far.post_recv(&[RecvWr::new(1, &[])]).unwrap();
         assert_eq!(theirs.arm(Notify::Next), Ok(Armed::Armed));
@@ -85,9 +78,7 @@ fn n06_who_stops_at_whatever_step_of_raising_an_event_keeps_no_other_event_back(
 #[ignore = "a process of another test"]
 fn overruns() {
     die_there();
-    let context = open();
-    let cq = context.create_cq(64, None).unwrap();
-    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    let mut qp = its_fixture().qp();
     say(qp.number());
     qp.connect_to(order().parse().unwrap()).unwrap();
     say("connected");
@@ -96,13 +87,12 @@ fn overruns() {
 
 /// False if the victim does not get that far.
 fn overrun_all(time: usize) -> bool {
-    let fabric = format!("overrunning-{}-{time}", std::process::id());
-    let context = OpenOptions::new().fabric(&fabric).open("loop0").unwrap();
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(1, None).unwrap());
-    let [mut far, mut near, mut idle] = [(); 3].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
-    let mut victim =
-        mortal_at("inside::dying::raising::overruns", &fabric, Step::Changed, time, Signal::STOP);
-    far.connect_to(u32::try_from(victim.number()).unwrap()).unwrap();
+    let (fixture, name) = named(&format!("overrunning-{time}"), OpenOptions::new());
+    let cq = fixture.context.create_cq(1, None).unwrap();
+    let [mut far, mut near, mut idle] = [(); 3].map(|()| fixture.create(&QpInit::new(&cq)));
+    let test = "inside::dying::raising::overruns";
+    let mut victim = mortal_at(test, &name, Step::Changed, time, Signal::STOP);
+    far.connect_to(victim.number() as u32).unwrap();
     near.connect_to(near.number()).unwrap();
     idle.connect_to(idle.number()).unwrap();
     far.post_recv(&[RecvWr::new(1, &[]); 16]).unwrap();

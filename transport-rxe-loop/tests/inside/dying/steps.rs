@@ -4,12 +4,10 @@ use std::iter;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use super::ends::Outcome;
 use super::line::Survivor;
-use super::work::{Far, LINES, Near};
-use super::{BY_SERVICE, FABRIC, fabric, open};
-use crate::inside::actor::{PATIENCE, few_or};
-use crate::inside::prelude::*;
+use super::work::Far;
+use super::*;
+use crate::inside::actor::few_or;
 use crate::protocol::steps;
 
 /// The step at which to die, by its name, at which occurrence, from 0, and by which signal.
@@ -151,11 +149,7 @@ fn goes_on() {
             me.lines[0].expect_the_end(time % 2 == 1);
             me.use_device();
             me.nothing_is_left_of_the_dead();
-            assert_eq!(
-                Estate::of(me.device, AttachmentId::new(me.device.shm.attachment().get())),
-                me.estate,
-                "{step:?} {time}"
-            );
+            assert_eq!(Estate::mine(me.device), me.estate, "{step:?} {time}");
             say(format!("{step:?} {time} {}", if died { "died" } else { "never came" }));
         }
     }
@@ -163,10 +157,5 @@ fn goes_on() {
 
 #[test]
 fn x03_a_death_at_any_step_stops_no_other_and_leaks_nothing() {
-    let fabric = format!("steps-{}", std::process::id());
-    super::runs_well(
-        "inside::dying::steps::goes_on",
-        &[(FABRIC, &fabric), (BY_SERVICE, "")],
-        |_| {},
-    );
+    runs_well("steps::goes_on", &[(BY_SERVICE, "")], |_| {});
 }

@@ -8,26 +8,20 @@
 mod survivor;
 mod victim;
 
-use crate::inside::actor::few_or;
+use super::*;
+use crate::inside::actor::{few_or, number};
 
 const KILLS: &str = "STORM_KILLS";
 const SEED: &str = "STORM_SEED";
 /// The order to exec another program.
 const RUN_ANOTHER: &str = "exec";
 
-fn number(name: &str, otherwise: u64) -> u64 {
-    let said = std::env::var(name).ok();
-    said.map_or(otherwise, |said| said.parse().unwrap_or_else(|_| panic!("{name}: {said}?")))
-}
-
 #[test]
 fn x03_a_kill_at_any_time_stops_no_other_and_leaks_nothing() {
     let (kills, seed) = (number(KILLS, few_or(100, 2000)), number(SEED, std::process::id().into()));
     eprintln!("storm: {kills} kills, {SEED}={seed}");
-    let fabric = format!("storm-{}", std::process::id());
-    let environment =
-        [(super::FABRIC, fabric.as_str()), (KILLS, &kills.to_string()), (SEED, &seed.to_string())];
-    super::runs_well("inside::dying::storm::survivor::survives", &environment, |news| {
+    let environment = [(KILLS, &*kills.to_string()), (SEED, &seed.to_string())];
+    runs_well("storm::survivor::survives", &environment, |news| {
         if kills > 1000 {
             eprintln!("{news}");
         }

@@ -3,14 +3,9 @@
 
 use std::iter;
 
-use super::address::Address;
-use super::commons::Commons;
-use super::ends::{End, Memory, OUTSTANDING, Outcome};
 use super::steps::{asks, mortal};
-use super::work::{self, LINES, Near, poll};
-use super::{FABRIC, fabric};
-use crate::inside::actor::{NO_ORDERS, PATIENCE};
-use crate::inside::prelude::*;
+use super::*;
+use crate::inside::actor::NO_ORDERS;
 
 /// Longer than any wait for a lock.
 const LONG: Duration = Duration::from_millis(2500);
@@ -117,7 +112,7 @@ impl Survivor {
         let fabric = context.device();
         until("nothing is left of it, nor of what was left to it", || {
             let _swept = open(&name, step);
-            let mine = Estate::of(fabric, AttachmentId::new(fabric.shm.attachment().get()));
+            let mine = Estate::mine(fabric);
             audit::ownerless(fabric).is_empty() && mine.qps == 0 && audit::held(fabric).is_empty()
         });
         let near = Near::new(&context, &pd).and_then(|near| near.work(&mut Chance::new(1)));
@@ -164,6 +159,5 @@ fn goes_on() {
 
 #[test]
 fn x07_a_process_stopped_at_any_step_delays_no_other_and_resumes_without_harm() {
-    let fabric = format!("stops-{}", std::process::id());
-    super::runs_well("inside::dying::suspended::goes_on", &[(FABRIC, &fabric)], |_| {});
+    runs_well("suspended::goes_on", &[], |_| {});
 }

@@ -1,11 +1,6 @@
 //! The work of a process that is going to die: it uses everything.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use super::commons::Commons;
-use super::ends::{End, Memory, OUTSTANDING, Outcome};
-use crate::inside::prelude::*;
+use super::*;
 
 /// Pairs with the survivor.
 pub const LINES: usize = 4;

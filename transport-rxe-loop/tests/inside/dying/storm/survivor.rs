@@ -3,10 +3,7 @@
 use rustix::process::{Pid, kill_process};
 
 use super::super::line::Survivor;
-use super::super::open;
-use super::{KILLS, RUN_ANOTHER, SEED, number};
-use crate::inside::actor::PATIENCE;
-use crate::inside::prelude::*;
+use super::*;
 
 /// Victims at a time; an even number, since two are connected to each other.
 const VICTIMS: usize = 4;
@@ -67,13 +64,7 @@ impl Storm {
             self.survivor.device.shm.others().count() == 0
         });
         self.survivor.nothing_is_left_of_the_dead();
-        assert_eq!(
-            Estate::of(
-                self.survivor.device,
-                AttachmentId::new(self.survivor.device.shm.attachment().get())
-            ),
-            self.survivor.estate
-        );
+        assert_eq!(Estate::mine(self.survivor.device), self.survivor.estate);
         assert_eq!(audit::held(self.survivor.device), [], "no lock stays taken");
     }
 

@@ -5,10 +5,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 
-use super::super::open;
-use super::super::work::{Far, Near};
-use super::RUN_ANOTHER;
-use crate::inside::prelude::*;
+use super::super::work::Far;
+use super::*;
 
 fn orders() -> Receiver<String> {
     let (giver, orders) = channel();
