@@ -114,7 +114,7 @@ impl Directory {
 }
 
 /// A directory, and this process attached to the fabric there.
-fn attached() -> (Directory, &'static Attachment) {
+pub fn attached() -> (Directory, &'static Attachment) {
     let directory = Directory::new();
     let here = directory.attach();
     (directory, here)

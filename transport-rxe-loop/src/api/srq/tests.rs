@@ -50,15 +50,6 @@ fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspende
 }
 
 #[test]
-fn x03_who_sets_a_limit_inherits_the_lock_of_a_dead_process() {
-    let mut srq = Fixture::new().srq(1);
-    let lock = srq.shared.slot.pool.lock();
-    assert!(lock.try_enter(DEAD));
-    assert_eq!((srq.arm_limit(1), srq.limit().unwrap()), (Ok(()), 1));
-    assert_eq!(lock.holder(), None);
-}
-
-#[test]
 fn x07_in_a_forked_child_nothing_is_posted_and_no_limit_is_set() {
     let mut srq = Fixture::new().srq(1);
     // There, zeros lie in its place.

@@ -54,14 +54,25 @@ fn q07_who_waits_for_something_else_begins_anew() {
 }
 
 #[test]
-fn q07_receives_are_waited_for_as_often_as_rnr_retry_says() {
-    assert_eq!(for_receive(0, 0), Some(Duration::ZERO));
-    assert_eq!(for_receive(1, 0), Some(Duration::from_micros(655_360)));
-    assert_eq!(for_receive(1, 1), Some(Duration::from_micros(10)));
-    assert_eq!(for_receive(3, 12), Some(Duration::from_micros(3 * 640)));
-    assert_eq!(for_receive(6, 31), Some(Duration::from_micros(6 * 491_520)));
-    for timer in 0..32 {
-        assert_eq!(for_receive(7, timer), None);
+fn q07_receives_are_waited_for_as_often_as_rnr_retry_says_and_answers_once_more_than_retry_cnt() {
+    let micros = |time| Some(Duration::from_micros(time));
+    for (retry, timer, time) in [
+        (0, 0, micros(0)),
+        (1, 0, micros(655_360)),
+        (1, 1, micros(10)),
+        (3, 12, micros(3 * 640)),
+        (6, 31, micros(6 * 491_520)),
+        (1, u32::MAX, micros(491_520)),
+        (u32::MAX, u32::MAX, None),
+    ] {
+        assert_eq!(for_receive(retry, timer), time, "{retry} times {timer}");
+    }
+    assert!((0..32).all(|timer| for_receive(7, timer).is_none()));
+    assert!((0..8).all(|retry_cnt| for_answer(retry_cnt, 0).is_none()));
+    for (retry_cnt, timeout, tries) in
+        [(0, 1, 1 << 1), (7, 14, 8 << 14), (7, 31, 8 << 31), (u32::MAX, u32::MAX, 8 << 31)]
+    {
+        assert_eq!(for_answer(retry_cnt, timeout), Some(Duration::from_nanos(4096 * tries)));
     }
 }
 
@@ -73,21 +84,4 @@ fn q07_rnr_timers_grow_but_for_the_first_which_is_the_longest() {
     for two in timers[1..].windows(3) {
         assert_eq!(two[2], two[0].map(|timer| 2 * timer));
     }
-}
-
-#[test]
-fn q07_answers_are_waited_for_once_more_than_retry_cnt_says() {
-    for retry_cnt in 0..8 {
-        assert_eq!(for_answer(retry_cnt, 0), None);
-    }
-    assert_eq!(for_answer(0, 1), Some(Duration::from_nanos(8192)));
-    assert_eq!(for_answer(7, 14), Some(Duration::from_nanos(8 * (4096 << 14))));
-    assert_eq!(for_answer(7, 31), Some(Duration::from_nanos(8 * (4096 << 31))));
-}
-
-#[test]
-fn numbers_that_are_no_attributes_are_harmless() {
-    assert_eq!(for_receive(u32::MAX, u32::MAX), None);
-    assert_eq!(for_receive(1, u32::MAX), for_receive(1, 31));
-    assert_eq!(for_answer(u32::MAX, u32::MAX), for_answer(7, 31));
 }

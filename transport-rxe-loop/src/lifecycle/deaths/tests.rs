@@ -62,6 +62,25 @@ fn x03_the_locks_of_a_dead_one_are_inherited() {
 }
 
 #[test]
+fn x03_who_needs_a_lock_inherits_that_of_a_dead_process() {
+    let mut fixture = Fixture::new();
+    let Device { shm, completions, engine, .. } = *fixture.device;
+    let (mut srq, fanin) = (fixture.srq(1), &completions.cq(fixture.cq.queue().index).fanin);
+    let pool = engine.srq(SrqNumber::new(srq.number())).pool.lock();
+    let needs: [(&str, &Lock, &mut dyn FnMut()); 3] = [
+        ("moderating", &fanin.lock, &mut || fixture.cq.moderate(2, u16::MAX).unwrap()),
+        ("setting a limit", pool, &mut || srq.arm_limit(1).unwrap()),
+        ("allocating", shm.allocates(), &mut || drop(Extent::allocate(shm, 1).unwrap())),
+    ];
+    for (what, lock, need) in needs {
+        assert!(lock.try_enter(DEAD));
+        need();
+        assert_eq!(lock.holder(), None, "{what}");
+    }
+    assert_eq!(srq.limit().unwrap(), 1);
+}
+
+#[test]
 fn x03_the_next_process_of_an_attachment_finds_nothing_of_the_dead_one() {
     let (_context, device) = OpenOptions::new().alone();
     let Device { engine, completions, .. } = *device;

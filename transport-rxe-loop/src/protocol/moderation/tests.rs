@@ -47,6 +47,14 @@ impl Queue {
 }
 
 #[test]
+fn n12_what_comes_together_counts_together() {
+    let queue = of(4, 100);
+    assert_eq!(queue.came(3, NOW), EventAction::Call);
+    assert_eq!(queue.came(7, NOW), EventAction::Raise);
+    assert_eq!(queue.came(5, NOW), EventAction::None, "not armed any more");
+}
+
+#[test]
 fn n12_the_first_completion_sets_the_deadline() {
     let queue = of(10, 100);
     queue.came(1, NOW);

@@ -8,17 +8,10 @@ fn settled(from: u64, end: u64, capacity: u32) -> u64 {
 }
 
 #[test]
-fn positions_only_grow() {
-    assert_eq!(settled(5, 6, 4), 6);
-    assert_eq!(settled(5, 9, 4), 9);
-    assert_eq!(settled(5, 5, 4), 5);
-    assert_eq!(settled(5, 4, 4), 5);
-}
-
-#[test]
-fn a_tag_that_cannot_be_does_nothing() {
-    assert_eq!(settled(5, 10, 4), 5);
-    assert_eq!(settled(5, 0x3fff_ffff, 4), 5);
+fn positions_only_grow_and_a_tag_that_cannot_be_does_nothing() {
+    for (end, then) in [(6, 6), (9, 9), (5, 5), (4, 5), (10, 5), (0x3fff_ffff, 5)] {
+        assert_eq!(settled(5, end, 4), then, "{end}");
+    }
 }
 
 #[test]

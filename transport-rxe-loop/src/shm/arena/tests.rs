@@ -1,48 +1,33 @@
 use super::*;
 use crate::inside::prelude::*;
 
-/// An attachment without a process.
-const ANOTHER: AttachmentId = AttachmentId::new(38);
-
-fn taken(device: &'static Device) -> usize {
-    let mut holders: Vec<_> = device.shm.arena().holders().collect();
-    holders.retain(|&place| place == device.shm.attachment());
-    holders.len()
+fn allocate(device: &'static Device, bytes: usize) -> Extent {
+    Extent::allocate(device.shm, bytes).unwrap()
 }
 
 #[test]
 fn x03_what_is_taken_has_its_owner_until_it_is_given_back() {
     let (_context, device) = OpenOptions::new().alone();
-    let before = taken(device);
-    let mut left = Extent::allocate(device.shm, 3 * GRANULE).unwrap();
-    let other = Extent::allocate(device.shm, GRANULE + 1).unwrap();
-    assert_eq!(taken(device), before + 5);
+    let taken = || {
+        let me = device.shm.attachment();
+        device.shm.arena().holders().filter(|&place| place == me).count()
+    };
+    let before = taken();
+    let (mut left, other) = (allocate(device, 3 * GRANULE), allocate(device, GRANULE + 1));
+    assert_eq!(taken(), before + 5);
     assert!(other.offset() as usize >= left.offset() as usize + 3 * GRANULE);
     drop(other);
-    assert_eq!(taken(device), before + 3);
+    assert_eq!(taken(), before + 3);
     left.leave();
     drop(left);
-    assert_eq!(taken(device), before + 3, "it was left");
-}
-
-#[test]
-fn x03_who_takes_memory_inherits_the_lock_of_a_dead_one() {
-    let (_context, device) = OpenOptions::new().alone();
-    let lock = &device.shm.own.common.arena;
-    assert!(lock.try_enter(AttachmentKey::new(ANOTHER.get(), 1)));
-    let _extent = Extent::allocate(device.shm, GRANULE).unwrap();
-    assert_eq!(lock.holder(), None);
+    assert_eq!(taken(), before + 3, "it was left");
 }
 
 #[test]
 fn what_was_given_back_is_left_alone_while_there_is_other_memory() {
     let (_context, device) = OpenOptions::new().alone();
-    let mut last = 0;
-    for _ in 0..3 {
-        let extent = Extent::allocate(device.shm, GRANULE).unwrap();
-        assert!(extent.offset() > last);
-        last = extent.offset();
-    }
+    let offsets = [(); 3].map(|()| allocate(device, GRANULE).offset());
+    assert!(0 < offsets[0] && offsets.is_sorted_by(|one, next| one < next), "{offsets:?}");
 }
 
 #[test]
@@ -51,7 +36,7 @@ fn what_is_taken_again_is_zeroed() {
     let arena = device.shm.arena();
     let take = || {
         sync::store(arena.next, 0);
-        Extent::allocate(device.shm, GRANULE).unwrap()
+        allocate(device, GRANULE)
     };
     let words = |extent: &Extent| {
         let at = extent.offset() as usize;

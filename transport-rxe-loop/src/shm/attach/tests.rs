@@ -1,14 +1,13 @@
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use super::*;
-use crate::inside::attaching::{FORMAT, attach, limits};
+use crate::inside::attaching::{FORMAT, attached, limits};
 use crate::inside::prelude::*;
 use crate::shm::attachment::leave_one;
 
 #[test]
 fn x07_threads_that_open_at_once_make_their_device_one_after_the_other() {
-    let directory = Directory::new();
-    let here = attach(&directory.path()).unwrap();
+    let (directory, here) = attached();
     let failed = || AttachError::Busy { path: directory.path().file() };
     let released = AtomicBool::new(false);
     let guard = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
@@ -26,18 +25,19 @@ fn x07_threads_that_open_at_once_make_their_device_one_after_the_other() {
     });
 }
 
+/// An attempt of a program that has kept no file yet.
+fn attempt<'a>(registry: &'static Registry, path: &'a FabricPath) -> Attempt<'a> {
+    let deadline = Instant::now() + PATIENCE;
+    let (guard, shape) = (registry.lock(deadline).unwrap(), limits().in_force(&FORMAT).unwrap());
+    Attempt { guard, path, shape, format: &FORMAT, deadline }
+}
+
 #[test]
 fn x02_who_comes_second_with_a_new_file_keeps_nothing_of_it() {
     static SECOND: Registry = Registry::new();
-    let directory = Directory::new();
-    let path = &directory.path();
-    attach(path).unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    let guard = SECOND.lock(deadline).unwrap();
-    let shape = limits().in_force(&FORMAT).unwrap();
-    let attempt = Attempt { guard, path, shape, format: &FORMAT, deadline };
+    let (directory, _) = attached();
     // As if the other process had created its file after this one found none.
-    assert!(attempt.create().unwrap().is_none());
+    assert!(attempt(&SECOND, &directory.path()).create().unwrap().is_none());
     assert!(SECOND.all().next().unwrap().fd().is_none());
     assert_eq!(directory.files().len(), 1);
 }
@@ -45,14 +45,9 @@ fn x02_who_comes_second_with_a_new_file_keeps_nothing_of_it() {
 #[test]
 fn x02_who_finds_its_number_to_be_another_fabric_s_attaches_to_neither() {
     static CARELESS: Registry = Registry::new();
-    let (directory, another) = (Directory::new(), Directory::new());
+    let ((directory, _), (another, _)) = (attached(), attached());
     let (path, other) = (&directory.path(), &another.path());
-    attach(path).unwrap();
-    attach(other).unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    let guard = CARELESS.lock(deadline).unwrap();
-    let shape = limits().in_force(&FORMAT).unwrap();
-    let attempt = Attempt { guard, path, shape, format: &FORMAT, deadline };
+    let attempt = attempt(&CARELESS, path);
     // As if the program closed the device's descriptor, and another thread opened the other file.
     let lose = |kept: &'static Kept| {
         kept.descriptor().set(file::open_found(other).unwrap().unwrap());
@@ -61,12 +56,12 @@ fn x02_who_finds_its_number_to_be_another_fabric_s_attaches_to_neither() {
     let found = attempt.keep(file::open_found(path).unwrap().unwrap()).unwrap();
     assert!(attempt.join(found, lose(found)).unwrap().is_none());
     // No process is attached to that file, and one to this file.
-    let dead = file::make(other, shape.bytes).unwrap();
+    let dead = file::make(other, limits().bytes).unwrap();
     found.descriptor().set(dead);
     assert!(attempt.enter(found).unwrap().is_none());
     assert_eq!(directory.files().len(), 1, "it was not asked about this one");
     file::unlink_fabric(path).unwrap();
-    let made = attempt.keep(file::make(path, shape.bytes).unwrap()).unwrap();
+    let made = attempt.keep(file::make(path, limits().bytes).unwrap()).unwrap();
     lose(made);
     assert!(attempt.make(made).unwrap().is_none());
     assert_eq!(directory.files(), [""; 0]);
@@ -75,9 +70,8 @@ fn x02_who_finds_its_number_to_be_another_fabric_s_attaches_to_neither() {
 #[test]
 fn x02_who_leaves_and_finds_its_number_to_be_another_file_s_removes_nothing() {
     static LEAVES: Registry = Registry::new();
-    let directory = Directory::new();
+    let (directory, _) = attached();
     let path = &directory.path();
-    attach(path).unwrap();
     let here = LEAVES.attach(path, &limits(), &FORMAT).unwrap();
     // No process is attached to that file.
     here.fd.set(file::make(path, limits().bytes).unwrap());

@@ -8,15 +8,6 @@ use crate::protocol::moderation::PushSummary;
 const LONG: u16 = u16::MAX;
 
 #[test]
-fn x03_a_dead_producer_does_not_keep_the_owner_from_moderating() {
-    let Scene { device, mut cq, .. } = Scene::new();
-    let lock = &device.completions.cq(cq.queue.index).fanin.lock;
-    assert!(lock.try_enter(DEAD));
-    cq.moderate(2, LONG).unwrap();
-    assert_eq!(lock.holder(), None);
-}
-
-#[test]
 fn n12_the_service_thread_looks_at_queues_that_may_hold_events_back_and_no_others() {
     let Scene { device, mut cq, channel, _context: context } = Scene::new();
     let mut mute = context.create_cq(4, None).unwrap();
