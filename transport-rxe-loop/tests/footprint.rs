@@ -5,10 +5,9 @@
 mod common;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::unix::fs::MetadataExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use common::process::{Actor, order, say};
 use common::{FABRIC, fabric, open, settle};
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, SendWr};
@@ -34,13 +33,13 @@ fn main() {
 }
 
 fn an_idle_device_is_small() {
-    let mut process = Process::start(IDLE);
-    let ([before, after], threads) = (process.numbers(), process.numbers::<2>());
+    let process = start(IDLE);
+    let ([before, after], threads) = (numbers(&process), numbers(&process));
     let added = after - before;
     println!("an idle device: {added} bytes, {threads:?} threads before and after");
     assert!(added < MIB, "an idle device takes {added} bytes");
     assert_eq!(threads[0], threads[1], "an idle device has a thread of its own");
-    process.end();
+    assert!(process.ended().success());
     println!("test an_idle_device_is_small ... ok");
 }
 
@@ -49,38 +48,37 @@ fn idle() {
     // Not the program's own pages: how many of them the system maps at once depends on what it has in its cache.
     let mapped = |it: &Status| it.kib("RssAnon") + it.kib("RssShmem");
     // The first line takes memory, too.
-    println!();
+    say("");
     let before = Status::now();
     let device = open();
     let after = Status::now();
-    println!("{} {}", mapped(&before), mapped(&after));
-    println!("{} {}", before.number("Threads"), after.number("Threads"));
+    say(format_args!("{} {}", mapped(&before), mapped(&after)));
+    say(format_args!("{} {}", before.number("Threads"), after.number("Threads")));
     wait_for_the_end();
     drop(device);
 }
 
 fn a_thousand_pairs_are_small() {
-    let (mut a, mut b) = (Process::start(PAIRED), Process::start(PAIRED));
-    let (from_a, from_b) = (a.line(), b.line());
-    a.tell(&from_b);
-    b.tell(&from_a);
-    let processes = [&mut a, &mut b].map(|process| {
-        let [before, after] = process.numbers();
+    let mut both = [PAIRED; 2].map(start);
+    let [from_a, from_b] = both.each_ref().map(Actor::hear);
+    both[0].order(from_b);
+    both[1].order(from_a);
+    let processes = both.each_ref().map(|process| {
+        let [before, after] = numbers(process);
         after - before
     });
     let shared = blocks_of_the_fabric();
     let all = shared + processes.iter().sum::<u64>();
     println!("{PAIRS} pairs: {shared} bytes are shared, {processes:?} of each process alone");
     assert!(all < 64 * MIB, "{PAIRS} pairs take {all} bytes");
-    a.end();
-    b.end();
+    both.into_iter().for_each(|process| assert!(process.ended().success()));
     println!("test a_thousand_connected_pairs_are_small ... ok");
 }
 
 /// Connects to those of whom it is told, uses each, and says what the process had before and has now. What it
 /// shares with others does not count here.
 fn paired() {
-    println!();
+    say("");
     let alone = |it: &Status| it.kib("RssAnon") + it.kib("RssFile") + it.kib("VmPTE");
     let before = Status::now();
     let count = 2 * PAIRS as u32;
@@ -101,9 +99,8 @@ fn paired() {
         })
         .collect();
     let numbers: Vec<_> = ends.iter().map(|(qp, _)| qp.number().to_string()).collect();
-    println!("{}", numbers.join(" "));
-    let line = std::io::stdin().lines().next().unwrap().unwrap();
-    for ((qp, _), peer) in ends.iter_mut().zip(line.split(' ')) {
+    say(numbers.join(" "));
+    for ((qp, _), peer) in ends.iter_mut().zip(order().split(' ')) {
         qp.connect_to(peer.parse().unwrap()).unwrap();
         qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
         qp.post_send(&[SendWr::send(2, &[])]).unwrap();
@@ -111,7 +108,7 @@ fn paired() {
     for (_, cq) in &mut ends {
         settle(cq, 2);
     }
-    println!("{} {}", alone(&before), alone(&Status::now()));
+    say(format_args!("{} {}", alone(&before), alone(&Status::now())));
     wait_for_the_end();
 }
 
@@ -149,40 +146,15 @@ fn wait_for_the_end() {
 }
 
 /// A process of this test's.
-struct Process {
-    child: Child,
-    to: ChildStdin,
-    from: Lines<BufReader<ChildStdout>>,
+fn start(role: &str) -> Actor {
+    let process = Actor::start("", &[(ROLE, role), (FABRIC, &fabric())]);
+    assert_eq!(process.hear(), "");
+    process
 }
 
-impl Process {
-    fn start(role: &str) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.env(ROLE, role).env(FABRIC, fabric());
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let to = child.stdin.take().unwrap();
-        let from = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut process = Self { child, to, from };
-        assert_eq!(process.line(), "");
-        process
-    }
-
-    fn line(&mut self) -> String {
-        self.from.next().expect("it goes on").unwrap()
-    }
-
-    fn numbers<const N: usize>(&mut self) -> [u64; N] {
-        let line = self.line();
-        let numbers: Vec<_> = line.split(' ').map(|word| word.parse().unwrap()).collect();
-        numbers.try_into().expect("so many")
-    }
-
-    fn tell(&mut self, line: &str) {
-        writeln!(self.to, "{line}").unwrap();
-    }
-
-    fn end(mut self) {
-        drop(self.to);
-        assert!(self.child.wait().unwrap().success());
-    }
+/// The two numbers that it says.
+fn numbers(process: &Actor) -> [u64; 2] {
+    let line = process.hear();
+    let (before, after) = line.split_once(' ').expect("two");
+    [before, after].map(|word| word.parse().unwrap())
 }

@@ -4,13 +4,11 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::channel;
-use std::thread;
 
 use common::confined::give_up_system_calls;
+use common::process::{Actor, order, say};
 use common::{CAPS, DEADLINE, End, FABRIC, S, fabric, open};
 use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
@@ -19,8 +17,8 @@ use rustix::thread::sched_yield;
 use transport_rxe_loop::{Cq, QpInit};
 
 const CHILD: &str = "SYSTEM_CALLS_CHILD";
-const STARTED: &str = "started\n";
-const DONE: &str = "done\n";
+const STARTED: &str = "started";
+const DONE: &str = "done";
 const CONTROL: &str = "make a system call";
 /// Who sends first.
 const FIRST: &str = "first";
@@ -40,9 +38,9 @@ fn main() {
 }
 
 fn parent() {
-    assert_eq!(outputs([FIRST, SECOND]), [[STARTED, DONE].concat(), [STARTED, DONE].concat()]);
+    assert_eq!(outputs([FIRST, SECOND]), [[STARTED, DONE], [STARTED, DONE]]);
     let [_, control] = outputs([FIRST, CONTROL]);
-    assert_eq!(control, STARTED, "a system call went unnoticed");
+    assert_eq!(control, [STARTED], "a system call went unnoticed");
     // What killed processes leave, the next one that opens the fabric takes away (X2).
     drop(open());
     println!("test p05_posting_and_polling_make_no_system_call_across_processes ... ok");
@@ -59,16 +57,16 @@ fn child(role: &str) {
         .create_qp(&QpInit { caps: CAPS, recv_cq: &receives, ..QpInit::new(&end.cq) })
         .unwrap();
     let at = end.region.remote(WRITTEN).unwrap();
-    say(&format!("{} {} {}\n", end.qp.number(), at.addr, at.rkey));
-    let peer = hear();
+    say(format_args!("{} {} {}", end.qp.number(), at.addr, at.rkey));
+    let peer = order();
     let [number, addr, rkey] = peer.split(' ').collect::<Vec<_>>()[..] else { panic!("{peer}") };
     let remote = RemoteAddr { addr: addr.parse().unwrap(), rkey: rkey.parse().unwrap() };
     end.qp.connect_to(number.parse().unwrap()).unwrap();
     end.recv(0, 0, 512);
     end.recv(0, 0, 512);
     // The other one has receives by now, too.
-    say("connected\n");
-    hear();
+    say("connected");
+    order();
     // The first round makes the memory of each known to the other.
     exchange(&mut end, &mut receives, remote, role == FIRST, 1);
     say(STARTED);
@@ -77,7 +75,8 @@ fn child(role: &str) {
     if role == CONTROL {
         sched_yield();
     }
-    say(DONE);
+    // By one call, and without memory, which might take others.
+    std::io::stderr().write_all(b"@done\n").expect("the parent listens");
 }
 
 /// Sends and writes to the other one and takes what that one sends, in turns.
@@ -115,56 +114,18 @@ fn poll(cq: &mut Cq, room: &mut [Wc]) -> usize {
     count
 }
 
-fn say(what: &str) {
-    let mut stdout = std::io::stdout();
-    stdout.write_all(what.as_bytes()).and_then(|()| stdout.flush()).expect("the parent listens");
-}
-
-fn hear() -> String {
-    let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line).expect("the parent speaks");
-    line.trim_end().to_owned()
-}
-
 /// What two processes with these roles say, once they are connected, before they are killed.
-fn outputs(roles: [&str; 2]) -> [String; 2] {
-    let mut pair = roles.map(start);
+fn outputs(roles: [&str; 2]) -> [Vec<String>; 2] {
+    let fabric = fabric();
+    let mut pair = roles.map(|role| Actor::start("", &[(CHILD, role), (FABRIC, &fabric)]));
     for _ in ["where each is", "that each is connected"] {
-        let [a, b] = pair.each_mut().map(|(_, _, from)| from.next().unwrap().unwrap());
-        for ((_, to, _), line) in pair.iter_mut().zip([b, a]) {
-            writeln!(to, "{line}").unwrap();
-        }
+        let [a, b] = pair.each_ref().map(Actor::hear);
+        pair.iter_mut().zip([b, a]).for_each(|(actor, line)| actor.order(line));
     }
-    let (ended, ends) = channel();
-    let children = pair.map(|(mut child, to, from)| {
-        let ended = ended.clone();
-        let pid = rustix::process::Pid::from_child(&child);
-        let reader = thread::spawn(move || {
-            let said: Vec<_> = from.map_while(Result::ok).map(|line| line + "\n").collect();
-            let status = child.wait().unwrap();
-            drop(to);
-            let _ = ended.send(());
-            assert_eq!(status.signal(), Some(libc::SIGSYS), "{status:?}");
-            said.concat()
-        });
-        (pid, reader)
-    });
-    let in_time = [(); 2].iter().all(|()| ends.recv_timeout(DEADLINE).is_ok());
-    children.map(|(pid, reader)| {
-        if !in_time {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        }
-        reader.join().unwrap()
+    pair.map(|mut actor| {
+        let said = std::iter::from_fn(|| actor.heard_within(DEADLINE)).collect();
+        let status = actor.leave();
+        assert_eq!(status.signal(), Some(libc::SIGSYS), "{status:?}");
+        said
     })
-}
-
-type Said = std::io::Lines<BufReader<std::process::ChildStdout>>;
-
-fn start(role: &str) -> (Child, ChildStdin, Said) {
-    let mut command = Command::new(std::env::current_exe().expect("this is a program"));
-    command.env(CHILD, role).env(FABRIC, fabric());
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().expect("it can be started");
-    let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    (child, to, BufReader::new(from).lines())
 }

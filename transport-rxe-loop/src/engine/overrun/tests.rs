@@ -31,15 +31,3 @@ fn o04_an_overrun_concerns_no_queue_pair_of_the_next_queue_in_the_entry() {
     let told = [(); 2].map(|()| fixture.told().unwrap());
     assert_eq!(told, [AsyncEventType::CQ_ERR, AsyncEventType::QP_FATAL]);
 }
-
-#[test]
-fn o04_a_queue_pair_that_leaves_reset_after_the_overrun_fails_with_the_next_completion() {
-    let fixture = Fixture::new();
-    let (first, mut other) = (fixture.own_peer(), fixture.qp());
-    let fails = || fail_queue_pairs(fixture.device.engine, fixture.cq.queue().index, first.qpn());
-    fails();
-    assert_eq!(other.state().unwrap(), QpState::RESET);
-    other.modify(&QpAttr::init(&Port::new(1), Access::empty())).unwrap();
-    fails();
-    assert_eq!(other.state().unwrap(), QpState::ERR);
-}

@@ -273,19 +273,10 @@ fn x07_what_a_process_that_lives_has_taken_stays_its() {
     assert_eq!(reclaim(alone.engine, alone.slot(), &taken), Ok(()));
     let reset = QpAttr::to(QpState::RESET);
     assert_eq!(alone.qp.modify(&reset), Err(ModifyError::PeerSuspended));
+    assert!(!recover(alone.engine, ANOTHER), "it has the place of one that was dead");
     assert!(alone.pool().taken().eq([taken]));
     alone.pool().settle(taken.tag(), taken.target());
     assert_eq!(alone.qp.modify(&reset), Ok(()));
-}
-
-#[test]
-fn x03_receives_taken_by_a_live_process_are_not_given_back() {
-    let alone = Alone::new();
-    let taken = alone.is_taken_by(alone.me());
-    assert_eq!(reclaim(alone.engine, alone.slot(), &taken), Ok(()));
-    assert!(alone.pool().taken().eq([taken]));
-    alone.pool().free(&taken);
-    assert!(!recover(alone.engine, alone.me()), "it has the place of one that was dead");
 }
 
 #[test]

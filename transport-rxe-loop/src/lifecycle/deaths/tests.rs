@@ -147,17 +147,6 @@ fn x03_a_late_recovery_leaves_the_next_process_alone() {
 }
 
 #[test]
-fn x03_a_dead_one_is_left_as_long_as_another_one_sweeps() {
-    let (_context, device) = OpenOptions::new().alone();
-    device.shm.die_at(ANOTHER);
-    let sweeping = device.shm.try_lock(device.shm.frees()).unwrap();
-    assert!(look(device), "it may die over that");
-    drop(sweeping);
-    assert!(!look(device), "nobody is left");
-    assert_eq!(device.shm.others().next(), None);
-}
-
-#[test]
 fn x03_what_a_dead_one_had_is_there_for_who_needs_it() {
     let limits = Limits { completion_queues: 1, ..Limits::default() };
     let (context, device) = OpenOptions::new().limits(limits).alone();

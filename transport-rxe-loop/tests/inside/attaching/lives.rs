@@ -106,18 +106,6 @@ fn state(pid: i32) -> Option<char> {
 }
 
 #[test]
-fn x01_processes_that_name_the_same_fabric_share_its_memory() {
-    let (directory, here) = attached();
-    let (actor, owner) = directory.user();
-    assert_ne!(owner, here.owner());
-    assert_eq!(here.owners().collect::<Vec<_>>(), [here.owner(), owner]);
-    assert_eq!(here.alive(owner), alive(actor.pid()));
-    let elsewhere = attach(&directory.named("y")).unwrap();
-    assert_eq!(elsewhere.owners().count(), 1, "another name sees nothing of it");
-    actor.finish();
-}
-
-#[test]
 fn a_process_is_alive_to_itself_and_who_never_was_is_dead() {
     let (directory, here) = attached();
     assert!(std::ptr::eq(directory.attach(), here));
@@ -242,17 +230,6 @@ fn x03_who_can_not_ask_takes_nobody_for_dead_and_lives() {
 #[test]
 fn x07_a_forked_child_closes_nothing_that_the_program_opened() {
     Directory::new().plays_to_the_end("careless parent");
-}
-
-#[test]
-fn a_stopped_process_is_alive() {
-    let (directory, here) = attached();
-    let (actor, owner) = directory.user();
-    actor.signal(Signal::STOP);
-    until("it is stopped", || actor.is_stopped());
-    assert_eq!(here.alive(owner), alive(actor.pid()));
-    actor.signal(Signal::CONT);
-    actor.finish();
 }
 
 #[test]

@@ -132,14 +132,8 @@ fn x02_a_file_in_use_that_this_build_can_t_read_is_refused_and_stays() {
     word(0, 0, NotOurs::Magic);
     word(8, VERSION + 1, NotOurs::Version { found: VERSION + 1 });
     word(16, 8, NotOurs::Layout);
-    for at in (24..104).step_by(8) {
-        for value in [0u64, 3 << 20, u64::MAX] {
-            // A kind that the format does not use has no entries.
-            if good[at..at + 8] != value.to_le_bytes() {
-                word(at as u64, value, NotOurs::Damaged);
-            }
-        }
-    }
+    // The header's own test has every other word.
+    word(24, u64::MAX, NotOurs::Damaged);
     let file = File::options().write(true).open(path.file()).unwrap();
     for len in [4096, 1 << 21, 1 << 40] {
         file.set_len(len).unwrap();

@@ -83,13 +83,6 @@ fn x07_who_has_asked_leaves_no_trace_whatever_the_answer() {
 }
 
 #[test]
-fn x07_who_is_alive_and_does_not_answer_is_given_up() {
-    let device = Fixture::new().device;
-    let _serving = device.memory.copier().serving.lock().unwrap();
-    assert_eq!(ask(device, me(device)), Err(Trouble::NoAnswer.into()));
-}
-
-#[test]
 fn x03_requests_to_a_dead_process_are_recovered() {
     let device = Fixture::new().device;
     let dead = device.shm.die_at(ANOTHER);
