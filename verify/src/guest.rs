@@ -32,11 +32,13 @@ pub mod tasks;
 pub const PACKAGES: &[&str] =
     &["qemu-system-x86", "busybox-static", "ibverbs-providers", "iproute2", "kmod", "xz-utils"];
 
-/// What is brought along beside the programs of whoever calls.
-const PROGRAMS: [&str; 1] = ["/usr/bin/rdma"];
-/// The driver's half in user space, which libibverbs loads by itself.
-const PROVIDER: &str = "/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so";
-const PROVIDER_NAMED: &str = "/etc/libibverbs.d/rxe.driver";
+/// What is brought along beside the programs of whoever calls, with the driver's half in user space, which libibverbs
+/// loads by itself.
+const PROGRAMS: &[&str] = &[
+    "/usr/bin/rdma",
+    "/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so",
+    "/etc/libibverbs.d/rxe.driver",
+];
 
 /// A guest that can be booted.
 pub struct Guest {
@@ -53,7 +55,7 @@ pub struct Guest {
 #[derive(Default)]
 pub struct Load {
     /// Files that lie in the guest where they lie here, with the libraries of those that are programs.
-    pub files: Vec<PathBuf>,
+    pub files: &'static [&'static str],
     /// Programs that the guest finds by their names, with their libraries.
     pub programs: Vec<Program>,
     /// What it can be booted for: the name of a list, and the list.
@@ -79,8 +81,7 @@ impl Guest {
         archive(&kernel, load)?.write(&folder.join("initrd"))?;
         let seconds = |tasks: &[Task]| tasks.iter().map(|task| task.seconds).sum();
         let lists = load.lists.iter().map(|(list, tasks)| (*list, seconds(tasks))).collect();
-        let accelerator = boot::EMULATED;
-        let mut guest = Self { kernel: kernel.image, folder, lists, accelerator };
+        let mut guest = Self { kernel: kernel.image, folder, lists, accelerator: boot::EMULATED };
         if guest.finds_kvm()? {
             guest.accelerator = boot::KVM;
         }
@@ -95,32 +96,29 @@ fn cache() -> PathBuf {
 
 fn archive(kernel: &Kernel, load: &Load) -> Result<Archive, Stop> {
     let mut archive = Archive::default();
-    archive.text("init", include_str!("guest/init.sh"));
-    archive.text("etc/passwd", "root:x:0:0:root:/:/bin/sh\n");
-    archive.text("etc/hosts", "127.0.0.1 localhost\n");
-    archive.copy("bin/busybox", "/bin/busybox");
+    archive.file("init", include_str!("guest/init.sh"));
+    archive.file("etc/passwd", "root:x:0:0:root:/:/bin/sh\n");
+    archive.file("etc/hosts", "127.0.0.1 localhost\n");
+    archive.copy("bin/busybox", "/bin/busybox")?;
     for module in fs::read_dir(&kernel.modules)? {
-        let module = module?.path();
-        let name = module.file_name().expect("it was listed");
-        archive.copy(Path::new("modules").join(name), &module);
+        let module = module?;
+        archive.copy(Path::new("modules").join(module.file_name()), module.path())?;
     }
     for folder in ["dev", "proc", "sys", "tmp"] {
         archive.folder(folder);
     }
-    let mut files: Vec<PathBuf> = PROGRAMS.iter().map(PathBuf::from).collect();
-    files.extend([PROVIDER, PROVIDER_NAMED].map(PathBuf::from));
-    files.extend(load.files.iter().cloned());
     for program in &load.programs {
-        archive.copy(Path::new("job").join(&program.name), &program.path);
+        archive.copy(Path::new("job").join(&program.name), &program.path)?;
     }
-    let programs = load.programs.iter().map(|program| &program.path);
-    let libraries = libraries::of(files.iter().chain(programs))?;
-    for file in files.iter().chain(&libraries) {
-        archive.copy(file, file);
+    let files = PROGRAMS.iter().chain(load.files).map(Path::new);
+    let programs = load.programs.iter().map(|program| program.path.as_path());
+    let libraries = libraries::of(files.clone().chain(programs))?;
+    for file in files.chain(libraries.iter().map(PathBuf::as_path)) {
+        archive.copy(file, file)?;
     }
-    archive.text(format!("job/{}.tasks", boot::NOTHING), "");
+    archive.file(format!("job/{}.tasks", boot::NOTHING), "");
     for (list, tasks) in &load.lists {
-        archive.text(format!("job/{list}.tasks"), tasks::file(tasks));
+        archive.file(format!("job/{list}.tasks"), tasks::file(tasks));
     }
     Ok(archive)
 }

@@ -28,7 +28,7 @@ use verify::far;
 
 use crate::message::{Message, tell};
 use crate::report::Report;
-use crate::run::{Effort, Job, is_ci, outcome};
+use crate::run::{Effort, Job, is_ci};
 use crate::stages::{STAGES, Stage};
 
 mod guest;
@@ -174,7 +174,7 @@ fn alone(stage: &'static Stage, arguments: &Arguments) -> Result<bool, Error> {
         (stage.run)(&mut job)
     });
     let passed = result.is_ok();
-    tell(&Message::Over(outcome(result)))?;
+    tell(&Message::Over(result))?;
     Ok(passed)
 }
 

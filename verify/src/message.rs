@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use cq_core::causes::Causes;
 use serde::{Deserialize, Serialize};
 
 /// A line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Message {
     /// What is under way from here on: a command, a guest.
     UnderWay(String),
@@ -16,16 +16,24 @@ pub enum Message {
     Over(Outcome),
 }
 
-/// What came of a stage.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// What was shown.
-    Passed(String),
-    /// What is missing on this machine, so that nothing was shown.
+/// What came of a stage: what was shown, or why nothing was.
+pub type Outcome = Result<String, Stop>;
+
+/// Why a stage did not pass.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Stop {
+    /// What is missing on this machine, so that nothing was shown either way.
+    #[error("{0}")]
     Skipped(String),
-    /// What is wrong.
+    /// What is wrong: a command said no, or what was judged is not as it should be.
+    #[error("{0}")]
     Failed(String),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(Causes(&error).to_string())
+    }
 }
 
 /// Says something to the checker, from the process of a stage.

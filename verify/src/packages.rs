@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use cq_core::causes::Causes;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 
@@ -36,9 +35,9 @@ pub fn ensure(wanted: &[&str], job: &mut Job) -> Result<(), Stop> {
         let mut install = apt_get(prefix, &["install", "-y", "--no-install-recommends"]);
         job.run(&format!("apt-get install {names}"), install.args(&missing))
     };
-    install().map(drop).map_err(|stop| {
-        Stop::Skipped(format!("{}; by hand: sudo apt-get install {names}", Causes(&stop)))
-    })
+    install()
+        .map(drop)
+        .map_err(|stop| Stop::Skipped(format!("{stop}; by hand: sudo apt-get install {names}")))
 }
 
 /// Those that are not installed; a reason to skip where nobody can tell.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::message::Outcome;
+use crate::message::{Outcome, Stop};
 use crate::run::{log_path, root};
 use crate::stages::Stage;
 
@@ -95,18 +95,18 @@ fn time(took: Duration, budget: u32) -> String {
 
 fn verdict(outcome: &Outcome, ci: bool) -> Verdict {
     match outcome {
-        Outcome::Passed(_) => Verdict::Passed,
-        Outcome::Skipped(_) if !ci => Verdict::Skipped,
-        Outcome::Skipped(_) | Outcome::Failed(_) => Verdict::Failed,
+        Ok(_) => Verdict::Passed,
+        Err(Stop::Skipped(_)) if !ci => Verdict::Skipped,
+        Err(_) => Verdict::Failed,
     }
 }
 
 /// The summary or the reason; the lines after the first are indented under the stage's.
 fn in_words(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Passed(summary) => summary.replace('\n', "\n          "),
-        Outcome::Skipped(reason) => format!("not run: {reason}"),
-        Outcome::Failed(why) => why.clone(),
+        Ok(summary) => summary.replace('\n', "\n          "),
+        Err(Stop::Skipped(reason)) => format!("not run: {reason}"),
+        Err(Stop::Failed(why)) => why.clone(),
     }
 }
 
@@ -137,9 +137,9 @@ mod tests {
     #[test]
     fn what_failed_fails_everywhere_and_a_skip_in_ci_alone() {
         for (outcome, verdicts) in [
-            (Outcome::Skipped(String::new()), [Verdict::Skipped, Verdict::Failed]),
-            (Outcome::Failed(String::new()), [Verdict::Failed; 2]),
-            (Outcome::Passed(String::new()), [Verdict::Passed; 2]),
+            (Err(Stop::Skipped(String::new())), [Verdict::Skipped, Verdict::Failed]),
+            (Err(Stop::Failed(String::new())), [Verdict::Failed; 2]),
+            (Ok(String::new()), [Verdict::Passed; 2]),
         ] {
             assert_eq!([false, true].map(|ci| verdict(&outcome, ci)), verdicts);
         }

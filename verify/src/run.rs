@@ -9,52 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread;
 
-use cq_core::causes::Causes;
-
-use crate::message::{Message, Outcome, tell};
-
-/// Why a stage did not pass.
-#[derive(Debug, thiserror::Error)]
-pub enum Stop {
-    /// Nothing was shown either way: something that the stage needs is not there.
-    #[error("{0}")]
-    Skipped(String),
-    /// A command ran and said no.
-    #[error("{what}: {status}")]
-    Command {
-        /// The command, in short.
-        what: String,
-        /// How it ended.
-        status: ExitStatus,
-    },
-    /// A command could not be run.
-    #[error("cannot run {what}")]
-    Start {
-        /// The command, in short.
-        what: String,
-        /// What the system said.
-        #[source]
-        error: io::Error,
-    },
-    /// What was judged is not as it should be.
-    #[error("{0}")]
-    Judged(String),
-    /// Every command was content, yet their output does not show what the stage must show.
-    #[error("{0}")]
-    Unshown(&'static str),
-    /// The log could not be kept.
-    #[error("cannot keep the log")]
-    Log(#[from] io::Error),
-}
-
-/// What came of a stage that returned this.
-pub fn outcome(result: Result<String, Stop>) -> Outcome {
-    match result {
-        Ok(words) => Outcome::Passed(words),
-        Err(Stop::Skipped(why)) => Outcome::Skipped(why),
-        Err(stop) => Outcome::Failed(Causes(&stop).to_string()),
-    }
-}
+pub use crate::message::Stop;
+use crate::message::{Message, tell};
 
 /// The workspace, wherever the checker was called from.
 pub fn root() -> &'static Path {
@@ -170,7 +126,7 @@ impl Job {
         self.announce(what);
         writeln!(self.log, "$ {command:?}")?;
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-        let mut child = child.map_err(|error| Stop::Start { what: what.to_owned(), error })?;
+        let mut child = child.map_err(|error| cannot_run(what, &error))?;
         let stdout = child.stdout.take().expect("it was asked for");
         for line in BufReader::new(stdout).split(b'\n') {
             let line = line?;
@@ -200,29 +156,21 @@ impl Job {
 
 /// What a command printed that succeeded.
 fn ended(what: &str, result: io::Result<Output>) -> Result<String, Stop> {
-    let what = what.to_owned();
-    match result {
-        Err(error) => Err(Stop::Start { what, error }),
-        Ok(Output { status, .. }) if !status.success() => Err(Stop::Command { what, status }),
-        Ok(output) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+    let Output { status, stdout, .. } = result.map_err(|error| cannot_run(what, &error))?;
+    if !status.success() {
+        return Err(Stop::Failed(format!("{what}: {status}")));
     }
+    Ok(String::from_utf8_lossy(&stdout).into_owned())
+}
+
+/// A command could not be run.
+pub fn cannot_run(what: &str, error: &io::Error) -> Stop {
+    Stop::Failed(format!("cannot run {what}: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error;
-
     use super::*;
-
-    #[test]
-    fn a_cause_is_told_once() {
-        let io = || io::Error::other("no luck");
-        for error in [Stop::from(io()), Stop::Start { what: "cargo".to_owned(), error: io() }] {
-            assert_eq!(error.source().unwrap().to_string(), "no luck");
-            let Outcome::Failed(line) = outcome(Err(error)) else { panic!("it is none") };
-            assert_eq!(line.matches("no luck").count(), 1, "{line}");
-        }
-    }
 
     #[test]
     fn ci_is_any_value_but_empty_and_false() {

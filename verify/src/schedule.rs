@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::message::{Message, Outcome};
+use crate::message::{Message, Outcome, Stop};
 use crate::processes::{Mark, Running};
 use crate::report::Report;
 use crate::run::{log_path, processors, root};
@@ -186,20 +186,17 @@ impl UnderWay {
     fn conclude(mut self) -> io::Result<Outcome> {
         let status = self.process.wait()?;
         if let Some(hung) = self.hung {
-            return Ok(Outcome::Failed(hung));
+            return Ok(Err(Stop::Failed(hung)));
         }
         let left = self.mark.left_after(GRACE);
         self.mark.kill();
-        let outcome = self.outcome.unwrap_or_else(|| {
-            Outcome::Failed(format!("its process ended without a verdict: {status}"))
-        });
-        Ok(match outcome {
-            Outcome::Passed(_) if !left.is_empty() => {
-                let left: Vec<_> = left.iter().map(ToString::to_string).collect();
-                Outcome::Failed(format!("processes were left running: {}", left.join(", ")))
-            }
-            outcome => outcome,
-        })
+        let no_verdict = || format!("its process ended without a verdict: {status}");
+        let outcome = self.outcome.unwrap_or_else(|| Err(Stop::Failed(no_verdict())));
+        if outcome.is_err() || left.is_empty() {
+            return Ok(outcome);
+        }
+        let left: Vec<_> = left.iter().map(ToString::to_string).collect();
+        Ok(Err(Stop::Failed(format!("processes were left running: {}", left.join(", ")))))
     }
 }
 
@@ -255,18 +252,18 @@ mod tests {
     }
 
     const LONG: Duration = Duration::from_secs(60);
-    const PASSED: &str = r#"echo '{"over":{"passed":"all of it"}}'"#;
+    const PASSED: &str = r#"echo '{"Over":{"Ok":"all of it"}}'"#;
 
     fn failed(outcome: Outcome) -> String {
-        let Outcome::Failed(why) = outcome else { panic!("it is no failure: {outcome:?}") };
+        let Err(Stop::Failed(why)) = outcome else { panic!("it is no failure: {outcome:?}") };
         why
     }
 
     #[test]
     fn what_the_process_says_last_is_what_came_of_the_stage() {
-        let script = format!(r#"echo noise; echo '{{"under_way":"a step"}}'; {PASSED}"#);
+        let script = format!(r#"echo noise; echo '{{"UnderWay":"a step"}}'; {PASSED}"#);
         let outcome = outcome_of("test-passes", &script, |_| [LONG, LONG]);
-        assert_eq!(outcome, Outcome::Passed("all of it".to_owned()));
+        assert_eq!(outcome, Ok("all of it".to_owned()));
     }
 
     #[test]
@@ -277,7 +274,7 @@ mod tests {
 
     #[test]
     fn an_endless_loop_and_a_sleeping_child_are_ended_and_named() {
-        let script = r#"echo '{"under_way":"cargo test"}'
+        let script = r#"echo '{"UnderWay":"cargo test"}'
                         echo 'test a::deadlock has been running for over 60 seconds' >&2
                         sleep 1000 & while :; do :; done"#;
         let sleeps = |process: &UnderWay| {
@@ -327,7 +324,7 @@ mod tests {
         assert!(next(&mut vec![&STAGES[2]], &under_way, 3).is_none(), "it runs");
         for process in under_way {
             process.mark.kill();
-            process.conclude().unwrap();
+            assert!(process.conclude().unwrap().is_err());
         }
         let started = Mutex::new(Vec::new());
         let command = |stage: &Stage| {

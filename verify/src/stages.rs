@@ -271,7 +271,7 @@ fn test(job: &mut Job) -> Result<String, Stop> {
     let output = job.run("cargo test", &mut tests)?;
     if output.lines().any(|line| line.starts_with("warning: ")) {
         // Clippy sees everything with libibverbs only.
-        return Err(Stop::Judged("the compiler warns where libibverbs is left out".into()));
+        return Err(Stop::Failed("the compiler warns where libibverbs is left out".into()));
     }
     let mut narrow = cargo_with_cfg("cq_core_word32", &["test", "-p", "cq-core"]);
     let narrow = job.run("cargo test of cq-core without 64-bit atomics", &mut narrow)?;
@@ -282,7 +282,7 @@ fn test(job: &mut Job) -> Result<String, Stop> {
         all.push(libtest::passed(&job.run("cargo test --release of the device", &mut fast)?));
     }
     if all.contains(&0) {
-        return Err(Stop::Unshown("no test ran"));
+        return Err(Stop::Failed("no test ran".into()));
     }
     Ok(format!("{} tests, {} without 64-bit atomics", all[0], all[1]))
 }
@@ -301,7 +301,7 @@ fn doc(job: &mut Job) -> Result<String, Stop> {
 
 /// The line behind which there is nothing more; an error where there is none at all.
 fn last_line(output: &str) -> Result<&str, Stop> {
-    output.lines().last().ok_or(Stop::Unshown("it printed nothing"))
+    output.lines().last().ok_or(Stop::Failed("it printed nothing".into()))
 }
 
 /// How many lines are shown of what something printed that failed.

@@ -1,9 +1,9 @@
 //! QEMU: one guest, or two on a wire.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread;
 
 use super::Guest;
@@ -41,16 +41,11 @@ impl Guest {
     pub fn run_wired(&self, lists: [&str; 2], job: &mut Job) -> Result<[Vec<Ran>; 2], Stop> {
         let [mut first, mut second] =
             [self.on_the_wire(lists[0], 1)?, self.on_the_wire(lists[1], 2)?];
-        let mut child = first.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let mut stdout = child.stdout.take().expect("it was asked for");
-        let reader = thread::spawn(move || {
-            let mut said = Vec::new();
-            stdout.read_to_end(&mut said).map(|_| said)
-        });
+        let child = first.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let reader = thread::spawn(move || child.wait_with_output());
         let theirs = self.watch(lists[1], &mut second, job);
-        let status = child.wait()?;
-        let said = reader.join().expect("reading does not panic")?;
-        let said = String::from_utf8_lossy(&said);
+        let Output { status, stdout, .. } = reader.join().expect("reading does not panic")?;
+        let said = String::from_utf8_lossy(&stdout);
         job.log(&format!("the other host: {first:?}\n{said}"))?;
         let mut results = Results::default();
         for line in said.lines() {
@@ -91,10 +86,9 @@ impl Guest {
         seconds: u32,
         variables: &[(&str, &str)],
     ) -> io::Result<Command> {
-        let mut arguments = format!("{KERNEL} tasks={list}");
-        for (name, value) in variables {
-            arguments += &format!(" {name}={value}");
-        }
+        let variables: String =
+            variables.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+        let arguments = format!("{KERNEL} tasks={list}{variables}");
         let mut command = Command::new("timeout");
         // In the foreground, it dies with us at the terminal.
         command.args(["--foreground", "--signal=KILL", &seconds.to_string(), "qemu-system-x86_64"]);
@@ -111,8 +105,8 @@ impl Guest {
 
     /// What the kernel and QEMU said in the last boot for `list`, and the name of the kernel's file.
     pub fn last_words(&self, list: &str) -> String {
-        let read = |name: String| fs::read(self.folder.join(name)).unwrap_or_default();
-        let said = [read(console(list)), read(qemu(list))].concat();
+        let said = [console(list), qemu(list)];
+        let said = said.map(|name| fs::read(self.folder.join(name)).unwrap_or_default()).concat();
         let said = String::from_utf8_lossy(&said).replace('\r', "");
         format!("the guest's console, {}:\n{said}", self.shown_console(list).display())
     }
@@ -125,9 +119,9 @@ impl Guest {
     /// [`Self::command`] for one of the two ends of the wire, whose address ends in `host`.
     fn on_the_wire(&self, list: &str, host: u8) -> io::Result<Command> {
         let (here, there) = (format!("wire{host}"), format!("wire{}", 3 - host));
-        match fs::remove_file(self.folder.join(&here)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        let old = self.folder.join(&here);
+        if old.exists() {
+            fs::remove_file(old)?;
         }
         let mut command = self.command(list, &[("host", &host.to_string())])?;
         // By names in the guest's folder, since the path of a socket must be short.
@@ -163,11 +157,9 @@ impl Guest {
         }
         let console = self.shown_console(list);
         let console = console.display();
-        let when = match ran.last() {
-            Some(task) => format!("in `{}`", task.name),
-            None => "before it ran anything".to_owned(),
-        };
-        Err(Stop::Judged(format!("the guest died {when} ({status}); its console is {console}")))
+        let in_task = |task: &Ran| format!("in `{}`", task.name);
+        let when = ran.last().map_or_else(|| "before it ran anything".to_owned(), in_task);
+        Err(Stop::Failed(format!("the guest died {when} ({status}); its console is {console}")))
     }
 }
 

@@ -1,36 +1,32 @@
 //! What a program needs beside itself, as the dynamic linker resolves it.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::run::Stop;
+use crate::run::{Stop, cannot_run};
 
 /// The libraries of these files. Those that are no programs have none.
-pub fn of<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Result<BTreeSet<PathBuf>, Stop> {
+pub fn of<'a>(files: impl Iterator<Item = &'a Path>) -> Result<BTreeSet<PathBuf>, Stop> {
     let mut all = BTreeSet::new();
     for file in files {
         let output = Command::new("ldd").arg(file).output();
-        let output = output.map_err(|error| Stop::Start { what: "ldd".into(), error })?;
-        let listing = String::from_utf8_lossy(&output.stdout);
-        let libraries = parse(&listing).map_err(|missing| {
-            io::Error::new(io::ErrorKind::NotFound, format!("{}: no {missing}", file.display()))
-        })?;
-        all.extend(libraries);
+        let output = output.map_err(|error| cannot_run("ldd", &error))?;
+        let libraries = parse(&String::from_utf8_lossy(&output.stdout));
+        let missing = |name| Stop::Failed(format!("{}: no {name}", file.display()));
+        all.extend(libraries.map_err(missing)?);
     }
     Ok(all)
 }
 
 /// The paths in what ldd prints, or the name of the first library that it did not find.
-fn parse(listing: &str) -> Result<Vec<PathBuf>, &str> {
+fn parse(listing: &str) -> Result<Vec<PathBuf>, String> {
     let mut paths = Vec::new();
     for line in listing.lines() {
-        let mut words = line.split_whitespace();
-        match (words.next(), words.next(), words.next()) {
-            (Some(name), Some("=>"), Some("not")) => return Err(name),
-            (Some(_), Some("=>"), Some(path)) => paths.push(path.into()),
-            (Some(path), Some(address), None) if path.starts_with('/') && is_address(address) => {
+        match line.split_whitespace().collect::<Vec<_>>()[..] {
+            [name, "=>", "not", ..] => return Err(name.to_owned()),
+            [_, "=>", path, ..] => paths.push(path.into()),
+            [path, address] if path.starts_with('/') && address.starts_with("(0x") => {
                 paths.push(path.into());
             }
             // The kernel's own, or no program.
@@ -38,10 +34,6 @@ fn parse(listing: &str) -> Result<Vec<PathBuf>, &str> {
         }
     }
     Ok(paths)
-}
-
-fn is_address(word: &str) -> bool {
-    word.starts_with("(0x")
 }
 
 #[cfg(test)]
@@ -56,17 +48,10 @@ mod tests {
 ";
         let found = ["/lib/x86_64-linux-gnu/libibverbs.so.1", "/lib64/ld-linux-x86-64.so.2"];
         assert_eq!(parse(listing), Ok(found.map(PathBuf::from).to_vec()));
-    }
-
-    #[test]
-    fn a_library_that_is_not_there_is_named() {
-        assert_eq!(parse("\tlibnl-3.so.200 => not found\n"), Err("libnl-3.so.200"));
-    }
-
-    #[test]
-    fn a_file_that_is_no_program_has_none() {
-        for listing in ["\tnot a dynamic executable\n", "\tstatically linked\n", ""] {
-            assert_eq!(parse(listing), Ok(Vec::new()));
+        let missing = "\tlibnl-3.so.200 => not found\n";
+        assert_eq!(parse(missing), Err("libnl-3.so.200".to_owned()));
+        for none in ["\tnot a dynamic executable\n", "\tstatically linked\n", ""] {
+            assert_eq!(parse(none), Ok(Vec::new()));
         }
     }
 }

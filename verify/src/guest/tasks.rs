@@ -112,14 +112,17 @@ mod tests {
         let said = "noise\n== begin a\none\n\ntwo\n\n== end a 0\nnoise\n== begin b\n== end b 3\n\
                     == begin c\n== end c 137\n== over\n";
         let (ran, over) = results(said);
-        let seen: Vec<_> =
-            ran.iter().map(|task| (task.name.as_str(), task.output.as_str(), task.end)).collect();
         let expected = [
             ("a", "one\n\ntwo", End::Status(0)),
             ("b", "", End::Status(3)),
             ("c", "", End::Killed),
         ];
-        assert!(over && seen == expected, "{seen:?}");
+        let expected = expected.map(|(name, output, end)| Ran {
+            name: name.to_owned(),
+            output: output.to_owned(),
+            end,
+        });
+        assert!(over && ran == expected, "{ran:?}");
     }
 
     #[test]
@@ -137,15 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn the_next_task_begins_and_is_told() {
+    fn a_task_is_a_line_and_told_when_it_begins() {
+        let task = Task { name: "true".into(), seconds: 5, command: "exec true".into() };
+        assert_eq!(file(&[task.clone(), task]), "true\t5\texec true\n".repeat(2));
         let mut results = Results::default();
         assert_eq!(results.line("== begin cqperf, polled"), Some("cqperf, polled"));
         assert_eq!(results.line("progress"), None);
-    }
-
-    #[test]
-    fn a_task_is_a_line() {
-        let task = Task { name: "true".into(), seconds: 5, command: "exec true".into() };
-        assert_eq!(file(&[task.clone(), task]), "true\t5\texec true\n".repeat(2));
     }
 }

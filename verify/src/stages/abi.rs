@@ -109,13 +109,13 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
                 None
             }));
             if faults.len() >= ENOUGH {
-                return Err(Stop::Judged(faults.join("\n")));
+                return Err(Stop::Failed(faults.join("\n")));
             }
         }
         counts.push(format!("{count} {}", round.name));
     }
     if !faults.is_empty() {
-        return Err(Stop::Judged(faults.join("\n")));
+        return Err(Stop::Failed(faults.join("\n")));
     }
     let programs: BTreeSet<_> = runs().map(|(run, _)| run.program).collect();
     let all: usize = figures.len() + (rounds.len() - 1) * programs.len();

@@ -81,10 +81,10 @@ fn report(
     let summary = format!("{}; the table is {TABLE}", verdict.summary());
     let lacks = !missing.is_empty() && is_ci();
     match verdict.faults() {
-        [] if lacks => Err(Stop::Judged(summary)),
+        [] if lacks => Err(Stop::Failed(summary)),
         [] if job.asked_for => Ok(format!("{summary}\n{}", verdict.text().trim_end())),
         [] => Ok(summary),
-        _ => Err(Stop::Judged(summary)),
+        _ => Err(Stop::Failed(summary)),
     }
 }
 

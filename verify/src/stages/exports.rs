@@ -39,7 +39,7 @@ impl Exports {
     /// Reads the library at `path`.
     pub fn of(path: &Path) -> Result<Self, Stop> {
         let cannot = |why: &dyn std::fmt::Display| {
-            Stop::Judged(format!("cannot read the names of {}: {why}", path.display()))
+            Stop::Failed(format!("cannot read the names of {}: {why}", path.display()))
         };
         let bytes = fs::read(path).map_err(|error| cannot(&error))?;
         Self::in_elf(&bytes).map_err(|error| cannot(&error))
@@ -85,7 +85,7 @@ fn lossy(name: &[u8]) -> String {
 pub fn judge(ours: &Exports, theirs: &Exports) -> Result<usize, Stop> {
     let (ours, public) = (ours.names(), theirs.public());
     if public.is_empty() {
-        return Err(Stop::Unshown("libibverbs has no public name"));
+        return Err(Stop::Failed("libibverbs has no public name".into()));
     }
     let missing = public.difference(&ours).filter(|name| !HARMLESS.contains(name)).copied();
     let stray = ours.difference(&public).copied();
@@ -94,7 +94,7 @@ pub fn judge(ours: &Exports, theirs: &Exports) -> Result<usize, Stop> {
         return Ok(ours.len());
     }
     let (missing, stray) = (missing.join(" "), stray.join(" "));
-    Err(Stop::Judged(format!(
+    Err(Stop::Failed(format!(
         "names that are missing: [{missing}]; that are not libibverbs': [{stray}]"
     )))
 }
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_library_without_public_names_shows_nothing() {
         let nothing = library(&[]);
-        assert!(matches!(judge(&nothing, &nothing), Err(Stop::Unshown(_))));
+        assert!(matches!(judge(&nothing, &nothing), Err(Stop::Failed(_))));
     }
 
     #[test]

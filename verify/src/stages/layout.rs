@@ -71,7 +71,7 @@ fn same(kept: &str, made: &str) -> Result<(), Stop> {
     }
     let differs = kept[top..].lines().zip(made.lines()).find(|(kept, made)| kept != made);
     let (kept, made) = differs.unwrap_or(("one ends", "before the other"));
-    Err(Stop::Judged(format!("{GENERATED} is not what its command makes: `{kept}`, `{made}`")))
+    Err(Stop::Failed(format!("{GENERATED} is not what its command makes: `{kept}`, `{made}`")))
 }
 
 /// How many names there are, all as they should be.
@@ -101,7 +101,7 @@ mod tests {
             "\nlet a = 1;\n",
             "\nlet a = 1;\nlet b = 2;\nlet c = 3;\n",
         ] {
-            assert!(matches!(same(KEPT, made), Err(Stop::Judged(_))));
+            assert!(matches!(same(KEPT, made), Err(Stop::Failed(_))));
         }
     }
 }

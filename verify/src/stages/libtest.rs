@@ -91,7 +91,7 @@ pub fn one_by_one(job: &mut Job, programs: &[Program]) -> Result<String, Stop> {
         }
         match &failed[..] {
             [] => Ok(said),
-            failed => Err(Stop::Judged(format!("of {of} tests fail: {}", failed.join(", ")))),
+            failed => Err(Stop::Failed(format!("of {of} tests fail: {}", failed.join(", ")))),
         }
     })
 }

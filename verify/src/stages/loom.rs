@@ -30,10 +30,10 @@ fn summary(output: &str) -> Result<String, Stop> {
         lines_of("model ", " interleavings with ", output).filter_map(seconds).collect();
     let controls = lines_of("control ", ": fails as it must", output).count();
     if seconds.is_empty() {
-        return Err(Stop::Unshown("no model ran"));
+        return Err(Stop::Failed("no model ran".into()));
     }
     if controls == 0 {
-        return Err(Stop::Unshown("no negative control ran"));
+        return Err(Stop::Failed("no negative control ran".into()));
     }
     let (models, total) = (seconds.len(), seconds.iter().sum::<f64>());
     let longest = seconds.iter().copied().fold(0.0, f64::max);
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_run_without_models_or_without_controls_shows_nothing() {
         for output in ["test result: ok. 0 passed", MODEL, CONTROL] {
-            assert!(matches!(summary(output), Err(Stop::Unshown(_))), "{output}");
+            assert!(matches!(summary(output), Err(Stop::Failed(_))), "{output}");
         }
     }
 }

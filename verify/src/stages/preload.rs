@@ -28,7 +28,7 @@ pub fn build(job: &mut Job) -> Result<PathBuf, Stop> {
     let mut cargo = cargo(&["build", "--profile", "checker", "-p", PACKAGE]);
     let messages = artifacts::build(job, "cargo build of the C ABI", &mut cargo)?;
     let library = artifacts::shared_library(&messages, TARGET);
-    library.ok_or(Stop::Unshown("cargo built no library of the C ABI"))
+    library.ok_or(Stop::Failed("cargo built no library of the C ABI".into()))
 }
 
 /// Has the program of this command load the `library`, and meet others in this `fabric`.

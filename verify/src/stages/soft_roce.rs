@@ -1,7 +1,5 @@
 //! Everything on real verbs: libibverbs and Linux's Soft-RoCE driver, in a [guest](crate::guest).
 
-use std::path::PathBuf;
-
 use serde_json::Value;
 
 use super::libtest::{SHOWING, Tests};
@@ -96,7 +94,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     ];
     let tasks = |checks: &Vec<Check>| checks.iter().map(|(task, _)| task.clone()).collect();
     let load = Load {
-        files: VALGRIND.iter().map(PathBuf::from).collect(),
+        files: VALGRIND,
         lists: ["alone", "first", "second"].into_iter().zip(checks.iter().map(tasks)).collect(),
         programs: [tests, programs].concat(),
     };
@@ -135,7 +133,7 @@ fn judge<'a>(ran: impl Iterator<Item = (&'a Check, &'a Ran)>) -> Result<Vec<Stri
             Err(why) => faults.push(format!("{name}: {why}{}", last_words(output))),
         }
     }
-    if faults.is_empty() { Ok(words) } else { Err(Stop::Judged(faults.join("\n"))) }
+    if faults.is_empty() { Ok(words) } else { Err(Stop::Failed(faults.join("\n"))) }
 }
 
 /// Something was printed: its last line.

@@ -18,7 +18,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     let mut tests = 0;
     for words in ONLY_HERE {
         match passed(&job.run(&format!("cargo {words}"), &mut cargo(words))?) {
-            0 => return Err(Stop::Unshown("no test ran")),
+            0 => return Err(Stop::Failed("no test ran".into())),
             passed => tests += passed,
         }
     }

@@ -11,7 +11,7 @@ use procfs::net::{TcpState, tcp, tcp6};
 use procfs::process::{FDTarget, Process};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::run::Stop;
+use crate::run::{Stop, cannot_run};
 
 /// How long a program may take.
 pub const DEADLINE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 60 });
@@ -38,8 +38,9 @@ impl Side {
     pub fn start(command: &mut Command, said: PathBuf) -> Result<Self, Stop> {
         let file = File::create(&said)?;
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-        let what = command.get_program().to_string_lossy().into_owned();
-        let child = command.spawn().map_err(|error| Stop::Start { what, error })?;
+        let child = command.spawn();
+        let what = || command.get_program().to_string_lossy();
+        let child = child.map_err(|error| cannot_run(&what(), &error))?;
         Ok(Self { child, said })
     }
 

@@ -6,8 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cq_core::causes::Causes;
-
 use crate::packages;
 use crate::run::{Job, Stop, root};
 
@@ -53,10 +51,7 @@ fn fetched(job: &mut Job) -> Result<PathBuf, Stop> {
         // It gets its name when it is complete.
         let parts = cache.join(format!("{package}.part"));
         packages::unpack(&package, &parts, job).map_err(|stop| {
-            Stop::Skipped(format!(
-                "{}; by hand: sudo apt-get update, and install {PACKAGE}",
-                Causes(&stop)
-            ))
+            Stop::Skipped(format!("{stop}; by hand: sudo apt-get update, and install {PACKAGE}"))
         })?;
         fs::rename(&parts, &folder)?;
     }

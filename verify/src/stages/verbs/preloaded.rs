@@ -29,7 +29,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
             *all.skipped.entry(reason).or_default() += count;
         }
     }
-    in_words(&all, job.asked_for).map_err(Stop::Judged)
+    in_words(&all, job.asked_for).map_err(Stop::Failed)
 }
 
 /// Runs the tests of the program of this name.
@@ -40,7 +40,7 @@ fn one(tools: &Tools, name: &str, job: &mut Job) -> Result<Tests, Stop> {
     let tests = Tests::judge(&output, &reasons);
     tests
         .and_then(|tests| tools.fabric().check_gone().map(|()| tests))
-        .map_err(|why| Stop::Judged(format!("{name} by the C ABI: {why}{}", last_words(&output))))
+        .map_err(|why| Stop::Failed(format!("{name} by the C ABI: {why}{}", last_words(&output))))
 }
 
 /// What came of them, with the reasons for who asked; an error where one of these is none any more.
