@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use verify::across::Across;
+use verify::device::Device;
 use verify::differential::{FULL, Plan, SOFT_ROCE, TWO_PROCESSES, VERBS_LOOP, run};
 use verify::far;
 use verify::loopback::Loopback;
@@ -60,64 +61,51 @@ fn main() -> ExitCode {
     match far::serve_if_asked() {
         Ok(true) => return ExitCode::SUCCESS,
         Ok(false) => {}
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "error: cannot be the far end: {error}");
-            return ExitCode::FAILURE;
-        }
+        Err(error) => return failed(1, &format!("cannot be the far end: {error}")),
     }
     let Arguments { transport, programs, seed } = Arguments::parse();
-    let (programs, dialect) = match transport {
-        Transport::Loop => (programs.unwrap_or(2000), &FULL),
-        Transport::Loop2 => (programs.unwrap_or(2000), &TWO_PROCESSES),
-        Transport::Verbs => (programs.unwrap_or(200), &SOFT_ROCE),
-        Transport::VerbsLoop => (programs.unwrap_or(2000), &VERBS_LOOP),
+    let (usual, dialect) = match transport {
+        Transport::Loop => (2000, &FULL),
+        Transport::Loop2 => (2000, &TWO_PROCESSES),
+        Transport::Verbs => (200, &SOFT_ROCE),
+        Transport::VerbsLoop => (2000, &VERBS_LOOP),
     };
-    if let Err(why) = available(transport) {
-        let _ = writeln!(io::stderr(), "error: {why}");
-        return ExitCode::from(3);
+    let plan = Plan { programs: programs.unwrap_or(usual), seed, dialect };
+    match transport {
+        Transport::Loop => compare::<Loopback>(&plan),
+        Transport::Loop2 => compare::<Across>(&plan),
+        #[cfg(feature = "verbs")]
+        Transport::Verbs | Transport::VerbsLoop => match verify::verbs::check() {
+            Ok(()) => compare::<verify::verbs::Verbs>(&plan),
+            Err(error) => failed(3, &error.to_string()),
+        },
+        #[cfg(not(feature = "verbs"))]
+        Transport::Verbs | Transport::VerbsLoop => failed(
+            3,
+            "this program was built without libibverbs: build it with `--features verbs`, which needs \
+             libibverbs-dev and librdmacm-dev",
+        ),
     }
-    let plan = Plan { programs, seed, dialect };
+}
+
+fn compare<D: Device>(plan: &Plan) -> ExitCode {
+    let Plan { programs, seed, dialect } = *plan;
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} programs, {eta} left");
     let bar = ProgressBar::new(programs.into()).with_style(style.expect("a valid template"));
-    let progress = |agreed: u32| bar.set_position(agreed.into());
-    let result = match transport {
-        Transport::Loop => run::<Model, Loopback>(&plan, progress),
-        Transport::Loop2 => run::<Model, Across>(&plan, progress),
-        #[cfg(feature = "verbs")]
-        Transport::Verbs | Transport::VerbsLoop => {
-            run::<Model, verify::verbs::Verbs>(&plan, progress)
-        }
-        #[cfg(not(feature = "verbs"))]
-        Transport::Verbs | Transport::VerbsLoop => unreachable!("it is not available"),
-    };
+    let result = run::<Model, D>(plan, |agreed| bar.set_position(agreed.into()));
     bar.finish_and_clear();
-    // `println!` would panic where the reader is gone.
     match result {
         Ok(tally) => {
+            // `println!` would panic where the reader is gone.
             let agree = format!("{programs} programs of seed {seed} agree: {tally}");
             let _ = writeln!(io::stdout(), "{dialect}{agree}");
             ExitCode::SUCCESS
         }
-        Err(disagreement) => {
-            let _ = writeln!(io::stderr(), "error: seed {seed}: {disagreement}");
-            ExitCode::FAILURE
-        }
+        Err(disagreement) => failed(1, &format!("seed {seed}: {disagreement}")),
     }
 }
 
-/// Whether there is a device to run on, or why not.
-fn available(transport: Transport) -> Result<(), String> {
-    match transport {
-        Transport::Loop | Transport::Loop2 => Ok(()),
-        #[cfg(feature = "verbs")]
-        Transport::Verbs | Transport::VerbsLoop => {
-            verify::verbs::check().map_err(|error| error.to_string())
-        }
-        #[cfg(not(feature = "verbs"))]
-        Transport::Verbs | Transport::VerbsLoop => {
-            Err("this program was built without libibverbs: build it with \
-             `--features verbs`, which needs libibverbs-dev and librdmacm-dev"
-                .to_owned())
-        }
-    }
+fn failed(status: u8, why: &str) -> ExitCode {
+    let _ = writeln!(io::stderr(), "error: {why}");
+    ExitCode::from(status)
 }

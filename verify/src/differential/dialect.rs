@@ -4,6 +4,7 @@ use std::fmt;
 
 use cq_core::transport::Notify;
 use cq_core::wc::WcStatus as S;
+use cq_core::wr::SendFlags;
 
 use self::Omission::*;
 use self::Why::*;
@@ -217,7 +218,7 @@ impl Dialect {
     }
 
     fn request(&self, request: &mut Request) {
-        let Request { op, data, fenced, .. } = request;
+        let Request { op, data, flags, .. } = request;
         let older = matches!(op, Op::Send { .. } | Op::Write { .. } | Op::Read { .. });
         let atomic = matches!(op, Op::CompareSwap { .. } | Op::FetchAdd { .. });
         if self.lacks(Newer) && !older && !atomic {
@@ -226,7 +227,9 @@ impl Dialect {
         if let (Op::Write { imm, .. }, true) = (&mut *op, self.lacks(Extensions)) {
             *imm = None;
         }
-        *fenced &= !self.lacks(Fences);
+        if self.lacks(Fences) {
+            flags.remove(SendFlags::FENCE);
+        }
         // Inline data is refused everywhere but in sends and writes.
         let Data::Pieces(pieces) = data else { return };
         self.pieces(pieces);

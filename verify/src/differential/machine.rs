@@ -5,7 +5,7 @@ use std::time::Instant;
 use cq_core::async_event::{AsyncEvent, Element};
 use cq_core::transport::{Arm, Events, PollCq, PollError, Post, PostError};
 use cq_core::wc::Wc;
-use cq_core::wr::{self, RecvWr, SendFlags, SendWr, Sge};
+use cq_core::wr::{self, RecvWr, SendWr, Sge};
 
 use super::dialect::{Dialect, Omission};
 use super::end::{CQE, End, GRH};
@@ -210,12 +210,8 @@ impl<D: Device> Machine<D> {
                     Data::Pieces(_) => wr::Data::Sges(pieces),
                     Data::Inline(bytes) => wr::Data::Inline(bytes),
                 };
-                let mut wr = SendWr::new(self.steps << 8 | nth, self.op(qp, request.op), data);
-                wr.flags = SendFlags::empty();
-                wr.flags.set(SendFlags::SIGNALED, request.signaled);
-                wr.flags.set(SendFlags::SOLICITED, request.solicited);
-                wr.flags.set(SendFlags::FENCE, request.fenced);
-                wr
+                let wr = SendWr::new(self.steps << 8 | nth, self.op(qp, request.op), data);
+                SendWr { flags: request.flags, ..wr }
             })
             .collect();
         let target = list.first().map(|request| request.target);

@@ -2,7 +2,7 @@
 //! every device.
 
 use cq_core::transport::Notify;
-use cq_core::wr::{Placement, Selectivity};
+use cq_core::wr::{Placement, Selectivity, SendFlags};
 
 use crate::device::{Access, QpState, QpType};
 
@@ -99,12 +99,8 @@ pub struct Request {
     pub data: Data,
     /// Where it goes, if it is a datagram.
     pub target: Target,
-    /// Whether it completes on success.
-    pub signaled: bool,
-    /// Whether it wakes who armed for solicited completions.
-    pub solicited: bool,
-    /// Whether it waits for earlier READs and atomics.
-    pub fenced: bool,
+    /// Whether it completes on success, wakes who armed for solicited completions, waits for earlier READs and atomics.
+    pub flags: SendFlags,
 }
 
 /// Where a datagram goes.

@@ -2,7 +2,7 @@
 //! wrong ones come one at a time.
 
 use cq_core::transport::Notify;
-use cq_core::wr::{Placement, Selectivity};
+use cq_core::wr::{Placement, Selectivity, SendFlags};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -94,15 +94,19 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 fn request(what: impl Strategy<Value = (Op, Data)>) -> impl Strategy<Value = Request> {
-    let signaled = prop_oneof![3 => Just(true), 1 => Just(false)];
-    let all = (what, target(), signaled, rarely(), rarely());
-    all.prop_map(|((op, data), target, signaled, solicited, fenced)| Request {
+    let flag =
+        |flag, with, without| prop_oneof![without => Just(SendFlags::empty()), with => Just(flag)];
+    let flags = [
+        flag(SendFlags::SIGNALED, 3, 1),
+        flag(SendFlags::SOLICITED, 1, 3),
+        flag(SendFlags::FENCE, 1, 3),
+    ];
+    let all = (what, target(), flags);
+    all.prop_map(|((op, data), target, flags)| Request {
         op,
         data,
         target,
-        signaled,
-        solicited,
-        fenced,
+        flags: flags.into_iter().collect(),
     })
 }
 

@@ -40,21 +40,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_found_in_cargos_messages() {
+    fn programs_and_shared_libraries_are_found_in_cargos_messages() {
         let messages = r#"{"reason":"compiler-artifact","target":{"name":"bench"},"executable":null}
 {"reason":"compiler-artifact","target":{"name":"cqperf"},"executable":"/t/release/cqperf"}
+{"target":{"name":"other"},"filenames":["/t/libother.so"]}
+{"target":{"name":"both"},"filenames":["/t/libboth.rlib","/t/libboth.so"]}
+{"target":{"name":"rust"},"filenames":["/t/librust.rlib"]}
 {"reason":"build-finished","success":true}"#;
         let [Program { name, path }] = &executables(messages)[..] else { panic!("not one") };
         assert_eq!((name.as_str(), path.to_str()), ("cqperf", Some("/t/release/cqperf")));
-    }
-
-    #[test]
-    fn a_shared_library_is_found_by_its_target_and_a_rust_library_is_none() {
-        let messages = r#"{"target":{"name":"other"},"filenames":["/t/libother.so"]}
-{"target":{"name":"both"},"filenames":["/t/libboth.rlib","/t/libboth.so"]}
-{"target":{"name":"rust"},"filenames":["/t/librust.rlib"]}"#;
-        assert_eq!(shared_library(messages, "both"), Some("/t/libboth.so".into()));
-        assert_eq!(shared_library(messages, "rust"), None);
-        assert_eq!(shared_library(messages, "none"), None);
+        let library = |name| shared_library(messages, name);
+        assert_eq!(library("both"), Some("/t/libboth.so".into()));
+        assert_eq!([library("rust"), library("none")], [None, None]);
     }
 }

@@ -107,14 +107,6 @@ impl Place {
         }
     }
 
-    /// In how many processes the cases run side by side: they mostly wait for timers.
-    fn processes(&self) -> usize {
-        match self {
-            Self::Here => SIDE_BY_SIDE,
-            Self::Preloaded(_) | Self::Guest(..) => 1,
-        }
-    }
-
     /// Runs the cases of a transport: in processes of their own, or in guests.
     fn run(&self, transport: &'static Transport, job: &Job) -> io::Result<Vec<Outcome>> {
         let process = |part: Part| {
@@ -139,13 +131,11 @@ impl Place {
             }
         };
         job.announce(transport.name);
-        conformance::run_side_by_side(
-            transport,
-            self.processes(),
-            process,
-            |Progress { transport, case, over, of }| {
-                job.progress(&format!("{transport}, {case} ({over} of {of} over)"));
-            },
-        )
+        let told = |Progress { transport, case, over, of }| {
+            job.progress(&format!("{transport}, {case} ({over} of {of} over)"));
+        };
+        // They mostly wait for timers.
+        let processes = if matches!(self, Self::Here) { SIDE_BY_SIDE } else { 1 };
+        conformance::run_side_by_side(transport, processes, process, told)
     }
 }

@@ -36,14 +36,10 @@ impl Fabric {
     }
 
     fn left_behind(&self) -> io::Result<Vec<PathBuf>> {
-        let mut left = Vec::new();
-        for entry in fs::read_dir(SHARED_MEMORY)? {
-            let path = entry?.path();
-            if path.to_string_lossy().contains(&format!(".{}", self.0)) {
-                left.push(path);
-            }
-        }
-        Ok(left)
+        let all = fs::read_dir(SHARED_MEMORY)?.map(|entry| Ok(entry?.path()));
+        let mut all = all.collect::<io::Result<Vec<_>>>()?;
+        all.retain(|path| path.to_string_lossy().contains(&format!(".{}", self.0)));
+        Ok(all)
     }
 }
 

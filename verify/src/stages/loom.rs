@@ -26,14 +26,16 @@ fn cargo(subcommand: &[&str]) -> Command {
 /// A model prints `model NAME: SECONDS s, N interleavings with B preemptions`, a control `control NAME: fails as it must
 /// (WHY)`.
 fn summary(output: &str) -> Result<String, Stop> {
-    let seconds: Vec<f64> =
-        lines_of("model ", " interleavings with ", output).filter_map(seconds).collect();
-    let controls = lines_of("control ", ": fails as it must", output).count();
-    if seconds.is_empty() {
-        return Err(Stop::Failed("no model ran".into()));
-    }
-    if controls == 0 {
-        return Err(Stop::Failed("no negative control ran".into()));
+    let models = output.lines().filter(|line| line.contains(" interleavings with "));
+    let seconds = models.filter_map(|line| {
+        line.strip_prefix("model ")?.rsplit_once(": ")?.1.split_once(" s,")?.0.parse().ok()
+    });
+    let seconds: Vec<f64> = seconds.collect();
+    let is_control =
+        |line: &&str| line.starts_with("control ") && line.contains(": fails as it must");
+    let controls = output.lines().filter(is_control).count();
+    if seconds.is_empty() || controls == 0 {
+        return Err(Stop::Failed("no model ran, or no negative control".into()));
     }
     let (models, total) = (seconds.len(), seconds.iter().sum::<f64>());
     let longest = seconds.iter().copied().fold(0.0, f64::max);
@@ -41,14 +43,6 @@ fn summary(output: &str) -> Result<String, Stop> {
         "{models} models hold in {total:.1} s of work, the longest in {longest:.1} s; \
          {controls} controls fail as they must; each has a line in the log"
     ))
-}
-
-fn seconds(model: &str) -> Option<f64> {
-    model.rsplit_once(": ")?.1.split_once(" s,")?.0.parse().ok()
-}
-
-fn lines_of<'a>(kind: &str, mark: &str, output: &'a str) -> impl Iterator<Item = &'a str> {
-    output.lines().filter(move |line| line.starts_with(kind) && line.contains(mark))
 }
 
 #[cfg(test)]
@@ -66,12 +60,8 @@ mod tests {
         let said = summary(&output).unwrap();
         let expected = "2 models hold in 3.8 s of work, the longest in 2.5 s; 1 controls fail";
         assert!(said.starts_with(expected), "{said}");
-    }
-
-    #[test]
-    fn a_run_without_models_or_without_controls_shows_nothing() {
         for output in ["test result: ok. 0 passed", MODEL, CONTROL] {
-            assert!(matches!(summary(output), Err(Stop::Failed(_))), "{output}");
+            assert!(summary(output).is_err(), "{output}");
         }
     }
 }

@@ -1,7 +1,5 @@
 //! The transport's own tests on the loopback, by its C ABI: the device is there on every machine.
 
-use std::collections::BTreeMap;
-
 use crate::run::{Job, Stop};
 use crate::stages::last_words;
 use crate::stages::libibverbs::{self, TESTS};
@@ -49,16 +47,12 @@ fn in_words(Tests { ran, skipped }: &Tests, reasons: bool) -> Result<String, Str
         return Err(format!("no test is skipped any more by the C ABI because {gone}"));
     }
     let count: u32 = skipped.values().sum();
-    let summary = format!("{ran} by the C ABI, where {count} are skipped");
-    Ok(if reasons { summary + &lines(skipped) } else { summary })
-}
-
-fn lines(skipped: &BTreeMap<String, u32>) -> String {
     let line = |(reason, why)| {
         let count = skipped.get(reason)?;
         Some(format!("\n{count} skipped: {reason} ({why})"))
     };
-    known().filter_map(line).collect()
+    let lines: String = known().filter(|_| reasons).filter_map(line).collect();
+    Ok(format!("{ran} by the C ABI, where {count} are skipped{lines}"))
 }
 
 fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
