@@ -13,8 +13,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// The variable that holds the mark.
 const VARIABLE: &str = "CARGO_VERIFY_STAGE";
-/// Between two looks at what is still there.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Between two looks at what is waited for.
+const PAUSE: Duration = Duration::from_millis(5);
+/// How long it is tried to kill processes.
+const KILLING: Duration = Duration::from_secs(2);
 /// How often a process without an environment is looked at, and the time between: longer than an execve(2) takes, and
 /// short for one that really has none.
 const LOOKS: u32 = 100;
@@ -66,29 +68,32 @@ impl Mark {
 
     /// Waits until none is left: those that are, once the time is over.
     pub fn left_after(&self, limit: Duration) -> Vec<Running> {
-        let start = Instant::now();
-        loop {
-            let left = self.processes();
-            if left.is_empty() || start.elapsed() > limit {
-                return left;
-            }
-            thread::sleep(PAUSE);
-        }
+        let gone = wait_for(limit, || self.processes().is_empty().then_some(Vec::new()));
+        gone.unwrap_or_else(|| self.processes())
     }
 
     /// Kills every one, also those that are started meanwhile.
     pub fn kill(&self) {
-        for _ in 0..100 {
+        wait_for(KILLING, || {
             let left = self.processes();
-            if left.is_empty() {
-                return;
-            }
-            for process in left {
+            for process in &left {
                 // It fails where it has ended, which is as well.
                 let _ = kill_process(process.pid, Signal::KILL);
             }
-            thread::sleep(PAUSE);
+            left.is_empty().then_some(())
+        });
+    }
+}
+
+/// Looks again and again until there is something to be seen: that, or nothing where there was none in time.
+pub fn wait_for<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let start = Instant::now();
+    loop {
+        let seen = look();
+        if seen.is_some() || start.elapsed() > limit {
+            return seen;
         }
+        thread::sleep(PAUSE);
     }
 }
 
@@ -150,31 +155,15 @@ mod tests {
 
     use super::*;
 
-    /// A shell whose child sleeps, in a session of its own, which the shell does not wait for.
-    fn sleeper(mark: &Mark) -> process::Child {
+    fn shell(mark: &Mark, arguments: &[&str]) -> process::Child {
         let mut shell = Command::new("sh");
-        shell.args(["-c", "setsid sleep 1000 & exec sleep 1000"]);
-        mark.put_on(&mut shell).stdin(Stdio::null()).spawn().unwrap()
-    }
-
-    fn wait_until(mark: &Mark, what: impl Fn(&[Running]) -> bool) -> Vec<Running> {
-        let start = Instant::now();
-        loop {
-            let seen = mark.processes();
-            if what(&seen) {
-                return seen;
-            }
-            assert!(start.elapsed() < Duration::from_secs(60), "{seen:?}");
-            thread::sleep(PAUSE);
-        }
+        mark.put_on(shell.arg("-c").args(arguments)).stdin(Stdio::null()).spawn().unwrap()
     }
 
     #[test]
     fn a_process_is_found_while_it_executes_another_program() {
         let mark = Mark::of("test-of-execve");
-        let mut shell = Command::new("sh");
-        shell.args(["-c", r#"exec sh -c "$0" "$0""#, r#"exec sh -c "$0" "$0""#]);
-        let mut child = mark.put_on(&mut shell).stdin(Stdio::null()).spawn().unwrap();
+        let mut child = shell(&mark, &[r#"exec sh -c "$0" "$0""#; 2]);
         let missed = (0..200).filter(|_| mark.processes().is_empty()).count();
         mark.kill();
         assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
@@ -184,9 +173,11 @@ mod tests {
     #[test]
     fn children_that_left_the_session_are_found_shown_and_killed() {
         let (mark, other) = (Mark::of("test-of-marks"), Mark::of("test-of-mark"));
-        let mut child = sleeper(&mark);
-        let both = |seen: &[Running]| seen.iter().filter(|it| it.name == "sleep").count() == 2;
-        let seen = wait_until(&mark, both);
+        // In a session of its own, and the shell does not wait for it.
+        let mut child = shell(&mark, &["setsid sleep 1000 & exec sleep 1000"]);
+        let both = |seen: &Vec<Running>| seen.iter().filter(|it| it.name == "sleep").count() == 2;
+        let seen = wait_for(Duration::from_secs(60), || Some(mark.processes()).filter(both));
+        let seen = seen.expect("both run");
         assert!(other.processes().is_empty(), "a mark that is the beginning of another");
         let mut stacks = Vec::new();
         seen[0].write_stacks(&mut stacks).unwrap();

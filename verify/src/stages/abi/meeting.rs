@@ -5,15 +5,16 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use super::figures::{self, Figure};
 use super::judge::{self, Judge};
 use super::list::{Kind, Run};
-use super::side::{DEADLINE, Said, Side, wait_for};
+use super::side::{DEADLINE, Said, Side};
 use super::{Fabric, Round, preload};
+use crate::processes::wait_for;
 use crate::run::Stop;
 
 /// The library in the folder where programs run.
@@ -54,7 +55,7 @@ pub fn run(run: &Run, place: &Place<'_>) -> Result<Vec<Said>, Stop> {
     match run.kind {
         Kind::Alone(_) => {
             let mut side = place.start("it", &words)?;
-            wait_for(DEADLINE, || side.ended())?;
+            side.wait()?;
             Ok(vec![side.finish()?])
         }
         Kind::Watching(judge) => Ok(vec![watch(place.start("it", &words)?, judge)?]),
@@ -77,13 +78,13 @@ fn is_to_be_run_again(met: &[Said]) -> bool {
 
 /// Ends what waits once it has said what it must.
 fn watch(mut side: Side, judge: Judge) -> io::Result<Said> {
-    let ready = wait_for(DEADLINE, || {
+    let mut look = || -> io::Result<_> {
         let (over, said) = (side.ended()?.is_some(), judge(&side.output()?).is_ok());
         Ok((over || said).then_some(!over))
-    })?;
-    if ready == Some(true) {
+    };
+    if wait_for(DEADLINE, || look().transpose()).transpose()? == Some(true) {
         side.terminate()?;
-        wait_for(DEADLINE, || side.ended())?;
+        side.wait()?;
     }
     side.finish()
 }
@@ -95,11 +96,11 @@ fn meet(words: &[String], place: &Place<'_>) -> Result<[Said; 2], Stop> {
     let server = [words, &["-p".to_owned(), port.to_string()]].concat();
     let client = [&server[..], &[HOST.to_owned()]].concat();
     let mut server = place.start("server", &server)?;
-    let listens = wait_for(DEADLINE, || match server.listens(port)? {
-        true => Ok(Some(true)),
-        false => Ok(server.ended()?.map(|_| false)),
-    })?;
-    if listens != Some(true) {
+    let mut look = || -> io::Result<_> {
+        let (listens, ended) = (server.listens(port)?, server.ended()?);
+        Ok((listens || ended.is_some()).then_some(listens))
+    };
+    if wait_for(DEADLINE, || look().transpose()).transpose()? != Some(true) {
         let output = "it was not started, since the server did not listen".to_owned();
         return Ok([server.finish()?, Said { output, end: None }]);
     }
@@ -110,16 +111,16 @@ fn meet(words: &[String], place: &Place<'_>) -> Result<[Said; 2], Stop> {
 
 /// Waits until both have ended, or their time is over; only a moment where one has failed.
 fn await_both(a: &mut Side, b: &mut Side) -> io::Result<()> {
-    let mut ends = || io::Result::Ok([a.ended()?, b.ended()?]);
-    let failed = |end: &Option<ExitStatus>| end.is_some_and(|status| !status.success());
-    let over = wait_for(DEADLINE, || {
-        let ends = ends()?;
-        let both = ends.iter().all(Option::is_some);
-        Ok((both || ends.iter().any(failed)).then_some(both))
-    })?;
-    if over == Some(false) {
-        wait_for(GRACE, || Ok(ends()?.iter().all(Option::is_some).then_some(())))?;
-    }
+    let mut failed = None;
+    let mut look = || -> io::Result<_> {
+        let ends = [a.ended()?, b.ended()?];
+        if ends.iter().flatten().any(|status| !status.success()) {
+            failed = failed.or(Some(Instant::now()));
+        }
+        let grace_is_over = failed.is_some_and(|failed| failed.elapsed() > GRACE);
+        Ok((grace_is_over || ends.iter().all(Option::is_some)).then_some(()))
+    };
+    wait_for(DEADLINE, || look().transpose()).transpose()?;
     Ok(())
 }
 

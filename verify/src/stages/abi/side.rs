@@ -4,19 +4,17 @@ use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use procfs::net::{TcpState, tcp, tcp6};
 use procfs::process::{FDTarget, Process};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::processes::wait_for;
 use crate::run::{Stop, cannot_run};
 
 /// How long a program may take.
 pub const DEADLINE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 60 });
-/// Between two looks at what is waited for.
-const PAUSE: Duration = Duration::from_millis(1);
 
 /// A program that was started. It is gone when this is.
 pub struct Side {
@@ -52,6 +50,11 @@ impl Side {
     /// How it ended, once it has.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
+    }
+
+    /// Waits until it has ended, or its time is over.
+    pub fn wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        wait_for(DEADLINE, || self.ended().transpose()).transpose()
     }
 
     /// Whether it listens on this TCP port. A process that is gone does not.
@@ -95,21 +98,6 @@ fn listens(process: u32, port: u16) -> io::Result<bool> {
     Ok(targets.any(|target| matches!(target, FDTarget::Socket(inode) if here.contains(&inode))))
 }
 
-/// Looks again and again until there is something to be seen: that, or nothing where there was none in time.
-pub fn wait_for<T>(
-    limit: Duration,
-    mut look: impl FnMut() -> io::Result<Option<T>>,
-) -> io::Result<Option<T>> {
-    let start = Instant::now();
-    loop {
-        let seen = look()?;
-        if seen.is_some() || start.elapsed() > limit {
-            return Ok(seen);
-        }
-        thread::sleep(PAUSE);
-    }
-}
-
 #[cfg(test)]
 pub mod tests {
     use std::env;
@@ -136,7 +124,7 @@ pub mod tests {
     #[test]
     fn what_a_program_says_on_both_streams_is_kept_with_its_end() {
         let mut side = shell("says", "echo one; echo two >&2; exit 3");
-        let end = wait_for(DEADLINE, || side.ended()).unwrap();
+        let end = side.wait().unwrap();
         let said = finish(side);
         assert_eq!((said.output.as_str(), end), ("one\ntwo\n", said.end));
         assert_eq!(end.unwrap().code(), Some(3));
@@ -146,13 +134,13 @@ pub mod tests {
     fn a_program_that_does_not_end_is_killed_unless_it_is_asked_to() {
         let mut side = shell("hangs", "exec sleep 1000");
         let id = side.child.id();
-        assert_eq!(wait_for(Duration::ZERO, || side.ended()).unwrap(), None);
+        assert_eq!(side.ended().unwrap(), None);
         assert_eq!(finish(side).end, None);
         assert!(!fs::exists(format!("/proc/{id}")).unwrap(), "it is still there");
 
         let mut side = shell("waits", "exec sleep 1000");
         side.terminate().unwrap();
-        let end = wait_for(DEADLINE, || side.ended()).unwrap().unwrap();
+        let end = side.wait().unwrap().unwrap();
         assert_eq!((end.signal(), finish(side).end), (Some(Signal::TERM.as_raw()), Some(end)));
     }
 
