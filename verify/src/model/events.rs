@@ -93,22 +93,30 @@ impl World {
         self.channels.get_mut(&channel).expect("its handle is alive").pop_front()
     }
 
-    /// N7: no event names a destroyed queue.
-    pub fn forget_cq(&mut self, queue: Id) {
-        if let Some(cq) = self.cqs.remove(&queue) {
-            self.forget_reports(Element::Cq(key(queue)));
-            if let Some(channel) = cq.channel.and_then(|channel| self.channels.get_mut(&channel)) {
-                channel.retain(|event| *event != key(queue));
+    /// Removes an object of any kind. N7: no event names one that is destroyed. C8: of a queue pair, all outstanding
+    /// requests go without completions; its completions stay.
+    pub fn remove(&mut self, id: Id) {
+        self.openings.remove(&id);
+        self.channels.remove(&id);
+        self.windows.remove(&id);
+        self.handles.remove(&id);
+        if self.regions.remove(&id).is_some() {
+            self.unbind(|bound| bound.region == id);
+        }
+        if self.srqs.remove(&id).is_some() {
+            self.forget_reports(Element::Srq(id));
+        }
+        if let Some(cq) = self.cqs.remove(&id) {
+            self.forget_reports(Element::Cq(key(id)));
+            if let Some(events) = cq.channel.and_then(|channel| self.channels.get_mut(&channel)) {
+                events.retain(|event| *event != key(id));
             }
         }
-    }
-
-    /// Removes a queue pair with all outstanding requests, without completions (C8). Its completions stay.
-    pub fn forget_qp(&mut self, number: Id) {
-        self.qps.remove(&number);
-        self.unbind_all(number);
-        self.forget_reports(Element::Qp(number));
-        self.settle();
+        if self.qps.remove(&id).is_some() {
+            self.forget_reports(Element::Qp(id));
+            self.unbind(|bound| bound.qp == id);
+            self.settle();
+        }
     }
 
     /// Reports an event of an object to the context that it was created through.
@@ -138,8 +146,7 @@ impl World {
         }
     }
 
-    /// As N7 for asynchronous events: none names a destroyed object.
-    pub fn forget_reports(&mut self, element: Element) {
+    fn forget_reports(&mut self, element: Element) {
         for opening in self.openings.values_mut() {
             opening.retain(|event| event.element != element);
         }

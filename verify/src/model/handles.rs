@@ -65,14 +65,13 @@ pub struct Object {
     pub id: Id,
     /// The context that it was created through.
     pub opening: Id,
-    pub remove: fn(&mut World, Id),
     /// What it uses.
     pub _uses: Vec<Arc<Object>>,
 }
 
 impl Drop for Object {
     fn drop(&mut self) {
-        self.shared.with(|world| (self.remove)(world, self.id));
+        self.shared.with(|world| world.remove(self.id));
     }
 }
 

@@ -39,8 +39,7 @@ impl Device for Model {
             shared
         });
         let id = shared.with(|world| world.put(|world| &mut world.openings, Opening::default()));
-        let remove = |world: &mut World, id| drop(world.openings.remove(&id));
-        Self::new(Object { shared, id, opening: id, remove, _uses: Vec::new() })
+        Self::new(Object { shared, id, opening: id, _uses: Vec::new() })
     }
 
     fn limits(&self) -> Limits {
@@ -48,20 +47,19 @@ impl Device for Model {
     }
 
     fn alloc_pd(&self) -> ModelPd {
-        let made = self.make(&[], |_, _| {}, |world, _| Ok(world.fresh()));
+        let made = self.make(&[], |world, _| Ok(world.fresh()));
         made.expect("it uses nothing")
     }
 
     fn register(&self, pd: &ModelPd, len: usize, access: Access) -> Result<ModelMr, Errno> {
         let register = |world: &mut World, _| world.register(id(pd), len, access);
-        self.make(&[pd.object()], World::forget_region, register)
+        self.make(&[pd.object()], register)
     }
 
     fn create_channel(&self) -> ModelChannel {
-        let remove = |world: &mut World, id| drop(world.channels.remove(&id));
         let create =
             |world: &mut World, _| Ok(world.put(|world| &mut world.channels, Channel::default()));
-        self.make(&[], remove, create).expect("it uses nothing")
+        self.make(&[], create).expect("it uses nothing")
     }
 
     fn create_cq(&self, capacity: u32, channel: Option<&ModelChannel>) -> Result<ModelCq, Errno> {
@@ -78,7 +76,7 @@ impl Device for Model {
 
     fn create_srq(&self, pd: &ModelPd, init: &SrqInit) -> Result<ModelSrq, Errno> {
         let create = |world: &mut World, opening| world.create_srq(opening, id(pd), *init);
-        self.make(&[pd.object()], World::forget_srq, create)
+        self.make(&[pd.object()], create)
     }
 
     fn create_qp(
@@ -94,7 +92,7 @@ impl Device for Model {
         let caps = QpCaps { max_recv_wr, max_recv_sge, ..init.caps };
         let mut uses = vec![pd.object(), init.send_cq.object(), init.recv_cq.object()];
         uses.extend(init.srq.map(Handle::object));
-        self.make(&uses, World::forget_qp, |world, opening| {
+        self.make(&uses, |world, opening| {
             if !in_limits(&caps) {
                 return Err(Errno::EINVAL);
             }
@@ -124,16 +122,15 @@ impl Device for Model {
     }
 
     fn create_ah(&self, pd: &ModelPd, to: Address) -> Result<ModelAh, Errno> {
-        self.make_ah(pd, |world| world.create_handle(id(pd), to))
+        self.make(&[pd.object()], |world, _| world.create_handle(id(pd), to))
     }
 
     fn ah_from_wc(&self, pd: &ModelPd, wc: &Wc, grh: &[u8; 40]) -> Result<ModelAh, Errno> {
-        self.make_ah(pd, |world| world.handle_from(id(pd), wc, grh))
+        self.make(&[pd.object()], |world, _| world.handle_from(id(pd), wc, grh))
     }
 
     fn alloc_mw(&self, pd: &ModelPd) -> Result<ModelMw, Errno> {
-        let remove = |world: &mut World, id| _ = world.windows.remove(&id);
-        self.make(&[pd.object()], remove, |world, _| Ok(world.alloc_window(id(pd))))
+        self.make(&[pd.object()], |world, _| Ok(world.alloc_window(id(pd))))
     }
 
     fn pause(&self) {
@@ -155,7 +152,6 @@ impl Model {
     fn make<H: Handle>(
         &self,
         uses: &[&Arc<Object>],
-        remove: fn(&mut World, Id),
         create: impl FnOnce(&mut World, Id) -> Result<Id, Errno>,
     ) -> Result<H, Errno> {
         let Object { shared, id: opening, .. } = &**self.object();
@@ -167,7 +163,7 @@ impl Model {
         }
         let id = self.with(create)?;
         let _uses = uses.iter().copied().cloned().collect();
-        Ok(H::new(Object { shared: shared.clone(), id, opening: *opening, remove, _uses }))
+        Ok(H::new(Object { shared: shared.clone(), id, opening: *opening, _uses }))
     }
 
     /// O1: the capacity is exactly the requested one.
@@ -178,7 +174,7 @@ impl Model {
         ignores_overrun: bool,
     ) -> Result<ModelCq, Errno> {
         let uses: Vec<_> = channel.map(Handle::object).into_iter().collect();
-        self.make(&uses, World::forget_cq, |world, opening| {
+        self.make(&uses, |world, opening| {
             if !(1..=LIMITS.max_cqe).contains(&capacity) {
                 return Err(Errno::EINVAL);
             }
@@ -186,15 +182,6 @@ impl Model {
             let cq = Cq { opening, channel, capacity, ignores_overrun, ..Cq::default() };
             Ok(world.put(|world| &mut world.cqs, cq))
         })
-    }
-
-    fn make_ah(
-        &self,
-        pd: &ModelPd,
-        create: impl FnOnce(&mut World) -> Result<Id, Errno>,
-    ) -> Result<ModelAh, Errno> {
-        let remove = |world: &mut World, id| _ = world.handles.remove(&id);
-        self.make(&[pd.object()], remove, |world, _| create(world))
     }
 }
 

@@ -110,12 +110,6 @@ impl World {
         srq.limit = limit;
         Ok(())
     }
-
-    /// Removes a shared receive queue with everything in it.
-    pub fn forget_srq(&mut self, srq: Id) {
-        self.srqs.remove(&srq);
-        self.forget_reports(Element::Srq(srq));
-    }
 }
 
 impl Qp {

@@ -27,7 +27,7 @@ impl World {
         match to {
             QpState::RESET => {
                 qp.reset();
-                self.unbind_all(number);
+                self.unbind(|bound| bound.qp == number);
             }
             QpState::ERR => self.break_qp(number),
             _ => {

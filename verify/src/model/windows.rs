@@ -93,18 +93,8 @@ impl World {
         its?.bound.filter(|bound| bound.access.contains(right))
     }
 
-    /// Unbinds the windows of a queue pair that is destroyed or reset.
-    pub fn unbind_all(&mut self, number: Id) {
-        self.unbind(|bound| bound.qp == number);
-    }
-
-    /// Removes a region, and unbinds its windows.
-    pub fn forget_region(&mut self, lkey: Id) {
-        self.regions.remove(&lkey);
-        self.unbind(|bound| bound.region == lkey);
-    }
-
-    fn unbind(&mut self, which: impl Fn(&Bound) -> bool) {
+    /// Unbinds these windows.
+    pub fn unbind(&mut self, which: impl Fn(&Bound) -> bool) {
         for window in self.windows.values_mut() {
             window.bound = window.bound.filter(|bound| !which(bound));
         }
