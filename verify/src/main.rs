@@ -169,12 +169,13 @@ fn process_of(stage: &Stage, program: &Path, arguments: &Arguments) -> Command {
 /// Runs a stage in this process: whether it passed.
 fn alone(stage: &'static Stage, arguments: &Arguments) -> Result<bool, Error> {
     let effort = Effort { long: arguments.long, seed: arguments.seed };
-    let result = Job::start(stage.name, arguments.show, effort).and_then(|mut job| {
+    let result = Job::start(stage.name, effort).and_then(|mut job| {
         packages::ensure(&stage.packages.concat(), &mut job)?;
         (stage.run)(&mut job)
     });
     let passed = result.is_ok();
-    tell(&Message::Over(result))?;
+    let summary = |words: String| words.lines().next().unwrap_or_default().to_owned();
+    tell(&Message::Over(if arguments.show { result } else { result.map(summary) }))?;
     Ok(passed)
 }
 

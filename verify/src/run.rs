@@ -79,8 +79,6 @@ pub struct Effort {
 
 /// One stage under way.
 pub struct Job {
-    /// Whether the user asked for this stage by its name, and wants to see what it found.
-    pub asked_for: bool,
     /// How much is run.
     pub effort: Effort,
     log: File,
@@ -89,10 +87,10 @@ pub struct Job {
 
 impl Job {
     /// Opens the stage's log, behind what is there.
-    pub fn start(stage: &'static str, asked_for: bool, effort: Effort) -> Result<Self, Stop> {
+    pub fn start(stage: &'static str, effort: Effort) -> Result<Self, Stop> {
         let path = root().join(log_path(stage));
         let log = File::options().append(true).open(&path)?;
-        Ok(Self { asked_for, effort, log, path })
+        Ok(Self { effort, log, path })
     }
 
     /// Runs `command` in the workspace's root, and returns what it printed, stdout and stderr as they came.

@@ -218,9 +218,8 @@ mod tests {
     use super::*;
     use crate::stages::Shared;
 
-    const fn stage(name: &'static str, shares: &'static [Shared]) -> Stage {
-        let run = |_: &mut crate::run::Job| unreachable!("another process runs it");
-        Stage { name, shows: "", why: "", long: "", budget: 60, shares, packages: &[], run }
+    const fn stage(name: &'static str) -> Stage {
+        Stage::new(name, 60, |_| unreachable!("another process runs it"))
     }
 
     /// A shell that stands for the process of a stage.
@@ -237,7 +236,7 @@ mod tests {
         times: impl Fn(&UnderWay) -> [Duration; 2],
     ) -> Outcome {
         let (teller, told) = mpsc::channel();
-        let stage: &'static Stage = Box::leak(Box::new(stage(name, &[])));
+        let stage: &'static Stage = Box::leak(Box::new(stage(name)));
         let mut under_way = [UnderWay::start(stage, shell(script), &teller).unwrap()];
         let report = Report::new(false);
         while !under_way[0].ended {
@@ -303,10 +302,10 @@ mod tests {
     #[test]
     fn what_shares_something_does_not_run_side_by_side_and_all_else_starts_in_order() {
         static STAGES: [Stage; 4] = [
-            stage("test-a", &[Shared::Debug]),
-            stage("test-b", &[Shared::Debug, Shared::Loom]),
-            stage("test-c", &[Shared::Checker]),
-            stage("test-d", &[Shared::Loom]),
+            stage("test-a").shares(&[Shared::Debug]),
+            stage("test-b").shares(&[Shared::Debug, Shared::Loom]),
+            stage("test-c").shares(&[Shared::Checker]),
+            stage("test-d").shares(&[Shared::Loom]),
         ];
         let mut waiting: Vec<_> = STAGES.iter().collect();
         let (teller, _told) = mpsc::channel();

@@ -41,9 +41,13 @@ pub struct Stage {
     pub shares: &'static [Shared],
     /// The Debian packages without which it cannot run, by what they are for.
     pub packages: &'static [&'static [&'static str]],
-    /// Runs it; the words returned stand behind its name in the report.
-    pub run: fn(&mut Job) -> Result<String, Stop>,
+    /// Runs it. Of the words returned, the first line stands behind its name in the report, and the others below for who
+    /// asked for this stage by its name.
+    pub run: Run,
 }
+
+/// What runs a stage.
+pub type Run = fn(&mut Job) -> Result<String, Stop>;
 
 /// What stages share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +74,33 @@ const PATIENCE: u32 = 4;
 const LONG_PATIENCE: u32 = 200;
 
 impl Stage {
+    /// One that shares nothing, and needs no package.
+    pub const fn new(name: &'static str, budget: u32, run: Run) -> Self {
+        let (shows, why, long) = ("", "", "");
+        Self { name, shows, why, long, budget, shares: &[], packages: &[], run }
+    }
+
+    const fn shows(self, shows: &'static str) -> Self {
+        Self { shows, ..self }
+    }
+
+    const fn why(self, why: &'static str) -> Self {
+        Self { why, ..self }
+    }
+
+    const fn long(self, long: &'static str) -> Self {
+        Self { long, ..self }
+    }
+
+    /// With what it shares.
+    pub const fn shares(self, shares: &'static [Shared]) -> Self {
+        Self { shares, ..self }
+    }
+
+    const fn packages(self, packages: &'static [&'static [&'static str]]) -> Self {
+        Self { packages, ..self }
+    }
+
     /// Whether it uses something that `other` needs.
     pub fn excludes(&self, other: &Self) -> bool {
         self.shares.iter().any(|shared| other.shares.contains(shared))
@@ -84,146 +115,71 @@ impl Stage {
 
 /// All stages, in the order in which they start: what others wait for, and then what takes longest.
 pub static STAGES: [Stage; 14] = [
-    Stage {
-        name: "fmt",
-        shows: "every file is formatted by rustfmt",
-        why: "differences of format hide the other differences",
-        long: "",
-        budget: 5,
-        shares: &[],
-        packages: &[],
-        run: fmt,
-    },
-    Stage {
-        name: "layers",
-        shows: "each module uses only modules of its layer or below, as listed in verify/layers.toml, and there is no cycle",
-        why: "one dependency upwards joins two layers: neither can be read, tested or replaced alone",
-        long: "",
-        budget: 10,
-        shares: &[],
-        packages: &[],
-        run: layers::run,
-    },
-    Stage {
-        name: "layout",
-        shows: "the C ABI has the structures, constants and symbols of libibverbs",
-        why: "a wrong offset silently corrupts a program that can't be changed",
-        long: "",
-        budget: 60,
-        shares: &[Shared::Checker],
-        packages: &[layout::PACKAGES],
-        run: layout::run,
-    },
-    Stage {
-        name: "verbs",
-        shows: "the tests of packages that need libibverbs pass, also on the loopback",
-        why: "the binding is compiled, and its rules are tested without a device",
-        long: "",
-        budget: 270,
-        shares: &[Shared::Verbs],
-        packages: &[libibverbs::PACKAGES],
-        run: verbs::run,
-    },
-    Stage {
-        name: "loom",
-        shows: "the models of the engine's protocols hold in every interleaving, and fail when weakened",
-        why: "no test on x86 detects a missing memory ordering; a loom model does on every machine",
-        long: "three preemptions also in models that have two because of their size",
-        budget: 300,
-        shares: &[Shared::Loom],
-        packages: &[],
-        run: loom::run,
-    },
-    Stage {
-        name: "test",
-        shows: "unit, integration and documentation tests pass, those of cq-core also without 64-bit atomics",
-        why: "processes, killed processes, corrupted shared memory, system calls: what the conformance suite can't test",
-        long: "thousands of kills, corrupted fabrics and random inputs, also without debug assertions",
-        budget: 580,
-        shares: &[Shared::Debug],
-        packages: &[],
-        run: test,
-    },
-    Stage {
-        name: "soft-roce",
-        shows: "the transport for libibverbs works on Linux' Soft-RoCE driver, also between two hosts",
-        why: "only an independent driver detects a mistake that the loopback and the model share",
-        long: "",
-        budget: 390,
-        shares: &[Shared::Guest],
-        packages: &[libibverbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES],
-        run: soft_roce::run,
-    },
-    Stage {
-        name: "mutate",
-        shows: "mutants of the engine (with --long of the device, too) fail a check, or are listed with a reason why none can; each control, a wrong step, fails a loom model",
-        why: "a check that detects nothing looks like one that passes",
-        long: "all mutants of the engine and the device, on all checks, instead of a seeded sample",
-        budget: 240,
-        shares: &[Shared::Mutate],
-        packages: &[],
-        run: mutate::run,
-    },
-    Stage {
-        name: "clippy",
-        shows: "clippy has no warning for any target of any package",
-        why: "its lints require documented unsafe blocks and the minimum Rust version",
-        long: "",
-        budget: 180,
-        shares: &[Shared::Verbs],
-        packages: &[libibverbs::PACKAGES],
-        run: clippy,
-    },
-    Stage {
-        name: "conformance",
-        shows: "every transport follows each rule of the contract, except for listed deviations",
-        why: "the suite is the specification: every rule on every transport, including a real driver",
-        long: "",
-        budget: 125,
-        shares: &[Shared::Guest, Shared::Checker],
-        packages: &[],
-        run: conformance::run,
-    },
-    Stage {
-        name: "bare-metal",
-        shows: "cq-core builds for targets without an operating system, from core alone",
-        why: "one use of std or of a 64-bit atomic excludes firmware",
-        long: "",
-        budget: 120,
-        shares: &[Shared::BareMetal],
-        packages: &[bare_metal::PACKAGES],
-        run: bare_metal::run,
-    },
-    Stage {
-        name: "abi",
-        shows: "programs for libibverbs run unchanged on the loopback: ibverbs-utils, perftest, the tests of pyverbs",
-        why: "such programs use verbs in ways that our tests do not",
-        long: "",
-        budget: 110,
-        shares: &[Shared::Checker],
-        packages: &[abi::PACKAGES],
-        run: abi::run,
-    },
-    Stage {
-        name: "doc",
-        shows: "the documentation builds without a warning, and its links resolve",
-        why: "links break when names change",
-        long: "",
-        budget: 40,
-        shares: &[Shared::Verbs],
-        packages: &[libibverbs::PACKAGES],
-        run: doc,
-    },
-    Stage {
-        name: "differential",
-        shows: "random programs have the same results on the model and on the loopback, also between processes and through the C ABI",
-        why: "the suite has the cases that somebody thought of; random programs find others",
-        long: "tens of thousands of random programs",
-        budget: 40,
-        shares: &[Shared::Checker],
-        packages: &[],
-        run: differential::run,
-    },
+    Stage::new("fmt", 5, fmt)
+        .shows("every file is formatted by rustfmt")
+        .why("differences of format hide the other differences"),
+    Stage::new("layers", 10, layers::run)
+        .shows("each module uses only modules of its layer or below, as listed in verify/layers.toml, and there is no cycle")
+        .why("one dependency upwards joins two layers: neither can be read, tested or replaced alone"),
+    Stage::new("layout", 60, layout::run)
+        .shows("the C ABI has the structures, constants and symbols of libibverbs")
+        .why("a wrong offset silently corrupts a program that can't be changed")
+        .shares(&[Shared::Checker])
+        .packages(&[layout::PACKAGES]),
+    Stage::new("verbs", 270, verbs::run)
+        .shows("the tests of packages that need libibverbs pass, also on the loopback")
+        .why("the binding is compiled, and its rules are tested without a device")
+        .shares(&[Shared::Verbs])
+        .packages(&[libibverbs::PACKAGES]),
+    Stage::new("loom", 300, loom::run)
+        .shows("the models of the engine's protocols hold in every interleaving, and fail when weakened")
+        .why("no test on x86 detects a missing memory ordering; a loom model does on every machine")
+        .long("three preemptions also in models that have two because of their size")
+        .shares(&[Shared::Loom]),
+    Stage::new("test", 580, test)
+        .shows("unit, integration and documentation tests pass, those of cq-core also without 64-bit atomics")
+        .why("processes, killed processes, corrupted shared memory, system calls: what the conformance suite can't test")
+        .long("thousands of kills, corrupted fabrics and random inputs, also without debug assertions")
+        .shares(&[Shared::Debug]),
+    Stage::new("soft-roce", 390, soft_roce::run)
+        .shows("the transport for libibverbs works on Linux' Soft-RoCE driver, also between two hosts")
+        .why("only an independent driver detects a mistake that the loopback and the model share")
+        .shares(&[Shared::Guest])
+        .packages(&[libibverbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES]),
+    Stage::new("mutate", 240, mutate::run)
+        .shows("mutants of the engine (with --long of the device, too) fail a check, or are listed with a reason why none can; each control, a wrong step, fails a loom model")
+        .why("a check that detects nothing looks like one that passes")
+        .long("all mutants of the engine and the device, on all checks, instead of a seeded sample")
+        .shares(&[Shared::Mutate]),
+    Stage::new("clippy", 180, clippy)
+        .shows("clippy has no warning for any target of any package")
+        .why("its lints require documented unsafe blocks and the minimum Rust version")
+        .shares(&[Shared::Verbs])
+        .packages(&[libibverbs::PACKAGES]),
+    Stage::new("conformance", 125, conformance::run)
+        .shows("every transport follows each rule of the contract, except for listed deviations")
+        .why("the suite is the specification: every rule on every transport, including a real driver")
+        .shares(&[Shared::Guest, Shared::Checker]),
+    Stage::new("bare-metal", 120, bare_metal::run)
+        .shows("cq-core builds for targets without an operating system, from core alone")
+        .why("one use of std or of a 64-bit atomic excludes firmware")
+        .shares(&[Shared::BareMetal])
+        .packages(&[bare_metal::PACKAGES]),
+    Stage::new("abi", 110, abi::run)
+        .shows("programs for libibverbs run unchanged on the loopback: ibverbs-utils, perftest, the tests of pyverbs")
+        .why("such programs use verbs in ways that our tests do not")
+        .shares(&[Shared::Checker])
+        .packages(&[abi::PACKAGES]),
+    Stage::new("doc", 40, doc)
+        .shows("the documentation builds without a warning, and its links resolve")
+        .why("links break when names change")
+        .shares(&[Shared::Verbs])
+        .packages(&[libibverbs::PACKAGES]),
+    Stage::new("differential", 40, differential::run)
+        .shows("random programs have the same results on the model and on the loopback, also between processes and through the C ABI")
+        .why("the suite has the cases that somebody thought of; random programs find others")
+        .long("tens of thousands of random programs")
+        .shares(&[Shared::Checker]),
 ];
 
 /// The stage called `name`.

@@ -18,9 +18,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     };
     let faults = job.run("planting faults", &mut faults)?;
     let summary = format!("{}; {}", last_line(&faults)?, last_line(&controls)?);
-    let shown = |output: &str| format!("\n{}", output.trim_end());
-    let tables = if job.asked_for { shown(&controls) + &shown(&faults) } else { String::new() };
-    Ok(summary + &tables)
+    Ok([&summary, controls.trim_end(), faults.trim_end()].join("\n"))
 }
 
 fn tool() -> Command {
