@@ -21,65 +21,25 @@ use crate::sys::*;
 use crate::wait::Descriptor;
 use crate::words::fixed;
 
-/// A device, as long as the process lives: pointers to it stay good when a list of them is freed.
-struct Device {
-    name: &'static str,
-    /// C's to read.
-    public: ibv_device,
-}
+/// The devices' names, and what C reads of each, as long as the process lives: pointers to it stay good when a list of them
+/// is freed. No path leads to one: the system does not know of it.
+static DEVICES: LazyLock<Box<[(&str, ibv_device)]>> = LazyLock::new(|| {
+    let public = |name| ibv_device {
+        node_type: IBV_NODE_CA,
+        transport_type: IBV_TRANSPORT_IB,
+        name: fixed(name),
+        dev_name: fixed(name),
+        ..ibv_device::ZEROED
+    };
+    devices().into_iter().map(|name| (name, public(name))).collect()
+});
 
-static DEVICES: LazyLock<Box<[Device]>> =
-    LazyLock::new(|| devices().into_iter().map(Device::new).collect());
-
-impl Device {
-    /// No path leads to it: the system does not know of it.
-    fn new(name: &'static str) -> Self {
-        let public = ibv_device {
-            node_type: IBV_NODE_CA,
-            transport_type: IBV_TRANSPORT_IB,
-            name: fixed(name),
-            dev_name: fixed(name),
-            ..ibv_device::ZEROED
-        };
-        Self { name, public }
+/// The device behind a pointer of C's, which may be anything.
+fn find(device: *const ibv_device) -> Result<&'static (&'static str, ibv_device), Errno> {
+    if device.is_null() {
+        return Err(Errno::INVAL);
     }
-
-    /// The device behind a pointer of C's, which may be anything.
-    fn find(device: *const ibv_device) -> Result<&'static Self, Errno> {
-        if device.is_null() {
-            return Err(Errno::INVAL);
-        }
-        let found = DEVICES.iter().find(|known| ptr::eq(known.face(), device));
-        found.ok_or(Errno::NOENT)
-    }
-
-    /// What C has a pointer to.
-    const fn face(&self) -> *mut ibv_device {
-        ptr::from_ref(&self.public).cast_mut()
-    }
-
-    /// Opens it as the environment says. Programs tell nobody why that failed, so this does.
-    fn open(&self, functions: &'static Functions) -> Result<*mut ibv_context, Errno> {
-        let say = |why: fmt::Arguments<'_>| {
-            // Who closed it does not want to know.
-            let _ = writeln!(io::stderr(), "{}: {why}", self.name);
-        };
-        fork::watch().inspect_err(|errno| {
-            say(format_args!("watching over forks failed (errno {})", errno.number()));
-        })?;
-        let opened = OpenOptions::new().open(self.name);
-        let context = opened.inspect_err(|why| say(format_args!("{}", Causes(why))))?;
-        if let Some(other) = context.other_limits() {
-            // It goes on by those, and fails later where they are too few: then this says why.
-            say(format_args!("RXE_LOOP_LIMITS: {other}"));
-        }
-        publish(context, self.face(), functions).inspect_err(|errno| match errno.number() {
-            number @ (libc::EMFILE | libc::ENFILE) => say(format_args!(
-                "there is no file descriptor left for its events (errno {number}): close some, or raise the limit (`ulimit -n`)"
-            )),
-            number => say(format_args!("its events need a descriptor and a place (errno {number})")),
-        })
-    }
+    DEVICES.iter().find(|(_, public)| ptr::eq(public, device)).ok_or(Errno::NOENT)
 }
 
 /// Gives an opening of the device a place, and programs a pointer there.
@@ -88,12 +48,12 @@ impl Device {
 /// EMFILE, ENFILE, ENOMEM: no descriptor for its events, or no place.
 fn publish(
     context: Context,
-    device: *mut ibv_device,
+    device: &'static ibv_device,
     functions: &'static Functions,
 ) -> Result<*mut ibv_context, Errno> {
     let events = Descriptor::over(context.as_fd())?;
     let public = ibv_context {
-        device,
+        device: ptr::from_ref(device).cast_mut(),
         // There is no other descriptor, and programs duplicate this one to import the device.
         cmd_fd: events.number(),
         async_fd: events.number(),
@@ -112,7 +72,8 @@ fn publish(
 
 /// `ibv_get_device_list(3)`: this library's devices, and no others that the machine may have. ENOMEM.
 pub fn get_device_list(num_devices: Out<'_, c_int>) -> Result<*mut *mut ibv_device, Errno> {
-    let faces: Vec<_> = DEVICES.iter().map(Device::face).collect();
+    let faces: Vec<_> =
+        DEVICES.iter().map(|(_, public)| ptr::from_ref(public).cast_mut()).collect();
     let list = to_c(&faces).ok_or(Errno::NOMEM)?;
     // The number is optional.
     let _ = num_devices.put(faces.len() as c_int);
@@ -126,12 +87,12 @@ pub fn free_device_list(list: Returned<ibv_device>) {
 
 /// `ibv_get_device_name(3)`.
 pub fn get_device_name(device: *const ibv_device) -> Result<*mut c_char, Errno> {
-    Ok(Device::find(device)?.public.name.as_ptr().cast_mut())
+    Ok(find(device)?.1.name.as_ptr().cast_mut())
 }
 
 /// `ibv_get_device_guid(3)`, in network order; 0 if there is no such device.
 pub fn get_device_guid(device: *const ibv_device) -> u64 {
-    Device::find(device).map_or(0, |_| GUID)
+    find(device).map_or(0, |_| GUID)
 }
 
 /// `ibv_open_device(3)`. EINVAL, ENOENT: no device. EINVAL: the environment says what nobody understands. EIO: no
@@ -142,7 +103,27 @@ pub fn open_device(
     device: *const ibv_device,
     functions: &'static Functions,
 ) -> Result<*mut ibv_context, Errno> {
-    Device::find(device)?.open(functions)
+    let (name, public) = find(device)?;
+    // Programs tell nobody why that failed, so this does.
+    let say = |why: fmt::Arguments<'_>| {
+        // Who closed it does not want to know.
+        let _ = writeln!(io::stderr(), "{name}: {why}");
+    };
+    fork::watch().inspect_err(|errno| {
+        say(format_args!("watching over forks failed (errno {})", errno.number()));
+    })?;
+    let opened = OpenOptions::new().open(name);
+    let context = opened.inspect_err(|why| say(format_args!("{}", Causes(why))))?;
+    if let Some(other) = context.other_limits() {
+        // It goes on by those, and fails later where they are too few: then this says why.
+        say(format_args!("RXE_LOOP_LIMITS: {other}"));
+    }
+    publish(context, public, functions).inspect_err(|errno| match errno.number() {
+        number @ (libc::EMFILE | libc::ENFILE) => say(format_args!(
+            "there is no file descriptor left for its events (errno {number}): close some, or raise the limit (`ulimit -n`)"
+        )),
+        number => say(format_args!("its events need a descriptor and a place (errno {number})")),
+    })
 }
 
 /// `ibv_close_device(3)`. -1 with EINVAL, ENOENT: it is not open. What was made through it works on.
