@@ -13,7 +13,7 @@ use crate::convert::{To, bind, flags, operation, put_to, renew};
 use crate::errno::Errno;
 use crate::mw::{Posted, WINDOWS};
 use crate::qp::PAIRS;
-use crate::raw::arg::{Linked, List, Out, Request};
+use crate::raw::arg::{Linked, List, Out};
 use crate::srq::{SHARED, Shared};
 use crate::sys::*;
 
@@ -96,10 +96,10 @@ fn receives(
         // As many as the chunk holds, and why one can't be translated, if it can't.
         let translated = loop {
             let Ok(wr) = next.first() else { break Ok(()) };
-            match wr.sges(max_sge) {
+            match next.sges(max_sge) {
                 Err(why) => break Err(why),
                 Ok(sges) if chunk.push(RecvWr::new(wr.wr_id, sges.list())).is_err() => break Ok(()),
-                Ok(_) => next = wr.next(),
+                Ok(_) => next = next.next(),
             }
         };
         left = left.checked_sub(chunk.len()).ok_or(Errno::NOMEM)?;
@@ -120,32 +120,32 @@ fn sends(at: &mut List<'_, ibv_send_wr>, qp: &mut QueuePair) -> Result<(), Errno
     let (max_sge, qp_type) = (qp.caps().max_send_sge, qp.qp_type());
     let mut batch = qp.batch();
     let result = loop {
-        let posted = at.first().and_then(
-            #[inline(always)]
-            |wr| add(&mut batch, &wr, max_sge, qp_type).map(|()| wr.next()),
-        );
-        match posted {
-            Err(why) => break Err(why),
-            Ok(next) if next.is_empty() => break Ok(()),
-            Ok(next) => *at = next,
+        if let Err(why) = add(&mut batch, *at, max_sge, qp_type) {
+            break Err(why);
         }
+        let next = at.next();
+        if next.is_empty() {
+            break Ok(());
+        }
+        *at = next;
     };
     batch.post();
     result
 }
 
-/// Translates a send, and adds it.
+/// Translates the first send of a list, and adds it.
 #[inline]
 fn add(
     batch: &mut Batch<'_>,
-    wr: &Request<'_, ibv_send_wr>,
+    at: List<'_, ibv_send_wr>,
     max_sge: u32,
     qp_type: QpType,
 ) -> Result<(), Errno> {
+    let wr = at.first()?;
     if matches!(wr.opcode, IBV_WR_BIND_MW | IBV_WR_LOCAL_INV) {
         return add_local(batch, wr);
     }
-    let sges = wr.sges(max_sge)?;
+    let sges = at.sges(max_sge)?;
     let gathered;
     let data = match sges.list() {
         sges if wr.send_flags & IBV_SEND_INLINE == 0 => Data::Sges(sges),

@@ -16,7 +16,7 @@ use std::slice;
 use cq_core::setup::{Access, RegisterError};
 use transport_rxe_loop::{MemoryRegion, ProtectionDomain};
 
-pub use self::requests::{Gathered, Linked, Request};
+pub use self::requests::{Gathered, Linked};
 use crate::errno::Errno;
 use crate::sys::*;
 
@@ -65,6 +65,7 @@ arguments! {
     /// A buffer for a result, which may be uninitialized.
     Out(*mut);
     /// A list of work requests.
+    #[derive(Clone, Copy)]
     List(*mut);
     /// An array, of as many as another argument says.
     Array(*const);

@@ -2,7 +2,6 @@
 
 use std::ffi::c_int;
 use std::marker::PhantomData;
-use std::ops::Deref;
 use std::{ptr, slice};
 
 use heapless::Vec;
@@ -12,7 +11,7 @@ use crate::errno::Errno;
 use crate::sys::*;
 
 /// A work request, which is linked to the next of its list.
-pub trait Linked {
+pub trait Linked: Copy {
     /// The next one; null after the last.
     fn next(&self) -> *mut Self;
 
@@ -40,26 +39,28 @@ impl Linked for ibv_recv_wr {
     }
 }
 
-impl<W> Clone for List<'_, W> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<W> Copy for List<'_, W> {}
-
-/// A work request of a list, with its SGEs.
-pub struct Request<'a, W>(&'a W);
-
 impl<'a, W: Linked> List<'a, W> {
     /// The first request.
     ///
     /// # Errors
     /// EINVAL: the list is empty.
     #[inline]
-    pub fn first(self) -> Result<Request<'a, W>, Errno> {
+    pub fn first(self) -> Result<&'a W, Errno> {
         // SAFETY: null or a valid request, by `of_c`, or as the link of one.
-        unsafe { self.0.as_ref() }.map(Request).ok_or(Errno::INVAL)
+        unsafe { self.0.as_ref() }.ok_or(Errno::INVAL)
+    }
+
+    /// The SGEs of the first request, as [`Array::sges`].
+    #[inline]
+    pub fn sges(self, max: u32) -> Result<Sges<'a>, Errno> {
+        let (first, count) = self.first()?.sg_list();
+        Array(first, PhantomData).sges(count, max)
+    }
+
+    /// The list after the first request.
+    #[inline]
+    pub fn next(self) -> Self {
+        self.first().map_or(self, |first| Self(first.next(), PhantomData))
     }
 
     /// Whether the list is empty.
@@ -70,37 +71,13 @@ impl<'a, W: Linked> List<'a, W> {
 
     /// The list without its first `count` requests.
     pub fn after(self, count: usize) -> Self {
-        (0..count).fold(self, |list, _| list.first().map_or(list, |first| first.next()))
+        (0..count).fold(self, |list, _| list.next())
     }
 
     /// The address of the first request.
     #[inline]
     pub const fn pointer(self) -> *mut W {
         self.0
-    }
-}
-
-impl<W> Deref for Request<'_, W> {
-    type Target = W;
-
-    #[inline]
-    fn deref(&self) -> &W {
-        self.0
-    }
-}
-
-impl<'a, W: Linked> Request<'a, W> {
-    /// The list after it.
-    #[inline]
-    pub fn next(&self) -> List<'a, W> {
-        List(self.0.next(), PhantomData)
-    }
-
-    /// Its SGEs, as [`Array::sges`].
-    #[inline]
-    pub fn sges(&self, max: u32) -> Result<Sges<'a>, Errno> {
-        let (first, count) = self.0.sg_list();
-        Array(first, PhantomData).sges(count, max)
     }
 }
 
