@@ -13,8 +13,8 @@ fn inline(wr: ibv_send_wr) -> ibv_send_wr {
 }
 
 #[test]
-fn q04_a_list_stops_at_the_first_bad_one_and_names_it() {
-    let (a, b) = pair(IBV_QPT_RC);
+fn q04_a_list_stops_at_the_first_bad_receive_and_names_it() {
+    let (_a, b) = pair(IBV_QPT_RC);
     let (good, bad) = ([b.sge(0, 8)], [b.sge(0, 8); 5]);
     let at = CHUNK + 3;
     let wr = |wr_id| recv(wr_id as u64, if wr_id == at { &bad } else { &good });
@@ -23,13 +23,6 @@ fn q04_a_list_stops_at_the_first_bad_one_and_names_it() {
     let left = CAP.max_recv_wr as usize - at;
     let mut list = vec![recv(at as u64, &good); left + 2];
     assert_eq!(b.post_recv(&mut list), Err((libc::ENOMEM, left)));
-
-    let (good, bad) = ([a.sge(0, 8)], [a.sge(0, TOO_LONG)]);
-    let mut list =
-        [inline(send(10, &good)), send(11, &good), inline(send(12, &bad)), send(13, &good)];
-    assert_eq!(a.post_send(&mut list), Err((libc::EINVAL, 2)));
-    a.expect(&[(10, S::SUCCESS), (11, S::SUCCESS)]);
-    b.expect(&[(0, S::SUCCESS), (1, S::SUCCESS)]);
 }
 
 #[test]

@@ -41,9 +41,7 @@ fn a_queue_says_what_it_is() {
     }
     assert_ne!(number, 0);
     assert_eq!(query(srq), (MAX_WR, 2, 0));
-    for (max_wr, max_sge) in [(0, 1), (u32::MAX, 1), (1, u32::MAX)] {
-        assert_eq!(create(pd, max_wr, max_sge), Err(Errno::INVAL));
-    }
+    assert_eq!(create(pd, 0, 1), Err(Errno::INVAL));
 }
 
 #[test]
@@ -68,20 +66,4 @@ fn what_can_not_be_modified_changes_nothing() {
     }
     // SAFETY: null is no attributes.
     assert_eq!(unsafe { ibv_modify_srq(srq, ptr::null_mut(), LIMIT) }, libc::EINVAL);
-}
-
-#[test]
-fn q09_a_queue_pair_of_a_shared_queue_has_no_receives_of_its_own() {
-    let mut srq = ptr::null_mut();
-    let mut sharing = |qp_type| {
-        End::of(|init| {
-            srq = create(init.pd, MAX_WR, 2).unwrap();
-            (init.srq, init.qp_type) = (srq, qp_type);
-        })
-    };
-    assert_eq!(sharing(IBV_QPT_UC).err(), Some(Errno::OPNOTSUPP));
-    let end = sharing(IBV_QPT_RC).unwrap();
-    assert_eq!(end.post_recv(&mut [recv(1, &[])]), Err((libc::EINVAL, 0)));
-    let (attr, init) = end.query();
-    assert_eq!((attr.cap.max_recv_wr, init.srq), (0, srq));
 }

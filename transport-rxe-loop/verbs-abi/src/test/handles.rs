@@ -184,6 +184,8 @@ fn q11_what_is_used_stays_and_what_is_destroyed_is_gone() {
     let in_use = |errno: Errno| {
         refused! { channel, errno; ibv_destroy_comp_channel, (); }
     };
+    let (attr, init) = end.query();
+    assert_eq!((attr.cap.max_recv_wr, init.srq, init.recv_cq), (0, srq, cq));
     // SAFETY: any pointer may be handed in; channels stay where they are.
     unsafe {
         // Its events are not waited for before that is judged.
