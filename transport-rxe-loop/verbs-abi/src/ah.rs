@@ -50,7 +50,7 @@ pub fn create_ah(pd: *mut ibv_pd, attr: In<'_, ibv_ah_attr>) -> Result<*mut ibv_
 }
 
 fn create_to(pd: *mut ibv_pd, to: &AddressVector) -> Result<*mut ibv_ah, Errno> {
-    let (address, context) = make_in(pd, |domain| domain.create_ah(to))?;
+    let (address, context) = make_in(pd, |domain| domain.pd.create_ah(to))?;
     Ok(ADDRESSES.insert(address, |handle| ibv_ah { context, pd, handle })?.face())
 }
 

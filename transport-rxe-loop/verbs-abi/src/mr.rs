@@ -36,7 +36,7 @@ pub fn reg_mr(
     if length > 0 {
         probe::check(addr, length, access)?;
     }
-    let (region, context) = make_in(pd, |domain| memory.register(domain, length, access))?;
+    let (region, context) = make_in(pd, |domain| memory.register(&domain.pd, length, access))?;
     let (lkey, rkey) = (region.lkey(), region.rkey());
     let public = |handle| ibv_mr { context, pd, addr, length, handle, lkey, rkey };
     Ok(REGIONS.insert(region, public)?.face())

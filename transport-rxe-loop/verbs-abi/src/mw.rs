@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use transport_rxe_loop::{MemoryWindow, ProtectionDomain, QueuePair};
+use transport_rxe_loop::{MemoryWindow, QueuePair};
 
 use crate::errno::Errno;
 use crate::pd::make_in;
@@ -62,7 +62,7 @@ pub fn alloc_mw(pd: *mut ibv_pd, kind: ibv_mw_type) -> Result<*mut ibv_mw, Errno
         IBV_MW_TYPE_2 => {}
         _ => return Err(Errno::INVAL),
     }
-    let (window, context) = make_in(pd, ProtectionDomain::alloc_mw)?;
+    let (window, context) = make_in(pd, |domain| domain.pd.alloc_mw())?;
     let rkey = window.rkey();
     let public = |handle| ibv_mw { context, pd, rkey, handle, type_: IBV_MW_TYPE_2 };
     Ok(WINDOWS.insert(Window { window, promised: None }, public)?.face())

@@ -55,8 +55,8 @@ pub fn dealloc_pd(pd: *const ibv_pd) -> Result<(), Errno> {
 /// EINVAL, ENOENT: no domain. Why it could not be made.
 pub fn make_in<T, E: Into<Errno>>(
     pd: *const ibv_pd,
-    make: impl FnOnce(&ProtectionDomain) -> Result<T, E>,
+    make: impl FnOnce(&Domain) -> Result<T, E>,
 ) -> Result<(T, *mut ibv_context), Errno> {
-    let (made, opening) = DOMAINS.find(pd)?.with(|domain| (make(&domain.pd), domain.opening))?;
+    let (made, opening) = DOMAINS.find(pd)?.with(|domain| (make(domain), domain.opening))?;
     Ok((made.map_err(E::into)?, opening.face()))
 }

@@ -11,7 +11,7 @@ use transport_rxe_loop::{CqHandle, ProtectionDomain, QpInit, QueuePair, SharedRe
 use crate::cq::QUEUES;
 use crate::draft::Draft;
 use crate::errno::Errno;
-use crate::pd::DOMAINS;
+use crate::pd::make_in;
 use crate::raw::arg::InOut;
 use crate::raw::table::{Key, Kind, Table};
 use crate::srq::SHARED;
@@ -61,18 +61,17 @@ pub fn create(
     let qp_type = type_of_c(init.qp_type)?;
     let draft = Draft::new(qp_type, ops)?;
     let caps = draft.suffice(caps_of_c(init.cap));
-    let domain = DOMAINS.find(pd)?;
-    let (qp, id, opening, functions) = domain.with(|domain| {
-        let qp = create_in(&domain.pd, init, (qp_type, caps))?;
-        Ok::<_, Errno>((qp, domain.id, domain.opening, domain.functions))
-    })??;
+    let ((qp, id, functions), context) = make_in(pd, |domain| {
+        let qp = create_in(&domain.pd, init, (qp_type, caps));
+        qp.map(|qp| (qp, domain.id, domain.functions))
+    })?;
     let functions = if ops.is_some() { &functions.qp } else { &ibv_qp_ex_and_flush::ZEROED };
     let (number, cap) = (qp.number(), caps_to_c(qp.caps()));
     let (sq_sig_all, path) = (init.sq_sig_all != 0, ibv_ah_attr::ZEROED);
     let pair = Pair { qp, id, sq_sig_all, path, draft };
     let slot = PAIRS.insert(pair, |handle| {
         let qp_base = ibv_qp {
-            context: opening.face(),
+            context,
             qp_context: init.qp_context,
             pd,
             send_cq: init.send_cq,

@@ -7,7 +7,7 @@ use cq_core::async_event::Element;
 use transport_rxe_loop::{SharedReceiveQueue, SrqInit};
 
 use crate::errno::Errno;
-use crate::pd::DOMAINS;
+use crate::pd::{Domain, make_in};
 use crate::raw::arg::{In, InOut, Out};
 use crate::raw::table::{Key, Kind, Table};
 use crate::sys::*;
@@ -39,14 +39,13 @@ pub fn create_srq(
     init: InOut<'_, ibv_srq_init_attr>,
 ) -> Result<*mut ibv_srq, Errno> {
     let init = init.changed()?;
-    let domain = DOMAINS.find(pd)?;
     let wanted = SrqInit { max_wr: init.attr.max_wr, max_sge: init.attr.max_sge };
-    let (srq, id, opening) = domain.with(|domain| {
-        domain.pd.create_srq(&wanted).map(|srq| (srq, domain.id, domain.opening))
-    })??;
-    let caps = srq.caps();
-    let slot = SHARED.insert(Shared { srq, id }, |handle| ibv_srq {
-        context: opening.face(),
+    let (shared, context) = make_in(pd, |Domain { pd, id, .. }| {
+        pd.create_srq(&wanted).map(|srq| Shared { srq, id: *id })
+    })?;
+    let caps = shared.srq.caps();
+    let slot = SHARED.insert(shared, |handle| ibv_srq {
+        context,
         srq_context: init.srq_context,
         pd,
         handle,

@@ -8,7 +8,7 @@
 //     --no-copy '_?ibv_(ah|comp_channel|data_buf|device.*|gid_entry|grh|m[rw]|mod.*|pd|p(oll_cq|ort)_attr)'
 //     --no-copy '(ibv_(.*_caps|(cq|qp)_init_attr_ex|query_device.*|rx_hash_conf|srq.*)|verbs_context)'
 //     --opaque-type '(pthread_.*|_ibv_device_ops|ibv_rx_hash_conf|ibv_send_wr__bindgen_ty_3)'
-//     --opaque-type '(ibv_send_wr__bindgen_ty_4__bindgen_ty_2|ibv_(odp|rss|tm)_caps)'
+//     --opaque-type '(ibv_send_wr__bindgen_ty_4__bindgen_ty_2|ibv_(odp|rss|tm|tso|packet_pacing|pci_atomic)_caps)'
 //     --blocklist-type 'ibv_(sge|wc_status|wc_opcode|event_type|ece|mw_bind|odp_caps__.*)'
 //     --blocklist-type 'ibv_((alloc_dm|counter|flow|ops_wr|parent_domain|rwq|td|values|wq|xrcd).*|dm|tm_cap)'
 //     --blocklist-type 'ibv_(qp_open_attr|qp_rate_limit_attr|srq_init_attr_ex|srq_type|wc_tm_info)'
@@ -131,20 +131,17 @@ pub struct ibv_query_device_ex_input {
 pub struct ibv_odp_caps {
     pub _bindgen_opaque_blob: [u64; 3usize],
 }
-#[repr(C)]
+#[repr(C, align(4))]
 pub struct ibv_tso_caps {
-    pub max_tso: u32,
-    pub supported_qpts: u32,
+    pub _bindgen_opaque_blob: [u32; 2usize],
 }
 #[repr(C, align(8))]
 pub struct ibv_rss_caps {
     pub _bindgen_opaque_blob: [u64; 4usize],
 }
-#[repr(C)]
+#[repr(C, align(4))]
 pub struct ibv_packet_pacing_caps {
-    pub qp_rate_limit_min: u32,
-    pub qp_rate_limit_max: u32,
-    pub supported_qpts: u32,
+    pub _bindgen_opaque_blob: [u32; 3usize],
 }
 #[repr(C, align(4))]
 pub struct ibv_tm_caps {
@@ -155,11 +152,9 @@ pub struct ibv_cq_moderation_caps {
     pub max_cq_count: u16,
     pub max_cq_period: u16,
 }
-#[repr(C)]
+#[repr(C, align(2))]
 pub struct ibv_pci_atomic_caps {
-    pub fetch_add: u16,
-    pub swap: u16,
-    pub compare_swap: u16,
+    pub _bindgen_opaque_blob: [u16; 3usize],
 }
 #[repr(C)]
 pub struct ibv_device_attr_ex {
