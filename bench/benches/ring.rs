@@ -12,12 +12,11 @@ use std::time::Duration;
 
 use criterion::Criterion;
 
-use self::common::placement::Placement;
-use self::common::scenarios::{
-    MANY, Row, Sample, Scenario, USUAL, empty_call, empty_poll, event, one_thread, producers,
-    round_trip, sleeping_trip, two_threads,
-};
 use bench::cores::Cores;
+use bench::placement::Placement;
+use bench::turns::{Row, Sample, Scenario};
+
+use self::common::scenarios::{MANY, USUAL, one_thread, others, producers, two_threads};
 
 fn main() {
     let cores = Cores::allowed();
@@ -27,44 +26,44 @@ fn main() {
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_millis(600))
         .configure_from_args();
-    for scenario in matrix() {
+    for mut scenario in matrix(cores) {
         match scenario.why_not(cores) {
             Some(reason) => println!("{}: skipped: {reason}", scenario.name),
-            None => measure(&mut criterion, cores, &scenario),
+            None => measure(&mut criterion, &mut scenario),
         }
     }
     criterion.final_summary();
 }
 
 /// Every batch with every capacity that holds several of it.
-fn matrix() -> Vec<Scenario> {
-    let mut all = vec![empty_poll(), empty_call(), event(), round_trip(), sleeping_trip()];
+fn matrix(cores: Cores) -> Vec<Scenario> {
+    let mut all = Vec::from(others(cores));
     for capacity in [64, USUAL, MANY] {
-        all.push(one_thread::<1>(capacity));
-        all.push(one_thread::<8>(capacity));
-        all.push(one_thread::<32>(capacity));
-        all.push(two_threads::<1, 1>(capacity));
-        all.push(two_threads::<8, 8>(capacity));
-        all.push(two_threads::<32, 32>(capacity));
+        all.push(one_thread::<1>(cores, capacity));
+        all.push(one_thread::<8>(cores, capacity));
+        all.push(one_thread::<32>(cores, capacity));
+        all.push(two_threads::<1, 1>(cores, capacity));
+        all.push(two_threads::<8, 8>(cores, capacity));
+        all.push(two_threads::<32, 32>(cores, capacity));
     }
     for capacity in [USUAL, MANY] {
-        all.push(one_thread::<256>(capacity));
-        all.push(two_threads::<256, 256>(capacity));
-        all.push(producers::<1>(capacity));
-        all.push(producers::<8>(capacity));
-        all.push(producers::<32>(capacity));
-        all.push(producers::<256>(capacity));
+        all.push(one_thread::<256>(cores, capacity));
+        all.push(two_threads::<256, 256>(cores, capacity));
+        all.push(producers::<1>(cores, capacity));
+        all.push(producers::<8>(cores, capacity));
+        all.push(producers::<32>(cores, capacity));
+        all.push(producers::<256>(cores, capacity));
     }
     all
 }
 
-fn measure(criterion: &mut Criterion, cores: Cores, scenario: &Scenario) {
+fn measure(criterion: &mut Criterion, scenario: &mut Scenario) {
     let mut group = criterion.benchmark_group(&scenario.name);
     let mut steady = Steady::default();
-    for row in &scenario.rows {
-        group.bench_function(row.to_string(), |bencher| {
+    for row in &mut scenario.rows {
+        group.bench_function(row.name.clone(), |bencher| {
             bencher.iter_custom(|count| {
-                let sample = steady.take(row, || scenario.run(row, cores, count));
+                let sample = steady.take(row, count);
                 sample.elapsed.mul_f64(count as f64 / sample.count as f64)
             });
         });
@@ -86,14 +85,14 @@ impl Steady {
     /// How many samples of a group are taken again. The cores may have been moved for good.
     const RETRIES: u32 = 50;
 
-    fn take(&mut self, row: &Row, measure: impl Fn() -> Sample) -> Sample {
+    fn take(&mut self, row: &mut Row, count: u64) -> Sample {
         loop {
-            let sample = measure();
+            let sample = row.run(count);
             if self.accepts(sample.placement) {
                 return sample;
             }
             if self.retaken == Self::RETRIES {
-                self.strays.insert(row.to_string());
+                self.strays.insert(row.name.clone());
                 return sample;
             }
             self.retaken += 1;

@@ -13,6 +13,8 @@ pub mod calls;
 pub mod cores;
 pub mod delivery;
 mod failure;
+pub mod placement;
 pub mod transport;
+pub mod turns;
 
 pub use self::failure::Failure;

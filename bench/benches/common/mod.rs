@@ -1,9 +1,7 @@
-//! What both benches share: the queues under test, what is asked of them, and the two cores it runs on.
+//! What both benches share: the queues under test, and what is asked of them.
 
 mod entries;
 pub mod peer;
 pub mod peers;
-pub mod placement;
 mod runs;
-mod sample;
 pub mod scenarios;

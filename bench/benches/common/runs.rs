@@ -8,3 +8,14 @@ pub mod limits;
 pub mod producers;
 pub mod sleep;
 pub mod spsc;
+
+use bench::cores::Cores;
+
+/// Where, and on queues of what size.
+#[derive(Clone, Copy)]
+pub struct Setting {
+    /// The cores for the two threads.
+    pub cores: Cores,
+    /// How many entries a queue holds.
+    pub capacity: usize,
+}

@@ -12,15 +12,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bench::cores::Cores;
-use comfy_table::{Table, presets};
+use bench::turns::{self, Options, Spread};
+use comfy_table::Table;
 use hdrhistogram::Histogram;
 
-use crate::options::Options;
 use crate::processes::bare;
 use crate::processes::end::{Direction, End, HEAP};
 use crate::processes::far::Order;
 use crate::processes::near::Near;
-use crate::spread::Spread;
 
 /// What the table is called by.
 pub const NAME: &str = "interference";
@@ -95,9 +94,8 @@ fn beside(cores: Cores, trips: impl FnOnce() -> Turn, mut work: impl FnMut() + S
 }
 
 fn table(rounds: &[[Turn; 3]]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_FULL_CONDENSED);
-    table.set_header(["the other core", "median, ns", "p99, ns", "p99 × idle", "quartiles"]);
+    let header = ["the other core", "median, ns", "p99, ns", "p99 × idle", "quartiles"];
+    let mut table = turns::table(header);
     for (row, name) in ["is idle", "transfers 1 MiB", "the same, bare"].iter().enumerate() {
         let of = |figure: &dyn Fn(&[Turn; 3]) -> f64| {
             Spread::of(rounds.iter().map(figure)).expect("there are rounds")

@@ -15,25 +15,15 @@
 
 mod crowd;
 mod interference;
-#[path = "../common/options.rs"]
-mod options;
-#[path = "../common/placement.rs"]
-mod placement;
 #[path = "../processes/mod.rs"]
 mod processes;
-mod sample;
 mod scenarios;
-#[path = "../common/spread.rs"]
-mod spread;
-mod table;
 mod ucx;
 
 use bench::cores::Cores;
+use bench::turns::{Options, Series, report};
 
-use self::options::Options;
 use self::processes::far;
-use self::scenarios::{Row, Scenario};
-use self::table::Measured;
 
 fn main() {
     far::play();
@@ -44,43 +34,27 @@ fn main() {
         return;
     }
     cores.settle_first();
-    let measured: Vec<_> = scenarios::all(cores)
-        .into_iter()
-        .filter(|scenario| options.wants(&scenario.name))
-        .map(|scenario| take_turns(scenario, &options))
-        .collect();
+    let all = scenarios::all(cores).into_iter();
+    let (aims, measured): (Vec<_>, Vec<_>) = all
+        .filter(|(scenario, _)| options.wants(&scenario.name))
+        .map(|(scenario, aim)| ((scenario.name.clone(), aim), Series::take(scenario, &options)))
+        .unzip();
     if !measured.is_empty() {
-        println!("{}", table::of(&measured));
+        // Ours to the other's in the same round, and what it should be.
+        let table = report(&measured, ["ratio", "aim"], |series, row, at| {
+            let aim = aims.iter().find(|(name, _)| row == 0 && *name == series.scenario.name);
+            let Some((_, aim)) = aim else { return Default::default() };
+            let ratio = series.ratio(0, 1, at, aim.exponent());
+            let ratio =
+                ratio.map(|it| format!("{:.2} ({:.2} – {:.2})", it.median, it.low, it.high));
+            [ratio.unwrap_or_default(), aim.to_string()]
+        });
+        println!("{table}");
     }
     if options.wants(interference::NAME) {
         println!("{}", interference::measure(&options, cores));
     }
     if !ucx::is_there() {
         println!("UCX skipped: ucx_perftest is not there; `apt-get install ucx-utils` has it");
-    }
-}
-
-/// Measures each row once a round.
-fn take_turns(mut scenario: Scenario, options: &Options) -> Measured {
-    let counts: Vec<u64> = scenario.rows.iter_mut().map(|row| count_for(options, row)).collect();
-    let rounds = (0..options.rounds)
-        .map(|_| {
-            scenario.rows.iter_mut().zip(&counts).map(|(row, &count)| row.run(count)).collect()
-        })
-        .collect();
-    Measured { scenario, rounds }
-}
-
-/// How many make a sample of the time that is wanted, about.
-fn count_for(options: &Options, row: &mut Row) -> u64 {
-    let mut count = 32;
-    loop {
-        let sample = row.run(count);
-        let elapsed = sample.nanos * count as f64;
-        let wanted = options.sample_time.as_secs_f64() * 1e9;
-        if elapsed >= wanted / 4.0 {
-            return (count as f64 * wanted / elapsed).max(32.0) as u64 / 32 * 32;
-        }
-        count *= 2;
     }
 }

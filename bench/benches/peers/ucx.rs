@@ -7,10 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bench::cores::Cores;
+use bench::placement::{Placement, on_two_cores};
+use bench::turns::Sample;
 
-use crate::placement::{Placement, on_two_cores};
 use crate::processes::near::on_a_core;
-use crate::sample::Sample;
 
 const PROGRAM: &str = "ucx_perftest";
 
@@ -49,7 +49,8 @@ pub fn is_there() -> bool {
 pub fn run(test: Test, cores: Cores, count: u64) -> Sample {
     /// Of less it makes no figures.
     const LEAST: u64 = 100_000;
-    let count = count.max(LEAST).to_string();
+    let count = count.max(LEAST);
+    let messages = count.to_string();
     let port = free_port().to_string();
     let (transports, arguments) = test.arguments();
     let start = |more: &[&str]| -> Child {
@@ -61,13 +62,14 @@ pub fn run(test: Test, cores: Cores, count: u64) -> Sample {
     let ((), (), before) = on_two_cores(cores, || (), || ());
     let mut server = on_a_core(move || cores.settle_second(), || start(&[]));
     wait_for_listener(&port);
-    let client = start(&[&["127.0.0.1", "-f", "-v", "-n", &count], arguments].concat());
+    let client = start(&[&["127.0.0.1", "-f", "-v", "-n", &messages], arguments].concat());
     let output = client.wait_with_output().expect("it ends");
     let _ = server.kill();
     let _ = server.wait();
     let ((), (), after) = on_two_cores(cores, || (), || ());
     let placement = if before == after { before } else { Placement::Moved };
-    Sample { nanos: nanos(test, &output), placement }
+    let elapsed = Duration::from_secs_f64(nanos(test, &output) * count as f64 / 1e9);
+    Sample { elapsed, count, placement }
 }
 
 /// Waits until somebody listens at a port, but not for ever: then the other end says that nobody does. It is

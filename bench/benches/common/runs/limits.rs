@@ -2,31 +2,30 @@
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
-use crate::common::placement::{Line, Placement, on_two_cores};
-use crate::common::sample::{Sample, Setting};
+use bench::placement::Line;
+use bench::turns::Sample;
+
+use super::Setting;
 
 /// One thread looks whether a word has changed: an empty poll that is a load and a comparison.
 pub fn one_load(_: Setting, count: u64) -> Sample {
     let (word, empty) = black_box((AtomicU64::new(0), 0));
-    let start = Instant::now();
-    for _ in 0..count {
-        assert_eq!(black_box(&word).load(Ordering::Acquire), empty);
-    }
-    Sample { elapsed: start.elapsed(), count, placement: Placement::OneCore }
+    Sample::alone(count, || {
+        for _ in 0..count {
+            assert_eq!(black_box(&word).load(Ordering::Acquire), empty);
+        }
+    })
 }
 
 /// One thread writes to a cache line, another answers in a second one: a round trip that moves nothing else.
 pub fn two_lines(setting: Setting, count: u64) -> Sample {
     let (there, back) = (Line::default(), Line::default());
     let ping = || {
-        let start = Instant::now();
         for trip in 1..=count {
             there.0.store(trip, Ordering::Release);
             while back.0.load(Ordering::Acquire) != trip {}
         }
-        start.elapsed()
     };
     let pong = || {
         for trip in 1..=count {
@@ -34,6 +33,5 @@ pub fn two_lines(setting: Setting, count: u64) -> Sample {
             back.0.store(trip, Ordering::Release);
         }
     };
-    let (elapsed, (), placement) = on_two_cores(setting.cores, ping, pong);
-    Sample { elapsed, count, placement }
+    Sample::both(setting.cores, count, ping, pong)
 }

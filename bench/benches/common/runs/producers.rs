@@ -8,11 +8,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use bench::placement::on_two_cores;
+use bench::turns::Sample;
+
+use super::Setting;
 use super::spsc::open;
 use crate::common::entries::{Sink, Source};
 use crate::common::peer::{Peer, Sender};
-use crate::common::placement::on_two_cores;
-use crate::common::sample::{Sample, Setting};
 
 /// When a producer was at work, in each round.
 type Times = Vec<(Instant, Instant)>;

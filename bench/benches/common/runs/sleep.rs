@@ -2,8 +2,8 @@
 //! which is the part of it that the system takes.
 
 use std::convert::Infallible;
-use std::time::Instant;
 
+use bench::turns::Sample;
 use cq_core::cq::CompletionQueue;
 use cq_core::queue::{Consumer, OnChannel, Producer, SoftCq};
 use cq_core::transport::{
@@ -14,8 +14,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-use crate::common::placement::{Placement, on_two_cores};
-use crate::common::sample::{Sample, Setting};
+use super::Setting;
 
 const KEY: CqKey = CqKey { index: 1, generation: 1 };
 
@@ -71,21 +70,23 @@ pub fn soft_event(_: Setting, count: u64) -> Sample {
     let mut storage = SoftCq::<64>::new();
     let (mut producer, mut consumer) = storage.split_with(KEY, &channel);
     let mut room = [Wc::default(); 1];
-    alone(count, |nth| {
+    let once = |nth| {
         assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
         producer.push(&numbered(nth)).expect("the queue is empty");
         channel.wait();
         assert_eq!((consumer.poll(&mut room), room[0].wr_id()), (Ok(1), nth));
-    })
+    };
+    Sample::alone(count, || (0..count).for_each(once))
 }
 
 /// One thread raises an event and takes it.
 pub fn bare_event(_: Setting, count: u64) -> Sample {
     let channel = Channel::new();
-    alone(count, |_| {
+    let once = |_| {
         (&channel).raise(KEY);
         channel.wait();
-    })
+    };
+    Sample::alone(count, || (0..count).for_each(once))
 }
 
 /// One thread sends a completion through one queue, another sends it back through a second one; each sleeps
@@ -108,7 +109,8 @@ pub fn soft_trip(setting: Setting, count: u64) -> Sample {
         let nth = away.sleep();
         away.send(nth);
     };
-    turns(setting, count, ping, pong)
+    let (home, away) = (|| (0..count).for_each(ping), || (0..count).for_each(pong));
+    Sample::both(setting.cores, count, home, away)
 }
 
 /// One thread wakes another through one eventfd and is woken through a second one.
@@ -122,7 +124,8 @@ pub fn bare_trip(setting: Setting, count: u64) -> Sample {
         to_away.wait();
         (&to_home).raise(KEY);
     };
-    turns(setting, count, ping, pong)
+    let (home, away) = (|| (0..count).for_each(ping), || (0..count).for_each(pong));
+    Sample::both(setting.cores, count, home, away)
 }
 
 /// What one of two threads has.
@@ -154,26 +157,4 @@ impl<'a> End<'a> {
 
 fn numbered(nth: u64) -> Wc {
     Wc::new(nth, WcStatus::SUCCESS, 1)
-}
-
-fn alone(count: u64, once: impl FnMut(u64)) -> Sample {
-    let start = Instant::now();
-    (0..count).for_each(once);
-    Sample { elapsed: start.elapsed(), count, placement: Placement::OneCore }
-}
-
-fn turns(
-    setting: Setting,
-    count: u64,
-    ping: impl FnMut(u64) + Send,
-    pong: impl FnMut(u64) + Send,
-) -> Sample {
-    let home = || {
-        let start = Instant::now();
-        (0..count).for_each(ping);
-        start.elapsed()
-    };
-    let away = || (0..count).for_each(pong);
-    let (elapsed, (), placement) = on_two_cores(setting.cores, home, away);
-    Sample { elapsed, count, placement }
 }

@@ -3,12 +3,13 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use bench::placement::on_two_cores;
+use bench::turns::Sample;
 use cq_core::wc::Wc;
 
+use super::Setting;
 use crate::common::entries::{Sink, Source, whole_rounds};
 use crate::common::peer::{Peer, Receiver, Sender};
-use crate::common::placement::{Placement, on_two_cores};
-use crate::common::sample::{Sample, Setting};
 
 /// Something that a queue can be asked to do.
 pub trait Run {
@@ -40,14 +41,14 @@ impl<const N: usize> Run for PushPop<N> {
         let mut memory = P::memory(setting.capacity);
         let (mut sender, mut receiver) = open::<P>(&mut memory, setting.capacity);
         let (mut source, mut sink) = (Source::<N>::new(), Sink::<N>::new());
-        let start = Instant::now();
-        for _ in 0..count / N as u64 {
-            sender.send_all(source.batch());
-            sink.receive(&mut receiver);
-        }
-        let elapsed = start.elapsed();
+        let sample = Sample::alone(count, || {
+            for _ in 0..count / N as u64 {
+                sender.send_all(source.batch());
+                sink.receive(&mut receiver);
+            }
+        });
         sink.check(count);
-        Sample { elapsed, count, placement: Placement::OneCore }
+        sample
     }
 }
 
@@ -61,15 +62,15 @@ impl<const N: usize, const CALLED: bool> Run for EmptyPoll<N, CALLED> {
         // The sender stays alive: some queues look whether it does.
         let (_sender, mut receiver) = open::<P>(&mut memory, setting.capacity);
         let mut buffer = [Wc::default(); N];
-        let start = Instant::now();
-        for _ in 0..count {
-            let polled = match CALLED {
-                true => called(&mut receiver, &mut buffer),
-                false => receiver.receive(&mut buffer),
-            };
-            assert_eq!(black_box(polled), 0);
-        }
-        Sample { elapsed: start.elapsed(), count, placement: Placement::OneCore }
+        Sample::alone(count, || {
+            for _ in 0..count {
+                let polled = match CALLED {
+                    true => called(&mut receiver, &mut buffer),
+                    false => receiver.receive(&mut buffer),
+                };
+                assert_eq!(black_box(polled), 0);
+            }
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bench::cores::Cores;
+use crate::cores::Cores;
 
 /// How long a probe takes.
 const PROBE: Duration = Duration::from_millis(1);
@@ -53,6 +53,8 @@ impl fmt::Display for Placement {
 }
 
 /// Runs `home` here and `away` on the other core, at once, between two probes. Gives what they return.
+///
+/// A panic of either aborts the program.
 pub fn on_two_cores<H, A: Send>(
     cores: Cores,
     home: impl FnOnce() -> H,
