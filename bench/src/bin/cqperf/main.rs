@@ -8,7 +8,7 @@
 //! | [`args`], [`help`] | the command line |
 //! | [`remote`] | one measurement of two ends, each with a thread, or a process, of its own |
 //! | [`plot`], [`report`], [`progress`] | how counts and latencies are shown |
-//! | [`pingpong`], [`stream`], [`fetch`] | what the ends do, over the seams of cq-core |
+//! | [`pingpong`], [`requester`], [`receiver`] | what the ends do, over the seams of cq-core |
 //! | [`side`] | one end at work: waiting for completions, polling or asleep |
 //! | [`control`] | what an end shares with the rest of its process: clock, progress |
 //! | [`link`] | the connection of two ends, and their messages |
@@ -49,7 +49,6 @@ mod control;
 mod exit;
 #[cfg(test)]
 mod faulty;
-mod fetch;
 mod help;
 mod host;
 mod interrupt;
@@ -59,13 +58,14 @@ mod payload;
 mod pingpong;
 mod plot;
 mod progress;
+mod receiver;
 mod remote;
 mod report;
+mod requester;
 mod sends;
 mod side;
 mod started;
 mod stats;
-mod stream;
 
 fn main() -> ExitCode {
     let (is_heard, ended) = match Arguments::try_parse() {

@@ -23,7 +23,7 @@ use crate::interrupt::Stop;
 use crate::job::{Flow, Job, Op, Outcome};
 use crate::link::{Ending, Link, LinkError, Message, SILENCE, words};
 use crate::side::Side;
-use crate::{fetch, host, pingpong, progress, stream};
+use crate::{host, pingpong, progress, receiver, requester};
 
 /// The other end's process or thread, and what runs here.
 pub struct Peer<'a, T> {
@@ -264,15 +264,13 @@ pub fn decline(socket: OwnedFd, why: &Exit) -> Result<(), LinkError> {
 /// What the measuring end does, which is 0, or the other one, 1.
 fn part<T: Transport>(job: &Job, which: usize) -> fn(&mut Side<'_, T>) -> Result<(), Failure> {
     match (job.flow, job.op, which) {
-        (_, Op::Read | Op::Cas | Op::Faa, 0) => fetch::initiator,
-        (_, Op::Read | Op::Cas | Op::Faa, _) => fetch::target,
-        (Flow::Pingpong, Op::Send, 0) => pingpong::send::client,
-        (Flow::Pingpong, Op::Send, _) => pingpong::send::server,
-        (Flow::Pingpong, Op::Write, 0) => pingpong::write::client,
-        (Flow::Pingpong, Op::Write, _) => pingpong::write::server,
-        (Flow::Stream, Op::Send, 0) => stream::receive,
-        (Flow::Stream, Op::Write, 0) => stream::receive_writes,
-        (Flow::Stream, Op::Send | Op::Write, _) => stream::send,
+        (_, Op::Read | Op::Cas | Op::Faa, 0) => requester::request,
+        (_, Op::Read | Op::Cas | Op::Faa, _) => requester::target,
+        (Flow::Pingpong, Op::Send | Op::Write, 0) => pingpong::client,
+        (Flow::Pingpong, Op::Send | Op::Write, _) => pingpong::server,
+        (Flow::Stream, Op::Send, 0) => receiver::receive,
+        (Flow::Stream, Op::Write, 0) => receiver::receive_writes,
+        (Flow::Stream, Op::Send | Op::Write, _) => requester::request,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The stream: one end sends or writes as fast as it can, the other one receives and checks.
+//! The end of a stream that receives and checks, while the other one sends or writes as fast as it can.
 //!
 //! Flow control is by credits, as on any wire. The sender begins with one credit for each receive that is
 //! posted; whenever the receiver has posted half of its receives again it says so by a message without
@@ -11,10 +11,9 @@ use bench::Failure;
 use bench::transport::Transport;
 use cq_core::transport::Post;
 use cq_core::wc::Completed;
-use cq_core::wr::{RecvWr, SendFlags, SendWr};
+use cq_core::wr::{RecvWr, SendWr};
 
-use crate::job::{CREDITS, Op, Shape};
-use crate::sends::Sends;
+use crate::job::{CREDITS, Shape};
 use crate::side::{Side, done, in_turn, received};
 
 /// The credit messages of the end that receives.
@@ -137,73 +136,4 @@ pub fn receive_writes<T: Transport>(side: &mut Side<'_, T>) -> Result<(), Failur
         grants.grant(side, arrived / credit)?;
     }
     Ok(())
-}
-
-/// Sends messages, or writes them into the slots of the peer, and sees that each is done.
-pub fn send<T: Transport>(side: &mut Side<'_, T>) -> Result<(), Failure> {
-    let sges = side.slots.sges();
-    let request = |(slot, sge)| match side.job.op {
-        Op::Write => SendWr::write(0, slice::from_ref(sge), side.slots.remote(slot)),
-        _ => SendWr::send(0, slice::from_ref(sge)),
-    };
-    let requests = (0..).zip(&sges).map(request).collect();
-    let shape = side.job.shape();
-    let sends = Sends::new(side.job.iters.get(), shape.depth, shape.signal_every);
-    let mut sender = Sender { requests, sends, credits: 0 };
-    for number in 0..CREDITS.into() {
-        side.pair.post_recv(&[RecvWr::new(number, &[])])?;
-    }
-    side.control.meet()?;
-    while !sender.sends.done() {
-        let allowed = u64::from(shape.depth) + sender.credits * shape.credit();
-        let free = sender.sends.free_slots().min(allowed - sender.sends.posted());
-        match sender.sends.ready(shape.batch, free) {
-            0 if !sender.complete(side)? => break,
-            0 => {}
-            count => sender.post(side, count)?,
-        }
-    }
-    Ok(())
-}
-
-struct Sender<'r> {
-    /// The send of each slot.
-    requests: Vec<SendWr<'r>>,
-    sends: Sends,
-    /// Credit messages received.
-    credits: u64,
-}
-
-impl Sender<'_> {
-    /// Writes and posts the next `count` messages. They do not wrap, for there are whole batches of slots.
-    fn post<T: Transport>(&mut self, side: &mut Side<'_, T>, count: usize) -> Result<(), Failure> {
-        let first = side.slots.turn(self.sends.posted());
-        let batch = &mut self.requests[first as usize..][..count];
-        let now = side.control.now();
-        for (slot, request) in (first..).zip(batch.iter_mut()) {
-            let (number, signaled) = self.sends.post();
-            side.slots.fill(slot, number, now);
-            request.wr_id = number;
-            request.flags.set(SendFlags::SIGNALED, signaled);
-        }
-        Ok(side.pair.post_send(batch)?)
-    }
-
-    /// Takes back slots and credits; false means: leave.
-    fn complete<T: Transport>(&mut self, side: &mut Side<'_, T>) -> Result<bool, Failure> {
-        let batch = side.completions.next()?;
-        for wc in batch {
-            let done = done(wc)?;
-            if done.is_recv() {
-                received(&done, self.credits, 0)?;
-                let next = self.credits + u64::from(CREDITS);
-                side.pair.post_recv(&[RecvWr::new(next, &[])])?;
-                self.credits += 1;
-            } else {
-                in_turn(&done, self.sends.next_completion())?;
-                self.sends.retire();
-            }
-        }
-        Ok(!batch.is_empty())
-    }
 }
