@@ -8,11 +8,11 @@ use crate::sources::Area;
 const DETAILS: &str = "\
 What is planted, in cq-core/src and transport-rxe-loop/src, but for tests and constants:
   ordering   a memory ordering is weaker              fence      a fence is not there, or is weaker
-  operation  a named operation is a relaxed one       site       a step that loom's controls take out is not there
-  flip       a condition is the opposite              never      a condition never holds
-  part       a side of && or || is not there          shift      < is <=, > is >=, and the other way round
-  sum        + is -, or lacks its 1                   drop       a call, an assignment, a guard is not there
-  swap       two arguments of one type are swapped    opposite   wrapping_add is wrapping_sub, min is max, …
+  operation  a named operation is a relaxed one       flip       a condition is the opposite
+  never      a condition never holds                  part       a side of && or || is not there
+  shift      < is <=, > is >=, and the other way      sum        + is -, or lacks its 1
+  drop       a call, an assignment, a guard is gone   swap       two arguments of one type are swapped
+  opposite   wrapping_add is wrapping_sub, min is max, …
 The first three are planted where loom compiles the code, and tried on loom models alone: x86 hides them.
 
 Each mutant is tried on the tests of both crates, the conformance suite on the loopback, random programs and the

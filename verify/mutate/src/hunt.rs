@@ -64,7 +64,7 @@ impl<'a> Hunt<'a> {
         }
         // More preemptions take long, and are for what models alone can see.
         let models = reaching.iter().filter(|(check, _)| check.kind == Kind::Loom);
-        for (model, _) in models.filter(|_| mutant.operator.is_for_models()) {
+        for (model, _) in models.filter(|_| mutant.operator.is_for_loom()) {
             let more = model.with(PREEMPTIONS, MORE);
             if let Some(outcome) = self.notices(&more, mutant, LIMIT_OF_MORE)? {
                 return Ok(Some(outcome));
@@ -157,7 +157,7 @@ mod tests {
             [(Check::script("test", "false"), 0.0, &[1]), (model, 0.1, &[1])];
         let by_model = Some(Outcome::Noticed { kind: Kind::Loom, by: "model".into(), late: false });
         assert_eq!(tried(1, Operator::Ordering, &checks, None), by_model);
-        assert_eq!(tried(1, Operator::Site, &checks, None), noticed("test"));
+        assert_eq!(tried(1, Operator::Drop, &checks, None), noticed("test"));
     }
 
     #[test]

@@ -8,13 +8,12 @@
 //! | `statements` | statements that are dropped |
 //! | `calls` | arguments that are swapped, methods that do the opposite |
 //! | `orderings` | memory orderings, fences and the operations named after them |
-//! | `sites` | the steps that loom models can take out by name |
 //!
 //! # What is not planted
 //! Nothing in tests, in documentation, in constants and in functions that constants need, in the arguments
 //! of attributes and of macros, in the bodies of `macro_rules!` (but for their memory orderings), and in what only
 //! loom compiles. No ordering outside what loom compiles: no test on x86 could show it. Nothing in the hooks at
-//! which tests kill a process (`steps::done`), nor in the rules for the transports of others (`testing::rules`), which are
+//! which tests kill a process (`steps::done`), in the steps that models take out by name (`sync::Site`), nor in the rules for the transports of others (`testing::rules`), which are
 //! checks.
 
 use std::collections::BTreeMap;
@@ -32,7 +31,6 @@ mod calls;
 mod conditions;
 mod edit;
 mod orderings;
-mod sites;
 mod statements;
 #[cfg(test)]
 mod tests;
@@ -52,8 +50,6 @@ pub enum Operator {
     Fence,
     /// A named operation is its relaxed counterpart.
     Operation,
-    /// A step that loom models can take out is not there.
-    Site,
     /// A condition is the opposite.
     Flip,
     /// A condition never holds.
@@ -76,11 +72,6 @@ impl Operator {
     /// Whether only a loom model can see it: x86 and one thread hide what it does.
     pub const fn is_for_loom(self) -> bool {
         matches!(self, Self::Ordering | Self::Fence | Self::Operation)
-    }
-
-    /// Whether it is a step of a protocol that is modelled.
-    pub const fn is_for_models(self) -> bool {
-        self.is_for_loom() || matches!(self, Self::Site)
     }
 }
 
@@ -165,7 +156,7 @@ pub struct Planting {
     pub mutants: Vec<Mutant>,
     /// Those that have something to put in.
     pub files: Vec<Planted>,
-    names: BTreeMap<(String, String, String), u32>,
+    names: BTreeMap<Name, u32>,
 }
 
 /// What is known of the workspace before any file is planted.
@@ -180,15 +171,11 @@ pub struct Knowledge {
 /// Plants every file.
 pub fn plant(sources: &[Source], knowledge: &Knowledge) -> Planting {
     let mut planting = Planting::default();
-    let sites = sites::find(sources, &mut planting);
     for source in sources {
-        walk::walk(source, knowledge, &sites, &mut planting);
+        walk::walk(source, knowledge, &mut planting);
     }
     planting
 }
-
-/// How long a text may be that a mutant is named by.
-const NAMED: usize = 120;
 
 impl Planting {
     /// Files in which somebody else has planted something.
@@ -196,46 +183,13 @@ impl Planting {
         Self { files, ..Self::default() }
     }
 
-    /// A new mutant of `source`, which changes the text at `around`.
-    fn add(&mut self, source: &Source, spot: Spot<'_>) -> u32 {
-        let original = shortened(&source.text[spot.around.clone()]);
-        let change = format!("{original} => {}", shortened(spot.mutated));
-        let key = (source.path.clone(), spot.function.to_owned(), change.clone());
-        let nth = self.names.entry(key).or_insert(0);
+    /// One more, which gets a number, and one among those of its name.
+    fn add(&mut self, mut mutant: Mutant) -> u32 {
+        let nth = self.names.entry(mutant.name.clone()).or_insert(0);
         *nth += 1;
-        let name = Name {
-            file: source.path.clone(),
-            function: spot.function.to_owned(),
-            change,
-            nth: *nth,
-        };
-        let line = source.text[..spot.around.start].lines().count().max(1);
-        let begins_line = source.text[..spot.around.start].ends_with('\n');
-        let number = u32::try_from(self.mutants.len() + 1).unwrap_or(u32::MAX);
-        self.mutants.push(Mutant {
-            number,
-            name,
-            line: line + usize::from(begins_line),
-            operator: spot.operator,
-            area: source.area,
-        });
-        number
-    }
-}
-
-/// Where a mutant is, and what it does there.
-struct Spot<'a> {
-    around: Range<usize>,
-    function: &'a str,
-    operator: Operator,
-    mutated: &'a str,
-}
-
-/// On one line, and not too long.
-fn shortened(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(NAMED) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
+        mutant.name.nth = *nth;
+        mutant.number = u32::try_from(self.mutants.len() + 1).unwrap_or(u32::MAX);
+        self.mutants.push(mutant);
+        self.mutants.len() as u32
     }
 }

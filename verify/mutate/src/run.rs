@@ -110,8 +110,8 @@ fn wanted<'a>(mutants: &[&'a Mutant], kept: &Kept, arguments: &Arguments) -> Vec
     chosen.retain(|mutant| arguments.takes(mutant));
     if !arguments.long {
         chosen.retain(|mutant| {
-            let is_for_models = mutant.operator.is_for_models();
-            mutant.area == Area::Core && !is_for_models && !kept.is_for_all_checks(mutant)
+            let is_for_loom = mutant.operator.is_for_loom();
+            mutant.area == Area::Core && !is_for_loom && !kept.is_for_all_checks(mutant)
         });
     }
     if arguments.again {

@@ -50,8 +50,12 @@ const DEVICE_SOURCES: &str = "transport-rxe-loop/src/";
 const CRATES: [(&str, &str); 2] =
     [("cq-core/src/", "crate::mutants::on"), (DEVICE_SOURCES, "::cq_core::mutants::on")];
 
-/// Nothing but hooks for tests.
-const HOOKS: &str = "transport-rxe-loop/src/protocol/steps.rs";
+/// Nothing but hooks for tests and for models.
+const HOOKS: [&str; 3] = [
+    "transport-rxe-loop/src/protocol/steps.rs",
+    "transport-rxe-loop/src/sync/site.rs",
+    "cq-core/src/sync/site.rs",
+];
 /// Checks for the transports of others: what they notice is shown by faults that are planted in one.
 const RULES: &str = "cq-core/src/testing/rules";
 
@@ -77,11 +81,6 @@ impl Source {
         Ok(Self { path: path.to_owned(), area: Area::of(path), worlds, text, syntax })
     }
 
-    /// Whether it is the engine's.
-    pub fn is_of_core(&self) -> bool {
-        self.area == Area::Core
-    }
-
     /// The expression that is true if a mutant is on.
     pub fn on(&self, mutant: u32) -> String {
         question(&self.path, mutant).unwrap_or_default()
@@ -102,7 +101,7 @@ pub fn read(root: &Path) -> Result<Vec<Source>> {
         reader.file(&folder.join("lib.rs"), folder, Worlds::BOTH)?;
     }
     let mut sources = reader.sources;
-    sources.retain(|source| source.path != HOOKS && !source.path.starts_with(RULES));
+    sources.retain(|it| !HOOKS.contains(&it.path.as_str()) && !it.path.starts_with(RULES));
     Ok(sources)
 }
 

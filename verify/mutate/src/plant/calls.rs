@@ -1,6 +1,5 @@
 //! Calls: arguments that are swapped, methods that do the opposite, named operations that are relaxed.
 
-use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprCall, ExprMethodCall, Ident, Token};
@@ -45,7 +44,7 @@ impl Walk<'_> {
         let function = &call.func;
         for pair in pairs {
             let Some(swapped) = swapped(&call.args, pair) else { continue };
-            self.swap(call, pair, quote!(#function(#swapped)));
+            self.instead(call, Swap, quote!(#function(#swapped)));
         }
     }
 
@@ -55,7 +54,7 @@ impl Walk<'_> {
         let ExprMethodCall { receiver, method, turbofish, args, .. } = call;
         for pair in self.knowledge.signatures.of_method(&name, args.len()) {
             let Some(swapped) = swapped(args, pair) else { continue };
-            self.swap(call, pair, quote!(#receiver.#method #turbofish(#swapped)));
+            self.instead(call, Swap, quote!(#receiver.#method #turbofish(#swapped)));
         }
         self.opposite(call, &name);
         if let (true, Some(argument)) = (DIFFERENCES.contains(&name.as_str()), args.first()) {
@@ -73,11 +72,6 @@ impl Walk<'_> {
         let ExprMethodCall { receiver, turbofish, args, .. } = call;
         let other = Ident::new(other, call.method.span());
         self.instead(call, Opposite, quote!(#receiver.#other #turbofish(#args)));
-    }
-
-    /// Where there are several pairs, each is a mutant around what is swapped.
-    fn swap(&mut self, call: &impl ToTokens, pair: Pair, swapped: TokenStream) {
-        self.instead_nth(pair.0, call, Swap, swapped);
     }
 }
 

@@ -5,7 +5,6 @@ use syn::{BinOp, Block, Expr, ExprBinary, ExprIf, ExprMethodCall, Lit, Stmt, UnO
 
 use super::Operator::{Flip, Never, Part, Shift, Sum};
 use super::edit::range;
-use super::sites::{is_control, is_site};
 use super::walk::Walk;
 
 /// Methods whose receiver is a condition.
@@ -234,4 +233,18 @@ fn is_cfg(condition: &Expr) -> bool {
 
 pub(super) fn is_one(expr: &Expr) -> bool {
     matches!(expr, Expr::Lit(of) if matches!(&of.lit, Lit::Int(number) if number.base10_digits() == "1"))
+}
+
+/// Whether a condition is the question whether loom models take out a step by name: `intact(Site::…)`. That each of these
+/// is noticed, the controls of the models show.
+pub(super) fn is_site(condition: &Expr) -> bool {
+    let Expr::Call(call) = condition else { return false };
+    let Expr::Path(path) = &*call.func else { return false };
+    path.path.segments.last().is_some_and(|it| it.ident == "intact")
+}
+
+/// Whether a condition holds only where a site is taken out. What stands behind it is wrong on purpose, and so is what
+/// could be planted there.
+pub(super) fn is_control(condition: &Expr) -> bool {
+    matches!(condition, Expr::Unary(of) if matches!(of.op, UnOp::Not(_)) && is_site(&of.expr))
 }

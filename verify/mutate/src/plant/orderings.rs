@@ -83,10 +83,10 @@ impl Walk<'_> {
     fn weaken(&mut self, name: &Ident, around: std::ops::Range<usize>) {
         let found = WEAKER.iter().find(|(ordering, _)| name == ordering);
         let Some((_, weaker)) = found.filter(|_| self.worlds.loom) else { return };
-        for (nth, weaker) in weaker.iter().enumerate() {
+        for weaker in *weaker {
             let before =
                 format!("(if {{on}} {{ ::core::sync::atomic::Ordering::{weaker} }} else {{ ");
-            self.plant_nth(nth, around.clone(), Ordering, weaker, (&before, " })"));
+            self.plant(around.clone(), Ordering, weaker, (&before, " })"));
         }
     }
 

@@ -6,9 +6,9 @@ use syn::spanned::Spanned;
 use syn::{BinOp, Block, Expr, Local, Pat, Stmt};
 
 use super::Operator::{Drop, Fence};
+use super::conditions::{is_control, is_site};
 use super::edit::range;
 use super::orderings::is_fence;
-use super::sites::{is_control, is_site};
 use super::walk::Walk;
 
 /// What a text is that is not there.

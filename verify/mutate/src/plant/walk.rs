@@ -12,9 +12,9 @@ use syn::{
     Attribute, Block, Expr, ImplItem, Item, Lit, ReturnType, Signature, Stmt, TraitItem, Type,
 };
 
+use super::conditions::{is_control, is_site};
 use super::edit::range;
-use super::sites::{Sites, is_control, is_site};
-use super::{Edit, Knowledge, Operator, Planted, Planting, Spot};
+use super::{Edit, Knowledge, Mutant, Name, Operator, Planted, Planting};
 use crate::signatures::type_name;
 use crate::sources::Source;
 use crate::worlds::{Worlds, files_in_branches};
@@ -31,7 +31,6 @@ pub(super) enum Returns {
 pub(super) struct Walk<'a> {
     pub source: &'a Source,
     pub knowledge: &'a Knowledge,
-    pub sites: &'a Sites,
     pub worlds: Worlds,
     pub returns: Returns,
     /// The type whose functions these are.
@@ -41,16 +40,15 @@ pub(super) struct Walk<'a> {
     planting: &'a mut Planting,
     edits: Vec<Edit>,
     functions: Vec<Range<usize>>,
-    /// What has a mutant of this kind already.
-    done: HashSet<(Range<usize>, Operator, usize)>,
+    /// What has a mutant of this kind and text already.
+    done: HashSet<(Range<usize>, Operator, String)>,
 }
 
 /// Plants a file.
-pub(super) fn walk(source: &Source, knowledge: &Knowledge, sites: &Sites, planting: &mut Planting) {
+pub(super) fn walk(source: &Source, knowledge: &Knowledge, planting: &mut Planting) {
     let mut walk = Walk {
         source,
         knowledge,
-        sites,
         worlds: source.worlds,
         returns: Returns::Other,
         owner: String::new(),
@@ -70,32 +68,23 @@ pub(super) fn walk(source: &Source, knowledge: &Knowledge, sites: &Sites, planti
 
 impl Walk<'_> {
     /// Text around a part, by which a mutant can be chosen: `{on}` in it is the question whether it is. Not
-    /// if there is one of this kind already.
+    /// if there is such a one already.
     pub(super) fn plant(
         &mut self,
         around: Range<usize>,
         operator: Operator,
         mutated: &str,
-        text: (&str, &str),
-    ) {
-        self.plant_nth(0, around, operator, mutated, text);
-    }
-
-    /// [`plant`](Self::plant), where one part has several mutants of a kind.
-    pub(super) fn plant_nth(
-        &mut self,
-        nth: usize,
-        around: Range<usize>,
-        operator: Operator,
-        mutated: &str,
         (before, after): (&str, &str),
     ) {
-        if !self.done.insert((around.clone(), operator, nth)) {
+        if !self.done.insert((around.clone(), operator, mutated.to_owned())) {
             return;
         }
-        let function = self.path.join("::");
-        let spot = Spot { around: around.clone(), function: &function, operator, mutated };
-        let mutant = self.planting.add(self.source, spot);
+        let Source { path, text, area, .. } = self.source;
+        let (file, function) = (path.clone(), self.path.join("::"));
+        let change = format!("{} => {}", shortened(&text[around.clone()]), shortened(mutated));
+        let line = 1 + text[..around.start].matches('\n').count();
+        let name = Name { file, function, change, nth: 1 };
+        let mutant = self.planting.add(Mutant { number: 0, name, line, operator, area: *area });
         let on = self.source.on(mutant);
         let (before, after) = (before.replace("{on}", &on), after.replace("{on}", &on));
         self.edits.push(Edit { around, before, after, mutant: Some(mutant) });
@@ -103,21 +92,9 @@ impl Walk<'_> {
 
     /// An expression that is another one in the mutant.
     pub(super) fn instead(&mut self, expr: &impl Spanned, operator: Operator, other: TokenStream) {
-        self.instead_nth(0, expr, operator, other);
-    }
-
-    /// [`instead`](Self::instead), where one expression has several mutants of a kind.
-    pub(super) fn instead_nth(
-        &mut self,
-        nth: usize,
-        expr: &impl Spanned,
-        operator: Operator,
-        other: TokenStream,
-    ) {
-        let around = range(expr.span());
         let other = other.to_string();
         let before = format!("(if {{on}} {{ {other} }} else {{ ");
-        self.plant_nth(nth, around, operator, &other, (&before, " })"));
+        self.plant(range(expr.span()), operator, &other, (&before, " })"));
     }
 
     /// Text that no single mutant is there for.
@@ -147,22 +124,9 @@ impl Walk<'_> {
         self.returns = outside;
     }
 
-    /// Puts a question in front of a function.
-    fn ask(&mut self, question: String, signature: &Signature, body: &Block) {
-        if let Some(constness) = &signature.constness {
-            self.put(range(constness.span()), "/*".into(), "*/");
-        }
-        let start = range(body.brace_token.span.open().span()).end;
-        self.put(start..start, question, "");
-    }
-
     fn function(&mut self, attributes: &[Attribute], signature: &Signature, body: &Block) {
         self.under(attributes, |walk| {
             let name = signature.ident.to_string();
-            if let Some(question) = walk.sites.question(walk.source, signature) {
-                walk.ask(question, signature, body);
-                return;
-            }
             // What only loom compiles is there for models.
             if !walk.worlds.normal {
                 return;
@@ -341,4 +305,16 @@ fn attributes_of(expr: &Expr) -> Vec<Attribute> {
         input.parse::<TokenStream>().map(|_| attributes)
     };
     attributes.parse2(expr.to_token_stream()).unwrap_or_default()
+}
+
+/// How long a text may be that a mutant is named by.
+const NAMED: usize = 120;
+
+/// On one line, and not too long.
+fn shortened(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(NAMED) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
 }
