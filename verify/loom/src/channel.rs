@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::transport::{Arm, Block, CqKey, EventError, Events, Notify, PollError, Signal, Woken};
 use cq_core::wc::Wc;
-use loom::sync::{Condvar, Mutex};
 
 use crate::queue::{KEY, expect};
+use crate::threads::Monitor;
 
 /// What the assertions about sleepers say.
 pub const LOST: &str = "lost wake-up";
@@ -34,7 +34,7 @@ impl Signal for Bell {
 
 /// A channel; clones are the same one.
 #[derive(Clone)]
-pub struct Channel(Arc<(Mutex<Pending>, Condvar)>);
+pub struct Channel(Arc<Monitor<Pending>>);
 
 struct Pending {
     events: u32,
@@ -45,39 +45,45 @@ impl Channel {
     /// For this many producers.
     #[must_use]
     pub fn new(producers: u32) -> Self {
-        Self(Arc::new((Mutex::new(Pending { events: 0, producers }), Condvar::new())))
+        Self(Arc::new(Monitor::new(Pending { events: 0, producers })))
     }
 
     /// One producer will raise no more events. Whoever sleeps when the last one says so was forgotten.
     pub fn hang_up(&self) {
-        self.update(|pending| pending.producers -= 1);
+        self.0.update(|pending| pending.producers -= 1);
     }
 
     /// How many events nobody has taken.
     #[must_use]
     pub fn unread(&self) -> u32 {
-        self.0.0.lock().unwrap().events
+        self.0.wait(|pending| Some(pending.events))
     }
 
-    fn update(&self, change: impl FnOnce(&mut Pending)) {
-        change(&mut self.0.0.lock().unwrap());
-        self.0.1.notify_one();
+    /// Sleeps until there is an event, and takes it.
+    ///
+    /// # Panics
+    /// None will come any more.
+    pub fn sleep(&mut self) {
+        while self.take_event().unwrap().is_none() {
+            let _event = self.block(None).unwrap();
+        }
     }
 }
 
 impl Signal for Channel {
     fn raise(&self, cq: CqKey) {
         assert_eq!(cq, KEY);
-        self.update(|pending| pending.events += 1);
+        self.0.update(|pending| pending.events += 1);
     }
 }
 
 impl Events for Channel {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        let mut pending = self.0.0.lock().unwrap();
-        let event = pending.events.checked_sub(1);
-        pending.events = event.unwrap_or(0);
-        Ok(event.map(|_| KEY))
+        Ok(self.0.wait(|pending| {
+            let event = pending.events.checked_sub(1);
+            pending.events = event.unwrap_or(0);
+            Some(event.map(|_| KEY))
+        }))
     }
 }
 
@@ -86,11 +92,11 @@ impl Block for Channel {
     type Instant = Infallible;
 
     fn block(&mut self, _: Option<Infallible>) -> Result<Woken, EventError> {
-        let mut pending = self.0.0.lock().unwrap();
-        while pending.events == 0 {
-            assert!(pending.producers > 0, "{LOST}: asleep, and no event will come");
-            pending = self.0.1.wait(pending).unwrap();
-        }
+        self.0.wait(|pending| {
+            let is_there = pending.events > 0;
+            assert!(is_there || pending.producers > 0, "{LOST}: asleep, and no event will come");
+            is_there.then_some(())
+        });
         Ok(Woken::Event)
     }
 }
@@ -144,8 +150,6 @@ pub fn take_some<T: Arm>(
         if count > 0 {
             return Ok(count);
         }
-        while channel.take_event()?.is_none() {
-            let _event = channel.block(None)?;
-        }
+        channel.sleep();
     }
 }

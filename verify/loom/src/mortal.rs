@@ -5,21 +5,18 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use loom::sync::{Condvar, Mutex};
 use transport_rxe_loop::protocol::lock::{AttachmentKey, Lock};
 use transport_rxe_loop::sync::death;
 
 use crate::harness::model;
+use crate::threads::Monitor;
 
 /// Who may be killed.
 pub const VICTIM: AttachmentKey = AttachmentKey::new(0, 1);
 
 /// Whether the victim is dead, as the system tells, and what others wait for.
 #[derive(Debug, Default)]
-pub struct Mortal {
-    news: Mutex<News>,
-    told: Condvar,
-}
+pub struct Mortal(Monitor<News>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct News {
@@ -56,10 +53,7 @@ impl Mortal {
             if old.is_dead && lock.inherit(VICTIM, me) {
                 return true;
             }
-            let mut news = self.news.lock().unwrap();
-            while news.count == old.count {
-                news = self.told.wait(news).unwrap();
-            }
+            self.0.wait(|news| (news.count != old.count).then_some(()));
         }
         false
     }
@@ -71,14 +65,14 @@ impl Mortal {
     }
 
     fn news(&self) -> News {
-        *self.news.lock().unwrap()
+        self.0.wait(|news| Some(*news))
     }
 
     fn tell(&self, died: bool) {
-        let mut news = self.news.lock().unwrap();
-        news.is_dead |= died;
-        news.count += 1;
-        self.told.notify_all();
+        self.0.update(|news| {
+            news.is_dead |= died;
+            news.count += 1;
+        });
     }
 }
 

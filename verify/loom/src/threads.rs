@@ -1,5 +1,7 @@
-//! Threads of a model.
+//! Threads of a model, what they own together, and what they sleep on.
 
+use loom::cell::UnsafeCell;
+use loom::sync::{Condvar, Mutex};
 use loom::thread::{self, JoinHandle};
 
 /// What threads own together.
@@ -34,4 +36,62 @@ pub fn spawn<S: Share, R: 'static>(
 ) -> JoinHandle<R> {
     let share = owned.share();
     thread::spawn(move || run(share))
+}
+
+/// Something that threads use one after the other: reaching it without a happens-before is what fails.
+#[derive(Default)]
+pub struct Watched(UnsafeCell<()>);
+
+// SAFETY: the cell holds nothing; loom watches each access.
+unsafe impl Sync for Watched {}
+
+impl Watched {
+    /// Reads it.
+    pub fn read(&self) {
+        self.0.with(|_| ());
+    }
+
+    /// Writes it.
+    pub fn write(&self) {
+        self.0.with_mut(|_| ());
+    }
+}
+
+/// A state that threads wait for, asleep, so that loom need not count the turns.
+#[derive(Debug, Default)]
+pub struct Monitor<T> {
+    state: Mutex<T>,
+    told: Condvar,
+}
+
+impl<T> Monitor<T> {
+    /// In this state.
+    #[must_use]
+    pub fn new(state: T) -> Self {
+        Self { state: Mutex::new(state), told: Condvar::new() }
+    }
+
+    /// Changes the state, and wakes who waits.
+    ///
+    /// # Panics
+    /// Not in a model.
+    pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        let changed = change(&mut self.state.lock().unwrap());
+        self.told.notify_all();
+        changed
+    }
+
+    /// Looks at the state, and sleeps until it is one that is waited for.
+    ///
+    /// # Panics
+    /// Not in a model.
+    pub fn wait<R>(&self, mut until: impl FnMut(&mut T) -> Option<R>) -> R {
+        let mut state = self.state.lock().unwrap();
+        loop {
+            match until(&mut state) {
+                Some(found) => return found,
+                None => state = self.told.wait(state).unwrap(),
+            }
+        }
+    }
 }

@@ -4,13 +4,12 @@
 
 use std::sync::Arc;
 
-use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use transport_rxe_loop::protocol::channel::{Board, Collected, Descriptor, EventNode, Events};
 use transport_rxe_loop::protocol::number::ChannelIndex;
 use transport_rxe_loop::sync::{self, AtomicU32, Site, death};
 use verify_loom::harness::{Model, deep_model, model};
-use verify_loom::threads::spawn;
+use verify_loom::threads::{Monitor, spawn};
 
 const LOST: &str = "lost or doubled";
 const ASLEEP: &str = "an event waits, and its reader sleeps";
@@ -18,13 +17,8 @@ const CHANNEL: u32 = 5;
 const SOURCES: u32 = 3;
 
 /// A descriptor, and those who will still write to it.
-#[derive(Default)]
-struct Fifo {
-    state: Mutex<State>,
-    told: Condvar,
-}
+struct Fifo(Monitor<State>);
 
-#[derive(Default)]
 struct State {
     readable: bool,
     raisers: u32,
@@ -33,28 +27,23 @@ struct State {
 impl Fifo {
     /// Sleeps until it is readable; false if nobody is left who would write.
     fn sleep(&self) -> bool {
-        let mut state = self.state.lock().unwrap();
-        while !state.readable && state.raisers > 0 {
-            state = self.told.wait(state).unwrap();
-        }
-        state.readable
+        self.0.wait(|state| (state.readable || state.raisers == 0).then_some(state.readable))
     }
 
-    fn update(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state.lock().unwrap());
-        self.told.notify_all();
+    fn leave(&self) {
+        self.0.update(|state| state.raisers -= 1);
     }
 }
 
 impl Descriptor for Fifo {
     fn write(&self) {
         if death::step() {
-            self.update(|state| state.readable = true);
+            self.0.update(|state| state.readable = true);
         }
     }
 
     fn empty(&self) {
-        self.update(|state| state.readable = false);
+        self.0.update(|state| state.readable = false);
     }
 }
 
@@ -74,8 +63,7 @@ struct Channel {
 impl Channel {
     /// All sources come here, and so many raise events.
     fn new(raisers: u32) -> Arc<Self> {
-        let fifo =
-            Fifo { state: Mutex::new(State { readable: false, raisers }), ..Fifo::default() };
+        let fifo = Fifo(Monitor::new(State { readable: false, raisers }));
         let channel = Self { board: Board::default(), nodes: Default::default(), fifo };
         (0..SOURCES).for_each(|source| channel.events().attach(source));
         Arc::new(channel)
@@ -131,7 +119,7 @@ fn count(taken: &[u32], source: u32) -> usize {
 fn raiser(channel: &Arc<Channel>, sources: &'static [u32]) -> thread::JoinHandle<()> {
     spawn(channel, move |channel| {
         sources.iter().for_each(|&source| channel.raise(source, Write::First));
-        channel.fifo.update(|state| state.raisers -= 1);
+        channel.fifo.leave();
     })
 }
 
@@ -272,7 +260,7 @@ fn late() {
     }
     late.join().unwrap();
     channel.raise(1, Write::First);
-    channel.fifo.update(|state| state.raisers -= 1);
+    channel.fifo.leave();
     assert!(channel.fifo.sleep(), "{ASLEEP}");
 }
 

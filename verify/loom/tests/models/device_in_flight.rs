@@ -6,7 +6,6 @@ use cq_core::setup::QpState;
 
 use std::sync::Arc;
 
-use loom::cell::UnsafeCell;
 use loom::thread;
 use transport_rxe_loop::protocol::in_flight::ChangeFence;
 use transport_rxe_loop::protocol::number::{Position, QpNumber};
@@ -15,7 +14,7 @@ use transport_rxe_loop::sync::{self, AtomicU32, Site};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::initiator::{Care, Initiator};
 use verify_loom::receiver::{LATE, LEFT, ORDER, Receiver};
-use verify_loom::threads::spawn;
+use verify_loom::threads::{Watched, spawn};
 
 /// A queue pair that is connected to another, the initiator, of which there are only its words.
 struct Pair {
@@ -31,25 +30,21 @@ impl Pair {
     }
 
     /// The initiator carries out one request, as long as the target listens.
-    fn execute(&self, cached_posted: &mut Position, care: Care, looks_at_close: bool) {
-        let has_failed_before = self.target.is(QpState::ERR);
-        let look = || {
-            if has_failed_before || looks_at_close && self.target.is(QpState::ERR) {
-                self.flush();
-            }
-        };
-        self.initiator.post(care, || self.target.take(cached_posted), look);
+    fn execute(&self, cached_posted: &mut Position, care: Care) {
+        self.initiator.post(care, || self.target.take(cached_posted), || self.look());
+    }
+
+    /// At the state of the target, after each request.
+    fn look(&self) {
+        if self.target.is(QpState::ERR) {
+            self.flush();
+        }
     }
 
     /// The same by another thread.
     fn run(&self) {
         let mut cached_posted = Position::default();
-        let look = || {
-            if self.target.is(QpState::ERR) {
-                self.flush();
-            }
-        };
-        self.initiator.run(|| self.target.take(&mut cached_posted), look);
+        self.initiator.run(|| self.target.take(&mut cached_posted), || self.look());
     }
 
     /// What who wakes the target has done: run it, in ERR.
@@ -64,11 +59,11 @@ impl Pair {
     }
 }
 
-fn fail_while_executing(requests: u64, care: Care, looks_at_close: bool) {
+fn fail_while_executing(requests: u64, care: Care) {
     let pair = Pair::with_receives(requests + 1);
     let initiator = spawn(&pair, move |pair| {
         let mut cached_posted = Position::default();
-        (0..requests).for_each(|_| pair.execute(&mut cached_posted, care, looks_at_close));
+        (0..requests).for_each(|_| pair.execute(&mut cached_posted, care));
     });
     pair.fail();
     initiator.join().unwrap();
@@ -82,13 +77,9 @@ fn q02_a_peer_that_fails_is_flushed_behind_the_receive_in_flight() {
         ("two requests are", 2, Care::Looks),
         ("much is", 1, Care::GoesOn),
     ] {
-        let run = move |looks| fail_while_executing(requests, care, looks);
-        let model = model(format!("a peer fails while {what} carried out"), move || run(true));
-        model.must_fail_without([Site::OpenFence, Site::ChangeFence], ORDER).must_fail_as(
-            "the look at the state after closing",
-            LEFT,
-            move || run(false),
-        );
+        let name = format!("a peer fails while {what} carried out");
+        let model = model(name, move || fail_while_executing(requests, care));
+        model.must_fail_without([Site::OpenFence, Site::ChangeFence], ORDER);
         if care == Care::Looks {
             model.must_fail_without([Site::CloseFence], LEFT);
         }
@@ -99,7 +90,7 @@ fn q02_a_peer_that_fails_is_flushed_behind_the_receive_in_flight() {
 fn fail_while_two_execute() {
     let pair = Pair::with_receives(3);
     let runs = spawn(&pair, |pair| pair.run());
-    let posts = spawn(&pair, |pair| pair.execute(&mut Position::default(), Care::Looks, true));
+    let posts = spawn(&pair, |pair| pair.execute(&mut Position::default(), Care::Looks));
     pair.fail();
     [runs, posts].into_iter().for_each(|thread| thread.join().unwrap());
     pair.target.expect_all();
@@ -117,7 +108,7 @@ fn fail_while_corrupted(enters_again: bool) {
     let pair = Pair::with_receives(2);
     pair.initiator.markers.owner.open_first();
     let posts = spawn(&pair, move |pair| {
-        pair.execute(&mut Position::default(), Care::Looks, true);
+        pair.execute(&mut Position::default(), Care::Looks);
         if pair.target.is(QpState::ERR) && enters_again {
             pair.run();
         }
@@ -140,12 +131,10 @@ fn q02_a_peer_that_fails_is_flushed_though_a_marker_was_corrupted() {
 }
 
 /// The target fails while the initiator's queue is owned, and the thread that posts sets its marker for nothing.
-fn fail_while_entering(looks_at_close: bool) {
+fn fail_while_entering() {
     let pair = Pair::with_receives(1);
     assert!(pair.initiator.ownership.try_seize());
-    let poster = spawn(&pair, move |pair| {
-        pair.execute(&mut Position::default(), Care::Looks, looks_at_close)
-    });
+    let poster = spawn(&pair, |pair| pair.execute(&mut Position::default(), Care::Looks));
     pair.fail();
     poster.join().unwrap();
     pair.target.expect_all();
@@ -153,18 +142,16 @@ fn fail_while_entering(looks_at_close: bool) {
 
 #[test]
 fn q02_a_peer_that_fails_is_flushed_though_a_marker_was_set_for_nothing() {
-    model("a peer fails while a thread finds the queue owned", || fail_while_entering(true))
-        .must_fail_without([Site::CloseFence], LEFT)
-        .must_fail_as("the look at the state after closing", LEFT, || fail_while_entering(false));
+    model("a peer fails while a thread finds the queue owned", fail_while_entering)
+        .must_fail_without([Site::CloseFence], LEFT);
 }
 
 /// The owner posts one more receive while somebody fails the queue pair.
-fn fail_while_posting(looks_after: bool) {
+fn fail_while_posting() {
     let pair = Pair::with_receives(1);
     let owner = spawn(&pair, move |pair| {
-        let failed_before = pair.target.is(QpState::ERR);
         assert!(!pair.target.post(2), "nobody starves");
-        if failed_before || looks_after && pair.target.is(QpState::ERR) {
+        if pair.target.is(QpState::ERR) {
             pair.flush();
         }
     });
@@ -175,9 +162,8 @@ fn fail_while_posting(looks_after: bool) {
 
 #[test]
 fn q02_a_receive_that_is_posted_while_its_queue_pair_fails_is_flushed() {
-    model("a receive is posted while its queue pair fails", || fail_while_posting(true))
-        .must_fail_without([Site::PostFence, Site::ChangeFence], LEFT)
-        .must_fail_as("the look at the state after posting", LEFT, || fail_while_posting(false));
+    model("a receive is posted while its queue pair fails", fail_while_posting)
+        .must_fail_without([Site::PostFence, Site::ChangeFence], LEFT);
 }
 
 /// What has to be open for bytes to move.
@@ -223,11 +209,8 @@ impl Door {
 struct Bytes {
     door: Door,
     initiator: Initiator,
-    cell: UnsafeCell<()>,
+    bytes: Watched,
 }
-
-// SAFETY: the cell holds nothing.
-unsafe impl Sync for Bytes {}
 
 /// Who shuts the door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,12 +222,12 @@ enum By {
 
 impl Bytes {
     fn behind(door: Door) -> Arc<Self> {
-        Arc::new(Self { door, initiator: Initiator::default(), cell: UnsafeCell::new(()) })
+        Arc::new(Self { door, initiator: Initiator::default(), bytes: Watched::default() })
     }
 
     fn copy(&self) {
         if self.door.is_open() {
-            self.cell.with_mut(|_| ());
+            self.bytes.write();
         }
     }
 
@@ -265,7 +248,7 @@ impl Bytes {
     }
 
     /// Somebody shuts the door, waits, and gives the memory back.
-    fn shut(&self, by: By, waits: bool) {
+    fn shut(&self, by: By) {
         let Initiator { markers, ownership } = &self.initiator;
         self.door.shut();
         let fence = ChangeFence::after_change();
@@ -274,20 +257,19 @@ impl Bytes {
             true
         };
         let is_over = match by {
-            _ if !waits => true,
             By::Another => markers.wait(&fence, wait_on),
             By::Itself => fence.wait(ownership, wait_on),
         };
         assert!(is_over);
-        self.cell.with_mut(|_| ());
+        self.bytes.write();
     }
 }
 
 /// Somebody shuts a door while so many requests are carried out.
-fn shut_during(requests: u32, door: Make, by: By, waits: bool) {
+fn shut_during(requests: u32, door: Make, by: By) {
     let bytes = Bytes::behind(door());
     let initiator = bytes.posts(requests, Care::Looks);
-    bytes.shut(by, waits);
+    bytes.shut(by);
     initiator.join().unwrap();
 }
 
@@ -301,11 +283,12 @@ fn q10_no_byte_moves_through_a_dead_key() {
             ("a queue is shared", Door::queue, By::Itself),
         ];
         for (what, door, by) in doors {
-            let run = move |waits| shut_during(requests, door, by, waits);
-            let model = model(format!("{what} during {requests} requests"), move || run(true));
-            model
-                .must_fail_without([Site::OpenFence, Site::ChangeFence, Site::SeeClosed], UNORDERED)
-                .must_fail_as("the wait", UNORDERED, move || run(false));
+            let name = format!("{what} during {requests} requests");
+            let model = model(name, move || shut_during(requests, door, by));
+            model.must_fail_without(
+                [Site::OpenFence, Site::ChangeFence, Site::SeeClosed],
+                UNORDERED,
+            );
             if by == By::Another {
                 model.must_fail_without([Site::CloseFirst], UNORDERED);
             }
@@ -315,23 +298,22 @@ fn q10_no_byte_moves_through_a_dead_key() {
 
 /// A key dies while another thread carries a request out, which corrects the markers before. Or both do so, one after the
 /// other with the same marker.
-fn shut_during_two(by: By, posts: bool, waits: bool) {
+fn shut_during_two(by: By, posts: bool) {
     let bytes = Bytes::behind(Door::key());
     let threads = [if posts { bytes.posts(1, Care::Looks) } else { bytes.runs() }, bytes.runs()];
-    bytes.shut(by, waits);
+    bytes.shut(by);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 #[test]
 fn q10_nor_when_two_threads_carry_requests_out() {
     for by in [By::Another, By::Itself] {
-        let run = move |waits| shut_during_two(by, true, waits);
-        model(format!("a key dies during requests of two threads, {by:?}"), move || run(true))
-            .must_fail_without([Site::OpenFence], UNORDERED)
-            .must_fail_as("the wait", UNORDERED, move || run(false));
+        let name = format!("a key dies during requests of two threads, {by:?}");
+        model(name, move || shut_during_two(by, true))
+            .must_fail_without([Site::OpenFence, Site::ChangeFence], UNORDERED);
     }
     model("a key dies during requests of two threads with one marker", || {
-        shut_during_two(By::Another, false, true)
+        shut_during_two(By::Another, false)
     })
     .must_fail_without([Site::OpenFirst, Site::CloseFirst], UNORDERED);
 }
@@ -347,7 +329,7 @@ fn shut_during_correction(care: Care) {
         }
     });
     let posts = bytes.posts(1, care);
-    bytes.shut(By::Another, true);
+    bytes.shut(By::Another);
     [posts, corrects].into_iter().for_each(|thread| thread.join().unwrap());
 }
 
@@ -358,21 +340,19 @@ fn q10_nor_when_the_marker_is_corrected_that_was_just_set() {
 }
 
 /// The owner empties its queue pair, and makes it anew for the same peer, which carries requests out.
-fn reset(waits: bool) {
+fn reset() {
     let pair = Pair::with_receives(2);
     let initiator = spawn(&pair, |pair| {
         let mut cached_posted = Position::default();
-        pair.execute(&mut cached_posted, Care::Looks, true);
-        pair.execute(&mut cached_posted, Care::Looks, true);
+        pair.execute(&mut cached_posted, Care::Looks);
+        pair.execute(&mut cached_posted, Care::Looks);
     });
     pair.target.enter();
     let fence = ChangeFence::after_change();
-    if waits {
-        assert!(pair.initiator.markers.wait(&fence, || {
-            thread::yield_now();
-            true
-        }));
-    }
+    assert!(pair.initiator.markers.wait(&fence, || {
+        thread::yield_now();
+        true
+    }));
     let before = pair.target.empty();
     pair.target.leave_reset(QpState::INIT);
     initiator.join().unwrap();
@@ -381,7 +361,6 @@ fn reset(waits: bool) {
 
 #[test]
 fn q01_no_receive_completes_after_reset() {
-    model("RESET while requests are carried out", || reset(true))
-        .must_fail_without([Site::OpenFence, Site::ChangeFence], LATE)
-        .must_fail_as("the wait", LATE, || reset(false));
+    model("RESET while requests are carried out", reset)
+        .must_fail_without([Site::OpenFence, Site::ChangeFence], LATE);
 }

@@ -9,9 +9,8 @@ use cq_core::queue::raw::{RawQueue, Slot};
 use cq_core::queue::{Control, Entry, NoChannel, OnChannel};
 use cq_core::sync::Site;
 use cq_core::testing::raw_queue;
-use cq_core::transport::{Arm, Block, Events, Notify, Signal};
+use cq_core::transport::{Arm, Notify, Signal};
 use cq_core::wc::{Wc, WcStatus};
-use loom::sync::{Condvar, Mutex};
 use transport_rxe_loop::protocol::fanin::{Fanin, Location};
 use transport_rxe_loop::protocol::lock::AttachmentKey;
 use transport_rxe_loop::protocol::moderation::{EventAction, Moderation, PushSummary, Setting};
@@ -20,7 +19,7 @@ use verify_loom::channel::{Channel, LOST, take_some};
 use verify_loom::harness::model;
 use verify_loom::mortal::{Mortal, VICTIM, at_every_step};
 use verify_loom::queue::KEY;
-use verify_loom::threads::spawn;
+use verify_loom::threads::{Monitor, spawn};
 
 const HEIR: AttachmentKey = AttachmentKey::new(1, 1);
 const SERVICE: AttachmentKey = AttachmentKey::new(2, 1);
@@ -47,8 +46,7 @@ struct World {
     slots: Vec<Slot>,
     moderation: Moderation,
     victim: Mortal,
-    calls: Mutex<Calls>,
-    called: Condvar,
+    calls: Monitor<Calls>,
     channel: Channel,
     fault: Fault,
 }
@@ -61,8 +59,7 @@ impl World {
             slots: (0..4).map(|_| Slot::new()).collect(),
             moderation: Moderation::default(),
             victim: Mortal::default(),
-            calls: Mutex::default(),
-            called: Condvar::new(),
+            calls: Monitor::default(),
             channel: Channel::new(1),
             fault,
         };
@@ -93,8 +90,7 @@ impl World {
 
     fn call(&self) {
         if self.fault != Fault::CallsNobody && death::step() {
-            self.calls.lock().unwrap().count += 1;
-            self.called.notify_one();
+            self.calls.update(|calls| calls.count += 1);
         }
     }
 
@@ -136,15 +132,11 @@ impl World {
 
     /// False if there will be none.
     fn wait_for_call(&self, seen: &mut u32) -> bool {
-        let mut calls = self.calls.lock().unwrap();
-        while calls.count == *seen {
-            if calls.over {
-                return false;
-            }
-            calls = self.called.wait(calls).unwrap();
-        }
-        *seen = calls.count;
-        true
+        self.calls.wait(|calls| {
+            let is_called = calls.count != *seen;
+            *seen = calls.count;
+            (is_called || calls.over).then_some(is_called)
+        })
     }
 
     fn look(&self) {
@@ -162,8 +154,7 @@ impl World {
 
     /// Nobody calls any more.
     fn end(&self) {
-        self.calls.lock().unwrap().over = true;
-        self.called.notify_one();
+        self.calls.update(|calls| calls.over = true);
     }
 
     fn arm(&self) {
@@ -172,10 +163,7 @@ impl World {
 
     /// Sleeps until there is an event.
     fn sleep(&self) {
-        let mut channel = self.channel.clone();
-        while channel.take_event().unwrap().is_none() {
-            let _event = channel.block(None).unwrap();
-        }
+        self.channel.clone().sleep();
     }
 
     /// Sleeps until so many have come.

@@ -66,20 +66,6 @@ impl SendQueue {
         }
     }
 
-    /// As one that does not look again.
-    fn drive_once(&self) {
-        let ownership = &self.initiator.ownership;
-        if ownership.enter() {
-            self.work();
-            ownership.abandon();
-        }
-    }
-
-    /// As the thread that posts, which leaves what it finds owned.
-    fn drive_if_free(&self) {
-        self.initiator.post(Care::Looks, || self.work(), || ());
-    }
-
     /// As one that does not ask whether another thread is the owner.
     fn drive_at_once(&self) {
         self.work();
@@ -100,7 +86,6 @@ fn post_at_once(drive: fn(&SendQueue)) {
 fn c08_whoever_posts_while_another_works_has_it_carried_out() {
     model("two threads post", || post_at_once(SendQueue::drive))
         .must_fail_without([Site::Reschedule], LEFT)
-        .must_fail_as("looking again", LEFT, || post_at_once(SendQueue::drive_once))
         .must_fail_as("entering", UNORDERED, || post_at_once(SendQueue::drive_at_once));
 }
 
@@ -120,9 +105,6 @@ fn c08_who_posts_enters_as_it_sets_its_marker_and_misses_nobody() {
     let run = |times, others| post_with_the_marker(times, others, SendQueue::drive_to_post);
     model("a thread posts two requests, and another one", move || run(2, 1))
         .must_fail_without([Site::Reschedule], LEFT)
-        .must_fail_as("entering another way", LEFT, || {
-            post_with_the_marker(1, 1, SendQueue::drive_if_free)
-        })
         .must_fail_as("entering", UNORDERED, || {
             post_with_the_marker(1, 1, SendQueue::drive_at_once)
         });

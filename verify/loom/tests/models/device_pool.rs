@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use cq_core::setup::QpState;
-use cq_core::transport::{Block, Events, Signal};
-use loom::cell::UnsafeCell;
+use cq_core::transport::Signal;
 use transport_rxe_loop::protocol::identity;
 use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
 use transport_rxe_loop::protocol::lock::AttachmentKey;
@@ -16,7 +15,7 @@ use verify_loom::harness::{UNORDERED, model};
 use verify_loom::mortal::{VICTIM, at_every_step};
 use verify_loom::pool::{TARGET, WRONG, World};
 use verify_loom::queue::KEY;
-use verify_loom::threads::spawn;
+use verify_loom::threads::{Watched, spawn};
 
 const ONE: AttachmentKey = AttachmentKey::new(1, 1);
 const OTHER: AttachmentKey = AttachmentKey::new(2, 1);
@@ -27,9 +26,7 @@ fn wait(world: &World, me: AttachmentKey, wakes: &mut Channel) -> Taken {
         if let Some(taken) = world.take(me) {
             return taken;
         }
-        while wakes.take_event().unwrap().is_none() {
-            let _event = wakes.block(None).unwrap();
-        }
+        wakes.sleep();
     }
 }
 
@@ -178,28 +175,21 @@ fn x03_what_was_left_is_taken_whoever_dies_over_it() {
     }
 }
 
-/// What a receive names.
-#[derive(Default)]
-struct Memory(UnsafeCell<()>);
-
-// SAFETY: loom looks after the cell.
-unsafe impl Sync for Memory {}
-
 /// The victim leaves the only one, and is killed before it has said so; somebody finds it, and a survivor takes one
 /// meanwhile, if it knows of one.
 fn find_what_was_left() {
     let world = World::with(1);
     let taken = world.take(VICTIM).expect(WRONG);
     // What the next one does with the receive comes after that.
-    let memory = Arc::new(Memory::default());
+    let memory = Arc::new(Watched::default());
     let dies = spawn((&world, &memory), move |(world, memory)| {
-        memory.0.with_mut(|_| ());
+        memory.write();
         world.victim.live(1, || _ = world.queue().leave(&taken))
     });
     let finds = spawn(&world, |world| world.queue().find_left());
     let taken = world.take(ONE);
     if taken.is_some() {
-        memory.0.with_mut(|_| ());
+        memory.write();
     }
     let found = finds.join().unwrap();
     dies.join().unwrap();

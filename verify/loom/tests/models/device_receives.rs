@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cq_core::transport::{Block, Events, Signal};
+use cq_core::transport::Signal;
 use loom::cell::UnsafeCell;
 use transport_rxe_loop::protocol::number::Position;
 use transport_rxe_loop::protocol::receives::Receives;
@@ -69,9 +69,7 @@ fn hand_over(all: u64, batches: &'static [u64]) {
     let mut cached_posted = Position::default();
     for position in 0..all {
         while !queue.receives.has_or_starve(Position::new(position), &mut cached_posted, CAPACITY) {
-            while wakes.take_event().unwrap().is_none() {
-                let _event = wakes.block(None).unwrap();
-            }
+            wakes.sleep();
         }
         queue.take(position);
     }

@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use transport_rxe_loop::protocol::requests::{Reminder, RequestBits};
 use transport_rxe_loop::sync::{self, AtomicU32, AtomicU64, death};
 use verify_loom::harness::model;
-use verify_loom::threads::spawn;
+use verify_loom::threads::{Monitor, spawn};
 
 const LEFT: &str = "a request is left";
 const QP: u32 = 3;
@@ -17,34 +16,28 @@ const QP: u32 = 3;
 #[derive(Default)]
 struct Calls {
     count: AtomicU32,
-    state: Mutex<bool>,
-    told: Condvar,
+    is_over: Monitor<bool>,
 }
 
 impl Calls {
     fn call(&self) {
         if death::step() {
             sync::count(&self.count);
-            self.wake(false);
+            // The system looks at the word and puts to sleep in one step.
+            self.is_over.update(|_| ());
         }
     }
 
-    fn wake(&self, over: bool) {
-        // The system looks at the word and puts to sleep in one step.
-        *self.state.lock().unwrap() |= over;
-        self.told.notify_all();
+    fn end(&self) {
+        self.is_over.update(|is_over| *is_over = true);
     }
 
     /// False if nobody will call any more.
     fn sleep(&self, seen: u32) -> bool {
-        let mut over = self.state.lock().unwrap();
-        while sync::acquire(&self.count) == seen {
-            if *over {
-                return false;
-            }
-            over = self.told.wait(over).unwrap();
-        }
-        true
+        self.is_over.wait(|is_over| {
+            let is_called = sync::acquire(&self.count) != seen;
+            (is_called || *is_over).then_some(is_called)
+        })
     }
 }
 
@@ -128,7 +121,7 @@ fn ask(fault: Fault, step: u32, sweeps: bool) {
         world.requests().leave(QP);
         world.calls[0].call();
     }
-    world.calls[0].wake(true);
+    world.calls[0].end();
     service.join().unwrap();
     assert_eq!(sync::acquire(&world.done[0]), sync::acquire(&world.asked), "{LEFT}");
 }
@@ -165,9 +158,9 @@ fn replace(fault: Fault) {
     sync::release(&world.asked, 1);
     world.leave(Fault::None);
     let [first, next] = services;
-    world.calls[0].wake(true);
+    world.calls[0].end();
     first.join().unwrap();
-    world.calls[1].wake(true);
+    world.calls[1].end();
     next.join().unwrap();
     assert_eq!(sync::acquire(&world.done[1]), 1, "{LEFT}");
 }

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use cq_core::queue::{Entry, Tail};
 use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
-use loom::cell::UnsafeCell;
 use loom::thread;
 use transport_rxe_loop::protocol::number::Position;
 use transport_rxe_loop::protocol::send_slots::{FreeSlots, Polled, SendSlots};
 use transport_rxe_loop::sync::{AtomicU64, Site};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::queue::{Queue, numbered};
-use verify_loom::threads::spawn;
+use verify_loom::threads::{Watched, spawn};
 
 const CAPACITY: u32 = 2;
 const FULL: &str = "a completion was polled, and no slot came back";
@@ -21,20 +20,17 @@ const FULL: &str = "a completion was polled, and no slot came back";
 /// A send queue with two requests, and the completion queue of its sends.
 struct Sends {
     words: [AtomicU64; CAPACITY as usize],
-    requests: [UnsafeCell<()>; CAPACITY as usize],
+    requests: [Watched; CAPACITY as usize],
     cq: Arc<Queue>,
     polled: Polled,
 }
-
-// SAFETY: loom watches each access to the cells, which hold nothing.
-unsafe impl Sync for Sends {}
 
 impl Sends {
     /// Both requests are posted.
     fn posted() -> Arc<Self> {
         let sends = Self {
             words: Default::default(),
-            requests: std::array::from_fn(|_| UnsafeCell::new(())),
+            requests: Default::default(),
             cq: Queue::new(CAPACITY),
             polled: Polled::default(),
         };
@@ -48,7 +44,7 @@ impl Sends {
 
     /// Carries out both, of which only the second is signaled.
     fn carry_out(&self, places_first: bool) {
-        self.requests.iter().for_each(|request| request.with(|_| ()));
+        self.requests.iter().for_each(|request| request.read());
         let (slots, [first, second]) = (self.slots(), [0, 1].map(Position::new));
         slots.unsignaled(first);
         if places_first {
@@ -75,7 +71,7 @@ impl Sends {
         let both = free.has_one(third.next(), CAPACITY);
         assert_eq!(free.has_one(third, CAPACITY), both, "the first came back without the second");
         if both {
-            self.requests.iter().for_each(|request| request.with_mut(|_| ()));
+            self.requests.iter().for_each(|request| request.write());
         }
         both
     }

@@ -11,7 +11,7 @@ use transport_rxe_loop::protocol::stage::{Abandoned, Clients, Recalled, Seen, St
 use transport_rxe_loop::sync::{self, AtomicU32};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::mortal::{Mortal, VICTIM};
-use verify_loom::threads::spawn;
+use verify_loom::threads::{Watched, spawn};
 
 const TWICE: &str = "done twice, or said to be done and not";
 const LEFT: &str = "nobody has found it";
@@ -33,7 +33,7 @@ struct World {
     /// How often it was done.
     done: AtomicU32,
     /// What it is done to.
-    memory: UnsafeCell<()>,
+    memory: Watched,
     client: Mortal,
 }
 
@@ -99,7 +99,7 @@ impl World {
         }
         for (word, request) in self.words.iter().zip(&self.requests) {
             let Some(serving) = word.serve(SERVER) else { continue };
-            self.memory.with_mut(|_| ());
+            self.memory.write();
             sync::store(&self.done, sync::load(&self.done) + 1);
             // SAFETY: the stage is this thread's.
             request.with_mut(|request| unsafe { *request += 1 });
@@ -149,7 +149,7 @@ fn given_back(hasty: Hasty) {
     }
     drop(serving);
     if !world.abandoned.is_marked() {
-        world.memory.with_mut(|_| ());
+        world.memory.write();
     }
     server.join().unwrap();
     world.expect_all_free();
@@ -168,7 +168,7 @@ fn cleared_by_another() {
         world.abandoned.mark();
     }
     if !world.abandoned.is_marked() {
-        world.memory.with_mut(|_| ());
+        world.memory.write();
     }
     server.join().unwrap();
 }
@@ -252,7 +252,7 @@ fn dies(step: u32, cancels: bool) {
     let server = spawn(&world, |world| world.serve());
     victim.join().unwrap();
     world.reset(cancels);
-    world.memory.with_mut(|_| ());
+    world.memory.write();
     // Whoever sweeps up comes when he comes.
     world.words.iter().for_each(|word| _ = word.recover(CLIENT));
     server.join().unwrap();

@@ -5,14 +5,13 @@
 use std::sync::Arc;
 
 use cq_core::setup::QpState;
-use loom::cell::UnsafeCell;
 use transport_rxe_loop::protocol::identity::{self, Identity};
 use transport_rxe_loop::protocol::life::Life;
 use transport_rxe_loop::protocol::lock::AttachmentId;
 use transport_rxe_loop::protocol::number::QpNumber;
 use transport_rxe_loop::sync::{self, AtomicU32, AtomicU64};
 use verify_loom::harness::{UNORDERED, model};
-use verify_loom::threads::spawn;
+use verify_loom::threads::{Watched, spawn};
 
 const TORN: &str = "the last word is there before the rest";
 const MISCOUNTED: &str = "one of the two did not count";
@@ -24,11 +23,8 @@ type IsTold<A> = fn(&A) -> bool;
 /// A word, and something that is done before it changes.
 struct Message<A> {
     word: A,
-    cell: UnsafeCell<()>,
+    before: Watched,
 }
-
-// SAFETY: the cell holds nothing.
-unsafe impl<A: Sync> Sync for Message<A> {}
 
 /// One does something, and tells; the other looks at it if it is told.
 fn hand_over<A: Send + Sync + 'static>(
@@ -37,16 +33,16 @@ fn hand_over<A: Send + Sync + 'static>(
     tell: Tell<A>,
     is_told: IsTold<A>,
 ) {
-    let message = Arc::new(Message { word, cell: UnsafeCell::new(()) });
+    let message = Arc::new(Message { word, before: Watched::default() });
     let other = spawn(&message, move |message| {
         if is_told(&message.word) {
-            message.cell.with(|_| ());
+            message.before.read();
         }
     });
     if tells_first {
         tell(&message.word);
     }
-    message.cell.with_mut(|_| ());
+    message.before.write();
     if !tells_first {
         tell(&message.word);
     }
