@@ -7,6 +7,7 @@
 //! | `conditions` | conditions that are flipped, never hold, or lack a part; comparisons; sums |
 //! | `statements` | statements that are dropped |
 //! | `calls` | arguments that are swapped, methods that do the opposite |
+//! | `values` | what a value comes to |
 //! | `orderings` | memory orderings, fences and the operations named after them |
 //!
 //! # What is not planted
@@ -34,6 +35,7 @@ mod orderings;
 mod statements;
 #[cfg(test)]
 mod tests;
+mod values;
 mod walk;
 
 pub use self::edit::{Edit, Rendered, render};

@@ -1,10 +1,11 @@
 //! Conditions that are flipped, that never hold, or that lack a part; comparisons shifted by one; sums.
 
 use syn::spanned::Spanned;
-use syn::{BinOp, Block, Expr, ExprBinary, ExprIf, ExprMethodCall, Lit, Stmt, UnOp};
+use syn::{BinOp, Block, Expr, ExprBinary, ExprMethodCall, Lit, UnOp};
 
 use super::Operator::{Flip, Never, Part, Shift, Sum};
 use super::edit::range;
+use super::values::{is_control, is_site, last_of, leaves};
 use super::walk::Walk;
 
 /// Methods whose receiver is a condition.
@@ -136,31 +137,17 @@ impl Walk<'_> {
 
     /// What a block comes to, which is a `bool`.
     pub(super) fn bool_block(&mut self, block: &Block) {
-        if let Some(Stmt::Expr(value, None)) = block.stmts.last() {
-            self.bool_expr(value);
-        }
+        last_of(block, &mut |leaf| self.bool_leaf(leaf));
     }
 
     /// A value that is a `bool`.
     pub(super) fn bool_expr(&mut self, value: &Expr) {
-        match value {
-            Expr::Block(of) => self.bool_block(&of.block),
-            Expr::Unsafe(of) => self.bool_block(&of.block),
-            Expr::Paren(of) => self.bool_expr(&of.expr),
-            Expr::If(of) => self.bool_if(of),
-            Expr::Match(of) => of.arms.iter().for_each(|arm| self.bool_expr(&arm.body)),
-            Expr::Return(_) | Expr::Macro(_) | Expr::Loop(_) => {}
-            Expr::Binary(of) if is_logic(&of.op) => {}
-            _ => self.flip(value),
-        }
+        leaves(value, &mut |leaf| self.bool_leaf(leaf));
     }
 
-    fn bool_if(&mut self, of: &ExprIf) {
-        if !is_control(&of.cond) {
-            self.bool_block(&of.then_branch);
-        }
-        if let Some((_, otherwise)) = of.else_branch.as_ref().filter(|_| !is_site(&of.cond)) {
-            self.bool_expr(otherwise);
+    fn bool_leaf(&mut self, leaf: &Expr) {
+        if !matches!(leaf, Expr::Return(_) | Expr::Macro(_) | Expr::Loop(_)) {
+            self.flip(leaf);
         }
     }
 
@@ -233,18 +220,4 @@ fn is_cfg(condition: &Expr) -> bool {
 
 pub(super) fn is_one(expr: &Expr) -> bool {
     matches!(expr, Expr::Lit(of) if matches!(&of.lit, Lit::Int(number) if number.base10_digits() == "1"))
-}
-
-/// Whether a condition is the question whether loom models take out a step by name: `intact(Site::…)`. That each of these
-/// is noticed, the controls of the models show.
-pub(super) fn is_site(condition: &Expr) -> bool {
-    let Expr::Call(call) = condition else { return false };
-    let Expr::Path(path) = &*call.func else { return false };
-    path.path.segments.last().is_some_and(|it| it.ident == "intact")
-}
-
-/// Whether a condition holds only where a site is taken out. What stands behind it is wrong on purpose, and so is what
-/// could be planted there.
-pub(super) fn is_control(condition: &Expr) -> bool {
-    matches!(condition, Expr::Unary(of) if matches!(of.op, UnOp::Not(_)) && is_site(&of.expr))
 }

@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
+use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{BinOp, Block, Expr, Local, Pat, Stmt};
 
 use super::Operator::{Drop, Fence};
-use super::conditions::{is_control, is_site};
 use super::edit::range;
 use super::orderings::is_fence;
+use super::values::{is_control, last_of, leaves};
 use super::walk::Walk;
 
 /// What a text is that is not there.
@@ -29,16 +30,14 @@ impl Walk<'_> {
 
     /// What a block comes to, which is nothing.
     pub(super) fn unit_block(&mut self, block: &Block) {
-        if let Some(Stmt::Expr(last, None)) = block.stmts.last() {
-            self.unit_expr(last);
-        }
+        last_of(block, &mut |leaf| self.dropped(leaf, range(leaf.span())));
     }
 
     /// What stands in a block without a semicolon, before its end, comes to nothing.
     pub(super) fn before_the_end(&mut self, block: &Block) {
         for statement in block.stmts.iter().rev().skip(1) {
             if let Stmt::Expr(expr, None) = statement {
-                self.unit_expr(expr);
+                leaves(expr, &mut |leaf| self.dropped(leaf, range(leaf.span())));
             }
         }
     }
@@ -53,25 +52,6 @@ impl Walk<'_> {
                 self.unit_block(&of.then_branch);
             }
             _ => {}
-        }
-    }
-
-    fn unit_expr(&mut self, expr: &Expr) {
-        match expr {
-            Expr::Block(of) => self.unit_block(&of.block),
-            Expr::Unsafe(of) => self.unit_block(&of.block),
-            Expr::If(of) => {
-                if !is_control(&of.cond) {
-                    self.unit_block(&of.then_branch);
-                }
-                let otherwise = of.else_branch.as_ref().filter(|_| !is_site(&of.cond));
-                if let Some((_, otherwise)) = otherwise {
-                    self.unit_expr(otherwise);
-                }
-            }
-            Expr::Match(of) => of.arms.iter().for_each(|arm| self.unit_expr(&arm.body)),
-            Expr::ForLoop(_) | Expr::While(_) | Expr::Loop(_) => {}
-            other => self.dropped(other, range(other.span())),
         }
     }
 
@@ -107,20 +87,10 @@ impl Walk<'_> {
     }
 }
 
-const fn is_assignment(op: &BinOp) -> bool {
-    matches!(
-        op,
-        BinOp::AddAssign(_)
-            | BinOp::SubAssign(_)
-            | BinOp::MulAssign(_)
-            | BinOp::DivAssign(_)
-            | BinOp::RemAssign(_)
-            | BinOp::BitXorAssign(_)
-            | BinOp::BitAndAssign(_)
-            | BinOp::BitOrAssign(_)
-            | BinOp::ShlAssign(_)
-            | BinOp::ShrAssign(_)
-    )
+/// Of the operators that end with `=`, comparisons assign nothing.
+fn is_assignment(op: &BinOp) -> bool {
+    let text = op.to_token_stream().to_string();
+    text.ends_with('=') && !matches!(op, BinOp::Eq(_) | BinOp::Ne(_) | BinOp::Le(_) | BinOp::Ge(_))
 }
 
 /// The last name of what is called.

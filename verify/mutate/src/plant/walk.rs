@@ -12,8 +12,8 @@ use syn::{
     Attribute, Block, Expr, ImplItem, Item, Lit, ReturnType, Signature, Stmt, TraitItem, Type,
 };
 
-use super::conditions::{is_control, is_site};
 use super::edit::range;
+use super::values::{is_control, is_site};
 use super::{Edit, Knowledge, Mutant, Name, Operator, Planted, Planting};
 use crate::signatures::type_name;
 use crate::sources::Source;
@@ -198,8 +198,8 @@ impl Visit<'_> for Walk<'_> {
     }
 
     fn visit_trait_item(&mut self, item: &TraitItem) {
-        if let (TraitItem::Fn(of), Some(body)) = (item, item_body(item)) {
-            self.function(&of.attrs, &of.sig, body);
+        if let TraitItem::Fn(of) = item {
+            of.default.iter().for_each(|body| self.function(&of.attrs, &of.sig, body));
         }
     }
 
@@ -278,13 +278,6 @@ impl Visit<'_> for Walk<'_> {
     fn visit_generics(&mut self, _: &syn::Generics) {}
     fn visit_generic_argument(&mut self, _: &syn::GenericArgument) {}
     fn visit_macro(&mut self, _: &syn::Macro) {}
-}
-
-fn item_body(item: &TraitItem) -> Option<&Block> {
-    match item {
-        TraitItem::Fn(of) => of.default.as_ref(),
-        _ => None,
-    }
 }
 
 fn returned(output: &ReturnType) -> Returns {
