@@ -2,19 +2,14 @@
 
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
-use std::thread;
-use std::time::Instant;
 
 use cq_core::channel::flag::Flag;
 use cq_core::channel::route::Router;
 use cq_core::channel::thread::channel;
 use cq_core::channel::waker::{self, WakerChannel};
-use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::queue::{HeapCq, SoftCq};
-use cq_core::transport::{Block, CqKey, Events, PollError, Signal, Woken};
-use cq_core::wc::Wc;
 
-use super::{DEADLINE, KEY, OTHER, send as wc};
+use super::send as wc;
+use super::*;
 
 /// So late that a test which gets there has failed.
 fn late() -> Option<Instant> {

@@ -1,15 +1,8 @@
 //! `CompletionQueue` over scripted transports: what it believes, and how it waits (P2–P4, P6, P7, N2, N5,
 //! N8, N11).
 
-use std::time::Duration;
-
-use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::queue::{Consumer, OnChannel, Producer, SoftCq};
-use cq_core::testing::fake::{Call, Script};
-use cq_core::transport::{Arm, ArmError, Armed, CqKey, EventError, Notify, PollCq, PollError};
-use cq_core::wc::Wc;
-
-use super::{Bell, KEY, OTHER, send as wc};
+use super::send as wc;
+use super::*;
 
 const ARM: Call = Call::Arm(Notify::Next);
 

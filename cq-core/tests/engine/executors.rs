@@ -2,19 +2,14 @@
 
 use std::ops::Deref;
 use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
 
-use cq_core::channel::waker::{self, Raiser, Receiver, WakerChannel};
-use cq_core::cq::{CompletionQueue, CompletionStream, WaitError};
-use cq_core::queue::{Consumer, HeapCq, OnChannel};
-use cq_core::transport::{Arm, PollError, Signal};
-use cq_core::wc::Wc;
+use cq_core::channel::waker;
+use cq_core::channel::waker::{Raiser, Receiver, WakerChannel};
 use embassy_executor::Executor;
 use futures_util::StreamExt;
 use static_cell::StaticCell;
 
-use super::{KEY, send};
+use super::*;
 
 const WORK: u64 = 10_000;
 

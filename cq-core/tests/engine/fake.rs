@@ -2,19 +2,9 @@
 //! amiss.
 
 use std::fmt::Debug;
-use std::time::Duration;
 
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
-use cq_core::cq::WaitError;
-use cq_core::testing::fake::{ASLEEP_FOR_EVER, Call, Script};
-use cq_core::transport::{
-    Arm, Armed, AsyncEvents, Block, EventError, Events, Notify, PollCq, PollError, Post, PostError,
-    Refused, Signal,
-};
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr, Sge};
-
-use super::{KEY, send as wc};
+use super::send as wc;
+use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 const ARM: Call = Call::Arm(Notify::Next);

@@ -1,18 +1,13 @@
 //! The test kit on a device whose queue, arm and events are plain values: what it accepts, and the rule that it names for
 //! each planted fault.
 
-use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use cq_core::queue::Completion;
-use cq_core::testing::rules::{self, Fixture, Kind};
-use cq_core::transport::{
-    Arm, ArmError, Armed, CqKey, EventError, Events, Notify, PollCq, PollError,
-};
-use cq_core::wc::{Wc, WcStatus};
+use cq_core::testing::rules;
+use cq_core::testing::rules::{Fixture, Kind};
 
-use super::KEY;
+use super::*;
 
 /// An earlier queue of the same index.
 const EARLIER: CqKey = CqKey { generation: 8, ..KEY };

@@ -15,13 +15,22 @@ mod texts;
 mod wc;
 mod wr;
 
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::transport::{Block, CqKey, EventError, Events, Signal, Woken};
-use cq_core::wc::{Wc, WcOpcode, WcStatus};
+use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::cq::{CompletionQueue, CompletionStream, WaitError};
+use cq_core::queue::*;
+use cq_core::testing::fake::{ASLEEP_FOR_EVER, Call, Script};
+use cq_core::testing::raw_queue;
+use cq_core::transport::*;
+use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
+use cq_core::wr::*;
+use proptest::prelude::*;
 
 const KEY: CqKey = CqKey { index: 3, generation: 9 };
 const OTHER: CqKey = CqKey { index: 2, generation: 1 };

@@ -1,13 +1,13 @@
 //! The words that transports have in common for setting up.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use cq_core::setup::{
     Access, AddressVector, Destination, Endpoint, Gid, ModifyError, Port, QpAttr, QpAttrMask as M,
     QpCaps, QpState as S, QpType, RangeError, Registered, inc_rkey,
 };
-use cq_core::wr::{Placement, RemoteAddr, Selectivity, Sge};
+
+use super::*;
 
 const REGION: Registered = Registered { addr: 0x1000, len: 64, lkey: 1, rkey: 2 };
 const GID: Gid = Gid([7; 16]);

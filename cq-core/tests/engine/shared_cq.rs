@@ -1,21 +1,13 @@
 //! A queue that threads share: every completion goes to exactly one of them, in order (P1, P8), and none of
 //! them can wedge the others.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::thread;
-use std::time::Duration;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 
-use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::queue::SoftCq;
 use cq_core::shared_cq::SharedCq;
-use cq_core::testing::fake::{ASLEEP_FOR_EVER, Call, Script};
-use cq_core::transport::{
-    Armed, Block, CqKey, EventError, Events, Notify, PollError, Signal, Woken,
-};
-use cq_core::wc::Wc;
 
-use super::{Bell, KEY, send as wc};
+use super::send as wc;
+use super::*;
 
 #[test]
 fn p08_who_does_not_wait_for_the_lock_is_told_that_it_is_taken() {

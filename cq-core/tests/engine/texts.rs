@@ -3,22 +3,16 @@
 use std::error::Error;
 use std::fmt::Debug;
 
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::causes::Causes;
-use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::queue::raw::{Slot, Tag};
-use cq_core::queue::{CapacityError, Control, Dropped, NoChannel, SoftCq, Tail, TryPushError};
 use cq_core::setup::{
     AddressError, ArmLimitError, AtomicCap, CreateError, DeviceError, Errno, Gid, InUse, Limit,
     ModerateError, ModifyError, PortState, QpAttrMask, QpState, RangeError, RegisterError,
     ResizeError,
 };
-use cq_core::testing::fake::{Script, Unfinished};
-use cq_core::testing::raw_queue;
-use cq_core::transport::{ArmError, EventError, PollError, PostError, Refused};
-use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
+use cq_core::testing::fake::Unfinished;
 
-use super::{OTHER, recv};
+use super::*;
 
 const REFUSED: DeviceError = DeviceError { attempt: "try", errno: Errno(4000) };
 

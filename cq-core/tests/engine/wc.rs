@@ -4,12 +4,7 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
-use cq_core::queue::SoftCq;
-use cq_core::transport::PollCq;
-use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
-use proptest::prelude::*;
-
-use super::recv;
+use super::*;
 
 /// These bytes, with the fields where C has them.
 fn in_c(mut bytes: [u8; 48], fields: &[(usize, &[u8])]) -> [u8; 48] {

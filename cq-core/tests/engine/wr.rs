@@ -1,9 +1,8 @@
 //! Work requests: that each builder makes the request that its name says, with each argument in its place (Q6).
 
 use cq_core::setup::Access;
-use cq_core::wr::{
-    Data, Placement, RecvWr, RemoteAddr, Selectivity, SendFlags, SendOp, SendWr, Sge, WindowBind,
-};
+
+use super::*;
 
 const REMOTE: RemoteAddr = RemoteAddr { addr: 0x9000, rkey: 11 };
 const PIECES: [Sge; 2] =

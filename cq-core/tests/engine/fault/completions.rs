@@ -1,12 +1,8 @@
 //! Completions that fail, come late, in another order, or not at all (C4, C8, C10, O3).
 
-use cq_core::cq::CompletionQueue;
-use cq_core::testing::fake::{Call, Script};
 use cq_core::testing::fault::{FaultInjector, Faults, VENDOR_ERR, When};
-use cq_core::transport::{Arm, Armed, Notify, PollCq, PollError};
-use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 
-use super::{FLUSH, KEY, RETRY, check, faults, four, injector, poll, three, wc};
+use super::*;
 
 const BROKEN: PollError = PollError::Device(5);
 

@@ -1,15 +1,8 @@
 //! Events for nothing, and twice (N5, N7).
 
-use std::time::Duration;
-
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
-use cq_core::cq::CompletionQueue;
-use cq_core::testing::fake::{Call, Script};
 use cq_core::testing::fault::When;
-use cq_core::transport::{AsyncEvents, Block, EventError, Events, Woken};
-use cq_core::wc::Wc;
 
-use super::{KEY, faults, injector, wc};
+use super::*;
 
 #[test]
 fn n05_an_event_comes_for_nothing() {

@@ -6,12 +6,9 @@ mod plans;
 mod posts;
 mod properties;
 
-use cq_core::testing::fake::Script;
 use cq_core::testing::fault::{FaultInjector, Faults};
-use cq_core::transport::PollCq;
-use cq_core::wc::{Wc, WcOpcode, WcStatus};
 
-use super::{Bell, KEY};
+use super::*;
 
 const FLUSH: WcStatus = WcStatus::WR_FLUSH_ERR;
 const RETRY: WcStatus = WcStatus::RETRY_EXC_ERR;

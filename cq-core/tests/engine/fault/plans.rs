@@ -1,11 +1,8 @@
 //! When faults come, how often, and what an injector tells of them.
 
-use cq_core::testing::fake::Script;
 use cq_core::testing::fault::{Dice, FaultInjector, Faults, Injected, Occasion, When};
-use cq_core::transport::{Arm, Events};
-use cq_core::wc::WcStatus;
 
-use super::{KEY, RETRY, faults, injector, poll, wc};
+use super::*;
 
 /// How often of a thousand times it comes.
 fn comes(when: When, seed: u64) -> usize {

@@ -1,11 +1,8 @@
 //! Requests that are refused (Q4).
 
-use cq_core::testing::fake::Script;
 use cq_core::testing::fault::{FaultInjector, Faults, When};
-use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{RecvWr, SendWr};
 
-use super::{KEY, faults, injector};
+use super::*;
 
 const FULL: Refused = Refused::QueueFull;
 

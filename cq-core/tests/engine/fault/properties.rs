@@ -2,13 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use cq_core::queue::{Consumer, OnChannel, SoftCq};
 use cq_core::testing::fault::{FaultInjector, Faults, When};
-use cq_core::transport::{Arm, Armed, Events, Notify, PollCq};
-use cq_core::wc::{Wc, WcStatus};
-use proptest::prelude::*;
 
-use super::{Bell, KEY, wc};
+use super::*;
 
 const STATUS: WcStatus = WcStatus::REM_OP_ERR;
 

@@ -1,9 +1,6 @@
 //! Queues that replace others and take over their arm and their end (Q12, O3).
 
-use cq_core::queue::{Control, Dropped, NoChannel, OnChannel, State, Tail, TryPushError};
-use cq_core::transport::{Arm, Armed, Notify, PollError};
-
-use super::{Bell, KEY, Parts, drain, failed, send};
+use super::*;
 
 #[test]
 fn q12_a_queue_that_adopts_another_takes_over_its_arm() {

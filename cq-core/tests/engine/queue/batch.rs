@@ -1,13 +1,6 @@
 //! Several completions pushed at once: which are solicited (N3), and what is seen of them (P2).
 
-use std::thread;
-use std::time::Instant;
-
-use cq_core::queue::State;
-use cq_core::transport::{Notify, PollCq};
-use cq_core::wc::Wc;
-
-use super::{DEADLINE, drain, each_lone, recv, send};
+use super::*;
 
 #[test]
 fn n03_a_plain_completion_is_not_solicited_and_a_batch_of_them_neither() {

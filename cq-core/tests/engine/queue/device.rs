@@ -1,10 +1,6 @@
 //! The sides of a queue, whatever kind it is of.
 
-use cq_core::queue::{Channel, Consumer, OnChannel, Position, raw};
-use cq_core::queue::{Dropped, Entry, HeapCq, Producer, SoftCq, State, TryPushError};
-use cq_core::transport::Arm;
-
-use super::{Bell, KEY, Parts};
+use super::*;
 
 /// What every producer has.
 pub trait Device {

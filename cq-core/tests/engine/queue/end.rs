@@ -1,9 +1,6 @@
 //! What sides find that come after the end of a queue, or of another side (S5, O3).
 
-use cq_core::queue::{Control, NoChannel, Tail};
-use cq_core::testing::raw_queue;
-
-use super::{Parts, drain, send};
+use super::*;
 
 #[test]
 fn o03_nothing_is_polled_after_the_end_was_reported_despite_a_concurrent_push() {

@@ -1,12 +1,7 @@
 //! Names of events, and notification through the control (N1, N8, N11, N12).
 
-use std::cell::Cell;
-
-use cq_core::queue::{OnChannel, SoftCq, Tail};
-use cq_core::transport::{Arm, Armed, CqKey, Notify};
-
 use super::device::with_each;
-use super::{KEY, Parts, send};
+use super::*;
 
 #[test]
 fn n08_events_carry_the_name_that_the_queue_was_given() {

@@ -1,15 +1,7 @@
 //! Queues that own their storage (O1).
 #![allow(clippy::drop_non_drop)]
 
-use std::thread;
-
-use cq_core::queue::{
-    CapacityError, Consumer, HeapCq, MAX_STORAGE, OnChannel, Producer, TryPushError, raw,
-};
-use cq_core::transport::{Arm, Armed, Notify, PollCq, PollError};
-use cq_core::wc::Wc;
-
-use super::{Bell, KEY, drain, send};
+use super::*;
 
 #[test]
 fn o01_a_queue_of_any_capacity_holds_what_was_asked_for_and_overruns_past_its_slots() {

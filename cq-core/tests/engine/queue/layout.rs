@@ -2,18 +2,12 @@
 
 use std::array;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use cq_core::queue::raw::{Layout, RawQueue, Slot, Tag};
-use cq_core::queue::{
-    CapacityError, Control, Dropped, MAX_STORAGE, NoChannel, OnChannel, Position,
-};
-use cq_core::queue::{State, Tail};
-use cq_core::testing::raw_queue;
-use cq_core::transport::{Arm, Notify, PollCq, PollError};
-use cq_core::wc::Wc;
 
-use super::{Armable, Bell, KEY, drain, failed, send};
+use super::*;
 
 const FOUR: Layout = Layout { slots: 4, tags: true, promised: 4 };
 /// Where the arm is, and what the producers and the consumer know of the queue's end.

@@ -33,13 +33,9 @@ mod room;
 mod scribble;
 mod tags;
 
-use cq_core::queue::raw::{self, RawQueue};
-use cq_core::queue::{Control, Entry, NoChannel, OnChannel, Position, Tail};
-use cq_core::testing::raw_queue;
-use cq_core::transport::{PollCq, PollError};
-use cq_core::wc::Wc;
+use cq_core::queue::raw::RawQueue;
 
-use super::{Bell, DEADLINE, KEY, failed, recv, send};
+use super::*;
 
 /// A receive with a tag.
 fn entry(number: u32) -> Entry {

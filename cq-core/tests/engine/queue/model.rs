@@ -4,13 +4,8 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use cq_core::queue::{Dropped, Entry, State, TryPushError};
-use cq_core::transport::{Armed, Notify, PollError};
-use cq_core::wc::WcStatus;
-use proptest::prelude::*;
-
 use super::device::{App, Device, Sides, with_each};
-use super::{Bell, failed, recv, send};
+use super::*;
 
 const CAPACITY: usize = 4;
 

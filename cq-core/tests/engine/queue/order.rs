@@ -1,10 +1,6 @@
 //! Wrap-around, kept tails, and harmlessness of foreign words and bytes (P1, P2, X4).
 
-use cq_core::queue::{Position, SoftCq, Tail, TryPushError};
-use cq_core::transport::PollCq;
-use cq_core::wc::{Wc, WcStatus};
-
-use super::{Parts, drain, send};
+use super::*;
 
 const ROUNDS: Position = 1 << 15;
 

@@ -1,11 +1,7 @@
 //! Overrun, and what a new pair of sides finds (O2, O3).
 
-use cq_core::queue::{Control, Dropped, Entry, Producer, SoftCq, TryPushError};
-use cq_core::transport::{Arm, Notify, PollCq, PollError};
-use cq_core::wc::Wc;
-
 use super::device::with_each;
-use super::{Bell, KEY, drain, entry, send};
+use super::*;
 
 fn overrun<T>(dropped: u32) -> Result<T, PollError> {
     Err(PollError::Overrun { dropped: Some(dropped) })

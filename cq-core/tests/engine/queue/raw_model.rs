@@ -1,12 +1,8 @@
 //! A raw queue against a model of one, with producers that take turns at a kept tail, consumers that go on where the last
 //! one stopped, tags, and slots to spare, across every wrap (P1, P2, P4, O1, O3, S4–S6).
 
-use cq_core::queue::{Completion, Entry, NoChannel, Position, State, Tail, raw};
-use cq_core::wc::Wc;
-use proptest::prelude::*;
-
 use super::model::Model;
-use super::{Parts, entry, recv};
+use super::*;
 
 /// Completions whose slots a poll with tags gives back at once.
 const AT_ONCE: usize = 32;

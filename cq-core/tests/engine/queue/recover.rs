@@ -1,8 +1,6 @@
 //! What a producer finds that goes on from a tail that cannot be right, or behind a gap (S6, X4).
 
-use cq_core::queue::{Position, State, Tail};
-
-use super::{Parts, drain, entry};
+use super::*;
 
 const STORAGE: usize = 4;
 

@@ -1,12 +1,6 @@
 //! What a producer finds unpolled, and how it waits for a free slot (S1).
 
-use std::cell::RefCell;
-
-use cq_core::queue::{HeapCq, TryPushError};
-use cq_core::transport::PollCq;
-use cq_core::wc::Wc;
-
-use super::{each_lone, entry};
+use super::*;
 
 #[test]
 fn the_high_water_is_the_most_that_was_found_unpolled() {

@@ -4,19 +4,17 @@
 use std::array;
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::ScopedJoinHandle;
+
+use cq_core::queue::raw::{Consumer, Layout, Producer, RawQueue};
+
+use super::*;
 #[cfg(any(not(target_has_atomic = "64"), cq_core_word32))]
 use std::sync::atomic::AtomicU32 as AtomicWord;
 #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 use std::sync::atomic::AtomicU64 as AtomicWord;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::thread::{self, ScopedJoinHandle};
-
-use cq_core::queue::raw::{Consumer, Layout, Producer, RawQueue};
-use cq_core::queue::{Control, Dropped, Entry, OnChannel, Position, State, Tail};
-use cq_core::transport::{Arm, CqKey, Notify, PollCq, PollError, Signal};
-use cq_core::wc::{Wc, WcStatus};
-
-use super::KEY;
 
 const MOST_SLOTS: usize = 8;
 const WORDS: usize = 256;

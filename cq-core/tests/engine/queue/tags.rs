@@ -1,12 +1,6 @@
 //! Tags that a raw queue keeps beside its completions, and how polling hands them out (P1, P2, O7).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use cq_core::queue::{Position, Tail};
-use cq_core::transport::PollCq;
-use cq_core::wc::Wc;
-
-use super::{Parts, drain, send};
+use super::*;
 
 #[test]
 fn p01_what_is_pushed_while_handing_out_leaves_no_gap() {

@@ -1,12 +1,8 @@
 //! How a queue with several producers ends without an overrun (O3, N6).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use cq_core::queue::mpsc::{HeapCq, Ring};
-use cq_core::transport::{Arm, Armed, CqKey, Notify, PollCq, PollError, Signal};
-use cq_core::wc::Wc;
 
-use super::super::{Bell, KEY, drain, send};
+use super::*;
 
 #[test]
 fn s02_the_last_producer_that_is_dropped_closes_the_queue_and_no_other() {

@@ -7,9 +7,9 @@ mod resize;
 mod storage;
 mod threads;
 
-use cq_core::queue::Dropped;
-use cq_core::queue::Position;
 use cq_core::queue::mpsc::PushError;
+
+use super::*;
 
 fn dropped<T>(lost: u32, total: u32) -> Result<T, PushError> {
     Err(PushError::Dropped(Dropped { lost, total }))

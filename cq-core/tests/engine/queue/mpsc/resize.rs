@@ -1,15 +1,9 @@
 //! Moving to other storage (Q12).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use cq_core::queue::TryPushError;
 use cq_core::queue::mpsc::{HeapCq, PushError, Ring, SoftCq, Spare, WhyNot};
 use cq_core::testing::ring_at;
-use cq_core::transport::{Arm, Armed, Notify, PollCq, PollError};
-use cq_core::wc::Wc;
 
-use super::super::{Bell, KEY, drain, failed, send};
-use super::{dropped, wraps};
+use super::*;
 
 #[test]
 fn q12_resizing_keeps_everything() {

@@ -1,13 +1,9 @@
 //! High-water marks and positions, one thread (O1, P2).
 
 use cq_core::queue::mpsc::SoftCq;
-use cq_core::queue::{Position, TryPushError};
 use cq_core::testing::shared_queue_at;
-use cq_core::transport::PollCq;
-use cq_core::wc::Wc;
 
-use super::super::send;
-use super::{dropped, wraps};
+use super::*;
 
 #[test]
 fn the_high_water_is_the_most_that_this_producer_has_found_unpolled() {

@@ -1,18 +1,12 @@
 //! Many threads that push at once (C10, P2, N6).
 
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::thread;
-use std::time::Instant;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 
-use cq_core::cq::CompletionQueue;
-use cq_core::queue::Channel;
 use cq_core::queue::mpsc::{Producer, SoftCq};
 use cq_core::testing::shared_queue_at;
-use cq_core::transport::{PollCq, PollError};
-use cq_core::wc::Wc;
 
-use super::super::{Bell, DEADLINE, KEY, recv};
-use super::wraps;
+use super::*;
 
 pub const PRODUCERS: u64 = 3;
 
