@@ -158,6 +158,3 @@ const DATAGRAMS: ByType = {
         resumed: QpAttrMask::CUR_STATE.union(KEY),
     }
 };
-
-#[cfg(all(test, not(loom)))]
-mod tests;

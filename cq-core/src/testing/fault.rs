@@ -173,8 +173,8 @@ impl<T, const N: usize> FaultInjector<T, N> {
         self.transport
     }
 
-    /// Counts an occasion of `qp` for the faults that `of` accepts. Returns the fault that is due.
-    fn roll<V>(&mut self, qp: Option<u32>, of: impl Fn(Fault) -> Option<V>) -> Option<V> {
+    /// Counts an occasion of `qp` for faults that are `of` these. Returns the fault that is due.
+    fn roll(&mut self, qp: Option<u32>, of: impl Fn(&Fault) -> bool) -> Option<Fault> {
         self.faults.roll(&mut self.dice, qp, of)
     }
 }

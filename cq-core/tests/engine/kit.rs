@@ -13,48 +13,59 @@ use super::*;
 const EARLIER: CqKey = CqKey { generation: 8, ..KEY };
 const CAPACITY: usize = 48;
 
-/// What is wrong with the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
-    None,
-    YoungestFirst,
+/// Declares the faults, each with the rule that it breaks.
+macro_rules! faults {
+    ($($(#[$doc:meta])* $name:ident: $rule:literal,)+) => {
+        /// What is wrong with the device.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        enum Fault {
+            None,
+            $($(#[$doc])* $name,)+
+        }
+
+        const FAULTS: &[(Fault, &str)] = &[$((Fault::$name, $rule)),+];
+    };
+}
+
+faults! {
+    YoungestFirst: "P1",
     /// A poll reorders what comes behind the sixteenth.
-    ReordersLargeBatches,
-    Changes,
-    KeepsOne,
-    Twice,
-    EmptyIsAnError,
-    TouchesTheRest,
-    NothingIsAnError,
-    NothingTakesOne,
-    ClaimsMore,
-    RaisesUnarmed,
-    NeverDisarms,
-    NeverRaises,
-    RaisesAtTheArm,
-    ArmsOnce,
-    ForgetsTheFifthArm,
+    ReordersLargeBatches: "P1",
+    Changes: "P1",
+    KeepsOne: "P1",
+    Twice: "P2",
+    EmptyIsAnError: "P3",
+    TouchesTheRest: "P4",
+    NothingIsAnError: "P6",
+    NothingTakesOne: "P6",
+    ClaimsMore: "P7",
+    RaisesUnarmed: "N1",
+    NeverDisarms: "N1",
+    NeverRaises: "N1",
+    RaisesAtTheArm: "N1",
+    ArmsOnce: "N1",
+    ForgetsTheFifthArm: "N6",
     /// An arm while an event is unread is forgotten.
-    ForgetsAnArm,
-    NeverMayHaveMissed,
-    SolicitedWakesForAll,
-    SolicitedWakesForNone,
-    FailureWakesNobody,
+    ForgetsAnArm: "N6",
+    NeverMayHaveMissed: "N2",
+    SolicitedWakesForAll: "N3",
+    SolicitedWakesForNone: "N3",
+    FailureWakesNobody: "N3",
     /// A failed receive raises no event for solicited completions.
-    FailedReceiveWakesNobody,
-    Weakens,
-    NeverStrengthens,
-    PollTakesTheEvent,
+    FailedReceiveWakesNobody: "N3",
+    Weakens: "N4",
+    NeverStrengthens: "N4",
+    PollTakesTheEvent: "N5",
     /// A poll that returns something takes an arm for any completion back.
-    PollDisarms,
+    PollDisarms: "N6",
     /// Taking an event disarms the queue, also if it was armed anew.
-    TakingDisarms,
+    TakingDisarms: "N6",
     /// Only a completion in an empty queue raises the event.
-    RaisesAtTheEdge,
+    RaisesAtTheEdge: "N6",
     /// The same for solicited completions alone.
-    RaisesSolicitedAtTheEdge,
-    WrongKey,
-    NotAcknowledged,
+    RaisesSolicitedAtTheEdge: "N6",
+    WrongKey: "N8",
+    NotAcknowledged: "N7",
 }
 
 thread_local! {
@@ -228,39 +239,7 @@ fn a_device_that_fills_in_more_passes() {
 
 #[test]
 fn each_planted_fault_is_found_by_the_rule_that_it_breaks() {
-    for (fault, rule) in [
-        (Fault::YoungestFirst, "P1"),
-        (Fault::ReordersLargeBatches, "P1"),
-        (Fault::Changes, "P1"),
-        (Fault::KeepsOne, "P1"),
-        (Fault::Twice, "P2"),
-        (Fault::EmptyIsAnError, "P3"),
-        (Fault::TouchesTheRest, "P4"),
-        (Fault::NothingIsAnError, "P6"),
-        (Fault::NothingTakesOne, "P6"),
-        (Fault::ClaimsMore, "P7"),
-        (Fault::RaisesUnarmed, "N1"),
-        (Fault::NeverDisarms, "N1"),
-        (Fault::NeverRaises, "N1"),
-        (Fault::RaisesAtTheArm, "N1"),
-        (Fault::ArmsOnce, "N1"),
-        (Fault::NeverMayHaveMissed, "N2"),
-        (Fault::SolicitedWakesForAll, "N3"),
-        (Fault::SolicitedWakesForNone, "N3"),
-        (Fault::FailureWakesNobody, "N3"),
-        (Fault::FailedReceiveWakesNobody, "N3"),
-        (Fault::Weakens, "N4"),
-        (Fault::NeverStrengthens, "N4"),
-        (Fault::PollTakesTheEvent, "N5"),
-        (Fault::ForgetsTheFifthArm, "N6"),
-        (Fault::ForgetsAnArm, "N6"),
-        (Fault::PollDisarms, "N6"),
-        (Fault::TakingDisarms, "N6"),
-        (Fault::RaisesAtTheEdge, "N6"),
-        (Fault::RaisesSolicitedAtTheEdge, "N6"),
-        (Fault::NotAcknowledged, "N7"),
-        (Fault::WrongKey, "N8"),
-    ] {
+    for &(fault, rule) in FAULTS {
         FAULT.set(fault);
         let found = rules::all::<Bench>();
         FAULT.set(Fault::None);

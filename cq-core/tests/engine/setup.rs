@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use cq_core::setup::{
     Access, AddressVector, Destination, Endpoint, Gid, ModifyError, Port, QpAttr, QpAttrMask as M,
-    QpCaps, QpState as S, QpType, RangeError, Registered, inc_rkey,
+    QpCaps, QpState as S, QpType, RangeError, Registered, Rule, inc_rkey,
 };
 
 use super::*;
@@ -118,6 +118,27 @@ fn c02_newer_numbers_and_those_that_are_not_in_the_header() {
     let QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline } = QpCaps::USUAL;
     assert_eq!((max_send_wr, max_recv_wr), (128, 128));
     assert_eq!((max_send_sge, max_recv_sge, max_inline), (1, 1, 64));
+}
+
+/// Which requests each state takes, and every transition with its required and optional attributes, as in Linux' table.
+#[test]
+fn q01_q03_states_and_transitions_are_as_they_are_written_down() {
+    let states = || (0..8).map(S);
+    let mut said = String::new();
+    for state in states() {
+        let takes = [state.takes_sends(), state.takes_recvs(), state.receives()];
+        said += &format!("{state:?} takes sends, receives, messages: {takes:?}\n");
+    }
+    for of in [QpType::Rc, QpType::Uc, QpType::Ud] {
+        for (from, to) in states().flat_map(|from| states().map(move |to| (from, to))) {
+            if let Some(Rule { required, optional }) = from.rule(to, of) {
+                said += &format!(
+                    "{of:?} {from:?} to {to:?} needs ({required}), may take ({optional})\n"
+                );
+            }
+        }
+    }
+    assert_eq!(said, include_str!("transitions.txt"));
 }
 
 fn port() -> Port {

@@ -11,12 +11,14 @@ impl<T: Events, const N: usize> Events for FaultInjector<T, N> {
             return Ok(Some(key));
         }
         let event = self.transport.take_event()?;
-        let (event, doubles) = self.meddle(event, Fault::EventTwice, |fault| match fault {
-            Fault::Event(key) => Some(key),
-            _ => None,
-        });
-        self.again = event.filter(|_| doubles);
-        Ok(event)
+        if event.is_some() {
+            self.again = event.filter(|_| self.doubles(Fault::EventTwice));
+            return Ok(event);
+        }
+        match self.spurious(|fault| matches!(fault, Fault::Event(_))) {
+            Some(Fault::Event(key)) => Ok(Some(key)),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -37,31 +39,27 @@ impl<T: AsyncEvents, const N: usize> AsyncEvents for FaultInjector<T, N> {
             return Ok(Some(event));
         }
         let event = self.transport.take_async_event()?;
-        let (event, doubles) = self.meddle(event, Fault::AsyncTwice, |fault| match fault {
-            Fault::Async(event) => Some(event),
-            _ => None,
-        });
-        self.async_again = event.filter(|_| doubles);
-        Ok(event)
+        if event.is_some() {
+            self.async_again = event.filter(|_| self.doubles(Fault::AsyncTwice));
+            return Ok(event);
+        }
+        match self.spurious(|fault| matches!(fault, Fault::Async(_))) {
+            Some(Fault::Async(event)) => Ok(Some(event)),
+            _ => Ok(None),
+        }
     }
 }
 
 impl<T, const N: usize> FaultInjector<T, N> {
-    /// Returns the event that was just taken and whether to return it a second time, or else a spurious one if that is
-    /// due.
-    fn meddle<E>(
-        &mut self,
-        event: Option<E>,
-        twice: Fault,
-        spurious: impl Fn(Fault) -> Option<E>,
-    ) -> (Option<E>, bool) {
-        if event.is_some() {
-            let doubles = self.roll(None, |fault| (fault == twice).then_some(())).is_some();
-            self.injected.duplicated += u64::from(doubles);
-            return (event, doubles);
-        }
-        let event = self.roll(None, spurious);
-        self.injected.spurious += u64::from(event.is_some());
-        (event, false)
+    /// Whether to return the event that was just taken a second time.
+    fn doubles(&mut self, of: Fault) -> bool {
+        let doubles = self.roll(None, |fault| *fault == of).is_some();
+        self.injected.duplicated += u64::from(doubles);
+        doubles
+    }
+
+    /// A spurious event, if one is due.
+    fn spurious(&mut self, of: impl Fn(&Fault) -> bool) -> Option<Fault> {
+        self.roll(None, of).inspect(|_| self.injected.spurious += 1)
     }
 }

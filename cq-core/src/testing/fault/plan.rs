@@ -150,19 +150,18 @@ impl Faults {
         self.capacity.is_some() || self.rules.iter().any(holds)
     }
 
-    /// Counts an occasion of `qp` for every rule whose fault `of` accepts. Returns the fault of the first rule that is
+    /// Counts an occasion of `qp` for every rule whose fault is `of` these. Returns the fault of the first rule that is
     /// due.
-    pub(super) fn roll<T>(
+    pub(super) fn roll(
         &mut self,
         dice: &mut Dice,
         qp: Option<u32>,
-        of: impl Fn(Fault) -> Option<T>,
-    ) -> Option<T> {
+        of: impl Fn(&Fault) -> bool,
+    ) -> Option<Fault> {
         let mut comes = None;
-        for rule in &mut self.rules {
-            let Some(fault) = of(rule.fault) else { continue };
+        for rule in self.rules.iter_mut().filter(|rule| of(&rule.fault)) {
             if rule.occasion.comes(qp, dice) && comes.is_none() {
-                comes = Some(fault);
+                comes = Some(rule.fault);
             }
         }
         comes

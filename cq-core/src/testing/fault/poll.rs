@@ -38,12 +38,14 @@ impl<T: PollCq, const N: usize> FaultInjector<T, N> {
     fn take(&mut self, wc: Wc) {
         let qp = wc.qp_num();
         let wc = self.judge(wc);
-        let delay = |fault| match fault {
-            Fault::Delay(polls) => Some(polls),
+        let polls = match self.settling {
+            true => None,
+            false => self.roll(Some(qp), |fault| matches!(fault, Fault::Delay(_))),
+        };
+        let polls = match polls {
+            Some(Fault::Delay(polls)) if polls > 0 => Some(polls),
             _ => None,
         };
-        let polls = if self.settling { None } else { self.roll(Some(qp), delay) };
-        let polls = polls.filter(|&polls| polls > 0);
         self.injected.delayed += u64::from(polls.is_some());
         self.hold.add(wc, self.polls + u64::from(polls.unwrap_or(0)));
     }
@@ -59,11 +61,8 @@ impl<T: PollCq, const N: usize> FaultInjector<T, N> {
         if wc.result().is_err() {
             return wc;
         }
-        let status = self.roll(Some(qp), |fault| match fault {
-            Fault::Fail(status) => Some(status),
-            _ => None,
-        });
-        let Some(status) = status else { return wc };
+        let fails = self.roll(Some(qp), |fault| matches!(fault, Fault::Fail(_)));
+        let Some(Fault::Fail(status)) = fails else { return wc };
         if !self.faults.alone && self.failed.push(qp).is_err() {
             return wc;
         }
@@ -78,8 +77,7 @@ impl<T: PollCq, const N: usize> FaultInjector<T, N> {
             return None;
         }
         // A single completion is no occasion.
-        let reorders =
-            ready > 1 && self.roll(None, |fault| (fault == Fault::Reorder).then_some(())).is_some();
+        let reorders = ready > 1 && self.roll(None, |fault| *fault == Fault::Reorder).is_some();
         let nth = if reorders { self.dice.below(ready as u64) as usize } else { 0 };
         self.injected.reordered += u64::from(nth > 0);
         self.given += 1;

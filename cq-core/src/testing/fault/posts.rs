@@ -2,7 +2,7 @@
 
 use super::FaultInjector;
 use super::plan::Fault;
-use crate::transport::{Post, PostError, Refused};
+use crate::transport::{Post, PostError};
 use crate::wr::{RecvWr, SendWr};
 
 impl<T: Post, const N: usize> FaultInjector<T, N> {
@@ -11,7 +11,7 @@ impl<T: Post, const N: usize> FaultInjector<T, N> {
     fn post<W>(
         &mut self,
         list: &[W],
-        of: impl Fn(Fault) -> Option<Refused>,
+        of: impl Fn(&Fault) -> bool,
         post: impl FnOnce(&mut T, &[W]) -> Result<(), PostError>,
     ) -> Result<(), PostError> {
         let (faults, dice) = (self.faults.clone(), self.dice.clone());
@@ -25,7 +25,9 @@ impl<T: Post, const N: usize> FaultInjector<T, N> {
                 }
             })?;
         }
-        let Some((posted, why)) = refused else { return Ok(()) };
+        let Some((posted, Fault::RefuseSend(why) | Fault::RefuseRecv(why))) = refused else {
+            return Ok(());
+        };
         self.injected.refused += 1;
         Err(PostError { posted, why })
     }
@@ -33,18 +35,12 @@ impl<T: Post, const N: usize> FaultInjector<T, N> {
 
 impl<T: Post, const N: usize> Post for FaultInjector<T, N> {
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let of = |fault| match fault {
-            Fault::RefuseSend(why) => Some(why),
-            _ => None,
-        };
+        let of = |fault: &Fault| matches!(fault, Fault::RefuseSend(_));
         self.post(list, of, |transport, list| transport.post_send(list))
     }
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let of = |fault| match fault {
-            Fault::RefuseRecv(why) => Some(why),
-            _ => None,
-        };
+        let of = |fault: &Fault| matches!(fault, Fault::RefuseRecv(_));
         self.post(list, of, |transport, list| transport.post_recv(list))
     }
 }

@@ -21,16 +21,6 @@ fn q12_a_queue_that_adopts_another_takes_over_its_arm() {
     }
 }
 
-#[test]
-fn q12_an_arm_of_the_old_queue_is_all_that_the_new_one_has() {
-    let (old, new, bell) = (Parts::new(4), Parts::new(4), Bell::default());
-    let (mut producer, mut consumer) = new.sides_with(&bell);
-    let _ = consumer.arm(Notify::Next).unwrap();
-    new.control.adopt(&old.control);
-    producer.push(&failed(0)).unwrap();
-    assert_eq!(bell.take(), 0, "the old one was not armed");
-}
-
 /// How a queue of four is ended, what is then said of it, and how many completions may be left to move.
 type End = (fn(&Parts), State, PollError, usize);
 
@@ -111,13 +101,13 @@ fn o03_what_is_dropped_after_a_move_is_counted_on() {
 }
 
 #[test]
-fn q12_a_queue_that_adopts_a_running_one_runs() {
-    let (old, new) = (Parts::new(4), Parts::new(4));
-    let mut producer = new.queue().into_producer(Tail::at(0), NoChannel);
-    producer.push(&send(0)).unwrap();
+fn q12_a_queue_that_adopts_a_running_one_runs_and_has_its_arm_alone() {
+    let (old, new, bell) = (Parts::new(4), Parts::new(4), Bell::default());
+    let (mut producer, mut consumer) = new.sides_with(&bell);
+    let _ = consumer.arm(Notify::Next).unwrap();
     new.control.adopt(&old.control);
-    producer.push(&send(1)).unwrap();
-    let mut consumer = new.queue().into_consumer(0, OnChannel::named(KEY));
+    (0..2).for_each(|number| producer.push(&failed(number)).unwrap());
+    assert_eq!(bell.take(), 0, "the old one was not armed");
     assert_eq!(drain(&mut consumer), Ok(vec![0, 1]));
     assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
 }

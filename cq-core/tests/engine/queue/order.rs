@@ -2,8 +2,6 @@
 
 use super::*;
 
-const ROUNDS: Position = 1 << 15;
-
 fn wc(number: u64) -> Wc {
     Wc::new(number, WcStatus(number as u32), !number as u32).with_path(1, 2, 3, number as u8)
 }
@@ -26,29 +24,6 @@ fn every_generation_is_passed_without_a_false_entry() {
     }
     passes!(SoftCq::<1>::new().split());
     passes!(Parts::new(1).sides(0));
-}
-
-#[test]
-fn p02_new_memory_is_empty_wherever_the_positions_are() {
-    for storage in [1, 2, 8] {
-        for rounds in [0, 1, ROUNDS - 1, ROUNDS, ROUNDS + 1, 2 * ROUNDS - 1, 2 * ROUNDS, 3 * ROUNDS]
-        {
-            let start = rounds * storage as Position;
-            for start in [start, start.wrapping_sub(1), start.wrapping_add(1)] {
-                let parts = Parts::new(storage);
-                let (mut producer, mut consumer) = parts.sides(start);
-                assert!(consumer.is_empty(), "a false entry at {start}");
-                assert_eq!(drain(&mut consumer), Ok(vec![]));
-                let tail = parts.queue().recover(Tail::at(start), |_, _| panic!("a false entry"));
-                assert_eq!(tail.position(), start);
-                for number in 0..3 * storage as u64 {
-                    producer.push(&send(number)).unwrap();
-                    assert!(!consumer.is_empty());
-                    assert_eq!(drain(&mut consumer), Ok(vec![number]));
-                }
-            }
-        }
-    }
 }
 
 #[test]
