@@ -1,8 +1,7 @@
 //! A queue that threads share: every completion goes to exactly one of them, in order (P1, P8), and none of
 //! them can wedge the others.
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use cq_core::shared_cq::SharedCq;
 

@@ -2,8 +2,7 @@
 
 use std::array;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use cq_core::queue::raw::{Layout, RawQueue, Slot, Tag};
 

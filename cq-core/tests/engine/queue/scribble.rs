@@ -4,17 +4,17 @@
 use std::array;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::Relaxed;
-use std::thread::ScopedJoinHandle;
-
-use cq_core::queue::raw::{Consumer, Layout, Producer, RawQueue};
-
-use super::*;
 #[cfg(any(not(target_has_atomic = "64"), cq_core_word32))]
 use std::sync::atomic::AtomicU32 as AtomicWord;
 #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 use std::sync::atomic::AtomicU64 as AtomicWord;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread::ScopedJoinHandle;
+
+use cq_core::queue::raw::{Consumer, Layout, Producer, RawQueue};
+use cq_core::testing::fault::Dice;
+
+use super::*;
 
 const MOST_SLOTS: usize = 8;
 const WORDS: usize = 256;
@@ -30,24 +30,26 @@ impl Signal for Mute {
 }
 
 /// Random numbers, the same in every run.
-struct Random(u64);
+struct Random(Dice);
 
 impl Random {
+    fn new(seed: u64) -> Self {
+        Self(Dice::new(seed))
+    }
+
     fn next(&mut self) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.0 ^ self.0 >> 29
+        self.0.below(1 << 32) << 32 | self.0.below(1 << 32)
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        (self.next() >> 16) as usize % bound
+        self.0.below(bound as u64) as usize
     }
 
     /// Half of it near where something wraps or changes its meaning.
     fn word(&mut self) -> u32 {
         let edges = [0, 1 << 15, 1 << 16, 1 << 30, 1 << 31, 3 << 30];
         match self.below(2) {
-            0 => (self.next() >> 16) as u32,
+            0 => self.next() as u32,
             _ => (edges[self.below(edges.len())] + self.below(4) as u32).wrapping_sub(2),
         }
     }
@@ -184,7 +186,7 @@ fn tail(random: &mut Random) -> Tail {
 
 #[test]
 fn x04_a_queue_stands_any_words_at_any_time() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for _ in 0..2000 {
         let memory = Memory::new(&mut random);
         let position = random.next() as Position;
@@ -212,17 +214,18 @@ fn x04_a_queue_stands_any_words_at_any_time() {
 fn x04_threads_come_to_an_end_whatever_a_peer_writes_meanwhile() {
     const STEPS: usize = 20_000;
     for seed in 0..4 {
-        let memory = Memory::new(&mut Random(seed));
+        let memory = Memory::new(&mut Random::new(seed));
         thread::scope(|threads| {
             let device = threads.spawn(|| {
-                let (mut producer, mut random) = (memory.producer(Tail::at(0)), Random(10 + seed));
+                let (mut producer, mut random) =
+                    (memory.producer(Tail::at(0)), Random::new(10 + seed));
                 (0..STEPS).for_each(|_| produce(&mut producer, &mut random));
             });
             let app = threads.spawn(|| {
-                let (mut consumer, mut random) = (memory.consumer(0), Random(20 + seed));
+                let (mut consumer, mut random) = (memory.consumer(0), Random::new(20 + seed));
                 (0..STEPS).for_each(|_| consume(&mut consumer, &mut random));
             });
-            let (workers, mut random) = ([device, app], Random(30 + seed));
+            let (workers, mut random) = ([device, app], Random::new(30 + seed));
             while !workers.iter().all(ScopedJoinHandle::is_finished) {
                 memory.scribble(&mut random);
             }

@@ -1,7 +1,6 @@
 //! Many threads that push at once (C10, P2, N6).
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use cq_core::queue::mpsc::{Producer, SoftCq};
 use cq_core::testing::shared_queue_at;
