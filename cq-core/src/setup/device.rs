@@ -3,6 +3,7 @@
 crate::foreign_number! {
     /// `enum ibv_atomic_cap`: the scope in which COMP_SWAP and FETCH_ADD are atomic. Any number is legal
     /// ([C3](crate::contract#c3)).
+    #[derive(Default)]
     AtomicCap, "unknown" {
         /// Atomics are not supported.
         NONE = 0, "no atomics";
@@ -15,7 +16,7 @@ crate::foreign_number! {
 
 /// The device's limits and capabilities: `struct ibv_device_attr`, and some of `ibv_device_attr_ex`. A `max_` field is a
 /// maximum; what a device does not report is 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceAttr {
     /// Queue pairs.
@@ -65,35 +66,7 @@ pub struct DeviceAttr {
 impl DeviceAttr {
     /// For transports: a device with one port, which supports nothing.
     #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            max_qp: 0,
-            max_cq: 0,
-            max_mr: 0,
-            max_mw: 0,
-            max_pd: 0,
-            max_ah: 0,
-            max_srq: 0,
-            max_mr_size: 0,
-            max_cqe: 0,
-            max_cq_count: 0,
-            max_cq_period: 0,
-            max_qp_wr: 0,
-            max_sge: 0,
-            max_inline: None,
-            max_srq_wr: 0,
-            max_srq_sge: 0,
-            max_qp_rd_atom: 0,
-            max_qp_init_rd_atom: 0,
-            atomic_cap: AtomicCap::NONE,
-            mem_window_type_2b: false,
-            phys_port_cnt: 1,
-        }
-    }
-}
-
-impl Default for DeviceAttr {
-    fn default() -> Self {
-        Self::new()
+    pub fn new() -> Self {
+        Self { phys_port_cnt: 1, ..Self::default() }
     }
 }

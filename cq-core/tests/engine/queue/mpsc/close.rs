@@ -1,6 +1,6 @@
 //! How a queue with several producers ends without an overrun (O3, N6).
 
-use cq_core::queue::mpsc::{HeapCq, Ring};
+use cq_core::queue::mpsc::HeapCq;
 
 use super::*;
 
@@ -30,27 +30,6 @@ fn s02_the_last_producer_that_is_dropped_closes_the_queue_and_no_other() {
             assert_eq!(consumer.poll(&mut []), Ok(0), "P6");
             assert_eq!(consumer.arm(Notify::Next), Ok(Armed::MayHaveMissed));
         }
-    }
-}
-
-#[test]
-fn o03_a_queue_that_is_closed_while_it_is_resized_hands_out_both_rings_first() {
-    for polled in 0..=4 {
-        let mut ring = Ring::<4>::new();
-        let (mut producer, mut consumer) = HeapCq::new(2).unwrap().split();
-        producer.push_batch(&[0, 1].map(send)).unwrap();
-        // One that never follows.
-        let other = producer.clone();
-        producer.follow(&consumer.resize(ring.spare()).unwrap());
-        producer.push_batch(&[2, 3].map(send)).unwrap();
-        let mut out = [Wc::default(); 4];
-        assert_eq!(consumer.poll(&mut out[..polled]), Ok(polled));
-        drop((producer, other));
-        let left: Vec<_> = (polled as u64..4).collect();
-        if !left.is_empty() {
-            assert_eq!(drain(&mut consumer), Ok(left));
-        }
-        assert_eq!(drain(&mut consumer), Err(PollError::Closed), "after {polled}");
     }
 }
 

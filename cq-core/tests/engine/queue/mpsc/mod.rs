@@ -4,6 +4,7 @@
 
 mod close;
 mod resize;
+mod resize_model;
 mod storage;
 mod threads;
 

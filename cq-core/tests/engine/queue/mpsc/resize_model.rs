@@ -1,0 +1,269 @@
+//! A queue of several producers that is resized, against a model of one: producers that follow at once, late or never
+//! (Q12, O1, O3, N2, N6, S2).
+
+use std::collections::VecDeque;
+
+use cq_core::queue::mpsc::{Consumer, HeapCq, NewRing, Producer, PushError, Spare, WhyNot};
+
+use super::*;
+
+const PRODUCERS: usize = 3;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A producer pushes a batch, if `tries` as far as there is room.
+    Push {
+        producer: usize,
+        count: usize,
+        tries: bool,
+    },
+    Poll(usize),
+    Arm(Notify),
+    Resize(u32),
+    /// A producer follows to one of the rings so far, often the last one.
+    Follow {
+        producer: usize,
+        back: usize,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    Overrun,
+    Resized,
+}
+
+/// What the model knows of a ring.
+struct Ring {
+    promised: u32,
+    slots: usize,
+    /// How many were polled and not given back.
+    unreleased: usize,
+    end: Option<End>,
+}
+
+impl Ring {
+    fn new(promised: u32) -> Self {
+        let slots = (promised as usize).next_power_of_two();
+        Self { promised, slots, unreleased: 0, end: None }
+    }
+}
+
+struct Both<'a> {
+    /// Each with the ring that it pushes to.
+    producers: Vec<(Producer<'static, OnChannel<&'a Bell>>, usize)>,
+    consumer: Consumer<'static, OnChannel>,
+    bell: &'a Bell,
+    /// What a refused resize gave back.
+    refused: Option<(Spare<'static>, u32)>,
+    /// Where to follow to, for the second ring on.
+    news: Vec<NewRing<'static>>,
+    rings: Vec<Ring>,
+    /// The ring that the consumer is in.
+    at: usize,
+    /// The ring and the number of each.
+    unpolled: VecDeque<(usize, u64)>,
+    dropped: u32,
+    is_reported: bool,
+    armed: Option<Notify>,
+    events: u32,
+    count: u64,
+}
+
+impl<'a> Both<'a> {
+    fn new(promised: u32, bell: &'a Bell) -> Self {
+        let (producer, consumer) = HeapCq::new(promised).unwrap().split_with(KEY, bell);
+        let producers = (0..PRODUCERS).map(|_| (producer.clone(), 0)).collect();
+        let (rings, unpolled) = (vec![Ring::new(promised)], VecDeque::new());
+        Self {
+            producers,
+            consumer,
+            bell,
+            refused: None,
+            news: Vec::new(),
+            rings,
+            at: 0,
+            unpolled,
+            dropped: 0,
+            is_reported: false,
+            armed: None,
+            events: 0,
+            count: 0,
+        }
+    }
+
+    fn last(&self) -> usize {
+        self.rings.len() - 1
+    }
+
+    fn fire(&mut self, is_urgent: bool) {
+        let fires = |on: &mut Notify| is_urgent || *on == Notify::Next;
+        self.events += u32::from(self.armed.take_if(fires).is_some());
+    }
+
+    /// Goes on in the last ring once the one before is drained.
+    fn switch(&mut self) {
+        if self.unpolled.front().is_none_or(|(ring, _)| *ring == self.last()) {
+            self.at = self.last();
+        }
+    }
+
+    fn push(&mut self, producer: usize, count: usize, tries: bool) {
+        let (producer, ring) = &mut self.producers[producer];
+        let numbers: Vec<_> = (self.count..).take(count).collect();
+        self.count += count as u64;
+        let batch: Vec<_> = numbers.iter().map(|number| send(*number)).collect();
+        let of = &mut self.rings[*ring];
+        let held = self.unpolled.iter().filter(|(of, _)| of == ring).count() + of.unreleased;
+        let end = if self.is_reported { Some(End::Overrun) } else { of.end };
+        let stored = if end.is_some() { 0 } else { count.min(of.slots - held) };
+        let lost = (count - stored) as u32;
+        if end.is_none() && lost > 0 && !tries {
+            of.end = Some(End::Overrun);
+        }
+        self.unpolled.extend(numbers[..stored].iter().map(|number| (*ring, *number)));
+        if tries {
+            let expected = match end {
+                _ if stored > 0 || count == 0 => Ok(stored),
+                Some(End::Overrun) => Err(TryPushError::Ended),
+                Some(End::Resized) => Err(TryPushError::Resized),
+                None => Err(TryPushError::Full),
+            };
+            assert_eq!(producer.try_push_batch(&batch), expected);
+        } else {
+            let overruns = lost > 0 && end != Some(End::Resized);
+            self.dropped += if overruns { lost } else { 0 };
+            let expected = match end {
+                _ if overruns => dropped(lost, self.dropped),
+                _ if lost > 0 => Err(PushError::Resized),
+                _ => Ok(()),
+            };
+            assert_eq!(producer.push_batch(&batch), expected);
+            if overruns {
+                self.fire(true);
+            }
+        }
+        if stored > 0 {
+            self.fire(false);
+        }
+    }
+
+    fn poll(&mut self, capacity: usize) {
+        let mut out = vec![Wc::default(); capacity];
+        let polled = self.consumer.poll(&mut out);
+        let count = capacity.min(self.unpolled.len());
+        if count == 0 && capacity > 0 && self.dropped > 0 {
+            self.is_reported = true;
+            assert_eq!(polled, Err(PollError::Overrun { dropped: Some(self.dropped) }));
+            return;
+        }
+        assert_eq!(polled, Ok(count));
+        let taken: Vec<_> = self.unpolled.drain(..count).collect();
+        assert!(out.iter().map(Wc::wr_id).take(count).eq(taken.iter().map(|(_, number)| *number)));
+        for (nth, ring) in self.rings.iter_mut().enumerate() {
+            ring.unreleased += taken.iter().filter(|(of, _)| *of == nth).count();
+            if ring.unreleased > (ring.slots - ring.promised as usize).min(ring.slots / 4) {
+                ring.unreleased = 0;
+            }
+        }
+        self.switch();
+    }
+
+    fn resize(&mut self, promised: u32) {
+        let new = || (Spare::new(promised).unwrap(), promised);
+        let (spare, promised) = self.refused.take().unwrap_or_else(new);
+        let unpolled = self.unpolled.len() as u64;
+        let resized = self.consumer.resize(spare);
+        let expected = match self.rings[self.at].end {
+            _ if self.at != self.last() => Err(WhyNot::UnderWay),
+            Some(_) => Err(WhyNot::Overrun),
+            None if unpolled > promised.into() => Err(WhyNot::BelowUnpolled { promised, unpolled }),
+            None => Ok(()),
+        };
+        match resized {
+            Ok(new) => {
+                assert_eq!(expected, Ok(()));
+                self.rings[self.at].end = Some(End::Resized);
+                self.rings.push(Ring::new(promised));
+                self.news.push(new);
+                self.switch();
+            }
+            Err(error) => {
+                assert_eq!(expected, Err(error.why));
+                self.refused = Some((error.spare, promised));
+            }
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Push { producer, count, tries } => self.push(producer, count, tries),
+            Step::Poll(capacity) => self.poll(capacity),
+            Step::Arm(on) => {
+                self.armed = self.armed.max(Some(on));
+                let is_quiet = self.unpolled.is_empty() && self.dropped == 0;
+                let armed = if is_quiet { Armed::Armed } else { Armed::MayHaveMissed };
+                assert_eq!(self.consumer.arm(on), Ok(armed));
+            }
+            Step::Resize(promised) => self.resize(promised),
+            Step::Follow { producer, back } => {
+                if let Some(nth) = self.news.len().checked_sub(1 + back) {
+                    self.producers[producer].0.follow(&self.news[nth]);
+                    self.producers[producer].1 = nth + 1;
+                }
+            }
+        }
+        assert_eq!(self.consumer.capacity(), self.rings[self.last()].promised);
+        assert_eq!(self.bell.take(), std::mem::take(&mut self.events));
+        for (producer, ring) in &self.producers {
+            let of = &self.rings[*ring];
+            let held = self.unpolled.iter().filter(|(of, _)| of == ring).count() + of.unreleased;
+            if *ring == self.last() {
+                assert_eq!((producer.len(), producer.free_slots()), (held, of.slots - held));
+            }
+        }
+    }
+
+    /// The producers go one by one, and what they have stored is polled.
+    fn end(mut self) {
+        while self.producers.pop().is_some() {
+            let is_over = self.producers.is_empty() && self.dropped == 0;
+            assert_eq!(self.bell.take(), u32::from(is_over && self.armed.is_some()));
+        }
+        let left: Vec<_> = self.unpolled.iter().map(|(_, number)| *number).collect();
+        if !left.is_empty() {
+            assert_eq!(drain(&mut self.consumer), Ok(left));
+        }
+        let end = match self.dropped {
+            0 => PollError::Closed,
+            dropped => PollError::Overrun { dropped: Some(dropped) },
+        };
+        assert_eq!(drain(&mut self.consumer), Err(end));
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let push = (0..PRODUCERS, 0_usize..6, prop::bool::weighted(0.9));
+    let follow = (0..PRODUCERS, prop_oneof![5 => Just(0_usize), 1 => 0_usize..3]);
+    let on = prop::sample::select(vec![Notify::Next, Notify::Solicited]);
+    let step = prop_oneof![
+        8 => push.prop_map(|(producer, count, tries)| Step::Push { producer, count, tries }),
+        5 => (0_usize..8).prop_map(Step::Poll),
+        2 => on.prop_map(Step::Arm),
+        2 => (1_u32..12).prop_map(Step::Resize),
+        4 => follow.prop_map(|(producer, back)| Step::Follow { producer, back }),
+    ];
+    prop::collection::vec(step, 0..80)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn q12_a_queue_that_is_resized_does_as_the_model_does(promised in 1_u32..9, steps in steps()) {
+        let bell = Bell::default();
+        let mut both = Both::new(promised, &bell);
+        steps.iter().for_each(|step| both.step(step));
+        both.end();
+    }
+}
