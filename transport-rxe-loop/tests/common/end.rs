@@ -1,11 +1,12 @@
 //! An end of a connection, or for datagrams: a queue pair with all that it needs.
 
+use cq_core::setup::Port;
 use cq_core::transport::Post;
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{
-    CompletionChannel, Context, Cq, Destination, OwnedRegion, ProtectionDomain, QpAttr, QpCaps,
-    QpInit, QpState, QpType, QueuePair,
+    Context, Cq, Destination, OwnedRegion, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState,
+    QpType, QueuePair,
 };
 
 use super::{ALL, CAPS, QKEY, S, address, open, outcomes, settle, take};
@@ -45,18 +46,16 @@ impl End {
         Self { qp, cq, region, pd, context: context.clone() }
     }
 
-    /// One whose completion queue has this channel.
-    pub fn with_channel(channel: &CompletionChannel) -> Self {
-        let context = open();
-        let cq = context.create_cq(64, Some(channel)).unwrap();
-        Self::completing_in(&context, cq, QpType::Rc, CAPS)
-    }
-
     /// One that is its own peer.
     pub fn to_itself() -> Self {
         let mut end = Self::new();
         end.qp.connect_to(end.qp.number()).unwrap();
         end
+    }
+
+    /// From RESET to where it sends and receives datagrams.
+    pub fn activate(&mut self) {
+        self.qp.activate(&Port::new(1), QKEY).unwrap();
     }
 
     /// Posts a receive of `len` bytes at `offset`.

@@ -7,12 +7,12 @@ pub mod chance;
 pub mod confined;
 pub mod datagrams;
 mod end;
-pub mod events;
 #[path = "../inside/actor.rs"]
 pub mod process;
 pub mod windows;
 
 use std::cell::RefCell;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ use cq_core::transport::{Arm, AsyncEvents, PollCq, Post, Refused};
 use cq_core::wc::Wc;
 pub use cq_core::wc::WcStatus as S;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport_rxe_loop::{
     Access, AddressVector, Context, Cq, Faults, Limits, OpenError, OpenOptions, OwnedRegion,
     QpAttr, QpAttrMask, QpCaps, QpState, QpType, QueuePair,
@@ -97,8 +98,10 @@ pub fn pair_of(qp_type: QpType) -> (End, End) {
 /// The same, of this opening of the device.
 pub fn pair_on(context: &Context, qp_type: QpType) -> (End, End) {
     let [mut a, mut b] = [(); 2].map(|()| End::on(context, qp_type, CAPS));
-    bring_to(&mut a.qp, b.qp.number(), QpState::RTS);
-    bring_to(&mut b.qp, a.qp.number(), QpState::RTS);
+    match qp_type {
+        QpType::Ud => [&mut a, &mut b].into_iter().for_each(End::activate),
+        _ => connect(&mut a, &mut b),
+    }
     (a, b)
 }
 
@@ -173,29 +176,7 @@ pub fn let_short_times_pass() {
     a.expect(&[(1, S::RETRY_EXC_ERR)]);
 }
 
-/// What brings a queue pair from RESET to RTS: no attribute more than it needs.
-pub fn way(qp_type: QpType, peer: u32) -> [QpAttr; 3] {
-    type M = QpAttrMask;
-    let timers = M::TIMEOUT | M::RETRY_CNT | M::RNR_RETRY | M::MAX_QP_RD_ATOMIC;
-    let (init, rtr, rts) = (
-        QpAttr::init(&Port::new(1), Access::REMOTE_WRITE),
-        QpAttr::rtr(&Port::new(1), &Endpoint::new(peer)),
-        QpAttr::rts(),
-    );
-    match qp_type {
-        QpType::Rc => [init, rtr, rts],
-        QpType::Uc => {
-            [init, rtr.without(M::MAX_DEST_RD_ATOMIC | M::MIN_RNR_TIMER), rts.without(timers)]
-        }
-        QpType::Ud => [
-            init.without(M::ACCESS_FLAGS).qkey(QKEY),
-            QpAttr::to(QpState::RTR),
-            rts.without(timers),
-        ],
-    }
-}
-
-/// The queue key of what is made ready by `bring_to`.
+/// The queue key of what receives datagrams.
 pub const QKEY: u32 = 0x1111;
 
 /// Where nobody has memory. Of no bytes the key is not looked at.
@@ -204,14 +185,9 @@ pub const NOWHERE: RemoteAddr = RemoteAddr { addr: 0, rkey: 0 };
 /// A piece that no domain may use.
 pub const BAD: Sge = Sge { addr: 0, length: 8, lkey: 0 };
 
-/// Brings a queue pair from RESET to INIT, RTR or RTS, or leaves it there.
-pub fn bring_to(qp: &mut QueuePair, peer: u32, state: QpState) {
-    for attr in &way(qp.qp_type(), peer) {
-        if qp.state().unwrap() == state {
-            return;
-        }
-        qp.modify(attr).unwrap();
-    }
+/// These requests with this status.
+pub fn all(wr_ids: impl IntoIterator<Item = u64>, status: S) -> Vec<(u64, S)> {
+    wr_ids.into_iter().map(|wr_id| (wr_id, status)).collect()
 }
 
 /// Which requests completed, and how.
@@ -263,6 +239,12 @@ pub fn wait_for_first_byte(region: &OwnedRegion) {
         region.read(0, &mut first).unwrap();
         first != [0]
     });
+}
+
+/// Whether a program that polls its descriptor would find something now.
+pub fn is_readable(waited_on: &impl AsFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(waited_on, PollFlags::IN)], Some(&now)).unwrap() == 1
 }
 
 /// Lets other threads run until `done`; after a while it sleeps between two looks, for the tests beside this one.

@@ -7,8 +7,9 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::events::is_readable;
-use crate::common::{End, NOWHERE, S, connect, open, pair, settle, take, wait_for};
+use crate::common::{
+    End, NOWHERE, S, all, connect, is_readable, open, pair, settle, take, wait_for,
+};
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::transport::{AsyncEvents, Post};
 use cq_core::wr::{RecvWr, SendWr};
@@ -160,12 +161,12 @@ fn a_sleeper_of_another_thread_is_woken_and_waiting_ends_in_time() {
 
 #[test]
 fn q01_what_fails_or_is_reset_in_sqd_is_not_drained() {
-    for (to, flushed) in [(QpState::ERR, &[1, 2][..]), (QpState::RESET, &[])] {
+    for (to, flushed) in [(QpState::ERR, 1..3), (QpState::RESET, 1..1)] {
         let (mut a, mut b) = pair();
         a.qp.post_send(&[1, 2].map(|wr_id| SendWr::send_inline(wr_id, b"x"))).unwrap();
         a.drain();
         a.to(to);
-        a.expect(&flushed.iter().map(|&wr_id| (wr_id, S::WR_FLUSH_ERR)).collect::<Vec<_>>());
+        a.expect(&all(flushed.clone(), S::WR_FLUSH_ERR));
         a.expect_events(&[]);
         a.to(QpState::RESET);
         b.to(QpState::RESET);

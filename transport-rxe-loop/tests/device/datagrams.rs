@@ -2,7 +2,7 @@
 //! many receivers, and numbers that nobody has (Q2, Q6, Q7).
 
 use crate::common::datagrams::{GRH, ends, global};
-use crate::common::{CAPS, End, QKEY, S, address, bring_to, open, outcomes, settle};
+use crate::common::{CAPS, End, QKEY, S, address, all, open, outcomes, settle};
 use cq_core::setup::Port;
 use cq_core::transport::Post;
 use cq_core::wc::{Wc, WcFlags};
@@ -65,7 +65,7 @@ fn q07_what_goes_to_nobody_is_lost_and_its_sender_succeeds() {
 fn q06_a_request_does_not_need_its_handle_any_more_nor_its_queue_pair_receives() {
     let (_, mut b) = ends();
     let mut a = End::of(QpType::Ud, QpCaps { max_recv_wr: 0, max_recv_sge: 0, ..CAPS });
-    a.qp.activate(&Port::new(1), QKEY).unwrap();
+    a.activate();
     b.recv(1, 0, 64);
     a.to(QpState::SQD);
     let ah = a.pd.create_ah(&global()).unwrap();
@@ -83,7 +83,7 @@ fn batch(receives: impl Fn(&mut End)) -> Vec<End> {
     let context = open();
     let ud = |caps| {
         let mut end = End::on(&context, QpType::Ud, caps);
-        bring_to(&mut end.qp, 0, QpState::RTS);
+        end.activate();
         end
     };
     let mut a = ud(QpCaps { max_send_wr: MANY as u32, ..CAPS });
@@ -99,7 +99,7 @@ fn batch(receives: impl Fn(&mut End)) -> Vec<End> {
         batch.put_to(&wr, &to).unwrap();
     }
     batch.post();
-    a.expect(&(0..MANY as u64).map(|wr_id| (wr_id, S::SUCCESS)).collect::<Vec<_>>());
+    a.expect(&all(0..MANY as u64, S::SUCCESS));
     assert_eq!(a.state(), QpState::RTS, "what becomes of a receiver is the receiver's");
     receivers
 }

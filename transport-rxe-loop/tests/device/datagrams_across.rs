@@ -4,7 +4,7 @@ use crate::common::actor::Memory;
 use crate::common::datagrams::{GRH, global};
 use crate::common::process::{Actor, order, say};
 use crate::common::{CAPS, End, FABRIC, QKEY, S, fabric, outcomes, settle};
-use cq_core::setup::{Access, Port};
+use cq_core::setup::Access;
 use cq_core::transport::Post;
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr, Sge};
@@ -13,7 +13,7 @@ use transport_rxe_loop::{Destination, QpState, QpType};
 /// A queue pair for datagrams, and memory of both kinds.
 fn party() -> (End, [Memory; 2]) {
     let mut end = End::of(QpType::Ud, CAPS);
-    end.qp.activate(&Port::new(1), QKEY).unwrap();
+    end.activate();
     let memory = [true, false].map(|kind| Memory::new(&end.pd, kind, Access::LOCAL_WRITE));
     (end, memory)
 }

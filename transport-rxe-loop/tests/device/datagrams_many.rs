@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread;
 
 use crate::common::datagrams::GRH;
-use crate::common::{CAPS, End, QKEY, S, fabric, join, take, wait_for};
-use cq_core::setup::{Port, SrqInit};
+use crate::common::{CAPS, End, S, fabric, join, take, wait_for};
+use cq_core::setup::SrqInit;
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{QpCaps, QpInit, QpState, QpType};
@@ -17,13 +17,6 @@ const DEPTH: u32 = 64;
 const CAPACITY: QpCaps = QpCaps { max_recv_wr: DEPTH, max_send_wr: DEPTH, ..CAPS };
 /// Bytes of a datagram; each has a word that names it, and repeats that.
 const LEN: usize = 256;
-
-impl End {
-    /// From RESET to where it sends and receives datagrams.
-    fn activate(&mut self) {
-        self.qp.activate(&Port::new(1), QKEY).unwrap();
-    }
-}
 
 fn end() -> End {
     let mut end = End::of(QpType::Ud, CAPACITY);

@@ -2,16 +2,17 @@
 
 use std::time::{Duration, Instant};
 
+use crate::common::windows::Opening;
 use crate::common::{
-    self, CAPS, End, NOWHERE, S, cq_err, faulty, impatient, let_short_times_pass, patient, reports,
-    rtr,
+    self, CAPS, End, NOWHERE, S, all, connect, cq_err, faulty, impatient, let_short_times_pass,
+    pair_on, patient, reports, rtr,
 };
 use cq_core::async_event::AsyncEventType as Event;
 use cq_core::setup::{Port, SrqInit};
 use cq_core::transport::{Arm, Events, PollCq, PollError};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{Faults, QpAttr, QpInit, QpState, QpType, When};
+use transport_rxe_loop::{Access, Faults, QpAttr, QpInit, QpState, QpType, When};
 
 /// Longer than any test takes.
 const FOREVER: Duration = Duration::from_secs(3600);
@@ -60,9 +61,8 @@ fn expect(request: Request, status: S, theirs: Option<S>, event: Option<Event>) 
     let fails = theirs.is_some() || event.is_some();
     let mut wanted = vec![(10, S::SUCCESS)];
     wanted.extend(theirs.map(|theirs| (11, theirs)));
-    if fails {
-        (10 + wanted.len() as u64..13).for_each(|wr_id| wanted.push((wr_id, S::WR_FLUSH_ERR)));
-    }
+    let flushed = if fails { 10 + wanted.len() as u64..13 } else { 13..13 };
+    wanted.extend(all(flushed, S::WR_FLUSH_ERR));
     b.expect(&wanted);
     assert_eq!(b.state(), if fails { QpState::ERR } else { QpState::RTS });
     let reported: Vec<_> = reports(&mut a.context).iter().map(|report| report.event_type).collect();
@@ -232,9 +232,8 @@ fn q09_a_shared_receive_fails_and_the_others_stay() {
     let srq = &mut b.pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
     let init = QpInit { caps: CAPS, srq: Some(srq), ..QpInit::new(&b.cq) };
     b.qp = b.pd.create_qp(&init).unwrap();
-    common::bring_to(&mut b.qp, a.qp.number(), QpState::RTS);
     a.to(QpState::RESET);
-    a.qp.connect_to(b.qp.number()).unwrap();
+    connect(&mut a, &mut b);
     let room = [b.region.sge(0, 64).unwrap()];
     srq.post_recv(&[10, 11].map(|wr_id| RecvWr::new(wr_id, &room))).unwrap();
     a.post(SEND(&b));
@@ -275,6 +274,63 @@ fn n05_an_event_comes_for_nothing() {
         let named: Vec<_> = std::iter::from_fn(|| channel.take_event().unwrap()).collect();
         assert_eq!(named, wanted, "nothing was armed");
     }
+}
+
+/// Where nobody answers, what the peer would not have taken is lost, and the sender alone fails.
+const UNRELIABLE: [QpType; 2] = [QpType::Uc, QpType::Ud];
+
+#[test]
+fn q07_a_message_is_lost_that_finds_no_receive_or_a_peer_that_has_stopped() {
+    for (faults, received) in [
+        (faults().starve(When::nth(1), FOREVER), 10..12),
+        (faults().stop(When::nth(1), FOREVER), 10..10),
+    ] {
+        for kind in UNRELIABLE {
+            let (mut a, mut b) = pair_on(&faulty(faults.clone()), kind);
+            (10..12).for_each(|wr_id| b.recv(wr_id, 0, 64));
+            for wr_id in 1..4 {
+                a.post_to(b.qp.number(), &[SendWr::send_inline(wr_id, b"message!")]);
+            }
+            a.expect(&all(1..4, S::SUCCESS));
+            b.expect(&all(received.clone(), S::SUCCESS));
+        }
+    }
+}
+
+#[test]
+fn q01_a_failure_of_the_sender_stops_its_send_queue_only() {
+    for kind in UNRELIABLE {
+        // The second has a status that only an answer could tell.
+        let faults =
+            faults().fail(When::nth(1), S::LOC_QP_OP_ERR).fail(When::nth(2), S::REM_ACCESS_ERR);
+        let (mut a, mut b) = pair_on(&faulty(faults), kind);
+        b.recv(10, 0, 64);
+        for status in [S::LOC_QP_OP_ERR, S::REM_ACCESS_ERR] {
+            a.post_to(b.qp.number(), &[SendWr::send_inline(1, b"message!")]);
+            a.expect(&[(1, status)]);
+            assert_eq!(a.state(), QpState::SQE);
+            a.qp.modify(&QpAttr::to(QpState::RTS).cur_state(QpState::SQE)).unwrap();
+        }
+        assert_eq!(b.state(), QpState::RTS);
+        a.post_to(b.qp.number(), &[SendWr::send_inline(2, b"message!")]);
+        a.expect(&[(2, S::SUCCESS)]);
+        b.expect(&[(10, S::SUCCESS)]);
+    }
+}
+
+#[test]
+fn q06_what_needs_no_peer_does_not_wait_for_one() {
+    let tiny = Duration::from_micros(10);
+    let faults = faults().stop(When::nth(1), FOREVER).delay(When::nth(1), tiny);
+    let (mut a, b) = pair_on(&faulty(faults), QpType::Rc);
+    let opening = Opening::of(&a);
+    a.post(SendWr::bind_window(1, opening.bind(Access::REMOTE_WRITE)));
+    a.expect(&[(1, S::SUCCESS)]);
+    assert_eq!(injected(&a), "seed 1, 1 delayed");
+    a.post(SendWr::write_inline(2, b"x", b.region.remote(0).unwrap()));
+    a.expect_nothing();
+    a.to(QpState::ERR);
+    a.expect(&[(2, S::WR_FLUSH_ERR)]);
 }
 
 #[test]

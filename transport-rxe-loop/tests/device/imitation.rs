@@ -24,15 +24,9 @@ fn open() -> Context {
     OpenOptions::new().fabric(&name).limits(SMALL).imitate_rxe().open("loop0").unwrap()
 }
 
-/// Two ends that are connected, with every right if they can have it.
+/// Two ends that are connected, or for datagrams.
 fn pair(qp_type: QpType) -> (End, End) {
-    let (mut a, mut b) = common::pair_on(&open(), qp_type);
-    if qp_type == QpType::Rc {
-        a.to(QpState::RESET);
-        b.to(QpState::RESET);
-        common::connect(&mut a, &mut b);
-    }
-    (a, b)
+    common::pair_on(&open(), qp_type)
 }
 
 /// Two ends for datagrams, and where they are.
@@ -227,8 +221,9 @@ fn q01_more_retries_than_there_can_be_are_as_many_as_there_can_be() {
     let context = open();
     let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    common::bring_to(&mut qp, 1, QpState::RTR);
-    qp.modify(&QpAttr::rts().retry_cnt(9).rnr_retry(255)).unwrap();
+    let many = QpAttr::rts().retry_cnt(9).rnr_retry(255);
+    let rtr = common::rtr(&qp);
+    common::connect_by(&mut qp, &rtr, &many);
     assert_eq!(qp.state().unwrap(), QpState::RTS);
 }
 
@@ -240,8 +235,8 @@ fn q07_a_shared_receive_stays_that_a_dropped_write_had_taken() {
     let uc = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut b = pd.create_qp(&QpInit { srq: Some(&srq), ..uc }).unwrap();
     let mut a = pd.create_qp(&uc).unwrap();
-    common::bring_to(&mut a, b.number(), QpState::RTS);
-    common::bring_to(&mut b, a.number(), QpState::RTS);
+    a.connect_to(b.number()).unwrap();
+    b.connect_to(a.number()).unwrap();
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     a.post_send(&[SendWr::write_inline(2, b"x", NOWHERE).with_imm([1; 4])]).unwrap();
     a.post_send(&[SendWr::send(3, &[])]).unwrap();

@@ -6,7 +6,6 @@
 mod common;
 
 mod async_events;
-mod completions;
 mod datagrams;
 mod datagrams_across;
 mod datagrams_many;
@@ -15,13 +14,11 @@ mod fabrics;
 mod fault_injector;
 mod faults;
 mod faults_seeded;
-mod faults_unreliable;
 mod imitation;
 mod inflight;
 mod input;
 mod large;
 mod memory;
-mod moderation;
 mod objects;
 mod overrun;
 mod posting;

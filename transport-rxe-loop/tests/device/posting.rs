@@ -1,7 +1,7 @@
 //! Posting in batches, telling that sends are done, slots, and what bytes and operands are moved, beyond what Q4, Q5
-//! and Q6 ask of every device.
+//! and Q6 ask of every device; and what the fields of a failure hold (C4).
 
-use crate::common::{CAPS, End, S, open, pair, pair_with};
+use crate::common::{CAPS, End, S, all, open, pair, pair_with};
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{RecvWr, SendWr, Sge};
 use transport_rxe_loop::{QpCaps, QpState};
@@ -48,7 +48,7 @@ fn q04_a_batch_is_posted_whole_or_not_at_all() {
     batch.post();
     (22..29).for_each(|wr_id| batch.put(&good(wr_id)).unwrap());
     batch.post();
-    a.expect(&[20, 22, 23, 24, 25, 26, 27, 28].map(|wr_id| (wr_id, S::SUCCESS)));
+    a.expect(&all([20].into_iter().chain(22..29), S::SUCCESS));
 }
 
 #[test]
@@ -77,12 +77,43 @@ fn q06_a_full_queue_of_atomics_has_room_for_all_operands_and_pieces() {
             a.post(SendWr::compare_swap(slot, &pieces, remote, compare, 1 << 60 | slot));
         }
         a.to(QpState::RTS);
-        a.expect(&[0, 1, 2, 3, 4, 5, 6, 7].map(|wr_id| (wr_id, S::SUCCESS)));
+        a.expect(&all(0..8, S::SUCCESS));
         for slot in 0..8 {
             let offset = slot as usize * 8;
             assert_eq!((a.word(offset), b.word(offset)), (slot, 1 << 60 | slot));
         }
     }
+}
+
+#[test]
+fn c04_undefined_fields_of_a_failure_are_poisoned() {
+    let (mut a, mut b) = pair();
+    b.recv(1, 0, 4);
+    a.send(2, 0, 8);
+    a.send(3, 0, 8);
+    let failures = [
+        a.expect(&[(2, S::REM_INV_REQ_ERR), (3, S::WR_FLUSH_ERR)]),
+        b.expect(&[(1, S::LOC_LEN_ERR)]),
+    ];
+    for wc in failures.concat() {
+        let bytes = wc.to_bytes();
+        assert_eq!(bytes[12..16], [0xa5; 4], "opcode");
+        assert_eq!(bytes[16..20], [0; 4], "vendor_err is defined");
+        assert_eq!(bytes[20..28], [0xa5; 8], "byte_len and imm_data");
+        assert_eq!(bytes[32..36], [0xa5; 4], "src_qp");
+        assert_eq!(bytes[40..46], [0xa5; 6], "path");
+        assert!(wc.result().is_err());
+    }
+}
+
+#[test]
+fn a_queue_pair_that_is_its_own_peer_fails_on_both_sides() {
+    let mut a = End::to_itself();
+    a.recv(3, 0, 4);
+    a.recv(4, 0, 4);
+    a.send(5, 0, 9);
+    a.expect(&[(3, S::LOC_LEN_ERR), (5, S::REM_INV_REQ_ERR), (4, S::WR_FLUSH_ERR)]);
+    assert_eq!(a.state(), QpState::ERR);
 }
 
 /// Where it starts, and how many bytes it has.
