@@ -182,28 +182,37 @@ fn q10_every_access_flag_is_known_optional_or_refused() {
 #[test]
 fn q01_each_attribute_of_the_device_at_both_ends_of_its_range_and_past_them() {
     use QpAttrMask as M;
-    type Set = fn(QpAttr, u32) -> QpAttr;
+    /// With the good values and the bad ones of it.
+    type Set<'a> = (&'a [u32], &'a [u32], fn(QpAttr, u32) -> QpAttr);
     let reads = u32::from(open().attributes().max_qp_rd_atom);
     let way = [
         QpAttr::init(&Port::new(1), Access::empty()),
         QpAttr::rtr(&Port::new(1), &Endpoint::new(1)),
         QpAttr::rts(),
     ];
-    // The step on the way that it belongs to, good values and bad ones.
-    let all: [(M, usize, &[u32], &[u32], Set); 5] = [
-        (M::PORT, 0, &[1], &[0, 2, 255], |attr, n| attr.port(n as u8)),
-        (M::PKEY_INDEX, 0, &[0], &[1, 0xffff], |attr, n| attr.pkey_index(n as u16)),
-        (M::AV, 1, &[1], &[0, 2, 255], |attr, n| {
-            attr.av(AddressVector::of(&Port::new(n as u8), Gid::default(), 0))
-        }),
-        (M::MAX_DEST_RD_ATOMIC, 1, &[0, reads], &[reads + 1, 255], |attr, n| {
-            attr.max_dest_rd_atomic(n as u8)
-        }),
-        (M::MAX_QP_RD_ATOMIC, 2, &[0, reads], &[reads + 1, 255], |attr, n| {
-            attr.max_rd_atomic(n as u8)
-        }),
+    // With the step on the way that it belongs to.
+    let all: [(M, usize, Set<'_>); 5] = [
+        (M::PORT, 0, (&[1], &[0, 2, 255], |attr, n| attr.port(n as u8))),
+        (M::PKEY_INDEX, 0, (&[0], &[1, 0xffff], |attr, n| attr.pkey_index(n as u16))),
+        (
+            M::AV,
+            1,
+            (&[1], &[0, 2, 255], |attr, n| {
+                attr.av(AddressVector::of(&Port::new(n as u8), Gid::default(), 0))
+            }),
+        ),
+        (
+            M::MAX_DEST_RD_ATOMIC,
+            1,
+            (&[0, reads], &[reads + 1, 255], |attr, n| attr.max_dest_rd_atomic(n as u8)),
+        ),
+        (
+            M::MAX_QP_RD_ATOMIC,
+            2,
+            (&[0, reads], &[reads + 1, 255], |attr, n| attr.max_rd_atomic(n as u8)),
+        ),
     ];
-    for (what, step, good, bad, set) in all {
+    for (what, step, (good, bad, set)) in all {
         for &value in good.iter().chain(bad) {
             let mut end = End::new();
             way[..step].iter().for_each(|attr| end.qp.modify(attr).unwrap());
