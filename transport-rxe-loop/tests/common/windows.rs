@@ -10,10 +10,6 @@ use super::{End, S, pair};
 /// What a region needs so that any window can be bound to it.
 pub const OPEN: Access = Access::LOCAL_WRITE.union(Access::MW_BIND);
 
-/// Where windows start in their regions, and how many bytes they have.
-pub const AT: usize = 1024;
-pub const LEN: usize = 512;
-
 /// A window on a region.
 pub struct Opening {
     pub region: OwnedRegion,
@@ -32,22 +28,15 @@ impl Opening {
             window: self.window.rkey(),
             rkey: inc_rkey(self.window.rkey()),
             lkey: self.region.lkey(),
-            addr: self.region.addr() + AT as u64,
-            length: LEN as u64,
+            addr: self.region.addr(),
+            length: 512,
             access,
         }
     }
 
-    /// Some byte that it opens on, by the key that it has.
-    pub fn at(&self, offset: usize) -> RemoteAddr {
-        RemoteAddr { addr: self.region.addr() + (AT + offset) as u64, rkey: self.window.rkey() }
-    }
-
-    /// What it opens on.
-    pub fn bytes(&self) -> [u8; LEN] {
-        let mut bytes = [0; LEN];
-        self.region.read(AT, &mut bytes).unwrap();
-        bytes
+    /// What it opens, by the key that it has.
+    pub fn at(&self) -> RemoteAddr {
+        RemoteAddr { addr: self.region.addr(), rkey: self.window.rkey() }
     }
 }
 

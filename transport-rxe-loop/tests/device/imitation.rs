@@ -91,7 +91,7 @@ fn c05_an_invalidation_is_told_by_another_flag() {
     assert_eq!(done.invalidated_rkey(), None, "who looks at the flag does not see the key");
     // Where the union of immediate data and key lies in struct ibv_wc.
     assert_eq!(received[0].to_bytes()[24..28], key.to_ne_bytes(), "but it is there");
-    a.post(SendWr::write_inline(3, b"x", opening.at(0)));
+    a.post(SendWr::write_inline(3, b"x", opening.at()));
     a.expect(&[(3, S::REM_ACCESS_ERR)]);
 }
 

@@ -1,11 +1,12 @@
-//! Registered memory: bytes in and out at any offset, and copies that have ended when deregistering returns: Q10.
+//! Registered memory: bytes in and out at any offset, and copies that have ended when a key has: Q6, Q10.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 use crate::common::{ALL, S, open, pair, settle, wait_for};
-use cq_core::wr::SendWr;
-use transport_rxe_loop::Access;
+use cq_core::setup::inc_rkey;
+use cq_core::wr::{SendWr, WindowBind};
+use transport_rxe_loop::{Access, QpState};
 
 #[test]
 fn every_range_inside_is_copied_and_none_outside() {
@@ -47,47 +48,76 @@ fn a_piece_lies_inside_its_region() {
     assert!(region.remote(100).is_ok() && region.remote(101).is_err());
 }
 
-/// Has memory of the caller's written to by large requests, deregisters it, and looks that it stays as it
-/// is from then on. The memory belongs to `a` if it asks for the bytes, else to `b`.
-fn deregister_while_written(asks: bool) {
-    let (mut a, b) = pair();
-    let stop = AtomicBool::new(false);
-    let memory: Vec<_> = (0..1 << 17).map(|_| AtomicU64::new(0)).collect();
+/// Has memory of the caller's written to by large requests, ends what lets them in, and looks that it stays as it is
+/// from then on.
+fn nothing_comes_after(ending: &str) {
+    let (mut a, mut b) = pair();
+    let memory: Vec<_> = (0..1 << 16).map(|_| AtomicU64::new(0)).collect();
     let (first, len) = (memory.as_ptr() as usize, memory.len() * 8);
+    // It belongs to who asks for the bytes, or else to the peer.
+    let asks = ending == "deregistering what is read to";
     let (owner, other) = if asks { (&a.pd, &b.pd) } else { (&b.pd, &a.pd) };
     let source = other.allocate(len, ALL).unwrap();
     source.write(0, &vec![0xff; len]).unwrap();
+    let access = ALL | Access::MW_BIND;
     // SAFETY: the memory outlives the region, and is atomics.
-    let region = unsafe { owner.register(first as *mut u8, len, ALL) }.unwrap();
-    let (ours, theirs) = if asks {
-        (region.sge(0, len).unwrap(), source.remote(0).unwrap())
-    } else {
-        (source.sge(0, len).unwrap(), region.remote(0).unwrap())
-    };
-    let (stop, sge) = (&stop, [ours]);
-    let wr = if asks { SendWr::read(1, &sge, theirs) } else { SendWr::write(1, &sge, theirs) };
+    let region = unsafe { owner.register(first as *mut u8, len, access) }.unwrap();
+    let window = b.pd.alloc_mw().unwrap();
+    let mut at = region.remote(0).unwrap();
+    if !ending.starts_with("deregistering") {
+        let bind = WindowBind {
+            window: window.rkey(),
+            rkey: inc_rkey(window.rkey()),
+            lkey: region.lkey(),
+            addr: at.addr,
+            length: len as u64,
+            access: Access::REMOTE_WRITE,
+        };
+        b.request(SendWr::bind_window(1, bind), S::SUCCESS);
+        at.rkey = bind.rkey;
+    }
+    let stop = &AtomicBool::new(false);
+    let untouched = || memory.iter().all(|word| word.load(Relaxed) == 7);
     thread::scope(|scope| {
+        let (ours, theirs) = match asks {
+            true => ([region.sge(0, len).unwrap()], source.remote(0).unwrap()),
+            false => ([source.sge(0, len).unwrap()], at),
+        };
         let busy = scope.spawn(move || {
             while !stop.load(Relaxed) {
-                a.post(wr);
+                a.post(match asks {
+                    true => SendWr::read(1, &ours, theirs),
+                    false => SendWr::write(1, &ours, theirs),
+                });
                 if settle(&mut a.cq, 1)[0].status() != S::SUCCESS {
                     return;
                 }
             }
         });
         wait_for(|| memory[0].load(Relaxed) != 0);
-        region.deregister();
+        match ending {
+            "LOCAL_INV" => b.request(SendWr::local_invalidate(1, at.rkey), S::SUCCESS),
+            "RESET" => b.to(QpState::RESET),
+            "deallocating" => drop(window),
+            _ => region.deregister(),
+        }
         memory.iter().for_each(|word| word.store(7, Relaxed));
-        let untouched = || memory.iter().all(|word| word.load(Relaxed) == 7);
-        assert!(untouched(), "written after deregistering");
+        assert!(untouched(), "written after {ending}");
         stop.store(true, Relaxed);
         busy.join().unwrap();
-        assert!(untouched(), "written after deregistering");
+        assert!(untouched(), "written after {ending}");
     });
 }
 
 #[test]
-fn q10_deregistering_waits_for_copies_under_way() {
-    deregister_while_written(false);
-    deregister_while_written(true);
+fn q06_q10_nothing_comes_through_a_key_once_it_is_dead() {
+    for (ending, times) in [
+        ("deregistering", 1),
+        ("deregistering what is read to", 1),
+        ("LOCAL_INV", 20),
+        ("deallocating", 20),
+        ("RESET", 3),
+    ] {
+        (0..times).for_each(|_| nothing_comes_after(ending));
+    }
 }
