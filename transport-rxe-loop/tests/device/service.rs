@@ -1,37 +1,36 @@
 //! The service thread: when it is there, what it takes off others, and what comes where it can't be had.
 
-use std::process::{Child, Command, Stdio};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+use crate::common::process::Actor;
 use crate::common::{
     self, ALL, CAPS, End, S, connect_by, impatient, let_short_times_pass, open, pair, pair_with,
-    settle, take, unanswered, wait_for,
+    rtr, settle, take, unanswered, wait_for,
 };
-use cq_core::setup::{Endpoint, Port};
 use cq_core::transport::Post;
 use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
-use rustix::process::{
-    Pid, Resource, Rlimit, Signal, WaitOptions, getpid, getrlimit, kill_process, setrlimit, waitpid,
-};
+use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use transport_rxe_loop::{QpAttr, QpCaps, QpInit, QpState};
 
-/// Runs a test in a process of its own, in which its thread is the only one, and `attend`s to that process.
-/// True if this is that process.
-fn alone(test: &str, attend: impl FnOnce(&Child)) -> bool {
-    const ALONE: &str = "SERVICE_ALONE";
-    if std::env::var_os(ALONE).is_some() {
-        return true;
+#[test]
+fn tests_that_need_a_process_to_themselves_pass() {
+    let start = |test| Actor::start(&format!("service::{test}"), &[]);
+    for test in [
+        "q07_as_many_wait_as_there_can_be_queue_pairs",
+        "the_service_thread_is_started_by_the_first_wait_that_ends",
+        "a_request_that_can_t_be_timed_for_want_of_a_thread_fails",
+    ] {
+        assert!(start(test).ended().success(), "{test}");
     }
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    let test = format!("service::{test}");
-    command.args(["--exact", &test, "--test-threads=1"]).env(ALONE, "").stdout(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    attend(&child);
-    assert!(child.wait().unwrap().success());
-    false
+    let stops = start("x07_a_suspension_longer_than_every_timeout_ends_in_a_failure");
+    wait_for(|| stops.is_stopped());
+    thread::sleep(Duration::from_millis(200));
+    stops.signal(Signal::CONT);
+    assert!(stops.ended().success());
 }
 
 fn service_threads() -> usize {
@@ -43,10 +42,8 @@ fn service_threads() -> usize {
 }
 
 #[test]
+#[ignore = "in a process of its own"]
 fn q07_as_many_wait_as_there_can_be_queue_pairs() {
-    if !alone("q07_as_many_wait_as_there_can_be_queue_pairs", |_| ()) {
-        return;
-    }
     let context = open();
     let peer = End::new();
     let mut cq = context.create_cq(2048, None).unwrap();
@@ -54,28 +51,21 @@ fn q07_as_many_wait_as_there_can_be_queue_pairs() {
         .map(|index| {
             let mut qp = peer.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
             let times = QpAttr::rts().timeout(8 + (index % 8) as u8).retry_cnt(3);
-            connect_by(
-                &mut qp,
-                &QpAttr::rtr(&Port::new(1), &Endpoint::new(peer.qp.number())),
-                &times,
-            );
+            connect_by(&mut qp, &rtr(&peer.qp), &times);
             qp.post_send(&[SendWr::send_inline(index.into(), b"")]).unwrap();
             qp
         })
         .collect();
     let ended = settle(&mut cq, senders.len());
     assert!(ended.iter().all(|wc| wc.status() == S::RETRY_EXC_ERR));
-    let mut ids: Vec<_> = ended.iter().map(Wc::wr_id).collect();
-    ids.sort_unstable();
+    let ids: BTreeSet<_> = ended.iter().map(Wc::wr_id).collect();
     assert!(ids.into_iter().eq(1..=senders.len() as u64));
     assert_eq!(service_threads(), 1);
 }
 
 #[test]
+#[ignore = "in a process of its own"]
 fn the_service_thread_is_started_by_the_first_wait_that_ends() {
-    if !alone("the_service_thread_is_started_by_the_first_wait_that_ends", |_| ()) {
-        return;
-    }
     common::exchange(|work| work());
     let (mut a, mut b) = unanswered(&QpAttr::rts().rnr_retry(0));
     b.qp.connect_to(a.qp.number()).unwrap();
@@ -93,10 +83,8 @@ fn the_service_thread_is_started_by_the_first_wait_that_ends() {
 }
 
 #[test]
+#[ignore = "in a process of its own"]
 fn a_request_that_can_t_be_timed_for_want_of_a_thread_fails() {
-    if !alone("a_request_that_can_t_be_timed_for_want_of_a_thread_fails", |_| ()) {
-        return;
-    }
     let (mut a, _b) = unanswered(&QpAttr::rts());
     let (mut c, _d) = unanswered(&impatient());
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
@@ -107,24 +95,14 @@ fn a_request_that_can_t_be_timed_for_want_of_a_thread_fails() {
     a.send(1, 0, 8);
     let got = settle(&mut a.cq, 1)[0].status();
     setrlimit(Resource::As, before).unwrap();
-    assert_eq!((got, a.qp.state().unwrap()), (S::GENERAL_ERR, QpState::ERR));
+    assert_eq!((got, a.state()), (S::GENERAL_ERR, QpState::ERR));
     c.send(2, 0, 8);
     c.expect(&[(2, S::RETRY_EXC_ERR)]);
 }
 
 #[test]
+#[ignore = "in a process of its own"]
 fn x07_a_suspension_longer_than_every_timeout_ends_in_a_failure() {
-    let stopped_for_a_while = |child: &Child| {
-        let pid = Pid::from_child(child);
-        let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED).unwrap().unwrap();
-        assert!(status.stopped());
-        thread::sleep(Duration::from_millis(200));
-        kill_process(pid, Signal::CONT).unwrap();
-    };
-    let test = "x07_a_suspension_longer_than_every_timeout_ends_in_a_failure";
-    if !alone(test, stopped_for_a_while) {
-        return;
-    }
     let (mut a, mut b) = unanswered(&QpAttr::rts().rnr_retry(6));
     b.qp.connect_to(a.qp.number()).unwrap();
     let (mut c, _d) = unanswered(&QpAttr::rts().timeout(12).retry_cnt(3));
