@@ -59,6 +59,13 @@ fn q07_what_goes_to_nobody_is_lost_and_its_sender_succeeds() {
         a.expect(&[(4, S::SUCCESS)]);
     }
     assert_eq!(a.state(), QpState::RTS);
+    // Who is connected to nobody is told.
+    for number in [0, 1, 0xff_ffff] {
+        let mut c = End::new();
+        c.qp.connect_to(number).unwrap();
+        c.send(1, 0, 8);
+        c.expect(&[(1, S::RETRY_EXC_ERR)]);
+    }
 }
 
 #[test]

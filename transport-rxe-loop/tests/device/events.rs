@@ -209,8 +209,10 @@ impl Sleeper {
 fn n12_another_process_counts_too_and_the_time_runs_here() {
     let mut here = Sleeper::new("counts", 3, 20_000);
     for count in [3, 1, 2, 3, 1] {
+        let start = Instant::now();
         here.ask_for(count);
         here.sleep(count as usize);
+        assert!(count == 3 || start.elapsed() >= Duration::from_millis(20), "it came too early");
     }
     here.sender.order("end");
     assert!(here.sender.ended().success());

@@ -90,28 +90,48 @@ fn x01_a_table_is_used_from_any_number_on_and_whole() {
     assert_eq!(numbers.len(), given, "each is another's than the one before it");
 }
 
-/// Says what the device has that is opened with nothing but the environment. Run by the test below.
+/// Says what the device has that is opened with nothing but the environment.
 #[test]
-#[ignore = "a process of the test below"]
+#[ignore = "a process of the tests below"]
 fn as_the_environment_says() {
     match Context::open("loop0") {
         Ok(context) => {
             let (most, other) = (context.limits(), context.other_limits());
-            say(format!("{} {} {}", most.queue_pairs, most.bytes >> 20, other.is_some()));
+            let capacity = context.create_cq(2, None).unwrap().capacity();
+            let (most, bytes) = (most.queue_pairs, most.bytes >> 20);
+            let injected = context.injected().map(|injected| injected.seed);
+            say(format!("{most} {bytes} {} {capacity} {injected:?}", other.is_some()));
         }
         Err(error) => say(Causes(&error)),
     }
 }
 
+/// What it says with this variable, in the fabric of this name.
+fn with(name: &str, variable: &str, value: &str) -> String {
+    let name = format!("environment-{}-{name}", std::process::id());
+    let environment = [("RXE_LOOP_FABRIC", &*name), (variable, value)];
+    said_by("fabrics::as_the_environment_says", &environment)
+}
+
+#[test]
+fn the_environment_asks_for_imitation_and_faults_where_the_program_does_not() {
+    for (variable, value, said) in [
+        ("RXE_LOOP_IMITATE", "rxe", "1024 52 false 3 None"),
+        ("RXE_LOOP_IMITATE", "siw", "siw"),
+        ("RXE_LOOP_IMITATE", "", "RXE_LOOP_IMITATE"),
+        ("RXE_LOOP_FAULTS", "seed=3,fail=#2:FATAL_ERR", "1024 52 false 2 Some(3)"),
+        ("RXE_LOOP_FAULTS", "seed=3,fail=#2", "with which status"),
+    ] {
+        let says = with("asks", variable, value);
+        assert!(says.contains(said), "{variable}={value}: {says}");
+    }
+}
+
 #[test]
 fn x01_the_environment_has_limits_for_a_program_that_asks_for_none() {
-    let run = |name: &str, limits: &str| {
-        let name = format!("limits-{}-{name}", std::process::id());
-        let environment = [("RXE_LOOP_FABRIC", &*name), ("RXE_LOOP_LIMITS", limits)];
-        said_by("fabrics::as_the_environment_says", &environment)
-    };
-    assert_eq!(run("a", "queue_pairs=2000,bytes=20M"), "2048 20 false");
-    assert_eq!(run("b", ""), "1024 52 false");
+    let run = |name: &str, limits: &str| with(name, "RXE_LOOP_LIMITS", limits);
+    assert_eq!(run("a", "queue_pairs=2000,bytes=20M"), "2048 20 false 2 None");
+    assert_eq!(run("b", ""), "1024 52 false 2 None");
     assert_eq!(
         run("c", "queue_pairs=few"),
         "RXE_LOOP_LIMITS can't be read: `queue_pairs=few` is not a number: give one such as `4096`, or of bytes `64M` or `1G`"
@@ -119,11 +139,11 @@ fn x01_the_environment_has_limits_for_a_program_that_asks_for_none() {
     let none = run("d", "queue_pairs=0");
     assert!(none.ends_with("a fabric can't have 0 queue pairs: from 1 to 65536"), "{none}");
     // Who comes second, and asks for something else, or for nothing.
-    let name = format!("limits-{}-first", std::process::id());
+    let name = format!("environment-{}-first", std::process::id());
     let limits = Limits { queue_pairs: 64, ..Limits::default() };
     let first = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
-    assert_eq!(run("first", "queue_pairs=2000"), "64 52 true");
-    assert_eq!(run("first", "queue_pairs=60"), "64 52 false");
+    assert_eq!(run("first", "queue_pairs=2000"), "64 52 true 2 None");
+    assert_eq!(run("first", "queue_pairs=60"), "64 52 false 2 None");
     assert_eq!(first.other_limits(), None);
     let second = OpenOptions::new().fabric(&name).open("loop0").unwrap();
     assert_eq!(second.other_limits(), None, "it asks for nothing");

@@ -2,16 +2,12 @@
 
 use std::time::Duration;
 
-use crate::common::process::say;
-use crate::common::{CAPS, End, FABRIC, S, fabric, faulty, said_by, settle, wait_for};
+use crate::common::{CAPS, End, S, faulty, settle, wait_for};
 use cq_core::transport::Post;
 use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
-use transport_rxe_loop::{
-    Context, Faults, FaultsError, OpenError, OpenOptions, QpInit, QpType, When,
-};
+use transport_rxe_loop::{Context, Faults, FaultsError, QpInit, QpType, When};
 
-const VARIABLE: &str = "RXE_LOOP_FAULTS";
 const FAILURE: S = S::REM_ABORT_ERR;
 
 /// What eight writes each of six queue pairs complete, and the numbers of these.
@@ -126,28 +122,4 @@ fn a_text_that_says_nothing_known_is_refused() {
 #[should_panic(expected = "no failure")]
 fn a_failure_that_is_none_is_refused() {
     let _ = Faults::default().fail(When::nth(1), S::SUCCESS);
-}
-
-#[test]
-#[ignore = "a process of the other test"]
-fn from_the_environment() {
-    match OpenOptions::new().fabric(&fabric()).open("loop0") {
-        Ok(context) => {
-            let (seen, injected) = outcomes(&context);
-            say(format!("{injected}: {:?}", seen[0][..3].to_vec()));
-        }
-        Err(OpenError::BadFaults(why)) => say(why),
-        Err(other) => panic!("{other}"),
-    }
-}
-
-#[test]
-fn a_program_that_asks_for_none_has_the_faults_of_its_environment() {
-    let fabric = format!("faults-of-{}", std::process::id());
-    let hear = |text| {
-        said_by("faults_seeded::from_the_environment", &[(VARIABLE, text), (FABRIC, &fabric)])
-    };
-    let failed = "[(0, SUCCESS), (1, FATAL_ERR), (2, WR_FLUSH_ERR)]";
-    assert_eq!(hear("seed=3,fail=#2:FATAL_ERR"), format!("seed 3, 6 failed: {failed}"));
-    assert!(hear("seed=3,fail=#2").contains("with which status"));
 }

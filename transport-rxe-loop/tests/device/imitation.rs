@@ -1,23 +1,17 @@
 //! The device as Soft-RoCE, where the conformance suite does not look: what completions hold that the contract
-//! leaves undefined, how a queue goes on that has overrun, who asks for it.
+//! leaves undefined, how a queue goes on that has overrun.
 
 use crate::common::datagrams::GRH;
-use crate::common::process::say;
 use crate::common::windows::Opening;
-use crate::common::{
-    self, ALL, CAPS, End, NOWHERE, S, SMALL, cq_err, reports, said_by, settle, take,
-};
+use crate::common::{self, ALL, CAPS, End, NOWHERE, S, SMALL, cq_err, reports, settle, take};
 use cq_core::setup::{Port, SrqInit, inc_rkey};
 use cq_core::transport::{Arm, Armed, Events, Notify, Post, Refused};
 use cq_core::wc::{Wc, WcFlags, WcOpcode};
 use cq_core::wr::{RecvWr, SendWr, Sge};
 use transport_rxe_loop::{
-    Access, AddressError, AddressHandle, AddressVector, Context, OpenError, OpenOptions, QpAttr,
-    QpCaps, QpInit, QpState, QpType,
+    Access, AddressError, AddressHandle, AddressVector, Context, OpenOptions, QpAttr, QpCaps,
+    QpInit, QpState, QpType,
 };
-
-/// The environment variable that asks for it.
-const VARIABLE: &str = "RXE_LOOP_IMITATE";
 
 fn open() -> Context {
     let name = format!("imitation-{}", std::process::id());
@@ -292,28 +286,4 @@ fn capacities_that_are_rounded_up_stay_within_the_device() {
     let caps = QpCaps { max_send_wr, max_recv_wr, ..CAPS };
     let qp = context.alloc_pd().unwrap().create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
     assert_eq!(qp.caps(), caps);
-}
-
-/// Says how a device does that is opened with nothing but the environment. Run by the test below.
-#[test]
-#[ignore = "a process of the test below"]
-fn as_the_environment_says() {
-    let name = format!("imitation-{}", std::process::id());
-    match OpenOptions::new().fabric(&name).open("loop0") {
-        Ok(context) => say(context.create_cq(2, None).unwrap().capacity()),
-        Err(OpenError::UnknownImitation { what }) => say(format!("no {}", what.display())),
-        Err(error) => panic!("{error}"),
-    }
-}
-
-#[test]
-fn the_environment_asks_for_it_where_the_program_does_not() {
-    for (environment, said) in [
-        (&[][..], "2"),
-        (&[(VARIABLE, "rxe")], "3"),
-        (&[(VARIABLE, "siw")], "no siw"),
-        (&[(VARIABLE, "")], "no "),
-    ] {
-        assert_eq!(said_by("imitation::as_the_environment_says", environment), said);
-    }
 }

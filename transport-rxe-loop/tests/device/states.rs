@@ -55,4 +55,9 @@ fn q07_reads_and_atomics_are_taken_once_both_sides_say_so_in_sqd() {
     a.to(QpState::RTS);
     a.qp.post_send(&all).unwrap();
     a.expect(&[(1, S::SUCCESS); 2]);
+    // In its next life it was not told how many, also where it fails before.
+    a.to(QpState::RESET);
+    a.qp.modify(&QpAttr::init(&Port::new(1), Access::empty())).unwrap();
+    a.to(QpState::ERR);
+    assert_eq!(a.qp.post_send(&all).unwrap_err().why, Refused::NoReadAtomic);
 }

@@ -15,7 +15,8 @@ fn q06_a_window_gives_rights_that_its_region_does_not<D: Device>() {
     let (mut a, mut b) = openable::<D>();
     let mw = window(&b);
     let own = b.device.register(&b.pd, 64, Access::LOCAL_WRITE | Access::MW_BIND).unwrap();
-    let access = Access::REMOTE;
+    // Of a window, no other right but those of peers says anything.
+    let access = Access::REMOTE | Access::LOCAL_WRITE | Access::MW_BIND;
     let (addr, lkey) = (own.addr(), own.lkey());
     let binds = WindowBind { lkey, addr, length: 64, access, ..opens_all(&b, &mw) };
     bind(&mut b, binds);

@@ -200,7 +200,7 @@ fn q07_a_window_is_no_local_memory<D: Device>() {
 }
 
 fn q07_a_window_that_can_not_be_bound<D: Device>() {
-    for case in 0..6 {
+    for case in 0..7 {
         let (mut a, mut b) = openable::<D>();
         let (mw, gone) = (window(&b), window(&b).rkey());
         let other = b.device.alloc_pd();
@@ -213,6 +213,7 @@ fn q07_a_window_that_can_not_be_bound<D: Device>() {
             2 => WindowBind { window: gone, rkey: inc_rkey(gone), ..binds },
             3 => WindowBind { window: foreign.rkey(), rkey: inc_rkey(foreign.rkey()), ..binds },
             4 => WindowBind { rkey: upper, ..binds },
+            5 => WindowBind { window: binds.window ^ 0x80, ..binds },
             _ => {
                 let mut second = b.second();
                 connect(&mut second, a.qp.number());
@@ -270,7 +271,7 @@ fn q07_the_key_of_a_window_that_was_to_be_bound_again_stays_good<D: Device>() {
 }
 
 fn q07_a_binding_to_memory_that_it_may_not_open<D: Device>() {
-    for case in 0..8 {
+    for case in 0..11 {
         let (mut a, mut b) = openable::<D>();
         let (mw, every) = (window(&b), Access::EVERY | Access::MW_BIND);
         let binds = opens_all(&b, &mw);
@@ -287,6 +288,9 @@ fn q07_a_binding_to_memory_that_it_may_not_open<D: Device>() {
             4 => WindowBind { length: length + 1, ..binds },
             5 => WindowBind { addr: addr - 1, ..binds },
             6 => WindowBind { addr: u64::MAX - 3, length: 8, ..binds },
+            7 => WindowBind { length: u64::MAX, ..binds },
+            8 => WindowBind { lkey: binds.lkey ^ 0x80, ..binds },
+            9 => WindowBind { lkey: binds.window, ..binds },
             _ => WindowBind { length: 0, ..binds },
         };
         fails(&mut b, &mut a, SendWr::bind_window(1, bad).unsignaled(), UNBOUND);
