@@ -2,7 +2,7 @@
 //! in its own directory.
 
 mod copies;
-mod forks;
+pub mod forks;
 mod handlers;
 mod lives;
 mod races;

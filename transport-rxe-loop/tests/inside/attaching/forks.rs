@@ -41,11 +41,13 @@ fn fork_for_long() -> i32 {
     })
 }
 
-/// Waits for a child.
+/// Waits for a child, as long as it may take.
 pub fn exit_code(pid: i32) -> i32 {
     let mut status = 0;
-    // SAFETY: writes one number.
-    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    until("the child ends", || {
+        // SAFETY: writes one number.
+        unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) == pid }
+    });
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -1 }
 }
 

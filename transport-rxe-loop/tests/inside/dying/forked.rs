@@ -5,7 +5,6 @@
 
 use std::io::{PipeWriter, Read, Write, pipe};
 use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -14,6 +13,7 @@ use cq_core::transport::EventError;
 
 use super::*;
 use crate::error::{CreateError, RegisterError};
+use crate::inside::attaching::forks::{exit_code, fork};
 
 /// How often the process forks, with the other thread in the middle of something each time.
 const FORKS: u64 = 40;
@@ -123,30 +123,6 @@ fn talk(cq: &mut Cq, ends: &mut [End]) -> Outcome<()> {
     Ok(())
 }
 
-fn fork(child: impl FnOnce() -> Outcome<()>) -> i32 {
-    // SAFETY: the C library sees to it that its allocator works in the child, which uses nothing else that
-    // another thread could have been in the middle of.
-    match unsafe { libc::fork() } {
-        0 => {
-            let outcome = catch_unwind(AssertUnwindSafe(child));
-            let well = matches!(outcome, Ok(Ok(())));
-            // SAFETY: as the end of a program, with what is to be done then.
-            unsafe { libc::exit(i32::from(!well)) }
-        }
-        pid => pid,
-    }
-}
-
-/// Waits for a child, as long as it may take.
-fn exit_code(pid: i32) -> i32 {
-    let mut status = 0;
-    until("the child ends", || {
-        // SAFETY: writes the one number.
-        unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) == pid }
-    });
-    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -1 }
-}
-
 /// What a child inherits from its parent, which continues to use it.
 fn inherit<T>(what: &T) -> ManuallyDrop<T> {
     // SAFETY: only ever used, and dropped, in the child, whose memory is a copy.
@@ -183,17 +159,14 @@ fn forks() {
             assert!(pair.wakes().unwrap());
             let (inherited, parent) = (inherit(&pair), far[0].address());
             let (mut reader, writer) = pipe().unwrap();
-            let pid = fork(|| child(ManuallyDrop::into_inner(inherited), parent, writer));
+            let pid = fork(|| child(ManuallyDrop::into_inner(inherited), parent, writer).is_ok());
             let mut address = String::new();
             reader.read_to_string(&mut address).unwrap();
             far[0].connect_to(address.parse().unwrap()).unwrap();
             talk(&mut far_cq, &mut far).unwrap();
             assert_eq!(exit_code(pid), 0, "the child of fork {nth}");
-            assert_eq!(
-                pair.channel.block(Some(Instant::now())),
-                Ok(Woken::Event),
-                "it still wakes"
-            );
+            let woken = pair.channel.block(Some(Instant::now()));
+            assert_eq!(woken, Ok(Woken::Event), "it still wakes");
             assert!(pair.channel.take_event().unwrap().is_some(), "the child has not taken it");
             pair.work(&mut Chance::new(nth)).unwrap();
             say(nth);
@@ -216,11 +189,9 @@ fn x07_a_forked_child_can_do_nothing_with_what_it_inherits_and_everything_with_i
 #[ignore = "a process of another test"]
 fn forks_in_the_midst() {
     die_with_parent();
-    let context = open();
-    let memory = context.device().memory;
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
-    let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
-    let own = (pd.create_qp(&QpInit::new(&cq)).unwrap(), region);
+    let fixture = its_fixture();
+    let memory = fixture.device.memory;
+    let own = (fixture.qp(), fixture.region(64));
     // Other threads copy for another process, and rebind windows.
     let copies = CopyGuard::open_to_own(memory, memory.copier().in_flight());
     let changes = memory.windows().hold();
@@ -230,7 +201,7 @@ fn forks_in_the_midst() {
         let (qp, region) = ManuallyDrop::into_inner(inherited);
         assert!(!qp.has_windows() && !region.has_windows());
         drop((qp, region));
-        Ok(())
+        true
     });
     assert_eq!(exit_code(pid), 0);
     drop((copies, changes));
@@ -251,10 +222,8 @@ fn waits_for_a_signal() -> bool {
         let (mut wanted, mut took) = (std::mem::zeroed(), 0);
         libc::sigemptyset(&raw mut wanted);
         libc::sigaddset(&raw mut wanted, libc::SIGTERM);
-        assert_eq!(
-            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const wanted, std::ptr::null_mut()),
-            0
-        );
+        let (how, none) = (libc::SIG_BLOCK, std::ptr::null_mut());
+        assert_eq!(libc::pthread_sigmask(how, &raw const wanted, none), 0);
         // A signal to the process is delivered at once to a thread that does not block it, and ends all threads.
         assert_eq!(libc::kill(libc::getpid(), libc::SIGTERM), 0);
         libc::sigwait(&raw const wanted, &raw mut took) == 0 && took == libc::SIGTERM
@@ -266,14 +235,11 @@ fn waits_for_a_signal() -> bool {
 fn waits_for_signals() {
     die_with_parent();
     // The threads of the test harness take signals: a child has none of them.
-    let waits = || waits_for_a_signal().then_some(()).ok_or_else(|| "another signal".into());
-    let pid = fork(waits);
-    assert_eq!(exit_code(pid), 0, "a process that opened the device");
+    assert_eq!(exit_code(fork(waits_for_a_signal)), 0, "a process that opened the device");
     let pid = fork(|| {
         let context = open();
-        context.device().shm.watch()?;
-        let pid = fork(waits);
-        (exit_code(pid) == 0).then_some(()).ok_or_else(|| "its child took it".into())
+        context.device().shm.watch().unwrap();
+        exit_code(fork(waits_for_a_signal)) == 0
     });
     assert_eq!(exit_code(pid), 0, "a forked child of one");
 }
