@@ -11,16 +11,23 @@ pub struct Line {
     addresses: Vec<Address>,
     pub ends: Vec<End>,
     commons: Rc<RefCell<Commons>>,
-    cq: Cq,
-    channel: CompletionChannel,
+    pub cq: Cq,
+    pub channel: CompletionChannel,
 }
 
+/// Ends, and the shared receive queue of some of them.
+pub type Ends = (Vec<End>, Rc<RefCell<Commons>>);
+
 impl Line {
-    pub fn new(context: &Context, pd: &ProtectionDomain, victim: Actor) -> Self {
-        let channel = context.create_channel().unwrap();
-        let cq = context.create_cq(2 * LINES as u32 * OUTSTANDING, Some(&channel)).unwrap();
-        let (ends, commons) = work::ends(pd, &cq, LINES).unwrap();
-        Self { victim, addresses: Vec::new(), ends, commons, cq, channel }
+    pub fn new(
+        context: &Context,
+        victim: impl FnOnce() -> Actor,
+        ends: impl FnOnce(&Cq) -> Outcome<Ends>,
+    ) -> Outcome<Self> {
+        let channel = context.create_channel()?;
+        let cq = context.create_cq(2 * LINES as u32 * OUTSTANDING, Some(&channel))?;
+        let (ends, commons) = ends(&cq)?;
+        Ok(Self { victim: victim(), addresses: Vec::new(), ends, commons, cq, channel })
     }
 
     /// Reads what the victim writes; true if it has just written the last.
@@ -44,11 +51,12 @@ impl Line {
         self.addresses.get(LINES).copied()
     }
 
-    pub fn work(&mut self, chance: &mut Chance) {
-        moderate(&mut self.cq, chance).unwrap();
-        let _ = self.cq.arm(Notify::Next).unwrap();
-        self.ends.iter_mut().for_each(|end| end.work(chance).unwrap());
-        self.poll();
+    pub fn work(&mut self, chance: &mut Chance) -> Outcome<()> {
+        moderate(&mut self.cq, chance)?;
+        let _ = self.cq.arm(Notify::Next)?;
+        self.ends.iter_mut().try_for_each(|end| end.work(chance))?;
+        poll(&mut self.cq, &mut self.ends)?;
+        Ok(())
     }
 
     fn poll(&mut self) -> usize {
@@ -132,7 +140,8 @@ impl Survivor {
     pub fn new(lines: usize, seed: u64, start: impl Fn() -> Actor) -> Self {
         let context = open();
         let (pd, device) = (context.alloc_pd().unwrap(), context.device());
-        let lines = (0..lines).map(|_| Line::new(&context, &pd, start())).collect();
+        let line = |_| Line::new(&context, &start, |cq| work::ends(&pd, cq, LINES)).unwrap();
+        let lines = (0..lines).map(line).collect();
         let estate = Estate::mine(device);
         Self { context, pd, device, lines, chance: Chance::new(seed), estate }
     }
@@ -143,7 +152,7 @@ impl Survivor {
             if self.lines[at].greets() {
                 self.introduce(at);
             }
-            self.lines[at].work(&mut self.chance);
+            self.lines[at].work(&mut self.chance).unwrap();
         }
     }
 

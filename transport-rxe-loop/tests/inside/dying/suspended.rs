@@ -3,6 +3,7 @@
 
 use std::iter;
 
+use super::line::Line;
 use super::steps::{asks, mortal};
 use super::*;
 use crate::inside::actor::NO_ORDERS;
@@ -29,66 +30,52 @@ struct Survivor {
     step: Step,
     context: Context,
     pd: ProtectionDomain,
-    channel: CompletionChannel,
-    cq: Cq,
-    ends: Vec<End>,
-    victim: Actor,
+    line: Line,
 }
 
 impl Survivor {
     fn new(name: &str, step: Step, time: usize) -> Outcome<Self> {
         let context = open(name, step)?;
         let pd = context.alloc_pd().unwrap();
-        let channel = context.create_channel()?;
-        let cq = context.create_cq(2 * LINES as u32 * OUTSTANDING, Some(&channel))?;
-        let ends = if asks(step) {
-            work::ends(&pd, &cq, LINES)?.0
-        } else {
+        let ends = |cq: &Cq| {
+            if asks(step) {
+                return work::ends(&pd, cq, LINES);
+            }
             let commons = Commons::new(&pd, Memory::No)?;
-            let sharing = |_| End::sharing(&pd, &cq, Memory::No, &commons);
-            let first = End::new(&pd, &cq, Memory::No);
-            iter::once(first).chain((1..LINES).map(sharing)).collect::<Outcome<_>>()?
+            let sharing = |_| End::sharing(&pd, cq, Memory::No, &commons);
+            let first = End::new(&pd, cq, Memory::No);
+            let ends = iter::once(first).chain((1..LINES).map(sharing));
+            Ok((ends.collect::<Outcome<_>>()?, commons))
         };
-        let victim = mortal(name, step, time, Signal::STOP);
-        Ok(Self { name: name.to_owned(), step, context, pd, channel, cq, ends, victim })
+        let victim = || mortal(name, step, time, Signal::STOP);
+        let line = Line::new(&context, victim, ends)?;
+        Ok(Self { name: name.to_owned(), step, context, pd, line })
     }
 
     /// Connects to the victim, and exchanges messages until that stops; false if it ends.
     fn works(&mut self, chance: &mut Chance) -> bool {
-        let mut addresses: Vec<Address> = Vec::new();
         let deadline = Instant::now() + PATIENCE;
-        while !self.victim.is_stopped() {
+        while !self.line.victim.is_stopped() {
             assert!(Instant::now() < deadline, "it does not get on");
-            if self.victim.has_ended() {
+            if self.line.victim.has_ended() {
                 return false;
             }
-            while let Some(said) = self.victim.heard() {
-                addresses.push(said.parse().unwrap());
-                if addresses.len() == LINES + 1 {
-                    for (which, end) in self.ends.iter_mut().enumerate() {
-                        end.connect_to(addresses[which]).unwrap();
-                        self.victim.order(format!("{which} {}", end.address()));
-                    }
-                }
-            }
-            let _ = self.exchange(chance);
+            self.line.greets();
+            self.exchange(chance);
         }
         true
     }
 
-    fn exchange(&mut self, chance: &mut Chance) -> Outcome<()> {
-        self.ends.iter_mut().try_for_each(|end| end.work(chance))?;
-        poll(&mut self.cq, &mut self.ends)?;
-        let _ = self.cq.arm(Notify::Next)?;
-        while self.channel.take_event()?.is_some() {}
-        Ok(())
+    fn exchange(&mut self, chance: &mut Chance) {
+        let _ = self.line.work(chance);
+        while self.line.channel.take_event().is_ok_and(|event| event.is_some()) {}
     }
 
     /// All operations of a process, with any outcome.
     fn does_everything(&mut self, chance: &mut Chance) {
-        let _ = self.exchange(chance);
-        let _ = self.channel.block(Some(Instant::now() + Duration::from_millis(1)));
-        let _ = self.cq.resize(2 * LINES as u32 * OUTSTANDING);
+        self.exchange(chance);
+        let _ = self.line.channel.block(Some(Instant::now() + Duration::from_millis(1)));
+        let _ = self.line.cq.resize(2 * LINES as u32 * OUTSTANDING);
         let _ = Near::new(&self.context, &self.pd).and_then(|near| near.work(chance));
         let _ = self.pd.allocate(4096, Access::LOCAL_WRITE | Access::REMOTE);
         let _ = self.context.take_async_event();
@@ -97,7 +84,8 @@ impl Survivor {
 
     /// Destroys everything that is connected, and resumes the victim.
     fn ends(self) {
-        let Self { name, step, context, pd, channel, cq, mut ends, victim } = self;
+        let Self { name, step, context, pd, line } = self;
+        let Line { mut ends, cq, channel, victim, .. } = line;
         let _ = ends[0].qp.modify(&QpAttr::to(QpState::ERR));
         let _ = ends[1].qp.modify(&QpAttr::to(QpState::RESET));
         // Memory of the program is kept for as long as the victim may write to it.

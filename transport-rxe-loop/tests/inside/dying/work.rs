@@ -1,5 +1,6 @@
 //! The work of a process that is going to die: it uses everything.
 
+use super::line::Ends;
 use super::*;
 
 /// Pairs with the survivor.
@@ -44,11 +45,7 @@ pub fn moderate(cq: &mut Cq, chance: &mut Chance) -> Outcome<()> {
 }
 
 /// A number of ends, two of which share their receives.
-pub fn ends(
-    pd: &ProtectionDomain,
-    cq: &Cq,
-    count: usize,
-) -> Outcome<(Vec<End>, Rc<RefCell<Commons>>)> {
+pub fn ends(pd: &ProtectionDomain, cq: &Cq, count: usize) -> Outcome<Ends> {
     let commons = Commons::new(pd, Memory::Heap)?;
     let end = |which| match which {
         2 | 3 => End::sharing(pd, cq, memory(which), &commons),
