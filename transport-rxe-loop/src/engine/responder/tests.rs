@@ -27,23 +27,16 @@ fn q07_the_target_of_a_request_that_it_refuses_fails_and_is_told_once() {
 }
 
 #[test]
-fn q07_a_queue_pair_that_failed_takes_no_datagrams() {
+fn q07_a_datagram_is_for_its_queue_pair_alone_and_for_none_that_has_failed() {
     let fixture = Fixture::new();
-    let mut qp = fixture.datagrams();
-    let mut peer = of_datagrams(&fixture, &qp);
-    assert!(peer.takes(1) && !peer.takes(2));
-    qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
-    assert!(!peer.takes(1));
-}
-
-#[test]
-fn q07_a_receive_is_of_whom_a_datagram_is_for_whatever_another_has() {
-    let fixture = Fixture::new();
-    let [mut has, has_none] = [(); 2].map(|()| fixture.datagrams());
+    let [mut has, mut has_none] = [(); 2].map(|()| fixture.datagrams());
     has.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let of = |qp| of_datagrams(&fixture, qp).receive(0).map(|receive| receive.request.wr_id);
-    assert_eq!(of(&has), Ok(1));
-    assert_eq!(of(&has_none), Err(Unavailable::NoReceive));
+    assert_eq!((of(&has), of(&has_none)), (Ok(1), Err(Unavailable::NoReceive)));
+    let mut peer = of_datagrams(&fixture, &has_none);
+    assert!(peer.takes(1) && !peer.takes(2));
+    has_none.modify(&QpAttr::to(QpState::ERR)).unwrap();
+    assert!(!peer.takes(1));
 }
 
 #[test]
@@ -90,32 +83,23 @@ fn q07_a_shared_receive_that_is_not_used_is_there_for_the_next_message() {
     peer.give_back(&again);
 }
 
-#[test]
-fn x03_the_receives_that_a_dead_process_kept_from_all_others_can_be_taken() {
-    let fixture = Fixture::new();
-    let qp = fixture.own_peer();
-    let taking = &fixture.slot(&qp).receive_lock;
-    let stuck = &fixture.device.engine.own(qp.index()).stuck;
-    assert!(taking.try_enter(DEAD));
-    sync::store(stuck, DEAD.to_word());
-    assert!(own(&fixture, &qp).take_receives().is_ok());
-    assert_eq!((taking.holder(), sync::load(stuck)), (None, 0));
-}
-
 /// The first look waits as long as any does for a lock: two seconds.
 #[test]
-fn x07_who_keeps_the_receives_from_all_others_is_remembered() {
+fn x03_x07_who_keeps_the_receives_from_all_others_is_remembered_and_inherited_once_it_is_dead() {
     let fixture = Fixture::new();
     let qp = fixture.own_peer();
     let (device, peer) = (fixture.device, own(&fixture, &qp));
-    let (slot, stuck) = (fixture.slot(&qp), &device.engine.own(qp.index()).stuck);
-    let kept = device.memory.lock(&slot.receive_lock, || {}).unwrap();
+    let (lock, stuck) = (&fixture.slot(&qp).receive_lock, &device.engine.own(qp.index()).stuck);
+    let kept = device.memory.lock(lock, || {}).unwrap();
     for _ in 0..2 {
         assert_eq!(peer.take_receives().map(drop), Err(Stuck));
-        let holder = slot.receive_lock.holder().map(AttachmentKey::to_word);
-        assert_eq!(Some(sync::load(stuck)), holder);
+        assert_eq!(Some(sync::load(stuck)), lock.holder().map(AttachmentKey::to_word));
     }
     drop(kept);
     assert!(peer.take_receives().is_ok());
     assert_eq!(sync::load(stuck), 0);
+    assert!(lock.try_enter(DEAD));
+    sync::store(stuck, DEAD.to_word());
+    assert!(peer.take_receives().is_ok());
+    assert_eq!((lock.holder(), sync::load(stuck)), (None, 0));
 }

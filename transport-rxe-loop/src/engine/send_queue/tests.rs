@@ -72,18 +72,6 @@ fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
     assert!(work(queue, 100), "it has no ring");
 }
 
-#[test]
-fn c08_what_was_not_answered_before_is_nothing_to_hand_over_for() {
-    let fixture = Fixture::new();
-    let queue = SendQueue::of(fixture.device.engine, fixture.qp().index());
-    let ownership = queue.ownership;
-    sync::store(&queue.own.unanswered, 1);
-    ownership.seize();
-    assert!(!ownership.enter(), "the holder looks once more");
-    assert!(hold(queue));
-    assert!(ownership.is_free());
-}
-
 /// The lock of a shared receive queue is waited for as long as any is: two seconds.
 #[test]
 fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
@@ -131,22 +119,29 @@ fn x03_who_waits_for_a_completion_queue_s_lock_keeps_nobody_waiting_for_its_copi
 }
 
 #[test]
-fn c08_a_request_whose_usual_run_found_no_answer_is_not_tried_again_at_once() {
+fn c08_what_has_no_answer_now_is_handed_over_and_what_had_none_before_is_not() {
     let fixture = Fixture::new();
     let qp = fixture.own_peer();
     let queue = SendQueue::of(fixture.device.engine, qp.index());
     let SendQueue { engine, slot, own, ownership, .. } = queue;
+    let seizes = || {
+        sync::store(&own.unanswered, 1);
+        ownership.seize();
+        assert!(!ownership.enter(), "the holder looks once more");
+    };
+    seizes();
+    assert!(hold(queue));
+    assert!(ownership.is_free());
+
     let before = identity::read(slot);
     let mut known = Connection::new(engine, slot, before);
     // The next thread that reads it finds another epoch.
     identity::changed(slot, qp.qpn());
-    sync::store(&own.unanswered, 1);
-    ownership.seize();
-    assert!(!ownership.enter(), "the holder looks once more");
+    seizes();
     let why = Halt::Waits(WaitsFor::Answer);
     let halted = Halted { position: slot.send.done(), wr_id: 1, why };
     assert!(queue.hold(&mut known, &mut Rescheduled::default(), Some(halted)));
-    assert_eq!(known.map(|known| known.me), Some(before), "it is handed over");
+    assert_eq!(known.map(|known| known.me), Some(before), "it is not tried again at once");
 }
 
 #[test]

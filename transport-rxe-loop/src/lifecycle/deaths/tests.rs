@@ -171,31 +171,22 @@ fn pool(device: &'static Device) -> (&'static SrqSlot, Queue<'static>, Extent) {
 }
 
 #[test]
-fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_others_have_something_of_it() {
+fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_others_take_or_have_something_of_it() {
     let (_context, device) = OpenOptions::new().alone();
     let (slot, queue, _extent) = pool(device);
     let taken = queue.take(device.shm.attachment(), QpNumber::new(1)).unwrap();
     let dead = device.shm.die_at(ANOTHER);
-    for _ in 0..3 {
+    let stays = || {
         look(device);
         assert_eq!(left(device, slot.life()), (Some(ANOTHER), Some(dead)));
-    }
-    queue.settle(taken.tag(), taken.target());
-    recover_all(device);
-    assert_eq!((slot.life().attachment(), sync::load(&slot.number)), (None, 0));
-}
-
-#[test]
-fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_somebody_may_be_taking() {
-    let (_context, device) = OpenOptions::new().alone();
-    let (slot, _queue, _extent) = pool(device);
+    };
+    (0..3).for_each(|_| stays());
     let suspended = device.memory.lock(slot.pool.lock(), || {}).unwrap();
-    let dead = device.shm.die_at(ANOTHER);
-    look(device);
-    assert_eq!(left(device, slot.life()), (Some(ANOTHER), Some(dead)));
+    queue.settle(taken.tag(), taken.target());
+    stays();
     drop(suspended);
     recover_all(device);
-    assert_eq!(slot.life().attachment(), None);
+    assert_eq!((slot.life().attachment(), sync::load(&slot.number)), (None, 0));
 }
 
 /// Somebody dies while this process watches over others, as one does that is connected to another.

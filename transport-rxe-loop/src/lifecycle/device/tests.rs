@@ -2,7 +2,6 @@ use super::*;
 use crate::api::device;
 use crate::inside::prelude::*;
 use crate::memory::domains;
-use crate::shm::liveness::Liveness;
 
 #[test]
 fn x03_who_opens_a_fabric_sweeps_up_after_the_dead() {
@@ -14,17 +13,6 @@ fn x03_who_opens_a_fabric_sweeps_up_after_the_dead() {
     assert_eq!(shm.others().next(), Some(dead));
     let _again = open();
     assert_eq!(shm.others().next(), None);
-}
-
-#[test]
-fn x03_a_process_that_closes_a_descriptor_of_the_file_lives_and_gets_its_name_again() {
-    let Fixture { device, .. } = Fixture::new();
-    let me = || device.shm.liveness(device.shm.attachment());
-    // With any descriptor of a file, all record locks go that the process has there.
-    drop(File::open(device.shm.path().file()).unwrap());
-    assert_eq!(me(), Liveness::Alive { pid: None });
-    deaths::look(device);
-    assert_eq!(me(), Liveness::Alive { pid: Some(std::process::id() as i32) });
 }
 
 #[test]

@@ -4,18 +4,18 @@ const FAR: Far =
     Far { attachment: AttachmentId::new(1), whose: KeyUser::local(0), needs: Access::empty() };
 
 #[test]
-fn what_another_process_has_at_an_address_overlaps_nothing_here() {
-    let (here, far) = (Span { addr: 64, len: 8, key: Key::new(0) }, Span::far(64, 8, Key::new(1)));
-    assert!(here.overlaps(&here));
-    assert!(!far.overlaps(&here) && !here.overlaps(&far) && !far.overlaps(&far));
-}
-
-#[test]
-fn neighbours_do_not_overlap() {
+fn neither_neighbours_nor_what_another_process_has_at_an_address_overlap() {
     let span = |addr, len| Span { addr, len, key: Key::new(0) };
-    let (first, second) = (span(64, 8), span(72, 8));
-    assert!(!first.overlaps(&second) && !second.overlaps(&first));
-    assert!(first.overlaps(&span(71, 8)) && span(71, 8).overlaps(&first));
+    let (first, far) = (span(64, 8), Span::far(64, 8, Key::new(1)));
+    for (one, other, overlap) in [
+        (first, first, true),
+        (first, span(71, 8), true),
+        (first, span(72, 8), false),
+        (far, first, false),
+        (far, far, false),
+    ] {
+        assert_eq!([one.overlaps(&other), other.overlaps(&one)], [overlap; 2]);
+    }
 }
 
 #[test]

@@ -158,12 +158,6 @@ pub fn bare_parent(path: &FabricPath) {
     order();
 }
 
-#[test]
-fn x03_a_child_that_inherits_everything_does_not_hold_its_parents_attachment() {
-    let (_directory, _, child) = dies_before_its_child("bare parent");
-    end(child);
-}
-
 /// Forks while another thread holds the registry.
 pub fn parent_in_the_middle(path: &FabricPath) {
     let here = attach(path).unwrap();
@@ -203,9 +197,11 @@ pub fn parent_that_attaches(path: &FabricPath) {
 }
 
 #[test]
-fn x03_a_child_forked_while_its_parent_attached_does_not_hold_its_parents_attachment() {
-    let (_directory, _, child) = dies_before_its_child("parent that attaches");
-    end(child);
+fn x03_a_child_that_inherits_everything_or_meanwhile_does_not_hold_its_parents_attachment() {
+    for part in ["bare parent", "parent that attaches"] {
+        let (_directory, _, child) = dies_before_its_child(part);
+        end(child);
+    }
 }
 
 /// Forks between opening the file and keeping it, and is killed while it holds the gate.
