@@ -8,10 +8,6 @@ use crate::protocol::life::Life;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::pool::Queue;
 use crate::shm::arena::Extent;
-use crate::shm::plan::{Format, Plan};
-use crate::shm::shape::Shape;
-use crate::shm::table::{Entry, Table, entries};
-use crate::sync::AtomicU32;
 
 /// A queue pair of one who will die, which has a number.
 fn its_queue_pair(device: &'static Device) -> (&'static QpSlot, QpIndex, QpNumber) {
@@ -236,90 +232,4 @@ fn x03_a_queue_pair_that_a_dead_one_had_failed_is_flushed() {
     assert_eq!(fixture.polled(), []);
     die_watched(fixture.device);
     assert_eq!(fixture.next_wc(), (1, WcStatus::WR_FLUSH_ERR));
-}
-
-/// An entry of a table that the device has not.
-#[repr(C, align(64))]
-struct Lamp {
-    life: Life,
-    lock: Lock,
-    /// How often what is under the lock was repaired.
-    repaired: AtomicU32,
-    /// Whether others can reach it.
-    is_lit: AtomicU32,
-}
-
-entries!(Lamp: u32);
-
-fn place(shape: &Shape, plan: &mut Plan) -> Option<Table<Lamp>> {
-    Table::place(plan, shape.entries[0])
-}
-
-const LAMPS: Format = Format {
-    kinds: &["lamps"],
-    tables: |shape, plan| {
-        let _ = place(shape, plan);
-    },
-};
-
-/// The table, as a process has it.
-struct Lamps {
-    shm: &'static Shm,
-    table: Table<Lamp>,
-}
-
-impl Lamps {
-    /// A lamp that the process at a place lights.
-    fn light(&self, place: u16) -> &'static Lamp {
-        let (index, _) = self.table.claim(AttachmentId::new(place)).unwrap();
-        let lamp = self.table.at(index);
-        sync::store(&lamp.is_lit, 1);
-        lamp
-    }
-}
-
-impl DeathRecovery for Lamps {
-    fn inherit(&self, dead: AttachmentKey) {
-        for (_, lamp) in self.table.all().filter(|(_, lamp)| lamp.lock.holder() == Some(dead)) {
-            let repair = || sync::count(&lamp.repaired);
-            drop(self.shm.lock(&lamp.lock, || {}, repair));
-        }
-    }
-
-    /// Who saw a lamp burn may still be on his way to it.
-    fn revoke(&self, dead: AttachmentKey) -> bool {
-        let lit = |(_, lamp): &(u32, &Lamp)| sync::cas(&lamp.is_lit, 1, 0).is_ok();
-        self.table.all_of(dead.attachment()).filter(lit).count() == 0
-    }
-
-    fn free(&self, place: AttachmentId) {
-        self.table.all_of(place).for_each(|(_, lamp)| lamp.life().end(place));
-    }
-}
-
-#[test]
-fn x03_what_a_dead_one_had_of_a_new_table_is_dealt_with_as_that_says() {
-    static ALONE: Registry = Registry::new();
-    const ANOTHER: AttachmentId = AttachmentId::new(5);
-    let directory = Directory::new();
-    let shape = Shape { entries: [4, 0, 0, 0, 0, 0, 0, 0], processes: 8, bytes: 1 << 20 };
-    let attachment = ALONE.attach(&directory.path(), &shape, &LAMPS).unwrap();
-    let (shm, table) = Shm::new(attachment, place).unwrap();
-    let shm: &'static Shm = Box::leak(Box::new(shm));
-    let lamps = Lamps { shm, table };
-    let (mine, its) = (lamps.light(shm.attachment().get()), lamps.light(ANOTHER.get()));
-    let dead = shm.die_at(ANOTHER);
-    assert!(its.lock.try_enter(dead) && mine.lock.try_enter(shm.me()));
-    let tables: [&dyn DeathRecovery; 2] = [&lamps, shm];
-    let state = |lamp: &Lamp| {
-        let words = [&lamp.repaired, &lamp.is_lit].map(sync::load);
-        (lamp.lock.holder(), words, lamp.life().attachment())
-    };
-    assert!(look_at(shm, &tables), "somebody may still be using it");
-    assert_eq!(state(its), (None, [1, 0], Some(ANOTHER)));
-    assert_eq!(shm.owner_at(ANOTHER), Some(dead));
-    assert!(!look_at(shm, &tables), "nobody is left");
-    assert_eq!(state(its), (None, [1, 0], None));
-    assert_eq!(shm.owner_at(ANOTHER), None);
-    assert_eq!(state(mine), (Some(shm.me()), [0, 1], Some(shm.attachment())), "it lives");
 }

@@ -162,14 +162,6 @@ fn x07_who_waits_to_have_memory_back_serves_others_meanwhile() {
 }
 
 #[test]
-fn x03_what_a_dead_process_asked_for_is_forgotten() {
-    let device = Fixture::new().device;
-    let stage = is_asked(device);
-    recover(device.memory, ANOTHER);
-    assert_eq!(state(stage), None);
-}
-
-#[test]
 fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
     let device = Fixture::new().device;
     let [of_none, of_a_thread] = [0, 1].map(|nth| own(device, nth));
