@@ -237,7 +237,7 @@ impl OpenOptions {
         let mut options = self.fabric(&name);
         // All tests' fabrics exist until the test process ends.
         let limits = options.limits.unwrap_or_default();
-        options.limits = Some(Limits { bytes: limits.bytes.min(16 << 20), ..limits });
+        options.limits = Some(Limits { bytes: limits.bytes.min(4 << 20), ..limits });
         let context = options.open(device::NAME).unwrap();
         let device = context.device();
         (context, device)

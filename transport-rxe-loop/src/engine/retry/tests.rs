@@ -12,11 +12,11 @@ fn q07_a_wait_ends_in_time_though_an_earlier_alarm_came_for_something_else() {
     assert_eq!(fixture.next_wc(), (1, WcStatus::RETRY_EXC_ERR));
 }
 
-/// A queue pair that waits for hours, whatever for, with the deadline of its wait.
+/// A queue pair that waits for seconds at least, whatever for, with the deadline of its wait.
 fn patient(fixture: &Fixture) -> (QueuePair, &'static AtomicU64) {
     let mut qp = fixture.qp();
     let peer = qp.number();
-    connect_with(&mut qp, peer, QpAttr::rts().timeout(31).rnr_retry(6));
+    connect_with(&mut qp, peer, QpAttr::rts().timeout(31).rnr_retry(6).min_rnr_timer(0));
     let deadline = &fixture.slot(&qp).send.deadline;
     (qp, deadline)
 }

@@ -18,8 +18,7 @@ struct Alone {
 
 impl Alone {
     fn new() -> Self {
-        let limits = Limits { bytes: 4 << 20, ..Limits::default() };
-        let fixture = Fixture::of(OpenOptions::new().limits(limits));
+        let fixture = Fixture::new();
         let engine = fixture.device.engine;
         // The first queue pair has index 0, as has what nobody names.
         engine.qps().go_on_at(QpIndex::new(0));
