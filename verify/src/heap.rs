@@ -17,7 +17,6 @@ pub struct Heap {
 
 impl Heap {
     /// So many words.
-    #[must_use]
     pub fn new(pd: &ProtectionDomain, words: usize, access: Access) -> Self {
         let words: Box<[_]> = (0..words).map(|_| AtomicU64::new(0)).collect();
         let (first, len) = (words.as_ptr().cast_mut().cast(), size_of_val(&*words));
@@ -27,7 +26,6 @@ impl Heap {
     }
 
     /// What is in this word.
-    #[must_use]
     pub fn get(&self, index: usize) -> u64 {
         self.words[index].load(Ordering::Relaxed)
     }
@@ -38,13 +36,11 @@ impl Heap {
     }
 
     /// So many words from this one on, for requests of this side.
-    #[must_use]
     pub fn sge(&self, index: usize, words: usize) -> Sge {
         self.region.sge(index * 8, words * 8).expect("they are inside")
     }
 
     /// The place of a word, for requests of the peer.
-    #[must_use]
     pub fn remote(&self, index: usize) -> RemoteAddr {
         self.region.remote(index * 8).expect("it is inside")
     }

@@ -23,7 +23,6 @@ use crate::device::{Errno, Mw};
 pub const FABRIC: &str = "RXE_LOOP_FABRIC";
 
 /// The fabric that this process uses: the one that the environment names, or a new one.
-#[must_use]
 pub fn fabric() -> String {
     env::var(FABRIC).unwrap_or_else(|_| format!("verify-{}", process::id()))
 }
@@ -40,7 +39,6 @@ pub type LikeRxe = Opened<Rxe<true>>;
 
 impl Loopback {
     /// Opens the device in this fabric.
-    #[must_use]
     pub fn open_in(fabric: &str) -> Self {
         Self::of(open(&OpenOptions::new().fabric(fabric)))
     }

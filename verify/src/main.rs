@@ -28,7 +28,7 @@ use verify::far;
 
 use crate::message::{Message, tell};
 use crate::report::Report;
-use crate::run::{Effort, Job, is_ci};
+use crate::run::{Job, is_ci};
 use crate::stages::{STAGES, Stage};
 
 mod guest;
@@ -168,8 +168,7 @@ fn process_of(stage: &Stage, program: &Path, arguments: &Arguments) -> Command {
 
 /// Runs a stage in this process: whether it passed.
 fn alone(stage: &'static Stage, arguments: &Arguments) -> Result<bool, Error> {
-    let effort = Effort { long: arguments.long, seed: arguments.seed };
-    let result = Job::start(stage.name, effort).and_then(|mut job| {
+    let result = Job::start(stage.name, arguments.long, arguments.seed).and_then(|mut job| {
         packages::ensure(&stage.packages.concat(), &mut job)?;
         (stage.run)(&mut job)
     });

@@ -68,29 +68,22 @@ pub fn flags(variable: &str, ours: &str) -> OsString {
 /// Is set where tests are to do many of what they do few of: `--long`.
 pub const LONG: &str = "VERIFY_LONG";
 
-/// How much is run, and of which random things.
-#[derive(Clone, Copy, Debug)]
-pub struct Effort {
-    /// Many of what is run few of on every commit: random programs, mutants, kills, sweeps.
+/// One stage under way.
+pub struct Job {
+    /// Whether many are run of what is run few of on every commit: random programs, mutants, kills, sweeps.
     pub long: bool,
     /// Which random ones.
     pub seed: u64,
-}
-
-/// One stage under way.
-pub struct Job {
-    /// How much is run.
-    pub effort: Effort,
     log: File,
     path: PathBuf,
 }
 
 impl Job {
     /// Opens the stage's log, behind what is there.
-    pub fn start(stage: &'static str, effort: Effort) -> Result<Self, Stop> {
+    pub fn start(stage: &'static str, long: bool, seed: u64) -> Result<Self, Stop> {
         let path = root().join(log_path(stage));
         let log = File::options().append(true).open(&path)?;
-        Ok(Self { effort, log, path })
+        Ok(Self { long, seed, log, path })
     }
 
     /// Runs `command` in the workspace's root, and returns what it printed, stdout and stderr as they came.

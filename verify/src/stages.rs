@@ -232,7 +232,7 @@ fn test(job: &mut Job) -> Result<String, Stop> {
     let mut narrow = cargo_with_cfg("cq_core_word32", &["test", "-p", "cq-core"]);
     let narrow = job.run("cargo test of cq-core without 64-bit atomics", &mut narrow)?;
     let mut all = vec![libtest::passed(&output), libtest::passed(&narrow)];
-    if job.effort.long {
+    if job.long {
         // What happens in between is another matter without debug assertions.
         let mut fast = cargo(&["test", "--release", "-p", "transport-rxe-loop", "--lib"]);
         all.push(libtest::passed(&job.run("cargo test --release of the device", &mut fast)?));

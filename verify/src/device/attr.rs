@@ -47,7 +47,6 @@ pub fn rts_as(qp_type: QpType) -> QpAttr {
 }
 
 /// The path through this port of the device, to a port of this same device.
-#[must_use]
 pub const fn by_port(port: u8) -> AddressVector {
     AddressVector { port, lid: 0, sl: 0, route: None }
 }

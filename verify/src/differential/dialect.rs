@@ -90,15 +90,10 @@ pub static TWO_PROCESSES: Dialect = Dialect {
     left_out: &[
         (
             OneSidedResets,
-            Undefined(
-                "whether what waited for one end is carried out as soon as that is in RTR again, or only in RTS",
-            ),
+            Undefined("whether what waited for it goes on as soon as it is in RTR again"),
         ),
         (Polls, WHEN_OVER),
-        (
-            NearDatagrams,
-            Undefined("what that would show of two processes; they go to the other end"),
-        ),
+        (NearDatagrams, Undefined("what they show of two processes; they go to the other end")),
     ],
     alike: &[],
 };
@@ -128,24 +123,11 @@ pub static SOFT_ROCE: Dialect = Dialect {
         (SharedReceives, Judged),
         (Fences, Deviates("q06_a_fenced_request_waits_for_nothing_behind_it")),
         (BadSources, Deviates("q07_what_fails_behind_one_that_waits_fails_in_its_turn")),
-        (
-            LostResults,
-            Undefined(
-                "whether an atomic is carried out whose result finds no place, and what was sent behind a READ or atomic whose does not",
-            ),
-        ),
-        (
-            PartlyBad,
-            Undefined(
-                "how much of a message that fails has been written, and whether what it would not reach is judged",
-            ),
-        ),
-        (
-            OneSidedResets,
-            Undefined(
-                "what becomes of a connection of which one end counts its packets from the start again",
-            ),
-        ),
+        // An atomic whose result finds no place, and what was sent behind a READ or atomic whose does not.
+        (LostResults, Undefined("whether they are carried out, and what is behind them")),
+        // How much of a message that fails has been written, and whether what it would not reach is judged.
+        (PartlyBad, Undefined("how much is written, and what is judged of the rest")),
+        (OneSidedResets, Undefined("what follows if one end counts its packets anew")),
         (Polls, WHEN_OVER),
     ],
     alike: &[
@@ -162,20 +144,17 @@ pub static SOFT_ROCE: Dialect = Dialect {
 
 impl Dialect {
     /// Whether this is left out.
-    #[must_use]
     pub fn lacks(&self, omission: Omission) -> bool {
         self.left_out.iter().any(|(left_out, _)| *left_out == omission)
     }
 
     /// The status that this one is taken for.
-    #[must_use]
     pub fn status(&self, status: S) -> S {
         let group = self.alike.iter().find(|(group, _)| group.contains(&status));
         group.map_or(status, |(group, _)| group[0])
     }
 
     /// The program without what is left out.
-    #[must_use]
     pub fn tame(&self, mut program: Program) -> Program {
         program.steps.retain_mut(|step| self.keeps(step));
         let Shape { qp_type, ends, .. } = &mut program.shape;

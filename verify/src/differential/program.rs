@@ -133,7 +133,6 @@ pub enum Op {
 
 impl Op {
     /// Whether it binds a window or takes its key away.
-    #[must_use]
     pub const fn changes_windows(&self) -> bool {
         matches!(
             self,
@@ -178,7 +177,6 @@ pub struct Piece {
 
 impl Piece {
     /// Whether all of it is inside its region, if there is such a region.
-    #[must_use]
     pub fn is_inside(&self) -> bool {
         let size = if self.region == Region::Main { MAIN } else { SMALL };
         let end = self.offset.checked_add(self.length.into());

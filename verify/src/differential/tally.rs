@@ -29,7 +29,6 @@ impl Tally {
     }
 
     /// How many requests ended so.
-    #[must_use]
     pub fn count(&self, status: WcStatus) -> u64 {
         self.ended.get(&status.0).copied().unwrap_or(0)
     }

@@ -107,7 +107,7 @@ fn q07_the_clock_stands_at_the_end_of_the_last_wait() {
 }
 
 #[test]
-fn n12_the_clock_stands_at_the_end_of_the_period() {
+fn n12_the_clock_stands_at_the_end_of_the_period_and_then_completions_count_anew() {
     for (period, waits) in [(70, Duration::from_micros(70)), (0, Duration::from_millis(10))] {
         let pair = pair(attr::rts());
         let mut channel = pair.device.create_channel();
@@ -117,10 +117,14 @@ fn n12_the_clock_stands_at_the_end_of_the_period() {
         connect(&mut qp, itself, QpType::Rc, attr::rts());
         cq.moderate(3, period).unwrap();
         let _ = cq.arm(Notify::Next).unwrap();
-        qp.post_send(&[SendWr::write_inline(1, b"x", pair.memory.remote(0))]).unwrap();
+        let write = SendWr::write_inline(1, b"x", pair.memory.remote(0));
+        qp.post_send(&[write]).unwrap();
         assert_eq!(channel.take_event(), Ok(None));
         pair.device.pause();
         assert_eq!((channel.take_event(), pair.now()), (Ok(Some(cq.key())), waits));
+        let _ = cq.arm(Notify::Next).unwrap();
+        qp.post_send(&[write; 2]).unwrap();
+        assert_eq!(channel.take_event(), Ok(None));
     }
 }
 

@@ -43,9 +43,9 @@ fn by_the_abi(job: &mut Job) -> Result<String, Stop> {
 
 /// The command with its options.
 fn told<'a>(command: &'a mut Command, transport: &str, count: u32, job: &Job) -> &'a mut Command {
-    let count = if job.effort.long { count * LONG } else { count };
+    let count = if job.long { count * LONG } else { count };
     command.args(["--transport", transport, "--programs", &count.to_string()]);
-    command.args(["--seed", &job.effort.seed.to_string()])
+    command.args(["--seed", &job.seed.to_string()])
 }
 
 /// How many agreed, without what they did.

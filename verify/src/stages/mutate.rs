@@ -12,9 +12,9 @@ const SECONDS: &str = "45";
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     let controls = job.run("planting controls", tool().arg("--controls"))?;
     let mut faults = tool();
-    match job.effort.long {
+    match job.long {
         true => faults.arg("--long"),
-        false => faults.args(["--seconds", SECONDS, "--seed", &job.effort.seed.to_string()]),
+        false => faults.args(["--seconds", SECONDS, "--seed", &job.seed.to_string()]),
     };
     let faults = job.run("planting faults", &mut faults)?;
     let summary = format!("{}; {}", last_line(&faults)?, last_line(&controls)?);
