@@ -18,7 +18,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use self::archive::Archive;
-use self::kernel::Kernel;
 use self::tasks::Task;
 use crate::run::{Job, Stop, root};
 
@@ -74,14 +73,15 @@ pub struct Program {
 impl Guest {
     /// Fetches the kernel where that has not been done, and puts the guest's files together under `name`.
     pub fn prepare(name: &str, load: &Load, job: &mut Job) -> Result<Self, Stop> {
-        let kernel = Kernel::find(job)?;
+        let kernel = kernel::find(job)?;
         job.announce("putting the guest together");
         let folder = cache().join(name);
         fs::create_dir_all(&folder)?;
         archive(&kernel, load)?.write(&folder.join("initrd"))?;
         let seconds = |tasks: &[Task]| tasks.iter().map(|task| task.seconds).sum();
         let lists = load.lists.iter().map(|(list, tasks)| (*list, seconds(tasks))).collect();
-        let mut guest = Self { kernel: kernel.image, folder, lists, accelerator: boot::EMULATED };
+        let mut guest =
+            Self { kernel: kernel.join(kernel::IMAGE), folder, lists, accelerator: boot::EMULATED };
         if guest.finds_kvm()? {
             guest.accelerator = boot::KVM;
         }
@@ -94,13 +94,13 @@ fn cache() -> PathBuf {
     root().join("target/verify/guest")
 }
 
-fn archive(kernel: &Kernel, load: &Load) -> Result<Archive, Stop> {
+fn archive(kernel: &Path, load: &Load) -> Result<Archive, Stop> {
     let mut archive = Archive::default();
     archive.file("init", include_str!("guest/init.sh"));
     archive.file("etc/passwd", "root:x:0:0:root:/:/bin/sh\n");
     archive.file("etc/hosts", "127.0.0.1 localhost\n");
     archive.copy("bin/busybox", "/bin/busybox")?;
-    for module in fs::read_dir(&kernel.modules)? {
+    for module in fs::read_dir(kernel.join(kernel::LOADED))? {
         let module = module?;
         archive.copy(Path::new("modules").join(module.file_name()), module.path())?;
     }

@@ -85,12 +85,22 @@ fn apt_get(prefix: &[&str], arguments: &[&str]) -> Command {
     command
 }
 
-/// Fetches a package that is not to be installed, and unpacks it into the folder `to`, which is new.
-pub fn unpack(package: &str, to: &Path, job: &mut Job) -> Result<(), Stop> {
-    if to.exists() {
-        fs::remove_dir_all(to)?;
+/// Has `make` fill the folder where that has not been done. It gets its name when it is complete.
+pub fn once(folder: &Path, make: impl FnOnce(&Path) -> Result<(), Stop>) -> Result<(), Stop> {
+    if !folder.exists() {
+        let parts = PathBuf::from(format!("{}.part", folder.display()));
+        if parts.exists() {
+            fs::remove_dir_all(&parts)?;
+        }
+        fs::create_dir_all(&parts)?;
+        make(&parts)?;
+        fs::rename(parts, folder)?;
     }
-    fs::create_dir_all(to)?;
+    Ok(())
+}
+
+/// Fetches a package that is not to be installed, and unpacks it into the folder `to`.
+pub fn unpack(package: &str, to: &Path, job: &mut Job) -> Result<(), Stop> {
     let mut download = Command::new("env");
     download.arg("--chdir").arg(to).args(["apt-get", "download", package]);
     job.run(&format!("apt-get download {package}"), &mut download)?;

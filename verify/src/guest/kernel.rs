@@ -1,5 +1,6 @@
 //! Debian's kernel: found, fetched once, and unpacked as far as it is needed. It is never installed.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,49 +16,35 @@ const MODULES: [&str; 7] =
 /// How an xz stream begins.
 const XZ: &[u8] = b"\xfd7zXZ\0";
 
-/// A kernel that can be booted.
-pub struct Kernel {
-    /// What QEMU loads.
-    pub image: PathBuf,
-    /// The folder of its modules, which sort in the order in which they are to be loaded.
-    pub modules: PathBuf,
-}
+/// The image that QEMU loads, in the folder of a kernel.
+pub const IMAGE: &str = "vmlinux";
+/// The folder of its modules there, which sort in the order in which they are to be loaded.
+pub const LOADED: &str = "modules";
 
-impl Kernel {
-    /// The kernel of this Debian, fetched where that has not been done.
-    pub fn find(job: &mut Job) -> Result<Self, Stop> {
-        let listing = job.run("apt-cache", Command::new("apt-cache").args(["depends", CURRENT]))?;
-        let Some(package) = image_package(&listing) else {
-            let why = format!("apt knows no {CURRENT}: sudo apt-get update; it has to be Debian");
-            return Err(Stop::Skipped(why));
-        };
-        let folder = super::cache().join(package);
-        if !folder.exists() {
-            // It gets its name when it is complete.
-            let parts = super::cache().join(format!("{package}.part"));
-            fetch(package, &parts, job)?;
-            fs::rename(&parts, &folder)?;
-        }
-        Ok(Self { image: folder.join("vmlinux"), modules: folder.join("modules") })
-    }
+/// The folder of the kernel of this Debian, fetched where that has not been done.
+pub fn find(job: &mut Job) -> Result<PathBuf, Stop> {
+    let listing = job.run("apt-cache", Command::new("apt-cache").args(["depends", CURRENT]))?;
+    let Some(package) = image_package(&listing) else {
+        let why = format!("apt knows no {CURRENT}: sudo apt-get update; it has to be Debian");
+        return Err(Stop::Skipped(why));
+    };
+    let folder = super::cache().join(package);
+    packages::once(&folder, |to| {
+        let tree = to.join("tree");
+        fs::create_dir(&tree)?;
+        packages::unpack(package, &tree, job)?;
+        let image = only(&tree.join("boot"), |name| name.starts_with("vmlinuz-"))?;
+        unpack_image(&image, &to.join(IMAGE), job)?;
+        take_modules(&tree, &to.join(LOADED), job)?;
+        Ok(fs::remove_dir_all(tree)?)
+    })?;
+    Ok(folder)
 }
 
 /// The kernel's package in what `apt-cache depends` prints.
 fn image_package(listing: &str) -> Option<&str> {
     let mut depends = listing.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
     depends.find(|package| package.starts_with("linux-image-"))
-}
-
-fn fetch(package: &str, to: &Path, job: &mut Job) -> Result<(), Stop> {
-    if to.exists() {
-        fs::remove_dir_all(to)?;
-    }
-    let tree = to.join("tree");
-    packages::unpack(package, &tree, job)?;
-    let image = only(&tree.join("boot"), |name| name.starts_with("vmlinuz-"))?;
-    unpack_image(&image, &to.join("vmlinux"), job)?;
-    take_modules(&tree, &to.join("modules"), job)?;
-    Ok(fs::remove_dir_all(tree)?)
 }
 
 /// Takes the kernel out of the image that would unpack itself: emulated, that takes longer than all else that
@@ -91,13 +78,11 @@ fn take_modules(tree: &Path, to: &Path, job: &mut Job) -> Result<(), Stop> {
 
 /// The modules in what `modprobe --show-depends` prints, each once.
 fn load_order(listing: &str) -> Vec<&Path> {
-    let mut order = Vec::new();
-    for line in listing.lines().filter_map(|line| line.strip_prefix("insmod ")) {
-        let module = Path::new(line.split_whitespace().next().unwrap_or_default());
-        if !order.contains(&module) {
-            order.push(module);
-        }
-    }
+    let lines = listing.lines().filter_map(|line| line.strip_prefix("insmod "));
+    let mut order: Vec<_> =
+        lines.filter_map(|line| line.split(' ').next()).map(Path::new).collect();
+    let mut seen = BTreeSet::new();
+    order.retain(|module| seen.insert(*module));
     order
 }
 

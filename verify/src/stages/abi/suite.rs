@@ -45,16 +45,10 @@ fn fetched(job: &mut Job) -> Result<PathBuf, Stop> {
     let mut query = Command::new("dpkg-query");
     query.args(["--show", "--showformat=${Version}", PACKAGE]);
     let package = format!("{PACKAGE}={}", job.ask("dpkg-query", &mut query)?.trim());
-    let cache = root().join("target/verify");
-    let folder = cache.join(&package);
-    if !folder.exists() {
-        // It gets its name when it is complete.
-        let parts = cache.join(format!("{package}.part"));
-        packages::unpack(&package, &parts, job).map_err(|stop| {
-            Stop::Skipped(format!("{stop}; by hand: sudo apt-get update, and install {PACKAGE}"))
-        })?;
-        fs::rename(&parts, &folder)?;
-    }
+    let folder = root().join("target/verify").join(&package);
+    packages::once(&folder, |to| packages::unpack(&package, to, job)).map_err(|stop| {
+        Stop::Skipped(format!("{stop}; by hand: sudo apt-get update, and install {PACKAGE}"))
+    })?;
     Ok(folder.join(TESTS))
 }
 
