@@ -7,7 +7,7 @@ use super::execute::{Done, Execution, Stop};
 use super::failures::Fault;
 use super::memory::Place;
 use super::time::Why;
-use super::world::{Handle, Id, Request, Target, World};
+use super::world::{AddressHandle, Id, Request, Target, World};
 use crate::device::{Address, Errno};
 
 /// The one port.
@@ -27,7 +27,7 @@ impl World {
         if to.port != PORT {
             return Err(Errno::EINVAL);
         }
-        Ok(self.put(|world| &mut world.handles, Handle { pd, global: to.global }))
+        Ok(self.put(|world| &mut world.handles, AddressHandle { pd, global: to.global }))
     }
 
     /// An address handle of the source of a datagram.

@@ -2,6 +2,7 @@
 //! [`World`] under its lock.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
 use super::events::key;
-use super::world::{Id, World};
+use super::world::{AddressHandle, Channel, Cq, Id, Opening, Pd, Qp, Region, Srq, Window, World};
 use crate::device::{self, Destination, Destroy, Errno, QpAttr, QpCaps, QpState, SrqInit};
 
 /// A device, shared by its handles.
@@ -75,71 +76,58 @@ impl Drop for Object {
     }
 }
 
-impl fmt::Debug for Object {
+/// What a user holds of an object of this kind.
+pub struct Handle<Kind>(Arc<Object>, PhantomData<Kind>);
+
+impl<Kind> Handle<Kind> {
+    pub(super) fn new(object: Object) -> Self {
+        Self(Arc::new(object), PhantomData)
+    }
+
+    pub(super) const fn object(&self) -> &Arc<Object> {
+        &self.0
+    }
+
+    pub(super) fn id(&self) -> Id {
+        self.0.id
+    }
+
+    pub(super) fn with<R>(&self, act: impl FnOnce(&mut World, Id) -> R) -> R {
+        self.0.shared.with(|world| act(world, self.0.id))
+    }
+}
+
+impl<Kind> fmt::Debug for Handle<Kind> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.id.fmt(f)
+        f.debug_tuple("Handle").field(&self.0.id).finish()
     }
 }
 
-/// What a user holds of an object.
-pub trait Handle {
-    fn new(object: Object) -> Self;
-
-    fn object(&self) -> &Arc<Object>;
-
-    fn with<R>(&self, act: impl FnOnce(&mut World, Id) -> R) -> R {
-        let Object { shared, id, .. } = &**self.object();
-        shared.with(|world| act(world, *id))
+/// Q11
+impl<Kind> Destroy for Handle<Kind> {
+    fn destroy(self) -> Result<(), Self> {
+        if Arc::strong_count(&self.0) > 1 { Err(self) } else { Ok(()) }
     }
 }
 
-macro_rules! handles {
-    ($($(#[$meta:meta])* $name:ident;)+) => {
-        $(
-            $(#[$meta])*
-            #[derive(Debug)]
-            pub struct $name(Arc<Object>);
-
-            impl Handle for $name {
-                fn new(object: Object) -> Self {
-                    Self(Arc::new(object))
-                }
-
-                fn object(&self) -> &Arc<Object> {
-                    &self.0
-                }
-            }
-
-            /// Q11
-            impl Destroy for $name {
-                fn destroy(self) -> Result<(), Self> {
-                    if Arc::strong_count(&self.0) > 1 { Err(self) } else { Ok(()) }
-                }
-            }
-        )+
-    };
-}
-
-handles! {
-    /// A context of the reference model.
-    Model;
-    /// A protection domain of the model.
-    ModelPd;
-    /// A memory region of the model.
-    ModelMr;
-    /// A completion channel of the model.
-    ModelChannel;
-    /// A completion queue of the model.
-    ModelCq;
-    /// A shared receive queue of the model.
-    ModelSrq;
-    /// An address handle of the model.
-    ModelAh;
-    /// A memory window of the model.
-    ModelMw;
-    /// A queue pair of the model.
-    ModelQp;
-}
+/// A context of the reference model.
+pub type Model = Handle<Opening>;
+/// A protection domain of the model.
+pub type ModelPd = Handle<Pd>;
+/// A memory region of the model.
+pub type ModelMr = Handle<Region>;
+/// A completion channel of the model.
+pub type ModelChannel = Handle<Channel>;
+/// A completion queue of the model.
+pub type ModelCq = Handle<Cq>;
+/// A shared receive queue of the model.
+pub type ModelSrq = Handle<Srq>;
+/// An address handle of the model.
+pub type ModelAh = Handle<AddressHandle>;
+/// A memory window of the model.
+pub type ModelMw = Handle<Window>;
+/// A queue pair of the model.
+pub type ModelQp = Handle<Qp>;
 
 impl Events for ModelChannel {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {

@@ -52,7 +52,7 @@ impl Device for Model {
     }
 
     fn register(&self, pd: &ModelPd, len: usize, access: Access) -> Result<ModelMr, Errno> {
-        let register = |world: &mut World, _| world.register(id(pd), len, access);
+        let register = |world: &mut World, _| world.register(pd.id(), len, access);
         self.make(&[pd.object()], register)
     }
 
@@ -75,7 +75,7 @@ impl Device for Model {
     }
 
     fn create_srq(&self, pd: &ModelPd, init: &SrqInit) -> Result<ModelSrq, Errno> {
-        let create = |world: &mut World, opening| world.create_srq(opening, id(pd), *init);
+        let create = |world: &mut World, opening| world.create_srq(opening, pd.id(), *init);
         self.make(&[pd.object()], create)
     }
 
@@ -102,10 +102,10 @@ impl Device for Model {
             let qp = Qp {
                 opening,
                 kind: init.qp_type,
-                pd: id(pd),
-                srq: init.srq.map(id),
-                send_cq: id(init.send_cq),
-                recv_cq: id(init.recv_cq),
+                pd: pd.id(),
+                srq: init.srq.map(Handle::id),
+                send_cq: init.send_cq.id(),
+                recv_cq: init.recv_cq.id(),
                 caps,
                 sq_sig_all: init.sq_sig_all,
                 state: QpState::RESET,
@@ -122,15 +122,15 @@ impl Device for Model {
     }
 
     fn create_ah(&self, pd: &ModelPd, to: Address) -> Result<ModelAh, Errno> {
-        self.make(&[pd.object()], |world, _| world.create_handle(id(pd), to))
+        self.make(&[pd.object()], |world, _| world.create_handle(pd.id(), to))
     }
 
     fn ah_from_wc(&self, pd: &ModelPd, wc: &Wc, grh: &[u8; 40]) -> Result<ModelAh, Errno> {
-        self.make(&[pd.object()], |world, _| world.handle_from(id(pd), wc, grh))
+        self.make(&[pd.object()], |world, _| world.handle_from(pd.id(), wc, grh))
     }
 
     fn alloc_mw(&self, pd: &ModelPd) -> Result<ModelMw, Errno> {
-        self.make(&[pd.object()], |world, _| Ok(world.alloc_window(id(pd))))
+        self.make(&[pd.object()], |world, _| Ok(world.alloc_window(pd.id())))
     }
 
     fn pause(&self) {
@@ -143,17 +143,13 @@ impl Device for Model {
     }
 }
 
-fn id(handle: &impl Handle) -> Id {
-    handle.object().id
-}
-
 impl Model {
     /// An object that uses others, which have to be of this context, too.
-    fn make<H: Handle>(
+    fn make<Kind>(
         &self,
         uses: &[&Arc<Object>],
         create: impl FnOnce(&mut World, Id) -> Result<Id, Errno>,
-    ) -> Result<H, Errno> {
+    ) -> Result<Handle<Kind>, Errno> {
         let Object { shared, id: opening, .. } = &**self.object();
         let is_own = |object: &&Arc<Object>| {
             Arc::ptr_eq(&object.shared, shared) && object.opening == *opening
@@ -163,7 +159,7 @@ impl Model {
         }
         let id = self.with(create)?;
         let _uses = uses.iter().copied().cloned().collect();
-        Ok(H::new(Object { shared: shared.clone(), id, opening: *opening, _uses }))
+        Ok(Handle::new(Object { shared: shared.clone(), id, opening: *opening, _uses }))
     }
 
     /// O1: the capacity is exactly the requested one.
@@ -178,7 +174,7 @@ impl Model {
             if !(1..=LIMITS.max_cqe).contains(&capacity) {
                 return Err(Errno::EINVAL);
             }
-            let channel = channel.map(id);
+            let channel = channel.map(Handle::id);
             let cq = Cq { opening, channel, capacity, ignores_overrun, ..Cq::default() };
             Ok(world.put(|world| &mut world.cqs, cq))
         })

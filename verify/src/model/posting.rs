@@ -4,7 +4,7 @@ use cq_core::setup::QpType;
 use cq_core::transport::{PostError, Refused};
 use cq_core::wr::{Data, Placement, SendFlags, SendOp, SendWr};
 
-use super::world::{Bytes, Handle, Id, Qp, Request, Target, World};
+use super::world::{AddressHandle, Bytes, Id, Qp, Request, Target, World};
 use crate::device::{Destination, QpState};
 
 /// The longest message: that of the InfiniBand specification.
@@ -19,7 +19,7 @@ impl World {
         list: &[SendWr<'_>],
     ) -> Result<(), PostError> {
         let to = to.map(|&Destination { ah, qp_num, qkey }| {
-            let Handle { pd, global } = self.handles[ah];
+            let AddressHandle { pd, global } = self.handles[ah];
             (pd, Target { qp_num, qkey, global })
         });
         let qp = self.qps.get_mut(&number).expect("its handle is alive");

@@ -5,7 +5,6 @@ use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{SendOp, SendWr};
 
 use super::ModelQp;
-use super::handles::Handle;
 use crate::device::QpState;
 
 impl ModelQp {

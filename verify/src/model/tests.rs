@@ -12,7 +12,6 @@ use cq_core::transport::{
 use cq_core::wc::{Wc, WcStatus as S};
 use cq_core::wr::{Placement, RecvWr, Selectivity, SendWr, Sge, WindowBind};
 
-use super::handles::Handle;
 use super::{Model, ModelCq, ModelMr, ModelPd, ModelQp};
 use crate::device::{
     Access, Address, Cq, Destination, Destroy, Device, Errno, Mr, Mw, Qp, QpAttr, QpInit, QpState,

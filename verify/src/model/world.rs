@@ -39,7 +39,7 @@ pub struct World {
     pub qps: BTreeMap<Id, Qp>,
     pub srqs: BTreeMap<Id, Srq>,
     pub windows: BTreeMap<Id, Window>,
-    pub handles: BTreeMap<Id, Handle>,
+    pub handles: BTreeMap<Id, AddressHandle>,
     /// How many numbers were used.
     names: Id,
     /// How many addresses were used.
@@ -48,6 +48,9 @@ pub struct World {
 
 /// The unread asynchronous events of a context.
 pub type Opening = VecDeque<AsyncEvent>;
+
+/// A protection domain, of which there is nothing to know.
+pub enum Pd {}
 
 /// A memory region; its number is its local key.
 #[derive(Debug)]
@@ -219,7 +222,7 @@ pub struct Bound {
 
 /// An address handle: there is only one port.
 #[derive(Debug)]
-pub struct Handle {
+pub struct AddressHandle {
     pub pd: Id,
     /// Whether datagrams carry a GRH.
     pub global: bool,
