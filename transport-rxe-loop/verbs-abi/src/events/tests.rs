@@ -1,4 +1,5 @@
 use super::*;
+use crate::raw::table::Kind;
 use crate::test::*;
 
 /// An opening whose events are not waited for.
@@ -59,6 +60,38 @@ fn n7_destroying_waits_until_the_event_is_acknowledged() {
     assert_eq!(is_over.recv_timeout(LIMIT), Ok(0));
     waiter.join().unwrap();
     destroyer.join().unwrap();
+}
+
+/// Destroys an object that has an event which is not acknowledged before.
+fn destroy_named<T: Kind>(
+    slot: &'static Slot<T>,
+    element: ibv_async_event_element,
+    destroy: unsafe extern "C" fn(*mut T::Face) -> c_int,
+) {
+    slot.side().reports.take();
+    let mut event = ibv_async_event { element, event_type: ibv_event_type::QP_FATAL };
+    thread::scope(|scope| {
+        // SAFETY: any pointer may be handed in.
+        let destroying = scope.spawn(move || unsafe { destroy(slot.face()) });
+        until("it is being destroyed", || slot.with(|_| ()).is_err());
+        assert!(!destroying.is_finished());
+        // SAFETY: an event.
+        unsafe { ibv_ack_async_event(&raw mut event) };
+        assert_eq!(destroying.join().unwrap(), 0);
+    });
+}
+
+#[test]
+fn n7_queue_pairs_and_shared_queues_go_once_their_events_are_acknowledged() {
+    let mut srq = ptr::null_mut();
+    let end = End::of(|init| {
+        srq = shared_queue(init.pd);
+        init.srq = srq;
+    });
+    let end = end.unwrap();
+    let qp = end.qp;
+    destroy_named(PAIRS.find(qp).unwrap(), ibv_async_event_element { qp }, ibv_destroy_qp);
+    destroy_named(SHARED.find(srq).unwrap(), ibv_async_event_element { srq }, ibv_destroy_srq);
 }
 
 #[test]

@@ -26,14 +26,14 @@ fn q01_a_queue_pair_begins_in_reset_and_says_what_it_is() {
     assert_eq!((init.send_cq, init.recv_cq, init.qp_context), (end.cq, end.cq, end.pd.cast()));
     assert_eq!((attr.cap.max_inline_data, init.cap.max_inline_data), (100, 100));
     // What it has is told where it was asked for; null is nothing to ask for.
-    init.cap.max_recv_wr = CAP.max_recv_wr - 1;
+    init.srq = shared_queue(end.pd);
     // SAFETY: attributes, or null.
     unsafe {
         assert_eq!(ibv_destroy_qp(ibv_create_qp(end.pd, &raw mut init)), 0);
         assert!(ibv_create_qp(end.pd, ptr::null_mut()).is_null());
         assert!(ibv_create_qp_ex(end.context, ptr::null_mut()).is_null());
     }
-    assert!(init.cap.max_recv_wr >= CAP.max_recv_wr - 1);
+    assert_eq!((init.cap.max_recv_wr, init.cap.max_send_wr), (0, CAP.max_send_wr));
 }
 
 #[test]

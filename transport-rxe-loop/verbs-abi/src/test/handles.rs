@@ -150,7 +150,7 @@ fn q11_what_is_no_queue_pair_or_shared_queue_is_told() {
         // SAFETY: buffers for a pointer.
         assert_eq!(unsafe { (*bad, *bad_recv) }, (wr, recv_wr), "what was not posted");
     });
-    let (srq, mut number) = (shared(end.pd), 0);
+    let (srq, mut number) = (shared_queue(end.pd), 0);
     let number = &raw mut number;
     each_wrong(srq, |srq, errno| {
         refused! { srq, errno;
@@ -163,20 +163,12 @@ fn q11_what_is_no_queue_pair_or_shared_queue_is_told() {
     });
 }
 
-/// A shared receive queue.
-fn shared(pd: *mut ibv_pd) -> *mut ibv_srq {
-    let attr = ibv_srq_attr { max_wr: 4, max_sge: 1, srq_limit: 0 };
-    let mut init = ibv_srq_init_attr { srq_context: ptr::null_mut(), attr };
-    // SAFETY: attributes.
-    unsafe { ibv_create_srq(pd, &raw mut init) }
-}
-
 #[test]
 fn q11_what_is_used_stays_and_what_is_destroyed_is_gone() {
     let (channel, cq) = channel();
     let mut srq = ptr::null_mut();
     let mut end = End::of(|init| {
-        srq = shared(init.pd);
+        srq = shared_queue(init.pd);
         (init.recv_cq, init.srq) = (cq, srq);
     })
     .unwrap();

@@ -40,6 +40,14 @@ pub fn queue(context: *mut ibv_context, cqe: c_int, channel: *mut ibv_comp_chann
     cq
 }
 
+/// A shared receive queue.
+pub fn shared_queue(pd: *mut ibv_pd) -> *mut ibv_srq {
+    let attr = ibv_srq_attr { max_wr: 4, max_sge: 1, srq_limit: 0 };
+    let mut init = ibv_srq_init_attr { srq_context: ptr::null_mut(), attr };
+    // SAFETY: attributes.
+    unsafe { ibv_create_srq(pd, &raw mut init) }
+}
+
 /// Polls for up to so many completions.
 pub fn poll(cq: *mut ibv_cq, most: c_int) -> Result<Vec<ibv_wc>, Errno> {
     let mut buffer = vec![ibv_wc::default(); most as usize];
