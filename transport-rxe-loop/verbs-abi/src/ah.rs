@@ -10,8 +10,7 @@ use crate::context::OPENINGS;
 use crate::errno::Errno;
 use crate::pd::make_in;
 use crate::port;
-use crate::raw::arg::{In, Out};
-use crate::raw::table::{Kind, Table};
+use crate::raw::{In, Kind, Out, Table};
 use crate::sys::*;
 
 impl Kind for AddressHandle {

@@ -8,7 +8,7 @@ use transport_rxe_loop::CompletionChannel;
 
 use crate::context::OPENINGS;
 use crate::errno::Errno;
-use crate::raw::table::{Kind, Slot, Table};
+use crate::raw::{Kind, Slot, Table};
 use crate::sys::*;
 use crate::wait::Descriptor;
 

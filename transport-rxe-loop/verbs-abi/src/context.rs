@@ -5,7 +5,7 @@ use std::mem::offset_of;
 
 use transport_rxe_loop::Context;
 
-use crate::raw::table::{Kind, Table};
+use crate::raw::{Kind, Table};
 use crate::sys::*;
 use crate::wait::Descriptor;
 

@@ -10,7 +10,7 @@ use transport_rxe_loop::{AddressHandle, Batch, Destination};
 use crate::errno::Errno;
 use crate::mr::REGIONS;
 use crate::mw::{Posted, Window};
-use crate::raw::table::Slot;
+use crate::raw::Slot;
 use crate::sys::*;
 
 /// The low byte of a window's key, which binding changes.

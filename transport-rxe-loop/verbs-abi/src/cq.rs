@@ -10,8 +10,7 @@ use transport_rxe_loop::{Cq, CqInit};
 use crate::channel::{self, CHANNELS, Channel};
 use crate::context::{COMP_VECTORS, OPENINGS};
 use crate::errno::Errno;
-use crate::raw::arg::{In, Out, WcBuffer};
-use crate::raw::table::{Key, Kind, Slot, Table};
+use crate::raw::{In, Key, Kind, Out, Slot, Table, WcBuffer};
 use crate::sys::*;
 
 /// A completion queue.

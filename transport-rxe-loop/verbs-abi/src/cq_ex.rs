@@ -13,9 +13,7 @@ use cq_core::wc::Wc;
 
 use crate::cq::{self, Public, QUEUES, Queue};
 use crate::errno::Errno;
-use crate::raw::arg::In;
-use crate::raw::table::Plain;
-use crate::raw::table::Slot;
+use crate::raw::{In, Plain, Slot};
 use crate::sys::*;
 
 /// `ibv_create_cq(3)`. EINVAL: fewer than one entry, or more than the device allows; no such completion vector; a

@@ -15,7 +15,7 @@ use crate::context::{COMP_VECTORS, OPENINGS, Opening};
 use crate::errno::Errno;
 use crate::fork;
 use crate::query::GUID;
-use crate::raw::arg::Out;
+use crate::raw::Out;
 use crate::raw::system::{Returned, to_c};
 use crate::sys::*;
 use crate::wait::Descriptor;

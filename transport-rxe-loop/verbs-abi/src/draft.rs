@@ -10,7 +10,7 @@ use transport_rxe_loop::{Batch, QueuePair};
 use crate::convert::{To, flags, put_to, renew};
 use crate::errno::Errno;
 use crate::mw::{Posted, Window};
-use crate::raw::table::Slot;
+use crate::raw::Slot;
 use crate::sys::*;
 
 /// Operations that datagrams have.

@@ -17,7 +17,7 @@ use self::tables::FUNCTIONS;
 #[cfg(test)]
 pub use self::tables::*;
 use crate::errno::{Errno, minus_one, negative, pointer, status};
-use crate::raw::arg::Argument;
+use crate::raw::Argument;
 use crate::sys::*;
 use crate::{
     ah, channel, cq, cq_ex, device, events, modify, mr, pd, port, qp, query, rate, srq, words,

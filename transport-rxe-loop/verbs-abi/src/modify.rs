@@ -8,7 +8,7 @@ use cq_core::setup::{Access, AddressVector, QpAttr, QpAttrMask, QpState};
 use crate::errno::Errno;
 use crate::port;
 use crate::qp::{PAIRS, Pair, caps_to_c};
-use crate::raw::arg::{In, Out};
+use crate::raw::{In, Out};
 use crate::sys::*;
 
 /// Where a queue pair is for C, and its state.

@@ -9,8 +9,7 @@ use transport_rxe_loop::MemoryRegion;
 use crate::errno::Errno;
 use crate::pd::{DOMAINS, make_in};
 use crate::probe;
-use crate::raw::arg::Memory;
-use crate::raw::table::{Kind, Table};
+use crate::raw::{Kind, Memory, Table};
 use crate::sys::*;
 
 impl Kind for MemoryRegion {

@@ -6,7 +6,7 @@ use transport_rxe_loop::{MemoryWindow, QueuePair};
 
 use crate::errno::Errno;
 use crate::pd::make_in;
-use crate::raw::table::{Kind, Table};
+use crate::raw::{Kind, Table};
 use crate::sys::*;
 
 /// A memory window.

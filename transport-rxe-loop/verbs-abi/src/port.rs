@@ -6,7 +6,7 @@ use cq_core::setup::{Gid, Port};
 
 use crate::context::OPENINGS;
 use crate::errno::Errno;
-use crate::raw::arg::Out;
+use crate::raw::Out;
 use crate::sys::*;
 
 /// Its number, and how many there are.

@@ -13,7 +13,7 @@ use crate::convert::{To, bind, flags, operation, put_to, renew};
 use crate::errno::Errno;
 use crate::mw::{Posted, WINDOWS};
 use crate::qp::PAIRS;
-use crate::raw::arg::{Linked, List, Out};
+use crate::raw::{Linked, List, Out};
 use crate::srq::{SHARED, Shared};
 use crate::sys::*;
 

@@ -12,8 +12,7 @@ use crate::cq::QUEUES;
 use crate::draft::Draft;
 use crate::errno::Errno;
 use crate::pd::make_in;
-use crate::raw::arg::InOut;
-use crate::raw::table::{Key, Kind, Table};
+use crate::raw::{InOut, Key, Kind, Table};
 use crate::srq::SHARED;
 use crate::sys::*;
 

@@ -18,8 +18,7 @@ use crate::errno::Errno;
 use crate::mw::{WINDOWS, Window};
 use crate::pd::DOMAINS;
 use crate::qp::{self, PAIRS, Pair};
-use crate::raw::arg::{Array, In, InOut, Memory};
-use crate::raw::table::Slot;
+use crate::raw::{Array, In, InOut, Memory, Slot};
 use crate::sys::*;
 
 /// What can be asked for by [`create_qp_ex`].

@@ -9,9 +9,8 @@ use crate::context::OPENINGS;
 use crate::errno::Errno;
 use crate::pd::Domain;
 use crate::port;
-use crate::raw::arg::{In, Out};
 use crate::raw::system::page_size;
-use crate::raw::table::Table;
+use crate::raw::{In, Out, Table};
 use crate::sys::*;
 use crate::words::fixed;
 

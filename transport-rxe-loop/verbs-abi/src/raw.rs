@@ -7,7 +7,10 @@
 //! | `child` | a forked child into one that has its own objects | the system's: its only thread runs this |
 //! | `system` | calls of the C library that no crate makes safe | theirs |
 
-pub mod arg;
+mod arg;
 pub mod child;
 pub mod system;
-pub mod table;
+mod table;
+
+pub use self::arg::*;
+pub use self::table::*;

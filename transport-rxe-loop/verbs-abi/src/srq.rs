@@ -8,8 +8,7 @@ use transport_rxe_loop::{SharedReceiveQueue, SrqInit};
 
 use crate::errno::Errno;
 use crate::pd::{Domain, make_in};
-use crate::raw::arg::{In, InOut, Out};
-use crate::raw::table::{Key, Kind, Table};
+use crate::raw::{In, InOut, Key, Kind, Out, Table};
 use crate::sys::*;
 
 /// A shared receive queue.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::raw::table::Kind;
+use crate::raw::Kind;
 use crate::test::*;
 
 /// An opening whose events are not waited for.

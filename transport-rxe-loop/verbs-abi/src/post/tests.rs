@@ -3,7 +3,7 @@
 use transport_rxe_loop::Context;
 
 use super::*;
-use crate::raw::arg::MAX_INLINE;
+use crate::raw::MAX_INLINE;
 use crate::test::*;
 
 const TOO_LONG: u32 = CAP.max_inline_data + 1;
