@@ -36,7 +36,7 @@ pub fn attr(address: &AddressVector) -> ibv_ah_attr {
     let &AddressVector { port, lid, sl, route } = address;
     let grh = route.map_or(ibv_global_route::ZEROED, |route| {
         let GlobalRoute { gid, sgid_index, hop_limit, traffic_class, flow_label } = route;
-        let dgid = port::gid(gid);
+        let dgid = ibv_gid { raw: gid.0 };
         ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class }
     });
     let is_global = route.is_some().into();
@@ -135,7 +135,7 @@ mod tests {
         let found = port::at_port(open(), 1).unwrap();
         let wc = ibv_wc::new(1, WcStatus::SUCCESS, 5).with_opcode(WcOpcode::RECV).with_flags(flags);
         let wc = wc.with_path(0, found.lid, 3, 0);
-        let gid = port::gid(found.gid);
+        let gid = ibv_gid { raw: found.gid.0 };
         let version_tclass_flow = (6_u32 << 28 | 0xa5 << 20 | 0x1_2345).to_be();
         let grh =
             ibv_grh { version_tclass_flow, hop_limit: 9, sgid: gid, dgid: gid, ..ibv_grh::ZEROED };

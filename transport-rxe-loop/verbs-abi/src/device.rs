@@ -16,7 +16,7 @@ use crate::errno::Errno;
 use crate::fork;
 use crate::query::GUID;
 use crate::raw::Out;
-use crate::raw::system::{Returned, to_c};
+use crate::raw::system::to_c;
 use crate::sys::*;
 use crate::wait::Descriptor;
 use crate::words::fixed;
@@ -78,11 +78,6 @@ pub fn get_device_list(num_devices: Out<'_, c_int>) -> Result<*mut *mut ibv_devi
     // The number is optional.
     let _ = num_devices.put(faces.len() as c_int);
     Ok(list)
-}
-
-/// `ibv_free_device_list(3)`. The devices stay.
-pub fn free_device_list(list: Returned<ibv_device>) {
-    list.free();
 }
 
 /// `ibv_get_device_name(3)`.

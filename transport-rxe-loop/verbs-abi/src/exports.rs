@@ -18,6 +18,7 @@ use self::tables::FUNCTIONS;
 pub use self::tables::*;
 use crate::errno::{Errno, minus_one, negative, pointer, status};
 use crate::raw::Argument;
+use crate::raw::system::Returned;
 use crate::sys::*;
 use crate::{
     ah, channel, cq, cq_ex, device, events, modify, mr, pd, port, qp, query, rate, srq, words,
@@ -62,7 +63,7 @@ exported! {
     "C";
     ibv_get_device_list(num_devices: *mut c_int) -> *mut *mut ibv_device =
         pointer(device::get_device_list);
-    ibv_free_device_list(list: *mut *mut ibv_device) = plain(device::free_device_list);
+    ibv_free_device_list(list: *mut *mut ibv_device) = plain(Returned::free);
     ibv_get_device_name(device: *mut ibv_device) -> *const c_char =
         constant(device::get_device_name);
     ibv_get_device_guid(device: *mut ibv_device) -> u64 = plain(device::get_device_guid);

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint};
 
-use cq_core::setup::{Gid, Port};
+use cq_core::setup::Port;
 
 use crate::context::OPENINGS;
 use crate::errno::Errno;
@@ -23,11 +23,6 @@ const LINK_UP: u8 = 5;
 /// Four lanes of 25 Gb/s, as the specification numbers them. Nothing is ever as slow as it says.
 const WIDTH_4X: u8 = 2;
 const SPEED_EDR: u8 = 32;
-
-/// A global identifier, as C has it.
-pub const fn gid(Gid(raw): Gid) -> ibv_gid {
-    ibv_gid { raw }
-}
 
 /// What the device says of this port.
 pub fn at_port(context: *const ibv_context, port: u32) -> Result<Port, Errno> {
@@ -112,7 +107,7 @@ fn entry(context: *const ibv_context, port: u32, index: u32) -> Result<ibv_gid_e
     let found = at_port(context, port)?;
     check_gid(index)?;
     let (gid_index, port_num, gid_type) = (index, port, IBV_GID_TYPE_IB);
-    let gid = gid(found.gid);
+    let gid = ibv_gid { raw: found.gid.0 };
     // No network interface of the system's stands behind it.
     Ok(ibv_gid_entry { gid, gid_index, port_num, gid_type, ndev_ifindex: 0 })
 }

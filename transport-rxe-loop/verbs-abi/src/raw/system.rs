@@ -29,7 +29,7 @@ impl<T> Argument<*mut *mut T> for Returned<T> {
 }
 
 impl<T> Returned<T> {
-    /// Frees it, if it is one.
+    /// `ibv_free_device_list(3)`: frees it, if it is one. The devices stay.
     pub fn free(self) {
         // SAFETY: null or a list of `to_c`, which the program passes back once, as the manual page requires.
         unsafe { libc::free(self.0.cast()) };

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::*;
-use super::{SEND, end_in_reset, functions, named, pair, put_send, set_sge};
+use super::{SEND, end_in_reset, functions, named, pair, post_send, put_send, set_sge};
 use crate::qp::type_of_c;
 use crate::test::*;
 
@@ -53,9 +53,7 @@ fn q04_what_went_wrong_is_told_at_the_end_and_nothing_is_posted() {
     }
     a.expect(&[]);
     b.expect(&[]);
-    call!(q, wr_start());
-    put_send(q, 4, a.sge(0, 8));
-    assert_eq!(call!(q, wr_complete()), 0);
+    assert_eq!(post_send(q, 4, a.sge(0, 8)), 0);
     a.expect(&[(4, S::SUCCESS)]);
 }
 
@@ -79,9 +77,7 @@ fn q04_more_than_the_queue_takes_is_refused_as_a_whole() {
 fn q03_what_is_completed_too_early_or_was_not_started_is_refused() {
     let a = end_in_reset(IBV_QPT_RC, SEND, 0);
     let q = functions(&a);
-    call!(q, wr_start());
-    put_send(q, 1, a.sge(0, 8));
-    assert_eq!(call!(q, wr_complete()), libc::EINVAL);
+    assert_eq!(post_send(q, 1, a.sge(0, 8)), libc::EINVAL);
     a.connect(a.number());
     put_send(q, 1, a.sge(0, 8));
     assert_eq!(call!(q, wr_complete()), libc::EINVAL);
@@ -100,14 +96,10 @@ fn q11_a_garbled_handle_is_told_and_keeps_nobody_out() {
     // SAFETY: the handle of a queue pair that nobody else uses.
     let garble = || unsafe { (*a.qp).handle ^= 0xdead_beef };
     garble();
-    call!(q, wr_start());
-    put_send(q, 1, a.sge(0, 8));
-    assert_eq!(call!(q, wr_complete()), libc::ENOENT);
+    assert_eq!(post_send(q, 1, a.sge(0, 8)), libc::ENOENT);
     garble();
     b.recv(2, 0, 8);
-    call!(q, wr_start());
-    put_send(q, 1, a.sge(0, 8));
-    assert_eq!(call!(q, wr_complete()), 0);
+    assert_eq!(post_send(q, 1, a.sge(0, 8)), 0);
     a.expect(&[(1, S::SUCCESS)]);
 }
 
