@@ -64,3 +64,28 @@ pub fn receive_each(room: &mut [Wc], mut receive: impl FnMut() -> Option<Wc>) ->
     }
     received
 }
+
+/// Implements the two sides of a queue: how a batch is sent, and how entries are received into a buffer; both are inlined.
+macro_rules! sides {
+    (
+        $sender:ty: |$tx:ident, $batch:ident| $send:expr,
+        $receiver:ty: |$rx:ident, $room:ident| $receive:expr $(,)?
+    ) => {
+        impl $crate::common::peer::Sender for $sender {
+            #[inline(always)]
+            fn send(&mut self, $batch: &[cq_core::wc::Wc]) -> usize {
+                let $tx = self;
+                $send
+            }
+        }
+
+        impl $crate::common::peer::Receiver for $receiver {
+            #[inline(always)]
+            fn receive(&mut self, $room: &mut [cq_core::wc::Wc]) -> usize {
+                let $rx = self;
+                $receive
+            }
+        }
+    };
+}
+pub(super) use sides;

@@ -1,23 +1,15 @@
 //! The queues under test.
 
-mod crossbeam;
 mod gil;
-mod heapless;
+mod others;
 mod rigtorp;
-mod ringbuf;
 #[cfg(feature = "dpdk")]
 mod rte_ring;
-mod rtrb;
-mod shared;
 mod soft;
 
-pub use self::crossbeam::Crossbeam;
 pub use self::gil::Gil;
-pub use self::heapless::Heapless;
+pub use self::others::{Crossbeam, Heapless, Ringbuf, RtrbChunks, RtrbSingle};
 pub use self::rigtorp::Rigtorp;
-pub use self::ringbuf::Ringbuf;
 #[cfg(feature = "dpdk")]
 pub use self::rte_ring::RteRing;
-pub use self::rtrb::{RtrbChunks, RtrbSingle};
-pub use self::shared::Shared;
-pub use self::soft::{Raw, Soft};
+pub use self::soft::{Raw, Shared, Soft};

@@ -7,7 +7,7 @@ use core::ptr;
 use cq_core::wc::Wc;
 use gil::spsc::{self, Receiver as GilReceiver, Sender as GilSender};
 
-use crate::common::peer::{Peer, Receiver, Sender};
+use crate::common::peer::{Peer, sides};
 
 /// `gil::spsc`.
 pub struct Gil;
@@ -27,35 +27,25 @@ impl Peer for Gil {
     }
 }
 
-impl Sender for GilSender<Wc> {
-    #[inline(always)]
-    fn send(&mut self, batch: &[Wc]) -> usize {
+sides! {
+    GilSender<Wc>: |queue, batch| {
         if let [wc] = batch {
-            return self.try_send(*wc).is_ok().into();
+            return queue.try_send(*wc).is_ok().into();
         }
-        let free = self.write_buffer();
+        let free = queue.write_buffer();
         let count = free.len().min(batch.len());
         // SAFETY: both have as many, and do not overlap; what is committed was written.
         unsafe {
             ptr::copy_nonoverlapping(batch.as_ptr(), free.as_mut_ptr().cast(), count);
-            self.commit(count);
+            queue.commit(count);
         }
         count
-    }
-}
-
-impl Receiver for GilReceiver<Wc> {
-    #[inline(always)]
-    fn receive(&mut self, room: &mut [Wc]) -> usize {
-        if let [one] = room {
-            return match self.try_recv() {
-                Some(wc) => {
-                    *one = wc;
-                    1
-                }
-                None => 0,
-            };
-        }
-        self.read_guard().copy_into(room)
-    }
+    },
+    GilReceiver<Wc>: |queue, room| match room {
+        [one] => queue.try_recv().map_or(0, |wc| {
+            *one = wc;
+            1
+        }),
+        room => queue.read_guard().copy_into(room),
+    },
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cq_core::wc::Wc;
 
-use crate::common::peer::{Peer, Receiver, Sender, receive_each, send_each};
+use crate::common::peer::{Peer, receive_each, send_each, sides};
 
 /// The ring.
 pub struct Rigtorp;
@@ -62,10 +62,9 @@ impl Peer for Rigtorp {
     }
 }
 
-impl Sender for Producer<'_> {
-    #[inline(always)]
-    fn send(&mut self, batch: &[Wc]) -> usize {
-        let ring = self.0;
+sides! {
+    Producer<'_>: |queue, batch| {
+        let ring = queue.0;
         send_each(batch, |wc| {
             let index = ring.write.0.load(Ordering::Relaxed);
             let next = ring.next(index);
@@ -80,13 +79,9 @@ impl Sender for Producer<'_> {
             ring.write.0.store(next, Ordering::Release);
             true
         })
-    }
-}
-
-impl Receiver for Consumer<'_> {
-    #[inline(always)]
-    fn receive(&mut self, room: &mut [Wc]) -> usize {
-        let ring = self.0;
+    },
+    Consumer<'_>: |queue, room| {
+        let ring = queue.0;
         receive_each(room, || {
             let index = ring.read.0.load(Ordering::Relaxed);
             if index == ring.write_seen.0.get() {
@@ -100,5 +95,5 @@ impl Receiver for Consumer<'_> {
             ring.read.0.store(ring.next(index), Ordering::Release);
             Some(wc)
         })
-    }
+    },
 }

@@ -3,17 +3,19 @@
 use core::ptr::NonNull;
 
 use cq_core::queue::raw::{self, Layout, RawQueue};
-use cq_core::queue::{Consumer, HeapCq, NoChannel, Producer};
+use cq_core::queue::{Consumer, HeapCq, NoChannel, Producer, mpsc};
 use cq_core::transport::PollCq;
-use cq_core::wc::Wc;
 
-use crate::common::peer::{Peer, Receiver, Sender};
+use crate::common::peer::{Peer, sides};
 
 /// `cq_core::queue`; with `SLACK`, as many slots again as were promised, so that they are given back late.
 pub struct Soft<const SLACK: bool>;
 
 /// The same in memory that others might write to.
 pub struct Raw;
+
+/// `cq_core::queue::mpsc`, with several producers.
+pub struct Shared;
 
 /// Memory of a [`Raw`].
 pub struct Memory {
@@ -63,27 +65,35 @@ impl Peer for Raw {
     }
 }
 
-macro_rules! sides {
-    ($producer:ty, $consumer:ty) => {
-        impl Sender for $producer {
-            #[inline(always)]
-            fn send(&mut self, batch: &[Wc]) -> usize {
-                match batch {
-                    [wc] => self.try_push(wc).is_ok().into(),
-                    batch => self.try_push_batch(batch).unwrap_or(0),
-                }
-            }
-        }
+impl Peer for Shared {
+    const NAME: &'static str = "queue, several producers";
+    type Memory = usize;
+    type Sender<'a> = mpsc::Producer<'static>;
+    type Receiver<'a> = mpsc::Consumer<'static>;
 
-        impl Receiver for $consumer {
-            #[inline(always)]
-            fn receive(&mut self, room: &mut [Wc]) -> usize {
-                self.poll(room).expect("nothing overran")
-            }
-        }
+    fn memory(capacity: usize) -> usize {
+        capacity
+    }
+
+    fn open(capacity: &mut usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        mpsc::HeapCq::new(*capacity as u32).expect("a capacity that can be").split()
+    }
+}
+
+macro_rules! ours {
+    ($($producer:ty, $consumer:ty;)*) => {
+        $(sides! {
+            $producer: |queue, batch| match batch {
+                [wc] => queue.try_push(wc).is_ok().into(),
+                batch => queue.try_push_batch(batch).unwrap_or(0),
+            },
+            $consumer: |queue, room| queue.poll(room).expect("nothing overran"),
+        })*
     };
 }
-pub(super) use sides;
 
-sides!(Producer<'_>, Consumer<'_>);
-sides!(raw::Producer<'_>, raw::Consumer<'_>);
+ours! {
+    Producer<'_>, Consumer<'_>;
+    raw::Producer<'_>, raw::Consumer<'_>;
+    mpsc::Producer<'_>, mpsc::Consumer<'_>;
+}

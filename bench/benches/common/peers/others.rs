@@ -1,0 +1,152 @@
+//! Queues of other crates.
+
+use cq_core::wc::Wc;
+use crossbeam_queue::ArrayQueue;
+use heapless::spsc::{Queue, QueueView};
+use ringbuf::traits::{Consumer, Producer, Split};
+use ringbuf::{HeapCons, HeapProd, HeapRb};
+use rtrb::RingBuffer;
+use rtrb::chunks::ChunkError;
+
+use crate::common::peer::{Peer, receive_each, send_each, sides};
+
+/// `crossbeam_queue::ArrayQueue`: one entry at a time, by any number of threads on either side.
+pub struct Crossbeam;
+
+impl Peer for Crossbeam {
+    const NAME: &'static str = "crossbeam";
+    type Memory = ArrayQueue<Wc>;
+    type Sender<'a> = &'a ArrayQueue<Wc>;
+    type Receiver<'a> = &'a ArrayQueue<Wc>;
+
+    fn memory(capacity: usize) -> Self::Memory {
+        ArrayQueue::new(capacity)
+    }
+
+    fn open(memory: &mut Self::Memory) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        (memory, memory)
+    }
+}
+
+sides! {
+    &ArrayQueue<Wc>: |queue, batch| send_each(batch, |wc| queue.push(*wc).is_ok()),
+    &ArrayQueue<Wc>: |queue, room| receive_each(room, || queue.pop()),
+}
+
+/// `heapless::spsc`: one entry at a time. It holds one entry less than it has slots.
+pub struct Heapless;
+
+impl Peer for Heapless {
+    const NAME: &'static str = "heapless";
+    type Memory = Box<QueueView<Wc>>;
+    type Sender<'a> = heapless::spsc::Producer<'a, Wc>;
+    type Receiver<'a> = heapless::spsc::Consumer<'a, Wc>;
+
+    fn memory(capacity: usize) -> Self::Memory {
+        match capacity {
+            64 => Box::new(Queue::<Wc, 64>::new()) as _,
+            1024 => Box::new(Queue::<Wc, 1024>::new()) as _,
+            65536 => Box::new(Queue::<Wc, 65536>::new()) as _,
+            other => panic!("heapless has its capacity in its type: name {other} here, too"),
+        }
+    }
+
+    fn open(memory: &mut Self::Memory) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        memory.split()
+    }
+}
+
+sides! {
+    heapless::spsc::Producer<'_, Wc>: |queue, batch| {
+        send_each(batch, |wc| queue.enqueue(*wc).is_ok())
+    },
+    heapless::spsc::Consumer<'_, Wc>: |queue, room| receive_each(room, || queue.dequeue()),
+}
+
+/// ringbuf's `push_slice` and `pop_slice`. Its sides own the queue.
+pub struct Ringbuf;
+
+impl Peer for Ringbuf {
+    const NAME: &'static str = "ringbuf";
+    type Memory = usize;
+    type Sender<'a> = HeapProd<Wc>;
+    type Receiver<'a> = HeapCons<Wc>;
+
+    fn memory(capacity: usize) -> usize {
+        capacity
+    }
+
+    fn open(capacity: &mut usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        HeapRb::new(*capacity).split()
+    }
+}
+
+sides! {
+    HeapProd<Wc>: |queue, batch| queue.push_slice(batch),
+    HeapCons<Wc>: |queue, room| queue.pop_slice(room),
+}
+
+/// rtrb's `push` and `pop`. Its sides own the queue.
+pub struct RtrbSingle;
+
+/// The slices of rtrb's chunks.
+pub struct RtrbChunks;
+
+/// A side of rtrb that is used an entry at a time.
+pub struct Single<T>(T);
+
+impl Peer for RtrbSingle {
+    const NAME: &'static str = "rtrb single";
+    type Memory = usize;
+    type Sender<'a> = Single<rtrb::Producer<Wc>>;
+    type Receiver<'a> = Single<rtrb::Consumer<Wc>>;
+
+    fn memory(capacity: usize) -> usize {
+        capacity
+    }
+
+    fn open(capacity: &mut usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        let (producer, consumer) = RingBuffer::new(*capacity);
+        (Single(producer), Single(consumer))
+    }
+}
+
+sides! {
+    Single<rtrb::Producer<Wc>>: |queue, batch| send_each(batch, |wc| queue.0.push(*wc).is_ok()),
+    Single<rtrb::Consumer<Wc>>: |queue, room| receive_each(room, || queue.0.pop().ok()),
+}
+
+impl Peer for RtrbChunks {
+    const NAME: &'static str = "rtrb chunks";
+    type Memory = usize;
+    type Sender<'a> = rtrb::Producer<Wc>;
+    type Receiver<'a> = rtrb::Consumer<Wc>;
+
+    fn memory(capacity: usize) -> usize {
+        capacity
+    }
+
+    fn open(capacity: &mut usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        RingBuffer::new(*capacity)
+    }
+}
+
+sides! {
+    rtrb::Producer<Wc>: |queue, batch| {
+        at_most(batch.len(), |count| queue.push_entire_slice(&batch[..count]))
+    },
+    rtrb::Consumer<Wc>: |queue, room| {
+        at_most(room.len(), |count| queue.pop_entire_slice(&mut room[..count]))
+    },
+}
+
+/// Moves `count` entries, or as many as it can. Unlike rtrb's own `_partial_slice` it writes no index when
+/// that is none, which is the kinder way to poll it.
+#[inline(always)]
+fn at_most(count: usize, mut entire: impl FnMut(usize) -> Result<(), ChunkError>) -> usize {
+    match entire(count) {
+        Ok(()) => count,
+        Err(ChunkError::TooFewSlots(0)) => 0,
+        Err(ChunkError::TooFewSlots(fewer)) => entire(fewer).map_or(0, |()| fewer),
+    }
+}
