@@ -204,9 +204,9 @@ fn late() -> Failure {
     format!("nothing completed for {} seconds", LIMIT.as_secs()).into()
 }
 
-/// Looks at the clock once in a while, so that what is measured is not that.
+/// Ends a wait for what never comes. It looks at the clock once in a while, so that what is measured is not that.
 #[derive(Default)]
-struct Patience {
+pub struct Patience {
     looks: u32,
     end: Option<Instant>,
 }
@@ -215,8 +215,12 @@ impl Patience {
     /// Looks at a queue between two at the clock.
     const LOOKS: u32 = 1 << 10;
 
+    /// Called once each time that nothing has come.
+    ///
+    /// # Errors
+    /// Nothing comes for too long.
     #[inline]
-    fn look(&mut self) -> Result<(), Failure> {
+    pub fn look(&mut self) -> Result<(), Failure> {
         self.looks += 1;
         if self.looks.is_multiple_of(Self::LOOKS) {
             let now = Instant::now();

@@ -2,8 +2,8 @@
 //! process' alone.
 
 use std::thread;
-use std::time::{Duration, Instant};
 
+use bench::delivery::Patience;
 use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcOpcode};
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
@@ -19,6 +19,8 @@ pub const DEPTH: usize = 256;
 pub const BATCH: usize = 32;
 /// Bytes of the memory of this process' alone.
 pub const HEAP: usize = 1 << 20;
+/// The other process has died.
+const SILENT: &str = "the other process says something";
 /// Bytes that a send or a receive may have.
 const ROOM: usize = 64;
 /// Where the peer writes how many of the messages it has taken; receives begin behind it.
@@ -26,8 +28,6 @@ const CREDIT: usize = 0;
 const RECEIVES: usize = 64;
 const SENDS: usize = RECEIVES + DEPTH * ROOM;
 const BYTES: usize = SENDS + ROOM;
-/// The other process has died if nothing comes for so long.
-const DEADLINE: Duration = Duration::from_secs(20);
 
 /// What the other side has to know.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -149,9 +149,9 @@ impl End {
             if begins {
                 self.tell(number);
             }
-            let mut limit = Limit::new();
+            let mut limit = Patience::default();
             while self.credit() != number {
-                limit.check();
+                limit.look().expect(SILENT);
             }
             if !begins {
                 self.tell(number);
@@ -172,18 +172,18 @@ impl End {
             if nth + 1 == BATCH { wr } else { wr.unsignaled() }
         });
         let mut buffer = [Wc::default(); BATCH];
-        let (mut taken, mut limit) = (0, Limit::new());
+        let (mut taken, mut limit) = (0, Patience::default());
         for sent in (0..count).step_by(BATCH) {
             while sent + BATCH as u64 > taken + DEPTH as u64 {
                 taken = self.credit();
-                limit.check();
+                limit.look().expect(SILENT);
             }
-            limit = Limit::new();
+            limit = Patience::default();
             self.qp.post_send(&list).expect("the queue is not full");
             self.poll(&mut buffer, WcOpcode::SEND);
         }
         while self.credit() < count {
-            limit.check();
+            limit.look().expect(SILENT);
         }
         self.poll(&mut buffer, WcOpcode::SEND);
     }
@@ -193,14 +193,14 @@ impl End {
         const OFTEN: u64 = 2 * BATCH as u64;
         let mut buffer = [Wc::default(); BATCH];
         let (mut taken, mut posted, mut told) = (0, 0, 0);
-        let mut limit = Limit::new();
+        let mut limit = Patience::default();
         while told < count {
             let now = self.poll(&mut buffer, WcOpcode::RECV) as u64;
             if now == 0 {
-                limit.check();
+                limit.look().expect(SILENT);
                 continue;
             }
-            limit = Limit::new();
+            limit = Patience::default();
             taken += now;
             while taken - posted >= BATCH as u64 {
                 self.post_receives::<BATCH>();
@@ -257,9 +257,9 @@ impl End {
     /// Waits for one that is done.
     fn take_one(&mut self, what: WcOpcode) {
         let mut buffer = [Wc::default(); 4];
-        let mut limit = Limit::new();
+        let mut limit = Patience::default();
         while self.poll(&mut buffer, what) == 0 {
-            limit.check();
+            limit.look().expect(SILENT);
             if self.yields {
                 thread::yield_now();
             }
@@ -289,25 +289,5 @@ impl End {
 
     fn set_credit(&self, credit: u64) {
         self.region.write(CREDIT, &credit.to_ne_bytes()).expect("it is inside");
-    }
-}
-
-/// Ends a wait for what never comes.
-struct Limit {
-    looks: u32,
-    end: Option<Instant>,
-}
-
-impl Limit {
-    const fn new() -> Self {
-        Self { looks: 0, end: None }
-    }
-
-    fn check(&mut self) {
-        self.looks = self.looks.wrapping_add(1);
-        if self.looks.is_multiple_of(1 << 16) {
-            let now = Instant::now();
-            assert!(*self.end.get_or_insert(now + DEADLINE) > now, "the other process is silent");
-        }
     }
 }

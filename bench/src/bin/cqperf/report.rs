@@ -60,8 +60,9 @@ impl Report<'_> {
         let named = |text: &str| text.replace("{latency}", first.job.op.latency_is());
         let sizes = self.style == Style::Sizes;
         if sizes {
-            table.set_header(COLUMNS.iter().map(|(column, _)| named(column)));
-            let row = |outcome| COLUMNS.iter().map(move |(_, value)| value(outcome));
+            let columns = || CELLS.iter().filter(|(_, column, _)| !column.is_empty());
+            table.set_header(columns().map(|(_, column, _)| named(column)));
+            let row = |outcome| columns().map(move |(.., value)| value(outcome));
             table.add_rows(outcomes.iter().map(row));
         } else {
             let row = |name: String, value: Cell| {
@@ -70,7 +71,8 @@ impl Report<'_> {
             let head =
                 |outcome: &Outcome| format!("{}\n{}", name(outcome.job.flow), outcome.job.mode());
             table.set_header(row(String::new(), head));
-            table.add_rows(ROWS.iter().map(|(name, value)| row(named(name), *value)));
+            let rows = CELLS.iter().filter(|(name, ..)| !name.is_empty());
+            table.add_rows(rows.map(|(name, _, value)| row(named(name), *value)));
         }
         for column in table.column_iter_mut().skip(usize::from(!sizes)) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -140,35 +142,26 @@ fn verdict(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// A cell of the table.
+/// What a table shows of an outcome.
 type Cell = fn(&Outcome) -> String;
 
-const COLUMNS: &[(&str, Cell)] = &[
-    ("bytes", |outcome| count(outcome.job.size.get())),
-    ("iterations", |outcome| count(outcome.done)),
-    ("{latency}, p50", |outcome| latency(outcome, |latency| latency.p50)),
-    ("p99", |outcome| latency(outcome, |latency| latency.p99)),
-    ("p99.9", |outcome| latency(outcome, |latency| latency.p999)),
-    ("max", |outcome| latency(outcome, |latency| latency.max)),
-    ("messages/s", |outcome| rate(outcome.per_second(outcome.messages()))),
-    ("MB/s", |outcome| rate(bytes_per_s(outcome) / 1e6)),
-    ("result", |outcome| verdict(outcome).to_owned()),
-];
-
-const ROWS: &[(&str, Cell)] = &[
-    ("operation", |outcome| name(outcome.job.op)),
-    ("memory", |outcome| name(outcome.job.memory)),
-    ("message size (bytes)", |outcome| count(outcome.job.size.get())),
-    ("iterations", |outcome| count(outcome.done)),
-    ("{latency}, p50", |outcome| latency(outcome, |latency| latency.p50)),
-    ("{latency}, p99", |outcome| latency(outcome, |latency| latency.p99)),
-    ("{latency}, p99.9", |outcome| latency(outcome, |latency| latency.p999)),
-    ("{latency}, max", |outcome| latency(outcome, |latency| latency.max)),
-    ("messages/s", |outcome| rate(outcome.per_second(outcome.messages()))),
-    ("completions/s", |outcome| rate(outcome.per_second(outcome.tally.completions))),
-    ("polls", |outcome| count(outcome.tally.polls)),
-    ("empty polls", |outcome| count(outcome.tally.empty_polls)),
-    ("result", |outcome| verdict(outcome).to_owned()),
+/// As a row of its name, where there is a column for each job, and as a column of its name, where there is a row for each
+/// size.
+const CELLS: &[(&str, &str, Cell)] = &[
+    ("operation", "", |outcome| name(outcome.job.op)),
+    ("memory", "", |outcome| name(outcome.job.memory)),
+    ("message size (bytes)", "bytes", |outcome| count(outcome.job.size.get())),
+    ("iterations", "iterations", |outcome| count(outcome.done)),
+    ("{latency}, p50", "{latency}, p50", |outcome| latency(outcome, |latency| latency.p50)),
+    ("{latency}, p99", "p99", |outcome| latency(outcome, |latency| latency.p99)),
+    ("{latency}, p99.9", "p99.9", |outcome| latency(outcome, |latency| latency.p999)),
+    ("{latency}, max", "max", |outcome| latency(outcome, |latency| latency.max)),
+    ("messages/s", "messages/s", |outcome| rate(outcome.per_second(outcome.messages()))),
+    ("", "MB/s", |outcome| rate(bytes_per_s(outcome) / 1e6)),
+    ("completions/s", "", |outcome| rate(outcome.per_second(outcome.tally.completions))),
+    ("polls", "", |outcome| count(outcome.tally.polls)),
+    ("empty polls", "", |outcome| count(outcome.tally.empty_polls)),
+    ("result", "result", |outcome| verdict(outcome).to_owned()),
 ];
 
 fn count(number: u64) -> String {

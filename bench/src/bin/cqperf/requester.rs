@@ -35,7 +35,7 @@ pub fn request<T: Transport>(side: &mut Side<'_, T>) -> Result<(), Failure> {
     while !requester.sends.done() {
         match requester.ready(fetches) {
             0 if !requester.complete(side)? => return Ok(()),
-            0 if fetches => side.control.advance(requester.sends.retired()),
+            0 if fetches => side.control.advance(requester.sends.retired),
             0 => {}
             count => requester.post(side, count)?,
         }
@@ -64,7 +64,7 @@ impl Requester<'_> {
     fn ready(&self, fetches: bool) -> usize {
         let free = self.sends.free_slots();
         let allowed = u64::from(self.shape.depth) + self.credits * self.shape.credit();
-        let free = if fetches { free } else { free.min(allowed - self.sends.posted()) };
+        let free = if fetches { free } else { free.min(allowed - self.sends.posted) };
         self.sends.ready(self.shape.batch, free)
     }
 
@@ -83,7 +83,7 @@ impl Requester<'_> {
     /// Posts the next `count` requests. They do not wrap, for there are whole batches of slots.
     fn post<T: Transport>(&mut self, side: &mut Side<'_, T>, count: usize) -> Result<(), Failure> {
         let Side { job, control, slots, pair, .. } = side;
-        let first = self.slot(self.sends.posted());
+        let first = self.slot(self.sends.posted);
         let now = control.now();
         for slot in first..first + count as u32 {
             let (number, signaled) = self.sends.post();
@@ -126,10 +126,10 @@ impl Requester<'_> {
                 self.credits += 1;
                 continue;
             }
-            in_turn(&done, self.sends.next_completion())?;
-            let first = self.sends.retired();
+            in_turn(&done, self.sends.to_complete)?;
+            let first = self.sends.retired;
             self.sends.retire();
-            for number in (first..self.sends.retired()).filter(|_| job.op.fetches()) {
+            for number in (first..self.sends.retired).filter(|_| job.op.fetches()) {
                 let slot = self.slot(number);
                 match job.op {
                     Op::Read => drop(slots.check(slot, self.source(slots, number).into())?),

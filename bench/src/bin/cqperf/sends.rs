@@ -8,11 +8,13 @@ pub struct Sends {
     total: u64,
     depth: u64,
     every: u64,
-    posted: u64,
-    retired: u64,
-    /// The next send to be signaled, and the next to complete.
+    /// How many were posted, which is the number of the next.
+    pub posted: u64,
+    /// How many are known to be done.
+    pub retired: u64,
     to_signal: u64,
-    to_complete: u64,
+    /// The number of the send that has to complete next.
+    pub to_complete: u64,
 }
 
 impl Sends {
@@ -22,32 +24,9 @@ impl Sends {
     /// If a queue full of sends could hold none that is signaled: nothing would ever come back.
     pub fn new(total: u64, depth: u32, every: u32) -> Self {
         assert!((1..=depth).contains(&every), "a full queue needs a signaled send");
-        let every = u64::from(every);
+        let (depth, every) = (depth.into(), every.into());
         let first = total.min(every).saturating_sub(1);
-        Self {
-            total,
-            depth: depth.into(),
-            every,
-            posted: 0,
-            retired: 0,
-            to_signal: first,
-            to_complete: first,
-        }
-    }
-
-    /// How many were posted, which is the number of the next.
-    pub const fn posted(&self) -> u64 {
-        self.posted
-    }
-
-    /// How many are known to be done.
-    pub const fn retired(&self) -> u64 {
-        self.retired
-    }
-
-    /// How many are still to be posted.
-    pub const fn left(&self) -> u64 {
-        self.total - self.posted
+        Self { total, depth, every, posted: 0, retired: 0, to_signal: first, to_complete: first }
     }
 
     /// How many can be posted now.
@@ -57,7 +36,7 @@ impl Sends {
 
     /// How many to post now, given so many free slots: a whole `batch`, what is left, or none.
     pub fn ready(&self, batch: u32, free: u64) -> usize {
-        let batch = self.left().min(batch.into());
+        let batch = (self.total - self.posted).min(batch.into());
         // At most a batch, which is a u32.
         if batch <= free { batch as usize } else { 0 }
     }
@@ -78,12 +57,7 @@ impl Sends {
         (number, signaled)
     }
 
-    /// The number of the send that has to complete next.
-    pub const fn next_completion(&self) -> u64 {
-        self.to_complete
-    }
-
-    /// That send has completed.
+    /// The send that had to complete next has completed.
     pub fn retire(&mut self) {
         self.retired = self.to_complete + 1;
         self.to_complete = self.signaled_after(self.to_complete);
@@ -104,41 +78,33 @@ mod tests {
         let mut signaled = Vec::new();
         let mut completed = 0;
         while !sends.done() {
-            while sends.free_slots().min(sends.left()) > 0 {
+            while sends.ready(1, sends.free_slots()) > 0 {
                 let (number, signal) = sends.post();
                 signaled.extend(signal.then_some(number));
             }
+            assert!(sends.posted - sends.retired <= depth.into(), "the queue is too short");
             assert!(completed < signaled.len(), "the queue is full and nothing will complete");
-            assert_eq!(sends.next_completion(), signaled[completed]);
+            assert_eq!(sends.to_complete, signaled[completed]);
             sends.retire();
+            // A slot is free when a completion that covers it was polled.
+            assert_eq!(sends.retired, signaled[completed] + 1);
             completed += 1;
         }
         signaled
     }
 
     #[test]
-    fn c09_every_nth_and_the_last_are_signaled() {
-        assert_eq!(signaled(10, 8, 4), [3, 7, 9]);
-        assert_eq!(signaled(8, 8, 4), [3, 7]);
-        assert_eq!(signaled(3, 8, 4), [2]);
-        assert_eq!(signaled(3, 8, 1), [0, 1, 2]);
-    }
-
-    #[test]
-    fn q05_a_queue_as_deep_as_the_signals_are_apart_never_gets_stuck() {
-        assert_eq!(signaled(20, 8, 8), [7, 15, 19]);
-        assert_eq!(signaled(3, 1, 1), [0, 1, 2]);
-    }
-
-    #[test]
-    fn q05_a_slot_is_free_when_a_completion_that_covers_it_was_polled() {
-        let mut sends = Sends::new(100, 8, 4);
-        while sends.free_slots() > 0 {
-            sends.post();
+    fn c09_q05_every_nth_and_the_last_are_signaled_and_the_queue_never_gets_stuck() {
+        for (total, depth, every, expected) in [
+            (10, 8, 4, &[3, 7, 9][..]),
+            (8, 8, 4, &[3, 7]),
+            (3, 8, 4, &[2]),
+            (3, 8, 1, &[0, 1, 2]),
+            (20, 8, 8, &[7, 15, 19]),
+            (3, 1, 1, &[0, 1, 2]),
+        ] {
+            assert_eq!(signaled(total, depth, every), expected, "{total} by {depth}, {every}");
         }
-        assert_eq!(sends.posted(), 8);
-        sends.retire();
-        assert_eq!(sends.free_slots(), 4);
     }
 
     #[test]
