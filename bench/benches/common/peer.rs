@@ -7,18 +7,15 @@ use cq_core::wc::Wc;
 pub trait Peer {
     /// What the reports call it.
     const NAME: &'static str;
-    /// Where its entries are; the two sides may borrow it.
-    type Memory;
+    /// Where its entries are, if the two sides borrow it; empty at first.
+    type Memory: Default;
     /// The producer's side.
     type Sender<'a>: Sender;
     /// The consumer's side.
     type Receiver<'a>: Receiver;
 
-    /// Memory for a queue of so many entries, a power of two.
-    fn memory(capacity: usize) -> Self::Memory;
-
-    /// The two sides of a queue in memory that was not used before.
-    fn open(memory: &mut Self::Memory) -> (Self::Sender<'_>, Self::Receiver<'_>);
+    /// The two sides of a queue of so many entries, a power of two, in memory that was not used before.
+    fn open(memory: &mut Self::Memory, capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>);
 }
 
 /// The producer's side of a queue.

@@ -14,16 +14,12 @@ pub struct Gil;
 
 impl Peer for Gil {
     const NAME: &'static str = "gil";
-    type Memory = NonZeroUsize;
+    type Memory = ();
     type Sender<'a> = GilSender<Wc>;
     type Receiver<'a> = GilReceiver<Wc>;
 
-    fn memory(capacity: usize) -> NonZeroUsize {
-        NonZeroUsize::new(capacity).expect("not 0")
-    }
-
-    fn open(capacity: &mut NonZeroUsize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        spsc::channel(*capacity)
+    fn open((): &mut (), capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        spsc::channel(NonZeroUsize::new(capacity).expect("not 0"))
     }
 }
 

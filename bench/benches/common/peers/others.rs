@@ -15,16 +15,13 @@ pub struct Crossbeam;
 
 impl Peer for Crossbeam {
     const NAME: &'static str = "crossbeam";
-    type Memory = ArrayQueue<Wc>;
+    type Memory = Option<ArrayQueue<Wc>>;
     type Sender<'a> = &'a ArrayQueue<Wc>;
     type Receiver<'a> = &'a ArrayQueue<Wc>;
 
-    fn memory(capacity: usize) -> Self::Memory {
-        ArrayQueue::new(capacity)
-    }
-
-    fn open(memory: &mut Self::Memory) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        (memory, memory)
+    fn open(memory: &mut Self::Memory, capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        let queue = memory.insert(ArrayQueue::new(capacity));
+        (queue, queue)
     }
 }
 
@@ -38,21 +35,18 @@ pub struct Heapless;
 
 impl Peer for Heapless {
     const NAME: &'static str = "heapless";
-    type Memory = Box<QueueView<Wc>>;
+    type Memory = Option<Box<QueueView<Wc>>>;
     type Sender<'a> = heapless::spsc::Producer<'a, Wc>;
     type Receiver<'a> = heapless::spsc::Consumer<'a, Wc>;
 
-    fn memory(capacity: usize) -> Self::Memory {
-        match capacity {
+    fn open(memory: &mut Self::Memory, capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        let queue = memory.insert(match capacity {
             64 => Box::new(Queue::<Wc, 64>::new()) as _,
             1024 => Box::new(Queue::<Wc, 1024>::new()) as _,
             65536 => Box::new(Queue::<Wc, 65536>::new()) as _,
             other => panic!("heapless has its capacity in its type: name {other} here, too"),
-        }
-    }
-
-    fn open(memory: &mut Self::Memory) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        memory.split()
+        });
+        queue.split()
     }
 }
 
@@ -68,16 +62,12 @@ pub struct Ringbuf;
 
 impl Peer for Ringbuf {
     const NAME: &'static str = "ringbuf";
-    type Memory = usize;
+    type Memory = ();
     type Sender<'a> = HeapProd<Wc>;
     type Receiver<'a> = HeapCons<Wc>;
 
-    fn memory(capacity: usize) -> usize {
-        capacity
-    }
-
-    fn open(capacity: &mut usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        HeapRb::new(*capacity).split()
+    fn open((): &mut (), capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        HeapRb::new(capacity).split()
     }
 }
 
@@ -97,16 +87,12 @@ pub struct Single<T>(T);
 
 impl Peer for RtrbSingle {
     const NAME: &'static str = "rtrb single";
-    type Memory = usize;
+    type Memory = ();
     type Sender<'a> = Single<rtrb::Producer<Wc>>;
     type Receiver<'a> = Single<rtrb::Consumer<Wc>>;
 
-    fn memory(capacity: usize) -> usize {
-        capacity
-    }
-
-    fn open(capacity: &mut usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        let (producer, consumer) = RingBuffer::new(*capacity);
+    fn open((): &mut (), capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        let (producer, consumer) = RingBuffer::new(capacity);
         (Single(producer), Single(consumer))
     }
 }
@@ -118,16 +104,12 @@ sides! {
 
 impl Peer for RtrbChunks {
     const NAME: &'static str = "rtrb chunks";
-    type Memory = usize;
+    type Memory = ();
     type Sender<'a> = rtrb::Producer<Wc>;
     type Receiver<'a> = rtrb::Consumer<Wc>;
 
-    fn memory(capacity: usize) -> usize {
-        capacity
-    }
-
-    fn open(capacity: &mut usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        RingBuffer::new(*capacity)
+    fn open((): &mut (), capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        RingBuffer::new(capacity)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::common::peer::{Peer, receive_each, send_each, sides};
 pub struct Rigtorp;
 
 /// What the sides share.
+#[derive(Default)]
 pub struct Memory {
     slots: Box<[UnsafeCell<Wc>]>,
     write: Line<AtomicUsize>,
@@ -47,17 +48,8 @@ impl Peer for Rigtorp {
     type Sender<'a> = Producer<'a>;
     type Receiver<'a> = Consumer<'a>;
 
-    fn memory(capacity: usize) -> Memory {
-        Memory {
-            slots: (0..=capacity).map(|_| UnsafeCell::new(Wc::default())).collect(),
-            write: Line::default(),
-            read_seen: Line::default(),
-            read: Line::default(),
-            write_seen: Line::default(),
-        }
-    }
-
-    fn open(memory: &mut Memory) -> (Producer<'_>, Consumer<'_>) {
+    fn open(memory: &mut Memory, capacity: usize) -> (Producer<'_>, Consumer<'_>) {
+        memory.slots = (0..=capacity).map(|_| UnsafeCell::new(Wc::default())).collect();
         (Producer(memory), Consumer(memory))
     }
 }

@@ -23,7 +23,8 @@ unsafe extern "C" {
 }
 
 /// Owns a ring.
-pub struct Memory(NonNull<Opaque>);
+#[derive(Default)]
+pub struct Memory(Option<NonNull<Opaque>>);
 
 /// One side of a ring; there are two of either kind only if it is for many.
 pub struct Side<'a, const MANY: bool>(NonNull<Opaque>, PhantomData<&'a Memory>);
@@ -44,21 +45,20 @@ impl<const MANY: bool> Peer for RteRing<MANY> {
     type Sender<'a> = Side<'a, MANY>;
     type Receiver<'a> = Side<'a, MANY>;
 
-    fn memory(capacity: usize) -> Memory {
+    fn open(memory: &mut Memory, capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
         // SAFETY: the function takes any numbers.
-        let ring = unsafe { cq_bench_rte_ring_new(capacity as u32, MANY.into()) };
-        Memory(ring.expect("a power of two, and memory for it"))
-    }
-
-    fn open(memory: &mut Memory) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        (Side(memory.0, PhantomData), Side(memory.0, PhantomData))
+        *memory = Memory(unsafe { cq_bench_rte_ring_new(capacity as u32, MANY.into()) });
+        let ring = memory.0.expect("a power of two, and memory for it");
+        (Side(ring, PhantomData), Side(ring, PhantomData))
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: `memory` got it, nobody else frees it, and the sides that borrow it are gone.
-        unsafe { cq_bench_rte_ring_free(self.0) }
+        if let Some(ring) = self.0 {
+            // SAFETY: `open` got it, nobody else frees it, and the sides that borrow it are gone.
+            unsafe { cq_bench_rte_ring_free(ring) }
+        }
     }
 }
 

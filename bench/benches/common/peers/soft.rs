@@ -18,65 +18,48 @@ pub struct Raw;
 pub struct Shared;
 
 /// Memory of a [`Raw`].
-pub struct Memory {
-    words: Box<[Line]>,
-    layout: Layout,
-}
-
 #[derive(Clone, Copy)]
 #[repr(align(128))]
-struct Line(#[expect(dead_code, reason = "memory for a queue")] [u8; 128]);
+pub struct Line(#[expect(dead_code, reason = "memory for a queue")] [u8; 128]);
 
 impl<const SLACK: bool> Peer for Soft<SLACK> {
     const NAME: &'static str = if SLACK { "queue, slack" } else { "queue" };
-    type Memory = usize;
+    type Memory = ();
     type Sender<'a> = Producer<'static>;
     type Receiver<'a> = Consumer<'static>;
 
-    fn memory(capacity: usize) -> usize {
-        capacity
-    }
-
-    fn open(capacity: &mut usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        let slots = if SLACK { 2 * *capacity } else { *capacity };
-        HeapCq::with_slots(*capacity as u32, slots).expect("a power of two").split()
+    fn open((): &mut (), capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        let slots = if SLACK { 2 * capacity } else { capacity };
+        HeapCq::with_slots(capacity as u32, slots).expect("a power of two").split()
     }
 }
 
 impl Peer for Raw {
     const NAME: &'static str = "queue, raw";
-    type Memory = Memory;
+    type Memory = Vec<Line>;
     type Sender<'a> = raw::Producer<'a>;
     type Receiver<'a> = raw::Consumer<'a>;
 
-    fn memory(capacity: usize) -> Memory {
+    #[allow(unsafe_code)]
+    fn open(memory: &mut Vec<Line>, capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
         let layout = Layout { slots: capacity, tags: false, promised: capacity as u32 };
         let lines = layout.bytes().expect("a power of two").div_ceil(size_of::<Line>());
-        Memory { words: vec![Line([0; 128]); lines].into(), layout }
-    }
-
-    #[allow(unsafe_code)]
-    fn open(memory: &mut Memory) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        let bytes = size_of_val(&*memory.words);
-        let base = NonNull::from(&mut memory.words[0]).cast();
+        *memory = vec![Line([0; 128]); lines];
+        let base = NonNull::from(&mut memory[0]).cast();
         // SAFETY: the sides borrow the memory mutably, so nobody else reaches it.
-        let queue = unsafe { RawQueue::new(base, bytes, memory.layout) };
+        let queue = unsafe { RawQueue::new(base, size_of_val(&memory[..]), layout) };
         queue.expect("all of it").into_sides(0, NoChannel, NoChannel)
     }
 }
 
 impl Peer for Shared {
     const NAME: &'static str = "queue, several producers";
-    type Memory = usize;
+    type Memory = ();
     type Sender<'a> = mpsc::Producer<'static>;
     type Receiver<'a> = mpsc::Consumer<'static>;
 
-    fn memory(capacity: usize) -> usize {
-        capacity
-    }
-
-    fn open(capacity: &mut usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        mpsc::HeapCq::new(*capacity as u32).expect("a capacity that can be").split()
+    fn open((): &mut (), capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        mpsc::HeapCq::new(capacity as u32).expect("a capacity that can be").split()
     }
 }
 

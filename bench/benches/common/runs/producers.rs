@@ -30,7 +30,7 @@ where
     let share = setting.capacity as u64 / 4;
     assert!(share.is_multiple_of(32) && share.is_multiple_of(N as u64), "a share is whole batches");
     let rounds = count.div_ceil(2 * share).next_multiple_of(ROUNDS);
-    let mut memory = P::memory(setting.capacity);
+    let mut memory = P::Memory::default();
     let (sender, receiver) = open::<P>(&mut memory, setting.capacity);
     let (meeting, drain) = (&Meeting::default(), &Mutex::new((receiver, Sink::<32>::new())));
     let producer = |side: u64, sender: P::Sender<'_>| {

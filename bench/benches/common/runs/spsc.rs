@@ -20,7 +20,7 @@ pub trait Run {
 /// An empty queue of which the compiler knows nothing, not even that it is empty and nobody else's: it would
 /// optimise the loads of an empty poll away. All of its memory was used before, so no page faults come.
 pub fn open<P: Peer>(memory: &mut P::Memory, capacity: usize) -> (P::Sender<'_>, P::Receiver<'_>) {
-    let (mut sender, mut receiver) = black_box(P::open(memory));
+    let (mut sender, mut receiver) = black_box(P::open(memory, capacity));
     let (mut source, mut sink) = (Source::<1>::new(), Sink::<1>::new());
     // Twice, since there may be slack.
     let count = whole_rounds::<1>(2 * capacity as u64);
@@ -38,7 +38,7 @@ pub struct PushPop<const N: usize>;
 impl<const N: usize> Run for PushPop<N> {
     fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
         let count = whole_rounds::<N>(count);
-        let mut memory = P::memory(setting.capacity);
+        let mut memory = P::Memory::default();
         let (mut sender, mut receiver) = open::<P>(&mut memory, setting.capacity);
         let (mut source, mut sink) = (Source::<N>::new(), Sink::<N>::new());
         let sample = Sample::alone(count, || {
@@ -58,7 +58,7 @@ pub struct EmptyPoll<const N: usize, const CALLED: bool>;
 
 impl<const N: usize, const CALLED: bool> Run for EmptyPoll<N, CALLED> {
     fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
-        let mut memory = P::memory(setting.capacity);
+        let mut memory = P::Memory::default();
         // The sender stays alive: some queues look whether it does.
         let (_sender, mut receiver) = open::<P>(&mut memory, setting.capacity);
         let mut buffer = [Wc::default(); N];
@@ -85,7 +85,7 @@ pub struct Stream<const TX: usize, const RX: usize>;
 impl<const TX: usize, const RX: usize> Run for Stream<TX, RX> {
     fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
         let count = whole_rounds::<TX>(count);
-        let mut memory = P::memory(setting.capacity);
+        let mut memory = P::Memory::default();
         let (sender, receiver) = open::<P>(&mut memory, setting.capacity);
         let send = move || {
             let mut sender = sender;
@@ -114,7 +114,7 @@ pub struct RoundTrip;
 impl Run for RoundTrip {
     fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
         let count = whole_rounds::<1>(count);
-        let (mut there, mut back) = (P::memory(setting.capacity), P::memory(setting.capacity));
+        let (mut there, mut back) = (P::Memory::default(), P::Memory::default());
         let (to_away, at_away) = open::<P>(&mut there, setting.capacity);
         let (to_home, at_home) = open::<P>(&mut back, setting.capacity);
         let ping = move || {
