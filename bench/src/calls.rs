@@ -4,24 +4,24 @@
 //!
 //! ```
 //! use bench::calls::{Ends, JOBS, LOOPBACK};
-//! use transport_rxe_loop::Context;
+//! use bench::transport::loopback::Loopback;
 //!
-//! let mut ends = Ends::new(&Context::open("loop0")?)?;
+//! let mut ends = Ends::new(&Loopback::open()?)?;
 //! JOBS.iter().try_for_each(|job| ends.work(job, &LOOPBACK))?;
 //! # Ok::<(), bench::Failure>(())
 //! ```
 
 use std::hint::black_box;
 
-use cq_core::device::{Device, ProtectionDomain, QueuePair, Region};
-use cq_core::setup::{Access, QpInit};
 use cq_core::transport::{PollCq, PollError, Post, PostError};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{Context, Cq, QueuePair as LoopbackQp};
+use transport_rxe_loop::{Cq, QueuePair};
 
 use crate::delivery::counted;
 use crate::failure::Failure;
+use crate::transport::loopback::Loopback;
+use crate::transport::{End, Needs, Transport};
 
 /// A call that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,22 +42,22 @@ impl Call {
 }
 
 /// A poll.
-pub type Poll<D> = fn(&mut <D as Device>::Cq, &mut [Wc]) -> Result<usize, PollError>;
+pub type Poll<T> = fn(&mut <T as Transport>::Queue, &mut [Wc]) -> Result<usize, PollError>;
 
 /// How a device is called.
-pub struct Calls<D: Device> {
+pub struct Calls<T: Transport> {
     /// Posts sends.
-    pub post_send: fn(&mut D::Qp, &[SendWr<'_>]) -> Result<(), PostError>,
+    pub post_send: fn(&mut T::Pair, &[SendWr<'_>]) -> Result<(), PostError>,
     /// Posts receives.
-    pub post_recv: fn(&mut D::Qp, &[RecvWr<'_>]) -> Result<(), PostError>,
+    pub post_recv: fn(&mut T::Pair, &[RecvWr<'_>]) -> Result<(), PostError>,
     /// Poll for a send, and for a receive.
-    pub polls: [Poll<D>; 2],
+    pub polls: [Poll<T>; 2],
     /// What callgrind knows each [`Call`] by.
     pub symbols: [&'static str; 4],
 }
 
 /// By the Rust API of the loopback.
-pub const LOOPBACK: Calls<Context> = Calls {
+pub const LOOPBACK: Calls<Loopback> = Calls {
     post_send: counted_post_send,
     post_recv: counted_post_recv,
     polls: [counted_poll_send, counted_poll_recv],
@@ -125,40 +125,22 @@ pub const JOBS: [Job; 8] = {
     ]
 };
 
-/// One end: a queue pair, its completion queue, and memory that its peer may use.
-struct End<D: Device> {
-    qp: D::Qp,
-    cq: D::Cq,
-    region: D::Memory,
-}
-
-impl<D: Device> End<D> {
-    fn new(device: &D) -> Result<Self, Failure> {
-        let (pd, cq) = (device.alloc_pd()?, device.create_cq(LIST as u32, None)?);
-        let qp = pd.create_qp(&QpInit::new(&cq))?;
-        let remote = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
-        let region = pd.allocate(MOST, Access::LOCAL_WRITE | remote)?;
-        Ok(Self { qp, cq, region })
-    }
-}
-
 /// Two ends that are connected.
-pub struct Ends<D: Device> {
-    sender: End<D>,
-    receiver: End<D>,
+pub struct Ends<T: Transport> {
+    sender: End<T>,
+    receiver: End<T>,
 }
 
-impl<D: Device> Ends<D> {
+impl<T: Transport> Ends<T> {
     /// Connects two.
     ///
     /// # Errors
     /// What the device said.
-    pub fn new(device: &D) -> Result<Self, Failure> {
-        let (mut sender, mut receiver) = (End::new(device)?, End::new(device)?);
-        let port = device.port(1)?;
-        let [there, here] = [&receiver, &sender].map(|end| end.qp.endpoint(&port));
-        sender.qp.connect(&port, &there)?;
-        receiver.qp.connect(&port, &here)?;
+    pub fn new(transport: &T) -> Result<Self, Failure> {
+        let depth = LIST as u32;
+        let needs = Needs { sends: depth, receives: depth, bytes: MOST, ..Needs::default() };
+        let [sender, receiver] =
+            transport.pair(&[Needs { atomics: true, inline: 64, ..needs }; 2])?;
         Ok(Self { sender, receiver })
     }
 
@@ -166,14 +148,14 @@ impl<D: Device> Ends<D> {
     ///
     /// # Errors
     /// It failed.
-    pub fn work(&mut self, job: &Job, calls: &Calls<D>) -> Result<(), Failure> {
+    pub fn work(&mut self, job: &Job, calls: &Calls<T>) -> Result<(), Failure> {
         let Self { sender, receiver } = self;
         let [poll_send, poll_recv] = calls.polls;
-        let from = [sender.region.sge(0, job.bytes)?];
-        let to = [receiver.region.sge(0, job.bytes)?];
-        let (remote, inline) = (receiver.region.remote(0)?, [7; 64]);
+        let from = [sender.memory.sge(0, job.bytes)?];
+        let to = [receiver.memory.sge(0, job.bytes)?];
+        let (remote, inline) = (receiver.memory.remote(0)?, [7; 64]);
         let wr = match job.kind {
-            Kind::Nothing => return polled::<D>(poll_send, &mut sender.cq, 0),
+            Kind::Nothing => return polled::<T>(poll_send, &mut sender.queue, 0),
             Kind::Send => SendWr::send(1, &from),
             Kind::SendInline => SendWr::send_inline(1, &inline),
             Kind::Write => SendWr::write(1, &from, remote),
@@ -182,18 +164,18 @@ impl<D: Device> Ends<D> {
         };
         let takes_receives = matches!(job.kind, Kind::Send | Kind::SendInline);
         if takes_receives {
-            (calls.post_recv)(&mut receiver.qp, &[RecvWr::new(1, &to); LIST][..job.list])?;
+            (calls.post_recv)(&mut receiver.pair, &[RecvWr::new(1, &to); LIST][..job.list])?;
         }
-        (calls.post_send)(&mut sender.qp, &[wr; LIST][..job.list])?;
+        (calls.post_send)(&mut sender.pair, &[wr; LIST][..job.list])?;
         if takes_receives {
-            polled::<D>(poll_recv, &mut receiver.cq, job.list)?;
+            polled::<T>(poll_recv, &mut receiver.queue, job.list)?;
         }
-        polled::<D>(poll_send, &mut sender.cq, job.list)
+        polled::<T>(poll_send, &mut sender.queue, job.list)
     }
 }
 
 /// Checks that so many completions are there, and good.
-fn polled<D: Device>(poll: Poll<D>, cq: &mut D::Cq, due: usize) -> Result<(), Failure> {
+fn polled<T: Transport>(poll: Poll<T>, cq: &mut T::Queue, due: usize) -> Result<(), Failure> {
     let mut wcs = [Wc::default(); LIST];
     let came = poll(cq, &mut wcs[..due.max(1)])?;
     counted(came, due)?;
@@ -202,13 +184,13 @@ fn polled<D: Device>(poll: Poll<D>, cq: &mut D::Cq, due: usize) -> Result<(), Fa
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-fn counted_post_send(qp: &mut LoopbackQp, wrs: &[SendWr<'_>]) -> Result<(), PostError> {
+fn counted_post_send(qp: &mut QueuePair, wrs: &[SendWr<'_>]) -> Result<(), PostError> {
     qp.post_send(wrs)
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-fn counted_post_recv(qp: &mut LoopbackQp, wrs: &[RecvWr<'_>]) -> Result<(), PostError> {
+fn counted_post_recv(qp: &mut QueuePair, wrs: &[RecvWr<'_>]) -> Result<(), PostError> {
     qp.post_recv(wrs)
 }
 

@@ -112,13 +112,15 @@ impl Limits {
     }
 }
 
-/// What an end is created for. Requests have one SGE each, and none is inline.
+/// What an end is created for. Requests have one SGE each.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
     /// Sends outstanding at once.
     pub sends: u32,
     /// Receives outstanding at once.
     pub receives: u32,
+    /// Bytes that a send may have inline.
+    pub inline: u32,
     /// Bytes of registered memory, which the peer may write and read.
     pub bytes: usize,
     /// Whose memory that is.
@@ -209,7 +211,7 @@ where
             max_recv_wr: receives,
             max_send_sge: 1,
             max_recv_sge: 1,
-            max_inline: 0,
+            max_inline: needs.inline,
         };
         let pair = self.domain.create_qp(&QpInit { caps, ..QpInit::new(&queue) });
         let pair = pair.attempt("create a queue pair")?;

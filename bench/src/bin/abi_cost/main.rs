@@ -16,9 +16,9 @@ use std::process::ExitCode;
 use bench::Failure;
 use bench::callgrind::{self, TIMES, counted_part};
 use bench::calls::{Call, Calls, Ends, Job, Kind, LOOPBACK};
+use bench::transport::loopback::Loopback;
+use bench::transport::verbs::Verbs;
 use cq_core::transport::{PollCq, Post};
-use transport_rxe_loop::Context as Loopback;
-use transport_verbs::Context as Verbs;
 
 /// The library of the C ABI.
 const LIBRARY: &str = "librxe_loop_verbs.so";
@@ -51,8 +51,8 @@ fn main() -> ExitCode {
 
 /// Does each thing by each API, as often as said above.
 fn work() -> Result<(), Failure> {
-    let mut rust = Ends::new(&Loopback::open("loop0")?)?;
-    let mut c = Ends::new(&Verbs::open("loop0")?)?;
+    let mut rust = Ends::new(&Loopback::open()?)?;
+    let mut c = Ends::new(&Verbs::open(Some(Loopback::DEVICE), None)?)?;
     for (job, _) in &JOBS {
         for times in TIMES {
             counted_part();

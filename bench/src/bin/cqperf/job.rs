@@ -207,7 +207,8 @@ impl Job {
         let &Self { memory, events, op, .. } = self;
         let (depth, bytes) = (self.shape().depth, payload::bytes(self.bytes(), self.slots()));
         let atomics = op.is_atomic();
-        let needs = |sends, receives| Needs { sends, receives, bytes, memory, atomics, events };
+        let needs =
+            |sends, receives| Needs { sends, receives, inline: 0, bytes, memory, atomics, events };
         match self.flow {
             // Who is fetched from sleeps until it is over.
             _ if op.fetches() => [needs(depth, 1), Needs { events: true, ..needs(1, 1) }],

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use bench::Failure;
 use bench::callgrind::{self, TIMES, counted_part};
 use bench::calls::{Ends, JOBS, LOOPBACK};
+use bench::transport::loopback::Loopback;
 use comfy_table::{CellAlignment, Table, presets};
-use transport_rxe_loop::Context;
 
 /// The commit that the counts are compared with.
 const BASE: &str = "3600d62";
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
 
 /// Does each job, as often as said above.
 fn work() -> Result<(), Failure> {
-    let mut ends = Ends::new(&Context::open("loop0")?)?;
+    let mut ends = Ends::new(&Loopback::open()?)?;
     for job in &JOBS {
         // Once before it is counted: what a first message looks up is not what a message costs.
         ends.work(job, &LOOPBACK)?;

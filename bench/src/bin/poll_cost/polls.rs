@@ -2,6 +2,7 @@
 //! callgrind tells them apart.
 
 use std::ffi::c_void;
+use std::hint::black_box;
 
 use cq_core::cq::CompletionQueue;
 use cq_core::transport::{PollCq, PollError};
@@ -29,9 +30,13 @@ pub const BARE: Way = Way { name: "ibv_poll_cq in C", symbol: "poll_cost_bare", 
 
 /// Those through transport-verbs.
 pub const OURS: [Way; 3] = [
-    Way { name: "Cq::poll", symbol: "poll_cost_handle", poll: handle },
-    Way { name: "Cq::poll with room of any size", symbol: "poll_cost_slice", poll: slice },
-    Way { name: "CompletionQueue::poll", symbol: "poll_cost_engine", poll: engine },
+    Way { name: "Cq::poll", symbol: "poll_cost_handle", poll: poll_cost_handle },
+    Way {
+        name: "Cq::poll with room of any size",
+        symbol: "poll_cost_slice",
+        poll: poll_cost_slice,
+    },
+    Way { name: "CompletionQueue::poll", symbol: "poll_cost_engine", poll: poll_cost_engine },
 ];
 
 fn bare(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
@@ -41,53 +46,37 @@ fn bare(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
     unsafe { poll_cost_bare(raw, &mut room, times) }
 }
 
-fn handle(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
-    told(poll_cost_handle(queue.transport(), &mut [Wc::default()], times))
+#[unsafe(no_mangle)]
+#[inline(never)]
+fn poll_cost_handle(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
+    let (cq, mut room) = (queue.transport(), [Wc::default()]);
+    repeat(times, || cq.poll(&mut room))
 }
 
-fn slice(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
-    told(poll_cost_slice(queue.transport(), &mut [Wc::default()], times))
+#[unsafe(no_mangle)]
+#[inline(never)]
+fn poll_cost_slice(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
+    let (cq, mut room) = (queue.transport(), [Wc::default()]);
+    let room: &mut [Wc] = black_box(&mut room);
+    repeat(times, || cq.poll(room))
 }
 
-fn engine(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
-    told(poll_cost_engine(queue, &mut [Wc::default()], times))
+#[unsafe(no_mangle)]
+#[inline(never)]
+fn poll_cost_engine(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
+    let mut room = [Wc::default()];
+    repeat(times, || Ok(queue.poll(&mut room)?.len()))
 }
 
 /// As C tells it.
-fn told(polled: Result<u64, PollError>) -> i64 {
-    polled.map_or(-1, |got| got as i64)
-}
-
-#[unsafe(no_mangle)]
-#[inline(never)]
-fn poll_cost_handle(cq: &mut Cq, room: &mut [Wc; 1], times: u64) -> Result<u64, PollError> {
-    repeat(times, || cq.poll(room))
-}
-
-#[unsafe(no_mangle)]
-#[inline(never)]
-fn poll_cost_slice(cq: &mut Cq, room: &mut [Wc], times: u64) -> Result<u64, PollError> {
-    repeat(times, || cq.poll(room))
-}
-
-#[unsafe(no_mangle)]
-#[inline(never)]
-fn poll_cost_engine(
-    queue: &mut CompletionQueue<Cq>,
-    room: &mut [Wc; 1],
-    times: u64,
-) -> Result<u64, PollError> {
-    repeat(times, || Ok(queue.poll(room)?.len()))
-}
-
 #[inline(always)]
-fn repeat(
-    times: u64,
-    mut poll: impl FnMut() -> Result<usize, PollError>,
-) -> Result<u64, PollError> {
+fn repeat(times: u64, mut poll: impl FnMut() -> Result<usize, PollError>) -> i64 {
     let mut got = 0;
     for _ in 0..times {
-        got += poll()? as u64;
+        match poll() {
+            Ok(came) => got += came as i64,
+            Err(_) => return -1,
+        }
     }
-    Ok(got)
+    got
 }
