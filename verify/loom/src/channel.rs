@@ -43,7 +43,6 @@ struct Pending {
 
 impl Channel {
     /// For this many producers.
-    #[must_use]
     pub fn new(producers: u32) -> Self {
         Self(Arc::new(Monitor::new(Pending { events: 0, producers })))
     }
@@ -54,7 +53,6 @@ impl Channel {
     }
 
     /// How many events nobody has taken.
-    #[must_use]
     pub fn unread(&self) -> u32 {
         self.0.wait(|pending| Some(pending.events))
     }

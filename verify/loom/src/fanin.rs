@@ -38,7 +38,6 @@ pub struct Plan {
 
 impl Plan {
     /// All as the protocol has it.
-    #[must_use]
     pub const fn dying_at(death: u32) -> Self {
         Self { death, repairs: true, rings_all: true }
     }
@@ -54,13 +53,11 @@ pub struct World {
 }
 
 /// The name of a process.
-#[must_use]
 pub fn owner(process: usize) -> AttachmentKey {
     AttachmentKey::new(process as u16, 1)
 }
 
 /// The completion of the `nth` receive, from 0, of a queue pair.
-#[must_use]
 pub fn entry(qp: usize, nth: u64) -> Entry {
     let wc = Wc::new(nth, WcStatus::SUCCESS, qp as u32).with_opcode(WcOpcode::RECV);
     Entry { wc, tag: tag::of_recv(number::Position::new(nth + 1)), solicited: false }
@@ -91,7 +88,6 @@ struct Held<'w> {
 
 impl World {
     /// A queue that lies in the first of these rings, which have so many slots.
-    #[must_use]
     pub fn new(capacities: &[u32]) -> Arc<Self> {
         let world = Self {
             fanin: Fanin::new(),
@@ -109,7 +105,6 @@ impl World {
     }
 
     /// One of its rings.
-    #[must_use]
     pub fn ring(&self, nth: usize) -> RawQueue<'_> {
         self.rings[nth].0.open()
     }
@@ -122,13 +117,11 @@ impl World {
     }
 
     /// The consumer, of the ring that is the queue's.
-    #[must_use]
     pub fn consumer(&self, from: Position) -> Consumer<'_> {
         self.queue().into_consumer(from, OnChannel::named(KEY))
     }
 
     /// How many receives of a queue pair have completed.
-    #[must_use]
     pub fn settled(&self, qp: usize) -> u64 {
         self.settled[qp].load(Ordering::Relaxed)
     }
@@ -143,7 +136,6 @@ impl World {
     }
 
     /// Whether the kernel knows that a process is dead.
-    #[must_use]
     pub fn is_dead(&self, process: usize) -> bool {
         self.dead[process].load(Ordering::Acquire) == 1
     }
@@ -307,7 +299,6 @@ impl Taken {
     }
 
     /// How many have come.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.0.iter().sum()
     }

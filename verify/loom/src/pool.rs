@@ -39,7 +39,6 @@ unsafe impl Sync for World {}
 
 impl World {
     /// With so many receives posted.
-    #[must_use]
     pub fn with(receives: u64) -> Arc<Self> {
         let world = Self { published: from_fn(|_| AtomicU32::new(0)), ..Self::default() };
         assert!(!world.post_up_to(receives), "{WRONG}");
@@ -50,7 +49,6 @@ impl World {
     ///
     /// # Panics
     /// Not in a model.
-    #[must_use]
     pub fn queue(&self) -> Queue<'_> {
         Queue::new(&self.pool, &self.slots, &self.order).unwrap()
     }
@@ -71,13 +69,11 @@ impl World {
     }
 
     /// Takes one, or leaves the mark that it starves; inherits the lock, if it has to.
-    #[must_use]
     pub fn take(&self, me: AttachmentKey) -> Option<Taken> {
         self.take_if(me, || true)
     }
 
     /// The same, if `may` says so under the lock.
-    #[must_use]
     pub fn take_if(&self, me: AttachmentKey, may: impl FnOnce() -> bool) -> Option<Taken> {
         self.victim.enter(self.pool.lock(), me);
         let taken = may().then(|| self.queue().take_or_starve(me.attachment(), TARGET)).flatten();
@@ -92,13 +88,11 @@ impl World {
     }
 
     /// How many have completed.
-    #[must_use]
     pub fn completed(&self) -> u64 {
         self.published.iter().filter(|tag| sync::acquire(*tag) != 0).count() as u64
     }
 
     /// Which receive it is.
-    #[must_use]
     pub fn read(&self, taken: &Taken) -> u64 {
         // SAFETY: it was posted, so it was written; and it is not written while it is taken.
         self.requests[taken.slot() as usize].with(|request| unsafe { *request })

@@ -47,13 +47,11 @@ pub struct Queue {
 
 impl Queue {
     /// A queue that stores what it promises, and no more.
-    #[must_use]
     pub fn new(capacity: u32) -> Arc<Self> {
         Self::with_storage(capacity, capacity as usize)
     }
 
     /// A queue with slots to spare.
-    #[must_use]
     pub fn with_storage(promised: u32, storage: usize) -> Arc<Self> {
         Arc::new(Self {
             control: Control::new(),

@@ -41,7 +41,6 @@ pub struct Receiver {
 
 impl Receiver {
     /// In RTS, with so many receives.
-    #[must_use]
     pub fn with_receives(count: u64) -> Self {
         let receiver = Self {
             identity: AtomicU64::new(0),
@@ -57,13 +56,11 @@ impl Receiver {
     }
 
     /// Whether it is in this state.
-    #[must_use]
     pub fn is(&self, state: QpState) -> bool {
         identity::read(&self.identity).state() == state
     }
 
     /// Posts receives up to a position; true if somebody is starved.
-    #[must_use]
     pub fn post(&self, end: u64) -> bool {
         self.receives.post(Position::new(end))
     }
@@ -101,7 +98,6 @@ impl Receiver {
     }
 
     /// Empties it, once nobody takes a receive any more; says how much has completed until then.
-    #[must_use]
     pub fn empty(&self) -> usize {
         let _guard = self.lock.lock().unwrap();
         self.receives.empty();

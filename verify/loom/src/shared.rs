@@ -6,7 +6,6 @@ use cq_core::wc::Wc;
 use crate::queue::{expect, numbered};
 
 /// Storage that a queue can be resized to. It is never freed.
-#[must_use]
 pub fn spare<const N: usize>() -> Spare<'static> {
     Box::leak(Box::new(Ring::<N>::new())).spare()
 }
@@ -34,7 +33,6 @@ impl Taken {
     }
 
     /// How many have come.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.0.iter().sum()
     }

@@ -66,7 +66,6 @@ pub struct Monitor<T> {
 
 impl<T> Monitor<T> {
     /// In this state.
-    #[must_use]
     pub fn new(state: T) -> Self {
         Self { state: Mutex::new(state), told: Condvar::new() }
     }

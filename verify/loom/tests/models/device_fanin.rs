@@ -8,7 +8,7 @@ use cq_core::wc::Wc;
 use transport_rxe_loop::sync::Site;
 use verify_loom::channel::{Channel, LOST, take_some};
 use verify_loom::fanin::{Plan, Silent, Taken, WRONG, World, entry};
-use verify_loom::harness::{Model, UNORDERED, model};
+use verify_loom::harness::{UNORDERED, model};
 use verify_loom::mortal::at_every_step;
 use verify_loom::threads::spawn;
 
@@ -97,30 +97,12 @@ fn c08_each_receive_completes_once_whoever_dies() {
     at_every_step("fan-in", UNSEEN, |step| fan_in(Plan::dying_at(step)));
 }
 
-fn killed_in_fan_in(name: &str, death: u32) -> Model {
-    let plan = Plan::dying_at(death);
-    model(name, move || fan_in(plan))
-}
-
 #[test]
 fn c08_a_lock_orders_those_who_have_it() {
-    killed_in_fan_in("fan-in, nobody killed", u32::MAX)
+    model("fan-in, nobody killed", || fan_in(Plan::dying_at(u32::MAX)))
         .must_fail_without([Site::Lock], UNORDERED)
         .must_fail_without([Site::Unlock], WRONG);
 }
-
-#[test]
-fn c08_an_heir_repairs() {
-    let plan = Plan::dying_at(BOTH_PUBLISHED);
-    killed_in_fan_in("fan-in, killed when both are published", plan.death).must_fail_as(
-        "the repair",
-        UNORDERED,
-        move || fan_in(Plan { repairs: false, ..plan }),
-    );
-}
-
-/// What a push fails with at a tail that was left behind.
-const REFUSED: &str = "Dropped { lost: 1, total: 1 }";
 
 /// The victim, dead already, had published two, and settled none. Two others want the lock, and the first of them is
 /// killed too.
@@ -146,9 +128,6 @@ fn heirs(plan: Plan) -> bool {
 #[test]
 fn c08_an_heir_may_die_too() {
     at_every_step("two heirs", 0..0, |step| heirs(Plan::dying_at(step)));
-    let plan = Plan::dying_at(u32::MAX);
-    model("two heirs, both live", move || heirs(plan))
-        .must_fail_as("repair", REFUSED, move || heirs(Plan { repairs: false, ..plan }));
 }
 
 /// No two at once: the victim is killed while it pushes two, then its heir, at every step, while that

@@ -16,12 +16,6 @@ const OWNER: usize = 0;
 const PRODUCER: usize = 1;
 const SWEEPER: usize = 2;
 
-/// What a push fails with at a tail that was left behind.
-const REFUSED: &str = "Dropped { lost: 1, total: 1 }";
-
-/// The step at which a push of one has published it.
-const PUBLISHED: u32 = 8;
-
 /// The producer, who is killed, completes two receives, one by one. The owner polls, resizes, polls, sweeps up
 /// and completes what was left.
 fn producer_killed(plan: Plan) -> bool {
@@ -47,16 +41,6 @@ fn producer_killed(plan: Plan) -> bool {
 #[test]
 fn q12_resizing_keeps_everything_whoever_pushes_and_dies() {
     at_every_step("resize against a push", 0..0, |step| producer_killed(Plan::dying_at(step)));
-}
-
-#[test]
-fn q12_who_resizes_repairs_first() {
-    let plan = Plan::dying_at(PUBLISHED);
-    model("resize after a push", move || producer_killed(plan)).must_fail_as(
-        "repair",
-        REFUSED,
-        move || producer_killed(Plan { repairs: false, ..plan }),
-    );
 }
 
 /// The owner, who is killed, has polled one completion of two, and resizes. The producer completes two more

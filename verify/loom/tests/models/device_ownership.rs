@@ -12,6 +12,9 @@ use verify_loom::threads::spawn;
 
 const LEFT: &str = "a request is left";
 
+/// How a thread has what it has posted carried out.
+type Way = fn(&SendQueue);
+
 /// A send queue: how many requests were posted, and how many were carried out.
 #[derive(Default)]
 struct SendQueue {
@@ -53,44 +56,15 @@ impl SendQueue {
     }
 
     /// As the thread that posts.
-    fn drive_to_post(&self) {
-        if !self.initiator.post(Care::Looks, || self.work(), || ()) {
+    fn drive_to_post(&self, care: Care) {
+        if !self.initiator.post(care, || self.work(), || ()) {
             self.drive();
         }
     }
-
-    /// The same, with more to do than one run.
-    fn drive_to_post_much(&self) {
-        if !self.initiator.post(Care::GoesOn, || self.work(), || ()) {
-            self.drive();
-        }
-    }
-
-    /// As one that does not ask whether another thread is the owner.
-    fn drive_at_once(&self) {
-        self.work();
-    }
 }
 
-/// Each of two threads posts.
-fn post_at_once(drive: fn(&SendQueue)) {
-    let queue = Arc::new(SendQueue::default());
-    let other = spawn(&queue, move |queue| queue.post(1, drive));
-    queue.post(0, drive);
-    queue.post(0, drive);
-    other.join().unwrap();
-    assert_eq!(queue.done(), 3, "{LEFT}");
-}
-
-#[test]
-fn c08_whoever_posts_while_another_works_has_it_carried_out() {
-    model("two threads post", || post_at_once(SendQueue::drive))
-        .must_fail_without([Site::Reschedule], LEFT)
-        .must_fail_as("entering", UNORDERED, || post_at_once(SendQueue::drive_at_once));
-}
-
-/// One thread posts by the short way, others by the long one.
-fn post_with_the_marker(times: u64, others: usize, drive: fn(&SendQueue)) {
+/// One thread posts by a way of its own, others by the long one.
+fn post(times: u64, others: usize, drive: Way) {
     let queue = Arc::new(SendQueue::default());
     let threads: Vec<_> = (0..others)
         .map(|nth| spawn(&queue, move |queue| queue.post(1 + nth, SendQueue::drive)))
@@ -101,19 +75,19 @@ fn post_with_the_marker(times: u64, others: usize, drive: fn(&SendQueue)) {
 }
 
 #[test]
-fn c08_who_posts_enters_as_it_sets_its_marker_and_misses_nobody() {
-    let run = |times, others| post_with_the_marker(times, others, SendQueue::drive_to_post);
-    model("a thread posts two requests, and another one", move || run(2, 1))
-        .must_fail_without([Site::Reschedule], LEFT)
-        .must_fail_as("entering", UNORDERED, || {
-            post_with_the_marker(1, 1, SendQueue::drive_at_once)
-        });
-    model("a thread posts a request, and two others", move || run(1, 2))
-        .must_fail_without([Site::Reschedule], LEFT);
-    model("a thread posts much, and another one", || {
-        post_with_the_marker(1, 1, SendQueue::drive_to_post_much)
-    })
-    .must_fail_without([Site::Reschedule], LEFT);
+fn c08_whoever_posts_while_another_works_has_it_carried_out() {
+    let ways: [(&str, u64, usize, Way); 4] = [
+        ("two threads post", 2, 1, SendQueue::drive),
+        // It enters as it sets its marker; the last one has more to do than one run.
+        ("a thread posts two requests, and another one", 2, 1, |it| it.drive_to_post(Care::Looks)),
+        ("a thread posts a request, and two others", 1, 2, |it| it.drive_to_post(Care::Looks)),
+        ("a thread posts much, and another one", 1, 1, |it| it.drive_to_post(Care::GoesOn)),
+    ];
+    for (name, times, others, drive) in ways {
+        model(name, move || post(times, others, drive))
+            .must_fail_without([Site::Reschedule], LEFT)
+            .must_fail_as("entering", UNORDERED, || post(1, 1, SendQueue::work));
+    }
 }
 
 /// A late alarm finds an entry that is free, where a queue pair is made and posts.
@@ -135,7 +109,7 @@ fn run_late(leaves: fn(&Ownership) -> bool) {
         }
     });
     sync::release(&queue.1, 1);
-    queue.0.post(0, SendQueue::drive_to_post);
+    queue.0.post(0, |queue| queue.drive_to_post(Care::Looks));
     late.join().unwrap();
     assert_eq!(queue.0.done(), 1, "{LEFT}");
 }
@@ -186,7 +160,7 @@ fn c08_work_that_is_handed_over_is_carried_out() {
 }
 
 /// One seizes it, and drops what was posted, as its state says by then; the other posts, and is not kept.
-fn seize(seizes: fn(&Ownership) -> bool, drive: fn(&SendQueue)) {
+fn seize(seizes: fn(&Ownership) -> bool, drive: Way) {
     let queue = Arc::new(SendQueue::default());
     let poster = spawn(&queue, move |queue| queue.post(1, drive));
     while !seizes(&queue.initiator.ownership) {
@@ -202,9 +176,9 @@ fn seize(seizes: fn(&Ownership) -> bool, drive: fn(&SendQueue)) {
 
 #[test]
 fn q02_who_seizes_it_is_alone_and_gives_it_back() {
-    for (what, drive) in
-        [("runs", SendQueue::drive as fn(&SendQueue)), ("posts", SendQueue::drive_to_post)]
-    {
+    let ways: [(&str, Way); 2] =
+        [("runs", SendQueue::drive), ("posts", |queue| queue.drive_to_post(Care::Looks))];
+    for (what, drive) in ways {
         model(format!("a send queue is seized as a thread {what}"), move || {
             seize(Ownership::try_seize, drive)
         })
