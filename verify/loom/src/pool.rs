@@ -3,13 +3,13 @@
 use std::array::from_fn;
 use std::sync::Arc;
 
-use loom::cell::UnsafeCell;
 use transport_rxe_loop::protocol::lock::AttachmentKey;
 use transport_rxe_loop::protocol::number::QpNumber;
 use transport_rxe_loop::protocol::pool::{Pool, Queue, Taken};
 use transport_rxe_loop::sync::{self, AtomicU32, AtomicU64};
 
 use crate::mortal::Mortal;
+use crate::threads::Watched;
 
 /// What the assertions about receives say.
 pub const WRONG: &str = "lost or doubled";
@@ -27,15 +27,12 @@ pub struct World {
     slots: [AtomicU64; SLOTS],
     order: [AtomicU32; SLOTS],
     /// Which receive was put into a slot.
-    requests: [UnsafeCell<u64>; SLOTS],
+    requests: [Watched<u64>; SLOTS],
     /// The tag of each receive's completion, once that is published; not 0.
     published: [AtomicU32; RECEIVES],
     /// Who takes and may be killed.
     pub victim: Mortal,
 }
-
-// SAFETY: loom watches each access to the cells.
-unsafe impl Sync for World {}
 
 impl World {
     /// With so many receives posted.
@@ -60,8 +57,8 @@ impl World {
         let mut end = queue.posted();
         while end.get() < all {
             let Some(slot) = queue.find_free(end.get() as u32) else { break };
-            // SAFETY: it is free, so whatever was here was read.
-            self.requests[slot as usize].with_mut(|request| unsafe { *request = end.get() });
+            // It is free, so whatever was here was read.
+            self.requests[slot as usize].set(end.get());
             queue.put(slot, end);
             end = end.next();
         }
@@ -94,8 +91,7 @@ impl World {
 
     /// Which receive it is.
     pub fn read(&self, taken: &Taken) -> u64 {
-        // SAFETY: it was posted, so it was written; and it is not written while it is taken.
-        self.requests[taken.slot() as usize].with(|request| unsafe { *request })
+        self.requests[taken.slot() as usize].get()
     }
 
     /// Completes one: publishes, and settles.

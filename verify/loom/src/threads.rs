@@ -40,20 +40,34 @@ pub fn spawn<S: Share, R: 'static>(
 
 /// Something that threads use one after the other: reaching it without a happens-before is what fails.
 #[derive(Default)]
-pub struct Watched(UnsafeCell<()>);
+pub struct Watched<T = ()>(UnsafeCell<T>);
 
-// SAFETY: the cell holds nothing; loom watches each access.
-unsafe impl Sync for Watched {}
+// SAFETY: loom watches each access, and fails at two that are concurrent.
+unsafe impl<T: Send> Sync for Watched<T> {}
+
+impl<T: Copy> Watched<T> {
+    /// Reads it.
+    pub fn get(&self) -> T {
+        // SAFETY: loom has looked whether somebody else writes to it.
+        self.0.with(|at| unsafe { *at })
+    }
+
+    /// Writes it.
+    pub fn set(&self, value: T) {
+        // SAFETY: loom has looked whether somebody else is at it.
+        self.0.with_mut(|at| unsafe { *at = value });
+    }
+}
 
 impl Watched {
     /// Reads it.
     pub fn read(&self) {
-        self.0.with(|_| ());
+        self.get();
     }
 
     /// Writes it.
     pub fn write(&self) {
-        self.0.with_mut(|_| ());
+        self.set(());
     }
 }
 

@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use loom::cell::UnsafeCell;
 use transport_rxe_loop::protocol::arena::Granules;
 use transport_rxe_loop::protocol::lock::{AttachmentKey, Lock};
 use transport_rxe_loop::sync::{AtomicU8, Site};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::mortal::{Mortal, VICTIM, at_every_step};
-use verify_loom::threads::spawn;
+use verify_loom::threads::{Watched, spawn};
 
 const HEIR: AttachmentKey = AttachmentKey::new(1, 1);
 const OTHER: AttachmentKey = AttachmentKey::new(2, 1);
@@ -29,20 +28,17 @@ struct World {
     lock: Lock,
     owners: [AtomicU8; 2],
     /// What is done with the memory itself: reaching one without a happens-before is what fails.
-    memory: [UnsafeCell<u8>; 2],
+    memory: [Watched<u8>; 2],
     victim: Mortal,
     without: Without,
 }
-
-// SAFETY: loom looks after the cells.
-unsafe impl Sync for World {}
 
 impl World {
     fn new(without: Without) -> Arc<Self> {
         Arc::new(Self {
             lock: Lock::new(),
             owners: [0; 2].map(AtomicU8::new),
-            memory: [0; 2].map(UnsafeCell::new),
+            memory: Default::default(),
             victim: Mortal::default(),
             without,
         })
@@ -72,17 +68,9 @@ impl World {
     /// Takes so many, zeroes and uses them, and gives them back; whether there were so many.
     fn work(&self, me: AttachmentKey, count: usize) -> bool {
         let Some(first) = self.take(me, count) else { return false };
-        for cell in &self.memory[first..first + count] {
-            cell.with_mut(|at| {
-                // SAFETY: loom has looked whether somebody else is at it.
-                let at = unsafe { &mut *at };
-                *at = World::byte(me);
-            });
-        }
-        for cell in &self.memory[first..first + count] {
-            // SAFETY: as above.
-            cell.with(|at| assert_eq!(unsafe { *at }, World::byte(me), "{TWICE}"));
-        }
+        let memory = &self.memory[first..first + count];
+        memory.iter().for_each(|cell| cell.set(Self::byte(me)));
+        assert!(memory.iter().all(|cell| cell.get() == Self::byte(me)), "{TWICE}");
         self.granules().give_back(first, count);
         true
     }
@@ -136,8 +124,7 @@ fn sweep_meanwhile() {
     let world = World::new(Without::Lock);
     let first = world.take(VICTIM, 2).unwrap();
     let other = spawn(&world, |world| _ = world.work(HEIR, 1));
-    // SAFETY: loom has looked whether somebody else is at it.
-    world.memory[first].with_mut(|at| unsafe { *at = World::byte(VICTIM) });
+    world.memory[first].set(World::byte(VICTIM));
     world.granules().recover(World::byte(VICTIM));
     other.join().unwrap();
 }

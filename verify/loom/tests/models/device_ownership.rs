@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use loom::cell::UnsafeCell;
 use loom::thread;
 use transport_rxe_loop::protocol::ownership::Ownership;
 use transport_rxe_loop::sync::{self, AtomicU64, Site};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::initiator::{Care, Initiator};
-use verify_loom::threads::spawn;
+use verify_loom::threads::{Watched, spawn};
 
 const LEFT: &str = "a request is left";
 
@@ -21,11 +20,8 @@ struct SendQueue {
     initiator: Initiator,
     posted: [AtomicU64; 3],
     /// The owner's.
-    done: UnsafeCell<u64>,
+    done: Watched<u64>,
 }
-
-// SAFETY: loom watches each access to the cell.
-unsafe impl Sync for SendQueue {}
 
 impl SendQueue {
     fn posted(&self) -> u64 {
@@ -34,14 +30,7 @@ impl SendQueue {
 
     /// What the owner does.
     fn work(&self) {
-        let posted = self.posted();
-        // SAFETY: loom finds whoever else is at it.
-        self.done.with_mut(|done| unsafe { *done = posted });
-    }
-
-    fn done(&self) -> u64 {
-        // SAFETY: loom finds whoever else is at it.
-        self.done.with(|done| unsafe { *done })
+        self.done.set(self.posted());
     }
 
     /// Posts one, by the thread of this number, and has it carried out.
@@ -71,7 +60,7 @@ fn post(times: u64, others: usize, drive: Way) {
         .collect();
     (0..times).for_each(|_| queue.post(0, drive));
     threads.into_iter().for_each(|other| other.join().unwrap());
-    assert_eq!(queue.done(), times + others as u64, "{LEFT}");
+    assert_eq!(queue.done.get(), times + others as u64, "{LEFT}");
 }
 
 #[test]
@@ -111,7 +100,7 @@ fn run_late(leaves: fn(&Ownership) -> bool) {
     sync::release(&queue.1, 1);
     queue.0.post(0, |queue| queue.drive_to_post(Care::Looks));
     late.join().unwrap();
-    assert_eq!(queue.0.done(), 1, "{LEFT}");
+    assert_eq!(queue.0.done.get(), 1, "{LEFT}");
 }
 
 #[test]
@@ -147,7 +136,7 @@ fn hand_over(abandons_first: bool) {
     }
     poster.join().unwrap();
     handed.into_iter().for_each(|service| service.join().unwrap());
-    assert_eq!(queue.done(), 2, "{LEFT}");
+    assert_eq!(queue.done.get(), 2, "{LEFT}");
 }
 
 #[test]
@@ -171,7 +160,7 @@ fn seize(seizes: fn(&Ownership) -> bool, drive: Way) {
     poster.join().unwrap();
     // Nobody has it, and the next one works as ever.
     queue.post(0, SendQueue::drive);
-    assert_eq!(queue.done(), 2, "{LEFT}");
+    assert_eq!(queue.done.get(), 2, "{LEFT}");
 }
 
 #[test]

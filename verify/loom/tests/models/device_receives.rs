@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use cq_core::transport::Signal;
-use loom::cell::UnsafeCell;
 use transport_rxe_loop::protocol::number::Position;
 use transport_rxe_loop::protocol::receives::Receives;
 use transport_rxe_loop::protocol::tag;
@@ -12,7 +11,7 @@ use transport_rxe_loop::sync::Site;
 use verify_loom::channel::{Channel, LOST};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::queue::KEY;
-use verify_loom::threads::spawn;
+use verify_loom::threads::{Watched, spawn};
 
 const CAPACITY: u32 = 2;
 
@@ -20,14 +19,11 @@ const CAPACITY: u32 = 2;
 #[derive(Default)]
 struct Queue {
     receives: Receives,
-    requests: [UnsafeCell<u64>; CAPACITY as usize],
+    requests: [Watched<u64>; CAPACITY as usize],
 }
 
-// SAFETY: loom watches each access to the cells.
-unsafe impl Sync for Queue {}
-
 impl Queue {
-    fn request(&self, position: u64) -> &UnsafeCell<u64> {
+    fn request(&self, position: u64) -> &Watched<u64> {
         &self.requests[position as usize % self.requests.len()]
     }
 
@@ -35,8 +31,8 @@ impl Queue {
     fn post_up_to(&self, all: u64) -> bool {
         let mut end = self.receives.posted();
         while end.get() < all && end.since(self.receives.completed_acquire()) < CAPACITY.into() {
-            // SAFETY: there is room, so whatever was here was read.
-            self.request(end.get()).with_mut(|request| unsafe { *request = end.get() });
+            // There is room, so whatever was here was read.
+            self.request(end.get()).set(end.get());
             end = end.next();
         }
         end != self.receives.posted() && self.receives.post(end)
@@ -44,9 +40,7 @@ impl Queue {
 
     /// Takes the receive at a position, as its taker and who pushes its completion do.
     fn take(&self, position: u64) {
-        // SAFETY: it was posted, so it was written.
-        let receive = self.request(position).with(|request| unsafe { *request });
-        assert_eq!(receive, position, "lost or doubled");
+        assert_eq!(self.request(position).get(), position, "lost or doubled");
         self.receives.settle(tag::of_recv(Position::new(position + 1)), CAPACITY);
         assert_eq!(self.receives.completed(), Position::new(position + 1), "lost or doubled");
     }

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use loom::cell::UnsafeCell;
 use loom::sync::Mutex;
 use transport_rxe_loop::protocol::lock::AttachmentId;
 use transport_rxe_loop::protocol::stage::{Abandoned, Clients, Recalled, Seen, State, Word};
@@ -25,7 +24,7 @@ const SERVER: AttachmentId = AttachmentId::new(1);
 struct World {
     words: [Word; 2],
     /// What is asked, and then what is answered.
-    requests: [UnsafeCell<u32>; 2],
+    requests: [Watched<u32>; 2],
     clients: Clients,
     abandoned: Abandoned,
     /// Held by the thread that serves.
@@ -36,9 +35,6 @@ struct World {
     memory: Watched,
     client: Mortal,
 }
-
-// SAFETY: loom watches each access to the cells.
-unsafe impl Sync for World {}
 
 /// What the client does about a request that is not answered.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,8 +50,7 @@ impl World {
     fn ask(&self) -> (usize, Seen) {
         let claimed = (0..2).find_map(|nth| Some((nth, self.words[nth].claim(CLIENT, SERVER)?)));
         let (nth, mine) = claimed.unwrap();
-        // SAFETY: the stage is this thread's.
-        self.requests[nth].with_mut(|request| unsafe { *request = 5 });
+        self.requests[nth].set(5);
         let seen = self.words[nth].ask(mine).unwrap();
         self.clients.add(CLIENT);
         (nth, seen)
@@ -63,9 +58,7 @@ impl World {
 
     /// Reads the answer, and leaves.
     fn read(&self, nth: usize, seen: Seen) {
-        // SAFETY: it was answered, and the stage is this thread's.
-        let answer = self.requests[nth].with(|answer| unsafe { *answer });
-        assert_eq!(answer, 6, "{TWICE}");
+        assert_eq!(self.requests[nth].get(), 6, "{TWICE}");
         self.words[nth].give_up(seen);
     }
 
@@ -101,8 +94,7 @@ impl World {
             let Some(serving) = word.serve(SERVER) else { continue };
             self.memory.write();
             sync::store(&self.done, sync::load(&self.done) + 1);
-            // SAFETY: the stage is this thread's.
-            request.with_mut(|request| unsafe { *request += 1 });
+            request.set(request.get() + 1);
             word.answer(serving);
         }
     }
