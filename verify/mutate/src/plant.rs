@@ -12,7 +12,7 @@
 //!
 //! # What is not planted
 //! Nothing in tests, in documentation, in constants and in functions that constants need, in the arguments
-//! of attributes and of macros, in the bodies of `macro_rules!` (but for their memory orderings), and in what only
+//! of attributes and of macros, in the bodies of `macro_rules!`, and in what only
 //! loom compiles. No ordering outside what loom compiles: no test on x86 could show it. Nothing in the hooks at
 //! which tests kill a process (`steps::done`), in the steps that models take out by name (`sync::Site`), nor in the rules for the transports of others (`testing::rules`), which are
 //! checks.

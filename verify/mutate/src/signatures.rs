@@ -9,31 +9,24 @@ use syn::{FnArg, ItemImpl, ItemTrait, Signature, Type};
 /// The functions of the crates.
 #[derive(Debug, Default)]
 pub struct Signatures {
-    /// By the type or trait that they belong to, which is nothing where there is none.
-    functions: BTreeMap<Key, BTreeSet<Pair>>,
-    /// By name alone: whose method is called can't be seen.
-    methods: BTreeMap<Key, BTreeSet<Pair>>,
-    /// Whose functions are read.
+    /// By owner, name and number of arguments, without the receiver of a method.
+    pairs: BTreeMap<(String, String, usize), BTreeSet<Pair>>,
+    /// The type or trait whose functions are read, which is nothing where there is none.
     owner: String,
 }
-
-/// Owner, name and number of arguments.
-type Key = (String, String, usize);
 
 /// The positions of two arguments.
 pub type Pair = (usize, usize);
 
-/// What the standard library has: a receiver is no argument.
-const KNOWN: [(&str, usize, Pair); 2] =
-    [("compare_exchange", 4, (0, 1)), ("compare_exchange_weak", 4, (0, 1))];
+/// The owner of all methods: whose method is called can't be seen.
+pub const METHODS: &str = ".";
 
 impl Signatures {
     /// With what the standard library has.
     pub fn new() -> Self {
         let mut all = Self::default();
-        for (name, count, pair) in KNOWN {
-            let key = (String::new(), name.to_owned(), count);
-            all.methods.entry(key).or_default().insert(pair);
+        for name in ["compare_exchange", "compare_exchange_weak"] {
+            all.insert(METHODS, name, 4, [(0, 1)]);
         }
         all
     }
@@ -43,14 +36,21 @@ impl Signatures {
         self.visit_file(file);
     }
 
-    /// Neighbours of one type among the arguments of a call by path.
-    pub fn of_function(&self, owner: &str, name: &str, count: usize) -> Vec<Pair> {
-        pairs_of(&self.functions, owner, name, count)
+    /// Neighbours of one type among the arguments of a call.
+    pub fn of(&self, owner: &str, name: &str, count: usize) -> Vec<Pair> {
+        let key = (owner.to_owned(), name.to_owned(), count);
+        self.pairs.get(&key).into_iter().flatten().copied().collect()
     }
 
-    /// Neighbours of one type among the arguments of a method call, without its receiver.
-    pub fn of_method(&self, name: &str, count: usize) -> Vec<Pair> {
-        pairs_of(&self.methods, "", name, count)
+    fn insert(
+        &mut self,
+        owner: &str,
+        name: &str,
+        count: usize,
+        pairs: impl IntoIterator<Item = Pair>,
+    ) {
+        let key = (owner.to_owned(), name.to_owned(), count);
+        self.pairs.entry(key).or_default().extend(pairs);
     }
 
     fn owned_by(&mut self, owner: String, go_on: impl FnOnce(&mut Self)) {
@@ -58,16 +58,6 @@ impl Signatures {
         go_on(self);
         self.owner = outside;
     }
-}
-
-fn pairs_of(
-    all: &BTreeMap<Key, BTreeSet<Pair>>,
-    owner: &str,
-    name: &str,
-    count: usize,
-) -> Vec<Pair> {
-    let key = (owner.to_owned(), name.to_owned(), count);
-    all.get(&key).into_iter().flatten().copied().collect()
 }
 
 /// The name of a type, without where it is from and what it is of.
@@ -92,15 +82,13 @@ impl Visit<'_> for Signatures {
 
     fn visit_signature(&mut self, signature: &Signature) {
         let types: Vec<String> = signature.inputs.iter().map(type_of).collect();
-        let (name, pairs) = (signature.ident.to_string(), pairs(&types));
+        let (name, pairs, owner) = (signature.ident.to_string(), pairs(&types), self.owner.clone());
         if signature.receiver().is_some() {
             let of_arguments = pairs.iter().filter(|pair| pair.0 > 0);
             let moved = of_arguments.map(|&(one, other)| (one - 1, other - 1));
-            let key = (String::new(), name.clone(), types.len() - 1);
-            self.methods.entry(key).or_default().extend(moved);
+            self.insert(METHODS, &name, types.len() - 1, moved);
         }
-        let key = (self.owner.clone(), name, types.len());
-        self.functions.entry(key).or_default().extend(pairs);
+        self.insert(&owner, &name, types.len(), pairs);
     }
 }
 
@@ -132,10 +120,10 @@ mod tests {
             impl A { fn moved(&self, from: usize, to: usize) {} }
         ";
         signatures.add(&syn::parse_str(source).unwrap());
-        assert_eq!(signatures.of_function("", "three", 4), [(0, 2), (2, 3)]);
-        assert_eq!(signatures.of_method("moved", 2), [(0, 1)]);
-        assert_eq!(signatures.of_function("A", "moved", 3), [(1, 2)]);
-        assert_eq!(signatures.of_function("B", "moved", 3), []);
-        assert_eq!(signatures.of_method("three", 4), []);
+        assert_eq!(signatures.of("", "three", 4), [(0, 2), (2, 3)]);
+        assert_eq!(signatures.of(METHODS, "moved", 2), [(0, 1)]);
+        assert_eq!(signatures.of("A", "moved", 3), [(1, 2)]);
+        assert_eq!(signatures.of("B", "moved", 3), []);
+        assert_eq!(signatures.of(METHODS, "three", 4), []);
     }
 }

@@ -25,12 +25,12 @@ impl Worlds {
     }
 
     /// Part of both this and that.
-    pub const fn and(self, other: Self) -> Self {
+    const fn and(self, other: Self) -> Self {
         Self { normal: self.normal && other.normal, loom: self.loom && other.loom }
     }
 
     /// What is left for the branches after one that has these.
-    pub const fn without(self, taken: Self) -> Self {
+    const fn without(self, taken: Self) -> Self {
         Self { normal: self.normal && !taken.normal, loom: self.loom && !taken.loom }
     }
 
@@ -44,7 +44,7 @@ impl Worlds {
     }
 
     /// Where a predicate of `cfg` holds. One that can't be read holds everywhere.
-    pub fn of(predicate: &TokenStream) -> Self {
+    fn of(predicate: &TokenStream) -> Self {
         match syn::parse2::<Meta>(predicate.clone()) {
             Ok(meta) => Self { normal: holds(&meta, false), loom: holds(&meta, true) },
             Err(_) => Self::BOTH,
@@ -75,15 +75,15 @@ fn holds(meta: &Meta, loom: bool) -> bool {
 }
 
 fn has(name: &str, value: &str) -> bool {
-    match name {
-        "target_has_atomic" => matches!(value, "8" | "16" | "32" | "64" | "ptr"),
-        "target_arch" => value == "x86_64",
-        "target_os" => value == "linux",
-        "target_pointer_width" => value == "64",
-        "target_endian" => value == "little",
-        "feature" => value == "test-util",
-        _ => false,
-    }
+    matches!(
+        (name, value),
+        ("target_has_atomic", "8" | "16" | "32" | "64" | "ptr")
+            | ("target_arch", "x86_64")
+            | ("target_os", "linux")
+            | ("target_pointer_width", "64")
+            | ("target_endian", "little")
+            | ("feature", "test-util")
+    )
 }
 
 /// The items in the branches of a `cfg_if!`, each with its worlds; nothing in another macro.
@@ -97,34 +97,24 @@ pub fn files_in_branches(of: &syn::Macro, worlds: Worlds) -> Vec<(Worlds, syn::F
 
 /// The branches of a `cfg_if!`, each with its worlds.
 fn branches(body: &TokenStream, worlds: Worlds) -> Vec<(Worlds, TokenStream)> {
-    let (mut left, mut of_next, mut branches) = (worlds, None, Vec::new());
-    let mut tokens = body.clone().into_iter().peekable();
+    let (mut left, mut here, mut branches) = (worlds, Worlds::BOTH, Vec::new());
+    let mut tokens = body.clone().into_iter();
     while let Some(token) = tokens.next() {
         match token {
             TokenTree::Punct(mark) if mark.as_char() == '#' => {
-                of_next = tokens.next().and_then(|token| predicate_of(&token));
+                let attribute = [TokenTree::Punct(mark)].into_iter().chain(tokens.next()).collect();
+                let attribute = Attribute::parse_outer.parse2(attribute);
+                here = Worlds::BOTH.under(&attribute.unwrap_or_default());
             }
             TokenTree::Group(group) => {
-                let here = of_next.take().unwrap_or(Worlds::BOTH);
                 branches.push((left.and(here), group.stream()));
                 left = left.without(here);
+                here = Worlds::BOTH;
             }
             _ => {}
         }
     }
     branches
-}
-
-/// What `[cfg(PREDICATE)]`, as it stands behind a `#`, says.
-pub fn predicate_of(attribute: &TokenTree) -> Option<Worlds> {
-    let TokenTree::Group(brackets) = attribute else { return None };
-    let mut tokens = brackets.stream().into_iter();
-    match (tokens.next()?, tokens.next()?) {
-        (TokenTree::Ident(name), TokenTree::Group(predicate)) if name == "cfg" => {
-            Some(Worlds::of(&predicate.stream()))
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]

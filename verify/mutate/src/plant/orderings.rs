@@ -1,7 +1,7 @@
 //! Memory orderings, fences, and operations that are named after what they order. They are planted where loom
 //! compiles the code, and nowhere else: x86 orders nearly everything by itself.
 
-use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use proc_macro2::TokenStream;
 use quote::quote;
 use syn::spanned::Spanned;
 use syn::{Expr, ExprCall, ExprPath};
@@ -9,7 +9,6 @@ use syn::{Expr, ExprCall, ExprPath};
 use super::Operator::{Fence, Operation, Ordering};
 use super::edit::range;
 use super::walk::Walk;
-use crate::worlds::{Worlds, predicate_of};
 
 /// Each with what is weaker.
 const WEAKER: [(&str, &[&str]); 4] = [
@@ -75,18 +74,13 @@ impl Walk<'_> {
     pub(super) fn ordering(&mut self, path: &ExprPath) {
         let mut names = path.path.segments.iter().rev().map(|segment| &segment.ident);
         let (Some(last), before) = (names.next(), names.next()) else { return };
-        if before.is_none_or(|before| before == "Ordering") {
-            self.weaken(last, range(path.span()));
-        }
-    }
-
-    fn weaken(&mut self, name: &Ident, around: std::ops::Range<usize>) {
-        let found = WEAKER.iter().find(|(ordering, _)| name == ordering);
-        let Some((_, weaker)) = found.filter(|_| self.worlds.loom) else { return };
+        let found = WEAKER.iter().find(|(ordering, _)| last == ordering);
+        let is_ordering = before.is_none_or(|before| before == "Ordering");
+        let Some((_, weaker)) = found.filter(|_| is_ordering && self.worlds.loom) else { return };
         for weaker in *weaker {
             let before =
                 format!("(if {{on}} {{ ::core::sync::atomic::Ordering::{weaker} }} else {{ ");
-            self.plant(around.clone(), Ordering, weaker, (&before, " })"));
+            self.plant(range(path.span()), Ordering, weaker, (&before, " })"));
         }
     }
 
@@ -104,52 +98,4 @@ impl Walk<'_> {
         }
         true
     }
-
-    /// The orderings in the body of a `macro_rules!`, token by token.
-    pub(super) fn macro_orderings(&mut self, tokens: TokenStream) {
-        let outside = self.worlds;
-        let mut before: Option<TokenTree> = None;
-        for token in tokens {
-            match &token {
-                TokenTree::Ident(name) => {
-                    let is_argument = before.as_ref().is_some_and(
-                        |token| matches!(token, TokenTree::Punct(mark) if mark.as_char() == ','),
-                    );
-                    if is_argument {
-                        self.weaken(name, range(name.span()));
-                    }
-                }
-                TokenTree::Group(_) if is_mark(before.as_ref(), '#') => {
-                    self.worlds = self.worlds.and(predicate_of(&token).unwrap_or(Worlds::BOTH));
-                }
-                TokenTree::Group(group) => self.macro_group(group, before.as_ref(), outside),
-                TokenTree::Punct(mark) if mark.as_char() == ';' => self.worlds = outside,
-                _ => {}
-            }
-            before = Some(token);
-        }
-        self.worlds = outside;
-    }
-
-    /// A function's body ends what an attribute said of it.
-    fn macro_group(&mut self, group: &Group, before: Option<&TokenTree>, outside: Worlds) {
-        let is_fence =
-            matches!(before, Some(TokenTree::Ident(name)) if is_fence(&name.to_string()));
-        if is_fence {
-            let name = before.map(|name| range(name.span())).unwrap_or_default();
-            if self.worlds.loom {
-                let around = name.start..range(group.span()).end;
-                self.plant(around, Fence, "nothing", ("if !{on} { ", " }"));
-            }
-            return;
-        }
-        self.macro_orderings(group.stream());
-        if group.delimiter() == Delimiter::Brace {
-            self.worlds = outside;
-        }
-    }
-}
-
-fn is_mark(token: Option<&TokenTree>, mark: char) -> bool {
-    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == mark)
 }

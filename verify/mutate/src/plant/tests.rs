@@ -146,17 +146,6 @@ fn named_operations_are_relaxed() {
 }
 
 #[test]
-fn orderings_in_a_macro_are_weakened_but_for_what_loom_does_not_compile() {
-    let source = "macro_rules! m { () => {
-        fn f(w: &W) { w.store(1, Release); }
-        #[cfg(not(loom))]
-        fn g(w: &W) { w.store(1, SeqCst); }
-        fn h(w: &W) -> u32 { w.load(0, Acquire) }
-    } }";
-    assert_eq!(changes(source), ["ordering: Release => Relaxed", "ordering: Acquire => Relaxed"]);
-}
-
-#[test]
 fn what_stands_there_instead_of_a_site_is_left_alone() {
     let source = "fn f() { if intact(Site::Fence) { g() } else { h() } }";
     assert_eq!(changes(source), ["drop: g() => nothing"]);

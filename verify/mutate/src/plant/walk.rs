@@ -182,10 +182,6 @@ impl Visit<'_> for Walk<'_> {
             Item::Mod(of) => self.under(&of.attrs, |walk| {
                 walk.inside(of.ident.to_string(), |walk| visit::visit_item_mod(walk, of));
             }),
-            Item::Macro(of) if of.mac.path.is_ident("macro_rules") => {
-                let name = of.ident.as_ref().map(ToString::to_string).unwrap_or_default();
-                self.inside(name, |walk| walk.macro_orderings(of.mac.tokens.clone()));
-            }
             Item::Macro(of) => self.macro_items(&of.mac),
             _ => {}
         }
