@@ -59,51 +59,34 @@ pub fn judge(found: &Found) -> Result<(), Vec<String>> {
 mod tests {
     use super::*;
 
-    fn everything() -> Found {
-        let path = "/usr/lib/llvm-14/lib/libclang.so".into();
-        let libclang = Libclang { path, version: "12.0.x - 15.0.x".into(), is_old_enough: true };
-        Found { libraries: [Ok(()), Ok(())], libclang: Ok(libclang) }
-    }
+    const SET_PATH: &str = "LIBCLANG_PATH=/usr/lib/llvm-14/lib";
 
-    fn said(found: &Found) -> String {
-        judge(found).unwrap_err().join("\n")
+    fn libclang(path: &str, version: &str, is_old_enough: bool) -> Result<Libclang, String> {
+        Ok(Libclang { path: path.into(), version: version.into(), is_old_enough })
     }
 
     #[test]
-    fn nothing_is_said_where_everything_is_there() {
-        assert!(judge(&everything()).is_ok());
-    }
-
-    #[test]
-    fn a_missing_library_is_named_with_the_packages() {
-        for missing in [0, 1] {
-            let mut found = everything();
-            found.libraries[missing] = Err("not found".into());
-            let said = said(&found);
-            assert!(said.contains(LIBRARIES[missing].0) && said.contains("not found"), "{said}");
-            assert!(
-                said.contains("apt-get install libibverbs-dev librdmacm-dev pkg-config"),
-                "{said}"
-            );
-            assert!(!said.contains("LIBCLANG_PATH"), "the libclang is right: {said}");
-            assert_eq!(said.matches("is missing").count(), 1, "{said}");
+    fn what_is_missing_is_named_with_what_to_do() {
+        let right = libclang("/usr/lib/llvm-14/lib/libclang.so", "12.0.x - 15.0.x", true);
+        let newer = libclang("/usr/lib/llvm-19/lib/libclang.so", "17.0.x or later", false);
+        let (lacks, there) = (|| Err("not found".to_owned()), || Ok(()));
+        let packages = "apt-get install libibverbs-dev librdmacm-dev pkg-config libclang-14-dev";
+        for (libraries, libclang, parts) in [
+            ([lacks(), there()], right.clone(), &["libibverbs 1.11", "(not found)", packages][..]),
+            ([there(), lacks()], right.clone(), &["librdmacm 1.3", "(not found)", packages]),
+            ([there(), there()], Err("no libclang.so".into()), &["(no libclang.so)", SET_PATH]),
+            (
+                [there(), there()],
+                newer,
+                &["17.0.x or later", "/usr/lib/llvm-19", "14 or 15", packages, SET_PATH],
+            ),
+        ] {
+            let is_right = libclang.as_ref().is_ok_and(|libclang| libclang.is_old_enough);
+            let said = judge(&Found { libraries, libclang }).unwrap_err().join("\n");
+            parts.iter().for_each(|part| assert!(said.contains(part), "{part}: {said}"));
+            assert_eq!(said.contains(SET_PATH), !is_right, "{said}");
+            assert!(said.matches(" missing (").count() <= 1, "{said}");
         }
-    }
-
-    #[test]
-    fn a_missing_libclang_is_named_with_its_path() {
-        let said = said(&Found { libclang: Err("no libclang.so".into()), ..everything() });
-        assert!(said.contains("no libclang.so") && said.contains("libclang-14-dev"), "{said}");
-        assert!(said.contains("LIBCLANG_PATH=/usr/lib/llvm-14/lib"), "{said}");
-    }
-
-    #[test]
-    fn a_libclang_that_is_too_new_is_named_with_its_version() {
-        let path = "/usr/lib/llvm-19/lib/libclang.so".into();
-        let libclang = Libclang { path, version: "17.0.x or later".into(), is_old_enough: false };
-        let said = said(&Found { libclang: Ok(libclang), ..everything() });
-        for part in ["17.0.x or later", "/usr/lib/llvm-19", "14 or 15", "LIBCLANG_PATH"] {
-            assert!(said.contains(part), "{part}: {said}");
-        }
+        assert!(judge(&Found { libraries: [there(), there()], libclang: right }).is_ok());
     }
 }

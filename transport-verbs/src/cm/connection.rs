@@ -16,11 +16,6 @@ use crate::qp::QueuePair;
 use crate::sys::cm::{self, Id, Param};
 use crate::wait::Deadline;
 
-/// Retries if the peer does not answer. The maximum, 7, is without limit on some devices.
-const RETRIES: u8 = 6;
-/// Retries if the peer has no receive: without limit.
-const RNR_RETRIES: u8 = 7;
-
 /// The device through which the peer is reached.
 #[derive(Clone, Copy, Debug)]
 pub struct Device<'a>(pub(super) &'a Id);
@@ -143,22 +138,14 @@ impl AsFd for Connection {
     }
 }
 
-/// The attributes of this side's queue pair that the peer needs.
+/// The attributes of this side's queue pair that the peer needs, with so many READs and atomics of the peer and of this side.
 pub(super) fn param<'a>(
     qp: &QueuePair,
     private_data: &'a [u8],
-    responder_resources: u8,
-    initiator_depth: u8,
-) -> Param<'a> {
-    Param {
-        qp_num: qp.number(),
-        srq: qp.has_srq(),
-        responder_resources,
-        initiator_depth,
-        retry_count: RETRIES,
-        rnr_retry_count: RNR_RETRIES,
-        private_data,
-    }
+    reads: (u8, u8),
+) -> Result<Param<'a>, CmError> {
+    let param = Param::new((qp.number(), qp.has_srq()), private_data, reads);
+    Ok(param.attempt("describe the connection")?)
 }
 
 /// Changes the queue pair to a state, with the attributes that the connection manager has, and one that it lacks.

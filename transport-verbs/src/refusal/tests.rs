@@ -3,49 +3,44 @@ use super::*;
 const CAPS: QpCaps =
     QpCaps { max_send_wr: 1, max_recv_wr: 1, max_send_sge: 1, max_recv_sge: 1, max_inline: 4 };
 
-fn why(errno: Errno, wr: SendWr<'_>) -> Refused {
-    let failure = Failure { posted: 1, why: Why::Device(errno.raw_os_error()) };
-    let PostError { posted, why } =
-        of_send(&failure, &[SendWr::send(0, &[]), wr], &CAPS, Some(100));
-    assert_eq!(posted, 1);
-    why
-}
-
+/// What is wrong with the request is told apart whatever errno a driver has for it; some return it negative.
 #[test]
-fn q04_each_errno_has_its_reason() {
-    let fine = SendWr::send(1, &[]);
-    assert_eq!(why(Errno::NOMEM, fine), Refused::QueueFull);
-    assert_eq!(why(Errno::OPNOTSUPP, fine), Refused::Unsupported);
-    assert_eq!(why(Errno::NOSYS, fine), Refused::Unsupported);
-    assert_eq!(why(Errno::INVAL, fine), Refused::Device(22));
-    for foreign in [1, 4096, 5000, 0x1_000c, i32::MAX, i32::MIN] {
-        let failure = Failure { posted: 0, why: Why::Device(foreign) };
-        assert_eq!(of_recv(&failure, &[], 1).why, Refused::Device(foreign));
-    }
-    // Some drivers return it negative.
-    let negative = Failure { posted: 0, why: Why::Device(-12) };
-    assert_eq!(of_recv(&negative, &[RecvWr::new(1, &[])], 1).why, Refused::QueueFull);
-}
-
-/// Whatever errno a driver has for it.
-#[test]
-fn q04_what_is_wrong_with_the_request_is_told_apart() {
+fn q04_each_errno_and_each_request_has_its_reason() {
     let sge = cq_core::wr::Sge { addr: 0, length: 101, lkey: 0 };
-    for errno in [Errno::INVAL, Errno::NOMEM, Errno::MSGSIZE] {
-        let two = [sge; 2];
-        assert_eq!(why(errno, SendWr::send(1, &two)), Refused::TooManySges { max: 1 });
-        assert_eq!(why(errno, SendWr::send(1, &[sge])), Refused::TooLong { max: 100 });
-        let failure = Failure { posted: 0, why: Why::Device(errno.raw_os_error()) };
-        let recv = of_recv(&failure, &[RecvWr::new(1, &two)], 1);
-        assert_eq!(recv, PostError { posted: 0, why: Refused::TooManySges { max: 1 } });
+    let (none, one, two) = (&[][..], &[sge][..], &[sge; 2][..]);
+    let mut table = vec![
+        (Errno::OPNOTSUPP.raw_os_error(), none, Refused::Unsupported),
+        (Errno::NOSYS.raw_os_error(), none, Refused::Unsupported),
+        (22, none, Refused::Device(22)),
+        (12, none, Refused::QueueFull),
+        (-12, none, Refused::QueueFull),
+    ];
+    let foreign = [1, 4096, 5000, 0x1_000c, i32::MAX, i32::MIN];
+    table.extend(foreign.map(|errno| (errno, none, Refused::Device(errno))));
+    for errno in [Errno::INVAL, Errno::NOMEM, Errno::MSGSIZE].map(Errno::raw_os_error) {
+        table.push((errno, two, Refused::TooManySges { max: 1 }));
+        table.push((errno, one, Refused::TooLong { max: 100 }));
     }
-}
-
-#[test]
-fn q04_what_did_not_get_to_the_device_keeps_its_reason() {
+    for (errno, sges, why) in table {
+        let failure = Failure { posted: 1, why: Why::Device(errno) };
+        let sends = [SendWr::send(0, &[]), SendWr::send(1, sges)];
+        assert_eq!(of_send(&failure, &sends, &CAPS, Some(100)), PostError { posted: 1, why });
+        if sges.len() != 1 {
+            let receives = [RecvWr::new(0, &[]), RecvWr::new(1, sges)];
+            assert_eq!(of_recv(&failure, &receives, 1), PostError { posted: 1, why });
+        }
+    }
+    assert_eq!(
+        of_recv(&Failure { posted: 0, why: Why::Device(22) }, &[], 1).why,
+        Refused::Device(22)
+    );
     let failure = Failure { posted: 0, why: Why::Refused(Refused::NoReadAtomic) };
     let list = [SendWr::send(0, &[])];
-    assert_eq!(of_send(&failure, &list, &CAPS, None).why, Refused::NoReadAtomic);
+    assert_eq!(
+        of_send(&failure, &list, &CAPS, None).why,
+        Refused::NoReadAtomic,
+        "not the device's"
+    );
 }
 
 /// Also those lengths that a driver would take for something else.

@@ -10,6 +10,7 @@ mod channel;
 
 use std::ffi::{CStr, c_int};
 use std::io;
+use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{self, NonNull};
@@ -28,39 +29,34 @@ use channel::{Channel, RawId};
 
 /// As many READs and atomics under way as the device can, or as the peer asked for if that is less.
 pub const MOST: u8 = u8::MAX;
+/// Retries if the peer does not answer. The maximum, 7, is without limit on some devices.
+const RETRIES: u8 = 6;
+/// Retries if the peer has no receive: without limit.
+const RNR_RETRIES: u8 = 7;
 
-/// What the two sides of a connection tell each other.
-#[derive(Clone, Copy, Debug)]
-pub struct Param<'a> {
-    /// The queue pair of this side.
-    pub qp_num: u32,
-    /// Whether it takes its receives from a shared queue.
-    pub srq: bool,
-    /// READs and atomics of the peer under way, or [`MOST`].
-    pub responder_resources: u8,
-    /// READs and atomics of this side under way, or [`MOST`].
-    pub initiator_depth: u8,
-    /// How often to try again where the peer does not answer, 0 to 7.
-    pub retry_count: u8,
-    /// How often to try again where the peer has no receive, 0 to 6, or 7 for ever.
-    pub rnr_retry_count: u8,
-    /// The application's private data.
-    pub private_data: &'a [u8],
-}
+/// What the two sides of a connection tell each other; it borrows the application's private data.
+pub struct Param<'a>(rdma_conn_param, PhantomData<&'a [u8]>);
 
-impl Param<'_> {
-    fn raw(&self) -> io::Result<rdma_conn_param> {
-        Ok(rdma_conn_param {
-            private_data: self.private_data.as_ptr().cast(),
-            private_data_len: len_of(self.private_data)?,
-            responder_resources: self.responder_resources,
-            initiator_depth: self.initiator_depth,
+impl<'a> Param<'a> {
+    /// Of a queue pair of this side, which takes its receives from a shared queue or not, with as many READs and atomics of
+    /// the peer and of this side under way, or [`MOST`].
+    pub fn new(
+        (qp_num, srq): (u32, bool),
+        private_data: &'a [u8],
+        (responder_resources, initiator_depth): (u8, u8),
+    ) -> io::Result<Self> {
+        let raw = rdma_conn_param {
+            private_data: private_data.as_ptr().cast(),
+            private_data_len: len_of(private_data)?,
+            responder_resources,
+            initiator_depth,
             flow_control: 0,
-            retry_count: self.retry_count,
-            rnr_retry_count: self.rnr_retry_count,
-            srq: self.srq.into(),
-            qp_num: self.qp_num,
-        })
+            retry_count: RETRIES,
+            rnr_retry_count: RNR_RETRIES,
+            srq: srq.into(),
+            qp_num,
+        };
+        Ok(Self(raw, PhantomData))
     }
 }
 
@@ -128,17 +124,17 @@ impl Id {
     }
 
     /// Starts connecting.
-    pub fn connect(&mut self, param: &Param<'_>) -> io::Result<()> {
-        let (id, mut raw) = (self.bound()?, param.raw()?);
+    pub fn connect(&mut self, mut param: Param<'_>) -> io::Result<()> {
+        let id = self.bound()?;
         // SAFETY: the identifier is alive and has a device; the private data outlives the call.
-        check(unsafe { rdma_connect(id, &mut raw) })
+        check(unsafe { rdma_connect(id, &mut param.0) })
     }
 
     /// Answers a connection request.
-    pub fn accept(&mut self, param: &Param<'_>) -> io::Result<()> {
-        let (id, mut raw) = (self.bound()?, param.raw()?);
+    pub fn accept(&mut self, mut param: Param<'_>) -> io::Result<()> {
+        let id = self.bound()?;
         // SAFETY: the identifier is alive and has a device; the private data outlives the call.
-        check(unsafe { rdma_accept(id, &mut raw) })
+        check(unsafe { rdma_accept(id, &mut param.0) })
     }
 
     /// Refuses a connection request.
