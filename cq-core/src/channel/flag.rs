@@ -31,7 +31,7 @@ use crate::sync::{self, AtomicU32, const_unless_loom};
 use crate::transport::{CqKey, EventError, Events, Signal};
 
 /// The channel of one queue.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Flag {
     raised: AtomicU32,
     /// The key of the queue whose events these are, since the first of them.
@@ -79,12 +79,6 @@ impl Flag {
             index: sync::load_u32(&self.index),
             generation: sync::load_u32(&self.generation),
         })
-    }
-}
-
-impl Default for Flag {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -37,7 +37,7 @@ use crate::sync::{self, AtomicWaker};
 use crate::transport::{AsyncChannel, CqKey, EventError, Events, Signal};
 
 /// The channel of one queue.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct WakerChannel {
     flag: Flag,
     waker: AtomicWaker,
@@ -53,12 +53,6 @@ impl WakerChannel {
     /// The two sides. Unread events are discarded.
     pub fn split(&mut self) -> (Raiser<&Self>, Receiver<&Self>) {
         sides(&*self)
-    }
-}
-
-impl Default for WakerChannel {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -18,7 +18,7 @@ fn fires(word: u32, urgent: impl FnOnce() -> bool) -> Option<Notify> {
 }
 
 /// The word. Any value is a state.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(transparent)]
 pub(super) struct ArmWord(AtomicU32);
 

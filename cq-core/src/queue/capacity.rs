@@ -51,6 +51,15 @@ impl CapacityError {
         }
     }
 
+    /// The guaranteed capacity of a ring with as many slots, in a constant.
+    pub(super) const fn checked(slots: usize) -> u32 {
+        assert!(
+            Self::check_storage(slots).is_ok(),
+            "the capacity is a power of two, of at most MAX_STORAGE"
+        );
+        slots as u32
+    }
+
     /// Checks the number of slots and the guaranteed capacity of a ring.
     pub(super) const fn check_promise(slots: usize, promised: u32) -> Result<(), Self> {
         if let Err(error) = Self::check_storage(slots) {

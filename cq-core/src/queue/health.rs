@@ -15,7 +15,7 @@ const ABANDONED: u32 = 1 << 2;
 const ADOPTED: u32 = 1 << 3;
 
 /// The two words. Any values are a state.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct Health {
     producers: AtomicU32,

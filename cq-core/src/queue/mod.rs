@@ -177,7 +177,7 @@ use crate::transport::{CqKey, Signal};
 /// A producer that has cached free slots loads only the consumer's word. A single producer loads both words when it
 /// caches its limit, and clears the limit when it drops a completion. Several producers close the reservation word
 /// before they drop one, unless the consumer's word is set.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C, align(8))]
 pub struct Control {
     head: Head,
@@ -193,7 +193,7 @@ impl<'a> Ref<'a, Control> {
 
 /// The words that change rarely: the arm word, and whether the queue has ended. On other cache lines than the head,
 /// which the consumer stores often.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[cfg_attr(target_pointer_width = "64", repr(C, align(128)))]
 #[cfg_attr(not(target_pointer_width = "64"), repr(C))]
 struct Alerts {
@@ -238,12 +238,6 @@ impl Control {
     }
 }
 
-impl Default for Control {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// A queue with inline storage for `N` completions; `N` is a power of two.
 ///
 /// An invalid capacity does not compile:
@@ -265,13 +259,7 @@ pub struct SoftCq<const N: usize> {
 }
 
 impl<const N: usize> SoftCq<N> {
-    const CAPACITY: u32 = {
-        assert!(
-            CapacityError::check_storage(N).is_ok(),
-            "the capacity is a power of two, of at most MAX_STORAGE"
-        );
-        N as u32
-    };
+    const CAPACITY: u32 = CapacityError::checked(N);
 
     const_unless_loom! {
         /// An empty queue.

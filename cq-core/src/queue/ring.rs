@@ -17,7 +17,7 @@ pub type Position = sync::Word;
 
 /// The position up to which the consumer has released slots. On cache lines of its own, because the consumer stores it
 /// while the producer works elsewhere.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[cfg_attr(target_pointer_width = "64", repr(C, align(128)))]
 #[cfg_attr(not(target_pointer_width = "64"), repr(C))]
 pub(super) struct Head(AtomicWord);

@@ -80,6 +80,10 @@ fn n06_a_task_gets_everything_however_often_it_drops_a_wait() {
     let (raiser, mut events) = channel.split();
     let (mut producer, consumer) = storage.split_with(KEY, raiser);
     let (mut cq, mut room) = (CompletionQueue::new(consumer), [Wc::default(); 3]);
+    assert_eq!(pollster::block_on(cq.next_batch(&mut [], &mut events)), Ok(&[][..]));
+    producer.push(&wc(9)).unwrap();
+    assert_eq!(events.take_event(), Ok(None), "no room, no arm (N1)");
+    assert_eq!(pollster::block_on(cq.next_batch(&mut room, &mut events)), Ok(&[wc(9)][..]));
     let nobody = &mut Context::from_waker(Waker::noop());
     for nth in 0..10 {
         for _ in 0..2 {
@@ -92,7 +96,6 @@ fn n06_a_task_gets_everything_however_often_it_drops_a_wait() {
         let batch = pollster::block_on(cq.next_batch(&mut room, &mut events)).unwrap();
         assert_eq!(batch.iter().map(Wc::wr_id).collect::<Vec<_>>(), [2 * nth, 2 * nth + 1]);
     }
-    assert_eq!(pollster::block_on(cq.next_batch(&mut [], &mut events)), Ok(&[][..]));
     drop(producer);
     let end = Err(WaitError::Poll(PollError::Closed));
     assert_eq!(pollster::block_on(cq.next_batch(&mut room, &mut events)), end);
@@ -108,75 +111,43 @@ fn n08_a_task_is_told_of_another_queue_s_event() {
     assert_eq!(told, Err(WaitError::OtherQueue(OTHER)));
 }
 
-#[test]
-fn n01_awaiting_into_an_empty_buffer_arms_nothing() {
-    let (raiser, mut events) = waker::channel();
-    let (mut producer, consumer) = HeapCq::new(4).unwrap().split_with(KEY, raiser);
-    let mut cq = CompletionQueue::new(consumer);
-    assert_eq!(pollster::block_on(cq.next_batch(&mut [], &mut events)), Ok(&[][..]));
-    producer.push(&wc(1)).unwrap();
-    assert_eq!(events.take_event(), Ok(None));
+/// Plays a script with a router that keeps events of `N` queues, A to C: `+A` raises an event, `A?B` takes one by A's view
+/// (`-` is none), `A!` finds that A's sleep ends by one, `A.` by its deadline, and `-A` forgets what was kept.
+fn route<const N: usize>(script: &str) {
+    let key = |name| CqKey { index: u32::from(name), generation: 1 };
+    let (raiser, events) = channel(3);
+    let mut router = Router::<_, N>::new(events);
+    for step in script.split(' ') {
+        match *step.as_bytes() {
+            [b'+', of] => raiser.raise(key(of)),
+            [b'-', of] => router.forget(key(of)),
+            [of, b'?', b'-'] => assert_eq!(router.of(key(of)).take_event(), Ok(None), "{script}"),
+            [of, b'?', is] => {
+                assert_eq!(
+                    router.of(key(of)).take_event(),
+                    Ok(Some(key(is))),
+                    "{step} of {script}"
+                );
+            }
+            [of, b'!'] => assert_eq!(router.of(key(of)).block(late()), Ok(Woken::Event)),
+            [of, _] => {
+                let now = Some(Instant::now());
+                assert_eq!(router.of(key(of)).block(now), Ok(Woken::DeadlinePassed), "{script}");
+            }
+            _ => panic!("{step}"),
+        }
+    }
+    assert_eq!(router.into_channel().take_event(), Ok(None));
 }
 
 #[test]
 fn n08_a_router_keeps_the_events_of_other_queues() {
-    let (raiser, events) = channel(3);
-    let mut router = Router::<_, 1>::new(events);
-    (0..2).for_each(|_| raiser.raise(OTHER));
-    assert_eq!(router.of(KEY).take_event(), Ok(None));
-    raiser.raise(OTHER);
-    assert_eq!(router.of(KEY).take_event(), Ok(None), "it waits once");
-    assert_eq!(router.of(KEY).block(Some(Instant::now())), Ok(Woken::DeadlinePassed));
-    raiser.raise(KEY);
-    assert_eq!(router.of(KEY).block(late()), Ok(Woken::Event));
-    assert_eq!(router.of(KEY).take_event(), Ok(Some(KEY)));
-    assert_eq!(router.of(OTHER).block(late()), Ok(Woken::Event));
-    let taken = [(); 2].map(|()| router.of(OTHER).take_event());
-    assert_eq!(taken, [Ok(Some(OTHER)), Ok(None)]);
-}
-
-#[test]
-fn n09_a_wait_for_one_queue_loses_no_event_that_ended_another_s() {
-    let (raiser, events) = channel(2);
-    let mut router = Router::<_, 2>::new(events);
-    [OTHER, KEY].iter().for_each(|&key| raiser.raise(key));
-    assert_eq!(router.of(KEY).block(late()), Ok(Woken::Event));
-    assert_eq!(router.of(OTHER).block(late()), Ok(Woken::Event));
-    assert_eq!(router.of(OTHER).take_event(), Ok(Some(OTHER)));
-    assert_eq!(router.of(KEY).take_event(), Ok(Some(KEY)));
-    assert_eq!(router.of(KEY).take_event(), Ok(None));
-}
-
-#[test]
-fn n07_the_event_of_a_queue_that_is_gone_keeps_no_place() {
-    let (raiser, events) = channel(2);
-    let mut router = Router::<_, 1>::new(events);
-    raiser.raise(OTHER);
-    assert_eq!(router.of(KEY).take_event(), Ok(None));
-    router.forget(KEY);
-    assert_eq!(router.of(OTHER).take_event(), Ok(Some(OTHER)), "it is another's");
-    raiser.raise(OTHER);
-    assert_eq!(router.of(KEY).take_event(), Ok(None));
-    router.forget(OTHER);
-    assert_eq!(router.of(OTHER).take_event(), Ok(None));
-    raiser.raise(CqKey { index: 5, generation: 1 });
-    assert_eq!(router.of(KEY).take_event(), Ok(None), "it has the place");
-}
-
-#[test]
-fn n08_a_full_router_returns_the_event() {
-    let (raiser, events) = channel(3);
-    let mut router = Router::<_, 1>::new(events);
-    let third = CqKey { index: 5, generation: 1 };
-    [OTHER, third].iter().for_each(|&key| raiser.raise(key));
-    assert_eq!(
-        router.of(KEY).take_event(),
-        Ok(Some(third)),
-        "the queue that waits is to hand it on"
-    );
-    raiser.raise(KEY);
-    assert_eq!(router.of(KEY).block(late()), Ok(Woken::Event));
-    assert_eq!(router.of(KEY).take_event(), Ok(Some(KEY)));
-    assert_eq!(router.of(OTHER).take_event(), Ok(Some(OTHER)));
-    assert_eq!(router.into_channel().take_event(), Ok(None));
+    // Each waits once.
+    route::<1>("+B +B A?- +B A?- A. +A A! A?A B! B?B B?-");
+    // A wait loses no event that ended another's (N9).
+    route::<2>("+B +A A! B! B?B A?A A?-");
+    // The event of a queue that is gone keeps no place (N7), and that of another stays.
+    route::<1>("+B A?- -A B?B +B A?- -B B?- +C A?-");
+    // Where there is no place, the queue that waits is to hand the event on.
+    route::<1>("+B +C A?C +A A! A?A B?B");
 }

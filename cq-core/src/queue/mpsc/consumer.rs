@@ -7,9 +7,8 @@ use super::super::channel::{NoChannel, OnChannel};
 use super::super::owner::Owner;
 use super::super::ring::{Position, Ref};
 use super::super::{self as queue, State};
-use super::reservation::{Refusal, SharedRing, distance};
+use super::reservation::{SharedRing, WhyNot, distance};
 use super::{NewRing, Shared, Spare};
-use crate::sentences::sentences;
 use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use crate::wc::Wc;
 
@@ -72,16 +71,9 @@ impl<'a, C> Consumer<'a, C> {
         if self.next.is_some() {
             return Err(ResizeError { why: WhyNot::UnderWay, spare: to });
         }
-        let promised = to.ring.promised;
-        let after = match self.ring.end(self.inner.position(), promised.into()) {
+        let after = match self.ring.end(self.inner.position(), to.ring.promised) {
             Ok(after) => after,
-            Err(refusal) => {
-                let why = match refusal {
-                    Refusal::Ended => WhyNot::Overrun,
-                    Refusal::Unpolled(unpolled) => WhyNot::BelowUnpolled { promised, unpolled },
-                };
-                return Err(ResizeError { why, spare: to });
-            }
+            Err(why) => return Err(ResizeError { why, spare: to }),
         };
         let new = NewRing { ring: to.ring.clone(), of: self.shared, _queue: self.inner.owner() };
         self.next = Some((to.ring, after));
@@ -174,26 +166,3 @@ impl fmt::Display for ResizeError<'_> {
 }
 
 impl core::error::Error for ResizeError<'_> {}
-
-/// Why a queue can't be resized.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum WhyNot {
-    /// It has overrun. This is permanent.
-    Overrun,
-    /// It has more unpolled completions than the new storage can hold ([Q12](crate::contract#q12)).
-    BelowUnpolled {
-        /// The guaranteed capacity of the new storage.
-        promised: u32,
-        /// The number of unpolled completions.
-        unpolled: u64,
-    },
-    /// It still has unpolled completions from before the last resize.
-    UnderWay,
-}
-
-sentences!(WhyNot {
-    Self::Overrun => ("the completion queue has overrun and can't be resized: destroy it");
-    Self::BelowUnpolled { promised, unpolled } => ("{unpolled} completions are not polled yet, more than the {promised} that the queue is to hold: poll them or ask for more");
-    Self::UnderWay => ("a resize is in progress: poll the completions that the queue had before it");
-});

@@ -94,10 +94,11 @@ mod reservation;
 
 use core::fmt;
 
-pub use self::consumer::{Consumer, ResizeError, WhyNot};
+pub use self::consumer::{Consumer, ResizeError};
 #[cfg(feature = "alloc")]
 pub use self::heap::HeapCq;
 pub use self::producer::{Producer, PushError};
+pub use self::reservation::WhyNot;
 
 use self::reservation::{Gate, SharedRing};
 use super::owner::Owner;
@@ -131,13 +132,7 @@ pub struct Ring<const N: usize> {
 }
 
 impl<const N: usize> Ring<N> {
-    const CAPACITY: u32 = {
-        assert!(
-            CapacityError::check_storage(N).is_ok(),
-            "the capacity is a power of two, of at most MAX_STORAGE"
-        );
-        N as u32
-    };
+    const CAPACITY: u32 = CapacityError::checked(N);
 
     const_unless_loom! {
         /// An empty ring.

@@ -3,6 +3,7 @@
 use super::super::owner::Owner;
 use super::super::ring::{Head, Position, Ref, Ring};
 use super::super::slot::Own;
+use crate::sentences::sentences;
 use crate::sync::{self, AtomicWord, Backoff, const_unless_loom};
 
 const CLOSED: Position = 1 << 63;
@@ -50,27 +51,42 @@ pub(super) struct SharedRing<'a> {
     pub(super) _owner: Owner,
 }
 
-/// Why a resize is refused.
-pub(super) enum Refusal {
-    /// The ring has ended.
-    Ended,
-    /// This many entries are unpolled, more than the new ring can hold.
-    Unpolled(u64),
+/// Why a queue can't be resized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WhyNot {
+    /// It has overrun. This is permanent.
+    Overrun,
+    /// It has more unpolled completions than the new storage can hold ([Q12](crate::contract#q12)).
+    BelowUnpolled {
+        /// The guaranteed capacity of the new storage.
+        promised: u32,
+        /// The number of unpolled completions.
+        unpolled: u64,
+    },
+    /// It still has unpolled completions from before the last resize.
+    UnderWay,
 }
+
+sentences!(WhyNot {
+    Self::Overrun => ("the completion queue has overrun and can't be resized: destroy it");
+    Self::BelowUnpolled { promised, unpolled } => ("{unpolled} completions are not polled yet, more than the {promised} that the queue is to hold: poll them or ask for more");
+    Self::UnderWay => ("a resize is in progress: poll the completions that the queue had before it");
+});
 
 impl SharedRing<'_> {
     /// Ends the ring for its producers, and returns its final position. The consumer is at `position`, and the new ring
-    /// can hold `capacity` entries.
-    pub(super) fn end(&self, position: Position, capacity: u64) -> Result<Position, Refusal> {
+    /// can hold `promised` entries.
+    pub(super) fn end(&self, position: Position, promised: u32) -> Result<Position, WhyNot> {
         let word = &self.gate.reservation.0;
         let mut seen = sync::load(word);
         loop {
             let unpolled = distance(position, seen);
             if seen & ENDED != 0 {
-                return Err(Refusal::Ended);
+                return Err(WhyNot::Overrun);
             }
-            if unpolled > capacity {
-                return Err(Refusal::Unpolled(unpolled));
+            if unpolled > promised.into() {
+                return Err(WhyNot::BelowUnpolled { promised, unpolled });
             }
             match sync::end(word, seen, seen | RESIZED) {
                 Ok(seen) => return Ok(seen),

@@ -11,7 +11,7 @@ use crate::transport::PollError;
 use crate::wc::Wc;
 
 /// A word beside a slot for the device's own use, returned by [`poll_with`](Consumer::poll_with).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Tag(AtomicU32);
 
@@ -26,12 +26,6 @@ impl Tag {
         pub const fn new() -> Self {
             Self(AtomicU32::new(0))
         }
-    }
-}
-
-impl Default for Tag {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
