@@ -7,19 +7,14 @@ mod windows;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-use cq_core::setup::{Endpoint, Port};
-use cq_core::transport::Post;
-use cq_core::wr::{Placement, RecvWr, RemoteAddr, Selectivity, SendWr, Sge};
 use rustix::process::Signal;
-use transport_rxe_loop::{
-    Access, Cq, MemoryWindow, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState, QueuePair,
-};
+use transport_rxe_loop::MemoryWindow;
 
 use self::late::Late;
 pub use self::memory::Memory;
 use self::memory::pattern;
-use super::process::{self, say};
-use super::{ALL, FABRIC, fabric, open, settle};
+use super::process::say;
+use super::*;
 
 const MEMORY: &str = "TEST_MEMORY";
 

@@ -1,8 +1,8 @@
 //! Ends for datagrams.
 
-use transport_rxe_loop::{AddressHandle, AddressVector, Destination, QpType};
+use transport_rxe_loop::AddressHandle;
 
-use super::{End, QKEY, open, pair_of};
+use super::*;
 
 /// The forty bytes before a datagram.
 pub const GRH: usize = 40;

@@ -1,15 +1,6 @@
 //! An end of a connection, or for datagrams: a queue pair with all that it needs.
 
-use cq_core::setup::Port;
-use cq_core::transport::Post;
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{
-    Context, Cq, Destination, OwnedRegion, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState,
-    QpType, QueuePair,
-};
-
-use super::{ALL, CAPS, QKEY, S, address, open, outcomes, settle, take};
+use super::*;
 
 /// A queue pair with a completion queue and a region of its own.
 pub struct End {

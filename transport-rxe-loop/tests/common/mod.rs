@@ -1,4 +1,5 @@
-//! What the tests share: two connected ends, and waiting for conditions with a deadline.
+//! What the tests share: two connected ends, waiting for conditions with a deadline, and the names that most of them
+//! use of the device and the engine.
 #![allow(dead_code, unused_imports)]
 
 pub mod actor;
@@ -16,18 +17,22 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
-use cq_core::cq::CompletionQueue;
-use cq_core::setup::{Endpoint, Port};
-use cq_core::transport::{Arm, AsyncEvents, PollCq, Post, Refused};
-use cq_core::wc::Wc;
-pub use cq_core::wc::WcStatus as S;
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use transport_rxe_loop::{
-    Access, AddressVector, Context, Cq, Faults, Limits, OpenError, OpenOptions, OwnedRegion,
-    QpAttr, QpAttrMask, QpCaps, QpState, QpType, QueuePair,
+pub use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+pub use cq_core::cq::CompletionQueue;
+pub use cq_core::setup::{Endpoint, Port, SrqInit, inc_rkey};
+pub use cq_core::transport::{
+    Arm, Armed, AsyncEvents, Block, Events, Notify, PollCq, PollError, Post, PostError, Refused,
+    Woken,
 };
+pub use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
+pub use cq_core::wr::{Placement, RecvWr, RemoteAddr, Selectivity, SendWr, Sge, WindowBind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+pub use transport_rxe_loop::{
+    Access, AddressVector, CompletionChannel, Context, Cq, CreateError, Destination, Limit, Limits,
+    MemoryRegion, OpenOptions, OwnedRegion, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState,
+    QpType, QueuePair,
+};
+use transport_rxe_loop::{Faults, OpenError};
 
 pub use self::end::End;
 

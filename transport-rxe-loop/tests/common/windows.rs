@@ -1,11 +1,8 @@
 //! Memory windows: an end that lets its peer in by one.
 
-use cq_core::setup::inc_rkey;
-use cq_core::transport::Post;
-use cq_core::wr::{RemoteAddr, SendWr, WindowBind};
-use transport_rxe_loop::{Access, MemoryWindow, OwnedRegion};
+use transport_rxe_loop::MemoryWindow;
 
-use super::{End, S, pair};
+use super::*;
 
 /// What a region needs so that any window can be bound to it.
 pub const OPEN: Access = Access::LOCAL_WRITE.union(Access::MW_BIND);

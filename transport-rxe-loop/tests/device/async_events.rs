@@ -7,13 +7,7 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{
-    End, NOWHERE, S, all, connect, is_readable, open, pair, settle, take, wait_for,
-};
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
-use cq_core::transport::{AsyncEvents, Post};
-use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{Context, QpAttr, QpInit, QpState};
+use crate::common::*;
 
 impl End {
     fn has(&self, event_type: AsyncEventType) -> AsyncEvent {

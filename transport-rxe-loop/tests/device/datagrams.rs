@@ -2,14 +2,8 @@
 //! many receivers, and numbers that nobody has (Q2, Q6, Q7).
 
 use crate::common::datagrams::{GRH, ends, global};
-use crate::common::{CAPS, End, QKEY, S, address, all, open, outcomes, settle};
-use cq_core::setup::Port;
-use cq_core::transport::Post;
-use cq_core::wc::{Wc, WcFlags};
-use cq_core::wr::SendWr;
-use transport_rxe_loop::{
-    AddressError, AddressVector, Destination, GlobalRoute, QpCaps, QpState, QpType, init_ah_from_wc,
-};
+use crate::common::*;
+use transport_rxe_loop::{AddressError, GlobalRoute, init_ah_from_wc};
 
 #[test]
 fn c07_the_route_says_how_the_datagram_came() {

@@ -3,12 +3,7 @@
 use crate::common::actor::Memory;
 use crate::common::datagrams::{GRH, global};
 use crate::common::process::{Actor, order, say};
-use crate::common::{CAPS, End, FABRIC, QKEY, S, fabric, outcomes, settle};
-use cq_core::setup::Access;
-use cq_core::transport::Post;
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr, Sge};
-use transport_rxe_loop::{Destination, QpState, QpType};
+use crate::common::*;
 
 /// A queue pair for datagrams, and memory of both kinds.
 fn party() -> (End, [Memory; 2]) {

@@ -6,11 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread;
 
 use crate::common::datagrams::GRH;
-use crate::common::{CAPS, End, S, fabric, join, take, wait_for};
-use cq_core::setup::SrqInit;
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{QpCaps, QpInit, QpState, QpType};
+use crate::common::*;
 
 const SENDERS: usize = 4;
 const DEPTH: u32 = 64;

@@ -8,10 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::process::{Actor, order, say};
-use crate::common::{CAPS, End, FABRIC, NOWHERE, S, connect, is_readable, open, take, wait_for};
-use cq_core::transport::{Arm, Armed, Block, Events, Notify, Post, Woken};
-use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{CompletionChannel, Context, OpenOptions, QpInit, QpType};
+use crate::common::*;
 
 #[track_caller]
 fn expect_event(channel: &mut CompletionChannel, end: &End) {

@@ -1,13 +1,9 @@
 //! Two fabrics in one process have nothing to do with each other; and what a fabric holds.
 
-use cq_core::causes::Causes;
-use transport_rxe_loop::{
-    AddressError, AddressVector, Context, CreateError, Limit, Limits, OpenOptions, QpInit,
-    QueuePair, SrqInit,
-};
-
 use crate::common::process::say;
-use crate::common::said_by;
+use crate::common::*;
+use cq_core::causes::Causes;
+use transport_rxe_loop::AddressError;
 
 fn open(which: &str) -> Context {
     let name = format!("{which}-{}", std::process::id());

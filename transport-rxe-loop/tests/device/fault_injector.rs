@@ -2,11 +2,8 @@
 
 use std::time::Instant;
 
-use crate::common::{CAPS, DEADLINE, End, S, connect, open};
-use cq_core::cq::CompletionQueue;
+use crate::common::*;
 use cq_core::testing::fault::{FaultInjector, Faults, When};
-use cq_core::wc::Wc;
-use transport_rxe_loop::QpInit;
 
 /// How many messages each of the peers sends.
 const EACH: u64 = 6;

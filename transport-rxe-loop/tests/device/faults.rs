@@ -3,16 +3,9 @@
 use std::time::{Duration, Instant};
 
 use crate::common::windows::Opening;
-use crate::common::{
-    self, CAPS, End, NOWHERE, S, all, connect, cq_err, faulty, impatient, let_short_times_pass,
-    pair_on, patient, reports, rtr,
-};
+use crate::common::*;
 use cq_core::async_event::AsyncEventType as Event;
-use cq_core::setup::{Port, SrqInit};
-use cq_core::transport::{Arm, Events, PollCq, PollError};
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{Access, Faults, QpAttr, QpInit, QpState, QpType, When};
+use transport_rxe_loop::{Faults, When};
 
 /// Longer than any test takes.
 const FOREVER: Duration = Duration::from_secs(3600);
@@ -21,8 +14,8 @@ const FOREVER: Duration = Duration::from_secs(3600);
 fn pair_by(faults: Faults, rts: &QpAttr) -> (End, End) {
     let context = faulty(faults);
     let [mut a, mut b] = [(); 2].map(|()| End::on(&context, QpType::Rc, CAPS));
-    common::connect_by(&mut a.qp, &rtr(&b.qp), rts);
-    let init = QpAttr::init(&Port::new(1), common::ALL);
+    connect_by(&mut a.qp, &rtr(&b.qp), rts);
+    let init = QpAttr::init(&Port::new(1), ALL);
     for attr in [init, rtr(&a.qp).min_rnr_timer(1), *rts] {
         b.qp.modify(&attr).unwrap();
     }
@@ -256,7 +249,7 @@ fn o03_a_queue_overruns_when_it_is_told_to() {
         assert!(matches!(polled, Err(PollError::Overrun { dropped: Some(1..) })), "{polled:?}");
     }
     let events = reports(&mut a.context);
-    assert_eq!(events, [cq_err(&a.cq), common::fatal(&a.qp)]);
+    assert_eq!(events, [cq_err(&a.cq), fatal(&a.qp)]);
     b.expect_nothing();
 }
 
@@ -335,5 +328,5 @@ fn q06_what_needs_no_peer_does_not_wait_for_one() {
 
 #[test]
 fn a_device_without_faults_has_injected_none() {
-    assert_eq!(common::open().injected(), None);
+    assert_eq!(open().injected(), None);
 }

@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use crate::common::{CAPS, End, S, faulty, settle, wait_for};
-use cq_core::transport::Post;
-use cq_core::wc::Wc;
-use cq_core::wr::SendWr;
-use transport_rxe_loop::{Context, Faults, FaultsError, QpInit, QpType, When};
+use crate::common::*;
+use transport_rxe_loop::{Faults, FaultsError, When};
 
 const FAILURE: S = S::REM_ABORT_ERR;
 

@@ -3,15 +3,8 @@
 
 use crate::common::datagrams::GRH;
 use crate::common::windows::Opening;
-use crate::common::{self, ALL, CAPS, End, NOWHERE, S, SMALL, cq_err, reports, settle, take};
-use cq_core::setup::{Port, SrqInit, inc_rkey};
-use cq_core::transport::{Arm, Armed, Events, Notify, Post, Refused};
-use cq_core::wc::{Wc, WcFlags, WcOpcode};
-use cq_core::wr::{RecvWr, SendWr, Sge};
-use transport_rxe_loop::{
-    Access, AddressError, AddressHandle, AddressVector, Context, OpenOptions, QpAttr, QpCaps,
-    QpInit, QpState, QpType,
-};
+use crate::common::*;
+use transport_rxe_loop::{AddressError, AddressHandle};
 
 fn open() -> Context {
     let name = format!("imitation-{}", std::process::id());
@@ -20,7 +13,7 @@ fn open() -> Context {
 
 /// Two ends that are connected, or for datagrams.
 fn pair(qp_type: QpType) -> (End, End) {
-    common::pair_on(&open(), qp_type)
+    pair_on(&open(), qp_type)
 }
 
 /// Two ends for datagrams, and where they are.
@@ -92,7 +85,7 @@ fn c05_an_invalidation_is_told_by_another_flag() {
 #[test]
 fn c07_an_address_needs_a_route_and_a_datagram_tells_no_local_identifier() {
     let (mut a, mut b, ah) = datagrams(3);
-    let local = common::address(&a.context);
+    let local = address(&a.context);
     assert_eq!(a.pd.create_ah(&local).unwrap_err(), AddressError::NoRoute);
     b.recv(1, 0, 64);
     a.qp.to(&b.by(&ah)).post_send(&[SendWr::send_inline(2, b"hello")]).unwrap();
@@ -157,7 +150,7 @@ fn n03_who_waits_for_solicited_completions_is_woken_by_flushed_receives_but_by_n
     let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect_to(qp.number()).unwrap();
     assert_eq!(cq.arm(Notify::Solicited), Ok(Armed::Armed));
-    qp.post_send(&[SendWr::send(1, &[common::BAD]), SendWr::send(2, &[])]).unwrap();
+    qp.post_send(&[SendWr::send(1, &[BAD]), SendWr::send(2, &[])]).unwrap();
     let statuses: Vec<_> = settle(&mut cq, 2).iter().map(Wc::status).collect();
     assert_eq!(statuses, [S::LOC_QP_OP_ERR, S::WR_FLUSH_ERR]);
     assert_eq!(channel.take_event(), Ok(None));
@@ -170,7 +163,7 @@ fn n03_who_waits_for_solicited_completions_is_woken_by_flushed_receives_but_by_n
 #[test]
 fn o04_a_receive_without_room_fails_its_queue_pair_alone() {
     let mut context = open();
-    let (mut a, mut other) = common::pair_on(&context, QpType::Rc);
+    let (mut a, mut other) = pair_on(&context, QpType::Rc);
     let mut few = context.create_cq(1, None).unwrap();
     let init = QpInit { recv_cq: &few, caps: CAPS, ..QpInit::new(&other.cq) };
     let mut narrow = other.pd.create_qp(&init).unwrap();
@@ -216,8 +209,8 @@ fn q01_more_retries_than_there_can_be_are_as_many_as_there_can_be() {
     let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let many = QpAttr::rts().retry_cnt(9).rnr_retry(255);
-    let rtr = common::rtr(&qp);
-    common::connect_by(&mut qp, &rtr, &many);
+    let rtr = rtr(&qp);
+    connect_by(&mut qp, &rtr, &many);
     assert_eq!(qp.state().unwrap(), QpState::RTS);
 }
 

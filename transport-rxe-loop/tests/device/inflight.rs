@@ -3,14 +3,7 @@
 
 use std::thread;
 
-use crate::common::{
-    ALL, BAD, CAPS, End, S, connect_by, outcomes, pair, pair_with, patient, rtr, settle, take,
-    wait_for, wait_for_first_byte,
-};
-use cq_core::async_event::Element;
-use cq_core::transport::{AsyncEvents, Post};
-use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{OwnedRegion, QpAttr, QpCaps, QpState};
+use crate::common::*;
 
 const LEN: usize = 16 << 20;
 

@@ -1,13 +1,10 @@
 //! Input at the edges and past them: lists of none, inline bytes of every length, flags that nobody knows,
 //! attributes at both ends of their ranges, each with its error: Q1, Q4, Q10, X7.
 
-use crate::common::{ALL, CAPS, End, S, all, connect, open, pair, pair_with, rtr, take};
-use cq_core::setup::{AddressVector, Endpoint, Gid, Port};
-use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{Placement, RecvWr, Selectivity, SendFlags, SendOp, SendWr};
-use transport_rxe_loop::{
-    Access, ModifyError, OpenOptions, QpAttr, QpAttrMask, QpCaps, QpType, RegisterError,
-};
+use crate::common::*;
+use cq_core::setup::Gid;
+use cq_core::wr::{SendFlags, SendOp};
+use transport_rxe_loop::{ModifyError, QpAttrMask, RegisterError};
 
 const FLUSH: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
 

@@ -5,12 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::common::actor::COPY;
 use crate::common::process::{Actor, order, say};
-use crate::common::{ALL, CAPS, FABRIC, S, open, pair_with, settle};
-use cq_core::transport::Post;
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+use crate::common::*;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
-use transport_rxe_loop::{MemoryRegion, OpenOptions, ProtectionDomain, QpCaps, QpInit};
 
 /// As many pieces as there can be.
 const WIDE: QpCaps = QpCaps { max_send_sge: 16, max_recv_sge: 16, ..CAPS };

@@ -5,8 +5,7 @@
 use std::fmt::Write;
 
 use crate::common::actor::{Actor, LEN, connect, files_of_regions};
-use crate::common::wait_for;
-use transport_rxe_loop::Access;
+use crate::common::*;
 
 const KINDS: [&str; 2] = ["fabric", "heap"];
 const WAYS: [&str; 2] = ["direct", "service"];

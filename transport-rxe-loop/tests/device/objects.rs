@@ -3,12 +3,10 @@
 use std::collections::HashSet;
 use std::error::Error;
 
-use crate::common::{ALL, CAPS, End, open, pair};
+use crate::common::*;
 use cq_core::causes::Causes;
-use cq_core::setup::SrqInit;
 use transport_rxe_loop::{
-    AtomicCap, AttachError, Context, CreateError, FaultsError, Limit, Limits, LimitsTextError,
-    OpenError, OpenOptions, QpCaps, QpInit, devices,
+    AtomicCap, AttachError, FaultsError, LimitsTextError, OpenError, devices,
 };
 
 #[test]

@@ -3,16 +3,8 @@
 use std::collections::HashMap;
 use std::thread;
 
-use crate::common::{
-    CAPS, End, NOWHERE, S, cq_err, fatal, open, post_all, reports, take, wait_for,
-};
-use cq_core::async_event::AsyncEvent;
-use cq_core::transport::{Arm, Armed, Notify, PollCq, PollError, Post, Refused};
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{
-    Cq, CqInit, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState, QueuePair,
-};
+use crate::common::*;
+use transport_rxe_loop::CqInit;
 
 /// A sender, and a receiver with this completion queue.
 fn receiver(cq: &Cq) -> (End, QueuePair) {

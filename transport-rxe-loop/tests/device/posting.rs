@@ -1,10 +1,7 @@
 //! Posting in batches, telling that sends are done, slots, and what bytes and operands are moved, beyond what Q4, Q5
 //! and Q6 ask of every device; and what the fields of a failure hold (C4).
 
-use crate::common::{CAPS, End, S, all, open, pair, pair_with};
-use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{RecvWr, SendWr, Sge};
-use transport_rxe_loop::{QpCaps, QpState};
+use crate::common::*;
 
 #[test]
 fn sends_are_done_once_they_are_carried_out_flushed_or_dropped() {

@@ -3,10 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use crate::common::{ALL, S, open, pair, settle, wait_for};
-use cq_core::setup::inc_rkey;
-use cq_core::wr::{SendWr, WindowBind};
-use transport_rxe_loop::{Access, QpState};
+use crate::common::*;
 
 #[test]
 fn every_range_inside_is_copied_and_none_outside() {

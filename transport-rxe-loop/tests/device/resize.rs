@@ -5,16 +5,8 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{CAPS, NOWHERE, cq_err, fatal, open, post_all, reports, take, wait_for};
-use cq_core::cq::CompletionQueue;
-use cq_core::transport::{
-    Arm, Armed, Block, Events, Notify, PollCq, PollError, Post, PostError, Refused, Woken,
-};
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{
-    CompletionChannel, Context, Cq, CreateError, Limit, QpCaps, QpInit, QueuePair, ResizeError,
-};
+use crate::common::*;
+use transport_rxe_loop::ResizeError;
 
 /// A queue pair that is connected to itself, of as many sends as `depth`.
 fn to_itself(context: &Context, cq: &Cq, depth: u32) -> QueuePair {

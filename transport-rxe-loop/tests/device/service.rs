@@ -6,15 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::process::Actor;
-use crate::common::{
-    self, ALL, CAPS, End, S, connect_by, impatient, let_short_times_pass, open, pair, pair_with,
-    rtr, settle, take, unanswered, wait_for,
-};
-use cq_core::transport::Post;
-use cq_core::wc::Wc;
-use cq_core::wr::SendWr;
+use crate::common::*;
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
-use transport_rxe_loop::{QpAttr, QpCaps, QpInit, QpState};
 
 #[test]
 fn tests_that_need_a_process_to_themselves_pass() {
@@ -66,7 +59,7 @@ fn q07_as_many_wait_as_there_can_be_queue_pairs() {
 #[test]
 #[ignore = "in a process of its own"]
 fn the_service_thread_is_started_by_the_first_wait_that_ends() {
-    common::exchange(|work| work());
+    exchange(|work| work());
     let (mut a, mut b) = unanswered(&QpAttr::rts().rnr_retry(0));
     b.qp.connect_to(a.qp.number()).unwrap();
     a.send(1, 0, 8);

@@ -3,13 +3,8 @@
 
 use std::thread;
 
-use crate::common::{
-    ALL, End, S, outcomes, pair, reports, settle, take, wait_for, wait_for_first_byte,
-};
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
-use cq_core::setup::SrqInit;
-use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{ArmLimitError, QpInit, QpState, SharedReceiveQueue};
+use crate::common::*;
+use transport_rxe_loop::{ArmLimitError, SharedReceiveQueue};
 
 /// A sender, and an end that takes its receives from a queue, which has those with these numbers.
 fn sharing(wr_ids: impl IntoIterator<Item = u64>) -> (End, End, SharedReceiveQueue) {

@@ -1,10 +1,6 @@
 //! Changing the state of queue pairs: how the attributes are told, and what counts once it was changed in SQD (Q1).
 
-use crate::common::{BAD, CAPS, End, S, connect, pair, rtr};
-use cq_core::setup::Port;
-use cq_core::transport::{Post, Refused};
-use cq_core::wr::SendWr;
-use transport_rxe_loop::{Access, QpAttr, QpState, QpType};
+use crate::common::*;
 
 #[test]
 fn q01_connecting_takes_the_attributes_that_the_type_has() {

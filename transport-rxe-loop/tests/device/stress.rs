@@ -8,13 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
 use crate::common::chance::Chance;
-use crate::common::{ALL, S, open, take, wait_for};
-use cq_core::transport::{Post, Refused};
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
-use transport_rxe_loop::{
-    Cq, OwnedRegion, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState, QueuePair,
-};
+use crate::common::*;
 
 const GROUPS: usize = 6;
 const PER_GROUP: usize = 2;

@@ -3,11 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use crate::common::{CAPS, End, S, open, pair, post_all, settle, take, wait_for};
-use cq_core::transport::{PollCq, Post};
-use cq_core::wc::Wc;
-use cq_core::wr::{RemoteAddr, SendWr};
-use transport_rxe_loop::{Cq, QpInit, QueuePair};
+use crate::common::*;
 
 const MESSAGES: u64 = 20_000;
 

@@ -6,11 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use crate::common::{ALL, S, open, take, wait_for};
-use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
-use transport_rxe_loop::{Cq, MemoryRegion, QpAttr, QpCaps, QpInit, QpState, QueuePair};
+use crate::common::*;
 
 /// Rounds of requests: a SEND, a FETCH_ADD, and a READ of what that one has counted.
 const ROUNDS: u64 = 40;

@@ -2,12 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::{
-    End, S, connect, connect_by, impatient, let_short_times_pass, patient, rtr, settle, take,
-    unanswered,
-};
-use cq_core::setup::Port;
-use transport_rxe_loop::{Access, QpAttr, QpState};
+use crate::common::*;
 
 /// Connects two ends: the first sends by `rts`, the second has receivers wait `min_rnr_timer`.
 fn connect_two(a: &mut End, b: &mut End, rts: &QpAttr, min_rnr_timer: u8) {

@@ -4,11 +4,7 @@
 use std::thread;
 
 use crate::common::windows::{Opening, opened};
-use crate::common::{BAD, End, S, pair, settle};
-use cq_core::setup::inc_rkey;
-use cq_core::transport::Post;
-use cq_core::wr::{RemoteAddr, SendWr, WindowBind};
-use transport_rxe_loop::{Access, QpInit, QpState};
+use crate::common::*;
 
 #[test]
 fn q06_queue_pair_and_region_have_windows_until_the_key_ends() {

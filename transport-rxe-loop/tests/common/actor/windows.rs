@@ -2,13 +2,8 @@
 
 use std::thread;
 
-use cq_core::setup::inc_rkey;
-use cq_core::transport::Post;
-use cq_core::wr::{SendWr, WindowBind};
-use transport_rxe_loop::Access;
-
 use super::{LEN, Stage};
-use crate::common;
+use crate::common::*;
 
 impl Stage {
     /// Binds its window to a range, with rights; says how that ended, and by which key.
@@ -34,7 +29,7 @@ impl Stage {
 
     /// Takes a key away once somebody writes through it; says whether memory stays as it is from then on.
     pub fn shut(&mut self, rkey: u32) -> String {
-        common::wait_for(|| self.memory().read(0, 1) != [0]);
+        wait_for(|| self.memory().read(0, 1) != [0]);
         let outcome = self.invalidate(rkey);
         self.memory().write(0, &vec![7; LEN]);
         for _ in 0..20 {
