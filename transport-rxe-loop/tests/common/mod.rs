@@ -105,7 +105,7 @@ pub fn pair_on(context: &Context, qp_type: QpType) -> (End, End) {
     let [mut a, mut b] = [(); 2].map(|()| End::on(context, qp_type, CAPS));
     match qp_type {
         QpType::Ud => [&mut a, &mut b].into_iter().for_each(End::activate),
-        _ => connect(&mut a, &mut b),
+        _ => connect(&mut a.qp, &mut b.qp),
     }
     (a, b)
 }
@@ -135,13 +135,20 @@ pub fn pair() -> (End, End) {
 
 pub fn pair_with(caps: QpCaps) -> (End, End) {
     let (mut a, mut b) = (End::with(caps), End::with(caps));
-    connect(&mut a, &mut b);
+    connect(&mut a.qp, &mut b.qp);
     (a, b)
 }
 
-pub fn connect(a: &mut End, b: &mut End) {
-    a.qp.connect_to(b.qp.number()).unwrap();
-    b.qp.connect_to(a.qp.number()).unwrap();
+pub fn connect(a: &mut QueuePair, b: &mut QueuePair) {
+    a.connect_to(b.number()).unwrap();
+    b.connect_to(a.number()).unwrap();
+}
+
+/// A queue pair that is its own peer.
+pub fn to_itself(pd: &ProtectionDomain, init: &QpInit<'_>) -> QueuePair {
+    let mut qp = pd.create_qp(init).unwrap();
+    qp.connect_to(qp.number()).unwrap();
+    qp
 }
 
 /// What brings a queue pair to RTR that is to be connected to this one.

@@ -164,7 +164,7 @@ fn q01_what_fails_or_is_reset_in_sqd_is_not_drained() {
         a.expect_events(&[]);
         a.to(QpState::RESET);
         b.to(QpState::RESET);
-        connect(&mut a, &mut b);
+        connect(&mut a.qp, &mut b.qp);
         a.to(QpState::SQD); // without asking for a report
         a.expect_events(&[]);
     }

@@ -37,7 +37,7 @@ fn pair(count: u16, period: u16) -> (End, End, CompletionChannel) {
     let context = open();
     let channel = context.create_channel().unwrap();
     let (mut a, mut b) = (End::new(), on(&context, &channel, count, period));
-    connect(&mut a, &mut b);
+    connect(&mut a.qp, &mut b.qp);
     (a, b, channel)
 }
 
@@ -80,8 +80,7 @@ fn n07_no_event_names_a_queue_that_was_destroyed_before_it_was_taken() {
     let cqs: Vec<_> = (0..QUEUES)
         .map(|_| {
             let mut cq = context.create_cq(8, Some(&channel)).unwrap();
-            let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-            qp.connect_to(qp.number()).unwrap();
+            let mut qp = to_itself(&pd, &QpInit::new(&cq));
             for _ in 0..4 {
                 let _ = cq.arm(Notify::Next);
                 qp.post_send(&[SendWr::write_inline(1, &[], NOWHERE)]).unwrap();

@@ -24,7 +24,7 @@ fn n06_a_server_gets_everything_in_order_however_late() {
                 let (mut a, mut b) = (End::new(), End::new());
                 let init = QpInit { caps: CAPS, recv_cq: &cq, ..QpInit::new(&b.cq) };
                 b.qp = b.pd.create_qp(&init).unwrap();
-                connect(&mut a, &mut b);
+                connect(&mut a.qp, &mut b.qp);
                 (0..EACH).for_each(|wr_id| b.recv(wr_id, 0, 64));
                 (a, b)
             })

@@ -226,7 +226,7 @@ fn q09_a_shared_receive_fails_and_the_others_stay() {
     let init = QpInit { caps: CAPS, srq: Some(srq), ..QpInit::new(&b.cq) };
     b.qp = b.pd.create_qp(&init).unwrap();
     a.to(QpState::RESET);
-    connect(&mut a, &mut b);
+    connect(&mut a.qp, &mut b.qp);
     let room = [b.region.sge(0, 64).unwrap()];
     srq.post_recv(&[10, 11].map(|wr_id| RecvWr::new(wr_id, &room))).unwrap();
     a.post(SEND(&b));

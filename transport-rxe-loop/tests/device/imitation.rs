@@ -118,8 +118,7 @@ fn o02_each_completion_that_is_lost_is_told_and_the_queue_goes_on() {
     let mut context = open();
     let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(2, None).unwrap());
     assert_eq!(cq.capacity(), 3, "the next 2^k - 1");
-    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect_to(qp.number()).unwrap();
+    let mut qp = to_itself(&pd, &QpInit::new(&cq));
     let empty = |wr_id| SendWr::write_inline(wr_id, &[], NOWHERE);
     let _nothing_yet = reports(&mut context);
     for wr_id in 0..16 {
@@ -147,8 +146,7 @@ fn n03_who_waits_for_solicited_completions_is_woken_by_flushed_receives_but_by_n
     let context = open();
     let mut channel = context.create_channel().unwrap();
     let mut cq = context.create_cq(8, Some(&channel)).unwrap();
-    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
-    qp.connect_to(qp.number()).unwrap();
+    let mut qp = to_itself(&context.alloc_pd().unwrap(), &QpInit::new(&cq));
     assert_eq!(cq.arm(Notify::Solicited), Ok(Armed::Armed));
     qp.post_send(&[SendWr::send(1, &[BAD]), SendWr::send(2, &[])]).unwrap();
     let statuses: Vec<_> = settle(&mut cq, 2).iter().map(Wc::status).collect();
@@ -169,8 +167,7 @@ fn o04_a_receive_without_room_fails_its_queue_pair_alone() {
     let mut narrow = other.pd.create_qp(&init).unwrap();
     let beside = other.pd.create_qp(&init).unwrap();
     a.to(QpState::RESET);
-    narrow.connect_to(a.qp.number()).unwrap();
-    a.qp.connect_to(narrow.number()).unwrap();
+    connect(&mut a.qp, &mut narrow);
     narrow.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[]), RecvWr::new(3, &[])]).unwrap();
     a.qp.post_send(&[SendWr::send_inline(4, b""), SendWr::send_inline(5, b"")]).unwrap();
     assert_eq!((narrow.state().unwrap(), beside.state().unwrap()), (QpState::ERR, QpState::RESET));
@@ -222,8 +219,7 @@ fn q07_a_shared_receive_stays_that_a_dropped_write_had_taken() {
     let uc = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut b = pd.create_qp(&QpInit { srq: Some(&srq), ..uc }).unwrap();
     let mut a = pd.create_qp(&uc).unwrap();
-    a.connect_to(b.number()).unwrap();
-    b.connect_to(a.number()).unwrap();
+    connect(&mut a, &mut b);
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     a.post_send(&[SendWr::write_inline(2, b"x", NOWHERE).with_imm([1; 4])]).unwrap();
     a.post_send(&[SendWr::send(3, &[])]).unwrap();

@@ -98,7 +98,7 @@ fn x07_queues_of_one_work_and_queues_of_the_maximum_do() {
             let cq = context.create_cq(wr, None).unwrap();
             End::completing_in(&context, cq, QpType::Rc, caps)
         });
-        connect(&mut a, &mut b);
+        connect(&mut a.qp, &mut b.qp);
         let full = Err(PostError { posted: wr as usize, why: Refused::QueueFull });
         let receives: Vec<_> = (0..=u64::from(wr)).map(|id| RecvWr::new(id, &[])).collect();
         let sends: Vec<_> = (0..=u64::from(wr)).map(|id| SendWr::send(id, &[])).collect();

@@ -10,8 +10,7 @@ use transport_rxe_loop::CqInit;
 fn receiver(cq: &Cq) -> (End, QueuePair) {
     let mut a = End::new();
     let mut qp = a.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(cq) }).unwrap();
-    qp.connect_to(a.qp.number()).unwrap();
-    a.qp.connect_to(qp.number()).unwrap();
+    connect(&mut a.qp, &mut qp);
     (a, qp)
 }
 
@@ -130,8 +129,7 @@ fn o04_sends_behind_the_overrun_are_not_carried_out_and_the_peer_is_told() {
     let mut context = open();
     let cq = context.create_cq(1, None).unwrap();
     let mut qp = on(&context.alloc_pd().unwrap(), &cq, &cq);
-    qp.connect_to(b.qp.number()).unwrap();
-    b.qp.connect_to(qp.number()).unwrap();
+    connect(&mut b.qp, &mut qp);
     b.send(9, 0, 1); // no receive: it waits
     // One by one: what is posted together may be carried out before its first completion is pushed.
     for nth in 1..=4 {
@@ -181,9 +179,7 @@ fn o04_many_queue_pairs_of_many_threads_fail_together() {
         let both = [(&small, &large), (&large, &small)];
         let to_itself = |(send_cq, recv_cq): (&Cq, &Cq)| {
             let init = QpInit { recv_cq, caps: DEEP, sq_sig_all: true, ..QpInit::new(send_cq) };
-            let mut qp = pd.create_qp(&init).unwrap();
-            qp.connect_to(qp.number()).unwrap();
-            qp
+            to_itself(&pd, &init)
         };
         let mut qps: Vec<_> = both.into_iter().cycle().map(to_itself).take(QPS).collect();
         let posted: Vec<u64> = thread::scope(|scope| {
@@ -253,8 +249,7 @@ fn o07_a_queue_as_large_as_what_is_outstanding_never_overruns() {
     for capacity in [1, 2, 3, 13] {
         let (end, mut cq) = (End::new(), open().create_cq(capacity, None).unwrap());
         let caps = QpCaps { max_send_wr: capacity, ..CAPS };
-        let mut qp = end.pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
-        qp.connect_to(qp.number()).unwrap();
+        let mut qp = to_itself(&end.pd, &QpInit { caps, ..QpInit::new(&cq) });
         let poster = thread::spawn(move || {
             post_all(&mut qp, SendWr::write_inline(0, &[], NOWHERE), REQUESTS);
             qp

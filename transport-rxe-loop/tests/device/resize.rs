@@ -9,18 +9,15 @@ use crate::common::*;
 use transport_rxe_loop::ResizeError;
 
 /// A queue pair that is connected to itself, of as many sends as `depth`.
-fn to_itself(context: &Context, cq: &Cq, depth: u32) -> QueuePair {
+fn of_depth(context: &Context, cq: &Cq, depth: u32) -> QueuePair {
     let caps = QpCaps { max_send_wr: depth, max_recv_wr: depth, ..CAPS };
-    let init = QpInit { caps, ..QpInit::new(cq) };
-    let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
-    qp.connect_to(qp.number()).unwrap();
-    qp
+    to_itself(&context.alloc_pd().unwrap(), &QpInit { caps, ..QpInit::new(cq) })
 }
 
 fn queue(capacity: u32, channel: Option<&CompletionChannel>) -> (QueuePair, Cq) {
     let context = open();
     let cq = context.create_cq(capacity, channel).unwrap();
-    (to_itself(&context, &cq, 64), cq)
+    (of_depth(&context, &cq, 64), cq)
 }
 
 const EMPTY: SendWr<'_> = SendWr::write_inline(0, &[], NOWHERE);
@@ -66,7 +63,7 @@ fn q12_send_slots_come_back_as_they_are_polled() {
     const DEPTH: u32 = 5;
     let context = open();
     let mut cq = context.create_cq(8, None).unwrap();
-    let mut qp = to_itself(&context, &cq, DEPTH);
+    let mut qp = of_depth(&context, &cq, DEPTH);
     let full = PostError { posted: 0, why: Refused::QueueFull };
     (0..u64::from(DEPTH)).for_each(|wr_id| write(&mut qp, wr_id).unwrap());
     for capacity in [5, 64, 6, 4096, 5].into_iter().cycle().take(50) {
@@ -117,7 +114,7 @@ fn q12_completions_that_come_meanwhile_are_kept() {
     const DEPTH: u32 = 16;
     let context = open();
     let mut cq = context.create_cq(64, None).unwrap();
-    let qps: Vec<_> = (0..THREADS).map(|_| to_itself(&context, &cq, DEPTH)).collect();
+    let qps: Vec<_> = (0..THREADS).map(|_| of_depth(&context, &cq, DEPTH)).collect();
     let numbers: Vec<_> = qps.iter().map(QueuePair::number).collect();
     let mut next = [0; THREADS];
     thread::scope(|scope| {
@@ -172,7 +169,7 @@ fn o04_an_overrun_at_the_same_moment() {
     for round in 0..300 {
         let mut context = open();
         let mut cq = context.create_cq(16, None).unwrap();
-        let mut qp = to_itself(&context, &cq, 64);
+        let mut qp = of_depth(&context, &cq, 64);
         let start = Barrier::new(2);
         thread::scope(|scope| {
             scope.spawn(|| {

@@ -12,8 +12,7 @@ fn sharing(wr_ids: impl IntoIterator<Item = u64>) -> (End, End, SharedReceiveQue
     let mut srq = b.pd.create_srq(&SrqInit { max_wr: 8, max_sge: 2 }).unwrap();
     b.qp = b.pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&b.cq) }).unwrap();
     a.to(QpState::RESET);
-    a.qp.connect_to(b.qp.number()).unwrap();
-    b.qp.connect_to(a.qp.number()).unwrap();
+    connect(&mut a.qp, &mut b.qp);
     for wr_id in wr_ids {
         let sge = [b.region.sge(64 * wr_id as usize, 64).unwrap()];
         srq.post_recv(&[RecvWr::new(wr_id, &sge)]).unwrap();
@@ -49,9 +48,8 @@ fn q09_a_shared_receive_is_judged_by_its_own_domain() {
     let (mut a, mut b, mut srq) = sharing([1]);
     let other = b.context.alloc_pd().unwrap();
     b.qp = other.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&b.cq) }).unwrap();
-    b.qp.connect_to(a.qp.number()).unwrap();
     a.to(QpState::RESET);
-    a.qp.connect_to(b.qp.number()).unwrap();
+    connect(&mut a.qp, &mut b.qp);
     let theirs = other.allocate(64, ALL).unwrap();
     srq.post_recv(&[RecvWr::new(2, &[theirs.sge(0, 64).unwrap()])]).unwrap();
     a.send(1, 0, 8);

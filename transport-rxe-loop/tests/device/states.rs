@@ -5,7 +5,7 @@ use crate::common::*;
 #[test]
 fn q01_connecting_takes_the_attributes_that_the_type_has() {
     let [mut a, mut b] = [(); 2].map(|()| End::of(QpType::Uc, CAPS));
-    connect(&mut a, &mut b);
+    connect(&mut a.qp, &mut b.qp);
     assert_eq!((a.state(), b.state()), (QpState::RTS, QpState::RTS));
     End::of(QpType::Ud, CAPS).qp.connect_to(b.qp.number()).unwrap_err();
     b.qp.activate(&Port::new(1), 1).unwrap_err();

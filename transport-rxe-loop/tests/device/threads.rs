@@ -41,14 +41,6 @@ fn c10_a_stream_between_two_threads_arrives_whole_and_in_order() {
     receiver.join().unwrap();
 }
 
-/// A queue pair that is connected to itself, and alone in its queues until they get others.
-fn to_itself(end: &End, cq: &Cq, receives: &Cq) -> QueuePair {
-    let init = QpInit { caps: CAPS, recv_cq: receives, ..QpInit::new(cq) };
-    let mut qp = end.pd.create_qp(&init).unwrap();
-    qp.connect_to(qp.number()).unwrap();
-    qp
-}
-
 const EACH: u64 = 400;
 
 /// Posts so many WRITEs, whose completions are polled before the queue pair goes.
@@ -63,7 +55,9 @@ fn c08_nothing_is_lost_where_a_queue_pair_is_no_longer_alone_in_its_completion_q
     let (receives, target) = (open().create_cq(1, None).unwrap(), end.region.remote(0).unwrap());
     for round in 0..24 {
         let mut cq = open().create_cq(64, None).unwrap();
-        let first = to_itself(&end, &cq, &receives);
+        let init = QpInit { caps: CAPS, recv_cq: &receives, ..QpInit::new(&cq) };
+        // It is alone in its queues until they get others.
+        let first = to_itself(&end.pd, &init);
         let mut next = vec![(first.number(), 0)];
         thread::scope(|scope| {
             scope.spawn(move || write_out(first, target));
@@ -81,7 +75,8 @@ fn c08_nothing_is_lost_where_a_queue_pair_is_no_longer_alone_in_its_completion_q
                         1 => cq.moderate(2, 100).unwrap(),
                         _ => {}
                     }
-                    let second = to_itself(&end, &cq, &receives);
+                    let init = QpInit { caps: CAPS, recv_cq: &receives, ..QpInit::new(&cq) };
+                    let second = to_itself(&end.pd, &init);
                     next.push((second.number(), 0));
                     scope.spawn(move || write_out(second, target));
                 }
@@ -102,7 +97,8 @@ fn q06_of_an_atomic_write_all_is_seen_or_nothing() {
             region.write(from, &[byte; 16]).unwrap();
             let sges = [region.sge(from, 3).unwrap(), region.sge(from + 7, 5).unwrap()];
             let mut cq = end.context.create_cq(4, None).unwrap();
-            let mut qp = to_itself(&end, &cq, &cq);
+            let init = QpInit { caps: CAPS, ..QpInit::new(&cq) };
+            let mut qp = to_itself(&end.pd, &init);
             scope.spawn(move || {
                 for _ in 0..TIMES {
                     qp.post_send(&[SendWr::atomic_write(1, &sges, to)]).unwrap();

@@ -102,7 +102,7 @@ fn q02_leaving_rts_ends_a_wait_and_its_alarm_harms_nobody() {
         b.to(QpState::RESET);
         take(&mut b.cq);
         let mut c = End::new();
-        connect(&mut b, &mut c);
+        connect(&mut b.qp, &mut c.qp);
         b.send(2, 0, 8); // waits for its receive without end
 
         let (mut d, _silent) = unanswered(&rts);
