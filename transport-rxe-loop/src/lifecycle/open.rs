@@ -2,13 +2,7 @@
 
 use super::deaths;
 use super::device::{Device, DeviceOptions, FORMAT};
-#[cfg(test)]
-use crate::api::limits::Limits;
-#[cfg(test)]
-use crate::policy::Policy;
 use crate::shm::error::AttachError;
-#[cfg(test)]
-use crate::shm::name::FabricName;
 use crate::shm::name::FabricPath;
 use crate::shm::registry::REGISTRY;
 use crate::shm::shape::Shape;
@@ -34,13 +28,5 @@ impl Device {
         // The service thread of no process may be watching, if none is connected to another process.
         deaths::look(device);
         Ok(device)
-    }
-
-    /// The device of the unit tests.
-    #[cfg(test)]
-    pub fn of_tests() -> &'static Self {
-        let path = FabricPath::new(&FabricName::from_env().unwrap());
-        let options = DeviceOptions { by_service: false, policy: Policy::new(None, false) };
-        Self::open(&path, &Limits::default().shape(), options).unwrap()
     }
 }

@@ -82,7 +82,7 @@ fn q11_nothing_is_pushed_to_where_a_queue_was() {
 
 #[test]
 fn no_queue_leads_out_of_the_arena() {
-    let device = Device::of_tests();
+    let device = Fixture::new().device;
     let (arena, size) = (device.shm.arena().offset(), device.shm.memory().len());
     for (offset, log2, is_one) in [
         (arena, 4, true),

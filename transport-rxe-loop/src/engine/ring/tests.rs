@@ -3,7 +3,7 @@ use crate::inside::prelude::*;
 
 #[test]
 fn x04_a_ring_leads_neither_out_of_the_arena_nor_past_its_requests() {
-    let Device { shm, .. } = Device::of_tests();
+    let Device { shm, .. } = Fixture::new().device;
     let shape = RingLayout::of_sends(16, 1, 0);
     let (arena, size) = (shm.arena().offset(), shm.memory().len());
     let last = size - shape.bytes();

@@ -10,7 +10,7 @@ const LEN: usize = 4 << 12;
 
 /// The name of a file that no region has.
 fn path(nth: u32) -> PathBuf {
-    Device::of_tests().shm.path().memory(1, 0xff_ff00 + nth)
+    Fixture::new().device.shm.path().memory(1, 0xff_ff00 + nth)
 }
 
 fn word(memory: &Mapping) -> &AtomicU64 {

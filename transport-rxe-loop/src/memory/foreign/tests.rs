@@ -289,7 +289,7 @@ fn what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks() {
 
 #[test]
 fn a_link_or_a_short_file_is_not_mapped_as_a_region() {
-    let device = Device::of_tests();
+    let device = Fixture::new().device;
     let path = device.shm.path().memory(0, 0xff_fff0);
     let memory = files::make(&path, 4096).unwrap();
     assert!(files::map(&path, 4096).is_ok());

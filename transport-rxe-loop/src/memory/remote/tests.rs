@@ -1,4 +1,5 @@
 use std::hint::black_box;
+use std::sync::LazyLock;
 
 use super::*;
 use crate::inside::prelude::*;
@@ -30,10 +31,10 @@ fn target(spans: Spans<'_>) -> Target<'_> {
 }
 
 /// This process, as if it were another.
-fn this() -> Process {
-    let device = Device::of_tests();
-    Process::of(device.memory, device.shm.attachment(), std::process::id() as i32).unwrap()
-}
+static THIS: LazyLock<Process> = LazyLock::new(|| {
+    let Device { memory, shm, .. } = *Fixture::new().device;
+    Process::of(memory, shm.attachment(), std::process::id() as i32).unwrap()
+});
 
 #[test]
 fn bytes_of_a_process_are_moved_across_spans() {
@@ -43,11 +44,11 @@ fn bytes_of_a_process_are_moved_across_spans() {
     let to = target(Spans::of_words(&b, len));
     for late in [0, 3, 14, 24, 32] {
         b.iter().for_each(|word| sync::store(word, 0));
-        copy(this(), &there(), &to, 0..32, late).unwrap();
+        copy(*THIS, &there(), &to, 0..32, late).unwrap();
         assert_eq!(values(&b), [1, 2, 3, 4]);
     }
     let from = words::<4>(7);
-    copy(this(), &Spans::of_words(&from, len), &target(there()), 8..24, 16).unwrap();
+    copy(*THIS, &Spans::of_words(&from, len), &target(there()), 8..24, 16).unwrap();
     assert_eq!(values(&a), [1, 8, 9, 4]);
 }
 
@@ -56,7 +57,7 @@ fn memory_that_is_not_there_is_a_fault() {
     let a = words::<2>(1);
     let there = far([(a.as_ptr() as usize, 8), (64, 8)]);
     let from = words::<2>(5);
-    let outcome = copy(this(), &Spans::of_words(&from, 16), &target(there), 0..16, 16);
+    let outcome = copy(*THIS, &Spans::of_words(&from, 16), &target(there), 0..16, 16);
     assert_eq!(outcome, Err(Errno::FAULT));
     assert_eq!(values(&a), [5, 2], "what comes before is moved");
 }
@@ -66,16 +67,16 @@ fn bytes_that_are_all_here_or_all_far_are_not_touched() {
     let (a, b) = (words::<1>(1), words::<1>(2));
     let (at, bt) = (a.as_ptr() as usize, b.as_ptr() as usize);
     let (from, to) = (Spans::of_words(&a, 8), target(Spans::of_words(&b, 8)));
-    assert_eq!(copy(this(), &from, &to, 0..8, 8), Err(Errno::FAULT));
+    assert_eq!(copy(*THIS, &from, &to, 0..8, 8), Err(Errno::FAULT));
     let (from, to) = (far([(at, 8)]), target(far([(bt, 8)])));
-    assert_eq!(copy(this(), &from, &to, 0..8, 8), Err(Errno::FAULT));
+    assert_eq!(copy(*THIS, &from, &to, 0..8, 8), Err(Errno::FAULT));
     assert_eq!(values(&b), [2]);
     // Some of them here and some far is what nobody asks for.
     let mut mixed = Spans::of_words(&a, 8);
     assert!(mixed.push_far(FAR, at, 8, Key::new(1)));
     let b = words::<2>(2);
     let to = target(Spans::of_words(&b, 16));
-    assert_eq!(copy(this(), &mixed, &to, 0..16, 16), Err(Errno::FAULT));
+    assert_eq!(copy(*THIS, &mixed, &to, 0..16, 16), Err(Errno::FAULT));
     assert_eq!(values(&b), [2, 3]);
 }
 
@@ -83,7 +84,7 @@ fn bytes_that_are_all_here_or_all_far_are_not_touched() {
 fn x03_where_there_is_no_guard_page_nothing_is_moved_and_nobody_is_there() {
     let (a, b) = (words::<2>(1), words::<2>(5));
     let at = a.as_ptr() as usize;
-    let gone = Process { guard: 64, ..this() };
+    let gone = Process { guard: 64, ..*THIS };
     let to = || target(far([(at, 16)]));
     assert_eq!(copy(gone, &Spans::of_words(&b, 16), &to(), 0..16, 16), Err(Errno::SRCH));
     let from = far([(at, 16)]);
