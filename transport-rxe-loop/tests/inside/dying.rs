@@ -4,7 +4,7 @@
 mod address;
 mod commons;
 mod descriptors;
-mod ends;
+pub mod ends;
 mod execs;
 mod forked;
 mod line;

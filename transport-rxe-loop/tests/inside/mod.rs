@@ -5,7 +5,7 @@ pub mod actor;
 pub mod attaching;
 pub mod audit;
 pub mod chance;
-mod dying;
+pub mod dying;
 pub mod fixture;
 mod hostile;
 pub mod prelude;

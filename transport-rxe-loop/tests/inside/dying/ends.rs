@@ -9,7 +9,8 @@ use super::*;
 use crate::engine::remote_requests;
 use crate::engine::responder::Responder;
 
-pub const DEPTH: usize = 8;
+/// Not a power of two, so that slots of the ring and slots of the queue are told apart.
+pub const DEPTH: usize = 7;
 const CAPS: QpCaps = QpCaps {
     max_send_wr: DEPTH as u32,
     max_recv_wr: DEPTH as u32,
