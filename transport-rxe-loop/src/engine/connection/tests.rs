@@ -1,24 +1,18 @@
 use super::*;
 use crate::inside::prelude::*;
 
-/// Two queue pairs that are connected, their completion queues, and memory of each.
+/// Two queue pairs that are connected, and memory of each.
 struct Pair {
     fixture: Fixture,
     qps: [QueuePair; 2],
-    cqs: [Cq; 2],
     regions: [OwnedRegion; 2],
 }
 
 impl Pair {
     fn new() -> Self {
         let fixture = Fixture::new();
-        let cqs = [(); 2].map(|()| fixture.another_cq());
-        let mut qps = cqs.each_ref().map(|cq| fixture.create(&QpInit::new(cq)));
-        let numbers = qps.each_ref().map(QueuePair::number);
-        qps[0].connect_to(numbers[1]).unwrap();
-        qps[1].connect_to(numbers[0]).unwrap();
-        let regions = [(); 2].map(|()| fixture.region(64));
-        Self { fixture, qps, cqs, regions }
+        let (qps, regions) = (fixture.pair(), [(); 2].map(|()| fixture.region(64)));
+        Self { fixture, qps, regions }
     }
 
     fn slots(&self) -> [&'static QpSlot; 2] {
@@ -44,8 +38,7 @@ impl Pair {
         let (source, target) = ([self.sges()[0]], self.regions[1].remote(32).unwrap());
         self.send(SendWr::send(2, &source));
         self.qps[0].post_send(&[SendWr::write(3, &source, target)]).unwrap();
-        assert_eq!(polled(&mut self.cqs[1]), [(1, WcStatus::SUCCESS)]);
-        assert_eq!(polled(&mut self.cqs[0]), [2, 3].map(|id| (id, WcStatus::SUCCESS)));
+        assert_eq!(self.fixture.polled(), [1, 2, 3].map(|id| (id, WcStatus::SUCCESS)));
         let mut came = [0; 64];
         self.regions[1].read(0, &mut came).unwrap();
         assert_eq!((&came[..8], &came[32..40]), (&bytes[..], &bytes[..]));
@@ -120,7 +113,7 @@ fn x04_who_would_not_be_waited_for_is_not_accepted() {
         scribble(&pair);
         let source = [pair.sges()[0]];
         pair.send(SendWr::send(2, &source));
-        assert_eq!(pair.cqs.each_mut().map(polled), [[]; 2], "it waits");
+        assert_eq!(pair.fixture.polled(), [], "it waits");
     }
 }
 
@@ -131,8 +124,8 @@ fn status_after_a_message(pair: &mut Pair, read: bool) -> WcStatus {
     let request =
         if read { SendWr::read(3, &source, remote) } else { SendWr::write(3, &source, remote) };
     pair.qps[0].post_send(&[request]).unwrap();
-    let [sent, (3, status)] = polled(&mut pair.cqs[0])[..] else { panic!("both complete") };
-    assert_eq!(sent, (2, WcStatus::SUCCESS));
+    let [received, sent, (3, status)] = pair.fixture.polled()[..] else { panic!("all complete") };
+    assert_eq!([received, sent], [1, 2].map(|id| (id, WcStatus::SUCCESS)));
     status
 }
 
