@@ -47,13 +47,6 @@ impl ForeignWindow {
     }
 }
 
-impl Drop for ForeignWindow {
-    fn drop(&mut self) {
-        RegionEntry::erase(self.slot);
-        self.slot.life().end(ANOTHER);
-    }
-}
-
 /// A region as if another process had registered it.
 struct Foreigner {
     device: &'static Device,
@@ -110,13 +103,6 @@ impl Foreigner {
         let name = format!("/{} ", self.path().file_name().unwrap().display());
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         maps.lines().filter(|line| format!("{line} ").contains(&name)).count()
-    }
-}
-
-impl Drop for Foreigner {
-    fn drop(&mut self) {
-        self.erase();
-        self.slot.life().end(ANOTHER);
     }
 }
 

@@ -104,5 +104,4 @@ fn n12_the_events_of_other_processes_are_left_to_them() {
     let alarm = theirs.moderation.alarm();
     assert_eq!(look(scene.device, index), None);
     assert_eq!(theirs.moderation.alarm(), alarm);
-    theirs.life().end(ANOTHER);
 }
