@@ -1,5 +1,7 @@
 //! A device with what most tests of its inside need, and what they do with it.
 
+use std::sync::mpsc::channel;
+
 use super::prelude::*;
 use crate::engine::entry::QpSlot;
 
@@ -167,6 +169,17 @@ pub fn copy_guard<'a>(
 ) -> CopyGuard<'a> {
     let ownership = device.memory.ownership(QpIndex::new(index));
     CopyGuard::open(device.memory, in_flight, ownership)
+}
+
+/// The result of `what`, if it ends before `free` is called, which is after a long time.
+pub fn before<T: Send>(free: impl FnOnce(), what: impl FnOnce() -> T + Send) -> Option<T> {
+    let (teller, told) = channel();
+    thread::scope(|scope| {
+        scope.spawn(move || teller.send(what()));
+        let told = told.recv_timeout(Duration::from_secs(10)).ok();
+        free();
+        told
+    })
 }
 
 /// Connects to the queue pair with this number, with these attributes of the last step.

@@ -35,7 +35,8 @@ pub use crate::inside::attaching::Directory;
 pub use crate::inside::audit::{self, Estate};
 pub use crate::inside::chance::Chance;
 pub use crate::inside::fixture::{
-    ANOTHER, DEAD, Fixture, connect_with, copy_guard, heap, next_wc, polled, recover_all, told,
+    ANOTHER, DEAD, Fixture, before, connect_with, copy_guard, heap, next_wc, polled, recover_all,
+    told,
 };
 pub use crate::lifecycle::{Device, deaths};
 pub use crate::memory::copy_guard::CopyGuard;

@@ -1,13 +1,9 @@
 use std::os::fd::OwnedFd;
-use std::sync::mpsc::channel;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::*;
 use crate::inside::prelude::*;
-
-/// Longer than any finite wait of these tests.
-const LONG: Duration = Duration::from_secs(10);
 
 /// A file, and another opening of it, with locks of its own.
 fn opened_twice() -> (OwnedFd, File) {
@@ -15,17 +11,6 @@ fn opened_twice() -> (OwnedFd, File) {
     let again = format!("/proc/self/fd/{}", file.as_raw_fd());
     let other = File::options().read(true).write(true).open(again).unwrap();
     (file, other)
-}
-
-/// The result of `what`, if it ends before `free` is called.
-fn before<T: Send>(free: impl FnOnce(), what: impl FnOnce() -> T + Send) -> Option<T> {
-    let (teller, told) = channel();
-    thread::scope(|scope| {
-        scope.spawn(move || teller.send(what()));
-        let told = told.recv_timeout(LONG).ok();
-        free();
-        told
-    })
 }
 
 #[test]

@@ -1,22 +1,15 @@
 use super::*;
 
 #[test]
-fn x03_a_lock_that_is_not_to_be_had_stays_whose_it_is() {
-    let (lock, other, me) = (Lock::new(), AttachmentKey::new(1, 1), AttachmentKey::new(2, 1));
+fn x03_a_lock_that_is_not_to_be_had_or_that_another_one_inherits_stays_whose_it_is() {
+    let (lock, [me, other, heir]) = (Lock::new(), [1, 2, 3].map(|it| AttachmentKey::new(it, 1)));
     assert!(lock.try_enter(other));
     assert!(Guard::try_take(&lock, me, |_| false).is_none());
     assert_eq!(lock.holder(), Some(other));
-    drop(Guard::try_take(&lock, me, |holder| holder == other).expect("it is dead"));
-    assert_eq!(lock.holder(), None);
-}
-
-#[test]
-fn x03_a_lock_that_somebody_else_inherits_stays_that_ones() {
-    let (lock, dead, heir) = (Lock::new(), AttachmentKey::new(1, 1), AttachmentKey::new(3, 1));
-    assert!(lock.try_enter(dead));
-    let is_late = |holder| lock.inherit(holder, heir);
-    assert!(Guard::try_take(&lock, AttachmentKey::new(2, 1), is_late).is_none());
+    assert!(Guard::try_take(&lock, me, |holder| lock.inherit(holder, heir)).is_none());
     assert_eq!(lock.holder(), Some(heir));
+    drop(Guard::try_take(&lock, me, |holder| holder == heir).expect("it is dead"));
+    assert_eq!(lock.holder(), None);
 }
 
 #[test]
