@@ -28,7 +28,6 @@ mod machine;
 mod program;
 mod seen;
 mod strategy;
-mod tally;
 mod words;
 
 pub use self::dialect::{Dialect, FULL, Omission, SOFT_ROCE, TWO_PROCESSES, VERBS_LOOP, Why};
@@ -37,13 +36,16 @@ pub use self::program::{
     Change, Data, EndShape, MAIN, Op, Piece, Place, Program, Region, Request, SMALL, Shape, Step,
     Target,
 };
-pub use self::tally::Tally;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+use cq_core::wc::WcStatus;
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 
+use self::seen::Completed;
 use crate::device::Device;
 
 /// How long a device may take for a step. Nothing here takes that long.
@@ -74,6 +76,42 @@ pub struct Disagreement {
     pub why: String,
 }
 
+/// What programs did, in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many there were.
+    pub programs: u32,
+    steps: usize,
+    /// How often a request ended so, by the number of the status.
+    ended: BTreeMap<u32, u64>,
+}
+
+impl Tally {
+    /// Counts a program and what it completed.
+    fn add(&mut self, program: &Program, completed: &Completed) {
+        self.programs += 1;
+        self.steps += program.steps.len();
+        for done in completed.iter().flatten() {
+            *self.ended.entry(done.status().0).or_default() += 1;
+        }
+    }
+
+    /// How many requests ended so.
+    pub fn count(&self, status: WcStatus) -> u64 {
+        self.ended.get(&status.0).copied().unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} steps", self.steps)?;
+        for (status, count) in &self.ended {
+            write!(f, ", {count} × {}", WcStatus(*status))?;
+        }
+        Ok(())
+    }
+}
+
 /// Runs so many programs on the reference `R` and on the device `D`; `progress` is told how many have
 /// agreed. Returns what they did.
 ///
@@ -87,12 +125,10 @@ pub fn run<R: Device, D: Device>(
         cases: plan.programs,
         failure_persistence: None,
         max_shrink_iters: SHRINKS,
+        rng_seed: RngSeed::Fixed(plan.seed),
         ..Config::default()
     };
-    let mut seed = [0; 32];
-    seed[..8].copy_from_slice(&plan.seed.to_le_bytes());
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-    let mut runner = TestRunner::new_with_rng(config, rng);
+    let mut runner = TestRunner::new(config);
     let patience = Cell::new(PATIENCE);
     let (tally, progress) = (RefCell::new(Tally::default()), RefCell::new(&mut progress));
     let result = runner.run(&strategy::program(plan.dialect), |program| {

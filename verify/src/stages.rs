@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use verify_layers::check;
+
 use crate::guest;
-use crate::run::{Job, Stop, cargo, cargo_with_cfg, flags, processors};
+use crate::run::{Job, Stop, cargo, cargo_with_cfg, flags, processors, root};
 
 mod abi;
 mod artifacts;
@@ -14,12 +16,10 @@ mod conformance;
 mod differential;
 mod exports;
 mod fabric;
-mod layers;
 mod layout;
 mod libibverbs;
 pub mod libtest;
 mod loom;
-mod mutate;
 mod preload;
 mod soft_roce;
 mod verbs;
@@ -118,7 +118,7 @@ pub static STAGES: [Stage; 14] = [
     Stage::new("fmt", 5, fmt)
         .shows("every file is formatted by rustfmt")
         .why("differences of format hide the other differences"),
-    Stage::new("layers", 10, layers::run)
+    Stage::new("layers", 10, layers)
         .shows("each module uses only modules of its layer or below, as listed in verify/layers.toml, and there is no cycle")
         .why("one dependency upwards joins two layers: neither can be read, tested or replaced alone"),
     Stage::new("layout", 60, layout::run)
@@ -146,7 +146,7 @@ pub static STAGES: [Stage; 14] = [
         .why("only an independent driver detects a mistake that the loopback and the model share")
         .shares(&[Shared::Guest])
         .packages(&[libibverbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES]),
-    Stage::new("mutate", 240, mutate::run)
+    Stage::new("mutate", 240, mutate)
         .shows("mutants of the engine (with --long of the device, too) fail a check, or are listed with a reason why none can; each control, a wrong step, fails a loom model")
         .why("a check that detects nothing looks like one that passes")
         .long("all mutants of the engine and the device, on all checks, instead of a seeded sample")
@@ -253,6 +253,37 @@ fn doc(job: &mut Job) -> Result<String, Stop> {
     doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
     job.run("cargo doc", &mut doc)?;
     Ok("no warnings".into())
+}
+
+/// Reads all crates, and names each fault against the table `verify/layers.toml`.
+fn layers(job: &mut Job) -> Result<String, Stop> {
+    job.announce("reading all modules");
+    let report = check(root(), None, &[]).map_err(|error| Stop::Failed(format!("{error:#}")))?;
+    for fault in &report.faults {
+        job.log(fault)?;
+    }
+    match report.faults.is_empty() {
+        true => Ok(report.to_string()),
+        false => Err(Stop::Failed(report.to_string())),
+    }
+}
+
+/// How long the share of the faults of every commit may run, once it is built.
+const SECONDS: &str = "45";
+
+/// Faults that are planted one at a time, mechanically or by hand, and what notices them, by the package
+/// `verify-mutate`: the controls of the loom models, and the share of this seed, or all faults.
+fn mutate(job: &mut Job) -> Result<String, Stop> {
+    let tool = || cargo(&["run", "--quiet", "--profile", "checker", "-p", "verify-mutate", "--"]);
+    let controls = job.run("planting controls", tool().arg("--controls"))?;
+    let mut faults = tool();
+    match job.long {
+        true => faults.arg("--long"),
+        false => faults.args(["--seconds", SECONDS, "--seed", &job.seed.to_string()]),
+    };
+    let faults = job.run("planting faults", &mut faults)?;
+    let summary = format!("{}; {}", last_line(&faults)?, last_line(&controls)?);
+    Ok([&summary, controls.trim_end(), faults.trim_end()].join("\n"))
 }
 
 /// The line behind which there is nothing more; an error where there is none at all.
