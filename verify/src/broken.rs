@@ -13,8 +13,8 @@ use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
 use cq_core::wr::{RecvWr, SendFlags, SendOp, SendWr};
 
 use crate::device::{
-    Access, Address, Cq, Destination, Destroy, Device, Errno, Limits, Qp, QpAttr, QpCaps, QpInit,
-    QpState, SrqInit,
+    Access, Address, Cq, Destination, Destroy, Device, Errno, Limits, Made, Qp, QpAttr, QpCaps,
+    QpInit, QpState, SrqInit,
 };
 use crate::model::{
     Model, ModelAh, ModelChannel, ModelCq, ModelMr, ModelMw, ModelPd, ModelQp, ModelSrq,
@@ -164,11 +164,7 @@ impl Device for Broken {
         self.device.alloc_mw(pd)
     }
 
-    fn create_qp(
-        &self,
-        pd: &ModelPd,
-        init: &QpInit<'_, BrokenCq, ModelSrq>,
-    ) -> Result<BrokenQp, Errno> {
+    fn create_qp(&self, pd: &ModelPd, init: &QpInit<'_, BrokenCq, ModelSrq>) -> Made<BrokenQp> {
         let QpInit { qp_type, send_cq, recv_cq, srq, mut caps, sq_sig_all } = *init;
         caps.max_send_wr += u32::from(self.how == How::GivesASlotEarly);
         let (send_cq, recv_cq) = (&send_cq.it, &recv_cq.it);

@@ -31,6 +31,9 @@ use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use serde::{Deserialize, Serialize};
 
+/// An object, or why it could not be made.
+pub type Made<T> = Result<T, Errno>;
+
 /// An open device, which reports asynchronous events about what was made through it.
 pub trait Device: AsyncEvents + Send + Sized + 'static {
     /// A protection domain.
@@ -101,11 +104,7 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
     ///
     /// # Errors
     /// A capacity is out of range.
-    fn create_qp(
-        &self,
-        pd: &Self::Pd,
-        init: &QpInit<'_, Self::Cq, Self::Srq>,
-    ) -> Result<Self::Qp, Errno>;
+    fn create_qp(&self, pd: &Self::Pd, init: &QpInit<'_, Self::Cq, Self::Srq>) -> Made<Self::Qp>;
 
     /// Creates a handle of the address of a port of this same device.
     ///

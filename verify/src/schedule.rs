@@ -101,11 +101,7 @@ fn take_in(told: &Receiver<Told>, under_way: &mut [UnderWay], report: &Report) {
 }
 
 impl UnderWay {
-    fn start(
-        stage: &'static Stage,
-        mut command: Command,
-        teller: &Sender<Told>,
-    ) -> io::Result<Self> {
+    fn start(stage: &'static Stage, mut command: Command, to: &Sender<Told>) -> io::Result<Self> {
         let path = root().join(log_path(stage.name));
         fs::create_dir_all(path.parent().expect("a log lies in a folder"))?;
         File::create(&path)?;
@@ -115,7 +111,7 @@ impl UnderWay {
         let started = Instant::now();
         let mut process = command.spawn()?;
         let stdout = process.stdout.take().expect("it was asked for");
-        let teller = teller.clone();
+        let teller = to.clone();
         thread::spawn(move || read(stage.name, stdout, &teller));
         let what = "starting".to_owned();
         let heard = (started, 0);

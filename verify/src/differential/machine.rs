@@ -266,9 +266,8 @@ impl<D: Device> Machine<D> {
                 states.into_iter().flat_map(attr).collect()
             }
         };
-        Outcome::Changed(
-            attrs.iter().map(|(qp, attr)| self.qps[*qp].modify(attr).is_ok()).collect(),
-        )
+        let obeys = |(qp, attr): &(usize, _)| self.qps[*qp].modify(attr).is_ok();
+        Outcome::Changed(attrs.iter().map(obeys).collect())
     }
 
     /// Empties the queues of an end first: what becomes of a request whose memory goes while it waits is

@@ -169,10 +169,8 @@ fn key() -> impl Strategy<Value = u8> {
 /// Mostly eight aligned bytes.
 fn word_place() -> impl Strategy<Value = Place> {
     let words = (region(), 0..SMALL as u64 / 8);
-    prop_oneof![
-        6 => words.prop_map(|(region, word)| Place { region, offset: word * 8 }),
-        1 => place(),
-    ]
+    let words = words.prop_map(|(region, word)| Place { region, offset: word * 8 });
+    prop_oneof![6 => words, 1 => place()]
 }
 
 fn atomic() -> impl Strategy<Value = Op> {

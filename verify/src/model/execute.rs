@@ -84,9 +84,7 @@ impl World {
             }
             SendOp::Send { .. } => self.send(number, request, None),
             SendOp::SendInvalidate { rkey } => self.send(number, request, Some(rkey)),
-            SendOp::Write { remote, imm } => {
-                self.rdma_write(number, request, remote, imm.is_some())
-            }
+            SendOp::Write { remote, .. } => self.rdma_write(number, request, remote),
             SendOp::Read { remote } => self.rdma_read(number, request, remote),
             SendOp::CompareSwap { remote, compare, swap } => {
                 let change = |old| if old == compare { swap } else { old };

@@ -78,7 +78,7 @@ impl World {
             Some((lkey, region)) => {
                 Some((lkey, region.inside(self.qps[&to].pd, at.addr, len, right)?))
             }
-            None => self.through_window(to, at.rkey, at.addr, len, right),
+            None => self.through_window(to, at, len, right),
         }
     }
 

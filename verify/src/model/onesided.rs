@@ -1,7 +1,7 @@
 //! Remote memory access (Q6): WRITE, READ, atomics, FLUSH.
 
 use cq_core::wc::WcOpcode;
-use cq_core::wr::{Placement, RemoteAddr, Selectivity};
+use cq_core::wr::{Placement, RemoteAddr, Selectivity, SendOp};
 
 use super::execute::{Done, Execution, Stop};
 use super::failures::Fault;
@@ -12,13 +12,8 @@ use crate::device::Access;
 
 impl World {
     /// RDMA WRITE. Q7: the local key is checked before the remote one, and so is the receive that immediate data consumes.
-    pub fn rdma_write(
-        &mut self,
-        from: Id,
-        request: &Request,
-        remote: RemoteAddr,
-        with_imm: bool,
-    ) -> Execution {
+    pub fn rdma_write(&mut self, from: Id, request: &Request, remote: RemoteAddr) -> Execution {
+        let with_imm = matches!(request.op, SendOp::Write { imm: Some(_), .. });
         let bytes = self.local_bytes(from, request)?;
         let to = self.allowing_peer(from, Access::REMOTE_WRITE)?;
         if with_imm && self.next_receive(to).is_none() {

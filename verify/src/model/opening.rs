@@ -14,7 +14,7 @@ use super::handles::{
 };
 use super::world::{Channel, Cq, Id, LIMITS, Opening, Qp, World};
 use crate::device::{
-    Access, Address, Device, Errno, Limits, QpAttr, QpCaps, QpInit, QpState, QpType, SrqInit,
+    Access, Address, Device, Errno, Limits, Made, QpAttr, QpCaps, QpInit, QpState, QpType, SrqInit,
 };
 
 thread_local! {
@@ -79,11 +79,7 @@ impl Device for Model {
         self.make(&[pd.object()], create)
     }
 
-    fn create_qp(
-        &self,
-        pd: &ModelPd,
-        init: &QpInit<'_, ModelCq, ModelSrq>,
-    ) -> Result<ModelQp, Errno> {
+    fn create_qp(&self, pd: &ModelPd, init: &QpInit<'_, ModelCq, ModelSrq>) -> Made<ModelQp> {
         // Q9: there are no receives of its own.
         let (max_recv_wr, max_recv_sge) = match init.srq {
             Some(_) => (0, 0),

@@ -14,7 +14,7 @@ use super::memory::Place;
 use super::posting::each;
 use super::time::Why;
 use super::world::{Entry, Id, LIMITS, Qp, Receive, Srq, World};
-use crate::device::{Access, Errno, QpState};
+use crate::device::{Access, Errno, QpCaps, QpState};
 
 impl World {
     /// The receive that the next message to this queue pair consumes, and the domain of its SGEs.
@@ -95,8 +95,7 @@ impl World {
     /// Q4 for a shared receive queue; requests that wait for a receive continue.
     pub fn post_srq_recv(&mut self, srq: Id, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let queue = self.srqs.get_mut(&srq).expect("its handle is alive");
-        let SrqInit { max_wr, max_sge } = queue.caps;
-        let result = each(list, |wr| take(&mut queue.receives, max_wr, max_sge, wr));
+        let result = each(list, |wr| take(&mut queue.receives, queue.caps, wr));
         self.settle();
         result
     }
@@ -122,21 +121,17 @@ impl Qp {
         if self.srq.is_some() {
             return Err(Refused::SharedReceives);
         }
-        take(&mut self.receives, self.caps.max_recv_wr, self.caps.max_recv_sge, wr)
+        let QpCaps { max_recv_wr: max_wr, max_recv_sge: max_sge, .. } = self.caps;
+        take(&mut self.receives, SrqInit { max_wr, max_sge }, wr)
     }
 }
 
 /// Q4. A receive has its slot until a message consumes it.
-fn take(
-    receives: &mut VecDeque<Receive>,
-    max_wr: u32,
-    max_sge: u32,
-    wr: &RecvWr<'_>,
-) -> Result<(), Refused> {
-    if wr.sges.len() > max_sge as usize {
-        return Err(Refused::TooManySges { max: max_sge });
+fn take(receives: &mut VecDeque<Receive>, caps: SrqInit, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    if wr.sges.len() > caps.max_sge as usize {
+        return Err(Refused::TooManySges { max: caps.max_sge });
     }
-    if receives.len() >= max_wr as usize {
+    if receives.len() >= caps.max_wr as usize {
         return Err(Refused::QueueFull);
     }
     receives.push_back(Receive { wr_id: wr.wr_id, sges: wr.sges.to_vec() });

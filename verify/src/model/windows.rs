@@ -4,7 +4,7 @@
 //! the window is bound, for peers only, and only through the queue pair that it was bound by. A bound window can't be
 //! bound again.
 
-use cq_core::wr::WindowBind;
+use cq_core::wr::{RemoteAddr, WindowBind};
 
 use super::execute::{Done, Execution, Stop};
 use super::failures::Fault;
@@ -69,20 +69,13 @@ impl World {
     }
 
     /// The place of a remote range of a window, for a request that this queue pair executes for its peer.
-    pub fn through_window(
-        &self,
-        number: Id,
-        rkey: u32,
-        addr: u64,
-        len: u64,
-        right: Access,
-    ) -> Option<Place> {
-        let bound = self.bound(number, rkey, right)?;
-        let start = addr.checked_sub(bound.addr)?;
+    pub fn through_window(&self, to: Id, at: RemoteAddr, len: u64, right: Access) -> Option<Place> {
+        let bound = self.bound(to, at.rkey, right)?;
+        let start = at.addr.checked_sub(bound.addr)?;
         let inside = start.checked_add(len)? <= bound.len;
         let region = &self.regions[&bound.region];
-        let pd = self.qps[&number].pd;
-        let range = region.inside(pd, addr, len, Access::empty()).filter(|_| inside)?;
+        let pd = self.qps[&to].pd;
+        let range = region.inside(pd, at.addr, len, Access::empty()).filter(|_| inside)?;
         Some((bound.region, range))
     }
 

@@ -46,11 +46,11 @@ fn header(line: &str) -> Option<Vec<String>> {
     Some(rest.split_inclusive(']').map(|name| name.trim().to_owned()).collect())
 }
 
+/// A program with its options, and the figure of each round.
+pub type Line = (String, Vec<Option<Figure>>);
+
 /// The table, for a terminal: a line for each program with its options that had a figure, with that of each round.
-pub fn table(
-    rounds: &[&str],
-    lines: impl Iterator<Item = (String, Vec<Option<Figure>>)>,
-) -> String {
+pub fn table(rounds: &[&str], lines: impl Iterator<Item = Line>) -> String {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_BORDERS_ONLY);
     table.set_content_arrangement(ContentArrangement::Disabled);
