@@ -1,6 +1,5 @@
 //! Completion channels, and the events of armed completion queues, which are read there.
 
-use std::ffi::c_int;
 use std::mem::offset_of;
 use std::os::fd::AsFd;
 

@@ -1,6 +1,5 @@
 //! Open devices.
 
-use std::ffi::c_int;
 use std::mem::offset_of;
 
 use transport_rxe_loop::Context;

@@ -1,6 +1,5 @@
 //! What C's work requests are made of, for both ways to post them.
 
-use std::ffi::c_uint;
 use std::mem::offset_of;
 
 use cq_core::setup::Access;

@@ -1,6 +1,5 @@
 //! Completion queues: polling and arming them, and the acknowledgement of their events.
 
-use std::ffi::{c_int, c_uint};
 use std::mem::offset_of;
 
 use cq_core::async_event::Element;

@@ -5,7 +5,6 @@
 //! posting, and even `ibv_poll_cq`, go on. What it polled last is kept beside the C structure, where the functions
 //! that read a field find it.
 
-use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 
 use cq_core::transport::PollCq;

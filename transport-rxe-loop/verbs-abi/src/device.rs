@@ -1,6 +1,5 @@
 //! Which devices there are; opening and closing them.
 
-use std::ffi::{c_char, c_int};
 use std::fmt;
 use std::io::{self, Write};
 use std::os::fd::AsFd;

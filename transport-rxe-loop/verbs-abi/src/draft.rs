@@ -1,6 +1,5 @@
 //! What is asked for between `ibv_wr_start(3)` and `ibv_wr_complete(3)`, until it is posted as a whole.
 
-use std::ffi::c_uint;
 use std::mem;
 
 use cq_core::setup::{QpCaps, QpType};

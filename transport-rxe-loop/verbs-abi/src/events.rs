@@ -1,7 +1,6 @@
 //! Events, as programs take them: of completion channels, `ibv_get_cq_event(3)`, and asynchronous ones,
 //! `ibv_get_async_event(3)`. The device names objects by keys, which die with them; C gets pointers.
 
-use std::ffi::c_void;
 use std::mem::offset_of;
 
 use cq_core::async_event::{AsyncEvent, Element};

@@ -11,8 +11,6 @@
 
 mod tables;
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
-
 use self::tables::FUNCTIONS;
 #[cfg(test)]
 pub use self::tables::*;

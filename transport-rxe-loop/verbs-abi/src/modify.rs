@@ -1,6 +1,5 @@
 //! Attributes of queue pairs: `struct ibv_qp_attr` and what the device has for it, both ways.
 
-use std::ffi::c_int;
 use std::mem::offset_of;
 
 use cq_core::setup::{Access, AddressVector, QpAttr, QpAttrMask, QpState};

@@ -1,6 +1,5 @@
 //! Memory regions.
 
-use std::ffi::c_uint;
 use std::mem::offset_of;
 
 use cq_core::setup::Access;

@@ -1,7 +1,5 @@
 //! The port of the device: its attributes, and its tables of addresses and partition keys, of one entry each.
 
-use std::ffi::{c_int, c_uint};
-
 use cq_core::setup::Port;
 
 use crate::context::OPENINGS;

@@ -4,7 +4,6 @@
 //! itself. What it asks for is [written down](crate::draft), and posted as a whole: none of the functions between fails,
 //! and what went wrong is told at the end.
 
-use std::ffi::c_void;
 use std::mem::offset_of;
 
 use cq_core::wr::{Placement, RemoteAddr, Selectivity, SendOp};

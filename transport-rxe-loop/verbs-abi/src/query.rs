@@ -1,7 +1,5 @@
 //! What the device can do at most.
 
-use std::ffi::c_int;
-
 use cq_core::setup::DeviceAttr;
 use transport_rxe_loop::AddressHandle;
 

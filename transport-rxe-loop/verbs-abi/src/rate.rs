@@ -3,8 +3,6 @@
 //! Lanes of 14.0625 and 25.78125 Gb/s are no multiples of 2.5; nor are two of the former, which libibverbs takes
 //! for eleven times that.
 
-use std::ffi::c_int;
-
 use crate::sys::*;
 
 /// A rate with its speed in Mb/s, all that is signalled, rounded down, and how many times 2.5 Gb/s the speed is that it is

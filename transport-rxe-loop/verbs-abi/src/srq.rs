@@ -1,6 +1,5 @@
 //! Shared receive queues: `ibv_create_srq(3)`, and what is done with one (Q9).
 
-use std::ffi::c_int;
 use std::mem::offset_of;
 
 use cq_core::async_event::Element;

@@ -15,8 +15,8 @@
 #[allow(missing_docs, non_upper_case_globals)]
 mod generated;
 
-// What `generated` needs of here.
-use core::ffi::{c_char, c_int, c_uint, c_void};
+// What `generated` needs of here; the types of C's numbers are for all.
+pub use core::ffi::{c_char, c_int, c_uint, c_void};
 use libc::{pthread_cond_t, pthread_mutex_t};
 
 use core::mem::{offset_of, zeroed};

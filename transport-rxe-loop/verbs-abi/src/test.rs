@@ -5,7 +5,6 @@ mod handles;
 pub mod strict;
 pub mod traffic;
 
-pub use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 use std::process::{Command, Output};
 use std::sync::Once;

@@ -1,6 +1,6 @@
 //! What numbers are called. What cq-core has a name for, C gets the same.
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString};
 use std::fmt::Display;
 use std::sync::LazyLock;
 

@@ -1,6 +1,5 @@
 //! The functions that the header's inline functions call through tables.
 
-use std::ffi::{c_int, c_uint, c_void};
 use std::mem::offset_of;
 
 use super::plain;

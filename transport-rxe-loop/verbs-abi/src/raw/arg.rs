@@ -7,7 +7,6 @@
 
 mod requests;
 
-use std::ffi::c_void;
 use std::iter;
 use std::marker::PhantomData;
 use std::ptr::NonNull;

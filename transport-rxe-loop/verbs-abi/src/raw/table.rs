@@ -12,7 +12,6 @@
 
 use std::cell::UnsafeCell;
 use std::collections::{HashMap, VecDeque};
-use std::ffi::c_int;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;

@@ -1,6 +1,5 @@
 //! Lists of work requests, their SGEs, and inline data.
 
-use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::{ptr, slice};
 
