@@ -1,6 +1,6 @@
 // Of <infiniband/verbs.h>: libibverbs-dev 44.0-2, bindgen 0.60.1-2+b2. `cargo verify layout` makes it anew and compares.
-// Parameters have no names, types inside of others have, functions that no table of this crate has are of no type, and
-// constants that it has no use for are left out.
+// Parameters have no names, types inside of others have. Functions that no table of this crate has are of no type, and
+// several of them are an array. Constants that it has no use for are left out.
 // $ bindgen /usr/include/infiniband/verbs.h --generate types,vars --no-doc-comments --no-layout-tests
 //     --no-prepend-enum-name --translate-enum-integer-types --anon-fields-prefix anon_
 //     --size_t-is-usize --use-core --ctypes-prefix core::ffi --no-derive-debug --no-rustfmt-bindings
@@ -32,6 +32,8 @@
 //     s/(_srq_ops|_srq_ex|_xrcd|_tm_info|open_qp|_compat_[a-z_]+) : Option [^()]*\([^)]*\)[^>]*/\1 : @ /g;
 //     s/@ (> [^,>]*)?>/Option < unsafe extern "C" fn () >/g'
 //     | rustfmt --edition 2024
+//     | perl -0pe 's{((?:    pub \w+: (Option<unsafe extern "C" fn\(\)>),\n){2,})}{ my ($run, $type) = ($1, $2);
+//     my ($first) = $run =~ /pub (\w+)/; my $count = $run =~ tr:\n::; "    pub ${first}_etc: [$type; $count],\n" }ge'
 //     | grep -vP 'const IBV_(DEVICE_(?!CURR|SYS|RC_RNR|MEM_MGT|.*2B)|TRANSPORT_(?!IB)|FORK_(?!UN)|ATOMIC_(?!HCA))'
 //     | grep -vP 'const IBV_(LINK_LAYER_(?!INF)|MIG_(?!MIG)|QPT_(?!RC|UC|UD)|QP_INIT_ATTR_(?!PD|CREATE|SEND))'
 //     | grep -vP 'const IBV_(GID_TYPE_R|NODE_UNKNOWN|QPS_(SQE|UNK)|WR_(TSO|DRIVER)|SEND_[FS]|CQ_ATTR_R)'
@@ -699,42 +701,23 @@ pub struct ibv_device {
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct ibv_context_ops {
-    pub _compat_query_device: Option<unsafe extern "C" fn()>,
-    pub _compat_query_port: Option<unsafe extern "C" fn()>,
-    pub _compat_alloc_pd: Option<unsafe extern "C" fn()>,
-    pub _compat_dealloc_pd: Option<unsafe extern "C" fn()>,
-    pub _compat_reg_mr: Option<unsafe extern "C" fn()>,
-    pub _compat_rereg_mr: Option<unsafe extern "C" fn()>,
-    pub _compat_dereg_mr: Option<unsafe extern "C" fn()>,
+    pub _compat_query_device_etc: [Option<unsafe extern "C" fn()>; 7],
     pub alloc_mw: Option<unsafe extern "C" fn(*mut ibv_pd, ibv_mw_type) -> *mut ibv_mw>,
     pub bind_mw: Option<unsafe extern "C" fn(*mut ibv_qp, *mut ibv_mw, *mut ibv_mw_bind) -> c_int>,
     pub dealloc_mw: Option<unsafe extern "C" fn(*mut ibv_mw) -> c_int>,
     pub _compat_create_cq: Option<unsafe extern "C" fn()>,
     pub poll_cq: Option<unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc_fields) -> c_int>,
     pub req_notify_cq: Option<unsafe extern "C" fn(*mut ibv_cq, c_int) -> c_int>,
-    pub _compat_cq_event: Option<unsafe extern "C" fn()>,
-    pub _compat_resize_cq: Option<unsafe extern "C" fn()>,
-    pub _compat_destroy_cq: Option<unsafe extern "C" fn()>,
-    pub _compat_create_srq: Option<unsafe extern "C" fn()>,
-    pub _compat_modify_srq: Option<unsafe extern "C" fn()>,
-    pub _compat_query_srq: Option<unsafe extern "C" fn()>,
-    pub _compat_destroy_srq: Option<unsafe extern "C" fn()>,
+    pub _compat_cq_event_etc: [Option<unsafe extern "C" fn()>; 7],
     pub post_srq_recv: Option<
         unsafe extern "C" fn(*mut ibv_srq, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int,
     >,
-    pub _compat_create_qp: Option<unsafe extern "C" fn()>,
-    pub _compat_query_qp: Option<unsafe extern "C" fn()>,
-    pub _compat_modify_qp: Option<unsafe extern "C" fn()>,
-    pub _compat_destroy_qp: Option<unsafe extern "C" fn()>,
+    pub _compat_create_qp_etc: [Option<unsafe extern "C" fn()>; 4],
     pub post_send:
         Option<unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> c_int>,
     pub post_recv:
         Option<unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int>,
-    pub _compat_create_ah: Option<unsafe extern "C" fn()>,
-    pub _compat_destroy_ah: Option<unsafe extern "C" fn()>,
-    pub _compat_attach_mcast: Option<unsafe extern "C" fn()>,
-    pub _compat_detach_mcast: Option<unsafe extern "C" fn()>,
-    pub _compat_async_event: Option<unsafe extern "C" fn()>,
+    pub _compat_create_ah_etc: [Option<unsafe extern "C" fn()>; 5],
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -765,30 +748,9 @@ pub struct ibv_cq_init_attr_ex {
 pub struct verbs_context {
     pub query_port:
         Option<unsafe extern "C" fn(*mut ibv_context, u8, *mut ibv_port_attr, usize) -> c_int>,
-    pub advise_mr: Option<unsafe extern "C" fn()>,
-    pub alloc_null_mr: Option<unsafe extern "C" fn()>,
-    pub read_counters: Option<unsafe extern "C" fn()>,
-    pub attach_counters_point_flow: Option<unsafe extern "C" fn()>,
-    pub create_counters: Option<unsafe extern "C" fn()>,
-    pub destroy_counters: Option<unsafe extern "C" fn()>,
-    pub reg_dm_mr: Option<unsafe extern "C" fn()>,
-    pub alloc_dm: Option<unsafe extern "C" fn()>,
-    pub free_dm: Option<unsafe extern "C" fn()>,
-    pub modify_flow_action_esp: Option<unsafe extern "C" fn()>,
-    pub destroy_flow_action: Option<unsafe extern "C" fn()>,
-    pub create_flow_action_esp: Option<unsafe extern "C" fn()>,
-    pub modify_qp_rate_limit: Option<unsafe extern "C" fn()>,
-    pub alloc_parent_domain: Option<unsafe extern "C" fn()>,
-    pub dealloc_td: Option<unsafe extern "C" fn()>,
-    pub alloc_td: Option<unsafe extern "C" fn()>,
+    pub advise_mr_etc: [Option<unsafe extern "C" fn()>; 16],
     pub modify_cq: Option<unsafe extern "C" fn(*mut ibv_cq, *mut ibv_modify_cq_attr) -> c_int>,
-    pub post_srq_ops: Option<unsafe extern "C" fn()>,
-    pub destroy_rwq_ind_table: Option<unsafe extern "C" fn()>,
-    pub create_rwq_ind_table: Option<unsafe extern "C" fn()>,
-    pub destroy_wq: Option<unsafe extern "C" fn()>,
-    pub modify_wq: Option<unsafe extern "C" fn()>,
-    pub create_wq: Option<unsafe extern "C" fn()>,
-    pub query_rt_values: Option<unsafe extern "C" fn()>,
+    pub post_srq_ops_etc: [Option<unsafe extern "C" fn()>; 7],
     pub create_cq_ex:
         Option<unsafe extern "C" fn(*mut ibv_context, *mut ibv_cq_init_attr_ex) -> *mut ibv_cq_ex>,
     pub priv_: *mut verbs_ex_private,
@@ -800,17 +762,11 @@ pub struct verbs_context {
             usize,
         ) -> c_int,
     >,
-    pub ibv_destroy_flow: Option<unsafe extern "C" fn()>,
-    pub ABI_placeholder2: Option<unsafe extern "C" fn()>,
-    pub ibv_create_flow: Option<unsafe extern "C" fn()>,
-    pub ABI_placeholder1: Option<unsafe extern "C" fn()>,
-    pub open_qp: Option<unsafe extern "C" fn()>,
+    pub ibv_destroy_flow_etc: [Option<unsafe extern "C" fn()>; 5],
     pub create_qp_ex:
         Option<unsafe extern "C" fn(*mut ibv_context, *mut ibv_qp_init_attr_ex) -> *mut ibv_qp>,
     pub get_srq_num: Option<unsafe extern "C" fn(*mut ibv_srq, *mut u32) -> c_int>,
-    pub create_srq_ex: Option<unsafe extern "C" fn()>,
-    pub open_xrcd: Option<unsafe extern "C" fn()>,
-    pub close_xrcd: Option<unsafe extern "C" fn()>,
+    pub create_srq_ex_etc: [Option<unsafe extern "C" fn()>; 3],
     pub _ABI_placeholder3: u64,
     pub sz: usize,
     pub context: ibv_context,
