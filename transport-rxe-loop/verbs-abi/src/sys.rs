@@ -36,10 +36,6 @@ const _: () = assert!(
 // What only pointers are passed to: the device does not have it.
 pub type ibv_ece = c_void;
 pub type ibv_mw_bind = c_void;
-pub type ibv_rwq_ind_table = c_void;
-pub type ibv_wq = c_void;
-pub type ibv_xrcd = c_void;
-pub type verbs_ex_private = c_void;
 
 /// `ibv_context::abi_compat` of a context that is inside a [`verbs_context`].
 pub const VERBS_ABI_IS_EXTENDED: *mut c_void = usize::MAX as *mut c_void;

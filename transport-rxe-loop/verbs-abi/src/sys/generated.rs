@@ -25,7 +25,9 @@
 //     s/ibv_send_wr__bindgen_ty_4/ibv_send_wr_of_mw/g; s/ibv_send_wr_of_mw__bindgen_ty_1/ibv_send_wr_bind_mw/g;
 //     s/ibv_send_wr_wr__bindgen_ty_1/ibv_send_wr_rdma/g; s/ibv_send_wr_wr__bindgen_ty_2/ibv_send_wr_atomic/g;
 //     s/ibv_send_wr_wr__bindgen_ty_3/ibv_send_wr_ud/g;
-//     s/pub type __[^;]*; //g; s/__be([0-9])/u\1/g; s/(repr \(C)\)\] # \[repr \((align)/\1 , \2/g;
+//     s/mut (ibv_(rwq_ind_table|xrcd|wq)|verbs_ex_private) /mut c_void /g;
+//     s/pub type __[^;]*; //g;
+//     s/__be([0-9])/u\1/g; s/(repr \(C)\)\] # \[repr \((align)/\1 , \2/g;
 //     s/(ibv_[a-z_]+_(mask|flags)|ibv_gid_type|_bindgen_ty_[0-9]+) = ([0-9])/u32 = \3/g;
 //     s/pub type (ibv_[a-z_]+_(mask|flags)|ibv_gid_type|_bindgen_ty_[0-9]+) [^;]*; //g;
 //     s/(_(mr|counters|flow|dm|action|esp|rate_limit|domain|td|table|wq|values)) : Option [^()]*\([^)]*\)[^>]*/\1 : @ /g;
@@ -227,7 +229,7 @@ pub union ibv_async_event_element {
     pub cq: *mut ibv_cq,
     pub qp: *mut ibv_qp,
     pub srq: *mut ibv_srq,
-    pub wq: *mut ibv_wq,
+    pub wq: *mut c_void,
     pub port_num: c_int,
 }
 pub const IBV_WC_STANDARD_FLAGS: u32 = 127;
@@ -408,10 +410,10 @@ pub struct ibv_qp_init_attr_ex {
     pub sq_sig_all: c_int,
     pub comp_mask: u32,
     pub pd: *mut ibv_pd,
-    pub xrcd: *mut ibv_xrcd,
+    pub xrcd: *mut c_void,
     pub create_flags: u32,
     pub max_tso_header: u16,
-    pub rwq_ind_tbl: *mut ibv_rwq_ind_table,
+    pub rwq_ind_tbl: *mut c_void,
     pub rx_hash_conf: ibv_rx_hash_conf,
     pub source_qpn: u32,
     pub send_ops_flags: u64,
@@ -753,7 +755,7 @@ pub struct verbs_context {
     pub post_srq_ops_etc: [Option<unsafe extern "C" fn()>; 7],
     pub create_cq_ex:
         Option<unsafe extern "C" fn(*mut ibv_context, *mut ibv_cq_init_attr_ex) -> *mut ibv_cq_ex>,
-    pub priv_: *mut verbs_ex_private,
+    pub priv_: *mut c_void,
     pub query_device_ex: Option<
         unsafe extern "C" fn(
             *mut ibv_context,
