@@ -43,7 +43,7 @@ pub fn create_cq_ex(
 ) -> Result<*mut ibv_cq_ex, Errno> {
     let init = init.given()?;
     let ignore_overrun = ignores_overrun(init)?;
-    Ok(cq::create(context, init, ignore_overrun)?.public().cast())
+    cq::create(context, init, ignore_overrun).map(Slot::face)
 }
 
 /// Whether overruns are to be ignored.
@@ -66,7 +66,7 @@ fn ignores_overrun(init: &ibv_cq_init_attr_ex) -> Result<bool, Errno> {
 /// The place of a queue; where ENOENT would be told, EINVAL is, since the former means that a queue is empty.
 #[inline]
 fn find(cq: *const ibv_cq_ex) -> Result<&'static Slot<Queue>, Errno> {
-    QUEUES.find(cq.cast()).map_err(|why| if why == Errno::NOENT { Errno::INVAL } else { why })
+    QUEUES.find(cq).map_err(|why| if why == Errno::NOENT { Errno::INVAL } else { why })
 }
 
 /// Polls the next completion, for who has the gate.

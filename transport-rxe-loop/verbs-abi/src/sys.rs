@@ -37,6 +37,9 @@ const _: () = assert!(
 pub type ibv_ece = c_void;
 pub type ibv_mw_bind = c_void;
 
+/// The beginning of it: the header takes the one for the other.
+pub type ibv_cq = ibv_cq_ex;
+
 /// `ibv_context::abi_compat` of a context that is inside a [`verbs_context`].
 pub const VERBS_ABI_IS_EXTENDED: *mut c_void = usize::MAX as *mut c_void;
 

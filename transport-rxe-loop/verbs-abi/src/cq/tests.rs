@@ -16,7 +16,7 @@ fn o1_a_queue_says_what_it_holds_and_what_it_was_made_with() {
     // SAFETY: any pointer may be handed in; queues stay where they are.
     let (public, context) = unsafe {
         let context = (*channel).context;
-        (*ibv_create_cq(context, 100, cookie, channel, 0), context)
+        (&*ibv_create_cq(context, 100, cookie, channel, 0), context)
     };
     assert_eq!(public.cqe, 100);
     assert_eq!((public.context, public.channel), (context, channel));

@@ -17,7 +17,7 @@ fn standard() -> (*mut ibv_cq_ex, End) {
     let wc_flags = IBV_WC_STANDARD_FLAGS.into();
     let cq = create(open(), ibv_cq_init_attr_ex { wc_flags, ..ibv_cq_init_attr_ex::ZEROED });
     let cq = cq.unwrap();
-    (cq, End::to(cq.cast()))
+    (cq, End::to(cq))
 }
 
 fn start(cq: *mut ibv_cq_ex) -> c_int {
@@ -111,7 +111,7 @@ fn o3_o8_an_overrun_is_told_once_everything_was_polled_unless_it_is_ignored() {
         let comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
         let init = ibv_cq_init_attr_ex { comp_mask, flags, ..ibv_cq_init_attr_ex::ZEROED };
         let cq = create(open(), init).unwrap();
-        let end = End::to(cq.cast());
+        let end = End::to(cq);
         end.flush(0..100);
         assert_eq!(start(cq), 0);
         let polled = (1..).find(|_| call!(cq, next_poll()) != 0).unwrap();
@@ -146,7 +146,7 @@ fn a_batch_shuts_out_batches_and_nothing_else() {
     let (cq, end) = standard();
     end.complete([1, 2]);
     assert_eq!(start(cq), 0);
-    assert_eq!(wr_ids(&poll(cq.cast(), 4).unwrap()), [2]);
+    assert_eq!(wr_ids(&poll(cq, 4).unwrap()), [2]);
     let (shared, (over, is_over)) = (Shared(cq), mpsc::channel());
     let other = thread::spawn(move || {
         over.send((start(shared.get()), current(shared.get()))).unwrap();
@@ -168,7 +168,7 @@ fn whoever_was_in_a_batch_shuts_nobody_out_of_the_next_queue() {
     drop(end);
     let slot = find(cq).unwrap();
     // SAFETY: any pointer may be handed in.
-    assert_eq!(unsafe { ibv_destroy_cq(cq.cast()) }, 0);
+    assert_eq!(unsafe { ibv_destroy_cq(cq) }, 0);
     // Or this would wait for ever.
     slot.side().gate.enter();
     slot.side().gate.leave();

@@ -9,7 +9,7 @@
 //     --no-copy '(ibv_(.*_caps|(cq|qp)_init_attr_ex|query_device.*|rx_hash_conf|srq.*)|verbs_context)'
 //     --opaque-type '(pthread_.*|_ibv_device_ops|ibv_rx_hash_conf|ibv_send_wr__bindgen_ty_3)'
 //     --opaque-type '(ibv_send_wr__bindgen_ty_4__bindgen_ty_2|ibv_(odp|rss|tm|tso|packet_pacing|pci_atomic)_caps)'
-//     --blocklist-type 'ibv_(sge|wc_status|wc_opcode|event_type|ece|mw_bind|odp_caps__.*)'
+//     --blocklist-type 'ibv_(cq|sge|wc_status|wc_opcode|event_type|ece|mw_bind|odp_caps__.*)'
 //     --blocklist-type 'ibv_((alloc_dm|counter|flow|ops_wr|parent_domain|rwq|td|values|wq|xrcd).*|dm|tm_cap)'
 //     --blocklist-type 'ibv_(qp_open_attr|qp_rate_limit_attr|srq_init_attr_ex|srq_type|wc_tm_info)'
 //     --blocklist-type 'ibv_send_wr__bindgen_ty_3__.*'
@@ -618,19 +618,6 @@ pub struct ibv_comp_channel {
     pub context: *mut ibv_context,
     pub fd: c_int,
     pub refcnt: c_int,
-}
-#[repr(C)]
-#[derive(Copy, Clone)]
-pub struct ibv_cq {
-    pub context: *mut ibv_context,
-    pub channel: *mut ibv_comp_channel,
-    pub cq_context: *mut c_void,
-    pub handle: u32,
-    pub cqe: c_int,
-    pub mutex: pthread_mutex_t,
-    pub cond: pthread_cond_t,
-    pub comp_events_completed: u32,
-    pub async_events_completed: u32,
 }
 #[repr(C)]
 pub struct ibv_poll_cq_attr {

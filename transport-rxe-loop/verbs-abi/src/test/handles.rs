@@ -121,7 +121,7 @@ fn q11_what_is_no_queue_is_told() {
             ibv_destroy_cq, ();
         }
         // An empty queue is ENOENT here.
-        refused! { cq.cast(), Errno::INVAL;
+        refused! { cq, Errno::INVAL;
             ibv_start_poll, (to.cast());
             ibv_next_poll, ();
         }
