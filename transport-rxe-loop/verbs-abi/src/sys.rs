@@ -8,8 +8,7 @@
     non_camel_case_types,
     non_snake_case,
     // C programs read and write them; not every one is named by a verb.
-    dead_code,
-    unused_imports,
+    dead_code
 )]
 
 #[allow(missing_docs, non_upper_case_globals)]
@@ -48,9 +47,6 @@ pub const VERBS_ABI_IS_EXTENDED: *mut c_void = usize::MAX as *mut c_void;
 pub const COMPAT_PORT_ATTR_LEN: usize = offset_of!(ibv_port_attr, port_cap_flags2);
 
 const _: () = assert!(COMPAT_PORT_ATTR_LEN == offset_of!(ibv_port_attr, flags) + 1);
-
-/// Of `ibv_query_gid_type`, which no header declares, but rdma-core's own programs call.
-pub const IBV_GID_TYPE_SYSFS_IB_ROCE_V1: c_uint = 0;
 
 // Flags that `ibv_query_device_ex(3)` alone tells; they have no `IBV_` names.
 pub const IB_UVERBS_DEVICE_FLUSH_GLOBAL: u64 = 1 << 38;
