@@ -81,8 +81,8 @@ exported! {
         flags: u32, entry_size: usize
     ) -> c_int = status(port::query_gid_ex);
     _ibv_query_gid_table(
-        context: *mut ibv_context, entries: *mut ibv_gid_entry, max_entries: usize, flags:
-        u32, entry_size: usize
+        context: *mut ibv_context, entries: *mut ibv_gid_entry, max_entries: usize, flags: u32,
+        entry_size: usize
     ) -> isize = count(port::query_gid_table);
     ibv_query_gid_type(
         context: *mut ibv_context, port_num: u8, index: c_uint, kind: *mut c_uint
@@ -137,8 +137,7 @@ exported! {
     ibv_modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int) -> c_int =
         status(modify::modify_qp);
     ibv_query_qp(
-        qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int,
-        init_attr: *mut ibv_qp_init_attr
+        qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int, init_attr: *mut ibv_qp_init_attr
     ) -> c_int = status(modify::query_qp);
     ibv_destroy_qp(qp: *mut ibv_qp) -> c_int = status(qp::destroy_qp);
     ibv_qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex = pointer(qp::qp_to_qp_ex);

@@ -4,6 +4,7 @@ use std::mem::offset_of;
 
 use super::plain;
 use crate::errno::{negative, pointer, status};
+use crate::qp_ex::Qp;
 use crate::raw::Argument;
 use crate::sys::*;
 use crate::{cq, cq_ex, mw, port, post, qp_ex, query, srq};
@@ -108,50 +109,40 @@ unsafe extern "C" fn read_nothing<T: Default>(_cq: *mut ibv_cq_ex) -> T {
 
 // Those of a queue pair.
 table! { QP: ibv_qp_ex = {
-    wr_start: ibv_wr_start(qp: *mut ibv_qp_ex) = plain(qp_ex::wr_start);
-    wr_complete: ibv_wr_complete(qp: *mut ibv_qp_ex) -> c_int = status(qp_ex::wr_complete);
-    wr_abort: ibv_wr_abort(qp: *mut ibv_qp_ex) = plain(qp_ex::wr_abort);
-    wr_send: ibv_wr_send(qp: *mut ibv_qp_ex) = plain(qp_ex::wr_send);
-    wr_send_imm: ibv_wr_send_imm(qp: *mut ibv_qp_ex, imm_data: u32) = plain(qp_ex::wr_send_imm);
-    wr_send_inv: ibv_wr_send_inv(qp: *mut ibv_qp_ex, rkey: u32) = plain(qp_ex::wr_send_inv);
-    wr_send_tso: ibv_wr_send_tso(qp: *mut ibv_qp_ex, hdr: *mut c_void, hdr_size: u16, mss: u16) =
+    wr_start: ibv_wr_start(qp: Qp) = plain(qp_ex::wr_start);
+    wr_complete: ibv_wr_complete(qp: Qp) -> c_int = status(qp_ex::wr_complete);
+    wr_abort: ibv_wr_abort(qp: Qp) = plain(qp_ex::wr_abort);
+    wr_send: ibv_wr_send(qp: Qp) = plain(qp_ex::wr_send);
+    wr_send_imm: ibv_wr_send_imm(qp: Qp, imm_data: u32) = plain(qp_ex::wr_send_imm);
+    wr_send_inv: ibv_wr_send_inv(qp: Qp, rkey: u32) = plain(qp_ex::wr_send_inv);
+    wr_send_tso: ibv_wr_send_tso(qp: Qp, hdr: *mut c_void, hdr_size: u16, mss: u16) =
         plain(qp_ex::wr_send_tso);
-    wr_rdma_read: ibv_wr_rdma_read(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) =
-        plain(qp_ex::wr_rdma_read);
-    wr_rdma_write: ibv_wr_rdma_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) =
-        plain(qp_ex::wr_rdma_write);
-    wr_rdma_write_imm: ibv_wr_rdma_write_imm(
-        qp: *mut ibv_qp_ex, rkey: u32, addr: u64, imm_data: u32
-    ) = plain(qp_ex::wr_rdma_write_imm);
+    wr_rdma_read: ibv_wr_rdma_read(qp: Qp, rkey: u32, addr: u64) = plain(qp_ex::wr_rdma_read);
+    wr_rdma_write: ibv_wr_rdma_write(qp: Qp, rkey: u32, addr: u64) = plain(qp_ex::wr_rdma_write);
+    wr_rdma_write_imm: ibv_wr_rdma_write_imm(qp: Qp, rkey: u32, addr: u64, imm_data: u32) =
+        plain(qp_ex::wr_rdma_write_imm);
     wr_atomic_cmp_swp: ibv_wr_atomic_cmp_swp(
-        qp: *mut ibv_qp_ex, rkey: u32, addr: u64, compare: u64, swap: u64
+        qp: Qp, rkey: u32, addr: u64, compare: u64, swap: u64
     ) = plain(qp_ex::wr_atomic_cmp_swp);
-    wr_atomic_fetch_add: ibv_wr_atomic_fetch_add(
-        qp: *mut ibv_qp_ex, rkey: u32, addr: u64, add: u64
-    ) = plain(qp_ex::wr_atomic_fetch_add);
-    wr_atomic_write: ibv_wr_atomic_write(
-        qp: *mut ibv_qp_ex, rkey: u32, addr: u64, bytes: *const c_void
-    ) = plain(qp_ex::wr_atomic_write);
-    wr_bind_mw: ibv_wr_bind_mw(
-        qp: *mut ibv_qp_ex, mw: *mut ibv_mw, rkey: u32, info: *const ibv_mw_bind_info
-    ) = plain(qp_ex::wr_bind_mw);
-    wr_local_inv: ibv_wr_local_inv(qp: *mut ibv_qp_ex, rkey: u32) = plain(qp_ex::wr_local_inv);
-    wr_set_ud_addr: ibv_wr_set_ud_addr(
-        qp: *mut ibv_qp_ex, ah: *mut ibv_ah, remote_qpn: u32, remote_qkey: u32
-    ) = plain(qp_ex::wr_set_ud_addr);
-    wr_set_xrc_srqn: ibv_wr_set_xrc_srqn(qp: *mut ibv_qp_ex, remote_srqn: u32) =
-        plain(qp_ex::wr_set_xrc_srqn);
-    wr_set_inline_data: ibv_wr_set_inline_data(
-        qp: *mut ibv_qp_ex, addr: *mut c_void, length: usize
-    ) = plain(qp_ex::wr_set_inline_data);
+    wr_atomic_fetch_add: ibv_wr_atomic_fetch_add(qp: Qp, rkey: u32, addr: u64, add: u64) =
+        plain(qp_ex::wr_atomic_fetch_add);
+    wr_atomic_write: ibv_wr_atomic_write(qp: Qp, rkey: u32, addr: u64, bytes: *const c_void) =
+        plain(qp_ex::wr_atomic_write);
+    wr_bind_mw: ibv_wr_bind_mw(qp: Qp, mw: *mut ibv_mw, rkey: u32, info: *const ibv_mw_bind_info) =
+        plain(qp_ex::wr_bind_mw);
+    wr_local_inv: ibv_wr_local_inv(qp: Qp, rkey: u32) = plain(qp_ex::wr_local_inv);
+    wr_set_ud_addr: ibv_wr_set_ud_addr(qp: Qp, ah: *mut ibv_ah, remote_qpn: u32, remote_qkey: u32) =
+        plain(qp_ex::wr_set_ud_addr);
+    wr_set_xrc_srqn: ibv_wr_set_xrc_srqn(qp: Qp, remote_srqn: u32) = plain(qp_ex::wr_set_xrc_srqn);
+    wr_set_inline_data: ibv_wr_set_inline_data(qp: Qp, addr: *mut c_void, length: usize) =
+        plain(qp_ex::wr_set_inline_data);
     wr_set_inline_data_list: ibv_wr_set_inline_data_list(
-        qp: *mut ibv_qp_ex, num_buf: usize, buf_list: *const ibv_data_buf
+        qp: Qp, num_buf: usize, buf_list: *const ibv_data_buf
     ) = plain(qp_ex::wr_set_inline_data_list);
-    wr_set_sge: ibv_wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) =
+    wr_set_sge: ibv_wr_set_sge(qp: Qp, lkey: u32, addr: u64, length: u32) =
         plain(qp_ex::wr_set_sge);
-    wr_set_sge_list: ibv_wr_set_sge_list(
-        qp: *mut ibv_qp_ex, num_sge: usize, sg_list: *const ibv_sge
-    ) = plain(qp_ex::wr_set_sge_list);
+    wr_set_sge_list: ibv_wr_set_sge_list(qp: Qp, num_sge: usize, sg_list: *const ibv_sge) =
+        plain(qp_ex::wr_set_sge_list);
 } }
 
 /// `ibv_bind_mw(3)`. EOPNOTSUPP: it is for windows of type 1; for all others the header says EINVAL without asking.
@@ -181,7 +172,7 @@ const CQ: ibv_cq_ex = ibv_cq_ex {
 // That of newer headers.
 table! { FLUSH: ibv_qp_ex_and_flush = {
     wr_flush: ibv_wr_flush(
-        qp: *mut ibv_qp_ex, rkey: u32, addr: u64, length: usize, placement: u8, selectivity: u8
+        qp: Qp, rkey: u32, addr: u64, length: usize, placement: u8, selectivity: u8
     ) = plain(qp_ex::wr_flush);
 } }
 

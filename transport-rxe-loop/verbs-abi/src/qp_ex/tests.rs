@@ -22,7 +22,7 @@ fn pair(qp_type: ibv_qp_type, ops: u32) -> (End, End) {
 }
 
 /// An end's queue pair, as C finds the functions there.
-fn functions(end: &End) -> *mut ibv_qp_ex {
+fn functions(end: &End) -> Qp {
     // SAFETY: any pointer may be handed in.
     let qp = unsafe { ibv_qp_to_qp_ex(end.qp) };
     assert!(!qp.is_null());
@@ -30,24 +30,24 @@ fn functions(end: &End) -> *mut ibv_qp_ex {
 }
 
 /// What begins next is a signaled request of this name.
-fn named(qp: *mut ibv_qp_ex, wr_id: u64) -> *mut ibv_qp_ex {
+fn named(qp: Qp, wr_id: u64) -> Qp {
     // SAFETY: a queue pair, of which this thread has the functions.
     unsafe { ((*qp).wr_id, (*qp).wr_flags) = (wr_id, SendFlags::SIGNALED.bits()) };
     qp
 }
 
-fn set_sge(qp: *mut ibv_qp_ex, ibv_sge { addr, length, lkey }: ibv_sge) {
+fn set_sge(qp: Qp, ibv_sge { addr, length, lkey }: ibv_sge) {
     call!(qp, wr_set_sge(lkey, addr, length));
 }
 
 /// A SEND of this.
-fn put_send(qp: *mut ibv_qp_ex, wr_id: u64, sge: ibv_sge) {
+fn put_send(qp: Qp, wr_id: u64, sge: ibv_sge) {
     call!(named(qp, wr_id), wr_send());
     set_sge(qp, sge);
 }
 
 /// Such a SEND, posted alone.
-fn post_send(qp: *mut ibv_qp_ex, wr_id: u64, sge: ibv_sge) -> c_int {
+fn post_send(qp: Qp, wr_id: u64, sge: ibv_sge) -> c_int {
     call!(qp, wr_start());
     put_send(qp, wr_id, sge);
     call!(qp, wr_complete())

@@ -8,7 +8,7 @@ use crate::qp::type_of_c;
 use crate::test::*;
 
 /// What is called between two good requests: the errno that is told at the end.
-fn between_good_ones(q: *mut ibv_qp_ex, end: &End, wrong: &dyn Fn(*mut ibv_qp_ex)) -> c_int {
+fn between_good_ones(q: Qp, end: &End, wrong: &dyn Fn(Qp)) -> c_int {
     call!(q, wr_start());
     put_send(q, 1, end.sge(0, 8));
     wrong(named(q, 2));
@@ -24,13 +24,13 @@ fn q04_what_went_wrong_is_told_at_the_end_and_nothing_is_posted() {
     let q = functions(&a);
     (0..2).for_each(|wr_id| b.recv(wr_id, 0, 8));
     let (sges, null) = ([a.sge(0, 8); 5], ptr::null_mut::<c_void>());
-    let inline = |q: *mut ibv_qp_ex, addr, length| {
+    let inline = |q: Qp, addr, length| {
         call!(q, wr_send());
         call!(q, wr_set_inline_data(addr, length));
     };
     let mut bytes = [0_u8; MEMORY];
     let bytes = bytes.as_mut_ptr().cast();
-    let wrongs: [(&dyn Fn(*mut ibv_qp_ex), c_int); 15] = [
+    let wrongs: [(&dyn Fn(Qp), c_int); 15] = [
         (&|q| call!(q, wr_rdma_read(1, 2)), libc::EOPNOTSUPP),
         (&|q| call!(q, wr_send_tso(null, 0, 0)), libc::EOPNOTSUPP),
         (&|q| call!(q, wr_set_xrc_srqn(1)), libc::EOPNOTSUPP),
