@@ -6,7 +6,7 @@
 //     --size_t-is-usize --use-core --ctypes-prefix core::ffi --no-derive-debug --no-rustfmt-bindings
 //     --raw-line 'use super::*;'
 //     --no-copy '_?ibv_(ah|comp_channel|data_buf|device.*|gid_entry|grh|m[rw]|mod.*|pd|p(oll_cq|ort)_attr)'
-//     --no-copy '(ibv_(.*_caps|(cq|qp)_init_attr_ex|query_device.*|rx_hash_conf|srq.*)|verbs_context)'
+//     --no-copy '(ibv_(.*_caps|(cq|qp)_init_attr.*|context|qp_ex|query_device.*|rx_hash_conf|srq.*)|verbs_context)'
 //     --opaque-type '(pthread_.*|_ibv_device_ops|ibv_rx_hash_conf|ibv_send_wr__bindgen_ty_3)'
 //     --opaque-type '(ibv_send_wr__bindgen_ty_4__bindgen_ty_2|ibv_(odp|rss|tm|tso|packet_pacing|pci_atomic)_caps)'
 //     --blocklist-type 'ibv_(cq|sge|wc_status|wc_opcode|event_type|ece|mw_bind|odp_caps__.*)'
@@ -370,7 +370,6 @@ pub struct ibv_qp_cap {
     pub max_inline_data: u32,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct ibv_qp_init_attr {
     pub qp_context: *mut c_void,
     pub send_cq: *mut ibv_cq,
@@ -583,7 +582,6 @@ pub struct ibv_qp {
     pub events_completed: u32,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct ibv_qp_ex {
     pub qp_base: ibv_qp,
     pub comp_mask: u64,
@@ -709,7 +707,6 @@ pub struct ibv_context_ops {
     pub _compat_create_ah_etc: [Option<unsafe extern "C" fn()>; 5],
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct ibv_context {
     pub device: *mut ibv_device,
     pub ops: ibv_context_ops,
