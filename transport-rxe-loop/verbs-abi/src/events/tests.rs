@@ -38,6 +38,22 @@ fn overrun(context: *mut ibv_context) -> *mut ibv_cq {
     cq
 }
 
+/// Destroys an object, which waits until this event of it is acknowledged.
+fn destroy_named<T: Kind>(
+    slot: &'static Slot<T>,
+    event: ibv_async_event,
+    destroy: unsafe extern "C" fn(*mut T::Face) -> c_int,
+) {
+    thread::scope(|scope| {
+        // SAFETY: any pointer may be handed in.
+        let destroying = scope.spawn(move || unsafe { destroy(slot.face()) });
+        until("it is being destroyed", || slot.with(|_| ()).is_err());
+        assert!(!destroying.is_finished());
+        acknowledge_twice(event);
+        assert_eq!(destroying.join().unwrap(), 0);
+    });
+}
+
 fn destroy(cq: *mut ibv_cq) -> c_int {
     // SAFETY: any pointer may be handed in.
     unsafe { ibv_destroy_cq(cq) }
@@ -52,33 +68,8 @@ fn n7_destroying_waits_until_the_event_is_acknowledged() {
     let cq = overrun(context);
     let event = is_told.recv_timeout(LIMIT).unwrap().0.unwrap();
     assert_eq!(overrun_of(&event), cq);
-    let (shared, (over, is_over)) = (Shared(cq), mpsc::channel());
-    let destroyer = thread::spawn(move || over.send(destroy(shared.get())).unwrap());
-    until("the queue is being destroyed", || poll(cq, 1) == Err(Errno::NOENT));
-    assert!(is_over.try_recv().is_err());
-    acknowledge_twice(event);
-    assert_eq!(is_over.recv_timeout(LIMIT), Ok(0));
+    destroy_named(QUEUES.find(cq).unwrap(), event, ibv_destroy_cq);
     waiter.join().unwrap();
-    destroyer.join().unwrap();
-}
-
-/// Destroys an object that has an event which is not acknowledged before.
-fn destroy_named<T: Kind>(
-    slot: &'static Slot<T>,
-    element: ibv_async_event_element,
-    destroy: unsafe extern "C" fn(*mut T::Face) -> c_int,
-) {
-    slot.side().reports.take();
-    let mut event = ibv_async_event { element, event_type: ibv_event_type::QP_FATAL };
-    thread::scope(|scope| {
-        // SAFETY: any pointer may be handed in.
-        let destroying = scope.spawn(move || unsafe { destroy(slot.face()) });
-        until("it is being destroyed", || slot.with(|_| ()).is_err());
-        assert!(!destroying.is_finished());
-        // SAFETY: an event.
-        unsafe { ibv_ack_async_event(&raw mut event) };
-        assert_eq!(destroying.join().unwrap(), 0);
-    });
 }
 
 #[test]
@@ -90,8 +81,12 @@ fn n7_queue_pairs_and_shared_queues_go_once_their_events_are_acknowledged() {
     });
     let end = end.unwrap();
     let qp = end.qp;
-    destroy_named(PAIRS.find(qp).unwrap(), ibv_async_event_element { qp }, ibv_destroy_qp);
-    destroy_named(SHARED.find(srq).unwrap(), ibv_async_event_element { srq }, ibv_destroy_srq);
+    let (pair, shared) = (PAIRS.find(qp).unwrap(), SHARED.find(srq).unwrap());
+    pair.side().reports.take();
+    shared.side().reports.take();
+    let of = |element| ibv_async_event { element, event_type: ibv_event_type::QP_FATAL };
+    destroy_named(pair, of(ibv_async_event_element { qp }), ibv_destroy_qp);
+    destroy_named(shared, of(ibv_async_event_element { srq }), ibv_destroy_srq);
 }
 
 #[test]
