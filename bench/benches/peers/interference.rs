@@ -30,13 +30,12 @@ const TRIPS: u64 = 1000;
 /// Measures, and reports.
 pub fn measure(options: &Options, cores: Cores) -> Table {
     let mut near = Near::start(move || cores.settle_first());
-    let (mut small, _) = near.pair(8);
-    small.yielding();
-    let (mut large, there) = near.pair(8);
+    let (mut small, _) = near.pair(8, true);
+    let (mut large, there) = near.pair(8, false);
     let pid = near.pid();
     let count = TRIPS * (options.sample_time.as_millis() as u64).max(1);
     let mut trips = || {
-        near.tell(Order::Yield { end: 0, count });
+        near.tell(Order::Pong { end: 0, count });
         let taken = round_trips(&mut small, count);
         let () = near.answer();
         taken
@@ -66,7 +65,7 @@ fn round_trips(end: &mut End, count: u64) -> Turn {
     let mut all = all.expect("these bounds are those of a histogram");
     for _ in 0..count {
         let start = Instant::now();
-        end.ping(1);
+        end.ping(1, true);
         all.saturating_record(start.elapsed().as_nanos() as u64);
     }
     let at = |quantile| Duration::from_nanos(all.value_at_quantile(quantile));

@@ -58,8 +58,8 @@ struct Rig {
 impl Rig {
     fn new(cores: Cores) -> Self {
         let mut near = Near::start(move || cores.settle_second());
-        let (small, _) = near.pair(64);
-        let (tiny, far) = near.pair(8);
+        let (small, _) = near.pair(64, false);
+        let (tiny, far) = near.pair(8, false);
         Self { cores, small, tiny, far_heap: far.heap(), near }
     }
 
@@ -76,7 +76,7 @@ pub fn all(cores: Cores) -> Vec<(Scenario, Aim)> {
     let ours = |run: fn(&mut Rig, u64) -> Sample| row(&rig, "rxe-loop", Kind::Ours, run);
     let latency = ours(|rig, count| {
         let count = count.div_ceil(2);
-        rig.both(2 * count, Order::Pong { end: 0, count }, |small, _| small.ping(count))
+        rig.both(2 * count, Order::Pong { end: 0, count }, |small, _| small.ping(count, true))
     });
     let writes = ours(|rig, count| {
         let count = count.div_ceil(2);

@@ -74,8 +74,8 @@ pub fn open(fabric: &str) -> Context {
 }
 
 impl End {
-    /// Whose receives have so many bytes.
-    pub fn new(context: &Context, pd: &ProtectionDomain, size: usize) -> Self {
+    /// Whose receives have so many bytes, and which, if it yields, lets others run while it waits for a message.
+    pub fn new(context: &Context, pd: &ProtectionDomain, size: usize, yields: bool) -> Self {
         let cq = context.create_cq(2 * DEPTH as u32, None).expect("a completion queue");
         let caps = QpCaps {
             max_send_wr: DEPTH as u32,
@@ -92,7 +92,7 @@ impl End {
         // SAFETY: leaked, so it stays; nobody else has it.
         let heap = unsafe { pd.register(memory.as_mut_ptr(), HEAP, access) };
         let heap = heap.expect("memory is registered");
-        Self { qp, cq, region, heap, peer: None, posted: 0, sent: 0, size, yields: false }
+        Self { qp, cq, region, heap, peer: None, posted: 0, sent: 0, size, yields }
     }
 
     /// Where its memory begins that is this process' alone, [`HEAP`] bytes, and stays.
@@ -117,26 +117,16 @@ impl End {
         }
     }
 
-    /// The same, which lets others run while it waits for a message.
-    pub const fn yielding(&mut self) -> &mut Self {
-        self.yields = true;
-        self
-    }
-
-    /// Sends so many messages, each when the answer to the last one has come.
-    pub fn ping(&mut self, count: u64) {
+    /// Sends so many messages, each when the answer to the last one has come, or answers so many if it does not begin.
+    pub fn ping(&mut self, count: u64, begins: bool) {
         for _ in 0..count {
-            self.send();
+            if begins {
+                self.send();
+            }
             self.take_one(WcOpcode::RECV);
-            self.post_receives::<1>();
-        }
-    }
-
-    /// Answers so many messages.
-    pub fn pong(&mut self, count: u64) {
-        for _ in 0..count {
-            self.take_one(WcOpcode::RECV);
-            self.send();
+            if !begins {
+                self.send();
+            }
             self.post_receives::<1>();
         }
     }

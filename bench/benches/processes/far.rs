@@ -12,8 +12,8 @@ pub const FABRIC: &str = "BENCH_FAR_FABRIC";
 /// What one process tells the other.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Order {
-    /// Make an end whose receives have so many bytes; say where it is.
-    Make { size: usize },
+    /// Make an end whose receives have so many bytes, and which may give way to others while it waits; say where it is.
+    Make { size: usize, yields: bool },
     /// Connect the latest end.
     Connect(Address),
     /// Let this end answer so many messages.
@@ -22,8 +22,6 @@ pub enum Order {
     Exchange { end: usize, count: u64 },
     /// Let this end take so many messages.
     Drain { end: usize, count: u64 },
-    /// Let this end answer so many messages, and give way to others while there is none.
-    Yield { end: usize, count: u64 },
 }
 
 /// Plays the far side and does not return, if that is what this process is for.
@@ -34,17 +32,16 @@ pub fn play() {
     let mut ends: Vec<End> = Vec::new();
     for line in io::stdin().lock().lines() {
         match parse(&line.expect("the near process speaks")) {
-            Order::Make { size } => {
-                let end = End::new(&context, &pd, size);
+            Order::Make { size, yields } => {
+                let end = End::new(&context, &pd, size, yields);
                 say(&mut io::stdout(), &end.address());
                 ends.push(end);
                 continue;
             }
             Order::Connect(peer) => ends.last_mut().expect("one was made").connect(peer),
-            Order::Pong { end, count } => ends[end].pong(count),
+            Order::Pong { end, count } => ends[end].ping(count, false),
             Order::Exchange { end, count } => ends[end].exchange(count, false),
             Order::Drain { end, count } => ends[end].drain(count),
-            Order::Yield { end, count } => ends[end].yielding().pong(count),
         }
         say(&mut io::stdout(), &());
     }

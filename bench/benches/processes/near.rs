@@ -39,10 +39,11 @@ impl Near {
         Self { lines: Some(Lines { to, from }), child, context, pd }
     }
 
-    /// A new pair, whose receives have so many bytes: the near end, and where the far one is.
-    pub fn pair(&mut self, size: usize) -> (End, Address) {
-        let mut end = End::new(&self.context, &self.pd, size);
-        self.tell(Order::Make { size });
+    /// A new pair, whose receives have so many bytes: the near end, and where the far one is. Ends may let others run while
+    /// they wait for a message.
+    pub fn pair(&mut self, size: usize, yields: bool) -> (End, Address) {
+        let mut end = End::new(&self.context, &self.pd, size, yields);
+        self.tell(Order::Make { size, yields });
         let far: Address = self.answer();
         self.order(Order::Connect(end.address()));
         end.connect(far);

@@ -38,7 +38,7 @@ use crate::args::{Arguments, Place, TransportName};
 use crate::exit::{Exit, NO_DEVICE};
 use crate::interrupt::Stop;
 use crate::job::Outcome;
-use crate::link::LinkError;
+use crate::link::{LinkError, SILENCE};
 use crate::plot::Plot;
 use crate::remote::Peer;
 use crate::report::Report;
@@ -132,7 +132,9 @@ fn start<T: Transport>(transport: &T, arguments: &Arguments, place: Place<'_>) -
             let (here, there) = UnixStream::pair()?;
             thread::scope(|scope| {
                 // Why it fails, it tells the one that measures.
-                scope.spawn(|| Peer::meet(transport, there, &stop).and_then(|peer| peer.serve()));
+                scope.spawn(|| {
+                    Peer::meet(transport, there, &stop, SILENCE).and_then(|peer| peer.serve())
+                });
                 measure(transport, arguments, here.into(), 1, &stop)
             })
         }
@@ -149,7 +151,7 @@ fn start<T: Transport>(transport: &T, arguments: &Arguments, place: Place<'_>) -
             let measured = measure(transport, arguments, socket.into(), 2, &stop);
             part(measured, started.end()?, &stop)
         }
-        Place::Started => Peer::meet(transport, started::connection()?, &stop)?.serve(),
+        Place::Started => Peer::meet(transport, started::connection()?, &stop, SILENCE)?.serve(),
     }
 }
 
@@ -184,7 +186,7 @@ fn measure<T: Transport>(
     processes: u32,
     stop: &Arc<Stop>,
 ) -> Result<(), Exit> {
-    let peer = Peer::meet(transport, socket, stop)?;
+    let peer = Peer::meet(transport, socket, stop, SILENCE)?;
     let plot = arguments.plot().map(Plot::create).transpose();
     let mut report = Report {
         transport: transport.name(),

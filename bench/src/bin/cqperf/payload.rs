@@ -22,8 +22,10 @@ const CHUNK: usize = 32 * WORD;
 /// written by the device while the other is checked.
 pub struct Slots {
     memory: Box<dyn Memory>,
-    size: u32,
-    count: u32,
+    /// How many bytes each slot has.
+    pub size: u32,
+    /// How many slots each end has.
+    pub count: u32,
     /// Where the slots of the peer are.
     peer: RemoteAddr,
     /// How many marks there are, where the last byte of a message shows that it has arrived.
@@ -43,16 +45,6 @@ impl Slots {
         marked: bool,
     ) -> Self {
         Self { memory, size, count, peer, marks: marked.then(|| marks(count)) }
-    }
-
-    /// How many bytes each slot has.
-    pub const fn size(&self) -> u32 {
-        self.size
-    }
-
-    /// How many slots each end has.
-    pub const fn count(&self) -> u32 {
-        self.count
     }
 
     /// The slot whose turn it is at this message, where messages take them in turn.

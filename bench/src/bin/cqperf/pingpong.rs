@@ -123,7 +123,7 @@ impl Seen {
             if batch.is_empty() {
                 return Ok(false);
             }
-            self.take(batch, side.slots.size())?;
+            self.take(batch, side.slots.size)?;
         }
         Ok(true)
     }
@@ -143,7 +143,7 @@ impl Seen {
             if batch.is_empty() {
                 return Ok(true);
             }
-            self.take(batch, slots.size())?;
+            self.take(batch, slots.size)?;
         }
         Ok(false)
     }

@@ -97,7 +97,7 @@ impl Receiver<'_> {
         for wc in batch {
             let done = done(wc)?;
             if done.is_recv() {
-                received(&done, self.arrived, slots.size())?;
+                received(&done, self.arrived, slots.size)?;
                 let stamp = slots.check(slots.turn(self.arrived), self.arrived)?;
                 stamp.into_iter().for_each(|stamp| latencies.record(now.saturating_sub(stamp)));
                 self.arrived += 1;

@@ -47,7 +47,7 @@ impl<'a, T: Transport> Peer<'a, T> {
     ) -> Result<Self, Exit> {
         loop {
             let (socket, from) = host::accept(&listener, stop)?;
-            match Self::meet_within(GREETING, transport, socket.into(), stop) {
+            match Self::meet(transport, socket, stop, GREETING) {
                 // None of ours: one of ours that is lost would have asked to leave.
                 Err(exit) if exit.why.is::<LinkError>() && !stop.asked() => {
                     // Where stderr is closed, nobody wants to know.
@@ -58,22 +58,14 @@ impl<'a, T: Transport> Peer<'a, T> {
         }
     }
 
-    /// Gets to know the process at the other end of this connection.
+    /// Gets to know the process at the other end of this connection, which may be silent for so long at first.
     pub fn meet(
         transport: &'a T,
         socket: impl Into<OwnedFd>,
         stop: &Arc<Stop>,
-    ) -> Result<Self, Exit> {
-        Self::meet_within(SILENCE, transport, socket.into(), stop)
-    }
-
-    fn meet_within(
         greeting: Duration,
-        transport: &'a T,
-        socket: OwnedFd,
-        stop: &Arc<Stop>,
     ) -> Result<Self, Exit> {
-        let link = Link::new(socket, stop, greeting).map_err(LinkError::from)?;
+        let link = Link::new(socket.into(), stop, greeting).map_err(LinkError::from)?;
         let limits = transport.limits();
         let mut peer = Self { transport, link, stop: Arc::clone(stop), limits };
         peer.say(&Message::Hello { transport: transport.name().to_owned(), limits })?;

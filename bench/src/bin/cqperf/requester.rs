@@ -146,7 +146,7 @@ impl Requester<'_> {
 pub fn target<T: Transport>(side: &mut Side<'_, T>) -> Result<(), Failure> {
     let Side { pair, slots, completions, control, job, .. } = side;
     if job.op == Op::Read {
-        (0..slots.count()).for_each(|slot| slots.fill(slot, slot.into(), 0));
+        (0..slots.count).for_each(|slot| slots.fill(slot, slot.into(), 0));
     }
     pair.post_recv(&[RecvWr::new(0, &[])])?;
     control.meet()?;
@@ -155,9 +155,7 @@ pub fn target<T: Transport>(side: &mut Side<'_, T>) -> Result<(), Failure> {
     match job.op {
         _ if batch.is_empty() => Ok(()),
         // Reading leaves it as it was.
-        Op::Read => {
-            (0..slots.count()).try_for_each(|slot| slots.check(slot, slot.into()).map(drop))
-        }
+        Op::Read => (0..slots.count).try_for_each(|slot| slots.check(slot, slot.into()).map(drop)),
         _ => counted(slots.word(COUNTER), job.iters.get()),
     }
 }

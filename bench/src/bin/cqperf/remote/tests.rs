@@ -49,8 +49,8 @@ fn run(
     let [socket, other] = connection();
     let [transport, listening] = faults.map(|fault| Faulty(loopback(), fault));
     let [stop, others] = stops;
-    let listener = thread::spawn(move || Peer::meet(&listening, other, &others)?.serve());
-    let peer = Peer::meet(&transport, socket, &stop).unwrap();
+    let listener = thread::spawn(move || Peer::meet(&listening, other, &others, SILENCE)?.serve());
+    let peer = Peer::meet(&transport, socket, &stop, SILENCE).unwrap();
     let outcome = peer.measure(job, false).unwrap();
     let ended = match outcome.error() {
         Some(why) => Err(Exit::failed(why)),
@@ -138,14 +138,14 @@ fn waiting_for_the_other_process_can_be_interrupted() {
     let [socket, _other] = connection();
     let stop = Arc::new(Stop::default());
     stop.interrupt();
-    assert_eq!(Peer::meet(&loopback(), socket, &stop).err().unwrap().code, INTERRUPTED);
+    assert_eq!(Peer::meet(&loopback(), socket, &stop, SILENCE).err().unwrap().code, INTERRUPTED);
 }
 
 #[test]
 fn why_a_process_can_not_meet_is_heard_by_the_one_that_has_started_it() {
     let [socket, other] = connection();
     let declining = thread::spawn(move || decline(other.into(), &Exit::failed("no device")));
-    let told = Peer::meet(&loopback(), socket, &Arc::default()).err().unwrap().to_string();
+    let told = Peer::meet(&loopback(), socket, &Arc::default(), SILENCE).err().unwrap().to_string();
     declining.join().unwrap().unwrap();
     assert_eq!(told, "the other end: no device");
 }
@@ -176,7 +176,7 @@ fn with_listener(
     let address = line(&Message::Address { pair, addr, rkey });
     let then: String = then.iter().map(line).collect();
     write!(&other, "{}{address}{then}", hello(limits)).unwrap();
-    let peer = Peer::meet(&transport, socket, &Arc::default()).unwrap();
+    let peer = Peer::meet(&transport, socket, &Arc::default(), SILENCE).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
             let lines = BufReader::new(&other).lines().map_while(Result::ok);
@@ -237,9 +237,8 @@ fn a_place_of_memory_that_is_none_is_for_the_device_to_refuse() {
 /// stands for the address that the listener sends.
 fn of_bytes(script: &[u8], silence: Duration) -> String {
     let [socket, other] = connection();
-    let listener = thread::spawn(move || {
-        Peer::meet_within(silence, &loopback(), other.into(), &Arc::default())?.serve()
-    });
+    let listener =
+        thread::spawn(move || Peer::meet(&loopback(), other, &Arc::default(), silence)?.serve());
     let mut lines = BufReader::new(&socket).lines().map_while(Result::ok);
     match script.strip_suffix(b"ECHO") {
         None => (&socket).write_all(script).unwrap(),
@@ -336,7 +335,7 @@ fn a_listener_turns_strangers_away_and_serves_the_first_that_is_none() {
         let _ = stranger.read_to_end(&mut Vec::new());
     }
     let transport = loopback();
-    let peer = Peer::meet(&transport, connect().unwrap(), &Arc::default()).unwrap();
+    let peer = Peer::meet(&transport, connect().unwrap(), &Arc::default(), SILENCE).unwrap();
     // A run is of several jobs.
     for job in jobs(100) {
         assert!(peer.measure(&job, false).unwrap().verified());
