@@ -159,13 +159,9 @@ fn hello(limits: Limits) -> String {
     format!("cqperf 3\n{}", line(&Message::Hello { transport: "loop".to_owned(), limits }))
 }
 
-/// What a process says of a listener that begins like this, takes its job, and says this then: what became of the job.
-fn with_listener(
-    limits: Limits,
-    job: &Job,
-    nowhere: bool,
-    then: &[Message],
-) -> Result<Outcome, Exit> {
+/// What a process says of a listener with these limits that takes its job, and says this when both are connected: what
+/// became of the job. Where it is ready itself, it dies when both are, unless its memory is `nowhere`.
+fn with_listener(limits: Limits, job: &Job, nowhere: bool, then: Message) -> Result<Outcome, Exit> {
     let [socket, other] = connection();
     let transport = loopback();
     let [_, needs] = job.needs();
@@ -174,8 +170,7 @@ fn with_listener(
     let (addr, rkey) = if nowhere { (u64::MAX - 7, 7) } else { (addr, rkey) };
     let pair = end.pair.endpoint(transport.port()).to_bytes().to_vec();
     let address = line(&Message::Address { pair, addr, rkey });
-    let then: String = then.iter().map(line).collect();
-    write!(&other, "{}{address}{then}", hello(limits)).unwrap();
+    write!(&other, "{}{address}", hello(limits)).unwrap();
     let peer = Peer::meet(&transport, socket, &Arc::default(), SILENCE).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -186,9 +181,9 @@ fn with_listener(
                         let peer = pair.as_slice().try_into().unwrap();
                         let peer = Endpoint::from_bytes(peer).unwrap();
                         end.pair.connect(transport.port(), &peer).unwrap();
+                        (&other).write_all(line(&then).as_bytes()).unwrap();
                     }
-                    // Here it dies, unless it has ended before.
-                    Message::Ready if then.ends_with("\"ready\"\n") && !nowhere => break,
+                    Message::Ready if then == Message::Ready && !nowhere => break,
                     Message::Ended(_) => break,
                     _ => {}
                 }
@@ -206,20 +201,20 @@ fn with_listener(
 fn a_listener_that_dies_or_gives_up_is_heard() {
     let limits = loopback().limits();
     for job in jobs(u64::MAX) {
-        let told = with_listener(limits, &job, false, &[Message::Ready]).unwrap().error().unwrap();
+        let told = with_listener(limits, &job, false, Message::Ready).unwrap().error().unwrap();
         assert!(told.contains("closed the connection") && !told.contains('\n'), "{told}");
     }
     let job = job(Flow::Pingpong, Op::Send, false, 10);
     let ended = |left, failure: Option<&str>| {
         let failure = failure.map(str::to_owned);
-        [Message::Ended(Ending { left, failure, ..Ending::default() })]
+        Message::Ended(Ending { left, failure, ..Ending::default() })
     };
-    let outcome = with_listener(limits, &job, false, &ended(false, Some("no luck"))).unwrap();
+    let outcome = with_listener(limits, &job, false, ended(false, Some("no luck"))).unwrap();
     assert_eq!(outcome.error().unwrap(), "the server failed: no luck");
-    let outcome = with_listener(limits, &job, false, &ended(true, None)).unwrap();
+    let outcome = with_listener(limits, &job, false, ended(true, None)).unwrap();
     assert!(outcome.partial() && outcome.left && outcome.error().is_none());
     let limits = Limits { message: 63, ..limits };
-    let refused = with_listener(limits, &job, false, &[]).unwrap_err().to_string();
+    let refused = with_listener(limits, &job, false, Message::Ready).unwrap_err().to_string();
     assert!(refused.contains("at most 63 bytes"), "{refused}");
 }
 
@@ -227,7 +222,7 @@ fn a_listener_that_dies_or_gives_up_is_heard() {
 fn a_place_of_memory_that_is_none_is_for_the_device_to_refuse() {
     for op in [Op::Write, Op::Read, Op::Cas] {
         let job = job(Flow::Pingpong, op, false, 10);
-        let outcome = with_listener(loopback().limits(), &job, true, &[Message::Ready]).unwrap();
+        let outcome = with_listener(loopback().limits(), &job, true, Message::Ready).unwrap();
         let told = outcome.error().unwrap();
         assert!(told.contains("request 0 failed: remote"), "{op:?}: {told}");
     }
