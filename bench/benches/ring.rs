@@ -20,7 +20,7 @@ use self::common::scenarios::{MANY, USUAL, one_thread, others, producers, two_th
 
 fn main() {
     let cores = Cores::allowed();
-    cores.settle_first();
+    cores.settle(0);
     let mut criterion = Criterion::default()
         .sample_size(20)
         .warm_up_time(Duration::from_millis(200))

@@ -22,7 +22,7 @@ use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput};
 
 fn main() {
-    Cores::allowed().settle_first();
+    Cores::allowed().settle(0);
     let mut criterion = Criterion::default()
         .sample_size(20)
         .warm_up_time(Duration::from_millis(200))
@@ -65,7 +65,7 @@ fn measure<T: Transport>(
     (workload, elements, run): &Workload<T>,
     transport: &T,
 ) {
-    let name = transport.name();
+    let name = transport.about().name;
     if let Some(elements) = elements {
         group.throughput(Throughput::Elements(*elements));
     }

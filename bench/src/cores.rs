@@ -8,6 +8,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 #[derive(Clone, Copy, Debug)]
 pub struct Cores {
     first: Option<usize>,
+    /// None, where two threads have to share a CPU.
     second: Option<usize>,
 }
 
@@ -33,14 +34,14 @@ impl Cores {
         self.second.is_none()
     }
 
-    /// Puts the calling thread on the first core.
-    pub fn settle_first(&self) {
-        pin(self.first);
-    }
-
-    /// Puts the calling thread on the second core, or on the only one.
-    pub fn settle_second(&self) {
-        pin(self.second.or(self.first));
+    /// Puts the calling thread on the first core, 0, or the second, or the only one. A refusal is no failure: the thread
+    /// then runs wherever the kernel puts it.
+    pub fn settle(&self, nth: usize) {
+        if let Some(cpu) = if nth == 0 { self.first } else { self.second.or(self.first) } {
+            let mut only = CpuSet::new();
+            only.set(cpu);
+            let _ = sched_setaffinity(None, &only);
+        }
     }
 }
 
@@ -48,13 +49,4 @@ impl Cores {
 fn threads(cpu: usize) -> Option<String> {
     fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
         .ok()
-}
-
-/// A refusal is no failure: the thread then runs wherever the kernel puts it.
-fn pin(cpu: Option<usize>) {
-    if let Some(cpu) = cpu {
-        let mut only = CpuSet::new();
-        only.set(cpu);
-        let _ = sched_setaffinity(None, &only);
-    }
 }

@@ -67,7 +67,7 @@ pub fn on_two_cores<H, A: Send>(
         let _guard = AbortOnPanic;
         let other = scope.spawn(|| {
             let _guard = AbortOnPanic;
-            cores.settle_second();
+            cores.settle(1);
             settled.wait();
             before.echo();
             let result = away();

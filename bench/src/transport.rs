@@ -32,12 +32,11 @@ pub mod loopback;
 #[cfg(feature = "verbs")]
 pub mod verbs;
 
-use std::fmt;
 use std::time::Instant;
 
 use clap::ValueEnum;
 use cq_core::device::{Device, Memory, ProtectionDomain, QueuePair};
-use cq_core::setup::{Access, AtomicCap, Port, QpCaps, QpInit};
+use cq_core::setup::{Access, AtomicCap, CreateError, Port, QpCaps, QpInit};
 use cq_core::transport::{Arm, Block};
 use serde::{Deserialize, Serialize};
 
@@ -53,17 +52,8 @@ pub trait Transport: Sync {
     /// A queue pair.
     type Pair: QueuePair;
 
-    /// What the transport is called.
-    fn name(&self) -> &'static str;
-
-    /// The name of the device.
-    fn device(&self) -> &str;
-
-    /// The port that its queue pairs are connected by.
-    fn port(&self) -> &Port;
-
-    /// The device's limits.
-    fn limits(&self) -> Limits;
+    /// What is known of the device.
+    fn about(&self) -> &About;
 
     /// Creates an end, not connected.
     ///
@@ -77,9 +67,9 @@ pub trait Transport: Sync {
     /// The device refused.
     fn pair(&self, [one, other]: &[Needs; 2]) -> Result<[End<Self>; 2], SetUpError> {
         let mut ends = [self.end(one)?, self.end(other)?];
-        let [there, here] = [&ends[0], &ends[1]].map(|end| end.pair.endpoint(self.port()));
+        let [there, here] = [&ends[0], &ends[1]].map(|end| end.pair.endpoint(&self.about().port));
         for (end, peer) in ends.iter_mut().zip([here, there]) {
-            end.pair.connect(self.port(), &peer).attempt(CONNECT)?;
+            end.pair.connect(&self.about().port, &peer).attempt(CONNECT)?;
         }
         Ok(ends)
     }
@@ -87,6 +77,19 @@ pub trait Transport: Sync {
 
 /// What is attempted when a peer's endpoint is used.
 pub const CONNECT: &str = "connect to the peer";
+
+/// What is known of an open device.
+#[derive(Debug)]
+pub struct About {
+    /// What the transport is called.
+    pub name: &'static str,
+    /// The name of the device.
+    pub device: String,
+    /// The port that its queue pairs are connected by.
+    pub port: Port,
+    /// The device's limits.
+    pub limits: Limits,
+}
 
 /// The limits of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,16 +160,22 @@ pub struct End<T: Transport + ?Sized> {
 
 /// An open device, one of its ports, and a protection domain.
 pub struct Opened<D: Device> {
-    name: &'static str,
+    about: About,
     context: D,
     domain: D::Pd,
-    port: Port,
 }
 
-impl<D: Device> fmt::Debug for Opened<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let device = self.context.name();
-        f.debug_struct("Opened").field("device", &device).field("port", &self.port).finish()
+impl<D: Device> Opened<D> {
+    /// This device of the transport of this name, on this port.
+    fn new(name: &'static str, context: D, port: Port) -> Result<Self, CreateError> {
+        let (device, domain) = (context.attributes(), context.alloc_pd()?);
+        let limits = Limits {
+            message: port.max_msg_size,
+            requests: device.max_qp_wr.min(device.max_cqe / 2),
+            atomics: device.atomic_cap != AtomicCap::NONE,
+        };
+        let about = About { name, device: context.name().to_owned(), port, limits };
+        Ok(Self { about, context, domain })
     }
 }
 
@@ -178,25 +187,8 @@ where
     type Channel = D::Channel;
     type Pair = D::Qp;
 
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn device(&self) -> &str {
-        self.context.name()
-    }
-
-    fn port(&self) -> &Port {
-        &self.port
-    }
-
-    fn limits(&self) -> Limits {
-        let device = self.context.attributes();
-        Limits {
-            message: self.port.max_msg_size,
-            requests: device.max_qp_wr.min(device.max_cqe / 2),
-            atomics: device.atomic_cap != AtomicCap::NONE,
-        }
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn end(&self, needs: &Needs) -> Result<End<Self>, SetUpError> {

@@ -29,7 +29,7 @@ const TRIPS: u64 = 1000;
 
 /// Measures, and reports.
 pub fn measure(options: &Options, cores: Cores) -> Table {
-    let mut near = Near::start(move || cores.settle_first());
+    let mut near = Near::start(move || cores.settle(0));
     let (mut small, _) = near.pair(8, true);
     let (mut large, there) = near.pair(8, false);
     let pid = near.pid();
@@ -77,7 +77,7 @@ fn beside(cores: Cores, trips: impl FnOnce() -> Turn, mut work: impl FnMut() + S
     let (started, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
-            cores.settle_second();
+            cores.settle(1);
             while !stop.load(Ordering::Relaxed) {
                 work();
                 started.store(true, Ordering::Relaxed);

@@ -33,7 +33,7 @@ fn main() {
         println!("skipped: the two ends need a core each");
         return;
     }
-    cores.settle_first();
+    cores.settle(0);
     let all = scenarios::all(cores).into_iter();
     let (aims, measured): (Vec<_>, Vec<_>) = all
         .filter(|(scenario, _)| options.wants(&scenario.name))

@@ -57,7 +57,7 @@ struct Rig {
 
 impl Rig {
     fn new(cores: Cores) -> Self {
-        let mut near = Near::start(move || cores.settle_second());
+        let mut near = Near::start(move || cores.settle(1));
         let (small, _) = near.pair(64, false);
         let (tiny, far) = near.pair(8, false);
         Self { cores, small, tiny, far_heap: far.heap(), near }

@@ -60,7 +60,7 @@ pub fn run(test: Test, cores: Cores, count: u64) -> Sample {
         command.spawn().expect("it starts")
     };
     let ((), (), before) = on_two_cores(cores, || (), || ());
-    let mut server = on_a_core(move || cores.settle_second(), || start(&[]));
+    let mut server = on_a_core(move || cores.settle(1), || start(&[]));
     wait_for_listener(&port);
     let client = start(&[&["127.0.0.1", "-f", "-v", "-n", &messages], arguments].concat());
     let output = client.wait_with_output().expect("it ends");

@@ -17,7 +17,7 @@ use self::common::scenarios::{MANY, USUAL, one_thread, others, producers, two_th
 fn main() {
     let options = Options::from_args();
     let cores = Cores::allowed();
-    cores.settle_first();
+    cores.settle(0);
     let (mut measured, mut skipped) = (Vec::new(), Vec::new());
     for scenario in selection(cores).into_iter().filter(|it| options.wants(&it.name)) {
         match scenario.why_not(cores) {

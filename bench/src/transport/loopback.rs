@@ -5,7 +5,7 @@
 //! use bench::transport::loopback::Loopback;
 //!
 //! let transport = Loopback::open()?;
-//! assert_eq!(transport.device(), "loop0");
+//! assert_eq!(transport.about().device, "loop0");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -45,8 +45,8 @@ impl Loopback {
             None => options.open(device)?,
         };
         let unfit = "the device has just been opened, and has port 1";
-        let (domain, port) = (context.alloc_pd().expect(unfit), context.port(1).expect(unfit));
-        Ok(Self { name: "loop", context, domain, port })
+        let port = context.port(1).expect(unfit);
+        Ok(Self::new("loop", context, port).expect(unfit))
     }
 }
 

@@ -5,7 +5,7 @@
 //! use bench::transport::verbs::Verbs;
 //!
 //! let transport = Verbs::open(Some("rxe0"), None)?;
-//! println!("messages of up to {} bytes", transport.limits().message);
+//! println!("messages of up to {} bytes", transport.about().limits.message);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -30,8 +30,7 @@ impl Verbs {
             Some(index) => with_gid(&context, &port, index)?,
             None => port,
         };
-        let domain = context.alloc_pd()?;
-        Ok(Self { name: "verbs", context, domain, port })
+        Ok(Self::new("verbs", context, port)?)
     }
 }
 

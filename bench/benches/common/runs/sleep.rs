@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use bench::turns::Sample;
 use cq_core::cq::CompletionQueue;
-use cq_core::queue::{Consumer, OnChannel, Producer, SoftCq};
+use cq_core::queue::{Consumer, OnChannel, SoftCq};
 use cq_core::transport::{
     Arm, Armed, Block, CqKey, EventError, Events, Notify, PollCq, Signal, Woken,
 };
@@ -95,22 +95,31 @@ pub fn bare_event(_: Setting, count: u64) -> Sample {
 /// How long a wake-up takes is the system's affair, and of two kinds: some microseconds where the core has
 /// not gone to sleep itself, tens of them where it has. Samples of the two are not comparable.
 pub fn soft_trip(setting: Setting, count: u64) -> Sample {
-    let (to_away, to_home) = (Channel::new(), Channel::new());
+    let (to_away, to_home) = (&Channel::new(), &Channel::new());
     let (mut there, mut back) = (SoftCq::<64>::new(), SoftCq::<64>::new());
-    let (send_there, at_away) = there.split_with(KEY, &to_away);
-    let (send_back, at_home) = back.split_with(KEY, &to_home);
-    let (mut home, mut away) =
-        (End::new(send_there, at_home, &to_home), End::new(send_back, at_away, &to_away));
-    let ping = |nth| {
-        home.send(nth);
-        assert_eq!(home.sleep(), nth);
+    let (mut send_there, at_away) = there.split_with(KEY, to_away);
+    let (mut send_back, at_home) = back.split_with(KEY, to_home);
+    let (mut at_away, mut at_home) = (CompletionQueue::new(at_away), CompletionQueue::new(at_home));
+    let home = || {
+        for nth in 0..count {
+            send_there.push(&numbered(nth)).expect("one is under way");
+            assert_eq!(sleep(&mut at_home, to_home), nth);
+        }
     };
-    let pong = |_| {
-        let nth = away.sleep();
-        away.send(nth);
+    let away = || {
+        for _ in 0..count {
+            let nth = sleep(&mut at_away, to_away);
+            send_back.push(&numbered(nth)).expect("one is under way");
+        }
     };
-    let (home, away) = (|| (0..count).for_each(ping), || (0..count).for_each(pong));
     Sample::both(setting.cores, count, home, away)
+}
+
+/// Sleeps until a completion comes; its number.
+fn sleep(queue: &mut CompletionQueue<Consumer<'_, OnChannel>>, mut channel: &Channel) -> u64 {
+    let mut room = [Wc::default()];
+    let received = queue.wait(&mut room, &mut channel, None);
+    received.expect("nothing overran")[0].wr_id()
 }
 
 /// One thread wakes another through one eventfd and is woken through a second one.
@@ -126,33 +135,6 @@ pub fn bare_trip(setting: Setting, count: u64) -> Sample {
     };
     let (home, away) = (|| (0..count).for_each(ping), || (0..count).for_each(pong));
     Sample::both(setting.cores, count, home, away)
-}
-
-/// What one of two threads has.
-struct End<'a> {
-    producer: Producer<'a, OnChannel<&'a Channel>>,
-    consumer: CompletionQueue<Consumer<'a, OnChannel>>,
-    channel: &'a Channel,
-    room: [Wc; 1],
-}
-
-impl<'a> End<'a> {
-    fn new(
-        producer: Producer<'a, OnChannel<&'a Channel>>,
-        consumer: Consumer<'a, OnChannel>,
-        channel: &'a Channel,
-    ) -> Self {
-        Self { producer, consumer: CompletionQueue::new(consumer), channel, room: [Wc::default()] }
-    }
-
-    fn send(&mut self, nth: u64) {
-        self.producer.push(&numbered(nth)).expect("one is under way");
-    }
-
-    fn sleep(&mut self) -> u64 {
-        let received = self.consumer.wait(&mut self.room, &mut self.channel, None);
-        received.expect("nothing overran")[0].wr_id()
-    }
 }
 
 fn numbered(nth: u64) -> Wc {

@@ -4,9 +4,9 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use bench::transport::loopback::Loopback;
-use bench::transport::{End, Limits, Needs, SetUpError, Transport};
+use bench::transport::{About, End, Needs, SetUpError, Transport};
 use cq_core::device::{Memory, Region};
-use cq_core::setup::{Port, RangeError};
+use cq_core::setup::RangeError;
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_core::wr::{RemoteAddr, Sge};
@@ -41,20 +41,8 @@ impl Transport for Faulty {
     type Channel = <Loopback as Transport>::Channel;
     type Pair = <Loopback as Transport>::Pair;
 
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn device(&self) -> &str {
-        self.0.device()
-    }
-
-    fn port(&self) -> &Port {
-        self.0.port()
-    }
-
-    fn limits(&self) -> Limits {
-        self.0.limits()
+    fn about(&self) -> &About {
+        self.0.about()
     }
 
     fn end(&self, needs: &Needs) -> Result<End<Self>, SetUpError> {

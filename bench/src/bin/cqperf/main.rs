@@ -119,7 +119,7 @@ fn no_device(place: Place<'_>, why: impl Into<Failure>) -> Exit {
 fn start<T: Transport>(transport: &T, arguments: &Arguments, place: Place<'_>) -> Result<(), Exit> {
     if !matches!(place, Place::Listen(_) | Place::Started) {
         // All, before one is begun, or anybody is bothered.
-        arguments.jobs()?.iter().try_for_each(|job| job.fit(&transport.limits()))?;
+        arguments.jobs()?.iter().try_for_each(|job| job.fit(&transport.about().limits))?;
     }
     if let Place::Connect(host) = place {
         // Nobody could look for an interrupt while this waits: the signal's own action ends it.
@@ -189,8 +189,7 @@ fn measure<T: Transport>(
     let peer = Peer::meet(transport, socket, stop, SILENCE)?;
     let plot = arguments.plot().map(Plot::create).transpose();
     let mut report = Report {
-        transport: transport.name(),
-        device: transport.device(),
+        about: transport.about(),
         processes,
         style: arguments.style(),
         outcomes: Vec::new(),

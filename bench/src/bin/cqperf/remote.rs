@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bench::Failure;
 use bench::cores::Cores;
-use bench::transport::{Attempt, CONNECT, End, Limits, Needs, Transport};
+use bench::transport::{About, Attempt, CONNECT, End, Limits, Needs, Transport};
 use cq_core::causes::Causes;
 use cq_core::device::QueuePair;
 use cq_core::setup::Endpoint;
@@ -66,9 +66,9 @@ impl<'a, T: Transport> Peer<'a, T> {
         greeting: Duration,
     ) -> Result<Self, Exit> {
         let link = Link::new(socket.into(), stop, greeting).map_err(LinkError::from)?;
-        let limits = transport.limits();
+        let &About { name, limits, .. } = transport.about();
         let mut peer = Self { transport, link, stop: Arc::clone(stop), limits };
-        peer.say(&Message::Hello { transport: transport.name().to_owned(), limits })?;
+        peer.say(&Message::Hello { transport: name.to_owned(), limits })?;
         peer.limits = peer.explained(peer.greeted())?;
         peer.link.silence = SILENCE;
         Ok(peer)
@@ -76,7 +76,7 @@ impl<'a, T: Transport> Peer<'a, T> {
 
     /// What both devices can.
     fn greeted(&self) -> Result<Limits, Exit> {
-        let ours = self.transport.name();
+        let ours = self.transport.about().name;
         match self.hear()? {
             Message::Hello { transport, limits } if transport == ours => {
                 Ok(self.limits.min(limits))
@@ -140,11 +140,7 @@ impl<'a, T: Transport> Peer<'a, T> {
         let (work, watcher) = (part(&job, which), thread::current());
         let (worked, elapsed) = thread::scope(|scope| {
             let worker = || {
-                if which == 0 {
-                    cores.settle_first()
-                } else {
-                    cores.settle_second()
-                }
+                cores.settle(which);
                 let worked = (work(&mut side), control.elapsed());
                 watcher.unpark();
                 worked
@@ -180,7 +176,7 @@ impl<'a, T: Transport> Peer<'a, T> {
     /// An end that is connected to one of the other process, and where that one's memory is.
     fn end(&self, needs: &Needs) -> Result<(End<T>, RemoteAddr), Exit> {
         let mut end = self.transport.end(needs)?;
-        let ours = end.pair.endpoint(self.transport.port()).to_bytes();
+        let ours = end.pair.endpoint(&self.transport.about().port).to_bytes();
         let RemoteAddr { addr, rkey } = end.memory.remote(0)?;
         self.say(&Message::Address { pair: ours.to_vec(), addr, rkey })?;
         let Message::Address { pair, addr, rkey } = self.hear()? else {
@@ -193,7 +189,7 @@ impl<'a, T: Transport> Peer<'a, T> {
         }
         let bytes = pair.as_slice().try_into().attempt(CONNECT)?;
         let peer = Endpoint::from_bytes(bytes).attempt(CONNECT)?;
-        end.pair.connect(self.transport.port(), &peer).attempt(CONNECT)?;
+        end.pair.connect(&self.transport.about().port, &peer).attempt(CONNECT)?;
         Ok((end, RemoteAddr { addr, rkey }))
     }
 

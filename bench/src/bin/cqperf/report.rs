@@ -1,5 +1,6 @@
 //! What is printed in the end: a table for people, JSON for programs.
 
+use bench::transport::About;
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
@@ -9,10 +10,8 @@ use crate::stats::Latency;
 
 /// What was measured, and over what.
 pub struct Report<'a> {
-    /// The transport.
-    pub transport: &'static str,
-    /// The device.
-    pub device: &'a str,
+    /// The transport and the device.
+    pub about: &'a About,
     /// How many processes there were.
     pub processes: u32,
     /// How it is shown.
@@ -35,7 +34,7 @@ pub enum Style {
 impl Report<'_> {
     /// What all outcomes have in common.
     pub fn heading(&self) -> String {
-        let Self { device, transport, .. } = self;
+        let About { device, name: transport, .. } = self.about;
         let place = match self.processes {
             1 => "one process, two queue pairs",
             _ => "one of two processes",
@@ -103,8 +102,8 @@ impl Report<'_> {
             "op": job.op,
             "mode": job.mode(),
             "memory": job.memory,
-            "transport": self.transport,
-            "device": self.device,
+            "transport": self.about.name,
+            "device": self.about.device,
             "processes": self.processes,
             "size": job.size,
             "iters": job.iters,

@@ -168,7 +168,7 @@ fn with_listener(limits: Limits, job: &Job, nowhere: bool, then: Message) -> Res
     let mut end = transport.end(&needs).unwrap();
     let RemoteAddr { addr, rkey } = end.memory.remote(0).unwrap();
     let (addr, rkey) = if nowhere { (u64::MAX - 7, 7) } else { (addr, rkey) };
-    let pair = end.pair.endpoint(transport.port()).to_bytes().to_vec();
+    let pair = end.pair.endpoint(&transport.about().port).to_bytes().to_vec();
     let address = line(&Message::Address { pair, addr, rkey });
     write!(&other, "{}{address}", hello(limits)).unwrap();
     let peer = Peer::meet(&transport, socket, &Arc::default(), SILENCE).unwrap();
@@ -180,7 +180,7 @@ fn with_listener(limits: Limits, job: &Job, nowhere: bool, then: Message) -> Res
                     Message::Address { pair, .. } => {
                         let peer = pair.as_slice().try_into().unwrap();
                         let peer = Endpoint::from_bytes(peer).unwrap();
-                        end.pair.connect(transport.port(), &peer).unwrap();
+                        end.pair.connect(&transport.about().port, &peer).unwrap();
                         (&other).write_all(line(&then).as_bytes()).unwrap();
                     }
                     Message::Ready if then == Message::Ready && !nowhere => break,
@@ -199,7 +199,7 @@ fn with_listener(limits: Limits, job: &Job, nowhere: bool, then: Message) -> Res
 
 #[test]
 fn a_listener_that_dies_or_gives_up_is_heard() {
-    let limits = loopback().limits();
+    let limits = loopback().about().limits;
     for job in jobs(u64::MAX) {
         let told = with_listener(limits, &job, false, Message::Ready).unwrap().error().unwrap();
         assert!(told.contains("closed the connection") && !told.contains('\n'), "{told}");
@@ -222,7 +222,7 @@ fn a_listener_that_dies_or_gives_up_is_heard() {
 fn a_place_of_memory_that_is_none_is_for_the_device_to_refuse() {
     for op in [Op::Write, Op::Read, Op::Cas] {
         let job = job(Flow::Pingpong, op, false, 10);
-        let outcome = with_listener(loopback().limits(), &job, true, Message::Ready).unwrap();
+        let outcome = with_listener(loopback().about().limits, &job, true, Message::Ready).unwrap();
         let told = outcome.error().unwrap();
         assert!(told.contains("request 0 failed: remote"), "{op:?}: {told}");
     }
@@ -259,7 +259,7 @@ fn of_bytes(script: &[u8], silence: Duration) -> String {
 #[test]
 fn whoever_connects_is_refused_in_one_line_unless_it_keeps_to_the_protocol() {
     let greeting = "cqperf 3\n".to_owned();
-    let hello = hello(loopback().limits());
+    let hello = hello(loopback().about().limits);
     let small = job(Flow::Pingpong, Op::Send, false, 10);
     let asked =
         |messages: &[Message]| hello.clone() + &messages.iter().map(line).collect::<String>();
