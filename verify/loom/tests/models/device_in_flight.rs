@@ -29,9 +29,24 @@ impl Pair {
         Arc::new(Self { target, initiator })
     }
 
-    /// The initiator carries out one request, as long as the target listens.
-    fn execute(&self, cached_posted: &mut Position, care: Care) {
-        self.initiator.post(care, || self.target.take(cached_posted), || self.look());
+    /// The thread that posts carries out so many requests, as long as the target listens.
+    fn execute(&self, requests: u64, care: Care) {
+        let mut cached_posted = Position::default();
+        for _ in 0..requests {
+            self.initiator.post(care, || self.target.take(&mut cached_posted), || self.look());
+        }
+    }
+
+    /// Another thread carries out one.
+    fn run(&self) {
+        let mut cached_posted = Position::default();
+        self.initiator.run(|| self.target.take(&mut cached_posted), || self.look());
+    }
+
+    /// The owner posts one more receive than there was.
+    fn post(&self) {
+        assert!(!self.target.post(2), "nobody starves");
+        self.look();
     }
 
     /// At the state of the target, after each request.
@@ -39,12 +54,6 @@ impl Pair {
         if self.target.is(QpState::ERR) {
             self.flush();
         }
-    }
-
-    /// The same by another thread.
-    fn run(&self) {
-        let mut cached_posted = Position::default();
-        self.initiator.run(|| self.target.take(&mut cached_posted), || self.look());
     }
 
     /// What who wakes the target has done: run it, in ERR.
@@ -59,47 +68,51 @@ impl Pair {
     }
 }
 
-fn fail_while_executing(requests: u64, care: Care) {
-    let pair = Pair::with_receives(requests + 1);
-    let initiator = spawn(&pair, move |pair| {
-        let mut cached_posted = Position::default();
-        (0..requests).for_each(|_| pair.execute(&mut cached_posted, care));
-    });
-    pair.fail();
-    initiator.join().unwrap();
-    pair.target.expect_all();
-}
+type Does = fn(&Pair);
+
+/// What the target fails during: so many receives are posted, what is done before, and by each thread. Without the first of
+/// these sites, receives complete out of order; without the second ones, one is left.
+type Case = (&'static str, u64, Does, &'static [Does], &'static [Site], &'static [Site]);
+
+const NOTHING: Does = |_| ();
+const SENDS: Does = |pair| pair.execute(1, Care::Looks);
+const SENDS_TWICE: Does = |pair| pair.execute(2, Care::Looks);
+const SENDS_MUCH: Does = |pair| pair.execute(1, Care::GoesOn);
+const SEIZED: Does = |pair| assert!(pair.initiator.ownership.try_seize());
+
+const OPEN_CHANGE: &[Site] = &[Site::OpenFence, Site::ChangeFence];
+const POST_CHANGE: &[Site] = &[Site::PostFence, Site::ChangeFence];
+const CLOSE: &[Site] = &[Site::CloseFence];
+
+const CASES: [Case; 6] = [
+    ("a request is carried out", 2, NOTHING, &[SENDS], OPEN_CHANGE, CLOSE),
+    ("two requests are carried out", 3, NOTHING, &[SENDS_TWICE], OPEN_CHANGE, CLOSE),
+    ("much is carried out", 2, NOTHING, &[SENDS_MUCH], OPEN_CHANGE, &[]),
+    ("two threads carry requests out", 3, NOTHING, &[Pair::run, SENDS], &[Site::OpenFence], &[]),
+    // The thread that posts sets its marker for nothing.
+    ("a thread finds the queue owned", 1, SEIZED, &[SENDS], &[], CLOSE),
+    ("a receive is posted", 1, NOTHING, &[Pair::post], &[], POST_CHANGE),
+];
 
 #[test]
 fn q02_a_peer_that_fails_is_flushed_behind_the_receive_in_flight() {
-    for (what, requests, care) in [
-        ("a request is", 1, Care::Looks),
-        ("two requests are", 2, Care::Looks),
-        ("much is", 1, Care::GoesOn),
-    ] {
-        let name = format!("a peer fails while {what} carried out");
-        let model = model(name, move || fail_while_executing(requests, care));
-        model.must_fail_without([Site::OpenFence, Site::ChangeFence], ORDER);
-        if care == Care::Looks {
-            model.must_fail_without([Site::CloseFence], LEFT);
-        }
+    for (name, receives, before, threads, order, left) in CASES {
+        let run = move || {
+            let pair = Pair::with_receives(receives);
+            before(&pair);
+            let spawn = |does: &Does| {
+                let does = *does;
+                spawn(&pair, move |pair| does(&pair))
+            };
+            let threads: Vec<_> = threads.iter().map(spawn).collect();
+            pair.fail();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            pair.target.expect_all();
+        };
+        model(format!("a peer fails while {name}"), run)
+            .must_fail_without(order.iter().copied(), ORDER)
+            .must_fail_without(left.iter().copied(), LEFT);
     }
-}
-
-/// The target fails while two threads carry requests out.
-fn fail_while_two_execute() {
-    let pair = Pair::with_receives(3);
-    let runs = spawn(&pair, |pair| pair.run());
-    let posts = spawn(&pair, |pair| pair.execute(&mut Position::default(), Care::Looks));
-    pair.fail();
-    [runs, posts].into_iter().for_each(|thread| thread.join().unwrap());
-    pair.target.expect_all();
-}
-
-#[test]
-fn q02_a_peer_that_fails_is_flushed_when_two_threads_carry_requests_out() {
-    model("a peer fails while two threads carry requests out", fail_while_two_execute)
-        .must_fail_without([Site::OpenFence], ORDER);
 }
 
 /// Another process has set the owner's marker, and the thread that posts finds that its peer has failed: it enters again, as
@@ -108,7 +121,7 @@ fn fail_while_corrupted(enters_again: bool) {
     let pair = Pair::with_receives(2);
     pair.initiator.markers.owner.open_first();
     let posts = spawn(&pair, move |pair| {
-        pair.execute(&mut Position::default(), Care::Looks);
+        pair.execute(1, Care::Looks);
         if pair.target.is(QpState::ERR) && enters_again {
             pair.run();
         }
@@ -128,42 +141,6 @@ fn q02_a_peer_that_fails_is_flushed_though_a_marker_was_corrupted() {
         LEFT,
         || fail_while_corrupted(false),
     );
-}
-
-/// The target fails while the initiator's queue is owned, and the thread that posts sets its marker for nothing.
-fn fail_while_entering() {
-    let pair = Pair::with_receives(1);
-    assert!(pair.initiator.ownership.try_seize());
-    let poster = spawn(&pair, |pair| pair.execute(&mut Position::default(), Care::Looks));
-    pair.fail();
-    poster.join().unwrap();
-    pair.target.expect_all();
-}
-
-#[test]
-fn q02_a_peer_that_fails_is_flushed_though_a_marker_was_set_for_nothing() {
-    model("a peer fails while a thread finds the queue owned", fail_while_entering)
-        .must_fail_without([Site::CloseFence], LEFT);
-}
-
-/// The owner posts one more receive while somebody fails the queue pair.
-fn fail_while_posting() {
-    let pair = Pair::with_receives(1);
-    let owner = spawn(&pair, move |pair| {
-        assert!(!pair.target.post(2), "nobody starves");
-        if pair.target.is(QpState::ERR) {
-            pair.flush();
-        }
-    });
-    pair.fail();
-    owner.join().unwrap();
-    pair.target.expect_all();
-}
-
-#[test]
-fn q02_a_receive_that_is_posted_while_its_queue_pair_fails_is_flushed() {
-    model("a receive is posted while its queue pair fails", fail_while_posting)
-        .must_fail_without([Site::PostFence, Site::ChangeFence], LEFT);
 }
 
 /// What has to be open for bytes to move.
@@ -342,11 +319,7 @@ fn q10_nor_when_the_marker_is_corrected_that_was_just_set() {
 /// The owner empties its queue pair, and makes it anew for the same peer, which carries requests out.
 fn reset() {
     let pair = Pair::with_receives(2);
-    let initiator = spawn(&pair, |pair| {
-        let mut cached_posted = Position::default();
-        pair.execute(&mut cached_posted, Care::Looks);
-        pair.execute(&mut cached_posted, Care::Looks);
-    });
+    let initiator = spawn(&pair, |pair| pair.execute(2, Care::Looks));
     pair.target.enter();
     let fence = ChangeFence::after_change();
     assert!(pair.initiator.markers.wait(&fence, || {
