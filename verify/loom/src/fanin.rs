@@ -45,6 +45,7 @@ impl Plan {
 
 /// A queue on the heap, with the rings that it will have, two queue pairs, and what is known of the dead.
 pub struct World {
+    plan: Plan,
     fanin: Fanin,
     /// Each with as many slots.
     rings: Vec<(Arc<Queue>, u32)>,
@@ -63,33 +64,21 @@ pub fn entry(qp: usize, nth: u64) -> Entry {
     Entry { wc, tag: tag::of_recv(number::Position::new(nth + 1)), solicited: false }
 }
 
-/// Remembers that an event is to be raised.
-struct Asked(Cell<bool>);
-
-impl Signal for &Asked {
-    fn raise(&self, cq: CqKey) {
-        assert_eq!(cq, KEY);
-        self.0.set(true);
-    }
-}
-
 /// Nobody needs waking.
-pub struct Silent;
-
-impl Signal for Silent {
-    fn raise(&self, _: CqKey) {}
-}
+pub const SILENT: &fn(CqKey) = &((|_| ()) as fn(CqKey));
 
 /// Who has the lock.
 struct Held<'w> {
     world: &'w World,
-    asked: Asked,
+    /// Whether an event is to be raised.
+    asked: Cell<bool>,
 }
 
 impl World {
     /// A queue that lies in the first of these rings, which have so many slots.
-    pub fn new(capacities: &[u32]) -> Arc<Self> {
+    pub fn new(capacities: &[u32], plan: Plan) -> Arc<Self> {
         let world = Self {
+            plan,
             fanin: Fanin::new(),
             rings: capacities.iter().map(|&slots| (Queue::new(slots), slots)).collect(),
             settled: [AtomicU64::new(0), AtomicU64::new(0)],
@@ -141,11 +130,11 @@ impl World {
     }
 
     /// Waits for the lock, and inherits it from the dead.
-    fn enter(&self, me: usize, plan: Plan) -> Held<'_> {
-        let held = Held { world: self, asked: Asked(Cell::new(false)) };
+    fn enter(&self, me: usize) -> Held<'_> {
+        let held = Held { world: self, asked: Cell::new(false) };
         while !self.fanin.lock.try_enter(owner(me)) {
             if self.inherit(me) {
-                held.repair(plan);
+                held.repair();
                 break;
             }
             thread::yield_now();
@@ -164,8 +153,8 @@ impl World {
     ///
     /// # Panics
     /// The queue has overrun.
-    pub fn push(&self, me: usize, entries: &[Entry], plan: Plan, signal: &impl Signal) {
-        self.try_push(me, entries, plan, signal).unwrap();
+    pub fn push(&self, me: usize, entries: &[Entry], signal: &impl Signal) {
+        self.try_push(me, entries, signal).unwrap();
     }
 
     /// The same where the queue may overrun.
@@ -176,31 +165,30 @@ impl World {
         &self,
         me: usize,
         entries: &[Entry],
-        plan: Plan,
         signal: &impl Signal,
     ) -> Result<(), Dropped> {
-        let held = self.enter(me, plan);
+        let held = self.enter(me);
         let pushed = held.push(entries);
         held.leave(signal);
         pushed
     }
 
     /// Looks after the dead, of whom this process knows.
-    pub fn recover(&self, me: usize, plan: Plan, signal: &impl Signal) {
+    pub fn recover(&self, me: usize, signal: &impl Signal) {
         if self.inherit(me) {
-            let held = Held { world: self, asked: Asked(Cell::new(false)) };
-            held.repair(plan);
+            let held = Held { world: self, asked: Cell::new(false) };
+            held.repair();
             held.leave(signal);
         }
-        if plan.rings_all {
+        if self.plan.rings_all {
             signal.raise(KEY);
         }
     }
 
     /// Completes what is left of the receives of a queue pair, of which there are so many.
-    pub fn flush(&self, me: usize, qp: usize, receives: u64, plan: Plan, signal: &impl Signal) {
+    pub fn flush(&self, me: usize, qp: usize, receives: u64, signal: &impl Signal) {
         for _ in 0..receives {
-            let held = self.enter(me, plan);
+            let held = self.enter(me);
             let next = self.settled(qp);
             if next < receives {
                 held.push(&[entry(qp, next)]).unwrap();
@@ -210,34 +198,28 @@ impl World {
     }
 
     /// Moves the queue, whose consumer this is, to another of its rings.
-    pub fn resize<'w>(
-        &'w self,
-        me: usize,
-        from: &mut Consumer<'_>,
-        to: usize,
-        plan: Plan,
-    ) -> Consumer<'w> {
-        let held = self.enter(me, plan);
+    pub fn resize<'w>(&'w self, me: usize, from: &mut Consumer<'_>, to: usize) -> Consumer<'w> {
+        let held = self.enter(me);
         let to = (self.location(to), self.ring(to));
         let consumer = self.fanin.move_to((from, &self.queue()), to, OnChannel::named(KEY));
-        held.leave(&Silent);
+        held.leave(SILENT);
         consumer
     }
 }
 
 impl Held<'_> {
-    fn repair(&self, plan: Plan) {
-        let Self { world, asked } = self;
-        if plan.repairs {
+    fn repair(&self) {
+        let world = self.world;
+        if world.plan.repairs {
             let _state = world.fanin.repair(&world.queue(), |wc, tag| world.settle(wc, tag));
-            asked.raise(KEY);
+            self.asked.set(true);
         }
     }
 
     fn push(&self, entries: &[Entry]) -> Result<(), Dropped> {
-        let Self { world, asked } = self;
-        let mut queue = world.queue();
-        let mut producer = world.fanin.producer(&mut queue, OnChannel { key: KEY, signal: asked });
+        let (world, mut queue) = (self.world, self.world.queue());
+        let channel = OnChannel { key: KEY, signal: |_| self.asked.set(true) };
+        let mut producer = world.fanin.producer(&mut queue, channel);
         let settle = |part: &[Entry]| {
             part.iter().for_each(|entry| world.settle(&entry.wc, entry.tag));
         };
@@ -246,7 +228,7 @@ impl Held<'_> {
 
     fn leave(self, signal: &impl Signal) {
         self.world.fanin.lock.leave();
-        if self.asked.0.get() && death::step() {
+        if self.asked.get() && death::step() {
             signal.raise(KEY);
         }
     }

@@ -62,18 +62,7 @@ pub struct Model {
 /// # Panics
 /// One of them fails, or the time is over before all were seen.
 pub fn model<R>(name: impl Into<String>, body: impl Fn() -> R + Send + Sync + 'static) -> Model {
-    Model::new(name.into(), body).holds(FEWER)
-}
-
-/// The same of a model whose controls fail with so many preemptions only, however large it is.
-///
-/// # Panics
-/// Like [`model`].
-pub fn deep_model<R>(
-    name: impl Into<String>,
-    body: impl Fn() -> R + Send + Sync + 'static,
-) -> Model {
-    Model::new(name.into(), body).holds(PREEMPTIONS)
+    Model::new(name.into(), body).holds()
 }
 
 impl Model {
@@ -83,15 +72,15 @@ impl Model {
         Self { name, body: Arc::new(body), limit, preemptions: asked(PREEMPTIONS) }
     }
 
-    /// Sees it hold, first with `fewer` preemptions: if there are many interleavings then, that is all.
-    fn holds(mut self, fewer: usize) -> Self {
+    /// Sees it hold, first with fewer preemptions: if there are many interleavings then, that is all.
+    fn holds(mut self) -> Self {
         if !self.is_asked_for() {
             return self;
         }
         let start = Instant::now();
         let most = self.preemptions;
         if env::var_os(LONG).is_none() {
-            self.preemptions = asked(fewer);
+            self.preemptions = asked(FEWER);
         }
         let mut count = self.explore();
         if count <= MANY && self.preemptions != most {

@@ -8,7 +8,7 @@ use loom::thread;
 use transport_rxe_loop::protocol::channel::{Board, Collected, Descriptor, EventNode, Events};
 use transport_rxe_loop::protocol::number::ChannelIndex;
 use transport_rxe_loop::sync::{self, AtomicU32, Site, death};
-use verify_loom::harness::{deep_model, model};
+use verify_loom::harness::model;
 use verify_loom::threads::{Monitor, spawn};
 
 const LOST: &str = "lost or doubled";
@@ -232,6 +232,6 @@ fn late() {
 
 #[test]
 fn n06_who_is_late_to_write_for_an_event_that_was_read_hides_none_that_comes_then() {
-    deep_model("late to write for an event that was read", late)
+    model("late to write for an event that was read", late)
         .must_fail_without([Site::EmptyFirst], ASLEEP);
 }

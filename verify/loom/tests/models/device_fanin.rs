@@ -7,7 +7,7 @@ use cq_core::transport::Notify;
 use cq_core::wc::Wc;
 use transport_rxe_loop::sync::Site;
 use verify_loom::channel::{Channel, LOST, take_some};
-use verify_loom::fanin::{Plan, Silent, Taken, WRONG, World, entry};
+use verify_loom::fanin::{Plan, SILENT, Taken, WRONG, World, entry};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::mortal::at_every_step;
 use verify_loom::threads::spawn;
@@ -31,18 +31,18 @@ const LEFT_ARMED: u32 = 14;
 /// after the victim and completes what that has left. The consumer sleeps for both. Says whether the victim
 /// lived, as all of these.
 fn sleep(plan: Plan) -> bool {
-    let (world, mut channel) = (World::new(&[4]), Channel::new(1));
+    let (world, mut channel) = (World::new(&[4], plan), Channel::new(1));
     let victim = spawn((&world, &channel), move |(world, channel)| {
         world.live(VICTIM, plan.death, || {
-            world.push(VICTIM, &[entry(0, 0)], plan, &channel);
+            world.push(VICTIM, &[entry(0, 0)], &channel);
         })
     });
     let heir = spawn((&world, &channel), move |(world, channel)| {
-        world.push(HEIR, &[entry(1, 0)], plan, &channel);
+        world.push(HEIR, &[entry(1, 0)], &channel);
         let lived = victim.join().unwrap();
         if !lived {
-            world.recover(HEIR, plan, &channel);
-            world.flush(HEIR, 0, 1, plan, &channel);
+            world.recover(HEIR, &channel);
+            world.flush(HEIR, 0, 1, &channel);
         }
         channel.hang_up();
         lived
@@ -74,19 +74,19 @@ fn n06_a_queue_that_needs_no_repair_is_rung_too() {
 /// The victim completes two receives of queue pair 0 under one lock, another process one of queue pair 1. The
 /// consumer polls now and then; at last it sweeps up after the victim and completes what that has left.
 fn fan_in(plan: Plan) -> bool {
-    let world = World::new(&[8]);
+    let world = World::new(&[8], plan);
     let victim = spawn(&world, move |world| {
         world.live(VICTIM, plan.death, || {
-            world.push(VICTIM, &[entry(0, 0), entry(0, 1)], plan, &Silent);
+            world.push(VICTIM, &[entry(0, 0), entry(0, 1)], SILENT);
         })
     });
-    let other = spawn(&world, move |world| world.push(OTHER, &[entry(1, 0)], plan, &Silent));
+    let other = spawn(&world, move |world| world.push(OTHER, &[entry(1, 0)], SILENT));
     let (mut consumer, mut taken) = (world.consumer(0), Taken::default());
     taken.poll(&mut consumer);
     let lived = victim.join().unwrap();
     other.join().unwrap();
-    world.recover(HEIR, plan, &Silent);
-    world.flush(HEIR, 0, 2, plan, &Silent);
+    world.recover(HEIR, SILENT);
+    world.flush(HEIR, 0, 2, SILENT);
     taken.poll(&mut consumer);
     taken.expect(&world, [2, 1]);
     lived
@@ -107,19 +107,19 @@ fn c08_a_lock_orders_those_who_have_it() {
 /// The victim, dead already, had published two, and settled none. Two others want the lock, and the first of them is
 /// killed too.
 fn heirs(plan: Plan) -> bool {
-    let world = World::new(&[8]);
+    let world = World::new(&[8], plan);
     world.live(VICTIM, BOTH_PUBLISHED, || {
-        world.push(VICTIM, &[entry(0, 0), entry(0, 1)], plan, &Silent);
+        world.push(VICTIM, &[entry(0, 0), entry(0, 1)], SILENT);
     });
     let (mut consumer, mut taken) = (world.consumer(0), Taken::default());
     taken.poll(&mut consumer);
     let heir = spawn(&world, move |world| {
-        world.live(HEIR, plan.death, || world.push(HEIR, &[entry(1, 0)], plan, &Silent))
+        world.live(HEIR, plan.death, || world.push(HEIR, &[entry(1, 0)], SILENT))
     });
-    world.flush(OTHER, 0, 2, plan, &Silent);
+    world.flush(OTHER, 0, 2, SILENT);
     let lived = heir.join().unwrap();
-    world.recover(OTHER, plan, &Silent);
-    world.flush(OTHER, 1, 1, plan, &Silent);
+    world.recover(OTHER, SILENT);
+    world.flush(OTHER, 1, 1, SILENT);
     taken.poll(&mut consumer);
     taken.expect(&world, [2, 1]);
     lived
@@ -134,15 +134,14 @@ fn c08_an_heir_may_die_too() {
 /// repairs and pushes one; and the next goes on.
 fn one_after_the_other(plan: Plan) -> bool {
     for death in 0.. {
-        let world = World::new(&[4]);
+        let world = World::new(&[4], plan);
         let lived = world.live(VICTIM, plan.death, || {
-            world.push(VICTIM, &[entry(0, 0), entry(0, 1)], plan, &Silent);
+            world.push(VICTIM, &[entry(0, 0), entry(0, 1)], SILENT);
         });
-        let heir_lived =
-            world.live(HEIR, death, || world.push(HEIR, &[entry(1, 0)], plan, &Silent));
-        world.recover(OTHER, plan, &Silent);
-        world.flush(OTHER, 0, 2, plan, &Silent);
-        world.flush(OTHER, 1, 1, plan, &Silent);
+        let heir_lived = world.live(HEIR, death, || world.push(HEIR, &[entry(1, 0)], SILENT));
+        world.recover(OTHER, SILENT);
+        world.flush(OTHER, 0, 2, SILENT);
+        world.flush(OTHER, 1, 1, SILENT);
         let mut taken = Taken::default();
         taken.poll(&mut world.consumer(0));
         taken.expect(&world, [2, 1]);
@@ -161,11 +160,11 @@ fn c08_every_death_of_two() {
 /// The victim pushes one more than the queue holds, and another process one more. The consumer takes what
 /// there is, until it is told of the overrun, and then nothing more ever comes.
 fn overrun(plan: Plan) -> bool {
-    let world = World::new(&[2]);
+    let world = World::new(&[2], plan);
     let victim = spawn(&world, move |world| {
         world.live(VICTIM, plan.death, || {
             let batch = [0, 1, 2].map(|nth| entry(0, nth));
-            let _may_overrun = world.try_push(VICTIM, &batch, plan, &Silent);
+            let _may_overrun = world.try_push(VICTIM, &batch, SILENT);
         })
     });
     let (mut consumer, mut taken) = (world.consumer(0), Taken::default());
@@ -173,7 +172,7 @@ fn overrun(plan: Plan) -> bool {
     let lived = victim.join().unwrap();
     for nth in 0..2 {
         is_over |= !taken.poll_until_overrun(&mut consumer);
-        let pushed = world.try_push(OTHER, &[entry(1, nth)], plan, &Silent);
+        let pushed = world.try_push(OTHER, &[entry(1, nth)], SILENT);
         let before = taken.count();
         let came = taken.poll_until_overrun(&mut consumer);
         assert!(!is_over || !came && pushed.is_err(), "{AFTER}");

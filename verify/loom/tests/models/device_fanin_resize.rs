@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cq_core::transport::{Arm, Armed, Notify};
 use transport_rxe_loop::sync::Site;
 use verify_loom::channel::{Bell, LOST};
-use verify_loom::fanin::{Plan, Silent, Taken, WRONG, World, entry};
+use verify_loom::fanin::{Plan, SILENT, Taken, WRONG, World, entry};
 use verify_loom::harness::model;
 use verify_loom::mortal::at_every_step;
 use verify_loom::threads::spawn;
@@ -19,20 +19,20 @@ const SWEEPER: usize = 2;
 /// The producer, who is killed, completes two receives, one by one. The owner polls, resizes, polls, sweeps up
 /// and completes what was left.
 fn producer_killed(plan: Plan) -> bool {
-    let world = World::new(&[4, 4]);
+    let world = World::new(&[4, 4], plan);
     let producer = spawn(&world, move |world| {
         world.live(PRODUCER, plan.death, || {
-            world.push(PRODUCER, &[entry(0, 0)], plan, &Silent);
-            world.push(PRODUCER, &[entry(0, 1)], plan, &Silent);
+            world.push(PRODUCER, &[entry(0, 0)], SILENT);
+            world.push(PRODUCER, &[entry(0, 1)], SILENT);
         })
     });
     let (mut consumer, mut taken) = (world.consumer(0), Taken::default());
     taken.poll(&mut consumer);
-    consumer = world.resize(OWNER, &mut consumer, 1, plan);
+    consumer = world.resize(OWNER, &mut consumer, 1);
     taken.poll(&mut consumer);
     let lived = producer.join().unwrap();
-    world.recover(OWNER, plan, &Silent);
-    world.flush(OWNER, 0, 2, plan, &Silent);
+    world.recover(OWNER, SILENT);
+    world.flush(OWNER, 0, 2, SILENT);
     taken.poll(&mut consumer);
     taken.expect(&world, [2, 0]);
     lived
@@ -45,22 +45,22 @@ fn q12_resizing_keeps_everything_whoever_pushes_and_dies() {
 
 /// The owner, who is killed, has polled one completion of two, and resizes. The producer completes two more
 /// receives meanwhile. What nobody will poll any more is all there.
-fn owner_killed(Plan { death, .. }: Plan) -> bool {
-    let (world, plan) = (World::new(&[4, 8]), Plan::dying_at(u32::MAX));
+fn owner_killed(death: u32) -> bool {
+    let world = World::new(&[4, 8], Plan::dying_at(u32::MAX));
     let mut taken = Taken::default();
-    world.push(SWEEPER, &[entry(0, 0)], plan, &Silent);
+    world.push(SWEEPER, &[entry(0, 0)], SILENT);
     let mut consumer = world.consumer(0);
     taken.poll(&mut consumer);
-    world.push(SWEEPER, &[entry(0, 1)], plan, &Silent);
+    world.push(SWEEPER, &[entry(0, 1)], SILENT);
     let producer = spawn(&world, move |world| {
-        world.push(PRODUCER, &[entry(1, 0)], plan, &Silent);
-        world.push(PRODUCER, &[entry(1, 1)], plan, &Silent);
+        world.push(PRODUCER, &[entry(1, 0)], SILENT);
+        world.push(PRODUCER, &[entry(1, 1)], SILENT);
     });
     let lived = world.live(OWNER, death, || {
-        let _consumer = world.resize(OWNER, &mut consumer, 1, plan);
+        let _consumer = world.resize(OWNER, &mut consumer, 1);
     });
     producer.join().unwrap();
-    world.recover(SWEEPER, plan, &Silent);
+    world.recover(SWEEPER, SILENT);
     taken.poll(&mut world.consumer(1));
     taken.expect(&world, [2, 2]);
     lived
@@ -68,27 +68,25 @@ fn owner_killed(Plan { death, .. }: Plan) -> bool {
 
 #[test]
 fn x03_a_queue_whose_owner_died_resizing_is_a_queue() {
-    at_every_step("resize", 0..0, |step| owner_killed(Plan::dying_at(step)));
+    at_every_step("resize", 0..0, owner_killed);
 }
 
 #[test]
 fn x03_a_ring_is_the_queues_once_it_is_whole() {
-    let plan = Plan::dying_at(4);
-    model("resize, killed while it moves", move || owner_killed(plan))
+    model("resize, killed while it moves", || owner_killed(4))
         .must_fail_without([Site::MoveLast], WRONG);
 }
 
 /// The consumer arms, and resizes. It looks at nothing after that, so if it was told that it is safe to
 /// sleep, an event must come.
 fn armed() {
-    let (world, bell) = (World::new(&[4, 4]), Arc::new(Bell::default()));
-    let plan = Plan::dying_at(u32::MAX);
-    let producer = spawn((&world, &bell), move |(world, bell)| {
-        world.push(PRODUCER, &[entry(0, 0)], plan, &*bell)
-    });
+    let world = World::new(&[4, 4], Plan::dying_at(u32::MAX));
+    let bell = Arc::new(Bell::default());
+    let producer =
+        spawn((&world, &bell), move |(world, bell)| world.push(PRODUCER, &[entry(0, 0)], &*bell));
     let mut consumer = world.consumer(0);
     let asleep = consumer.arm(Notify::Next).unwrap() == Armed::Armed;
-    let _consumer = world.resize(OWNER, &mut consumer, 1, plan);
+    let _consumer = world.resize(OWNER, &mut consumer, 1);
     producer.join().unwrap();
     assert!(!asleep || bell.rung() > 0, "{LOST}");
 }

@@ -104,8 +104,8 @@ fn n06_a_late_producer_erases_no_later_arm() {
     model("two producers, armed again", arm_again);
 }
 
-/// Sleeps for `on` until what `last` says was taken, or the queue has overrun.
-fn sleep_and_take(on: Notify, pushes: [What; 2], last: impl Fn(u64, &[Wc]) -> bool) {
+/// Sleeps for `on` until both, or the solicited one, were taken, or the queue has overrun.
+fn sleep_and_take(on: Notify, pushes: [What; 2]) {
     let capacity = if matches!(pushes[1], Overrun) { 1 } else { 2 };
     let (queue, mut channel) = (HeapCq::new(capacity).unwrap(), Channel::new(2));
     let (first, consumer) = queue.split_with(KEY, channel.clone());
@@ -122,7 +122,8 @@ fn sleep_and_take(on: Notify, pushes: [What; 2], last: impl Fn(u64, &[Wc]) -> bo
         match take_some(&mut cq, &mut channel, on, &mut room) {
             Ok(count) => {
                 taken.add(&room[..count]);
-                if last(taken.count(), &room[..count]) {
+                let is_last = on == Notify::Solicited && room[..count].contains(&of(1, 1));
+                if !matches!(pushes[1], Overrun) && (is_last || taken.count() == 2) {
                     break;
                 }
             }
@@ -134,26 +135,15 @@ fn sleep_and_take(on: Notify, pushes: [What; 2], last: impl Fn(u64, &[Wc]) -> bo
 }
 
 #[test]
-fn n06_wait_ends_with_everything() {
-    model("wait for two producers", || {
-        sleep_and_take(Notify::Next, [Receive, Receive], |count, _| count == 2)
-    })
-    .must_fail_without([Site::PushFence, Site::ArmFence], LOST);
-}
-
-#[test]
-fn n06_waiting_for_solicited_ends_with_it() {
-    model("wait for the solicited one of two", || {
-        let last = |_, taken: &[Wc]| taken.contains(&of(1, 1));
-        sleep_and_take(Notify::Solicited, [Receive, SolicitedReceive], last);
-    });
-}
-
-#[test]
-fn o05_the_last_entry_before_the_overrun_wakes() {
-    for on in [Notify::Next, Notify::Solicited] {
-        model(format!("overrun wakes who waits for {on:?}, two producers"), move || {
-            sleep_and_take(on, [Receive, Overrun], |_, _| false)
-        });
+fn n06_wait_ends_with_everything_or_the_overrun() {
+    use Notify::{Next, Solicited};
+    model("wait for two producers", || sleep_and_take(Next, [Receive, Receive]))
+        .must_fail_without([Site::PushFence, Site::ArmFence], LOST);
+    for (name, on, second) in [
+        ("wait for the solicited one of two", Solicited, SolicitedReceive),
+        ("overrun wakes who waits for any, two producers", Next, Overrun),
+        ("overrun wakes who waits for solicited, two producers", Solicited, Overrun),
+    ] {
+        model(name, move || sleep_and_take(on, [Receive, second]));
     }
 }
