@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use cq_core::queue::mpsc::{Consumer, HeapCq, NewRing, Producer, PushError, Spare, WhyNot};
+use cq_core::testing::{ring_at, shared_queue_at};
 
 use super::*;
 
@@ -51,13 +52,15 @@ impl Ring {
 
 struct Both<'a> {
     /// Each with the ring that it pushes to.
-    producers: Vec<(Producer<'static, OnChannel<&'a Bell>>, usize)>,
-    consumer: Consumer<'static, OnChannel>,
+    producers: Vec<(Producer<'a, OnChannel<&'a Bell>>, usize)>,
+    consumer: Consumer<'a, OnChannel>,
     bell: &'a Bell,
+    /// Where to move to before storage on the heap.
+    spare: Option<Spare<'a>>,
     /// What a refused resize gave back.
-    refused: Option<(Spare<'static>, u32)>,
+    refused: Option<(Spare<'a>, u32)>,
     /// Where to follow to, for the second ring on.
-    news: Vec<NewRing<'static>>,
+    news: Vec<NewRing<'a>>,
     rings: Vec<Ring>,
     /// The ring that the consumer is in.
     at: usize,
@@ -71,14 +74,18 @@ struct Both<'a> {
 }
 
 impl<'a> Both<'a> {
-    fn new(promised: u32, bell: &'a Bell) -> Self {
-        let (producer, consumer) = HeapCq::new(promised).unwrap().split_with(KEY, bell);
+    fn new(
+        (producer, consumer): (Producer<'a, OnChannel<&'a Bell>>, Consumer<'a, OnChannel>),
+        spare: Option<Spare<'a>>,
+        bell: &'a Bell,
+    ) -> Self {
         let producers = (0..PRODUCERS).map(|_| (producer.clone(), 0)).collect();
-        let (rings, unpolled) = (vec![Ring::new(promised)], VecDeque::new());
+        let (rings, unpolled) = (vec![Ring::new(consumer.capacity())], VecDeque::new());
         Self {
             producers,
             consumer,
             bell,
+            spare,
             refused: None,
             news: Vec::new(),
             rings,
@@ -171,7 +178,8 @@ impl<'a> Both<'a> {
 
     fn resize(&mut self, promised: u32) {
         let new = || (Spare::new(promised).unwrap(), promised);
-        let (spare, promised) = self.refused.take().unwrap_or_else(new);
+        let first = self.spare.take().map(|spare| (spare, self.rings[0].promised));
+        let (spare, promised) = self.refused.take().or(first).unwrap_or_else(new);
         let unpolled = self.unpolled.len() as u64;
         let resized = self.consumer.resize(spare);
         let expected = match self.rings[self.at].end {
@@ -256,14 +264,34 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..80)
 }
 
+fn run(mut both: Both<'_>, steps: &[Step]) {
+    steps.iter().for_each(|step| both.step(step));
+    both.end();
+}
+
+/// From a ring that soon wraps to another.
+fn wraps_at<const N: usize>(from: usize, to: usize, before: [Position; 2], steps: &[Step]) {
+    let (mut queue, bell) = (shared_queue_at::<N>(wraps(N)[from] - before[0]), Bell::default());
+    let mut ring = ring_at::<N>(wraps(N)[to] - before[1]);
+    run(Both::new(queue.split_with(KEY, &bell), Some(ring.spare()), &bell), steps);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn q12_a_queue_that_is_resized_does_as_the_model_does(promised in 1_u32..9, steps in steps()) {
-        let bell = Bell::default();
-        let mut both = Both::new(promised, &bell);
-        steps.iter().for_each(|step| both.step(step));
-        both.end();
+        let (queue, bell) = (HeapCq::new(promised).unwrap(), Bell::default());
+        run(Both::new(queue.split_with(KEY, &bell), None, &bell), &steps);
+    }
+
+    #[test]
+    fn positions_and_generations_wrap_unnoticed(
+        [from, to] in [0_usize..5, 0_usize..5], before in [0..20 as Position, 0..20 as Position], steps in steps(),
+    ) {
+        wraps_at::<1>(from, to, before, &steps);
+        wraps_at::<2>(from, to, before, &steps);
+        wraps_at::<4>(from, to, before, &steps);
+        wraps_at::<16>(from, to, before, &steps);
     }
 }

@@ -103,17 +103,13 @@ fn lose_nothing<const N: usize>(mut storage: SoftCq<N>, pushes: u64, sleeps: boo
 }
 
 #[test]
-fn c10_p02_many_threads_lose_nothing_across_every_wrap() {
+fn c10_p02_n06_many_threads_lose_nothing_across_every_wrap() {
     for (small, large) in wraps(4).into_iter().zip(wraps(64)) {
         for sleeps in [false, true] {
             lose_nothing(shared_queue_at::<4>(small - 100), 500, sleeps);
             lose_nothing(shared_queue_at::<64>(large - 100), 500, sleeps);
         }
     }
-}
-
-#[test]
-fn n06_a_sleeper_among_many_threads_gets_everything() {
     lose_nothing(SoftCq::<32>::new(), 2000, true);
 }
 
