@@ -13,12 +13,13 @@ use std::io;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::ptr::{self, NonNull};
+use std::ptr;
 
 use rdma_sys::{
     ibv_get_device_name, ibv_qp_attr, rdma_accept, rdma_bind_addr, rdma_cm_id, rdma_conn_param,
-    rdma_connect, rdma_create_id, rdma_disconnect, rdma_establish, rdma_init_qp_attr, rdma_listen,
-    rdma_migrate_id, rdma_port_space, rdma_reject, rdma_resolve_addr, rdma_resolve_route,
+    rdma_connect, rdma_create_id, rdma_destroy_id, rdma_disconnect, rdma_establish,
+    rdma_init_qp_attr, rdma_listen, rdma_migrate_id, rdma_port_space, rdma_reject,
+    rdma_resolve_addr, rdma_resolve_route,
 };
 use rustix::io::Errno;
 use rustix::net::SocketAddrAny;
@@ -26,6 +27,8 @@ use rustix::net::addr::{SocketAddrArg, SocketAddrStorage};
 
 pub use channel::Event;
 use channel::{Channel, RawId};
+
+use super::object::Object;
 
 /// As many READs and atomics under way as the device can, or as the peer asked for if that is less.
 pub const MOST: u8 = u8::MAX;
@@ -68,11 +71,6 @@ pub struct Id {
     channel: Channel,
 }
 
-// SAFETY: librdmacm may be called from any thread; what one `Id` refers to is reached through it alone.
-unsafe impl Send for Id {}
-// SAFETY: what takes `&self` only reads fields that calls with `&mut self` write.
-unsafe impl Sync for Id {}
-
 impl Id {
     /// Makes one for reliable connections.
     pub fn new() -> io::Result<Self> {
@@ -87,7 +85,8 @@ impl Id {
                 rdma_port_space::RDMA_PS_TCP,
             )
         })?;
-        let raw = NonNull::new(raw).map(RawId::new).ok_or(Errno::NOMEM)?;
+        // SAFETY: it was just created, and what refers to it is in its `Id`.
+        let raw = unsafe { Object::new(raw, rdma_destroy_id)? };
         Ok(Self { raw, channel })
     }
 
@@ -209,12 +208,12 @@ impl Id {
     fn on_own_channel(raw: RawId) -> io::Result<Self> {
         let channel = Channel::new()?;
         // SAFETY: the identifier is alive, both channels are open, and no event of it is being handled.
-        check(unsafe { rdma_migrate_id(raw.as_ptr(), channel.as_ptr()) })?;
+        check(unsafe { rdma_migrate_id(raw.raw(), channel.as_ptr()) })?;
         Ok(Self { raw, channel })
     }
 
     const fn id(&self) -> *mut rdma_cm_id {
-        self.raw.as_ptr()
+        self.raw.raw()
     }
 
     /// The identifier, if it has a device, as the calls that look into it demand.

@@ -13,6 +13,7 @@ use rdma_sys::{
     rdma_destroy_event_channel, rdma_destroy_id, rdma_event_channel, rdma_get_cm_event,
 };
 
+use super::super::object::Object;
 use super::check;
 
 /// What happened to an identifier.
@@ -31,45 +32,29 @@ pub struct Event {
 }
 
 /// An identifier that is destroyed before its channel is.
-#[derive(Debug)]
-pub struct RawId(NonNull<rdma_cm_id>);
-
-impl RawId {
-    /// Takes charge of it.
-    pub const fn new(raw: NonNull<rdma_cm_id>) -> Self {
-        Self(raw)
-    }
-
-    /// As librdmacm names it.
-    pub const fn as_ptr(&self) -> *mut rdma_cm_id {
-        self.0.as_ptr()
-    }
-}
-
-impl Drop for RawId {
-    fn drop(&mut self) {
-        // SAFETY: it is destroyed once; its channel is open, and every event taken was acknowledged.
-        unsafe { rdma_destroy_id(self.0.as_ptr()) };
-    }
-}
+pub type RawId = Object<rdma_cm_id>;
 
 /// A channel whose descriptor does not block.
 #[derive(Debug)]
-pub struct Channel(NonNull<rdma_event_channel>);
+pub struct Channel(Object<rdma_event_channel>);
 
 impl Channel {
     /// Opens one.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: it has no conditions.
-        let raw = unsafe { rdma_create_event_channel() };
-        let channel = NonNull::new(raw).map(Self).ok_or_else(io::Error::last_os_error)?;
+        unsafe extern "C" fn destroy(raw: *mut rdma_event_channel) -> c_int {
+            // SAFETY: guaranteed by the caller.
+            unsafe { rdma_destroy_event_channel(raw) };
+            0
+        }
+        // SAFETY: the identifier that speaks through it is destroyed before.
+        let channel = Self(unsafe { Object::new(rdma_create_event_channel(), destroy)? });
         rustix::io::ioctl_fionbio(&channel, true)?;
         Ok(channel)
     }
 
     /// As librdmacm names it.
     pub const fn as_ptr(&self) -> *mut rdma_event_channel {
-        self.0.as_ptr()
+        self.0.raw()
     }
 
     /// Takes an event, if there is one, and the identifier that a connection request brings.
@@ -93,14 +78,7 @@ impl Channel {
 impl AsFd for Channel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the descriptor is open as long as the channel is.
-        unsafe { BorrowedFd::borrow_raw(self.0.as_ref().fd) }
-    }
-}
-
-impl Drop for Channel {
-    fn drop(&mut self) {
-        // SAFETY: the identifier that speaks through it is gone.
-        unsafe { rdma_destroy_event_channel(self.0.as_ptr()) };
+        unsafe { BorrowedFd::borrow_raw((*self.as_ptr()).fd) }
     }
 }
 
@@ -129,6 +107,7 @@ unsafe fn copy(event: NonNull<rdma_cm_event>) -> (Event, Option<RawId>) {
         initiator_depth: conn.initiator_depth,
     };
     let is_request = raw.event == RDMA_CM_EVENT_CONNECT_REQUEST;
-    let request = NonNull::new(raw.id).filter(|_| is_request).map(RawId);
-    (copied, request)
+    // SAFETY: a request's identifier is who takes the event's to destroy; no other's is taken charge of.
+    let request = is_request.then(|| unsafe { Object::new(raw.id, rdma_destroy_id) });
+    (copied, request.and_then(Result::ok))
 }
