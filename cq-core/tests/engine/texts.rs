@@ -11,6 +11,7 @@ use cq_core::setup::{
     ResizeError,
 };
 use cq_core::testing::fake::Unfinished;
+use cq_core::testing::fault::Injected;
 
 use super::*;
 
@@ -202,7 +203,12 @@ fn values() -> Vec<String> {
         Wc::poisoned(1, WcStatus::WR_FLUSH_ERR, 2).with_vendor_err(3),
     ];
     let debugged = wcs.map(|wc| format!("{wc:?}"));
-    [&events[..], &limits.map(|limit| limit.to_string()), &debugged].concat()
+    let mut injected = [Injected::default(); 3];
+    (injected[1].seed, injected[1].failed, injected[1].flushed) = (9, 1, 2);
+    (injected[1].delayed, injected[1].reordered, injected[2].dropped) = (3, 4, 5);
+    (injected[2].refused, injected[2].spurious, injected[2].duplicated) = (6, 7, 8);
+    let injected = injected.map(|all| all.to_string());
+    [&events[..], &limits.map(|limit| limit.to_string()), &debugged, &injected].concat()
 }
 
 #[test]

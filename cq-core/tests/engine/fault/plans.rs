@@ -1,6 +1,6 @@
 //! When faults come, how often, and what an injector tells of them.
 
-use cq_core::testing::fault::{Dice, FaultInjector, Faults, Injected, Occasion, When};
+use cq_core::testing::fault::{Dice, FaultInjector, Faults, Occasion, When};
 
 use super::*;
 
@@ -52,19 +52,6 @@ fn an_injector_leads_to_its_transport() {
     assert_eq!(queue.key(), KEY);
     assert_eq!(queue.into_transport().take_event(), Ok(Some(KEY)));
     assert_eq!(FaultInjector::<_, 0>::new((), &Faults::seeded(3)).injected().seed, 3);
-}
-
-#[test]
-fn what_was_injected_is_printed_kind_by_kind() {
-    let mut injected = Injected::default();
-    assert_eq!(injected.to_string(), "seed 0");
-    (injected.seed, injected.failed, injected.flushed) = (9, 1, 2);
-    (injected.delayed, injected.reordered) = (3, 4);
-    assert_eq!(injected.to_string(), "seed 9, 1 failed, 2 flushed, 3 delayed, 4 reordered");
-    injected = Injected::default();
-    (injected.dropped, injected.refused) = (5, 6);
-    (injected.spurious, injected.duplicated) = (7, 8);
-    assert_eq!(injected.to_string(), "seed 0, 5 dropped, 6 refused, 7 spurious, 8 duplicated");
 }
 
 #[test]

@@ -10,55 +10,43 @@ fn sends<const N: usize>(first: u64) -> [SendWr<'static>; N] {
     std::array::from_fn(|nth| SendWr::send(first + nth as u64, &[]))
 }
 
-#[test]
-fn q04_what_stands_before_the_refused_one_is_posted() {
-    let script = Script::new(KEY);
-    let mut qp = injector(&script, &faults().refuse_send(When::nth(3), FULL));
-    let list = sends::<4>(1);
-    assert_eq!(qp.post_send(&list), Err(PostError { posted: 2, why: FULL }));
-    assert_eq!(script.calls(), [list[0].into(), list[1].into()]);
-    assert_eq!(qp.post_send(&list[2..]), Ok(()), "the fourth and fifth that are handed over");
-    assert_eq!(qp.injected().to_string(), "seed 1, 1 refused");
-}
-
-#[test]
-fn q04_the_first_may_be_refused() {
-    let script = Script::new(KEY);
-    let mut qp = injector(&script, &faults().refuse_recv(When::always(), FULL));
-    let receive = RecvWr::new(1, &[]);
-    assert_eq!(qp.post_recv(&[receive]), Err(PostError { posted: 0, why: FULL }));
-    assert_eq!(script.calls(), []);
-    assert_eq!(qp.post_send(&sends::<2>(1)), Ok(()), "the other queue's");
-}
-
-/// Keeps how long the lists were that were posted.
+/// Keeps the numbers of each list that was posted.
 #[derive(Default)]
-struct Lengths(Vec<usize>);
+struct Lists(Vec<Vec<u64>>);
 
-impl Post for Lengths {
+impl Post for Lists {
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        self.0.push(list.len());
+        self.0.push(list.iter().map(|wr| wr.wr_id).collect());
         Ok(())
     }
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        self.0.push(list.len());
+        self.0.push(list.iter().map(|wr| wr.wr_id).collect());
         Ok(())
     }
 }
 
 #[test]
 fn q04_of_a_list_the_device_gets_what_stands_before_the_refused_one_if_anything() {
-    for refused in 1..=4 {
-        let plan = faults().refuse_send(When::nth(refused), FULL);
-        let mut qp = FaultInjector::<_, 0>::new(Lengths::default(), &plan);
-        let posted = refused as usize - 1;
-        assert_eq!(qp.post_send(&sends::<4>(1)), Err(PostError { posted, why: FULL }));
-        let given: &[usize] = if posted == 0 { &[] } else { &[posted] };
-        assert_eq!(qp.transport().0, given);
-        let receives = [RecvWr::new(1, &[]); 3];
-        assert_eq!(qp.post_recv(&receives), Ok(()), "the other queue's");
-        assert_eq!(qp.transport().0.last(), Some(&3));
+    let (list, receives) = (sends::<4>(1), [1, 2, 3, 4].map(|wr_id| RecvWr::new(wr_id, &[])));
+    for nth in 1..=4 {
+        let posted = nth as usize - 1;
+        let (mut expected, all) = (vec![vec![1, 2, 3, 4]; 2], vec![1, 2, 3, 4]);
+        if posted > 0 {
+            expected.insert(0, all[..posted].to_vec());
+        }
+        macro_rules! refuses {
+            ($plan:ident, $post:ident, $list:ident, $other:ident, $others:ident) => {
+                let plan = faults().$plan(When::nth(nth), FULL);
+                let mut qp = FaultInjector::<_, 0>::new(Lists::default(), &plan);
+                assert_eq!(qp.$post(&$list), Err(PostError { posted, why: FULL }));
+                assert_eq!([qp.$other(&$others), qp.$post(&$list)], [Ok(()), Ok(())], "once");
+                assert_eq!(qp.transport().0, expected);
+                assert_eq!(qp.injected().to_string(), "seed 1, 1 refused");
+            };
+        }
+        refuses!(refuse_send, post_send, list, post_recv, receives);
+        refuses!(refuse_recv, post_recv, receives, post_send, list);
     }
 }
 
