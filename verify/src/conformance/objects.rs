@@ -190,6 +190,7 @@ fn q12_below_what_waits_is_refused_and_changes_nothing<D: Device>() {
     assert_eq!(a.sent.capacity(), before);
     complete(&mut a, &b, 5..8);
     a.expect_sent(&all(0..8, S::SUCCESS));
+    assert!(a.sent.resize(1).is_ok(), "nothing waits any more");
 }
 
 fn q12_out_of_range_is_refused<D: Device>() {
