@@ -27,11 +27,6 @@ fn write(qp: &mut QueuePair, wr_id: u64) -> Result<(), PostError> {
     qp.post_send(&[SendWr { wr_id, ..EMPTY }])
 }
 
-#[track_caller]
-fn expect(cq: &mut Cq, wanted: std::ops::Range<u64>) {
-    assert!(take(cq).iter().map(Wc::wr_id).eq(wanted));
-}
-
 #[test]
 fn q12_what_is_refused_says_why() {
     let (mut qp, mut cq) = queue(16, None);
