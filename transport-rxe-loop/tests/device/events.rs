@@ -1,13 +1,12 @@
 //! Channels and their descriptors, and events that are held back, also because of what another process completes, beyond
-//! what the conformance suite asks: N7, N12, X3. Each test of two processes has a fabric of its own, since a
-//! death rings every queue of one.
+//! what the conformance suite asks: N7, N12, X3.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::process::{Actor, order, say};
+use crate::common::actor::Actor;
 use crate::common::*;
 
 #[track_caller]
@@ -127,23 +126,6 @@ fn n07_an_event_that_is_held_back_goes_with_its_queue() {
     expect_no_event(&mut channel);
 }
 
-/// Sends as many empty messages as it is told, again and again.
-#[test]
-#[ignore = "a process of the other tests"]
-fn sender() {
-    let mut end = End::new();
-    say(end.qp.number());
-    end.qp.connect_to(order().parse().unwrap()).unwrap();
-    say("connected");
-    while let Ok(count) = order().parse() {
-        for wr_id in 0..count {
-            end.post(SendWr::send(wr_id, &[]));
-            end.expect(&[(wr_id, S::SUCCESS)]);
-        }
-        say("sent");
-    }
-}
-
 /// What another process sends to.
 struct Sleeper {
     sender: Actor,
@@ -152,15 +134,13 @@ struct Sleeper {
 }
 
 impl Sleeper {
-    fn new(name: &str, count: u16, period: u16) -> Self {
-        let fabric = format!("test-{}-{name}", std::process::id());
-        let context = OpenOptions::new().fabric(&fabric).open("loop0").unwrap();
+    fn new(count: u16, period: u16) -> Self {
+        let context = open();
         let channel = context.create_channel().unwrap();
         let mut end = on(&context, &channel, count, period);
-        let mut sender = Actor::start("events::sender", &[(FABRIC, &fabric)]);
-        end.qp.connect_to(sender.number() as u32).unwrap();
-        sender.order(end.qp.number());
-        assert_eq!(sender.hear(), "connected");
+        let mut sender = Actor::start("fabric", "direct");
+        end.qp.connect_to(sender.numbers[0]).unwrap();
+        sender.expect(&format!("connect {}", end.qp.number()), "done");
         Self { sender, end, channel }
     }
 
@@ -170,8 +150,7 @@ impl Sleeper {
             self.end.qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
         }
         let _ = self.end.cq.arm(Notify::Next);
-        self.sender.order(count);
-        assert_eq!(self.sender.hear(), "sent");
+        (0..count).for_each(|_| self.sender.expect("send 0 0", "ok 0"));
     }
 
     /// Sleeps for the event of so many messages.
@@ -187,20 +166,18 @@ impl Sleeper {
 
 #[test]
 fn n12_another_process_counts_too_and_the_time_runs_here() {
-    let mut here = Sleeper::new("counts", 3, 20_000);
+    let mut here = Sleeper::new(3, 20_000);
     for count in [3, 1, 2, 3, 1] {
         let start = Instant::now();
         here.ask_for(count);
         here.sleep(count as usize);
         assert!(count == 3 || start.elapsed() >= Duration::from_millis(20), "it came too early");
     }
-    here.sender.order("end");
-    assert!(here.sender.ended().success());
 }
 
 #[test]
 fn x03_what_a_killed_process_left_to_be_raised_is_raised() {
-    let mut here = Sleeper::new("killed", u16::MAX, u16::MAX);
+    let mut here = Sleeper::new(u16::MAX, u16::MAX);
     here.ask_for(1);
     here.sender.kill();
     here.sleep(1);
