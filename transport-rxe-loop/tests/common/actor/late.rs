@@ -1,19 +1,16 @@
 //! What an actor does with a page of its memory that does not come until the actor brings it: `userfaultfd(2)`.
 
-use std::fs;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::mpsc::channel;
 use std::thread;
 
 use rustix::io::Errno;
 use rustix::mm::{Advice, UserfaultfdFlags, madvise, userfaultfd};
-use rustix::thread::gettid;
-use transport_rxe_loop::{QpAttr, QpInit, QpState};
 
 use super::{LEN, Memory, Stage};
-use crate::common::wait_for;
+use crate::common::process::Waiting;
+use crate::common::*;
 
 const PAGE: usize = 4096;
 
@@ -84,21 +81,15 @@ impl Stage {
         let late = self.late.take().expect("a page that does not come");
         let fresh = self.pd.create_qp(&QpInit::new(&self.cq)).unwrap();
         let mut qp = mem::replace(&mut self.qps[self.qp], fresh);
-        let (teller, told) = channel();
         thread::scope(|scope| {
-            let end = scope.spawn(move || {
-                teller.send(gettid().as_raw_nonzero()).unwrap();
-                match verb {
-                    "reset" => qp.modify(&QpAttr::to(QpState::RESET)).unwrap(),
-                    "error" => qp.modify(&QpAttr::to(QpState::ERR)).unwrap(),
-                    _ => drop(qp),
-                }
+            let end = Waiting::new(scope, move || match verb {
+                "reset" => qp.modify(&QpAttr::to(QpState::RESET)).unwrap(),
+                "error" => qp.modify(&QpAttr::to(QpState::ERR)).unwrap(),
+                _ => drop(qp),
             });
-            let stat = format!("/proc/self/task/{}/stat", told.recv().unwrap());
-            let sleeps = || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "));
-            wait_for(|| end.is_finished() || sleeps());
-            let waits = !end.is_finished();
+            let waits = end.has_to_wait();
             late.come();
+            end.join().unwrap();
             if waits { "waited" } else { "did not wait" }.to_owned()
         })
     }
