@@ -197,3 +197,13 @@ pub fn recover_all(device: &'static Device) {
         device.shm.others().count() == 0
     });
 }
+
+/// Words that count from a number on.
+pub fn words<const N: usize>(from: u64) -> [AtomicU64; N] {
+    std::array::from_fn(|i| AtomicU64::new(from + i as u64))
+}
+
+/// What is in words that others may have written.
+pub fn values(words: &[AtomicU64]) -> Vec<u64> {
+    std::hint::black_box(words).iter().map(sync::load).collect()
+}

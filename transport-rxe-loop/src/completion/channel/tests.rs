@@ -1,7 +1,5 @@
 use std::collections::BTreeSet;
 
-use rustix::io::read;
-
 use super::*;
 use crate::inside::prelude::*;
 
@@ -128,13 +126,6 @@ fn nobody_keeps_the_descriptor_of_a_channel_that_has_ended() {
     let fd = Arc::downgrade(&scene.channel.fd);
     drop(scene.channel);
     assert_eq!(fd.strong_count(), 0);
-}
-
-#[test]
-fn n09_the_descriptor_is_written_for_the_first_of_several_events() {
-    let scene = Scene::new();
-    (0..3).for_each(|_| scene.raise());
-    assert_eq!(read(&scene.channel.fd, &mut [0; 4]), Ok(1));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::inside::prelude::*;
 use crate::shm::arena::Extent;
 
 #[test]
-fn x03_a_queue_pair_of_another_process_is_not_run() {
+fn x03_a_queue_pair_of_another_process_is_not_run_and_its_process_is_called() {
     let device = Fixture::new().device;
     let qps = device.engine.qps();
     let (index, generation) = qps.claim(ANOTHER).unwrap();
@@ -17,6 +17,13 @@ fn x03_a_queue_pair_of_another_process_is_not_run() {
     sync::store(&slot.send.report_drained, 1);
     send_queue::run(device.engine, index);
     assert_eq!(sync::load(&slot.send.report_drained), 1, "that is its own process' to do");
+    let calls = || sync::load(device.shm.calls_of(ANOTHER));
+    let before = calls();
+    submit(device.engine, index);
+    assert_eq!(calls(), before + 1);
+    device.shm.die_at(ANOTHER);
+    submit_all(device.engine, AttachmentId::new(ANOTHER.get() + 1));
+    assert_eq!(calls(), before + 2);
 }
 
 #[test]
@@ -33,17 +40,4 @@ fn x03_a_remote_request_is_run_once() {
     };
     assert_eq!(taken(), [qp.index()]);
     assert_eq!(taken(), []);
-}
-
-#[test]
-fn x03_the_owner_of_the_queue_pair_is_called() {
-    let device = Fixture::new().device;
-    let calls = || sync::load(device.shm.calls_of(ANOTHER));
-    let (index, _) = device.engine.qps().claim(ANOTHER).unwrap();
-    let before = calls();
-    submit(device.engine, index);
-    assert_eq!(calls(), before + 1);
-    device.shm.die_at(ANOTHER);
-    submit_all(device.engine, AttachmentId::new(ANOTHER.get() + 1));
-    assert_eq!(calls(), before + 2);
 }

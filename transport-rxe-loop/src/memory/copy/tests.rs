@@ -1,13 +1,6 @@
 use super::*;
+use crate::inside::fixture::{values, words};
 use crate::inside::prelude::*;
-
-fn words<const N: usize>(from: u64) -> [AtomicU64; N] {
-    std::array::from_fn(|i| AtomicU64::new(from + i as u64))
-}
-
-fn values(words: &[AtomicU64]) -> Vec<u64> {
-    std::hint::black_box(words).iter().map(sync::load).collect()
-}
 
 /// Memory of this process as if it were another's: of what the system says of processes, it is like any.
 fn push_far(device: &'static Device, spans: &mut Spans<'_>, addr: usize, len: u32) {

@@ -1,19 +1,11 @@
-use std::hint::black_box;
 use std::sync::LazyLock;
 
 use super::*;
+use crate::inside::fixture::{values, words};
 use crate::inside::prelude::*;
 
 const FAR: Far =
     Far { attachment: AttachmentId::new(1), whose: KeyUser::local(0), needs: Access::empty() };
-
-fn words<const N: usize>(from: u64) -> [AtomicU64; N] {
-    std::array::from_fn(|i| AtomicU64::new(from + i as u64))
-}
-
-fn values(words: &[AtomicU64]) -> std::vec::Vec<u64> {
-    black_box(words).iter().map(sync::load).collect()
-}
 
 fn far(addresses: impl IntoIterator<Item = (usize, usize)>) -> Spans<'static> {
     let mut spans = Spans::new();

@@ -177,23 +177,6 @@ fn n07_a_source_that_comes_again_has_none_of_its_old_events() {
 }
 
 #[test]
-fn n07_an_event_is_not_counted_in_the_next_life_of_its_source() {
-    let memory = Memory::new(&[0]);
-    let events = memory.events(CHANNEL);
-    let looks = Cell::new(0);
-    let is_meant = || {
-        looks.set(looks.get() + 1);
-        if looks.get() == 1 {
-            events.detach(0, &mut Collected::default(), &memory.fifo);
-            events.attach(0);
-        }
-        looks.get() == 1
-    };
-    assert!(events.raise(0, is_meant).is_none());
-    assert_eq!((looks.get(), memory.nodes[0].unread()), (2, 0));
-}
-
-#[test]
 fn n09_a_channel_in_the_entry_of_a_dead_one_wakes() {
     let memory = Memory::new(&[0, 1]);
     assert!(memory.raise(0));
@@ -219,16 +202,6 @@ fn n09_what_was_counted_and_not_told_is_told_by_others() {
     }
     memory.fifo.write();
     assert_eq!(memory.all(), [0]);
-}
-
-#[test]
-fn n09_what_one_wrote_is_not_taken_for_written_after_it_was_read() {
-    let memory = Memory::new(&[0, 1]);
-    let slow = memory.events(CHANNEL).raise(0, || true).expect("to be written");
-    memory.fifo.write();
-    assert_eq!(memory.all(), [0]);
-    memory.events(CHANNEL).written(slow);
-    assert!(memory.raise(1));
 }
 
 #[test]

@@ -18,14 +18,8 @@ fn one_process_inherits_the_lock() {
     assert!(lock.try_enter(dead));
     assert_eq!(heirs.map(|heir| lock.inherit(dead, heir)), [true, false]);
     assert_eq!(lock.holder(), Some(heirs[0]));
+    assert!(!lock.inherit(AttachmentKey::new(1, 0), heirs[1]), "the next of it is another owner");
     lock.leave();
     assert!(!lock.inherit(dead, heirs[1]), "nobody holds it");
     assert!(lock.try_enter(heirs[1]));
-}
-
-#[test]
-fn the_next_of_an_attachment_is_another_owner() {
-    let (lock, old, new) = (Lock::new(), AttachmentKey::new(3, 1), AttachmentKey::new(3, 2));
-    assert!(lock.try_enter(new));
-    assert!(!lock.inherit(old, AttachmentKey::new(4, 1)), "that one is alive");
 }

@@ -35,7 +35,8 @@ fn x05_a_request_comes_back_only_if_nobody_has_begun_it() {
     assert_eq!(word.recall(mine), Recalled::Back(mine));
     word.ask(mine).unwrap();
     let serving = word.serve(SERVER).unwrap();
-    assert_eq!(word.recall(first), Recalled::Begun);
+    word.cancel(first);
+    assert_eq!(word.recall(first), Recalled::Begun, "that is not cancelled");
     assert!(word.answer(serving));
     let Recalled::Answered(done) = word.recall(first) else { panic!("it was answered") };
     word.give_up(done);
@@ -94,18 +95,6 @@ fn x03_a_stage_that_is_abandoned_is_freed_in_its_own_round_alone() {
     assert!(word.claim(OTHER, SERVER).is_none(), "who is asked now serves");
     word.free_abandoned(second);
     assert!(word.claim(OTHER, SERVER).is_some());
-}
-
-#[test]
-fn x03_what_is_cancelled_is_not_begun() {
-    let word = Word::default();
-    let request = asked(&word);
-    word.cancel(request);
-    assert!(word.serve(SERVER).is_none());
-    let request = asked(&word);
-    word.serve(SERVER).unwrap();
-    word.cancel(request);
-    assert_eq!(word.seen().state(), Some(State::Serving), "it was begun");
 }
 
 #[test]
