@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine::requester::local::{invalidate, invalidate_and_wait};
+use crate::engine::requester::local::invalidate;
 use crate::inside::prelude::*;
 use crate::memory::region::{Bound, Kind, MrSlot, RegionEntry};
 
@@ -129,31 +129,6 @@ fn q07_a_key_is_not_invalidated_that_a_window_had_before_or_whose_window_is_deal
     assert!(!closing.finish(memory));
 }
 
-/// Takes the key away while somebody copies who may do that through it.
-fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> CopyGuard<'a>) {
-    let alone = Alone::new();
-    let (engine, number, key) = (alone.device.engine, alone.qp.qpn(), alone.window.rkey());
-    let in_flight = copies(&alone);
-    thread::scope(|scope| {
-        let invalidates = scope.spawn(|| invalidate_and_wait(engine, number, Key::new(key)));
-        until("the key is dead", || sync::load(&alone.slot().key) == 0);
-        (0..200).for_each(|_| thread::yield_now());
-        assert!(!invalidates.is_finished(), "bytes may still move");
-        drop(in_flight);
-        assert!(invalidates.join().unwrap(), "no bytes move any more");
-    });
-}
-
-#[test]
-fn q06_invalidating_waits_for_what_is_copied_here_and_for_a_peer_of_another_process() {
-    outlasts_the_copy(|alone| {
-        alone.device.engine.copy_guard(alone.fixture.slot(&alone.qp), alone.qp.index())
-    });
-    outlasts_the_copy(|Alone { device: Device { memory, .. }, .. }| {
-        CopyGuard::open_to_own(memory, memory.copier().in_flight())
-    });
-}
-
 #[test]
 fn q06_the_key_of_another_process_is_invalidated_once_and_not_without_its_region() {
     let device = Fixture::new().device;
@@ -198,16 +173,6 @@ fn q10_another_region_of_the_same_key_is_not_behind_a_window() {
         entry.write(slot, (place, generation));
         assert_eq!(alone.is_open(), is_open);
     }
-}
-
-#[test]
-fn q06_a_send_takes_the_key_that_all_see_and_the_own_one() {
-    let mut alone = Alone::new();
-    let key = alone.window.rkey();
-    alone.qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    alone.qp.post_send(&[SendWr::send_with_inv(2, &[], key)]).unwrap();
-    let own = alone.device.memory.own(alone.window.entry.index);
-    assert_eq!((sync::load(&own.key), sync::load(&alone.slot().key)), (0, 0));
 }
 
 #[test]

@@ -48,14 +48,3 @@ fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspende
     // Or destroying waits for it.
     srq.shared.queue.free(&taken[1]);
 }
-
-#[test]
-fn x07_in_a_forked_child_nothing_is_posted_and_no_limit_is_set() {
-    let mut srq = Fixture::new().srq(1);
-    // There, zeros lie in its place.
-    sync::release(&srq.shared.slot.number, 0);
-    assert_eq!(srq.post_recv(ONE).unwrap_err().why, Refused::WrongState);
-    assert_eq!(srq.arm_limit(1), Err(ArmLimitError::Forked));
-    assert_eq!(srq.limit().map_err(|error| error.errno), Err(Errno::ENODEV));
-    assert_eq!(srq.waiting(), 0);
-}

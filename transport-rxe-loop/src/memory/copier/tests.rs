@@ -4,7 +4,6 @@ use super::client::{NotDone, atomic};
 use super::*;
 use crate::inside::prelude::*;
 use crate::memory::stage::Head;
-use crate::protocol::number::RegionIndex;
 
 /// This process.
 pub fn me(device: &'static Device) -> AttachmentId {
@@ -19,32 +18,6 @@ pub fn own(device: &'static Device, nth: usize) -> Stage {
 /// A stage of the process at [`ANOTHER`].
 fn its(device: &'static Device, nth: usize) -> Stage {
     device.memory.stages().of(ANOTHER).nth(nth).unwrap()
-}
-
-/// Deregisters memory while somebody copies who may do that through its key.
-fn outlasts_the_copy<'a>(fixture: &Fixture, copies: impl Fn() -> CopyGuard<'a>) {
-    for round in 0..5 {
-        let region = fixture.region(64);
-        let key = &fixture.device.memory.mr(RegionIndex::new(region.lkey() >> 8)).key;
-        let window = copies();
-        thread::scope(|scope| {
-            let deregisters = scope.spawn(move || region.deregister());
-            until("the key is dead", || sync::acquire(key) == 0);
-            (0..200).for_each(|_| thread::yield_now());
-            assert!(!deregisters.is_finished(), "round {round}: bytes may still move");
-            drop(window);
-            until("no bytes move any more", || deregisters.is_finished());
-        });
-    }
-}
-
-#[test]
-fn q10_deregistering_waits_for_what_is_copied_here_and_for_another_process() {
-    let fixture = Fixture::new();
-    let (Device { memory, engine, .. }, qp) = (fixture.device, fixture.qp());
-    let in_flight = &memory.copier().in_flight;
-    outlasts_the_copy(&fixture, || CopyGuard::open_to_own(memory, in_flight));
-    outlasts_the_copy(&fixture, || engine.copy_guard(fixture.slot(&qp), qp.index()));
 }
 
 /// What another process asks this one for.

@@ -74,6 +74,8 @@ impl Pair {
         }
         assert_eq!(qp.state().map_err(|error| error.errno), Err(Errno::ENODEV));
         assert_eq!(qp.attributes().map_err(|error| error.errno), Err(Errno::ENODEV));
+        let refused = srq.post_recv(&[RecvWr::new(1, &[])]).unwrap_err();
+        assert_eq!((refused.why, srq.waiting()), (Refused::WrongState, 0));
         assert_eq!(srq.arm_limit(1), Err(ArmLimitError::Forked));
         assert_eq!(srq.limit().map_err(|error| error.errno), Err(Errno::ENODEV));
         assert_eq!(cq.poll(&mut [Wc::default(); 4]), Err(PollError::Device(NODEV)));
