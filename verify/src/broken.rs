@@ -13,8 +13,8 @@ use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
 use cq_core::wr::{RecvWr, SendFlags, SendOp, SendWr};
 
 use crate::device::{
-    Access, Address, Cq, Destination, Destroy, Device, Errno, Limits, Made, Qp, QpAttr, QpCaps,
-    QpInit, QpState, SrqInit,
+    Access, Address, Cq, Destination, Destroy, Device, Errno, Limits, Made, Posted, Qp, QpAttr,
+    QpCaps, QpInit, QpState, SrqInit,
 };
 use crate::model::{
     Model, ModelAh, ModelChannel, ModelCq, ModelMr, ModelMw, ModelPd, ModelQp, ModelSrq,
@@ -307,11 +307,7 @@ impl BrokenQp {
 }
 
 impl Qp<ModelAh> for BrokenQp {
-    fn post_to(
-        &mut self,
-        to: &Destination<'_, ModelAh>,
-        list: &[SendWr<'_>],
-    ) -> Result<(), PostError> {
+    fn post_to(&mut self, to: &Destination<'_, ModelAh>, list: &[SendWr<'_>]) -> Posted {
         let Destination { ah, qp_num, qkey } = *to;
         let qkey = if self.how == How::IgnoresQueueKeys { 0 } else { qkey };
         self.it.post_to(&Destination { ah, qp_num, qkey }, list)

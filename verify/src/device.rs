@@ -31,6 +31,9 @@ use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use serde::{Deserialize, Serialize};
 
+/// Whether a list was posted.
+pub type Posted = Result<(), PostError>;
+
 /// An object, or why it could not be made.
 pub type Made<T> = Result<T, Errno>;
 

@@ -116,12 +116,8 @@ pub struct Running {
 
 impl Running {
     fn look(process: Process) -> Option<Self> {
-        let words = process.cmdline().ok()?;
-        Some(Self {
-            pid: Pid::from_raw(process.pid())?,
-            name: process.stat().ok()?.comm,
-            words: words.join(" "),
-        })
+        let (name, words) = (process.stat().ok()?.comm, process.cmdline().ok()?.join(" "));
+        Some(Self { pid: Pid::from_raw(process.pid())?, name, words })
     }
 
     /// Whether it only waits for others.

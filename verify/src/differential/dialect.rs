@@ -176,14 +176,11 @@ impl Dialect {
             Step::Poll(..) => return !self.lacks(Polls),
             Step::Moderate(..) => return !self.lacks(Extensions),
             Step::Arm(_, on) if self.lacks(SolicitedArms) => *on = Notify::Next,
-            Step::Change(_, Change::To(state) | Change::Bare(state)) => {
-                let left_out = match *state {
-                    QpState::SQD => Sqd,
-                    QpState::RESET => OneSidedResets,
-                    _ => return true,
-                };
-                return !self.lacks(left_out);
-            }
+            Step::Change(_, Change::To(state) | Change::Bare(state)) => match *state {
+                QpState::SQD => return !self.lacks(Sqd),
+                QpState::RESET => return !self.lacks(OneSidedResets),
+                _ => {}
+            },
             Step::Send(from, list) => list.iter_mut().for_each(|request| {
                 if self.lacks(NearDatagrams) {
                     request.target.qp = request.target.qp & !1 | (*from & 1 ^ 1);

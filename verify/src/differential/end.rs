@@ -84,10 +84,8 @@ impl<D: Device> End<D> {
 
     /// Deregisters one of its regions. Whether it was still there.
     pub fn deregister(&mut self, region: Region) -> bool {
-        match region {
-            Region::Local => self.local.take().is_some(),
-            _ => self.fixed.take().is_some(),
-        }
+        let region = if region == Region::Local { &mut self.local } else { &mut self.fixed };
+        region.take().is_some()
     }
 }
 

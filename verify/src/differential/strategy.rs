@@ -101,13 +101,9 @@ fn request(what: impl Strategy<Value = (Op, Data)>) -> impl Strategy<Value = Req
         flag(SendFlags::SOLICITED, 1, 3),
         flag(SendFlags::FENCE, 1, 3),
     ];
+    let flags = flags.prop_map(|flags| flags.into_iter().collect());
     let all = (what, target(), flags);
-    all.prop_map(|((op, data), target, flags)| Request {
-        op,
-        data,
-        target,
-        flags: flags.into_iter().collect(),
-    })
+    all.prop_map(|((op, data), target, flags)| Request { op, data, target, flags })
 }
 
 fn target() -> impl Strategy<Value = Target> {

@@ -112,16 +112,13 @@ mod tests {
         let said = "noise\n== begin a\none\n\ntwo\n\n== end a 0\nnoise\n== begin b\n== end b 3\n\
                     == begin c\n== end c 137\n== over\n";
         let (ran, over) = results(said);
-        let expected = [
-            ("a", "one\n\ntwo", End::Status(0)),
-            ("b", "", End::Status(3)),
-            ("c", "", End::Killed),
-        ];
-        let expected = expected.map(|(name, output, end)| Ran {
+        let task = |name: &str, output: &str, end| Ran {
             name: name.to_owned(),
             output: output.to_owned(),
             end,
-        });
+        };
+        let [a, b] = [task("a", "one\n\ntwo", End::Status(0)), task("b", "", End::Status(3))];
+        let expected = [a, b, task("c", "", End::Killed)];
         assert!(over && ran == expected, "{ran:?}");
     }
 

@@ -44,11 +44,7 @@ impl World {
     pub fn notify(&mut self, queue: Id, solicited: bool, urgent: bool) {
         let now = self.now;
         let cq = self.cqs.get_mut(&queue).expect("it got a completion");
-        let fires = match cq.armed {
-            None => false,
-            Some(Notify::Solicited) => solicited,
-            Some(Notify::Next) => true,
-        };
+        let fires = cq.armed.is_some_and(|on| on == Notify::Next || solicited);
         if fires && (urgent || !cq.moderation.holds_back(now)) {
             self.raise(queue);
         }

@@ -86,17 +86,11 @@ impl World {
             SendOp::SendInvalidate { rkey } => self.send(number, request, Some(rkey)),
             SendOp::Write { remote, .. } => self.rdma_write(number, request, remote),
             SendOp::Read { remote } => self.rdma_read(number, request, remote),
-            SendOp::CompareSwap { remote, compare, swap } => {
-                let change = |old| if old == compare { swap } else { old };
-                self.atomic(number, request, remote, change)
-            }
-            SendOp::FetchAdd { remote, add } => {
-                self.atomic(number, request, remote, |old| old.wrapping_add(add))
+            SendOp::CompareSwap { remote, .. } | SendOp::FetchAdd { remote, .. } => {
+                self.atomic(number, request, remote)
             }
             SendOp::AtomicWrite { remote } => self.atomic_write(number, request, remote),
-            SendOp::Flush { remote, length, placement, selectivity } => {
-                self.rdma_flush(number, remote, length, placement, selectivity)
-            }
+            SendOp::Flush { .. } => self.rdma_flush(number, request.op),
             SendOp::BindWindow(bind) => self.bind(number, &bind),
             SendOp::LocalInvalidate { rkey } => self.local_invalidate(number, rkey),
             _ => unreachable!("posting refuses what there is not"),

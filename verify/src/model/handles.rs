@@ -15,7 +15,7 @@ use cq_core::wr::{RecvWr, SendWr};
 
 use super::events::key;
 use super::world::{AddressHandle, Channel, Cq, Id, Opening, Pd, Qp, Region, Srq, Window, World};
-use crate::device::{self, Destination, Destroy, Errno, QpAttr, QpCaps, QpState, SrqInit};
+use crate::device::{self, Destination, Destroy, Errno, Posted, QpAttr, QpCaps, QpState, SrqInit};
 
 /// A device, shared by its handles.
 #[derive(Default)]
@@ -203,16 +203,10 @@ impl Post for ModelQp {
 }
 
 impl device::Qp<ModelAh> for ModelQp {
-    fn post_to(
-        &mut self,
-        to: &Destination<'_, ModelAh>,
-        list: &[SendWr<'_>],
-    ) -> Result<(), PostError> {
+    fn post_to(&mut self, to: &Destination<'_, ModelAh>, list: &[SendWr<'_>]) -> Posted {
         let Destination { ah, qp_num, qkey } = *to;
-        let handle = ah.0.id;
-        self.with(|world, id| {
-            world.post_send(id, Some(&Destination { ah: &handle, qp_num, qkey }), list)
-        })
+        let to = Destination { ah: &ah.0.id, qp_num, qkey };
+        self.with(|world, id| world.post_send(id, Some(&to), list))
     }
 
     fn number(&self) -> u32 {

@@ -46,13 +46,7 @@ impl World {
     }
 
     /// COMP_SWAP and FETCH_ADD: they return the previous value, in this machine's byte order.
-    pub fn atomic(
-        &mut self,
-        from: Id,
-        request: &Request,
-        remote: RemoteAddr,
-        change: impl Fn(u64) -> u64,
-    ) -> Execution {
+    pub fn atomic(&mut self, from: Id, request: &Request, remote: RemoteAddr) -> Execution {
         if request.len() != 8 {
             return Err(Stop::Fault(Fault::LocalLength));
         }
@@ -60,7 +54,12 @@ impl World {
         let (key, range) = self.word(to, remote, Access::REMOTE_ATOMIC)?;
         let held = &self.regions[&key].bytes[range.clone()];
         let old = u64::from_ne_bytes(held.try_into().expect("eight bytes"));
-        self.write(&[(key, range)], &change(old).to_ne_bytes());
+        let new = match request.op {
+            SendOp::CompareSwap { compare, swap, .. } if old == compare => swap,
+            SendOp::FetchAdd { add, .. } => old.wrapping_add(add),
+            _ => old,
+        };
+        self.write(&[(key, range)], &new.to_ne_bytes());
         let answer = self.answer_places(from, request)?;
         self.write(&answer, &old.to_ne_bytes());
         Ok(Done { byte_len: 8, ..Done::default() })
@@ -80,14 +79,10 @@ impl World {
 
     /// FLUSH: everything earlier is visible already, so only the rights are checked. For zero bytes no key
     /// is checked; for a whole region, neither address nor length.
-    pub fn rdma_flush(
-        &self,
-        from: Id,
-        remote: RemoteAddr,
-        length: u32,
-        placement: Placement,
-        selectivity: Selectivity,
-    ) -> Execution {
+    pub fn rdma_flush(&self, from: Id, op: SendOp) -> Execution {
+        let SendOp::Flush { remote, length, placement, selectivity } = op else {
+            unreachable!("it is a FLUSH");
+        };
         let right = rights(placement);
         let to = self.allowing_peer(from, right)?;
         let good = match selectivity {

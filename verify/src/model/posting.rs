@@ -5,19 +5,17 @@ use cq_core::transport::{PostError, Refused};
 use cq_core::wr::{Data, Placement, SendFlags, SendOp, SendWr};
 
 use super::world::{AddressHandle, Bytes, Id, Qp, Request, Target, World};
-use crate::device::{Destination, QpState};
+use crate::device::{Destination, Posted, QpState};
 
 /// The longest message: that of the InfiniBand specification.
 const MAX_MESSAGE: u64 = 1 << 31;
 
+/// Where datagrams go: by an address handle of this number.
+type To<'a> = Destination<'a, Id>;
+
 impl World {
     /// Q4: queues the list up to the first request that is refused, then executes what was queued.
-    pub fn post_send(
-        &mut self,
-        number: Id,
-        to: Option<&Destination<'_, Id>>,
-        list: &[SendWr<'_>],
-    ) -> Result<(), PostError> {
+    pub fn post_send(&mut self, number: Id, to: Option<&To<'_>>, list: &[SendWr<'_>]) -> Posted {
         let to = to.map(|&Destination { ah, qp_num, qkey }| {
             let AddressHandle { pd, global } = self.handles[ah];
             (pd, Target { qp_num, qkey, global })
@@ -38,10 +36,7 @@ impl World {
 }
 
 /// Q4: takes the requests of a list up to the first that is refused.
-pub fn each<W>(
-    list: &[W],
-    mut take: impl FnMut(&W) -> Result<(), Refused>,
-) -> Result<(), PostError> {
+pub fn each<W>(list: &[W], mut take: impl FnMut(&W) -> Result<(), Refused>) -> Posted {
     let mut list = list.iter().enumerate();
     list.try_for_each(|(posted, wr)| take(wr).map_err(|why| PostError { posted, why }))
 }
