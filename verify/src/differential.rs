@@ -31,7 +31,6 @@ mod strategy;
 mod words;
 
 pub use self::dialect::{Dialect, FULL, Omission, SOFT_ROCE, TWO_PROCESSES, VERBS_LOOP, Why};
-pub use self::judge::Difference;
 pub use self::program::{
     Change, Data, EndShape, MAIN, Op, Piece, Place, Program, Region, Request, SMALL, Shape, Step,
     Target,
@@ -135,7 +134,7 @@ pub fn run<R: Device, D: Device>(
         let compared = judge::compare::<R, D>(&program, plan.dialect, patience.get());
         let completed = compared.map_err(|difference| {
             patience.set(SHRINKING);
-            TestCaseError::fail(difference.to_string())
+            TestCaseError::fail(difference)
         })?;
         let mut tally = tally.borrow_mut();
         tally.add(&program, &completed);

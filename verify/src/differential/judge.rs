@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::dialect::{Dialect, Omission};
-use super::machine::{Machine, Outcome, Wanted};
+use super::machine::{Machine, Outcome};
 use super::program::{Program, Step};
 use super::seen::Completed;
 use crate::device::Device;
@@ -12,11 +12,6 @@ use crate::device::Device;
 /// More deadlines than a step leaves behind. So often a device may pause at least, however busy the machine
 /// is.
 const DEADLINES: usize = 64;
-
-/// What a device did otherwise than the reference.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Difference(String);
 
 /// Runs `program` on the reference `R` and on the device `D`, which may take as long as `patience` for what
 /// a step leads to. Returns what completed.
@@ -27,7 +22,7 @@ pub fn compare<R: Device, D: Device>(
     program: &Program,
     dialect: &'static Dialect,
     patience: Duration,
-) -> Result<Completed, Difference> {
+) -> Result<Completed, String> {
     let mut reference = Machine::<R>::new(&program.shape, dialect);
     let mut device = Machine::<D>::new(&program.shape, dialect);
     // In the end everything is polled.
@@ -39,17 +34,14 @@ pub fn compare<R: Device, D: Device>(
             reference.pause();
         }
         let until = Instant::now() + patience;
-        let wanted = match first {
-            Outcome::Polled(count) | Outcome::Posted(count) => Some(Wanted { count, until }),
-            _ => None,
-        };
+        let wanted = if let Outcome::Count(count) = first { Some((count, until)) } else { None };
         let second = device.step(&step, wanted);
         if first != second {
             let text = format!("step {nth} returned {second:?}, should be {first:?}");
-            return Err(Difference(text));
+            return Err(text);
         }
         settle(&mut reference, &mut device, dialect, until)
-            .map_err(|Difference(what)| Difference(format!("after step {nth}, {what}")))?;
+            .map_err(|what| format!("after step {nth}, {what}"))?;
     }
     compare_results(&reference, &device)?;
     Ok(reference.completed().clone())
@@ -61,7 +53,7 @@ fn settle<R: Device, D: Device>(
     device: &mut Machine<D>,
     dialect: &Dialect,
     until: Instant,
-) -> Result<(), Difference> {
+) -> Result<(), String> {
     let all = dialect.lacks(Omission::Polls);
     if all {
         reference.take_all();
@@ -73,7 +65,7 @@ fn settle<R: Device, D: Device>(
         let second = device.look();
         let mut result = match first == *second {
             true => Ok(()),
-            false => Err(Difference(format!("there was {second:?}, should be {first:?}"))),
+            false => Err(format!("there was {second:?}, should be {first:?}")),
         };
         if all && result.is_ok() {
             device.take_all();
@@ -90,23 +82,21 @@ fn settle<R: Device, D: Device>(
 fn compare_results<R: Device, D: Device>(
     reference: &Machine<R>,
     device: &Machine<D>,
-) -> Result<(), Difference> {
+) -> Result<(), String> {
     let queues = reference.completed().iter().zip(device.completed()).enumerate();
     for (queue, (first, second)) in queues {
         if first != second {
             let direction = ["send", "receive"][queue % 2];
             let (qp, first, second) = (queue / 2, lines(first), lines(second));
-            return Err(Difference(format!(
+            return Err(format!(
                 "the {direction} queue of queue pair {qp} completed\n{second}should be\n{first}"
-            )));
+            ));
         }
     }
     for (end, (first, second)) in reference.memory().iter().zip(&device.memory()).enumerate() {
         if let Some(at) = first.iter().zip(second).position(|(first, second)| first != second) {
             let (first, second) = (first[at], second[at]);
-            return Err(Difference(format!(
-                "byte {at} of end {end} is {second:#04x}, should be {first:#04x}"
-            )));
+            return Err(format!("byte {at} of end {end} is {second:#04x}, should be {first:#04x}"));
         }
     }
     Ok(())

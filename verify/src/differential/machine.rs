@@ -29,33 +29,19 @@ const CHUNK: usize = 16;
 /// What a step returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// How many requests of the list were posted; the next one was refused.
-    Posted(usize),
-    /// Which of the changes were made.
-    Changed(Vec<bool>),
-    /// How many completions came.
-    Polled(usize),
+    /// How many requests of the list were posted, of which the next one was refused; how many completions came.
+    Count(usize),
     /// The queue itself failed.
     Broken(PollError),
-    /// Whether the call was obeyed.
-    Obeyed(bool),
-    /// It was not made.
-    LeftOut,
+    /// Which of the calls were obeyed. None was made where something is left out.
+    Obeyed(Vec<bool>),
 }
 
-/// How many completions a poll has to find, or receives a queue has to take.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted {
-    /// So many.
-    pub count: usize,
-    /// If they come before this.
-    pub until: Instant,
-}
+/// How many completions a poll has to find, or receives a queue has to take, if they come before this.
+pub type Wanted = Option<(usize, Instant)>;
 
-impl Wanted {
-    fn lacks(&self, count: usize) -> bool {
-        count < self.count && Instant::now() < self.until
-    }
+fn are_missing(wanted: Wanted, count: usize) -> bool {
+    wanted.is_some_and(|(all, until)| count < all && Instant::now() < until)
 }
 
 /// A program under way.
@@ -109,37 +95,39 @@ impl<D: Device> Machine<D> {
     }
 
     /// Carries a step out; a poll waits for what is `wanted`, and posting receives for their room.
-    pub fn step(&mut self, step: &Step, wanted: Option<Wanted>) -> Outcome {
+    pub fn step(&mut self, step: &Step, wanted: Wanted) -> Outcome {
         self.steps += 1;
         match step {
             Step::Send(qp, list) => self.send(*qp % self.qps.len(), list),
             Step::Recv(qp, list) => {
                 let qp = *qp % self.qps.len();
                 if self.fails(qp) && self.dialect.lacks(Omission::ReceivesInErr) {
-                    return Outcome::LeftOut;
+                    return Outcome::Obeyed(Vec::new());
                 }
                 self.recv(qp, list, wanted)
             }
             Step::Change(qp, change) => self.change(*qp % self.qps.len(), *change),
             Step::Poll(cq, room) => {
-                self.poll(*cq, *room, wanted).map_or_else(Outcome::Broken, Outcome::Polled)
+                self.poll(*cq, *room, wanted).map_or_else(Outcome::Broken, Outcome::Count)
             }
-            Step::Arm(cq, on) => Outcome::Obeyed(self.cq(*cq).arm(*on).is_ok()),
-            Step::Resize(cq, capacity) => Outcome::Obeyed(self.resize(*cq, *capacity)),
-            Step::Limit(end, limit) => {
-                let srq = self.ends[*end].srq.as_mut();
-                srq.map_or(Outcome::LeftOut, |srq| Outcome::Obeyed(srq.arm_limit(*limit).is_ok()))
-            }
-            Step::Moderate(cq, count, period) => {
-                Outcome::Obeyed(self.cq(*cq).moderate(*count, *period).is_ok())
-            }
-            Step::Fill(end, at, byte) => {
-                let part = vec![*byte; 16.min(MAIN - at)];
-                self.ends[*end].main.write(*at, &part);
-                Outcome::Obeyed(true)
-            }
-            Step::Deregister(end, region) => Outcome::Obeyed(self.deregister(*end, *region)),
+            step => Outcome::Obeyed(self.other(step).into_iter().collect()),
         }
+    }
+
+    /// A call that is obeyed or not, if it is made.
+    fn other(&mut self, step: &Step) -> Option<bool> {
+        Some(match step {
+            Step::Arm(cq, on) => self.cq(*cq).arm(*on).is_ok(),
+            Step::Resize(cq, capacity) => self.resize(*cq, *capacity),
+            Step::Limit(end, limit) => self.ends[*end].srq.as_mut()?.arm_limit(*limit).is_ok(),
+            Step::Moderate(cq, count, period) => self.cq(*cq).moderate(*count, *period).is_ok(),
+            Step::Deregister(end, region) => self.deregister(*end, *region),
+            Step::Fill(end, at, byte) => {
+                self.ends[*end].main.write(*at, &vec![*byte; 16.min(MAIN - at)]);
+                true
+            }
+            Step::Send(..) | Step::Recv(..) | Step::Change(..) | Step::Poll(..) => return None,
+        })
     }
 
     /// What can be seen now.
@@ -224,10 +212,10 @@ impl<D: Device> Machine<D> {
             }
             _ => self.qps[qp].post_send(&requests),
         };
-        Outcome::Posted(posted(result, list.len()))
+        Outcome::Count(posted(result, list.len()))
     }
 
-    fn recv(&mut self, qp: usize, list: &[Vec<Piece>], wanted: Option<Wanted>) -> Outcome {
+    fn recv(&mut self, qp: usize, list: &[Vec<Piece>], wanted: Wanted) -> Outcome {
         let end = &self.ends[qp % 2];
         let sges = |pieces: &Vec<Piece>| {
             let route = (self.shape.qp_type == QpType::Ud).then(|| end.routes.sge(0, GRH));
@@ -246,8 +234,8 @@ impl<D: Device> Machine<D> {
             };
             count += posted(result, rest.len());
             // A queue that fails is seen in ERR a moment before what it holds is flushed.
-            if !self.fails(qp) || wanted.is_none_or(|wanted| !wanted.lacks(count)) {
-                return Outcome::Posted(count);
+            if !self.fails(qp) || !are_missing(wanted, count) {
+                return Outcome::Count(count);
             }
             self.pause();
         }
@@ -267,7 +255,7 @@ impl<D: Device> Machine<D> {
             }
         };
         let obeys = |(qp, attr): &(usize, _)| self.qps[*qp].modify(attr).is_ok();
-        Outcome::Changed(attrs.iter().map(obeys).collect())
+        Outcome::Obeyed(attrs.iter().map(obeys).collect())
     }
 
     /// Empties the queues of an end first: what becomes of a request whose memory goes while it waits is
@@ -292,14 +280,14 @@ impl<D: Device> Machine<D> {
         cq.resize(capacity).is_ok() && cq.resize(CQE).is_ok()
     }
 
-    fn poll(&mut self, cq: usize, room: usize, wanted: Option<Wanted>) -> Result<usize, PollError> {
+    fn poll(&mut self, cq: usize, room: usize, wanted: Wanted) -> Result<usize, PollError> {
         // In which order the queues of different queue pairs complete is nobody's promise.
         let shared = self.shape.pairs > 1 || !self.shape.separate_cqs;
         let (most, mut count) = (if shared { usize::MAX } else { room }, 0);
         loop {
             let taken = self.take(cq, room.min(most - count).min(CHUNK))?;
             count += taken;
-            if count == most || taken == 0 && wanted.is_none_or(|wanted| !wanted.lacks(count)) {
+            if count == most || taken == 0 && !are_missing(wanted, count) {
                 return Ok(count);
             }
             if taken == 0 {
