@@ -102,40 +102,36 @@ struct Arguments {
     every: NonZeroUsize,
 }
 
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error("cannot report")]
-    Output(#[from] io::Error),
-    #[error("cannot run the cases")]
-    Cases(#[source] io::Error),
-    #[error("cannot be the far end of another process")]
-    FarEnd(#[source] io::Error),
-}
-
 fn main() -> ExitCode {
-    match far::serve_if_asked().map_err(Error::FarEnd) {
-        Ok(true) => return ExitCode::SUCCESS,
-        Ok(false) => {}
-        Err(error) => return failed(&error),
-    }
-    match verify(&Arguments::parse()) {
+    let nothing_failed = match far::serve_if_asked() {
+        Ok(true) => Ok(true),
+        Ok(false) => asked(&Arguments::parse()),
+        Err(error) => Err(cannot("be the far end of another process")(error)),
+    };
+    match nothing_failed {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(error) => failed(&error),
+        Err(error) => {
+            // `eprintln!` would panic where stderr is closed as well.
+            let _ = writeln!(io::stderr(), "error: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 
-fn failed(error: &Error) -> ExitCode {
-    // `eprintln!` would panic where stderr is closed as well.
-    let _ = writeln!(io::stderr(), "error: {}", Causes(error));
-    ExitCode::FAILURE
+fn cannot(what: &str) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| io::Error::other(format!("cannot {what}: {}", Causes(&error)))
+}
+
+fn asked(arguments: &Arguments) -> io::Result<bool> {
+    match &arguments.cases {
+        Some(transport) => cases(transport, arguments).map_err(cannot("run the cases")),
+        None => verify(arguments).map_err(cannot("report")),
+    }
 }
 
 /// Whether nothing failed.
-fn verify(arguments: &Arguments) -> Result<bool, Error> {
-    if let Some(transport) = &arguments.cases {
-        return cases(transport, arguments).map_err(Error::Cases);
-    }
+fn verify(arguments: &Arguments) -> io::Result<bool> {
     if arguments.list {
         io::stdout().write_all(stages::details().as_bytes())?;
         return Ok(true);
@@ -150,7 +146,7 @@ fn verify(arguments: &Arguments) -> Result<bool, Error> {
     let stages = if arguments.stages.is_empty() { &all } else { &arguments.stages };
     let command = |stage: &Stage| process_of(stage, &program, arguments);
     schedule::run(stages, command, |stage| stage.limit(arguments.long), &mut report)?;
-    Ok(report.finish(started.elapsed())?)
+    report.finish(started.elapsed())
 }
 
 /// The command that runs a stage in a process of its own.
@@ -167,7 +163,7 @@ fn process_of(stage: &Stage, program: &Path, arguments: &Arguments) -> Command {
 }
 
 /// Runs a stage in this process: whether it passed.
-fn alone(stage: &'static Stage, arguments: &Arguments) -> Result<bool, Error> {
+fn alone(stage: &'static Stage, arguments: &Arguments) -> io::Result<bool> {
     let result = Job::start(stage.name, arguments.long, arguments.seed).and_then(|mut job| {
         packages::ensure(&stage.packages.concat(), &mut job)?;
         (stage.run)(&mut job)

@@ -33,36 +33,33 @@ const HARMLESS: [&str; 7] = [
 ];
 
 /// What a library exports: each name with its version, none where the library has no versions.
-pub struct Exports(BTreeSet<(String, String)>);
+pub type Exports = BTreeSet<(String, String)>;
 
-impl Exports {
-    /// Reads the library at `path`.
-    pub fn of(path: &Path) -> Result<Self, Stop> {
-        let bytes = fs::read(path).map_err(|error| error.to_string());
-        let exports = bytes.and_then(|bytes| Self::in_elf(&bytes).map_err(|why| why.to_string()));
-        exports.map_err(|why| {
-            Stop::Failed(format!("cannot read the names of {}: {why}", path.display()))
-        })
-    }
+/// What the library at `path` exports.
+pub fn of(path: &Path) -> Result<Exports, Stop> {
+    let bytes = fs::read(path).map_err(|error| error.to_string());
+    let exports = bytes.and_then(|bytes| in_elf(&bytes).map_err(|why| why.to_string()));
+    exports
+        .map_err(|why| Stop::Failed(format!("cannot read the names of {}: {why}", path.display())))
+}
 
-    fn in_elf(bytes: &[u8]) -> object::Result<Self> {
-        let file = ElfFile64::<Endianness>::parse(bytes)?;
-        let sections = file.elf_section_table();
-        let versions = sections.versions(file.endian(), bytes)?.unwrap_or_default();
-        let lossy = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
-        let mut exports = BTreeSet::new();
-        for symbol in file.dynamic_symbols() {
-            // The names of versions are absolute.
-            let absolute = symbol.section() == SymbolSection::Absolute;
-            if !symbol.is_undefined() && !symbol.is_local() && !absolute {
-                let index = versions.version_index(file.endian(), symbol.index());
-                let version = versions.version(index.index())?;
-                let version = version.map_or(String::new(), |it| lossy(it.name()));
-                exports.insert((lossy(symbol.name_bytes()?), version));
-            }
+fn in_elf(bytes: &[u8]) -> object::Result<Exports> {
+    let file = ElfFile64::<Endianness>::parse(bytes)?;
+    let sections = file.elf_section_table();
+    let versions = sections.versions(file.endian(), bytes)?.unwrap_or_default();
+    let lossy = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+    let mut exports = Exports::new();
+    for symbol in file.dynamic_symbols() {
+        // The names of versions are absolute.
+        let absolute = symbol.section() == SymbolSection::Absolute;
+        if !symbol.is_undefined() && !symbol.is_local() && !absolute {
+            let index = versions.version_index(file.endian(), symbol.index());
+            let version = versions.version(index.index())?;
+            let version = version.map_or(String::new(), |it| lossy(it.name()));
+            exports.insert((lossy(symbol.name_bytes()?), version));
         }
-        Ok(Self(exports))
     }
+    Ok(exports)
 }
 
 /// How many names ours has, if it has every one of theirs that takes objects, and none but theirs.
@@ -70,8 +67,8 @@ pub fn judge(ours: &Exports, theirs: &Exports) -> Result<usize, Stop> {
     let may = |(name, version): &&(String, String)| {
         version.starts_with(PUBLIC) || USED_BY_PROGRAMS.contains(&name.as_str())
     };
-    let public: BTreeSet<_> = theirs.0.iter().filter(may).map(|(name, _)| name.as_str()).collect();
-    let ours: BTreeSet<_> = ours.0.iter().map(|(name, _)| name.as_str()).collect();
+    let public: BTreeSet<_> = theirs.iter().filter(may).map(|(name, _)| name.as_str()).collect();
+    let ours: BTreeSet<_> = ours.iter().map(|(name, _)| name.as_str()).collect();
     if public.is_empty() {
         return Err(Stop::Failed("libibverbs has no public name".into()));
     }
@@ -91,7 +88,7 @@ mod tests {
     use super::*;
 
     fn library(exports: &[(&str, &str)]) -> Exports {
-        Exports(exports.iter().map(|&(name, version)| (name.into(), version.into())).collect())
+        exports.iter().map(|&(name, version)| (name.into(), version.into())).collect()
     }
 
     fn theirs() -> Exports {
@@ -118,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_is_no_library_is_an_error() {
-        let said = Exports::of(Path::new(file!())).map(|_| ()).unwrap_err().to_string();
+        let said = of(Path::new(file!())).map(|_| ()).unwrap_err().to_string();
         assert!(said.contains("exports.rs"), "{said}");
     }
 }

@@ -5,8 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::exports::{Exports, judge};
-use super::{libibverbs, preload};
+use super::{exports, libibverbs, preload};
 use crate::run::{Job, Stop, root};
 
 /// What brings the header, the library itself, and what reads the header.
@@ -18,7 +17,7 @@ const GENERATED: &str = "transport-rxe-loop/verbs-abi/src/sys/generated.rs";
 /// Compares both.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     generate(job)?;
-    let names = exports(job)?;
+    let names = names(job)?;
     Ok(format!("bindgen makes the same of the header; {names} names are libibverbs'"))
 }
 
@@ -68,11 +67,11 @@ fn same(kept: &str, made: &str) -> Result<(), Stop> {
 }
 
 /// How many names there are, all as they should be.
-fn exports(job: &mut Job) -> Result<usize, Stop> {
+fn names(job: &mut Job) -> Result<usize, Stop> {
     let ours = preload::build(job)?;
     let found = job.ask("cc", Command::new("cc").arg("-print-file-name=libibverbs.so.1"))?;
     let theirs = PathBuf::from(found.trim());
-    judge(&Exports::of(&ours)?, &Exports::of(&theirs)?)
+    exports::judge(&exports::of(&ours)?, &exports::of(&theirs)?)
 }
 
 #[cfg(test)]
