@@ -45,7 +45,7 @@ use serde::de::DeserializeOwned;
 pub use self::handles::{FarAh, FarChannel, FarCq, FarMr, FarMw, FarPd, FarQp, FarSrq};
 use self::link::Link;
 pub use self::link::serve_if_asked;
-use self::wire::{Call, Id, Kind};
+use self::wire::{Call, Id, Kind, NewQp};
 use crate::device::{Access, Address, Device, Errno, Limits, QpInit, SrqInit};
 
 /// A handle of an object in the far process.
@@ -185,7 +185,7 @@ impl Device for Far {
     }
 
     fn create_qp(&self, pd: &FarPd, init: &QpInit<'_, FarCq, FarSrq>) -> Result<FarQp, Errno> {
-        let made: Result<_, _> = self.0.ask(&Call::CreateQp {
+        let made: Result<_, _> = self.0.ask(&Call::CreateQp(NewQp {
             device: self.0.id,
             pd: pd.0.id,
             qp_type: init.qp_type,
@@ -194,7 +194,7 @@ impl Device for Far {
             srq: init.srq.map(|srq| srq.handle.id),
             caps: init.caps,
             sq_sig_all: init.sq_sig_all,
-        });
+        }));
         made.map(|(number, caps, id)| {
             let handle = self.made(Kind::Qp, id);
             FarQp { handle, number, caps }

@@ -10,7 +10,7 @@ use cq_core::wr::{RecvWr, SendWr};
 use serde::Serialize;
 
 use super::requests::{Receive, Send};
-use super::wire::{self, Call, Frame, Id, Kind};
+use super::wire::{self, Call, Frame, Id, Kind, NewQp};
 use crate::device::{Cq, Destination, Destroy, Device, Errno, Mr, Mw, Qp, QpInit, Srq};
 
 /// The size of a completion, in bytes.
@@ -48,15 +48,71 @@ fn with_raw(answer: impl Serialize, raw: Vec<u8>) -> Frame {
 }
 
 impl<D: Device> Objects<D> {
-    /// Executes a call.
+    /// Executes a call. The result of one that creates an object includes the values that the handle caches.
     ///
     /// # Panics
     /// The bytes are not a call, the object does not exist, or the call itself panics.
     pub fn answer(&self, call: &[u8], raw: Vec<u8>) -> Frame {
         match serde_json::from_slice(call).expect("a call") {
+            Call::Open => plain(self.devices.add(D::open())),
             Call::Drop { kind, id } => self.drop(kind, id),
             Call::Destroy { kind, id } => plain(self.destroy(kind, id)),
+            Call::Limits { device } => plain(self.devices.with(device, |device| device.limits())),
+            Call::NextAsync { device } => {
+                plain(self.devices.with(device, |device| device.take_async_event()))
+            }
+            Call::AllocPd { device } => {
+                plain(self.pds.add(self.devices.with(device, |device| device.alloc_pd())))
+            }
+            Call::Register { device, pd, len, access } => {
+                let mr = self.on(device, pd, |device, pd| device.register(pd, len, access));
+                plain(mr.map(|mr| (mr.addr(), mr.lkey(), mr.rkey(), self.mrs.add(mr))))
+            }
+            Call::CreateChannel { device } => {
+                let channel = self.devices.with(device, |device| device.create_channel());
+                plain(self.channels.add(channel))
+            }
+            Call::CreateCq { device, capacity, channel, ignores_overrun } => {
+                let (device, channel) =
+                    (self.devices.get(device), channel.map(|channel| self.channels.get(channel)));
+                let channel = channel.as_deref().map(held);
+                let (device, channel) = (held(&device), channel.as_deref());
+                let cq = match ignores_overrun {
+                    true => device.create_cq_ignoring_overrun(capacity, channel),
+                    false => device.create_cq(capacity, channel),
+                };
+                plain(cq.map(|cq| (cq.key(), self.cqs.add(cq))))
+            }
+            Call::CreateSrq { device, pd, init } => {
+                let srq = self.on(device, pd, |device, pd| device.create_srq(pd, &init));
+                plain(srq.map(|srq| (srq.number(), srq.caps(), self.srqs.add(srq))))
+            }
+            Call::CreateQp(new) => {
+                let qp = self.create_qp(&new);
+                plain(qp.map(|qp| (qp.number(), qp.caps(), self.qps.add(qp))))
+            }
+            Call::CreateAh { device, pd, to } => {
+                let ah = self.on(device, pd, |device, pd| device.create_ah(pd, to));
+                plain(ah.map(|ah| self.ahs.add(ah)))
+            }
+            Call::AhFromWc { device, pd } => {
+                let (wc, grh) = raw.split_at(WC);
+                let grh = grh.try_into().expect("forty bytes behind a completion");
+                let wc = completion(wc);
+                let ah = self.on(device, pd, |device, pd| device.ah_from_wc(pd, &wc, grh));
+                plain(ah.map(|ah| self.ahs.add(ah)))
+            }
+            Call::AllocMw { device, pd } => {
+                let mw = self.on(device, pd, |device, pd| device.alloc_mw(pd));
+                plain(mw.map(|mw| self.mws.add(mw)))
+            }
             Call::Poll { cq } => self.poll(cq, &raw),
+            Call::Arm { cq, on } => plain(self.cqs.with(cq, |cq| cq.arm(on))),
+            Call::Capacity { cq } => plain(self.cqs.with(cq, |cq| cq.capacity())),
+            Call::Resize { cq, capacity } => plain(self.cqs.with(cq, |cq| cq.resize(capacity))),
+            Call::Moderate { cq, count, period } => {
+                plain(self.cqs.with(cq, |cq| cq.moderate(count, period)))
+            }
             Call::Next { channel } => {
                 plain(self.channels.with(channel, |channel| channel.take_event()))
             }
@@ -65,6 +121,25 @@ impl<D: Device> Objects<D> {
                 let deadline = left.and_then(|left| Instant::now().checked_add(left));
                 plain(self.channels.with(channel, |channel| channel.block(deadline)))
             }
+            Call::PostSend { qp, list } => {
+                sends(&list, |list| self.qps.with(qp, |qp| qp.post_send(list)))
+            }
+            Call::PostTo { qp, ah, qp_num, qkey, list } => {
+                let ah = self.ahs.get(ah);
+                let to = Destination { ah: &*held(&ah), qp_num, qkey };
+                sends(&list, |list| self.qps.with(qp, |qp| qp.post_to(&to, list)))
+            }
+            Call::PostRecv { qp, list } => {
+                receives(&list, |list| self.qps.with(qp, |qp| qp.post_recv(list)))
+            }
+            Call::PostShared { srq, list } => {
+                receives(&list, |list| self.srqs.with(srq, |srq| srq.post_recv(list)))
+            }
+            Call::ArmLimit { srq, limit } => plain(self.srqs.with(srq, |srq| srq.arm_limit(limit))),
+            Call::Limit { srq } => plain(self.srqs.with(srq, |srq| srq.limit())),
+            Call::WindowKey { mw } => plain(self.mws.with(mw, |mw| mw.rkey())),
+            Call::State { qp } => plain(self.qps.with(qp, |qp| qp.state())),
+            Call::Modify { qp, attr } => plain(self.qps.with(qp, |qp| qp.modify(&attr))),
             Call::Read { mr, offset, len } => {
                 let mut bytes = vec![0; len];
                 self.mrs.with(mr, |mr| mr.read(offset, &mut bytes));
@@ -74,28 +149,13 @@ impl<D: Device> Objects<D> {
                 self.mrs.with(mr, |mr| mr.write(offset, &raw));
                 plain(())
             }
-            Call::WindowKey { mw } => plain(self.mws.with(mw, |mw| mw.rkey())),
-            Call::AhFromWc { device, pd } => {
-                let (wc, grh) = raw.split_at(WC);
-                let grh = grh.try_into().expect("forty bytes behind a completion");
-                let (device, pd) = (self.devices.get(device), self.pds.get(pd));
-                let made = held(&device).ah_from_wc(&held(&pd), &completion(wc), grh);
-                plain(made.map(|ah| self.ahs.add(ah)))
-            }
-            call @ (Call::Arm { .. }
-            | Call::Capacity { .. }
-            | Call::Resize { .. }
-            | Call::Moderate { .. }) => self.completion_queue(call),
-            call @ (Call::PostSend { .. }
-            | Call::PostTo { .. }
-            | Call::PostRecv { .. }
-            | Call::State { .. }
-            | Call::Modify { .. }) => self.queue_pair(call),
-            call @ (Call::PostShared { .. } | Call::ArmLimit { .. } | Call::Limit { .. }) => {
-                self.shared_queue(call)
-            }
-            call => self.device(call),
         }
+    }
+
+    /// Creates something in a protection domain.
+    fn on<T>(&self, device: Id, pd: Id, create: impl FnOnce(&D, &D::Pd) -> T) -> T {
+        let (device, pd) = (self.devices.get(device), self.pds.get(pd));
+        create(&held(&device), &held(&pd))
     }
 
     fn drop(&self, kind: Kind, id: Id) -> Frame {
@@ -133,123 +193,22 @@ impl<D: Device> Objects<D> {
         with_raw(polled, room.into_iter().flat_map(Wc::to_bytes).collect())
     }
 
-    fn completion_queue(&self, call: Call) -> Frame {
-        match call {
-            Call::Arm { cq, on } => plain(self.cqs.with(cq, |cq| cq.arm(on))),
-            Call::Capacity { cq } => plain(self.cqs.with(cq, |cq| cq.capacity())),
-            Call::Resize { cq, capacity } => plain(self.cqs.with(cq, |cq| cq.resize(capacity))),
-            Call::Moderate { cq, count, period } => {
-                plain(self.cqs.with(cq, |cq| cq.moderate(count, period)))
-            }
-            call => panic!("{call:?} is about no completion queue"),
-        }
-    }
-
-    fn queue_pair(&self, call: Call) -> Frame {
-        match call {
-            Call::PostSend { qp, list } => {
-                sends(&list, |list| self.qps.with(qp, |qp| qp.post_send(list)))
-            }
-            Call::PostTo { qp, ah, qp_num, qkey, list } => {
-                let ah = self.ahs.get(ah);
-                let to = Destination { ah: &*held(&ah), qp_num, qkey };
-                sends(&list, |list| self.qps.with(qp, |qp| qp.post_to(&to, list)))
-            }
-            Call::PostRecv { qp, list } => {
-                receives(&list, |list| self.qps.with(qp, |qp| qp.post_recv(list)))
-            }
-            Call::State { qp } => plain(self.qps.with(qp, |qp| qp.state())),
-            Call::Modify { qp, attr } => plain(self.qps.with(qp, |qp| qp.modify(&attr))),
-            call => panic!("{call:?} is about no queue pair"),
-        }
-    }
-
-    fn shared_queue(&self, call: Call) -> Frame {
-        match call {
-            Call::PostShared { srq, list } => {
-                receives(&list, |list| self.srqs.with(srq, |srq| srq.post_recv(list)))
-            }
-            Call::ArmLimit { srq, limit } => plain(self.srqs.with(srq, |srq| srq.arm_limit(limit))),
-            Call::Limit { srq } => plain(self.srqs.with(srq, |srq| srq.limit())),
-            call => panic!("{call:?} is about no shared receive queue"),
-        }
-    }
-
-    /// Creates objects. The result includes the values that the handle caches.
-    fn device(&self, call: Call) -> Frame {
-        match call {
-            Call::Open => plain(self.devices.add(D::open())),
-            Call::Limits { device } => plain(self.devices.with(device, |device| device.limits())),
-            Call::NextAsync { device } => {
-                plain(self.devices.with(device, |device| device.take_async_event()))
-            }
-            Call::AllocPd { device } => {
-                plain(self.pds.add(self.devices.with(device, |device| device.alloc_pd())))
-            }
-            Call::Register { device, pd, len, access } => {
-                let (device, pd) = (self.devices.get(device), self.pds.get(pd));
-                let mr = held(&device).register(&held(&pd), len, access);
-                plain(mr.map(|mr| (mr.addr(), mr.lkey(), mr.rkey(), self.mrs.add(mr))))
-            }
-            Call::CreateChannel { device } => {
-                let channel = self.devices.with(device, |device| device.create_channel());
-                plain(self.channels.add(channel))
-            }
-            Call::CreateCq { device, capacity, channel, ignores_overrun } => {
-                let (device, channel) =
-                    (self.devices.get(device), channel.map(|channel| self.channels.get(channel)));
-                let channel = channel.as_deref().map(held);
-                let (device, channel) = (held(&device), channel.as_deref());
-                let cq = match ignores_overrun {
-                    true => device.create_cq_ignoring_overrun(capacity, channel),
-                    false => device.create_cq(capacity, channel),
-                };
-                plain(cq.map(|cq| (cq.key(), self.cqs.add(cq))))
-            }
-            Call::CreateSrq { device, pd, init } => {
-                let (device, pd) = (self.devices.get(device), self.pds.get(pd));
-                let srq = held(&device).create_srq(&held(&pd), &init);
-                plain(srq.map(|srq| (srq.number(), srq.caps(), self.srqs.add(srq))))
-            }
-            call @ Call::CreateQp { .. } => {
-                let qp = self.create_qp(call);
-                plain(qp.map(|qp| (qp.number(), qp.caps(), self.qps.add(qp))))
-            }
-            Call::CreateAh { device, pd, to } => {
-                let (device, pd) = (self.devices.get(device), self.pds.get(pd));
-                let made = held(&device).create_ah(&held(&pd), to);
-                plain(made.map(|ah| self.ahs.add(ah)))
-            }
-            Call::AllocMw { device, pd } => {
-                let (device, pd) = (self.devices.get(device), self.pds.get(pd));
-                let made = held(&device).alloc_mw(&held(&pd));
-                plain(made.map(|mw| self.mws.add(mw)))
-            }
-            call => panic!("{call:?} is about no device"),
-        }
-    }
-
-    fn create_qp(&self, call: Call) -> Result<D::Qp, Errno> {
-        let Call::CreateQp { device, pd, qp_type, send_cq, recv_cq, srq, caps, sq_sig_all } = call
-        else {
-            panic!("{call:?} makes no queue pair")
-        };
-        let (device, pd) = (self.devices.get(device), self.pds.get(pd));
-        let cqs = [send_cq, recv_cq].map(|cq| self.cqs.get(cq));
+    fn create_qp(&self, new: &NewQp) -> Result<D::Qp, Errno> {
+        let cqs = [new.send_cq, new.recv_cq].map(|cq| self.cqs.get(cq));
         let send = held(&cqs[0]);
         // One queue for both must not be locked twice.
-        let recv = (send_cq != recv_cq).then(|| held(&cqs[1]));
-        let srq = srq.map(|srq| self.srqs.get(srq));
+        let recv = (new.send_cq != new.recv_cq).then(|| held(&cqs[1]));
+        let srq = new.srq.map(|srq| self.srqs.get(srq));
         let srq = srq.as_deref().map(held);
         let init = QpInit {
-            qp_type,
+            qp_type: new.qp_type,
             send_cq: &*send,
             recv_cq: recv.as_deref().unwrap_or(&send),
             srq: srq.as_deref(),
-            caps,
-            sq_sig_all,
+            caps: new.caps,
+            sq_sig_all: new.sq_sig_all,
         };
-        held(&device).create_qp(&held(&pd), &init)
+        self.on(new.device, new.pd, |device, pd| device.create_qp(pd, &init))
     }
 }
 

@@ -50,137 +50,51 @@ pub enum Kind {
 #[allow(missing_docs)]
 pub enum Call {
     Open,
-    Limits {
-        device: Id,
-    },
-    AllocPd {
-        device: Id,
-    },
-    Register {
-        device: Id,
-        pd: Id,
-        len: usize,
-        access: Access,
-    },
-    CreateChannel {
-        device: Id,
-    },
-    CreateCq {
-        device: Id,
-        capacity: u32,
-        channel: Option<Id>,
-        ignores_overrun: bool,
-    },
-    CreateSrq {
-        device: Id,
-        pd: Id,
-        init: SrqInit,
-    },
-    CreateQp {
-        device: Id,
-        pd: Id,
-        qp_type: QpType,
-        send_cq: Id,
-        recv_cq: Id,
-        srq: Option<Id>,
-        caps: QpCaps,
-        sq_sig_all: bool,
-    },
-    CreateAh {
-        device: Id,
-        pd: Id,
-        to: Address,
-    },
-    AhFromWc {
-        device: Id,
-        pd: Id,
-    },
-    AllocMw {
-        device: Id,
-        pd: Id,
-    },
-    NextAsync {
-        device: Id,
-    },
-    Drop {
-        kind: Kind,
-        id: Id,
-    },
-    Destroy {
-        kind: Kind,
-        id: Id,
-    },
-    Poll {
-        cq: Id,
-    },
-    Arm {
-        cq: Id,
-        on: Notify,
-    },
-    Capacity {
-        cq: Id,
-    },
-    Resize {
-        cq: Id,
-        capacity: u32,
-    },
-    Moderate {
-        cq: Id,
-        count: u16,
-        period: u16,
-    },
-    Next {
-        channel: Id,
-    },
-    Block {
-        channel: Id,
-        left: Option<Duration>,
-    },
-    PostSend {
-        qp: Id,
-        list: Vec<Send>,
-    },
-    PostTo {
-        qp: Id,
-        ah: Id,
-        qp_num: u32,
-        qkey: u32,
-        list: Vec<Send>,
-    },
-    PostRecv {
-        qp: Id,
-        list: Vec<Receive>,
-    },
-    PostShared {
-        srq: Id,
-        list: Vec<Receive>,
-    },
-    ArmLimit {
-        srq: Id,
-        limit: u32,
-    },
-    Limit {
-        srq: Id,
-    },
-    WindowKey {
-        mw: Id,
-    },
-    State {
-        qp: Id,
-    },
-    Modify {
-        qp: Id,
-        attr: QpAttr,
-    },
-    Read {
-        mr: Id,
-        offset: usize,
-        len: usize,
-    },
-    Write {
-        mr: Id,
-        offset: usize,
-    },
+    Limits { device: Id },
+    AllocPd { device: Id },
+    Register { device: Id, pd: Id, len: usize, access: Access },
+    CreateChannel { device: Id },
+    CreateCq { device: Id, capacity: u32, channel: Option<Id>, ignores_overrun: bool },
+    CreateSrq { device: Id, pd: Id, init: SrqInit },
+    CreateQp(NewQp),
+    CreateAh { device: Id, pd: Id, to: Address },
+    AhFromWc { device: Id, pd: Id },
+    AllocMw { device: Id, pd: Id },
+    NextAsync { device: Id },
+    Drop { kind: Kind, id: Id },
+    Destroy { kind: Kind, id: Id },
+    Poll { cq: Id },
+    Arm { cq: Id, on: Notify },
+    Capacity { cq: Id },
+    Resize { cq: Id, capacity: u32 },
+    Moderate { cq: Id, count: u16, period: u16 },
+    Next { channel: Id },
+    Block { channel: Id, left: Option<Duration> },
+    PostSend { qp: Id, list: Vec<Send> },
+    PostTo { qp: Id, ah: Id, qp_num: u32, qkey: u32, list: Vec<Send> },
+    PostRecv { qp: Id, list: Vec<Receive> },
+    PostShared { srq: Id, list: Vec<Receive> },
+    ArmLimit { srq: Id, limit: u32 },
+    Limit { srq: Id },
+    WindowKey { mw: Id },
+    State { qp: Id },
+    Modify { qp: Id, attr: QpAttr },
+    Read { mr: Id, offset: usize, len: usize },
+    Write { mr: Id, offset: usize },
+}
+
+/// The arguments of `create_qp`.
+#[derive(Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct NewQp {
+    pub device: Id,
+    pub pd: Id,
+    pub qp_type: QpType,
+    pub send_cq: Id,
+    pub recv_cq: Id,
+    pub srq: Option<Id>,
+    pub caps: QpCaps,
+    pub sq_sig_all: bool,
 }
 
 /// The maximum length of a frame, in bytes.
