@@ -32,6 +32,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use bench::transport::Limits;
+use cq_core::setup::Endpoint;
 use serde::{Deserialize, Serialize};
 
 use crate::interrupt::Stop;
@@ -47,7 +48,7 @@ pub enum Message {
     /// What to measure.
     Job(Job),
     /// Where its end can be reached: the queue pair's endpoint, where its memory starts, and the key of that.
-    Address { pair: Vec<u8>, addr: u64, rkey: u32 },
+    Address { pair: Endpoint, addr: u64, rkey: u32 },
     /// Its receives are posted.
     Ready,
     /// Its part of the job is over, or it gives up.

@@ -14,7 +14,6 @@ use bench::cores::Cores;
 use bench::transport::{About, Attempt, CONNECT, End, Limits, Needs, Transport};
 use cq_core::causes::Causes;
 use cq_core::device::QueuePair;
-use cq_core::setup::Endpoint;
 use cq_core::wr::RemoteAddr;
 
 use crate::control::Control;
@@ -175,10 +174,9 @@ impl<'a, T: Transport> Peer<'a, T> {
 
     /// An end that is connected to one of the other process, and where that one's memory is.
     fn end(&self, needs: &Needs) -> Result<(End<T>, RemoteAddr), Exit> {
-        let mut end = self.transport.end(needs)?;
-        let ours = end.pair.endpoint(&self.transport.about().port).to_bytes();
-        let RemoteAddr { addr, rkey } = end.memory.remote(0)?;
-        self.say(&Message::Address { pair: ours.to_vec(), addr, rkey })?;
+        let (mut end, port) = (self.transport.end(needs)?, &self.transport.about().port);
+        let (ours, RemoteAddr { addr, rkey }) = (end.pair.endpoint(port), end.memory.remote(0)?);
+        self.say(&Message::Address { pair: ours, addr, rkey })?;
         let Message::Address { pair, addr, rkey } = self.hear()? else {
             return Err(LinkError::out_of_order().into());
         };
@@ -187,9 +185,7 @@ impl<'a, T: Transport> Peer<'a, T> {
             let why = "the two processes do not share a device";
             return Err(Exit::failed(format!("the other end has the address of this one: {why}")));
         }
-        let bytes = pair.as_slice().try_into().attempt(CONNECT)?;
-        let peer = Endpoint::from_bytes(bytes).attempt(CONNECT)?;
-        end.pair.connect(&self.transport.about().port, &peer).attempt(CONNECT)?;
+        end.pair.connect(port, &pair).attempt(CONNECT)?;
         Ok((end, RemoteAddr { addr, rkey }))
     }
 

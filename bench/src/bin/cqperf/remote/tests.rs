@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use bench::transport::loopback::Loopback;
 use clap::ValueEnum;
+use cq_core::setup::{Endpoint, Gid};
 use serde_json::{Value, json};
 
 use super::*;
@@ -168,7 +169,7 @@ fn with_listener(limits: Limits, job: &Job, nowhere: bool, then: Message) -> Res
     let mut end = transport.end(&needs).unwrap();
     let RemoteAddr { addr, rkey } = end.memory.remote(0).unwrap();
     let (addr, rkey) = if nowhere { (u64::MAX - 7, 7) } else { (addr, rkey) };
-    let pair = end.pair.endpoint(&transport.about().port).to_bytes().to_vec();
+    let pair = end.pair.endpoint(&transport.about().port);
     let address = line(&Message::Address { pair, addr, rkey });
     write!(&other, "{}{address}", hello(limits)).unwrap();
     let peer = Peer::meet(&transport, socket, &Arc::default(), SILENCE).unwrap();
@@ -178,9 +179,7 @@ fn with_listener(limits: Limits, job: &Job, nowhere: bool, then: Message) -> Res
             for message in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
                 match message {
                     Message::Address { pair, .. } => {
-                        let peer = pair.as_slice().try_into().unwrap();
-                        let peer = Endpoint::from_bytes(peer).unwrap();
-                        end.pair.connect(&transport.about().port, &peer).unwrap();
+                        end.pair.connect(&transport.about().port, &pair).unwrap();
                         (&other).write_all(line(&then).as_bytes()).unwrap();
                     }
                     Message::Ready if then == Message::Ready && !nowhere => break,
@@ -269,7 +268,8 @@ fn whoever_connects_is_refused_in_one_line_unless_it_keeps_to_the_protocol() {
         job[name] = value;
         format!("{hello}{}\n", json!({ "job": job }))
     };
-    let nobody = Message::Address { pair: vec![1, 2, 3], addr: 0, rkey: 0 };
+    let pair = Endpoint { qp_num: u32::MAX, psn: 0, lid: 0, gid: Gid::default(), mtu: 3 };
+    let nobody = Message::Address { pair, addr: 0, rkey: 0 };
     let failure = Some("no\nmemory\u{1b}[2J".to_owned());
     let gives_up = Message::Ended(Ending { failure, ..Ending::default() });
     let closed = "closed the connection";
