@@ -16,10 +16,9 @@ use bench::turns::{self, Options, Spread};
 use comfy_table::Table;
 use hdrhistogram::Histogram;
 
-use crate::processes::bare;
-use crate::processes::end::{Direction, End, HEAP};
-use crate::processes::far::Order;
-use crate::processes::near::Near;
+use crate::bare;
+use crate::end::{Direction, End, HEAP};
+use crate::far::{Near, Order};
 
 /// What the table is called by.
 pub const NAME: &str = "interference";

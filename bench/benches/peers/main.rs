@@ -13,17 +13,16 @@
 //! Both take turns, each end on a core of its own, each turn between two probes of what a cache line costs:
 //! a figure is compared only with that of the same round, and only with the cores placed alike.
 
+mod bare;
 mod crowd;
+mod end;
+mod far;
 mod interference;
-#[path = "../processes/mod.rs"]
-mod processes;
 mod scenarios;
 mod ucx;
 
 use bench::cores::Cores;
 use bench::turns::{Options, Series, report};
-
-use self::processes::far;
 
 fn main() {
     far::play();

@@ -7,11 +7,10 @@ use std::rc::Rc;
 use bench::cores::Cores;
 use bench::turns::{Kind, Row, Sample, Scenario};
 
+use crate::bare;
 use crate::crowd::Crowd;
-use crate::processes::bare;
-use crate::processes::end::{BATCH, Direction, End};
-use crate::processes::far::Order;
-use crate::processes::near::Near;
+use crate::end::{BATCH, Direction, End};
+use crate::far::{Near, Order};
 use crate::ucx::{self, Test};
 
 /// Bytes of a WRITE or READ.

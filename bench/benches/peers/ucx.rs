@@ -10,7 +10,7 @@ use bench::cores::Cores;
 use bench::placement::{Placement, on_two_cores};
 use bench::turns::Sample;
 
-use crate::processes::near::on_a_core;
+use crate::far::on_a_core;
 
 const PROGRAM: &str = "ucx_perftest";
 

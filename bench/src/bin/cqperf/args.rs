@@ -79,10 +79,6 @@ enum Measure {
     Pingpong {
         #[command(flatten)]
         common: Common,
-
-        /// Round trips, or operations [default: 100000; in a sweep fewer, the longer the messages]
-        #[arg(long, value_name = "N")]
-        iters: Option<NonZeroU64>,
     },
 
     /// Move messages one way, as fast as they are checked
@@ -90,10 +86,6 @@ enum Measure {
     Stream {
         #[command(flatten)]
         common: Common,
-
-        /// Messages, or operations [default: 2000000; in a sweep fewer, the longer the messages]
-        #[arg(long, value_name = "N")]
-        iters: Option<NonZeroU64>,
 
         /// Requests posted, and completions polled, at a time
         #[arg(long, value_name = "N", default_value_t = BATCH)]
@@ -108,6 +100,11 @@ enum Measure {
 /// What every command takes.
 #[derive(Args)]
 struct Common {
+    /// Round trips, messages or operations [default: 100000 of a pingpong, 2000000 of a stream; in a sweep fewer, the
+    /// longer the messages]
+    #[arg(long, value_name = "N")]
+    iters: Option<NonZeroU64>,
+
     /// What messages are moved by
     #[arg(long, value_enum, default_value_t = Op::Send)]
     op: Op,
@@ -150,23 +147,21 @@ pub enum Place<'a> {
 
 impl Arguments {
     fn common(&self) -> Option<&Common> {
-        let (Measure::Pingpong { common, .. } | Measure::Stream { common, .. }) =
+        let (Measure::Pingpong { common } | Measure::Stream { common, .. }) =
             self.measure.as_ref()?;
         Some(common)
     }
 
     /// What to measure.
     pub fn jobs(&self) -> Result<Vec<Job>, Exit> {
-        let (flow, common, given, [batch, signal_every]) = match &self.measure {
+        let (flow, common, [batch, signal_every]) = match &self.measure {
             None => return Ok(DEFAULT.to_vec()),
-            Some(Measure::Pingpong { common, iters }) => {
-                (Flow::Pingpong, common, iters, [BATCH; 2])
-            }
-            Some(Measure::Stream { common, iters, batch, signal_every }) => {
-                (Flow::Stream, common, iters, [*batch, *signal_every])
+            Some(Measure::Pingpong { common }) => (Flow::Pingpong, common, [BATCH; 2]),
+            Some(Measure::Stream { common, batch, signal_every }) => {
+                (Flow::Stream, common, [*batch, *signal_every])
             }
         };
-        let &Common { op, memory, size, sweep, events, .. } = common;
+        let &Common { op, memory, size, sweep, events, iters: given, .. } = common;
         let job = |size| {
             let iters = given.unwrap_or_else(|| iters(flow, sweep.then_some(size)));
             Job { flow, op, memory, events, size, iters, batch, signal_every }

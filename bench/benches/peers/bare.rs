@@ -4,7 +4,7 @@ use std::io;
 
 use libc::{c_ulong, c_void, iovec, process_vm_readv, process_vm_writev};
 
-use super::end::{Direction, End, HEAP};
+use crate::end::{Direction, End, HEAP};
 
 /// The system call that moves bytes so.
 pub const fn name(direction: Direction) -> &'static str {
