@@ -26,6 +26,8 @@ pub enum Fault {
     Length,
     /// The completion queue.
     Overrun,
+    /// Where its memory is said to be.
+    Nowhere,
     /// Nothing, but the user interrupts.
     Interrupt(Arc<Stop>),
 }
@@ -130,6 +132,9 @@ impl Region for Spoilt<Box<dyn Memory>> {
     }
 
     fn remote(&self, at: usize) -> Result<RemoteAddr, RangeError> {
-        self.inner.remote(at)
+        match self.fault {
+            Some(Fault::Nowhere) => Ok(RemoteAddr { addr: u64::MAX - 7, rkey: 7 }),
+            _ => self.inner.remote(at),
+        }
     }
 }

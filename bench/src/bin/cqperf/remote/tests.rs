@@ -160,47 +160,25 @@ fn hello(limits: Limits) -> String {
     format!("cqperf 3\n{}", line(&Message::Hello { transport: "loop".to_owned(), limits }))
 }
 
-/// What a process says of a listener with these limits that takes its job, and says this when both are connected: what
-/// became of the job. Where it is ready itself, it dies when both are, unless its memory is `nowhere`.
-fn with_listener(limits: Limits, job: &Job, nowhere: bool, then: Message) -> Result<Outcome, Exit> {
-    let [socket, other] = connection();
-    let transport = loopback();
-    let [_, needs] = job.needs();
-    let mut end = transport.end(&needs).unwrap();
+/// What becomes of a job where the other process has these limits, makes its end, and says no more than this.
+fn with_listener(limits: Limits, job: &Job, last: &Message) -> Result<Outcome, Exit> {
+    let ([socket, other], transport) = (connection(), loopback());
+    let end = transport.end(&job.needs()[1]).unwrap();
     let RemoteAddr { addr, rkey } = end.memory.remote(0).unwrap();
-    let (addr, rkey) = if nowhere { (u64::MAX - 7, 7) } else { (addr, rkey) };
     let pair = end.pair.endpoint(&transport.about().port);
     let address = line(&Message::Address { pair, addr, rkey });
-    write!(&other, "{}{address}", hello(limits)).unwrap();
-    let peer = Peer::meet(&transport, socket, &Arc::default(), SILENCE).unwrap();
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let lines = BufReader::new(&other).lines().map_while(Result::ok);
-            for message in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
-                match message {
-                    Message::Address { pair, .. } => {
-                        end.pair.connect(&transport.about().port, &pair).unwrap();
-                        (&other).write_all(line(&then).as_bytes()).unwrap();
-                    }
-                    Message::Ready if then == Message::Ready && !nowhere => break,
-                    Message::Ended(_) => break,
-                    _ => {}
-                }
-            }
-            // It fails only if the connection is gone already.
-            let _ = other.shutdown(Shutdown::Both);
-        });
-        let outcome = peer.measure(job, false);
-        drop(peer);
-        outcome
-    })
+    write!(&other, "{}{address}{}", hello(limits), line(last)).unwrap();
+    if *last == Message::Ready {
+        other.shutdown(Shutdown::Write).unwrap();
+    }
+    Peer::meet(&transport, socket, &Arc::default(), SILENCE)?.measure(job, false)
 }
 
 #[test]
 fn a_listener_that_dies_or_gives_up_is_heard() {
     let limits = loopback().about().limits;
     for job in jobs(u64::MAX) {
-        let told = with_listener(limits, &job, false, Message::Ready).unwrap().error().unwrap();
+        let told = with_listener(limits, &job, &Message::Ready).unwrap().error().unwrap();
         assert!(told.contains("closed the connection") && !told.contains('\n'), "{told}");
     }
     let job = job(Flow::Pingpong, Op::Send, false, 10);
@@ -208,12 +186,12 @@ fn a_listener_that_dies_or_gives_up_is_heard() {
         let failure = failure.map(str::to_owned);
         Message::Ended(Ending { left, failure, ..Ending::default() })
     };
-    let outcome = with_listener(limits, &job, false, ended(false, Some("no luck"))).unwrap();
+    let outcome = with_listener(limits, &job, &ended(false, Some("no luck"))).unwrap();
     assert_eq!(outcome.error().unwrap(), "the server failed: no luck");
-    let outcome = with_listener(limits, &job, false, ended(true, None)).unwrap();
+    let outcome = with_listener(limits, &job, &ended(true, None)).unwrap();
     assert!(outcome.partial() && outcome.left && outcome.error().is_none());
     let limits = Limits { message: 63, ..limits };
-    let refused = with_listener(limits, &job, false, Message::Ready).unwrap_err().to_string();
+    let refused = with_listener(limits, &job, &Message::Ready).unwrap_err().to_string();
     assert!(refused.contains("at most 63 bytes"), "{refused}");
 }
 
@@ -221,9 +199,10 @@ fn a_listener_that_dies_or_gives_up_is_heard() {
 fn a_place_of_memory_that_is_none_is_for_the_device_to_refuse() {
     for op in [Op::Write, Op::Read, Op::Cas] {
         let job = job(Flow::Pingpong, op, false, 10);
-        let outcome = with_listener(loopback().about().limits, &job, true, Message::Ready).unwrap();
+        let (outcome, _) = run([None, Some(Fault::Nowhere)], Default::default(), &job);
         let told = outcome.error().unwrap();
-        assert!(told.contains("request 0 failed: remote"), "{op:?}: {told}");
+        let end = format!("the {} failed: request 0 failed: remote", job.names()[0]);
+        assert!(told.contains(&end), "{op:?}: {told}");
     }
 }
 
