@@ -45,16 +45,31 @@ pub struct Arrows {
 pub fn find(tree: &Tree) -> Arrows {
     let mut arrows = Arrows::default();
     for (from, module) in tree.product() {
-        for import in &module.imports {
-            let Import { path: names, line, is_private, .. } = import;
-            let said = Said { from, line: *line, names, is_reexport: !is_private };
-            arrows.add(tree, &said, &tree.resolve_import(from, import));
-        }
         let has_globs = module.imports.iter().any(|import| import.kind == Kind::Glob);
-        for written in module.code.iter().flat_map(|code| tokens::paths(code.clone())) {
-            let resolved = resolve(tree, from, &written, has_globs);
-            let Written { names, line, .. } = &written;
-            arrows.add(tree, &Said { from, line: *line, names, is_reexport: false }, &resolved);
+        let written: Vec<_> =
+            module.code.iter().flat_map(|code| tokens::paths(code.clone())).collect();
+        let imports = module.imports.iter().map(|import| {
+            let Import { line, path, is_private, .. } = import;
+            (line, path, !is_private, tree.resolve_import(from, import))
+        });
+        let code = written
+            .iter()
+            .map(|it| (&it.line, &it.names, false, resolve(tree, from, it, has_globs)));
+        for (&line, names, is_reexport, Resolved { targets, mut through }) in imports.chain(code) {
+            let (at, path) = (Place { file: module.file.clone(), line }, names.join("::"));
+            through.retain(|&it| !tree.is_in(from, it));
+            for target in targets {
+                match target {
+                    Target::Module(to) | Target::Item(to) => _ = through.insert(to),
+                    Target::Crate(name) => {
+                        let (at, path) = (at.clone(), path.clone());
+                        arrows.outward.insert(Outward { name, at, path });
+                    }
+                }
+            }
+            through.remove(&from);
+            let arrow = |to| Arrow { from, to, is_reexport, at: at.clone(), path: path.clone() };
+            arrows.inner.extend(through.into_iter().map(arrow));
         }
     }
     arrows
@@ -73,34 +88,4 @@ fn resolve(tree: &Tree, from: usize, written: &Written, has_globs: bool) -> Reso
         resolved.targets.extend(tree.find_macro(from, name).map(Target::Item));
     }
     resolved
-}
-
-/// A path, and where it stands.
-struct Said<'a> {
-    from: usize,
-    line: usize,
-    names: &'a [String],
-    is_reexport: bool,
-}
-
-impl Arrows {
-    fn add(&mut self, tree: &Tree, said: &Said<'_>, resolved: &Resolved) {
-        let Said { from, line, names, is_reexport } = *said;
-        let at = Place { file: tree.modules[from].file.clone(), line };
-        let path = names.join("::");
-        let through = resolved.through.iter().filter(|&&it| !tree.is_in(from, it));
-        let mut used: BTreeSet<usize> = through.copied().collect();
-        for target in &resolved.targets {
-            match target {
-                Target::Module(to) | Target::Item(to) => _ = used.insert(*to),
-                Target::Crate(name) => {
-                    let name = name.clone();
-                    self.outward.insert(Outward { name, at: at.clone(), path: path.clone() });
-                }
-            }
-        }
-        used.remove(&from);
-        let arrow = |to| Arrow { from, to, is_reexport, at: at.clone(), path: path.clone() };
-        self.inner.extend(used.into_iter().map(arrow));
-    }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
+use walkdir::WalkDir;
 
 use crate::arrows::{self, Outward};
 use crate::judge::Target;
@@ -116,15 +116,15 @@ impl Check<'_> {
         for it in &self.krate.dependencies {
             self.may_use(&it.folder, &it.at, &it.name, &mut report.faults);
         }
-        for sources in ["src", "benches"] {
-            for file in source_files(&root.join(folder).join(sources))? {
-                let file = file.strip_prefix(root).unwrap_or(&file);
-                if !reached.contains(file) {
-                    report.faults.insert(format!(
-                        "{}: file in no module; declare it with `mod`, or remove it",
-                        file.display()
-                    ));
-                }
+        let sources = ["src", "benches"].map(|sources| root.join(folder).join(sources));
+        for entry in sources.iter().filter(|it| it.is_dir()).flat_map(WalkDir::new) {
+            let file = entry?.into_path();
+            let relative = file.strip_prefix(root).unwrap_or(&file);
+            if file.extension().is_some_and(|end| end == "rs") && !reached.contains(relative) {
+                report.faults.insert(format!(
+                    "{}: file in no module; declare it with `mod`, or remove it",
+                    relative.display()
+                ));
             }
         }
         Ok(())
@@ -162,21 +162,4 @@ impl Check<'_> {
             faults.insert(format!("{at}: `{path}`: the crate `{from}` may not use `{to}`"));
         }
     }
-}
-
-/// All files of Rust in a folder; none, where there is no such folder.
-fn source_files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(folder) = folders.pop().filter(|it| it.is_dir()) {
-        let cannot = || format!("cannot read {}", folder.display());
-        for entry in fs::read_dir(&folder).with_context(cannot)? {
-            let path = entry.with_context(cannot)?.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|end| end == "rs") {
-                files.push(path);
-            }
-        }
-    }
-    Ok(files)
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use walkdir::WalkDir;
 
 use crate::plant::{Planted, Planting, Rendered, render};
 
@@ -108,15 +109,10 @@ impl Tree {
     fn clear(&self) -> Result<()> {
         let known: BTreeSet<PathBuf> = self.files.iter().map(|file| self.copy.join(file)).collect();
         let runtime = self.copy.join(RUNTIME_PATH);
-        let mut folders = vec![self.copy.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder)? {
-                let path = entry?.path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else if !known.contains(&path) && path != runtime {
-                    fs::remove_file(&path)?;
-                }
+        for entry in WalkDir::new(&self.copy) {
+            let path = entry?.into_path();
+            if path.is_file() && !known.contains(&path) && path != runtime {
+                fs::remove_file(&path)?;
             }
         }
         Ok(())
