@@ -3,9 +3,8 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -83,12 +82,14 @@ pub fn attempt(check: &Check, on: On<'_>, limit: Duration) -> Result<Attempt> {
 }
 
 fn run(check: &Check, on: On<'_>, limit: Duration) -> io::Result<Attempt> {
-    let folder = Folder::new()?;
+    // A process that was killed may be at it still when the folder goes; what stays is small.
+    let folder = tempfile::Builder::new().prefix(&our_folders()).tempdir_in(SHARED_MEMORY)?;
+    let token = folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut heard = File::from(memfd_create(c"said", MemfdFlags::CLOEXEC)?);
     let mut command = Command::new(&check.program);
     command.args(&check.arguments).envs(check.variables.iter().cloned());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(heard.try_clone()?);
-    command.current_dir(&folder.path).env(TOKEN, &folder.token).process_group(0);
+    command.current_dir(folder.path()).env(TOKEN, &token).process_group(0);
     command.env_remove("RUST_BACKTRACE").env_remove("VERIFY_MUTANT").env_remove("VERIFY_REACHED");
     match on {
         On::Mutant(number) => command.env("VERIFY_MUTANT", number.to_string()),
@@ -104,7 +105,7 @@ fn run(check: &Check, on: On<'_>, limit: Duration) -> io::Result<Attempt> {
         None => Ended::Late,
     };
     if ended != Ended::Passed {
-        end(&mut child, &folder.token);
+        end(&mut child, &token);
     }
     let mut said = Vec::new();
     // The child's end of it is the same open file: it stands where the child has written to.
@@ -156,30 +157,6 @@ fn end_all(token: &str) {
         if fs::read(entry.path().join("environ")).is_ok_and(is_ours) {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
-    }
-}
-
-/// A folder that is there as long as a run.
-struct Folder {
-    path: PathBuf,
-    token: String,
-}
-
-impl Folder {
-    fn new() -> io::Result<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let token = format!("{}{number}", our_folders());
-        let path = Path::new(SHARED_MEMORY).join(&token);
-        fs::create_dir_all(&path)?;
-        Ok(Self { path, token })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // A process that was killed may be at it still; what stays is small.
-        let _ = fs::remove_dir_all(&self.path);
     }
 }
 

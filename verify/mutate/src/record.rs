@@ -78,7 +78,8 @@ mod tests {
 
     #[test]
     fn a_run_goes_on_with_what_an_older_one_noticed() {
-        let path = std::env::temp_dir().join(format!("mutants-{}.jsonl", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mutants.jsonl");
         let mutant = Mutant::numbered(7);
         let survived = Outcome::Survived { reached: 1, reached_by: vec!["t".into()] };
         let late = Outcome::Noticed { kind: Kind::Engine, by: "t".into(), late: true };
@@ -89,6 +90,5 @@ mod tests {
             OpenOptions::new().append(true).open(&path).unwrap().write_all(b"\n{\"cut").unwrap();
             assert_eq!(noticed(&path).len(), expected, "{outcome:?}");
         }
-        fs::remove_file(path).unwrap();
     }
 }

@@ -1,34 +1,19 @@
 //! Faults that are planted in small workspaces, each of which is found, and nothing else; and what is no fault.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use verify_layers::{Report, check};
 
 mod allowed;
 
-/// A workspace in a folder of its own, which goes when this does.
-struct Workspace(PathBuf);
-
-impl Drop for Workspace {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
-    }
-}
-
 fn checked(files: &[(&str, &str)]) -> anyhow::Result<Report> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let nth = NEXT.fetch_add(1, Ordering::Relaxed);
-    let workspace =
-        Workspace(std::env::temp_dir().join(format!("verify-layers.{}.{nth}", process::id())));
+    let workspace = tempfile::tempdir().unwrap();
     for (path, text) in files {
-        let file = workspace.0.join(path);
+        let file = workspace.path().join(path);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
     }
-    check(&workspace.0, None, &[])
+    check(workspace.path(), None, &[])
 }
 
 /// What is wrong with a workspace of these files.
