@@ -7,15 +7,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
 
-use common::{End, S};
-use cq_core::transport::Post;
-use cq_core::wr::SendWr;
+use common::*;
 use transport_verbs::cm::{
     self, CmError, Connection, EventKind, Listener, RejectReason, Request, Route,
 };
-use transport_verbs::{Context, QpState, QpType, devices};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(30);

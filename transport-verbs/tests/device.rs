@@ -2,11 +2,7 @@
 
 mod common;
 
-use common::device;
-use transport_verbs::{
-    Access, AtomicCap, Context, CreateError, Errno, Gid, Limit, OpenError, PortState,
-    RegisterError, ResizeError, SrqInit, devices,
-};
+use common::*;
 
 #[test]
 fn a_device_that_is_not_there_is_an_error_that_says_what_is() {

@@ -3,13 +3,9 @@
 mod common;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::time::{Duration, Instant};
 
-use common::{ALL, CAPS, DEADLINE, device, settle, wait_for};
+use common::*;
 use cq_core::async_event::AsyncEventType;
-use cq_core::transport::{Arm, Armed, Block, Events, Notify, Post, Woken};
-use cq_core::wr::SendWr;
-use transport_verbs::{CompletionChannel, Context, Cq, OwnedRegion, QpInit, QueuePair};
 
 /// A queue pair that is connected to itself, with a queue that raises events.
 struct Looped {

@@ -6,15 +6,11 @@ use std::error::Error;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration;
 
-use common::{End, S, settle};
+use common::*;
 use cq_core::causes::Causes;
-use cq_core::transport::Post;
-use cq_core::wr::SendWr;
 use proptest::prelude::*;
 use transport_verbs::exchange::{self, ExchangeError, barrier};
-use transport_verbs::{Endpoint, Gid, QpType};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(20);

@@ -3,13 +3,7 @@
 
 mod common;
 
-use common::{CAPS, End, S, connect_by, device, ends, impatient, pair};
-use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{Data, RecvWr, SendOp, SendWr, Sge};
-use transport_verbs::{
-    Access, AddressVector, CreateError, Endpoint, GlobalRoute, Limit, ModifyError, QpAttr,
-    QpAttrMask, QpCaps, QpInit, QpState, QpType, QueuePair, SrqInit,
-};
+use common::*;
 
 #[track_caller]
 fn refused(result: Result<(), PostError>, posted: usize, why: Refused) {

@@ -2,16 +2,12 @@
 //! conditions with a deadline.
 #![allow(dead_code)]
 
-use std::time::{Duration, Instant};
+pub use std::time::{Duration, Instant};
 
-use cq_core::transport::{PollCq, Post};
-use cq_core::wc::Wc;
-pub use cq_core::wc::WcStatus as S;
-use cq_core::wr::RecvWr;
-use transport_verbs::{
-    Access, Context, Cq, OwnedRegion, Port, ProtectionDomain, QpAttr, QpCaps, QpInit, QpType,
-    QueuePair,
-};
+pub use cq_core::transport::*;
+pub use cq_core::wc::{Wc, WcStatus as S};
+pub use cq_core::wr::*;
+pub use transport_verbs::*;
 
 /// Longer than anything here takes, on any machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
