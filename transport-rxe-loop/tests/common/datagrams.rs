@@ -8,7 +8,7 @@ use super::*;
 pub const GRH: usize = 40;
 
 pub fn ends() -> (End, End) {
-    pair_of(QpType::Ud)
+    pair_on(&open(), QpType::Ud)
 }
 
 /// Where everybody is, by a global route.

@@ -95,12 +95,7 @@ pub fn try_open() -> Result<Context, OpenError> {
     OpenOptions::new().fabric(&fabric()).limits(SMALL).open("loop0")
 }
 
-/// Two ends of a type in RTS, connected both ways if they are connections.
-pub fn pair_of(qp_type: QpType) -> (End, End) {
-    pair_on(&open(), qp_type)
-}
-
-/// The same, of this opening of the device.
+/// Two ends of a type in RTS, of this opening of the device, connected both ways if they are connections.
 pub fn pair_on(context: &Context, qp_type: QpType) -> (End, End) {
     let [mut a, mut b] = [(); 2].map(|()| End::on(context, qp_type, CAPS));
     match qp_type {
