@@ -23,9 +23,9 @@
 //! | `verdict` | the table of results, and what is wrong with it |
 //! | the others | the cases, by subject |
 //!
-//! The name of a case starts with its rule: `q05_…` tests [Q5](cq_core::contract#q5). To add one, write the function and
-//! name it in the list of its module. A case assumes only what the contract guarantees: the order within one queue, not
-//! across queues; the capacities that the device reports; that an expected completion or event arrives before a deadline.
+//! The name of a case starts with its rule: `q05_…` tests [Q5](cq_core::contract#q5). To add one, write the function:
+//! `build.rs` lists it. A case assumes only what the contract guarantees: the order within one queue, not across queues;
+//! the capacities that the device reports; that an expected completion or event arrives before a deadline.
 //!
 //! To add a transport, implement [`Device`] and name it in [`TRANSPORTS`]. A case that fails then is a bug of the
 //! transport, assumes too much, or needs an entry in [`deviations`](deviations()), which says what the device does
@@ -243,7 +243,7 @@ pub fn cases<D: Device>() -> Vec<Case> {
     .concat()
 }
 
-/// Lists the cases of a module.
+/// Makes the list of a module's cases, from their names.
 macro_rules! chapter {
     ($($case:ident,)+) => {
         /// Their names.

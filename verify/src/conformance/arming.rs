@@ -4,24 +4,7 @@ use cq_core::transport::{ArmError, Armed};
 
 use super::stand::*;
 
-super::chapter! {
-    n01_an_unarmed_queue_raises_nothing,
-    n01_an_armed_queue_raises_once_and_is_disarmed,
-    n01_armed_for_any_every_kind_of_completion_raises,
-    n02_what_came_before_the_arm_raises_nothing,
-    n02_arming_says_that_it_may_have_missed,
-    n03_solicited_receives_raise,
-    n03_unsolicited_successes_raise_nothing,
-    n03_failed_receives_raise,
-    n03_flushed_receives_raise,
-    n03_failed_sends_raise,
-    n03_flushed_sends_raise,
-    n03_the_solicited_one_raises_behind_others,
-    n04_armed_for_any_stays_so,
-    n04_armed_for_solicited_can_be_armed_for_any,
-    n04_a_new_arm_is_as_it_says,
-    n11_arming_without_a_channel_is_an_error,
-}
+include!(concat!(env!("OUT_DIR"), "/arming.rs"));
 
 fn n01_an_unarmed_queue_raises_nothing<D: Device>() {
     let (mut a, mut b) = belled::<D>();

@@ -5,20 +5,7 @@ use std::thread;
 use super::line::*;
 use super::stand::*;
 
-super::chapter! {
-    c06_an_atomic_write_is_told_by_its_opcode,
-    q06_an_atomic_write_writes_eight_bytes_and_no_more,
-    q06_an_atomic_write_may_be_inline_or_in_sges,
-    q06_an_atomic_write_takes_no_receive,
-    q06_atomic_writes_and_atomics_are_one_step_to_each_other,
-    q06_an_atomic_write_is_no_read_or_atomic,
-    q07_an_atomic_write_of_other_than_eight_bytes,
-    q07_an_atomic_write_that_is_not_aligned,
-    q07_an_atomic_write_to_memory_that_may_not_be_reached,
-    q07_an_atomic_write_without_the_queue_pairs_right,
-    q07_an_atomic_write_judges_the_local_key_first,
-    q07_the_target_is_told_of_an_atomic_write_that_it_refused,
-}
+include!(concat!(env!("OUT_DIR"), "/atomic_writes.rs"));
 
 fn c06_an_atomic_write_is_told_by_its_opcode<D: Device>() {
     let (mut a, b) = pair::<D>();

@@ -4,13 +4,7 @@ use std::thread;
 
 use super::stand::*;
 
-super::chapter! {
-    q06_compare_and_swap_swaps_on_a_match_only,
-    q06_fetch_and_add_adds_and_wraps,
-    q06_what_an_atomic_returns_may_be_in_several_sges,
-    q06_atomics_of_many_queue_pairs_are_atomic,
-    q06_a_fenced_request_sees_what_an_atomic_returned,
-}
+include!(concat!(env!("OUT_DIR"), "/atomics.rs"));
 
 fn word<D: Device>(end: &End<D>, offset: usize) -> u64 {
     u64::from_ne_bytes(end.bytes(offset, 8).try_into().unwrap())

@@ -6,18 +6,7 @@ use cq_core::transport::{Block, Woken};
 
 use super::stand::*;
 
-super::chapter! {
-    n07_an_event_that_was_taken_holds_nothing_up,
-    n07_unread_events_of_a_destroyed_queue_are_dropped,
-    n07_unread_events_of_other_queues_stay,
-    n07_a_later_queue_has_another_name,
-    n08_each_event_names_its_queue,
-    n08_a_channel_serves_many_queues,
-    n08_a_channel_in_use_stays,
-    n09_unread_events_block_nobody_and_none_is_lost,
-    n10_an_empty_channel_says_so_at_once,
-    n10_a_channel_with_an_event_does_not_block,
-}
+include!(concat!(env!("OUT_DIR"), "/channels.rs"));
 
 fn n07_an_event_that_was_taken_holds_nothing_up<D: Device>() {
     let (mut a, mut b) = belled::<D>();

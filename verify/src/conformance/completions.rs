@@ -5,24 +5,7 @@ use std::thread;
 
 use super::stand::*;
 
-super::chapter! {
-    c04_a_failure_names_its_request_and_its_queue_pair,
-    c05_immediate_arrives_as_it_was_sent,
-    c05_without_immediate_there_is_none,
-    c06_each_operation_is_told_by_its_opcode,
-    c07_byte_len_is_what_was_received,
-    c07_byte_len_of_read_and_atomics,
-    c08_every_receive_and_signaled_send_completes_once,
-    c08_unsignaled_success_is_silent,
-    c08_failed_unsignaled_send_completes,
-    c08_sq_sig_all_signals_every_send,
-    c09_a_completion_vouches_for_the_unsignaled_before_it,
-    c10_sends_complete_in_order,
-    c10_receives_complete_in_order,
-    c10_failures_keep_the_order,
-    c10_queue_pairs_of_many_threads_keep_their_order_on_one_queue,
-    c11_other_queue_pairs_of_the_queue_go_on,
-}
+include!(concat!(env!("OUT_DIR"), "/completions.rs"));
 
 /// A remote address with a key of no region.
 fn nowhere<D: Device>(b: &End<D>) -> RemoteAddr {

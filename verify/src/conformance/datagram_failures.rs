@@ -3,24 +3,7 @@
 use super::stand::*;
 use super::way::*;
 
-super::chapter! {
-    q04_a_datagram_needs_a_destination,
-    q04_a_destination_is_of_the_queue_pairs_domain,
-    q04_nothing_but_sends_goes_into_a_datagram,
-    q04_a_connection_takes_no_destination,
-    q06_a_datagram_of_another_queue_key_is_dropped,
-    q06_a_queue_key_with_its_highest_bit_is_the_senders,
-    q06_a_queue_key_that_was_changed_counts_at_once,
-    q06_a_datagram_that_finds_no_receive_is_dropped,
-    q06_a_datagram_to_no_queue_pair_is_dropped,
-    q06_a_datagram_to_a_connection_is_dropped,
-    q06_a_datagram_to_who_is_not_ready_is_dropped,
-    q07_a_datagram_longer_than_its_receive_ends_the_receiver,
-    q07_a_datagram_longer_than_its_receive_is_told_as_that,
-    q07_a_receive_of_a_datagram_that_names_bad_memory_ends_the_receiver,
-    q07_a_receive_of_a_datagram_that_names_bad_memory_is_told_as_that,
-    q07_a_datagram_longer_than_a_packet_fails,
-}
+include!(concat!(env!("OUT_DIR"), "/datagram_failures.rs"));
 
 fn q04_a_datagram_needs_a_destination<D: Device>() {
     let (mut a, mut b, _way) = strangers::<D>();

@@ -7,29 +7,7 @@ use super::stand::*;
 use super::way::*;
 use crate::device::Address;
 
-super::chapter! {
-    c05_the_immediate_of_a_datagram_arrives_as_it_was_sent,
-    c06_a_datagram_is_told_by_its_opcodes,
-    c07_byte_len_of_a_datagram_counts_forty_bytes_more,
-    c07_a_datagram_names_its_sender_and_its_route,
-    c07_a_datagram_without_a_route_leaves_its_forty_bytes_alone,
-    c08_unsignaled_datagrams_complete_only_at_their_receiver,
-    n03_a_solicited_datagram_wakes_who_waits_for_it,
-    q06_a_datagram_arrives_behind_forty_bytes,
-    q06_a_receive_of_a_datagram_may_be_split_anywhere,
-    q06_a_datagram_gathers_and_may_be_inline,
-    q06_a_datagram_may_have_no_bytes,
-    q06_a_datagram_may_fill_a_packet,
-    q06_a_datagram_is_answered_by_where_it_came_from,
-    q06_a_datagram_goes_where_each_says,
-    q06_a_datagram_may_go_to_its_own_queue_pair,
-    q06_many_may_send_datagrams_to_one,
-    q06_datagrams_of_one_sender_arrive_in_order,
-    q06_an_address_that_is_not_there_has_no_handle,
-    q06_a_failed_completion_is_no_address,
-    q09_datagrams_take_shared_receives,
-    q11_a_handle_of_an_address_keeps_its_domain_in_use,
-}
+include!(concat!(env!("OUT_DIR"), "/datagrams.rs"));
 
 fn c05_the_immediate_of_a_datagram_arrives_as_it_was_sent<D: Device>() {
     let (mut a, mut b, way) = strangers::<D>();

@@ -4,27 +4,7 @@
 use super::line::*;
 use super::stand::*;
 
-super::chapter! {
-    q07_a_receive_that_is_too_small_ends_both_sides,
-    q07_a_receive_that_is_too_small_is_told_as_that,
-    q07_a_receive_that_names_bad_memory_ends_both_sides,
-    q07_a_receive_that_names_bad_memory_is_told_as_that,
-    q07_a_remote_key_range_or_right_that_is_wrong,
-    q07_no_range_wraps_around,
-    q07_every_bit_of_a_key_counts,
-    q07_a_key_of_another_domain,
-    q07_a_queue_pair_without_the_right,
-    q07_a_queue_pairs_right_is_judged_before_the_key,
-    q07_an_atomic_that_is_not_aligned,
-    q07_no_read_or_atomic_where_the_target_takes_none,
-    q07_no_read_or_atomic_where_this_side_sends_none,
-    q07_the_result_of_a_read_is_never_inline,
-    q07_the_target_is_told_of_memory_that_may_not_be_reached,
-    q07_the_target_is_told_of_a_request_that_is_invalid,
-    q07_a_send_that_invalidates_nothing_fails_at_its_receiver,
-    q07_a_send_that_invalidates_a_region_fails_at_its_receiver,
-    q07_a_failed_pair_works_again_after_reset,
-}
+include!(concat!(env!("OUT_DIR"), "/failures.rs"));
 
 fn too_small<D: Device>(line: Line) {
     for length in [0, 4, 15] {

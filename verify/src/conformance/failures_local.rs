@@ -3,18 +3,7 @@
 use super::line::*;
 use super::stand::*;
 
-super::chapter! {
-    q07_a_local_key_of_another_domain,
-    q07_local_memory_that_is_bad_ends_the_requester,
-    q07_a_local_range_that_is_wrong,
-    q07_a_local_key_that_is_wrong_is_told_as_that,
-    q07_local_memory_that_no_result_can_be_written_to,
-    q07_a_write_judges_the_local_key_first,
-    q07_reads_and_atomics_judge_the_remote_key_first,
-    q07_an_atomic_whose_result_is_shorter_than_eight_bytes,
-    q07_an_atomic_whose_result_is_longer_than_eight_bytes,
-    q07_an_atomic_whose_result_is_eight_bytes_in_sges,
-}
+include!(concat!(env!("OUT_DIR"), "/failures_local.rs"));
 
 fn q07_a_local_key_of_another_domain<D: Device>() {
     for operation in 0..2 {

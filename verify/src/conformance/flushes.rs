@@ -3,21 +3,7 @@
 use super::line::*;
 use super::stand::*;
 
-super::chapter! {
-    c06_a_flush_is_told_by_its_opcode,
-    q04_a_flush_to_nowhere_is_refused,
-    q06_a_flush_of_any_kind_succeeds_and_changes_nothing,
-    q06_a_flush_completes_behind_what_it_is_about,
-    q06_a_flush_of_a_region_looks_at_the_key_only,
-    q06_a_flush_of_no_bytes_needs_no_key,
-    q06_a_flush_looks_at_no_sge,
-    q06_memory_that_is_only_read_can_be_flushed,
-    q06_a_flush_is_no_read_or_atomic,
-    q07_a_flush_of_memory_that_may_not_be_flushed,
-    q07_a_flush_of_a_wrong_key_or_range,
-    q07_a_flush_without_the_queue_pairs_right,
-    q07_the_target_is_told_of_a_flush_that_it_refused,
-}
+include!(concat!(env!("OUT_DIR"), "/flushes.rs"));
 
 const RIGHTS: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
 

@@ -3,25 +3,7 @@
 use super::line::*;
 use super::stand::*;
 
-super::chapter! {
-    c05_the_immediate_of_a_write_arrives_as_it_was_sent,
-    c06_a_write_with_immediate_is_told_by_its_opcodes,
-    c07_byte_len_of_a_write_with_immediate_is_what_was_written,
-    c08_an_unsignaled_write_with_immediate_completes_its_receive_only,
-    q06_a_write_with_immediate_leaves_the_buffers_of_its_receive,
-    q06_a_write_with_immediate_takes_any_receive,
-    q06_writes_with_immediate_and_sends_take_receives_in_order,
-    q06_a_write_with_immediate_of_no_bytes_needs_no_keys,
-    q07_a_write_with_immediate_waits_for_a_receive,
-    q07_a_write_with_immediate_that_finds_no_receive_writes_nothing,
-    q07_a_write_with_immediate_looks_for_its_receive_before_it_judges_the_key,
-    q07_a_write_with_immediate_to_bad_memory_ends_both_sides,
-    q07_a_write_with_immediate_to_bad_memory_fails_its_receive_with_an_access_error,
-    q07_a_write_with_immediate_without_the_queue_pairs_right_takes_no_receive,
-    q07_a_write_with_immediate_without_the_queue_pairs_right_waits_for_no_receive,
-    q07_a_write_with_immediate_of_bad_local_memory_takes_no_receive,
-    q08_the_bytes_of_a_write_with_immediate_are_there_before_its_receive_completes,
-}
+include!(concat!(env!("OUT_DIR"), "/immediate.rs"));
 
 fn c05_the_immediate_of_a_write_arrives_as_it_was_sent<D: Device>() {
     let (mut a, mut b) = pair::<D>();

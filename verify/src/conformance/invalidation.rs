@@ -4,22 +4,7 @@ use super::line::*;
 use super::stand::*;
 use super::window::*;
 
-super::chapter! {
-    c05_an_invalidated_key_is_told_and_excludes_immediate,
-    c06_a_local_invalidation_is_told_by_its_opcode,
-    q06_a_local_invalidation_shuts_a_window,
-    q06_a_local_invalidation_needs_no_peer,
-    q06_a_window_that_was_shut_can_be_bound_again,
-    q06_a_send_with_invalidate_shuts_the_window_of_its_receiver,
-    q06_a_send_with_invalidate_brings_its_bytes_first,
-    q06_a_send_with_invalidate_wakes_who_waits_for_solicited,
-    q07_a_local_invalidation_of_what_is_no_window,
-    q07_a_local_invalidation_of_what_is_not_bound_here,
-    q07_a_key_that_is_gone_is_not_taken_away_again,
-    q07_a_send_that_invalidates_a_window_of_another_queue_pair,
-    q07_a_send_that_invalidates_no_window_of_its_receiver_brings_its_bytes,
-    q07_a_send_with_invalidate_fails_as_any_send,
-}
+include!(concat!(env!("OUT_DIR"), "/invalidation.rs"));
 
 /// Expects that a key gives access to the second end's region.
 #[track_caller]

@@ -4,21 +4,7 @@ use super::line::*;
 use super::stand::*;
 use crate::device::Limits;
 
-super::chapter! {
-    q01_more_reads_of_its_own_than_the_device_has_are_refused,
-    q01_more_reads_of_the_peer_than_the_device_has_are_refused,
-    q04_each_capacity_of_a_queue_pair_has_its_edges,
-    q04_a_queue_pair_may_have_as_much_as_the_device_tells,
-    q04_a_queue_of_none_takes_none,
-    q04_each_capacity_of_a_shared_queue_has_its_edges,
-    q04_a_message_of_more_than_two_gibibytes_is_refused,
-    q04_a_message_of_two_gibibytes_is_judged_by_its_memory,
-    q06_a_long_message_of_as_many_sges_as_there_may_be,
-    q06_no_sges_at_all,
-    q07_an_sge_that_wraps_around,
-    q07_an_atomic_without_an_sge,
-    q07_more_reads_than_may_be_under_way_take_turns,
-}
+include!(concat!(env!("OUT_DIR"), "/limits.rs"));
 
 /// Changes to `state` with more outstanding READs than the device's limit, which is refused, and with as many.
 #[track_caller]

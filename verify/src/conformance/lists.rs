@@ -4,21 +4,7 @@
 use super::stand::*;
 use super::way::*;
 
-super::chapter! {
-    n03_any_of_a_list_may_be_the_solicited_one,
-    n03_any_of_unreliable_sends_may_be_the_solicited_one,
-    n03_any_of_a_list_of_datagrams_may_be_the_solicited_one,
-    n03_any_write_of_a_list_may_be_the_solicited_one,
-    c05_each_of_a_list_carries_its_own_immediate,
-    c05_each_datagram_of_a_list_carries_its_own_immediate,
-    c07_each_receive_of_a_list_has_its_own_length,
-    c07_each_of_a_list_tells_what_it_was,
-    c08_any_of_a_list_may_be_signaled,
-    c08_any_of_a_list_of_datagrams_may_be_signaled,
-    q06_any_of_a_list_may_be_inline,
-    q06_any_of_a_list_of_datagrams_may_be_inline,
-    q06_a_fence_holds_back_any_of_a_list,
-}
+include!(concat!(env!("OUT_DIR"), "/lists.rs"));
 
 /// Requests of a list.
 const COUNT: u64 = 5;

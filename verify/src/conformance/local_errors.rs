@@ -4,19 +4,7 @@ use super::line::*;
 use super::stand::*;
 use super::way::*;
 
-super::chapter! {
-    q01_a_send_queue_in_error_can_be_brought_back,
-    q01_a_send_queue_in_error_takes_what_running_ones_take,
-    q01_no_other_change_leads_out_of_sqe,
-    q02_what_is_behind_a_failure_is_flushed_in_sqe,
-    q02_err_flushes_the_receives_of_sqe,
-    q02_reset_leaves_sqe_in_silence,
-    q03_sends_are_refused_in_sqe,
-    q03_receives_go_on_in_sqe,
-    q07_unreliable_local_memory_that_is_bad_is_told_as_that,
-    q07_unreliable_local_memory_that_is_bad_ends_the_send_queue,
-    q07_nothing_of_a_failure_reaches_the_peer,
-}
+include!(concat!(env!("OUT_DIR"), "/local_errors.rs"));
 
 /// A UC or UD pair, and the path from the first end to the second.
 struct Loose<D: Device> {

@@ -5,14 +5,7 @@ use std::collections::BTreeSet;
 use super::shared::sharing;
 use super::stand::*;
 
-super::chapter! {
-    o04_many_queue_pairs_of_one_queue_fail_together,
-    q02_many_queue_pairs_flush_into_one_queue,
-    q07_many_that_wait_for_a_peer_are_told_that_it_is_gone,
-    q09_many_that_wait_for_shared_receives_are_served_together,
-    q09_many_that_wait_are_served_as_receives_come,
-    q09_what_many_took_of_a_shared_queue_comes_back,
-}
+include!(concat!(env!("OUT_DIR"), "/many.rs"));
 
 /// The number of queue pairs.
 const MANY: usize = 9;

@@ -4,21 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::stand::*;
 
-super::chapter! {
-    n12_an_event_waits_for_as_many_completions_as_it_stands_for,
-    n12_an_event_waits_no_longer_than_its_period,
-    n12_without_a_period_nothing_is_held_back_for_ever,
-    n12_a_count_of_one_or_none_holds_nothing_back,
-    n12_a_failure_is_not_held_back,
-    n12_unsolicited_ones_do_not_count_for_who_waits_for_solicited,
-    n12_there_is_one_event_for_each_arm,
-    n12_arming_again_meanwhile_asks_for_no_more,
-    n12_a_stronger_arm_goes_on_counting,
-    n12_a_queue_that_is_not_armed_raises_nothing,
-    n12_polling_takes_nothing_back,
-    n12_a_change_raises_what_is_held_back,
-    n12_moderation_survives_resizing,
-}
+include!(concat!(env!("OUT_DIR"), "/moderation.rs"));
 
 /// The longest possible period, in microseconds.
 const LONG: u16 = u16::MAX;

@@ -5,13 +5,7 @@ use cq_core::transport::PollError;
 
 use super::stand::*;
 
-super::chapter! {
-    c01_a_polled_completion_has_the_layout_of_the_header,
-    c02_successes_have_the_numbers_of_the_header,
-    c02_failures_have_the_numbers_of_the_header,
-    c03_numbers_that_nobody_knows_come_through_as_they_are,
-    c12_statuses_print_as_libibverbs_has_them,
-}
+include!(concat!(env!("OUT_DIR"), "/numbers.rs"));
 
 /// The offset of each field.
 const STATUS: usize = 8;

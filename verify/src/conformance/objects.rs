@@ -6,24 +6,7 @@ use cq_core::transport::PollError;
 
 use super::stand::*;
 
-super::chapter! {
-    q10_remote_writing_needs_local_writing,
-    q10_optional_flags_are_taken,
-    q10_nothing_cannot_be_registered,
-    q10_new_memory_holds_zeros,
-    q10_a_key_is_dead_when_its_region_is_gone,
-    q10_a_later_region_does_not_revive_a_key,
-    q11_what_is_in_use_stays_and_works,
-    q11_a_destroyed_queue_pair_drops_what_is_outstanding,
-    q11_what_completed_outlives_its_queue_pair,
-    q12_growing_keeps_what_waits_in_order,
-    q12_the_new_size_is_in_force,
-    q12_shrinking_keeps_what_waits,
-    q12_below_what_waits_is_refused_and_changes_nothing,
-    q12_out_of_range_is_refused,
-    q12_an_arm_and_its_event_survive,
-    q12_resizing_again_and_again_loses_nothing,
-}
+include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
 fn q10_remote_writing_needs_local_writing<D: Device>() {
     let device = D::open();

@@ -5,22 +5,7 @@ use std::thread;
 
 use super::stand::*;
 
-super::chapter! {
-    q06_a_send_gathers_and_its_receive_scatters,
-    q06_a_receive_past_the_message_keeps_what_it_held,
-    q06_a_write_gathers_and_tells_the_target_nothing,
-    q06_a_read_scatters,
-    q06_a_fenced_request_sees_what_was_read,
-    q06_a_fenced_request_waits_for_nothing_behind_it,
-    q06_inline_bytes_are_free_when_posting_returns,
-    q06_no_bytes_need_no_keys,
-    q06_an_sge_that_overlaps_its_target_arrives_as_it_was,
-    q06_a_message_of_every_small_length_arrives,
-    q06_a_write_and_a_read_of_every_small_length_arrive,
-    q06_a_long_message_arrives,
-    q08_a_write_is_visible_before_a_later_send_completes,
-    q08_the_last_eight_bytes_of_a_write_become_visible_last,
-}
+include!(concat!(env!("OUT_DIR"), "/operations.rs"));
 
 /// Fills the region with bytes that encode their offset, starting at `seed`.
 fn fill<D: Device>(end: &End<D>, seed: u8) {

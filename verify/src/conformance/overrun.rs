@@ -6,27 +6,7 @@ use cq_core::transport::PollError;
 
 use super::stand::*;
 
-super::chapter! {
-    o01_a_queue_holds_what_it_says_and_at_least_what_was_asked,
-    o01_a_full_queue_takes_one_more_for_each_that_is_polled,
-    o01_sizes_out_of_range_are_refused,
-    o02_an_overrun_is_told_when_it_happens_and_names_the_queue,
-    o02_an_overrun_by_a_receive_is_told_once,
-    o02_an_overrun_by_sends_is_told_once,
-    o03_what_was_stored_comes_first_then_every_poll_fails,
-    o03_sends_that_were_stored_come_first_then_every_poll_fails,
-    o04_the_queue_pair_that_overran_its_queue_goes_to_err,
-    o04_every_queue_pair_of_the_queue_goes_to_err,
-    o04_flushes_arrive_on_the_other_queue,
-    o04_each_queue_pair_is_told_of_once,
-    o04_sends_that_overrun_their_queue_send_the_queue_pair_to_err,
-    o04_others_do_not_notice,
-    o05_the_completion_that_overruns_wakes_who_waits_for_any,
-    o05_an_overrun_wakes_who_waits_for_solicited,
-    o06_an_overrun_queue_goes_once_its_queue_pairs_are_gone,
-    p06_room_for_nothing_in_an_overrun_queue_returns_nothing,
-    o07_a_queue_of_all_that_is_outstanding_never_overruns,
-}
+include!(concat!(env!("OUT_DIR"), "/overrun.rs"));
 
 /// A pair whose second end has a small receive completion queue.
 fn narrow<D: Device>() -> (End<D>, End<D>) {

@@ -10,17 +10,7 @@ use cq_core::transport::PollError;
 
 use super::stand::*;
 
-super::chapter! {
-    p01_oldest_first_whatever_queue_pair,
-    p01_as_many_as_there_is_room_for,
-    p02_what_was_polled_is_gone,
-    p02_fewer_than_room_means_empty,
-    p03_empty_is_no_error,
-    p04_room_past_the_count_keeps_what_it_held,
-    p06_room_for_nothing_returns_nothing,
-    p07_a_transport_that_claims_too_much_is_refused,
-    p08_threads_that_share_a_queue_get_each_completion_once,
-}
+include!(concat!(env!("OUT_DIR"), "/polling.rs"));
 
 fn p01_oldest_first_whatever_queue_pair<D: Device>() {
     let device = D::open();

@@ -2,21 +2,7 @@
 
 use super::stand::*;
 
-super::chapter! {
-    q04_too_many_sges_are_refused,
-    q04_too_many_inline_bytes_are_refused,
-    q04_a_full_send_queue_refuses,
-    q04_a_full_receive_queue_refuses,
-    q04_a_list_stops_at_the_refused_one_and_those_before_it_run,
-    q04_as_much_as_was_asked_for_is_taken,
-    q04_a_queue_says_how_much_it_takes,
-    q05_unsignaled_requests_fill_the_queue_for_good,
-    q05_a_slot_comes_back_when_its_completion_is_polled_not_before,
-    q05_a_completion_covers_the_unsignaled_before_it_and_no_more,
-    q05_failures_and_flushes_give_their_slots_back_when_polled,
-    q05_receives_give_no_send_slot_back,
-    q05_receive_slots_come_back,
-}
+include!(concat!(env!("OUT_DIR"), "/posting.rs"));
 
 /// An unsignaled request that succeeds.
 fn silent<D: Device>(b: &End<D>) -> SendWr<'static> {

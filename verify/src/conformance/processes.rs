@@ -24,17 +24,7 @@ use crate::far::Far;
 use crate::heap::Heap;
 use crate::loopback::{Loopback, fabric};
 
-super::chapter! {
-    x01_the_same_fabric_is_one_device_and_another_sees_nothing_of_it,
-    x02_files_are_their_users_alone_and_gone_with_the_last_process,
-    x02_what_a_killed_process_leaves_does_not_keep_the_next_from_beginning,
-    x03_a_killed_process_ends_what_it_took_part_in_and_nothing_else,
-    x04_what_is_scribbled_into_the_fabric_harms_nobody,
-    x05_memory_of_the_heap_is_reached_with_every_operation,
-    x06_a_descriptor_wakes_by_what_another_process_does,
-    x07_names_that_cannot_be_a_fabrics_are_refused_with_a_reason,
-    x07_what_else_has_the_name_is_refused_and_left_alone,
-}
+include!(concat!(env!("OUT_DIR"), "/processes.rs"));
 
 /// An end in this process and one on `b`, connected, in RTS.
 fn couple<D: Device>(b: D, plan: &Plan) -> (End<Loopback>, End<D>) {

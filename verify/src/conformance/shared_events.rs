@@ -3,18 +3,7 @@
 use super::shared::*;
 use super::stand::*;
 
-super::chapter! {
-    q09_the_limit_is_told_once_below_it,
-    q09_a_limit_can_be_set_again,
-    q09_a_limit_above_what_is_left_is_told_when_one_is_taken,
-    q09_a_limit_can_be_taken_back,
-    q09_a_limit_of_more_than_it_takes_is_refused,
-    q09_the_last_receive_is_told_when_a_queue_pair_goes_to_err,
-    q09_the_last_receive_is_told_when_a_queue_pair_fails,
-    q09_the_last_receive_is_told_once_each_time,
-    q09_the_last_receive_is_told_of_datagrams_too,
-    q09_the_last_receive_is_told_of_shared_receives_only,
-}
+include!(concat!(env!("OUT_DIR"), "/shared_events.rs"));
 
 /// Posts receives 0 to `count`.
 fn with_receives<D: Device>(count: u64) -> Shared<D> {

@@ -6,27 +6,7 @@ use std::thread;
 use super::shared::*;
 use super::stand::*;
 
-super::chapter! {
-    q04_a_shared_queue_refuses_what_is_too_much,
-    q04_a_shared_queue_takes_what_it_says,
-    q09_receives_are_taken_in_the_order_posted_and_completions_name_the_queue_pair,
-    q09_a_message_scatters_into_a_shared_receive,
-    q09_a_write_with_immediate_takes_a_shared_receive,
-    q09_receives_may_be_posted_before_there_is_a_queue_pair,
-    q09_posting_to_a_queue_pair_with_shared_receives_is_refused,
-    q09_the_receive_capacities_of_such_a_queue_pair_are_ignored,
-    q09_an_empty_one_is_no_receive,
-    q09_an_empty_one_is_waited_for,
-    q09_all_who_wait_are_served_in_the_end,
-    q09_it_is_not_flushed_by_err,
-    q09_it_is_not_dropped_by_reset,
-    q09_it_survives_a_queue_pair_that_is_destroyed,
-    q09_a_receive_that_fails_breaks_its_queue_pair_only,
-    q09_its_slots_come_back,
-    q09_many_that_send_at_once_share_it,
-    q11_a_shared_queue_is_in_use_by_its_queue_pairs,
-    q11_a_shared_queue_keeps_its_domain_in_use,
-}
+include!(concat!(env!("OUT_DIR"), "/shared_receives.rs"));
 
 fn q04_a_shared_queue_refuses_what_is_too_much<D: Device>() {
     let mut b = End::<D>::far(&sharing());

@@ -9,13 +9,7 @@ use cq_core::transport::{Block, Woken};
 
 use super::stand::*;
 
-super::chapter! {
-    n05_a_waiter_goes_on_after_an_event_that_finds_nothing,
-    n05_waiting_ends_in_time_whatever_stale_events_there_are,
-    n06_no_wake_up_is_lost,
-    n06_two_that_wake_each_other_never_stop,
-    o05_a_sleeper_wakes_when_the_queue_overruns,
-}
+include!(concat!(env!("OUT_DIR"), "/sleepers.rs"));
 
 /// A deadline that no wake-up exceeds.
 fn long() -> Option<Instant> {

@@ -6,24 +6,7 @@ use super::line::NO_KEY;
 use super::stand::*;
 use super::way::*;
 
-super::chapter! {
-    q02_err_flushes_both_queues_in_order,
-    q02_err_flushes_sends_that_are_posted_later,
-    q02_err_flushes_sends_that_are_posted_after_a_failure_in_rtr,
-    q02_err_flushes_receives_that_are_posted_later,
-    q02_err_flushes_from_every_state,
-    q02_err_flushes_once,
-    q02_what_completed_before_err_stays,
-    q02_flushing_beside_execution_loses_and_repeats_nothing,
-    q02_reset_drops_in_silence,
-    q02_after_reset_the_pair_works_again,
-    q02_a_completion_from_before_reset_stays_and_gives_no_slot_back,
-    q03_sends_are_refused_outside_rts_sqd_and_err,
-    q03_receives_are_refused_in_reset,
-    q03_receives_are_taken_in_every_other_state,
-    q03_sends_that_were_refused_never_run,
-    q03_unreliable_queue_pairs_refuse_in_the_same_states,
-}
+include!(concat!(env!("OUT_DIR"), "/states.rs"));
 
 fn q02_err_flushes_both_queues_in_order<D: Device>() {
     let (mut a, mut b) = pair::<D>();

@@ -2,29 +2,7 @@
 
 use super::stand::*;
 
-super::chapter! {
-    q07_no_receive_and_no_retry_fails,
-    q07_no_receive_and_retries_that_run_out_fail,
-    q07_no_receive_and_retries_for_ever_wait,
-    q07_a_late_receive_is_found,
-    q07_what_fails_behind_one_that_waits_fails_in_its_turn,
-    q07_what_takes_no_receive_does_not_wait_for_one,
-    q07_a_peer_that_is_gone_does_not_answer,
-    q07_a_peer_that_goes_while_it_is_waited_for,
-    q07_a_peer_that_is_gone_is_waited_for_as_one_that_does_not_answer,
-    q07_a_peer_that_is_gone_ends_even_endless_waits,
-    q07_a_peer_in_err_does_not_answer,
-    q07_a_peer_that_fails_while_its_receive_is_waited_for_does_not_answer,
-    q07_a_peer_that_is_not_ready_does_not_answer,
-    q07_a_peer_that_is_connected_elsewhere_does_not_answer,
-    q07_a_peer_of_another_type_does_not_answer,
-    q07_without_a_timeout_a_peer_is_waited_for_for_ever,
-    q07_without_a_timeout_a_late_peer_is_found,
-    q07_a_late_peer_is_found,
-    q07_err_ends_a_wait_once,
-    q07_reset_ends_a_wait_in_silence,
-    q07_other_queue_pairs_go_on_while_one_waits,
-}
+include!(concat!(env!("OUT_DIR"), "/timers.rs"));
 
 /// A short timeout: twice 1 ms.
 const SHORT: QpAttr = BARE.timeout(8).retry_cnt(1);

@@ -3,26 +3,7 @@
 use super::changes::Tries;
 use super::stand::*;
 
-super::chapter! {
-    q01_every_transition_takes_what_it_needs,
-    q01_no_other_transition_is_taken,
-    q01_every_attribute_left_out_is_missed,
-    q01_every_attribute_too_many_is_refused,
-    q01_every_optional_attribute_is_taken,
-    q01_a_port_that_is_not_there_is_refused,
-    q01_a_packet_size_that_is_not_one_is_refused,
-    q01_a_packet_number_of_more_than_24_bits_is_refused,
-    q01_more_retries_than_seven_are_refused,
-    q01_a_timeout_above_31_is_refused,
-    q01_a_wrong_current_state_is_refused,
-    q01_a_refused_change_changes_no_attribute,
-    q01_rights_can_be_changed_in_rts,
-    q01_sqd_holds_sends_back_and_nothing_else,
-    q01_rts_resumes_what_sqd_held_back,
-    q01_sqd_tells_when_it_is_drained,
-    q01_sqd_ends_what_was_begun_and_tells_then,
-    q01_sqd_tells_nothing_unless_asked,
-}
+include!(concat!(env!("OUT_DIR"), "/transitions.rs"));
 
 fn q01_every_transition_takes_what_it_needs<D: Device>() {
     Tries::<D>::of(QpType::Rc).what_it_needs();

@@ -3,20 +3,7 @@
 use super::changes::Tries;
 use super::stand::*;
 
-super::chapter! {
-    q01_every_transition_of_an_unreliable_connection_takes_what_it_needs,
-    q01_no_other_transition_of_an_unreliable_connection_is_taken,
-    q01_every_attribute_left_out_is_missed_of_an_unreliable_connection,
-    q01_every_attribute_too_many_is_refused_of_an_unreliable_connection,
-    q01_every_optional_attribute_is_taken_of_an_unreliable_connection,
-    q01_every_transition_of_datagrams_takes_what_it_needs,
-    q01_no_other_transition_of_datagrams_is_taken,
-    q01_every_attribute_left_out_is_missed_of_datagrams,
-    q01_every_attribute_too_many_is_refused_of_datagrams,
-    q01_every_optional_attribute_is_taken_of_datagrams,
-    q01_an_unreliable_send_queue_is_held_back_in_sqd,
-    q01_an_unreliable_send_queue_resumes_what_sqd_held_back,
-}
+include!(concat!(env!("OUT_DIR"), "/transitions_unreliable.rs"));
 
 fn q01_every_transition_of_an_unreliable_connection_takes_what_it_needs<D: Device>() {
     Tries::<D>::of(QpType::Uc).what_it_needs();

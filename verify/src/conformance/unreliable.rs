@@ -4,30 +4,7 @@ use super::line::*;
 use super::stand::*;
 use super::window::*;
 
-super::chapter! {
-    c06_an_unreliable_connection_tells_by_the_same_opcodes,
-    n03_a_solicited_message_wakes_across_an_unreliable_connection,
-    q04_what_needs_an_answer_is_refused_on_an_unreliable_connection,
-    q06_an_unreliable_connection_sends_and_writes,
-    q06_an_unreliable_connection_writes_with_immediate,
-    q06_an_unreliable_connection_carries_long_messages,
-    q06_a_window_opens_for_an_unreliable_connection,
-    q06_a_message_that_finds_no_receive_is_lost,
-    q06_a_write_with_immediate_that_finds_no_receive_is_lost_with_its_bytes,
-    q06_a_message_to_a_peer_that_is_gone_is_lost,
-    q06_a_message_to_a_peer_that_is_not_ready_is_lost,
-    q06_a_message_to_a_peer_that_is_connected_elsewhere_is_lost,
-    q06_a_message_to_a_peer_of_another_type_is_lost,
-    q06_a_write_that_may_not_reach_the_memory_is_lost,
-    q06_a_write_without_the_queue_pairs_right_is_lost,
-    q06_a_write_with_immediate_that_is_lost_takes_no_receive,
-    q07_an_unreliable_receive_that_is_too_small_ends_the_receiver,
-    q07_an_unreliable_receive_that_is_too_small_is_told_as_that,
-    q07_an_unreliable_receive_that_names_bad_memory_ends_the_receiver,
-    q07_an_unreliable_receive_that_names_bad_memory_is_told_as_that,
-    q07_an_unreliable_send_that_invalidates_nothing_fails_at_its_receiver,
-    q09_unreliable_connections_have_receives_of_their_own,
-}
+include!(concat!(env!("OUT_DIR"), "/unreliable.rs"));
 
 fn unreliable<D: Device>() -> (End<D>, End<D>) {
     pair_with(&Plan::of(QpType::Uc), &Plan::of(QpType::Uc))

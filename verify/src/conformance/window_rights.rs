@@ -4,12 +4,7 @@ use super::line::*;
 use super::stand::*;
 use super::window::*;
 
-super::chapter! {
-    q06_a_window_gives_rights_that_its_region_does_not,
-    q06_each_right_of_a_window_is_good_for_its_operations_alone,
-    q07_a_window_opens_no_more_than_its_rights,
-    q07_a_binding_with_rights_that_it_can_not_give,
-}
+include!(concat!(env!("OUT_DIR"), "/window_rights.rs"));
 
 fn q06_a_window_gives_rights_that_its_region_does_not<D: Device>() {
     let (mut a, mut b) = openable::<D>();

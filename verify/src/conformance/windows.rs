@@ -5,27 +5,7 @@ use super::line::*;
 use super::stand::*;
 use super::window::*;
 
-super::chapter! {
-    c06_a_binding_is_told_by_its_opcode,
-    q02_a_binding_that_is_flushed_binds_nothing,
-    q06_a_window_opens_what_it_is_bound_to,
-    q06_bindings_keep_their_place_among_other_requests,
-    q06_a_binding_needs_no_peer,
-    q06_a_binding_looks_at_no_sge,
-    q06_a_window_of_a_queue_pair_that_is_gone_can_be_bound_again,
-    q06_a_window_that_is_not_bound_any_more_can_be_bound_again,
-    q07_a_window_that_is_not_bound_opens_nothing,
-    q07_a_window_opens_no_more_than_its_range,
-    q07_a_window_opens_for_its_own_queue_pair_only,
-    q07_a_window_is_no_local_memory,
-    q07_a_window_that_can_not_be_bound,
-    q07_a_window_that_is_bound_can_not_be_bound_again,
-    q07_the_key_of_a_window_that_was_to_be_bound_again_stays_good,
-    q07_a_binding_to_memory_that_it_may_not_open,
-    q10_a_window_is_shut_when_its_region_is_gone,
-    q10_a_window_is_shut_when_it_is_gone,
-    q11_a_window_keeps_its_domain_in_use,
-}
+include!(concat!(env!("OUT_DIR"), "/windows.rs"));
 
 fn c06_a_binding_is_told_by_its_opcode<D: Device>() {
     let (_a, mut b) = openable::<D>();
