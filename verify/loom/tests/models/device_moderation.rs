@@ -5,10 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::queue::raw::{RawQueue, Slot};
-use cq_core::queue::{Control, Entry, NoChannel, OnChannel};
+use cq_core::queue::{Entry, NoChannel};
 use cq_core::sync::Site;
-use cq_core::testing::raw_queue;
 use cq_core::transport::{Arm, Notify, Signal};
 use cq_core::wc::{Wc, WcStatus};
 use transport_rxe_loop::protocol::fanin::{Fanin, Location};
@@ -18,7 +16,7 @@ use transport_rxe_loop::sync::{Site as Device, death};
 use verify_loom::channel::{Channel, LOST, take_some};
 use verify_loom::harness::model;
 use verify_loom::mortal::{Mortal, VICTIM, at_every_step};
-use verify_loom::queue::KEY;
+use verify_loom::queue::{KEY, Queue};
 use verify_loom::threads::{Monitor, spawn};
 
 const HEIR: AttachmentKey = AttachmentKey::new(1, 1);
@@ -42,8 +40,7 @@ struct Calls {
 
 struct World {
     fanin: Fanin,
-    control: Control,
-    slots: Vec<Slot>,
+    queue: Arc<Queue>,
     moderation: Moderation,
     victim: Mortal,
     calls: Monitor<Calls>,
@@ -52,11 +49,10 @@ struct World {
 }
 
 impl World {
-    fn new(count: u16, fault: Fault) -> Arc<Self> {
+    fn new(fault: Fault) -> Arc<Self> {
         let world = Self {
             fanin: Fanin::new(),
-            control: Control::new(),
-            slots: (0..4).map(|_| Slot::new()).collect(),
+            queue: Queue::new(4),
             moderation: Moderation::default(),
             victim: Mortal::default(),
             calls: Monitor::default(),
@@ -64,20 +60,17 @@ impl World {
             fault,
         };
         world.fanin.begin(Location { offset: 0, log2: 2, promised: 4 });
-        let set = world.moderation.set(&world.control, Setting { count, period: 1 });
+        let set =
+            world.moderation.set(world.queue.open().control(), Setting { count: 2, period: 1 });
         assert_eq!(set, EventAction::None);
         Arc::new(world)
-    }
-
-    fn queue(&self) -> RawQueue<'_> {
-        raw_queue(&self.control, &self.slots, &[], 4).expect("a legal capacity")
     }
 
     /// True if the lock was inherited, so that the event is to be raised.
     fn enter(&self, me: AttachmentKey) -> bool {
         let inherited = self.victim.enter(&self.fanin.lock, me);
         if inherited {
-            let _state = self.fanin.repair(&self.queue(), |_, _| ());
+            let _state = self.fanin.repair(&self.queue.open(), |_, _| ());
         }
         inherited
     }
@@ -94,15 +87,20 @@ impl World {
         }
     }
 
+    /// What is to be done for one that is pushed at this time.
+    fn event_action(&self, now: u64) -> EventAction {
+        let push_summary = PushSummary { all: 1, ..PushSummary::default() };
+        self.moderation.event_action(self.queue.open().control(), push_summary, || now)
+    }
+
     /// Pushes one, at this time.
     fn push(&self, me: AttachmentKey, now: u64) {
         let inherited = self.enter(me);
-        let mut queue = self.queue();
+        let mut queue = self.queue.open();
         let wc = Wc::new(now, WcStatus::SUCCESS, 1);
         let entry = Entry { wc, ..Entry::default() };
         self.fanin.push(&mut queue, NoChannel, &entry, |_| ()).unwrap();
-        let push_summary = PushSummary { all: 1, ..PushSummary::default() };
-        let event_action = self.moderation.event_action(&self.control, push_summary, || now);
+        let event_action = self.event_action(now);
         self.victim.leave(&self.fanin.lock);
         self.raise_if(inherited || event_action == EventAction::Raise);
         if event_action == EventAction::Call {
@@ -140,7 +138,7 @@ impl World {
     }
 
     fn look(&self) {
-        let look = || self.moderation.look(&self.control, self.moderation.alarm());
+        let look = || self.moderation.look(self.queue.open().control(), self.moderation.alarm());
         let (inherited, event_action) = if self.fault == Fault::LooksWithoutLock {
             (false, look())
         } else {
@@ -158,7 +156,7 @@ impl World {
     }
 
     fn arm(&self) {
-        let _ = self.queue().into_consumer(0, OnChannel::named(KEY)).arm(Notify::Next).unwrap();
+        let _ = self.queue.armable().arm(Notify::Next).unwrap();
     }
 
     /// Sleeps until there is an event.
@@ -169,7 +167,7 @@ impl World {
     /// Sleeps until so many have come.
     fn take(&self, all: usize) {
         let mut channel = self.channel.clone();
-        let mut cq = CompletionQueue::new(self.queue().into_consumer(0, OnChannel::named(KEY)));
+        let mut cq = CompletionQueue::new(self.queue.armable());
         let (mut taken, mut room) = (0, [Wc::default(); 4]);
         while taken < all {
             taken += take_some(&mut cq, &mut channel, Notify::Next, &mut room).unwrap();
@@ -180,18 +178,14 @@ impl World {
 /// One event stands for two completions, and was raised for the two that came. The third waits for the
 /// service thread, which has been called for the first, and looks at about that time.
 fn three(fault: Fault) {
-    let world = World::new(2, fault);
+    let world = World::new(fault);
     world.arm();
     (1..=2).for_each(|now| world.push(HEIR, now));
-    let [producer, service] = [0, 1].map(|part| {
-        spawn(&world, move |world| match part {
-            0 => {
-                world.push(HEIR, 3);
-                world.end();
-            }
-            _ => world.serve(),
-        })
+    let producer = spawn(&world, |world| {
+        world.push(HEIR, 3);
+        world.end();
     });
+    let service = spawn(&world, |world| world.serve());
     world.take(3);
     producer.join().unwrap();
     service.join().unwrap();
@@ -208,7 +202,7 @@ fn n12_who_sleeps_is_woken_by_count_or_in_time() {
 /// The victim has pushed one, for which alone no event is raised by count, and was killed, while the consumer was
 /// asleep. Its heir sweeps up, and pushes one if that was not published. Says whether the victim lived.
 fn killed(death: u32, fault: Fault) -> bool {
-    let world = World::new(2, fault);
+    let world = World::new(fault);
     world.arm();
     let lived = world.victim.live(death, || world.push(VICTIM, 1));
     let heir = spawn(&world, |world| {
@@ -224,8 +218,8 @@ fn killed(death: u32, fault: Fault) -> bool {
     lived
 }
 
-/// Steps of a push of which nobody knows before the entry is published: the words of the entry.
-const UNSEEN: Range<u32> = 2..6;
+/// Steps of a push of which nobody knows before the entry is published: the tag and the words of the entry.
+const UNSEEN: Range<u32> = 2..7;
 
 #[test]
 fn n12_what_a_dead_producer_holds_back_is_raised() {
@@ -233,7 +227,7 @@ fn n12_what_a_dead_producer_holds_back_is_raised() {
 }
 
 /// The step at which a push of one has set the alarm, and left the lock, but called nobody.
-const HELD: u32 = 13;
+const HELD: u32 = 14;
 
 #[test]
 fn n12_whoever_sweeps_up_rings() {
@@ -247,21 +241,14 @@ fn n12_whoever_sweeps_up_rings() {
 /// The service thread can't have the lock, and takes its alarm back, while the holder holds an event back and goes by
 /// that alarm.
 fn take_alarm_back() {
-    let world = World::new(2, Fault::None);
+    let world = World::new(Fault::None);
     world.arm();
-    let event_action = |world: &World, now| {
-        world.moderation.event_action(
-            &world.control,
-            PushSummary { all: 1, ..PushSummary::default() },
-            || now,
-        )
-    };
     assert_eq!(
-        [event_action(&world, 1), event_action(&world, 1)],
+        [world.event_action(1), world.event_action(1)],
         [EventAction::Call, EventAction::Raise]
     );
     world.arm();
-    let holder = spawn(&world, move |world| event_action(&world, 2));
+    let holder = spawn(&world, move |world| world.event_action(2));
     let raises = world.moderation.give_up();
     let calls = holder.join().unwrap() == EventAction::Call;
     assert!(raises || calls || world.moderation.alarm() != 0, "{LOST}");
