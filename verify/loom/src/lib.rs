@@ -15,7 +15,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `harness` | runs models and controls, and prints a line for each |
-//! | `threads` | spawns the threads of a model |
+//! | `threads` | spawns the threads of a model; what they sleep on, and what loom watches |
 //! | `queue` | numbered completions, and a queue that threads can own together |
 //! | `shared` | a queue with several producers, and what each of them pushes |
 //! | `mortal` | a process that is killed, and locks that outlive it |

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cq_core::queue::raw::{Consumer, Producer, RawQueue, Slot, Tag};
 use cq_core::queue::{Control, NoChannel, OnChannel, Position, Tail};
 use cq_core::testing::raw_queue;
-use cq_core::transport::{CqKey, Signal};
+use cq_core::transport::CqKey;
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 
 /// The successful completion with this number; every field is made from it, so that a mixture of two
@@ -64,11 +64,6 @@ impl Queue {
     /// The producer of a queue without a channel.
     pub fn producer(&self, tail: Tail) -> Producer<'_> {
         self.open().into_producer(tail, NoChannel)
-    }
-
-    /// The producer, from `tail` on, of a queue with a channel.
-    pub fn producer_with<S: Signal>(&self, tail: Tail, signal: S) -> Producer<'_, OnChannel<S>> {
-        self.open().into_producer(tail, OnChannel { key: KEY, signal })
     }
 
     /// The consumer of a queue without a channel.
