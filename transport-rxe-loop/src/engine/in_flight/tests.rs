@@ -15,6 +15,24 @@ fn x03_nobody_waits_for_what_a_dead_process_was_in_the_middle_of() {
 }
 
 #[test]
+fn q06_q10_who_took_a_key_away_waits_for_what_is_copied_for_another_process() {
+    let fixture = Fixture::new();
+    let (&Device { memory, engine, .. }, qp) = (fixture.device, fixture.qp());
+    let waits: [&(dyn Fn() -> Result<(), Stuck> + Sync); 2] =
+        [&|| wait_for_all(engine), &|| wait_for_peer(engine, qp.qpn())];
+    for wait in waits {
+        let copies = CopyGuard::open_to_own(memory, memory.copier().in_flight());
+        thread::scope(|scope| {
+            let waits = scope.spawn(wait);
+            (0..200).for_each(|_| thread::yield_now());
+            assert!(!waits.is_finished(), "bytes may still move");
+            drop(copies);
+            assert_eq!(waits.join().unwrap(), Ok(()));
+        });
+    }
+}
+
+#[test]
 fn x01_only_a_queue_pair_that_is_connected_to_it_may_be_in_the_middle_of_a_request_for_one() {
     let fixture = Fixture::new();
     let engine = fixture.device.engine;

@@ -91,6 +91,15 @@ impl Alone {
 }
 
 #[test]
+fn x07_who_could_not_have_the_lock_tries_again_though_it_waits_for_ever() {
+    let mut alone = Alone::new();
+    let suspended = alone.locked();
+    alone.starves();
+    drop(suspended);
+    alone.is_served();
+}
+
+#[test]
 fn q09_the_last_receive_is_told_though_the_lock_was_not_to_be_had() {
     let mut alone = Alone::new();
     let suspended = alone.locked();
@@ -398,8 +407,7 @@ fn q09_x03_reset_gives_back_what_is_just_taken_and_not_what_a_dead_process_had_c
 }
 
 #[test]
-fn x07_who_posts_is_not_kept_by_a_suspended_taker_however_often_it_is_rescheduled_and_tries_again()
-{
+fn x07_who_posts_is_not_kept_by_a_suspended_taker_however_often_it_is_rescheduled() {
     let mut alone = Alone::new();
     let (engine, index) = (alone.engine, alone.qp.index());
     let suspended = alone.locked();
