@@ -42,36 +42,27 @@ impl<D: Device> Machine<D> {
     }
 
     pub fn op(&self, qp: usize, op: Op) -> SendOp {
+        let (end, peer) = (&self.ends[qp % 2], &self.ends[(qp % 2) ^ 1]);
+        let remote = |place| self.remote(qp, place);
         match op {
             Op::Send { imm } => SendOp::Send { imm },
-            Op::SendInvalidate { key } => {
-                SendOp::SendInvalidate { rkey: self.ends[(qp % 2) ^ 1].key(key) }
-            }
-            Op::Write { to, imm } => SendOp::Write { remote: self.remote(qp, to), imm },
-            Op::Read { from } => SendOp::Read { remote: self.remote(qp, from) },
+            Op::SendInvalidate { key } => SendOp::SendInvalidate { rkey: peer.key(key) },
+            Op::Write { to, imm } => SendOp::Write { remote: remote(to), imm },
+            Op::Read { from } => SendOp::Read { remote: remote(from) },
             Op::CompareSwap { at, compare, swap } => {
-                SendOp::CompareSwap { remote: self.remote(qp, at), compare, swap }
+                SendOp::CompareSwap { remote: remote(at), compare, swap }
             }
-            Op::FetchAdd { at, add } => SendOp::FetchAdd { remote: self.remote(qp, at), add },
-            Op::AtomicWrite { to } => SendOp::AtomicWrite { remote: self.remote(qp, to) },
+            Op::FetchAdd { at, add } => SendOp::FetchAdd { remote: remote(at), add },
+            Op::AtomicWrite { to } => SendOp::AtomicWrite { remote: remote(to) },
             Op::Flush { at, length, placement, selectivity } => {
-                SendOp::Flush { remote: self.remote(qp, at), length, placement, selectivity }
+                SendOp::Flush { remote: remote(at), length, placement, selectivity }
             }
             Op::Bind { key, on, access } => {
-                let end = &self.ends[qp % 2];
                 let Sge { addr, length, lkey } = self.sge(qp % 2, &on);
-                SendOp::BindWindow(WindowBind {
-                    window: end.key(0),
-                    rkey: end.key(key),
-                    lkey,
-                    addr,
-                    length: length.into(),
-                    access,
-                })
+                let (window, rkey, length) = (end.key(0), end.key(key), length.into());
+                SendOp::BindWindow(WindowBind { window, rkey, lkey, addr, length, access })
             }
-            Op::LocalInvalidate { key } => {
-                SendOp::LocalInvalidate { rkey: self.ends[qp % 2].key(key) }
-            }
+            Op::LocalInvalidate { key } => SendOp::LocalInvalidate { rkey: end.key(key) },
         }
     }
 
@@ -81,16 +72,12 @@ impl<D: Device> Machine<D> {
         let Shape { qp_type, impatient, .. } = self.shape;
         match state {
             QpState::INIT => attr::init_as(qp_type, shape.rights, QKEY),
-            QpState::RTR if qp_type != QpType::Rc => {
-                attr::rtr_as(qp_type, self.qps[qp ^ 1].number())
-            }
+            QpState::RTR if qp_type == QpType::Ud => QpAttr::to(state),
+            QpState::RTR => attr::rtr(self.qps[qp ^ 1].number())
+                .max_dest_rd_atomic(shape.max_dest_rd_atomic)
+                .min_rnr_timer(1)
+                .of_type(qp_type),
             QpState::RTS if self.qps[qp].state() == QpState::SQE => QpAttr::to(state),
-            QpState::RTS if qp_type != QpType::Rc => attr::rts_as(qp_type),
-            QpState::RTR => QpAttr {
-                max_dest_rd_atomic: Some(shape.max_dest_rd_atomic),
-                min_rnr_timer: Some(1),
-                ..attr::rtr(self.qps[qp ^ 1].number())
-            },
             QpState::RTS => attr::rts()
                 .max_rd_atomic(shape.max_rd_atomic)
                 .timeout(u8::from(impatient))
@@ -99,7 +86,8 @@ impl<D: Device> Machine<D> {
                     (false, _) => 0,
                     (true, true) => 2,
                     (true, false) => 7,
-                }),
+                })
+                .of_type(qp_type),
             QpState::SQD => QpAttr::to(QpState::SQD).en_sqd_async_notify(true),
             _ => QpAttr::to(state),
         }
