@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use cq_core::async_event::AsyncEvent;
-use cq_core::transport::{AsyncEvents, EventError, Post, PostError};
+use cq_core::transport::{AsyncEvents, EventError, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
@@ -32,8 +32,8 @@ pub use self::of::Of;
 use self::of::Of::{Far as There, Near as Here};
 use self::of::either;
 use crate::device::{
-    Access, Address, Destination, Device, Errno, Limits, Qp, QpAttr, QpCaps, QpInit, QpState,
-    SrqInit,
+    Access, Address, CqInit, Destination, Device, Limits, Made, Posted, Qp, QpAttr, QpCaps, QpInit,
+    QpState, SrqInit,
 };
 use crate::far::Far;
 use crate::loopback::Loopback;
@@ -119,7 +119,7 @@ impl Device for Across {
         }
     }
 
-    fn register(&self, pd: &Self::Pd, len: usize, access: Access) -> Result<Self::Mr, Errno> {
+    fn register(&self, pd: &Self::Pd, len: usize, access: Access) -> Made<Self::Mr> {
         made_of!(pd, self.0, device => device.register(pd, len, access))
     }
 
@@ -130,43 +130,25 @@ impl Device for Across {
         }
     }
 
-    fn create_cq(&self, capacity: u32, channel: Option<&Self::Channel>) -> Result<Self::Cq, Errno> {
-        match (&self.0, channel) {
-            (Here(device), None) => device.create_cq(capacity, None).map(Here),
-            (There(device), None) => device.create_cq(capacity, None).map(There),
-            (Here(device), Some(Here(of))) => device.create_cq(capacity, Some(of)).map(Here),
-            (There(device), Some(There(of))) => device.create_cq(capacity, Some(of)).map(There),
-            _ => mixed(),
+    fn create_cq_with(&self, init: CqInit<'_, Self::Channel>) -> Made<Self::Cq> {
+        let CqInit { capacity, channel, ignores_overrun } = init;
+        match &self.0 {
+            Here(device) => {
+                let channel = channel.map(|of| if let Here(of) = of { of } else { mixed() });
+                device.create_cq_with(CqInit { capacity, channel, ignores_overrun }).map(Here)
+            }
+            There(device) => {
+                let channel = channel.map(|of| if let There(of) = of { of } else { mixed() });
+                device.create_cq_with(CqInit { capacity, channel, ignores_overrun }).map(There)
+            }
         }
     }
 
-    fn create_cq_ignoring_overrun(
-        &self,
-        capacity: u32,
-        channel: Option<&Self::Channel>,
-    ) -> Result<Self::Cq, Errno> {
-        match (&self.0, channel) {
-            (Here(device), None) => device.create_cq_ignoring_overrun(capacity, None).map(Here),
-            (There(device), None) => device.create_cq_ignoring_overrun(capacity, None).map(There),
-            (Here(device), Some(Here(of))) => {
-                device.create_cq_ignoring_overrun(capacity, Some(of)).map(Here)
-            }
-            (There(device), Some(There(of))) => {
-                device.create_cq_ignoring_overrun(capacity, Some(of)).map(There)
-            }
-            _ => mixed(),
-        }
-    }
-
-    fn create_srq(&self, pd: &Self::Pd, init: &SrqInit) -> Result<Self::Srq, Errno> {
+    fn create_srq(&self, pd: &Self::Pd, init: &SrqInit) -> Made<Self::Srq> {
         made_of!(pd, self.0, device => device.create_srq(pd, init))
     }
 
-    fn create_qp(
-        &self,
-        pd: &Self::Pd,
-        init: &QpInit<'_, Self::Cq, Self::Srq>,
-    ) -> Result<AcrossQp, Errno> {
+    fn create_qp(&self, pd: &Self::Pd, init: &QpInit<'_, Self::Cq, Self::Srq>) -> Made<AcrossQp> {
         let QpInit { qp_type, caps, sq_sig_all, .. } = *init;
         match (&self.0, pd, init.send_cq, init.recv_cq) {
             (Here(device), Here(pd), Here(send_cq), Here(recv_cq)) => {
@@ -184,15 +166,15 @@ impl Device for Across {
         .map(AcrossQp::new)
     }
 
-    fn create_ah(&self, pd: &Self::Pd, to: Address) -> Result<Self::Ah, Errno> {
+    fn create_ah(&self, pd: &Self::Pd, to: Address) -> Made<Self::Ah> {
         made_of!(pd, self.0, device => device.create_ah(pd, to))
     }
 
-    fn ah_from_wc(&self, pd: &Self::Pd, wc: &Wc, grh: &[u8; 40]) -> Result<Self::Ah, Errno> {
+    fn ah_from_wc(&self, pd: &Self::Pd, wc: &Wc, grh: &[u8; 40]) -> Made<Self::Ah> {
         made_of!(pd, self.0, device => device.ah_from_wc(pd, wc, grh))
     }
 
-    fn alloc_mw(&self, pd: &Self::Pd) -> Result<Self::Mw, Errno> {
+    fn alloc_mw(&self, pd: &Self::Pd) -> Made<Self::Mw> {
         made_of!(pd, self.0, device => device.alloc_mw(pd))
     }
 
@@ -213,11 +195,11 @@ impl AsyncEvents for Across {
 }
 
 impl Post for AcrossQp {
-    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Posted {
         either!(&mut self.qp, qp => qp.post_send(list))
     }
 
-    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Posted {
         either!(&mut self.qp, qp => qp.post_recv(list))
     }
 }
@@ -227,7 +209,7 @@ impl Qp<<Across as Device>::Ah> for AcrossQp {
         &mut self,
         to: &Destination<'_, <Across as Device>::Ah>,
         list: &[SendWr<'_>],
-    ) -> Result<(), PostError> {
+    ) -> Posted {
         let Destination { ah, qp_num, qkey } = *to;
         assert!(!self.is_beside(qp_num), "{WITHIN}");
         match (&mut self.qp, ah) {
@@ -249,7 +231,7 @@ impl Qp<<Across as Device>::Ah> for AcrossQp {
         either!(&self.qp, qp => Qp::state(qp))
     }
 
-    fn modify(&mut self, attr: &QpAttr) -> Result<(), Errno> {
+    fn modify(&mut self, attr: &QpAttr) -> Made<()> {
         either!(&mut self.qp, qp => Qp::modify(qp, attr))?;
         let beside = attr.dest_qp_num.is_some_and(|peer| self.is_beside(peer));
         assert!(!beside, "{WITHIN}");

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use cq_core::async_event::AsyncEvent;
 use cq_core::device::{self as core, ProtectionDomain as _};
 use cq_core::setup::{AddressVector, GlobalRoute, Port};
-use cq_core::transport::{AsyncEvents, Block, EventError, Post, PostError};
+use cq_core::transport::{AsyncEvents, Block, EventError, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
 use crate::device::{
-    Access, Address, Cq, Destination, Destroy, Device, Errno, Limits, Mr, Mw, Qp, QpAttr, QpCaps,
-    QpInit, QpState, SMALL_CAPS, Srq, SrqInit,
+    Access, Address, Cq, CqInit, Destination, Destroy, Device, Limits, Made, Mr, Mw, Posted, Qp,
+    QpAttr, QpCaps, QpInit, QpState, SMALL_CAPS, Srq, SrqInit,
 };
 
 /// What the suite requires of a transport beyond the traits of [`cq_core::device`].
@@ -34,21 +34,17 @@ pub trait Transport: Send + 'static {
     /// Opens the device.
     fn open() -> Self::Context;
 
-    /// Creates a completion queue that drops completions when it is full, instead of failing (O2).
+    /// Creates a completion queue.
     ///
     /// # Errors
     /// The capacity is out of range, or the device has no such queues.
-    fn create_cq_ignoring_overrun(
-        context: &Self::Context,
-        capacity: u32,
-        channel: Option<&ChannelOf<Self>>,
-    ) -> Result<CqOf<Self>, Errno>;
+    fn create_cq(context: &Self::Context, init: CqInit<'_, ChannelOf<Self>>) -> Made<CqOf<Self>>;
 
     /// Allocates a memory window, not bound.
     ///
     /// # Errors
     /// The device has none.
-    fn alloc_mw(pd: &PdOf<Self>) -> Result<Self::Mw, Errno>;
+    fn alloc_mw(pd: &PdOf<Self>) -> Made<Self::Mw>;
 }
 
 type PdOf<T> = <<T as Transport>::Context as core::Device>::Pd;
@@ -116,7 +112,7 @@ impl<T: Transport> Device for Opened<T> {
         core::Device::alloc_pd(&self.context).expect("there are domains left")
     }
 
-    fn register(&self, pd: &Self::Pd, len: usize, access: Access) -> Result<Self::Mr, Errno> {
+    fn register(&self, pd: &Self::Pd, len: usize, access: Access) -> Made<Self::Mr> {
         pd.allocate(len, access).map_err(|error| error.errno())
     }
 
@@ -124,35 +120,22 @@ impl<T: Transport> Device for Opened<T> {
         core::Device::create_channel(&self.context).expect("there are channels left")
     }
 
-    fn create_cq(&self, capacity: u32, channel: Option<&Self::Channel>) -> Result<Self::Cq, Errno> {
-        let made = core::Device::create_cq(&self.context, capacity, channel);
-        made.map_err(|error| error.errno())
+    fn create_cq_with(&self, init: CqInit<'_, Self::Channel>) -> Made<Self::Cq> {
+        T::create_cq(&self.context, init)
     }
 
-    fn create_cq_ignoring_overrun(
-        &self,
-        capacity: u32,
-        channel: Option<&Self::Channel>,
-    ) -> Result<Self::Cq, Errno> {
-        T::create_cq_ignoring_overrun(&self.context, capacity, channel)
-    }
-
-    fn create_srq(&self, pd: &Self::Pd, init: &SrqInit) -> Result<Self::Srq, Errno> {
+    fn create_srq(&self, pd: &Self::Pd, init: &SrqInit) -> Made<Self::Srq> {
         pd.create_srq(init).map_err(|error| error.errno())
     }
 
-    fn create_qp(
-        &self,
-        pd: &Self::Pd,
-        init: &QpInit<'_, Self::Cq, Self::Srq>,
-    ) -> Result<Self::Qp, Errno> {
+    fn create_qp(&self, pd: &Self::Pd, init: &QpInit<'_, Self::Cq, Self::Srq>) -> Made<Self::Qp> {
         let QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all } = *init;
         let init = QpInit { qp_type, send_cq: &**send_cq, recv_cq, srq, caps, sq_sig_all };
         let qp = pd.create_qp(&init).map_err(|error| error.errno())?;
         Ok(Pair { qp, port: self.port })
     }
 
-    fn create_ah(&self, pd: &Self::Pd, to: Address) -> Result<Self::Ah, Errno> {
+    fn create_ah(&self, pd: &Self::Pd, to: Address) -> Made<Self::Ah> {
         let Port { gid, gid_index: sgid_index, lid, .. } = self.port;
         let route = GlobalRoute { gid, sgid_index, hop_limit: 64, ..GlobalRoute::default() };
         let route = to.global.then_some(route);
@@ -160,11 +143,11 @@ impl<T: Transport> Device for Opened<T> {
         pd.create_ah(&there).map_err(|error| error.errno())
     }
 
-    fn ah_from_wc(&self, pd: &Self::Pd, wc: &Wc, grh: &[u8; 40]) -> Result<Self::Ah, Errno> {
+    fn ah_from_wc(&self, pd: &Self::Pd, wc: &Wc, grh: &[u8; 40]) -> Made<Self::Ah> {
         pd.ah_from_wc(&self.port, wc, grh).map_err(|error| error.errno())
     }
 
-    fn alloc_mw(&self, pd: &Self::Pd) -> Result<Self::Mw, Errno> {
+    fn alloc_mw(&self, pd: &Self::Pd) -> Made<Self::Mw> {
         T::alloc_mw(pd)
     }
 
@@ -190,11 +173,11 @@ impl<C: core::Cq> Cq for C {
         core::Cq::capacity(self)
     }
 
-    fn resize(&mut self, capacity: u32) -> Result<u32, Errno> {
+    fn resize(&mut self, capacity: u32) -> Made<u32> {
         core::Cq::resize(self, capacity).map_err(|error| error.errno())
     }
 
-    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Errno> {
+    fn moderate(&mut self, count: u16, period: u16) -> Made<()> {
         core::Cq::moderate(self, count, period).map_err(|error| error.errno())
     }
 }
@@ -208,11 +191,11 @@ impl<S: core::SharedReceiveQueue> Srq for S {
         core::SharedReceiveQueue::caps(self)
     }
 
-    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Posted {
         core::SharedReceiveQueue::post_recv(self, list)
     }
 
-    fn arm_limit(&mut self, limit: u32) -> Result<(), Errno> {
+    fn arm_limit(&mut self, limit: u32) -> Made<()> {
         core::SharedReceiveQueue::arm_limit(self, limit).map_err(|error| error.errno())
     }
 
@@ -244,21 +227,17 @@ impl<M: core::Memory> Mr for M {
 }
 
 impl<Q: Post> Post for Pair<Q> {
-    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Posted {
         self.qp.post_send(list)
     }
 
-    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Posted {
         self.qp.post_recv(list)
     }
 }
 
 impl<Q: core::QueuePair> Qp<Q::Ah> for Pair<Q> {
-    fn post_to(
-        &mut self,
-        to: &Destination<'_, Q::Ah>,
-        list: &[SendWr<'_>],
-    ) -> Result<(), PostError> {
+    fn post_to(&mut self, to: &Destination<'_, Q::Ah>, list: &[SendWr<'_>]) -> Posted {
         self.qp.post_to(to, list)
     }
 
@@ -274,7 +253,7 @@ impl<Q: core::QueuePair> Qp<Q::Ah> for Pair<Q> {
         self.qp.state().expect("the device tells")
     }
 
-    fn modify(&mut self, attr: &QpAttr) -> Result<(), Errno> {
+    fn modify(&mut self, attr: &QpAttr) -> Made<()> {
         let Port { gid, lid, .. } = self.port;
         let path = |AddressVector { port, .. }| AddressVector {
             port,

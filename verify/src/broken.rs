@@ -13,8 +13,8 @@ use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
 use cq_core::wr::{RecvWr, SendFlags, SendOp, SendWr};
 
 use crate::device::{
-    Access, Address, Cq, Destination, Destroy, Device, Errno, Limits, Made, Posted, Qp, QpAttr,
-    QpCaps, QpInit, QpState, SrqInit,
+    Access, Address, Cq, CqInit, Destination, Destroy, Device, Errno, Limits, Made, Posted, Qp,
+    QpAttr, QpCaps, QpInit, QpState, SrqInit,
 };
 use crate::model::{
     Model, ModelAh, ModelChannel, ModelCq, ModelMr, ModelMw, ModelPd, ModelQp, ModelSrq,
@@ -131,21 +131,11 @@ impl Device for Broken {
         self.object(self.device.create_channel())
     }
 
-    fn create_cq(&self, capacity: u32, channel: Option<&BrokenChannel>) -> Result<BrokenCq, Errno> {
-        let channel = channel.map(|broken| &broken.it);
-        Ok(self.object(self.device.create_cq(capacity, channel)?))
-    }
-
-    fn create_cq_ignoring_overrun(
-        &self,
-        capacity: u32,
-        channel: Option<&BrokenChannel>,
-    ) -> Result<BrokenCq, Errno> {
-        if self.how == How::MindsOverruns {
-            return self.create_cq(capacity, channel);
-        }
-        let channel = channel.map(|broken| &broken.it);
-        Ok(self.object(self.device.create_cq_ignoring_overrun(capacity, channel)?))
+    fn create_cq_with(&self, init: CqInit<'_, BrokenChannel>) -> Made<BrokenCq> {
+        let channel = init.channel.map(|broken| &broken.it);
+        let ignores_overrun = init.ignores_overrun && self.how != How::MindsOverruns;
+        let init = CqInit { capacity: init.capacity, channel, ignores_overrun };
+        Ok(self.object(self.device.create_cq_with(init)?))
     }
 
     fn create_srq(&self, pd: &ModelPd, init: &SrqInit) -> Result<ModelSrq, Errno> {

@@ -84,18 +84,15 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
     ///
     /// # Errors
     /// The capacity is out of range.
-    fn create_cq(&self, capacity: u32, channel: Option<&Self::Channel>) -> Result<Self::Cq, Errno>;
+    fn create_cq(&self, capacity: u32, channel: Option<&Self::Channel>) -> Made<Self::Cq> {
+        self.create_cq_with(CqInit { capacity, channel, ignores_overrun: false })
+    }
 
-    /// Creates a completion queue that drops completions when it is full, instead of failing
-    /// ([O2](cq_core::contract#o2)).
+    /// Creates a completion queue.
     ///
     /// # Errors
     /// The capacity is out of range, or the device has no such queues.
-    fn create_cq_ignoring_overrun(
-        &self,
-        capacity: u32,
-        channel: Option<&Self::Channel>,
-    ) -> Result<Self::Cq, Errno>;
+    fn create_cq_with(&self, init: CqInit<'_, Self::Channel>) -> Made<Self::Cq>;
 
     /// Creates a shared receive queue.
     ///
@@ -131,6 +128,17 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
     /// Lets the device work for a moment: one that works in real time gets the processor, a sequential one advances its
     /// clock to the next deadline.
     fn pause(&self);
+}
+
+/// What a completion queue is created with.
+#[derive(Debug)]
+pub struct CqInit<'a, Channel> {
+    /// How many completions it holds, at least.
+    pub capacity: u32,
+    /// The channel of its events.
+    pub channel: Option<&'a Channel>,
+    /// Whether it drops completions when it is full, instead of failing ([O2](cq_core::contract#o2)).
+    pub ignores_overrun: bool,
 }
 
 /// An object that can't be destroyed while others use it.

@@ -46,7 +46,7 @@ pub use self::handles::{FarAh, FarChannel, FarCq, FarMr, FarMw, FarPd, FarQp, Fa
 use self::link::Link;
 pub use self::link::serve_if_asked;
 use self::wire::{Call, Id, Kind, NewQp};
-use crate::device::{Access, Address, Device, Errno, Limits, QpInit, SrqInit};
+use crate::device::{Access, Address, CqInit, Device, Limits, Made, QpInit, SrqInit};
 
 /// A handle of an object in the far process.
 #[derive(Debug)]
@@ -113,18 +113,6 @@ impl Far {
     pub fn kill(&self) {
         self.0.link.kill();
     }
-
-    fn completion_queue(
-        &self,
-        capacity: u32,
-        channel: Option<&FarChannel>,
-        ignores_overrun: bool,
-    ) -> Result<FarCq, Errno> {
-        let (device, channel) = (self.0.id, channel.map(|channel| channel.0.id));
-        let call = Call::CreateCq { device, capacity, channel, ignores_overrun };
-        let made: Result<_, _> = self.0.ask(&call);
-        made.map(|(key, id)| FarCq { handle: self.made(Kind::Cq, id), key })
-    }
 }
 
 impl Device for Far {
@@ -149,9 +137,9 @@ impl Device for Far {
         FarPd(self.made(Kind::Pd, self.0.ask(&Call::AllocPd { device: self.0.id })))
     }
 
-    fn register(&self, pd: &FarPd, len: usize, access: Access) -> Result<FarMr, Errno> {
+    fn register(&self, pd: &FarPd, len: usize, access: Access) -> Made<FarMr> {
         let (device, pd) = (self.0.id, pd.0.id);
-        let made: Result<_, _> = self.0.ask(&Call::Register { device, pd, len, access });
+        let made: Made<_> = self.0.ask(&Call::Register { device, pd, len, access });
         made.map(|(addr, lkey, rkey, id)| {
             let handle = self.made(Kind::Mr, id);
             FarMr { handle, addr, lkey, rkey }
@@ -163,29 +151,25 @@ impl Device for Far {
         FarChannel(self.made(Kind::Channel, id))
     }
 
-    fn create_cq(&self, capacity: u32, channel: Option<&FarChannel>) -> Result<FarCq, Errno> {
-        self.completion_queue(capacity, channel, false)
+    fn create_cq_with(&self, init: CqInit<'_, FarChannel>) -> Made<FarCq> {
+        let CqInit { capacity, channel, ignores_overrun } = init;
+        let (device, channel) = (self.0.id, channel.map(|channel| channel.0.id));
+        let made: Made<_> =
+            self.0.ask(&Call::CreateCq { device, capacity, channel, ignores_overrun });
+        made.map(|(key, id)| FarCq { handle: self.made(Kind::Cq, id), key })
     }
 
-    fn create_cq_ignoring_overrun(
-        &self,
-        capacity: u32,
-        channel: Option<&FarChannel>,
-    ) -> Result<FarCq, Errno> {
-        self.completion_queue(capacity, channel, true)
-    }
-
-    fn create_srq(&self, pd: &FarPd, init: &SrqInit) -> Result<FarSrq, Errno> {
+    fn create_srq(&self, pd: &FarPd, init: &SrqInit) -> Made<FarSrq> {
         let (device, pd) = (self.0.id, pd.0.id);
-        let made: Result<_, _> = self.0.ask(&Call::CreateSrq { device, pd, init: *init });
+        let made: Made<_> = self.0.ask(&Call::CreateSrq { device, pd, init: *init });
         made.map(|(number, caps, id)| {
             let handle = self.made(Kind::Srq, id);
             FarSrq { handle, number, caps }
         })
     }
 
-    fn create_qp(&self, pd: &FarPd, init: &QpInit<'_, FarCq, FarSrq>) -> Result<FarQp, Errno> {
-        let made: Result<_, _> = self.0.ask(&Call::CreateQp(NewQp {
+    fn create_qp(&self, pd: &FarPd, init: &QpInit<'_, FarCq, FarSrq>) -> Made<FarQp> {
+        let made: Made<_> = self.0.ask(&Call::CreateQp(NewQp {
             device: self.0.id,
             pd: pd.0.id,
             qp_type: init.qp_type,
@@ -201,20 +185,20 @@ impl Device for Far {
         })
     }
 
-    fn create_ah(&self, pd: &FarPd, to: Address) -> Result<FarAh, Errno> {
-        let made: Result<_, _> = self.0.ask(&Call::CreateAh { device: self.0.id, pd: pd.0.id, to });
+    fn create_ah(&self, pd: &FarPd, to: Address) -> Made<FarAh> {
+        let made: Made<_> = self.0.ask(&Call::CreateAh { device: self.0.id, pd: pd.0.id, to });
         made.map(|id| FarAh(self.made(Kind::Ah, id)))
     }
 
-    fn ah_from_wc(&self, pd: &FarPd, wc: &Wc, grh: &[u8; 40]) -> Result<FarAh, Errno> {
+    fn ah_from_wc(&self, pd: &FarPd, wc: &Wc, grh: &[u8; 40]) -> Made<FarAh> {
         let call = Call::AhFromWc { device: self.0.id, pd: pd.0.id };
         let raw = [wc.to_bytes().as_slice(), grh].concat();
         let (made, _): (Result<_, _>, _) = self.0.ask_with(&call, &raw);
         made.map(|id| FarAh(self.made(Kind::Ah, id)))
     }
 
-    fn alloc_mw(&self, pd: &FarPd) -> Result<FarMw, Errno> {
-        let made: Result<_, _> = self.0.ask(&Call::AllocMw { device: self.0.id, pd: pd.0.id });
+    fn alloc_mw(&self, pd: &FarPd) -> Made<FarMw> {
+        let made: Made<_> = self.0.ask(&Call::AllocMw { device: self.0.id, pd: pd.0.id });
         made.map(|id| FarMw(self.made(Kind::Mw, id)))
     }
 

@@ -13,11 +13,11 @@ use std::process;
 
 use cq_core::causes::Causes;
 use transport_rxe_loop::{
-    CompletionChannel, Context, Cq, CqInit, MemoryWindow, OpenOptions, ProtectionDomain,
+    CompletionChannel, Context, Cq, MemoryWindow, OpenOptions, ProtectionDomain,
 };
 
 use crate::adapter::{Opened, Transport};
-use crate::device::{Errno, Mw};
+use crate::device::{CqInit, Made, Mw};
 
 /// The environment variable that names the fabric.
 pub const FABRIC: &str = "RXE_LOOP_FABRIC";
@@ -59,16 +59,13 @@ impl<const LIKE_RXE: bool> Transport for Rxe<LIKE_RXE> {
         })
     }
 
-    fn create_cq_ignoring_overrun(
-        context: &Context,
-        capacity: u32,
-        channel: Option<&CompletionChannel>,
-    ) -> Result<Cq, Errno> {
-        let init = CqInit { capacity, channel, ignore_overrun: true };
+    fn create_cq(context: &Context, init: CqInit<'_, CompletionChannel>) -> Made<Cq> {
+        let CqInit { capacity, channel, ignores_overrun: ignore_overrun } = init;
+        let init = transport_rxe_loop::CqInit { capacity, channel, ignore_overrun };
         context.create_cq_with(&init).map_err(|error| error.errno())
     }
 
-    fn alloc_mw(pd: &ProtectionDomain) -> Result<MemoryWindow, Errno> {
+    fn alloc_mw(pd: &ProtectionDomain) -> Made<MemoryWindow> {
         pd.alloc_mw().map_err(|error| error.errno())
     }
 }

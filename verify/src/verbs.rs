@@ -16,7 +16,7 @@ use std::env;
 use transport_verbs::{CompletionChannel, Context, Cq, OpenError, ProtectionDomain};
 
 use crate::adapter::{Opened, Transport};
-use crate::device::{Errno, Mw};
+use crate::device::{CqInit, Errno, Made, Mw};
 
 /// A device of libibverbs, and its first port.
 pub type Verbs = Opened<Hardware>;
@@ -58,15 +58,14 @@ impl Transport for Hardware {
         open().expect("there is a device")
     }
 
-    fn create_cq_ignoring_overrun(
-        _: &Context,
-        _: u32,
-        _: Option<&CompletionChannel>,
-    ) -> Result<Cq, Errno> {
-        Err(Errno::EOPNOTSUPP) // it takes an extended call, which the binding misses
+    fn create_cq(context: &Context, init: CqInit<'_, CompletionChannel>) -> Made<Cq> {
+        if init.ignores_overrun {
+            return Err(Errno::EOPNOTSUPP); // it takes an extended call, which the binding misses
+        }
+        context.create_cq(init.capacity, init.channel).map_err(|error| error.errno())
     }
 
-    fn alloc_mw(_: &ProtectionDomain) -> Result<NoWindow, Errno> {
+    fn alloc_mw(_: &ProtectionDomain) -> Made<NoWindow> {
         Err(Errno::EOPNOTSUPP)
     }
 }

@@ -1,13 +1,12 @@
 //! An object in either of two processes: the traits of a device's objects, forwarded to the one that holds it.
 
 use cq_core::transport::{
-    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, PostError,
-    Woken,
+    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Woken,
 };
 use cq_core::wc::Wc;
 use cq_core::wr::RecvWr;
 
-use crate::device::{Cq, Destroy, Errno, Mr, Mw, Srq, SrqInit};
+use crate::device::{Cq, Destroy, Made, Mr, Mw, Posted, Srq, SrqInit};
 
 /// An object in one of two processes.
 #[derive(Debug)]
@@ -96,11 +95,11 @@ impl<N: Cq, F: Cq> Cq for Of<N, F> {
         either!(self, cq => cq.capacity())
     }
 
-    fn resize(&mut self, capacity: u32) -> Result<u32, Errno> {
+    fn resize(&mut self, capacity: u32) -> Made<u32> {
         either!(self, cq => cq.resize(capacity))
     }
 
-    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Errno> {
+    fn moderate(&mut self, count: u16, period: u16) -> Made<()> {
         either!(self, cq => cq.moderate(count, period))
     }
 }
@@ -114,11 +113,11 @@ impl<N: Srq, F: Srq> Srq for Of<N, F> {
         either!(self, srq => srq.caps())
     }
 
-    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Posted {
         either!(self, srq => srq.post_recv(list))
     }
 
-    fn arm_limit(&mut self, limit: u32) -> Result<(), Errno> {
+    fn arm_limit(&mut self, limit: u32) -> Made<()> {
         either!(self, srq => srq.arm_limit(limit))
     }
 

@@ -18,8 +18,8 @@ pub use cq_core::wr::{
 pub use super::expect::*;
 pub use super::plan::*;
 pub use crate::device::{
-    Access, Cq, Destroy, Device, Errno, Mr, Mw, Qp, QpAttr, QpCaps, QpInit, QpState, QpType,
-    SMALL_CAPS as CAPS, Srq, SrqInit, attr, small,
+    Access, Cq, CqInit, Destroy, Device, Errno, Mr, Mw, Qp, QpAttr, QpCaps, QpInit, QpState,
+    QpType, SMALL_CAPS as CAPS, Srq, SrqInit, attr, small,
 };
 
 /// The size of an end's region, in bytes.
@@ -104,10 +104,9 @@ impl<D: Device> End<D> {
         let pd = device.alloc_pd();
         let channel = plan.channel.then(|| device.create_channel());
         let cq = || {
-            offered(match plan.ignores_overrun {
-                true => device.create_cq_ignoring_overrun(plan.cqe, channel.as_ref()),
-                false => device.create_cq(plan.cqe, channel.as_ref()),
-            })
+            let Plan { cqe: capacity, ignores_overrun, .. } = *plan;
+            let channel = channel.as_ref();
+            offered(device.create_cq_with(CqInit { capacity, channel, ignores_overrun }))
         };
         let (sent, received) = (cq(), cq());
         let srq = plan.srq.map(|init| offered(device.create_srq(&pd, &init)));

@@ -3,8 +3,7 @@
 use std::time::Instant;
 
 use cq_core::transport::{
-    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Post,
-    PostError, Woken,
+    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Post, Woken,
 };
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
@@ -14,7 +13,7 @@ use super::objects::WC;
 use super::requests::{Receive, Send};
 use super::wire::Call;
 use crate::device::{
-    Cq, Destination, Destroy, Errno, Mr, Mw, Qp, QpAttr, QpCaps, QpState, Srq, SrqInit,
+    Cq, Destination, Destroy, Made, Mr, Mw, Posted, Qp, QpAttr, QpCaps, QpState, Srq, SrqInit,
 };
 
 /// A protection domain in the far process.
@@ -159,11 +158,11 @@ impl Cq for FarCq {
         self.handle.ask(&Call::Capacity { cq: self.handle.id })
     }
 
-    fn resize(&mut self, capacity: u32) -> Result<u32, Errno> {
+    fn resize(&mut self, capacity: u32) -> Made<u32> {
         self.handle.ask(&Call::Resize { cq: self.handle.id, capacity })
     }
 
-    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Errno> {
+    fn moderate(&mut self, count: u16, period: u16) -> Made<()> {
         self.handle.ask(&Call::Moderate { cq: self.handle.id, count, period })
     }
 }
@@ -177,12 +176,12 @@ impl Srq for FarSrq {
         self.caps
     }
 
-    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Posted {
         let list = list.iter().map(Receive::from).collect();
         self.handle.ask(&Call::PostShared { srq: self.handle.id, list })
     }
 
-    fn arm_limit(&mut self, limit: u32) -> Result<(), Errno> {
+    fn arm_limit(&mut self, limit: u32) -> Made<()> {
         self.handle.ask(&Call::ArmLimit { srq: self.handle.id, limit })
     }
 
@@ -198,23 +197,19 @@ impl Mw for FarMw {
 }
 
 impl Post for FarQp {
-    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Posted {
         let list = list.iter().map(Send::from).collect();
         self.handle.ask(&Call::PostSend { qp: self.handle.id, list })
     }
 
-    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Posted {
         let list = list.iter().map(Receive::from).collect();
         self.handle.ask(&Call::PostRecv { qp: self.handle.id, list })
     }
 }
 
 impl Qp<FarAh> for FarQp {
-    fn post_to(
-        &mut self,
-        to: &Destination<'_, FarAh>,
-        list: &[SendWr<'_>],
-    ) -> Result<(), PostError> {
+    fn post_to(&mut self, to: &Destination<'_, FarAh>, list: &[SendWr<'_>]) -> Posted {
         let Destination { ah, qp_num, qkey } = *to;
         let (qp, ah, list) = (self.handle.id, ah.0.id, list.iter().map(Send::from).collect());
         self.handle.ask(&Call::PostTo { qp, ah, qp_num, qkey, list })
@@ -232,7 +227,7 @@ impl Qp<FarAh> for FarQp {
         self.handle.ask(&Call::State { qp: self.handle.id })
     }
 
-    fn modify(&mut self, attr: &QpAttr) -> Result<(), Errno> {
+    fn modify(&mut self, attr: &QpAttr) -> Made<()> {
         self.handle.ask(&Call::Modify { qp: self.handle.id, attr: *attr })
     }
 }

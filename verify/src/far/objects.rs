@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::requests::{Receive, Send};
 use super::wire::{self, Call, Frame, Id, Kind, NewQp};
-use crate::device::{Cq, Destination, Destroy, Device, Errno, Mr, Mw, Qp, QpInit, Srq};
+use crate::device::{Cq, CqInit, Destination, Destroy, Device, Made, Mr, Mw, Qp, QpInit, Srq};
 
 /// The size of a completion, in bytes.
 pub const WC: usize = size_of::<Wc>();
@@ -77,10 +77,7 @@ impl<D: Device> Objects<D> {
                     (self.devices.get(device), channel.map(|channel| self.channels.get(channel)));
                 let channel = channel.as_deref().map(held);
                 let (device, channel) = (held(&device), channel.as_deref());
-                let cq = match ignores_overrun {
-                    true => device.create_cq_ignoring_overrun(capacity, channel),
-                    false => device.create_cq(capacity, channel),
-                };
+                let cq = device.create_cq_with(CqInit { capacity, channel, ignores_overrun });
                 plain(cq.map(|cq| (cq.key(), self.cqs.add(cq))))
             }
             Call::CreateSrq { device, pd, init } => {
@@ -193,7 +190,7 @@ impl<D: Device> Objects<D> {
         with_raw(polled, room.into_iter().flat_map(Wc::to_bytes).collect())
     }
 
-    fn create_qp(&self, new: &NewQp) -> Result<D::Qp, Errno> {
+    fn create_qp(&self, new: &NewQp) -> Made<D::Qp> {
         let cqs = [new.send_cq, new.recv_cq].map(|cq| self.cqs.get(cq));
         let send = held(&cqs[0]);
         // One queue for both must not be locked twice.

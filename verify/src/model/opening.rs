@@ -14,7 +14,8 @@ use super::handles::{
 };
 use super::world::{Channel, Cq, Id, LIMITS, Opening, Qp, World};
 use crate::device::{
-    Access, Address, Device, Errno, Limits, Made, QpAttr, QpCaps, QpInit, QpState, QpType, SrqInit,
+    Access, Address, CqInit, Device, Errno, Limits, Made, QpAttr, QpCaps, QpInit, QpState, QpType,
+    SrqInit,
 };
 
 thread_local! {
@@ -62,16 +63,17 @@ impl Device for Model {
         self.make(&[], create).expect("it uses nothing")
     }
 
-    fn create_cq(&self, capacity: u32, channel: Option<&ModelChannel>) -> Result<ModelCq, Errno> {
-        self.make_cq(capacity, channel, false)
-    }
-
-    fn create_cq_ignoring_overrun(
-        &self,
-        capacity: u32,
-        channel: Option<&ModelChannel>,
-    ) -> Result<ModelCq, Errno> {
-        self.make_cq(capacity, channel, true)
+    fn create_cq_with(&self, init: CqInit<'_, ModelChannel>) -> Made<ModelCq> {
+        let CqInit { capacity, channel, ignores_overrun } = init;
+        let uses: Vec<_> = channel.map(Handle::object).into_iter().collect();
+        self.make(&uses, |world, opening| {
+            if !(1..=LIMITS.max_cqe).contains(&capacity) {
+                return Err(Errno::EINVAL);
+            }
+            let channel = channel.map(Handle::id);
+            let cq = Cq { opening, channel, capacity, ignores_overrun, ..Cq::default() };
+            Ok(world.put(|world| &mut world.cqs, cq))
+        })
     }
 
     fn create_srq(&self, pd: &ModelPd, init: &SrqInit) -> Result<ModelSrq, Errno> {
@@ -156,24 +158,6 @@ impl Model {
         let id = self.with(create)?;
         let _uses = uses.iter().copied().cloned().collect();
         Ok(Handle::new(Object { shared: shared.clone(), id, opening: *opening, _uses }))
-    }
-
-    /// O1: the capacity is exactly the requested one.
-    fn make_cq(
-        &self,
-        capacity: u32,
-        channel: Option<&ModelChannel>,
-        ignores_overrun: bool,
-    ) -> Result<ModelCq, Errno> {
-        let uses: Vec<_> = channel.map(Handle::object).into_iter().collect();
-        self.make(&uses, |world, opening| {
-            if !(1..=LIMITS.max_cqe).contains(&capacity) {
-                return Err(Errno::EINVAL);
-            }
-            let channel = channel.map(Handle::id);
-            let cq = Cq { opening, channel, capacity, ignores_overrun, ..Cq::default() };
-            Ok(world.put(|world| &mut world.cqs, cq))
-        })
     }
 }
 
