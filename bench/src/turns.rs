@@ -152,9 +152,6 @@ pub struct Series {
 
 impl Series {
     /// Measures each row once a round. How far it is shows itself on a terminal only.
-    ///
-    /// # Panics
-    /// Never.
     #[must_use]
     pub fn take(mut scenario: Scenario, options: &Options) -> Self {
         let style = "{msg:48} {bar:30} {pos}/{len} rounds, {eta} left";

@@ -31,49 +31,51 @@ pub fn server<T: Transport>(side: &mut Side<'_, T>) -> Result<(), Failure> {
     exchange(side, false)
 }
 
+/// The slot that the reply to a message goes to.
+const fn reply_slot(number: u64) -> u32 {
+    // Less than the depth.
+    1 + (number % REPLIES as u64) as u32
+}
+
+/// The slot that a message goes to.
+const fn message_slot(number: u64) -> u32 {
+    // Less than the depth.
+    (number % DEPTH as u64) as u32
+}
+
 fn exchange<T: Transport>(side: &mut Side<'_, T>, begins: bool) -> Result<(), Failure> {
-    // All less than the depth.
-    let reply_slot = |number: u64| 1 + (number % u64::from(REPLIES)) as u32;
-    let message_slot = |number: u64| (number % u64::from(DEPTH)) as u32;
     let writes = side.job.op == Op::Write;
-    let arrives_at = |number| if begins { reply_slot(number) } else { message_slot(number) };
-    let goes = |number| match (begins, writes) {
-        (true, _) => [OUT, message_slot(number)],
-        (false, true) => [ANSWER, reply_slot(number)],
-        (false, false) => [message_slot(number); 2],
+    let (comes_to, ahead): (fn(u64) -> u32, u64) = match begins {
+        true => (reply_slot, REPLIES.into()),
+        false => (message_slot, DEPTH.into()),
     };
-    let ahead = u64::from(if begins { REPLIES } else { DEPTH });
     for number in (0..ahead).filter(|_| !writes) {
-        expect(side, number, arrives_at(number))?;
+        expect(side, number, comes_to(number))?;
     }
     side.control.meet()?;
     let mut seen = Seen::default();
     for number in 0..side.job.iters.get() {
+        let slot = comes_to(number);
+        let way = match (begins, writes) {
+            (true, _) => [OUT, message_slot(number)],
+            (false, true) => [ANSWER, reply_slot(number)],
+            (false, false) => [slot; 2],
+        };
         if begins || writes {
-            let [from, _] = goes(number);
-            side.slots.fill(from, number, 0);
+            side.slots.fill(way[0], number, 0);
         }
         let started = side.control.now();
         if begins {
-            send(side, number, goes(number))?;
+            send(side, number, way)?;
         }
-        let slot = arrives_at(number);
-        let has_arrived = match writes {
-            true => seen.find(side, number, slot, begins)?,
-            false => seen.wait(side, |seen| seen.received > number)?,
-        };
-        if !has_arrived {
+        if !seen.arrival(side, number, slot, begins)? {
             break;
         }
         let took = side.control.now() - started;
         if !begins {
-            send(side, number, goes(number))?;
+            send(side, number, way)?;
         }
-        if writes {
-            side.slots.check_marked(slot, number)?;
-        } else {
-            side.slots.check(slot, number)?;
-        }
+        side.slots.check_arrived(slot, number)?;
         if !seen.wait(side, |seen| seen.sent > number)? {
             break;
         }
@@ -128,15 +130,18 @@ impl Seen {
         Ok(true)
     }
 
-    /// Waits for the mark of a message, and takes the completion of the WRITE that was `posted`, if it comes before;
-    /// false means: leave.
-    fn find<T: Transport>(
+    /// Waits for a message: its receive, or its mark, before which the completion of the WRITE may come that was
+    /// `posted`; false means: leave.
+    fn arrival<T: Transport>(
         &mut self,
         side: &mut Side<'_, T>,
         number: u64,
         slot: u32,
         posted: bool,
     ) -> Result<bool, Failure> {
+        if side.job.op != Op::Write {
+            return self.wait(side, |seen| seen.received > number);
+        }
         let Side { slots, completions, .. } = side;
         let is_there = || slots.marked(slot, number);
         while let Some(batch) = completions.watch(posted && self.sent <= number, is_there)? {

@@ -127,7 +127,7 @@ pub fn receive_writes<T: Transport>(side: &mut Side<'_, T>) -> Result<(), Failur
         }
         if batch.is_empty() {
             let now = control.now();
-            let stamp = slots.check_marked(slot, arrived)?;
+            let stamp = slots.check_arrived(slot, arrived)?;
             stamp.into_iter().for_each(|stamp| latencies.record(now.saturating_sub(stamp)));
             arrived += 1;
             control.advance(arrived);
