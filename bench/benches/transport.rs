@@ -89,25 +89,21 @@ type Workload<T> = (String, Option<u64>, Box<Run<T>>);
 type Run<T> = dyn Fn(&mut Delivery<T>, u64) -> Result<Duration, Failure>;
 
 fn workloads<T: Transport + 'static>() -> Vec<Workload<T>> {
-    let post: Box<Run<T>> = Box::new(|delivery, count| {
-        sends(delivery, count, |delivery| {
-            delivery.sender.send(false)?;
-            delivery.sender.collect(1)
-        })
+    let each = |once: fn(&mut Delivery<T>) -> Result<(), Failure>| -> Box<Run<T>> {
+        Box::new(move |delivery, count| sends(delivery, count, once))
+    };
+    let post = each(|delivery| {
+        delivery.sender.send(false)?;
+        delivery.sender.collect(1)
     });
-    let arm: Box<Run<T>> = Box::new(|delivery, count| {
-        sends(delivery, count, |delivery| {
-            delivery.sender.arm(Notify::Next)?;
-            delivery.sender.send(false)?;
-            delivery.sender.event()?;
-            delivery.sender.collect(1)
-        })
+    let arm = each(|delivery| {
+        delivery.sender.arm(Notify::Next)?;
+        delivery.sender.send(false)?;
+        delivery.sender.event()?;
+        delivery.sender.collect(1)
     });
-    let one: [(_, Box<Run<T>>); 3] = [
-        ("empty poll", Box::new(empty_polls)),
-        ("post to completion", post),
-        ("arm, post, wait", arm),
-    ];
+    let poll: Box<Run<T>> = Box::new(empty_polls);
+    let one = [("empty poll", poll), ("post to completion", post), ("arm, post, wait", arm)];
     let batch = |size: usize| -> Workload<T> {
         let run = move |delivery: &mut _, count| batches(delivery, size, count);
         (format!("batch poll of {size}"), Some(size as u64), Box::new(run))

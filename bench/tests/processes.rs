@@ -39,10 +39,7 @@ fn nothing_is_left_of_a_fabric_of_its_own() {
         let ours = file.split('.').any(|part| part == name);
         assert!(!ours, "{file} is left");
     }
-}
-
-#[test]
-fn a_fabric_that_is_named_is_used() {
+    // One that is named is used.
     let name = format!("cqperf-test-{}", std::process::id());
     let output = cqperf("pingpong --iters 10 --processes 2").env("RXE_LOOP_FABRIC", name).output();
     assert!(output.unwrap().status.success());

@@ -43,10 +43,10 @@ fn main() {
         let table = report(&measured, ["ratio", "aim"], |series, row, at| {
             let aim = aims.iter().find(|(name, _)| row == 0 && *name == series.scenario.name);
             let Some((_, aim)) = aim else { return Default::default() };
-            let ratio = series.ratio(0, 1, at, aim.exponent());
+            let ratio = series.ratio(0, 1, at, aim.exponent);
             let ratio =
                 ratio.map(|it| format!("{:.2} ({:.2} – {:.2})", it.median, it.low, it.high));
-            [ratio.unwrap_or_default(), aim.to_string()]
+            [ratio.unwrap_or_default(), aim.text.clone()]
         });
         println!("{table}");
     }

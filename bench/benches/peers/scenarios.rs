@@ -1,7 +1,6 @@
 //! What is measured, and how each row does it.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::rc::Rc;
 
 use bench::cores::Cores;
@@ -18,29 +17,24 @@ const SIZES: [usize; 4] = [64, 4 << 10, LARGE, 1 << 20];
 /// What an aim is set for.
 const LARGE: usize = 64 << 10;
 
-/// A ratio to the other's.
-#[derive(Clone, Copy)]
-pub enum Aim {
-    /// Of times: at most.
-    Time(f64),
-    /// Of rates: at least, if there is an aim.
-    Rate(Option<f64>),
+/// What the ratio to the other's is to be.
+pub struct Aim {
+    /// Of the ratio of times: 1, or for one of rates -1.
+    pub exponent: i32,
+    /// As the table has it.
+    pub text: String,
 }
 
 impl Aim {
-    /// Of the ratio of times.
-    pub const fn exponent(self) -> i32 {
-        if matches!(self, Self::Time(_)) { 1 } else { -1 }
+    /// Of times: at most this.
+    fn time(most: f64) -> Self {
+        Self { exponent: 1, text: format!("time ≤ {most}") }
     }
-}
 
-impl fmt::Display for Aim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Time(most) => write!(f, "time ≤ {most}"),
-            Self::Rate(Some(least)) => write!(f, "rate ≥ {least}"),
-            Self::Rate(None) => f.write_str("rate"),
-        }
+    /// Of rates: at least this, if there is an aim.
+    fn rate(least: Option<f64>) -> Self {
+        let least = least.map_or_else(String::new, |least| format!(" ≥ {least}"));
+        Self { exponent: -1, text: format!("rate{least}") }
     }
 }
 
@@ -87,11 +81,11 @@ pub fn all(cores: Cores) -> Vec<(Scenario, Aim)> {
         rig.both(count, Order::Drain { end: 1, count }, |_, tiny| tiny.stream(count))
     });
     let mut all: Vec<_> = [
-        ("SEND of 64 bytes, one way, ns", Aim::Time(1.2), latency, "UCX tag_lat", Test::TagLatency),
-        ("WRITE of 8 bytes, one way, ns", Aim::Time(1.8), writes, "UCX put_lat", Test::PutLatency),
+        ("SEND of 64 bytes, one way, ns", Aim::time(1.2), latency, "UCX tag_lat", Test::TagLatency),
+        ("WRITE of 8 bytes, one way, ns", Aim::time(1.8), writes, "UCX put_lat", Test::PutLatency),
         (
             "SENDs of 8 bytes, ns for one",
-            Aim::Rate(Some(0.9)),
+            Aim::rate(Some(0.9)),
             rate,
             "UCX am_bw",
             Test::MessageRate,
@@ -130,7 +124,7 @@ fn crowd() -> (Scenario, Aim) {
         Row::new(name, Kind::Ours, move |count| Sample::alone(count, || crowd.send(count)))
     });
     let name = "SEND of 64 bytes by many queue pairs, ns".to_owned();
-    (Scenario { name, cores: 1, rows: rows.into() }, Aim::Time(1.25))
+    (Scenario { name, cores: 1, rows: rows.into() }, Aim::time(1.25))
 }
 
 fn copies(rig: &Rc<RefCell<Rig>>, len: usize, direction: Direction) -> (Scenario, Aim) {
@@ -142,7 +136,7 @@ fn copies(rig: &Rc<RefCell<Rig>>, len: usize, direction: Direction) -> (Scenario
         let transfer = |_| bare::transfer(&rig.tiny, there, len, direction);
         Sample::alone(count, || (0..count).for_each(transfer))
     });
-    let aim = Aim::Rate((len == LARGE).then_some(0.9));
+    let aim = Aim::rate((len == LARGE).then_some(0.9));
     let name = format!("{direction:?} of {len} bytes, ns");
     (Scenario { name, cores: 1, rows: vec![ours, bare] }, aim)
 }

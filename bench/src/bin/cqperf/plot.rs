@@ -64,27 +64,23 @@ fn draw(report: &Report<'_>) -> Result<String, Failed> {
             ("p50", (|latency| latency.p50) as fn(Latency) -> u64),
             ("p99", |latency| latency.p99),
         ];
-        let latencies = latencies.map(|(name, which)| Line {
-            name,
-            points: outcomes
-                .iter()
-                .filter_map(|outcome| Some((outcome.job.bytes(), which(outcome.latency?) as f64)))
-                .collect(),
+        let latencies = latencies.map(|(name, which)| {
+            let point =
+                |outcome: &Outcome| Some((outcome.job.bytes(), which(outcome.latency?) as f64));
+            (name, outcomes.iter().filter_map(point).collect())
         });
         let what = format!("latency, {}", first.job.op.latency_is());
         chart(&upper, &what, nanoseconds, &latencies)?;
         let point = |outcome: &Outcome| (outcome.job.bytes(), bytes_per_s(outcome));
         let points = outcomes.iter().map(point).collect();
-        chart(&lower, "bytes/s, of the whole loop", bytes, &[Line { name: "bytes/s", points }])?;
+        chart(&lower, "bytes/s, of the whole loop", bytes, &[("bytes/s", points)])?;
         area.present()?;
     }
     Ok(svg)
 }
 
-struct Line {
-    name: &'static str,
-    points: Vec<(u32, f64)>,
-}
+/// The name of a line, and its points: each a size and a value.
+type Line = (&'static str, Vec<(u32, f64)>);
 
 /// One chart. Sizes are shown by their exponent.
 fn chart(
@@ -93,7 +89,7 @@ fn chart(
     unit: fn(f64) -> String,
     lines: &[Line],
 ) -> Result<(), Failed> {
-    let points = || lines.iter().flat_map(|line| &line.points);
+    let points = || lines.iter().flat_map(|(_, points)| points);
     // None, where messages are too short for latencies.
     let Some(values) = decades(points().map(|&(_, value)| value)) else {
         return Ok(());
@@ -115,11 +111,11 @@ fn chart(
         .max_light_lines(1)
         .bold_line_style(BLACK.mix(0.15))
         .draw()?;
-    for (line, color) in lines.iter().zip(COLORS) {
-        let points = line.points.iter().map(|&(size, value)| (exponent(size), value));
+    for ((name, points), color) in lines.iter().zip(COLORS) {
+        let points = points.iter().map(|&(size, value)| (exponent(size), value));
         chart
             .draw_series(LineSeries::new(points, color.stroke_width(2)).point_size(3))?
-            .label(line.name)
+            .label(*name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], color.stroke_width(2)));
     }
     chart
