@@ -1,14 +1,8 @@
 //! What several producers push, and what has come of it.
 
-use cq_core::queue::mpsc::{Ring, Spare};
 use cq_core::wc::Wc;
 
 use crate::queue::{expect, numbered};
-
-/// Storage that a queue can be resized to. It is never freed.
-pub fn spare<const N: usize>() -> Spare<'static> {
-    Box::leak(Box::new(Ring::<N>::new())).spare()
-}
 
 /// The `nth` completion, from 1, of a producer.
 pub fn of(producer: u64, nth: u64) -> Wc {
