@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
@@ -48,34 +48,21 @@ pub fn has_to_wait(thread: Pid, has_ended: impl Fn() -> bool) -> bool {
     !has_ended()
 }
 
-/// A thread whose work may have to wait, for example for a lock of the standard library.
-pub struct Waiting<'scope, T> {
-    thread: ScopedJoinHandle<'scope, T>,
-    id: Pid,
-}
-
-impl<'scope, T: Send + 'scope> Waiting<'scope, T> {
-    pub fn new<'env>(
-        scope: &'scope Scope<'scope, 'env>,
-        what: impl FnOnce() -> T + Send + 'scope,
-    ) -> Self {
-        let (teller, told) = channel();
+/// Has another thread do something that has to wait, for example for a lock of the standard library, until `goes_on`.
+#[track_caller]
+pub fn waits<T: Send>(what: impl FnOnce() -> T + Send, goes_on: impl FnOnce()) -> T {
+    let (teller, told) = channel();
+    thread::scope(|scope| {
         let thread = scope.spawn(move || {
             teller.send(gettid()).unwrap();
             what()
         });
-        Self { thread, id: told.recv().unwrap() }
-    }
-
-    /// Whether it waits before it has ended.
-    #[track_caller]
-    pub fn has_to_wait(&self) -> bool {
-        has_to_wait(self.id, || self.thread.is_finished())
-    }
-
-    pub fn join(self) -> thread::Result<T> {
-        self.thread.join()
-    }
+        let waits = has_to_wait(told.recv().unwrap(), || thread.is_finished());
+        goes_on();
+        let outcome = thread.join().unwrap();
+        assert!(waits, "it has to wait");
+        outcome
+    })
 }
 
 /// Another process.

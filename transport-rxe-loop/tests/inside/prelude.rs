@@ -30,7 +30,7 @@ pub use crate::api::qp::{QpInit, QueuePair};
 pub use crate::api::srq::SharedReceiveQueue;
 pub use crate::completion::push;
 pub use crate::engine::{complete, identity, send_queue};
-pub use crate::inside::actor::{Actor, Waiting, die_with_parent, order, say, until};
+pub use crate::inside::actor::{Actor, die_with_parent, order, say, until, waits};
 pub use crate::inside::attaching::Directory;
 pub use crate::inside::audit::{self, Estate};
 pub use crate::inside::chance::Chance;

@@ -112,12 +112,7 @@ fn x03_a_new_channel_has_nothing_of_a_dead_one() {
 fn n07_a_source_is_attached_while_nobody_takes_events() {
     let scene = Scene::new();
     let taking = scene.channel.collected();
-    thread::scope(|scope| {
-        let attaches = Waiting::new(scope, || scene.channel.attach(Source::Srq(SrqIndex::new(6))));
-        assert!(attaches.has_to_wait());
-        drop(taking);
-        attaches.join().unwrap();
-    });
+    waits(|| scene.channel.attach(Source::Srq(SrqIndex::new(6))), || drop(taking));
 }
 
 #[test]

@@ -148,12 +148,14 @@ fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
     word.give_up(request);
     assert!(!is_free(orphan), "somebody may still serve it");
     let serving = device.memory.copier().serving.lock().unwrap();
-    thread::scope(|scope| {
-        let tidies = Waiting::new(scope, || device.memory.tidy());
-        assert!(tidies.has_to_wait() && !is_free(orphan), "this one does");
-        drop(serving);
-        assert!(!tidies.join().unwrap(), "nothing is left for later");
-    });
+    let is_left = waits(
+        || device.memory.tidy(),
+        move || {
+            assert!(!is_free(orphan), "this one does");
+            drop(serving);
+        },
+    );
+    assert!(!is_left, "for later");
     assert!(is_free(of_none) && is_free(orphan) && !is_free(of_a_thread));
 }
 
@@ -162,13 +164,13 @@ fn x07_one_thread_serves_at_a_time() {
     let device = Fixture::new().device;
     let stage = is_asked(device);
     let serving = device.memory.copier().serving.lock().unwrap();
-    thread::scope(|scope| {
-        let serves = Waiting::new(scope, || serve(device.memory));
-        assert!(serves.has_to_wait());
-        assert_eq!(state(stage), Some(State::Asked));
-        drop(serving);
-        serves.join().unwrap();
-    });
+    waits(
+        || serve(device.memory),
+        move || {
+            assert_eq!(state(stage), Some(State::Asked));
+            drop(serving);
+        },
+    );
     assert_eq!(state(stage), Some(State::Done));
 }
 

@@ -11,18 +11,18 @@ fn x07_threads_that_open_at_once_make_their_device_one_after_the_other() {
     let failed = || AttachError::Busy { path: directory.path().file() };
     let released = AtomicBool::new(false);
     let guard = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
-    thread::scope(|scope| {
-        let other = Waiting::new(scope, || {
-            here.device(|| {
-                assert!(released.load(SeqCst), "another thread is at it");
-                Err::<u32, _>(failed())
-            })
-        });
-        assert!(other.has_to_wait());
-        released.store(true, SeqCst);
-        drop(guard);
-        assert_eq!(other.join().unwrap().unwrap_err(), failed());
-    });
+    let makes = || {
+        assert!(released.load(SeqCst), "another thread is at it");
+        Err::<u32, _>(failed())
+    };
+    let other = waits(
+        || here.device(makes),
+        || {
+            released.store(true, SeqCst);
+            drop(guard);
+        },
+    );
+    assert_eq!(other.unwrap_err(), failed());
 }
 
 /// An attempt of a program that has kept no file yet.
