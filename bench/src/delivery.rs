@@ -8,7 +8,7 @@
 //! let mut delivery = Delivery::new(&Loopback::open()?)?;
 //! delivery.fill(3)?;
 //! delivery.receiver.collect(3)?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<(), bench::Failure>(())
 //! ```
 
 use std::time::{Duration, Instant};
