@@ -9,21 +9,14 @@ use rdma_sys::ibv_device_attr_ex;
 pub fn of_raw(attr: &ibv_device_attr_ex) -> DeviceAttr {
     let basic = &attr.orig_attr;
     let mut to = DeviceAttr::new();
-    to.max_qp = count(basic.max_qp);
-    to.max_cq = count(basic.max_cq);
-    to.max_mr = count(basic.max_mr);
-    to.max_mw = count(basic.max_mw);
-    to.max_pd = count(basic.max_pd);
-    to.max_ah = count(basic.max_ah);
-    to.max_srq = count(basic.max_srq);
+    macro_rules! counts {
+        ($($field:ident),+) => { $(to.$field = count(basic.$field);)+ };
+    }
+    counts!(max_qp, max_cq, max_mr, max_mw, max_pd, max_ah, max_srq);
+    counts!(max_cqe, max_qp_wr, max_sge, max_srq_wr, max_srq_sge);
     to.max_mr_size = basic.max_mr_size;
-    to.max_cqe = count(basic.max_cqe);
     to.max_cq_count = attr.cq_mod_caps.max_cq_count;
     to.max_cq_period = attr.cq_mod_caps.max_cq_period;
-    to.max_qp_wr = count(basic.max_qp_wr);
-    to.max_sge = count(basic.max_sge);
-    to.max_srq_wr = count(basic.max_srq_wr);
-    to.max_srq_sge = count(basic.max_srq_sge);
     to.max_qp_rd_atom = small(basic.max_qp_rd_atom);
     to.max_qp_init_rd_atom = small(basic.max_qp_init_rd_atom);
     to.atomic_cap = AtomicCap(basic.atomic_cap);

@@ -190,19 +190,13 @@ fn foreign(context: &context::Context, asked: u32) -> Result<c_int, CreateError>
     if asked == 0 {
         return Err(CreateError::Zero(Limit::Cqe));
     }
-    c_int::try_from(asked).map_err(|_| too_many(context, asked))
+    let max = context.attributes().max_cqe;
+    c_int::try_from(asked).map_err(|_| CreateError::TooMany { what: Limit::Cqe, asked, max })
 }
 
-fn too_many(context: &context::Context, asked: u32) -> CreateError {
-    CreateError::TooMany { what: Limit::Cqe, asked, max: context.attributes().max_cqe }
-}
-
-/// Why the device refused a capacity.
+/// Why a capacity was refused.
 fn diagnose(context: &context::Context, asked: u32, refused: DeviceError) -> CreateError {
-    match asked > context.attributes().max_cqe {
-        true => too_many(context, asked),
-        false => refused.into(),
-    }
+    error::beyond(&[(Limit::Cqe, asked, context.attributes().max_cqe)], refused)
 }
 
 impl PollCq for Cq {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use cq_core::setup::{DeviceError, Errno};
+use cq_core::setup::{CreateError, DeviceError, Errno, Limit};
 use cq_core::transport::EventError;
 use thiserror::Error;
 
@@ -42,6 +42,14 @@ impl<V> Attempt<V> for io::Result<V> {
 /// `attempt` completes the sentence "cannot …".
 pub(crate) fn refused(attempt: &'static str, error: &io::Error) -> DeviceError {
     DeviceError { attempt, errno: errno(error) }
+}
+
+/// The first limit that more was asked of than the device has, or what it said otherwise.
+pub(crate) fn beyond(limits: &[(Limit, u32, u32)], refused: DeviceError) -> CreateError {
+    match limits.iter().find(|(_, asked, max)| asked > max) {
+        Some(&(what, asked, max)) => CreateError::TooMany { what, asked, max },
+        None => refused.into(),
+    }
 }
 
 /// The error number.

@@ -230,10 +230,7 @@ fn diagnose(pd: &ProtectionDomain, init: &QpInit<'_>, error: &io::Error) -> Crea
         (Limit::SendSge, caps.max_send_sge, most.max_sge),
         (Limit::RecvSge, recv_sge, most.max_sge),
     ];
-    match limits.into_iter().find(|&(_, asked, max)| asked > max) {
-        Some((what, asked, max)) => CreateError::TooMany { what, asked, max },
-        None => error::refused("create a queue pair", error).into(),
-    }
+    error::beyond(&limits, error::refused("create a queue pair", error))
 }
 
 impl Post for QueuePair {

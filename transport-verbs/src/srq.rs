@@ -7,7 +7,7 @@ use cq_core::setup::{ArmLimitError, CreateError, DeviceError, InUse, Limit, SrqI
 use cq_core::transport::PostError;
 use cq_core::wr::RecvWr;
 
-use crate::error::Attempt;
+use crate::error::{Attempt, beyond};
 use crate::pd::ProtectionDomain;
 use crate::refusal;
 use crate::sys::srq::Srq;
@@ -120,12 +120,8 @@ impl ProtectionDomain {
             (Limit::SrqSge, init.max_sge, most.max_srq_sge),
         ];
         let made = Srq::new(self.raw(), number, init.max_wr, init.max_sge);
-        let (raw, granted) = made.attempt("create a shared receive queue").map_err(|refused| {
-            match limits.into_iter().find(|&(_, asked, max)| asked > max) {
-                Some((what, asked, max)) => CreateError::TooMany { what, asked, max },
-                None => refused.into(),
-            }
-        })?;
+        let made = made.attempt("create a shared receive queue");
+        let (raw, granted) = made.map_err(|refused| beyond(&limits, refused))?;
         let caps = SrqInit { max_wr: granted.max_wr, max_sge: granted.max_sge };
         Ok(SharedReceiveQueue { raw: Arc::new(raw), number, caps })
     }
