@@ -75,16 +75,12 @@ pub fn run(
     Ok(())
 }
 
-/// The first stage that may start beside these.
-fn next(
-    waiting: &mut Vec<&'static Stage>,
-    busy: &[&Stage],
-    at_once: usize,
-) -> Option<&'static Stage> {
+/// The first stage that may start beside these, if that are not too many.
+fn next(waiting: &mut Vec<&'static Stage>, busy: &[&Stage], most: usize) -> Option<&'static Stage> {
     let may_start = |stage: &&Stage| {
         busy.iter().all(|other| stage.name != other.name && !other.excludes(stage))
     };
-    let first = waiting.iter().position(may_start).filter(|_| busy.len() < at_once)?;
+    let first = waiting.iter().position(may_start).filter(|_| busy.len() < most)?;
     Some(waiting.remove(first))
 }
 

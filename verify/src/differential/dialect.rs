@@ -53,7 +53,7 @@ omissions! {
     SolicitedArms: "queues that are armed for solicited completions";
     Sqd: "SQD";
     OneSidedResets: "resetting one end of a connection without the other";
-    FullSendQueues: "send queues that are full";
+    FullQueues: "send queues that are full";
     ReceivesInErr: "receives posted to a queue pair in ERR";
     Reports: "asynchronous events";
     OddAtomics: "atomics of other than eight bytes, or not aligned";
@@ -88,10 +88,7 @@ pub static FULL: Dialect = Dialect { left_out: &[], alike: &[] };
 /// What is the same wherever the ends are. Each of two processes works on its own account.
 pub static TWO_PROCESSES: Dialect = Dialect {
     left_out: &[
-        (
-            OneSidedResets,
-            Undefined("whether what waited for it goes on as soon as it is in RTR again"),
-        ),
+        (OneSidedResets, Undefined("whether what waited goes on as soon as it is in RTR again")),
         (Polls, WHEN_OVER),
         (NearDatagrams, Undefined("what they show of two processes; they go to the other end")),
     ],
@@ -110,10 +107,7 @@ pub static SOFT_ROCE: Dialect = Dialect {
     left_out: &[
         (SolicitedArms, Deviates("n03_failed_sends_raise")),
         (Sqd, Deviates("q01_rts_resumes_what_sqd_held_back")),
-        (
-            FullSendQueues,
-            Deviates("q05_a_slot_comes_back_when_its_completion_is_polled_not_before"),
-        ),
+        (FullQueues, Deviates("q05_a_slot_comes_back_when_its_completion_is_polled_not_before")),
         (ReceivesInErr, Deviates("q02_err_flushes_receives_that_are_posted_later")),
         (Reports, Deviates("q07_the_target_is_told_of_memory_that_may_not_be_reached")),
         (OddAtomics, Deviates("q07_an_atomic_that_is_not_aligned")),

@@ -62,7 +62,7 @@ impl<D: Device> Machine<D> {
     /// Makes and connects everything.
     pub fn new(shape: &Shape, dialect: &'static Dialect) -> Self {
         let devices = [D::open(), D::open_far()];
-        let full = !dialect.lacks(Omission::FullSendQueues);
+        let full = !dialect.lacks(Omission::FullQueues);
         let caps = QpCaps {
             max_send_wr: if full { CAPS.max_send_wr } else { MANY },
             // The first one is where the global route goes.

@@ -50,27 +50,27 @@ struct Success {
 pub type Completed = Vec<Vec<Done>>;
 
 impl Done {
-    /// What this says; `index` tells queue pairs by their numbers, and `datagram` whether it is one.
+    /// What this says; `find` tells queue pairs by their numbers, and `is_ud` whether it is of a datagram.
     pub fn new(
         wc: &Wc,
-        index: impl Fn(u32) -> Option<usize>,
-        datagram: bool,
+        find: impl Fn(u32) -> Option<usize>,
+        is_ud: bool,
         dialect: &Dialect,
     ) -> Self {
         let is_recv = wc.wr_id() & RECV != 0;
-        let qp = index(wc.qp_num());
+        let qp = find(wc.qp_num());
         let success = wc.result().ok().map(|done| {
             let answered = [WcOpcode::RDMA_READ, WcOpcode::COMP_SWAP, WcOpcode::FETCH_ADD];
             let counts = is_recv || answered.contains(&done.opcode());
             let says = |flag| is_recv && done.flags().contains(flag);
-            let from_there = is_recv && datagram;
+            let from_there = is_recv && is_ud;
             Success {
                 opcode: done.opcode(),
                 bytes: counts.then(|| done.byte_len()),
                 imm: if says(WcFlags::WITH_IMM) { done.imm() } else { None },
                 invalidates: says(WcFlags::WITH_INV),
-                routed: datagram && says(WcFlags::GRH),
-                from: if from_there { index(done.src_qp()) } else { None },
+                routed: is_ud && says(WcFlags::GRH),
+                from: if from_there { find(done.src_qp()) } else { None },
             }
         });
         Self { wr_id: wc.wr_id(), qp, status: dialect.status(wc.status()), success }

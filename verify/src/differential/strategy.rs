@@ -182,10 +182,8 @@ fn atomic() -> impl Strategy<Value = Op> {
 }
 
 fn data() -> impl Strategy<Value = Data> {
-    prop_oneof![
-        4 => pieces().prop_map(Data::Pieces),
-        1 => vec(any::<u8>(), 0..40).prop_map(Data::Inline),
-    ]
+    let inline = vec(any::<u8>(), 0..40).prop_map(Data::Inline);
+    prop_oneof![4 => pieces().prop_map(Data::Pieces), 1 => inline]
 }
 
 /// Up to one more than a queue pair takes.

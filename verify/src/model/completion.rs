@@ -8,6 +8,7 @@ use cq_core::transport::PollError;
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_core::wr::SendOp;
 
+use super::events::key;
 use super::execute::Done;
 use super::failures::Fault;
 use super::world::{Cq, Entry, Id, LIMITS, Request, World};
@@ -111,10 +112,9 @@ impl World {
             } else {
                 cq.breaks = true;
                 let opening = cq.opening;
+                // O2
                 if first {
-                    // O2
-                    let element = Element::Cq(super::events::key(queue));
-                    self.report(opening, AsyncEventType::CQ_ERR, element);
+                    self.report(opening, AsyncEventType::CQ_ERR, Element::Cq(key(queue)));
                 }
             }
         } else {
