@@ -118,7 +118,7 @@ impl fmt::Display for Tally {
 /// The first disagreement, shrunk.
 pub fn run<R: Device, D: Device>(
     plan: &Plan,
-    mut progress: impl FnMut(u32),
+    progress: impl Fn(u32),
 ) -> Result<Tally, Box<Disagreement>> {
     let config = Config {
         cases: plan.programs,
@@ -129,7 +129,7 @@ pub fn run<R: Device, D: Device>(
     };
     let mut runner = TestRunner::new(config);
     let patience = Cell::new(PATIENCE);
-    let (tally, progress) = (RefCell::new(Tally::default()), RefCell::new(&mut progress));
+    let tally = RefCell::new(Tally::default());
     let result = runner.run(&strategy::program(plan.dialect), |program| {
         let compared = judge::compare::<R, D>(&program, plan.dialect, patience.get());
         let completed = compared.map_err(|difference| {
@@ -138,7 +138,7 @@ pub fn run<R: Device, D: Device>(
         })?;
         let mut tally = tally.borrow_mut();
         tally.add(&program, &completed);
-        (progress.borrow_mut())(tally.programs);
+        progress(tally.programs);
         Ok(())
     });
     match result {
@@ -165,12 +165,17 @@ mod tests {
         Plan { programs: 1000, seed: 1, dialect }
     }
 
-    /// Whether a model that is broken in this way is told from a sound one.
-    #[track_caller]
-    fn control(how: How, dialect: &'static Dialect) {
-        let found = how.with(|| run::<Model, Broken>(&plan(dialect), |_| ()));
-        let found = found.expect_err("nobody noticed");
-        assert!(found.program.steps.len() <= 8, "not shrunk: {found}");
+    /// Whether a model that is broken in each of these ways is told from a sound one; side by side.
+    fn controls(ways: &[How], dialect: &'static Dialect) {
+        thread::scope(|scope| {
+            for how in ways {
+                scope.spawn(move || {
+                    let found = how.with(|| run::<Model, Broken>(&plan(dialect), |_| ()));
+                    let found = found.expect_err("nobody noticed");
+                    assert!(found.program.steps.len() <= 8, "{how:?} is not shrunk: {found}");
+                });
+            }
+        });
     }
 
     #[test]
@@ -181,21 +186,11 @@ mod tests {
 
     #[test]
     fn the_same_seed_finds_the_same_program() {
-        let plan = plan(&FULL);
         let find = || {
-            let found = HandsOutTwice.with(|| run::<Model, Broken>(&plan, |_| ()));
+            let found = HandsOutTwice.with(|| run::<Model, Broken>(&plan(&FULL), |_| ()));
             found.unwrap_err().to_string()
         };
         assert_eq!(find(), find());
-    }
-
-    /// The same of each of these ways, side by side.
-    fn controls(ways: &[How], dialect: &'static Dialect) {
-        thread::scope(|scope| {
-            for how in ways {
-                scope.spawn(|| control(*how, dialect));
-            }
-        });
     }
 
     #[test]
