@@ -51,6 +51,14 @@ pub fn has_to_wait(thread: Pid, has_ended: impl Fn() -> bool) -> bool {
 /// Has another thread do something that has to wait, for example for a lock of the standard library, until `goes_on`.
 #[track_caller]
 pub fn waits<T: Send>(what: impl FnOnce() -> T + Send, goes_on: impl FnOnce()) -> T {
+    let (waits, outcome) = may_wait(what, goes_on);
+    assert!(waits, "it has to wait");
+    outcome
+}
+
+/// Has another thread do something, and calls `goes_on` once it waits or has ended. Whether it waited.
+#[track_caller]
+pub fn may_wait<T: Send>(what: impl FnOnce() -> T + Send, goes_on: impl FnOnce()) -> (bool, T) {
     let (teller, told) = channel();
     thread::scope(|scope| {
         let thread = scope.spawn(move || {
@@ -59,9 +67,7 @@ pub fn waits<T: Send>(what: impl FnOnce() -> T + Send, goes_on: impl FnOnce()) -
         });
         let waits = has_to_wait(told.recv().unwrap(), || thread.is_finished());
         goes_on();
-        let outcome = thread.join().unwrap();
-        assert!(waits, "it has to wait");
-        outcome
+        (waits, thread.join().unwrap())
     })
 }
 

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, UserfaultfdFlags, madvise, userfaultfd};
 
 use super::{LEN, Memory, Stage};
-use crate::common::process::Waiting;
+use crate::common::process::may_wait;
 use crate::common::*;
 
 const PAGE: usize = 4096;
@@ -81,16 +81,12 @@ impl Stage {
         let late = self.late.take().expect("a page that does not come");
         let fresh = self.pd.create_qp(&QpInit::new(&self.cq)).unwrap();
         let mut qp = mem::replace(&mut self.qps[self.qp], fresh);
-        thread::scope(|scope| {
-            let end = Waiting::new(scope, move || match verb {
-                "reset" => qp.modify(&QpAttr::to(QpState::RESET)).unwrap(),
-                "error" => qp.modify(&QpAttr::to(QpState::ERR)).unwrap(),
-                _ => drop(qp),
-            });
-            let waits = end.has_to_wait();
-            late.come();
-            end.join().unwrap();
-            if waits { "waited" } else { "did not wait" }.to_owned()
-        })
+        let end = move || match verb {
+            "reset" => qp.modify(&QpAttr::to(QpState::RESET)).unwrap(),
+            "error" => qp.modify(&QpAttr::to(QpState::ERR)).unwrap(),
+            _ => drop(qp),
+        };
+        let (waits, ()) = may_wait(end, || late.come());
+        if waits { "waited" } else { "did not wait" }.to_owned()
     }
 }
