@@ -199,8 +199,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let steps = prop::collection::vec(step, 0..150);
     // In the end it fails, or overruns.
     let end = (0_usize..140).prop_map(Step::Push);
-    let end = prop::collection::vec(prop_oneof![1 => Just(Step::Fail), 3 => end], 0..3);
-    let after = prop::collection::vec(count().prop_map(Step::Poll), 0..5);
+    let end = prop::collection::vec(prop_oneof![1 => Just(Step::Fail), 1 => end], 0..3);
+    let after = prop_oneof![count().prop_map(Step::Poll), Just(Step::StoreAt)];
+    let after = prop::collection::vec(after, 0..5);
     (steps.clone(), end, after, steps)
         .prop_map(|parts| [parts.0, parts.1, parts.2, parts.3].concat())
 }
