@@ -114,10 +114,10 @@ fn workloads<T: Transport + 'static>() -> Vec<Workload<T>> {
 
 fn empty_polls<T: Transport>(delivery: &mut Delivery<T>, count: u64) -> Result<Duration, Failure> {
     let queue = &mut delivery.sender.queue;
-    let mut room = [Wc::default(); ROOM];
+    let mut buffer = [Wc::default(); ROOM];
     let start = Instant::now();
     for _ in 0..count {
-        counted(black_box(queue.poll(black_box(&mut room))?).len(), 0)?;
+        counted(black_box(queue.poll(black_box(&mut buffer))?).len(), 0)?;
     }
     Ok(start.elapsed())
 }

@@ -191,9 +191,9 @@ impl<D: Waits> Node<D> {
 
     fn complete(&mut self) -> Result<(), Failure> {
         const PATIENCE: Duration = Duration::from_secs(10);
-        let mut room = [Wc::default(); 4];
+        let mut buffer = [Wc::default(); 4];
         let batch =
-            self.queue.wait(&mut room, &mut self.channel, Some(Instant::now() + PATIENCE))?;
+            self.queue.wait(&mut buffer, &mut self.channel, Some(Instant::now() + PATIENCE))?;
         if batch.is_empty() {
             return Err("nothing completed for 10 s".into());
         }

@@ -81,7 +81,7 @@ pub struct Side<T: Transport> {
     message: Sge,
     /// Registered as long as it is here.
     _memory: Box<dyn Memory>,
-    room: [Wc; ROOM],
+    buffer: [Wc; ROOM],
     posted: u64,
     completed: u64,
 }
@@ -94,7 +94,7 @@ impl<T: Transport> Side<T> {
             pair: end.pair,
             message: end.memory.sge(0, MESSAGE as usize).expect("it is inside"),
             _memory: end.memory,
-            room: [Wc::default(); ROOM],
+            buffer: [Wc::default(); ROOM],
             posted: 0,
             completed: 0,
         }
@@ -131,7 +131,7 @@ impl<T: Transport> Side<T> {
     /// It is not, or the device refused.
     #[inline]
     pub fn arm(&mut self, on: Notify) -> Result<(), Failure> {
-        counted(self.queue.poll_or_arm(&mut self.room, on)?.len(), 0)
+        counted(self.queue.poll_or_arm(&mut self.buffer, on)?.len(), 0)
     }
 
     /// Sleeps until there is an event, and takes it.
@@ -176,7 +176,7 @@ impl<T: Transport> Side<T> {
 
     #[inline]
     fn poll(&mut self, most: usize) -> Result<usize, Failure> {
-        let batch = self.queue.poll(&mut self.room[..most.min(ROOM)])?;
+        let batch = self.queue.poll(&mut self.buffer[..most.min(ROOM)])?;
         for wc in batch {
             let (came, due) = (wc.result()?.wr_id(), self.completed);
             if came != due {

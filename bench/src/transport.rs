@@ -17,9 +17,9 @@
 //!     alice.pair.post_send(&[SendWr::send(2, &[alice.memory.sge(0, 5)?])])?;
 //!
 //!     let mut queue = CompletionQueue::new(bob.queue);
-//!     let mut room = [Wc::default()];
-//!     while queue.poll(&mut room)?.is_empty() {}
-//!     assert_eq!(room[0].result()?.byte_len(), 5);
+//!     let mut buffer = [Wc::default()];
+//!     while queue.poll(&mut buffer)?.is_empty() {}
+//!     assert_eq!(buffer[0].result()?.byte_len(), 5);
 //!     Ok(())
 //! }
 //!

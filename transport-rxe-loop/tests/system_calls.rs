@@ -114,19 +114,19 @@ fn exchange_with(
 
 /// Waits for two messages and for what was sent before, and posts receives for the next ones.
 fn take(end: &mut End, receives: &mut Cq) {
-    let mut room = [Wc::default(); 8];
+    let mut buffer = [Wc::default(); 8];
     let mut received = 0;
     while received < 2 {
-        received += poll(receives, &mut room);
-        poll(&mut end.cq, &mut room);
+        received += poll(receives, &mut buffer);
+        poll(&mut end.cq, &mut buffer);
     }
     end.recv(0, 0, 512);
     end.recv(0, 0, 512);
 }
 
-fn poll(cq: &mut Cq, room: &mut [Wc]) -> usize {
-    let count = cq.poll(room).unwrap();
-    room[..count].iter().for_each(|wc| assert_eq!(wc.status(), S::SUCCESS));
+fn poll(cq: &mut Cq, buffer: &mut [Wc]) -> usize {
+    let count = cq.poll(buffer).unwrap();
+    buffer[..count].iter().for_each(|wc| assert_eq!(wc.status(), S::SUCCESS));
     count
 }
 

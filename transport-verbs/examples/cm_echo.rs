@@ -87,16 +87,16 @@ impl End {
 
     /// Waits for a message; None if the peer ends the connection instead.
     fn message(&mut self, connection: &mut Connection) -> Result<Option<Vec<u8>>> {
-        let mut room = [Wc::default()];
+        let mut buffer = [Wc::default()];
         loop {
-            if self.cq.poll(&mut room)? == 0 {
+            if self.cq.poll(&mut buffer)? == 0 {
                 if connection.has_ended()? {
                     return Ok(None);
                 }
                 continue;
             }
-            let done = room[0].result()?;
-            if room[0].wr_id() == RECV {
+            let done = buffer[0].result()?;
+            if buffer[0].wr_id() == RECV {
                 let mut text = vec![0; done.byte_len() as usize];
                 self.region.read(0, &mut text)?;
                 return Ok(Some(text));

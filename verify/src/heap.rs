@@ -1,4 +1,4 @@
-//! Memory of a process' own, from its heap, registered with the loopback. The room where `unsafe` lives.
+//! Memory of a process' own, from its heap, registered with the loopback. Contains `unsafe` code.
 
 #![allow(unsafe_code)]
 

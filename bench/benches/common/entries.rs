@@ -55,22 +55,22 @@ impl<const N: usize> Source<N> {
 
 /// Where a consumer puts what it receives, up to `N` at once, and the check of it.
 pub struct Sink<const N: usize> {
-    room: [Wc; N],
+    buffer: [Wc; N],
     sum: u64,
     received: u64,
 }
 
 impl<const N: usize> Sink<N> {
     pub fn new() -> Self {
-        Self { room: [Wc::default(); N], sum: 0, received: 0 }
+        Self { buffer: [Wc::default(); N], sum: 0, received: 0 }
     }
 
     /// Receives what there is, and gives it.
     #[inline(always)]
     pub fn receive(&mut self, from: &mut impl Receiver) -> &[Wc] {
-        let count = from.receive(&mut self.room);
+        let count = from.receive(&mut self.buffer);
         // An application would look at whole entries: none of their bytes may be optimised away.
-        let received = &black_box(&self.room)[..count];
+        let received = &black_box(&self.buffer)[..count];
         self.received += count as u64;
         self.sum = received.iter().fold(self.sum, |sum, wc| sum.wrapping_add(wc.wr_id()));
         received

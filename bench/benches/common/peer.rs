@@ -35,8 +35,8 @@ pub trait Sender: Send {
 
 /// The consumer's side of a queue.
 pub trait Receiver: Send {
-    /// Receives as many entries as there are and `room` can hold, and says how many.
-    fn receive(&mut self, room: &mut [Wc]) -> usize;
+    /// Receives as many entries as there are and `buffer` can hold, and says how many.
+    fn receive(&mut self, buffer: &mut [Wc]) -> usize;
 }
 
 /// The batch of a queue that takes one entry at a time.
@@ -52,9 +52,9 @@ pub fn send_each(batch: &[Wc], mut send: impl FnMut(&Wc) -> bool) -> usize {
 
 /// The batch of a queue that gives one entry at a time.
 #[inline(always)]
-pub fn receive_each(room: &mut [Wc], mut receive: impl FnMut() -> Option<Wc>) -> usize {
+pub fn receive_each(buffer: &mut [Wc], mut receive: impl FnMut() -> Option<Wc>) -> usize {
     let mut received = 0;
-    for place in room {
+    for place in buffer {
         let Some(wc) = receive() else { break };
         *place = wc;
         received += 1;
@@ -66,7 +66,7 @@ pub fn receive_each(room: &mut [Wc], mut receive: impl FnMut() -> Option<Wc>) ->
 macro_rules! sides {
     (
         $sender:ty: |$tx:ident, $batch:ident| $send:expr,
-        $receiver:ty: |$rx:ident, $room:ident| $receive:expr $(,)?
+        $receiver:ty: |$rx:ident, $buffer:ident| $receive:expr $(,)?
     ) => {
         impl $crate::common::peer::Sender for $sender {
             #[inline(always)]
@@ -78,7 +78,7 @@ macro_rules! sides {
 
         impl $crate::common::peer::Receiver for $receiver {
             #[inline(always)]
-            fn receive(&mut self, $room: &mut [cq_core::wc::Wc]) -> usize {
+            fn receive(&mut self, $buffer: &mut [cq_core::wc::Wc]) -> usize {
                 let $rx = self;
                 $receive
             }

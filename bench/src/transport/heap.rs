@@ -1,4 +1,4 @@
-//! Memory of the program's own, from its heap, registered with a device. The room where `unsafe` lives.
+//! Memory of the program's own, from its heap, registered with a device. Contains `unsafe` code.
 //!
 //! ```
 //! use bench::transport::loopback::Loopback;

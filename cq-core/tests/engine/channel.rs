@@ -61,17 +61,17 @@ fn n10_a_sleep_ends_by_an_event_at_the_deadline_or_by_a_stop_and_says_which() {
 fn n10_a_wait_ends_when_it_is_stopped_and_can_go_on() {
     let (raiser, mut events) = channel(1);
     let (mut producer, consumer) = HeapCq::new(4).unwrap().split_with(KEY, raiser);
-    let (mut cq, mut room, stop) =
+    let (mut cq, mut buffer, stop) =
         (CompletionQueue::new(consumer), [Wc::default(); 4], events.stop_handle());
     stop.stop();
-    assert_eq!(cq.wait(&mut room, &mut events, late()), Err(WaitError::Interrupted));
+    assert_eq!(cq.wait(&mut buffer, &mut events, late()), Err(WaitError::Interrupted));
     let device = thread::spawn(move || {
         producer.push(&wc(1)).unwrap();
     });
-    assert_eq!(cq.wait(&mut room, &mut events, late()).unwrap().len(), 1);
+    assert_eq!(cq.wait(&mut buffer, &mut events, late()).unwrap().len(), 1);
     device.join().unwrap();
     let end = Err(WaitError::Poll(PollError::Closed));
-    assert_eq!(cq.wait(&mut room, &mut events, late()), end);
+    assert_eq!(cq.wait(&mut buffer, &mut events, late()), end);
 }
 
 #[test]
@@ -79,26 +79,26 @@ fn n06_a_task_gets_everything_however_often_it_drops_a_wait() {
     let (mut storage, mut channel) = (SoftCq::<8>::new(), WakerChannel::new());
     let (raiser, mut events) = channel.split();
     let (mut producer, consumer) = storage.split_with(KEY, raiser);
-    let (mut cq, mut room) = (CompletionQueue::new(consumer), [Wc::default(); 3]);
+    let (mut cq, mut buffer) = (CompletionQueue::new(consumer), [Wc::default(); 3]);
     assert_eq!(pollster::block_on(cq.next_batch(&mut [], &mut events)), Ok(&[][..]));
     producer.push(&wc(9)).unwrap();
     assert_eq!(events.take_event(), Ok(None), "no room, no arm (N1)");
-    assert_eq!(pollster::block_on(cq.next_batch(&mut room, &mut events)), Ok(&[wc(9)][..]));
+    assert_eq!(pollster::block_on(cq.next_batch(&mut buffer, &mut events)), Ok(&[wc(9)][..]));
     let nobody = &mut Context::from_waker(Waker::noop());
     for nth in 0..10 {
         for _ in 0..2 {
             // A channel that is lent is one.
             let mut lent = &mut events;
-            let waits = std::pin::pin!(cq.next_batch(&mut room, &mut lent));
+            let waits = std::pin::pin!(cq.next_batch(&mut buffer, &mut lent));
             assert!(matches!(waits.poll(nobody), Poll::Pending), "nothing is there");
         }
         producer.push_batch(&[wc(2 * nth), wc(2 * nth + 1)]).unwrap();
-        let batch = pollster::block_on(cq.next_batch(&mut room, &mut events)).unwrap();
+        let batch = pollster::block_on(cq.next_batch(&mut buffer, &mut events)).unwrap();
         assert_eq!(batch.iter().map(Wc::wr_id).collect::<Vec<_>>(), [2 * nth, 2 * nth + 1]);
     }
     drop(producer);
     let end = Err(WaitError::Poll(PollError::Closed));
-    assert_eq!(pollster::block_on(cq.next_batch(&mut room, &mut events)), end);
+    assert_eq!(pollster::block_on(cq.next_batch(&mut buffer, &mut events)), end);
 }
 
 #[test]

@@ -13,9 +13,9 @@ fn script() -> Script<16> {
 #[test]
 fn p04_the_room_past_the_count_is_untouched() {
     let script = script().on_poll(Ok(&[wc(7)]));
-    let mut room = [wc(1), wc(2), wc(3)];
-    assert_eq!(CompletionQueue::new(&script).poll(&mut room), Ok(&[wc(7)][..]));
-    assert_eq!(room, [wc(7), wc(2), wc(3)]);
+    let mut buffer = [wc(1), wc(2), wc(3)];
+    assert_eq!(CompletionQueue::new(&script).poll(&mut buffer), Ok(&[wc(7)][..]));
+    assert_eq!(buffer, [wc(7), wc(2), wc(3)]);
 }
 
 #[test]
@@ -34,9 +34,9 @@ fn p07_a_transport_that_claims_more_than_asked_is_not_believed() {
         script().on_poll_claim(3).on_arm(Ok(Armed::MayHaveMissed)).on_poll_claim(usize::MAX);
     let mut cq = CompletionQueue::new(&script);
     let error = |returned| PollError::Misbehaved { asked: 2, returned };
-    let mut room = [wc(0); 2];
-    assert_eq!(cq.poll(&mut room), Err(error(3)));
-    let again = cq.poll_or_arm(&mut room, Notify::Next);
+    let mut buffer = [wc(0); 2];
+    assert_eq!(cq.poll(&mut buffer), Err(error(3)));
+    let again = cq.poll_or_arm(&mut buffer, Notify::Next);
     assert_eq!(again, Err(WaitError::Poll(error(usize::MAX))));
 }
 
@@ -51,8 +51,8 @@ fn n02_arms_only_when_empty_and_polls_again_when_it_may_have_missed() {
         (armed, 0, &[Call::Poll(2), ARM]),
     ];
     for (script, count, calls) in cases {
-        let mut room = [wc(0); 2];
-        let got = CompletionQueue::new(&script).poll_or_arm(&mut room, Notify::Next).unwrap();
+        let mut buffer = [wc(0); 2];
+        let got = CompletionQueue::new(&script).poll_or_arm(&mut buffer, Notify::Next).unwrap();
         assert_eq!(got.len(), count);
         assert_eq!(script.calls(), calls);
     }
@@ -61,16 +61,16 @@ fn n02_arms_only_when_empty_and_polls_again_when_it_may_have_missed() {
 #[test]
 fn n03_what_to_arm_for_is_handed_on() {
     let script = script();
-    let mut room = [wc(0)];
-    let none = CompletionQueue::new(&script).poll_or_arm(&mut room, Notify::Solicited);
+    let mut buffer = [wc(0)];
+    let none = CompletionQueue::new(&script).poll_or_arm(&mut buffer, Notify::Solicited);
     assert_eq!(none, Ok(&[][..]));
     assert_eq!(script.calls(), [Call::Poll(1), Call::Arm(Notify::Solicited)]);
 }
 
 /// What a wait with room for two finds, up to this time of the script's clock.
 fn wait(script: &Script<16>, end: Option<Duration>) -> Result<Vec<u64>, WaitError> {
-    let (mut cq, mut room, mut channel) = (CompletionQueue::new(script), [wc(0); 2], script);
-    Ok(cq.wait(&mut room, &mut channel, end)?.iter().map(Wc::wr_id).collect())
+    let (mut cq, mut buffer, mut channel) = (CompletionQueue::new(script), [wc(0); 2], script);
+    Ok(cq.wait(&mut buffer, &mut channel, end)?.iter().map(Wc::wr_id).collect())
 }
 
 #[test]
@@ -171,12 +171,12 @@ fn n09_waits_that_find_completions_by_polling_leave_two_unread_events_at_most() 
     let (mut storage, bell) = (SoftCq::<4>::new(), Bell::default());
     let (device, queue) = storage.split_with(KEY, &bell);
     let mut cq = CompletionQueue::new(Busy { device, queue });
-    let (mut room, mut channel, mut most) = ([wc(0); 4], &bell, 0);
+    let (mut buffer, mut channel, mut most) = ([wc(0); 4], &bell, 0);
     for nth in 0..WAITS {
         if nth % 2 == 1 {
             cq.transport().device.push(&wc(1)).unwrap(); // raises the event of the last arm
         }
-        assert_eq!(cq.wait(&mut room, &mut channel, None), Ok(&[wc(1)][..]));
+        assert_eq!(cq.wait(&mut buffer, &mut channel, None), Ok(&[wc(1)][..]));
         most = most.max(bell.unread());
     }
     assert!(most <= 2, "{most} events were unread");

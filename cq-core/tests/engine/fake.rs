@@ -29,8 +29,8 @@ fn taken<T: ToString, E: Debug>(event: Result<Option<T>, E>) -> String {
 fn check(mut script: &Script<8>, calls: &[(Call, &str)]) {
     for &(call, answer) in calls {
         let said = match call {
-            Call::Poll(room) => {
-                let mut out = vec![wc(0); room];
+            Call::Poll(buffer) => {
+                let mut out = vec![wc(0); buffer];
                 say(script.poll(&mut out), |count| {
                     format!("{:?}", out[..count].iter().map(Wc::wr_id).collect::<Vec<_>>())
                 })
@@ -182,7 +182,7 @@ fn calls_past_the_room_are_counted() {
     let script = script();
     (0..7).for_each(|_| (&script).raise(KEY));
     assert_eq!(script.calls(), [Call::Raise(KEY); 7]);
-    (0..5).for_each(|room| check(&script, &[(Call::Poll(room), "[]")]));
+    (0..5).for_each(|buffer| check(&script, &[(Call::Poll(buffer), "[]")]));
     let calls = script.calls();
     assert_eq!(calls[..7], [Call::Raise(KEY); 7]);
     assert_eq!(calls[7..], [Call::Unrecorded(5)]);

@@ -15,24 +15,24 @@ fn p08_who_does_not_wait_for_the_lock_is_told_that_it_is_taken() {
     let guard = shared.lock();
     assert!(shared.try_lock().is_none());
     drop(guard);
-    let mut room = [wc(0)];
-    assert_eq!(shared.try_lock().unwrap().poll(&mut room), Ok(&[wc(1)][..]));
-    assert_eq!(shared.into_inner().poll(&mut room), Ok(&[][..]));
+    let mut buffer = [wc(0)];
+    assert_eq!(shared.try_lock().unwrap().poll(&mut buffer), Ok(&[wc(1)][..]));
+    assert_eq!(shared.into_inner().poll(&mut buffer), Ok(&[][..]));
 }
 
 #[test]
 fn p08_a_panic_under_the_lock_does_not_wedge_the_others() {
     let script = Script::<4>::new(KEY).on_poll(Ok(&[wc(1)])).on_poll(Ok(&[wc(2)]));
     let shared = SharedCq::new(CompletionQueue::new(&script));
-    let mut room = [wc(0)];
+    let mut buffer = [wc(0)];
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut cq = shared.lock();
-        assert_eq!(cq.poll(&mut room), Ok(&[][..]), "there is one");
+        assert_eq!(cq.poll(&mut buffer), Ok(&[][..]), "there is one");
     }));
     assert!(outcome.is_err());
     let mut cq = shared.try_lock().expect("given back by the unwinding");
     assert_eq!(
-        cq.poll(&mut room),
+        cq.poll(&mut buffer),
         Ok(&[wc(2)][..]),
         "what was polled is gone, the rest is not (P2)"
     );
@@ -65,15 +65,15 @@ fn n06_waiting_polls_and_arms_under_the_lock_and_sleeps_without() {
         .on_event(Ok(KEY))
         .on_poll(Ok(&[wc(1)]));
     let shared = SharedCq::new(CompletionQueue::new(&script));
-    let (mut room, mut channel) = ([wc(0); 2], Channel(&shared, &script));
-    assert_eq!(shared.wait(&mut room, &mut channel, None), Ok(&[wc(1)][..]));
+    let (mut buffer, mut channel) = ([wc(0); 2], Channel(&shared, &script));
+    assert_eq!(shared.wait(&mut buffer, &mut channel, None), Ok(&[wc(1)][..]));
     assert_eq!(script.done(), Ok(()));
     let calls = script.calls();
     assert_eq!(calls[..3], [Call::Poll(2), Call::Event, Call::Arm(Notify::Next)]);
     assert_eq!(calls[calls.len() - 2..], [Call::Event, Call::Poll(2)]);
 
-    assert_eq!(shared.wait(&mut room, &mut channel, None), Err(ASLEEP_FOR_EVER.into()));
-    assert_eq!(shared.wait(&mut room, &mut channel, Some(Duration::ZERO)), Ok(&[][..]));
+    assert_eq!(shared.wait(&mut buffer, &mut channel, None), Err(ASLEEP_FOR_EVER.into()));
+    assert_eq!(shared.wait(&mut buffer, &mut channel, Some(Duration::ZERO)), Ok(&[][..]));
 }
 
 #[test]
@@ -83,9 +83,9 @@ fn n06_several_sleepers_get_everything() {
     let (mut producer, consumer) = storage.split_with(KEY, &bell);
     let shared = SharedCq::new(CompletionQueue::new(consumer));
     let sleeper = || {
-        let mut room = [Wc::default(); 1];
+        let mut buffer = [Wc::default(); 1];
         loop {
-            match shared.wait(&mut room, &mut &bell, None) {
+            match shared.wait(&mut buffer, &mut &bell, None) {
                 Ok(batch) => _ = taken.fetch_add(batch.len() as u64, SeqCst),
                 Err(WaitError::Poll(PollError::Closed)) => return (&bell).raise(KEY), // for the next
                 Err(error) => panic!("{error}"),

@@ -205,11 +205,11 @@ pub fn outcomes(completions: &[Wc]) -> Vec<(u64, S)> {
 /// Everything that is there now.
 pub fn take(cq: &mut Cq) -> Vec<Wc> {
     let mut all = Vec::new();
-    let mut room = [Wc::default(); 16];
+    let mut buffer = [Wc::default(); 16];
     loop {
-        match cq.poll(&mut room).unwrap() {
+        match cq.poll(&mut buffer).unwrap() {
             0 => return all,
-            count => all.extend_from_slice(&room[..count]),
+            count => all.extend_from_slice(&buffer[..count]),
         }
     }
 }
@@ -288,20 +288,20 @@ pub fn exchange(on: impl FnOnce(&mut dyn FnMut())) {
     let target = b.region.remote(1024).unwrap();
     let (mut a_qp, mut b_qp) = (a.qp, b.qp);
     let (mut a_cq, mut b_cq) = (CompletionQueue::new(a.cq), CompletionQueue::new(b.cq));
-    let mut room = [Wc::default(); 8];
+    let mut buffer = [Wc::default(); 8];
     on(&mut || {
         for round in 0..100 {
-            assert!(b_cq.poll(&mut room).unwrap().is_empty());
+            assert!(b_cq.poll(&mut buffer).unwrap().is_empty());
             b_qp.post_recv(&[RecvWr::new(round, &to), RecvWr::new(round, &to)]).unwrap();
             let write = SendWr::write(round, &from, target).unsignaled();
             let inline = SendWr::send_inline(round, b"inline").with_imm([1; 4]);
             a_qp.post_send(&[write, SendWr::send(round, &from), inline]).unwrap();
-            assert_eq!(b_cq.poll(&mut room).unwrap().len(), 2);
-            assert_eq!(a_cq.poll(&mut room).unwrap().len(), 2);
+            assert_eq!(b_cq.poll(&mut buffer).unwrap().len(), 2);
+            assert_eq!(a_cq.poll(&mut buffer).unwrap().len(), 2);
         }
         let nowhere = SendWr::write(7, &from, RemoteAddr { addr: 1, rkey: 1 });
         a_qp.post_send(&[nowhere, SendWr::send(8, &from)]).unwrap();
-        let failed = a_cq.poll(&mut room).unwrap();
+        let failed = a_cq.poll(&mut buffer).unwrap();
         assert_eq!(failed[0].status(), S::REM_ACCESS_ERR);
         assert_eq!(failed[1].status(), S::WR_FLUSH_ERR);
     });

@@ -31,11 +31,11 @@ fn n06_a_server_gets_everything_in_order_however_late() {
             .collect();
         let mut cq = CompletionQueue::new(FaultInjector::<_, 32>::new(cq, &faults));
         let mut channel = FaultInjector::<_, 0>::new(channel, &faults);
-        let (mut room, mut seen) = ([Wc::default(); 4], Vec::new());
+        let (mut buffer, mut seen) = ([Wc::default(); 4], Vec::new());
         let mut serve = |seen: &mut Vec<(u32, u64, S)>, count: usize| {
             while seen.len() < count {
                 let deadline = Some(Instant::now() + DEADLINE);
-                let batch = cq.wait(&mut room, &mut channel, deadline).unwrap();
+                let batch = cq.wait(&mut buffer, &mut channel, deadline).unwrap();
                 assert!(!batch.is_empty(), "it slept over a completion; {seen:?}");
                 seen.extend(batch.iter().map(|wc| (wc.qp_num(), wc.wr_id(), wc.status())));
             }

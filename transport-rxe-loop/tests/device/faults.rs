@@ -227,8 +227,8 @@ fn q09_a_shared_receive_fails_and_the_others_stay() {
     b.qp = b.pd.create_qp(&init).unwrap();
     a.to(QpState::RESET);
     connect(&mut a.qp, &mut b.qp);
-    let room = [b.region.sge(0, 64).unwrap()];
-    srq.post_recv(&[10, 11].map(|wr_id| RecvWr::new(wr_id, &room))).unwrap();
+    let buffer = [b.region.sge(0, 64).unwrap()];
+    srq.post_recv(&[10, 11].map(|wr_id| RecvWr::new(wr_id, &buffer))).unwrap();
     a.post(SEND(&b));
     a.expect(&[(2, S::REM_OP_ERR)]);
     b.expect(&[(10, S::LOC_PROT_ERR)]);
@@ -242,10 +242,10 @@ fn o03_a_queue_overruns_when_it_is_told_to() {
     (0..4).for_each(|_| a.post(WRITE(&b)));
     assert_eq!(b.state(), QpState::RTS);
     assert_eq!(a.state(), QpState::ERR);
-    let mut room = [Wc::default(); 8];
-    assert_eq!(a.cq.poll(&mut room), Ok(2), "what was stored comes first");
+    let mut buffer = [Wc::default(); 8];
+    assert_eq!(a.cq.poll(&mut buffer), Ok(2), "what was stored comes first");
     for _ in 0..2 {
-        let polled = a.cq.poll(&mut room);
+        let polled = a.cq.poll(&mut buffer);
         assert!(matches!(polled, Err(PollError::Overrun { dropped: Some(1..) })), "{polled:?}");
     }
     let events = reports(&mut a.context);

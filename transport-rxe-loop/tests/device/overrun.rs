@@ -39,13 +39,13 @@ fn o03_every_dropped_completion_is_counted() {
     for wr_id in 0..3 {
         qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap(); // flushed, and dropped too
     }
-    let mut room = [Wc::default(); 64];
-    assert_eq!(cq.poll(&mut room).unwrap() as u64, delivered - 1);
+    let mut buffer = [Wc::default(); 64];
+    assert_eq!(cq.poll(&mut buffer).unwrap() as u64, delivered - 1);
     for dropped in [4, 4, 5] {
         if dropped == 5 {
             qp.post_recv(&[RecvWr::new(9, &[])]).unwrap();
         }
-        assert_eq!(cq.poll(&mut room), Err(PollError::Overrun { dropped: Some(dropped) }));
+        assert_eq!(cq.poll(&mut buffer), Err(PollError::Overrun { dropped: Some(dropped) }));
         assert_eq!(cq.dropped(), dropped);
     }
     assert_eq!(cq.arm(Notify::Next), Ok(Armed::MayHaveMissed));
@@ -203,10 +203,10 @@ fn o04_many_queue_pairs_of_many_threads_fail_together() {
             let its = there.iter().filter(|wc| wc.qp_num() == qp.number());
             assert!(its.map(Wc::wr_id).eq(0..posted), "each once and in order (C8, C10)");
         }
-        let mut room = vec![Wc::default(); 256];
-        let stored = small.poll(&mut room).unwrap();
+        let mut buffer = vec![Wc::default(); 256];
+        let stored = small.poll(&mut buffer).unwrap();
         let dropped = Some((posted.iter().sum::<u64>() - stored as u64) as u32);
-        assert_eq!(small.poll(&mut room), Err(PollError::Overrun { dropped }));
+        assert_eq!(small.poll(&mut buffer), Err(PollError::Overrun { dropped }));
 
         drop(qps);
         small.destroy().unwrap();

@@ -92,13 +92,13 @@ fn q12_completions_that_come_meanwhile_are_kept() {
             scope.spawn(move || post_all(&mut qp, EMPTY, EACH));
         }
         let mut sizes = [48, 100, 50, 1024, 49].into_iter().cycle();
-        let mut room = [Wc::default(); 5];
+        let mut buffer = [Wc::default(); 5];
         wait_for(|| {
             // Never less than can be outstanding (O7).
             let capacity = sizes.next().unwrap();
             assert_eq!(cq.resize(capacity), Ok(capacity));
-            let count = cq.poll(&mut room).unwrap();
-            for wc in &room[..count] {
+            let count = cq.poll(&mut buffer).unwrap();
+            for wc in &buffer[..count] {
                 let who = numbers.iter().position(|&number| number == wc.qp_num()).unwrap();
                 assert_eq!(wc.wr_id(), next[who]);
                 next[who] += 1;
@@ -115,10 +115,10 @@ fn n06_a_sleeper_is_woken_whatever_the_size_becomes() {
     let (mut qp, cq) = queue(64, Some(&channel));
     let poster = thread::spawn(move || post_all(&mut qp, EMPTY, ROUNDS));
     let mut cq = CompletionQueue::new(cq);
-    let mut room = [Wc::default(); 4];
+    let mut buffer = [Wc::default(); 4];
     let mut next = 0;
     while next < ROUNDS {
-        let batch = cq.poll_or_arm(&mut room, Notify::Next).unwrap();
+        let batch = cq.poll_or_arm(&mut buffer, Notify::Next).unwrap();
         let count = batch.len();
         batch.iter().zip(next..).for_each(|(wc, wr_id)| assert_eq!(wc.wr_id(), wr_id));
         next += count as u64;
@@ -155,9 +155,9 @@ fn o04_an_overrun_at_the_same_moment() {
                 }
             }
         });
-        let mut room = [Wc::default(); 64];
-        let stored = cq.poll(&mut room).unwrap();
-        assert!(room[..stored].iter().map(Wc::wr_id).eq(0..stored as u64), "round {round}");
+        let mut buffer = [Wc::default(); 64];
+        let stored = cq.poll(&mut buffer).unwrap();
+        assert!(buffer[..stored].iter().map(Wc::wr_id).eq(0..stored as u64), "round {round}");
         let dropped = POSTED - stored as u32;
         let overrun = if dropped > 0 {
             assert_eq!(cq.resize(200), Err(ResizeError::Overrun));
@@ -165,7 +165,7 @@ fn o04_an_overrun_at_the_same_moment() {
         } else {
             Ok(0)
         };
-        assert_eq!(cq.poll(&mut room), overrun);
+        assert_eq!(cq.poll(&mut buffer), overrun);
         let wanted = [cq_err(&cq), fatal(&qp)];
         assert_eq!(reports(&mut context), wanted[..if dropped > 0 { 2 } else { 0 }]);
     }

@@ -105,11 +105,11 @@ pub fn impatient() -> QpAttr {
 /// Everything that is there now.
 pub fn take(cq: &mut Cq) -> Vec<Wc> {
     let mut all = Vec::new();
-    let mut room = [Wc::default(); 16];
+    let mut buffer = [Wc::default(); 16];
     loop {
-        match cq.poll(&mut room).unwrap() {
+        match cq.poll(&mut buffer).unwrap() {
             0 => return all,
-            count => all.extend_from_slice(&room[..count]),
+            count => all.extend_from_slice(&buffer[..count]),
         }
     }
 }

@@ -108,16 +108,16 @@ pub fn take_all<T: Arm>(
     transport: T,
     channel: &mut Channel,
     on: Notify,
-    room: &mut [Wc],
+    buffer: &mut [Wc],
     pushes: u64,
 ) -> u64 {
     let mut cq = CompletionQueue::new(transport);
     let mut taken = 0;
     while taken < pushes {
-        match take_some(&mut cq, channel, on, room) {
+        match take_some(&mut cq, channel, on, buffer) {
             Ok(count) => {
                 assert_ne!(count, 0, "woke with nothing");
-                for wc in &room[..count] {
+                for wc in &buffer[..count] {
                     taken += 1;
                     expect(wc, taken);
                 }
@@ -138,13 +138,13 @@ pub fn take_some<T: Arm>(
     cq: &mut CompletionQueue<T>,
     channel: &mut Channel,
     on: Notify,
-    room: &mut [Wc],
+    buffer: &mut [Wc],
 ) -> Result<usize, WaitError> {
     if on == Notify::Next {
-        return Ok(cq.wait(room, channel, None)?.len());
+        return Ok(cq.wait(buffer, channel, None)?.len());
     }
     loop {
-        let count = cq.poll_or_arm(room, on)?.len();
+        let count = cq.poll_or_arm(buffer, on)?.len();
         if count > 0 {
             return Ok(count);
         }

@@ -264,9 +264,9 @@ impl Taken {
     /// # Panics
     /// It is not next, or the queue has overrun.
     pub fn poll(&mut self, consumer: &mut Consumer<'_>) {
-        let mut room = [Wc::default(); 8];
-        let count = consumer.poll(&mut room).unwrap();
-        self.add(&room[..count]);
+        let mut buffer = [Wc::default(); 8];
+        let count = consumer.poll(&mut buffer).unwrap();
+        self.add(&buffer[..count]);
     }
 
     /// [`poll`](Self::poll); false if the queue has overrun.
@@ -274,9 +274,9 @@ impl Taken {
     /// # Panics
     /// What comes is not next.
     pub fn poll_until_overrun(&mut self, consumer: &mut Consumer<'_>) -> bool {
-        let mut room = [Wc::default(); 8];
-        let polled = consumer.poll(&mut room);
-        self.add(&room[..polled.unwrap_or(0)]);
+        let mut buffer = [Wc::default(); 8];
+        let polled = consumer.poll(&mut buffer);
+        self.add(&buffer[..polled.unwrap_or(0)]);
         polled.is_ok()
     }
 

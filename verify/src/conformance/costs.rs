@@ -18,10 +18,10 @@ const COUNT: u64 = 12;
 
 /// An end with more than one batch of completions.
 fn polled_out(cq: &mut impl PollCq) -> u64 {
-    let (mut room, mut count) = ([Wc::default(); 5], 0);
+    let (mut buffer, mut count) = ([Wc::default(); 5], 0);
     // The last ones find it empty.
     for _ in 0..COUNT {
-        count += cq.poll(&mut room).map_or(0, |polled| polled as u64);
+        count += cq.poll(&mut buffer).map_or(0, |polled| polled as u64);
     }
     count
 }
@@ -70,9 +70,9 @@ struct Copying<'a, T>(&'a mut T);
 
 impl<T: PollCq> PollCq for Copying<'_, T> {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let mut room = vec![Wc::default(); out.len()];
-        let count = self.0.poll(&mut room)?;
-        out[..count].copy_from_slice(&room[..count]);
+        let mut buffer = vec![Wc::default(); out.len()];
+        let count = self.0.poll(&mut buffer)?;
+        out[..count].copy_from_slice(&buffer[..count]);
         Ok(count)
     }
 }

@@ -58,7 +58,7 @@ const OF_IMITATION: &[Deviation] = &[
         WORKS_ON,
         NO_TRANSPORT,
     ),
-    imitation("p06_room_for_nothing_in_an_overrun_queue_returns_nothing", WORKS_ON, NO_TRANSPORT),
+    imitation("p06_an_empty_slice_returns_zero_of_an_overrun_queue", WORKS_ON, NO_TRANSPORT),
     imitation("q12_the_new_size_is_in_force", WORKS_ON, NO_TRANSPORT),
     imitation(
         "c05_an_invalidated_key_is_told_and_excludes_immediate",

@@ -60,11 +60,11 @@ pub fn rest<D: Device>(device: &D) {
 #[track_caller]
 pub fn take(cq: &mut impl PollCq) -> Vec<Wc> {
     let mut all = Vec::new();
-    let mut room = [Wc::default(); 16];
+    let mut buffer = [Wc::default(); 16];
     loop {
-        match cq.poll(&mut room).expect("the queue works") {
+        match cq.poll(&mut buffer).expect("the queue works") {
             0 => return all,
-            count => all.extend_from_slice(&room[..count]),
+            count => all.extend_from_slice(&buffer[..count]),
         }
     }
 }

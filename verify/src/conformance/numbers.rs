@@ -124,13 +124,13 @@ fn c03_numbers_that_nobody_knows_come_through_as_they_are<D: Device>() {
     let End { received, device, .. } = b;
     let mut cq = CompletionQueue::new(Foreign { transport: received, status: 0 });
     let mut one = || {
-        let (mut room, mut got) = ([Wc::default()], 0);
+        let (mut buffer, mut got) = ([Wc::default()], 0);
         wait_until(&device, "a receive completes", || {
-            got = cq.poll(&mut room).expect("the queue works").len();
+            got = cq.poll(&mut buffer).expect("the queue works").len();
             got > 0
         });
         cq.transport().status = 999;
-        room[0]
+        buffer[0]
     };
     let (good, bad) = (one(), one());
     let done = good.result().expect("SUCCESS is SUCCESS, whatever else is told");

@@ -147,10 +147,10 @@ fn q12_the_new_size_is_in_force<D: Device>() {
         assert!(start.elapsed() < patience(), "{most} do not overrun a queue of {size}");
         a.device.pause();
     }
-    let mut room = [Wc::default(); 64];
-    let stored = a.sent.poll(&mut room).unwrap();
+    let mut buffer = [Wc::default(); 64];
+    let stored = a.sent.poll(&mut buffer).unwrap();
     assert!((size..most).contains(&(stored as u64)), "{stored} of {most} were stored");
-    assert!(matches!(a.sent.poll(&mut room), Err(PollError::Overrun { .. })));
+    assert!(matches!(a.sent.poll(&mut buffer), Err(PollError::Overrun { .. })));
 }
 
 fn q12_shrinking_keeps_what_waits<D: Device>() {

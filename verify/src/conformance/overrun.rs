@@ -56,16 +56,16 @@ fn overrun<D: Device>(a: &mut End<D>, b: &mut End<D>) -> u64 {
 #[track_caller]
 fn drain(cq: &mut impl PollCq) -> (Vec<u64>, PollError) {
     let mut stored = Vec::new();
-    let mut room = [Wc::default(); 3];
+    let mut buffer = [Wc::default(); 3];
     let error = loop {
-        match cq.poll(&mut room) {
+        match cq.poll(&mut buffer) {
             Ok(0) => panic!("empty after {} completions, and no error", stored.len()),
-            Ok(count) => stored.extend(room[..count].iter().map(Wc::wr_id)),
+            Ok(count) => stored.extend(buffer[..count].iter().map(Wc::wr_id)),
             Err(error) => break error,
         }
     };
     for _ in 0..3 {
-        let again = cq.poll(&mut room);
+        let again = cq.poll(&mut buffer);
         assert!(
             matches!(again, Err(PollError::Overrun { .. })),
             "it fails for ever, not {again:?}"
@@ -124,11 +124,11 @@ fn o01_a_full_queue_takes_one_more_for_each_that_is_polled<D: Device>() {
     let (mut a, mut b) = pair_with::<D>(&Plan::default(), &narrow);
     let capacity = u64::from(b.received.capacity());
     (0..capacity).for_each(|id| message(&mut a, &mut b, id));
-    let mut room = [Wc::default(); 1];
+    let mut buffer = [Wc::default(); 1];
     for id in 0..MORE {
         let End { received, device, .. } = &mut b;
-        wait_until(device, "the oldest is there", || received.poll(&mut room).unwrap() == 1);
-        assert_eq!((room[0].wr_id(), room[0].status()), (id, S::SUCCESS));
+        wait_until(device, "the oldest is there", || received.poll(&mut buffer).unwrap() == 1);
+        assert_eq!((buffer[0].wr_id(), buffer[0].status()), (id, S::SUCCESS));
         message(&mut a, &mut b, capacity + id);
     }
     assert_eq!(b.qp.state(), QpState::RTS, "{capacity} completions are no overrun");
@@ -285,7 +285,7 @@ fn o06_an_overrun_queue_goes_once_its_queue_pairs_are_gone<D: Device>() {
     assert!(received.destroy().is_ok(), "nobody uses it any more");
 }
 
-fn p06_room_for_nothing_in_an_overrun_queue_returns_nothing<D: Device>() {
+fn p06_an_empty_slice_returns_zero_of_an_overrun_queue<D: Device>() {
     let (mut a, mut b) = narrow::<D>();
     overrun(&mut a, &mut b);
     assert_eq!(b.received.poll(&mut []), Ok(0), "with completions waiting");

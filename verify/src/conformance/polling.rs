@@ -34,18 +34,18 @@ fn p01_oldest_first_whatever_queue_pair<D: Device>() {
     assert_eq!(seen, wanted.collect::<Vec<_>>(), "in the order in which they completed");
 }
 
-fn p01_as_many_as_there_is_room_for<D: Device>() {
+fn p01_as_many_as_the_slice_holds<D: Device>() {
     let (mut a, b) = pair::<D>();
     complete(&mut a, &b, 0..8);
     let mut next = 0;
     for size in [1, 3, 2, 2] {
-        let mut room = vec![Wc::default(); size];
-        wait_until(&a.device, "there are as many as there is room for", || {
-            let polled = a.sent.poll(&mut room).unwrap();
+        let mut buffer = vec![Wc::default(); size];
+        wait_until(&a.device, "there are as many as the slice holds", || {
+            let polled = a.sent.poll(&mut buffer).unwrap();
             assert!(polled == size || polled == 0, "{polled} of {size} while 8 wait");
             polled == size
         });
-        for wc in &room {
+        for wc in &buffer {
             assert_eq!(wc.wr_id(), next, "oldest first");
             next += 1;
         }
@@ -62,40 +62,40 @@ fn p02_what_was_polled_is_gone<D: Device>() {
     }
 }
 
-fn p02_fewer_than_room_means_empty<D: Device>() {
+fn p02_fewer_than_the_slice_holds_means_empty<D: Device>() {
     let (mut a, b) = pair::<D>();
     complete(&mut a, &b, 0..3);
-    let mut room = [Wc::default(); 8];
+    let mut buffer = [Wc::default(); 8];
     let mut polled = 0;
     wait_until(&a.device, "all three are there", || {
-        polled += a.sent.poll(&mut room).unwrap();
+        polled += a.sent.poll(&mut buffer).unwrap();
         polled == 3
     });
-    assert_eq!(a.sent.poll(&mut room), Ok(0), "nothing was posted since");
+    assert_eq!(a.sent.poll(&mut buffer), Ok(0), "nothing was posted since");
 }
 
 fn p03_empty_is_no_error<D: Device>() {
     let (mut a, b) = pair::<D>();
-    let mut room = [Wc::default(); 4];
-    assert_eq!(a.sent.poll(&mut room), Ok(0), "new");
+    let mut buffer = [Wc::default(); 4];
+    assert_eq!(a.sent.poll(&mut buffer), Ok(0), "new");
     complete(&mut a, &b, 0..1);
     a.expect_sent(&[(0, S::SUCCESS)]);
-    assert_eq!(a.sent.poll(&mut room), Ok(0), "emptied");
+    assert_eq!(a.sent.poll(&mut buffer), Ok(0), "emptied");
 }
 
-fn p04_room_past_the_count_keeps_what_it_held<D: Device>() {
+fn p04_entries_past_the_count_are_unchanged<D: Device>() {
     let (mut a, b) = pair::<D>();
     let mark = Wc::new(0xdead_beef, S::GENERAL_ERR, 77).with_vendor_err(5);
-    let mut room = [mark; 8];
-    assert_eq!(a.sent.poll(&mut room), Ok(0));
-    assert_eq!(room, [mark; 8], "an empty queue wrote to the caller's room");
+    let mut buffer = [mark; 8];
+    assert_eq!(a.sent.poll(&mut buffer), Ok(0));
+    assert_eq!(buffer, [mark; 8], "an empty queue wrote to the caller's slice");
     complete(&mut a, &b, 0..3);
-    let polled = a.sent.poll(&mut room[..6]).unwrap();
-    assert!(room[..polled].iter().all(|wc| *wc != mark));
-    assert_eq!(room[polled..], [mark; 8][polled..], "past the count");
+    let polled = a.sent.poll(&mut buffer[..6]).unwrap();
+    assert!(buffer[..polled].iter().all(|wc| *wc != mark));
+    assert_eq!(buffer[polled..], [mark; 8][polled..], "past the count");
 }
 
-fn p06_room_for_nothing_returns_nothing<D: Device>() {
+fn p06_an_empty_slice_returns_zero<D: Device>() {
     let (mut a, b) = pair::<D>();
     assert_eq!(a.sent.poll(&mut []), Ok(0), "empty");
     complete(&mut a, &b, 0..2);
@@ -120,21 +120,21 @@ fn p07_a_transport_that_claims_too_much_is_refused<D: Device>() {
     complete(&mut a, &b, 0..3);
     let mut cq = CompletionQueue::new(Liar { transport: a.sent, lies: true });
     let mark = Wc::new(0xdead_beef, S::GENERAL_ERR, 77);
-    let mut room = [mark; 8];
+    let mut buffer = [mark; 8];
     for asked in [0, 1, 4] {
         let claimed = PollError::Misbehaved { asked, returned: asked + 1 };
-        assert_eq!(cq.poll(&mut room[..asked]), Err(claimed));
-        assert_eq!(room, [mark; 8], "nothing was handed out");
+        assert_eq!(cq.poll(&mut buffer[..asked]), Err(claimed));
+        assert_eq!(buffer, [mark; 8], "nothing was handed out");
     }
     cq.transport().lies = false;
     let mut ids = Vec::new();
     wait_until(&a.device, "all three are there", || {
-        let polled = cq.poll(&mut room[..4]).expect("it lies no more");
+        let polled = cq.poll(&mut buffer[..4]).expect("it lies no more");
         ids.extend(polled.iter().map(Wc::wr_id));
         ids.len() >= 3
     });
     assert_eq!(ids, [0, 1, 2]);
-    assert_eq!(room[4..], [mark; 4], "past what was asked for");
+    assert_eq!(buffer[4..], [mark; 4], "past what was asked for");
 }
 
 fn p08_threads_that_share_a_queue_get_each_completion_once<D: Device>() {
@@ -146,15 +146,15 @@ fn p08_threads_that_share_a_queue_get_each_completion_once<D: Device>() {
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let mut room = [Wc::default(); 3];
+                let mut buffer = [Wc::default(); 3];
                 let mut seen = 0;
                 // A deadline for each, because an emulated device may need long for all.
                 while seen < COUNT {
                     wait_for("the queue has handed out another that was sent", || {
                         thread::yield_now();
                         let mut guard = shared.lock().unwrap();
-                        let count = guard.0.poll(&mut room).unwrap();
-                        guard.1.extend(room[..count].iter().map(Wc::wr_id));
+                        let count = guard.0.poll(&mut buffer).unwrap();
+                        guard.1.extend(buffer[..count].iter().map(Wc::wr_id));
                         let before = mem::replace(&mut seen, guard.1.len() as u64);
                         before < seen
                     });

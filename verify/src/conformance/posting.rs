@@ -156,10 +156,10 @@ fn q05_a_slot_comes_back_when_its_completion_is_polled_not_before<D: Device>() {
     let slots = slots(&a);
     complete(&mut a, &b, 0..slots);
     assert_eq!(free(&mut a, &b), 0, "they are done, but nobody polled them");
-    let mut room = [Wc::default(); 1];
+    let mut buffer = [Wc::default(); 1];
     for id in 0..slots {
-        assert_eq!(a.sent.poll(&mut room), Ok(1));
-        assert_eq!(room[0].wr_id(), id);
+        assert_eq!(a.sent.poll(&mut buffer), Ok(1));
+        assert_eq!(buffer[0].wr_id(), id);
         assert_eq!(free(&mut a, &b), 1, "exactly one comes back with completion {id}");
     }
 }
@@ -172,10 +172,10 @@ fn q05_a_completion_covers_the_unsignaled_before_it_and_no_more<D: Device>() {
     }
     rest(&a.device);
     assert_eq!(free(&mut a, &b), 0, "nothing was polled yet");
-    let mut room = [Wc::default(); 1];
+    let mut buffer = [Wc::default(); 1];
     for (id, covered) in [(2, 3), (6, 4)] {
-        assert_eq!(a.sent.poll(&mut room), Ok(1));
-        assert_eq!(room[0].wr_id(), id);
+        assert_eq!(a.sent.poll(&mut buffer), Ok(1));
+        assert_eq!(buffer[0].wr_id(), id);
         assert_eq!(free(&mut a, &b), covered, "slots that {id} gives back");
     }
     a.expect_nothing();
@@ -193,11 +193,11 @@ fn q05_failures_and_flushes_give_their_slots_back_when_polled<D: Device>() {
     rest(&a.device);
     let post = |a: &mut End<D>| a.try_post(silent).map_err(|error| error.why);
     assert_eq!(post(&mut a), Err(Refused::QueueFull), "nothing was polled yet");
-    let mut room = [Wc::default(); 1];
+    let mut buffer = [Wc::default(); 1];
     // The failed completion frees its slot and the two before it; each flush completion frees its own.
     for (status, covered) in [(S::REM_ACCESS_ERR, 3), (S::WR_FLUSH_ERR, 1), (S::WR_FLUSH_ERR, 1)] {
-        assert_eq!(a.sent.poll(&mut room), Ok(1));
-        assert_eq!(room[0].status(), status);
+        assert_eq!(a.sent.poll(&mut buffer), Ok(1));
+        assert_eq!(buffer[0].status(), status);
         for _ in 0..covered {
             assert_eq!(post(&mut a), Ok(()), "a slot that {status} gives back");
         }

@@ -219,7 +219,7 @@ fn x04_what_is_scribbled_into_the_fabric_harms_nobody<D: Device>() {
     talk(a, b);
     let mut scribbler = Scribbler::new(&name);
     assert!(scribbler.used.len() > 100, "a fabric has more than that: {}", scribbler.used.len());
-    let mut room = [Wc::default(); 8];
+    let mut buffer = [Wc::default(); 8];
     let mut failed = 0;
     for id in 0..200 {
         scribbler.scribble();
@@ -231,8 +231,8 @@ fn x04_what_is_scribbled_into_the_fabric_harms_nobody<D: Device>() {
             let list = [SendWr::send(id, &sge), SendWr::write(id, &sge, there)];
             failed += usize::from(qp.post_send(&list).is_err());
             failed += usize::from(sent.arm(Notify::Next).is_err());
-            failed += usize::from(sent.poll(&mut room).is_err());
-            failed += usize::from(received.poll(&mut room).is_err());
+            failed += usize::from(sent.poll(&mut buffer).is_err());
+            failed += usize::from(received.poll(&mut buffer).is_err());
             failed += usize::from(channel.as_mut().expect("it has one").take_event().is_err());
         }
     }
@@ -310,9 +310,9 @@ fn x06_a_descriptor_wakes_by_what_another_process_does<D: Device>() {
     let End { received, channel, qp: _qp, mr: _mr, .. } = b;
     let ids = thread::scope(|scope| {
         let sleeper = scope.spawn(move || {
-            let (mut cq, mut room) = (CompletionQueue::new(received), [Wc::default(); 4]);
+            let (mut cq, mut buffer) = (CompletionQueue::new(received), [Wc::default(); 4]);
             let deadline = Instant::now() + patience();
-            let got = cq.wait(&mut room, &mut channel.unwrap(), Some(deadline)).unwrap();
+            let got = cq.wait(&mut buffer, &mut channel.unwrap(), Some(deadline)).unwrap();
             got.iter().map(Wc::wr_id).collect::<Vec<_>>()
         });
         a.send(4);

@@ -32,9 +32,9 @@ fn n05_a_waiter_goes_on_after_an_event_that_finds_nothing<D: Device>() {
     let End { received, channel, qp: _qp, mr: _mr, .. } = b;
     thread::scope(|scope| {
         let sleeper = scope.spawn(move || {
-            let mut room = [Wc::default(); 4];
+            let mut buffer = [Wc::default(); 4];
             let mut cq = CompletionQueue::new(received);
-            let got = cq.wait(&mut room, &mut channel.unwrap(), long()).unwrap();
+            let got = cq.wait(&mut buffer, &mut channel.unwrap(), long()).unwrap();
             got.iter().map(Wc::wr_id).collect::<Vec<_>>()
         });
         thread::sleep(Duration::from_millis(5)); // so that it has gone to sleep, most of the time
@@ -48,9 +48,9 @@ fn n05_waiting_ends_in_time_whatever_stale_events_there_are<D: Device>() {
     let (mut a, mut b) = pair_with::<D>(&Plan::default(), &Plan::with_channel());
     stale_event(&mut a, &mut b);
     let mut cq = CompletionQueue::new(b.received);
-    let mut room = [Wc::default(); 4];
+    let mut buffer = [Wc::default(); 4];
     let limit = Some(Instant::now() + Duration::from_millis(5));
-    let got = cq.wait(&mut room, b.channel.as_mut().unwrap(), limit).unwrap();
+    let got = cq.wait(&mut buffer, b.channel.as_mut().unwrap(), limit).unwrap();
     assert!(got.is_empty(), "nothing came: {got:?}");
 }
 
@@ -63,9 +63,9 @@ fn sleep_and_receive<D: Device>(
     mut then: impl FnMut(&mut D::Qp, u64),
 ) {
     let mut next = 0;
-    let mut room = [Wc::default(); 4];
+    let mut buffer = [Wc::default(); 4];
     while next < count {
-        let got = cq.wait(&mut room, channel, long()).expect("the queue works");
+        let got = cq.wait(&mut buffer, channel, long()).expect("the queue works");
         assert!(!got.is_empty(), "slept over message {next} of {count}");
         for wc in got {
             assert_eq!((wc.wr_id(), wc.status()), (next, S::SUCCESS));

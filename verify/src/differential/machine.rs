@@ -107,8 +107,8 @@ impl<D: Device> Machine<D> {
                 self.recv(qp, list, wanted)
             }
             Step::Change(qp, change) => self.change(*qp % self.qps.len(), *change),
-            Step::Poll(cq, room) => {
-                self.poll(*cq, *room, wanted).map_or_else(Outcome::Broken, Outcome::Count)
+            Step::Poll(cq, buffer) => {
+                self.poll(*cq, *buffer, wanted).map_or_else(Outcome::Broken, Outcome::Count)
             }
             step => Outcome::Obeyed(self.other(step).into_iter().collect()),
         }
@@ -280,12 +280,12 @@ impl<D: Device> Machine<D> {
         cq.resize(capacity).is_ok() && cq.resize(CQE).is_ok()
     }
 
-    fn poll(&mut self, cq: usize, room: usize, wanted: Wanted) -> Result<usize, PollError> {
+    fn poll(&mut self, cq: usize, buffer: usize, wanted: Wanted) -> Result<usize, PollError> {
         // In which order the queues of different queue pairs complete is nobody's promise.
         let shared = self.shape.pairs > 1 || !self.shape.separate_cqs;
-        let (most, mut count) = (if shared { usize::MAX } else { room }, 0);
+        let (most, mut count) = (if shared { usize::MAX } else { buffer }, 0);
         loop {
-            let taken = self.take(cq, room.min(most - count).min(CHUNK))?;
+            let taken = self.take(cq, buffer.min(most - count).min(CHUNK))?;
             count += taken;
             if count == most || taken == 0 && !are_missing(wanted, count) {
                 return Ok(count);
@@ -297,8 +297,8 @@ impl<D: Device> Machine<D> {
     }
 
     /// Polls once.
-    fn take(&mut self, cq: usize, room: usize) -> Result<usize, PollError> {
-        let mut out = vec![Wc::default(); room];
+    fn take(&mut self, cq: usize, buffer: usize) -> Result<usize, PollError> {
+        let mut out = vec![Wc::default(); buffer];
         let count = self.cq(cq).poll(&mut out)?;
         for wc in &out[..count] {
             let datagram = self.shape.qp_type == QpType::Ud;

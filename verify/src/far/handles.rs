@@ -133,10 +133,10 @@ impl Block for FarChannel {
 
 impl PollCq for FarCq {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let room: Vec<u8> = out.iter().flat_map(|wc| wc.to_bytes()).collect();
+        let buffer: Vec<u8> = out.iter().flat_map(|wc| wc.to_bytes()).collect();
         let call = Call::Poll { cq: self.handle.id };
-        let (polled, room) = self.handle.ask_with(&call, &room);
-        for (wc, bytes) in out.iter_mut().zip(room.chunks_exact(WC)) {
+        let (polled, buffer) = self.handle.ask_with(&call, &buffer);
+        for (wc, bytes) in out.iter_mut().zip(buffer.chunks_exact(WC)) {
             *wc = Wc::from_bytes(bytes.try_into().expect("chunks of this size"));
         }
         polled

@@ -155,17 +155,17 @@ impl World {
 
     /// Polls completions of all queue pairs, the oldest first (P1, P2), and no more than the buffer holds (P4, P6). O3: an
     /// overrun is reported when none is left.
-    pub fn poll(&mut self, queue: Id, room: &mut [Wc]) -> Result<usize, PollError> {
-        if room.is_empty() {
+    pub fn poll(&mut self, queue: Id, buffer: &mut [Wc]) -> Result<usize, PollError> {
+        if buffer.is_empty() {
             return Ok(0);
         }
         let cq = self.cqs.get_mut(&queue).expect("its handle is alive");
         if cq.entries.is_empty() && cq.has_overrun() {
             return Err(PollError::Overrun { dropped: Some(cq.dropped) });
         }
-        let count = room.len().min(cq.entries.len());
+        let count = buffer.len().min(cq.entries.len());
         let taken: Vec<Entry> = cq.entries.drain(..count).collect();
-        for (place, entry) in room.iter_mut().zip(taken) {
+        for (place, entry) in buffer.iter_mut().zip(taken) {
             *place = entry.wc;
             self.retire(&entry);
         }

@@ -79,9 +79,9 @@ const QKEY: u32 = 0x11;
 
 /// Everything in the queue: request and status.
 fn taken(cq: &mut ModelCq) -> Vec<(u64, S)> {
-    let mut room = [Wc::default(); 32];
-    let count = cq.poll(&mut room).unwrap();
-    room[..count].iter().map(|wc| (wc.wr_id(), wc.status())).collect()
+    let mut buffer = [Wc::default(); 32];
+    let count = cq.poll(&mut buffer).unwrap();
+    buffer[..count].iter().map(|wc| (wc.wr_id(), wc.status())).collect()
 }
 
 #[test]
@@ -228,9 +228,9 @@ fn q06_a_datagram_comes_with_the_route_of_this_device_and_no_other_is_an_address
     let sges: [Sge; 1] = [pair.memory.sge(0, 64)];
     pair.b.post_recv(&[RecvWr::new(1, &sges)]).unwrap();
     pair.a.post_to(&to, &[SendWr::send_inline(2, b"abc")]).unwrap();
-    let mut room = [Wc::default()];
-    assert_eq!(pair.at_b.poll(&mut room), Ok(1));
-    let from = |grh| pair.device.ah_from_wc(&pair.pd, &room[0], &grh).map(drop);
+    let mut buffer = [Wc::default()];
+    assert_eq!(pair.at_b.poll(&mut buffer), Ok(1));
+    let from = |grh| pair.device.ah_from_wc(&pair.pd, &buffer[0], &grh).map(drop);
     assert_eq!(from(pair.bytes(0)), Ok(()));
     assert_eq!(from([0; 40]), Err(Errno::EINVAL));
 }

@@ -37,11 +37,11 @@ sides! {
         }
         count
     },
-    GilReceiver<Wc>: |queue, room| match room {
+    GilReceiver<Wc>: |queue, buffer| match buffer {
         [one] => queue.try_recv().map_or(0, |wc| {
             *one = wc;
             1
         }),
-        room => queue.read_guard().copy_into(room),
+        buffer => queue.read_guard().copy_into(buffer),
     },
 }

@@ -27,7 +27,7 @@ impl Peer for Crossbeam {
 
 sides! {
     &ArrayQueue<Wc>: |queue, batch| send_each(batch, |wc| queue.push(*wc).is_ok()),
-    &ArrayQueue<Wc>: |queue, room| receive_each(room, || queue.pop()),
+    &ArrayQueue<Wc>: |queue, buffer| receive_each(buffer, || queue.pop()),
 }
 
 /// `heapless::spsc`: one entry at a time. It holds one entry less than it has slots.
@@ -54,7 +54,7 @@ sides! {
     heapless::spsc::Producer<'_, Wc>: |queue, batch| {
         send_each(batch, |wc| queue.enqueue(*wc).is_ok())
     },
-    heapless::spsc::Consumer<'_, Wc>: |queue, room| receive_each(room, || queue.dequeue()),
+    heapless::spsc::Consumer<'_, Wc>: |queue, buffer| receive_each(buffer, || queue.dequeue()),
 }
 
 /// ringbuf's `push_slice` and `pop_slice`. Its sides own the queue.
@@ -73,7 +73,7 @@ impl Peer for Ringbuf {
 
 sides! {
     HeapProd<Wc>: |queue, batch| queue.push_slice(batch),
-    HeapCons<Wc>: |queue, room| queue.pop_slice(room),
+    HeapCons<Wc>: |queue, buffer| queue.pop_slice(buffer),
 }
 
 /// rtrb's `push` and `pop`. Its sides own the queue.
@@ -99,7 +99,7 @@ impl Peer for RtrbSingle {
 
 sides! {
     Single<rtrb::Producer<Wc>>: |queue, batch| send_each(batch, |wc| queue.0.push(*wc).is_ok()),
-    Single<rtrb::Consumer<Wc>>: |queue, room| receive_each(room, || queue.0.pop().ok()),
+    Single<rtrb::Consumer<Wc>>: |queue, buffer| receive_each(buffer, || queue.0.pop().ok()),
 }
 
 impl Peer for RtrbChunks {
@@ -117,8 +117,8 @@ sides! {
     rtrb::Producer<Wc>: |queue, batch| {
         at_most(batch.len(), |count| queue.push_entire_slice(&batch[..count]))
     },
-    rtrb::Consumer<Wc>: |queue, room| {
-        at_most(room.len(), |count| queue.pop_entire_slice(&mut room[..count]))
+    rtrb::Consumer<Wc>: |queue, buffer| {
+        at_most(buffer.len(), |count| queue.pop_entire_slice(&mut buffer[..count]))
     },
 }
 

@@ -72,9 +72,9 @@ sides! {
             true
         })
     },
-    Consumer<'_>: |queue, room| {
+    Consumer<'_>: |queue, buffer| {
         let ring = queue.0;
-        receive_each(room, || {
+        receive_each(buffer, || {
             let index = ring.read.0.load(Ordering::Relaxed);
             if index == ring.write_seen.0.get() {
                 ring.write_seen.0.set(ring.write.0.load(Ordering::Acquire));

@@ -72,9 +72,11 @@ impl<const MANY: bool> Sender for Side<'_, MANY> {
 
 impl<const MANY: bool> Receiver for Side<'_, MANY> {
     #[inline(always)]
-    fn receive(&mut self, room: &mut [Wc]) -> usize {
+    fn receive(&mut self, buffer: &mut [Wc]) -> usize {
         // SAFETY: the ring lives while it is borrowed, and writes at most so many entries of 48 bytes, which
         // are ones that were sent.
-        unsafe { cq_bench_rte_ring_receive(self.0, room.as_mut_ptr(), room.len() as u32) as usize }
+        unsafe {
+            cq_bench_rte_ring_receive(self.0, buffer.as_mut_ptr(), buffer.len() as u32) as usize
+        }
     }
 }

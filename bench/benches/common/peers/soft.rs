@@ -70,7 +70,7 @@ macro_rules! ours {
                 [wc] => queue.try_push(wc).is_ok().into(),
                 batch => queue.try_push_batch(batch).unwrap_or(0),
             },
-            $consumer: |queue, room| queue.poll(room).expect("nothing overran"),
+            $consumer: |queue, buffer| queue.poll(buffer).expect("nothing overran"),
         })*
     };
 }

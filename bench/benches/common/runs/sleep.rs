@@ -69,12 +69,12 @@ pub fn soft_event(_: Setting, count: u64) -> Sample {
     let channel = Channel::new();
     let mut storage = SoftCq::<64>::new();
     let (mut producer, mut consumer) = storage.split_with(KEY, &channel);
-    let mut room = [Wc::default(); 1];
+    let mut buffer = [Wc::default(); 1];
     let once = |nth| {
         assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
         producer.push(&numbered(nth)).expect("the queue is empty");
         channel.wait();
-        assert_eq!((consumer.poll(&mut room), room[0].wr_id()), (Ok(1), nth));
+        assert_eq!((consumer.poll(&mut buffer), buffer[0].wr_id()), (Ok(1), nth));
     };
     Sample::alone(count, || (0..count).for_each(once))
 }
@@ -117,8 +117,8 @@ pub fn soft_trip(setting: Setting, count: u64) -> Sample {
 
 /// Sleeps until a completion comes; its number.
 fn sleep(queue: &mut CompletionQueue<Consumer<'_, OnChannel>>, mut channel: &Channel) -> u64 {
-    let mut room = [Wc::default()];
-    let received = queue.wait(&mut room, &mut channel, None);
+    let mut buffer = [Wc::default()];
+    let received = queue.wait(&mut buffer, &mut channel, None);
     received.expect("nothing overran")[0].wr_id()
 }
 

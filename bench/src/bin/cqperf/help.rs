@@ -22,7 +22,7 @@ Operations (--op), for both commands:
 Latencies of send and write are of one way: half a round trip of the ping-pong, from posting to finding; for
 a stream, from when the sender begins to write a batch to when the message is found, so queueing counts.
 Those of read, cas and faa are of the whole operation, from posting (its batch) to polling that it is done. In
-JSON, latency_is says which. Streamed messages below 16 bytes have no room for a time stamp: they have no
+JSON, latency_is says which. Streamed messages below 16 bytes have no buffer for a time stamp: they have no
 latencies (null in JSON). Rates are those of the whole loop, writing and checking included; a round trip of
 send or write counts as two messages.
 

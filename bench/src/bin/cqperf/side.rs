@@ -46,7 +46,7 @@ impl<'a, T: Transport> Side<'a, T> {
         let completions = Completions {
             queue: CompletionQueue::new(Counted { transport: queue, tally: Tally::default() }),
             channel,
-            room: vec![Wc::default(); batch as usize].into_boxed_slice(),
+            buffer: vec![Wc::default(); batch as usize].into_boxed_slice(),
             control,
             shared_core,
         };
@@ -65,7 +65,7 @@ impl<'a, T: Transport> Side<'a, T> {
 pub struct Completions<'a, T: Transport> {
     queue: CompletionQueue<Counted<T::Queue>>,
     channel: Option<T::Channel>,
-    room: Box<[Wc]>,
+    buffer: Box<[Wc]>,
     control: &'a Control<'a>,
     shared_core: bool,
 }
@@ -106,9 +106,9 @@ impl<T: Transport> Completions<'_, T> {
                     return Ok(Some(&[]));
                 }
                 if outstanding {
-                    let count = self.queue.poll(&mut self.room)?.len();
+                    let count = self.queue.poll(&mut self.buffer)?.len();
                     if count > 0 {
-                        return Ok(Some(&self.room[..count]));
+                        return Ok(Some(&self.buffer[..count]));
                     }
                 }
                 if self.shared_core { thread::yield_now() } else { hint::spin_loop() }
@@ -123,12 +123,12 @@ impl<T: Transport> Completions<'_, T> {
         let channel = self.channel.as_mut().ok_or("it has no channel to sleep on")?;
         while !self.control.leave() {
             let deadline = Some(Instant::now() + SLEEP);
-            let count = match self.queue.wait(&mut self.room, channel, deadline) {
+            let count = match self.queue.wait(&mut self.buffer, channel, deadline) {
                 Err(WaitError::Interrupted) => 0,
                 other => other?.len(),
             };
             if count > 0 {
-                return Ok(&self.room[..count]);
+                return Ok(&self.buffer[..count]);
             }
             patience.as_mut().map_or(Ok(()), |patience| patience.wear(Instant::now()))?;
         }

@@ -11,7 +11,7 @@ use transport_verbs::Cq;
 
 #[link(name = "bench_bare_polls", kind = "static")]
 unsafe extern "C" {
-    fn poll_cost_bare(cq: *mut c_void, room: *mut Wc, times: u64) -> i64;
+    fn poll_cost_bare(cq: *mut c_void, buffer: *mut Wc, times: u64) -> i64;
 }
 
 /// A way to poll, with room for one completion.
@@ -41,31 +41,31 @@ pub const OURS: [Way; 3] = [
 
 fn bare(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
     let raw = queue.transport().as_raw().cast();
-    let mut room = Wc::default();
+    let mut buffer = Wc::default();
     // SAFETY: the queue is alive, `Wc` is `ibv_wc`, and there is room for one.
-    unsafe { poll_cost_bare(raw, &mut room, times) }
+    unsafe { poll_cost_bare(raw, &mut buffer, times) }
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
 fn poll_cost_handle(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
-    let (cq, mut room) = (queue.transport(), [Wc::default()]);
-    repeat(times, || cq.poll(&mut room))
+    let (cq, mut buffer) = (queue.transport(), [Wc::default()]);
+    repeat(times, || cq.poll(&mut buffer))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
 fn poll_cost_slice(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
-    let (cq, mut room) = (queue.transport(), [Wc::default()]);
-    let room: &mut [Wc] = black_box(&mut room);
-    repeat(times, || cq.poll(room))
+    let (cq, mut buffer) = (queue.transport(), [Wc::default()]);
+    let buffer: &mut [Wc] = black_box(&mut buffer);
+    repeat(times, || cq.poll(buffer))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
 fn poll_cost_engine(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
-    let mut room = [Wc::default()];
-    repeat(times, || Ok(queue.poll(&mut room)?.len()))
+    let mut buffer = [Wc::default()];
+    repeat(times, || Ok(queue.poll(&mut buffer)?.len()))
 }
 
 /// As C tells it.

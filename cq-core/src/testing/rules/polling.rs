@@ -113,11 +113,11 @@ pub fn p06_room_for_nothing<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     for count in 0..2 {
         (0..count).for_each(|wr_id| fixture.complete(Kind::Send, wr_id));
         let polled = fixture.queue().poll(&mut []);
-        let how = "a poll with room for nothing returned something else than 0";
+        let how = "a poll into an empty slice returned something else than 0";
         holds(polled == Ok(0), "P6", how)?;
     }
     let count = poll(fixture, &mut [Wc::default(); 2])?;
-    holds(count == 1, "P6", "a poll with room for nothing took something")
+    holds(count == 1, "P6", "a poll into an empty slice took something")
 }
 
 /// A poll never returns more completions than it was asked for.

@@ -141,9 +141,9 @@ fn p06_room_for_nothing_gets_nothing_and_counts_for_nothing() {
 fn q02_a_queue_pair_that_was_reset_completes_again_and_leaves_the_others_flushed() {
     let script = four().on_poll(Ok(&[wc(5, 6)]));
     let plan = faults().fail(When::nth(1), RETRY).fail(When::nth(2), RETRY);
-    let (mut queue, mut room) = (injector(&script, &plan), [Wc::default(); 2]);
-    assert_eq!(queue.poll(&mut room), Ok(2));
-    assert_eq!(room.map(|wc| wc.status()), [RETRY; 2]);
+    let (mut queue, mut buffer) = (injector(&script, &plan), [Wc::default(); 2]);
+    assert_eq!(queue.poll(&mut buffer), Ok(2));
+    assert_eq!(buffer.map(|wc| wc.status()), [RETRY; 2]);
     queue.recover(6);
     assert_eq!([poll(&mut queue), poll(&mut queue)], ["3 WR_FLUSH_ERR, 4", "5"]);
 }
@@ -152,9 +152,9 @@ fn q02_a_queue_pair_that_was_reset_completes_again_and_leaves_the_others_flushed
 fn c04_what_a_failure_leaves_undefined_is_poison() {
     let script = four();
     let mut queue = injector(&script, &faults().fail(When::always(), RETRY));
-    let mut room = [Wc::default(); 2];
-    assert_eq!(queue.poll(&mut room), Ok(2));
-    for (is, was) in room.iter().zip([wc(1, 5), wc(2, 6)]) {
+    let mut buffer = [Wc::default(); 2];
+    assert_eq!(queue.poll(&mut buffer), Ok(2));
+    for (is, was) in buffer.iter().zip([wc(1, 5), wc(2, 6)]) {
         let failed = is.result().unwrap_err();
         assert_eq!((failed.wr_id(), failed.qp_num()), (was.wr_id(), was.qp_num()));
         assert_eq!(failed.vendor_err(), VENDOR_ERR);
@@ -259,6 +259,6 @@ fn what_may_leave_late_or_not_at_all_is_taken_ahead_and_nothing_else() {
 fn p07_a_transport_that_claims_too_much_is_told_apart() {
     let script = Script::<16>::new(KEY).on_poll_claim(9);
     let mut cq = CompletionQueue::new(injector(&script, &faults()));
-    let mut room = [Wc::default(); 4];
-    assert_eq!(cq.poll(&mut room), Err(PollError::Misbehaved { asked: 4, returned: 9 }));
+    let mut buffer = [Wc::default(); 4];
+    assert_eq!(cq.poll(&mut buffer), Err(PollError::Misbehaved { asked: 4, returned: 9 }));
 }

@@ -29,9 +29,9 @@ fn n05_a_wait_goes_on_after_an_event_for_nothing() {
     let script = Script::new(KEY).on_event(Ok(KEY)).on_poll(Ok(&[wc(1, 5)]));
     let plan = faults().spurious(When::nth(1), KEY).duplicate(When::nth(1));
     let (mut cq, mut channel) = (CompletionQueue::new(&script), injector(&script, &plan));
-    let (mut room, second) = ([Wc::default(); 4], Some(Duration::from_secs(1)));
-    assert_eq!(cq.wait(&mut room, &mut channel, second), Ok(&[wc(1, 5)][..]));
-    assert_eq!(cq.wait(&mut room, &mut channel, second), Ok(&[][..]));
+    let (mut buffer, second) = ([Wc::default(); 4], Some(Duration::from_secs(1)));
+    assert_eq!(cq.wait(&mut buffer, &mut channel, second), Ok(&[wc(1, 5)][..]));
+    assert_eq!(cq.wait(&mut buffer, &mut channel, second), Ok(&[][..]));
 }
 
 #[test]

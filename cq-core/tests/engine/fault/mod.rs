@@ -38,9 +38,9 @@ fn injector<'a>(script: &'a Script<16>, faults: &Faults) -> FaultInjector<&'a Sc
 
 /// What a poll with room for eight finds: the numbers of completions, with the statuses of those that failed; or an error.
 fn poll(queue: &mut impl PollCq) -> String {
-    let mut room = [Wc::default(); 8];
-    let found = match queue.poll(&mut room) {
-        Ok(count) => &room[..count],
+    let mut buffer = [Wc::default(); 8];
+    let found = match queue.poll(&mut buffer) {
+        Ok(count) => &buffer[..count],
         Err(error) => return format!("{error:?}"),
     };
     let said = found.iter().map(|wc| match wc.result() {

@@ -85,21 +85,21 @@ fn wait_for_two(drops: bool) {
         (1..=2).for_each(|number| producer.push(&numbered(number)).unwrap());
         producer
     });
-    let (mut cq, mut room, mut taken) = (CompletionQueue::new(consumer), [Wc::default()], 0);
+    let (mut cq, mut buffer, mut taken) = (CompletionQueue::new(consumer), [Wc::default()], 0);
     while taken < 2 {
         if drops {
-            let mut room = [Wc::default()];
+            let mut buffer = [Wc::default()];
             let looked = {
-                let mut waits = pin!(cq.next_batch(&mut room, &mut events));
+                let mut waits = pin!(cq.next_batch(&mut buffer, &mut events));
                 waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
             };
             if looked {
                 taken += 1;
-                expect(&room[0], taken);
+                expect(&buffer[0], taken);
                 continue;
             }
         }
-        let batch = block_on(cq.next_batch(&mut room, &mut events)).unwrap();
+        let batch = block_on(cq.next_batch(&mut buffer, &mut events)).unwrap();
         taken += 1;
         expect(&batch[0], taken);
     }

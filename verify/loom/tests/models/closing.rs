@@ -16,11 +16,11 @@ const TOO_EARLY: &str = "the end came before a stored completion";
 
 /// Polls until the end; says how many came.
 fn drain(consumer: &mut impl PollCq, taken: &mut Taken) {
-    let mut room = [Wc::default(); 2];
+    let mut buffer = [Wc::default(); 2];
     loop {
-        match consumer.poll(&mut room) {
+        match consumer.poll(&mut buffer) {
             Ok(0) => thread::yield_now(),
-            Ok(count) => taken.add(&room[..count]),
+            Ok(count) => taken.add(&buffer[..count]),
             Err(error) => return assert_eq!(error, PollError::Closed),
         }
     }

@@ -146,9 +146,9 @@ impl Pair {
 }
 
 fn poll(consumer: &mut Consumer<'_>, came: &mut Vec<Wc>) {
-    let mut room = [Wc::default(); 4];
-    let count = consumer.poll(&mut room).unwrap();
-    came.extend(&room[..count]);
+    let mut buffer = [Wc::default(); 4];
+    let count = consumer.poll(&mut buffer).unwrap();
+    came.extend(&buffer[..count]);
 }
 
 /// The initiator carries one request out, and is killed at a step of it; the owner fails its queue pair

@@ -48,10 +48,10 @@ fn sleep(plan: Plan) -> bool {
         lived
     });
     let mut cq = CompletionQueue::new(world.consumer(0));
-    let (mut taken, mut room) = (Taken::default(), [Wc::default(); 2]);
+    let (mut taken, mut buffer) = (Taken::default(), [Wc::default(); 2]);
     while taken.count() < 2 {
-        let count = take_some(&mut cq, &mut channel, Notify::Next, &mut room).unwrap();
-        taken.add(&room[..count]);
+        let count = take_some(&mut cq, &mut channel, Notify::Next, &mut buffer).unwrap();
+        taken.add(&buffer[..count]);
     }
     let lived = heir.join().unwrap();
     taken.expect(&world, [1, 1]);

@@ -168,9 +168,9 @@ impl World {
     fn take(&self, all: usize) {
         let mut channel = self.channel.clone();
         let mut cq = CompletionQueue::new(self.queue.armable());
-        let (mut taken, mut room) = (0, [Wc::default(); 4]);
+        let (mut taken, mut buffer) = (0, [Wc::default(); 4]);
         while taken < all {
-            taken += take_some(&mut cq, &mut channel, Notify::Next, &mut room).unwrap();
+            taken += take_some(&mut cq, &mut channel, Notify::Next, &mut buffer).unwrap();
         }
     }
 }

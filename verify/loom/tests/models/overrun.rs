@@ -35,10 +35,10 @@ fn overrun(shape: Shape) {
     let mut consumer = queue.consumer(0);
     let producer = spawn((&queue, &stored), move |(queue, stored)| produce(&queue, &stored, shape));
 
-    let mut room = vec![Wc::default(); shape.batch];
+    let mut buffer = vec![Wc::default(); shape.batch];
     let (mut taken, mut errors) = (0, 0);
     while taken < shape.pushes && errors < 2 {
-        match take(&mut consumer, &mut room, &mut taken) {
+        match take(&mut consumer, &mut buffer, &mut taken) {
             Ok(0) if errors == 0 => thread::yield_now(),
             Ok(_) => assert_eq!(errors, 0, "the overrun was forgotten"),
             Err(_) => {
@@ -50,12 +50,16 @@ fn overrun(shape: Shape) {
     let dropped = producer.join().unwrap();
     assert_eq!(taken + u64::from(dropped), shape.pushes, "lost without being counted");
     let end = if dropped == 0 { Ok(0) } else { Err(PollError::Overrun { dropped: Some(dropped) }) };
-    assert_eq!(consumer.poll(&mut room), end);
+    assert_eq!(consumer.poll(&mut buffer), end);
 }
 
 /// Polls once; completions and tags come numbered.
-fn take(consumer: &mut Consumer<'_>, room: &mut [Wc], taken: &mut u64) -> Result<usize, PollError> {
-    consumer.poll_with(room, |wc, tag| {
+fn take(
+    consumer: &mut Consumer<'_>,
+    buffer: &mut [Wc],
+    taken: &mut u64,
+) -> Result<usize, PollError> {
+    consumer.poll_with(buffer, |wc, tag| {
         *taken += 1;
         expect(wc, *taken);
         assert_eq!(u64::from(tag), *taken, "the tag of another completion");
@@ -116,10 +120,10 @@ fn reserved(shape: Shape) {
         }
     });
 
-    let mut room = vec![Wc::default(); shape.batch];
+    let mut buffer = vec![Wc::default(); shape.batch];
     let mut taken = 0;
     while taken < shape.pushes {
-        let count = consumer.poll_with(&mut room, |wc, _| {
+        let count = consumer.poll_with(&mut buffer, |wc, _| {
             taken += 1;
             expect(wc, taken);
             credits.store(u64::from(shape.promised) + taken, Release);

@@ -70,11 +70,11 @@ fn run<C: PollCq>(
     let handed_out = Arc::new(AtomicU64::new(0));
     let producer = spawn(&handed_out, move |handed_out| produce(push, &handed_out, shape));
 
-    let mut room = vec![Wc::default(); shape.batch];
+    let mut buffer = vec![Wc::default(); shape.batch];
     let mut last = 0;
     while last < shape.entries {
-        let count = consumer.poll(&mut room).unwrap();
-        for wc in &room[..count] {
+        let count = consumer.poll(&mut buffer).unwrap();
+        for wc in &buffer[..count] {
             last += 1;
             expect(wc, last);
         }
@@ -86,7 +86,7 @@ fn run<C: PollCq>(
         }
     }
     let _producer = producer.join().unwrap();
-    assert_eq!(consumer.poll(&mut room), Ok(0), "an entry that nobody pushed");
+    assert_eq!(consumer.poll(&mut buffer), Ok(0), "an entry that nobody pushed");
 }
 
 /// Gives back who pushed, so that the queue is not closed yet.

@@ -76,10 +76,10 @@ fn take_turns(shape: Shape) {
 
 /// Polls so many times; says how many completions came.
 fn poll(shared: &SharedCq<Transport>, shape: Shape) -> usize {
-    let mut room = vec![Wc::default(); shape.batch];
+    let mut buffer = vec![Wc::default(); shape.batch];
     let poll = |_| {
         let guard = if shape.wait { Some(shared.lock()) } else { shared.try_lock() };
-        guard.map_or(0, |mut cq| cq.poll(&mut room).unwrap().len())
+        guard.map_or(0, |mut cq| cq.poll(&mut buffer).unwrap().len())
     };
     (0..shape.polls_each).map(poll).sum()
 }

@@ -117,12 +117,12 @@ fn sleep_and_take(on: Notify, pushes: [What; 2]) {
             producer
         })
     });
-    let (mut taken, mut room) = (Taken::default(), [Wc::default(); 2]);
+    let (mut taken, mut buffer) = (Taken::default(), [Wc::default(); 2]);
     loop {
-        match take_some(&mut cq, &mut channel, on, &mut room) {
+        match take_some(&mut cq, &mut channel, on, &mut buffer) {
             Ok(count) => {
-                taken.add(&room[..count]);
-                let is_last = on == Notify::Solicited && room[..count].contains(&of(1, 1));
+                taken.add(&buffer[..count]);
+                let is_last = on == Notify::Solicited && buffer[..count].contains(&of(1, 1));
                 if !matches!(pushes[1], Overrun) && (is_last || taken.count() == 2) {
                     break;
                 }

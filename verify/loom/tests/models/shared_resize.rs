@@ -41,9 +41,9 @@ fn resize_anew<C>(consumer: &mut Consumer<'static, C>, resized: &Resized) {
 }
 
 fn take(consumer: &mut Consumer<'_>, taken: &mut Taken) {
-    let mut room = [Wc::default(); 4];
-    let count = consumer.poll(&mut room).unwrap();
-    taken.add(&room[..count]);
+    let mut buffer = [Wc::default(); 4];
+    let count = consumer.poll(&mut buffer).unwrap();
+    taken.add(&buffer[..count]);
 }
 
 /// The first producer pushes two, the second one; the consumer polls, resizes, and polls again.

@@ -73,10 +73,10 @@ fn overrun(shape: Shape) {
 
 /// Polls once. After an error there must be nothing more.
 fn take(consumer: &mut Consumer<'_>, taken: &mut Taken, failed: bool) -> Result<usize, PollError> {
-    let mut room = [Wc::default(); 2];
-    let count = consumer.poll(&mut room)?;
+    let mut buffer = [Wc::default(); 2];
+    let count = consumer.poll(&mut buffer)?;
     assert!(!failed || count == 0, "{TOO_EARLY}");
-    taken.add(&room[..count]);
+    taken.add(&buffer[..count]);
     Ok(count)
 }
 
@@ -133,9 +133,9 @@ fn reserved(start: Position) {
     });
 
     for credit in &*credits {
-        let mut room = [Wc::default()];
-        assert_eq!(consumer.poll(&mut room), Ok(1));
-        taken.add(&room);
+        let mut buffer = [Wc::default()];
+        assert_eq!(consumer.poll(&mut buffer), Ok(1));
+        taken.add(&buffer);
         credit.store(true, Release);
     }
     // By this the head may be past a tail that a producer has looked at before.

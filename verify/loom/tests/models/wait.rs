@@ -32,8 +32,8 @@ fn sleep_and_take(shape: Shape) {
         channel.hang_up();
         (dropped, producer)
     });
-    let mut room = vec![Wc::default(); shape.batch];
-    let taken = take_all(consumer, &mut channel, shape.on, &mut room, shape.pushes);
+    let mut buffer = vec![Wc::default(); shape.batch];
+    let taken = take_all(consumer, &mut channel, shape.on, &mut buffer, shape.pushes);
     let (dropped, _producer) = producer.join().unwrap();
     assert_eq!(taken + dropped, shape.pushes, "lost");
     assert!(shape.on != Notify::Next || channel.unread() <= 2, "events gather");

@@ -85,11 +85,11 @@ fn lose_nothing<const N: usize>(mut storage: SoftCq<N>, pushes: u64, sleeps: boo
             let (mut producer, polled) = (producer.clone(), &polled);
             threads.spawn(move || polled.push(which, &mut producer, N as u64 / PRODUCERS, pushes));
         }
-        let (mut room, mut channel) = ([Wc::default(); 7], &bell);
+        let (mut buffer, mut channel) = ([Wc::default(); 7], &bell);
         while order.count() < PRODUCERS * pushes {
             let batch = match sleeps {
-                true => cq.wait(&mut room, &mut channel, None).unwrap(),
-                false => cq.poll(&mut room).unwrap(),
+                true => cq.wait(&mut buffer, &mut channel, None).unwrap(),
+                false => cq.poll(&mut buffer).unwrap(),
             };
             order.check(batch);
             if batch.is_empty() {
