@@ -59,7 +59,7 @@ fn x04_no_more_is_flushed_than_the_queue_holds_however_its_capacity_is_corrupted
 #[test]
 fn x07_a_flush_ends_though_somebody_suspended_has_the_lock_of_the_completion_queue() {
     let fixture = Fixture::new();
-    let mut qp = fixture.own_peer();
+    let (mut qp, other) = (fixture.own_peer(), fixture.own_peer());
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let slot = fixture.slot(&qp);
     thread::scope(|scope| {
@@ -68,4 +68,5 @@ fn x07_a_flush_ends_though_somebody_suspended_has_the_lock_of_the_completion_que
         until("it is flushed", || fails.is_finished());
     });
     assert_eq!(slot.recv.completed(), Position::new(1), "though nobody is told");
+    assert_eq!(other.state(), Ok(QpState::ERR), "the queue is given up");
 }
