@@ -204,43 +204,7 @@ fn real<D: Device>() -> Vec<Case> {
 /// The cases that also run on the model, for one transport.
 #[must_use]
 pub fn cases<D: Device>() -> Vec<Case> {
-    [
-        completions::cases::<D>(),
-        numbers::cases::<D>(),
-        polling::cases::<D>(),
-        overrun::cases::<D>(),
-        ignoring::cases::<D>(),
-        arming::cases::<D>(),
-        moderation::cases::<D>(),
-        channels::cases::<D>(),
-        sleepers::cases::<D>(),
-        transitions::cases::<D>(),
-        transitions_unreliable::cases::<D>(),
-        states::cases::<D>(),
-        posting::cases::<D>(),
-        operations::cases::<D>(),
-        atomics::cases::<D>(),
-        immediate::cases::<D>(),
-        atomic_writes::cases::<D>(),
-        flushes::cases::<D>(),
-        windows::cases::<D>(),
-        window_rights::cases::<D>(),
-        invalidation::cases::<D>(),
-        shared_receives::cases::<D>(),
-        shared_events::cases::<D>(),
-        datagrams::cases::<D>(),
-        datagram_failures::cases::<D>(),
-        unreliable::cases::<D>(),
-        local_errors::cases::<D>(),
-        failures::cases::<D>(),
-        failures_local::cases::<D>(),
-        timers::cases::<D>(),
-        objects::cases::<D>(),
-        limits::cases::<D>(),
-        lists::cases::<D>(),
-        many::cases::<D>(),
-    ]
-    .concat()
+    include!(concat!(env!("OUT_DIR"), "/everywhere.rs")).concat()
 }
 
 /// Makes the list of a module's cases, from their names.

@@ -1,5 +1,5 @@
-//! Random programs, run on two devices side by side: what they complete, queue by queue, and what their
-//! memory holds then has to be equal, and every call has to be obeyed or refused alike.
+//! Random programs, run on two devices: the completions of each queue, the content of memory, and the result of every
+//! call must be equal.
 //!
 //! ```
 //! use verify::differential::{FULL, Plan, run};
@@ -11,15 +11,18 @@
 //! println!("{tally}");
 //! ```
 //!
-//! A program that shows a difference is shrunk: steps, requests and numbers that are not needed are left
-//! out, until what stays is small enough to be read.
+//! A program that shows a difference is shrunk: steps, requests and numbers are removed as long as the difference remains.
 //!
 //! # What is not compared
-//! Which of several reasons a request is refused for; when an overrun comes ([O1](cq_core::contract#o1)), so there is
-//! none; how the completions of different queues mix; what becomes of a request whose memory is deregistered; what a
-//! global route says; which of two that wait gets the next receive of a shared queue, so that nobody waits there. What
-//! waits either waits for ever, or so short that it has ended before the next step. A device that is known to deviate
-//! has a [`Dialect`] of its own, which says what else is left out and why.
+//! - Which error a request gets if several apply.
+//! - When an overrun happens ([O1](cq_core::contract#o1)): programs do not overrun queues.
+//! - The order of completions of different queues.
+//! - The result of a request whose memory is deregistered meanwhile.
+//! - The content of a GRH.
+//! - Which of two waiting queue pairs gets the next shared receive: programs do not wait there.
+//!
+//! Timeouts are infinite, or so short that they have passed before the next step. A device with known deviations has a
+//! [`Dialect`], which lists what else is left out, and why.
 
 mod dialect;
 mod end;
@@ -47,41 +50,41 @@ use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunne
 use self::seen::Completed;
 use crate::device::Device;
 
-/// How long a device may take for a step. Nothing here takes that long.
+/// The deadline of a step.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 20_000 });
-/// The same for a device that has been found to differ, and has to do so again and again. The model needs none.
+/// The deadline while a difference is shrunk, for a device that has to reproduce it many times.
 const SHRINKING: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 200 });
-/// How many smaller programs are tried then.
+/// The number of smaller programs that are tried while shrinking.
 const SHRINKS: u32 = if cfg!(test) { 150 } else { 20_000 };
 
 /// How many programs, and which.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// How many.
+    /// The number of programs.
     pub programs: u32,
     /// The same seed gives the same programs.
     pub seed: u64,
-    /// What they do.
+    /// What programs may do.
     pub dialect: &'static Dialect,
 }
 
-/// A program that two devices carry out differently.
+/// A program with different results on two devices.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}\nby the program, shrunk: {program:#?}")]
 pub struct Disagreement {
-    /// As small as it could be made.
+    /// The shrunk program.
     pub program: Program,
-    /// What they did differently.
+    /// The difference.
     pub why: String,
 }
 
-/// What programs did, in numbers.
+/// Statistics of the programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many there were.
+    /// The number of programs.
     pub programs: u32,
     steps: usize,
-    /// How often a request ended so, by the number of the status.
+    /// The number of completions by status.
     ended: BTreeMap<u32, u64>,
 }
 
@@ -95,7 +98,7 @@ impl Tally {
         }
     }
 
-    /// How many requests ended so.
+    /// The number of completions with this status.
     pub fn count(&self, status: WcStatus) -> u64 {
         self.ended.get(&status.0).copied().unwrap_or(0)
     }
@@ -111,11 +114,10 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Runs so many programs on the reference `R` and on the device `D`; `progress` is told how many have
-/// agreed. Returns what they did.
+/// Runs programs on the reference `R` and on the device `D`. `progress` gets the number of programs that agreed.
 ///
 /// # Errors
-/// The first disagreement, shrunk.
+/// The first program with a difference, shrunk.
 pub fn run<R: Device, D: Device>(
     plan: &Plan,
     progress: impl Fn(u32),

@@ -1,4 +1,4 @@
-//! What programs leave out on a device that is known to do some things otherwise: data, each with its reason.
+//! What programs leave out on a device with known deviations, and why.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ use crate::device::{Access, QpState, QpType};
 /// What programs do, and what is compared.
 #[derive(Debug)]
 pub struct Dialect {
-    /// What is left out, and why.
+    /// The operations that are left out, and why.
     pub left_out: &'static [(Omission, Why)],
-    /// Statuses that are taken for the first of their group.
+    /// Groups of statuses that are not distinguished.
     pub alike: &'static [(&'static [S], Why)],
 }
 
@@ -26,21 +26,21 @@ pub enum Why {
     /// A case of the conformance suite.
     #[error("the device deviates: {0}")]
     Deviates(&'static str),
-    /// The reference decides it for itself.
+    /// The contract leaves it open, and the reference has decided.
     #[error("not specified: {0}")]
     Undefined(&'static str),
-    /// It does so case by case.
+    /// The device's behaviour depends on the case.
     #[error("the conformance suite judges it")]
     Judged,
-    /// The binding to C does not have these.
+    /// `rdma-sys` lacks it.
     #[error("rdma-sys does not have {0}")]
     Unbound(&'static str),
 }
 
-/// Declares what can be left out, and what it is called.
+/// Declares what can be left out, with its name.
 macro_rules! omissions {
     ($($name:ident: $words:literal;)+) => {
-        /// Something that is left out.
+        /// Something that can be left out.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
         pub enum Omission {
             $(#[doc = $words] #[error($words)] $name,)+
@@ -69,7 +69,7 @@ omissions! {
 }
 
 impl fmt::Display for Dialect {
-    /// A line for each thing that is left out or not told apart.
+    /// One line for each entry.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (omission, why) in self.left_out {
             writeln!(f, "left out: {omission}; {why}")?;
@@ -82,10 +82,10 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// Everything.
+/// Everything that the contract defines.
 pub static FULL: Dialect = Dialect { left_out: &[], alike: &[] };
 
-/// What is the same wherever the ends are. Each of two processes works on its own account.
+/// For two processes, which work concurrently.
 pub static TWO_PROCESSES: Dialect = Dialect {
     left_out: &[
         (OneSidedResets, Undefined("whether what waited goes on as soon as it is in RTR again")),
@@ -98,11 +98,11 @@ pub static TWO_PROCESSES: Dialect = Dialect {
 const WHEN_OVER: Why =
     Undefined("when a request is over; so each step is waited for before the next");
 
-/// What reaches the loopback through its C ABI.
+/// For the loopback through its C ABI.
 pub static VERBS_LOOP: Dialect =
     Dialect { left_out: &[(Newer, Unbound("BIND_MW, ATOMIC_WRITE and FLUSH"))], alike: &[] };
 
-/// What Soft-RoCE does as the specification says.
+/// For Soft-RoCE.
 pub static SOFT_ROCE: Dialect = Dialect {
     left_out: &[
         (SolicitedArms, Deviates("n03_failed_sends_raise")),
@@ -142,13 +142,13 @@ impl Dialect {
         self.left_out.iter().any(|(left_out, _)| *left_out == omission)
     }
 
-    /// The status that this one is taken for.
+    /// The status that represents the group of this one.
     pub fn status(&self, status: S) -> S {
         let group = self.alike.iter().find(|(group, _)| group.contains(&status));
         group.map_or(status, |(group, _)| group[0])
     }
 
-    /// The program without what is left out.
+    /// Removes from a program what is left out.
     pub fn tame(&self, mut program: Program) -> Program {
         program.steps.retain_mut(|step| self.keeps(step));
         let Shape { qp_type, ends, .. } = &mut program.shape;
@@ -164,7 +164,7 @@ impl Dialect {
         program
     }
 
-    /// Changes a step as far as that helps. Whether it stays.
+    /// Changes a step as far as possible; false if it has to be removed.
     fn keeps(&self, step: &mut Step) -> bool {
         match step {
             Step::Poll(..) => return !self.lacks(Polls),
@@ -220,7 +220,7 @@ impl Dialect {
         }
     }
 
-    /// One bad piece stays alone, and nothing of it is good.
+    /// Reduces a list with an invalid SGE to that SGE.
     fn pieces(&self, pieces: &mut Vec<Piece>) {
         if self.lacks(PartlyBad) {
             if let Some(&bad) = pieces.iter().find(|piece| !is_good(piece)) {
@@ -231,7 +231,7 @@ impl Dialect {
     }
 }
 
-/// Whether anything can be done with all of this piece, whenever.
+/// Whether an SGE is always valid.
 fn is_good(piece: &Piece) -> bool {
     piece.region == Region::Main && piece.is_inside()
 }

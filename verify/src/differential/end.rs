@@ -1,38 +1,37 @@
-//! One end of the connections: its memory, its window, its channel and its queues.
+//! One end of the connections: its memory, window, channel and queues.
 
 use super::dialect::{Dialect, Omission};
 use super::program::{MAIN, Region, SMALL, Shape};
 use crate::device::{Access, Address, Device, Mr, Mw, QpCaps, QpType, SrqInit};
 
-/// More than a program can leave unpolled, so that nothing overruns: when that happens is not defined to
-/// the entry (O1).
+/// More completions than a program can leave unpolled, so that no queue overruns.
 pub const CQE: u32 = 512;
-/// Bytes of a global route.
+/// The size of a GRH, in bytes.
 pub const GRH: u32 = 40;
 
-/// What one end is made of.
+/// The objects of one end.
 pub struct End<D: Device> {
-    // Before what they refer to.
+    // Declared before the objects that they use, so that they are dropped first.
     window: Option<D::Mw>,
-    /// The first key of the window.
+    /// The initial key of the window.
     first_key: u32,
-    /// Its own port, without a global route and with one.
+    /// Address handles of its own port, without and with a global route.
     pub handles: Option<[D::Ah; 2]>,
     pub srq: Option<D::Srq>,
     pub main: D::Mr,
     local: Option<D::Mr>,
     fixed: Option<D::Mr>,
-    /// Where the global routes of datagrams go: what they say is up to the device.
+    /// The memory that receives the GRHs, which are not compared.
     pub routes: D::Mr,
-    /// Those that are gone, too, so that their keys can be used.
+    /// The regions, also deregistered ones, whose keys are used.
     pub keys: [(u64, u32, u32); 2],
     pub channel: D::Channel,
-    /// Of sends, and of receives if that is another one.
+    /// The completion queue of sends, and that of receives if it is another one.
     pub cqs: Vec<D::Cq>,
 }
 
 impl<D: Device> End<D> {
-    /// Makes it.
+    /// Creates the objects.
     pub fn new(
         device: &D,
         pd: &D::Pd,
@@ -69,20 +68,19 @@ impl<D: Device> End<D> {
         }
     }
 
-    /// A key of its window: the one that it has now, or so many behind it. Without a window, the one that nothing
-    /// has.
+    /// A key of its window: the current one, or the one `behind` increments later. Without a window, a key of no object.
     pub fn key(&self, nth: u8) -> u32 {
         const LOW: u32 = 0xff;
         let Some(present) = self.window.as_ref().map(Mw::rkey) else { return 0 };
         present & !LOW | present.wrapping_add(nth.into()) & LOW
     }
 
-    /// Which of its keys the window has.
+    /// How often the key of the window was incremented.
     pub fn nth_key(&self) -> u8 {
         self.key(0).wrapping_sub(self.first_key) as u8
     }
 
-    /// Deregisters one of its regions. Whether it was still there.
+    /// Deregisters a region; false if it was deregistered before.
     pub fn deregister(&mut self, region: Region) -> bool {
         let region = if region == Region::Local { &mut self.local } else { &mut self.fixed };
         region.take().is_some()

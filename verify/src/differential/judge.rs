@@ -1,4 +1,4 @@
-//! Runs a program on two devices step by step, and tells the first difference.
+//! Runs a program on two devices step by step, and reports the first difference.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -9,12 +9,10 @@ use super::program::{Program, Step};
 use super::seen::Completed;
 use crate::device::Device;
 
-/// More deadlines than a step leaves behind. So often a device may pause at least, however busy the machine
-/// is.
+/// More timers than a step starts: a device may pause at least so often, even on a busy machine.
 const DEADLINES: usize = 64;
 
-/// Runs `program` on the reference `R` and on the device `D`, which may take as long as `patience` for what
-/// a step leads to. Returns what completed.
+/// Runs `program` on the reference `R` and on the device `D`, which has `patience` for each step. Returns the completions.
 ///
 /// # Errors
 /// The first difference.
@@ -25,7 +23,7 @@ pub fn compare<R: Device, D: Device>(
 ) -> Result<Completed, String> {
     let mut reference = Machine::<R>::new(&program.shape, dialect);
     let mut device = Machine::<D>::new(&program.shape, dialect);
-    // In the end everything is polled.
+    // At the end everything is polled.
     let drains = (0..4).map(|cq| Step::Poll(cq, usize::MAX));
     for (nth, step) in program.steps.iter().cloned().chain(drains).enumerate() {
         let first = reference.step(&step, None);
@@ -47,7 +45,7 @@ pub fn compare<R: Device, D: Device>(
     Ok(reference.completed().clone())
 }
 
-/// Waits until the device looks as the reference does.
+/// Waits until the device's state equals that of the reference.
 fn settle<R: Device, D: Device>(
     reference: &mut Machine<R>,
     device: &mut Machine<D>,

@@ -1,4 +1,4 @@
-//! Carries a program out on a device, and keeps what can be seen of it.
+//! Executes a program on a device, and records what can be observed.
 
 use std::time::Instant;
 
@@ -15,40 +15,40 @@ use crate::device::{
     Cq, Destination, Device, Mr, Qp, QpAttr, QpCaps, QpInit, QpState, QpType, Srq, small,
 };
 
-/// The queue key of every queue pair for datagrams.
+/// The Q_Key of every UD queue pair.
 pub const QKEY: u32 = 0x5eed;
 
-/// Of sizes that devices take as they are asked for.
+/// Capacities that devices do not round up.
 const CAPS: QpCaps =
     QpCaps { max_send_wr: 3, max_recv_wr: 3, max_send_sge: 2, max_recv_sge: 2, max_inline: 32 };
-/// More sends than a program has.
+/// More requests than a program posts.
 const MANY: u32 = 127;
-/// Room of one poll, at most.
+/// The largest slice of a poll.
 const CHUNK: usize = 16;
 
-/// What a step returned.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// How many requests of the list were posted, of which the next one was refused; how many completions came.
+    /// The number of posted requests, of which the next one was refused; or of polled completions.
     Count(usize),
-    /// The queue itself failed.
+    /// The queue failed.
     Broken(PollError),
-    /// Which of the calls were obeyed. None was made where something is left out.
+    /// Which of the calls succeeded; empty if the step was left out.
     Obeyed(Vec<bool>),
 }
 
-/// How many completions a poll has to find, or receives a queue has to take, if they come before this.
+/// The number of completions that a poll has to find, or of receives that a queue has to accept, and the deadline.
 pub type Wanted = Option<(usize, Instant)>;
 
 fn are_missing(wanted: Wanted, count: usize) -> bool {
     wanted.is_some_and(|(all, until)| count < all && Instant::now() < until)
 }
 
-/// A program under way.
+/// A running program.
 pub struct Machine<D: Device> {
-    /// One for each end.
+    /// The two ends.
     devices: [D; 2],
-    // Before what they refer to.
+    // Declared before the objects that they use, so that they are dropped first.
     pub(super) qps: Vec<D::Qp>,
     pub(super) ends: [End<D>; 2],
     pub(super) shape: Shape,
@@ -59,13 +59,13 @@ pub struct Machine<D: Device> {
 }
 
 impl<D: Device> Machine<D> {
-    /// Makes and connects everything.
+    /// Creates and connects everything.
     pub fn new(shape: &Shape, dialect: &'static Dialect) -> Self {
         let devices = [D::open(), D::open_far()];
         let full = !dialect.lacks(Omission::FullQueues);
         let caps = QpCaps {
             max_send_wr: if full { CAPS.max_send_wr } else { MANY },
-            // The first one is where the global route goes.
+            // The first SGE receives the GRH.
             max_recv_sge: CAPS.max_recv_sge + u32::from(shape.qp_type == QpType::Ud),
             ..CAPS
         };
@@ -94,7 +94,7 @@ impl<D: Device> Machine<D> {
         machine
     }
 
-    /// Carries a step out; a poll waits for what is `wanted`, and posting receives for their room.
+    /// Executes a step. A poll waits for the `wanted` completions, and posting receives waits for free slots.
     pub fn step(&mut self, step: &Step, wanted: Wanted) -> Outcome {
         self.steps += 1;
         match step {
@@ -114,7 +114,7 @@ impl<D: Device> Machine<D> {
         }
     }
 
-    /// A call that is obeyed or not, if it is made.
+    /// Whether a call succeeded, if it was made.
     fn other(&mut self, step: &Step) -> Option<bool> {
         Some(match step {
             Step::Arm(cq, on) => self.cq(*cq).arm(*on).is_ok(),
@@ -130,7 +130,7 @@ impl<D: Device> Machine<D> {
         })
     }
 
-    /// What can be seen now.
+    /// The observable state.
     pub fn look(&mut self) -> &Look {
         self.look.states = self.qps.iter().map(Qp::state).collect();
         let others = |end: &End<D>| (end.nth_key(), end.srq.as_ref().map_or(0, Srq::limit));
@@ -158,19 +158,19 @@ impl<D: Device> Machine<D> {
         &self.look
     }
 
-    /// Takes all completions that are there.
+    /// Polls all completions.
     pub fn take_all(&mut self) {
         for cq in 0..4 {
             while self.take(cq, CHUNK).is_ok_and(|count| count > 0) {}
         }
     }
 
-    /// All that completed so far and was taken.
+    /// The completions polled so far.
     pub const fn completed(&self) -> &Completed {
         &self.completed
     }
 
-    /// The main memory of both ends.
+    /// The main regions of both ends.
     pub fn memory(&self) -> [Vec<u8>; 2] {
         self.ends.each_ref().map(|end| {
             let mut bytes = vec![0; MAIN];
@@ -179,7 +179,7 @@ impl<D: Device> Machine<D> {
         })
     }
 
-    /// Lets the device go on.
+    /// Lets the device work for a moment.
     pub fn pause(&self) {
         self.devices[0].pause();
     }
@@ -233,7 +233,7 @@ impl<D: Device> Machine<D> {
                 None => self.qps[qp].post_recv(rest),
             };
             count += posted(result, rest.len());
-            // A queue that fails is seen in ERR a moment before what it holds is flushed.
+            // A queue pair is in ERR a moment before its requests are flushed.
             if !self.fails(qp) || !are_missing(wanted, count) {
                 return Outcome::Count(count);
             }
@@ -258,8 +258,8 @@ impl<D: Device> Machine<D> {
         Outcome::Obeyed(attrs.iter().map(obeys).collect())
     }
 
-    /// Empties the queues of an end first: what becomes of a request whose memory goes while it waits is
-    /// nobody's promise. Whether the region was still there.
+    /// Deregisters a region after resetting the queue pairs of its end, because the result of a request whose memory is
+    /// deregistered is undefined. False if the region was deregistered before.
     fn deregister(&mut self, end: usize, region: Region) -> bool {
         let both = self.dialect.lacks(Omission::OneSidedResets);
         let its = |qp: &usize| both || qp % 2 == end;
@@ -274,14 +274,14 @@ impl<D: Device> Machine<D> {
         was_there
     }
 
-    /// Makes a queue as small as that, and as large as it was again.
+    /// Resizes a completion queue to `capacity`, and back.
     fn resize(&mut self, cq: usize, capacity: u32) -> bool {
         let cq = self.cq(cq);
         cq.resize(capacity).is_ok() && cq.resize(CQE).is_ok()
     }
 
     fn poll(&mut self, cq: usize, buffer: usize, wanted: Wanted) -> Result<usize, PollError> {
-        // In which order the queues of different queue pairs complete is nobody's promise.
+        // The order of completions of different queue pairs is undefined.
         let shared = self.shape.pairs > 1 || !self.shape.separate_cqs;
         let (most, mut count) = (if shared { usize::MAX } else { buffer }, 0);
         loop {
@@ -296,7 +296,7 @@ impl<D: Device> Machine<D> {
         }
     }
 
-    /// Polls once.
+    /// Polls the queue once.
     fn take(&mut self, cq: usize, buffer: usize) -> Result<usize, PollError> {
         let mut out = vec![Wc::default(); buffer];
         let count = self.cq(cq).poll(&mut out)?;

@@ -1,22 +1,22 @@
-//! What a program is made of: names instead of keys, addresses and numbers, so that it means the same on
-//! every device.
+//! The parts of a program. They contain names instead of keys, addresses and numbers, so that a program means the same
+//! on every device.
 
 use cq_core::transport::Notify;
 use cq_core::wr::{Placement, Selectivity, SendFlags};
 
 use crate::device::{Access, QpState, QpType};
 
-/// Bytes of the region that everything may be done with.
+/// The size of the region with all access flags, in bytes.
 pub const MAIN: usize = 512;
-/// Bytes of the other regions.
+/// The size of the other regions, in bytes.
 pub const SMALL: usize = 64;
 
-/// What the two ends are made of, and what is done with them.
+/// A program: the objects of the two ends, and the steps.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// What the two ends are made of.
+    /// The objects.
     pub shape: Shape,
-    /// What is done, in this order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
@@ -24,98 +24,98 @@ pub struct Program {
 /// pair `n` belongs to end `n % 2`, and its peer is `n ^ 1`.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Of which type the queue pairs are.
+    /// The type of the queue pairs.
     pub qp_type: QpType,
-    /// How many connections there are.
+    /// The number of connections.
     pub pairs: usize,
-    /// Whether receives complete on a queue of their own.
+    /// Whether receives have a completion queue of their own.
     pub separate_cqs: bool,
-    /// Whether every send is signaled.
+    /// Whether all sends are signaled (`sq_sig_all`).
     pub signal_all: bool,
-    /// Whether waiting has an end: a short one, that comes before the next step. Otherwise it has none.
+    /// Whether timeouts are short, so that they pass before the next step. Otherwise they are infinite.
     pub impatient: bool,
-    /// What the ends differ in.
+    /// The settings of each end.
     pub ends: [EndShape; 2],
 }
 
-/// What one end is made of.
+/// The settings of one end.
 #[derive(Clone, Debug)]
 pub struct EndShape {
-    /// What its queue pairs let their peers do.
+    /// The access flags of its queue pairs.
     pub rights: Access,
-    /// Whether a send that finds no receive waits for one.
+    /// Whether a send waits for a receive.
     pub waits_for_receives: bool,
-    /// Whether its queue pairs take their receives from one queue. Then nothing waits for a receive, and
-    /// everything else for a short time only: which of two gets the next receive is nobody's promise.
+    /// Whether its queue pairs share a receive queue. Then nothing waits for a receive, because it is undefined which
+    /// waiting queue pair gets the next one.
     pub shares_receives: bool,
-    /// READs and atomics of its own that may be under way.
+    /// The limit of its own outstanding READs and atomics.
     pub max_rd_atomic: u8,
-    /// READs and atomics of the peer that may be under way.
+    /// The limit of the peer's outstanding READs and atomics.
     pub max_dest_rd_atomic: u8,
 }
 
 /// One step.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Posts a list of sends to a queue pair; datagrams go where the first one says.
+    /// Posts a list of sends to a queue pair; datagrams go to the destination of the first one.
     Send(usize, Vec<Request>),
-    /// Posts a list of receives to a queue pair, or to the queue that it takes them from.
+    /// Posts a list of receives to a queue pair or its shared receive queue.
     Recv(usize, Vec<Vec<Piece>>),
     /// Changes the state of a queue pair.
     Change(usize, Change),
-    /// Polls a completion queue with room for so many; to the end if several queues complete there.
+    /// Polls a completion queue for so many completions; until it is empty if several work queues complete there.
     Poll(usize, usize),
     /// Arms a completion queue.
     Arm(usize, Notify),
-    /// Makes a completion queue hold so many, and as many as before again.
+    /// Resizes a completion queue, and back.
     Resize(usize, u32),
-    /// Asks an end's shared receive queue to tell when fewer receives are left.
+    /// Arms the limit of an end's shared receive queue.
     Limit(usize, u32),
-    /// Has one event of a completion queue stand for several completions.
+    /// Moderates the events of a completion queue.
     Moderate(usize, u16, u16),
     /// Fills a part of an end's main region.
     Fill(usize, usize, u8),
-    /// Deregisters a region of an end, whose queue pairs are reconnected.
+    /// Deregisters a region of an end, and reconnects its queue pairs.
     Deregister(usize, Region),
 }
 
-/// What is done to a queue pair's state.
+/// A transition of a queue pair.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
-    /// To this state, with the attributes that it takes.
+    /// To this state, with the required attributes.
     To(QpState),
-    /// To this state, with nothing else.
+    /// To this state, without attributes.
     Bare(QpState),
-    /// Over RESET back to RTS.
+    /// To RESET and back to RTS.
     Reconnect,
 }
 
 /// A send request.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What to do.
+    /// The operation.
     pub op: Op,
-    /// With which bytes.
+    /// The SGEs or inline bytes.
     pub data: Data,
-    /// Where it goes, if it is a datagram.
+    /// The destination of a datagram.
     pub target: Target,
-    /// Whether it completes on success, wakes who armed for solicited completions, waits for earlier READs and atomics.
+    /// Whether it is signaled, solicited, fenced.
     pub flags: SendFlags,
 }
 
-/// Where a datagram goes.
+/// The destination of a datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// To this queue pair.
+    /// The queue pair.
     pub qp: usize,
-    /// Whether it has the queue key.
+    /// Whether the Q_Key is right.
     pub knows_key: bool,
-    /// Whether it carries its global route.
+    /// Whether it has a global route.
     pub global: bool,
 }
 
-/// What a request does. A `key` is one of the keys of an end's window: so many behind the one that it has when
-/// the request is posted.
+/// An operation. A `key` names a key of an end's window: so many increments after the one that it has when the request is
+/// posted.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Op {
@@ -132,7 +132,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Whether it binds a window or takes its key away.
+    /// Whether it binds or invalidates a window.
     pub const fn changes_windows(&self) -> bool {
         matches!(
             self,
@@ -149,24 +149,24 @@ pub enum Data {
     Inline(Vec<u8>),
 }
 
-/// A region, as an end names it.
+/// A region or key that a request names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Region {
-    /// [`MAIN`] bytes with every right.
+    /// The region of [`MAIN`] bytes with all access flags.
     Main,
-    /// [`SMALL`] bytes with LOCAL_WRITE only.
+    /// A region of [`SMALL`] bytes with LOCAL_WRITE only.
     Local,
-    /// [`SMALL`] bytes without any right.
+    /// A region of [`SMALL`] bytes without access flags.
     Fixed,
-    /// The main region of the other end, which is none of this domain's.
+    /// The main region of the other end, in another protection domain.
     Foreign,
-    /// A key that never was.
+    /// A key of no region.
     Unknown,
-    /// What the window of the end opens on that is asked, by a key as those of requests.
+    /// The window of the end that is accessed, by a key as in requests.
     Window(u8),
 }
 
-/// A piece of local memory, inside its region or not.
+/// An SGE, inside its region or not.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Piece {
@@ -184,7 +184,7 @@ impl Piece {
     }
 }
 
-/// A place in a region of the peer, inside or not.
+/// A remote address, inside its region or not.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Place {

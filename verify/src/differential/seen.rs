@@ -1,4 +1,4 @@
-//! What can be seen of a device that carries out a program.
+//! The observable state of a device that executes a program.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,20 @@ use crate::device::QpState;
 /// Receives have it in their `wr_id`.
 pub const RECV: u64 = 1 << 63;
 
-/// What can be seen from outside without changing anything but events, which were taken.
+/// The observable state. Observing it takes the events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// The states of the queue pairs.
     pub states: Vec<QpState>,
-    /// How many events each completion queue has raised.
+    /// The number of events that each completion queue has raised.
     pub events: [u32; 4],
-    /// How often each asynchronous event came: its number, which tells of what kind of object, and whose.
+    /// The number of asynchronous events by type and object.
     pub reports: BTreeMap<(u32, Option<usize>), u32>,
-    /// By how much the keys of the windows differ from their first ones, and the limits of the shared
-    /// receive queues.
+    /// How often the key of each window was incremented, and the limits of the shared receive queues.
     pub others: [(u8, u32); 2],
 }
 
-/// A completion, as far as it is defined.
+/// The defined fields of a completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
     wr_id: u64,
@@ -38,19 +37,18 @@ struct Success {
     opcode: WcOpcode,
     bytes: Option<u32>,
     imm: Option<[u8; 4]>,
-    /// Whether it came with the key of a window that it took away, and with a global route.
+    /// Whether it has the flags WITH_INV and GRH.
     invalidates: bool,
     routed: bool,
-    /// Whose datagram it is.
+    /// The sender of a datagram.
     from: Option<usize>,
 }
 
-/// The completions of each queue, in order: those of send queue `n` at `2 * n`, of its receive queue
-/// behind it.
+/// The completions of each work queue, in order: those of send queue `n` at `2 * n`, those of its receive queue after it.
 pub type Completed = Vec<Vec<Done>>;
 
 impl Done {
-    /// What this says; `find` tells queue pairs by their numbers, and `is_ud` whether it is of a datagram.
+    /// The defined fields of a completion; `find` maps numbers to queue pairs, and `is_ud` is whether it is of a datagram.
     pub fn new(
         wc: &Wc,
         find: impl Fn(u32) -> Option<usize>,
@@ -76,12 +74,12 @@ impl Done {
         Self { wr_id: wc.wr_id(), qp, status: dialect.status(wc.status()), success }
     }
 
-    /// How it ended.
+    /// The status.
     pub const fn status(&self) -> WcStatus {
         self.status
     }
 
-    /// The place of its queue in [`Completed`].
+    /// The index of its queue in [`Completed`].
     pub fn queue(&self) -> usize {
         self.qp.map_or(0, |qp| qp * 2 + usize::from(self.wr_id & RECV != 0))
     }

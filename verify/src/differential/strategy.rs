@@ -1,5 +1,4 @@
-//! Which programs there are, and how likely each is. Most steps are right, so that programs get far; the
-//! wrong ones come one at a time.
+//! The strategies that generate programs. Most steps are valid, so that programs get far; invalid ones occur one at a time.
 
 use cq_core::transport::Notify;
 use cq_core::wr::{Placement, Selectivity, SendFlags};
@@ -13,17 +12,16 @@ use crate::device::{Access, QpState, QpType};
 
 const STEPS: usize = 40;
 
-/// What peers may have flushed.
+/// The access flags of FLUSH.
 const FLUSHES: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
 
-/// Any program of this dialect.
+/// Generates a program of this dialect.
 pub fn program(dialect: &'static Dialect) -> impl Strategy<Value = Program> {
     (shape(), vec(step(), 1..STEPS))
         .prop_map(|(shape, steps)| dialect.tame(orderly(Program { shape, steps })))
 }
 
-/// Requests of two queue pairs that waited may go on together, and which of them changes the window of
-/// their end first is nobody's promise.
+/// Waiting requests of two queue pairs may resume together, and it is undefined which changes the window first.
 fn orderly(mut program: Program) -> Program {
     let Shape { pairs, impatient, .. } = program.shape;
     for step in &mut program.steps {
@@ -41,7 +39,7 @@ fn shape() -> impl Strategy<Value = Shape> {
     let qp_type = prop_oneof![6 => Just(QpType::Rc), 1 => Just(QpType::Uc), 1 => Just(QpType::Ud)];
     (qp_type, 1..=2usize, any::<bool>(), rarely(), rarely(), ends).prop_map(
         |(qp_type, pairs, separate_cqs, signal_all, impatient, mut ends)| {
-            // Unreliable connections have receives of their own.
+            // UC queue pairs can't share receives.
             ends.iter_mut().for_each(|end| end.shares_receives &= qp_type != QpType::Uc);
             let shares = ends.iter().any(|end| end.shares_receives);
             ends.iter_mut().for_each(|end| end.waits_for_receives &= !shares);
@@ -65,7 +63,7 @@ fn end() -> impl Strategy<Value = EndShape> {
     })
 }
 
-/// Numbers of queue pairs and of completion queues are those of a program with as many as there may be.
+/// Queue pairs and completion queues are numbered as in a program with the maximum of both.
 fn step() -> impl Strategy<Value = Step> {
     let (qp, cq, end) = (|| 0..4usize, || 0..4usize, || 0..2usize);
     prop_oneof![
@@ -141,8 +139,7 @@ fn flush() -> impl Strategy<Value = Op> {
     })
 }
 
-/// Binds windows and takes their keys away. Several in a row mean the same key, so that they bind what is bound
-/// already, and what is not any more.
+/// Binds and invalidates windows. Consecutive ones often name the same key, to bind what is already bound, or no longer.
 fn window() -> impl Strategy<Value = (Op, Data)> {
     let access = prop_oneof![
         4 => Just(Access::REMOTE | FLUSHES),
@@ -157,7 +154,7 @@ fn window() -> impl Strategy<Value = (Op, Data)> {
     (op, Just(Data::Pieces(vec![])))
 }
 
-/// Mostly the one that it has.
+/// Mostly the current key.
 fn key() -> impl Strategy<Value = u8> {
     prop_oneof![4 => Just(0), 1 => 1..3u8]
 }
@@ -186,12 +183,12 @@ fn data() -> impl Strategy<Value = Data> {
     prop_oneof![4 => pieces().prop_map(Data::Pieces), 1 => inline]
 }
 
-/// Up to one more than a queue pair takes.
+/// Up to one SGE more than a queue pair allows.
 fn pieces() -> impl Strategy<Value = Vec<Piece>> {
     prop_oneof![8 => vec(piece(), 0..3), 1 => vec(piece(), 3)]
 }
 
-/// Eight bytes, in one piece or two.
+/// Eight bytes, in one or two SGEs.
 fn word() -> impl Strategy<Value = Vec<Piece>> {
     let inside = 0..SMALL as u64 - 8;
     let cut = prop_oneof![2 => Just(8u32), 1 => 0..8u32];
@@ -211,12 +208,12 @@ fn place() -> impl Strategy<Value = Place> {
     (region(), offset()).prop_map(|(region, offset)| Place { region, offset })
 }
 
-/// Mostly inside of everything.
+/// Mostly inside the region.
 fn offset() -> impl Strategy<Value = u64> {
     prop_oneof![12 => 0..SMALL as u64, 12 => 0..MAIN as u64, 1 => Just(u64::MAX - 3)]
 }
 
-/// Windows open for peers.
+/// Windows give access to peers.
 fn region() -> impl Strategy<Value = Region> {
     prop_oneof![5 => local_region(), 1 => key().prop_map(Region::Window)]
 }

@@ -1,4 +1,4 @@
-//! What the names of a program stand for on a device: keys, addresses and numbers.
+//! Translates the names of a program to the keys, addresses and numbers of a device.
 
 use cq_core::wr::{RemoteAddr, SendOp, Sge, WindowBind};
 
@@ -25,7 +25,7 @@ impl<D: Device> Machine<D> {
         RemoteAddr { addr: base.wrapping_add(place.offset), rkey }
     }
 
-    /// Address, local key and remote key of a region as `end` names it.
+    /// The address, local key and remote key of a region that `end` names.
     fn region(&self, end: usize, region: Region) -> (u64, u32, u32) {
         match region {
             Region::Main => names(&self.ends[end].main),
@@ -66,7 +66,7 @@ impl<D: Device> Machine<D> {
         }
     }
 
-    /// What a queue pair needs for this state, as its end has it.
+    /// The attributes of a transition to this state, by the settings of the end.
     pub fn attr(&self, qp: usize, state: QpState) -> QpAttr {
         let shape = &self.shape.ends[qp % 2];
         let Shape { qp_type, impatient, .. } = self.shape;

@@ -21,20 +21,20 @@ pub struct Arguments {
     #[command(subcommand)]
     measure: Option<Measure>,
 
-    /// Over which transport; loop is the loopback device in user space, verbs a device of libibverbs
+    /// The transport: loop is the loopback device in user space, verbs a device of libibverbs
     #[arg(long, global = true, display_order = LAST)]
     #[arg(value_enum, default_value_t = TransportName::Loop)]
     pub transport: TransportName,
 
-    /// On which device, instead of the first one
+    /// The device, instead of the first one
     #[arg(long, global = true, display_order = LAST, value_name = "NAME")]
     pub device: Option<String>,
 
-    /// By which entry of the port's GID table, for verbs, instead of the one that suits best
+    /// The index in the port's GID table, for verbs, instead of the most suitable one
     #[arg(long, global = true, display_order = LAST, value_name = "N")]
     pub gid: Option<u8>,
 
-    /// Be one end for a process that connects, on port 18520 of all IPv4 addresses unless others are given
+    /// Wait for another process, on port 18520 of all IPv4 addresses unless others are given
     #[arg(long, global = true, display_order = LAST, value_name = "[HOST:]PORT")]
     #[arg(num_args = 0..=1, default_missing_value = "")]
     #[arg(value_parser = host::to_listen, conflicts_with_all = ["connect", "json"])]
@@ -74,14 +74,14 @@ const LAST: usize = 100;
 /// A job, or one for each size of a sweep.
 #[derive(Subcommand)]
 enum Measure {
-    /// Exchange messages one at a time, and take the time
+    /// Exchange messages one at a time, and measure latency
     #[command(after_help = DETAILS)]
     Pingpong {
         #[command(flatten)]
         common: Common,
     },
 
-    /// Move messages one way, as fast as they are checked
+    /// Move messages one way, and measure throughput
     #[command(after_help = DETAILS)]
     Stream {
         #[command(flatten)]
@@ -105,11 +105,11 @@ struct Common {
     #[arg(long, value_name = "N")]
     iters: Option<NonZeroU64>,
 
-    /// What messages are moved by
+    /// The operation that moves messages
     #[arg(long, value_enum, default_value_t = Op::Send)]
     op: Op,
 
-    /// Whose memory they lie in: the transport's, or the program's own, registered
+    /// The memory of the messages: allocated by the transport, or by the program and registered
     #[arg(long, value_name = "WHOSE", value_enum, default_value_t = MemoryKind::Fabric)]
     memory: MemoryKind,
 

@@ -8,35 +8,34 @@ Without a command: a ping-pong of 64-byte messages, polled, then by events, then
 
 /// What all helps end with.
 pub const DETAILS: &str = "\
-Each end has a thread, and a core where there are two. Every byte of every message is checked against the
-message's number and time stamp, so stale, torn and misplaced ones fail.
+Each end runs in a thread of its own, on a core of its own if there are two. Every byte of every message is
+compared with what its number and time stamp determine, which detects stale, torn and misplaced bytes.
 
 Operations (--op), for both commands:
-  send   a message goes to a receive of the peer, which sends it back, or gives credit for more
-  write  a message goes to memory of the peer, which looks at its last byte until that has come, and answers
-         likewise: nobody is told, so there is no --events
-  read   a message is fetched from memory of the peer, which sleeps; what is read changes from turn to turn
-  cas    a counter of eight bytes in memory of the peer is replaced by the next number
-  faa    one is added to it. Each atomic must find what the one before it left; the peer checks the last one
+  send   SEND to a receive of the peer, which sends the message back, or returns credits
+  write  RDMA WRITE to memory of the peer, which polls the last byte, and answers likewise; it gets no
+         completion, so --events is not available
+  read   RDMA READ of memory of the peer, which is idle; the bytes differ from read to read
+  cas    compare and swap of a counter in memory of the peer with the next number
+  faa    fetch and add of 1. Each atomic must find the value that the previous one left
 
-Latencies of send and write are of one way: half a round trip of the ping-pong, from posting to finding; for
-a stream, from when the sender begins to write a batch to when the message is found, so queueing counts.
-Those of read, cas and faa are of the whole operation, from posting (its batch) to polling that it is done. In
-JSON, latency_is says which. Streamed messages below 16 bytes have no buffer for a time stamp: they have no
-latencies (null in JSON). Rates are those of the whole loop, writing and checking included; a round trip of
-send or write counts as two messages.
+Latencies of send and write are one way: half of a ping-pong's round trip; for a stream, from the start of
+writing a batch until the message is found, which includes queueing. Those of read, cas and faa are of the
+whole operation, from posting its batch to polling its completion. In JSON, latency_is says which. Streamed
+messages below 16 bytes have no space for a time stamp, and no latencies (null in JSON). Rates include writing
+and checking the messages; a round trip of send or write counts as two messages.
 
-Two processes: with --processes 2, cqperf starts the other one itself, on this machine. Or one listens, on its host, and serves one
-run; the other one connects to it by TCP, says what is measured, and reports. It is the client of the
-ping-pong and receives the stream, since the receiver measures. The latencies of a stream of send or write
-would compare two clocks, so there are none. Each process has its own --transport, --device and --gid. Anybody
-who reaches the port can start the run: listen where you trust. What connects and is no cqperf is turned away,
-in a line on stderr, and the listener waits on.
+Two processes: with --processes 2, cqperf starts the other one on this machine. For two machines, one cqperf
+listens and serves one run; the other one connects to it by TCP, chooses what is measured, and reports. It is
+the client of the ping-pong, and the receiver of the stream. There are no latencies of a stream of send or
+write between two processes, because they would compare two clocks. Each process has its own --transport,
+--device and --gid. Anybody who can reach the port can start the run: listen on trusted networks only. A
+connection from another program is refused with a line on stderr, and the listener continues.
 
-The loopback's device lies in a fabric of this run's own, unless RXE_LOOP_FABRIC names one.
+The loopback uses a new fabric, unless RXE_LOOP_FABRIC names one.
 
 Exit status:
-  0    every message was right
+  0    every message was verified
   1    a message was wrong, a request failed, the other process was lost, or the report could not be written
   2    usage
   3    the transport has no device
