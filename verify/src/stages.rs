@@ -171,7 +171,7 @@ pub static STAGES: [Stage; 14] = [
         .shares(&[Shared::Checker])
         .packages(&[abi::PACKAGES]),
     Stage::new("doc", 40, doc)
-        .shows("the documentation builds without a warning, and its links resolve")
+        .shows("the documentation builds without a warning, that of private modules, too, and its links resolve")
         .why("links break when names change")
         .shares(&[Shared::Verbs])
         .packages(&[libibverbs::PACKAGES]),
@@ -249,9 +249,14 @@ fn doc(job: &mut Job) -> Result<String, Stop> {
         "doc {} --no-deps --features cq-core/std,cq-core/stream,cq-core/test-util",
         libibverbs::WORKSPACE
     );
-    let mut doc = libibverbs::cargo(&words);
-    doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
-    job.run("cargo doc", &mut doc)?;
+    for (title, words) in [
+        ("cargo doc of private items", format!("{words} --document-private-items")),
+        ("cargo doc", words),
+    ] {
+        let mut doc = libibverbs::cargo(&words);
+        doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
+        job.run(title, &mut doc)?;
+    }
     Ok("no warnings".into())
 }
 

@@ -1,4 +1,4 @@
-//! Slots, positions and generations: where an entry is stored. [`Slot`](super::raw::Slot) documents the generation.
+//! Slots, positions and generations: where an entry is stored. [`Slot`] documents the generation.
 #![allow(unsafe_code)]
 
 use core::fmt;

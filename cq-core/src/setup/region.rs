@@ -75,7 +75,7 @@ sentences!(RangeError {
 });
 
 /// For transports: implements the methods of a memory region type. Its field `registration` must have a field `region`
-/// of type [`Registered`](crate::setup::Registered).
+/// of type [`Registered`].
 ///
 /// ```
 /// use cq_core::setup::Registered;

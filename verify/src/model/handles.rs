@@ -1,4 +1,4 @@
-//! Handles: the traits of cq-core and those of [`device`](crate::device), each method one call on the
+//! Handles: the traits of cq-core and those of [`device`], each method one call on the
 //! [`World`] under its lock.
 
 use std::fmt;
