@@ -57,3 +57,21 @@ fn n01_a_signal_that_panics_loses_no_completion() {
         assert_eq!(super::drain(&mut consumer), Ok(vec![number]), "each once");
     }
 }
+
+#[test]
+fn n01_a_closure_is_raised_for_who_is_armed_and_not_for_who_was_before_the_queue_was_split_again() {
+    let raised = Cell::new(None);
+    let raise = |key: CqKey| assert_eq!(raised.replace(Some(key)), None, "once");
+    let mut storage = SoftCq::<4>::new();
+    let (mut producer, mut consumer) = storage.split_with(KEY, raise);
+    assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
+    producer.push(&send(1)).unwrap();
+    assert_eq!(raised.take(), Some(KEY));
+    assert_eq!(super::drain(&mut consumer), Ok(vec![1]));
+    assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
+    // Dropping one of them would end the queue, which raises an event as well.
+    std::mem::forget((producer, consumer));
+    let (mut producer, _consumer) = storage.split_with(KEY, raise);
+    producer.push(&send(2)).unwrap();
+    assert_eq!(raised.take(), None);
+}
