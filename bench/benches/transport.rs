@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use bench::Failure;
 use bench::cores::Cores;
-use bench::delivery::{DEPTH, Delivery, ROOM, counted};
+use bench::delivery::{BATCH, DEPTH, Delivery, counted};
 use bench::transport::Transport;
 use bench::transport::loopback::Loopback;
 use cq_core::causes::Causes;
@@ -114,7 +114,7 @@ fn workloads<T: Transport + 'static>() -> Vec<Workload<T>> {
 
 fn empty_polls<T: Transport>(delivery: &mut Delivery<T>, count: u64) -> Result<Duration, Failure> {
     let queue = &mut delivery.sender.queue;
-    let mut buffer = [Wc::default(); ROOM];
+    let mut buffer = [Wc::default(); BATCH];
     let start = Instant::now();
     for _ in 0..count {
         counted(black_box(queue.poll(black_box(&mut buffer))?).len(), 0)?;

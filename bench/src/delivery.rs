@@ -26,7 +26,7 @@ use crate::transport::{End, Needs, SetUpError, Transport};
 pub const DEPTH: u32 = 1024;
 
 /// How many completions can be taken at once.
-pub const ROOM: usize = 64;
+pub const BATCH: usize = 64;
 
 /// Bytes in a message.
 const MESSAGE: u32 = 64;
@@ -81,7 +81,7 @@ pub struct Side<T: Transport> {
     message: Sge,
     /// Registered as long as it is here.
     _memory: Box<dyn Memory>,
-    buffer: [Wc; ROOM],
+    buffer: [Wc; BATCH],
     posted: u64,
     completed: u64,
 }
@@ -94,7 +94,7 @@ impl<T: Transport> Side<T> {
             pair: end.pair,
             message: end.memory.sge(0, MESSAGE as usize).expect("it is inside"),
             _memory: end.memory,
-            buffer: [Wc::default(); ROOM],
+            buffer: [Wc::default(); BATCH],
             posted: 0,
             completed: 0,
         }
@@ -106,8 +106,8 @@ impl<T: Transport> Side<T> {
     /// The device refused.
     #[inline]
     pub fn send(&mut self, solicited: bool) -> Result<(), Failure> {
-        let pieces = [self.message];
-        let send = SendWr::send(self.posted, &pieces);
+        let sges = [self.message];
+        let send = SendWr::send(self.posted, &sges);
         self.pair.post_send(&[if solicited { send.solicited() } else { send }])?;
         self.posted += 1;
         Ok(())
@@ -165,7 +165,7 @@ impl<T: Transport> Side<T> {
         Ok(())
     }
 
-    /// Polls once, for `due` completions that have to be there, at most [`ROOM`].
+    /// Polls once, for `due` completions that have to be there, at most [`BATCH`].
     ///
     /// # Errors
     /// They are not, or one is not as it should be.
@@ -176,7 +176,7 @@ impl<T: Transport> Side<T> {
 
     #[inline]
     fn poll(&mut self, most: usize) -> Result<usize, Failure> {
-        let batch = self.queue.poll(&mut self.buffer[..most.min(ROOM)])?;
+        let batch = self.queue.poll(&mut self.buffer[..most.min(BATCH)])?;
         for wc in batch {
             let (came, due) = (wc.result()?.wr_id(), self.completed);
             if came != due {

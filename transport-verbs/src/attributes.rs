@@ -8,7 +8,7 @@ use rdma_sys::ibv_device_attr_ex;
 /// The attributes, as libibverbs returned them.
 pub fn of_raw(attr: &ibv_device_attr_ex) -> DeviceAttr {
     let basic = &attr.orig_attr;
-    let mut to = DeviceAttr::new();
+    let mut to = DeviceAttr::default();
     macro_rules! counts {
         ($($field:ident),+) => { $(to.$field = count(basic.$field);)+ };
     }

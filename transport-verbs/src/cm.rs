@@ -151,7 +151,7 @@ impl Route {
         bounded(private_data, Self::MAX_REQUEST)?;
         // Checked before the peer gets the request, which would end the connection of a connected queue pair.
         self.init(qp)?;
-        let request = param(qp, private_data, (cm::MOST, cm::MOST))?;
+        let request = param(qp, private_data, cm::MOST, cm::MOST)?;
         self.id.connect(request).attempt("request a connection")?;
         let awaited = "the peer's answer";
         let answer = expect(&mut self.id, EventKind::CONNECT_RESPONSE, deadline, awaited)?;

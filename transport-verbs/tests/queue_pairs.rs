@@ -109,10 +109,10 @@ fn q04_a_list_stops_at_the_first_bad_request() {
             a.expect_nothing();
         }
     }
-    let pieces = [b.region.sge(0, 1).unwrap(); 99];
+    let sges = [b.region.sge(0, 1).unwrap(); 99];
     for posted in [0, 16, 17] {
-        let mut list = [RecvWr::new(1, &pieces[..1]); 20];
-        list[posted] = RecvWr::new(1, &pieces);
+        let mut list = [RecvWr::new(1, &sges[..1]); 20];
+        list[posted] = RecvWr::new(1, &sges);
         let why = Refused::TooManySges { max: b.qp.caps().max_recv_sge };
         refused(b.qp.post_recv(&list), posted, why);
     }

@@ -186,8 +186,8 @@ impl AsyncEvents for Broken {
 
 impl PollCq for BrokenCq {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        if let (Some(buffer), Some(wc)) = (out.first_mut(), self.again.pop_front()) {
-            *buffer = wc;
+        if let (Some(entry), Some(wc)) = (out.first_mut(), self.again.pop_front()) {
+            *entry = wc;
             return Ok(1);
         }
         let mut count = self.it.poll(out)?;

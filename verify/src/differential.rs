@@ -35,8 +35,8 @@ mod words;
 
 pub use self::dialect::{Dialect, FULL, Omission, SOFT_ROCE, TWO_PROCESSES, VERBS_LOOP, Why};
 pub use self::program::{
-    Change, Data, EndShape, MAIN, Op, Piece, Place, Program, Region, Request, SMALL, Shape, Step,
-    Target,
+    Change, Data, EndShape, MAIN, NamedSge, Op, Place, Program, Region, Request, SMALL, Shape,
+    Step, Target,
 };
 
 use std::cell::{Cell, RefCell};

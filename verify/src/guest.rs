@@ -31,7 +31,7 @@ pub mod tasks;
 pub const PACKAGES: &[&str] =
     &["qemu-system-x86", "busybox-static", "ibverbs-providers", "iproute2", "kmod", "xz-utils"];
 
-/// What is brought along beside the programs of whoever calls, with the driver's half in user space, which libibverbs
+/// What is brought along beside the caller's programs, with the driver's half in user space, which libibverbs
 /// loads by itself.
 const PROGRAMS: &[&str] = &[
     "/usr/bin/rdma",

@@ -15,7 +15,7 @@ crate::foreign_number! {
 }
 
 /// The device's limits and capabilities: `struct ibv_device_attr`, and some of `ibv_device_attr_ex`. A `max_` field is a
-/// maximum; what a device does not report is 0.
+/// maximum; what a device does not report is 0. Transports start from the default, which supports nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceAttr {
@@ -61,12 +61,4 @@ pub struct DeviceAttr {
     pub mem_window_type_2b: bool,
     /// Ports. They are numbered from 1.
     pub phys_port_cnt: u8,
-}
-
-impl DeviceAttr {
-    /// For transports: a device with one port, which supports nothing.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { phys_port_cnt: 1, ..Self::default() }
-    }
 }

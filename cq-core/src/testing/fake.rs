@@ -202,7 +202,7 @@ impl<const N: usize> Script<N> {
     #[track_caller]
     fn with(mut self, step: Step) -> Self {
         let full = self.state.get_mut().steps.push_back(step).is_err();
-        assert!(!full, "the script has room for {N} steps: give it more, as `Script::<{}>`", 2 * N);
+        assert!(!full, "the script holds {N} steps: give it more, as `Script::<{}>`", 2 * N);
         self
     }
 }

@@ -67,7 +67,7 @@ fn n03_what_to_arm_for_is_handed_on() {
     assert_eq!(script.calls(), [Call::Poll(1), Call::Arm(Notify::Solicited)]);
 }
 
-/// What a wait with room for two finds, up to this time of the script's clock.
+/// What a wait for up to two completions finds, up to this time of the script's clock.
 fn wait(script: &Script<16>, end: Option<Duration>) -> Result<Vec<u64>, WaitError> {
     let (mut cq, mut buffer, mut channel) = (CompletionQueue::new(script), [wc(0); 2], script);
     Ok(cq.wait(&mut buffer, &mut channel, end)?.iter().map(Wc::wr_id).collect())

@@ -29,8 +29,8 @@ fn taken<T: ToString, E: Debug>(event: Result<Option<T>, E>) -> String {
 fn check(mut script: &Script<8>, calls: &[(Call, &str)]) {
     for &(call, answer) in calls {
         let said = match call {
-            Call::Poll(buffer) => {
-                let mut out = vec![wc(0); buffer];
+            Call::Poll(capacity) => {
+                let mut out = vec![wc(0); capacity];
                 say(script.poll(&mut out), |count| {
                     format!("{:?}", out[..count].iter().map(Wc::wr_id).collect::<Vec<_>>())
                 })
@@ -152,12 +152,12 @@ fn q04_a_request_is_refused_where_the_script_says_in_whatever_lists_they_come() 
     let script = script().on_send(Ok(3)).on_send(Err(Refused::QueueFull)).on_recv(Ok(1));
     let sends = [1, 2, 3, 4].map(|wr_id| SendWr::send_inline(wr_id, b"ping").solicited());
     assert_eq!((&script).post_send(&sends[..1]), Ok(()));
-    let pieces = [Sge { addr: 0, length: 48, lkey: 1 }; 2];
-    assert_eq!((&script).post_recv(&[RecvWr::new(9, &pieces)]), Ok(()), "no step of its own");
+    let sges = [Sge { addr: 0, length: 48, lkey: 1 }; 2];
+    assert_eq!((&script).post_recv(&[RecvWr::new(9, &sges)]), Ok(()), "no step of its own");
     let refused = PostError { posted: 2, why: Refused::QueueFull };
     assert_eq!((&script).post_send(&sends[1..]), Err(refused));
     let [first, second, third, _] = sends.map(Call::from);
-    let receive = RecvWr::new(9, &pieces).into();
+    let receive = RecvWr::new(9, &sges).into();
     assert_eq!(script.calls(), [first, receive, second, third, Call::Refused(4)]);
     assert_eq!(receive, Call::Recv { wr_id: 9, len: 96 });
     let SendWr { op, flags, .. } = sends[0];
@@ -182,14 +182,14 @@ fn calls_past_the_room_are_counted() {
     let script = script();
     (0..7).for_each(|_| (&script).raise(KEY));
     assert_eq!(script.calls(), [Call::Raise(KEY); 7]);
-    (0..5).for_each(|buffer| check(&script, &[(Call::Poll(buffer), "[]")]));
+    (0..5).for_each(|capacity| check(&script, &[(Call::Poll(capacity), "[]")]));
     let calls = script.calls();
     assert_eq!(calls[..7], [Call::Raise(KEY); 7]);
     assert_eq!(calls[7..], [Call::Unrecorded(5)]);
 }
 
 #[test]
-#[should_panic(expected = "the script has room for 8 steps: give it more, as `Script::<16>`")]
+#[should_panic(expected = "the script holds 8 steps: give it more, as `Script::<16>`")]
 fn a_script_that_is_too_long_says_so() {
     let _ = script().on_poll(Ok(&[wc(0); 9]));
 }

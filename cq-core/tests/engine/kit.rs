@@ -118,16 +118,18 @@ struct Device(State);
 
 impl PollCq for Device {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let (state, fault, buffer) = (&mut self.0, FAULT.get(), out.len());
+        let (state, fault, capacity) = (&mut self.0, FAULT.get(), out.len());
         if fault == Fault::Twice && state.queue.is_empty() {
             state.queue.extend(state.polled.take());
         }
-        let mut count = buffer.min(state.queue.len());
+        let mut count = capacity.min(state.queue.len());
         match fault {
-            Fault::NothingIsAnError if buffer == 0 => return Err(PollError::Device(22)),
-            Fault::NothingTakesOne if buffer == 0 => _ = state.queue.pop_front(),
+            Fault::NothingIsAnError if capacity == 0 => return Err(PollError::Device(22)),
+            Fault::NothingTakesOne if capacity == 0 => _ = state.queue.pop_front(),
             Fault::KeepsOne => count = count.min(1),
-            Fault::EmptyIsAnError if count == 0 && buffer > 0 => return Err(PollError::Device(11)),
+            Fault::EmptyIsAnError if count == 0 && capacity > 0 => {
+                return Err(PollError::Device(11));
+            }
             _ => {}
         }
         out.iter_mut().zip(state.queue.drain(..count)).for_each(|(to, wc)| *to = wc);
@@ -137,7 +139,7 @@ impl PollCq for Device {
             Fault::ReordersLargeBatches if count > 16 => out[16..count].reverse(),
             Fault::Changes if count > 0 => out[0] = out[0].with_byte_len(1),
             Fault::TouchesTheRest => out[count..].fill(Wc::default()),
-            Fault::ClaimsMore if count == 1 && buffer == 1 => return Ok(2),
+            Fault::ClaimsMore if count == 1 && capacity == 1 => return Ok(2),
             Fault::PollTakesTheEvent => state.events.clear(),
             Fault::PollDisarms if count > 0 => {
                 _ = state.armed.take_if(|on| *on == Notify::Next);

@@ -5,7 +5,7 @@ use cq_core::setup::Access;
 use super::*;
 
 const REMOTE: RemoteAddr = RemoteAddr { addr: 0x9000, rkey: 11 };
-const PIECES: [Sge; 2] =
+const SGES: [Sge; 2] =
     [Sge { addr: 0x1000, length: 48, lkey: 7 }, Sge { addr: 0x2000, length: u32::MAX, lkey: 8 }];
 const BIND: WindowBind =
     WindowBind { window: 1, rkey: 2, lkey: 3, addr: 4, length: 5, access: Access::REMOTE_READ };
@@ -14,15 +14,15 @@ const BIND: WindowBind =
 fn requests() -> [SendWr<'static>; 13] {
     let (placement, selectivity) = (Placement::PERSISTENT, Selectivity::Range);
     [
-        SendWr::send(9, &PIECES),
+        SendWr::send(9, &SGES),
         SendWr::send_inline(9, b"ping"),
-        SendWr::write(9, &PIECES, REMOTE),
+        SendWr::write(9, &SGES, REMOTE),
         SendWr::write_inline(9, b"ping", REMOTE),
-        SendWr::read(9, &PIECES, REMOTE),
-        SendWr::compare_swap(9, &PIECES, REMOTE, 5, 6),
-        SendWr::fetch_add(9, &PIECES, REMOTE, 5),
-        SendWr::send_with_inv(9, &PIECES, 4),
-        SendWr::atomic_write(9, &PIECES, REMOTE),
+        SendWr::read(9, &SGES, REMOTE),
+        SendWr::compare_swap(9, &SGES, REMOTE, 5, 6),
+        SendWr::fetch_add(9, &SGES, REMOTE, 5),
+        SendWr::send_with_inv(9, &SGES, 4),
+        SendWr::atomic_write(9, &SGES, REMOTE),
         SendWr::atomic_write_inline(9, b"8 bytes.", REMOTE),
         SendWr::flush(9, REMOTE, 64, placement, selectivity),
         SendWr::bind_window(9, BIND),
@@ -74,15 +74,15 @@ fn c05_immediate_data_goes_with_send_and_write_only() {
 
 #[test]
 fn q06_the_bytes_of_a_request_are_those_of_all_its_pieces() {
-    assert_eq!(Data::Sges(&PIECES).len(), 48 + u64::from(u32::MAX), "more than 32 bits can say");
+    assert_eq!(Data::Sges(&SGES).len(), 48 + u64::from(u32::MAX), "more than 32 bits can say");
     assert_eq!(Data::Inline(b"ping").len(), 4);
-    let empty = Sge { length: 0, ..PIECES[0] };
+    let empty = Sge { length: 0, ..SGES[0] };
     for none in [Data::Sges(&[]), Data::Sges(&[empty, empty]), Data::Inline(b"")] {
         assert_eq!((none.len(), none.is_empty()), (0, true));
     }
-    for some in [Data::Sges(&[empty, PIECES[0]]), Data::Inline(b"1")] {
+    for some in [Data::Sges(&[empty, SGES[0]]), Data::Inline(b"1")] {
         assert!(!some.is_empty());
     }
-    let receive = RecvWr::new(9, &PIECES);
-    assert_eq!((receive.wr_id, receive.sges), (9, &PIECES[..]));
+    let receive = RecvWr::new(9, &SGES);
+    assert_eq!((receive.wr_id, receive.sges), (9, &SGES[..]));
 }

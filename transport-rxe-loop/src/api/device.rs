@@ -93,7 +93,7 @@ impl Context {
     #[must_use]
     pub fn attributes(&self) -> DeviceAttr {
         let limits = self.limits();
-        let mut attr = DeviceAttr::new();
+        let mut attr = DeviceAttr::default();
         attr.max_qp = limits.queue_pairs;
         attr.max_cq = limits.completion_queues;
         attr.max_mr = limits.memory_regions;
@@ -111,6 +111,7 @@ impl Context {
         (attr.max_qp_rd_atom, attr.max_qp_init_rd_atom) = (MAX_RD_ATOMIC, MAX_RD_ATOMIC);
         attr.atomic_cap = AtomicCap::HCA;
         attr.mem_window_type_2b = true;
+        attr.phys_port_cnt = 1;
         attr
     }
 

@@ -94,8 +94,8 @@ impl Stage {
             }
             "check" => return self.check(at(0), at(1), at(2)),
             "recv" => {
-                let pieces = self.pieces(numbers);
-                self.qps[self.qp].post_recv(&[RecvWr::new(1, &pieces)]).unwrap();
+                let sges = self.sges(numbers);
+                self.qps[self.qp].post_recv(&[RecvWr::new(1, &sges)]).unwrap();
             }
             "poll" => return self.outcome(),
             "deregister" => self.memory = None,
@@ -127,9 +127,9 @@ impl Stage {
         self.memory.as_ref().expect("not deregistered")
     }
 
-    fn pieces(&self, numbers: &[u64]) -> Vec<Sge> {
-        let pieces = numbers.chunks(2).map(|piece| (piece[0] as usize, piece[1] as usize));
-        pieces.map(|(at, len)| self.memory().sge(at, len).unwrap()).collect()
+    fn sges(&self, numbers: &[u64]) -> Vec<Sge> {
+        let sges = numbers.chunks(2).map(|sge| (sge[0] as usize, sge[1] as usize));
+        sges.map(|(at, len)| self.memory().sge(at, len).unwrap()).collect()
     }
 
     /// "same", or where bytes are not as `fill` with this seed left them.
@@ -139,24 +139,24 @@ impl Stage {
         wrong.map_or("same".to_owned(), |at| format!("differs at {at}"))
     }
 
-    /// Posts a request, whose remote address and key come first, and whose pieces come last.
+    /// Posts a request, whose remote address and key come first, and whose SGEs come last.
     fn request(&mut self, verb: &str, numbers: &[u64]) -> String {
         let remote = RemoteAddr { addr: numbers[0], rkey: numbers[1] as u32 };
-        let pieces = self.pieces(&numbers[2..]);
+        let sges = self.sges(&numbers[2..]);
         let wr = match verb {
-            "send" => SendWr::send(1, &pieces),
+            "send" => SendWr::send(1, &sges),
             "inline" => SendWr::send_inline(1, b"inlined!"),
-            "write" => SendWr::write(1, &pieces, remote),
-            "imm" => SendWr::write(1, &pieces, remote).with_imm([1; 4]),
-            "store" => SendWr::atomic_write(1, &pieces, remote),
+            "write" => SendWr::write(1, &sges, remote),
+            "imm" => SendWr::write(1, &sges, remote).with_imm([1; 4]),
+            "store" => SendWr::atomic_write(1, &sges, remote),
             "flush" | "flushall" => {
-                let length = pieces.iter().map(|sge| sge.length).sum();
+                let length = sges.iter().map(|sge| sge.length).sum();
                 let whole = verb == "flushall";
                 let what = if whole { Selectivity::Region } else { Selectivity::Range };
                 SendWr::flush(1, remote, length, Placement::all(), what)
             }
-            "read" => SendWr::read(1, &pieces, remote),
-            "swap" => SendWr::compare_swap(1, &pieces, remote, 5, 9),
+            "read" => SendWr::read(1, &sges, remote),
+            "swap" => SendWr::compare_swap(1, &sges, remote, 5, 9),
             verb => panic!("nobody knows how to {verb}"),
         };
         self.qps[self.qp].post_send(&[wr]).unwrap();

@@ -189,7 +189,7 @@ pub const QKEY: u32 = 0x1111;
 /// Where nobody has memory. Of no bytes the key is not looked at.
 pub const NOWHERE: RemoteAddr = RemoteAddr { addr: 0, rkey: 0 };
 
-/// A piece that no domain may use.
+/// An SGE that no domain may use.
 pub const BAD: Sge = Sge { addr: 0, length: 8, lkey: 0 };
 
 /// These requests with this status.

@@ -7,8 +7,8 @@ use crate::common::*;
 
 const LEN: usize = 16 << 20;
 
-/// Pieces of a message, which all lie in the same bytes: it takes longer than others keep a core to themselves.
-const PIECES: usize = 16;
+/// The number of SGEs of a message, which all lie in the same bytes: it takes longer than others keep a core to themselves.
+const SGES: usize = 16;
 
 /// What ends a queue pair.
 const ENDINGS: [fn(&mut End); 3] =
@@ -24,14 +24,14 @@ fn source_and_target(a: &End, b: &End, len: usize) -> (OwnedRegion, OwnedRegion)
 /// Sends a long message into the first of three receives, and lets `act` loose on the receiver when the
 /// first byte has arrived. The message arrives as a whole.
 fn while_a_message_arrives(act: impl FnOnce(&mut End)) -> End {
-    let pieces = PIECES as u32;
-    let (mut a, mut b) = pair_with(QpCaps { max_send_sge: pieces, max_recv_sge: pieces, ..CAPS });
+    let count = SGES as u32;
+    let (mut a, mut b) = pair_with(QpCaps { max_send_sge: count, max_recv_sge: count, ..CAPS });
     let (source, target) = source_and_target(&a, &b, LEN);
-    b.qp.post_recv(&[RecvWr::new(0, &[target.sge(0, LEN).unwrap(); PIECES])]).unwrap();
+    b.qp.post_recv(&[RecvWr::new(0, &[target.sge(0, LEN).unwrap(); SGES])]).unwrap();
     b.recv(1, 0, 8);
     b.recv(2, 0, 8);
     thread::scope(|scope| {
-        let sges = [source.sge(0, LEN).unwrap(); PIECES];
+        let sges = [source.sge(0, LEN).unwrap(); SGES];
         let a = &mut a;
         scope.spawn(move || a.post(SendWr::send(10, &sges)));
         wait_for_first_byte(&target);

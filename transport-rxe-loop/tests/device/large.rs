@@ -9,7 +9,7 @@ use crate::common::*;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
 
-/// As many pieces as there can be.
+/// As many SGEs as there can be.
 const WIDE: QpCaps = QpCaps { max_send_sge: 16, max_recv_sge: 16, ..CAPS };
 
 /// The most that a message can be.
@@ -81,16 +81,16 @@ impl Folded {
         self.words.iter().for_each(|word| word.store(0, Relaxed));
     }
 
-    /// `len` bytes in so many pieces of different lengths.
-    fn pieces(&self, len: usize, count: usize) -> Vec<Sge> {
+    /// `len` bytes in so many SGEs of different lengths.
+    fn sges(&self, len: usize, count: usize) -> Vec<Sge> {
         let mut from = 0;
-        let piece = |nth| {
+        let sge = |nth| {
             let end = if nth + 1 == count { len } else { (nth + 1) * (len / count) - nth * 9 - 1 };
-            let piece = self.region.sge(from, end - from).unwrap();
+            let sge = self.region.sge(from, end - from).unwrap();
             from = end;
-            piece
+            sge
         };
-        (0..count).map(piece).collect()
+        (0..count).map(sge).collect()
     }
 
     /// That a whole message came here, and nothing behind it.
@@ -116,7 +116,7 @@ fn q06_the_longest_message_within_a_process() {
     let len = if is_ci() { long() } else { MOST };
     let (source, target) = (Folded::new(&a.pd, len), Folded::new(&b.pd, len));
     source.fill();
-    let (from, to) = (source.pieces(len, 16), target.pieces(len, 13));
+    let (from, to) = (source.sges(len, 16), target.sges(len, 13));
     b.qp.post_recv(&[RecvWr::new(10, &to), RecvWr::new(11, &[])]).unwrap();
     let write = SendWr::write(1, &from, target.region.remote(0).unwrap()).with_imm([1; 4]);
     for (wr_id, wr) in [(10, SendWr::send(1, &from)), (11, write)] {
@@ -147,8 +147,8 @@ fn peer() {
     say(rkey);
     qp.connect_to(order().parse().unwrap()).unwrap();
     for told in [true, false] {
-        let pieces = if told { Vec::new() } else { memory.pieces(len, 13) };
-        qp.post_recv(&[RecvWr::new(1, &pieces)]).unwrap();
+        let sges = if told { Vec::new() } else { memory.sges(len, 13) };
+        qp.post_recv(&[RecvWr::new(1, &sges)]).unwrap();
         say("ready");
         let wc = settle(&mut cq, 1)[0];
         say(wc.result().unwrap().byte_len());
@@ -177,7 +177,7 @@ fn there_and_back(len: usize, way: &str) {
     let remote = RemoteAddr { addr, rkey };
     let memory = Folded::new(&pd, len);
     memory.fill();
-    let from = memory.pieces(len, 16);
+    let from = memory.sges(len, 16);
     let mut done = |wr| {
         qp.post_send(&[wr]).unwrap();
         settle(&mut cq, 1)[0].result().unwrap().byte_len() as usize

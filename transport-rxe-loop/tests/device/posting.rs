@@ -64,14 +64,14 @@ fn q06_a_full_queue_of_atomics_has_room_for_all_operands_and_pieces() {
     for max in 1..=open().attributes().max_sge {
         let caps = QpCaps { max_send_sge: max, max_inline: 0, ..CAPS };
         let (mut a, b) = pair_with(caps);
-        let mut pieces = vec![Sge { addr: 1, length: 0, lkey: 2 }; max as usize];
+        let mut sges = vec![Sge { addr: 1, length: 0, lkey: 2 }; max as usize];
         a.to(QpState::SQD);
         for slot in 0..8 {
             let (offset, compare) = (slot as usize * 8, slot);
-            pieces[max as usize - 1] = a.region.sge(offset, 8).unwrap();
+            sges[max as usize - 1] = a.region.sge(offset, 8).unwrap();
             b.set_word(offset, compare);
             let remote = b.region.remote(offset).unwrap();
-            a.post(SendWr::compare_swap(slot, &pieces, remote, compare, 1 << 60 | slot));
+            a.post(SendWr::compare_swap(slot, &sges, remote, compare, 1 << 60 | slot));
         }
         a.to(QpState::RTS);
         a.expect(&all(0..8, S::SUCCESS));
@@ -128,8 +128,8 @@ fn check_overlap(a: &mut End, from: &[Piece], to: &[Piece]) {
     for &(at, len) in to {
         after[at..at + len].iter_mut().zip(&mut bytes).for_each(|(to, from)| *to = *from);
     }
-    let [source, target] = [from, to].map(|pieces| -> Vec<_> {
-        pieces.iter().map(|&(at, len)| a.region.sge(at, len).unwrap()).collect()
+    let [source, target] = [from, to].map(|sges| -> Vec<_> {
+        sges.iter().map(|&(at, len)| a.region.sge(at, len).unwrap()).collect()
     });
     let remote = |at: Piece| a.region.remote(at.0).unwrap();
     let mut all = vec![SendWr::send(1, &source)];
@@ -173,7 +173,7 @@ fn q06_pieces_that_overlap_others_or_change_places() {
     // Beyond 4 KiB too, if each has room of its own, long or short.
     let len = |i| if i % 2 == 0 { 1016 } else { 200 };
     let shifted: Vec<_> = (0..7).map(|i| (i * 1024 + 8, len(i))).collect();
-    let pieces: Vec<_> = (0..7).map(|i| (i * 1024, len(i))).collect();
-    check_overlap(&mut a, &pieces, &shifted);
-    check_overlap(&mut a, &shifted, &pieces);
+    let sges: Vec<_> = (0..7).map(|i| (i * 1024, len(i))).collect();
+    check_overlap(&mut a, &sges, &shifted);
+    check_overlap(&mut a, &shifted, &sges);
 }

@@ -178,7 +178,7 @@ impl Group {
         self.lives[index].qp.state().unwrap()
     }
 
-    fn pieces(&self, len: usize) -> [Sge; 3] {
+    fn sges(&self, len: usize) -> [Sge; 3] {
         let sge = |offset, len| self.region.sge(offset, len).unwrap();
         [sge(16, len / 2), sge(0, 0), sge(32_768, len - len / 2)]
     }
@@ -212,8 +212,8 @@ impl World {
             0..160 => self.send(group, index, at, chance),
             160..260 => {
                 let len = if chance.one_in(200) { 10 } else { 30_000 };
-                let pieces = group.pieces(len);
-                group.lives[index].recv(&pieces);
+                let sges = group.sges(len);
+                group.lives[index].recv(&sges);
             }
             260..360 => group.poll(),
             360 => group.break_qp(index),
@@ -239,19 +239,19 @@ impl World {
 
     fn send(&self, group: &mut Group, index: usize, at: usize, chance: &mut Chance) {
         const LENGTHS: [usize; 6] = [0, 8, 64, 300, 5_000, 30_000];
-        let mut pieces = group.pieces(LENGTHS[chance.below(6)]);
+        let mut sges = group.sges(LENGTHS[chance.below(6)]);
         if chance.one_in(200) {
-            pieces[0] = Sge { addr: u64::MAX - 3, length: 9, lkey: chance.below(1 << 20) as u32 };
+            sges[0] = Sge { addr: u64::MAX - 3, length: 9, lkey: chance.below(1 << 20) as u32 };
         }
         let mut remote = *self.remotes[at ^ 1].lock().unwrap();
         remote.addr += if chance.one_in(200) { 70_000 } else { chance.next() % 256 * 8 };
-        let (word, wr_id) = (group.pieces(8), group.lives[index].wr_id());
+        let (word, wr_id) = (group.sges(8), group.lives[index].wr_id());
         let wr = match chance.below(7) {
-            0 => SendWr::send(wr_id, &pieces),
-            1 => SendWr::write(wr_id, &pieces, remote),
+            0 => SendWr::send(wr_id, &sges),
+            1 => SendWr::write(wr_id, &sges, remote),
             2 => SendWr::send_inline(wr_id, &[7; 64]).with_imm([1, 2, 3, 4]),
             3 => SendWr::send(wr_id, &[]),
-            4 => SendWr::read(wr_id, &pieces, remote),
+            4 => SendWr::read(wr_id, &sges, remote),
             5 => SendWr::fetch_add(wr_id, &word, remote, 1),
             _ => SendWr::compare_swap(wr_id, &word, remote, 0, 1).fenced(),
         };

@@ -67,7 +67,7 @@ impl Side {
         self.memory[index as usize].load(Relaxed)
     }
 
-    fn piece(&self, index: u64) -> [Sge; 1] {
+    fn sge(&self, index: u64) -> [Sge; 1] {
         [Sge { addr: self.at.addr + index * 8, length: 8, lkey: self.at.rkey }]
     }
 
@@ -111,13 +111,13 @@ fn race(a: &Side, b: &Side, ending: Ending, here: bool, after: u64) -> (u64, u64
             a.post_all(|qp, round| {
                 qp.post_send(&[
                     SendWr::send_inline(3 * round, b"go"),
-                    SendWr::fetch_add(3 * round + 1, &a.piece(2 * round), b.at, 1),
-                    SendWr::read(3 * round + 2, &a.piece(2 * round + 1), b.at),
+                    SendWr::fetch_add(3 * round + 1, &a.sge(2 * round), b.at, 1),
+                    SendWr::read(3 * round + 2, &a.sge(2 * round + 1), b.at),
                 ])
             })
         });
-        let piece = [Sge { addr: b.at.addr + 8, length: 8, lkey: b.at.rkey }];
-        scope.spawn(move || b.post_all(|qp, round| qp.post_recv(&[RecvWr::new(round, &piece)])));
+        let sge = [Sge { addr: b.at.addr + 8, length: 8, lkey: b.at.rkey }];
+        scope.spawn(move || b.post_all(|qp, round| qp.post_recv(&[RecvWr::new(round, &sge)])));
         wait_for(|| b.word(0) >= after);
         let held = if here { a } else { b }.end(ending);
         (posting.join().unwrap(), held)

@@ -59,13 +59,13 @@ fn q06_a_queue_pair_that_is_its_own_peer_does_not_wait_for_itself() {
 
 /// Opens a window and takes its key away, again and again, while it writes to its peer.
 fn open_and_shut(end: &mut End, opening: &Opening, there: RemoteAddr) {
-    let piece = [end.region.sge(0, 8192).unwrap()];
+    let sge = [end.region.sge(0, 8192).unwrap()];
     for round in 0..2000 {
         let bind = opening.bind(Access::REMOTE_WRITE);
         end.qp
             .post_send(&[
                 SendWr::bind_window(1, bind).unsignaled(),
-                SendWr::write(2, &piece, there).unsignaled(),
+                SendWr::write(2, &sge, there).unsignaled(),
                 SendWr::local_invalidate(3, bind.rkey),
             ])
             .unwrap();

@@ -142,9 +142,11 @@ impl AsFd for Connection {
 pub(super) fn param<'a>(
     qp: &QueuePair,
     private_data: &'a [u8],
-    reads: (u8, u8),
+    responder_resources: u8,
+    initiator_depth: u8,
 ) -> Result<Param<'a>, CmError> {
-    let param = Param::new((qp.number(), qp.has_srq()), private_data, reads);
+    let (number, srq) = (qp.number(), qp.has_srq());
+    let param = Param::new(number, srq, private_data, responder_resources, initiator_depth);
     Ok(param.attempt("describe the connection")?)
 }
 

@@ -131,7 +131,7 @@ impl Request {
             attr.max_dest_rd_atomic = responder_resources
         })?;
         enter(&mut self.id, qp, QpState::RTS, |attr| attr.max_rd_atomic = initiator_depth)?;
-        let answer = param(qp, private_data, (responder_resources, initiator_depth))?;
+        let answer = param(qp, private_data, responder_resources, initiator_depth)?;
         attempt(self.id.accept(answer), "accept the connection")?;
         let awaited = "the peer's confirmation";
         expect(&mut self.id, EventKind::ESTABLISHED, deadline, awaited)?;

@@ -44,9 +44,11 @@ impl<'a> Param<'a> {
     /// Of a queue pair of this side, which takes its receives from a shared queue or not, with as many READs and atomics of
     /// the peer and of this side under way, or [`MOST`].
     pub fn new(
-        (qp_num, srq): (u32, bool),
+        qp_num: u32,
+        srq: bool,
         private_data: &'a [u8],
-        (responder_resources, initiator_depth): (u8, u8),
+        responder_resources: u8,
+        initiator_depth: u8,
     ) -> io::Result<Self> {
         let raw = rdma_conn_param {
             private_data: private_data.as_ptr().cast(),
@@ -85,7 +87,8 @@ impl Id {
                 rdma_port_space::RDMA_PS_TCP,
             )
         })?;
-        // SAFETY: it was just created, and what refers to it is in its `Id`.
+        // SAFETY: it was just created, and what refers to it is in its `Id`. Any thread may call librdmacm; what takes
+        // `&Id` only reads fields that calls with `&mut Id` write.
         let raw = unsafe { Object::new(raw, rdma_destroy_id)? };
         Ok(Self { raw, channel })
     }

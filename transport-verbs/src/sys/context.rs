@@ -131,11 +131,11 @@ impl Context {
         Ok(attr)
     }
 
-    /// `ibv_query_gid_table(3)`: the entries of all ports that are in use, at most `buffer`.
-    pub fn query_gids(&self, buffer: usize) -> io::Result<Vec<ibv_gid_entry>> {
+    /// `ibv_query_gid_table(3)`: the entries of all ports that are in use, at most `max_entries`.
+    pub fn query_gids(&self, max_entries: usize) -> io::Result<Vec<ibv_gid_entry>> {
         let mut entries = Vec::new();
         // How long its tables are is the device's word.
-        entries.try_reserve_exact(buffer).map_err(|_| Errno::NOMEM)?;
+        entries.try_reserve_exact(max_entries).map_err(|_| Errno::NOMEM)?;
         let (at, size) = (entries.as_mut_ptr(), size_of::<ibv_gid_entry>());
         // SAFETY: the context is open; the vector has space for so many entries of this size.
         let count = unsafe { _ibv_query_gid_table(self.raw(), at, entries.capacity(), 0, size) };
@@ -143,7 +143,7 @@ impl Context {
             io::Error::from_raw_os_error(c_int::try_from(count.wrapping_neg()).unwrap_or(0))
         })?;
         // SAFETY: so many were written, and no more than there is space for.
-        unsafe { entries.set_len(count.min(buffer)) };
+        unsafe { entries.set_len(count.min(max_entries)) };
         Ok(entries)
     }
 }

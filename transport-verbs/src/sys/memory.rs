@@ -56,11 +56,17 @@ impl Memory {
 
     /// Copies bytes out, if they are all inside. What is read later is no older than they are.
     pub fn read(&self, offset: usize, to: &mut [u8]) -> Option<()> {
-        for (word, part, place) in self.pieces(offset, to.len())? {
-            match <&mut [u8; WORD]>::try_from(&mut to[place.clone()]) {
-                Ok(whole) => *whole = load(word),
-                Err(_) => to[place].copy_from_slice(&load(word)[part]),
-            }
+        let range = self.range(offset, to.len())?;
+        let (head, rest) = to.split_at_mut(range.head.len());
+        let (middle, tail) = rest.split_at_mut(range.middle.len() * WORD);
+        for word in range.first {
+            head.copy_from_slice(&load(word)[range.head.clone()]);
+        }
+        for (to, word) in middle.chunks_exact_mut(WORD).zip(range.middle) {
+            to.copy_from_slice(&load(word));
+        }
+        for word in range.last {
+            tail.copy_from_slice(&load(word)[..tail.len()]);
         }
         fence(Ordering::Acquire);
         Some(())
@@ -69,28 +75,43 @@ impl Memory {
     /// Copies bytes in, if they are all inside. Of a word that they fill in part the other bytes stay what
     /// they are, also where somebody writes them meanwhile.
     pub fn write(&self, offset: usize, from: &[u8]) -> Option<()> {
-        for (word, part, place) in self.pieces(offset, from.len())? {
-            match <[u8; WORD]>::try_from(&from[place.clone()]) {
-                Ok(whole) => word.store(u64::from_ne_bytes(whole), Ordering::Relaxed),
-                Err(_) => merge(word, part.start, &from[place]),
-            }
+        let range = self.range(offset, from.len())?;
+        let (head, rest) = from.split_at(range.head.len());
+        let (middle, tail) = rest.split_at(range.middle.len() * WORD);
+        for word in range.first {
+            merge(word, range.head.start, head);
+        }
+        for (from, word) in middle.chunks_exact(WORD).zip(range.middle) {
+            let mut bytes = [0; WORD];
+            bytes.copy_from_slice(from);
+            word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+        }
+        for word in range.last {
+            merge(word, 0, tail);
         }
         Some(())
     }
 
-    /// The words that these bytes are in, with the part of each, and that part's place among the bytes.
-    fn pieces(&self, offset: usize, len: usize) -> Option<impl Iterator<Item = Piece<'_>>> {
+    fn range(&self, offset: usize, len: usize) -> Option<Words<'_>> {
         let end = offset.checked_add(len).filter(|end| *end <= self.len)?;
-        let numbers = offset / WORD..end.div_ceil(WORD);
-        Some(numbers.map(move |nth| {
-            let (base, word) = (nth * WORD, &self.words()[nth]);
-            let (from, to) = (offset.max(base), end.min(base + WORD));
-            (word, from - base..to - base, from - offset..to - offset)
-        }))
+        let start = offset % WORD;
+        let head = if start == 0 { 0..0 } else { start..(start + len).min(WORD) };
+        let (before, words) = (offset.div_ceil(WORD), self.words());
+        let first = &words[offset / WORD..before];
+        let whole = (end / WORD).max(before);
+        let last = if end > whole * WORD { whole + 1 } else { whole };
+        Some(Words { first, head, middle: &words[before..whole], last: &words[whole..last] })
     }
 }
 
-type Piece<'a> = (&'a AtomicU64, Range<usize>, Range<usize>);
+/// A range of bytes: those of `head` in the first word if they don't begin it, whole words, and the
+/// beginning of the last if they don't fill it.
+struct Words<'a> {
+    first: &'a [AtomicU64],
+    head: Range<usize>,
+    middle: &'a [AtomicU64],
+    last: &'a [AtomicU64],
+}
 
 // Relaxed, here and in storing: what pairs with the device's accesses is in libibverbs, a barrier before a
 // request is handed over, and one after a completion was found.

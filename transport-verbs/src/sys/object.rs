@@ -1,4 +1,4 @@
-//! What all objects of libibverbs have in common: a pointer, and a function that destroys it.
+//! What all objects of libibverbs and librdmacm have in common: a pointer, and a function that destroys it.
 
 #![allow(unsafe_code)]
 
@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::{fmt, io, mem};
 
-/// An object of libibverbs, destroyed when this is dropped. What it depends on is a later field of the same struct, and
+/// An object of libibverbs or librdmacm, destroyed when this is dropped. What it depends on is a later field of the same struct, and
 /// so is dropped after it.
 pub struct Object<T> {
     raw: NonNull<T>,
@@ -17,16 +17,18 @@ pub struct Object<T> {
     kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-// SAFETY: libibverbs may be called from any thread, with the same object from several at once.
+// SAFETY: any thread may use and destroy the object (guaranteed to `new`); `kept` is `Send` and `Sync`.
 unsafe impl<T> Send for Object<T> {}
-// SAFETY: as above.
+// SAFETY: several threads may use the object at once (guaranteed to `new`).
 unsafe impl<T> Sync for Object<T> {}
 
 impl<T> Object<T> {
     /// Takes charge of what a call of libibverbs returned. Null means that it failed and set `errno`.
     ///
     /// # Safety
-    /// `destroy` destroys such an object. Nothing else does, and everything that refers to it keeps this alive.
+    /// - `destroy` destroys such an object. Nothing else does, and everything that refers to it keeps this alive.
+    /// - Any thread may use and destroy it, and several may use it at once, as the objects of libibverbs
+    ///   (`ibv_open_device(3)`); what is not so is used under the caller's own exclusion.
     pub unsafe fn new(
         raw: *mut T,
         destroy: unsafe extern "C" fn(*mut T) -> c_int,

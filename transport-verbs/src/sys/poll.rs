@@ -40,9 +40,9 @@ impl Poller {
     /// `ibv_poll_cq(3)`: the count, [`OVERRUN`](super::polling::OVERRUN), or another negative number.
     #[inline]
     pub fn poll(&mut self, out: &mut [Wc]) -> c_int {
-        let buffer = c_int::try_from(out.len()).unwrap_or(c_int::MAX);
+        let capacity = c_int::try_from(out.len()).unwrap_or(c_int::MAX);
         let polling = self.polling();
         // SAFETY: the queue is alive; `Wc` is `ibv_wc` (asserted in `layout`), and there is space for as many.
-        unsafe { polling.poll(self.raw, buffer, out.as_mut_ptr().cast()) }
+        unsafe { polling.poll(self.raw, capacity, out.as_mut_ptr().cast()) }
     }
 }

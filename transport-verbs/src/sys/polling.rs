@@ -73,12 +73,12 @@ impl Polling {
     /// `ibv_poll_cq(3)`: the count, [`OVERRUN`], or another negative number.
     ///
     /// # Safety
-    /// The queue is alive, of the context that this was made for, and there is space for `buffer` completions at `out`.
+    /// The queue is alive, of the context that this was made for, and there is space for `capacity` completions at `out`.
     #[inline]
-    pub unsafe fn poll(&self, cq: *mut ibv_cq, buffer: c_int, out: *mut ibv_wc) -> c_int {
+    pub unsafe fn poll(&self, cq: *mut ibv_cq, capacity: c_int, out: *mut ibv_wc) -> c_int {
         let poll = self.0.load(Ordering::Relaxed);
         // SAFETY: nothing but such functions is stored; the caller promises the rest.
-        unsafe { mem::transmute::<*mut (), PollFn>(poll)(cq, buffer, out) }
+        unsafe { mem::transmute::<*mut (), PollFn>(poll)(cq, capacity, out) }
     }
 }
 
@@ -96,11 +96,11 @@ unsafe fn device_poll(context: *mut ibv_context) -> PollFn {
 ///
 /// # Safety
 /// As [`Polling::poll`].
-unsafe extern "C" fn poll_overrun(cq: *mut ibv_cq, buffer: c_int, out: *mut ibv_wc) -> c_int {
+unsafe extern "C" fn poll_overrun(cq: *mut ibv_cq, capacity: c_int, out: *mut ibv_wc) -> c_int {
     // SAFETY: as the caller promises; a queue's context is open.
-    let polled = unsafe { device_poll((*cq).context)(cq, buffer, out) };
+    let polled = unsafe { device_poll((*cq).context)(cq, capacity, out) };
     match polled {
-        ..=0 if buffer > 0 => OVERRUN,
+        ..=0 if capacity > 0 => OVERRUN,
         polled => polled,
     }
 }
@@ -109,8 +109,8 @@ unsafe extern "C" fn poll_overrun(cq: *mut ibv_cq, buffer: c_int, out: *mut ibv_
 ///
 /// # Safety
 /// It has no conditions.
-unsafe extern "C" fn poll_ended(_: *mut ibv_cq, buffer: c_int, _: *mut ibv_wc) -> c_int {
-    if buffer > 0 { OVERRUN } else { 0 }
+unsafe extern "C" fn poll_ended(_: *mut ibv_cq, capacity: c_int, _: *mut ibv_wc) -> c_int {
+    if capacity > 0 { OVERRUN } else { 0 }
 }
 
 #[cfg(test)]
@@ -121,10 +121,10 @@ mod tests {
     use super::*;
 
     /// A device's function for a queue whose `cqe` is how many completions wait in it, or a failure.
-    unsafe extern "C" fn counted(cq: *mut ibv_cq, buffer: c_int, _: *mut ibv_wc) -> c_int {
+    unsafe extern "C" fn counted(cq: *mut ibv_cq, capacity: c_int, _: *mut ibv_wc) -> c_int {
         // SAFETY: the test's queue is alive.
         let waiting = unsafe { &mut (*cq).cqe };
-        let taken = buffer.min(*waiting);
+        let taken = capacity.min(*waiting);
         *waiting -= taken.max(0);
         taken
     }
@@ -138,10 +138,10 @@ mod tests {
         (cq.context, cq.cqe) = (&mut context, waiting);
         // SAFETY: it is alive to the end of the test.
         let polling = unsafe { Polling::new(&mut context) };
-        test(&polling, &mut |more, buffer| {
+        test(&polling, &mut |more, capacity| {
             cq.cqe += more;
             // SAFETY: the queue is alive, and the device's function writes no completion.
-            unsafe { polling.poll(&mut cq, buffer, ptr::null_mut()) }
+            unsafe { polling.poll(&mut cq, capacity, ptr::null_mut()) }
         });
     }
 
@@ -150,7 +150,7 @@ mod tests {
         test(3, |polling, poll| {
             assert_eq!(poll(0, 2), 2);
             polling.overran();
-            assert_eq!([2, 2, 2].map(|buffer| poll(0, buffer)), [1, OVERRUN, OVERRUN]);
+            assert_eq!([2, 2, 2].map(|capacity| poll(0, capacity)), [1, OVERRUN, OVERRUN]);
             assert_eq!(poll(0, 0), 0, "asking for none is no error (P6)");
         });
         // A device that fails once it was told of has overrun.
@@ -170,7 +170,7 @@ mod tests {
             assert_eq!(poll(1, 2), OVERRUN);
             polling.overran();
             assert_eq!(
-                [2, 0].map(|buffer| poll(0, buffer)),
+                [2, 0].map(|capacity| poll(0, capacity)),
                 [OVERRUN, 0],
                 "it is reported once more"
             );

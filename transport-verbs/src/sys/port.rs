@@ -39,11 +39,11 @@ pub fn query(context: &Context, number: u8) -> io::Result<Port> {
 /// The GIDs of a port that are in use, by their index. Those whose index no queue pair could use are left
 /// out.
 pub fn gids(context: &Context, number: u8) -> io::Result<Vec<GidEntry>> {
-    let mut buffer = 0;
+    let mut max_entries = 0;
     for port in 1..=context.attributes().phys_port_cnt {
-        buffer += usize::try_from(context.query_port(port)?.gid_tbl_len).unwrap_or(0);
+        max_entries += usize::try_from(context.query_port(port)?.gid_tbl_len).unwrap_or(0);
     }
-    let of_port = context.query_gids(buffer)?.into_iter().filter_map(|entry| {
+    let of_port = context.query_gids(max_entries)?.into_iter().filter_map(|entry| {
         let index = u8::try_from(entry.gid_index).ok()?;
         let gid = ext::gid(&entry);
         (entry.port_num == number.into()).then_some(GidEntry { index, gid, kind: entry.gid_type })

@@ -67,11 +67,11 @@ pub unsafe fn post<'w, W, R: Raw>(
     let mut posted = 0;
     for part in list.chunks(CHAIN) {
         let mut chain = [const { MaybeUninit::<R>::uninit() }; CHAIN];
-        let mut pieces = [const { MaybeUninit::uninit() }; CHAIN];
+        let mut sges = [const { MaybeUninit::uninit() }; CHAIN];
         let first = chain.as_mut_ptr().cast::<R>();
         let (mut made, mut refused) = (0, None);
-        for (wr, piece) in part.iter().zip(&mut pieces) {
-            match make(wr, piece) {
+        for (wr, sge) in part.iter().zip(&mut sges) {
+            match make(wr, sge) {
                 // SAFETY: a part has no more than `CHAIN` requests, so this place is in the chain.
                 Ok(raw) => unsafe { first.add(made).write(raw) },
                 Err(why) => {
@@ -113,7 +113,7 @@ fn position<R>(first: *mut R, bad: *mut R, made: usize) -> usize {
 pub fn send_wr(
     wr: &SendWr<'_>,
     to: Option<ud_t>,
-    piece: &mut MaybeUninit<ibv_sge>,
+    inline: &mut MaybeUninit<ibv_sge>,
 ) -> Option<ibv_send_wr> {
     let (sg_list, num_sge, inline) = match wr.data {
         // `Sge` is `ibv_sge` (asserted in `layout`).
@@ -122,7 +122,7 @@ pub fn send_wr(
             // A length that does not fit is more than any queue pair takes; so is this one then.
             let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
             let sge = ibv_sge { addr: bytes.as_ptr().expose_provenance() as u64, length, lkey: 0 };
-            (ptr::from_mut(piece.write(sge)), 1, ibv_send_flags::IBV_SEND_INLINE.0)
+            (ptr::from_mut(inline.write(sge)), 1, ibv_send_flags::IBV_SEND_INLINE.0)
         }
     };
     let (opcode, imm, operands) = operation(&wr.op)?;

@@ -130,9 +130,9 @@ impl Qp {
         to: Option<Target<'_>>,
     ) -> Result<(), Failure> {
         let to = self.destination(to);
-        let make = |wr: &SendWr<'_>, piece: &mut MaybeUninit<_>| {
+        let make = |wr: &SendWr<'_>, sge: &mut MaybeUninit<_>| {
             judge(wr)?;
-            post::send_wr(wr, to?, piece).ok_or(Refused::Unsupported)
+            post::send_wr(wr, to?, sge).ok_or(Refused::Unsupported)
         };
         // SAFETY: the queue pair is alive, and so are the SGEs, the inline data and the address handle of
         // the requests, while the device's call reads them; where it looks for a handle, there is one.

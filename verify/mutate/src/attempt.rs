@@ -18,7 +18,7 @@ use crate::checks::Check;
 const SHARED_MEMORY: &str = "/dev/shm";
 /// What a process may map: a mutant must not take the machine along.
 const MEMORY: u64 = 16 << 30;
-/// What tells the processes of a run, whoever started them.
+/// What identifies the processes of a run, also those that its processes started.
 const TOKEN: &str = "VERIFY_RUN";
 /// As shells have it.
 const INTERRUPTED: i32 = 130;

@@ -55,15 +55,15 @@ fn o08_sends_that_find_no_room_fail_nobody<D: Device>() {
 
 fn o08_what_comes_when_there_is_room_again_is_stored<D: Device>() {
     let (mut a, mut b) = narrow::<D>();
-    let buffer = u64::from(b.received.capacity());
+    let capacity = u64::from(b.received.capacity());
     let mut next = 0;
     for _ in 0..3 {
         messages(&mut a, &mut b, next..next + MANY);
         stored::<D>(&mut b.received, next..next + MANY);
         next += MANY;
-        messages(&mut a, &mut b, next..next + buffer);
-        b.expect_received(&all(next..next + buffer, S::SUCCESS));
-        next += buffer;
+        messages(&mut a, &mut b, next..next + capacity);
+        b.expect_received(&all(next..next + capacity, S::SUCCESS));
+        next += capacity;
     }
 }
 

@@ -35,7 +35,11 @@ fn c07_byte_len_of_a_write_with_immediate_is_what_was_written<D: Device>() {
         b.recv(1, 0, 16);
         a.post(SendWr::write(2, &[a.sge(0, length)], b.remote(64)).with_imm([9; 4]));
         let got = b.expect_received(&[(1, S::SUCCESS)])[0];
-        assert_eq!(got.result().unwrap().byte_len(), length, "not what the receive has room for");
+        assert_eq!(
+            got.result().unwrap().byte_len(),
+            length,
+            "not the length of the receive buffer"
+        );
         a.expect_sent(&[(2, S::SUCCESS)]);
     }
 }

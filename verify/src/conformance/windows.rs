@@ -60,7 +60,7 @@ fn q06_bindings_keep_their_place_among_other_requests<D: Device>() {
     let list =
         [SendWr::bind_window(2, binds).unsignaled(), SendWr::send_inline(3, &key).unsignaled()];
     b.qp.post_send(&list).unwrap();
-    a.expect_received(&[(1, S::SUCCESS)]); // whoever knows the key may use it
+    a.expect_received(&[(1, S::SUCCESS)]); // the message contains the key
     let at = RemoteAddr { rkey: binds.rkey, ..b.remote(0) };
     a.post(SendWr::write_inline(4, b"x", at));
     a.expect_sent(&[(4, S::SUCCESS)]);

@@ -65,7 +65,7 @@ omissions! {
     Unreliable: "unreliable connections and datagrams";
     SharedReceives: "shared receive queues";
     NearDatagrams: "datagrams to a queue pair of the same end";
-    PartlyBad: "pieces, and lists of them, of which only a part is bad";
+    PartlyBad: "SGEs, and lists of them, of which only a part is bad";
 }
 
 impl fmt::Display for Dialect {
@@ -181,7 +181,7 @@ impl Dialect {
                 }
                 self.request(request);
             }),
-            Step::Recv(_, list) => list.iter_mut().for_each(|pieces| self.pieces(pieces)),
+            Step::Recv(_, list) => list.iter_mut().for_each(|sges| self.sges(sges)),
             _ => {}
         }
         true
@@ -201,19 +201,19 @@ impl Dialect {
             flags.remove(SendFlags::FENCE);
         }
         // Inline data is refused everywhere but in sends and writes.
-        let Data::Pieces(pieces) = data else { return };
-        self.pieces(pieces);
+        let Data::Sges(sges) = data else { return };
+        self.sges(sges);
         match op {
-            Op::Send { .. } | Op::Write { .. } if self.lacks(BadSources) => pieces.retain(is_good),
-            Op::Read { .. } if self.lacks(LostResults) => pieces.retain(is_good),
+            Op::Send { .. } | Op::Write { .. } if self.lacks(BadSources) => sges.retain(is_good),
+            Op::Read { .. } if self.lacks(LostResults) => sges.retain(is_good),
             Op::CompareSwap { at, .. } | Op::FetchAdd { at, .. } => {
                 if self.lacks(OddAtomics) {
                     at.offset &= !7;
                 }
-                let odd = pieces.iter().map(|piece| piece.length).sum::<u32>() != 8;
-                let lost = !pieces.iter().all(is_good);
+                let odd = sges.iter().map(|sge| sge.length).sum::<u32>() != 8;
+                let lost = !sges.iter().all(is_good);
                 if self.lacks(OddAtomics) && odd || self.lacks(LostResults) && lost {
-                    *pieces = vec![Piece { region: Region::Main, offset: 8, length: 8 }];
+                    *sges = vec![NamedSge { region: Region::Main, offset: 8, length: 8 }];
                 }
             }
             _ => {}
@@ -221,19 +221,19 @@ impl Dialect {
     }
 
     /// Reduces a list with an invalid SGE to that SGE.
-    fn pieces(&self, pieces: &mut Vec<Piece>) {
+    fn sges(&self, sges: &mut Vec<NamedSge>) {
         if self.lacks(PartlyBad) {
-            if let Some(&bad) = pieces.iter().find(|piece| !is_good(piece)) {
+            if let Some(&bad) = sges.iter().find(|sge| !is_good(sge)) {
                 let offset = if bad.is_inside() { bad.offset } else { MAIN as u64 };
-                *pieces = vec![Piece { offset, ..bad }];
+                *sges = vec![NamedSge { offset, ..bad }];
             }
         }
     }
 }
 
 /// Whether an SGE is always valid.
-fn is_good(piece: &Piece) -> bool {
-    piece.region == Region::Main && piece.is_inside()
+fn is_good(sge: &NamedSge) -> bool {
+    sge.region == Region::Main && sge.is_inside()
 }
 
 #[cfg(test)]

@@ -107,8 +107,8 @@ impl<D: Device> Machine<D> {
                 self.recv(qp, list, wanted)
             }
             Step::Change(qp, change) => self.change(*qp % self.qps.len(), *change),
-            Step::Poll(cq, buffer) => {
-                self.poll(*cq, *buffer, wanted).map_or_else(Outcome::Broken, Outcome::Count)
+            Step::Poll(cq, capacity) => {
+                self.poll(*cq, *capacity, wanted).map_or_else(Outcome::Broken, Outcome::Count)
             }
             step => Outcome::Obeyed(self.other(step).into_iter().collect()),
         }
@@ -190,12 +190,12 @@ impl<D: Device> Machine<D> {
     }
 
     fn send(&mut self, qp: usize, list: &[Request]) -> Outcome {
-        let pieces: Vec<Vec<Sge>> = list.iter().map(|request| self.sges(qp, request)).collect();
-        let requests = list.iter().zip(&pieces).zip(0..);
+        let lists: Vec<Vec<Sge>> = list.iter().map(|request| self.sges(qp, request)).collect();
+        let requests = list.iter().zip(&lists).zip(0..);
         let requests: Vec<SendWr<'_>> = requests
-            .map(|((request, pieces), nth)| {
+            .map(|((request, sges), nth)| {
                 let data = match &request.data {
-                    Data::Pieces(_) => wr::Data::Sges(pieces),
+                    Data::Sges(_) => wr::Data::Sges(sges),
                     Data::Inline(bytes) => wr::Data::Inline(bytes),
                 };
                 let wr = SendWr::new(self.steps << 8 | nth, self.op(qp, request.op), data);
@@ -215,16 +215,16 @@ impl<D: Device> Machine<D> {
         Outcome::Count(posted(result, list.len()))
     }
 
-    fn recv(&mut self, qp: usize, list: &[Vec<Piece>], wanted: Wanted) -> Outcome {
+    fn recv(&mut self, qp: usize, list: &[Vec<NamedSge>], wanted: Wanted) -> Outcome {
         let end = &self.ends[qp % 2];
-        let sges = |pieces: &Vec<Piece>| {
+        let sges = |named: &Vec<NamedSge>| {
             let route = (self.shape.qp_type == QpType::Ud).then(|| end.routes.sge(0, GRH));
-            route.into_iter().chain(pieces.iter().map(|piece| self.sge(qp % 2, piece))).collect()
+            route.into_iter().chain(named.iter().map(|sge| self.sge(qp % 2, sge))).collect()
         };
-        let pieces: Vec<Vec<Sge>> = list.iter().map(sges).collect();
+        let lists: Vec<Vec<Sge>> = list.iter().map(sges).collect();
         let first = RECV | self.steps << 8;
         let requests: Vec<RecvWr<'_>> =
-            (first..).zip(&pieces).map(|(wr_id, sges)| RecvWr::new(wr_id, sges)).collect();
+            (first..).zip(&lists).map(|(wr_id, sges)| RecvWr::new(wr_id, sges)).collect();
         let mut count = 0;
         loop {
             let rest = &requests[count..];
@@ -280,12 +280,12 @@ impl<D: Device> Machine<D> {
         cq.resize(capacity).is_ok() && cq.resize(CQE).is_ok()
     }
 
-    fn poll(&mut self, cq: usize, buffer: usize, wanted: Wanted) -> Result<usize, PollError> {
+    fn poll(&mut self, cq: usize, capacity: usize, wanted: Wanted) -> Result<usize, PollError> {
         // The order of completions of different queue pairs is undefined.
         let shared = self.shape.pairs > 1 || !self.shape.separate_cqs;
-        let (most, mut count) = (if shared { usize::MAX } else { buffer }, 0);
+        let (most, mut count) = (if shared { usize::MAX } else { capacity }, 0);
         loop {
-            let taken = self.take(cq, buffer.min(most - count).min(CHUNK))?;
+            let taken = self.take(cq, capacity.min(most - count).min(CHUNK))?;
             count += taken;
             if count == most || taken == 0 && !are_missing(wanted, count) {
                 return Ok(count);
@@ -297,8 +297,8 @@ impl<D: Device> Machine<D> {
     }
 
     /// Polls the queue once.
-    fn take(&mut self, cq: usize, buffer: usize) -> Result<usize, PollError> {
-        let mut out = vec![Wc::default(); buffer];
+    fn take(&mut self, cq: usize, capacity: usize) -> Result<usize, PollError> {
+        let mut out = vec![Wc::default(); capacity];
         let count = self.cq(cq).poll(&mut out)?;
         for wc in &out[..count] {
             let datagram = self.shape.qp_type == QpType::Ud;

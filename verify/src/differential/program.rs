@@ -60,7 +60,7 @@ pub enum Step {
     /// Posts a list of sends to a queue pair; datagrams go to the destination of the first one.
     Send(usize, Vec<Request>),
     /// Posts a list of receives to a queue pair or its shared receive queue.
-    Recv(usize, Vec<Vec<Piece>>),
+    Recv(usize, Vec<Vec<NamedSge>>),
     /// Changes the state of a queue pair.
     Change(usize, Change),
     /// Polls a completion queue for so many completions; until it is empty if several work queues complete there.
@@ -127,7 +127,7 @@ pub enum Op {
     FetchAdd { at: Place, add: u64 },
     AtomicWrite { to: Place },
     Flush { at: Place, length: u32, placement: Placement, selectivity: Selectivity },
-    Bind { key: u8, on: Piece, access: Access },
+    Bind { key: u8, on: NamedSge, access: Access },
     LocalInvalidate { key: u8 },
 }
 
@@ -145,7 +145,7 @@ impl Op {
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Data {
-    Pieces(Vec<Piece>),
+    Sges(Vec<NamedSge>),
     Inline(Vec<u8>),
 }
 
@@ -169,13 +169,13 @@ pub enum Region {
 /// An SGE, inside its region or not.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
-pub struct Piece {
+pub struct NamedSge {
     pub region: Region,
     pub offset: u64,
     pub length: u32,
 }
 
-impl Piece {
+impl NamedSge {
     /// Whether all of it is inside its region, if there is such a region.
     pub fn is_inside(&self) -> bool {
         let size = if self.region == Region::Main { MAIN } else { SMALL };

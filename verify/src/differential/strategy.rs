@@ -69,9 +69,9 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => (qp(), vec(request(op_and_data()), 1..4)).prop_map(|(qp, list)| Step::Send(qp, list)),
         3 => (qp(), vec(request(window()), 1..4)).prop_map(|(qp, list)| Step::Send(qp, list)),
-        10 => (qp(), vec(pieces(), 1..4)).prop_map(|(qp, list)| Step::Recv(qp, list)),
+        10 => (qp(), vec(sges(), 1..4)).prop_map(|(qp, list)| Step::Recv(qp, list)),
         3 => (qp(), change()).prop_map(|(qp, change)| Step::Change(qp, change)),
-        6 => (cq(), 1..6usize).prop_map(|(cq, buffer)| Step::Poll(cq, buffer)),
+        6 => (cq(), 1..6usize).prop_map(|(cq, capacity)| Step::Poll(cq, capacity)),
         3 => (cq(), select(&[Notify::Next, Notify::Solicited])).prop_map(|(cq, on)| Step::Arm(cq, on)),
         1 => (cq(), 0..20u32).prop_map(|(cq, capacity)| Step::Resize(cq, capacity)),
         2 => (end(), 0..MAIN, any::<u8>()).prop_map(|(end, at, byte)| Step::Fill(end, at, byte)),
@@ -113,17 +113,17 @@ fn op_and_data() -> impl Strategy<Value = (Op, Data)> {
     let imm = || proptest::option::of(any::<[u8; 4]>());
     let eight = || {
         let inline = any::<[u8; 8]>().prop_map(|bytes| Data::Inline(bytes.to_vec()));
-        prop_oneof![4 => word().prop_map(Data::Pieces), 3 => inline, 1 => data()]
+        prop_oneof![4 => word().prop_map(Data::Sges), 3 => inline, 1 => data()]
     };
     prop_oneof![
         6 => (imm().prop_map(|imm| Op::Send { imm }), data()),
         4 => ((place(), imm()).prop_map(|(to, imm)| Op::Write { to, imm }), data()),
         1 => (key().prop_map(|key| Op::SendInvalidate { key }), data()),
         2 => (word_place().prop_map(|to| Op::AtomicWrite { to }), eight()),
-        1 => (flush(), Just(Data::Pieces(vec![]))),
+        1 => (flush(), Just(Data::Sges(vec![]))),
         2 => window(),
         4 => (place().prop_map(|from| Op::Read { from }), data()),
-        3 => (atomic(), prop_oneof![6 => word().prop_map(Data::Pieces), 1 => data()]),
+        3 => (atomic(), prop_oneof![6 => word().prop_map(Data::Sges), 1 => data()]),
     ]
     .boxed() // large values, of which the test's stack holds few
 }
@@ -145,13 +145,13 @@ fn window() -> impl Strategy<Value = (Op, Data)> {
         4 => Just(Access::REMOTE | FLUSHES),
         1 => (0..64u32).prop_map(Access::from_bits_retain),
     ];
-    let all = Piece { region: Region::Main, offset: 0, length: MAIN as u32 };
-    let on = prop_oneof![2 => Just(all), 1 => piece()];
+    let all = NamedSge { region: Region::Main, offset: 0, length: MAIN as u32 };
+    let on = prop_oneof![2 => Just(all), 1 => sge()];
     let op = prop_oneof![
         3 => (key(), on, access).prop_map(|(key, on, access)| Op::Bind { key, on, access }),
         2 => key().prop_map(|key| Op::LocalInvalidate { key }),
     ];
-    (op, Just(Data::Pieces(vec![])))
+    (op, Just(Data::Sges(vec![])))
 }
 
 /// Mostly the current key.
@@ -180,28 +180,28 @@ fn atomic() -> impl Strategy<Value = Op> {
 
 fn data() -> impl Strategy<Value = Data> {
     let inline = vec(any::<u8>(), 0..40).prop_map(Data::Inline);
-    prop_oneof![4 => pieces().prop_map(Data::Pieces), 1 => inline]
+    prop_oneof![4 => sges().prop_map(Data::Sges), 1 => inline]
 }
 
 /// Up to one SGE more than a queue pair allows.
-fn pieces() -> impl Strategy<Value = Vec<Piece>> {
-    prop_oneof![8 => vec(piece(), 0..3), 1 => vec(piece(), 3)]
+fn sges() -> impl Strategy<Value = Vec<NamedSge>> {
+    prop_oneof![8 => vec(sge(), 0..3), 1 => vec(sge(), 3)]
 }
 
 /// Eight bytes, in one or two SGEs.
-fn word() -> impl Strategy<Value = Vec<Piece>> {
+fn word() -> impl Strategy<Value = Vec<NamedSge>> {
     let inside = 0..SMALL as u64 - 8;
     let cut = prop_oneof![2 => Just(8u32), 1 => 0..8u32];
     (local_region(), inside, cut).prop_map(|(region, offset, cut)| {
-        let at = |length| Piece { region, offset, length };
+        let at = |length| NamedSge { region, offset, length };
         if cut == 8 { vec![at(8)] } else { vec![at(cut), at(8 - cut)] }
     })
 }
 
-fn piece() -> impl Strategy<Value = Piece> {
+fn sge() -> impl Strategy<Value = NamedSge> {
     let length = prop_oneof![1 => Just(0u32), 6 => 1..64u32, 1 => 64..200u32];
     let all = (local_region(), offset(), length);
-    all.prop_map(|(region, offset, length)| Piece { region, offset, length })
+    all.prop_map(|(region, offset, length)| NamedSge { region, offset, length })
 }
 
 fn place() -> impl Strategy<Value = Place> {

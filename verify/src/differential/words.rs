@@ -10,14 +10,14 @@ use crate::device::{Device, Mr, Qp, QpAttr, QpState, QpType, attr};
 impl<D: Device> Machine<D> {
     pub fn sges(&self, qp: usize, request: &Request) -> Vec<Sge> {
         match &request.data {
-            Data::Pieces(pieces) => pieces.iter().map(|piece| self.sge(qp % 2, piece)).collect(),
+            Data::Sges(sges) => sges.iter().map(|sge| self.sge(qp % 2, sge)).collect(),
             Data::Inline(_) => Vec::new(),
         }
     }
 
-    pub fn sge(&self, end: usize, piece: &Piece) -> Sge {
-        let (base, lkey, _) = self.region(end, piece.region);
-        Sge { addr: base.wrapping_add(piece.offset), length: piece.length, lkey }
+    pub fn sge(&self, end: usize, sge: &NamedSge) -> Sge {
+        let (base, lkey, _) = self.region(end, sge.region);
+        Sge { addr: base.wrapping_add(sge.offset), length: sge.length, lkey }
     }
 
     fn remote(&self, qp: usize, place: Place) -> RemoteAddr {

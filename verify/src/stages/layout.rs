@@ -22,7 +22,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
 }
 
 /// Makes the declarations anew, with the command that stands in them. If they differ where other versions are installed
-/// than those that stand there, nothing is shown: whoever has those makes and commits them anew.
+/// than those that stand there, the stage is skipped: a machine with those versions has to make them anew.
 fn generate(job: &mut Job) -> Result<(), Stop> {
     let kept = fs::read_to_string(root().join(GENERATED))?;
     let command = command(&kept);

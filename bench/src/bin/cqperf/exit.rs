@@ -1,4 +1,4 @@
-//! How cqperf ends otherwise than well.
+//! The exit statuses of failures, and their causes.
 
 use std::error::Error;
 use std::fmt;

@@ -14,7 +14,7 @@ unsafe extern "C" {
     fn poll_cost_bare(cq: *mut c_void, buffer: *mut Wc, times: u64) -> i64;
 }
 
-/// A way to poll, with room for one completion.
+/// A way to poll one completion.
 #[derive(Clone, Copy)]
 pub struct Way {
     /// What it is called.
@@ -32,7 +32,7 @@ pub const BARE: Way = Way { name: "ibv_poll_cq in C", symbol: "poll_cost_bare", 
 pub const OURS: [Way; 3] = [
     Way { name: "Cq::poll", symbol: "poll_cost_handle", poll: poll_cost_handle },
     Way {
-        name: "Cq::poll with room of any size",
+        name: "Cq::poll into a slice of any length",
         symbol: "poll_cost_slice",
         poll: poll_cost_slice,
     },

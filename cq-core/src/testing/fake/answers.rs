@@ -39,10 +39,10 @@ impl<const N: usize> State<N> {
     /// Moves the completions of the next poll to `out`.
     fn take(&mut self, out: &mut [Wc]) -> usize {
         let mut count = 0;
-        while let (Some(buffer), Some(&Step::Found(wc, last))) =
+        while let (Some(entry), Some(&Step::Found(wc, last))) =
             (out.get_mut(count), self.steps.front())
         {
-            *buffer = wc;
+            *entry = wc;
             count += 1;
             self.steps.pop_front();
             if last {

@@ -26,7 +26,7 @@ impl<const N: usize> Hold<N> {
         self.list.is_empty()
     }
 
-    pub fn buffer(&self) -> usize {
+    pub fn free(&self) -> usize {
         N - self.list.len()
     }
 

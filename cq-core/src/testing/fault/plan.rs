@@ -133,7 +133,7 @@ impl Faults {
     #[track_caller]
     fn with(mut self, which: impl Into<Which>, fault: Fault) -> Self {
         let full = self.rules.push(Rule { occasion: Occasion::new(which), fault }).is_err();
-        assert!(!full, "a plan has room for {RULES} faults: put the others into another injector");
+        assert!(!full, "a plan holds {RULES} faults: put the others into another injector");
         self
     }
 }

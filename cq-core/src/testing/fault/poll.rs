@@ -9,8 +9,8 @@ impl<T: PollCq, const N: usize> FaultInjector<T, N> {
     /// Polls the queue for `wanted` completions, or for more when looking ahead, as far as they can be held. Returns
     /// whether there may be more.
     fn refill(&mut self, wanted: usize) -> bool {
-        let buffer = self.hold.buffer();
-        let asked = if self.faults.looks_ahead() { buffer } else { buffer.min(wanted) };
+        let free = self.hold.free();
+        let asked = if self.faults.looks_ahead() { free } else { free.min(wanted) };
         if asked == 0 || self.error.is_some() {
             return self.error.is_none();
         }
@@ -117,9 +117,9 @@ impl<T: PollCq, const N: usize> PollCq for FaultInjector<T, N> {
         loop {
             let more = self.refill(out.len() - count);
             let before = count;
-            while let Some(buffer) = out.get_mut(count) {
+            while let Some(entry) = out.get_mut(count) {
                 let Some(wc) = self.give() else { break };
-                *buffer = wc;
+                *entry = wc;
                 count += 1;
             }
             if count == out.len() || count == before || !more {

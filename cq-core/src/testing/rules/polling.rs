@@ -33,7 +33,7 @@ pub fn p01_order<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
             let most = 1 + (round + expected as usize) % MOST;
             let count = poll(fixture, &mut out[..most])?;
             let wanted = most.min((next - expected) as usize);
-            let how = "a poll took fewer completions than there were, and had room for";
+            let how = "a poll took fewer completions than there were and the slice holds";
             holds(count >= wanted, "P1", how)?;
             for wc in &out[..count] {
                 let is_next = wc.wr_id() == expected;
@@ -56,7 +56,11 @@ pub fn p02_polled_is_gone<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     for count in 1..F::CAPACITY.min(MOST) {
         complete(fixture, &mut next, count);
         let polled = poll(fixture, &mut out[..count + 1])?;
-        holds(polled == count, "P2", "a poll with room to spare left something in the queue")?;
+        holds(
+            polled == count,
+            "P2",
+            "a poll that did not fill its slice left something in the queue",
+        )?;
         let again = poll(fixture, &mut out)?;
         holds(again == 0, "P2", "what was polled came again")?;
     }

@@ -36,7 +36,7 @@ fn injector<'a>(script: &'a Script<16>, faults: &Faults) -> FaultInjector<&'a Sc
     FaultInjector::new(script, faults)
 }
 
-/// What a poll with room for eight finds: the numbers of completions, with the statuses of those that failed; or an error.
+/// What a poll into a slice of eight finds: the numbers of completions, with the statuses of those that failed; or an error.
 fn poll(queue: &mut impl PollCq) -> String {
     let mut buffer = [Wc::default(); 8];
     let found = match queue.poll(&mut buffer) {

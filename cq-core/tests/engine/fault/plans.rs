@@ -62,7 +62,7 @@ fn a_plan_that_can_not_be_is_refused_in_words() {
         (|| drop(faults().fail(When::nth(1), WcStatus::SUCCESS)), "no failure"),
         (
             || drop((0..17).fold(faults(), |faults, _| faults.fail(When::nth(1), RETRY))),
-            "room for 16 faults",
+            "holds 16 faults",
         ),
     ];
     for (plan, text) in refused {

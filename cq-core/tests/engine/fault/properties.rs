@@ -25,16 +25,16 @@ struct Waiter<'a> {
     /// Whether it arms first and then polls until there is nothing, or polls first, and once more if something may have been
     /// missed.
     arms_first: bool,
-    buffer: usize,
+    capacity: usize,
     asleep: bool,
     taken: Vec<(u64, WcStatus, u32)>,
 }
 
 impl Waiter<'_> {
     /// Polls once; says how many that gave.
-    fn poll(&mut self, buffer: usize) -> usize {
+    fn poll(&mut self, capacity: usize) -> usize {
         const UNTOUCHED: u64 = u64::MAX;
-        let mut out = vec![wc(UNTOUCHED, 0); buffer];
+        let mut out = vec![wc(UNTOUCHED, 0); capacity];
         let count = self.queue.poll(&mut out).unwrap();
         assert!(out[count..].iter().all(|wc| wc.wr_id() == UNTOUCHED), "P4");
         self.taken.extend(out[..count].iter().map(|wc| (wc.wr_id(), wc.status(), wc.qp_num())));
@@ -42,7 +42,7 @@ impl Waiter<'_> {
     }
 
     fn drain(&mut self) {
-        while self.poll(self.buffer) > 0 {}
+        while self.poll(self.capacity) > 0 {}
     }
 
     /// Goes on until it may sleep.
@@ -59,7 +59,7 @@ impl Waiter<'_> {
             if self.arms_first {
                 self.drain();
             } else if armed == Armed::MayHaveMissed {
-                found = self.poll(self.buffer);
+                found = self.poll(self.capacity);
             }
             // An event that is there already ends the sleep at once.
             if found == 0 && self.channel.take_event().unwrap().is_none() {
@@ -100,7 +100,7 @@ fn run(
     faults: &Faults,
     steps: &[Step],
     arms_first: bool,
-    buffer: usize,
+    capacity: usize,
 ) -> (Vec<(u64, WcStatus, u32)>, String) {
     let (mut storage, channel) = (SoftCq::<128>::new(), Bell::default());
     let (mut device, consumer) = storage.split_with(KEY, &channel);
@@ -108,14 +108,14 @@ fn run(
         queue: FaultInjector::new(consumer, faults),
         channel: FaultInjector::new(&channel, faults),
         arms_first,
-        buffer,
+        capacity,
         asleep: false,
         taken: Vec::new(),
     };
     for (wr_id, &step) in (0..).zip(steps) {
         match step {
             Step::Complete(qp) => device.push(&wc(wr_id, qp)).unwrap(),
-            Step::Poll(buffer) => drop(waiter.poll(buffer)),
+            Step::Poll(capacity) => drop(waiter.poll(capacity)),
             Step::Run => waiter.run(),
         }
     }
@@ -140,13 +140,13 @@ proptest! {
     /// once, and is flushed from there on (C11, Q2). The same seed and the same calls give the same faults.
     #[test]
     fn n06_c08_c10_q02_nothing_is_slept_over_lost_or_out_of_order_and_failures_are_flushed_behind(
-        faults in plans(), steps in steps(), arms_first in any::<bool>(), buffer in 1_usize..12,
+        faults in plans(), steps in steps(), arms_first in any::<bool>(), capacity in 1_usize..12,
     ) {
         let completed = (0..).zip(&steps).filter_map(|(wr_id, &step)| match step {
             Step::Complete(qp) => Some((qp, wr_id)),
             _ => None,
         });
-        let (taken, injected) = run(&faults, &steps, arms_first, buffer);
+        let (taken, injected) = run(&faults, &steps, arms_first, capacity);
         let numbers = taken.iter().map(|&(wr_id, _, qp)| (qp, wr_id));
         prop_assert_eq!(by_queue_pair(numbers), by_queue_pair(completed), "{}", injected);
         let statuses = taken.iter().map(|&(_, status, qp)| (qp, status));
@@ -155,13 +155,13 @@ proptest! {
             prop_assert!(left.next().is_none_or(|&status| status == STATUS), "{}", injected);
             prop_assert!(left.all(|&status| status == WcStatus::WR_FLUSH_ERR), "{}", injected);
         }
-        prop_assert_eq!(run(&faults, &steps, arms_first, buffer), (taken, injected));
+        prop_assert_eq!(run(&faults, &steps, arms_first, capacity), (taken, injected));
     }
 
     /// Where nothing delays or overtakes, the queue's order is the order (P1, P2).
     #[test]
     fn p01_p02_without_delays_the_order_is_the_queues(
-        seed in any::<u64>(), count in 0_u64..40, rooms in prop::collection::vec(1_usize..12, 40),
+        seed in any::<u64>(), count in 0_u64..40, capacities in prop::collection::vec(1_usize..12, 40),
     ) {
         let mut storage = SoftCq::<64>::new();
         let (mut device, consumer) = storage.split();
@@ -169,10 +169,10 @@ proptest! {
         let faults = Faults::seeded(seed).fail(When::chance(0.3), STATUS);
         let mut queue = FaultInjector::<_, 8>::new(consumer, &faults);
         let mut next = 0;
-        for buffer in rooms {
-            let mut out = vec![Wc::default(); buffer];
+        for capacity in capacities {
+            let mut out = vec![Wc::default(); capacity];
             let found = queue.poll(&mut out).unwrap();
-            prop_assert_eq!(found as u64, (buffer as u64).min(count - next));
+            prop_assert_eq!(found as u64, (capacity as u64).min(count - next));
             for wc in &out[..found] {
                 prop_assert_eq!(wc.wr_id(), next);
                 next += 1;

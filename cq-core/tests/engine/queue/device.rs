@@ -9,7 +9,7 @@ pub trait Device {
     fn try_push(&mut self, entry: &Entry) -> Result<(), TryPushError>;
     fn try_push_batch(&mut self, batch: &[Entry]) -> Result<usize, TryPushError>;
     /// What is not given back, and what is free; what follows from them is compared.
-    fn buffer(&self) -> (usize, usize);
+    fn lengths(&self) -> (usize, usize);
     fn is_abandoned(&self) -> bool;
 }
 
@@ -34,7 +34,7 @@ macro_rules! device {
                     Lone::try_push_batch(self, batch)
                 }
 
-                fn buffer(&self) -> (usize, usize) {
+                fn lengths(&self) -> (usize, usize) {
                     let (len, free) = (self.len(), self.free_slots());
                     assert_eq!((self.is_empty(), self.is_full()), (len == 0, free == 0));
                     (len, free)
@@ -132,8 +132,8 @@ mod shared {
             self.next().try_push_batch(batch)
         }
 
-        fn buffer(&self) -> (usize, usize) {
-            let [one, other] = self.0.each_ref().map(Device::buffer);
+        fn lengths(&self) -> (usize, usize) {
+            let [one, other] = self.0.each_ref().map(Device::lengths);
             assert_eq!(one, other);
             one
         }

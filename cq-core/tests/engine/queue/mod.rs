@@ -6,7 +6,7 @@
 //! | `raw_model` | the same of a raw queue, with sides that take turns (P1, P2, P4, O1, O3, S4–S6) |
 //! | `order` | wrap-around, kept tails, harmlessness of foreign words (P1, P2, X4) |
 //! | `overrun` | overrun, and queues that are split again (O2, O3) |
-//! | `buffer` | what a producer finds unpolled, and how it waits (S1) |
+//! | `free_slots` | what a producer finds unpolled, and how it waits (S1) |
 //! | `batch` | several at once (N3, P2) |
 //! | `events` | names of events, and notification through the control (N1, N8, N11, N12) |
 //! | `end` | sides that come after the end (S5, O3) |

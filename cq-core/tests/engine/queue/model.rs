@@ -205,8 +205,8 @@ impl<'a> Both<'a> {
         for step in steps {
             self.step(step);
             let unpolled = self.model.unpolled.len();
-            let buffer = self.device.as_ref().map(|device| device.buffer());
-            assert_eq!(buffer, Some((unpolled, CAPACITY - unpolled)), "{}", self.kind);
+            let lengths = self.device.as_ref().map(|device| device.lengths());
+            assert_eq!(lengths, Some((unpolled, CAPACITY - unpolled)), "{}", self.kind);
         }
         // Where other sides may follow, the end of one is not the queue's.
         if self.kind.starts_with("raw") {

@@ -206,7 +206,7 @@ fn a_place_of_memory_that_is_none_is_for_the_device_to_refuse() {
     }
 }
 
-/// What a listener says of whoever sends these bytes, and then, unless it is to be silent, closes the connection. `ECHO`
+/// What a listener reports about a client that sends these bytes, and then, unless it is to be silent, closes the connection. `ECHO`
 /// stands for the address that the listener sends.
 fn of_bytes(script: &[u8], silence: Duration) -> String {
     let [socket, other] = connection();
@@ -235,7 +235,7 @@ fn of_bytes(script: &[u8], silence: Duration) -> String {
 }
 
 #[test]
-fn whoever_connects_is_refused_in_one_line_unless_it_keeps_to_the_protocol() {
+fn a_client_that_breaks_the_protocol_is_refused_in_one_line() {
     let greeting = "cqperf 3\n".to_owned();
     let hello = hello(loopback().about().limits);
     let small = job(Flow::Pingpong, Op::Send, false, 10);
