@@ -1,5 +1,5 @@
-//! The connection of two ends, a socket of any kind: messages in lines, and a thread that reads them, so that whoever
-//! works has only a flag to look at.
+//! The connection of two ends, a socket of any kind: messages in lines, and a thread that reads them, so that the
+//! measuring thread only checks a flag.
 //!
 //! Each side begins with a line, `cqperf` and a version. Then come messages, a line of JSON each. Nothing of it is
 //! believed: what is not like this ends the connection.
@@ -216,7 +216,7 @@ impl Drop for Link {
 /// Reads until the connection ends, or nobody takes what was read.
 fn read_all(mut from: impl BufRead, to: &SyncSender<Result<Message, LinkError>>, stop: &Stop) {
     if let Err(error) = read_line(&mut from).and_then(|line| greeted(&line)) {
-        // Nobody waits for a stranger, so nobody has to leave.
+        // Nobody waits for a client before its greeting, so nobody has to leave.
         let _ = to.try_send(Err(error));
         return;
     }
