@@ -49,14 +49,18 @@ pub fn is_there() -> bool {
 pub fn run(test: Test, cores: Cores, count: u64) -> Sample {
     /// Of less it makes no figures.
     const LEAST: u64 = 100_000;
+    /// What ends it, should it hang: seconds for timeout(1).
+    const LONGEST: &str = "60";
     let count = count.max(LEAST);
     let messages = count.to_string();
     let port = free_port().to_string();
     let (transports, arguments) = test.arguments();
     let start = |more: &[&str]| -> Child {
-        let mut command = Command::new(PROGRAM);
-        command.env("UCX_TLS", transports).args(["-p", &port]).args(more);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut command = Command::new("timeout");
+        command.env("UCX_TLS", transports).args([LONGEST, PROGRAM, "-p", &port]).args(more);
+        // Nobody reads what the server says, which would fill a pipe.
+        let said = || if more.is_empty() { Stdio::null() } else { Stdio::piped() };
+        command.stdin(Stdio::null()).stdout(said()).stderr(said());
         command.spawn().expect("it starts")
     };
     let ((), (), before) = on_two_cores(cores, || (), || ());

@@ -112,7 +112,7 @@ macro_rules! numbers {
     };
 }
 
-// What these enumerations get later is a wrong argument until it is told from one here.
+// `_` also stands for what an enumeration gets later, until it is told from the rest here.
 numbers! {
     CreateError { error => Errno::of(error.errno().0); }
     ResizeError { error => Errno::of(error.errno().0); }

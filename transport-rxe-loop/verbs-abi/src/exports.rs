@@ -28,7 +28,7 @@ const fn plain<T>(answer: T) -> T {
 }
 
 /// A pointer to what C does not write.
-fn constant<T>(result: Result<*mut T, Errno>) -> *const T {
+fn const_pointer<T>(result: Result<*mut T, Errno>) -> *const T {
     pointer(result)
 }
 
@@ -63,7 +63,7 @@ exported! {
         pointer(device::get_device_list);
     ibv_free_device_list(list: *mut *mut ibv_device) = plain(Returned::free);
     ibv_get_device_name(device: *mut ibv_device) -> *const c_char =
-        constant(device::get_device_name);
+        const_pointer(device::get_device_name);
     ibv_get_device_guid(device: *mut ibv_device) -> u64 = plain(device::get_device_guid);
     ibv_open_device(device: *mut ibv_device) -> *mut ibv_context = pointer(open_device);
     ibv_close_device(context: *mut ibv_context) -> c_int = zero(device::close_device);
@@ -168,7 +168,7 @@ fn open_device(device: *const ibv_device) -> Result<*mut ibv_context, Errno> {
 }
 
 /// Declares functions that look at nothing, and always answer the same.
-macro_rules! constant {
+macro_rules! fixed {
     ($($(#[$doc:meta])* $name:ident($($argument:ty),*) $(-> $result:ty)? = $answer:expr;)+) => {
         $(
             $(#[$doc])*
@@ -185,7 +185,7 @@ fn unsupported<T>() -> Result<T, Errno> {
     Err(Errno::OPNOTSUPP)
 }
 
-constant! {
+fixed! {
     /// `ibv_get_device_index(3)`: none, since the system has not numbered it.
     ibv_get_device_index(*mut ibv_device) -> c_int = -1;
     /// `ibv_fork_init(3)`. Nothing has to be prepared.

@@ -66,7 +66,8 @@
 //! pointer that is not, or no longer, an object is ENOENT, and never a crash ([Q11](cq_core::contract#q11)).
 //!
 //! # Threads and processes
-//! Any number of threads may call at once. Each object has its own lock, which is not held while a thread sleeps. A forked
+//! Any number of threads may call at once. Each object has its own lock, which is not held while a thread sleeps,
+//! except while `ibv_modify_qp` waits for copies to the memory of a queue pair that it resets or fails. A forked
 //! child can continue without the device, or open it again; inherited objects do not work.
 //!
 //! # Modules

@@ -13,8 +13,6 @@ use crate::sys::*;
 /// Where a queue pair is for C, and its state.
 const QP: usize = offset_of!(ibv_qp_ex_and_flush, qp.qp_base);
 const STATE: usize = QP + offset_of!(ibv_qp, state);
-/// Bytes of the smallest packet there is an [`ibv_mtu`] for.
-const SMALLEST: u32 = 256;
 
 /// What the device has no attribute for.
 const ABSENT: QpAttrMask = QpAttrMask::ALT_PATH
@@ -63,7 +61,7 @@ fn one_of_c(all: QpAttr, attr: &ibv_qp_attr, flag: QpAttrMask) -> Result<QpAttr,
         QpAttrMask::PORT => all.port(attr.port_num),
         QpAttrMask::QKEY => all.qkey(attr.qkey),
         QpAttrMask::AV => all.av(path_of_c(&attr.ah_attr)?),
-        QpAttrMask::PATH_MTU => all.path_mtu(bytes_of_c(attr.path_mtu)?),
+        QpAttrMask::PATH_MTU => all.path_mtu(port::bytes_of(attr.path_mtu)?),
         QpAttrMask::TIMEOUT => all.timeout(attr.timeout),
         QpAttrMask::RETRY_CNT => all.retry_cnt(attr.retry_cnt),
         QpAttrMask::RNR_RETRY => all.rnr_retry(attr.rnr_retry),
@@ -87,13 +85,6 @@ fn path_of_c(path: &ibv_ah_attr) -> Result<AddressVector, Errno> {
         port::check_gid(path.grh.sgid_index.into())?;
     }
     Ok(AddressVector { port: path.port_num, lid: path.dlid, sl: path.sl, route: None })
-}
-
-fn bytes_of_c(mtu: ibv_mtu) -> Result<u32, Errno> {
-    match mtu {
-        IBV_MTU_256..=IBV_MTU_4096 => Ok(SMALLEST << (mtu - IBV_MTU_256)),
-        _ => Err(Errno::INVAL),
-    }
 }
 
 /// What a queue pair was given, and its state, for C: whatever it was not given is 0.

@@ -85,9 +85,20 @@ fn attr(found: &Port) -> ibv_port_attr {
     }
 }
 
-/// `enum ibv_mtu` doubles from 256 on.
+/// The bytes of the smallest [`ibv_mtu`]; each further one is twice as long.
+const SMALLEST: u32 = 256;
+
+/// The [`ibv_mtu`] of so many bytes.
 pub const fn mtu(bytes: u32) -> ibv_mtu {
-    IBV_MTU_256 + (bytes / 256).ilog2()
+    IBV_MTU_256 + (bytes / SMALLEST).ilog2()
+}
+
+/// The bytes of an [`ibv_mtu`]. EINVAL: there is no such one.
+pub fn bytes_of(mtu: ibv_mtu) -> Result<u32, Errno> {
+    match mtu {
+        IBV_MTU_256..=IBV_MTU_4096 => Ok(SMALLEST << (mtu - IBV_MTU_256)),
+        _ => Err(Errno::INVAL),
+    }
 }
 
 /// `ibv_query_gid(3)`. -1 with EINVAL, ENOENT: no context, no such port or index, no buffer.

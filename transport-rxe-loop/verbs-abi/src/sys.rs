@@ -64,12 +64,10 @@ pub struct ibv_qp_ex_and_flush {
     pub wr_flush: Option<unsafe extern "C" fn(*mut ibv_qp_ex, u32, u64, usize, u8, u8)>,
 }
 
-// What C has not written is not looked at, but would do no harm: numbers are of any bits, and pointers are looked up.
-
 impl ibv_async_event_element {
     /// What it is about, if it is about any of these.
     pub const fn pointers(&self) -> (*mut ibv_cq, *mut ibv_qp, *mut ibv_srq) {
-        // SAFETY: as above.
+        // SAFETY: memory of C's, whose bytes have values; any bits are a raw pointer, which is looked up and not followed.
         unsafe { (self.cq, self.qp, self.srq) }
     }
 }

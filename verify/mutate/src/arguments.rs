@@ -41,7 +41,7 @@ something could not be run, 2 usage.";
 /// which are quick to build and to run. All must be noticed but those that verify/mutants.toml explains, or leaves to
 /// --long.
 #[derive(Debug, Parser)]
-#[command(name = "cargo verify mutate", after_help = DETAILS)]
+#[command(name = "verify-mutate", after_help = DETAILS)]
 pub struct Arguments {
     /// How long to try mutants, in seconds; building and a run of the checks without mutants come before
     #[arg(long, value_name = "N", default_value_t = 60, conflicts_with = "long")]

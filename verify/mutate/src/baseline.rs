@@ -1,8 +1,10 @@
 //! What each check does where no mutant is on: that it passes, how long it takes, and which mutants it reaches.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -20,6 +22,8 @@ const FILE: &str = "baseline.json";
 /// What a check does by itself.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Known {
+    /// The bytes of its program, hashed: another program, or another build of it, is measured anew.
+    pub program: u64,
     /// How long it took.
     pub seconds: f64,
     /// The mutants that it reaches.
@@ -39,10 +43,13 @@ pub fn measure(
     jobs: usize,
 ) -> Result<Baseline> {
     let mut baseline: Baseline = notes::load(&target.join(FILE), sources).unwrap_or_default();
-    let is_unknown = |check: &&Check| !baseline.contains_key(&check.to_string());
-    let unknown: Vec<&Check> = checks.iter().filter(is_unknown).collect();
+    let programs = programs(checks)?;
+    let is_known = |check: &&Check| {
+        baseline.get(&check.to_string()).is_some_and(|it| it.program == programs[&check.program])
+    };
+    let unknown: Vec<&Check> = checks.iter().filter(|check| !is_known(check)).collect();
     let mut broken = Vec::new();
-    let record = |check: &&Check| record(check, target, mutants);
+    let record = |check: &&Check| record(check, programs[&check.program], target, mutants);
     let first = workers::map("checks without a mutant", jobs, &unknown, record)?;
     for (check, known) in unknown.iter().zip(first) {
         let known = match known {
@@ -63,8 +70,23 @@ pub fn measure(
     Ok(baseline)
 }
 
+/// The hash of each program's bytes.
+fn programs(checks: &[Check]) -> Result<BTreeMap<&PathBuf, u64>> {
+    let mut programs = BTreeMap::new();
+    for Check { program, .. } in checks {
+        if let Entry::Vacant(new) = programs.entry(program) {
+            let bytes =
+                fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
+            let mut hasher = DefaultHasher::new();
+            bytes.hash(&mut hasher);
+            new.insert(hasher.finish());
+        }
+    }
+    Ok(programs)
+}
+
 /// Runs a check and records what it reaches; `None` if it fails.
-fn record(check: &Check, target: &Path, mutants: usize) -> Result<Option<Known>> {
+fn record(check: &Check, program: u64, target: &Path, mutants: usize) -> Result<Option<Known>> {
     let path = target.join(format!("reached.{:?}", std::thread::current().id()));
     let cannot = || format!("cannot record in {}", path.display());
     fs::write(&path, vec![0; mutants + 1]).with_context(cannot)?;
@@ -73,5 +95,5 @@ fn record(check: &Check, target: &Path, mutants: usize) -> Result<Option<Known>>
     fs::remove_file(&path).with_context(cannot)?;
     let reached = bytes.iter().zip(0..).filter(|(byte, _)| **byte != 0);
     let reaches = reached.map(|(_, number)| number).collect();
-    Ok((run.ended == Ended::Passed).then_some(Known { seconds: run.seconds, reaches }))
+    Ok((run.ended == Ended::Passed).then_some(Known { program, seconds: run.seconds, reaches }))
 }

@@ -115,9 +115,9 @@ mod tests {
         checks: &[(Check, f64, &[u32])],
         deadline: Option<Duration>,
     ) -> Option<Outcome> {
-        let known = |seconds, reaches: &[u32]| Known {
-            seconds,
-            reaches: reaches.iter().copied().collect(),
+        let known = |seconds, reaches: &[u32]| {
+            let reaches = reaches.iter().copied().collect();
+            Known { seconds, reaches, ..Known::default() }
         };
         let baseline = checks
             .iter()

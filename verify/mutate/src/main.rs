@@ -1,4 +1,4 @@
-//! `cargo verify mutate`: what are the checks blind to?
+//! `verify-mutate`, which `cargo verify mutate` runs: what are the checks blind to?
 //!
 //! Faults are planted in the engine and in the device, mechanically, from their syntax trees, and each is tried
 //! on the checks: one that no check notices is a survivor. All faults (mutants) stand in one mutated copy of the

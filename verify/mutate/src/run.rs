@@ -61,6 +61,10 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     let file = root.join("target/verify/mutants.jsonl");
     let noticed = if arguments.again { record::noticed(&file) } else { Default::default() };
     let wanted: Vec<_> = wanted.into_iter().filter(|it| !noticed.contains(&it.name)).collect();
+    if wanted.is_empty() {
+        writeln!(io::stdout(), "all of them were noticed before: nothing is left to try")?;
+        return Ok(true);
+    }
     let record = Record::open(&file, arguments.again)?;
     let outcomes = workers::map("mutants", jobs, &wanted, |mutant| {
         let start = Instant::now();

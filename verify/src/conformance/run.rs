@@ -35,7 +35,7 @@ pub fn named(transport: &str) -> io::Result<&'static Transport> {
 /// Returns whether each passed, or failed by a known deviation.
 ///
 /// # Errors
-/// No transport has this name, this program can't run it, its device is missing, or writing to `out` failed.
+/// No transport or no case has this name, this program can't run it, its device is missing, or writing to `out` failed.
 pub fn run_here(
     transport: &str,
     part: Part,
@@ -55,9 +55,10 @@ pub fn run_here(
         crate::verbs::check().map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
     }
     panic::set_hook(Box::new(note_panic));
-    let mut all_well = true;
+    let (mut all_well, mut ran) = (true, 0);
     let cases = (transport.cases)();
     for case in part.of(cases.len()).map(|nth| &cases[nth]).filter(|case| wanted(case.name)) {
+        ran += 1;
         writeln!(out, "case {}", case.name)?;
         out.flush()?;
         let deviates = deviations().any(|one| one.is_of(transport.name, case));
@@ -71,6 +72,10 @@ pub fn run_here(
             // Its thread still runs and may disturb later cases.
             return Ok(false);
         }
+    }
+    if ran == 0 {
+        let what = format!("{} has no such case", transport.name);
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
     writeln!(out, "done")?;
     Ok(all_well)

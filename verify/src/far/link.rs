@@ -73,6 +73,7 @@ impl Link {
 
     fn start(fabric: &str) -> io::Result<Self> {
         let (control, far) = UnixStream::pair()?;
+        control.set_write_timeout(Some(DEADLINE))?;
         Ok(Self::to(control, start(far, fabric)?))
     }
 
@@ -121,6 +122,7 @@ impl Link {
         let idle = held(&self.idle).pop();
         let wire = idle.map_or_else(|| self.wire(), Ok)?;
         wire.set_read_timeout(limit)?;
+        wire.set_write_timeout(limit)?;
         wire::write(&wire, &serde_json::to_vec(call)?, raw)?;
         let answer = wire::read(&wire)?;
         held(&self.idle).push(wire);

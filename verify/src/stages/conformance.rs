@@ -111,7 +111,6 @@ impl Place {
         let process = |part: Part| {
             let of = |mut program: Command| {
                 program.args(["--cases", transport.name]).args(part.arguments());
-                program.stderr(Stdio::null());
                 program
             };
             match self {

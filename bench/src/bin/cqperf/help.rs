@@ -22,7 +22,7 @@ Operations (--op), for both commands:
 Latencies of send and write are one way: half of a ping-pong's round trip; for a stream, from the start of
 writing a batch until the message is found, which includes queueing. Those of read, cas and faa are of the
 whole operation, from posting its batch to polling its completion. In JSON, latency_is says which. Streamed
-messages below 16 bytes have no space for a time stamp, and no latencies (null in JSON). Rates include writing
+messages of send and write below 16 bytes have no space for a time stamp, and no latencies (null in JSON). Rates include writing
 and checking the messages; a round trip of send or write counts as two messages.
 
 Two processes: with --processes 2, cqperf starts the other one on this machine. For two machines, one cqperf

@@ -68,6 +68,23 @@ pub fn listen(host: &str) -> Result<TcpListener, Exit> {
     listener.map_err(|why| Exit::failed(format!("cannot listen on {host}: {why}")))
 }
 
+/// Whether nobody connects, or one who did is gone already: accept(2) reports that, too, and is to be called again.
+fn is_passing(why: &io::Error) -> bool {
+    use ErrorKind::{
+        ConnectionAborted, HostUnreachable, Interrupted, NetworkDown, NetworkUnreachable,
+        WouldBlock,
+    };
+    let passing = [
+        WouldBlock,
+        Interrupted,
+        ConnectionAborted,
+        NetworkDown,
+        NetworkUnreachable,
+        HostUnreachable,
+    ];
+    passing.contains(&why.kind())
+}
+
 /// Waits for a process that connects, and says from where.
 pub fn accept(listener: &TcpListener, stop: &Stop) -> Result<(TcpStream, SocketAddr), Exit> {
     /// How long to sleep before looking for an interrupt.
@@ -75,10 +92,8 @@ pub fn accept(listener: &TcpListener, stop: &Stop) -> Result<(TcpStream, SocketA
     listener.set_nonblocking(true)?;
     loop {
         match listener.accept() {
-            Err(why) if why.kind() == ErrorKind::WouldBlock && stop.interrupted() => {
-                return Err(Exit::interrupted());
-            }
-            Err(why) if why.kind() == ErrorKind::WouldBlock => thread::sleep(SLICE),
+            Err(why) if is_passing(&why) && stop.interrupted() => return Err(Exit::interrupted()),
+            Err(why) if is_passing(&why) => thread::sleep(SLICE),
             accepted => {
                 let failed = |why| Exit::failed(format!("cannot accept a connection: {why}"));
                 return accepted.map_err(failed);

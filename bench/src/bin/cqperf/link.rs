@@ -33,6 +33,7 @@ use std::time::{Duration, Instant};
 
 use bench::transport::Limits;
 use cq_core::setup::Endpoint;
+use rustix::net::sockopt;
 use serde::{Deserialize, Serialize};
 
 use crate::interrupt::Stop;
@@ -94,6 +95,9 @@ const SLICE: Duration = Duration::from_millis(100);
 /// explanation comes first.
 pub const SILENCE: Duration = Duration::from_secs(45);
 
+/// How long a connection is silent until the other host is probed, and between probes.
+const KEEPALIVE: Duration = Duration::from_secs(5);
+
 /// Why the other process can't be talked to.
 #[derive(Debug, thiserror::Error)]
 #[error("the other process {0}")]
@@ -142,8 +146,11 @@ impl Link {
         // What is called of it is the same for a socket of any kind.
         let socket = TcpStream::from(socket);
         socket.set_write_timeout(Some(silence))?;
-        // Where it is one of TCP, it sends at once what there is to send.
+        // Where it is one of TCP, it sends at once what there is to send, and notices a host that is gone without a word.
         let _ = socket.set_nodelay(true);
+        let _ = sockopt::set_socket_keepalive(&socket, true);
+        let _ = sockopt::set_tcp_keepidle(&socket, KEEPALIVE);
+        let _ = sockopt::set_tcp_keepintvl(&socket, KEEPALIVE);
         let incoming = BufReader::new(socket.try_clone()?);
         let (sender, messages) = sync_channel(WAITING);
         let stop = Arc::clone(stop);

@@ -121,14 +121,14 @@ fn start<T: Transport>(transport: &T, arguments: &Arguments, place: Place<'_>) -
         // All, before one is begun, or anybody is bothered.
         arguments.jobs()?.iter().try_for_each(|job| job.fit(&transport.about().limits))?;
     }
-    if let Place::Connect(host) = place {
-        // Nobody could look for an interrupt while this waits: the signal's own action ends it.
-        let socket = host::connect(host)?;
-        return measure(transport, arguments, socket.into(), 2, &signals()?);
-    }
-    let stop = signals()?;
     match place {
-        Place::Here | Place::Connect(_) => {
+        Place::Connect(host) => {
+            // Nobody could look for an interrupt while this waits: the signal's own action ends it.
+            let socket = host::connect(host)?;
+            measure(transport, arguments, socket.into(), 2, &signals()?)
+        }
+        Place::Here => {
+            let stop = signals()?;
             let (here, there) = UnixStream::pair()?;
             thread::scope(|scope| {
                 // Why it fails, it tells the one that measures.
@@ -139,11 +139,13 @@ fn start<T: Transport>(transport: &T, arguments: &Arguments, place: Place<'_>) -
             })
         }
         Place::Listen(host) => {
+            let stop = signals()?;
             let listener = host::listen(host)?;
             print(&format!("listening on {}\n", listener.local_addr()?))?;
             Peer::receive(transport, listener, &stop)?.serve()
         }
         Place::Start => {
+            let stop = signals()?;
             let looped = arguments.transport == TransportName::Loop;
             let environment = looped.then(loopback::environment).flatten();
             let started = Started::new(&arguments.of_device(), environment);
@@ -151,7 +153,10 @@ fn start<T: Transport>(transport: &T, arguments: &Arguments, place: Place<'_>) -
             let measured = measure(transport, arguments, socket.into(), 2, &stop);
             part(measured, started.end()?, &stop)
         }
-        Place::Started => Peer::meet(transport, started::connection()?, &stop, SILENCE)?.serve(),
+        Place::Started => {
+            let stop = signals()?;
+            Peer::meet(transport, started::connection()?, &stop, SILENCE)?.serve()
+        }
     }
 }
 
@@ -199,9 +204,10 @@ fn measure<T: Transport>(
             report.outcomes.push(peer.measure(job, processes == 1)?);
             report.outcomes.last().map_or(Ok(()), judge)
         });
-        print(&if arguments.json { report.json() } else { report.table() })?;
-        plot.map_or(Ok(()), |plot| plot.write(&report))?;
-        ended
+        let shown = print(&if arguments.json { report.json() } else { report.table() });
+        let shown = shown.and_then(|()| plot.map_or(Ok(()), |plot| plot.write(&report)));
+        // What went wrong with a job comes first.
+        ended.and(shown)
     }))
 }
 

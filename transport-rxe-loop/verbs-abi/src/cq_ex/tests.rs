@@ -128,12 +128,14 @@ fn o3_o8_an_overrun_is_told_once_everything_was_polled_unless_it_is_ignored() {
 }
 
 #[test]
-fn p5_polling_makes_no_system_call() {
-    let (cq, end) = standard();
+fn p5_polling_and_arming_make_no_system_call() {
+    let ((cq, end), (_channel, armed)) = (standard(), channel());
     end.complete([1, 2]);
-    let shared = Shared(cq);
+    let shared = Shared((cq, armed));
     without_system_calls(move || {
-        let cq = shared.get();
+        let (cq, armed) = shared.get();
+        assert_eq!(poll(armed, 4).unwrap().len(), 0);
+        arm(armed);
         assert_eq!([start(cq), call!(cq, next_poll())], [0; 2]);
         assert_eq!(call!(cq, read_opcode()), WcOpcode::RECV);
         assert_eq!(call!(cq, next_poll()), libc::ENOENT);
@@ -161,7 +163,7 @@ fn a_batch_shuts_out_batches_and_nothing_else() {
 }
 
 #[test]
-fn whoever_was_in_a_batch_shuts_nobody_out_of_the_next_queue() {
+fn a_batch_of_a_destroyed_queue_shuts_nobody_out_of_the_next_one() {
     let (cq, end) = standard();
     end.complete([1]);
     assert_eq!(start(cq), 0);
@@ -169,7 +171,11 @@ fn whoever_was_in_a_batch_shuts_nobody_out_of_the_next_queue() {
     let slot = find(cq).unwrap();
     // SAFETY: any pointer may be handed in.
     assert_eq!(unsafe { ibv_destroy_cq(cq) }, 0);
-    // Or this would wait for ever.
-    slot.side().gate.enter();
-    slot.side().gate.leave();
+    let (entered, is_entered) = mpsc::channel();
+    thread::spawn(move || {
+        slot.side().gate.enter();
+        slot.side().gate.leave();
+        entered.send(()).unwrap();
+    });
+    assert_eq!(is_entered.recv_timeout(LIMIT), Ok(()));
 }

@@ -25,7 +25,9 @@ fn n1_each_event_goes_to_one_of_those_who_wait() {
             assert_eq!(poll(cq, 4).unwrap().len(), 1);
         }
     });
-    assert!(is_taken.try_recv().is_err());
+    // SAFETY: a channel.
+    never_wait_for(unsafe { (*channel).fd });
+    assert_eq!(event(channel), Err(Errno::of(libc::EAGAIN)), "each once");
 }
 
 #[test]
@@ -49,7 +51,13 @@ fn x7_a_channel_that_goes_takes_those_along_who_wait_for_it() {
     let (channel, cq) = channel();
     let shared = Shared(channel);
     let (woken, is_woken) = mpsc::channel();
-    thread::spawn(move || woken.send(event(shared.get()).err()));
+    let (told, is_told) = mpsc::channel();
+    thread::spawn(move || {
+        told.send(this_thread()).unwrap();
+        woken.send(event(shared.get()).err())
+    });
+    let thread = is_told.recv_timeout(LIMIT).unwrap();
+    until("it waits for an event", || is_at_rest(thread));
     assert!(is_woken.try_recv().is_err());
     // SAFETY: any pointer may be handed in.
     let gone = unsafe { [ibv_destroy_cq(cq), ibv_destroy_comp_channel(channel)] };
@@ -57,12 +65,6 @@ fn x7_a_channel_that_goes_takes_those_along_who_wait_for_it() {
     let told = is_woken.recv_timeout(LIMIT).unwrap();
     let gone = [Errno::NOENT, Errno::of(libc::EBADF)];
     assert!(told.is_some_and(|why| gone.contains(&why)), "{told:?}");
-}
-
-/// Whether a thread of this process sleeps, or has ended.
-fn is_at_rest(thread: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
-    stat.map_or(true, |stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S')))
 }
 
 #[test]
@@ -87,8 +89,7 @@ fn n7_so_many_events_are_acknowledged_at_once_and_a_queue_waits_for_the_rest() {
         unsafe { ibv_ack_cq_events(cq, before) };
         let (shared, (told, is_told)) = (Shared(cq), mpsc::channel());
         let destroyer = thread::spawn(move || {
-            // SAFETY: of this thread.
-            told.send(unsafe { libc::gettid() }).unwrap();
+            told.send(this_thread()).unwrap();
             // SAFETY: as above.
             told.send(unsafe { ibv_destroy_cq(shared.get()) }).unwrap();
         });

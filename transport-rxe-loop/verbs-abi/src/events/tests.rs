@@ -44,10 +44,16 @@ fn destroy_named<T: Kind>(
     event: ibv_async_event,
     destroy: unsafe extern "C" fn(*mut T::Face) -> c_int,
 ) {
+    let (told, is_told) = mpsc::channel();
     thread::scope(|scope| {
-        // SAFETY: any pointer may be handed in.
-        let destroying = scope.spawn(move || unsafe { destroy(slot.face()) });
+        let destroying = scope.spawn(move || {
+            told.send(this_thread()).unwrap();
+            // SAFETY: any pointer may be handed in.
+            unsafe { destroy(slot.face()) }
+        });
+        let thread = is_told.recv_timeout(LIMIT).unwrap();
         until("it is being destroyed", || slot.with(|_| ()).is_err());
+        until("it waits, or is through", || is_at_rest(thread));
         assert!(!destroying.is_finished());
         acknowledge_twice(event);
         assert_eq!(destroying.join().unwrap(), 0);

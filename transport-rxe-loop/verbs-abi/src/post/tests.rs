@@ -13,6 +13,18 @@ fn inline(wr: ibv_send_wr) -> ibv_send_wr {
 }
 
 #[test]
+fn q04_a_list_stops_at_the_first_bad_send_and_names_it() {
+    let (a, b) = pair(IBV_QPT_RC);
+    (0..3).for_each(|wr_id| b.recv(wr_id, 0, 64));
+    let (good, bad) = ([a.sge(0, 8)], [a.sge(0, TOO_LONG)]);
+    let mut list =
+        [inline(send(10, &good)), send(11, &good), inline(send(12, &bad)), send(13, &good)];
+    assert_eq!(a.post_send(&mut list), Err((libc::EINVAL, 2)));
+    a.expect(&[(10, S::SUCCESS), (11, S::SUCCESS)]);
+    b.expect(&[(0, S::SUCCESS), (1, S::SUCCESS)]);
+}
+
+#[test]
 fn q04_a_list_stops_at_the_first_bad_receive_and_names_it() {
     let (_a, b) = pair(IBV_QPT_RC);
     let (good, bad) = ([b.sge(0, 8)], [b.sge(0, 8); 5]);

@@ -50,7 +50,8 @@ pub trait Kind: Send + Sized + 'static {
     }
 }
 
-/// An object as its device names it, and the number of the opening that it was made through: each is of its fabric.
+/// How events name an object: the number of the opening that it was made through, and its element, whose numbers are unique
+/// in one fabric only.
 pub type Key = (u64, Element);
 
 /// A type of which every bit pattern is a valid value, and which owns nothing.
@@ -61,15 +62,19 @@ pub unsafe trait Plain: Copy {}
 
 /// Declares such types.
 macro_rules! plain {
-    ($($type:ty)+) => {
+    ($(unsafe $type:ty),+) => {
         $(
-            // SAFETY: a number, or a structure of numbers: every bit pattern is valid.
+            // SAFETY: said where the type is listed.
             unsafe impl Plain for $type {}
         )+
     };
 }
 
-plain! { u8 u16 u32 u64 c_int usize ibv_wc ibv_wc_status ibv_wc_opcode }
+// SAFETY: integers, and structures of integers, in which flags keep unknown bits: every bit pattern is valid.
+plain! {
+    unsafe u8, unsafe u16, unsafe u32, unsafe u64, unsafe c_int, unsafe usize,
+    unsafe ibv_wc, unsafe ibv_wc_status, unsafe ibv_wc_opcode
+}
 
 // SAFETY: a raw pointer: every bit pattern is valid.
 unsafe impl<T> Plain for *mut T {}
@@ -99,9 +104,9 @@ pub struct Table<T: Kind>(Renewed<Places<T>>);
 struct Places<T: Kind> {
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
     unused: Mutex<Unused>,
-    /// Those that events name. Who is told of an object, and has that counted as an event of it, has this locked; and so has
-    /// who takes an object out that goes: nobody is told of one that does not wait for him (N7).
-    named: Mutex<HashMap<Key, &'static Slot<T>, BuildHasherDefault<DefaultHasher>>>,
+    /// Those that events name. Locked while an event is counted for an object, and while an object that goes is taken out:
+    /// no event is counted that its `destroy` does not wait for (N7).
+    by_key: Mutex<HashMap<Key, &'static Slot<T>, BuildHasherDefault<DefaultHasher>>>,
 }
 
 /// Which slots hold nothing.
@@ -126,8 +131,8 @@ impl Unused {
 impl<T: Kind> Places<T> {
     const fn none() -> Self {
         let unused = Unused { again: VecDeque::new(), next: 0 };
-        let named = Mutex::new(HashMap::with_hasher(BuildHasherDefault::new()));
-        Self { chunks: [const { OnceLock::new() }; CHUNKS], unused: Mutex::new(unused), named }
+        let by_key = Mutex::new(HashMap::with_hasher(BuildHasherDefault::new()));
+        Self { chunks: [const { OnceLock::new() }; CHUNKS], unused: Mutex::new(unused), by_key }
     }
 }
 
@@ -159,22 +164,23 @@ impl<T: Kind> Table<T> {
         let (chunk, at) = chunk_of(index);
         let slots = places.chunks[chunk].get_or_init(|| chunk_at(chunk));
         let slot = slots.get(at).ok_or(Errno::NOMEM)?;
-        // SAFETY: the slot is nobody's else: its index was unused, and C has no pointer to what is there.
-        unsafe { slot.public().write(public(index)) };
-        // Whoever finds it has the pointer that comes of this, so nothing has to be ordered here.
+        // SAFETY: the index is this call's alone, so nobody else writes here. Through a pointer to an object that was there
+        // before, `find` may read the handle and the owner meanwhile: volatile, as this is, and it only compares them.
+        unsafe { slot.public().write_volatile(public(index)) };
+        // Relaxed: a thread that has the new pointer got it after this; one with an old pointer finds no object yet.
         slot.owner.store(slot.claimed_owner(), Ordering::Relaxed);
         let key = object.key();
         *slot.object.lock() = Some(object);
         if let Some(key) = key {
-            places.named.lock().insert(key, slot);
+            places.by_key.lock().insert(key, slot);
         }
         Ok(slot)
     }
 
     /// The object that an event names, once `take` has counted that; `None` if it has gone.
     pub fn event(&'static self, key: &Key, take: impl FnOnce(&Side)) -> Option<&'static Slot<T>> {
-        let named = self.0.get().named.lock();
-        let slot = *named.get(key)?;
+        let by_key = self.0.get().by_key.lock();
+        let slot = *by_key.get(key)?;
         take(slot.side());
         Some(slot)
     }
@@ -229,25 +235,40 @@ impl<T: Kind> Table<T> {
         end: impl FnOnce(T) -> Result<(), (T, Errno)>,
     ) -> Result<(), Errno> {
         let slot = self.find(face)?;
-        let key = slot.with(|object| object.key())?;
-        slot.end(end)?;
-        if let Some(key) = key {
-            self.0.get().named.lock().remove(&key);
+        let mut place = slot.object.lock();
+        let object = place.take().ok_or(Errno::NOENT)?;
+        let key = object.key();
+        if let Err((object, why)) = end(object) {
+            *place = Some(object);
+            return Err(why);
         }
-        slot.side().end();
-        self.0.get().unused.lock().again.push_back(slot.index);
+        drop(place);
+        self.give_back(slot, key);
         Ok(())
     }
 
-    /// [Destroys](Self::destroy) an object that can always go: it is dropped.
+    /// [Destroys](Self::destroy) an object that can always go: it is dropped, without its lock, since that may wait for
+    /// copies of other processes.
     ///
     /// # Errors
     /// As for `find`. ENOENT: there is none any more.
     pub fn remove(&'static self, face: *const T::Face) -> Result<(), Errno> {
-        self.destroy(face, |object| {
-            drop(object);
-            Ok(())
-        })
+        let slot = self.find(face)?;
+        let object = slot.object.lock().take().ok_or(Errno::NOENT)?;
+        let key = object.key();
+        drop(object);
+        self.give_back(slot, key);
+        Ok(())
+    }
+
+    /// Waits until the events of an object that has ended are acknowledged, and gives its place back.
+    fn give_back(&'static self, slot: &'static Slot<T>, key: Option<Key>) {
+        let places = self.0.get();
+        if let Some(key) = key {
+            places.by_key.lock().remove(&key);
+        }
+        slot.side().end();
+        places.unused.lock().again.push_back(slot.index);
     }
 }
 
@@ -334,19 +355,6 @@ impl<T: Kind> Slot<T> {
     #[inline]
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Result<R, Errno> {
         self.object.lock().as_mut().map(work).ok_or(Errno::NOENT)
-    }
-
-    /// Ends the object, or keeps it if `end` hands it back. Its place stays taken.
-    ///
-    /// # Errors
-    /// ENOENT: there is none any more. Why `end` handed it back.
-    fn end(&self, end: impl FnOnce(T) -> Result<(), (T, Errno)>) -> Result<(), Errno> {
-        let mut place = self.object.lock();
-        let object = place.take().ok_or(Errno::NOENT)?;
-        end(object).map_err(|(object, why)| {
-            *place = Some(object);
-            why
-        })
     }
 }
 

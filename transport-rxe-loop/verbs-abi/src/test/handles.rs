@@ -5,39 +5,49 @@ use crate::test::*;
 
 /// What a function answers.
 trait Answer {
-    /// Whether it says that something is wrong, by this errno or in a way that names none.
-    fn refuses(self, errno: c_int) -> bool;
+    /// Whether it says that something is wrong: by this number, or in the one way that its type has.
+    fn refuses(self, errno: c_int, number: c_int) -> bool;
 }
 
 impl Answer for c_int {
-    fn refuses(self, errno: c_int) -> bool {
-        [errno, -errno, -1].contains(&self)
+    fn refuses(self, _: c_int, number: c_int) -> bool {
+        self == number
     }
 }
 
 impl Answer for isize {
-    fn refuses(self, errno: c_int) -> bool {
+    fn refuses(self, errno: c_int, _: c_int) -> bool {
         self == -errno as Self
     }
 }
 
 impl<T> Answer for *mut T {
-    fn refuses(self, _: c_int) -> bool {
+    fn refuses(self, _: c_int, _: c_int) -> bool {
         self.is_null()
     }
 }
 
-/// Calls each function with this handle, and expects that it refuses it by this errno.
+/// -1, whatever it is; which errno it is, `errno` says.
+const fn minus_one(_: c_int) -> c_int {
+    -1
+}
+
+/// Calls each function with this handle, and expects that it refuses it by this errno: as its result, unless it is told what
+/// the function makes of it.
 macro_rules! refused {
-    ($handle:expr, $errno:expr; $($function:expr, ($($argument:expr),*);)+) => {
+    ($handle:expr, $errno:expr; $($rest:tt)+) => {
+        refused! { $handle, $errno, std::convert::identity; $($rest)+ }
+    };
+    ($handle:expr, $errno:expr, $number:expr; $($function:expr, ($($argument:expr),*);)+) => {{
         $(
             errno::set_errno(errno::Errno(0));
             // SAFETY: any pointer may be handed in as a handle; the others are what they should be.
             let answer = unsafe { $function($handle, $($argument),*) };
-            let said = (answer.refuses($errno.number()), Errno::last());
+            let (number, errno) = ($number($errno.number()), $errno.number());
+            let said = (answer.refuses(errno, number), Errno::last());
             assert_eq!(said, (true, $errno), stringify!($function));
         )+
-    };
+    }};
 }
 
 /// Does so with null, with what is no object, and with this one while what C reads of it is garbled.
@@ -67,22 +77,24 @@ fn q11_what_is_no_context_or_domain_is_told() {
         refused! { context, errno;
             ibv_query_device, (to.cast());
             ibv_query_port, (1, to.cast());
-            ibv_query_gid, (1, 0, to.cast());
             _ibv_query_gid_ex, (1, 0, to.cast(), 0, size_of::<ibv_gid_entry>());
             _ibv_query_gid_table, (to.cast(), 1, 0, size_of::<ibv_gid_entry>());
-            ibv_query_gid_type, (1, 0, to.cast());
-            ibv_query_pkey, (1, 0, to.cast());
-            ibv_get_pkey_index, (1, 0xffff);
-            ibv_init_ah_from_wc, (1, to.cast(), to.cast(), to.cast());
             ibv_alloc_pd, ();
             ibv_create_comp_channel, ();
             ibv_create_cq, (4, null, ptr::null_mut(), 0);
-            ibv_get_async_event, (to.cast());
-            ibv_close_device, ();
             later.create_cq_ex.unwrap(), (to.cast());
             later.create_qp_ex.unwrap(), (to.cast());
             later.query_device_ex.unwrap(), (ptr::null(), to.cast(), 512);
             later.query_port.unwrap(), (1, to.cast(), size_of::<ibv_port_attr>());
+        }
+        refused! { context, errno, minus_one;
+            ibv_query_gid, (1, 0, to.cast());
+            ibv_query_gid_type, (1, 0, to.cast());
+            ibv_query_pkey, (1, 0, to.cast());
+            ibv_get_pkey_index, (1, 0xffff);
+            ibv_init_ah_from_wc, (1, to.cast(), to.cast(), to.cast());
+            ibv_get_async_event, (to.cast());
+            ibv_close_device, ();
         }
     });
     each_wrong(end.pd, |pd, errno| {
@@ -96,6 +108,9 @@ fn q11_what_is_no_context_or_domain_is_told() {
             ibv_dealloc_pd, ();
         }
     });
+    each_wrong(end.mr, |mr, errno| refused! { mr, errno; ibv_dereg_mr, (); });
+    each_wrong(end.window(), |mw, errno| refused! { mw, errno; ibv_dealloc_mw, (); });
+    each_wrong(end.address(), |ah, errno| refused! { ah, errno; ibv_destroy_ah, (); });
 }
 
 #[test]
@@ -104,17 +119,15 @@ fn q11_what_is_no_queue_is_told() {
     let moderate = ibv_moderate_cq { cq_count: 0, cq_period: 0 };
     let mut moderation = ibv_modify_cq_attr { attr_mask: IBV_CQ_ATTR_MODERATE, moderate };
     each_wrong(channel, |channel, errno| {
-        refused! { channel, errno;
-            ibv_get_cq_event, (to.cast(), to.cast());
-            ibv_destroy_comp_channel, ();
-        }
+        refused! { channel, errno; ibv_destroy_comp_channel, (); }
+        refused! { channel, errno, minus_one; ibv_get_cq_event, (to.cast(), to.cast()); }
     });
     let moderation = &raw mut moderation;
     each_wrong(cq, |cq, errno| {
         // SAFETY: any pointer may be handed in.
         unsafe { ibv_ack_cq_events(cq, 1) };
+        refused! { cq, errno, |errno: c_int| -errno; ibv_poll_cq, (1, to.cast()); }
         refused! { cq, errno;
-            ibv_poll_cq, (1, to.cast());
             ibv_req_notify_cq, (0);
             ibv_resize_cq, (8);
             ibv_modify_cq, (moderation);
@@ -204,5 +217,6 @@ fn q11_what_is_used_stays_and_what_is_destroyed_is_gone() {
         ];
         assert_eq!(again, [libc::ENOENT; 7]);
     }
-    refused! { end.context, Errno::NOENT; ibv_close_device, (); ibv_alloc_pd, (); }
+    refused! { end.context, Errno::NOENT, minus_one; ibv_close_device, (); }
+    refused! { end.context, Errno::NOENT; ibv_alloc_pd, (); }
 }

@@ -16,11 +16,23 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// The number of the calling thread.
+pub fn this_thread() -> i32 {
+    // SAFETY: it has no conditions.
+    unsafe { libc::gettid() }
+}
+
+/// Whether a thread of this process sleeps, or has ended.
+pub fn is_at_rest(thread: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+    stat.map_or(true, |stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S')))
+}
+
 /// Pointers of C's that another thread may have, too.
 #[derive(Clone, Copy)]
 pub struct Shared<T>(pub T);
 
-// SAFETY: what is behind them is found and locked by whoever they are handed to.
+// SAFETY: the functions of the ABI find and lock what is behind them.
 unsafe impl<T> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Shared<T> {}
