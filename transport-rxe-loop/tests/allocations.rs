@@ -35,6 +35,7 @@ static ALLOCATOR: Counting = Counting;
 fn p05_posting_and_polling_allocate_nothing() {
     exchange(|work| {
         let before = ALLOCATIONS.get();
+        assert!(before > 0, "they are counted");
         work();
         assert_eq!(ALLOCATIONS.get(), before);
     });

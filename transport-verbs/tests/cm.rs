@@ -105,9 +105,9 @@ fn messages_and_writes_go_both_ways() {
     left.expect(&[(3, S::SUCCESS)]);
     assert_eq!(right.bytes(40, 7), b"written");
 
-    let buffer = [right.region.sge(80, 7).unwrap()];
+    let sges = [right.region.sge(80, 7).unwrap()];
     let there = left.region.remote(0).unwrap();
-    right.qp.post_send(&[SendWr::read(4, &buffer, there)]).unwrap();
+    right.qp.post_send(&[SendWr::read(4, &sges, there)]).unwrap();
     right.expect(&[(4, S::SUCCESS)]);
     assert_eq!(right.bytes(80, 7), b"written");
 }

@@ -22,12 +22,12 @@ pub const HEAP: usize = 1 << 20;
 /// The other process has died.
 const SILENT: &str = "the other process says something";
 /// Bytes that a send or a receive may have.
-const ROOM: usize = 64;
+const MESSAGE_LEN: usize = 64;
 /// Where the peer writes how many of the messages it has taken; receives begin behind it.
 const CREDIT: usize = 0;
 const RECEIVES: usize = 64;
-const SENDS: usize = RECEIVES + DEPTH * ROOM;
-const BYTES: usize = SENDS + ROOM;
+const SENDS: usize = RECEIVES + DEPTH * MESSAGE_LEN;
+const BYTES: usize = SENDS + MESSAGE_LEN;
 
 /// What the other side has to know.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

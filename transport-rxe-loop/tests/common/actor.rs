@@ -106,7 +106,8 @@ impl Stage {
             "bind" => return self.bind(numbers),
             "invalidate" => return self.invalidate(numbers[0] as u32),
             "shut" => return self.shut(numbers[0] as u32),
-            "add" => self.count(numbers),
+            "add" => self.add(numbers),
+            "lock" => self.add_locked(numbers),
             "hammer" => return self.hammer(numbers),
             "withdraw" => return self.withdraw(),
             "stale" => {
@@ -114,10 +115,7 @@ impl Stage {
                 let stale = |line: &&str| line.contains(".mem.") && line.ends_with("(deleted)");
                 return maps.lines().filter(stale).count().to_string();
             }
-            "word" => {
-                let bytes = self.memory().read(at(0), 8);
-                return u64::from_ne_bytes(bytes.try_into().unwrap()).to_string();
-            }
+            "word" => return self.word(at(0)).to_string(),
             verb => return self.request(verb, numbers),
         }
         "done".to_owned()
@@ -171,13 +169,43 @@ impl Stage {
     }
 
     /// Adds to a word of another process, so many times.
-    fn count(&mut self, numbers: &[u64]) {
+    fn add(&mut self, numbers: &[u64]) {
         let word = RemoteAddr { addr: numbers[0], rkey: numbers[1] as u32 };
         let held = [self.memory().sge(0, 8).unwrap()];
         for _ in 0..numbers[2] {
-            self.qps[self.qp].post_send(&[SendWr::fetch_add(1, &held, word, 1)]).unwrap();
-            assert_eq!(self.outcome(), "ok 8");
+            self.do_now(SendWr::fetch_add(1, &held, word, 1));
         }
+    }
+
+    /// The same by READ and WRITE, under a lock, which is the word behind it.
+    fn add_locked(&mut self, numbers: &[u64]) {
+        let (word, rkey) = (numbers[0], numbers[1] as u32);
+        let (word, lock) = (RemoteAddr { addr: word, rkey }, RemoteAddr { addr: word + 8, rkey });
+        let held = [self.memory().sge(0, 8).unwrap()];
+        for round in 0..numbers[2] {
+            while self.do_now(SendWr::compare_swap(1, &held, lock, 0, 1)) != 0 {
+                thread::yield_now();
+            }
+            let next = self.do_now(SendWr::read(1, &held, word)) + 1;
+            self.memory().write(0, &next.to_ne_bytes());
+            self.do_now(SendWr::write(1, &held, word));
+            self.do_now(match round % 2 {
+                0 => SendWr::compare_swap(1, &held, lock, 1, 0),
+                _ => SendWr::atomic_write_inline(1, &[0; 8], lock),
+            });
+        }
+    }
+
+    /// Has a request succeed; says what is in the first word then.
+    fn do_now(&mut self, wr: SendWr<'_>) -> u64 {
+        self.qps[self.qp].post_send(&[wr]).unwrap();
+        let outcome = self.outcome();
+        assert!(outcome.starts_with("ok"), "{outcome}");
+        self.word(0)
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        u64::from_ne_bytes(self.memory().read(at, 8).try_into().unwrap())
     }
 
     /// Writes to all memory of another process until that fails; says how.

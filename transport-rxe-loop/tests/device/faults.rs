@@ -227,8 +227,8 @@ fn q09_a_shared_receive_fails_and_the_others_stay() {
     b.qp = b.pd.create_qp(&init).unwrap();
     a.to(QpState::RESET);
     connect(&mut a.qp, &mut b.qp);
-    let buffer = [b.region.sge(0, 64).unwrap()];
-    srq.post_recv(&[10, 11].map(|wr_id| RecvWr::new(wr_id, &buffer))).unwrap();
+    let sges = [b.region.sge(0, 64).unwrap()];
+    srq.post_recv(&[10, 11].map(|wr_id| RecvWr::new(wr_id, &sges))).unwrap();
     a.post(SEND(&b));
     a.expect(&[(2, S::REM_OP_ERR)]);
     b.expect(&[(10, S::LOC_PROT_ERR)]);

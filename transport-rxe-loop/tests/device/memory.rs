@@ -152,28 +152,36 @@ fn q06_a_peer_in_another_process_goes_through_a_window() {
     });
 }
 
-/// Each of three processes adds to a word of the third at once.
+/// Has three processes add to a word of the third at once, so many times each.
+fn all_at_once(verb: &str, memory: &str, ways: [&str; 2], times: u64) {
+    let mut owner = Actor::start(memory, "direct");
+    let mut others = ways.map(|way| Actor::start("heap", way));
+    for (qp, other) in others.iter_mut().enumerate() {
+        connect((other, 0), (&mut owner, qp));
+    }
+    // It is its own peer.
+    owner.expect("use 2", "done");
+    owner.expect(&format!("connect {}", owner.numbers[2]), "done");
+    let order = format!("{verb} {} {} {times}", owner.addr + 64, owner.rkey);
+    others.iter_mut().chain([&mut owner]).for_each(|actor| actor.tell(&order));
+    others.iter().chain([&owner]).for_each(|actor| assert_eq!(actor.hear(), "done"));
+    owner.expect("word 64", &(3 * times).to_string());
+}
+
 #[test]
 fn q06_atomics_of_three_processes_are_one_step_each() {
     for memory in KINDS {
-        for (ways, times) in [
-            (["direct", "direct"], 3000),
-            (["direct", "service"], 300),
-            (["service", "service"], 300),
-        ] {
-            let mut owner = Actor::start(memory, "direct");
-            let mut others = ways.map(|way| Actor::start("heap", way));
-            for (qp, other) in others.iter_mut().enumerate() {
-                connect((other, 0), (&mut owner, qp));
-            }
-            // It is its own peer.
-            owner.expect("use 2", "done");
-            owner.expect(&format!("connect {}", owner.numbers[2]), "done");
-            let order = format!("add {} {} {times}", owner.addr + 64, owner.rkey);
-            others.iter_mut().chain([&mut owner]).for_each(|actor| actor.tell(&order));
-            others.iter().chain([&owner]).for_each(|actor| assert_eq!(actor.hear(), "done"));
-            owner.expect("word 64", &(3 * times).to_string());
-        }
+        all_at_once("add", memory, ["direct", "direct"], 3000);
+        all_at_once("add", memory, ["direct", "service"], 300);
+        all_at_once("add", memory, ["service", "service"], 300);
+    }
+}
+
+#[test]
+fn q06_a_lock_of_three_processes_keeps_them_apart() {
+    for memory in KINDS {
+        all_at_once("lock", memory, ["direct", "direct"], 300);
+        all_at_once("lock", memory, ["direct", "service"], 30);
     }
 }
 

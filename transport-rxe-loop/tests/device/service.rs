@@ -5,25 +5,30 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::process::Actor;
+use crate::common::process::{Actor, say};
 use crate::common::*;
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 
 #[test]
 fn tests_that_need_a_process_to_themselves_pass() {
     let start = |test| Actor::start(&format!("service::{test}"), &[]);
+    // A test of another name would pass without having run.
+    let passed = |actor: Actor| {
+        assert_eq!(actor.hear(), "done");
+        actor.ended().success()
+    };
     for test in [
         "q07_as_many_wait_as_there_can_be_queue_pairs",
         "the_service_thread_is_started_by_the_first_wait_that_ends",
         "a_request_that_can_t_be_timed_for_want_of_a_thread_fails",
     ] {
-        assert!(start(test).ended().success(), "{test}");
+        assert!(passed(start(test)), "{test}");
     }
     let stops = start("x07_a_suspension_longer_than_every_timeout_ends_in_a_failure");
     wait_for(|| stops.is_stopped());
     thread::sleep(Duration::from_millis(200));
     stops.signal(Signal::CONT);
-    assert!(stops.ended().success());
+    assert!(passed(stops));
 }
 
 fn service_threads() -> usize {
@@ -54,6 +59,7 @@ fn q07_as_many_wait_as_there_can_be_queue_pairs() {
     let ids: BTreeSet<_> = ended.iter().map(Wc::wr_id).collect();
     assert!(ids.into_iter().eq(1..=senders.len() as u64));
     assert_eq!(service_threads(), 1);
+    say("done");
 }
 
 #[test]
@@ -73,6 +79,7 @@ fn the_service_thread_is_started_by_the_first_wait_that_ends() {
         let_short_times_pass();
         assert_eq!(service_threads(), 1);
     }
+    say("done");
 }
 
 #[test]
@@ -91,6 +98,7 @@ fn a_request_that_can_t_be_timed_for_want_of_a_thread_fails() {
     assert_eq!((got, a.state()), (S::GENERAL_ERR, QpState::ERR));
     c.send(2, 0, 8);
     c.expect(&[(2, S::RETRY_EXC_ERR)]);
+    say("done");
 }
 
 #[test]
@@ -104,6 +112,7 @@ fn x07_a_suspension_longer_than_every_timeout_ends_in_a_failure() {
     kill_process(getpid(), Signal::STOP).unwrap();
     a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
     c.expect(&[(2, S::RETRY_EXC_ERR)]);
+    say("done");
 }
 
 /// The first end posts faster than its requests can be carried out, until it is told to stop; the other

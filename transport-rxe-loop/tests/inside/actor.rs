@@ -39,12 +39,18 @@ pub fn until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a thread of this process waits before its work has ended.
+/// Whether a new thread of this process waits, asleep or in a loop, before its work has ended.
 #[track_caller]
 pub fn has_to_wait(thread: Pid, has_ended: impl Fn() -> bool) -> bool {
     let stat = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
-    let sleeps = || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "));
-    until("it sleeps, or ends", || has_ended() || sleeps());
+    let waits = || {
+        let Ok(stat) = fs::read_to_string(&stat) else { return false };
+        let fields: Vec<_> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+        // The ticks that it has run, in user mode and in the kernel: only a loop takes several.
+        let ticks: u64 = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+        fields[0] == "S" || ticks >= 3
+    };
+    until("it waits, or ends", || has_ended() || waits());
     !has_ended()
 }
 

@@ -67,8 +67,8 @@ pub fn port_state_str(port_state: ibv_port_state) -> *const c_char {
 /// Text in a field of fixed size, with a zero at the end; what does not fit is left out.
 pub fn fixed<const SIZE: usize>(text: &str) -> [c_char; SIZE] {
     let mut field = [0; SIZE];
-    let buffer = field.iter_mut().take(SIZE.saturating_sub(1));
-    buffer.zip(text.bytes()).for_each(|(to, byte)| *to = byte as c_char);
+    let places = field.iter_mut().take(SIZE.saturating_sub(1));
+    places.zip(text.bytes()).for_each(|(to, byte)| *to = byte as c_char);
     field
 }
 

@@ -66,7 +66,7 @@ impl<'a> Target<'a> {
         for (nth, module) in self.tree.product() {
             if module.path.len() == 1 && self.layer(nth).is_none() {
                 faults.insert(format!(
-                    "{}: module `{}` is in no layer of `{}/{}`; add it to verify/layers.toml",
+                    "{}: module `{}` is in no layer of `{}/{}`; add it to the table",
                     module.file.display(),
                     module.name(),
                     self.krate,

@@ -4,7 +4,7 @@
 use std::env;
 use std::fs;
 use std::io;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
 

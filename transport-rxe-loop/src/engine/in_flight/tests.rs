@@ -1,5 +1,3 @@
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
 use super::*;
 use crate::inside::prelude::*;
 
@@ -15,20 +13,26 @@ fn x03_nobody_waits_for_what_a_dead_process_was_in_the_middle_of() {
 }
 
 #[test]
-fn q06_q10_who_took_a_key_away_waits_for_what_is_copied_for_another_process() {
+fn q06_q10_deregistering_and_invalidating_wait_for_copies_that_are_in_flight() {
     let fixture = Fixture::new();
-    let (&Device { memory, engine, .. }, qp) = (fixture.device, fixture.qp());
-    let waits: [&(dyn Fn() -> Result<(), Stuck> + Sync); 2] =
-        [&|| wait_for_all(engine), &|| wait_for_peer(engine, qp.qpn())];
-    for wait in waits {
-        let copies = CopyGuard::open_to_own(memory, memory.copier().in_flight());
-        thread::scope(|scope| {
-            let waits = scope.spawn(wait);
-            (0..200).for_each(|_| thread::yield_now());
-            assert!(!waits.is_finished(), "bytes may still move");
-            drop(copies);
-            assert_eq!(waits.join().unwrap(), Ok(()));
-        });
+    let (&Device { memory, engine, .. }, qp) = (fixture.device, fixture.own_peer());
+    let slot = fixture.slot(&qp);
+    let for_another = || CopyGuard::open_to_own(memory, memory.copier().in_flight());
+    let copies: [&dyn Fn() -> CopyGuard<'static>; 2] =
+        [&for_another, &|| engine.copy_guard(slot, qp.index())];
+    for open in copies {
+        let (region, copy) = (fixture.region(64), open());
+        let key = &memory.mr(Key::new(region.lkey()).index()).key;
+        waits(
+            || region.deregister(),
+            || {
+                until("the key is dead", || sync::acquire(key) == 0);
+                drop(copy);
+            },
+        );
+        let copy = open();
+        let peer = waits(|| wait_for_peer(engine, qp.qpn()), || drop(copy));
+        assert_eq!(peer, Ok(()));
     }
 }
 
@@ -83,19 +87,11 @@ fn c08_who_shares_a_queue_waits_for_a_message_of_the_one_that_was_alone() {
     let (ownership, sole) = (engine.ownership(qp.index()), &completions.cq(index).sole);
     assert!(sole.is(qp.qpn()) && ownership.enter());
     ownership.open();
-    let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let shares = scope.spawn(|| {
-            share_queue(engine, index);
-            assert!(is_over.load(Relaxed), "it pushes without the lock still");
-        });
-        until("it is shared", || !sole.is(qp.qpn()));
-        // Time for who does not wait to go on.
-        (0..1000).for_each(|_| thread::yield_now());
-        is_over.store(true, Relaxed);
+    let pushes_no_more = || {
+        assert!(!sole.is(qp.qpn()));
         ownership.close();
-        shares.join().unwrap();
-    });
+    };
+    waits(|| share_queue(engine, index), pushes_no_more);
     ownership.abandon();
 }
 

@@ -90,12 +90,7 @@ fn q07_sends_of_a_queue_pair_in_sqe_are_flushed_once_no_other_thread_is_at_them(
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     assert!(identity::change(slot, identity::read(slot), QpState::SQE));
-    thread::scope(|scope| {
-        let resumes = scope.spawn(|| qp.modify(&QpAttr::to(QpState::RTS)));
-        (0..200).for_each(|_| thread::yield_now());
-        assert!(!resumes.is_finished(), "another thread is at them");
-        ownership.abandon();
-        resumes.join().unwrap().unwrap();
-    });
+    let rts = QpAttr::to(QpState::RTS);
+    waits(|| qp.modify(&rts), || ownership.abandon()).unwrap();
     assert_eq!(fixture.polled(), [(1, WcStatus::WR_FLUSH_ERR)]);
 }

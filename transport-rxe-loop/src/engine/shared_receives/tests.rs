@@ -148,14 +148,14 @@ fn x03_a_limit_of_a_dead_process_is_told_once_however_many_sweep_up() {
     alone.srq.arm_limit(1).unwrap();
     assert!(alone.is_taken_by(ANOTHER).reached_limit());
     let (engine, slot, guard) = (alone.engine, alone.slot(), alone.locked());
-    thread::scope(|scope| {
-        let other = scope.spawn(move || report_for(engine, slot, ANOTHER));
-        // It does not get on; if it did, it would by now.
-        (0..200).for_each(|_| thread::yield_now());
-        tell_limit(engine, slot.number(), ANOTHER);
-        drop(guard);
-        assert!(other.join().unwrap(), "it is told");
-    });
+    let is_told = waits(
+        move || report_for(engine, slot, ANOTHER),
+        || {
+            tell_limit(engine, slot.number(), ANOTHER);
+            drop(guard);
+        },
+    );
+    assert!(is_told);
     let told = [(); 2].map(|()| alone.fixture.told());
     assert_eq!(told, [Some(AsyncEventType::SRQ_LIMIT_REACHED), None]);
 }

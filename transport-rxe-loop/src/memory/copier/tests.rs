@@ -193,15 +193,14 @@ fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
         let mut qp = receiver(&fixture, kind);
         let slot = fixture.slot(&qp);
         let serving = fixture.device.memory.copier().serving.lock().unwrap();
-        thread::scope(|scope| {
-            let resets = scope.spawn(move || qp.modify(&QpAttr::to(QpState::RESET)).map(|()| qp));
-            until("it takes no more", || identity::read(slot).state() == QpState::RESET);
-            (0..200).for_each(|_| thread::yield_now());
-            assert!(!resets.is_finished(), "{kind:?}: bytes may still move");
-            drop(serving);
-            until("no bytes move any more", || resets.is_finished());
-            resets.join().unwrap().unwrap();
-        });
+        let reset = waits(
+            || qp.modify(&QpAttr::to(QpState::RESET)),
+            move || {
+                until("it takes no more", || identity::read(slot).state() == QpState::RESET);
+                drop(serving);
+            },
+        );
+        assert_eq!(reset, Ok(()), "{kind:?}");
     }
 }
 
@@ -214,15 +213,14 @@ fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up
         let index = qp.index();
         let serving = memory.copier().serving.lock().unwrap();
         assert!(identity::fail(fixture.slot(&qp), qp.qpn()));
-        thread::scope(|scope| {
-            let flushes = scope.spawn(move || send_queue::run(engine, index));
-            let begins = || flushes.is_finished() || !engine.ownership(index).is_free();
-            until("it begins", begins);
-            (0..200).for_each(|_| thread::yield_now());
-            assert_eq!(fixture.polled(), [], "{kind:?}: bytes may still move");
-            drop(serving);
-            assert_eq!(fixture.next_wc(), (1, WcStatus::WR_FLUSH_ERR));
-        });
+        waits(
+            || send_queue::run(engine, index),
+            || {
+                assert_eq!(fixture.polled(), [], "{kind:?}: bytes may still move");
+                drop(serving);
+            },
+        );
+        assert_eq!(fixture.next_wc(), (1, WcStatus::WR_FLUSH_ERR));
     }
 }
 

@@ -55,7 +55,7 @@ pub fn parent_with_a_lock(path: &FabricPath) {
 }
 
 extern "C" fn forks_too(_: libc::c_int) {
-    // SAFETY: as in a program.
+    // SAFETY: the child ends at once, by a call that a handler may make; the parent waits for it.
     unsafe {
         match libc::fork() {
             0 => libc::_exit(0),
@@ -67,7 +67,7 @@ extern "C" fn forks_too(_: libc::c_int) {
 
 /// Forks, and gets a signal as the fork begins, whose handler forks.
 pub fn parent_with_a_handler(path: &FabricPath) {
-    // SAFETY: as in a program.
+    // SAFETY: the handler is a function of this signature; it touches no memory but atomics.
     unsafe { libc::signal(libc::SIGUSR1, forks_too as *const () as libc::sighandler_t) };
     keeps_its_lock(locks, unlocks);
     attach(path).unwrap();
@@ -81,7 +81,7 @@ pub fn parent_with_a_collector(path: &FabricPath) {
     extern "C" fn stops(_: libc::c_int) {
         store(&HANDLED, 1);
     }
-    // SAFETY: as in a program.
+    // SAFETY: the handler is a function of this signature; it touches no memory but atomics.
     unsafe { libc::signal(libc::SIGUSR1, stops as *const () as libc::sighandler_t) };
     keeps_its_lock(locks, unlocks);
     attach(path).unwrap();

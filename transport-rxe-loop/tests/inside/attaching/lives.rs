@@ -36,7 +36,7 @@ pub fn first_thread(path: &FabricPath) {
 fn lose_descriptor() -> i32 {
     let fd = fd();
     let other = File::options().read(true).write(true).open("/dev/null").unwrap();
-    // SAFETY: the consequences are what is tested.
+    // SAFETY: it changes which file a number names, and no memory; the new one is open.
     assert!(unsafe { libc::dup2(other.as_raw_fd(), fd.as_raw_fd()) } >= 0);
     fd.as_raw_fd()
 }
@@ -123,6 +123,9 @@ fn a_process_is_alive_to_itself_and_who_never_was_is_dead() {
 fn x03_a_killed_process_is_dead_before_it_is_reaped_and_keeps_its_attachment_until_freed() {
     let (directory, here) = attached();
     let (mut actor, owner) = directory.user();
+    actor.signal(Signal::STOP);
+    until("it is stopped", || actor.is_stopped());
+    assert_eq!(here.alive(owner), alive(actor.pid()));
     actor.kill();
     let is_dead = || here.alive(owner) == Liveness::Dead;
     until("it is dead, though a zombie", || is_dead() && state(actor.pid()) == Some('Z'));
@@ -258,14 +261,8 @@ fn a_full_fabric_is_an_error_until_a_dead_process_is_recovered() {
     actor.kill();
     actor.ended();
     assert_eq!(again().unwrap_err(), full);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            thread::sleep(Duration::from_millis(20));
-            here.free(owner);
-        });
-        let heir = again().unwrap().owner();
-        assert_eq!(heir as u16, owner as u16, "it waits for the survivors a little");
-    });
+    let heir = waits(|| again().unwrap().owner(), || here.free(owner));
+    assert_eq!(heir as u16, owner as u16, "it waits for the survivors a little");
 }
 
 #[test]

@@ -232,7 +232,8 @@ fn nor_deeper_ones() {
 
 #[test]
 fn files_modules_and_the_table_agree() {
-    let no_layer = "a/src/two/mod.rs: module `two` is in no layer of `a/src/lib.rs`; add it to verify/layers.toml";
+    let no_layer =
+        "a/src/two/mod.rs: module `two` is in no layer of `a/src/lib.rs`; add it to the table";
     let no_module = "a/src/one/lost.rs: file in no module; declare it with `mod`, or remove it";
     let of_table = |what| format!("verify/layers.toml: `a`, `src/lib.rs`: {what}");
     let gone = of_table("there is no module `one::two` outside tests");
@@ -333,7 +334,7 @@ fn every_target_has_its_own_modules() {
         ("b/benches/shared/z.rs", ""),
     ]);
     let lacks = |file, target| {
-        format!("{file}: module `y` is in no layer of `b/{target}`; add it to verify/layers.toml")
+        format!("{file}: module `y` is in no layer of `b/{target}`; add it to the table")
     };
     let of_bench = lacks("b/benches/shared/y.rs", "benches/e.rs");
     assert_eq!(found, [of_bench, lacks("b/src/bin/d/y.rs", "src/bin/d/main.rs")]);

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use cq_core::cq::CompletionQueue;
 use cq_core::queue::{Entry, NoChannel};
-use cq_core::sync::Site;
+use cq_core::sync::Site as Engine;
 use cq_core::transport::{Arm, Notify, Signal};
 use cq_core::wc::{Wc, WcStatus};
 use transport_rxe_loop::protocol::fanin::{Fanin, Location};
 use transport_rxe_loop::protocol::lock::AttachmentKey;
 use transport_rxe_loop::protocol::moderation::{EventAction, Moderation, PushSummary, Setting};
-use transport_rxe_loop::sync::{Site as Device, death};
+use transport_rxe_loop::sync::{Site, death};
 use verify_loom::channel::{Channel, LOST, take_some};
 use verify_loom::harness::model;
 use verify_loom::mortal::{Mortal, VICTIM, at_every_step};
@@ -196,7 +196,7 @@ fn n12_who_sleeps_is_woken_by_count_or_in_time() {
     model("events held back", || three(Fault::None))
         .must_fail_as("the lock for looking", LOST, || three(Fault::LooksWithoutLock))
         .must_fail_as("calling", LOST, || three(Fault::CallsNobody))
-        .must_fail_without([Site::PushFence, Site::ArmFence], LOST);
+        .must_fail_without([Engine::PushFence, Engine::ArmFence], LOST);
 }
 
 /// The victim has pushed one, for which alone no event is raised by count, and was killed, while the consumer was
@@ -257,5 +257,5 @@ fn take_alarm_back() {
 #[test]
 fn n12_an_event_is_not_held_back_for_ever_by_a_lock_that_can_not_be_had() {
     model("the alarm is taken back", take_alarm_back)
-        .must_fail_without([Device::HoldFence, Device::AlarmFence], LOST);
+        .must_fail_without([Site::HoldFence, Site::AlarmFence], LOST);
 }

@@ -44,6 +44,20 @@ impl SendQueue {
         self.initiator.run(|| self.work(), || ());
     }
 
+    /// As one that does not look again.
+    fn drive_once(&self) {
+        let ownership = &self.initiator.ownership;
+        if ownership.enter() {
+            self.work();
+            ownership.abandon();
+        }
+    }
+
+    /// As the thread that posts, which leaves what it finds owned.
+    fn drive_if_free(&self) {
+        self.initiator.post(Care::Looks, || self.work(), || ());
+    }
+
     /// As the thread that posts.
     fn drive_to_post(&self, care: Care) {
         if !self.initiator.post(care, || self.work(), || ()) {
@@ -73,10 +87,12 @@ fn c08_whoever_posts_while_another_works_has_it_carried_out() {
         ("a thread posts much, and another one", 1, 1, |it| it.drive_to_post(Care::GoesOn)),
     ];
     for (name, times, others, drive) in ways {
-        model(name, move || post(times, others, drive))
-            .must_fail_without([Site::Reschedule], LEFT)
-            .must_fail_as("entering", UNORDERED, || post(1, 1, SendQueue::work));
+        model(name, move || post(times, others, drive)).must_fail_without([Site::Reschedule], LEFT);
     }
+    let two = model("two threads post a request each", || post(1, 1, SendQueue::drive));
+    two.must_fail_as("entering", UNORDERED, || post(1, 1, SendQueue::work));
+    two.must_fail_as("looking again", LEFT, || post(1, 1, SendQueue::drive_once));
+    two.must_fail_as("entering another way", LEFT, || post(1, 1, SendQueue::drive_if_free));
 }
 
 /// A late alarm finds an entry that is free, where a queue pair is made and posts.

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use cq_core::cq::CompletionQueue;
 use cq_core::queue::mpsc::{Consumer, HeapCq, NewRing, Producer, PushError, Ring};
 use cq_core::queue::{Channel as MayRaise, Entry};
 use cq_core::sync::Site;
 use cq_core::transport::{Arm, Armed, Events, Notify, PollCq};
 use cq_core::wc::Wc;
 use loom::sync::Mutex;
-use verify_loom::channel::{Channel, LOST};
+use verify_loom::channel::{Channel, LOST, take_some};
 use verify_loom::harness::model;
 use verify_loom::queue::KEY;
 use verify_loom::shared::{Taken, of};
@@ -69,6 +70,38 @@ fn resize() {
 #[test]
 fn q12_resizing_keeps_everything_in_order() {
     model("resize against two producers", resize);
+}
+
+/// The consumer arms, resizes, and sleeps until the solicited completion has come. It takes what is in both rings.
+fn resize_and_sleep() {
+    let (resized, mut channel) = (Resized::default(), Channel::new(2));
+    let (last, consumer) = HeapCq::new(2).unwrap().split_with(KEY, channel.clone());
+    let mut cq = CompletionQueue::new(consumer);
+    let producers = [0, 1].map(|which| {
+        let (mut producer, resized) = (last.clone(), Arc::clone(&resized));
+        spawn(&channel, move |channel| {
+            push(&mut producer, &resized, of(which, 1), which == 1);
+            channel.hang_up();
+            producer
+        })
+    });
+    let _may_have_missed = cq.transport().arm(Notify::Solicited).unwrap();
+    resize_anew(cq.transport(), &resized);
+    let (mut taken, mut buffer) = (Taken::default(), [Wc::default(); 2]);
+    loop {
+        let count = take_some(&mut cq, &mut channel, Notify::Solicited, &mut buffer).unwrap();
+        taken.add(&buffer[..count]);
+        if buffer[..count].contains(&of(1, 1)) {
+            break;
+        }
+    }
+    let _producers = producers.map(|producer| producer.join().unwrap());
+}
+
+/// Its controls fail with three preemptions only: `armed, resized` has them.
+#[test]
+fn n06_who_sleeps_over_a_resize_is_woken() {
+    model("resize, wait for solicited", resize_and_sleep);
 }
 
 /// The consumer arms, and resizes; if `again`, it takes what events there were, and arms again. It looks at

@@ -228,8 +228,9 @@ fn of_bytes(script: &[u8], silence: Duration) -> String {
     assert!(!error.contains('\n'), "{error}");
     // It has told why.
     let told = lines.filter_map(|line| serde_json::from_str(&line).ok()).last();
-    if let Some(Message::Ended(Ending { failure: Some(why), .. })) = told {
-        assert_eq!(why, error);
+    match told {
+        Some(Message::Ended(Ending { failure: Some(why), .. })) => assert_eq!(why, error),
+        told => panic!("{error}: {told:?}"),
     }
     error
 }
