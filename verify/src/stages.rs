@@ -263,7 +263,7 @@ fn doc(job: &mut Job) -> Result<String, Stop> {
 /// Reads all crates, and names each fault against the table `verify/layers.toml`.
 fn layers(job: &mut Job) -> Result<String, Stop> {
     job.announce("reading all modules");
-    let report = check(root(), None, &[]).map_err(|error| Stop::Failed(format!("{error:#}")))?;
+    let report = check(root()).map_err(|error| Stop::Failed(format!("{error:#}")))?;
     for fault in &report.faults {
         job.log(fault)?;
     }

@@ -34,7 +34,7 @@ use proptest::prelude::*;
 
 const KEY: CqKey = CqKey { index: 3, generation: 9 };
 const OTHER: CqKey = CqKey { index: 2, generation: 1 };
-/// Longer than anything here takes.
+/// Longer than any single step here takes.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A channel that counts its events.

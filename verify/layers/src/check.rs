@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use serde::Deserialize;
 use walkdir::WalkDir;
 
-use crate::arrows::{self, Outward};
 use crate::judge::Target;
-use crate::tree::{self, Place, read_text};
-use crate::workspace::{self, Crate, Workspace};
+use crate::tree;
 
 /// Where the table is, relative to the workspace.
 pub const TABLE: &str = "verify/layers.toml";
@@ -23,7 +23,7 @@ type Table = BTreeMap<String, CrateTable>;
 #[derive(Deserialize)]
 struct CrateTable {
     /// The folders of the crates that it may use.
-    uses: Vec<String>,
+    uses: BTreeSet<String>,
     /// By the root of each target that has modules: its layers, from top to bottom.
     #[serde(flatten)]
     targets: BTreeMap<String, Vec<String>>,
@@ -45,7 +45,7 @@ pub struct Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { crates, modules, arrows, faults } = self;
-        write!(f, "{crates} crates, {modules} modules, {} arrows, ", thousands(*arrows))?;
+        write!(f, "{crates} crates, {modules} modules, {arrows} arrows, ")?;
         match faults.len() {
             0 => write!(f, "none up, no circle"),
             1 => write!(f, "1 fault"),
@@ -54,112 +54,84 @@ impl fmt::Display for Report {
     }
 }
 
-fn thousands(number: usize) -> String {
-    match number {
-        0..1000 => number.to_string(),
-        _ => format!("{},{:03}", thousands(number / 1000), number % 1000),
-    }
-}
-
-/// Checks the crates in these folders of the workspace; all of them, if none is named.
+/// Checks the crates of the workspace in this folder.
 ///
 /// # Errors
-/// A manifest, the table or a source can't be read, or a crate is named that does not exist.
-pub fn check(root: &Path, table: Option<&Path>, only: &[String]) -> Result<Report> {
-    let workspace = workspace::read(root)?;
-    let path = table.map_or_else(|| root.join(TABLE), Path::to_owned);
-    let table: Table = toml::from_str(&read_text(&path)?)
-        .with_context(|| format!("{} is wrong", path.display()))?;
-    let known = |folder: &String| workspace.crates.iter().any(|it| it.folder == *folder);
-    if let Some(unknown) = only.iter().find(|folder| !known(folder)) {
-        bail!("the workspace has no crate `{unknown}`");
-    }
+/// A manifest or the table can't be read.
+pub fn check(root: &Path) -> Result<Report> {
+    let mut metadata = MetadataCommand::new();
+    metadata.current_dir(root).no_deps().other_options(["--offline".to_owned()]);
+    let metadata = metadata.exec()?;
+    let root = metadata.workspace_root.as_std_path();
+    let text =
+        fs::read_to_string(root.join(TABLE)).with_context(|| format!("cannot read {TABLE}"))?;
+    let table: Table = toml::from_str(&text).with_context(|| format!("{TABLE} is wrong"))?;
     let mut report = Report::default();
-    if only.is_empty() {
-        let named = table.keys().chain(table.values().flat_map(|it| &it.uses));
-        let unknown = named.filter(|folder| !known(folder));
-        report.faults.extend(
-            unknown.map(|folder| format!("{TABLE}: the workspace has no crate `{folder}`")),
-        );
-    }
-    for krate in workspace.crates.iter().filter(|it| only.is_empty() || only.contains(&it.folder)) {
+    let crates: BTreeMap<_, _> =
+        metadata.packages.iter().map(|it| (folder(it.manifest_path.as_ref(), root), it)).collect();
+    let named: BTreeSet<_> = table.keys().chain(table.values().flat_map(|it| &it.uses)).collect();
+    let unknown = named.iter().filter(|it| !crates.contains_key(**it));
+    let mut faults: BTreeSet<_> =
+        unknown.map(|it| format!("{TABLE}: the workspace has no crate `{it}`")).collect();
+    for (name, package) in &crates {
         report.crates += 1;
-        match table.get(&krate.folder) {
-            Some(table) => Check { workspace: &workspace, krate, table }.run(&mut report)?,
-            None => {
-                report.faults.insert(format!("{TABLE}: no table for the crate `{}`", krate.folder));
-            }
+        match table.get(name) {
+            Some(table) => one(root, name, package, table, &mut report)?,
+            None => _ = faults.insert(format!("{TABLE}: no table for the crate `{name}`")),
         }
     }
+    report.faults.append(&mut faults);
     Ok(report)
 }
 
-struct Check<'a> {
-    workspace: &'a Workspace,
-    krate: &'a Crate,
-    table: &'a CrateTable,
+fn one(
+    root: &Path,
+    name: &str,
+    package: &Package,
+    table: &CrateTable,
+    report: &mut Report,
+) -> Result<()> {
+    let counted = package.targets.iter().filter(|it| !it.is_test() && !it.is_example());
+    let roots = counted.map(|it| relative(it.src_path.as_ref(), root));
+    let roots: BTreeSet<_> = roots.collect();
+    for target in table.targets.keys().filter(|it| !roots.contains(&Path::new(name).join(it))) {
+        report.faults.insert(format!("{TABLE}: `{name}` has no target with the root `{target}`"));
+    }
+    let mut reached = BTreeSet::new();
+    for target in &roots {
+        let modules = tree::read(root, target, &mut reached, &mut report.faults);
+        let layers = target.strip_prefix(name).ok().and_then(|it| table.targets.get(it.to_str()?));
+        let target = target.display().to_string();
+        let layers = layers.map_or(&[][..], Vec::as_slice);
+        let target = Target::new(&target, &modules, layers, &mut report.faults);
+        report.modules += target.product().count();
+        report.arrows += target.judge(&mut report.faults);
+    }
+    let of_product =
+        package.dependencies.iter().filter(|it| it.kind != DependencyKind::Development);
+    let of_workspace = of_product.filter_map(|it| Some(relative(it.path.as_ref()?.as_ref(), root)));
+    for uses in
+        of_workspace.map(|it| it.display().to_string()).filter(|it| !table.uses.contains(it))
+    {
+        report.faults.insert(format!("{name}/Cargo.toml: the crate `{name}` may not use `{uses}`"));
+    }
+    let sources = ["src", "benches"].map(|sources| root.join(name).join(sources));
+    for entry in sources.iter().filter(|it| it.is_dir()).flat_map(WalkDir::new) {
+        let file = relative(entry?.path(), root);
+        if file.extension().is_some_and(|end| end == "rs") && !reached.contains(&file) {
+            let file = file.display();
+            report
+                .faults
+                .insert(format!("{file}: file in no module; declare it with `mod`, or remove it"));
+        }
+    }
+    Ok(())
 }
 
-impl Check<'_> {
-    fn run(&self, report: &mut Report) -> Result<()> {
-        let (folder, root) = (&self.krate.folder, &self.workspace.root);
-        let targets = self.table.targets.keys();
-        report.faults.extend(
-            targets.filter(|it| !self.krate.roots.contains(*it)).map(|target| {
-                format!("{TABLE}: `{folder}` has no target with the root `{target}`")
-            }),
-        );
-        let mut reached = BTreeSet::new();
-        for target in &self.krate.roots {
-            self.target(target, &mut reached, report)?;
-        }
-        for it in &self.krate.dependencies {
-            self.may_use(&it.folder, &it.at, &it.name, &mut report.faults);
-        }
-        let sources = ["src", "benches"].map(|sources| root.join(folder).join(sources));
-        for entry in sources.iter().filter(|it| it.is_dir()).flat_map(WalkDir::new) {
-            let file = entry?.into_path();
-            let relative = file.strip_prefix(root).unwrap_or(&file);
-            if file.extension().is_some_and(|end| end == "rs") && !reached.contains(relative) {
-                report.faults.insert(format!(
-                    "{}: file in no module; declare it with `mod`, or remove it",
-                    relative.display()
-                ));
-            }
-        }
-        Ok(())
-    }
+fn folder(manifest: &Path, root: &Path) -> String {
+    relative(manifest.parent().unwrap_or(manifest), root).display().to_string()
+}
 
-    fn target(
-        &self,
-        root: &str,
-        reached: &mut BTreeSet<PathBuf>,
-        report: &mut Report,
-    ) -> Result<()> {
-        let (folder, faults) = (&self.krate.folder, &mut report.faults);
-        let tree =
-            tree::read(&self.workspace.root, &Path::new(folder).join(root), reached, faults)?;
-        let found = arrows::find(&tree);
-        let layers = self.table.targets.get(root).map_or(&[][..], |layers| layers);
-        Target::new(folder, root, &tree, layers, faults).judge(&found.inner, faults);
-        report.modules += tree.product().count();
-        report.arrows += found.inner.len();
-        // Paths into other crates of the workspace.
-        let libraries = self.workspace.crates.iter().map(|it| (&it.library, &it.folder));
-        let renamed = self.krate.dependencies.iter().map(|it| (&it.name, &it.folder));
-        let known: BTreeMap<_, _> = libraries.chain(renamed).collect();
-        for Outward { name, at, path } in &found.outward {
-            if let Some(&to) = known.get(name).filter(|it| **it != folder) {
-                self.may_use(to, at, path, faults);
-            }
-        }
-        Ok(())
-    }
-
-    fn may_use(&self, to: &String, at: &Place, path: &str, faults: &mut BTreeSet<String>) {
-        if !self.table.uses.contains(to) {
-            let from = &self.krate.folder;
-            faults.insert(format!("{at}: `{path}`: the crate `{from}` may not use `{to}`"));
-        }
-    }
+fn relative(path: &Path, folder: &Path) -> PathBuf {
+    path.strip_prefix(folder).unwrap_or(path).to_owned()
 }

@@ -3,56 +3,140 @@
 //! In a circle an arrow counts where the ways from the root to its two ends part: there it leads from one child of a module
 //! to another. A deeper module that the table names stands for itself.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::arrows::Arrow;
-use crate::tree::{ROOT, Tree};
+use crate::tree::{Module, ROOT, Written};
 
 /// A target and its layers.
 #[derive(Debug)]
 pub struct Target<'a> {
-    /// The folder of its crate.
-    pub krate: &'a str,
-    /// Its root, relative to that.
-    pub root: &'a str,
+    /// The root, relative to the workspace.
+    root: &'a str,
     /// Its modules.
-    pub tree: &'a Tree,
+    modules: &'a [Module],
     /// The layer of each module that the table names, from 1 at the top.
     places: BTreeMap<Vec<String>, usize>,
 }
 
+/// A module uses another.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Arrow {
+    from: usize,
+    to: usize,
+    is_reexport: bool,
+    /// Where, and what it says.
+    said: String,
+}
+
 /// The name of a module.
 type Name<'a> = &'a [String];
-/// Who uses whom, and where.
-type Graph<'a> = BTreeMap<(Name<'a>, Name<'a>), Vec<&'a Arrow>>;
+/// Who uses whom, among modules with one parent.
+type Graph<'a> = BTreeMap<Name<'a>, BTreeSet<Name<'a>>>;
 
 impl<'a> Target<'a> {
     /// Adds what is wrong with the names of its layers, each of which lists its modules, separated by spaces.
     pub fn new(
-        krate: &'a str,
         root: &'a str,
-        tree: &'a Tree,
+        modules: &'a [Module],
         layers: &[String],
         faults: &mut BTreeSet<String>,
     ) -> Self {
-        let known: BTreeSet<&[String]> = tree.product().map(|(_, it)| &it.path[..]).collect();
-        let mut places = BTreeMap::new();
-        let of_table = format!("verify/layers.toml: `{krate}`, `{root}`");
+        let mut target = Self { root, modules, places: BTreeMap::new() };
+        let known: BTreeSet<_> = target.product().map(|(_, it)| &it.path[..]).collect();
         let names = (1..).zip(layers).flat_map(|(nth, it)| it.split(' ').map(move |it| (nth, it)));
-        for (layer, name) in names.filter(|(_, name)| !name.is_empty()) {
+        for (layer, name) in names {
             let path: Vec<_> = name.split("::").map(str::to_owned).collect();
             if !known.contains(&path[..]) {
-                faults.insert(format!("{of_table}: there is no module `{name}` outside tests"));
-            } else if places.insert(path, layer).is_some() {
-                faults.insert(format!("{of_table}: module `{name}` is there twice"));
+                faults.insert(format!(
+                    "the table of {root}: there is no module `{name}` outside tests"
+                ));
+            } else if target.places.insert(path, layer).is_some() {
+                faults.insert(format!("the table of {root}: module `{name}` is there twice"));
             }
         }
-        Self { krate, root, tree, places }
+        target
+    }
+
+    /// The modules that are product code.
+    pub fn product(&self) -> impl Iterator<Item = (usize, &'a Module)> + use<'a> {
+        self.modules.iter().enumerate().filter(|(_, module)| !module.is_test)
+    }
+
+    /// Adds what is wrong with the target; returns how many arrows it has.
+    pub fn judge(&self, faults: &mut BTreeSet<String>) -> usize {
+        let without =
+            |(nth, it): &(usize, &Module)| it.path.len() == 1 && self.layer(*nth).is_none();
+        faults.extend(self.product().filter(without).map(|(_, Module { path, file, .. })| {
+            let (root, file) = (self.root, file.display());
+            format!("{file}: module `{}` is in no layer of {root}; add it to the table", path[0])
+        }));
+        let arrows: BTreeSet<_> = self.product().flat_map(|(nth, _)| self.arrows_of(nth)).collect();
+        let (up, level): (Vec<_>, Vec<_>) = arrows.iter().partition(|arrow| self.is_up(arrow));
+        faults.extend(up.iter().map(|Arrow { from, to, said, .. }| {
+            let [low, high] = [*from, *to].map(|it| (self.path(it).join("::"), self.layer(it)));
+            match (low, high) {
+                ((from, Some(low)), (to, Some(high))) => {
+                    format!("{said} goes up from {from} (layer {low}) to {to} (layer {high})")
+                }
+                ((from, _), _) => {
+                    format!("{said} goes up from {from} to an item of the root; move the item down")
+                }
+            }
+        }));
+        self.circles(&level, faults);
+        arrows.len()
+    }
+
+    fn arrows_of(&self, from: usize) -> impl Iterator<Item = Arrow> {
+        let Module { paths, file, .. } = &self.modules[from];
+        paths.iter().flat_map(move |Written { names, line, is_reexport }| {
+            let said = format!("{}:{line}: `{}`", file.display(), names.join("::"));
+            let to = self.follow(from, from, names, 8).into_iter().filter(move |to| *to != from);
+            to.map(move |to| Arrow { from, to, is_reexport: *is_reexport, said: said.clone() })
+        })
+    }
+
+    /// The modules that a path in `at` leads `user` to: the one that defines what it names, and those that it did not
+    /// come from which hand it on. None, if it leads out of the crate.
+    fn follow(&self, user: usize, mut at: usize, names: &[String], hops: usize) -> BTreeSet<usize> {
+        for (nth, name) in names.iter().enumerate() {
+            let here = &self.modules[at];
+            match name.as_str() {
+                "crate" => at = ROOT,
+                "self" => {}
+                "super" => at = here.parent,
+                name => {
+                    if let Some(&child) = here.children.get(name) {
+                        at = child;
+                        continue;
+                    }
+                    let mut imports = here.imports.iter().filter(|it| it.0 == name).peekable();
+                    if hops == 0 || imports.peek().is_none() {
+                        break;
+                    }
+                    let mut found = BTreeSet::new();
+                    for (_, path) in imports.filter(|(_, path)| leads_inward(here, &path[0])) {
+                        for to in self.follow(at, at, path, hops - 1) {
+                            found.extend(self.follow(user, to, &names[nth + 1..], hops - 1));
+                        }
+                    }
+                    if !self.path(user).starts_with(&here.path) {
+                        found.insert(at);
+                    }
+                    return found;
+                }
+            }
+        }
+        BTreeSet::from([at])
+    }
+
+    fn path(&self, module: usize) -> Name<'a> {
+        &self.modules[module].path
     }
 
     /// The longest name of the table for a module, and its layer.
-    fn place(&self, module: usize) -> Option<(Name<'_>, usize)> {
-        let path = &self.tree.modules[module].path;
+    fn place(&self, module: usize) -> Option<(Name<'a>, usize)> {
+        let path = self.path(module);
         let parents = (1..=path.len()).rev().map(|length| &path[..length]);
         parents.into_iter().find_map(|path| Some((path, *self.places.get(path)?)))
     }
@@ -61,108 +145,61 @@ impl<'a> Target<'a> {
         Some(self.place(module)?.1)
     }
 
-    /// Adds what is wrong with a target that has these arrows.
-    pub fn judge(&self, arrows: &BTreeSet<Arrow>, faults: &mut BTreeSet<String>) {
-        for (nth, module) in self.tree.product() {
-            if module.path.len() == 1 && self.layer(nth).is_none() {
-                faults.insert(format!(
-                    "{}: module `{}` is in no layer of `{}/{}`; add it to the table",
-                    module.file.display(),
-                    module.name(),
-                    self.krate,
-                    self.root
-                ));
-            }
-        }
-        let (up, level): (Vec<_>, Vec<_>) = arrows.iter().partition(|arrow| self.is_up(arrow));
-        faults.extend(up.iter().map(|arrow| self.said_of(arrow)));
-        self.circles(&level, faults);
-    }
-
-    fn is_up(&self, arrow: &Arrow) -> bool {
-        let Arrow { from, to, is_reexport, .. } = arrow;
-        match (self.layer(*from), self.layer(*to)) {
-            _ if *from == ROOT => false,
-            _ if *to == ROOT => true,
+    fn is_up(&self, &Arrow { from, to, is_reexport, .. }: &Arrow) -> bool {
+        match (self.layer(from), self.layer(to)) {
+            _ if from == ROOT => false,
+            _ if to == ROOT => true,
             // A module hands on what is in it.
-            _ if *is_reexport && self.tree.is_in(*to, *from) => false,
+            _ if is_reexport && self.path(to).starts_with(self.path(from)) => false,
             (Some(low), Some(high)) => high < low,
             // That it has no layer is a fault of its own.
             _ => false,
         }
     }
 
-    fn said_of(&self, Arrow { from, to, at, path, .. }: &Arrow) -> String {
-        let [from_name, to_name] = [*from, *to].map(|module| self.tree.modules[module].name());
-        let up = format!("{at}: `{path}` goes up from {from_name}");
-        match (self.layer(*from), self.layer(*to)) {
-            (Some(low), Some(high)) => format!("{up} (layer {low}) to {to_name} (layer {high})"),
-            _ => format!("{up} to an item of the root {}; move the item down", self.root),
-        }
-    }
-
-    /// Adds the circles: short ones first, until every one that is left out has an arrow of one that is there.
+    /// Adds every arrow that is part of a circle, once for both of its ends.
     fn circles(&self, arrows: &[&Arrow], faults: &mut BTreeSet<String>) {
-        let mut graphs: BTreeMap<Name<'_>, Graph<'_>> = BTreeMap::new();
+        let mut graph = Graph::new();
+        let mut steps = BTreeMap::new();
         for arrow in arrows {
-            if let Some((parent, ends)) = self.siblings(arrow) {
-                graphs.entry(parent).or_default().entry(ends).or_default().push(arrow);
+            if let Some((from, to)) = self.siblings(arrow) {
+                graph.entry(from).or_default().insert(to);
+                steps.entry((from, to)).or_insert(&arrow.said);
             }
         }
-        for mut graph in graphs.into_values() {
-            while let Some(circle) = shortest(&graph) {
-                let next = circle.iter().cycle().skip(1);
-                let ends: Vec<_> = circle.iter().zip(next).map(|(&from, &to)| (from, to)).collect();
-                let steps = ends.iter().filter_map(|ends| step(*ends, &graph.remove(ends)?));
-                faults.insert(format!("circle: {}", steps.collect::<Vec<_>>().join(", ")));
-            }
+        for ((from, to), said) in steps.iter().filter(|((from, to), _)| reaches(&graph, to, from)) {
+            let (from, to) = (from.join("::"), to.join("::"));
+            faults.insert(format!("{said} is part of a circle: {from} -> {to}"));
         }
     }
 
     /// The two modules with one parent that an arrow leads between; none, if one of its ends is in the other.
-    fn siblings(&self, arrow: &Arrow) -> Option<(Name<'_>, (Name<'_>, Name<'_>))> {
-        let path = |module: usize| &self.tree.modules[module].path[..];
-        let (from, to) = (path(arrow.from), path(arrow.to));
+    fn siblings(&self, arrow: &Arrow) -> Option<(Name<'a>, Name<'a>)> {
+        let (from, to) = (self.path(arrow.from), self.path(arrow.to));
         let common = from.iter().zip(to).take_while(|(one, other)| one == other).count();
         if common == from.len() || common == to.len() {
             return None;
         }
         let end = |module: usize| {
             let named = self.place(module).map_or(0, |(name, _)| name.len());
-            &path(module)[..named.max(common + 1)]
+            &self.path(module)[..named.max(common + 1)]
         };
-        Some((&from[..common], (end(arrow.from), end(arrow.to))))
+        Some((end(arrow.from), end(arrow.to)))
     }
 }
 
-fn step((from, to): (Name<'_>, Name<'_>), arrows: &[&Arrow]) -> Option<String> {
-    let (Arrow { at, path, .. }, others) = arrows.split_first()?;
-    let more = match others.len() {
-        0 => String::new(),
-        count => format!(", and {count} more"),
-    };
-    Some(format!("{} -> {} ({at} {path}{more})", from.join("::"), to.join("::")))
+/// Whether a path of an import that begins so stays in the crate.
+fn leads_inward(here: &Module, first: &str) -> bool {
+    let is_imported = || here.imports.iter().any(|it| it.0 == first);
+    ["crate", "self", "super"].contains(&first)
+        || here.children.contains_key(first)
+        || is_imported()
 }
 
-/// A shortest circle of the graph, without its first module at the end.
-fn shortest<'a>(graph: &Graph<'a>) -> Option<Vec<Name<'a>>> {
-    let starts: BTreeSet<_> = graph.keys().map(|(from, _)| *from).collect();
-    starts.into_iter().filter_map(|start| back_to(start, graph)).min_by_key(Vec::len)
-}
-
-/// The shortest way from a module back to it.
-fn back_to<'a>(start: Name<'a>, graph: &Graph<'a>) -> Option<Vec<Name<'a>>> {
-    let (mut left, mut seen) = (VecDeque::from([vec![start]]), BTreeSet::new());
-    while let Some(way) = left.pop_front() {
-        let last = *way.last()?;
-        for (_, module) in graph.keys().filter(|(from, _)| *from == last) {
-            if *module == start {
-                return Some(way);
-            }
-            if seen.insert(*module) {
-                left.push_back([&way[..], &[*module]].concat());
-            }
-        }
+fn reaches<'a>(graph: &Graph<'a>, from: Name<'a>, to: Name<'a>) -> bool {
+    let (mut left, mut seen) = (vec![from], BTreeSet::new());
+    while let Some(at) = left.pop() {
+        left.extend(graph.get(at).into_iter().flatten().filter(|it| seen.insert(**it)));
     }
-    None
+    seen.contains(to)
 }

@@ -1,13 +1,13 @@
 //! Checks the import structure of the workspace: which module uses which, against the table `verify/layers.toml`.
 //!
-//! Every path of product code counts: `use` declarations, paths in expressions, types and patterns, and paths in
-//! the bodies of macros. A path is an arrow from the module that it stands in to the module that defines the item,
-//! whatever re-exports lie between. It is also an arrow to a module that re-exports the item, if the path names that
-//! module and it is not a parent of the user. Tests may use everything.
+//! Every path of product code that begins with `crate`, `self` or `super` counts: in `use` declarations, expressions,
+//! types and patterns, and in what macros are called with or expand to. It is an arrow from the module that it stands
+//! in to the module that it names, and through imports by name on to the module that defines the item. What comes by
+//! `*` is not followed: the `*` is an arrow itself. Tests may use everything.
 //!
 //! ```toml
 //! ["cq-core"]                       # the folder of the crate
-//! uses = []                         # the crates that it may use
+//! uses = []                         # the crates that it may depend on
 //! "src/lib.rs" = [                  # a target, by its root, with its layers from top to bottom
 //!     "cq shared_cq",               # modules on one level; they must not form a circle
 //!     "queue::mpsc",                # a deeper module with a place of its own
@@ -22,23 +22,15 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`workspace`] | the crates, their targets and what they depend on |
-//! | [`tree`] | the modules of a target, read from its root |
+//! | [`tree`] | the modules of a target, read from its root, with their paths and imports |
 //! | [`product`] | which code is product code, and what is only compiled for tests |
-//! | [`tokens`] | the paths in a stream of tokens |
-//! | [`resolve`] | where the item is defined that a path names |
-//! | [`arrows`] | the arrows of a target |
-//! | [`judge`](mod@judge) | the layer of each module: arrows that go up, circles, modules without a layer |
+//! | [`judge`](mod@judge) | the arrows, the layer of each module: what goes up, circles, modules without a layer |
 //! | [`check`](mod@check) | all of it, for every crate, against the table |
 #![deny(unsafe_code)]
 
-pub mod arrows;
 pub mod check;
 pub mod judge;
 pub mod product;
-pub mod resolve;
-pub mod tokens;
 pub mod tree;
-pub mod workspace;
 
 pub use crate::check::{Report, check};

@@ -1,37 +1,20 @@
-//! The modules of a target, read from its root: what each of them defines, imports and says.
+//! The modules of a target, read from its root, with the paths that each of them says.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::fs;
+use std::iter::Peekable;
+use std::mem;
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Context, Result};
-use proc_macro2::{TokenStream, TokenTree};
-use quote::ToTokens;
-use syn::spanned::Spanned;
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree, token_stream};
+use syn::visit::{self, Visit};
 use syn::{
-    Attribute, Expr, ExprLit, Item, ItemExternCrate, ItemMacro, ItemMod, ItemUse, Lit, Meta,
-    UseTree, Visibility,
+    Attribute, Expr, ExprLit, ItemMacro, ItemMod, ItemUse, Lit, Macro, Meta, UseTree, Visibility,
 };
 
-use crate::product::{branches, is_for_tests, is_test, prune};
+use crate::product::{is_for_tests, is_test};
 
-/// A line of a file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// Relative to the workspace.
-    pub file: PathBuf,
-    /// From 1.
-    pub line: usize,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file.display(), self.line)
-    }
-}
-
-/// A module. Those of tests have no children and are nobody's child.
+/// A module.
 #[derive(Debug, Default)]
 pub struct Module {
     /// Its name, and those of its parents but the root.
@@ -44,89 +27,40 @@ pub struct Module {
     pub is_test: bool,
     /// Its modules.
     pub children: BTreeMap<String, usize>,
-    /// What it defines.
-    pub items: BTreeSet<String>,
-    /// The functions, constants and statics among these.
-    pub values: BTreeSet<String>,
-    /// What it may define: every name in what its macros are called with.
-    pub perhaps: BTreeSet<String>,
-    /// Its macros, which are in scope below it without a path.
-    pub macros: BTreeSet<String>,
-    /// Whether its macros are in scope in its parent too.
-    pub lends_macros: bool,
-    /// Its `use` declarations, and those in its functions.
-    pub imports: Vec<Import>,
-    /// Its items.
-    pub code: Vec<TokenStream>,
+    /// What `use` brings into its scope by a name, and from where.
+    pub imports: Vec<(String, Vec<String>)>,
+    /// The paths that its product code says.
+    pub paths: Vec<Written>,
 }
 
-impl Module {
-    /// Its path, as it is in the table.
-    pub fn name(&self) -> String {
-        self.path.join("::")
-    }
-}
-
-/// A leaf of a `use` declaration.
+/// A path as it is written, without generic arguments.
 #[derive(Debug)]
-pub struct Import {
-    /// What is imported, as it is written.
-    pub path: Vec<String>,
-    /// Whether the path begins with `::`.
-    pub of_crates: bool,
-    /// Where.
+pub struct Written {
+    /// Its names.
+    pub names: Vec<String>,
+    /// Where, from 1.
     pub line: usize,
-    /// What it is called here.
-    pub kind: Kind,
-    /// Whether only this module and those in it see it.
-    pub is_private: bool,
-}
-
-/// What an import brings into scope.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A name.
-    Name(String),
-    /// All that a module has.
-    Glob,
-    /// Nothing that has a name.
-    Unnamed,
-}
-
-/// The modules of a target; the root is the first.
-#[derive(Debug)]
-pub struct Tree {
-    /// All of them, those of tests too.
-    pub modules: Vec<Module>,
+    /// Whether it is a re-export.
+    pub is_reexport: bool,
 }
 
 /// The root of every target.
 pub const ROOT: usize = 0;
 
-impl Tree {
-    /// Those that are product code.
-    pub fn product(&self) -> impl Iterator<Item = (usize, &Module)> {
-        self.modules.iter().enumerate().filter(|(_, module)| !module.is_test)
-    }
-
-    /// Whether `parent` is `module`, or a module that it is in.
-    pub fn is_in(&self, module: usize, parent: usize) -> bool {
-        self.modules[module].path.starts_with(&self.modules[parent].path)
-    }
-}
-
-/// The target with this root; adds the files that it consists of to `reached`, and the faults that are found.
+/// The modules of the target with this root, which is the first; adds the files that it consists of to `reached`, and
+/// the faults that are found.
 pub fn read(
     workspace: &Path,
     root: &Path,
     reached: &mut BTreeSet<PathBuf>,
     faults: &mut BTreeSet<String>,
-) -> Result<Tree> {
-    let first = Module { file: root.to_owned(), ..Module::default() };
-    let mut reader = Reader { workspace, modules: vec![first], reached, faults };
+) -> Vec<Module> {
+    let modules = vec![Module { file: root.to_owned(), ..Module::default() }];
     let folder = root.parent().unwrap_or(root).to_owned();
-    reader.file(&Spot { module: ROOT, file: root.to_owned(), beside: folder.clone(), folder })?;
-    Ok(Tree { modules: reader.modules })
+    let spot = Spot { module: ROOT, beside: folder.clone(), folder, is_test: false };
+    let mut reader = Reader { workspace, modules, reached, faults, spot };
+    reader.file(root);
+    reader.modules
 }
 
 struct Reader<'a> {
@@ -134,228 +68,223 @@ struct Reader<'a> {
     modules: Vec<Module>,
     reached: &'a mut BTreeSet<PathBuf>,
     faults: &'a mut BTreeSet<String>,
+    spot: Spot,
 }
 
-/// Where items are.
+/// Where the reader is.
 struct Spot {
     module: usize,
-    file: PathBuf,
     /// Where the files of its modules are.
     folder: PathBuf,
     /// What `#[path]` is relative to.
     beside: PathBuf,
+    /// Of what is only there for tests, modules are read alone: their files are known.
+    is_test: bool,
 }
 
 impl Reader<'_> {
-    fn file(&mut self, spot: &Spot) -> Result<()> {
-        self.reached.insert(spot.file.clone());
-        let text = read_text(&self.workspace.join(&spot.file))?;
-        let parsed = syn::parse_file(&text).or_else(|error| {
-            let at = Place { file: spot.file.clone(), line: error.span().start().line };
-            Err(error).with_context(|| format!("{at}: cannot parse this"))
-        })?;
-        let module = &mut self.modules[spot.module];
-        module.is_test |= parsed.attrs.iter().any(is_for_tests);
-        let is_test = module.is_test;
-        self.items(parsed.items, is_test, spot)
+    fn here(&mut self) -> &mut Module {
+        &mut self.modules[self.spot.module]
     }
 
-    /// Of what is only there for tests, modules are read, and marked as that: their files are known.
-    fn items(&mut self, items: Vec<Item>, of_tests: bool, spot: &Spot) -> Result<()> {
-        for item in items {
-            let is_test = of_tests || is_test(&item);
-            let here = &mut self.modules[spot.module];
-            match item {
-                Item::Mod(declared) => self.declared(declared, is_test, spot)?,
-                Item::Macro(called) if called.ident.is_none() => {
-                    self.called(&called, is_test, spot)?;
-                }
-                _ if is_test => {}
-                Item::Macro(defined) => self.defined(defined, spot.module),
-                Item::Use(found) => imports(here, &found),
-                Item::ExternCrate(found) => here.imports.push(crate_import(&found)),
-                item => define(here, item),
+    fn file(&mut self, file: &Path) {
+        self.reached.insert(file.to_owned());
+        let text = fs::read_to_string(self.workspace.join(file));
+        let parsed = text.map_err(|error| (1, error.to_string())).and_then(|text| {
+            syn::parse_file(&text).map_err(|it| (it.span().start().line, it.to_string()))
+        });
+        match parsed {
+            Ok(parsed) => {
+                self.spot.is_test |= parsed.attrs.iter().any(is_for_tests);
+                self.here().is_test = self.spot.is_test;
+                self.visit_file(&parsed);
+            }
+            Err((line, error)) => {
+                self.faults.insert(format!("{}:{line}: cannot read this: {error}", file.display()));
             }
         }
-        Ok(())
     }
 
-    /// A macro that may define something. Of `cfg_if!`, all branches count: each of them is compiled somewhere.
-    fn called(&mut self, called: &ItemMacro, is_test: bool, spot: &Spot) -> Result<()> {
-        let tokens = &called.mac.tokens;
-        if called.mac.path.segments.last().is_some_and(|last| last.ident == "cfg_if") {
-            for (for_tests, body) in branches(tokens) {
-                let parsed = syn::parse2::<syn::File>(body).with_context(|| {
-                    let line = called.span().start().line;
-                    format!("{}: cannot parse this", Place { file: spot.file.clone(), line })
-                })?;
-                self.items(parsed.items, is_test || for_tests, spot)?;
-            }
-            return Ok(());
-        }
-        let here = &mut self.modules[spot.module];
-        let parsed = syn::parse2::<syn::File>(tokens.clone());
-        if !is_test {
-            names(tokens.clone(), &mut here.perhaps);
-            here.code.push(match &parsed {
-                Ok(_) => {
-                    let (path, bang) = (&called.mac.path, &called.mac.bang_token);
-                    quote::quote!(#path #bang)
-                }
-                // It has a syntax of its own.
-                Err(_) => called.mac.to_token_stream(),
-            });
-        }
-        parsed.map_or(Ok(()), |parsed| self.items(parsed.items, is_test, spot))
-    }
-
-    fn declared(&mut self, of: ItemMod, is_test: bool, spot: &Spot) -> Result<()> {
-        let name = of.ident.to_string();
-        let module = self.module(&name, is_test, spot);
-        self.modules[module].lends_macros =
-            of.attrs.iter().any(|it| it.path().is_ident("macro_use"));
-        let path = path_attribute(&of.attrs);
-        let folder = spot.folder.join(path.as_deref().unwrap_or(&name));
-        if let Some((_, items)) = of.content {
-            let inner =
-                Spot { module, file: spot.file.clone(), folder: folder.clone(), beside: folder };
-            return self.items(items, is_test, &inner);
-        }
-        let candidates = match &path {
-            Some(path) => vec![spot.beside.join(path)],
-            None => vec![spot.folder.join(format!("{name}.rs")), folder.join("mod.rs")],
-        };
-        let exists = |file: &PathBuf| self.workspace.join(file).is_file();
-        let Some(file) = candidates.into_iter().find(exists) else {
-            let at = Place { file: spot.file.clone(), line: of.ident.span().start().line };
-            self.faults.insert(format!("{at}: module `{name}` has no file"));
-            return Ok(());
-        };
-        let file = normal(&file);
-        let beside = file.parent().unwrap_or(&file).to_owned();
-        // As rustc does it: a file that an attribute names has its modules beside it.
-        let folder =
-            if path.is_some() || file.ends_with("mod.rs") { beside.clone() } else { folder };
-        self.modules[module].file.clone_from(&file);
-        self.file(&Spot { module, file, folder, beside })
-    }
-
-    /// The module called `name` in that of `spot`, new or, under another `cfg`, known.
-    fn module(&mut self, name: &str, is_test: bool, spot: &Spot) -> usize {
-        let parent = &self.modules[spot.module];
-        if let (Some(&known), false) = (parent.children.get(name), is_test) {
+    /// The module called `name` in this one, new or, under another `cfg`, known.
+    fn module(&mut self, name: &str) -> usize {
+        if let Some(&known) = self.here().children.get(name) {
             return known;
         }
-        let mut path = parent.path.clone();
-        path.push(name.to_owned());
-        let (parent, file, new) = (spot.module, spot.file.clone(), self.modules.len());
+        let (parent, new) = (self.spot.module, self.modules.len());
+        let path = [&self.here().path[..], &[name.to_owned()]].concat();
+        let file = self.here().file.clone();
+        self.here().children.insert(name.to_owned(), new);
+        let is_test = self.spot.is_test;
         self.modules.push(Module { path, parent, file, is_test, ..Module::default() });
-        if !is_test {
-            self.modules[parent].children.insert(name.to_owned(), new);
-        }
         new
     }
 
-    fn defined(&mut self, defined: ItemMacro, module: usize) {
-        let Some(name) = &defined.ident else { return };
-        let (line, name) = (name.span().start().line, name.to_string());
-        let here = &mut self.modules[module];
-        here.items.insert(name.clone());
-        here.macros.insert(name.clone());
-        let path = [vec!["crate".to_owned()], here.path.clone(), vec![name.clone()]].concat();
-        here.code.push(defined.mac.tokens);
-        if defined.attrs.iter().any(|it| it.path().is_ident("macro_export")) && module != ROOT {
-            let kind = Kind::Name(name);
-            let import = Import { path, of_crates: false, line, kind, is_private: false };
-            self.modules[ROOT].imports.push(import);
+    fn says(&mut self, names: Vec<String>, line: usize, is_reexport: bool) {
+        let first = names.first().filter(|_| names.len() > 1);
+        let is_known = first.is_some_and(|it| ["crate", "self", "super"].contains(&it.as_str()));
+        if is_known && !self.spot.is_test {
+            self.here().paths.push(Written { names, line, is_reexport });
+        }
+    }
+
+    /// The leaves of a `use` declaration below `above`; of a path in a macro, which brings nothing into scope.
+    fn leaves(&mut self, tree: &UseTree, above: &[String], of: Option<&ItemUse>) {
+        let below = |name: &Ident| [above, &[name.to_string()]].concat();
+        let (names, line, called) = match tree {
+            UseTree::Path(path) => return self.leaves(&path.tree, &below(&path.ident), of),
+            UseTree::Group(group) => {
+                return group.items.iter().for_each(|item| self.leaves(item, above, of));
+            }
+            UseTree::Name(name) if name.ident == "self" => {
+                (above.to_vec(), name.ident.span(), above.last().cloned())
+            }
+            UseTree::Name(it) => (below(&it.ident), it.ident.span(), Some(it.ident.to_string())),
+            UseTree::Rename(it) => (below(&it.ident), it.ident.span(), Some(it.rename.to_string())),
+            UseTree::Glob(glob) => (above.to_vec(), glob.star_token.spans[0], None),
+        };
+        if let (Some(called), Some(_), false) = (called, of, self.spot.is_test) {
+            self.here().imports.push((called, names.clone()));
+        }
+        let is_reexport = of.is_some_and(|it| !matches!(it.vis, Visibility::Inherited));
+        self.says(names, line.start().line, is_reexport);
+    }
+
+    /// What a macro is called with, or expands to: items, or paths among other tokens. Of `cfg_if!`, all branches
+    /// count: each of them is compiled somewhere.
+    fn tokens(&mut self, tokens: TokenStream) {
+        if let Ok(parsed) = syn::parse2::<syn::File>(tokens.clone()) {
+            return self.visit_file(&parsed);
+        }
+        let (mut tokens, is_test_here) = (tokens.into_iter().peekable(), self.spot.is_test);
+        while let Some(token) = tokens.next() {
+            match token {
+                TokenTree::Group(group) => {
+                    self.tokens(group.stream());
+                    self.spot.is_test = is_test_here;
+                }
+                TokenTree::Punct(mark) if mark.as_char() == '#' => {
+                    let attribute = [TokenTree::Punct(mark)].into_iter().chain(tokens.next());
+                    self.spot.is_test |= is_test(&attribute.collect::<TokenStream>());
+                }
+                TokenTree::Ident(first) => self.path(first, &mut tokens),
+                TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+            }
+        }
+    }
+
+    /// A path among the tokens of a macro, which may end like a `use` declaration.
+    fn path(&mut self, first: Ident, rest: &mut Peekable<token_stream::IntoIter>) {
+        let is_colon =
+            |token: &TokenTree| matches!(token, TokenTree::Punct(it) if it.as_char() == ':');
+        let mut path = vec![TokenTree::Ident(first)];
+        while let Some(next) = rest.next_if(|next| {
+            let goes_on = match next {
+                TokenTree::Ident(_) => true,
+                TokenTree::Group(it) => it.delimiter() == Delimiter::Brace,
+                TokenTree::Punct(it) => it.as_char() == '*',
+                TokenTree::Literal(_) => false,
+            };
+            is_colon(next) || goes_on && path.last().is_some_and(is_colon)
+        }) {
+            path.push(next);
+        }
+        path.truncate(path.iter().rposition(|it| !is_colon(it)).map_or(0, |last| last + 1));
+        if let Ok(tree) = syn::parse2(path.into_iter().collect()) {
+            self.leaves(&tree, &[], None);
         }
     }
 }
 
-fn names(tokens: TokenStream, into: &mut BTreeSet<String>) {
-    for token in tokens {
-        match token {
-            TokenTree::Ident(name) => _ = into.insert(name.to_string()),
-            TokenTree::Group(group) => names(group.stream(), into),
-            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
-        }
-    }
-}
-
-fn define(module: &mut Module, mut item: Item) {
-    let name = match &item {
-        Item::Const(it) => Some(&it.ident),
-        Item::Static(it) => Some(&it.ident),
-        Item::Fn(it) => Some(&it.sig.ident),
-        Item::Enum(it) => Some(&it.ident),
-        Item::Struct(it) => Some(&it.ident),
-        Item::Trait(it) => Some(&it.ident),
-        Item::TraitAlias(it) => Some(&it.ident),
-        Item::Type(it) => Some(&it.ident),
-        Item::Union(it) => Some(&it.ident),
-        Item::ForeignMod(foreign) => {
-            foreign.items.iter().for_each(|it| names(it.to_token_stream(), &mut module.perhaps));
-            None
-        }
-        _ => None,
+/// Of these, what is only there for tests is not product code.
+macro_rules! of_tests {
+    ($($visit:ident $node:ident)+) => {
+        $(fn $visit(&mut self, node: &syn::$node) {
+            let is_test_here = self.spot.is_test;
+            self.spot.is_test |= is_test(node);
+            visit::$visit(self, node);
+            self.spot.is_test = is_test_here;
+        })+
     };
-    if matches!(item, Item::Const(_) | Item::Static(_) | Item::Fn(_)) {
-        module.values.extend(name.map(ToString::to_string));
-    }
-    module.items.extend(name.map(ToString::to_string));
-    for inner in prune(&mut item) {
-        imports(module, &inner);
-    }
-    module.code.push(item.to_token_stream());
 }
 
-fn imports(module: &mut Module, found: &ItemUse) {
-    let is_private = matches!(found.vis, Visibility::Inherited);
-    let template = (found.leading_colon.is_some(), is_private);
-    leaves(&found.tree, &mut Vec::new(), template, &mut module.imports);
-}
-
-/// `extern crate self` is the root.
-fn crate_import(found: &ItemExternCrate) -> Import {
-    let name = found.ident.to_string();
-    let called = found.rename.as_ref().map_or(&found.ident, |(_, called)| called);
-    let is_self = name == "self";
-    Import {
-        path: vec![if is_self { "crate".to_owned() } else { name }],
-        of_crates: !is_self,
-        line: found.ident.span().start().line,
-        kind: Kind::Name(called.to_string()),
-        is_private: matches!(found.vis, Visibility::Inherited),
+impl Visit<'_> for Reader<'_> {
+    of_tests! {
+        visit_item Item
+        visit_impl_item ImplItem
+        visit_trait_item TraitItem
+        visit_stmt Stmt
+        visit_arm Arm
+        visit_field Field
+        visit_field_value FieldValue
+        visit_variant Variant
     }
-}
 
-fn leaves(tree: &UseTree, above: &mut Vec<String>, of: (bool, bool), into: &mut Vec<Import>) {
-    let (of_crates, is_private) = of;
-    let (last, line, kind) = match tree {
-        UseTree::Path(path) => {
-            above.push(path.ident.to_string());
-            leaves(&path.tree, above, of, into);
-            above.pop();
+    fn visit_attribute(&mut self, _: &Attribute) {}
+
+    fn visit_visibility(&mut self, _: &Visibility) {}
+
+    fn visit_item_mod(&mut self, of: &ItemMod) {
+        let (name, path) = (of.ident.to_string(), path_attribute(&of.attrs));
+        let (module, is_test) = (self.module(&name), self.spot.is_test);
+        let folder = self.spot.folder.join(path.as_deref().unwrap_or(&name));
+        let inline = of.content.is_some().then(|| self.here().file.clone());
+        let candidates = match &path {
+            Some(path) => vec![self.spot.beside.join(path)],
+            None => vec![self.spot.folder.join(format!("{name}.rs")), folder.join("mod.rs")],
+        };
+        let exists = |file: &PathBuf| self.workspace.join(file).is_file();
+        let Some(file) = inline.clone().or_else(|| candidates.into_iter().find(exists)) else {
+            let (file, line) = (self.here().file.display(), of.ident.span().start().line);
+            let fault = format!("{file}:{line}: module `{name}` has no file");
+            self.faults.insert(fault);
             return;
+        };
+        let file = normal(&file);
+        let parent = file.parent().unwrap_or(&file).to_owned();
+        // As rustc does it: a file that an attribute names has its modules beside it.
+        let (folder, beside) = match inline {
+            Some(_) => (folder.clone(), folder),
+            None if path.is_some() || file.ends_with("mod.rs") => (parent.clone(), parent),
+            None => (folder, parent),
+        };
+        self.modules[module].file.clone_from(&file);
+        let above = mem::replace(&mut self.spot, Spot { module, folder, beside, is_test });
+        match &of.content {
+            Some((_, items)) => items.iter().for_each(|item| self.visit_item(item)),
+            None => self.file(&file),
         }
-        UseTree::Group(group) => {
-            group.items.iter().for_each(|item| leaves(item, above, of, into));
-            return;
+        self.spot = above;
+    }
+
+    fn visit_item_use(&mut self, of: &ItemUse) {
+        if of.leading_colon.is_none() {
+            self.leaves(&of.tree, &[], Some(of));
         }
-        UseTree::Name(name) => {
-            let own = name.ident.to_string();
-            let called = if own == "self" { above.last().cloned() } else { Some(own.clone()) };
-            (Some(own), name.span(), called.map_or(Kind::Unnamed, Kind::Name))
+    }
+
+    fn visit_path(&mut self, path: &syn::Path) {
+        let names: Vec<_> = path.segments.iter().map(|it| it.ident.to_string()).collect();
+        self.says(names, path.segments[0].ident.span().start().line, false);
+        visit::visit_path(self, path);
+    }
+
+    fn visit_item_macro(&mut self, of: &ItemMacro) {
+        if let (Some(name), true) =
+            (&of.ident, of.attrs.iter().any(|it| it.path().is_ident("macro_export")))
+        {
+            let path = [vec!["crate".to_owned()], self.here().path.clone(), vec![name.to_string()]];
+            self.modules[ROOT].imports.push((name.to_string(), path.concat()));
         }
-        UseTree::Rename(rename) => {
-            let called = rename.rename.to_string();
-            let kind = if called == "_" { Kind::Unnamed } else { Kind::Name(called) };
-            (Some(rename.ident.to_string()), rename.ident.span(), kind)
+        visit::visit_item_macro(self, of);
+    }
+
+    fn visit_macro(&mut self, of: &Macro) {
+        self.visit_path(&of.path);
+        // What is quoted is code of another crate.
+        if !of.path.segments.last().is_some_and(|last| last.ident.to_string().contains("quote")) {
+            self.tokens(of.tokens.clone());
         }
-        UseTree::Glob(glob) => (None, glob.span(), Kind::Glob),
-    };
-    let path: Vec<_> = above.iter().cloned().chain(last).collect();
-    into.push(Import { path, of_crates, line: line.start().line, kind, is_private });
+    }
 }
 
 fn path_attribute(attributes: &[Attribute]) -> Option<String> {
@@ -375,9 +304,4 @@ fn normal(path: &Path) -> PathBuf {
         }
         normal
     })
-}
-
-/// The text of a file.
-pub fn read_text(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
