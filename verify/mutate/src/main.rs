@@ -11,7 +11,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`sources`], [`worlds`] | which files there are, and what of them is compiled where |
-//! | [`constants`], [`signatures`] | what has to be known of all functions: which stay `const`, which arguments are alike |
+//! | [`signatures`] | which arguments of functions are alike |
 //! | [`plant`] | what is planted, and where |
 //! | [`tree`], [`compile`] | the mutated copy, and leaving out what does not compile |
 //! | [`checks`], [`attempt`], [`baseline`] | what may notice a mutant, one run of it, and what it does by itself |
@@ -30,7 +30,6 @@ mod attempt;
 mod baseline;
 mod checks;
 mod compile;
-mod constants;
 mod controls;
 mod hunt;
 mod kept;

@@ -11,7 +11,7 @@
 //! | `orderings` | memory orderings, fences and the operations named after them |
 //!
 //! # What is not planted
-//! Nothing in tests, in documentation, in constants and in functions that constants need, in the arguments
+//! Nothing in tests, in documentation, in constants and in any `const fn`, in the arguments
 //! of attributes and of macros, in the bodies of `macro_rules!`, and in what only
 //! loom compiles. No ordering outside what loom compiles: no test on x86 could show it. Nothing in the hooks at
 //! which tests kill a process (`steps::done`), in the steps that models take out by name (`sync::Site`), nor in the rules for the transports of others (`testing::rules`), which are
@@ -24,7 +24,6 @@ use std::ops::Range;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::constants::Constants;
 use crate::signatures::Signatures;
 use crate::sources::{Area, Source};
 
@@ -161,20 +160,12 @@ pub struct Planting {
     names: BTreeMap<Name, u32>,
 }
 
-/// What is known of the workspace before any file is planted.
-#[derive(Debug)]
-pub struct Knowledge {
-    /// Functions that constants need.
-    pub constants: Constants,
-    /// Parameters of one type.
-    pub signatures: Signatures,
-}
-
 /// Plants every file.
-pub fn plant(sources: &[Source], knowledge: &Knowledge) -> Planting {
-    let mut planting = Planting::default();
+pub fn plant(sources: &[Source]) -> Planting {
+    let (mut planting, mut signatures) = (Planting::default(), Signatures::new());
+    sources.iter().for_each(|source| signatures.add(&source.syntax));
     for source in sources {
-        walk::walk(source, knowledge, &mut planting);
+        walk::walk(source, &signatures, &mut planting);
     }
     planting
 }

@@ -12,13 +12,11 @@ use crate::arguments::Arguments;
 use crate::baseline;
 use crate::checks::{self, Check, Outcome};
 use crate::compile::Copy;
-use crate::constants::Constants;
 use crate::hunt::Hunt;
 use crate::kept::Kept;
-use crate::plant::{Knowledge, Mutant, Planting, plant};
+use crate::plant::{Mutant, Planting, plant};
 use crate::record::{self, Record};
 use crate::report::Report;
-use crate::signatures::Signatures;
 use crate::sources::{self, Area};
 use crate::tree::Tree;
 use crate::{attempt, controls, workers};
@@ -39,7 +37,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     // Tests wait for timers, too.
     let jobs = arguments.jobs.unwrap_or(cores + 1);
     let tree = Tree::new(root, &target.join("tree"))?;
-    let planting = planting(root, &tree)?;
+    let planting = plant(&sources::read(root)?);
     if arguments.list {
         return list(&planting, arguments).map(|()| true);
     }
@@ -82,19 +80,6 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     let (table, complaints, summary) = (report.table(), report.complaints(), report.summary());
     writeln!(io::stdout(), "{table}\n\n{complaints}{summary}")?;
     Ok(report.is_well())
-}
-
-fn planting(root: &Path, tree: &Tree) -> Result<Planting> {
-    let mut constants = Constants::default();
-    for text in tree.rust() {
-        // What is no Rust, cargo will say.
-        let _ = text?.parse().map(|tokens| constants.add(tokens));
-    }
-    constants.close();
-    let sources = sources::read(root)?;
-    let mut signatures = Signatures::new();
-    sources.iter().for_each(|source| signatures.add(&source.syntax));
-    Ok(plant(&sources, &Knowledge { constants, signatures }))
 }
 
 fn list(planting: &Planting, arguments: &Arguments) -> Result<()> {

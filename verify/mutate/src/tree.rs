@@ -64,12 +64,6 @@ impl Tree {
         &self.copy
     }
 
-    /// The texts of the Rust files.
-    pub fn rust(&self) -> impl Iterator<Item = Result<String>> {
-        let rust = self.files.iter().filter(|file| file.ends_with(".rs"));
-        rust.map(|file| Ok(String::from_utf8(read(&self.root.join(file))?)?))
-    }
-
     /// Writes every file, with the mutants in but those that are `excluded`. Returns the mutated ones.
     pub fn write(
         &self,

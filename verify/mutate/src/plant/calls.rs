@@ -40,7 +40,7 @@ impl Walk<'_> {
             Some(owner) if owner == "Self" => self.owner.clone(),
             owner => owner.unwrap_or_default(),
         };
-        let pairs = self.knowledge.signatures.of(&owner, &name, call.args.len());
+        let pairs = self.signatures.of(&owner, &name, call.args.len());
         let function = &call.func;
         for pair in pairs {
             let Some(swapped) = swapped(&call.args, pair) else { continue };
@@ -52,7 +52,7 @@ impl Walk<'_> {
     pub(super) fn method_call(&mut self, call: &ExprMethodCall) {
         let name = call.method.to_string();
         let ExprMethodCall { receiver, method, turbofish, args, .. } = call;
-        for pair in self.knowledge.signatures.of(METHODS, &name, args.len()) {
+        for pair in self.signatures.of(METHODS, &name, args.len()) {
             let Some(swapped) = swapped(args, pair) else { continue };
             self.instead(call, Swap, quote!(#receiver.#method #turbofish(#swapped)));
         }

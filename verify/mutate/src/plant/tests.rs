@@ -7,12 +7,7 @@ const ENGINE: &str = "cq-core/src/a.rs";
 
 fn planted(source: &str, worlds: Worlds) -> Planting {
     let source = Source::new(ENGINE, worlds, source.into()).unwrap();
-    let mut constants = Constants::default();
-    constants.add(source.text.parse().unwrap());
-    constants.close();
-    let mut signatures = Signatures::new();
-    signatures.add(&source.syntax);
-    plant(&[source], &Knowledge { constants, signatures })
+    plant(&[source])
 }
 
 /// `operator: change`, in the order of the source.
@@ -163,6 +158,7 @@ fn tests_constants_and_macros_are_left_alone() {
         "const A: u32 = 1 + 2;",
         "static A: [u32; 1 + 2] = [0; 3];",
         "const A: u32 = f(1); const fn f(n: u32) -> u32 { n + 1 }",
+        "pub const fn f(n: u32) -> bool { n < 3 }",
         "fn f() { assert!(1 < 2); }",
         "fn f() { #[cfg(loom)] g(); }",
         "macro_rules! m { () => { fn f() { g(); } } }",
@@ -170,13 +166,6 @@ fn tests_constants_and_macros_are_left_alone() {
     ] {
         assert!(changes(source).is_empty(), "{source}");
     }
-}
-
-#[test]
-fn a_const_fn_that_nothing_needs_is_planted() {
-    let text = rendered("pub const fn f(n: u32) -> bool { n < 3 }");
-    assert!(text.starts_with("pub /*const*/ fn f"), "{text}");
-    assert!(text.contains("crate::mutants::on(2)"), "{text}");
 }
 
 #[test]

@@ -14,8 +14,8 @@ use syn::{
 
 use super::edit::range;
 use super::values::{is_control, is_site};
-use super::{Edit, Knowledge, Mutant, Name, Operator, Planted, Planting};
-use crate::signatures::type_name;
+use super::{Edit, Mutant, Name, Operator, Planted, Planting};
+use crate::signatures::{Signatures, type_name};
 use crate::sources::Source;
 use crate::worlds::{Worlds, files_in_branches};
 
@@ -30,7 +30,7 @@ pub(super) enum Returns {
 /// The file that is gone through.
 pub(super) struct Walk<'a> {
     pub source: &'a Source,
-    pub knowledge: &'a Knowledge,
+    pub signatures: &'a Signatures,
     pub worlds: Worlds,
     pub returns: Returns,
     /// The type whose functions these are.
@@ -45,10 +45,10 @@ pub(super) struct Walk<'a> {
 }
 
 /// Plants a file.
-pub(super) fn walk(source: &Source, knowledge: &Knowledge, planting: &mut Planting) {
+pub(super) fn walk(source: &Source, signatures: &Signatures, planting: &mut Planting) {
     let mut walk = Walk {
         source,
-        knowledge,
+        signatures,
         worlds: source.worlds,
         returns: Returns::Other,
         owner: String::new(),
@@ -97,11 +97,6 @@ impl Walk<'_> {
         self.plant(range(expr.span()), operator, &other, (&before, " })"));
     }
 
-    /// Text that no single mutant is there for.
-    pub(super) fn put(&mut self, around: Range<usize>, before: String, after: &str) {
-        self.edits.push(Edit { around, before, after: after.into(), mutant: None });
-    }
-
     /// Goes on with what is in fewer builds, if it is in any that tests run on.
     fn under(&mut self, attributes: &[Attribute], go_on: impl FnOnce(&mut Self)) {
         let outside = self.worlds;
@@ -127,15 +122,10 @@ impl Walk<'_> {
     fn function(&mut self, attributes: &[Attribute], signature: &Signature, body: &Block) {
         self.under(attributes, |walk| {
             let name = signature.ident.to_string();
-            // What only loom compiles is there for models.
-            if !walk.worlds.normal {
+            // What only loom compiles is there for models; a mutant is chosen at run time, and so can't stand in what may
+            // be evaluated when its caller compiles.
+            if !walk.worlds.normal || signature.constness.is_some() {
                 return;
-            }
-            if let Some(constness) = &signature.constness {
-                if walk.knowledge.constants.needs(&name) {
-                    return;
-                }
-                walk.put(range(constness.span()), "/*".into(), "*/");
             }
             walk.functions.push(range(body.span()));
             walk.inside(name, |walk| {
