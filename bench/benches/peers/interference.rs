@@ -7,7 +7,7 @@
 //! nothing for it. The second core transfers. What the two pairs still share is the device, and the memory of the
 //! machine; for how much that is, the bare system call moves the same bytes in the same place.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::panic::resume_unwind;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -71,24 +71,22 @@ fn round_trips(end: &mut End, count: u64) -> Turn {
     Turn { median: at(0.5), p99: at(0.99) }
 }
 
-/// `trips` here, while the other core does `work` again and again.
-fn beside(cores: Cores, trips: impl FnOnce() -> Turn, mut work: impl FnMut() + Send) -> Turn {
-    let (started, stop) = (AtomicBool::new(false), AtomicBool::new(false));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            cores.settle(1);
-            while !stop.load(Ordering::Relaxed) {
-                work();
-                started.store(true, Ordering::Relaxed);
-            }
+/// `trips` on the first core, while this thread does `work` again and again on the other one.
+fn beside(cores: Cores, trips: impl FnOnce() -> Turn + Send, mut work: impl FnMut()) -> Turn {
+    cores.settle(1);
+    work();
+    let turn = thread::scope(|scope| {
+        let turn = scope.spawn(|| {
+            cores.settle(0);
+            trips()
         });
-        while !started.load(Ordering::Relaxed) {
-            thread::yield_now();
+        while !turn.is_finished() {
+            work();
         }
-        let turn = trips();
-        stop.store(true, Ordering::Relaxed);
-        turn
-    })
+        turn.join().unwrap_or_else(|panic| resume_unwind(panic))
+    });
+    cores.settle(0);
+    turn
 }
 
 fn table(rounds: &[[Turn; 3]]) -> Table {

@@ -88,9 +88,10 @@ impl<'a> Target<'a> {
     }
 
     fn arrows_of(&self, from: usize) -> impl Iterator<Item = Arrow> {
-        let Module { paths, file, .. } = &self.modules[from];
-        paths.iter().flat_map(move |Written { names, line, is_reexport }| {
-            let said = format!("{}:{line}: `{}`", file.display(), names.join("::"));
+        let here = &self.modules[from];
+        let paths = here.paths.iter().filter(|it| leads_inward(here, &it.names[0]));
+        paths.flat_map(move |Written { names, line, is_reexport }| {
+            let said = format!("{}:{line}: `{}`", here.file.display(), names.join("::"));
             let to = self.follow(from, from, names, 8).into_iter().filter(move |to| *to != from);
             to.map(move |to| Arrow { from, to, is_reexport: *is_reexport, said: said.clone() })
         })
@@ -188,7 +189,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Whether a path of an import that begins so stays in the crate.
+/// Whether a path that begins so stays in the crate.
 fn leads_inward(here: &Module, first: &str) -> bool {
     let is_imported = || here.imports.iter().any(|it| it.0 == first);
     ["crate", "self", "super"].contains(&first)

@@ -1,9 +1,9 @@
 //! Checks the import structure of the workspace: which module uses which, against the table `verify/layers.toml`.
 //!
-//! Every path of product code that begins with `crate`, `self` or `super` counts: in `use` declarations, expressions,
-//! types and patterns, and in what macros are called with or expand to. It is an arrow from the module that it stands
-//! in to the module that it names, and through imports by name on to the module that defines the item. What comes by
-//! `*` is not followed: the `*` is an arrow itself. Tests may use everything.
+//! Every path of product code counts: in `use` declarations, expressions, types and patterns, and in what macros are
+//! called with or expand to. It is an arrow from the module that it stands in to the module that it names, and through
+//! imports by name on to the module that defines the item. What comes by `*` is not followed, and a name alone is not
+//! looked up: the `use` that brings it is an arrow itself. Tests may use everything.
 //!
 //! ```toml
 //! ["cq-core"]                       # the folder of the crate

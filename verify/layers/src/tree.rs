@@ -6,7 +6,7 @@ use std::iter::Peekable;
 use std::mem;
 use std::path::{Component, Path, PathBuf};
 
-use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree, token_stream};
+use proc_macro2::{Delimiter, Ident, Spacing, TokenStream, TokenTree, token_stream};
 use syn::visit::{self, Visit};
 use syn::{
     Attribute, Expr, ExprLit, ItemMacro, ItemMod, ItemUse, Lit, Macro, Meta, UseTree, Visibility,
@@ -120,25 +120,27 @@ impl Reader<'_> {
     }
 
     fn says(&mut self, names: Vec<String>, line: usize, is_reexport: bool) {
-        let first = names.first().filter(|_| names.len() > 1);
-        let is_known = first.is_some_and(|it| ["crate", "self", "super"].contains(&it.as_str()));
-        if is_known && !self.spot.is_test {
+        if names.len() > 1 && !self.spot.is_test {
             self.here().paths.push(Written { names, line, is_reexport });
         }
     }
 
     /// The leaves of a `use` declaration below `above`; of a path in a macro, which brings nothing into scope.
     fn leaves(&mut self, tree: &UseTree, above: &[String], of: Option<&ItemUse>) {
-        let below = |name: &Ident| [above, &[name.to_string()]].concat();
+        let below = |name: &Ident| match name {
+            name if name == "self" && !above.is_empty() => above.to_vec(),
+            name => [above, &[name.to_string()]].concat(),
+        };
         let (names, line, called) = match tree {
             UseTree::Path(path) => return self.leaves(&path.tree, &below(&path.ident), of),
             UseTree::Group(group) => {
                 return group.items.iter().for_each(|item| self.leaves(item, above, of));
             }
-            UseTree::Name(name) if name.ident == "self" => {
-                (above.to_vec(), name.ident.span(), above.last().cloned())
+            UseTree::Name(it) => {
+                let names = below(&it.ident);
+                let called = names.last().cloned();
+                (names, it.ident.span(), called)
             }
-            UseTree::Name(it) => (below(&it.ident), it.ident.span(), Some(it.ident.to_string())),
             UseTree::Rename(it) => (below(&it.ident), it.ident.span(), Some(it.rename.to_string())),
             UseTree::Glob(glob) => (above.to_vec(), glob.star_token.spans[0], None),
         };
@@ -176,6 +178,7 @@ impl Reader<'_> {
     fn path(&mut self, first: Ident, rest: &mut Peekable<token_stream::IntoIter>) {
         let is_colon =
             |token: &TokenTree| matches!(token, TokenTree::Punct(it) if it.as_char() == ':');
+        let is_first = |token: &TokenTree| matches!(token, TokenTree::Punct(it) if it.spacing() == Spacing::Joint);
         let mut path = vec![TokenTree::Ident(first)];
         while let Some(next) = rest.next_if(|next| {
             let goes_on = match next {
@@ -184,7 +187,8 @@ impl Reader<'_> {
                 TokenTree::Punct(it) => it.as_char() == '*',
                 TokenTree::Literal(_) => false,
             };
-            is_colon(next) || goes_on && path.last().is_some_and(is_colon)
+            let is_after = path.last().is_some_and(is_colon);
+            is_colon(next) && (is_after || is_first(next)) || goes_on && is_after
         }) {
             path.push(next);
         }

@@ -66,6 +66,8 @@ fn an_arrow_goes_up_however_it_is_written() {
         (1, "super::high::top", "macro_rules! m { () => { super::high::top() }; }"),
         (1, "crate::high::Top", "macro_rules! m { () => { use $crate::{base, high::{Top}}; }; }"),
         (1, "crate::high", "macro_rules! m { () => { x; use $crate::high::*; }; }"),
+        (1, "crate::high::Top", "fn f() { vec![S { a: crate::high::Top, b: 1 }]; }"),
+        (2, "me::high::top", "use crate::{self as me};\nfn f() { me::high::top(); }"),
         (1, "crate::high::Vec", "fn f() { vec![crate::high::Vec::<u8>::new()]; }"),
         (
             1,
@@ -118,6 +120,14 @@ fn an_arrow_goes_up_from_and_to_deeper_modules_and_through_imports() {
                 "a/src/base.rs:1: `crate::high::inner` goes up from base (layer 3) to high::inner (layer 1)",
                 "a/src/low.rs:1: `crate::base::Other` goes up from low (layer 2) to high (layer 1)",
                 "a/src/low.rs:2: `crate::base::inner::Deep` goes up from low (layer 2) to high::inner (layer 1)",
+            ],
+        ),
+        (
+            "pub use crate::high::inner;",
+            "use crate::base;\nfn f(_: base::inner::Deep) { m!(base::inner::Deep); }",
+            &[
+                "a/src/base.rs:1: `crate::high::inner` goes up from base (layer 3) to high::inner (layer 1)",
+                "a/src/low.rs:2: `base::inner::Deep` goes up from low (layer 2) to high::inner (layer 1)",
             ],
         ),
         (
