@@ -17,7 +17,7 @@ use cq_core::causes::Causes;
 use cq_core::cq::CompletionQueue;
 use cq_core::device::{Device, Memory, ProtectionDomain, QueuePair, Region};
 use cq_core::setup::{Access, Endpoint, Port, QpInit};
-use cq_core::transport::{Block, Post};
+use cq_core::transport::Post;
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use transport_rxe_loop::Context as Loopback;
@@ -50,7 +50,10 @@ fn run() -> Result<(), Failure> {
 }
 
 /// Appends the records to the log of one end; gives what the other end has of it.
-fn replicate<D: Waits>(device: &D, records: &[&str]) -> Result<Vec<String>, Failure> {
+fn replicate<D: Device<Instant = Instant>>(
+    device: &D,
+    records: &[&str],
+) -> Result<Vec<String>, Failure> {
     let port = device.port(1)?;
     // Both stay until both are done: a request completes only while the other end is there.
     let (mut leader, mut follower) = (Node::new(device)?, Node::new(device)?);
@@ -65,7 +68,7 @@ fn replicate<D: Waits>(device: &D, records: &[&str]) -> Result<Vec<String>, Fail
     })
 }
 
-fn lead<D: Waits>(node: &mut Node<D>, records: &[&str]) -> Result<(), Failure> {
+fn lead<D: Device<Instant = Instant>>(node: &mut Node<D>, records: &[&str]) -> Result<(), Failure> {
     let [addr, rkey] = node.hear()?;
     let mut end = 0;
     for record in records {
@@ -88,7 +91,7 @@ fn lead<D: Waits>(node: &mut Node<D>, records: &[&str]) -> Result<(), Failure> {
     node.say([end, 0])
 }
 
-fn follow<D: Waits>(node: &mut Node<D>) -> Result<Vec<String>, Failure> {
+fn follow<D: Device<Instant = Instant>>(node: &mut Node<D>) -> Result<Vec<String>, Failure> {
     let RemoteAddr { addr, rkey } = node.memory.remote(LOG)?;
     node.say([addr, rkey.into()])?;
     let mut copy = Vec::new();
@@ -119,10 +122,6 @@ const CAPACITY: usize = 4096;
 type Message = [u64; 2];
 const MESSAGE: usize = size_of::<Message>();
 
-/// A device whose channels sleep until an [`Instant`].
-trait Waits: Device<Channel: Block<Instant = Instant>> {}
-impl<D: Device<Channel: Block<Instant = Instant>>> Waits for D {}
-
 /// One end at work: it posts, and sleeps until what it waits for has completed.
 struct Node<D: Device> {
     pair: D::Qp,
@@ -134,7 +133,7 @@ struct Node<D: Device> {
     receiving: u32,
 }
 
-impl<D: Waits> Node<D> {
+impl<D: Device<Instant = Instant>> Node<D> {
     fn new(device: &D) -> Result<Self, Failure> {
         let (pd, channel) = (device.alloc_pd()?, device.create_channel()?);
         let queue = device.create_cq(4, Some(&channel))?;

@@ -181,7 +181,7 @@ impl<D: Device> Opened<D> {
 
 impl<D> Transport for Opened<D>
 where
-    D: Device<Channel: Block<Instant = Instant>, Pd: Sync, Memory: 'static, Region: 'static> + Sync,
+    D: Device<Instant = Instant>,
 {
     type Queue = D::Cq;
     type Channel = D::Channel;

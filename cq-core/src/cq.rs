@@ -34,9 +34,8 @@ mod stream;
 pub use self::stream::CompletionStream;
 
 use crate::device::Cq;
-use crate::transport::{
-    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Woken,
-};
+pub use crate::transport::WaitError;
+use crate::transport::{Arm, Armed, Block, CqKey, Events, Notify, PollCq, PollError, Woken};
 use crate::wc::Wc;
 
 /// A completion queue of a transport.
@@ -223,37 +222,3 @@ fn take_event(of: CqKey, channel: &mut impl Events) -> Result<bool, WaitError> {
         event => Ok(event.is_some()),
     }
 }
-
-/// Why waiting failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum WaitError {
-    /// The queue failed.
-    Poll(PollError),
-    /// The queue can't be armed.
-    Arm(ArmError),
-    /// The channel failed.
-    Event(EventError),
-    /// The channel is shared, and the event that was taken belongs to this other queue. Pass it on to that queue.
-    OtherQueue(CqKey),
-    /// A signal handler or a stop request interrupted the sleep, and the queue was empty.
-    Interrupted,
-}
-
-crate::sentences::from! {
-    PollError => WaitError::Poll;
-    ArmError => WaitError::Arm;
-    EventError => WaitError::Event;
-}
-
-crate::sentences::sentences!(WaitError {
-    Self::Poll(_) => ("the completion queue can't be polled");
-    Self::Arm(_) => ("the completion queue can't be armed");
-    Self::Event(_) => ("the completion channel can't be read or slept on");
-    Self::OtherQueue(key) => ("the channel also serves completion queue {key}, whose event was taken: wait on a channel of this queue alone");
-    Self::Interrupted => ("the wait was interrupted, by a signal or because a stop was asked for");
-}
-    Self::Poll(error) => error;
-    Self::Arm(error) => error;
-    Self::Event(error) => error;
-);

@@ -1,8 +1,10 @@
 //! Traits for programs that run on every transport: opening aside, a device, what is created from it, and how two queue
 //! pairs connect.
 //!
-//! The methods have the names, arguments and results that the types of both transports have themselves, so that code
-//! which names a transport becomes generic by a change of its types.
+//! Each method has the name, arguments and result that the types of both transports have themselves, so that code which
+//! names a transport becomes generic by a change of its types. The keys of a region, its `deregister`, and `destroy` of
+//! queue pairs and address handles are not part of the traits: an SGE and a remote address have the keys, and dropping
+//! destroys.
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;
@@ -36,6 +38,7 @@
 
 mod traits;
 
+use core::fmt;
 use core::ops::Deref;
 
 use crate::setup::{
@@ -43,12 +46,17 @@ use crate::setup::{
     DeviceError, Endpoint, InUse, ModerateError, ModifyError, Port, QpAttr, QpCaps, QpInit,
     QpState, QpType, RangeError, RegisterError, ResizeError, SrqInit,
 };
-use crate::transport::{Arm, AsyncEvents, Block, PollCq, Post, PostError};
+use crate::transport::{Arm, Block, BlockAsync, PollCq, Post, PostError};
 use crate::wc::Wc;
-use crate::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+use crate::wr::{RecvWr, RemoteAddr, Sge};
+
+/// What every object of a device is: it can be printed, sent to another thread, shared, and kept.
+pub trait Object: fmt::Debug + Send + Sync + 'static {}
+
+impl<T: fmt::Debug + Send + Sync + 'static> Object for T {}
 
 /// An open device.
-pub trait Device: AsyncEvents + Clone + Send {
+pub trait Device: BlockAsync + Clone + Object {
     /// A protection domain.
     type Pd: ProtectionDomain<Device = Self>;
     /// Memory of the device, registered.
@@ -56,15 +64,15 @@ pub trait Device: AsyncEvents + Clone + Send {
     /// Memory of the program, registered.
     type Region: Region;
     /// A completion channel.
-    type Channel: Block + Destroy + Send;
+    type Channel: Block<Instant = Self::Instant> + Destroy + Object;
     /// A completion queue, which dereferences to its handle.
-    type Cq: Cq + Deref<Target = Self::CqHandle>;
+    type Cq: Cq<Handle = Self::CqHandle> + Deref<Target = Self::CqHandle>;
     /// A handle of a completion queue, to create queue pairs for it while another thread polls it.
-    type CqHandle: Clone + Send + Sync;
+    type CqHandle: Clone + Object;
     /// A shared receive queue.
     type Srq: SharedReceiveQueue;
     /// An address handle.
-    type Ah: Send;
+    type Ah: Object;
     /// A queue pair.
     type Qp: QueuePair<Ah = Self::Ah>;
 
@@ -106,7 +114,7 @@ pub trait Device: AsyncEvents + Clone + Send {
 }
 
 /// A protection domain. Dropping destroys it once its last object is destroyed.
-pub trait ProtectionDomain: Destroy + Send {
+pub trait ProtectionDomain: Destroy + Object {
     /// The device that it was allocated from.
     type Device: Device<Pd = Self>;
 
@@ -181,7 +189,13 @@ pub trait Destroy: Sized {
 }
 
 /// A completion queue. Dropping destroys it once its last queue pair is destroyed, and its last handle dropped.
-pub trait Cq: PollCq + Arm + Destroy + Send {
+pub trait Cq: PollCq + Arm + Destroy + Object {
+    /// The device's handle of a completion queue.
+    type Handle: Clone + Object;
+
+    /// A handle of the queue, to create queue pairs for it while another thread polls it.
+    fn handle(&self) -> Self::Handle;
+
     /// How many completions it holds ([O1](crate::contract#o1)).
     fn capacity(&self) -> u32;
 
@@ -200,7 +214,7 @@ pub trait Cq: PollCq + Arm + Destroy + Send {
 }
 
 /// A shared receive queue. Dropping destroys it once its last queue pair is destroyed.
-pub trait SharedReceiveQueue: Destroy + Send {
+pub trait SharedReceiveQueue: Destroy + Object {
     /// The queue's number, which its asynchronous events carry.
     fn number(&self) -> u32;
 
@@ -227,9 +241,9 @@ pub trait SharedReceiveQueue: Destroy + Send {
 }
 
 /// A queue pair. Dropping destroys it.
-pub trait QueuePair: Post + Send {
+pub trait QueuePair: Post + Object {
     /// The device's address handle.
-    type Ah;
+    type Ah: Object;
 
     /// The queue pair's number.
     fn number(&self) -> u32;
@@ -268,20 +282,13 @@ pub trait QueuePair: Post + Send {
     /// The queue pair is not in RESET, or its type is not UD.
     fn activate(&mut self, port: &Port, qkey: u32) -> Result<(), ModifyError>;
 
-    /// Posts datagrams to a destination, in order.
-    ///
-    /// # Errors
-    /// As for [`Post::post_send`].
-    fn post_to(
-        &mut self,
-        to: &Destination<'_, Self::Ah>,
-        list: &[SendWr<'_>],
-    ) -> Result<(), PostError>;
+    /// The queue pair with a destination for its datagrams: what is posted by the result is sent there.
+    fn to<'a>(&'a mut self, destination: &Destination<'a, Self::Ah>) -> impl Post + 'a;
 }
 
 /// Registered memory, addressed by offsets. Dropping deregisters it.
 #[allow(clippy::len_without_is_empty)]
-pub trait Region: Send {
+pub trait Region: Object {
     /// The length in bytes, which is at least 1.
     fn len(&self) -> usize;
 

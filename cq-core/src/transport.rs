@@ -60,7 +60,7 @@
 //! | [`AsyncChannel`] | a channel that a task waits for | [N5](crate::contract#n5), [N6](crate::contract#n6) |
 //! | [`Signal`] | the producer side of a channel | [N9](crate::contract#n9) |
 //! | [`Post`] | a queue pair | [Q3](crate::contract#q3), [Q4](crate::contract#q4) |
-//! | [`AsyncEvents`] | a device that reports asynchronous events | [O2](crate::contract#o2), [Q7](crate::contract#q7) |
+//! | [`AsyncEvents`], [`BlockAsync`] | a device that reports asynchronous events | [O2](crate::contract#o2), [Q7](crate::contract#q7) |
 
 mod lent;
 
@@ -69,7 +69,7 @@ use core::task::Waker;
 
 use crate::async_event::AsyncEvent;
 pub use crate::cq_key::CqKey;
-use crate::sentences::sentences;
+use crate::sentences::{from, sentences};
 use crate::wc::Wc;
 use crate::wr::{RecvWr, SendWr};
 
@@ -180,6 +180,44 @@ pub trait AsyncEvents {
     fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError>;
 }
 
+/// Sleeps until a device reports an asynchronous event.
+pub trait BlockAsync: AsyncEvents {
+    /// The type of a deadline, as of [`Block`].
+    type Instant: Copy;
+
+    /// Sleeps until an asynchronous event may be pending, the deadline has passed, or the sleep is interrupted; as
+    /// [`Block::block`].
+    ///
+    /// # Errors
+    /// The device failed.
+    fn block_async(&mut self, deadline: Option<Self::Instant>) -> Result<Woken, EventError>;
+
+    /// Takes one asynchronous event, and waits for one if none is pending. Returns `None` once the deadline has passed;
+    /// without a deadline it waits without limit.
+    ///
+    /// # Errors
+    /// [`WaitError::Event`]: the device or the system failed. [`WaitError::Interrupted`]: the sleep was interrupted, and
+    /// no event was pending.
+    fn wait_async(
+        &mut self,
+        deadline: Option<Self::Instant>,
+    ) -> Result<Option<AsyncEvent>, WaitError> {
+        loop {
+            if let Some(event) = self.take_async_event()? {
+                return Ok(Some(event));
+            }
+            let woken = self.block_async(deadline)?;
+            if woken == Woken::Event {
+                continue;
+            }
+            return match self.take_async_event()? {
+                None if woken == Woken::Interrupted => Err(WaitError::Interrupted),
+                event => Ok(event),
+            };
+        }
+    }
+}
+
 /// The completions that an armed queue raises its event for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -279,6 +317,40 @@ pub enum EventError {
 sentences!(EventError {
     Self::Device(code) => ("the completion channel failed (code {code})");
 });
+
+/// Why waiting failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// The queue failed.
+    Poll(PollError),
+    /// The queue can't be armed.
+    Arm(ArmError),
+    /// The channel failed.
+    Event(EventError),
+    /// The channel is shared, and the event that was taken belongs to this other queue. Pass it on to that queue.
+    OtherQueue(CqKey),
+    /// A signal handler or a stop request interrupted the sleep, and the queue was empty.
+    Interrupted,
+}
+
+from! {
+    PollError => WaitError::Poll;
+    ArmError => WaitError::Arm;
+    EventError => WaitError::Event;
+}
+
+sentences!(WaitError {
+    Self::Poll(_) => ("the completion queue can't be polled");
+    Self::Arm(_) => ("the completion queue can't be armed");
+    Self::Event(_) => ("the completion channel can't be read or slept on");
+    Self::OtherQueue(key) => ("the channel also serves completion queue {key}, whose event was taken: wait on a channel of this queue alone");
+    Self::Interrupted => ("the wait was interrupted, by a signal or because a stop was asked for");
+}
+    Self::Poll(error) => error;
+    Self::Arm(error) => error;
+    Self::Event(error) => error;
+);
 
 /// Which request of a list was refused, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

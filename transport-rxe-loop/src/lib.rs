@@ -170,7 +170,7 @@
 //! - Requests: [`QueuePair`], with [unreliable transports](QueuePair#unreliable-transports) and
 //!   [FLUSH](QueuePair#flush); [datagrams](QueuePair::to); [how long a request waits](QueuePair#how-long-a-request-waits).
 //! - Memory: [`ProtectionDomain`], [`OwnedRegion`], [`MemoryRegion`], [`MemoryWindow`].
-//! - Completions: [`Cq`], [`CompletionChannel`], [asynchronous events](Context::wait_async).
+//! - Completions: [`Cq`], [`CompletionChannel`], [asynchronous events](Context#asynchronous-events).
 //! - Several processes, deaths, forks, the service thread, the imitation of Soft-RoCE, and what is not supported: [`manual`].
 //! - The rules that the documentation cites (`C8`, `Q5`) are those of [`cq_core::contract`].
 #![deny(unsafe_code)]
@@ -207,11 +207,11 @@ cfg_if::cfg_if! {
         pub use crate::api::channel::CompletionChannel;
         pub use crate::api::cq::{Cq, CqHandle, CqInit};
         pub use crate::api::datagram::Directed;
-        pub use crate::api::device::{Context, devices};
+        pub use crate::api::device::Context;
         pub use crate::api::limits::{Limits, LimitsTextError, OtherLimits};
         pub use crate::api::mr::{MemoryRegion, OwnedRegion};
         pub use crate::api::mw::MemoryWindow;
-        pub use crate::api::open::{OpenError, OpenOptions};
+        pub use crate::api::open::{OpenError, OpenOptions, devices};
         pub use crate::api::pd::ProtectionDomain;
         pub use crate::api::qp::{Batch, QpInit, QueuePair};
         pub use crate::api::srq::SharedReceiveQueue;

@@ -136,6 +136,12 @@ impl Cq {
         }
     }
 
+    /// A handle of the queue, to create queue pairs for it while another thread polls it.
+    #[must_use]
+    pub fn handle(&self) -> CqHandle {
+        self.handle.clone()
+    }
+
     /// Destroys the queue with its completions and unread events. Dropping destroys it once its last queue pair is
     /// destroyed and its last [handle](CqHandle) dropped.
     ///
@@ -168,7 +174,7 @@ impl Deref for Cq {
 /// let context = Context::open_first()?;
 /// let pd = context.alloc_pd()?;
 /// let mut cq = context.create_cq(16, None)?;
-/// let handle: CqHandle = cq.clone();
+/// let handle: CqHandle = cq.handle();
 /// let poller = std::thread::spawn(move || while cq.poll(&mut [Wc::default()]) == Ok(0) {});
 /// let qp = pd.create_qp(&QpInit::new(&handle))?;
 /// # poller.join().unwrap();

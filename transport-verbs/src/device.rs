@@ -16,8 +16,7 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
     Ok(DeviceList::new().attempt("list the RDMA devices")?.names())
 }
 
-/// An open device. Clones share it: each of its [asynchronous events](cq_core::transport::AsyncEvents) is delivered to
-/// one of the clones. It is closed when the last clone is dropped and the last object created from it is destroyed.
+/// An open device. Clones share it. It is closed when the last clone is dropped and the last object created from it is destroyed.
 ///
 /// ```no_run
 /// use transport_verbs::{Context, devices};
@@ -31,6 +30,36 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
 /// assert!(cq.capacity() >= 100);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # Asynchronous events
+/// A context receives the [asynchronous events](cq_core::transport::BlockAsync) of the objects that were created through
+/// it, and of the device's ports. Each is delivered to one of the clones.
+///
+/// ```no_run
+/// use std::time::{Duration, Instant};
+/// use cq_core::async_event::{AsyncEventType, Element};
+/// use cq_core::transport::BlockAsync;
+/// use transport_verbs::Context;
+///
+/// let mut context = Context::open_first()?;
+/// let cq = context.create_cq(16, None)?;
+/// while let Some(event) = context.wait_async(Some(Instant::now() + Duration::from_secs(1)))? {
+///     match event.element {
+///         Element::Cq(key) if event.event_type == AsyncEventType::CQ_ERR => {
+///             println!("queue {key} has overrun: polling it fails once it is empty");
+///         }
+///         _ => println!("{event}"),
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A poll can't detect that a queue of a device has overrun: the device reports it by CQ_ERR. Taking that event marks the
+/// queue. Once it is empty, polling fails with [`PollError::Overrun`](cq_core::transport::PollError::Overrun)
+/// ([O3](cq_core::contract#o3)). A program that takes no asynchronous events does not notice an overrun.
+///
+/// Taking an event acknowledges it. An event names its object by key or number, without a reference to it. Destroying an
+/// object discards its unread events; no event names a destroyed object.
 #[derive(Clone, Debug)]
 pub struct Context {
     raw: Arc<context::Context>,

@@ -7,7 +7,7 @@ use cq_core::transport::EventError;
 use thiserror::Error;
 
 /// Why a device could not be opened.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The host has no RDMA device.

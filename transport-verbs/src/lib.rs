@@ -42,8 +42,11 @@
 //! `loop0`. This crate's tests run there, with `VERBS_DEVICE=loop0`, and on Soft-RoCE.
 //!
 //! The types, calls and errors are those of `transport-rxe-loop`, so that a program moves to hardware by another `use`
-//! line and another device name. Both implement [`cq_core::device`], for programs that are generic. Peers on other hosts
-//! exchange their [`Endpoint`]s first: over TCP ([`exchange`]), or by any other means; or librdmacm connects them ([`cm`]).
+//! line and another device name. Both implement [`cq_core::device`], for programs that are generic. Only this transport has
+//! [`exchange`], [`cm`], [`QueuePair::psn`] and [`Cq::as_raw`]; only the loopback has its options, memory windows,
+//! `QueuePair::batch` and `connect_to`, and completion queues that ignore overruns. The causes in [`OpenError`] differ.
+//! Peers on other hosts exchange their [`Endpoint`]s first: over TCP ([`exchange`]), or by any other means; or librdmacm
+//! connects them ([`cm`]).
 //!
 //! # Modules
 //!
@@ -76,7 +79,7 @@
 //! ([Q11](cq_core::contract#q11)). The keys of a region are invalid when dropping it returns.
 //!
 //! # Threads
-//! All handles are `Send`. Polling, posting and taking events take `&mut self`. Different queues need no lock between
+//! All handles are `Send` and `Sync`. Polling, posting and taking events take `&mut self`. Different queues need no lock between
 //! them. Several threads poll one queue through [`SharedCq`](cq_core::shared_cq::SharedCq), whose lock is visible. Polling
 //! and posting allocate nothing and take no lock of this crate.
 //!

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use cq_core::async_event::AsyncEvent;
 use cq_core::device::{self as core, ProtectionDomain as _};
 use cq_core::setup::{AddressVector, GlobalRoute, Port};
-use cq_core::transport::{AsyncEvents, Block, EventError, Post};
+use cq_core::transport::{AsyncEvents, EventError, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
@@ -19,15 +19,7 @@ use crate::device::{
 /// What the suite requires of a transport beyond the traits of [`cq_core::device`].
 pub trait Transport: Send + 'static {
     /// The open device.
-    type Context: core::Device<
-            Pd: 'static,
-            Memory: 'static,
-            Channel: Block<Instant = Instant> + 'static,
-            Cq: 'static,
-            Srq: 'static,
-            Ah: 'static,
-            Qp: 'static,
-        > + 'static;
+    type Context: core::Device<Instant = Instant>;
     /// A memory window.
     type Mw: Mw + 'static;
 
@@ -238,7 +230,7 @@ impl<Q: Post> Post for Pair<Q> {
 
 impl<Q: core::QueuePair> Qp<Q::Ah> for Pair<Q> {
     fn post_to(&mut self, to: &Destination<'_, Q::Ah>, list: &[SendWr<'_>]) -> Posted {
-        self.qp.post_to(to, list)
+        self.qp.to(to).post_send(list)
     }
 
     fn number(&self) -> u32 {

@@ -12,7 +12,7 @@ macro_rules! device_traits {
             use $crate::setup::*;
             use $crate::transport::PostError;
             use $crate::wc::Wc;
-            use $crate::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+            use $crate::wr::{RecvWr, RemoteAddr, Sge};
 
             impl d::Device for $context {
                 type Pd = $pd;
@@ -59,7 +59,12 @@ macro_rules! device_traits {
             }
 
             impl d::Cq for $cq {
-                $crate::device_traits!(@same &self: fn capacity() -> u32;);
+                type Handle = $cq_handle;
+
+                $crate::device_traits!(@same &self:
+                    fn handle() -> $cq_handle;
+                    fn capacity() -> u32;
+                );
                 $crate::device_traits!(@same &mut self:
                     fn resize(capacity: u32) -> Result<u32, ResizeError>;
                     fn moderate(count: u16, period: u16) -> Result<(), ModerateError>;
@@ -94,12 +99,11 @@ macro_rules! device_traits {
                     fn activate(port: &Port, qkey: u32) -> Result<(), ModifyError>;
                 );
 
-                fn post_to(
-                    &mut self,
-                    to: &Destination<'_, $ah>,
-                    list: &[SendWr<'_>],
-                ) -> Result<(), PostError> {
-                    $crate::transport::Post::post_send(&mut self.to(to), list)
+                fn to<'a>(
+                    &'a mut self,
+                    destination: &Destination<'a, $ah>,
+                ) -> impl $crate::transport::Post + 'a {
+                    self.to(destination)
                 }
             }
 

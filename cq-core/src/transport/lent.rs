@@ -3,8 +3,8 @@
 use core::task::Waker;
 
 use super::{
-    Arm, ArmError, Armed, AsyncChannel, AsyncEvents, Block, CqKey, EventError, Events, Notify,
-    PollCq, PollError, Post, PostError, Woken,
+    Arm, ArmError, Armed, AsyncChannel, AsyncEvents, Block, BlockAsync, CqKey, EventError, Events,
+    Notify, PollCq, PollError, Post, PostError, Woken,
 };
 use crate::async_event::AsyncEvent;
 use crate::wc::Wc;
@@ -60,5 +60,13 @@ impl<T: Post + ?Sized> Post for &mut T {
 impl<T: AsyncEvents + ?Sized> AsyncEvents for &mut T {
     fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
         (**self).take_async_event()
+    }
+}
+
+impl<T: BlockAsync + ?Sized> BlockAsync for &mut T {
+    type Instant = T::Instant;
+
+    fn block_async(&mut self, deadline: Option<T::Instant>) -> Result<Woken, EventError> {
+        (**self).block_async(deadline)
     }
 }

@@ -148,6 +148,30 @@ fn n07_n08_the_next_event_of_either_kind_is_not_taken_for_the_other_and_may_be_a
 }
 
 #[test]
+fn an_asynchronous_event_is_waited_for_until_the_deadline_or_an_interrupt() {
+    let broken = EventError::Device(9);
+    let (end, event) = (Some(SECOND * 2), Ok(Some(REPORT)));
+    for (script, deadline, expected) in [
+        (script().on_async(Ok(REPORT)), None, event),
+        (script().on_block(Ok(SECOND)).on_async(Ok(REPORT)), end, event),
+        (script().on_block(Ok(SECOND * 3)).on_async(Ok(REPORT)), end, event), // at the deadline
+        (script().on_block(Ok(SECOND)), end, Ok(None)),
+        (script().on_interrupt(), None, Err(WaitError::Interrupted)),
+        (script().on_interrupt().on_async(Ok(REPORT)), None, event),
+        (script().on_async(Err(broken)), None, Err(broken.into())),
+        (script().on_block(Err(broken)), None, Err(broken.into())),
+    ] {
+        let mut device = &script;
+        assert_eq!((&mut device).wait_async(deadline), expected);
+        assert_eq!(script.done(), Ok(()));
+    }
+    let script = script().on_async(Ok(REPORT)).on_event(Ok(KEY));
+    assert_eq!((&script).block_async(None), Ok(Woken::Event));
+    check(&script, &[(Call::Block(Some(SECOND)), "DeadlinePassed"), (Call::Async, REPORTED)]);
+    assert_eq!((&script).block_async(Some(SECOND)), Ok(Woken::DeadlinePassed));
+}
+
+#[test]
 fn q04_a_request_is_refused_where_the_script_says_in_whatever_lists_they_come() {
     let script = script().on_send(Ok(3)).on_send(Err(Refused::QueueFull)).on_recv(Ok(1));
     let sends = [1, 2, 3, 4].map(|wr_id| SendWr::send_inline(wr_id, b"ping").solicited());

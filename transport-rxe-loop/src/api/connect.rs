@@ -38,7 +38,7 @@ impl QueuePair {
     }
 
     /// [Connects](Self::connect) to the queue pair with this number. A fabric has one port, so that the number is all
-    /// that there is to know.
+    /// that there is to know. Only here: on other transports a number is not enough.
     ///
     /// # Errors
     /// As for [`connect`](Self::connect).

@@ -152,9 +152,10 @@ impl CqInit<'_> {
 /// use transport_rxe_loop::{Context, CqInit, QpAttr, QpInit, QpState};
 ///
 /// let context = Context::open("loop0")?;
+/// let port = context.port(1)?;
 /// let mut cq = context.create_cq_with(&CqInit { ignore_overrun: true, ..CqInit::new(2) })?;
 /// let mut qp = context.alloc_pd()?.create_qp(&QpInit::new(&cq))?;
-/// qp.connect_to(qp.number())?;
+/// qp.connect(&port, &qp.endpoint(&port))?;
 /// qp.modify(&QpAttr::to(QpState::ERR))?;
 /// for wr_id in 0..10 {
 ///     qp.post_recv(&[RecvWr::new(wr_id, &[])])?; // flushed at once
@@ -251,6 +252,12 @@ impl Cq {
         polled
     }
 
+    /// A handle of the queue, to create queue pairs for it while another thread polls it.
+    #[must_use]
+    pub fn handle(&self) -> CqHandle {
+        self.handle.clone()
+    }
+
     /// Destroys the queue. Dropping ends its events at once, and destroys it once its last queue pair is destroyed and its
     /// last [handle](CqHandle) dropped.
     ///
@@ -288,7 +295,7 @@ impl Deref for Cq {
 /// let context = Context::open("loop0")?;
 /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
 /// let mut cq = context.create_cq(16, None)?;
-/// let handle: CqHandle = cq.clone();
+/// let handle: CqHandle = cq.handle();
 /// let poller = std::thread::spawn(move || {
 ///     let mut wcs = [Wc::default()];
 ///     while cq.poll(&mut wcs)? == 0 {}

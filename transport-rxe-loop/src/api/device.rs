@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::{AtomicCap, DeviceAttr, DeviceError, Errno, Port};
+use cq_core::setup::{AtomicCap, DeviceAttr, DeviceError, Errno, Gid, Port};
 
 use crate::api::attr::MAX_RD_ATOMIC;
 use crate::api::channel::CompletionChannel;
@@ -22,20 +22,13 @@ use crate::policy::faults::{Injected, Injector};
 
 pub(crate) const NAME: &str = "loop0";
 
-/// The names of the devices: `loop0`.
-#[must_use]
-pub fn devices() -> Vec<&'static str> {
-    vec![NAME]
-}
-
 /// An open device. All contexts of a [fabric](crate::OpenOptions#fabrics) share it: queue pairs of different contexts
-/// and processes connect by their numbers. A context receives the [asynchronous events](Self::wait_async) of the
-/// objects that were made through it. Clones share them: each event is delivered to one of the clones.
+/// and processes connect by their endpoints.
 ///
 /// ```
 /// use transport_rxe_loop::{Context, devices};
 ///
-/// assert_eq!(devices(), ["loop0"]);
+/// assert_eq!(devices()?, ["loop0"]);
 /// let context = Context::open("loop0")?;
 /// let cq = context.create_cq(100, None)?;
 /// assert_eq!(cq.capacity(), 100);
@@ -45,6 +38,44 @@ pub fn devices() -> Vec<&'static str> {
 ///
 /// A process is attached to a fabric from the first time it opens it until the process ends. The [manual](crate::manual)
 /// has what several processes meet: deaths, suspension, forks.
+///
+/// # Asynchronous events
+/// A context receives the [asynchronous events](cq_core::transport::BlockAsync) of the objects that were made through it.
+/// Clones share them: each event is delivered to one of the clones.
+///
+/// ```
+/// use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+/// use cq_core::transport::{AsyncEvents, BlockAsync};
+/// use transport_rxe_loop::{Context, QpAttr, QpInit, QpState};
+///
+/// let mut context = Context::open("loop0")?;
+/// let (port, pd, cq) = (context.port(1)?, context.alloc_pd()?, context.create_cq(16, None)?);
+/// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+/// qp.connect(&port, &qp.endpoint(&port))?;
+/// assert_eq!(context.take_async_event(), Ok(None));
+///
+/// qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true))?;
+/// let (event_type, element) = (AsyncEventType::SQ_DRAINED, Element::Qp(qp.number()));
+/// assert_eq!(context.wait_async(None)?, Some(AsyncEvent { event_type, element }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// | event | object | cause |
+/// |---|---|---|
+/// | CQ_ERR | completion queue | it overran; reported once ([O2](cq_core::contract#o2)) |
+/// | QP_FATAL | queue pair | an overrun of one of its completion queues put it into ERR ([O4](cq_core::contract#o4)) |
+/// | QP_REQ_ERR | queue pair | a request of its peer that it does not allow put it into ERR ([Q7](cq_core::contract#q7)) |
+/// | QP_ACCESS_ERR | queue pair | a request of its peer for memory that the peer may not use put it into ERR ([Q7](cq_core::contract#q7)) |
+/// | SQ_DRAINED | queue pair | in SQD, all sends that had begun are done; reported on request |
+/// | QP_LAST_WQE_REACHED | queue pair with an SRQ | in ERR, it has taken its last receive; reported once ([Q9](cq_core::contract#q9)) |
+/// | SRQ_LIMIT_REACHED | shared receive queue | fewer receives are left than its limit; reported once ([Q9](cq_core::contract#q9)) |
+///
+/// Events are delivered in order. Where an object has several unread events of a kind, each further one is
+/// delivered after those of other objects.
+///
+/// Taking an event acknowledges it. An event carries the key or number of its object and no reference, so
+/// destroying an object never waits for its events: its unread events are discarded, and no event names a destroyed
+/// object.
 #[derive(Clone, Debug)]
 pub struct Context {
     device: &'static Device,
@@ -75,7 +106,7 @@ impl Context {
 
     /// The device's name.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub const fn name(&self) -> &str {
         NAME
     }
 
@@ -193,6 +224,24 @@ impl Context {
             errno: Errno::EINVAL,
         };
         (number == port::NUMBER).then(|| self.device.engine.port.attributes()).ok_or(none)
+    }
+
+    /// The same port with another of its [`gids`](Self::gids): there is one, at index 0.
+    ///
+    /// # Errors
+    /// There is no such port, or no GID at that index.
+    pub fn port_with_gid(&self, number: u8, index: u8) -> Result<Port, DeviceError> {
+        let attempt = "find a GID at that index: the port has one, at index 0";
+        let none = DeviceError { attempt, errno: Errno::ENOENT };
+        self.port(number).and_then(|port| (index == port.gid_index).then_some(port).ok_or(none))
+    }
+
+    /// The GIDs of a port, each with its index.
+    ///
+    /// # Errors
+    /// There is no such port.
+    pub fn gids(&self, port: u8) -> Result<Vec<(u8, Gid)>, DeviceError> {
+        self.port(port).map(|port| vec![(port.gid_index, port.gid)])
     }
 
     /// Allocates a protection domain.

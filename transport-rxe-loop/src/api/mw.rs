@@ -21,12 +21,12 @@ use crate::protocol::number::RegionIndex;
 /// use transport_rxe_loop::{Access, Context, QpInit};
 ///
 /// let context = Context::open("loop0")?;
-/// let pd = context.alloc_pd()?;
+/// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
 /// let mut cq = context.create_cq(16, None)?;
 /// let mut alice = pd.create_qp(&QpInit::new(&cq))?;
 /// let mut bob = pd.create_qp(&QpInit::new(&cq))?;
-/// alice.connect_to(bob.number())?;
-/// bob.connect_to(alice.number())?;
+/// alice.connect(&port, &bob.endpoint(&port))?;
+/// bob.connect(&port, &alice.endpoint(&port))?;
 ///
 /// // Bob lets Alice write 64 bytes of a region that has no remote rights.
 /// let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::MW_BIND)?;

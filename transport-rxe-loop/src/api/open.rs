@@ -27,10 +27,12 @@ const IMITATE: &str = "RXE_LOOP_IMITATE";
 #[non_exhaustive]
 pub enum OpenError {
     /// No device has this name.
-    #[error("there is no device {name:?}: this transport has {}", device::devices().join(", "))]
+    #[error("there is no device {name:?}; there are {}", there_are.join(", "))]
     NoSuchDevice {
         /// The requested name.
         name: String,
+        /// The names of the devices.
+        there_are: Vec<String>,
     },
     /// The channel of its asynchronous events could not be created.
     #[error("the device has no channel for its asynchronous events")]
@@ -66,6 +68,14 @@ pub enum OpenError {
 
 /// The environment variable that selects how memory of other processes is copied.
 const COPY: &str = "RXE_LOOP_COPY";
+
+/// The names of the devices: `loop0`.
+///
+/// # Errors
+/// None here; the result is that of every transport.
+pub fn devices() -> Result<Vec<String>, OpenError> {
+    Ok(vec![device::NAME.to_owned()])
+}
 
 /// Options for opening a device.
 ///
@@ -180,9 +190,9 @@ impl OpenOptions {
     /// let context = OpenOptions::new().fabric(&fabric).imitate_rxe().open("loop0")?;
     /// let mut cq = context.create_cq(16, None)?;
     /// assert_eq!(cq.capacity(), 31);
-    /// let pd = context.alloc_pd()?;
+    /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
     /// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
-    /// qp.connect_to(qp.number())?;
+    /// qp.connect(&port, &qp.endpoint(&port))?;
     ///
     /// let dead = pd.allocate(64, Access::LOCAL_WRITE)?.sge(0, 64)?;
     /// qp.post_send(&[SendWr::send(1, &[dead])])?;
@@ -204,7 +214,8 @@ impl OpenOptions {
     /// is invalid.
     pub fn open(&self, name: &str) -> Result<Context, OpenError> {
         if name != device::NAME {
-            return Err(OpenError::NoSuchDevice { name: name.to_owned() });
+            let (name, there_are) = (name.to_owned(), devices()?);
+            return Err(OpenError::NoSuchDevice { name, there_are });
         }
         let mut asks = self.asks.clone();
         asks.by_service |= service_from_env()?;
@@ -251,6 +262,14 @@ impl Context {
     /// As for [`OpenOptions::open`].
     pub fn open(name: &str) -> Result<Self, OpenError> {
         OpenOptions::new().open(name)
+    }
+
+    /// Opens the first of the [`devices`].
+    ///
+    /// # Errors
+    /// As for [`OpenOptions::open`].
+    pub fn open_first() -> Result<Self, OpenError> {
+        Self::open(device::NAME)
     }
 }
 

@@ -132,12 +132,13 @@ impl Drop for Shared {
 /// use transport_rxe_loop::{Access, Context, QpInit, SrqInit};
 ///
 /// let mut context = Context::open("loop0")?;
-/// let (pd, mut cq) = (context.alloc_pd()?, context.create_cq(64, None)?);
+/// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
+/// let mut cq = context.create_cq(64, None)?;
 /// let mut srq = pd.create_srq(&SrqInit { max_wr: 64, max_sge: 1 })?;
 /// let of_srq = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
 /// let (mut first, mut second) = (pd.create_qp(&of_srq)?, pd.create_qp(&of_srq)?);
-/// first.connect_to(second.number())?;
-/// second.connect_to(first.number())?;
+/// first.connect(&port, &second.endpoint(&port))?;
+/// second.connect(&port, &first.endpoint(&port))?;
 ///
 /// let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
 /// srq.post_recv(&[RecvWr::new(1, &[region.sge(0, 2048)?]), RecvWr::new(2, &[region.sge(2048, 2048)?])])?;

@@ -21,8 +21,8 @@ pub use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 pub use cq_core::cq::CompletionQueue;
 pub use cq_core::setup::{Endpoint, Port, SrqInit, inc_rkey};
 pub use cq_core::transport::{
-    Arm, Armed, AsyncEvents, Block, Events, Notify, PollCq, PollError, Post, PostError, Refused,
-    Woken,
+    Arm, Armed, AsyncEvents, Block, BlockAsync, Events, Notify, PollCq, PollError, Post, PostError,
+    Refused, Woken,
 };
 pub use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
 pub use cq_core::wr::{Placement, RecvWr, RemoteAddr, Selectivity, SendWr, Sge, WindowBind};

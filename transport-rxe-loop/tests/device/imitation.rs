@@ -139,76 +139,6 @@ fn o02_each_completion_that_is_lost_is_told_and_the_queue_goes_on() {
 }
 
 #[test]
-fn n03_who_waits_for_solicited_completions_is_woken_by_flushed_receives_but_by_no_failed_send() {
-    let context = open();
-    let mut channel = context.create_channel().unwrap();
-    let mut cq = context.create_cq(8, Some(&channel)).unwrap();
-    let mut qp = to_itself(&context.alloc_pd().unwrap(), &QpInit::new(&cq));
-    assert_eq!(cq.arm(Notify::Solicited), Ok(Armed::Armed));
-    qp.post_send(&[SendWr::send(1, &[BAD]), SendWr::send(2, &[])]).unwrap();
-    let done = outcomes(&settle(&mut cq, 2));
-    assert_eq!(done, [(1, S::LOC_QP_OP_ERR), (2, S::WR_FLUSH_ERR)]);
-    assert_eq!(channel.take_event(), Ok(None));
-    qp.post_recv(&[RecvWr::new(3, &[])]).unwrap();
-    qp.post_send(&[SendWr::send(4, &[])]).unwrap();
-    assert_eq!(settle(&mut cq, 2).len(), 2);
-    assert_eq!(channel.take_event(), Ok(Some(cq.key())));
-}
-
-#[test]
-fn o04_a_receive_without_room_fails_its_queue_pair_alone() {
-    let mut context = open();
-    let (mut a, mut other) = pair_on(&context, QpType::Rc);
-    let mut few = context.create_cq(1, None).unwrap();
-    let init = QpInit { recv_cq: &few, caps: CAPS, ..QpInit::new(&other.cq) };
-    let mut narrow = other.pd.create_qp(&init).unwrap();
-    let beside = other.pd.create_qp(&init).unwrap();
-    a.to(QpState::RESET);
-    connect(&mut a.qp, &mut narrow);
-    narrow.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[]), RecvWr::new(3, &[])]).unwrap();
-    a.qp.post_send(&[SendWr::send_inline(4, b""), SendWr::send_inline(5, b"")]).unwrap();
-    assert_eq!((narrow.state().unwrap(), beside.state().unwrap()), (QpState::ERR, QpState::RESET));
-    assert!(reports(&mut context).iter().all(|event| *event == cq_err(&few)));
-    assert_eq!(take(&mut few)[0].wr_id(), 1);
-    other.expect_nothing();
-}
-
-#[test]
-fn q05_requests_that_are_done_make_room_whatever_was_polled() {
-    let (mut a, _b) = pair(QpType::Rc);
-    let most = (CAPS.max_send_wr + 1).next_power_of_two() - 1;
-    for wr_id in 0..20 * u64::from(most) {
-        a.post(SendWr::write_inline(wr_id, &[], NOWHERE).unsignaled());
-    }
-    a.to(QpState::SQD);
-    let held = SendWr::write_inline(1, &[], NOWHERE);
-    let error = a.qp.post_send(&vec![held; most as usize + 1]).unwrap_err();
-    assert_eq!((error.posted, error.why), (most as usize, Refused::QueueFull));
-    a.to(QpState::RTS);
-    a.expect_nothing();
-    let _full = a.qp.post_send(&[held]);
-}
-
-#[test]
-fn q01_a_wrong_current_state_leaves_the_state_where_none_is_asked_for() {
-    let (mut a, _b) = pair(QpType::Rc);
-    a.to(QpState::SQD);
-    a.qp.modify(&QpAttr::new().cur_state(QpState::RTS).access(ALL)).unwrap();
-    assert_eq!(a.state(), QpState::SQD);
-}
-
-#[test]
-fn q01_more_retries_than_there_can_be_are_as_many_as_there_can_be() {
-    let context = open();
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
-    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    let many = QpAttr::rts().retry_cnt(9).rnr_retry(255);
-    let rtr = rtr(&qp);
-    connect_by(&mut qp, &rtr, &many);
-    assert_eq!(qp.state().unwrap(), QpState::RTS);
-}
-
-#[test]
 fn q07_a_shared_receive_stays_that_a_dropped_write_had_taken() {
     let context = open();
     let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(8, None).unwrap());
@@ -232,31 +162,6 @@ fn q07_a_dead_key_of_no_bytes_is_not_looked_at() {
     let sges = [Sge { addr: 0, length: 0, lkey: !live.lkey }, Sge { length: 1 << 20, ..live }];
     a.qp.post_send(&[SendWr::send(2, &sges)]).unwrap();
     a.expect(&[(2, S::LOC_PROT_ERR)]);
-}
-
-#[test]
-fn q07_atomics_are_judged_as_they_are_posted() {
-    let (mut a, b) = pair(QpType::Rc);
-    let at = |offset| b.region.remote(offset).unwrap();
-    let sge = |len| -> Sge { a.region.sge(64, len).unwrap() };
-    let (whole, half, more) = ([sge(8)], [sge(4)], [sge(16)]);
-    let refused = Refused::Device(rustix::io::Errno::INVAL.raw_os_error());
-    for wr in [SendWr::fetch_add(1, &half, at(0), 1), SendWr::fetch_add(1, &whole, at(4), 1)] {
-        assert_eq!(a.qp.post_send(&[wr]).unwrap_err().why, refused);
-    }
-    a.post(SendWr::fetch_add(2, &more, at(0), 7));
-    a.expect(&[(2, S::SUCCESS)]);
-    assert_eq!((b.word(0), a.word(64)), (7, 0));
-}
-
-#[test]
-fn q07_a_peer_that_is_gone_is_found_by_the_timers() {
-    let (mut a, b) = pair(QpType::Rc);
-    drop(b);
-    a.send(1, 0, 8);
-    a.expect_nothing();
-    let late = settle(&mut a.cq, 1);
-    assert_eq!(late, [bare(1, S::RETRY_EXC_ERR, &a)]);
 }
 
 #[test]

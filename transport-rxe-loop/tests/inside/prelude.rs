@@ -12,7 +12,8 @@ pub use cq_core::setup::{
     inc_rkey,
 };
 pub use cq_core::transport::{
-    Arm, Armed, AsyncEvents, Block, Events, Notify, PollCq, PollError, Post, Refused, Woken,
+    Arm, Armed, AsyncEvents, Block, BlockAsync, Events, Notify, PollCq, PollError, Post, Refused,
+    Woken,
 };
 pub use cq_core::wc::{Wc, WcStatus};
 pub use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge, WindowBind};

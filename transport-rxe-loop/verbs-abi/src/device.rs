@@ -22,19 +22,24 @@ use crate::words::fixed;
 
 /// The devices' names, and what C reads of each, as long as the process lives: pointers to it stay good when a list of them
 /// is freed. No path leads to one: the system does not know of it.
-static DEVICES: LazyLock<Box<[(&str, ibv_device)]>> = LazyLock::new(|| {
-    let public = |name| ibv_device {
+static DEVICES: LazyLock<Box<[(String, ibv_device)]>> = LazyLock::new(|| {
+    let public = |name: &str| ibv_device {
         node_type: IBV_NODE_CA,
         transport_type: IBV_TRANSPORT_IB,
         name: fixed(name),
         dev_name: fixed(name),
         ..ibv_device::ZEROED
     };
-    devices().into_iter().map(|name| (name, public(name))).collect()
+    let names = devices().unwrap_or_default().into_iter();
+    let with_its_name = |name: String| {
+        let device = public(&name);
+        (name, device)
+    };
+    names.map(with_its_name).collect()
 });
 
 /// The device behind a pointer of C's, which may be anything.
-fn find(device: *const ibv_device) -> Result<&'static (&'static str, ibv_device), Errno> {
+fn find(device: *const ibv_device) -> Result<&'static (String, ibv_device), Errno> {
     if device.is_null() {
         return Err(Errno::INVAL);
     }

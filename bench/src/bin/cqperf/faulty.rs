@@ -1,7 +1,7 @@
 //! The loopback with one fault, to see that jobs notice.
 
-use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bench::transport::loopback::Loopback;
 use bench::transport::{About, End, Needs, SetUpError, Transport};
@@ -56,23 +56,24 @@ impl Transport for Faulty {
 
 impl Faulty {
     fn spoil<V>(&self, inner: V) -> Spoilt<V> {
-        Spoilt { inner, fault: self.1.clone(), count: Cell::new(0) }
+        Spoilt { inner, fault: self.1.clone(), count: AtomicU64::new(0) }
     }
 }
 
 /// A completion queue of which a completion is spoilt, or memory of which a byte is.
+#[derive(Debug)]
 pub struct Spoilt<V> {
     inner: V,
     fault: Option<Fault>,
     /// Completions, or reads.
-    count: Cell<u64>,
+    count: AtomicU64,
 }
 
 impl<V> Spoilt<V> {
     /// The fault, unless this is too early for it.
     fn fault(&self) -> Option<&Fault> {
-        self.count.set(self.count.get() + 1);
-        self.fault.as_ref().filter(|_| self.count.get() > WELL)
+        let before = self.count.fetch_add(1, Ordering::Relaxed);
+        self.fault.as_ref().filter(|_| before >= WELL)
     }
 }
 

@@ -5,8 +5,8 @@ use core::time::Duration;
 use super::{ASLEEP_FOR_EVER, Call, Script, Side, State, Step};
 use crate::async_event::AsyncEvent;
 use crate::transport::{
-    Arm, ArmError, Armed, AsyncEvents, Block, CqKey, EventError, Events, Notify, PollCq, PollError,
-    Post, PostError, Refused, Signal, Woken,
+    Arm, ArmError, Armed, AsyncEvents, Block, BlockAsync, CqKey, EventError, Events, Notify,
+    PollCq, PollError, Post, PostError, Refused, Signal, Woken,
 };
 use crate::wc::Wc;
 use crate::wr::{RecvWr, SendWr};
@@ -123,10 +123,29 @@ impl<const N: usize> Block for &Script<N> {
     type Instant = Duration;
 
     fn block(&mut self, deadline: Option<Duration>) -> Result<Woken, EventError> {
+        self.sleep(deadline, |step| matches!(step, Step::Event(_)))
+    }
+}
+
+impl<const N: usize> BlockAsync for &Script<N> {
+    /// A time on the script's clock.
+    type Instant = Duration;
+
+    fn block_async(&mut self, deadline: Option<Duration>) -> Result<Woken, EventError> {
+        self.sleep(deadline, |step| matches!(step, Step::Async(_)))
+    }
+}
+
+impl<const N: usize> Script<N> {
+    fn sleep(
+        &self,
+        deadline: Option<Duration>,
+        is_event: fn(&Step) -> bool,
+    ) -> Result<Woken, EventError> {
         let mut state = self.state.borrow_mut();
         state.note(Call::Block(deadline));
         match state.steps.front() {
-            Some(Step::Event(_)) => return Ok(Woken::Event),
+            Some(step) if is_event(step) => return Ok(Woken::Event),
             Some(Step::Interrupt) => {
                 state.steps.pop_front();
                 return Ok(Woken::Interrupted);
@@ -142,9 +161,7 @@ impl<const N: usize> Block for &Script<N> {
         state.now = state.now.max(end);
         Ok(Woken::DeadlinePassed)
     }
-}
 
-impl<const N: usize> Script<N> {
     fn post<W: Copy + Into<Call>>(&self, side: Side, list: &[W]) -> Result<(), PostError> {
         let mut state = self.state.borrow_mut();
         for (posted, &wr) in list.iter().enumerate() {

@@ -3,7 +3,7 @@
 use super::FaultInjector;
 use super::plan::Fault;
 use crate::async_event::AsyncEvent;
-use crate::transport::{AsyncEvents, Block, CqKey, EventError, Events, Woken};
+use crate::transport::{AsyncEvents, Block, BlockAsync, CqKey, EventError, Events, Woken};
 
 impl<T: Events, const N: usize> Events for FaultInjector<T, N> {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
@@ -46,6 +46,18 @@ impl<T: AsyncEvents, const N: usize> AsyncEvents for FaultInjector<T, N> {
         match self.spurious(|fault| matches!(fault, Fault::Async(_))) {
             Some(Fault::Async(event)) => Ok(Some(event)),
             _ => Ok(None),
+        }
+    }
+}
+
+impl<T: BlockAsync, const N: usize> BlockAsync for FaultInjector<T, N> {
+    type Instant = T::Instant;
+
+    /// Returns at once if an event is to be returned a second time.
+    fn block_async(&mut self, deadline: Option<T::Instant>) -> Result<Woken, EventError> {
+        match self.async_again {
+            Some(_) => Ok(Woken::Event),
+            None => self.transport.block_async(deadline),
         }
     }
 }

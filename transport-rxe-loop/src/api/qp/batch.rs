@@ -20,9 +20,10 @@ use crate::sync;
 /// use transport_rxe_loop::{Access, Context, QpInit};
 ///
 /// let context = Context::open("loop0")?;
-/// let (pd, mut cq) = (context.alloc_pd()?, context.create_cq(16, None)?);
+/// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
+/// let mut cq = context.create_cq(16, None)?;
 /// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
-/// qp.connect_to(qp.number())?;
+/// qp.connect(&port, &qp.endpoint(&port))?;
 /// let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
 ///
 /// let mut batch = qp.batch();
