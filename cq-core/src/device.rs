@@ -1,10 +1,10 @@
 //! Traits for programs that run on every transport: opening aside, a device, what is created from it, and how two queue
 //! pairs connect.
 //!
-//! Each method has the name, arguments and result that the types of both transports have themselves, so that code which
-//! names a transport becomes generic by a change of its types. The keys of a region, its `deregister`, and `destroy` of
-//! queue pairs and address handles are not part of the traits: an SGE and a remote address have the keys, and dropping
-//! destroys.
+//! Each method has the name, arguments and result that the types of both transports have themselves, so that code
+//! which names a transport becomes generic by a change of its types. Not part of the traits, though both transports have
+//! them, are the GIDs of a port, the keys of a region, which an SGE and a remote address have, and `deregister` and
+//! `destroy` of what nothing else uses, since dropping does the same.
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;
@@ -244,6 +244,8 @@ pub trait SharedReceiveQueue: Destroy + Object {
 pub trait QueuePair: Post + Object {
     /// The device's address handle.
     type Ah: Object;
+    /// A queue pair with a destination.
+    type Directed<'a>: Post + 'a;
 
     /// The queue pair's number.
     fn number(&self) -> u32;
@@ -283,7 +285,7 @@ pub trait QueuePair: Post + Object {
     fn activate(&mut self, port: &Port, qkey: u32) -> Result<(), ModifyError>;
 
     /// The queue pair with a destination for its datagrams: what is posted by the result is sent there.
-    fn to<'a>(&'a mut self, destination: &Destination<'a, Self::Ah>) -> impl Post + 'a;
+    fn to<'a>(&'a mut self, destination: &Destination<'a, Self::Ah>) -> Self::Directed<'a>;
 }
 
 /// Registered memory, addressed by offsets. Dropping deregisters it.

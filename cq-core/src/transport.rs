@@ -326,11 +326,11 @@ pub enum WaitError {
     Poll(PollError),
     /// The queue can't be armed.
     Arm(ArmError),
-    /// The channel failed.
+    /// The channel, or the device, failed.
     Event(EventError),
     /// The channel is shared, and the event that was taken belongs to this other queue. Pass it on to that queue.
     OtherQueue(CqKey),
-    /// A signal handler or a stop request interrupted the sleep, and the queue was empty.
+    /// A signal handler or a stop request interrupted the sleep, and nothing had come.
     Interrupted,
 }
 
@@ -343,7 +343,7 @@ from! {
 sentences!(WaitError {
     Self::Poll(_) => ("the completion queue can't be polled");
     Self::Arm(_) => ("the completion queue can't be armed");
-    Self::Event(_) => ("the completion channel can't be read or slept on");
+    Self::Event(_) => ("the channel can't be read or slept on");
     Self::OtherQueue(key) => ("the channel also serves completion queue {key}, whose event was taken: wait on a channel of this queue alone");
     Self::Interrupted => ("the wait was interrupted, by a signal or because a stop was asked for");
 }

@@ -3,6 +3,7 @@
 use crate::ah::AddressHandle;
 use crate::channel::CompletionChannel;
 use crate::cq::{Cq, CqHandle};
+use crate::datagram::Directed;
 use crate::device::Context;
 use crate::mr::{MemoryRegion, OwnedRegion};
 use crate::pd::ProtectionDomain;
@@ -19,5 +20,6 @@ cq_core::device_traits!(
     CqHandle,
     SharedReceiveQueue,
     AddressHandle,
-    QueuePair
+    QueuePair,
+    Directed
 );

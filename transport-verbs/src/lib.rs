@@ -42,11 +42,11 @@
 //! `loop0`. This crate's tests run there, with `VERBS_DEVICE=loop0`, and on Soft-RoCE.
 //!
 //! The types, calls and errors are those of `transport-rxe-loop`, so that a program moves to hardware by another `use`
-//! line and another device name. Both implement [`cq_core::device`], for programs that are generic. Only this transport has
-//! [`exchange`], [`cm`], [`QueuePair::psn`] and [`Cq::as_raw`]; only the loopback has its options, memory windows,
-//! `QueuePair::batch` and `connect_to`, and completion queues that ignore overruns. The causes in [`OpenError`] differ.
-//! Peers on other hosts exchange their [`Endpoint`]s first: over TCP ([`exchange`]), or by any other means; or librdmacm
-//! connects them ([`cm`]).
+//! line and another device name. Both implement [`cq_core::device`], for programs that are generic. Only this transport
+//! has [`exchange`], [`cm`], [`QueuePair::psn`] and [`Cq::as_raw`]. Only the loopback has its options, limits and faults,
+//! memory windows, completion queues that ignore overruns, `init_ah_from_wc`, and `attributes`, `batch` and `connect_to`
+//! of a queue pair. The causes in [`OpenError`] differ. Peers on other hosts exchange their [`Endpoint`]s first: over TCP
+//! ([`exchange`]), or by any other means; or librdmacm connects them ([`cm`]).
 //!
 //! # Modules
 //!

@@ -28,8 +28,8 @@
 //! the capacities that the device reports; that an expected completion or event arrives before a deadline.
 //!
 //! To add a transport, implement [`Device`] and name it in [`TRANSPORTS`]. A case that fails then is a bug of the
-//! transport, assumes too much, or needs an entry in [`deviations`](deviations()), which says what the device does
-//! instead and how that was observed. If such a case tests other behavior as well, split it.
+//! transport, assumes too much, or needs a row in `verify/DEVIATIONS.md`, which says what the device does instead, and
+//! why. If such a case tests other behavior as well, split it.
 
 use crate::across::Across;
 use crate::device::Device;

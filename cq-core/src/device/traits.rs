@@ -5,7 +5,7 @@
 #[macro_export]
 macro_rules! device_traits {
     (
-        $context:ty, $pd:ty, $memory:ty, $region:ty, $channel:ty, $cq:ty, $cq_handle:ty, $srq:ty, $ah:ty, $qp:ty
+        $context:ty, $pd:ty, $memory:ty, $region:ty, $channel:ty, $cq:ty, $cq_handle:ty, $srq:ty, $ah:ty, $qp:ty, $directed:ident
     ) => {
         const _: () = {
             use $crate::device as d;
@@ -85,6 +85,7 @@ macro_rules! device_traits {
 
             impl d::QueuePair for $qp {
                 type Ah = $ah;
+                type Directed<'a> = $directed<'a>;
 
                 $crate::device_traits!(@same &self:
                     fn number() -> u32;
@@ -99,10 +100,7 @@ macro_rules! device_traits {
                     fn activate(port: &Port, qkey: u32) -> Result<(), ModifyError>;
                 );
 
-                fn to<'a>(
-                    &'a mut self,
-                    destination: &Destination<'a, $ah>,
-                ) -> impl $crate::transport::Post + 'a {
+                fn to<'a>(&'a mut self, destination: &Destination<'a, $ah>) -> $directed<'a> {
                     self.to(destination)
                 }
             }

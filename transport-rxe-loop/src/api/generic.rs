@@ -3,6 +3,7 @@
 use crate::api::ah::AddressHandle;
 use crate::api::channel::CompletionChannel;
 use crate::api::cq::{Cq, CqHandle};
+use crate::api::datagram::Directed;
 use crate::api::device::Context;
 use crate::api::mr::{MemoryRegion, OwnedRegion};
 use crate::api::pd::ProtectionDomain;
@@ -19,5 +20,6 @@ cq_core::device_traits!(
     CqHandle,
     SharedReceiveQueue,
     AddressHandle,
-    QueuePair
+    QueuePair,
+    Directed
 );

@@ -165,6 +165,40 @@ fn q07_a_dead_key_of_no_bytes_is_not_looked_at() {
 }
 
 #[test]
+fn q01_a_wrong_current_state_leaves_the_state_where_none_is_asked_for() {
+    let (mut a, _b) = pair(QpType::Rc);
+    a.to(QpState::SQD);
+    a.qp.modify(&QpAttr::new().cur_state(QpState::RTS).access(ALL)).unwrap();
+    assert_eq!(a.state(), QpState::SQD);
+}
+
+#[test]
+fn q01_more_retries_than_there_can_be_are_as_many_as_there_can_be() {
+    let context = open();
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
+    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    let many = QpAttr::rts().retry_cnt(9).rnr_retry(255);
+    let rtr = rtr(&qp);
+    connect_by(&mut qp, &rtr, &many);
+    assert_eq!(qp.state().unwrap(), QpState::RTS);
+}
+
+#[test]
+fn q07_atomics_are_judged_as_they_are_posted() {
+    let (mut a, b) = pair(QpType::Rc);
+    let at = |offset| b.region.remote(offset).unwrap();
+    let sge = |len| -> Sge { a.region.sge(64, len).unwrap() };
+    let (whole, half, more) = ([sge(8)], [sge(4)], [sge(16)]);
+    let refused = Refused::Device(rustix::io::Errno::INVAL.raw_os_error());
+    for wr in [SendWr::fetch_add(1, &half, at(0), 1), SendWr::fetch_add(1, &whole, at(4), 1)] {
+        assert_eq!(a.qp.post_send(&[wr]).unwrap_err().why, refused);
+    }
+    a.post(SendWr::fetch_add(2, &more, at(0), 7));
+    a.expect(&[(2, S::SUCCESS)]);
+    assert_eq!((b.word(0), a.word(64)), (7, 0));
+}
+
+#[test]
 fn capacities_that_are_rounded_up_stay_within_the_device() {
     let context = open();
     let most = context.attributes();

@@ -79,7 +79,7 @@ impl<'a> Target<'a> {
                     format!("{said} goes up from {from} (layer {low}) to {to} (layer {high})")
                 }
                 ((from, _), _) => {
-                    format!("{said} goes up from {from} to an item of the root; move the item down")
+                    format!("{said} goes up from {from} to the root; name the module that defines the item, or move it down")
                 }
             }
         }));
@@ -112,11 +112,13 @@ impl<'a> Target<'a> {
                         continue;
                     }
                     let mut imports = here.imports.iter().filter(|it| it.0 == name).peekable();
-                    if hops == 0 || imports.peek().is_none() {
+                    if hops == 0 || here.macros.contains(name) || imports.peek().is_none() {
                         break;
                     }
                     let mut found = BTreeSet::new();
-                    for (_, path) in imports.filter(|(_, path)| leads_inward(here, &path[0])) {
+                    for (_, path) in imports
+                        .filter(|(_, path)| !is_itself(name, path) && leads_inward(here, &path[0]))
+                    {
                         for to in self.follow(at, at, path, hops - 1) {
                             found.extend(self.follow(user, to, &names[nth + 1..], hops - 1));
                         }
@@ -191,10 +193,16 @@ impl<'a> Target<'a> {
 
 /// Whether a path that begins so stays in the crate.
 fn leads_inward(here: &Module, first: &str) -> bool {
-    let is_imported = || here.imports.iter().any(|it| it.0 == first);
+    let is_imported =
+        || here.imports.iter().any(|(name, path)| name == first && !is_itself(name, path));
     ["crate", "self", "super"].contains(&first)
         || here.children.contains_key(first)
         || is_imported()
+}
+
+/// Whether a `use` brings a crate, or a macro, into scope by its own name.
+fn is_itself(name: &str, path: &[String]) -> bool {
+    path.len() == 1 && path[0] == name
 }
 
 fn reaches<'a>(graph: &Graph<'a>, from: Name<'a>, to: Name<'a>) -> bool {

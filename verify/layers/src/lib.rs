@@ -3,7 +3,8 @@
 //! Every path of product code counts: in `use` declarations, expressions, types and patterns, and in what macros are
 //! called with or expand to. It is an arrow from the module that it stands in to the module that it names, and through
 //! imports by name on to the module that defines the item. What comes by `*` is not followed, and a name alone is not
-//! looked up: the `use` that brings it is an arrow itself. Tests may use everything.
+//! looked up: the `use` that brings it is an arrow itself. Nor is a macro that textual scope brings, or what an import
+//! takes out of an item of its own module (`use Kind::A`). Tests may use everything.
 //!
 //! ```toml
 //! ["cq-core"]                       # the folder of the crate

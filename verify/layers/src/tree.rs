@@ -28,7 +28,9 @@ pub struct Module {
     /// Its modules.
     pub children: BTreeMap<String, usize>,
     /// What `use` brings into its scope by a name, and from where.
-    pub imports: Vec<(String, Vec<String>)>,
+    pub imports: BTreeSet<(String, Vec<String>)>,
+    /// Its macros.
+    pub macros: BTreeSet<String>,
     /// The paths that its product code says.
     pub paths: Vec<Written>,
 }
@@ -96,7 +98,6 @@ impl Reader<'_> {
         match parsed {
             Ok(parsed) => {
                 self.spot.is_test |= parsed.attrs.iter().any(is_for_tests);
-                self.here().is_test = self.spot.is_test;
                 self.visit_file(&parsed);
             }
             Err((line, error)) => {
@@ -114,15 +115,9 @@ impl Reader<'_> {
         let path = [&self.here().path[..], &[name.to_owned()]].concat();
         let file = self.here().file.clone();
         self.here().children.insert(name.to_owned(), new);
-        let is_test = self.spot.is_test;
-        self.modules.push(Module { path, parent, file, is_test, ..Module::default() });
+        // Until it is declared for others, too.
+        self.modules.push(Module { path, parent, file, is_test: true, ..Module::default() });
         new
-    }
-
-    fn says(&mut self, names: Vec<String>, line: usize, is_reexport: bool) {
-        if names.len() > 1 && !self.spot.is_test {
-            self.here().paths.push(Written { names, line, is_reexport });
-        }
     }
 
     /// The leaves of a `use` declaration below `above`; of a path in a macro, which brings nothing into scope.
@@ -145,10 +140,14 @@ impl Reader<'_> {
             UseTree::Glob(glob) => (above.to_vec(), glob.star_token.spans[0], None),
         };
         if let (Some(called), Some(_), false) = (called, of, self.spot.is_test) {
-            self.here().imports.push((called, names.clone()));
+            self.here().imports.insert((called, names.clone()));
         }
         let is_reexport = of.is_some_and(|it| !matches!(it.vis, Visibility::Inherited));
-        self.says(names, line.start().line, is_reexport);
+        let line = line.start().line;
+        let is_path = names.len() > 1 || matches!(tree, UseTree::Glob(_));
+        if is_path && !self.spot.is_test {
+            self.here().paths.push(Written { names, line, is_reexport });
+        }
     }
 
     /// What a macro is called with, or expands to: items, or paths among other tokens. Of `cfg_if!`, all branches
@@ -162,6 +161,11 @@ impl Reader<'_> {
             match token {
                 TokenTree::Group(group) => {
                     self.tokens(group.stream());
+                    if group.delimiter() == Delimiter::Brace {
+                        self.spot.is_test = is_test_here;
+                    }
+                }
+                TokenTree::Punct(mark) if [';', ','].contains(&mark.as_char()) => {
                     self.spot.is_test = is_test_here;
                 }
                 TokenTree::Punct(mark) if mark.as_char() == '#' => {
@@ -223,13 +227,18 @@ impl Visit<'_> for Reader<'_> {
         visit_variant Variant
     }
 
-    fn visit_attribute(&mut self, _: &Attribute) {}
+    fn visit_attribute(&mut self, of: &Attribute) {
+        if let Meta::List(list) = &of.meta {
+            self.tokens(list.tokens.clone());
+        }
+    }
 
     fn visit_visibility(&mut self, _: &Visibility) {}
 
     fn visit_item_mod(&mut self, of: &ItemMod) {
         let (name, path) = (of.ident.to_string(), path_attribute(&of.attrs));
-        let (module, is_test) = (self.module(&name), self.spot.is_test);
+        let module = self.module(&name);
+        let is_test = self.spot.is_test || of.attrs.iter().any(is_for_tests);
         let folder = self.spot.folder.join(path.as_deref().unwrap_or(&name));
         let inline = of.content.is_some().then(|| self.here().file.clone());
         let candidates = match &path {
@@ -257,6 +266,7 @@ impl Visit<'_> for Reader<'_> {
             Some((_, items)) => items.iter().for_each(|item| self.visit_item(item)),
             None => self.file(&file),
         }
+        self.modules[module].is_test &= self.spot.is_test;
         self.spot = above;
     }
 
@@ -268,16 +278,21 @@ impl Visit<'_> for Reader<'_> {
 
     fn visit_path(&mut self, path: &syn::Path) {
         let names: Vec<_> = path.segments.iter().map(|it| it.ident.to_string()).collect();
-        self.says(names, path.segments[0].ident.span().start().line, false);
+        let line = path.segments[0].ident.span().start().line;
+        if names.len() > 1 && !self.spot.is_test {
+            self.here().paths.push(Written { names, line, is_reexport: false });
+        }
         visit::visit_path(self, path);
     }
 
     fn visit_item_macro(&mut self, of: &ItemMacro) {
-        if let (Some(name), true) =
-            (&of.ident, of.attrs.iter().any(|it| it.path().is_ident("macro_export")))
-        {
-            let path = [vec!["crate".to_owned()], self.here().path.clone(), vec![name.to_string()]];
-            self.modules[ROOT].imports.push((name.to_string(), path.concat()));
+        if let Some(name) = of.ident.as_ref().map(ToString::to_string) {
+            if of.attrs.iter().any(|it| it.path().is_ident("macro_export")) {
+                let path = [&["crate".to_owned()], &self.here().path[..], &[name.clone()]];
+                let path = path.concat();
+                self.modules[ROOT].imports.insert((name.clone(), path));
+            }
+            self.here().macros.insert(name);
         }
         visit::visit_item_macro(self, of);
     }

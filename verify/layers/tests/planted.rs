@@ -56,6 +56,12 @@ fn an_arrow_goes_up_however_it_is_written() {
         (1, "crate::high::Top", "fn f() { Vec::<crate::high::Top>::new(); }"),
         (1, "super::high::top", "fn f() { super::high::top(); }"),
         (1, "self::super::high::Top", "use self::super::high::Top;"),
+        (1, "crate::high::top", "#[arg(value_parser = crate::high::top)] struct A;"),
+        (
+            1,
+            "crate::high::top",
+            "macro_rules! m { ($x:expr) => { #[cfg(test)] let a = 1; $crate::high::top($x); }; }",
+        ),
         // Through the root.
         (1, "crate::Top", "use crate::Top;"),
         (1, "super::Top", "fn f(_: super::Top) {}"),
@@ -107,6 +113,13 @@ fn an_arrow_goes_up_from_and_to_deeper_modules_and_through_imports() {
         ),
         (
             "",
+            "#[cfg(test)] mod sys {}\n#[cfg(not(test))] mod sys { pub use crate::high::Top; }",
+            &[
+                "a/src/low.rs:2: `crate::high::Top` goes up from low::sys (layer 2) to high (layer 1)",
+            ],
+        ),
+        (
+            "",
             "make! { use crate::high::{inner::*}; }",
             &[
                 "a/src/low.rs:1: `crate::high::inner` goes up from low (layer 2) to high::inner (layer 1)",
@@ -132,9 +145,16 @@ fn an_arrow_goes_up_from_and_to_deeper_modules_and_through_imports() {
         ),
         (
             "",
+            "use super::*;",
+            &[
+                "a/src/low.rs:1: `super` goes up from low to the root; name the module that defines the item, or move it down",
+            ],
+        ),
+        (
+            "",
             "use crate::Own;",
             &[
-                "a/src/low.rs:1: `crate::Own` goes up from low to an item of the root; move the item down",
+                "a/src/low.rs:1: `crate::Own` goes up from low to the root; name the module that defines the item, or move it down",
             ],
         ),
         (
@@ -351,8 +371,11 @@ fn what_is_allowed_is_no_fault() {
         (
             &["high", "low"],
             &[
-                ("lib.rs", "mod high; mod low; pub use crate::low::L; pub use other::Foreign;"),
-                ("high.rs", "use crate::{Foreign, L};"),
+                (
+                    "lib.rs",
+                    "mod high; mod low; pub use crate::low::L; pub use other; pub use other::Foreign;",
+                ),
+                ("high.rs", "use crate::{Foreign, L}; use other::{self, A}; fn f() { other::x() }"),
                 ("low.rs", "pub struct L;"),
             ],
         ),
@@ -429,13 +452,14 @@ fn tests_and_words_that_mean_something_else_are_no_arrows() {
             match 1 { #[cfg(test)] 1 => crate::high::top(), _ => {} }
             S { #[cfg(test)] chance: crate::high::Top, other: 1 };
         }
+        macro_rules! m { () => { #[test] fn t() { $crate::high::top(); } }; }
+        mod third { #![cfg(test)] use crate::high::Top; }
         cfg_if::cfg_if! { if #[cfg(test)] { use crate::high::Top; mod more2 { use crate::high::Top; } } }
     ";
     let no_paths = "
         //! [`crate::high::Top`]
         /// See [`crate::high::top`].
         #[doc = \"crate::high\"]
-        #[derive(crate::high::Top)]
         pub(in crate::high) struct S;
         use ::other::high::Top;
         fn f<'high>(high: &'high u8) -> ::std::vec::Vec<u8> { high.top::<u8>(0..high.x); quote!(crate::high::top()); \"crate::high::top\" }

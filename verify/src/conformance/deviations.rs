@@ -24,27 +24,40 @@ impl Deviation {
     }
 }
 
+const PAGE: &str = include_str!("../../DEVIATIONS.md");
+/// The heading of the second of its tables.
+const ALONE: &str = "\n## The loopback as Soft-RoCE\n";
+
 /// All known deviations: those of Soft-RoCE, also as the loopback imitates them, and those of the imitation alone.
 ///
 /// # Panics
-/// A row of the page is none.
+/// The page has a row that is none.
 pub fn deviations() -> impl Iterator<Item = Deviation> {
-    let rows = include_str!("../../DEVIATIONS.md").lines().filter(|line| line.starts_with("| `"));
-    [VERBS_RXE, LIKE_RXE].into_iter().flat_map(move |it| rows.clone().filter_map(|row| of(row, it)))
+    let (rxe, alone) = PAGE.split_once(ALONE).expect("the page has two tables");
+    let of_rxe = [VERBS_RXE, LIKE_RXE].map(|it| rows(rxe).filter_map(move |row| of_rxe(row, it)));
+    let alone = rows(alone).map(|row| {
+        let [case, instead, why] = cells(row);
+        Deviation { transport: LIKE_RXE, case, instead, why }
+    });
+    of_rxe.into_iter().flatten().chain(alone)
 }
 
-/// What a row says of a transport. One of Soft-RoCE has a last cell: whether the loopback imitates it.
-fn of(row: &'static str, transport: &'static str) -> Option<Deviation> {
-    let cells: Vec<_> = row.trim_matches(['|', ' ']).split(" | ").collect();
-    let (is_of, [case, instead, why]) = match cells[..] {
-        [case, instead, why] => (transport == LIKE_RXE, [case, instead, why]),
-        [case, instead, why, "yes"] => (true, [case, instead, why]),
-        [case, instead, why, no] if no.starts_with("no: ") => {
-            (transport == VERBS_RXE, [case, instead, why])
-        }
-        _ => panic!("a row of verify/DEVIATIONS.md has other cells than its heading: {row}"),
-    };
-    is_of.then(|| Deviation { transport, case: case.trim_matches('`'), instead, why })
+/// What a row of Soft-RoCE's table says of a transport.
+fn of_rxe(row: &'static str, transport: &'static str) -> Option<Deviation> {
+    let [case, instead, why, imitated] = cells(row);
+    assert!(imitated == "yes" || imitated.starts_with("no: "), "whether it is imitated: {row}");
+    let is_of = transport == VERBS_RXE || imitated == "yes";
+    is_of.then_some(Deviation { transport, case, instead, why })
+}
+
+fn rows(table: &'static str) -> impl Iterator<Item = &'static str> {
+    table.lines().filter(|line| line.starts_with("| `"))
+}
+
+fn cells<const N: usize>(row: &'static str) -> [&'static str; N] {
+    let cells = row.trim_matches(['|', ' ']).split(" | ").map(|cell| cell.trim_matches('`'));
+    let cells: Vec<_> = cells.collect();
+    cells.try_into().unwrap_or_else(|_| panic!("a row has other cells than its table: {row}"))
 }
 
 #[cfg(test)]
@@ -55,8 +68,7 @@ mod tests {
 
     #[test]
     fn every_row_is_read_and_nothing_is_known_twice() {
-        let page = include_str!("../../DEVIATIONS.md");
-        let rows = page.lines().filter(|line| line.starts_with('|') && !line.starts_with("|-"));
+        let rows = PAGE.lines().filter(|line| line.starts_with('|') && !line.starts_with("|-"));
         let known: BTreeSet<_> = deviations().map(|one| (one.transport, one.case)).collect();
         assert_eq!(known.len(), deviations().count(), "a case is there twice");
         // But for the two headings.

@@ -236,7 +236,7 @@ fn stale(deviation: &Deviation, outcomes: &[Outcome]) -> Option<String> {
     match outcomes.iter().find(of).map(|outcome| &outcome.result) {
         None => Some(format!("{transport}: there is no case {case}, which should deviate")),
         Some(Ok(())) => Some(format!(
-            "{transport}: {case} does not deviate any more: take its line out of deviations.rs"
+            "{transport}: {case} does not deviate any more: take its row out of verify/DEVIATIONS.md"
         )),
         Some(Err(_)) => None,
     }
