@@ -288,7 +288,8 @@ impl Visit<'_> for Reader<'_> {
     fn visit_item_macro(&mut self, of: &ItemMacro) {
         if let Some(name) = of.ident.as_ref().map(ToString::to_string) {
             if of.attrs.iter().any(|it| it.path().is_ident("macro_export")) {
-                let path = [&["crate".to_owned()], &self.here().path[..], &[name.clone()]];
+                let path =
+                    [&["crate".to_owned()], &self.here().path[..], std::slice::from_ref(&name)];
                 let path = path.concat();
                 self.modules[ROOT].imports.insert((name.clone(), path));
             }

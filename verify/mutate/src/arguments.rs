@@ -3,7 +3,6 @@
 use clap::Parser;
 
 use crate::plant::{Mutant, Operator};
-use crate::sources::Area;
 
 const DETAILS: &str = "\
 What is planted, in cq-core/src and transport-rxe-loop/src, but for tests and constants:
@@ -68,10 +67,6 @@ pub struct Arguments {
     #[arg(long, value_name = "TEXT")]
     pub only: Vec<String>,
 
-    /// Only mutants of this part of the workspace; may be given several times
-    #[arg(long, value_name = "AREA", value_enum)]
-    pub area: Vec<Area>,
-
     /// Only mutants of this kind; may be given several times
     #[arg(long, value_name = "KIND", value_enum)]
     pub kind: Vec<Operator>,
@@ -86,7 +81,7 @@ pub struct Arguments {
 
     /// Instead of mutants: the controls of verify/controls.toml, each on the loom models that must fail with it. With
     /// --only: those with this in their names
-    #[arg(long, conflicts_with_all = ["long", "list", "area", "kind", "without"])]
+    #[arg(long, conflicts_with_all = ["long", "list", "kind", "without"])]
     pub controls: bool,
 
     /// How many checks run at a time [default: one more than there are cores; of models, which never wait, one a core]
@@ -98,10 +93,9 @@ impl Arguments {
     /// Whether a mutant is asked for.
     pub fn takes(&self, mutant: &Mutant) -> bool {
         let of_kind = self.kind.is_empty() || self.kind.contains(&mutant.operator);
-        let in_area = self.area.is_empty() || self.area.contains(&mutant.area);
         let name = mutant.name.to_string();
         let is_named = self.only.is_empty() || self.only.iter().any(|text| name.contains(text));
-        of_kind && in_area && is_named
+        of_kind && is_named
     }
 }
 
@@ -110,14 +104,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mutants_are_taken_by_their_file_area_and_kind() {
+    fn mutants_are_taken_by_their_file_and_kind() {
         let mutant = Mutant::numbered(1);
         for (options, takes) in [
             ("", true),
             ("--only a.rs --only b.rs", true),
             ("--only b.rs", false),
-            ("--area core --kind flip --kind drop", true),
-            ("--area device", false),
+            ("--kind flip --kind drop", true),
             ("--kind flip", false),
         ] {
             let arguments =

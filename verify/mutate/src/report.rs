@@ -1,13 +1,12 @@
 //! What is said at the end: a table of areas, the survivors that nobody explains, one line for all.
 
-use clap::ValueEnum;
 use comfy_table::Table;
 use comfy_table::presets::ASCII_MARKDOWN;
 
 use crate::checks::Outcome;
 use crate::kept::{self, Kept};
 use crate::plant::Mutant;
-use crate::sources::Area;
+use crate::sources::AREAS;
 
 /// How many checks are named that reach a survivor.
 const NAMED: usize = 4;
@@ -66,12 +65,12 @@ impl Report<'_> {
         let mut table = Table::new();
         table.load_preset(ASCII_MARKDOWN);
         table.set_header(["area", "planted", "tried", "noticed", "explained", "survived"]);
-        for area in Area::value_variants() {
-            let planted = self.planted.iter().filter(|mutant| mutant.area == *area).count();
-            let counts = self.counts(|mutant| mutant.area == *area);
+        for area in AREAS {
+            let planted = self.planted.iter().filter(|mutant| mutant.area == area).count();
+            let counts = self.counts(|mutant| mutant.area == area);
             let Counts { tried, noticed, explained, survived, .. } = counts;
             let numbers = [planted, tried, noticed, explained, survived].map(|it| it.to_string());
-            table.add_row([area.name().to_owned()].into_iter().chain(numbers));
+            table.add_row([area.to_owned()].into_iter().chain(numbers));
         }
         table.to_string()
     }

@@ -17,7 +17,7 @@ use crate::kept::Kept;
 use crate::plant::{Mutant, Planting, plant};
 use crate::record::{self, Record};
 use crate::report::Report;
-use crate::sources::{self, Area};
+use crate::sources::{self, CORE};
 use crate::tree::Tree;
 use crate::{attempt, controls, workers};
 
@@ -100,7 +100,7 @@ fn wanted<'a>(mutants: &[&'a Mutant], kept: &Kept, arguments: &Arguments) -> Vec
     if !arguments.long {
         chosen.retain(|mutant| {
             let is_for_loom = mutant.operator.is_for_loom();
-            mutant.area == Area::Core && !is_for_loom && !kept.is_for_all_checks(mutant)
+            mutant.area == CORE && !is_for_loom && !kept.is_for_all_checks(mutant)
         });
     }
     if arguments.again {

@@ -5,42 +5,21 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
 use syn::{Item, ItemMod};
 
 use crate::worlds::{Worlds, files_in_branches};
 
-/// A part of the workspace that is counted by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Area {
-    /// The engine.
-    Core,
-    /// The words that processes share, which loom models.
-    Protocol,
-    /// The rest of the device.
-    Device,
-}
+/// The parts of the workspace that are counted: the engine, the words that processes share, and the rest of the device.
+pub const AREAS: [&str; 3] = [CORE, "protocol", "rest of the device"];
+/// The engine.
+pub const CORE: &str = "cq-core";
 
-impl Area {
-    /// As it is called in the report.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Core => "cq-core",
-            Self::Protocol => "protocol",
-            Self::Device => "rest of the device",
-        }
-    }
-
-    fn of(path: &str) -> Self {
-        match path.strip_prefix(DEVICE_SOURCES) {
-            None => Self::Core,
-            Some(path) if path.starts_with("protocol") || path.starts_with("sync") => {
-                Self::Protocol
-            }
-            Some(_) => Self::Device,
-        }
+/// Which of them a file is part of.
+fn area(path: &str) -> &'static str {
+    match path.strip_prefix(DEVICE_SOURCES) {
+        None => CORE,
+        Some(path) if path.starts_with("protocol") || path.starts_with("sync") => AREAS[1],
+        Some(_) => AREAS[2],
     }
 }
 
@@ -64,7 +43,7 @@ pub struct Source {
     /// Relative to the workspace.
     pub path: String,
     /// Which part of the workspace it is counted for.
-    pub area: Area,
+    pub area: &'static str,
     /// The builds that it is part of.
     pub worlds: Worlds,
     /// What it says.
@@ -78,7 +57,7 @@ impl Source {
     pub fn new(path: &str, worlds: Worlds, text: String) -> Result<Self> {
         let syntax = syn::parse_file(&text);
         let syntax = syntax.with_context(|| format!("cannot parse {path}; does it compile?"))?;
-        Ok(Self { path: path.to_owned(), area: Area::of(path), worlds, text, syntax })
+        Ok(Self { path: path.to_owned(), area: area(path), worlds, text, syntax })
     }
 
     /// The expression that is true if a mutant is on.
@@ -173,10 +152,10 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
         let sources = read(root).unwrap();
         let find = |path: &str| sources.iter().find(|source| source.path == path);
-        assert_eq!(find("cq-core/src/queue/ring.rs").unwrap().area, Area::Core);
+        assert_eq!(find("cq-core/src/queue/ring.rs").unwrap().area, CORE);
         let window = find("transport-rxe-loop/src/protocol/in_flight.rs").unwrap();
-        assert_eq!((window.area, window.worlds), (Area::Protocol, Worlds::BOTH));
-        assert_eq!(find("transport-rxe-loop/src/api/qp.rs").unwrap().area, Area::Device);
+        assert_eq!((window.area, window.worlds), (AREAS[1], Worlds::BOTH));
+        assert_eq!(find("transport-rxe-loop/src/api/qp.rs").unwrap().area, AREAS[2]);
         assert!(!find("transport-rxe-loop/src/api/qp.rs").unwrap().worlds.loom);
         for test in ["dying", "hostile", "actor", "audit", "chance", "protocol/fanin/tests"] {
             assert!(find(&format!("transport-rxe-loop/src/{test}.rs")).is_none(), "{test}");
