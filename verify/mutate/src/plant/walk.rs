@@ -84,7 +84,7 @@ impl Walk<'_> {
         let change = format!("{} => {}", shortened(&text[around.clone()]), shortened(mutated));
         let line = 1 + text[..around.start].matches('\n').count();
         let name = Name { file, function, change, nth: 1 };
-        let mutant = self.planting.add(Mutant { number: 0, name, line, operator, area: *area });
+        let mutant = self.planting.add(Mutant { number: 0, name, line, operator, area });
         let on = self.source.on(mutant);
         let (before, after) = (before.replace("{on}", &on), after.replace("{on}", &on));
         self.edits.push(Edit { around, before, after, mutant: Some(mutant) });
