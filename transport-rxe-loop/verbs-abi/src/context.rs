@@ -4,7 +4,7 @@ use std::mem::offset_of;
 
 use transport_rxe_loop::Context;
 
-use crate::raw::{Kind, Table};
+use crate::raw::{Functions, Kind, Table};
 use crate::sys::*;
 use crate::wait::Descriptor;
 

@@ -83,13 +83,14 @@
 //!   context                      an open device
 //!   ..............................................................................................
 //!   wait                         waiting for events
-//!   raw                          C's pointers as values, objects at fixed addresses; what a forked child has of its own
+//!   raw                          C's pointers and structures as values, objects at fixed addresses; what a forked child
+//!                                has of its own
 //!   side                         what of an object is not behind its lock: unacknowledged events, exclusive use
 //!   errno, words, rate           reasons as numbers, numbers in words
 //!   sys                          what the header declares
 //! ```
 //!
-//! Unsafe code is in `exports`, `raw` and `sys`; all else is safe.
+//! Unsafe code is in `exports` and `raw`; all else is safe.
 
 // Tests are C programs.
 #![cfg_attr(not(test), deny(unsafe_code))]
@@ -122,7 +123,6 @@ mod rate;
 mod raw;
 mod side;
 mod srq;
-#[allow(unsafe_code)]
 mod sys;
 #[cfg(test)]
 mod test;

@@ -6,7 +6,7 @@ use transport_rxe_loop::ProtectionDomain;
 
 use crate::context::{OPENINGS, Opening};
 use crate::errno::Errno;
-use crate::raw::{Kind, Slot, Table};
+use crate::raw::{Functions, Kind, Slot, Table};
 use crate::sys::*;
 
 /// A protection domain, with what things that are made in it need of the opening.

@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use super::plain;
 use crate::errno::{negative, pointer, status};
 use crate::qp_ex::Qp;
-use crate::raw::Argument;
+use crate::raw::{Argument, Functions};
 use crate::sys::*;
 use crate::{cq, cq_ex, mw, port, post, qp_ex, query, srq};
 
