@@ -1,7 +1,7 @@
 //! The producers' lock of a completion queue: taking it over from a dead producer, and giving the queue up if the lock
 //! can't be taken.
 
-use cq_core::queue::raw::Producer;
+use cq_core::queue::raw::{Producer, RawQueue};
 use cq_core::queue::{Entry, State};
 use cq_core::transport::CqKey;
 use cq_core::wc::Wc;
@@ -52,6 +52,26 @@ pub fn lock(
 ) -> Result<Guard<'static>, Stuck> {
     let (index, slot) = (cq.index, cq.slot);
     completions.memory.lock(&slot.fanin.lock, move || repair(completions, index, requests))
+}
+
+/// Takes the lock of a queue, to push these completions to its ring. `None` if they are lost, and their requests settled:
+/// another process does not release the lock, or has corrupted the entry.
+#[inline(always)]
+pub fn lock_ring<'a>(
+    completions: &'static Completions,
+    cq: &'a mut CqRing,
+    entries: &[Entry],
+    requests: impl RequestHooks,
+) -> Option<(Guard<'static>, &'a mut RawQueue<'static>)> {
+    let Ok(guard) = lock(completions, cq, requests) else {
+        give_up(completions, cq.index, entries, requests);
+        return None;
+    };
+    let ring = cq.ring(completions);
+    if ring.is_none() {
+        requests.settle_all(entries);
+    }
+    Some((guard, ring?))
 }
 
 /// Settles the completions that a dead producer had published, and raises their event.

@@ -11,7 +11,7 @@ use cq_core::transport::{CqKey, Signal};
 use cq_core::wc::Wc;
 
 use super::channel::{self, Source};
-use super::lock::{RequestHooks, give_up, lock, place, push_fitting};
+use super::lock::{RequestHooks, give_up, lock_ring, place, push_fitting};
 use super::queue::{self, CqRing, CqSlot};
 use super::{Completions, moderation, soft_roce};
 use crate::protocol::fanin::Fanin;
@@ -99,13 +99,7 @@ pub fn push_any(
     }
     let (index, asked) = (cq.index, Asked(Cell::new(false)));
     let pushed = {
-        let Ok(_guard) = lock(completions, cq, requests) else {
-            give_up(completions, index, entries, requests);
-            return Ok(());
-        };
-        // If the entry was corrupted by another process, the completions are lost, but their requests are settled.
-        let Some(ring) = cq.ring(completions) else {
-            requests.settle_all(entries);
+        let Some((_guard, ring)) = lock_ring(completions, cq, entries, requests) else {
             return Ok(());
         };
         place(&slot.fanin, entries, requests);
@@ -169,12 +163,7 @@ fn push_otherwise(
         return if stored == entries.len() { Ok(()) } else { Err(lost) };
     }
     let (pushed, event_action) = {
-        let Ok(_guard) = lock(completions, cq, requests) else {
-            give_up(completions, index, entries, requests);
-            return Ok(());
-        };
-        let Some(ring) = cq.ring(completions) else {
-            requests.settle_all(entries);
+        let Some((_guard, ring)) = lock_ring(completions, cq, entries, requests) else {
             return Ok(());
         };
         let control = ring.control();

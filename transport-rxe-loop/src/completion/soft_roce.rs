@@ -4,7 +4,7 @@ use cq_core::queue::{Entry, NoChannel};
 use cq_core::wc::{Wc, WcFlags, WcStatus};
 use heapless::Vec;
 
-use super::lock::{RUN, RequestHooks, give_up, lock, push_fitting};
+use super::lock::{RUN, RequestHooks, lock_ring, push_fitting};
 use super::queue::{self, CqRing};
 use super::{Completions, async_event, moderation};
 use crate::protocol::mode::CqFlag;
@@ -25,12 +25,7 @@ pub fn push(
     let entries = &there[..];
     let (index, slot) = (cq.index, cq.slot);
     let (event_action, stored) = {
-        let Ok(_guard) = lock(completions, cq, requests) else {
-            give_up(completions, index, entries, requests);
-            return entries.len();
-        };
-        let Some(ring) = cq.ring(completions) else {
-            requests.settle_all(entries);
+        let Some((_guard, ring)) = lock_ring(completions, cq, entries, requests) else {
             return entries.len();
         };
         let control = ring.control();
