@@ -262,6 +262,12 @@ pub trait QueuePair: Post + Object {
     /// The device could not be queried.
     fn state(&self) -> Result<QpState, DeviceError>;
 
+    /// The state and the attributes that were set since RESET.
+    ///
+    /// # Errors
+    /// The device could not be queried.
+    fn attributes(&self) -> Result<QpAttr, DeviceError>;
+
     /// Changes state and attributes ([Q1](crate::contract#q1)).
     ///
     /// # Errors

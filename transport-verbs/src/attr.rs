@@ -1,6 +1,6 @@
 //! The attributes of a queue pair, and addresses, as libibverbs takes them.
 
-use cq_core::setup::{AddressVector, GlobalRoute, QpAttr};
+use cq_core::setup::{Access, AddressVector, GlobalRoute, QpAttr, QpAttrMask, QpState};
 use rdma_sys::{ibv_ah_attr, ibv_gid, ibv_global_route, ibv_qp_attr};
 
 use crate::sys::qp;
@@ -28,6 +28,32 @@ pub fn raw(attr: &QpAttr) -> ibv_qp_attr {
         rnr_retry: attr.rnr_retry.unwrap_or_default(),
         ..qp::no_attributes()
     }
+}
+
+/// Those of these attributes that are in the mask.
+pub fn told(attr: &ibv_qp_attr, mask: QpAttrMask) -> QpAttr {
+    let ibv_ah_attr { grh, dlid, sl, is_global, port_num, .. } = attr.ah_attr;
+    let ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class } = grh;
+    let gid = qp::gid(dgid);
+    let route = GlobalRoute { gid, sgid_index, hop_limit, traffic_class, flow_label };
+    let route = (is_global != 0).then_some(route);
+    let all = QpAttr::to(QpState(attr.qp_state))
+        .path_mtu(128_u32.checked_shl(attr.path_mtu).unwrap_or_default())
+        .qkey(attr.qkey)
+        .rq_psn(attr.rq_psn)
+        .sq_psn(attr.sq_psn)
+        .dest_qp_num(attr.dest_qp_num)
+        .access(Access::from_bits_retain(attr.qp_access_flags))
+        .av(AddressVector { port: port_num, lid: dlid, sl, route })
+        .pkey_index(attr.pkey_index)
+        .max_rd_atomic(attr.max_rd_atomic)
+        .max_dest_rd_atomic(attr.max_dest_rd_atomic)
+        .min_rnr_timer(attr.min_rnr_timer)
+        .port(attr.port_num)
+        .timeout(attr.timeout)
+        .retry_cnt(attr.retry_cnt)
+        .rnr_retry(attr.rnr_retry);
+    all.without(mask.complement())
 }
 
 const NOWHERE: AddressVector = AddressVector { port: 0, lid: 0, sl: 0, route: None };

@@ -44,8 +44,8 @@
 //! The types, calls and errors are those of `transport-rxe-loop`, so that a program moves to hardware by another `use`
 //! line and another device name. Both implement [`cq_core::device`], for programs that are generic. Only this transport
 //! has [`exchange`], [`cm`], [`QueuePair::psn`] and [`Cq::as_raw`]. Only the loopback has its options, limits and faults,
-//! memory windows, completion queues that ignore overruns, `init_ah_from_wc`, and `attributes`, `batch` and `connect_to`
-//! of a queue pair. The causes in [`OpenError`] differ. Peers on other hosts exchange their [`Endpoint`]s first: over TCP
+//! memory windows, completion queues that ignore overruns, `init_ah_from_wc`, and `batch` and `connect_to` of a queue
+//! pair. The causes in [`OpenError`] differ. Peers on other hosts exchange their [`Endpoint`]s first: over TCP
 //! ([`exchange`]), or by any other means; or librdmacm connects them ([`cm`]).
 //!
 //! # Modules

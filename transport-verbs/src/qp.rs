@@ -69,6 +69,8 @@ pub struct QueuePair {
     /// The last state that it was brought to from here. By itself the device brings it to ERR, which takes every
     /// request, and to SQE, where it refuses sends itself.
     state: QpState,
+    /// The attributes that were set since RESET.
+    given: QpAttrMask,
     /// As it was set last: going to RTS always sets it.
     max_rd_atomic: u8,
     /// Bytes of a message at most at the port that it was given to, if the device tells. Kept, so that a
@@ -111,6 +113,17 @@ impl QueuePair {
         Ok(QpState(attr.qp_state))
     }
 
+    /// The state and the attributes that were set since RESET, as `ibv_query_qp(3)` returns them. The
+    /// [mask](QpAttr::mask) has those that were set.
+    ///
+    /// # Errors
+    /// The device could not be queried.
+    pub fn attributes(&self) -> Result<QpAttr, DeviceError> {
+        let mask = self.given | QpAttrMask::STATE;
+        let attr = self.raw.query(mask.bits()).attempt("query the queue pair")?;
+        Ok(attr::told(&attr, mask))
+    }
+
     /// Changes state and attributes, as `ibv_modify_qp(3)` lists them ([Q1](cq_core::contract#q1)). To RESET drops what
     /// is outstanding; to ERR flushes it ([Q2](cq_core::contract#q2)).
     ///
@@ -141,6 +154,12 @@ impl QueuePair {
             return Err(ModifyError::Refused { from, to: to.unwrap_or(from), mask, errno });
         }
         self.state = to.unwrap_or(self.state);
+        let once = QpAttrMask::CUR_STATE | QpAttrMask::EN_SQD_ASYNC_NOTIFY;
+        self.given = if self.state == QpState::RESET {
+            QpAttrMask::empty()
+        } else {
+            self.given | (mask - once)
+        };
         if mask.contains(QpAttrMask::MAX_QP_RD_ATOMIC) {
             self.max_rd_atomic = max_rd_atomic;
         }
@@ -290,8 +309,8 @@ impl ProtectionDomain {
             max_recv_sge: granted.max_recv_sge,
             max_inline: granted.max_inline_data,
         };
-        let (state, psn) = (QpState::RESET, psn::random());
+        let (state, given, psn) = (QpState::RESET, QpAttrMask::empty(), psn::random());
         let qp_type = init.qp_type;
-        Ok(QueuePair { raw, qp_type, caps, psn, state, max_rd_atomic: 0, longest: None })
+        Ok(QueuePair { raw, qp_type, caps, psn, state, given, max_rd_atomic: 0, longest: None })
     }
 }

@@ -208,3 +208,20 @@ fn q04_a_refused_message_that_is_longer_than_the_port_takes_is_told_as_that() {
     let refused = a.qp.post_send(&[SendWr::fetch_add(0, &sges, a.region.remote(1).unwrap(), 1)]);
     assert_eq!(refused, Err(PostError { posted: 0, why: Refused::TooLong { max } }));
 }
+
+#[test]
+fn q01_every_attribute_is_told_until_reset() {
+    let Some((mut a, b)) = ends() else { return };
+    assert_eq!(a.qp.attributes().unwrap(), QpAttr::to(QpState::RESET));
+    let rtr = QpAttr::rtr(&a.port, &b.qp.endpoint(&b.port)).path_mtu(1024).rq_psn(24);
+    let rtr = rtr.max_dest_rd_atomic(4);
+    let init = QpAttr::init(&a.port, Access::REMOTE_READ);
+    let rts = QpAttr::rts().timeout(17).retry_cnt(6).sq_psn(1225).max_rd_atomic(2);
+    for attr in [init, rtr, rts] {
+        a.qp.modify(&attr).unwrap();
+    }
+    a.qp.modify(&QpAttr::new().min_rnr_timer(7).cur_state(QpState::RTS)).unwrap();
+    assert_eq!(a.qp.attributes().unwrap(), rts.over(rtr).over(init).min_rnr_timer(7));
+    a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    assert_eq!(a.qp.attributes().unwrap(), QpAttr::to(QpState::RESET));
+}

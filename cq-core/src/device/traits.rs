@@ -92,6 +92,7 @@ macro_rules! device_traits {
                     fn qp_type() -> QpType;
                     fn caps() -> QpCaps;
                     fn state() -> Result<QpState, DeviceError>;
+                    fn attributes() -> Result<QpAttr, DeviceError>;
                     fn endpoint(port: &Port) -> Endpoint;
                 );
                 $crate::device_traits!(@same &mut self:

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use cq_core::transport::Refused;
 use cq_core::wr::{RecvWr, SendWr};
 use rdma_sys::{
-    ibv_create_qp, ibv_destroy_qp, ibv_modify_qp, ibv_qp, ibv_qp_attr, ibv_qp_cap,
+    ibv_create_qp, ibv_destroy_qp, ibv_gid, ibv_modify_qp, ibv_qp, ibv_qp_attr, ibv_qp_cap,
     ibv_qp_init_attr, ibv_query_qp, ibv_recv_wr, ibv_send_wr, ud_t,
 };
 use rustix::io::Errno;
@@ -23,7 +23,7 @@ use super::object::Object;
 use super::pd::Pd;
 use super::post::{self, Failure};
 use super::srq::Srq;
-use cq_core::setup::QpType;
+use cq_core::setup::{Gid, QpType};
 
 type PostSend = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> c_int;
 type PostRecv = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int;
@@ -165,6 +165,12 @@ impl Qp {
 pub fn no_attributes() -> ibv_qp_attr {
     // SAFETY: these are numbers, for which zero is a value.
     unsafe { mem::zeroed() }
+}
+
+/// The bytes of a GID.
+pub const fn gid(raw: ibv_gid) -> Gid {
+    // SAFETY: bytes are all of it, of any value.
+    Gid(unsafe { raw.raw })
 }
 
 /// Where datagrams go.
