@@ -1,21 +1,14 @@
-//! The kept list: mutants that no check can notice, each with the reason. It is `verify/mutants.toml`.
+//! The kept list: mutants that no check can notice, each with the reason, by their files. It is `verify/mutants.toml`.
 //!
 //! ```toml
-//! [[mutant]]
-//! file = "cq-core/src/ring.rs"
-//! function = "Producer::push"
-//! change = "a < b => a <= b"
-//! nth = 2    # of several that are the same; 1 where it is not said
-//! why = "they are never equal: …"
+//! [mutant."cq-core/src/ring.rs"]
+//! "Producer::push: a < b => a <= b (number 2)" = "they are never equal: …"   # of several that are the same
 //!
-//! [[slow]]   # the engine's tests do not notice it, or not always; of all checks some do
-//! file = "cq-core/src/ring.rs"
-//! function = "Producer::push"
-//! change = "g() => nothing"
-//! why = "…"
+//! [slow."cq-core/src/ring.rs"]   # the engine's tests do not notice these, or not always; of all checks some do
+//! "Producer::push: g() => nothing" = "…"
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -28,35 +21,23 @@ use crate::plant::{Mutant, Name};
 /// Where it is, relative to the workspace.
 pub const PATH: &str = "verify/mutants.toml";
 
-/// The list.
+/// The list, by the names of the mutants.
 #[derive(Debug, Default)]
 pub struct Kept {
-    explained: BTreeSet<Name>,
-    slow: BTreeSet<Name>,
+    explained: BTreeSet<String>,
+    slow: BTreeSet<String>,
 }
+
+/// The reasons, by the files and what is changed there.
+type Reasons = BTreeMap<String, BTreeMap<String, String>>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
     #[serde(default)]
-    mutant: Vec<Entry>,
+    mutant: Reasons,
     #[serde(default)]
-    slow: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    file: String,
-    function: String,
-    change: String,
-    #[serde(default = "first")]
-    nth: u32,
-    why: String,
-}
-
-const fn first() -> u32 {
-    1
+    slow: Reasons,
 }
 
 impl Kept {
@@ -69,11 +50,12 @@ impl Kept {
     fn parse(text: &str) -> Result<Self> {
         let List { mutant, slow } = toml::from_str(text)?;
         let mut kept = Self::default();
-        for (list, entries) in [(&mut kept.explained, mutant), (&mut kept.slow, slow)] {
-            for Entry { file, function, change, nth, why } in entries {
-                let name = Name { file, function, change, nth };
-                ensure!(!why.trim().is_empty(), "the entry `{name}` says no reason");
-                ensure!(list.insert(name.clone()), "the entry `{name}` is there twice");
+        for (list, files) in [(&mut kept.explained, mutant), (&mut kept.slow, slow)] {
+            for (file, entries) in files {
+                for (change, why) in entries {
+                    ensure!(!why.trim().is_empty(), "the entry `{change}` says no reason");
+                    list.insert(format!("{file}, {change}"));
+                }
             }
         }
         let twice = kept.explained.intersection(&kept.slow).next();
@@ -83,18 +65,18 @@ impl Kept {
 
     /// Whether a mutant is explained.
     pub fn explains(&self, mutant: &Mutant) -> bool {
-        self.explained.contains(&mutant.name)
+        self.explained.contains(&mutant.name.to_string())
     }
 
     /// Whether a share, which runs the engine's tests alone, is to leave a mutant out.
     pub fn is_for_all_checks(&self, mutant: &Mutant) -> bool {
-        self.explains(mutant) || self.slow.contains(&mutant.name)
+        self.explains(mutant) || self.slow.contains(&mutant.name.to_string())
     }
 
     /// The entries that are wrong by now: there is no such mutant among these, or a check notices it.
     pub fn stale(&self, mutants: &[&Mutant], tried: &[(&Mutant, Outcome)]) -> Vec<String> {
-        let there: BTreeSet<_> = mutants.iter().map(|mutant| &mutant.name).collect();
-        let gone = self.explained.union(&self.slow).filter(|name| !there.contains(name));
+        let there: BTreeSet<_> = mutants.iter().map(|mutant| mutant.name.to_string()).collect();
+        let gone = self.explained.union(&self.slow).filter(|name| !there.contains(*name));
         let gone = gone.map(|name| format!("{PATH}: there is no mutant `{name}` any more"));
         let noticed = tried.iter().filter_map(|(mutant, outcome)| match outcome {
             Outcome::Noticed { by, .. } if self.explains(mutant) => {
@@ -111,12 +93,7 @@ mod tests {
     use super::*;
     use crate::checks::Kind;
 
-    const ENTRY: &str = "[[mutant]]
-        file = 'a.rs'
-        function = 'A::f'
-        change = 'x => y'
-        why = 'they are equal'
-    ";
+    const ENTRY: &str = "[mutant.'a.rs']\n'A::f: x => y' = 'they are equal'\n";
 
     fn mutant(nth: u32) -> Mutant {
         let (file, function, change) = ("a.rs".into(), "A::f".into(), "x => y".into());
@@ -127,7 +104,7 @@ mod tests {
     fn an_entry_explains_its_mutant_and_what_is_slow_to_notice_is_left_to_all_checks() {
         let kept = Kept::parse(ENTRY).unwrap();
         assert!(kept.explains(&mutant(1)) && !kept.explains(&mutant(2)));
-        let slow = Kept::parse(&ENTRY.replace("[[mutant]]", "[[slow]]")).unwrap();
+        let slow = Kept::parse(&ENTRY.replace("mutant", "slow")).unwrap();
         assert!(slow.is_for_all_checks(&mutant(1)) && !slow.explains(&mutant(1)));
     }
 
@@ -140,7 +117,11 @@ mod tests {
             (ENTRY.to_owned(), (one, survived), ""),
             (ENTRY.to_owned(), (other, noticed.clone()), ""),
             (ENTRY.to_owned(), (one, noticed.clone()), "x => y` is noticed by a_test"),
-            (format!("{ENTRY}nth = 3"), (one, noticed.clone()), "x => y (number 3)` any more"),
+            (
+                ENTRY.replace("y'", "y (number 3)'"),
+                (one, noticed.clone()),
+                "x => y (number 3)` any more",
+            ),
             (ENTRY.replace("mutant", "slow"), (one, noticed), ""),
         ] {
             let stale = Kept::parse(&entries).unwrap().stale(&[one, other], &[tried]).concat();
@@ -156,6 +137,6 @@ mod tests {
         assert!(Kept::parse(&ENTRY.replace("they are equal", " ")).is_err());
         assert!(Kept::parse(&ENTRY.repeat(2)).is_err());
         assert!(Kept::parse(&format!("{ENTRY}{}", ENTRY.replace("mutant", "slow"))).is_err());
-        assert!(Kept::parse(&ENTRY.replace("why", "because")).is_err());
+        assert!(Kept::parse(&ENTRY.replace("mutant", "because")).is_err());
     }
 }

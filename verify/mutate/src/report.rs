@@ -108,11 +108,11 @@ impl Report<'_> {
     }
 }
 
-/// A survivor, by its place in the sources.
+/// A survivor, by its place in the sources, and as the kept list has it.
 fn survivor(Mutant { name, line, operator, number, .. }: &Mutant) -> String {
-    let nth = if name.nth > 1 { format!(" (nth = {})", name.nth) } else { String::new() };
-    let (file, function, change) = (&name.file, &name.function, &name.change);
-    format!("{file}:{line} {function} [{operator}, number {number}]\n    {change}{nth}")
+    let (of_file, name) = (&name.file, name.to_string());
+    let change = name.split_once(", ").map_or("", |(_, change)| change);
+    format!("{of_file}:{line} [{operator}, number {number}]\n    {change}")
 }
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ mod tests {
             let report = Report { kept: &kept, planted: &planted, tried, checks: 3 };
             assert_eq!(report.is_well(), is_well, "{said}");
             assert!(report.summary().contains(said), "{}", report.summary());
-            let complaint = "a.rs:1 f [drop, number 2]\n    2\n    reached by 1, such as a test\n";
+            let complaint = "a.rs:1 [drop, number 2]\n    f: 2\n    reached by 1, such as a test\n";
             assert_eq!(report.complaints() == complaint, said.contains("1 survived"));
         }
     }
