@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use crate::checks::Outcome;
-use crate::plant::{Mutant, Name};
+use crate::plant::Mutant;
 
 /// Where it is, relative to the workspace.
 pub const PATH: &str = "verify/mutants.toml";
@@ -92,6 +92,7 @@ impl Kept {
 mod tests {
     use super::*;
     use crate::checks::Kind;
+    use crate::plant::Name;
 
     const ENTRY: &str = "[mutant.'a.rs']\n'A::f: x => y' = 'they are equal'\n";
 
