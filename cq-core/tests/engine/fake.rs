@@ -154,6 +154,7 @@ fn an_asynchronous_event_is_waited_for_until_the_deadline_or_an_interrupt() {
     for (script, deadline, expected) in [
         (script().on_async(Ok(REPORT)), None, event),
         (script().on_block(Ok(SECOND)).on_async(Ok(REPORT)), end, event),
+        (script().on_block(Ok(SECOND)).on_block(Ok(SECOND / 2)).on_async(Ok(REPORT)), end, event),
         (script().on_block(Ok(SECOND * 3)).on_async(Ok(REPORT)), end, event), // at the deadline
         (script().on_block(Ok(SECOND)), end, Ok(None)),
         (script().on_interrupt(), None, Err(WaitError::Interrupted)),
