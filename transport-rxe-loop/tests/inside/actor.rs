@@ -42,13 +42,19 @@ pub fn until(what: &str, mut so: impl FnMut() -> bool) {
 /// Whether a new thread of this process waits, asleep or in a loop, before its work has ended.
 #[track_caller]
 pub fn has_to_wait(thread: Pid, has_ended: impl Fn() -> bool) -> bool {
-    let stat = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
+    let task = format!("/proc/self/task/{}", thread.as_raw_nonzero());
     let waits = || {
-        let Ok(stat) = fs::read_to_string(&stat) else { return false };
+        let [stat, status] =
+            ["stat", "status"].map(|it| fs::read_to_string(format!("{task}/{it}")));
+        let (Ok(stat), Ok(status)) = (stat, status) else { return false };
         let fields: Vec<_> = stat.rsplit(") ").next().unwrap().split(' ').collect();
-        // The ticks that it has run, in user mode and in the kernel: only a loop takes several.
-        let ticks: u64 = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum();
-        fields[0] == "S" || ticks >= 3
+        let number = |text: &str| text.trim().parse::<u64>().unwrap();
+        // The ticks that it has run, in user mode and in the kernel: only a loop takes several. Or how often it has given
+        // its processor to others, on a busy machine.
+        let ticks: u64 = fields[11..13].iter().map(|ticks| number(ticks)).sum();
+        let switches = status.lines().filter_map(|line| line.split_once("ctxt_switches:"));
+        let switches: u64 = switches.map(|(_, count)| number(count)).sum();
+        fields[0] == "S" || ticks >= 3 || switches >= 20
     };
     until("it waits, or ends", || has_ended() || waits());
     !has_ended()
