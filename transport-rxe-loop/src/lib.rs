@@ -220,6 +220,11 @@ cfg_if::cfg_if! {
         pub use crate::shm::header::NotOurs;
         pub use crate::shm::limits::LimitsError;
         pub use crate::shm::name::NameError;
+
+        cq_core::device_traits! {
+            Context, ProtectionDomain, OwnedRegion, MemoryRegion, CompletionChannel, Cq, CqHandle, SharedReceiveQueue,
+            AddressHandle, QueuePair, Directed
+        }
     }
 }
 

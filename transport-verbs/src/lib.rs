@@ -125,7 +125,6 @@ mod datagram;
 mod device;
 mod error;
 pub mod exchange;
-mod generic;
 mod mr;
 mod pd;
 mod port;
@@ -153,3 +152,8 @@ pub use crate::mr::{MemoryRegion, OwnedRegion};
 pub use crate::pd::ProtectionDomain;
 pub use crate::qp::{QpInit, QueuePair};
 pub use crate::srq::SharedReceiveQueue;
+
+cq_core::device_traits! {
+    Context, ProtectionDomain, OwnedRegion, MemoryRegion, CompletionChannel, Cq, CqHandle, SharedReceiveQueue,
+    AddressHandle, QueuePair, Directed
+}

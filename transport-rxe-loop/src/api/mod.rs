@@ -15,7 +15,6 @@ pub mod cq;
 pub mod datagram;
 pub mod device;
 pub mod domain;
-pub mod generic;
 pub mod limits;
 pub mod mr;
 pub mod mw;
