@@ -148,7 +148,8 @@ impl Attempt<'_> {
         if !kept.is_open() || !file::link(fd, self.path)? {
             return Ok(None);
         }
-        file::clear(self.path);
+        // What stays is removed as its name is used again.
+        let _ = file::clear(self.path);
         Ok(self.attached(kept, memory, self.shape, claimed))
     }
 

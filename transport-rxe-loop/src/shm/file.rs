@@ -164,9 +164,10 @@ pub fn link(fd: BorrowedFd<'_>, path: &FabricPath) -> Result<bool, AttachError> 
     }
 }
 
-/// Removes the fabric's file. Only behind the gate of that file.
+/// Removes the fabric's file, and those beside it; where these can't be listed, as without a descriptor, it stays, for the
+/// next process to remove. Only behind the gate of that file.
 pub fn unlink_fabric(path: &FabricPath) -> Result<(), AttachError> {
-    clear(path);
+    clear(path)?;
     match unlink(path.file()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(unusable(path, "removing", errno)),
@@ -175,13 +176,16 @@ pub fn unlink_fabric(path: &FabricPath) -> Result<(), AttachError> {
 
 /// Removes the FIFOs and memory files that processes left beside the fabric. Only behind the gate, while no other
 /// process is attached. A file that cannot be removed stays; creating one of its name fails later.
-pub fn clear(path: &FabricPath) {
-    let Ok(entries) = fs::read_dir(path.directory()) else { return };
+pub fn clear(path: &FabricPath) -> Result<(), AttachError> {
+    let entries = fs::read_dir(path.directory()).map_err(|error| {
+        unusable(path, "listing", Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    })?;
     for entry in entries.flatten() {
         if entry.file_name().to_str().is_some_and(|name| path.is_beside(name)) {
             let _ = unlink(entry.path());
         }
     }
+    Ok(())
 }
 
 /// The error for a step that failed in the fabric's directory.
