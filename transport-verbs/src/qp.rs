@@ -154,11 +154,10 @@ impl QueuePair {
             return Err(ModifyError::Refused { from, to: to.unwrap_or(from), mask, errno });
         }
         self.state = to.unwrap_or(self.state);
-        let once = QpAttrMask::CUR_STATE | QpAttrMask::EN_SQD_ASYNC_NOTIFY;
         self.given = if self.state == QpState::RESET {
             QpAttrMask::empty()
         } else {
-            self.given | (mask - once)
+            self.given | (mask - QpAttrMask::ONCE)
         };
         if mask.contains(QpAttrMask::MAX_QP_RD_ATOMIC) {
             self.max_rd_atomic = max_rd_atomic;

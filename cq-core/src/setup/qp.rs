@@ -139,6 +139,11 @@ bitflags::bitflags! {
     }
 }
 
+impl QpAttrMask {
+    /// The attributes of one change alone, which a queue pair does not keep.
+    pub const ONCE: Self = Self::CUR_STATE.union(Self::EN_SQD_ASYNC_NOTIFY);
+}
+
 impl fmt::Display for QpAttrMask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         bitflags::parser::to_writer(self, f)

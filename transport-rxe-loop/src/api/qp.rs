@@ -252,8 +252,7 @@ impl QueuePair {
             self.given = QpAttr::new();
             return Ok(());
         }
-        let once = QpAttrMask::CUR_STATE | QpAttrMask::EN_SQD_ASYNC_NOTIFY;
-        self.given = attr.without(once).over(self.given);
+        self.given = attr.without(QpAttrMask::ONCE).over(self.given);
         self.changed(attr, from, to)
     }
 

@@ -11,13 +11,12 @@ use crate::protocol::number::ChannelIndex;
 use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::above_streams;
 
-/// Creates a FIFO of this name and opens it. A stale file of the name is removed, and so is one that can't be opened: a
-/// process without descriptors can't look for it when it leaves.
+/// Creates a FIFO of this name and opens it. A stale file of the name is removed.
 pub fn make(path: &Path) -> Result<OwnedFd, Errno> {
     remove(path);
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     steps::done(Step::Made);
-    open(path).inspect_err(|_| remove(path))
+    open(path)
 }
 
 /// Opens the FIFO of this name, for both directions: so opening never blocks, and a writer never gets SIGPIPE. Fails if

@@ -164,8 +164,8 @@ pub fn link(fd: BorrowedFd<'_>, path: &FabricPath) -> Result<bool, AttachError> 
     }
 }
 
-/// Removes the fabric's file, and those beside it; where these can't be listed, as without a descriptor, it stays, for the
-/// next process to remove. Only behind the gate of that file.
+/// Removes the fabric's file, and those beside it; if no descriptor is left to list these, it stays, for the next process to
+/// remove. Only behind the gate of that file.
 pub fn unlink_fabric(path: &FabricPath) -> Result<(), AttachError> {
     clear(path)?;
     match unlink(path.file()) {
@@ -176,10 +176,21 @@ pub fn unlink_fabric(path: &FabricPath) -> Result<(), AttachError> {
 
 /// Removes the FIFOs and memory files that processes left beside the fabric. Only behind the gate, while no other
 /// process is attached. A file that cannot be removed stays; creating one of its name fails later.
+///
+/// # Errors
+/// No descriptor is left to list the directory. One that can't be listed at all is left as it is.
 pub fn clear(path: &FabricPath) -> Result<(), AttachError> {
-    let entries = fs::read_dir(path.directory()).map_err(|error| {
-        unusable(path, "listing", Errno::from_io_error(&error).unwrap_or(Errno::IO))
-    })?;
+    let entries = match fs::read_dir(path.directory()) {
+        Ok(entries) => entries,
+        Err(error) => {
+            return match Errno::from_io_error(&error) {
+                Some(errno @ (Errno::MFILE | Errno::NFILE)) => {
+                    Err(unusable(path, "listing", errno))
+                }
+                _ => Ok(()),
+            };
+        }
+    };
     for entry in entries.flatten() {
         if entry.file_name().to_str().is_some_and(|name| path.is_beside(name)) {
             let _ = unlink(entry.path());

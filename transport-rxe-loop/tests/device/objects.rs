@@ -60,6 +60,19 @@ fn unknown_devices_are_named_beside_those_there_are() {
 }
 
 #[test]
+fn the_first_device_has_one_port_with_one_gid() {
+    let context = Context::open_first().unwrap();
+    let port = context.port(1).unwrap();
+    assert_eq!(devices().unwrap()[0], context.name());
+    assert_eq!(context.gids(1).unwrap(), [(port.gid_index, port.gid)]);
+    assert_eq!(context.port_with_gid(1, port.gid_index), Ok(port));
+    for (number, index) in [(1, port.gid_index + 1), (2, port.gid_index)] {
+        assert!(context.port_with_gid(number, index).is_err(), "{number}, {index}");
+    }
+    assert!(context.gids(2).is_err());
+}
+
+#[test]
 fn x07_each_capacity_is_named_that_is_out_of_range() {
     let end = End::new();
     let most = open().attributes();

@@ -169,7 +169,7 @@ pub fn no_attributes() -> ibv_qp_attr {
 
 /// The bytes of a GID.
 pub const fn gid(raw: ibv_gid) -> Gid {
-    // SAFETY: bytes are all of it, of any value.
+    // SAFETY: all who make one initialize its 16 bytes, and any bytes are a value.
     Gid(unsafe { raw.raw })
 }
 

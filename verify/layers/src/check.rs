@@ -92,8 +92,7 @@ fn one(
     report: &mut Report,
 ) -> Result<()> {
     let counted = package.targets.iter().filter(|it| !it.is_test() && !it.is_example());
-    let roots = counted.map(|it| relative(it.src_path.as_ref(), root));
-    let roots: BTreeSet<_> = roots.collect();
+    let roots: BTreeSet<_> = counted.map(|it| relative(it.src_path.as_ref(), root)).collect();
     for target in table.targets.keys().filter(|it| !roots.contains(&Path::new(name).join(it))) {
         report.faults.insert(format!("{TABLE}: `{name}` has no target with the root `{target}`"));
     }

@@ -140,8 +140,8 @@ impl<'a> Target<'a> {
     /// The longest name of the table for a module, and its layer.
     fn place(&self, module: usize) -> Option<(Name<'a>, usize)> {
         let path = self.path(module);
-        let parents = (1..=path.len()).rev().map(|length| &path[..length]);
-        parents.into_iter().find_map(|path| Some((path, *self.places.get(path)?)))
+        let mut parents = (1..=path.len()).rev().map(|length| &path[..length]);
+        parents.find_map(|path| Some((path, *self.places.get(path)?)))
     }
 
     fn layer(&self, module: usize) -> Option<usize> {

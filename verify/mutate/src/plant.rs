@@ -97,11 +97,18 @@ pub struct Name {
     pub nth: u32,
 }
 
+impl Name {
+    /// What is changed in its file, as the kept list has it.
+    pub fn in_file(&self) -> String {
+        let Self { function, change, nth, .. } = self;
+        let nth = if *nth > 1 { format!(" (number {nth})") } else { String::new() };
+        format!("{function}: {change}{nth}")
+    }
+}
+
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, function, change, nth } = self;
-        write!(f, "{file}, {function}: {change}")?;
-        if *nth > 1 { write!(f, " (number {nth})") } else { Ok(()) }
+        write!(f, "{}, {}", self.file, self.in_file())
     }
 }
 

@@ -110,9 +110,7 @@ impl Report<'_> {
 
 /// A survivor, by its place in the sources, and as the kept list has it.
 fn survivor(Mutant { name, line, operator, number, .. }: &Mutant) -> String {
-    let (of_file, name) = (&name.file, name.to_string());
-    let change = name.split_once(", ").map_or("", |(_, change)| change);
-    format!("{of_file}:{line} [{operator}, number {number}]\n    {change}")
+    format!("{}:{line} [{operator}, number {number}]\n    {}", name.file, name.in_file())
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ impl Faulty {
 pub struct Spoilt<V> {
     inner: V,
     fault: Option<Fault>,
-    /// Completions, or reads.
+    /// Completions, or reads. A count, which orders nothing: memory has to be shareable, and one thread uses it.
     count: AtomicU64,
 }
 
