@@ -30,8 +30,11 @@
 //! ```text
 //!   application                                       device (software)
 //!        |                                                  |
+//!   tracked     queue pairs with ledger and budget          |
+//!   ledger      requests in flight, their tokens            |
 //!   shared_cq   SharedCq<T>: shared by threads              |
 //!   cq          CompletionQueue<T>: poll, arm, wait         |
+//!   budget      Budgeted<T>: entries are reserved           |
 //!        |                                                  |
 //!   transport   traits: PollCq Arm Events Block | Signal Post
 //!        |                                                  |
@@ -46,6 +49,8 @@
 //! | [`wc`], [`wr`], [`setup`], [`async_event`] | completions, work requests, setup types, asynchronous events |
 //! | [`transport`] | the traits that a transport implements: polling, arming, sleeping, posting |
 //! | [`device`] | the traits of a device: creating and connecting, for programs that run on every transport |
+//! | [`tracked`] | queue pairs that keep the two of the next row, drain and reset |
+//! | [`ledger`], [`budget`] | requests in flight with their tokens, selective signaling; reservations of completion-queue entries |
 //! | [`cq`], [`shared_cq`] | a completion queue over any transport: batch poll, arm and poll again, wait |
 //! | [`channel`] | event channels: a flag, one for threads, one for tasks |
 //! | [`queue`] | software completion queues; [`queue::raw`] in shared memory, [`queue::mpsc`] for several producers |
@@ -117,12 +122,15 @@ extern crate std;
 pub mod async_event;
 #[doc = include_str!("../CONTRACT.md")]
 pub mod contract {}
+#[cfg(target_has_atomic = "32")]
+pub mod budget;
 pub mod causes;
 pub mod channel;
 pub mod cq;
 mod cq_key;
 pub mod device;
 mod foreign_number;
+pub mod ledger;
 pub mod queue;
 mod sentences;
 pub mod setup;
@@ -131,6 +139,8 @@ pub mod shared_cq;
 pub mod sync;
 #[cfg(feature = "test-util")]
 pub mod testing;
+#[cfg(target_has_atomic = "32")]
+pub mod tracked;
 pub mod transport;
 pub mod wc;
 pub mod wr;

@@ -37,6 +37,9 @@
 //! | `push_fence` (SeqCst) | producer | `arm_fence` (SeqCst) | publish, then load the arm word; against store the arm word, then load the slot and the latch: at least one side sees the other's store |
 //! | `push_fence` (SeqCst) | one producer of several | `push_fence` (SeqCst) of another | with an `arm_fence` between the two: that the next slot is published, or that the ring has ended |
 //! | `unlock` (Release) | the holder of a lock | `try_lock` (Acquire) | everything done under the lock: the queue that threads take turns to poll, and their position in it |
+//! | `ask` (Release) | a thread that drops or discards a [reservation](crate::budget) | `see_asked` (Acquire), the poller | every completion of the queue pair that was destroyed or went to RESET |
+//! | `give` (Release) | the poller, after a poll that found the queue empty | `take` (Acquire), a thread that reserves | that the entries were removed from the queue |
+//! | `answer` (Release) | the poller, likewise | `see_answer` (Acquire), a thread that discarded | likewise |
 //! | `count_event` (Release) | the raiser of an event of [`channel`](crate::channel) | `see_events` (Acquire) | that the arm word was written Idle, for each event counted, and the queue's key |
 //! | `register` | consumer | `wake`, producer | a task that was registered before the event; `AtomicWaker` orders them |
 //! | [`Signal::raise`](crate::transport::Signal::raise) | producer | taking the event | that the arm word was written Idle, before the consumer arms again |
@@ -58,6 +61,7 @@
 //! | tags, the key of a flag | `publish` and `count_event` order them |
 //! | a lock word, by a thread that spins | `try_lock` checks it |
 //! | the count of dropped completions, by `latch_more` | its compare-and-swap checks it |
+//! | the free entries of a budget, by `free` | the compare-and-swap of `take` checks them |
 //! | the count of events, by `count_event` without compare-and-swap | the only raiser loads what it stored |
 //!
 //! Relaxed stores are to words that only one side writes, to the arm word (see `queue/arm`), or to words that one of
@@ -121,6 +125,13 @@ cfg_if::cfg_if! {
     if #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))] {
         mod shared;
         pub(crate) use self::shared::{Backoff, acquire_tail, disarm, end, join, latch_more, leave, reserve};
+    }
+}
+
+cfg_if::cfg_if! {
+    if #[cfg(target_has_atomic = "32")] {
+        mod credit;
+        pub(crate) use self::credit::{answer, ask, free, give, see_answer, see_asked, take};
     }
 }
 
@@ -217,6 +228,14 @@ pub(crate) fn register(waker: &AtomicWaker, task: &core::task::Waker) {
 #[cfg(feature = "async")]
 pub(crate) fn wake(waker: &AtomicWaker) {
     waker.wake();
+}
+
+/// A number that no other call in this process returns, until there were 2³² calls. Relaxed: it orders nothing. The
+/// counter is not loom's, since which number is returned decides nothing.
+#[cfg(target_has_atomic = "32")]
+pub(crate) fn unique_number() -> u32 {
+    static NEXT: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
+    NEXT.fetch_add(1, Relaxed)
 }
 
 /// Releases a lock.

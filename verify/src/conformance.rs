@@ -40,6 +40,7 @@ use crate::model::Model;
 mod arming;
 mod atomic_writes;
 mod atomics;
+mod budget;
 mod changes;
 mod channels;
 mod completions;

@@ -172,6 +172,13 @@ pub enum ResizeError {
         /// The requested capacity.
         asked: u32,
     },
+    /// More entries are [reserved](crate::budget) than the new capacity has.
+    Reserved {
+        /// The number of reserved entries, with those that are not yet free again.
+        reserved: u32,
+        /// The requested capacity.
+        asked: u32,
+    },
     /// The queue has overrun, which is permanent.
     Overrun,
 }
@@ -182,6 +189,8 @@ numbered_sentences!(
         Self::Create(error) => error.errno(), ("{error}");
         Self::TooFew { unpolled, asked } => Errno::EINVAL,
             ("{unpolled} completions wait, more than the {asked} asked for: poll some first");
+        Self::Reserved { reserved, asked } => Errno::EINVAL,
+            ("{reserved} entries are reserved, more than the {asked} asked for: destroy queue pairs first, and poll the queue empty");
         Self::Overrun => Errno::EINVAL, ("the completion queue has overrun: destroy it, and make a larger one");
     }
 );

@@ -17,6 +17,12 @@ impl<T> InUse<T> {
     pub const fn new(handle: T, what: &'static str, users: &'static str) -> Self {
         Self { handle, what, users }
     }
+
+    /// The same of a handle that wraps this one.
+    pub fn map<U>(self, wrap: impl FnOnce(T) -> U) -> InUse<U> {
+        let Self { handle, what, users } = self;
+        InUse { handle: wrap(handle), what, users }
+    }
 }
 
 impl<T> fmt::Display for InUse<T> {

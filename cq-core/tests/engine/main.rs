@@ -1,6 +1,7 @@
 //! The engine's tests. What they share is here: a channel, and completions.
 #![cfg(not(loom))]
 
+mod budget;
 mod channel;
 mod cq;
 mod docs;
@@ -8,10 +9,12 @@ mod executors;
 mod fake;
 mod fault;
 mod kit;
+mod ledger;
 mod queue;
 mod setup;
 mod shared_cq;
 mod texts;
+mod tracked;
 mod wc;
 mod wr;
 

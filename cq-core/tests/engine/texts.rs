@@ -3,7 +3,9 @@
 use std::error::Error;
 use std::fmt::Debug;
 
+use cq_core::budget::Overdrawn;
 use cq_core::causes::Causes;
+use cq_core::ledger::{NotPosted, ReapError};
 use cq_core::queue::raw::{Slot, Tag};
 use cq_core::setup::{
     AddressError, ArmLimitError, AtomicCap, CreateError, DeviceError, Errno, Gid, InUse, Limit,
@@ -12,6 +14,7 @@ use cq_core::setup::{
 };
 use cq_core::testing::fake::Unfinished;
 use cq_core::testing::fault::Injected;
+use cq_core::tracked::DrainError;
 
 use super::*;
 
@@ -54,6 +57,13 @@ fn errors() -> Vec<String> {
         Refused::SharedReceives,
         Refused::Device(3),
     ];
+    let drains = [
+        DrainError::from(PollError::Closed),
+        ModifyError::NotIn { is: QpState::RESET, claimed: QpState::RTS }.into(),
+        DrainError::Stopped,
+    ];
+    let reaps =
+        [ReapError::Refused(Refused::WrongState), PollError::Closed.into(), ReapError::Stopped];
     let capacities = [
         CapacityError::Zero,
         CapacityError::NotPowerOfTwo(3),
@@ -67,7 +77,9 @@ fn errors() -> Vec<String> {
         .map(|status| Wc::new(1, status, 2).with_vendor_err(0x8f).result().unwrap_err());
     let in_use = InUse::new(7, "completion queue", "its queue pairs");
     assert_eq!(in_use.handle, 7, "it comes back");
-    let others: [&dyn Error; 4] = [
+    let others: [&dyn Error; 6] = [
+        &Overdrawn { asked: 7, free: 4 },
+        &NotPosted { token: 3, why: Refused::QueueFull },
         &Dropped { lost: 3, total: 7 },
         &RangeError { offset: 16, len: 49, available: 64 },
         &in_use,
@@ -77,6 +89,8 @@ fn errors() -> Vec<String> {
     lines.extend(waits.iter().map(|it| error(it)));
     lines.extend(pushes.iter().map(|it| error(it)));
     lines.extend(refusals.map(|why| error(&PostError { posted: 2, why })));
+    lines.extend(drains.iter().map(|it| error(it)));
+    lines.extend(reaps.map(|why| error(&NotPosted { token: (), why })));
     lines.extend(capacities.iter().map(|it| error(it)));
     lines.extend(failures.iter().map(|it| error(it)));
     lines.extend(others.map(error));
@@ -99,7 +113,11 @@ fn numbered() -> Vec<String> {
         CreateError::NoDescriptor { errno },
         REFUSED.into(),
     ];
-    let resized = [ResizeError::TooFew { unpolled: 2, asked: 1 }, ResizeError::Overrun];
+    let resized = [
+        ResizeError::TooFew { unpolled: 2, asked: 1 },
+        ResizeError::Reserved { reserved: 2, asked: 1 },
+        ResizeError::Overrun,
+    ];
     let registered = [
         RegisterError::Empty,
         RegisterError::OutOfRange { addr: 17, len: 2 },

@@ -2,6 +2,7 @@
 #![cfg(loom)]
 
 mod arm;
+mod budget;
 mod channels;
 mod closing;
 mod coverage;

@@ -1,0 +1,274 @@
+//! Reservations of completion-queue entries, so that a completion queue can't overrun. Available on targets with
+//! compare-and-swap.
+//!
+//! ```
+//! use cq_core::budget::{Budgeted, Reservation};
+//! use cq_core::cq::CompletionQueue;
+//! use cq_core::queue::HeapCq;
+//! use cq_core::wc::{Wc, WcStatus};
+//!
+//! // A completion queue of 64 entries. On a device: `context.create_cq(64, None)?` and its capacity.
+//! let (mut device, consumer) = HeapCq::new(64)?.split();
+//! let mut cq = CompletionQueue::new(Budgeted::new(consumer, 64));
+//!
+//! // Each queue pair reserves an entry for each request that it may have outstanding.
+//! let budget = cq.get_ref().budget().clone(); // for other threads
+//! let first = Reservation::new(&budget, 40)?;
+//! let refused = Reservation::new(&budget, 40).unwrap_err();
+//! assert_eq!(refused.missing(), 16);
+//!
+//! // The queue pair is destroyed. Its last completions may still be in the queue: their entries are free once a poll has
+//! // found the queue empty.
+//! device.push(&Wc::new(1, WcStatus::SUCCESS, 7))?;
+//! drop(first);
+//! assert_eq!(Reservation::new(&budget, 40).unwrap_err().missing(), 16);
+//! let mut buffer = [Wc::default(); 16];
+//! while !cq.poll(&mut buffer)?.is_empty() {}
+//! let second = Reservation::new(&budget, 40)?;
+//! # drop(second);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What to reserve
+//! A completion queue overruns if it holds as many completions as it has entries and one more comes
+//! ([O2](crate::contract#o2)). So the sum of all requests that may be outstanding on it must not exceed its capacity
+//! ([O7](crate::contract#o7)):
+//!
+//! - One entry for each request of a send queue, signaled or not, since every one may be flushed
+//!   ([Q2](crate::contract#q2)). A request is outstanding until a completion that covers it was polled
+//!   ([Q5](crate::contract#q5)), which a [ledger](crate::ledger) counts.
+//! - One entry for each receive of a receive queue.
+//! - The receives of a shared receive queue can all complete on one queue, and on any one that its queue pairs have: one
+//!   entry for each of its receives on each of those completion queues.
+//!
+//! A [`TrackedQp`](crate::tracked::TrackedQp) holds the reservations of its queue pair and never posts past them; a
+//! [`TrackedSrq`](crate::tracked::TrackedSrq) does so for a shared receive queue.
+//!
+//! # When entries are free again
+//! A queue pair that is destroyed or goes to RESET completes nothing more, but completions that came before are still in
+//! the queue. Their entries are free once the queue was empty: after a poll that began later and returned fewer
+//! completions than its buffer holds ([P2](crate::contract#p2)). [`Budgeted`] observes this on each poll. Drop a
+//! reservation only after its queue pair was destroyed, and call [`discard`](Reservation::discard) only after RESET.
+//!
+//! A queue with several software producers ([`mpsc`](crate::queue::mpsc)) may return fewer completions while a producer
+//! is in a push, though others are stored behind it. Its producers use `try_push`, which can't overrun.
+//!
+//! # Threads
+//! Reservations are made and dropped by any thread, without a lock. The cost of a poll is one load of a word that seldom
+//! changes.
+
+mod reservation;
+
+pub use self::reservation::{Overdrawn, Reservation};
+
+#[cfg(feature = "alloc")]
+use alloc::sync::Arc;
+use core::ops::Deref;
+
+use crate::device::{Cq, Destroy};
+use crate::setup::{InUse, ModerateError, ResizeError};
+use crate::sync::{self, AtomicU32, const_unless_loom};
+use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
+use crate::wc::Wc;
+
+/// The entries of one completion queue, as the threads that reserve them share it. See [the module](self).
+///
+/// | word | written by | what it counts |
+/// |---|---|---|
+/// | `free` | all threads | entries that are neither reserved nor waiting for the queue to be empty |
+/// | `released` | threads that drop reservations | entries of all dropped reservations, modulo 2³² |
+/// | `asked` | the same, and those that discard | requests to be told when the queue was empty, modulo 2³² |
+/// | `answered` | the poller | the last of these requests that was answered |
+#[derive(Debug)]
+pub struct Budget {
+    free: AtomicU32,
+    released: AtomicU32,
+    asked: AtomicU32,
+    answered: AtomicU32,
+}
+
+impl Budget {
+    const_unless_loom! {
+        /// The storage for a [`Budgeted`] queue without an allocator: see [`Budgeted::new_in`].
+        #[must_use]
+        pub const fn new() -> Self {
+            Self {
+                free: AtomicU32::new(0),
+                released: AtomicU32::new(0),
+                asked: AtomicU32::new(0),
+                answered: AtomicU32::new(0),
+            }
+        }
+    }
+
+    /// How many entries can be reserved.
+    ///
+    /// # Staleness
+    /// Other threads may reserve them at any time.
+    #[must_use]
+    pub fn free(&self) -> u32 {
+        sync::free(&self.free)
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A completion queue whose entries are reserved. It polls and arms as the transport `T` does, to which it
+/// dereferences. `B` is what holds the [`Budget`]: an `Arc`, or a reference.
+#[derive(Debug)]
+pub struct Budgeted<T, B> {
+    transport: T,
+    budget: B,
+    capacity: u32,
+    /// The requests that were answered, and the entries that were released until then.
+    answered: u32,
+    released: u32,
+}
+
+#[cfg(feature = "alloc")]
+impl<T> Budgeted<T, Arc<Budget>> {
+    /// Wraps a completion queue of this capacity.
+    #[must_use]
+    pub fn new(transport: T, capacity: u32) -> Self {
+        Self::with(transport, capacity, Arc::new(Budget::new()))
+    }
+}
+
+impl<'b, T> Budgeted<T, &'b Budget> {
+    /// Wraps a completion queue of this capacity. What the storage held before is forgotten.
+    #[must_use]
+    pub fn new_in(transport: T, capacity: u32, storage: &'b mut Budget) -> Self {
+        *storage = Budget::new();
+        Self::with(transport, capacity, storage)
+    }
+}
+
+impl<T, B: Deref<Target = Budget>> Budgeted<T, B> {
+    fn with(transport: T, capacity: u32, budget: B) -> Self {
+        sync::give(&budget.free, capacity);
+        Self { transport, budget, capacity, answered: 0, released: 0 }
+    }
+
+    /// The budget: a clone of it makes reservations in other threads.
+    pub const fn budget(&self) -> &B {
+        &self.budget
+    }
+
+    /// Returns the transport. Reservations that are dropped later are not freed.
+    pub fn into_transport(self) -> T {
+        self.transport
+    }
+
+    /// Resizes the queue by `resize`, which gets the transport and returns the new capacity, at least `capacity`. For a
+    /// transport without the traits of [`device`](crate::device).
+    ///
+    /// # Errors
+    /// More entries are reserved, with those that wait for the queue to be empty, than the new capacity has. The queue
+    /// was not resized.
+    pub fn resize_by<E>(
+        &mut self,
+        capacity: u32,
+        resize: impl FnOnce(&mut T) -> Result<u32, E>,
+    ) -> Result<Result<u32, E>, Overdrawn> {
+        let fewer = self.capacity.saturating_sub(capacity);
+        // Taken before the queue shrinks, so that nobody reserves them meanwhile.
+        sync::take(&self.budget.free, fewer).map_err(|free| Overdrawn { asked: fewer, free })?;
+        let resized = resize(&mut self.transport);
+        let least = self.capacity - fewer;
+        let now = resized.as_ref().map_or(self.capacity, |now| least.max(*now));
+        sync::give(&self.budget.free, now - least);
+        self.capacity = now;
+        Ok(resized)
+    }
+
+    /// The queue was empty after `asked` and `released` were loaded.
+    #[cold]
+    fn answer(&mut self, asked: u32, released: u32) {
+        let more = released.wrapping_sub(self.released);
+        sync::give(&self.budget.free, more);
+        sync::answer(&self.budget.answered, asked);
+        (self.answered, self.released) = (asked, released);
+    }
+}
+
+impl<T: PollCq, B: Deref<Target = Budget>> PollCq for Budgeted<T, B> {
+    #[inline]
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        let asked = sync::see_asked(&self.budget.asked);
+        if asked == self.answered {
+            return self.transport.poll(out);
+        }
+        // What was released before this poll is no longer in the queue if the poll finds it empty.
+        let released = sync::see_asked(&self.budget.released);
+        let count = self.transport.poll(out)?;
+        if count < out.len() {
+            self.answer(asked, released);
+        }
+        Ok(count)
+    }
+}
+
+impl<T: Arm, B: Deref<Target = Budget>> Arm for Budgeted<T, B> {
+    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
+        self.transport.arm(on)
+    }
+
+    fn key(&self) -> CqKey {
+        self.transport.key()
+    }
+}
+
+impl<T, B> Deref for Budgeted<T, B> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.transport
+    }
+}
+
+impl<T, B> Destroy for Budgeted<T, B>
+where
+    T: Destroy,
+    B: Deref<Target = Budget>,
+{
+    fn destroy(self) -> Result<(), InUse<Self>> {
+        let Self { transport, budget, capacity, answered, released } = self;
+        transport.destroy().map_err(|in_use| {
+            in_use.map(|transport| Self { transport, budget, capacity, answered, released })
+        })
+    }
+}
+
+impl<T, B> Cq for Budgeted<T, B>
+where
+    T: Cq,
+    B: Deref<Target = Budget> + core::fmt::Debug + Send + Sync + 'static,
+{
+    type Handle = T::Handle;
+
+    fn handle(&self) -> T::Handle {
+        self.transport.handle()
+    }
+
+    fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Fails with [`ResizeError::Reserved`] below what is reserved, or waits for the queue to be empty.
+    fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
+        let before = self.capacity;
+        self.resize_by(capacity, |transport| transport.resize(capacity)).unwrap_or_else(
+            |Overdrawn { free, .. }| {
+                Err(ResizeError::Reserved { reserved: before - free, asked: capacity })
+            },
+        )
+    }
+
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
+        self.transport.moderate(count, period)
+    }
+}

@@ -1,0 +1,110 @@
+//! Entries that one queue has reserved.
+
+use core::fmt;
+use core::ops::Deref;
+
+use super::Budget;
+use crate::sync;
+
+/// Entries of a completion queue that are reserved for the requests of one send or receive queue. See
+/// [the module](super).
+///
+/// Drop it after the queue pair was destroyed: its entries can then be reserved again once a poll has found the
+/// completion queue empty.
+#[derive(Debug)]
+pub struct Reservation<B: Deref<Target = Budget>> {
+    budget: B,
+    entries: u32,
+    /// Entries that completions from before a RESET may still use.
+    stale: u32,
+    /// The request whose answer says that they don't.
+    asked: u32,
+}
+
+impl<B: Deref<Target = Budget>> Reservation<B> {
+    /// Reserves entries. 0 reserves none, for a queue without requests.
+    ///
+    /// # Errors
+    /// Fewer are free.
+    pub fn new(budget: &B, entries: u32) -> Result<Self, Overdrawn>
+    where
+        B: Clone,
+    {
+        match sync::take(&budget.free, entries) {
+            Ok(()) => Ok(Self { budget: budget.clone(), entries, stale: 0, asked: 0 }),
+            Err(free) => Err(Overdrawn { asked: entries, free }),
+        }
+    }
+
+    /// The number of entries.
+    #[must_use]
+    pub const fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// The number of requests that may be outstanding now: all entries, except those that requests from before a RESET
+    /// may still use.
+    #[inline]
+    pub fn usable(&mut self) -> u32 {
+        if self.stale > 0 {
+            self.refresh();
+        }
+        self.entries - self.stale
+    }
+
+    /// The queue pair went to RESET with so many requests outstanding. Their entries can be used again once a poll has
+    /// found the completion queue empty.
+    pub fn discard(&mut self, outstanding: u32) {
+        if outstanding > 0 {
+            self.refresh();
+            self.stale = self.stale.saturating_add(outstanding).min(self.entries);
+            self.asked = sync::ask(&self.budget.asked, 1);
+        }
+    }
+
+    #[cold]
+    fn refresh(&mut self) {
+        let since = sync::see_answer(&self.budget.answered).wrapping_sub(self.asked);
+        if since < 1 << 31 {
+            self.stale = 0;
+        }
+    }
+}
+
+impl<B: Deref<Target = Budget>> Drop for Reservation<B> {
+    fn drop(&mut self) {
+        if self.entries > 0 {
+            sync::ask(&self.budget.released, self.entries);
+            sync::ask(&self.budget.asked, 1);
+        }
+    }
+}
+
+/// A completion queue has fewer entries free than were to be reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overdrawn {
+    /// How many were to be reserved.
+    pub asked: u32,
+    /// How many were free.
+    pub free: u32,
+}
+
+impl Overdrawn {
+    /// How many more entries the completion queue would need.
+    #[must_use]
+    pub const fn missing(&self) -> u32 {
+        self.asked - self.free
+    }
+}
+
+impl fmt::Display for Overdrawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (missing, asked) = (self.missing(), self.asked);
+        write!(
+            f,
+            "{missing} of {asked} completion queue entries are missing: enlarge the queue by as many, or poll it empty if queue pairs were destroyed"
+        )
+    }
+}
+
+impl core::error::Error for Overdrawn {}

@@ -1,0 +1,126 @@
+//! Requests in flight: what is outstanding on a queue, which sends to signal, and which requests a completion retires.
+//!
+//! ```
+//! use cq_core::ledger::{Generation, Sends};
+//! use cq_core::testing::fake::{Call, Script};
+//! use cq_core::transport::{CqKey, Refused};
+//! use cq_core::wc::{Wc, WcStatus};
+//! use cq_core::wr::SendWr;
+//!
+//! // A queue pair: here a script.
+//! let qp = &mut &Script::<32>::new(CqKey { index: 0, generation: 1 });
+//! let mut sends = Sends::<&str, 4>::new(Generation::new(1));
+//!
+//! // The ledger chooses the `wr_id` of each request, and keeps the program's token.
+//! for token in ["a", "b", "c", "d"] {
+//!     sends.post(qp, SendWr::send_inline(0, b"ping").unsignaled(), token)?;
+//! }
+//! // The queue is full.
+//! let refused = sends.post(qp, SendWr::send_inline(0, b"ping"), "e").unwrap_err();
+//! assert_eq!((refused.token, refused.why), ("e", Refused::QueueFull));
+//!
+//! // The ledger signaled the second and the fourth. The completion of the second also retires the first (C9).
+//! let Call::Send { wr_id, .. } = qp.calls()[1] else { unreachable!() };
+//! let completion = Wc::new(wr_id, WcStatus::SUCCESS, 5);
+//! let done: Vec<_> = sends.retire(&completion).map(|sent| sent.token).collect();
+//! assert_eq!(done, ["a", "b"]);
+//! assert_eq!(sends.outstanding(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Tokens
+//! A ledger owns the `wr_id` of its queue's requests: it holds the direction, the generation of the ledger and the index
+//! of the request. A program gives each request a token of any type instead, and gets it back when the request is
+//! retired. So a program never needs the opcode of a failed completion, which is undefined ([C4](crate::contract#c4)):
+//! the token tells what the request was. A token can own the request's buffer, which the device may use until then.
+//!
+//! # Retiring
+//! A completion of a send, good or bad, retires its request and all that were posted before it on the same queue
+//! ([C9](crate::contract#c9), [C10](crate::contract#c10)): those were successful, since a failed request always completes
+//! itself ([C8](crate::contract#c8)). A completion of a receive retires one receive. A completion whose `wr_id` is of
+//! another ledger or another generation, such as one that was polled after its queue pair went to RESET, retires
+//! nothing. So several queues' completions may be offered to several ledgers, in any order of the ledgers.
+//!
+//! # Signaling
+//! An unsignaled request does not complete on success, and its slot is freed only when a later completion covers it
+//! ([Q5](crate::contract#q5)). [`Sends`] signals a request if the caller asked for it, at the latest every half queue,
+//! and the one that fills the queue, so the queue never fills up with unsignaled requests alone. If a program waits for
+//! the last of its requests, it posts that one signaled.
+//!
+//! # Two ledgers for a queue pair
+//! [`Sends`] and [`Receives`] count one queue each. A [`TrackedQp`](crate::tracked::TrackedQp) joins them with their
+//! queue pair, and with what they may use of the completion queues.
+
+mod reap;
+mod receives;
+mod sends;
+mod wr_id;
+
+pub use self::reap::{ReapError, Reaped};
+#[cfg(target_has_atomic = "32")]
+pub(crate) use self::reap::{Retire, post_or_reap, reap};
+pub use self::receives::{Received, Receives};
+pub use self::sends::{Retired, Sends, Sent};
+pub use self::wr_id::{Direction, Generation};
+
+use core::fmt;
+
+use crate::transport::{PostError, Refused};
+
+/// A request that was not posted. It gives the token back.
+pub struct NotPosted<T, E = Refused> {
+    /// The token of the request.
+    pub token: T,
+    /// Why it was not posted. [`Refused::QueueFull`]: the ledger or the queue has no free slot.
+    pub why: E,
+}
+
+impl<T, E: fmt::Debug> fmt::Debug for NotPosted<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NotPosted").field("why", &self.why).finish_non_exhaustive()
+    }
+}
+
+impl<T, E> fmt::Display for NotPosted<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the request was not posted")
+    }
+}
+
+impl<T, E: core::error::Error + 'static> core::error::Error for NotPosted<T, E> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.why)
+    }
+}
+
+/// How much of a list was posted, of the part for which a ledger has free slots.
+struct Posted {
+    count: usize,
+    refused: Option<Refused>,
+}
+
+impl Posted {
+    /// Posts this part of the list.
+    fn of<W>(list: &[W], post: impl FnOnce(&[W]) -> Result<(), PostError>) -> Self {
+        if list.is_empty() {
+            return Self { count: 0, refused: None };
+        }
+        match post(list) {
+            Ok(()) => Self { count: list.len(), refused: None },
+            // A transport's number is not trusted: only what was offered can be posted.
+            Err(PostError { posted, why }) => {
+                Self { count: posted.min(list.len()), refused: Some(why) }
+            }
+        }
+    }
+
+    /// The result for the whole list.
+    fn of_asked(self, asked: usize) -> Result<(), PostError> {
+        let Self { count: posted, refused } = self;
+        match refused {
+            Some(why) => Err(PostError { posted, why }),
+            None if posted < asked => Err(PostError { posted, why: Refused::QueueFull }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Polling while a queue is full.
+
+use core::ops::ControlFlow;
+
+use super::NotPosted;
+use crate::cq::CompletionQueue;
+use crate::sentences::{from, sentences};
+use crate::transport::{PollCq, PollError, Refused};
+use crate::wc::Wc;
+
+/// What was polled in a wait for a queue's own completions.
+#[derive(Debug)]
+pub enum Reaped<'w, D> {
+    /// A request of the queue has completed.
+    Done(D),
+    /// A completion of another one.
+    Other(&'w Wc),
+    /// The completion queue was empty. The caller may spin, yield, or check a deadline.
+    Nothing,
+}
+
+/// Why a post that waits for a free slot ended without posting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReapError {
+    /// The request was refused, and not because the queue is full.
+    Refused(Refused),
+    /// The completion queue failed.
+    Poll(PollError),
+    /// The caller ended the wait.
+    Stopped,
+}
+
+from! {
+    Refused => ReapError::Refused;
+    PollError => ReapError::Poll;
+}
+
+sentences!(ReapError {
+    Self::Refused(_) => ("the request was refused");
+    Self::Poll(_) => ("the queue is full, and its completion queue can't be polled");
+    Self::Stopped => ("the queue is full, and the wait for completions was ended");
+}
+    Self::Refused(error) => error;
+    Self::Poll(error) => error;
+);
+
+/// What completions retire.
+pub(crate) trait Retire {
+    /// A request that has completed.
+    type Done<'w>;
+
+    /// Passes on what a completion retires. Returns false if it is of another ledger.
+    fn retire_each<'w>(&mut self, wc: &'w Wc, each: impl FnMut(Self::Done<'w>)) -> bool;
+}
+
+/// Polls once, and passes on all that was polled, in the queue's order. Returns `Break` if `reaped` did.
+pub(crate) fn reap<L: Retire, C: PollCq>(
+    ledger: &mut L,
+    cq: &mut CompletionQueue<C>,
+    buffer: &mut [Wc],
+    reaped: &mut impl FnMut(Reaped<'_, L::Done<'_>>) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, PollError> {
+    let batch = cq.poll(buffer)?;
+    if batch.is_empty() {
+        return Ok(reaped(Reaped::Nothing));
+    }
+    let mut is_over = false;
+    for wc in batch {
+        if !ledger.retire_each(wc, |done| is_over |= reaped(Reaped::Done(done)).is_break()) {
+            is_over |= reaped(Reaped::Other(wc)).is_break();
+        }
+    }
+    Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+}
+
+/// Posts by `post`. While the queue is full, [reaps](reap).
+pub(crate) fn post_or_reap<L: Retire, T, C: PollCq>(
+    ledger: &mut L,
+    mut token: T,
+    cq: &mut CompletionQueue<C>,
+    buffer: &mut [Wc],
+    mut post: impl FnMut(&mut L, T) -> Result<(), NotPosted<T>>,
+    mut reaped: impl FnMut(Reaped<'_, L::Done<'_>>) -> ControlFlow<()>,
+) -> Result<(), NotPosted<T, ReapError>> {
+    loop {
+        token = match post(ledger, token) {
+            Ok(()) => return Ok(()),
+            Err(NotPosted { token, why: Refused::QueueFull }) => token,
+            Err(NotPosted { token, why }) => return Err(NotPosted { token, why: why.into() }),
+        };
+        let why = match reap(ledger, cq, buffer, &mut reaped) {
+            Ok(ControlFlow::Continue(())) => continue,
+            Ok(ControlFlow::Break(())) => ReapError::Stopped,
+            Err(error) => error.into(),
+        };
+        return Err(NotPosted { token, why });
+    }
+}

@@ -1,0 +1,259 @@
+//! The requests of a send queue.
+
+use core::iter::FusedIterator;
+use core::ops::ControlFlow;
+
+use super::reap::{ReapError, Reaped, Retire, post_or_reap};
+use super::{Direction, Generation, NotPosted, Posted};
+use crate::cq::CompletionQueue;
+use crate::transport::{PollCq, Post, PostError, Refused};
+use crate::wc::{Failed, Wc};
+use crate::wr::{SendFlags, SendWr};
+
+/// The requests that are outstanding on a send queue, at most `N`, each with a token. See [the module](super).
+#[derive(Debug)]
+pub struct Sends<T, const N: usize> {
+    /// A ring. Outstanding requests have a token.
+    tokens: [Option<T>; N],
+    /// Index of the oldest outstanding request.
+    oldest: usize,
+    outstanding: usize,
+    limit: usize,
+    /// The number of requests since the last signaled one.
+    unsignaled: usize,
+    generation: Generation,
+}
+
+/// A send request that has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent<T> {
+    /// The token that it was posted with.
+    pub token: T,
+    /// Whether it succeeded.
+    pub result: Result<(), Failed>,
+}
+
+impl<T, const N: usize> Sends<T, N> {
+    /// A ledger without requests, for a queue pair whose `max_send_wr` is at least `N` or the
+    /// [limit](Self::set_limit). All requests of the queue must be posted through it.
+    #[must_use]
+    pub const fn new(generation: Generation) -> Self {
+        const { assert!(N <= 1 << 31, "a ledger holds up to 2^31 requests") };
+        Self {
+            tokens: [const { None }; N],
+            oldest: 0,
+            outstanding: 0,
+            limit: N,
+            unsignaled: 0,
+            generation,
+        }
+    }
+
+    /// How many requests are outstanding: posted, and not retired.
+    #[must_use]
+    pub const fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    /// How many more can be posted.
+    #[must_use]
+    pub const fn free(&self) -> usize {
+        self.limit.saturating_sub(self.outstanding)
+    }
+
+    /// Allows at most `limit` requests to be outstanding, and never more than `N`. If more are already, posts are refused
+    /// until enough of them are retired.
+    pub const fn set_limit(&mut self, limit: usize) {
+        self.limit = if limit < N { limit } else { N };
+    }
+
+    /// Whether the next request will be signaled even if the caller does not ask for it.
+    #[must_use]
+    pub const fn must_signal(&self) -> bool {
+        self.must_signal_at(self.outstanding, self.unsignaled)
+    }
+
+    /// With so many outstanding, of which so many follow the last signaled one.
+    const fn must_signal_at(&self, outstanding: usize, unsignaled: usize) -> bool {
+        unsignaled + 1 >= self.limit / 2 || outstanding + 1 >= self.limit
+    }
+
+    /// Posts a request with a token. Its `wr_id` is replaced. If it is unsignaled, the ledger signals it where
+    /// [necessary](Self::must_signal).
+    ///
+    /// # Errors
+    /// The request was refused. [`Refused::QueueFull`]: the ledger is full, or the queue is.
+    pub fn post<P>(&mut self, qp: &mut P, wr: SendWr<'_>, token: T) -> Result<(), NotPosted<T>>
+    where
+        P: Post + ?Sized,
+    {
+        if self.free() == 0 {
+            return Err(NotPosted { token, why: Refused::QueueFull });
+        }
+        let mut list = [wr];
+        self.prepare(&mut list);
+        match qp.post_send(&list) {
+            Ok(()) => {
+                self.note(&list[0], token);
+                Ok(())
+            }
+            Err(PostError { why, .. }) => Err(NotPosted { token, why }),
+        }
+    }
+
+    /// Posts a list, in order. `token` is called for each request that was posted, with its index in the list. The
+    /// requests' `wr_id` are replaced.
+    ///
+    /// # Errors
+    /// A request was refused ([Q4](crate::contract#q4)). Those before it are posted; it and those after it are not, and
+    /// no token was asked for.
+    pub fn post_list<P>(
+        &mut self,
+        qp: &mut P,
+        list: &mut [SendWr<'_>],
+        mut token: impl FnMut(usize) -> T,
+    ) -> Result<(), PostError>
+    where
+        P: Post + ?Sized,
+    {
+        let (asked, fits) = (list.len(), self.free().min(list.len()));
+        let list = &mut list[..fits];
+        self.prepare(list);
+        let posted = Posted::of(list, |list| qp.post_send(list));
+        for (nth, wr) in list[..posted.count].iter().enumerate() {
+            self.note(wr, token(nth));
+        }
+        posted.of_asked(asked)
+    }
+
+    /// Posts a request. While the queue is full, polls `cq` into `buffer` and passes on what it finds, in the queue's
+    /// order. `reaped` ends the wait by `Break`, after the whole batch is passed on.
+    ///
+    /// # Errors
+    /// The request was refused, the completion queue failed, or `reaped` ended the wait. The token is returned.
+    pub fn post_or_reap<P, C>(
+        &mut self,
+        qp: &mut P,
+        wr: SendWr<'_>,
+        token: T,
+        cq: &mut CompletionQueue<C>,
+        buffer: &mut [Wc],
+        reaped: impl FnMut(Reaped<'_, Sent<T>>) -> ControlFlow<()>,
+    ) -> Result<(), NotPosted<T, ReapError>>
+    where
+        P: Post + ?Sized,
+        C: PollCq,
+    {
+        let post = |sends: &mut Self, token| sends.post(qp, wr, token);
+        post_or_reap(self, token, cq, buffer, post, reaped)
+    }
+
+    /// Retires the request that has completed, and those before it, oldest first. Empty if the completion is not of
+    /// this ledger. What is not taken from the iterator is retired when it is dropped.
+    pub fn retire(&mut self, wc: &Wc) -> Retired<'_, T, N> {
+        let left = self.position(wc).map_or(0, |position| position + 1);
+        Retired { sends: self, left, last: wc.result().map(|_| ()) }
+    }
+
+    /// Gives up all outstanding requests, oldest first, because their queue pair went to RESET: they do not complete, and
+    /// what was not yet polled of them will retire nothing. Continues with another generation.
+    pub fn restart(&mut self, generation: Generation, mut discarded: impl FnMut(T)) {
+        self.generation = generation;
+        self.unsignaled = 0;
+        while let Some(token) = self.take_oldest() {
+            discarded(token);
+        }
+    }
+
+    /// The number of older requests that are outstanding, if the completion is of this ledger.
+    fn position(&self, wc: &Wc) -> Option<usize> {
+        let index = self.generation.index_of(Direction::Send, wc).filter(|index| *index < N)?;
+        let position = if index < self.oldest { index + N } else { index } - self.oldest;
+        (position < self.outstanding).then_some(position)
+    }
+
+    /// The index of the request that is posted after `outstanding` others.
+    const fn index(&self, outstanding: usize) -> usize {
+        let index = self.oldest + outstanding;
+        if index < N { index } else { index - N }
+    }
+
+    /// Gives the requests their `wr_id` and their signals. There is a free slot for each.
+    fn prepare(&self, list: &mut [SendWr<'_>]) {
+        let mut unsignaled = self.unsignaled;
+        for (nth, wr) in list.iter_mut().enumerate() {
+            let outstanding = self.outstanding + nth;
+            wr.wr_id = self.generation.wr_id(Direction::Send, self.index(outstanding));
+            if self.must_signal_at(outstanding, unsignaled) {
+                wr.flags |= SendFlags::SIGNALED;
+            }
+            unsignaled = after(unsignaled, wr);
+        }
+    }
+
+    /// Records a request that was posted.
+    fn note(&mut self, wr: &SendWr<'_>, token: T) {
+        self.tokens[self.index(self.outstanding)] = Some(token);
+        self.outstanding += 1;
+        self.unsignaled = after(self.unsignaled, wr);
+    }
+
+    fn take_oldest(&mut self) -> Option<T> {
+        let left = self.outstanding.checked_sub(1)?;
+        let token = self.tokens[self.oldest].take();
+        self.oldest = self.index(1);
+        self.outstanding = left;
+        self.unsignaled = self.unsignaled.min(left);
+        token
+    }
+}
+
+impl<T, const N: usize> Retire for Sends<T, N> {
+    type Done<'w> = Sent<T>;
+
+    fn retire_each<'w>(&mut self, wc: &'w Wc, each: impl FnMut(Self::Done<'w>)) -> bool {
+        let retired = self.retire(wc);
+        let is_own = retired.len() > 0;
+        retired.for_each(each);
+        is_own
+    }
+}
+
+/// How many requests follow the last signaled one, once `wr` is posted.
+const fn after(unsignaled: usize, wr: &SendWr<'_>) -> usize {
+    if wr.flags.contains(SendFlags::SIGNALED) { 0 } else { unsignaled + 1 }
+}
+
+/// The requests that a completion retires, oldest first: see [`Sends::retire`].
+#[must_use = "the requests are retired when this is dropped, and their tokens are lost"]
+#[derive(Debug)]
+pub struct Retired<'a, T, const N: usize> {
+    sends: &'a mut Sends<T, N>,
+    left: usize,
+    /// The result of the last one. Those before it succeeded.
+    last: Result<(), Failed>,
+}
+
+impl<T, const N: usize> Iterator for Retired<'_, T, N> {
+    type Item = Sent<T>;
+
+    fn next(&mut self) -> Option<Sent<T>> {
+        self.left = self.left.checked_sub(1)?;
+        let token = self.sends.take_oldest()?;
+        let result = if self.left == 0 { self.last } else { Ok(()) };
+        Some(Sent { token, result })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T, const N: usize> ExactSizeIterator for Retired<'_, T, N> {}
+impl<T, const N: usize> FusedIterator for Retired<'_, T, N> {}
+
+impl<T, const N: usize> Drop for Retired<'_, T, N> {
+    fn drop(&mut self) {
+        self.for_each(drop);
+    }
+}

@@ -1,0 +1,46 @@
+//! How many requests may be outstanding.
+
+use core::ops::Deref;
+
+use crate::budget::{Budget, Reservation};
+
+/// What limits the requests of a queue, besides its capacity: a [`Reservation`](crate::budget::Reservation), or
+/// [nothing](Unlimited). It can't be implemented elsewhere.
+pub trait Credit: sealed::Sealed {
+    /// How many requests may be outstanding now.
+    fn usable(&mut self) -> usize;
+
+    /// RESET has discarded so many outstanding requests.
+    fn discard(&mut self, outstanding: usize);
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// No limit but the capacity of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unlimited;
+
+impl sealed::Sealed for Unlimited {}
+
+impl Credit for Unlimited {
+    fn usable(&mut self) -> usize {
+        usize::MAX
+    }
+
+    fn discard(&mut self, _outstanding: usize) {}
+}
+
+impl<B: Deref<Target = Budget>> sealed::Sealed for Reservation<B> {}
+
+impl<B: Deref<Target = Budget>> Credit for Reservation<B> {
+    #[inline]
+    fn usable(&mut self) -> usize {
+        self.usable() as usize
+    }
+
+    fn discard(&mut self, outstanding: usize) {
+        self.discard(u32::try_from(outstanding).unwrap_or(u32::MAX));
+    }
+}

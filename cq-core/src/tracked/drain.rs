@@ -1,0 +1,71 @@
+//! Draining a queue pair.
+
+use core::ops::ControlFlow;
+
+use super::TrackedQp;
+use super::credit::Credit;
+use super::qp::Done;
+use crate::cq::CompletionQueue;
+use crate::device::QueuePair;
+use crate::ledger::{Reaped, reap};
+use crate::sentences::{from, sentences};
+use crate::setup::ModifyError;
+use crate::transport::{PollCq, PollError};
+use crate::wc::Wc;
+
+/// Why a queue pair could not be drained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DrainError {
+    /// It could not go to ERR.
+    Modify(ModifyError),
+    /// A completion queue failed: what is outstanding completes there no more.
+    Poll(PollError),
+    /// The caller ended the wait.
+    Stopped,
+}
+
+from! {
+    ModifyError => DrainError::Modify;
+    PollError => DrainError::Poll;
+}
+
+sentences!(DrainError {
+    Self::Modify(_) => ("the queue pair can't go to ERR, which flushes its requests");
+    Self::Poll(_) => ("a completion queue can't be polled: destroy the queue pair instead of draining it");
+    Self::Stopped => ("the wait for the flushed requests was ended");
+}
+    Self::Modify(error) => error;
+    Self::Poll(error) => error;
+);
+
+impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
+    TrackedQp<Q, S, R, SENDS, RECEIVES, C>
+{
+    /// Goes to ERR, and polls its completion queues until everything outstanding was flushed ([Q2](crate::contract#q2)):
+    /// no buffer is in use any more, every token was returned, and the queue pair can be destroyed or
+    /// [reset](Self::reset) without loss. Passes on what it polls, in each queue's order. `reaped` ends the wait by
+    /// `Break`, after the whole batch is passed on.
+    ///
+    /// # Errors
+    /// The queue pair can't go to ERR, a completion queue failed, or `reaped` ended the wait. What was not returned is
+    /// still outstanding.
+    pub fn drain<T: PollCq>(
+        &mut self,
+        cqs: &mut [&mut CompletionQueue<T>],
+        buffer: &mut [Wc],
+        mut reaped: impl FnMut(Reaped<'_, Done<'_, S, R>>) -> ControlFlow<()>,
+    ) -> Result<(), DrainError> {
+        if !self.is_idle() {
+            self.fail()?;
+        }
+        while !self.is_idle() {
+            for cq in &mut *cqs {
+                if reap(self, cq, buffer, &mut reaped)?.is_break() {
+                    return Err(DrainError::Stopped);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,270 @@
+//! A queue pair and its ledgers.
+
+use core::ops::ControlFlow;
+
+use super::Unlimited;
+use super::credit::Credit;
+use crate::cq::CompletionQueue;
+use crate::device::QueuePair;
+use crate::ledger::{
+    Generation, NotPosted, ReapError, Reaped, Received, Receives, Retire, Sends, Sent, post_or_reap,
+};
+use crate::setup::{Destination, Endpoint, ModifyError, Port, QpAttr, QpState};
+use crate::transport::{PollCq, Post, PostError};
+use crate::wc::Wc;
+use crate::wr::{RecvWr, SendWr, Sge};
+
+/// A queue pair whose requests carry tokens, of type `S` for sends and `R` for receives, of which at most `SENDS` and
+/// `RECEIVES` are outstanding. See [the module](super).
+///
+/// With a shared receive queue, which has [its own](super::TrackedSrq), `RECEIVES` is 0.
+#[derive(Debug)]
+pub struct TrackedQp<Q, S, R, const SENDS: usize, const RECEIVES: usize, C = Unlimited> {
+    // Destroyed first, so that nothing completes any more when the reservations are dropped.
+    qp: Q,
+    sends: Sends<S, SENDS>,
+    receives: Receives<R, RECEIVES>,
+    send_credit: C,
+    recv_credit: C,
+}
+
+/// A request that has completed.
+#[derive(Clone, Copy, Debug)]
+pub enum Done<'w, S, R> {
+    /// A send.
+    Sent(Sent<S>),
+    /// A receive.
+    Received(Received<'w, R>),
+}
+
+impl<Q, S, R, const SENDS: usize, const RECEIVES: usize> TrackedQp<Q, S, R, SENDS, RECEIVES> {
+    /// Keeps the ledgers of a queue pair on which nothing is outstanding. Its completion queues can overrun.
+    #[must_use]
+    pub fn new(qp: Q) -> Self {
+        Self::with(qp, Unlimited, Unlimited)
+    }
+}
+
+impl<Q, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
+    TrackedQp<Q, S, R, SENDS, RECEIVES, C>
+{
+    /// Keeps the ledgers of a queue pair on which nothing is outstanding. It uses no more entries of the completion
+    /// queue of its sends than `sends` has reserved there, and of that of its receives no more than `receives`.
+    #[must_use]
+    pub fn with(qp: Q, sends: C, receives: C) -> Self {
+        Self {
+            qp,
+            sends: Sends::new(Generation::unique()),
+            receives: Receives::new(Generation::unique()),
+            send_credit: sends,
+            recv_credit: receives,
+        }
+    }
+}
+
+impl<Q, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
+    TrackedQp<Q, S, R, SENDS, RECEIVES, C>
+{
+    /// Returns the queue pair. What is posted or modified by another way is not accounted for.
+    pub const fn get_ref(&self) -> &Q {
+        &self.qp
+    }
+
+    /// How many sends are outstanding.
+    #[must_use]
+    pub const fn sends_outstanding(&self) -> usize {
+        self.sends.outstanding()
+    }
+
+    /// How many receives are outstanding.
+    #[must_use]
+    pub const fn receives_outstanding(&self) -> usize {
+        self.receives.outstanding()
+    }
+
+    /// How many sends can be posted now.
+    pub fn free_sends(&mut self) -> usize {
+        self.sends().free()
+    }
+
+    /// How many receives can be posted now.
+    pub fn free_receives(&mut self) -> usize {
+        self.receives().free()
+    }
+
+    /// Whether nothing is outstanding.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.sends_outstanding() == 0 && self.receives_outstanding() == 0
+    }
+
+    /// Retires what a completion covers, oldest first. Empty if the completion is of another queue pair, or of a request
+    /// that was discarded.
+    pub fn retire<'w>(&mut self, wc: &'w Wc) -> impl Iterator<Item = Done<'w, S, R>> {
+        let received = self.receives.retire(wc).map(Done::Received);
+        received.into_iter().chain(self.sends.retire(wc).map(Done::Sent))
+    }
+
+    /// The ledger of sends, with its limit.
+    fn sends(&mut self) -> &mut Sends<S, SENDS> {
+        self.sends.set_limit(self.send_credit.usable());
+        &mut self.sends
+    }
+
+    fn receives(&mut self) -> &mut Receives<R, RECEIVES> {
+        self.receives.set_limit(self.recv_credit.usable());
+        &mut self.receives
+    }
+}
+
+impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
+    TrackedQp<Q, S, R, SENDS, RECEIVES, C>
+{
+    /// Posts a send with a token: as [`Sends::post`].
+    ///
+    /// # Errors
+    /// The request was refused. [`Refused::QueueFull`](crate::transport::Refused::QueueFull): as many as may be are
+    /// outstanding; poll, and retire.
+    pub fn post_send(&mut self, wr: SendWr<'_>, token: S) -> Result<(), NotPosted<S>> {
+        self.sends();
+        self.sends.post(&mut self.qp, wr, token)
+    }
+
+    /// Posts a send. While as many as may be are outstanding, polls: as [`Sends::post_or_reap`].
+    ///
+    /// # Errors
+    /// The request was refused, the completion queue failed, or `reaped` ended the wait. The token is returned.
+    pub fn post_send_or_reap<T: PollCq>(
+        &mut self,
+        wr: SendWr<'_>,
+        token: S,
+        cq: &mut CompletionQueue<T>,
+        buffer: &mut [Wc],
+        reaped: impl FnMut(Reaped<'_, Done<'_, S, R>>) -> ControlFlow<()>,
+    ) -> Result<(), NotPosted<S, ReapError>> {
+        let post = |qp: &mut Self, token| qp.post_send(wr, token);
+        post_or_reap(self, token, cq, buffer, post, reaped)
+    }
+
+    /// Posts a list of sends: as [`Sends::post_list`].
+    ///
+    /// # Errors
+    /// A request was refused ([Q4](crate::contract#q4)). Those before it are posted.
+    pub fn post_sends(
+        &mut self,
+        list: &mut [SendWr<'_>],
+        token: impl FnMut(usize) -> S,
+    ) -> Result<(), PostError> {
+        self.sends();
+        self.sends.post_list(&mut self.qp, list, token)
+    }
+
+    /// Posts a receive with a token: as [`Receives::post`].
+    ///
+    /// # Errors
+    /// The receive was refused. [`Refused::QueueFull`](crate::transport::Refused::QueueFull): as many as may be are
+    /// outstanding; poll, and retire.
+    pub fn post_recv(&mut self, sges: &[Sge], token: R) -> Result<(), NotPosted<R>> {
+        self.receives();
+        self.receives.post(&mut self.qp, sges, token)
+    }
+
+    /// Posts a list of receives: as [`Receives::post_list`].
+    ///
+    /// # Errors
+    /// A receive was refused ([Q4](crate::contract#q4)). Those before it are posted.
+    pub fn post_recvs(
+        &mut self,
+        list: &mut [RecvWr<'_>],
+        token: impl FnMut(usize) -> R,
+    ) -> Result<(), PostError> {
+        self.receives();
+        self.receives.post_list(&mut self.qp, list, token)
+    }
+}
+
+impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
+    TrackedQp<Q, S, R, SENDS, RECEIVES, C>
+{
+    /// Posts a datagram to a destination, with a token: as [`post_send`](Self::post_send).
+    ///
+    /// # Errors
+    /// As those of `post_send`.
+    pub fn post_send_to(
+        &mut self,
+        destination: &Destination<'_, Q::Ah>,
+        wr: SendWr<'_>,
+        token: S,
+    ) -> Result<(), NotPosted<S>> {
+        self.sends();
+        self.sends.post(&mut self.qp.to(destination), wr, token)
+    }
+
+    /// Connects to a peer: as [`QueuePair::connect`].
+    ///
+    /// # Errors
+    /// As those of `QueuePair::connect`.
+    pub fn connect(&mut self, port: &Port, peer: &Endpoint) -> Result<(), ModifyError> {
+        self.qp.connect(port, peer)
+    }
+
+    /// Activates a UD queue pair: as [`QueuePair::activate`].
+    ///
+    /// # Errors
+    /// As those of `QueuePair::activate`.
+    pub fn activate(&mut self, port: &Port, qkey: u32) -> Result<(), ModifyError> {
+        self.qp.activate(port, qkey)
+    }
+
+    /// Goes to ERR: everything outstanding is flushed ([Q2](crate::contract#q2)).
+    ///
+    /// # Errors
+    /// The queue pair is in RESET, where nothing is outstanding, or the device refused.
+    pub fn fail(&mut self) -> Result<(), ModifyError> {
+        self.qp.modify(&QpAttr::to(QpState::ERR))
+    }
+
+    /// Changes state and attributes, except by [`reset`](Self::reset).
+    ///
+    /// # Errors
+    /// As those of [`QueuePair::modify`].
+    pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
+        match attr.state {
+            Some(QpState::RESET) => self.reset(|_| (), |_| ()),
+            _ => self.qp.modify(attr),
+        }
+    }
+
+    /// Goes to RESET. Outstanding requests do not complete: their tokens are passed to `sent` and `received`. What they
+    /// have reserved can be used again once a poll has found the completion queues empty. Then the queue pair can
+    /// connect again, to a peer that was restarted, for example.
+    ///
+    /// # Errors
+    /// The device refused. Nothing was discarded.
+    pub fn reset(
+        &mut self,
+        sent: impl FnMut(S),
+        received: impl FnMut(R),
+    ) -> Result<(), ModifyError> {
+        self.qp.modify(&QpAttr::to(QpState::RESET))?;
+        self.send_credit.discard(self.sends.outstanding());
+        self.recv_credit.discard(self.receives.outstanding());
+        self.sends.restart(Generation::unique(), sent);
+        self.receives.restart(Generation::unique(), received);
+        Ok(())
+    }
+}
+
+impl<Q, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Retire
+    for TrackedQp<Q, S, R, SENDS, RECEIVES, C>
+{
+    type Done<'w> = Done<'w, S, R>;
+
+    fn retire_each<'w>(&mut self, wc: &'w Wc, mut each: impl FnMut(Done<'w, S, R>)) -> bool {
+        if let Some(received) = self.receives.retire(wc) {
+            each(Done::Received(received));
+            return true;
+        }
+        self.sends.retire_each(wc, |sent| each(Done::Sent(sent)))
+    }
+}

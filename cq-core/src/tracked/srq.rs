@@ -1,0 +1,140 @@
+//! A shared receive queue and its ledger.
+
+use super::credit::Credit;
+use crate::device::SharedReceiveQueue;
+use crate::ledger::{Generation, NotPosted, Received, Receives};
+use crate::setup::{ArmLimitError, DeviceError};
+use crate::transport::PostError;
+use crate::wc::Wc;
+use crate::wr::{RecvWr, Sge};
+
+/// A shared receive queue whose receives carry tokens, at most `N` of them. They complete on the `QUEUES` completion
+/// queues on which it has reservations.
+///
+/// ```
+/// use std::error::Error;
+/// use std::sync::Arc;
+/// use cq_core::budget::{Budget, Budgeted, Reservation};
+/// use cq_core::cq::CompletionQueue;
+/// use cq_core::device::{Cq, Device, ProtectionDomain};
+/// use cq_core::setup::{QpInit, SrqInit};
+/// use cq_core::tracked::{TrackedQp, TrackedSrq};
+///
+/// type Entries = Reservation<Arc<Budget>>;
+/// type Srq<D> = TrackedSrq<<D as Device>::Srq, usize, Entries, 64, 1>;
+/// type Qp<D> = TrackedQp<<D as Device>::Qp, (), (), 16, 0, Entries>;
+///
+/// /// Four queue pairs that share 64 receives: 64 entries for these, and 16 for the sends of each.
+/// fn four<D: Device>(device: &D) -> Result<(Srq<D>, Vec<Qp<D>>), Box<dyn Error>> {
+///     let (pd, cq) = (device.alloc_pd()?, device.create_cq(128, None)?);
+///     let (handle, capacity) = (cq.handle(), cq.capacity());
+///     let cq = CompletionQueue::new(Budgeted::new(cq, capacity));
+///     let budget = cq.get_ref().budget();
+///     let srq = pd.create_srq(&SrqInit { max_wr: 64, max_sge: 1 })?;
+///     let srq = TrackedSrq::with(srq, [Reservation::new(budget, 64)?]);
+///     let mut qps = Vec::new();
+///     for _ in 0..4 {
+///         let (sends, none) = (Reservation::new(budget, 16)?, Reservation::new(budget, 0)?);
+///         let init = QpInit { srq: Some(srq.get_ref()), ..QpInit::new(&handle) };
+///         qps.push(TrackedQp::with(pd.create_qp(&init)?, sends, none));
+///     }
+///     Ok((srq, qps))
+/// }
+/// ```
+///
+/// All its receives can complete on any one of the queues, so there are at most as many outstanding as the smallest
+/// reservation has entries. A queue pair that takes its receives from here must have one of these completion queues.
+///
+/// A receive that a queue pair has consumed completes on that queue pair's completion queue. If the queue pair goes to
+/// RESET or is destroyed before, the receive may never complete, and its token stays in the ledger: let the queue pair go
+/// to ERR first, wait for QP_LAST_WQE_REACHED, and poll the queue empty ([Q9](crate::contract#q9)).
+#[derive(Debug)]
+pub struct TrackedSrq<Q, R, C, const N: usize, const QUEUES: usize> {
+    // Destroyed first, as in `TrackedQp`.
+    srq: Q,
+    receives: Receives<R, N>,
+    credits: [C; QUEUES],
+}
+
+impl<Q, R, C: Credit, const N: usize, const QUEUES: usize> TrackedSrq<Q, R, C, N, QUEUES> {
+    /// Keeps the ledger of a shared receive queue without receives. `credits` are reservations on each completion queue
+    /// that the receives can complete on, or [`Unlimited`](super::Unlimited).
+    #[must_use]
+    pub fn with(srq: Q, credits: [C; QUEUES]) -> Self {
+        Self { srq, receives: Receives::new(Generation::unique()), credits }
+    }
+}
+
+impl<Q, R, C: Credit, const N: usize, const QUEUES: usize> TrackedSrq<Q, R, C, N, QUEUES> {
+    /// Returns the shared receive queue, to create queue pairs for it. What is posted by another way is not accounted
+    /// for.
+    pub const fn get_ref(&self) -> &Q {
+        &self.srq
+    }
+
+    /// How many receives are outstanding: posted, and not retired.
+    #[must_use]
+    pub const fn outstanding(&self) -> usize {
+        self.receives.outstanding()
+    }
+
+    /// How many receives can be posted now.
+    pub fn free(&mut self) -> usize {
+        self.receives().free()
+    }
+
+    /// Retires the receive that has completed. `None` if the completion is not of this queue.
+    pub fn retire<'w>(&mut self, wc: &'w Wc) -> Option<Received<'w, R>> {
+        self.receives.retire(wc)
+    }
+
+    /// The ledger, with its limit.
+    fn receives(&mut self) -> &mut Receives<R, N> {
+        let usable = self.credits.iter_mut().map(Credit::usable).min();
+        self.receives.set_limit(usable.unwrap_or(N));
+        &mut self.receives
+    }
+}
+
+impl<Q: SharedReceiveQueue, R, C: Credit, const N: usize, const QUEUES: usize>
+    TrackedSrq<Q, R, C, N, QUEUES>
+{
+    /// Posts a receive with a token: as [`Receives::post`].
+    ///
+    /// # Errors
+    /// The receive was refused. [`Refused::QueueFull`](crate::transport::Refused::QueueFull): as many as may be are
+    /// outstanding; poll, and retire.
+    pub fn post_recv(&mut self, sges: &[Sge], token: R) -> Result<(), NotPosted<R>> {
+        self.receives();
+        self.receives.post_by(sges, token, |list| self.srq.post_recv(list))
+    }
+
+    /// Posts a list of receives: as [`Receives::post_list`].
+    ///
+    /// # Errors
+    /// A receive was refused ([Q4](crate::contract#q4)). Those before it are posted.
+    pub fn post_recvs(
+        &mut self,
+        list: &mut [RecvWr<'_>],
+        token: impl FnMut(usize) -> R,
+    ) -> Result<(), PostError> {
+        self.receives();
+        self.receives.post_list_by(list, token, |list| self.srq.post_recv(list))
+    }
+
+    /// Requests one SRQ_LIMIT_REACHED: as [`SharedReceiveQueue::arm_limit`].
+    ///
+    /// # Errors
+    /// The limit exceeds the queue's capacity.
+    pub fn arm_limit(&mut self, limit: u32) -> Result<(), ArmLimitError> {
+        self.srq.arm_limit(limit)
+    }
+
+    /// The armed limit: as [`SharedReceiveQueue::limit`].
+    ///
+    /// # Errors
+    /// The device could not be queried.
+    pub fn limit(&self) -> Result<u32, DeviceError> {
+        self.srq.limit()
+    }
+}

@@ -1,0 +1,390 @@
+//! Queue pairs and shared receive queues with their ledgers and reservations.
+
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::sync::{Arc, Mutex};
+
+use cq_core::budget::{Budget, Budgeted, Reservation};
+use cq_core::device::{Destroy, QueuePair, SharedReceiveQueue};
+use cq_core::ledger::*;
+use cq_core::setup::*;
+use cq_core::tracked::*;
+
+use super::ledger::Pair;
+use super::*;
+
+/// A queue pair that shares its state with its completion queue.
+#[derive(Clone, Default)]
+struct Qp {
+    pair: Arc<Mutex<Pair>>,
+    /// What it was modified to.
+    states: Arc<Mutex<Vec<QpState>>>,
+    refuses: Arc<Mutex<Option<ModifyError>>>,
+}
+
+impl std::fmt::Debug for Qp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Qp")
+    }
+}
+
+const REFUSED: ModifyError = ModifyError::Illegal { from: QpState::RESET, to: QpState::ERR };
+
+impl Qp {
+    fn with<T>(&self, change: impl FnOnce(&mut Pair) -> T) -> T {
+        change(&mut self.pair.lock().unwrap())
+    }
+
+    /// Its completion queue, with a budget of this size.
+    fn cq(&self, capacity: u32) -> (Queue, Arc<Budget>) {
+        let queue = Budgeted::new(Cq(self.pair.clone()), capacity);
+        let budget = queue.budget().clone();
+        (CompletionQueue::new(queue), budget)
+    }
+}
+
+impl Post for Qp {
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        self.with(|pair| pair.post_send(list))
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        self.with(|pair| pair.post_recv(list))
+    }
+}
+
+impl QueuePair for Qp {
+    type Ah = u32;
+    type Directed<'a> = Qp;
+
+    fn number(&self) -> u32 {
+        1
+    }
+
+    fn qp_type(&self) -> QpType {
+        QpType::Rc
+    }
+
+    fn caps(&self) -> QpCaps {
+        QpCaps::USUAL
+    }
+
+    fn state(&self) -> Result<QpState, DeviceError> {
+        Ok(*self.states.lock().unwrap().last().unwrap_or(&QpState::RESET))
+    }
+
+    fn attributes(&self) -> Result<QpAttr, DeviceError> {
+        Ok(QpAttr::new())
+    }
+
+    fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
+        if let Some(error) = *self.refuses.lock().unwrap() {
+            return Err(error);
+        }
+        let state = attr.state.expect("every change here is one of the state");
+        self.states.lock().unwrap().push(state);
+        self.with(|pair| match state {
+            QpState::ERR => pair.fail(),
+            QpState::RESET => {
+                pair.sends.clear();
+                pair.receives.clear();
+                pair.has_failed = false;
+            }
+            _ => {}
+        });
+        Ok(())
+    }
+
+    fn endpoint(&self, _port: &Port) -> Endpoint {
+        unreachable!("nobody connects to it")
+    }
+
+    fn connect(&mut self, _port: &Port, _peer: &Endpoint) -> Result<(), ModifyError> {
+        Err(ModifyError::Illegal { from: QpState::RESET, to: QpState::RTR })
+    }
+
+    fn activate(&mut self, _port: &Port, qkey: u32) -> Result<(), ModifyError> {
+        assert_eq!(qkey, 7);
+        Err(ModifyError::Illegal { from: QpState::RESET, to: QpState::RTS })
+    }
+
+    fn to<'a>(&'a mut self, destination: &Destination<'a, u32>) -> Qp {
+        assert_eq!(destination.qp_num, 5);
+        self.clone()
+    }
+}
+
+impl Destroy for Qp {
+    fn destroy(self) -> Result<(), InUse<Self>> {
+        Ok(())
+    }
+}
+
+/// As a shared receive queue.
+impl SharedReceiveQueue for Qp {
+    fn number(&self) -> u32 {
+        1
+    }
+
+    fn caps(&self) -> SrqInit {
+        SrqInit { max_wr: 8, max_sge: 1 }
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        Post::post_recv(self, list)
+    }
+
+    fn arm_limit(&mut self, limit: u32) -> Result<(), ArmLimitError> {
+        Err(ArmLimitError::TooMany { asked: limit, max: 8 })
+    }
+
+    fn limit(&self) -> Result<u32, DeviceError> {
+        Ok(3)
+    }
+}
+
+/// Its completion queue.
+struct Cq(Arc<Mutex<Pair>>);
+
+impl PollCq for Cq {
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        self.0.lock().unwrap().poll(out)
+    }
+}
+
+fn ping() -> SendWr<'static> {
+    SendWr::send_inline(0, b"ping").unsignaled()
+}
+
+fn port() -> Port {
+    Port::new(1)
+}
+
+type Queue = CompletionQueue<Budgeted<Cq, Arc<Budget>>>;
+type Entries = Reservation<Arc<Budget>>;
+type Tracked<C> = TrackedQp<Qp, u32, char, 4, 2, C>;
+
+/// With so many entries for sends and for receives.
+fn tracked(sends: u32, receives: u32) -> (Tracked<Entries>, Qp, Queue) {
+    let qp = Qp::default();
+    let (cq, budget) = qp.cq(sends + receives);
+    let [sends, receives] =
+        [sends, receives].map(|entries| Reservation::new(&budget, entries).unwrap());
+    (TrackedQp::with(qp.clone(), sends, receives), qp, cq)
+}
+
+/// Polls all, and retires it.
+fn retire<C: Credit>(qp: &mut Tracked<C>, cq: &mut CompletionQueue<impl PollCq>) -> Vec<String> {
+    let (mut buffer, mut seen) = ([Wc::default(); 3], Vec::new());
+    loop {
+        let batch = cq.poll(&mut buffer).unwrap();
+        if batch.is_empty() {
+            return seen;
+        }
+        for wc in batch {
+            seen.extend(qp.retire(wc).map(|done| name(&done)));
+        }
+    }
+}
+
+fn name(done: &Done<'_, u32, char>) -> String {
+    match done {
+        Done::Sent(Sent { token, result }) => format!("{token} {}", result.is_ok()),
+        Done::Received(Received { token, result }) => format!("{token} {}", result.is_ok()),
+    }
+}
+
+#[test]
+fn a_tracked_queue_pair_never_posts_past_its_reservations() {
+    let (mut qp, device, mut cq) = tracked(3, 1);
+    assert_eq!((qp.free_sends(), qp.free_receives(), qp.is_idle()), (3, 1, true));
+    for token in 0..3 {
+        qp.post_send(ping(), token).unwrap();
+    }
+    assert_eq!(qp.post_send(ping(), 3).unwrap_err().why, Refused::QueueFull);
+    assert_eq!(qp.post_sends(&mut [ping()], |_| 3).unwrap_err().why, Refused::QueueFull);
+    qp.post_recv(&[], 'a').unwrap();
+    assert_eq!(qp.post_recv(&[], 'b').unwrap_err().why, Refused::QueueFull);
+    let refused = qp.post_recvs(&mut [RecvWr::new(0, &[])], |_| 'b').unwrap_err();
+    assert_eq!(refused.why, Refused::QueueFull);
+    assert_eq!((qp.sends_outstanding(), qp.receives_outstanding(), qp.is_idle()), (3, 1, false));
+    device.with(|pair| {
+        pair.deliver(0);
+        (0..3).for_each(|_| pair.execute(WcStatus::SUCCESS));
+    });
+    assert_eq!(retire(&mut qp, &mut cq), ["a true", "0 true", "1 true", "2 true"]);
+    assert!(qp.is_idle());
+    qp.post_sends(&mut [ping(), ping()], |nth| nth as u32).unwrap();
+    qp.post_recvs(&mut [RecvWr::new(0, &[])], |_| 'c').unwrap();
+    assert_eq!((qp.sends_outstanding(), qp.receives_outstanding()), (2, 1));
+    assert!(!qp.is_idle());
+}
+
+#[test]
+fn without_a_budget_the_ledgers_limit() {
+    let mut qp = Tracked::new(Qp::default());
+    assert_eq!((qp.free_sends(), qp.free_receives()), (4, 2));
+    qp.reset(|_| (), |_| ()).unwrap();
+    assert_eq!((qp.free_sends(), qp.free_receives()), (4, 2));
+    qp.post_recv(&[], 'a').unwrap();
+    assert!(!qp.is_idle());
+    assert_eq!(QueuePair::number(qp.get_ref()), 1);
+    assert_eq!(Unlimited.usable(), usize::MAX);
+}
+
+#[test]
+fn a_reset_returns_tokens_at_once_and_entries_once_the_queue_was_polled_empty() {
+    let (mut qp, device, mut cq) = tracked(4, 2);
+    (0..3).for_each(|token| qp.post_send(ping(), token).unwrap());
+    qp.post_recv(&[], 'a').unwrap();
+    device.with(|pair| (0..2).for_each(|_| pair.execute(WcStatus::SUCCESS)));
+    let (mut sent, mut received) = (Vec::new(), Vec::new());
+    *device.refuses.lock().unwrap() = Some(REFUSED);
+    assert_eq!(qp.reset(|token| sent.push(token), |_| ()), Err(REFUSED));
+    assert_eq!((qp.sends_outstanding(), qp.receives_outstanding()), (3, 1));
+    *device.refuses.lock().unwrap() = None;
+    qp.reset(|token| sent.push(token), |token| received.push(token)).unwrap();
+    assert_eq!((sent, received), (vec![0, 1, 2], vec!['a']));
+    assert_eq!((qp.free_sends(), qp.free_receives(), qp.is_idle()), (1, 1, true));
+    qp.post_send(ping(), 9).unwrap();
+    assert!(qp.post_send(ping(), 10).is_err(), "a completion from before may be in the queue");
+    assert_eq!(retire(&mut qp, &mut cq), [""; 0], "it retires nothing");
+    assert_eq!((qp.free_sends(), qp.free_receives()), (3, 2));
+    // `modify` to RESET is a reset.
+    qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    assert_eq!((qp.sends_outstanding(), qp.free_sends()), (0, 3));
+    qp.modify(&QpAttr::to(QpState::INIT)).unwrap();
+    qp.fail().unwrap();
+    let states = device.states.lock().unwrap();
+    assert_eq!(*states, [QpState::RESET, QpState::RESET, QpState::INIT, QpState::ERR]);
+}
+
+#[test]
+fn its_reservations_return_after_it_was_destroyed() {
+    let (qp, _device, mut cq) = tracked(4, 2);
+    let budget = cq.get_ref().budget().clone();
+    assert_eq!(budget.free(), 0);
+    drop(qp);
+    assert!(cq.poll(&mut [Wc::default()]).unwrap().is_empty());
+    assert_eq!(budget.free(), 6);
+}
+
+#[test]
+fn a_full_send_queue_is_reaped_with_what_else_completes() {
+    let (mut qp, device, mut cq) = tracked(1, 1);
+    qp.post_send(ping(), 0).unwrap();
+    qp.post_recv(&[], 'a').unwrap();
+    device.with(|pair| {
+        pair.completions.push_back(send(99));
+        pair.deliver(0);
+        pair.execute(WcStatus::SUCCESS);
+    });
+    let (mut seen, mut buffer) = (Vec::new(), [Wc::default(); 8]);
+    let reaped = |reaped: Reaped<'_, Done<'_, u32, char>>| {
+        seen.push(match reaped {
+            Reaped::Done(done) => name(&done),
+            Reaped::Other(wc) => format!("other {}", wc.wr_id()),
+            Reaped::Nothing => unreachable!("the queue held something"),
+        });
+        Continue(())
+    };
+    qp.post_send_or_reap(ping(), 1, &mut cq, &mut buffer, reaped).unwrap();
+    assert_eq!(seen, ["other 99", "a true", "0 true"]);
+    assert_eq!(qp.sends_outstanding(), 1);
+}
+
+/// Drains, and stops after so many empty polls. Returns what was seen.
+fn drain<C: Credit>(
+    qp: &mut Tracked<C>,
+    cqs: &mut [&mut CompletionQueue<impl PollCq>],
+    patience: usize,
+) -> (Result<(), DrainError>, Vec<String>) {
+    let (mut seen, mut turns) = (Vec::new(), 0);
+    let answer = qp.drain(cqs, &mut [Wc::default(); 2], |reaped| -> ControlFlow<()> {
+        match reaped {
+            Reaped::Done(done) => seen.push(name(&done)),
+            Reaped::Other(wc) => seen.push(format!("other {}", wc.wr_id())),
+            Reaped::Nothing => turns += 1,
+        }
+        if turns <= patience { Continue(()) } else { Break(()) }
+    });
+    (answer, seen)
+}
+
+#[test]
+fn q02_a_queue_pair_is_drained_when_all_was_flushed() {
+    let (mut qp, device, mut cq) = tracked(4, 2);
+    assert_eq!(drain(&mut qp, &mut [&mut cq], 0), (Ok(()), vec![]), "nothing is outstanding");
+    assert!(device.states.lock().unwrap().is_empty());
+    (0..2).for_each(|token| qp.post_send(ping(), token).unwrap());
+    qp.post_recv(&[], 'a').unwrap();
+    device.with(|pair| {
+        pair.execute(WcStatus::SUCCESS);
+        pair.completions.push_back(send(99));
+    });
+    // Another queue comes first, which is empty.
+    let (mut empty, _) = Qp::default().cq(1);
+    let (answer, seen) = drain(&mut qp, &mut [&mut empty, &mut cq], 3);
+    assert_eq!(
+        (answer, seen),
+        (Ok(()), ["other 99", "0 true", "1 false", "a false"].map(String::from).to_vec())
+    );
+    assert!(qp.is_idle());
+}
+
+#[test]
+fn draining_ends_as_the_caller_wishes_or_with_the_queue() {
+    let (mut qp, device, _cq) = tracked(4, 2);
+    qp.post_send(ping(), 0).unwrap();
+    let (mut empty, _) = Qp::default().cq(1);
+    assert_eq!(drain(&mut qp, &mut [&mut empty], 2), (Err(DrainError::Stopped), vec![]));
+    let script = Script::<4>::new(KEY).on_poll(Err(PollError::Failed));
+    let mut failed = CompletionQueue::new(&script);
+    let (answer, _) = drain(&mut qp, &mut [&mut failed], 2);
+    assert_eq!(answer, Err(DrainError::Poll(PollError::Failed)));
+    *device.refuses.lock().unwrap() = Some(REFUSED);
+    assert_eq!(drain(&mut qp, &mut [&mut empty], 2).0, Err(DrainError::Modify(REFUSED)));
+    assert_eq!(qp.sends_outstanding(), 1);
+}
+
+#[test]
+fn connecting_and_datagrams_are_the_queue_pairs() {
+    let (mut qp, device, _cq) = tracked(2, 0);
+    let port = port();
+    let peer = Endpoint { qp_num: 1, psn: 0, lid: 0, gid: Gid::default(), mtu: 4096 };
+    assert!(matches!(qp.connect(&port, &peer), Err(ModifyError::Illegal { to: QpState::RTR, .. })));
+    assert!(matches!(qp.activate(&port, 7), Err(ModifyError::Illegal { to: QpState::RTS, .. })));
+    let to = Destination { ah: &3, qp_num: 5, qkey: 7 };
+    qp.post_send_to(&to, ping(), 0).unwrap();
+    qp.post_send_to(&to, ping(), 1).unwrap();
+    assert_eq!(qp.post_send_to(&to, ping(), 2).unwrap_err().why, Refused::QueueFull);
+    assert_eq!(device.with(|pair| pair.sends.len()), 2);
+}
+
+#[test]
+fn q09_a_shared_receive_queue_uses_no_more_than_the_smallest_reservation() {
+    let device = Qp::default();
+    let ((mut cq, large), (_other, small)) = (device.cq(8), device.cq(3));
+    let [eight, three] = [(&large, 8), (&small, 3)]
+        .map(|(budget, entries)| Reservation::new(budget, entries).unwrap());
+    let mut srq = TrackedSrq::<_, char, _, 6, 2>::with(device.clone(), [eight, three]);
+    assert_eq!((srq.free(), srq.outstanding()), (3, 0));
+    srq.post_recvs(&mut [RecvWr::new(0, &[]); 2], |nth| ['a', 'b'][nth]).unwrap();
+    srq.post_recv(&[], 'c').unwrap();
+    assert_eq!(srq.post_recv(&[], 'd').unwrap_err().why, Refused::QueueFull);
+    assert_eq!(
+        srq.post_recvs(&mut [RecvWr::new(0, &[])], |_| 'd').unwrap_err().why,
+        Refused::QueueFull
+    );
+    device.with(|pair| pair.deliver(1));
+    let mut buffer = [Wc::default(); 2];
+    let batch = cq.poll(&mut buffer).unwrap();
+    let received: Vec<_> = batch.iter().map(|wc| srq.retire(wc).unwrap().token).collect();
+    assert_eq!((received, srq.outstanding(), srq.free()), (vec!['b'], 2, 1));
+    assert!(srq.retire(&send(1)).is_none());
+    assert_eq!(srq.arm_limit(9), Err(ArmLimitError::TooMany { asked: 9, max: 8 }));
+    assert_eq!(srq.limit(), Ok(3));
+    assert_eq!(SharedReceiveQueue::caps(srq.get_ref()).max_sge, 1);
+    // Without completion queues it is limited by its ledger.
+    let mut srq = TrackedSrq::<_, char, Unlimited, 6, 0>::with(device, []);
+    assert_eq!(srq.free(), 6);
+}
