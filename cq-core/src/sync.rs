@@ -230,11 +230,11 @@ pub(crate) fn wake(waker: &AtomicWaker) {
     waker.wake();
 }
 
-/// A number that no other call in this process returns, until there were 2³² calls. Relaxed: it orders nothing. The
+/// A number that no other call in this process returns, until there were 2³² calls; 1 is the first. Relaxed: it orders nothing. The
 /// counter is not loom's, since which number is returned decides nothing.
 #[cfg(target_has_atomic = "32")]
 pub(crate) fn unique_number() -> u32 {
-    static NEXT: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
+    static NEXT: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(1);
     NEXT.fetch_add(1, Relaxed)
 }
 

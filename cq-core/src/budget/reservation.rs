@@ -46,7 +46,7 @@ impl<B: Deref<Target = Budget>> Reservation<B> {
     /// may still use.
     #[inline]
     pub fn usable(&mut self) -> u32 {
-        if self.stale > 0 {
+        if self.stale != 0 {
             self.refresh();
         }
         self.entries - self.stale
@@ -55,7 +55,7 @@ impl<B: Deref<Target = Budget>> Reservation<B> {
     /// The queue pair went to RESET with so many requests outstanding. Their entries can be used again once a poll has
     /// found the completion queue empty.
     pub fn discard(&mut self, outstanding: u32) {
-        if outstanding > 0 {
+        if outstanding != 0 {
             self.refresh();
             self.stale = self.stale.saturating_add(outstanding).min(self.entries);
             self.asked = sync::ask(&self.budget.asked, 1);
@@ -65,7 +65,7 @@ impl<B: Deref<Target = Budget>> Reservation<B> {
     #[cold]
     fn refresh(&mut self) {
         let since = sync::see_answer(&self.budget.answered).wrapping_sub(self.asked);
-        if since < 1 << 31 {
+        if since.cast_signed() >= 0 {
             self.stale = 0;
         }
     }
@@ -73,7 +73,7 @@ impl<B: Deref<Target = Budget>> Reservation<B> {
 
 impl<B: Deref<Target = Budget>> Drop for Reservation<B> {
     fn drop(&mut self) {
-        if self.entries > 0 {
+        if self.entries != 0 {
             sync::ask(&self.budget.released, self.entries);
             sync::ask(&self.budget.asked, 1);
         }

@@ -159,7 +159,6 @@ impl<T, const N: usize> Sends<T, N> {
     /// what was not yet polled of them will retire nothing. Continues with another generation.
     pub fn restart(&mut self, generation: Generation, mut discarded: impl FnMut(T)) {
         self.generation = generation;
-        self.unsignaled = 0;
         while let Some(token) = self.take_oldest() {
             discarded(token);
         }

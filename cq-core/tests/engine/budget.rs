@@ -227,6 +227,7 @@ fn a_budget_needs_no_allocation() {
         drop(Reservation::new(&budget, 2).unwrap());
         assert_eq!(queue.budget().free(), capacity - 2);
         queue.poll(&mut [Wc::default()]).unwrap();
-        drop(Reservation::new(queue.budget(), capacity).unwrap());
+        drop(Reservation::new(queue.budget(), capacity - 1).unwrap());
+        assert_eq!(queue.budget().free(), 1, "which the next one forgets");
     }
 }

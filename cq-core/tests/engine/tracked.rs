@@ -220,6 +220,24 @@ fn a_tracked_queue_pair_never_posts_past_its_reservations() {
 }
 
 #[test]
+fn each_way_of_posting_is_limited() {
+    let full = Err(PostError { posted: 1, why: Refused::QueueFull });
+    let (mut sender, ..) = tracked(1, 0);
+    assert_eq!(sender.post_sends(&mut [ping(), ping()], |_| 0), full);
+    assert!(tracked(1, 0).0.post_recv(&[], 'a').is_err());
+    let (mut receiver, ..) = tracked(0, 1);
+    assert_eq!(receiver.post_recvs(&mut [RecvWr::new(0, &[]); 2], |_| 'a'), full);
+    assert!(tracked(0, 1).0.post_send(ping(), 0).is_err());
+    let srq = |entries| {
+        let (_cq, budget) = Qp::default().cq(1);
+        let entries = Reservation::new(&budget, entries).unwrap();
+        TrackedSrq::<_, char, _, 6, 1>::with(Qp::default(), [entries])
+    };
+    assert_eq!(srq(1).post_recvs(&mut [RecvWr::new(0, &[]); 2], |_| 'a'), full);
+    assert!(srq(0).post_recv(&[], 'a').is_err());
+}
+
+#[test]
 fn without_a_budget_the_ledgers_limit() {
     let mut qp = Tracked::new(Qp::default());
     assert_eq!((qp.free_sends(), qp.free_receives()), (4, 2));
