@@ -51,6 +51,7 @@
 //! | [`device`] | the traits of a device: creating and connecting, for programs that run on every transport |
 //! | [`tracked`] | queue pairs that keep the two of the next row, drain and reset |
 //! | [`ledger`], [`budget`] | requests in flight with their tokens, selective signaling; reservations of completion-queue entries |
+//! | `task` | channels, asynchronous events and own requests that tasks of tokio await (feature `tokio`) |
 //! | [`cq`], [`shared_cq`] | a completion queue over any transport: batch poll, arm and poll again, wait |
 //! | [`channel`] | event channels: a flag, one for threads, one for tasks |
 //! | [`queue`] | software completion queues; [`queue::raw`] in shared memory, [`queue::mpsc`] for several producers |
@@ -92,6 +93,7 @@
 //! | `sync` | plain copies of words that nobody else accesses |
 //! | `wc` | a completion is plain bytes |
 //! | `shared_cq` | there is one guard at a time |
+//! | `task/channel` | a descriptor that it owns is open until it is dropped |
 //! | `device` | nothing: `ProtectionDomain::register` passes its caller's promise on |
 //! | `testing` | a raw queue consists of atomic words, which any number of sides may share |
 //!
@@ -104,6 +106,7 @@
 //! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on |
 //! | `async` | `channel::waker`, a channel for tasks of any executor |
 //! | `stream` | `async`, and `cq::CompletionStream` |
+//! | `tokio` | `async` and `std`, and `task` |
 //! | `portable-atomic` | `async` on targets without compare-and-swap |
 //! | `serde` | `Serialize` and `Deserialize` for the types of [`setup`], requests, events and errors |
 //! | `test-util` | `testing` |
@@ -137,6 +140,8 @@ pub mod setup;
 #[cfg(target_has_atomic = "32")]
 pub mod shared_cq;
 pub mod sync;
+#[cfg(feature = "tokio")]
+pub mod task;
 #[cfg(feature = "test-util")]
 pub mod testing;
 #[cfg(target_has_atomic = "32")]

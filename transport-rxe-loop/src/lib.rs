@@ -170,7 +170,8 @@
 //! - Requests: [`QueuePair`], with [unreliable transports](QueuePair#unreliable-transports) and
 //!   [FLUSH](QueuePair#flush); [datagrams](QueuePair::to); [how long a request waits](QueuePair#how-long-a-request-waits).
 //! - Memory: [`ProtectionDomain`], [`OwnedRegion`], [`MemoryRegion`], [`MemoryWindow`].
-//! - Completions: [`Cq`], [`CompletionChannel`], [asynchronous events](Context#asynchronous-events).
+//! - Completions: [`Cq`], [`CompletionChannel`], [asynchronous events](Context#asynchronous-events). With the feature
+//!   `tokio`, tasks await them by `cq_core::task`.
 //! - Several processes, deaths, forks, the service thread, the imitation of Soft-RoCE, and what is not supported: [`manual`].
 //! - The rules that the documentation cites (`C8`, `Q5`) are those of [`cq_core::contract`].
 #![deny(unsafe_code)]

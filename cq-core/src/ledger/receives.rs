@@ -156,6 +156,11 @@ impl<T, const N: usize> Receives<T, N> {
         tokens.into_iter().flatten().for_each(discarded);
     }
 
+    /// The tokens of all outstanding receives, in no particular order.
+    pub fn tokens_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.tokens.iter_mut().flatten()
+    }
+
     /// Records a receive that was posted, in the first free slot.
     fn note(&mut self, token: T) {
         let index = self.free;

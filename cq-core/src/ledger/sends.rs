@@ -164,6 +164,11 @@ impl<T, const N: usize> Sends<T, N> {
         }
     }
 
+    /// The tokens of all outstanding requests, in no particular order.
+    pub fn tokens_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.tokens.iter_mut().flatten()
+    }
+
     /// The number of older requests that are outstanding, if the completion is of this ledger.
     fn position(&self, wc: &Wc) -> Option<usize> {
         let index = self.generation.index_of(Direction::Send, wc).filter(|index| *index < N)?;

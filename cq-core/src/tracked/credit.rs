@@ -7,7 +7,10 @@ use crate::budget::{Budget, Reservation};
 /// What limits the requests of a queue, besides its capacity: a [`Reservation`](crate::budget::Reservation), or
 /// [nothing](Unlimited). It can't be implemented elsewhere.
 pub trait Credit: sealed::Sealed {
-    /// How many requests may be outstanding now.
+    /// How many requests may be outstanding.
+    fn entries(&self) -> usize;
+
+    /// How many requests may be outstanding now: fewer for a while after [`discard`](Self::discard).
     fn usable(&mut self) -> usize;
 
     /// RESET has discarded so many outstanding requests.
@@ -25,6 +28,10 @@ pub struct Unlimited;
 impl sealed::Sealed for Unlimited {}
 
 impl Credit for Unlimited {
+    fn entries(&self) -> usize {
+        usize::MAX
+    }
+
     fn usable(&mut self) -> usize {
         usize::MAX
     }
@@ -35,6 +42,10 @@ impl Credit for Unlimited {
 impl<B: Deref<Target = Budget>> sealed::Sealed for Reservation<B> {}
 
 impl<B: Deref<Target = Budget>> Credit for Reservation<B> {
+    fn entries(&self) -> usize {
+        self.entries() as usize
+    }
+
     #[inline]
     fn usable(&mut self) -> usize {
         self.usable() as usize

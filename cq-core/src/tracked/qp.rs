@@ -92,6 +92,23 @@ impl<Q, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         self.receives().free()
     }
 
+    /// The most sends that can be outstanding. After a [reset](Self::reset) they are fewer for a while.
+    #[must_use]
+    pub fn max_sends(&self) -> usize {
+        SENDS.min(self.send_credit.entries())
+    }
+
+    /// The most receives that can be outstanding. After a [reset](Self::reset) they are fewer for a while.
+    #[must_use]
+    pub fn max_receives(&self) -> usize {
+        RECEIVES.min(self.recv_credit.entries())
+    }
+
+    /// The tokens of all outstanding requests, sends first, in no particular order.
+    pub fn tokens_mut(&mut self) -> (impl Iterator<Item = &mut S>, impl Iterator<Item = &mut R>) {
+        (self.sends.tokens_mut(), self.receives.tokens_mut())
+    }
+
     /// Whether nothing is outstanding.
     #[must_use]
     pub const fn is_idle(&self) -> bool {

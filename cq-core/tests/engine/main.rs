@@ -13,6 +13,7 @@ mod ledger;
 mod queue;
 mod setup;
 mod shared_cq;
+mod task;
 mod texts;
 mod tracked;
 mod wc;

@@ -14,7 +14,7 @@ use super::*;
 
 /// A queue pair that shares its state with its completion queue.
 #[derive(Clone, Default)]
-struct Qp {
+pub(super) struct Qp {
     pair: Arc<Mutex<Pair>>,
     /// What it was modified to.
     states: Arc<Mutex<Vec<QpState>>>,
@@ -30,7 +30,7 @@ impl std::fmt::Debug for Qp {
 const REFUSED: ModifyError = ModifyError::Illegal { from: QpState::RESET, to: QpState::ERR };
 
 impl Qp {
-    fn with<T>(&self, change: impl FnOnce(&mut Pair) -> T) -> T {
+    pub(super) fn with<T>(&self, change: impl FnOnce(&mut Pair) -> T) -> T {
         change(&mut self.pair.lock().unwrap())
     }
 

@@ -1,0 +1,66 @@
+//! Asynchronous events of a device, for a task.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use tokio::io::unix::AsyncFd;
+
+use super::channel::{failed, watch};
+use crate::async_event::AsyncEvent;
+use crate::transport::{AsyncEvents, EventError};
+
+/// The asynchronous events of an open device, one after the other.
+///
+/// ```
+/// use cq_core::device::Device;
+/// use cq_core::task::DeviceEvents;
+/// use std::os::fd::AsFd;
+///
+/// async fn log<D: Device + AsFd>(device: &D) -> Result<(), Box<dyn std::error::Error>> {
+///     let mut events = DeviceEvents::new(device.clone())?;
+///     loop {
+///         println!("{}", events.next().await?);
+///     }
+/// }
+/// ```
+#[derive(Debug)]
+pub struct DeviceEvents<D> {
+    device: D,
+    fd: AsyncFd<OwnedFd>,
+}
+
+impl<D: AsyncEvents + AsFd> DeviceEvents<D> {
+    /// Registers a duplicate of the device's descriptor with the runtime.
+    ///
+    /// # Errors
+    /// The process has no descriptors left, or the system refused to add it to the runtime's epoll(7).
+    ///
+    /// # Panics
+    /// The caller is not in a runtime of tokio, or in one without I/O.
+    pub fn new(device: D) -> io::Result<Self> {
+        let fd = watch(&device)?;
+        Ok(Self { device, fd })
+    }
+
+    /// Takes the next event, and waits until there is one.
+    ///
+    /// # Cancel safety
+    /// This method is cancel safe. If the future is dropped before it is ready, it has taken no event.
+    ///
+    /// # Errors
+    /// The device failed, or the runtime shuts down.
+    pub async fn next(&mut self) -> Result<AsyncEvent, EventError> {
+        loop {
+            if let Some(event) = self.device.take_async_event()? {
+                return Ok(event);
+            }
+            // An event that is raised after it was cleared makes the descriptor ready again.
+            self.fd.readable().await.map_err(|error| failed(&error))?.clear_ready();
+        }
+    }
+
+    /// Returns the device.
+    pub fn into_inner(self) -> D {
+        self.device
+    }
+}

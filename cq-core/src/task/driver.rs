@@ -1,0 +1,201 @@
+//! The task that polls a completion queue for others.
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::fmt;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::cq::{CompletionQueue, WaitError};
+use crate::transport::{Arm, AsyncChannel};
+use crate::wc::Wc;
+
+const BATCH: usize = 32;
+
+/// Polls a completion queue, and passes each completion to the queue pair that it is of. See [the module](super).
+///
+/// If it is dropped or ends, the requests that are outstanding on its queue pairs end with
+/// [`NotPolled`](super::RequestError::NotPolled).
+#[derive(Debug)]
+pub struct Driver<T, E> {
+    cq: CompletionQueue<T>,
+    events: E,
+    members: Members,
+}
+
+/// A driver, as [queue pairs](super::TaskQp::new) are created for it.
+#[derive(Clone, Debug)]
+pub struct Handle(Arc<Table>);
+
+/// The queue pairs of a driver.
+#[derive(Default)]
+struct Table {
+    state: Mutex<State>,
+    /// The queue is to be polled, though no event is raised.
+    asked: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    members: HashMap<u32, Weak<dyn Serve>>,
+    /// Whether the driver has ended.
+    is_over: bool,
+}
+
+/// What a driver does with a queue pair.
+pub(super) trait Serve: Send + Sync {
+    /// Retires what a completion covers, and answers its task.
+    fn complete(&self, wc: &Wc);
+
+    /// Lets all tasks try again that wait for a slot.
+    fn wake(&self);
+
+    /// The completion queue is not polled any more.
+    fn give_up(&self);
+}
+
+impl<T: Arm, E: AsyncChannel> Driver<T, E> {
+    /// A driver of this queue. `events` must serve this queue only.
+    #[must_use]
+    pub fn new(cq: CompletionQueue<T>, events: E) -> Self {
+        Self { cq, events, members: Members(Arc::default()) }
+    }
+
+    /// What queue pairs are created with.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle(Arc::clone(&self.members.0))
+    }
+
+    /// The queue, to reserve entries and to create queue pairs for it.
+    pub const fn cq(&self) -> &CompletionQueue<T> {
+        &self.cq
+    }
+
+    /// Polls until the queue fails or ends. Returns why.
+    pub async fn run(mut self) -> WaitError {
+        loop {
+            if let Err(error) = self.step().await {
+                return error;
+            }
+        }
+    }
+
+    /// Waits for completions, or for a request to poll, and passes on what it polls.
+    async fn step(&mut self) -> Result<(), WaitError> {
+        let Self { cq, events, members: Members(table) } = self;
+        let mut buffer = [Wc::default(); BATCH];
+        let polled = {
+            let mut asked = pin!(table.asked.notified());
+            let mut batch = pin!(cq.next_batch(&mut buffer, events));
+            poll_fn(|task| match batch.as_mut().poll(task) {
+                Poll::Ready(batch) => Poll::Ready(Some(batch.map(<[Wc]>::len))),
+                Poll::Pending => asked.as_mut().poll(task).map(|()| None),
+            })
+            .await
+        };
+        match polled {
+            Some(count) => table.complete(&buffer[..count?]),
+            None => {
+                let batch = cq.poll(&mut buffer)?;
+                table.complete(batch);
+                if batch.len() == BATCH {
+                    table.asked.notify_one();
+                } else {
+                    table.wake();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The driver's side of the table.
+#[derive(Debug)]
+struct Members(Arc<Table>);
+
+impl Drop for Members {
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.0.each(|member| member.give_up());
+    }
+}
+
+impl Table {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that panics is called under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes on completions, in their order.
+    fn complete(&self, batch: &[Wc]) {
+        for run in batch.chunk_by(|one, next| one.qp_num() == next.qp_num()) {
+            let member = self.lock().members.get(&run[0].qp_num()).and_then(Weak::upgrade);
+            // Others are of queue pairs that were destroyed.
+            if let Some(member) = member {
+                run.iter().for_each(|wc| member.complete(wc));
+            }
+        }
+    }
+
+    fn wake(&self) {
+        self.each(|member| member.wake());
+    }
+
+    /// Calls `each` without the lock: the last owner of a queue pair may be here.
+    fn each(&self, each: impl FnMut(Arc<dyn Serve>)) {
+        let members: Vec<_> = self.lock().members.values().filter_map(Weak::upgrade).collect();
+        members.into_iter().for_each(each);
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").finish_non_exhaustive()
+    }
+}
+
+/// A queue pair's entries in the tables of its drivers. Dropping removes them, and asks the drivers to poll.
+pub(super) struct Memberships {
+    number: u32,
+    member: Weak<dyn Serve>,
+    drivers: Vec<Arc<Table>>,
+}
+
+impl Memberships {
+    pub(super) fn new(number: u32, member: Weak<dyn Serve>, drivers: &[&Handle]) -> Self {
+        let drivers: Vec<_> = drivers.iter().map(|Handle(table)| Arc::clone(table)).collect();
+        for table in &drivers {
+            table.lock().members.insert(number, Weak::clone(&member));
+        }
+        Self { number, member, drivers }
+    }
+
+    /// Whether a driver has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.drivers.iter().any(|table| table.lock().is_over)
+    }
+
+    pub(super) fn ask_to_poll(&self) {
+        self.drivers.iter().for_each(|table| table.asked.notify_one());
+    }
+}
+
+impl Drop for Memberships {
+    fn drop(&mut self) {
+        let Self { number, member, drivers } = self;
+        for table in &*drivers {
+            let mut state = table.lock();
+            // The number may be another queue pair's by now.
+            if state.members.get(number).is_some_and(|it| Weak::ptr_eq(it, member)) {
+                state.members.remove(number);
+            }
+        }
+        self.ask_to_poll();
+    }
+}

@@ -1,0 +1,150 @@
+//! A request that a task awaits.
+
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use tokio::sync::oneshot::{self, Receiver, Sender};
+
+use crate::sentences::{from, sentences};
+use crate::transport::Refused;
+use crate::wc::{Failed, Wc};
+
+/// A request that was posted. It completes whether it is awaited or not.
+#[must_use = "the request completes without it, but its buffer is then dropped"]
+#[derive(Debug)]
+pub struct Request<B>(Receiver<Result<Finished<B>, Unfinished<B>>>);
+
+/// A request that has succeeded.
+#[derive(Debug)]
+pub struct Finished<B> {
+    /// The buffer that the request was posted with.
+    pub buffer: B,
+    /// The completion.
+    pub wc: Wc,
+}
+
+/// A request that has not succeeded, with its buffer if the device does not use it any more.
+pub struct Unfinished<B> {
+    /// The buffer that the request was posted with. If it is `None`, it stays with the queue pair, as the device may still
+    /// use it.
+    pub buffer: Option<B>,
+    /// What happened.
+    pub why: RequestError,
+}
+
+/// Why a request has not succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// It was refused when posted.
+    Refused(Refused),
+    /// It completed with an error.
+    Failed(Failed),
+    /// Its queue pair went to RESET or was destroyed.
+    Discarded,
+    /// The completion queue is not polled any more: it failed, or its driver ended.
+    NotPolled,
+}
+
+from! {
+    Refused => RequestError::Refused;
+    Failed => RequestError::Failed;
+}
+
+sentences!(RequestError {
+    Self::Refused(_) => ("the request was refused");
+    Self::Failed(_) => ("the request failed");
+    Self::Discarded => ("the request was discarded: its queue pair was reset or destroyed");
+    Self::NotPolled => ("the completion queue is no longer polled, so the request can't be seen to complete: its queue failed, or its driver ended");
+}
+    Self::Refused(error) => error;
+    Self::Failed(error) => error;
+);
+
+impl<B> Unfinished<B> {
+    pub(super) const fn new(buffer: B, why: RequestError) -> Self {
+        Self { buffer: Some(buffer), why }
+    }
+}
+
+impl<B> fmt::Debug for Unfinished<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unfinished").field("why", &self.why).finish_non_exhaustive()
+    }
+}
+
+impl<B> fmt::Display for Unfinished<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.why.fmt(f)
+    }
+}
+
+impl<B> core::error::Error for Unfinished<B> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        self.why.source()
+    }
+}
+
+impl<B> Future for Request<B> {
+    type Output = Result<Finished<B>, Unfinished<B>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context).map(|answer| match answer {
+            Ok(result) => result,
+            // The token was dropped with its queue pair.
+            Err(_) => Err(Unfinished { buffer: None, why: RequestError::Discarded }),
+        })
+    }
+}
+
+/// The token of a request, in the ledgers of a [`TaskQp`](super::TaskQp). It owns the buffer until the request
+/// completes.
+#[derive(Debug)]
+pub struct Token<B> {
+    buffer: B,
+    /// `None` once the task was told that the completion queue is not polled any more.
+    task: Option<Sender<Result<Finished<B>, Unfinished<B>>>>,
+}
+
+impl<B> Token<B> {
+    pub(super) fn new(buffer: B) -> (Self, Request<B>) {
+        let (task, answer) = oneshot::channel();
+        (Self { buffer, task: Some(task) }, Request(answer))
+    }
+
+    /// The error of a request that was not posted.
+    pub(super) fn not_posted(self, why: RequestError) -> Unfinished<B> {
+        Unfinished::new(self.buffer, why)
+    }
+
+    pub(super) fn complete(self, wc: &Wc, result: Result<(), Failed>) {
+        let Self { buffer, task } = self;
+        let answer = match result {
+            Ok(()) => Ok(Finished { buffer, wc: *wc }),
+            Err(failed) => Err(Unfinished::new(buffer, failed.into())),
+        };
+        tell(task, answer);
+    }
+
+    /// The queue pair went to RESET: the device does not use the buffer any more.
+    pub(super) fn discard(self) {
+        tell(self.task, Err(Unfinished::new(self.buffer, RequestError::Discarded)));
+    }
+
+    /// Nobody polls any more. The device may still use the buffer.
+    pub(super) fn give_up(&mut self) {
+        tell(self.task.take(), Err(Unfinished { buffer: None, why: RequestError::NotPolled }));
+    }
+}
+
+/// Answers the task. If it does not wait any more, the buffer is dropped.
+fn tell<B>(
+    task: Option<Sender<Result<Finished<B>, Unfinished<B>>>>,
+    answer: Result<Finished<B>, Unfinished<B>>,
+) {
+    if let Some(task) = task {
+        drop(task.send(answer));
+    }
+}

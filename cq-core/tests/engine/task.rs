@@ -1,0 +1,451 @@
+//! Tasks of tokio: on a queue pair that is a plain list, with a software queue, and on descriptors.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use cq_core::async_event::AsyncEvent;
+use cq_core::budget::{Budget, Budgeted, Reservation};
+use cq_core::channel::waker::{self, Raiser, Receiver, WakerChannel};
+use cq_core::setup::{QpAttr, QpState};
+use cq_core::task::{
+    Channel, DeviceEvents, Driver, Finished, Handle, RequestError, TaskQp, Unfinished,
+};
+use cq_core::tracked::TrackedQp;
+use rustix::event::{EventfdFlags, eventfd};
+use tokio::task::{JoinHandle, yield_now};
+
+use super::tracked::Qp;
+use super::*;
+
+/// Counts how often it was dropped.
+#[derive(Clone, Debug, Default)]
+struct Drops(Arc<AtomicU32>);
+
+#[derive(Debug)]
+struct Buffer(Drops, u32);
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.0.0.fetch_add(1, SeqCst);
+    }
+}
+
+impl Drops {
+    fn buffer(&self, number: u32) -> Buffer {
+        Buffer(self.clone(), number)
+    }
+
+    fn count(&self) -> u32 {
+        self.0.load(SeqCst)
+    }
+}
+
+type Queue = Budgeted<Consumer<'static, OnChannel>, Arc<Budget>>;
+type Entries = Reservation<Arc<Budget>>;
+type Pair<C> = TaskQp<Qp, Buffer, 2, 1, C>;
+
+/// A queue pair with two sends and a receive, whose completions the test pushes.
+struct Stand {
+    qp: Pair<Entries>,
+    list: Qp,
+    device: Producer<'static, OnChannel<Raiser<Arc<WakerChannel>>>>,
+    budget: Arc<Budget>,
+    driver: JoinHandle<WaitError>,
+    handle: Handle,
+    drops: Drops,
+}
+
+fn driver() -> (
+    Driver<Queue, Receiver<Arc<WakerChannel>>>,
+    Producer<'static, OnChannel<Raiser<Arc<WakerChannel>>>>,
+) {
+    let (raiser, events) = waker::channel();
+    let (device, consumer) = HeapCq::new(64).unwrap().split_with(KEY, raiser);
+    (Driver::new(CompletionQueue::new(Budgeted::new(consumer, 3)), events), device)
+}
+
+impl Stand {
+    fn new() -> Self {
+        let (driver, device) = driver();
+        let budget = driver.cq().get_ref().budget().clone();
+        let entries = |count| Reservation::new(&budget, count).unwrap();
+        let list = Qp::default();
+        let handle = driver.handle();
+        let qp = TaskQp::new(TrackedQp::with(list.clone(), entries(2), entries(1)), &[&handle]);
+        let driver = tokio::spawn(driver.run());
+        Self { qp, list, device, budget, driver, handle, drops: Drops::default() }
+    }
+
+    /// Starts a task that sends.
+    fn send(&self, number: u32) -> JoinHandle<Result<Finished<Buffer>, Unfinished<Buffer>>> {
+        let (qp, buffer) = (self.qp.clone(), self.drops.buffer(number));
+        tokio::spawn(async move { qp.send(ping(), buffer).await })
+    }
+
+    /// Completes the oldest send.
+    fn complete(&mut self, status: WcStatus) {
+        let (wr_id, is_signaled) = self.list.with(|pair| pair.sends.pop_front().unwrap());
+        assert!(is_signaled, "a task waits for it");
+        self.device.push(&Wc::new(wr_id, status, 1)).unwrap();
+    }
+
+    fn posted(&self) -> usize {
+        self.list.with(|pair| pair.sends.len())
+    }
+
+    async fn until_posted(&self, count: usize) {
+        until(|| self.posted() == count).await;
+    }
+}
+
+fn ping() -> SendWr<'static> {
+    SendWr::send_inline(0, b"ping").unsignaled()
+}
+
+/// Lets other tasks run until this holds.
+async fn until(mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < DEADLINE, "it never comes true");
+        yield_now().await;
+    }
+}
+
+/// Lets other tasks run for a while, in which nothing is to happen.
+async fn rest() {
+    for _ in 0..50 {
+        yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn each_task_gets_its_own_completion_and_buffer_back() {
+    let mut stand = Stand::new();
+    let sends = [1, 2].map(|number| stand.send(number));
+    stand.until_posted(2).await;
+    let receive = tokio::spawn({
+        let (qp, buffer) = (stand.qp.clone(), stand.drops.buffer(3));
+        async move { qp.receive(&[], buffer).await }
+    });
+    until(|| stand.list.with(|pair| pair.receives.len()) == 1).await;
+    stand.complete(WcStatus::SUCCESS);
+    stand.complete(WcStatus::REM_ACCESS_ERR);
+    let wr_id = stand.list.with(|pair| pair.receives.pop_front().unwrap());
+    stand.device.push(&recv(wr_id).with_byte_len(5)).unwrap();
+
+    let [first, second] = sends;
+    assert_eq!(first.await.unwrap().unwrap().buffer.1, 1);
+    let failed = second.await.unwrap().unwrap_err();
+    let RequestError::Failed(why) = failed.why else { panic!("{failed}") };
+    assert_eq!((failed.buffer.as_ref().unwrap().1, why.status()), (2, WcStatus::REM_ACCESS_ERR));
+    let received = receive.await.unwrap().unwrap();
+    assert_eq!((received.buffer.1, received.wc.result().unwrap().byte_len()), (3, 5));
+}
+
+#[tokio::test]
+async fn a_task_waits_while_the_queue_is_full_and_then_posts() {
+    let mut stand = Stand::new();
+    let sends = [1, 2, 3].map(|number| stand.send(number));
+    stand.until_posted(2).await;
+    rest().await;
+    assert_eq!(stand.posted(), 2, "it waits");
+    for _ in 0..3 {
+        until(|| stand.posted() > 0).await;
+        stand.complete(WcStatus::SUCCESS);
+    }
+    for (send, number) in sends.into_iter().zip(1..) {
+        assert_eq!(send.await.unwrap().unwrap().buffer.1, number, "in the order of posting");
+    }
+    // The same of receives.
+    let first = stand.qp.post_recv(&[], stand.drops.buffer(1)).await.unwrap();
+    let second = tokio::spawn({
+        let (qp, buffer) = (stand.qp.clone(), stand.drops.buffer(2));
+        async move { qp.post_recv(&[], buffer).await.unwrap().await }
+    });
+    rest().await;
+    for _ in 0..2 {
+        until(|| stand.list.with(|pair| pair.receives.len()) == 1).await;
+        let wr_id = stand.list.with(|pair| pair.receives.pop_front().unwrap());
+        stand.device.push(&recv(wr_id)).unwrap();
+    }
+    assert_eq!(first.await.unwrap().buffer.1, 1);
+    assert_eq!(second.await.unwrap().unwrap().buffer.1, 2);
+}
+
+#[tokio::test]
+async fn a_dropped_future_leaves_its_buffer_until_the_request_has_completed() {
+    let mut stand = Stand::new();
+    let send = stand.send(1);
+    stand.until_posted(1).await;
+    send.abort();
+    assert!(send.await.unwrap_err().is_cancelled());
+    rest().await;
+    assert_eq!(stand.drops.count(), 0, "the device may read it");
+    stand.complete(WcStatus::SUCCESS);
+    until(|| stand.drops.count() == 1).await;
+    // One that was not posted is dropped with its future.
+    let _full = [stand.send(2), stand.send(3)];
+    stand.until_posted(2).await;
+    let waiting = stand.send(4);
+    rest().await;
+    waiting.abort();
+    assert!(waiting.await.unwrap_err().is_cancelled());
+    assert_eq!((stand.drops.count(), stand.posted()), (2, 2));
+    // The slot that is freed goes to the next one, not to the one that is gone.
+    let next = stand.send(5);
+    rest().await;
+    stand.complete(WcStatus::SUCCESS);
+    stand.until_posted(2).await;
+    stand.complete(WcStatus::SUCCESS);
+    stand.complete(WcStatus::SUCCESS);
+    assert_eq!(next.await.unwrap().unwrap().buffer.1, 5);
+}
+
+#[tokio::test]
+async fn a_refused_request_returns_its_buffer() {
+    let stand = Stand::new();
+    stand.list.with(|pair| pair.refuses_after = Some((0, 0)));
+    let refused = stand.qp.send(ping(), stand.drops.buffer(1)).await.unwrap_err();
+    assert_eq!(
+        (refused.why, refused.buffer.unwrap().1),
+        (RequestError::Refused(Refused::Device(5)), 1)
+    );
+    stand.list.with(|pair| pair.refuses_after = Some((0, 0)));
+    let refused = stand.qp.receive(&[], stand.drops.buffer(2)).await.unwrap_err();
+    assert_eq!(
+        (refused.why, refused.buffer.unwrap().1),
+        (RequestError::Refused(Refused::Device(5)), 2)
+    );
+}
+
+#[tokio::test]
+async fn a_queue_without_slots_refuses_instead_of_waiting_for_ever() {
+    let (driver, _device) = driver();
+    let none = || Reservation::new(driver.cq().get_ref().budget(), 0).unwrap();
+    let qp = TrackedQp::with(Qp::default(), none(), none());
+    let qp = TaskQp::<_, (), 2, 1, _>::new(qp, &[&driver.handle()]);
+    let full = RequestError::Refused(Refused::QueueFull);
+    assert_eq!(qp.send(ping(), ()).await.unwrap_err().why, full);
+    assert_eq!(qp.receive(&[], ()).await.unwrap_err().why, full);
+    let qp = TaskQp::<_, (), 0, 0>::new(TrackedQp::new(Qp::default()), &[]);
+    assert_eq!(qp.send(ping(), ()).await.unwrap_err().why, full);
+    assert_eq!(qp.receive(&[], ()).await.unwrap_err().why, full);
+}
+
+#[tokio::test]
+async fn a_reset_returns_buffers_and_wakes_those_that_wait_for_a_slot() {
+    let mut stand = Stand::new();
+    let sends = [1, 2].map(|number| stand.send(number));
+    stand.until_posted(2).await;
+    let receive = stand.qp.post_recv(&[], stand.drops.buffer(3)).await.unwrap();
+    let waiting = stand.send(4);
+    rest().await;
+    stand.qp.reset().unwrap();
+    for (send, number) in sends.into_iter().zip(1..) {
+        let discarded = send.await.unwrap().unwrap_err();
+        assert_eq!((discarded.why, discarded.buffer.unwrap().1), (RequestError::Discarded, number));
+    }
+    assert_eq!(receive.await.unwrap_err().buffer.unwrap().1, 3);
+    // Nothing completes any more, and yet it posts: the queue was polled because of the reset.
+    stand.until_posted(1).await;
+    stand.complete(WcStatus::SUCCESS);
+    assert_eq!(waiting.await.unwrap().unwrap().buffer.1, 4);
+    stand.qp.with(|qp| qp.modify(&QpAttr::to(QpState::INIT))).unwrap();
+    assert_eq!(stand.qp.with(|qp| qp.max_sends()), 2);
+}
+
+#[tokio::test]
+async fn a_queue_pair_is_destroyed_with_its_last_clone_and_its_entries_return() {
+    let mut stand = Stand::new();
+    let request = stand.qp.post_send(ping(), stand.drops.buffer(1)).await.unwrap();
+    let wr_id = stand.list.with(|pair| pair.sends[0].0);
+    let clone = stand.qp.clone();
+    drop(stand.qp);
+    rest().await;
+    assert_eq!((stand.drops.count(), stand.budget.free()), (0, 0));
+    drop(clone);
+    assert_eq!(stand.drops.count(), 1, "the device does not use it any more");
+    let discarded = request.await.unwrap_err();
+    assert_eq!((discarded.why, discarded.buffer.is_none()), (RequestError::Discarded, true));
+    until(|| stand.budget.free() == 3).await;
+    // A completion that is late is of nobody; a new queue pair of the same number is served.
+    let entries = |count| Reservation::new(&stand.budget, count).unwrap();
+    let qp = TrackedQp::with(stand.list.clone(), entries(2), entries(1));
+    let qp = Pair::<Entries>::new(qp, &[&stand.handle]);
+    let request = qp.post_send(ping(), stand.drops.buffer(2)).await.unwrap();
+    stand.device.push(&send(wr_id)).unwrap();
+    let wr_id = stand.list.with(|pair| pair.sends[1].0);
+    stand.device.push(&send(wr_id)).unwrap();
+    assert_eq!(request.await.unwrap().buffer.1, 2);
+}
+
+#[tokio::test]
+async fn entries_return_though_more_completions_wait_than_a_batch_holds() {
+    let mut stand = Stand::new();
+    drop(stand.qp);
+    // Before the driver runs.
+    (0..40).for_each(|wr_id| stand.device.push(&send(wr_id)).unwrap());
+    until(|| stand.budget.free() == 3).await;
+}
+
+#[tokio::test]
+async fn requests_end_if_nobody_polls_any_more() {
+    let mut stand = Stand::new();
+    let sends = [1, 2].map(|number| stand.send(number));
+    stand.until_posted(2).await;
+    let (waiting, receive) =
+        (stand.send(3), stand.qp.post_recv(&[], stand.drops.buffer(4)).await.unwrap());
+    rest().await;
+    stand.driver.abort();
+    assert!((&mut stand.driver).await.unwrap_err().is_cancelled());
+    for send in sends {
+        let lost = send.await.unwrap().unwrap_err();
+        assert_eq!((lost.why, lost.buffer.is_none()), (RequestError::NotPolled, true));
+    }
+    assert_eq!(receive.await.unwrap_err().why, RequestError::NotPolled);
+    let lost = waiting.await.unwrap().unwrap_err();
+    assert_eq!(
+        (lost.why, lost.buffer.unwrap().1),
+        (RequestError::NotPolled, 3),
+        "it was not posted"
+    );
+    assert_eq!(stand.drops.count(), 1, "the device may use the others");
+    assert_eq!(
+        stand.qp.send(ping(), stand.drops.buffer(5)).await.unwrap_err().why,
+        RequestError::NotPolled
+    );
+    // A queue pair that comes later finds the same.
+    let late = TaskQp::<_, (), 1, 1>::new(TrackedQp::new(Qp::default()), &[&stand.handle]);
+    assert_eq!(late.send(ping(), ()).await.unwrap_err().why, RequestError::NotPolled);
+    let before = stand.drops.count();
+    drop(stand.qp);
+    assert_eq!(stand.drops.count(), before + 3);
+}
+
+#[tokio::test]
+async fn a_driver_ends_with_its_queue() {
+    let mut stand = Stand::new();
+    let send = stand.send(1);
+    stand.until_posted(1).await;
+    stand.complete(WcStatus::SUCCESS);
+    drop(stand.device);
+    assert_eq!(send.await.unwrap().unwrap().buffer.1, 1, "what was stored comes first");
+    assert_eq!(stand.driver.await.unwrap(), WaitError::Poll(PollError::Closed));
+    assert_eq!(
+        stand.qp.send(ping(), stand.drops.buffer(2)).await.unwrap_err().why,
+        RequestError::NotPolled
+    );
+    assert_eq!(format!("{:?}", stand.qp), "TaskQp { .. }");
+}
+
+#[tokio::test]
+async fn draining_through_the_driver_ends_all_requests() {
+    let stand = Stand::new();
+    let send = stand.send(1);
+    stand.until_posted(1).await;
+    stand.qp.with(|qp| qp.fail()).unwrap();
+    let wcs: Vec<_> = stand.list.with(|pair| pair.completions.drain(..).collect());
+    let mut device = stand.device;
+    wcs.iter().for_each(|wc| device.push(wc).unwrap());
+    let flushed = send.await.unwrap().unwrap_err();
+    let RequestError::Failed(why) = flushed.why else { panic!("{flushed}") };
+    assert_eq!(why.status(), WcStatus::WR_FLUSH_ERR);
+}
+
+/// An eventfd: as a channel, and as a device. Each event is counted there.
+struct Eventfd(OwnedFd);
+
+impl Eventfd {
+    fn new() -> Self {
+        let flags = EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE;
+        Self(eventfd(0, flags).unwrap())
+    }
+
+    fn raise(&self, count: u64) {
+        rustix::io::write(&self.0, &count.to_ne_bytes()).unwrap();
+    }
+
+    fn take(&self) -> Result<Option<()>, EventError> {
+        match rustix::io::read(&self.0, &mut [0; 8]) {
+            Ok(_) => Ok(Some(())),
+            Err(rustix::io::Errno::AGAIN) => Ok(None),
+            Err(errno) => Err(EventError::Device(errno.raw_os_error())),
+        }
+    }
+}
+
+impl AsFd for Eventfd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Events for Eventfd {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+        Ok(self.take()?.map(|()| KEY))
+    }
+}
+
+impl AsyncEvents for Eventfd {
+    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+        let event = AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Cq(KEY) };
+        Ok(self.take()?.map(|()| event))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n06_a_task_is_woken_by_the_descriptor_of_a_channel() {
+    const WORK: u64 = 5000;
+    let channel = Eventfd::new();
+    let raised = channel.0.try_clone().unwrap();
+    let raise = move |_: CqKey| Eventfd(raised.try_clone().unwrap()).raise(1);
+    let (mut device, consumer) = HeapCq::new(16).unwrap().split_with(KEY, raise);
+    channel.raise(100); // left from earlier: they wake for nothing
+    thread::spawn(move || {
+        (0..WORK).for_each(|wr_id| device.push_or_wait(&send(wr_id), thread::yield_now).unwrap());
+    });
+    let served = tokio::spawn(async move {
+        let (mut cq, mut events) = (CompletionQueue::new(consumer), Channel::new(channel).unwrap());
+        let (mut buffer, mut served) = ([Wc::default(); 8], 0);
+        loop {
+            match cq.next_batch(&mut buffer, &mut events).await {
+                Ok(batch) => served += batch.len() as u64,
+                Err(error) => return (served, error),
+            }
+        }
+    });
+    let end = WaitError::Poll(PollError::Closed);
+    assert_eq!(tokio::time::timeout(DEADLINE, served).await.unwrap().unwrap(), (WORK, end));
+}
+
+#[tokio::test]
+async fn asynchronous_events_come_one_after_the_other() {
+    let device = Eventfd::new();
+    let raiser = Eventfd(device.0.try_clone().unwrap());
+    let mut events = DeviceEvents::new(device).unwrap();
+    raiser.raise(3);
+    for _ in 0..3 {
+        assert_eq!(events.next().await.unwrap().event_type, AsyncEventType::CQ_ERR);
+    }
+    // A future that is dropped has taken nothing.
+    let nothing = tokio::time::timeout(Duration::from_millis(1), events.next()).await;
+    assert!(nothing.is_err());
+    let raise = tokio::spawn(async move {
+        yield_now().await;
+        raiser.raise(1);
+    });
+    events.next().await.unwrap();
+    raise.await.unwrap();
+    assert_eq!(events.into_inner().take(), Ok(None));
+}
+
+#[test]
+fn a_channel_whose_runtime_is_gone_fails() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    let mut channel = runtime.block_on(async { Channel::new(Eventfd::new()).unwrap() });
+    channel.get_ref().raise(1);
+    assert_eq!(channel.take_event(), Ok(Some(KEY)));
+    drop(runtime);
+    channel.register(std::task::Waker::noop());
+    assert_eq!(channel.take_event(), Err(EventError::Device(0)));
+}
