@@ -41,6 +41,7 @@ impl Drops {
 }
 
 type Queue = Budgeted<Consumer<'static, OnChannel>, Arc<Budget>>;
+type Device = Producer<'static, OnChannel<Raiser<Arc<WakerChannel>>>>;
 type Entries = Reservation<Arc<Budget>>;
 type Pair<C> = TaskQp<Qp, Buffer, 2, 1, C>;
 
@@ -48,17 +49,14 @@ type Pair<C> = TaskQp<Qp, Buffer, 2, 1, C>;
 struct Stand {
     qp: Pair<Entries>,
     list: Qp,
-    device: Producer<'static, OnChannel<Raiser<Arc<WakerChannel>>>>,
+    device: Device,
     budget: Arc<Budget>,
     driver: JoinHandle<WaitError>,
     handle: Handle,
     drops: Drops,
 }
 
-fn driver() -> (
-    Driver<Queue, Receiver<Arc<WakerChannel>>>,
-    Producer<'static, OnChannel<Raiser<Arc<WakerChannel>>>>,
-) {
+fn driver() -> (Driver<Queue, Receiver<Arc<WakerChannel>>>, Device) {
     let (raiser, events) = waker::channel();
     let (device, consumer) = HeapCq::new(64).unwrap().split_with(KEY, raiser);
     (Driver::new(CompletionQueue::new(Budgeted::new(consumer, 3)), events), device)
