@@ -4,8 +4,8 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::fmt;
 use core::future::{Future, poll_fn};
+use core::mem;
 use core::pin::pin;
-use core::task::Poll;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,8 +15,6 @@ use crate::cq::{CompletionQueue, WaitError};
 use crate::transport::{Arm, AsyncChannel};
 use crate::wc::Wc;
 
-const BATCH: usize = 32;
-
 /// Polls a completion queue, and passes each completion to the queue pair that it is of. See [the module](super).
 ///
 /// If it is dropped or ends, the requests that are outstanding on its queue pairs end with
@@ -25,6 +23,8 @@ const BATCH: usize = 32;
 pub struct Driver<T, E> {
     cq: CompletionQueue<T>,
     events: E,
+    /// Whether an empty poll is asked for.
+    is_asked: bool,
     members: Members,
 }
 
@@ -63,7 +63,7 @@ impl<T: Arm, E: AsyncChannel> Driver<T, E> {
     /// A driver of this queue. `events` must serve this queue only.
     #[must_use]
     pub fn new(cq: CompletionQueue<T>, events: E) -> Self {
-        Self { cq, events, members: Members(Arc::default()) }
+        Self { cq, events, is_asked: false, members: Members(Arc::default()) }
     }
 
     /// What queue pairs are created with.
@@ -86,31 +86,28 @@ impl<T: Arm, E: AsyncChannel> Driver<T, E> {
         }
     }
 
-    /// Waits for completions, or for a request to poll, and passes on what it polls.
+    /// Waits for completions, and passes them on.
     async fn step(&mut self) -> Result<(), WaitError> {
-        let Self { cq, events, members: Members(table) } = self;
-        let mut buffer = [Wc::default(); BATCH];
-        let polled = {
+        let Self { cq, events, is_asked, members: Members(table) } = self;
+        let mut buffer = [Wc::default(); 32];
+        let count = {
             let mut asked = pin!(table.asked.notified());
             let mut batch = pin!(cq.next_batch(&mut buffer, events));
-            poll_fn(|task| match batch.as_mut().poll(task) {
-                Poll::Ready(batch) => Poll::Ready(Some(batch.map(<[Wc]>::len))),
-                Poll::Pending => asked.as_mut().poll(task).map(|()| None),
-            })
-            .await
-        };
-        match polled {
-            Some(count) => table.complete(&buffer[..count?]),
-            None => {
-                let batch = cq.poll(&mut buffer)?;
-                table.complete(batch);
-                if batch.len() == BATCH {
-                    table.asked.notify_one();
-                } else {
+            poll_fn(|task| {
+                while asked.as_mut().poll(task).is_ready() {
+                    *is_asked = true;
+                    asked.set(table.asked.notified());
+                }
+                let batch = batch.as_mut().poll(task).map_ok(<[Wc]>::len);
+                // The queue was empty after it was asked.
+                if batch.is_pending() && mem::take(is_asked) {
                     table.wake();
                 }
-            }
-        }
+                batch
+            })
+            .await?
+        };
+        table.complete(&buffer[..count]);
         Ok(())
     }
 }
@@ -156,7 +153,9 @@ impl Table {
 
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table").finish_non_exhaustive()
+        f.debug_struct("Table")
+            .field("queue_pairs", &self.lock().members.len())
+            .finish_non_exhaustive()
     }
 }
 

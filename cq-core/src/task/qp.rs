@@ -105,7 +105,7 @@ where
         self.shared
             .post(&self.shared.sends, buffer, |qp, token| {
                 let posted = qp.post_send(wr, token);
-                let may_wait = qp.sends_outstanding() > 0 || qp.free_sends() < qp.max_sends();
+                let may_wait = qp.free_sends() < qp.max_sends();
                 (posted, may_wait)
             })
             .await
@@ -122,8 +122,7 @@ where
         self.shared
             .post(&self.shared.receives, buffer, |qp, token| {
                 let posted = qp.post_recv(sges, token);
-                let may_wait =
-                    qp.receives_outstanding() > 0 || qp.free_receives() < qp.max_receives();
+                let may_wait = qp.free_receives() < qp.max_receives();
                 (posted, may_wait)
             })
             .await

@@ -82,9 +82,15 @@ impl Stand {
 
     /// Completes the oldest send.
     fn complete(&mut self, status: WcStatus) {
+        let wr_id = self.next().wr_id();
+        self.device.push(&Wc::new(wr_id, status, 1)).unwrap();
+    }
+
+    /// The completion of the oldest send.
+    fn next(&self) -> Wc {
         let (wr_id, is_signaled) = self.list.with(|pair| pair.sends.pop_front().unwrap());
         assert!(is_signaled, "a task waits for it");
-        self.device.push(&Wc::new(wr_id, status, 1)).unwrap();
+        send(wr_id)
     }
 
     fn posted(&self) -> usize {
@@ -237,17 +243,25 @@ async fn a_reset_returns_buffers_and_wakes_those_that_wait_for_a_slot() {
     stand.until_posted(2).await;
     let receive = stand.qp.post_recv(&[], stand.drops.buffer(3)).await.unwrap();
     let waiting = stand.send(4);
+    let waiting_receive = tokio::spawn({
+        let (qp, buffer) = (stand.qp.clone(), stand.drops.buffer(5));
+        async move { qp.receive(&[], buffer).await }
+    });
     rest().await;
+    // More than a batch is in the queue, so that it is empty only after a second poll.
+    (0..40).for_each(|wr_id| stand.device.push(&send(wr_id)).unwrap());
     stand.qp.reset().unwrap();
     for (send, number) in sends.into_iter().zip(1..) {
         let discarded = send.await.unwrap().unwrap_err();
         assert_eq!((discarded.why, discarded.buffer.unwrap().1), (RequestError::Discarded, number));
     }
     assert_eq!(receive.await.unwrap_err().buffer.unwrap().1, 3);
-    // Nothing completes any more, and yet it posts: the queue was polled because of the reset.
+    // Nothing completes any more, and yet they post: the queue was polled because of the reset.
+    until(|| stand.list.with(|pair| pair.receives.len()) == 1).await;
     stand.until_posted(1).await;
     stand.complete(WcStatus::SUCCESS);
     assert_eq!(waiting.await.unwrap().unwrap().buffer.1, 4);
+    waiting_receive.abort();
     stand.qp.with(|qp| qp.modify(&QpAttr::to(QpState::INIT))).unwrap();
     assert_eq!(stand.qp.with(|qp| qp.max_sends()), 2);
 }
@@ -275,6 +289,39 @@ async fn a_queue_pair_is_destroyed_with_its_last_clone_and_its_entries_return() 
     let wr_id = stand.list.with(|pair| pair.sends[1].0);
     stand.device.push(&send(wr_id)).unwrap();
     assert_eq!(request.await.unwrap().buffer.1, 2);
+}
+
+#[tokio::test]
+async fn each_queue_pair_gets_its_own_completions() {
+    let mut stand = Stand::new();
+    let mut other = Qp::default();
+    other.nth = 1;
+    let second = TaskQp::<_, u32, 2, 1>::new(TrackedQp::new(other.clone()), &[&stand.handle]);
+    assert_eq!(format!("{:?}", stand.handle), "Handle(Table { queue_pairs: 2, .. })");
+    let sends = [1, 2].map(|number| stand.send(number));
+    stand.until_posted(2).await;
+    let between = second.post_send(ping(), 3).await.unwrap();
+    let wr_id = other.with(|pair| pair.sends[0].0);
+    let batch = [
+        stand.next(),
+        Wc::new(wr_id, WcStatus::SUCCESS, 2),
+        stand.next(),
+        Wc::new(9, WcStatus::SUCCESS, 7),
+    ];
+    stand.device.push_batch(&batch).unwrap();
+    assert_eq!(between.await.unwrap().buffer, 3);
+    for (send, number) in sends.into_iter().zip(1..) {
+        assert_eq!(send.await.unwrap().unwrap().buffer.1, number);
+    }
+    // One of the same number takes the place of the first, which leaves it alone when it goes.
+    let third = TaskQp::<_, u32, 2, 1>::new(TrackedQp::new(other.clone()), &[&stand.handle]);
+    drop(second);
+    let request = third.post_send(ping(), 4).await.unwrap();
+    let wr_id = other.with(|pair| pair.sends[1].0);
+    stand.device.push(&Wc::new(wr_id, WcStatus::SUCCESS, 2)).unwrap();
+    assert_eq!(request.await.unwrap().buffer, 4);
+    drop(third);
+    assert_eq!(format!("{:?}", stand.handle), "Handle(Table { queue_pairs: 1, .. })");
 }
 
 #[tokio::test]

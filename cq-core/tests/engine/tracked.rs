@@ -18,6 +18,8 @@ pub(super) struct Qp {
     pair: Arc<Mutex<Pair>>,
     /// What it was modified to.
     states: Arc<Mutex<Vec<QpState>>>,
+    /// Its number, less 1.
+    pub(super) nth: u32,
     refuses: Arc<Mutex<Option<ModifyError>>>,
 }
 
@@ -57,7 +59,7 @@ impl QueuePair for Qp {
     type Directed<'a> = Qp;
 
     fn number(&self) -> u32 {
-        1
+        1 + self.nth
     }
 
     fn qp_type(&self) -> QpType {

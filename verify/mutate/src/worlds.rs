@@ -69,12 +69,13 @@ fn holds(meta: &Meta, loom: bool) -> bool {
         Meta::NameValue(pair) => {
             let name = pair.path.get_ident().map(ToString::to_string).unwrap_or_default();
             let Expr::Lit(ExprLit { lit: Lit::Str(value), .. }) = &pair.value else { return false };
-            has(&name, &value.value())
+            has(&name, &value.value(), loom)
         }
     }
 }
 
-fn has(name: &str, value: &str) -> bool {
+/// The features are those of the tests, and those of the models.
+fn has(name: &str, value: &str, loom: bool) -> bool {
     matches!(
         (name, value),
         ("target_has_atomic", "8" | "16" | "32" | "64" | "ptr")
@@ -82,8 +83,8 @@ fn has(name: &str, value: &str) -> bool {
             | ("target_os", "linux")
             | ("target_pointer_width", "64")
             | ("target_endian", "little")
-            | ("feature", "test-util")
-    )
+            | ("feature", "alloc" | "async" | "test-util")
+    ) || (name == "feature" && !loom)
 }
 
 /// The items in the branches of a `cfg_if!`, each with its worlds; nothing in another macro.
