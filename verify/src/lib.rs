@@ -28,3 +28,8 @@ pub mod loopback;
 pub mod model;
 #[cfg(feature = "verbs")]
 pub mod verbs;
+
+/// The example of the repository's README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
