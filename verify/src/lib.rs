@@ -13,6 +13,12 @@
 //! | `verbs` | real verbs as such a device; only with the feature of this name |
 //! | `adapter` | every transport with cq-core's traits as such a device |
 //! | [`model`] | the reference model: a device as the contract describes it, to compare with |
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `verbs` | the module `verbs`, which needs libibverbs |
 #![deny(unsafe_code)]
 
 pub mod across;
