@@ -7,6 +7,13 @@
 //! replicate(&transport_rxe_loop::Context::open("loop0")?, &records)?
 //! replicate(&transport_verbs::Context::open_first()?, &records)?
 //! ```
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `dpdk` | DPDK's `rte_ring` among the peers of the benches |
+//! | `verbs` | real devices through `transport-verbs`, and the comparisons with C programs |
 
 pub mod callgrind;
 pub mod calls;

@@ -231,5 +231,5 @@ cfg_if::cfg_if! {
 
 /// The example of the README compiles and runs.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

@@ -89,10 +89,12 @@
 //! by itself. Channels and contexts have descriptors of their own; their events are lost once these are closed.
 //!
 //! ## Trust
-//! Whatever a process writes to the fabric, it neither crashes nor hangs another, nor has another access memory that is
-//! not registered ([X4](cq_core::contract#x4)). An exception are the [files](crate::OpenOptions#fabrics) themselves:
-//! truncating one in use, or punching holes into it while shared memory is full, ends the processes that use it by
-//! SIGBUS. Only programs of the same user, and of root, can do that.
+//! Whatever a broken process writes to the fabric, it neither crashes nor hangs another, nor has another access memory
+//! that is not registered ([X4](cq_core::contract#x4)). An exception are the [files](crate::OpenOptions#fabrics)
+//! themselves: truncating one in use, or punching holes into it while shared memory is full, ends the processes that use
+//! it by SIGBUS. Only programs of the same user, and of root, can do that. They can also trace this process, which opening
+//! the device permits, and forge entries of the tables: the device is no sandbox. `SECURITY.md`, in the repository, has
+//! the whole boundary.
 //!
 //! # The service thread
 //! A process has one service thread for each fabric, once something needs it:

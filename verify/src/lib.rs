@@ -13,6 +13,12 @@
 //! | `verbs` | real verbs as such a device; only with the feature of this name |
 //! | `adapter` | every transport with cq-core's traits as such a device |
 //! | [`model`] | the reference model: a device as the contract describes it, to compare with |
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `verbs` | the module `verbs`, which needs libibverbs |
 #![deny(unsafe_code)]
 
 pub mod across;
@@ -28,3 +34,8 @@ pub mod loopback;
 pub mod model;
 #[cfg(feature = "verbs")]
 pub mod verbs;
+
+/// The example of the repository's README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

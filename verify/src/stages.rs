@@ -5,7 +5,7 @@ use std::time::Duration;
 use verify_layers::check;
 
 use crate::guest;
-use crate::run::{Job, Stop, cargo, cargo_with_cfg, flags, processors, root};
+use crate::run::{Job, Stop, cargo, cargo_with_cfg, processors, root};
 
 mod abi;
 mod artifacts;
@@ -14,12 +14,15 @@ mod bare_metal;
 mod checks;
 mod conformance;
 mod differential;
+mod doc;
 mod exports;
 mod fabric;
 mod layout;
 mod libibverbs;
 pub mod libtest;
 mod loom;
+mod markdown;
+mod package;
 mod preload;
 mod soft_roce;
 mod verbs;
@@ -114,7 +117,7 @@ impl Stage {
 }
 
 /// All stages, in the order in which they start: what others wait for, and then what takes longest.
-pub static STAGES: [Stage; 14] = [
+pub static STAGES: [Stage; 15] = [
     Stage::new("fmt", 5, fmt)
         .shows("every file is formatted by rustfmt")
         .why("differences of format hide the other differences"),
@@ -170,8 +173,12 @@ pub static STAGES: [Stage; 14] = [
         .why("such programs use verbs in ways that our tests do not")
         .shares(&[Shared::Checker])
         .packages(&[abi::PACKAGES]),
-    Stage::new("doc", 40, doc)
-        .shows("the documentation builds without a warning, that of private modules, too, and its links resolve")
+    Stage::new("package", 75, package::run)
+        .shows("each library builds from its package alone, by the oldest promised compiler, with each feature; manifests and the tables of features are complete")
+        .why("in the workspace a newer compiler finds every file: there nobody notices a package that lacks one, or a younger feature of Rust")
+        .packages(&[libibverbs::PACKAGES]),
+    Stage::new("doc", 40, doc::run)
+        .shows("the documentation builds without a warning, that of private modules, too, and its links and those of all pages resolve")
         .why("links break when names change")
         .shares(&[Shared::Verbs])
         .packages(&[libibverbs::PACKAGES]),
@@ -241,23 +248,6 @@ fn test(job: &mut Job) -> Result<String, Stop> {
         return Err(Stop::Failed("no test ran".into()));
     }
     Ok(format!("{} tests, {} without 64-bit atomics", all[0], all[1]))
-}
-
-fn doc(job: &mut Job) -> Result<String, Stop> {
-    // What is off by default has links too.
-    let words = format!(
-        "doc {} --no-deps --features cq-core/std,cq-core/stream,cq-core/test-util",
-        libibverbs::WORKSPACE
-    );
-    for (title, words) in [
-        ("cargo doc of private items", format!("{words} --document-private-items")),
-        ("cargo doc", words),
-    ] {
-        let mut doc = libibverbs::cargo(&words);
-        doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
-        job.run(title, &mut doc)?;
-    }
-    Ok("no warnings".into())
 }
 
 /// Reads all crates, and names each fault against the table `verify/layers.toml`.

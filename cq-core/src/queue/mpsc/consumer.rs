@@ -6,9 +6,9 @@ use core::fmt;
 use super::super::channel::{NoChannel, OnChannel};
 use super::super::owner::Owner;
 use super::super::ring::{Position, Ref};
-use super::super::{self as queue, State};
 use super::reservation::{SharedRing, WhyNot, distance};
 use super::{NewRing, Shared, Spare};
+use crate::queue::{self, State};
 use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use crate::wc::Wc;
 

@@ -1,0 +1,53 @@
+//! The documentation: what rustdoc renders, and the pages beside it.
+
+use walkdir::{DirEntry, WalkDir};
+
+use super::{libibverbs, markdown};
+use crate::run::{Job, Stop, flags, root};
+
+/// Renders the documentation without a warning, and follows the links of the pages.
+pub fn run(job: &mut Job) -> Result<String, Stop> {
+    // What is off by default has links too.
+    let words = format!(
+        "doc {} --no-deps --features cq-core/std,cq-core/stream,cq-core/test-util",
+        libibverbs::WORKSPACE
+    );
+    for (title, words) in [
+        ("cargo doc of private items", format!("{words} --document-private-items")),
+        ("cargo doc", words),
+    ] {
+        let mut doc = libibverbs::cargo(&words);
+        doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
+        job.run(title, &mut doc)?;
+    }
+    let pages = pages(job)?;
+    Ok(format!("no warnings; {pages} pages, whose links resolve"))
+}
+
+/// How many pages there are, all of whose links lead somewhere.
+fn pages(job: &mut Job) -> Result<usize, Stop> {
+    let (mut pages, mut dangling) = (0, Vec::new());
+    for entry in WalkDir::new(root()).into_iter().filter_entry(is_source) {
+        let entry = entry.map_err(std::io::Error::from)?;
+        let path = entry.path();
+        if path.extension().is_some_and(|end| end == "md") {
+            pages += 1;
+            let page = path.strip_prefix(root()).unwrap_or(path).display();
+            let links = markdown::dangling(path, root())?;
+            dangling.extend(links.iter().map(|to| format!("{page} has a link to {to}")));
+        }
+    }
+    for link in &dangling {
+        job.log(link)?;
+    }
+    match dangling.first() {
+        None => Ok(pages),
+        Some(first) => Err(Stop::Failed(format!("{first}, which leads nowhere"))),
+    }
+}
+
+/// Whether this is not something that was built, or hidden.
+fn is_source(entry: &DirEntry) -> bool {
+    let name = entry.file_name().to_string_lossy();
+    entry.depth() == 0 || !(name.starts_with("target") || name.starts_with('.'))
+}

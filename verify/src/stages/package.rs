@@ -1,0 +1,156 @@
+//! The libraries as packages: what cargo would publish of each, complete in itself, and built from that alone by the oldest
+//! compiler that is promised.
+//!
+//! `cargo package` builds what it packs, too, but cannot do so again in the same target directory: it takes a package of
+//! the workspace for one of a registry, which never changes, and builds with its first version of it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use cargo_metadata::{Metadata, MetadataCommand, Package};
+
+use super::libibverbs;
+use crate::run::{Job, Stop, cargo, root};
+
+mod features;
+mod manifest;
+mod tarball;
+
+/// Where the packages are made, and built; relative to [`root`].
+const TARGET: &str = "target/publish";
+/// Where they are unpacked.
+const SOURCES: &str = "target/publish/sources";
+/// How many seconds installing a compiler may take, where the network neither answers nor refuses.
+const PATIENCE: &str = "100";
+
+/// Packs the libraries, judges what is in the packages, and builds each.
+pub fn run(job: &mut Job) -> Result<String, Stop> {
+    let metadata = metadata(job)?;
+    let libraries = manifest::libraries(&metadata);
+    let dependencies = manifest::dependencies(&metadata, &libraries);
+    let mut faults = manifest::faults(&libraries, &dependencies);
+    for package in metadata.workspace_packages() {
+        faults.extend(features::faults(package)?);
+    }
+    faults.extend(pack(job, &libraries)?);
+    for package in &libraries {
+        faults.extend(tarball::faults(&root().join(SOURCES).join(folder(package)))?);
+    }
+    for fault in &faults {
+        job.log(fault)?;
+    }
+    if !faults.is_empty() {
+        return Err(Stop::Failed(faults.join("; ")));
+    }
+    let compiler = Compiler::oldest(job)?;
+    for package in &libraries {
+        build(job, &compiler, package)?;
+    }
+    let names: Vec<_> = libraries.iter().map(|package| package.name.as_str()).collect();
+    let (count, names, words) = (dependencies.len(), names.join(", "), &compiler.words);
+    Ok(format!("{names}: built from their packages {words}, with {count} dependencies"))
+}
+
+fn metadata(job: &mut Job) -> Result<Metadata, Stop> {
+    // Of one platform: the packages of all others would be fetched for nothing.
+    let mut metadata = cargo(&["metadata", "--format-version", "1", "--locked", "--all-features"]);
+    metadata.args(["--filter-platform", "x86_64-unknown-linux-gnu"]);
+    let told = job.ask("cargo metadata", &mut metadata)?;
+    MetadataCommand::parse(told).map_err(|error| Stop::Failed(error.to_string()))
+}
+
+/// The name of the folder in a package's tarball.
+fn folder(package: &Package) -> String {
+    format!("{}-{}", package.name, package.version)
+}
+
+/// Makes the tarballs and unpacks them, in a workspace of their own with the dependencies of this one: what cargo warned
+/// of meanwhile.
+fn pack(job: &mut Job, libraries: &[&Package]) -> Result<Vec<String>, Stop> {
+    let mut package = cargo(&["package", "--locked", "--no-verify", "--allow-dirty"]);
+    package.args(["--target-dir", TARGET]);
+    package.args(libraries.iter().flat_map(|library| ["-p", library.name.as_str()]));
+    let output = job.run("cargo package", &mut package)?;
+    let sources = root().join(SOURCES);
+    if sources.exists() {
+        fs::remove_dir_all(&sources)?;
+    }
+    fs::create_dir_all(&sources)?;
+    for library in libraries {
+        let tarball = format!("{TARGET}/package/{}.crate", folder(library));
+        // With the time of now: all files in it are as old as each other, and cargo would not see that they changed.
+        let mut unpack = Command::new("tar");
+        unpack.args(["-xzm", "-f", &tarball, "-C", SOURCES]);
+        job.run(&format!("unpacking {}", library.name), &mut unpack)?;
+    }
+    fs::write(sources.join("Cargo.toml"), workspace(libraries))?;
+    fs::copy(root().join("Cargo.lock"), sources.join("Cargo.lock"))?;
+    Ok(tarball::warnings(&output))
+}
+
+/// The manifest of a workspace of the unpacked packages, which find each other there instead of in the registry.
+fn workspace(libraries: &[&Package]) -> String {
+    let members: Vec<_> = libraries.iter().map(|package| folder(package)).collect();
+    let patch =
+        |package: &&Package| format!("{} = {{ path = \"{}\" }}\n", package.name, folder(package));
+    let patches: String = libraries.iter().map(patch).collect();
+    format!(
+        "[workspace]\nresolver = \"3\"\nmembers = {members:?}\n\n\
+         [patch.crates-io]\n{patches}\n[profile.dev]\ndebug = false\n"
+    )
+}
+
+/// Builds a package alone, since another one might ask for what it forgot: as it is, with each feature, and with all.
+fn build(job: &mut Job, compiler: &Compiler, package: &Package) -> Result<(), Stop> {
+    let features = package.features.keys().map(|name| format!("--features={name}"));
+    let all = (!package.features.is_empty()).then(|| "--all-features".to_owned());
+    for features in [String::new()].into_iter().chain(features).chain(all) {
+        let mut check = compiler.cargo();
+        check.args(["check", "--package", &package.name]).args(features.split_whitespace());
+        check.arg("--manifest-path").arg(Path::new(SOURCES).join("Cargo.toml"));
+        check.env("CARGO_TARGET_DIR", TARGET);
+        let what = format!("cargo check of {} {features}", folder(package));
+        job.run(what.trim_end(), libibverbs::with_libclang(&mut check))?;
+    }
+    Ok(())
+}
+
+/// What the packages are built with.
+struct Compiler {
+    /// Its version, where it is not the one of this build.
+    version: Option<&'static str>,
+    /// It in words.
+    words: String,
+}
+
+impl Compiler {
+    /// The oldest that is promised, by rustup, which installs it where it is missing; where it can't be had, this one.
+    fn oldest(job: &mut Job) -> Result<Self, Stop> {
+        let version = env!("CARGO_PKG_RUST_VERSION");
+        let mut rustc = || {
+            let mut rustc = Command::new("rustup");
+            job.ask("rustc --version", rustc.args(["run", version, "rustc", "--version"]))
+        };
+        if let Ok(said) = rustc() {
+            return Ok(Self { version: Some(version), words: format!("by {}", said.trim()) });
+        }
+        let mut install = Command::new("timeout");
+        install.args([PATIENCE, "rustup", "toolchain", "install", version]);
+        install.args(["--profile", "minimal", "--no-self-update"]);
+        match job.run(&format!("installing Rust {version}"), &mut install) {
+            Ok(_) => Ok(Self { version: Some(version), words: format!("by rustc {version}") }),
+            Err(why) => {
+                let words = format!("by this compiler, since {version} can't be had ({why})");
+                Ok(Self { version: None, words })
+            }
+        }
+    }
+
+    fn cargo(&self) -> Command {
+        let Some(version) = self.version else { return cargo(&[]) };
+        let mut cargo = Command::new("rustup");
+        cargo.args(["run", version, "cargo"]).env("CARGO_TERM_COLOR", "never");
+        cargo
+    }
+}
