@@ -62,6 +62,7 @@
 //!
 //! | folder | what it does | state of a process |
 //! |---|---|---|
+//! | `observe` | looking at a fabric from outside, without attaching: what there is, and what waits for what. Each layer reads its own tables for it, in `view` | |
 //! | `api` | what a program holds: contexts, protection domains, regions, windows, completion queues, channels, queue pairs, shared receive queues, address handles; validates arguments, once | handles |
 //! | `lifecycle` | opening, the service thread, recovery from the death of processes | `Device`: all of the following, and the list of tables whose entries die with their process |
 //! | `engine` | requests: ownership of send queues, the requester and its operations, the responder and its receives, retry, flush, errors | `Engine`: queue pairs, shared receive queues, alarms, remote requests |
@@ -181,6 +182,8 @@ pub mod sync;
 cfg_if::cfg_if! {
     if #[cfg(not(loom))] {
         mod api;
+        #[cfg(feature = "serde")]
+        mod by_name;
         mod completion;
         mod engine;
         mod error;
@@ -190,6 +193,7 @@ cfg_if::cfg_if! {
         mod lifecycle;
         pub mod manual;
         mod memory;
+        pub mod observe;
         mod policy;
         mod shm;
 

@@ -14,6 +14,7 @@ pub mod overran;
 pub mod push;
 pub mod queue;
 pub mod soft_roce;
+pub mod view;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -41,8 +42,8 @@ pub struct Completions {
     pub shm: &'static Shm,
     /// A thread that waits for a lock serves copy requests of other processes meanwhile.
     pub memory: &'static Memory,
-    cqs: Table<CqSlot>,
-    channels: Table<ChannelSlot>,
+    cqs: Table<'static, CqSlot>,
+    channels: Table<'static, ChannelSlot>,
     /// Unread events of shared receive queues and queue pairs, by their [sources](Source).
     nodes: &'static [EventNode],
     /// The table sizes of shared receive queues and queue pairs, powers of two.
@@ -58,10 +59,10 @@ pub struct Completions {
 
 /// The tables of [`Completions`].
 #[derive(Debug)]
-pub struct Tables {
-    cqs: Table<CqSlot>,
-    channels: Table<ChannelSlot>,
-    nodes: &'static [EventNode],
+pub struct Tables<'m> {
+    cqs: Table<'m, CqSlot>,
+    channels: Table<'m, ChannelSlot>,
+    nodes: &'m [EventNode],
     srqs: u32,
     qps: u32,
 }
@@ -75,9 +76,9 @@ pub struct Counts {
     pub qps: u32,
 }
 
-impl Tables {
+impl<'m> Tables<'m> {
     /// Places the tables; `None` if the memory is too small.
-    pub fn place(plan: &mut Plan, Counts { cqs, channels, srqs, qps }: Counts) -> Option<Self> {
+    pub fn place(plan: &mut Plan<'m>, Counts { cqs, channels, srqs, qps }: Counts) -> Option<Self> {
         plan.note(size_of::<Control>());
         plan.note(size_of::<Slot>());
         let cqs = Table::place(plan, cqs);
@@ -89,7 +90,7 @@ impl Tables {
 
 impl Completions {
     /// The state of a process that begins to use these tables.
-    pub fn new(memory: &'static Memory, tables: Tables) -> Self {
+    pub fn new(memory: &'static Memory, tables: Tables<'static>) -> Self {
         let Tables { cqs, channels, nodes, srqs, qps } = tables;
         let (fifos, moderated) = (Fifos::new(channels.len()), Mutex::default());
         Self {
@@ -113,7 +114,7 @@ impl Completions {
     }
 
     /// All completion queues.
-    pub const fn cqs(&self) -> &Table<CqSlot> {
+    pub const fn cqs(&self) -> &Table<'static, CqSlot> {
         &self.cqs
     }
 
@@ -125,7 +126,7 @@ impl Completions {
 
     /// All channels.
     #[cfg(test)]
-    pub const fn channels(&self) -> &Table<ChannelSlot> {
+    pub const fn channels(&self) -> &Table<'static, ChannelSlot> {
         &self.channels
     }
 

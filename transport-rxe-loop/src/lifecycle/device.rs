@@ -29,9 +29,10 @@ pub const FORMAT: Format = Format {
     },
 };
 
-type Tables = (memory::Tables, completion::Tables, engine::Tables);
+type Tables<'m> = (memory::Tables<'m>, completion::Tables<'m>, engine::Tables<'m>);
 
-fn place(shape: &Shape, plan: &mut Plan) -> Option<Tables> {
+/// Places all tables of the device; `None` if the memory is too small.
+pub fn place<'m>(shape: &Shape, plan: &mut Plan<'m>) -> Option<Tables<'m>> {
     let [qps, cqs, regions, srqs, channels, ..] = shape.entries;
     let memory = memory::Tables::place(plan, regions, shape.processes);
     let completion = completion::Tables::place(plan, Counts { cqs, channels, srqs, qps });

@@ -184,6 +184,24 @@ impl<'a> Queue<'a> {
         sync::load(&self.pool.owner.posted).wrapping_sub(sync::load(&self.pool.takers.taken))
     }
 
+    /// The position of the next receive to take.
+    ///
+    /// # Staleness
+    /// As of [`len`](Self::len).
+    #[must_use]
+    pub fn front(&self) -> Position {
+        Position::new(sync::load(&self.pool.takers.taken))
+    }
+
+    /// Whether a sender found no receive since the last one was posted or given back.
+    ///
+    /// # Staleness
+    /// As of [`len`](Self::len).
+    #[must_use]
+    pub fn is_starved(&self) -> bool {
+        sync::load(&self.pool.owner.starved) != 0
+    }
+
     /// Whether none waits; as stale as [`len`](Self::len).
     #[must_use]
     pub fn is_empty(&self) -> bool {
