@@ -6,9 +6,9 @@ use cq_core::transport::Notify;
 use super::queue::{CqSlot, layout};
 use super::{Tables, moderation};
 use crate::protocol::channel::EventNode;
-use crate::protocol::fanin::Location;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::moderation::until;
+use crate::protocol::number::Position;
 use crate::shm::arena::InArena;
 use crate::shm::reader::View;
 use crate::shm::table::Entry;
@@ -137,27 +137,38 @@ impl<'m> Tables<'m> {
 
 /// What lies in the ring of a queue.
 struct Ring {
+    /// At least, and at most.
     unpolled: [u64; 2],
     state: State,
     armed: Option<Notify>,
 }
 
 impl Ring {
-    fn see(view: &View<'_>, location: Location, pushed: u64) -> Option<Self> {
-        let control = view.in_arena::<Control>(location.offset as usize, 1)?.first()?;
+    /// What is seen of the ring of a queue. The slot is copied once more between two looks at the consumer's position: its
+    /// own position is of an instant between them.
+    fn see<'m>(view: &View<'m>, slot: &'m CqSlot) -> Option<Self> {
+        let location = slot.fanin.location();
         let layout = layout(location)?;
         layout.bytes().ok()?;
-        // More than the ring holds is torn or corrupted.
-        let most = pushed.wrapping_sub(control.released()).min(layout.slots as u64);
-        let unpolled = [most.saturating_sub(layout.lag()), most];
+        let control = || view.in_arena::<Control>(location.offset as usize, 1)?.first();
+        let before = control()?.released();
+        view.again(slot);
+        let control = control()?;
+        let pushed = Position::new(slot.fanin.position());
+        let [least, most] = [control.released(), before].map(|released| {
+            let released = Position::new(released);
+            // More than the ring holds is corrupted.
+            let unpolled = if pushed.is_after(released) { pushed.since(released) } else { 0 };
+            unpolled.min(layout.slots as u64)
+        });
+        let unpolled = [least.saturating_sub(layout.lag()), most];
         Some(Self { unpolled, state: control.state(), armed: control.armed() })
     }
 }
 
-fn see_queue(view: &View<'_>, index: u32, slot: &CqSlot) -> Option<CompletionQueue> {
+fn see_queue<'m>(view: &View<'m>, index: u32, slot: &'m CqSlot) -> Option<CompletionQueue> {
     let (owner, _) = slot.life().holder()?;
-    let (location, pushed) = (slot.fanin.location(), slot.fanin.position());
-    let ring = Ring::see(view, location, pushed);
+    let ring = Ring::see(view, slot);
     let (health, dropped) = match ring.as_ref().map(|ring| ring.state) {
         _ if slot.mode.has(CqFlag::GivenUp) => (CqHealth::Failed, 0),
         None => (CqHealth::Unknown, 0),
@@ -171,8 +182,8 @@ fn see_queue(view: &View<'_>, index: u32, slot: &CqSlot) -> Option<CompletionQue
         index,
         generation: sync::load(&slot.generation),
         owner: owner.get(),
-        capacity: location.promised,
-        pushed,
+        capacity: slot.fanin.location().promised,
+        pushed: slot.fanin.position(),
         unpolled_min,
         unpolled_max,
         health,

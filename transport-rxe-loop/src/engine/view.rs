@@ -88,9 +88,10 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Positions that are further apart than the capacity are torn or corrupted.
+    /// The positions may be of different instants, or corrupted.
     fn new(posted: Position, done: Position, capacity: u32) -> Self {
-        let outstanding = posted.since(done).min(capacity.into()) as u32;
+        let outstanding =
+            if posted.is_after(done) { posted.since(done).min(capacity.into()) as u32 } else { 0 };
         Self { posted: posted.get(), done: done.get(), outstanding, capacity }
     }
 }

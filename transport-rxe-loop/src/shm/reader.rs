@@ -195,6 +195,14 @@ impl<'m> View<'m> {
         self.missing.get()
     }
 
+    /// Copies a value of the tables once more, as it is by now.
+    pub fn again<T: Shared>(&self, value: &'m T) {
+        let at = (std::ptr::from_ref(value) as usize).wrapping_sub(self.memory().addr());
+        if at < self.arena {
+            self.copy(at, size_of::<T>());
+        }
+    }
+
     /// Copies these bytes, with the words that they are in. What the file does not have is zeros.
     fn copy(&self, from: usize, len: usize) {
         let (first, end) = (from / WORD, (from + len).div_ceil(WORD));
