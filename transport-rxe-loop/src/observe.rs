@@ -38,6 +38,7 @@ use std::path::PathBuf;
 
 pub use self::waits::{Reason, Subject, Wait};
 use crate::api::limits::Limits;
+pub use crate::completion::counters::PollCounts;
 use crate::completion::moderation;
 pub use crate::completion::view::{Channel, CompletionQueue, CqHealth, Moderated};
 pub use crate::engine::retry::WaitLimit;

@@ -17,7 +17,7 @@ Tables:
   waits         what waits for what, and since when cqtop has seen that; locks, and who holds them
 
 Unpolled completions are a range, such as 4-12: a consumer tells others now and then how far it has polled. A process
-that runs with RXE_LOOP_COUNTERS=polls counts its polls, and tells exactly.
+that runs with RXE_LOOP_COUNT=polls counts its polls, and tells exactly, with the most that it ever found.
 
 Keys:
   1 to 6, Tab   another table            s, S   sort by the next or previous column; r reverses

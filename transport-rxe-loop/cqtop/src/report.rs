@@ -13,8 +13,8 @@ use std::hash::Hash;
 use serde::Serialize;
 use transport_rxe_loop::Limits;
 use transport_rxe_loop::observe::{
-    ArenaUse, Channel, CompletionQueue, CopyRequest, HeldLock, Process, QueuePair, Region,
-    SharedReceiveQueue, Snapshot, Wait,
+    ArenaUse, Channel, CompletionQueue, CopyRequest, HeldLock, Holder, LockName, PollCounts,
+    Process, QueuePair, Region, SharedReceiveQueue, Snapshot, Wait,
 };
 
 use crate::proc::{RunState, Seen};
@@ -120,6 +120,12 @@ pub struct CompletionQueueReport {
     pub seen: CompletionQueue,
     /// Completions that were pushed.
     pub pushed_per_s: Option<f64>,
+    /// Polls, if they are counted.
+    pub polls_per_s: Option<f64>,
+    /// Polls that returned nothing.
+    pub empty_polls_per_s: Option<f64>,
+    /// Events that were taken.
+    pub events_per_s: Option<f64>,
     /// The most unpolled completions that cqtop has seen, at least.
     pub seen_high_water: u32,
 }
@@ -186,7 +192,7 @@ impl<K: Eq + Hash + Clone> Since<K> {
 pub struct History {
     before: Option<Snapshot>,
     waits: Since<Wait>,
-    locks: Since<(transport_rxe_loop::observe::LockName, transport_rxe_loop::observe::Holder, u64)>,
+    locks: Since<(LockName, Holder, u64)>,
     halted: Since<(u16, u16, RunState)>,
     /// By attachment and generation: the pid, and what /proc said last.
     known: HashMap<(u16, u16), (i32, Option<Seen>)>,
@@ -327,7 +333,14 @@ impl History {
             let before = before.filter(|before| before.generation == cq.generation);
             let high = self.high_water.entry(key(cq)).or_default();
             *high = cq.unpolled_min.max(*high);
+            let counts = |count: fn(PollCounts) -> u64| {
+                let before = before.and_then(|before| before.counts);
+                rates.of(before.map(count), cq.counts.map(count)?)
+            };
             CompletionQueueReport {
+                polls_per_s: counts(|counts| counts.polls),
+                empty_polls_per_s: counts(|counts| counts.empty_polls),
+                events_per_s: counts(|counts| counts.events),
                 pushed_per_s: rates.of(before.map(|before| before.pushed), cq.pushed),
                 seen_high_water: *high,
                 seen: cq.clone(),

@@ -310,6 +310,9 @@ fn completion_queues(report: &Report) -> Table {
             " capacity",
             " high water",
             " pushed/s",
+            " polls/s",
+            " empty/s",
+            " events/s",
             "state",
             " dropped",
             "armed",
@@ -350,8 +353,11 @@ fn of_completion_queue(report: &Report, cq: &CompletionQueueReport) -> Vec<Cell>
         who(report, seen.owner),
         unpolled.tone(if is_full { Tone::Warn } else { Tone::Plain }),
         Cell::number(seen.capacity),
-        Cell::by(format!(">={}", cq.seen_high_water), cq.seen_high_water.into()),
+        high_water(cq),
         Cell::rate(cq.pushed_per_s),
+        Cell::rate(cq.polls_per_s),
+        Cell::rate(cq.empty_polls_per_s),
+        Cell::rate(cq.events_per_s),
         Cell::text(state).tone(tone),
         Cell::nonzero(seen.dropped),
         armed.map_or_else(Cell::none, Cell::text),
@@ -360,6 +366,14 @@ fn of_completion_queue(report: &Report, cq: &CompletionQueueReport) -> Vec<Cell>
         Cell::nonzero(seen.unread_events),
         seen.sole_producer.map_or_else(|| Cell::text("shared"), Cell::hex),
     ]
+}
+
+/// The most unpolled completions that there ever were, if its process counts that; else that cqtop has seen.
+fn high_water(cq: &CompletionQueueReport) -> Cell {
+    match cq.seen.counts {
+        Some(counts) => Cell::number(counts.high_water),
+        None => Cell::by(format!(">={}", cq.seen_high_water), cq.seen_high_water.into()),
+    }
 }
 
 fn shared_receive_queues(report: &Report) -> Table {

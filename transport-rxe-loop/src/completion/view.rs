@@ -3,6 +3,7 @@
 use cq_core::queue::{Control, State};
 use cq_core::transport::Notify;
 
+use super::counters::{PollCounters, PollCounts};
 use super::queue::{CqSlot, layout};
 use super::{Tables, moderation};
 use crate::protocol::channel::EventNode;
@@ -35,6 +36,8 @@ pub struct CompletionQueue {
     /// The same, at most. A consumer publishes its position now and then, so this is more than
     /// [`unpolled_min`](Self::unpolled_min) unless its polls are counted.
     pub unpolled_max: u32,
+    /// What its process has counted, if it [was asked to](crate::OpenOptions::count_polls).
+    pub counts: Option<PollCounts>,
     /// Whether it works.
     pub health: CqHealth,
     /// Completions that were dropped: since it overran, or since it was created if it ignores overruns.
@@ -106,7 +109,10 @@ pub struct Channel {
 impl<'m> Tables<'m> {
     /// The completion queues.
     pub fn see_completion_queues(&self, view: &View<'m>) -> Vec<CompletionQueue> {
-        self.cqs.all().filter_map(|(index, slot)| see_queue(view, index.get(), slot)).collect()
+        let slots = self.cqs.all().zip(self.counters);
+        slots
+            .filter_map(|((index, slot), counters)| see_queue(view, index.get(), slot, counters))
+            .collect()
     }
 
     /// The channels.
@@ -146,29 +152,47 @@ struct Ring {
 impl Ring {
     /// What is seen of the ring of a queue. The slot is copied once more between two looks at the consumer's position: its
     /// own position is of an instant between them.
-    fn see<'m>(view: &View<'m>, slot: &'m CqSlot) -> Option<Self> {
+    fn see<'m>(
+        view: &View<'m>,
+        slot: &'m CqSlot,
+        counters: Option<&'m PollCounters>,
+    ) -> Option<Self> {
         let location = slot.fanin.location();
         let layout = layout(location)?;
         layout.bytes().ok()?;
         let control = || view.in_arena::<Control>(location.offset as usize, 1)?.first();
-        let before = control()?.released();
+        let polled = |control: &Control| match counters {
+            None => control.released(),
+            Some(counters) => {
+                view.again(counters);
+                counters.read().polled
+            }
+        };
+        let before = polled(control()?);
         view.again(slot);
         let control = control()?;
         let pushed = Position::new(slot.fanin.position());
-        let [least, most] = [control.released(), before].map(|released| {
-            let released = Position::new(released);
+        let [least, most] = [polled(control), before].map(|polled| {
+            let polled = Position::new(polled);
             // More than the ring holds is corrupted.
-            let unpolled = if pushed.is_after(released) { pushed.since(released) } else { 0 };
+            let unpolled = if pushed.is_after(polled) { pushed.since(polled) } else { 0 };
             unpolled.min(layout.slots as u64)
         });
-        let unpolled = [least.saturating_sub(layout.lag()), most];
+        let lag = if counters.is_some() { 0 } else { layout.lag() };
+        let unpolled = [least.saturating_sub(lag), most];
         Some(Self { unpolled, state: control.state(), armed: control.armed() })
     }
 }
 
-fn see_queue<'m>(view: &View<'m>, index: u32, slot: &'m CqSlot) -> Option<CompletionQueue> {
+fn see_queue<'m>(
+    view: &View<'m>,
+    index: u32,
+    slot: &'m CqSlot,
+    counters: &'m PollCounters,
+) -> Option<CompletionQueue> {
     let (owner, _) = slot.life().holder()?;
-    let ring = Ring::see(view, slot);
+    let counters = slot.mode.has(CqFlag::Counted).then_some(counters);
+    let ring = Ring::see(view, slot, counters);
     let (health, dropped) = match ring.as_ref().map(|ring| ring.state) {
         _ if slot.mode.has(CqFlag::GivenUp) => (CqHealth::Failed, 0),
         None => (CqHealth::Unknown, 0),
@@ -186,6 +210,7 @@ fn see_queue<'m>(view: &View<'m>, index: u32, slot: &'m CqSlot) -> Option<Comple
         pushed: slot.fanin.position(),
         unpolled_min,
         unpolled_max,
+        counts: counters.map(PollCounters::read),
         health,
         dropped,
         armed: ring.and_then(|ring| ring.armed),

@@ -55,6 +55,8 @@ pub struct Device {
 pub struct DeviceOptions {
     /// The service thread of the owner copies from and to its memory; no system call does.
     pub by_service: bool,
+    /// Whether the polls of this process are counted.
+    pub counts_polls: bool,
     /// Faults and imitation.
     pub policy: Policy,
 }
@@ -70,7 +72,8 @@ impl Device {
         let shm: &'static Shm = leak(shm);
         let memory: &'static Memory =
             leak(Memory::new(shm, memory, engine.queue_pairs(), options.by_service)?);
-        let completions: &'static Completions = leak(Completions::new(memory, completion));
+        let completions: &'static Completions =
+            leak(Completions::new(memory, completion, options.counts_polls));
         let engine: &'static Engine = leak(Engine::new(completions, engine, options.policy)?);
         let tables: [&'static dyn DeathRecovery; 7] = [
             leak(memory),
