@@ -49,7 +49,7 @@ use crate::lifecycle::device::{FORMAT, place};
 pub use crate::memory::view::{CopyRequest, CopyState, Region, RegionKind};
 pub use crate::shm::arena::ArenaUse;
 pub use crate::shm::error::ObserveError;
-use crate::shm::name::FabricName;
+use crate::shm::name::{FabricName, FabricPath};
 use crate::shm::plan::Plan;
 use crate::shm::reader::{self, Reader};
 pub use crate::shm::view::{Holder, Process};
@@ -72,7 +72,7 @@ impl Observer {
     /// # Errors
     /// The name is invalid, no fabric has it, or its file is not one that this build of the library understands.
     pub fn open(fabric: &str) -> Result<Self, ObserveError> {
-        Self::of(fabric.parse()?)
+        Self::at(FabricPath::new(&fabric.parse()?))
     }
 
     /// Opens the fabric that `RXE_LOOP_FABRIC` names in the environment, or `default`, as
@@ -81,17 +81,18 @@ impl Observer {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn from_env() -> Result<Self, ObserveError> {
-        Self::of(FabricName::from_env()?)
+        Self::at(FabricPath::new(&FabricName::from_env()?))
     }
 
-    fn of(name: FabricName) -> Result<Self, ObserveError> {
-        Ok(Self { reader: Reader::open(name, &FORMAT)? })
+    /// Opens the fabric with this path.
+    pub(crate) fn at(path: FabricPath) -> Result<Self, ObserveError> {
+        Ok(Self { reader: Reader::open(path, &FORMAT)? })
     }
 
     /// The name of the fabric.
     #[must_use]
     pub fn fabric(&self) -> &str {
-        self.reader.name().as_str()
+        self.reader.path().name()
     }
 
     /// The path of the fabric's file.
@@ -332,6 +333,3 @@ impl Snapshot {
         self.locks.extend(holder.map(|holder| HeldLock { lock, holder, progress }));
     }
 }
-
-#[cfg(test)]
-mod tests;

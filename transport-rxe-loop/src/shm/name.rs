@@ -169,6 +169,12 @@ impl FabricPath {
         &self.directory
     }
 
+    /// The name of the fabric.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.file.strip_prefix(&prefix()).unwrap_or(&self.file)
+    }
+
     /// The name of the fabric's file.
     #[must_use]
     pub fn file_name(&self) -> &str {

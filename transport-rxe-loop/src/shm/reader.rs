@@ -32,7 +32,6 @@ const WORD: usize = size_of::<u64>();
 /// A fabric that is read from outside.
 #[derive(Debug)]
 pub struct Reader {
-    name: FabricName,
     path: FabricPath,
     file: ReadOnly,
     id: FileId,
@@ -51,17 +50,16 @@ enum ReadOnly {
 }
 
 impl Reader {
-    /// Opens the file of the fabric with this name.
+    /// Opens the file of the fabric with this path.
     ///
     /// # Errors
     /// See [`ObserveError`].
-    pub fn open(name: FabricName, format: &Format) -> Result<Self, ObserveError> {
-        let path = FabricPath::new(&name);
+    pub fn open(path: FabricPath, format: &Format) -> Result<Self, ObserveError> {
         let busy = || AttachError::Busy { path: path.file() };
         let deadline = Instant::now() + PATIENCE;
         loop {
             let Some(id) = file::find(&path)? else {
-                return Err(ObserveError::NoSuchFabric { name: name.as_str().to_owned() });
+                return Err(ObserveError::NoSuchFabric { name: path.name().to_owned() });
             };
             let file = {
                 let guard = REGISTRY.lock(deadline).ok_or_else(busy)?;
@@ -72,7 +70,7 @@ impl Reader {
             };
             match file {
                 Some(file) if file.get().is_ok_and(|fd| file::id_of(fd) == Ok(id)) => {
-                    return Self::of(name, path, file, id, format);
+                    return Self::of(path, file, id, format);
                 }
                 // It was removed or replaced meanwhile.
                 _ if Instant::now() < deadline => {}
@@ -82,7 +80,6 @@ impl Reader {
     }
 
     fn of(
-        name: FabricName,
         path: FabricPath,
         file: ReadOnly,
         id: FileId,
@@ -99,12 +96,7 @@ impl Reader {
             .map_err(|why| ObserveError::NotOurs { path: path.file(), why })?;
         let copy =
             Mapping::new(shape.bytes as usize).map_err(failed("having memory for a copy"))?;
-        Ok(Self { name, path, file, id, shape, copy })
-    }
-
-    /// The name of the fabric.
-    pub const fn name(&self) -> &FabricName {
-        &self.name
+        Ok(Self { path, file, id, shape, copy })
     }
 
     /// The path of its files.
@@ -264,6 +256,3 @@ pub fn fabrics() -> Vec<FabricName> {
     names.sort_by(|one, other| one.as_str().cmp(other.as_str()));
     names
 }
-
-#[cfg(test)]
-mod tests;
