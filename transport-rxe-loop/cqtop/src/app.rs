@@ -1,15 +1,8 @@
-//! The view in a terminal: what it shows now, and what keys do.
+//! The state of the view in a terminal: what it shows now, and what keys do.
 
-use std::io;
-use std::time::{Duration, Instant};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use transport_rxe_loop::observe::Observer;
-
-use crate::proc;
-use crate::report::{History, Report};
-use crate::screen;
+use crate::report::Report;
 use crate::tables::Page;
 
 /// Rows that a page key scrolls by.
@@ -112,42 +105,5 @@ impl App {
 
     fn scroll_to(&mut self, row: usize) {
         self.scroll = row.min(self.size().1.saturating_sub(1));
-    }
-}
-
-/// Shows a fabric until a key ends it.
-///
-/// # Errors
-/// The terminal's.
-pub fn run(
-    terminal: &mut DefaultTerminal,
-    mut observer: Observer,
-    interval: Duration,
-) -> io::Result<()> {
-    let mut history = History::default();
-    let mut app = App::new(history.report(observer.snapshot(), proc::look));
-    let mut next = Instant::now() + interval;
-    loop {
-        terminal.draw(|frame| screen::draw(frame, &app))?;
-        let left = next.saturating_duration_since(Instant::now());
-        if event::poll(left)? {
-            let event = event::read()?;
-            let pressed = event.as_key_event().filter(|key| key.kind != KeyEventKind::Release);
-            if pressed.is_some_and(|key| app.key(key) == Then::Quit) {
-                return Ok(());
-            }
-            continue;
-        }
-        next = Instant::now() + interval;
-        if app.is_paused {
-            continue;
-        }
-        // Its last process has ended; another fabric may have the name by now.
-        if !observer.is_current() {
-            if let Ok(another) = Observer::open(observer.fabric()) {
-                (observer, history) = (another, History::default());
-            }
-        }
-        app.update(history.report(observer.snapshot(), proc::look));
     }
 }

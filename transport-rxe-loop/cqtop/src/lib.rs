@@ -27,7 +27,8 @@
 //! | module | owns |
 //! |---|---|
 //! | [`args`] | the command line |
-//! | [`app`], [`screen`] | the view in a terminal: its state and keys, how it is drawn |
+//! | [`live`] | the view in a terminal |
+//! | [`app`], [`screen`] | its state and what keys do, how it is drawn |
 //! | [`tables`] | which tables there are, their columns, and how they are printed |
 //! | [`cell`] | a cell of a table: its text, how it is sorted, its emphasis |
 //! | [`report`] | a snapshot with rates, times and names of processes; its JSON |
@@ -37,6 +38,7 @@
 pub mod app;
 pub mod args;
 pub mod cell;
+pub mod live;
 pub mod proc;
 pub mod report;
 pub mod screen;

@@ -8,7 +8,7 @@ use clap::Parser;
 use cq_core::causes::Causes;
 use cqtop::args::Arguments;
 use cqtop::report::History;
-use cqtop::{app, cell, proc, tables};
+use cqtop::{cell, live, proc, tables};
 use thiserror::Error;
 use transport_rxe_loop::observe::{self, ObserveError, Observer};
 
@@ -60,7 +60,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::NoTerminal);
     }
     let mut terminal = ratatui::try_init().map_err(Failure::Terminal)?;
-    let ended = app::run(&mut terminal, observer, arguments.interval);
+    let ended = live::run(&mut terminal, observer, arguments.interval);
     ratatui::restore();
     ended.map_err(Failure::Terminal)
 }
