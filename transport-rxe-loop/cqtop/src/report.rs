@@ -270,6 +270,37 @@ impl History {
         rates: &Rates<'_>,
         look: impl Fn(i32) -> Option<Seen>,
     ) -> Vec<ProcessReport> {
+        self.look(now, look);
+        let states: Vec<_> = now.processes.iter().map(|process| self.run_state(process)).collect();
+        let halts = |state| matches!(state, RunState::Stopped | RunState::Dead);
+        let keyed = now.processes.iter().zip(&states).filter(|(_, state)| halts(**state));
+        let halted: Vec<_> =
+            keyed.map(|(it, state)| (it.attachment, it.generation, *state)).collect();
+        let times = self.halted.update(&halted, now.taken_at_ns);
+        let all = now.processes.iter().zip(states).map(|(process, run_state)| {
+            let owner = process.attachment;
+            let at = halted.iter().position(|(attachment, ..)| *attachment == owner);
+            let known = self.known.get(&(owner, process.generation));
+            let seen = known.and_then(|(_, seen)| seen.as_ref());
+            let (qps, cqs) = (&now.queue_pairs, &now.completion_queues);
+            ProcessReport {
+                last_pid: known.map(|(pid, _)| *pid),
+                name: seen.map(|seen| seen.name.clone()),
+                command: seen.map(|seen| seen.command.clone()),
+                run_state,
+                halted_s: at.map(|at| times[at]),
+                calls_per_s: calls(process, rates),
+                queue_pairs: qps.iter().filter(|qp| qp.owner == owner).count(),
+                completion_queues: cqs.iter().filter(|cq| cq.owner == owner).count(),
+                regions: now.regions.iter().filter(|region| region.owner == owner).count(),
+                seen: process.clone(),
+            }
+        });
+        all.collect()
+    }
+
+    /// Looks at the processes whose pids are known, and forgets those that are gone.
+    fn look(&mut self, now: &Snapshot, look: impl Fn(i32) -> Option<Seen>) {
         let key = |process: &Process| (process.attachment, process.generation);
         let there: HashSet<_> = now.processes.iter().map(key).collect();
         self.known.retain(|key, _| there.contains(key));
@@ -278,46 +309,14 @@ impl History {
                 self.known.insert(key(process), (pid, look(pid)));
             }
         }
-        let known = |process: &Process| self.known.get(&key(process));
-        let state = |process: &Process| match known(process) {
+    }
+
+    fn run_state(&self, process: &Process) -> RunState {
+        match self.known.get(&(process.attachment, process.generation)) {
             _ if !process.is_alive => RunState::Dead,
             Some((_, Some(seen))) if process.pid.is_some() => seen.run_state,
             _ => RunState::Unknown,
-        };
-        let halts = |state| matches!(state, RunState::Stopped | RunState::Dead);
-        let keyed = |process| (key(process).0, key(process).1, state(process));
-        let halted: Vec<_> =
-            now.processes.iter().map(keyed).filter(|&(.., state)| halts(state)).collect();
-        let times = self.halted.update(&halted, now.taken_at_ns);
-        let reports = now.processes.iter().map(|process| {
-            let owner = process.attachment;
-            let seen = known(process).and_then(|(_, seen)| seen.as_ref());
-            let before = rates
-                .before
-                .and_then(|before| before.process(owner))
-                .filter(|before| before.generation == process.generation);
-            let at = halted.iter().position(|halted| *halted == keyed(process));
-            ProcessReport {
-                last_pid: known(process).map(|(pid, _)| *pid),
-                name: seen.map(|seen| seen.name.clone()),
-                command: seen.map(|seen| seen.command.clone()),
-                run_state: state(process),
-                halted_s: at.map(|at| times[at]),
-                // The count has 32 bits.
-                calls_per_s: before.and_then(|before| {
-                    rates.of(Some(0), process.calls.wrapping_sub(before.calls).into())
-                }),
-                queue_pairs: now.queue_pairs.iter().filter(|qp| qp.owner == owner).count(),
-                completion_queues: now
-                    .completion_queues
-                    .iter()
-                    .filter(|cq| cq.owner == owner)
-                    .count(),
-                regions: now.regions.iter().filter(|region| region.owner == owner).count(),
-                seen: process.clone(),
-            }
-        });
-        reports.collect()
+        }
     }
 
     fn completion_queues(
@@ -372,6 +371,13 @@ impl History {
         });
         reports.collect()
     }
+}
+
+/// Wake-ups of the service thread, whose count has 32 bits.
+fn calls(process: &Process, rates: &Rates<'_>) -> Option<f64> {
+    let before = rates.before?.process(process.attachment)?;
+    let calls = process.calls.wrapping_sub(before.calls);
+    if before.generation == process.generation { rates.of(Some(0), calls.into()) } else { None }
 }
 
 fn of_queue_pair(qp: &QueuePair, rates: &Rates<'_>) -> QueuePairReport {

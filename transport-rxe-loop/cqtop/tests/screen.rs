@@ -25,21 +25,12 @@ struct Used {
     _context: Context,
 }
 
-const LIMITS: Limits = Limits {
-    queue_pairs: 64,
-    completion_queues: 64,
-    memory_regions: 64,
-    shared_receive_queues: 16,
-    channels: 64,
-    processes: 8,
-    bytes: 4 << 20,
-};
-
 impl Used {
     /// Each of so many queue pairs has a SEND that waits for another one, which is not ready.
     fn new(test: &str, qps: usize) -> Self {
         let name = format!("cqtop-{test}-{}", std::process::id());
-        let context = OpenOptions::new().fabric(&name).limits(LIMITS).open("loop0").unwrap();
+        let limits = Limits { queue_pairs: 64, bytes: 8 << 20, ..Limits::default() };
+        let context = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
         let channel = context.create_channel().unwrap();
         let mut cq = context.create_cq(16, Some(&channel)).unwrap();
         let _ = cq.arm(Notify::Next).unwrap();

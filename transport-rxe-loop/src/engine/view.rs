@@ -7,7 +7,8 @@ use super::entry::{QpSlot, SrqSlot};
 use super::retry::{WaitLimit, WaitsFor, waiting};
 use super::{Tables, complete, identity, ring, srq};
 use crate::protocol::in_flight::Marker;
-use crate::protocol::number::{Position, QpIndex, QpNumber, SrqNumber};
+use crate::protocol::number::{Position, QpIndex, QpNumber};
+use crate::protocol::pool::Queue;
 use crate::protocol::requests::RequestBits;
 use crate::shm::reader::View;
 use crate::shm::table::Entry;
@@ -172,21 +173,10 @@ impl<'m> Tables<'m> {
     ) -> Option<QueuePair> {
         let (owner, _) = slot.life().holder()?;
         let me = identity::read(slot);
-        let dest =
-            |index: QpIndex| self.destinations.get(index.get() as usize).map_or(0, sync::load);
-        let peer = dest(index);
-        let other = self.qps.index(QpNumber::new(peer));
-        let peers = identity::read(self.qps.at(other));
-        let is_there = peer != 0 && peers.number() == QpNumber::new(peer);
-        let (posted, done) = (slot.send.posted(), slot.send.done());
-        let sends = Requests::new(posted, done, sync::load(&slot.send_capacity));
-        let has_any = sends.outstanding > 0;
-        let oldest = has_any.then(|| ring::peek(view, &slot.send_ring, done)).flatten();
-        let receives = Requests::new(
-            slot.recv.posted(),
-            slot.recv.completed(),
-            sync::load(&slot.recv_capacity),
-        );
+        let peer = self.peer_at(index);
+        let (peer_state, peer_of_peer) = self.see_peer(peer);
+        let sends = see_sends(slot);
+        let oldest = (sends.outstanding > 0).then(|| see_oldest(view, slot)).flatten();
         let markers = &slot.send.in_flight;
         Some(QueuePair {
             index: index.get(),
@@ -197,24 +187,38 @@ impl<'m> Tables<'m> {
             qp_type: slot.qp_type(),
             domain: sync::load(&slot.pd),
             peer,
-            peer_state: is_there.then(|| peers.state()),
-            peer_of_peer: if is_there { dest(other) } else { 0 },
+            peer_state,
+            peer_of_peer,
             send_cq: slot.send_cq().get(),
             recv_cq: slot.recv_cq().get(),
             srq: slot.srq().get(),
             sends,
-            receives,
+            receives: see_receives(slot),
             is_copying: markers.poster.seen().is_some() || markers.owner.seen().is_some(),
             is_starved: slot.recv.is_starved(),
             is_requested: RequestBits::new(self.requested).is_left(index.get()),
-            waits: has_any.then(|| see_wait(slot, me.state(), done)).flatten(),
-            oldest: oldest
-                .map(|(wr_id, op)| OldestSend { wr_id, operation: complete::opcode(&op) }),
+            waits: (sends.outstanding > 0).then(|| see_wait(slot, me.state())).flatten(),
+            oldest,
             timeout: sync::load(&slot.timeout),
             retry_cnt: sync::load(&slot.retry_cnt),
             rnr_retry: sync::load(&slot.rnr_retry),
             receive_lock: Holder::of(&slot.receive_lock),
         })
+    }
+
+    /// The number of the peer of the queue pair at an index.
+    fn peer_at(&self, index: QpIndex) -> u32 {
+        self.destinations.get(index.get() as usize).map_or(0, sync::load)
+    }
+
+    /// The state of the queue pair with this number, and the number of its peer.
+    fn see_peer(&self, number: u32) -> (Option<QpState>, u32) {
+        let index = self.qps.index(QpNumber::new(number));
+        let seen = identity::read(self.qps.at(index));
+        if number == 0 || seen.number() != QpNumber::new(number) {
+            return (None, 0);
+        }
+        (Some(seen.state()), self.peer_at(index))
     }
 
     /// The shared receive queues.
@@ -223,9 +227,22 @@ impl<'m> Tables<'m> {
     }
 }
 
+fn see_sends(slot: &QpSlot) -> Requests {
+    Requests::new(slot.send.posted(), slot.send.done(), sync::load(&slot.send_capacity))
+}
+
+fn see_receives(slot: &QpSlot) -> Requests {
+    Requests::new(slot.recv.posted(), slot.recv.completed(), sync::load(&slot.recv_capacity))
+}
+
+fn see_oldest<'m>(view: &View<'m>, slot: &'m QpSlot) -> Option<OldestSend> {
+    let (wr_id, op) = ring::peek(view, &slot.send_ring, slot.send.done())?;
+    Some(OldestSend { wr_id, operation: complete::opcode(&op) })
+}
+
 /// What the oldest request waits for, in a state in which it is tried.
-fn see_wait(slot: &QpSlot, state: QpState, done: Position) -> Option<RequestWait> {
-    let (waits_for, limit) = waiting(slot, done)?;
+fn see_wait(slot: &QpSlot, state: QpState) -> Option<RequestWait> {
+    let (waits_for, limit) = waiting(slot, slot.send.done())?;
     let awaited = match waits_for {
         WaitsFor::Receive => Awaited::Receive,
         WaitsFor::Answer | WaitsFor::NoPeer => Awaited::Answer,
@@ -237,7 +254,7 @@ fn see_srq<'m>(view: &View<'m>, index: u32, slot: &'m SrqSlot) -> Option<SharedR
     let (owner, _) = slot.life().holder()?;
     let (at, capacity) = (sync::load(&slot.slots_at), sync::load(&slot.capacity));
     let queue = srq::at(view, slot, at, capacity);
-    let positions = |queue: &crate::protocol::pool::Queue<'_>| (queue.posted(), queue.front());
+    let positions = |queue: &Queue<'_>| (queue.posted(), queue.front());
     let (posted, front) = queue.as_ref().map(positions).unwrap_or_default();
     Some(SharedReceiveQueue {
         index,
@@ -250,12 +267,4 @@ fn see_srq<'m>(view: &View<'m>, index: u32, slot: &'m SrqSlot) -> Option<SharedR
         is_starved: queue.as_ref().is_some_and(|queue| queue.is_starved()),
         lock: Holder::of(slot.pool.lock()),
     })
-}
-
-impl SharedReceiveQueue {
-    /// Whether a queue pair that says so has it.
-    #[must_use]
-    pub const fn is(&self, number: u32) -> bool {
-        number != SrqNumber::NONE.get() && self.number == number
-    }
 }

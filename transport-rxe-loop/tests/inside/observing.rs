@@ -5,6 +5,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 
 use crate::inside::actor::few_or;
 use crate::inside::attaching;
+use crate::inside::hostile::LIMITS;
 use crate::inside::prelude::*;
 use crate::lifecycle::device::FORMAT;
 use crate::observe::{ObserveError, Observer, Snapshot};
@@ -17,17 +18,6 @@ use crate::shm::reader::Reader;
 
 /// Longer than any snapshot takes, on any machine.
 const LONG: Duration = Duration::from_secs(20);
-
-/// Small, so that random writes hit something.
-const LIMITS: Limits = Limits {
-    queue_pairs: 32,
-    completion_queues: 32,
-    memory_regions: 32,
-    shared_receive_queues: 8,
-    channels: 32,
-    processes: 8,
-    bytes: 1 << 20,
-};
 
 /// A copy of the file of a fabric that was used, which no process has open.
 struct Copy {
