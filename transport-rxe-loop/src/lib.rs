@@ -161,6 +161,7 @@
 //! | queue pair numbers | `engine/identity.rs`, from `shm/table.rs` (`claim`) |
 //! | a new table, and its entries at a death | `lifecycle/device.rs` (`place`, the list of `DeathRecovery`), `shm/table.rs` (`entries!`), `shm/recovery.rs` |
 //! | numbers read from shared memory are in range | tables: `shm/table.rs` (`at`); offsets: `shm/mod.rs` (`in_arena`); queues: `engine/ring.rs` (`of`, `has_any`) |
+//! | observing, and counted polls | `observe.rs`, `shm/reader.rs`, `view.rs` of each layer; `api/cq/counting.rs` |
 //! | waking the service thread | `shm/thread.rs`; what it does: `lifecycle/service.rs` |
 //! | fault injection | `policy/faults.rs`, `policy/faults/plan.rs`; carried out: `engine/requester/faults.rs` |
 //! | imitation of Soft-RoCE | `policy/imitation.rs`; its completion queues: `completion/soft_roce.rs` |
@@ -172,6 +173,7 @@
 //!   [FLUSH](QueuePair#flush); [datagrams](QueuePair::to); [how long a request waits](QueuePair#how-long-a-request-waits).
 //! - Memory: [`ProtectionDomain`], [`OwnedRegion`], [`MemoryRegion`], [`MemoryWindow`].
 //! - Completions: [`Cq`], [`CompletionChannel`], [asynchronous events](Context#asynchronous-events).
+//! - Looking at a live fabric: [`observe`].
 //! - Several processes, deaths, forks, the service thread, the imitation of Soft-RoCE, and what is not supported: [`manual`].
 //! - The rules that the documentation cites (`C8`, `Q5`) are those of [`cq_core::contract`].
 #![deny(unsafe_code)]

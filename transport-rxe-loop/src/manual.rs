@@ -94,6 +94,12 @@
 //! truncating one in use, or punching holes into it while shared memory is full, ends the processes that use it by
 //! SIGBUS. Only programs of the same user, and of root, can do that.
 //!
+//! # Observing
+//! [`observe`](crate::observe) shows what is in a fabric, and what waits for what, without attaching to it; the program
+//! `cqtop` of this repository shows that in a terminal. What is private to a process can't be seen: of a completion queue
+//! it is known within a [range](crate::observe::CompletionQueue::unpolled_min) how many completions are unpolled, unless
+//! its process [counts its polls](crate::OpenOptions::count_polls).
+//!
 //! # The service thread
 //! A process has one service thread for each fabric, once something needs it:
 //!

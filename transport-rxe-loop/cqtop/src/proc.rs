@@ -1,6 +1,6 @@
 //! What /proc says of a process.
 
-use procfs::process::Process;
+use procfs::process::{Process, Task};
 use serde::Serialize;
 
 /// Characters of a command line that are kept.
@@ -43,6 +43,8 @@ pub fn look(pid: i32) -> Option<Seen> {
     let process = Process::new(pid).ok()?;
     let stat = process.stat().ok()?;
     let run_state = match stat.state {
+        // The state is that of the first thread.
+        'S' if any_runs(&process) => RunState::Running,
         'R' => RunState::Running,
         'S' | 'I' => RunState::Sleeping,
         'D' => RunState::Blocked,
@@ -53,6 +55,11 @@ pub fn look(pid: i32) -> Option<Seen> {
     };
     let command = process.cmdline().unwrap_or_default().join(" ");
     Some(Seen { name: printable(&stat.comm), command: printable(&command), run_state })
+}
+
+fn any_runs(process: &Process) -> bool {
+    let runs = |task: Task| task.stat().is_ok_and(|stat| stat.state == 'R');
+    process.tasks().is_ok_and(|tasks| tasks.flatten().any(runs))
 }
 
 /// A text that any process may have chosen, without what a terminal would obey.

@@ -9,12 +9,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
+use std::mem::{self, Discriminant};
 
 use serde::Serialize;
 use transport_rxe_loop::Limits;
 use transport_rxe_loop::observe::{
     ArenaUse, Channel, CompletionQueue, CopyRequest, HeldLock, Holder, LockName, PollCounts,
-    Process, QueuePair, Region, SharedReceiveQueue, Snapshot, Wait,
+    Process, QueuePair, Reason, Region, SharedReceiveQueue, Snapshot, Subject, Wait,
 };
 
 use crate::proc::{RunState, Seen};
@@ -191,7 +192,7 @@ impl<K: Eq + Hash + Clone> Since<K> {
 #[derive(Debug, Default)]
 pub struct History {
     before: Option<Snapshot>,
-    waits: Since<Wait>,
+    waits: Since<(Subject, Discriminant<Reason>, u64)>,
     locks: Since<(LockName, Holder, u64)>,
     halted: Since<(u16, u16, RunState)>,
     /// By attachment and generation: the pid, and what /proc said last.
@@ -350,7 +351,9 @@ impl History {
 
     fn waits(&mut self, now: &Snapshot) -> Vec<WaitReport> {
         let waits = now.waits();
-        let times = self.waits.update(&waits, now.taken_at_ns);
+        let key = |wait: &Wait| (wait.subject, mem::discriminant(&wait.reason), wait.progress);
+        let keys: Vec<_> = waits.iter().map(key).collect();
+        let times = self.waits.update(&keys, now.taken_at_ns);
         let reports = waits.into_iter().zip(times).map(|(wait, since_s)| WaitReport {
             since_s,
             is_usual: wait.reason.is_usual() && since_s == 0.0,

@@ -20,7 +20,8 @@ pub struct Wait {
     pub reason: Reason,
     /// The attachment of the process that has to do something, where it is known.
     pub blocker: Option<u16>,
-    /// A number that changes as the subject goes on: as long as it is the same, and the rest is, it is the same wait.
+    /// A number that changes as the subject goes on: as long as it is the same, and subject and kind of the reason are, it
+    /// is the same wait.
     pub progress: u64,
 }
 
@@ -93,6 +94,11 @@ pub enum Reason {
         /// Whether of a solicited one.
         solicited: bool,
     },
+    /// Its consumer has not polled completions that are in it. Usual for a moment.
+    Unpolled {
+        /// How many, at least.
+        completions: u32,
+    },
     /// Events of it were raised, and its process has not taken them from the channel. Usual for a moment.
     EventsUnread {
         /// How many.
@@ -118,6 +124,7 @@ impl Reason {
             self,
             Self::NotCarriedOut { .. }
                 | Self::NotRun
+                | Self::Unpolled { .. }
                 | Self::EventsUnread { .. }
                 | Self::Copy { .. }
                 | Self::Recovery
@@ -148,14 +155,17 @@ impl fmt::Display for Reason {
             Self::PeerGone { limit } => write!(f, "its peer does not exist{limit}"),
             Self::NoAnswer { limit } => write!(f, "its peer does not answer{limit}"),
             Self::NotCarriedOut { requests } => {
-                write!(f, "its process has not carried out {requests} posted requests")
+                write!(f, "its process has not carried out its requests: {requests}")
             }
             Self::NotRun => write!(f, "its process was asked to run it"),
             Self::Completion { solicited: false } => write!(f, "armed: waits for a completion"),
             Self::Completion { solicited: true } => {
                 write!(f, "armed: waits for a solicited completion")
             }
-            Self::EventsUnread { events } => write!(f, "its process has not taken {events} events"),
+            Self::Unpolled { completions } => {
+                write!(f, "its process has not polled its completions: {completions}")
+            }
+            Self::EventsUnread { events } => write!(f, "its process has not taken its events: {events}"),
             Self::Copy { state: CopyState::Serving } => write!(f, "another process copies for it"),
             Self::Copy { .. } => write!(f, "asked another process to copy for it"),
             Self::Recovery => write!(f, "is dead, and nobody has recovered from that"),
@@ -242,12 +252,15 @@ fn reason_of(qp: &QueuePair, RequestWait { awaited, limit }: RequestWait) -> Rea
 }
 
 fn wait_of_cq(cq: &CompletionQueue) -> Option<Wait> {
-    let reason = match (cq.unread_events, cq.armed) {
-        (0, Some(armed)) => Reason::Completion { solicited: armed == Notify::Solicited },
-        (0, None) => return None,
-        (events, _) => Reason::EventsUnread { events },
+    let reason = match (cq.unread_events, cq.unpolled_min, cq.armed) {
+        (0, 0, None) => return None,
+        (0, 0, Some(armed)) => Reason::Completion { solicited: armed == Notify::Solicited },
+        (0, completions, _) => Reason::Unpolled { completions },
+        (events, ..) => Reason::EventsUnread { events },
     };
-    let blocker = matches!(reason, Reason::EventsUnread { .. }).then_some(cq.owner);
+    let blocker = (!matches!(reason, Reason::Completion { .. })).then_some(cq.owner);
+    // About where the consumer is.
+    let progress = cq.pushed.wrapping_sub(cq.unpolled_max.into());
     let subject = Subject::CompletionQueue(cq.index);
-    Some(Wait { subject, owner: cq.owner, reason, blocker, progress: cq.pushed })
+    Some(Wait { subject, owner: cq.owner, reason, blocker, progress })
 }
