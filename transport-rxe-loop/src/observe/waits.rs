@@ -165,7 +165,9 @@ impl fmt::Display for Reason {
             Self::Unpolled { completions } => {
                 write!(f, "its process has not polled its completions: {completions}")
             }
-            Self::EventsUnread { events } => write!(f, "its process has not taken its events: {events}"),
+            Self::EventsUnread { events } => {
+                write!(f, "its process has not taken its events: {events}")
+            }
             Self::Copy { state: CopyState::Serving } => write!(f, "another process copies for it"),
             Self::Copy { .. } => write!(f, "asked another process to copy for it"),
             Self::Recovery => write!(f, "is dead, and nobody has recovered from that"),
