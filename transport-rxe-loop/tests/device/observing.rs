@@ -182,13 +182,10 @@ fn it_sees_how_full_a_completion_queue_is_within_what_the_consumer_tells() {
 }
 
 #[test]
-fn it_sees_an_armed_a_moderated_and_an_overrun_queue() {
+fn it_sees_what_a_queue_is_armed_for_and_its_unread_events() {
     let context = open();
     let mut channel = context.create_channel().unwrap();
-    let cq = context.create_cq(2, Some(&channel)).unwrap();
-    let mut b = End::completing_in(&context, cq, QpType::Rc, CAPS);
-    let mut a = End::on(&context, QpType::Rc, CAPS);
-    connect(&mut a.qp, &mut b.qp);
+    let (mut a, mut b) = small_queue(&channel);
     let index = b.cq.key().index;
     let waits = || {
         let is_it = |subject| subject == Subject::CompletionQueue(index);
@@ -213,7 +210,23 @@ fn it_sees_an_armed_a_moderated_and_an_overrun_queue() {
     assert_eq!(seen_cq(&b.cq).unread_events, 0);
     assert_eq!(waits(), Some(Reason::Unpolled { completions: 1 }));
     assert_eq!((take(&mut b.cq).len(), waits()), (1, None));
+}
 
+/// An end whose completion queue holds two, and has a channel; and its peer.
+fn small_queue(channel: &CompletionChannel) -> (End, End) {
+    let context = open();
+    let cq = context.create_cq(2, Some(channel)).unwrap();
+    let mut b = End::completing_in(&context, cq, QpType::Rc, CAPS);
+    let mut a = End::on(&context, QpType::Rc, CAPS);
+    connect(&mut a.qp, &mut b.qp);
+    (a, b)
+}
+
+#[test]
+fn it_sees_a_moderated_and_an_overrun_queue() {
+    let context = open();
+    let channel = context.create_channel().unwrap();
+    let (mut a, mut b) = small_queue(&channel);
     b.cq.moderate(9, 60_000).unwrap();
     let _ = b.cq.arm(Notify::Next).unwrap();
     b.recv(2, 0, 8);
@@ -238,7 +251,7 @@ fn it_sees_an_armed_a_moderated_and_an_overrun_queue() {
 }
 
 #[test]
-fn it_sees_shared_receive_queues_and_memory_windows() {
+fn it_sees_shared_receive_queues() {
     let context = open();
     let pd = context.alloc_pd().unwrap();
     let mut srq = pd.create_srq(&SrqInit { max_wr: 6, max_sge: 1 }).unwrap();
@@ -263,7 +276,13 @@ fn it_sees_shared_receive_queues_and_memory_windows() {
     assert_eq!((seen.receives.outstanding, seen.in_use, seen.limit), (3, 0, 2));
     assert_eq!((seen.receives.posted, seen.receives.done), (4, 1));
     assert_eq!(seen_qp(&b).srq, srq.number());
+}
 
+#[test]
+fn it_sees_what_a_memory_window_is_bound_to() {
+    let end = End::new();
+    let (pd, mut qp) = (&end.pd, end.qp);
+    qp.connect_to(qp.number()).unwrap();
     let window = pd.alloc_mw().unwrap();
     let kinds = || see().regions.iter().map(|seen| (seen.kind, seen.key)).collect::<Vec<_>>();
     assert!(kinds().iter().any(|(kind, _)| *kind == RegionKind::None), "it is not bound");
@@ -279,9 +298,9 @@ fn it_sees_shared_receive_queues_and_memory_windows() {
         length: 64,
         access,
     };
-    b.post_send(&[SendWr::bind_window(1, bind)]).unwrap();
+    qp.post_send(&[SendWr::bind_window(1, bind)]).unwrap();
     let seen = see().regions.into_iter().find(|seen| seen.key == rkey).unwrap();
-    assert_eq!((seen.kind, seen.qp, seen.len), (RegionKind::Window, b.number(), 64));
+    assert_eq!((seen.kind, seen.qp, seen.len), (RegionKind::Window, qp.number(), 64));
 }
 
 #[test]
