@@ -3,7 +3,7 @@
 use super::Engine;
 use super::entry::SrqSlot;
 use crate::protocol::number::{QpIndex, QpNumber, SrqNumber};
-use crate::protocol::pool::{MAX_SLOTS, Queue};
+use crate::protocol::pool::Queue;
 use crate::shm::arena::InArena;
 use crate::sync::{self, AtomicU32, AtomicU64};
 
@@ -26,10 +26,6 @@ pub fn at<'m>(
     capacity: u32,
 ) -> Option<Queue<'m>> {
     let (offset, capacity) = (offset as usize, capacity as usize);
-    // More are corrupted; an observer would copy them all.
-    if capacity > MAX_SLOTS {
-        return None;
-    }
     let order = offset.checked_add(capacity.checked_mul(size_of::<AtomicU64>())?)?;
     let slots = memory.in_arena(offset, capacity)?;
     Queue::new(&slot.pool, slots, memory.in_arena(order, capacity.checked_next_power_of_two()?)?)

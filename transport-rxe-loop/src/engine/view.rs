@@ -8,7 +8,7 @@ use super::retry::{WaitLimit, WaitsFor, waiting};
 use super::{Tables, complete, identity, ring, srq};
 use crate::protocol::in_flight::Marker;
 use crate::protocol::number::{Position, QpIndex, QpNumber};
-use crate::protocol::pool::Queue;
+use crate::protocol::pool::{MAX_SLOTS, Queue};
 use crate::protocol::requests::RequestBits;
 use crate::shm::reader::View;
 use crate::shm::table::Entry;
@@ -253,7 +253,9 @@ fn see_wait(slot: &QpSlot, state: QpState) -> Option<RequestWait> {
 fn see_srq<'m>(view: &View<'m>, index: u32, slot: &'m SrqSlot) -> Option<SharedReceiveQueue> {
     let (owner, _) = slot.life().holder()?;
     let (at, capacity) = (sync::load(&slot.slots_at), sync::load(&slot.capacity));
-    let queue = srq::at(view, slot, at, capacity);
+    // More slots than any queue has are not looked up: all of them would be copied.
+    let is_valid = capacity as usize <= MAX_SLOTS;
+    let queue = is_valid.then(|| srq::at(view, slot, at, capacity)).flatten();
     let positions = |queue: &Queue<'_>| (queue.posted(), queue.front());
     let (posted, front) = queue.as_ref().map(positions).unwrap_or_default();
     Some(SharedReceiveQueue {
