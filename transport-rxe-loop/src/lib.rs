@@ -62,6 +62,7 @@
 //!
 //! | folder | what it does | state of a process |
 //! |---|---|---|
+//! | `observe` | looking at a fabric from outside, without attaching: what there is, and what waits for what. Each layer reads its own tables for it, in `view` | |
 //! | `api` | what a program holds: contexts, protection domains, regions, windows, completion queues, channels, queue pairs, shared receive queues, address handles; validates arguments, once | handles |
 //! | `lifecycle` | opening, the service thread, recovery from the death of processes | `Device`: all of the following, and the list of tables whose entries die with their process |
 //! | `engine` | requests: ownership of send queues, the requester and its operations, the responder and its receives, retry, flush, errors | `Engine`: queue pairs, shared receive queues, alarms, remote requests |
@@ -160,6 +161,7 @@
 //! | queue pair numbers | `engine/identity.rs`, from `shm/table.rs` (`claim`) |
 //! | a new table, and its entries at a death | `lifecycle/device.rs` (`place`, the list of `DeathRecovery`), `shm/table.rs` (`entries!`), `shm/recovery.rs` |
 //! | numbers read from shared memory are in range | tables: `shm/table.rs` (`at`); offsets: `shm/mod.rs` (`in_arena`); queues: `engine/ring.rs` (`of`, `has_any`) |
+//! | observing, and counted polls | `observe.rs`, `shm/reader.rs`, `view.rs` of each layer; `api/cq/counting.rs` |
 //! | waking the service thread | `shm/thread.rs`; what it does: `lifecycle/service.rs` |
 //! | fault injection | `policy/faults.rs`, `policy/faults/plan.rs`; carried out: `engine/requester/faults.rs` |
 //! | imitation of Soft-RoCE | `policy/imitation.rs`; its completion queues: `completion/soft_roce.rs` |
@@ -172,8 +174,16 @@
 //! - Memory: [`ProtectionDomain`], [`OwnedRegion`], [`MemoryRegion`], [`MemoryWindow`].
 //! - Completions: [`Cq`], [`CompletionChannel`], [asynchronous events](Context#asynchronous-events). With the feature
 //!   `tokio`, tasks await them by `cq_core::task`.
+//! - Looking at a live fabric: [`observe`].
 //! - Several processes, deaths, forks, the service thread, the imitation of Soft-RoCE, and what is not supported: [`manual`].
 //! - The rules that the documentation cites (`C8`, `Q5`) are those of [`cq_core::contract`].
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `serde` | `Serialize` for what an observer sees |
+//! | `tokio` | `cq_core::task`: what tasks of tokio await |
 #![deny(unsafe_code)]
 
 pub mod protocol;
@@ -182,6 +192,8 @@ pub mod sync;
 cfg_if::cfg_if! {
     if #[cfg(not(loom))] {
         mod api;
+        #[cfg(feature = "serde")]
+        mod by_name;
         mod completion;
         mod engine;
         mod error;
@@ -191,6 +203,7 @@ cfg_if::cfg_if! {
         mod lifecycle;
         pub mod manual;
         mod memory;
+        pub mod observe;
         mod policy;
         mod shm;
 

@@ -96,6 +96,12 @@
 //! the device permits, and forge entries of the tables: the device is no sandbox. `SECURITY.md`, in the repository, has
 //! the whole boundary.
 //!
+//! # Observing
+//! [`observe`](crate::observe) shows what is in a fabric, and what waits for what, without attaching to it; the program
+//! `cqtop` of this repository shows that in a terminal. What is private to a process can't be seen: of a completion queue
+//! it is known within a [range](crate::observe::CompletionQueue::unpolled_min) how many completions are unpolled, unless
+//! its process [counts its polls](crate::OpenOptions::count_polls).
+//!
 //! # The service thread
 //! A process has one service thread for each fabric, once something needs it:
 //!

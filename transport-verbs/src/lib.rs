@@ -111,6 +111,12 @@
 //! - The build script names a missing package before `rdma-sys` fails.
 //!
 //! The rules that the documentation cites (`C8`, `Q5`) are those of [`cq_core::contract`], which has the source of each.
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `tokio` | `cq_core::task`: what tasks of tokio await |
 #![deny(unsafe_code)]
 
 mod ah;

@@ -43,6 +43,11 @@ impl ArmWord {
         }
     }
 
+    /// What the consumer has armed for, and no producer has disarmed since.
+    pub(super) fn armed(&self) -> Option<Notify> {
+        fires(sync::load_u32(&self.0), || true)
+    }
+
     /// Called after the producer has published: if the consumer armed for it, disarms and then calls `raise`. `urgent`:
     /// whether a solicited receive, a failure, or the overrun was published ([N3](crate::contract#n3),
     /// [O5](crate::contract#o5)).

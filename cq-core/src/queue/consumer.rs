@@ -283,7 +283,8 @@ impl<C, M: Memory> Drop for Consumer<'_, C, M> {
 
 /// The number of polled slots that may stay unreleased: as many as the guaranteed capacity allows, at most a quarter of
 /// the ring.
-const fn lag(storage: usize, promised: u32) -> Position {
-    let (slack, quarter) = (storage as Position - promised as Position, storage as Position / 4);
+pub(super) const fn lag(storage: usize, promised: u32) -> Position {
+    let slack = (storage as Position).saturating_sub(promised as Position);
+    let quarter = storage as Position / 4;
     if slack < quarter { slack } else { quarter }
 }

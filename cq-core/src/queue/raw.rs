@@ -127,6 +127,12 @@ impl Layout {
     /// The offset of the slots, in bytes.
     pub const SLOTS_AT: usize = size_of::<Control>();
 
+    /// How many polled completions the consumer may have that it has not [released](Control::released), at most.
+    #[must_use]
+    pub const fn lag(&self) -> Position {
+        super::consumer::lag(self.slots, self.promised)
+    }
+
     const fn tags_at(&self) -> usize {
         Self::SLOTS_AT + self.slots * size_of::<Slot>()
     }
@@ -321,6 +327,25 @@ impl Control {
     #[must_use]
     pub fn state(&self) -> State {
         self.alerts.health.state()
+    }
+
+    /// The position up to which the consumer has released slots: less than what was polled by at most the
+    /// [lag](Layout::lag).
+    ///
+    /// # Staleness
+    /// The consumer may have released more by now. Others may have corrupted the word.
+    #[must_use]
+    pub fn released(&self) -> Position {
+        self.head.acquire()
+    }
+
+    /// What the consumer has armed for; `None` if it has not, or if a producer has disarmed it since.
+    ///
+    /// # Staleness
+    /// Either side may change it at once.
+    #[must_use]
+    pub fn armed(&self) -> Option<Notify> {
+        self.alerts.arm.armed()
     }
 
     /// Raises the event that the consumer armed for; to be called after a push by a producer without a channel.

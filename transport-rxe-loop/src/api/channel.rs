@@ -77,7 +77,12 @@ impl Events for CompletionChannel {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         let completions = self.events.completions();
         self.events.take(|source| match source {
-            Source::Completion(cq) | Source::Overrun(cq) => queue::key(completions, cq),
+            Source::Completion(cq) | Source::Overrun(cq) => {
+                if completions.counts_polls {
+                    completions.counters(cq).event();
+                }
+                queue::key(completions, cq)
+            }
             // Another process corrupted the channel: any queue is a spurious wake-up.
             Source::Srq(_) | Source::Qp(..) => queue::key(completions, CqIndex::default()),
         })

@@ -2,6 +2,7 @@
 //! the same ring, in the fabric's memory; where they take turns, under a lock that polling does not take:
 //! [`crate::completion::push`].
 
+mod counting;
 pub mod moderation;
 pub mod resize;
 
@@ -15,6 +16,7 @@ use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError}
 use cq_core::wc::Wc;
 use rustix::io::Errno;
 
+use self::counting::Counted;
 use super::channel::CompletionChannel;
 use crate::completion::channel::{Attached, EventChannel, Source};
 use crate::completion::moderation as held_back;
@@ -176,7 +178,9 @@ impl CqInit<'_> {
 /// ```
 #[derive(Debug)]
 pub struct Cq {
+    /// Of its ring; if its polls are counted, of one that stays empty.
     consumer: Consumer<'static, OnChannel>,
+    counted: Option<Box<Counted>>,
     // Declared before `handle`: dropped, and so detached from the channels, before the table entry is freed.
     attachments: (Attached, Option<Attached>),
     handle: CqHandle,
@@ -203,32 +207,53 @@ impl Cq {
         let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
         let slot = completions.cq(queue.index);
         let ring = ring(completions, slot.fanin.location()).ok_or(none)?;
-        let consumer = ring.into_consumer(0, OnChannel::named(key));
+        let mut consumer = ring.into_consumer(0, OnChannel::named(key));
+        let mut counted = None;
+        if completions.counts_polls {
+            let (front, behind) = Counted::begin(consumer, &queue, key)?;
+            (consumer, counted) = (front, Some(behind));
+        }
         let attachments = (
             Attached::new(context, Source::Overrun(queue.index)),
             channel.map(|channel| Attached::new(channel.events(), Source::Completion(queue.index))),
         );
         let handle = CqHandle { queue: Arc::new(queue) };
-        Ok(Self { consumer, attachments, handle, device, mode: &slot.mode })
+        Ok(Self { consumer, counted, attachments, handle, device, mode: &slot.mode })
     }
 
     /// The number of completions that it holds: as many as were requested when it was made or last resized
     /// ([O1](cq_core::contract#o1)).
     #[must_use]
     pub const fn capacity(&self) -> u32 {
-        self.consumer.capacity()
+        self.consumer().capacity()
+    }
+
+    /// The consumer of its ring.
+    const fn consumer(&self) -> &Consumer<'static, OnChannel> {
+        match &self.counted {
+            Some(counted) => &counted.consumer,
+            None => &self.consumer,
+        }
+    }
+
+    const fn consumer_mut(&mut self) -> &mut Consumer<'static, OnChannel> {
+        match &mut self.counted {
+            Some(counted) => &mut counted.consumer,
+            None => &mut self.consumer,
+        }
     }
 
     /// The number of dropped completions: since it overran, or since it was made if it ignores overruns.
     #[must_use]
     pub fn dropped(&self) -> u32 {
-        match self.consumer.state() {
+        match self.consumer().state() {
             State::Overrun { dropped } => dropped,
             _ => sync::load(&self.queue.engine.completions.cq(self.queue.index).dropped),
         }
     }
 
-    /// Polls again after a poll that found nothing: the ring alone does not tell the queue's state.
+    /// Polls again after a poll that found nothing: the ring alone does not tell the queue's state, or its polls are
+    /// counted.
     #[cold]
     fn poll_again(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let engine = self.queue.engine;
@@ -238,9 +263,12 @@ impl Cq {
         }
         // Producers that gave the queue up could not write that to the ring.
         if self.mode.has(CqFlag::GivenUp) {
-            self.consumer.fail();
+            self.consumer_mut().fail();
         }
-        self.poll_ring(out)
+        match &mut self.counted {
+            Some(counted) => counted.poll(&self.handle.queue, out),
+            None => self.poll_ring(out),
+        }
     }
 
     #[inline(always)]
@@ -334,7 +362,10 @@ impl Arm for Cq {
         if self.attachments.1.is_none() {
             return Err(ArmError::NoChannel);
         }
-        self.consumer.arm(on)
+        if let Some(counted) = &self.counted {
+            counted.counters.arm();
+        }
+        self.consumer_mut().arm(on)
     }
 
     fn key(&self) -> CqKey {

@@ -38,6 +38,7 @@ const USUAL_BYTES: u64 = 52 << 20;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Limits {
     /// Queue pairs.
     pub queue_pairs: u32,

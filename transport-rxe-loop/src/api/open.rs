@@ -52,6 +52,12 @@ pub enum OpenError {
         /// The value.
         what: OsString,
     },
+    /// `RXE_LOOP_COUNT` names nothing that can be counted.
+    #[error("RXE_LOOP_COUNT is {what:?}: say `polls`, or unset it")]
+    UnknownCount {
+        /// The value.
+        what: OsString,
+    },
     /// `RXE_LOOP_FAULTS` could not be parsed.
     #[error("RXE_LOOP_FAULTS can't be read")]
     BadFaults(#[from] FaultsError),
@@ -65,6 +71,9 @@ pub enum OpenError {
         bytes: usize,
     },
 }
+
+/// The environment variable that names what is counted.
+const COUNT: &str = "RXE_LOOP_COUNT";
 
 /// The environment variable that selects how memory of other processes is copied.
 const COPY: &str = "RXE_LOOP_COPY";
@@ -118,6 +127,8 @@ struct Asks {
     by_service: bool,
     /// The device imitates Linux' Soft-RoCE driver.
     imitates_rxe: bool,
+    /// Polls are counted.
+    counts_polls: bool,
     /// The faults to inject.
     faults: Option<Faults>,
 }
@@ -152,6 +163,17 @@ impl OpenOptions {
     #[must_use]
     pub const fn copying_by_service(mut self) -> Self {
         self.asks.by_service = true;
+        self
+    }
+
+    /// This process counts the polls, arms and events of its completion queues, in the fabric's memory, for an
+    /// [observer](crate::observe) such as `cqtop`: [`PollCounts`](crate::observe::PollCounts). `RXE_LOOP_COUNT=polls` in
+    /// the environment does the same, for programs that can't be changed. It makes each poll slower, and takes 512 bytes of
+    /// the fabric's memory for each completion queue; without it nothing is counted and no poll pays for it. The first opening
+    /// of a fabric decides for all of this process.
+    #[must_use]
+    pub const fn count_polls(mut self) -> Self {
+        self.asks.counts_polls = true;
         self
     }
 
@@ -220,6 +242,7 @@ impl OpenOptions {
         let mut asks = self.asks.clone();
         asks.by_service |= service_from_env()?;
         asks.imitates_rxe |= imitates_from_env()?;
+        asks.counts_polls |= counts_from_env()?;
         if asks.faults.is_none() {
             asks.faults = faults::from_env()?;
         }
@@ -231,7 +254,8 @@ impl OpenOptions {
         let wanted = asked.unwrap_or_default();
         let path = FabricPath::new(&named.map_err(AttachError::from)?);
         let policy = Policy::new(asks.faults, asks.imitates_rxe);
-        let options = DeviceOptions { by_service: asks.by_service, policy };
+        let options =
+            DeviceOptions { by_service: asks.by_service, counts_polls: asks.counts_polls, policy };
         let device = Device::open(&path, &wanted.shape(), options)?;
         let events =
             deaths::retry_after_recovery(device, || EventChannel::new(device.completions))?;
@@ -279,6 +303,15 @@ fn service_from_env() -> Result<bool, OpenError> {
         Some(how) if how == "direct" => Ok(false),
         Some(how) if how == "service" => Ok(true),
         Some(how) => Err(OpenError::UnknownCopying { how }),
+    }
+}
+
+/// Whether the environment requests that polls are counted.
+fn counts_from_env() -> Result<bool, OpenError> {
+    match env::var_os(COUNT) {
+        None => Ok(false),
+        Some(what) if what == "polls" => Ok(true),
+        Some(what) => Err(OpenError::UnknownCount { what }),
     }
 }
 

@@ -62,7 +62,7 @@ impl Shared {
         let number: SrqNumber = identity::number_of(srqs, index, generation);
         let (slot, none) = (srqs.at(index), CreateError::NoMemory { bytes });
         let ring = shape.ring(engine.shm, ring_at).ok_or(none)?;
-        let queue = engine::srq::at(engine, slot, slots_at, max_wr).ok_or(none)?;
+        let queue = engine::srq::at(engine.shm, slot, slots_at, max_wr).ok_or(none)?;
         shape.record(&slot.ring, ring_at);
         sync::store(&slot.pd, domain.number());
         sync::store(&slot.slots_at, slots_at);

@@ -7,6 +7,7 @@
 
 pub mod async_event;
 pub mod channel;
+pub mod counters;
 pub mod fifo;
 pub mod lock;
 pub mod moderation;
@@ -14,6 +15,7 @@ pub mod overran;
 pub mod push;
 pub mod queue;
 pub mod soft_roce;
+pub mod view;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,6 +25,7 @@ use cq_core::queue::Control;
 use cq_core::queue::raw::Slot;
 
 use self::channel::{ChannelSlot, Source, nodes};
+use self::counters::PollCounters;
 use self::fifo::Fifos;
 use self::overran::Overran;
 use self::queue::CqSlot;
@@ -41,10 +44,13 @@ pub struct Completions {
     pub shm: &'static Shm,
     /// A thread that waits for a lock serves copy requests of other processes meanwhile.
     pub memory: &'static Memory,
-    cqs: Table<CqSlot>,
-    channels: Table<ChannelSlot>,
+    cqs: Table<'static, CqSlot>,
+    channels: Table<'static, ChannelSlot>,
     /// Unread events of shared receive queues and queue pairs, by their [sources](Source).
     nodes: &'static [EventNode],
+    counters: &'static [PollCounters],
+    /// Whether the polls of this process are counted.
+    pub counts_polls: bool,
     /// The table sizes of shared receive queues and queue pairs, powers of two.
     srqs: u32,
     qps: u32,
@@ -58,10 +64,11 @@ pub struct Completions {
 
 /// The tables of [`Completions`].
 #[derive(Debug)]
-pub struct Tables {
-    cqs: Table<CqSlot>,
-    channels: Table<ChannelSlot>,
-    nodes: &'static [EventNode],
+pub struct Tables<'m> {
+    cqs: Table<'m, CqSlot>,
+    channels: Table<'m, ChannelSlot>,
+    nodes: &'m [EventNode],
+    counters: &'m [PollCounters],
     srqs: u32,
     qps: u32,
 }
@@ -75,22 +82,24 @@ pub struct Counts {
     pub qps: u32,
 }
 
-impl Tables {
+impl<'m> Tables<'m> {
     /// Places the tables; `None` if the memory is too small.
-    pub fn place(plan: &mut Plan, Counts { cqs, channels, srqs, qps }: Counts) -> Option<Self> {
+    pub fn place(plan: &mut Plan<'m>, Counts { cqs, channels, srqs, qps }: Counts) -> Option<Self> {
         plan.note(size_of::<Control>());
         plan.note(size_of::<Slot>());
+        let counters = plan.table(cqs as usize);
         let cqs = Table::place(plan, cqs);
         let channels = Table::place(plan, channels);
         let nodes = plan.table(nodes(srqs, qps) as usize);
-        Some(Self { cqs: cqs?, channels: channels?, nodes: nodes?, srqs, qps })
+        let (nodes, counters) = (nodes?, counters?);
+        Some(Self { cqs: cqs?, channels: channels?, nodes, counters, srqs, qps })
     }
 }
 
 impl Completions {
-    /// The state of a process that begins to use these tables.
-    pub fn new(memory: &'static Memory, tables: Tables) -> Self {
-        let Tables { cqs, channels, nodes, srqs, qps } = tables;
+    /// The state of a process that begins to use these tables, and counts its polls or does not.
+    pub fn new(memory: &'static Memory, tables: Tables<'static>, counts_polls: bool) -> Self {
+        let Tables { cqs, channels, nodes, counters, srqs, qps } = tables;
         let (fifos, moderated) = (Fifos::new(channels.len()), Mutex::default());
         Self {
             shm: memory.shm,
@@ -98,6 +107,8 @@ impl Completions {
             cqs,
             channels,
             nodes,
+            counters,
+            counts_polls,
             srqs,
             qps,
             fifos,
@@ -112,8 +123,13 @@ impl Completions {
         self.cqs.at(index)
     }
 
+    /// The counters of the completion queue at an index. Any index is valid.
+    pub fn counters(&self, index: CqIndex) -> &'static PollCounters {
+        &self.counters[self.cqs.index(index).get() as usize]
+    }
+
     /// All completion queues.
-    pub const fn cqs(&self) -> &Table<CqSlot> {
+    pub const fn cqs(&self) -> &Table<'static, CqSlot> {
         &self.cqs
     }
 
@@ -125,7 +141,7 @@ impl Completions {
 
     /// All channels.
     #[cfg(test)]
-    pub const fn channels(&self) -> &Table<ChannelSlot> {
+    pub const fn channels(&self) -> &Table<'static, ChannelSlot> {
         &self.channels
     }
 

@@ -2,8 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use cq_core::queue::Position;
 use cq_core::queue::raw::{Layout, RawQueue, Slot};
+use cq_core::queue::{Control, Position};
 use cq_core::transport::CqKey;
 
 use super::Completions;
@@ -56,6 +56,8 @@ entries!(CqSlot: CqIndex);
 
 // SAFETY: six atomic words, `repr(C)`; any bytes are a slot, says its documentation.
 unsafe impl Shared for Slot {}
+// SAFETY: four atomic words, `repr(C)`, alignment 128; any bytes are valid, says its documentation.
+unsafe impl Shared for Control {}
 
 /// The slots of a queue that is to hold so many completions: a quarter more lets the consumer give them back in
 /// larger steps.
@@ -88,7 +90,7 @@ pub fn allocate(
 
 /// The layout of a ring.
 #[inline]
-fn layout(location: Location) -> Option<Layout> {
+pub fn layout(location: Location) -> Option<Layout> {
     let slots = 1usize.checked_shl(location.log2)?;
     Some(Layout { slots, tags: true, promised: location.promised })
 }

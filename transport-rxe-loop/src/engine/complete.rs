@@ -22,7 +22,13 @@ use crate::sync;
 /// A send request that succeeded, and the number of bytes that were returned to it (C7).
 #[inline(always)]
 pub fn sent(wr_id: u64, qp: QpNumber, op: SendOp, returned: u32) -> Wc {
-    let opcode = match op {
+    Wc::new(wr_id, WcStatus::SUCCESS, qp.get()).with_opcode(opcode(&op)).with_byte_len(returned)
+}
+
+/// The opcode of a send request's completion.
+#[inline(always)]
+pub const fn opcode(op: &SendOp) -> WcOpcode {
+    match op {
         SendOp::Write { .. } => WcOpcode::RDMA_WRITE,
         SendOp::Read { .. } => WcOpcode::RDMA_READ,
         SendOp::CompareSwap { .. } => WcOpcode::COMP_SWAP,
@@ -32,8 +38,7 @@ pub fn sent(wr_id: u64, qp: QpNumber, op: SendOp, returned: u32) -> Wc {
         SendOp::BindWindow(_) => WcOpcode::BIND_MW,
         SendOp::LocalInvalidate { .. } => WcOpcode::LOCAL_INV,
         _ => WcOpcode::SEND,
-    };
-    Wc::new(wr_id, WcStatus::SUCCESS, qp.get()).with_opcode(opcode).with_byte_len(returned)
+    }
 }
 
 /// What consumed a receive.

@@ -16,7 +16,11 @@ pub use crate::protocol::identity::Identity;
 const NUMBER_BITS: u32 = 24;
 
 /// The number of the `generation`th object, from 0, at `index` of a table.
-pub fn number_of<T: Entry, N: From<u32>>(table: &Table<T>, index: T::Index, generation: u32) -> N {
+pub fn number_of<T: Entry, N: From<u32>>(
+    table: &Table<'_, T>,
+    index: T::Index,
+    generation: u32,
+) -> N {
     N::from(number(index.into(), table.index_bits(), generation, table.first_number()))
 }
 

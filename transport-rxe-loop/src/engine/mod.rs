@@ -29,6 +29,7 @@ pub mod send_queue;
 pub mod shared_receives;
 pub mod srq;
 pub mod ud_address;
+pub mod view;
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -60,8 +61,8 @@ pub struct Engine {
     pub policy: Policy,
     pub port: Port,
     pub alarms: Alarms,
-    qps: Table<QpSlot>,
-    srqs: Table<SrqSlot>,
+    qps: Table<'static, QpSlot>,
+    srqs: Table<'static, SrqSlot>,
     /// The number of each queue pair's peer. One array, so that all of them are scanned quickly.
     destinations: &'static [AtomicU32],
     /// A bit for each queue pair that its process is to run: see [`remote_requests`].
@@ -76,21 +77,21 @@ pub struct Engine {
 
 /// The engine's tables in shared memory.
 #[derive(Debug)]
-pub struct Tables {
-    qps: Table<QpSlot>,
-    srqs: Table<SrqSlot>,
-    destinations: &'static [AtomicU32],
-    requested: &'static [AtomicU64],
+pub struct Tables<'m> {
+    qps: Table<'m, QpSlot>,
+    srqs: Table<'m, SrqSlot>,
+    destinations: &'m [AtomicU32],
+    requested: &'m [AtomicU64],
 }
 
-impl Tables {
+impl<'m> Tables<'m> {
     /// How many queue pairs there are.
     pub const fn queue_pairs(&self) -> u32 {
         self.qps.len()
     }
 
     /// Lays out the tables of so many queue pairs and shared receive queues; `None` if the memory is too small.
-    pub fn place(plan: &mut Plan, qps: u32, srqs: u32) -> Option<Self> {
+    pub fn place(plan: &mut Plan<'m>, qps: u32, srqs: u32) -> Option<Self> {
         let requested = plan.table((qps as usize).div_ceil(64));
         let destinations = plan.table(qps as usize);
         let (qps, srqs) = (Table::place(plan, qps), Table::place(plan, srqs));
@@ -105,7 +106,7 @@ impl Engine {
     /// The system is out of memory.
     pub fn new(
         completions: &'static Completions,
-        tables: Tables,
+        tables: Tables<'static>,
         policy: Policy,
     ) -> Result<Self, Errno> {
         let Tables { qps, srqs, destinations, requested } = tables;
@@ -151,7 +152,7 @@ impl Engine {
 
     /// All queue pairs.
     #[cfg(test)]
-    pub const fn qps(&self) -> &Table<QpSlot> {
+    pub const fn qps(&self) -> &Table<'static, QpSlot> {
         &self.qps
     }
 
@@ -211,7 +212,7 @@ impl Engine {
     }
 
     /// All shared receive queues.
-    pub const fn srqs(&self) -> &Table<SrqSlot> {
+    pub const fn srqs(&self) -> &Table<'static, SrqSlot> {
         &self.srqs
     }
 

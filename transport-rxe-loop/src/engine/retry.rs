@@ -59,6 +59,11 @@ impl WaitsFor {
         }
     }
 
+    /// What the word of a wait says. Any number is one.
+    const fn from_word(word: u32) -> Self {
+        if word == Self::Receive.to_word() { Self::Receive } else { Self::Answer }
+    }
+
     const fn status(self) -> WcStatus {
         match self {
             Self::Receive => WcStatus::RNR_RETRY_EXC_ERR,
@@ -100,6 +105,30 @@ const LAST_TRY: u64 = 0;
 /// Whether the next request, at `position`, was begun, and had to wait.
 pub fn has_begun(slot: &QpSlot, position: Position) -> bool {
     sync::load(&slot.send.waits_for) != 0 && sync::load(&slot.send.waits_at) == position.get()
+}
+
+/// How long a request still waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum WaitLimit {
+    /// Until its time is over, by a clock of its own process.
+    Limited,
+    /// Without a limit.
+    Forever,
+    /// Its time is over: it is tried for the last time.
+    LastTry,
+}
+
+/// What the next request, at `position`, waits for, as the table has it: a peer that is gone is one that does not answer.
+pub fn waiting(slot: &QpSlot, position: Position) -> Option<(WaitsFor, WaitLimit)> {
+    let limit = match sync::load(&slot.send.deadline) {
+        FOREVER => WaitLimit::Forever,
+        LAST_TRY => WaitLimit::LastTry,
+        _ => WaitLimit::Limited,
+    };
+    let waits_for = WaitsFor::from_word(sync::load(&slot.send.waits_for));
+    has_begun(slot, position).then_some((waits_for, limit))
 }
 
 /// Decides on the request at `position` of the queue pair with this number, which was just tried. Called

@@ -19,7 +19,7 @@ mod wire;
 use std::fmt;
 
 use cq_core::transport::{PostError, Refused};
-use cq_core::wr::{Data, RecvWr, SendFlags, SendWr, Sge};
+use cq_core::wr::{Data, RecvWr, SendFlags, SendOp, SendWr, Sge};
 
 use self::request::read_sge;
 pub use self::request::{OneRequest, OneSge, Payload, RecvRequest, SendRequest, SgeList};
@@ -30,6 +30,7 @@ use super::ud_address::UdAddress;
 use crate::protocol::number::Position;
 use crate::protocol::send_slots::SendSlots;
 use crate::shm::Shm;
+use crate::shm::arena::InArena;
 use crate::shm::mapping;
 use crate::sync::{self, AtomicU64};
 
@@ -272,6 +273,23 @@ impl Ring {
         let sges = SgeList::new(body, sync::load(&header[1]) as usize);
         RecvRequest { wr_id: sync::load(&header[0]), sges }
     }
+}
+
+/// The wr_id and the operation of the send request at a position of the ring that the table describes; `None` if the
+/// description is invalid. For an observer, which needs no ring for that.
+pub fn peek<'m>(
+    memory: &impl InArena<'m>,
+    words: &RingWords,
+    position: Position,
+) -> Option<(u64, SendOp)> {
+    let RingLayout { log2, stride } = RingLayout::described(words);
+    let mask = 1_u64.checked_shl(log2)? - 1;
+    let first = (position.get() & mask).checked_mul((stride * size_of::<u64>()) as u64)?;
+    let at = u64::from(sync::load(&words.offset)).checked_add(first)?;
+    let header: &Quad = memory.in_arena(at.try_into().ok()?, 1)?.first()?;
+    let op =
+        WireOp { code: sync::load(&header[1]) as u8, addr: 0, low: 0, high: 0, operands: None };
+    Some((sync::load(&header[0]), op.into()))
 }
 
 impl fmt::Debug for Ring {

@@ -4,11 +4,12 @@ use super::Engine;
 use super::entry::SrqSlot;
 use crate::protocol::number::{QpIndex, QpNumber, SrqNumber};
 use crate::protocol::pool::Queue;
+use crate::shm::arena::InArena;
 use crate::sync::{self, AtomicU32, AtomicU64};
 
 /// The pool in the arena that the table entry names; `None` if the entry is invalid.
 pub fn queue(engine: &'static Engine, slot: &'static SrqSlot) -> Option<Queue<'static>> {
-    at(engine, slot, sync::load(&slot.slots_at), sync::load(&slot.capacity))
+    at(engine.shm, slot, sync::load(&slot.slots_at), sync::load(&slot.capacity))
 }
 
 /// How many bytes the slots and the order of so many receives take.
@@ -18,20 +19,16 @@ pub const fn bytes(capacity: u32) -> usize {
 }
 
 /// The pool whose slots and order lie at an offset.
-pub fn at(
-    engine: &'static Engine,
-    slot: &'static SrqSlot,
+pub fn at<'m>(
+    memory: &impl InArena<'m>,
+    slot: &'m SrqSlot,
     offset: u32,
     capacity: u32,
-) -> Option<Queue<'static>> {
+) -> Option<Queue<'m>> {
     let (offset, capacity) = (offset as usize, capacity as usize);
     let order = offset.checked_add(capacity.checked_mul(size_of::<AtomicU64>())?)?;
-    let slots = engine.shm.in_arena(offset, capacity)?;
-    Queue::new(
-        &slot.pool,
-        slots,
-        engine.shm.in_arena(order, capacity.checked_next_power_of_two()?)?,
-    )
+    let slots = memory.in_arena(offset, capacity)?;
+    Queue::new(&slot.pool, slots, memory.in_arena(order, capacity.checked_next_power_of_two()?)?)
 }
 
 /// The pool of the shared receive queue with this number, if it is there.

@@ -29,9 +29,10 @@ pub const FORMAT: Format = Format {
     },
 };
 
-type Tables = (memory::Tables, completion::Tables, engine::Tables);
+type Tables<'m> = (memory::Tables<'m>, completion::Tables<'m>, engine::Tables<'m>);
 
-fn place(shape: &Shape, plan: &mut Plan) -> Option<Tables> {
+/// Places all tables of the device; `None` if the memory is too small.
+pub fn place<'m>(shape: &Shape, plan: &mut Plan<'m>) -> Option<Tables<'m>> {
     let [qps, cqs, regions, srqs, channels, ..] = shape.entries;
     let memory = memory::Tables::place(plan, regions, shape.processes);
     let completion = completion::Tables::place(plan, Counts { cqs, channels, srqs, qps });
@@ -54,6 +55,8 @@ pub struct Device {
 pub struct DeviceOptions {
     /// The service thread of the owner copies from and to its memory; no system call does.
     pub by_service: bool,
+    /// Whether the polls of this process are counted.
+    pub counts_polls: bool,
     /// Faults and imitation.
     pub policy: Policy,
 }
@@ -69,7 +72,8 @@ impl Device {
         let shm: &'static Shm = leak(shm);
         let memory: &'static Memory =
             leak(Memory::new(shm, memory, engine.queue_pairs(), options.by_service)?);
-        let completions: &'static Completions = leak(Completions::new(memory, completion));
+        let completions: &'static Completions =
+            leak(Completions::new(memory, completion, options.counts_polls));
         let engine: &'static Engine = leak(Engine::new(completions, engine, options.policy)?);
         let tables: [&'static dyn DeathRecovery; 7] = [
             leak(memory),

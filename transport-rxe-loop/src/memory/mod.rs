@@ -26,6 +26,7 @@ pub mod remote;
 pub mod sge;
 pub mod stage;
 pub mod transfer;
+pub mod view;
 
 use std::fmt;
 
@@ -55,11 +56,11 @@ use crate::shm::table::{Entry, Table, shared};
 /// The per-process state of this layer.
 pub struct Memory {
     pub shm: &'static Shm,
-    mrs: Table<MrSlot>,
+    mrs: Table<'static, MrSlot>,
     copiers: &'static [CopierEntry],
     /// Locks for atomics on memory that other processes can't map: see [`atomics`].
     stripes: &'static [Lock],
-    stages: Stages,
+    stages: Stages<'static>,
     /// The entries of this process' regions, in private memory.
     own: &'static [MrSlot],
     send_queues: &'static [OwnSendQueue],
@@ -91,16 +92,16 @@ fn private<T: Shared>(len: usize) -> Result<&'static [T], Errno> {
 
 /// Its tables in the fabric.
 #[derive(Debug)]
-pub struct Tables {
-    mrs: Table<MrSlot>,
-    copiers: &'static [CopierEntry],
-    stripes: &'static [Lock],
-    stages: Stages,
+pub struct Tables<'m> {
+    mrs: Table<'m, MrSlot>,
+    copiers: &'m [CopierEntry],
+    stripes: &'m [Lock],
+    stages: Stages<'m>,
 }
 
-impl Tables {
+impl<'m> Tables<'m> {
     /// Places the tables for so many regions and processes; `None` if the memory is too small.
-    pub fn place(plan: &mut Plan, regions: u32, processes: u32) -> Option<Self> {
+    pub fn place(plan: &mut Plan<'m>, regions: u32, processes: u32) -> Option<Self> {
         let mrs = Table::place(plan, regions);
         let copiers = plan.table(processes as usize);
         let stripes = plan.table(STRIPES);
@@ -117,7 +118,7 @@ impl Memory {
     /// The system is out of memory.
     pub fn new(
         shm: &'static Shm,
-        tables: Tables,
+        tables: Tables<'static>,
         queue_pairs: u32,
         by_service: bool,
     ) -> Result<Self, Errno> {
@@ -168,7 +169,7 @@ impl Memory {
 
     /// All regions.
     #[cfg(test)]
-    pub const fn mrs(&self) -> &Table<MrSlot> {
+    pub const fn mrs(&self) -> &Table<'static, MrSlot> {
         &self.mrs
     }
 
@@ -186,7 +187,7 @@ impl Memory {
 
     /// The stages through which processes ask each other to copy.
     #[cfg(test)]
-    pub const fn stages(&self) -> &Stages {
+    pub const fn stages(&self) -> &Stages<'static> {
         &self.stages
     }
 

@@ -57,10 +57,10 @@ impl fmt::Debug for Head {
 
 /// The stages of a fabric.
 #[derive(Debug)]
-pub struct Stages {
+pub struct Stages<'m> {
     /// The small ones by attachment, then the large ones.
-    heads: &'static [Head],
-    data: &'static [AtomicU64],
+    heads: &'m [Head],
+    data: &'m [AtomicU64],
     processes: usize,
 }
 
@@ -73,16 +73,25 @@ pub struct Stage {
     index: usize,
 }
 
-impl Stages {
+impl<'m> Stages<'m> {
     /// Places the stages of so many attachments; `None` if the memory is too small.
-    pub fn place(plan: &mut Plan, processes: usize) -> Option<Self> {
+    pub fn place(plan: &mut Plan<'m>, processes: usize) -> Option<Self> {
         [OWN, SMALL_BYTES, LARGE, LARGE_BYTES].into_iter().for_each(|number| plan.note(number));
         let small = processes * OWN;
         let heads = plan.table(small + LARGE);
         let data = plan.table(small * SMALL_WORDS + LARGE * LARGE_WORDS);
         Some(Self { heads: heads?, data: data?, processes })
     }
+}
 
+impl<'m> Stages<'m> {
+    /// Their heads: the small ones by attachment, then the large ones.
+    pub const fn heads(&self) -> &'m [Head] {
+        self.heads
+    }
+}
+
+impl Stages<'static> {
     /// The stage at an index, modulo their number.
     pub fn at(&self, index: usize) -> Stage {
         let index = index % self.heads.len();

@@ -84,6 +84,12 @@ impl AttachmentKey {
         self.0.get()
     }
 
+    /// How often the id was used before, wrapping.
+    #[must_use]
+    pub const fn generation(self) -> u16 {
+        (self.0.get() >> 16) as u16
+    }
+
     /// The id of the attachment; the caller checks that it is in range.
     #[must_use]
     pub const fn attachment(self) -> AttachmentId {

@@ -12,6 +12,10 @@
 //! mode.set(CqFlag::GivenUp, true);
 //! mode.set(CqFlag::Moderated, false);
 //! assert!(mode.has(CqFlag::GivenUp) && !mode.has(CqFlag::Moderated) && !mode.is_all_in_ring());
+//!
+//! mode.begin(false);
+//! mode.set(CqFlag::Counted, true);
+//! assert!(mode.is_ordinary() && !mode.is_all_in_ring());
 //! ```
 //!
 //! | bit | flag | set by | cleared by |
@@ -23,11 +27,12 @@
 //! | 4 | [overran](CqFlag::Overran) | under the lock: a producer whose completion was dropped, or the process that inherits the lock | nobody |
 //! | 5 | [there](CqFlag::There) | the owner when it creates the queue | a fork, in the child: its mapping reads as zeros |
 //! | 6 | [full](CqFlag::Full) | an injected fault | nobody |
+//! | 7 | [counted](CqFlag::Counted) | the owner when it creates the queue | nobody |
 //!
 //! Bits 0 and 4 inform processes that do not hold the lock. Such a process must not touch the ring: at any
 //! instant the ring may be moved by a resize and its memory be reused. So a producer that cannot take the
-//! lock sets bit 0 and writes nothing to the ring; the owner reads the bit when a poll finds nothing. Bits 4
-//! and 5 do not change how completions are pushed.
+//! lock sets bit 0 and writes nothing to the ring; the owner reads the bit when a poll finds nothing. Bits 4,
+//! 5 and 7 do not change how completions are pushed.
 //!
 //! Each bit belongs to one life of the queue: creating a queue [resets](Mode::begin) them. Producers read the
 //! word without the lock, so a push in progress may see a change of bit 2 late; the state of moderation
@@ -59,7 +64,12 @@ pub enum CqFlag {
     There = 1 << 5,
     /// The next completion does not fit, even if there is space.
     Full = 1 << 6,
+    /// Its polls are counted: a poll that finds nothing has to look elsewhere.
+    Counted = 1 << 7,
 }
+
+/// Flags that do not change how completions are pushed.
+const ORDINARY: u32 = CqFlag::Overran as u32 | CqFlag::There as u32 | CqFlag::Counted as u32;
 
 impl Mode {
     /// Initializes the word for a new queue.
@@ -72,15 +82,16 @@ impl Mode {
     #[inline(always)]
     #[must_use]
     pub fn is_ordinary(&self) -> bool {
-        sync::load(&self.0) & !(CqFlag::Overran as u32 | CqFlag::There as u32) == 0
+        sync::load(&self.0) & !ORDINARY == 0
     }
 
     /// Whether a poll need read nothing but the ring.
     #[inline(always)]
     #[must_use]
     pub fn is_all_in_ring(&self) -> bool {
-        let (there, given_up) = (CqFlag::There as u32, CqFlag::GivenUp as u32);
-        sync::load(&self.0) & (there | given_up) == there
+        let there = CqFlag::There as u32;
+        let elsewhere = CqFlag::GivenUp as u32 | CqFlag::Counted as u32;
+        sync::load(&self.0) & (there | elsewhere) == there
     }
 
     /// Whether a flag is set.

@@ -178,7 +178,7 @@ impl Moderation {
 
     /// Counts completions for which the queue is armed.
     fn add(&self, came: u32, at_once: bool, now: impl FnOnce() -> u64) -> Verdict {
-        let setting = Setting::from_word(sync::load(&self.setting));
+        let setting = self.setting();
         let held = sync::load(&self.held).saturating_add(came);
         if at_once || held >= setting.count.into() {
             self.release();
@@ -217,6 +217,22 @@ impl Moderation {
         let mut event_action = EventAction::None;
         queue.notify_unless(true, |_| false, || event_action = EventAction::Raise);
         event_action
+    }
+
+    /// The setting.
+    #[must_use]
+    pub fn setting(&self) -> Setting {
+        Setting::from_word(sync::load(&self.setting))
+    }
+
+    /// How many completions a delayed event stands for, and when it has to be raised; `None` if no event is delayed.
+    ///
+    /// # Staleness
+    /// Without the lock it may be out of date, or torn.
+    #[must_use]
+    pub fn delayed(&self) -> Option<(u32, u64)> {
+        let deadline = sync::load(&self.deadline);
+        (deadline != 0).then(|| (sync::load(&self.held), deadline))
     }
 
     /// When the service thread is to [check](Self::look) the deadline; 0 is never. May be read without the lock.

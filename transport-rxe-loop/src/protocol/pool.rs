@@ -54,6 +54,7 @@
 //! assert_eq!(queue.taken().next(), None);
 //! ```
 
+mod queries;
 mod slot;
 
 pub use self::slot::Taken;
@@ -163,31 +164,6 @@ impl<'a> Queue<'a> {
     ) -> Option<Self> {
         let fits = !slots.is_empty() && slots.len() <= MAX_SLOTS && slots.len() <= order.len();
         if fits && order.len().is_power_of_two() { Some(Self { pool, slots, order }) } else { None }
-    }
-
-    /// The receives that are taken. Processes that are alive take and complete more at any time.
-    pub fn taken(&self) -> impl Iterator<Item = Taken> + use<'a> {
-        let words = (0..).zip(self.slots).map(|(slot, word)| (slot, sync::acquire(word)));
-        words.filter(|(_, word)| word & STATE == TAKEN).map(|(slot, word)| Taken {
-            slot,
-            word,
-            reached_limit: false,
-        })
-    }
-
-    /// The number of waiting receives.
-    ///
-    /// # Staleness
-    /// Without the lock the count may be out of date.
-    #[must_use]
-    pub fn len(&self) -> u64 {
-        sync::load(&self.pool.owner.posted).wrapping_sub(sync::load(&self.pool.takers.taken))
-    }
-
-    /// Whether none waits; as stale as [`len`](Self::len).
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     fn cell(&self, position: Position) -> &'a AtomicU32 {

@@ -84,6 +84,15 @@ impl Receives {
         starved
     }
 
+    /// Whether the peer found no receive since the last one was posted.
+    ///
+    /// # Staleness
+    /// Either side may change it at once.
+    #[must_use]
+    pub fn is_starved(&self) -> bool {
+        sync::load(&self.posted.starved) != 0
+    }
+
     /// The receives to flush. For the owner of the send queue of a queue pair in ERR that found the peer's
     /// [marker clear](super::in_flight::ChangeFence::is_open). If the peer's process is dead, the caller has taken the
     /// lock of the completion queue once before, which repairs what that process left.

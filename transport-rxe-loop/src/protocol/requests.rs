@@ -46,6 +46,16 @@ impl<'a> RequestBits<'a> {
         steps::done(Step::Requested);
     }
 
+    /// Whether the queue pair at an index is marked.
+    ///
+    /// # Staleness
+    /// Its process may take the request at once.
+    #[must_use]
+    pub fn is_left(&self, index: u32) -> bool {
+        let word = self.0.get((index / BITS) as usize);
+        word.is_some_and(|word| sync::load(word) >> (index % BITS) & 1 != 0)
+    }
+
     /// Clears the bits of the queue pairs that are `mine`, or unowned, and passes the index of each to
     /// `each`, which checks the owner again.
     pub fn take(&self, mine: impl Fn(u32) -> bool, mut each: impl FnMut(u32)) {

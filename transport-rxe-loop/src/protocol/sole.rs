@@ -58,6 +58,16 @@ impl SoleProducer {
         sync::load(&self.0) == qp.get()
     }
 
+    /// The queue pair that is alone, if one is.
+    ///
+    /// # Staleness
+    /// Another one may share the queue at once.
+    #[must_use]
+    pub fn producer(&self) -> Option<QpNumber> {
+        let word = sync::load(&self.0);
+        (word != UNUSED && word != SHARED).then(|| QpNumber::new(word))
+    }
+
     /// Producers take turns under the lock from now on. Returns the queue pair that was alone: it may push without the lock
     /// until its marker is cleared.
     #[must_use]

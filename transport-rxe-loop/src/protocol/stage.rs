@@ -85,6 +85,11 @@ impl Seen {
         AttachmentId::new((self.0 >> SERVER) as u16)
     }
 
+    /// The number of the claim of the stage, wrapping.
+    pub const fn round(self) -> u64 {
+        self.0 >> ROUND
+    }
+
     /// Whether both are of the same claim of the stage, by the same attachments.
     pub const fn is_same_round(self, other: Self) -> bool {
         self.0 >> CLIENT == other.0 >> CLIENT
@@ -113,7 +118,7 @@ impl Seen {
     }
 
     const fn next_round(self, client: AttachmentId, server: AttachmentId) -> Self {
-        let round = (self.0 >> ROUND).wrapping_add(1);
+        let round = self.round().wrapping_add(1);
         Self(round << ROUND | (server.get() as u64) << SERVER | (client.get() as u64) << CLIENT)
     }
 }

@@ -1,6 +1,7 @@
 //! Memory that can be allocated: [granules](crate::protocol::arena), each with its owner. Next fit, under one lock.
 
 use super::Shm;
+use super::mapping::Shared;
 use super::recovery::DeathRecovery;
 use crate::error::{AllocError, Stuck};
 use crate::protocol::arena::Granules;
@@ -18,6 +19,47 @@ pub struct Arena {
     next: &'static AtomicU32,
     granules: Granules<'static>,
     first: usize,
+}
+
+/// Memory with an arena.
+pub trait InArena<'m> {
+    /// The `len` values at an offset that was read from shared memory; `None` if they are not aligned or not all in the
+    /// arena.
+    fn in_arena<T: Shared>(&self, offset: usize, len: usize) -> Option<&'m [T]>;
+}
+
+/// How much of the arena is in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ArenaUse {
+    /// Its size, in bytes.
+    pub bytes: u64,
+    /// Bytes that processes have allocated.
+    pub used: u64,
+    /// Contiguous free bytes, at most: no larger object can be created.
+    pub largest_free: u64,
+}
+
+impl ArenaUse {
+    /// That of the granules with these owners, from the one at offset `at` on. Calls `each` with the owner of each that is
+    /// taken.
+    pub fn of(owners: &[AtomicU8], at: usize, mut each: impl FnMut(AttachmentId)) -> Self {
+        let (mut used, mut run, mut longest, mut all) = (0, 0, 0, 0);
+        for owner in owners.iter().skip(at.div_ceil(GRANULE)).map(sync::load) {
+            all += 1;
+            if let Some(owner) = owner.checked_sub(1) {
+                used += 1;
+                run = 0;
+                each(AttachmentId::new(owner.into()));
+            } else {
+                run += 1;
+                longest = longest.max(run);
+            }
+        }
+        let [bytes, used, largest_free] = [all, used, longest].map(|count| count * GRANULE as u64);
+        Self { bytes, used, largest_free }
+    }
 }
 
 /// An allocation, freed when it is dropped.

@@ -137,6 +137,34 @@ pub enum AttachError {
     },
 }
 
+/// Why a fabric can't be observed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ObserveError {
+    /// The name is invalid.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// No fabric has the name.
+    #[error(
+        "there is no fabric {name:?} of this user: start a program that opens it, or name another one"
+    )]
+    NoSuchFabric {
+        /// The name.
+        name: String,
+    },
+    /// The file is no fabric of this build.
+    #[error("{path:?} can't be observed: {why}")]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: NotOurs,
+    },
+    /// The file can't be opened.
+    #[error(transparent)]
+    Unusable(#[from] AttachError),
+}
+
 impl AttachError {
     /// The error for a step that failed.
     pub fn system(step: &'static str, path: PathBuf, errno: Errno) -> Self {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, Stat, fallocate, fchmod, fstat, linkat,
     open, statat, unlink,
@@ -90,10 +90,25 @@ fn validate(path: &FabricPath, stat: &Stat) -> Result<(), AttachError> {
 /// Opens the file with the fabric's name; `None` if it was removed. The caller checks whether it is the file that was
 /// found.
 pub fn open_found(path: &FabricPath) -> Result<Option<Opened>, AttachError> {
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    unless_removed(path, Opened::by(|| open_with(path, OFlags::RDWR)))
+}
+
+/// The same, for a process that only reads it.
+pub fn open_to_read(path: &FabricPath) -> Result<Option<OwnedFd>, AttachError> {
+    unless_removed(path, open_with(path, OFlags::RDONLY))
+}
+
+fn open_with(path: &FabricPath, access: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = path.file();
-    let opened = || retry_on_intr(|| open(&file, flags, Mode::empty()));
-    match Opened::by(|| above_streams(opened)) {
+    above_streams(|| retry_on_intr(|| open(&file, flags, Mode::empty())))
+}
+
+fn unless_removed<T>(
+    path: &FabricPath,
+    opened: Result<T, Errno>,
+) -> Result<Option<T>, AttachError> {
+    match opened {
         Ok(file) => Ok(Some(file)),
         // It was found before, so these errors mean that it was removed or replaced.
         Err(Errno::NOENT | Errno::LOOP | Errno::ISDIR | Errno::NXIO) => Ok(None),
@@ -162,6 +177,12 @@ pub fn link(fd: BorrowedFd<'_>, path: &FabricPath) -> Result<bool, AttachError> 
         Err(Errno::EXIST) => Ok(false),
         Err(errno) => Err(unusable(path, "naming", errno)),
     }
+}
+
+/// The names of the files in a directory; none if it can't be listed.
+pub fn names_in(directory: &Path) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
 /// Removes the fabric's file, and those beside it; if no descriptor is left to list these, it stays, for the next process to

@@ -163,6 +163,11 @@ pub fn ask_index(fd: BorrowedFd<'_>, index: u32) -> Result<Liveness, Errno> {
     holder(fd, bytes(index..index + 1))
 }
 
+/// Whether a thread of any process attaches, leaves or replaces the file.
+pub fn is_gate_held(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
+    Ok(found(fd, GATE..GATE + 1)?.is_some())
+}
+
 /// Whether any process is attached to the file.
 pub fn anybody(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
     Ok(found(fd, bytes(0..MAX_PROCESSES))?.is_some())

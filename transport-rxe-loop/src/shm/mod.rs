@@ -25,6 +25,7 @@ pub mod mapping;
 pub mod name;
 pub mod plan;
 pub mod prune;
+pub mod reader;
 pub mod recovery;
 pub mod registry;
 pub mod shape;
@@ -32,12 +33,13 @@ pub mod signals;
 pub mod table;
 pub mod thread;
 pub mod unshared;
+pub mod view;
 
 use std::fmt;
 use std::io;
 use std::ptr::NonNull;
 
-use self::arena::Arena;
+use self::arena::{Arena, InArena};
 use self::attachment::Attachment;
 use self::liveness::Liveness;
 use self::lock::Guard;
@@ -55,17 +57,17 @@ use crate::sync::{self, AtomicU8, AtomicU32, AtomicU64};
 pub struct Shm {
     attachment: &'static Attachment,
     me: AttachmentKey,
-    own: Own,
+    own: Own<'static>,
     arena: Arena,
     thread: ServiceThread,
 }
 
 /// The tables of shared memory itself, before those of the device.
 #[derive(Debug)]
-pub struct Own {
-    common: &'static Common,
-    processes: &'static [ProcessEntry],
-    granules: &'static [AtomicU8],
+pub struct Own<'m> {
+    common: &'m Common,
+    processes: &'m [ProcessEntry],
+    granules: &'m [AtomicU8],
 }
 
 /// The words that a fabric has once.
@@ -102,9 +104,9 @@ impl fmt::Debug for ProcessEntry {
     }
 }
 
-impl Own {
+impl<'m> Own<'m> {
     /// Places the tables; `None` if the memory is too small.
-    pub fn place(shape: &Shape, plan: &mut Plan) -> Option<Self> {
+    pub fn place(shape: &Shape, plan: &mut Plan<'m>) -> Option<Self> {
         plan.note(arena::GRANULE);
         let common = plan.table(1);
         let processes = plan.table(shape.processes as usize);
@@ -118,7 +120,7 @@ impl Shm {
     /// too small for them.
     pub fn new<T>(
         attachment: &'static Attachment,
-        place: impl FnOnce(&Shape, &mut Plan) -> Option<T>,
+        place: impl FnOnce(&Shape, &mut Plan<'static>) -> Option<T>,
     ) -> Option<(Self, T)> {
         let mut plan = Plan::of(attachment.memory());
         let own = Own::place(attachment.shape(), &mut plan)?;
@@ -321,6 +323,13 @@ impl Shm {
         let owner = claim::next(attachment.get().into(), word);
         assert!(claim::take(word, owner));
         AttachmentKey::from_word(owner).unwrap()
+    }
+}
+
+impl InArena<'static> for Shm {
+    #[inline]
+    fn in_arena<T: Shared>(&self, offset: usize, len: usize) -> Option<&'static [T]> {
+        self.in_arena(offset, len)
     }
 }
 

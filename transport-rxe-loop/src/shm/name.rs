@@ -85,6 +85,17 @@ impl FabricName {
     fn unnamed() -> Self {
         Self(if cfg!(test) { format!("unit-{}", std::process::id()) } else { "default".to_owned() })
     }
+
+    /// The name of this user's fabric that has this file.
+    pub fn of_file(file: &str) -> Option<Self> {
+        file.strip_prefix(&prefix())?.parse().ok()
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 impl FromStr for FabricName {
@@ -148,8 +159,7 @@ impl FabricPath {
     /// The paths of another fabric of the same user, which has this file in the same directory.
     #[must_use]
     pub fn other(&self, file: &str) -> Option<Self> {
-        let name = file.strip_prefix(&prefix())?.parse().ok()?;
-        let other = Self::within(&self.directory, &name);
+        let other = Self::within(&self.directory, &FabricName::of_file(file)?);
         (other != *self).then_some(other)
     }
 
@@ -157,6 +167,12 @@ impl FabricPath {
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// The name of the fabric.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.file.strip_prefix(&prefix()).unwrap_or(&self.file)
     }
 
     /// The name of the fabric's file.

@@ -25,21 +25,21 @@ pub struct Format {
     /// The names of the kinds of entries that the [shape](Shape) counts.
     pub kinds: &'static [&'static str],
     /// Places the tables.
-    pub tables: fn(&Shape, &mut Plan),
+    pub tables: fn(&Shape, &mut Plan<'_>),
 }
 
-/// A layout in progress.
+/// A layout in progress, of tables in memory that lives for `'m`.
 #[derive(Debug)]
-pub struct Plan {
+pub struct Plan<'m> {
     /// `None` while tables are only measured.
-    memory: Option<&'static Mapping>,
+    memory: Option<&'m Mapping>,
     end: usize,
     mixed: u64,
 }
 
-impl Plan {
+impl<'m> Plan<'m> {
     /// Begins to place tables in memory.
-    pub const fn of(memory: &'static Mapping) -> Self {
+    pub const fn of(memory: &'m Mapping) -> Self {
         Self { memory: Some(memory), end: HEADER, mixed: mixed(&[]) }
     }
 
@@ -54,7 +54,7 @@ impl Plan {
 
     /// Places a table of `entries` entries; `None` if the memory is too small. While tables are only measured, it has
     /// no entries.
-    pub fn table<T: Shared>(&mut self, entries: usize) -> Option<&'static [T]> {
+    pub fn table<T: Shared>(&mut self, entries: usize) -> Option<&'m [T]> {
         self.note(size_of::<T>());
         let at = self.end.next_multiple_of(ALIGN);
         self.end = at.saturating_add(entries.saturating_mul(size_of::<T>()));
@@ -65,7 +65,7 @@ impl Plan {
     }
 
     /// Places a table of one entry.
-    pub fn one<T: Shared>(&mut self) -> Option<&'static T> {
+    pub fn one<T: Shared>(&mut self) -> Option<&'m T> {
         self.table(1)?.first()
     }
 

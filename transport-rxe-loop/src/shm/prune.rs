@@ -2,7 +2,6 @@
 //! is never opened again. So a process that creates a fabric removes those of the same user to which no process is
 //! attached.
 
-use std::fs;
 use std::time::Instant;
 
 use rustix::fd::{AsFd, BorrowedFd};
@@ -15,9 +14,7 @@ use super::registry::Guard;
 
 /// Removes all other fabrics of this user, in the same directory, that are unused. What cannot be removed stays.
 pub fn prune(guard: &Guard, beside: &FabricPath) {
-    let Ok(entries) = fs::read_dir(beside.directory()) else { return };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    for other in names.filter_map(|name| beside.other(&name)) {
+    for other in file::names_in(beside.directory()).filter_map(|name| beside.other(&name)) {
         remove_unused(guard, &other);
     }
 }

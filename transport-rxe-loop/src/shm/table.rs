@@ -47,17 +47,17 @@ pub(crate) use {entries, shared};
 
 /// A table of entries of one kind.
 #[derive(Debug)]
-pub struct Table<T: 'static> {
+pub struct Table<'m, T> {
     /// Where the next search for a free entry begins, so that an entry is reused as late as possible.
-    next: &'static AtomicU32,
+    next: &'m AtomicU32,
     /// The entries, a power of two.
-    entries: &'static [T],
+    entries: &'m [T],
     first_number: u32,
 }
 
-impl<T: Entry> Table<T> {
+impl<'m, T: Entry> Table<'m, T> {
     /// Places a table of `entries` entries, a power of two; `None` if the memory is too small.
-    pub fn place(plan: &mut Plan, entries: u32) -> Option<Self> {
+    pub fn place(plan: &mut Plan<'m>, entries: u32) -> Option<Self> {
         let next = plan.table(1);
         let entries = plan.table(entries as usize);
         Some(Self { next: next?.first()?, entries: entries?, first_number: 0 })
@@ -92,7 +92,7 @@ impl<T: Entry> Table<T> {
 
     /// The entry at an index, modulo the length.
     #[inline]
-    pub fn at(&self, index: T::Index) -> &'static T {
+    pub fn at(&self, index: T::Index) -> &'m T {
         &self.entries[self.mask(index.into()) as usize]
     }
 
@@ -114,7 +114,7 @@ impl<T: Entry> Table<T> {
     }
 
     /// All entries, claimed or not, with their indices.
-    pub fn all(&self) -> impl Iterator<Item = (T::Index, &'static T)> + use<T> {
+    pub fn all(&self) -> impl Iterator<Item = (T::Index, &'m T)> + use<'m, T> {
         self.indices().zip(self.entries)
     }
 
@@ -129,7 +129,7 @@ impl<T: Entry> Table<T> {
     }
 
     /// The entries that an attachment owns, with their indices.
-    pub fn all_of(&self, attachment: AttachmentId) -> impl Iterator<Item = (T::Index, &'static T)> {
+    pub fn all_of(&self, attachment: AttachmentId) -> impl Iterator<Item = (T::Index, &'m T)> {
         self.all().filter(move |(_, entry)| entry.life().attachment() == Some(attachment))
     }
 }

@@ -115,6 +115,8 @@ fn the_environment_asks_for_imitation_and_faults_where_the_program_does_not() {
         ("RXE_LOOP_IMITATE", "rxe", "1024 52 false 3 None"),
         ("RXE_LOOP_IMITATE", "siw", "siw"),
         ("RXE_LOOP_IMITATE", "", "RXE_LOOP_IMITATE"),
+        ("RXE_LOOP_COUNT", "polls", "1024 52 false 2 None"),
+        ("RXE_LOOP_COUNT", "sends", "RXE_LOOP_COUNT is \"sends\": say `polls`, or unset it"),
         ("RXE_LOOP_FAULTS", "seed=3,fail=#2:FATAL_ERR", "1024 52 false 2 Some(3)"),
         ("RXE_LOOP_FAULTS", "seed=3,fail=#2", "with which status"),
     ] {

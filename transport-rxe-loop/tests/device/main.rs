@@ -20,6 +20,7 @@ mod input;
 mod large;
 mod memory;
 mod objects;
+mod observing;
 mod overrun;
 mod posting;
 mod regions;

@@ -82,7 +82,7 @@ impl Directory {
         path(&self.0, name)
     }
 
-    fn attach(&self) -> &'static Attachment {
+    pub fn attach(&self) -> &'static Attachment {
         attach(&self.path()).unwrap()
     }
 
@@ -100,7 +100,7 @@ impl Directory {
         (actor, owner)
     }
 
-    fn user(&self) -> (Actor, u32) {
+    pub fn user(&self) -> (Actor, u32) {
         self.attached("user")
     }
 

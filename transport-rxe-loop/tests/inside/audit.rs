@@ -47,7 +47,7 @@ impl Estate {
     }
 }
 
-fn holders<T: Entry>(table: &Table<T>) -> impl Iterator<Item = AttachmentId> {
+fn holders<T: Entry>(table: &Table<'_, T>) -> impl Iterator<Item = AttachmentId> {
     table.all().filter_map(|(_, entry)| entry.life().attachment())
 }
 
@@ -90,7 +90,7 @@ pub fn held(device: &'static Device) -> Vec<(String, AttachmentKey)> {
 
 fn named<T: Entry>(
     what: &str,
-    table: &Table<T>,
+    table: &Table<'static, T>,
     lock: impl Fn(&'static T) -> &'static Lock,
 ) -> impl Iterator<Item = (String, &'static Lock)> {
     table.all().map(move |(index, slot)| (format!("that of {what} {}", index.into()), lock(slot)))

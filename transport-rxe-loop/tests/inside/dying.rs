@@ -18,6 +18,8 @@ mod datagrams;
 #[cfg(debug_assertions)]
 mod messages;
 #[cfg(debug_assertions)]
+mod observed;
+#[cfg(debug_assertions)]
 mod raising;
 #[cfg(debug_assertions)]
 mod steps;

@@ -19,7 +19,7 @@ const ROUND: Duration = Duration::from_millis(400);
 const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Small, so that random writes hit something.
-const LIMITS: Limits = Limits {
+pub const LIMITS: Limits = Limits {
     queue_pairs: 32,
     completion_queues: 32,
     memory_regions: 32,

@@ -8,4 +8,5 @@ pub mod chance;
 pub mod dying;
 pub mod fixture;
 mod hostile;
+mod observing;
 pub mod prelude;

@@ -219,3 +219,39 @@ fn o03_the_count_of_dropped_completions_saturates_below_what_means_closed() {
     assert_eq!(consumer.state(), State::Closed, "for ever");
     assert_eq!(consumer.poll(&mut [Wc::default()]), Err(PollError::Closed));
 }
+
+#[test]
+fn the_control_says_what_was_released_and_the_layout_how_far_that_may_be_behind() {
+    for (slots, promised, lag) in [(16, 16, 0), (16, 14, 2), (16, 8, 4), (16, 1, 4), (4, 5, 0)] {
+        assert_eq!(Layout { slots, tags: false, promised }.lag(), lag, "{promised} of {slots}");
+    }
+    for promised in [16, 14, 8] {
+        let (memory, layout) = (Memory::new(0), Layout { slots: 16, tags: true, promised });
+        let control = memory.open(layout).control();
+        let (mut producer, mut consumer) = memory.open(layout).into_sides(7, NoChannel, NoChannel);
+        assert_eq!(control.released(), 7, "where the consumer began");
+        let mut furthest = 0;
+        for number in 0..40 {
+            producer.push(&send(number)).unwrap();
+            assert_eq!(drain(&mut consumer), Ok(vec![number]));
+            furthest = furthest.max(consumer.position() - control.released());
+        }
+        assert_eq!(furthest, layout.lag(), "{promised}");
+    }
+}
+
+#[test]
+fn n01_the_control_says_what_the_queue_is_armed_for() {
+    let (memory, bell) = (Memory::new(0), Bell::default());
+    let control = memory.open(FOUR).control();
+    let (mut producer, mut consumer) = memory.armable(&bell);
+    assert_eq!(control.armed(), None);
+    for on in [Notify::Solicited, Notify::Next] {
+        let _ = consumer.arm(on).unwrap();
+        assert_eq!(control.armed(), Some(on));
+    }
+    producer.push(&send(0)).unwrap();
+    assert_eq!(control.armed(), None, "the event was raised");
+    memory.0[ARM].store(7, Relaxed);
+    assert_eq!(control.armed(), Some(Notify::Next), "by any other number");
+}

@@ -62,13 +62,14 @@ impl Cq {
         if is_given_up || old.control().state() != State::Running {
             return Err(ResizeError::Overrun);
         }
-        let unpolled = fanin.unpolled(&self.consumer);
+        let consumer = self.consumer_mut();
+        let unpolled = fanin.unpolled(consumer);
         if unpolled > asked.into() {
             let unpolled = unpolled.try_into().unwrap_or(u32::MAX);
             return Err(ResizeError::TooFew { unpolled, asked });
         }
-        let channel = OnChannel::named(self.consumer.key());
-        self.consumer = fanin.move_to((&mut self.consumer, &old), (location, new), channel);
+        let channel = OnChannel::named(consumer.key());
+        *consumer = fanin.move_to((consumer, &old), (location, new), channel);
         Ok(())
     }
 }

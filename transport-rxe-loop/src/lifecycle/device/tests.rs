@@ -61,7 +61,8 @@ fn x07_a_new_process_has_nothing_abandoned() {
     let place = AttachmentKey::from_word(here.owner()).unwrap().attachment();
     let abandoned = &device.memory.copiers()[place.index()].abandoned;
     abandoned.mark();
-    let ways = DeviceOptions { by_service: false, policy: Policy::new(None, false) };
+    let ways =
+        DeviceOptions { by_service: false, counts_polls: false, policy: Policy::new(None, false) };
     Device::new(here, ways).unwrap();
     assert!(!abandoned.is_marked());
 }

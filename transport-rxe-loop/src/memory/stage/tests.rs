@@ -4,7 +4,7 @@ use crate::shm::plan::HEADER;
 
 const PROCESSES: usize = 3;
 
-fn stages() -> Stages {
+fn stages() -> Stages<'static> {
     let bytes = PROCESSES * OWN * (size_of::<Head>() + SMALL_BYTES)
         + LARGE * (size_of::<Head>() + LARGE_BYTES);
     let memory = Box::leak(Box::new(Mapping::new(HEADER + bytes).unwrap()));

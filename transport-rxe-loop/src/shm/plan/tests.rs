@@ -6,7 +6,7 @@ use crate::sync::AtomicU8;
 type Placed = (&'static [AtomicU8], &'static [AtomicU64], &'static AtomicU32, &'static [AtomicU32]);
 
 /// Tables whose sizes are no multiples of the alignment.
-fn place(plan: &mut Plan) -> Option<Placed> {
+fn place(plan: &mut Plan<'static>) -> Option<Placed> {
     Some((plan.table(7)?, plan.table(100)?, plan.one()?, plan.table(2048)?))
 }
 

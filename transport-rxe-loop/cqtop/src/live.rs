@@ -1,0 +1,49 @@
+//! The view in a terminal: snapshots, keys and drawing, until a key ends it.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, KeyEventKind};
+use transport_rxe_loop::observe::Observer;
+
+use crate::app::{App, Then};
+use crate::report::History;
+use crate::{proc, screen};
+
+/// Shows a fabric until a key ends it.
+///
+/// # Errors
+/// The terminal's.
+pub fn run(
+    terminal: &mut DefaultTerminal,
+    mut observer: Observer,
+    interval: Duration,
+) -> io::Result<()> {
+    let mut history = History::default();
+    let mut app = App::new(history.report(observer.snapshot(), proc::look));
+    let mut next = Instant::now() + interval;
+    loop {
+        terminal.draw(|frame| screen::draw(frame, &app))?;
+        let left = next.saturating_duration_since(Instant::now());
+        if event::poll(left)? {
+            let event = event::read()?;
+            let pressed = event.as_key_event().filter(|key| key.kind != KeyEventKind::Release);
+            if pressed.is_some_and(|key| app.key(key) == Then::Quit) {
+                return Ok(());
+            }
+            continue;
+        }
+        next = Instant::now() + interval;
+        if app.is_paused {
+            continue;
+        }
+        // Its last process has ended; another fabric may have the name by now.
+        if !observer.is_current() {
+            if let Ok(another) = Observer::open(observer.fabric()) {
+                (observer, history) = (another, History::default());
+            }
+        }
+        app.update(history.report(observer.snapshot(), proc::look));
+    }
+}
