@@ -1,5 +1,7 @@
 //! The requests of a receive queue, its own or a shared one.
 
+use core::slice;
+
 use super::{Direction, Generation, NotPosted, Posted};
 use crate::transport::{Post, PostError, Refused};
 use crate::wc::{Completed, Failed, Wc};
@@ -136,6 +138,49 @@ impl<T, const N: usize> Receives<T, N> {
         let posted = Posted::of(list, post);
         (0..posted.count).for_each(|nth| self.note(token(nth)));
         posted.of_asked(asked)
+    }
+
+    /// Posts `count` receives of one buffer each, up to 32 at a time: in a device, posting many at once costs less than one
+    /// by one. `sge` and `token` are called with the number of the receive; `token` for those only that were posted.
+    ///
+    /// # Errors
+    /// A receive was refused. Those before it are posted.
+    pub fn fill<P>(
+        &mut self,
+        qp: &mut P,
+        count: usize,
+        sge: impl FnMut(usize) -> Sge,
+        token: impl FnMut(usize) -> T,
+    ) -> Result<(), PostError>
+    where
+        P: Post + ?Sized,
+    {
+        self.fill_by(count, sge, token, |list| qp.post_recv(list))
+    }
+
+    /// [`fill`](Self::fill) by this closure, for a shared receive queue.
+    ///
+    /// # Errors
+    /// As those of `fill`.
+    pub fn fill_by(
+        &mut self,
+        count: usize,
+        mut sge: impl FnMut(usize) -> Sge,
+        mut token: impl FnMut(usize) -> T,
+        mut post: impl FnMut(&[RecvWr<'_>]) -> Result<(), PostError>,
+    ) -> Result<(), PostError> {
+        const MOST: usize = 32;
+        let mut done = 0;
+        while done < count {
+            let many = (count - done).min(MOST);
+            let mut sges = [Sge::default(); MOST];
+            sges[..many].iter_mut().zip(done..).for_each(|(to, nth)| *to = sge(nth));
+            let mut list = sges.each_ref().map(|sge| RecvWr::new(0, slice::from_ref(sge)));
+            self.post_list_by(&mut list[..many], |nth| token(done + nth), &mut post)
+                .map_err(|error| PostError { posted: done + error.posted, ..error })?;
+            done += many;
+        }
+        Ok(())
     }
 
     /// Retires the receive that has completed. `None` if the completion is not of this ledger.

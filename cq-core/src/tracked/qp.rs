@@ -198,6 +198,20 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         self.receives();
         self.receives.post_list(&mut self.qp, list, token)
     }
+
+    /// Posts `count` receives of one buffer each: as [`Receives::fill`].
+    ///
+    /// # Errors
+    /// A receive was refused. Those before it are posted.
+    pub fn fill_receives(
+        &mut self,
+        count: usize,
+        sge: impl FnMut(usize) -> Sge,
+        token: impl FnMut(usize) -> R,
+    ) -> Result<(), PostError> {
+        self.receives();
+        self.receives.fill(&mut self.qp, count, sge, token)
+    }
 }
 
 impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>

@@ -122,6 +122,20 @@ impl<Q: SharedReceiveQueue, R, C: Credit, const N: usize, const QUEUES: usize>
         self.receives.post_list_by(list, token, |list| self.srq.post_recv(list))
     }
 
+    /// Posts `count` receives of one buffer each: as [`Receives::fill`].
+    ///
+    /// # Errors
+    /// A receive was refused. Those before it are posted.
+    pub fn fill(
+        &mut self,
+        count: usize,
+        sge: impl FnMut(usize) -> Sge,
+        token: impl FnMut(usize) -> R,
+    ) -> Result<(), PostError> {
+        self.receives();
+        self.receives.fill_by(count, sge, token, |list| self.srq.post_recv(list))
+    }
+
     /// Requests one SRQ_LIMIT_REACHED: as [`SharedReceiveQueue::arm_limit`].
     ///
     /// # Errors

@@ -22,6 +22,9 @@ pub(super) struct Pair {
     /// Accepts so many requests of the next list, claims another number, and refuses the next one.
     pub(super) refuses_after: Option<(usize, usize)>,
     pub(super) polls: usize,
+    /// The lengths of the lists of receives, and the addresses of their SGEs.
+    pub(super) lists: Vec<usize>,
+    pub(super) addresses: Vec<u64>,
 }
 
 impl Pair {
@@ -83,6 +86,8 @@ impl Post for Pair {
         assert!(!list.is_empty(), "a ledger posts something, or nothing");
         let (accepted, answer) = self.accept(list.len());
         self.receives.extend(list[..accepted].iter().map(|wr| wr.wr_id));
+        self.lists.push(list.len());
+        self.addresses.extend(list.iter().flat_map(|wr| wr.sges).map(|sge| sge.addr));
         if self.has_failed {
             self.fail();
         }

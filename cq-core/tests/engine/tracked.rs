@@ -240,6 +240,41 @@ fn each_way_of_posting_is_limited() {
 }
 
 #[test]
+fn many_receives_are_posted_at_once() {
+    let device = Qp::default();
+    let mut qp = TrackedQp::<_, (), usize, 0, 100>::new(device.clone());
+    let sge = |nth: usize| Sge { addr: 64 * nth as u64, length: 64, lkey: 7 };
+    qp.fill_receives(70, sge, |nth| nth).unwrap();
+    let lengths = device.with(|pair| std::mem::take(&mut pair.lists));
+    assert_eq!(lengths, [32, 32, 6]);
+    device.with(|pair| assert!(pair.addresses.drain(..).eq((0..70).map(|nth| 64 * nth))));
+    // The queue is full after 30 more; the device refuses the fourth of the second list.
+    let full = PostError { posted: 30, why: Refused::QueueFull };
+    assert_eq!(qp.fill_receives(40, sge, |nth| 70 + nth), Err(full));
+    device.with(Pair::fail);
+    let wcs: Vec<_> = device.with(|pair| pair.completions.drain(..).collect());
+    let tokens = wcs.iter().flat_map(|wc| qp.retire(wc).collect::<Vec<_>>());
+    let tokens = tokens.map(|done| match done {
+        Done::Received(received) => received.token,
+        Done::Sent(_) => unreachable!("nothing was sent"),
+    });
+    assert!(tokens.eq(0..100));
+
+    let mut srq = TrackedSrq::<_, usize, Unlimited, 40, 0>::with(Qp::default(), []);
+    assert_eq!(
+        srq.fill(41, sge, |nth| nth),
+        Err(PostError { posted: 40, why: Refused::QueueFull })
+    );
+    let (_cq, budget) = Qp::default().cq(3);
+    let three = Reservation::new(&budget, 3).unwrap();
+    let mut srq = TrackedSrq::<_, usize, _, 40, 1>::with(Qp::default(), [three]);
+    assert_eq!(srq.fill(4, sge, |nth| nth), Err(PostError { posted: 3, why: Refused::QueueFull }));
+    let (mut receiver, ..) = tracked(0, 1);
+    let full = PostError { posted: 1, why: Refused::QueueFull };
+    assert_eq!(receiver.fill_receives(2, sge, |_| 'a'), Err(full));
+}
+
+#[test]
 fn without_a_budget_the_ledgers_limit() {
     let mut qp = Tracked::new(Qp::default());
     assert_eq!((qp.free_sends(), qp.free_receives()), (4, 2));
