@@ -99,7 +99,7 @@ impl<T: PollCq> CompletionQueue<T> {
     }
 
     #[inline]
-    fn take(&mut self, buffer: &mut [Wc]) -> Result<usize, PollError> {
+    pub(crate) fn take(&mut self, buffer: &mut [Wc]) -> Result<usize, PollError> {
         let asked = buffer.len();
         match self.transport.poll(buffer)? {
             returned if returned > asked => Err(PollError::Misbehaved { asked, returned }),

@@ -133,8 +133,11 @@ pub mod cq;
 mod cq_key;
 pub mod device;
 mod foreign_number;
+pub mod handlers;
 pub mod ledger;
 pub mod queue;
+#[cfg(feature = "alloc")]
+pub mod queue_set;
 mod sentences;
 pub mod setup;
 #[cfg(target_has_atomic = "32")]
@@ -147,5 +150,7 @@ pub mod testing;
 #[cfg(target_has_atomic = "32")]
 pub mod tracked;
 pub mod transport;
+#[cfg(all(feature = "poll", target_os = "linux"))]
+pub mod wait_set;
 pub mod wc;
 pub mod wr;

@@ -74,6 +74,39 @@ fn n10_a_wait_ends_when_it_is_stopped_and_can_go_on() {
     assert_eq!(cq.wait(&mut buffer, &mut events, late()), end);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn n10_a_descriptor_is_readable_while_there_is_an_event() {
+    use std::os::fd::{AsFd, AsRawFd};
+
+    use cq_core::channel::descriptor::{block, channel};
+
+    let (raiser, mut events) = channel(1).unwrap();
+    assert_eq!(events.as_raw_fd(), events.as_fd().as_raw_fd());
+    let is_readable = |events: &dyn AsFd| match block(events.as_fd(), Some(Instant::now())) {
+        Ok(Woken::Event) => true,
+        other => {
+            assert_eq!(other, Ok(Woken::DeadlinePassed));
+            false
+        }
+    };
+    assert!(!is_readable(&events));
+    for key in [OTHER, KEY, OTHER] {
+        raiser.clone().raise(key);
+    }
+    for taken in [Some(OTHER), Some(KEY), None, None] {
+        assert!(taken.is_none() || is_readable(&events));
+        assert_eq!(events.take_event(), Ok(taken));
+    }
+    assert!(!is_readable(&events));
+    let sleeper = thread::spawn(move || {
+        let woken = events.block(late());
+        (woken, events.take_event())
+    });
+    raiser.raise(KEY);
+    assert_eq!(sleeper.join().unwrap(), (Ok(Woken::Event), Ok(Some(KEY))));
+}
+
 #[test]
 fn n06_a_task_gets_everything_however_often_it_drops_a_wait() {
     let (mut storage, mut channel) = (SoftCq::<8>::new(), WakerChannel::new());

@@ -8,14 +8,18 @@ mod docs;
 mod executors;
 mod fake;
 mod fault;
+mod handlers;
 mod kit;
 mod ledger;
 mod queue;
+mod queue_set;
 mod setup;
 mod shared_cq;
 mod task;
 mod texts;
 mod tracked;
+#[cfg(target_os = "linux")]
+mod wait_set;
 mod wc;
 mod wr;
 

@@ -7,6 +7,7 @@ use cq_core::budget::Overdrawn;
 use cq_core::causes::Causes;
 use cq_core::ledger::{NotPosted, ReapError};
 use cq_core::queue::raw::{Slot, Tag};
+use cq_core::queue_set::{QueueSet, SetError};
 use cq_core::setup::{
     AddressError, ArmLimitError, AtomicCap, CreateError, DeviceError, Errno, Gid, InUse, Limit,
     ModerateError, ModifyError, PortState, QpAttrMask, QpState, RangeError, RegisterError,
@@ -41,6 +42,16 @@ fn errors() -> Vec<String> {
         EventError::Device(5).into(),
         WaitError::OtherQueue(OTHER),
         WaitError::Interrupted,
+    ];
+    let (mut set, script) = (QueueSet::new(), Script::<1>::new(KEY));
+    let (queue, channel) = (set.add_queue(CompletionQueue::new(&script)), set.add_channel(&script));
+    let sets = [
+        SetError::EmptyBuffer,
+        SetError::NoChannel,
+        SetError::Poll { queue, error: PollError::Closed },
+        SetError::Arm { queue, error: ArmError::NoChannel },
+        SetError::Event { channel, error: EventError::Device(5) },
+        SetError::System(REFUSED),
     ];
     let pushes = [TryPushError::Full, TryPushError::Resized, TryPushError::Ended];
     let refusals = [
@@ -87,6 +98,7 @@ fn errors() -> Vec<String> {
     ];
     let mut lines: Vec<_> = polls.iter().map(|it| error(it)).collect();
     lines.extend(waits.iter().map(|it| error(it)));
+    lines.extend(sets.iter().map(|it| error(it)));
     lines.extend(pushes.iter().map(|it| error(it)));
     lines.extend(refusals.map(|why| error(&PostError { posted: 2, why })));
     lines.extend(drains.iter().map(|it| error(it)));
