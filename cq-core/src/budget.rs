@@ -7,9 +7,9 @@
 //! use cq_core::queue::HeapCq;
 //! use cq_core::wc::{Wc, WcStatus};
 //!
-//! // A completion queue of 64 entries. On a device: `context.create_cq(64, None)?` and its capacity.
+//! // A completion queue of 64 entries. On a device: `Budgeted::new(context.create_cq(64, None)?)`.
 //! let (mut device, consumer) = HeapCq::new(64)?.split();
-//! let mut cq = CompletionQueue::new(Budgeted::new(consumer, 64));
+//! let mut cq = CompletionQueue::new(Budgeted::with_capacity(consumer, 64));
 //!
 //! // Each queue pair reserves an entry for each request that it may have outstanding.
 //! let budget = cq.get_ref().budget().clone(); // for other threads
@@ -130,10 +130,20 @@ pub struct Budgeted<T, B> {
 }
 
 #[cfg(feature = "alloc")]
+impl<T: Cq> Budgeted<T, Arc<Budget>> {
+    /// Wraps a completion queue of a device.
+    #[must_use]
+    pub fn new(cq: T) -> Self {
+        let capacity = cq.capacity();
+        Self::with_capacity(cq, capacity)
+    }
+}
+
+#[cfg(feature = "alloc")]
 impl<T> Budgeted<T, Arc<Budget>> {
     /// Wraps a completion queue of this capacity.
     #[must_use]
-    pub fn new(transport: T, capacity: u32) -> Self {
+    pub fn with_capacity(transport: T, capacity: u32) -> Self {
         Self::with(transport, capacity, Arc::new(Budget::new()))
     }
 }

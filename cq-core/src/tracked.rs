@@ -6,7 +6,7 @@
 //! use std::sync::Arc;
 //! use cq_core::budget::{Budget, Budgeted, Reservation};
 //! use cq_core::cq::CompletionQueue;
-//! use cq_core::device::{Device, Memory, ProtectionDomain, QueuePair, Region};
+//! use cq_core::device::{Cq, Device, Memory, ProtectionDomain, QueuePair, Region};
 //! use cq_core::setup::{Access, QpInit};
 //! use cq_core::tracked::{Done, TrackedQp};
 //! use cq_core::wc::Wc;
@@ -19,45 +19,33 @@
 //! type Connection<D> = TrackedQp<<D as Device>::Qp, Send, usize, 32, 16, Reservation<Arc<Budget>>>;
 //!
 //! fn serve<D: Device>(device: &D) -> Result<(), Box<dyn Error>> {
-//!     let (pd, port) = (device.alloc_pd()?, device.port(1)?);
-//!     let cq = device.create_cq(96, None)?;
-//!     let capacity = cq_core::device::Cq::capacity(&cq);
-//!     let mut cq = CompletionQueue::new(Budgeted::new(cq, capacity));
+//!     let (pd, port, cq) = (device.alloc_pd()?, device.port(1)?, device.create_cq(96, None)?);
+//!     let (handle, mut cq) = (cq.handle(), CompletionQueue::new(Budgeted::new(cq)));
 //!     let memory = pd.allocate(16 * 64, Access::LOCAL_WRITE)?;
 //!
-//!     let mut connections = Vec::new();
-//!     for _ in 0..2 {
-//!         let budget = cq.get_ref().budget();
-//!         let (sends, receives) = (Reservation::new(budget, 32)?, Reservation::new(budget, 16)?);
-//!         let qp = pd.create_qp(&QpInit::new(cq.get_ref()))?;
-//!         connections.push(Connection::<D>::with(qp, sends, receives));
-//!     }
-//!     // Nothing is left for a third one.
-//!     assert!(Reservation::new(cq.get_ref().budget(), 48).is_err());
-//! #   let (mut one, other) = (connections.remove(0), connections.remove(0));
-//! #   let mut connections = [one, other];
-//! #   let endpoints = [0, 1].map(|nth| connections[1 - nth].get_ref().endpoint(&port));
-//!     // …
-//!     for (connection, peer) in connections.iter_mut().zip(&endpoints) {
-//!         connection.connect(&port, peer)?;
-//!     }
-//!     connections[1].post_recv(&[memory.sge(64, 64)?], 64)?;
-//!     let note = SendWr::send_inline(0, b"hello").unsignaled();
-//!     connections[0].post_send(note, Send::Note)?;
-//!     connections[0].post_send(SendWr::send_inline(0, b"again"), Send::Reply { client: 7 })?;
-//! #   connections[1].post_recv(&[memory.sge(128, 64)?], 128)?;
+//!     // Each reserves 32 entries for its sends and 16 for its receives.
+//!     let budget = cq.get_ref().budget().clone();
+//!     let create = |caps| pd.create_qp(&QpInit { caps, ..QpInit::new(&handle) });
+//!     let mut alice = Connection::<D>::create([&budget; 2], create)?;
+//!     let mut bob = Connection::<D>::create([&budget; 2], create)?;
+//!     assert!(Connection::<D>::create([&budget; 2], create).is_err(), "no entries are left");
+//!     alice.connect(&port, &bob.get_ref().endpoint(&port))?;
+//!     bob.connect(&port, &alice.get_ref().endpoint(&port))?;
 //!
-//!     let (mut buffer, mut open) = ([Wc::default(); 16], 4);
-//!     while open > 0 {
+//!     let (mut buffer, mut received) = ([Wc::default(); 16], 0);
+//!     bob.fill_receives(16, |nth| memory.sge(64 * nth, 64).unwrap(), |nth| 64 * nth)?;
+//!     alice.post_send(SendWr::send_inline(0, b"hello").unsignaled(), Send::Note)?;
+//!     alice.post_send(SendWr::send_inline(0, b"again"), Send::Reply { client: 7 })?;
+//!     while received < 2 || alice.sends_outstanding() > 0 {
 //!         for wc in cq.poll(&mut buffer)? {
-//!             for done in connections.iter_mut().flat_map(|connection| connection.retire(wc)) {
-//!                 open -= 1;
+//!             for done in alice.retire(wc).chain(bob.retire(wc)) {
 //!                 match done {
 //!                     Done::Sent(sent) => sent.result?,
-//!                     Done::Received(received) => {
+//!                     Done::Received(message) => {
 //!                         let mut bytes = [0; 5];
-//!                         assert_eq!(received.result?.byte_len(), 5);
-//!                         memory.read(received.token, &mut bytes)?;
+//!                         assert_eq!(message.result?.byte_len(), 5);
+//!                         memory.read(message.token, &mut bytes)?;
+//!                         received += 1;
 //!                     }
 //!                 }
 //!             }
@@ -70,12 +58,14 @@
 //! The queue pair is destroyed before its reservations are dropped. Without a budget, [`TrackedQp::new`] only keeps
 //! the ledgers.
 
+mod create;
 mod credit;
 mod drain;
 mod qp;
 mod srq;
 
+pub use self::create::CreateTrackedError;
 pub use self::credit::{Credit, Unlimited};
 pub use self::drain::DrainError;
-pub use self::qp::{Done, TrackedQp};
+pub use self::qp::{Covered, Done, TrackedQp};
 pub use self::srq::TrackedSrq;

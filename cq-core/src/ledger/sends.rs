@@ -151,7 +151,7 @@ impl<T, const N: usize> Sends<T, N> {
     /// Retires the request that has completed, and those before it, oldest first. Empty if the completion is not of
     /// this ledger. What is not taken from the iterator is retired when it is dropped.
     pub fn retire(&mut self, wc: &Wc) -> Retired<'_, T, N> {
-        let left = self.position(wc).map_or(0, |position| position + 1);
+        let left = self.covered(wc);
         Retired { sends: self, left, last: wc.result().map(|_| ()) }
     }
 
@@ -167,6 +167,11 @@ impl<T, const N: usize> Sends<T, N> {
     /// The tokens of all outstanding requests, in no particular order.
     pub fn tokens_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.tokens.iter_mut().flatten()
+    }
+
+    /// How many requests the completion covers: 0 if it is of another ledger.
+    pub(crate) fn covered(&self, wc: &Wc) -> usize {
+        self.position(wc).map_or(0, |position| position + 1)
     }
 
     /// The number of older requests that are outstanding, if the completion is of this ledger.
@@ -202,7 +207,8 @@ impl<T, const N: usize> Sends<T, N> {
         self.unsignaled = after(self.unsignaled, wr);
     }
 
-    fn take_oldest(&mut self) -> Option<T> {
+    /// Retires the oldest request.
+    pub(crate) fn take_oldest(&mut self) -> Option<T> {
         let left = self.outstanding.checked_sub(1)?;
         let token = self.tokens[self.oldest].take();
         self.oldest = self.index(1);

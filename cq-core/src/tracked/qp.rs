@@ -1,5 +1,6 @@
 //! A queue pair and its ledgers.
 
+use core::mem;
 use core::ops::ControlFlow;
 
 use super::Unlimited;
@@ -35,6 +36,15 @@ pub enum Done<'w, S, R> {
     Sent(Sent<S>),
     /// A receive.
     Received(Received<'w, R>),
+}
+
+/// The requests that a completion covers and that are not retired yet.
+#[must_use = "what is not retired stays outstanding"]
+#[derive(Debug)]
+pub struct Covered<'w> {
+    wc: &'w Wc,
+    sends: usize,
+    is_begun: bool,
 }
 
 impl<Q, S, R, const SENDS: usize, const RECEIVES: usize> TrackedQp<Q, S, R, SENDS, RECEIVES> {
@@ -120,6 +130,50 @@ impl<Q, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     pub fn retire<'w>(&mut self, wc: &'w Wc) -> impl Iterator<Item = Done<'w, S, R>> {
         let received = self.receives.retire(wc).map(Done::Received);
         received.into_iter().chain(self.sends.retire(wc).map(Done::Sent))
+    }
+
+    /// What a completion covers, to [retire](Self::retire_next) it one by one, and to post in between.
+    pub fn covered<'w>(&self, wc: &'w Wc) -> Covered<'w> {
+        Covered { wc, sends: self.sends.covered(wc), is_begun: false }
+    }
+
+    /// Retires the next request that a completion covers, oldest first: as [`retire`](Self::retire), but requests can be
+    /// posted before the next call.
+    ///
+    /// ```
+    /// use cq_core::ledger::NotPosted;
+    /// use cq_core::tracked::{Done, TrackedQp};
+    /// use cq_core::transport::Post;
+    /// use cq_core::wc::Wc;
+    /// use cq_core::wr::{SendWr, Sge};
+    ///
+    /// /// Returns each message that arrives; a buffer receives again once it was sent.
+    /// fn echo<Q: Post>(qp: &mut TrackedQp<Q, Sge, Sge, 16, 16>, wc: &Wc) -> Result<(), NotPosted<Sge>> {
+    ///     let mut covered = qp.covered(wc);
+    ///     while let Some(done) = qp.retire_next(&mut covered) {
+    ///         match done {
+    ///             Done::Received(received) => {
+    ///                 let buffer = received.token;
+    ///                 let Ok(message) = received.result else { continue };
+    ///                 let message = Sge { length: message.byte_len(), ..buffer };
+    ///                 qp.post_send(SendWr::send(0, &[message]).unsignaled(), buffer)?;
+    ///             }
+    ///             Done::Sent(sent) => qp.post_recv(&[sent.token], sent.token)?,
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn retire_next<'w>(&mut self, covered: &mut Covered<'w>) -> Option<Done<'w, S, R>> {
+        if !mem::replace(&mut covered.is_begun, true) {
+            if let Some(received) = self.receives.retire(covered.wc) {
+                return Some(Done::Received(received));
+            }
+        }
+        covered.sends = covered.sends.checked_sub(1)?;
+        let token = self.sends.take_oldest()?;
+        let result = if covered.sends == 0 { covered.wc.result().map(|_| ()) } else { Ok(()) };
+        Some(Done::Sent(Sent { token, result }))
     }
 
     /// The ledger of sends, with its limit.

@@ -27,18 +27,14 @@ use crate::wr::{RecvWr, Sge};
 /// /// Four queue pairs that share 64 receives: 64 entries for these, and 16 for the sends of each.
 /// fn four<D: Device>(device: &D) -> Result<(Srq<D>, Vec<Qp<D>>), Box<dyn Error>> {
 ///     let (pd, cq) = (device.alloc_pd()?, device.create_cq(128, None)?);
-///     let (handle, capacity) = (cq.handle(), cq.capacity());
-///     let cq = CompletionQueue::new(Budgeted::new(cq, capacity));
+///     let (handle, cq) = (cq.handle(), CompletionQueue::new(Budgeted::new(cq)));
 ///     let budget = cq.get_ref().budget();
 ///     let srq = pd.create_srq(&SrqInit { max_wr: 64, max_sge: 1 })?;
 ///     let srq = TrackedSrq::with(srq, [Reservation::new(budget, 64)?]);
-///     let mut qps = Vec::new();
-///     for _ in 0..4 {
-///         let (sends, none) = (Reservation::new(budget, 16)?, Reservation::new(budget, 0)?);
-///         let init = QpInit { srq: Some(srq.get_ref()), ..QpInit::new(&handle) };
-///         qps.push(TrackedQp::with(pd.create_qp(&init)?, sends, none));
-///     }
-///     Ok((srq, qps))
+///     let init = QpInit { srq: Some(srq.get_ref()), ..QpInit::new(&handle) };
+///     let create = |caps| pd.create_qp(&QpInit { caps, ..init });
+///     let qps: Result<_, _> = (0..4).map(|_| Qp::<D>::create([budget; 2], create)).collect();
+///     Ok((srq, qps?))
 /// }
 /// ```
 ///

@@ -14,6 +14,7 @@ use super::*;
 struct List {
     completions: Mutex<Vec<Wc>>,
     resizes: Vec<u32>,
+    capacity: u32,
     is_used: AtomicBool,
 }
 
@@ -53,7 +54,7 @@ impl Cq for List {
     }
 
     fn capacity(&self) -> u32 {
-        unreachable!("the budget knows")
+        self.capacity
     }
 
     fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
@@ -71,7 +72,7 @@ type Queue = Budgeted<List, Arc<Budget>>;
 
 /// A queue of this capacity, and its budget.
 fn queue(capacity: u32) -> (Queue, Arc<Budget>) {
-    let queue = Budgeted::new(List::default(), capacity);
+    let queue = Budgeted::with_capacity(List::default(), capacity);
     let budget = queue.budget().clone();
     (queue, budget)
 }
@@ -209,9 +210,11 @@ fn a_budgeted_queue_is_otherwise_that_of_the_transport() {
     let (queue, _) = self::queue(4);
     store(&queue, 3);
     assert_eq!(queue.into_transport().completions.lock().unwrap().len(), 3);
+    // A device knows its capacity.
+    assert_eq!(Budgeted::new(List { capacity: 9, ..List::default() }).budget().free(), 9);
     // A failed poll is no empty one.
     let script = Script::<4>::new(KEY).on_poll(Err(PollError::Failed));
-    let mut queue = Budgeted::new(&script, 4);
+    let mut queue = Budgeted::with_capacity(&script, 4);
     drop(reserve(queue.budget(), 4));
     assert_eq!(queue.poll(&mut [Wc::default(); 2]), Err(PollError::Failed));
     assert_eq!(queue.budget().free(), 0);

@@ -59,7 +59,7 @@ struct Stand {
 fn driver() -> (Driver<Queue, Receiver<Arc<WakerChannel>>>, Device) {
     let (raiser, events) = waker::channel();
     let (device, consumer) = HeapCq::new(64).unwrap().split_with(KEY, raiser);
-    (Driver::new(CompletionQueue::new(Budgeted::new(consumer, 3)), events), device)
+    (Driver::new(CompletionQueue::new(Budgeted::with_capacity(consumer, 3)), events), device)
 }
 
 impl Stand {

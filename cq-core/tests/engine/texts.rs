@@ -15,7 +15,7 @@ use cq_core::setup::{
 };
 use cq_core::testing::fake::Unfinished;
 use cq_core::testing::fault::Injected;
-use cq_core::tracked::DrainError;
+use cq_core::tracked::{CreateTrackedError, DrainError};
 
 use super::*;
 
@@ -73,6 +73,8 @@ fn errors() -> Vec<String> {
         ModifyError::NotIn { is: QpState::RESET, claimed: QpState::RTS }.into(),
         DrainError::Stopped,
     ];
+    let created =
+        [Overdrawn { asked: 7, free: 4 }.into(), CreateTrackedError::from(CreateError::Stuck)];
     let reaps =
         [ReapError::Refused(Refused::WrongState), PollError::Closed.into(), ReapError::Stopped];
     let capacities = [
@@ -102,6 +104,7 @@ fn errors() -> Vec<String> {
     lines.extend(pushes.iter().map(|it| error(it)));
     lines.extend(refusals.map(|why| error(&PostError { posted: 2, why })));
     lines.extend(drains.iter().map(|it| error(it)));
+    lines.extend(created.iter().map(|it| error(it)));
     lines.extend(reaps.map(|why| error(&NotPosted { token: (), why })));
     lines.extend(capacities.iter().map(|it| error(it)));
     lines.extend(failures.iter().map(|it| error(it)));

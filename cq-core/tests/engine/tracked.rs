@@ -3,7 +3,7 @@
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::{Arc, Mutex};
 
-use cq_core::budget::{Budget, Budgeted, Reservation};
+use cq_core::budget::{Budget, Budgeted, Overdrawn, Reservation};
 use cq_core::device::{Destroy, QueuePair, SharedReceiveQueue};
 use cq_core::ledger::*;
 use cq_core::setup::*;
@@ -38,7 +38,7 @@ impl Qp {
 
     /// Its completion queue, with a budget of this size.
     fn cq(&self, capacity: u32) -> (Queue, Arc<Budget>) {
-        let queue = Budgeted::new(Cq(self.pair.clone()), capacity);
+        let queue = Budgeted::with_capacity(Cq(self.pair.clone()), capacity);
         let budget = queue.budget().clone();
         (CompletionQueue::new(queue), budget)
     }
@@ -237,6 +237,63 @@ fn each_way_of_posting_is_limited() {
     };
     assert_eq!(srq(1).post_recvs(&mut [RecvWr::new(0, &[]); 2], |_| 'a'), full);
     assert!(srq(0).post_recv(&[], 'a').is_err());
+}
+
+#[test]
+fn a_queue_pair_is_created_with_what_it_reserves() {
+    type Created = TrackedQp<Qp, u32, char, 4, 2, Entries>;
+    let ((_send_cq, sends), (_recv_cq, receives)) = (Qp::default().cq(5), Qp::default().cq(3));
+    let create = |caps: QpCaps| {
+        assert_eq!(caps, QpCaps { max_send_wr: 4, max_recv_wr: 2, ..QpCaps::USUAL });
+        Ok(Qp::default())
+    };
+    let refused = Created::create([&sends, &receives], |_| Err(CreateError::Stuck)).unwrap_err();
+    assert_eq!(refused, CreateTrackedError::Create(CreateError::Stuck));
+    // What was reserved for it returns once the queues were polled empty.
+    let ((mut send_cq, sends), (mut recv_cq, receives)) =
+        (Qp::default().cq(5), Qp::default().cq(3));
+    assert!(Created::create([&sends, &receives], |_| Err(CreateError::Stuck)).is_err());
+    for cq in [&mut send_cq, &mut recv_cq] {
+        assert!(cq.poll(&mut [Wc::default()]).unwrap().is_empty());
+    }
+    let qp = Created::create([&sends, &receives], create).unwrap();
+    assert_eq!((qp.max_sends(), qp.max_receives()), (4, 2));
+    assert_eq!((sends.free(), receives.free()), (1, 1));
+    let overdrawn = |asked| CreateTrackedError::Overdrawn(Overdrawn { asked, free: 1 });
+    assert_eq!(Created::create([&sends, &receives], create).unwrap_err(), overdrawn(4));
+    let (_cq, enough) = Qp::default().cq(9);
+    assert_eq!(Created::create([&enough, &receives], create).unwrap_err(), overdrawn(2));
+}
+
+#[test]
+fn what_a_completion_covers_is_retired_one_by_one_and_posts_come_between() {
+    let mut qp = TrackedQp::<_, u32, char, 2, 1>::new(Qp::default());
+    qp.post_sends(&mut [ping(), ping()], |nth| nth as u32).unwrap();
+    qp.post_recv(&[], 'a').unwrap();
+    let device = qp.get_ref().clone();
+    let [first, second] = device.with(|pair| [pair.sends[0].0, pair.sends[1].0]);
+    let receive = device.with(|pair| pair.receives[0]);
+
+    // The slot that is free again is used at once, and its request is not covered.
+    let wc = Wc::new(second, WcStatus::REM_ACCESS_ERR, 1);
+    let mut covered = qp.covered(&wc);
+    for (token, is_ok) in [(0, true), (1, false)] {
+        let done = qp.retire_next(&mut covered).unwrap();
+        assert_eq!(name(&done), format!("{token} {is_ok}"));
+        qp.post_send(ping(), 10 + token).unwrap();
+    }
+    assert!(qp.retire_next(&mut covered).is_none());
+    assert_eq!(qp.sends_outstanding(), 2);
+    let wc = recv(receive);
+    let mut covered = qp.covered(&wc);
+    assert_eq!(name(&qp.retire_next(&mut covered).unwrap()), "a true");
+    qp.post_recv(&[], 'b').unwrap();
+    assert!(qp.retire_next(&mut covered).is_none());
+    assert_eq!(qp.receives_outstanding(), 1);
+    // One of another queue pair covers nothing.
+    let wc = send(first ^ 1 << 40);
+    let mut covered = qp.covered(&wc);
+    assert!(qp.retire_next(&mut covered).is_none());
 }
 
 #[test]

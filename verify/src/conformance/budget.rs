@@ -55,7 +55,7 @@ impl<D: Device> Program<D> {
         let cqs = [24, 16].map(|capacity| {
             let cq = device.create_cq(capacity, None).unwrap();
             let capacity = cq.capacity();
-            CompletionQueue::new(Budgeted::new(cq, capacity))
+            CompletionQueue::new(Budgeted::with_capacity(cq, capacity))
         });
         let shared_entries = cqs.each_ref().map(|cq| {
             Reservation::new(cq.get_ref().budget(), SHARED as u32)

@@ -23,7 +23,7 @@ fn push(queue: &Queue, number: u64) {
 
 /// Polls twice, and each time may find the queue empty.
 fn poll(queue: &Queue, budget: impl FnOnce(&Shared)) {
-    let mut cq = Budgeted::new(queue.consumer(0), 1);
+    let mut cq = Budgeted::with_capacity(queue.consumer(0), 1);
     budget(cq.budget());
     let (mut buffer, mut next) = ([Wc::default(); 2], 1);
     for _ in 0..2 {

@@ -1,0 +1,326 @@
+//! A key-value server for processes that may be killed: one completion queue for all clients, replies that are mostly
+//! unsignaled, and entries of the queue that are reserved, so that no number of clients overruns it.
+//!
+//! `cargo run -p transport-rxe-loop --example kv_store`
+//!
+//! The server starts four clients of its own. Three store and check values; the fourth is killed at work. A fifth would
+//! be refused: the completion queue has entries for four.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::io::{self, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{env, fs, process, thread};
+
+use cq_core::budget::{Budget, Budgeted, Reservation};
+use cq_core::causes::Causes;
+use cq_core::cq::CompletionQueue;
+use cq_core::handlers::{Handlers, Then};
+use cq_core::tracked::{Done, TrackedQp};
+use cq_core::wait_set::{Ready, StopHandle, WaitSet};
+use cq_core::wc::Wc;
+use cq_core::wr::SendWr;
+// On hardware: `use transport_verbs::{…}`, and the name of the device.
+use transport_rxe_loop::{
+    Access, CompletionChannel, Context, Cq, Endpoint, OwnedRegion, Port, ProtectionDomain, QpCaps,
+    QpInit, QueuePair,
+};
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// The requests that a client may have outstanding, and the messages of each direction.
+const SLOTS: usize = 8;
+/// A message: whether it is a PUT, the key, the length of the value, the value. A reply: the same without a value, or with
+/// that of a GET.
+const MESSAGE: usize = 64;
+
+/// Queue pairs whose tokens are the slots of the messages.
+type Qp = TrackedQp<QueuePair, usize, usize, SLOTS, SLOTS, Reservation<Arc<Budget>>>;
+
+/// Memory for the messages of a connection: those that come in, then those that go out.
+struct Messages(OwnedRegion);
+
+impl Messages {
+    fn new(pd: &ProtectionDomain) -> Result<Self, Failure> {
+        Ok(Self(pd.allocate(2 * SLOTS * MESSAGE, Access::LOCAL_WRITE)?))
+    }
+
+    fn receive(&self, qp: &mut Qp, slot: usize) -> Result<(), Failure> {
+        Ok(qp.post_recv(&[self.0.sge(slot * MESSAGE, MESSAGE)?], slot)?)
+    }
+
+    fn read(&self, slot: usize) -> Result<[u8; MESSAGE], Failure> {
+        let mut message = [0; MESSAGE];
+        self.0.read(slot * MESSAGE, &mut message)?;
+        Ok(message)
+    }
+
+    /// Sends a message without asking for its completion: the ledger does so where it is necessary.
+    fn send(&self, qp: &mut Qp, slot: usize, message: &[u8; MESSAGE]) -> Result<(), Failure> {
+        let offset = (SLOTS + slot) * MESSAGE;
+        self.0.write(offset, message)?;
+        Ok(qp.post_send(SendWr::send(0, &[self.0.sge(offset, MESSAGE)?]).unsignaled(), slot)?)
+    }
+}
+
+/// One client, as the server has it.
+struct Connection {
+    qp: Qp,
+    messages: Messages,
+    /// It closes when the client ends, however it does.
+    socket: UnixStream,
+    is_over: bool,
+}
+
+impl Connection {
+    fn end(&mut self) {
+        if !self.is_over {
+            self.is_over = true;
+            // Everything outstanding is flushed. The connection goes once all of it was polled.
+            let _in_err_already = self.qp.fail();
+        }
+    }
+}
+
+struct Server {
+    set: WaitSet<Budgeted<Cq, Arc<Budget>>, CompletionChannel>,
+    budget: Arc<Budget>,
+    handle: transport_rxe_loop::CqHandle,
+    connections: HashMap<u32, Connection>,
+    /// The queue pair of each client's socket.
+    sockets: HashMap<cq_core::wait_set::DescriptorId, u32>,
+    values: HashMap<u64, Vec<u8>>,
+    served: u64,
+    pd: ProtectionDomain,
+    port: Port,
+}
+
+impl Server {
+    fn new(context: &Context) -> Result<Self, Failure> {
+        let mut set = WaitSet::new()?;
+        let channel = set.add_channel(context.create_channel()?).map_err(|refused| refused.why)?;
+        let cq = context.create_cq(4 * 2 * SLOTS as u32, set.channel(channel))?;
+        let (handle, cq) = (cq.handle(), Budgeted::new(cq, 4 * 2 * SLOTS as u32));
+        let budget = cq.budget().clone();
+        set.add_queue(CompletionQueue::new(cq));
+        let (connections, sockets, values) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let (pd, port) = (context.alloc_pd()?, context.port(1)?);
+        Ok(Self { set, budget, handle, connections, sockets, values, served: 0, pd, port })
+    }
+
+    fn serve(&mut self, listener: &UnixListener) -> Result<(), Failure> {
+        let arrivals = self.set.add_descriptor(listener)?;
+        let mut buffer = [Wc::default(); 32];
+        loop {
+            match self.set.wait(&mut buffer, None)? {
+                Ready::Completions(_, batch) => self.complete(batch),
+                Ready::Descriptor(id) if id == arrivals => match listener.accept() {
+                    Ok((socket, _)) => self.accept(socket).unwrap_or_else(|error| report(&*error)),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error.into()),
+                },
+                Ready::Descriptor(id) => {
+                    // The client has ended: it sends nothing by its socket.
+                    self.set.remove_descriptor(id);
+                    let number = self.sockets.remove(&id);
+                    if let Some(it) = number.and_then(|number| self.connections.get_mut(&number)) {
+                        it.end();
+                    }
+                }
+                Ready::Stopped => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+
+    fn accept(&mut self, mut socket: UnixStream) -> Result<(), Failure> {
+        let entries = SLOTS as u32;
+        let sends = Reservation::new(&self.budget, entries)?;
+        let receives = Reservation::new(&self.budget, entries)?;
+        let caps = QpCaps { max_send_wr: entries, max_recv_wr: entries, ..QpCaps::USUAL };
+        let qp = self.pd.create_qp(&QpInit { caps, ..QpInit::new(&self.handle) })?;
+        let (mut qp, messages) = (Qp::with(qp, sends, receives), Messages::new(&self.pd)?);
+        let peer = exchange(&mut socket, &qp.get_ref().endpoint(&self.port))?;
+        qp.connect(&self.port, &peer)?;
+        (0..SLOTS).try_for_each(|slot| messages.receive(&mut qp, slot))?;
+        socket.write_all(&[1])?;
+        let number = qp.get_ref().number();
+        self.sockets.insert(self.set.add_descriptor(&socket)?, number);
+        self.connections.insert(number, Connection { qp, messages, socket, is_over: false });
+        Ok(())
+    }
+
+    fn complete(&mut self, batch: &[Wc]) {
+        let Self { connections, values, served, .. } = self;
+        connections.dispatch(batch, |connection, run| {
+            let Some(it) = connection else { return Then::Keep };
+            for wc in run {
+                let done: Vec<_> = it.qp.retire(wc).collect();
+                if done.into_iter().any(|done| advance(it, done, values, served).is_err()) {
+                    it.end();
+                }
+            }
+            if it.is_over && it.qp.is_idle() { Then::Remove } else { Then::Keep }
+        });
+    }
+}
+
+/// The next step of a connection: a request is answered; once the answer was sent, its slot receives again.
+fn advance(
+    it: &mut Connection,
+    done: Done<'_, usize, usize>,
+    values: &mut HashMap<u64, Vec<u8>>,
+    served: &mut u64,
+) -> Result<(), Failure> {
+    match done {
+        Done::Sent(sent) => {
+            sent.result?;
+            it.messages.receive(&mut it.qp, sent.token)
+        }
+        Done::Received(received) => {
+            received.result?;
+            *served += 1;
+            let answer = answer(&it.messages.read(received.token)?, values)?;
+            it.messages.send(&mut it.qp, received.token, &answer)
+        }
+    }
+}
+
+fn answer(
+    request: &[u8; MESSAGE],
+    values: &mut HashMap<u64, Vec<u8>>,
+) -> Result<[u8; MESSAGE], Failure> {
+    let (is_put, key, value) = parse(request)?;
+    if is_put {
+        values.insert(key, value.to_vec());
+        return message(false, key, &[]);
+    }
+    message(false, key, values.get(&key).map_or(&[][..], Vec::as_slice))
+}
+
+fn message(is_put: bool, key: u64, value: &[u8]) -> Result<[u8; MESSAGE], Failure> {
+    let mut message = [0; MESSAGE];
+    message[0] = is_put.into();
+    message[1] = value.len().try_into()?;
+    message[8..16].copy_from_slice(&key.to_ne_bytes());
+    message[16..].get_mut(..value.len()).ok_or("a value is too long")?.copy_from_slice(value);
+    Ok(message)
+}
+
+fn parse(message: &[u8; MESSAGE]) -> Result<(bool, u64, &[u8]), Failure> {
+    let key = u64::from_ne_bytes(message[8..16].try_into()?);
+    let value = message[16..].get(..message[1].into()).ok_or("a length is wrong")?;
+    Ok((message[0] == 1, key, value))
+}
+
+/// Both ends tell each other their endpoints.
+fn exchange(socket: &mut UnixStream, own: &Endpoint) -> Result<Endpoint, Failure> {
+    let mut peer = [0; Endpoint::BYTES];
+    socket.set_read_timeout(Some(Duration::from_secs(10)))?;
+    socket.write_all(&own.to_bytes())?;
+    socket.read_exact(&mut peer)?;
+    Ok(Endpoint::from_bytes(&peer)?)
+}
+
+/// A client: stores values of its own keys, and checks them. `rounds` 0 is without end.
+fn client(path: &Path, first_key: u64, rounds: u64) -> Result<(), Failure> {
+    let (context, mut socket) = (Context::open("loop0")?, UnixStream::connect(path)?);
+    let (pd, port, channel) =
+        (context.alloc_pd()?, context.port(1)?, &mut context.create_channel()?);
+    let cq = context.create_cq(2 * SLOTS as u32, Some(channel))?;
+    let (handle, cq) = (cq.handle(), Budgeted::new(cq, 2 * SLOTS as u32));
+    let [sends, receives] = [(); 2].map(|()| Reservation::new(cq.budget(), SLOTS as u32));
+    let mut qp = Qp::with(pd.create_qp(&QpInit::new(&handle))?, sends?, receives?);
+    let (mut cq, messages) = (CompletionQueue::new(cq), Messages::new(&pd)?);
+    let peer = exchange(&mut socket, &qp.get_ref().endpoint(&port))
+        .map_err(|error| format!("the server refuses ({error})"))?;
+    qp.connect(&port, &peer)?;
+    socket.read_exact(&mut [0])?; // it has posted receives
+
+    let mut buffer = [Wc::default(); 16];
+    for round in (0..).take_while(|round| rounds == 0 || *round < rounds) {
+        let (key, value) = (first_key + round % 100, (round * first_key).to_ne_bytes());
+        for (is_put, value) in [(true, &value[..]), (false, &[])] {
+            messages.receive(&mut qp, 0)?;
+            messages.send(&mut qp, 0, &message(is_put, key, value)?)?;
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while qp.receives_outstanding() > 0 {
+                let batch = cq.wait(&mut buffer, channel, Some(deadline))?;
+                if batch.is_empty() {
+                    return Err("the server does not answer".into());
+                }
+                for done in batch.iter().flat_map(|wc| qp.retire(wc).collect::<Vec<_>>()) {
+                    match done {
+                        Done::Sent(sent) => sent.result?,
+                        Done::Received(received) => drop(received.result?),
+                    }
+                }
+            }
+        }
+        if parse(&messages.read(0)?)? != (false, key, &value) {
+            return Err("the server returned another value".into());
+        }
+    }
+    Ok(())
+}
+
+/// Runs the clients, kills the last one at work, and stops the server.
+fn supervise(path: &Path, stop: &StopHandle) -> Result<(), Failure> {
+    let start = |key: u64, rounds: u64| -> io::Result<Child> {
+        let arguments = [&key.to_string(), &rounds.to_string()];
+        Command::new(env::current_exe()?).arg(path).args(arguments).spawn()
+    };
+    let mut victim = start(4000, 0)?;
+    let mut clients = [start(1000, 2000)?, start(2000, 2000)?, start(3000, 2000)?];
+    let ended: Result<Vec<_>, _> = clients.iter_mut().map(Child::wait).collect();
+    victim.kill()?;
+    victim.wait()?;
+    // Its place is free again, as soon as the server has noticed.
+    let again = start(5000, 100)?.wait()?;
+    stop.stop();
+    if ended?.iter().all(|status| status.success()) && again.success() {
+        Ok(())
+    } else {
+        Err("a client has failed".into())
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    if let Some(path) = env::args_os().nth(1) {
+        let mut numbers = env::args().skip(2).map(|number| number.parse());
+        let mut next = || numbers.next().ok_or("arguments: SOCKET KEY ROUNDS");
+        return client(Path::new(&path), next()??, next()??);
+    }
+    let path = env::temp_dir().join(format!("kv_store.{}", process::id()));
+    let listener = UnixListener::bind(&path)?;
+    listener.set_nonblocking(true)?;
+    let mut server = Server::new(&Context::open("loop0")?)?;
+    let stop = server.set.stop_handle();
+    let ended = thread::scope(|scope| {
+        let clients = scope.spawn(|| supervise(&path, &stop));
+        let served = server.serve(&listener);
+        served.and(clients.join().map_err(|_| "the supervisor panicked")?)
+    });
+    fs::remove_file(&path)?;
+    ended?;
+    println!("{} requests served, {} values", server.served, server.values.len());
+    Ok(())
+}
+
+fn report(error: &(dyn Error + 'static)) {
+    eprintln!("error: {}", Causes(error));
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&*error);
+            ExitCode::FAILURE
+        }
+    }
+}
