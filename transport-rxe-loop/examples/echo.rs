@@ -1,0 +1,158 @@
+//! The first program: one end sends messages, the other returns each, and every byte is compared.
+//!
+//! `cargo run -p transport-rxe-loop --example echo`
+
+use std::error::Error;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cq_core::cq::CompletionQueue;
+use cq_core::tracked::{Done, TrackedQp};
+use cq_core::wc::Wc;
+use cq_core::wr::SendWr;
+use transport_rxe_loop::{
+    Access, CompletionChannel, Context, Cq, Endpoint, OwnedRegion, Port, QpInit, QueuePair,
+};
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// Messages that are under way at a time, their size in bytes, and how many there are.
+const WINDOW: usize = 16;
+const SIZE: usize = 64;
+const MESSAGES: u64 = 10_000;
+
+/// One end: a queue pair, its completion queue, and memory with a buffer for each message that is under way: those that
+/// come in, then those that go out. A request's token is the number of its buffer.
+struct End {
+    qp: TrackedQp<QueuePair, usize, usize, WINDOW, WINDOW>,
+    cq: CompletionQueue<Cq>,
+    channel: CompletionChannel,
+    memory: OwnedRegion,
+}
+
+impl End {
+    fn new(context: &Context) -> Result<Self, Failure> {
+        let (pd, channel) = (context.alloc_pd()?, context.create_channel()?);
+        let cq = CompletionQueue::new(context.create_cq(2 * WINDOW as u32, Some(&channel))?);
+        let qp = TrackedQp::new(pd.create_qp(&QpInit::new(cq.get_ref()))?);
+        let memory = pd.allocate(2 * WINDOW * SIZE, Access::LOCAL_WRITE)?;
+        Ok(Self { qp, cq, channel, memory })
+    }
+
+    /// Posts a receive for each buffer, and connects.
+    fn connect(&mut self, port: &Port, peer: &Endpoint) -> Result<(), Failure> {
+        self.qp.connect(port, peer)?;
+        (0..WINDOW).try_for_each(|buffer| self.receive(buffer))
+    }
+
+    fn receive(&mut self, buffer: usize) -> Result<(), Failure> {
+        Ok(self.qp.post_recv(&[self.memory.sge(buffer * SIZE, SIZE)?], buffer)?)
+    }
+
+    /// Sends a buffer. Only the last message asks for its completion, which covers those before it; the ledger asks for
+    /// more where it is necessary.
+    fn send(&mut self, buffer: usize, is_last: bool) -> Result<(), Failure> {
+        let sges = [self.memory.sge(buffer * SIZE, SIZE)?];
+        let send = SendWr::send(0, &sges);
+        Ok(self.qp.post_send(if is_last { send } else { send.unsignaled() }, buffer)?)
+    }
+
+    /// Waits for completions, and calls `next` for each request that has completed.
+    fn step(
+        &mut self,
+        mut next: impl FnMut(&mut Self, Step) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut wcs = [Wc::default(); 32];
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let batch = self.cq.wait(&mut wcs, &mut self.channel, Some(deadline))?;
+        if batch.is_empty() {
+            return Err("nothing has completed for 10 s".into());
+        }
+        for wc in batch {
+            let mut covered = self.qp.covered(wc);
+            while let Some(done) = self.qp.retire_next(&mut covered) {
+                let step = match done {
+                    Done::Sent(sent) => sent.result.map(|()| Step::Sent(sent.token))?,
+                    Done::Received(got) => got.result.map(|_| Step::Received(got.token))?,
+                };
+                next(self, step)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Step {
+    Sent(usize),
+    Received(usize),
+}
+
+/// Returns each message from the buffer that it came in, which receives again once it was sent.
+fn serve(end: &mut End) -> Result<(), Failure> {
+    let mut returned = 0;
+    while returned < MESSAGES || end.qp.sends_outstanding() > 0 {
+        end.step(|end, step| match step {
+            Step::Received(buffer) => {
+                returned += 1;
+                end.send(buffer, returned == MESSAGES)
+            }
+            Step::Sent(buffer) => end.receive(buffer),
+        })?;
+    }
+    Ok(())
+}
+
+/// Sends numbered messages, and compares what returns.
+fn call(end: &mut End) -> Result<(), Failure> {
+    let mut free: Vec<_> = (WINDOW..2 * WINDOW).collect();
+    let (mut sent, mut returned) = (0, 0);
+    while returned < MESSAGES {
+        while sent < MESSAGES && sent - returned < WINDOW as u64 {
+            let Some(buffer) = free.pop() else { break };
+            end.memory.write(buffer * SIZE, &message(sent))?;
+            sent += 1;
+            end.send(buffer, sent == MESSAGES)?;
+        }
+        end.step(|end, step| match step {
+            Step::Sent(buffer) => Ok(free.push(buffer)),
+            Step::Received(buffer) => {
+                let mut bytes = [0; SIZE];
+                end.memory.read(buffer * SIZE, &mut bytes)?;
+                if bytes != message(returned) {
+                    return Err(format!("message {returned} returned as another one").into());
+                }
+                returned += 1;
+                end.receive(buffer)
+            }
+        })?;
+    }
+    Ok(())
+}
+
+fn message(number: u64) -> [u8; SIZE] {
+    let mut message = [number as u8; SIZE];
+    message[..8].copy_from_slice(&number.to_ne_bytes());
+    message
+}
+
+fn main() -> Result<(), Failure> {
+    let context = Context::open("loop0")?;
+    let (port, mut client, mut server) =
+        (context.port(1)?, End::new(&context)?, End::new(&context)?);
+    // Two processes would exchange these 28 bytes by a socket.
+    let endpoints = [&client, &server].map(|end| end.qp.get_ref().endpoint(&port));
+    server.connect(&port, &endpoints[0])?;
+    client.connect(&port, &endpoints[1])?;
+    thread::scope(|scope| {
+        let server = scope.spawn(|| serve(&mut server));
+        call(&mut client)?;
+        server.join().map_err(|_| "the server panicked")?
+    })?;
+    println!("{MESSAGES} messages of {SIZE} bytes returned as they were sent");
+    Ok(())
+}
+
+#[test]
+fn it_runs() -> Result<(), Failure> {
+    main()
+}

@@ -1,0 +1,199 @@
+//! A forwarding loop with backpressure: what comes in by one queue pair goes out by another, from the same buffer. The
+//! sink is slow; the source is held back, since a buffer receives again only once it was forwarded. Nothing is dropped, and
+//! the completion queue can't overrun.
+//!
+//! `cargo run -p transport-rxe-loop --example forward`
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cq_core::budget::{Budget, Budgeted, Reservation};
+use cq_core::cq::CompletionQueue;
+use cq_core::ledger::Reaped;
+use cq_core::tracked::{Done, TrackedQp};
+use cq_core::transport::Refused;
+use cq_core::wc::Wc;
+use cq_core::wr::SendWr;
+use transport_rxe_loop::{Access, Context, Cq, OwnedRegion, ProtectionDomain, QpInit, QueuePair};
+
+type Failure = Box<dyn Error + Send + Sync>;
+type Entries = Reservation<Arc<Budget>>;
+/// Tokens are the numbers of buffers, and for sends the length of the message, too.
+type Qp<const SENDS: usize, const RECEIVES: usize> =
+    TrackedQp<QueuePair, (usize, u32), usize, SENDS, RECEIVES, Entries>;
+
+type Queue = CompletionQueue<Budgeted<Cq, Arc<Budget>>>;
+
+const BUFFERS: usize = 32;
+const SIZE: usize = 256;
+const MESSAGES: u64 = 4_000;
+
+/// Receives on the left, sends on the right.
+struct Forwarder {
+    cq: Queue,
+    left: Qp<0, BUFFERS>,
+    /// Fewer sends than buffers: messages wait for a slot.
+    right: Qp<8, 0>,
+    waiting: VecDeque<(usize, u32)>,
+    memory: OwnedRegion,
+    /// The most messages that waited.
+    most: usize,
+}
+
+impl Forwarder {
+    fn new(context: &Context) -> Result<Self, Failure> {
+        let (pd, cq) = (context.alloc_pd()?, context.create_cq(BUFFERS as u32 + 8, None)?);
+        let (handle, cq) = (cq.handle(), CompletionQueue::new(Budgeted::new(cq)));
+        let budget = cq.get_ref().budget().clone();
+        let create = |caps| pd.create_qp(&QpInit { caps, ..QpInit::new(&handle) });
+        let left = TrackedQp::create([&budget; 2], create)?;
+        let right = TrackedQp::create([&budget; 2], create)?;
+        let memory = pd.allocate(BUFFERS * SIZE, Access::LOCAL_WRITE)?;
+        Ok(Self { cq, left, right, waiting: VecDeque::new(), memory, most: 0 })
+    }
+
+    fn receive(&mut self, buffer: usize) -> Result<(), Failure> {
+        Ok(self.left.post_recv(&[self.memory.sge(buffer * SIZE, SIZE)?], buffer)?)
+    }
+
+    /// Forwards until all messages were sent on.
+    fn run(&mut self) -> Result<usize, Failure> {
+        let (mut wcs, mut forwarded) = ([Wc::default(); 16], 0);
+        (0..BUFFERS).try_for_each(|buffer| self.receive(buffer))?;
+        while forwarded < MESSAGES {
+            for wc in self.cq.poll(&mut wcs)? {
+                for done in self.left.retire(wc) {
+                    let Done::Received(received) = done else { continue };
+                    self.waiting.push_back((received.token, received.result?.byte_len()));
+                }
+                let mut covered = self.right.covered(wc);
+                while let Some(Done::Sent(sent)) = self.right.retire_next(&mut covered) {
+                    sent.result?;
+                    forwarded += 1;
+                    self.receive(sent.token.0)?;
+                }
+            }
+            self.most = self.most.max(self.waiting.len());
+            self.send()?;
+        }
+        Ok(self.most)
+    }
+
+    /// Sends what waits, as far as there are slots.
+    fn send(&mut self) -> Result<(), Failure> {
+        while let Some((buffer, length)) = self.waiting.pop_front() {
+            let sges = [self.memory.sge(buffer * SIZE, length as usize)?];
+            match self.right.post_send(SendWr::send(0, &sges), (buffer, length)) {
+                Ok(()) => {}
+                Err(full) if full.why == Refused::QueueFull => {
+                    self.waiting.push_front(full.token);
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sends numbered messages as fast as they are taken: a full queue is polled until there is a slot.
+fn source(mut qp: Qp<16, 0>, mut cq: Queue) -> Result<(), Failure> {
+    let mut wcs = [Wc::default(); 16];
+    for number in 0..MESSAGES {
+        let message = message(number);
+        let send = SendWr::send_inline(0, &message);
+        let send = if number + 1 < MESSAGES { send.unsignaled() } else { send };
+        let deadline = Instant::now() + Duration::from_secs(10);
+        qp.post_send_or_reap(send, (0, 0), &mut cq, &mut wcs, |reaped| match reaped {
+            Reaped::Nothing if Instant::now() > deadline => ControlFlow::Break(()),
+            Reaped::Nothing => {
+                thread::yield_now();
+                ControlFlow::Continue(())
+            }
+            _ => ControlFlow::Continue(()),
+        })?;
+    }
+    while !qp.is_idle() {
+        for wc in cq.poll(&mut wcs)? {
+            wc.result()?;
+            qp.retire(wc).for_each(drop);
+        }
+    }
+    Ok(())
+}
+
+/// Receives slowly, sixteen messages at a time, and compares each with what was sent.
+fn sink(mut qp: Qp<0, 16>, mut cq: Queue, memory: &OwnedRegion) -> Result<(), Failure> {
+    let (mut wcs, mut next) = ([Wc::default(); 4], 0);
+    for buffer in 0..16 {
+        qp.post_recv(&[memory.sge(buffer * SIZE, SIZE)?], buffer)?;
+    }
+    while next < MESSAGES {
+        thread::yield_now();
+        for wc in cq.poll(&mut wcs)? {
+            for done in qp.retire(wc).collect::<Vec<_>>() {
+                let Done::Received(received) = done else { continue };
+                let mut bytes = vec![0; received.result?.byte_len() as usize];
+                memory.read(received.token * SIZE, &mut bytes)?;
+                if bytes != message(next) {
+                    return Err(format!("message {next} has changed").into());
+                }
+                next += 1;
+                qp.post_recv(&[memory.sge(received.token * SIZE, SIZE)?], received.token)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A number, and as many bytes more as it says.
+fn message(number: u64) -> Vec<u8> {
+    let mut message = number.to_ne_bytes().to_vec();
+    message.resize(8 + number as usize % 48, number as u8);
+    message
+}
+
+/// A queue pair on a completion queue of its own.
+fn end<const SENDS: usize, const RECEIVES: usize>(
+    context: &Context,
+    pd: &ProtectionDomain,
+) -> Result<(Qp<SENDS, RECEIVES>, Queue), Failure> {
+    let cq = context.create_cq((SENDS + RECEIVES) as u32, None)?;
+    let (handle, cq) = (cq.handle(), Budgeted::new(cq));
+    let create = |caps| pd.create_qp(&QpInit { caps, ..QpInit::new(&handle) });
+    Ok((TrackedQp::create([cq.budget(); 2], create)?, CompletionQueue::new(cq)))
+}
+
+fn main() -> Result<(), Failure> {
+    let context = Context::open("loop0")?;
+    let (port, mut forwarder) = (context.port(1)?, Forwarder::new(&context)?);
+    let pd = context.alloc_pd()?;
+    let ((mut from, from_cq), (mut to, to_cq)) = (end(&context, &pd)?, end(&context, &pd)?);
+    let memory = pd.allocate(16 * SIZE, Access::LOCAL_WRITE)?;
+    let [left, right] =
+        [forwarder.left.get_ref(), forwarder.right.get_ref()].map(|qp| qp.endpoint(&port));
+    forwarder.left.connect(&port, &from.get_ref().endpoint(&port))?;
+    forwarder.right.connect(&port, &to.get_ref().endpoint(&port))?;
+    from.connect(&port, &left)?;
+    to.connect(&port, &right)?;
+    let most = thread::scope(|scope| {
+        let sink = scope.spawn(|| sink(to, to_cq, &memory));
+        let source = scope.spawn(|| source(from, from_cq));
+        let most = forwarder.run();
+        for end in [source, sink] {
+            end.join().map_err(|_| "an end panicked")??;
+        }
+        most
+    })?;
+    println!("{MESSAGES} messages were forwarded in order; {most} waited at most");
+    Ok(())
+}
+
+#[test]
+fn it_runs() -> Result<(), Failure> {
+    main()
+}
