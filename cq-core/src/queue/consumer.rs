@@ -55,6 +55,13 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
         Self { ring, head, alerts, channel, position, next, released, lag, promised, owner }
     }
 
+    /// The same, of a ring that is full with so many unpolled completions already.
+    #[inline(always)]
+    pub(super) fn limited(mut self, limit: u32) -> Self {
+        self.lag = lag(limit as usize, self.promised);
+        self
+    }
+
     /// Continues in another ring.
     ///
     /// # Safety
@@ -282,8 +289,8 @@ impl<C, M: Memory> Drop for Consumer<'_, C, M> {
 }
 
 /// The number of polled slots that may stay unreleased: as many as the guaranteed capacity allows, at most a quarter of
-/// the ring.
-const fn lag(storage: usize, promised: u32) -> Position {
-    let (slack, quarter) = (storage as Position - promised as Position, storage as Position / 4);
+/// those that are used.
+const fn lag(used: usize, promised: u32) -> Position {
+    let (slack, quarter) = (used as Position - promised as Position, used as Position / 4);
     if slack < quarter { slack } else { quarter }
 }
