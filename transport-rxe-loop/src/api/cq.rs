@@ -93,7 +93,8 @@ fn allocate(
     promised: u32,
 ) -> Result<(Location, Extent, bool), CreateError> {
     let behavior = engine.policy.imitation.completion_queue(promised, MAX_CQE);
-    let (location, extent) = queue::allocate(engine.completions, behavior.capacity)?;
+    let is_exact = engine.policy.strict.queues_are_exact();
+    let (location, extent) = queue::allocate(engine.completions, behavior.capacity, is_exact)?;
     Ok((location, extent, behavior.is_like_rxe))
 }
 

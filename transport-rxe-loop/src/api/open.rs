@@ -1,4 +1,4 @@
-//! Opening the device: its fabric, the limits of a new fabric, the copy mode, faults and imitation.
+//! Opening the device: its fabric, the limits of a new fabric, the copy mode, faults, imitation and strictness.
 
 use std::env;
 use std::ffi::OsString;
@@ -16,11 +16,16 @@ use crate::lifecycle::device::DeviceOptions;
 use crate::lifecycle::{Device, deaths};
 use crate::policy::Policy;
 use crate::policy::faults::{self, Faults, FaultsError};
+use crate::policy::imitation::Imitation;
+use crate::policy::strict::Strict;
 use crate::shm::error::AttachError;
 use crate::shm::name::{FabricName, FabricPath};
 
 /// The environment variable that names the device to imitate.
 const IMITATE: &str = "RXE_LOOP_IMITATE";
+
+/// The environment variable that makes the device strict.
+const STRICT: &str = "RXE_LOOP_STRICT";
 
 /// Why a device could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -51,6 +56,12 @@ pub enum OpenError {
     UnknownImitation {
         /// The value.
         what: OsString,
+    },
+    /// `RXE_LOOP_STRICT` does not say whether the device is strict.
+    #[error("RXE_LOOP_STRICT is {how:?}: say `1`, or unset it")]
+    UnknownStrictness {
+        /// The value.
+        how: OsString,
     },
     /// `RXE_LOOP_FAULTS` could not be parsed.
     #[error("RXE_LOOP_FAULTS can't be read")]
@@ -118,6 +129,8 @@ struct Asks {
     by_service: bool,
     /// The device imitates Linux' Soft-RoCE driver.
     imitates_rxe: bool,
+    /// The device is strict.
+    is_strict: bool,
     /// The faults to inject.
     faults: Option<Faults>,
 }
@@ -207,6 +220,25 @@ impl OpenOptions {
         self
     }
 
+    /// The device forgives less, as hardware does, for finding mistakes that pass here and fail there.
+    /// `RXE_LOOP_STRICT=1` in the environment does the same, for programs that can't be changed. The first opening of a
+    /// fabric decides for all of this process.
+    ///
+    /// - A completion queue overruns with exactly the completion that exceeds its capacity
+    ///   ([O1](cq_core::contract#o1)). [`CqHandle::demand`](crate::CqHandle::demand) says whether its queue pairs can
+    ///   have more outstanding than it holds.
+    ///
+    /// The [manual](crate::manual#strictly) has everything that the ordinary device hides, what the strict one does
+    /// about it, and what it can't find.
+    ///
+    /// ```
+    /// ```
+    #[must_use]
+    pub const fn strict(mut self) -> Self {
+        self.asks.is_strict = true;
+        self
+    }
+
     /// Opens the device of this name.
     ///
     /// # Errors
@@ -220,6 +252,7 @@ impl OpenOptions {
         let mut asks = self.asks.clone();
         asks.by_service |= service_from_env()?;
         asks.imitates_rxe |= imitates_from_env()?;
+        asks.is_strict |= strict_from_env()?;
         if asks.faults.is_none() {
             asks.faults = faults::from_env()?;
         }
@@ -230,7 +263,8 @@ impl OpenOptions {
         let named = self.fabric.as_deref().map_or_else(FabricName::from_env, str::parse);
         let wanted = asked.unwrap_or_default();
         let path = FabricPath::new(&named.map_err(AttachError::from)?);
-        let policy = Policy::new(asks.faults, asks.imitates_rxe);
+        let (imitation, strict) = (Imitation::new(asks.imitates_rxe), Strict::new(asks.is_strict));
+        let policy = Policy::new(asks.faults, imitation, strict);
         let options = DeviceOptions { by_service: asks.by_service, policy };
         let device = Device::open(&path, &wanted.shape(), options)?;
         let events =
@@ -288,5 +322,15 @@ fn imitates_from_env() -> Result<bool, OpenError> {
         None => Ok(false),
         Some(what) if what == "rxe" => Ok(true),
         Some(what) => Err(OpenError::UnknownImitation { what }),
+    }
+}
+
+/// Whether the environment requests a strict device.
+fn strict_from_env() -> Result<bool, OpenError> {
+    match env::var_os(STRICT) {
+        None => Ok(false),
+        Some(how) if how == "0" => Ok(false),
+        Some(how) if how == "1" => Ok(true),
+        Some(how) => Err(OpenError::UnknownStrictness { how }),
     }
 }

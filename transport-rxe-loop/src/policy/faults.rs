@@ -164,6 +164,11 @@ impl Faults {
         self.with(when, Fault::Spurious)
     }
 
+    /// Whether anything is said about when requests begin.
+    pub(super) fn has_delay(&self) -> bool {
+        self.rules.iter().any(|(_, fault)| matches!(fault, Fault::Defer(_) | Fault::Delay(_)))
+    }
+
     fn with(mut self, when: When, fault: Fault) -> Self {
         self.rules.push((when, fault));
         self

@@ -1,10 +1,10 @@
-//! Requested deviations: faults, and the imitation of Linux' Soft-RoCE driver. This layer only decides; the layers
-//! above ask at named points, and carry the decisions out. It calls nothing back.
+//! Requested deviations: faults, the imitation of Linux' Soft-RoCE driver, and the strict device. This layer only decides;
+//! the layers above ask at named points, and carry the decisions out. It calls nothing back.
 //!
 //! | point | asked by | decides |
 //! |---|---|---|
 //! | a [queue pair](Imitation::queue_pair) is created | `api/qp.rs` | its capacities, whether it may share receives, how modifying and posting behave |
-//! | a [completion queue](Imitation::completion_queue) is created or resized | `api/cq.rs` | its capacity, whether it is like Soft-RoCE's |
+//! | a [completion queue](Imitation::completion_queue) is created or resized | `api/cq.rs` | its capacity, whether it is like Soft-RoCE's, and [exact](Strict::queues_are_exact) |
 //! | a [shared receive queue](Imitation::capacity) is created | `api/srq.rs` | its capacity |
 //! | an [address handle](Imitation::needs_route) is created | `api/ah.rs` | whether it needs a global route |
 //! | a queue pair [joins](Injector::join) the fault injector | `engine/queue_pair.rs` | its dice |
@@ -20,10 +20,12 @@
 
 pub mod faults;
 pub mod imitation;
+pub mod strict;
 
 use self::faults::Faults;
 use self::faults::plan::Injector;
 use self::imitation::Imitation;
+use self::strict::Strict;
 
 /// The deviations of a process.
 #[derive(Debug)]
@@ -32,11 +34,13 @@ pub struct Policy {
     pub faults: Option<Injector>,
     /// Whether the device imitates Soft-RoCE.
     pub imitation: Imitation,
+    /// Whether the device is strict.
+    pub strict: Strict,
 }
 
 impl Policy {
-    /// With these faults, if any, and with or without imitation of Soft-RoCE.
-    pub fn new(faults: Option<Faults>, imitates_rxe: bool) -> Self {
-        Self { faults: faults.map(Injector::new), imitation: Imitation::new(imitates_rxe) }
+    /// The deviations, with the faults that were requested, if any.
+    pub fn new(faults: Option<Faults>, imitation: Imitation, strict: Strict) -> Self {
+        Self { faults: strict.faults(faults).map(Injector::new), imitation, strict }
     }
 }

@@ -28,6 +28,7 @@ mod service;
 mod srq;
 mod states;
 mod stress;
+mod strict;
 mod threads;
 mod threads_ending;
 mod timers;
