@@ -1,7 +1,9 @@
-//! Completion queues, from the consumer's side: polling, arming, [resizing](resize) and [moderation]. Producers push to
+//! Completion queues, from the consumer's side: polling, arming, [resizing](resize), [moderation], and what their users can
+//! have [outstanding](demand). Producers push to
 //! the same ring, in the fabric's memory; where they take turns, under a lock that polling does not take:
 //! [`crate::completion::push`].
 
+pub mod demand;
 pub mod moderation;
 pub mod resize;
 
@@ -15,6 +17,7 @@ use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError}
 use cq_core::wc::Wc;
 use rustix::io::Errno;
 
+use self::demand::Users;
 use super::channel::CompletionChannel;
 use crate::completion::channel::{Attached, EventChannel, Source};
 use crate::completion::moderation as held_back;
@@ -40,6 +43,8 @@ pub struct Queue {
     extent: Mutex<Extent>,
     /// By which slots of send queues are freed.
     pub polled: Polled,
+    /// The queues that complete here.
+    users: Users,
 }
 
 impl Queue {
@@ -57,7 +62,8 @@ impl Queue {
         let cqs = engine.completions.cqs();
         let full = CreateError::TableFull { what: Limit::CompletionQueues, max: cqs.len() };
         let (index, generation) = cqs.claim(engine.shm.attachment()).ok_or(full)?;
-        let queue = Self { engine, index, extent: Mutex::new(extent), polled: Polled::default() };
+        let (polled, users) = (Polled::default(), Users::default());
+        let queue = Self { engine, index, extent: Mutex::new(extent), polled, users };
         let _guard = complete::lock(engine, index)?;
         queue::begin(
             engine.completions.cq(index),

@@ -11,6 +11,7 @@ use cq_core::setup::{
     CreateError, DeviceError, Errno, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType,
 };
 
+use crate::api::cq::demand::{Counted, Receives};
 use crate::api::cq::{CqHandle, Queue};
 use crate::api::domain::Domain;
 use crate::api::srq::SharedReceiveQueue;
@@ -273,6 +274,11 @@ pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, Cr
     if !is_near || !cqs.iter().all(|cq| cq.is_of(engine)) {
         return Err(CreateError::OtherContext);
     }
+    let receives = match srq {
+        Some(srq) => Receives::Shared(srq.number(), srq.capacity()),
+        None => Receives::Own(init.caps.max_recv_wr),
+    };
+    let counted = Counted::new(cqs, init.caps.max_send_wr, receives);
     Ok(Setup {
         qp_type: init.qp_type,
         caps: init.caps,
@@ -280,7 +286,7 @@ pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, Cr
         cqs: cqs.map(|cq| cq.index),
         srq: srq.map_or(SrqNumber::NONE, |srq| srq.number()),
         events: Arc::clone(domain.events()),
-        _uses: Box::new((Arc::clone(domain), cqs.map(Arc::clone), srq.map(Arc::clone))),
+        _uses: Box::new((Arc::clone(domain), counted, srq.map(Arc::clone))),
     })
 }
 

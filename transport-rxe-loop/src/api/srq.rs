@@ -78,6 +78,11 @@ impl Shared {
         self.number
     }
 
+    /// The receives that it holds.
+    pub fn capacity(&self) -> u32 {
+        self.queue.capacity()
+    }
+
     /// Whether it belongs to this fabric. A process can have several.
     pub fn is_of(&self, engine: &'static Engine) -> bool {
         std::ptr::eq(self.engine, engine)

@@ -69,6 +69,7 @@ numbers! {
     #[derive(PartialOrd, Ord)]
     QpNumber: u32;
     /// The number of a shared receive queue, made like a [`QpNumber`]. 0 is none's.
+    #[derive(PartialOrd, Ord)]
     SrqNumber: u32;
     /// The index of a queue pair's table entry.
     #[derive(PartialOrd, Ord)]

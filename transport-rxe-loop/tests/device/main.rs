@@ -9,6 +9,7 @@ mod async_events;
 mod datagrams;
 mod datagrams_across;
 mod datagrams_many;
+mod demand;
 mod events;
 mod fabrics;
 mod fault_injector;
