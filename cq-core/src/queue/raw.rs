@@ -308,9 +308,20 @@ impl<'a> RawQueue<'a> {
     /// The killed producer may have disarmed the queue without raising the event, so the consumer may still sleep.
     /// Raise the event afterwards, armed or not; a spurious wake-up is harmless ([N5](crate::contract#n5)).
     #[must_use]
-    pub fn recover(&self, tail: Tail, mut each: impl FnMut(&Wc, u32)) -> Tail {
-        let ring = self.ring();
-        let (mut position, mut wc) = (tail.position(), [Wc::default()]);
+    pub fn recover(&self, tail: Tail, each: impl FnMut(&Wc, u32)) -> Tail {
+        let (ring, position) = (self.ring(), self.look_through(tail.position(), each));
+        // A batch's first entry is published last: entries after a gap are of a batch that was cut short.
+        for nth in 0..self.slots.len() {
+            ring.place(position.wrapping_add(nth as Position)).withdraw();
+        }
+        Tail::at(position)
+    }
+
+    /// Calls `each` with every completion published from `position` on and its tag, oldest first: at most one per slot,
+    /// even if the memory was corrupted. Changes nothing, and returns the position after the last one. For a caller that
+    /// keeps producers out, and knows up to which position was polled: other slots may be overwritten meanwhile.
+    pub fn look_through(&self, mut position: Position, mut each: impl FnMut(&Wc, u32)) -> Position {
+        let (ring, mut wc) = (self.ring(), [Wc::default()]);
         for _ in self.slots {
             // SAFETY: `Shared` slots are sound to read at any time, because all their words are atomic.
             if unsafe { ring.read_run(position, &mut wc) } == 0 {
@@ -319,11 +330,7 @@ impl<'a> RawQueue<'a> {
             each(&wc[0], ring.beside().load(ring.index(position)));
             position = position.wrapping_add(1);
         }
-        // A batch's first entry is published last: entries after a gap are of a batch that was cut short.
-        for nth in 0..self.slots.len() {
-            ring.place(position.wrapping_add(nth as Position)).withdraw();
-        }
-        Tail::at(position)
+        position
     }
 
     /// The slot of the entry at `position`, for prefetching it.

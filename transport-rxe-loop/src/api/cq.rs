@@ -44,13 +44,26 @@ pub struct Queue {
     /// By which slots of send queues are freed.
     pub polled: Polled,
     /// The queues that complete here.
-    users: Users,
+    pub users: Users,
 }
 
 impl Queue {
     /// Whether it belongs to this fabric. A process can have several.
     pub fn is_of(&self, engine: &'static Engine) -> bool {
         std::ptr::eq(self.engine, engine)
+    }
+
+    /// Calls `each` with every completion that was not polled, and its tag, oldest first.
+    ///
+    /// # Errors
+    /// A process that pushes is suspended.
+    pub fn look_through(&self, each: impl FnMut(&Wc, u32)) -> Result<(), Stuck> {
+        let completions = self.engine.completions;
+        let _no_producer = complete::lock(self.engine, self.index)?;
+        if let Some(ring) = ring(completions, completions.cq(self.index).fanin.location()) {
+            ring.look_through(self.polled.seen(), each);
+        }
+        Ok(())
     }
 
     fn new(

@@ -2,7 +2,9 @@
 
 mod batch;
 mod change;
+mod counted;
 mod post;
+mod recv_slots;
 mod validate;
 
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use cq_core::setup::{
     CreateError, DeviceError, Errno, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType,
 };
 
-use crate::api::cq::demand::{Counted, Receives};
+use self::counted::Counted;
 use crate::api::cq::{CqHandle, Queue};
 use crate::api::domain::Domain;
 use crate::api::srq::SharedReceiveQueue;
@@ -119,11 +121,14 @@ pub struct QueuePair {
     given: QpAttr,
     /// The queue of the completions of its sends.
     send_cq: Arc<Queue>,
+    /// The queue of the completions of its receives.
+    recv_cq: Arc<Queue>,
     /// The send slots that were free when last looked at.
     free_slots: FreeSlots,
     /// What is known of the connection, if it has sent.
     connection: Option<Connection>,
-    /// The position up to which receives had completed when last read: seldom, since another core writes it.
+    /// The position up to which [slots of receives](recv_slots) were free when last looked at: seldom, since another core
+    /// writes that.
     received: Position,
 }
 
@@ -135,7 +140,7 @@ impl QueuePair {
             (caps.max_recv_wr, caps.max_recv_sge) = (0, 0);
         }
         let asked = [caps.max_send_wr, caps.max_recv_wr];
-        let behavior = engine.policy.imitation.queue_pair(qp_type, asked, MAX_QP_WR);
+        let behavior = engine.policy.queue_pair(qp_type, asked, MAX_QP_WR);
         if has_srq && !behavior.may_share_receives {
             return Err(CreateError::OwnReceives);
         }
@@ -157,6 +162,7 @@ impl QueuePair {
             has_srq,
             given,
             send_cq: Arc::clone(init.send_cq.queue()),
+            recv_cq: Arc::clone(init.recv_cq.queue()),
             free_slots,
             connection: None,
             received,
@@ -250,6 +256,7 @@ impl QueuePair {
         if to == QpState::RESET {
             self.claimed.reset().map_err(|_| ModifyError::PeerSuspended)?;
             self.free_slots = FreeSlots::all(self.claimed.queue.slot.send.posted());
+            self.received = self.claimed.queue.slot.recv.posted();
             self.given = QpAttr::new();
             return Ok(());
         }
@@ -274,11 +281,7 @@ pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, Cr
     if !is_near || !cqs.iter().all(|cq| cq.is_of(engine)) {
         return Err(CreateError::OtherContext);
     }
-    let receives = match srq {
-        Some(srq) => Receives::Shared(srq.number(), srq.capacity()),
-        None => Receives::Own(init.caps.max_recv_wr),
-    };
-    let counted = Counted::new(cqs, init.caps.max_send_wr, receives);
+    let counted = Counted::new(cqs, srq, init.caps);
     Ok(Setup {
         qp_type: init.qp_type,
         caps: init.caps,
@@ -286,7 +289,7 @@ pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, Cr
         cqs: cqs.map(|cq| cq.index),
         srq: srq.map_or(SrqNumber::NONE, |srq| srq.number()),
         events: Arc::clone(domain.events()),
-        _uses: Box::new((Arc::clone(domain), counted, srq.map(Arc::clone))),
+        _uses: Box::new((Arc::clone(domain), counted)),
     })
 }
 

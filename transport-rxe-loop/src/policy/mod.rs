@@ -3,9 +3,10 @@
 //!
 //! | point | asked by | decides |
 //! |---|---|---|
-//! | a [queue pair](Imitation::queue_pair) is created | `api/qp.rs` | its capacities, whether it may share receives, how modifying and posting behave |
+//! | a [queue pair](Policy::queue_pair) is created | `api/qp.rs` | its capacities, whether it may share receives, how modifying and posting behave |
 //! | a [completion queue](Imitation::completion_queue) is created or resized | `api/cq.rs` | its capacity, whether it is like Soft-RoCE's, and [exact](Strict::queues_are_exact) |
 //! | a [shared receive queue](Imitation::capacity) is created | `api/srq.rs` | its capacity |
+//! | a [shared receive queue](Policy::frees_receives_late) is created | `api/srq.rs` | when its slots are free again |
 //! | an [address handle](Imitation::needs_route) is created | `api/ah.rs` | whether it needs a global route |
 //! | a queue pair [joins](Injector::join) the fault injector | `engine/queue_pair.rs` | its dice |
 //! | a request [comes first](Injector::fate) in its send queue | `engine/requester/faults.rs` | whether it waits, fails, or is carried out |
@@ -22,9 +23,11 @@ pub mod faults;
 pub mod imitation;
 pub mod strict;
 
+use cq_core::setup::QpType;
+
 use self::faults::Faults;
 use self::faults::plan::Injector;
-use self::imitation::Imitation;
+use self::imitation::{Imitation, QpBehavior};
 use self::strict::Strict;
 
 /// The deviations of a process.
@@ -39,6 +42,18 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// A queue pair with these capacities of the send and the receive queue, at most `max`.
+    pub fn queue_pair(&self, kind: QpType, asked: [u32; 2], max: u32) -> QpBehavior {
+        let frees_receives_late = self.frees_receives_late();
+        QpBehavior { frees_receives_late, ..self.imitation.queue_pair(kind, asked, max) }
+    }
+
+    /// Whether a slot of a receive queue is free when its completion is polled, and not when it is pushed. Soft-RoCE frees
+    /// it even before.
+    pub const fn frees_receives_late(&self) -> bool {
+        self.strict.is_on() && !self.imitation.is_on()
+    }
+
     /// The deviations, with the faults that were requested, if any.
     pub fn new(faults: Option<Faults>, imitation: Imitation, strict: Strict) -> Self {
         Self { faults: strict.faults(faults).map(Injector::new), imitation, strict }

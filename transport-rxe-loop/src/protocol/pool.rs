@@ -165,12 +165,6 @@ impl<'a> Queue<'a> {
         if fits && order.len().is_power_of_two() { Some(Self { pool, slots, order }) } else { None }
     }
 
-    /// The number of slots.
-    #[must_use]
-    pub const fn capacity(&self) -> u32 {
-        self.slots.len() as u32
-    }
-
     /// The receives that are taken. Processes that are alive take and complete more at any time.
     pub fn taken(&self) -> impl Iterator<Item = Taken> + use<'a> {
         let words = (0..).zip(self.slots).map(|(slot, word)| (slot, sync::acquire(word)));

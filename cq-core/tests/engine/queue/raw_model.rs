@@ -171,6 +171,11 @@ impl<'a> Both<'a> {
         assert_eq!((self.consumer.len(), self.consumer.is_empty()), (unpolled, unpolled == 0));
         assert_eq!(self.consumer.state(), self.model.state);
         let (mut queue, kept) = (self.parts.queue(), unpolled + self.model.unreleased);
+        let mut found = Vec::new();
+        let each = |wc: &Wc, tag| found.push((wc.wr_id(), tag));
+        let end = queue.look_through(self.consumer.position(), each);
+        assert_eq!(end, self.tail.position());
+        assert!(found.into_iter().eq(self.model.unpolled.iter().map(|it| (it.wc.wr_id(), it.tag))));
         let producer = queue.producer(self.tail, NoChannel);
         assert_eq!((producer.len(), producer.free_slots()), (kept, self.shape.limit() - kept));
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{CqHandle, Queue};
 use crate::completion::queue::MAX_CQE;
@@ -75,7 +75,7 @@ impl CqHandle {
     pub fn demand(&self) -> CqDemand {
         let Queue { engine, index, ref users, .. } = *self.queue;
         let capacity = engine.completions.cq(index).fanin.location().promised;
-        CqDemand { capacity, outstanding: users.lock().outstanding() }
+        CqDemand { capacity, outstanding: users.outstanding() }
     }
 }
 
@@ -98,74 +98,42 @@ struct Shared {
     takers: usize,
 }
 
-impl Sum {
-    fn outstanding(&self) -> u64 {
-        let shared: u64 = self.shared.values().map(|shared| u64::from(shared.max_wr)).sum();
-        self.own + shared
-    }
-}
-
 impl Users {
+    /// A queue of so many requests.
+    pub fn add(&self, max_wr: u32) {
+        self.lock().own += u64::from(max_wr);
+    }
+
+    /// A queue of so many requests that was [added](Self::add) ends.
+    pub fn remove(&self, max_wr: u32) {
+        self.lock().own -= u64::from(max_wr);
+    }
+
+    /// A queue pair with this shared receive queue, of so many receives.
+    pub fn share(&self, srq: SrqNumber, max_wr: u32) {
+        let mut sum = self.lock();
+        sum.shared.entry(srq).or_insert(Shared { max_wr, takers: 0 }).takers += 1;
+    }
+
+    /// A queue pair that [shares](Self::share) ends.
+    pub fn unshare(&self, srq: SrqNumber) {
+        let mut sum = self.lock();
+        let takers = sum.shared.get_mut(&srq).map_or(0, |shared| {
+            shared.takers -= 1;
+            shared.takers
+        });
+        if takers == 0 {
+            sum.shared.remove(&srq);
+        }
+    }
+
+    fn outstanding(&self) -> u64 {
+        let sum = self.lock();
+        sum.own + sum.shared.values().map(|shared| u64::from(shared.max_wr)).sum::<u64>()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Sum> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Where the receives of a queue pair are posted.
-#[derive(Clone, Copy, Debug)]
-pub enum Receives {
-    /// To a queue of its own, of so many.
-    Own(u32),
-    /// To a shared one of so many.
-    Shared(SrqNumber, u32),
-}
-
-/// A queue pair that is counted with the users of both of its completion queues.
-#[derive(Debug)]
-pub struct Counted {
-    send_cq: Arc<Queue>,
-    recv_cq: Arc<Queue>,
-    sends: u32,
-    receives: Receives,
-}
-
-impl Counted {
-    /// For a queue pair with so many sends in the first queue, and with these receives in the second.
-    pub fn new([send_cq, recv_cq]: [&Arc<Queue>; 2], max_send_wr: u32, receives: Receives) -> Self {
-        send_cq.users.lock().own += u64::from(max_send_wr);
-        let mut users = recv_cq.users.lock();
-        match receives {
-            Receives::Own(max_wr) => users.own += u64::from(max_wr),
-            Receives::Shared(srq, max_wr) => {
-                let shared = users.shared.entry(srq).or_insert(Shared { max_wr, takers: 0 });
-                shared.takers += 1;
-            }
-        }
-        drop(users);
-        let [send_cq, recv_cq] = [send_cq, recv_cq].map(Arc::clone);
-        Self { send_cq, recv_cq, sends: max_send_wr, receives }
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        // A forked child may have inherited the locks as taken.
-        if !self.send_cq.engine.shm.is_ours() {
-            return;
-        }
-        self.send_cq.users.lock().own -= u64::from(self.sends);
-        let mut users = self.recv_cq.users.lock();
-        match self.receives {
-            Receives::Own(max_wr) => users.own -= u64::from(max_wr),
-            Receives::Shared(srq, _) => {
-                if let Some(shared) = users.shared.get_mut(&srq) {
-                    shared.takers -= 1;
-                    if shared.takers == 0 {
-                        users.shared.remove(&srq);
-                    }
-                }
-            }
-        }
     }
 }
 
