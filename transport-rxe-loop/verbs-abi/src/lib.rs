@@ -86,7 +86,7 @@
 //!   raw                          C's pointers and structures as values, objects at fixed addresses; what a forked child
 //!                                has of its own
 //!   side                         what of an object is not behind its lock: unacknowledged events, exclusive use
-//!   errno, words, rate           reasons as numbers, numbers in words
+//!   errno, words, rate, stderr   reasons as numbers, numbers in words, lines for whoever started the program
 //!   sys                          what the header declares
 //! ```
 //!
@@ -123,6 +123,7 @@ mod rate;
 mod raw;
 mod side;
 mod srq;
+mod stderr;
 mod sys;
 #[cfg(test)]
 mod test;

@@ -4,6 +4,7 @@ use std::mem::offset_of;
 
 use cq_core::setup::{Access, AddressVector, QpAttr, QpAttrMask, QpState};
 
+use crate::cq;
 use crate::errno::Errno;
 use crate::port;
 use crate::qp::{PAIRS, Pair, caps_to_c};
@@ -28,7 +29,7 @@ pub fn modify_qp(qp: *const ibv_qp, attr: In<'_, ibv_qp_attr>, mask: c_int) -> R
     let slot = PAIRS.find(qp)?;
     let mask = QpAttrMask::from_bits(mask.cast_unsigned()).ok_or(Errno::INVAL)?;
     let wanted = of_c(attr, mask)?;
-    slot.with(|pair| {
+    let state = slot.with(|pair| {
         let modified = pair.qp.modify(&wanted);
         let state = pair.qp.state()?;
         slot.store(STATE, state.0);
@@ -38,8 +39,15 @@ pub fn modify_qp(qp: *const ibv_qp, attr: In<'_, ibv_qp_attr>, mask: c_int) -> R
         } else if mask.contains(QpAttrMask::AV) {
             pair.path = attr.ah_attr;
         }
-        Ok(())
-    })?
+        Ok::<_, Errno>(state)
+    })??;
+    if wanted.state == Some(QpState::RTR) && state == QpState::RTR {
+        let qp_num = slot.load(QP + offset_of!(ibv_qp, qp_num));
+        for at in [offset_of!(ibv_qp, send_cq), offset_of!(ibv_qp, recv_cq)] {
+            cq::tell_demand(slot.load::<*mut ibv_cq>(QP + at), qp_num);
+        }
+    }
+    Ok(())
 }
 
 /// The attributes that C gives, as the device has them.

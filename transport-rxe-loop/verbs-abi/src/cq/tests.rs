@@ -106,3 +106,45 @@ fn nothing_but_moderation_is_modified() {
     // SAFETY: any pointer may be handed in.
     assert_eq!(unsafe { ibv_modify_cq(cq, ptr::null_mut()) }, libc::EINVAL);
 }
+
+/// Makes queues, and connects queue pairs that use them.
+#[test]
+#[ignore = "the next test runs it in a process of its own, as the environment says"]
+fn connects() {
+    let context = open();
+    let connect = |cqs: [*mut ibv_cq; 2]| {
+        let end = End::of(|init| [init.send_cq, init.recv_cq] = cqs).unwrap();
+        end.connect(end.number());
+        // It stays, and counts.
+        std::mem::forget(end);
+    };
+    let [enough, small, other] = [48, 16, 23].map(|cqe| queue(context, cqe, NONE));
+    connect([enough; 2]);
+    connect([small, other]);
+    connect([small; 2]);
+    // Not twice as much.
+    connect([small; 2]);
+    // SAFETY: a queue.
+    assert_eq!(unsafe { ibv_resize_cq(enough, 96) }, 0);
+    connect([enough; 2]);
+}
+
+#[test]
+fn o7_what_a_queue_lacks_is_told_when_a_queue_pair_is_connected_if_the_device_is_strict() {
+    let said = |strict| {
+        let run = alone("cq::tests::connects", &[("RXE_LOOP_STRICT", strict)]);
+        assert_eq!(run.status.code(), Some(0), "{run:?}");
+        let said = String::from_utf8(run.stderr).unwrap();
+        let lines = said.lines().filter(|line| line.starts_with("loop0: queue pair "));
+        (lines.map(str::to_owned).collect::<Vec<_>>(), said)
+    };
+    let (lines, said_in_order) = said("1");
+    let wanted = [
+        "the completion queue holds 16 completions, and its queue pairs can have 24 outstanding: 8 are missing; create it with 24, or have fewer outstanding",
+        "the completion queue holds 23 completions, and its queue pairs can have 24 outstanding: 1 are missing; create it with 24, or have fewer outstanding",
+        "the completion queue holds 16 completions, and its queue pairs can have 72 outstanding: 56 are missing; create it with 72, or have fewer outstanding",
+    ];
+    assert_eq!(lines.len(), wanted.len(), "{said_in_order}");
+    assert!(lines.iter().zip(wanted).all(|(line, wanted)| line.ends_with(wanted)), "{lines:?}");
+    assert_eq!(said("0").0, [""; 0]);
+}
