@@ -214,9 +214,16 @@ impl Responder {
                 Err(Unavailable::Gone)
             }
             QpState::RESET | QpState::INIT | QpState::ERR => Err(Unavailable::NotReady),
-            _ if self.is_for_requester() => Ok(now),
+            _ if self.is_for_requester() && self.is_in_sequence() => Ok(now),
             _ => Err(Unavailable::NotReady),
         }
+    }
+
+    /// Whether it expects the requester's first packet.
+    fn is_in_sequence(&self) -> bool {
+        let (expected, first) = (&self.slot.rq_psn, &self.engine.qp(self.from).sq_psn);
+        let strict = self.engine.policy.strict;
+        strict.answers(self.kind, sync::load(expected), sync::load(first))
     }
 
     /// Whether it accepts datagrams with this queue key.

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use cq_core::setup::QpType;
+
 use super::faults::Faults;
 
 /// How long a request is deferred at most, where the program requests no other time.
@@ -42,5 +44,12 @@ impl Strict {
     /// Whether a completion queue overruns at its capacity, and not only when its memory is used up.
     pub const fn queues_are_exact(self) -> bool {
         self.is_strict
+    }
+
+    /// Whether a responder that expects a packet with one number answers a requester whose first one has another.
+    pub const fn answers(self, kind: QpType, expected: u32, first: u32) -> bool {
+        const NUMBER: u32 = (1 << 24) - 1;
+        let is_checked = self.is_strict && matches!(kind, QpType::Rc);
+        !is_checked || expected & NUMBER == first & NUMBER
     }
 }

@@ -1,6 +1,7 @@
 //! The strict device: its completion queues overrun with exactly one completion too many (O1–O3, O7, O8, Q12), whoever
 //! pushes and however they are polled.
 
+mod connections;
 mod receives;
 
 use std::sync::atomic::{AtomicU32, Ordering};

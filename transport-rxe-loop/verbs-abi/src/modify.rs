@@ -4,6 +4,7 @@ use std::mem::offset_of;
 
 use cq_core::setup::{Access, AddressVector, QpAttr, QpAttrMask, QpState};
 
+use crate::ah;
 use crate::cq;
 use crate::errno::Errno;
 use crate::port;
@@ -87,12 +88,12 @@ fn state_of_c(number: ibv_qp_state) -> Result<QpState, Errno> {
     Some(QpState(number)).filter(|state| QpState::KNOWN.contains(state)).ok_or(Errno::INVAL)
 }
 
-/// The path to a peer. The device looks at its port only: the peer's number finds the peer.
+/// The path to a peer. Unless it is strict, the device looks at its port only: the peer's number finds the peer.
 fn path_of_c(path: &ibv_ah_attr) -> Result<AddressVector, Errno> {
     if path.is_global != 0 {
         port::check_gid(path.grh.sgid_index.into())?;
     }
-    Ok(AddressVector { port: path.port_num, lid: path.dlid, sl: path.sl, route: None })
+    Ok(ah::address(path))
 }
 
 /// What a queue pair was given, and its state, for C: whatever it was not given is 0.
