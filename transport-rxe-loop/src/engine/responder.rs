@@ -312,6 +312,12 @@ impl Responder {
         }
     }
 
+    /// Whether it allows this requester so many outstanding READs and atomics, or as many as that has at most.
+    pub fn allows_outstanding(&self, count: u32, requester: &QpSlot) -> bool {
+        let most = sync::load(&requester.max_rd_atomic);
+        count.min(most) <= sync::load(&self.slot.max_dest_rd_atomic)
+    }
+
     /// Prefetches what a SEND will read and write of it.
     #[inline]
     pub fn prefetch_send(&self) {

@@ -169,6 +169,11 @@ impl Faults {
         self.rules.iter().any(|(_, fault)| matches!(fault, Fault::Defer(_) | Fault::Delay(_)))
     }
 
+    /// Whether nothing goes wrong: requests are deferred at most.
+    pub(super) fn only_defer(&self) -> bool {
+        self.rules.iter().all(|(_, fault)| matches!(fault, Fault::Defer(_)))
+    }
+
     fn with(mut self, when: When, fault: Fault) -> Self {
         self.rules.push((when, fault));
         self

@@ -39,6 +39,9 @@ pub struct Policy {
     pub imitation: Imitation,
     /// Whether the device is strict.
     pub strict: Strict,
+    /// Whether what a request returns may land after the next request was carried out. Not where faults are injected: each
+    /// request has its own.
+    pub lands_late: bool,
 }
 
 impl Policy {
@@ -56,6 +59,7 @@ impl Policy {
 
     /// The deviations, with the faults that were requested, if any.
     pub fn new(faults: Option<Faults>, imitation: Imitation, strict: Strict) -> Self {
-        Self { faults: strict.faults(faults).map(Injector::new), imitation, strict }
+        let lands_late = strict.is_on() && faults.as_ref().is_none_or(Faults::only_defer);
+        Self { faults: strict.faults(faults).map(Injector::new), imitation, strict, lands_late }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use cq_core::setup::QpType;
 
 use super::faults::Faults;
+use crate::memory::transfer::Order;
 
 /// How long a request is deferred at most, where the program requests no other time.
 const DEFERRED: Duration = Duration::from_micros(20);
@@ -51,5 +52,10 @@ impl Strict {
         const NUMBER: u32 = (1 << 24) - 1;
         let is_checked = self.is_strict && matches!(kind, QpType::Rc);
         !is_checked || expected & NUMBER == first & NUMBER
+    }
+
+    /// The order in which the bytes of a WRITE become visible (Q8).
+    pub const fn write_order(self) -> Order {
+        if self.is_strict { Order::LastWordFirst } else { Order::LastWordLast }
     }
 }

@@ -3,6 +3,7 @@
 
 mod connections;
 mod receives;
+mod requests;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;

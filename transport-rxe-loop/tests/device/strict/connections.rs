@@ -61,7 +61,6 @@ fn q01_a_path_leads_to_the_port_of_the_fabric() {
     for change in [
         (|path| path.lid ^= 1) as fn(&mut AddressVector),
         |path| path.lid = 0,
-        |path| path.lid = path.lid.swap_bytes(),
         |path| *path = AddressVector::of(&Port::new(1), Gid::default(), 0),
     ] {
         let (refused, state) = way(&strict, change);
