@@ -130,6 +130,8 @@ pub struct QueuePair {
     /// The position up to which [slots of receives](recv_slots) were free when last looked at: seldom, since another core
     /// writes that.
     received: Position,
+    /// The position at which the receive queue began, or was last emptied.
+    emptied: Position,
 }
 
 impl QueuePair {
@@ -166,6 +168,7 @@ impl QueuePair {
             free_slots,
             connection: None,
             received,
+            emptied: received,
         })
     }
 
@@ -256,7 +259,8 @@ impl QueuePair {
         if to == QpState::RESET {
             self.claimed.reset().map_err(|_| ModifyError::PeerSuspended)?;
             self.free_slots = FreeSlots::all(self.claimed.queue.slot.send.posted());
-            self.received = self.claimed.queue.slot.recv.posted();
+            self.emptied = self.claimed.queue.slot.recv.posted();
+            self.received = self.emptied;
             self.given = QpAttr::new();
             return Ok(());
         }

@@ -30,17 +30,17 @@ impl QueuePair {
         }
     }
 
-    /// The position up to which the completions of receives were polled, of those before `completed`, which were pushed.
+    /// The position up to which receives before `completed`, which were pushed, count as polled: those that are not count as
+    /// the last ones, since a completion may have been dropped instead ([O8](cq_core::contract#o8)).
     #[cold]
     fn polled_up_to(&self, completed: Position) -> Position {
-        let (first, count) = (self.received, completed.since(self.received) as u32);
-        let mut oldest = None;
-        // Where a suspended process pushes, what has completed counts, as on the ordinary device.
+        let (number, first) = (self.number(), self.emptied);
+        let (count, mut unpolled) = (completed.since(first).try_into().unwrap_or(u32::MAX), 0);
+        // Where a suspended process pushes, what has completed counts as polled, as on the ordinary device.
         let _suspended = self.recv_cq.look_through(|wc, tag| {
-            if wc.qp_num() == self.number() {
-                oldest = oldest.or_else(|| tag::recv_from(first, tag, count));
-            }
+            let is_its = wc.qp_num() == number && tag::is_recv_from(first, tag, count);
+            unpolled += u64::from(is_its);
         });
-        oldest.unwrap_or(completed)
+        completed.minus(unpolled)
     }
 }

@@ -85,6 +85,24 @@ fn q02_flushed_receives_take_slots_until_they_are_polled_and_reset_frees_all() {
 }
 
 #[test]
+fn o08_a_receive_whose_completion_was_dropped_takes_no_slot() {
+    let context = strict();
+    let send_cq = context.create_cq(1024, None).unwrap();
+    let init = CqInit { ignore_overrun: true, ..CqInit::new(2) };
+    let mut recv_cq = context.create_cq_with(&init).unwrap();
+    let [mut a, mut b] = pair(&context, &send_cq, (&recv_cq, None));
+    for _ in 0..3 {
+        for posted in [4, 2, 2, 2] {
+            b.post_recv(&vec![RecvWr::new(0, &[]); posted]).unwrap();
+            assert_eq!(b.post_recv(&[RecvWr::new(0, &[])]), Err(FULL));
+            send(&mut a, posted);
+        }
+        assert_eq!(take(&mut recv_cq).len(), 2);
+    }
+    assert_eq!(recv_cq.dropped(), 3 * (4 + 2 + 2 + 2 - 2));
+}
+
+#[test]
 fn q09_a_shared_receive_takes_a_slot_until_its_completion_is_polled() {
     let context = strict();
     let send_cq = context.create_cq(1024, None).unwrap();
