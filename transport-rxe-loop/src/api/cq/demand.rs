@@ -36,19 +36,17 @@ impl fmt::Display for CqDemand {
         let Self { capacity, outstanding } = *self;
         write!(
             f,
-            "the completion queue holds {capacity} completions, and its queue pairs can have {outstanding} outstanding: "
+            "the completion queue's capacity is {capacity}, and its queue pairs can have {outstanding} completions outstanding: "
         )?;
         match self.missing() {
             0 => f.write_str("it can't overrun"),
-            missing if outstanding <= MAX_CQE.into() => {
-                write!(
-                    f,
-                    "{missing} are missing; create it with {outstanding}, or have fewer outstanding"
-                )
-            }
+            missing if outstanding <= MAX_CQE.into() => write!(
+                f,
+                "it lacks {missing}; create it with {outstanding}, or have fewer outstanding"
+            ),
             missing => write!(
                 f,
-                "{missing} are missing; a queue holds {MAX_CQE} at most, so create several, or have fewer outstanding"
+                "it lacks {missing}; a queue holds {MAX_CQE} at most, so create several, or have fewer outstanding"
             ),
         }
     }
@@ -63,8 +61,9 @@ impl CqHandle {
     ///
     /// let context = Context::open("loop0")?;
     /// let (pd, mut cq) = (context.alloc_pd()?, context.create_cq(64, None)?);
-    /// let caps = QpCaps { max_send_wr: 64, max_recv_wr: 32, ..QpCaps::default() };
-    /// let qp = pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) })?;
+    /// let usual = QpInit::new(&cq);
+    /// let caps = QpCaps { max_send_wr: 64, max_recv_wr: 32, ..usual.caps };
+    /// let qp = pd.create_qp(&QpInit { caps, ..usual })?;
     /// let demand = cq.demand();
     /// assert_eq!((demand.capacity, demand.outstanding, demand.missing()), (64, 96, 32));
     /// cq.resize(96)?;
