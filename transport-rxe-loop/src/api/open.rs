@@ -225,13 +225,36 @@ impl OpenOptions {
     /// fabric decides for all of this process.
     ///
     /// - A completion queue overruns with exactly the completion that exceeds its capacity
-    ///   ([O1](cq_core::contract#o1)). [`CqHandle::demand`](crate::CqHandle::demand) says whether its queue pairs can
-    ///   have more outstanding than it holds.
+    ///   ([O2](cq_core::contract#o2)). [`CqHandle::demand`](crate::CqHandle::demand) says whether its queue pairs can have
+    ///   more outstanding than that.
+    /// - Slots of receive queues are free when completions are polled.
+    /// - Requests are deferred: what they move has not been moved when posting returns, and nothing has completed.
+    /// - The completion of a send may come before that of its receive, the last bytes of a WRITE before the others, and
+    ///   what a READ returns after the next request, unless that has a fence.
+    /// - Packet sequence numbers, paths, and the limits of outstanding READs and atomics of the two ends have to match.
     ///
-    /// The [manual](crate::manual#strictly) has everything that the ordinary device hides, what the strict one does
-    /// about it, and what it can't find.
+    /// The [manual](crate::manual#strictly) has what each of these finds, and which mistakes stay hidden.
     ///
     /// ```
+    /// use cq_core::transport::{PollCq, PollError, Post};
+    /// use cq_core::wc::Wc;
+    /// use cq_core::wr::RecvWr;
+    /// use transport_rxe_loop::{OpenOptions, QpAttr, QpInit, QpState};
+    ///
+    /// let fabric = format!("strict-{}", std::process::id());
+    /// let context = OpenOptions::new().fabric(&fabric).strict().open("loop0")?;
+    /// let mut cq = context.create_cq(4, None)?;
+    /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
+    /// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+    /// println!("{}", cq.demand()); // it lacks some
+    ///
+    /// qp.connect(&port, &qp.endpoint(&port))?;
+    /// qp.modify(&QpAttr::to(QpState::ERR))?;
+    /// qp.post_recv(&[RecvWr::new(1, &[]); 5])?; // flushed at once
+    /// let mut wcs = [Wc::default(); 8];
+    /// assert_eq!(cq.poll(&mut wcs)?, 4);
+    /// assert_eq!(cq.poll(&mut wcs), Err(PollError::Overrun { dropped: Some(1) }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub const fn strict(mut self) -> Self {

@@ -5,11 +5,13 @@
 //! |---|---|---|
 //! | a [queue pair](Policy::queue_pair) is created | `api/qp.rs` | its capacities, whether it may share receives, how modifying and posting behave |
 //! | a [completion queue](Imitation::completion_queue) is created or resized | `api/cq.rs` | its capacity, whether it is like Soft-RoCE's, and [exact](Strict::queues_are_exact) |
-//! | a [shared receive queue](Imitation::capacity) is created | `api/srq.rs` | its capacity |
-//! | a [shared receive queue](Policy::frees_receives_late) is created | `api/srq.rs` | when its slots are free again |
+//! | a [shared receive queue](Imitation::capacity) is created | `api/srq.rs` | its capacity, and when its slots are [free again](Policy::frees_receives_late) |
 //! | an [address handle](Imitation::needs_route) is created | `api/ah.rs` | whether it needs a global route |
+//! | a queue pair gets a path | `api/qp/validate.rs` | whether it has to lead to the port: where the device [is strict](Strict::is_on) |
+//! | a connection is validated | `engine/responder.rs` | whether the peer [answers](Strict::answers) by its packet sequence numbers |
 //! | a queue pair [joins](Injector::join) the fault injector | `engine/queue_pair.rs` | its dice |
 //! | a request [comes first](Injector::fate) in its send queue | `engine/requester/faults.rs` | whether it waits, fails, or is carried out |
+//! | a request is carried out | `engine/requester/strict.rs`, `engine/requester/{twosided, onesided}.rs` | in which [order](Strict::write_order) its bytes are seen, and whether its result [lands late](Policy::lands_late) |
 //! | an atomic, a SEND with invalidate or a datagram [starts](Imitation::start) | `engine/requester/mod.rs` | whether it is carried out, dropped, or fails; its queue key |
 //! | a receive [does not fit](Imitation::mismatch) its message | `engine/responder.rs` | the statuses of both sides |
 //! | a request [was not carried out](Imitation::failing) | `engine/send_queue.rs` | its status, the state of its queue pair, whether it waits for a peer that is gone |
