@@ -45,8 +45,8 @@ pub struct Shared {
     engine: &'static Engine,
     slot: &'static SrqSlot,
     number: SrqNumber,
-    /// The number by which posting finds its entry, and need not look at anything else; none if a slot is free only when
-    /// its completion was polled.
+    /// The number by which posting finds its entry, and need not look at anything else; that of no entry if a slot is free
+    /// only when its completion was polled.
     usual: SrqNumber,
     ring: Ring,
     max_wr: u32,
@@ -80,7 +80,7 @@ impl Shared {
         sync::release(&slot.number, number.get());
         domain.events().attach(Source::Srq(index));
         let is_late = engine.policy.frees_receives_late();
-        let usual = if is_late { SrqNumber::NONE } else { number };
+        let usual = if is_late { SrqNumber::NEVER } else { number };
         let (cqs, domain) = (Mutex::default(), Arc::clone(domain));
         Ok(Self { engine, slot, number, usual, ring, max_wr, queue, cqs, domain, _extent: extent })
     }

@@ -97,6 +97,9 @@ impl QpNumber {
 impl SrqNumber {
     /// Of no shared receive queue.
     pub const NONE: Self = Self(0);
+
+    /// One that no table entry has, used or not.
+    pub const NEVER: Self = Self(u32::MAX);
 }
 
 impl Position {
