@@ -1,14 +1,17 @@
 //! Completion queues: polling and arming them, and the acknowledgement of their events.
 
+use std::collections::BTreeSet;
 use std::mem::offset_of;
 
 use cq_core::async_event::Element;
 use cq_core::transport::{Arm, Notify, PollCq};
+use rustix_futex_sync::Mutex;
 use transport_rxe_loop::{Cq, CqInit};
 
 use crate::channel::{self, CHANNELS, Channel};
 use crate::context::{COMP_VECTORS, OPENINGS};
 use crate::errno::Errno;
+use crate::raw::child::{Alone, Renewed};
 use crate::raw::{In, Key, Kind, Out, Slot, Table, WcBuffer};
 use crate::stderr;
 use crate::sys::*;
@@ -108,8 +111,17 @@ fn with_channel<R>(
     }
 }
 
+/// The capacities that were told to be too small, each with what can be outstanding: many queues are alike.
+static TOLD: Renewed<Mutex<BTreeSet<(u32, u64)>>> = Renewed::new(Mutex::new(BTreeSet::new()));
+
+/// Has a forked child tell its own.
+pub fn renew(alone: &Alone) {
+    TOLD.renew(alone, Mutex::new(BTreeSet::new()));
+}
+
 /// The queue pair with this number, which uses the queue, is connected: a line on stderr says what the queue lacks for all
-/// that its queue pairs can have outstanding, if the device is strict; and again once it lacks twice as much.
+/// that its queue pairs can have outstanding, if the device is strict; and again once it lacks twice as much. Queues that are
+/// alike are told of once.
 pub fn tell_demand(cq: *const ibv_cq, qp_num: u32) {
     // A program may have written over its pointer.
     let _none = QUEUES.find(cq).and_then(|slot| slot.with(|queue| queue.tell_demand(qp_num)));
@@ -119,8 +131,11 @@ impl Queue {
     fn tell_demand(&mut self, qp_num: u32) {
         let Some(device) = &self.strict_device else { return };
         let demand = self.cq.demand();
-        if demand.missing() > 0 && demand.missing() >= 2 * self.told {
-            self.told = demand.missing();
+        if demand.missing() == 0 || demand.missing() < 2 * self.told {
+            return;
+        }
+        self.told = demand.missing();
+        if TOLD.get().lock().insert((demand.capacity, demand.outstanding)) {
             stderr::say(device, format_args!("queue pair {qp_num}: {demand}"));
         }
     }

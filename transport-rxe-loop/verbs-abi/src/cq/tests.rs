@@ -118,14 +118,15 @@ fn connects() {
         // It stays, and counts.
         std::mem::forget(end);
     };
-    let [enough, small, other] = [48, 16, 23].map(|cqe| queue(context, cqe, NONE));
+    let [enough, small, like_it, other] = [72, 16, 16, 23].map(|cqe| queue(context, cqe, NONE));
     connect([enough; 2]);
     connect([small, other]);
+    connect([like_it, enough]);
     connect([small; 2]);
     // Not twice as much.
     connect([small; 2]);
     // SAFETY: a queue.
-    assert_eq!(unsafe { ibv_resize_cq(enough, 96) }, 0);
+    assert_eq!(unsafe { ibv_resize_cq(enough, 120) }, 0);
     connect([enough; 2]);
 }
 
