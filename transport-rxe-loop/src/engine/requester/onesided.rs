@@ -122,6 +122,7 @@ impl Requester<'_> {
     }
 
     /// Changes the responder's word of an atomic, and returns what it was.
+    #[inline(always)]
     pub fn exchange(
         &mut self,
         guard: &CopyGuard<'_>,
