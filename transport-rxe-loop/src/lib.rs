@@ -25,8 +25,11 @@
 //!     SendWr::send(3, &[region.sge(0, 5)?]),
 //! ])?;
 //!
-//! let mut wcs = [Wc::default(); 4];
-//! assert_eq!(cq.poll(&mut wcs)?, 2);
+//! let (mut wcs, mut polled) = ([Wc::default(); 2], 0);
+//! while polled < wcs.len() {
+//!     polled += cq.poll(&mut wcs[polled..])?;
+//! }
+//! wcs.sort_by_key(Wc::wr_id); // either completion may come first
 //! let (received, sent) = (wcs[0].result()?, wcs[1].result()?);
 //! assert_eq!((received.wr_id(), received.byte_len()), (1, 5));
 //! assert_eq!(sent.wr_id(), 3); // and with it the WRITE before it (C9)
@@ -66,7 +69,7 @@
 //! | `api` | what a program holds: contexts, protection domains, regions, windows, completion queues, channels, queue pairs, shared receive queues, address handles; validates arguments, once | handles |
 //! | `lifecycle` | opening, the service thread, recovery from the death of processes | `Device`: all of the following, and the list of tables whose entries die with their process |
 //! | `engine` | requests: ownership of send queues, the requester and its operations, the responder and its receives, retry, flush, errors | `Engine`: queue pairs, shared receive queues, alarms, remote requests |
-//! | `policy` | decisions as data: injected faults, and where behaviour is by the contract or like Soft-RoCE | `Policy`: faults, and counts of those injected |
+//! | `policy` | decisions as data: injected faults, where behaviour is by the contract or like Soft-RoCE, and where it is strict | `Policy`: faults, and counts of those injected |
 //! | `completion` | completion queues from the producers' side, event channels, asynchronous events | `Completions`: completion queues, channels, moderated queues |
 //! | `memory` | from keys to bytes, rights, windows; copying within and between processes | `Memory`: region entries, access paths, the copier |
 //! | `shm` | the fabric's file, attaching, allocation, tables, locks, liveness; knows no verbs | `Shm`: the attachment |
@@ -165,17 +168,21 @@
 //! | waking the service thread | `shm/thread.rs`; what it does: `lifecycle/service.rs` |
 //! | fault injection | `policy/faults.rs`, `policy/faults/plan.rs`; carried out: `engine/requester/faults.rs` |
 //! | imitation of Soft-RoCE | `policy/imitation.rs`; its completion queues: `completion/soft_roce.rs` |
+//! | a strict device | `policy/strict.rs`; requests: `engine/requester/strict.rs`; completion queues: `completion/queue.rs` (`ring`); receives: `api/qp/recv_slots.rs`, `api/srq.rs` |
+//! | what a completion queue's users can have outstanding | `api/cq/demand.rs`, `api/qp/counted.rs` |
 //!
 //! # Where to read on
-//! - Opening: [`OpenOptions`], with [fabrics](OpenOptions#fabrics), [imitating Soft-RoCE](OpenOptions::imitate_rxe) and
-//!   [copying by service threads](OpenOptions::copying_by_service); [`Limits`]; [`Faults`].
+//! - Opening: [`OpenOptions`], with [fabrics](OpenOptions#fabrics), the [strict device](OpenOptions::strict), [imitating
+//!   Soft-RoCE](OpenOptions::imitate_rxe) and [copying by service threads](OpenOptions::copying_by_service); [`Limits`];
+//!   [`Faults`].
 //! - Requests: [`QueuePair`], with [unreliable transports](QueuePair#unreliable-transports) and
 //!   [FLUSH](QueuePair#flush); [datagrams](QueuePair::to); [how long a request waits](QueuePair#how-long-a-request-waits).
 //! - Memory: [`ProtectionDomain`], [`OwnedRegion`], [`MemoryRegion`], [`MemoryWindow`].
 //! - Completions: [`Cq`], [`CompletionChannel`], [asynchronous events](Context#asynchronous-events). With the feature
 //!   `tokio`, tasks await them by `cq_core::task`.
 //! - Looking at a live fabric: [`observe`].
-//! - Several processes, deaths, forks, the service thread, the imitation of Soft-RoCE, and what is not supported: [`manual`].
+//! - Several processes, deaths, forks, the service thread, the strict device, the imitation of Soft-RoCE, and what is not
+//!   supported: [`manual`].
 //! - The rules that the documentation cites (`C8`, `Q5`) are those of [`cq_core::contract`].
 //!
 //! # Features
@@ -219,6 +226,7 @@ cfg_if::cfg_if! {
 
         pub use crate::api::ah::{AddressHandle, Destination, init_ah_from_wc};
         pub use crate::api::channel::CompletionChannel;
+        pub use crate::api::cq::demand::CqDemand;
         pub use crate::api::cq::{Cq, CqHandle, CqInit};
         pub use crate::api::datagram::Directed;
         pub use crate::api::device::Context;

@@ -1,5 +1,5 @@
-//! The device in use by several processes: their memory, deaths, suspension and forks; the service thread; the imitation of
-//! Soft-RoCE; limitations. What concerns one type alone is in the documentation of that type.
+//! The device in use by several processes: their memory, deaths, suspension and forks; the service thread; the strict device;
+//! the imitation of Soft-RoCE; limitations. What concerns one type alone is in the documentation of that type.
 //!
 //! Run this program twice, and give each the number that the other prints:
 //!
@@ -119,6 +119,55 @@
 //! queue pair was connected to another process' or receives datagrams, and while other processes are attached. It
 //! blocks all signals: no signal handler of the program runs in it, and a program that blocks a signal in all threads
 //! of its own can wait for it (`sigwait(3)`, `signalfd(2)`).
+//!
+//! # Strictly
+//! A program that relies on more than verbs promise may work here and fail on hardware. The device is faster and more
+//! regular: requests are carried out while they are posted, one after the other. With
+//! [`OpenOptions::strict`](crate::OpenOptions::strict) it behaves, where it can, like hardware that does not forgive the
+//! mistake:
+//!
+//! | mistake | ordinarily | strictly |
+//! |---|---|---|
+//! | a completion queue is smaller than what completes in it | it holds up to 2.5 times its capacity | it overruns with the first completion that exceeds its capacity ([O1](cq_core::contract#o1), [O2](cq_core::contract#o2)), whichever process pushes it; one that was polled counts no more |
+//! | the same, in a program that never comes so far in its tests | [`CqHandle::demand`](crate::CqHandle::demand) has what its queue pairs can have outstanding, and what is missing | the same; a program that uses the C ABI is told on stderr when a queue pair is connected |
+//! | receives are posted again before their completions are polled | a slot is free when its receive completes | a slot is free when its completion was polled, as it is for sends ([Q5](cq_core::contract#q5)), so that a completion queue without missing entries never overruns ([O7](cq_core::contract#o7)) |
+//! | a buffer is reused, read, deregistered or freed before the completion; a queue pair is destroyed, or the process ends, right after posting | the bytes have been moved when posting returns | requests are [deferred](crate::Faults::defer) by up to 20 microseconds, unless [faults](crate::OpenOptions::faults) say when they begin (`defer=0us`: at once) |
+//! | a completion is expected as soon as posting returns, or at the other end once one end has it; requests of several queue pairs are expected to be carried out in the order in which they were posted | all of that is so | none of it is: see above |
+//! | the completion of a receive is expected before that of its send | it is pushed first | that of the send is pushed first, if its queue has no channel and can take it at once |
+//! | the last bytes of a WRITE are polled, and the others are expected to be there | up to 4 KiB they are ([Q8](cq_core::contract#q8)) | up to 4 KiB the last eight bytes are visible first, between processes in memory that the device [allocated](crate::ProtectionDomain::allocate) |
+//! | what a READ or an atomic returns is sent on, without a FENCE | it is what was read: requests are carried out one after the other | it is what was there before, if the next request was posted in time; not where other faults than `defer` are injected |
+//! | `max_rd_atomic` exceeds the peer's `max_dest_rd_atomic` | one READ or atomic is carried out at a time, so the limit is never reached | where more are posted than the peer allows, the first of them fails with REM_INV_REQ ([Q7](cq_core::contract#q7)) |
+//! | the two ends disagree about the first packet sequence number | no packet has a number | the peer of an RC requester does not answer: RETRY_EXC ([Q7](cq_core::contract#q7)) |
+//! | the LID or the GID of a connection's path is wrong | the queue pair number alone finds the peer | modifying to RTR is refused |
+//!
+//! Strictness applies to the requests, queue pairs and completion queues of the process that asks for it. It composes with
+//! [faults](crate::Faults), whose dice then fall otherwise for the same seed, and with the [imitation of
+//! Soft-RoCE](#imitation-of-soft-roce): a completion queue then drops what exceeds the capacity that it reports, as that driver
+//! does, and receives free their slots as early.
+//!
+//! What stays hidden, or shows only with [faults](crate::Faults):
+//!
+//! | mistake | why |
+//! |---|---|
+//! | timeouts and retry counts that are too small | no packet is lost: `stop` and `rnr` make a peer that does not answer, or has no receive |
+//! | unreliable messages are expected to arrive | one is lost only if it is not received: `rnr` and `stop` lose more |
+//! | without a `timeout`, a message that was sent before the peer was ready is never sent again | here it arrives once the peer is ready, which is clearer than a wait without end |
+//! | the path MTUs of the two ends differ | messages are not cut into packets |
+//! | memory is unmapped or mapped anew while it is registered; a child is forked while a region is written | memory is not pinned: requests find what is at the address now |
+//! | more memory is registered than may be locked (`ulimit -l`) | nothing is locked, and the limit of this machine says nothing about another |
+//! | an lkey is used as an rkey, or the other way round | they are the same number, as on most cards. Their rights are checked |
+//! | a key is used after its region is gone | it is invalid at once; but it is valid again, for another region, after 255 registrations that use the same entry of the table |
+//! | the processor changes a word by atomic instructions that the device's atomics change | here they [exclude each other](crate::Context::attributes), which hardware need not promise |
+//! | completions are polled after their queue pair was reset or destroyed | they stay in the queue; drivers of some cards remove them ([C8](cq_core::contract#c8)) |
+//! | memory is expected to be unchanged after a request has failed | it is, except the word of an atomic that fails at its own end, and what lies before memory that is not mapped any more; cards write packet by packet |
+//! | the bytes of a receive behind `byte_len` are used | they are unchanged, as on cards |
+//! | the limits of this device are taken for those of a card: an MTU of 4096 bytes, 16 SGEs, 256 inline bytes; or a card is expected to make queues of exactly the capacity that was asked for | a program has to query its card, which may have lower limits, and report larger capacities |
+//! | events such as COMM_EST, or of the port, end the program | they are not reported |
+//! | a path lacks the global route that RoCE needs | the port has a LID, as on InfiniBand; with the imitation of Soft-RoCE address handles need a route |
+//!
+//! Nothing is hidden of these: send queues, receive queues and lists of SGEs have exactly the capacities that were asked
+//! for, also inline data; slots of send queues come back with polled completions; fields that a failure leaves undefined
+//! hold a pattern; objects in use can't be destroyed; keys, ranges, rights and protection domains are checked.
 //!
 //! # Imitation of Soft-RoCE
 //! With [`OpenOptions::imitate_rxe`](crate::OpenOptions::imitate_rxe) the device deviates from the contract as Linux' Soft-RoCE

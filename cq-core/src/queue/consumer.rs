@@ -55,6 +55,13 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
         Self { ring, head, alerts, channel, position, next, released, lag, promised, owner }
     }
 
+    /// The same, of a ring that is full with so many unpolled completions already.
+    #[inline(always)]
+    pub(super) fn limited(mut self, limit: u32) -> Self {
+        self.lag = lag(limit as usize, self.promised);
+        self
+    }
+
     /// Continues in another ring.
     ///
     /// # Safety
@@ -282,9 +289,9 @@ impl<C, M: Memory> Drop for Consumer<'_, C, M> {
 }
 
 /// The number of polled slots that may stay unreleased: as many as the guaranteed capacity allows, at most a quarter of
-/// the ring.
-pub(super) const fn lag(storage: usize, promised: u32) -> Position {
-    let slack = (storage as Position).saturating_sub(promised as Position);
-    let quarter = storage as Position / 4;
+/// those that are used.
+pub(super) const fn lag(used: usize, promised: u32) -> Position {
+    let slack = (used as Position).saturating_sub(promised as Position);
+    let quarter = used as Position / 4;
     if slack < quarter { slack } else { quarter }
 }

@@ -28,11 +28,15 @@ pub struct Producer<'a, C: Channel = NoChannel, M: Memory = Own> {
     control: Ref<'a, Control>,
     channel: C,
     tail: Tail,
+    /// The number of unpolled completions at which it is full.
+    limit: Position,
     high_water: Position,
     owner: Owner,
 }
 
 impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
+    /// The producer of a ring that is full with all of its slots.
+    ///
     /// # Safety
     /// It is the ring's only producer until another one resumes at its [`tail`](Self::tail). `tail` is of this ring,
     /// and the producer that stopped there was its only one, too.
@@ -44,7 +48,15 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         owner: Owner,
     ) -> Self {
         let tail = tail.within(ring.storage());
-        Self { ring, control, channel, tail, high_water: 0, owner }
+        let limit = ring.storage() as Position;
+        Self { ring, control, channel, tail, limit, high_water: 0, owner }
+    }
+
+    /// The same, full with so many unpolled completions already.
+    #[inline(always)]
+    pub(super) const fn limited(mut self, limit: u32) -> Self {
+        self.limit = limit as Position;
+        self
     }
 
     /// Stores a completion, and raises the event if the consumer armed for this kind of completion. For devices, which
@@ -140,7 +152,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     /// There may be more by now, never fewer.
     #[must_use]
     pub fn free_slots(&self) -> usize {
-        self.ring.storage() - self.len()
+        (self.limit as usize).saturating_sub(self.len())
     }
 
     /// Whether there is no free slot.
@@ -202,7 +214,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     fn free_reloaded(&mut self) -> Position {
         let unpolled = self.unpolled();
         self.high_water = self.high_water.max(unpolled);
-        self.ring.storage() as Position - unpolled
+        self.limit.saturating_sub(unpolled)
     }
 
     /// The number of slots that the consumer has not released; all of them if the head is corrupted.

@@ -144,6 +144,8 @@ pub struct RawQueue<'a> {
     slots: &'a [Slot],
     tags: &'a [Tag],
     promised: u32,
+    /// The number of unpolled completions at which it is full.
+    limit: u32,
 }
 
 impl<'a> RawQueue<'a> {
@@ -187,7 +189,8 @@ impl<'a> RawQueue<'a> {
                 core::slice::from_raw_parts(base.add(layout.tags_at()).cast().as_ptr(), tags),
             )
         };
-        Ok(Self { control, slots, tags, promised: layout.promised })
+        let Layout { promised, slots: limit, .. } = layout;
+        Ok(Self { control, slots, tags, promised, limit: limit as u32 })
     }
 
     /// The queue of these parts, with as many tags as slots, or none.
@@ -208,7 +211,34 @@ impl<'a> RawQueue<'a> {
         if !tags.is_empty() && tags.len() != slots.len() {
             return Err(CapacityError::TagsDiffer { tags: tags.len(), slots: slots.len() });
         }
-        Ok(Self { control, slots, tags, promised })
+        Ok(Self { control, slots, tags, promised, limit: slots.len() as u32 })
+    }
+
+    /// The same queue, full with exactly the guaranteed capacity of unpolled completions: one more overruns it, also
+    /// where there are more slots. The consumer releases the slots of each poll at once. For both sides: a producer that
+    /// is made without this uses all slots.
+    ///
+    /// ```
+    /// use core::ptr::NonNull;
+    /// use cq_core::queue::raw::{Layout, RawQueue};
+    /// use cq_core::queue::{NoChannel, Tail};
+    /// use cq_core::wc::{Wc, WcStatus};
+    ///
+    /// #[repr(align(4096))]
+    /// struct Page([u8; 4096]);
+    /// let mut page = Page([0; 4096]);
+    /// let layout = Layout { slots: 16, tags: false, promised: 3 };
+    /// // SAFETY: `page` outlives the producer, which is the only one of this queue.
+    /// let queue = unsafe { RawQueue::new(NonNull::from(&mut page).cast(), 4096, layout) }?;
+    /// let mut producer = queue.exact().into_producer(Tail::at(0), NoChannel);
+    /// let wc = Wc::new(7, WcStatus::SUCCESS, 5);
+    /// assert!([(); 3].map(|()| producer.push(&wc).is_ok()).iter().all(|stored| *stored));
+    /// assert!(producer.push(&wc).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn exact(self) -> Self {
+        Self { limit: self.promised, ..self }
     }
 
     /// Returns the producer, resuming at `tail`: that of this queue's last producer, or the one that
@@ -218,7 +248,10 @@ impl<'a> RawQueue<'a> {
     pub fn into_producer<C: Channel>(self, tail: Tail, channel: C) -> Producer<'a, C> {
         // SAFETY: it is the only producer (guaranteed to `new`). Writing to `Shared` slots is sound at any tail,
         // because all their words are atomic.
-        unsafe { Producer::new(self.ring(), self.control.into(), channel, tail, Owner::followed()) }
+        let producer = unsafe {
+            Producer::new(self.ring(), self.control.into(), channel, tail, Owner::followed())
+        };
+        producer.limited(self.limit)
     }
 
     /// As [`into_producer`](Self::into_producer), of a queue that outlives the producer: for producers that take turns,
@@ -227,7 +260,10 @@ impl<'a> RawQueue<'a> {
     #[must_use]
     pub fn producer<C: Channel>(&mut self, tail: Tail, channel: C) -> Producer<'_, C> {
         // SAFETY: as for `into_producer`; this value makes no other producer while it is borrowed.
-        unsafe { Producer::new(self.ring(), self.control.into(), channel, tail, Owner::followed()) }
+        let producer = unsafe {
+            Producer::new(self.ring(), self.control.into(), channel, tail, Owner::followed())
+        };
+        producer.limited(self.limit)
     }
 
     /// Stores a completion at `tail` if that knows of a free slot, and returns the tail behind it; otherwise a
@@ -250,10 +286,13 @@ impl<'a> RawQueue<'a> {
     #[inline]
     #[must_use]
     pub fn into_consumer<C>(self, position: Position, channel: C) -> Consumer<'a, C> {
-        let (ring, shared) = (self.ring(), Ref::from(self.control).parts());
+        let (ring, shared, promised) =
+            (self.ring(), Ref::from(self.control).parts(), self.promised);
         // SAFETY: it is the only consumer (guaranteed to `new`). Reading `Shared` slots is sound at any position,
         // because all their words are atomic.
-        unsafe { Consumer::new(ring, shared, channel, position, self.promised, Owner::followed()) }
+        let consumer =
+            unsafe { Consumer::new(ring, shared, channel, position, promised, Owner::followed()) };
+        consumer.limited(self.limit)
     }
 
     /// Returns both sides of an empty queue, starting at `position`.
@@ -275,9 +314,20 @@ impl<'a> RawQueue<'a> {
     /// The killed producer may have disarmed the queue without raising the event, so the consumer may still sleep.
     /// Raise the event afterwards, armed or not; a spurious wake-up is harmless ([N5](crate::contract#n5)).
     #[must_use]
-    pub fn recover(&self, tail: Tail, mut each: impl FnMut(&Wc, u32)) -> Tail {
-        let ring = self.ring();
-        let (mut position, mut wc) = (tail.position(), [Wc::default()]);
+    pub fn recover(&self, tail: Tail, each: impl FnMut(&Wc, u32)) -> Tail {
+        let (ring, position) = (self.ring(), self.look_through(tail.position(), each));
+        // A batch's first entry is published last: entries after a gap are of a batch that was cut short.
+        for nth in 0..self.slots.len() {
+            ring.place(position.wrapping_add(nth as Position)).withdraw();
+        }
+        Tail::at(position)
+    }
+
+    /// Calls `each` with every completion published from `position` on and its tag, oldest first: at most one per slot,
+    /// even if the memory was corrupted. Changes nothing, and returns the position after the last one. For a caller that
+    /// keeps producers out, and knows up to which position was polled: other slots may be overwritten meanwhile.
+    pub fn look_through(&self, mut position: Position, mut each: impl FnMut(&Wc, u32)) -> Position {
+        let (ring, mut wc) = (self.ring(), [Wc::default()]);
         for _ in self.slots {
             // SAFETY: `Shared` slots are sound to read at any time, because all their words are atomic.
             if unsafe { ring.read_run(position, &mut wc) } == 0 {
@@ -286,11 +336,7 @@ impl<'a> RawQueue<'a> {
             each(&wc[0], ring.beside().load(ring.index(position)));
             position = position.wrapping_add(1);
         }
-        // A batch's first entry is published last: entries after a gap are of a batch that was cut short.
-        for nth in 0..self.slots.len() {
-            ring.place(position.wrapping_add(nth as Position)).withdraw();
-        }
-        Tail::at(position)
+        position
     }
 
     /// The slot of the entry at `position`, for prefetching it.

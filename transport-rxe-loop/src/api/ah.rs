@@ -33,7 +33,7 @@ pub fn init_ah_from_wc(
 }
 
 /// Validates an address against the only port.
-fn check(to: &AddressVector, there: &Port) -> Result<(), AddressError> {
+pub(super) fn check(to: &AddressVector, there: &Port) -> Result<(), AddressError> {
     if to.port != port::NUMBER {
         return Err(AddressError::NoSuchPort { port: to.port });
     }

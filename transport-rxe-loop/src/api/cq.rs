@@ -1,8 +1,10 @@
-//! Completion queues, from the consumer's side: polling, arming, [resizing](resize) and [moderation]. Producers push to
+//! Completion queues, from the consumer's side: polling, arming, [resizing](resize), [moderation], and what their users can
+//! have [outstanding](demand). Producers push to
 //! the same ring, in the fabric's memory; where they take turns, under a lock that polling does not take:
 //! [`crate::completion::push`].
 
 mod counting;
+pub mod demand;
 pub mod moderation;
 pub mod resize;
 
@@ -17,6 +19,7 @@ use cq_core::wc::Wc;
 use rustix::io::Errno;
 
 use self::counting::Counted;
+use self::demand::Users;
 use super::channel::CompletionChannel;
 use crate::completion::channel::{Attached, EventChannel, Source};
 use crate::completion::moderation as held_back;
@@ -42,12 +45,27 @@ pub struct Queue {
     extent: Mutex<Extent>,
     /// By which slots of send queues are freed.
     pub polled: Polled,
+    /// The queues that complete here.
+    pub users: Users,
 }
 
 impl Queue {
     /// Whether it belongs to this fabric. A process can have several.
     pub fn is_of(&self, engine: &'static Engine) -> bool {
         std::ptr::eq(self.engine, engine)
+    }
+
+    /// Calls `each` with every completion that was not polled, and its tag, oldest first.
+    ///
+    /// # Errors
+    /// A process that pushes is suspended.
+    pub fn look_through(&self, each: impl FnMut(&Wc, u32)) -> Result<(), Stuck> {
+        let completions = self.engine.completions;
+        let _no_producer = complete::lock(self.engine, self.index)?;
+        if let Some(ring) = ring(completions, completions.cq(self.index).fanin.location()) {
+            ring.look_through(self.polled.seen(), each);
+        }
+        Ok(())
     }
 
     fn new(
@@ -59,7 +77,8 @@ impl Queue {
         let cqs = engine.completions.cqs();
         let full = CreateError::TableFull { what: Limit::CompletionQueues, max: cqs.len() };
         let (index, generation) = cqs.claim(engine.shm.attachment()).ok_or(full)?;
-        let queue = Self { engine, index, extent: Mutex::new(extent), polled: Polled::default() };
+        let (polled, users) = (Polled::default(), Users::default());
+        let queue = Self { engine, index, extent: Mutex::new(extent), polled, users };
         let _guard = complete::lock(engine, index)?;
         queue::begin(
             engine.completions.cq(index),
@@ -95,7 +114,8 @@ fn allocate(
     promised: u32,
 ) -> Result<(Location, Extent, bool), CreateError> {
     let behavior = engine.policy.imitation.completion_queue(promised, MAX_CQE);
-    let (location, extent) = queue::allocate(engine.completions, behavior.capacity)?;
+    let is_exact = engine.policy.strict.queues_are_exact();
+    let (location, extent) = queue::allocate(engine.completions, behavior.capacity, is_exact)?;
     Ok((location, extent, behavior.is_like_rxe))
 }
 

@@ -28,8 +28,11 @@ use crate::api::qp::QueuePair;
 /// let to_bob = Destination { ah: &ah, qp_num: bob.number(), qkey: 0x1111 };
 /// alice.to(&to_bob).post_send(&[SendWr::send_inline(2, b"hello")])?;
 ///
-/// let mut wcs = [Wc::default(); 4];
-/// assert_eq!(cq.poll(&mut wcs)?, 2);
+/// let (mut wcs, mut polled) = ([Wc::default(); 2], 0);
+/// while polled < wcs.len() {
+///     polled += cq.poll(&mut wcs[polled..])?;
+/// }
+/// wcs.sort_by_key(Wc::wr_id);
 /// let received = wcs[0].result()?;
 /// assert_eq!((received.byte_len(), received.src_qp()), (40 + 5, alice.number()));
 /// let mut back = [0; 5];

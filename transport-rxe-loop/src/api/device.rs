@@ -171,6 +171,12 @@ impl Context {
         self.other_limits
     }
 
+    /// Whether the device is [strict](crate::OpenOptions::strict) in this process.
+    #[must_use]
+    pub const fn is_strict(&self) -> bool {
+        self.device.engine.policy.strict.is_on()
+    }
+
     /// The [faults](crate::OpenOptions::faults) that were injected in this process so far. `None` if no faults were
     /// requested, or in a forked child.
     #[must_use]

@@ -39,17 +39,21 @@ use crate::protocol::number::RegionIndex;
 ///     length: 64,
 ///     access: Access::REMOTE_WRITE,
 /// };
+/// let mut wait_for = |wr_id| loop {
+///     let mut wcs = [Wc::default()];
+///     if cq.poll(&mut wcs)? > 0 {
+///         assert_eq!(wcs[0].result()?.wr_id(), wr_id);
+///         return Ok::<_, Box<dyn std::error::Error>>(());
+///     }
+/// };
 /// bob.post_send(&[SendWr::bind_window(1, bind)])?;
+/// wait_for(1)?; // and then Bob tells Alice the key
 /// let there = RemoteAddr { addr: bind.addr, rkey: window.rkey() };
 /// alice.post_send(&[SendWr::write_inline(2, b"hello", there)])?;
-/// // Once this has completed, Alice's key is invalidated.
+/// wait_for(2)?;
 /// bob.post_send(&[SendWr::local_invalidate(3, window.rkey())])?;
+/// wait_for(3)?; // from now on Alice's key is invalid
 ///
-/// let mut wcs = [Wc::default(); 4];
-/// assert_eq!(cq.poll(&mut wcs)?, 3);
-/// for done in &wcs[..3] {
-///     done.result()?;
-/// }
 /// let mut back = [0; 5];
 /// region.read(1024, &mut back)?;
 /// assert_eq!(&back, b"hello");

@@ -1,4 +1,4 @@
-//! Opening the device: its fabric, the limits of a new fabric, the copy mode, faults and imitation.
+//! Opening the device: its fabric, the limits of a new fabric, the copy mode, faults, imitation and strictness.
 
 use std::env;
 use std::ffi::OsString;
@@ -16,11 +16,16 @@ use crate::lifecycle::device::DeviceOptions;
 use crate::lifecycle::{Device, deaths};
 use crate::policy::Policy;
 use crate::policy::faults::{self, Faults, FaultsError};
+use crate::policy::imitation::Imitation;
+use crate::policy::strict::Strict;
 use crate::shm::error::AttachError;
 use crate::shm::name::{FabricName, FabricPath};
 
 /// The environment variable that names the device to imitate.
 const IMITATE: &str = "RXE_LOOP_IMITATE";
+
+/// The environment variable that makes the device strict.
+const STRICT: &str = "RXE_LOOP_STRICT";
 
 /// Why a device could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -57,6 +62,12 @@ pub enum OpenError {
     UnknownCount {
         /// The value.
         what: OsString,
+    },
+    /// `RXE_LOOP_STRICT` does not say whether the device is strict.
+    #[error("RXE_LOOP_STRICT is {how:?}: say `1`, or unset it")]
+    UnknownStrictness {
+        /// The value.
+        how: OsString,
     },
     /// `RXE_LOOP_FAULTS` could not be parsed.
     #[error("RXE_LOOP_FAULTS can't be read")]
@@ -129,6 +140,8 @@ struct Asks {
     imitates_rxe: bool,
     /// Polls are counted.
     counts_polls: bool,
+    /// The device is strict.
+    is_strict: bool,
     /// The faults to inject.
     faults: Option<Faults>,
 }
@@ -219,13 +232,55 @@ impl OpenOptions {
     /// let dead = pd.allocate(64, Access::LOCAL_WRITE)?.sge(0, 64)?;
     /// qp.post_send(&[SendWr::send(1, &[dead])])?;
     /// let mut wcs = [Wc::default(); 4];
-    /// assert_eq!(cq.poll(&mut wcs)?, 1);
+    /// while cq.poll(&mut wcs)? == 0 {}
     /// assert_eq!(wcs[0].status(), WcStatus::LOC_QP_OP_ERR); // and not LOC_PROT_ERR
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub const fn imitate_rxe(mut self) -> Self {
         self.asks.imitates_rxe = true;
+        self
+    }
+
+    /// The device forgives less, as hardware does, for finding mistakes that pass here and fail there.
+    /// `RXE_LOOP_STRICT=1` in the environment does the same, for programs that can't be changed. The first opening of a
+    /// fabric decides for all of this process.
+    ///
+    /// - A completion queue overruns with exactly the completion that exceeds its capacity
+    ///   ([O2](cq_core::contract#o2)). [`CqHandle::demand`](crate::CqHandle::demand) says whether its queue pairs can have
+    ///   more outstanding than that.
+    /// - Slots of receive queues are free when completions are polled.
+    /// - Requests are deferred: what they move has not been moved when posting returns, and nothing has completed.
+    /// - The completion of a send may come before that of its receive, the last bytes of a WRITE before the others, and
+    ///   what a READ returns after the next request, unless that has a fence.
+    /// - Packet sequence numbers, paths, and the limits of outstanding READs and atomics of the two ends have to match.
+    ///
+    /// The [manual](crate::manual#strictly) has what each of these finds, and which mistakes stay hidden.
+    ///
+    /// ```
+    /// use cq_core::transport::{PollCq, PollError, Post};
+    /// use cq_core::wc::Wc;
+    /// use cq_core::wr::RecvWr;
+    /// use transport_rxe_loop::{OpenOptions, QpAttr, QpInit, QpState};
+    ///
+    /// let fabric = format!("strict-{}", std::process::id());
+    /// let context = OpenOptions::new().fabric(&fabric).strict().open("loop0")?;
+    /// let mut cq = context.create_cq(4, None)?;
+    /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
+    /// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+    /// println!("{}", cq.demand()); // it lacks some
+    ///
+    /// qp.connect(&port, &qp.endpoint(&port))?;
+    /// qp.modify(&QpAttr::to(QpState::ERR))?;
+    /// qp.post_recv(&[RecvWr::new(1, &[]); 5])?; // flushed at once
+    /// let mut wcs = [Wc::default(); 8];
+    /// assert_eq!(cq.poll(&mut wcs)?, 4);
+    /// assert_eq!(cq.poll(&mut wcs), Err(PollError::Overrun { dropped: Some(1) }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn strict(mut self) -> Self {
+        self.asks.is_strict = true;
         self
     }
 
@@ -243,6 +298,7 @@ impl OpenOptions {
         asks.by_service |= service_from_env()?;
         asks.imitates_rxe |= imitates_from_env()?;
         asks.counts_polls |= counts_from_env()?;
+        asks.is_strict |= strict_from_env()?;
         if asks.faults.is_none() {
             asks.faults = faults::from_env()?;
         }
@@ -253,7 +309,8 @@ impl OpenOptions {
         let named = self.fabric.as_deref().map_or_else(FabricName::from_env, str::parse);
         let wanted = asked.unwrap_or_default();
         let path = FabricPath::new(&named.map_err(AttachError::from)?);
-        let policy = Policy::new(asks.faults, asks.imitates_rxe);
+        let (imitation, strict) = (Imitation::new(asks.imitates_rxe), Strict::new(asks.is_strict));
+        let policy = Policy::new(asks.faults, imitation, strict);
         let options =
             DeviceOptions { by_service: asks.by_service, counts_polls: asks.counts_polls, policy };
         let device = Device::open(&path, &wanted.shape(), options)?;
@@ -321,5 +378,15 @@ fn imitates_from_env() -> Result<bool, OpenError> {
         None => Ok(false),
         Some(what) if what == "rxe" => Ok(true),
         Some(what) => Err(OpenError::UnknownImitation { what }),
+    }
+}
+
+/// Whether the environment requests a strict device.
+fn strict_from_env() -> Result<bool, OpenError> {
+    match env::var_os(STRICT) {
+        None => Ok(false),
+        Some(how) if how == "0" => Ok(false),
+        Some(how) if how == "1" => Ok(true),
+        Some(how) => Err(OpenError::UnknownStrictness { how }),
     }
 }

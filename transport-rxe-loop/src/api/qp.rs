@@ -2,7 +2,9 @@
 
 mod batch;
 mod change;
+mod counted;
 mod post;
+mod recv_slots;
 mod validate;
 
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use cq_core::setup::{
     CreateError, DeviceError, Errno, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType,
 };
 
+use self::counted::Counted;
 use crate::api::cq::{CqHandle, Queue};
 use crate::api::domain::Domain;
 use crate::api::srq::SharedReceiveQueue;
@@ -56,9 +59,9 @@ pub type QpInit<'a> = cq_core::setup::QpInit<'a, CqHandle, SharedReceiveQueue>;
 /// qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
 ///
 /// let mut wcs = [Wc::default(); 4];
-/// assert_eq!(peer_cq.poll(&mut wcs)?, 1);
+/// while peer_cq.poll(&mut wcs)? == 0 {}
 /// assert_eq!(wcs[0].result()?.byte_len(), 5);
-/// assert_eq!(cq.poll(&mut wcs)?, 1);
+/// while cq.poll(&mut wcs)? == 0 {}
 /// assert_eq!(wcs[0].wr_id(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -118,12 +121,17 @@ pub struct QueuePair {
     given: QpAttr,
     /// The queue of the completions of its sends.
     send_cq: Arc<Queue>,
+    /// The queue of the completions of its receives.
+    recv_cq: Arc<Queue>,
     /// The send slots that were free when last looked at.
     free_slots: FreeSlots,
     /// What is known of the connection, if it has sent.
     connection: Option<Connection>,
-    /// The position up to which receives had completed when last read: seldom, since another core writes it.
+    /// The position up to which [slots of receives](recv_slots) were free when last looked at: seldom, since another core
+    /// writes that.
     received: Position,
+    /// The position at which the receive queue began, or was last emptied.
+    emptied: Position,
 }
 
 impl QueuePair {
@@ -134,7 +142,7 @@ impl QueuePair {
             (caps.max_recv_wr, caps.max_recv_sge) = (0, 0);
         }
         let asked = [caps.max_send_wr, caps.max_recv_wr];
-        let behavior = engine.policy.imitation.queue_pair(qp_type, asked, MAX_QP_WR);
+        let behavior = engine.policy.queue_pair(qp_type, asked, MAX_QP_WR);
         if has_srq && !behavior.may_share_receives {
             return Err(CreateError::OwnReceives);
         }
@@ -156,9 +164,11 @@ impl QueuePair {
             has_srq,
             given,
             send_cq: Arc::clone(init.send_cq.queue()),
+            recv_cq: Arc::clone(init.recv_cq.queue()),
             free_slots,
             connection: None,
             received,
+            emptied: received,
         })
     }
 
@@ -249,6 +259,8 @@ impl QueuePair {
         if to == QpState::RESET {
             self.claimed.reset().map_err(|_| ModifyError::PeerSuspended)?;
             self.free_slots = FreeSlots::all(self.claimed.queue.slot.send.posted());
+            self.emptied = self.claimed.queue.slot.recv.posted();
+            self.received = self.emptied;
             self.given = QpAttr::new();
             return Ok(());
         }
@@ -273,6 +285,7 @@ pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, Cr
     if !is_near || !cqs.iter().all(|cq| cq.is_of(engine)) {
         return Err(CreateError::OtherContext);
     }
+    let counted = Counted::new(cqs, srq, init.caps);
     Ok(Setup {
         qp_type: init.qp_type,
         caps: init.caps,
@@ -280,7 +293,7 @@ pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, Cr
         cqs: cqs.map(|cq| cq.index),
         srq: srq.map_or(SrqNumber::NONE, |srq| srq.number()),
         events: Arc::clone(domain.events()),
-        _uses: Box::new((Arc::clone(domain), cqs.map(Arc::clone), srq.map(Arc::clone))),
+        _uses: Box::new((Arc::clone(domain), counted)),
     })
 }
 

@@ -1,11 +1,13 @@
 //! Shared receive queues: several queue pairs take their receives from one queue (Q9).
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cq_core::setup::{ArmLimitError, DeviceError, Errno, InUse, SrqInit};
 use cq_core::transport::{PostError, Refused};
 use cq_core::wr::RecvWr;
 
+use super::cq::Queue as Cq;
 use super::domain::Domain;
 use crate::completion::channel::Source;
 use crate::engine::entry::SrqSlot;
@@ -14,8 +16,9 @@ use crate::engine::{self, Engine, complete, identity, send_queue};
 use crate::error::{CreateError, Limit, Stuck};
 use crate::lifecycle::deaths;
 use crate::memory::sge::MAX_SGE;
-use crate::protocol::number::{Position, SrqNumber};
+use crate::protocol::number::{CqIndex, Position, QpNumber, SrqNumber};
 use crate::protocol::pool::{MAX_SLOTS, Queue};
+use crate::protocol::tag;
 use crate::shm::arena::Extent;
 use crate::shm::table::Entry as _;
 use crate::sync;
@@ -42,8 +45,14 @@ pub struct Shared {
     engine: &'static Engine,
     slot: &'static SrqSlot,
     number: SrqNumber,
+    /// The number by which posting finds its entry, and need not look at anything else; that of no entry if a slot is free
+    /// only when its completion was polled.
+    usual: SrqNumber,
     ring: Ring,
+    max_wr: u32,
     queue: Queue<'static>,
+    /// Where its receives complete, and for how many queue pairs.
+    cqs: Mutex<BTreeMap<CqIndex, (Arc<Cq>, usize)>>,
     domain: Arc<Domain>,
     _extent: Extent,
 }
@@ -70,7 +79,10 @@ impl Shared {
         slot.pool.begin();
         sync::release(&slot.number, number.get());
         domain.events().attach(Source::Srq(index));
-        Ok(Self { engine, slot, number, ring, queue, domain: Arc::clone(domain), _extent: extent })
+        let is_late = engine.policy.frees_receives_late();
+        let usual = if is_late { SrqNumber::NEVER } else { number };
+        let (cqs, domain) = (Mutex::default(), Arc::clone(domain));
+        Ok(Self { engine, slot, number, usual, ring, max_wr, queue, cqs, domain, _extent: extent })
     }
 
     /// Its number.
@@ -78,9 +90,60 @@ impl Shared {
         self.number
     }
 
+    /// The receives that it holds.
+    pub const fn capacity(&self) -> u32 {
+        self.max_wr
+    }
+
     /// Whether it belongs to this fabric. A process can have several.
     pub fn is_of(&self, engine: &'static Engine) -> bool {
         std::ptr::eq(self.engine, engine)
+    }
+
+    /// Receives complete in this queue, of one more queue pair.
+    pub fn completes_in(&self, cq: &Arc<Cq>) {
+        self.cqs().entry(cq.index).or_insert_with(|| (Arc::clone(cq), 0)).1 += 1;
+    }
+
+    /// Of one queue pair that [did](Self::completes_in), none complete there any more.
+    pub fn no_longer_completes_in(&self, cq: &Arc<Cq>) {
+        let mut cqs = self.cqs();
+        let takers = cqs.get_mut(&cq.index).map_or(0, |(_, takers)| {
+            *takers -= 1;
+            *takers
+        });
+        if takers == 0 {
+            cqs.remove(&cq.index);
+        }
+    }
+
+    fn cqs(&self) -> MutexGuard<'_, BTreeMap<CqIndex, (Arc<Cq>, usize)>> {
+        self.cqs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether another receive may be posted where that is not the [usual](Self::usual) case.
+    #[cold]
+    fn check_takes_another(&self) -> Result<(), Refused> {
+        if !self.is_there() {
+            return Err(Refused::WrongState);
+        }
+        // First: what is pushed meanwhile is then missed, and not counted twice.
+        let unpolled = self.unpolled();
+        let is_full = unpolled + self.queue.used() >= self.max_wr;
+        if is_full { Err(Refused::QueueFull) } else { Ok(()) }
+    }
+
+    /// The receives whose completions were pushed and not polled.
+    fn unpolled(&self) -> u32 {
+        let mut unpolled = 0;
+        for (cq, _) in self.cqs().values() {
+            // Where a suspended process pushes, what has completed does not count, as on the ordinary device.
+            let _suspended = cq.look_through(|wc, tag| {
+                let whose = || self.engine.qp(QpNumber::new(wc.qp_num())).srq();
+                unpolled += u32::from(tag::is_pool(tag) && whose() == self.number);
+            });
+        }
+        unpolled
     }
 
     /// Whether its entry is mapped: it is not in a forked child.
@@ -146,10 +209,14 @@ impl Drop for Shared {
 /// first.post_send(&[SendWr::send_inline(3, b"hello").unsignaled()])?;
 /// second.post_send(&[SendWr::send_inline(4, b"world").unsignaled()])?;
 ///
-/// let mut wcs = [Wc::default(); 4];
-/// assert_eq!(cq.poll(&mut wcs)?, 2);
-/// assert_eq!((wcs[0].wr_id(), wcs[0].qp_num()), (1, second.number()));
-/// assert_eq!((wcs[1].wr_id(), wcs[1].qp_num()), (2, first.number()));
+/// let (mut wcs, mut polled) = ([Wc::default(); 2], 0);
+/// while polled < wcs.len() {
+///     polled += cq.poll(&mut wcs[polled..])?;
+/// }
+/// // Which of the two messages comes first is open.
+/// let mut takers = wcs.map(|wc| wc.qp_num());
+/// takers.sort();
+/// assert_eq!(takers, [first.number(), second.number()]);
 /// let event = context.take_async_event()?.expect("fewer than 1 are left");
 /// assert_eq!(event.event_type, AsyncEventType::SRQ_LIMIT_REACHED);
 /// assert_eq!(event.element, Element::Srq(srq.number()));
@@ -216,8 +283,8 @@ impl SharedReceiveQueue {
         if wr.sges.len() > self.caps.max_sge as usize {
             return Err(Refused::TooManySges { max: self.caps.max_sge });
         }
-        if !self.shared.is_there() {
-            return Err(Refused::WrongState);
+        if self.shared.slot.number() != self.shared.usual {
+            self.shared.check_takes_another()?;
         }
         let slot = self.shared.find_free(self.next).ok_or(Refused::QueueFull)?;
         self.shared.ring.write_recv(Position::new(slot.into()), wr);

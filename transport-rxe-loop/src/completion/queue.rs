@@ -60,18 +60,21 @@ unsafe impl Shared for Slot {}
 unsafe impl Shared for Control {}
 
 /// The slots of a queue that is to hold so many completions: a quarter more lets the consumer give them back in
-/// larger steps.
-const fn slots(promised: u32) -> u32 {
-    (promised + promised / 4).next_power_of_two()
+/// larger steps, where it is not exact.
+const fn slots(promised: u32, is_exact: bool) -> u32 {
+    let more = if is_exact { 0 } else { promised / 4 };
+    (promised + more).next_power_of_two()
 }
 
 // The largest queue wastes none.
-const _: () = assert!(slots(MAX_CQE) < slots(MAX_CQE + 1));
+const _: () = assert!(slots(MAX_CQE, false) < slots(MAX_CQE + 1, false));
 
-/// Allocates memory for a queue that holds `promised` completions. It is zeroed, which is an empty queue.
+/// Allocates memory for a queue that holds `promised` completions, and if it is exact, no more. It is zeroed, which is an
+/// empty queue.
 pub fn allocate(
     completions: &'static Completions,
     promised: u32,
+    is_exact: bool,
 ) -> Result<(Location, Extent), CreateError> {
     let what = Limit::Cqe;
     if promised == 0 {
@@ -80,8 +83,8 @@ pub fn allocate(
     if promised > MAX_CQE {
         return Err(CreateError::TooMany { what, asked: promised, max: MAX_CQE });
     }
-    let slots = slots(promised);
-    let location = Location { offset: 0, log2: slots.trailing_zeros(), promised };
+    let log2 = slots(promised, is_exact).trailing_zeros();
+    let location = Location { offset: 0, log2, promised, is_exact };
     let none = CreateError::TooMany { what, asked: promised, max: MAX_CQE };
     let bytes = layout(location).and_then(|layout| layout.bytes().ok()).ok_or(none)?;
     let extent = Extent::allocate(completions.shm, bytes)?;
@@ -104,7 +107,8 @@ pub fn ring(completions: &'static Completions, location: Location) -> Option<Raw
     // `Shared`, atomics. Producers take turns under the queue's lock, in whatever process, or there is only one, and its
     // owner alone polls. It is used only while the queue lies here: a producer compares the location under the lock, or
     // while it is the only one, and the owner moves it.
-    unsafe { RawQueue::new(at, left, layout(location)?).ok() }
+    let queue = unsafe { RawQueue::new(at, left, layout(location)?).ok() }?;
+    Some(if location.is_exact { queue.exact() } else { queue })
 }
 
 /// A completion queue as its producers use it. Its ring is validated once, and again where it has moved.

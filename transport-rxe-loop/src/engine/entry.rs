@@ -61,6 +61,9 @@ pub struct QpSlot {
     pub unsettled: AtomicU32,
     /// Whether QP_LAST_WQE_REACHED is to be reported in ERR.
     pub report_last: AtomicU32,
+    /// The number of its first packet, and that of the first packet that it expects.
+    pub sq_psn: AtomicU32,
+    pub rq_psn: AtomicU32,
 }
 
 /// The send queue of a queue pair of this process.

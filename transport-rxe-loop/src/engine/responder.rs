@@ -214,9 +214,16 @@ impl Responder {
                 Err(Unavailable::Gone)
             }
             QpState::RESET | QpState::INIT | QpState::ERR => Err(Unavailable::NotReady),
-            _ if self.is_for_requester() => Ok(now),
+            _ if self.is_for_requester() && self.is_in_sequence() => Ok(now),
             _ => Err(Unavailable::NotReady),
         }
+    }
+
+    /// Whether it expects the requester's first packet.
+    fn is_in_sequence(&self) -> bool {
+        let (expected, first) = (&self.slot.rq_psn, &self.engine.qp(self.from).sq_psn);
+        let strict = self.engine.policy.strict;
+        strict.answers(self.kind, sync::load(expected), sync::load(first))
     }
 
     /// Whether it accepts datagrams with this queue key.
@@ -303,6 +310,12 @@ impl Responder {
         if let Some(taken) = &receive.taken {
             shared_receives::give_back(self.engine, self.srq, taken);
         }
+    }
+
+    /// Whether it allows this requester so many outstanding READs and atomics, or as many as that has at most.
+    pub fn allows_outstanding(&self, count: u32, requester: &QpSlot) -> bool {
+        let most = sync::load(&requester.max_rd_atomic);
+        count.min(most) <= sync::load(&self.slot.max_dest_rd_atomic)
     }
 
     /// Prefetches what a SEND will read and write of it.

@@ -171,6 +171,7 @@ impl SendQueue {
     ) -> bool {
         let Self { engine, slot, own, .. } = self;
         let faulty = sync::load(&own.faulty) != 0;
+        let is_strict = engine.policy.strict.is_on();
         loop {
             if let (Some(halted), Some(known)) = (halted.take(), known.as_mut()) {
                 if handle_halt(&mut Requester::new(self, known, rescheduled), halted) {
@@ -207,12 +208,13 @@ impl SendQueue {
             if position == limit {
                 return false;
             }
-            let mut left = posted.since(position).min(limit.since(position));
-            if me.state() == QpState::SQD || faulty {
-                left = 1;
-            }
+            let all = posted.since(position).min(limit.since(position));
+            let left = if me.state() == QpState::SQD || faulty { 1 } else { all };
             let mut requester = Requester::new(self, connection, rescheduled);
             halted = match requester::faults::meet(faulty, &mut requester, position) {
+                ControlFlow::Continue(()) if is_strict => {
+                    requester.run_strictly(position, position.plus(all))
+                }
                 ControlFlow::Continue(()) => {
                     let mut guard = None;
                     let halted = requester.run(&mut guard, position, left);

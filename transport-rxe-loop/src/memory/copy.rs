@@ -34,6 +34,7 @@ pub fn copy(
     match order {
         Order::Any => sge::copy(from, to),
         Order::LastWordLast => sge::copy_last_word_late(from, to),
+        Order::LastWordFirst => sge::copy_last_word_early(from, to),
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::thread;
 
 use cq_core::setup::Access;
 use heapless::Vec;
@@ -205,6 +206,20 @@ pub fn copy_last_word_late(from: &Spans<'_>, to: &Target<'_>) {
         return copy_overlapping(from, to, len);
     }
     copy_in_order(from, to, len);
+}
+
+/// As [`copy`], but of up to 4 KiB a reader sees the last eight bytes first, and for a moment no others.
+#[cold]
+pub fn copy_last_word_early(from: &Spans<'_>, to: &Target<'_>) {
+    let len = from.len.min(to.0.len);
+    if !is_late(len) || overlap(from, &to.0) {
+        return copy(from, to);
+    }
+    copy_range(from, to, len - 8..len);
+    sync::write_fence();
+    // A reader of this process gets the processor, if there is but one.
+    thread::yield_now();
+    copy_range(from, to, 0..len - 8);
 }
 
 #[inline]

@@ -164,6 +164,16 @@ impl Faults {
         self.with(when, Fault::Spurious)
     }
 
+    /// Whether anything is said about when requests begin.
+    pub(super) fn has_delay(&self) -> bool {
+        self.rules.iter().any(|(_, fault)| matches!(fault, Fault::Defer(_) | Fault::Delay(_)))
+    }
+
+    /// Whether nothing goes wrong: requests are deferred at most.
+    pub(super) fn only_defer(&self) -> bool {
+        self.rules.iter().all(|(_, fault)| matches!(fault, Fault::Defer(_)))
+    }
+
     fn with(mut self, when: When, fault: Fault) -> Self {
         self.rules.push((when, fault));
         self

@@ -36,6 +36,8 @@ pub struct QpBehavior {
     pub frees_slots_early: bool,
     /// Whether a receive that is posted in ERR is flushed at once.
     pub flushes_at_once: bool,
+    /// Whether slots of the receive queue are freed when completions are polled, and not when requests complete.
+    pub frees_receives_late: bool,
 }
 
 /// How a completion queue behaves.
@@ -53,6 +55,11 @@ impl Imitation {
         Self { is_rxe }
     }
 
+    /// Whether it is like Soft-RoCE.
+    pub const fn is_on(self) -> bool {
+        self.is_rxe
+    }
+
     /// A queue pair with these capacities of the send and the receive queue, at most `max`.
     pub fn queue_pair(self, kind: QpType, asked: [u32; 2], max: u32) -> QpBehavior {
         let Self { is_rxe } = self;
@@ -65,6 +72,7 @@ impl Imitation {
             checks_atomics: is_rxe,
             frees_slots_early: is_rxe,
             flushes_at_once: !is_rxe,
+            frees_receives_late: false,
         }
     }
 

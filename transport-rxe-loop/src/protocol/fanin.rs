@@ -40,18 +40,22 @@ pub struct Location {
     pub offset: u32,
     /// Completions that fit into the memory, as a power of two; less than 64.
     pub log2: u32,
-    /// The capacity that was promised, less than 2²⁶; 0 if there is no ring.
+    /// The capacity that was promised, less than 2²⁵; 0 if there is no ring.
     pub promised: u32,
+    /// Whether no more than that is stored, also where the memory is larger.
+    pub is_exact: bool,
 }
 
 impl Location {
     const LOG2_AT: u32 = 32;
     const PROMISED_AT: u32 = 38;
+    const EXACT_AT: u32 = 63;
 
     const fn to_word(self) -> u64 {
         self.offset as u64
             | (self.log2 as u64) << Self::LOG2_AT
             | (self.promised as u64) << Self::PROMISED_AT
+            | (self.is_exact as u64) << Self::EXACT_AT
     }
 
     /// The location that a [word](Fanin::location_word) says. Another process may have corrupted it.
@@ -61,7 +65,9 @@ impl Location {
         Self {
             offset: word as u32,
             log2: (word >> Self::LOG2_AT) as u32 & 0x3f,
-            promised: (word >> Self::PROMISED_AT) as u32,
+            promised: (word >> Self::PROMISED_AT) as u32
+                & ((1 << (Self::EXACT_AT - Self::PROMISED_AT)) - 1),
+            is_exact: word >> Self::EXACT_AT != 0,
         }
     }
 }

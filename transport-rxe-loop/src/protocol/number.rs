@@ -69,6 +69,7 @@ numbers! {
     #[derive(PartialOrd, Ord)]
     QpNumber: u32;
     /// The number of a shared receive queue, made like a [`QpNumber`]. 0 is none's.
+    #[derive(PartialOrd, Ord)]
     SrqNumber: u32;
     /// The index of a queue pair's table entry.
     #[derive(PartialOrd, Ord)]
@@ -96,6 +97,9 @@ impl QpNumber {
 impl SrqNumber {
     /// Of no shared receive queue.
     pub const NONE: Self = Self(0);
+
+    /// One that no table entry has, used or not.
+    pub const NEVER: Self = Self(u32::MAX);
 }
 
 impl Position {

@@ -16,6 +16,7 @@
 //! assert!(!tag::is_send(tag));
 //! assert_eq!(tag::past(completed, tag, capacity), Some(Position::new(8)));
 //! assert_eq!(tag::past(Position::new(8), tag, capacity), None);
+//! assert_eq!([1, 2].map(|count| tag::is_recv_from(completed, tag, count)), [false, true]); // the one at position 7
 //! let corrupted = tag::of_recv(Position::new(80)); // more than possible
 //! assert_eq!(tag::past(completed, corrupted, capacity), None);
 //! ```
@@ -82,6 +83,13 @@ pub const fn last_send(tag: u32) -> Position {
 #[must_use]
 pub const fn send_end(tag: u32, done: Position) -> Position {
     done.minus(((done.get() as u32).wrapping_sub(tag) & !SEND) as u64)
+}
+
+/// Whether the tag is of a receive that is one of the `count` from a position on.
+#[must_use]
+pub fn is_recv_from(first: Position, tag: u32, count: u32) -> bool {
+    let nth = tag.wrapping_sub(1).wrapping_sub(first.get() as u32) & !(SEND | POOL);
+    !is_send(tag) && !is_pool(tag) && nth < count
 }
 
 /// The position up to which the tag covers a receive queue, if that is past `settled`. At most `capacity` positions can be

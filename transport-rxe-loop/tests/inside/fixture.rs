@@ -184,8 +184,9 @@ pub fn before<T: Send>(free: impl FnOnce(), what: impl FnOnce() -> T + Send) -> 
 
 /// Connects to the queue pair with this number, with these attributes of the last step.
 pub fn connect_with(qp: &mut QueuePair, peer: u32, rts: QpAttr) {
-    let init = QpAttr::init(&Port::new(1), Access::REMOTE);
-    for step in [init, QpAttr::rtr(&Port::new(1), &Endpoint::new(peer)), rts] {
+    let port = qp.claimed.queue.engine.port.attributes();
+    let to = Endpoint { lid: port.lid, gid: port.gid, ..Endpoint::new(peer) };
+    for step in [QpAttr::init(&port, Access::REMOTE), QpAttr::rtr(&port, &to), rts] {
         qp.modify(&step).unwrap();
     }
 }

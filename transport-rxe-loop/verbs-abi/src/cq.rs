@@ -1,15 +1,19 @@
 //! Completion queues: polling and arming them, and the acknowledgement of their events.
 
+use std::collections::BTreeSet;
 use std::mem::offset_of;
 
 use cq_core::async_event::Element;
 use cq_core::transport::{Arm, Notify, PollCq};
+use rustix_futex_sync::Mutex;
 use transport_rxe_loop::{Cq, CqInit};
 
 use crate::channel::{self, CHANNELS, Channel};
 use crate::context::{COMP_VECTORS, OPENINGS};
 use crate::errno::Errno;
+use crate::raw::child::{Alone, Renewed};
 use crate::raw::{In, Key, Kind, Out, Slot, Table, WcBuffer};
+use crate::stderr;
 use crate::sys::*;
 
 /// A completion queue.
@@ -20,6 +24,10 @@ pub struct Queue {
     id: u64,
     /// Where its events come.
     channel: Option<&'static Slot<Channel>>,
+    /// The device's name, if it is strict.
+    strict_device: Option<String>,
+    /// How many entries it was last told to lack.
+    told: u64,
 }
 
 /// What lies at the place of a queue.
@@ -67,7 +75,10 @@ pub fn create(
             let (capacity, channel) = (init.cqe, channel.map(|channel| &channel.channel));
             Ok(open.device.create_cq_with(&CqInit { capacity, channel, ignore_overrun })?)
         })??;
-        Ok::<_, Errno>((Queue { cq, id: open.id, channel }, open.functions))
+        let device = &open.device;
+        let strict_device = device.is_strict().then(|| device.name().to_owned());
+        let queue = Queue { cq, id: open.id, channel, strict_device, told: 0 };
+        Ok::<_, Errno>((queue, open.functions))
     })??;
     let cqe = queue.cq.capacity() as c_int;
     let slot = QUEUES.insert(queue, |handle| {
@@ -100,18 +111,49 @@ fn with_channel<R>(
     }
 }
 
+/// The capacities that were told to be too small, each with what can be outstanding: many queues are alike.
+static TOLD: Renewed<Mutex<BTreeSet<(u32, u64)>>> = Renewed::new(Mutex::new(BTreeSet::new()));
+
+/// Has a forked child tell its own.
+pub fn renew(alone: &Alone) {
+    TOLD.renew(alone, Mutex::new(BTreeSet::new()));
+}
+
+/// The queue pair with this number, which uses the queue, is connected: a line on stderr says what the queue lacks for all
+/// that its queue pairs can have outstanding, if the device is strict; and again once it lacks twice as much. Queues that are
+/// alike are told of once.
+pub fn tell_demand(cq: *const ibv_cq, qp_num: u32) {
+    // A program may have written over its pointer.
+    let _none = QUEUES.find(cq).and_then(|slot| slot.with(|queue| queue.tell_demand(qp_num)));
+}
+
 impl Queue {
+    fn tell_demand(&mut self, qp_num: u32) {
+        let Some(device) = &self.strict_device else { return };
+        let demand = self.cq.demand();
+        if demand.missing() == 0 || demand.missing() < 2 * self.told {
+            return;
+        }
+        self.told = demand.missing();
+        if TOLD.get().lock().insert((demand.capacity, demand.outstanding)) {
+            stderr::say(device, format_args!("queue pair {qp_num}: {demand}"));
+        }
+    }
+
     /// Destroys it, or gives it back.
     #[expect(clippy::result_large_err, reason = "it comes back by value, once, when it can't go")]
     fn end(self) -> Result<(), (Self, Errno)> {
-        let Self { cq, id, channel } = self;
+        let Self { cq, id, channel, strict_device, told } = self;
         // The channel is kept from going, and its place from being another's, until it was told.
         let ended = with_channel(channel, |_| match cq.destroy() {
             Ok(()) => {
                 channel.inspect(|slot| channel::count(slot, -1));
                 Ok(())
             }
-            Err(in_use) => Err((Self { cq: in_use.handle, id, channel }, Errno::BUSY)),
+            Err(in_use) => {
+                let cq = in_use.handle;
+                Err((Self { cq, id, channel, strict_device, told }, Errno::BUSY))
+            }
         });
         // A channel that is used is there.
         ended.unwrap_or(Ok(()))

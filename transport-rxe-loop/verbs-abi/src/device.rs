@@ -1,7 +1,6 @@
 //! Which devices there are; opening and closing them.
 
 use std::fmt;
-use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::ptr;
 use std::sync::LazyLock;
@@ -16,6 +15,7 @@ use crate::fork;
 use crate::query::GUID;
 use crate::raw::system::to_c;
 use crate::raw::{Functions, Out};
+use crate::stderr;
 use crate::sys::*;
 use crate::wait::Descriptor;
 use crate::words::fixed;
@@ -103,11 +103,7 @@ pub fn open_device(
     functions: &'static Functions,
 ) -> Result<*mut ibv_context, Errno> {
     let (name, public) = find(device)?;
-    // Programs tell nobody why that failed, so this does.
-    let say = |why: fmt::Arguments<'_>| {
-        // Who closed it does not want to know.
-        let _ = writeln!(io::stderr(), "{name}: {why}");
-    };
+    let say = |why: fmt::Arguments<'_>| stderr::say(name, why);
     fork::watch().inspect_err(|errno| {
         say(format_args!("watching over forks failed (errno {})", errno.number()));
     })?;

@@ -17,7 +17,7 @@ use crate::pd::DOMAINS;
 use crate::qp::PAIRS;
 use crate::raw::child::{self, Alone};
 use crate::srq::SHARED;
-use crate::{probe, wait};
+use crate::{cq, probe, wait};
 
 /// Sees to it that a child has objects of its own.
 ///
@@ -40,6 +40,7 @@ fn begin(alone: &Alone) {
     SHARED.forget_all(alone);
     PAIRS.forget_all(alone);
     wait::renew(alone);
+    cq::renew(alone);
 }
 
 #[cfg(test)]

@@ -14,6 +14,10 @@
 //! [`Limits`](transport_rxe_loop::Limits) of a fabric, for the first program that opens it. If the device can't be opened,
 //! or the fabric has other limits than that variable asks for, a line on stderr says so.
 //!
+//! `RXE_LOOP_STRICT=1` finds mistakes that pass on the loopback and fail on hardware: [its
+//! documentation](transport_rxe_loop::OpenOptions::strict) lists them. When a queue pair is connected whose completion queue
+//! is smaller than what can be outstanding, a line on stderr says how many entries it lacks.
+//!
 //! # Supported
 //! Queue pairs of the types RC, UC and UD, with every operation, also by `ibv_wr_*`; shared receive queues for RC
 //! and UD; type 2 memory windows; address handles; completion queues, also extended ones, moderated ones, and ones that
@@ -41,9 +45,9 @@
 //! | registering 0 bytes, or a zero-based region | EINVAL |
 //! | a GID index other than 0, which programs for RoCE ask for. GID 0 is link-local, of type InfiniBand | EINVAL |
 //! | a peer that was destroyed or died | it does not answer: RETRY_EXC_ERR after the retries, or at once with a timeout of 0 |
-//! | a completion | may be stored before `ibv_post_send` returns |
+//! | a completion | may be stored before `ibv_post_send` returns, unless the device is strict |
 //! | arming a queue that holds completions | raises no event. A program that does not poll the queue empty after arming may sleep without limit: `ib_send_bw -e -l 4` does (`RXE_LOOP_FAULTS="seed=1,defer=50us"` avoids it), and sometimes UCX when it sleeps (`ucx_perftest -E sleep`) |
-//! | the path of a connection | its source is validated. Its destination LID and GID are ignored: the queue pair number finds the peer |
+//! | the path of a connection | its source is validated. Its destination LID and GID are ignored, unless the device is strict: the queue pair number finds the peer |
 //! | memory that is unmapped before it is deregistered | is not pinned: if a queue pair of the same process accesses it, the process ends by SIGSEGV |
 //! | a program closes descriptors that are not its own (`closefrom(3)`) | the device stops working |
 //! | a file of the fabric (`/dev/shm/rxe-loop.*`) is truncated while it is in use | the processes that use it end by SIGBUS |
@@ -86,7 +90,7 @@
 //!   raw                          C's pointers and structures as values, objects at fixed addresses; what a forked child
 //!                                has of its own
 //!   side                         what of an object is not behind its lock: unacknowledged events, exclusive use
-//!   errno, words, rate           reasons as numbers, numbers in words
+//!   errno, words, rate, stderr   reasons as numbers, numbers in words, lines for whoever started the program
 //!   sys                          what the header declares
 //! ```
 //!
@@ -123,6 +127,7 @@ mod rate;
 mod raw;
 mod side;
 mod srq;
+mod stderr;
 mod sys;
 #[cfg(test)]
 mod test;

@@ -4,6 +4,8 @@ use std::mem::offset_of;
 
 use cq_core::setup::{Access, AddressVector, QpAttr, QpAttrMask, QpState};
 
+use crate::ah;
+use crate::cq;
 use crate::errno::Errno;
 use crate::port;
 use crate::qp::{PAIRS, Pair, caps_to_c};
@@ -28,7 +30,7 @@ pub fn modify_qp(qp: *const ibv_qp, attr: In<'_, ibv_qp_attr>, mask: c_int) -> R
     let slot = PAIRS.find(qp)?;
     let mask = QpAttrMask::from_bits(mask.cast_unsigned()).ok_or(Errno::INVAL)?;
     let wanted = of_c(attr, mask)?;
-    slot.with(|pair| {
+    let state = slot.with(|pair| {
         let modified = pair.qp.modify(&wanted);
         let state = pair.qp.state()?;
         slot.store(STATE, state.0);
@@ -38,8 +40,15 @@ pub fn modify_qp(qp: *const ibv_qp, attr: In<'_, ibv_qp_attr>, mask: c_int) -> R
         } else if mask.contains(QpAttrMask::AV) {
             pair.path = attr.ah_attr;
         }
-        Ok(())
-    })?
+        Ok::<_, Errno>(state)
+    })??;
+    if wanted.state == Some(QpState::RTR) && state == QpState::RTR {
+        let qp_num = slot.load(QP + offset_of!(ibv_qp, qp_num));
+        for at in [offset_of!(ibv_qp, send_cq), offset_of!(ibv_qp, recv_cq)] {
+            cq::tell_demand(slot.load::<*mut ibv_cq>(QP + at), qp_num);
+        }
+    }
+    Ok(())
 }
 
 /// The attributes that C gives, as the device has them.
@@ -79,12 +88,12 @@ fn state_of_c(number: ibv_qp_state) -> Result<QpState, Errno> {
     Some(QpState(number)).filter(|state| QpState::KNOWN.contains(state)).ok_or(Errno::INVAL)
 }
 
-/// The path to a peer. The device looks at its port only: the peer's number finds the peer.
+/// The path to a peer. Unless it is strict, the device looks at its port only: the peer's number finds the peer.
 fn path_of_c(path: &ibv_ah_attr) -> Result<AddressVector, Errno> {
     if path.is_global != 0 {
         port::check_gid(path.grh.sgid_index.into())?;
     }
-    Ok(AddressVector { port: path.port_num, lid: path.dlid, sl: path.sl, route: None })
+    Ok(ah::address(path))
 }
 
 /// What a queue pair was given, and its state, for C: whatever it was not given is 0.

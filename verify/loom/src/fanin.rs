@@ -90,7 +90,12 @@ impl World {
 
     fn location(&self, ring: usize) -> Location {
         let storage = self.rings[ring].1;
-        Location { offset: ring as u32, log2: storage.trailing_zeros(), promised: storage }
+        Location {
+            offset: ring as u32,
+            log2: storage.trailing_zeros(),
+            promised: storage,
+            is_exact: false,
+        }
     }
 
     /// One of its rings.

@@ -55,6 +55,8 @@ struct Parts {
     slots: Vec<raw::Slot>,
     tags: Vec<raw::Tag>,
     promised: u32,
+    /// Whether it is full with exactly what it promises.
+    is_exact: bool,
 }
 
 impl Parts {
@@ -65,7 +67,7 @@ impl Parts {
 
     fn promising(promised: u32, storage: usize) -> Self {
         let slots = (0..storage).map(|_| raw::Slot::new()).collect();
-        Self { control: Control::new(), slots, tags: Vec::new(), promised }
+        Self { control: Control::new(), slots, tags: Vec::new(), promised, is_exact: false }
     }
 
     fn tagged(storage: usize) -> Self {
@@ -79,7 +81,8 @@ impl Parts {
 
     /// The same slots, with another control.
     fn queue_of<'a>(&'a self, control: &'a Control) -> RawQueue<'a> {
-        raw_queue(control, &self.slots, &self.tags, self.promised).unwrap()
+        let queue = raw_queue(control, &self.slots, &self.tags, self.promised).unwrap();
+        if self.is_exact { queue.exact() } else { queue }
     }
 
     fn producer(&self, tail: Tail) -> raw::Producer<'_> {

@@ -102,3 +102,38 @@ fn o03_a_device_may_know_by_itself_that_its_queue_has_overrun() {
     assert_eq!(producer.overrun(0), Dropped { lost: 1, total: 1 }, "one at the least");
     assert_eq!(consumer.poll(&mut [Wc::default()]), overrun(1));
 }
+
+#[test]
+fn o01_an_exact_queue_overruns_with_one_more_than_it_promises() {
+    for (promised, storage) in [(1, 1), (1, 8), (3, 4), (5, 16), (13, 64)] {
+        let parts = Parts { is_exact: true, ..Parts::promising(promised, storage) };
+        let (mut producer, mut consumer) = parts.sides(0);
+        assert_eq!((producer.storage(), consumer.capacity()), (storage, promised));
+        let mut number = 0;
+        let mut push = |producer: &mut raw::Producer<'_>| {
+            number += 1;
+            producer.push(&send(number))
+        };
+        (0..promised).for_each(|_| push(&mut producer).unwrap());
+        // Polled one by one, it has place for exactly one more each time, in all rounds of the ring.
+        for _ in 0..3 * storage {
+            assert_eq!((producer.free_slots(), producer.is_full()), (0, true));
+            assert_eq!(consumer.poll(&mut [Wc::default()]), Ok(1));
+            assert_eq!(producer.free_slots(), 1);
+            push(&mut producer).unwrap();
+        }
+        assert_eq!(push(&mut producer), dropped(1, 1), "{promised} of {storage}");
+        let mut out = [Wc::default(); 64];
+        assert_eq!(consumer.poll(&mut out), Ok(promised as usize));
+        assert_eq!(consumer.poll(&mut out), overrun(1));
+    }
+}
+
+#[test]
+fn x4_an_exact_queue_is_full_where_a_foreign_tail_says_more_than_it_holds() {
+    let parts = Parts { is_exact: true, ..Parts::promising(3, 8) };
+    let _consumer = parts.consumer(0);
+    let mut producer = parts.producer(Tail::at(7));
+    assert_eq!((producer.len(), producer.free_slots()), (7, 0));
+    assert_eq!(producer.push(&send(0)), dropped(1, 1));
+}

@@ -27,8 +27,16 @@ enum Step {
 struct Shape {
     storage: usize,
     promised: usize,
+    is_exact: bool,
     is_tagged: bool,
     start: Position,
+}
+
+impl Shape {
+    /// How many unpolled completions fill it.
+    fn limit(&self) -> usize {
+        if self.is_exact { self.promised } else { self.storage }
+    }
 }
 
 struct Both<'a> {
@@ -46,7 +54,7 @@ struct Both<'a> {
 impl<'a> Both<'a> {
     fn new(shape: &'a Shape, parts: &'a Parts) -> Self {
         let (tail, consumer) = (Tail::at(shape.start), parts.consumer(shape.start));
-        let model = Model::new(shape.storage);
+        let model = Model::new(shape.limit());
         Self { shape, parts, consumer, tail, kept: tail, since: Vec::new(), model, count: 0 }
     }
 
@@ -99,11 +107,11 @@ impl<'a> Both<'a> {
         assert!(out.iter().zip(&polled).all(|(wc, entry)| *wc == entry.wc));
         assert!(out[polled.len()..].iter().all(|wc| *wc == untouched), "P4");
         assert_eq!(count.unwrap_or(0), polled.len());
-        let Shape { storage, promised, .. } = *self.shape;
+        let (limit, promised) = (self.shape.limit(), self.shape.promised);
         // It looks at so many at a time.
         for first in (0..polled.len()).step_by(AT_ONCE) {
             self.model.unreleased += AT_ONCE.min(polled.len() - first);
-            if self.model.unreleased > (storage - promised).min(storage / 4) {
+            if self.model.unreleased > (limit - promised).min(limit / 4) {
                 self.model.unreleased = 0;
             }
         }
@@ -162,23 +170,27 @@ impl<'a> Both<'a> {
         let unpolled = self.model.unpolled.len();
         assert_eq!((self.consumer.len(), self.consumer.is_empty()), (unpolled, unpolled == 0));
         assert_eq!(self.consumer.state(), self.model.state);
-        assert_eq!(
-            self.parts.queue().producer(self.tail, NoChannel).len(),
-            unpolled + self.model.unreleased
-        );
+        let (mut queue, kept) = (self.parts.queue(), unpolled + self.model.unreleased);
+        let mut found = Vec::new();
+        let each = |wc: &Wc, tag| found.push((wc.wr_id(), tag));
+        let end = queue.look_through(self.consumer.position(), each);
+        assert_eq!(end, self.tail.position());
+        assert!(found.into_iter().eq(self.model.unpolled.iter().map(|it| (it.wc.wr_id(), it.tag))));
+        let producer = queue.producer(self.tail, NoChannel);
+        assert_eq!((producer.len(), producer.free_slots()), (kept, self.shape.limit() - kept));
     }
 }
 
 /// Queues of up to 128 slots that begin a little before a wrap, or at the first slot.
 fn shapes() -> impl Strategy<Value = Shape> {
     let size = (0_u32..8).prop_flat_map(|log2| (Just(1 << log2), 1..=1_usize << log2));
-    (size, any::<bool>(), 0_usize..5, 0_u16..300).prop_map(
-        |((storage, promised), is_tagged, wrap, before)| {
+    (size, any::<[bool; 2]>(), 0_usize..5, 0_u16..300).prop_map(
+        |((storage, promised), [is_exact, is_tagged], wrap, before)| {
             let round = storage as Position;
             let wraps =
                 [0, round << 15, round << 16, 1 << 31, (u32::MAX as Position).wrapping_add(1)];
             let start = wraps[wrap].wrapping_sub(before.into());
-            Shape { storage, promised, is_tagged, start }
+            Shape { storage, promised, is_exact, is_tagged, start }
         },
     )
 }
@@ -214,6 +226,7 @@ proptest! {
         let tagged = Parts { promised: shape.promised as u32, ..Parts::tagged(shape.storage) };
         let untagged = Parts::promising(shape.promised as u32, shape.storage);
         let parts = if shape.is_tagged { tagged } else { untagged };
+        let parts = Parts { is_exact: shape.is_exact, ..parts };
         let mut both = Both::new(&shape, &parts);
         steps.iter().for_each(|step| both.step(step));
     }

@@ -29,3 +29,21 @@ fn s06_what_was_published_behind_a_gap_never_comes() {
         assert_eq!(drain(&mut consumer), Ok(vec![11, 12, 13, 14]));
     }
 }
+
+#[test]
+fn looking_through_a_queue_changes_nothing() {
+    let parts = Parts::tagged(4);
+    let mut consumer = parts.consumer(0);
+    // Behind a gap, as a batch is that is being published.
+    push(&parts, Tail::at(1), 1..3);
+    let look = |from| {
+        let mut found = Vec::new();
+        let end = parts.queue().look_through(from, |wc, tag| found.push((wc.wr_id(), tag)));
+        (end, found)
+    };
+    assert_eq!(look(0), (0, vec![]));
+    assert_eq!(look(1), (3, vec![(1, 101), (2, 102)]));
+    push(&parts, Tail::at(0), 0..1);
+    assert_eq!(look(0).0, 3);
+    assert_eq!(drain(&mut consumer), Ok(vec![0, 1, 2]));
+}

@@ -31,7 +31,7 @@ fn nothing(
     completions: &'static Completions,
     key: CqKey,
 ) -> Result<(Consumer<'static, OnChannel>, Extent), CreateError> {
-    let (location, extent) = queue::allocate(completions, 1)?;
+    let (location, extent) = queue::allocate(completions, 1, false)?;
     let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
     let empty = ring(completions, location).ok_or(none)?;
     Ok((empty.into_consumer(0, OnChannel::named(key)), extent))

@@ -92,7 +92,7 @@ fn no_queue_leads_out_of_the_arena() {
         (arena, 20, false),
         (arena, 99, false),
     ] {
-        let location = Location { offset: offset as u32, log2, promised: 8 };
+        let location = Location { offset: offset as u32, log2, promised: 8, is_exact: false };
         assert_eq!(ring(device.completions, location).is_some(), is_one, "{location:?}");
     }
 }

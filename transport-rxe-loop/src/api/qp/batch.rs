@@ -37,7 +37,7 @@ use crate::sync;
 /// batch.post();
 ///
 /// let mut wcs = [Wc::default(); 4];
-/// assert_eq!(cq.poll(&mut wcs)?, 1);
+/// while cq.poll(&mut wcs)? == 0 {}
 /// assert_eq!(wcs[0].result()?.wr_id(), 4);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -107,6 +107,8 @@ impl QueuePair {
             (&slot.min_rnr_timer, attr.min_rnr_timer.map(u32::from)),
             (&slot.max_rd_atomic, attr.max_rd_atomic.map(u32::from)),
             (&slot.max_dest_rd_atomic, attr.max_dest_rd_atomic.map(u32::from)),
+            (&slot.sq_psn, attr.sq_psn),
+            (&slot.rq_psn, attr.rq_psn),
         ]
         .map(|(word, value)| {
             let value = value?;
@@ -118,7 +120,7 @@ impl QueuePair {
 }
 
 /// The attribute words that were stored, with their old values.
-type Stored = [Option<(&'static AtomicU32, u32)>; 9];
+type Stored = [Option<(&'static AtomicU32, u32)>; 11];
 
 fn restore(stored: Stored) {
     for (word, before) in stored.into_iter().flatten() {

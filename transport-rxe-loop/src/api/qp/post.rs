@@ -7,8 +7,8 @@ use cq_core::wr::{RecvWr, SendWr};
 use crate::api::qp::QueuePair;
 use crate::engine::entry::SendQueue;
 use crate::engine::ring::put_all;
+use crate::engine::send_queue;
 use crate::engine::ud_address::UdAddress;
-use crate::engine::{complete, send_queue};
 use crate::protocol::number::{Position, QpNumber};
 use crate::sync;
 
@@ -70,24 +70,6 @@ impl QueuePair {
         }
         self.claimed.recv_ring.write_recv(position, wr);
         Ok(())
-    }
-
-    #[inline]
-    fn has_recv_slot(&mut self, position: Position) -> bool {
-        let capacity = self.behavior.capacities[1];
-        let known = position.since(self.received) < capacity.into();
-        known || self.look_for_recv_slot(position, capacity)
-    }
-
-    fn look_for_recv_slot(&mut self, position: Position, capacity: u32) -> bool {
-        let recv = &self.claimed.queue.slot.recv;
-        self.received = recv.completed_acquire();
-        position.since(self.received) < capacity.into() || {
-            // A completion can be polled a moment before its receive counts as completed.
-            complete::wait_for_push(self.claimed.queue.engine, self.claimed.queue.slot.recv_cq());
-            self.received = recv.completed_acquire();
-            position.since(self.received) < capacity.into()
-        }
     }
 
     /// Publishes the sends before position `end`, and carries them out or leaves them to the send queue's owner.

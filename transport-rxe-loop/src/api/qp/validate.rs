@@ -1,12 +1,14 @@
 //! Validation for queue pairs: capacities when one is made, changes of state (Q1), sends when they are posted (Q4).
 
-use cq_core::setup::{ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType};
+use cq_core::setup::{AddressVector, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType};
 use cq_core::transport::Refused;
 use cq_core::wr::{Data, Placement, SendOp, SendWr};
 use rustix::io::Errno;
 
+use crate::api::ah;
 use crate::api::attr::{self, MAX_RD_ATOMIC};
 use crate::api::qp::QueuePair;
+use crate::engine::port;
 use crate::engine::ring::WireOp;
 use crate::engine::ring::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
 use crate::engine::ud_address::UdAddress;
@@ -92,6 +94,13 @@ pub fn check_believing(attr: &QpAttr, is: QpState, of: QpType) -> Result<QpState
     Ok(if attr.state.is_some() { to } else { is })
 }
 
+/// Checks that the path to a peer ends at the only port.
+fn check_path(path: &AddressVector, there: &port::Port) -> Result<(), ModifyError> {
+    let (attr, value) = (QpAttrMask::AV, path.lid.into());
+    let allowed = "on a strict device the LID and the GID of a path are those of the fabric's port";
+    ah::check(path, there).map_err(|_| ModifyError::BadValue { attr, value, allowed })
+}
+
 impl QueuePair {
     /// Validates a change from this state. Returns the new state.
     pub(super) fn validate_change(
@@ -99,11 +108,17 @@ impl QueuePair {
         attr: &QpAttr,
         from: QpState,
     ) -> Result<QpState, ModifyError> {
-        if self.behavior.believes_attributes {
-            check_believing(attr, from, self.qp_type)
+        let to = if self.behavior.believes_attributes {
+            check_believing(attr, from, self.qp_type)?
         } else {
-            attr::check(attr, from, self.qp_type)
+            attr::check(attr, from, self.qp_type)?
+        };
+        let engine = self.claimed.queue.engine;
+        match attr.av {
+            Some(path) if engine.policy.strict.is_on() => check_path(&path, &engine.port)?,
+            _ => {}
         }
+        Ok(to)
     }
 
     /// Validates a send. Returns the operation and data to write to the queue.

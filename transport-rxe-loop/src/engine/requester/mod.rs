@@ -1,6 +1,6 @@
 //! The requester: carries out the requests of a queue pair, one after the other, and completes them on both sides. The
 //! usual ones are in [`message`]; all operations, and their errors, in [`twosided`], [`onesided`], [`local`] and
-//! [`datagram`].
+//! [`datagram`]; what a strict device does otherwise, in [`strict`].
 
 mod datagram;
 pub mod faults;
@@ -8,6 +8,7 @@ pub mod grh;
 pub mod local;
 mod message;
 mod onesided;
+mod strict;
 mod twosided;
 mod unreliable;
 

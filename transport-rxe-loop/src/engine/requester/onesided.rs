@@ -65,7 +65,8 @@ impl Requester<'_> {
         if guard.target(&mut to, domain, target, Access::REMOTE_WRITE, len).is_none() {
             return Err(self.refused(WcStatus::REM_ACCESS_ERR));
         }
-        let moved = copy::copy(self.engine.memory, from, &to, Order::LastWordLast);
+        let order = self.engine.policy.strict.write_order();
+        let moved = copy::copy(self.engine.memory, from, &to, order);
         moved.map_err(|trouble| self.troubled(trouble))
     }
 
@@ -77,14 +78,31 @@ impl Requester<'_> {
         request: &SendRequest,
         remote: RemoteAddr,
     ) -> Result<(), Halt> {
-        let domain = self.check_read_atomic_right(Access::REMOTE_READ)?;
         let (mut from, mut to) = (Spans::new(), Target::new());
-        let source = remote_sge(remote, request.payload.len());
-        if guard.source(&mut from, domain, source, Access::REMOTE_READ).is_none() {
-            return Err(self.refused(WcStatus::REM_ACCESS_ERR));
-        }
+        self.read_source(guard, request, remote, &mut from)?;
         self.answer(guard, request, &mut to)?;
-        let moved = copy::copy(self.engine.memory, &from, &to, Order::Any);
+        self.move_read(&from, &to)
+    }
+
+    /// Resolves the responder's memory that a READ reads.
+    #[inline]
+    pub fn read_source<'w>(
+        &mut self,
+        guard: &'w CopyGuard<'_>,
+        request: &SendRequest,
+        remote: RemoteAddr,
+        from: &mut Spans<'w>,
+    ) -> Result<(), Halt> {
+        let domain = self.check_read_atomic_right(Access::REMOTE_READ)?;
+        let source = remote_sge(remote, request.payload.len());
+        let granted = guard.source(from, domain, source, Access::REMOTE_READ);
+        granted.ok_or_else(|| self.refused(WcStatus::REM_ACCESS_ERR))
+    }
+
+    /// Moves the bytes of a READ.
+    #[inline]
+    pub fn move_read(&mut self, from: &Spans<'_>, to: &Target<'_>) -> Result<(), Halt> {
+        let moved = copy::copy(self.engine.memory, from, to, Order::Any);
         moved.map_err(|trouble| self.troubled(trouble))
     }
 
@@ -96,19 +114,30 @@ impl Requester<'_> {
         remote: RemoteAddr,
         op: AtomicOp,
     ) -> Result<(), Halt> {
-        self.start(StartingOp::Atomic { len: request.payload.len() })?;
-        let held = match self.begun() {
-            Some(begun) => self.resume(begun)?,
-            None => {
-                let domain = self.check_read_atomic_right(Access::REMOTE_ATOMIC)?;
-                self.apply(guard, domain, remote, Access::REMOTE_ATOMIC, op)?
-            }
-        };
-        let held = [AtomicU64::new(held)];
+        let held = [AtomicU64::new(self.exchange(guard, request, remote, op)?)];
         let mut to = Target::new();
         self.answer(guard, request, &mut to)?;
         sge::copy(&Spans::of_words(&held, ATOMIC as usize), &to);
         Ok(())
+    }
+
+    /// Changes the responder's word of an atomic, and returns what it was.
+    #[inline(always)]
+    pub fn exchange(
+        &mut self,
+        guard: &CopyGuard<'_>,
+        request: &SendRequest,
+        remote: RemoteAddr,
+        op: AtomicOp,
+    ) -> Result<u64, Halt> {
+        self.start(StartingOp::Atomic { len: request.payload.len() })?;
+        match self.begun() {
+            Some(begun) => self.resume(begun),
+            None => {
+                let domain = self.check_read_atomic_right(Access::REMOTE_ATOMIC)?;
+                self.apply(guard, domain, remote, Access::REMOTE_ATOMIC, op)
+            }
+        }
     }
 
     /// An atomic write of eight bytes.
@@ -217,7 +246,7 @@ impl Requester<'_> {
 
     /// Resolves the local SGEs that the result of a request is written to.
     #[inline]
-    fn answer<'w>(
+    pub fn answer<'w>(
         &self,
         guard: &'w CopyGuard<'_>,
         request: &SendRequest,
@@ -251,7 +280,7 @@ impl Requester<'_> {
 
     /// The responder refuses the request, and goes to ERR.
     #[cold]
-    fn refused(&mut self, status: WcStatus) -> Halt {
+    pub fn refused(&mut self, status: WcStatus) -> Halt {
         self.connection.peer.refuse(status);
         Halt::Failed(status)
     }

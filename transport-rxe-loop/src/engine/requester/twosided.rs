@@ -110,8 +110,10 @@ impl Requester<'_> {
         let (mut to, target) = (Target::new(), remote_sge(remote, len));
         let scattered = match guard.target(&mut to, domain, target, Access::REMOTE_WRITE, len) {
             None => Err(Refusal::Mismatch { responder_status, requester_status }),
-            Some(()) => copy::copy(self.engine.memory, from, &to, Order::LastWordLast)
-                .map_err(|trouble| Refusal::of(trouble, responder_status, requester_status)),
+            Some(()) => {
+                copy::copy(self.engine.memory, from, &to, self.engine.policy.strict.write_order())
+                    .map_err(|trouble| Refusal::of(trouble, responder_status, requester_status))
+            }
         };
         // An unreliable responder does not learn of what is dropped.
         if self.connection.kind == QpType::Uc && matches!(scattered, Err(Refusal::Mismatch { .. }))

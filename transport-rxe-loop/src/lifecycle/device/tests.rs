@@ -2,6 +2,8 @@ use super::*;
 use crate::api::device;
 use crate::inside::prelude::*;
 use crate::memory::domains;
+use crate::policy::imitation::Imitation;
+use crate::policy::strict::Strict;
 
 #[test]
 fn x03_who_opens_a_fabric_sweeps_up_after_the_dead() {
@@ -61,8 +63,11 @@ fn x07_a_new_process_has_nothing_abandoned() {
     let place = AttachmentKey::from_word(here.owner()).unwrap().attachment();
     let abandoned = &device.memory.copiers()[place.index()].abandoned;
     abandoned.mark();
-    let ways =
-        DeviceOptions { by_service: false, counts_polls: false, policy: Policy::new(None, false) };
+    let ways = DeviceOptions {
+        by_service: false,
+        counts_polls: false,
+        policy: Policy::new(None, Imitation::new(false), Strict::new(false)),
+    };
     Device::new(here, ways).unwrap();
     assert!(!abandoned.is_marked());
 }

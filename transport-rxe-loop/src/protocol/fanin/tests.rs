@@ -60,8 +60,8 @@ fn tags(consumer: &mut Consumer<'_>) -> Vec<u32> {
 fn a_location_is_one_word() {
     for location in [
         Location::default(),
-        Location { offset: u32::MAX, log2: 24, promised: 1 << 24 },
-        Location { offset: 1 << 12, log2: 0, promised: 1 },
+        Location { offset: u32::MAX, log2: 24, promised: 1 << 24, is_exact: true },
+        Location { offset: 1 << 12, log2: 0, promised: 1, is_exact: false },
     ] {
         let fanin = Fanin::new();
         fanin.begin(location);
@@ -109,14 +109,14 @@ fn o03_what_is_dropped_is_settled_all_the_same() {
 #[test]
 fn q12_tags_and_order_move_with_what_waits() {
     let (fanin, old, new) = (Fanin::new(), Memory::new(128), Memory::new(64));
-    fanin.begin(Location { offset: 1, log2: 7, promised: 128 });
+    fanin.begin(Location { offset: 1, log2: 7, promised: 128, is_exact: false });
     let mut consumer = old.queue().into_consumer(0, NoChannel);
     let all: Vec<_> = (1..=50).map(|end| entry(1, of_send(end))).collect();
     push(&fanin, &old, &all);
     consumer.poll(&mut [Wc::default(); 3]).unwrap();
     assert_eq!(fanin.unpolled(&consumer), 47);
 
-    let location = Location { offset: 2, log2: 6, promised: 64 };
+    let location = Location { offset: 2, log2: 6, promised: 64, is_exact: false };
     let mut consumer =
         fanin.move_to((&mut consumer, &old.queue()), (location, new.queue()), NoChannel);
     assert_eq!(fanin.location(), location);

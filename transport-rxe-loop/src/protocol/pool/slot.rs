@@ -7,9 +7,11 @@
 //! | 24–47 | in Taken, the number of the queue pair that it was taken for |
 //! | 48–63 | the generation, which the tag of its completion bears |
 
+use super::Queue;
 use crate::protocol::lock::AttachmentId;
 use crate::protocol::number::QpNumber;
 use crate::protocol::tag;
+use crate::sync;
 
 pub const STATE: u64 = 0xff;
 pub const FREE: u64 = 0;
@@ -67,5 +69,16 @@ impl Taken {
     #[must_use]
     pub const fn reached_limit(&self) -> bool {
         self.reached_limit
+    }
+}
+
+impl Queue<'_> {
+    /// The number of slots that are not free.
+    ///
+    /// # Staleness
+    /// Completions free slots at any time.
+    #[must_use]
+    pub fn used(&self) -> u32 {
+        self.slots.iter().map(|slot| u32::from(sync::load(slot) & STATE != FREE)).sum()
     }
 }

@@ -163,9 +163,10 @@ impl End {
         if self.qp.state().unwrap() != QpState::RESET {
             self.qp.modify(&QpAttr::to(QpState::RESET))?;
         }
-        let (init, rtr) = (QpAttr::init(&Port::new(1), Access::REMOTE), Endpoint::new(peer.number));
+        let port = self.qp.claimed.queue.engine.port.attributes();
+        let to = Endpoint { lid: port.lid, gid: port.gid, ..Endpoint::new(peer.number) };
         let rts = QpAttr::rts().timeout(0).rnr_retry(7);
-        let steps = [init, QpAttr::rtr(&Port::new(1), &rtr), rts];
+        let steps = [QpAttr::init(&port, Access::REMOTE), QpAttr::rtr(&port, &to), rts];
         steps.iter().try_for_each(|step| self.qp.modify(step))?;
         (self.life, self.sent, self.received, self.arrived) = (self.life + 1, 0, 0, 0);
         (self.failure, self.flushes, self.remote) = (None, false, peer.memory);

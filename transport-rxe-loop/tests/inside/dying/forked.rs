@@ -189,6 +189,18 @@ fn x07_a_forked_child_can_do_nothing_with_what_it_inherits_and_everything_with_i
 
 #[test]
 #[ignore = "a process of another test"]
+fn forks_strictly() {
+    forks();
+}
+
+#[test]
+fn x07_a_forked_child_can_do_as_little_with_what_is_strict() {
+    let environment = [("RXE_LOOP_STRICT", "1"), ("RXE_LOOP_FAULTS", "defer=0us")];
+    runs_well("forked::forks_strictly", &environment, |_| {});
+}
+
+#[test]
+#[ignore = "a process of another test"]
 fn forks_in_the_midst() {
     die_with_parent();
     let fixture = its_fixture();

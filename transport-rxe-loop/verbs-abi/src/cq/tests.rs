@@ -106,3 +106,84 @@ fn nothing_but_moderation_is_modified() {
     // SAFETY: any pointer may be handed in.
     assert_eq!(unsafe { ibv_modify_cq(cq, ptr::null_mut()) }, libc::EINVAL);
 }
+
+/// Makes queues, and connects queue pairs that use them.
+#[test]
+#[ignore = "the next test runs it in a process of its own, as the environment says"]
+fn connects() {
+    let context = open();
+    let connect = |cqs: [*mut ibv_cq; 2]| {
+        let end = End::of(|init| [init.send_cq, init.recv_cq] = cqs).unwrap();
+        end.connect(end.number());
+        // It stays, and counts.
+        std::mem::forget(end);
+    };
+    let [enough, small, like_it, other] = [72, 16, 16, 23].map(|cqe| queue(context, cqe, NONE));
+    connect([enough; 2]);
+    connect([small, other]);
+    connect([like_it, enough]);
+    connect([small; 2]);
+    // Not twice as much.
+    connect([small; 2]);
+    // SAFETY: a queue.
+    assert_eq!(unsafe { ibv_resize_cq(enough, 120) }, 0);
+    connect([enough; 2]);
+}
+
+#[test]
+fn o7_what_a_queue_lacks_is_told_when_a_queue_pair_is_connected_if_the_device_is_strict() {
+    let said = |strict| {
+        let run = alone("cq::tests::connects", &[("RXE_LOOP_STRICT", strict)]);
+        assert_eq!(run.status.code(), Some(0), "{run:?}");
+        let said = String::from_utf8(run.stderr).unwrap();
+        let lines = said.lines().filter(|line| line.starts_with("loop0: queue pair "));
+        (lines.map(str::to_owned).collect::<Vec<_>>(), said)
+    };
+    let (lines, said_in_order) = said("1");
+    let wanted = [
+        "the completion queue\'s capacity is 16, and its queue pairs can have 24 completions outstanding: it lacks 8; create it with 24, or have fewer outstanding",
+        "the completion queue\'s capacity is 23, and its queue pairs can have 24 completions outstanding: it lacks 1; create it with 24, or have fewer outstanding",
+        "the completion queue\'s capacity is 16, and its queue pairs can have 72 completions outstanding: it lacks 56; create it with 72, or have fewer outstanding",
+    ];
+    assert_eq!(lines.len(), wanted.len(), "{said_in_order}");
+    assert!(lines.iter().zip(wanted).all(|(line, wanted)| line.ends_with(wanted)), "{lines:?}");
+    assert_eq!(said("0").0, [""; 0]);
+}
+
+/// Overruns a queue of 64 by one completion; ends with 0 if that happened then.
+#[test]
+#[ignore = "the next test runs it in a process of its own, as the environment says"]
+fn overruns() {
+    let context = open();
+    let cq = queue(context, 64, NONE);
+    let end = End::of(|init| (init.send_cq, init.cap.max_send_wr) = (cq, 100)).unwrap();
+    end.connect(end.number());
+    // SAFETY: a queue.
+    assert_eq!(unsafe { (*cq).cqe }, 64);
+    // One by one, and each is polled alone.
+    (0..100).for_each(|nth| {
+        assert_eq!(end.post_send(&mut [send_nothing(nth)]), Ok(()));
+        until("it completes", || poll(cq, 1).unwrap().len() == 1);
+    });
+    (0..64).for_each(|nth| assert_eq!(end.post_send(&mut [send_nothing(nth)]), Ok(())));
+    let state = || end.query().0.qp_state;
+    assert_eq!(state(), IBV_QPS_RTS);
+    assert_eq!(end.post_send(&mut [send_nothing(64)]), Ok(()));
+    assert_eq!(state(), IBV_QPS_ERR);
+    assert_eq!(poll(cq, 100).unwrap().len(), 64);
+    assert_eq!(poll(cq, 100), Err(Errno::IO));
+}
+
+/// An RDMA WRITE of no bytes.
+fn send_nothing(wr_id: u64) -> ibv_send_wr {
+    ibv_send_wr { opcode: IBV_WR_RDMA_WRITE, ..send(wr_id, &[]) }
+}
+
+#[test]
+fn o1_a_queue_overruns_at_what_it_says_if_the_device_is_strict() {
+    let at_once = ("RXE_LOOP_FAULTS", "defer=0us");
+    let ends = |strict| alone("cq::tests::overruns", &[("RXE_LOOP_STRICT", strict), at_once]);
+    let strict = ends("1");
+    assert_eq!(strict.status.code(), Some(0), "{strict:?}");
+    assert_ne!(ends("0").status.code(), Some(0), "the ordinary device has place for more");
+}

@@ -120,3 +120,33 @@ fn q01_what_nobody_knows_or_has_is_told_and_changes_nothing() {
         assert_eq!(ibv_query_qp(end.qp, &raw mut attr, 0, ptr::null_mut()), libc::EINVAL);
     }
 }
+
+/// Has paths to another port refused.
+#[test]
+#[ignore = "the next test runs it in a process of its own, as the environment says"]
+fn paths_lead_to_the_port() {
+    let end = End::new(IBV_QPT_RC);
+    let [(init, to_init), (rtr, to_rtr), _] = way(IBV_QPT_RC);
+    assert_eq!(end.modify(&every_attribute(init, 0), to_init), 0);
+    let here = port::at_port(open(), 1).unwrap();
+    let by = |dlid, dgid: Option<ibv_gid>| {
+        let (is_global, dgid) = (dgid.is_some().into(), dgid.unwrap_or(ibv_gid { raw: [0; 16] }));
+        let grh = ibv_global_route { dgid, ..ibv_global_route::ZEROED };
+        let ah_attr = ibv_ah_attr { grh, dlid, is_global, port_num: 1, ..ibv_ah_attr::ZEROED };
+        ibv_qp_attr { ah_attr, ..every_attribute(rtr, end.number()) }
+    };
+    for attr in [by(!here.lid, None), by(0, None), by(0, Some(ibv_gid { raw: [1; 16] }))] {
+        assert_eq!(end.modify(&attr, to_rtr), libc::EINVAL);
+    }
+    assert_eq!(end.modify(&by(0, Some(ibv_gid { raw: here.gid.0 })), to_rtr), 0);
+}
+
+#[test]
+fn q1_a_path_leads_to_the_port_if_the_device_is_strict() {
+    let ends = |strict| {
+        let run = alone("modify::tests::paths_lead_to_the_port", &[("RXE_LOOP_STRICT", strict)]);
+        run.status.code()
+    };
+    assert_eq!(ends("1"), Some(0));
+    assert_ne!(ends("0"), Some(0), "the number alone finds the peer");
+}

@@ -119,8 +119,12 @@ impl End {
     pub fn connect(&self, peer: u32) {
         // SAFETY: as of the number.
         let qp_type = unsafe { (*self.qp).qp_type };
+        let ah_attr = ibv_ah_attr { dlid: lid(), port_num: 1, ..ibv_ah_attr::ZEROED };
         for (state, mask) in way(qp_type) {
-            assert_eq!(self.modify(&every_attribute(state, peer), mask), 0, "to {state}");
+            let attr = every_attribute(state, peer);
+            // Both ends begin with the packet that the other expects.
+            let attr = ibv_qp_attr { ah_attr, sq_psn: attr.rq_psn, ..attr };
+            assert_eq!(self.modify(&attr, mask), 0, "to {state}");
         }
     }
 

@@ -63,7 +63,7 @@ impl Pair {
             cq: Queue::new(4),
             initiator: Mortal::default(),
         };
-        pair.fanin.begin(Location { offset: 0, log2: 2, promised: 4 });
+        pair.fanin.begin(Location { offset: 0, log2: 2, promised: 4, is_exact: false });
         identity::enter(&pair.identity, TARGET);
         let reset = identity::read(&pair.identity);
         assert!(identity::change(&pair.identity, reset, QpState::RTS));

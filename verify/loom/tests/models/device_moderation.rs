@@ -59,7 +59,7 @@ impl World {
             channel: Channel::new(1),
             fault,
         };
-        world.fanin.begin(Location { offset: 0, log2: 2, promised: 4 });
+        world.fanin.begin(Location { offset: 0, log2: 2, promised: 4, is_exact: false });
         let set =
             world.moderation.set(world.queue.open().control(), Setting { count: 2, period: 1 });
         assert_eq!(set, EventAction::None);
