@@ -51,7 +51,8 @@
 //! reservation only after its queue pair was destroyed, and call [`discard`](Reservation::discard) only after RESET.
 //!
 //! A queue with several software producers ([`mpsc`](crate::queue::mpsc)) may return fewer completions while a producer
-//! is in a push, though others are stored behind it. Its producers use `try_push`, which can't overrun.
+//! is in a push, though others are stored behind it. Its producers use `try_push`, which can't overrun. A wrapper that holds
+//! completions back, such as a fault injector, goes around a [`Budgeted`] queue, not into it.
 //!
 //! # Threads
 //! Reservations are made and dropped by any thread, without a lock. The cost of a poll is one load of a word that seldom
@@ -131,7 +132,7 @@ pub struct Budgeted<T, B> {
 
 #[cfg(feature = "alloc")]
 impl<T: Cq> Budgeted<T, Arc<Budget>> {
-    /// Wraps a completion queue of a device.
+    /// Wraps a completion queue of a device. It is empty, and no queue pair uses it yet.
     #[must_use]
     pub fn new(cq: T) -> Self {
         let capacity = cq.capacity();
@@ -141,7 +142,7 @@ impl<T: Cq> Budgeted<T, Arc<Budget>> {
 
 #[cfg(feature = "alloc")]
 impl<T> Budgeted<T, Arc<Budget>> {
-    /// Wraps a completion queue of this capacity.
+    /// Wraps a completion queue of this capacity. It is empty, and no queue pair uses it yet.
     #[must_use]
     pub fn with_capacity(transport: T, capacity: u32) -> Self {
         Self::with(transport, capacity, Arc::new(Budget::new()))

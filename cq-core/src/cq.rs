@@ -204,15 +204,15 @@ pub(crate) fn wait_with<'r, C: Block>(
     Ok(&buffer[..count])
 }
 
-/// Takes the pending events, up to `MOST`. If one is left, the next sleep returns at once.
-fn take_events(of: CqKey, channel: &mut impl Events) -> Result<(), WaitError> {
+/// Takes the pending events, up to `MOST`. Returns whether some may be left: then the next sleep returns at once.
+fn take_events(of: CqKey, channel: &mut impl Events) -> Result<bool, WaitError> {
     const MOST: usize = 16;
     for _ in 0..MOST {
         if !take_event(of, channel)? {
-            break;
+            return Ok(false);
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Takes an event of this queue. Returns whether one was pending.

@@ -29,8 +29,8 @@
 //! ```
 //!
 //! # Tokens
-//! A ledger owns the `wr_id` of its queue's requests: it holds the direction, the generation of the ledger and the index
-//! of the request. A program gives each request a token of any type instead, and gets it back when the request is
+//! A ledger owns the `wr_id` of its queue's requests: it holds the direction, the generation of the ledger and the
+//! number of the request. A program gives each request a token of any type instead, and gets it back when the request is
 //! retired. So a program never needs the opcode of a failed completion, which is undefined ([C4](crate::contract#c4)):
 //! the token tells what the request was. A token can own the request's buffer, which the device may use until then.
 //!
@@ -39,7 +39,12 @@
 //! ([C9](crate::contract#c9), [C10](crate::contract#c10)): those were successful, since a failed request always completes
 //! itself ([C8](crate::contract#c8)). A completion of a receive retires one receive. A completion whose `wr_id` is of
 //! another ledger or another generation, such as one that was polled after its queue pair went to RESET, retires
-//! nothing. So several queues' completions may be offered to several ledgers, in any order of the ledgers.
+//! nothing, and neither does one that is given a second time. So several queues' completions may be offered to several
+//! ledgers, in any order of the ledgers. If threads share a completion queue, an older batch may be retired after a newer
+//! one: what the newer one has covered is then retired already.
+//!
+//! On a queue that ignores overruns, a dropped completion covers nothing ([O8](crate::contract#o8)): its requests are
+//! retired by a later one, as if they had succeeded.
 //!
 //! # Signaling
 //! An unsignaled request does not complete on success, and its slot is freed only when a later completion covers it

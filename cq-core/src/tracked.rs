@@ -67,5 +67,5 @@ mod srq;
 pub use self::create::CreateTrackedError;
 pub use self::credit::{Credit, Unlimited};
 pub use self::drain::DrainError;
-pub use self::qp::{Covered, Done, TrackedQp};
+pub use self::qp::{Done, FailError, TrackedQp};
 pub use self::srq::TrackedSrq;

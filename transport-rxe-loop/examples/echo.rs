@@ -69,8 +69,7 @@ impl End {
             return Err("nothing has completed for 10 s".into());
         }
         for wc in batch {
-            let mut covered = self.qp.covered(wc);
-            while let Some(done) = self.qp.retire_next(&mut covered) {
+            while let Some(done) = self.qp.retire_next(wc) {
                 let step = match done {
                     Done::Sent(sent) => sent.result.map(|()| Step::Sent(sent.token))?,
                     Done::Received(got) => got.result.map(|_| Step::Received(got.token))?,

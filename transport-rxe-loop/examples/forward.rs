@@ -70,8 +70,7 @@ impl Forwarder {
                     let Done::Received(received) = done else { continue };
                     self.waiting.push_back((received.token, received.result?.byte_len()));
                 }
-                let mut covered = self.right.covered(wc);
-                while let Some(Done::Sent(sent)) = self.right.retire_next(&mut covered) {
+                while let Some(Done::Sent(sent)) = self.right.retire_next(wc) {
                     sent.result?;
                     forwarded += 1;
                     self.receive(sent.token.0)?;

@@ -79,15 +79,16 @@ impl Messages {
 struct Connection {
     qp: Qp<Entries>,
     messages: Messages,
+    /// Readable when the client ends, however it does.
+    socket: DescriptorId,
     is_over: bool,
 }
 
 impl Connection {
     fn end(&mut self) {
-        if !self.is_over {
-            self.is_over = true;
-            // Everything outstanding is flushed. The connection goes once all of it was polled.
-            let _in_err_already = self.qp.fail();
+        // Everything outstanding is flushed. The connection goes once all of it was polled.
+        if !std::mem::replace(&mut self.is_over, true) {
+            self.qp.fail().unwrap_or_else(|error| report(&error));
         }
     }
 }
@@ -97,8 +98,6 @@ struct Server {
     budget: Arc<Budget>,
     handle: CqHandle,
     connections: HashMap<u32, Connection>,
-    /// The queue pair of each client's socket.
-    sockets: HashMap<DescriptorId, u32>,
     values: HashMap<u64, Vec<u8>>,
     served: u64,
     pd: ProtectionDomain,
@@ -113,9 +112,9 @@ impl Server {
         let (handle, cq) = (cq.handle(), Budgeted::new(cq));
         let budget = cq.budget().clone();
         set.add_queue(CompletionQueue::new(cq));
-        let (connections, sockets, values) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let (connections, values) = (HashMap::new(), HashMap::new());
         let (pd, port) = (context.alloc_pd()?, context.port(1)?);
-        Ok(Self { set, budget, handle, connections, sockets, values, served: 0, pd, port })
+        Ok(Self { set, budget, handle, connections, values, served: 0, pd, port })
     }
 
     fn serve(&mut self, listener: &UnixListener) -> Result<(), Failure> {
@@ -132,8 +131,7 @@ impl Server {
                 Ready::Descriptor(id) => {
                     // The client has ended: it sends nothing by its socket.
                     self.set.remove_descriptor(id);
-                    let number = self.sockets.remove(&id);
-                    if let Some(it) = number.and_then(|number| self.connections.get_mut(&number)) {
+                    if let Some(it) = self.connections.values_mut().find(|it| it.socket == id) {
                         it.end();
                     }
                 }
@@ -151,25 +149,27 @@ impl Server {
         (0..SLOTS).try_for_each(|slot| messages.receive(&mut qp, slot))?;
         socket.write_all(&[1])?;
         let number = qp.get_ref().number();
-        // It is readable when the client ends, however it does.
-        self.sockets.insert(self.set.add_descriptor(&socket)?, number);
-        self.connections.insert(number, Connection { qp, messages, is_over: false });
+        let socket = self.set.add_descriptor(&socket)?;
+        self.connections.insert(number, Connection { qp, messages, socket, is_over: false });
         Ok(())
     }
 
     fn complete(&mut self, batch: &[Wc]) {
-        let Self { connections, values, served, .. } = self;
+        let Self { connections, values, served, set, .. } = self;
         connections.dispatch(batch, |connection, run| {
             let Some(it) = connection else { return Then::Keep };
             for wc in run {
-                let mut covered = it.qp.covered(wc);
-                while let Some(done) = it.qp.retire_next(&mut covered) {
+                while let Some(done) = it.qp.retire_next(wc) {
                     if advance(it, &done, values, served).is_err() {
                         it.end();
                     }
                 }
             }
-            if it.is_over && it.qp.is_idle() { Then::Remove } else { Then::Keep }
+            if it.is_over && it.qp.is_idle() {
+                set.remove_descriptor(it.socket);
+                return Then::Remove;
+            }
+            Then::Keep
         });
     }
 }

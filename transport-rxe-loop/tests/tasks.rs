@@ -131,7 +131,7 @@ async fn a_receive_whose_future_was_dropped_keeps_its_memory_until_the_message_h
 async fn a_failure_ends_the_requests_of_one_queue_pair_with_their_buffers() -> Result<(), Failure> {
     let [a, b] = ends()?;
     let receive = b.qp.post_recv(&[], b.slot(0)).await?;
-    b.qp.with(|qp| qp.modify(&QpAttr::to(QpState::ERR)))?;
+    b.qp.modify(&QpAttr::to(QpState::ERR))?;
     let flushed = timeout(DEADLINE, receive).await?.unwrap_err();
     let RequestError::Failed(failed) = flushed.why else { panic!("{flushed}") };
     assert_eq!((failed.status(), flushed.buffer.unwrap().offset), (WcStatus::WR_FLUSH_ERR, 0));
@@ -153,7 +153,7 @@ async fn an_overrun_ends_the_driver_and_an_asynchronous_event_tells_it() -> Resu
     for number in 0..64 {
         receives.push(qp.post_recv(&[], number).await?);
     }
-    qp.with(|qp| qp.fail())?;
+    qp.fail()?;
     let mut events = DeviceEvents::new(context)?;
     while timeout(DEADLINE, events.next()).await??.event_type != AsyncEventType::CQ_ERR {}
     let end = timeout(DEADLINE, driver.run()).await?;

@@ -62,6 +62,11 @@ impl<B: Deref<Target = Budget>> Reservation<B> {
         }
     }
 
+    /// Never gives the entries back.
+    pub(crate) const fn keep(&mut self) {
+        (self.entries, self.stale) = (0, 0);
+    }
+
     #[cold]
     fn refresh(&mut self) {
         let since = sync::see_answer(&self.budget.answered).wrapping_sub(self.asked);

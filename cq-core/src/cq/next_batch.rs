@@ -44,7 +44,10 @@ impl<T: Arm> CompletionQueue<T> {
         }
         // Register before arming, so that the arm's event wakes this task.
         events.register(task);
-        take_events(self.transport.key(), events)?;
+        if take_events(self.transport.key(), events)? {
+            // A channel need not wake the task for an event behind unread ones.
+            task.wake_by_ref();
+        }
         self.look(buffer, Some(Notify::Next))
     }
 }

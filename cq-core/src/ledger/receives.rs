@@ -7,14 +7,21 @@ use crate::transport::{Post, PostError, Refused};
 use crate::wc::{Completed, Failed, Wc};
 use crate::wr::{RecvWr, Sge};
 
+/// The bits of a request's number that are the index of its slot. The others count the uses of the slot, so that a
+/// completion which is given twice retires nothing the second time.
+const INDEX_BITS: u32 = 20;
+const MOST_INDEX: u32 = (1 << INDEX_BITS) - 1;
+
 /// The receives that are outstanding on a receive queue, at most `N`, each with a token. See [the module](super).
 ///
 /// It serves a queue pair's own receive queue and a shared one, whose receives complete in another order than they were
 /// posted in ([C10](crate::contract#c10)).
 #[derive(Debug)]
 pub struct Receives<T, const N: usize> {
-    /// Outstanding receives have a token.
+    /// Outstanding receives have a token, except those whose closure panicked.
     tokens: [Option<T>; N],
+    /// How often each slot was posted and retired: odd while its receive is outstanding.
+    turns: [u16; N],
     /// The first of the free slots, of which there are `N - outstanding`.
     free: usize,
     /// For each free slot the next one.
@@ -38,14 +45,13 @@ impl<T, const N: usize> Receives<T, N> {
     /// [limit](Self::set_limit). All receives of the queue must be posted through it.
     #[must_use]
     pub const fn new(generation: Generation) -> Self {
-        const { assert!(N <= 1 << 31, "a ledger holds up to 2^31 receives") };
-        let (mut next, mut index) = ([0; N], 0);
-        while index < N {
-            next[index] = index + 1;
-            index += 1;
-        }
-        let tokens = [const { None }; N];
-        Self { tokens, free: 0, next, outstanding: 0, limit: N, generation }
+        const { assert!(N <= 1 << INDEX_BITS, "a ledger holds up to 2^20 receives") };
+        let (tokens, turns) = ([const { None }; N], [0; N]);
+        let next = [const { 0 }; N];
+        let mut receives =
+            Self { tokens, turns, free: 0, next, outstanding: 0, limit: N, generation };
+        receives.free_all();
+        receives
     }
 
     /// How many receives are outstanding: posted, and not retired.
@@ -90,10 +96,11 @@ impl<T, const N: usize> Receives<T, N> {
         if self.free() == 0 {
             return Err(NotPosted { token, why: Refused::QueueFull });
         }
-        let wr_id = self.generation.wr_id(Direction::Receive, self.free);
+        let wr_id = self.wr_id(self.free);
         match post(&[RecvWr::new(wr_id, sges)]) {
             Ok(()) => {
-                self.note(token);
+                let index = self.note();
+                self.tokens[index] = Some(token);
                 Ok(())
             }
             Err(PostError { why, .. }) => Err(NotPosted { token, why }),
@@ -132,11 +139,18 @@ impl<T, const N: usize> Receives<T, N> {
         let list = &mut list[..fits];
         let mut free = self.free;
         for wr in &mut *list {
-            wr.wr_id = self.generation.wr_id(Direction::Receive, free);
+            wr.wr_id = self.wr_id(free);
             free = self.next[free];
         }
-        let posted = Posted::of(list, post);
-        (0..posted.count).for_each(|nth| self.note(token(nth)));
+        let (posted, mut index) = (Posted::of(list, post), self.free);
+        // All are counted before the caller's code runs, which may panic. The slots remain linked in their order.
+        for _ in 0..posted.count {
+            self.note();
+        }
+        for nth in 0..posted.count {
+            self.tokens[index] = Some(token(nth));
+            index = self.next[index];
+        }
         posted.of_asked(asked)
     }
 
@@ -183,22 +197,59 @@ impl<T, const N: usize> Receives<T, N> {
         Ok(())
     }
 
-    /// Retires the receive that has completed. `None` if the completion is not of this ledger.
+    /// Retires the receive that has completed. `None` if the completion is not of this ledger, or was given to it
+    /// already.
     pub fn retire<'w>(&mut self, wc: &'w Wc) -> Option<Received<'w, T>> {
-        let index = self.generation.index_of(Direction::Receive, wc)?;
-        let token = self.tokens.get_mut(index)?.take()?;
+        let number = self.generation.number_of(Direction::Receive, wc)?;
+        let index = (number & MOST_INDEX) as usize;
+        if index >= N || self.turns[index] & 1 == 0 || self.wr_id(index) != wc.wr_id() {
+            return None;
+        }
+        self.turns[index] = self.turns[index].wrapping_add(1);
         self.next[index] = self.free;
         self.free = index;
         self.outstanding -= 1;
-        Some(Received { token, result: wc.result() })
+        Some(Received { token: self.tokens[index].take()?, result: wc.result() })
     }
 
     /// Gives up all outstanding receives, because their queue went to RESET: they do not complete, and what was not yet
     /// polled of them will retire nothing. Continues with another generation.
     pub fn restart(&mut self, generation: Generation, discarded: impl FnMut(T)) {
-        let Self { tokens, limit, .. } = core::mem::replace(self, Self::new(generation));
-        self.limit = limit;
-        tokens.into_iter().flatten().for_each(discarded);
+        self.give_up(generation);
+        self.discard(discarded);
+    }
+
+    /// The first half of [`restart`](Self::restart), which runs no code of the caller.
+    pub(crate) const fn give_up(&mut self, generation: Generation) {
+        (self.turns, self.outstanding, self.generation) = ([0; N], 0, generation);
+        self.free_all();
+    }
+
+    /// The second half, before anything is posted.
+    pub(crate) fn discard(&mut self, discarded: impl FnMut(T)) {
+        self.tokens().for_each(discarded);
+    }
+
+    /// Links all slots as free.
+    const fn free_all(&mut self) {
+        self.free = 0;
+        let mut index = 0;
+        while index < N {
+            self.next[index] = index + 1;
+            index += 1;
+        }
+    }
+
+    /// The `wr_id` of the receive that is outstanding in this slot, or will be posted there next.
+    const fn wr_id(&self, index: usize) -> u64 {
+        let turn = self.turns[index] | 1;
+        let number = (turn as u32) << INDEX_BITS | index as u32;
+        self.generation.wr_id(Direction::Receive, number)
+    }
+
+    /// Takes the tokens of all outstanding receives, which stay outstanding.
+    pub(crate) fn tokens(&mut self) -> impl Iterator<Item = T> {
+        self.tokens.iter_mut().filter_map(Option::take)
     }
 
     /// The tokens of all outstanding receives, in no particular order.
@@ -206,11 +257,12 @@ impl<T, const N: usize> Receives<T, N> {
         self.tokens.iter_mut().flatten()
     }
 
-    /// Records a receive that was posted, in the first free slot.
-    fn note(&mut self, token: T) {
+    /// Counts a receive that was posted, in the first free slot. Returns the slot.
+    const fn note(&mut self) -> usize {
         let index = self.free;
         self.free = self.next[index];
-        self.tokens[index] = Some(token);
+        self.turns[index] |= 1;
         self.outstanding += 1;
+        index
     }
 }

@@ -13,10 +13,11 @@ use crate::wr::{SendFlags, SendWr};
 /// The requests that are outstanding on a send queue, at most `N`, each with a token. See [the module](super).
 #[derive(Debug)]
 pub struct Sends<T, const N: usize> {
-    /// A ring. Outstanding requests have a token.
+    /// A ring. Outstanding requests have a token, except a marker and those whose closure panicked.
     tokens: [Option<T>; N],
-    /// Index of the oldest outstanding request.
+    /// Index of the oldest outstanding request, and its number among all of this generation, modulo 2³².
     oldest: usize,
+    number: u32,
     outstanding: usize,
     limit: usize,
     /// The number of requests since the last signaled one.
@@ -42,6 +43,7 @@ impl<T, const N: usize> Sends<T, N> {
         Self {
             tokens: [const { None }; N],
             oldest: 0,
+            number: 0,
             outstanding: 0,
             limit: N,
             unsignaled: 0,
@@ -62,7 +64,8 @@ impl<T, const N: usize> Sends<T, N> {
     }
 
     /// Allows at most `limit` requests to be outstanding, and never more than `N`. If more are already, posts are refused
-    /// until enough of them are retired.
+    /// until enough of them are retired. Lower it only while the last request is signaled: otherwise nothing may be left
+    /// that completes.
     pub const fn set_limit(&mut self, limit: usize) {
         self.limit = if limit < N { limit } else { N };
     }
@@ -94,7 +97,9 @@ impl<T, const N: usize> Sends<T, N> {
         self.prepare(&mut list);
         match qp.post_send(&list) {
             Ok(()) => {
-                self.note(&list[0], token);
+                let index = self.index(self.outstanding);
+                self.note(&list);
+                self.tokens[index] = Some(token);
                 Ok(())
             }
             Err(PostError { why, .. }) => Err(NotPosted { token, why }),
@@ -120,14 +125,36 @@ impl<T, const N: usize> Sends<T, N> {
         let list = &mut list[..fits];
         self.prepare(list);
         let posted = Posted::of(list, |list| qp.post_send(list));
-        for (nth, wr) in list[..posted.count].iter().enumerate() {
-            self.note(wr, token(nth));
+        let before = self.outstanding;
+        // All are counted before the caller's code runs, which may panic.
+        self.note(&list[..posted.count]);
+        for nth in 0..posted.count {
+            self.tokens[self.index(before + nth)] = Some(token(nth));
         }
         posted.of_asked(asked)
     }
 
+    /// Posts an empty signaled send without a token, if the last request that is outstanding is unsignaled. Its completion
+    /// covers that one: the flushed one, in ERR.
+    #[cfg(target_has_atomic = "32")]
+    pub(crate) fn post_marker<P>(&mut self, qp: &mut P) -> Result<(), Refused>
+    where
+        P: Post + ?Sized,
+    {
+        if self.unsignaled == 0 || self.outstanding == N {
+            return Ok(());
+        }
+        let mut list = [SendWr::send(0, &[])];
+        self.prepare(&mut list);
+        qp.post_send(&list).map_err(|error| error.why)?;
+        self.note(&list);
+        Ok(())
+    }
+
     /// Posts a request. While the queue is full, polls `cq` into `buffer` and passes on what it finds, in the queue's
     /// order. `reaped` ends the wait by `Break`, after the whole batch is passed on.
+    ///
+    /// Retire every completion that was polled before calling this: it waits for slots that those may free.
     ///
     /// # Errors
     /// The request was refused, the completion queue failed, or `reaped` ended the wait. The token is returned.
@@ -149,18 +176,43 @@ impl<T, const N: usize> Sends<T, N> {
     }
 
     /// Retires the request that has completed, and those before it, oldest first. Empty if the completion is not of
-    /// this ledger. What is not taken from the iterator is retired when it is dropped.
+    /// this ledger, or covers only what is retired already. What is not taken from the iterator is retired when it is
+    /// dropped.
     pub fn retire(&mut self, wc: &Wc) -> Retired<'_, T, N> {
         let left = self.covered(wc);
         Retired { sends: self, left, last: wc.result().map(|_| ()) }
     }
 
+    /// How many requests the completion covers that are not retired: 0 if it is of another ledger.
+    #[must_use]
+    pub fn covered(&self, wc: &Wc) -> usize {
+        let number = self.generation.number_of(Direction::Send, wc);
+        let position = number.map(|number| number.wrapping_sub(self.number) as usize);
+        position.filter(|position| *position < self.outstanding).map_or(0, |position| position + 1)
+    }
+
     /// Gives up all outstanding requests, oldest first, because their queue pair went to RESET: they do not complete, and
     /// what was not yet polled of them will retire nothing. Continues with another generation.
-    pub fn restart(&mut self, generation: Generation, mut discarded: impl FnMut(T)) {
-        self.generation = generation;
-        while let Some(token) = self.take_oldest() {
-            discarded(token);
+    pub fn restart(&mut self, generation: Generation, discarded: impl FnMut(T)) {
+        let given_up = self.give_up(generation);
+        self.discard(given_up, discarded);
+    }
+
+    /// The first half of [`restart`](Self::restart), which runs no code of the caller. Returns where the tokens are.
+    pub(crate) fn give_up(&mut self, generation: Generation) -> GivenUp {
+        let given_up = GivenUp { first: self.oldest, count: self.outstanding };
+        (self.oldest, self.outstanding) = (self.index(self.outstanding), 0);
+        (self.number, self.unsignaled, self.generation) = (0, 0, generation);
+        given_up
+    }
+
+    /// The second half.
+    pub(crate) fn discard(&mut self, given_up: GivenUp, mut discarded: impl FnMut(T)) {
+        let GivenUp { first, count } = given_up;
+        for nth in 0..count {
+            if let Some(token) = self.tokens[wrapped::<N>(first + nth)].take() {
+                discarded(token);
+            }
         }
     }
 
@@ -169,22 +221,9 @@ impl<T, const N: usize> Sends<T, N> {
         self.tokens.iter_mut().flatten()
     }
 
-    /// How many requests the completion covers: 0 if it is of another ledger.
-    pub(crate) fn covered(&self, wc: &Wc) -> usize {
-        self.position(wc).map_or(0, |position| position + 1)
-    }
-
-    /// The number of older requests that are outstanding, if the completion is of this ledger.
-    fn position(&self, wc: &Wc) -> Option<usize> {
-        let index = self.generation.index_of(Direction::Send, wc).filter(|index| *index < N)?;
-        let position = if index < self.oldest { index + N } else { index } - self.oldest;
-        (position < self.outstanding).then_some(position)
-    }
-
     /// The index of the request that is posted after `outstanding` others.
     const fn index(&self, outstanding: usize) -> usize {
-        let index = self.oldest + outstanding;
-        if index < N { index } else { index - N }
+        wrapped::<N>(self.oldest + outstanding)
     }
 
     /// Gives the requests their `wr_id` and their signals. There is a free slot for each.
@@ -192,7 +231,8 @@ impl<T, const N: usize> Sends<T, N> {
         let mut unsignaled = self.unsignaled;
         for (nth, wr) in list.iter_mut().enumerate() {
             let outstanding = self.outstanding + nth;
-            wr.wr_id = self.generation.wr_id(Direction::Send, self.index(outstanding));
+            let number = self.number.wrapping_add(outstanding as u32);
+            wr.wr_id = self.generation.wr_id(Direction::Send, number);
             if self.must_signal_at(outstanding, unsignaled) {
                 wr.flags |= SendFlags::SIGNALED;
             }
@@ -200,37 +240,47 @@ impl<T, const N: usize> Sends<T, N> {
         }
     }
 
-    /// Records a request that was posted.
-    fn note(&mut self, wr: &SendWr<'_>, token: T) {
-        self.tokens[self.index(self.outstanding)] = Some(token);
-        self.outstanding += 1;
-        self.unsignaled = after(self.unsignaled, wr);
+    /// Counts requests that were posted.
+    fn note(&mut self, posted: &[SendWr<'_>]) {
+        self.outstanding += posted.len();
+        self.unsignaled = posted.iter().fold(self.unsignaled, after);
     }
 
-    /// Retires the oldest request.
-    pub(crate) fn take_oldest(&mut self) -> Option<T> {
+    /// Retires the oldest request; the result has no token if it had none.
+    pub(crate) fn take_oldest(&mut self) -> Option<Option<T>> {
         let left = self.outstanding.checked_sub(1)?;
         let token = self.tokens[self.oldest].take();
         self.oldest = self.index(1);
+        self.number = self.number.wrapping_add(1);
         self.outstanding = left;
         self.unsignaled = self.unsignaled.min(left);
-        token
+        Some(token)
     }
+}
+
+/// Where the tokens of requests are that were given up.
+pub(crate) struct GivenUp {
+    first: usize,
+    count: usize,
+}
+
+/// An index less than twice the length of the ring.
+const fn wrapped<const N: usize>(index: usize) -> usize {
+    if index < N { index } else { index - N }
 }
 
 impl<T, const N: usize> Retire for Sends<T, N> {
     type Done<'w> = Sent<T>;
 
     fn retire_each<'w>(&mut self, wc: &'w Wc, each: impl FnMut(Self::Done<'w>)) -> bool {
-        let retired = self.retire(wc);
-        let is_own = retired.len() > 0;
-        retired.for_each(each);
+        let is_own = self.covered(wc) > 0;
+        self.retire(wc).for_each(each);
         is_own
     }
 }
 
 /// How many requests follow the last signaled one, once `wr` is posted.
-const fn after(unsignaled: usize, wr: &SendWr<'_>) -> usize {
+fn after(unsignaled: usize, wr: &SendWr<'_>) -> usize {
     if wr.flags.contains(SendFlags::SIGNALED) { 0 } else { unsignaled + 1 }
 }
 
@@ -248,18 +298,20 @@ impl<T, const N: usize> Iterator for Retired<'_, T, N> {
     type Item = Sent<T>;
 
     fn next(&mut self) -> Option<Sent<T>> {
-        self.left = self.left.checked_sub(1)?;
-        let token = self.sends.take_oldest()?;
-        let result = if self.left == 0 { self.last } else { Ok(()) };
-        Some(Sent { token, result })
+        loop {
+            self.left = self.left.checked_sub(1)?;
+            if let Some(token) = self.sends.take_oldest()? {
+                let result = if self.left == 0 { self.last } else { Ok(()) };
+                return Some(Sent { token, result });
+            }
+        }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
+        (0, Some(self.left))
     }
 }
 
-impl<T, const N: usize> ExactSizeIterator for Retired<'_, T, N> {}
 impl<T, const N: usize> FusedIterator for Retired<'_, T, N> {}
 
 impl<T, const N: usize> Drop for Retired<'_, T, N> {

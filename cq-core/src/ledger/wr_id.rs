@@ -1,9 +1,9 @@
-//! What a ledger writes into `wr_id`: the direction, its generation, the index of the request.
+//! What a ledger writes into `wr_id`: the direction, its generation, the number of the request.
 
 use crate::wc::Wc;
 
 const RECEIVE: u64 = 1 << 63;
-const INDEX_BITS: u32 = 32;
+const NUMBER_BITS: u32 = 32;
 
 /// Which queue a request was posted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,18 +48,18 @@ impl Generation {
 
     /// The `wr_id` of a request.
     #[inline]
-    pub(super) const fn wr_id(self, direction: Direction, index: usize) -> u64 {
+    pub(super) const fn wr_id(self, direction: Direction, number: u32) -> u64 {
         let direction = match direction {
             Direction::Send => 0,
             Direction::Receive => RECEIVE,
         };
-        direction | (self.0 as u64) << INDEX_BITS | index as u64
+        direction | (self.0 as u64) << NUMBER_BITS | number as u64
     }
 
-    /// The index of a request of this generation and direction.
+    /// The number of a request of this generation and direction.
     #[inline]
-    pub(super) const fn index_of(self, direction: Direction, wc: &Wc) -> Option<usize> {
-        let index = wc.wr_id() ^ self.wr_id(direction, 0);
-        if index >> INDEX_BITS == 0 { Some(index as usize) } else { None }
+    pub(super) const fn number_of(self, direction: Direction, wc: &Wc) -> Option<u32> {
+        let number = wc.wr_id() ^ self.wr_id(direction, 0);
+        if number >> NUMBER_BITS == 0 { Some(number as u32) } else { None }
     }
 }

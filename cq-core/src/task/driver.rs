@@ -6,16 +6,23 @@ use core::fmt;
 use core::future::{Future, poll_fn};
 use core::mem;
 use core::pin::pin;
+use core::task::Poll;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 
 use crate::cq::{CompletionQueue, WaitError};
 use crate::transport::{Arm, AsyncChannel};
 use crate::wc::Wc;
 
+const BATCH: usize = 32;
+
 /// Polls a completion queue, and passes each completion to the queue pair that it is of. See [the module](super).
+///
+/// Completions of queue pairs that are no [`TaskQp`](super::TaskQp) of this driver are discarded, those of shared receive
+/// queues among them.
 ///
 /// If it is dropped or ends, the requests that are outstanding on its queue pairs end with
 /// [`NotPolled`](super::RequestError::NotPolled).
@@ -86,10 +93,10 @@ impl<T: Arm, E: AsyncChannel> Driver<T, E> {
         }
     }
 
-    /// Waits for completions, and passes them on.
+    /// Waits for completions, passes them on, and lets other tasks run.
     async fn step(&mut self) -> Result<(), WaitError> {
         let Self { cq, events, is_asked, members: Members(table) } = self;
-        let mut buffer = [Wc::default(); 32];
+        let mut buffer = [Wc::default(); BATCH];
         let count = {
             let mut asked = pin!(table.asked.notified());
             let mut batch = pin!(cq.next_batch(&mut buffer, events));
@@ -99,8 +106,9 @@ impl<T: Arm, E: AsyncChannel> Driver<T, E> {
                     asked.set(table.asked.notified());
                 }
                 let batch = batch.as_mut().poll(task).map_ok(<[Wc]>::len);
-                // The queue was empty after it was asked.
-                if batch.is_pending() && mem::take(is_asked) {
+                // The queue was empty after it was asked: the poll returned less than it could.
+                let is_full = matches!(batch, Poll::Ready(Ok(BATCH)));
+                if !is_full && mem::take(is_asked) {
                     table.wake();
                 }
                 batch
@@ -108,6 +116,7 @@ impl<T: Arm, E: AsyncChannel> Driver<T, E> {
             .await?
         };
         table.complete(&buffer[..count]);
+        yield_now().await;
         Ok(())
     }
 }
@@ -175,9 +184,9 @@ impl Memberships {
         Self { number, member, drivers }
     }
 
-    /// Whether a driver has ended.
+    /// Whether a driver has ended, or there is none.
     pub(super) fn is_over(&self) -> bool {
-        self.drivers.iter().any(|table| table.lock().is_over)
+        self.drivers.is_empty() || self.drivers.iter().any(|table| table.lock().is_over)
     }
 
     pub(super) fn ask_to_poll(&self) {

@@ -1,6 +1,8 @@
 //! A queue pair that tasks share.
 
 use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::cell::RefCell;
 use core::fmt;
 use core::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,6 +13,7 @@ use super::driver::{Handle, Memberships, Serve};
 use super::request::{Finished, Request, RequestError, Token, Unfinished};
 use crate::device::QueuePair;
 use crate::ledger::NotPosted;
+use crate::setup::{Endpoint, ModifyError, Port, QpAttr, QpState};
 use crate::tracked::{Credit, Done, TrackedQp, Unlimited};
 use crate::transport::Refused;
 use crate::wc::Wc;
@@ -50,7 +53,7 @@ where
     C: Credit + Send + 'static,
 {
     /// Shares a queue pair whose completion queues are polled by these drivers: by one if it has the same for sends and
-    /// receives, else by both.
+    /// receives, else by both. Without a driver, every request ends with [`NotPolled`](RequestError::NotPolled).
     pub fn new(
         qp: TrackedQp<Q, Token<B>, Token<B>, SENDS, RECEIVES, C>,
         drivers: &[&Handle],
@@ -128,20 +131,61 @@ where
             .await
     }
 
-    /// Calls `change` with the queue pair: to connect it, to change its state, to query it. Other tasks wait meanwhile.
-    pub fn with<T>(&self, change: impl FnOnce(&mut Tracked<Q, B, SENDS, RECEIVES, C>) -> T) -> T {
-        let changed = change(&mut self.shared.lock().qp);
-        // After a RESET, entries can be used again once the completion queues were polled.
-        self.shared.memberships.ask_to_poll();
-        changed
+    /// Calls `query` with the queue pair: for its endpoint, its state. Other tasks wait meanwhile, and `query` must not use
+    /// this `TaskQp`.
+    pub fn with<T>(&self, query: impl FnOnce(&Q) -> T) -> T {
+        query(self.shared.lock().qp.get_ref())
+    }
+
+    /// Connects to a peer: as [`QueuePair::connect`].
+    ///
+    /// # Errors
+    /// As those of `QueuePair::connect`.
+    pub fn connect(&self, port: &Port, peer: &Endpoint) -> Result<(), ModifyError> {
+        self.shared.lock().qp.connect(port, peer)
+    }
+
+    /// Activates a UD queue pair: as [`QueuePair::activate`].
+    ///
+    /// # Errors
+    /// As those of `QueuePair::activate`.
+    pub fn activate(&self, port: &Port, qkey: u32) -> Result<(), ModifyError> {
+        self.shared.lock().qp.activate(port, qkey)
+    }
+
+    /// Changes state and attributes: as [`QueuePair::modify`]. To RESET it is [`reset`](Self::reset).
+    ///
+    /// # Errors
+    /// As those of `QueuePair::modify`.
+    pub fn modify(&self, attr: &QpAttr) -> Result<(), ModifyError> {
+        match attr.state {
+            Some(QpState::RESET) => self.reset(),
+            _ => self.shared.lock().qp.modify(attr),
+        }
+    }
+
+    /// Goes to ERR: outstanding requests fail with WR_FLUSH.
+    ///
+    /// # Errors
+    /// As those of `QueuePair::modify`.
+    pub fn fail(&self) -> Result<(), ModifyError> {
+        self.modify(&QpAttr::to(QpState::ERR))
     }
 
     /// Goes to RESET. Outstanding requests are [discarded](RequestError::Discarded), and return their buffers.
     ///
     /// # Errors
     /// The device refused. Nothing was discarded.
-    pub fn reset(&self) -> Result<(), crate::setup::ModifyError> {
-        self.with(|qp| qp.reset(Token::discard, Token::discard))
+    pub fn reset(&self) -> Result<(), ModifyError> {
+        let mut tokens = Vec::new();
+        let tokens_of = RefCell::new(&mut tokens);
+        let keep = |token| tokens_of.borrow_mut().push(token);
+        self.shared.lock().qp.reset(keep, keep)?;
+        // Without the lock: a buffer that nobody waits for is dropped, whatever that does.
+        tokens.into_iter().for_each(Token::discard);
+        // Entries can be used again once the completion queues were polled.
+        self.shared.memberships.ask_to_poll();
+        Ok(())
     }
 }
 
@@ -150,7 +194,8 @@ where
     C: Credit,
 {
     fn lock(&self) -> MutexGuard<'_, State<Q, B, SENDS, RECEIVES, C>> {
-        // A panic, of a device or of `with`, leaves the ledgers consistent.
+        // A panic of a device leaves the ledgers consistent, and no other code runs under the lock but `with`, which only
+        // reads.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -193,19 +238,21 @@ where
     C: Credit + Send,
 {
     fn complete(&self, wc: &Wc) {
-        // Every request is signaled, so a completion retires one. The lock is released before its task is told: a
-        // buffer that nobody waits for is dropped then, whatever that does.
-        let done = self.lock().qp.retire(wc).next();
-        match done {
-            Some(Done::Sent(sent)) => {
-                self.sends.notify_one();
-                sent.token.complete(wc, sent.result);
+        loop {
+            // The lock is released before the task is told: a buffer that nobody waits for is dropped then, whatever that
+            // does.
+            let done = self.lock().qp.retire_next(wc);
+            match done {
+                Some(Done::Sent(sent)) => {
+                    self.sends.notify_one();
+                    sent.token.complete(wc, sent.result);
+                }
+                Some(Done::Received(received)) => {
+                    self.receives.notify_one();
+                    received.token.complete(wc, received.result.map(|_| ()));
+                }
+                None => return,
             }
-            Some(Done::Received(received)) => {
-                self.receives.notify_one();
-                received.token.complete(wc, received.result.map(|_| ()));
-            }
-            None => {}
         }
     }
 

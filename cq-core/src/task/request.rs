@@ -28,7 +28,7 @@ pub struct Finished<B> {
 /// A request that has not succeeded, with its buffer if the device does not use it any more.
 pub struct Unfinished<B> {
     /// The buffer that the request was posted with. If it is `None`, it stays with the queue pair, as the device may still
-    /// use it.
+    /// use it, or was dropped after the queue pair was destroyed.
     pub buffer: Option<B>,
     /// What happened.
     pub why: RequestError,

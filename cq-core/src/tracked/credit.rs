@@ -15,6 +15,9 @@ pub trait Credit: sealed::Sealed {
 
     /// RESET has discarded so many outstanding requests.
     fn discard(&mut self, outstanding: usize);
+
+    /// Keeps the entries for ever: what they were reserved for can't be destroyed.
+    fn keep(&mut self);
 }
 
 mod sealed {
@@ -37,6 +40,8 @@ impl Credit for Unlimited {
     }
 
     fn discard(&mut self, _outstanding: usize) {}
+
+    fn keep(&mut self) {}
 }
 
 impl<B: Deref<Target = Budget>> sealed::Sealed for Reservation<B> {}
@@ -53,5 +58,9 @@ impl<B: Deref<Target = Budget>> Credit for Reservation<B> {
 
     fn discard(&mut self, outstanding: usize) {
         self.discard(u32::try_from(outstanding).unwrap_or(u32::MAX));
+    }
+
+    fn keep(&mut self) {
+        self.keep();
     }
 }

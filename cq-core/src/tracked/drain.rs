@@ -4,12 +4,11 @@ use core::ops::ControlFlow;
 
 use super::TrackedQp;
 use super::credit::Credit;
-use super::qp::Done;
+use super::qp::{Done, FailError};
 use crate::cq::CompletionQueue;
 use crate::device::QueuePair;
 use crate::ledger::{Reaped, reap};
 use crate::sentences::{from, sentences};
-use crate::setup::ModifyError;
 use crate::transport::{PollCq, PollError};
 use crate::wc::Wc;
 
@@ -17,8 +16,8 @@ use crate::wc::Wc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DrainError {
-    /// It could not go to ERR.
-    Modify(ModifyError),
+    /// It could not go to ERR, or not so that everything completes.
+    Fail(FailError),
     /// A completion queue failed: what is outstanding completes there no more.
     Poll(PollError),
     /// The caller ended the wait.
@@ -26,16 +25,16 @@ pub enum DrainError {
 }
 
 from! {
-    ModifyError => DrainError::Modify;
+    FailError => DrainError::Fail;
     PollError => DrainError::Poll;
 }
 
 sentences!(DrainError {
-    Self::Modify(_) => ("the queue pair can't go to ERR, which flushes its requests");
+    Self::Fail(_) => ("the queue pair can't flush its requests");
     Self::Poll(_) => ("a completion queue can't be polled: destroy the queue pair instead of draining it");
     Self::Stopped => ("the wait for the flushed requests was ended");
 }
-    Self::Modify(error) => error;
+    Self::Fail(error) => error;
     Self::Poll(error) => error;
 );
 
@@ -60,6 +59,9 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
             self.fail()?;
         }
         while !self.is_idle() {
+            if cqs.is_empty() && reaped(Reaped::Nothing).is_break() {
+                return Err(DrainError::Stopped);
+            }
             for cq in &mut *cqs {
                 if reap(self, cq, buffer, &mut reaped)?.is_break() {
                     return Err(DrainError::Stopped);

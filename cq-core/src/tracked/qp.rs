@@ -1,6 +1,5 @@
 //! A queue pair and its ledgers.
 
-use core::mem;
 use core::ops::ControlFlow;
 
 use super::Unlimited;
@@ -10,8 +9,9 @@ use crate::device::QueuePair;
 use crate::ledger::{
     Generation, NotPosted, ReapError, Reaped, Received, Receives, Retire, Sends, Sent, post_or_reap,
 };
+use crate::sentences::{from, sentences};
 use crate::setup::{Destination, Endpoint, ModifyError, Port, QpAttr, QpState};
-use crate::transport::{PollCq, Post, PostError};
+use crate::transport::{PollCq, Post, PostError, Refused};
 use crate::wc::Wc;
 use crate::wr::{RecvWr, SendWr, Sge};
 
@@ -36,15 +36,6 @@ pub enum Done<'w, S, R> {
     Sent(Sent<S>),
     /// A receive.
     Received(Received<'w, R>),
-}
-
-/// The requests that a completion covers and that are not retired yet.
-#[must_use = "what is not retired stays outstanding"]
-#[derive(Debug)]
-pub struct Covered<'w> {
-    wc: &'w Wc,
-    sends: usize,
-    is_begun: bool,
 }
 
 impl<Q, S, R, const SENDS: usize, const RECEIVES: usize> TrackedQp<Q, S, R, SENDS, RECEIVES> {
@@ -132,13 +123,8 @@ impl<Q, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         received.into_iter().chain(self.sends.retire(wc).map(Done::Sent))
     }
 
-    /// What a completion covers, to [retire](Self::retire_next) it one by one, and to post in between.
-    pub fn covered<'w>(&self, wc: &'w Wc) -> Covered<'w> {
-        Covered { wc, sends: self.sends.covered(wc), is_begun: false }
-    }
-
-    /// Retires the next request that a completion covers, oldest first: as [`retire`](Self::retire), but requests can be
-    /// posted before the next call.
+    /// Retires the next request that a completion covers, oldest first; `None` once all are retired. As
+    /// [`retire`](Self::retire), but requests can be posted before the next call.
     ///
     /// ```
     /// use cq_core::ledger::NotPosted;
@@ -149,8 +135,7 @@ impl<Q, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     ///
     /// /// Returns each message that arrives; a buffer receives again once it was sent.
     /// fn echo<Q: Post>(qp: &mut TrackedQp<Q, Sge, Sge, 16, 16>, wc: &Wc) -> Result<(), NotPosted<Sge>> {
-    ///     let mut covered = qp.covered(wc);
-    ///     while let Some(done) = qp.retire_next(&mut covered) {
+    ///     while let Some(done) = qp.retire_next(wc) {
     ///         match done {
     ///             Done::Received(received) => {
     ///                 let buffer = received.token;
@@ -164,16 +149,17 @@ impl<Q, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     ///     Ok(())
     /// }
     /// ```
-    pub fn retire_next<'w>(&mut self, covered: &mut Covered<'w>) -> Option<Done<'w, S, R>> {
-        if !mem::replace(&mut covered.is_begun, true) {
-            if let Some(received) = self.receives.retire(covered.wc) {
-                return Some(Done::Received(received));
+    pub fn retire_next<'w>(&mut self, wc: &'w Wc) -> Option<Done<'w, S, R>> {
+        if let Some(received) = self.receives.retire(wc) {
+            return Some(Done::Received(received));
+        }
+        loop {
+            let covered = self.sends.covered(wc).checked_sub(1)?;
+            if let Some(token) = self.sends.take_oldest()? {
+                let result = if covered == 0 { wc.result().map(|_| ()) } else { Ok(()) };
+                return Some(Done::Sent(Sent { token, result }));
             }
         }
-        covered.sends = covered.sends.checked_sub(1)?;
-        let token = self.sends.take_oldest()?;
-        let result = if covered.sends == 0 { covered.wc.result().map(|_| ()) } else { Ok(()) };
-        Some(Done::Sent(Sent { token, result }))
     }
 
     /// The ledger of sends, with its limit.
@@ -301,21 +287,26 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         self.qp.activate(port, qkey)
     }
 
-    /// Goes to ERR: everything outstanding is flushed ([Q2](crate::contract#q2)).
+    /// Goes to ERR: everything outstanding is flushed ([Q2](crate::contract#q2)). An unsignaled send that was executed
+    /// before is not: if the last one is unsignaled, an empty send is posted behind it, without a token, whose completion
+    /// covers it. So after this call everything outstanding is retired by completions.
     ///
     /// # Errors
-    /// The queue pair is in RESET, where nothing is outstanding, or the device refused.
-    pub fn fail(&mut self) -> Result<(), ModifyError> {
-        self.qp.modify(&QpAttr::to(QpState::ERR))
+    /// The queue pair is in RESET, where nothing is outstanding, or the device refused. [`FailError::Marker`]: it goes to
+    /// ERR, but refuses the empty send; a UD queue pair does.
+    pub fn fail(&mut self) -> Result<(), FailError> {
+        self.qp.modify(&QpAttr::to(QpState::ERR))?;
+        Ok(self.sends.post_marker(&mut self.qp)?)
     }
 
-    /// Changes state and attributes, except by [`reset`](Self::reset).
+    /// Changes state and attributes. If the new state is RESET, the tokens of outstanding requests are dropped; otherwise
+    /// as [`QueuePair::modify`]. See [`reset`](Self::reset) and [`fail`](Self::fail).
     ///
     /// # Errors
     /// As those of [`QueuePair::modify`].
     pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
         match attr.state {
-            Some(QpState::RESET) => self.reset(|_| (), |_| ()),
+            Some(QpState::RESET) => self.reset_by(attr, |_| (), |_| ()),
             _ => self.qp.modify(attr),
         }
     }
@@ -331,14 +322,49 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         sent: impl FnMut(S),
         received: impl FnMut(R),
     ) -> Result<(), ModifyError> {
-        self.qp.modify(&QpAttr::to(QpState::RESET))?;
+        self.reset_by(&QpAttr::to(QpState::RESET), sent, received)
+    }
+
+    fn reset_by(
+        &mut self,
+        attr: &QpAttr,
+        sent: impl FnMut(S),
+        received: impl FnMut(R),
+    ) -> Result<(), ModifyError> {
+        self.qp.modify(attr)?;
         self.send_credit.discard(self.sends.outstanding());
         self.recv_credit.discard(self.receives.outstanding());
-        self.sends.restart(Generation::unique(), sent);
-        self.receives.restart(Generation::unique(), received);
+        // Both ledgers are in order before the caller's code runs, which may panic.
+        let given_up = self.sends.give_up(Generation::unique());
+        self.receives.give_up(Generation::unique());
+        self.sends.discard(given_up, sent);
+        self.receives.discard(received);
         Ok(())
     }
 }
+
+/// Why a queue pair could not go to ERR so that everything outstanding completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FailError {
+    /// It could not go to ERR.
+    Modify(ModifyError),
+    /// It refused an empty send: the last sends may not complete.
+    Marker(Refused),
+}
+
+from! {
+    ModifyError => FailError::Modify;
+    Refused => FailError::Marker;
+}
+
+sentences!(FailError {
+    Self::Modify(_) => ("the queue pair can't go to ERR, which flushes its requests");
+    Self::Marker(_) => ("the queue pair refuses an empty send behind unsignaled ones, so nothing tells that they are done: signal the last one");
+}
+    Self::Modify(error) => error;
+    Self::Marker(error) => error;
+);
 
 impl<Q, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Retire
     for TrackedQp<Q, S, R, SENDS, RECEIVES, C>

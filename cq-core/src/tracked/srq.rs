@@ -45,27 +45,45 @@ use crate::wr::{RecvWr, Sge};
 /// RESET or is destroyed before, the receive may never complete, and its token stays in the ledger: let the queue pair go
 /// to ERR first, wait for QP_LAST_WQE_REACHED, and poll the queue empty ([Q9](crate::contract#q9)).
 #[derive(Debug)]
-pub struct TrackedSrq<Q, R, C, const N: usize, const QUEUES: usize> {
-    // Destroyed first, as in `TrackedQp`.
-    srq: Q,
+pub struct TrackedSrq<Q, R, C, const N: usize, const QUEUES: usize>
+where
+    Q: SharedReceiveQueue,
+    C: Credit,
+{
+    /// `None` only while it is dropped.
+    srq: Option<Q>,
     receives: Receives<R, N>,
     credits: [C; QUEUES],
 }
 
-impl<Q, R, C: Credit, const N: usize, const QUEUES: usize> TrackedSrq<Q, R, C, N, QUEUES> {
+impl<Q, R, C, const N: usize, const QUEUES: usize> TrackedSrq<Q, R, C, N, QUEUES>
+where
+    Q: SharedReceiveQueue,
+    C: Credit,
+{
     /// Keeps the ledger of a shared receive queue without receives. `credits` are reservations on each completion queue
     /// that the receives can complete on, or [`Unlimited`](super::Unlimited).
     #[must_use]
     pub fn with(srq: Q, credits: [C; QUEUES]) -> Self {
-        Self { srq, receives: Receives::new(Generation::unique()), credits }
+        Self { srq: Some(srq), receives: Receives::new(Generation::unique()), credits }
     }
-}
 
-impl<Q, R, C: Credit, const N: usize, const QUEUES: usize> TrackedSrq<Q, R, C, N, QUEUES> {
     /// Returns the shared receive queue, to create queue pairs for it. What is posted by another way is not accounted
     /// for.
     pub const fn get_ref(&self) -> &Q {
-        &self.srq
+        match &self.srq {
+            Some(srq) => srq,
+            None => unreachable!(),
+        }
+    }
+
+    fn parts(&mut self) -> (&mut Q, &mut Receives<R, N>) {
+        let usable = self.credits.iter_mut().map(Credit::usable).min();
+        self.receives.set_limit(usable.unwrap_or(N));
+        match &mut self.srq {
+            Some(srq) => (srq, &mut self.receives),
+            None => unreachable!(),
+        }
     }
 
     /// How many receives are outstanding: posted, and not retired.
@@ -76,7 +94,7 @@ impl<Q, R, C: Credit, const N: usize, const QUEUES: usize> TrackedSrq<Q, R, C, N
 
     /// How many receives can be posted now.
     pub fn free(&mut self) -> usize {
-        self.receives().free()
+        self.parts().1.free()
     }
 
     /// Retires the receive that has completed. `None` if the completion is not of this queue.
@@ -84,25 +102,14 @@ impl<Q, R, C: Credit, const N: usize, const QUEUES: usize> TrackedSrq<Q, R, C, N
         self.receives.retire(wc)
     }
 
-    /// The ledger, with its limit.
-    fn receives(&mut self) -> &mut Receives<R, N> {
-        let usable = self.credits.iter_mut().map(Credit::usable).min();
-        self.receives.set_limit(usable.unwrap_or(N));
-        &mut self.receives
-    }
-}
-
-impl<Q: SharedReceiveQueue, R, C: Credit, const N: usize, const QUEUES: usize>
-    TrackedSrq<Q, R, C, N, QUEUES>
-{
     /// Posts a receive with a token: as [`Receives::post`].
     ///
     /// # Errors
     /// The receive was refused. [`Refused::QueueFull`](crate::transport::Refused::QueueFull): as many as may be are
     /// outstanding; poll, and retire.
     pub fn post_recv(&mut self, sges: &[Sge], token: R) -> Result<(), NotPosted<R>> {
-        self.receives();
-        self.receives.post_by(sges, token, |list| self.srq.post_recv(list))
+        let (srq, receives) = self.parts();
+        receives.post_by(sges, token, |list| srq.post_recv(list))
     }
 
     /// Posts a list of receives: as [`Receives::post_list`].
@@ -114,8 +121,8 @@ impl<Q: SharedReceiveQueue, R, C: Credit, const N: usize, const QUEUES: usize>
         list: &mut [RecvWr<'_>],
         token: impl FnMut(usize) -> R,
     ) -> Result<(), PostError> {
-        self.receives();
-        self.receives.post_list_by(list, token, |list| self.srq.post_recv(list))
+        let (srq, receives) = self.parts();
+        receives.post_list_by(list, token, |list| srq.post_recv(list))
     }
 
     /// Posts `count` receives of one buffer each: as [`Receives::fill`].
@@ -128,8 +135,8 @@ impl<Q: SharedReceiveQueue, R, C: Credit, const N: usize, const QUEUES: usize>
         sge: impl FnMut(usize) -> Sge,
         token: impl FnMut(usize) -> R,
     ) -> Result<(), PostError> {
-        self.receives();
-        self.receives.fill_by(count, sge, token, |list| self.srq.post_recv(list))
+        let (srq, receives) = self.parts();
+        receives.fill_by(count, sge, token, |list| srq.post_recv(list))
     }
 
     /// Requests one SRQ_LIMIT_REACHED: as [`SharedReceiveQueue::arm_limit`].
@@ -137,7 +144,7 @@ impl<Q: SharedReceiveQueue, R, C: Credit, const N: usize, const QUEUES: usize>
     /// # Errors
     /// The limit exceeds the queue's capacity.
     pub fn arm_limit(&mut self, limit: u32) -> Result<(), ArmLimitError> {
-        self.srq.arm_limit(limit)
+        self.parts().0.arm_limit(limit)
     }
 
     /// The armed limit: as [`SharedReceiveQueue::limit`].
@@ -145,6 +152,19 @@ impl<Q: SharedReceiveQueue, R, C: Credit, const N: usize, const QUEUES: usize>
     /// # Errors
     /// The device could not be queried.
     pub fn limit(&self) -> Result<u32, DeviceError> {
-        self.srq.limit()
+        self.get_ref().limit()
+    }
+}
+
+impl<Q, R, C, const N: usize, const QUEUES: usize> Drop for TrackedSrq<Q, R, C, N, QUEUES>
+where
+    Q: SharedReceiveQueue,
+    C: Credit,
+{
+    fn drop(&mut self) {
+        if self.srq.take().is_some_and(|srq| srq.destroy().is_err()) {
+            self.credits.iter_mut().for_each(Credit::keep);
+            self.receives.tokens().for_each(core::mem::forget);
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cq_core::async_event::AsyncEvent;
 use cq_core::budget::{Budget, Budgeted, Reservation};
 use cq_core::channel::waker::{self, Raiser, Receiver, WakerChannel};
+use cq_core::device::QueuePair;
 use cq_core::setup::{QpAttr, QpState};
 use cq_core::task::{
     Channel, DeviceEvents, Driver, Finished, Handle, RequestError, TaskQp, Unfinished,
@@ -231,9 +232,13 @@ async fn a_queue_without_slots_refuses_instead_of_waiting_for_ever() {
     let full = RequestError::Refused(Refused::QueueFull);
     assert_eq!(qp.send(ping(), ()).await.unwrap_err().why, full);
     assert_eq!(qp.receive(&[], ()).await.unwrap_err().why, full);
-    let qp = TaskQp::<_, (), 0, 0>::new(TrackedQp::new(Qp::default()), &[]);
+
+    let qp = TaskQp::<_, (), 0, 0>::new(TrackedQp::new(Qp::default()), &[&driver.handle()]);
     assert_eq!(qp.send(ping(), ()).await.unwrap_err().why, full);
     assert_eq!(qp.receive(&[], ()).await.unwrap_err().why, full);
+    // Nor does one wait that nobody polls for.
+    let qp = TaskQp::<_, (), 1, 1>::new(TrackedQp::new(Qp::default()), &[]);
+    assert_eq!(qp.send(ping(), ()).await.unwrap_err().why, RequestError::NotPolled);
 }
 
 #[tokio::test]
@@ -262,8 +267,8 @@ async fn a_reset_returns_buffers_and_wakes_those_that_wait_for_a_slot() {
     stand.complete(WcStatus::SUCCESS);
     assert_eq!(waiting.await.unwrap().unwrap().buffer.1, 4);
     waiting_receive.abort();
-    stand.qp.with(|qp| qp.modify(&QpAttr::to(QpState::INIT))).unwrap();
-    assert_eq!(stand.qp.with(|qp| qp.max_sends()), 2);
+    stand.qp.modify(&QpAttr::to(QpState::INIT)).unwrap();
+    assert_eq!(stand.qp.with(|qp| qp.state()), Ok(QpState::INIT));
 }
 
 #[tokio::test]
@@ -388,13 +393,77 @@ async fn draining_through_the_driver_ends_all_requests() {
     let stand = Stand::new();
     let send = stand.send(1);
     stand.until_posted(1).await;
-    stand.qp.with(|qp| qp.fail()).unwrap();
+    stand.qp.fail().unwrap();
     let wcs: Vec<_> = stand.list.with(|pair| pair.completions.drain(..).collect());
     let mut device = stand.device;
     wcs.iter().for_each(|wc| device.push(wc).unwrap());
     let flushed = send.await.unwrap().unwrap_err();
     let RequestError::Failed(why) = flushed.why else { panic!("{flushed}") };
     assert_eq!(why.status(), WcStatus::WR_FLUSH_ERR);
+}
+
+/// A buffer that uses its queue pair when it is dropped, as one of a pool does.
+struct Pooled(Option<TaskQp<Qp, Pooled, 1, 1>>);
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        if let Some(qp) = &self.0 {
+            assert_eq!(qp.with(|qp| qp.number()), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn buffers_are_dropped_without_the_queue_pairs_lock() {
+    let (driver, mut device) = driver();
+    let list = Qp::default();
+    let qp = TaskQp::<_, Pooled, 1, 1>::new(TrackedQp::new(list.clone()), &[&driver.handle()]);
+    let driver = tokio::spawn(driver.run());
+    drop(qp.post_recv(&[], Pooled(Some(qp.clone()))).await.unwrap());
+    qp.reset().unwrap();
+    drop(qp.post_send(ping(), Pooled(Some(qp.clone()))).await.unwrap());
+    let wr_id = list.with(|pair| pair.sends[0].0);
+    device.push(&send(wr_id)).unwrap();
+    // The slot is free again once the completion was passed on.
+    drop(qp.post_send(ping(), Pooled(None)).await.unwrap());
+    driver.abort();
+}
+
+/// A channel that wakes for the first of unread events alone.
+struct Pile(Receiver<Arc<WakerChannel>>, Arc<AtomicU32>);
+
+impl Events for Pile {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+        self.0.take_event()?;
+        let taken = self.1.fetch_update(SeqCst, SeqCst, |unread| unread.checked_sub(1));
+        Ok(taken.ok().map(|_| KEY))
+    }
+}
+
+impl AsyncChannel for Pile {
+    fn register(&mut self, task: &std::task::Waker) {
+        self.0.register(task);
+    }
+}
+
+#[tokio::test]
+async fn n06_a_task_is_woken_though_many_events_are_unread() {
+    let (raiser, events) = waker::channel();
+    let unread = Arc::new(AtomicU32::new(100));
+    let pile = Pile(events, unread.clone());
+    let raise = move |key: CqKey| {
+        if unread.fetch_add(1, SeqCst) == 0 {
+            raiser.raise(key);
+        }
+    };
+    let (mut device, consumer) = HeapCq::new(4).unwrap().split_with(KEY, raise);
+    let (mut cq, mut events) = (CompletionQueue::new(consumer), pile);
+    let task = tokio::spawn(async move {
+        cq.next_batch(&mut [Wc::default(); 4], &mut events).await.map(<[Wc]>::len)
+    });
+    rest().await;
+    device.push(&send(1)).unwrap();
+    assert_eq!(tokio::time::timeout(DEADLINE, task).await.unwrap().unwrap(), Ok(1));
 }
 
 /// An eventfd: as a channel, and as a device. Each event is counted there.

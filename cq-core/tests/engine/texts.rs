@@ -15,7 +15,7 @@ use cq_core::setup::{
 };
 use cq_core::testing::fake::Unfinished;
 use cq_core::testing::fault::Injected;
-use cq_core::tracked::{CreateTrackedError, DrainError};
+use cq_core::tracked::{CreateTrackedError, DrainError, FailError};
 
 use super::*;
 
@@ -70,7 +70,8 @@ fn errors() -> Vec<String> {
     ];
     let drains = [
         DrainError::from(PollError::Closed),
-        ModifyError::NotIn { is: QpState::RESET, claimed: QpState::RTS }.into(),
+        FailError::from(ModifyError::NotIn { is: QpState::RESET, claimed: QpState::RTS }).into(),
+        FailError::from(Refused::NoDestination).into(),
         DrainError::Stopped,
     ];
     let created =

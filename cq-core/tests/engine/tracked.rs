@@ -117,6 +117,9 @@ impl QueuePair for Qp {
 
 impl Destroy for Qp {
     fn destroy(self) -> Result<(), InUse<Self>> {
+        if self.with(|pair| pair.is_used) {
+            return Err(InUse::new(self, "queue", "its users"));
+        }
         Ok(())
     }
 }
@@ -276,24 +279,76 @@ fn what_a_completion_covers_is_retired_one_by_one_and_posts_come_between() {
 
     // The slot that is free again is used at once, and its request is not covered.
     let wc = Wc::new(second, WcStatus::REM_ACCESS_ERR, 1);
-    let mut covered = qp.covered(&wc);
     for (token, is_ok) in [(0, true), (1, false)] {
-        let done = qp.retire_next(&mut covered).unwrap();
+        let done = qp.retire_next(&wc).unwrap();
         assert_eq!(name(&done), format!("{token} {is_ok}"));
         qp.post_send(ping(), 10 + token).unwrap();
     }
-    assert!(qp.retire_next(&mut covered).is_none());
+    assert!(qp.retire_next(&wc).is_none());
     assert_eq!(qp.sends_outstanding(), 2);
     let wc = recv(receive);
-    let mut covered = qp.covered(&wc);
-    assert_eq!(name(&qp.retire_next(&mut covered).unwrap()), "a true");
+    assert_eq!(name(&qp.retire_next(&wc).unwrap()), "a true");
     qp.post_recv(&[], 'b').unwrap();
-    assert!(qp.retire_next(&mut covered).is_none());
+    assert!(qp.retire_next(&wc).is_none());
     assert_eq!(qp.receives_outstanding(), 1);
     // One of another queue pair covers nothing.
     let wc = send(first ^ 1 << 40);
-    let mut covered = qp.covered(&wc);
-    assert!(qp.retire_next(&mut covered).is_none());
+    assert!(qp.retire_next(&wc).is_none());
+}
+
+#[test]
+fn a_completion_that_is_retired_late_covers_nothing_that_came_after_it() {
+    // Two threads poll, and the second batch is retired first: it covers what is in the first.
+    let mut qp = TrackedQp::<_, u32, char, 4, 1>::new(Qp::default());
+    let device = qp.get_ref().clone();
+    qp.post_sends(&mut [ping(); 4], |nth| nth as u32).unwrap();
+    let ids: Vec<_> = device.with(|pair| pair.sends.drain(..).map(|(wr_id, _)| wr_id).collect());
+    let [early, late] = [send(ids[1]), send(ids[3])];
+    assert_eq!(qp.retire(&late).count(), 4);
+    qp.post_sends(&mut [ping(); 4], |nth| 10 + nth as u32).unwrap();
+    assert_eq!(qp.retire(&early).count(), 0);
+    assert!(qp.retire_next(&early).is_none());
+    assert_eq!(qp.sends_outstanding(), 4);
+    // One that is half retired when others are posted and retired in between.
+    let ids: Vec<_> = device.with(|pair| pair.sends.drain(..).map(|(wr_id, _)| wr_id).collect());
+    let [early, late] = [send(ids[1]), send(ids[3])];
+    assert_eq!(name(&qp.retire_next(&early).unwrap()), "10 true");
+    assert_eq!(qp.retire(&late).count(), 3);
+    qp.post_sends(&mut [ping(); 4], |nth| 20 + nth as u32).unwrap();
+    assert!(qp.retire_next(&early).is_none());
+    // Receives, whose slots are used again at once.
+    qp.post_recv(&[], 'a').unwrap();
+    let wc = recv(device.with(|pair| pair.receives[0]));
+    assert_eq!(qp.retire(&wc).count(), 1);
+    qp.post_recv(&[], 'b').unwrap();
+    assert_eq!(qp.retire(&wc).count(), 0);
+    assert_eq!((qp.sends_outstanding(), qp.receives_outstanding()), (4, 1));
+}
+
+#[test]
+fn a_closure_that_panics_loses_its_tokens_and_no_request() {
+    let mut qp = TrackedQp::<_, u32, char, 4, 4>::new(Qp::default());
+    let device = qp.get_ref().clone();
+    let token = |nth: usize| if nth == 0 { 7 } else { panic!("no token") };
+    let posted = catch_unwind(AssertUnwindSafe(|| qp.post_sends(&mut [ping(); 3], token)));
+    assert!(posted.is_err());
+    let token = |nth: usize| if nth == 0 { 'a' } else { panic!("no token") };
+    let list = &mut [RecvWr::new(0, &[]); 3];
+    assert!(catch_unwind(AssertUnwindSafe(|| qp.post_recvs(list, token))).is_err());
+    assert_eq!((qp.sends_outstanding(), qp.receives_outstanding()), (3, 3));
+    qp.post_send(ping(), 9).unwrap();
+    device.with(|pair| pair.fail());
+    let wcs: Vec<_> = device.with(|pair| pair.completions.drain(..).collect());
+    let done = wcs.iter().flat_map(|wc| qp.retire(wc).map(|done| name(&done)).collect::<Vec<_>>());
+    assert_eq!(done.collect::<Vec<_>>(), ["7 false", "9 false", "a false"]);
+    assert!(qp.is_idle());
+    // A reset is complete before its closures run.
+    qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    qp.post_send(ping(), 1).unwrap();
+    qp.post_recv(&[], 'c').unwrap();
+    assert!(catch_unwind(AssertUnwindSafe(|| qp.reset(|_| panic!("a token"), |_| ()))).is_err());
+    assert!(qp.is_idle());
+    (0..4).for_each(|token| qp.post_send(ping(), token).unwrap());
 }
 
 #[test]
@@ -405,9 +460,9 @@ fn a_full_send_queue_is_reaped_with_what_else_completes() {
 }
 
 /// Drains, and stops after so many empty polls. Returns what was seen.
-fn drain<C: Credit>(
+fn drain<C: Credit, T: PollCq>(
     qp: &mut Tracked<C>,
-    cqs: &mut [&mut CompletionQueue<impl PollCq>],
+    cqs: &mut [&mut CompletionQueue<T>],
     patience: usize,
 ) -> (Result<(), DrainError>, Vec<String>) {
     let (mut seen, mut turns) = (Vec::new(), 0);
@@ -444,17 +499,59 @@ fn q02_a_queue_pair_is_drained_when_all_was_flushed() {
 }
 
 #[test]
-fn draining_ends_as_the_caller_wishes_or_with_the_queue() {
+fn q02_an_unsignaled_send_that_was_executed_before_is_drained_too() {
+    let (mut qp, device, mut cq) = tracked(4, 2);
+    qp.post_send(ping(), 0).unwrap();
+    device.with(|pair| pair.execute(WcStatus::SUCCESS));
+    assert_eq!(drain(&mut qp, &mut [&mut cq], 1), (Ok(()), vec!["0 true".into()]));
+    // Once, and only where it is necessary.
+    for is_signaled in [false, true] {
+        let wr = if is_signaled { SendWr::send_inline(0, b"") } else { ping() };
+        let (mut qp, device, _cq) = tracked(4, 2);
+        qp.post_send(wr, 0).unwrap();
+        qp.fail().unwrap();
+        qp.fail().unwrap();
+        let flushed = device.with(|pair| pair.completions.len());
+        assert_eq!(flushed, if is_signaled { 1 } else { 2 });
+    }
     let (mut qp, device, _cq) = tracked(4, 2);
     qp.post_send(ping(), 0).unwrap();
+    device.with(|pair| pair.refuses_after = Some((0, 0)));
+    assert_eq!(qp.fail(), Err(FailError::Marker(Refused::Device(5))));
+}
+
+#[test]
+fn q11_a_shared_receive_queue_that_is_in_use_keeps_what_it_has() {
+    let device = Qp::default();
+    let (mut cq, budget) = device.cq(8);
+    for is_used in [true, false] {
+        device.with(|pair| pair.is_used = is_used);
+        let token = Arc::new(());
+        let entries = Reservation::new(&budget, 3).unwrap();
+        let mut srq = TrackedSrq::<_, _, _, 3, 1>::with(device.clone(), [entries]);
+        srq.post_recv(&[], token.clone()).unwrap();
+        drop(srq);
+        assert!(cq.poll(&mut [Wc::default(); 2]).unwrap().is_empty());
+        assert_eq!((Arc::strong_count(&token) > 1, budget.free()), (is_used, 5));
+    }
+}
+
+#[test]
+fn draining_ends_as_the_caller_wishes_or_with_the_queue() {
+    let (mut qp, device, _cq) = tracked(4, 2);
+    qp.post_send(SendWr::send_inline(0, b""), 0).unwrap();
     let (mut empty, _) = Qp::default().cq(1);
     assert_eq!(drain(&mut qp, &mut [&mut empty], 2), (Err(DrainError::Stopped), vec![]));
+    assert_eq!(drain::<Entries, Cq>(&mut qp, &mut [], 2), (Err(DrainError::Stopped), vec![]));
     let script = Script::<4>::new(KEY).on_poll(Err(PollError::Failed));
     let mut failed = CompletionQueue::new(&script);
     let (answer, _) = drain(&mut qp, &mut [&mut failed], 2);
     assert_eq!(answer, Err(DrainError::Poll(PollError::Failed)));
     *device.refuses.lock().unwrap() = Some(REFUSED);
-    assert_eq!(drain(&mut qp, &mut [&mut empty], 2).0, Err(DrainError::Modify(REFUSED)));
+    assert_eq!(
+        drain(&mut qp, &mut [&mut empty], 2).0,
+        Err(DrainError::Fail(FailError::Modify(REFUSED)))
+    );
     assert_eq!(qp.sends_outstanding(), 1);
 }
 

@@ -240,7 +240,7 @@ impl<D: Device> Member<D> {
     }
 
     fn retire(&mut self, wc: &Wc) -> bool {
-        self.receives.retire(wc).is_some() || self.sends.retire(wc).len() > 0
+        self.receives.retire(wc).is_some() || self.sends.retire(wc).count() > 0
     }
 
     /// Goes to RESET, whatever is outstanding or unpolled, and connects again.
