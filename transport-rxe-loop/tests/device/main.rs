@@ -31,4 +31,5 @@ mod stress;
 mod threads;
 mod threads_ending;
 mod timers;
+mod wait_set;
 mod windows;
