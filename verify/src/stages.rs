@@ -246,7 +246,7 @@ fn test(job: &mut Job) -> Result<String, Stop> {
 fn doc(job: &mut Job) -> Result<String, Stop> {
     // What is off by default has links too.
     let words = format!(
-        "doc {} --no-deps --features cq-core/std,cq-core/stream,cq-core/test-util",
+        "doc {} --no-deps --features cq-core/heapless,cq-core/poll,cq-core/stream,cq-core/test-util",
         libibverbs::WORKSPACE
     );
     for (title, words) in [

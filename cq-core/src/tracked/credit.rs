@@ -4,7 +4,7 @@ use core::ops::Deref;
 
 use crate::budget::{Budget, Reservation};
 
-/// What limits the requests of a queue, besides its capacity: a [`Reservation`](crate::budget::Reservation), or
+/// What limits the requests of a queue, besides its capacity: a [`Reservation`], or
 /// [nothing](Unlimited). It can't be implemented elsewhere.
 pub trait Credit: sealed::Sealed {
     /// How many requests may be outstanding now.
