@@ -32,6 +32,8 @@
 //!        |                                                  |
 //!   tracked     queue pairs with ledger and budget          |
 //!   ledger      requests in flight, their tokens            |
+//!   wait_set    WaitSet<T, C>: several, and descriptors     |
+//!   queue_set   QueueSet<T, C>: several, in turn            |
 //!   shared_cq   SharedCq<T>: shared by threads              |
 //!   cq          CompletionQueue<T>: poll, arm, wait         |
 //!   budget      Budgeted<T>: entries are reserved           |
@@ -53,7 +55,9 @@
 //! | [`ledger`], [`budget`] | requests in flight with their tokens, selective signaling; reservations of completion-queue entries |
 //! | `task` | channels, asynchronous events and own requests that tasks of tokio await (feature `tokio`) |
 //! | [`cq`], [`shared_cq`] | a completion queue over any transport: batch poll, arm and poll again, wait |
-//! | [`channel`] | event channels: a flag, one for threads, one for tasks |
+//! | `queue_set`, `wait_set` | several completion queues served by one thread; asleep on them, on other descriptors and a stop handle (features `alloc`, `poll`) |
+//! | [`handlers`] | completions handed to a handler for each queue pair |
+//! | [`channel`] | event channels: a flag, one for threads, one for tasks, one with a descriptor |
 //! | [`queue`] | software completion queues; [`queue::raw`] in shared memory, [`queue::mpsc`] for several producers |
 //! | [`sync`] | the memory orderings and their rationale |
 //! | [`causes`] | prints an error with its causes |
@@ -102,8 +106,10 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | none | everything that the rows below do not list, from `core` alone |
-//! | `alloc` | heap-allocated queues, sized at run time, whose sides own their storage |
-//! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on |
+//! | `alloc` | heap-allocated queues, sized at run time, whose sides own their storage; `queue_set`; `BTreeMap` for [`handlers`] |
+//! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on; `HashMap` for [`handlers`] |
+//! | `poll` | `std`, and on Linux `wait_set` and `channel::descriptor`, by poll(2), epoll(7) and eventfd(2) |
+//! | `heapless` | the maps of `heapless` for [`handlers`] |
 //! | `async` | `channel::waker`, a channel for tasks of any executor |
 //! | `stream` | `async`, and `cq::CompletionStream` |
 //! | `tokio` | `async` and `std`, and `task` |

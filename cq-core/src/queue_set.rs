@@ -219,8 +219,8 @@ impl<T: Arm, C: Events> QueueSet<T, C> {
         self.each(|id, queue| queue.arm(id, buffer))
     }
 
-    /// Takes the pending events, up to a number that no channel of these queues has. If one is left, the next sleep on
-    /// its channel returns at once.
+    /// Takes the pending events, up to more than these queues can have. If one is left, the next sleep on its channel
+    /// returns at once.
     fn take_events(&mut self) -> Result<(), SetError> {
         const SPURIOUS: usize = 16;
         let most = 2 * self.queues.len() + SPURIOUS;
@@ -230,10 +230,11 @@ impl<T: Arm, C: Events> QueueSet<T, C> {
                 let event =
                     event.map_err(|error| SetError::Event { channel: ChannelId(id), error })?;
                 let Some(key) = event else { break };
-                let queues = self.queues.iter_mut().map(|(_, queue)| queue);
-                queues
-                    .filter(|queue| queue.cq.get_ref().key() == key)
-                    .for_each(|queue| queue.is_armed = false);
+                for (_, queue) in self.queues.iter_mut() {
+                    if queue.cq.get_ref().key() == key {
+                        queue.is_armed = false;
+                    }
+                }
             }
         }
         Ok(())

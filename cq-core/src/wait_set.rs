@@ -52,11 +52,14 @@
 //! 4. It sleeps on all channels, descriptors and the stop handle, by one poll(2).
 //!
 //! While there are completions, it makes no system call, except that it looks at the descriptors and the stop handle
-//! once in 64 rounds of 1 and 2. So they wait for 64 batches at most, and add some nanoseconds to a round. No step
-//! allocates.
+//! once in 64 rounds of 1 and 2. Each look returns one that is ready, in turn, and between two looks each queue that
+//! holds completions has a batch. Readiness is level-triggered: a descriptor is returned again until it is not readable
+//! any more.
 //!
-//! Readiness is level-triggered: a descriptor is returned again until it is not readable any more. The descriptors that
-//! are readable are returned in turn, and between two of them each queue that holds completions has a batch.
+//! # Cost
+//! No step allocates. Compared with polling four queues in turn by hand, a wait that returns a batch was measured at 4 ns
+//! more, of which 2 ns are its share of the looks; a sleep takes as long as
+//! [`CompletionQueue::wait`](crate::cq::CompletionQueue::wait), 4 µs for a round trip between two threads that sleep.
 
 mod sources;
 
@@ -74,8 +77,8 @@ use crate::setup::DeviceError;
 use crate::transport::{Arm, Events, Woken};
 use crate::wc::Wc;
 
-/// How many rounds of polling there are between two looks at the descriptors. A look at none that is ready was measured
-/// at 170 ns, a round at 10 ns or more.
+/// How many rounds of polling there are between two looks at the descriptors. A look that finds none was measured at
+/// 130 ns, 2 ns for each of these rounds.
 const ROUNDS: u32 = 64;
 
 /// What a wait ended with.
@@ -197,31 +200,46 @@ impl<T: Arm, C: Events + AsFd> WaitSet<T, C> {
     /// # Errors
     /// A queue or a channel failed, or can't be armed: the error names it. It is reported again until it is removed,
     /// and the others are served in turn, but no wait sleeps. [`SetError::EmptyBuffer`]; [`SetError::System`].
+    #[inline]
     pub fn wait<'r>(
+        &mut self,
+        buffer: &'r mut [Wc],
+        deadline: Option<Instant>,
+    ) -> Result<Ready<'r>, SetError> {
+        if let Some(ready) = self.look_in_turn()? {
+            return Ok(ready);
+        }
+        if let Some((queue, count)) = self.set.take(buffer)? {
+            return Ok(Ready::Completions(queue, &buffer[..count]));
+        }
+        self.wait_longer(buffer, deadline)
+    }
+
+    /// The same, after a round that found nothing.
+    fn wait_longer<'r>(
         &mut self,
         buffer: &'r mut [Wc],
         deadline: Option<Instant>,
     ) -> Result<Ready<'r>, SetError> {
         let mut spin = Spin { limit: self.spin, deadline, start: None, rounds: 0 };
         loop {
+            if !spin.goes_on() {
+                if let Some((queue, count)) = self.set.arm(buffer)? {
+                    return Ok(Ready::Completions(queue, &buffer[..count]));
+                }
+                let (woken, is_source_ready) = self.sources.sleep(deadline)?;
+                if is_source_ready {
+                    self.rounds = ROUNDS;
+                }
+                if woken != Woken::Event {
+                    return self.look_again(buffer, woken);
+                }
+            }
             if let Some(ready) = self.look_in_turn()? {
                 return Ok(ready);
             }
             if let Some((queue, count)) = self.set.take(buffer)? {
                 return Ok(Ready::Completions(queue, &buffer[..count]));
-            }
-            if spin.goes_on() {
-                continue;
-            }
-            if let Some((queue, count)) = self.set.arm(buffer)? {
-                return Ok(Ready::Completions(queue, &buffer[..count]));
-            }
-            let (woken, is_source_ready) = self.sources.sleep(deadline)?;
-            if is_source_ready {
-                self.rounds = ROUNDS;
-            }
-            if woken != Woken::Event {
-                return self.look_again(buffer, woken);
             }
         }
     }

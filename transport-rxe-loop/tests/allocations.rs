@@ -4,8 +4,15 @@ mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::time::Instant;
 
-use common::exchange;
+use common::{CAPS, Context, NOWHERE, exchange, open, to_itself};
+use cq_core::cq::CompletionQueue;
+use cq_core::transport::Post;
+use cq_core::wait_set::{Ready, WaitSet};
+use cq_core::wc::Wc;
+use cq_core::wr::SendWr;
+use transport_rxe_loop::QpInit;
 
 /// The system's, counting what the calling thread allocates.
 struct Counting;
@@ -39,4 +46,36 @@ fn p05_posting_and_polling_allocate_nothing() {
         work();
         assert_eq!(ALLOCATIONS.get(), before);
     });
+}
+
+#[test]
+fn waiting_for_several_queues_allocates_nothing() {
+    let context: Context = open();
+    let (pd, mut set) = (context.alloc_pd().unwrap(), WaitSet::new().unwrap());
+    set.add_descriptor(&context).unwrap();
+    let mut qps = [(); 3].map(|()| {
+        let channel = context.create_channel().unwrap();
+        let cq = context.create_cq(64, Some(&channel)).unwrap();
+        let qp = to_itself(&pd, &QpInit { caps: CAPS, ..QpInit::new(&cq) });
+        set.add_queue(CompletionQueue::new(cq));
+        set.add_channel(channel).unwrap();
+        qp
+    });
+    let mut buffer = [Wc::default(); 4];
+    let mut before = 0;
+    for round in 0..300 {
+        if round == 12 {
+            // Each channel has space for its events by now.
+            before = ALLOCATIONS.get();
+        }
+        qps[round % 3].post_send(&[SendWr::write_inline(1, &[], NOWHERE)]).unwrap();
+        let ready = set.wait(&mut buffer, None).unwrap();
+        assert!(matches!(ready, Ready::Completions(..)));
+        if round % 2 == 0 {
+            // It arms the queues, and sleeps.
+            let now = Some(Instant::now());
+            assert_eq!(set.wait(&mut buffer, now).unwrap(), Ready::DeadlinePassed);
+        }
+    }
+    assert_eq!(ALLOCATIONS.get(), before);
 }

@@ -1,16 +1,16 @@
 //! Completion channels: the events of armed completion queues.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Instant;
 
+use cq_core::channel::descriptor;
 use cq_core::setup::{CreateError, InUse};
 use cq_core::transport::{Block, CqKey, EventError, Events, Woken};
 
 use crate::device::Context;
 use crate::error::{Attempt, event_error};
 use crate::sys::channel::Channel;
-use crate::wait;
 
 /// A completion channel. Its descriptor is readable while there is an event. Events are acknowledged in batches, at the
 /// latest when their queue is destroyed ([N7](cq_core::contract#n7)).
@@ -83,6 +83,12 @@ impl AsFd for CompletionChannel {
     }
 }
 
+impl AsRawFd for CompletionChannel {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
 impl Events for CompletionChannel {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         self.raw.next().map_err(event_error)
@@ -94,6 +100,6 @@ impl Block for CompletionChannel {
 
     /// Waits until there may be an event, or the deadline has passed, or this thread has handled a signal.
     fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
-        wait::block(self.as_fd(), deadline)
+        descriptor::block(self, deadline)
     }
 }

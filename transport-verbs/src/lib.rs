@@ -54,10 +54,10 @@
 //!   device, attributes, port     Context: open, attributes, GIDs     error    opening a device
 //!     |
 //!     +-- pd, mr                 protection domains, memory regions
-//!     +-- cq, channel            poll, arm, resize; wait             wait     waiting on a descriptor
+//!     +-- cq, channel            poll, arm, resize; wait
 //!     +-- async_event            asynchronous events
 //!     +-- qp, srq, ah            posting, states (attr), refusal of a request explained
-//!           connect, exchange, cm     connecting queue pairs
+//!           connect, exchange, cm     connecting queue pairs          wait     waiting on a descriptor
 //!   ................................ safe code above, except that `register` passes its caller's promise on
 //!   sys    one module for each object: calls libibverbs, keeps alive what the object depends on, destroys it
 //!          layout   what C and Rust agree on, asserted field by field

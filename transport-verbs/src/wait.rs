@@ -1,38 +1,21 @@
-//! Waiting on a descriptor: of a channel, of a device's asynchronous events, of a socket.
+//! Waiting on a descriptor of the connection setup: of librdmacm, of a socket.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use cq_core::transport::{EventError, Woken};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-
-/// Waits until there may be something to read, or the deadline has passed, or this thread has handled a signal.
-pub fn block(fd: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<Woken, EventError> {
-    match once(fd, PollFlags::IN, Deadline(deadline)) {
-        Ok(true) => Ok(Woken::Event),
-        Ok(false) => Ok(Woken::DeadlinePassed),
-        Err(Errno::INTR) => Ok(Woken::Interrupted),
-        Err(errno) => Err(EventError::Device(errno.raw_os_error())),
-    }
-}
 
 /// Waits until the descriptor is ready or has failed, or the deadline has passed: then false. A signal does not end it.
 pub fn ready(fd: BorrowedFd<'_>, flags: PollFlags, deadline: Deadline) -> Result<bool, Errno> {
     loop {
-        match once(fd, flags, deadline) {
+        // A time that the system can't express is longer than anyone waits.
+        let limit = deadline.left().and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut [PollFd::from_borrowed_fd(fd, flags)], limit.as_ref()) {
             Err(Errno::INTR) => {}
-            other => return other,
+            other => return other.map(|ready| ready > 0),
         }
     }
-}
-
-/// The same, but that a signal ends it: EINTR.
-fn once(fd: BorrowedFd<'_>, flags: PollFlags, deadline: Deadline) -> Result<bool, Errno> {
-    // A time that the system can't express is longer than anyone waits.
-    let limit = deadline.left().and_then(|left| Timespec::try_from(left).ok());
-    let ready = poll(&mut [PollFd::from_borrowed_fd(fd, flags)], limit.as_ref())?;
-    Ok(ready > 0)
 }
 
 /// The deadline of all steps of an operation.

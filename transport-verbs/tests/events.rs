@@ -1,11 +1,18 @@
-//! The events of queues that are destroyed while another thread takes them, on the device that VERBS_DEVICE names.
+//! The events of queues that are destroyed while another thread takes them, and of queues that are waited for together,
+//! on the device that VERBS_DEVICE names.
 
 mod common;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixStream;
+
 use common::*;
 use cq_core::async_event::AsyncEventType;
+use cq_core::cq::CompletionQueue;
+use cq_core::wait_set::{Ready, WaitSet};
 
 /// A queue pair that is connected to itself, with a queue that raises events.
 struct Looped {
@@ -89,4 +96,44 @@ fn n07_queues_are_destroyed_while_another_thread_takes_their_asynchronous_events
         });
         over.store(true, Relaxed);
     });
+}
+
+#[test]
+fn n08_a_wait_set_sleeps_on_several_queues_and_descriptors() {
+    let Some(context) = device() else { return };
+    let late = || Some(Instant::now() + DEADLINE);
+    let mut set = WaitSet::new().unwrap();
+    let channel = set.add_channel(context.create_channel().unwrap()).unwrap();
+    let raw = set.channel(channel).unwrap();
+    assert_eq!(raw.as_raw_fd(), raw.as_fd().as_raw_fd());
+    assert_eq!(context.as_raw_fd(), context.as_fd().as_raw_fd());
+    set.add_descriptor(&context).unwrap();
+    let mut ends = [(); 3].map(|()| {
+        let Looped { qp, cq, region } = Looped::new(&context, 64, set.channel(channel));
+        (qp, region, set.add_queue(CompletionQueue::new(cq)))
+    });
+    let mut buffer = [Wc::default(); 4];
+    for round in 0..60 {
+        let (qp, region, queue) = &mut ends[round % 3];
+        let (sge, to) = (region.sge(0, 8).unwrap(), region.remote(0).unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                qp.post_send(&[SendWr::write(round as u64, &[sge], to)]).unwrap();
+            });
+            match set.wait(&mut buffer, late()).unwrap() {
+                Ready::Completions(of, [wc]) => {
+                    assert_eq!((of, wc.wr_id(), wc.status()), (*queue, round as u64, S::SUCCESS));
+                }
+                other => panic!("{other:?}"),
+            }
+        });
+    }
+    assert_eq!(set.wait(&mut buffer, Some(Instant::now())), Ok(Ready::DeadlinePassed));
+    let (far, mut near) = UnixStream::pair().unwrap();
+    let socket = set.add_descriptor(far).unwrap();
+    near.write_all(b"x").unwrap();
+    assert_eq!(set.wait(&mut buffer, late()), Ok(Ready::Descriptor(socket)));
+    assert!(set.remove_descriptor(socket));
+    set.stop_handle().stop();
+    assert_eq!(set.wait(&mut buffer, late()), Ok(Ready::Stopped));
 }

@@ -1,4 +1,4 @@
-//! What is in a set, each with a number that no other has, before or after.
+//! The members of a set, each with a number that no other has, before or after.
 
 use alloc::vec::Vec;
 
@@ -6,13 +6,12 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub struct Members<V> {
     list: Vec<(u64, V)>,
-    /// How many were added so far: the number of the next one.
-    added: u64,
+    next_number: u64,
 }
 
 impl<V> Members<V> {
     pub const fn new() -> Self {
-        Self { list: Vec::new(), added: 0 }
+        Self { list: Vec::new(), next_number: 0 }
     }
 
     pub const fn len(&self) -> usize {
@@ -23,10 +22,15 @@ impl<V> Members<V> {
         self.list.is_empty()
     }
 
+    /// The number of the member that is added next.
+    pub const fn next_number(&self) -> u64 {
+        self.next_number
+    }
+
     pub fn add(&mut self, member: V) -> u64 {
-        let number = self.added;
+        let number = self.next_number;
         self.list.push((number, member));
-        self.added += 1;
+        self.next_number += 1;
         number
     }
 

@@ -96,13 +96,8 @@ impl Sources {
     pub fn add(&mut self, fd: BorrowedFd<'_>) -> Result<DescriptorId, DeviceError> {
         let fd = fcntl_dupfd_cloexec(fd, 0);
         let fd = fd.map_err(|errno| refused("duplicate the descriptor", errno))?;
-        let number = self.descriptors.add(fd);
-        let added = self.descriptors.get(number).map(|fd| add(&self.others, fd.as_fd(), number));
-        if let Some(Err(why)) = added {
-            self.descriptors.remove(number);
-            return Err(why);
-        }
-        Ok(DescriptorId(number))
+        add(&self.others, fd.as_fd(), self.descriptors.next_number())?;
+        Ok(DescriptorId(self.descriptors.add(fd)))
     }
 
     pub fn remove(&mut self, id: DescriptorId) -> bool {

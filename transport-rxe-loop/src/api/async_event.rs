@@ -1,7 +1,7 @@
 //! Asynchronous events of completion queues, queue pairs and shared receive queues.
 //! [`Context`] documents which events there are.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Instant;
 
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
@@ -57,6 +57,12 @@ impl BlockAsync for Context {
 impl AsFd for Context {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.events().as_fd()
+    }
+}
+
+impl AsRawFd for Context {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
     }
 }
 

@@ -12,9 +12,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use cq_core::channel::descriptor;
 use cq_core::setup;
 use cq_core::transport::{EventError, Woken};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::{Completions, fifo};
@@ -215,15 +215,7 @@ impl EventChannel {
     /// Waits until there may be an event, or the deadline has passed, or this thread has handled a signal.
     pub fn block(&self, deadline: Option<Instant>) -> Result<Woken, EventError> {
         self.check()?;
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        // A time that `Timespec` can't express counts as no limit.
-        let limit = left.and_then(|left| Timespec::try_from(left).ok());
-        match poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], limit.as_ref()) {
-            Ok(0) => Ok(Woken::DeadlinePassed),
-            Ok(_) => Ok(Woken::Event),
-            Err(Errno::INTR) => Ok(Woken::Interrupted),
-            Err(errno) => Err(EventError::Device(errno.raw_os_error())),
-        }
+        descriptor::block(&self.fd, deadline)
     }
 
     fn events(&self) -> Events<'static, impl Fn(u32) -> &'static EventNode> {

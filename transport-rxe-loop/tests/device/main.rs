@@ -34,4 +34,5 @@ mod strict;
 mod threads;
 mod threads_ending;
 mod timers;
+mod wait_set;
 mod windows;

@@ -1,5 +1,6 @@
 //! Where events go: a bell that counts them, a channel to sleep on, and the sleeper.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -37,14 +38,14 @@ impl Signal for Bell {
 pub struct Channel(Arc<Monitor<Pending>>);
 
 struct Pending {
-    events: u32,
+    events: VecDeque<CqKey>,
     producers: u32,
 }
 
 impl Channel {
     /// For this many producers.
     pub fn new(producers: u32) -> Self {
-        Self(Arc::new(Monitor::new(Pending { events: 0, producers })))
+        Self(Arc::new(Monitor::new(Pending { events: VecDeque::new(), producers })))
     }
 
     /// One producer will raise no more events. Whoever sleeps when the last one says so was forgotten.
@@ -53,35 +54,34 @@ impl Channel {
     }
 
     /// How many events nobody has taken.
-    pub fn unread(&self) -> u32 {
-        self.0.wait(|pending| Some(pending.events))
+    pub fn unread(&self) -> usize {
+        self.0.wait(|pending| Some(pending.events.len()))
     }
 
-    /// Sleeps until there is an event, and takes it.
+    /// Sleeps until there is an event of the queue [`KEY`], and takes it.
     ///
     /// # Panics
-    /// None will come any more.
+    /// None will come any more, or it is another queue's.
     pub fn sleep(&mut self) {
-        while self.take_event().unwrap().is_none() {
-            let _event = self.block(None).unwrap();
-        }
+        let event = loop {
+            match self.take_event().unwrap() {
+                Some(event) => break event,
+                None => _ = self.block(None).unwrap(),
+            }
+        };
+        assert_eq!(event, KEY);
     }
 }
 
 impl Signal for Channel {
     fn raise(&self, cq: CqKey) {
-        assert_eq!(cq, KEY);
-        self.0.update(|pending| pending.events += 1);
+        self.0.update(|pending| pending.events.push_back(cq));
     }
 }
 
 impl Events for Channel {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        Ok(self.0.wait(|pending| {
-            let event = pending.events.checked_sub(1);
-            pending.events = event.unwrap_or(0);
-            Some(event.map(|_| KEY))
-        }))
+        Ok(self.0.wait(|pending| Some(pending.events.pop_front())))
     }
 }
 
@@ -91,7 +91,7 @@ impl Block for Channel {
 
     fn block(&mut self, _: Option<Infallible>) -> Result<Woken, EventError> {
         self.0.wait(|pending| {
-            let is_there = pending.events > 0;
+            let is_there = !pending.events.is_empty();
             assert!(is_there || pending.producers > 0, "{LOST}: asleep, and no event will come");
             is_there.then_some(())
         });

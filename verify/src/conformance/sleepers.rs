@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use cq_core::async_event::AsyncEvent;
 use cq_core::cq::CompletionQueue;
+use cq_core::queue_set::QueueSet;
 use cq_core::transport::{Block, Woken};
 
 use super::stand::*;
@@ -118,6 +119,50 @@ fn n06_two_that_wake_each_other_never_stop<D: Device>() {
                 };
                 sleep_and_receive::<D>(&mut qp, &mut cq, &mut channel, COUNT, answer);
             });
+        }
+    });
+}
+
+fn n06_a_set_of_two_queues_sleeps_over_neither<D: Device>() {
+    const COUNT: u64 = 500;
+    let (mut a, b) = pair_with::<D>(&Plan::default(), &Plan::with_channel());
+    let End { mut qp, sent, received, channel, .. } = b;
+    for id in 0..8 {
+        a.qp.post_recv(&[RecvWr::new(id, &[])]).unwrap();
+        qp.post_recv(&[RecvWr::new(id, &[])]).unwrap();
+    }
+    let mut set = QueueSet::new();
+    let channel = set.add_channel(channel.unwrap());
+    let [sent, received] = [sent, received].map(|cq| set.add_queue(CompletionQueue::new(cq)));
+    let serve = move || {
+        let (mut buffer, mut answered, mut next) = ([Wc::default(); 4], 0, 0);
+        while answered < COUNT {
+            let Some((queue, batch)) = set.poll_or_arm(&mut buffer).expect("both queues work")
+            else {
+                let woken = set.channel_mut(channel).unwrap().block(long()).unwrap();
+                assert_ne!(woken, Woken::DeadlinePassed, "slept over {next} or {answered}");
+                continue;
+            };
+            for wc in batch {
+                let count = if queue == received { &mut next } else { &mut answered };
+                assert_eq!((wc.wr_id(), wc.status()), (*count, S::SUCCESS));
+                *count += 1;
+                if queue == received {
+                    qp.post_recv(&[RecvWr::new(wc.wr_id() + 8, &[])]).unwrap();
+                    qp.post_send(&[SendWr::send_inline(wc.wr_id(), b"")]).unwrap();
+                }
+            }
+        }
+        assert!(set.queue(sent).is_some());
+        (qp, set)
+    };
+    thread::scope(|scope| {
+        scope.spawn(serve);
+        for id in 0..COUNT {
+            a.post(SendWr::send_inline(id, b""));
+            wait_until(&a.device, "it is sent", || !take(&mut a.sent).is_empty());
+            wait_until(&a.device, "it is answered", || !take(&mut a.received).is_empty());
+            a.qp.post_recv(&[RecvWr::new(id + 8, &[])]).unwrap();
         }
     });
 }

@@ -9,7 +9,7 @@ use crate::run::{Job, Stop, flags, root};
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     // What is off by default has links too.
     let words = format!(
-        "doc {} --no-deps --features cq-core/std,cq-core/stream,cq-core/test-util",
+        "doc {} --no-deps --features cq-core/heapless,cq-core/poll,cq-core/stream,cq-core/test-util,cq-core/tokio,transport-rxe-loop/serde",
         libibverbs::WORKSPACE
     );
     for (title, words) in [

@@ -33,6 +33,14 @@ impl<T: Block, const N: usize> Block for FaultInjector<T, N> {
     }
 }
 
+/// The transport's descriptor. It is not readable for an event that is returned a second time, or that is spurious.
+#[cfg(all(feature = "std", unix))]
+impl<T: std::os::fd::AsFd, const N: usize> std::os::fd::AsFd for FaultInjector<T, N> {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.transport.as_fd()
+    }
+}
+
 impl<T: AsyncEvents, const N: usize> AsyncEvents for FaultInjector<T, N> {
     fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
         if let Some(event) = self.async_again.take() {

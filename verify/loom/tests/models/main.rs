@@ -23,6 +23,7 @@ mod device_send_slots;
 mod device_stage;
 mod device_words;
 mod overrun;
+mod queue_set;
 mod ring;
 mod shared_cq;
 mod shared_events;
