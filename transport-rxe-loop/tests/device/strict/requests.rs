@@ -123,8 +123,9 @@ fn q08_whatever_comes_first_all_bytes_of_a_write_are_there_when_it_has_completed
     }
 }
 
-/// Has a queue pair with so many READs and atomics outstanding at most post these to one that allows two: of each letter a
-/// READ, an atomic, or a WRITE, which has a fence if the letter is a capital. The statuses, the states, and the events.
+/// Has a queue pair with so many READs and atomics outstanding at most post these to one that allows two: of each
+/// letter a READ, an atomic, or a WRITE, which has a fence if the letter is a capital. The statuses, the states, and
+/// the events.
 fn outstanding(max_rd_atomic: u8, list: &str) -> (Vec<S>, QpState, QpState, Vec<AsyncEventType>) {
     let context = strict();
     let [mut a, mut b] = [(); 2].map(|()| End::on(&context, QpType::Rc, CAPS));
