@@ -10,14 +10,10 @@ fn pair() -> (End, End) {
 
 /// The device as it is strict by itself.
 fn deferring() -> Context {
-    let name = format!("strict-deferring-{:?}", thread::current().id());
+    let name = format!("strict-{}-{:?}", std::process::id(), thread::current().id());
     let limits = Limits { bytes: 4 << 20, ..Limits::default() };
-    OpenOptions::new()
-        .fabric(&name.replace(['(', ')'], ""))
-        .limits(limits)
-        .strict()
-        .open("loop0")
-        .unwrap()
+    let options = OpenOptions::new().fabric(&name.replace(['(', ')'], "")).limits(limits);
+    options.strict().open("loop0").unwrap()
 }
 
 #[test]
