@@ -172,9 +172,9 @@
 //! | what a completion queue's users can have outstanding | `api/cq/demand.rs`, `api/qp/counted.rs` |
 //!
 //! # Where to read on
-//! - Opening: [`OpenOptions`], with [fabrics](OpenOptions#fabrics), the [strict device](OpenOptions::strict), [imitating
-//!   Soft-RoCE](OpenOptions::imitate_rxe) and [copying by service threads](OpenOptions::copying_by_service); [`Limits`];
-//!   [`Faults`].
+//! - Opening: [`OpenOptions`], with [fabrics](OpenOptions#fabrics), the [strict device](OpenOptions::strict),
+//!   [imitating Soft-RoCE](OpenOptions::imitate_rxe) and [copying by service threads](OpenOptions::copying_by_service);
+//!   [`Limits`]; [`Faults`].
 //! - Requests: [`QueuePair`], with [unreliable transports](QueuePair#unreliable-transports) and
 //!   [FLUSH](QueuePair#flush); [datagrams](QueuePair::to); [how long a request waits](QueuePair#how-long-a-request-waits).
 //! - Memory: [`ProtectionDomain`], [`OwnedRegion`], [`MemoryRegion`], [`MemoryWindow`].

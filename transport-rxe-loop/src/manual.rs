@@ -1,5 +1,5 @@
-//! The device in use by several processes: their memory, deaths, suspension and forks; the service thread; the strict device;
-//! the imitation of Soft-RoCE; limitations. What concerns one type alone is in the documentation of that type.
+//! The device in use by several processes: their memory, deaths, suspension and forks; the service thread; the strict
+//! device; the imitation of Soft-RoCE; limitations. What concerns one type alone is in the documentation of that type.
 //!
 //! Run this program twice, and give each the number that the other prints:
 //!
@@ -123,8 +123,8 @@
 //! # Strictly
 //! A program that relies on more than verbs promise may work here and fail on hardware. The device is faster and more
 //! regular: requests are carried out while they are posted, one after the other. With
-//! [`OpenOptions::strict`](crate::OpenOptions::strict) it behaves, where it can, like hardware that does not forgive the
-//! mistake:
+//! [`OpenOptions::strict`](crate::OpenOptions::strict) it behaves, where it can, like hardware that does not forgive
+//! the mistake:
 //!
 //! | mistake | ordinarily | strictly |
 //! |---|---|---|
@@ -140,10 +140,10 @@
 //! | the two ends disagree about the first packet sequence number | no packet has a number | the peer of an RC requester does not answer: RETRY_EXC ([Q7](cq_core::contract#q7)) |
 //! | the LID or the GID of a connection's path is wrong | the queue pair number alone finds the peer | modifying to RTR is refused |
 //!
-//! Strictness applies to the requests, queue pairs and completion queues of the process that asks for it. It composes with
-//! [faults](crate::Faults), whose dice then fall otherwise for the same seed, and with the [imitation of
-//! Soft-RoCE](#imitation-of-soft-roce): a completion queue then drops what exceeds the capacity that it reports, as that driver
-//! does, and receives free their slots as early.
+//! Strictness applies to the requests, queue pairs and completion queues of the process that asks for it. It composes
+//! with [faults](crate::Faults), whose dice then fall otherwise for the same seed, and with the [imitation of
+//! Soft-RoCE](#imitation-of-soft-roce): a completion queue then drops what exceeds the capacity that it reports, as
+//! that driver does, and receives free their slots as early.
 //!
 //! What stays hidden, or shows only with [faults](crate::Faults):
 //!
@@ -165,9 +165,10 @@
 //! | events such as COMM_EST, or of the port, end the program | they are not reported |
 //! | a path lacks the global route that RoCE needs | the port has a LID, as on InfiniBand; with the imitation of Soft-RoCE address handles need a route |
 //!
-//! Nothing is hidden of these: send queues, receive queues and lists of SGEs have exactly the capacities that were asked
-//! for, also inline data; slots of send queues come back with polled completions; fields that a failure leaves undefined
-//! hold a pattern; objects in use can't be destroyed; keys, ranges, rights and protection domains are checked.
+//! Nothing is hidden of these: send queues, receive queues and lists of SGEs have exactly the capacities that were
+//! asked for, also inline data; slots of send queues come back with polled completions; fields that a failure leaves
+//! undefined hold a pattern; objects in use can't be destroyed; keys, ranges, rights and protection domains are
+//! checked.
 //!
 //! # Imitation of Soft-RoCE
 //! With [`OpenOptions::imitate_rxe`](crate::OpenOptions::imitate_rxe) the device deviates from the contract as Linux' Soft-RoCE

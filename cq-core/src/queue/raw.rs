@@ -215,8 +215,8 @@ impl<'a> RawQueue<'a> {
     }
 
     /// The same queue, full with exactly the guaranteed capacity of unpolled completions: one more overruns it, also
-    /// where there are more slots. The consumer releases the slots of each poll at once. For both sides: a producer that
-    /// is made without this uses all slots.
+    /// where there are more slots. The consumer releases the slots of each poll at once. For both sides: a producer
+    /// that is made without this uses all slots.
     ///
     /// ```
     /// use core::ptr::NonNull;
@@ -324,8 +324,8 @@ impl<'a> RawQueue<'a> {
     }
 
     /// Calls `each` with every completion published from `position` on and its tag, oldest first: at most one per slot,
-    /// even if the memory was corrupted. Changes nothing, and returns the position after the last one. For a caller that
-    /// keeps producers out, and knows up to which position was polled: other slots may be overwritten meanwhile.
+    /// even if the memory was corrupted. Changes nothing, and returns the position after the last one. For a caller
+    /// that keeps producers out, and knows up to which position was polled: other slots may be overwritten meanwhile.
     pub fn look_through(&self, mut position: Position, mut each: impl FnMut(&Wc, u32)) -> Position {
         let (ring, mut wc) = (self.ring(), [Wc::default()]);
         for _ in self.slots {

@@ -1,7 +1,6 @@
-//! Completion queues, from the consumer's side: polling, arming, [resizing](resize), [moderation], and what their users can
-//! have [outstanding](demand). Producers push to
-//! the same ring, in the fabric's memory; where they take turns, under a lock that polling does not take:
-//! [`crate::completion::push`].
+//! Completion queues, from the consumer's side: polling, arming, [resizing](resize), [moderation], and what their users
+//! can have [outstanding](demand). Producers push to the same ring, in the fabric's memory; where they take turns,
+//! under a lock that polling does not take: [`crate::completion::push`].
 
 mod counting;
 pub mod demand;

@@ -177,8 +177,9 @@ impl Context {
         self.device.engine.policy.strict.is_on()
     }
 
-    /// The [faults](crate::OpenOptions::faults) that were injected in this process so far. `None` if no faults were
-    /// requested, or in a forked child.
+    /// The [faults](crate::OpenOptions::faults) that were injected in this process so far; of a [strict
+    /// device](crate::OpenOptions::strict), at least the requests that were deferred. `None` if no faults were requested,
+    /// or in a forked child.
     #[must_use]
     pub fn injected(&self) -> Option<Injected> {
         self.device

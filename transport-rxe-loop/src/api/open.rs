@@ -247,8 +247,8 @@ impl OpenOptions {
     /// fabric decides for all of this process.
     ///
     /// - A completion queue overruns with exactly the completion that exceeds its capacity
-    ///   ([O2](cq_core::contract#o2)). [`CqHandle::demand`](crate::CqHandle::demand) says whether its queue pairs can have
-    ///   more outstanding than that.
+    ///   ([O2](cq_core::contract#o2)). [`CqHandle::demand`](crate::CqHandle::demand) says whether its queue pairs can
+    ///   have more outstanding than that.
     /// - Slots of receive queues are free when completions are polled.
     /// - Requests are deferred: what they move has not been moved when posting returns, and nothing has completed.
     /// - The completion of a send may come before that of its receive, the last bytes of a WRITE before the others, and

@@ -127,8 +127,8 @@ pub struct QueuePair {
     free_slots: FreeSlots,
     /// What is known of the connection, if it has sent.
     connection: Option<Connection>,
-    /// The position up to which [slots of receives](recv_slots) were free when last looked at: seldom, since another core
-    /// writes that.
+    /// The position up to which [slots of receives](recv_slots) were free when last looked at: seldom, since another
+    /// core writes that.
     received: Position,
     /// The position at which the receive queue began, or was last emptied.
     emptied: Position,

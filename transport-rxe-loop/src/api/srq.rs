@@ -45,8 +45,8 @@ pub struct Shared {
     engine: &'static Engine,
     slot: &'static SrqSlot,
     number: SrqNumber,
-    /// The number by which posting finds its entry, and need not look at anything else; that of no entry if a slot is free
-    /// only when its completion was polled.
+    /// The number by which posting finds its entry, and need not look at anything else; that of no entry if a slot is
+    /// free only when its completion was polled.
     usual: SrqNumber,
     ring: Ring,
     max_wr: u32,

@@ -69,8 +69,8 @@ const fn slots(promised: u32, is_exact: bool) -> u32 {
 // The largest queue wastes none.
 const _: () = assert!(slots(MAX_CQE, false) < slots(MAX_CQE + 1, false));
 
-/// Allocates memory for a queue that holds `promised` completions, and if it is exact, no more. It is zeroed, which is an
-/// empty queue.
+/// Allocates memory for a queue that holds `promised` completions, and if it is exact, no more. It is zeroed, which is
+/// an empty queue.
 pub fn allocate(
     completions: &'static Completions,
     promised: u32,

@@ -22,7 +22,8 @@ pub enum Order {
     Any,
     /// Of up to 4 KiB, the last eight bytes come last (Q8).
     LastWordLast,
-    /// Of up to 4 KiB, the last eight bytes come first, and the others after a moment, where both sides are mapped here.
+    /// Of up to 4 KiB, the last eight bytes come first, and the others after a moment, where both sides are mapped
+    /// here.
     LastWordFirst,
 }
 

@@ -1,5 +1,5 @@
-//! Requested deviations: faults, the imitation of Linux' Soft-RoCE driver, and the strict device. This layer only decides;
-//! the layers above ask at named points, and carry the decisions out. It calls nothing back.
+//! Requested deviations: faults, the imitation of Linux' Soft-RoCE driver, and the strict device. This layer only
+//! decides; the layers above ask at named points, and carry the decisions out. It calls nothing back.
 //!
 //! | point | asked by | decides |
 //! |---|---|---|
@@ -41,8 +41,8 @@ pub struct Policy {
     pub imitation: Imitation,
     /// Whether the device is strict.
     pub strict: Strict,
-    /// Whether what a request returns may land after the next request was carried out. Not where faults are injected: each
-    /// request has its own.
+    /// Whether what a request returns may land after the next request was carried out. Not where faults are injected:
+    /// each request has its own.
     pub lands_late: bool,
 }
 
@@ -53,8 +53,8 @@ impl Policy {
         QpBehavior { frees_receives_late, ..self.imitation.queue_pair(kind, asked, max) }
     }
 
-    /// Whether a slot of a receive queue is free when its completion is polled, and not when it is pushed. Soft-RoCE frees
-    /// it even before.
+    /// Whether a slot of a receive queue is free when its completion is polled, and not when it is pushed. Soft-RoCE
+    /// frees it even before.
     pub const fn frees_receives_late(&self) -> bool {
         self.strict.is_on() && !self.imitation.is_on()
     }

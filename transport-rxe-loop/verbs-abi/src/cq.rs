@@ -119,9 +119,9 @@ pub fn renew(alone: &Alone) {
     TOLD.renew(alone, Mutex::new(BTreeSet::new()));
 }
 
-/// The queue pair with this number, which uses the queue, is connected: a line on stderr says what the queue lacks for all
-/// that its queue pairs can have outstanding, if the device is strict; and again once it lacks twice as much. Queues that are
-/// alike are told of once.
+/// The queue pair with this number, which uses the queue, is connected: a line on stderr says what the queue lacks for
+/// all that its queue pairs can have outstanding, if the device is strict; and again once it lacks twice as much.
+/// Queues that are alike are told of once.
 pub fn tell_demand(cq: *const ibv_cq, qp_num: u32) {
     // A program may have written over its pointer.
     let _none = QUEUES.find(cq).and_then(|slot| slot.with(|queue| queue.tell_demand(qp_num)));

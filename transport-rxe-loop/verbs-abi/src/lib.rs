@@ -15,8 +15,8 @@
 //! or the fabric has other limits than that variable asks for, a line on stderr says so.
 //!
 //! `RXE_LOOP_STRICT=1` finds mistakes that pass on the loopback and fail on hardware: [its
-//! documentation](transport_rxe_loop::OpenOptions::strict) lists them. When a queue pair is connected whose completion queue
-//! is smaller than what can be outstanding, a line on stderr says how many entries it lacks.
+//! documentation](transport_rxe_loop::OpenOptions::strict) lists them. When a queue pair is connected whose completion
+//! queue is smaller than what can be outstanding, a line on stderr says how many entries it lacks.
 //!
 //! # Supported
 //! Queue pairs of the types RC, UC and UD, with every operation, also by `ibv_wr_*`; shared receive queues for RC

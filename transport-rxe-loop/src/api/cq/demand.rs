@@ -11,8 +11,8 @@ use crate::protocol::number::SrqNumber;
 
 /// How many completions a queue holds, and how many its queue pairs can have outstanding: [`CqHandle::demand`].
 ///
-/// A completion queue that is as large never overruns ([O7](cq_core::contract#o7)). A smaller one is no error: a program
-/// may have fewer outstanding than the capacities of its queues allow.
+/// A completion queue that is as large never overruns ([O7](cq_core::contract#o7)). A smaller one is no error: a
+/// program may have fewer outstanding than the capacities of its queues allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CqDemand {

@@ -17,7 +17,8 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// A queue pair with these completion queues for its sends and its receives, and with receives of its own or shared ones.
+    /// A queue pair with these completion queues for its sends and its receives, and with receives of its own or shared
+    /// ones.
     pub fn new(cqs: [&Arc<Queue>; 2], srq: Option<&Arc<Shared>>, caps: QpCaps) -> Self {
         let [send_cq, recv_cq] = cqs;
         send_cq.users.add(caps.max_send_wr);

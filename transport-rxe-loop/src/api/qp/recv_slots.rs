@@ -30,8 +30,8 @@ impl QueuePair {
         }
     }
 
-    /// The position up to which receives before `completed`, which were pushed, count as polled: those that are not count as
-    /// the last ones, since a completion may have been dropped instead ([O8](cq_core::contract#o8)).
+    /// The position up to which receives before `completed`, which were pushed, count as polled: those that are not
+    /// count as the last ones, since a completion may have been dropped instead ([O8](cq_core::contract#o8)).
     #[cold]
     fn polled_up_to(&self, completed: Position) -> Position {
         let (number, first) = (self.number(), self.emptied);

@@ -1,5 +1,5 @@
-//! What a strict device does otherwise with a request of a connected queue pair: as hardware may, so that a program which
-//! relies on more is found out.
+//! What a strict device does otherwise with a request of a connected queue pair: as hardware may, so that a program
+//! which relies on more is found out.
 //!
 //! | of a request | ordinary | strict |
 //! |---|---|---|
@@ -8,8 +8,8 @@
 //! | more READs and atomics outstanding than the responder allows | are carried out in turn | the first of them fails with REM_INV_REQ |
 //! | what a READ or an atomic returns | is there before the next request begins | comes after the next request, unless that has a fence |
 //!
-//! Requests are deferred, so only the owner of a send queue gets here: with one of them, or with two if the second is not to
-//! see what the first returns.
+//! Requests are deferred, so only the owner of a send queue gets here: with one of them, or with two if the second is
+//! not to see what the first returns.
 
 use std::iter;
 
@@ -81,8 +81,8 @@ impl Requester<'_> {
         }
     }
 
-    /// Checks that no more READs and atomics are outstanding, from this request on, than the responder allows. A fence ends
-    /// them: what has one waits for those before it, and all others wait behind it.
+    /// Checks that no more READs and atomics are outstanding, from this request on, than the responder allows. A fence
+    /// ends them: what has one waits for those before it, and all others wait behind it.
     fn check_outstanding(
         &mut self,
         request: &SendRequest,
@@ -153,8 +153,8 @@ impl Requester<'_> {
         Ok(returned)
     }
 
-    /// Carries out the request behind one before the data of that lands. Returns the end of those that were carried out, and
-    /// the one that was not.
+    /// Carries out the request behind one before the data of that lands. Returns the end of those that were carried
+    /// out, and the one that was not.
     fn overtake(
         &mut self,
         guard: &CopyGuard<'_>,

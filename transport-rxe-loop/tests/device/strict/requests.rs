@@ -10,14 +10,10 @@ fn pair() -> (End, End) {
 
 /// The device as it is strict by itself.
 fn deferring() -> Context {
-    let name = format!("strict-deferring-{:?}", thread::current().id());
+    let name = format!("strict-{}-{:?}", std::process::id(), thread::current().id());
     let limits = Limits { bytes: 4 << 20, ..Limits::default() };
-    OpenOptions::new()
-        .fabric(&name.replace(['(', ')'], ""))
-        .limits(limits)
-        .strict()
-        .open("loop0")
-        .unwrap()
+    let options = OpenOptions::new().fabric(&name.replace(['(', ')'], "")).limits(limits);
+    options.strict().open("loop0").unwrap()
 }
 
 #[test]
@@ -123,8 +119,9 @@ fn q08_whatever_comes_first_all_bytes_of_a_write_are_there_when_it_has_completed
     }
 }
 
-/// Has a queue pair with so many READs and atomics outstanding at most post these to one that allows two: of each letter a
-/// READ, an atomic, or a WRITE, which has a fence if the letter is a capital. The statuses, the states, and the events.
+/// Has a queue pair with so many READs and atomics outstanding at most post these to one that allows two: of each
+/// letter a READ, an atomic, or a WRITE, which has a fence if the letter is a capital. The statuses, the states, and
+/// the events.
 fn outstanding(max_rd_atomic: u8, list: &str) -> (Vec<S>, QpState, QpState, Vec<AsyncEventType>) {
     let context = strict();
     let [mut a, mut b] = [(); 2].map(|()| End::on(&context, QpType::Rc, CAPS));
