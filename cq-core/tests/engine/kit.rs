@@ -55,6 +55,8 @@ faults! {
     Weakens: "N4",
     NeverStrengthens: "N4",
     PollTakesTheEvent: "N5",
+    /// The same after an arm for solicited completions alone.
+    PollTakesTheSolicitedEvent: "N5",
     /// A poll that returns something takes an arm for any completion back.
     PollDisarms: "N6",
     /// Taking an event disarms the queue, also if it was armed anew.
@@ -80,6 +82,8 @@ struct State {
     queue: VecDeque<Wc>,
     armed: Option<Notify>,
     events: VecDeque<CqKey>,
+    /// What the last event was raised for.
+    raised: Option<Notify>,
     arms: u32,
     /// The last that was polled, and the first arm since.
     polled: Option<Wc>,
@@ -141,6 +145,9 @@ impl PollCq for Device {
             Fault::TouchesTheRest => out[count..].fill(Wc::default()),
             Fault::ClaimsMore if count == 1 && capacity == 1 => return Ok(2),
             Fault::PollTakesTheEvent => state.events.clear(),
+            Fault::PollTakesTheSolicitedEvent if state.raised == Some(Notify::Solicited) => {
+                state.events.clear();
+            }
             Fault::PollDisarms if count > 0 => {
                 _ = state.armed.take_if(|on| *on == Notify::Next);
             }
@@ -215,6 +222,7 @@ impl Fixture for Device {
         state.queue.push_back(wc);
         if fires {
             state.raise();
+            state.raised = state.armed;
             state.armed.take_if(|_| FAULT.get() != Fault::NeverDisarms);
         }
     }
