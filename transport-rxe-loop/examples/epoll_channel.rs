@@ -1,6 +1,6 @@
 //! An event loop in epoll(7), level-triggered, that sleeps on a completion channel and on a socket.
 //!
-//! `cargo run -p transport-rxe-loop --example epoll`
+//! `cargo run -p transport-rxe-loop --example epoll_channel`
 
 use std::error::Error;
 use std::os::unix::net::UnixStream;
