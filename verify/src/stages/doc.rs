@@ -7,9 +7,9 @@ use crate::run::{Job, Stop, flags, root};
 
 /// Renders the documentation without a warning, and follows the links of the pages.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    // What is off by default has links too.
+    // What is off by default has links too, and the guides link to all of it.
     let words = format!(
-        "doc {} --no-deps --features cq-core/std,cq-core/stream,cq-core/test-util",
+        "doc {} --no-deps --features cq-core/poll,cq-core/stream,cq-core/test-util,cq-core/tokio",
         libibverbs::WORKSPACE
     );
     for (title, words) in [
