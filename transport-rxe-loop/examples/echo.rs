@@ -114,7 +114,10 @@ fn call(end: &mut End) -> Result<(), Failure> {
             end.send(buffer, sent == MESSAGES)?;
         }
         end.step(|end, step| match step {
-            Step::Sent(buffer) => Ok(free.push(buffer)),
+            Step::Sent(buffer) => {
+                free.push(buffer);
+                Ok(())
+            }
             Step::Received(buffer) => {
                 let mut bytes = [0; SIZE];
                 end.memory.read(buffer * SIZE, &mut bytes)?;

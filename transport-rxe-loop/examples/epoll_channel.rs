@@ -89,7 +89,8 @@ fn main() -> Result<(), Failure> {
     let sender = thread::spawn(move || send(peer, peer_cq, other));
     serve(&mut qp, cq, &mut channel, &end)?;
     sender.join().map_err(|_| "the sender panicked")??;
-    Ok(println!("{MESSAGES} messages were received"))
+    println!("{MESSAGES} messages were received");
+    Ok(())
 }
 
 #[test]

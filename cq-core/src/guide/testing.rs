@@ -32,9 +32,10 @@
 //! /// The code under test. Keeps what the queue has no slot for.
 //! fn send<Q: Post>(qp: &mut Q, sends: &mut Sends<u8, 8>, later: &mut Vec<u8>, token: u8) -> Result<(), NotPosted<u8>> {
 //!     match sends.post(qp, SendWr::send_inline(0, b"ping"), token) {
-//!         Err(full) if full.why == Refused::QueueFull => Ok(later.push(full.token)),
-//!         posted => posted,
+//!         Err(full) if full.why == Refused::QueueFull => later.push(full.token),
+//!         posted => return posted,
 //!     }
+//!     Ok(())
 //! }
 //!
 //! let script = Script::<16>::new(CqKey { index: 0, generation: 1 })
