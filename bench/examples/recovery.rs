@@ -24,7 +24,7 @@ use cq_core::causes::Causes;
 use cq_core::cq::CompletionQueue;
 use cq_core::device::{Destroy, Device, Memory, ProtectionDomain, QueuePair, Region};
 use cq_core::ledger::Reaped;
-use cq_core::setup::{Access, Endpoint, QpCaps, QpInit, QpState};
+use cq_core::setup::{Access, Endpoint, QpCaps, QpInit};
 use cq_core::tracked::{Done, TrackedQp};
 use cq_core::transport::PollError;
 use cq_core::wc::Wc;
@@ -287,14 +287,9 @@ impl<D: Device<Instant = Instant>> Receiver<D> {
                     return Err("a message was lost, or came twice".into());
                 }
                 self.log.push(self.expected());
-                // Refused in ERR at most: then nothing is received any more.
+                // In ERR, after an overrun, it is flushed.
                 let sges = [self.memory.sge(received.token, SIZE)?];
-                if let Err(refused) = self.qp.post_recv(&sges, received.token) {
-                    match self.qp.get_ref().state()? {
-                        QpState::ERR => {}
-                        _ => return Err(refused.into()),
-                    }
-                }
+                self.qp.post_recv(&sges, received.token)?;
             }
         }
         Ok(())
