@@ -7,7 +7,7 @@ use crate::run::{Job, Stop, flags, root};
 
 /// Renders the documentation without a warning, and follows the links of the pages.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    // What is off by default has links too.
+    // What is off by default has links too, and the guides link to all of it.
     let words = format!(
         "doc {} --no-deps --features cq-core/heapless,cq-core/poll,cq-core/stream,cq-core/test-util,cq-core/tokio,transport-rxe-loop/serde",
         libibverbs::WORKSPACE

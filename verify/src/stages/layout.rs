@@ -1,6 +1,8 @@
 //! The C ABI of the loopback, against the real header and the real library: structures and numbers, which bindgen makes
-//! anew, and the names that `librxe_loop_verbs.so` exports. No program runs here.
+//! anew, and the names that `librxe_loop_verbs.so` exports. No program runs here. Also against the header: the guide for
+//! those who know it, which names every function.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,12 +16,38 @@ pub const PACKAGES: &[&str] = &["libibverbs-dev", "bindgen", "libclang-14-dev"];
 /// What bindgen made. It begins with how.
 const GENERATED: &str = "transport-rxe-loop/verbs-abi/src/sys/generated.rs";
 
+/// The guide from C.
+const GUIDE: &str = "cq-core/src/guide/from_c.rs";
+
 /// Compares both.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    // First, since it does not depend on the versions that are installed.
+    // First, since they do not depend on the versions that are installed, except that a later header has more functions.
     let names = names(job)?;
+    let functions = guide()?;
     generate(job)?;
-    Ok(format!("bindgen makes the same of the header; {names} names are libibverbs'"))
+    Ok(format!(
+        "bindgen makes the same of the header; {names} names are libibverbs'; a guide has its {functions} functions"
+    ))
+}
+
+/// How many functions the header has, all of which the guide names.
+fn guide() -> Result<usize, Stop> {
+    let guide = fs::read_to_string(root().join(GUIDE))?;
+    let header = fs::read_to_string("/usr/include/infiniband/verbs.h")?;
+    let functions = functions(&header);
+    match functions.iter().find(|name| !guide.contains(&format!("`{name}`"))) {
+        Some(name) => Err(Stop::Failed(format!("{GUIDE} does not name {name}"))),
+        None if functions.is_empty() => Err(Stop::Failed("the header has no functions".into())),
+        None => Ok(functions.len()),
+    }
+}
+
+/// The names before parentheses.
+fn functions(header: &str) -> BTreeSet<&str> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let before = header.match_indices('(').map(|(at, _)| &header[..at]);
+    let names = before.filter_map(|text| text.rsplit(|c| !is_of_name(c)).next());
+    names.filter(|name| name.starts_with("ibv_")).collect()
 }
 
 /// Makes the declarations anew, with the command that stands in them. If they differ where other versions are installed
@@ -80,6 +108,12 @@ mod tests {
     use super::*;
 
     const KEPT: &str = "// of this\n// $ make it\n//     well\n\nlet a = 1;\nlet b = 2;\n";
+
+    #[test]
+    fn functions_are_the_names_before_parentheses() {
+        let header = "enum ibv_rate mult_to_ibv_rate(int);\nint ibv_a(void (*b)(int));\n#define ibv_c(x) ibv_a(x)\n";
+        assert!(functions(header).into_iter().eq(["ibv_a", "ibv_c"]));
+    }
 
     #[test]
     fn the_command_is_that_of_the_comment_and_the_rest_is_what_it_makes() {
