@@ -33,6 +33,8 @@
 //!   shared_cq   SharedCq<T>: shared by threads              |
 //!   cq          CompletionQueue<T>: poll, arm, wait         |
 //!        |                                                  |
+//!   (observe    Observed<T, O>: counted, logged)            |
+//!        |                                                  |
 //!   transport   traits: PollCq Arm Events Block | Signal Post
 //!        |                                                  |
 //!   queue::Consumer: poll ---------- slots ---------- queue::Producer: push
@@ -47,6 +49,7 @@
 //! | [`transport`] | the traits that a transport implements: polling, arming, sleeping, posting |
 //! | [`device`] | the traits of a device: creating and connecting, for programs that run on every transport |
 //! | [`cq`], [`shared_cq`] | a completion queue over any transport: batch poll, arm and poll again, wait |
+//! | [`observe`], [`counters`] | a queue whose polls, arms and events are observed; an observer that counts them |
 //! | [`channel`] | event channels: a flag, one for threads, one for tasks |
 //! | [`queue`] | software completion queues; [`queue::raw`] in shared memory, [`queue::mpsc`] for several producers |
 //! | [`sync`] | the memory orderings and their rationale |
@@ -119,10 +122,12 @@ pub mod async_event;
 pub mod contract {}
 pub mod causes;
 pub mod channel;
+pub mod counters;
 pub mod cq;
 mod cq_key;
 pub mod device;
 mod foreign_number;
+pub mod observe;
 pub mod queue;
 mod sentences;
 pub mod setup;

@@ -44,7 +44,7 @@ impl<T: Arm> CompletionQueue<T> {
         }
         // Register before arming, so that the arm's event wakes this task.
         events.register(task);
-        take_events(self.transport.key(), events)?;
-        self.look(buffer, Some(Notify::Next))
+        let taken = take_events(self.transport.key(), events)?;
+        self.look(buffer, taken, Some(Notify::Next))
     }
 }

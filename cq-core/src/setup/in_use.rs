@@ -17,6 +17,12 @@ impl<T> InUse<T> {
     pub const fn new(handle: T, what: &'static str, users: &'static str) -> Self {
         Self { handle, what, users }
     }
+
+    /// The same with another handle, for a wrapper of the object.
+    #[must_use]
+    pub fn map<U>(self, wrap: impl FnOnce(T) -> U) -> InUse<U> {
+        InUse { handle: wrap(self.handle), what: self.what, users: self.users }
+    }
 }
 
 impl<T> fmt::Display for InUse<T> {

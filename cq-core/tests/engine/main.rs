@@ -2,6 +2,7 @@
 #![cfg(not(loom))]
 
 mod channel;
+mod counters;
 mod cq;
 mod docs;
 mod executors;

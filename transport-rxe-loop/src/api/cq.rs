@@ -327,6 +327,11 @@ impl PollCq for Cq {
         }
         polled
     }
+
+    #[inline]
+    fn holds_more_than(&self, count: usize) -> bool {
+        self.consumer.holds_more_than(count)
+    }
 }
 
 impl Arm for Cq {
