@@ -9,6 +9,7 @@ mod executors;
 mod fake;
 mod fault;
 mod kit;
+mod observe;
 mod queue;
 mod setup;
 mod shared_cq;
