@@ -108,7 +108,7 @@ use self::counts::KINDS;
 use crate::observe::Observer;
 use crate::sync::{self, AtomicWord, Word, array_of, const_unless_loom};
 use crate::transport::{ArmError, Armed, PollCq, PollError};
-use crate::wc::{Wc, WcStatus};
+use crate::wc::{Wc, WcStatus, all_succeeded};
 
 /// The counters of a queue. Any thread reads them, by [`snapshot`](Self::snapshot), while a [`Recorder`] counts.
 ///
@@ -288,17 +288,6 @@ impl<C: Deref<Target = Counters>> Observer for Recorder<C> {
             self.unexplained = self.unexplained.saturating_add(count);
         }
     }
-}
-
-/// Whether no completion of the batch has failed. With one branch for several of them.
-#[inline(always)]
-fn all_succeeded(batch: &[Wc]) -> bool {
-    const SEVERAL: usize = 8;
-    let (first, rest) = batch.split_at(batch.len() % SEVERAL);
-    let any_failure =
-        |some: &[Wc]| some.iter().fold(WcStatus::SUCCESS.0, |any, wc| any | wc.status().0);
-    first.iter().all(|wc| wc.status() == WcStatus::SUCCESS)
-        && rest.chunks_exact(SEVERAL).all(|some| any_failure(some) == WcStatus::SUCCESS.0)
 }
 
 /// Counts completions by status, and raises the high-water mark to what the queue held.

@@ -50,6 +50,7 @@
 //! | [`device`] | the traits of a device: creating and connecting, for programs that run on every transport |
 //! | [`cq`], [`shared_cq`] | a completion queue over any transport: batch poll, arm and poll again, wait |
 //! | [`observe`], [`counters`] | a queue whose polls, arms and events are observed; an observer that counts them |
+//! | `logging` | an observer that writes what fails to a log (feature `log`) |
 //! | [`channel`] | event channels: a flag, one for threads, one for tasks |
 //! | [`queue`] | software completion queues; [`queue::raw`] in shared memory, [`queue::mpsc`] for several producers |
 //! | [`sync`] | the memory orderings and their rationale |
@@ -103,7 +104,9 @@
 //! | `async` | `channel::waker`, a channel for tasks of any executor |
 //! | `stream` | `async`, and `cq::CompletionStream` |
 //! | `portable-atomic` | `async` on targets without compare-and-swap |
-//! | `serde` | `Serialize` and `Deserialize` for the types of [`setup`], requests, events and errors |
+//! | `serde` | `Serialize` and `Deserialize` for the types of [`setup`], requests, events, errors and counts |
+//! | `defmt` | `defmt::Format` for completions, requests, numbers, keys, events, errors and counts: a firmware that logs completions and errors of a queue is 1.6 KB larger, instead of 6.7 KB by `Debug` (thumbv7em, optimized for size) |
+//! | `log` | `logging` |
 //! | `test-util` | `testing` |
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
@@ -127,7 +130,12 @@ pub mod cq;
 mod cq_key;
 pub mod device;
 mod foreign_number;
+#[cfg(feature = "defmt")]
+mod formats;
+#[cfg(feature = "log")]
+pub mod logging;
 pub mod observe;
+mod own;
 pub mod queue;
 mod sentences;
 pub mod setup;

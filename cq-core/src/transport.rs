@@ -250,6 +250,7 @@ pub trait BlockAsync: AsyncEvents {
 /// The completions that an armed queue raises its event for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Notify {
     /// The next receive of a message sent SOLICITED, or the next failed completion ([N3](crate::contract#n3)).
     Solicited,
@@ -261,6 +262,7 @@ pub enum Notify {
 /// ([N2](crate::contract#n2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a completion may have been added before the arm took effect: poll again unless this is `Armed`"]
 pub enum Armed {
     /// The queue was empty. It is safe to sleep.
@@ -272,6 +274,7 @@ pub enum Armed {
 /// Why a sleep on a channel ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 #[must_use = "a wake-up does not mean that an event is pending"]
 pub enum Woken {

@@ -213,8 +213,14 @@ fn fmt(job: &mut Job) -> Result<String, Stop> {
     Ok("formatted".into())
 }
 
+/// What is off by default, and has lines and links of its own.
+const OPTIONAL: &str = "cq-core/defmt,cq-core/log,cq-core/std,cq-core/stream,cq-core/test-util";
+
 fn clippy(job: &mut Job) -> Result<String, Stop> {
-    let words = format!("clippy {} --all-targets -- -D warnings", libibverbs::WORKSPACE);
+    let words = format!(
+        "clippy {} --all-targets --features {OPTIONAL} -- -D warnings",
+        libibverbs::WORKSPACE
+    );
     job.run("cargo clippy", &mut libibverbs::cargo(&words))?;
     Ok("no warnings".into())
 }
@@ -229,7 +235,9 @@ fn test(job: &mut Job) -> Result<String, Stop> {
         // Clippy sees everything with libibverbs only.
         return Err(Stop::Failed("the compiler warns where libibverbs is left out".into()));
     }
-    let mut narrow = cargo_with_cfg("cq_core_word32", &["test", "-p", "cq-core"]);
+    // With what is off by default, too.
+    let mut narrow =
+        cargo_with_cfg("cq_core_word32", &["test", "-p", "cq-core", "--features", "defmt"]);
     let narrow = job.run("cargo test of cq-core without 64-bit atomics", &mut narrow)?;
     let mut all = vec![libtest::passed(&output), libtest::passed(&narrow)];
     if job.long {
@@ -244,11 +252,7 @@ fn test(job: &mut Job) -> Result<String, Stop> {
 }
 
 fn doc(job: &mut Job) -> Result<String, Stop> {
-    // What is off by default has links too.
-    let words = format!(
-        "doc {} --no-deps --features cq-core/std,cq-core/stream,cq-core/test-util",
-        libibverbs::WORKSPACE
-    );
+    let words = format!("doc {} --no-deps --features {OPTIONAL}", libibverbs::WORKSPACE);
     for (title, words) in [
         ("cargo doc of private items", format!("{words} --document-private-items")),
         ("cargo doc", words),

@@ -25,6 +25,7 @@ pub(super) fn kind(status: WcStatus) -> usize {
 /// What a queue's [`Counters`](super::Counters) were. Displayed as a table, with the statuses that have come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Counts {
     /// Polls into a buffer that is not empty.

@@ -9,6 +9,7 @@ mod executors;
 mod fake;
 mod fault;
 mod kit;
+mod logging;
 mod observe;
 mod queue;
 mod setup;
