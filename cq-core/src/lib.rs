@@ -144,6 +144,7 @@ pub mod shared_cq;
 pub mod sync;
 #[cfg(feature = "test-util")]
 pub mod testing;
+mod trace_event;
 pub mod transport;
 pub mod wc;
 pub mod wr;

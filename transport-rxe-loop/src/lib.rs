@@ -192,6 +192,7 @@ cfg_if::cfg_if! {
         mod memory;
         mod policy;
         mod shm;
+        mod trace;
 
         #[doc(hidden)]
         pub use crate::shm::descriptor;

@@ -18,7 +18,7 @@ use crate::protocol::number::{Position, SrqNumber};
 use crate::protocol::pool::{MAX_SLOTS, Queue};
 use crate::shm::arena::Extent;
 use crate::shm::table::Entry as _;
-use crate::sync;
+use crate::{sync, trace};
 
 /// The maximum number of receives of a shared receive queue.
 pub const MAX_SRQ_WR: u32 = MAX_QP_WR;
@@ -70,6 +70,7 @@ impl Shared {
         slot.pool.begin();
         sync::release(&slot.number, number.get());
         domain.events().attach(Source::Srq(index));
+        trace::event!(DEBUG, srq = number.get(), capacity = max_wr, "shared receive queue created");
         Ok(Self { engine, slot, number, ring, queue, domain: Arc::clone(domain), _extent: extent })
     }
 
@@ -118,6 +119,7 @@ impl Drop for Shared {
         self.domain.events().detach(Source::Srq(self.engine.srqs().index(self.number)));
         sync::release(&self.slot.number, 0);
         self.slot.life().end(self.engine.shm.attachment());
+        trace::event!(DEBUG, srq = self.number.get(), "shared receive queue destroyed");
     }
 }
 

@@ -12,13 +12,14 @@ use cq_core::setup::CreateError;
 use crate::common::*;
 
 type Counted<Cq> = CompletionQueue<Observed<Cq, Recorder<Arc<Counters>>>>;
+type Made<D> = (Counted<<D as Device>::Cq>, Arc<Counters>, <D as Device>::Qp);
 
 /// A queue that counts, and a queue pair for it that is its own peer, on any device.
 fn counted<D: Device>(
     device: &D,
     pd: &D::Pd,
     channel: Option<&D::Channel>,
-) -> Result<(Counted<D::Cq>, Arc<Counters>, D::Qp), CreateError> {
+) -> Result<Made<D>, CreateError> {
     let (recorder, counters) = Counters::shared();
     let cq = CompletionQueue::new(Observed::new(device.create_cq(64, channel)?, recorder));
     let mut qp = pd.create_qp(&cq_core::setup::QpInit::new(cq.get_ref()))?;

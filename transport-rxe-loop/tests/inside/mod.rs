@@ -9,3 +9,4 @@ pub mod dying;
 pub mod fixture;
 mod hostile;
 pub mod prelude;
+pub mod subscriber;
