@@ -192,8 +192,10 @@ fn o02_an_overrun_is_told_of_once_and_so_are_the_queue_pairs_that_fail() {
 #[test]
 #[ignore = "a process of the other tests"]
 fn lives() {
+    let (recorder, _guard) = recorder();
     let end = End::new();
     say(end.qp.number());
+    say(recorder.only("fabric attached", &[]).field("created"));
     order();
 }
 
@@ -206,6 +208,7 @@ fn x03_the_death_of_a_process_is_told_of_with_its_pid() {
     let mut a = End::new();
     let mut other = Actor::start("lives", &[(FABRIC, &fabric())]);
     let peer = other.number() as u32;
+    assert_eq!(other.hear(), "false", "it is this process that created the fabric");
     let times = QpAttr::rts().timeout(8).retry_cnt(1);
     let rtr = QpAttr::rtr(&Port::new(1), &Endpoint::new(peer));
     connect_by(&mut a.qp, &rtr, &times);
@@ -227,15 +230,21 @@ fn x02_a_fabric_that_a_killed_process_left_is_told_of_when_it_is_removed() {
     let mut nth = 0;
     wait_for(|| {
         nth += 1;
-        let left = format!("left-{}-{nth}", std::process::id());
+        let named = |what: &str| format!("{what}-{}-{nth}", std::process::id());
+        let create = |what| OpenOptions::new().fabric(&named(what)).limits(SMALL).open("loop0");
+        let left = named("left");
+        let is_told = || {
+            let mut removed = recorder.seen("unused fabric removed", &[]).into_iter();
+            assert!(removed.clone().all(|seen| seen.level == Level::DEBUG));
+            removed.any(|seen| is_of(seen.field("fabric"), &left))
+        };
         let mut other = Actor::start("lives", &[(FABRIC, &left)]);
         other.hear();
+        create("first").unwrap();
+        assert!(!is_told(), "it is in use");
         other.kill();
         other.status();
-        let fresh = format!("fresh-{}-{nth}", std::process::id());
-        drop(OpenOptions::new().fabric(&fresh).limits(SMALL).open("loop0").unwrap());
-        let mut removed = recorder.seen("unused fabric removed", &[]).into_iter();
-        assert!(removed.clone().all(|seen| seen.level == Level::DEBUG));
-        removed.any(|seen| is_of(seen.field("fabric"), &left))
+        create("second").unwrap();
+        is_told()
     });
 }

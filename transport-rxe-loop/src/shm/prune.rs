@@ -41,11 +41,11 @@ fn remove_unused(guard: &Guard, path: &FabricPath) -> Option<bool> {
         return None;
     }
     // The gate is not taken from a file in use; and a process behind the gate uses it.
-    if !is_dead(fd) {
-        return Some(false);
+    if is_dead(fd) {
+        let _gate = Gate::pass(fd, Instant::now()).ok()??;
+        return Some(remove_dead(path, id, fd));
     }
-    let _gate = Gate::pass(fd, Instant::now()).ok()??;
-    Some(remove_dead(path, id, fd))
+    Some(false)
 }
 
 /// Whether a file is unused. Another version may determine liveness in other ways.
