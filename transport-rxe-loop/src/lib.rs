@@ -171,7 +171,8 @@
 //!   [FLUSH](QueuePair#flush); [datagrams](QueuePair::to); [how long a request waits](QueuePair#how-long-a-request-waits).
 //! - Memory: [`ProtectionDomain`], [`OwnedRegion`], [`MemoryRegion`], [`MemoryWindow`].
 //! - Completions: [`Cq`], [`CompletionChannel`], [asynchronous events](Context#asynchronous-events).
-//! - Several processes, deaths, forks, the service thread, the imitation of Soft-RoCE, and what is not supported: [`manual`].
+//! - Several processes, deaths, forks, the service thread, [events for `tracing`](manual#events-for-tracing), the
+//!   imitation of Soft-RoCE, and what is not supported: [`manual`].
 //! - The rules that the documentation cites (`C8`, `Q5`) are those of [`cq_core::contract`].
 #![deny(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! The device in use by several processes: their memory, deaths, suspension and forks; the service thread; the imitation of
-//! Soft-RoCE; limitations. What concerns one type alone is in the documentation of that type.
+//! The device in use by several processes: their memory, deaths, suspension and forks; the service thread; events for
+//! `tracing`; the imitation of Soft-RoCE; limitations. What concerns one type alone is in the documentation of that type.
 //!
 //! Run this program twice, and give each the number that the other prints:
 //!

@@ -42,10 +42,14 @@ fn tell(event: &AsyncEvent) {
             trace::event!(ERROR, cq = %key, "completion queue overrun");
         }
         (Element::Qp(qp_num), reason @ (T::QP_FATAL | T::QP_REQ_ERR | T::QP_ACCESS_ERR)) => {
-            trace::event!(WARN, qp_num = qp_num, state = ?QpState::ERR, reason = ?reason, "queue pair failed");
+            trace::event!(
+                WARN, qp_num = qp_num, state = ?QpState::ERR, reason = ?reason, "queue pair failed"
+            );
         }
         (element, T::DEVICE_FATAL | T::SRQ_ERR | T::WQ_FATAL | T::PORT_ERR) => {
-            trace::event!(ERROR, event = %event.event_type, element = %element, "asynchronous event");
+            trace::event!(
+                ERROR, event = %event.event_type, element = %element, "asynchronous event"
+            );
         }
         (element, event_type) => {
             trace::event!(DEBUG, event = %event_type, element = %element, "asynchronous event");

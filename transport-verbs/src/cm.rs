@@ -175,7 +175,9 @@ fn next(
         if let Some(taken) = id.next().attempt("read an event of the connection manager")? {
             let (event, _) = &taken;
             let kind = EventKind(event.kind);
-            trace::event!(DEBUG, event = ?kind, status = event.status, "event of the connection manager");
+            trace::event!(
+                DEBUG, event = ?kind, status = event.status, "event of the connection manager"
+            );
             return Ok(taken);
         }
         match wait::ready(id.as_fd(), PollFlags::IN, deadline) {

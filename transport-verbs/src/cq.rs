@@ -77,7 +77,10 @@ impl Context {
         let made = cq::Cq::new(self.raw(), foreign(self.raw(), capacity)?, channel);
         let made = made.attempt("create a completion queue");
         let queue = made.map_err(|refused| diagnose(self.raw(), capacity, refused))?;
-        trace::event!(DEBUG, cq = %queue.reports().key(), capacity = queue.capacity(), "completion queue created");
+        trace::event!(
+            DEBUG, cq = %queue.reports().key(), capacity = queue.capacity(),
+            "completion queue created"
+        );
         Ok(Cq::of(Arc::new(queue)))
     }
 }

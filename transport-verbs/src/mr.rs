@@ -45,7 +45,8 @@ impl Registration {
         let raw = unsafe { Mr::new(pd, ptr, len, access.bits()) }.map_err(refused)?;
         let region = Registered { addr, len, lkey: raw.lkey(), rkey: raw.rkey() };
         trace::event!(
-            DEBUG, pd = pd.number(), rkey = region.rkey, len = len, access = ?access, "memory region registered"
+            DEBUG, pd = pd.number(), rkey = region.rkey, len = len, access = ?access,
+            "memory region registered"
         );
         Ok(Self { raw, region })
     }

@@ -156,7 +156,8 @@ impl QueuePair {
         }
         if let Some(to) = to.filter(|to| *to != self.state) {
             trace::event!(
-                DEBUG, qp_num = self.number(), from = ?self.state, state = ?to, "queue pair changed its state"
+                DEBUG, qp_num = self.number(), from = ?self.state, state = ?to,
+                "queue pair changed its state"
             );
             self.state = to;
         }
@@ -318,8 +319,8 @@ impl ProtectionDomain {
         let qp_type = init.qp_type;
         let cqs = [init.send_cq, init.recv_cq].map(|cq| cq.raw().reports().key());
         trace::event!(
-            DEBUG, qp_num = raw.number(), qp_type = ?qp_type, pd = self.raw().number(), send_cq = %cqs[0],
-            recv_cq = %cqs[1], "queue pair created"
+            DEBUG, qp_num = raw.number(), qp_type = ?qp_type, pd = self.raw().number(),
+            send_cq = %cqs[0], recv_cq = %cqs[1], "queue pair created"
         );
         Ok(QueuePair { raw, qp_type, caps, psn, state, given, max_rd_atomic: 0, longest: None })
     }

@@ -5,7 +5,9 @@ use cq_core::observe::{Observed, Observer};
 use cq_core::setup::{InUse, ModerateError, ResizeError};
 use cq_core::testing::fault::{FaultInjector, Faults};
 
-use super::counters::{counted, events, script};
+use cq_core::testing::rules::{self, Fixture, Kind};
+
+use super::counters::{Counted, counted, events, script};
 use super::send as wc;
 use super::*;
 
@@ -146,6 +148,42 @@ fn how_much_a_queue_with_several_producers_holds_is_known() {
     assert!(consumer.holds_more_than(2) && !consumer.holds_more_than(3));
     consumer.poll(&mut [wc(0)]).unwrap();
     assert!(consumer.holds_more_than(1) && !consumer.holds_more_than(2));
+}
+
+/// A queue that counts, as the transport under test.
+struct Rules {
+    device: Producer<'static, OnChannel<&'static Bell>>,
+    queue: Counted<Consumer<'static, OnChannel>>,
+    channel: &'static Bell,
+}
+
+impl Fixture for Rules {
+    type Queue = Counted<Consumer<'static, OnChannel>>;
+    type Channel = &'static Bell;
+    const CAPACITY: usize = 8;
+
+    fn new() -> Self {
+        let channel: &Bell = Box::leak(Box::default());
+        let (device, consumer) = HeapCq::new(8).unwrap().split_with(KEY, channel);
+        Self { device, queue: counted(consumer).0, channel }
+    }
+
+    fn queue(&mut self) -> &mut Self::Queue {
+        &mut self.queue
+    }
+
+    fn channel(&mut self) -> &mut Self::Channel {
+        &mut self.channel
+    }
+
+    fn complete(&mut self, kind: Kind, wr_id: u64) {
+        self.device.push(&kind.entry(wr_id)).unwrap();
+    }
+}
+
+#[test]
+fn an_observed_queue_keeps_the_rules() {
+    assert_eq!(rules::all::<Rules>(), Ok(()));
 }
 
 /// Sees the events only.

@@ -58,7 +58,10 @@ impl Registration {
             RegionEntry { key, access, domain: number, kind, base: addr, len: size, bound: None };
         owned.write(&entry);
         let region = Registered { addr, len, lkey: key.get(), rkey: key.get() };
-        trace::event!(DEBUG, pd = number, rkey = key.get(), len = len, access = ?access, "memory region registered");
+        trace::event!(
+            DEBUG, pd = number, rkey = key.get(), len = len, access = ?access,
+            "memory region registered"
+        );
         Self { domain: Arc::clone(domain), entry: owned, region }
     }
 }

@@ -239,7 +239,10 @@ impl OpenOptions {
         let context = Context::new(device, Arc::new(events), asked);
         trace::event!(DEBUG, device = name, fabric = path.file_name(), "device opened");
         if let Some(OtherLimits { asked, in_force }) = context.other_limits() {
-            trace::event!(WARN, fabric = path.file_name(), asked = ?asked, in_force = ?in_force, "limits not in force");
+            trace::event!(
+                WARN, fabric = path.file_name(), asked = ?asked, in_force = ?in_force,
+                "limits not in force"
+            );
         }
         Ok(context)
     }

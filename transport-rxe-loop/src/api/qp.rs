@@ -247,7 +247,10 @@ impl QueuePair {
         }
         let (from, to) = self.change(attr)?;
         if from != to {
-            trace::event!(DEBUG, qp_num = self.number(), from = ?from, state = ?to, "queue pair changed its state");
+            trace::event!(
+                DEBUG, qp_num = self.number(), from = ?from, state = ?to,
+                "queue pair changed its state"
+            );
         }
         if to == QpState::RESET {
             self.claimed.reset().map_err(|_| ModifyError::PeerSuspended)?;

@@ -137,7 +137,9 @@ pub fn give_up(
     let mode = &completions.cq(index).mode;
     if !mode.has(CqFlag::GivenUp) {
         let key = queue::key(completions, index);
-        trace::event!(ERROR, cq = %key, "completion queue given up: a suspended process holds its lock");
+        trace::event!(
+            ERROR, cq = %key, "completion queue given up: a suspended process holds its lock"
+        );
     }
     mode.set(CqFlag::GivenUp, true);
     // Each time: the first caller may be suspended before it has done this.

@@ -79,9 +79,9 @@ fn has(slot: &QpSlot, cq: CqIndex) -> bool {
 fn fail_numbered(engine: &'static Engine, slot: &QpSlot, number: QpNumber) -> bool {
     let fails = identity::fail(slot, number);
     if fails {
-        trace::event!(WARN,
-            qp_num = number.get(), state = ?QpState::ERR, reason = "its completion queue has overrun",
-            "queue pair failed"
+        trace::event!(
+            WARN, qp_num = number.get(), state = ?QpState::ERR,
+            reason = "its completion queue has overrun", "queue pair failed"
         );
         events::report_qp(engine, number, QpEvent::Fatal);
     }

@@ -118,9 +118,9 @@ impl ClaimedQp {
         identity::enter(slot, number);
         async_event::attach_qp(&setup.events, index);
         let cqs = [sends, receives].map(|cq| queue::key(engine.completions, cq));
-        trace::event!(DEBUG,
-            qp_num = number.get(), qp_type = ?setup.qp_type, pd = setup.domain, send_cq = %cqs[0], recv_cq = %cqs[1],
-            srq = setup.srq.get(), "queue pair created"
+        trace::event!(
+            DEBUG, qp_num = number.get(), qp_type = ?setup.qp_type, pd = setup.domain,
+            send_cq = %cqs[0], recv_cq = %cqs[1], srq = setup.srq.get(), "queue pair created"
         );
         let deferred = Some(Deferred { engine, number, _extent: extent, setup });
         let queue = SendQueue::of(engine, index);
@@ -174,9 +174,9 @@ impl ClaimedQp {
         } else {
             let _in_reset =
                 identity::change(self.queue.slot, identity::read(self.queue.slot), QpState::ERR);
-            trace::event!(WARN,
-                qp_num = self.number.get(), state = ?QpState::ERR, reason = "its peer's process is suspended",
-                "queue pair failed"
+            trace::event!(
+                WARN, qp_num = self.number.get(), state = ?QpState::ERR,
+                reason = "its peer's process is suspended", "queue pair failed"
             );
         }
         self.queue.ownership.abandon();

@@ -365,9 +365,9 @@ impl Responder {
     fn fail(&mut self, reason: WcStatus) -> bool {
         let fails = self.listens().is_ok() && identity::fail(self.slot, self.number);
         if fails {
-            trace::event!(WARN,
-                qp_num = self.number.get(), state = ?QpState::ERR, reason = ?reason, peer = self.from.get(),
-                "queue pair failed"
+            trace::event!(
+                WARN, qp_num = self.number.get(), state = ?QpState::ERR, reason = ?reason,
+                peer = self.from.get(), "queue pair failed"
             );
         }
         fails

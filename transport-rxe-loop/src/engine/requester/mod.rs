@@ -349,12 +349,13 @@ impl<'k> Requester<'k> {
             false => (QpState::ERR, identity::fail(self.slot, number)),
         };
         let cq = queue::key(self.engine.completions, self.slot.send_cq());
-        trace::event!(ERROR,
-            qp_num = number.get(), cq = %cq, wr_id = halted.wr_id, status = ?status, "request failed"
+        trace::event!(
+            ERROR, qp_num = number.get(), cq = %cq, wr_id = halted.wr_id, status = ?status,
+            "request failed"
         );
         if fails {
-            trace::event!(WARN,
-                qp_num = number.get(), state = ?state, reason = ?status, "queue pair failed"
+            trace::event!(
+                WARN, qp_num = number.get(), state = ?state, reason = ?status, "queue pair failed"
             );
         }
         self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
