@@ -105,9 +105,33 @@
 //! | `stream` | `async`, and `cq::CompletionStream` |
 //! | `portable-atomic` | `async` on targets without compare-and-swap |
 //! | `serde` | `Serialize` and `Deserialize` for the types of [`setup`], requests, events, errors and counts |
-//! | `defmt` | `defmt::Format` for completions, requests, numbers, keys, events, errors and counts: a firmware that logs completions and errors of a queue is 1.6 KB larger, instead of 6.7 KB by `Debug` (thumbv7em, optimized for size) |
+//! | `defmt` | `defmt::Format` for completions, requests, numbers, keys, events, errors and counts: [below](#logs-of-firmware) |
 //! | `log` | `logging` |
 //! | `test-util` | `testing` |
+//!
+//! # Logs of firmware
+//! `Debug` puts its texts, and the code that assembles them, into the flash. With `defmt` the host has them:
+//!
+#![cfg_attr(feature = "defmt", doc = "```")]
+#![cfg_attr(not(feature = "defmt"), doc = "```ignore")]
+//! use cq_core::transport::PollError;
+//! use cq_core::wc::Wc;
+//!
+//! fn log(polled: Result<&[Wc], PollError>) {
+//!     match polled {
+//!         Ok(batch) => batch.iter().filter_map(|wc| wc.result().err()).for_each(|failed| {
+//!             defmt::warn!("{}", failed); // Failed { wr_id: 7, status: RETRY_EXC_ERR, qp_num: 17, vendor_err: 0x0 }
+//!         }),
+//!         Err(error) => defmt::error!("{}", error), // Overrun { dropped: Some(3) }
+//!     }
+//! }
+//! ```
+//!
+//! | built for thumbv7em, optimized for size | bytes of flash |
+//! |---|---|
+//! | a firmware that polls a queue | 1480 |
+//! | and logs completions and errors by `defmt` | 3042 |
+//! | by `Debug` | 8152 |
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
 
