@@ -15,9 +15,9 @@
 use core::fmt;
 
 use crate::cq_key::CqKey;
-use crate::foreign_number;
+use crate::own::own_number;
 
-foreign_number! {
+own_number! {
     /// `enum ibv_event_type`: the type of an event. Any value is legal, because drivers add values
     /// ([C3](crate::contract#c3)). Displayed as `ibv_event_type_str(3)` has it.
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -68,6 +68,7 @@ foreign_number! {
 /// The object that an event affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Element {
     /// A completion queue.
@@ -97,6 +98,7 @@ impl fmt::Display for Element {
 /// An asynchronous event: `struct ibv_async_event`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct AsyncEvent {
     /// The type of the event.
     pub event_type: AsyncEventType,

@@ -35,7 +35,9 @@ pub use self::stream::CompletionStream;
 
 use crate::device::Cq;
 pub use crate::transport::WaitError;
-use crate::transport::{Arm, Armed, Block, CqKey, Events, Notify, PollCq, PollError, Woken};
+use crate::transport::{
+    Arm, Armed, Block, CqKey, Events, Notify, PollCq, PollError, Woken, poll_checked,
+};
 use crate::wc::Wc;
 
 /// A completion queue of a transport.
@@ -65,7 +67,8 @@ impl<T: PollCq> CompletionQueue<T> {
     /// # Errors
     /// The queue itself failed, or the transport claimed more completions than the buffer holds
     /// ([P7](crate::contract#p7)).
-    #[inline]
+    // A comparison around the transport's poll. Not inlined, an empty poll of an observed queue takes 6 ns more.
+    #[inline(always)]
     pub fn poll<'r>(&mut self, buffer: &'r mut [Wc]) -> Result<&'r [Wc], PollError> {
         let count = self.take(buffer)?;
         Ok(&buffer[..count])
@@ -100,11 +103,7 @@ impl<T: PollCq> CompletionQueue<T> {
 
     #[inline]
     pub(crate) fn take(&mut self, buffer: &mut [Wc]) -> Result<usize, PollError> {
-        let asked = buffer.len();
-        match self.transport.poll(buffer)? {
-            returned if returned > asked => Err(PollError::Misbehaved { asked, returned }),
-            returned => Ok(returned),
-        }
+        poll_checked(&mut self.transport, buffer)
     }
 }
 
@@ -124,9 +123,9 @@ impl<T: Arm> CompletionQueue<T> {
         buffer: &'r mut [Wc],
         on: Notify,
     ) -> Result<&'r [Wc], WaitError> {
-        let mut count = self.look(buffer, None)?;
+        let mut count = self.look(buffer, 0, None)?;
         if count == 0 && !buffer.is_empty() {
-            count = self.look(buffer, Some(on))?;
+            count = self.look(buffer, 0, Some(on))?;
         }
         Ok(&buffer[..count])
     }
@@ -151,17 +150,22 @@ impl<T: Arm> CompletionQueue<T> {
         channel: &mut C,
         deadline: Option<C::Instant>,
     ) -> Result<&'r [Wc], WaitError> {
-        wait_with(self.transport.key(), buffer, channel, deadline, |buffer, on| {
-            self.look(buffer, on)
+        wait_with(self.transport.key(), buffer, channel, deadline, |buffer, events, on| {
+            self.look(buffer, events, on)
         })
     }
 
-    /// Polls if `on` is `None`. Otherwise arms, and polls if completions may have been added before the arm.
+    /// Polls if `on` is `None`. Otherwise arms, and polls if completions may have been added before the arm. `events` is
+    /// how many events of the queue were taken since the last look.
     pub(crate) fn look(
         &mut self,
         buffer: &mut [Wc],
+        events: u32,
         on: Option<Notify>,
     ) -> Result<usize, WaitError> {
+        if events > 0 {
+            self.transport.took_events(events);
+        }
         let Some(on) = on else { return self.take(buffer).map_err(WaitError::Poll) };
         match self.transport.arm(on)? {
             Armed::MayHaveMissed => Ok(self.take(buffer)?),
@@ -176,26 +180,26 @@ pub(crate) fn wait_with<'r, C: Block>(
     buffer: &'r mut [Wc],
     channel: &mut C,
     deadline: Option<C::Instant>,
-    mut look: impl FnMut(&mut [Wc], Option<Notify>) -> Result<usize, WaitError>,
+    mut look: impl FnMut(&mut [Wc], u32, Option<Notify>) -> Result<usize, WaitError>,
 ) -> Result<&'r [Wc], WaitError> {
-    let mut count = 0;
+    let (mut count, mut events) = (0, 0);
     while !buffer.is_empty() {
-        count = look(buffer, None)?;
+        count = look(buffer, events, None)?;
         if count > 0 {
             break;
         }
         // Take events before arming: one taken later may be this arm's, and the sleep would then miss it.
-        take_events(key, channel)?;
-        count = look(buffer, Some(Notify::Next))?;
+        events = take_events(key, channel)?;
+        count = look(buffer, events, Some(Notify::Next))?;
         if count > 0 {
             break;
         }
         let woken = channel.block(deadline)?;
         if woken == Woken::Event {
-            take_event(key, channel)?;
+            events = take_event(key, channel)?.into();
             continue;
         }
-        count = look(buffer, None)?;
+        count = look(buffer, 0, None)?;
         if count == 0 && woken == Woken::Interrupted {
             return Err(WaitError::Interrupted);
         }
@@ -204,15 +208,17 @@ pub(crate) fn wait_with<'r, C: Block>(
     Ok(&buffer[..count])
 }
 
-/// Takes the pending events, up to `MOST`. Returns whether some may be left: then the next sleep returns at once.
-fn take_events(of: CqKey, channel: &mut impl Events) -> Result<bool, WaitError> {
-    const MOST: usize = 16;
-    for _ in 0..MOST {
+/// The most events that are taken at a time. If one is left, the next sleep returns at once.
+const MOST_EVENTS: u32 = 16;
+
+/// Takes the pending events, up to [`MOST_EVENTS`], and returns their number.
+fn take_events(of: CqKey, channel: &mut impl Events) -> Result<u32, WaitError> {
+    for count in 0..MOST_EVENTS {
         if !take_event(of, channel)? {
-            return Ok(false);
+            return Ok(count);
         }
     }
-    Ok(true)
+    Ok(MOST_EVENTS)
 }
 
 /// Takes an event of this queue. Returns whether one was pending.

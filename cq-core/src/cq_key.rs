@@ -5,6 +5,7 @@ use core::fmt;
 /// Identifies a completion queue in events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct CqKey {
     /// Index in the device's table of completion queues.
     pub index: u32,

@@ -38,6 +38,8 @@
 //!   cq          CompletionQueue<T>: poll, arm, wait         |
 //!   budget      Budgeted<T>: entries are reserved           |
 //!        |                                                  |
+//!   (observe    Observed<T, O>: counted, logged)            |
+//!        |                                                  |
 //!   transport   traits: PollCq Arm Events Block | Signal Post
 //!        |                                                  |
 //!   queue::Consumer: poll ---------- slots ---------- queue::Producer: push
@@ -57,6 +59,8 @@
 //! | [`cq`], [`shared_cq`] | a completion queue over any transport: batch poll, arm and poll again, wait |
 //! | `queue_set`, `wait_set` | several completion queues served by one thread; asleep on them, on other descriptors and a stop handle (features `alloc`, `poll`) |
 //! | [`handlers`] | completions handed to a handler for each queue pair |
+//! | [`observe`], [`counters`] | a queue whose polls, arms and events are observed; an observer that counts them |
+//! | `logging` | an observer that writes what fails to a log (feature `log`) |
 //! | [`channel`] | event channels: a flag, one for threads, one for tasks, one with a descriptor |
 //! | [`queue`] | software completion queues; [`queue::raw`] in shared memory, [`queue::mpsc`] for several producers |
 //! | [`sync`] | the memory orderings and their rationale |
@@ -115,8 +119,34 @@
 //! | `stream` | `async`, and `cq::CompletionStream` |
 //! | `tokio` | `async` and `std`, and `task` |
 //! | `portable-atomic` | `async` on targets without compare-and-swap |
-//! | `serde` | `Serialize` and `Deserialize` for the types of [`setup`], requests, events and errors |
+//! | `serde` | `Serialize` and `Deserialize` for the types of [`setup`], requests, events, errors and counts |
+//! | `defmt` | `defmt::Format` for completions, requests, numbers, keys, events, errors and counts: [below](#logs-of-firmware) |
+//! | `log` | `logging` |
 //! | `test-util` | `testing` |
+//!
+//! # Logs of firmware
+//! `Debug` puts its texts, and the code that assembles them, into the flash. With `defmt` the host has them:
+//!
+#![cfg_attr(feature = "defmt", doc = "```")]
+#![cfg_attr(not(feature = "defmt"), doc = "```ignore")]
+//! use cq_core::transport::PollError;
+//! use cq_core::wc::Wc;
+//!
+//! fn log(polled: Result<&[Wc], PollError>) {
+//!     match polled {
+//!         Ok(batch) => batch.iter().filter_map(|wc| wc.result().err()).for_each(|failed| {
+//!             defmt::warn!("{}", failed); // Failed { wr_id: 7, status: RETRY_EXC_ERR, qp_num: 17, vendor_err: 0x0 }
+//!         }),
+//!         Err(error) => defmt::error!("{}", error), // Overrun { dropped: Some(3) }
+//!     }
+//! }
+//! ```
+//!
+//! | built for thumbv7em, optimized for size | bytes of flash |
+//! |---|---|
+//! | a firmware that polls a queue | 1480 |
+//! | and logs completions and errors by `defmt` | 3042 |
+//! | by `Debug` | 8152 |
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
 
@@ -136,13 +166,20 @@ pub mod contract {}
 pub mod budget;
 pub mod causes;
 pub mod channel;
+pub mod counters;
 pub mod cq;
 mod cq_key;
 pub mod device;
 mod foreign_number;
+#[cfg(feature = "defmt")]
+mod formats;
 pub mod guide;
 pub mod handlers;
 pub mod ledger;
+#[cfg(feature = "log")]
+pub mod logging;
+pub mod observe;
+mod own;
 pub mod queue;
 #[cfg(feature = "alloc")]
 pub mod queue_set;
@@ -155,6 +192,7 @@ pub mod sync;
 pub mod task;
 #[cfg(feature = "test-util")]
 pub mod testing;
+mod trace_event;
 #[cfg(target_has_atomic = "32")]
 pub mod tracked;
 pub mod transport;

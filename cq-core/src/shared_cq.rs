@@ -184,7 +184,9 @@ impl<T: Arm> SharedCq<T> {
         deadline: Option<C::Instant>,
     ) -> Result<&'r [Wc], WaitError> {
         let key = self.lock().transport().key();
-        wait_with(key, buffer, channel, deadline, |buffer, on| self.lock().look(buffer, on))
+        wait_with(key, buffer, channel, deadline, |buffer, events, on| {
+            self.lock().look(buffer, events, on)
+        })
     }
 }
 

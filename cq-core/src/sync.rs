@@ -63,6 +63,7 @@
 //! | the count of dropped completions, by `latch_more` | its compare-and-swap checks it |
 //! | the free entries of a budget, by `free` | the compare-and-swap of `take` checks them |
 //! | the count of events, by `count_event` without compare-and-swap | the only raiser loads what it stored |
+//! | the [counters](crate::counters) of a queue | only its recorder stores them; nothing is decided by what a reader sees |
 //!
 //! Relaxed stores are to words that only one side writes, to the arm word (see `queue/arm`), or to words that one of
 //! the pairs above publishes. The last word of a slot, which contains the generation, is always accessed as one word.
@@ -245,13 +246,13 @@ pub(crate) fn unlock(word: &AtomicU32) {
     word.store(0, at(Site::Unlock, Release));
 }
 
-/// Loads a word that is private to one side, or that one of the named pairs orders.
+/// Loads a word that is private to one side, that one of the named pairs orders, or that is a count.
 #[inline(always)]
 pub(crate) fn load(word: &AtomicWord) -> Word {
     word.load(Relaxed)
 }
 
-/// Stores a word that is private to one side, or that one of the named pairs orders.
+/// Stores a word that is private to one side, that one of the named pairs orders, or that is a count.
 #[inline(always)]
 pub(crate) fn store(word: &AtomicWord, value: Word) {
     word.store(value, Relaxed);

@@ -81,6 +81,27 @@ pub trait PollCq {
     /// # Errors
     /// The queue itself failed. An empty queue is `Ok(0)`.
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError>;
+
+    /// Whether more than `count` completions wait to be polled, for [statistics](crate::counters). `false` if there are
+    /// not, and if the transport can't tell, as libibverbs can't.
+    ///
+    /// # Staleness
+    /// There may be more by now.
+    #[inline]
+    fn holds_more_than(&self, count: usize) -> bool {
+        let _ = count;
+        false
+    }
+}
+
+/// Polls. A count above the length of `out` is an error ([P7](crate::contract#p7)).
+#[inline(always)]
+pub(crate) fn poll_checked(queue: &mut impl PollCq, out: &mut [Wc]) -> Result<usize, PollError> {
+    let asked = out.len();
+    match queue.poll(out)? {
+        returned if returned > asked => Err(PollError::Misbehaved { asked, returned }),
+        returned => Ok(returned),
+    }
 }
 
 /// Arms a completion queue for an event.
@@ -102,6 +123,14 @@ pub trait Arm: PollCq {
 
     /// Returns the key that this queue's events carry.
     fn key(&self) -> CqKey;
+
+    /// Tells the queue that `count` of its events were taken, for [statistics](crate::counters): a transport need not
+    /// know. [`CompletionQueue`](crate::cq::CompletionQueue) calls it for the events that its waits take. A program that
+    /// takes them itself, for an event loop of its own, calls it before it polls.
+    #[inline]
+    fn took_events(&mut self, count: u32) {
+        let _ = count;
+    }
 }
 
 /// Reads events from a completion channel.
@@ -221,6 +250,7 @@ pub trait BlockAsync: AsyncEvents {
 /// The completions that an armed queue raises its event for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Notify {
     /// The next receive of a message sent SOLICITED, or the next failed completion ([N3](crate::contract#n3)).
     Solicited,
@@ -232,6 +262,7 @@ pub enum Notify {
 /// ([N2](crate::contract#n2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a completion may have been added before the arm took effect: poll again unless this is `Armed`"]
 pub enum Armed {
     /// The queue was empty. It is safe to sleep.
@@ -243,6 +274,7 @@ pub enum Armed {
 /// Why a sleep on a channel ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 #[must_use = "a wake-up does not mean that an event is pending"]
 pub enum Woken {

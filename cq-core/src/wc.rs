@@ -77,6 +77,17 @@ const _: () = {
     assert!(offset_of!(Wc, generation) == 46);
 };
 
+/// Whether no completion of the batch has failed. With one branch for several of them.
+#[inline(always)]
+pub(crate) fn all_succeeded(batch: &[Wc]) -> bool {
+    const SEVERAL: usize = 8;
+    let (first, rest) = batch.split_at(batch.len() % SEVERAL);
+    let any_failure =
+        |some: &[Wc]| some.iter().fold(WcStatus::SUCCESS.0, |any, wc| any | wc.status().0);
+    first.iter().all(|wc| wc.status() == WcStatus::SUCCESS)
+        && rest.chunks_exact(SEVERAL).all(|some| any_failure(some) == WcStatus::SUCCESS.0)
+}
+
 /// Number of words in a completion.
 pub(crate) const WORDS: usize = size_of::<Wc>() / size_of::<Word>();
 

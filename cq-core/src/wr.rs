@@ -27,6 +27,7 @@ pub use self::op::{Placement, RemoteAddr, Selectivity, SendOp, WindowBind};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Sge {
     /// Start address.
     pub addr: u64,
@@ -43,7 +44,7 @@ const _: () = {
     assert!(core::mem::offset_of!(Sge, lkey) == 12);
 };
 
-bitflags::bitflags! {
+crate::own::own_flags! {
     /// `enum ibv_send_flags`, without IP_CSUM, and without the inline flag: use [`Data::Inline`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -59,6 +60,7 @@ bitflags::bitflags! {
 
 /// The bytes of a send-queue request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Data<'a> {
     /// SGEs of registered memory. READ and atomics write to it. Do not access it until the request completes.
     Sges(&'a [Sge]),
@@ -88,6 +90,7 @@ impl Data<'_> {
 /// A work request for a send queue.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct SendWr<'a> {
     /// Returned in the completion.
     pub wr_id: u64,
@@ -216,6 +219,7 @@ impl<'a> SendWr<'a> {
 /// A work request for a receive queue.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RecvWr<'a> {
     /// Returned in the completion.
     pub wr_id: u64,

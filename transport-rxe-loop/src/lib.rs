@@ -181,8 +181,8 @@
 //! - Completions: [`Cq`], [`CompletionChannel`], [asynchronous events](Context#asynchronous-events). With the feature
 //!   `tokio`, tasks await them by `cq_core::task`.
 //! - Looking at a live fabric: [`observe`].
-//! - Several processes, deaths, forks, the service thread, the strict device, the imitation of Soft-RoCE, and what is not
-//!   supported: [`manual`].
+//! - Several processes, deaths, forks, the service thread, [events for `tracing`](manual#events-for-tracing), the strict
+//!   device, the imitation of Soft-RoCE, and what is not supported: [`manual`].
 //! - The rules that the documentation cites (`C8`, `Q5`) are those of [`cq_core::contract`].
 //!
 //! # Features
@@ -191,6 +191,7 @@
 //! |---|---|
 //! | `serde` | `Serialize` for what an observer sees |
 //! | `tokio` | `cq_core::task`: what tasks of tokio await |
+//! | `tracing` | [events](manual#events-for-tracing) of objects, states, failures and deaths for `tracing` |
 #![deny(unsafe_code)]
 
 pub mod protocol;
@@ -213,6 +214,7 @@ cfg_if::cfg_if! {
         pub mod observe;
         mod policy;
         mod shm;
+        mod trace;
 
         #[doc(hidden)]
         pub use crate::shm::descriptor;

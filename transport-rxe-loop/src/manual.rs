@@ -1,5 +1,6 @@
-//! The device in use by several processes: their memory, deaths, suspension and forks; the service thread; the strict
-//! device; the imitation of Soft-RoCE; limitations. What concerns one type alone is in the documentation of that type.
+//! The device in use by several processes: their memory, deaths, suspension and forks; the service thread; events for
+//! `tracing`; the strict device; the imitation of Soft-RoCE; limitations. What concerns one type alone is in the
+//! documentation of that type.
 //!
 //! Run this program twice, and give each the number that the other prints:
 //!
@@ -119,6 +120,53 @@
 //! queue pair was connected to another process' or receives datagrams, and while other processes are attached. It
 //! blocks all signals: no signal handler of the program runs in it, and a program that blocks a signal in all threads
 //! of its own can wait for it (`sigwait(3)`, `signalfd(2)`).
+//!
+//! # Events for `tracing`
+//! With the feature `tracing`, the device tells a subscriber of [`tracing`](https://docs.rs/tracing) what happens around
+//! messages. A message itself has no event: with the feature, and without a subscriber, it takes the same instructions.
+//!
+//! ```
+//! use cq_core::transport::Post;
+//! use cq_core::wr::{RemoteAddr, SendWr};
+//! use transport_rxe_loop::{Context, QpInit};
+//!
+//! tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).init();
+//! let context = Context::open("loop0")?;
+//! let (port, pd, cq) = (context.port(1)?, context.alloc_pd()?, context.create_cq(16, None)?);
+//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+//! qp.connect(&port, &qp.endpoint(&port))?;
+//! qp.post_send(&[SendWr::write_inline(7, b"hello", RemoteAddr { addr: 0, rkey: 1 })])?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! prints, among others,
+//!
+//! ```text
+//! DEBUG transport_rxe_loop::lifecycle::open: fabric attached fabric="rxe-loop.0.default" created=true pid=17187
+//! DEBUG transport_rxe_loop::engine::queue_pair: queue pair created qp_num=15733222 qp_type=Rc pd=16777216 send_cq=0.0 recv_cq=0.0 srq=0
+//! DEBUG transport_rxe_loop::api::qp: queue pair changed its state qp_num=15733222 from=RTR state=RTS
+//!  WARN transport_rxe_loop::engine::responder: queue pair failed qp_num=15733222 state=ERR reason=REM_ACCESS_ERR peer=15733222
+//! ERROR transport_rxe_loop::engine::requester: request failed qp_num=15733222 cq=0.0 wr_id=7 status=REM_ACCESS_ERR
+//! ```
+//!
+//! | level | event | fields |
+//! |---|---|---|
+//! | debug | device opened; fabric attached, unused fabric removed | `device`, `fabric`, `created`, `pid` |
+//! | debug | an object created, destroyed | `qp_num`, `cq`, `srq`, `pd`, `rkey`, `channel`, and its capacities |
+//! | debug | queue pair changed its state, as the program asked | `qp_num`, `from`, `state` |
+//! | warn | queue pair failed: it went to ERR or SQE by itself | `qp_num`, `state`, `reason`: a status, or what happened; `peer` where a request of that one was refused |
+//! | error | request failed, by itself: those behind it are flushed | `qp_num`, `cq`, `wr_id`, `status` |
+//! | error | completion queue overrun, or given up because a suspended process holds its lock | `cq` |
+//! | warn | process died; taking over the lock of a dead process | `pid`, as that process saw it |
+//! | warn | limits not in force | `fabric`, `asked`, `in_force` |
+//! | warn | service thread refused by the system | `error` |
+//!
+//! The process that notices or does something tells of it. So a queue pair that refuses a request fails in the process of the
+//! requester, which carries out requests, and one process tells of a death: the one that frees what the dead one had. The
+//! thread is the program's, or the service thread.
+//!
+//! A subscriber must not use the device: the thread may own a send queue, or keep the peer waiting. There are no events in a
+//! forked child about what it inherited, and none while a process ends, when it removes the fabric as the last one.
 //!
 //! # Strictly
 //! A program that relies on more than verbs promise may work here and fail on hardware. The device is faster and more

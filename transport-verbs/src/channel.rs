@@ -11,6 +11,7 @@ use cq_core::transport::{Block, CqKey, EventError, Events, Woken};
 use crate::device::Context;
 use crate::error::{Attempt, event_error};
 use crate::sys::channel::Channel;
+use crate::trace;
 
 /// A completion channel. Its descriptor is readable while there is an event. Events are acknowledged in batches, at the
 /// latest when their queue is destroyed ([N7](cq_core::contract#n7)).
@@ -57,6 +58,7 @@ impl Context {
     /// No descriptor is available.
     pub fn create_channel(&self) -> Result<CompletionChannel, CreateError> {
         let raw = Channel::new(self.raw()).attempt("create a completion channel")?;
+        trace::event!(DEBUG, channel = raw.as_fd().as_raw_fd(), "channel created");
         Ok(CompletionChannel { raw: Arc::new(raw) })
     }
 }

@@ -72,6 +72,7 @@ use cq_core::setup::QpState;
 use crate::error::Attempt;
 use crate::qp::QueuePair;
 use crate::sys::cm::{self, Id};
+use crate::trace;
 use crate::wait::{self, Deadline};
 
 /// Resolves an address, and the route to it.
@@ -172,6 +173,11 @@ fn next(
 ) -> Result<(cm::Event, Option<Id>), CmError> {
     loop {
         if let Some(taken) = id.next().attempt("read an event of the connection manager")? {
+            let (event, _) = &taken;
+            let kind = EventKind(event.kind);
+            trace::event!(
+                DEBUG, event = ?kind, status = event.status, "event of the connection manager"
+            );
             return Ok(taken);
         }
         match wait::ready(id.as_fd(), PollFlags::IN, deadline) {

@@ -15,6 +15,7 @@ use crate::error::{self, Attempt};
 use crate::sys::poll::Poller;
 use crate::sys::polling::OVERRUN;
 use crate::sys::{context, cq};
+use crate::trace;
 
 /// A completion queue. One thread polls it at a time; it may move to another.
 ///
@@ -76,6 +77,10 @@ impl Context {
         let made = cq::Cq::new(self.raw(), foreign(self.raw(), capacity)?, channel);
         let made = made.attempt("create a completion queue");
         let queue = made.map_err(|refused| diagnose(self.raw(), capacity, refused))?;
+        trace::event!(
+            DEBUG, cq = %queue.reports().key(), capacity = queue.capacity(),
+            "completion queue created"
+        );
         Ok(Cq::of(Arc::new(queue)))
     }
 }

@@ -7,6 +7,7 @@ use cq_core::setup::{DeviceAttr, DeviceError, Gid, Port};
 use crate::error::{Attempt, OpenError};
 use crate::port;
 use crate::sys::context::{self, DeviceList};
+use crate::trace;
 
 /// The names of the RDMA devices of this host.
 ///
@@ -93,7 +94,9 @@ impl Context {
     }
 
     fn open_nth(list: &DeviceList, nth: usize) -> Result<Self, OpenError> {
-        Ok(Self { raw: Arc::new(list.open(nth).attempt("open the device")?) })
+        let raw = list.open(nth).attempt("open the device")?;
+        trace::event!(DEBUG, device = raw.name(), "device opened");
+        Ok(Self { raw: Arc::new(raw) })
     }
 
     /// The device that VERBS_DEVICE names, if it does.

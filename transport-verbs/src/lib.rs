@@ -88,6 +88,31 @@
 //! every poll fails with [`PollError::Overrun`](cq_core::transport::PollError::Overrun) ([O3](cq_core::contract#o3)). A
 //! program that takes no asynchronous events does not notice an overrun.
 //!
+//! # Events for `tracing`
+//! With the feature `tracing`, a subscriber of [`tracing`](https://docs.rs/tracing) is told what happens around messages, by
+//! the thread that does it. Posting and polling have no events:
+//!
+//! ```no_run
+//! use transport_verbs::Context;
+//!
+//! tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).init();
+//! let context = Context::open_first()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | level | event | fields |
+//! |---|---|---|
+//! | debug | device opened; an object created, destroyed | `device`, `qp_num`, `cq`, `srq`, `pd`, `rkey`, `channel` (its descriptor), and its capacities |
+//! | debug | queue pair changed its state, as the program asked | `qp_num`, `from`, `state` |
+//! | debug | event of the connection manager | `event`, `status` |
+//! | warn | queue pair failed, as an asynchronous event says that was taken | `qp_num`, `state`, `reason` |
+//! | error | completion queue overrun, as above | `cq` |
+//! | error or debug | another asynchronous event that was taken | `event`, `element` |
+//! | warn | object not destroyed: the driver refused | `error` |
+//!
+//! A device reports failed requests by their completions alone: `cq_core::logging::Logger` writes those to a log, as an
+//! [observer](cq_core::observe) of the queue.
+//!
 //! # Limitations
 //! BIND_MW, ATOMIC_WRITE and FLUSH are refused with [`Refused::Unsupported`](cq_core::transport::Refused::Unsupported):
 //! `rdma-sys` lacks the operands of the first, and is older than the others. SEND with invalidate and LOCAL_INV are
@@ -117,6 +142,7 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `tokio` | `cq_core::task`: what tasks of tokio await |
+//! | `tracing` | events of objects, states and asynchronous events for `tracing` |
 #![deny(unsafe_code)]
 
 mod ah;
@@ -139,6 +165,7 @@ mod qp;
 mod refusal;
 mod srq;
 mod sys;
+mod trace;
 mod wait;
 
 pub use cq_core::setup::{

@@ -13,6 +13,7 @@ use crate::pd::ProtectionDomain;
 use crate::sys::memory::Memory;
 use crate::sys::mr::Mr;
 use crate::sys::pd::Pd;
+use crate::trace;
 
 /// A registration, and its memory.
 #[derive(Debug)]
@@ -43,6 +44,10 @@ impl Registration {
         // SAFETY: the caller ensures the same.
         let raw = unsafe { Mr::new(pd, ptr, len, access.bits()) }.map_err(refused)?;
         let region = Registered { addr, len, lkey: raw.lkey(), rkey: raw.rkey() };
+        trace::event!(
+            DEBUG, pd = pd.number(), rkey = region.rkey, len = len, access = ?access,
+            "memory region registered"
+        );
         Ok(Self { raw, region })
     }
 }

@@ -7,6 +7,7 @@ use cq_core::setup::{CreateError, InUse};
 use crate::device::Context;
 use crate::error::Attempt;
 use crate::sys::pd::Pd;
+use crate::trace;
 
 /// A protection domain.
 ///
@@ -42,6 +43,7 @@ impl Context {
     /// There are too many.
     pub fn alloc_pd(&self) -> Result<ProtectionDomain, CreateError> {
         let raw = Pd::new(self.raw()).attempt("allocate a protection domain")?;
+        trace::event!(DEBUG, pd = raw.number(), "protection domain allocated");
         Ok(ProtectionDomain { raw: Arc::new(raw) })
     }
 }

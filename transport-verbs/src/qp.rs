@@ -21,6 +21,7 @@ use crate::srq::SharedReceiveQueue;
 use crate::sys::port;
 use crate::sys::post::Failure;
 use crate::sys::qp::{Parts, Qp};
+use crate::trace;
 use cq_core::setup::DeviceAttr;
 
 /// The attributes of a new queue pair.
@@ -153,7 +154,13 @@ impl QueuePair {
             let errno = error::errno(&error);
             return Err(ModifyError::Refused { from, to: to.unwrap_or(from), mask, errno });
         }
-        self.state = to.unwrap_or(self.state);
+        if let Some(to) = to.filter(|to| *to != self.state) {
+            trace::event!(
+                DEBUG, qp_num = self.number(), from = ?self.state, state = ?to,
+                "queue pair changed its state"
+            );
+            self.state = to;
+        }
         self.given = if self.state == QpState::RESET {
             QpAttrMask::empty()
         } else {
@@ -310,6 +317,11 @@ impl ProtectionDomain {
         };
         let (state, given, psn) = (QpState::RESET, QpAttrMask::empty(), psn::random());
         let qp_type = init.qp_type;
+        let cqs = [init.send_cq, init.recv_cq].map(|cq| cq.raw().reports().key());
+        trace::event!(
+            DEBUG, qp_num = raw.number(), qp_type = ?qp_type, pd = self.raw().number(),
+            send_cq = %cqs[0], recv_cq = %cqs[1], "queue pair created"
+        );
         Ok(QueuePair { raw, qp_type, caps, psn, state, given, max_rd_atomic: 0, longest: None })
     }
 }

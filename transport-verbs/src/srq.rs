@@ -11,6 +11,7 @@ use crate::error::{Attempt, beyond};
 use crate::pd::ProtectionDomain;
 use crate::refusal;
 use crate::sys::srq::Srq;
+use crate::trace;
 
 /// A shared receive queue. Its receives complete on the queue pairs that take them.
 ///
@@ -123,6 +124,7 @@ impl ProtectionDomain {
         let made = made.attempt("create a shared receive queue");
         let (raw, granted) = made.map_err(|refused| beyond(&limits, refused))?;
         let caps = SrqInit { max_wr: granted.max_wr, max_sge: granted.max_sge };
+        trace::event!(DEBUG, srq = number, capacity = caps.max_wr, "shared receive queue created");
         Ok(SharedReceiveQueue { raw: Arc::new(raw), number, caps })
     }
 }

@@ -4,6 +4,9 @@
 mod common;
 
 use common::*;
+use cq_core::counters::Counters;
+use cq_core::cq::CompletionQueue;
+use cq_core::observe::Observed;
 
 #[track_caller]
 fn refused(result: Result<(), PostError>, posted: usize, why: Refused) {
@@ -224,4 +227,32 @@ fn q01_every_attribute_is_told_until_reset() {
     assert_eq!(a.qp.attributes().unwrap(), rts.over(rtr).over(init).min_rnr_timer(7));
     a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     assert_eq!(a.qp.attributes().unwrap(), QpAttr::to(QpState::RESET));
+}
+
+#[test]
+fn a_queue_counts_and_its_high_water_mark_is_the_largest_batch() {
+    let Some(context) = device() else { return };
+    let (pd, port) = (context.alloc_pd().unwrap(), context.port(1).unwrap());
+    let (recorder, counters) = Counters::shared();
+    let queue = Observed::new(context.create_cq(64, None).unwrap(), recorder);
+    let mut cq = CompletionQueue::new(queue);
+    let mut qp = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(cq.get_ref()) }).unwrap();
+    qp.connect(&port, &qp.endpoint(&port)).unwrap();
+    let region = pd.allocate(64, ALL).unwrap();
+    let (sge, to) = ([region.sge(0, 8).unwrap()], region.remote(8).unwrap());
+    (0..6).for_each(|wr_id| qp.post_send(&[SendWr::write(wr_id, &sge, to)]).unwrap());
+    qp.post_send(&[SendWr::write(6, &sge, RemoteAddr { addr: 0, rkey: 0xdead_0000 })]).unwrap();
+    let (mut buffer, mut polled, end) = ([Wc::default(); 4], 0, Instant::now() + DEADLINE);
+    while polled < 7 {
+        assert!(Instant::now() < end, "{polled} came in time");
+        polled += cq.poll(&mut buffer).unwrap().len();
+    }
+    let counts = counters.snapshot();
+    assert_eq!(counts.completions.of(S::SUCCESS), 6);
+    assert_eq!(counts.completions.of(S::REM_ACCESS_ERR), 1);
+    assert!(
+        (1..=4).contains(&counts.high_water),
+        "the device does not tell how many wait: {counts}"
+    );
+    assert_eq!(counts.failed_polls, 0);
 }

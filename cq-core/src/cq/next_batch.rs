@@ -3,7 +3,7 @@
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
 
-use super::{CompletionQueue, WaitError, take_events};
+use super::{CompletionQueue, MOST_EVENTS, WaitError, take_events};
 use crate::transport::{Arm, AsyncChannel, Notify};
 use crate::wc::Wc;
 
@@ -44,10 +44,11 @@ impl<T: Arm> CompletionQueue<T> {
         }
         // Register before arming, so that the arm's event wakes this task.
         events.register(task);
-        if take_events(self.transport.key(), events)? {
+        let taken = take_events(self.transport.key(), events)?;
+        if taken == MOST_EVENTS {
             // A channel need not wake the task for an event behind unread ones.
             task.wake_by_ref();
         }
-        self.look(buffer, Some(Notify::Next))
+        self.look(buffer, taken, Some(Notify::Next))
     }
 }

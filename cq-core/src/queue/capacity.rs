@@ -4,6 +4,7 @@ use super::MAX_STORAGE;
 
 /// The capacity or the storage of a queue is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum CapacityError {
     /// The capacity, or the number of slots, is 0.

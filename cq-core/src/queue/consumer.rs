@@ -265,6 +265,12 @@ impl<C, M: Memory> PollCq for Consumer<'_, C, M> {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         self.poll_by(out, Self::take)
     }
+
+    #[inline]
+    fn holds_more_than(&self, count: usize) -> bool {
+        let nth = || self.ring.place(self.position.wrapping_add(count as Position));
+        count < self.ring.storage() && nth().is_published()
+    }
 }
 
 impl<M: Memory> Arm for Consumer<'_, OnChannel, M> {

@@ -24,6 +24,7 @@ pub(super) struct Health {
 
 /// Whether a queue still works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum State {
     /// It works.
@@ -174,6 +175,7 @@ fn add(before: u32, lost: u32) -> u32 {
 
 /// Completions were dropped because the queue is full or has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Dropped {
     /// How many this call dropped: the last ones of the batch. Saturates at `u32::MAX - 2`.
     pub lost: u32,

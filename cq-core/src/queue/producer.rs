@@ -347,6 +347,7 @@ impl<C: Channel, M: Memory> Drop for Producer<'_, C, M> {
 
 /// Why nothing was stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum TryPushError {
     /// There is no free slot until the consumer has polled.

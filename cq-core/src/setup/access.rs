@@ -1,6 +1,6 @@
 //! Access flags of memory.
 
-bitflags::bitflags! {
+crate::own::own_flags! {
     /// `enum ibv_access_flags`: the permitted accesses to registered memory, or of a peer through a queue pair. Unknown
     /// bits are kept ([C3](crate::contract#c3)).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

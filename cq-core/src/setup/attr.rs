@@ -215,6 +215,7 @@ impl QpAttr {
 /// Why a queue pair could not be modified ([Q1](crate::contract#q1)). Nothing was changed, except with
 /// [`PeerSuspended`](Self::PeerSuspended).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ModifyError {
     /// The transition does not exist.

@@ -1,6 +1,6 @@
 //! The attributes of a device.
 
-crate::foreign_number! {
+crate::own::own_number! {
     /// `enum ibv_atomic_cap`: the scope in which COMP_SWAP and FETCH_ADD are atomic. Any number is legal
     /// ([C3](crate::contract#c3)).
     #[derive(Default)]

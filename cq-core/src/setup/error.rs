@@ -6,6 +6,7 @@ use crate::setup::{Errno, Gid, Limit};
 
 /// What the device or the system refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct DeviceError {
     /// What was attempted; it completes the sentence "cannot …".
     pub attempt: &'static str,
@@ -27,6 +28,7 @@ sentences!(DeviceError {
 /// assert_eq!(error.errno(), Errno::EINVAL);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum CreateError {
     /// A queue needs a capacity of at least 1.
@@ -91,6 +93,7 @@ numbered_sentences!(
 
 /// Why memory could not be registered ([Q10](crate::contract#q10)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum RegisterError {
     /// The region has no bytes.
@@ -161,6 +164,7 @@ numbered_sentences!(
 
 /// Why a completion queue could not be resized ([Q12](crate::contract#q12)). Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ResizeError {
     /// A queue of this capacity can't be made.
@@ -197,6 +201,7 @@ numbered_sentences!(
 
 /// Why the events of a completion queue could not be moderated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ModerateError {
     /// The device does not support it.
@@ -228,6 +233,7 @@ numbered_sentences!(
 
 /// Why the limit of a shared receive queue could not be armed ([Q9](crate::contract#q9)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ArmLimitError {
     /// The limit exceeds the queue's capacity.
@@ -258,6 +264,7 @@ numbered_sentences!(
 
 /// Why an address handle could not be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum AddressError {
     /// The device has no such port.

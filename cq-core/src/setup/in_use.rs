@@ -18,10 +18,10 @@ impl<T> InUse<T> {
         Self { handle, what, users }
     }
 
-    /// The same of a handle that wraps this one.
+    /// The same with another handle, for a wrapper of the object.
+    #[must_use]
     pub fn map<U>(self, wrap: impl FnOnce(T) -> U) -> InUse<U> {
-        let Self { handle, what, users } = self;
-        InUse { handle: wrap(handle), what, users }
+        InUse { handle: wrap(self.handle), what: self.what, users: self.users }
     }
 }
 

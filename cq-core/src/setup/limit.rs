@@ -4,6 +4,7 @@ use core::fmt;
 
 /// A limit of the device or of a queue pair, as named in errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Limit {
     /// Entries of a completion queue.

@@ -3,7 +3,7 @@
 use crate::sentences::sentences;
 use crate::setup::{Gid, GlobalRoute};
 
-crate::foreign_number! {
+crate::own::own_number! {
     /// `enum ibv_port_state`. Any number is legal ([C3](crate::contract#c3)).
     PortState, "unknown" {
         /// No state change.
@@ -126,6 +126,7 @@ pub struct Endpoint {
 
 /// Why bytes are not those of an [`Endpoint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum EndpointError {
     /// The queue pair number has more than 24 bits.

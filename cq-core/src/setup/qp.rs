@@ -5,6 +5,7 @@ use core::fmt;
 /// `enum ibv_qp_type`: the transport service of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u32)]
 pub enum QpType {
     /// Reliable connection: all operations.
@@ -88,7 +89,7 @@ impl<Cq, Srq> Clone for QpInit<'_, Cq, Srq> {
     }
 }
 
-bitflags::bitflags! {
+crate::own::own_flags! {
     /// `enum ibv_qp_attr_mask`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct QpAttrMask: u32 {

@@ -61,6 +61,7 @@ impl Registered {
 
 /// The range is outside its memory region, or too long for an SGE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RangeError {
     /// Offset of the range.
     pub offset: usize,

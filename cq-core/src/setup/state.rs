@@ -1,9 +1,9 @@
 //! The states of a queue pair and the transitions between them.
 
 use super::{QpAttrMask, QpType};
-use crate::foreign_number;
+use crate::own::own_number;
 
-foreign_number! {
+own_number! {
     /// `enum ibv_qp_state`: the state of a queue pair ([Q1](crate::contract#q1)). A device writes it, so any number is
     /// legal ([C3](crate::contract#c3)).
     ///

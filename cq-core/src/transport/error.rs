@@ -8,6 +8,7 @@ use crate::sentences::{from, sentences};
 /// Why a completion queue can't be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum PollError {
     /// The queue overran. All stored completions have been returned; every later poll fails with this error
@@ -43,6 +44,7 @@ sentences!(PollError {
 /// Why a completion queue can't be armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ArmError {
     /// The queue was created without a completion channel, so it can't raise events ([N11](crate::contract#n11)).
@@ -59,6 +61,7 @@ sentences!(ArmError {
 /// Why a channel can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum EventError {
     /// The device or the operating system failed with this code.
@@ -71,6 +74,7 @@ sentences!(EventError {
 
 /// Why waiting failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum WaitError {
     /// The queue failed.
@@ -106,6 +110,7 @@ sentences!(WaitError {
 /// Which request of a list was refused, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PostError {
     /// Number of requests posted before the refused one, which is also its index in the list.
     pub posted: usize,
@@ -128,6 +133,7 @@ impl core::error::Error for PostError {
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Refused {
     /// The queue is full. Polling completions frees slots ([Q5](crate::contract#q5)).

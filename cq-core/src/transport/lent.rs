@@ -15,6 +15,11 @@ impl<T: PollCq + ?Sized> PollCq for &mut T {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         (**self).poll(out)
     }
+
+    #[inline]
+    fn holds_more_than(&self, count: usize) -> bool {
+        (**self).holds_more_than(count)
+    }
 }
 
 impl<T: Arm + ?Sized> Arm for &mut T {
@@ -24,6 +29,11 @@ impl<T: Arm + ?Sized> Arm for &mut T {
 
     fn key(&self) -> CqKey {
         (**self).key()
+    }
+
+    #[inline]
+    fn took_events(&mut self, count: u32) {
+        (**self).took_events(count);
     }
 }
 

@@ -1,9 +1,9 @@
 //! Statuses, opcodes and flags: numbers written by a device or a driver, kept as they are ([C2](crate::contract#c2),
 //! [C3](crate::contract#c3)).
 
-use crate::foreign_number;
+use crate::own::{own_flags, own_number};
 
-foreign_number! {
+own_number! {
     /// `enum ibv_wc_status`: the status of a work request. Any value is legal ([C2](crate::contract#c2),
     /// [C3](crate::contract#c3)). Displayed as `ibv_wc_status_str(3)` has it ([C12](crate::contract#c12)).
     WcStatus, "unknown" {
@@ -58,7 +58,7 @@ foreign_number! {
     }
 }
 
-foreign_number! {
+own_number! {
     /// `enum ibv_wc_opcode`: the operation that completed. Any value is legal ([C2](crate::contract#c2),
     /// [C3](crate::contract#c3)).
     WcOpcode, "unknown" {
@@ -116,7 +116,7 @@ impl WcOpcode {
     }
 }
 
-bitflags::bitflags! {
+own_flags! {
     /// `enum ibv_wc_flags`. Unknown bits are kept ([C2](crate::contract#c2), [C3](crate::contract#c3)).
     #[repr(transparent)]
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

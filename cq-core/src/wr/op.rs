@@ -5,6 +5,7 @@ use crate::setup::Access;
 /// An address in the peer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RemoteAddr {
     /// Start address at the peer.
     pub addr: u64,
@@ -12,7 +13,7 @@ pub struct RemoteAddr {
     pub rkey: u32,
 }
 
-bitflags::bitflags! {
+crate::own::own_flags! {
     /// `enum ibv_placement_type`: the guarantee that a FLUSH requests.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -27,6 +28,7 @@ bitflags::bitflags! {
 /// `enum ibv_selectivity_level`: the range that a FLUSH covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u32)]
 pub enum Selectivity {
     /// The address range of the request.
@@ -38,6 +40,7 @@ pub enum Selectivity {
 /// Parameters to bind a memory window of type 2: `struct ibv_mw_bind_info` and the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct WindowBind {
     /// Current key of the window.
     pub window: u32,
@@ -56,6 +59,7 @@ pub struct WindowBind {
 /// The operation of a send request ([Q6](crate::contract#q6)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum SendOp {
     /// Sends to a receive of the peer, optionally with immediate data.

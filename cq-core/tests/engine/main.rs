@@ -3,6 +3,7 @@
 
 mod budget;
 mod channel;
+mod counters;
 mod cq;
 mod docs;
 mod executors;
@@ -11,6 +12,8 @@ mod fault;
 mod handlers;
 mod kit;
 mod ledger;
+mod logging;
+mod observe;
 mod queue;
 mod queue_set;
 mod setup;

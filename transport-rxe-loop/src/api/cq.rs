@@ -33,7 +33,7 @@ use crate::protocol::number::CqIndex;
 use crate::protocol::send_slots::Polled;
 use crate::shm::arena::Extent;
 use crate::shm::table::Entry as _;
-use crate::sync;
+use crate::{sync, trace};
 
 /// A completion queue's table entry and its memory. It is freed with its last user.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Queue {
         let (index, generation) = cqs.claim(engine.shm.attachment()).ok_or(full)?;
         let (polled, users) = (Polled::default(), Users::default());
         let queue = Self { engine, index, extent: Mutex::new(extent), polled, users };
-        let _guard = complete::lock(engine, index)?;
+        let guard = complete::lock(engine, index)?;
         queue::begin(
             engine.completions.cq(index),
             generation,
@@ -86,13 +86,20 @@ impl Queue {
             ignore_overrun,
             is_like_rxe,
         );
-        Ok((queue, CqKey { index: index.get(), generation }))
+        let key = CqKey { index: index.get(), generation };
+        drop(guard);
+        trace::event!(DEBUG, cq = %key, capacity = promised, "completion queue created");
+        Ok((queue, key))
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
         let slot = self.engine.completions.cq(self.index);
+        if self.engine.shm.is_ours() {
+            let key = queue::key(self.engine.completions, self.index);
+            trace::event!(DEBUG, cq = %key, "completion queue destroyed");
+        }
         held_back::forget(self.engine.completions, self.index);
         match complete::lock(self.engine, self.index) {
             Ok(_guard) => slot.fanin.end(),
@@ -373,6 +380,11 @@ impl PollCq for Cq {
             return self.poll_again(out);
         }
         polled
+    }
+
+    #[inline]
+    fn holds_more_than(&self, count: usize) -> bool {
+        self.consumer.holds_more_than(count)
     }
 }
 

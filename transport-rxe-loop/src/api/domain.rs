@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::error::{CreateError, Limit};
 use crate::lifecycle::Device;
 use crate::memory::domains;
+use crate::trace;
 
 /// A protection domain, referred to by its handle and by all objects in it.
 #[derive(Debug)]
@@ -44,6 +45,7 @@ impl Domain {
         }
         let full = CreateError::TableFull { what: Limit::ProtectionDomains, max: domains::MAX };
         let number = device.memory.next_domain().ok_or(full)?;
+        trace::event!(DEBUG, pd = number, "protection domain allocated");
         Ok(Self { device, events: Arc::clone(events), number })
     }
 }
@@ -51,5 +53,8 @@ impl Domain {
 impl Drop for Domain {
     fn drop(&mut self) {
         self.device.memory.end_domain(self.number);
+        if self.device.shm.is_ours() {
+            trace::event!(DEBUG, pd = self.number, "protection domain deallocated");
+        }
     }
 }

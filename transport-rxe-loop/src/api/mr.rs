@@ -18,6 +18,7 @@ use crate::memory::owned_entry::OwnedEntry;
 use crate::memory::region::{Kind, RegionEntry};
 use crate::shm::mapping::Mapping;
 use crate::sync::{self, AtomicU8, AtomicU64};
+use crate::trace;
 
 const FLUSH: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
 const KNOWN: Access = Access::EVERY.union(FLUSH).union(Access::MW_BIND).union(Access::OPTIONAL);
@@ -57,6 +58,10 @@ impl Registration {
             RegionEntry { key, access, domain: number, kind, base: addr, len: size, bound: None };
         owned.write(&entry);
         let region = Registered { addr, len, lkey: key.get(), rkey: key.get() };
+        trace::event!(
+            DEBUG, pd = number, rkey = key.get(), len = len, access = ?access,
+            "memory region registered"
+        );
         Self { domain: Arc::clone(domain), entry: owned, region }
     }
 }
@@ -77,6 +82,12 @@ pub fn invalidate_key(domain: &Domain, entry: &OwnedEntry) -> Result<(), Stuck> 
     }
     entry.invalidate();
     in_flight::wait_for_all(engine)
+}
+
+fn deregistered(of: &Registration) {
+    if of.domain.engine().shm.is_ours() {
+        trace::event!(DEBUG, rkey = of.region.rkey, "memory region deregistered");
+    }
 }
 
 region_methods!(MemoryRegion);
@@ -159,6 +170,7 @@ impl Drop for MemoryRegion {
         // The caller may reuse the memory as soon as this returns, and a suspended process would resume its copy into
         // it. So this waits without limit.
         while invalidate_key(&self.registration.domain, &self.registration.entry).is_err() {}
+        deregistered(&self.registration);
     }
 }
 
@@ -265,5 +277,6 @@ impl Drop for OwnedRegion {
         if domain.engine().shm.is_ours() {
             files::end(&entry.path(), &self.memory);
         }
+        deregistered(&self.registration);
     }
 }

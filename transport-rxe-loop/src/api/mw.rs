@@ -9,6 +9,7 @@ use crate::error::RegisterError;
 use crate::memory::Memory;
 use crate::memory::owned_entry::OwnedEntry;
 use crate::protocol::number::RegionIndex;
+use crate::trace;
 
 /// A memory window of type 2, made by [`alloc_mw`](crate::ProtectionDomain::alloc_mw). Dropping deallocates it: its key
 /// is invalidated, and no operation uses it any more. The peer that uses its key may be in another process.
@@ -106,6 +107,12 @@ impl MemoryWindow {
         }
         let windows = entry.memory.windows();
         windows.add(entry.index, entry.generation, entry.key(), domain.number());
+        trace::event!(
+            DEBUG,
+            pd = domain.number(),
+            rkey = entry.key().get(),
+            "memory window allocated"
+        );
         Ok(Self { domain: Arc::clone(domain), entry })
     }
 
@@ -130,6 +137,7 @@ impl Drop for MemoryWindow {
     fn drop(&mut self) {
         if let Some(memory) = self.memory() {
             memory.windows().remove(self.entry.index);
+            trace::event!(DEBUG, rkey = self.entry.key().get(), "memory window deallocated");
         }
         // A suspended process may still use the key, and so the region, whose deregistration waits for that.
         let _suspended = invalidate_key(&self.domain, &self.entry);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use thiserror::Error;
 
 use super::device::{self, Context};
-use super::limits::{self, Limits, LimitsTextError};
+use super::limits::{self, Limits, LimitsTextError, OtherLimits};
 use crate::completion::channel::EventChannel;
 use crate::error::CreateError;
 use crate::lifecycle::device::DeviceOptions;
@@ -20,6 +20,7 @@ use crate::policy::imitation::Imitation;
 use crate::policy::strict::Strict;
 use crate::shm::error::AttachError;
 use crate::shm::name::{FabricName, FabricPath};
+use crate::trace;
 
 /// The environment variable that names the device to imitate.
 const IMITATE: &str = "RXE_LOOP_IMITATE";
@@ -316,7 +317,15 @@ impl OpenOptions {
         let device = Device::open(&path, &wanted.shape(), options)?;
         let events =
             deaths::retry_after_recovery(device, || EventChannel::new(device.completions))?;
-        Ok(Context::new(device, Arc::new(events), asked))
+        let context = Context::new(device, Arc::new(events), asked);
+        trace::event!(DEBUG, device = name, fabric = path.file_name(), "device opened");
+        if let Some(OtherLimits { asked, in_force }) = context.other_limits() {
+            trace::event!(
+                WARN, fabric = path.file_name(), asked = ?asked, in_force = ?in_force,
+                "limits not in force"
+            );
+        }
+        Ok(context)
     }
 
     /// Opens the device in a fabric of its own: cleaning up after a dead process reschedules every queue pair of a

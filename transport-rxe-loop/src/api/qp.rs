@@ -25,7 +25,7 @@ use crate::lifecycle::deaths;
 use crate::policy::imitation::QpBehavior;
 use crate::protocol::number::{Position, SrqNumber};
 use crate::protocol::send_slots::FreeSlots;
-use crate::sync;
+use crate::{sync, trace};
 
 pub use self::batch::Batch;
 
@@ -256,6 +256,12 @@ impl QueuePair {
             return Err(ModifyError::Forked);
         }
         let (from, to) = self.change(attr)?;
+        if from != to {
+            trace::event!(
+                DEBUG, qp_num = self.number(), from = ?from, state = ?to,
+                "queue pair changed its state"
+            );
+        }
         if to == QpState::RESET {
             self.claimed.reset().map_err(|_| ModifyError::PeerSuspended)?;
             self.free_slots = FreeSlots::all(self.claimed.queue.slot.send.posted());

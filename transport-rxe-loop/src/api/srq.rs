@@ -21,7 +21,7 @@ use crate::protocol::pool::{MAX_SLOTS, Queue};
 use crate::protocol::tag;
 use crate::shm::arena::Extent;
 use crate::shm::table::Entry as _;
-use crate::sync;
+use crate::{sync, trace};
 
 /// The maximum number of receives of a shared receive queue.
 pub const MAX_SRQ_WR: u32 = MAX_QP_WR;
@@ -82,6 +82,7 @@ impl Shared {
         let is_late = engine.policy.frees_receives_late();
         let usual = if is_late { SrqNumber::NEVER } else { number };
         let (cqs, domain) = (Mutex::default(), Arc::clone(domain));
+        trace::event!(DEBUG, srq = number.get(), capacity = max_wr, "shared receive queue created");
         Ok(Self { engine, slot, number, usual, ring, max_wr, queue, cqs, domain, _extent: extent })
     }
 
@@ -181,6 +182,7 @@ impl Drop for Shared {
         self.domain.events().detach(Source::Srq(self.engine.srqs().index(self.number)));
         sync::release(&self.slot.number, 0);
         self.slot.life().end(self.engine.shm.attachment());
+        trace::event!(DEBUG, srq = self.number.get(), "shared receive queue destroyed");
     }
 }
 

@@ -1,10 +1,12 @@
 //! Reporting asynchronous events of completion queues and queue pairs.
 
+use cq_core::transport::CqKey;
+
 use super::Completions;
 use super::channel::{self, EventChannel, QP_EVENTS, Source};
 use super::queue::unreported;
 use crate::protocol::number::{CqIndex, QpIndex};
-use crate::sync;
+use crate::{sync, trace};
 
 /// The asynchronous events of a queue pair.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +35,8 @@ pub fn detach_qp(channel: &EventChannel, index: QpIndex) {
 /// Reports that the completion queue at `index` has overrun, if it still has this generation.
 #[cold]
 pub fn report_overrun(completions: &'static Completions, index: CqIndex, generation: u32) {
+    let key = CqKey { index: index.get(), generation };
+    trace::event!(ERROR, cq = %key, "completion queue overrun");
     let is_there = || sync::load(&completions.cq(index).generation) == generation;
     channel::raise(completions, Source::Overrun(index), is_there);
 }

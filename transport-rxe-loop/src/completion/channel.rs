@@ -25,6 +25,7 @@ use crate::protocol::number::{ChannelIndex, CqIndex, QpIndex, SrqIndex};
 use crate::protocol::steps::{self, Step};
 use crate::shm::table::{Entry, entries, shared};
 use crate::sync::{self, AtomicU32};
+use crate::trace;
 
 /// A channel: the marks of those that have unread events, by the numbers of their [sources](Source).
 #[derive(Debug)]
@@ -153,6 +154,7 @@ impl EventChannel {
             Ok(fd) => {
                 let fd = Arc::new(fd);
                 completions.fifos.keep(index, generation, Arc::clone(&fd));
+                trace::event!(DEBUG, channel = index.get(), "channel created");
                 Ok(Self { completions, index, fd, collected: Mutex::default() })
             }
             Err(errno) => {
@@ -237,6 +239,7 @@ impl Drop for EventChannel {
         self.completions.fifos.forget(self.index);
         remove(self.completions, self.index);
         self.completions.channel(self.index).life().end(self.completions.shm.attachment());
+        trace::event!(DEBUG, channel = self.index.get(), "channel destroyed");
     }
 }
 

@@ -8,13 +8,13 @@ use cq_core::wc::Wc;
 
 use super::Completions;
 use super::channel::{self, Source};
-use super::queue::{CqRing, ring};
+use super::queue::{self, CqRing, ring};
 use crate::error::Stuck;
 use crate::protocol::fanin::Fanin;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::number::CqIndex;
 use crate::shm::lock::Guard;
-use crate::sync;
+use crate::{sync, trace};
 
 /// The maximum number of completions per push.
 pub const RUN: usize = 32;
@@ -134,7 +134,14 @@ pub fn give_up(
     requests: impl RequestHooks,
 ) {
     requests.settle_all(entries);
-    completions.cq(index).mode.set(CqFlag::GivenUp, true);
+    let mode = &completions.cq(index).mode;
+    if !mode.has(CqFlag::GivenUp) {
+        let key = queue::key(completions, index);
+        trace::event!(
+            ERROR, cq = %key, "completion queue given up: a suspended process holds its lock"
+        );
+    }
+    mode.set(CqFlag::GivenUp, true);
     // Each time: the first caller may be suspended before it has done this.
     tell(completions, index);
 }

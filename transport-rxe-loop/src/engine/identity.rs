@@ -69,8 +69,8 @@ pub fn changed(slot: &QpSlot, number: QpNumber) {
 }
 
 /// [`identity::fail_sends`].
-pub fn fail_sends(slot: &QpSlot, number: QpNumber) {
-    identity::fail_sends(&slot.identity, number);
+pub fn fail_sends(slot: &QpSlot, number: QpNumber) -> bool {
+    identity::fail_sends(&slot.identity, number)
 }
 
 /// [`identity::fail`].

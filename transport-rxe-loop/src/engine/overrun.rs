@@ -2,12 +2,14 @@
 //! are flushed later: a thread that drops a completion owns a send queue, and none owns two. It leaves a remote request for
 //! each, which is taken once a send queue was given back, at the latest its own.
 
+use cq_core::setup::QpState;
+
 use super::entry::QpSlot;
 use super::identity;
 use super::{Engine, events, remote_requests};
 use crate::completion::async_event::{self, QpEvent};
 use crate::protocol::number::{CqIndex, QpNumber};
-use crate::sync;
+use crate::{sync, trace};
 
 /// The completion queue at `cq` has dropped a completion of queue pair `qp`: all of its queue pairs go to ERR, except
 /// those in RESET. A later drop may find some that have left RESET since.
@@ -77,6 +79,10 @@ fn has(slot: &QpSlot, cq: CqIndex) -> bool {
 fn fail_numbered(engine: &'static Engine, slot: &QpSlot, number: QpNumber) -> bool {
     let fails = identity::fail(slot, number);
     if fails {
+        trace::event!(
+            WARN, qp_num = number.get(), state = ?QpState::ERR,
+            reason = "its completion queue has overrun", "queue pair failed"
+        );
         events::report_qp(engine, number, QpEvent::Fatal);
     }
     fails

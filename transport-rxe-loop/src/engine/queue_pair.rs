@@ -13,12 +13,13 @@ use super::{
 };
 use crate::completion::async_event;
 use crate::completion::channel::EventChannel;
+use crate::completion::queue;
 use crate::error::{CreateError, Limit, Stuck};
 use crate::protocol::number::{CqIndex, QpNumber, SrqNumber};
 use crate::protocol::send_slots::SendSlots;
 use crate::shm::arena::Extent;
 use crate::shm::table::Entry;
-use crate::sync;
+use crate::{sync, trace};
 
 /// A queue pair's table entry, its memory, and the objects that it uses.
 #[derive(Debug)]
@@ -116,6 +117,11 @@ impl ClaimedQp {
         in_flight::share_queue(engine, receives);
         identity::enter(slot, number);
         async_event::attach_qp(&setup.events, index);
+        let cqs = [sends, receives].map(|cq| queue::key(engine.completions, cq));
+        trace::event!(
+            DEBUG, qp_num = number.get(), qp_type = ?setup.qp_type, pd = setup.domain,
+            send_cq = %cqs[0], recv_cq = %cqs[1], srq = setup.srq.get(), "queue pair created"
+        );
         let deferred = Some(Deferred { engine, number, _extent: extent, setup });
         let queue = SendQueue::of(engine, index);
         Ok(Self { queue, number, send_ring, send_slots, recv_ring, deferred })
@@ -168,6 +174,10 @@ impl ClaimedQp {
         } else {
             let _in_reset =
                 identity::change(self.queue.slot, identity::read(self.queue.slot), QpState::ERR);
+            trace::event!(
+                WARN, qp_num = self.number.get(), state = ?QpState::ERR,
+                reason = "its peer's process is suspended", "queue pair failed"
+            );
         }
         self.queue.ownership.abandon();
         self.tell();
@@ -236,6 +246,7 @@ impl Drop for ClaimedQp {
             Err(Stuck) => self.queue.engine.deferred().push(deferred),
         }
         send_queue::reschedule_peers_of(self.queue.engine, self.number);
+        trace::event!(DEBUG, qp_num = self.number.get(), "queue pair destroyed");
     }
 }
 

@@ -24,6 +24,7 @@ use crate::protocol::tag;
 use crate::shm::lock::Guard;
 use crate::shm::table::Entry as _;
 use crate::sync::{self, AtomicU32};
+use crate::trace;
 
 /// The queue pair that another one is connected to. It may be destroyed at any moment.
 #[derive(Debug)]
@@ -355,7 +356,7 @@ impl Responder {
 
     /// Fails a receive, and the queue pair with it.
     pub fn refused(&mut self, receive: &Receive, status: WcStatus) {
-        self.fail();
+        self.fail(status);
         let wc = complete::failed(receive.request.wr_id, self.number, status);
         self.push(&[Entry { wc, tag: receive.tag, solicited: false }]);
     }
@@ -363,7 +364,7 @@ impl Responder {
     /// The queue pair goes to ERR because it refuses a request with this status. None of its receives shows that, so an
     /// event is reported (Q7). An unreliable one does not fail.
     pub fn refuse(&mut self, status: WcStatus) {
-        if self.kind == QpType::Rc && self.fail() {
+        if self.kind == QpType::Rc && self.fail(status) {
             let event = match status {
                 WcStatus::REM_ACCESS_ERR => QpEvent::AccessError,
                 _ => QpEvent::RequestError,
@@ -374,8 +375,15 @@ impl Responder {
 
     /// The queue pair goes to ERR, if it still accepts messages of this requester; returns whether it did. It can't be
     /// connected anew in between: that waits until the requester's copy guard is closed.
-    fn fail(&mut self) -> bool {
-        self.listens().is_ok() && identity::fail(self.slot, self.number)
+    fn fail(&mut self, reason: WcStatus) -> bool {
+        let fails = self.listens().is_ok() && identity::fail(self.slot, self.number);
+        if fails {
+            trace::event!(
+                WARN, qp_num = self.number.get(), state = ?QpState::ERR, reason = ?reason,
+                peer = self.from.get(), "queue pair failed"
+            );
+        }
+        fails
     }
 
     /// Whether it is in ERR. To be called after the requester's copy guard is closed: receives after one that was in

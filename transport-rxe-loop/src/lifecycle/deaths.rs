@@ -20,6 +20,7 @@ use crate::error::{CreateError, RegisterError};
 use crate::protocol::lock::AttachmentKey;
 use crate::shm::Shm;
 use crate::shm::recovery::DeathRecovery;
+use crate::trace;
 
 /// Checks all other processes, and recovers from those that died. True if others are left.
 pub fn look(device: &Device) -> bool {
@@ -40,12 +41,17 @@ fn after(shm: &Shm, tables: &[&dyn DeathRecovery], dead: AttachmentKey) -> bool 
     tables.iter().for_each(|table| table.inherit(dead));
     // All of them, even if the first are still in use.
     let is_quiet = tables.iter().fold(true, |is_quiet, table| table.revoke(dead) & is_quiet);
-    let Some(_guard) = shm.try_lock(shm.frees()) else { return false };
+    let Some(guard) = shm.try_lock(shm.frees()) else { return false };
     // Another survivor may have finished, and the entry may belong to a live process by now.
     let is_left = shm.others().any(|other| other == dead);
-    if is_left && is_quiet {
+    let (is_over, pid) = (is_left && is_quiet, shm.pid(dead.attachment()));
+    if is_over {
         tables.iter().for_each(|table| table.free(dead.attachment()));
         shm.free(dead);
+    }
+    drop(guard);
+    if is_over {
+        trace::event!(WARN, pid = pid, "process died: freed what it had");
     }
     is_quiet
 }

@@ -6,6 +6,7 @@ use crate::shm::error::AttachError;
 use crate::shm::name::FabricPath;
 use crate::shm::registry::REGISTRY;
 use crate::shm::shape::Shape;
+use crate::trace;
 
 impl Device {
     /// The device of the fabric with this path, which is created with this shape if it does not exist. The options of
@@ -19,11 +20,23 @@ impl Device {
         options: DeviceOptions,
     ) -> Result<&'static Self, AttachError> {
         let attachment = REGISTRY.attach(path, wanted, &FORMAT)?;
+        let mut is_new = false;
         let device = attachment.device(|| {
+            is_new = true;
             let failed =
                 |errno| AttachError::system("mapping what this process needs", path.file(), errno);
             Self::new(attachment, options).map_err(failed)
         })?;
+        if is_new {
+            let is_created = attachment.is_created();
+            trace::event!(
+                DEBUG,
+                fabric = path.file_name(),
+                created = is_created,
+                pid = std::process::id(),
+                "fabric attached"
+            );
+        }
         device.shm.thread().serves(|| device.serve());
         // The service thread of no process may be watching, if none is connected to another process.
         deaths::look(device);

@@ -133,12 +133,12 @@ fn swap_while(word: &AtomicU64, next: impl Fn(Identity) -> Option<Identity>) -> 
     false
 }
 
-/// Moves the queue pair with this number to SQE, from RTS or SQD.
-pub fn fail_sends(word: &AtomicU64, number: QpNumber) {
+/// Moves the queue pair with this number to SQE, from RTS or SQD; true if it did.
+pub fn fail_sends(word: &AtomicU64, number: QpNumber) -> bool {
     swap_while(word, |seen| {
         let can_fail = matches!(seen.state(), QpState::RTS | QpState::SQD);
         (seen.number() == number && can_fail).then_some(seen.then(number, QpState::SQE))
-    });
+    })
 }
 
 /// Moves the queue pair with this number to ERR, from any state but RESET and ERR; true if it did.

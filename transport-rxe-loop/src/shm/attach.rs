@@ -150,7 +150,7 @@ impl Attempt<'_> {
         }
         // What stays is removed as its name is used again.
         let _ = file::clear(self.path);
-        Ok(self.attached(kept, memory, self.shape, claimed))
+        Ok(self.attached(kept, memory, self.shape, claimed, true))
     }
 
     /// Attaches to a file in use. The caller holds its gate.
@@ -167,7 +167,7 @@ impl Attempt<'_> {
         let memory = self.map(fd, &shape)?;
         let claimed = self.claim(fd, &memory, &shape)?;
         // What was mapped and locked is another file, if the program closed what it does not own meanwhile.
-        Ok(kept.is_open().then(|| self.attached(kept, memory, shape, claimed)).flatten())
+        Ok(kept.is_open().then(|| self.attached(kept, memory, shape, claimed, false)).flatten())
     }
 
     fn attached(
@@ -176,12 +176,23 @@ impl Attempt<'_> {
         memory: Mapping,
         shape: Shape,
         (owner, guard): (u32, GuardPage),
+        is_created: bool,
     ) -> Option<&'static Attachment> {
         let (path, id, generation) = (self.path.clone(), kept.id(), fork::generation());
         let (fd, device) = (kept.descriptor(), OnceLock::new());
         let memory = Box::leak(Box::new(memory));
-        let attachment =
-            Attachment { path, fd, id, memory, shape, owner, guard, generation, device };
+        let attachment = Attachment {
+            path,
+            fd,
+            id,
+            memory,
+            shape,
+            owner,
+            guard,
+            generation,
+            is_created,
+            device,
+        };
         kept.attach(Attached { memory, attachment: Box::new(attachment) });
         Attachment::of(kept)
     }

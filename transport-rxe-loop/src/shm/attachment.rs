@@ -33,6 +33,8 @@ pub struct Attachment {
     pub(super) owner: u32,
     pub(super) guard: GuardPage,
     pub(super) generation: u32,
+    /// Whether it made the file.
+    pub(super) is_created: bool,
     pub(super) device: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
@@ -61,6 +63,11 @@ impl Attachment {
         };
         // A fabric of this format has no other device.
         Ok(device.downcast_ref().ok_or_else(busy)?)
+    }
+
+    /// Whether this process created the fabric.
+    pub const fn is_created(&self) -> bool {
+        self.is_created
     }
 
     /// The file's bytes; the tables follow the first [`HEADER`](super::plan::HEADER).

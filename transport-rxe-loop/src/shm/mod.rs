@@ -52,6 +52,7 @@ use self::thread::ServiceThread;
 use crate::error::Stuck;
 use crate::protocol::lock::{AttachmentId, AttachmentKey, Lock};
 use crate::sync::{self, AtomicU8, AtomicU32, AtomicU64};
+use crate::trace;
 
 /// The state that a process has in a fabric.
 pub struct Shm {
@@ -86,6 +87,8 @@ struct Common {
 struct ProcessEntry {
     /// The number of calls to its service thread, which waits on this word.
     calls: AtomicU32,
+    /// The pid, as the process itself sees it, for people who read of its death.
+    pid: AtomicU32,
     /// The address of its [guard page](guard_page).
     guard: AtomicU64,
 }
@@ -127,7 +130,9 @@ impl Shm {
         let tables = place(attachment.shape(), &mut plan)?;
         let arena = Arena::new(&own.common.arena_next, own.granules, plan.end());
         let me = AttachmentKey::from_word(attachment.owner())?;
-        sync::store(&own.processes.get(me.attachment().index())?.guard, attachment.guard());
+        let process = own.processes.get(me.attachment().index())?;
+        sync::store(&process.guard, attachment.guard());
+        sync::store(&process.pid, std::process::id());
         Some((Self { attachment, me, own, arena, thread: ServiceThread::new() }, tables))
     }
 
@@ -206,6 +211,11 @@ impl Shm {
         self.own.processes.get(attachment.index()).map(|process| sync::load(&process.guard))
     }
 
+    /// The pid that an attachment's process had, in its own namespace, as far as it is to be believed; 0 if there is none.
+    pub fn pid(&self, attachment: AttachmentId) -> u32 {
+        self.own.processes.get(attachment.index()).map_or(0, |process| sync::load(&process.pid))
+    }
+
     /// The other attachments, alive or dead.
     pub fn others(&self) -> impl Iterator<Item = AttachmentKey> {
         let owners = self.attachment.owners().filter_map(AttachmentKey::from_word);
@@ -239,7 +249,7 @@ impl Shm {
         }
         let is_dead = move |holder| {
             meanwhile();
-            self.is_dead(holder)
+            self.is_dead_holder(holder)
         };
         Guard::take(lock, self.me, is_dead, repair)
     }
@@ -252,7 +262,20 @@ impl Shm {
 
     /// Takes a lock that is free or whose holder is dead. What it protects needs no repair.
     pub fn try_lock<'a>(&self, lock: &'a Lock) -> Option<Guard<'a>> {
-        Guard::try_take(lock, self.me, |holder| self.is_dead(holder))
+        Guard::try_take(lock, self.me, |holder| self.is_dead_holder(holder))
+    }
+
+    /// Whether the holder of a lock is dead, from whom it is then taken over.
+    fn is_dead_holder(&self, holder: AttachmentKey) -> bool {
+        let is_dead = self.is_dead(holder);
+        if is_dead {
+            trace::event!(
+                WARN,
+                pid = self.pid(holder.attachment()),
+                "taking over the lock of a dead process"
+            );
+        }
+        is_dead
     }
 
     /// The `len` values at an offset read from shared memory; `None` if they are not aligned or not all in the arena,

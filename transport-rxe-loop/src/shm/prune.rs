@@ -11,15 +11,19 @@ use super::header;
 use super::liveness::{self, Gate};
 use super::name::FabricPath;
 use super::registry::Guard;
+use crate::trace;
 
 /// Removes all other fabrics of this user, in the same directory, that are unused. What cannot be removed stays.
 pub fn prune(guard: &Guard, beside: &FabricPath) {
     for other in file::names_in(beside.directory()).filter_map(|name| beside.other(&name)) {
-        remove_unused(guard, &other);
+        if remove_unused(guard, &other) == Some(true) {
+            trace::event!(DEBUG, fabric = other.file_name(), "unused fabric removed");
+        }
     }
 }
 
-fn remove_unused(guard: &Guard, path: &FabricPath) -> Option<()> {
+/// Whether it was unused, and is removed; `None` if that is not known.
+fn remove_unused(guard: &Guard, path: &FabricPath) -> Option<bool> {
     let id = file::find(path).ok()??;
     if guard.find(id).is_some() {
         return None;
@@ -36,9 +40,9 @@ fn remove_unused(guard: &Guard, path: &FabricPath) -> Option<()> {
     // The gate is not taken from a file in use; and a process behind the gate uses it.
     if is_dead(fd) {
         let _gate = Gate::pass(fd, Instant::now()).ok()??;
-        remove_dead(path, id, fd);
+        return Some(remove_dead(path, id, fd));
     }
-    Some(())
+    Some(false)
 }
 
 /// Whether a file is unused. Another version may determine liveness in other ways.
@@ -46,11 +50,9 @@ fn is_dead(fd: BorrowedFd<'_>) -> bool {
     liveness::anybody(fd) == Ok(false) && header::is_of_this_version(fd)
 }
 
-/// Removes a file that is unused, if it still has the name. The caller holds the gate.
-fn remove_dead(path: &FabricPath, id: FileId, fd: BorrowedFd<'_>) {
-    if is_dead(fd) && file::leads_to(path, id) {
-        let _ = file::unlink_fabric(path);
-    }
+/// Removes a file that is unused, if it still has the name; whether it did. The caller holds the gate.
+fn remove_dead(path: &FabricPath, id: FileId, fd: BorrowedFd<'_>) -> bool {
+    is_dead(fd) && file::leads_to(path, id) && file::unlink_fabric(path).is_ok()
 }
 
 #[cfg(test)]

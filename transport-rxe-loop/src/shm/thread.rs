@@ -14,6 +14,7 @@ use rustix::time::Timespec;
 
 use super::signals;
 use crate::sync::{self, AtomicU32};
+use crate::trace;
 
 type Serve = dyn Fn() + Send + Sync;
 
@@ -43,8 +44,14 @@ impl ServiceThread {
     pub fn start(&self) -> io::Result<()> {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&serve) = self.serve.get().filter(|_| !*started) {
-            signals::spawn_without_signals("rxe-loop", serve)?;
-            *started = true;
+            match signals::spawn_without_signals("rxe-loop", serve) {
+                Ok(()) => *started = true,
+                Err(error) => {
+                    drop(started);
+                    trace::event!(WARN, error = %error, "service thread refused by the system");
+                    return Err(error);
+                }
+            }
         }
         Ok(())
     }

@@ -10,3 +10,4 @@ pub mod fixture;
 mod hostile;
 mod observing;
 pub mod prelude;
+pub mod subscriber;

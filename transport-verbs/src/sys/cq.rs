@@ -17,6 +17,7 @@ use super::object::Object;
 use super::polling::Polling;
 use super::reports::Reports;
 use super::{check, ext};
+use crate::trace;
 
 /// A completion queue; destroyed when its last queue pair is gone.
 #[derive(Debug)]
@@ -96,6 +97,7 @@ impl Cq {
 
 impl Drop for Cq {
     fn drop(&mut self) {
+        trace::event!(DEBUG, cq = %self.reports.key(), "completion queue destroyed");
         let pending = self.reports.close();
         if pending > 0 {
             // SAFETY: so many events were taken and not acknowledged.

@@ -10,6 +10,7 @@ use rdma_sys::{ibv_dereg_mr, ibv_mr, ibv_reg_mr_iova2};
 use super::memory::Memory;
 use super::object::Object;
 use super::pd::Pd;
+use crate::trace;
 
 /// A key, from registering to deregistering.
 #[derive(Debug)]
@@ -48,5 +49,11 @@ impl Mr {
     pub const fn rkey(&self) -> u32 {
         // SAFETY: as above.
         unsafe { (*self.raw.raw()).rkey }
+    }
+}
+
+impl Drop for Mr {
+    fn drop(&mut self) {
+        trace::event!(DEBUG, rkey = self.rkey(), "memory region deregistered");
     }
 }

@@ -8,6 +8,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::{fmt, io, mem};
 
+use crate::trace;
+
 /// An object of libibverbs or librdmacm, destroyed when this is dropped. What it depends on is a later field of the same struct, and
 /// so is dropped after it.
 pub struct Object<T> {
@@ -59,6 +61,7 @@ impl<T> Drop for Object<T> {
     fn drop(&mut self) {
         // SAFETY: it is destroyed once, and nothing refers to it any more (guaranteed to `new`).
         if unsafe { (self.destroy)(self.raw()) } != 0 {
+            trace::event!(WARN, error = %io::Error::last_os_error(), "object not destroyed");
             mem::forget(self.kept.take());
         }
     }

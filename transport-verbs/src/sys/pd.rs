@@ -9,6 +9,7 @@ use rdma_sys::{ibv_alloc_pd, ibv_dealloc_pd, ibv_pd};
 
 use super::context::Context;
 use super::object::Object;
+use crate::trace;
 
 /// A protection domain; deallocated when its last user is gone.
 #[derive(Debug)]
@@ -30,8 +31,20 @@ impl Pd {
         self.raw.raw()
     }
 
+    /// Its number, as the driver has it.
+    pub const fn number(&self) -> u32 {
+        // SAFETY: it is alive, and its number stays as it is.
+        unsafe { (*self.raw()).handle }
+    }
+
     /// Of which device.
     pub const fn context(&self) -> &Arc<Context> {
         &self.context
+    }
+}
+
+impl Drop for Pd {
+    fn drop(&mut self) {
+        trace::event!(DEBUG, pd = self.number(), "protection domain deallocated");
     }
 }

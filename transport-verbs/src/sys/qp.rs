@@ -23,6 +23,7 @@ use super::object::Object;
 use super::pd::Pd;
 use super::post::{self, Failure};
 use super::srq::Srq;
+use crate::trace;
 use cq_core::setup::{Gid, QpType};
 
 type PostSend = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> c_int;
@@ -158,6 +159,12 @@ impl Qp {
     pub fn post_recv(&self, list: &[RecvWr<'_>]) -> Result<(), Failure> {
         // SAFETY: the queue pair is alive, and so are the SGEs while the device's call reads them.
         unsafe { post::post_recvs(list, |first, bad| (self.post_recv)(self.raw.raw(), first, bad)) }
+    }
+}
+
+impl Drop for Qp {
+    fn drop(&mut self) {
+        trace::event!(DEBUG, qp_num = self.number(), "queue pair destroyed");
     }
 }
 

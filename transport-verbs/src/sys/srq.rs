@@ -18,6 +18,7 @@ use super::check;
 use super::object::Object;
 use super::pd::Pd;
 use super::post::{self, Failure};
+use crate::trace;
 
 type PostRecv =
     unsafe extern "C" fn(*mut ibv_srq, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int;
@@ -27,6 +28,7 @@ type PostRecv =
 pub struct Srq {
     raw: Object<ibv_srq>,
     post_recv: PostRecv,
+    number: u32,
     pd: Arc<Pd>,
 }
 
@@ -48,7 +50,7 @@ impl Srq {
         let post_recv = unsafe { (*pd.context().raw()).ops.post_srq_recv };
         let post_recv =
             post_recv.expect("a device that makes these queues takes receives for them");
-        Ok((Self { raw, post_recv, pd: Arc::clone(pd) }, init.attr))
+        Ok((Self { raw, post_recv, number, pd: Arc::clone(pd) }, init.attr))
     }
 
     /// As libibverbs names it.
@@ -83,5 +85,11 @@ impl Srq {
         // SAFETY: the queue and the attributes are alive.
         check(unsafe { ibv_query_srq(self.raw(), &mut attr) })?;
         Ok(attr.srq_limit)
+    }
+}
+
+impl Drop for Srq {
+    fn drop(&mut self) {
+        trace::event!(DEBUG, srq = self.number, "shared receive queue destroyed");
     }
 }

@@ -136,6 +136,12 @@ impl<C> PollCq for Consumer<'_, C> {
         }
         self.poll_across(out)
     }
+
+    /// While the queue is being resized, of the old storage.
+    #[inline]
+    fn holds_more_than(&self, count: usize) -> bool {
+        self.inner.holds_more_than(count)
+    }
 }
 
 impl Arm for Consumer<'_, OnChannel> {

@@ -233,6 +233,7 @@ impl<C: Channel> Drop for Producer<'_, C> {
 
 /// Why a completion was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum PushError {
     /// It was dropped because the queue is full or has ended.

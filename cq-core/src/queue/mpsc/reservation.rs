@@ -53,6 +53,7 @@ pub(super) struct SharedRing<'a> {
 
 /// Why a queue can't be resized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum WhyNot {
     /// It has overrun. This is permanent.

@@ -2,7 +2,7 @@
 
 use super::plan::Fault;
 use super::{FaultInjector, VENDOR_ERR};
-use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
+use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError, poll_checked};
 use crate::wc::{Wc, WcStatus};
 
 impl<T: PollCq, const N: usize> FaultInjector<T, N> {
@@ -15,11 +15,7 @@ impl<T: PollCq, const N: usize> FaultInjector<T, N> {
             return self.error.is_none();
         }
         let mut found = [Wc::default(); N];
-        let returned = match self.transport.poll(&mut found[..asked]) {
-            Ok(returned) if returned > asked => Err(PollError::Misbehaved { asked, returned }),
-            other => other,
-        };
-        match returned {
+        match poll_checked(&mut self.transport, &mut found[..asked]) {
             Ok(count) => {
                 found[..count].iter().for_each(|wc| self.take(*wc));
                 // Fewer than asked: the queue is empty, and later completions raise the event of the arm.
@@ -147,5 +143,9 @@ impl<T: Arm, const N: usize> Arm for FaultInjector<T, N> {
 
     fn key(&self) -> CqKey {
         self.transport.key()
+    }
+
+    fn took_events(&mut self, count: u32) {
+        self.transport.took_events(count);
     }
 }

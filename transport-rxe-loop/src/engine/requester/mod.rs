@@ -15,7 +15,7 @@ mod unreliable;
 pub use self::datagram::MTU;
 
 use cq_core::queue::Entry;
-use cq_core::setup::{Access, QpType};
+use cq_core::setup::{Access, QpState, QpType};
 use cq_core::wc::WcStatus;
 use cq_core::wr::{SendFlags, SendOp};
 use heapless::Vec;
@@ -29,6 +29,7 @@ use super::ring::{Payload, SendRequest};
 use super::shared_receives::Unavailable;
 use super::{Engine, complete, flush};
 use crate::completion::lock::RUN;
+use crate::completion::queue;
 use crate::memory::atomic_op::AtomicOp;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::key::Key;
@@ -36,7 +37,7 @@ use crate::memory::sge::Spans;
 use crate::policy::imitation::{Start, StartingOp};
 use crate::protocol::number::{Position, QpIndex, QpNumber};
 use crate::protocol::tag;
-use crate::sync;
+use crate::{sync, trace};
 
 /// Why a request was not carried out.
 pub enum Halt {
@@ -343,14 +344,24 @@ impl<'k> Requester<'k> {
     /// queue pair in ERR, or in SQE if it goes `to_sqe`.
     #[cold]
     pub fn failed(&mut self, halted: &Halted, status: WcStatus, to_sqe: bool) {
-        if to_sqe {
-            identity::fail_sends(self.slot, self.connection.me.number());
-        } else {
-            identity::fail(self.slot, self.connection.me.number());
+        let number = self.connection.me.number();
+        let (state, fails) = match to_sqe {
+            true => (QpState::SQE, identity::fail_sends(self.slot, number)),
+            false => (QpState::ERR, identity::fail(self.slot, number)),
+        };
+        let cq = queue::key(self.engine.completions, self.slot.send_cq());
+        trace::event!(
+            ERROR, qp_num = number.get(), cq = %cq, wr_id = halted.wr_id, status = ?status,
+            "request failed"
+        );
+        if fails {
+            trace::event!(
+                WARN, qp_num = number.get(), state = ?state, reason = ?status, "queue pair failed"
+            );
         }
         self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
         let Halted { position, wr_id, .. } = *halted;
         let me = (self.slot, &self.connection.slots);
-        flush::complete(self.engine, me, self.connection.me.number(), wr_id, position, status);
+        flush::complete(self.engine, me, number, wr_id, position, status);
     }
 }

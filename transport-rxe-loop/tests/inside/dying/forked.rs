@@ -14,6 +14,7 @@ use cq_core::transport::EventError;
 use super::*;
 use crate::error::{CreateError, RegisterError};
 use crate::inside::attaching::forks::{exit_code, fork};
+use crate::inside::subscriber::Recorder;
 
 /// How often the process forks, with the other thread in the middle of something each time.
 const FORKS: u64 = 40;
@@ -62,6 +63,7 @@ impl Pair {
 
     /// In the child: everything is refused or has no effect.
     fn finds_no_use(mut self) -> Outcome<()> {
+        FORBIDDEN.store(true, Relaxed);
         const NODEV: i32 = libc::ENODEV;
         let Self { ends, srq, cq, channel, pd, context } = &mut self;
         let qp = &mut ends[0].qp;
@@ -99,9 +101,13 @@ impl Pair {
         let bell = Arc::clone(context.events());
         let _taking = bell.hold();
         drop(self);
+        FORBIDDEN.store(false, Relaxed);
         Ok(())
     }
 }
+
+/// Whether no event may be sent to a subscriber, which another thread of the parent may have locked.
+static FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
 /// Everything that a child does. It finds its parent at `parent`, which it tells by a pipe where it is.
 fn child(inherited: Pair, parent: Address, pipe: PipeWriter) -> Outcome<()> {
@@ -144,6 +150,9 @@ impl Drop for Over<'_> {
 #[ignore = "a process of another test"]
 fn forks() {
     die_with_parent();
+    // That of the child, too, since this thread forks.
+    let watcher = Recorder::telling(|| assert!(!FORBIDDEN.load(Relaxed), "an event in the child"));
+    let _guard = tracing::subscriber::set_default(&*Box::leak(Box::new(watcher)));
     let mut pair = Pair::new().unwrap();
     let fabric = pair.context.device();
     let mut far_cq = pair.context.create_cq(OUTSTANDING, None).unwrap();

@@ -175,7 +175,7 @@ fn q01_who_sees_a_change_or_can_change_nothing_sees_what_was_before_it() {
             ("made anew", |word| identity::enter(word, NUMBER), is_changed),
             ("changed", |word| _ = identity::change(word, RTS, QpState::SQD), is_changed),
             ("failed", fail, is_changed),
-            ("failed as to its sends", |word| identity::fail_sends(word, NUMBER), is_changed),
+            ("failed as to its sends", |word| _ = identity::fail_sends(word, NUMBER), is_changed),
             ("taken away", identity::vacate, is_changed),
             ("taken away by number", |word| _ = identity::vacate_if(word, NUMBER), is_changed),
             ("failed already", fail, |word| !identity::fail(word, NUMBER)),
@@ -193,7 +193,7 @@ fn fail_while(change: Tell<AtomicU64>) {
 #[test]
 fn q01_what_has_failed_stays_so_whoever_changes_it_at_once() {
     let changes: [(&str, Tell<AtomicU64>); 2] = [
-        ("fails its sends", |word| identity::fail_sends(word, NUMBER)),
+        ("fails its sends", |word| _ = identity::fail_sends(word, NUMBER)),
         ("drains it", |word| _ = identity::change(word, RTS, QpState::SQD)),
     ];
     for (name, change) in changes {

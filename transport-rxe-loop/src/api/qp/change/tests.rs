@@ -19,7 +19,7 @@ fn refused(
 fn q01_what_is_refused_since_sends_failed_meanwhile_leaves_the_queue_key() {
     let mut qp = Fixture::new().datagrams();
     let slot = qp.claimed.queue.slot;
-    let fails = |qp: &QueuePair| identity::fail_sends(slot, qp.qpn());
+    let fails = |qp: &QueuePair| assert!(identity::fail_sends(slot, qp.qpn()));
     let change = refused(&qp, &QpAttr::new().qkey(2), fails);
     let (from, to) = (QpState::SQE, QpState::SQE);
     assert_eq!(change, Err(ModifyError::Illegal { from, to }));

@@ -1,0 +1,64 @@
+//! `defmt::Format` of completions: the defined fields only, as `Debug` has them. Numbers and flags have theirs from `own`,
+//! all others by deriving it.
+
+use defmt::{Format, Formatter, write};
+
+use crate::counters::Completions;
+use crate::wc::{Completed, Failed, Wc};
+
+impl Format for Wc {
+    fn format(&self, f: Formatter<'_>) {
+        match self.result() {
+            Ok(completed) => completed.format(f),
+            Err(failed) => failed.format(f),
+        }
+    }
+}
+
+impl Format for Completed<'_> {
+    fn format(&self, f: Formatter<'_>) {
+        let (opcode, flags) = (self.opcode(), self.flags());
+        write!(
+            f,
+            "Completed {{ wr_id: {=u64}, opcode: {}, byte_len: {=u32}, ",
+            self.wr_id(),
+            opcode,
+            self.byte_len()
+        );
+        write!(f, "qp_num: {=u32}, flags: {}", self.qp_num(), flags);
+        if let Some(imm) = self.imm() {
+            write!(f, ", imm: {=[u8; 4]}", imm);
+        }
+        if let Some(rkey) = self.invalidated_rkey() {
+            write!(f, ", invalidated_rkey: {=u32}", rkey);
+        }
+        write!(f, " }}");
+    }
+}
+
+impl Format for Failed {
+    fn format(&self, f: Formatter<'_>) {
+        let (status, vendor_err) = (self.status(), self.vendor_err());
+        write!(
+            f,
+            "Failed {{ wr_id: {=u64}, status: {}, qp_num: {=u32}, vendor_err: {=u32:#x} }}",
+            self.wr_id(),
+            status,
+            self.qp_num(),
+            vendor_err
+        );
+    }
+}
+
+impl Format for Completions {
+    fn format(&self, f: Formatter<'_>) {
+        write!(f, "[ ");
+        for (status, count) in self.iter().filter(|(_, count)| *count > 0) {
+            match status {
+                Some(status) => write!(f, "{}: {=u64} ", status, count),
+                None => write!(f, "unknown: {=u64} ", count),
+            }
+        }
+        write!(f, "]");
+    }
+}

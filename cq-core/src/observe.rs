@@ -1,0 +1,178 @@
+//! A transport's completion queue with an observer, which sees each poll, each arm, and the events that were taken. It
+//! is a type of its own: a queue without an observer costs nothing.
+//!
+//! [`counters`](crate::counters) has an observer that counts, `logging` one that writes a log. Another one takes a few
+//! lines:
+//!
+//! ```
+//! use std::collections::HashMap;
+//!
+//! use cq_core::cq::CompletionQueue;
+//! use cq_core::observe::{Observed, Observer};
+//! use cq_core::queue::SoftCq;
+//! use cq_core::transport::PollCq;
+//! use cq_core::wc::{Wc, WcStatus};
+//!
+//! /// Counts completions by queue pair.
+//! #[derive(Default)]
+//! struct ByQueuePair(HashMap<u32, u64>);
+//!
+//! impl Observer for ByQueuePair {
+//!     fn polled(&mut self, _: &impl PollCq, _: usize, batch: &[Wc]) {
+//!         for wc in batch {
+//!             *self.0.entry(wc.qp_num()).or_default() += 1;
+//!         }
+//!     }
+//! }
+//!
+//! let mut storage = SoftCq::<4>::new();
+//! let (mut device, consumer) = storage.split();
+//! let mut cq = CompletionQueue::new(Observed::new(consumer, ByQueuePair::default()));
+//! device.push(&Wc::new(1, WcStatus::SUCCESS, 17))?;
+//! assert_eq!(cq.poll(&mut [Wc::default(); 4])?.len(), 1);
+//! assert_eq!(cq.get_ref().observer().0[&17], 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Creating queue pairs
+//! An observed queue of a device dereferences to that queue, and so to its handle:
+//! `pd.create_qp(&QpInit::new(cq.get_ref()))` is the same with and without an observer.
+
+use core::ops::Deref;
+
+use crate::device::{Cq, Destroy, Object};
+use crate::setup::{InUse, ModerateError, ResizeError};
+use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError, poll_checked};
+use crate::wc::Wc;
+
+/// What an observer sees of a queue. It is called where the queue is polled and armed, by the thread that does so.
+pub trait Observer {
+    /// A poll for up to `asked` completions has returned this batch. `queue` is the queue after the poll.
+    fn polled(&mut self, queue: &impl PollCq, asked: usize, batch: &[Wc]);
+
+    /// A poll has failed.
+    #[inline]
+    fn failed(&mut self, error: PollError) {
+        let _ = error;
+    }
+
+    /// An arm has returned this.
+    #[inline]
+    fn armed(&mut self, armed: Result<Armed, ArmError>) {
+        let _ = armed;
+    }
+
+    /// This many events of the queue were taken, before it is polled again. Not zero.
+    #[inline]
+    fn took_events(&mut self, count: u32) {
+        let _ = count;
+    }
+}
+
+/// A queue with an observer. It implements what the queue implements: wrap it in a
+/// [`CompletionQueue`](crate::cq::CompletionQueue).
+#[derive(Clone, Debug)]
+pub struct Observed<T, O> {
+    transport: T,
+    observer: O,
+}
+
+impl<T, O> Observed<T, O> {
+    /// Wraps a queue.
+    pub const fn new(transport: T, observer: O) -> Self {
+        Self { transport, observer }
+    }
+
+    /// Returns the observer.
+    pub const fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// Returns the queue, for transport-specific calls. The observer does not see polls and arms of it.
+    pub const fn transport(&mut self) -> &mut T {
+        &mut self.transport
+    }
+
+    /// Returns the queue and the observer.
+    pub fn into_parts(self) -> (T, O) {
+        (self.transport, self.observer)
+    }
+}
+
+impl<T, O> Deref for Observed<T, O> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.transport
+    }
+}
+
+impl<T: PollCq, O: Observer> PollCq for Observed<T, O> {
+    // As of the queue itself: not inlined, an empty poll takes three times as long.
+    #[inline(always)]
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        match poll_checked(&mut self.transport, out) {
+            Ok(count) => {
+                self.observer.polled(&self.transport, out.len(), &out[..count]);
+                Ok(count)
+            }
+            Err(error) => {
+                self.observer.failed(error);
+                Err(error)
+            }
+        }
+    }
+
+    #[inline]
+    fn holds_more_than(&self, count: usize) -> bool {
+        self.transport.holds_more_than(count)
+    }
+}
+
+impl<T: Arm, O: Observer> Arm for Observed<T, O> {
+    #[inline]
+    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
+        let armed = self.transport.arm(on);
+        self.observer.armed(armed);
+        armed
+    }
+
+    #[inline]
+    fn key(&self) -> CqKey {
+        self.transport.key()
+    }
+
+    #[inline]
+    fn took_events(&mut self, count: u32) {
+        self.transport.took_events(count);
+        self.observer.took_events(count);
+    }
+}
+
+impl<T: Destroy, O> Destroy for Observed<T, O> {
+    fn destroy(self) -> Result<(), InUse<Self>> {
+        let Self { transport, observer } = self;
+        transport.destroy().map_err(|error| error.map(|queue| Self::new(queue, observer)))
+    }
+}
+
+impl<T: Cq, O: Observer + Object> Cq for Observed<T, O> {
+    type Handle = T::Handle;
+
+    fn handle(&self) -> T::Handle {
+        self.transport.handle()
+    }
+
+    fn capacity(&self) -> u32 {
+        self.transport.capacity()
+    }
+
+    fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
+        self.transport.resize(capacity)
+    }
+
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
+        self.transport.moderate(count, period)
+    }
+}

@@ -1,0 +1,103 @@
+//! What the transport tells a subscriber of `tracing`, on the device that VERBS_DEVICE names.
+
+mod common;
+#[path = "../../transport-rxe-loop/tests/inside/subscriber.rs"]
+mod subscriber;
+
+use std::fmt::Display;
+
+use common::*;
+use cq_core::async_event::AsyncEventType;
+use cq_core::setup::SrqInit;
+use subscriber::Recorder;
+use tracing::Level;
+use tracing::subscriber::DefaultGuard;
+
+/// What the calls of this thread tell of, until the guard is dropped.
+fn recorder() -> (&'static Recorder, DefaultGuard) {
+    let recorder: &'static Recorder = Box::leak(Box::default());
+    (recorder, tracing::subscriber::set_default(recorder))
+}
+
+#[test]
+fn objects_are_told_of_with_their_numbers_when_they_are_made_and_destroyed() {
+    let (recorder, _guard) = recorder();
+    let Some(context) = device() else { return };
+    recorder.only("device opened", &[("device", &context.name())]);
+    let (channel, pd) = (context.create_channel().unwrap(), context.alloc_pd().unwrap());
+    recorder.only("channel created", &[]);
+    let cq = context.create_cq(16, Some(&channel)).unwrap();
+    let srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
+    let qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
+    let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
+    let (key, qp_num, srq_num, rkey) = (cq.key(), qp.number(), srq.number(), region.rkey());
+    let [of_cq, of_qp, of_srq, of_region]: [[(&str, &dyn Display); 1]; 4] =
+        [[("cq", &key)], [("qp_num", &qp_num)], [("srq", &srq_num)], [("rkey", &rkey)]];
+
+    let made = recorder.only("queue pair created", &of_qp);
+    assert_eq!((made.level, made.field("qp_type")), (Level::DEBUG, "Rc"));
+    assert_eq!(
+        (made.field("send_cq"), made.field("recv_cq")),
+        (&*key.to_string(), &*key.to_string())
+    );
+    let of_pd: [(&str, &dyn Display); 1] = [("pd", &made.field("pd"))];
+    recorder.only("protection domain allocated", &of_pd);
+    let made = recorder.only("completion queue created", &of_cq);
+    assert_eq!(made.field("capacity"), cq.capacity().to_string());
+    let made = recorder.only("shared receive queue created", &of_srq);
+    assert_eq!(made.field("capacity"), srq.caps().max_wr.to_string());
+    let made = recorder.only("memory region registered", &of_region);
+    assert_eq!((made.field("len"), made.field("pd")), ("64", &*of_pd[0].1.to_string()));
+
+    let ended = || {
+        [
+            ("queue pair destroyed", &of_qp),
+            ("completion queue destroyed", &of_cq),
+            ("shared receive queue destroyed", &of_srq),
+            ("memory region deregistered", &of_region),
+            ("protection domain deallocated", &of_pd),
+        ]
+        .map(|(text, of)| recorder.seen(text, of).len())
+    };
+    assert_eq!(ended(), [0; 5]);
+    drop((region, qp, srq, cq, pd));
+    assert_eq!(ended(), [1; 5]);
+}
+
+#[test]
+fn q01_changes_of_state_by_the_program_are_told_of() {
+    let (recorder, _guard) = recorder();
+    let Some((mut a, b)) = ends() else { return };
+    a.qp.connect(&a.port, &b.qp.endpoint(&b.port)).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::RTS).min_rnr_timer(3)).unwrap();
+    assert!(a.qp.modify(&QpAttr::to(QpState::INIT)).is_err());
+    a.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+    let seen = recorder.seen("queue pair changed its state", &[("qp_num", &a.qp.number())]);
+    let changes: Vec<_> =
+        seen.iter().map(|it| [it.field("from"), it.field("state")].join(" ")).collect();
+    assert_eq!(changes, ["RESET INIT", "INIT RTR", "RTR RTS", "RTS ERR"]);
+    assert!(seen.iter().all(|seen| seen.level == Level::DEBUG));
+}
+
+#[test]
+fn o02_an_overrun_is_told_of_where_its_event_is_taken() {
+    let (recorder, _guard) = recorder();
+    let Some(mut context) = device() else { return };
+    let (pd, port) = (context.alloc_pd().unwrap(), context.port(1).unwrap());
+    let cq = context.create_cq(1, None).unwrap();
+    let mut qp = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+    qp.connect(&port, &qp.endpoint(&port)).unwrap();
+    let region = pd.allocate(64, ALL).unwrap();
+    let (sge, to) = ([region.sge(0, 8).unwrap()], region.remote(8).unwrap());
+    for wr_id in 0..u64::from(cq.capacity()) + 2 {
+        // Refused once it has failed.
+        let _ = qp.post_send(&[SendWr::write(wr_id, &sge, to)]);
+    }
+    let mut is_told = || {
+        let event = context.wait_async(Some(Instant::now() + DEADLINE)).unwrap();
+        event.expect("it comes in time").event_type == AsyncEventType::CQ_ERR
+    };
+    while !is_told() {}
+    let overrun = &recorder.seen("completion queue overrun", &[("cq", &cq.key())])[0];
+    assert_eq!(overrun.level, Level::ERROR);
+}
