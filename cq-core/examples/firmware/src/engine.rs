@@ -1,0 +1,141 @@
+//! The hardware, played by the SysTick timer: a DMA engine with two channels. Each channel executes a ring of
+//! descriptors in order, one each time that the timer expires. On a board there is no such file.
+
+use core::cell::RefCell;
+use core::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use cortex_m::interrupt::{self, Mutex};
+use cortex_m::peripheral::syst::SystClkSource;
+use cortex_m::peripheral::{SCB, SYST};
+use cortex_m_rt::exception;
+
+/// The number of descriptors in the ring of a channel.
+pub const DESCRIPTORS: usize = 8;
+/// The number of words that a descriptor moves.
+pub const WORDS: usize = 4;
+
+/// The states of a descriptor. The driver writes the first two, the engine the others.
+pub const FREE: u32 = 0;
+pub const POSTED: u32 = 1;
+pub const DONE: u32 = 2;
+pub const FAILED: u32 = 3;
+
+/// The memory that the engine reaches. The address of a word is its index.
+pub static MEMORY: [AtomicU32; 2 * DESCRIPTORS * WORDS] =
+    [const { AtomicU32::new(0) }; 2 * DESCRIPTORS * WORDS];
+/// The channel that raises the interrupt, PendSV, each time that it has finished a descriptor.
+pub static INTERRUPTING: Channel = Channel::new(true);
+/// The channel that raises none.
+pub static SILENT: Channel = Channel::new(false);
+
+static ENGINE: Mutex<RefCell<Option<Engine>>> = Mutex::new(RefCell::new(None));
+
+/// A descriptor, in memory that the engine and the driver share.
+pub struct Descriptor {
+    pub source: AtomicU32,
+    pub target: AtomicU32,
+    pub state: AtomicU32,
+}
+
+impl Descriptor {
+    const fn new() -> Self {
+        Self { source: AtomicU32::new(0), target: AtomicU32::new(0), state: AtomicU32::new(FREE) }
+    }
+}
+
+/// A channel: its ring of descriptors.
+pub struct Channel {
+    ring: [Descriptor; DESCRIPTORS],
+    interrupts: bool,
+}
+
+impl Channel {
+    const fn new(interrupts: bool) -> Self {
+        Self { ring: [const { Descriptor::new() }; DESCRIPTORS], interrupts }
+    }
+
+    /// The descriptor at a position in the sequence of all that were posted.
+    pub fn descriptor(&self, position: u64) -> &Descriptor {
+        &self.ring[position as usize % DESCRIPTORS]
+    }
+}
+
+/// The registers.
+struct Engine {
+    timer: SYST,
+    /// The position of the next descriptor, of each channel.
+    next: [u64; 2],
+}
+
+/// Switches the engine on.
+pub fn power_on(mut timer: SYST) {
+    timer.set_clock_source(SystClkSource::Core);
+    timer.enable_interrupt();
+    interrupt::free(|cs| ENGINE.borrow(cs).replace(Some(Engine { timer, next: [0; 2] })));
+}
+
+/// The doorbell: the engine looks at the rings after so many cycles, and executes a descriptor. It does so again each
+/// time that as many cycles have passed, until no descriptor is posted.
+pub fn ring_doorbell(cycles: u32) {
+    with_engine(|engine| {
+        engine.timer.set_reload(cycles);
+        engine.start();
+    });
+}
+
+#[exception]
+fn SysTick() {
+    with_engine(|engine| {
+        engine.timer.disable_counter();
+        SCB::clear_pendst();
+        if engine.execute_posted() {
+            engine.start();
+        }
+    });
+}
+
+impl Engine {
+    fn start(&mut self) {
+        self.timer.clear_current();
+        self.timer.enable_counter();
+    }
+
+    /// Executes a descriptor of each channel. Returns whether another one is posted.
+    fn execute_posted(&mut self) -> bool {
+        let mut is_posted = false;
+        for (channel, next) in [&INTERRUPTING, &SILENT].into_iter().zip(&mut self.next) {
+            if execute(channel, *next) {
+                *next += 1;
+            }
+            is_posted |= channel.descriptor(*next).state.load(Relaxed) == POSTED;
+        }
+        is_posted
+    }
+}
+
+/// Executes the descriptor at this position, and returns whether there was one.
+fn execute(channel: &Channel, position: u64) -> bool {
+    let Descriptor { source, target, state } = channel.descriptor(position);
+    if state.load(Acquire) != POSTED {
+        return false;
+    }
+    let words = |address: &AtomicU32| MEMORY.get(address.load(Relaxed) as usize..)?.get(..WORDS);
+    let state_after = match (words(source), words(target)) {
+        (Some(source), Some(target)) => {
+            for (from, to) in source.iter().zip(target) {
+                to.store(from.load(Relaxed), Relaxed);
+            }
+            DONE
+        }
+        _ => FAILED,
+    };
+    state.store(state_after, Release);
+    if channel.interrupts {
+        SCB::set_pendsv();
+    }
+    true
+}
+
+fn with_engine(access: impl FnOnce(&mut Engine)) {
+    interrupt::free(|cs| ENGINE.borrow(cs).borrow_mut().as_mut().map(access));
+}

@@ -1,0 +1,188 @@
+//! Firmware for any Cortex-M, in two parts. In the first, an interrupt handler serves a DMA engine and pushes what is
+//! finished to a static completion queue; the main loop drains the queue, and sleeps while it is empty. In the second,
+//! the main loop polls the engine itself, without an interrupt. Every transfer is checked.
+//!
+//! `cargo run` builds it and runs it in QEMU; `cq_core::guide::firmware` explains it.
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+mod dma;
+mod engine;
+mod transfers;
+
+use core::cell::Cell;
+
+use cortex_m::interrupt::{self, Mutex};
+use cortex_m::{Peripherals, asm};
+use cortex_m_rt::{entry, exception};
+use cortex_m_semihosting::debug::{self, EXIT_SUCCESS};
+use cortex_m_semihosting::hprintln;
+use cq_core::channel::flag::{Flag, Raiser, Receiver};
+use cq_core::cq::{CompletionQueue, WaitError};
+use cq_core::queue::{Consumer, OnChannel, Producer, SoftCq};
+use cq_core::transport::{CqKey, EventError, Events, Notify, PollError};
+use cq_core::wc::Wc;
+// A panic prints its message, and QEMU exits with status 1.
+use panic_semihosting as _;
+
+use crate::dma::Finished;
+use crate::engine::{DESCRIPTORS, INTERRUPTING, SILENT};
+use crate::transfers::Transfers;
+
+const KEY: CqKey = CqKey { index: 0, generation: 1 };
+
+/// What the interrupt handler owns.
+struct Handler {
+    finished: CompletionQueue<Finished>,
+    queue: Producer<'static, OnChannel<Raiser<'static>>>,
+}
+
+/// What the main loop owns.
+struct MainLoop {
+    cq: CompletionQueue<Consumer<'static, OnChannel>>,
+    events: Receiver<'static>,
+    /// How often it waited for an event, and how often the core slept then.
+    waits: u32,
+    sleeps: u32,
+}
+
+/// The handler's half, until the handler takes it.
+static HANDLER: Mutex<Cell<Option<Handler>>> = Mutex::new(Cell::new(None));
+
+/// The engine's interrupt: descriptors are finished.
+#[exception]
+fn PendSV() {
+    static mut OWN: Option<Handler> = None;
+    if OWN.is_none() {
+        *OWN = interrupt::free(|cs| HANDLER.borrow(cs).take());
+    }
+    let Some(Handler { finished, queue }) = OWN else { return };
+    let mut buffer = [Wc::default(); DESCRIPTORS];
+    if let Ok(batch) = finished.poll(&mut buffer) {
+        // An overrun is latched in the queue, and the main loop's poll reports it.
+        let _ = queue.push_batch(batch);
+    }
+}
+
+impl MainLoop {
+    /// Completes all transfers that are outstanding.
+    fn drain(&mut self, transfers: &mut Transfers) -> Result<(), WaitError> {
+        let mut buffer = [Wc::default(); 4];
+        while transfers.are_outstanding() {
+            let batch = self.cq.poll_or_arm(&mut buffer, Notify::Next)?;
+            if batch.is_empty() {
+                self.sleep()?;
+            }
+            for wc in batch {
+                transfers.complete(wc);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sleeps until the queue, which is armed and was empty after that, has raised its event.
+    fn sleep(&mut self) -> Result<(), EventError> {
+        self.waits += 1;
+        loop {
+            let event = interrupt::free(|_| {
+                let event = self.events.take_event();
+                if event == Ok(None) {
+                    self.sleeps += 1;
+                    asm::dsb();
+                    asm::wfi();
+                }
+                event
+            });
+            asm::isb();
+            if event?.is_some() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Lets the interrupt come one cycle later in each round, and so at every instruction from the doorbell to the WFI:
+/// where its wake-up is lost, the core sleeps for ever. Ends after `LATE` rounds in a row in which the core slept.
+fn at_every_instruction(
+    main_loop: &mut MainLoop,
+    transfers: &mut Transfers,
+) -> Result<(), WaitError> {
+    const LATE: u32 = 100;
+    let mut late = 0;
+    for cycles in 1.. {
+        let sleeps = main_loop.sleeps;
+        transfers.post(1, cycles);
+        main_loop.drain(transfers)?;
+        late = if main_loop.sleeps > sleeps { late + 1 } else { 0 };
+        if late == LATE {
+            break;
+        }
+    }
+    assert!(main_loop.waits > main_loop.sleeps, "no interrupt came between arming and the WFI");
+    Ok(())
+}
+
+/// Posts several transfers at a time, so that completions come in batches.
+fn in_bursts(
+    transfers: &mut Transfers,
+    mut drain: impl FnMut(&mut Transfers) -> Result<(), WaitError>,
+) -> Result<(), WaitError> {
+    for round in 1..=100 {
+        transfers.post(1 + round % DESCRIPTORS as u32, 10 * round);
+        drain(transfers)?;
+    }
+    Ok(())
+}
+
+/// Completes all transfers that are outstanding, without an interrupt.
+fn poll_engine(
+    cq: &mut CompletionQueue<Finished>,
+    transfers: &mut Transfers,
+) -> Result<(), PollError> {
+    let mut buffer = [Wc::default(); 4];
+    while transfers.are_outstanding() {
+        for wc in cq.poll(&mut buffer)? {
+            transfers.complete(wc);
+        }
+    }
+    Ok(())
+}
+
+/// Both parts.
+fn run(main_loop: &mut MainLoop) -> Result<(), WaitError> {
+    let mut transfers = Transfers::new(&INTERRUPTING);
+    at_every_instruction(main_loop, &mut transfers)?;
+    in_bursts(&mut transfers, |transfers| main_loop.drain(transfers))?;
+    let MainLoop { waits, sleeps, .. } = main_loop;
+    hprintln!("by interrupt: {transfers}; {waits} waits for an event, {sleeps} sleeps");
+
+    let mut transfers = Transfers::new(&SILENT);
+    let mut engine = CompletionQueue::new(Finished::new(&SILENT));
+    in_bursts(&mut transfers, |transfers| Ok(poll_engine(&mut engine, transfers)?))?;
+    hprintln!("polled: {transfers}");
+    Ok(())
+}
+
+#[entry]
+fn main() -> ! {
+    static mut QUEUE: SoftCq<16> = SoftCq::new();
+    static mut FLAG: Flag = Flag::new();
+    let peripherals = Peripherals::take().expect("nobody has taken them");
+    engine::power_on(peripherals.SYST);
+
+    let (raiser, events) = FLAG.split();
+    let (queue, consumer) = QUEUE.split_with(KEY, raiser);
+    let finished = CompletionQueue::new(Finished::new(&INTERRUPTING));
+    interrupt::free(|cs| HANDLER.borrow(cs).set(Some(Handler { finished, queue })));
+    let mut main_loop =
+        MainLoop { cq: CompletionQueue::new(consumer), events, waits: 0, sleeps: 0 };
+
+    match run(&mut main_loop) {
+        Ok(()) => debug::exit(EXIT_SUCCESS),
+        Err(error) => panic!("{error}"),
+    }
+    loop {
+        asm::wfi();
+    }
+}
