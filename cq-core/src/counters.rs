@@ -89,10 +89,20 @@
 //! ```
 //!
 //! # Cost
-//! A poll that finds nothing adds one, one that finds completions adds two counts, and looks at the status of each
-//! completion. Only the thread that polls writes them, so there is no read-modify-write: an increment is a load and a
-//! store. `cargo run -p bench --release --bin counter_cost` counts the instructions, and
-//! `cargo bench -p bench --bench counters` measures the time, with and without.
+//! A poll that finds nothing adds to one count, one that finds completions to two, and it looks at the status of each.
+//! Only the thread that polls writes them, so there is no read-modify-write: an increment is a load and a store.
+//!
+//! | a poll that finds | takes more instructions | more time |
+//! |---|---|---|
+//! | nothing | 11 | 0.3 ns |
+//! | one completion | 39 | 0.9 ns |
+//! | 16 | 68 | 2.4 ns |
+//! | 32 | 98 | 3.7 ns |
+//! | 32, one of which failed | 519 | |
+//!
+//! on an Intel Xeon at 3.7 GHz, by `cargo run --release -p bench --bin counter_cost` and
+//! `cargo bench -p bench --bench counters`. A queue that is not wrapped takes the instructions that it took before there were
+//! counters.
 
 mod counts;
 #[cfg(feature = "serde")]
