@@ -77,7 +77,8 @@ fn everything_comes(seed: u64) {
         connect(&mut sender.qp, &mut qp);
         (0..EACH).for_each(|wr_id| qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap());
         handlers.insert(qp.number(), (id, Vec::new()));
-        (senders.push(sender), qps.push(qp));
+        senders.push(sender);
+        qps.push(qp);
     }
     let stop = set.stop_handle();
     thread::scope(|scope| {
