@@ -42,13 +42,13 @@ fn build(targets: &[&str]) -> Command {
     command.args(["build", "--locked", "-Zbuild-std=core"]);
     // At once, so that no processor waits for the one that compiles core.
     command.args(targets.iter().flat_map(|target| ["--target", target]));
-<<<<<<< HEAD
-    // Tasks, logs and the tests of firmware have what they need without an operating system, too.
-    command.args(["-p", "cq-core", "--features", "test-util,stream,portable-atomic,defmt,log"]);
-=======
-    // Tasks and the tests of firmware have what they need without an operating system, too.
-    command.args(["-p", "cq-core", "--features", "heapless,portable-atomic,stream,test-util"]);
->>>>>>> waitset
+    // Tasks, logs, handlers and the tests of firmware have what they need without an operating system, too.
+    command.args([
+        "-p",
+        "cq-core",
+        "--features",
+        "defmt,heapless,log,portable-atomic,stream,test-util",
+    ]);
     // How `async` does without compare-and-swap is the program's choice; this is that of one core without threads.
     command.env(
         "CARGO_TARGET_THUMBV6M_NONE_EABI_RUSTFLAGS",
