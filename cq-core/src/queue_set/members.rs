@@ -23,6 +23,7 @@ impl<V> Members<V> {
     }
 
     /// The number of the member that is added next.
+    #[cfg(all(feature = "poll", target_os = "linux"))]
     pub const fn next_number(&self) -> u64 {
         self.next_number
     }
