@@ -65,7 +65,7 @@ fn tell(event: &AsyncEvent) {
 }
 
 #[cfg(test)]
-#[path = "../../transport-rxe-loop/tests/inside/subscriber.rs"]
+#[path = "../tests/common/subscriber.rs"]
 mod subscriber;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What the transport tells a subscriber of `tracing`, on the device that VERBS_DEVICE names.
 
 mod common;
-#[path = "../../transport-rxe-loop/tests/inside/subscriber.rs"]
+#[path = "common/subscriber.rs"]
 mod subscriber;
 
 use std::fmt::Display;

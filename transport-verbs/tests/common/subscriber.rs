@@ -1,0 +1,1 @@
+../../../transport-rxe-loop/tests/inside/subscriber.rs
