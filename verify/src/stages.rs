@@ -221,8 +221,8 @@ fn fmt(job: &mut Job) -> Result<String, Stop> {
 }
 
 /// What is off by default, and has lines and links of its own.
-const OPTIONAL: &str = "cq-core/defmt,cq-core/log,cq-core/std,cq-core/stream,cq-core/test-util,\
-                        transport-rxe-loop/tracing,transport-verbs/tracing";
+const OPTIONAL: &str = "cq-core/defmt,cq-core/heapless,cq-core/log,cq-core/poll,cq-core/stream,cq-core/test-util,\
+    cq-core/tokio,transport-rxe-loop/serde,transport-rxe-loop/tracing,transport-verbs/tracing";
 
 fn clippy(job: &mut Job) -> Result<String, Stop> {
     let words = format!(

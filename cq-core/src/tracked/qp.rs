@@ -180,7 +180,7 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// Posts a send with a token: as [`Sends::post`].
     ///
     /// # Errors
-    /// The request was refused. [`Refused::QueueFull`](crate::transport::Refused::QueueFull): as many as may be are
+    /// The request was refused. [`Refused::QueueFull`]: as many as may be are
     /// outstanding; poll, and retire.
     pub fn post_send(&mut self, wr: SendWr<'_>, token: S) -> Result<(), NotPosted<S>> {
         self.sends();
@@ -219,7 +219,7 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// Posts a receive with a token: as [`Receives::post`].
     ///
     /// # Errors
-    /// The receive was refused. [`Refused::QueueFull`](crate::transport::Refused::QueueFull): as many as may be are
+    /// The receive was refused. [`Refused::QueueFull`]: as many as may be are
     /// outstanding; poll, and retire.
     pub fn post_recv(&mut self, sges: &[Sge], token: R) -> Result<(), NotPosted<R>> {
         self.receives();

@@ -2,16 +2,13 @@
 
 use walkdir::{DirEntry, WalkDir};
 
-use super::{libibverbs, markdown};
+use super::{OPTIONAL, libibverbs, markdown};
 use crate::run::{Job, Stop, flags, root};
 
 /// Renders the documentation without a warning, and follows the links of the pages.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     // What is off by default has links too, and the guides link to all of it.
-    let words = format!(
-        "doc {} --no-deps --features cq-core/heapless,cq-core/poll,cq-core/stream,cq-core/test-util,cq-core/tokio,transport-rxe-loop/serde",
-        libibverbs::WORKSPACE
-    );
+    let words = format!("doc {} --no-deps --features {OPTIONAL}", libibverbs::WORKSPACE);
     for (title, words) in [
         ("cargo doc of private items", format!("{words} --document-private-items")),
         ("cargo doc", words),
