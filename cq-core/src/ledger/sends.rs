@@ -141,7 +141,8 @@ impl<T, const N: usize> Sends<T, N> {
     where
         P: Post + ?Sized,
     {
-        if self.unsignaled == 0 || self.outstanding == N {
+        // There is a free slot: the request that fills a ledger is signaled.
+        if self.unsignaled == 0 {
             return Ok(());
         }
         let mut list = [SendWr::send(0, &[])];

@@ -542,7 +542,12 @@ fn draining_ends_as_the_caller_wishes_or_with_the_queue() {
     qp.post_send(SendWr::send_inline(0, b""), 0).unwrap();
     let (mut empty, _) = Qp::default().cq(1);
     assert_eq!(drain(&mut qp, &mut [&mut empty], 2), (Err(DrainError::Stopped), vec![]));
-    assert_eq!(drain::<Entries, Cq>(&mut qp, &mut [], 2), (Err(DrainError::Stopped), vec![]));
+    let (mut turns, no_queues) = (0, &mut [] as &mut [&mut CompletionQueue<Cq>]);
+    let answer = qp.drain(no_queues, &mut [Wc::default()], |_| {
+        turns += 1;
+        if turns < 3 { Continue(()) } else { Break(()) }
+    });
+    assert_eq!((answer, turns), (Err(DrainError::Stopped), 3));
     let script = Script::<4>::new(KEY).on_poll(Err(PollError::Failed));
     let mut failed = CompletionQueue::new(&script);
     let (answer, _) = drain(&mut qp, &mut [&mut failed], 2);
