@@ -173,7 +173,7 @@ pub static STAGES: [Stage; 15] = [
         .why("such programs use verbs in ways that our tests do not")
         .shares(&[Shared::Checker])
         .packages(&[abi::PACKAGES]),
-    Stage::new("package", 75, package::run)
+    Stage::new("package", 150, package::run)
         .shows("each library builds from its package alone, by the oldest promised compiler, with each feature; manifests and the tables of features are complete")
         .why("in the workspace a newer compiler finds every file: there nobody notices a package that lacks one, or a younger feature of Rust")
         .packages(&[libibverbs::PACKAGES]),
