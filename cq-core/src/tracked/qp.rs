@@ -162,6 +162,28 @@ impl<Q, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         }
     }
 
+    /// Goes to RESET by `reset`: see [`reset`](Self::reset). For a queue pair without the traits of
+    /// [`device`](crate::device), such as that of a firmware's own device.
+    ///
+    /// # Errors
+    /// That of `reset`. Nothing was discarded.
+    pub fn reset_by<E>(
+        &mut self,
+        reset: impl FnOnce(&mut Q) -> Result<(), E>,
+        sent: impl FnMut(S),
+        received: impl FnMut(R),
+    ) -> Result<(), E> {
+        reset(&mut self.qp)?;
+        self.send_credit.discard(self.sends.outstanding());
+        self.recv_credit.discard(self.receives.outstanding());
+        // Both ledgers are in order before the caller's code runs, which may panic.
+        let given_up = self.sends.give_up(Generation::unique());
+        self.receives.give_up(Generation::unique());
+        self.sends.discard(given_up, sent);
+        self.receives.discard(received);
+        Ok(())
+    }
+
     /// The ledger of sends, with its limit.
     fn sends(&mut self) -> &mut Sends<S, SENDS> {
         self.sends.set_limit(self.send_credit.usable());
@@ -306,7 +328,7 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// As those of [`QueuePair::modify`].
     pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
         match attr.state {
-            Some(QpState::RESET) => self.reset_by(attr, |_| (), |_| ()),
+            Some(QpState::RESET) => self.reset_by(|qp| qp.modify(attr), |_| (), |_| ()),
             _ => self.qp.modify(attr),
         }
     }
@@ -322,24 +344,7 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         sent: impl FnMut(S),
         received: impl FnMut(R),
     ) -> Result<(), ModifyError> {
-        self.reset_by(&QpAttr::to(QpState::RESET), sent, received)
-    }
-
-    fn reset_by(
-        &mut self,
-        attr: &QpAttr,
-        sent: impl FnMut(S),
-        received: impl FnMut(R),
-    ) -> Result<(), ModifyError> {
-        self.qp.modify(attr)?;
-        self.send_credit.discard(self.sends.outstanding());
-        self.recv_credit.discard(self.receives.outstanding());
-        // Both ledgers are in order before the caller's code runs, which may panic.
-        let given_up = self.sends.give_up(Generation::unique());
-        self.receives.give_up(Generation::unique());
-        self.sends.discard(given_up, sent);
-        self.receives.discard(received);
-        Ok(())
+        self.reset_by(|qp| qp.modify(&QpAttr::to(QpState::RESET)), sent, received)
     }
 }
 
