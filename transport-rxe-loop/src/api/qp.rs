@@ -264,7 +264,6 @@ impl QueuePair {
         }
         if to == QpState::RESET {
             self.claimed.reset().map_err(|_| ModifyError::PeerSuspended)?;
-            self.free_slots = FreeSlots::all(self.claimed.queue.slot.send.posted());
             self.emptied = self.claimed.queue.slot.recv.posted();
             self.received = self.emptied;
             self.given = QpAttr::new();

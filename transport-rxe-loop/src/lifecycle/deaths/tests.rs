@@ -42,6 +42,19 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
 }
 
 #[test]
+fn x03_who_comes_late_to_a_dead_one_frees_nothing_of_its_successor() {
+    let fixture = Fixture::new();
+    let device = fixture.device;
+    let dead = device.shm.die_at(ANOTHER);
+    recover_all(device);
+    // The next process with this id has a completion queue, before a survivor that saw the dead one goes on.
+    let cqs = device.completions.cqs();
+    let (cq, _) = cqs.claim(ANOTHER).unwrap();
+    assert!(after(device.shm, &device.tables(), dead));
+    assert_eq!(cqs.at(cq).life().attachment(), Some(ANOTHER));
+}
+
+#[test]
 fn x03_the_locks_of_a_dead_one_are_inherited() {
     let fixture = Fixture::new();
     let (device, qp) = (fixture.device, fixture.qp());
