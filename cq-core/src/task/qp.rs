@@ -13,8 +13,8 @@ use super::driver::{Handle, Memberships, Serve};
 use super::request::{Finished, Request, RequestError, Token, Unfinished};
 use crate::device::QueuePair;
 use crate::ledger::NotPosted;
-use crate::setup::{Endpoint, ModifyError, Port, QpAttr, QpState};
-use crate::tracked::{Credit, Done, TrackedQp, Unlimited};
+use crate::setup::{Destination, Endpoint, ModifyError, Port, QpAttr, QpState};
+use crate::tracked::{Credit, Done, DrainError, TrackedQp, Unlimited};
 use crate::transport::Refused;
 use crate::wc::Wc;
 use crate::wr::{SendFlags, SendWr, Sge};
@@ -36,6 +36,8 @@ struct Shared<Q, B, const SENDS: usize, const RECEIVES: usize, C> {
     /// A send, and a receive, can be posted again.
     sends: Notify,
     receives: Notify,
+    /// Nothing is outstanding, or nobody polls any more.
+    idle: Notify,
     // Dropped last: the drivers then poll for what the reservations give back.
     memberships: Memberships,
 }
@@ -63,6 +65,7 @@ where
             state: Mutex::new(State { qp, is_given_up: false }),
             sends: Notify::new(),
             receives: Notify::new(),
+            idle: Notify::new(),
             memberships: Memberships::new(number, shared.clone(), drivers),
         });
         if shared.memberships.is_over() {
@@ -104,14 +107,41 @@ where
     /// The request was refused, or nobody polls the completion queue. [`Refused::QueueFull`]: the queue has no slots at
     /// all.
     pub async fn post_send(&self, wr: SendWr<'_>, buffer: B) -> Result<Request<B>, Unfinished<B>> {
-        let wr = SendWr { flags: wr.flags | SendFlags::SIGNALED, ..wr };
-        self.shared
-            .post(&self.shared.sends, buffer, |qp, token| {
-                let posted = qp.post_send(wr, token);
-                let may_wait = qp.free_sends() < qp.max_sends();
-                (posted, may_wait)
-            })
-            .await
+        let wr = signaled(wr);
+        self.shared.post_send(buffer, |qp, token| qp.post_send(wr, token)).await
+    }
+
+    /// Sends a datagram, and waits until the request has completed: as [`send`](Self::send).
+    ///
+    /// # Cancel safety
+    /// As that of `send`.
+    ///
+    /// # Errors
+    /// As those of `send`.
+    pub async fn send_to(
+        &self,
+        destination: &Destination<'_, Q::Ah>,
+        wr: SendWr<'_>,
+        buffer: B,
+    ) -> Result<Finished<B>, Unfinished<B>> {
+        self.post_send_to(destination, wr, buffer).await?.await
+    }
+
+    /// Posts a datagram to a destination: as [`post_send`](Self::post_send).
+    ///
+    /// # Cancel safety
+    /// As that of `post_send`.
+    ///
+    /// # Errors
+    /// As those of `post_send`.
+    pub async fn post_send_to(
+        &self,
+        destination: &Destination<'_, Q::Ah>,
+        wr: SendWr<'_>,
+        buffer: B,
+    ) -> Result<Request<B>, Unfinished<B>> {
+        let wr = signaled(wr);
+        self.shared.post_send(buffer, |qp, token| qp.post_send_to(destination, wr, token)).await
     }
 
     /// Posts a receive, and waits only while the queue is full.
@@ -172,6 +202,38 @@ where
         self.modify(&QpAttr::to(QpState::ERR))
     }
 
+    /// Goes to ERR, and waits until everything outstanding was flushed ([Q2](crate::contract#q2)): the device uses no buffer
+    /// any more. Those who await requests get them back at the same time.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the queue pair is in ERR, or stays as it was if the future was never polled. Draining it
+    /// again goes on.
+    ///
+    /// # Errors
+    /// The queue pair can't go to ERR, or nobody polls a completion queue any more.
+    pub async fn drain(&self) -> Result<(), DrainError> {
+        let mut has_failed = false;
+        loop {
+            // Registered before the look, so that the last completion is noticed.
+            let mut idle = pin!(self.shared.idle.notified());
+            idle.as_mut().enable();
+            {
+                let mut state = self.shared.lock();
+                if state.qp.is_idle() {
+                    return Ok(());
+                }
+                if state.is_given_up {
+                    return Err(DrainError::NotPolled);
+                }
+                if !has_failed {
+                    state.qp.fail()?;
+                    has_failed = true;
+                }
+            }
+            idle.await;
+        }
+    }
+
     /// Goes to RESET. Outstanding requests are [discarded](RequestError::Discarded), and return their buffers.
     ///
     /// # Errors
@@ -189,6 +251,11 @@ where
     }
 }
 
+/// Signaled, so that it completes for its task.
+fn signaled(wr: SendWr<'_>) -> SendWr<'_> {
+    SendWr { flags: wr.flags | SendFlags::SIGNALED, ..wr }
+}
+
 impl<Q, B, const SENDS: usize, const RECEIVES: usize, C> Shared<Q, B, SENDS, RECEIVES, C>
 where
     C: Credit,
@@ -197,6 +264,22 @@ where
         // A panic of a device leaves the ledgers consistent, and no other code runs under the lock but `with`, which only
         // reads.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn post_send(
+        &self,
+        buffer: B,
+        mut post: impl FnMut(
+            &mut Tracked<Q, B, SENDS, RECEIVES, C>,
+            Token<B>,
+        ) -> Result<(), NotPosted<Token<B>>>,
+    ) -> Result<Request<B>, Unfinished<B>> {
+        self.post(&self.sends, buffer, |qp, token| {
+            let posted = post(qp, token);
+            let may_wait = qp.free_sends() < qp.max_sends();
+            (posted, may_wait)
+        })
+        .await
     }
 
     /// Posts by `post`, which also returns whether it is worth waiting for a slot. Waits for `freed` while the queue is
@@ -241,7 +324,13 @@ where
         loop {
             // The lock is released before the task is told: a buffer that nobody waits for is dropped then, whatever that
             // does.
-            let done = self.lock().qp.retire_next(wc);
+            let (done, is_idle) = {
+                let mut state = self.lock();
+                (state.qp.retire_next(wc), state.qp.is_idle())
+            };
+            if is_idle {
+                self.idle.notify_waiters();
+            }
             match done {
                 Some(Done::Sent(sent)) => {
                     self.sends.notify_one();
@@ -268,6 +357,7 @@ where
         sends.chain(receives).for_each(Token::give_up);
         drop(state);
         self.wake();
+        self.idle.notify_waiters();
     }
 }
 

@@ -22,6 +22,8 @@ pub enum DrainError {
     Poll(PollError),
     /// The caller ended the wait.
     Stopped,
+    /// Nobody polls a completion queue of this `TaskQp` any more: what is outstanding can't be seen to complete.
+    NotPolled,
 }
 
 from! {
@@ -33,6 +35,7 @@ sentences!(DrainError {
     Self::Fail(_) => ("the queue pair can't flush its requests");
     Self::Poll(_) => ("a completion queue can't be polled: destroy the queue pair instead of draining it");
     Self::Stopped => ("the wait for the flushed requests was ended");
+    Self::NotPolled => ("a completion queue is no longer polled: it failed, or its driver ended; destroy the queue pair instead of draining it");
 }
     Self::Fail(error) => error;
     Self::Poll(error) => error;

@@ -7,11 +7,11 @@ use cq_core::async_event::AsyncEvent;
 use cq_core::budget::{Budget, Budgeted, Reservation};
 use cq_core::channel::waker::{self, Raiser, Receiver, WakerChannel};
 use cq_core::device::QueuePair;
-use cq_core::setup::{QpAttr, QpState};
+use cq_core::setup::{Destination, QpAttr, QpState};
 use cq_core::task::{
     Channel, DeviceEvents, Driver, Finished, Handle, RequestError, TaskQp, Unfinished,
 };
-use cq_core::tracked::TrackedQp;
+use cq_core::tracked::{DrainError, TrackedQp};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::task::{JoinHandle, yield_now};
 
@@ -397,15 +397,49 @@ async fn a_driver_ends_with_its_queue() {
 #[tokio::test]
 async fn draining_through_the_driver_ends_all_requests() {
     let stand = Stand::new();
+    stand.qp.drain().await.unwrap();
+    assert_eq!(stand.list.state(), Ok(QpState::RESET), "nothing was outstanding");
     let send = stand.send(1);
     stand.until_posted(1).await;
-    stand.qp.fail().unwrap();
+    let (qp, list) = (stand.qp.clone(), stand.list.clone());
+    let drained = tokio::spawn(async move { qp.drain().await });
+    until(|| list.state() == Ok(QpState::ERR)).await;
+    rest().await;
+    assert!(!drained.is_finished(), "nothing was flushed yet");
     let wcs: Vec<_> = stand.list.with(|pair| pair.completions.drain(..).collect());
     let mut device = stand.device;
     wcs.iter().for_each(|wc| device.push(wc).unwrap());
     let flushed = send.await.unwrap().unwrap_err();
     let RequestError::Failed(why) = flushed.why else { panic!("{flushed}") };
     assert_eq!(why.status(), WcStatus::WR_FLUSH_ERR);
+    assert_eq!(drained.await.unwrap(), Ok(()));
+}
+
+#[tokio::test]
+async fn draining_ends_with_the_driver() {
+    let stand = Stand::new();
+    let send = stand.send(1);
+    stand.until_posted(1).await;
+    let (qp, list) = (stand.qp.clone(), stand.list.clone());
+    let drained = tokio::spawn(async move { qp.drain().await });
+    until(|| list.state() == Ok(QpState::ERR)).await;
+    stand.driver.abort();
+    assert_eq!(drained.await.unwrap(), Err(DrainError::NotPolled));
+    assert_eq!(send.await.unwrap().unwrap_err().why, RequestError::NotPolled);
+    assert_eq!(stand.qp.drain().await, Err(DrainError::NotPolled));
+}
+
+#[tokio::test]
+async fn a_datagram_is_awaited_as_a_send() {
+    let mut stand = Stand::new();
+    let (qp, buffer) = (stand.qp.clone(), stand.drops.buffer(1));
+    let sent = tokio::spawn(async move {
+        let destination = Destination { ah: &7, qp_num: 5, qkey: 9 };
+        qp.send_to(&destination, ping(), buffer).await
+    });
+    stand.until_posted(1).await;
+    stand.complete(WcStatus::SUCCESS);
+    assert_eq!(sent.await.unwrap().unwrap().buffer.1, 1);
 }
 
 /// A buffer that uses its queue pair when it is dropped, as one of a pool does.

@@ -73,6 +73,7 @@ fn errors() -> Vec<String> {
         FailError::from(ModifyError::NotIn { is: QpState::RESET, claimed: QpState::RTS }).into(),
         FailError::from(Refused::NoDestination).into(),
         DrainError::Stopped,
+        DrainError::NotPolled,
     ];
     let created =
         [Overdrawn { asked: 7, free: 4 }.into(), CreateTrackedError::from(CreateError::Stuck)];
