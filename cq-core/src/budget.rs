@@ -221,6 +221,11 @@ impl<T: PollCq, B: Deref<Target = Budget>> PollCq for Budgeted<T, B> {
         }
         Ok(count)
     }
+
+    #[inline]
+    fn holds_more_than(&self, count: usize) -> bool {
+        self.transport.holds_more_than(count)
+    }
 }
 
 impl<T: Arm, B: Deref<Target = Budget>> Arm for Budgeted<T, B> {
@@ -230,6 +235,10 @@ impl<T: Arm, B: Deref<Target = Budget>> Arm for Budgeted<T, B> {
 
     fn key(&self) -> CqKey {
         self.transport.key()
+    }
+
+    fn took_events(&mut self, count: u32) {
+        self.transport.took_events(count);
     }
 }
 

@@ -69,7 +69,7 @@
 //! # What is counted where
 //! Polls and arms are counted as they return. Events are counted where the thread that takes them tells the queue, by
 //! [`Arm::took_events`](crate::transport::Arm::took_events), before it looks at the queue again:
-//! [`wait`](crate::cq::CompletionQueue::wait), `next_batch` and `CompletionStream` do. A program that takes events
+//! [`wait`](crate::cq::CompletionQueue::wait), `next_batch`, `CompletionStream`, `QueueSet` and `WaitSet` do. A program that takes events
 //! itself, for [`poll_or_arm`](crate::cq::CompletionQueue::poll_or_arm), calls it:
 //!
 //! ```

@@ -233,6 +233,7 @@ impl<T: Arm, C: Events> QueueSet<T, C> {
                 for (_, queue) in self.queues.iter_mut() {
                     if queue.cq.get_ref().key() == key {
                         queue.is_armed = false;
+                        queue.cq.transport().took_events(1);
                     }
                 }
             }

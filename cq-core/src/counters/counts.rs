@@ -45,11 +45,12 @@ pub struct Counts {
     pub spurious_events: u64,
     /// 1 if the queue has overrun ([O3](crate::contract#o3)); more if several queues were counted, one after the other.
     pub overruns: u64,
-    /// The most completions that a poll has found waiting, as far as that is known. A poll that does not fill its buffer
-    /// knows: it found what it returned. One that fills it asks the transport
-    /// ([`holds_more_than`](crate::transport::PollCq::holds_more_than)): a software queue and the loopback answer,
-    /// libibverbs does not, and then the mark is a lower bound, at most the length of the buffer. Between two polls the
-    /// queue may have held more; see a producer's [`high_water`](crate::queue::Producer::high_water).
+    /// The most completions that the queue is known to have held. After each poll, that is what the poll returned or, if
+    /// it filled its buffer, what was left in the queue, whichever is more: the queue held at least as many, and at most
+    /// the length of the buffer more. A software queue and the loopback know what is left
+    /// ([`holds_more_than`](crate::transport::PollCq::holds_more_than)); libibverbs does not, and then the mark is at
+    /// most the length of the buffer. Between two polls the queue may have held more; see a producer's
+    /// [`high_water`](crate::queue::Producer::high_water).
     pub high_water: u64,
 }
 

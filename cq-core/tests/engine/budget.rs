@@ -15,6 +15,7 @@ struct List {
     completions: Mutex<Vec<Wc>>,
     resizes: Vec<u32>,
     capacity: u32,
+    events: u32,
     is_used: AtomicBool,
 }
 
@@ -37,6 +38,10 @@ impl Arm for List {
 
     fn key(&self) -> CqKey {
         KEY
+    }
+
+    fn took_events(&mut self, count: u32) {
+        self.events += count;
     }
 }
 
@@ -199,6 +204,8 @@ fn a_budgeted_queue_is_otherwise_that_of_the_transport() {
     let (mut queue, _) = queue(4);
     assert_eq!(queue.arm(Notify::Solicited), Ok(Armed::MayHaveMissed));
     assert_eq!((queue.key(), queue.handle()), (KEY, 42));
+    queue.took_events(2);
+    assert_eq!(queue.events, 2);
     assert_eq!(queue.moderate(3, 4), Err(ModerateError::Unsupported));
     let mut cq = CompletionQueue::new(queue);
     assert_eq!(cq.capacity(), 4);

@@ -1,5 +1,6 @@
 //! Queues with an observer: what is for the queue reaches it; and what a queue tells of how much it holds.
 
+use cq_core::budget::Budgeted;
 use cq_core::device::{self, Destroy};
 use cq_core::observe::{Observed, Observer};
 use cq_core::setup::{InUse, ModerateError, ResizeError};
@@ -124,7 +125,7 @@ fn how_much_a_queue_holds_is_known_up_to_its_storage() {
     let lent = |queue: &mut Consumer<'_>, count| hold(queue, count);
     assert!(lent(&mut consumer, 3) && !lent(&mut consumer, 4));
     assert!(!hold(&script(), 0), "not known");
-    let (queue, _) = counted(consumer);
+    let (queue, _) = counted(Budgeted::with_capacity(consumer, 4));
     assert!(queue.holds_more_than(3) && !queue.holds_more_than(4));
 }
 

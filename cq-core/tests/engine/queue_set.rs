@@ -6,7 +6,7 @@ use cq_core::queue_set::{ChannelId, QueueId, QueueSet, SetError};
 
 use super::*;
 
-/// Queues and channels of one letter each, and what was asked of them: `A?` polled, `A!` armed, `x` an event taken.
+/// Queues and channels of one letter each, and what was asked of them: `A?` polled, `A!` armed, `x` an event taken, `A.` told of it.
 #[derive(Default)]
 pub(super) struct World {
     pub(super) log: String,
@@ -67,6 +67,12 @@ impl Arm for Named<'_> {
 
     fn key(&self) -> CqKey {
         key(self.0.to_ascii_uppercase())
+    }
+
+    fn took_events(&mut self, count: u32) {
+        let world = &mut *self.1.borrow_mut();
+        assert_eq!(count, 1);
+        world.log.extend([self.0, '.']);
     }
 }
 
@@ -170,19 +176,19 @@ fn n06_events_are_taken_before_queues_are_armed_and_armed_queues_are_not_armed_a
     set.add_channel(Named('y', &world));
     World::event(&world, 'x', 'A');
     assert_eq!(poll(&mut set, true), None);
-    assert_eq!(World::said(&world), "A?B?xxyA!B!");
+    assert_eq!(World::said(&world), "A?B?xA.xyA!B!");
     assert_eq!(poll(&mut set, true), None);
     assert_eq!(World::said(&world), "A?B?xy", "both are armed");
     World::event(&world, 'y', 'B');
     World::event(&world, 'x', 'C');
     assert_eq!(poll(&mut set, true), None);
-    assert_eq!(World::said(&world), "A?B?xxyyB!", "an event of no queue changes nothing (N7)");
+    assert_eq!(World::said(&world), "A?B?xxyB.yB!", "an event of no queue changes nothing (N7)");
     World::poll(&world, 'A', [1]);
     World::event(&world, 'x', 'A');
     assert_eq!(poll(&mut set, true), Some(('A', 1)));
     assert_eq!(World::said(&world), "A?", "polling takes no event");
     assert_eq!(poll(&mut set, true), None);
-    assert_eq!(World::said(&world), "B?A?xxyA!");
+    assert_eq!(World::said(&world), "B?A?xA.xyA!");
 }
 
 #[test]
@@ -208,7 +214,7 @@ fn queues_with_one_key_are_all_armed_again() {
     World::said(&world);
     World::event(&world, 'x', 'A');
     assert_eq!(poll(&mut set, true), None);
-    assert_eq!(World::said(&world), "A?B?a?xxA!a!");
+    assert_eq!(World::said(&world), "A?B?a?xA.a.xA!a!");
 }
 
 #[test]
