@@ -43,8 +43,8 @@ use core::ops::Deref;
 
 use crate::setup::{
     Access, AddressError, AddressVector, ArmLimitError, CreateError, Destination, DeviceAttr,
-    DeviceError, Endpoint, InUse, ModerateError, ModifyError, Port, QpAttr, QpCaps, QpInit,
-    QpState, QpType, RangeError, RegisterError, ResizeError, SrqInit,
+    DeviceError, Endpoint, InUse, MemoryOptions, ModerateError, ModifyError, Port, QpAttr, QpCaps,
+    QpInit, QpState, QpType, RangeError, RegisterError, ResizeError, SrqInit,
 };
 use crate::transport::{Arm, Block, BlockAsync, PollCq, Post, PostError};
 use crate::wc::Wc;
@@ -126,6 +126,17 @@ pub trait ProtectionDomain: Destroy + Object {
         &self,
         len: usize,
         access: Access,
+    ) -> Result<<Self::Device as Device>::Memory, RegisterError>;
+
+    /// Allocates and registers memory, zeroed, with huge pages or prefaulted if the options say so.
+    ///
+    /// # Errors
+    /// As for [`allocate`](Self::allocate), or the system has no page to prefault. Nothing is left allocated.
+    fn allocate_with(
+        &self,
+        len: usize,
+        access: Access,
+        options: &MemoryOptions,
     ) -> Result<<Self::Device as Device>::Memory, RegisterError>;
 
     /// Registers memory of the caller.

@@ -26,6 +26,7 @@ mod errno;
 mod error;
 mod in_use;
 mod limit;
+mod memory;
 mod port;
 mod qp;
 mod region;
@@ -42,6 +43,7 @@ pub use self::error::{
 };
 pub use self::in_use::InUse;
 pub use self::limit::Limit;
+pub use self::memory::MemoryOptions;
 pub use self::port::{AddressVector, Endpoint, EndpointError, Port, PortState};
 pub use self::qp::{QpAttrMask, QpCaps, QpInit, QpType, SrqInit};
 pub use self::region::{RangeError, Registered, inc_rkey};

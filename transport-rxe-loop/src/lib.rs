@@ -222,7 +222,7 @@ cfg_if::cfg_if! {
         pub use cq_core::testing::fault::When;
         pub use cq_core::setup::{
             Access, AddressError, AddressVector, ArmLimitError, AtomicCap, CreateError, DeviceAttr, DeviceError, Endpoint, EndpointError, Errno, Gid,
-            GlobalRoute, InUse, Limit, ModerateError, ModifyError, Port, PortState, QpAttr, QpAttrMask, QpCaps, QpState,
+            GlobalRoute, InUse, Limit, MemoryOptions, ModerateError, ModifyError, Port, PortState, QpAttr, QpAttrMask, QpCaps, QpState,
             QpType, RangeError, RegisterError, ResizeError, Rule, SrqInit,
         };
 

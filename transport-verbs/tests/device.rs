@@ -107,6 +107,30 @@ fn a_region_has_keys_and_checked_pieces() {
     assert_eq!(region.read(4100, &mut [0; 2]).unwrap_err().available, 4101);
 }
 
+#[test]
+fn memory_is_the_same_with_every_option() {
+    const LEN: usize = (2 << 20) + 5;
+    let Some(context) = device() else { return };
+    let pd = context.alloc_pd().unwrap();
+    let none = MemoryOptions::new();
+    for options in [none, none.prefault(), none.huge_pages(), none.huge_pages().prefault()] {
+        let allocate = |len, access| pd.allocate_with(len, access, &options);
+        let region = allocate(LEN, Access::LOCAL_WRITE).unwrap();
+        let mut all = vec![1; LEN];
+        region.read(0, &mut all).unwrap();
+        assert!(all.iter().all(|byte| *byte == 0), "{options:?}");
+        region.write(LEN - 3, b"end").unwrap();
+        region.read(LEN - 3, &mut all[..3]).unwrap();
+        assert_eq!(all[..3], *b"end");
+        assert!(matches!(allocate(0, Access::LOCAL_WRITE), Err(RegisterError::Empty)));
+        let remote = allocate(LEN, Access::REMOTE_WRITE);
+        assert!(matches!(remote, Err(RegisterError::NeedsLocalWrite)));
+        let endless = allocate(usize::MAX, Access::LOCAL_WRITE);
+        assert!(matches!(endless, Err(RegisterError::NoMemory { .. })));
+    }
+    pd.destroy().expect("nothing is left");
+}
+
 /// Events name it by that.
 #[test]
 fn q09_the_number_of_a_shared_receive_queue_is_not_used_again() {

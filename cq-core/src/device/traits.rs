@@ -40,6 +40,7 @@ macro_rules! device_traits {
 
                 $crate::device_traits!(@same &self:
                     fn allocate(len: usize, access: Access) -> Result<$memory, RegisterError>;
+                    fn allocate_with(len: usize, access: Access, options: &MemoryOptions) -> Result<$memory, RegisterError>;
                     fn create_qp(init: &QpInit<'_, $cq_handle, $srq>) -> Result<$qp, CreateError>;
                     fn create_srq(init: &SrqInit) -> Result<$srq, CreateError>;
                     fn create_ah(to: &AddressVector) -> Result<$ah, AddressError>;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use cq_core::region_methods;
-use cq_core::setup::{Access, RangeError, Registered};
+use cq_core::setup::{Access, MemoryOptions, RangeError, Registered};
 
 use super::domain::Domain;
 use crate::engine::in_flight;
@@ -201,13 +201,14 @@ impl OwnedRegion {
         domain: &Arc<Domain>,
         len: usize,
         access: Access,
+        options: &MemoryOptions,
     ) -> Result<Self, RegisterError> {
         check(access)?;
         if len == 0 {
             return Err(RegisterError::Empty);
         }
         let entry = claim(domain)?;
-        let memory = files::make(&entry.path(), len)?;
+        let memory = files::make(&entry.path(), len, options)?;
         let range = (memory.addr() as u64, len);
         let registration = Registration::new(domain, entry, range, access, Kind::Fabric);
         Ok(Self { memory, registration })

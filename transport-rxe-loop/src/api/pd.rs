@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::{Access, AddressError, AddressVector, InUse, Port, SrqInit};
+use cq_core::setup::{Access, AddressError, AddressVector, InUse, MemoryOptions, Port, SrqInit};
 use cq_core::wc::Wc;
 
 use crate::api::ah::{self, AddressHandle};
@@ -63,7 +63,36 @@ impl ProtectionDomain {
     /// The length is 0, there is no memory or no shared memory, the rights are invalid ([Q10](cq_core::contract#q10)),
     /// or there are too many regions.
     pub fn allocate(&self, len: usize, access: Access) -> Result<OwnedRegion, RegisterError> {
-        OwnedRegion::new(&self.domain, len, access)
+        self.allocate_with(len, access, &MemoryOptions::new())
+    }
+
+    /// Allocates and registers memory, as [`allocate`](Self::allocate) does, with huge pages or prefaulted.
+    ///
+    /// - **Huge pages.** Linux 6.1 or later gathers the reserved pages into huge ones, also where `/dev/shm` has the usual
+    ///   `huge=never`; `shmem_enabled` = `deny` forbids it. What is gathered is present in this process. Where `/dev/shm` is
+    ///   mounted with `huge=within_size` or `huge=always`, all memory of 2 MiB and more has huge pages, allocated with this
+    ///   option or without, and there is nothing to gather. Before Linux 6.1 only that gives huge pages.
+    /// - **Prefault.** All pages are present in this process. Another process faults once for each page that it uses, or,
+    ///   of huge ones, for each 2 MiB.
+    ///
+    /// ```
+    /// use transport_rxe_loop::{Access, Context, MemoryOptions};
+    ///
+    /// let pd = Context::open("loop0")?.alloc_pd()?;
+    /// let options = MemoryOptions::new().huge_pages().prefault();
+    /// let region = pd.allocate_with(4 << 20, Access::LOCAL_WRITE, &options)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`allocate`](Self::allocate), or the system has no page to prefault; nothing is left allocated.
+    pub fn allocate_with(
+        &self,
+        len: usize,
+        access: Access,
+        options: &MemoryOptions,
+    ) -> Result<OwnedRegion, RegisterError> {
+        OwnedRegion::new(&self.domain, len, access, options)
     }
 
     /// Registers memory of the caller. Other processes copy it by [system

@@ -4,9 +4,11 @@
 
 use std::path::Path;
 
+use cq_core::setup::MemoryOptions;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
-    FallocateFlags, FileType, Mode, OFlags, fallocate, fchmod, fstat, fstatvfs, open, unlink,
+    FallocateFlags, FileType, Mode, OFlags, fallocate, fchmod, fstat, fstatvfs, ftruncate, open,
+    unlink,
 };
 use rustix::io::{Errno, retry_on_intr};
 
@@ -22,13 +24,13 @@ const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 ///
 /// # Errors
 /// Shared memory is full, or the system fails; no file is left behind.
-pub fn make(path: &Path, len: usize) -> Result<Mapping, RegisterError> {
+pub fn make(path: &Path, len: usize, options: &MemoryOptions) -> Result<Mapping, RegisterError> {
     if let Some(limit) = file::size_limit(len as u64) {
         return Err(RegisterError::FileSizeLimit { len, limit });
     }
     let memory = create(path).and_then(|file| {
         steps::done(Step::Made);
-        let memory = prepare(file.as_fd(), len);
+        let memory = prepare(file.as_fd(), len, options);
         if memory.is_err() {
             let _ = unlink(path);
         }
@@ -55,16 +57,32 @@ fn create(path: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-fn prepare(file: BorrowedFd<'_>, len: usize) -> Result<Mapping, Errno> {
+fn prepare(file: BorrowedFd<'_>, len: usize, options: &MemoryOptions) -> Result<Mapping, Errno> {
     // The umask may have removed bits of the mode.
     fchmod(file, MODE)?;
-    reserve(file, len as u64)?;
-    Mapping::of_file(file, len)
+    check_space(file, len as u64)?;
+    // First, so that a file system that gives huge pages to large files sees that it is one.
+    ftruncate(file, len as u64)?;
+    file::fill(file, len as u64)?;
+    let memory = Mapping::of_region(file, len)?;
+    if options.huge_pages {
+        memory.gather_huge_pages();
+    }
+    if options.prefault {
+        memory.prefault()?;
+    }
+    Ok(memory)
 }
 
-/// Reserves all bytes of a file. Free space is checked first, so that a large failing attempt does not exhaust it for
-/// others.
+/// Reserves all bytes of a file.
 fn reserve(file: BorrowedFd<'_>, len: u64) -> Result<(), Errno> {
+    check_space(file, len)?;
+    file::fill(file, len)
+}
+
+/// Checks that there is space to reserve all bytes of a file, so that a large failing attempt does not exhaust it for
+/// others.
+fn check_space(file: BorrowedFd<'_>, len: u64) -> Result<(), Errno> {
     /// The largest reservation that is attempted without a check.
     const LITTLE: u64 = 1 << 20;
     if len > LITTLE {
@@ -75,7 +93,7 @@ fn reserve(file: BorrowedFd<'_>, len: u64) -> Result<(), Errno> {
             return Err(Errno::NOSPC);
         }
     }
-    file::fill(file, len)
+    Ok(())
 }
 
 /// How many of the first `len` bytes are not reserved yet.
@@ -104,7 +122,7 @@ pub fn map(path: &Path, len: usize) -> Result<Mapping, Errno> {
     }
     // All of them are reserved already, if the file was created by `make`.
     reserve(file.as_fd(), len as u64)?;
-    Mapping::of_file(file.as_fd(), len)
+    Mapping::of_region(file.as_fd(), len)
 }
 
 /// Opens a regular file.

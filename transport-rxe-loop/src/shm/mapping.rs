@@ -2,14 +2,18 @@
 
 #![allow(unsafe_code)]
 
+use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 
 use rustix::fd::BorrowedFd;
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use crate::protocol::lock::Lock;
-use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
+use crate::sync::{self, AtomicU8, AtomicU32, AtomicU64};
+
+/// The size of a huge page where pages have 4 KiB, in bytes.
+const HUGE_PAGE: usize = 2 << 20;
 
 /// Memory from the system, zeroed, aligned to a page, unmapped when it is dropped.
 #[derive(Debug)]
@@ -42,11 +46,63 @@ impl Mapping {
     /// # Errors
     /// The system's error; `len` is 0.
     pub fn of_file(file: BorrowedFd<'_>, len: usize) -> Result<Self, Errno> {
+        Self::shared(file, len, null_mut())
+    }
+
+    /// The same, for a file that may have huge pages: the mapping begins at a multiple of one, if it has as many bytes.
+    /// Elsewhere they are mapped as ordinary pages.
+    pub fn of_region(file: BorrowedFd<'_>, len: usize) -> Result<Self, Errno> {
+        Self::shared(file, len, aligned_to_huge_page(len))
+    }
+
+    /// Maps it at `hint`, or elsewhere if that is null or in use.
+    fn shared(file: BorrowedFd<'_>, len: usize, hint: *mut c_void) -> Result<Self, Errno> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
-        let base = unsafe { mmap(null_mut(), len, access, MapFlags::SHARED, file, 0)? };
+        // SAFETY: a new mapping touches nobody's memory: where something is mapped, the system chooses another address.
+        let base = unsafe { mmap(hint, len, access, MapFlags::SHARED, file, 0)? };
         let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
         Ok(Self { base, len })
+    }
+
+    /// Asks the system to gather the pages into huge ones, as far as whole ones are inside. The contents stay. Where it
+    /// can't, the pages stay as they are.
+    pub fn gather_huge_pages(&self) {
+        /// `MADV_COLLAPSE`, since Linux 6.1: gathers now, even if nothing else allows huge pages in shared memory.
+        const COLLAPSE: c_int = 25;
+        if self.len < HUGE_PAGE {
+            return;
+        }
+        for advice in [libc::MADV_HUGEPAGE, COLLAPSE] {
+            // SAFETY: the mapping is ours; the contents stay, also for accesses meanwhile.
+            let advised = unsafe { libc::madvise(self.base.as_ptr().cast(), self.len, advice) };
+            // A hint.
+            let _ = advised;
+        }
+    }
+
+    /// Makes all pages of new memory present and writable.
+    ///
+    /// # Errors
+    /// The system has no page: ENOMEM, or EFAULT where an access would raise SIGBUS.
+    pub fn prefault(&self) -> Result<(), Errno> {
+        let populate = || {
+            // SAFETY: the mapping is ours; the contents stay.
+            unsafe { madvise(self.base.as_ptr().cast(), self.len, Advice::LinuxPopulateWrite) }
+        };
+        match retry_on_intr(populate) {
+            // Linux before 5.14 does not know it.
+            Err(Errno::INVAL) => self.touch(),
+            populated => populated?,
+        }
+        Ok(())
+    }
+
+    /// Writes a zero to each page of new memory, which has zeros.
+    fn touch(&self) {
+        /// The smallest page of any system, in bytes.
+        const PAGE: usize = 4096;
+        let firsts = (0..self.len).step_by(PAGE).filter_map(|page| self.at::<AtomicU8>(page));
+        firsts.for_each(|byte| sync::store(byte, 0));
     }
 
     /// Maps a private copy of the first `len` bytes of a file that is so long; a forked child has no mapping. If
@@ -116,6 +172,21 @@ impl Mapping {
     pub fn at<T: Shared>(&self, offset: usize) -> Option<&T> {
         self.slice(offset, 1)?.first()
     }
+}
+
+/// A free address that is a multiple of a huge page; null if `len` bytes are less than one, or there is none.
+fn aligned_to_huge_page(len: usize) -> *mut c_void {
+    let Some(all) = len.checked_add(HUGE_PAGE).filter(|_| len >= HUGE_PAGE) else {
+        return null_mut();
+    };
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+    let Ok(base) = (unsafe { mmap_anonymous(null_mut(), all, ProtFlags::empty(), flags) }) else {
+        return null_mut();
+    };
+    // SAFETY: mapped here with this length, and nobody has seen it.
+    let _ = unsafe { munmap(base, all) };
+    base.map_addr(|addr| addr.next_multiple_of(HUGE_PAGE))
 }
 
 /// Prefetches the cache line of a value that will be written soon, with the right to write it.

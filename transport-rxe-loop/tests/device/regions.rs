@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
+use transport_rxe_loop::{MemoryOptions, RegisterError};
+
 use crate::common::*;
 
 #[test]
@@ -28,6 +30,35 @@ fn every_range_inside_is_copied_and_none_outside() {
             assert!(!inside || back == bytes);
         }
     }
+}
+
+#[test]
+fn memory_is_the_same_with_every_option() {
+    const LEN: usize = (2 << 20) + 5;
+    let pd = open().alloc_pd().unwrap();
+    let none = MemoryOptions::new();
+    for options in [none, none.prefault(), none.huge_pages(), none.huge_pages().prefault()] {
+        let allocate = |len, access| pd.allocate_with(len, access, &options);
+        let region = allocate(LEN, Access::LOCAL_WRITE).unwrap();
+        let mut all = vec![1; LEN];
+        region.read(0, &mut all).unwrap();
+        assert!(all.iter().all(|byte| *byte == 0), "{options:?}");
+        region.write(LEN - 3, b"end").unwrap();
+        region.read(LEN - 3, &mut all[..3]).unwrap();
+        assert_eq!(all[..3], *b"end");
+
+        let refused = |result: Result<OwnedRegion, _>| result.err();
+        assert_eq!(refused(allocate(0, Access::LOCAL_WRITE)), Some(RegisterError::Empty));
+        let remote = allocate(LEN, Access::REMOTE_WRITE);
+        assert_eq!(refused(remote), Some(RegisterError::NeedsLocalWrite));
+        let (len, access) = (usize::MAX, Access::LOCAL_WRITE);
+        assert_eq!(
+            refused(allocate(len, access)),
+            Some(RegisterError::SharedMemoryFull { len }),
+            "before a page is asked for"
+        );
+    }
+    pd.destroy().expect("nothing is left");
 }
 
 /// Has memory of the caller's written to by large requests, ends what lets them in, and looks that it stays as it is

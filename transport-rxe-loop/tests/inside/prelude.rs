@@ -8,8 +8,8 @@ pub use std::time::{Duration, Instant};
 
 pub use cq_core::async_event::AsyncEventType;
 pub use cq_core::setup::{
-    Access, AddressVector, Endpoint, ModifyError, Port, QpAttr, QpCaps, QpState, QpType, SrqInit,
-    inc_rkey,
+    Access, AddressVector, Endpoint, MemoryOptions, ModifyError, Port, QpAttr, QpCaps, QpState,
+    QpType, SrqInit, inc_rkey,
 };
 pub use cq_core::transport::{
     Arm, Armed, AsyncEvents, Block, BlockAsync, Events, Notify, PollCq, PollError, Post, Refused,

@@ -20,7 +20,7 @@ fn word(memory: &Mapping) -> &AtomicU64 {
 #[test]
 fn x07_nothing_is_left_of_a_region_that_can_not_be_mapped() {
     let path = path(0);
-    make(&path, 0).unwrap_err();
+    make(&path, 0, &MemoryOptions::new()).unwrap_err();
     assert!(!path.exists());
 }
 
@@ -28,7 +28,7 @@ fn x07_nothing_is_left_of_a_region_that_can_not_be_mapped() {
 fn x03_a_deregistered_region_gives_its_bytes_back_though_others_map_it() {
     let path = path(1);
     for of_the_dead in [false, true] {
-        let mine = make(&path, LEN).unwrap();
+        let mine = make(&path, LEN, &MemoryOptions::new()).unwrap();
         let theirs = map(&path, LEN).unwrap();
         sync::store(word(&mine), 7);
         assert_eq!(sync::load(word(&theirs)), 7);
@@ -61,4 +61,33 @@ fn x07_without_a_limit_the_file_fits() {
     assert_eq!(missing(file.as_fd(), LEN), Ok(LEN));
     assert_eq!(reserve(file.as_fd(), LEN), Ok(()));
     assert_eq!(missing(file.as_fd(), LEN), Ok(0), "it has all of them by now");
+}
+
+/// The bytes that this process has mapped by huge pages, of the mapping with a file of this name.
+fn in_huge_pages(path: &std::path::Path) -> Vec<u64> {
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let name = path.to_str().unwrap();
+    let mappings = maps.split(name).skip(1);
+    let kib = mappings.map(|of| of.split("ShmemPmdMapped:").nth(1)?.split_whitespace().next());
+    kib.map(|kib| kib.unwrap().parse::<u64>().unwrap() << 10).collect()
+}
+
+#[test]
+fn regions_have_huge_pages_for_all_that_map_them_where_the_system_gathers_them() {
+    const LEN: usize = (4 << 20) + 4096;
+    let path = path(3);
+    let mine = make(&path, LEN, &MemoryOptions::new().huge_pages().prefault()).unwrap();
+    let theirs = map(&path, LEN).unwrap();
+    for page in (0..LEN).step_by(4096) {
+        let [mine, theirs] = [&mine, &theirs].map(|it| it.at::<AtomicU64>(page).unwrap());
+        assert_eq!(sync::load(theirs), 0);
+        sync::store(mine, page as u64 + 1);
+        assert_eq!(sync::load(theirs), page as u64 + 1);
+    }
+    match in_huge_pages(&path)[..] {
+        [0, 0] => eprintln!("skipped: the system has no huge pages for shared memory"),
+        ref huge => assert_eq!(huge, [4 << 20; 2]),
+    }
+    end(&path, &mine);
+    assert_eq!(sync::load(theirs.at::<AtomicU64>(0).unwrap()), 0, "given back, huge or not");
 }

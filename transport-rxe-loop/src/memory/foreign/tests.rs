@@ -61,7 +61,7 @@ impl Foreigner {
         let device = Fixture::new().device;
         let (index, generation) = device.memory.mrs().claim(ANOTHER).unwrap();
         let path = device.shm.path().memory(index.get(), generation);
-        let memory = files::make(&path, LEN as usize).unwrap();
+        let memory = files::make(&path, LEN as usize, &MemoryOptions::new()).unwrap();
         let entry = RegionEntry {
             key: Key::of(index, 6),
             access: Access::LOCAL_WRITE,
@@ -202,7 +202,12 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
     device.memory.mrs().go_on_at(index);
     let (other, next) = device.memory.mrs().claim(ANOTHER).unwrap();
     assert_eq!(other, index);
-    let _memory = files::make(&device.shm.path().memory(other.get(), next), LEN as usize).unwrap();
+    let _memory = files::make(
+        &device.shm.path().memory(other.get(), next),
+        LEN as usize,
+        &MemoryOptions::new(),
+    )
+    .unwrap();
     entry.write(slot, (holder, next));
     assert!(!window.is_reached(0, 8), "another region of the same key");
 }
@@ -277,14 +282,14 @@ fn what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks() {
 fn a_link_or_a_short_file_is_not_mapped_as_a_region() {
     let device = Fixture::new().device;
     let path = device.shm.path().memory(0, 0xff_fff0);
-    let memory = files::make(&path, 4096).unwrap();
+    let memory = files::make(&path, 4096, &MemoryOptions::new()).unwrap();
     assert!(files::map(&path, 4096).is_ok());
     assert!(files::map(&path, 4097).is_err());
     let link = device.shm.path().memory(0, 0xff_fff1);
     std::os::unix::fs::symlink(&path, &link).unwrap();
     assert!(files::map(&link, 4096).is_err());
     // Its maker replaces what has its name.
-    drop(files::make(&link, 64).unwrap());
+    drop(files::make(&link, 64, &MemoryOptions::new()).unwrap());
     assert!(std::fs::symlink_metadata(&link).unwrap().is_file());
     files::end(&link, &Mapping::new(64).unwrap());
     files::end(&path, &memory);

@@ -79,8 +79,11 @@ pub fn short_files(path: &FabricPath) {
     let refused = AttachError::FileSizeLimit { path: path.file(), bytes, limit };
     assert_eq!(attach(path).unwrap_err(), refused);
     let (region, len) = (path.memory(0, 0), bytes as usize);
-    assert_eq!(files::make(&region, len).unwrap_err(), RegisterError::FileSizeLimit { len, limit });
-    files::make(&region, limit as usize).unwrap();
+    assert_eq!(
+        files::make(&region, len, &MemoryOptions::new()).unwrap_err(),
+        RegisterError::FileSizeLimit { len, limit }
+    );
+    files::make(&region, limit as usize, &MemoryOptions::new()).unwrap();
     // Files made by others may be longer.
     attach(&other(path, "y")).unwrap();
 }
@@ -254,7 +257,7 @@ pub fn creation_mask(path: &FabricPath) {
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask));
         let path = other(path, &format!("x{mask}"));
         attach(&path).unwrap();
-        files::make(&path.memory(0, 0), 64).unwrap();
+        files::make(&path.memory(0, 0), 64, &MemoryOptions::new()).unwrap();
         for file in [path.file(), path.memory(0, 0)] {
             assert_eq!(fs::metadata(file).unwrap().mode() & 0o7777, 0o600, "umask {mask:o}");
         }
