@@ -77,7 +77,7 @@ struct Story {
 }
 
 /// What the receiver tells the sender when they connect. The sender answers with its endpoint alone. Two processes would
-/// exchange both by a socket.
+/// use `cq_core::exchange`, and send the number by the same socket.
 struct Hello {
     endpoint: Endpoint,
     expected: u64,

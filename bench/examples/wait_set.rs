@@ -2,33 +2,25 @@
 //! stop. It adds the numbers that its clients send. `cargo run -p bench --example wait_set`
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 use std::{process, thread};
 
 use cq_core::cq::CompletionQueue;
+use cq_core::exchange::connect_over;
 use cq_core::handlers::{Handlers, Then};
 use cq_core::transport::Post;
 use cq_core::wait_set::{Ready, WaitSet};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{
-    Access, CompletionChannel, Context, Cq, Endpoint, OwnedRegion, QpInit, QueuePair,
-};
+use transport_rxe_loop::{Access, CompletionChannel, Context, Cq, OwnedRegion, QpInit, QueuePair};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 type Set = WaitSet<Cq, CompletionChannel>;
 
-/// Exchanges endpoints, and connects.
-fn connect(context: &Context, qp: &mut QueuePair, mut peer: UnixStream) -> Result<(), Failure> {
-    let (port, mut endpoint) = (context.port(1)?, [0; Endpoint::BYTES]);
-    peer.set_read_timeout(Some(Duration::from_secs(10)))?;
-    peer.write_all(&qp.endpoint(&port).to_bytes())?;
-    peer.read_exact(&mut endpoint)?;
-    Ok(qp.connect(&port, &Endpoint::from_bytes(&endpoint)?)?)
-}
+/// How long connecting may take: a client that is silent holds up the server for no longer.
+const LIMIT: Duration = Duration::from_secs(5);
 
 /// A connection to a client, and the memory for the next number.
 struct Connection(QueuePair, OwnedRegion);
@@ -72,7 +64,7 @@ fn serve(context: &Context, mut set: Set, listener: &UnixListener) -> Result<[u6
                 let cq = next.next().and_then(|queue| set.queue(queue)).ok_or("it was removed")?;
                 let qp = pd.create_qp(&QpInit::new(cq.get_ref()))?;
                 let mut connection = Connection(qp, pd.allocate(8, Access::LOCAL_WRITE)?);
-                connect(context, &mut connection.0, client)?;
+                connect_over(&client, &mut connection.0, &context.port(1)?, LIMIT)?;
                 connection.listen()?;
                 connections.insert(connection.0.number(), connection);
             }
@@ -87,7 +79,7 @@ fn serve(context: &Context, mut set: Set, listener: &UnixListener) -> Result<[u6
 fn send(context: &Context, server: UnixStream) -> Result<(), Failure> {
     let mut cq = CompletionQueue::new(context.create_cq(1, None)?);
     let mut qp = context.alloc_pd()?.create_qp(&QpInit::new(cq.get_ref()))?;
-    connect(context, &mut qp, server)?;
+    connect_over(&server, &mut qp, &context.port(1)?, LIMIT)?;
     for number in (1..=100_u64).chain([0]) {
         qp.post_send(&[SendWr::send_inline(0, &number.to_le_bytes())])?;
         let mut sent = [Wc::default()];

@@ -53,6 +53,7 @@
 //! | [`wc`], [`wr`], [`setup`], [`async_event`] | completions, work requests, setup types, asynchronous events |
 //! | [`transport`] | the traits that a transport implements: polling, arming, sleeping, posting |
 //! | [`device`] | the traits of a device: creating and connecting, for programs that run on every transport |
+//! | `exchange` | connecting queue pairs over a TCP or Unix socket (feature `poll`) |
 //! | [`tracked`] | queue pairs that keep the two of the next row, drain and reset |
 //! | [`ledger`], [`budget`] | requests in flight with their tokens, selective signaling; reservations of completion-queue entries |
 //! | `task` | channels, asynchronous events and own requests that tasks of tokio await (feature `tokio`) |
@@ -113,7 +114,7 @@
 //! | none | everything that the rows below do not list, from `core` alone |
 //! | `alloc` | heap-allocated queues, sized at run time, whose sides own their storage; `queue_set`; `BTreeMap` for [`handlers`] |
 //! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on; `HashMap` for [`handlers`] |
-//! | `poll` | `std`, and on Linux `wait_set` and `channel::descriptor`, by poll(2), epoll(7) and eventfd(2) |
+//! | `poll` | `std`, and on Linux `wait_set` and `channel::descriptor`, by poll(2), epoll(7) and eventfd(2), and `exchange` |
 //! | `heapless` | the maps of `heapless` for [`handlers`] |
 //! | `async` | `channel::waker`, a channel for tasks of any executor |
 //! | `stream` | `async`, and `cq::CompletionStream` |
@@ -170,6 +171,8 @@ pub mod counters;
 pub mod cq;
 mod cq_key;
 pub mod device;
+#[cfg(all(feature = "poll", target_os = "linux"))]
+pub mod exchange;
 mod foreign_number;
 #[cfg(feature = "defmt")]
 mod formats;

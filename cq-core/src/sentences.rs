@@ -45,7 +45,7 @@ pub(crate) use numbered_sentences;
 
 /// Implements `From` for the causes of errors.
 macro_rules! from {
-    ($($cause:ident => $error:ident::$variant:ident;)+) => {
+    ($($cause:ty => $error:ident::$variant:ident;)+) => {
         $(impl From<$cause> for $error {
             fn from(cause: $cause) -> Self {
                 Self::$variant(cause)

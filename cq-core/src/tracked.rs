@@ -58,6 +58,8 @@
 //! The queue pair is destroyed before its reservations are dropped. Without a budget, [`TrackedQp::new`] only keeps
 //! the ledgers.
 
+#[cfg(all(feature = "poll", target_os = "linux"))]
+mod connect;
 mod create;
 mod credit;
 mod drain;

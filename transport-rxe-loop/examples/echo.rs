@@ -141,7 +141,7 @@ fn main() -> Result<(), Failure> {
     let context = Context::open("loop0")?;
     let (port, mut client, mut server) =
         (context.port(1)?, End::new(&context)?, End::new(&context)?);
-    // Two processes would exchange these 28 bytes by a socket.
+    // Two processes would call `cq_core::exchange::connect_over`, over a socket.
     let endpoints = [&client, &server].map(|end| end.qp.get_ref().endpoint(&port));
     server.connect(&port, &endpoints[0])?;
     client.connect(&port, &endpoints[1])?;

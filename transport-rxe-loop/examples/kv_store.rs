@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
@@ -19,6 +19,7 @@ use std::{env, fs, process, thread};
 use cq_core::budget::{Budget, Budgeted, Reservation};
 use cq_core::causes::Causes;
 use cq_core::cq::CompletionQueue;
+use cq_core::exchange::{barrier, exchange};
 use cq_core::handlers::{Handlers, Then};
 use cq_core::tracked::{Credit, Done, TrackedQp};
 use cq_core::wait_set::{DescriptorId, Ready, StopHandle, WaitSet};
@@ -26,8 +27,8 @@ use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
 // On hardware: `use transport_verbs::{…}`, and the name of the device.
 use transport_rxe_loop::{
-    Access, CompletionChannel, Context, Cq, CqHandle, Endpoint, OwnedRegion, Port,
-    ProtectionDomain, QpInit, QueuePair,
+    Access, CompletionChannel, Context, Cq, CqHandle, OwnedRegion, Port, ProtectionDomain, QpInit,
+    QueuePair,
 };
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -39,6 +40,8 @@ const SLOTS: usize = 8;
 /// A message: whether it is a PUT, the key, the length of the value, the value. A reply: the same without a value, or with
 /// that of a GET.
 const MESSAGE: usize = 64;
+/// How long a step of connecting may take: a client that is silent holds up the server for no longer.
+const LIMIT: Duration = Duration::from_secs(5);
 
 /// Queue pairs whose tokens are the slots of the messages.
 type Qp<C> = TrackedQp<QueuePair, usize, usize, SLOTS, SLOTS, C>;
@@ -141,13 +144,13 @@ impl Server {
         }
     }
 
-    fn accept(&mut self, mut socket: UnixStream) -> Result<(), Failure> {
+    fn accept(&mut self, socket: UnixStream) -> Result<(), Failure> {
         let create = |caps| self.pd.create_qp(&QpInit { caps, ..QpInit::new(&self.handle) });
         let (mut qp, messages) = (Qp::create([&self.budget; 2], create)?, Messages::new(&self.pd)?);
-        let peer = exchange(&mut socket, &qp.get_ref().endpoint(&self.port))?;
+        let peer = exchange(&socket, &qp.get_ref().endpoint(&self.port), LIMIT)?;
         qp.connect(&self.port, &peer)?;
         (0..SLOTS).try_for_each(|slot| messages.receive(&mut qp, slot))?;
-        socket.write_all(&[1])?;
+        barrier(&socket, LIMIT)?;
         let number = qp.get_ref().number();
         let socket = self.set.add_descriptor(&socket)?;
         self.connections.insert(number, Connection { qp, messages, socket, is_over: false });
@@ -222,27 +225,15 @@ fn parse(message: &[u8; MESSAGE]) -> Result<(bool, u64, &[u8]), Failure> {
     Ok((message[0] == 1, key, value))
 }
 
-/// Both ends tell each other their endpoints.
-fn exchange(socket: &mut UnixStream, own: &Endpoint) -> Result<Endpoint, Failure> {
-    let mut peer = [0; Endpoint::BYTES];
-    socket.set_read_timeout(Some(Duration::from_secs(10)))?;
-    socket.write_all(&own.to_bytes())?;
-    socket.read_exact(&mut peer)?;
-    Ok(Endpoint::from_bytes(&peer)?)
-}
-
 /// A client: stores values of its own keys, and checks them. `rounds` 0 is without end.
 fn client(path: &Path, first_key: u64, rounds: u64) -> Result<(), Failure> {
-    let (context, mut socket) = (Context::open("loop0")?, UnixStream::connect(path)?);
+    let (context, socket) = (Context::open("loop0")?, UnixStream::connect(path)?);
     let (pd, port, channel) =
         (context.alloc_pd()?, context.port(1)?, &mut context.create_channel()?);
     let mut cq = CompletionQueue::new(context.create_cq(2 * SLOTS as u32, Some(channel))?);
     let mut qp = TrackedQp::new(pd.create_qp(&QpInit::new(cq.get_ref()))?);
     let messages = Messages::new(&pd)?;
-    let peer = exchange(&mut socket, &qp.get_ref().endpoint(&port))
-        .map_err(|error| format!("the server refuses ({error})"))?;
-    qp.connect(&port, &peer)?;
-    socket.read_exact(&mut [0])?; // it has posted receives
+    qp.connect_over(&socket, &port, LIMIT)?; // the server has posted receives
 
     let mut buffer = [Wc::default(); 16];
     for round in (0..).take_while(|round| rounds == 0 || *round < rounds) {

@@ -15,12 +15,12 @@ use cq_core::cq::CompletionQueue;
 use cq_core::task::{Channel, Driver, Handle, TaskQp};
 use cq_core::tracked::TrackedQp;
 use cq_core::wr::SendWr;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, block_in_place};
 use tokio::time::timeout;
 use transport_rxe_loop::{
-    Access, Context, CqHandle, Endpoint, OwnedRegion, Port, ProtectionDomain, QpInit, QueuePair,
+    Access, Context, CqHandle, OwnedRegion, Port, ProtectionDomain, QpInit, QueuePair,
 };
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -30,6 +30,7 @@ type Qp = TaskQp<QueuePair, Arc<OwnedRegion>, 2, 2, Reservation<Arc<Budget>>>;
 const CLIENTS: u64 = 8;
 const CALLS: u64 = 200;
 const SIZE: usize = 64;
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// What queue pairs are created with: a completion queue for `CLIENTS` of them, polled by a task.
 struct Endpoints {
@@ -55,14 +56,12 @@ impl Endpoints {
         Ok(endpoints)
     }
 
-    /// Connects a queue pair to that at the other end of a socket.
-    async fn connect(&self, socket: &mut TcpStream) -> Result<Call, Failure> {
+    /// Connects a queue pair to that at the other end of a socket. A client that is silent holds a thread of the runtime
+    /// until the limit, and no other task.
+    fn connect(&self, socket: &TcpStream) -> Result<Call, Failure> {
         let create = |caps| self.pd.create_qp(&QpInit { caps, ..QpInit::new(&self.cq) });
         let mut qp = TrackedQp::create([&self.budget; 2], create)?;
-        let mut peer = [0; Endpoint::BYTES];
-        socket.write_all(&qp.get_ref().endpoint(&self.port).to_bytes()).await?;
-        socket.read_exact(&mut peer).await?;
-        qp.connect(&self.port, &Endpoint::from_bytes(&peer)?)?;
+        block_in_place(|| qp.connect_over(socket, &self.port, LIMIT))?;
         let memory = Arc::new(self.pd.allocate(2 * SIZE, Access::LOCAL_WRITE)?);
         Ok(Call { qp: TaskQp::new(qp, &[&self.driver]), memory })
     }
@@ -99,8 +98,7 @@ async fn serve(
     mut socket: TcpStream,
     served: Arc<AtomicU64>,
 ) -> Result<(), Failure> {
-    let call = endpoints.connect(&mut socket).await?;
-    socket.write_all(&[1]).await?;
+    let call = endpoints.connect(&socket)?;
     let answers = async {
         loop {
             let number = call.receive().await?;
@@ -121,9 +119,8 @@ async fn serve(
 async fn client(address: std::net::SocketAddr, seed: u64) -> Result<(), Failure> {
     let context = Context::open("loop0")?;
     let endpoints = Endpoints::new(&context)?;
-    let mut socket = TcpStream::connect(address).await?;
-    let call = endpoints.connect(&mut socket).await?;
-    socket.read_u8().await?;
+    let socket = TcpStream::connect(address).await?;
+    let call = endpoints.connect(&socket)?;
     for number in seed..seed + CALLS {
         if seed % 2 == 1 && number == seed + CALLS / 2 {
             return call.send(number).await;

@@ -57,9 +57,10 @@ mod listener;
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::event::PollFlags;
+use cq_core::channel::descriptor::block;
+use cq_core::transport::Woken;
 use rustix::io::Errno;
 
 pub use self::connection::{Connection, Device};
@@ -69,20 +70,19 @@ pub use self::listener::{Listener, Request};
 use self::connection::{check_device, enter, param};
 use cq_core::setup::QpState;
 
-use crate::error::Attempt;
+use crate::error::{Attempt, os_error};
 use crate::qp::QueuePair;
 use crate::sys::cm::{self, Id};
 use crate::trace;
-use crate::wait::{self, Deadline};
 
 /// Resolves an address, and the route to it.
 ///
 /// # Errors
 /// librdmacm can't be used, no device reaches the address, or it was not resolved in time.
 pub fn resolve(addr: SocketAddr, limit: Duration) -> Result<Route, CmError> {
-    let deadline = Deadline::after(Some(limit));
+    let deadline = deadline_after(limit);
     let mut id = find_device(addr, deadline)?;
-    let resolving = id.resolve_route(millis(deadline.left()));
+    let resolving = id.resolve_route(millis(left(deadline)));
     resolving.map_err(|error| CmError::Route(Status::of(&error)))?;
     expect(&mut id, EventKind::ROUTE_RESOLVED, deadline, "the route to the address")?;
     Ok(Route { id })
@@ -90,15 +90,15 @@ pub fn resolve(addr: SocketAddr, limit: Duration) -> Result<Route, CmError> {
 
 /// An identifier whose address is resolved. It resolves repeatedly: the kernel misses an answer that comes before it
 /// listens, and then looks again only at the end of its timeout.
-fn find_device(addr: SocketAddr, deadline: Deadline) -> Result<Id, CmError> {
+fn find_device(addr: SocketAddr, deadline: Option<Instant>) -> Result<Id, CmError> {
     const AGAIN: Duration = Duration::from_millis(250);
     loop {
         let mut id = Id::new().map_err(CmError::NoCm)?;
-        let limit = deadline.left().map_or(AGAIN, |left| left.min(AGAIN));
+        let limit = left(deadline).map_or(AGAIN, |left| left.min(AGAIN));
         let resolving = id.resolve_addr(addr, millis(Some(limit)));
         resolving.map_err(|error| CmError::Address { addr, status: Status::of(&error) })?;
         match expect(&mut id, EventKind::ADDR_RESOLVED, deadline, "the address") {
-            Err(CmError::TimedOut { .. }) if deadline.left() != Some(Duration::ZERO) => {}
+            Err(CmError::TimedOut { .. }) if left(deadline) != Some(Duration::ZERO) => {}
             answer => return answer.map(|_| id),
         }
     }
@@ -148,7 +148,7 @@ impl Route {
         private_data: &[u8],
         limit: Duration,
     ) -> Result<Connection, CmError> {
-        let deadline = Deadline::after(Some(limit));
+        let deadline = deadline_after(limit);
         bounded(private_data, Self::MAX_REQUEST)?;
         // Checked before the peer gets the request, which would end the connection of a connected queue pair.
         self.init(qp)?;
@@ -168,7 +168,7 @@ impl Route {
 /// The next event, and the identifier that a connection request brings.
 fn next(
     id: &mut Id,
-    deadline: Deadline,
+    deadline: Option<Instant>,
     awaited: &'static str,
 ) -> Result<(cm::Event, Option<Id>), CmError> {
     loop {
@@ -180,10 +180,11 @@ fn next(
             );
             return Ok(taken);
         }
-        match wait::ready(id.as_fd(), PollFlags::IN, deadline) {
-            Ok(true) => {}
-            Ok(false) => return Err(CmError::TimedOut { awaited }),
-            Err(errno) => Err(errno.into()).attempt("wait for the connection manager")?,
+        match block(id.as_fd(), deadline) {
+            Ok(Woken::DeadlinePassed) => return Err(CmError::TimedOut { awaited }),
+            // A signal does not end the wait.
+            Ok(_) => {}
+            Err(error) => Err(os_error(error)).attempt("wait for the connection manager")?,
         }
     }
 }
@@ -192,7 +193,7 @@ fn next(
 fn expect(
     id: &mut Id,
     expected: EventKind,
-    deadline: Deadline,
+    deadline: Option<Instant>,
     awaited: &'static str,
 ) -> Result<cm::Event, CmError> {
     const TIMED_OUT: i32 = -Errno::TIMEDOUT.raw_os_error();
@@ -208,6 +209,16 @@ fn expect(
             _ => return Err(CmError::of(event, id.peer_addr())),
         }
     }
+}
+
+/// When a time is over; None, if it is more than the clock can express, is never.
+fn deadline_after(limit: Duration) -> Option<Instant> {
+    Instant::now().checked_add(limit)
+}
+
+/// The time left; None is without limit.
+fn left(deadline: Option<Instant>) -> Option<Duration> {
+    deadline.map(|end| end.saturating_duration_since(Instant::now()))
 }
 
 /// A timeout for librdmacm: at least a millisecond, since 0 means none.

@@ -43,10 +43,10 @@
 //!
 //! The types, calls and errors are those of `transport-rxe-loop`, so that a program moves to hardware by another `use`
 //! line and another device name. Both implement [`cq_core::device`], for programs that are generic. Only this transport
-//! has [`exchange`], [`cm`], [`QueuePair::psn`] and [`Cq::as_raw`]. Only the loopback has its options, limits and faults,
+//! has [`cm`], [`QueuePair::psn`] and [`Cq::as_raw`]. Only the loopback has its options, limits and faults,
 //! memory windows, completion queues that ignore overruns, `init_ah_from_wc`, and `batch` and `connect_to` of a queue
 //! pair. The causes in [`OpenError`] differ. Peers on other hosts exchange their [`Endpoint`]s first: over TCP
-//! ([`exchange`]), or by any other means; or librdmacm connects them ([`cm`]).
+//! ([`cq_core::exchange`]), or by any other means; or librdmacm connects them ([`cm`]).
 //!
 //! # Modules
 //!
@@ -57,7 +57,7 @@
 //!     +-- cq, channel            poll, arm, resize; wait
 //!     +-- async_event            asynchronous events
 //!     +-- qp, srq, ah            posting, states (attr), refusal of a request explained
-//!           connect, exchange, cm     connecting queue pairs          wait     waiting on a descriptor
+//!           connect, cm         connecting queue pairs
 //!   ................................ safe code above, except that `register` passes its caller's promise on
 //!   sys    one module for each object: calls libibverbs, keeps alive what the object depends on, destroys it
 //!          layout   what C and Rust agree on, asserted field by field
@@ -156,7 +156,6 @@ mod cq;
 mod datagram;
 mod device;
 mod error;
-pub mod exchange;
 mod mr;
 mod pd;
 mod port;
@@ -166,7 +165,6 @@ mod refusal;
 mod srq;
 mod sys;
 mod trace;
-mod wait;
 
 pub use cq_core::setup::{
     Access, AddressError, AddressVector, ArmLimitError, AtomicCap, CreateError, DeviceAttr,

@@ -3,9 +3,13 @@
 
 mod common;
 
+use std::os::unix::net::UnixStream;
+use std::thread;
+
 use common::*;
 use cq_core::counters::Counters;
 use cq_core::cq::CompletionQueue;
+use cq_core::exchange::{barrier, connect_over};
 use cq_core::observe::Observed;
 
 #[track_caller]
@@ -51,6 +55,28 @@ fn q01_connect_goes_from_reset_to_rts() {
     let again = a.qp.connect(&a.port, &to_b).unwrap_err();
     assert_eq!(again, ModifyError::Illegal { from: QpState::RTS, to: QpState::INIT });
     assert_eq!(state(&a.qp), QpState::RTS);
+}
+
+#[test]
+fn queue_pairs_send_as_soon_as_they_are_connected() {
+    let Some((ours, theirs)) = ends() else { return };
+    let side = |mut end: End, stream: UnixStream| {
+        let peer = connect_over(&stream, &mut end.qp, &end.port, DEADLINE).unwrap();
+        assert_ne!(peer.qp_num, end.qp.number());
+        end.recv(1, 0, 32);
+        end.qp.post_send(&[SendWr::send_inline(2, b"at once")]).unwrap();
+        for wc in settle(&mut end.cq, 2) {
+            assert_eq!(wc.status(), S::SUCCESS);
+        }
+        assert_eq!(end.bytes(0, 7), b"at once");
+        // Neither leaves while the other's message is under way.
+        barrier(&stream, DEADLINE).unwrap();
+    };
+    let (near, far) = UnixStream::pair().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| side(theirs, far));
+        side(ours, near);
+    });
 }
 
 #[test]

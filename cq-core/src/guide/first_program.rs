@@ -81,11 +81,36 @@
 //! - [`poll`](crate::cq::CompletionQueue::poll) returns what there is, which may be nothing
 //!   ([P3](crate::contract#p3)). [`wait`](crate::cq::CompletionQueue::wait) sleeps, and returns nothing only when its
 //!   deadline has passed.
-//! - Two programs connect in the same way: they exchange their
-//!   [`Endpoint`](crate::setup::Endpoint)s, 28 bytes, by a socket. Neither sends before both are connected.
+//! - Neither end sends before both are connected.
 //!
 //! The same as a program that sends 10,000 messages and compares each byte:
 //! `cargo run -p transport-rxe-loop --example echo`.
+//!
+//! # Two programs
+//! Each has one of the queue pairs. In place of step 2's calls of `connect`, both tell each other their
+//! [`Endpoint`](crate::setup::Endpoint)s by a socket, connect, and wait until both have: [`exchange`](crate::exchange).
+//!
+//! ```
+//! use std::error::Error;
+//! use std::net::{TcpListener, TcpStream};
+//! use std::time::Duration;
+//!
+//! use cq_core::device::QueuePair;
+//! use cq_core::exchange::connect_over;
+//! use cq_core::setup::Port;
+//!
+//! fn connect<Q: QueuePair>(qp: &mut Q, port: &Port, is_receiver: bool) -> Result<TcpStream, Box<dyn Error>> {
+//!     const ADDRESS: &str = "127.0.0.1:7471"; // or a Unix socket; on hardware the receiver's host
+//!     let stream = match is_receiver {
+//!         true => TcpListener::bind(ADDRESS)?.accept()?.0,
+//!         false => TcpStream::connect(ADDRESS)?,
+//!     };
+//!     connect_over(&stream, qp, port, Duration::from_secs(5))?;
+//!     Ok(stream) // keep it: it ends when the other program ends
+//! }
+//! ```
+//!
+//! Now the receiver may be late with step 3: the message waits for it.
 //!
 //! # Tokens
 //! The `wr_id` of a request is a number that comes back with its completion. A program needs more of it: which buffer is

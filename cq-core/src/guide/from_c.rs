@@ -158,10 +158,9 @@
 //!
 //! ## Connections: librdmacm
 //! `transport_verbs::cm` connects through librdmacm. It is not asynchronous: each call has a limit of time, and waits for the
-//! events in their order. `cargo run -p transport-verbs --example cm_echo`. On the loopback two programs exchange
-//! [`Endpoint`](crate::setup::Endpoint)s by a socket instead ([`to_bytes`](crate::setup::Endpoint::to_bytes),
-//! [`connect`](crate::device::QueuePair::connect)): `cargo run -p transport-rxe-loop --example kv_store`.
-//! `transport_verbs::exchange` does the same over TCP.
+//! events in their order. `cargo run -p transport-verbs --example cm_echo`. On either transport two programs can exchange
+//! [`Endpoint`](crate::setup::Endpoint)s by a socket instead ([`exchange`](crate::exchange)), on the loopback they have to:
+//! `cargo run -p transport-rxe-loop --example kv_store`.
 //!
 //! | C | here |
 //! |---|---|
@@ -200,5 +199,5 @@
 //! | `union ibv_gid`, `struct ibv_global_route`, `ibv_ah_attr` | [`Gid`](crate::setup::Gid), [`GlobalRoute`](crate::setup::GlobalRoute), [`AddressVector`](crate::setup::AddressVector) |
 //! | `struct ibv_async_event`, `enum ibv_event_type` | [`AsyncEvent`](crate::async_event::AsyncEvent), [`AsyncEventType`](crate::async_event::AsyncEventType) |
 //! | `struct ibv_context`, `ibv_pd`, `ibv_cq`, `ibv_comp_channel`, `ibv_qp`, `ibv_srq`, `ibv_ah`, `ibv_mr` | the types of [`device`](crate::device) |
-//! | what two programs tell each other: QPN, PSN, LID, GID | [`Endpoint`](crate::setup::Endpoint), 28 bytes |
+//! | what two programs tell each other: QPN, PSN, LID, GID | [`Endpoint`](crate::setup::Endpoint), 28 bytes, by [`exchange`](crate::exchange) |
 //! | `errno` | [`Errno`](crate::setup::Errno), where an error keeps the system's number |

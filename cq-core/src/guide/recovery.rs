@@ -113,7 +113,7 @@
 //! | noticed by | when |
 //! |---|---|
 //! | a send that fails with RETRY_EXC, and those behind it with WR_FLUSH | after the timeouts of [`connect`](crate::device::QueuePair::connect): half a second on the loopback, a few seconds on hardware |
-//! | nothing, if the program only receives | never. Send something now and then, or keep the socket by which the endpoints were exchanged: its end is readable |
+//! | nothing, if the program only receives | never. Send something now and then, or keep the socket of [`exchange`](crate::exchange), which is readable at its end |
 //! | librdmacm's DISCONNECTED, with `transport_verbs::cm` | at once, if the peer's host lives |
 //!
 //! Then: drain, reset, exchange endpoints with the peer that has come again, connect, post receives, send again. The order of

@@ -22,7 +22,7 @@ use crate::wr::{RecvWr, SendWr, Sge};
 #[derive(Debug)]
 pub struct TrackedQp<Q, S, R, const SENDS: usize, const RECEIVES: usize, C = Unlimited> {
     // Destroyed first, so that nothing completes any more when the reservations are dropped.
-    qp: Q,
+    pub(super) qp: Q,
     sends: Sends<S, SENDS>,
     receives: Receives<R, RECEIVES>,
     send_credit: C,

@@ -6,6 +6,8 @@ mod channel;
 mod counters;
 mod cq;
 mod docs;
+#[cfg(target_os = "linux")]
+mod exchange;
 mod executors;
 mod fake;
 mod fault;

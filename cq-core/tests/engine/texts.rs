@@ -2,16 +2,18 @@
 
 use std::error::Error;
 use std::fmt::Debug;
+use std::io;
 
 use cq_core::budget::Overdrawn;
 use cq_core::causes::Causes;
+use cq_core::exchange::{ConnectError, ExchangeError};
 use cq_core::ledger::{NotPosted, ReapError};
 use cq_core::queue::raw::{Slot, Tag};
 use cq_core::queue_set::{QueueSet, SetError};
 use cq_core::setup::{
-    AddressError, ArmLimitError, AtomicCap, CreateError, DeviceError, Errno, Gid, InUse, Limit,
-    ModerateError, ModifyError, PortState, QpAttrMask, QpState, RangeError, RegisterError,
-    ResizeError,
+    AddressError, ArmLimitError, AtomicCap, CreateError, DeviceError, EndpointError, Errno, Gid,
+    InUse, Limit, ModerateError, ModifyError, PortState, QpAttrMask, QpState, RangeError,
+    RegisterError, ResizeError,
 };
 use cq_core::testing::fake::Unfinished;
 use cq_core::testing::fault::Injected;
@@ -79,6 +81,20 @@ fn errors() -> Vec<String> {
         [Overdrawn { asked: 7, free: 4 }.into(), CreateTrackedError::from(CreateError::Stuck)];
     let reaps =
         [ReapError::Refused(Refused::WrongState), PollError::Closed.into(), ReapError::Stopped];
+    let exchanges = [
+        ExchangeError::TimedOut { received: 3, size: 36 },
+        ExchangeError::Closed { received: 3, size: 36 },
+        ExchangeError::NotAPeer { found: *b"HTTP" },
+        ExchangeError::Version { theirs: 2 },
+        ExchangeError::OutOfStep { theirs: 2, ours: 1 },
+        EndpointError::Mtu(9).into(),
+        io::Error::other("no luck").into(),
+    ];
+    let connects = [
+        ExchangeError::Version { theirs: 2 }.into(),
+        ExchangeError::from(io::Error::other("no luck")).into(),
+        ConnectError::from(ModifyError::PeerSuspended),
+    ];
     let capacities = [
         CapacityError::Zero,
         CapacityError::NotPowerOfTwo(3),
@@ -108,6 +124,8 @@ fn errors() -> Vec<String> {
     lines.extend(drains.iter().map(|it| error(it)));
     lines.extend(created.iter().map(|it| error(it)));
     lines.extend(reaps.map(|why| error(&NotPosted { token: (), why })));
+    lines.extend(exchanges.iter().map(|it| error(it)));
+    lines.extend(connects.iter().map(|it| error(it)));
     lines.extend(capacities.iter().map(|it| error(it)));
     lines.extend(failures.iter().map(|it| error(it)));
     lines.extend(others.map(error));

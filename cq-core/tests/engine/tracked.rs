@@ -97,7 +97,7 @@ impl QueuePair for Qp {
     }
 
     fn endpoint(&self, _port: &Port) -> Endpoint {
-        unreachable!("nobody connects to it")
+        Endpoint::new(QueuePair::number(self))
     }
 
     fn connect(&mut self, _port: &Port, _peer: &Endpoint) -> Result<(), ModifyError> {

@@ -1,5 +1,10 @@
 //! Changing the state of queue pairs: how the attributes are told, and what counts once it was changed in SQD (Q1).
 
+use std::os::unix::net::UnixStream;
+
+use cq_core::exchange::{barrier, connect_over};
+use cq_core::tracked::TrackedQp;
+
 use crate::common::*;
 
 #[test]
@@ -9,6 +14,31 @@ fn q01_connecting_takes_the_attributes_that_the_type_has() {
     assert_eq!((a.state(), b.state()), (QpState::RTS, QpState::RTS));
     End::of(QpType::Ud, CAPS).qp.connect_to(b.qp.number()).unwrap_err();
     b.qp.activate(&Port::new(1), 1).unwrap_err();
+}
+
+#[test]
+fn queue_pairs_send_as_soon_as_they_are_connected() {
+    let [mut ours, mut theirs] = [(); 2].map(|()| End::new());
+    let (near, far) = UnixStream::pair().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let peer = connect_over(&far, &mut theirs.qp, &Port::new(1), DEADLINE).unwrap();
+            theirs.recv(1, 0, 32);
+            theirs.expect(&[(1, S::SUCCESS)]);
+            assert_eq!(theirs.bytes(0, 7), b"at once");
+            // Neither leaves while the other's message is under way.
+            barrier(&far, DEADLINE).unwrap();
+            peer
+        });
+        let number = ours.qp.number();
+        let mut qp = TrackedQp::<_, (), (), 1, 0>::new(ours.qp);
+        let peer = qp.connect_over(&near, &Port::new(1), DEADLINE).unwrap();
+        assert_ne!(peer.qp_num, number);
+        qp.post_send(SendWr::send_inline(0, b"at once"), ()).unwrap();
+        let sent = settle(&mut ours.cq, 1);
+        assert_eq!((sent[0].status(), qp.retire(&sent[0]).count()), (S::SUCCESS, 1));
+        barrier(&near, DEADLINE).unwrap();
+    });
 }
 
 #[test]

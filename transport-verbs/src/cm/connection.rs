@@ -9,12 +9,11 @@ use std::time::Duration;
 use cq_core::setup::{DeviceError, QpAttr, QpAttrMask, QpState};
 use rdma_sys::ibv_qp_attr;
 
-use super::{CmError, Event, EventKind, next};
+use super::{CmError, Event, EventKind, deadline_after, next};
 use crate::device::Context;
 use crate::error::{Attempt, OpenError};
 use crate::qp::QueuePair;
 use crate::sys::cm::{self, Id, Param};
-use crate::wait::Deadline;
 
 /// The device through which the peer is reached.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +80,7 @@ impl Connection {
     /// # Errors
     /// There was no event in time, or the system failed.
     pub fn event(&mut self, limit: Duration) -> Result<Event, CmError> {
-        let deadline = Deadline::after(Some(limit));
+        let deadline = deadline_after(limit);
         let (event, _) = next(&mut self.id, deadline, "an event of the connection")?;
         self.note(&event);
         Ok(Event::of(&event))
@@ -114,7 +113,7 @@ impl Connection {
     /// # Errors
     /// None did in time, the device was removed, or the system failed.
     pub fn wait_disconnected(&mut self, limit: Duration) -> Result<(), CmError> {
-        let deadline = Deadline::after(Some(limit));
+        let deadline = deadline_after(limit);
         while !self.ended {
             let (event, _) = next(&mut self.id, deadline, "the end of the connection")?;
             self.note(&event);

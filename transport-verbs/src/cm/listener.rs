@@ -7,11 +7,10 @@ use std::time::Duration;
 use cq_core::setup::QpState;
 
 use super::connection::{Connection, Device, attempt, check_device, enter, param};
-use super::{CmError, EventKind, bounded, expect, next};
+use super::{CmError, EventKind, bounded, deadline_after, expect, next};
 use crate::error::Attempt;
 use crate::qp::QueuePair;
 use crate::sys::cm::{Event, Id};
-use crate::wait::Deadline;
 
 /// How many requests may wait for [`Listener::accept`].
 const BACKLOG: i32 = 128;
@@ -46,7 +45,7 @@ impl Listener {
     /// # Errors
     /// There was none in time, the device was removed, or the system failed.
     pub fn accept(&mut self, limit: Duration) -> Result<Request, CmError> {
-        let deadline = Deadline::after(Some(limit));
+        let deadline = deadline_after(limit);
         loop {
             let (event, request) = next(&mut self.id, deadline, "a connection request")?;
             match (EventKind(event.kind), request) {
@@ -120,7 +119,7 @@ impl Request {
         private_data: &[u8],
         limit: Duration,
     ) -> Result<Connection, CmError> {
-        let deadline = Deadline::after(Some(limit));
+        let deadline = deadline_after(limit);
         bounded(private_data, Self::MAX_ANSWER)?;
         self.init(qp)?;
         let device = qp.limits();

@@ -1,0 +1,55 @@
+//! Connecting a queue pair over a socket.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use super::TrackedQp;
+use super::credit::Credit;
+use crate::device::QueuePair;
+use crate::exchange::{ConnectError, connect_over};
+use crate::setup::{Endpoint, Port};
+
+impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
+    TrackedQp<Q, S, R, SENDS, RECEIVES, C>
+{
+    /// Connects to the peer at the other end of a stream socket, which does the same: as
+    /// [`connect_over`]. Feature `poll`; Linux.
+    ///
+    /// ```
+    /// use std::error::Error;
+    /// use std::os::unix::net::UnixStream;
+    /// use std::time::Duration;
+    /// use cq_core::cq::CompletionQueue;
+    /// use cq_core::device::{Device, ProtectionDomain};
+    /// use cq_core::setup::QpInit;
+    /// use cq_core::tracked::TrackedQp;
+    /// use cq_core::wr::SendWr;
+    ///
+    /// fn send_one<D: Device>(device: &D, path: &str) -> Result<(), Box<dyn Error>> {
+    ///     let mut cq = CompletionQueue::new(device.create_cq(16, None)?);
+    ///     let qp = device.alloc_pd()?.create_qp(&QpInit::new(cq.get_ref()))?;
+    ///     let mut qp = TrackedQp::<_, &str, (), 16, 0>::new(qp);
+    ///     let stream = UnixStream::connect(path)?;
+    ///     qp.connect_over(&stream, &device.port(1)?, Duration::from_secs(5))?;
+    ///     qp.post_send(SendWr::send_inline(0, b"hello"), "a greeting")?;
+    ///     while !qp.is_idle() {
+    ///         for wc in cq.poll(&mut [Default::default(); 16])? {
+    ///             wc.result()?;
+    ///             qp.retire(wc).for_each(drop);
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As those of [`connect_over`]. [Reset](Self::reset) it before another attempt.
+    pub fn connect_over(
+        &mut self,
+        stream: &impl AsFd,
+        port: &Port,
+        limit: Duration,
+    ) -> Result<Endpoint, ConnectError> {
+        connect_over(stream, &mut self.qp, port, limit)
+    }
+}
