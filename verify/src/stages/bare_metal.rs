@@ -9,8 +9,8 @@ use crate::run::{Job, Stop, root};
 
 mod firmware;
 
-/// What brings the compiler, its cargo and the source of core; a linker, which that compiler lacks for other targets; and
-/// a board.
+/// What brings the compiler, its cargo and the source of core; a linker, which that compiler lacks for other targets;
+/// and a board.
 pub const PACKAGES: &[&str] = &["rustc-web", "cargo-web", "rust-web-src", "lld", "qemu-system-arm"];
 
 const RUSTC: &str = "/usr/bin/rustc";
@@ -47,8 +47,9 @@ fn build(targets: &[&str]) -> Command {
     command
 }
 
-/// Debian's cargo, started by this. Nothing but core is built for the targets, so `extern crate alloc` finds no crate: that
-/// it passes shows that there is no allocation. All that it builds has the same settings, so that core is built once.
+/// Debian's cargo, started by this. Nothing but core is built for the targets, so `extern crate alloc` finds no crate:
+/// that it passes shows that there is no allocation. All that it builds has the same settings, so that core is built
+/// once.
 fn cargo(launcher: &[&str], subcommand: &str, targets: &[&str]) -> Command {
     let mut command = Command::new(launcher[0]);
     for (name, _) in env::vars_os().filter(|(name, _)| belongs_to_the_toolchain(name)) {

@@ -1,5 +1,5 @@
-//! The example firmware of cq-core on two cores in QEMU, as `cargo run` runs it there. A copy that can lose a wake-up must
-//! hang: a control.
+//! The example firmware of cq-core on two cores in QEMU, as `cargo run` runs it there. A copy that can lose a wake-up
+//! must hang: a control.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
