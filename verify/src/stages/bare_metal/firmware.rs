@@ -18,8 +18,13 @@ const PARTS: [&str; 2] = ["by interrupt: ", "polled: "];
 /// How many seconds a run may take, which takes 0.2.
 const PATIENCE: u32 = 30;
 
-/// Where the control is made: what it has of the example, and what instead.
+/// Where the control is made.
 const CONTROL: &str = "target/bare-metal/lost-wake-up";
+/// Its name, which stands at the same place of the lock file. In one target directory, cargo takes packages of the same
+/// name for the same, and would run the one as the other.
+const NAME: &str = r#"name = "firmware""#;
+const CONTROL_NAME: &str = r#"name = "firmware-control""#;
+/// What the example has, and the control instead.
 const MASKED: &str = "interrupt::free(|_| {\n        count(&LOOKS);";
 const UNMASKED: &str = "core::convert::identity({\n        count(&LOOKS);";
 /// How many seconds pass before the control counts as hung.
@@ -93,6 +98,9 @@ fn plant() -> Result<(), Stop> {
                 fs::copy(entry.path(), to.join(folder).join(entry.file_name()))?;
             }
         }
+    }
+    for file in ["Cargo.toml", "Cargo.lock"] {
+        replace(&to.join(file), NAME, CONTROL_NAME)?;
     }
     let cq_core = root().join("cq-core");
     replace(&to.join("Cargo.toml"), "../..", &cq_core.to_string_lossy())?;
