@@ -1,6 +1,6 @@
 //! Firmware: an interrupt handler pushes to a static queue, and the main loop sleeps while the queue is empty. Here a
 //! thread stands in for the interrupt. On a microcontroller the handler owns the producer, and `wait_for_interrupt` is
-//! `WFE`.
+//! `WFE`: `cq_core::guide::firmware`.
 //!
 //! `cargo run -p cq-core --example static_isr`
 
@@ -9,7 +9,7 @@ use std::thread;
 use cq_core::channel::flag::{Flag, Raiser};
 use cq_core::cq::CompletionQueue;
 use cq_core::queue::{OnChannel, Producer, SoftCq};
-use cq_core::transport::{CqKey, Events, Notify};
+use cq_core::transport::CqKey;
 use cq_core::wc::{Wc, WcStatus};
 use static_cell::ConstStaticCell;
 
@@ -31,7 +31,7 @@ fn wait_for_interrupt() {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (raiser, mut events) = FLAG.take().split();
+    let (raiser, events) = FLAG.take().split();
     let (mut producer, consumer) = QUEUE.take().split_with(KEY, raiser);
 
     let interrupts = thread::spawn(move || {
@@ -45,15 +45,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 8]);
     let (mut done, mut slept) = (0, 0);
+    let mut channel = events.sleeping(|_| {
+        slept += 1;
+        wait_for_interrupt();
+    });
     while done < TRANSFERS {
-        let came = cq.poll_or_arm(&mut batch, Notify::Next)?;
-        done += came.len() as u64;
-        if came.is_empty() {
-            slept += 1;
-            while events.take_event()?.is_none() {
-                wait_for_interrupt();
-            }
-        }
+        done += cq.wait(&mut batch, &mut channel, None)?.len() as u64;
     }
     let _producer = interrupts.join().expect("the handler does not panic");
     println!("{done} transfers, asleep {slept} times");

@@ -8,6 +8,7 @@
 //! | [`events`] | sleeps: on a channel, in an event loop, in tasks |
 //! | [`sizing`] | has many connections: capacities, signaling, memory |
 //! | [`recovery`] | goes on after an overrun, a failure, or the death of its peer |
+//! | [`firmware`] | runs without an operating system: a static queue, an interrupt, `WFI` |
 //! | [`your_transport`] | is a transport for a device of its own |
 //! | [`testing`] | is to be tested with everything that can go wrong |
 
@@ -18,6 +19,7 @@
 )]
 
 pub mod events;
+pub mod firmware;
 pub mod first_program;
 pub mod from_c;
 pub mod recovery;

@@ -88,14 +88,26 @@ impl Job {
 
     /// Runs `command` in the workspace's root, and returns what it printed, stdout and stderr as they came.
     pub fn run(&mut self, what: &str, command: &mut Command) -> Result<String, Stop> {
+        let (status, output) = self.attempt(what, command)?;
+        succeeded(what, status)?;
+        Ok(output)
+    }
+
+    /// [`run`](Self::run), but a command that fails is no error: how it ended, and what it printed.
+    pub fn attempt(
+        &mut self,
+        what: &str,
+        command: &mut Command,
+    ) -> Result<(ExitStatus, String), Stop> {
         self.announce(what);
         writeln!(self.log, "$ {command:?}")?;
         let start = self.log.metadata()?.len();
         // One open file for both, so that their lines stay in order.
         command.stdout(self.log.try_clone()?).stderr(self.log.try_clone()?);
-        ended(what, command.current_dir(root()).stdin(Stdio::null()).output())?;
+        let status = command.current_dir(root()).stdin(Stdio::null()).status();
+        let status = status.map_err(|error| cannot_run(what, &error))?;
         let log = fs::read(&self.path)?;
-        Ok(String::from_utf8_lossy(&log[start as usize..]).into_owned())
+        Ok((status, String::from_utf8_lossy(&log[start as usize..]).into_owned()))
     }
 
     /// Runs `command` in the workspace's root, and returns what it printed to stdout, which is for us alone: the log
@@ -104,7 +116,10 @@ impl Job {
         self.announce(what);
         writeln!(self.log, "$ {command:?}")?;
         command.stdin(Stdio::null()).stderr(self.log.try_clone()?).current_dir(root());
-        ended(what, command.output())
+        let result = command.output().map_err(|error| cannot_run(what, &error));
+        let Output { status, stdout, .. } = result?;
+        succeeded(what, status)?;
+        Ok(String::from_utf8_lossy(&stdout).into_owned())
     }
 
     /// Runs `command`, and hands on each line that it prints to stdout as it comes; the log has them too.
@@ -145,13 +160,9 @@ impl Job {
     }
 }
 
-/// What a command printed that succeeded.
-fn ended(what: &str, result: io::Result<Output>) -> Result<String, Stop> {
-    let Output { status, stdout, .. } = result.map_err(|error| cannot_run(what, &error))?;
-    if !status.success() {
-        return Err(Stop::Failed(format!("{what}: {status}")));
-    }
-    Ok(String::from_utf8_lossy(&stdout).into_owned())
+/// An error if the command failed.
+fn succeeded(what: &str, status: ExitStatus) -> Result<(), Stop> {
+    if status.success() { Ok(()) } else { Err(Stop::Failed(format!("{what}: {status}"))) }
 }
 
 /// A command could not be run.

@@ -164,8 +164,8 @@ pub static STAGES: [Stage; 15] = [
         .why("the suite is the specification: every rule on every transport, including a real driver")
         .shares(&[Shared::Guest, Shared::Checker]),
     Stage::new("bare-metal", 120, bare_metal::run)
-        .shows("cq-core builds for targets without an operating system, from core alone")
-        .why("one use of std or of a 64-bit atomic excludes firmware")
+        .shows("cq-core builds for targets without an operating system, from core alone; the example firmware runs on two cores in QEMU, and hangs if it can lose a wake-up")
+        .why("one use of std or of a 64-bit atomic excludes firmware, and so does an interrupt that is missed")
         .shares(&[Shared::BareMetal])
         .packages(&[bare_metal::PACKAGES]),
     Stage::new("abi", 110, abi::run)
@@ -217,6 +217,12 @@ pub fn details() -> String {
 fn fmt(job: &mut Job) -> Result<String, Stop> {
     let arguments = ["fmt", "--all", "--check", "--", "--color", "never"];
     job.run("cargo fmt", &mut cargo(&arguments))?;
+    // A workspace of its own.
+    let firmware = ["--manifest-path", "cq-core/examples/firmware/Cargo.toml"];
+    job.run(
+        "cargo fmt of the firmware",
+        cargo(&arguments[..1]).args(firmware).args(&arguments[1..]),
+    )?;
     Ok("formatted".into())
 }
 

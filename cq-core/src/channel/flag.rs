@@ -21,14 +21,39 @@
 //! On targets with compare-and-swap a [`Raiser`] can be cloned. On others there is one, which loads and stores.
 //!
 //! # Sleeping
-//! The flag does not put the core to sleep. On Arm, use `WFE`, which the interrupt ends; with `WFI`, check the flag
-//! with interrupts masked first.
+//! The flag does not put the core to sleep: the program does, in a closure, and [`CompletionQueue::wait`] calls it
+//! while there is no event. On Arm that is `WFE`, which also an interrupt before it ends; or `WFI`, after another look
+//! at the flag with interrupts masked. An event that came between looks ends the sleep in both.
+//!
+//! ```
+//! use cq_core::channel::flag::Flag;
+//! use cq_core::cq::CompletionQueue;
+//! use cq_core::queue::SoftCq;
+//! use cq_core::transport::CqKey;
+//! use cq_core::wc::{Wc, WcStatus};
+//!
+//! let (mut storage, mut flag) = (SoftCq::<16>::new(), Flag::new());
+//! let (raiser, events) = flag.split();
+//! let (mut producer, consumer) = storage.split_with(CqKey { index: 0, generation: 1 }, raiser);
+//!
+//! // On a core, `|_| asm::wfe()`. Here the interrupt comes while it sleeps.
+//! let mut channel = events.sleeping(|_| producer.push(&Wc::new(7, WcStatus::SUCCESS, 5)).unwrap());
+//! let (mut cq, mut buffer) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
+//! assert_eq!(cq.wait(&mut buffer, &mut channel, None)?[0].wr_id(), 7);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The [guide](crate::guide::firmware) has a whole program.
+//!
+//! [`CompletionQueue::wait`]: crate::cq::CompletionQueue::wait
 
 use core::cell::Cell;
+use core::convert::Infallible;
+use core::fmt;
 use core::marker::PhantomData;
 
 use crate::sync::{self, AtomicU32, const_unless_loom};
-use crate::transport::{CqKey, EventError, Events, Signal};
+use crate::transport::{Block, CqKey, EventError, Events, Signal, Woken};
 
 /// The channel of one queue.
 #[derive(Debug, Default)]
@@ -110,9 +135,56 @@ pub struct Receiver<'a> {
     taken: u32,
 }
 
+impl<'a> Receiver<'a> {
+    /// Whether there is an event to take.
+    ///
+    /// # Staleness
+    /// An event may be raised at any time. One that is pending stays so until it is taken.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.flag.count() != self.taken
+    }
+
+    /// A channel that sleeps. `sleep` is called while there is no event, and puts the core to sleep until an interrupt:
+    /// at once if one came since it was called. It may return early, and without an event.
+    pub const fn sleeping<S: FnMut(&Self)>(self, sleep: S) -> Sleeper<'a, S> {
+        Sleeper { events: self, sleep }
+    }
+}
+
 impl Events for Receiver<'_> {
     #[inline]
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         Ok(self.flag.take(&mut self.taken))
+    }
+}
+
+/// The consumer's side of a core that sleeps: [`Receiver::sleeping`]. It has no clock, so a wait has no deadline.
+pub struct Sleeper<'a, S> {
+    events: Receiver<'a>,
+    sleep: S,
+}
+
+impl<S> fmt::Debug for Sleeper<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleeper").field("events", &self.events).finish_non_exhaustive()
+    }
+}
+
+impl<S> Events for Sleeper<'_, S> {
+    #[inline]
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+        self.events.take_event()
+    }
+}
+
+impl<'a, S: FnMut(&Receiver<'a>)> Block for Sleeper<'a, S> {
+    type Instant = Infallible;
+
+    fn block(&mut self, _: Option<Infallible>) -> Result<Woken, EventError> {
+        while !self.events.is_pending() {
+            (self.sleep)(&self.events);
+        }
+        Ok(Woken::Event)
     }
 }

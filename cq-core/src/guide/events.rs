@@ -26,7 +26,7 @@
 //! | several queues, descriptors, a request to stop | [`WaitSet::wait`](crate::wait_set::WaitSet::wait) | nothing; feature `poll`, Linux |
 //! | an event loop of its own | [`poll_or_arm`](crate::cq::CompletionQueue::poll_or_arm), or [`QueueSet`](crate::queue_set::QueueSet::poll_or_arm) for several queues | 2 and 5 |
 //! | a task | [`next_batch`](crate::cq::CompletionQueue::next_batch), [`task`](crate::task) | nothing |
-//! | an interrupt | [`channel::flag`](crate::channel::flag), [`poll_or_arm`](crate::cq::CompletionQueue::poll_or_arm) | 2 and 5 |
+//! | an interrupt | [`wait`](crate::cq::CompletionQueue::wait) on a [flag](crate::channel::flag) | 5, as a closure: [firmware](super::firmware) |
 //!
 //! A thread that only waits:
 //!

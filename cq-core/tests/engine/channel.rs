@@ -31,6 +31,39 @@ fn n09_a_flag_merges_events_and_split_discards_them() {
 }
 
 #[test]
+fn n10_a_core_sleeps_until_the_flag_is_raised_and_not_at_all_if_it_was() {
+    let mut flag = Flag::new();
+    let (raiser, events) = flag.split();
+    assert!(!events.is_pending());
+    let mut sleeps = 0;
+    let mut channel = events.sleeping(|events| {
+        sleeps += 1;
+        // The first interrupt is that of another device.
+        if sleeps == 2 {
+            raiser.raise(KEY);
+        }
+        assert_eq!(events.is_pending(), sleeps == 2);
+    });
+    for _ in 0..2 {
+        assert_eq!(channel.block(None), Ok(Woken::Event));
+    }
+    assert_eq!([(); 2].map(|()| channel.take_event()), [Ok(Some(KEY)), Ok(None)]);
+    assert_eq!(sleeps, 2);
+}
+
+#[test]
+fn n06_a_core_that_waits_for_a_queue_arms_it_before_it_sleeps() {
+    let (mut flag, mut storage) = (Flag::new(), SoftCq::<2>::new());
+    let (raiser, events) = flag.split();
+    let (mut producer, consumer) = storage.split_with(KEY, raiser);
+    let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
+    let mut channel = events.sleeping(|_| producer.push(&wc(7)).unwrap());
+    for _ in 0..3 {
+        assert_eq!(cq.wait(&mut batch, &mut channel, None).map(<[Wc]>::len), Ok(1));
+    }
+}
+
+#[test]
 fn n08_n09_each_queue_s_event_waits_once_in_the_order_in_which_they_came() {
     let (raiser, mut events) = channel(1);
     for key in [OTHER, KEY, OTHER, KEY] {

@@ -1,14 +1,17 @@
 //! cq-core without an operating system, built with Debian's toolchain: it ships the source of core for
-//! its compiler, and so needs no precompiled target.
+//! its compiler, and so needs no precompiled target. Firmware with it also runs.
 
 use std::env;
 use std::ffi::OsStr;
 use std::process::Command;
 
-use crate::run::{Job, Stop};
+use crate::run::{Job, Stop, root};
 
-/// What brings the compiler, its cargo and the source of core.
-pub const PACKAGES: &[&str] = &["rustc-web", "cargo-web", "rust-web-src"];
+mod firmware;
+
+/// What brings the compiler, its cargo and the source of core; a linker, which that compiler lacks for other targets;
+/// and a board.
+pub const PACKAGES: &[&str] = &["rustc-web", "cargo-web", "rust-web-src", "lld", "qemu-system-arm"];
 
 const RUSTC: &str = "/usr/bin/rustc";
 const CARGO: &str = "/usr/bin/cargo";
@@ -16,7 +19,7 @@ const CARGO: &str = "/usr/bin/cargo";
 const TARGETS: [&str; 4] =
     ["thumbv7em-none-eabihf", "thumbv6m-none-eabi", "aarch64-unknown-none", "x86_64-unknown-none"];
 
-/// Builds for every target.
+/// Builds for every target, and runs the firmware.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     let version = job.run("rustc --version", Command::new(RUSTC).arg("--version"))?;
     let version = version.trim();
@@ -27,21 +30,13 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
         )));
     }
     job.run("cargo build for all targets", &mut build(&TARGETS))?;
-    Ok(format!("{} targets: {}", TARGETS.len(), TARGETS.join(", ")))
+    let ran = firmware::run(job)?;
+    Ok(format!("{} targets: {}; {ran}", TARGETS.len(), TARGETS.join(", ")))
 }
 
-/// Nothing but core is built for the target, so `extern crate alloc` finds no crate: that this passes
-/// shows that there is no allocation.
+/// Builds cq-core.
 fn build(targets: &[&str]) -> Command {
-    let mut command = Command::new(CARGO);
-    for (name, _) in env::vars_os().filter(|(name, _)| belongs_to_the_toolchain(name)) {
-        command.env_remove(name);
-    }
-    // The bootstrap flag lets a stable compiler take -Z; the path keeps rustup's proxies away.
-    command.env("PATH", "/usr/bin:/bin").env("RUSTC", RUSTC).env("RUSTC_BOOTSTRAP", "1");
-    command.args(["build", "--locked", "-Zbuild-std=core"]);
-    // At once, so that no processor waits for the one that compiles core.
-    command.args(targets.iter().flat_map(|target| ["--target", target]));
+    let mut command = cargo(&["env"], "build", targets);
     // Tasks, logs, handlers and the tests of firmware have what they need without an operating system, too.
     command.args([
         "-p",
@@ -49,6 +44,25 @@ fn build(targets: &[&str]) -> Command {
         "--features",
         "defmt,heapless,log,portable-atomic,stream,test-util",
     ]);
+    command
+}
+
+/// Debian's cargo, started by this. Nothing but core is built for the targets, so `extern crate alloc` finds no crate:
+/// that it passes shows that there is no allocation. All that it builds has the same settings, so that core is built
+/// once.
+fn cargo(launcher: &[&str], subcommand: &str, targets: &[&str]) -> Command {
+    let mut command = Command::new(launcher[0]);
+    for (name, _) in env::vars_os().filter(|(name, _)| belongs_to_the_toolchain(name)) {
+        command.env_remove(name);
+    }
+    // The bootstrap flag lets a stable compiler take -Z; the path keeps rustup's proxies away.
+    command.env("PATH", "/usr/bin:/bin").env("RUSTC", RUSTC).env("RUSTC_BOOTSTRAP", "1");
+    command.args(&launcher[1..]).args([CARGO, subcommand, "--locked", "-Zbuild-std=core"]);
+    // At once, so that no processor waits for the one that compiles core.
+    command.args(targets.iter().flat_map(|target| ["--target", target]));
+    for target in ["THUMBV7EM_NONE_EABIHF", "THUMBV6M_NONE_EABI"] {
+        command.env(format!("CARGO_TARGET_{target}_LINKER"), "ld.lld");
+    }
     // How `async` does without compare-and-swap is the program's choice; this is that of one core without threads.
     command.env(
         "CARGO_TARGET_THUMBV6M_NONE_EABI_RUSTFLAGS",
@@ -56,7 +70,8 @@ fn build(targets: &[&str]) -> Command {
     );
     // Each target compiles code that clippy, which sees this machine's, does not.
     command.args(["-Zwarnings", "--config", "build.warnings='deny'"]);
-    command.args(["--config", "profile.dev.debug=0", "--target-dir", "target/bare-metal"]);
+    command.args(["--config", "profile.dev.debug=0", "--target-dir"]);
+    command.arg(root().join("target/bare-metal"));
     command
 }
 

@@ -12,16 +12,17 @@ mod engine;
 mod transfers;
 
 use core::cell::Cell;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use cortex_m::interrupt::{self, Mutex};
 use cortex_m::{Peripherals, asm};
 use cortex_m_rt::{entry, exception};
 use cortex_m_semihosting::debug::{self, EXIT_SUCCESS};
 use cortex_m_semihosting::hprintln;
-use cq_core::channel::flag::{Flag, Raiser, Receiver};
+use cq_core::channel::flag::{Flag, Raiser, Receiver, Sleeper};
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::queue::{Consumer, OnChannel, Producer, SoftCq};
-use cq_core::transport::{CqKey, EventError, Events, Notify, PollError};
+use cq_core::transport::{CqKey, PollError};
 use cq_core::wc::Wc;
 // A panic prints its message, and QEMU exits with status 1.
 use panic_semihosting as _;
@@ -41,11 +42,12 @@ struct Handler {
 /// What the main loop owns.
 struct MainLoop {
     cq: CompletionQueue<Consumer<'static, OnChannel>>,
-    events: Receiver<'static>,
-    /// How often it waited for an event, and how often the core slept then.
-    waits: u32,
-    sleeps: u32,
+    channel: Sleeper<'static, fn(&Receiver<'static>)>,
 }
+
+/// How often the main loop looked for an event with interrupts masked, and how often the core slept then.
+static LOOKS: AtomicU32 = AtomicU32::new(0);
+static SLEEPS: AtomicU32 = AtomicU32::new(0);
 
 /// The handler's half, until the handler takes it.
 static HANDLER: Mutex<Cell<Option<Handler>>> = Mutex::new(Cell::new(None));
@@ -65,40 +67,36 @@ fn PendSV() {
     }
 }
 
+/// Sleeps until an interrupt, unless an event is pending. With interrupts masked, none comes between the look and the WFI,
+/// and one that comes later ends the WFI; its handler runs when they are unmasked.
+fn sleep(events: &Receiver<'static>) {
+    interrupt::free(|_| {
+        count(&LOOKS);
+        if !events.is_pending() {
+            count(&SLEEPS);
+            asm::dsb();
+            asm::wfi();
+        }
+    });
+    // The handler has run before the next look.
+    asm::isb();
+}
+
+/// Adds one. Only the main loop writes, so it needs no atomic addition.
+fn count(counter: &AtomicU32) {
+    counter.store(counter.load(Relaxed) + 1, Relaxed);
+}
+
 impl MainLoop {
     /// Completes all transfers that are outstanding.
     fn drain(&mut self, transfers: &mut Transfers) -> Result<(), WaitError> {
         let mut buffer = [Wc::default(); 4];
         while transfers.are_outstanding() {
-            let batch = self.cq.poll_or_arm(&mut buffer, Notify::Next)?;
-            if batch.is_empty() {
-                self.sleep()?;
-            }
-            for wc in batch {
+            for wc in self.cq.wait(&mut buffer, &mut self.channel, None)? {
                 transfers.complete(wc);
             }
         }
         Ok(())
-    }
-
-    /// Sleeps until the queue, which is armed and was empty after that, has raised its event.
-    fn sleep(&mut self) -> Result<(), EventError> {
-        self.waits += 1;
-        loop {
-            let event = interrupt::free(|_| {
-                let event = self.events.take_event();
-                if event == Ok(None) {
-                    self.sleeps += 1;
-                    asm::dsb();
-                    asm::wfi();
-                }
-                event
-            });
-            asm::isb();
-            if event?.is_some() {
-                return Ok(());
-            }
-        }
     }
 }
 
@@ -111,15 +109,16 @@ fn at_every_instruction(
     const LATE: u32 = 100;
     let mut late = 0;
     for cycles in 1.. {
-        let sleeps = main_loop.sleeps;
+        let sleeps = SLEEPS.load(Relaxed);
         transfers.post(1, cycles);
         main_loop.drain(transfers)?;
-        late = if main_loop.sleeps > sleeps { late + 1 } else { 0 };
+        late = if SLEEPS.load(Relaxed) > sleeps { late + 1 } else { 0 };
         if late == LATE {
             break;
         }
     }
-    assert!(main_loop.waits > main_loop.sleeps, "no interrupt came between arming and the WFI");
+    let (looks, sleeps) = (LOOKS.load(Relaxed), SLEEPS.load(Relaxed));
+    assert!(looks > sleeps, "no interrupt came right before the look");
     Ok(())
 }
 
@@ -154,8 +153,8 @@ fn run(main_loop: &mut MainLoop) -> Result<(), WaitError> {
     let mut transfers = Transfers::new(&INTERRUPTING);
     at_every_instruction(main_loop, &mut transfers)?;
     in_bursts(&mut transfers, |transfers| main_loop.drain(transfers))?;
-    let MainLoop { waits, sleeps, .. } = main_loop;
-    hprintln!("by interrupt: {transfers}; {waits} waits for an event, {sleeps} sleeps");
+    let (looks, sleeps) = (LOOKS.load(Relaxed), SLEEPS.load(Relaxed));
+    hprintln!("by interrupt: {transfers}; {looks} looks for an event, {sleeps} sleeps");
 
     let mut transfers = Transfers::new(&SILENT);
     let mut engine = CompletionQueue::new(Finished::new(&SILENT));
@@ -176,7 +175,7 @@ fn main() -> ! {
     let finished = CompletionQueue::new(Finished::new(&INTERRUPTING));
     interrupt::free(|cs| HANDLER.borrow(cs).set(Some(Handler { finished, queue })));
     let mut main_loop =
-        MainLoop { cq: CompletionQueue::new(consumer), events, waits: 0, sleeps: 0 };
+        MainLoop { cq: CompletionQueue::new(consumer), channel: events.sleeping(sleep) };
 
     match run(&mut main_loop) {
         Ok(()) => debug::exit(EXIT_SUCCESS),

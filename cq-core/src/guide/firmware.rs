@@ -1,0 +1,271 @@
+//! Firmware: a static queue, an interrupt handler that pushes, a main loop that sleeps by `WFI`. No allocator, no
+//! operating system, no compare-and-swap.
+//!
+//! A whole program, for a DMA engine of your own. It is what runs on a microcontroller, except that the last two items
+//! model the engine and the core, so that it runs on the host:
+//!
+//! ```
+//! use core::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+//!
+//! use cortex_m::{asm, interrupt};
+//! use cq_core::channel::flag::{Flag, Raiser, Receiver};
+//! use cq_core::cq::{CompletionQueue, WaitError};
+//! use cq_core::queue::{OnChannel, Producer, SoftCq};
+//! use cq_core::transport::{CqKey, PollCq, PollError};
+//! use cq_core::wc::{Wc, WcOpcode, WcStatus};
+//! use static_cell::ConstStaticCell;
+//!
+//! const KEY: CqKey = CqKey { index: 0, generation: 1 };
+//! const FREE: u32 = 0;
+//! const POSTED: u32 = 1;
+//! const DONE: u32 = 2; // anything else: the number of an error
+//!
+//! /// The states of the engine's descriptors. On a board, also their addresses and lengths.
+//! static RING: [AtomicU32; 8] = [const { AtomicU32::new(FREE) }; 8];
+//! static QUEUE: ConstStaticCell<SoftCq<16>> = ConstStaticCell::new(SoftCq::new());
+//! static FLAG: ConstStaticCell<Flag> = ConstStaticCell::new(Flag::new());
+//!
+//! fn state(position: u64) -> &'static AtomicU32 {
+//!     &RING[position as usize % RING.len()]
+//! }
+//!
+//! /// The driver: what the engine has finished, in order.
+//! struct Finished {
+//!     next: u64,
+//! }
+//!
+//! impl PollCq for Finished {
+//!     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+//!         let mut count = 0;
+//!         for wc in out {
+//!             // Acquire: the moved data is read after this load.
+//!             let (status, error) = match state(self.next).load(Acquire) {
+//!                 FREE | POSTED => break,
+//!                 DONE => (WcStatus::SUCCESS, 0),
+//!                 error => (WcStatus::GENERAL_ERR, error),
+//!             };
+//!             *wc = Wc::new(self.next, status, 0)
+//!                 .with_opcode(WcOpcode::RDMA_WRITE)
+//!                 .with_vendor_err(error);
+//!             state(self.next).store(FREE, Relaxed);
+//!             (count, self.next) = (count + 1, self.next + 1);
+//!         }
+//!         Ok(count)
+//!     }
+//! }
+//!
+//! /// What the interrupt handler owns.
+//! struct Handler {
+//!     finished: CompletionQueue<Finished>,
+//!     queue: Producer<'static, OnChannel<Raiser<'static>>>,
+//! }
+//!
+//! impl Handler {
+//!     fn on_interrupt(&mut self) {
+//!         let mut buffer = [Wc::default(); 8];
+//!         if let Ok(batch) = self.finished.poll(&mut buffer) {
+//!             let _ = self.queue.push_batch(batch); // an overrun is latched: the main loop gets it
+//!         }
+//!     }
+//! }
+//!
+//! /// Sleeps until an interrupt, unless an event is pending.
+//! fn sleep(events: &Receiver<'_>) {
+//!     interrupt::free(|_| {
+//!         if !events.is_pending() {
+//!             asm::dsb();
+//!             asm::wfi();
+//!         }
+//!     });
+//!     asm::isb(); // the handler runs here
+//! }
+//!
+//! fn main() -> Result<(), WaitError> {
+//!     let (raiser, events) = FLAG.take().split();
+//!     let (queue, consumer) = QUEUE.take().split_with(KEY, raiser);
+//!     let finished = CompletionQueue::new(Finished { next: 0 });
+//!     power_on(Handler { finished, queue });
+//!
+//!     let (mut cq, mut channel) = (CompletionQueue::new(consumer), events.sleeping(sleep));
+//!     let (mut buffer, mut posted, mut done) = ([Wc::default(); 4], 0, 0);
+//!     while done < 1000 {
+//!         // Never more than there are descriptors: then the queue can't overrun.
+//!         while posted < 1000 && posted - done < RING.len() as u64 {
+//!             state(posted).store(POSTED, Release); // before it the addresses, after it the doorbell
+//!             posted += 1;
+//!         }
+//!         for wc in cq.wait(&mut buffer, &mut channel, None)? {
+//!             assert_eq!(wc.wr_id(), done);
+//!             let expected = if done % 16 == 15 { Err(7) } else { Ok(()) };
+//!             assert_eq!(wc.result().map(|_| ()).map_err(|failed| failed.vendor_err()), expected);
+//!             done += 1;
+//!         }
+//!     }
+//!     Ok(())
+//! }
+//!
+//! /// The engine: it fails each sixteenth transfer with error 7. An interrupt is taken when the core does not mask it.
+//! fn power_on(mut handler: Handler) {
+//!     std::thread::spawn(move || {
+//!         for position in 0.. {
+//!             while state(position).load(Acquire) != POSTED {
+//!                 std::thread::yield_now();
+//!             }
+//!             let error_or_done = if position % 16 == 15 { 7 } else { DONE };
+//!             state(position).store(error_or_done, Release);
+//!             cortex_m::interrupt(|| handler.on_interrupt());
+//!         }
+//!     });
+//! }
+//!
+//! /// The core, as far as it is used here.
+//! mod cortex_m {
+//!     use std::sync::Mutex;
+//!     use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+//!
+//!     static MASK: Mutex<()> = Mutex::new(());
+//!     static PENDING: AtomicBool = AtomicBool::new(false);
+//!
+//!     pub fn interrupt(handler: impl FnOnce()) {
+//!         PENDING.store(true, SeqCst);
+//!         let _unmasked = MASK.lock().unwrap();
+//!         PENDING.store(false, SeqCst);
+//!         handler();
+//!     }
+//!     pub mod interrupt {
+//!         pub fn free<R>(section: impl FnOnce(&()) -> R) -> R {
+//!             let _masked = super::MASK.lock().unwrap();
+//!             section(&())
+//!         }
+//!     }
+//!     pub mod asm {
+//!         pub use std::thread::yield_now as isb;
+//!         pub fn dsb() {}
+//!         pub fn wfi() {
+//!             while !super::PENDING.load(super::SeqCst) {
+//!                 std::thread::yield_now();
+//!             }
+//!         }
+//!     }
+//! }
+//! ```
+//!
+//! The firmware that `cargo verify bare-metal` runs in QEMU is this with an engine that a timer plays:
+//! `cq-core/examples/firmware` in the repository. Its interrupt comes one cycle later in each round, at every
+//! instruction from the doorbell to the `WFI`.
+//!
+//! # What a board adds
+//! The handler gets its half through a static, and takes it at its first interrupt. `static mut` in a function with
+//! `#[entry]`, `#[exception]` or `#[interrupt]` is safe: these attributes see to it that it is used once.
+//!
+//! ```text
+//! static HANDLER: Mutex<Cell<Option<Handler>>> = Mutex::new(Cell::new(None)); // of cortex_m::interrupt
+//!
+//! #[interrupt]
+//! fn DMA() {
+//!     static mut OWN: Option<Handler> = None;
+//!     if OWN.is_none() {
+//!         *OWN = interrupt::free(|cs| HANDLER.borrow(cs).take());
+//!     }
+//!     if let Some(own) = OWN {
+//!         own.on_interrupt();
+//!     }
+//! }
+//!
+//! #[entry]
+//! fn main() -> ! {
+//!     static mut QUEUE: SoftCq<16> = SoftCq::new();
+//!     static mut FLAG: Flag = Flag::new();
+//!     let (raiser, events) = FLAG.split();
+//!     let (queue, consumer) = QUEUE.split_with(KEY, raiser);
+//!     interrupt::free(|cs| HANDLER.borrow(cs).set(Some(Handler { finished, queue })));
+//!     // then enable the interrupt
+//! ```
+//!
+//! The manifest needs `cortex-m`, `cortex-m-rt` and a handler of panics, `.cargo/config.toml` the target, `memory.x`
+//! the addresses of flash and RAM. Copy all of them from the example, with its `build.rs`. In its folder:
+//!
+//! | toolchain | builds it, and runs it in QEMU (`qemu-system-arm`) |
+//! |---|---|
+//! | rustup | `rustup target add thumbv7em-none-eabihf`, then `cargo run` |
+//! | Debian's | `apt-get install rustc-web cargo-web rust-web-src lld`, then `CARGO_TARGET_THUMBV7EM_NONE_EABIHF_LINKER=ld.lld RUSTC_BOOTSTRAP=1 cargo run -Zbuild-std=core`: core is compiled from its source |
+//!
+//! For a core without compare-and-swap add `--target thumbv6m-none-eabi`, and name that target in the other two places.
+//! What goes to the flash is built with `--release`.
+//!
+//! # Why no wake-up is lost
+//! [`wait`](crate::cq::CompletionQueue::wait) polls, takes events, arms the queue and looks at it again
+//! ([N6](crate::contract#n6)). Then it calls `sleep` while there is no event. The interrupt comes at one of these
+//! places:
+//!
+//! | the interrupt comes | then |
+//! |---|---|
+//! | before the queue is armed | no event is raised. Arming finds the completion, and `wait` returns it |
+//! | after that, before interrupts are masked | its handler pushes, and raises the event. The look finds it, and there is no `WFI` |
+//! | after they are masked | it is pending, and the handler does not run yet. A pending interrupt ends the `WFI`, or keeps it from sleeping. The handler runs when interrupts are unmasked, and the next look finds the event |
+//!
+//! Without the mask, the interrupt could come between the look and the `WFI`: its handler runs, no interrupt is pending
+//! any more, and the core sleeps with a completion in the queue. `cargo verify bare-metal` tries that: it hangs.
+//!
+//! - Mask with `cortex_m::interrupt::free`, which sets PRIMASK. BASEPRI, an interrupt that is disabled in the NVIC, and
+//!   critical sections that are made of these also keep the interrupt from ending the `WFI`.
+//! - `WFE` needs no mask: an interrupt sets the event register, and the next `WFE` returns at once. Then `sleep` is
+//!   `|_| asm::wfe()`. Under an emulator it may not sleep at all.
+//! - Other interrupts end the sleep, too; then there is no event, and the core sleeps again. A main loop with more to
+//!   do than this queue calls [`poll_or_arm`](crate::cq::CompletionQueue::poll_or_arm), and sleeps after a look at
+//!   everything else, as in [events](super::events).
+//! - If the queue has no channel ([`split`](crate::queue::SoftCq::split)), it can't be armed: the main loop polls.
+//!
+//! # Where completions are kept
+//! | | the handler | memory | for |
+//! |---|---|---|---|
+//! | the main loop polls the engine | none | none | a loop that never sleeps: `cq.poll(…)` of a `CompletionQueue<Finished>` |
+//! | the handler pushes | as above | a [`SoftCq`](crate::queue::SoftCq) | descriptors that must be free at once; several sources of completions that one queue collects |
+//! | the handler raises the flag only | `raiser.raise(KEY)` | none | engines whose interrupt can be enabled: `Finished` is the main loop's, and implements [`Arm`](crate::transport::Arm) as [a transport of your own](super::your_transport#arming-and-the-race) |
+//!
+//! # What is static, and how big
+//! A queue for `N` completions, a power of two, holds exactly `N`. Nothing is allocated.
+//!
+//! | static | bytes on a 32-bit core |
+//! |---|---|
+//! | `SoftCq<N>` | 16 + 48 · `N`: 400 for 8, 784 for 16, 3088 for 64 |
+//! | `Flag` | 12 |
+//! | a producer, a consumer | 48, 56 |
+//! | `[Wc; N]`, the buffer of a poll | 48 · `N`, on the stack: of the handler, too |
+//!
+//! `SoftCq::new` is a constant of zeros, so the queue needs no flash.
+//!
+//! **Overrun.** `N` is at least the number of descriptors, and the loop never posts more than were polled: then there
+//! is no overrun. If there is one, [`push_batch`](crate::queue::Producer::push_batch) stores what fits, and the queue
+//! has ended: the main loop gets what was stored, then [`Overrun`](crate::transport::PollError::Overrun) with the
+//! number of those that were dropped, at every poll ([O3](crate::contract#o3)). It is woken for that
+//! ([O5](crate::contract#o5)), so the handler need not report it. A handler that can leave descriptors as they are uses
+//! [`try_push`](crate::queue::Producer::try_push) instead. To go on, see [recovery](super::recovery).
+//!
+//! # Features
+//! | feature | for |
+//! |---|---|
+//! | none | all of the above |
+//! | `defmt` | logs: `defmt::warn!("{}", failed)` |
+//! | `heapless` | [`handlers`](crate::handlers) for each queue pair, in maps of `heapless` |
+//! | `async` | tasks of embassy instead of a main loop that sleeps: [`channel::waker`](crate::channel::waker) |
+//! | `portable-atomic` | `async` without compare-and-swap; on one core build with `--cfg portable_atomic_unsafe_assume_single_core` |
+//! | `test-util` | tests on the host |
+//!
+//! Print a `Wc` by `defmt`, not by `Debug`: the firmware of 1480 bytes [of the table](crate#logs-of-firmware) grows to
+//! 3042 bytes with the one, and to 8152 with the other, whose texts and formatting are in the flash.
+//!
+//! Without compare-and-swap (`thumbv6m-none-eabi`) a [`Raiser`](crate::channel::flag::Raiser) can't be cloned, and
+//! there is no `budget`, `tracked` or `shared_cq`. [`queue::mpsc`](crate::queue::mpsc) needs 64-bit atomics: elsewhere
+//! several handlers share a producer in a critical section, or have a queue each. An interrupt handler and the main
+//! loop are two sides, as two cores would be; handlers of the same priority do not interrupt each other, and are one
+//! side.
+//!
+//! # Tests on the host
+//! - **The same code**, as above: nothing in it names a target but the `cortex_m` that is imported. The model of the
+//!   core is strict: without the mask in `sleep` it hangs.
+//! - **The driver alone**: [`rules`](crate::testing::rules) checks a transport, arming included, by the rules of the
+//!   contract.
+//! - **The main loop alone**: generic over [`PollCq`](crate::transport::PollCq) or [`Arm`](crate::transport::Arm), it
+//!   runs on a script, or on a queue with injected faults: [testing](super::testing).
+//! - **The image**: `cargo run` in QEMU. `-icount` makes each run the same, so a race that it has, it has each time.
