@@ -28,10 +28,10 @@
 //! [`WaitSet`](crate::wait_set::WaitSet) returns it as readable then. A queue pair that only receives does not notice
 //! ([recovery](crate::guide::recovery)).
 //!
-//! It consists of three steps, which a program can call by themselves: [`exchange()`], [`QueuePair::connect`] and
-//! [`barrier`]. After `connect` the queue pair may send, but the peer's may not be ready: messages are retried until
-//! `retry_cnt` is exceeded. The barrier returns once both sides have connected. Receives that are posted before the
-//! barrier precede the peer's first message.
+//! [`connect_over`] consists of three steps, which a program can also call one by one: [`exchange()`],
+//! [`QueuePair::connect`] and [`barrier`]. After `connect` the queue pair may send, but the peer's may not be ready:
+//! messages are retried until `retry_cnt` is exceeded. The barrier returns once both sides have connected. Receives that
+//! are posted before the barrier precede the peer's first message.
 //!
 //! # Clients of an event loop
 //! A client that is silent holds a step for its whole limit. But each side sends before it reads, so a server that calls

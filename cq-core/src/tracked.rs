@@ -57,6 +57,8 @@
 //!
 //! The queue pair is destroyed before its reservations are dropped. Without a budget, [`TrackedQp::new`] only keeps
 //! the ledgers.
+//!
+//! Two programs connect over a socket, by `TrackedQp::connect_over` (feature `poll`).
 
 #[cfg(all(feature = "poll", target_os = "linux"))]
 mod connect;
