@@ -15,13 +15,13 @@
 //! let budget = cq.get_ref().budget().clone(); // for other threads
 //! let first = Reservation::new(&budget, 40)?;
 //! let refused = Reservation::new(&budget, 40).unwrap_err();
-//! assert_eq!(refused.missing(), 16);
+//! assert_eq!((refused.missing(), refused.pending), (16, false));
 //!
 //! // The queue pair is destroyed. Its last completions may still be in the queue: their entries are free once a poll has
 //! // found the queue empty.
 //! device.push(&Wc::new(1, WcStatus::SUCCESS, 7))?;
 //! drop(first);
-//! assert_eq!(Reservation::new(&budget, 40).unwrap_err().missing(), 16);
+//! assert!(Reservation::new(&budget, 40).unwrap_err().pending, "try again after a poll that found nothing");
 //! let mut buffer = [Wc::default(); 16];
 //! while !cq.poll(&mut buffer)?.is_empty() {}
 //! let second = Reservation::new(&budget, 40)?;
@@ -73,20 +73,21 @@ use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use crate::wc::Wc;
 
 /// The entries of one completion queue, as the threads that reserve them share it. See [the module](self).
-///
-/// | word | written by | what it counts |
-/// |---|---|---|
-/// | `free` | all threads | entries that are neither reserved nor waiting for the queue to be empty |
-/// | `released` | threads that drop reservations | entries of all dropped reservations, modulo 2³² |
-/// | `asked` | the same, and those that discard | requests to be told when the queue was empty, modulo 2³² |
-/// | `answered` | the poller | the last of these requests that was answered |
 #[derive(Debug)]
 pub struct Budget {
+    /// Entries that are neither reserved nor waiting for the queue to be empty. Written by all threads.
     free: AtomicU32,
+    /// Entries of all dropped reservations, modulo 2³². Written by the threads that drop them.
     released: AtomicU32,
+    /// Requests to be told when the queue was empty, modulo 2³². Written by the same threads, and those that discard.
     asked: AtomicU32,
+    /// The last of these requests that was answered. Written by the poller.
     answered: AtomicU32,
 }
+
+/// Entries of a completion queue whose budget is on the heap. Feature `alloc`.
+#[cfg(feature = "alloc")]
+pub type Entries = Reservation<Arc<Budget>>;
 
 impl Budget {
     const_unless_loom! {
@@ -109,6 +110,14 @@ impl Budget {
     #[must_use]
     pub fn free(&self) -> u32 {
         sync::free(&self.free)
+    }
+
+    /// Takes entries of those that are free.
+    fn take(&self, entries: u32) -> Result<(), Overdrawn> {
+        sync::take(&self.free, entries).map_err(|free| {
+            let pending = sync::see_asked(&self.asked) != sync::see_answer(&self.answered);
+            Overdrawn { asked: entries, free, pending }
+        })
     }
 }
 
@@ -169,6 +178,16 @@ impl<T, B: Deref<Target = Budget>> Budgeted<T, B> {
         &self.budget
     }
 
+    /// A handle of the queue, by which queue pairs are [created](crate::tracked::TrackedQp::create) that reserve entries
+    /// of it.
+    pub fn handle(&self) -> BudgetedHandle<T::Handle, B>
+    where
+        T: Cq,
+        B: Clone,
+    {
+        BudgetedHandle { handle: self.transport.handle(), budget: self.budget.clone() }
+    }
+
     /// Returns the transport. Reservations that are dropped later are not freed.
     pub fn into_transport(self) -> T {
         self.transport
@@ -187,7 +206,7 @@ impl<T, B: Deref<Target = Budget>> Budgeted<T, B> {
     ) -> Result<Result<u32, E>, Overdrawn> {
         let fewer = self.capacity.saturating_sub(capacity);
         // Taken before the queue shrinks, so that nobody reserves them meanwhile.
-        sync::take(&self.budget.free, fewer).map_err(|free| Overdrawn { asked: fewer, free })?;
+        self.budget.take(fewer)?;
         let resized = resize(&mut self.transport);
         let least = self.capacity - fewer;
         let now = resized.as_ref().map_or(self.capacity, |now| least.max(*now));
@@ -263,15 +282,37 @@ where
     }
 }
 
+/// A handle of a [`Budgeted`] completion queue: the device's handle, to which it dereferences, and the budget.
+#[derive(Clone, Debug)]
+pub struct BudgetedHandle<H, B> {
+    handle: H,
+    budget: B,
+}
+
+impl<H, B> BudgetedHandle<H, B> {
+    /// The budget.
+    pub const fn budget(&self) -> &B {
+        &self.budget
+    }
+}
+
+impl<H, B> Deref for BudgetedHandle<H, B> {
+    type Target = H;
+
+    fn deref(&self) -> &H {
+        &self.handle
+    }
+}
+
 impl<T, B> Cq for Budgeted<T, B>
 where
     T: Cq,
-    B: Deref<Target = Budget> + core::fmt::Debug + Send + Sync + 'static,
+    B: Deref<Target = Budget> + Clone + core::fmt::Debug + Send + Sync + 'static,
 {
-    type Handle = T::Handle;
+    type Handle = BudgetedHandle<T::Handle, B>;
 
-    fn handle(&self) -> T::Handle {
-        self.transport.handle()
+    fn handle(&self) -> Self::Handle {
+        self.handle()
     }
 
     fn capacity(&self) -> u32 {

@@ -36,7 +36,10 @@
 //! A program names its transport where it opens the device: `greet(&transport_rxe_loop::Context::open("loop0")?)`, or
 //! `greet(&transport_verbs::Context::open("mlx5_0")?)`.
 
+mod slots;
 mod traits;
+
+pub use self::slots::Slots;
 
 use core::fmt;
 use core::ops::Deref;

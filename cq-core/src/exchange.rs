@@ -73,6 +73,7 @@
 //! Anything else is refused with an [`ExchangeError`]. The time limit is that of the whole step. The timeouts and the
 //! blocking mode of the stream are neither used nor changed.
 
+use alloc::vec::Vec;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -91,11 +92,11 @@ use crate::transport::Woken;
 pub const VERSION: u16 = 1;
 
 const MAGIC: [u8; 4] = *b"CQVB";
-const HEADER: usize = 8;
+pub(crate) const HEADER: usize = 8;
 
 /// The step of a frame.
 #[derive(Clone, Copy)]
-enum Step {
+pub(crate) enum Step {
     Endpoint = 1,
     Ready = 2,
 }
@@ -241,23 +242,19 @@ fn swap<const N: usize>(
 ) -> Result<[u8; N], ExchangeError> {
     // More time than the clock can express is no limit.
     let stream = Timed { stream: stream.as_fd(), deadline: Instant::now().checked_add(limit) };
-    let sent = stream.send_all(&[&header(step)[..], body].concat());
+    let sent = stream.send_all(&frame(step, body));
     // A peer that refused the frame may have sent something before it closed the stream.
     let theirs = stream.receive(step)?;
     sent?;
     Ok(theirs)
 }
 
-fn header(step: Step) -> [u8; HEADER] {
-    let mut header = [0; HEADER];
-    header[..4].copy_from_slice(&MAGIC);
-    header[4..6].copy_from_slice(&VERSION.to_be_bytes());
-    header[6..].copy_from_slice(&(step as u16).to_be_bytes());
-    header
+pub(crate) fn frame(step: Step, body: &[u8]) -> Vec<u8> {
+    [&MAGIC, &VERSION.to_be_bytes()[..], &(step as u16).to_be_bytes(), body].concat()
 }
 
 /// Whether a frame of this step begins like this.
-fn judge(header: [u8; HEADER], step: Step) -> Result<(), ExchangeError> {
+pub(crate) fn judge(header: [u8; HEADER], step: Step) -> Result<(), ExchangeError> {
     let [m0, m1, m2, m3, v0, v1, s0, s1] = header;
     let (found, ours) = ([m0, m1, m2, m3], step as u16);
     match (u16::from_be_bytes([v0, v1]), u16::from_be_bytes([s0, s1])) {

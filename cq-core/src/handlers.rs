@@ -40,6 +40,8 @@
 //! | `BTreeMap` | any number, with an allocator | `alloc` |
 //! | `HashMap` | any number | `std` |
 
+use core::convert::Infallible;
+
 use crate::wc::Wc;
 
 /// What becomes of a handler.
@@ -47,8 +49,8 @@ use crate::wc::Wc;
 pub enum Then {
     /// It stays in the table.
     Keep,
-    /// It is removed and dropped: its connection is over, and nothing of it is outstanding. The queue pair's later
-    /// completions have no handler.
+    /// It is removed and dropped, since its connection is over. With it its queue pair is dropped, of which nothing
+    /// completes any more; completions that are in the queue already have no handler.
     Remove,
 }
 
@@ -77,12 +79,30 @@ pub trait Handlers {
     ) where
         Self: Sized,
     {
+        let on = |handler: Option<&mut _>, run: &[Wc]| Ok::<_, Infallible>(on(handler, run));
+        self.try_dispatch(batch, on).unwrap_or_else(|never| match never {});
+    }
+
+    /// As [`dispatch`](Self::dispatch). An error of `on` ends it.
+    ///
+    /// # Errors
+    /// That of `on`. The completions behind the run that it was called for are handed to nobody: it is for errors that
+    /// end the use of the completion queue.
+    fn try_dispatch<E>(
+        &mut self,
+        batch: &[Wc],
+        mut on: impl FnMut(Option<&mut Self::Handler>, &[Wc]) -> Result<Then, E>,
+    ) -> Result<(), E>
+    where
+        Self: Sized,
+    {
         for run in batch.chunk_by(|one, next| one.qp_num() == next.qp_num()) {
             let qp_num = run[0].qp_num();
-            if on(self.handler(qp_num), run) == Then::Remove {
+            if on(self.handler(qp_num), run)? == Then::Remove {
                 self.remove_handler(qp_num);
             }
         }
+        Ok(())
     }
 }
 

@@ -68,6 +68,7 @@ mod drain;
 mod qp;
 mod srq;
 
+pub(crate) use self::create::CqHandle;
 pub use self::create::CreateTrackedError;
 pub use self::credit::{Credit, Unlimited};
 pub use self::drain::DrainError;

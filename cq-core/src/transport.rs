@@ -198,6 +198,13 @@ pub trait Post {
     /// A request was refused. The requests before it are posted; it and those after it are not
     /// ([Q4](crate::contract#q4)).
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError>;
+
+    /// Ends all use of buffers, before the queue pair is destroyed. Returns false if the device can't: then the buffers
+    /// of outstanding requests must never be freed, and the requests may still complete. `true` by default, for a queue
+    /// pair that can always be destroyed.
+    fn quiesce(&mut self) -> bool {
+        true
+    }
 }
 
 /// Reads asynchronous events from a device.

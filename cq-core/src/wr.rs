@@ -123,6 +123,12 @@ impl<'a> SendWr<'a> {
         Self::new(wr_id, SendOp::Write { remote, imm: None }, Data::Inline(bytes))
     }
 
+    /// A signaled RDMA WRITE of no bytes, which tells whether the peer lives: it needs no memory, no key and no receive
+    /// ([Q6](crate::contract#q6)), and fails with RETRY_EXC_ERR if nobody answers.
+    pub const fn probe(wr_id: u64) -> Self {
+        Self::write(wr_id, &[], RemoteAddr { addr: 0, rkey: 0 })
+    }
+
     /// A signaled RDMA READ.
     pub const fn read(wr_id: u64, sges: &'a [Sge], remote: RemoteAddr) -> Self {
         Self::new(wr_id, SendOp::Read { remote }, Data::Sges(sges))

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cq_core::cq::CompletionQueue;
+use cq_core::device::Slots;
 use cq_core::tracked::{Done, TrackedQp};
 use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
@@ -21,13 +22,13 @@ const WINDOW: usize = 16;
 const SIZE: usize = 64;
 const MESSAGES: u64 = 10_000;
 
-/// One end: a queue pair, its completion queue, and memory with a buffer for each message that is under way: those that
-/// come in, then those that go out. A request's token is the number of its buffer.
+/// One end: a queue pair, its completion queue, and a slot of memory for each message that is under way: those that come
+/// in, then those that go out. A request's token is its slot.
 struct End {
     qp: TrackedQp<QueuePair, usize, usize, WINDOW, WINDOW>,
     cq: CompletionQueue<Cq>,
     channel: CompletionChannel,
-    memory: OwnedRegion,
+    slots: Slots<OwnedRegion>,
 }
 
 impl End {
@@ -35,26 +36,26 @@ impl End {
         let (pd, channel) = (context.alloc_pd()?, context.create_channel()?);
         let cq = CompletionQueue::new(context.create_cq(2 * WINDOW as u32, Some(&channel))?);
         let qp = TrackedQp::new(pd.create_qp(&QpInit::new(cq.get_ref()))?);
-        let memory = pd.allocate(2 * WINDOW * SIZE, Access::LOCAL_WRITE)?;
-        Ok(Self { qp, cq, channel, memory })
+        let slots = Slots::allocate(&pd, 2 * WINDOW, SIZE, Access::LOCAL_WRITE)?;
+        Ok(Self { qp, cq, channel, slots })
     }
 
-    /// Posts a receive for each buffer, and connects.
+    /// Connects, and posts the receives.
     fn connect(&mut self, port: &Port, peer: &Endpoint) -> Result<(), Failure> {
         self.qp.connect(port, peer)?;
-        (0..WINDOW).try_for_each(|buffer| self.receive(buffer))
+        Ok(self.qp.fill_receives(WINDOW, |slot| self.slots.sge(slot), |slot| slot)?)
     }
 
-    fn receive(&mut self, buffer: usize) -> Result<(), Failure> {
-        Ok(self.qp.post_recv(&[self.memory.sge(buffer * SIZE, SIZE)?], buffer)?)
+    fn receive(&mut self, slot: usize) -> Result<(), Failure> {
+        Ok(self.qp.post_recv(&[self.slots.sge(slot)], slot)?)
     }
 
-    /// Sends a buffer. Only the last message asks for its completion, which covers those before it; the ledger asks for
+    /// Sends a slot. Only the last message asks for its completion, which covers those before it; the ledger asks for
     /// more where it is necessary.
-    fn send(&mut self, buffer: usize, is_last: bool) -> Result<(), Failure> {
-        let sges = [self.memory.sge(buffer * SIZE, SIZE)?];
+    fn send(&mut self, slot: usize, is_last: bool) -> Result<(), Failure> {
+        let sges = [self.slots.sge(slot)];
         let send = SendWr::send(0, &sges);
-        Ok(self.qp.post_send(if is_last { send } else { send.unsignaled() }, buffer)?)
+        Ok(self.qp.post_send(if is_last { send } else { send.unsignaled() }, slot)?)
     }
 
     /// Waits for completions, and calls `next` for each request that has completed.
@@ -86,16 +87,16 @@ enum Step {
     Received(usize),
 }
 
-/// Returns each message from the buffer that it came in, which receives again once it was sent.
+/// Returns each message from the slot that it came in, which receives again once it was sent.
 fn serve(end: &mut End) -> Result<(), Failure> {
     let mut returned = 0;
     while returned < MESSAGES || end.qp.sends_outstanding() > 0 {
         end.step(|end, step| match step {
-            Step::Received(buffer) => {
+            Step::Received(slot) => {
                 returned += 1;
-                end.send(buffer, returned == MESSAGES)
+                end.send(slot, returned == MESSAGES)
             }
-            Step::Sent(buffer) => end.receive(buffer),
+            Step::Sent(slot) => end.receive(slot),
         })?;
     }
     Ok(())
@@ -107,24 +108,24 @@ fn call(end: &mut End) -> Result<(), Failure> {
     let (mut sent, mut returned) = (0, 0);
     while returned < MESSAGES {
         while sent < MESSAGES && sent - returned < WINDOW as u64 {
-            let Some(buffer) = free.pop() else { break };
-            end.memory.write(buffer * SIZE, &message(sent))?;
+            let Some(slot) = free.pop() else { break };
+            end.slots.write(slot, &message(sent))?;
             sent += 1;
-            end.send(buffer, sent == MESSAGES)?;
+            end.send(slot, sent == MESSAGES)?;
         }
         end.step(|end, step| match step {
-            Step::Sent(buffer) => {
-                free.push(buffer);
+            Step::Sent(slot) => {
+                free.push(slot);
                 Ok(())
             }
-            Step::Received(buffer) => {
+            Step::Received(slot) => {
                 let mut bytes = [0; SIZE];
-                end.memory.read(buffer * SIZE, &mut bytes)?;
+                end.slots.read(slot, &mut bytes)?;
                 if bytes != message(returned) {
                     return Err(format!("message {returned} returned as another one").into());
                 }
                 returned += 1;
-                end.receive(buffer)
+                end.receive(slot)
             }
         })?;
     }

@@ -11,18 +11,18 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::budget::{Budget, Budgeted, Reservation};
+use cq_core::budget::{Budget, Budgeted, Entries};
 use cq_core::cq::CompletionQueue;
+use cq_core::device::Slots;
 use cq_core::ledger::Reaped;
 use cq_core::tracked::{Done, TrackedQp};
 use cq_core::transport::Refused;
 use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
-use transport_rxe_loop::{Access, Context, Cq, OwnedRegion, ProtectionDomain, QpInit, QueuePair};
+use transport_rxe_loop::{Access, Context, Cq, OwnedRegion, ProtectionDomain, QueuePair};
 
 type Failure = Box<dyn Error + Send + Sync>;
-type Entries = Reservation<Arc<Budget>>;
-/// Tokens are the numbers of buffers, and for sends the length of the message, too.
+/// Tokens are slots, and for sends the length of the message, too.
 type Qp<const SENDS: usize, const RECEIVES: usize> =
     TrackedQp<QueuePair, (usize, u32), usize, SENDS, RECEIVES, Entries>;
 
@@ -39,7 +39,7 @@ struct Forwarder {
     /// Fewer sends than buffers: messages wait for a slot.
     right: Qp<8, 0>,
     waiting: VecDeque<(usize, u32)>,
-    memory: OwnedRegion,
+    slots: Slots<OwnedRegion>,
     /// The most messages that waited.
     most: usize,
 }
@@ -47,23 +47,21 @@ struct Forwarder {
 impl Forwarder {
     fn new(context: &Context) -> Result<Self, Failure> {
         let (pd, cq) = (context.alloc_pd()?, context.create_cq(BUFFERS as u32 + 8, None)?);
-        let (handle, cq) = (cq.handle(), CompletionQueue::new(Budgeted::new(cq)));
-        let budget = cq.get_ref().budget().clone();
-        let create = |caps| pd.create_qp(&QpInit { caps, ..QpInit::new(&handle) });
-        let left = TrackedQp::create([&budget; 2], create)?;
-        let right = TrackedQp::create([&budget; 2], create)?;
-        let memory = pd.allocate(BUFFERS * SIZE, Access::LOCAL_WRITE)?;
-        Ok(Self { cq, left, right, waiting: VecDeque::new(), memory, most: 0 })
+        let cq = CompletionQueue::new(Budgeted::new(cq));
+        let handle = cq.get_ref().handle();
+        let (left, right) = (TrackedQp::create(&pd, &handle)?, TrackedQp::create(&pd, &handle)?);
+        let slots = Slots::allocate(&pd, BUFFERS, SIZE, Access::LOCAL_WRITE)?;
+        Ok(Self { cq, left, right, waiting: VecDeque::new(), slots, most: 0 })
     }
 
-    fn receive(&mut self, buffer: usize) -> Result<(), Failure> {
-        Ok(self.left.post_recv(&[self.memory.sge(buffer * SIZE, SIZE)?], buffer)?)
+    fn receive(&mut self, slot: usize) -> Result<(), Failure> {
+        Ok(self.left.post_recv(&[self.slots.sge(slot)], slot)?)
     }
 
     /// Forwards until all messages were sent on.
     fn run(&mut self) -> Result<usize, Failure> {
         let (mut wcs, mut forwarded) = ([Wc::default(); 16], 0);
-        (0..BUFFERS).try_for_each(|buffer| self.receive(buffer))?;
+        self.left.fill_receives(BUFFERS, |slot| self.slots.sge(slot), |slot| slot)?;
         while forwarded < MESSAGES {
             for wc in self.cq.poll(&mut wcs)? {
                 for done in self.left.retire(wc) {
@@ -84,9 +82,9 @@ impl Forwarder {
 
     /// Sends what waits, as far as there are slots.
     fn send(&mut self) -> Result<(), Failure> {
-        while let Some((buffer, length)) = self.waiting.pop_front() {
-            let sges = [self.memory.sge(buffer * SIZE, length as usize)?];
-            match self.right.post_send(SendWr::send(0, &sges), (buffer, length)) {
+        while let Some((slot, length)) = self.waiting.pop_front() {
+            let sges = [self.slots.part(slot, length as usize)?];
+            match self.right.post_send(SendWr::send(0, &sges), (slot, length)) {
                 Ok(()) => {}
                 Err(full) if full.why == Refused::QueueFull => {
                     self.waiting.push_front(full.token);
@@ -117,32 +115,30 @@ fn source(mut qp: Qp<16, 0>, mut cq: Queue) -> Result<(), Failure> {
         })?;
     }
     while !qp.is_idle() {
-        for wc in cq.poll(&mut wcs)? {
-            wc.result()?;
-            qp.retire(wc).for_each(drop);
+        for done in qp.retire_all(cq.poll(&mut wcs)?) {
+            if let Done::Sent(sent) = done {
+                sent.result?;
+            }
         }
     }
     Ok(())
 }
 
 /// Receives slowly, sixteen messages at a time, and compares each with what was sent.
-fn sink(mut qp: Qp<0, 16>, mut cq: Queue, memory: &OwnedRegion) -> Result<(), Failure> {
+fn sink(mut qp: Qp<0, 16>, mut cq: Queue, slots: &Slots<OwnedRegion>) -> Result<(), Failure> {
     let (mut wcs, mut next) = ([Wc::default(); 4], 0);
-    for buffer in 0..16 {
-        qp.post_recv(&[memory.sge(buffer * SIZE, SIZE)?], buffer)?;
-    }
+    qp.fill_receives(16, |slot| slots.sge(slot), |slot| slot)?;
     while next < MESSAGES {
         thread::yield_now();
         for wc in cq.poll(&mut wcs)? {
-            for done in qp.retire(wc).collect::<Vec<_>>() {
-                let Done::Received(received) = done else { continue };
+            while let Some(Done::Received(received)) = qp.retire_next(wc) {
                 let mut bytes = vec![0; received.result?.byte_len() as usize];
-                memory.read(received.token * SIZE, &mut bytes)?;
+                slots.read(received.token, &mut bytes)?;
                 if bytes != message(next) {
                     return Err(format!("message {next} has changed").into());
                 }
                 next += 1;
-                qp.post_recv(&[memory.sge(received.token * SIZE, SIZE)?], received.token)?;
+                qp.post_recv(&[slots.sge(received.token)], received.token)?;
             }
         }
     }
@@ -161,10 +157,8 @@ fn end<const SENDS: usize, const RECEIVES: usize>(
     context: &Context,
     pd: &ProtectionDomain,
 ) -> Result<(Qp<SENDS, RECEIVES>, Queue), Failure> {
-    let cq = context.create_cq((SENDS + RECEIVES) as u32, None)?;
-    let (handle, cq) = (cq.handle(), Budgeted::new(cq));
-    let create = |caps| pd.create_qp(&QpInit { caps, ..QpInit::new(&handle) });
-    Ok((TrackedQp::create([cq.budget(); 2], create)?, CompletionQueue::new(cq)))
+    let cq = Budgeted::new(context.create_cq(Qp::<SENDS, RECEIVES>::ENTRIES, None)?);
+    Ok((TrackedQp::create(pd, &cq.handle())?, CompletionQueue::new(cq)))
 }
 
 fn main() -> Result<(), Failure> {
@@ -172,7 +166,7 @@ fn main() -> Result<(), Failure> {
     let (port, mut forwarder) = (context.port(1)?, Forwarder::new(&context)?);
     let pd = context.alloc_pd()?;
     let ((mut from, from_cq), (mut to, to_cq)) = (end(&context, &pd)?, end(&context, &pd)?);
-    let memory = pd.allocate(16 * SIZE, Access::LOCAL_WRITE)?;
+    let slots = Slots::allocate(&pd, 16, SIZE, Access::LOCAL_WRITE)?;
     let [left, right] =
         [forwarder.left.get_ref(), forwarder.right.get_ref()].map(|qp| qp.endpoint(&port));
     forwarder.left.connect(&port, &from.get_ref().endpoint(&port))?;
@@ -180,7 +174,7 @@ fn main() -> Result<(), Failure> {
     from.connect(&port, &left)?;
     to.connect(&port, &right)?;
     let most = thread::scope(|scope| {
-        let sink = scope.spawn(|| sink(to, to_cq, &memory));
+        let sink = scope.spawn(|| sink(to, to_cq, &slots));
         let source = scope.spawn(|| source(from, from_cq));
         let most = forwarder.run();
         for end in [source, sink] {

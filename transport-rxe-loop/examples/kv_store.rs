@@ -16,9 +16,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
-use cq_core::budget::{Budget, Budgeted, Reservation};
+use cq_core::budget::{Budget, Budgeted, BudgetedHandle, Entries};
 use cq_core::causes::Causes;
 use cq_core::cq::CompletionQueue;
+use cq_core::device::Slots;
 use cq_core::exchange::{barrier, exchange};
 use cq_core::handlers::{Handlers, Then};
 use cq_core::tracked::{Credit, Done, TrackedQp};
@@ -45,23 +46,22 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 /// Queue pairs whose tokens are the slots of the messages.
 type Qp<C> = TrackedQp<QueuePair, usize, usize, SLOTS, SLOTS, C>;
-type Entries = Reservation<Arc<Budget>>;
 
 /// Memory for the messages of a connection: those that come in, then those that go out.
-struct Messages(OwnedRegion);
+struct Messages(Slots<OwnedRegion>);
 
 impl Messages {
     fn new(pd: &ProtectionDomain) -> Result<Self, Failure> {
-        Ok(Self(pd.allocate(2 * SLOTS * MESSAGE, Access::LOCAL_WRITE)?))
+        Ok(Self(Slots::allocate(pd, 2 * SLOTS, MESSAGE, Access::LOCAL_WRITE)?))
     }
 
     fn receive<C: Credit>(&self, qp: &mut Qp<C>, slot: usize) -> Result<(), Failure> {
-        Ok(qp.post_recv(&[self.0.sge(slot * MESSAGE, MESSAGE)?], slot)?)
+        Ok(qp.post_recv(&[self.0.sge(slot)], slot)?)
     }
 
     fn read(&self, slot: usize) -> Result<[u8; MESSAGE], Failure> {
         let mut message = [0; MESSAGE];
-        self.0.read(slot * MESSAGE, &mut message)?;
+        self.0.read(slot, &mut message)?;
         Ok(message)
     }
 
@@ -72,9 +72,8 @@ impl Messages {
         slot: usize,
         message: &[u8; MESSAGE],
     ) -> Result<(), Failure> {
-        let offset = (SLOTS + slot) * MESSAGE;
-        self.0.write(offset, message)?;
-        Ok(qp.post_send(SendWr::send(0, &[self.0.sge(offset, MESSAGE)?]).unsignaled(), slot)?)
+        self.0.write(SLOTS + slot, message)?;
+        Ok(qp.post_send(SendWr::send(0, &[self.0.sge(SLOTS + slot)]).unsignaled(), slot)?)
     }
 }
 
@@ -98,8 +97,7 @@ impl Connection {
 
 struct Server {
     set: WaitSet<Budgeted<Cq, Arc<Budget>>, CompletionChannel>,
-    budget: Arc<Budget>,
-    handle: CqHandle,
+    cq: BudgetedHandle<CqHandle, Arc<Budget>>,
     connections: HashMap<u32, Connection>,
     values: HashMap<u64, Vec<u8>>,
     served: u64,
@@ -111,13 +109,13 @@ impl Server {
     fn new(context: &Context) -> Result<Self, Failure> {
         let mut set = WaitSet::new()?;
         let channel = set.add_channel(context.create_channel()?).map_err(|refused| refused.why)?;
-        let cq = context.create_cq(CLIENTS * 2 * SLOTS as u32, set.channel(channel))?;
-        let (handle, cq) = (cq.handle(), Budgeted::new(cq));
-        let budget = cq.budget().clone();
-        set.add_queue(CompletionQueue::new(cq));
+        let entries = CLIENTS * Qp::<Entries>::ENTRIES;
+        let queue = Budgeted::new(context.create_cq(entries, set.channel(channel))?);
+        let cq = queue.handle();
+        set.add_queue(CompletionQueue::new(queue));
         let (connections, values) = (HashMap::new(), HashMap::new());
         let (pd, port) = (context.alloc_pd()?, context.port(1)?);
-        Ok(Self { set, budget, handle, connections, values, served: 0, pd, port })
+        Ok(Self { set, cq, connections, values, served: 0, pd, port })
     }
 
     fn serve(&mut self, listener: &UnixListener) -> Result<(), Failure> {
@@ -145,8 +143,7 @@ impl Server {
     }
 
     fn accept(&mut self, socket: UnixStream) -> Result<(), Failure> {
-        let create = |caps| self.pd.create_qp(&QpInit { caps, ..QpInit::new(&self.handle) });
-        let (mut qp, messages) = (Qp::create([&self.budget; 2], create)?, Messages::new(&self.pd)?);
+        let (mut qp, messages) = (Qp::create(&self.pd, &self.cq)?, Messages::new(&self.pd)?);
         let peer = exchange(&socket, &qp.get_ref().endpoint(&self.port), LIMIT)?;
         qp.connect(&self.port, &peer)?;
         (0..SLOTS).try_for_each(|slot| messages.receive(&mut qp, slot))?;

@@ -9,84 +9,77 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use cq_core::budget::{Budget, Budgeted, Reservation};
+use cq_core::budget::{Budget, BudgetedHandle, Entries};
 use cq_core::causes::Causes;
-use cq_core::cq::CompletionQueue;
-use cq_core::task::{Channel, Driver, Handle, TaskQp};
-use cq_core::tracked::TrackedQp;
+use cq_core::device::Slots;
+use cq_core::task::{Driver, Handle, Pool, Slot, TaskQp};
 use cq_core::wr::SendWr;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinSet, block_in_place};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use transport_rxe_loop::{
-    Access, Context, CqHandle, OwnedRegion, Port, ProtectionDomain, QpInit, QueuePair,
+    Access, Context, CqHandle, OwnedRegion, Port, ProtectionDomain, QueuePair,
 };
 
 type Failure = Box<dyn Error + Send + Sync>;
-/// A queue pair whose requests own a share of the memory that they use.
-type Qp = TaskQp<QueuePair, Arc<OwnedRegion>, 2, 2, Reservation<Arc<Budget>>>;
+/// A queue pair whose requests own the memory that they use.
+type Qp = TaskQp<QueuePair, Slot<OwnedRegion>, 2, 2, Entries>;
 
 const CLIENTS: u64 = 8;
 const CALLS: u64 = 200;
 const SIZE: usize = 64;
-const LIMIT: Duration = Duration::from_secs(10);
+/// How long connecting may take.
+const LIMIT: Duration = Duration::from_secs(5);
 
-/// What queue pairs are created with: a completion queue for `CLIENTS` of them, polled by a task.
+/// What connections are made of: a completion queue for `CLIENTS` of them, polled by a task, and memory.
 struct Endpoints {
     pd: ProtectionDomain,
     port: Port,
-    cq: CqHandle,
-    budget: Arc<Budget>,
+    cq: BudgetedHandle<CqHandle, Arc<Budget>>,
     driver: Handle,
+    pool: Pool<OwnedRegion>,
 }
 
 impl Endpoints {
     fn new(context: &Context) -> Result<Self, Failure> {
-        let (pd, port, channel) =
-            (context.alloc_pd()?, context.port(1)?, context.create_channel()?);
-        let queue = context.create_cq(4 * CLIENTS as u32, Some(&channel))?;
-        let (cq, queue) = (queue.handle(), Budgeted::new(queue));
-        let budget = queue.budget().clone();
-        let driver = Driver::new(CompletionQueue::new(queue), Channel::new(channel)?);
-        let endpoints = Self { pd, port, cq, budget, driver: driver.handle() };
-        tokio::spawn(
-            async move { eprintln!("polling has ended: {}", Causes(&driver.run().await)) },
-        );
-        Ok(endpoints)
+        let (pd, port) = (context.alloc_pd()?, context.port(1)?);
+        let driver = Driver::open(context, 4 * CLIENTS as u32)?;
+        let (cq, handle) = (driver.queue(), driver.handle());
+        tokio::spawn(async { eprintln!("polling has ended: {}", Causes(&driver.run().await.why)) });
+        let slots = Slots::allocate(&pd, 4 * CLIENTS as usize, SIZE, Access::LOCAL_WRITE)?;
+        Ok(Self { pd, port, cq, driver: handle, pool: Pool::new(slots) })
     }
 
-    /// Connects a queue pair to that at the other end of a socket. A client that is silent holds a thread of the runtime
-    /// until the limit, and no other task.
-    fn connect(&self, socket: &TcpStream) -> Result<Call, Failure> {
-        let create = |caps| self.pd.create_qp(&QpInit { caps, ..QpInit::new(&self.cq) });
-        let mut qp = TrackedQp::create([&self.budget; 2], create)?;
-        block_in_place(|| qp.connect_over(socket, &self.port, LIMIT))?;
-        let memory = Arc::new(self.pd.allocate(2 * SIZE, Access::LOCAL_WRITE)?);
-        Ok(Call { qp: TaskQp::new(qp, &[&self.driver]), memory })
+    /// Connects a queue pair to that at the other end of a socket.
+    async fn connect(&self, socket: &mut TcpStream) -> Result<Call, Failure> {
+        let qp = Qp::create(&self.pd, &self.cq, &self.driver).await?;
+        timeout(LIMIT, qp.connect_over(socket, &self.port)).await??;
+        Ok(Call { qp, pool: self.pool.clone() })
     }
 }
 
-/// A connection, with memory for a message in each direction.
+/// A connection.
 struct Call {
     qp: Qp,
-    memory: Arc<OwnedRegion>,
+    pool: Pool<OwnedRegion>,
 }
 
 impl Call {
     /// Waits for a message, and returns its number.
     async fn receive(&self) -> Result<u64, Failure> {
-        let sges = [self.memory.sge(0, SIZE)?];
-        let received = self.qp.receive(&sges, self.memory.clone()).await?;
+        let slot = self.pool.take().await;
+        let received = self.qp.receive(&[slot.sge()], slot).await?;
         let mut bytes = [0; 8];
-        received.buffer.read(0, &mut bytes)?;
+        received.buffer.read(&mut bytes)?;
         Ok(u64::from_ne_bytes(bytes))
     }
 
     async fn send(&self, number: u64) -> Result<(), Failure> {
-        self.memory.write(SIZE, &number.to_ne_bytes())?;
-        let sges = [self.memory.sge(SIZE, SIZE)?];
-        self.qp.send(SendWr::send(0, &sges), self.memory.clone()).await?;
+        let slot = self.pool.take().await;
+        slot.write(&number.to_ne_bytes())?;
+        let sges = [slot.sge()];
+        self.qp.send(SendWr::send(0, &sges), slot).await?;
         Ok(())
     }
 }
@@ -98,7 +91,7 @@ async fn serve(
     mut socket: TcpStream,
     served: Arc<AtomicU64>,
 ) -> Result<(), Failure> {
-    let call = endpoints.connect(&socket)?;
+    let call = endpoints.connect(&mut socket).await?;
     let answers = async {
         loop {
             let number = call.receive().await?;
@@ -119,8 +112,8 @@ async fn serve(
 async fn client(address: std::net::SocketAddr, seed: u64) -> Result<(), Failure> {
     let context = Context::open("loop0")?;
     let endpoints = Endpoints::new(&context)?;
-    let socket = TcpStream::connect(address).await?;
-    let call = endpoints.connect(&socket)?;
+    let mut socket = TcpStream::connect(address).await?;
+    let call = endpoints.connect(&mut socket).await?;
     for number in seed..seed + CALLS {
         if seed % 2 == 1 && number == seed + CALLS / 2 {
             return call.send(number).await;

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use cq_core::async_event::AsyncEventType;
 use cq_core::cq::CompletionQueue;
-use cq_core::task::{Channel, DeviceEvents, Driver, RequestError, TaskQp};
+use cq_core::task::{Channel, DeviceEvents, Driver, Ended, RequestError, TaskQp};
 use cq_core::tracked::TrackedQp;
 use cq_core::wc::WcStatus;
 use cq_core::wr::SendWr;
 use tokio::task::yield_now;
 use tokio::time::timeout;
-use transport_rxe_loop::{Access, Context, OwnedRegion, QpAttr, QpInit, QpState, QueuePair};
+use transport_rxe_loop::{Access, Context, Cq, OwnedRegion, QpAttr, QpInit, QpState, QueuePair};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -44,7 +44,7 @@ type Qp = TaskQp<QueuePair, Slot, 4, 4>;
 struct End {
     qp: Qp,
     region: Arc<OwnedRegion>,
-    driver: tokio::task::JoinHandle<cq_core::cq::WaitError>,
+    driver: tokio::task::JoinHandle<Ended<Cq>>,
 }
 
 impl End {
@@ -154,10 +154,10 @@ async fn an_overrun_ends_the_driver_and_an_asynchronous_event_tells_it() -> Resu
         receives.push(qp.post_recv(&[], number).await?);
     }
     qp.fail()?;
+    let ended = timeout(DEADLINE, driver.run()).await?;
+    assert!(ended.why.to_string().contains("can't be polled"), "{}", ended.why);
     let mut events = DeviceEvents::new(context)?;
     while timeout(DEADLINE, events.next()).await??.event_type != AsyncEventType::CQ_ERR {}
-    let end = timeout(DEADLINE, driver.run()).await?;
-    assert!(end.to_string().contains("can't be polled"), "{end}");
     for receive in receives {
         let lost = receive.await.unwrap_err();
         assert!(matches!(lost.why, RequestError::Failed(_) | RequestError::NotPolled), "{lost}");

@@ -279,6 +279,11 @@ impl Post for QueuePair {
         let max_sge = self.caps.max_recv_sge;
         self.raw.post_recv(list).map_err(|failure| refusal::of_recv(&failure, list, max_sge))
     }
+
+    /// Goes to RESET.
+    fn quiesce(&mut self) -> bool {
+        self.modify(&QpAttr::to(QpState::RESET)).is_ok()
+    }
 }
 
 impl ProtectionDomain {

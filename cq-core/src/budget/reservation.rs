@@ -30,10 +30,8 @@ impl<B: Deref<Target = Budget>> Reservation<B> {
     where
         B: Clone,
     {
-        match sync::take(&budget.free, entries) {
-            Ok(()) => Ok(Self { budget: budget.clone(), entries, stale: 0, asked: 0 }),
-            Err(free) => Err(Overdrawn { asked: entries, free }),
-        }
+        budget.take(entries)?;
+        Ok(Self { budget: budget.clone(), entries, stale: 0, asked: 0 })
     }
 
     /// The number of entries.
@@ -60,6 +58,12 @@ impl<B: Deref<Target = Budget>> Reservation<B> {
             self.stale = self.stale.saturating_add(outstanding).min(self.entries);
             self.asked = sync::ask(&self.budget.asked, 1);
         }
+    }
+
+    /// Gives the entries back at once: no request has used them.
+    pub(crate) fn cancel(mut self) {
+        sync::give(&self.budget.free, self.entries);
+        self.keep();
     }
 
     /// Never gives the entries back.
@@ -92,6 +96,9 @@ pub struct Overdrawn {
     pub asked: u32,
     /// How many were free.
     pub free: u32,
+    /// Whether there are more that were given back, and are free once a poll has found the completion queue empty: then
+    /// it is worth another attempt.
+    pub pending: bool,
 }
 
 impl Overdrawn {
@@ -105,10 +112,12 @@ impl Overdrawn {
 impl fmt::Display for Overdrawn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (missing, asked) = (self.missing(), self.asked);
-        write!(
-            f,
-            "{missing} of {asked} completion queue entries are missing: enlarge the queue by as many, or poll it empty if queue pairs were destroyed"
-        )
+        write!(f, "{missing} of {asked} completion queue entries are missing: ")?;
+        f.write_str(if self.pending {
+            "some were given back, and are free again once a poll has found the queue empty"
+        } else {
+            "create the queue with more, one for each request that all its queue pairs may have outstanding"
+        })
     }
 }
 

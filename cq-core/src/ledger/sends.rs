@@ -217,6 +217,12 @@ impl<T, const N: usize> Sends<T, N> {
         }
     }
 
+    /// Takes the tokens of all outstanding requests, which stay outstanding.
+    #[cfg(target_has_atomic = "32")]
+    pub(crate) fn tokens(&mut self) -> impl Iterator<Item = T> {
+        self.tokens.iter_mut().filter_map(Option::take)
+    }
+
     /// The tokens of all outstanding requests, in no particular order.
     pub fn tokens_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.tokens.iter_mut().flatten()

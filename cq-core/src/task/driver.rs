@@ -8,13 +8,18 @@ use core::mem;
 use core::pin::pin;
 use core::task::Poll;
 use std::collections::HashMap;
+use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tokio::task::yield_now;
 
+use super::channel::Channel;
+use crate::budget::{Budget, Budgeted, BudgetedHandle};
 use crate::cq::{CompletionQueue, WaitError};
-use crate::transport::{Arm, AsyncChannel};
+use crate::device::{Cq, Device};
+use crate::setup::{CreateError, Errno};
+use crate::transport::{Arm, AsyncChannel, Events};
 use crate::wc::Wc;
 
 const BATCH: usize = 32;
@@ -35,6 +40,15 @@ pub struct Driver<T, E> {
     members: Members,
 }
 
+/// What a driver has ended with.
+#[derive(Debug)]
+pub struct Ended<T> {
+    /// Why the queue can't be polled any more.
+    pub why: WaitError,
+    /// The queue. Until it is dropped, its [asynchronous event](super::DeviceEvents) can be taken.
+    pub cq: CompletionQueue<T>,
+}
+
 /// A driver, as [queue pairs](super::TaskQp::new) are created for it.
 #[derive(Clone, Debug)]
 pub struct Handle(Arc<Table>);
@@ -45,6 +59,8 @@ struct Table {
     state: Mutex<State>,
     /// The queue is to be polled, though no event is raised.
     asked: Notify,
+    /// It was asked for, and the queue was found empty; or the driver has ended.
+    settled: Notify,
 }
 
 #[derive(Default)]
@@ -66,6 +82,59 @@ pub(super) trait Serve: Send + Sync {
     fn give_up(&self);
 }
 
+impl<T, C> Driver<Budgeted<T, Arc<Budget>>, Channel<C>>
+where
+    T: Cq,
+    C: Events,
+{
+    /// Creates a completion queue with this many entries, a channel for it, and its driver.
+    ///
+    /// # Errors
+    /// As those of [`create_channel`](Device::create_channel) and [`create_cq`](Device::create_cq), or the runtime can't
+    /// wait for the channel's descriptor.
+    ///
+    /// # Panics
+    /// The caller is not in a runtime of tokio, or in one without I/O.
+    pub fn open<D>(device: &D, entries: u32) -> Result<Self, CreateError>
+    where
+        D: Device<Cq = T, Channel = C>,
+        C: AsFd,
+    {
+        let channel = device.create_channel()?;
+        let cq = device.create_cq(entries, Some(&channel))?;
+        let channel = Channel::new(channel).map_err(|error| CreateError::NoDescriptor {
+            errno: Errno(error.raw_os_error().unwrap_or_default()),
+        })?;
+        Ok(Self::new(CompletionQueue::new(Budgeted::new(cq)), channel))
+    }
+
+    /// What [queue pairs](super::TaskQp::create) and shared receive queues are created with, beside
+    /// [`handle`](Self::handle).
+    #[must_use]
+    pub fn queue(&self) -> BudgetedHandle<T::Handle, Arc<Budget>> {
+        self.cq.get_ref().handle()
+    }
+}
+
+impl Handle {
+    /// Waits until a poll that began after this call has found the queue empty: entries that were given back before it are
+    /// free then. Returns false if the driver has ended.
+    ///
+    /// # Cancel safety
+    /// This method is cancel safe.
+    pub async fn settle(&self) -> bool {
+        let Self(table) = self;
+        let mut settled = pin!(table.settled.notified());
+        settled.as_mut().enable();
+        if table.lock().is_over {
+            return false;
+        }
+        table.asked.notify_one();
+        settled.await;
+        !table.lock().is_over
+    }
+}
+
 impl<T: Arm, E: AsyncChannel> Driver<T, E> {
     /// A driver of this queue. `events` must serve this queue only.
     #[must_use]
@@ -79,16 +148,16 @@ impl<T: Arm, E: AsyncChannel> Driver<T, E> {
         Handle(Arc::clone(&self.members.0))
     }
 
-    /// The queue, to reserve entries and to create queue pairs for it.
+    /// The queue.
     pub const fn cq(&self) -> &CompletionQueue<T> {
         &self.cq
     }
 
-    /// Polls until the queue fails or ends. Returns why.
-    pub async fn run(mut self) -> WaitError {
+    /// Polls until the queue fails or ends.
+    pub async fn run(mut self) -> Ended<T> {
         loop {
-            if let Err(error) = self.step().await {
-                return error;
+            if let Err(why) = self.step().await {
+                return Ended { why, cq: self.cq };
             }
         }
     }
@@ -128,6 +197,7 @@ struct Members(Arc<Table>);
 impl Drop for Members {
     fn drop(&mut self) {
         self.0.lock().is_over = true;
+        self.0.settled.notify_waiters();
         self.0.each(|member| member.give_up());
     }
 }
@@ -150,6 +220,7 @@ impl Table {
     }
 
     fn wake(&self) {
+        self.settled.notify_waiters();
         self.each(|member| member.wake());
     }
 

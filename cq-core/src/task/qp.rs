@@ -4,6 +4,7 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::fmt;
+use core::ops::Deref;
 use core::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,19 +12,26 @@ use tokio::sync::Notify;
 
 use super::driver::{Handle, Memberships, Serve};
 use super::request::{Finished, Request, RequestError, Token, Unfinished};
-use crate::device::QueuePair;
+use crate::budget::{Budget, BudgetedHandle, Overdrawn, Reservation};
+use crate::device::{Device, ProtectionDomain, QueuePair};
 use crate::ledger::NotPosted;
 use crate::setup::{Destination, Endpoint, ModifyError, Port, QpAttr, QpState};
-use crate::tracked::{Credit, Done, DrainError, TrackedQp, Unlimited};
-use crate::transport::Refused;
-use crate::wc::Wc;
+use crate::tracked::{
+    CqHandle, CreateTrackedError, Credit, Done, DrainError, TrackedQp, Unlimited,
+};
+use crate::transport::{Post, Refused};
+use crate::wc::{Failed, Wc, WcStatus};
 use crate::wr::{SendFlags, SendWr, Sge};
 
 /// A queue pair on which each task awaits its own requests. Clones share it. `B` is what owns the buffers of its
 /// requests. See [the module](super).
 ///
 /// It is destroyed with its last clone; what is outstanding then is [discarded](RequestError::Discarded).
-pub struct TaskQp<Q, B, const SENDS: usize, const RECEIVES: usize, C = Unlimited> {
+///
+/// The thread blocks where the device does: the loopback waits up to two seconds for a peer whose process is suspended in
+/// the middle of a message, in [`fail`](Self::fail), [`drain`](Self::drain), [`reset`](Self::reset), and where the last
+/// clone is dropped.
+pub struct TaskQp<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit = Unlimited> {
     shared: Arc<Shared<Q, B, SENDS, RECEIVES, C>>,
 }
 
@@ -31,7 +39,7 @@ pub struct TaskQp<Q, B, const SENDS: usize, const RECEIVES: usize, C = Unlimited
 type Tracked<Q, B, const SENDS: usize, const RECEIVES: usize, C> =
     TrackedQp<Q, Token<B>, Token<B>, SENDS, RECEIVES, C>;
 
-struct Shared<Q, B, const SENDS: usize, const RECEIVES: usize, C> {
+struct Shared<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> {
     state: Mutex<State<Q, B, SENDS, RECEIVES, C>>,
     /// A send, and a receive, can be posted again.
     sends: Notify,
@@ -42,10 +50,45 @@ struct Shared<Q, B, const SENDS: usize, const RECEIVES: usize, C> {
     memberships: Memberships,
 }
 
-struct State<Q, B, const SENDS: usize, const RECEIVES: usize, C> {
+struct State<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> {
     qp: Tracked<Q, B, SENDS, RECEIVES, C>,
+    /// The first failure since RESET that was no flush.
+    failure: Option<Failed>,
     /// Whether one of its completion queues is not polled any more.
     is_given_up: bool,
+}
+
+impl<Q, B, const SENDS: usize, const RECEIVES: usize, O>
+    TaskQp<Q, B, SENDS, RECEIVES, Reservation<O>>
+where
+    Q: QueuePair,
+    B: Send + 'static,
+    O: Deref<Target = Budget> + Clone + Send + 'static,
+{
+    /// Creates a queue pair for a completion queue that this driver polls: as [`TrackedQp::create`]. If entries were given
+    /// back that are not free yet, it waits for them.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped before it is ready, nothing was created.
+    ///
+    /// # Errors
+    /// The completion queue has fewer entries free, or the device refused. Nothing was reserved.
+    pub async fn create<P>(
+        pd: &P,
+        cq: &BudgetedHandle<CqHandle<P>, O>,
+        driver: &Handle,
+    ) -> Result<Self, CreateTrackedError>
+    where
+        P: ProtectionDomain<Device: Device<Qp = Q>>,
+    {
+        loop {
+            match TrackedQp::create(pd, cq) {
+                Err(CreateTrackedError::Overdrawn(Overdrawn { pending: true, .. }))
+                    if driver.settle().await => {}
+                created => return Ok(Self::new(created?, &[driver])),
+            }
+        }
+    }
 }
 
 impl<Q, B, const SENDS: usize, const RECEIVES: usize, C> TaskQp<Q, B, SENDS, RECEIVES, C>
@@ -62,7 +105,7 @@ where
     ) -> Self {
         let number = qp.get_ref().number();
         let shared = Arc::new_cyclic(|shared: &Weak<Shared<_, _, SENDS, RECEIVES, _>>| Shared {
-            state: Mutex::new(State { qp, is_given_up: false }),
+            state: Mutex::new(State { qp, failure: None, is_given_up: false }),
             sends: Notify::new(),
             receives: Notify::new(),
             idle: Notify::new(),
@@ -98,7 +141,7 @@ where
     }
 
     /// Posts a send, and waits only while the queue is full. Requests that one task posts one after the other are
-    /// executed in this order.
+    /// executed in this order. The request is signaled.
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, nothing was posted.
@@ -108,7 +151,12 @@ where
     /// all.
     pub async fn post_send(&self, wr: SendWr<'_>, buffer: B) -> Result<Request<B>, Unfinished<B>> {
         let wr = signaled(wr);
-        self.shared.post_send(buffer, |qp, token| qp.post_send(wr, token)).await
+        self.shared
+            .post(&self.shared.sends, buffer, |qp, token| {
+                let posted = qp.post_send(wr, token);
+                (posted, qp.free_sends() < qp.max_sends())
+            })
+            .await
     }
 
     /// Sends a datagram, and waits until the request has completed: as [`send`](Self::send).
@@ -141,10 +189,16 @@ where
         buffer: B,
     ) -> Result<Request<B>, Unfinished<B>> {
         let wr = signaled(wr);
-        self.shared.post_send(buffer, |qp, token| qp.post_send_to(destination, wr, token)).await
+        self.shared
+            .post(&self.shared.sends, buffer, |qp, token| {
+                let posted = qp.post_send_to(destination, wr, token);
+                (posted, qp.free_sends() < qp.max_sends())
+            })
+            .await
     }
 
-    /// Posts a receive, and waits only while the queue is full.
+    /// Posts a receive, and waits only while the queue is full. Receives that one task posts one after the other take
+    /// messages in this order.
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, nothing was posted.
@@ -155,10 +209,34 @@ where
         self.shared
             .post(&self.shared.receives, buffer, |qp, token| {
                 let posted = qp.post_recv(sges, token);
-                let may_wait = qp.free_receives() < qp.max_receives();
-                (posted, may_wait)
+                (posted, qp.free_receives() < qp.max_receives())
             })
             .await
+    }
+
+    /// Posts a send at once: for requests that belong together, such as a receive for the answer and the question, of
+    /// which a future that is dropped between the two would leave the first.
+    ///
+    /// # Errors
+    /// As those of [`post_send`](Self::post_send). [`Refused::QueueFull`]: no slot is free now.
+    pub fn try_post_send(&self, wr: SendWr<'_>, buffer: B) -> Result<Request<B>, Unfinished<B>> {
+        let wr = signaled(wr);
+        self.shared.try_post(buffer, |qp, token| (qp.post_send(wr, token), false))
+    }
+
+    /// Posts a receive at once: as [`try_post_send`](Self::try_post_send).
+    ///
+    /// # Errors
+    /// As those of `try_post_send`.
+    pub fn try_post_recv(&self, sges: &[Sge], buffer: B) -> Result<Request<B>, Unfinished<B>> {
+        self.shared.try_post(buffer, |qp, token| (qp.post_recv(sges, token), false))
+    }
+
+    /// Why the queue pair has failed: the first failure of a request since RESET that was no flush. Of several tasks that
+    /// await requests then, chance decides which one gets it.
+    #[must_use]
+    pub fn failure(&self) -> Option<Failed> {
+        self.shared.lock().failure
     }
 
     /// Calls `query` with the queue pair: for its endpoint, its state. Other tasks wait meanwhile, and `query` must not use
@@ -242,7 +320,11 @@ where
         let mut tokens = Vec::new();
         let tokens_of = RefCell::new(&mut tokens);
         let keep = |token| tokens_of.borrow_mut().push(token);
-        self.shared.lock().qp.reset(keep, keep)?;
+        {
+            let mut state = self.shared.lock();
+            state.qp.reset(keep, keep)?;
+            state.failure = None;
+        }
         // Without the lock: a buffer that nobody waits for is dropped, whatever that does.
         tokens.into_iter().for_each(Token::discard);
         // Entries can be used again once the completion queues were polled.
@@ -258,6 +340,7 @@ fn signaled(wr: SendWr<'_>) -> SendWr<'_> {
 
 impl<Q, B, const SENDS: usize, const RECEIVES: usize, C> Shared<Q, B, SENDS, RECEIVES, C>
 where
+    Q: Post,
     C: Credit,
 {
     fn lock(&self) -> MutexGuard<'_, State<Q, B, SENDS, RECEIVES, C>> {
@@ -266,57 +349,74 @@ where
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn post_send(
+    /// Posts by `post`, which also returns whether it is worth waiting for a slot.
+    fn attempt(
         &self,
-        buffer: B,
-        mut post: impl FnMut(
-            &mut Tracked<Q, B, SENDS, RECEIVES, C>,
-            Token<B>,
-        ) -> Result<(), NotPosted<Token<B>>>,
-    ) -> Result<Request<B>, Unfinished<B>> {
-        self.post(&self.sends, buffer, |qp, token| {
-            let posted = post(qp, token);
-            let may_wait = qp.free_sends() < qp.max_sends();
-            (posted, may_wait)
-        })
-        .await
+        token: Token<B>,
+        post: impl FnOnce(&mut Tracked<Q, B, SENDS, RECEIVES, C>, Token<B>) -> Attempt<B>,
+    ) -> Result<(), (Token<B>, RequestError, bool)> {
+        let mut state = self.lock();
+        if state.is_given_up {
+            return Err((token, RequestError::NotPolled, false));
+        }
+        let (posted, may_wait) = post(&mut state.qp, token);
+        posted.map_err(|NotPosted { token, why }| (token, why.into(), may_wait))
     }
 
-    /// Posts by `post`, which also returns whether it is worth waiting for a slot. Waits for `freed` while the queue is
-    /// full.
+    fn try_post(
+        &self,
+        buffer: B,
+        post: impl FnOnce(&mut Tracked<Q, B, SENDS, RECEIVES, C>, Token<B>) -> Attempt<B>,
+    ) -> Result<Request<B>, Unfinished<B>> {
+        let (token, request) = Token::new(buffer);
+        match self.attempt(token, post) {
+            Ok(()) => Ok(request),
+            Err((token, why, _)) => Err(token.not_posted(why)),
+        }
+    }
+
+    /// Posts by `post`. Waits for `freed` while the queue is full.
     async fn post(
         &self,
         freed: &Notify,
         buffer: B,
-        mut post: impl FnMut(
-            &mut Tracked<Q, B, SENDS, RECEIVES, C>,
-            Token<B>,
-        ) -> (Result<(), NotPosted<Token<B>>>, bool),
+        mut post: impl FnMut(&mut Tracked<Q, B, SENDS, RECEIVES, C>, Token<B>) -> Attempt<B>,
     ) -> Result<Request<B>, Unfinished<B>> {
+        const FULL: RequestError = RequestError::Refused(Refused::QueueFull);
         let (mut token, request) = Token::new(buffer);
         loop {
             // Registered before the attempt, so that a slot that is freed after it is noticed.
             let mut freed = pin!(freed.notified());
             freed.as_mut().enable();
-            {
-                let mut state = self.lock();
-                if state.is_given_up {
-                    return Err(token.not_posted(RequestError::NotPolled));
-                }
-                match post(&mut state.qp, token) {
-                    (Ok(()), _) => return Ok(request),
-                    (Err(NotPosted { token: back, why: Refused::QueueFull }), true) => token = back,
-                    (Err(NotPosted { token, why }), _) => return Err(token.not_posted(why.into())),
-                }
+            match self.attempt(token, &mut post) {
+                Ok(()) => return Ok(request),
+                Err((back, FULL, true)) => token = back,
+                Err((token, why, _)) => return Err(token.not_posted(why)),
             }
             freed.await;
         }
     }
 }
 
+/// How an attempt to post has ended, and whether it is worth waiting for a slot.
+type Attempt<B> = (Result<(), NotPosted<Token<B>>>, bool);
+
+impl<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
+    for Shared<Q, B, SENDS, RECEIVES, C>
+{
+    fn drop(&mut self) {
+        let State { qp, .. } = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Otherwise tokens are dropped with the queue pair, which tells their tasks.
+        if !qp.quiesce() {
+            let (sends, receives) = qp.tokens_mut();
+            sends.chain(receives).for_each(|token| token.give_up(RequestError::Discarded));
+        }
+    }
+}
+
 impl<Q, B, const SENDS: usize, const RECEIVES: usize, C> Serve for Shared<Q, B, SENDS, RECEIVES, C>
 where
-    Q: Send,
+    Q: Post + Send,
     B: Send,
     C: Credit + Send,
 {
@@ -326,7 +426,11 @@ where
             // does.
             let (done, is_idle) = {
                 let mut state = self.lock();
-                (state.qp.retire_next(wc), state.qp.is_idle())
+                let done = state.qp.retire_next(wc);
+                if done.is_some() && wc.status() != WcStatus::WR_FLUSH_ERR {
+                    state.failure = state.failure.or(wc.result().err());
+                }
+                (done, state.qp.is_idle())
             };
             if is_idle {
                 self.idle.notify_waiters();
@@ -354,14 +458,14 @@ where
         let mut state = self.lock();
         state.is_given_up = true;
         let (sends, receives) = state.qp.tokens_mut();
-        sends.chain(receives).for_each(Token::give_up);
+        sends.chain(receives).for_each(|token| token.give_up(RequestError::NotPolled));
         drop(state);
         self.wake();
         self.idle.notify_waiters();
     }
 }
 
-impl<Q, B, const SENDS: usize, const RECEIVES: usize, C> Clone
+impl<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> Clone
     for TaskQp<Q, B, SENDS, RECEIVES, C>
 {
     fn clone(&self) -> Self {
@@ -369,7 +473,7 @@ impl<Q, B, const SENDS: usize, const RECEIVES: usize, C> Clone
     }
 }
 
-impl<Q, B, const SENDS: usize, const RECEIVES: usize, C> fmt::Debug
+impl<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> fmt::Debug
     for TaskQp<Q, B, SENDS, RECEIVES, C>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

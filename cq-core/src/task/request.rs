@@ -9,7 +9,7 @@ use tokio::sync::oneshot::{self, Receiver, Sender};
 
 use crate::sentences::{from, sentences};
 use crate::transport::Refused;
-use crate::wc::{Failed, Wc};
+use crate::wc::{Completed, Failed, Wc};
 
 /// A request that was posted. It completes whether it is awaited or not.
 #[must_use = "the request completes without it, but its buffer is then dropped"]
@@ -23,6 +23,14 @@ pub struct Finished<B> {
     pub buffer: B,
     /// The completion.
     pub wc: Wc,
+}
+
+impl<B> Finished<B> {
+    /// The completion, of which all fields are defined.
+    #[must_use]
+    pub fn completed(&self) -> Completed<'_> {
+        self.wc.result().unwrap_or_else(|failed| unreachable!("{failed}"))
+    }
 }
 
 /// A request that has not succeeded, with its buffer if the device does not use it any more.
@@ -133,9 +141,9 @@ impl<B> Token<B> {
         tell(self.task, Err(Unfinished::new(self.buffer, RequestError::Discarded)));
     }
 
-    /// Nobody polls any more. The device may still use the buffer.
-    pub(super) fn give_up(&mut self) {
-        tell(self.task.take(), Err(Unfinished { buffer: None, why: RequestError::NotPolled }));
+    /// The request ends without its completion. The device may still use the buffer.
+    pub(super) fn give_up(&mut self, why: RequestError) {
+        tell(self.task.take(), Err(Unfinished { buffer: None, why }));
     }
 }
 

@@ -1,6 +1,7 @@
 //! A queue pair and its ledgers.
 
 use core::ops::ControlFlow;
+use core::{mem, slice};
 
 use super::Unlimited;
 use super::credit::Credit;
@@ -19,8 +20,16 @@ use crate::wr::{RecvWr, SendWr, Sge};
 /// `RECEIVES` are outstanding. See [the module](super).
 ///
 /// With a shared receive queue, which has [its own](super::TrackedSrq), `RECEIVES` is 0.
+///
+/// Dropping destroys the queue pair, then drops the tokens of outstanding requests, and gives back what is reserved. If the
+/// device [can't end](Post::quiesce) the use of their buffers, as the loopback while a peer's process is suspended in the
+/// middle of a message, it leaks the tokens and keeps the reservations for ever.
 #[derive(Debug)]
-pub struct TrackedQp<Q, S, R, const SENDS: usize, const RECEIVES: usize, C = Unlimited> {
+pub struct TrackedQp<Q, S, R, const SENDS: usize, const RECEIVES: usize, C = Unlimited>
+where
+    Q: Post,
+    C: Credit,
+{
     // Destroyed first, so that nothing completes any more when the reservations are dropped.
     pub(super) qp: Q,
     sends: Sends<S, SENDS>,
@@ -38,7 +47,7 @@ pub enum Done<'w, S, R> {
     Received(Received<'w, R>),
 }
 
-impl<Q, S, R, const SENDS: usize, const RECEIVES: usize> TrackedQp<Q, S, R, SENDS, RECEIVES> {
+impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize> TrackedQp<Q, S, R, SENDS, RECEIVES> {
     /// Keeps the ledgers of a queue pair on which nothing is outstanding. Its completion queues can overrun.
     #[must_use]
     pub fn new(qp: Q) -> Self {
@@ -46,7 +55,7 @@ impl<Q, S, R, const SENDS: usize, const RECEIVES: usize> TrackedQp<Q, S, R, SEND
     }
 }
 
-impl<Q, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
+impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     TrackedQp<Q, S, R, SENDS, RECEIVES, C>
 {
     /// Keeps the ledgers of a queue pair on which nothing is outstanding. It uses no more entries of the completion
@@ -63,7 +72,7 @@ impl<Q, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     }
 }
 
-impl<Q, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
+impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     TrackedQp<Q, S, R, SENDS, RECEIVES, C>
 {
     /// Returns the queue pair. What is posted or modified by another way is not accounted for.
@@ -182,6 +191,39 @@ impl<Q, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         self.sends.discard(given_up, sent);
         self.receives.discard(received);
         Ok(())
+    }
+
+    /// Retires what a batch covers, in its order. Completions of other queue pairs are skipped. What is not taken from the
+    /// iterator is retired when it is dropped.
+    ///
+    /// ```
+    /// use cq_core::cq::CompletionQueue;
+    /// use cq_core::tracked::{Done, TrackedQp};
+    /// use cq_core::transport::PollCq;
+    /// use cq_core::wc::Wc;
+    ///
+    /// /// Ends with the first send that has failed.
+    /// fn reap<Q>(
+    ///     qp: &mut TrackedQp<Q, (), (), 64, 0>,
+    ///     cq: &mut CompletionQueue<impl PollCq>,
+    /// ) -> Result<(), Box<dyn std::error::Error>> {
+    ///     let mut buffer = [Wc::default(); 32];
+    ///     for done in qp.retire_all(cq.poll(&mut buffer)?) {
+    ///         if let Done::Sent(sent) = done {
+    ///             sent.result?;
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn retire_all<'w>(&mut self, batch: &'w [Wc]) -> impl Iterator<Item = Done<'w, S, R>> {
+        let mut batch = batch.iter();
+        RetireAll { qp: self, wc: batch.next(), batch }
+    }
+
+    /// Ends all use of buffers, for the drop: returns whether none is in use. The second attempt is that of the drop.
+    pub(crate) fn quiesce(&mut self) -> bool {
+        self.is_idle() || self.qp.quiesce()
     }
 
     /// The ledger of sends, with its limit.
@@ -371,7 +413,51 @@ sentences!(FailError {
     Self::Marker(error) => error;
 );
 
-impl<Q, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Retire
+impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
+    for TrackedQp<Q, S, R, SENDS, RECEIVES, C>
+{
+    fn drop(&mut self) {
+        if !self.quiesce() {
+            self.send_credit.keep();
+            self.recv_credit.keep();
+            self.sends.tokens().for_each(mem::forget);
+            self.receives.tokens().for_each(mem::forget);
+        }
+    }
+}
+
+/// What a batch covers: see [`TrackedQp::retire_all`].
+struct RetireAll<'q, 'w, Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> {
+    qp: &'q mut TrackedQp<Q, S, R, SENDS, RECEIVES, C>,
+    /// The completion that is being retired, and those after it.
+    wc: Option<&'w Wc>,
+    batch: slice::Iter<'w, Wc>,
+}
+
+impl<'w, Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Iterator
+    for RetireAll<'_, 'w, Q, S, R, SENDS, RECEIVES, C>
+{
+    type Item = Done<'w, S, R>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(done) = self.qp.retire_next(self.wc?) {
+                return Some(done);
+            }
+            self.wc = self.batch.next();
+        }
+    }
+}
+
+impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
+    for RetireAll<'_, '_, Q, S, R, SENDS, RECEIVES, C>
+{
+    fn drop(&mut self) {
+        self.for_each(drop);
+    }
+}
+
+impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Retire
     for TrackedQp<Q, S, R, SENDS, RECEIVES, C>
 {
     type Done<'w> = Done<'w, S, R>;

@@ -1,9 +1,13 @@
 //! A shared receive queue and its ledger.
 
+use core::ops::Deref;
+
+use super::create::{CqHandle, CreateTrackedError, entries};
 use super::credit::Credit;
-use crate::device::SharedReceiveQueue;
+use crate::budget::{Budget, BudgetedHandle, Reservation};
+use crate::device::{Device, ProtectionDomain, SharedReceiveQueue};
 use crate::ledger::{Generation, NotPosted, Received, Receives};
-use crate::setup::{ArmLimitError, DeviceError};
+use crate::setup::{ArmLimitError, DeviceError, SrqInit};
 use crate::transport::PostError;
 use crate::wc::Wc;
 use crate::wr::{RecvWr, Sge};
@@ -12,29 +16,56 @@ use crate::wr::{RecvWr, Sge};
 /// queues on which it has reservations.
 ///
 /// ```
+/// use std::collections::HashMap;
 /// use std::error::Error;
-/// use std::sync::Arc;
-/// use cq_core::budget::{Budget, Budgeted, Reservation};
+/// use cq_core::budget::{Budgeted, Entries};
 /// use cq_core::cq::CompletionQueue;
-/// use cq_core::device::{Cq, Device, ProtectionDomain};
-/// use cq_core::setup::{QpInit, SrqInit};
-/// use cq_core::tracked::{TrackedQp, TrackedSrq};
+/// use cq_core::device::{Device, QueuePair, Slots};
+/// use cq_core::handlers::{Handlers, Then};
+/// use cq_core::setup::Access;
+/// use cq_core::tracked::{Done, TrackedQp, TrackedSrq};
+/// use cq_core::wc::Wc;
 ///
-/// type Entries = Reservation<Arc<Budget>>;
+/// /// 64 receives, whose tokens are their slots, and a queue pair that takes from them.
 /// type Srq<D> = TrackedSrq<<D as Device>::Srq, usize, Entries, 64, 1>;
 /// type Qp<D> = TrackedQp<<D as Device>::Qp, (), (), 16, 0, Entries>;
 ///
-/// /// Four queue pairs that share 64 receives: 64 entries for these, and 16 for the sends of each.
-/// fn four<D: Device>(device: &D) -> Result<(Srq<D>, Vec<Qp<D>>), Box<dyn Error>> {
-///     let (pd, cq) = (device.alloc_pd()?, device.create_cq(128, None)?);
-///     let (handle, cq) = (cq.handle(), CompletionQueue::new(Budgeted::new(cq)));
-///     let budget = cq.get_ref().budget();
-///     let srq = pd.create_srq(&SrqInit { max_wr: 64, max_sge: 1 })?;
-///     let srq = TrackedSrq::with(srq, [Reservation::new(budget, 64)?]);
-///     let init = QpInit { srq: Some(srq.get_ref()), ..QpInit::new(&handle) };
-///     let create = |caps| pd.create_qp(&QpInit { caps, ..init });
-///     let qps: Result<_, _> = (0..4).map(|_| Qp::<D>::create([budget; 2], create)).collect();
-///     Ok((srq, qps?))
+/// /// Counts the messages that come to four queue pairs, until the last of these has failed.
+/// fn count<D: Device>(
+///     device: &D,
+///     connect: impl Fn(&mut Qp<D>) -> Result<(), Box<dyn Error>>,
+/// ) -> Result<u64, Box<dyn Error>> {
+///     let (pd, cq) = (device.alloc_pd()?, device.create_cq(64 + 4 * 16, None)?);
+///     let mut cq = CompletionQueue::new(Budgeted::new(cq));
+///     let handle = &cq.get_ref().handle();
+///     let mut srq = Srq::<D>::create(&pd, [handle])?;
+///     let mut qps = HashMap::new();
+///     for _ in 0..4 {
+///         let mut qp = Qp::<D>::create_with(&pd, [handle; 2], |init| init.srq = Some(srq.get_ref()))?;
+///         connect(&mut qp)?;
+///         qps.insert(qp.get_ref().number(), qp);
+///     }
+///     let slots = Slots::allocate(&pd, 64, 256, Access::LOCAL_WRITE)?;
+///     srq.fill(64, |slot| slots.sge(slot), |slot| slot)?;
+///
+///     let (mut messages, mut buffer) = (0, [Wc::default(); 32]);
+///     while !qps.is_empty() {
+///         qps.try_dispatch(cq.poll(&mut buffer)?, |qp, run| {
+///             let mut then = Then::Keep;
+///             for wc in run {
+///                 // A receive of any queue pair is the shared queue's; also if the queue pair is gone.
+///                 if let Some(received) = srq.retire(wc) {
+///                     match received.result {
+///                         Ok(_) => messages += 1,
+///                         Err(_) => then = Then::Remove,
+///                     }
+///                     srq.post_recv(&[slots.sge(received.token)], received.token)?;
+///                 }
+///             }
+///             Ok::<_, Box<dyn Error>>(then)
+///         })?;
+///     }
+///     Ok(messages)
 /// }
 /// ```
 ///
@@ -153,6 +184,42 @@ where
     /// The device could not be queried.
     pub fn limit(&self) -> Result<u32, DeviceError> {
         self.get_ref().limit()
+    }
+}
+
+impl<Q, R, const N: usize, const QUEUES: usize, B> TrackedSrq<Q, R, Reservation<B>, N, QUEUES>
+where
+    Q: SharedReceiveQueue,
+    B: Deref<Target = Budget> + Clone,
+{
+    /// Creates a shared receive queue of `N` receives with one SGE each, and reserves `N` entries of each completion
+    /// queue that they can complete on.
+    ///
+    /// # Errors
+    /// A completion queue has fewer entries free, or the device refused. Nothing was reserved.
+    pub fn create<P>(
+        pd: &P,
+        cqs: [&BudgetedHandle<CqHandle<P>, B>; QUEUES],
+    ) -> Result<Self, CreateTrackedError>
+    where
+        P: ProtectionDomain<Device: Device<Srq = Q>>,
+    {
+        let max_wr = entries(N);
+        let credits = cqs.map(|cq| Reservation::new(cq.budget(), max_wr));
+        let refused = credits.iter().find_map(|credit| credit.as_ref().err());
+        let created = match refused {
+            Some(overdrawn) => Err((*overdrawn).into()),
+            None => pd.create_srq(&SrqInit { max_wr, max_sge: 1 }).map_err(Into::into),
+        };
+        match created {
+            Ok(srq) => {
+                Ok(Self::with(srq, credits.map(|credit| credit.unwrap_or_else(|_| unreachable!()))))
+            }
+            Err(error) => {
+                credits.into_iter().flatten().for_each(Reservation::cancel);
+                Err(error)
+            }
+        }
     }
 }
 

@@ -33,7 +33,7 @@ pub enum PollError {
 }
 
 sentences!(PollError {
-    Self::Overrun { dropped: Some(count) } => ("the completion queue overran and dropped {count} completions: make it large enough for all requests outstanding on its queue pairs");
+    Self::Overrun { dropped: Some(count) } => ("the completion queue overran and dropped {count} of its completions: make it large enough for all requests outstanding on its queue pairs");
     Self::Overrun { dropped: None } => ("the completion queue overran: make it large enough for all requests outstanding on its queue pairs");
     Self::Failed => ("the completion queue has failed and gets no more completions: destroy it");
     Self::Closed => ("the completion queue's producers are gone, and everything they stored has been polled");

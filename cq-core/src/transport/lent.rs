@@ -65,6 +65,10 @@ impl<T: Post + ?Sized> Post for &mut T {
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         (**self).post_recv(list)
     }
+
+    fn quiesce(&mut self) -> bool {
+        (**self).quiesce()
+    }
 }
 
 impl<T: AsyncEvents + ?Sized> AsyncEvents for &mut T {

@@ -102,7 +102,7 @@ fn o07_no_more_is_reserved_than_there_is() {
     let first = reserve(&budget, 6);
     assert_eq!((first.entries(), budget.free()), (6, 4));
     let refused = Reservation::new(&budget, 5).unwrap_err();
-    assert_eq!(refused, Overdrawn { asked: 5, free: 4 });
+    assert_eq!(refused, Overdrawn { asked: 5, free: 4, pending: false });
     assert_eq!((refused.missing(), budget.free()), (1, 4));
     let _second = reserve(&budget, 4);
     let _none = reserve(&budget, 0);
@@ -203,7 +203,8 @@ fn a_device_that_can_not_shrink_gives_everything_back() {
 fn a_budgeted_queue_is_otherwise_that_of_the_transport() {
     let (mut queue, _) = queue(4);
     assert_eq!(queue.arm(Notify::Solicited), Ok(Armed::MayHaveMissed));
-    assert_eq!((queue.key(), queue.handle()), (KEY, 42));
+    assert_eq!((queue.key(), *queue.handle(), *Cq::handle(&queue)), (KEY, 42, 42));
+    assert_eq!(queue.handle().budget().free(), 4);
     queue.took_events(2);
     assert_eq!(queue.events, 2);
     assert_eq!(queue.moderate(3, 4), Err(ModerateError::Unsupported));

@@ -41,6 +41,19 @@ fn check<M: Handlers<Handler = (Vec<u64>, usize)>>(mut map: M, name: &str) {
 }
 
 #[test]
+fn an_error_ends_dispatching() {
+    let mut table = std::collections::BTreeMap::from([(1, 'a'), (2, 'b')]);
+    let batch = [1, 2, 1].map(|qp_num| Wc::new(0, WcStatus::SUCCESS, qp_num));
+    let mut seen = Vec::new();
+    let result = table.try_dispatch(&batch, |handler, run| {
+        seen.push((handler.copied(), run.len()));
+        if seen.len() == 2 { Err("over") } else { Ok(Then::Remove) }
+    });
+    assert_eq!((result, seen), (Err("over"), vec![(Some('a'), 1), (Some('b'), 1)]));
+    assert_eq!(table.into_keys().collect::<Vec<_>>(), [2], "the first was removed before");
+}
+
+#[test]
 fn c10_each_handler_gets_its_completions_in_order_until_it_goes() {
     let handlers = || (1..=3).map(|qp_num| (qp_num, (Vec::new(), 0)));
     check(handlers().collect::<BTreeMap<_, _>>(), "BTreeMap");

@@ -5,6 +5,8 @@ mod budget;
 mod channel;
 mod counters;
 mod cq;
+#[cfg(target_os = "linux")]
+mod device;
 mod docs;
 #[cfg(target_os = "linux")]
 mod exchange;

@@ -4,17 +4,20 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use cq_core::async_event::AsyncEvent;
-use cq_core::budget::{Budget, Budgeted, Reservation};
+use cq_core::budget::{Budget, Budgeted, Entries, Overdrawn, Reservation};
 use cq_core::channel::waker::{self, Raiser, Receiver, WakerChannel};
-use cq_core::device::QueuePair;
-use cq_core::setup::{Destination, QpAttr, QpState};
+use cq_core::device::{QueuePair, Slots};
+use cq_core::exchange::ConnectError;
+use cq_core::setup::{Access, Destination, Port, QpAttr, QpState};
 use cq_core::task::{
-    Channel, DeviceEvents, Driver, Finished, Handle, RequestError, TaskQp, Unfinished,
+    Channel, DeviceEvents, Driver, Ended, Finished, Handle, Pool, RequestError, TaskQp, Unfinished,
 };
-use cq_core::tracked::{DrainError, TrackedQp};
+use cq_core::tracked::{CreateTrackedError, DrainError, TrackedQp};
 use rustix::event::{EventfdFlags, eventfd};
+use tokio::io::AsyncWriteExt;
 use tokio::task::{JoinHandle, yield_now};
 
+use super::device::Fake;
 use super::tracked::Qp;
 use super::*;
 
@@ -43,7 +46,6 @@ impl Drops {
 
 type Queue = Budgeted<Consumer<'static, OnChannel>, Arc<Budget>>;
 type Device = Producer<'static, OnChannel<Raiser<Arc<WakerChannel>>>>;
-type Entries = Reservation<Arc<Budget>>;
 type Pair<C> = TaskQp<Qp, Buffer, 2, 1, C>;
 
 /// A queue pair with two sends and a receive, whose completions the test pushes.
@@ -52,7 +54,7 @@ struct Stand {
     list: Qp,
     device: Device,
     budget: Arc<Budget>,
-    driver: JoinHandle<WaitError>,
+    driver: JoinHandle<Ended<Queue>>,
     handle: Handle,
     drops: Drops,
 }
@@ -386,7 +388,8 @@ async fn a_driver_ends_with_its_queue() {
     stand.complete(WcStatus::SUCCESS);
     drop(stand.device);
     assert_eq!(send.await.unwrap().unwrap().buffer.1, 1, "what was stored comes first");
-    assert_eq!(stand.driver.await.unwrap(), WaitError::Poll(PollError::Closed));
+    let Ended { why, cq } = stand.driver.await.unwrap();
+    assert_eq!((why, cq.get_ref().capacity()), (WaitError::Poll(PollError::Closed), 64));
     assert_eq!(
         stand.qp.send(ping(), stand.drops.buffer(2)).await.unwrap_err().why,
         RequestError::NotPolled
@@ -602,4 +605,154 @@ fn a_channel_whose_runtime_is_gone_fails() {
     drop(runtime);
     channel.register(std::task::Waker::noop());
     assert_eq!(channel.take_event(), Err(EventError::Device(0)));
+}
+
+#[tokio::test]
+async fn a_driver_is_opened_with_its_queue_and_queue_pairs_are_created_for_both() {
+    type Created = TaskQp<Qp, (), 2, 1, Entries>;
+    let device = Fake::default();
+    let driver = Driver::open(&device, 5).unwrap();
+    assert_eq!(device.with(|made| made.cqs.clone()), [5]);
+    let (queue, handle) = (driver.queue(), driver.handle());
+    let driver = tokio::spawn(driver.run());
+    let first = Created::create(&device, &queue, &handle).await.unwrap();
+    let missing = Created::create(&device, &queue, &handle).await.unwrap_err();
+    let asked_one = Overdrawn { asked: 1, free: 0, pending: false };
+    assert_eq!(
+        missing,
+        CreateTrackedError::Overdrawn(asked_one),
+        "two sends are free, and no receive"
+    );
+    // What the first gives back is free once the driver has found the queue empty.
+    drop(first);
+    assert!(Reservation::new(queue.budget(), 5).unwrap_err().pending);
+    let second = Created::create(&device, &queue, &handle).await.unwrap();
+    assert_eq!(queue.budget().free(), 2);
+    driver.abort();
+    until(|| driver.is_finished()).await;
+    drop(second);
+    let refused = Created::create(&device, &queue, &handle).await.unwrap_err();
+    assert_eq!(
+        refused,
+        CreateTrackedError::Overdrawn(Overdrawn { asked: 1, free: 0, pending: true })
+    );
+    assert!(!handle.settle().await, "nobody polls");
+}
+
+#[tokio::test]
+async fn who_settles_is_told_when_the_queue_was_found_empty_or_the_driver_ends() {
+    let mut stand = Stand::new();
+    assert!(stand.handle.settle().await);
+    // A full batch is no empty queue.
+    let others = [Wc::new(1, WcStatus::SUCCESS, 99); 32];
+    assert_eq!(stand.device.try_push_batch(&others), Ok(32));
+    assert!(stand.handle.settle().await);
+    let handle = stand.handle.clone();
+    stand.driver.abort();
+    let settled = tokio::spawn(async move { handle.settle().await });
+    assert!(!settled.await.unwrap());
+}
+
+#[tokio::test]
+async fn a_request_is_posted_at_once_or_not_at_all() {
+    let mut stand = Stand::new();
+    let post = |number| stand.qp.try_post_send(ping(), stand.drops.buffer(number));
+    let (first, _second) = (post(1).unwrap(), post(2).unwrap());
+    let refused = post(3).unwrap_err();
+    assert_eq!(refused.why, RequestError::Refused(Refused::QueueFull));
+    assert_eq!(refused.buffer.unwrap().1, 3);
+    let receive = |number| stand.qp.try_post_recv(&[], stand.drops.buffer(number));
+    assert!(receive(4).is_ok() && receive(5).is_err());
+    stand.complete(WcStatus::SUCCESS);
+    let first = first.await.unwrap();
+    assert_eq!((first.buffer.1, first.completed().wr_id()), (1, first.wc.wr_id()));
+    stand.driver.abort();
+    until(|| stand.driver.is_finished()).await;
+    let refused = stand.qp.try_post_send(ping(), stand.drops.buffer(6)).unwrap_err();
+    assert_eq!(refused.why, RequestError::NotPolled);
+}
+
+#[tokio::test]
+async fn the_first_failure_is_why_a_queue_pair_has_failed() {
+    let mut stand = Stand::new();
+    let sends = [stand.send(1), stand.send(2)];
+    stand.until_posted(2).await;
+    assert_eq!(stand.qp.failure(), None);
+    stand.complete(WcStatus::RETRY_EXC_ERR);
+    stand.complete(WcStatus::WR_FLUSH_ERR);
+    for send in sends {
+        send.await.unwrap().unwrap_err();
+    }
+    assert_eq!(stand.qp.failure().map(|failed| failed.status()), Some(WcStatus::RETRY_EXC_ERR));
+    // Later ones, and those of other queue pairs, are not it.
+    stand.device.push(&Wc::new(u64::MAX, WcStatus::FATAL_ERR, 1)).unwrap();
+    stand.handle.settle().await;
+    assert_eq!(stand.qp.failure().map(|failed| failed.status()), Some(WcStatus::RETRY_EXC_ERR));
+    stand.qp.reset().unwrap();
+    assert_eq!(stand.qp.failure(), None);
+}
+
+#[tokio::test]
+async fn buffers_that_the_device_may_still_use_are_leaked_and_their_tasks_told() {
+    for is_used in [true, false] {
+        let stand = Stand::new();
+        stand.list.with(|pair| pair.is_used = is_used);
+        let request = stand.qp.post_send(ping(), stand.drops.buffer(1)).await.unwrap();
+        drop(stand.qp);
+        let ended = request.await.unwrap_err();
+        assert_eq!((ended.why, ended.buffer.is_none()), (RequestError::Discarded, true));
+        assert_eq!(stand.drops.count(), u32::from(!is_used));
+    }
+}
+
+#[tokio::test]
+async fn a_queue_pair_connects_over_a_stream() {
+    let [ours, theirs] = [(); 2].map(|()| Stand::new().qp);
+    let (mut one, mut other) = tokio::io::duplex(64);
+    let peer = tokio::spawn(async move { theirs.connect_over(&mut other, &Port::new(1)).await });
+    // The lists can't be connected: the exchange was over then.
+    let why = ours.connect_over(&mut one, &Port::new(1)).await.unwrap_err();
+    assert!(matches!(why, ConnectError::Modify(_)), "{why}");
+    drop(one);
+    peer.await.unwrap().unwrap_err();
+}
+
+#[tokio::test]
+async fn what_is_no_frame_or_none_is_refused() {
+    for (sent, said) in [
+        (&b"HTTP/1.1 400"[..], "the peer does not speak this protocol"),
+        (b"CQVB\0\x01\0\x02", "the peer is at step 2, this side at step 1"),
+        (b"CQVB\0", "the peer closed the connection after 5 of 36 bytes"),
+        (b"CQVB\0\x01\0\x01\0", "the peer closed the connection after 9 of 36 bytes"),
+        (&[b"CQVB\0\x01\0\x01", &[0xff; 28][..]].concat(), "0xffffffff is not a queue pair number"),
+    ] {
+        let (mut ours, mut theirs) = tokio::io::duplex(64);
+        theirs.write_all(sent).await.unwrap();
+        let _open = (sent.len() == 36).then_some(theirs);
+        let connected = Stand::new().qp.connect_over(&mut ours, &Port::new(1)).await;
+        let why = connected.unwrap_err().to_string();
+        assert!(why.starts_with(said), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn slots_return_to_their_pool() {
+    let device = Fake::default();
+    let pool = Pool::new(Slots::allocate(&device, 2, 16, Access::LOCAL_WRITE).unwrap());
+    let (first, second) = (pool.take().await, pool.try_take().unwrap());
+    assert!(pool.free() == 0 && pool.try_take().is_none());
+    assert_eq!([&first, &second].map(|slot| slot.sge().addr), [0x1000, 0x1010]);
+    assert_eq!((first.part(3).unwrap().length, second.remote().addr), (3, 0x1010));
+    first.write(b"hello").unwrap();
+    let waits = pool.clone();
+    let third = tokio::spawn(async move { waits.take().await });
+    rest().await;
+    assert!(!third.is_finished());
+    drop(first);
+    let (third, mut bytes) = (third.await.unwrap(), [0; 5]);
+    third.read(&mut bytes).unwrap();
+    assert_eq!((third.sge().addr, &bytes), (0x1000, b"hello"));
+    assert!(third.write(&[0; 17]).is_err());
+    drop((second, third));
+    assert_eq!(pool.free(), 2);
 }

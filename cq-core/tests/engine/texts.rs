@@ -77,8 +77,10 @@ fn errors() -> Vec<String> {
         DrainError::Stopped,
         DrainError::NotPolled,
     ];
-    let created =
-        [Overdrawn { asked: 7, free: 4 }.into(), CreateTrackedError::from(CreateError::Stuck)];
+    let created = [
+        Overdrawn { asked: 7, free: 4, pending: false }.into(),
+        CreateTrackedError::from(CreateError::Stuck),
+    ];
     let reaps =
         [ReapError::Refused(Refused::WrongState), PollError::Closed.into(), ReapError::Stopped];
     let exchanges = [
@@ -108,8 +110,9 @@ fn errors() -> Vec<String> {
         .map(|status| Wc::new(1, status, 2).with_vendor_err(0x8f).result().unwrap_err());
     let in_use = InUse::new(7, "completion queue", "its queue pairs");
     assert_eq!(in_use.handle, 7, "it comes back");
-    let others: [&dyn Error; 6] = [
-        &Overdrawn { asked: 7, free: 4 },
+    let others: [&dyn Error; 7] = [
+        &Overdrawn { asked: 7, free: 4, pending: false },
+        &Overdrawn { asked: 7, free: 4, pending: true },
         &NotPosted { token: 3, why: Refused::QueueFull },
         &Dropped { lost: 3, total: 7 },
         &RangeError { offset: 16, len: 49, available: 64 },

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::{Arc, Mutex};
 
-use cq_core::budget::{Budget, Budgeted, Overdrawn, Reservation};
+use cq_core::budget::{Budget, Budgeted, Entries, Overdrawn, Reservation};
 use cq_core::device::{Destroy, QueuePair, SharedReceiveQueue};
 use cq_core::ledger::*;
 use cq_core::setup::*;
@@ -51,6 +51,10 @@ impl Post for Qp {
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         self.with(|pair| pair.post_recv(list))
+    }
+
+    fn quiesce(&mut self) -> bool {
+        !self.with(|pair| pair.is_used)
     }
 }
 
@@ -165,7 +169,6 @@ fn port() -> Port {
 }
 
 type Queue = CompletionQueue<Budgeted<Cq, Arc<Budget>>>;
-type Entries = Reservation<Arc<Budget>>;
 type Tracked<C> = TrackedQp<Qp, u32, char, 4, 2, C>;
 
 /// With so many entries for sends and for receives.
@@ -250,22 +253,24 @@ fn a_queue_pair_is_created_with_what_it_reserves() {
         assert_eq!(caps, QpCaps { max_send_wr: 4, max_recv_wr: 2, ..QpCaps::USUAL });
         Ok(Qp::default())
     };
-    let refused = Created::create([&sends, &receives], |_| Err(CreateError::Stuck)).unwrap_err();
+    let refused =
+        Created::create_by([&sends, &receives], QpCaps::USUAL, |_| Err(CreateError::Stuck))
+            .unwrap_err();
     assert_eq!(refused, CreateTrackedError::Create(CreateError::Stuck));
-    // What was reserved for it returns once the queues were polled empty.
-    let ((mut send_cq, sends), (mut recv_cq, receives)) =
-        (Qp::default().cq(5), Qp::default().cq(3));
-    assert!(Created::create([&sends, &receives], |_| Err(CreateError::Stuck)).is_err());
-    for cq in [&mut send_cq, &mut recv_cq] {
-        assert!(cq.poll(&mut [Wc::default()]).unwrap().is_empty());
-    }
-    let qp = Created::create([&sends, &receives], create).unwrap();
+    let qp = Created::create_by([&sends, &receives], QpCaps::USUAL, create).unwrap();
     assert_eq!((qp.max_sends(), qp.max_receives()), (4, 2));
     assert_eq!((sends.free(), receives.free()), (1, 1));
-    let overdrawn = |asked| CreateTrackedError::Overdrawn(Overdrawn { asked, free: 1 });
-    assert_eq!(Created::create([&sends, &receives], create).unwrap_err(), overdrawn(4));
+    let overdrawn =
+        |asked| CreateTrackedError::Overdrawn(Overdrawn { asked, free: 1, pending: false });
+    assert_eq!(
+        Created::create_by([&sends, &receives], QpCaps::USUAL, create).unwrap_err(),
+        overdrawn(4)
+    );
     let (_cq, enough) = Qp::default().cq(9);
-    assert_eq!(Created::create([&enough, &receives], create).unwrap_err(), overdrawn(2));
+    assert_eq!(
+        Created::create_by([&enough, &receives], QpCaps::USUAL, create).unwrap_err(),
+        overdrawn(2)
+    );
 }
 
 #[test]
@@ -534,6 +539,50 @@ fn q11_a_shared_receive_queue_that_is_in_use_keeps_what_it_has() {
         assert!(cq.poll(&mut [Wc::default(); 2]).unwrap().is_empty());
         assert_eq!((Arc::strong_count(&token) > 1, budget.free()), (is_used, 5));
     }
+}
+
+#[test]
+fn buffers_that_a_destroyed_queue_pair_may_still_use_are_not_freed() {
+    for (is_used, is_idle) in [(true, false), (false, false), (true, true)] {
+        let device = Qp::default();
+        device.with(|pair| pair.is_used = is_used);
+        let (mut cq, budget) = device.cq(8);
+        let [sends, receives] = [4, 3].map(|count| Reservation::new(&budget, count).unwrap());
+        let mut qp = TrackedQp::<_, _, _, 4, 3, _>::with(device.clone(), sends, receives);
+        let tokens = [(); 2].map(Arc::new);
+        if !is_idle {
+            qp.post_send(ping(), tokens[0].clone()).unwrap();
+            qp.post_recv(&[], tokens[1].clone()).unwrap();
+        }
+        drop(qp);
+        assert!(cq.poll(&mut [Wc::default(); 2]).unwrap().is_empty());
+        let (owners, free) = if is_used && !is_idle { (2, 1) } else { (1, 8) };
+        assert_eq!(
+            (tokens.map(|token| Arc::strong_count(&token)), budget.free()),
+            ([owners; 2], free)
+        );
+    }
+}
+
+#[test]
+fn a_batch_is_retired_in_its_order_and_the_rest_when_the_iterator_is_dropped() {
+    let (mut qp, device, mut cq) = tracked(4, 2);
+    qp.post_sends(&mut [ping(), SendWr::send(0, &[]), ping(), ping()], |nth| nth as u32).unwrap();
+    qp.post_recvs(&mut [RecvWr::new(0, &[]); 2], |nth| ['a', 'b'][nth]).unwrap();
+    device.with(|pair| {
+        (0..2).for_each(|_| pair.execute(WcStatus::SUCCESS));
+        pair.deliver(0);
+        pair.completions.push_back(send(u64::MAX)); // another's
+        (0..2).for_each(|_| pair.execute(WcStatus::SUCCESS));
+        pair.deliver(0);
+    });
+    let mut buffer = [Wc::default(); 8];
+    let batch = cq.poll(&mut buffer).unwrap();
+    let seen: Vec<_> = qp.retire_all(batch).take(4).map(|done| name(&done)).collect();
+    assert_eq!(seen, ["0 true", "1 true", "a true", "2 true"]);
+    assert!(qp.is_idle(), "the rest, too");
+    assert_eq!(qp.retire_all(batch).count(), 0);
+    assert_eq!(qp.retire_all(&[]).count(), 0);
 }
 
 #[test]

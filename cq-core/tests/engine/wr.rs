@@ -31,6 +31,14 @@ fn requests() -> [SendWr<'static>; 13] {
 }
 
 #[test]
+fn q06_a_probe_needs_nothing() {
+    let probe = SendWr::probe(7);
+    assert_eq!((probe.wr_id, probe.data, probe.flags), (7, Data::Sges(&[]), SendFlags::SIGNALED));
+    let nowhere = RemoteAddr { addr: 0, rkey: 0 };
+    assert_eq!(probe.op, SendOp::Write { remote: nowhere, imm: None });
+}
+
+#[test]
 fn q06_each_builder_makes_its_request_signaled() {
     let said = requests().map(|wr| {
         assert_eq!(wr, SendWr::new(9, wr.op, wr.data));

@@ -32,6 +32,8 @@ pub struct ClaimedQp {
     pub recv_ring: Ring,
     /// `None` once it is dropped.
     deferred: Option<Deferred>,
+    /// Whether the process of its peer was suspended in the middle of a message for it.
+    is_stuck: bool,
 }
 
 /// What a destroyed queue pair may have to keep for a while: its table entry, its memory, the objects that it uses.
@@ -124,7 +126,7 @@ impl ClaimedQp {
         );
         let deferred = Some(Deferred { engine, number, _extent: extent, setup });
         let queue = SendQueue::of(engine, index);
-        Ok(Self { queue, number, send_ring, send_slots, recv_ring, deferred })
+        Ok(Self { queue, number, send_ring, send_slots, recv_ring, deferred, is_stuck: false })
     }
 
     /// Has the service thread check the other processes.
@@ -184,13 +186,27 @@ impl ClaimedQp {
         halted
     }
 
+    /// Goes to RESET before it is destroyed. If it can't, destroying does not wait once more.
+    ///
+    /// # Errors
+    /// As of [`reset`](Self::reset), now or before.
+    pub fn quiesce(&mut self) -> Result<(), Stuck> {
+        if !self.is_stuck {
+            self.is_stuck = self.reset().is_err();
+        }
+        if self.is_stuck { Err(Stuck) } else { Ok(()) }
+    }
+
     /// Shuts the peer out by the state, and seizes the send queue: its owner sees the state, and stops after the current
-    /// request.
+    /// request. Then waits for the peer.
     fn halt(&self) -> Result<(), Stuck> {
         identity::enter(self.queue.slot, self.number);
         self.queue.ownership.seize();
         pending_atomic::abandon(self.queue.engine, self.number);
         self.queue.engine.memory.windows().release(self.queue.engine.memory, self.number);
+        if self.is_stuck {
+            return Err(Stuck);
+        }
         self.wait_for_peer()?;
         shared_receives::wait_until_idle(self.queue.engine, self.queue.slot.srq(), self.number)
     }

@@ -50,7 +50,7 @@ fn x03_who_comes_late_to_a_dead_one_frees_nothing_of_its_successor() {
     // The next process with this id has a completion queue, before a survivor that saw the dead one goes on.
     let cqs = device.completions.cqs();
     let (cq, _) = cqs.claim(ANOTHER).unwrap();
-    assert!(after(device.shm, &device.tables(), dead));
+    assert!(after(device.shm, device.tables(), dead));
     assert_eq!(cqs.at(cq).life().attachment(), Some(ANOTHER));
 }
 

@@ -1,6 +1,10 @@
 //! Tests of a process that is stopped in the middle of a request: a process that takes back memory or a queue pair to
 //! which it may be writing waits for it (X7).
 
+use std::sync::Arc;
+
+use cq_core::tracked::TrackedQp;
+
 use super::*;
 use crate::engine::srq::queue as pool_of;
 
@@ -106,6 +110,17 @@ fn x07_a_queue_pair_is_kept_for_as_long_as_a_stopped_process_may_write_to_it() {
         deaths::look(device);
         mine() == 0
     });
+}
+
+#[test]
+fn x07_buffers_that_a_stopped_process_may_write_to_are_not_freed_with_their_queue_pair() {
+    let Target { fixture: _fixture, region, qp, victim, .. } = Target::new("buffers");
+    let mut qp = TrackedQp::<_, (), _, 0, 1>::new(qp);
+    let token = Arc::new(());
+    qp.post_recv(&[region.sge(0, 8).unwrap()], token.clone()).unwrap();
+    drop(qp);
+    assert_eq!(Arc::strong_count(&token), 2);
+    Target::goes_on(victim);
 }
 
 /// Is connected, and does nothing.
