@@ -298,10 +298,7 @@ pub fn mark_again(completions: &'static Completions) {
 fn ring(completions: &'static Completions, index: ChannelIndex, unwritten: Unwritten) {
     let channel = completions.channel(index);
     let Some((attachment, generation)) = channel.life().holder() else { return };
-    if completions
-        .fifos
-        .fill(index, generation, || fifo::open(&completions.shm.path().fifo(index.get())))
-    {
+    if completions.fifos.fill(index, generation, || open(completions, index)) {
         steps::done(Step::Written);
         events(completions, index).written(unwritten);
     } else {
@@ -315,11 +312,21 @@ pub fn signal_pending(completions: &'static Completions) {
     for (index, channel) in completions.channels.all_of(completions.shm.attachment()) {
         if sync::cas(&channel.unsignaled, 1, 0).is_ok() {
             let Some((_, generation)) = channel.life().holder() else { continue };
-            completions
-                .fifos
-                .fill(index, generation, || fifo::open(&completions.shm.path().fifo(index.get())));
+            completions.fifos.fill(index, generation, || open(completions, index));
         }
     }
+}
+
+/// Opens the descriptor of the channel at an index, once those of channels that have ended are closed.
+fn open(completions: &'static Completions, index: ChannelIndex) -> Result<OwnedFd, Errno> {
+    close_ended(completions);
+    fifo::open(&completions.shm.path().fifo(index.get()))
+}
+
+/// Closes the descriptors of other processes' channels that have ended.
+pub fn close_ended(completions: &'static Completions) {
+    let generation = |index| Some(completions.channel(index).life().holder()?.1);
+    completions.fifos.retain(|index, of| generation(index) == Some(of));
 }
 
 #[cfg(test)]

@@ -82,6 +82,15 @@ impl Fifos {
         kept_open.as_ref().is_some_and(|(_, fd)| fill(fd))
     }
 
+    /// Closes those for which `is_there` is false, given their index and generation. One that another thread uses stays.
+    pub fn retain(&self, is_there: impl Fn(ChannelIndex, u32) -> bool) {
+        for (index, kept_open) in (0..).map(ChannelIndex::new).zip(&self.0) {
+            if let Ok(mut kept_open) = kept_open.try_lock() {
+                kept_open.take_if(|(generation, _)| !is_there(index, *generation));
+            }
+        }
+    }
+
     fn at(&self, index: ChannelIndex) -> MutexGuard<'_, Open> {
         let index = index.get() as usize & (self.0.len() - 1);
         self.0[index].lock().unwrap_or_else(PoisonError::into_inner)

@@ -15,6 +15,7 @@
 //! step 3 is done by one at a time. [`Device`] lists the tables, and each table implements [its own steps](DeathRecovery).
 
 use super::Device;
+use crate::completion::channel;
 use crate::engine::queue_pair;
 use crate::error::{CreateError, RegisterError};
 use crate::protocol::lock::AttachmentKey;
@@ -22,11 +23,14 @@ use crate::shm::Shm;
 use crate::shm::recovery::DeathRecovery;
 use crate::trace;
 
-/// Checks all other processes, and recovers from those that died. True if others are left.
+/// Checks all other processes, and recovers from those that died; closes what it has open of channels that have ended. True
+/// if others are left.
 pub fn look(device: &Device) -> bool {
     device.shm.tidy();
     queue_pair::tidy(device.engine);
-    look_at(device.shm, device.tables())
+    let others_are_left = look_at(device.shm, device.tables());
+    channel::close_ended(device.completions);
+    others_are_left
 }
 
 /// As [`look`], for processes that have entries in these tables.

@@ -123,6 +123,47 @@ fn nobody_keeps_the_descriptor_of_a_channel_that_has_ended() {
     assert_eq!(fd.strong_count(), 0);
 }
 
+/// The descriptors of this process that are FIFOs of a fabric.
+fn open_fifos(completions: &Completions) -> usize {
+    let prefix = format!("{}.fifo.", completions.shm.path().file().display());
+    let fds = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let targets = fds.filter_map(|fd| std::fs::read_link(fd.path()).ok());
+    targets.filter(|target| target.to_string_lossy().starts_with(&prefix)).count()
+}
+
+#[test]
+fn n06_the_descriptor_of_another_process_s_channel_is_closed_once_that_has_ended() {
+    let Scene { channel, device, completions, .. } = &Scene::new();
+    let source = Source::Srq(SrqIndex::new(6));
+    // One stays, and keeps its descriptor.
+    let ring_another = || {
+        let (index, _) = completions.channels.claim(ANOTHER).unwrap();
+        let fd = fifo::make(&completions.shm.path().fifo(index.get())).unwrap();
+        events(completions, index).begin();
+        events(completions, index).attach(source.to_number(completions));
+        raise(completions, source, || true);
+        source.node(completions).forget();
+        (index, fd)
+    };
+    let end = |(index, _): (ChannelIndex, OwnedFd)| {
+        remove(completions, index);
+        completions.channel(index).life().end(ANOTHER);
+    };
+    let (_stays, before) = (ring_another(), open_fifos(completions));
+    assert_eq!(
+        before, 4,
+        "of this process' channel, of its asynchronous events, and two ends of another one"
+    );
+    for _ in 0..100 {
+        end(ring_another());
+        assert!(open_fifos(completions) <= before + 1);
+    }
+    deaths::look(device);
+    assert_eq!(open_fifos(completions), before);
+    raise(completions, Source::Srq(SrqIndex::new(5)), || true);
+    assert!(is_readable(channel));
+}
+
 #[test]
 fn n09_the_owner_is_called_to_ring_what_can_not_be_opened() {
     let scene = Scene::new();

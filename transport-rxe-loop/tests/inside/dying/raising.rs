@@ -1,6 +1,8 @@
 //! Tests of a process that stops at each step of raising an event: the reader of the channel gets the events of all
 //! others.
 
+use std::path::PathBuf;
+
 use cq_core::transport::CqKey;
 
 use super::*;
@@ -71,6 +73,48 @@ fn n06_who_stops_at_whatever_step_of_raising_an_event_keeps_no_other_event_back(
         }
         assert!(victim.ended().success());
     }
+}
+
+/// Waits for the event of a message, and leaves.
+#[test]
+#[ignore = "a process of another test"]
+fn comes_and_goes() {
+    die_with_parent();
+    let fixture = its_fixture();
+    let mut channel = fixture.context.create_channel().unwrap();
+    let mut cq = fixture.context.create_cq(16, Some(&channel)).unwrap();
+    let mut qp = fixture.create(&QpInit::new(&cq));
+    qp.connect_to(order().parse().unwrap()).unwrap();
+    qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
+    say(qp.number());
+    sleep_for(&mut channel, cq.key(), &mut Vec::new());
+}
+
+#[test]
+fn who_raises_events_of_peers_that_come_and_go_keeps_no_descriptor_of_them() {
+    let (mut fixture, name) = named("coming-and-going", OpenOptions::new());
+    let file = fixture.device.shm.path().file();
+    // Other tests of this process open what is of other fabrics.
+    let open_descriptors = || {
+        let fds = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let targets = fds.filter_map(|fd| std::fs::read_link(fd.path()).ok());
+        let of_the_fabric =
+            |target: &PathBuf| target.to_string_lossy().starts_with(&*file.to_string_lossy());
+        targets.filter(of_the_fabric).count()
+    };
+    let mut serve = || {
+        let mut qp = fixture.qp();
+        let mut peer = Actor::start("inside::dying::raising::comes_and_goes", &[(FABRIC, &name)]);
+        peer.order(qp.number());
+        qp.connect_to(peer.number() as u32).unwrap();
+        qp.post_send(&[SendWr::send(1, &[])]).unwrap();
+        assert_eq!(fixture.next_wc(), (1, WcStatus::SUCCESS));
+        assert!(peer.ended().success());
+    };
+    let before = open_descriptors();
+    (0..8).for_each(|_| serve());
+    until("all are closed", || open_descriptors() == before);
 }
 
 /// Overruns the queue pair that it is told, and stops when the state of one changes.
