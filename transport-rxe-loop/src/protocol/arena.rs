@@ -83,13 +83,17 @@ impl<'a> Granules<'a> {
         }
     }
 
-    /// Frees all granules of a dead owner. By one process at a time, as a freed granule may be taken at once.
-    pub fn recover(self, owner: u8) {
-        for byte in self.0 {
+    /// Frees all granules of a dead owner; returns the first. By one process at a time, as a freed granule may be taken at
+    /// once.
+    pub fn recover(self, owner: u8) -> Option<usize> {
+        let mut first = None;
+        for (granule, byte) in self.0.iter().enumerate() {
             if sync::load(byte) == owner {
                 sync::release_at(byte, 0, Site::GiveGranule);
+                first = first.or(Some(granule));
             }
         }
+        first
     }
 
     /// The owners of the granules that are taken.

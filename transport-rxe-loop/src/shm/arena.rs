@@ -1,4 +1,8 @@
-//! Memory that can be allocated: [granules](crate::protocol::arena), each with its owner. Next fit, under one lock.
+//! Memory that can be allocated: [granules](crate::protocol::arena), each with its owner, under one lock.
+//!
+//! A search begins where the last one ended, or at the lowest granule that was freed since: memory that was used before
+//! is used again, and pages that were never touched stay so. Where the search begins is a hint, which processes change
+//! without the lock; behind it, the search begins anew at the start.
 
 use super::Shm;
 use super::mapping::Shared;
@@ -103,7 +107,7 @@ impl Extent {
 
 impl Drop for Extent {
     fn drop(&mut self) {
-        self.shm.arena().granules.give_back(self.first, self.granules);
+        self.shm.arena().give_back(self.first, self.granules);
     }
 }
 
@@ -112,11 +116,12 @@ fn take(shm: &'static Shm, granules: usize) -> Result<Option<usize>, Stuck> {
     let arena = shm.arena();
     // What a dead holder had marked stays its own: it is freed with the rest that it had.
     let _guard = shm.lock(&shm.own.common.arena, || {}, || {})?;
-    let hint = (sync::load(arena.next) as usize).clamp(arena.first, arena.granules.len());
+    let seen = sync::load(arena.next);
+    let hint = (seen as usize).clamp(arena.first, arena.granules.len());
     let from = |at| arena.granules.take(at, granules, shm.attachment().get() as u8 + 1);
     let first = from(hint).or_else(|| from(arena.first));
     if let Some(first) = first {
-        sync::store(arena.next, (first + granules) as u32);
+        arena.continue_at(seen, first + granules);
     }
     Ok(first)
 }
@@ -132,9 +137,29 @@ impl Arena {
         self.first * GRANULE
     }
 
+    /// The next search begins at a granule, unless one that was freed since the hint was `seen` has changed it.
+    fn continue_at(&self, seen: u32, granule: usize) {
+        let _lowered = sync::cas(self.next, seen, granule as u32);
+    }
+
+    /// Frees granules of this process.
+    fn give_back(&self, first: usize, count: usize) {
+        self.granules.give_back(first, count);
+        if count > 0 {
+            self.search_from(first);
+        }
+    }
+
     /// Frees all granules of a dead attachment.
     fn recover(&self, attachment: AttachmentId) {
-        self.granules.recover(attachment.get() as u8 + 1);
+        if let Some(first) = self.granules.recover(attachment.get() as u8 + 1) {
+            self.search_from(first);
+        }
+    }
+
+    /// A granule was freed: the next search begins there, or before it.
+    fn search_from(&self, granule: usize) {
+        sync::fetch_update(self.next, |seen| (seen as usize > granule).then_some(granule as u32));
     }
 
     /// The attachment that has each granule that is taken.
