@@ -68,6 +68,7 @@ mod drain;
 mod qp;
 mod srq;
 
+#[cfg(feature = "tokio")]
 pub(crate) use self::create::CqHandle;
 pub use self::create::CreateTrackedError;
 pub use self::credit::{Credit, Unlimited};

@@ -229,6 +229,12 @@ impl Drop for Shared {
 /// stay for other queue pairs. If a receive is taken for a message that does not arrive, since a process died or does
 /// not answer, it is the next to be taken again.
 ///
+/// # Who gets a receive
+/// While there are receives, each message takes the oldest. Where there were none and several senders wait for one, a post
+/// has them run, each time another one first. That is no promise of fairness: a sender whose process runs already is faster
+/// than one whose process is to be woken, and one that does not wait is faster than both. Where it matters, give each sender
+/// [credits](cq_core::guide::sizing#receive-queues).
+///
 /// Destroying it twice does not compile:
 /// ```compile_fail
 /// # fn twice(srq: transport_rxe_loop::SharedReceiveQueue) {

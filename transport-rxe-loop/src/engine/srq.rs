@@ -1,5 +1,7 @@
 //! Lookups of shared receive queues: where the receives of each lie, and its pool.
 
+use std::mem;
+
 use super::Engine;
 use super::entry::SrqSlot;
 use crate::protocol::number::{QpIndex, QpNumber, SrqNumber};
@@ -41,12 +43,19 @@ pub fn numbered(
     is_there.then(|| queue(engine, slot)).flatten().map(|queue| (slot, queue))
 }
 
-/// Calls `each` for queue pairs connected to a queue pair of this shared receive queue.
+/// Calls `each` for queue pairs connected to a queue pair of this shared receive queue. Each time another one is the first,
+/// in turn: it takes what there is, if it waits.
 pub fn for_each_sender_to(engine: &'static Engine, srq: SrqNumber, mut each: impl FnMut(QpIndex)) {
     sync::read_fence();
-    for (index, dest) in engine.qps.indices().zip(engine.destinations) {
-        let number = QpNumber::new(sync::load(dest));
+    let first = engine.srq(srq).pool.first();
+    let (start, mut is_first) = (sync::load(first), true);
+    for step in 0..engine.qps.len() {
+        let index = engine.qps.index(start.wrapping_add(step));
+        let number = QpNumber::new(sync::load(engine.dest(index)));
         if number != QpNumber::NONE && engine.qp(number).srq() == srq {
+            if mem::take(&mut is_first) {
+                sync::store(first, index.get().wrapping_add(1));
+            }
             each(index);
         }
     }

@@ -18,6 +18,7 @@
 //! | `taken` | under the lock | the position of the next receive to take |
 //! | `left` | a process that leaves a receive, after leaving it, or that finds one left by a dead process; one that takes, before it looks for them | some slot may be Left |
 //! | `starved` | a process that finds no receive; one that posts or gives back, and clears it | all waiting senders are to be run |
+//! | `first` | who has them run | the entry of the queue pair that is run first the next time |
 //!
 //! # Death of a process
 //! A slot records which attachment took it, so the receives of a dead process are not lost: a process that
@@ -95,6 +96,7 @@ struct Takers {
 struct Owned {
     posted: AtomicU64,
     starved: AtomicU32,
+    first: AtomicU32,
 }
 
 const _: () = assert!(align_of::<Pool>() == 128 && size_of::<Pool>() == 256);
@@ -105,10 +107,15 @@ impl Pool {
         &self.takers.lock
     }
 
+    /// The entry of the queue pair that is run first the next time that all waiting senders are. Any number will do.
+    pub const fn first(&self) -> &AtomicU32 {
+        &self.owner.first
+    }
+
     /// Empties the pool for a new owner, while no other process knows of it. The lock is unchanged.
     pub fn begin(&self) {
         let Takers { limit, reporter, left, .. } = &self.takers;
-        for word in [limit, reporter, left, &self.owner.starved] {
+        for word in [limit, reporter, left, &self.owner.starved, &self.owner.first] {
             sync::store(word, 0);
         }
         sync::store(&self.takers.taken, 0);

@@ -60,6 +60,39 @@ fn q09_a_shared_receive_is_judged_by_its_own_domain() {
     assert_eq!(outcomes(&done), [(1, S::SUCCESS), (2, S::LOC_PROT_ERR)]);
 }
 
+/// Which of four senders with 6 messages each get the receives of a queue, where so many at a time are posted to it.
+fn takers(at_a_time: usize) -> Vec<usize> {
+    const SENDS: usize = 6;
+    let context = open();
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(256, None).unwrap());
+    let mut sent = context.create_cq(256, None).unwrap();
+    let mut srq = pd.create_srq(&SrqInit { max_wr: 16, max_sge: 1 }).unwrap();
+    let mut pairs = [(); 4].map(|()| {
+        let mut from = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&sent) }).unwrap();
+        let mut to = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
+        connect(&mut from, &mut to);
+        (from, to)
+    });
+    pairs.iter_mut().for_each(|(from, _)| from.post_send(&[SendWr::send(1, &[]); SENDS]).unwrap());
+    let mut takers = Vec::new();
+    while takers.len() < 4 * SENDS {
+        srq.post_recv(&vec![RecvWr::new(2, &[]); at_a_time]).unwrap();
+        let is_of = |wc: &Wc| pairs.iter().position(|(_, to)| to.number() == wc.qp_num());
+        takers.extend(settle(&mut cq, at_a_time).iter().filter_map(is_of));
+    }
+    assert_eq!(outcomes(&settle(&mut sent, 4 * SENDS)), [(1, S::SUCCESS); 4 * SENDS]);
+    takers
+}
+
+#[test]
+fn q09_senders_that_wait_for_a_shared_receive_are_run_in_turn() {
+    for at_a_time in [1, 2, 3] {
+        let turns = (0..4).cycle().flat_map(|sender| vec![sender; at_a_time]).take(24);
+        let takers = takers(at_a_time);
+        assert!(takers.iter().copied().eq(turns), "{at_a_time}: {takers:?}");
+    }
+}
+
 #[test]
 fn q09_a_dead_queue_is_never_named() {
     let (mut a, b, mut srq) = sharing([1]);
