@@ -198,10 +198,10 @@ pub fn connect_over(
     port: &Port,
     limit: Duration,
 ) -> Result<Endpoint, ConnectError> {
-    let start = Instant::now();
-    let peer = exchange(stream, &qp.endpoint(port), limit)?;
+    let stream = Timed::new(stream, limit);
+    let peer = stream.exchange(&qp.endpoint(port))?;
     qp.connect(port, &peer)?;
-    barrier(stream, limit.saturating_sub(start.elapsed()))?;
+    stream.barrier()?;
     Ok(peer)
 }
 
@@ -214,8 +214,7 @@ pub fn exchange(
     mine: &Endpoint,
     limit: Duration,
 ) -> Result<Endpoint, ExchangeError> {
-    let theirs = swap(stream, Step::Endpoint, &mine.to_bytes(), limit)?;
-    Ok(Endpoint::from_bytes(&theirs)?)
+    Timed::new(stream, limit).exchange(mine)
 }
 
 /// Waits until the peer does the same: both queue pairs are connected then.
@@ -223,7 +222,7 @@ pub fn exchange(
 /// # Errors
 /// See [`ExchangeError`].
 pub fn barrier(stream: &impl AsFd, limit: Duration) -> Result<(), ExchangeError> {
-    swap(stream, Step::Ready, &[], limit).map(|[]| ())
+    Timed::new(stream, limit).barrier()
 }
 
 /// A stream, and when a step on it has to be done; None is never.
@@ -233,22 +232,7 @@ struct Timed<'s> {
     deadline: Option<Instant>,
 }
 
-/// Sends a frame and reads the peer's.
-fn swap<const N: usize>(
-    stream: &impl AsFd,
-    step: Step,
-    body: &[u8; N],
-    limit: Duration,
-) -> Result<[u8; N], ExchangeError> {
-    // More time than the clock can express is no limit.
-    let stream = Timed { stream: stream.as_fd(), deadline: Instant::now().checked_add(limit) };
-    let sent = stream.send_all(&frame(step, body));
-    // A peer that refused the frame may have sent something before it closed the stream.
-    let theirs = stream.receive(step)?;
-    sent?;
-    Ok(theirs)
-}
-
+/// The frame of a step.
 pub(crate) fn frame(step: Step, body: &[u8]) -> Vec<u8> {
     [&MAGIC, &VERSION.to_be_bytes()[..], &(step as u16).to_be_bytes(), body].concat()
 }
@@ -265,7 +249,29 @@ pub(crate) fn judge(header: [u8; HEADER], step: Step) -> Result<(), ExchangeErro
     }
 }
 
-impl Timed<'_> {
+impl<'s> Timed<'s> {
+    /// More time than the clock can express is no limit.
+    fn new(stream: &'s impl AsFd, limit: Duration) -> Self {
+        Self { stream: stream.as_fd(), deadline: Instant::now().checked_add(limit) }
+    }
+
+    fn exchange(self, mine: &Endpoint) -> Result<Endpoint, ExchangeError> {
+        Ok(Endpoint::from_bytes(&self.swap(Step::Endpoint, &mine.to_bytes())?)?)
+    }
+
+    fn barrier(self) -> Result<(), ExchangeError> {
+        self.swap(Step::Ready, &[]).map(|[]| ())
+    }
+
+    /// Sends a frame and reads the peer's.
+    fn swap<const N: usize>(self, step: Step, body: &[u8; N]) -> Result<[u8; N], ExchangeError> {
+        let sent = self.send_all(&frame(step, body));
+        // A peer that refused the frame may have sent something before it closed the stream.
+        let theirs = self.receive(step)?;
+        sent?;
+        Ok(theirs)
+    }
+
     /// Reads the peer's frame. Returns without the rest of one that begins wrongly.
     fn receive<const N: usize>(self, step: Step) -> Result<[u8; N], ExchangeError> {
         let (mut header, mut body) = ([0; HEADER], [0; N]);

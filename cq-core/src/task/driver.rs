@@ -124,8 +124,8 @@ impl Handle {
     /// This method is cancel safe.
     pub async fn settle(&self) -> bool {
         let Self(table) = self;
-        let mut settled = pin!(table.settled.notified());
-        settled.as_mut().enable();
+        // From here on it is told.
+        let settled = table.settled.notified();
         if table.lock().is_over {
             return false;
         }

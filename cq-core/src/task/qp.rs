@@ -152,10 +152,7 @@ where
     pub async fn post_send(&self, wr: SendWr<'_>, buffer: B) -> Result<Request<B>, Unfinished<B>> {
         let wr = signaled(wr);
         self.shared
-            .post(&self.shared.sends, buffer, |qp, token| {
-                let posted = qp.post_send(wr, token);
-                (posted, qp.free_sends() < qp.max_sends())
-            })
+            .post(&self.shared.sends, has_sends, buffer, |qp, token| qp.post_send(wr, token))
             .await
     }
 
@@ -190,9 +187,8 @@ where
     ) -> Result<Request<B>, Unfinished<B>> {
         let wr = signaled(wr);
         self.shared
-            .post(&self.shared.sends, buffer, |qp, token| {
-                let posted = qp.post_send_to(destination, wr, token);
-                (posted, qp.free_sends() < qp.max_sends())
+            .post(&self.shared.sends, has_sends, buffer, |qp, token| {
+                qp.post_send_to(destination, wr, token)
             })
             .await
     }
@@ -206,10 +202,11 @@ where
     /// # Errors
     /// As those of [`post_send`](Self::post_send).
     pub async fn post_recv(&self, sges: &[Sge], buffer: B) -> Result<Request<B>, Unfinished<B>> {
+        let has_receives =
+            |qp: &mut Tracked<_, _, SENDS, RECEIVES, _>| qp.free_receives() < qp.max_receives();
         self.shared
-            .post(&self.shared.receives, buffer, |qp, token| {
-                let posted = qp.post_recv(sges, token);
-                (posted, qp.free_receives() < qp.max_receives())
+            .post(&self.shared.receives, has_receives, buffer, |qp, token| {
+                qp.post_recv(sges, token)
             })
             .await
     }
@@ -221,7 +218,7 @@ where
     /// As those of [`post_send`](Self::post_send). [`Refused::QueueFull`]: no slot is free now.
     pub fn try_post_send(&self, wr: SendWr<'_>, buffer: B) -> Result<Request<B>, Unfinished<B>> {
         let wr = signaled(wr);
-        self.shared.try_post(buffer, |qp, token| (qp.post_send(wr, token), false))
+        self.shared.try_post(buffer, |qp, token| qp.post_send(wr, token))
     }
 
     /// Posts a receive at once: as [`try_post_send`](Self::try_post_send).
@@ -229,7 +226,7 @@ where
     /// # Errors
     /// As those of `try_post_send`.
     pub fn try_post_recv(&self, sges: &[Sge], buffer: B) -> Result<Request<B>, Unfinished<B>> {
-        self.shared.try_post(buffer, |qp, token| (qp.post_recv(sges, token), false))
+        self.shared.try_post(buffer, |qp, token| qp.post_recv(sges, token))
     }
 
     /// Why the queue pair has failed: the first failure of a request since RESET that was no flush. Of several tasks that
@@ -290,11 +287,9 @@ where
     /// # Errors
     /// The queue pair can't go to ERR, or nobody polls a completion queue any more.
     pub async fn drain(&self) -> Result<(), DrainError> {
-        let mut has_failed = false;
         loop {
-            // Registered before the look, so that the last completion is noticed.
-            let mut idle = pin!(self.shared.idle.notified());
-            idle.as_mut().enable();
+            // It is told from here on, and so of the last completion, if that comes after the look.
+            let idle = self.shared.idle.notified();
             {
                 let mut state = self.shared.lock();
                 if state.qp.is_idle() {
@@ -303,10 +298,7 @@ where
                 if state.is_given_up {
                     return Err(DrainError::NotPolled);
                 }
-                if !has_failed {
-                    state.qp.fail()?;
-                    has_failed = true;
-                }
+                state.qp.fail()?;
             }
             idle.await;
         }
@@ -333,6 +325,13 @@ where
     }
 }
 
+/// Whether slots of the send queue are in use.
+fn has_sends<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit>(
+    qp: &mut Tracked<Q, B, SENDS, RECEIVES, C>,
+) -> bool {
+    qp.free_sends() < qp.max_sends()
+}
+
 /// Signaled, so that it completes for its task.
 fn signaled(wr: SendWr<'_>) -> SendWr<'_> {
     SendWr { flags: wr.flags | SendFlags::SIGNALED, ..wr }
@@ -349,57 +348,53 @@ where
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Posts by `post`, which also returns whether it is worth waiting for a slot.
-    fn attempt(
-        &self,
-        token: Token<B>,
-        post: impl FnOnce(&mut Tracked<Q, B, SENDS, RECEIVES, C>, Token<B>) -> Attempt<B>,
-    ) -> Result<(), (Token<B>, RequestError, bool)> {
-        let mut state = self.lock();
-        if state.is_given_up {
-            return Err((token, RequestError::NotPolled, false));
-        }
-        let (posted, may_wait) = post(&mut state.qp, token);
-        posted.map_err(|NotPosted { token, why }| (token, why.into(), may_wait))
-    }
-
+    /// Posts by `post`.
     fn try_post(
         &self,
         buffer: B,
-        post: impl FnOnce(&mut Tracked<Q, B, SENDS, RECEIVES, C>, Token<B>) -> Attempt<B>,
+        post: impl FnOnce(&mut Tracked<Q, B, SENDS, RECEIVES, C>, Token<B>) -> Posted<B>,
     ) -> Result<Request<B>, Unfinished<B>> {
         let (token, request) = Token::new(buffer);
-        match self.attempt(token, post) {
+        let mut state = self.lock();
+        if state.is_given_up {
+            return Err(token.not_posted(RequestError::NotPolled));
+        }
+        match post(&mut state.qp, token) {
             Ok(()) => Ok(request),
-            Err((token, why, _)) => Err(token.not_posted(why)),
+            Err(NotPosted { token, why }) => Err(token.not_posted(why.into())),
         }
     }
 
-    /// Posts by `post`. Waits for `freed` while the queue is full.
+    /// The same. While the queue is full, and its slots are in use, waits for `freed`.
     async fn post(
         &self,
         freed: &Notify,
-        buffer: B,
-        mut post: impl FnMut(&mut Tracked<Q, B, SENDS, RECEIVES, C>, Token<B>) -> Attempt<B>,
+        is_used: impl Fn(&mut Tracked<Q, B, SENDS, RECEIVES, C>) -> bool,
+        mut buffer: B,
+        mut post: impl FnMut(&mut Tracked<Q, B, SENDS, RECEIVES, C>, Token<B>) -> Posted<B>,
     ) -> Result<Request<B>, Unfinished<B>> {
-        const FULL: RequestError = RequestError::Refused(Refused::QueueFull);
-        let (mut token, request) = Token::new(buffer);
         loop {
             // Registered before the attempt, so that a slot that is freed after it is noticed.
             let mut freed = pin!(freed.notified());
             freed.as_mut().enable();
-            match self.attempt(token, &mut post) {
-                Ok(()) => return Ok(request),
-                Err((back, FULL, true)) => token = back,
-                Err((token, why, _)) => return Err(token.not_posted(why)),
+            let mut waits = false;
+            let posted = self.try_post(buffer, |qp, token| {
+                let posted = post(qp, token);
+                let is_full = matches!(posted, Err(NotPosted { why: Refused::QueueFull, .. }));
+                waits = is_full && is_used(qp);
+                posted
+            });
+            match posted {
+                Err(Unfinished { buffer: Some(back), .. }) if waits => buffer = back,
+                posted => return posted,
             }
             freed.await;
         }
     }
 }
 
-/// How an attempt to post has ended, and whether it is worth waiting for a slot.
-type Attempt<B> = (Result<(), NotPosted<Token<B>>>, bool);
+/// How an attempt to post has ended.
+type Posted<B> = Result<(), NotPosted<Token<B>>>;
 
 impl<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
     for Shared<Q, B, SENDS, RECEIVES, C>

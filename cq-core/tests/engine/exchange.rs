@@ -224,6 +224,36 @@ fn a_descriptor_that_is_no_socket_is_refused() {
 }
 
 #[test]
+fn queue_pairs_are_connected_to_each_other_once_both_are() {
+    let connects = |nth| {
+        let mut qp = Qp::default();
+        qp.nth = nth;
+        qp.with(|pair| pair.connects = true);
+        qp
+    };
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let (mut one, mut other) = (connects(3), connects(4));
+    thread::scope(|scope| {
+        scope.spawn(|| exchange::connect_over(&theirs, &mut other, &Port::new(1), LONG).unwrap());
+        assert_eq!(exchange::connect_over(&ours, &mut one, &Port::new(1), LONG).unwrap().qp_num, 5);
+    });
+    assert_eq!([&one, &other].map(|qp| qp.with(|pair| pair.peer)), [5, 4]);
+    // A peer that leaves after it has sent its endpoint is not connected.
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    theirs.write_all(&frame(&endpoint(2))).unwrap();
+    shut_down(&theirs);
+    let gone = exchange::connect_over(&ours, &mut one, &Port::new(1), LONG).unwrap_err();
+    let closed = ExchangeError::Closed { received: 0, size: 8 };
+    assert_eq!(gone.to_string(), closed.to_string());
+    // One that has left before it could read this side's frame fails, too.
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    theirs.write_all(&frame(&endpoint(2))).unwrap();
+    drop(theirs);
+    let gone = exchange::exchange(&ours, &endpoint(1), LONG).unwrap_err();
+    assert!(matches!(gone, ExchangeError::Stream(_)), "{gone}");
+}
+
+#[test]
 fn a_queue_pair_that_does_not_connect_is_told_to_its_program_alone() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(&frame(&endpoint(2))).unwrap();

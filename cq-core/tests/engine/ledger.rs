@@ -21,6 +21,9 @@ pub(super) struct Pair {
     pub(super) has_failed: bool,
     /// As a shared receive queue: it can't be destroyed.
     pub(super) is_used: bool,
+    /// Whether it can be connected, and the number of the peer that it is connected to.
+    pub(super) connects: bool,
+    pub(super) peer: u32,
     /// Accepts so many requests of the next list, claims another number, and refuses the next one.
     pub(super) refuses_after: Option<(usize, usize)>,
     pub(super) polls: usize,

@@ -8,7 +8,7 @@ use cq_core::budget::{Budget, Budgeted, Entries, Overdrawn, Reservation};
 use cq_core::channel::waker::{self, Raiser, Receiver, WakerChannel};
 use cq_core::device::{QueuePair, Slots};
 use cq_core::exchange::ConnectError;
-use cq_core::setup::{Access, Destination, Port, QpAttr, QpState};
+use cq_core::setup::{Access, Destination, Endpoint, Port, QpAttr, QpState};
 use cq_core::task::{
     Channel, DeviceEvents, Driver, Ended, Finished, Handle, Pool, RequestError, TaskQp, Unfinished,
 };
@@ -651,6 +651,13 @@ async fn who_settles_is_told_when_the_queue_was_found_empty_or_the_driver_ends()
     stand.driver.abort();
     let settled = tokio::spawn(async move { handle.settle().await });
     assert!(!settled.await.unwrap());
+    // Of one that never runs.
+    let (driver, _device) = driver();
+    let handle = driver.handle();
+    let settled = tokio::spawn(async move { handle.settle().await });
+    rest().await;
+    drop(driver);
+    assert!(!settled.await.unwrap());
 }
 
 #[tokio::test]
@@ -675,19 +682,16 @@ async fn a_request_is_posted_at_once_or_not_at_all() {
 #[tokio::test]
 async fn the_first_failure_is_why_a_queue_pair_has_failed() {
     let mut stand = Stand::new();
-    let sends = [stand.send(1), stand.send(2)];
-    stand.until_posted(2).await;
-    assert_eq!(stand.qp.failure(), None);
-    stand.complete(WcStatus::RETRY_EXC_ERR);
-    stand.complete(WcStatus::WR_FLUSH_ERR);
-    for send in sends {
-        send.await.unwrap().unwrap_err();
-    }
-    assert_eq!(stand.qp.failure().map(|failed| failed.status()), Some(WcStatus::RETRY_EXC_ERR));
-    // Later ones, and those of other queue pairs, are not it.
+    // Neither that of another ledger nor a flush, nor a later one.
     stand.device.push(&Wc::new(u64::MAX, WcStatus::FATAL_ERR, 1)).unwrap();
-    stand.handle.settle().await;
-    assert_eq!(stand.qp.failure().map(|failed| failed.status()), Some(WcStatus::RETRY_EXC_ERR));
+    let statuses = [WcStatus::WR_FLUSH_ERR, WcStatus::RETRY_EXC_ERR, WcStatus::FATAL_ERR];
+    for (status, first) in statuses.into_iter().zip([None, Some(statuses[1]), Some(statuses[1])]) {
+        let send = stand.send(1);
+        stand.until_posted(1).await;
+        stand.complete(status);
+        send.await.unwrap().unwrap_err();
+        assert_eq!(stand.qp.failure().map(|failed| failed.status()), first);
+    }
     stand.qp.reset().unwrap();
     assert_eq!(stand.qp.failure(), None);
 }
@@ -707,14 +711,31 @@ async fn buffers_that_the_device_may_still_use_are_leaked_and_their_tasks_told()
 
 #[tokio::test]
 async fn a_queue_pair_connects_over_a_stream() {
-    let [ours, theirs] = [(); 2].map(|()| Stand::new().qp);
+    let [ours, theirs] = [3, 4].map(|nth| {
+        let mut stand = Stand::new();
+        stand.list.nth = nth;
+        stand.list.with(|pair| pair.connects = true);
+        let qp = TrackedQp::<_, _, _, 2, 1>::new(stand.list.clone());
+        (TaskQp::<_, Buffer, 2, 1>::new(qp, &[]), stand.list)
+    });
     let (mut one, mut other) = tokio::io::duplex(64);
-    let peer = tokio::spawn(async move { theirs.connect_over(&mut other, &Port::new(1)).await });
-    // The lists can't be connected: the exchange was over then.
-    let why = ours.connect_over(&mut one, &Port::new(1)).await.unwrap_err();
-    assert!(matches!(why, ConnectError::Modify(_)), "{why}");
-    drop(one);
-    peer.await.unwrap().unwrap_err();
+    let peer = tokio::spawn(async move { theirs.0.connect_over(&mut other, &Port::new(1)).await });
+    let endpoint = ours.0.connect_over(&mut one, &Port::new(1)).await.unwrap();
+    assert_eq!((endpoint.qp_num, ours.1.with(|pair| pair.peer)), (5, 5));
+    assert_eq!(peer.await.unwrap().unwrap().qp_num, 4);
+    // A peer that is not connected yet is waited for, and one that does not connect fails it.
+    let (mut one, mut other) = tokio::io::duplex(64);
+    other
+        .write_all(&[&b"CQVB\0\x01\0\x01"[..], &Endpoint::new(6).to_bytes()].concat())
+        .await
+        .unwrap();
+    let connected = tokio::spawn(async move { ours.0.connect_over(&mut one, &Port::new(1)).await });
+    until(|| ours.1.with(|pair| pair.peer) == 6).await;
+    rest().await;
+    assert!(!connected.is_finished());
+    drop(other);
+    let why = connected.await.unwrap().unwrap_err().to_string();
+    assert!(why.starts_with("the peer closed the connection after 0 of 8 bytes"), "{why}");
 }
 
 #[tokio::test]
@@ -722,13 +743,14 @@ async fn what_is_no_frame_or_none_is_refused() {
     for (sent, said) in [
         (&b"HTTP/1.1 400"[..], "the peer does not speak this protocol"),
         (b"CQVB\0\x01\0\x02", "the peer is at step 2, this side at step 1"),
+        (&[b"CQVB\0\x01\0\x01", &[0; 28][..]].concat(), "the connection failed"),
         (b"CQVB\0", "the peer closed the connection after 5 of 36 bytes"),
         (b"CQVB\0\x01\0\x01\0", "the peer closed the connection after 9 of 36 bytes"),
         (&[b"CQVB\0\x01\0\x01", &[0xff; 28][..]].concat(), "0xffffffff is not a queue pair number"),
     ] {
         let (mut ours, mut theirs) = tokio::io::duplex(64);
         theirs.write_all(sent).await.unwrap();
-        let _open = (sent.len() == 36).then_some(theirs);
+        let _open = (sent.len() == 36 && sent[8] == 0xff).then_some(theirs);
         let connected = Stand::new().qp.connect_over(&mut ours, &Port::new(1)).await;
         let why = connected.unwrap_err().to_string();
         assert!(why.starts_with(said), "{why}");

@@ -104,8 +104,12 @@ impl QueuePair for Qp {
         Endpoint::new(QueuePair::number(self))
     }
 
-    fn connect(&mut self, _port: &Port, _peer: &Endpoint) -> Result<(), ModifyError> {
-        Err(ModifyError::Illegal { from: QpState::RESET, to: QpState::RTR })
+    fn connect(&mut self, _port: &Port, peer: &Endpoint) -> Result<(), ModifyError> {
+        self.with(|pair| {
+            pair.peer = peer.qp_num;
+            let illegal = ModifyError::Illegal { from: QpState::RESET, to: QpState::RTR };
+            if pair.connects { Ok(()) } else { Err(illegal) }
+        })
     }
 
     fn activate(&mut self, _port: &Port, qkey: u32) -> Result<(), ModifyError> {
