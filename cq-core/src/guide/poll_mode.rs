@@ -71,8 +71,8 @@
 //! ```
 //!
 //! - **A ring as large as the number of buffers can't overflow.** A buffer is posted, or in one ring, or with the
-//!   thread that serves it. So [`push`](crate::queue::Producer::push) is right here: it never waits, and if it drops
-//!   something, a buffer was pushed twice, and the error says so.
+//!   thread that serves it. So [`push`](crate::queue::Producer::push) is right here: it never waits, and if it fails
+//!   with an overrun, a buffer was pushed twice.
 //! - **A smaller ring** needs [`push_batch_or_wait`](crate::queue::Producer::push_batch_or_wait), or
 //!   [`try_push_batch`](crate::queue::Producer::try_push_batch) if there is something else to do meanwhile. Let only
 //!   one ring of a circle be smaller: two threads that wait for each other's rings wait for ever.
@@ -228,8 +228,9 @@
 //! # The end
 //! - **Of a thread:** dropping its `Producer` closes the ring ([S2](crate::contract#s2)). The other thread polls what
 //!   is stored, then gets [`Closed`](crate::transport::PollError::Closed), once nothing can come any more. Threads end
-//!   in the order in which messages flow, and the buffers are home when the last ring is closed. A thread that panics
-//!   drops its sides, too: after that the others' pushes fail ([S3](crate::contract#s3)), and none waits for ever.
+//!   in the order in which messages flow, and the buffers are home when the last ring is closed. A thread that fails or
+//!   panics drops its sides, too: then the others' polls and pushes fail ([S3](crate::contract#s3)), and none waits for
+//!   ever.
 //! - **Of a producer:** let it say so, by a last message, or by the end of its socket. A queue pair that was closed
 //!   without a word is as silent as one whose process was killed.
 //! - **Of a producer that was killed** a consumer that only receives learns nothing: nothing completes. It
