@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`first_program`] | is to send its first message, and to know what has become of it |
 //! | [`from_c`] | is written in C for libibverbs and librdmacm, or by somebody who knows them |
+//! | [`poll_mode`] | never sleeps: polls, and passes buffers from thread to thread |
 //! | [`events`] | sleeps: on a channel, in an event loop, in tasks |
 //! | [`sizing`] | has many connections: capacities, signaling, memory |
 //! | [`recovery`] | goes on after an overrun, a failure, or the death of its peer |
@@ -22,6 +23,7 @@ pub mod events;
 pub mod firmware;
 pub mod first_program;
 pub mod from_c;
+pub mod poll_mode;
 pub mod recovery;
 pub mod sizing;
 pub mod testing;

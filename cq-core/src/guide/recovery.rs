@@ -113,11 +113,33 @@
 //! | noticed by | when |
 //! |---|---|
 //! | a send that fails with RETRY_EXC, and those behind it with WR_FLUSH | after the timeouts of [`connect`](crate::device::QueuePair::connect): half a second on the loopback, a few seconds on hardware |
-//! | nothing, if the program only receives | never. Send something now and then, or keep the socket of [`exchange`](crate::exchange), which is readable at its end |
+//! | nothing, if the program only receives | never: it probes, as below, or keeps the socket of [`exchange`](crate::exchange), which is readable at its end |
 //! | librdmacm's DISCONNECTED, with `transport_verbs::cm` | at once, if the peer's host lives |
 //!
-//! Then: drain, reset, exchange endpoints with the peer that has come again, connect, post receives, send again. The order of
-//! the last steps matters: the side that receives first posts its receives and says so, before the other sends.
+//! A program that only receives has one send more, for a [probe](crate::wr::SendWr::probe), a WRITE of no bytes:
+//!
+//! ```
+//! use cq_core::device::QueuePair;
+//! use cq_core::ledger::NotPosted;
+//! use cq_core::tracked::TrackedQp;
+//! use cq_core::wr::SendWr;
+//!
+//! /// Each second in which nothing has arrived. If `Done::Sent` returns a failure, the peer is gone.
+//! fn probe<Q: QueuePair>(qp: &mut TrackedQp<Q, (), usize, 1, 64>) -> Result<(), NotPosted<()>> {
+//!     match qp.free_sends() {
+//!         0 => Ok(()), // the last one is under way
+//!         _ => qp.post_send(SendWr::probe(0), ()),
+//!     }
+//! }
+//! ```
+//!
+//! A server drops the `TrackedQp` of a client that is gone, and is done with it: that destroys the queue pair, and drops the
+//! tokens of what was outstanding. Draining and reset are for a queue pair that is used again. If it has a shared receive
+//! queue, first poll until its completions are retired ([poll-mode loops](super::poll_mode#the-end)).
+//!
+//! To go on with the same queue pair: drain, reset, exchange endpoints with the peer that has come again, connect, post
+//! receives, send again. The order of the last steps matters: the side that receives first posts its receives and says so,
+//! before the other sends.
 //!
 //! # Many receive buffers in one call
 //! [`fill_receives`](crate::tracked::TrackedQp::fill_receives) posts a receive for each part of a region, by few lists, with

@@ -47,6 +47,17 @@
 //! completions are still polled; then every poll fails, permanently ([O3](crate::contract#o3)). Software that can
 //! wait uses [`Producer::try_push`], which returns an error instead and changes nothing.
 //!
+//! # A ring between threads
+//! A completion need not come from a device. A program that passes buffers from one thread to another pushes [`Wc`]s of its
+//! own, and puts into them what it likes: 64 bits into `wr_id`, 32 into `qp_num`. If the status is SUCCESS, `opcode`,
+//! `byte_len` and `src_qp` can be read, too, 32 bits each. The queue looks at none of them, except that a failure
+//! raises an event also for a consumer that armed for solicited completions ([N3](crate::contract#n3)).
+//!
+//! A queue whose capacity is the number of buffers is never full, since a buffer is in one place at a time. The
+//! [guide to poll-mode loops](crate::guide::poll_mode) has an example.
+//!
+//! [`Wc`]: crate::wc::Wc
+//!
 //! # The end of a queue
 //! A queue ends when it overruns, when [`Consumer::fail`] is called, or when its last producer is dropped. The consumer
 //! can still poll what was stored. For the producers, the queue also ends when the consumer is dropped. A [raw] queue

@@ -105,6 +105,14 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     /// [`try_push`](Self::try_push) for a batch: stores the first completions, as many as there are free slots, and
     /// returns their number. Raises at most one event.
     ///
+    /// | the batch | the queue | returns |
+    /// |---|---|---|
+    /// | is empty | any, also one that is full or has ended | `Ok(0)` |
+    /// | fits | | `Ok(batch.len())` |
+    /// | fits in part | | `Ok` with the number of those that are stored, at least 1; push the others again later |
+    /// | is not empty | is full | `Err(Full)`, never `Ok(0)` |
+    /// | is not empty | has ended | `Err(Ended)`, whatever slots are free |
+    ///
     /// # Errors
     /// As for [`try_push`](Self::try_push). Nothing was stored.
     #[inline]
@@ -125,6 +133,23 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         wait: impl FnMut(),
     ) -> Result<(), TryPushError> {
         while_full(|| self.try_push(completion), wait)
+    }
+
+    /// [`push_or_wait`](Self::push_or_wait) for a batch. Completions are stored as soon as there are slots for them, so the
+    /// consumer may poll the first ones while `wait` is called for the others.
+    ///
+    /// # Errors
+    /// [`Ended`](TryPushError::Ended): none can be pushed any more. Some may have been stored.
+    pub fn push_batch_or_wait<T: Completion>(
+        &mut self,
+        mut batch: &[T],
+        mut wait: impl FnMut(),
+    ) -> Result<(), TryPushError> {
+        while !batch.is_empty() {
+            let stored = while_full(|| self.try_push_batch(batch), &mut wait)?;
+            batch = &batch[stored..];
+        }
+        Ok(())
     }
 
     /// The number of completions whose slots are not released: the unpolled ones and, if there are more slots than the
@@ -281,10 +306,10 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
 }
 
 /// Repeats `try_push` while the queue is full, and calls `wait` in between.
-pub(super) fn while_full(
-    mut try_push: impl FnMut() -> Result<(), TryPushError>,
+pub(super) fn while_full<T>(
+    mut try_push: impl FnMut() -> Result<T, TryPushError>,
     mut wait: impl FnMut(),
-) -> Result<(), TryPushError> {
+) -> Result<T, TryPushError> {
     loop {
         match try_push() {
             Err(TryPushError::Full) => wait(),

@@ -78,7 +78,8 @@ impl<'a, C: Channel> Producer<'a, C> {
     }
 
     /// [`try_push`](Self::try_push) for a batch: stores the first completions, as many as there are free slots, and
-    /// returns their number. They are contiguous in the queue and raise at most one event.
+    /// returns their number. They are contiguous in the queue and raise at most one event. What each case returns is in
+    /// the table of the [lone producer](super::super::Producer::try_push_batch).
     ///
     /// # Errors
     /// As for [`try_push`](Self::try_push). Nothing was stored.

@@ -64,3 +64,41 @@ fn s01_a_push_that_waits_waits_as_long_as_the_queue_is_full() {
         waits!(cq_core::queue::mpsc::HeapCq);
     }
 }
+
+#[test]
+fn s01_a_batch_that_waits_is_stored_in_order_as_slots_are_free() {
+    each_lone!(|producer, consumer, _bell| {
+        let batch: Vec<_> = (0..11).map(entry).collect();
+        let mut polled = Vec::new();
+        let wait = || polled.extend(drain(&mut consumer).unwrap());
+        assert_eq!(producer.push_batch_or_wait(&batch, wait), Ok(()));
+        polled.extend(drain(&mut consumer).unwrap());
+        assert!(polled.into_iter().eq(0..11));
+        let wait = || unreachable!("there is nothing to wait for");
+        assert_eq!(producer.push_batch_or_wait(&batch[..0], wait), Ok(()));
+        let gone = producer.push_batch_or_wait(&batch, || consumer.fail());
+        assert_eq!(gone, Err(TryPushError::Ended), "it does not wait for ever");
+    });
+}
+
+#[test]
+fn s01_what_a_batch_gets_from_a_queue_that_is_free_full_or_ended() {
+    macro_rules! gets {
+        ($queue:path) => {
+            let (mut producer, consumer) = <$queue>::new(4).unwrap().split();
+            let batch = [0, 1, 2].map(entry);
+            assert_eq!(producer.try_push_batch(&batch), Ok(3), "it fits");
+            assert_eq!(producer.try_push_batch(&batch), Ok(1), "in part");
+            assert_eq!(producer.try_push_batch(&batch), Err(TryPushError::Full));
+            assert_eq!(producer.try_push_batch(&batch[..0]), Ok(0), "full, and nothing to push");
+            drop(consumer);
+            assert_eq!(producer.try_push_batch(&batch), Err(TryPushError::Ended));
+            assert_eq!(producer.try_push_batch(&batch[..0]), Ok(0), "ended, and nothing to push");
+        };
+    }
+    gets!(HeapCq);
+    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+    {
+        gets!(cq_core::queue::mpsc::HeapCq);
+    }
+}
