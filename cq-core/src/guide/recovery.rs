@@ -116,8 +116,11 @@
 //! | nothing, if the program only receives | never. Send something now and then, or keep the socket of [`exchange`](crate::exchange), which is readable at its end |
 //! | librdmacm's DISCONNECTED, with `transport_verbs::cm` | at once, if the peer's host lives |
 //!
-//! Then: drain, reset, exchange endpoints with the peer that has come again, connect, post receives, send again. The order of
-//! the last steps matters: the side that receives first posts its receives and says so, before the other sends.
+//! A server drops the connection, and goes on with its other clients: [server](super::server).
+//!
+//! A client, or an end that waits for its peer: drain, reset, exchange endpoints with the peer that has come again,
+//! connect, post receives, send again. The order of the last steps matters: the side that receives first posts its
+//! receives and says so, before the other sends.
 //!
 //! # Many receive buffers in one call
 //! [`fill_receives`](crate::tracked::TrackedQp::fill_receives) posts a receive for each part of a region, by few lists, with
