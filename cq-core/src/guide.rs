@@ -8,6 +8,7 @@
 //! | [`poll_mode`] | never sleeps: polls, and passes buffers from thread to thread |
 //! | [`events`] | sleeps: on a channel, in an event loop, in tasks |
 //! | [`sizing`] | has many connections: capacities, signaling, memory |
+//! | [`server`] | serves many clients, some of which die |
 //! | [`recovery`] | goes on after an overrun, a failure, or the death of its peer |
 //! | [`firmware`] | runs without an operating system: a static queue, an interrupt, `WFI` |
 //! | [`your_transport`] | is a transport for a device of its own |
@@ -25,6 +26,7 @@ pub mod first_program;
 pub mod from_c;
 pub mod poll_mode;
 pub mod recovery;
+pub mod server;
 pub mod sizing;
 pub mod testing;
 pub mod your_transport;

@@ -1,14 +1,15 @@
-//! A key-value server for processes that may be killed: one completion queue for all clients, replies that are mostly
-//! unsignaled, and entries of the queue that are reserved, so that no number of clients overruns it.
+//! A key-value server for processes that may be killed: one completion queue for all clients, with entries that are
+//! reserved, so that no number of clients overruns it. `cq_core::guide::server` has the same server, and explains it.
 //!
 //! `cargo run -p transport-rxe-loop --example kv_store`
 //!
 //! The server starts its clients. Three of four store and check values; the fourth is killed at work. The completion queue
 //! has entries for four: one more is refused until the server has noticed that the fourth is gone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::error::Error;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
@@ -18,123 +19,130 @@ use std::{env, fs, process, thread};
 
 use cq_core::budget::{Budget, Budgeted, BudgetedHandle, Entries};
 use cq_core::causes::Causes;
+use cq_core::counters::{Counters, Recorder};
 use cq_core::cq::CompletionQueue;
-use cq_core::device::Slots;
+use cq_core::device::{Device, QueuePair, Slots};
 use cq_core::exchange::{barrier, exchange};
 use cq_core::handlers::{Handlers, Then};
-use cq_core::tracked::{Credit, Done, TrackedQp};
+use cq_core::observe::Observed;
+use cq_core::queue_set::QueueId;
+use cq_core::tracked::{CreateTrackedError, Done, TrackedQp};
 use cq_core::wait_set::{DescriptorId, Ready, StopHandle, WaitSet};
 use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
 // On hardware: `use transport_verbs::{…}`, and the name of the device.
-use transport_rxe_loop::{
-    Access, CompletionChannel, Context, Cq, CqHandle, OwnedRegion, Port, ProtectionDomain, QpInit,
-    QueuePair,
-};
+use transport_rxe_loop::{Access, Context, Port, QpInit};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// How many clients the completion queue has entries for.
 const CLIENTS: u32 = 4;
-/// The requests that a client may have outstanding, and the messages of each direction.
-const SLOTS: usize = 8;
-/// A message: whether it is a PUT, the key, the length of the value, the value. A reply: the same without a value, or with
-/// that of a GET.
+/// The requests that a client may have outstanding.
+const RECEIVES: usize = 8;
+/// Twice as many: an unsignaled answer holds its place until a later one has completed.
+const SENDS: usize = 2 * RECEIVES;
+const SLOTS: usize = RECEIVES + SENDS;
+/// The length of a request, and of an answer.
 const MESSAGE: usize = 64;
 /// How long a step of connecting may take: a client that is silent holds up the server for no longer.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Queue pairs whose tokens are the slots of the messages.
-type Qp<C> = TrackedQp<QueuePair, usize, usize, SLOTS, SLOTS, C>;
+type Queue<D> = Budgeted<Observed<<D as Device>::Cq, Recorder<Arc<Counters>>>, Arc<Budget>>;
+/// The token of each request is its slot.
+type Qp<D> = TrackedQp<<D as Device>::Qp, usize, usize, SENDS, RECEIVES, Entries>;
 
-/// Memory for the messages of a connection: those that come in, then those that go out.
-struct Messages(Slots<OwnedRegion>);
-
-impl Messages {
-    fn new(pd: &ProtectionDomain) -> Result<Self, Failure> {
-        Ok(Self(Slots::allocate(pd, 2 * SLOTS, MESSAGE, Access::LOCAL_WRITE)?))
-    }
-
-    fn receive<C: Credit>(&self, qp: &mut Qp<C>, slot: usize) -> Result<(), Failure> {
-        Ok(qp.post_recv(&[self.0.sge(slot)], slot)?)
-    }
-
-    fn read(&self, slot: usize) -> Result<[u8; MESSAGE], Failure> {
-        let mut message = [0; MESSAGE];
-        self.0.read(slot, &mut message)?;
-        Ok(message)
-    }
-
-    /// Sends a message without asking for its completion: the ledger does so where it is necessary.
-    fn send<C: Credit>(
-        &self,
-        qp: &mut Qp<C>,
-        slot: usize,
-        message: &[u8; MESSAGE],
-    ) -> Result<(), Failure> {
-        self.0.write(SLOTS + slot, message)?;
-        Ok(qp.post_send(SendWr::send(0, &[self.0.sge(SLOTS + slot)]).unsignaled(), slot)?)
-    }
-}
-
-/// One client, as the server has it.
-struct Connection {
-    qp: Qp<Entries>,
-    messages: Messages,
+/// A client, as the server has it.
+struct Connection<D: Device> {
+    qp: Qp<D>, // dropped first: then nothing uses the slots any more
+    slots: Slots<D::Memory>,
+    /// Slots that no request uses.
+    free: Vec<usize>,
+    /// Slots with answers that are not posted yet.
+    answers: VecDeque<usize>,
     /// Readable when the client ends, however it does.
     socket: DescriptorId,
-    is_over: bool,
 }
 
-impl Connection {
-    fn end(&mut self) {
-        // Everything outstanding is flushed. The connection goes once all of it was polled.
-        if !std::mem::replace(&mut self.is_over, true) {
-            self.qp.fail().unwrap_or_else(|error| report(&error));
+impl<D: Device> Connection<D> {
+    fn serve(&mut self, run: &[Wc], store: &mut Store) -> Result<(), Failure> {
+        for done in self.qp.retire_all(run) {
+            match done {
+                Done::Received(received) => {
+                    let (slot, mut request) = (received.token, [0; MESSAGE]);
+                    if received.result?.byte_len() as usize != MESSAGE {
+                        return Err("a request has another length".into());
+                    }
+                    self.slots.read(slot, &mut request)?;
+                    self.slots.write(slot, &store.answer(&request)?)?;
+                    self.answers.push_back(slot);
+                }
+                Done::Sent(sent) => {
+                    sent.result?;
+                    self.free.push(sent.token);
+                }
+            }
         }
+        self.post()
+    }
+
+    /// Posts receives, then answers, as many as there is room for: an answer lets the client send its next request.
+    fn post(&mut self) -> Result<(), Failure> {
+        while self.qp.free_receives() > 0 {
+            let Some(slot) = self.free.pop() else { break };
+            self.qp.post_recv(&[self.slots.sge(slot)], slot)?;
+        }
+        while self.qp.free_sends() > 0 {
+            let Some(slot) = self.answers.pop_front() else { break };
+            self.qp.post_send(SendWr::send(0, &[self.slots.sge(slot)]).unsignaled(), slot)?;
+        }
+        Ok(())
     }
 }
 
-struct Server {
-    set: WaitSet<Budgeted<Cq, Arc<Budget>>, CompletionChannel>,
-    cq: BudgetedHandle<CqHandle, Arc<Budget>>,
-    connections: HashMap<u32, Connection>,
-    values: HashMap<u64, Vec<u8>>,
-    served: u64,
-    pd: ProtectionDomain,
+struct Server<D: Device> {
+    connections: HashMap<u32, Connection<D>>,
+    set: WaitSet<Queue<D>, D::Channel>,
+    queue: QueueId,
+    cq: BudgetedHandle<D::CqHandle, Arc<Budget>>,
+    counters: Arc<Counters>,
+    pd: D::Pd,
     port: Port,
+    store: Store,
 }
 
-impl Server {
-    fn new(context: &Context) -> Result<Self, Failure> {
+impl<D: Device<Channel: AsFd>> Server<D> {
+    fn new(device: &D) -> Result<Self, Failure> {
         let mut set = WaitSet::new()?;
-        let channel = set.add_channel(context.create_channel()?).map_err(|refused| refused.why)?;
-        let entries = CLIENTS * Qp::<Entries>::ENTRIES;
-        let queue = Budgeted::new(context.create_cq(entries, set.channel(channel))?);
-        let cq = queue.handle();
-        set.add_queue(CompletionQueue::new(queue));
-        let (connections, values) = (HashMap::new(), HashMap::new());
-        let (pd, port) = (context.alloc_pd()?, context.port(1)?);
-        Ok(Self { set, cq, connections, values, served: 0, pd, port })
+        let channel = set.add_channel(device.create_channel()?).map_err(|refused| refused.why)?;
+        let cq = device.create_cq(CLIENTS * Qp::<D>::ENTRIES, set.channel(channel))?;
+        let (recorder, counters) = Counters::shared();
+        let cq = Budgeted::new(Observed::new(cq, recorder));
+        let (handle, queue) = (cq.handle(), set.add_queue(CompletionQueue::new(cq)));
+        let (pd, port, connections) = (device.alloc_pd()?, device.port(1)?, HashMap::new());
+        Ok(Self {
+            connections,
+            set,
+            queue,
+            cq: handle,
+            counters,
+            pd,
+            port,
+            store: Store::default(),
+        })
     }
 
-    fn serve(&mut self, listener: &UnixListener) -> Result<(), Failure> {
+    fn run(&mut self, listener: &UnixListener) -> Result<(), Failure> {
         let arrivals = self.set.add_descriptor(listener)?;
         let mut buffer = [Wc::default(); 32];
         loop {
             match self.set.wait(&mut buffer, None)? {
                 Ready::Completions(_, batch) => self.complete(batch),
-                Ready::Descriptor(id) if id == arrivals => match listener.accept() {
-                    Ok((socket, _)) => self.accept(socket).unwrap_or_else(|error| report(&*error)),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(error) => return Err(error.into()),
-                },
+                Ready::Descriptor(id) if id == arrivals => {
+                    self.accept(listener).unwrap_or_else(|error| report("no client", &*error));
+                }
                 Ready::Descriptor(id) => {
-                    // The client has ended: it sends nothing by its socket.
+                    // A client has ended: it sends nothing by its socket.
                     self.set.remove_descriptor(id);
-                    if let Some(it) = self.connections.values_mut().find(|it| it.socket == id) {
-                        it.end();
-                    }
+                    self.connections.retain(|_, it| it.socket != id);
                 }
                 Ready::Stopped => return Ok(()),
                 _ => {}
@@ -142,71 +150,53 @@ impl Server {
         }
     }
 
-    fn accept(&mut self, socket: UnixStream) -> Result<(), Failure> {
-        let (mut qp, messages) = (Qp::create(&self.pd, &self.cq)?, Messages::new(&self.pd)?);
+    fn accept(&mut self, listener: &UnixListener) -> Result<(), Failure> {
+        let (socket, _) = listener.accept()?;
+        let mut qp = self.create_qp()?;
+        let slots = Slots::allocate(&self.pd, SLOTS, MESSAGE, Access::LOCAL_WRITE)?;
         let peer = exchange(&socket, &qp.get_ref().endpoint(&self.port), LIMIT)?;
         qp.connect(&self.port, &peer)?;
-        (0..SLOTS).try_for_each(|slot| messages.receive(&mut qp, slot))?;
+        qp.fill_receives(RECEIVES, |slot| slots.sge(slot), |slot| slot)?;
         barrier(&socket, LIMIT)?;
-        let number = qp.get_ref().number();
-        let socket = self.set.add_descriptor(&socket)?;
-        self.connections.insert(number, Connection { qp, messages, socket, is_over: false });
+        let (number, socket) = (qp.get_ref().number(), self.set.add_descriptor(&socket)?);
+        let (free, answers) = ((RECEIVES..SLOTS).collect(), VecDeque::new());
+        self.connections.insert(number, Connection { qp, slots, free, answers, socket });
         Ok(())
     }
 
-    fn complete(&mut self, batch: &[Wc]) {
-        let Self { connections, values, served, set, .. } = self;
-        connections.dispatch(batch, |connection, run| {
-            let Some(it) = connection else { return Then::Keep };
-            for wc in run {
-                while let Some(done) = it.qp.retire_next(wc) {
-                    if advance(it, &done, values, served).is_err() {
-                        it.end();
-                    }
+    fn create_qp(&mut self) -> Result<Qp<D>, Failure> {
+        loop {
+            match Qp::<D>::create(&self.pd, &self.cq) {
+                // A client is gone, whose entries are free once a poll has found the queue empty.
+                Err(CreateTrackedError::Overdrawn(overdrawn)) if overdrawn.pending => {
+                    let mut buffer = [Wc::default(); 32];
+                    let queue = self.set.queue_mut(self.queue).ok_or("there is no queue")?;
+                    let batch = queue.poll(&mut buffer)?;
+                    self.complete(batch);
                 }
+                created => return Ok(created?),
             }
-            if it.is_over && it.qp.is_idle() {
-                set.remove_descriptor(it.socket);
-                return Then::Remove;
-            }
-            Then::Keep
+        }
+    }
+
+    fn complete(&mut self, batch: &[Wc]) {
+        self.connections.dispatch(batch, |connection, run| {
+            // Of a client that is gone, there may be completions in the queue still.
+            let Some(it) = connection else { return Then::Keep };
+            let Err(error) = it.serve(run, &mut self.store) else { return Then::Keep };
+            report("a client has failed", &*error);
+            self.set.remove_descriptor(it.socket);
+            Then::Remove
         });
     }
 }
 
-/// The next step of a connection: a request is answered; once the answer was sent, its slot receives again.
-fn advance(
-    it: &mut Connection,
-    done: &Done<'_, usize, usize>,
-    values: &mut HashMap<u64, Vec<u8>>,
-    served: &mut u64,
-) -> Result<(), Failure> {
-    match done {
-        Done::Sent(sent) => {
-            sent.result?;
-            it.messages.receive(&mut it.qp, sent.token)
-        }
-        Done::Received(received) => {
-            received.result?;
-            *served += 1;
-            let answer = answer(&it.messages.read(received.token)?, values)?;
-            it.messages.send(&mut it.qp, received.token, &answer)
-        }
-    }
+fn report(what: &str, error: &(dyn Error + 'static)) {
+    eprintln!("{what}: {}", Causes(error));
 }
 
-fn answer(
-    request: &[u8; MESSAGE],
-    values: &mut HashMap<u64, Vec<u8>>,
-) -> Result<[u8; MESSAGE], Failure> {
-    let (is_put, key, value) = parse(request)?;
-    if is_put {
-        values.insert(key, value.to_vec());
-        return message(false, key, &[]);
-    }
-    message(false, key, values.get(&key).map_or(&[][..], Vec::as_slice))
-}
-
+/// A message: whether it is a PUT, the length of the value, the key, the value. An answer: the same without a value, or
+/// with that of a GET.
 fn message(is_put: bool, key: u64, value: &[u8]) -> Result<[u8; MESSAGE], Failure> {
     let mut message = [0; MESSAGE];
     message[0] = is_put.into();
@@ -222,36 +212,62 @@ fn parse(message: &[u8; MESSAGE]) -> Result<(bool, u64, &[u8]), Failure> {
     Ok((message[0] == 1, key, value))
 }
 
-/// A client: stores values of its own keys, and checks them. `rounds` 0 is without end.
-fn client(path: &Path, first_key: u64, rounds: u64) -> Result<(), Failure> {
-    let (context, socket) = (Context::open("loop0")?, UnixStream::connect(path)?);
-    let (pd, port, channel) =
-        (context.alloc_pd()?, context.port(1)?, &mut context.create_channel()?);
-    let mut cq = CompletionQueue::new(context.create_cq(2 * SLOTS as u32, Some(channel))?);
-    let mut qp = TrackedQp::new(pd.create_qp(&QpInit::new(cq.get_ref()))?);
-    let messages = Messages::new(&pd)?;
-    qp.connect_over(&socket, &port, LIMIT)?; // the server has posted receives
+#[derive(Default)]
+struct Store {
+    values: HashMap<u64, Vec<u8>>,
+    served: u64,
+}
 
-    let mut buffer = [Wc::default(); 16];
+impl Store {
+    fn answer(&mut self, request: &[u8; MESSAGE]) -> Result<[u8; MESSAGE], Failure> {
+        self.served += 1;
+        let (is_put, key, value) = parse(request)?;
+        if is_put {
+            self.values.insert(key, value.to_vec());
+            return message(false, key, &[]);
+        }
+        message(false, key, self.values.get(&key).map_or(&[][..], Vec::as_slice))
+    }
+}
+
+/// A client: stores values of its own keys, and checks them, by as many requests at a time as the server has receives
+/// for. `rounds` 0 is without end.
+fn client(path: &Path, first_key: u64, rounds: u64) -> Result<(), Failure> {
+    let context = Context::open("loop0")?;
+    let (pd, channel) = (context.alloc_pd()?, &mut context.create_channel()?);
+    let mut cq = CompletionQueue::new(context.create_cq(SLOTS as u32, Some(channel))?);
+    let qp = pd.create_qp(&QpInit::new(cq.get_ref()))?;
+    let mut qp = TrackedQp::<_, (), usize, SENDS, RECEIVES>::new(qp);
+    let slots = Slots::allocate(&pd, RECEIVES, MESSAGE, Access::LOCAL_WRITE)?;
+    let socket = UnixStream::connect(path)?; // until it is dropped, the server keeps the connection
+    qp.connect_over(&socket, &context.port(1)?, LIMIT)?;
+
+    let mut buffer = [Wc::default(); 32];
     for round in (0..).take_while(|round| rounds == 0 || *round < rounds) {
-        let (key, value) = (first_key + round % 100, (round * first_key).to_ne_bytes());
-        for (is_put, value) in [(true, &value[..]), (false, &[])] {
-            messages.receive(&mut qp, 0)?;
-            messages.send(&mut qp, 0, &message(is_put, key, value)?)?;
-            let deadline = Instant::now() + Duration::from_secs(10);
-            while qp.receives_outstanding() > 0 {
-                let batch = cq.wait(&mut buffer, channel, Some(deadline))?;
-                if batch.is_empty() {
-                    return Err("the server does not answer".into());
-                }
-                for wc in batch {
-                    wc.result()?;
-                    qp.retire(wc).for_each(drop);
+        qp.fill_receives(RECEIVES, |slot| slots.sge(slot), |slot| slot)?;
+        let value = (round * first_key).to_ne_bytes();
+        let (is_put, key) = (|nth| nth % 2 == 0, |nth| first_key + (round + nth as u64 / 2) % 100);
+        for nth in 0..RECEIVES {
+            let value = if is_put(nth) { &value[..] } else { &[] };
+            let request = message(is_put(nth), key(nth), value)?;
+            qp.post_send(SendWr::send_inline(0, &request).unsignaled(), ())?;
+        }
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while qp.receives_outstanding() > 0 {
+            let batch = cq.wait(&mut buffer, channel, Some(deadline))?;
+            if batch.is_empty() {
+                return Err("the server does not answer".into());
+            }
+            for done in qp.retire_all(batch) {
+                let Done::Received(received) = done else { continue };
+                received.result?;
+                let (nth, mut answer) = (received.token, [0; MESSAGE]);
+                slots.read(nth, &mut answer)?;
+                let value = if is_put(nth) { &[] } else { &value[..] };
+                if parse(&answer)? != (false, key(nth), value) {
+                    return Err("the server returned another value".into());
                 }
             }
-        }
-        if parse(&messages.read(0)?)? != (false, key, &value) {
-            return Err("the server returned another value".into());
         }
     }
     Ok(())
@@ -294,24 +310,22 @@ fn run() -> Result<(), Failure> {
     let stop = server.set.stop_handle();
     let ended = thread::scope(|scope| {
         let clients = scope.spawn(|| supervise(&path, &stop));
-        let served = server.serve(&listener);
+        let served = server.run(&listener);
         served.and(clients.join().map_err(|_| "the supervisor panicked")?)
     });
     fs::remove_file(&path)?;
     ended?;
-    println!("{} requests served, {} values", server.served, server.values.len());
+    let (Store { values, served }, counts) = (&server.store, server.counters.snapshot());
+    let completions = counts.completions.total();
+    println!("{served} requests served by {completions} completions, {} values", values.len());
     Ok(())
-}
-
-fn report(error: &(dyn Error + 'static)) {
-    eprintln!("error: {}", Causes(error));
 }
 
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            report(&*error);
+            report("error", &*error);
             ExitCode::FAILURE
         }
     }

@@ -23,7 +23,7 @@
 //! |---|---|---|
 //! | a channel of its own | [`wait`](crate::cq::CompletionQueue::wait) | nothing: it is all five steps, with a deadline |
 //! | a channel that threads share with the queue | [`SharedCq::wait`](crate::shared_cq::SharedCq::wait) | nothing; the lock is free while it sleeps |
-//! | several queues, descriptors, a request to stop | [`WaitSet::wait`](crate::wait_set::WaitSet::wait) | nothing; feature `poll`, Linux |
+//! | several queues, descriptors, a request to stop | [`WaitSet::wait`](crate::wait_set::WaitSet::wait) | nothing; feature `poll`, Linux: [server](super::server) |
 //! | an event loop of its own | [`poll_or_arm`](crate::cq::CompletionQueue::poll_or_arm), or [`QueueSet`](crate::queue_set::QueueSet::poll_or_arm) for several queues | 2 and 5 |
 //! | a task | [`next_batch`](crate::cq::CompletionQueue::next_batch), [`task`](crate::task) | nothing |
 //! | an interrupt | [`wait`](crate::cq::CompletionQueue::wait) on a [flag](crate::channel::flag) | 5, as a closure: [firmware](super::firmware) |

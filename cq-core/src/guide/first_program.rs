@@ -210,7 +210,7 @@
 //! | to | read | run |
 //! |---|---|---|
 //! | sleep, in a thread, an event loop or tasks | [events](super::events) | `cargo run -p transport-rxe-loop --example epoll_channel`, `mio`, `tokio_server` |
-//! | serve many clients, any of which may be killed | [sizing](super::sizing), [`handlers`](crate::handlers) | `cargo run -p transport-rxe-loop --example kv_store` |
+//! | serve many clients, any of which may be killed | [server](super::server), [sizing](super::sizing) | `cargo run -p transport-rxe-loop --example kv_store` |
 //! | forward messages without copying or dropping | [`retire_next`](crate::tracked::TrackedQp::retire_next) | `cargo run -p transport-rxe-loop --example forward` |
 //! | WRITE to the peer's memory | [`SendWr::write`](crate::wr::SendWr::write) | `cargo run -p bench --example replicated_log` |
 //! | go on after failures | [recovery](super::recovery) | `cargo run -p bench --example recovery` |

@@ -133,13 +133,13 @@
 //! }
 //! ```
 //!
-//! A server drops the `TrackedQp` of a client that is gone, and is done with it: that destroys the queue pair, and drops the
-//! tokens of what was outstanding. Draining and reset are for a queue pair that is used again. If it has a shared receive
-//! queue, first poll until its completions are retired ([poll-mode loops](super::poll_mode#the-end)).
+//! A server drops the `TrackedQp` of a client that is gone, and is done with it ([server](super::server)): that destroys
+//! the queue pair, and drops the tokens of what was outstanding. If it has a shared receive queue, first poll until its
+//! completions are retired ([poll-mode loops](super::poll_mode#the-end)).
 //!
-//! To go on with the same queue pair: drain, reset, exchange endpoints with the peer that has come again, connect, post
-//! receives, send again. The order of the last steps matters: the side that receives first posts its receives and says so,
-//! before the other sends.
+//! A client, or an end that waits for its peer, goes on with the same queue pair: drain, reset, exchange endpoints with the
+//! peer that has come again, connect, post receives, send again. The order of the last steps matters: the side that
+//! receives first posts its receives and says so, before the other sends.
 //!
 //! # Many receive buffers in one call
 //! [`fill_receives`](crate::tracked::TrackedQp::fill_receives) posts a receive for each part of a region, by few lists, with

@@ -59,7 +59,7 @@
 //!
 //! With [`TrackedQp::create`](crate::tracked::TrackedQp::create) the queue pair and its reservations are one, as in
 //! [`tracked`](crate::tracked); `cargo run -p transport-rxe-loop --example kv_store` serves four clients by a queue that has
-//! entries for four, and refuses a fifth until one is gone.
+//! entries for four, and refuses a fifth until one is gone. [Server](super::server) explains it.
 //!
 //! **RESET and destroying.** Completions from before are still in the queue. Their entries are free once the queue was
 //! empty, as above. [`reset`](crate::tracked::TrackedQp::reset) and dropping a `TrackedQp` account for it.
@@ -93,20 +93,26 @@
 //!
 //! # Receive queues
 //! A receive is needed for each SEND, and for each WRITE with immediate data. If there is none, the sender of a reliable
-//! connection waits and tries again (RNR); it is slow, and fails with RNR_RETRY_EXC where `rnr_retry` is not 7
-//! ([Q7](crate::contract#q7)). On UC and UD the message is lost.
+//! connection waits (RNR), and fails with RNR_RETRY_EXC where `rnr_retry` is not 7 ([Q7](crate::contract#q7)). On hardware it
+//! tries again after a time, so it is slow; on the loopback a receive that is posted has it run at once. On UC and UD the
+//! message is lost.
 //!
 //! **Credits** avoid both: a sender keeps no more messages under way than its peer has receives. The peer posts a receive
 //! again before it answers, and an answer is a credit. Without answers, a count of receives in each message, or an
-//! immediate, does. `TrackedQp` bounds the own side: `SENDS` of one end at most `RECEIVES` of the other is enough where each
-//! receive is posted again as it is polled, and messages are answered.
+//! immediate, does. For requests that are answered:
+//!
+//! - A client keeps at most as many requests outstanding as the server has `RECEIVES`. It posts a receive for each answer
+//!   before it sends the request.
+//! - `SENDS` is **twice** as many, at both ends. An answer that has arrived still holds its place in the send queue, until a
+//!   later completion was polled. With `SENDS` equal to the requests of a client, the server finds its send queue full
+//!   now and then, and has to keep the answer until there is room: [server](super::server#requests-and-answers).
 //!
 //! **Shared receive queues** are for many connections of which few are busy: receives for 1,000 connections of 16 each
-//! would be 16,000 buffers; shared, 1,024 may do. They need
-//! [`arm_limit`](crate::device::SharedReceiveQueue::arm_limit): the event SRQ_LIMIT_REACHED comes once when fewer than the
-//! limit are left, and then has to be requested again ([Q9](crate::contract#q9)). A limit is what arrives while the program
-//! refills: a quarter of the queue is a usual choice. Refill by
-//! [`TrackedSrq::fill`](crate::tracked::TrackedSrq::fill).
+//! would be 16,000 buffers; shared, 1,024 may do. A program that posts each receive again as it is polled needs nothing
+//! more. One that keeps the buffers for a while, and refills by [`TrackedSrq::fill`](crate::tracked::TrackedSrq::fill),
+//! is told when: after [`arm_limit`](crate::device::SharedReceiveQueue::arm_limit) the event SRQ_LIMIT_REACHED comes
+//! once when fewer than the limit are left, and then has to be requested again ([Q9](crate::contract#q9)). A limit is
+//! what arrives while the program refills: a quarter of the queue is a usual choice.
 //!
 //! # Memory
 //! A buffer for each receive and for each send that is not inline: `connections × (S + R) × size`. 85 connections of 48

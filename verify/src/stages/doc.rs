@@ -48,3 +48,23 @@ fn is_source(entry: &DirEntry) -> bool {
     let name = entry.file_name().to_string_lossy();
     entry.depth() == 0 || !(name.starts_with("target") || name.starts_with('.'))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::root;
+
+    #[test]
+    fn the_server_of_the_guide_is_that_of_the_example_which_runs() {
+        let read = |path| fs::read_to_string(root().join(path)).unwrap();
+        let page = read("cq-core/src/guide/server.rs");
+        let example = read("transport-rxe-loop/examples/kv_store.rs");
+        let lines = page.lines().map(|line| line.trim_start_matches("//!"));
+        let lines = lines.map(|line| line.strip_prefix(' ').unwrap_or(line));
+        let code = lines.skip_while(|line| !line.starts_with("type Failure"));
+        let code: Vec<_> = code.take_while(|line| !line.starts_with('#')).collect();
+        assert!(code.len() > 100, "the guide has {} lines of the server", code.len());
+        assert!(example.contains(&code.join("\n")), "they differ");
+    }
+}
