@@ -3,11 +3,10 @@
 //!
 //! ```
 //! use std::error::Error;
-//! use std::sync::Arc;
-//! use cq_core::budget::{Budget, Budgeted, Reservation};
+//! use cq_core::budget::{Budgeted, Entries};
 //! use cq_core::cq::CompletionQueue;
-//! use cq_core::device::{Cq, Device, Memory, ProtectionDomain, QueuePair, Region};
-//! use cq_core::setup::{Access, QpInit};
+//! use cq_core::device::{Device, Memory, ProtectionDomain, QueuePair, Region};
+//! use cq_core::setup::Access;
 //! use cq_core::tracked::{Done, TrackedQp};
 //! use cq_core::wc::Wc;
 //! use cq_core::wr::SendWr;
@@ -16,19 +15,18 @@
 //! enum Send { Reply { client: u32 }, Note }
 //!
 //! /// A queue pair with up to 32 sends and 16 receives outstanding. Each receive's token is the offset of its buffer.
-//! type Connection<D> = TrackedQp<<D as Device>::Qp, Send, usize, 32, 16, Reservation<Arc<Budget>>>;
+//! type Connection<D> = TrackedQp<<D as Device>::Qp, Send, usize, 32, 16, Entries>;
 //!
 //! fn serve<D: Device>(device: &D) -> Result<(), Box<dyn Error>> {
 //!     let (pd, port, cq) = (device.alloc_pd()?, device.port(1)?, device.create_cq(96, None)?);
-//!     let (handle, mut cq) = (cq.handle(), CompletionQueue::new(Budgeted::new(cq)));
+//!     let mut cq = CompletionQueue::new(Budgeted::new(cq));
 //!     let memory = pd.allocate(16 * 64, Access::LOCAL_WRITE)?;
 //!
 //!     // Each reserves 32 entries for its sends and 16 for its receives.
-//!     let budget = cq.get_ref().budget().clone();
-//!     let create = |caps| pd.create_qp(&QpInit { caps, ..QpInit::new(&handle) });
-//!     let mut alice = Connection::<D>::create([&budget; 2], create)?;
-//!     let mut bob = Connection::<D>::create([&budget; 2], create)?;
-//!     assert!(Connection::<D>::create([&budget; 2], create).is_err(), "no entries are left");
+//!     let handle = cq.get_ref().handle();
+//!     let mut alice = Connection::<D>::create(&pd, &handle)?;
+//!     let mut bob = Connection::<D>::create(&pd, &handle)?;
+//!     assert!(Connection::<D>::create(&pd, &handle).is_err(), "no entries are left");
 //!     alice.connect(&port, &bob.get_ref().endpoint(&port))?;
 //!     bob.connect(&port, &alice.get_ref().endpoint(&port))?;
 //!

@@ -199,11 +199,11 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// ```
     /// use cq_core::cq::CompletionQueue;
     /// use cq_core::tracked::{Done, TrackedQp};
-    /// use cq_core::transport::PollCq;
+    /// use cq_core::transport::{PollCq, Post};
     /// use cq_core::wc::Wc;
     ///
     /// /// Ends with the first send that has failed.
-    /// fn reap<Q>(
+    /// fn reap<Q: Post>(
     ///     qp: &mut TrackedQp<Q, (), (), 64, 0>,
     ///     cq: &mut CompletionQueue<impl PollCq>,
     /// ) -> Result<(), Box<dyn std::error::Error>> {
