@@ -2,7 +2,8 @@
 //! pairs connect.
 //!
 //! Each method has the name, arguments and result that the types of both transports have themselves, so that code
-//! which names a transport becomes generic by a change of its types. Not part of the traits, though both transports have
+//! which names a transport becomes generic by a change of its types. A program that names its transport calls those
+//! methods, and imports no trait of this module: the compiler would warn of an unused import. Not part of the traits, though both transports have
 //! them, are the GIDs of a port, the keys of a region, which an SGE and a remote address have, and `deregister` and
 //! `destroy` of what nothing else uses, since dropping does the same.
 //!
@@ -121,7 +122,7 @@ pub trait ProtectionDomain: Destroy + Object {
     /// The device that it was allocated from.
     type Device: Device<Pd = Self>;
 
-    /// Allocates and registers memory, zeroed.
+    /// Allocates and registers memory, zeroed. Drop it [after the queue pairs](Region) that use it.
     ///
     /// # Errors
     /// The length is 0, there is no memory, or the rights are invalid ([Q10](crate::contract#q10)).
@@ -308,7 +309,13 @@ pub trait QueuePair: Post + Object {
     fn to<'a>(&'a mut self, destination: &Destination<'a, Self::Ah>) -> Self::Directed<'a>;
 }
 
-/// Registered memory, addressed by offsets. Dropping deregisters it.
+/// Registered memory, addressed by offsets. Dropping deregisters it, which is safe at any time: when it returns, the keys
+/// are invalid ([Q10](crate::contract#q10)).
+///
+/// Requests that are still outstanding then fail once they are carried out, as with any other invalid key, and their queue
+/// pairs go to ERR ([Q7](crate::contract#q7)): a request with LOC_PROT, a peer's with REM_ACCESS, a message to a posted
+/// receive with LOC_PROT here and REM_OP at its sender. To avoid that, drop the memory after the queue pairs that use it,
+/// here and at the peer: among local variables declare it before them, among the fields of a struct after them.
 #[allow(clippy::len_without_is_empty)]
 pub trait Region: Object {
     /// The length in bytes, which is at least 1.

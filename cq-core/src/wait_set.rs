@@ -168,6 +168,9 @@ impl<T, C: AsFd> WaitSet<T, C> {
     /// Adds a duplicate of a descriptor, to wait until it is readable: a listener, a socket, the asynchronous events of
     /// a device's context. Make it nonblocking: another thread or process may read first what made it ready.
     ///
+    /// A duplicate of a socket keeps it open: if the program drops its own, the peer sees no end before
+    /// [`remove_descriptor`](Self::remove_descriptor), or the end of the set.
+    ///
     /// # Errors
     /// There are too many descriptors, or this one can't be waited for: a regular file, for example.
     pub fn add_descriptor(&mut self, fd: impl AsFd) -> Result<DescriptorId, DeviceError> {
@@ -185,8 +188,18 @@ impl<T, C: AsFd> WaitSet<T, C> {
         self.sources.stop_handle()
     }
 
-    /// How long a wait polls empty queues before it arms them and sleeps. Waking takes the system some microseconds, and
-    /// arming hardware some tenths; a spin of that order costs as much as it can save. Zero by default.
+    /// How long a wait polls empty queues before it arms them and sleeps. Zero by default.
+    ///
+    /// Start with twice the time that a wake-up takes, if completions mostly come within it: 50 µs in a virtual machine,
+    /// 10 µs on bare metal. Where they come seldom, leave it at zero. A shorter spin than the usual pause only adds to the
+    /// sleep. Measured between two threads on the loopback, on two virtual cores, where a wake-up takes some 25 µs; the
+    /// processor time is that of both:
+    ///
+    /// | pause between messages | no spin | 2 µs | 50 µs |
+    /// |---|---|---|---|
+    /// | none | round trip 56 µs, processor time 43 µs | 1 µs, 4 µs | 1 µs, 8 µs |
+    /// | 20 µs | 60 µs, 65 µs | 49 µs, 64 µs | 0.3 µs, 41 µs |
+    /// | 200 µs | processor time 33 µs | 33 µs | 106 µs |
     pub const fn set_spin(&mut self, spin: Duration) {
         self.spin = spin;
     }

@@ -2,29 +2,32 @@
 //! `tracing`; the strict device; the imitation of Soft-RoCE; limitations. What concerns one type alone is in the
 //! documentation of that type.
 //!
-//! Run this program twice, and give each the number that the other prints:
+//! Run this program twice, at the same time:
 //!
 //! ```no_run
+//! use std::os::linux::net::SocketAddrExt;
+//! use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+//! use std::time::Duration;
+//!
+//! use cq_core::exchange::connect_over;
 //! use cq_core::transport::{PollCq, Post};
 //! use cq_core::wc::Wc;
 //! use cq_core::wr::{RecvWr, SendWr};
-//! use transport_rxe_loop::{Access, Context, Endpoint, QpAttr, QpInit};
+//! use transport_rxe_loop::{Access, Context, QpInit};
 //!
 //! let context = Context::open("loop0")?;
-//! let (port, pd) = (context.port(1)?, context.alloc_pd()?);
+//! let pd = context.alloc_pd()?;
 //! let mut cq = context.create_cq(16, None)?;
 //! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
-//! println!("this is queue pair {}; the other is", qp.number());
-//! let mut line = String::new();
-//! std::io::stdin().read_line(&mut line)?;
 //!
-//! // A timeout of 0: requests wait without limit until the other program has connected, too.
-//! let peer = Endpoint::new(line.trim().parse()?); // one port: the number is all that there is to know
-//! for step in [QpAttr::init(&port, Access::empty()), QpAttr::rtr(&port, &peer), QpAttr::rts().timeout(0)] {
-//!     qp.modify(&step)?;
-//! }
+//! // The first program listens, the second finds it.
+//! let address = SocketAddr::from_abstract_name("hello")?;
+//! let stream = UnixStream::connect_addr(&address)
+//!     .or_else(|_| UnixListener::bind_addr(&address)?.accept().map(|(stream, _)| stream))?;
+//! connect_over(&stream, &mut qp, &context.port(1)?, Duration::from_secs(5))?;
+//!
 //! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
-//! qp.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
+//! qp.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?; // a message that comes before waits for it
 //! qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
 //!
 //! let mut wcs = [Wc::default(); 2];

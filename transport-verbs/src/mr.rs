@@ -82,6 +82,9 @@ pub struct MemoryRegion {
 /// Memory that comes with its registration, zeroed, aligned to a page. It is never lent as a slice, because
 /// peers may write it at any time: bytes are copied in and out.
 ///
+/// Dropping it is safe at any time. Requests that still need it [fail](cq_core::device::Region), so drop it after the
+/// queue pairs that use it.
+///
 /// ```no_run
 /// use transport_verbs::{Access, Context};
 ///

@@ -104,7 +104,8 @@
 //! | `overrun=#100` | ignores a queue that fails ([O3](crate::contract#o3)) |
 //! | `spurious=0.3` | takes an event for a completion ([events](super::events)) |
 //!
-//! `when` is a probability, or `#9` for the ninth request of each queue pair. `Faults` of `transport-rxe-loop` has each in
+//! `when` is a probability, or `#9` for the ninth request of each queue pair. One seed gives every process the same faults:
+//! start each process with another seed for others. `Faults` of `transport-rxe-loop` has each in
 //! detail, and `Context::injected` has how many there were: a test that injects faults should see that they happened.
 //!
 //! # Strictly

@@ -9,7 +9,8 @@ use super::channel::{failed, watch};
 use crate::async_event::AsyncEvent;
 use crate::transport::{AsyncEvents, EventError};
 
-/// The asynchronous events of an open device, one after the other.
+/// The asynchronous events of an open device, one after the other. Destroying an object discards its events that were not
+/// taken yet: a task that is to see why a queue pair or a completion queue failed keeps it until then.
 ///
 /// ```
 /// use cq_core::device::Device;

@@ -178,6 +178,9 @@ impl Drop for MemoryRegion {
 /// out; there is no access as a slice, because peers may write the memory at any time. Other processes map it when they
 /// first use it, and copy it like their own memory.
 ///
+/// Dropping it is safe at any time. Requests that still need it [fail](cq_core::device::Region), so drop it after the
+/// queue pairs that use it.
+///
 /// ```
 /// use transport_rxe_loop::{Access, Context};
 ///

@@ -55,15 +55,15 @@ use cq_core::wc::WcStatus;
 /// ```
 ///
 /// # When
-/// Every queue pair of the process counts its requests, and throws its own dice, as each comes first in its send
-/// queue: `When::nth(3)` is the third request of each. So the same seed, with queue pairs created and requests posted
+/// **Every queue pair counts for itself**: `When::nth(3)` is the third request of each. It counts its requests, and throws
+/// its own dice, as each comes first in its send queue. So the same seed, with queue pairs created and requests posted
 /// in the same order, gives each request the same faults, whichever thread carries it out. Requests that were flushed
 /// or dropped before do not count.
 ///
 /// # From the environment
 /// `RXE_LOOP_FAULTS` is for programs that can't be changed, and applies where a program requests no faults:
-/// `seed=7,defer=50us,rnr=0.01`. Each fault is `name=when`, where `when` is a probability or, for the third request,
-/// `#3`; most take another part after a colon:
+/// `seed=7,defer=50us,rnr=0.01`. Each fault is `name=when`, where `when` is a probability or, for the third request of each
+/// queue pair, `#3`; most take another part after a colon:
 ///
 /// | | |
 /// |---|---|
@@ -75,6 +75,9 @@ use cq_core::wc::WcStatus;
 /// | `stop=0.01`, `stop=#9:1s` | [`stop`](Self::stop), for 10 ms by default |
 /// | `overrun=#100` | [`overrun`](Self::overrun) |
 /// | `spurious=0.1` | [`spurious`](Self::spurious) |
+///
+/// One seed gives every process the same faults: the first queue pair of each, the second, and so on. For others, start
+/// each process with another seed: `RXE_LOOP_FAULTS="seed=$RANK,rnr=0.01"`, where each has a `RANK` of its own.
 ///
 /// [`OpenOptions::faults`]: crate::OpenOptions::faults
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
