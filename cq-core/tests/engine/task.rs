@@ -211,6 +211,7 @@ async fn a_dropped_future_leaves_its_buffer_until_the_request_has_completed() {
 #[tokio::test]
 async fn a_refused_request_returns_its_buffer() {
     let stand = Stand::new();
+    let _outstanding = stand.qp.post_send(ping(), stand.drops.buffer(0)).await.unwrap();
     stand.list.with(|pair| pair.refuses_after = Some((0, 0)));
     let refused = stand.qp.send(ping(), stand.drops.buffer(1)).await.unwrap_err();
     assert_eq!(
