@@ -21,9 +21,8 @@ use crate::wr::{RecvWr, Sge};
 /// use cq_core::budget::{Budgeted, Entries};
 /// use cq_core::cq::CompletionQueue;
 /// use cq_core::device::{Device, QueuePair, Slots};
-/// use cq_core::handlers::{Handlers, Then};
 /// use cq_core::setup::Access;
-/// use cq_core::tracked::{Done, TrackedQp, TrackedSrq};
+/// use cq_core::tracked::{TrackedQp, TrackedSrq};
 /// use cq_core::wc::Wc;
 ///
 /// /// 64 receives, whose tokens are their slots, and a queue pair that takes from them.
@@ -48,22 +47,22 @@ use crate::wr::{RecvWr, Sge};
 ///     let slots = Slots::allocate(&pd, 64, 256, Access::LOCAL_WRITE)?;
 ///     srq.fill(64, |slot| slots.sge(slot), |slot| slot)?;
 ///
-///     let (mut messages, mut buffer) = (0, [Wc::default(); 32]);
+///     let (mut messages, mut failed, mut buffer) = (0, Vec::new(), [Wc::default(); 32]);
 ///     while !qps.is_empty() {
-///         qps.try_dispatch(cq.poll(&mut buffer)?, |qp, run| {
-///             let mut then = Then::Keep;
-///             for wc in run {
-///                 // A receive of any queue pair is the shared queue's; also if the queue pair is gone.
-///                 if let Some(received) = srq.retire(wc) {
-///                     match received.result {
-///                         Ok(_) => messages += 1,
-///                         Err(_) => then = Then::Remove,
-///                     }
-///                     srq.post_recv(&[slots.sge(received.token)], received.token)?;
-///                 }
+///         let batch = cq.poll(&mut buffer)?;
+///         if batch.is_empty() {
+///             // Their last receives have been retired.
+///             failed.drain(..).for_each(|number| drop(qps.remove(&number)));
+///         }
+///         for wc in batch {
+///             // A receive of any queue pair is the shared queue's.
+///             let Some(received) = srq.retire(wc) else { continue };
+///             match received.result {
+///                 Ok(_) => messages += 1,
+///                 Err(why) => failed.push(why.qp_num()),
 ///             }
-///             Ok::<_, Box<dyn Error>>(then)
-///         })?;
+///             srq.post_recv(&[slots.sge(received.token)], received.token)?;
+///         }
 ///     }
 ///     Ok(messages)
 /// }
