@@ -11,7 +11,7 @@
 //! use cq_core::channel::flag::{Flag, Raiser, Receiver};
 //! use cq_core::cq::{CompletionQueue, WaitError};
 //! use cq_core::queue::{OnChannel, Producer, SoftCq};
-//! use cq_core::transport::{CqKey, PollCq, PollError};
+//! use cq_core::transport::CqKey;
 //! use cq_core::wc::{Wc, WcOpcode, WcStatus};
 //! use static_cell::ConstStaticCell;
 //!
@@ -29,42 +29,26 @@
 //!     &RING[position as usize % RING.len()]
 //! }
 //!
-//! /// The driver: what the engine has finished, in order.
-//! struct Finished {
-//!     next: u64,
-//! }
-//!
-//! impl PollCq for Finished {
-//!     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-//!         let mut count = 0;
-//!         for wc in out {
-//!             // Acquire: the moved data is read after this load.
-//!             let (status, error) = match state(self.next).load(Acquire) {
-//!                 FREE | POSTED => break,
-//!                 DONE => (WcStatus::SUCCESS, 0),
-//!                 error => (WcStatus::GENERAL_ERR, error),
-//!             };
-//!             *wc = Wc::new(self.next, status, 0)
-//!                 .with_opcode(WcOpcode::RDMA_WRITE)
-//!                 .with_vendor_err(error);
-//!             state(self.next).store(FREE, Relaxed);
-//!             (count, self.next) = (count + 1, self.next + 1);
-//!         }
-//!         Ok(count)
-//!     }
-//! }
-//!
 //! /// What the interrupt handler owns.
 //! struct Handler {
-//!     finished: CompletionQueue<Finished>,
+//!     next: u64,
 //!     queue: Producer<'static, OnChannel<Raiser<'static>>>,
 //! }
 //!
 //! impl Handler {
+//!     /// Pushes what the engine has finished, in order.
 //!     fn on_interrupt(&mut self) {
-//!         let mut buffer = [Wc::default(); 8];
-//!         if let Ok(batch) = self.finished.poll(&mut buffer) {
-//!             let _ = self.queue.push_batch(batch); // an overrun is latched: the main loop gets it
+//!         loop {
+//!             // Acquire: the moved data is read after this load.
+//!             let (status, error) = match state(self.next).load(Acquire) {
+//!                 FREE | POSTED => return,
+//!                 DONE => (WcStatus::SUCCESS, 0),
+//!                 error => (WcStatus::GENERAL_ERR, error),
+//!             };
+//!             let wc = Wc::new(self.next, status, 0).with_opcode(WcOpcode::RDMA_WRITE);
+//!             let _ = self.queue.push(&wc.with_vendor_err(error)); // an overrun is latched: the main loop gets it
+//!             state(self.next).store(FREE, Relaxed);
+//!             self.next += 1;
 //!         }
 //!     }
 //! }
@@ -83,13 +67,13 @@
 //! fn main() -> Result<(), WaitError> {
 //!     let (raiser, events) = FLAG.take().split();
 //!     let (queue, consumer) = QUEUE.take().split_with(KEY, raiser);
-//!     let finished = CompletionQueue::new(Finished { next: 0 });
-//!     power_on(Handler { finished, queue });
+//!     power_on(Handler { next: 0, queue });
 //!
 //!     let (mut cq, mut channel) = (CompletionQueue::new(consumer), events.sleeping(sleep));
 //!     let (mut buffer, mut posted, mut done) = ([Wc::default(); 4], 0, 0);
 //!     while done < 1000 {
-//!         // Never more than there are descriptors: then the queue can't overrun.
+//!         // Never more than there are descriptors, of which one is in use until its completion was polled: then the
+//!         // queue can't overrun, and no buffer is written to before its data was read.
 //!         while posted < 1000 && posted - done < RING.len() as u64 {
 //!             state(posted).store(POSTED, Release); // before it the addresses, after it the doorbell
 //!             posted += 1;
@@ -155,21 +139,18 @@
 //! instruction from the doorbell to the `WFI`.
 //!
 //! # What a board adds
-//! The handler gets its half through a static, and takes it at its first interrupt. `static mut` in a function with
-//! `#[entry]`, `#[exception]` or `#[interrupt]` is safe: these attributes see to it that it is used once.
+//! The handler gets its half through a static. `static mut` in a function with `#[entry]` is safe: the attribute sees to it
+//! that it is used once.
 //!
 //! ```text
-//! static HANDLER: Mutex<Cell<Option<Handler>>> = Mutex::new(Cell::new(None)); // of cortex_m::interrupt
+//! use cortex_m::interrupt::{self, Mutex};
+//! use cortex_m_rt::entry;
 //!
-//! #[interrupt]
+//! static HANDLER: Mutex<RefCell<Option<Handler>>> = Mutex::new(RefCell::new(None));
+//!
+//! #[interrupt] // of the device's crate; #[exception] of cortex-m-rt for SysTick and PendSV
 //! fn DMA() {
-//!     static mut OWN: Option<Handler> = None;
-//!     if OWN.is_none() {
-//!         *OWN = interrupt::free(|cs| HANDLER.borrow(cs).take());
-//!     }
-//!     if let Some(own) = OWN {
-//!         own.on_interrupt();
-//!     }
+//!     interrupt::free(|cs| HANDLER.borrow(cs).borrow_mut().iter_mut().for_each(Handler::on_interrupt));
 //! }
 //!
 //! #[entry]
@@ -178,20 +159,22 @@
 //!     static mut FLAG: Flag = Flag::new();
 //!     let (raiser, events) = FLAG.split();
 //!     let (queue, consumer) = QUEUE.split_with(KEY, raiser);
-//!     interrupt::free(|cs| HANDLER.borrow(cs).set(Some(Handler { finished, queue })));
+//!     interrupt::free(|cs| HANDLER.borrow(cs).replace(Some(Handler { next: 0, queue })));
 //!     // then enable the interrupt
 //! ```
 //!
-//! The manifest needs `cortex-m`, `cortex-m-rt` and a handler of panics, `.cargo/config.toml` the target, `memory.x`
-//! the addresses of flash and RAM. Copy all of them from the example, with its `build.rs`. In its folder:
+//! The manifest needs `cortex-m` (with `critical-section-single-core`, by which its `Peripherals::take` is safe on one
+//! core), `cortex-m-rt`, a handler of panics, and for QEMU `cortex-m-semihosting`, whose `debug::exit` ends a run with a
+//! status; `.cargo/config.toml` names the target, `memory.x` the addresses of flash and RAM. Copy all of them from the
+//! example, with its `build.rs`. In its folder:
 //!
 //! | toolchain | builds it, and runs it in QEMU (`qemu-system-arm`) |
 //! |---|---|
 //! | rustup | `rustup target add thumbv7em-none-eabihf`, then `cargo run` |
-//! | Debian's | `apt-get install rustc-web cargo-web rust-web-src lld`, then `CARGO_TARGET_THUMBV7EM_NONE_EABIHF_LINKER=ld.lld RUSTC_BOOTSTRAP=1 cargo run -Zbuild-std=core`: core is compiled from its source |
+//! | Debian's | `apt-get install rustc-web cargo-web rust-web-src lld`, then `PATH=/usr/bin:$PATH CARGO_TARGET_THUMBV7EM_NONE_EABIHF_LINKER=ld.lld RUSTC_BOOTSTRAP=1 cargo run -Zbuild-std=core`: core is compiled from its source |
 //!
-//! For a core without compare-and-swap add `--target thumbv6m-none-eabi`, and name that target in the other two places.
-//! What goes to the flash is built with `--release`.
+//! For a core without compare-and-swap these are `rustup target add thumbv6m-none-eabi`, `cargo run --target
+//! thumbv6m-none-eabi`, and `CARGO_TARGET_THUMBV6M_NONE_EABI_LINKER`. What goes to the flash is built with `--release`.
 //!
 //! # Why no wake-up is lost
 //! [`wait`](crate::cq::CompletionQueue::wait) polls, takes events, arms the queue and looks at it again
@@ -219,9 +202,9 @@
 //! # Where completions are kept
 //! | | the handler | memory | for |
 //! |---|---|---|---|
-//! | the main loop polls the engine | none | none | a loop that never sleeps: `cq.poll(…)` of a `CompletionQueue<Finished>` |
+//! | the main loop polls the engine | none | none | a loop that never sleeps: the driver implements [`PollCq`](crate::transport::PollCq), and `cq.poll(…)` of its `CompletionQueue` does what the handler does above |
 //! | the handler pushes | as above | a [`SoftCq`](crate::queue::SoftCq) | descriptors that must be free at once; several sources of completions that one queue collects |
-//! | the handler raises the flag only | `raiser.raise(KEY)` | none | engines whose interrupt can be enabled: `Finished` is the main loop's, and implements [`Arm`](crate::transport::Arm) as [a transport of your own](super::your_transport#arming-and-the-race) |
+//! | the handler raises the flag only | `raiser.raise(KEY)` | none | engines whose interrupt can be enabled: the driver is the main loop's, and implements [`Arm`](crate::transport::Arm) as [a transport of your own](super::your_transport#arming-and-the-race) |
 //!
 //! # What is static, and how big
 //! A queue for `N` completions, a power of two, holds exactly `N`. Nothing is allocated.
@@ -236,11 +219,16 @@
 //! `SoftCq::new` is a constant of zeros, so the queue needs no flash.
 //!
 //! **Overrun.** `N` is at least the number of descriptors, and the loop never posts more than were polled: then there
-//! is no overrun. If there is one, [`push_batch`](crate::queue::Producer::push_batch) stores what fits, and the queue
+//! is no overrun. If there is one, [`push`](crate::queue::Producer::push) drops what does not fit, and the queue
 //! has ended: the main loop gets what was stored, then [`Overrun`](crate::transport::PollError::Overrun) with the
 //! number of those that were dropped, at every poll ([O3](crate::contract#o3)). It is woken for that
 //! ([O5](crate::contract#o5)), so the handler need not report it. A handler that can leave descriptors as they are uses
 //! [`try_push`](crate::queue::Producer::try_push) instead. To go on, see [recovery](super::recovery).
+//!
+//! **Tokens.** An engine that finishes in order needs no [ledger](crate::ledger): the position is the `wr_id`, as above, and
+//! an array of `N` tells what each was for. One that finishes in any order takes [`Receives`](crate::ledger::Receives), as
+//! [a transport of your own](super::your_transport#posting-and-who-owns-the-memory) does; without compare-and-swap its
+//! generation is [`Generation::new`](crate::ledger::Generation::new) with a number of your own.
 //!
 //! # Features
 //! | feature | for |
