@@ -225,6 +225,26 @@ pub fn barrier(stream: &impl AsFd, limit: Duration) -> Result<(), ExchangeError>
     Timed::new(stream, limit).barrier()
 }
 
+/// Whether the peer's end of a stream is closed, as it is when its process has ended, or the stream has failed. Never
+/// blocks. What the peer has sent and nobody has read counts as no end.
+///
+/// ```
+/// use std::os::unix::net::UnixStream;
+/// use cq_core::exchange::has_ended;
+///
+/// let (ours, theirs) = UnixStream::pair()?;
+/// assert!(!has_ended(&ours));
+/// drop(theirs);
+/// assert!(has_ended(&ours));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn has_ended(stream: &impl AsFd) -> bool {
+    match recv(stream, &mut [0; 1], RecvFlags::DONTWAIT | RecvFlags::PEEK) {
+        Ok((_, received)) => received == 0,
+        Err(errno) => !matches!(errno, Errno::AGAIN | Errno::INTR),
+    }
+}
+
 /// A stream, and when a step on it has to be done; None is never.
 #[derive(Clone, Copy)]
 struct Timed<'s> {

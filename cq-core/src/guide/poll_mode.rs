@@ -71,8 +71,8 @@
 //! ```
 //!
 //! - **A ring as large as the number of buffers can't overflow.** A buffer is posted, or in one ring, or with the
-//!   thread that serves it. So [`push`](crate::queue::Producer::push) is right here: it never waits, and if it fails
-//!   with an overrun, a buffer was pushed twice.
+//!   thread that serves it. So [`push`](crate::queue::Producer::push) is right here: it never waits. It fails only if the
+//!   other thread is gone, or a buffer was pushed twice; the other thread's own failure tells which.
 //! - **A smaller ring** needs [`push_batch_or_wait`](crate::queue::Producer::push_batch_or_wait), or
 //!   [`try_push_batch`](crate::queue::Producer::try_push_batch) if there is something else to do meanwhile. Let only
 //!   one ring of a circle be smaller: two threads that wait for each other's rings wait for ever.
@@ -82,32 +82,34 @@
 //! - **Several workers:** two rings for each. One ring has one consumer.
 //!
 //! # The consumer
-//! Made as in the example of [`TrackedSrq`](crate::tracked::TrackedSrq), with a completion queue of `BUFFERS` entries
-//! and one for each producer, it runs until all producers are gone:
-//!
 //! ```
 //! use std::collections::HashMap;
 //! use std::error::Error;
+//! use std::os::unix::net::UnixStream;
 //! use std::sync::Arc;
-//! use std::time::{Duration, Instant};
-//! use std::{hint, mem, thread};
+//! use std::thread::{self, JoinHandle};
+//! use std::time::Duration;
+//! use std::{hint, mem};
 //!
 //! use cq_core::budget::{Budget, Budgeted, Entries};
 //! use cq_core::cq::CompletionQueue;
-//! use cq_core::device::{Device, Slots};
+//! use cq_core::device::{Device, QueuePair, Slots};
+//! use cq_core::exchange::has_ended;
 //! use cq_core::handlers::{Handlers, Then};
 //! use cq_core::queue::{Consumer, Producer};
-//! use cq_core::tracked::{TrackedQp, TrackedSrq};
+//! use cq_core::setup::Access;
+//! use cq_core::tracked::{Done, TrackedQp, TrackedSrq};
 //! use cq_core::wc::{Wc, WcStatus};
 //! use cq_core::wr::SendWr;
 //!
+//! type Failure = Box<dyn Error + Send + Sync>;
 //! const BUFFERS: usize = 256;
+//! const LIMIT: Duration = Duration::from_secs(5);
 //!
 //! struct Peer<D: Device> {
-//!     /// One send, for probes, and no receives of its own.
-//!     qp: TrackedQp<D::Qp, (), (), 1, 0, Entries>,
-//!     was_heard: bool,
-//!     has_failed: bool,
+//!     _qp: TrackedQp<D::Qp, (), (), 0, 0, Entries>, // it sends nothing, and has no receives of its own
+//!     socket: UnixStream, // its end is the producer's
+//!     has_ended: bool,
 //! }
 //!
 //! struct FanIn<D: Device> {
@@ -120,8 +122,30 @@
 //! }
 //!
 //! impl<D: Device> FanIn<D> {
-//!     fn run(mut self) -> Result<(), Box<dyn Error>> {
-//!         let (mut probed, mut empty) = (Instant::now(), 0_u64);
+//!     /// `sockets` lead to the producers, the rings to the worker.
+//!     fn new(
+//!         device: &D,
+//!         sockets: Vec<UnixStream>,
+//!         (to_worker, from_worker): (Producer<'static>, Consumer<'static>),
+//!     ) -> Result<Self, Failure> {
+//!         let (pd, port) = (device.alloc_pd()?, device.port(1)?);
+//!         let cq = CompletionQueue::new(Budgeted::new(device.create_cq(BUFFERS as u32, None)?));
+//!         let handle = cq.get_ref().handle();
+//!         let mut srq = TrackedSrq::create(&pd, [&handle])?;
+//!         let slots = Arc::new(Slots::allocate(&pd, BUFFERS, 256, Access::LOCAL_WRITE)?);
+//!         srq.fill(BUFFERS, |slot| slots.sge(slot), |slot| slot)?;
+//!         let mut peers = HashMap::new();
+//!         for socket in sockets {
+//!             let mut qp = TrackedQp::create_with(&pd, [&handle; 2], |init| init.srq = Some(srq.get_ref()))?;
+//!             qp.connect_over(&socket, &port, LIMIT)?;
+//!             peers.insert(qp.get_ref().number(), Peer { _qp: qp, socket, has_ended: false });
+//!         }
+//!         Ok(Self { peers, srq, cq, slots, to_worker, from_worker: CompletionQueue::new(from_worker) })
+//!     }
+//!
+//!     /// Runs until all producers have ended.
+//!     fn run(&mut self) -> Result<(), Failure> {
+//!         let mut empty = 0_u64;
 //!         while !self.peers.is_empty() {
 //!             empty = if self.turn()? == 0 { empty + 1 } else { 0 };
 //!             match empty {
@@ -129,18 +153,16 @@
 //!                 1..100 => hint::spin_loop(),
 //!                 _ => thread::yield_now(),
 //!             }
-//!             if empty % 1024 == 0 && probed.elapsed() > Duration::from_secs(1) {
-//!                 self.probe()?;
-//!                 probed = Instant::now();
+//!             if empty % 1024 == 1023 {
+//!                 // One that had ended before the last empty turns has nothing left in the queue.
+//!                 self.peers.retain(|_, peer| !mem::replace(&mut peer.has_ended, has_ended(&peer.socket)));
 //!             }
 //!         }
-//!         drop(self.to_worker);
-//!         while self.from_worker.poll(&mut [Wc::default(); 32]).is_ok() {} // the worker's last buffers
 //!         Ok(())
 //!     }
 //!
 //!     /// Posts buffers that have come back, and passes on what has arrived. Returns how many there were of both.
-//!     fn turn(&mut self) -> Result<usize, Box<dyn Error>> {
+//!     fn turn(&mut self) -> Result<usize, Failure> {
 //!         let Self { peers, srq, cq, slots, to_worker, from_worker } = self;
 //!         let mut buffer = [Wc::default(); 32];
 //!         let back = from_worker.poll(&mut buffer)?;
@@ -148,39 +170,60 @@
 //!         srq.fill(count, |nth| slots.sge(slot(nth)), slot)?;
 //!
 //!         let batch = cq.poll(&mut buffer)?;
-//!         if batch.is_empty() {
-//!             peers.retain(|_, peer| !peer.has_failed);
-//!         }
 //!         peers.try_dispatch(batch, |mut peer, run| {
-//!             if let Some(peer) = &mut peer {
-//!                 peer.was_heard = true;
-//!                 peer.has_failed |= run.iter().any(|wc| wc.result().is_err());
-//!             }
 //!             for wc in run {
-//!                 let Some(received) = srq.retire(wc) else {
-//!                     peer.iter_mut().for_each(|peer| peer.qp.retire(wc).for_each(drop)); // a probe
-//!                     continue;
-//!                 };
-//!                 let (slot, out) = (received.token, Wc::new(received.token as u64, WcStatus::SUCCESS, wc.qp_num()));
+//!                 let Some(received) = srq.retire(wc) else { continue };
+//!                 let slot = received.token;
+//!                 let out = Wc::new(slot as u64, WcStatus::SUCCESS, wc.qp_num());
 //!                 match received.result {
 //!                     Ok(message) => to_worker.push(&out.with_byte_len(message.byte_len()))?,
-//!                     Err(_) => srq.post_recv(&[slots.sge(slot)], slot)?,
+//!                     Err(_) => {
+//!                         srq.post_recv(&[slots.sge(slot)], slot)?;
+//!                         peer.iter_mut().for_each(|peer| peer.has_ended = true);
+//!                     }
 //!                 }
 //!             }
-//!             Ok::<_, Box<dyn Error>>(Then::Keep)
+//!             Ok::<_, Failure>(Then::Keep)
 //!         })?;
 //!         Ok(count + batch.len())
 //!     }
+//! }
 //!
-//!     /// Probes the peers that have been silent since the last call.
-//!     fn probe(&mut self) -> Result<(), Box<dyn Error>> {
-//!         for peer in self.peers.values_mut() {
-//!             if !mem::take(&mut peer.was_heard) && peer.qp.free_sends() > 0 {
-//!                 peer.qp.post_send(SendWr::probe(0), ())?;
+//! /// Runs both threads to their end. If both fail, the worker's failure is the cause of the other.
+//! fn finish<D: Device>(mut fan_in: FanIn<D>, worker: JoinHandle<Result<(), Failure>>) -> Result<(), Failure> {
+//!     let ended = fan_in.run();
+//!     let FanIn { to_worker, from_worker: _has_room_for_all_buffers, .. } = fan_in;
+//!     drop(to_worker);
+//!     worker.join().map_err(|_| "the worker panicked")??;
+//!     ended
+//! }
+//!
+//! /// A producer: sends as fast as messages are taken. When it returns, all have arrived.
+//! fn produce<D: Device>(device: &D, socket: &UnixStream, messages: u64) -> Result<(), Failure> {
+//!     let (pd, port) = (device.alloc_pd()?, device.port(1)?);
+//!     let mut cq = CompletionQueue::new(Budgeted::new(device.create_cq(64, None)?));
+//!     let mut qp = TrackedQp::<D::Qp, (), (), 64, 0, Entries>::create(&pd, &cq.get_ref().handle())?;
+//!     qp.connect_over(socket, &port, LIMIT)?;
+//!     let (mut posted, mut buffer) = (0, [Wc::default(); 32]);
+//!     while posted < messages || !qp.is_idle() {
+//!         while posted < messages && qp.free_sends() > 0 {
+//!             let bytes = u64::to_ne_bytes(posted);
+//!             let send = SendWr::send_inline(0, &bytes);
+//!             posted += 1;
+//!             // The ledger signals where it must, and the program the last one, for which it waits.
+//!             qp.post_send(if posted < messages { send.unsignaled() } else { send }, ())?;
+//!         }
+//!         let batch = cq.poll(&mut buffer)?;
+//!         if batch.is_empty() {
+//!             thread::yield_now();
+//!         }
+//!         for done in qp.retire_all(batch) {
+//!             if let Done::Sent(sent) = done {
+//!                 sent.result?;
 //!             }
 //!         }
-//!         Ok(())
 //!     }
+//!     Ok(())
 //! }
 //! ```
 //!
@@ -188,7 +231,7 @@
 //!   are that queue pair's own. So each [`Wc`](crate::wc::Wc) is offered to
 //!   [`TrackedSrq::retire`](crate::tracked::TrackedSrq::retire) first, also if its queue pair is gone, and what that
 //!   leaves to the queue pair. A ledger knows its own, and what is of another it does not touch. Without a shared
-//!   queue, [`retire_all`](crate::tracked::TrackedQp::retire_all) takes a whole batch.
+//!   queue, [`retire_all`](crate::tracked::TrackedQp::retire_all) takes a whole batch. Here the queue pairs send nothing.
 //! - [`fill`](crate::tracked::TrackedSrq::fill) posts what came back as one list, and all buffers at the start.
 //!   [`try_dispatch`](crate::handlers::Handlers::try_dispatch) looks a queue pair up once for each run of its
 //!   completions.
@@ -231,13 +274,13 @@
 //!   in the order in which messages flow, and the buffers are home when the last ring is closed. A thread that fails or
 //!   panics drops its sides, too: then the others' polls and pushes fail ([S3](crate::contract#s3)), and none waits for
 //!   ever.
-//! - **Of a producer:** let it say so, by a last message, or by the end of its socket. A queue pair that was closed
-//!   without a word is as silent as one whose process was killed.
-//! - **Of a producer that was killed** a consumer that only receives learns nothing: nothing completes. It
-//!   [probes](crate::wr::SendWr::probe) those that are silent, as above: the probe fails with RETRY_EXC_ERR, and the
-//!   queue pair goes to ERR. Or it keeps the socket of [`exchange`](crate::exchange), and looks for its end. A message
-//!   that was under way never arrives in part, and its receive stays for others ([Q9](crate::contract#q9)).
-//! - **Of the queue pair:** drop it after a poll that found nothing, as above: a receive that it has consumed is then
+//! - **Of a producer:** its socket ends, whether it returns or is killed, and a look costs one system call. A message that
+//!   was under way never arrives in part, and its receive stays for others ([Q9](crate::contract#q9)).
+//! - **Of a producer whose host is gone**, or one without a socket, a consumer that only receives learns nothing: nothing
+//!   completes. It has a send entry for a [probe](super::recovery#a-peer-that-has-died) of those that are silent: a probe
+//!   fails with RETRY_EXC_ERR, and the queue pair goes to ERR.
+//! - **Under load** this consumer does not look: it removes a dead producer once it is idle.
+//! - **Of the queue pair:** drop it after a poll that found nothing and began after the end, as above: a receive that it has consumed is then
 //!   retired. On hardware, wait for its QP_LAST_WQE_REACHED before that poll
 //!   ([`AsyncEvents`](crate::transport::AsyncEvents)). What it had reserved is free for the next one; [drain and
 //!   reset](super::recovery#draining) are for a queue pair that is used again.

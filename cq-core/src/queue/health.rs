@@ -195,7 +195,10 @@ impl Dropped {
 impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lost, total } = self;
-        write!(f, "the completion queue is full or has ended: dropped {lost} now, {total} in all")
+        write!(
+            f,
+            "the completion queue is full, has overrun, or its consumer is gone: dropped {lost} now, {total} in all"
+        )
     }
 }
 

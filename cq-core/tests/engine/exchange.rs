@@ -224,6 +224,18 @@ fn a_descriptor_that_is_no_socket_is_refused() {
 }
 
 #[test]
+fn a_stream_has_ended_once_all_was_read_and_nobody_can_send_more() {
+    let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+    assert!(!exchange::has_ended(&ours));
+    theirs.write_all(&[7]).unwrap();
+    drop(theirs);
+    assert!(!exchange::has_ended(&ours));
+    assert_eq!(ours.read(&mut [0; 2]).unwrap(), 1);
+    assert!(exchange::has_ended(&ours));
+    assert!(exchange::has_ended(&std::fs::File::open("/dev/null").unwrap()), "no stream");
+}
+
+#[test]
 fn queue_pairs_are_connected_to_each_other_once_both_are() {
     let connects = |nth| {
         let mut qp = Qp::default();
