@@ -101,7 +101,8 @@
 //! [`next_batch`](crate::cq::CompletionQueue::next_batch) is the same order for a task of any executor: the task is
 //! registered before the queue is armed. [`task::Channel`](crate::task::Channel) gives the channel of a device to tokio.
 //! Where each task is to await its own requests, one task polls ([`Driver`](crate::task::Driver)), and the others await
-//! ([`TaskQp`](crate::task::TaskQp)).
+//! ([`TaskQp`](crate::task::TaskQp)). The feature is `async`, or `tokio` for those of tokio; the example also needs tokio
+//! itself, with `macros` and `rt`:
 //!
 //! ```
 //! use cq_core::channel::waker;
@@ -110,21 +111,21 @@
 //! use cq_core::transport::CqKey;
 //! use cq_core::wc::{Wc, WcStatus};
 //!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let (raiser, mut events) = waker::channel();
-//! let (mut device, consumer) = HeapCq::new(16)?.split_with(CqKey { index: 0, generation: 1 }, raiser);
-//! let (mut cq, mut buffer) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let (raiser, mut events) = waker::channel();
+//!     let (mut device, consumer) = HeapCq::new(16)?.split_with(CqKey { index: 0, generation: 1 }, raiser);
+//!     let (mut cq, mut buffer) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
 //!
-//! // A future that is dropped has taken nothing.
-//! tokio::select! {
-//!     biased;
-//!     _ = cq.next_batch(&mut buffer, &mut events) => unreachable!("there is no completion"),
-//!     () = async { device.push(&Wc::new(7, WcStatus::SUCCESS, 1)).unwrap() } => {}
+//!     // A future that is dropped has taken nothing.
+//!     tokio::select! {
+//!         biased;
+//!         _ = cq.next_batch(&mut buffer, &mut events) => unreachable!("there is no completion"),
+//!         () = async { device.push(&Wc::new(7, WcStatus::SUCCESS, 1)).unwrap() } => {}
+//!     }
+//!     assert_eq!(cq.next_batch(&mut buffer, &mut events).await?[0].wr_id(), 7);
+//!     Ok(())
 //! }
-//! assert_eq!(cq.next_batch(&mut buffer, &mut events).await?[0].wr_id(), 7);
-//! # Ok(())
-//! # }
 //! ```
 //!
 //! What a future that is dropped leaves behind:

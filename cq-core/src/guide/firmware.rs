@@ -2,7 +2,7 @@
 //! operating system, no compare-and-swap.
 //!
 //! A whole program, for a DMA engine of your own. It is what runs on a microcontroller, except that the last two items
-//! model the engine and the core, so that it runs on the host:
+//! model the engine and the core, so that it runs on the host. It needs the crate `static_cell`:
 //!
 //! ```
 //! use core::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};

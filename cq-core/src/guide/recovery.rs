@@ -77,7 +77,7 @@
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;
-//! use cq_core::device::{Cq, Destroy, Device};
+//! use cq_core::device::{Destroy, Device};
 //! use cq_core::transport::PollError;
 //! use cq_core::wc::Wc;
 //!
@@ -152,7 +152,7 @@
 //!
 //! /// 64 receives of `size` bytes. The token of each is the offset of its buffer.
 //! fn post_all<Q: QueuePair, M: Region>(
-//!     qp: &mut TrackedQp<Q, (), usize, 0, 64>,
+//!     qp: &mut TrackedQp<Q, (), usize, 1, 64>, // a send for probes
 //!     memory: &M,
 //!     size: usize,
 //! ) -> Result<(), PostError> {

@@ -2,7 +2,8 @@
 //! endpoints in one program.
 //!
 //! The whole of it, with clients, one of which is killed: `cargo run -p transport-rxe-loop --example kv_store`. This page
-//! has its server, which runs on every device. Only `Store`, which turns a request into its answer, is left out.
+//! has its server, which runs on every device. Left out is only `Store`: it is `Default`, and has
+//! `fn answer(&mut self, request: &[u8; MESSAGE]) -> Result<[u8; MESSAGE], Failure>`.
 //!
 //! ```
 //! use std::collections::{HashMap, VecDeque};

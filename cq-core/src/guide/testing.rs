@@ -104,7 +104,7 @@
 //! | `overrun=#100` | ignores a queue that fails ([O3](crate::contract#o3)) |
 //! | `spurious=0.3` | takes an event for a completion ([events](super::events)) |
 //!
-//! `when` is a probability, or `#9` for the ninth request of each queue pair. One seed gives every process the same faults:
+//! When a fault comes is a probability, or `#9` for the ninth request of each queue pair. One seed gives every process the same faults:
 //! start each process with another seed for others. `Faults` of `transport-rxe-loop` has each in
 //! detail, and `Context::injected` has how many there were: a test that injects faults should see that they happened.
 //!
@@ -121,6 +121,8 @@
 //! first; too many READs, another first packet number, or a wrong path fail as on a card. `CqHandle::demand` tells what the
 //! queue pairs of a completion queue can have outstanding, and how many entries are missing, also in a program that never
 //! comes so far in its tests. The manual of `transport-rxe-loop` lists each mistake, and those that stay hidden.
+//! It costs time: four producers that send 50,000 messages each took 4.7 s instead of 0.3 s, and 1.9 s with
+//! `RXE_LOOP_FAULTS=defer=0us`, which carries requests out at once.
 //!
 //! # Soft-RoCE
 //! `RXE_LOOP_IMITATE=rxe` deviates from the contract as Linux' driver does: other statuses for some errors, queues that
