@@ -86,7 +86,7 @@ use crate::channel::descriptor::sleep;
 use crate::device::QueuePair;
 use crate::sentences::{from, sentences};
 use crate::setup::{Endpoint, EndpointError, ModifyError, Port};
-use crate::transport::Woken;
+use crate::transport::{PostError, Woken};
 
 /// The version of the frames. Peers must have the same.
 pub const VERSION: u16 = 1;
@@ -162,13 +162,17 @@ pub enum ConnectError {
     Exchange(ExchangeError),
     /// The queue pair did not go to RTS.
     Modify(ModifyError),
+    /// A receive could not be posted before the peer was told that it may send.
+    Post(PostError),
 }
 
 sentences!(ConnectError {
     Self::Exchange(ref error) => ("{error}");
     Self::Modify(error) => ("{error}");
+    Self::Post(_) => ("the receives for the peer's first messages can't be posted");
 }
     Self::Exchange(ExchangeError::Stream(error)) => error;
+    Self::Post(error) => error;
 );
 
 from! {
@@ -176,6 +180,7 @@ from! {
     io::Error => ExchangeError::Stream;
     ExchangeError => ConnectError::Exchange;
     ModifyError => ConnectError::Modify;
+    PostError => ConnectError::Post;
 }
 
 impl From<Errno> for ExchangeError {
@@ -247,7 +252,7 @@ pub fn has_ended(stream: &impl AsFd) -> bool {
 
 /// A stream, and when a step on it has to be done; None is never.
 #[derive(Clone, Copy)]
-struct Timed<'s> {
+pub(crate) struct Timed<'s> {
     stream: BorrowedFd<'s>,
     deadline: Option<Instant>,
 }
@@ -271,15 +276,15 @@ pub(crate) fn judge(header: [u8; HEADER], step: Step) -> Result<(), ExchangeErro
 
 impl<'s> Timed<'s> {
     /// More time than the clock can express is no limit.
-    fn new(stream: &'s impl AsFd, limit: Duration) -> Self {
+    pub(crate) fn new(stream: &'s impl AsFd, limit: Duration) -> Self {
         Self { stream: stream.as_fd(), deadline: Instant::now().checked_add(limit) }
     }
 
-    fn exchange(self, mine: &Endpoint) -> Result<Endpoint, ExchangeError> {
+    pub(crate) fn exchange(self, mine: &Endpoint) -> Result<Endpoint, ExchangeError> {
         Ok(Endpoint::from_bytes(&self.swap(Step::Endpoint, &mine.to_bytes())?)?)
     }
 
-    fn barrier(self) -> Result<(), ExchangeError> {
+    pub(crate) fn barrier(self) -> Result<(), ExchangeError> {
         self.swap(Step::Ready, &[]).map(|[]| ())
     }
 

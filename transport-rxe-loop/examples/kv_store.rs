@@ -22,7 +22,6 @@ use cq_core::causes::Causes;
 use cq_core::counters::{Counters, Recorder};
 use cq_core::cq::CompletionQueue;
 use cq_core::device::{Device, QueuePair, Slots};
-use cq_core::exchange::{barrier, exchange};
 use cq_core::handlers::{Handlers, Then};
 use cq_core::observe::Observed;
 use cq_core::queue_set::QueueId;
@@ -154,10 +153,9 @@ impl<D: Device<Channel: AsFd>> Server<D> {
         let (socket, _) = listener.accept()?;
         let mut qp = self.create_qp()?;
         let slots = Slots::allocate(&self.pd, SLOTS, MESSAGE, Access::LOCAL_WRITE)?;
-        let peer = exchange(&socket, &qp.get_ref().endpoint(&self.port), LIMIT)?;
-        qp.connect(&self.port, &peer)?;
-        qp.fill_receives(RECEIVES, |slot| slots.sge(slot), |slot| slot)?;
-        barrier(&socket, LIMIT)?;
+        qp.connect_over_with(&socket, &self.port, LIMIT, |qp| {
+            qp.fill_receives(RECEIVES, |slot| slots.sge(slot), |slot| slot)
+        })?;
         let (number, socket) = (qp.get_ref().number(), self.set.add_descriptor(&socket)?);
         let (free, answers) = ((RECEIVES..SLOTS).collect(), VecDeque::new());
         self.connections.insert(number, Connection { qp, slots, free, answers, socket });

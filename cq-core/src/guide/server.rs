@@ -18,7 +18,6 @@
 //! use cq_core::counters::{Counters, Recorder};
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::device::{Device, QueuePair, Slots};
-//! use cq_core::exchange::{barrier, exchange};
 //! use cq_core::handlers::{Handlers, Then};
 //! use cq_core::observe::Observed;
 //! use cq_core::queue_set::QueueId;
@@ -149,10 +148,9 @@
 //!         let (socket, _) = listener.accept()?;
 //!         let mut qp = self.create_qp()?;
 //!         let slots = Slots::allocate(&self.pd, SLOTS, MESSAGE, Access::LOCAL_WRITE)?;
-//!         let peer = exchange(&socket, &qp.get_ref().endpoint(&self.port), LIMIT)?;
-//!         qp.connect(&self.port, &peer)?;
-//!         qp.fill_receives(RECEIVES, |slot| slots.sge(slot), |slot| slot)?;
-//!         barrier(&socket, LIMIT)?;
+//!         qp.connect_over_with(&socket, &self.port, LIMIT, |qp| {
+//!             qp.fill_receives(RECEIVES, |slot| slots.sge(slot), |slot| slot)
+//!         })?;
 //!         let (number, socket) = (qp.get_ref().number(), self.set.add_descriptor(&socket)?);
 //!         let (free, answers) = ((RECEIVES..SLOTS).collect(), VecDeque::new());
 //!         self.connections.insert(number, Connection { qp, slots, free, answers, socket });
@@ -203,6 +201,8 @@
 //! - **Counters** around the device's queue. `Observed` inside `Budgeted`, as here, or outside: both work. Another
 //!   thread may hold the `Arc` and take [snapshots](crate::counters::Counters::snapshot). An unsignaled answer has no
 //!   completion, so there are fewer completions than messages.
+//! - **A wait that sleeps at once.** [`set_spin`](crate::wait_set::WaitSet::set_spin) has it poll for some microseconds
+//!   first. It has no deadline here; a test gives one, so that a mistake is an error and no hang.
 //! - **Connections by `qp_num`**, which each completion has, also a failed one.
 //! - **The queue pair before the slots**: fields are dropped in this order, and the device uses the memory until the
 //!   queue pair is destroyed.
@@ -211,11 +211,11 @@
 //! `create` reserves entries and creates the queue pair. It refuses with [`Overdrawn`](crate::budget::Overdrawn) if
 //! there are too few. Those of a client that is gone are `pending`: a completion of it may be in the queue still, so
 //! they are free once a poll has found fewer completions than its buffer holds. A server that refuses at once turns
-//! away a client that it has room for. If nothing is pending it is full: the socket is dropped, the client sees its
+//! away a client that it has room for. (One that has not accepted yet may also return: the listener stays readable.) If nothing is pending it is full: the socket is dropped, the client sees its
 //! end, and may come again.
 //!
-//! Receives are posted before the [`barrier`](crate::exchange::barrier), so they precede the client's first request.
-//! All others wait while a client connects, at most twice `LIMIT` for one that is silent: choose what they can spare,
+//! Receives are posted before the client is told that it may send, so they precede its first request.
+//! All others wait while a client connects, at most `LIMIT` for one that is silent: choose what they can spare,
 //! or call each step when the socket is readable ([clients of an event
 //! loop](crate::exchange#clients-of-an-event-loop)). A client creates its queue pair before it opens the socket.
 //!
@@ -230,7 +230,7 @@
 //! - The answers are unsignaled. The ledger [signals](super::sizing#send-queues-and-how-often-to-signal) one in each
 //!   half queue.
 //! - **An answer holds its place in the send queue until a later completion was polled**, not until the client has it.
-//!   So clients that keep up to `SENDS / 2` requests outstanding always find a place; those that keep `SENDS` do not,
+//!   So clients that keep up to `SENDS / 2` requests outstanding find a place; those that keep `SENDS` do not,
 //!   though each answer has arrived: 20 to 270 times among 65,000 requests here, and never with half as many. Then the
 //!   answer waits in `answers` for the next completion of its queue pair. A server that does `post_send(…)?` there
 //!   loses its best clients.

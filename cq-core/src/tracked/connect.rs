@@ -6,14 +6,15 @@ use std::time::Duration;
 use super::TrackedQp;
 use super::credit::Credit;
 use crate::device::QueuePair;
-use crate::exchange::{ConnectError, connect_over};
+use crate::exchange::{ConnectError, Timed};
 use crate::setup::{Endpoint, Port};
+use crate::transport::PostError;
 
 impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     TrackedQp<Q, S, R, SENDS, RECEIVES, C>
 {
     /// Connects to the peer at the other end of a stream socket, which does the same: as
-    /// [`connect_over`]. Feature `poll`; Linux.
+    /// [`connect_over`](crate::exchange::connect_over). Feature `poll`; Linux.
     ///
     /// ```
     /// use std::error::Error;
@@ -43,13 +44,54 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// ```
     ///
     /// # Errors
-    /// As those of [`connect_over`]. [Reset](Self::reset) it before another attempt.
+    /// As those of [`connect_over`](crate::exchange::connect_over). [Reset](Self::reset) it before another attempt.
     pub fn connect_over(
         &mut self,
         stream: &impl AsFd,
         port: &Port,
         limit: Duration,
     ) -> Result<Endpoint, ConnectError> {
-        connect_over(stream, &mut self.qp, port, limit)
+        self.connect_over_with(stream, port, limit, |_| Ok(()))
+    }
+
+    /// As [`connect_over`](Self::connect_over). `ready` is called once the queue pair can take receives, and before the
+    /// peer sends: it posts those for the peer's first messages.
+    ///
+    /// ```
+    /// use std::error::Error;
+    /// use std::os::unix::net::UnixStream;
+    /// use std::time::Duration;
+    /// use cq_core::device::{Device, Slots};
+    /// use cq_core::setup::Port;
+    /// use cq_core::tracked::TrackedQp;
+    ///
+    /// fn connect<D: Device>(
+    ///     qp: &mut TrackedQp<D::Qp, usize, usize, 64, 32>,
+    ///     slots: &Slots<D::Memory>,
+    ///     stream: &UnixStream,
+    ///     port: &Port,
+    /// ) -> Result<(), Box<dyn Error>> {
+    ///     qp.connect_over_with(stream, port, Duration::from_secs(5), |qp| {
+    ///         qp.fill_receives(32, |slot| slots.sge(slot), |slot| slot)
+    ///     })?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As those of `connect_over`, or that of `ready`.
+    pub fn connect_over_with(
+        &mut self,
+        stream: &impl AsFd,
+        port: &Port,
+        limit: Duration,
+        ready: impl FnOnce(&mut Self) -> Result<(), PostError>,
+    ) -> Result<Endpoint, ConnectError> {
+        let stream = Timed::new(stream, limit);
+        let peer = stream.exchange(&self.qp.endpoint(port))?;
+        self.qp.connect(port, &peer)?;
+        ready(self)?;
+        stream.barrier()?;
+        Ok(peer)
     }
 }

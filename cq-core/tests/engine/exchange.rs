@@ -250,6 +250,20 @@ fn queue_pairs_are_connected_to_each_other_once_both_are() {
         assert_eq!(exchange::connect_over(&ours, &mut one, &Port::new(1), LONG).unwrap().qp_num, 5);
     });
     assert_eq!([&one, &other].map(|qp| qp.with(|pair| pair.peer)), [5, 4]);
+    // Between the two steps, the program posts its receives; if it can't, the peer is not told that it may send.
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    theirs.write_all(&frame(&endpoint(2))).unwrap();
+    let mut tracked = TrackedQp::<_, (), (), 0, 1>::new(connects(5));
+    let full = PostError { posted: 1, why: Refused::QueueFull };
+    let refused = tracked.connect_over_with(&ours, &Port::new(1), LONG, |qp| {
+        assert_eq!(qp.get_ref().with(|pair| pair.peer), 2);
+        qp.fill_receives(2, |_| Sge::default(), |_| ())
+    });
+    assert!(matches!(refused, Err(ConnectError::Post(why)) if why == full), "{refused:?}");
+    drop(ours);
+    let mut sent = Vec::new();
+    theirs.read_to_end(&mut sent).unwrap();
+    assert_eq!(sent, frame(&tracked.get_ref().endpoint(&Port::new(1))));
     // A peer that leaves after it has sent its endpoint is not connected.
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(&frame(&endpoint(2))).unwrap();

@@ -96,6 +96,7 @@ fn errors() -> Vec<String> {
         ExchangeError::Version { theirs: 2 }.into(),
         ExchangeError::from(io::Error::other("no luck")).into(),
         ConnectError::from(ModifyError::PeerSuspended),
+        ConnectError::from(PostError { posted: 1, why: Refused::QueueFull }),
     ];
     let capacities = [
         CapacityError::Zero,
