@@ -2,10 +2,21 @@
 //! pairs connect.
 //!
 //! Each method has the name, arguments and result that the types of both transports have themselves, so that code
-//! which names a transport becomes generic by a change of its types. A program that names its transport calls those
-//! methods, and imports no trait of this module: the compiler would warn of an unused import. Not part of the traits, though both transports have
-//! them, are the GIDs of a port, the keys of a region, which an SGE and a remote address have, and `deregister` and
-//! `destroy` of what nothing else uses, since dropping does the same.
+//! which names a transport becomes generic by a change of its types:
+//!
+//! | generic over `D: Device` | in both transports |
+//! |---|---|
+//! | `D` | `Context`; `use … Context as Device` where `anyhow::Context` is in the way |
+//! | `D::Pd` | `ProtectionDomain`; tasks share one by an `Arc` |
+//! | `D::Memory`, `D::Region` | `OwnedRegion`, `MemoryRegion` |
+//! | `D::Channel` | `CompletionChannel` |
+//! | `D::Cq`, `D::CqHandle` | `Cq`, `CqHandle` |
+//! | `D::Qp`, `D::Srq`, `D::Ah` | `QueuePair`, `SharedReceiveQueue`, `AddressHandle` |
+//!
+//! A program that names its transport calls those methods, and imports no trait of this module: the compiler would warn
+//! of an unused import. Not part of the traits, though both transports have them, are the GIDs of a port, the keys of a
+//! region, which an SGE and a remote address have, and `deregister` and `destroy` of what nothing else uses, since dropping
+//! does the same.
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;

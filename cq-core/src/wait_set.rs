@@ -168,7 +168,7 @@ impl<T, C: AsFd> WaitSet<T, C> {
     /// Adds a duplicate of a descriptor, to wait until it is readable: a listener, a socket, the asynchronous events of
     /// a device's context. Make it nonblocking: another thread or process may read first what made it ready.
     ///
-    /// A duplicate of a socket keeps it open: if the program drops its own, the peer sees no end before
+    /// The duplicate is closed when another program is executed. A duplicate of a socket keeps it open: if the program drops its own, the peer sees no end before
     /// [`remove_descriptor`](Self::remove_descriptor), or the end of the set.
     ///
     /// # Errors
