@@ -24,7 +24,7 @@ pub fn run(
     let mut app = App::new(history.report(observer.snapshot(), proc::look));
     let mut next = Instant::now() + interval;
     loop {
-        terminal.draw(|frame| screen::draw(frame, &app))?;
+        terminal.draw(|frame| screen::draw(frame, &mut app))?;
         let left = next.saturating_duration_since(Instant::now());
         if event::poll(left)? {
             let event = event::read()?;

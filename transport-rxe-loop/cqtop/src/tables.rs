@@ -33,8 +33,21 @@ pub struct Table {
     pub title: &'static str,
     /// The heads of the columns; those of numbers begin with a blank, and are aligned to the right.
     pub columns: &'static [&'static str],
+    /// How it fits a narrow terminal.
+    pub narrow: Narrow,
     /// The rows.
     pub rows: Vec<Vec<Cell>>,
+}
+
+/// How a table fits a narrow terminal. Columns are named by their heads, without the blank.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Narrow {
+    /// Columns to leave out, the least important one first.
+    pub leave_out: &'static [&'static str],
+    /// A column of texts that may be narrower than they are.
+    pub flexible: &'static str,
+    /// Whether these are wrapped; if not, they are shortened.
+    pub wraps: bool,
 }
 
 impl Table {
@@ -43,6 +56,18 @@ impl Table {
     pub fn column(&self, nth: usize) -> (&'static str, bool) {
         let head = self.columns[nth];
         (head.trim_start(), head.starts_with(' '))
+    }
+
+    /// The column with this head.
+    #[must_use]
+    pub fn nth(&self, head: &str) -> Option<usize> {
+        (0..self.columns.len()).find(|nth| self.column(*nth).0 == head)
+    }
+
+    /// Whether a column's texts may be shortened or wrapped.
+    #[must_use]
+    pub fn is_flexible(&self, nth: usize) -> bool {
+        self.column(nth).0 == self.narrow.flexible
     }
 
     /// Sorts the rows by a column.

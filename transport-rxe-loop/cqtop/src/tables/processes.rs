@@ -1,6 +1,6 @@
 //! The table of processes, and how other tables name one.
 
-use super::Table;
+use super::{Narrow, Table};
 use crate::cell::{Cell, Tone};
 use crate::proc::RunState;
 use crate::report::{ProcessReport, Report};
@@ -12,6 +12,11 @@ pub fn processes(report: &Report) -> Table {
             " id", " pid", "state", "for", "lock", " QPs", " CQs", " regions", " arena",
             " wakes/s", "command",
         ],
+        narrow: Narrow {
+            leave_out: &["wakes/s", "regions", "arena"],
+            flexible: "command",
+            wraps: false,
+        },
         rows: report.processes.iter().map(of_process).collect(),
     }
 }
