@@ -7,8 +7,11 @@ use std::process::ExitCode;
 use clap::Parser;
 use cq_core::causes::Causes;
 use cqtop::args::Arguments;
+use cqtop::cell::{binary, count};
 use cqtop::report::History;
-use cqtop::{cell, live, proc, tables};
+use cqtop::{live, proc, tables};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use thiserror::Error;
 use transport_rxe_loop::observe::{self, ObserveError, Observer};
 
@@ -59,10 +62,15 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err(Failure::NoTerminal);
     }
+    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT]).map_err(Failure::Terminal)?;
     let mut terminal = ratatui::try_init().map_err(Failure::Terminal)?;
-    let ended = live::run(&mut terminal, observer, arguments.interval);
+    let ended = live::run(&mut terminal, observer, arguments.interval, &mut signals);
     ratatui::restore();
-    ended.map_err(Failure::Terminal)
+    if let Some(signal) = ended.map_err(Failure::Terminal)? {
+        // The terminal is as it was: now it ends as other programs do.
+        signal_hook::low_level::emulate_default_handler(signal).map_err(Failure::Terminal)?;
+    }
+    Ok(())
 }
 
 /// The fabrics of this user, a line each.
@@ -72,10 +80,16 @@ fn list() -> String {
             let seen = observer.snapshot();
             let alive = seen.processes.iter().filter(|process| process.is_alive).count();
             let (qps, cqs) = (seen.queue_pairs.len(), seen.completion_queues.len());
-            let used = cell::binary(seen.arena.used + seen.table_bytes);
-            format!(
-                "{name}: {alive} processes, {qps} queue pairs, {cqs} completion queues, {used}\n"
-            )
+            let counts = [
+                match (alive, seen.processes.len()) {
+                    (0, 1..) => "all processes are dead".to_owned(),
+                    _ => count(alive, "process", "processes"),
+                },
+                count(qps, "queue pair", "queue pairs"),
+                count(cqs, "completion queue", "completion queues"),
+                binary(seen.arena.used + seen.table_bytes),
+            ];
+            format!("{name}: {}\n", counts.join(", "))
         }
         Err(why) => format!("{name}: {}\n", Causes(&why)),
     });

@@ -140,7 +140,11 @@ pub fn summary(report: &Report) -> Vec<(String, Tone)> {
         (memory, Tone::Plain),
     ];
     if !report.is_current {
-        lines.push(("this fabric has ended: its name leads elsewhere".to_owned(), Tone::Bad));
+        lines.push(("this fabric has ended: its file is gone".to_owned(), Tone::Bad));
+    }
+    if report.is_dead() {
+        let dead = "all its processes are dead: the next process that creates a fabric removes it";
+        lines.push((dead.to_owned(), Tone::Bad));
     }
     if report.missing_bytes > 0 {
         let missing = binary(report.missing_bytes);
@@ -149,14 +153,16 @@ pub fn summary(report: &Report) -> Vec<(String, Tone)> {
     lines
 }
 
-/// All tables as text.
+/// All tables as text: first those that say what is wrong, then the long ones.
 #[must_use]
 pub fn plain(report: &Report) -> String {
     let mut text = String::new();
     for (line, _) in summary(report) {
         let _ = writeln!(text, "{line}");
     }
-    for table in Page::ALL.into_iter().flat_map(|page| page.tables(report)) {
+    let mut pages = Page::ALL;
+    pages.sort_by_key(|page| !matches!(page, Page::Processes | Page::Waits));
+    for table in pages.into_iter().flat_map(|page| page.tables(report)) {
         let _ = writeln!(text, "\n{}", table.title.to_uppercase());
         if table.rows.is_empty() {
             let _ = writeln!(text, "none");

@@ -11,6 +11,7 @@ mod terminal;
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -333,10 +334,22 @@ fn fabrics_are_listed_and_the_help_says_how() {
     talker.number();
     let list = text(&["--list"]);
     let line = list.lines().find(|line| line.starts_with(&format!("{fabric}:"))).unwrap();
-    assert!(line.contains("1 processes, 1 queue pairs, 1 completion queues"), "{line}");
+    assert!(line.contains("1 process, 1 queue pair, 1 completion queue,"), "{line}");
     talker.finish();
     let help = text(&["--help"]);
-    for word in ["RXE_LOOP_FABRIC", "--once", "--json", "--list", "Keys:", "Exit status"] {
+    for word in [
+        "Shift-Tab",
+        "right",
+        "k, j",
+        "space",
+        "from 0.05 to 3600",
+        "RXE_LOOP_FABRIC",
+        "--once",
+        "--json",
+        "--list",
+        "Keys:",
+        "Exit status",
+    ] {
         assert!(help.contains(word), "{help}");
     }
 }
@@ -356,4 +369,19 @@ fn a_terminal_shows_it_until_a_key_ends_it() {
     terminal.until_shown("has ended");
     terminal.press("q");
     assert!(terminal.ended().success());
+}
+
+#[test]
+fn a_signal_leaves_the_terminal_as_it_was() {
+    let fabric = named("signal");
+    let talker = start("talks", &fabric);
+    talker.number();
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let mut terminal = terminal::Terminal::run(cqtop().args([&fabric, "-i", "3600"]));
+        terminal.until_shown(&talker.pid().to_string());
+        terminal.signal(signal);
+        terminal.until_shown("\u{1b}[?1049l");
+        assert_eq!(terminal.ended().signal(), Some(signal.as_raw()));
+    }
+    talker.finish();
 }

@@ -110,6 +110,9 @@ fn each_page_shows_its_tables_with_the_summary_above_and_the_keys_below() {
         }
     }
     let plain = tables::plain(&app.report);
+    let at = |title: &str| plain.find(title).unwrap();
+    let titles = ["PROCESSES", "WAITS", "LOCKS", "QUEUE PAIRS", "CHANNELS"].map(at);
+    assert!(titles.is_sorted(), "what is wrong stands before the long tables: {plain}");
     for page in Page::ALL {
         for table in page.tables(&app.report) {
             assert!(plain.contains(&table.title.to_uppercase()), "{plain}");
@@ -263,4 +266,10 @@ fn what_is_wrong_with_the_fabric_stands_above_the_tables() {
         "{text}"
     );
     assert!(tables::plain(&app.report).contains("this fabric has ended"));
+    assert!(text.contains("its file is gone") && !text.contains("dead"), "{text}");
+    let mut report = used.report();
+    report.processes.iter_mut().for_each(|process| process.seen.is_alive = false);
+    app.update(report);
+    let text = drawn(&mut app, [100, 20]).join("\n");
+    assert!(text.contains("all its processes are dead: the next process that creates"), "{text}");
 }
