@@ -1,22 +1,38 @@
 //! The view in a terminal: snapshots, keys and drawing, until a key or a signal ends it.
 
-use std::ffi::c_int;
 use std::io;
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, KeyEventKind};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 use transport_rxe_loop::observe::Observer;
 
 use crate::app::{App, Then};
 use crate::report::History;
 use crate::{proc, screen};
 
-/// How long a signal may wait.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// From now on, a signal that ends this process restores the terminal before. A thread does that: crossterm never returns
+/// from waiting for the keys of a terminal that has hung up.
+///
+/// # Errors
+/// There is no thread, or no handler of signals.
+pub fn restore_at_signals() -> io::Result<()> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    Builder::new().name("signals".to_owned()).spawn(move || {
+        for signal in &mut signals {
+            // There may be no terminal any more.
+            let _ = ratatui::try_restore();
+            let _ = emulate_default_handler(signal);
+        }
+    })?;
+    Ok(())
+}
 
-/// Shows a fabric until a key ends it, or one of these signals, which it returns.
+/// Shows a fabric until a key ends it.
 ///
 /// # Errors
 /// The terminal's.
@@ -24,27 +40,19 @@ pub fn run(
     terminal: &mut DefaultTerminal,
     mut observer: Observer,
     interval: Duration,
-    signals: &mut Signals,
-) -> io::Result<Option<c_int>> {
+) -> io::Result<()> {
     let mut history = History::default();
     let mut app = App::new(history.report(observer.snapshot(), proc::look));
-    terminal.draw(|frame| screen::draw(frame, &mut app))?;
     let mut next = Instant::now() + interval;
     loop {
-        if let Some(signal) = signals.pending().next() {
-            return Ok(Some(signal));
-        }
+        terminal.draw(|frame| screen::draw(frame, &mut app))?;
         let left = next.saturating_duration_since(Instant::now());
-        let has_event = event::poll(left.min(PATIENCE))?;
-        if has_event {
+        if event::poll(left)? {
             let event = event::read()?;
             let pressed = event.as_key_event().filter(|key| key.kind != KeyEventKind::Release);
             if pressed.is_some_and(|key| app.key(key) == Then::Quit) {
-                return Ok(None);
+                return Ok(());
             }
-            terminal.draw(|frame| screen::draw(frame, &mut app))?;
-        }
-        if has_event || Instant::now() < next {
             continue;
         }
         next = Instant::now() + interval;
@@ -58,6 +66,5 @@ pub fn run(
             }
         }
         app.update(history.report(observer.snapshot(), proc::look));
-        terminal.draw(|frame| screen::draw(frame, &mut app))?;
     }
 }

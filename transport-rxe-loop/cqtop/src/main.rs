@@ -10,8 +10,6 @@ use cqtop::args::Arguments;
 use cqtop::cell::{binary, count};
 use cqtop::report::History;
 use cqtop::{live, proc, tables};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use thiserror::Error;
 use transport_rxe_loop::observe::{self, ObserveError, Observer};
 
@@ -62,15 +60,11 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err(Failure::NoTerminal);
     }
-    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT]).map_err(Failure::Terminal)?;
+    live::restore_at_signals().map_err(Failure::Terminal)?;
     let mut terminal = ratatui::try_init().map_err(Failure::Terminal)?;
-    let ended = live::run(&mut terminal, observer, arguments.interval, &mut signals);
+    let ended = live::run(&mut terminal, observer, arguments.interval);
     ratatui::restore();
-    if let Some(signal) = ended.map_err(Failure::Terminal)? {
-        // The terminal is as it was: now it ends as other programs do.
-        signal_hook::low_level::emulate_default_handler(signal).map_err(Failure::Terminal)?;
-    }
-    Ok(())
+    ended.map_err(Failure::Terminal)
 }
 
 /// The fabrics of this user, a line each.

@@ -142,6 +142,23 @@ fn waits() {
     order();
 }
 
+/// Has completions that it does not poll.
+#[test]
+#[ignore = "a process of the tests below"]
+fn neglects() {
+    let context = open();
+    let cq = context.create_cq(16, None).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    let port = context.port(1).unwrap();
+    qp.connect(&port, &qp.endpoint(&port)).unwrap();
+    for _ in 0..2 {
+        qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+        qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    }
+    say("here");
+    order();
+}
+
 /// Has the fabric open, and nothing else.
 #[test]
 #[ignore = "a process of the tests below"]
@@ -251,6 +268,20 @@ fn waits_an_armed_and_an_overrun_queue_are_seen_of_a_stopped_process_and_its_dea
     assert_eq!(waits[0]["reason"]["kind"], "recovery");
     keeper.signal(Signal::CONT);
     keeper.finish();
+}
+
+#[test]
+fn a_consumer_that_perhaps_does_not_poll_is_a_wait_once_nothing_changes() {
+    let guess = "perhaps not polled its completions: up to 4";
+    for (counts, said) in [(None, guess), (Some(("RXE_LOOP_COUNT", "polls")), "completions: 4")] {
+        let fabric = named(&format!("neglected-{}", counts.is_some()));
+        let environment: Vec<_> = [(FABRIC, &*fabric)].into_iter().chain(counts).collect();
+        let consumer = Actor::start("neglects", &environment);
+        consumer.hear();
+        let seen = text(&[&fabric, "--once", "-i", "0.1"]);
+        assert!(seen.contains(said), "{seen}");
+        consumer.finish();
+    }
 }
 
 fn path(fabric: &str) -> PathBuf {

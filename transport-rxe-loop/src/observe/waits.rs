@@ -191,7 +191,7 @@ impl fmt::Display for Reason {
             Self::PerhapsUnpolled { at_most } => {
                 write!(
                     f,
-                    "perhaps not polled: up to {at_most} (RXE_LOOP_COUNT=polls tells exactly)"
+                    "its process has perhaps not polled its completions: up to {at_most} (RXE_LOOP_COUNT=polls tells exactly)"
                 )
             }
             Self::Locked => write!(f, "a process holds its lock to push to it or to resize it"),
