@@ -64,15 +64,6 @@ pub struct Report {
     pub copies: Vec<CopyRequest>,
 }
 
-impl Report {
-    /// Whether processes had the fabric open, and all of them are dead.
-    #[must_use]
-    pub fn is_dead(&self) -> bool {
-        let mut processes = self.processes.iter();
-        !self.processes.is_empty() && processes.all(|process| !process.seen.is_alive)
-    }
-}
-
 /// How much of a table is in use.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct TableUse {

@@ -142,7 +142,8 @@ pub fn summary(report: &Report) -> Vec<(String, Tone)> {
     if !report.is_current {
         lines.push(("this fabric has ended: its file is gone".to_owned(), Tone::Bad));
     }
-    if report.is_dead() {
+    let mut processes = report.processes.iter();
+    if !report.processes.is_empty() && processes.all(|process| !process.seen.is_alive) {
         let dead = "all its processes are dead: the next process that creates a fabric removes it";
         lines.push((dead.to_owned(), Tone::Bad));
     }

@@ -330,3 +330,6 @@ impl Snapshot {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
