@@ -5,9 +5,6 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use crate::report::Report;
 use crate::tables::Page;
 
-/// Rows that a page key scrolls by.
-const PAGE: usize = 10;
-
 /// The view: its report, and what of it is shown.
 #[derive(Debug)]
 pub struct App {
@@ -23,6 +20,8 @@ pub struct App {
     pub is_paused: bool,
     /// The first row of the first table that is shown.
     pub scroll: usize,
+    /// How many of its rows were shown last: a page key scrolls by as many.
+    pub shown: usize,
 }
 
 /// What to do after a key.
@@ -45,6 +44,7 @@ impl App {
             reverse: false,
             is_paused: false,
             scroll: 0,
+            shown: 1,
         }
     }
 
@@ -63,8 +63,8 @@ impl App {
             KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
             KeyCode::Down | KeyCode::Char('j') => self.scroll_to(self.scroll + 1),
             KeyCode::Up | KeyCode::Char('k') => self.scroll_to(self.scroll.saturating_sub(1)),
-            KeyCode::PageDown => self.scroll_to(self.scroll + PAGE),
-            KeyCode::PageUp => self.scroll_to(self.scroll.saturating_sub(PAGE)),
+            KeyCode::PageDown => self.scroll_to(self.scroll + self.shown),
+            KeyCode::PageUp => self.scroll_to(self.scroll.saturating_sub(self.shown)),
             KeyCode::Home => self.scroll = 0,
             KeyCode::End => self.scroll_to(usize::MAX),
             _ => {}

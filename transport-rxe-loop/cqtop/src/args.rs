@@ -20,9 +20,13 @@ Unpolled completions are a range, such as 4-12: a consumer tells others now and 
 that runs with RXE_LOOP_COUNT=polls counts its polls, and tells exactly, with the most that it ever found.
 
 Keys:
-  1 to 6, Tab   another table            s, S   sort by the next or previous column; r reverses
-  up, down, PgUp, PgDn, Home, End        p      pause, and go on
-  q, Esc, Ctrl-C   quit
+  1 to 6; Tab, Shift-Tab or right, left       another table
+  up, down or k, j; PgUp, PgDn; Home, End     scroll
+  s, S, r                                     sort by the next column, by the previous one, in reverse
+  p or space                                  pause, and go on
+  q, Esc, Ctrl-C                              quit
+
+A narrow terminal leaves out the least important columns, and says which; `…` ends a text that is cut off.
 
 Exit status: 0; 1 if there is no such fabric, or it can't be read; 2 for wrong arguments.
 
@@ -52,7 +56,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "fabric")]
     pub list: bool,
 
-    /// The time between two snapshots, in seconds
+    /// The time between two snapshots, in seconds, from 0.05 to 3600
     #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = interval)]
     pub interval: Duration,
 }

@@ -125,6 +125,12 @@ pub fn short(number: f64) -> String {
     if number > 0.0 && number < 10.0 { format!("{number:.1}") } else { format!("{number:.0}") }
 }
 
+/// How many of something there are: `1 process`, `2 processes`.
+#[must_use]
+pub fn count(number: usize, one: &str, several: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { several })
+}
+
 /// Bytes in binary multiples.
 #[must_use]
 pub fn binary(bytes: u64) -> String {
@@ -155,6 +161,7 @@ mod tests {
         let of = |numbers: &[f64]| numbers.iter().copied().map(short).collect::<Vec<_>>();
         assert_eq!(of(&[0.0, 0.25, 9.9, 10.0, 9999.0]), ["0", "0.2", "9.9", "10", "9999"]);
         assert_eq!(of(&[10_000.0, 2.5e7, 3e12]), ["10.0k", "25.0M", "3000.0G"]);
+        assert_eq!([0, 1, 2].map(|n| count(n, "cat", "cats")), ["0 cats", "1 cat", "2 cats"]);
         assert_eq!([0, 1023, 1024, 52 << 20].map(binary), ["0 B", "1023 B", "1.0 KiB", "52.0 MiB"]);
         assert_eq!([0.04, 61.0, 7260.0].map(duration), ["0.0 s", "1 min 01 s", "2 h 01 min"]);
     }

@@ -29,6 +29,7 @@
 //! | [`args`] | the command line |
 //! | [`live`] | the view in a terminal |
 //! | [`app`], [`screen`] | its state and what keys do, how it is drawn |
+//! | [`fit`] | how tables and lines fit a narrow terminal |
 //! | [`tables`] | which tables there are, their columns, and how they are printed |
 //! | [`cell`] | a cell of a table: its text, how it is sorted, its emphasis |
 //! | [`report`] | a snapshot with rates, times and names of processes; its JSON |
@@ -38,6 +39,7 @@
 pub mod app;
 pub mod args;
 pub mod cell;
+pub mod fit;
 pub mod live;
 pub mod proc;
 pub mod report;

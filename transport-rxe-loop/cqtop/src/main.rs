@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use cq_core::causes::Causes;
 use cqtop::args::Arguments;
+use cqtop::cell::{binary, count};
 use cqtop::report::History;
-use cqtop::{cell, live, proc, tables};
+use cqtop::{live, proc, tables};
 use thiserror::Error;
 use transport_rxe_loop::observe::{self, ObserveError, Observer};
 
@@ -59,6 +60,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err(Failure::NoTerminal);
     }
+    live::restore_at_signals().map_err(Failure::Terminal)?;
     let mut terminal = ratatui::try_init().map_err(Failure::Terminal)?;
     let ended = live::run(&mut terminal, observer, arguments.interval);
     ratatui::restore();
@@ -72,10 +74,16 @@ fn list() -> String {
             let seen = observer.snapshot();
             let alive = seen.processes.iter().filter(|process| process.is_alive).count();
             let (qps, cqs) = (seen.queue_pairs.len(), seen.completion_queues.len());
-            let used = cell::binary(seen.arena.used + seen.table_bytes);
-            format!(
-                "{name}: {alive} processes, {qps} queue pairs, {cqs} completion queues, {used}\n"
-            )
+            let counts = [
+                match (alive, seen.processes.len()) {
+                    (0, 1..) => "all processes are dead".to_owned(),
+                    _ => count(alive, "process", "processes"),
+                },
+                count(qps, "queue pair", "queue pairs"),
+                count(cqs, "completion queue", "completion queues"),
+                binary(seen.arena.used + seen.table_bytes),
+            ];
+            format!("{name}: {}\n", counts.join(", "))
         }
         Err(why) => format!("{name}: {}\n", Causes(&why)),
     });

@@ -3,20 +3,28 @@
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
+use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Paragraph, Row, Table as Widget};
 
 use crate::app::App;
 use crate::cell::{Cell, Tone};
+use crate::fit::{self, shorten, wrap};
 use crate::tables::{Page, Table, summary};
 
 const HELP: &str = "1-6 Tab: table  s S r: sort  ↑ ↓ PgUp PgDn: scroll  p: pause  q: quit";
 /// Rows of a further table of a page, at most, with its title and head.
 const FURTHER: u16 = 10;
 
-/// Draws the view.
-pub fn draw(frame: &mut Frame<'_>, app: &App) {
-    let lines = summary(&app.report);
+/// Draws the view. It tells the view how many rows are shown, and where the last page begins.
+pub fn draw(frame: &mut Frame<'_>, app: &mut App) {
+    let wide = usize::from(frame.area().width);
+    let lines: Vec<_> = summary(&app.report)
+        .iter()
+        .flat_map(|(text, tone)| {
+            let style = style(*tone);
+            wrap(text, wide).into_iter().map(move |line| Line::styled(line, style))
+        })
+        .collect();
     let [top, pages, body, bottom] = Layout::vertical([
         Constraint::Length(lines.len() as u16),
         Constraint::Length(1),
@@ -24,29 +32,36 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    let lines: Vec<_> =
-        lines.into_iter().map(|(line, tone)| Line::styled(line, style(tone))).collect();
     frame.render_widget(Paragraph::new(lines), top);
-    frame.render_widget(names(app.page), pages);
+    frame.render_widget(names(app.page, wide), pages);
     draw_tables(frame, body, app);
-    let state = if app.is_paused { "  PAUSED" } else { "" };
+    let state = if app.is_paused { "PAUSED  " } else { "" };
     let help = Line::from(vec![
-        Span::styled(HELP, Style::new().add_modifier(Modifier::DIM)),
         Span::styled(state, Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD)),
+        Span::styled(
+            shorten(HELP, wide.saturating_sub(state.len())),
+            Style::new().add_modifier(Modifier::DIM),
+        ),
     ]);
     frame.render_widget(help, bottom);
 }
 
-/// The names of the pages, that of the shown one reversed.
-fn names(shown: Page) -> Line<'static> {
-    let names = (1..).zip(Page::ALL).flat_map(|(nth, page)| {
-        let style = if page == shown { Modifier::REVERSED } else { Modifier::empty() };
-        [Span::styled(format!(" {nth} {} ", page.name()), style), Span::raw(" ")]
-    });
-    Line::from(names.collect::<Vec<_>>())
+/// The names of the pages, that of the shown one reversed; of the others only the keys if there is no room.
+fn names(shown: Page, available: usize) -> Line<'static> {
+    let line = |is_short: bool| {
+        let names = (1..).zip(Page::ALL).flat_map(|(nth, page)| {
+            let is_shown = page == shown;
+            let name = if is_short && !is_shown { "" } else { page.name() };
+            let style = if is_shown { Modifier::REVERSED } else { Modifier::empty() };
+            [Span::styled(format!(" {nth} {name} "), style), Span::raw(" ")]
+        });
+        Line::from(names.collect::<Vec<_>>())
+    };
+    let full = line(false);
+    if full.width() <= available { full } else { line(true) }
 }
 
-fn draw_tables(frame: &mut Frame<'_>, body: Rect, app: &App) {
+fn draw_tables(frame: &mut Frame<'_>, body: Rect, app: &mut App) {
     let mut tables = app.page.tables(&app.report);
     let Some((first, further)) = tables.split_first_mut() else { return };
     if let Some(column) = app.sorted {
@@ -56,9 +71,11 @@ fn draw_tables(frame: &mut Frame<'_>, body: Rect, app: &App) {
     }
     let heights = further.iter().map(|table| Constraint::Length(height(table)));
     let areas = Layout::vertical([Constraint::Fill(1)].into_iter().chain(heights)).split(body);
-    draw_table(frame, areas[0], first, app.sorted, app.scroll);
+    let fitted = Fitted::new(first, app.sorted, areas[0]);
+    app.scroll = app.scroll.min(fitted.last_page());
+    app.shown = fitted.draw(frame, app.scroll);
     for (table, area) in further.iter().zip(&areas[1..]) {
-        draw_table(frame, *area, table, None, 0);
+        Fitted::new(table, None, *area).draw(frame, 0);
     }
 }
 
@@ -66,52 +83,102 @@ fn height(table: &Table) -> u16 {
     (table.rows.len() as u16).saturating_add(3).min(FURTHER)
 }
 
-fn draw_table(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    table: &Table,
+/// A table in a part of the terminal.
+struct Fitted<'a> {
+    table: &'a Table,
     sorted: Option<usize>,
-    scroll: usize,
-) {
-    let [title, body] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
-    let fits = usize::from(body.height).saturating_sub(1);
-    let shown: Vec<_> = table.rows.iter().skip(scroll).take(fits).collect();
-    let (from, all) = (scroll + usize::from(!shown.is_empty()), table.rows.len());
-    let range = match all {
-        0 => "none".to_owned(),
-        _ => format!("{from}-{} of {all}", scroll + shown.len()),
-    };
-    let bold = Style::new().add_modifier(Modifier::BOLD);
-    frame.render_widget(Line::styled(format!("{}: {range}", table.title), bold), title);
-    let columns = 0..table.columns.len();
-    let widths = columns.clone().map(|nth| width(table, nth, &shown));
-    let head = columns.clone().map(|nth| {
-        let style = if sorted == Some(nth) { Modifier::REVERSED } else { Modifier::UNDERLINED };
-        aligned(table, nth, Span::styled(table.column(nth).0, style))
-    });
-    let rows = shown.iter().map(|row| {
-        let cells = columns.clone().zip(row.iter());
-        Row::new(cells.map(|(nth, cell)| {
-            aligned(table, nth, Span::styled(cell.text.as_str(), style(cell.tone)))
-        }))
-    });
-    let widget = Widget::new(rows.collect::<Vec<_>>(), widths.collect::<Vec<_>>());
-    frame.render_widget(widget.header(Row::new(head)).column_spacing(1), body);
+    title: Rect,
+    body: Rect,
+    /// The columns that are shown, and their widths.
+    columns: Vec<(usize, usize)>,
 }
 
-/// As wide as its widest cell; the last column takes what is left.
-fn width(table: &Table, nth: usize, shown: &[&Vec<Cell>]) -> Constraint {
-    let cells = shown.iter().filter_map(|row| row.get(nth)).map(|cell| cell.text.chars().count());
-    let widest = cells.chain([table.column(nth).0.chars().count()]).max().unwrap_or_default();
-    match nth + 1 == table.columns.len() {
-        true => Constraint::Min(widest as u16),
-        false => Constraint::Length(widest as u16),
+impl<'a> Fitted<'a> {
+    fn new(table: &'a Table, sorted: Option<usize>, area: Rect) -> Self {
+        let [title, body] =
+            Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
+        let columns = fit::columns(table, sorted, body.width.into());
+        Self { table, sorted, title, body, columns }
     }
-}
 
-fn aligned<'a>(table: &Table, nth: usize, span: Span<'a>) -> Line<'a> {
-    let alignment = if table.column(nth).1 { Alignment::Right } else { Alignment::Left };
-    Line::from(span).alignment(alignment)
+    /// The lines of a cell.
+    fn lines(&self, cell: &Cell, nth: usize, width: usize) -> Vec<String> {
+        match self.table.narrow.wraps && self.table.is_flexible(nth) {
+            true => wrap(&cell.text, width),
+            false => vec![shorten(&cell.text, width)],
+        }
+    }
+
+    /// How many of these rows fit.
+    fn fits<'r>(&self, rows: impl Iterator<Item = &'r Vec<Cell>>) -> usize {
+        let mut left = usize::from(self.body.height).saturating_sub(1);
+        let has_room = |row: &&Vec<Cell>| {
+            let room = left.checked_sub(self.height(row));
+            left = room.unwrap_or_default();
+            room.is_some()
+        };
+        rows.take_while(has_room).count()
+    }
+
+    fn height(&self, row: &[Cell]) -> usize {
+        let lines = |(nth, width): &(usize, usize)| self.lines(&row[*nth], *nth, *width).len();
+        self.columns.iter().map(lines).max().unwrap_or(1)
+    }
+
+    /// The first row of the last page.
+    fn last_page(&self) -> usize {
+        let rows = &self.table.rows;
+        rows.len() - self.fits(rows.iter().rev()).clamp(rows.len().min(1), rows.len())
+    }
+
+    /// Draws the rows from this one on; returns how many are shown.
+    fn draw(&self, frame: &mut Frame<'_>, from: usize) -> usize {
+        let rows = &self.table.rows[from..];
+        // One that is higher than the terminal is cut.
+        let shown = self.fits(rows.iter()).max(rows.len().min(1));
+        self.draw_title(frame, from, shown);
+        let head = self.columns.iter().map(|(nth, width)| {
+            let is_sorted = self.sorted == Some(*nth);
+            let style = if is_sorted { Modifier::REVERSED } else { Modifier::UNDERLINED };
+            let name = shorten(self.table.column(*nth).0, *width);
+            Text::from(Line::styled(name, style)).alignment(self.alignment(*nth))
+        });
+        let rows = rows[..shown].iter().map(|row| {
+            let cells = self.columns.iter().map(|(nth, width)| {
+                let cell = &row[*nth];
+                let lines = self.lines(cell, *nth, *width).into_iter();
+                let lines = lines.map(|line| Line::styled(line, style(cell.tone)));
+                Text::from(lines.collect::<Vec<_>>()).alignment(self.alignment(*nth))
+            });
+            Row::new(cells).height(self.height(row) as u16)
+        });
+        let widths = self.columns.iter().map(|(_, width)| Constraint::Length(*width as u16));
+        let widget = Widget::new(rows.collect::<Vec<_>>(), widths.collect::<Vec<_>>());
+        frame.render_widget(widget.header(Row::new(head)).column_spacing(1), self.body);
+        shown
+    }
+
+    /// Which rows are shown, and which columns are not.
+    fn draw_title(&self, frame: &mut Frame<'_>, from: usize, shown: usize) {
+        let range = match self.table.rows.len() {
+            0 => "none".to_owned(),
+            all => format!("{}-{} of {all}", from + 1, from + shown),
+        };
+        let is_shown = |nth: usize| self.columns.iter().any(|(shown, _)| *shown == nth);
+        let hidden = (0..self.table.columns.len()).filter(|nth| !is_shown(*nth));
+        let hidden: Vec<_> = hidden.map(|nth| self.table.column(nth).0).collect();
+        let hint = match hidden.is_empty() || self.table.rows.is_empty() {
+            true => String::new(),
+            false => format!("  (too narrow for {})", hidden.join(", ")),
+        };
+        let text =
+            shorten(&format!("{}: {range}{hint}", self.table.title), self.title.width.into());
+        frame.render_widget(Line::styled(text, Modifier::BOLD), self.title);
+    }
+
+    fn alignment(&self, nth: usize) -> Alignment {
+        if self.table.column(nth).1 { Alignment::Right } else { Alignment::Left }
+    }
 }
 
 fn style(tone: Tone) -> Style {

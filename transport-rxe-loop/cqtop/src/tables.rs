@@ -33,8 +33,21 @@ pub struct Table {
     pub title: &'static str,
     /// The heads of the columns; those of numbers begin with a blank, and are aligned to the right.
     pub columns: &'static [&'static str],
+    /// How it fits a narrow terminal.
+    pub narrow: Narrow,
     /// The rows.
     pub rows: Vec<Vec<Cell>>,
+}
+
+/// How a table fits a narrow terminal. Columns are named by their heads, without the blank.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Narrow {
+    /// Columns to leave out, the least important one first.
+    pub leave_out: &'static [&'static str],
+    /// A column of texts that may be narrower than they are.
+    pub flexible: &'static str,
+    /// Whether these are wrapped; if not, they are shortened.
+    pub wraps: bool,
 }
 
 impl Table {
@@ -43,6 +56,18 @@ impl Table {
     pub fn column(&self, nth: usize) -> (&'static str, bool) {
         let head = self.columns[nth];
         (head.trim_start(), head.starts_with(' '))
+    }
+
+    /// The column with this head.
+    #[must_use]
+    pub fn nth(&self, head: &str) -> Option<usize> {
+        (0..self.columns.len()).find(|nth| self.column(*nth).0 == head)
+    }
+
+    /// Whether a column's texts may be shortened or wrapped.
+    #[must_use]
+    pub fn is_flexible(&self, nth: usize) -> bool {
+        self.column(nth).0 == self.narrow.flexible
     }
 
     /// Sorts the rows by a column.
@@ -115,7 +140,12 @@ pub fn summary(report: &Report) -> Vec<(String, Tone)> {
         (memory, Tone::Plain),
     ];
     if !report.is_current {
-        lines.push(("this fabric has ended: its name leads elsewhere".to_owned(), Tone::Bad));
+        lines.push(("this fabric has ended: its file is gone".to_owned(), Tone::Bad));
+    }
+    let mut processes = report.processes.iter();
+    if !report.processes.is_empty() && processes.all(|process| !process.seen.is_alive) {
+        let dead = "all its processes are dead: the next process that creates a fabric removes it";
+        lines.push((dead.to_owned(), Tone::Bad));
     }
     if report.missing_bytes > 0 {
         let missing = binary(report.missing_bytes);
@@ -124,14 +154,16 @@ pub fn summary(report: &Report) -> Vec<(String, Tone)> {
     lines
 }
 
-/// All tables as text.
+/// All tables as text: first those that say what is wrong, then the long ones.
 #[must_use]
 pub fn plain(report: &Report) -> String {
     let mut text = String::new();
     for (line, _) in summary(report) {
         let _ = writeln!(text, "{line}");
     }
-    for table in Page::ALL.into_iter().flat_map(|page| page.tables(report)) {
+    let mut pages = Page::ALL;
+    pages.sort_by_key(|page| !matches!(page, Page::Processes | Page::Waits));
+    for table in pages.into_iter().flat_map(|page| page.tables(report)) {
         let _ = writeln!(text, "\n{}", table.title.to_uppercase());
         if table.rows.is_empty() {
             let _ = writeln!(text, "none");

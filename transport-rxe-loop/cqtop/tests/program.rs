@@ -11,6 +11,7 @@ mod terminal;
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -141,6 +142,23 @@ fn waits() {
     order();
 }
 
+/// Has completions that it does not poll.
+#[test]
+#[ignore = "a process of the tests below"]
+fn neglects() {
+    let context = open();
+    let cq = context.create_cq(16, None).unwrap();
+    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    let port = context.port(1).unwrap();
+    qp.connect(&port, &qp.endpoint(&port)).unwrap();
+    for _ in 0..2 {
+        qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+        qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    }
+    say("here");
+    order();
+}
+
 /// Has the fabric open, and nothing else.
 #[test]
 #[ignore = "a process of the tests below"]
@@ -252,6 +270,20 @@ fn waits_an_armed_and_an_overrun_queue_are_seen_of_a_stopped_process_and_its_dea
     keeper.finish();
 }
 
+#[test]
+fn a_consumer_that_perhaps_does_not_poll_is_a_wait_once_nothing_changes() {
+    let guess = "perhaps not polled its completions: up to 4";
+    for (counts, said) in [(None, guess), (Some(("RXE_LOOP_COUNT", "polls")), "completions: 4")] {
+        let fabric = named(&format!("neglected-{}", counts.is_some()));
+        let environment: Vec<_> = [(FABRIC, &*fabric)].into_iter().chain(counts).collect();
+        let consumer = Actor::start("neglects", &environment);
+        consumer.hear();
+        let seen = text(&[&fabric, "--once", "-i", "0.1"]);
+        assert!(seen.contains(said), "{seen}");
+        consumer.finish();
+    }
+}
+
 fn path(fabric: &str) -> PathBuf {
     Observer::open(fabric).unwrap().path()
 }
@@ -333,10 +365,22 @@ fn fabrics_are_listed_and_the_help_says_how() {
     talker.number();
     let list = text(&["--list"]);
     let line = list.lines().find(|line| line.starts_with(&format!("{fabric}:"))).unwrap();
-    assert!(line.contains("1 processes, 1 queue pairs, 1 completion queues"), "{line}");
+    assert!(line.contains("1 process, 1 queue pair, 1 completion queue,"), "{line}");
     talker.finish();
     let help = text(&["--help"]);
-    for word in ["RXE_LOOP_FABRIC", "--once", "--json", "--list", "Keys:", "Exit status"] {
+    for word in [
+        "Shift-Tab",
+        "right",
+        "k, j",
+        "space",
+        "from 0.05 to 3600",
+        "RXE_LOOP_FABRIC",
+        "--once",
+        "--json",
+        "--list",
+        "Keys:",
+        "Exit status",
+    ] {
         assert!(help.contains(word), "{help}");
     }
 }
@@ -356,4 +400,19 @@ fn a_terminal_shows_it_until_a_key_ends_it() {
     terminal.until_shown("has ended");
     terminal.press("q");
     assert!(terminal.ended().success());
+}
+
+#[test]
+fn a_signal_leaves_the_terminal_as_it_was() {
+    let fabric = named("signal");
+    let talker = start("talks", &fabric);
+    talker.number();
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let mut terminal = terminal::Terminal::run(cqtop().args([&fabric, "-i", "3600"]));
+        terminal.until_shown(&talker.pid().to_string());
+        terminal.signal(signal);
+        terminal.until_shown("\u{1b}[?1049l");
+        assert_eq!(terminal.ended().signal(), Some(signal.as_raw()));
+    }
+    talker.finish();
 }

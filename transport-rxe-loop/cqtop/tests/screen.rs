@@ -59,7 +59,7 @@ impl Used {
 }
 
 /// The lines of the view.
-fn drawn(app: &App, [width, height]: [u16; 2]) -> Vec<String> {
+fn drawn(app: &mut App, [width, height]: [u16; 2]) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| screen::draw(frame, app)).unwrap();
     let buffer = terminal.backend().buffer();
@@ -72,8 +72,12 @@ fn press(app: &mut App, code: KeyCode) -> Then {
 }
 
 /// The numbers of queue pairs in the order in which they are drawn.
-fn order(app: &App) -> Vec<String> {
-    let lines = drawn(app, [160, 40]);
+fn order(app: &mut App) -> Vec<String> {
+    numbers(&drawn(app, [160, 40]))
+}
+
+/// The numbers of queue pairs with which lines begin.
+fn numbers(lines: &[String]) -> Vec<String> {
     let first = |line: &String| line.split_whitespace().next().unwrap_or_default().to_owned();
     lines.iter().map(first).filter(|word| word.starts_with("0x")).collect()
 }
@@ -96,7 +100,7 @@ fn each_page_shows_its_tables_with_the_summary_above_and_the_keys_below() {
     ] {
         assert_eq!(press(&mut app, KeyCode::Char(key)), Then::Continue);
         assert_eq!(app.page, page);
-        let lines = drawn(&app, [180, 30]);
+        let lines = drawn(&mut app, [180, 30]);
         assert!(lines[0].contains(&used.name) && lines[0].contains("queue pairs 4 of 64"));
         assert!(lines[3].contains(&format!(" {key} {}", page.name())));
         assert!(lines[29].contains("q: quit"));
@@ -106,6 +110,9 @@ fn each_page_shows_its_tables_with_the_summary_above_and_the_keys_below() {
         }
     }
     let plain = tables::plain(&app.report);
+    let at = |title: &str| plain.find(title).unwrap();
+    let titles = ["PROCESSES", "WAITS", "LOCKS", "QUEUE PAIRS", "CHANNELS"].map(at);
+    assert!(titles.is_sorted(), "what is wrong stands before the long tables: {plain}");
     for page in Page::ALL {
         for table in page.tables(&app.report) {
             assert!(plain.contains(&table.title.to_uppercase()), "{plain}");
@@ -124,52 +131,101 @@ fn keys_change_the_page_the_order_and_the_place() {
     press(&mut app, KeyCode::BackTab);
     assert_eq!(app.page, Page::Waits);
     press(&mut app, KeyCode::Char('2'));
-    let unsorted = order(&app);
+    let unsorted = order(&mut app);
     assert_eq!(unsorted.len(), 13);
     press(&mut app, KeyCode::Char('s'));
     let mut sorted = unsorted.clone();
     sorted.sort_by_key(|number| u32::from_str_radix(&number[2..], 16).unwrap());
-    assert_eq!(order(&app), sorted);
+    assert_eq!(order(&mut app), sorted);
     press(&mut app, KeyCode::Char('r'));
     sorted.reverse();
-    assert_eq!(order(&app), sorted);
+    assert_eq!(order(&mut app), sorted);
     // By the state: the only one that is in RESET comes first.
     press(&mut app, KeyCode::Char('r'));
     for _ in 0..3 {
         press(&mut app, KeyCode::Char('s'));
     }
     assert_eq!(app.sorted, Some(3));
-    assert_eq!(order(&app)[0], unsorted[12]);
+    assert_eq!(order(&mut app)[0], unsorted[12]);
     for _ in 0..4 {
         press(&mut app, KeyCode::Char('S'));
     }
-    assert_eq!((app.sorted, order(&app)), (None, unsorted.clone()));
+    assert_eq!((app.sorted, order(&mut app)), (None, unsorted.clone()));
     press(&mut app, KeyCode::Char('S'));
     assert_eq!(app.sorted, Some(12), "the last column");
     press(&mut app, KeyCode::Char('s'));
 
-    press(&mut app, KeyCode::Down);
-    assert_eq!(order(&app), unsorted[1..]);
-    press(&mut app, KeyCode::PageDown);
-    assert_eq!(order(&app), unsorted[11..]);
-    press(&mut app, KeyCode::End);
-    assert_eq!(order(&app), unsorted[12..]);
-    press(&mut app, KeyCode::PageDown);
-    press(&mut app, KeyCode::Up);
-    press(&mut app, KeyCode::PageUp);
-    assert_eq!(order(&app), unsorted[1..]);
-    press(&mut app, KeyCode::Home);
-    assert_eq!(order(&app), unsorted);
+    // All of them fit: there is nothing to scroll.
+    for code in [KeyCode::Down, KeyCode::PageDown, KeyCode::End] {
+        press(&mut app, code);
+        assert_eq!(order(&mut app), unsorted);
+    }
+}
+
+#[test]
+fn page_keys_scroll_by_what_is_shown_and_the_last_page_is_full() {
+    let used = Used::new("scroll", 12);
+    let mut app = App::new(used.report());
+    press(&mut app, KeyCode::Char('2'));
+    let all = order(&mut app);
+    // Three lines of summary, the pages, the title, the head, the keys: five rows are left of 12 lines.
+    let mut after = |code| {
+        press(&mut app, code);
+        let lines = drawn(&mut app, [160, 12]);
+        numbers(&lines)
+    };
+    assert_eq!(after(KeyCode::Home), all[..5]);
+    assert_eq!(after(KeyCode::Down), all[1..6]);
+    assert_eq!(after(KeyCode::PageDown), all[6..11]);
+    assert_eq!(after(KeyCode::PageDown), all[8..]);
+    assert_eq!(after(KeyCode::Down), all[8..]);
+    assert_eq!(after(KeyCode::Up), all[7..12]);
+    assert_eq!(after(KeyCode::End), all[8..]);
+    assert_eq!(after(KeyCode::PageUp), all[3..8]);
+    assert_eq!(after(KeyCode::PageUp), all[..5]);
+}
+
+#[test]
+fn in_a_narrow_terminal_no_number_is_cut_and_what_is_cut_of_a_text_is_marked() {
+    let used = Used::new("narrow", 3);
+    let mut app = App::new(used.report());
+    for page in ['1', '2', '3', '4', '5', '6'] {
+        press(&mut app, KeyCode::Char(page));
+        let whole = drawn(&mut app, [400, 30]).join("\n");
+        let whole: Vec<_> = whole.split_whitespace().collect();
+        for width in [20, 40, 60, 80, 100] {
+            for line in drawn(&mut app, [width, 60]) {
+                let is_number = |word: &&str| word.contains(|c: char| c.is_ascii_digit());
+                for word in line.split_whitespace().filter(is_number) {
+                    assert!(
+                        word.ends_with('…') || whole.contains(&word),
+                        "{width}: {word} of {line}"
+                    );
+                }
+            }
+        }
+    }
+    press(&mut app, KeyCode::Char('1'));
+    let text = drawn(&mut app, [80, 24]).join("\n");
+    assert!(text.contains(&std::process::id().to_string()) && text.contains('…'), "{text}");
+    press(&mut app, KeyCode::Char('2'));
+    let text = drawn(&mut app, [80, 24]).join("\n");
+    let number = format!("{:#x}", app.report.queue_pairs[0].seen.number);
+    assert!(text.contains(&number) && text.contains("1/") && text.contains("too narrow"), "{text}");
+    press(&mut app, KeyCode::Char('6'));
+    let text = drawn(&mut app, [60, 24]).join(" ");
+    let words: Vec<_> = text.split_whitespace().collect();
+    assert!(words.contains(&"RESET,") && words.contains(&"limit"), "it is wrapped: {text}");
 }
 
 #[test]
 fn it_pauses_and_quits() {
     let used = Used::new("pause", 1);
     let mut app = App::new(used.report());
-    let bottom = |app: &App| drawn(app, [120, 20])[19].clone();
-    assert!(!bottom(&app).contains("PAUSED"));
+    let bottom = |app: &mut App| drawn(app, [120, 20])[19].clone();
+    assert!(!bottom(&mut app).contains("PAUSED"));
     press(&mut app, KeyCode::Char('p'));
-    assert!(app.is_paused && bottom(&app).contains("PAUSED"));
+    assert!(app.is_paused && bottom(&mut app).contains("PAUSED"));
     press(&mut app, KeyCode::Char(' '));
     assert!(!app.is_paused);
     assert_eq!(press(&mut app, KeyCode::Char('x')), Then::Continue);
@@ -190,7 +246,7 @@ fn a_terminal_of_any_size_is_drawn_on() {
         press(&mut app, KeyCode::End);
         for width in [1, 2, 10, 80, 300] {
             for height in [1, 2, 4, 5, 6, 24] {
-                assert_eq!(drawn(&app, [width, height]).len(), usize::from(height));
+                assert_eq!(drawn(&mut app, [width, height]).len(), usize::from(height));
             }
         }
     }
@@ -202,12 +258,18 @@ fn what_is_wrong_with_the_fabric_stands_above_the_tables() {
     let mut report = used.report();
     (report.is_current, report.missing_bytes) = (false, 4096);
     let mut app = App::new(used.report());
-    assert!(!drawn(&app, [100, 20]).join("\n").contains("has ended"));
+    assert!(!drawn(&mut app, [100, 20]).join("\n").contains("has ended"));
     app.update(report);
-    let text = drawn(&app, [100, 20]).join("\n");
+    let text = drawn(&mut app, [100, 20]).join("\n");
     assert!(
         text.contains("this fabric has ended") && text.contains("4.0 KiB of its file"),
         "{text}"
     );
     assert!(tables::plain(&app.report).contains("this fabric has ended"));
+    assert!(text.contains("its file is gone") && !text.contains("dead"), "{text}");
+    let mut report = used.report();
+    report.processes.iter_mut().for_each(|process| process.seen.is_alive = false);
+    app.update(report);
+    let text = drawn(&mut app, [100, 20]).join("\n");
+    assert!(text.contains("all its processes are dead: the next process that creates"), "{text}");
 }

@@ -7,6 +7,10 @@ use cq_core::transport::Notify;
 
 use super::{Awaited, CompletionQueue, CopyState, QueuePair, RequestWait, Snapshot, WaitLimit};
 
+/// A consumer that polls everything leaves some completions that it has not told of: up to this part of the capacity is
+/// no sign that it does not poll.
+const UNTOLD: u32 = 8;
+
 /// Something that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -58,6 +62,11 @@ pub enum Reason {
         /// For how long.
         limit: WaitLimit,
     },
+    /// Its oldest request found no receive of the peer, which has one by now: its process has to go on. Usual for a moment.
+    NotTriedAgain {
+        /// For how long.
+        limit: WaitLimit,
+    },
     /// Its oldest request waits for an answer of a peer that is not in a state to receive.
     PeerNotReady {
         /// That state.
@@ -99,6 +108,14 @@ pub enum Reason {
         /// How many, at least.
         completions: u32,
     },
+    /// Its consumer has perhaps not polled: it tells others only now and then how far it is. Usual for a moment, and while
+    /// nothing is pushed.
+    PerhapsUnpolled {
+        /// How many completions were not polled, at most.
+        at_most: u32,
+    },
+    /// A process holds its lock, in which it pushes a completion or resizes it: nobody else can. Usual for a moment.
+    Locked,
     /// Events of it were raised, and its process has not taken them from the channel. Usual for a moment.
     EventsUnread {
         /// How many.
@@ -122,9 +139,12 @@ impl Reason {
     pub const fn is_usual(&self) -> bool {
         matches!(
             self,
-            Self::NotCarriedOut { .. }
+            Self::NotTriedAgain { .. }
+                | Self::NotCarriedOut { .. }
                 | Self::NotRun
                 | Self::Unpolled { .. }
+                | Self::PerhapsUnpolled { .. }
+                | Self::Locked
                 | Self::EventsUnread { .. }
                 | Self::Copy { .. }
                 | Self::Recovery
@@ -148,6 +168,9 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoReceive { limit } => write!(f, "its peer has no receive posted (RNR){limit}"),
+            Self::NotTriedAgain { limit } => {
+                write!(f, "its peer has a receive by now: its process has not gone on{limit}")
+            }
             Self::PeerNotReady { state, limit } => write!(f, "its peer is in {state}{limit}"),
             Self::PeerElsewhere { limit } => {
                 write!(f, "its peer is not connected to it{limit}")
@@ -165,6 +188,13 @@ impl fmt::Display for Reason {
             Self::Unpolled { completions } => {
                 write!(f, "its process has not polled its completions: {completions}")
             }
+            Self::PerhapsUnpolled { at_most } => {
+                write!(
+                    f,
+                    "its process has perhaps not polled its completions: up to {at_most} (RXE_LOOP_COUNT=polls tells exactly)"
+                )
+            }
+            Self::Locked => write!(f, "a process holds its lock to push to it or to resize it"),
             Self::EventsUnread { events } => {
                 write!(f, "its process has not taken its events: {events}")
             }
@@ -187,7 +217,7 @@ impl fmt::Display for WaitLimit {
 }
 
 impl Snapshot {
-    /// What waits for what. Objects of dead processes do not count.
+    /// What waits for what; guesses come last. Objects of dead processes do not count.
     #[must_use]
     pub fn waits(&self) -> Vec<Wait> {
         let is_alive = |owner| self.process(owner).is_some_and(|process| process.is_alive);
@@ -208,19 +238,22 @@ impl Snapshot {
             blocker: None,
             progress: 0,
         });
-        qps.filter_map(|qp| self.wait_of_qp(qp))
-            .chain(cqs.filter_map(wait_of_cq))
-            .chain(self.waits_for_copies())
+        let mut all: Vec<_> = qps
+            .filter_map(|qp| self.wait_of_qp(qp))
+            .chain(cqs.filter_map(|cq| self.wait_of_cq(cq)))
+            .chain(self.waits_for_copies().filter(|wait| is_alive(wait.owner)))
             .chain(dead)
             .chain(gate)
-            .collect()
+            .collect();
+        // A guess comes after what is certain.
+        all.sort_by_key(|wait| matches!(wait.reason, Reason::PerhapsUnpolled { .. }));
+        all
     }
 
     fn wait_of_qp(&self, qp: &QueuePair) -> Option<Wait> {
-        let peers_owner = self.queue_pair(qp.peer).map(|peer| peer.owner);
         let requests = qp.sends.outstanding;
         let (reason, blocker) = match qp.waits {
-            Some(wait) => (reason_of(qp, wait), peers_owner),
+            Some(wait) => self.reason_of(qp, wait),
             None if qp.is_requested => (Reason::NotRun, Some(qp.owner)),
             None if requests > 0 && qp.state.takes_sends() => {
                 (Reason::NotCarriedOut { requests }, Some(qp.owner))
@@ -229,6 +262,61 @@ impl Snapshot {
         };
         let subject = Subject::QueuePair(qp.number);
         Some(Wait { subject, owner: qp.owner, reason, blocker, progress: qp.sends.done })
+    }
+
+    /// Why the oldest request waits, and who has to do something.
+    fn reason_of(
+        &self,
+        qp: &QueuePair,
+        RequestWait { awaited, limit }: RequestWait,
+    ) -> (Reason, Option<u16>) {
+        let peer = self.queue_pair(qp.peer);
+        let reason = match (awaited, qp.peer_state) {
+            (_, None) => Reason::PeerGone { limit },
+            (Awaited::Receive, Some(state)) if state.receives() => {
+                if peer.is_some_and(|peer| self.has_receive(peer)) {
+                    return (Reason::NotTriedAgain { limit }, Some(qp.owner));
+                }
+                Reason::NoReceive { limit }
+            }
+            (_, Some(state)) if !state.receives() => Reason::PeerNotReady { state, limit },
+            _ if qp.peer_of_peer != qp.number => Reason::PeerElsewhere { limit },
+            _ if qp.is_requested => return (Reason::NotRun, Some(qp.owner)),
+            _ => Reason::NoAnswer { limit },
+        };
+        (reason, peer.map(|peer| peer.owner))
+    }
+
+    /// Whether a receive is posted to a queue pair, or to its shared receive queue.
+    fn has_receive(&self, qp: &QueuePair) -> bool {
+        let shared = || self.shared_receive_queues.iter().find(|srq| srq.number == qp.srq);
+        let receives =
+            if qp.srq == 0 { Some(qp.receives) } else { shared().map(|srq| srq.receives) };
+        receives.is_some_and(|receives| receives.outstanding > 0)
+    }
+
+    fn wait_of_cq(&self, cq: &CompletionQueue) -> Option<Wait> {
+        let locker = cq.lock.filter(|holder| self.is_alive(*holder));
+        let at_most = cq.unpolled_max;
+        let (reason, blocker) = match (cq.unread_events, cq.unpolled_min, locker, cq.armed) {
+            (0, 0, Some(holder), _) => (Reason::Locked, Some(holder.attachment)),
+            (0, 0, None, Some(armed)) => {
+                (Reason::Completion { solicited: armed == Notify::Solicited }, None)
+            }
+            (0, 0, None, None) if at_most > cq.capacity / UNTOLD => {
+                (Reason::PerhapsUnpolled { at_most }, Some(cq.owner))
+            }
+            (0, 0, None, None) => return None,
+            (0, completions, ..) => (Reason::Unpolled { completions }, Some(cq.owner)),
+            (events, ..) => (Reason::EventsUnread { events }, Some(cq.owner)),
+        };
+        let progress = match reason {
+            Reason::Locked | Reason::PerhapsUnpolled { .. } => cq.pushed,
+            // About where the consumer is.
+            _ => cq.pushed.wrapping_sub(at_most.into()),
+        };
+        let subject = Subject::CompletionQueue(cq.index);
+        Some(Wait { subject, owner: cq.owner, reason, blocker, progress })
     }
 
     fn waits_for_copies(&self) -> impl Iterator<Item = Wait> {
@@ -243,26 +331,5 @@ impl Snapshot {
     }
 }
 
-fn reason_of(qp: &QueuePair, RequestWait { awaited, limit }: RequestWait) -> Reason {
-    match (awaited, qp.peer_state) {
-        (_, None) => Reason::PeerGone { limit },
-        (Awaited::Receive, Some(state)) if state.receives() => Reason::NoReceive { limit },
-        (_, Some(state)) if !state.receives() => Reason::PeerNotReady { state, limit },
-        _ if qp.peer_of_peer != qp.number => Reason::PeerElsewhere { limit },
-        _ => Reason::NoAnswer { limit },
-    }
-}
-
-fn wait_of_cq(cq: &CompletionQueue) -> Option<Wait> {
-    let reason = match (cq.unread_events, cq.unpolled_min, cq.armed) {
-        (0, 0, None) => return None,
-        (0, 0, Some(armed)) => Reason::Completion { solicited: armed == Notify::Solicited },
-        (0, completions, _) => Reason::Unpolled { completions },
-        (events, ..) => Reason::EventsUnread { events },
-    };
-    let blocker = (!matches!(reason, Reason::Completion { .. })).then_some(cq.owner);
-    // About where the consumer is.
-    let progress = cq.pushed.wrapping_sub(cq.unpolled_max.into());
-    let subject = Subject::CompletionQueue(cq.index);
-    Some(Wait { subject, owner: cq.owner, reason, blocker, progress })
-}
+#[cfg(test)]
+mod tests;

@@ -41,6 +41,12 @@ pub enum NotOurs {
     /// It is a fabric of a build whose tables differ.
     #[error("it was made by another build of this library, whose tables differ")]
     Layout,
+    /// It is shorter than it was made.
+    #[error("it was truncated: only {len} bytes of it are left")]
+    Truncated {
+        /// The length found, in bytes.
+        len: u64,
+    },
     /// Its numbers are invalid.
     #[error("its header is damaged")]
     Damaged,
@@ -89,6 +95,9 @@ fn validate(words: &[u64; WORDS], len: u64, format: &Format) -> Result<Shape, No
     if version != VERSION {
         return Err(NotOurs::Version { found: version });
     }
+    if len < HEADER as u64 {
+        return Err(NotOurs::Truncated { len });
+    }
     let number = |word| u32::try_from(word).unwrap_or(0);
     let found = Shape { entries: entries.map(number), processes: number(processes), bytes };
     // Of any shape: the layout does not depend on the number of entries.
@@ -97,9 +106,10 @@ fn validate(words: &[u64; WORDS], len: u64, format: &Format) -> Result<Shape, No
     {
         return Err(NotOurs::Layout);
     }
-    let fits = entries.map(number).map(u64::from) == entries && bytes == len;
+    let is_kept = entries.map(number).map(u64::from) == entries;
     match found.in_force(format) {
-        Ok(shape) if shape == found && fits => Ok(shape),
+        Ok(shape) if shape == found && is_kept && bytes == len => Ok(shape),
+        Ok(shape) if shape == found && is_kept && bytes > len => Err(NotOurs::Truncated { len }),
         _ => Err(NotOurs::Damaged),
     }
 }

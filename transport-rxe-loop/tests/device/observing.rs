@@ -5,7 +5,7 @@ use std::fs;
 use crate::common::*;
 use transport_rxe_loop::observe::{
     Awaited, CompletionQueue as SeenCq, CqHealth, Observer, QueuePair as SeenQp, Reason,
-    RegionKind, Snapshot, Subject, WaitLimit,
+    RegionKind, Snapshot, Subject, Wait, WaitLimit,
 };
 use transport_rxe_loop::{CqInit, QpState};
 
@@ -178,6 +178,26 @@ fn it_sees_how_full_a_completion_queue_is_within_what_the_consumer_tells() {
         }
     }
     assert_eq!(seen_cq(&b.cq).pushed, 120);
+    // It was polled, and has not told everything: a guess, unless that is little.
+    let subject = Subject::CompletionQueue(a.cq.key().index);
+    let of_cq = |wait: &Wait| wait.subject == subject;
+    let (mut guesses, mut silent) = (0, 0);
+    for round in 0..32 {
+        b.recv(round, 0, 8);
+        a.send(round, 0, 8);
+        a.expect(&[(round, S::SUCCESS)]);
+        take(&mut b.cq);
+        let (at_most, wait) = (seen_cq(&a.cq).unpolled_max, see().waits().into_iter().find(of_cq));
+        match wait.map(|wait| wait.reason) {
+            Some(reason) => {
+                assert_eq!(reason, Reason::PerhapsUnpolled { at_most });
+                assert!(reason.is_usual() && at_most > 8, "{at_most}");
+                guesses += 1;
+            }
+            None => silent += usize::from(at_most <= 8),
+        }
+    }
+    assert!(guesses > 0 && silent > 0 && guesses + silent == 32, "{guesses} {silent}");
     assert_eq!((seen_cq(&a.cq).capacity, seen_cq(&a.cq).armed), (64, None));
 }
 

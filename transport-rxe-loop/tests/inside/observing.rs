@@ -126,7 +126,7 @@ fn a_fabric_that_is_truncated_while_it_is_observed_reads_as_zeros() {
         assert!(seen.missing_bytes >= tables - len, "{len}: {}", seen.missing_bytes);
         assert_eq!(seen.queue_pairs.len(), if len == tables { 3 } else { 0 }, "{len}");
         let again = Observer::at(copy.path()).unwrap_err();
-        let why = if len < 40 { NotOurs::Magic } else { NotOurs::Damaged };
+        let why = if len == 0 { NotOurs::Magic } else { NotOurs::Truncated { len } };
         assert!(
             matches!(again, ObserveError::NotOurs { why: found, .. } if found == why),
             "{len}: {again}"

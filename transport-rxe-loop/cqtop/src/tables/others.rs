@@ -2,8 +2,8 @@
 
 use transport_rxe_loop::observe::{RegionKind, Subject};
 
-use super::Table;
 use super::processes::who;
+use super::{Narrow, Table};
 use crate::cell::{Cell, Tone, duration};
 use crate::report::{LockReport, Report, WaitReport};
 
@@ -38,6 +38,10 @@ pub fn regions(report: &Report) -> Table {
             " domain",
             " bound to",
         ],
+        narrow: Narrow {
+            leave_out: &["domain", "access", "bound to", "address"],
+            ..Narrow::default()
+        },
         rows: rows.collect(),
     }
 }
@@ -55,6 +59,7 @@ pub fn channels(report: &Report) -> Table {
     Table {
         title: "channels",
         columns: &[" channel", "process", " CQs", " other sources", " unread events"],
+        narrow: Narrow { leave_out: &["other sources", "CQs"], ..Narrow::default() },
         rows: rows.collect(),
     }
 }
@@ -64,6 +69,7 @@ pub fn waits(report: &Report) -> Table {
     Table {
         title: "waits",
         columns: &["what", "process", "seen for", "because", "depends on"],
+        narrow: Narrow { leave_out: &["seen for"], flexible: "because", wraps: true },
         rows: shown.map(|wait| of_wait(report, wait)).collect(),
     }
 }
@@ -94,6 +100,7 @@ pub fn locks(report: &Report) -> Table {
     Table {
         title: "locks",
         columns: &["lock", "holder", "alive", "seen for"],
+        narrow: Narrow { leave_out: &["seen for"], ..Narrow::default() },
         rows: rows.collect(),
     }
 }

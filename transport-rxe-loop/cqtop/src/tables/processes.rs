@@ -1,6 +1,6 @@
 //! The table of processes, and how other tables name one.
 
-use super::Table;
+use super::{Narrow, Table};
 use crate::cell::{Cell, Tone};
 use crate::proc::RunState;
 use crate::report::{ProcessReport, Report};
@@ -9,9 +9,14 @@ pub fn processes(report: &Report) -> Table {
     Table {
         title: "processes",
         columns: &[
-            " id", " pid", "state", "for", "lock", " QPs", " CQs", " regions", " arena",
-            " wakes/s", "command",
+            " id", " pid", "state", "for", " QPs", " CQs", " regions", " arena", " wakes/s",
+            "command",
         ],
+        narrow: Narrow {
+            leave_out: &["wakes/s", "regions", "arena"],
+            flexible: "command",
+            wraps: false,
+        },
         rows: report.processes.iter().map(of_process).collect(),
     }
 }
@@ -26,19 +31,14 @@ fn of_process(process: &ProcessReport) -> Vec<Cell> {
         RunState::Zombie | RunState::Dead => ("dead", Tone::Bad),
         RunState::Unknown => ("unknown", Tone::Warn),
     };
-    let lock = match (seen.is_alive, seen.is_leaving) {
-        (true, false) => Cell::text("held"),
-        (true, true) => Cell::text("held, leaving"),
-        (false, _) => Cell::text("lost").tone(Tone::Bad),
-    };
+    let leaving = if seen.is_alive && seen.is_leaving { ", leaving" } else { "" };
     let count = |count: usize| Cell::nonzero(count as u64);
     let command = process.command.as_ref().filter(|command| !command.is_empty());
     vec![
         Cell::number(seen.attachment),
         process.last_pid.map_or_else(Cell::none, |pid| Cell::number(pid.unsigned_abs())),
-        Cell::text(state).tone(tone),
+        Cell::text(format!("{state}{leaving}")).tone(tone),
         Cell::time(process.halted_s),
-        lock,
         count(process.queue_pairs),
         count(process.completion_queues),
         count(process.regions),

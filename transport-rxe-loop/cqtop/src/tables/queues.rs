@@ -5,8 +5,8 @@ use transport_rxe_loop::observe::{
 };
 use transport_rxe_loop::{QpState, QpType};
 
-use super::Table;
 use super::processes::who;
+use super::{Narrow, Table};
 use crate::cell::{Cell, Tone};
 use crate::report::{CompletionQueueReport, QueuePairReport, Report, SharedReceiveQueueReport};
 
@@ -28,6 +28,11 @@ pub fn queue_pairs(report: &Report) -> Table {
             "flags",
             "oldest send waits",
         ],
+        narrow: Narrow {
+            leave_out: &["CQs", "type", "flags", "recvs/s", "peer state", "sends/s", "receives"],
+            flexible: "oldest send waits",
+            wraps: false,
+        },
         rows: report.queue_pairs.iter().map(|qp| of_queue_pair(report, qp)).collect(),
     }
 }
@@ -128,6 +133,19 @@ pub fn completion_queues(report: &Report) -> Table {
             " unread",
             "producer",
         ],
+        narrow: Narrow {
+            leave_out: &[
+                "producer",
+                "empty/s",
+                "polls/s",
+                "moderated",
+                "channel",
+                "events/s",
+                "high water",
+                "dropped",
+            ],
+            ..Narrow::default()
+        },
         rows: report.completion_queues.iter().map(|cq| of_completion_queue(report, cq)).collect(),
     }
 }
@@ -196,6 +214,7 @@ pub fn shared_receive_queues(report: &Report) -> Table {
     Table {
         title: "shared receive queues",
         columns: &[" SRQ", "process", " waiting", " in use", " limit", " taken/s", "flags"],
+        narrow: Narrow { leave_out: &["limit", "in use"], ..Narrow::default() },
         rows: all.iter().map(|srq| of_srq(report, srq)).collect(),
     }
 }

@@ -16,7 +16,9 @@ const SHAPE: Shape =
 fn what_is_written_is_read_and_nothing_else_is_believed() {
     let good = numbers(&SHAPE, &FORMAT);
     assert_eq!(validate(&good, SHAPE.bytes, &FORMAT), Ok(SHAPE));
-    assert_eq!(validate(&good, SHAPE.bytes - 4096, &FORMAT), Err(NotOurs::Damaged));
+    for len in [SHAPE.bytes - 4096, 4096, 4095, 24] {
+        assert_eq!(validate(&good, len, &FORMAT), Err(NotOurs::Truncated { len }));
+    }
     assert_eq!(validate(&good, SHAPE.bytes + 4096, &FORMAT), Err(NotOurs::Damaged));
     for at in 0..WORDS {
         for value in [0, good[at] ^ 1, good[at] + 1, good[at] | 1 << 32, u64::MAX] {

@@ -1,7 +1,7 @@
 //! What an observer sees of a process that is stopped, or was killed, in the middle of something.
 
 use super::*;
-use crate::observe::{HeldLock, LockName, Observer, Reason, Snapshot, Subject};
+use crate::observe::{HeldLock, LockName, Observer, Reason, Snapshot, Subject, Wait, WaitLimit};
 
 /// Sends to the queue pair that it is told, and is stopped on the way.
 #[test]
@@ -49,6 +49,13 @@ fn the_lock_that_a_stopped_process_holds_is_seen_and_that_of_a_killed_one() {
         assert!(seen.is_alive(held.holder), "it is stopped, not dead");
         assert_eq!(seen.process(attachment).unwrap().pid, Some(victim.pid()));
         assert_eq!(observer.snapshot().locks, seen.locks, "as long as it is stopped");
+        let is_held = |wait: &&Wait| wait.reason == Reason::Locked;
+        let waits = seen.waits();
+        let wait = waits.iter().find(is_held).unwrap_or_else(|| panic!("{waits:?}"));
+        assert_eq!(
+            (wait.owner, wait.blocker),
+            (fixture.device.shm.attachment().get(), Some(attachment))
+        );
         victim.kill();
         let mut seen = observer.snapshot();
         until("its lock is dropped", || {
@@ -58,7 +65,7 @@ fn the_lock_that_a_stopped_process_holds_is_seen_and_that_of_a_killed_one() {
         // A survivor may have recovered by now.
         if let Some(held) = lock(&seen).filter(|held| held.holder.attachment == attachment) {
             assert!(!seen.is_alive(held.holder));
-            let dead = |wait: &crate::observe::Wait| {
+            let dead = |wait: &Wait| {
                 wait.subject == Subject::Process(attachment) && wait.reason == Reason::Recovery
             };
             assert!(seen.waits().iter().any(dead), "{:?}", seen.waits());
@@ -89,4 +96,52 @@ fn a_request_whose_process_is_stopped_while_it_carries_it_out_is_seen() {
             seen.queue_pair(number).is_none_or(|qp| qp.sends.outstanding == 0 && !qp.is_copying)
         });
     });
+}
+
+/// Sends to the queue pair that it is told.
+#[test]
+#[ignore = "a process of another test"]
+fn waits_for_a_receive() {
+    die_with_parent();
+    let mut fixture = its_fixture();
+    let mut qp = fixture.qp();
+    say(format!("{} {}", qp.number(), fixture.device.shm.attachment().get()));
+    qp.connect_to(order().parse().unwrap()).unwrap();
+    qp.post_send(&[SendWr::send(9, &[])]).unwrap();
+    fixture.next_wc();
+}
+
+#[test]
+fn a_stopped_sender_whose_peer_has_a_receive_by_now_waits_for_itself() {
+    for is_shared in [false, true] {
+        let (fixture, name) = named(&format!("stopped-{is_shared}"), OpenOptions::new());
+        let mut srq = fixture.srq(4);
+        let init = QpInit { srq: is_shared.then_some(&srq), ..QpInit::new(&fixture.cq) };
+        let mut qp = fixture.create(&init);
+        let part = "inside::dying::observed::waits_for_a_receive";
+        let mut sender = Actor::start(part, &[(FABRIC, &name)]);
+        let said = sender.hear();
+        let (number, attachment) = said.split_once(' ').unwrap();
+        let (number, attachment) = (number.parse().unwrap(), attachment.parse().unwrap());
+        qp.connect_to(number).unwrap();
+        sender.order(qp.number());
+        let mut observer = Observer::open(&name).unwrap();
+        let mut why = || {
+            let waits = observer.snapshot().waits();
+            let wait = waits.iter().find(|wait| wait.subject == Subject::QueuePair(number));
+            wait.map(|wait| (wait.reason, wait.blocker))
+        };
+        let (limit, me) = (WaitLimit::Forever, fixture.device.shm.attachment().get());
+        let no_receive = Some((Reason::NoReceive { limit }, Some(me)));
+        until("it waits", || why() == no_receive);
+        sender.signal(Signal::STOP);
+        until("it is stopped", || sender.is_stopped());
+        assert_eq!(why(), no_receive, "the receive is missing all the same");
+        let receives = [RecvWr::new(1, &[])];
+        if is_shared { srq.post_recv(&receives) } else { qp.post_recv(&receives) }.unwrap();
+        assert_eq!(why(), Some((Reason::NotTriedAgain { limit }, Some(attachment))));
+        sender.signal(Signal::CONT);
+        until("it is sent", || why().is_none());
+        sender.finish();
+    }
 }
