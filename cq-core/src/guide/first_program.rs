@@ -5,6 +5,7 @@
 //! [dependencies] # not on crates.io yet: REPOSITORY is your clone
 //! cq-core = { path = "REPOSITORY/cq-core" }
 //! transport-rxe-loop = { path = "REPOSITORY/transport-rxe-loop" }
+//! # with tokio: { path = "REPOSITORY/transport-rxe-loop", features = ["tokio"] }, and tokio itself
 //! ```
 //!
 //! `cq-core` is the engine: completions, requests, polling. `transport-rxe-loop` is a device, `loop0`, that needs no
