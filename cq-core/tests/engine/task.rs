@@ -832,8 +832,12 @@ async fn is_quiet(inbox: &mut Mail) {
     }
 }
 
+async fn next(inbox: &mut Mail) -> Result<Finished<Slot<Bytes>>, Unfinished<Slot<Bytes>>> {
+    tokio::time::timeout(DEADLINE, inbox.next()).await.expect("it never comes")
+}
+
 async fn length(inbox: &mut Mail) -> u32 {
-    inbox.next().await.unwrap().completed().byte_len()
+    next(inbox).await.unwrap().completed().byte_len()
 }
 
 #[tokio::test]
@@ -842,7 +846,7 @@ async fn an_inbox_returns_messages_in_order_and_replaces_their_receives() {
     let mut inbox = post.inbox(2);
     assert_eq!((post.posted(), post.pool.free()), (2, 2), "before anything is awaited");
     (1..=2).for_each(|len| post.arrive(len));
-    let first = inbox.next().await.unwrap();
+    let first = next(&mut inbox).await.unwrap();
     assert_eq!((first.completed().byte_len(), post.posted()), (1, 0), "its slot is taken");
     assert_eq!(length(&mut inbox).await, 2);
     assert_eq!(post.posted(), 1, "for the first");
@@ -890,8 +894,8 @@ async fn an_inbox_goes_on_with_the_slots_that_there_are() {
     let mut inbox = post.inbox(3);
     assert_eq!(post.posted(), 2);
     (1..=2).for_each(|len| post.arrive(len));
-    let first = inbox.next().await.unwrap();
-    let second = inbox.next().await.unwrap();
+    let first = next(&mut inbox).await.unwrap();
+    let second = next(&mut inbox).await.unwrap();
     assert_eq!(post.posted(), 0);
     let third = tokio::spawn(async move { (length(&mut inbox).await, inbox) });
     rest().await;
@@ -932,7 +936,7 @@ async fn a_failed_receive_comes_after_the_messages_before_it() {
     post.list.with(|pair| pair.refuses_after = Some((0, 0)));
     assert_eq!(length(&mut inbox).await, 1);
     for status in [WcStatus::LOC_LEN_ERR, WcStatus::WR_FLUSH_ERR] {
-        let failed = inbox.next().await.unwrap_err();
+        let failed = next(&mut inbox).await.unwrap_err();
         let RequestError::Failed(why) = failed.why else { panic!("{failed}") };
         assert_eq!((why.status(), failed.buffer.is_some()), (status, true));
     }
@@ -955,8 +959,8 @@ async fn a_refused_receive_is_reported_once_none_is_posted() {
     post.driver.abort();
     until(|| post.driver.is_finished()).await;
     assert_eq!(length(&mut inbox).await, 2, "it was passed on before");
-    let end = inbox.next().await.unwrap_err();
+    let end = next(&mut inbox).await.unwrap_err();
     assert_eq!((end.why, end.buffer.is_none()), (RequestError::NotPolled, true), "it was posted");
-    let end = inbox.next().await.unwrap_err();
+    let end = next(&mut inbox).await.unwrap_err();
     assert_eq!((end.why, end.buffer.is_some()), (RequestError::NotPolled, true), "it was not");
 }
