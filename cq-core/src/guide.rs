@@ -9,6 +9,7 @@
 //! | [`events`] | sleeps: on a channel, in an event loop, in tasks |
 //! | [`sizing`] | has many connections: capacities, signaling, memory |
 //! | [`server`] | serves many clients, some of which die |
+//! | [`tasks`] | serves many clients in tasks of tokio |
 //! | [`recovery`] | goes on after an overrun, a failure, or the death of its peer |
 //! | [`firmware`] | runs without an operating system: a static queue, an interrupt, `WFI` |
 //! | [`your_transport`] | is a transport for a device of its own |
@@ -28,5 +29,6 @@ pub mod poll_mode;
 pub mod recovery;
 pub mod server;
 pub mod sizing;
+pub mod tasks;
 pub mod testing;
 pub mod your_transport;

@@ -66,7 +66,7 @@
 //! | [`queue`] | software completion queues; [`queue::raw`] in shared memory, [`queue::mpsc`] for several producers |
 //! | [`sync`] | the memory orderings and their rationale |
 //! | [`causes`] | prints an error with its causes |
-//! | [`guide`] | guides: a first program, from C, poll-mode loops, events, a server of many clients, sizing, recovery, firmware, testing, a transport of your own |
+//! | [`guide`] | guides: a first program, from C, poll-mode loops, events, a server of many clients, one of tokio, sizing, recovery, firmware, testing, a transport of your own |
 //! | [`contract`] | the rules of behaviour, cited by number in the documentation (`C4`, `N6`) |
 //! | `testing` | a scripted transport, fault injection, and the rules as checks for your own transport (feature `test-util`) |
 //!

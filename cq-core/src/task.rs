@@ -30,7 +30,9 @@
 //!     let pool = Pool::new(Slots::allocate(&pd, 16, 64, Access::LOCAL_WRITE)?);
 //!     let slot = pool.take().await;
 //!     let receiver = tokio::spawn(async move { bob.receive(&[slot.sge()], slot).await });
-//!     alice.send(SendWr::send_inline(0, b"hello"), pool.take().await).await?;
+//!     let slot = pool.take().await;
+//!     slot.write(b"hello")?;
+//!     alice.send(SendWr::send(0, &[slot.part(5)?]), slot).await?;
 //!     let (received, mut bytes) = (receiver.await??, [0; 5]);
 //!     received.buffer.read(&mut bytes)?;
 //!     assert_eq!((&bytes, received.completed().byte_len()), (b"hello", 5));
@@ -44,7 +46,10 @@
 //! | [`Channel`] | a batch of completions, by [`next_batch`](crate::cq::CompletionQueue::next_batch) |
 //! | [`DeviceEvents`] | an asynchronous event |
 //! | [`Driver`] and [`TaskQp`] | the completion of its own request |
+//! | [`Inbox`] | the next message of a queue pair |
 //! | [`Pool`] | memory for a message |
+//!
+//! A server of many clients: [`guide::tasks`](crate::guide::tasks).
 //!
 //! # Futures that are dropped
 //! A request that was posted can't be taken back. If the future of [`TaskQp::send`] or [`TaskQp::receive`] is dropped, the
@@ -53,14 +58,16 @@
 //! peer whose process is suspended in the middle of a message, the buffer is leaked. What the other futures of this module
 //! have not returned is returned by the next call.
 //!
-//! A receive whose future was dropped takes the next message all the same. So where answers belong to questions, post the
-//! receives in a task of their own, which passes each message on by what it says, and let tasks wait for that.
+//! A receive whose future was dropped takes the next message all the same. So where answers belong to questions, one task
+//! has the [`Inbox`], and passes each message on by what it says; the others [wait for
+//! that](crate::guide::tasks#a-client-with-many-requests).
 
 mod channel;
 #[cfg(target_os = "linux")]
 mod connect;
 mod device_events;
 mod driver;
+mod inbox;
 mod pool;
 mod qp;
 mod request;
@@ -68,6 +75,7 @@ mod request;
 pub use self::channel::Channel;
 pub use self::device_events::DeviceEvents;
 pub use self::driver::{Driver, Ended, Handle};
+pub use self::inbox::Inbox;
 pub use self::pool::{Pool, Slot};
 pub use self::qp::TaskQp;
 pub use self::request::{Finished, Request, RequestError, Token, Unfinished};

@@ -12,7 +12,7 @@ use std::time::Duration;
 use cq_core::budget::{Budget, BudgetedHandle, Entries};
 use cq_core::causes::Causes;
 use cq_core::device::Slots;
-use cq_core::task::{Driver, Handle, Pool, Slot, TaskQp};
+use cq_core::task::{Driver, Handle, Inbox, Pool, Slot, TaskQp};
 use cq_core::wr::SendWr;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -55,23 +55,22 @@ impl Endpoints {
     async fn connect(&self, socket: &mut TcpStream) -> Result<Call, Failure> {
         let qp = Qp::create(&self.pd, &self.cq, &self.driver).await?;
         timeout(LIMIT, qp.connect_over(socket, &self.port)).await??;
-        Ok(Call { qp, pool: self.pool.clone() })
+        Ok(Call { inbox: Inbox::new(&qp, &self.pool, 2), qp, pool: self.pool.clone() })
     }
 }
 
 /// A connection.
 struct Call {
     qp: Qp,
+    inbox: Inbox<QueuePair, OwnedRegion, 2, 2, Entries>,
     pool: Pool<OwnedRegion>,
 }
 
 impl Call {
     /// Waits for a message, and returns its number.
-    async fn receive(&self) -> Result<u64, Failure> {
-        let slot = self.pool.take().await;
-        let received = self.qp.receive(&[slot.sge()], slot).await?;
-        let mut bytes = [0; 8];
-        received.buffer.read(&mut bytes)?;
+    async fn receive(&mut self) -> Result<u64, Failure> {
+        let (message, mut bytes) = (self.inbox.next().await?, [0; 8]);
+        message.buffer.read(&mut bytes)?;
         Ok(u64::from_ne_bytes(bytes))
     }
 
@@ -91,7 +90,7 @@ async fn serve(
     mut socket: TcpStream,
     served: Arc<AtomicU64>,
 ) -> Result<(), Failure> {
-    let call = endpoints.connect(&mut socket).await?;
+    let mut call = endpoints.connect(&mut socket).await?;
     let answers = async {
         loop {
             let number = call.receive().await?;
@@ -113,15 +112,13 @@ async fn client(address: std::net::SocketAddr, seed: u64) -> Result<(), Failure>
     let context = Context::open("loop0")?;
     let endpoints = Endpoints::new(&context)?;
     let mut socket = TcpStream::connect(address).await?;
-    let call = endpoints.connect(&mut socket).await?;
+    let mut call = endpoints.connect(&mut socket).await?;
     for number in seed..seed + CALLS {
         if seed % 2 == 1 && number == seed + CALLS / 2 {
             return call.send(number).await;
         }
-        // The receive is posted first: the answer may come before the completion of the send is polled.
-        let (answer, sent) = tokio::join!(call.receive(), call.send(number));
-        sent?;
-        if answer? != number * number {
+        call.send(number).await?;
+        if call.receive().await? != number * number {
             return Err("a wrong answer".into());
         }
     }

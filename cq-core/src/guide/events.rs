@@ -132,7 +132,7 @@
 //!
 //! | future | afterwards |
 //! |---|---|
-//! | [`next_batch`](crate::cq::CompletionQueue::next_batch), [`DeviceEvents::next`](crate::task::DeviceEvents::next) | nothing was taken; the next call returns it |
+//! | [`next_batch`](crate::cq::CompletionQueue::next_batch), [`DeviceEvents::next`](crate::task::DeviceEvents::next), [`Inbox::next`](crate::task::Inbox::next) | nothing was taken; the next call returns it |
 //! | [`TaskQp::send`](crate::task::TaskQp::send), [`receive`](crate::task::TaskQp::receive) | if it was posted, the request is still executed, since it can't be taken back. Its buffer stays with the queue pair until it has completed |
 //! | [`TaskQp::post_send`](crate::task::TaskQp::post_send), [`post_recv`](crate::task::TaskQp::post_recv) | nothing was posted, and the buffer was dropped |
 //! | [`Request`](crate::task::Request), which these return | as with `send`; a receive takes the next message |
@@ -140,7 +140,7 @@
 //! | [`Pool::take`](crate::task::Pool::take) | no slot was taken, and the place in the queue is lost |
 //!
 //! `send` is the reason why a request owns its buffer there. `cargo run -p transport-rxe-loop --features tokio
-//! --example tokio_server` has clients that leave in the middle.
+//! --example tokio_server` has clients that leave in the middle. A whole server: [tasks](super::tasks).
 //!
 //! # Several queues on one channel
 //! Each event names its queue by its [`CqKey`](crate::transport::CqKey) ([N8](crate::contract#n8)).

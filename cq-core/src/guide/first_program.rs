@@ -5,6 +5,7 @@
 //! [dependencies] # not on crates.io yet: REPOSITORY is your clone
 //! cq-core = { path = "REPOSITORY/cq-core" }
 //! transport-rxe-loop = { path = "REPOSITORY/transport-rxe-loop" }
+//! # for tasks of tokio: { path = "REPOSITORY/transport-rxe-loop", features = ["tokio"] }
 //! ```
 //!
 //! `cq-core` is the engine: completions, requests, polling. `transport-rxe-loop` is a device, `loop0`, that needs no
@@ -211,6 +212,7 @@
 //! |---|---|---|
 //! | sleep, in a thread, an event loop or tasks | [events](super::events) | `cargo run -p transport-rxe-loop --example epoll_channel`, `mio`, `tokio_server` |
 //! | serve many clients, any of which may be killed | [server](super::server), [sizing](super::sizing) | `cargo run -p transport-rxe-loop --example kv_store` |
+//! | do so in tasks of tokio | [tasks](super::tasks) | `cargo run -p transport-rxe-loop --features tokio --example tokio_server` |
 //! | forward messages without copying or dropping | [`retire_next`](crate::tracked::TrackedQp::retire_next) | `cargo run -p transport-rxe-loop --example forward` |
 //! | WRITE to the peer's memory | [`SendWr::write`](crate::wr::SendWr::write) | `cargo run -p bench --example replicated_log` |
 //! | go on after failures | [recovery](super::recovery) | `cargo run -p bench --example recovery` |

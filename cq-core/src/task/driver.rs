@@ -26,6 +26,9 @@ const BATCH: usize = 32;
 
 /// Polls a completion queue, and passes each completion to the queue pair that it is of. See [the module](super).
 ///
+/// One driver serves all connections of a process: they share the device, protection domain, port,
+/// [`queue`](Self::queue) and [`handle`](Self::handle), as in an `Arc` ([example](crate::guide::tasks)).
+///
 /// Completions of queue pairs that are no [`TaskQp`](super::TaskQp) of this driver are discarded, those of shared receive
 /// queues among them.
 ///
@@ -45,7 +48,8 @@ pub struct Driver<T, E> {
 pub struct Ended<T> {
     /// Why the queue can't be polled any more.
     pub why: WaitError,
-    /// The queue. Until it is dropped, its [asynchronous event](super::DeviceEvents) can be taken.
+    /// The queue. Keep it as long as the [device's events](super::DeviceEvents) are read: when it is dropped, its CQ_ERR is
+    /// lost if it was not taken yet.
     pub cq: CompletionQueue<T>,
 }
 
@@ -153,7 +157,11 @@ impl<T: Arm, E: AsyncChannel> Driver<T, E> {
         &self.cq
     }
 
-    /// Polls until the queue fails or ends.
+    /// Polls until the queue fails or ends. It does not end when the last queue pair is gone: a program that is done drops
+    /// the future, or aborts its task.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, so is the driver.
     pub async fn run(mut self) -> Ended<T> {
         loop {
             if let Err(why) = self.step().await {

@@ -65,8 +65,29 @@ where
     B: Send + 'static,
     O: Deref<Target = Budget> + Clone + Send + 'static,
 {
-    /// Creates a queue pair for a completion queue that this driver polls: as [`TrackedQp::create`]. If entries were given
-    /// back that are not free yet, it waits for them.
+    /// How many entries of the completion queue it reserves.
+    pub const ENTRIES: u32 =
+        TrackedQp::<Q, Token<B>, Token<B>, SENDS, RECEIVES, Reservation<O>>::ENTRIES;
+
+    /// Creates a queue pair for a completion queue that this driver polls: as [`TrackedQp::create`], so that up to 64 bytes
+    /// are sent inline ([`QpCaps::USUAL`](crate::setup::QpCaps::USUAL)). If entries were given back that are not free yet,
+    /// it waits for them.
+    ///
+    /// For other capacities, [`TrackedQp::create_with`] creates what [`new`](Self::new) shares:
+    ///
+    /// ```
+    /// # use cq_core::budget::{Budgeted, Entries};
+    /// # use cq_core::device::Device;
+    /// # use cq_core::task::{Channel, Driver, Slot, TaskQp};
+    /// # use cq_core::tracked::{CreateTrackedError, TrackedQp};
+    /// # type Qp<D> = TaskQp<<D as Device>::Qp, Slot<<D as Device>::Memory>, 8, 8, Entries>;
+    /// # type Polling<D> = Driver<Budgeted<<D as Device>::Cq, std::sync::Arc<cq_core::budget::Budget>>, Channel<<D as Device>::Channel>>;
+    /// # fn create<D: Device>(pd: &D::Pd, driver: &Polling<D>) -> Result<Qp<D>, CreateTrackedError> {
+    /// let (queue, handle) = (driver.queue(), driver.handle());
+    /// let qp = TrackedQp::create_with(pd, [&queue, &queue], |init| init.caps.max_inline = 256)?;
+    /// Ok(TaskQp::new(qp, &[&handle]))
+    /// # }
+    /// ```
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, nothing was created.

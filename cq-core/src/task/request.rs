@@ -11,7 +11,8 @@ use crate::sentences::{from, sentences};
 use crate::transport::Refused;
 use crate::wc::{Completed, Failed, Wc};
 
-/// A request that was posted. It completes whether it is awaited or not.
+/// A request that was posted. It completes whether it is awaited or not: to drop it is usual for a send that nobody waits
+/// for. Its buffer is dropped when it completes, and if it fails, so do the receives of its queue pair.
 #[must_use = "the request completes without it, but its buffer is then dropped"]
 #[derive(Debug)]
 pub struct Request<B>(Receiver<Result<Finished<B>, Unfinished<B>>>);
@@ -34,6 +35,8 @@ impl<B> Finished<B> {
 }
 
 /// A request that has not succeeded, with its buffer if the device does not use it any more.
+///
+/// One that failed with WR_FLUSH is only a consequence: [`TaskQp::failure`](super::TaskQp::failure) is the cause.
 pub struct Unfinished<B> {
     /// The buffer that the request was posted with. If it is `None`, it stays with the queue pair, as the device may still
     /// use it, or was dropped after the queue pair was destroyed.
