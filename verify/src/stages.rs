@@ -163,7 +163,7 @@ pub static STAGES: [Stage; 15] = [
         .shows("every transport follows each rule of the contract, except for listed deviations")
         .why("the suite is the specification: every rule on every transport, including a real driver")
         .shares(&[Shared::Guest, Shared::Checker]),
-    Stage::new("bare-metal", 120, bare_metal::run)
+    Stage::new("bare-metal", 140, bare_metal::run)
         .shows("cq-core builds for targets without an operating system, from core alone; the example firmware runs on two cores in QEMU, and hangs if it can lose a wake-up")
         .why("one use of std or of a 64-bit atomic excludes firmware, and so does an interrupt that is missed")
         .shares(&[Shared::BareMetal])
@@ -173,11 +173,11 @@ pub static STAGES: [Stage; 15] = [
         .why("such programs use verbs in ways that our tests do not")
         .shares(&[Shared::Checker])
         .packages(&[abi::PACKAGES]),
-    Stage::new("package", 150, package::run)
+    Stage::new("package", 170, package::run)
         .shows("each library builds from its package alone, by the oldest promised compiler, with each feature; manifests and the tables of features are complete")
         .why("in the workspace a newer compiler finds every file: there nobody notices a package that lacks one, or a younger feature of Rust")
         .packages(&[libibverbs::PACKAGES]),
-    Stage::new("doc", 40, doc::run)
+    Stage::new("doc", 70, doc::run)
         .shows("the documentation builds without a warning, that of private modules, too, and its links and those of all pages resolve")
         .why("links break when names change")
         .shares(&[Shared::Verbs])
