@@ -271,6 +271,12 @@ fn queue_pairs_are_connected_to_each_other_once_both_are() {
     let gone = exchange::connect_over(&ours, &mut one, &Port::new(1), LONG).unwrap_err();
     let closed = ExchangeError::Closed { received: 0, size: 8 };
     assert_eq!(gone.to_string(), closed.to_string());
+    let mut tracked = TrackedQp::<_, (), (), 0, 1>::new(connects(6));
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    theirs.write_all(&frame(&endpoint(2))).unwrap();
+    shut_down(&theirs);
+    let gone = tracked.connect_over(&ours, &Port::new(1), LONG).unwrap_err();
+    assert_eq!(gone.to_string(), closed.to_string());
     // One that has left before it could read this side's frame fails, too.
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(&frame(&endpoint(2))).unwrap();
