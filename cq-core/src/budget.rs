@@ -114,10 +114,9 @@ impl Budget {
 
     /// Takes entries of those that are free.
     fn take(&self, entries: u32) -> Result<(), Overdrawn> {
-        sync::take(&self.free, entries).map_err(|free| {
-            let pending = sync::see_asked(&self.asked) != sync::see_answer(&self.answered);
-            Overdrawn { asked: entries, free, pending }
-        })
+        // Looked at first: what was given back before, and is not pending here, is free below.
+        let pending = sync::see_asked(&self.asked) != sync::see_answer(&self.answered);
+        sync::take(&self.free, entries).map_err(|free| Overdrawn { asked: entries, free, pending })
     }
 }
 

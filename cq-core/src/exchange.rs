@@ -203,11 +203,7 @@ pub fn connect_over(
     port: &Port,
     limit: Duration,
 ) -> Result<Endpoint, ConnectError> {
-    let stream = Timed::new(stream, limit);
-    let peer = stream.exchange(&qp.endpoint(port))?;
-    qp.connect(port, &peer)?;
-    stream.barrier()?;
-    Ok(peer)
+    Timed::new(stream, limit).connect(&qp.endpoint(port), |peer| Ok(qp.connect(port, peer)?))
 }
 
 /// Sends this side's endpoint, and returns the peer's.
@@ -280,11 +276,23 @@ impl<'s> Timed<'s> {
         Self { stream: stream.as_fd(), deadline: Instant::now().checked_add(limit) }
     }
 
-    pub(crate) fn exchange(self, mine: &Endpoint) -> Result<Endpoint, ExchangeError> {
+    /// Exchanges endpoints, and has this side connected by `connect`. Then waits for the other side.
+    pub(crate) fn connect(
+        self,
+        mine: &Endpoint,
+        connect: impl FnOnce(&Endpoint) -> Result<(), ConnectError>,
+    ) -> Result<Endpoint, ConnectError> {
+        let peer = self.exchange(mine)?;
+        connect(&peer)?;
+        self.barrier()?;
+        Ok(peer)
+    }
+
+    fn exchange(self, mine: &Endpoint) -> Result<Endpoint, ExchangeError> {
         Ok(Endpoint::from_bytes(&self.swap(Step::Endpoint, &mine.to_bytes())?)?)
     }
 
-    pub(crate) fn barrier(self) -> Result<(), ExchangeError> {
+    fn barrier(self) -> Result<(), ExchangeError> {
         self.swap(Step::Ready, &[]).map(|[]| ())
     }
 

@@ -121,8 +121,9 @@ where
 }
 
 impl Handle {
-    /// Waits until a poll that began after this call has found the queue empty: entries that were given back before it are
-    /// free then. Returns false if the driver has ended.
+    /// Waits until the driver has found the queue empty: then entries that were given back are free, unless that was just
+    /// before. Call it again while they are [pending](crate::budget::Overdrawn::pending). Returns false if the driver has
+    /// ended.
     ///
     /// # Cancel safety
     /// This method is cancel safe.

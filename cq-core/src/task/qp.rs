@@ -422,8 +422,10 @@ impl<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
 {
     fn drop(&mut self) {
         let State { qp, .. } = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Otherwise tokens are dropped with the queue pair, which tells their tasks.
-        if !qp.quiesce() {
+        if qp.quiesce() {
+            // A token that is dropped tells its task.
+            qp.discard(drop, drop);
+        } else {
             let (sends, receives) = qp.tokens_mut();
             sends.chain(receives).for_each(|token| token.give_up(RequestError::Discarded));
         }
@@ -448,9 +450,6 @@ where
                 }
                 (done, state.qp.is_idle())
             };
-            if is_idle {
-                self.idle.notify_waiters();
-            }
             match done {
                 Some(Done::Sent(sent)) => {
                     self.sends.notify_one();
@@ -461,6 +460,9 @@ where
                     received.token.complete(wc, received.result.map(|_| ()));
                 }
                 None => return,
+            }
+            if is_idle {
+                self.idle.notify_waiters();
             }
         }
     }

@@ -87,11 +87,9 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         limit: Duration,
         ready: impl FnOnce(&mut Self) -> Result<(), PostError>,
     ) -> Result<Endpoint, ConnectError> {
-        let stream = Timed::new(stream, limit);
-        let peer = stream.exchange(&self.qp.endpoint(port))?;
-        self.qp.connect(port, &peer)?;
-        ready(self)?;
-        stream.barrier()?;
-        Ok(peer)
+        Timed::new(stream, limit).connect(&self.qp.endpoint(port), |peer| {
+            self.qp.connect(port, peer)?;
+            Ok(ready(self)?)
+        })
     }
 }

@@ -183,6 +183,12 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         received: impl FnMut(R),
     ) -> Result<(), E> {
         reset(&mut self.qp)?;
+        self.discard(sent, received);
+        Ok(())
+    }
+
+    /// The queue pair is in RESET, or uses no buffers any more: nothing is outstanding.
+    pub(crate) fn discard(&mut self, sent: impl FnMut(S), received: impl FnMut(R)) {
         self.send_credit.discard(self.sends.outstanding());
         self.recv_credit.discard(self.receives.outstanding());
         // Both ledgers are in order before the caller's code runs, which may panic.
@@ -190,7 +196,6 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         self.receives.give_up(Generation::unique());
         self.sends.discard(given_up, sent);
         self.receives.discard(received);
-        Ok(())
     }
 
     /// Retires what a batch covers, in its order. Completions of other queue pairs are skipped. What is not taken from the
@@ -221,7 +226,7 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         RetireAll { qp: self, wc: batch.next(), batch }
     }
 
-    /// Ends all use of buffers, for the drop: returns whether none is in use. The second attempt is that of the drop.
+    /// Ends all use of buffers, before the drop. Returns whether none is in use.
     pub(crate) fn quiesce(&mut self) -> bool {
         self.is_idle() || self.qp.quiesce()
     }

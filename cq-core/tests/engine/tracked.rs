@@ -7,6 +7,7 @@ use cq_core::budget::{Budget, Budgeted, Entries, Overdrawn, Reservation};
 use cq_core::device::{Destroy, QueuePair, SharedReceiveQueue};
 use cq_core::ledger::*;
 use cq_core::setup::*;
+use cq_core::testing::fault::{FaultInjector, Faults};
 use cq_core::tracked::*;
 
 use super::ledger::Pair;
@@ -550,6 +551,8 @@ fn buffers_that_a_destroyed_queue_pair_may_still_use_are_not_freed() {
     for (is_used, is_idle) in [(true, false), (false, false), (true, true)] {
         let device = Qp::default();
         device.with(|pair| pair.is_used = is_used);
+        let mut disturbed = FaultInjector::<_, 1>::new(device.clone(), &Faults::seeded(1));
+        assert_eq!(Post::quiesce(&mut &mut disturbed), !is_used);
         let (mut cq, budget) = device.cq(8);
         let [sends, receives] = [4, 3].map(|count| Reservation::new(&budget, count).unwrap());
         let mut qp = TrackedQp::<_, _, _, 4, 3, _>::with(device.clone(), sends, receives);

@@ -43,4 +43,8 @@ impl<T: Post, const N: usize> Post for FaultInjector<T, N> {
         let of = |fault: &Fault| matches!(fault, Fault::RefuseRecv(_));
         self.post(list, of, |transport, list| transport.post_recv(list))
     }
+
+    fn quiesce(&mut self) -> bool {
+        self.transport.quiesce()
+    }
 }

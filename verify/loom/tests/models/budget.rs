@@ -12,6 +12,7 @@ use verify_loom::queue::{Queue, expect, numbered};
 use verify_loom::threads::spawn;
 
 const OVERRUN: &str = "the queue is full";
+const UNTOLD: &str = "neither free nor pending";
 
 type Shared = Arc<Budget>;
 
@@ -65,6 +66,25 @@ fn reset() {
             }
         });
     });
+}
+
+/// Who has given entries back is not told that there are none: they are free, or pending.
+fn refused() {
+    let queue = Queue::new(1);
+    poll(&queue, |budget| {
+        let last = Reservation::new(budget, 1).unwrap();
+        spawn(budget, move |budget| {
+            drop(last);
+            let again = Reservation::new(&budget, 1);
+            assert!(again.map_or_else(|overdrawn| overdrawn.pending, |_| true), "{UNTOLD}");
+        });
+    });
+}
+
+#[test]
+fn entries_that_were_given_back_are_free_or_pending() {
+    model("entries are given back and reserved again", refused)
+        .must_fail_without([Site::Answer, Site::SeeAnswer], UNTOLD);
 }
 
 #[test]
