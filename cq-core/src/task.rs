@@ -65,12 +65,14 @@
 mod channel;
 #[cfg(target_os = "linux")]
 mod connect;
+mod create;
 mod device_events;
 mod driver;
 mod inbox;
 mod pool;
 mod qp;
 mod request;
+mod shared;
 
 pub use self::channel::Channel;
 pub use self::device_events::DeviceEvents;

@@ -64,6 +64,7 @@ mod create;
 mod credit;
 mod drain;
 mod qp;
+mod retire;
 mod srq;
 
 #[cfg(feature = "tokio")]

@@ -17,14 +17,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
-use cq_core::budget::{Budget, Budgeted, BudgetedHandle, Entries};
+use cq_core::budget::{Budget, Budgeted, BudgetedHandle, Entries, Overdrawn};
 use cq_core::causes::Causes;
 use cq_core::counters::{Counters, Recorder};
 use cq_core::cq::CompletionQueue;
 use cq_core::device::{Device, QueuePair, Slots};
 use cq_core::handlers::{Handlers, Then};
 use cq_core::observe::Observed;
-use cq_core::queue_set::QueueId;
 use cq_core::tracked::{CreateTrackedError, Done, TrackedQp};
 use cq_core::wait_set::{DescriptorId, Ready, StopHandle, WaitSet};
 use cq_core::wc::Wc;
@@ -83,7 +82,7 @@ impl<D: Device> Connection<D> {
         self.post()
     }
 
-    /// Posts receives, then answers, as many as there is room for: an answer lets the client send its next request.
+    /// Posts receives, then answers, as many as there are slots for: an answer lets the client send its next request.
     fn post(&mut self) -> Result<(), Failure> {
         while self.qp.free_receives() > 0 {
             let Some(slot) = self.free.pop() else { break };
@@ -100,7 +99,6 @@ impl<D: Device> Connection<D> {
 struct Server<D: Device> {
     connections: HashMap<u32, Connection<D>>,
     set: WaitSet<Queue<D>, D::Channel>,
-    queue: QueueId,
     cq: BudgetedHandle<D::CqHandle, Arc<Budget>>,
     counters: Arc<Counters>,
     pd: D::Pd,
@@ -115,18 +113,10 @@ impl<D: Device<Channel: AsFd>> Server<D> {
         let cq = device.create_cq(CLIENTS * Qp::<D>::ENTRIES, set.channel(channel))?;
         let (recorder, counters) = Counters::shared();
         let cq = Budgeted::new(Observed::new(cq, recorder));
-        let (handle, queue) = (cq.handle(), set.add_queue(CompletionQueue::new(cq)));
+        let (handle, store) = (cq.handle(), Store::default());
+        set.add_queue(CompletionQueue::new(cq));
         let (pd, port, connections) = (device.alloc_pd()?, device.port(1)?, HashMap::new());
-        Ok(Self {
-            connections,
-            set,
-            queue,
-            cq: handle,
-            counters,
-            pd,
-            port,
-            store: Store::default(),
-        })
+        Ok(Self { connections, set, cq: handle, counters, pd, port, store })
     }
 
     fn run(&mut self, listener: &UnixListener) -> Result<(), Failure> {
@@ -150,8 +140,13 @@ impl<D: Device<Channel: AsFd>> Server<D> {
     }
 
     fn accept(&mut self, listener: &UnixListener) -> Result<(), Failure> {
+        let created = Qp::<D>::create(&self.pd, &self.cq);
+        if let Err(CreateTrackedError::Overdrawn(Overdrawn { pending: true, .. })) = created {
+            // A client is gone, whose entries are free once a poll has found the queue empty: the listener stays readable.
+            return Ok(());
+        }
         let (socket, _) = listener.accept()?;
-        let mut qp = self.create_qp()?;
+        let mut qp = created?;
         let slots = Slots::allocate(&self.pd, SLOTS, MESSAGE, Access::LOCAL_WRITE)?;
         qp.connect_over_with(&socket, &self.port, LIMIT, |qp| {
             qp.fill_receives(RECEIVES, |slot| slots.sge(slot), |slot| slot)
@@ -160,21 +155,6 @@ impl<D: Device<Channel: AsFd>> Server<D> {
         let (free, answers) = ((RECEIVES..SLOTS).collect(), VecDeque::new());
         self.connections.insert(number, Connection { qp, slots, free, answers, socket });
         Ok(())
-    }
-
-    fn create_qp(&mut self) -> Result<Qp<D>, Failure> {
-        loop {
-            match Qp::<D>::create(&self.pd, &self.cq) {
-                // A client is gone, whose entries are free once a poll has found the queue empty.
-                Err(CreateTrackedError::Overdrawn(overdrawn)) if overdrawn.pending => {
-                    let mut buffer = [Wc::default(); 32];
-                    let queue = self.set.queue_mut(self.queue).ok_or("there is no queue")?;
-                    let batch = queue.poll(&mut buffer)?;
-                    self.complete(batch);
-                }
-                created => return Ok(created?),
-            }
-        }
     }
 
     fn complete(&mut self, batch: &[Wc]) {

@@ -37,7 +37,7 @@
 //! let (mut producer, consumer) = storage.split_with(CqKey { index: 0, generation: 1 }, raiser);
 //!
 //! // On a core, `|_| asm::wfe()`. Here the interrupt comes while it sleeps.
-//! let mut channel = events.sleeping(|_| producer.push(&Wc::new(7, WcStatus::SUCCESS, 5)).unwrap());
+//! let mut channel = events.sleeping(|_| _ = producer.push(&Wc::new(7, WcStatus::SUCCESS, 5)));
 //! let (mut cq, mut buffer) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
 //! assert_eq!(cq.wait(&mut buffer, &mut channel, None)?[0].wr_id(), 7);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -121,7 +121,7 @@
 //!     tokio::select! {
 //!         biased;
 //!         _ = cq.next_batch(&mut buffer, &mut events) => unreachable!("there is no completion"),
-//!         () = async { device.push(&Wc::new(7, WcStatus::SUCCESS, 1)).unwrap() } => {}
+//!         pushed = async { device.push(&Wc::new(7, WcStatus::SUCCESS, 1)) } => pushed?,
 //!     }
 //!     assert_eq!(cq.next_batch(&mut buffer, &mut events).await?[0].wr_id(), 7);
 //!     Ok(())

@@ -45,7 +45,7 @@
 //! let (back, from_worker) = HeapCq::new(BUFFERS)?.split();
 //! let worker = thread::spawn(move || {
 //!     let mut bytes = 0;
-//!     work(ring, back, |wc| bytes += wc.result().unwrap().byte_len()).map(|()| bytes)
+//!     work(ring, back, |wc| bytes += wc.result().map_or(0, |wc| wc.byte_len())).map(|()| bytes)
 //! });
 //!
 //! // Ten thousand messages in eight buffers.
@@ -66,7 +66,7 @@
 //! }
 //! free.sort();
 //! assert!(free.into_iter().eq(0..8), "every buffer has come back once");
-//! assert_eq!(worker.join().unwrap().unwrap(), 64 * sent);
+//! assert_eq!(worker.join().map_err(|_| "the worker panicked")?.map_err(|why| why.to_string())?, 64 * sent);
 //! # Ok::<(), Box<dyn Error>>(())
 //! ```
 //!

@@ -13,14 +13,13 @@
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //!
-//! use cq_core::budget::{Budget, Budgeted, BudgetedHandle, Entries};
+//! use cq_core::budget::{Budget, Budgeted, BudgetedHandle, Entries, Overdrawn};
 //! use cq_core::causes::Causes;
 //! use cq_core::counters::{Counters, Recorder};
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::device::{Device, QueuePair, Slots};
 //! use cq_core::handlers::{Handlers, Then};
 //! use cq_core::observe::Observed;
-//! use cq_core::queue_set::QueueId;
 //! use cq_core::setup::{Access, Port};
 //! use cq_core::tracked::{CreateTrackedError, Done, TrackedQp};
 //! use cq_core::wait_set::{DescriptorId, Ready, WaitSet};
@@ -78,7 +77,7 @@
 //!         self.post()
 //!     }
 //!
-//!     /// Posts receives, then answers, as many as there is room for: an answer lets the client send its next request.
+//!     /// Posts receives, then answers, as many as there are slots for: an answer lets the client send its next request.
 //!     fn post(&mut self) -> Result<(), Failure> {
 //!         while self.qp.free_receives() > 0 {
 //!             let Some(slot) = self.free.pop() else { break };
@@ -95,7 +94,6 @@
 //! struct Server<D: Device> {
 //!     connections: HashMap<u32, Connection<D>>,
 //!     set: WaitSet<Queue<D>, D::Channel>,
-//!     queue: QueueId,
 //!     cq: BudgetedHandle<D::CqHandle, Arc<Budget>>,
 //!     counters: Arc<Counters>,
 //!     pd: D::Pd,
@@ -110,18 +108,10 @@
 //!         let cq = device.create_cq(CLIENTS * Qp::<D>::ENTRIES, set.channel(channel))?;
 //!         let (recorder, counters) = Counters::shared();
 //!         let cq = Budgeted::new(Observed::new(cq, recorder));
-//!         let (handle, queue) = (cq.handle(), set.add_queue(CompletionQueue::new(cq)));
+//!         let (handle, store) = (cq.handle(), Store::default());
+//!         set.add_queue(CompletionQueue::new(cq));
 //!         let (pd, port, connections) = (device.alloc_pd()?, device.port(1)?, HashMap::new());
-//!         Ok(Self {
-//!             connections,
-//!             set,
-//!             queue,
-//!             cq: handle,
-//!             counters,
-//!             pd,
-//!             port,
-//!             store: Store::default(),
-//!         })
+//!         Ok(Self { connections, set, cq: handle, counters, pd, port, store })
 //!     }
 //!
 //!     fn run(&mut self, listener: &UnixListener) -> Result<(), Failure> {
@@ -145,8 +135,13 @@
 //!     }
 //!
 //!     fn accept(&mut self, listener: &UnixListener) -> Result<(), Failure> {
+//!         let created = Qp::<D>::create(&self.pd, &self.cq);
+//!         if let Err(CreateTrackedError::Overdrawn(Overdrawn { pending: true, .. })) = created {
+//!             // A client is gone, whose entries are free once a poll has found the queue empty: the listener stays readable.
+//!             return Ok(());
+//!         }
 //!         let (socket, _) = listener.accept()?;
-//!         let mut qp = self.create_qp()?;
+//!         let mut qp = created?;
 //!         let slots = Slots::allocate(&self.pd, SLOTS, MESSAGE, Access::LOCAL_WRITE)?;
 //!         qp.connect_over_with(&socket, &self.port, LIMIT, |qp| {
 //!             qp.fill_receives(RECEIVES, |slot| slots.sge(slot), |slot| slot)
@@ -155,21 +150,6 @@
 //!         let (free, answers) = ((RECEIVES..SLOTS).collect(), VecDeque::new());
 //!         self.connections.insert(number, Connection { qp, slots, free, answers, socket });
 //!         Ok(())
-//!     }
-//!
-//!     fn create_qp(&mut self) -> Result<Qp<D>, Failure> {
-//!         loop {
-//!             match Qp::<D>::create(&self.pd, &self.cq) {
-//!                 // A client is gone, whose entries are free once a poll has found the queue empty.
-//!                 Err(CreateTrackedError::Overdrawn(overdrawn)) if overdrawn.pending => {
-//!                     let mut buffer = [Wc::default(); 32];
-//!                     let queue = self.set.queue_mut(self.queue).ok_or("there is no queue")?;
-//!                     let batch = queue.poll(&mut buffer)?;
-//!                     self.complete(batch);
-//!                 }
-//!                 created => return Ok(created?),
-//!             }
-//!         }
 //!     }
 //!
 //!     fn complete(&mut self, batch: &[Wc]) {
@@ -210,9 +190,9 @@
 //! # A client arrives
 //! `create` reserves entries and creates the queue pair. It refuses with [`Overdrawn`](crate::budget::Overdrawn) if
 //! there are too few. Those of a client that is gone are `pending`: a completion of it may be in the queue still, so
-//! they are free once a poll has found fewer completions than its buffer holds. A server that refuses at once turns
-//! away a client that it has room for. (One that has not accepted yet may also return: the listener stays readable.) If nothing is pending it is full: the socket is dropped, the client sees its
-//! end, and may come again.
+//! they are free once a poll has found fewer completions than its buffer holds. So the server accepts later: the listener
+//! stays readable, and the set polls before it returns it again. If nothing is pending, the server is full: it accepts,
+//! the socket is dropped, the client sees its end, and may come again.
 //!
 //! Receives are posted before the client is told that it may send, so they precede its first request.
 //! All others wait while a client connects, at most `LIMIT` for one that is silent: choose what they can spare,
@@ -264,7 +244,7 @@
 //! must not be executed twice has a number ([recovery](super::recovery#what-is-lost-and-what-is-not)).
 //!
 //! # What to test
-//! - **`kill -9`** of a client at work, then one more client than there is room for: it is served once the server has
+//! - **`kill -9`** of a client at work, then one more client than there are entries for: it is served once the server has
 //!   noticed. Of a stopped one (`kill -STOP`), the others must not notice anything.
 //! - **Clients with more requests outstanding than they may have**: their answers come, in order.
 //! - **`RXE_LOOP_STRICT=1`**: the completion queue overruns at exactly its capacity, so a wrong sum is found.

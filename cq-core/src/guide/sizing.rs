@@ -105,7 +105,7 @@
 //!   before it sends the request.
 //! - `SENDS` is **twice** as many, at both ends. An answer that has arrived still holds its place in the send queue, until a
 //!   later completion was polled. With `SENDS` equal to the requests of a client, the server finds its send queue full
-//!   now and then, and has to keep the answer until there is room: [server](super::server#requests-and-answers).
+//!   now and then, and has to keep the answer until a slot is free: [server](super::server#requests-and-answers).
 //!
 //! **Shared receive queues** are for many connections of which few are busy: receives for 1,000 connections of 16 each
 //! would be 16,000 buffers; shared, 1,024 may do. A program that posts each receive again as it is polled needs nothing

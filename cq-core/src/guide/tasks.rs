@@ -11,7 +11,7 @@
 //! use std::future::Future;
 //! use std::os::fd::AsFd;
 //! use std::pin::pin;
-//! use std::sync::{Arc, Mutex};
+//! use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 //! use std::time::Duration;
 //!
 //! use cq_core::budget::{Budget, BudgetedHandle, Entries};
@@ -65,7 +65,7 @@
 //!     let (stopping, mut stop) = (watch::Sender::new(false), pin!(stop));
 //!     loop {
 //!         select! {
-//!             // The next one waits until there is room.
+//!             // The next one waits for entries.
 //!             accepted = listener.accept(), if clients.len() < CLIENTS as usize => {
 //!                 clients.spawn(serve_client(shared.clone(), accepted?.0, stopping.subscribe()));
 //!             }
@@ -164,6 +164,10 @@
 //! }
 //!
 //! impl<D: Device> Client<D> {
+//!     fn pending(&self) -> MutexGuard<'_, Pending<D>> {
+//!         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+//!     }
+//!
 //!     async fn ask(&self, number: u64, len: usize) -> Result<Vec<u8>, Failure> {
 //!         let (to, message) = (self.bulk.take().await, self.messages.take().await);
 //!         let RemoteAddr { addr, rkey } = to.remote();
@@ -171,9 +175,9 @@
 //!         message.write(request.as_flattened())?;
 //!         let (sges, (task, answer)) = ([message.part(REQUEST)?], oneshot::channel());
 //!         // The answer may come before the next line. Nothing is awaited between the two.
-//!         self.pending.lock().unwrap().insert(number, (to, task));
+//!         self.pending().insert(number, (to, task));
 //!         if let Err(end) = self.qp.try_post_send(SendWr::send(0, &sges), message) {
-//!             self.pending.lock().unwrap().remove(&number);
+//!             self.pending().remove(&number);
 //!             return Err(end.into());
 //!         }
 //!         let (to, mut data) = (answer.await?, vec![0; len]);
@@ -186,7 +190,7 @@
 //!         loop {
 //!             let (message, mut number) = (inbox.next().await?, [0; 8]);
 //!             message.buffer.read(&mut number)?;
-//!             let asked = self.pending.lock().unwrap().remove(&u64::from_be_bytes(number));
+//!             let asked = self.pending().remove(&u64::from_be_bytes(number));
 //!             let (to, task) = asked.ok_or("nobody has asked")?;
 //!             drop(task.send(to)); // returns to the pool if nobody waits: the peer is done with it
 //!         }
@@ -239,7 +243,7 @@
 //! # What to test
 //! - **Dropped futures**: `timeout(Duration::from_micros(n % 1000), client.ask(n, len))` for many `n`, and each answer
 //!   compared. At the end all slots of `bulk` are [free](crate::task::Pool::free) again.
-//! - **A client that is killed** at work, and then one more than there is room for. With one that is stopped (`kill
+//! - **A client that is killed** at work, and then one more than there are entries for. With one that is stopped (`kill
 //!   -STOP`), the others go on, and `serve` returns after `LIMIT`.
 //! - **A wrong length, a wrong key**: the connection ends, and `report` says why.
 //! - **`RXE_LOOP_STRICT=1`**, and `RXE_LOOP_FAULTS="seed=7,spurious=0.3,defer=50us"`: [testing](super::testing).

@@ -4,23 +4,18 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::fmt;
-use core::ops::Deref;
-use core::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use tokio::sync::Notify;
 
 use super::driver::{Handle, Memberships, Serve};
-use super::request::{Finished, Request, RequestError, Token, Unfinished};
-use crate::budget::{Budget, BudgetedHandle, Overdrawn, Reservation};
-use crate::device::{Device, ProtectionDomain, QueuePair};
-use crate::ledger::NotPosted;
+use super::request::{Finished, Request, Token, Unfinished};
+use super::shared::{Shared, State, Tracked, has_sends};
+use crate::device::QueuePair;
 use crate::setup::{Destination, Endpoint, ModifyError, Port, QpAttr, QpState};
-use crate::tracked::{
-    CqHandle, CreateTrackedError, Credit, Done, DrainError, TrackedQp, Unlimited,
-};
-use crate::transport::{Post, Refused};
-use crate::wc::{Failed, Wc, WcStatus};
+use crate::tracked::{Credit, DrainError, TrackedQp, Unlimited};
+use crate::transport::Post;
+use crate::wc::Failed;
 use crate::wr::{SendFlags, SendWr, Sge};
 
 /// A queue pair on which each task awaits its own requests. Clones share it. `B` is what owns the buffers of its
@@ -33,83 +28,6 @@ use crate::wr::{SendFlags, SendWr, Sge};
 /// clone is dropped.
 pub struct TaskQp<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit = Unlimited> {
     shared: Arc<Shared<Q, B, SENDS, RECEIVES, C>>,
-}
-
-/// The queue pair and its ledgers.
-type Tracked<Q, B, const SENDS: usize, const RECEIVES: usize, C> =
-    TrackedQp<Q, Token<B>, Token<B>, SENDS, RECEIVES, C>;
-
-struct Shared<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> {
-    state: Mutex<State<Q, B, SENDS, RECEIVES, C>>,
-    /// A send, and a receive, can be posted again.
-    sends: Notify,
-    receives: Notify,
-    /// Nothing is outstanding, or nobody polls any more.
-    idle: Notify,
-    // Dropped last: the drivers then poll for what the reservations give back.
-    memberships: Memberships,
-}
-
-struct State<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> {
-    qp: Tracked<Q, B, SENDS, RECEIVES, C>,
-    /// The first failure since RESET that was no flush.
-    failure: Option<Failed>,
-    /// Whether one of its completion queues is not polled any more.
-    is_given_up: bool,
-}
-
-impl<Q, B, const SENDS: usize, const RECEIVES: usize, O>
-    TaskQp<Q, B, SENDS, RECEIVES, Reservation<O>>
-where
-    Q: QueuePair,
-    B: Send + 'static,
-    O: Deref<Target = Budget> + Clone + Send + 'static,
-{
-    /// How many entries of the completion queue it reserves.
-    pub const ENTRIES: u32 =
-        TrackedQp::<Q, Token<B>, Token<B>, SENDS, RECEIVES, Reservation<O>>::ENTRIES;
-
-    /// Creates a queue pair for a completion queue that this driver polls: as [`TrackedQp::create`], so that up to 64 bytes
-    /// are sent inline ([`QpCaps::USUAL`](crate::setup::QpCaps::USUAL)). If entries were given back that are not free yet,
-    /// it waits for them.
-    ///
-    /// For other capacities, [`TrackedQp::create_with`] creates what [`new`](Self::new) shares:
-    ///
-    /// ```
-    /// # use cq_core::budget::{Budgeted, Entries};
-    /// # use cq_core::device::Device;
-    /// # use cq_core::task::{Channel, Driver, Slot, TaskQp};
-    /// # use cq_core::tracked::{CreateTrackedError, TrackedQp};
-    /// # type Qp<D> = TaskQp<<D as Device>::Qp, Slot<<D as Device>::Memory>, 8, 8, Entries>;
-    /// # type Polling<D> = Driver<Budgeted<<D as Device>::Cq, std::sync::Arc<cq_core::budget::Budget>>, Channel<<D as Device>::Channel>>;
-    /// # fn create<D: Device>(pd: &D::Pd, driver: &Polling<D>) -> Result<Qp<D>, CreateTrackedError> {
-    /// let (queue, handle) = (driver.queue(), driver.handle());
-    /// let qp = TrackedQp::create_with(pd, [&queue, &queue], |init| init.caps.max_inline = 256)?;
-    /// Ok(TaskQp::new(qp, &[&handle]))
-    /// # }
-    /// ```
-    ///
-    /// # Cancel safety
-    /// If the future is dropped before it is ready, nothing was created.
-    ///
-    /// # Errors
-    /// The completion queue has fewer entries free, or the device refused. Nothing was reserved.
-    pub async fn create<P>(
-        pd: &P,
-        cq: &BudgetedHandle<CqHandle<P>, O>,
-        driver: &Handle,
-    ) -> Result<Self, CreateTrackedError>
-    where
-        P: ProtectionDomain<Device: Device<Qp = Q>>,
-    {
-        loop {
-            match TrackedQp::create(pd, cq) {
-                Err(CreateTrackedError::Overdrawn(Overdrawn { pending: true, .. }))
-                    if driver.settle().await => {}
-                created => return Ok(Self::new(created?, &[driver])),
-            }
-        }
-    }
 }
 
 impl<Q, B, const SENDS: usize, const RECEIVES: usize, C> TaskQp<Q, B, SENDS, RECEIVES, C>
@@ -346,141 +264,9 @@ where
     }
 }
 
-/// Whether slots of the send queue are in use.
-fn has_sends<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit>(
-    qp: &mut Tracked<Q, B, SENDS, RECEIVES, C>,
-) -> bool {
-    qp.free_sends() < qp.max_sends()
-}
-
 /// Signaled, so that it completes for its task.
 fn signaled(wr: SendWr<'_>) -> SendWr<'_> {
     SendWr { flags: wr.flags | SendFlags::SIGNALED, ..wr }
-}
-
-impl<Q, B, const SENDS: usize, const RECEIVES: usize, C> Shared<Q, B, SENDS, RECEIVES, C>
-where
-    Q: Post,
-    C: Credit,
-{
-    fn lock(&self) -> MutexGuard<'_, State<Q, B, SENDS, RECEIVES, C>> {
-        // A panic of a device leaves the ledgers consistent, and no other code runs under the lock but `with`, which only
-        // reads.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Posts by `post`.
-    fn try_post(
-        &self,
-        buffer: B,
-        post: impl FnOnce(&mut Tracked<Q, B, SENDS, RECEIVES, C>, Token<B>) -> Posted<B>,
-    ) -> Result<Request<B>, Unfinished<B>> {
-        let (token, request) = Token::new(buffer);
-        let mut state = self.lock();
-        if state.is_given_up {
-            return Err(token.not_posted(RequestError::NotPolled));
-        }
-        match post(&mut state.qp, token) {
-            Ok(()) => Ok(request),
-            Err(NotPosted { token, why }) => Err(token.not_posted(why.into())),
-        }
-    }
-
-    /// The same. While the queue is full, and its slots are in use, waits for `freed`.
-    async fn post(
-        &self,
-        freed: &Notify,
-        is_used: impl Fn(&mut Tracked<Q, B, SENDS, RECEIVES, C>) -> bool,
-        mut buffer: B,
-        mut post: impl FnMut(&mut Tracked<Q, B, SENDS, RECEIVES, C>, Token<B>) -> Posted<B>,
-    ) -> Result<Request<B>, Unfinished<B>> {
-        loop {
-            // Registered before the attempt, so that a slot that is freed after it is noticed.
-            let mut freed = pin!(freed.notified());
-            freed.as_mut().enable();
-            let mut waits = false;
-            let posted = self.try_post(buffer, |qp, token| {
-                let posted = post(qp, token);
-                let is_full = matches!(posted, Err(NotPosted { why: Refused::QueueFull, .. }));
-                waits = is_full && is_used(qp);
-                posted
-            });
-            match posted {
-                Err(Unfinished { buffer: Some(back), .. }) if waits => buffer = back,
-                posted => return posted,
-            }
-            freed.await;
-        }
-    }
-}
-
-/// How an attempt to post has ended.
-type Posted<B> = Result<(), NotPosted<Token<B>>>;
-
-impl<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
-    for Shared<Q, B, SENDS, RECEIVES, C>
-{
-    fn drop(&mut self) {
-        let State { qp, .. } = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if qp.quiesce() {
-            // A token that is dropped tells its task.
-            qp.discard(drop, drop);
-        } else {
-            let (sends, receives) = qp.tokens_mut();
-            sends.chain(receives).for_each(|token| token.give_up(RequestError::Discarded));
-        }
-    }
-}
-
-impl<Q, B, const SENDS: usize, const RECEIVES: usize, C> Serve for Shared<Q, B, SENDS, RECEIVES, C>
-where
-    Q: Post + Send,
-    B: Send,
-    C: Credit + Send,
-{
-    fn complete(&self, wc: &Wc) {
-        loop {
-            // The lock is released before the task is told: a buffer that nobody waits for is dropped then, whatever that
-            // does.
-            let (done, is_idle) = {
-                let mut state = self.lock();
-                let done = state.qp.retire_next(wc);
-                if done.is_some() && wc.status() != WcStatus::WR_FLUSH_ERR {
-                    state.failure = state.failure.or(wc.result().err());
-                }
-                (done, state.qp.is_idle())
-            };
-            match done {
-                Some(Done::Sent(sent)) => {
-                    self.sends.notify_one();
-                    sent.token.complete(wc, sent.result);
-                }
-                Some(Done::Received(received)) => {
-                    self.receives.notify_one();
-                    received.token.complete(wc, received.result.map(|_| ()));
-                }
-                None => return,
-            }
-            if is_idle {
-                self.idle.notify_waiters();
-            }
-        }
-    }
-
-    fn wake(&self) {
-        self.sends.notify_waiters();
-        self.receives.notify_waiters();
-    }
-
-    fn give_up(&self) {
-        let mut state = self.lock();
-        state.is_given_up = true;
-        let (sends, receives) = state.qp.tokens_mut();
-        sends.chain(receives).for_each(|token| token.give_up(RequestError::NotPolled));
-        drop(state);
-        self.wake();
-        self.idle.notify_waiters();
-    }
 }
 
 impl<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> Clone

@@ -46,7 +46,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &mut App) {
     frame.render_widget(help, bottom);
 }
 
-/// The names of the pages, that of the shown one reversed; of the others only the keys if there is no room.
+/// The names of the pages, that of the shown one reversed; of the others only the keys in a narrow terminal.
 fn names(shown: Page, available: usize) -> Line<'static> {
     let line = |is_short: bool| {
         let names = (1..).zip(Page::ALL).flat_map(|(nth, page)| {
@@ -113,9 +113,9 @@ impl<'a> Fitted<'a> {
     fn fits<'r>(&self, rows: impl Iterator<Item = &'r Vec<Cell>>) -> usize {
         let mut left = usize::from(self.body.height).saturating_sub(1);
         let has_room = |row: &&Vec<Cell>| {
-            let room = left.checked_sub(self.height(row));
-            left = room.unwrap_or_default();
-            room.is_some()
+            let spare = left.checked_sub(self.height(row));
+            left = spare.unwrap_or_default();
+            spare.is_some()
         };
         rows.take_while(has_room).count()
     }
