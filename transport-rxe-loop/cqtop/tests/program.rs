@@ -7,6 +7,7 @@ mod actor;
 #[path = "../../tests/inside/chance.rs"]
 #[allow(dead_code)]
 mod chance;
+mod processes;
 mod terminal;
 
 use std::fs::{self, File};
@@ -16,15 +17,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use cq_core::transport::{Arm, Notify, PollCq, Post};
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
 use rustix::process::Signal;
 use serde_json::Value;
 use transport_rxe_loop::observe::Observer;
-use transport_rxe_loop::{Access, Context, Endpoint, OpenOptions, Port, QpAttr, QpCaps, QpInit};
 
-use self::actor::{Actor, die_with_parent, few_or, order, say, until};
+use self::actor::{Actor, few_or, until};
 use self::chance::Chance;
 
 /// Names the fabric that a process of a test opens.
@@ -80,92 +77,15 @@ fn text(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn open() -> Context {
-    die_with_parent();
-    let name = std::env::var(FABRIC).expect("started by another test");
-    OpenOptions::new().fabric(&name).limits(SMALL.parse().unwrap()).open("loop0").unwrap()
-}
-
-/// A process that plays a part of this file, in the fabric with this name.
+/// One of the [processes], in the fabric with this name.
 fn start(part: &str, fabric: &str) -> Actor {
-    Actor::start(part, &[(FABRIC, fabric)])
+    start_with(part, fabric, None)
 }
 
-/// Sends itself messages until it is told to end.
-#[test]
-#[ignore = "a process of the tests below"]
-fn talks() {
-    let context = open();
-    let pd = context.alloc_pd().unwrap();
-    let mut cq = context.create_cq(16, None).unwrap();
-    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    let port = context.port(1).unwrap();
-    qp.connect(&port, &qp.endpoint(&port)).unwrap();
-    say(qp.number());
-    std::thread::spawn(|| {
-        order();
-        std::process::exit(0);
-    });
-    let mut wcs = [Wc::default(); 4];
-    loop {
-        qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-        qp.post_send(&[SendWr::send(2, &[])]).unwrap();
-        while cq.poll(&mut wcs).unwrap() > 0 {}
-    }
-}
-
-/// Has a request that waits for another queue pair of its own, which is not ready; an armed queue; one that has overrun.
-#[test]
-#[ignore = "a process of the tests below"]
-fn waits() {
-    let context = open();
-    let (pd, port) = (context.alloc_pd().unwrap(), Port::new(1));
-    let channel = context.create_channel().unwrap();
-    let mut armed = context.create_cq(16, Some(&channel)).unwrap();
-    let _ = armed.arm(Notify::Next).unwrap();
-    let small = context.create_cq(1, None).unwrap();
-    let caps = QpCaps { max_recv_wr: 8, ..QpInit::new(&armed).caps };
-    let [mut qp, mut failed] =
-        [&armed, &small].map(|cq| pd.create_qp(&QpInit { caps, ..QpInit::new(cq) }).unwrap());
-    let peer = pd.create_qp(&QpInit::new(&armed)).unwrap();
-    let rtr = QpAttr::rtr(&port, &Endpoint::new(peer.number()));
-    for attr in [QpAttr::init(&port, Access::empty()), rtr, QpAttr::rts().timeout(0)] {
-        qp.modify(&attr).unwrap();
-    }
-    qp.post_send(&[SendWr::send(41, &[])]).unwrap();
-    failed.modify(&QpAttr::init(&port, Access::empty())).unwrap();
-    failed.modify(&QpAttr::to(transport_rxe_loop::QpState::ERR)).unwrap();
-    for wr_id in 0..4 {
-        failed.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
-    }
-    say(qp.number());
-    order();
-}
-
-/// Has completions that it does not poll.
-#[test]
-#[ignore = "a process of the tests below"]
-fn neglects() {
-    let context = open();
-    let cq = context.create_cq(16, None).unwrap();
-    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
-    let port = context.port(1).unwrap();
-    qp.connect(&port, &qp.endpoint(&port)).unwrap();
-    for _ in 0..2 {
-        qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-        qp.post_send(&[SendWr::send(2, &[])]).unwrap();
-    }
-    say("here");
-    order();
-}
-
-/// Has the fabric open, and nothing else.
-#[test]
-#[ignore = "a process of the tests below"]
-fn sits() {
-    let _context = open();
-    say("here");
-    order();
+/// The same, with one more variable in its environment.
+fn start_with(part: &str, fabric: &str, variable: Option<(&str, &str)>) -> Actor {
+    let environment: Vec<_> = [(FABRIC, fabric)].into_iter().chain(variable).collect();
+    Actor::start(&format!("processes::{part}"), &environment)
 }
 
 /// Stops a process.
@@ -209,7 +129,7 @@ fn traffic_is_seen_with_its_rates_and_its_process() {
 #[test]
 fn counted_polls_are_seen() {
     let fabric = named("counted");
-    let talker = Actor::start("talks", &[(FABRIC, &fabric), ("RXE_LOOP_COUNT", "polls")]);
+    let talker = start_with("talks", &fabric, Some(("RXE_LOOP_COUNT", "polls")));
     talker.number();
     let seen = json(&fabric);
     let cq = &seen["completion_queues"][0];
@@ -281,8 +201,7 @@ fn a_consumer_that_perhaps_does_not_poll_is_a_wait_once_nothing_changes() {
     let guess = "perhaps not polled its completions: up to 4";
     for (counts, said) in [(None, guess), (Some(("RXE_LOOP_COUNT", "polls")), "completions: 4")] {
         let fabric = named(&format!("neglected-{}", counts.is_some()));
-        let environment: Vec<_> = [(FABRIC, &*fabric)].into_iter().chain(counts).collect();
-        let consumer = Actor::start("neglects", &environment);
+        let consumer = start_with("neglects", &fabric, counts);
         consumer.hear();
         let seen = text(&[&fabric, "--once", "-i", "0.1"]);
         assert!(seen.contains(said), "{seen}");

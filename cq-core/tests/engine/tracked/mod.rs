@@ -1,13 +1,15 @@
 //! Queue pairs and shared receive queues with their ledgers and reservations.
 
-use std::ops::ControlFlow::{self, Break, Continue};
+mod ends;
+mod retiring;
+
+use std::ops::ControlFlow::{Break, Continue};
 use std::sync::{Arc, Mutex};
 
 use cq_core::budget::{Budget, Budgeted, Entries, Overdrawn, Reservation};
 use cq_core::device::{Destroy, QueuePair, SharedReceiveQueue};
 use cq_core::ledger::*;
 use cq_core::setup::*;
-use cq_core::testing::fault::{FaultInjector, Faults};
 use cq_core::tracked::*;
 
 use super::ledger::Pair;
@@ -279,89 +281,6 @@ fn a_queue_pair_is_created_with_what_it_reserves() {
 }
 
 #[test]
-fn what_a_completion_covers_is_retired_one_by_one_and_posts_come_between() {
-    let mut qp = TrackedQp::<_, u32, char, 2, 1>::new(Qp::default());
-    qp.post_sends(&mut [ping(), ping()], |nth| nth as u32).unwrap();
-    qp.post_recv(&[], 'a').unwrap();
-    let device = qp.get_ref().clone();
-    let [first, second] = device.with(|pair| [pair.sends[0].0, pair.sends[1].0]);
-    let receive = device.with(|pair| pair.receives[0]);
-
-    // The slot that is free again is used at once, and its request is not covered.
-    let wc = Wc::new(second, WcStatus::REM_ACCESS_ERR, 1);
-    for (token, is_ok) in [(0, true), (1, false)] {
-        let done = qp.retire_next(&wc).unwrap();
-        assert_eq!(name(&done), format!("{token} {is_ok}"));
-        qp.post_send(ping(), 10 + token).unwrap();
-    }
-    assert!(qp.retire_next(&wc).is_none());
-    assert_eq!(qp.sends_outstanding(), 2);
-    let wc = recv(receive);
-    assert_eq!(name(&qp.retire_next(&wc).unwrap()), "a true");
-    qp.post_recv(&[], 'b').unwrap();
-    assert!(qp.retire_next(&wc).is_none());
-    assert_eq!(qp.receives_outstanding(), 1);
-    // One of another queue pair covers nothing.
-    let wc = send(first ^ 1 << 40);
-    assert!(qp.retire_next(&wc).is_none());
-}
-
-#[test]
-fn a_completion_that_is_retired_late_covers_nothing_that_came_after_it() {
-    // Two threads poll, and the second batch is retired first: it covers what is in the first.
-    let mut qp = TrackedQp::<_, u32, char, 4, 1>::new(Qp::default());
-    let device = qp.get_ref().clone();
-    qp.post_sends(&mut [ping(); 4], |nth| nth as u32).unwrap();
-    let ids: Vec<_> = device.with(|pair| pair.sends.drain(..).map(|(wr_id, _)| wr_id).collect());
-    let [early, late] = [send(ids[1]), send(ids[3])];
-    assert_eq!(qp.retire(&late).count(), 4);
-    qp.post_sends(&mut [ping(); 4], |nth| 10 + nth as u32).unwrap();
-    assert_eq!(qp.retire(&early).count(), 0);
-    assert!(qp.retire_next(&early).is_none());
-    assert_eq!(qp.sends_outstanding(), 4);
-    // One that is half retired when others are posted and retired in between.
-    let ids: Vec<_> = device.with(|pair| pair.sends.drain(..).map(|(wr_id, _)| wr_id).collect());
-    let [early, late] = [send(ids[1]), send(ids[3])];
-    assert_eq!(name(&qp.retire_next(&early).unwrap()), "10 true");
-    assert_eq!(qp.retire(&late).count(), 3);
-    qp.post_sends(&mut [ping(); 4], |nth| 20 + nth as u32).unwrap();
-    assert!(qp.retire_next(&early).is_none());
-    // Receives, whose slots are used again at once.
-    qp.post_recv(&[], 'a').unwrap();
-    let wc = recv(device.with(|pair| pair.receives[0]));
-    assert_eq!(qp.retire(&wc).count(), 1);
-    qp.post_recv(&[], 'b').unwrap();
-    assert_eq!(qp.retire(&wc).count(), 0);
-    assert_eq!((qp.sends_outstanding(), qp.receives_outstanding()), (4, 1));
-}
-
-#[test]
-fn a_closure_that_panics_loses_its_tokens_and_no_request() {
-    let mut qp = TrackedQp::<_, u32, char, 4, 4>::new(Qp::default());
-    let device = qp.get_ref().clone();
-    let token = |nth: usize| if nth == 0 { 7 } else { panic!("no token") };
-    let posted = catch_unwind(AssertUnwindSafe(|| qp.post_sends(&mut [ping(); 3], token)));
-    assert!(posted.is_err());
-    let token = |nth: usize| if nth == 0 { 'a' } else { panic!("no token") };
-    let list = &mut [RecvWr::new(0, &[]); 3];
-    assert!(catch_unwind(AssertUnwindSafe(|| qp.post_recvs(list, token))).is_err());
-    assert_eq!((qp.sends_outstanding(), qp.receives_outstanding()), (3, 3));
-    qp.post_send(ping(), 9).unwrap();
-    device.with(|pair| pair.fail());
-    let wcs: Vec<_> = device.with(|pair| pair.completions.drain(..).collect());
-    let done = wcs.iter().flat_map(|wc| qp.retire(wc).map(|done| name(&done)).collect::<Vec<_>>());
-    assert_eq!(done.collect::<Vec<_>>(), ["7 false", "9 false", "a false"]);
-    assert!(qp.is_idle());
-    // A reset is complete before its closures run.
-    qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-    qp.post_send(ping(), 1).unwrap();
-    qp.post_recv(&[], 'c').unwrap();
-    assert!(catch_unwind(AssertUnwindSafe(|| qp.reset(|_| panic!("a token"), |_| ()))).is_err());
-    assert!(qp.is_idle());
-    (0..4).for_each(|token| qp.post_send(ping(), token).unwrap());
-}
-
-#[test]
 fn many_receives_are_posted_at_once() {
     let device = Qp::default();
     let mut qp = TrackedQp::<_, (), usize, 0, 100>::new(device.clone());
@@ -409,43 +328,6 @@ fn without_a_budget_the_ledgers_limit() {
 }
 
 #[test]
-fn a_reset_returns_tokens_at_once_and_entries_once_the_queue_was_polled_empty() {
-    let (mut qp, device, mut cq) = tracked(4, 2);
-    (0..3).for_each(|token| qp.post_send(ping(), token).unwrap());
-    qp.post_recv(&[], 'a').unwrap();
-    device.with(|pair| (0..2).for_each(|_| pair.execute(WcStatus::SUCCESS)));
-    let (mut sent, mut received) = (Vec::new(), Vec::new());
-    *device.refuses.lock().unwrap() = Some(REFUSED);
-    assert_eq!(qp.reset(|token| sent.push(token), |_| ()), Err(REFUSED));
-    assert_eq!((qp.sends_outstanding(), qp.receives_outstanding()), (3, 1));
-    *device.refuses.lock().unwrap() = None;
-    qp.reset(|token| sent.push(token), |token| received.push(token)).unwrap();
-    assert_eq!((sent, received), (vec![0, 1, 2], vec!['a']));
-    assert_eq!((qp.free_sends(), qp.free_receives(), qp.is_idle()), (1, 1, true));
-    qp.post_send(ping(), 9).unwrap();
-    assert!(qp.post_send(ping(), 10).is_err(), "a completion from before may be in the queue");
-    assert_eq!(retire(&mut qp, &mut cq), [""; 0], "it retires nothing");
-    assert_eq!((qp.free_sends(), qp.free_receives()), (3, 2));
-    // `modify` to RESET is a reset.
-    qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-    assert_eq!((qp.sends_outstanding(), qp.free_sends()), (0, 3));
-    qp.modify(&QpAttr::to(QpState::INIT)).unwrap();
-    qp.fail().unwrap();
-    let states = device.states.lock().unwrap();
-    assert_eq!(*states, [QpState::RESET, QpState::RESET, QpState::INIT, QpState::ERR]);
-}
-
-#[test]
-fn its_reservations_return_after_it_was_destroyed() {
-    let (qp, _device, mut cq) = tracked(4, 2);
-    let budget = cq.get_ref().budget().clone();
-    assert_eq!(budget.free(), 0);
-    drop(qp);
-    assert!(cq.poll(&mut [Wc::default()]).unwrap().is_empty());
-    assert_eq!(budget.free(), 6);
-}
-
-#[test]
 fn a_full_send_queue_is_reaped_with_what_else_completes() {
     let (mut qp, device, mut cq) = tracked(1, 1);
     qp.post_send(ping(), 0).unwrap();
@@ -466,153 +348,6 @@ fn a_full_send_queue_is_reaped_with_what_else_completes() {
     };
     qp.post_send_or_reap(ping(), 1, &mut cq, &mut buffer, reaped).unwrap();
     assert_eq!(seen, ["other 99", "a true", "0 true"]);
-    assert_eq!(qp.sends_outstanding(), 1);
-}
-
-/// Drains, and stops after so many empty polls. Returns what was seen.
-fn drain<C: Credit, T: PollCq>(
-    qp: &mut Tracked<C>,
-    cqs: &mut [&mut CompletionQueue<T>],
-    patience: usize,
-) -> (Result<(), DrainError>, Vec<String>) {
-    let (mut seen, mut turns) = (Vec::new(), 0);
-    let answer = qp.drain(cqs, &mut [Wc::default(); 2], |reaped| -> ControlFlow<()> {
-        match reaped {
-            Reaped::Done(done) => seen.push(name(&done)),
-            Reaped::Other(wc) => seen.push(format!("other {}", wc.wr_id())),
-            Reaped::Nothing => turns += 1,
-        }
-        if turns <= patience { Continue(()) } else { Break(()) }
-    });
-    (answer, seen)
-}
-
-#[test]
-fn q02_a_queue_pair_is_drained_when_all_was_flushed() {
-    let (mut qp, device, mut cq) = tracked(4, 2);
-    assert_eq!(drain(&mut qp, &mut [&mut cq], 0), (Ok(()), vec![]), "nothing is outstanding");
-    assert!(device.states.lock().unwrap().is_empty());
-    (0..2).for_each(|token| qp.post_send(ping(), token).unwrap());
-    qp.post_recv(&[], 'a').unwrap();
-    device.with(|pair| {
-        pair.execute(WcStatus::SUCCESS);
-        pair.completions.push_back(send(99));
-    });
-    // Another queue comes first, which is empty.
-    let (mut empty, _) = Qp::default().cq(1);
-    let (answer, seen) = drain(&mut qp, &mut [&mut empty, &mut cq], 3);
-    assert_eq!(
-        (answer, seen),
-        (Ok(()), ["other 99", "0 true", "1 false", "a false"].map(String::from).to_vec())
-    );
-    assert!(qp.is_idle());
-}
-
-#[test]
-fn q02_an_unsignaled_send_that_was_executed_before_is_drained_too() {
-    let (mut qp, device, mut cq) = tracked(4, 2);
-    qp.post_send(ping(), 0).unwrap();
-    device.with(|pair| pair.execute(WcStatus::SUCCESS));
-    assert_eq!(drain(&mut qp, &mut [&mut cq], 1), (Ok(()), vec!["0 true".into()]));
-    // Once, and only where it is necessary.
-    for is_signaled in [false, true] {
-        let wr = if is_signaled { SendWr::send_inline(0, b"") } else { ping() };
-        let (mut qp, device, _cq) = tracked(4, 2);
-        qp.post_send(wr, 0).unwrap();
-        qp.fail().unwrap();
-        qp.fail().unwrap();
-        let flushed = device.with(|pair| pair.completions.len());
-        assert_eq!(flushed, if is_signaled { 1 } else { 2 });
-    }
-    let (mut qp, device, _cq) = tracked(4, 2);
-    qp.post_send(ping(), 0).unwrap();
-    device.with(|pair| pair.refuses_after = Some((0, 0)));
-    assert_eq!(qp.fail(), Err(FailError::Marker(Refused::Device(5))));
-}
-
-#[test]
-fn q11_a_shared_receive_queue_that_is_in_use_keeps_what_it_has() {
-    let device = Qp::default();
-    let (mut cq, budget) = device.cq(8);
-    for is_used in [true, false] {
-        device.with(|pair| pair.is_used = is_used);
-        let token = Arc::new(());
-        let entries = Reservation::new(&budget, 3).unwrap();
-        let mut srq = TrackedSrq::<_, _, _, 3, 1>::with(device.clone(), [entries]);
-        srq.post_recv(&[], token.clone()).unwrap();
-        drop(srq);
-        assert!(cq.poll(&mut [Wc::default(); 2]).unwrap().is_empty());
-        assert_eq!((Arc::strong_count(&token) > 1, budget.free()), (is_used, 5));
-    }
-}
-
-#[test]
-fn buffers_that_a_destroyed_queue_pair_may_still_use_are_not_freed() {
-    for (is_used, is_idle) in [(true, false), (false, false), (true, true)] {
-        let device = Qp::default();
-        device.with(|pair| pair.is_used = is_used);
-        let mut disturbed = FaultInjector::<_, 1>::new(device.clone(), &Faults::seeded(1));
-        assert_eq!(Post::quiesce(&mut &mut disturbed), !is_used);
-        let (mut cq, budget) = device.cq(8);
-        let [sends, receives] = [4, 3].map(|count| Reservation::new(&budget, count).unwrap());
-        let mut qp = TrackedQp::<_, _, _, 4, 3, _>::with(device.clone(), sends, receives);
-        let tokens = [(); 2].map(Arc::new);
-        if !is_idle {
-            qp.post_send(ping(), tokens[0].clone()).unwrap();
-            qp.post_recv(&[], tokens[1].clone()).unwrap();
-        }
-        drop(qp);
-        assert!(cq.poll(&mut [Wc::default(); 2]).unwrap().is_empty());
-        let (owners, free) = if is_used && !is_idle { (2, 1) } else { (1, 8) };
-        assert_eq!(
-            (tokens.map(|token| Arc::strong_count(&token)), budget.free()),
-            ([owners; 2], free)
-        );
-    }
-}
-
-#[test]
-fn a_batch_is_retired_in_its_order_and_the_rest_when_the_iterator_is_dropped() {
-    let (mut qp, device, mut cq) = tracked(4, 2);
-    qp.post_sends(&mut [ping(), SendWr::send(0, &[]), ping(), ping()], |nth| nth as u32).unwrap();
-    qp.post_recvs(&mut [RecvWr::new(0, &[]); 2], |nth| ['a', 'b'][nth]).unwrap();
-    device.with(|pair| {
-        (0..2).for_each(|_| pair.execute(WcStatus::SUCCESS));
-        pair.deliver(0);
-        pair.completions.push_back(send(u64::MAX)); // another's
-        (0..2).for_each(|_| pair.execute(WcStatus::SUCCESS));
-        pair.deliver(0);
-    });
-    let mut buffer = [Wc::default(); 8];
-    let batch = cq.poll(&mut buffer).unwrap();
-    let seen: Vec<_> = qp.retire_all(batch).take(4).map(|done| name(&done)).collect();
-    assert_eq!(seen, ["0 true", "1 true", "a true", "2 true"]);
-    assert!(qp.is_idle(), "the rest, too");
-    assert_eq!(qp.retire_all(batch).count(), 0);
-    assert_eq!(qp.retire_all(&[]).count(), 0);
-}
-
-#[test]
-fn draining_ends_as_the_caller_wishes_or_with_the_queue() {
-    let (mut qp, device, _cq) = tracked(4, 2);
-    qp.post_send(SendWr::send_inline(0, b""), 0).unwrap();
-    let (mut empty, _) = Qp::default().cq(1);
-    assert_eq!(drain(&mut qp, &mut [&mut empty], 2), (Err(DrainError::Stopped), vec![]));
-    let (mut turns, no_queues) = (0, &mut [] as &mut [&mut CompletionQueue<Cq>]);
-    let answer = qp.drain(no_queues, &mut [Wc::default()], |_| {
-        turns += 1;
-        if turns < 3 { Continue(()) } else { Break(()) }
-    });
-    assert_eq!((answer, turns), (Err(DrainError::Stopped), 3));
-    let script = Script::<4>::new(KEY).on_poll(Err(PollError::Failed));
-    let mut failed = CompletionQueue::new(&script);
-    let (answer, _) = drain(&mut qp, &mut [&mut failed], 2);
-    assert_eq!(answer, Err(DrainError::Poll(PollError::Failed)));
-    *device.refuses.lock().unwrap() = Some(REFUSED);
-    assert_eq!(
-        drain(&mut qp, &mut [&mut empty], 2).0,
-        Err(DrainError::Fail(FailError::Modify(REFUSED)))
-    );
     assert_eq!(qp.sends_outstanding(), 1);
 }
 
