@@ -8,12 +8,23 @@ use crate::observe::{HeldLock, LockName, Observer, Reason, Snapshot, Subject, Wa
 #[ignore = "a process of another test"]
 fn sends() {
     die_there();
+    send_one();
+}
+
+fn send_one() {
     let mut fixture = its_fixture();
     let mut qp = fixture.qp();
     say(format!("{} {}", qp.number(), fixture.device.shm.attachment().get()));
     qp.connect_to(order().parse().unwrap()).unwrap();
     qp.post_send(&[SendWr::send(9, &[])]).unwrap();
     fixture.next_wc();
+}
+
+/// The number of its queue pair, and its attachment.
+fn heard(sender: &mut Actor) -> (u32, u16) {
+    let said = sender.hear();
+    let (number, attachment) = said.split_once(' ').unwrap();
+    (number.parse().unwrap(), attachment.parse().unwrap())
 }
 
 /// A process that is stopped at a step of a SEND to this one, its queue pair and its attachment, and what is seen then.
@@ -23,9 +34,7 @@ fn stopped_at(step: Step, then: impl FnOnce(&Fixture, Actor, (u32, u16), &mut Ob
     let mut cq = fixture.context.create_cq(16, Some(&channel)).unwrap();
     let mut qp = fixture.create(&QpInit::new(&cq));
     let mut victim = mortal_at("inside::dying::observed::sends", &name, step, 0, Signal::STOP);
-    let said = victim.hear();
-    let (number, attachment) = said.split_once(' ').unwrap();
-    let (number, attachment) = (number.parse().unwrap(), attachment.parse().unwrap());
+    let (number, attachment) = heard(&mut victim);
     qp.connect_to(number).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
@@ -103,12 +112,7 @@ fn a_request_whose_process_is_stopped_while_it_carries_it_out_is_seen() {
 #[ignore = "a process of another test"]
 fn waits_for_a_receive() {
     die_with_parent();
-    let mut fixture = its_fixture();
-    let mut qp = fixture.qp();
-    say(format!("{} {}", qp.number(), fixture.device.shm.attachment().get()));
-    qp.connect_to(order().parse().unwrap()).unwrap();
-    qp.post_send(&[SendWr::send(9, &[])]).unwrap();
-    fixture.next_wc();
+    send_one();
 }
 
 #[test]
@@ -120,9 +124,7 @@ fn a_stopped_sender_whose_peer_has_a_receive_by_now_waits_for_itself() {
         let mut qp = fixture.create(&init);
         let part = "inside::dying::observed::waits_for_a_receive";
         let mut sender = Actor::start(part, &[(FABRIC, &name)]);
-        let said = sender.hear();
-        let (number, attachment) = said.split_once(' ').unwrap();
-        let (number, attachment) = (number.parse().unwrap(), attachment.parse().unwrap());
+        let (number, attachment) = heard(&mut sender);
         qp.connect_to(number).unwrap();
         sender.order(qp.number());
         let mut observer = Observer::open(&name).unwrap();
