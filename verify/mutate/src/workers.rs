@@ -10,7 +10,7 @@ use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Does each piece of work once, beginning in their order, by so many threads, until all are done or one fails.
-/// Returns what came of them, in their order.
+/// Returns what came of them, in their order. Shows progress: a bar on a terminal, lines elsewhere.
 pub fn map<T: Sync, R: Send>(
     what: &'static str,
     threads: usize,
@@ -32,6 +32,9 @@ pub fn map<T: Sync, R: Send>(
             }
             done.lock().unwrap_or_else(PoisonError::into_inner).push((nth, result));
             bar.inc(1);
+            if bar.is_hidden() {
+                say(format_args!("{} of {} {what}", bar.position(), work.len()));
+            }
         }
     };
     thread::scope(|scope| (0..threads.max(1)).for_each(|_| _ = scope.spawn(worker)));
