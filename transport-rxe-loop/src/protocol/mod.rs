@@ -56,10 +56,12 @@
 //! | [`ownership`] | which thread works on a queue pair's queues, and whether it is copying |
 //! | [`requests`] | remote requests to run a queue pair |
 //! | [`channel`] | event channels: sources with unread events, without a lock |
+//! | [`cm`] | the connection manager: states and messages of a connection, without sockets |
 //! | [`steps`] | points at which a test kills or stops a process |
 
 pub mod arena;
 pub mod channel;
+pub mod cm;
 pub mod fanin;
 pub mod identity;
 pub mod in_flight;
