@@ -106,13 +106,9 @@ impl<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
 {
     fn drop(&mut self) {
         let State { qp, .. } = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if qp.quiesce() {
-            // A token that is dropped tells its task.
-            qp.discard(drop, drop);
-        } else {
-            let (sends, receives) = qp.tokens_mut();
-            sends.chain(receives).for_each(|token| token.give_up(RequestError::Discarded));
-        }
+        // The queue pair, which is dropped next, frees the buffers, or keeps them where the device may still use them.
+        let (sends, receives) = qp.tokens_mut();
+        sends.chain(receives).for_each(|token| token.give_up(RequestError::Discarded));
     }
 }
 

@@ -137,12 +137,6 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         received: impl FnMut(R),
     ) -> Result<(), E> {
         reset(&mut self.qp)?;
-        self.discard(sent, received);
-        Ok(())
-    }
-
-    /// The queue pair is in RESET, or uses no buffers any more: nothing is outstanding.
-    pub(crate) fn discard(&mut self, sent: impl FnMut(S), received: impl FnMut(R)) {
         self.send_credit.discard(self.sends.outstanding());
         self.recv_credit.discard(self.receives.outstanding());
         // Both ledgers are in order before the caller's code runs, which may panic.
@@ -150,11 +144,7 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         self.receives.give_up(Generation::unique());
         self.sends.discard(given_up, sent);
         self.receives.discard(received);
-    }
-
-    /// Ends all use of buffers, before the drop. Returns whether none is in use.
-    pub(crate) fn quiesce(&mut self) -> bool {
-        self.is_idle() || self.qp.quiesce()
+        Ok(())
     }
 
     /// The ledger of sends, with its limit.
@@ -348,7 +338,7 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
     for TrackedQp<Q, S, R, SENDS, RECEIVES, C>
 {
     fn drop(&mut self) {
-        if !self.quiesce() {
+        if !self.is_idle() && !self.qp.quiesce() {
             self.send_credit.keep();
             self.recv_credit.keep();
             self.sends.tokens().for_each(mem::forget);
