@@ -79,6 +79,7 @@ cfg_if::cfg_if! {
         #[cfg(feature = "serde")]
         mod by_name;
         mod completion;
+        mod connections;
         mod engine;
         mod error;
         #[cfg(test)]

@@ -6,6 +6,7 @@ use std::fmt;
 use rustix::io::Errno;
 
 use crate::completion::{self, Completions, Counts};
+use crate::connections::Connections;
 use crate::engine::recovery::{CompletionQueues, QueuePairs, RemoteRequests, SharedReceiveQueues};
 use crate::engine::{self, Engine};
 use crate::memory::{self, Memory};
@@ -46,6 +47,7 @@ pub struct Device {
     pub memory: &'static Memory,
     pub completions: &'static Completions,
     pub engine: &'static Engine,
+    pub connections: Connections,
     /// The tables whose entries die with their process, in the order of recovery.
     tables: [&'static dyn DeathRecovery; 7],
 }
@@ -84,7 +86,8 @@ impl Device {
             leak(RemoteRequests(engine)),
             shm,
         ];
-        Ok(Self { shm, memory, completions, engine, tables })
+        let connections = Connections::new(shm);
+        Ok(Self { shm, memory, completions, engine, connections, tables })
     }
 
     /// The tables whose entries die with their process.

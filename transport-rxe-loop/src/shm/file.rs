@@ -1,6 +1,7 @@
 //! The fabric's file: finding, creating, linking and removing it. A file that was found is checked before it is
 //! opened.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -31,6 +32,12 @@ pub struct FileId {
 impl From<&Stat> for FileId {
     fn from(stat: &Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino }
+    }
+}
+
+impl fmt::Display for FileId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}.{:x}", self.device, self.inode)
     }
 }
 

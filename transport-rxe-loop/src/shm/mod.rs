@@ -41,6 +41,7 @@ use std::ptr::NonNull;
 
 use self::arena::{Arena, InArena};
 use self::attachment::Attachment;
+use self::file::FileId;
 use self::liveness::Liveness;
 use self::lock::Guard;
 use self::mapping::{Mapping, Shared};
@@ -149,6 +150,11 @@ impl Shm {
     /// The path of the fabric's files.
     pub const fn path(&self) -> &'static FabricPath {
         self.attachment.path()
+    }
+
+    /// The identity of the fabric's file, which no other fabric has.
+    pub const fn file_id(&self) -> FileId {
+        self.attachment.file_id()
     }
 
     /// The memory that can be allocated.

@@ -1,0 +1,109 @@
+//! Connecting by IP addresses, as with librdmacm and with sockets. Any address of this machine leads to the device.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use cq_core::transport::{PollCq, Post};
+//! use cq_core::wc::Wc;
+//! use cq_core::wr::{RecvWr, SendWr};
+//! use transport_rxe_loop::{Access, QpInit, cm};
+//!
+//! let limit = Duration::from_secs(20);
+//! let mut listener = cm::Listener::bind("127.0.0.1:0".parse()?)?;
+//! let addr = listener.local_addr().ok_or("not bound")?;
+//!
+//! let server = std::thread::spawn(move || {
+//!     let request = listener.accept(limit)?;
+//!     assert!(request.private_data().starts_with(b"hello"));
+//!     let context = request.device().open()?;
+//!     let cq = context.create_cq(16, None)?;
+//!     let mut qp = context.alloc_pd()?.create_qp(&QpInit::new(&cq))?;
+//!     let mut connection = request.accept(&mut qp, b"welcome", limit)?;
+//!     qp.post_send(&[SendWr::send_inline(1, b"over the loopback")])?;
+//!     connection.wait_disconnected(limit)?;
+//!     Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+//! });
+//!
+//! let mut route = cm::resolve(addr, limit)?;
+//! let context = route.device().open()?;
+//! let pd = context.alloc_pd()?;
+//! let mut cq = context.create_cq(16, None)?;
+//! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
+//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+//! route.init(&mut qp)?;
+//! qp.post_recv(&[RecvWr::new(2, &[region.sge(0, 64)?])])?;
+//! let mut connection = route.connect(&mut qp, b"hello", limit)?;
+//! let mut wcs = [Wc::default()];
+//! while cq.poll(&mut wcs)? == 0 {}
+//! assert_eq!(wcs[0].result()?.byte_len(), 17);
+//! connection.disconnect(&mut qp)?;
+//! server.join().unwrap().unwrap();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The types and functions are those of [`cq_core::cm`], which describes them. A program that handles the events of many
+//! identifiers itself uses [`EventChannel`] and [`CmId`], which work as `rdma_event_channel` and `rdma_cm_id` do in
+//! librdmacm.
+//!
+//! # Addresses and ports
+//! Any IPv4 or IPv6 address of this machine leads to the device of the same fabric; for any other the event is ADDR_ERROR.
+//! Ports belong to a fabric: two fabrics have the same ports, and they are not those of TCP. A port is free when its holder
+//! is dropped or dies. Processes connect that are in the same network namespace.
+//!
+//! # Times
+//! A request waits 20 s for the answer, an answer 20 s for the peer to be ready, and a disconnection 4 s for the peer; then
+//! the event is UNREACHABLE, or DISCONNECTED with the status -ETIMEDOUT. A process that is stopped does not answer. An ended
+//! connection leaves the time-wait state after one second.
+//!
+//! A process works on its connections while it takes events, and there is no thread for them: the side that requests gets its
+//! answer and tells the peer that it has it when it takes the event.
+
+mod attributes;
+mod id;
+mod own_channel;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+pub use cq_core::cm::{CmError, ConnParam, Event, EventKind, RejectReason, Status};
+
+pub use self::id::{CmId, EventChannel, IdEvent};
+pub use self::own_channel::Id;
+pub use crate::connections::port::PortSpace;
+
+use crate::api::device::Context;
+
+/// A device, and the route from it to a peer.
+pub type Route = cq_core::cm::Route<Id>;
+/// A listener for connection requests.
+pub type Listener = cq_core::cm::Listener<Id>;
+/// A connection request, and the device that received it.
+pub type Request = cq_core::cm::Request<Id>;
+/// An established connection.
+pub type Connection = cq_core::cm::Connection<Id>;
+/// The device through which the peer is reached.
+pub type Device<'a> = cq_core::cm::Device<'a, Id>;
+
+/// Resolves an address in the fabric that `RXE_LOOP_FABRIC` names, and the route to it.
+///
+/// # Errors
+/// The fabric can't be opened, or the address is not of this machine.
+pub fn resolve(addr: SocketAddr, limit: Duration) -> Result<Route, CmError> {
+    cq_core::cm::resolve(addr, limit)
+}
+
+/// The same in the fabric of a context.
+///
+/// # Errors
+/// As for [`resolve`].
+pub fn resolve_in(context: &Context, addr: SocketAddr, limit: Duration) -> Result<Route, CmError> {
+    cq_core::cm::resolve_with(|| Id::in_fabric(context), addr, limit)
+}
+
+/// A listener in the fabric of a context, as [`Listener::bind`] makes it.
+///
+/// # Errors
+/// As those.
+pub fn listen_in(context: &Context, addr: SocketAddr) -> Result<Listener, CmError> {
+    Listener::bind_with(Id::in_fabric(context), addr)
+}

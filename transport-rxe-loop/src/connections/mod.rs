@@ -1,0 +1,391 @@
+//! The connection manager of this process: its event channels and identifiers, and the sockets by which identifiers of
+//! processes speak. There is no thread: a process works on its connections when it takes events and when it calls.
+//!
+//! [`protocol::cm`](crate::protocol::cm) has the states and messages. [`port`] names sockets, [`channel`] queues events.
+//! All of a process' identifiers are behind one lock, which is not held while a thread waits.
+//!
+//! A listener has a socket that accepts, and a bell, a socket of datagrams. Who requests a connection sends the request
+//! first and rings the bell then: so what the bell makes readable are whole requests.
+
+pub mod channel;
+pub mod id;
+pub mod port;
+pub mod socket;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{self, SocketFlags};
+
+use self::channel::{Channel, Ready};
+use self::id::{Id, Listening};
+use self::port::{Place, PortSpace};
+use crate::protocol::cm::message::{Kind, Message};
+use crate::protocol::cm::{self, Call, Heard, Sends, Service, State, reason};
+use crate::shm::Shm;
+
+/// The number of an identifier of this process. It is not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IdKey(pub u64);
+
+/// The number of an event channel of this process. It is not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChannelKey(u64);
+
+/// An event of an identifier.
+#[derive(Debug)]
+pub struct Queued {
+    /// The identifier; for a request, the listener.
+    pub id: IdKey,
+    /// What happened.
+    pub event: Event,
+    /// What the peer has sent with it.
+    pub message: Option<Message>,
+}
+
+/// What happened to an identifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// ADDR_RESOLVED.
+    AddrResolved,
+    /// ADDR_ERROR, with this errno.
+    AddrError(Errno),
+    /// ROUTE_RESOLVED.
+    RouteResolved,
+    /// CONNECT_REQUEST, with an identifier of its own.
+    Requested(IdKey),
+    /// What becomes of a connection.
+    Connection(cm::Event),
+}
+
+/// What a process has of its fabric's connection manager.
+#[derive(Debug)]
+pub struct Connections {
+    shm: &'static Shm,
+    fabric: String,
+    all: Mutex<All>,
+}
+
+/// All of it that changes.
+#[derive(Debug)]
+pub struct All {
+    channels: BTreeMap<ChannelKey, Channel>,
+    ids: BTreeMap<IdKey, Id>,
+    next: u64,
+}
+
+impl Connections {
+    /// For an attached process.
+    pub fn new(shm: &'static Shm) -> Self {
+        let all = All { channels: BTreeMap::new(), ids: BTreeMap::new(), next: channel::FIRST_ID };
+        Self { shm, fabric: shm.file_id().to_string(), all: Mutex::new(all) }
+    }
+
+    /// The fabric's state, for one thread at a time.
+    ///
+    /// # Errors
+    /// ENODEV: this is a forked child.
+    pub fn lock(&self) -> Result<MutexGuard<'_, All>, Errno> {
+        match self.shm.is_ours() {
+            true => Ok(self.all.lock().unwrap_or_else(PoisonError::into_inner)),
+            false => Err(Errno::NODEV),
+        }
+    }
+
+    /// The place of an address in this fabric.
+    pub fn place(&self, space: PortSpace, addr: SocketAddr, only_v6: bool) -> Place {
+        Place { fabric: self.fabric.clone(), space, addr, only_v6 }
+    }
+}
+
+impl All {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// Creates an event channel, and returns its descriptor.
+    pub fn create_channel(&mut self) -> Result<(ChannelKey, Arc<OwnedFd>), Errno> {
+        let channel = Channel::new()?;
+        let (key, fd) = (ChannelKey(self.number()), Arc::clone(&channel.epoll));
+        self.channels.insert(key, channel);
+        Ok((key, fd))
+    }
+
+    /// Destroys a channel, if no identifier uses it.
+    ///
+    /// # Errors
+    /// EBUSY: one does.
+    pub fn destroy_channel(&mut self, key: ChannelKey) -> Result<(), Errno> {
+        match self.ids.values().any(|id| id.channel == key) {
+            true => Err(Errno::BUSY),
+            false => {
+                self.channels.remove(&key);
+                Ok(())
+            }
+        }
+    }
+
+    /// Creates an identifier.
+    pub fn create(&mut self, channel: ChannelKey, space: PortSpace, service: Service) -> IdKey {
+        let key = IdKey(self.number());
+        self.ids.insert(key, Id::new(channel, space, service));
+        key
+    }
+
+    /// The identifier of a key.
+    ///
+    /// # Errors
+    /// EINVAL: there is none.
+    pub fn id(&mut self, key: IdKey) -> Result<&mut Id, Errno> {
+        self.ids.get_mut(&key).ok_or(Errno::INVAL)
+    }
+
+    fn of(&mut self, key: IdKey) -> Result<(&mut Id, &mut Channel), Errno> {
+        let id = self.ids.get_mut(&key).ok_or(Errno::INVAL)?;
+        let channel = self.channels.get_mut(&id.channel).ok_or(Errno::INVAL)?;
+        Ok((id, channel))
+    }
+
+    fn push(&mut self, id: IdKey, event: Event, message: Option<Message>) -> Result<(), Errno> {
+        self.of(id)?.1.push(Queued { id, event, message });
+        Ok(())
+    }
+
+    /// Destroys an identifier, and discards its events. The peer hears of it; a request that waits at a listener is
+    /// rejected.
+    pub fn destroy(&mut self, key: IdKey) {
+        self.enter(key, State::Idle);
+        let Ok((id, channel)) = self.of(key) else { return };
+        let requests = channel.take_those_of(key);
+        if let Some(listening) = id.listening.take() {
+            channel.unwatch(&listening.bell);
+        }
+        self.ids.remove(&key);
+        for request in requests {
+            if let Event::Requested(id) = request.event {
+                self.destroy(id);
+            }
+        }
+    }
+
+    /// Moves an identifier, with its events, to another channel.
+    pub fn migrate(&mut self, key: IdKey, to: ChannelKey) -> Result<(), Errno> {
+        if !self.channels.contains_key(&to) {
+            return Err(Errno::INVAL);
+        }
+        let (id, channel) = self.of(key)?;
+        let (state, deadline, events) = (id.state, id.deadline, channel.take_those_of(key));
+        id.leave(channel);
+        channel.set_deadline(key, deadline, None);
+        id.channel = to;
+        let (id, channel) = self.of(key)?;
+        channel.set_deadline(key, None, deadline);
+        id.watch(key, channel, state)?;
+        for event in events {
+            if let Event::Requested(request) = event.event {
+                self.migrate(request, to)?;
+            }
+            self.of(key)?.1.push(event);
+        }
+        Ok(())
+    }
+
+    /// Takes the oldest event of a channel.
+    pub fn take(&mut self, channel: ChannelKey) -> Result<Option<Queued>, Errno> {
+        let get = |all: &mut Self| {
+            let channel = all.channels.get_mut(&channel).ok_or(Errno::INVAL)?;
+            Ok::<_, Errno>(channel.pop())
+        };
+        let mut taken = get(self)?;
+        if taken.is_none() {
+            self.work(channel)?;
+            taken = get(self)?;
+        }
+        if let Some(Queued { id, event: Event::Requested(_), .. }) = taken {
+            if let Some(listening) = self.id(id)?.listening.as_mut() {
+                listening.waiting = listening.waiting.saturating_sub(1);
+            }
+            self.accept_requests(id)?;
+        }
+        Ok(taken)
+    }
+
+    /// Hears what has arrived for the identifiers of a channel.
+    fn work(&mut self, key: ChannelKey) -> Result<(), Errno> {
+        for ready in self.channels.get(&key).ok_or(Errno::INVAL)?.ready() {
+            match ready {
+                Ready::Id(id) if self.id(id).is_ok_and(|id| id.listening.is_some()) => {
+                    self.accept_requests(id)?;
+                }
+                Ready::Id(id) => self.hear(id)?,
+                Ready::Timer => {
+                    while let Some(id) = self.channels.get(&key).and_then(Channel::overdue) {
+                        self.time_out(id)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, key: IdKey) -> Result<(), Errno> {
+        let Ok(id) = self.id(key) else { return Ok(()) };
+        let Some((heard, message)) = id.socket.as_ref().and_then(socket::hear) else {
+            return Ok(());
+        };
+        self.heard(key, heard, message)
+    }
+
+    fn heard(&mut self, key: IdKey, heard: Heard, message: Option<Message>) -> Result<(), Errno> {
+        let id = self.id(key)?;
+        let after = id.state.hear(heard, id.service);
+        if let Some(message) = message.as_ref().filter(|message| message.kind == Kind::Rep) {
+            id.peer = Some(message.clone());
+        }
+        self.enter(key, after.state);
+        match after.event {
+            Some(event) => self.push(key, Event::Connection(event), message),
+            None => Ok(()),
+        }
+    }
+
+    /// The time of an identifier is over. What had arrived by then is heard instead.
+    fn time_out(&mut self, key: IdKey) -> Result<(), Errno> {
+        let last = self.id(key)?.socket.as_ref().and_then(socket::hear_the_last);
+        let (heard, message) = last.unwrap_or((Heard::TimedOut, None));
+        self.heard(key, heard, message)
+    }
+
+    /// Changes the state of an identifier.
+    fn enter(&mut self, key: IdKey, state: State) {
+        let Ok((id, channel)) = self.of(key) else { return };
+        let deadline = state.patience().and_then(|patience| Instant::now().checked_add(patience));
+        channel.set_deadline(key, id.deadline, deadline);
+        (id.state, id.deadline) = (state, deadline);
+        if !state.is_open() || !state.is_watched(id.service) {
+            id.leave(channel);
+        }
+        if !state.is_open() {
+            id.socket.take().map(socket::hang_up);
+        }
+    }
+
+    /// Carries out a call that sends a message.
+    ///
+    /// # Errors
+    /// EINVAL: it has no place in the state, or the peer has gone.
+    pub fn call(&mut self, key: IdKey, call: Call, mut message: Message) -> Result<(), Errno> {
+        let id = self.id(key)?;
+        let called = id.state.call(call).map_err(|_| Errno::INVAL)?;
+        message.kind = match called.sends {
+            Sends::Nothing => return Ok(()),
+            Sends::Req => return Err(Errno::INVAL),
+            Sends::Rep => Kind::Rep,
+            Sends::Rtu => Kind::Rtu,
+            Sends::Rej => Kind::Rej,
+            Sends::Dreq => Kind::Dreq,
+            Sends::Drep => Kind::Drep,
+        };
+        let socket = id.socket.as_ref().ok_or(Errno::INVAL)?;
+        let sent = socket::send(socket, &message);
+        let service = id.service;
+        match (sent, called.sends) {
+            (Ok(()), _) | (Err(_), Sends::Rej | Sends::Drep) => {}
+            (Err(_), Sends::Dreq) => return self.heard(key, Heard::HungUp, None),
+            (Err(_), _) => {
+                self.enter(key, State::Idle);
+                return Err(Errno::INVAL);
+            }
+        }
+        // A datagram service has no more than the answer.
+        let ends = service == Service::Datagram && called.sends == Sends::Rep;
+        self.enter(key, if ends { State::Idle } else { called.state });
+        let (id, channel) = self.of(key)?;
+        id.watch(key, channel, id.state)
+    }
+
+    /// Requests a connection from the listener at a place.
+    ///
+    /// # Errors
+    /// EINVAL: the identifier is connected, or was. The system refused.
+    pub fn request(&mut self, key: IdKey, to: &Place, message: &Message) -> Result<(), Errno> {
+        let id = self.id(key)?;
+        let called = id.state.call(Call::Connect).map_err(|_| Errno::INVAL)?;
+        let socket = id.bound.take().ok_or(Errno::INVAL)?.socket;
+        let requested = socket::request(&socket, to, message);
+        id.socket = Some(socket);
+        self.enter(key, called.state);
+        let refused = match requested {
+            Ok(()) => {
+                let (id, channel) = self.of(key)?;
+                return id.watch(key, channel, id.state);
+            }
+            Err(socket::Missed::NoListener) => Heard::Rej(reason::NO_LISTENER),
+            Err(socket::Missed::Busy) => Heard::Rej(reason::BY_PEER),
+            Err(socket::Missed::System(errno)) => {
+                self.enter(key, State::Idle);
+                return Err(errno);
+            }
+        };
+        self.heard(key, refused, None)
+    }
+
+    /// Accepts requests from a bound identifier on, with so many waiting at most.
+    ///
+    /// # Errors
+    /// EINVAL: it is not bound, or listens. EADDRINUSE: the port is taken.
+    pub fn listen(&mut self, key: IdKey, backlog: i32) -> Result<(), Errno> {
+        let (id, channel) = self.of(key)?;
+        if id.state != State::Idle || id.listening.is_some() {
+            return Err(Errno::INVAL);
+        }
+        let bound = id.bound.as_ref().ok_or(Errno::INVAL)?;
+        id.listening = Some(Listening::new(bound, backlog)?);
+        id.watch(key, channel, State::Idle)
+    }
+
+    /// Accepts the requests that have arrived at a listener, as many as may wait.
+    fn accept_requests(&mut self, key: IdKey) -> Result<(), Errno> {
+        let id = self.id(key)?;
+        let (Some(bound), Some(listening)) = (&id.bound, &mut id.listening) else { return Ok(()) };
+        // Before the look: who requests a connection after it rings again.
+        socket::silence(&listening.bell);
+        while listening.has_space() {
+            let accept = || net::accept_with(&bound.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
+            let Ok(socket) = retry_on_intr(accept) else { break };
+            if socket::is_of_this_user(&socket) {
+                listening.silent.push(socket);
+            }
+        }
+        let (silent, mut requests) = (std::mem::take(&mut listening.silent), Vec::new());
+        for socket in silent {
+            match socket::hear(&socket) {
+                // It has not been sent yet.
+                None => listening.silent.push(socket),
+                Some((_, Some(message))) if listening.takes(&message, &bound.place) => {
+                    requests.push((socket, message));
+                }
+                Some(_) => socket::refuse(socket),
+            }
+        }
+        listening.waiting += requests.len();
+        let (channel, space) = (id.channel, id.space);
+        for (socket, message) in requests {
+            let request = self.create(channel, space, message.service);
+            let id = self.id(request)?;
+            let [to, from] = [message.addresses[1], message.addresses[0]];
+            (id.socket, id.local, id.remote) = (Some(socket), Some(to), Some(from));
+            id.peer = Some(message.clone());
+            self.enter(request, State::ReqRcvd);
+            self.push(key, Event::Requested(request), Some(message))?;
+            let (id, channel) = self.of(request)?;
+            id.watch(request, channel, id.state)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! Messages over a connection's socket.
+
+use std::os::fd::OwnedFd;
+
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{self, RecvFlags, SendFlags, Shutdown, sockopt};
+
+use super::port::Place;
+use crate::protocol::cm::message::{Kind, MAX, Message};
+use crate::protocol::cm::{Heard, reason};
+
+/// Sends a message.
+///
+/// # Errors
+/// The peer has closed its end, or takes no more.
+pub fn send(socket: &OwnedFd, message: &Message) -> Result<(), Errno> {
+    let bytes = message.to_bytes();
+    retry_on_intr(|| net::send(socket, &bytes, SendFlags::NOSIGNAL)).map(drop)
+}
+
+/// What has arrived, with its message; `None` if nothing has.
+pub fn hear(socket: &OwnedFd) -> Option<(Heard, Option<Message>)> {
+    // One byte more than a message has, to see that there is too much.
+    let mut bytes = [0; MAX + 1];
+    loop {
+        return match net::recv(socket, &mut bytes[..], RecvFlags::TRUNC) {
+            Err(Errno::AGAIN) => None,
+            // The peer has left something unread. What it had sent comes next.
+            Err(Errno::INTR | Errno::CONNRESET) => continue,
+            Ok((_, 0)) | Err(_) => Some((Heard::HungUp, None)),
+            Ok((_, len)) => {
+                let message = bytes.get(..len).and_then(Message::from_bytes);
+                Some((message.as_ref().map_or(Heard::Nonsense, Message::heard), message))
+            }
+        };
+    }
+}
+
+/// What had arrived, once nothing more can.
+pub fn hear_the_last(socket: &OwnedFd) -> Option<(Heard, Option<Message>)> {
+    let _ = net::shutdown(socket, Shutdown::Read);
+    hear(socket).filter(|(heard, _)| *heard != Heard::HungUp)
+}
+
+/// Closes a connection's end. The peer learns of it even if a forked child has the socket, too.
+pub fn hang_up(socket: OwnedFd) {
+    let _ = net::shutdown(&socket, Shutdown::Both);
+}
+
+/// Rejects what is no request for a listener, or one for another address.
+pub fn refuse(socket: OwnedFd) {
+    let _ = send(&socket, &Message { reason: reason::NO_LISTENER, ..Message::of(Kind::Rej) });
+    hang_up(socket);
+}
+
+/// Why a request has not reached a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missed {
+    /// There is none.
+    NoListener,
+    /// Too many requests wait for it.
+    Busy,
+    /// The system refused.
+    System(Errno),
+}
+
+/// Connects a socket to the listener at a place, and sends it a request.
+pub fn request(socket: &OwnedFd, to: &Place, message: &Message) -> Result<(), Missed> {
+    for place in to.listeners() {
+        let name = place.socket().map_err(Missed::System)?;
+        match retry_on_intr(|| net::connect(socket, &name)) {
+            Ok(()) => {}
+            Err(Errno::CONNREFUSED) => continue,
+            Err(Errno::AGAIN) => return Err(Missed::Busy),
+            Err(errno) => return Err(Missed::System(errno)),
+        }
+        if !is_of_this_user(socket) {
+            return Err(Missed::NoListener);
+        }
+        // Where it fails, the listener has gone meanwhile, and the socket says so.
+        if send(socket, message).is_ok() {
+            ring(&place);
+        }
+        return Ok(());
+    }
+    Err(Missed::NoListener)
+}
+
+/// Tells the listener at a place that a request has arrived. If its bell is full, it has been told.
+fn ring(place: &Place) {
+    let Ok(bell) = place.bell() else { return };
+    let Ok(socket) = super::port::socket(net::SocketType::DGRAM) else { return };
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    let _ = retry_on_intr(|| net::sendto(&socket, &[0], flags, &bell));
+}
+
+/// Makes a bell unreadable.
+pub fn silence(bell: &OwnedFd) {
+    while retry_on_intr(|| net::recv(bell, &mut [0; 8][..], RecvFlags::DONTWAIT)).is_ok() {}
+}
+
+/// Whether the process at the other end is of this user: the names are everybody's.
+pub fn is_of_this_user(socket: &OwnedFd) -> bool {
+    let peer = sockopt::socket_peercred(socket);
+    peer.is_ok_and(|peer| peer.uid == rustix::process::geteuid())
+}
