@@ -167,6 +167,8 @@ pub mod contract {}
 pub mod budget;
 pub mod causes;
 pub mod channel;
+#[cfg(all(feature = "poll", target_os = "linux"))]
+pub mod cm;
 pub mod counters;
 pub mod cq;
 mod cq_key;

@@ -1,0 +1,158 @@
+//! The passive side: listening, and answering connection requests.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use super::connection::{Connection, Device};
+use super::steps::{
+    attempt, bounded, check_device, created, deadline_after, enter, expect, next, or_abandoned,
+    param,
+};
+use super::{CmError, CmEvent, ConnParam, EventKind, Identifier, QpOf};
+use crate::setup::{Errno, QpState};
+
+/// How many requests may wait for [`Listener::accept`].
+const BACKLOG: i32 = 128;
+
+/// A listener for connection requests. Its descriptor is readable while there is one to [`accept`](Self::accept).
+#[derive(Debug)]
+pub struct Listener<I> {
+    id: I,
+}
+
+impl<I: Identifier> Listener<I> {
+    /// Listens at an address: that of one device's interface, or 0.0.0.0 or :: for all of them. Port 0 stands for a free
+    /// one, which [`local_addr`](Self::local_addr) returns.
+    ///
+    /// # Errors
+    /// The connection manager can't be used, the address is not of this machine, or the port is taken.
+    pub fn bind(addr: SocketAddr) -> Result<Self, CmError> {
+        Self::bind_with(I::new, addr)
+    }
+
+    /// The same, with an identifier that `create` returns.
+    ///
+    /// # Errors
+    /// As for [`bind`](Self::bind).
+    pub fn bind_with(
+        create: impl FnOnce() -> Result<I, Errno>,
+        addr: SocketAddr,
+    ) -> Result<Self, CmError> {
+        let mut id = created(create())?;
+        attempt(id.bind(addr), "bind to the address")?;
+        attempt(id.listen(BACKLOG), "listen at the address")?;
+        Ok(Self { id })
+    }
+
+    /// The address at which it listens.
+    #[must_use]
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.id.local_addr()
+    }
+
+    /// Waits for a connection request.
+    ///
+    /// # Errors
+    /// There was none in time, the device was removed, or the system failed.
+    pub fn accept(&mut self, limit: Duration) -> Result<Request<I>, CmError> {
+        let deadline = deadline_after(limit);
+        loop {
+            let (event, request) = next(&mut self.id, deadline, "a connection request")?;
+            match (event.kind, request) {
+                (EventKind::CONNECT_REQUEST, Some(id)) => {
+                    return Ok(Request { id, event });
+                }
+                (EventKind::ADDR_CHANGE, _) => {}
+                _ => return Err(CmError::of(event, None, &I::ADVICE)),
+            }
+        }
+    }
+}
+
+impl<I: AsFd> AsFd for Listener<I> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.id.as_fd()
+    }
+}
+
+/// A connection request, and the device that received it. Dropping it rejects it.
+#[derive(Debug)]
+pub struct Request<I> {
+    id: I,
+    event: CmEvent,
+}
+
+impl<I: Identifier> Request<I> {
+    /// The maximum size of the private data of a rejection.
+    pub const MAX_REFUSAL: usize = 148;
+    /// The maximum size of the private data of an answer.
+    pub const MAX_ANSWER: usize = 196;
+
+    /// The device.
+    #[must_use]
+    pub const fn device(&self) -> Device<'_, I> {
+        Device(&self.id)
+    }
+
+    /// The peer's address.
+    #[must_use]
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        self.id.peer_addr()
+    }
+
+    /// The peer's private data, padded with zeros up to the size that the transport carries.
+    #[must_use]
+    pub fn private_data(&self) -> &[u8] {
+        &self.event.param.private_data
+    }
+
+    /// Changes the queue pair to INIT. Receives that are posted in this state precede the peer's first message.
+    /// [`accept`](Self::accept) does the same.
+    ///
+    /// # Errors
+    /// The queue pair is of another device, or is connected.
+    pub fn init(&mut self, qp: &mut QpOf<I>) -> Result<(), CmError> {
+        check_device(&self.id, qp)?;
+        enter(&mut self.id, qp, QpState::INIT, None)
+    }
+
+    /// Accepts: connects the queue pair, from RESET or INIT to RTS, and waits until the peer's is
+    /// connected, too.
+    ///
+    /// # Errors
+    /// The queue pair is of another device or not in RESET or INIT, the private data is longer than
+    /// [`MAX_ANSWER`](Self::MAX_ANSWER), or the peer gave up or did not answer in time. The state of the
+    /// queue pair may have changed.
+    pub fn accept(
+        mut self,
+        qp: &mut QpOf<I>,
+        private_data: &[u8],
+        limit: Duration,
+    ) -> Result<Connection<I>, CmError> {
+        let deadline = deadline_after(limit);
+        bounded(private_data, Self::MAX_ANSWER)?;
+        self.init(qp)?;
+        let (device, asked) = (I::describe(qp), &self.event.param);
+        let responder_resources = asked.responder_resources.min(device.max_qp_rd_atom);
+        let initiator_depth = asked.initiator_depth.min(device.max_qp_init_rd_atom);
+        // The connection manager has what the peer requested.
+        enter(&mut self.id, qp, QpState::RTR, Some(responder_resources))?;
+        enter(&mut self.id, qp, QpState::RTS, Some(initiator_depth))?;
+        let answer =
+            ConnParam { responder_resources, initiator_depth, ..param::<I>(qp, private_data) };
+        or_abandoned(self.id.accept(&answer), "accept the connection")?;
+        let awaited = "the peer's confirmation";
+        expect(&mut self.id, EventKind::ESTABLISHED, deadline, awaited)?;
+        Ok(Connection::new(self.id, self.event.param.private_data))
+    }
+
+    /// Rejects the request with private data. (Dropping rejects it without.)
+    ///
+    /// # Errors
+    /// The private data is longer than [`MAX_REFUSAL`](Self::MAX_REFUSAL), or the peer has given up.
+    pub fn reject(mut self, private_data: &[u8]) -> Result<(), CmError> {
+        bounded(private_data, Self::MAX_REFUSAL)?;
+        Ok(attempt(self.id.reject(private_data), "reject the connection")?)
+    }
+}
