@@ -1,5 +1,5 @@
-//! Connecting by IP addresses, as with sockets, through a connection manager that works as librdmacm does. Feature `poll`;
-//! Linux.
+//! Connecting by IP addresses, as with sockets, through a connection manager that works as librdmacm does. Feature
+//! `poll`; Linux.
 //!
 //! ```
 //! use std::error::Error;
@@ -46,8 +46,9 @@
 //! A transport has these types and functions for its own [`Identifier`], under the same names: `transport_verbs::cm`.
 //!
 //! Both sides take the same steps: the address or the connection request determines the device; the program creates its
-//! objects on that device, with the ordinary API; then the queue pair is connected. An open context of the device can be
-//! used, too: one protection domain, one completion queue and one set of regions can be shared by all its connections.
+//! objects on that device, with the ordinary API; then the queue pair is connected. An open context of the device can
+//! be used, too: one protection domain, one completion queue and one set of regions can be shared by all its
+//! connections.
 //!
 //! [`Route`], [`Listener`], [`Request`] and [`Connection`] own the identifiers of the connection manager. Contexts and
 //! queue pairs do not depend on them, so they can be dropped in any order. Private data arrives padded with zeros: a

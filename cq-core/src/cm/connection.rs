@@ -53,8 +53,8 @@ impl<I: Identifier> Device<'_, I> {
     }
 }
 
-/// An established connection. Dropping it disconnects, and the peer gets the event DISCONNECTED. The queue pair belongs to
-/// the user, and is unchanged.
+/// An established connection. Dropping it disconnects, as dropping its [`Identifier`] does, and the peer gets the event
+/// DISCONNECTED. The queue pair belongs to the user, and is unchanged.
 #[derive(Debug)]
 pub struct Connection<I> {
     id: I,
@@ -108,8 +108,8 @@ impl<I: Identifier> Connection<I> {
         }
     }
 
-    /// Disconnects: the queue pair goes to ERR, its requests are flushed, and the peer gets the event DISCONNECTED. If the
-    /// peer has disconnected, this completes it.
+    /// Disconnects: the queue pair goes to ERR, its requests are flushed, and the peer gets the event DISCONNECTED. If
+    /// the peer has disconnected, this completes it.
     ///
     /// # Errors
     /// The queue pair can't go to ERR from its state, or the device was removed.

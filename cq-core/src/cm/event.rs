@@ -14,8 +14,8 @@ pub struct CmEvent {
     pub kind: EventKind,
     /// Its status.
     pub status: Status,
-    /// What the peer sent, in CONNECT_REQUEST, CONNECT_RESPONSE, ESTABLISHED and REJECTED (the private data alone); zeros in
-    /// others.
+    /// What the peer sent, in CONNECT_REQUEST, CONNECT_RESPONSE, ESTABLISHED and REJECTED (the private data alone);
+    /// zeros in others.
     pub param: ConnParam,
 }
 

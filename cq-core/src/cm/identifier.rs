@@ -12,8 +12,8 @@ use crate::setup::{Errno, QpState};
 /// The queue pairs that an identifier connects.
 pub type QpOf<I> = <<I as Identifier>::Device as device::Device>::Qp;
 
-/// For transports: `struct rdma_cm_id` of a reliable connection, with an event channel of its own. It is to a connection
-/// what a socket is to TCP. Its descriptor is readable while an event is queued.
+/// For transports: `struct rdma_cm_id` of a reliable connection, with an event channel of its own. It is to a
+/// connection what a socket is to TCP. Its descriptor is readable while an event is queued.
 ///
 /// No call waits: most have an answer that comes as an event, in the order that the man page rdma_cm(7) has.
 ///
@@ -26,8 +26,8 @@ pub type QpOf<I> = <<I as Identifier>::Device as device::Device>::Qp;
 /// | `accept` | ESTABLISHED once the peer calls `establish`; REJECTED, UNREACHABLE or CONNECT_ERROR |
 /// | `disconnect` of either side | DISCONNECTED on both, once |
 ///
-/// Dropping an identifier destroys it, and discards its events. A connection request that is not answered is rejected by
-/// that, with [`RejectReason::BY_PEER`](super::RejectReason::BY_PEER); a connection is disconnected. In librdmacm
+/// Dropping an identifier destroys it, and discards its events. A connection request that is not answered is rejected
+/// by that, with [`RejectReason::BY_PEER`](super::RejectReason::BY_PEER); a connection is disconnected. In librdmacm
 /// `rdma_destroy_id` does this. An identifier that came with a request does not depend on the listener's.
 ///
 /// An error is the number that the call of librdmacm sets.
@@ -58,15 +58,15 @@ pub trait Identifier: AsFd + Object + Sized {
     /// It is not bound, or the port is taken.
     fn listen(&mut self, backlog: i32) -> Result<(), Errno>;
 
-    /// Starts looking for the device that reaches an address: `rdma_resolve_addr`. ADDR_ERROR with -ETIMEDOUT comes when the
-    /// limit has passed.
+    /// Starts looking for the device that reaches an address: `rdma_resolve_addr`. ADDR_ERROR with -ETIMEDOUT comes
+    /// when the limit has passed.
     ///
     /// # Errors
     /// No device can reach it.
     fn resolve_addr(&mut self, addr: SocketAddr, limit: Duration) -> Result<(), Errno>;
 
-    /// Starts looking for the path to the address: `rdma_resolve_route`. ROUTE_ERROR with -ETIMEDOUT comes when the limit
-    /// has passed.
+    /// Starts looking for the path to the address: `rdma_resolve_route`. ROUTE_ERROR with -ETIMEDOUT comes when the
+    /// limit has passed.
     ///
     /// # Errors
     /// The address is not resolved.
@@ -140,8 +140,8 @@ pub trait Identifier: AsFd + Object + Sized {
     fn describe(qp: &QpOf<Self>) -> QpInfo;
 
     /// Changes a queue pair to INIT, RTR or RTS, with the attributes that the connection manager has for it:
-    /// `rdma_init_qp_attr` and `ibv_modify_qp`. `rd_atomic` replaces the number of READs and atomics among these, where it is
-    /// given: `max_dest_rd_atomic` of RTR, `max_rd_atomic` of RTS.
+    /// `rdma_init_qp_attr` and `ibv_modify_qp`. `rd_atomic` replaces the number of READs and atomics among these, where
+    /// it is given: `max_dest_rd_atomic` of RTR, `max_rd_atomic` of RTS.
     ///
     /// # Errors
     /// The connection manager has no attributes for this state, with EINVAL if the peer has given up; or the queue pair

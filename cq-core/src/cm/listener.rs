@@ -22,8 +22,8 @@ pub struct Listener<I> {
 }
 
 impl<I: Identifier> Listener<I> {
-    /// Listens at an address: that of one device's interface, or 0.0.0.0 or :: for all of them. Port 0 stands for a free
-    /// one, which [`local_addr`](Self::local_addr) returns.
+    /// Listens at an address: that of one device's interface, or 0.0.0.0 or :: for all of them. Port 0 stands for a
+    /// free one, which [`local_addr`](Self::local_addr) returns.
     ///
     /// # Errors
     /// The connection manager can't be used, the address is not of this machine, or the port is taken.
@@ -76,7 +76,8 @@ impl<I: AsFd> AsFd for Listener<I> {
     }
 }
 
-/// A connection request, and the device that received it. Dropping it rejects it.
+/// A connection request, and the device that received it. Dropping it rejects it, as dropping its
+/// [`Identifier`] does.
 #[derive(Debug)]
 pub struct Request<I> {
     id: I,

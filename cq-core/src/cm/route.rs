@@ -35,8 +35,8 @@ pub fn resolve_with<I: Identifier>(
     Ok(Route { id })
 }
 
-/// An identifier whose address is resolved. It resolves repeatedly: the kernel misses an answer that comes before it
-/// listens, and then looks again only at the end of its timeout.
+/// An identifier whose address is resolved. It resolves repeatedly: with librdmacm the kernel misses an answer that
+/// comes before it listens, and then looks again only at the end of its timeout.
 fn find_device<I: Identifier>(
     mut create: impl FnMut() -> Result<I, Errno>,
     addr: SocketAddr,
