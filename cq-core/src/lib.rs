@@ -54,6 +54,7 @@
 //! | [`transport`] | the traits that a transport implements: polling, arming, sleeping, posting |
 //! | [`device`] | the traits of a device: creating and connecting, for programs that run on every transport |
 //! | `exchange` | connecting queue pairs over a TCP or Unix socket (feature `poll`) |
+//! | `cm` | connecting them by IP addresses, through a connection manager as librdmacm is one; the trait that it implements (feature `poll`) |
 //! | [`tracked`] | queue pairs that keep the two of the next row, drain and reset |
 //! | [`ledger`], [`budget`] | requests in flight with their tokens, selective signaling; reservations of completion-queue entries |
 //! | `task` | channels, asynchronous events and own requests that tasks of tokio await (feature `tokio`) |
@@ -114,7 +115,7 @@
 //! | none | everything that the rows below do not list, from `core` alone |
 //! | `alloc` | heap-allocated queues, sized at run time, whose sides own their storage; `queue_set`; `BTreeMap` for [`handlers`] |
 //! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on; `HashMap` for [`handlers`] |
-//! | `poll` | `std`, and on Linux `wait_set` and `channel::descriptor`, by poll(2), epoll(7) and eventfd(2), and `exchange` |
+//! | `poll` | `std`, and on Linux `wait_set` and `channel::descriptor`, by poll(2), epoll(7) and eventfd(2), and `exchange` and `cm` |
 //! | `heapless` | the maps of `heapless` for [`handlers`] |
 //! | `async` | `channel::waker`, a channel for tasks of any executor |
 //! | `stream` | `async`, and `cq::CompletionStream` |
@@ -167,6 +168,8 @@ pub mod contract {}
 pub mod budget;
 pub mod causes;
 pub mod channel;
+#[cfg(all(feature = "poll", target_os = "linux"))]
+pub mod cm;
 pub mod counters;
 pub mod cq;
 mod cq_key;

@@ -39,197 +39,173 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Both sides take the same steps: the address or the connection request determines the device; the program creates its
-//! objects on that device, with the ordinary API; then the queue pair is connected. An open context of the device can be
-//! used, too: one protection domain, one completion queue and one set of regions can be shared by all its connections.
+//! The types and functions are those of [`cq_core::cm`], which describes them, for the [identifiers](Id) of librdmacm.
+//! No call waits longer than its limit, except that on InfiniBand librdmacm waits for the daemon ibacm, where that
+//! runs.
 //!
-//! [`Route`], [`Listener`], [`Request`] and [`Connection`] own the objects of librdmacm. Contexts and queue pairs do not
-//! depend on them, so they can be dropped in any order. Private data arrives padded with zeros: a program whose data
-//! varies in length sends the length, too. No call waits longer than its limit, except that on InfiniBand librdmacm waits
-//! for the daemon ibacm, where that runs.
-//!
-//! InfiniBand and RoCE are supported. On iWARP the kernel connects queue pairs in another way, and connecting fails with
-//! [`CmError::Unexpected`].
+//! InfiniBand and RoCE are supported. On iWARP the kernel connects queue pairs in another way, and connecting fails
+//! with [`CmError::Unexpected`].
 
-mod connection;
-mod error;
-mod listener;
-
+use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
-use cq_core::channel::descriptor::block;
-use cq_core::transport::Woken;
-use rustix::io::Errno;
+use cq_core::cm::{Advice, CmEvent, ConnParam, Identifier, ModifyQpError, QpInfo};
+use cq_core::setup::{Errno, QpAttrMask, QpState};
 
-pub use self::connection::{Connection, Device};
-pub use self::error::{CmError, Event, EventKind, RejectReason, Status};
-pub use self::listener::{Listener, Request};
+pub use cq_core::cm::{CmError, Event, EventKind, RejectReason, Status};
 
-use self::connection::{check_device, enter, param};
-use cq_core::setup::QpState;
-
-use crate::error::{Attempt, os_error};
+use crate::device::Context;
+use crate::error::{Attempt, OpenError, errno};
 use crate::qp::QueuePair;
-use crate::sys::cm::{self, Id};
+use crate::sys::cm;
 use crate::trace;
+
+/// A device, and the route from it to a peer.
+pub type Route = cq_core::cm::Route<Id>;
+/// A listener for connection requests.
+pub type Listener = cq_core::cm::Listener<Id>;
+/// A connection request, and the device that received it.
+pub type Request = cq_core::cm::Request<Id>;
+/// An established connection.
+pub type Connection = cq_core::cm::Connection<Id>;
+/// The device through which the peer is reached.
+pub type Device<'a> = cq_core::cm::Device<'a, Id>;
 
 /// Resolves an address, and the route to it.
 ///
 /// # Errors
 /// librdmacm can't be used, no device reaches the address, or it was not resolved in time.
 pub fn resolve(addr: SocketAddr, limit: Duration) -> Result<Route, CmError> {
-    let deadline = deadline_after(limit);
-    let mut id = find_device(addr, deadline)?;
-    let resolving = id.resolve_route(millis(left(deadline)));
-    resolving.map_err(|error| CmError::Route(Status::of(&error)))?;
-    expect(&mut id, EventKind::ROUTE_RESOLVED, deadline, "the route to the address")?;
-    Ok(Route { id })
+    cq_core::cm::resolve(addr, limit)
 }
 
-/// An identifier whose address is resolved. It resolves repeatedly: the kernel misses an answer that comes before it
-/// listens, and then looks again only at the end of its timeout.
-fn find_device(addr: SocketAddr, deadline: Option<Instant>) -> Result<Id, CmError> {
-    const AGAIN: Duration = Duration::from_millis(250);
-    loop {
-        let mut id = Id::new().map_err(CmError::NoCm)?;
-        let limit = left(deadline).map_or(AGAIN, |left| left.min(AGAIN));
-        let resolving = id.resolve_addr(addr, millis(Some(limit)));
-        resolving.map_err(|error| CmError::Address { addr, status: Status::of(&error) })?;
-        match expect(&mut id, EventKind::ADDR_RESOLVED, deadline, "the address") {
-            Err(CmError::TimedOut { .. }) if left(deadline) != Some(Duration::ZERO) => {}
-            answer => return answer.map(|_| id),
-        }
-    }
-}
-
-/// A device, and the route from it to a peer.
+/// `struct rdma_cm_id`: an identifier of librdmacm, with an event channel of its own. Programs that are generic over
+/// the [`Identifier`] name it.
 #[derive(Debug)]
-pub struct Route {
-    id: Id,
+pub struct Id(cm::Id);
+
+impl AsFd for Id {
+    /// Readable while there is an event.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
-impl Route {
-    /// The maximum size of the private data of a connection request.
-    pub const MAX_REQUEST: usize = 56;
+impl Identifier for Id {
+    type Device = Context;
+    type OpenError = OpenError;
 
-    /// The device.
-    #[must_use]
-    pub const fn device(&self) -> Device<'_> {
-        Device(&self.id)
+    const ADVICE: Advice = Advice {
+        no_cm: "`ibv_devices` lists the devices, `modprobe rdma_ucm` loads the module of librdmacm",
+        address: "`rdma link` lists the interfaces that have one, `ping` tells whether the address answers",
+        route: "`rdma link` shows whether the port is up",
+    };
+
+    fn new() -> Result<Self, Errno> {
+        numbered(cm::Id::new().map(Self))
     }
 
-    /// The device's address.
-    #[must_use]
-    pub fn local_addr(&self) -> Option<SocketAddr> {
-        self.id.local_addr()
+    fn bind(&mut self, addr: SocketAddr) -> Result<(), Errno> {
+        numbered(self.0.bind(addr))
     }
 
-    /// Changes the queue pair to INIT. Receives that are posted in this state precede the peer's first message.
-    /// [`connect`](Self::connect) does the same.
-    ///
-    /// # Errors
-    /// The queue pair is of another device, or is connected.
-    pub fn init(&mut self, qp: &mut QueuePair) -> Result<(), CmError> {
-        check_device(&self.id, qp)?;
-        enter(&mut self.id, qp, QpState::INIT, |_| {})
+    fn listen(&mut self, backlog: i32) -> Result<(), Errno> {
+        numbered(self.0.listen(backlog))
     }
 
-    /// Requests a connection from the peer, and connects the queue pair, from RESET or INIT to RTS.
-    ///
-    /// # Errors
-    /// The queue pair is of another device or not in RESET or INIT, the private data is longer than
-    /// [`MAX_REQUEST`](Self::MAX_REQUEST), or the peer rejected the request or did not answer in time. The
-    /// state of the queue pair may have changed.
-    pub fn connect(
-        mut self,
+    fn resolve_addr(&mut self, addr: SocketAddr, limit: Duration) -> Result<(), Errno> {
+        numbered(self.0.resolve_addr(addr, millis(limit)))
+    }
+
+    fn resolve_route(&mut self, limit: Duration) -> Result<(), Errno> {
+        numbered(self.0.resolve_route(millis(limit)))
+    }
+
+    fn connect(&mut self, param: &ConnParam<&[u8]>) -> Result<(), Errno> {
+        numbered(self.0.connect(param))
+    }
+
+    fn establish(&mut self) -> Result<(), Errno> {
+        numbered(self.0.establish())
+    }
+
+    fn accept(&mut self, param: &ConnParam<&[u8]>) -> Result<(), Errno> {
+        numbered(self.0.accept(param))
+    }
+
+    fn reject(&mut self, private_data: &[u8]) -> Result<(), Errno> {
+        numbered(self.0.reject(private_data))
+    }
+
+    fn disconnect(&mut self) -> Result<(), Errno> {
+        numbered(self.0.disconnect())
+    }
+
+    fn take_event(&mut self) -> Result<Option<(CmEvent, Option<Self>)>, Errno> {
+        let Some((event, request)) = numbered(self.0.take_event())? else { return Ok(None) };
+        trace::event!(
+            DEBUG, event = ?event.kind, status = event.status.0, "event of the connection manager"
+        );
+        Ok(Some((event, request.map(Self))))
+    }
+
+    fn local_addr(&self) -> Option<SocketAddr> {
+        self.0.local_addr()
+    }
+
+    fn peer_addr(&self) -> Option<SocketAddr> {
+        self.0.peer_addr()
+    }
+
+    fn device_name(&self) -> Result<String, Errno> {
+        numbered(self.0.device_name())
+    }
+
+    fn port_number(&self) -> u8 {
+        self.0.port_number()
+    }
+
+    fn open(&self) -> Result<Context, OpenError> {
+        Context::open(&self.0.device_name().attempt("name the connection's device")?)
+    }
+
+    fn is_device_of(&self, qp: &QueuePair) -> Result<bool, Errno> {
+        Ok(qp.device_name() == self.device_name()?)
+    }
+
+    fn describe(qp: &QueuePair) -> QpInfo {
+        let limits = qp.limits();
+        QpInfo {
+            device: qp.device_name().to_owned(),
+            srq: qp.has_srq(),
+            max_qp_rd_atom: limits.max_qp_rd_atom,
+            max_qp_init_rd_atom: limits.max_qp_init_rd_atom,
+        }
+    }
+
+    fn modify_qp(
+        &mut self,
         qp: &mut QueuePair,
-        private_data: &[u8],
-        limit: Duration,
-    ) -> Result<Connection, CmError> {
-        let deadline = deadline_after(limit);
-        bounded(private_data, Self::MAX_REQUEST)?;
-        // Checked before the peer gets the request, which would end the connection of a connected queue pair.
-        self.init(qp)?;
-        let request = param(qp, private_data, cm::MOST, cm::MOST)?;
-        self.id.connect(request).attempt("request a connection")?;
-        let awaited = "the peer's answer";
-        let answer = expect(&mut self.id, EventKind::CONNECT_RESPONSE, deadline, awaited)?;
-        // Again: the peer's limits are known only now.
-        self.init(qp)?;
-        enter(&mut self.id, qp, QpState::RTR, |_| {})?;
-        enter(&mut self.id, qp, QpState::RTS, |_| {})?;
-        self.id.establish().attempt("complete the connection")?;
-        Ok(Connection::new(self.id, answer.private_data))
+        to: QpState,
+        rd_atomic: Option<u8>,
+    ) -> Result<(), ModifyQpError> {
+        let (mut attr, mask) = numbered(self.0.qp_attr(to.0))?;
+        match rd_atomic {
+            Some(of_the_peer) if to == QpState::RTR => attr.max_dest_rd_atomic = of_the_peer,
+            Some(own) if to == QpState::RTS => attr.max_rd_atomic = own,
+            _ => {}
+        }
+        Ok(qp.modify_raw(&mut attr, QpAttrMask::from_bits_retain(mask as u32))?)
     }
 }
 
-/// The next event, and the identifier that a connection request brings.
-fn next(
-    id: &mut Id,
-    deadline: Option<Instant>,
-    awaited: &'static str,
-) -> Result<(cm::Event, Option<Id>), CmError> {
-    loop {
-        if let Some(taken) = id.next().attempt("read an event of the connection manager")? {
-            let (event, _) = &taken;
-            let kind = EventKind(event.kind);
-            trace::event!(
-                DEBUG, event = ?kind, status = event.status, "event of the connection manager"
-            );
-            return Ok(taken);
-        }
-        match block(id.as_fd(), deadline) {
-            Ok(Woken::DeadlinePassed) => return Err(CmError::TimedOut { awaited }),
-            // A signal does not end the wait.
-            Ok(_) => {}
-            Err(error) => Err(os_error(error)).attempt("wait for the connection manager")?,
-        }
-    }
-}
-
-/// The expected next event; another one is an error.
-fn expect(
-    id: &mut Id,
-    expected: EventKind,
-    deadline: Option<Instant>,
-    awaited: &'static str,
-) -> Result<cm::Event, CmError> {
-    const TIMED_OUT: i32 = -Errno::TIMEDOUT.raw_os_error();
-    loop {
-        let (event, _) = next(id, deadline, awaited)?;
-        match (EventKind(event.kind), event.status) {
-            (kind, 0) if kind == expected => return Ok(event),
-            (EventKind::ADDR_CHANGE, _) => {}
-            // The kernel's timeout has passed.
-            (EventKind::ADDR_ERROR | EventKind::ROUTE_ERROR, TIMED_OUT) => {
-                return Err(CmError::TimedOut { awaited });
-            }
-            _ => return Err(CmError::of(event, id.peer_addr())),
-        }
-    }
-}
-
-/// When a time is over; None, if it is more than the clock can express, is never.
-fn deadline_after(limit: Duration) -> Option<Instant> {
-    Instant::now().checked_add(limit)
-}
-
-/// The time left; None is without limit.
-fn left(deadline: Option<Instant>) -> Option<Duration> {
-    deadline.map(|end| end.saturating_duration_since(Instant::now()))
+fn numbered<V>(step: io::Result<V>) -> Result<V, Errno> {
+    step.map_err(|error| errno(&error))
 }
 
 /// A timeout for librdmacm: at least a millisecond, since 0 means none.
-fn millis(limit: Option<Duration>) -> i32 {
-    let millis = limit.map_or(u128::MAX, |limit| limit.as_millis());
-    i32::try_from(millis).unwrap_or(i32::MAX).max(1)
-}
-
-const fn bounded(private_data: &[u8], max: usize) -> Result<(), CmError> {
-    match private_data.len() {
-        len if len > max => Err(CmError::PrivateDataTooLong { len, max }),
-        _ => Ok(()),
-    }
+fn millis(limit: Duration) -> i32 {
+    i32::try_from(limit.as_millis()).unwrap_or(i32::MAX).max(1)
 }

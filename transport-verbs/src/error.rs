@@ -62,11 +62,3 @@ pub(crate) fn errno(error: &io::Error) -> Errno {
 pub(crate) fn event_error(error: io::Error) -> EventError {
     EventError::Device(error.raw_os_error().unwrap_or(0))
 }
-
-/// The other way round.
-pub(crate) fn os_error(error: EventError) -> io::Error {
-    match error {
-        EventError::Device(errno) => io::Error::from_raw_os_error(errno),
-        other => io::Error::other(other),
-    }
-}

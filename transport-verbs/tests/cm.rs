@@ -4,7 +4,6 @@
 mod common;
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::thread;
 
@@ -134,14 +133,6 @@ fn dropping_a_connection_ends_it() {
 }
 
 #[test]
-fn a_quiet_connection_has_no_events() {
-    let Some([(mut a, _left), _b]) = connected() else { return };
-    let error = a.event(SHORT).unwrap_err();
-    assert!(matches!(error, CmError::TimedOut { .. }), "{error}");
-    assert!(a.as_fd().try_clone_to_owned().is_ok());
-}
-
-#[test]
 fn a_refusal_says_why() {
     let Some(answer) = asked(|request| request.reject(b"full").unwrap()) else { return };
     let Err(CmError::Rejected { reason, private_data }) = answer else { panic!("{answer:?}") };
@@ -182,13 +173,6 @@ fn a_listener_that_does_not_answer_is_not_waited_for() {
 }
 
 #[test]
-fn a_peer_that_nobody_is_is_not_waited_for() {
-    let Some((mut listener, _)) = listener() else { return };
-    let error = listener.accept(SHORT).unwrap_err();
-    assert!(matches!(error, CmError::TimedOut { .. }), "{error}");
-}
-
-#[test]
 fn an_address_without_a_device_is_an_error() {
     if here().is_none() {
         return;
@@ -199,7 +183,7 @@ fn an_address_without_a_device_is_an_error() {
     assert!(error.to_string().contains(addr), "{error}");
     // What is this machine's own leads to a device, and no further.
     let error = cm::resolve("127.0.0.1:7471".parse().unwrap(), LONG).unwrap_err();
-    assert!(matches!(error, CmError::Address { .. } | CmError::Route(_)), "{error:?}");
+    assert!(matches!(error, CmError::Address { .. } | CmError::Route { .. }), "{error:?}");
 }
 
 #[test]
@@ -210,7 +194,7 @@ fn a_port_is_taken_once() {
 }
 
 #[test]
-fn private_data_is_bounded() {
+fn the_longest_private_data_is_carried() {
     let Some((listener, addr)) = listener() else { return };
     let peer = serve(listener, |request: Request| {
         let mut end = end_on(request.device());
@@ -218,10 +202,6 @@ fn private_data_is_bounded() {
         (request.accept(&mut end.qp, &data, LONG).unwrap(), end)
     });
     let (route, mut end) = resolved(addr);
-    let error = route.connect(&mut end.qp, &[0; Route::MAX_REQUEST + 1], LONG).unwrap_err();
-    assert!(matches!(error, CmError::PrivateDataTooLong { len: 57, max: 56 }), "{error}");
-
-    let route = cm::resolve(addr, LONG).unwrap();
     let connection = route.connect(&mut end.qp, &[0; Route::MAX_REQUEST], LONG).unwrap();
     assert_eq!(connection.private_data()[..Request::MAX_ANSWER], [7; Request::MAX_ANSWER]);
     peer.join().unwrap();
@@ -308,6 +288,6 @@ fn without_its_module_it_says_so() {
         return;
     }
     let error = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap_err();
-    assert!(matches!(error, CmError::NoCm(_)), "{error}");
+    assert!(matches!(error, CmError::NoCm { .. }), "{error}");
     assert!(error.to_string().contains("rdma_ucm"), "{error}");
 }

@@ -114,7 +114,7 @@
 //! |---|---|
 //! | a send that fails with RETRY_EXC, and those behind it with WR_FLUSH | after the timeouts of [`connect`](crate::device::QueuePair::connect): half a second on the loopback, a few seconds on hardware |
 //! | nothing, if the program only receives | never: it probes, as below, or keeps the socket of [`exchange`](crate::exchange), which is readable at its end |
-//! | librdmacm's DISCONNECTED, with `transport_verbs::cm` | at once, if the peer's host lives |
+//! | the connection manager's DISCONNECTED, with [`cm`](crate::cm) | at once, if the peer's host lives |
 //!
 //! A program that only receives has one send more, for a [probe](crate::wr::SendWr::probe), a WRITE of no bytes:
 //!

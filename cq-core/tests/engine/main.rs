@@ -3,6 +3,8 @@
 
 mod budget;
 mod channel;
+#[cfg(target_os = "linux")]
+mod cm;
 mod counters;
 mod cq;
 #[cfg(target_os = "linux")]

@@ -6,6 +6,7 @@ use std::io;
 
 use cq_core::budget::Overdrawn;
 use cq_core::causes::Causes;
+use cq_core::cm::{CmError, Event, EventKind, ModifyQpError, RejectReason, Status};
 use cq_core::exchange::{ConnectError, ExchangeError};
 use cq_core::ledger::{NotPosted, ReapError};
 use cq_core::queue::raw::{Slot, Tag};
@@ -98,6 +99,7 @@ fn errors() -> Vec<String> {
         ConnectError::from(ModifyError::PeerSuspended),
         ConnectError::from(PostError { posted: 1, why: Refused::QueueFull }),
     ];
+    let connection = connection_errors();
     let capacities = [
         CapacityError::Zero,
         CapacityError::NotPowerOfTwo(3),
@@ -130,10 +132,34 @@ fn errors() -> Vec<String> {
     lines.extend(reaps.map(|why| error(&NotPosted { token: (), why })));
     lines.extend(exchanges.iter().map(|it| error(it)));
     lines.extend(connects.iter().map(|it| error(it)));
+    lines.extend(connection.iter().map(|it| error(it)));
     lines.extend(capacities.iter().map(|it| error(it)));
     lines.extend(failures.iter().map(|it| error(it)));
     lines.extend(others.map(error));
     lines
+}
+
+/// Errors of connecting by a connection manager.
+fn connection_errors() -> Vec<CmError> {
+    let (status, advice) = (Status(7), "do that");
+    let kind = EventKind::TIMEWAIT_EXIT;
+    vec![
+        CmError::NoCm { errno: Errno::ENODEV, advice },
+        CmError::Refused(REFUSED),
+        CmError::TimedOut { awaited: "the answer" },
+        CmError::Address { addr: "192.0.2.1:7".parse().unwrap(), status, advice },
+        CmError::Route { status, advice },
+        CmError::Unreachable(status),
+        CmError::Rejected { reason: RejectReason(3), private_data: vec![1] },
+        CmError::Failed(status),
+        CmError::Abandoned,
+        CmError::Disconnected,
+        CmError::DeviceRemoved,
+        CmError::Unexpected(Event { kind, status }),
+        CmError::PrivateDataTooLong { len: 57, max: 56 },
+        CmError::OtherDevice { queue_pair: "a".into(), connection: "b".into() },
+        CmError::from(ModifyError::PeerSuspended),
+    ]
 }
 
 /// Errors of set-up, with their numbers.
@@ -230,6 +256,25 @@ fn numbers() -> Vec<String> {
     lines
 }
 
+/// What the events of connections say.
+fn connection_values() -> Vec<String> {
+    let kinds = EventKind::KNOWN.iter().copied().chain([EventKind(99)]);
+    let statuses = [Status(0), Status(7)];
+    let reasons = [
+        RejectReason::TIMEOUT,
+        RejectReason::NO_LISTENER,
+        RejectReason::STALE_CONNECTION,
+        RejectReason::BY_PEER,
+        RejectReason(3),
+    ];
+    let mut lines: Vec<_> = kinds.map(|kind| format!("{} {kind:?}: {kind}", kind.0)).collect();
+    lines.extend(statuses.iter().map(Status::to_string));
+    lines.extend(reasons.iter().map(RejectReason::to_string));
+    let untold = ModifyQpError::from(Errno::EINVAL);
+    lines.extend([untold, ModifyError::PeerSuspended.into()].map(|it| error(&it)));
+    lines
+}
+
 /// Values, in words and as they are debugged.
 fn values() -> Vec<String> {
     let elements =
@@ -265,7 +310,8 @@ fn values() -> Vec<String> {
     (injected[1].delayed, injected[1].reordered, injected[2].dropped) = (3, 4, 5);
     (injected[2].refused, injected[2].spurious, injected[2].duplicated) = (6, 7, 8);
     let injected = injected.map(|all| all.to_string());
-    [&events[..], &limits.map(|limit| limit.to_string()), &debugged, &injected].concat()
+    let limits = limits.map(|limit| limit.to_string());
+    [&events[..], &limits, &debugged, &injected, &connection_values()].concat()
 }
 
 #[test]

@@ -10,11 +10,11 @@ mod channel;
 
 use std::ffi::{CStr, c_int};
 use std::io;
-use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr;
 
+use cq_core::cm::{CmEvent, ConnParam};
 use rdma_sys::{
     ibv_get_device_name, ibv_qp_attr, rdma_accept, rdma_bind_addr, rdma_cm_id, rdma_conn_param,
     rdma_connect, rdma_create_id, rdma_destroy_id, rdma_disconnect, rdma_establish,
@@ -25,45 +25,9 @@ use rustix::io::Errno;
 use rustix::net::SocketAddrAny;
 use rustix::net::addr::{SocketAddrArg, SocketAddrStorage};
 
-pub use channel::Event;
 use channel::{Channel, RawId};
 
 use super::object::Object;
-
-/// As many READs and atomics under way as the device can, or as the peer asked for if that is less.
-pub const MOST: u8 = u8::MAX;
-/// Retries if the peer does not answer. The maximum, 7, is without limit on some devices.
-const RETRIES: u8 = 6;
-/// Retries if the peer has no receive: without limit.
-const RNR_RETRIES: u8 = 7;
-
-/// What the two sides of a connection tell each other; it borrows the application's private data.
-pub struct Param<'a>(rdma_conn_param, PhantomData<&'a [u8]>);
-
-impl<'a> Param<'a> {
-    /// Of a queue pair of this side, which takes its receives from a shared queue or not, with as many READs and atomics of
-    /// the peer and of this side under way, or [`MOST`].
-    pub fn new(
-        qp_num: u32,
-        srq: bool,
-        private_data: &'a [u8],
-        responder_resources: u8,
-        initiator_depth: u8,
-    ) -> io::Result<Self> {
-        let raw = rdma_conn_param {
-            private_data: private_data.as_ptr().cast(),
-            private_data_len: len_of(private_data)?,
-            responder_resources,
-            initiator_depth,
-            flow_control: 0,
-            retry_count: RETRIES,
-            rnr_retry_count: RNR_RETRIES,
-            srq: srq.into(),
-            qp_num,
-        };
-        Ok(Self(raw, PhantomData))
-    }
-}
 
 /// An identifier: what a socket is to TCP.
 #[derive(Debug)]
@@ -126,17 +90,17 @@ impl Id {
     }
 
     /// Starts connecting.
-    pub fn connect(&mut self, mut param: Param<'_>) -> io::Result<()> {
-        let id = self.bound()?;
+    pub fn connect(&mut self, param: &ConnParam<&[u8]>) -> io::Result<()> {
+        let (id, mut param) = (self.bound()?, raw_param(param)?);
         // SAFETY: the identifier is alive and has a device; the private data outlives the call.
-        check(unsafe { rdma_connect(id, &mut param.0) })
+        check(unsafe { rdma_connect(id, &mut param) })
     }
 
     /// Answers a connection request.
-    pub fn accept(&mut self, mut param: Param<'_>) -> io::Result<()> {
-        let id = self.bound()?;
+    pub fn accept(&mut self, param: &ConnParam<&[u8]>) -> io::Result<()> {
+        let (id, mut param) = (self.bound()?, raw_param(param)?);
         // SAFETY: the identifier is alive and has a device; the private data outlives the call.
-        check(unsafe { rdma_accept(id, &mut param.0) })
+        check(unsafe { rdma_accept(id, &mut param) })
     }
 
     /// Refuses a connection request.
@@ -202,7 +166,7 @@ impl Id {
 
     /// Takes an event, if there is one, and the identifier that a connection request brings. Dropping
     /// that refuses.
-    pub fn next(&mut self) -> io::Result<Option<(Event, Option<Self>)>> {
+    pub fn take_event(&mut self) -> io::Result<Option<(CmEvent, Option<Self>)>> {
         let Some((event, request)) = self.channel.take()? else { return Ok(None) };
         Ok(Some((event, request.map(Self::on_own_channel).transpose()?)))
     }
@@ -242,6 +206,21 @@ unsafe fn address(at: *const SocketAddrStorage) -> Option<SocketAddr> {
     // SAFETY: as the caller says; an address of another family is refused below.
     let any = unsafe { SocketAddrAny::read(at, size_of::<SocketAddrStorage>() as u32) };
     any.try_into().ok()
+}
+
+/// As librdmacm has it. It refers to the private data.
+fn raw_param(param: &ConnParam<&[u8]>) -> io::Result<rdma_conn_param> {
+    Ok(rdma_conn_param {
+        private_data: param.private_data.as_ptr().cast(),
+        private_data_len: len_of(param.private_data)?,
+        responder_resources: param.responder_resources,
+        initiator_depth: param.initiator_depth,
+        flow_control: param.flow_control.into(),
+        retry_count: param.retry_count,
+        rnr_retry_count: param.rnr_retry_count,
+        srq: param.srq.into(),
+        qp_num: param.qp_num,
+    })
 }
 
 fn len_of(private_data: &[u8]) -> io::Result<u8> {

@@ -23,7 +23,7 @@ pub(super) struct Qp {
     states: Arc<Mutex<Vec<QpState>>>,
     /// Its number, less 1.
     pub(super) nth: u32,
-    refuses: Arc<Mutex<Option<ModifyError>>>,
+    pub(super) refuses: Arc<Mutex<Option<ModifyError>>>,
 }
 
 impl std::fmt::Debug for Qp {

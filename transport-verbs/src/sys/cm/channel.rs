@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 
+use cq_core::cm::{CmEvent, ConnParam, EventKind, Status};
 use rdma_sys::rdma_cm_event_type::RDMA_CM_EVENT_CONNECT_REQUEST;
 use rdma_sys::{
     rdma_ack_cm_event, rdma_cm_event, rdma_cm_id, rdma_create_event_channel,
@@ -15,21 +16,6 @@ use rdma_sys::{
 
 use super::super::object::Object;
 use super::check;
-
-/// What happened to an identifier.
-#[derive(Debug)]
-pub struct Event {
-    /// `enum rdma_cm_event_type`.
-    pub kind: u32,
-    /// 0, a negative errno, or a number of the transport's.
-    pub status: c_int,
-    /// The peer's private data, padded with zeros up to the size that the transport carries.
-    pub private_data: Vec<u8>,
-    /// READs and atomics of the peer that it asks for.
-    pub responder_resources: u8,
-    /// READs and atomics of this side that the peer allows.
-    pub initiator_depth: u8,
-}
 
 /// An identifier that is destroyed before its channel is.
 pub type RawId = Object<rdma_cm_id>;
@@ -58,7 +44,7 @@ impl Channel {
     }
 
     /// Takes an event, if there is one, and the identifier that a connection request brings.
-    pub fn take(&mut self) -> io::Result<Option<(Event, Option<RawId>)>> {
+    pub fn take(&mut self) -> io::Result<Option<(CmEvent, Option<RawId>)>> {
         let mut raw = ptr::null_mut();
         // SAFETY: the channel is open, and `raw` outlives the call.
         match check(unsafe { rdma_get_cm_event(self.as_ptr(), &mut raw) }) {
@@ -86,7 +72,7 @@ impl AsFd for Channel {
 ///
 /// # Safety
 /// The event was taken and not acknowledged, and this is called for it once.
-unsafe fn copy(event: NonNull<rdma_cm_event>) -> (Event, Option<RawId>) {
+unsafe fn copy(event: NonNull<rdma_cm_event>) -> (CmEvent, Option<RawId>) {
     // SAFETY: the event is alive until it is acknowledged.
     let raw = unsafe { event.as_ref() };
     // SAFETY: librdmacm writes zeros first, and identifiers for connections have no other parameters.
@@ -99,13 +85,17 @@ unsafe fn copy(event: NonNull<rdma_cm_event>) -> (Event, Option<RawId>) {
         }
         .to_vec(),
     };
-    let copied = Event {
-        kind: raw.event,
-        status: raw.status,
+    let param = ConnParam {
+        qp_num: conn.qp_num,
+        srq: conn.srq != 0,
         private_data,
         responder_resources: conn.responder_resources,
         initiator_depth: conn.initiator_depth,
+        flow_control: conn.flow_control != 0,
+        retry_count: conn.retry_count,
+        rnr_retry_count: conn.rnr_retry_count,
     };
+    let copied = CmEvent { kind: EventKind(raw.event), status: Status(raw.status), param };
     let is_request = raw.event == RDMA_CM_EVENT_CONNECT_REQUEST;
     // SAFETY: a request's identifier is who takes the event's to destroy; no other's is taken charge of.
     let request = is_request.then(|| unsafe { Object::new(raw.id, rdma_destroy_id) });

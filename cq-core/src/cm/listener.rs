@@ -4,33 +4,44 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use cq_core::setup::QpState;
-
-use super::connection::{Connection, Device, attempt, check_device, enter, param};
-use super::{CmError, EventKind, bounded, deadline_after, expect, next};
-use crate::error::Attempt;
-use crate::qp::QueuePair;
-use crate::sys::cm::{Event, Id};
+use super::connection::{Connection, Device};
+use super::steps::{
+    attempt, bounded, check_device, created, deadline_after, enter, expect, next, or_abandoned,
+    param,
+};
+use super::{CmError, CmEvent, ConnParam, EventKind, Identifier, QpOf};
+use crate::setup::{Errno, QpState};
 
 /// How many requests may wait for [`Listener::accept`].
 const BACKLOG: i32 = 128;
 
 /// A listener for connection requests. Its descriptor is readable while there is one to [`accept`](Self::accept).
 #[derive(Debug)]
-pub struct Listener {
-    id: Id,
+pub struct Listener<I> {
+    id: I,
 }
 
-impl Listener {
-    /// Listens at an address: that of one device's interface, or 0.0.0.0 or :: for all of them. Port 0 stands for a free
-    /// one, which [`local_addr`](Self::local_addr) returns.
+impl<I: Identifier> Listener<I> {
+    /// Listens at an address: that of one device's interface, or 0.0.0.0 or :: for all of them. Port 0 stands for a
+    /// free one, which [`local_addr`](Self::local_addr) returns.
     ///
     /// # Errors
-    /// librdmacm can't be used, the address is not of this machine, or the port is taken.
+    /// The connection manager can't be used, the address is not of this machine, or the port is taken.
     pub fn bind(addr: SocketAddr) -> Result<Self, CmError> {
-        let mut id = Id::new().map_err(CmError::NoCm)?;
-        id.bind(addr).attempt("bind to the address")?;
-        id.listen(BACKLOG).attempt("listen at the address")?;
+        Self::bind_with(I::new, addr)
+    }
+
+    /// The same, with an identifier that `create` returns.
+    ///
+    /// # Errors
+    /// As for [`bind`](Self::bind).
+    pub fn bind_with(
+        create: impl FnOnce() -> Result<I, Errno>,
+        addr: SocketAddr,
+    ) -> Result<Self, CmError> {
+        let mut id = created(create())?;
+        attempt(id.bind(addr), "bind to the address")?;
+        attempt(id.listen(BACKLOG), "listen at the address")?;
         Ok(Self { id })
     }
 
@@ -44,35 +55,36 @@ impl Listener {
     ///
     /// # Errors
     /// There was none in time, the device was removed, or the system failed.
-    pub fn accept(&mut self, limit: Duration) -> Result<Request, CmError> {
+    pub fn accept(&mut self, limit: Duration) -> Result<Request<I>, CmError> {
         let deadline = deadline_after(limit);
         loop {
             let (event, request) = next(&mut self.id, deadline, "a connection request")?;
-            match (EventKind(event.kind), request) {
+            match (event.kind, request) {
                 (EventKind::CONNECT_REQUEST, Some(id)) => {
                     return Ok(Request { id, event });
                 }
                 (EventKind::ADDR_CHANGE, _) => {}
-                _ => return Err(CmError::of(event, None)),
+                _ => return Err(CmError::of(event, None, &I::ADVICE)),
             }
         }
     }
 }
 
-impl AsFd for Listener {
+impl<I: AsFd> AsFd for Listener<I> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.id.as_fd()
     }
 }
 
-/// A connection request, and the device that received it. Dropping it rejects it.
+/// A connection request, and the device that received it. Dropping it rejects it, as dropping its
+/// [`Identifier`] does.
 #[derive(Debug)]
-pub struct Request {
-    id: Id,
-    event: Event,
+pub struct Request<I> {
+    id: I,
+    event: CmEvent,
 }
 
-impl Request {
+impl<I: Identifier> Request<I> {
     /// The maximum size of the private data of a rejection.
     pub const MAX_REFUSAL: usize = 148;
     /// The maximum size of the private data of an answer.
@@ -80,7 +92,7 @@ impl Request {
 
     /// The device.
     #[must_use]
-    pub const fn device(&self) -> Device<'_> {
+    pub const fn device(&self) -> Device<'_, I> {
         Device(&self.id)
     }
 
@@ -93,7 +105,7 @@ impl Request {
     /// The peer's private data, padded with zeros up to the size that the transport carries.
     #[must_use]
     pub fn private_data(&self) -> &[u8] {
-        &self.event.private_data
+        &self.event.param.private_data
     }
 
     /// Changes the queue pair to INIT. Receives that are posted in this state precede the peer's first message.
@@ -101,9 +113,9 @@ impl Request {
     ///
     /// # Errors
     /// The queue pair is of another device, or is connected.
-    pub fn init(&mut self, qp: &mut QueuePair) -> Result<(), CmError> {
+    pub fn init(&mut self, qp: &mut QpOf<I>) -> Result<(), CmError> {
         check_device(&self.id, qp)?;
-        enter(&mut self.id, qp, QpState::INIT, |_| {})
+        enter(&mut self.id, qp, QpState::INIT, None)
     }
 
     /// Accepts: connects the queue pair, from RESET or INIT to RTS, and waits until the peer's is
@@ -115,26 +127,25 @@ impl Request {
     /// queue pair may have changed.
     pub fn accept(
         mut self,
-        qp: &mut QueuePair,
+        qp: &mut QpOf<I>,
         private_data: &[u8],
         limit: Duration,
-    ) -> Result<Connection, CmError> {
+    ) -> Result<Connection<I>, CmError> {
         let deadline = deadline_after(limit);
         bounded(private_data, Self::MAX_ANSWER)?;
         self.init(qp)?;
-        let device = qp.limits();
-        let responder_resources = self.event.responder_resources.min(device.max_qp_rd_atom);
-        let initiator_depth = self.event.initiator_depth.min(device.max_qp_init_rd_atom);
-        // rdma_init_qp_attr sets these two to what the peer requested.
-        enter(&mut self.id, qp, QpState::RTR, |attr| {
-            attr.max_dest_rd_atomic = responder_resources
-        })?;
-        enter(&mut self.id, qp, QpState::RTS, |attr| attr.max_rd_atomic = initiator_depth)?;
-        let answer = param(qp, private_data, responder_resources, initiator_depth)?;
-        attempt(self.id.accept(answer), "accept the connection")?;
+        let (device, asked) = (I::describe(qp), &self.event.param);
+        let responder_resources = asked.responder_resources.min(device.max_qp_rd_atom);
+        let initiator_depth = asked.initiator_depth.min(device.max_qp_init_rd_atom);
+        // The connection manager has what the peer requested.
+        enter(&mut self.id, qp, QpState::RTR, Some(responder_resources))?;
+        enter(&mut self.id, qp, QpState::RTS, Some(initiator_depth))?;
+        let answer =
+            ConnParam { responder_resources, initiator_depth, ..param::<I>(qp, private_data) };
+        or_abandoned(self.id.accept(&answer), "accept the connection")?;
         let awaited = "the peer's confirmation";
         expect(&mut self.id, EventKind::ESTABLISHED, deadline, awaited)?;
-        Ok(Connection::new(self.id, self.event.private_data))
+        Ok(Connection::new(self.id, self.event.param.private_data))
     }
 
     /// Rejects the request with private data. (Dropping rejects it without.)
@@ -143,6 +154,6 @@ impl Request {
     /// The private data is longer than [`MAX_REFUSAL`](Self::MAX_REFUSAL), or the peer has given up.
     pub fn reject(mut self, private_data: &[u8]) -> Result<(), CmError> {
         bounded(private_data, Self::MAX_REFUSAL)?;
-        Ok(self.id.reject(private_data).attempt("reject the connection")?)
+        Ok(attempt(self.id.reject(private_data), "reject the connection")?)
     }
 }

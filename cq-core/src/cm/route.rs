@@ -1,0 +1,120 @@
+//! The active side: resolving an address, and requesting a connection.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use super::connection::{Connection, Device};
+use super::steps::{
+    attempt, bounded, check_device, created, deadline_after, enter, expect, left, param,
+};
+use super::{CmError, EventKind, Identifier, QpOf};
+use crate::setup::{Errno, QpState};
+
+/// Resolves an address, and the route to it.
+///
+/// # Errors
+/// The connection manager can't be used, no device reaches the address, or it was not resolved in time.
+pub fn resolve<I: Identifier>(addr: SocketAddr, limit: Duration) -> Result<Route<I>, CmError> {
+    resolve_with(I::new, addr, limit)
+}
+
+/// The same, with identifiers that `create` returns: one for each attempt.
+///
+/// # Errors
+/// As for [`resolve`].
+pub fn resolve_with<I: Identifier>(
+    create: impl FnMut() -> Result<I, Errno>,
+    addr: SocketAddr,
+    limit: Duration,
+) -> Result<Route<I>, CmError> {
+    let deadline = deadline_after(limit);
+    let mut id = find_device(create, addr, deadline)?;
+    let resolving = id.resolve_route(left(deadline));
+    resolving.map_err(|errno| CmError::Route { status: errno.into(), advice: I::ADVICE.route })?;
+    expect(&mut id, EventKind::ROUTE_RESOLVED, deadline, "the route to the address")?;
+    Ok(Route { id })
+}
+
+/// An identifier whose address is resolved. It resolves repeatedly: with librdmacm the kernel misses an answer that
+/// comes before it listens, and then looks again only at the end of its timeout.
+fn find_device<I: Identifier>(
+    mut create: impl FnMut() -> Result<I, Errno>,
+    addr: SocketAddr,
+    deadline: Option<Instant>,
+) -> Result<I, CmError> {
+    const AGAIN: Duration = Duration::from_millis(250);
+    loop {
+        let mut id = created(create())?;
+        let resolving = id.resolve_addr(addr, left(deadline).min(AGAIN));
+        resolving.map_err(|errno| CmError::Address {
+            addr,
+            status: errno.into(),
+            advice: I::ADVICE.address,
+        })?;
+        match expect(&mut id, EventKind::ADDR_RESOLVED, deadline, "the address") {
+            Err(CmError::TimedOut { .. }) if left(deadline) > Duration::ZERO => {}
+            answer => return answer.map(|_| id),
+        }
+    }
+}
+
+/// A device, and the route from it to a peer.
+#[derive(Debug)]
+pub struct Route<I> {
+    id: I,
+}
+
+impl<I: Identifier> Route<I> {
+    /// The maximum size of the private data of a connection request.
+    pub const MAX_REQUEST: usize = 56;
+
+    /// The device.
+    #[must_use]
+    pub const fn device(&self) -> Device<'_, I> {
+        Device(&self.id)
+    }
+
+    /// The device's address.
+    #[must_use]
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.id.local_addr()
+    }
+
+    /// Changes the queue pair to INIT. Receives that are posted in this state precede the peer's first message.
+    /// [`connect`](Self::connect) does the same.
+    ///
+    /// # Errors
+    /// The queue pair is of another device, or is connected.
+    pub fn init(&mut self, qp: &mut QpOf<I>) -> Result<(), CmError> {
+        check_device(&self.id, qp)?;
+        enter(&mut self.id, qp, QpState::INIT, None)
+    }
+
+    /// Requests a connection from the peer, and connects the queue pair, from RESET or INIT to RTS.
+    ///
+    /// # Errors
+    /// The queue pair is of another device or not in RESET or INIT, the private data is longer than
+    /// [`MAX_REQUEST`](Self::MAX_REQUEST), or the peer rejected the request or did not answer in time. The
+    /// state of the queue pair may have changed.
+    pub fn connect(
+        mut self,
+        qp: &mut QpOf<I>,
+        private_data: &[u8],
+        limit: Duration,
+    ) -> Result<Connection<I>, CmError> {
+        let deadline = deadline_after(limit);
+        bounded(private_data, Self::MAX_REQUEST)?;
+        // Checked before the peer gets the request, which would end the connection of a connected queue pair.
+        self.init(qp)?;
+        let request = param::<I>(qp, private_data);
+        attempt(self.id.connect(&request), "request a connection")?;
+        let awaited = "the peer's answer";
+        let answer = expect(&mut self.id, EventKind::CONNECT_RESPONSE, deadline, awaited)?;
+        // Again: the peer's limits are known only now.
+        self.init(qp)?;
+        enter(&mut self.id, qp, QpState::RTR, None)?;
+        enter(&mut self.id, qp, QpState::RTS, None)?;
+        attempt(self.id.establish(), "complete the connection")?;
+        Ok(Connection::new(self.id, answer.param.private_data))
+    }
+}
