@@ -106,6 +106,7 @@ cfg_if::cfg_if! {
 
         pub use crate::api::ah::{AddressHandle, Destination, init_ah_from_wc};
         pub use crate::api::channel::CompletionChannel;
+        pub use crate::api::cm;
         pub use crate::api::cq::demand::CqDemand;
         pub use crate::api::cq::{Cq, CqHandle, CqInit};
         pub use crate::api::datagram::Directed;

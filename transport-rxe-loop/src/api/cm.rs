@@ -105,5 +105,5 @@ pub fn resolve_in(context: &Context, addr: SocketAddr, limit: Duration) -> Resul
 /// # Errors
 /// As those.
 pub fn listen_in(context: &Context, addr: SocketAddr) -> Result<Listener, CmError> {
-    Listener::bind_with(Id::in_fabric(context), addr)
+    Listener::bind_with(|| Id::in_fabric(context), addr)
 }

@@ -10,6 +10,7 @@ pub mod ah;
 pub mod async_event;
 pub mod attr;
 pub mod channel;
+pub mod cm;
 pub mod connect;
 pub mod cq;
 pub mod datagram;

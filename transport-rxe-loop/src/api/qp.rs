@@ -116,7 +116,7 @@ pub struct QueuePair {
     /// What policy decided when it was created.
     behavior: QpBehavior,
     sq_sig_all: bool,
-    has_srq: bool,
+    pub(crate) has_srq: bool,
     /// The attributes that were set since RESET.
     given: QpAttr,
     /// The queue of the completions of its sends.

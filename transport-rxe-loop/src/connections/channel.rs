@@ -99,8 +99,8 @@ impl Channel {
 
     /// Sets an identifier's deadline, in place of another.
     pub fn set_deadline(&mut self, id: IdKey, old: Option<Instant>, new: Option<Instant>) {
-        old.map(|old| self.deadlines.remove(&(old, id)));
-        new.map(|new| self.deadlines.insert((new, id)));
+        old.into_iter().for_each(|old| _ = self.deadlines.remove(&(old, id)));
+        self.deadlines.extend(new.map(|new| (new, id)));
         let next = self.deadlines.first().map(|&(at, _)| at);
         if next == self.set_to {
             return;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
+use cq_core::setup::QpType;
 use rustix::io::Errno;
 use rustix::net::{self, SocketType};
 
@@ -19,6 +20,12 @@ pub struct Id {
     pub channel: ChannelKey,
     pub space: PortSpace,
     pub service: Service,
+    /// The type of its queue pair.
+    pub qp_type: QpType,
+    /// The number of the first packet that it sends.
+    pub psn: u32,
+    /// How often its sends are tried again, as it has asked for.
+    pub retry_count: u8,
     pub state: State,
     /// The connection's.
     pub socket: Option<OwnedFd>,
@@ -27,18 +34,29 @@ pub struct Id {
     pub bound: Option<Bound>,
     pub listening: Option<Listening>,
     pub local: Option<SocketAddr>,
+    /// The peer's address, or the one that is to be resolved.
     pub remote: Option<SocketAddr>,
+    /// The address is this machine's.
+    pub is_resolved: bool,
     /// The peer's request or answer.
     pub peer: Option<Message>,
     pub deadline: Option<Instant>,
 }
 
 impl Id {
-    pub const fn new(channel: ChannelKey, space: PortSpace, service: Service) -> Self {
+    /// A new one, whose first packet is one of 24 bits.
+    pub const fn new(channel: ChannelKey, space: PortSpace, qp_type: QpType, random: u32) -> Self {
+        let service = match qp_type {
+            QpType::Rc | QpType::Uc => Service::Connection,
+            QpType::Ud => Service::Datagram,
+        };
         Self {
             channel,
             space,
             service,
+            qp_type,
+            psn: random >> 8,
+            retry_count: 0,
             state: State::Idle,
             socket: None,
             is_watched: false,
@@ -46,6 +64,7 @@ impl Id {
             listening: None,
             local: None,
             remote: None,
+            is_resolved: false,
             peer: None,
             deadline: None,
         }

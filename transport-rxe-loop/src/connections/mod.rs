@@ -18,6 +18,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use cq_core::setup::QpType;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{self, SocketFlags};
 
@@ -116,25 +117,28 @@ impl All {
         Ok((key, fd))
     }
 
-    /// Destroys a channel, if no identifier uses it.
-    ///
-    /// # Errors
-    /// EBUSY: one does.
-    pub fn destroy_channel(&mut self, key: ChannelKey) -> Result<(), Errno> {
-        match self.ids.values().any(|id| id.channel == key) {
-            true => Err(Errno::BUSY),
-            false => {
-                self.channels.remove(&key);
-                Ok(())
-            }
-        }
+    /// Destroys a channel, and the identifiers that use it.
+    pub fn destroy_channel(&mut self, key: ChannelKey) {
+        let users = self.ids.iter().filter(|(_, id)| id.channel == key);
+        let users: Vec<IdKey> = users.map(|(&id, _)| id).collect();
+        users.into_iter().for_each(|id| self.destroy(id));
+        self.channels.remove(&key);
     }
 
     /// Creates an identifier.
-    pub fn create(&mut self, channel: ChannelKey, space: PortSpace, service: Service) -> IdKey {
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn create(
+        &mut self,
+        channel: ChannelKey,
+        space: PortSpace,
+        qp_type: QpType,
+    ) -> Result<IdKey, Errno> {
+        let id = Id::new(channel, space, qp_type, port::random()?);
         let key = IdKey(self.number());
-        self.ids.insert(key, Id::new(channel, space, service));
-        key
+        self.ids.insert(key, id);
+        Ok(key)
     }
 
     /// The identifier of a key.
@@ -151,7 +155,8 @@ impl All {
         Ok((id, channel))
     }
 
-    fn push(&mut self, id: IdKey, event: Event, message: Option<Message>) -> Result<(), Errno> {
+    /// Queues an event.
+    pub fn push(&mut self, id: IdKey, event: Event, message: Option<Message>) -> Result<(), Errno> {
         self.of(id)?.1.push(Queued { id, event, message });
         Ok(())
     }
@@ -271,7 +276,7 @@ impl All {
             id.leave(channel);
         }
         if !state.is_open() {
-            id.socket.take().map(socket::hang_up);
+            id.socket.take().into_iter().for_each(socket::hang_up);
         }
     }
 
@@ -356,7 +361,8 @@ impl All {
         // Before the look: who requests a connection after it rings again.
         socket::silence(&listening.bell);
         while listening.has_space() {
-            let accept = || net::accept_with(&bound.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
+            let accept =
+                || net::accept_with(&bound.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
             let Ok(socket) = retry_on_intr(accept) else { break };
             if socket::is_of_this_user(&socket) {
                 listening.silent.push(socket);
@@ -375,8 +381,13 @@ impl All {
         }
         listening.waiting += requests.len();
         let (channel, space) = (id.channel, id.space);
+        let connected = if id.qp_type == QpType::Uc { QpType::Uc } else { QpType::Rc };
         for (socket, message) in requests {
-            let request = self.create(channel, space, message.service);
+            let qp_type = match message.service {
+                Service::Connection => connected,
+                Service::Datagram => QpType::Ud,
+            };
+            let request = self.create(channel, space, qp_type)?;
             let id = self.id(request)?;
             let [to, from] = [message.addresses[1], message.addresses[0]];
             (id.socket, id.local, id.remote) = (Some(socket), Some(to), Some(from));

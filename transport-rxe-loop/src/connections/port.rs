@@ -12,9 +12,20 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::shm::descriptor::above_streams;
 
-/// A port space, by its number in `enum rdma_port_space`.
+/// A port space, by its number in `enum rdma_port_space`. The same port of two spaces is not the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortSpace(pub u16);
+
+impl PortSpace {
+    /// `RDMA_PS_IPOIB`.
+    pub const IPOIB: Self = Self(0x0002);
+    /// `RDMA_PS_TCP`: connections.
+    pub const TCP: Self = Self(0x0106);
+    /// `RDMA_PS_UDP`: datagrams.
+    pub const UDP: Self = Self(0x0111);
+    /// `RDMA_PS_IB`: both.
+    pub const IB: Self = Self(0x013f);
+}
 
 /// An address that sockets of a fabric are named after.
 #[derive(Clone, Debug, PartialEq, Eq)]

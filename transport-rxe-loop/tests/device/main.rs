@@ -6,6 +6,7 @@
 mod common;
 
 mod async_events;
+mod cm;
 mod counters;
 mod datagrams;
 mod datagrams_across;

@@ -1,0 +1,131 @@
+//! What the connection manager puts into force: the parameters of a connection, and the attributes of its queue pair.
+
+use cq_core::cm::ConnParam;
+use cq_core::setup::{Access, Endpoint, Errno, Port, QpAttr, QpState, QpType};
+
+use crate::api::attr::MAX_RD_ATOMIC;
+use crate::connections::id::Id;
+use crate::connections::port::PortSpace;
+use crate::protocol::cm::message::{Kind, Message};
+use crate::protocol::cm::{Service, State};
+
+/// The queue key of `RDMA_PS_UDP` and `RDMA_PS_IPOIB`: RDMA_UDP_QKEY of <rdma/rdma_cma.h>.
+pub const UDP_QKEY: u32 = 0x0123_4567;
+
+/// The size of the private data of a message, which is padded with zeros. Those of librdmacm on InfiniBand.
+pub const fn private_data_size(kind: Kind, service: Service) -> usize {
+    match (kind, service) {
+        (Kind::Req, Service::Connection) => 56,
+        (Kind::Req, Service::Datagram) => 180,
+        (Kind::Rep, Service::Connection) => 196,
+        (Kind::Rep, Service::Datagram) => 136,
+        (Kind::Rej, _) => 148,
+        (Kind::Rtu | Kind::Dreq | Kind::Drep, _) => 0,
+    }
+}
+
+/// A message with private data.
+///
+/// # Errors
+/// EINVAL: it is too long.
+pub fn message(kind: Kind, service: Service, private_data: &[u8]) -> Result<Message, Errno> {
+    if private_data.len() > private_data_size(kind, service) {
+        return Err(Errno::EINVAL);
+    }
+    Ok(Message { service, private_data: private_data.to_vec(), ..Message::of(kind) })
+}
+
+/// A request, or the answer to one, with the parameters of a connection.
+///
+/// # Errors
+/// EINVAL: the private data is too long, or the device does not allow so many READs and atomics.
+pub fn parameters(kind: Kind, id: &Id, param: &ConnParam<&[u8]>) -> Result<Message, Errno> {
+    let asked = id.peer.as_ref().filter(|_| kind == Kind::Rep);
+    let bound = |wanted: u8, asked: Option<u8>| match wanted {
+        ConnParam::MOST => Ok(asked.unwrap_or(MAX_RD_ATOMIC).min(MAX_RD_ATOMIC)),
+        wanted if wanted > MAX_RD_ATOMIC => Err(Errno::EINVAL),
+        wanted => Ok(wanted),
+    };
+    Ok(Message {
+        qp_num: param.qp_num,
+        psn: id.psn,
+        qkey: UDP_QKEY,
+        srq: param.srq,
+        responder_resources: bound(
+            param.responder_resources,
+            asked.map(|peer| peer.initiator_depth),
+        )?,
+        initiator_depth: bound(param.initiator_depth, asked.map(|peer| peer.responder_resources))?,
+        flow_control: param.flow_control.into(),
+        retry_count: param.retry_count & 7,
+        rnr_retry_count: param.rnr_retry_count & 7,
+        ..message(kind, id.service, param.private_data)?
+    })
+}
+
+/// The parameters of a peer's message, as an event has them: what the one side starts, the other answers.
+pub fn received(message: &Message) -> ConnParam {
+    let size = private_data_size(message.kind, message.service);
+    let mut private_data = message.private_data.clone();
+    private_data.resize(size, 0);
+    ConnParam {
+        qp_num: message.qp_num,
+        srq: message.srq,
+        private_data,
+        responder_resources: message.initiator_depth,
+        initiator_depth: message.responder_resources,
+        flow_control: message.flow_control != 0,
+        retry_count: message.retry_count,
+        rnr_retry_count: message.rnr_retry_count,
+    }
+}
+
+/// The attributes with which an identifier's queue pair goes to a state.
+///
+/// # Errors
+/// EINVAL: it needs the peer's, which has not sent them, or has given up.
+pub fn of_state(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
+    if id.qp_type == QpType::Ud {
+        return match to {
+            QpState::INIT => {
+                Ok(QpAttr::to(to).pkey_index(0).port(port.number).qkey(qkey_of(id.space)))
+            }
+            QpState::RTR => Ok(QpAttr::to(to)),
+            QpState::RTS => Ok(QpAttr::to(to).sq_psn(id.psn)),
+            _ => Err(Errno::EINVAL),
+        };
+    }
+    let access = match id.qp_type {
+        QpType::Uc => Access::REMOTE_WRITE,
+        QpType::Rc | QpType::Ud => Access::REMOTE,
+    };
+    let is_connecting = matches!(id.state, State::ReqRcvd | State::RepSent | State::RepRcvd)
+        || id.state == State::Established;
+    let peer = id.peer.as_ref().filter(|_| is_connecting).ok_or(Errno::EINVAL);
+    let attr = match to {
+        QpState::INIT => QpAttr::init(port, access),
+        QpState::RTR => {
+            let &Message { qp_num, psn, initiator_depth, .. } = peer?;
+            let (lid, gid, mtu) = (port.lid, port.gid, port.mtu);
+            QpAttr::rtr(port, &Endpoint { qp_num, psn, lid, gid, mtu })
+                .max_dest_rd_atomic(initiator_depth.min(MAX_RD_ATOMIC))
+        }
+        QpState::RTS => {
+            let &Message { responder_resources, rnr_retry_count, kind, .. } = peer?;
+            // The passive side tries as often as the request says, the active one as it has said itself.
+            let retries = if kind == Kind::Req { peer?.retry_count } else { id.retry_count };
+            QpAttr::rts()
+                .sq_psn(id.psn)
+                .retry_cnt(retries)
+                .rnr_retry(rnr_retry_count)
+                .max_rd_atomic(responder_resources.min(MAX_RD_ATOMIC))
+        }
+        _ => return Err(Errno::EINVAL),
+    };
+    Ok(attr.of_type(id.qp_type))
+}
+
+/// The queue key of a port space.
+const fn qkey_of(_space: PortSpace) -> u32 {
+    UDP_QKEY
+}

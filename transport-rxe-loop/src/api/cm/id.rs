@@ -1,0 +1,324 @@
+//! Event channels and identifiers, as librdmacm has them.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+use cq_core::channel::descriptor;
+use cq_core::cm::{CmEvent, ConnParam, EventKind, Status};
+use cq_core::setup::{Errno, QpAttr, QpState, QpType};
+use cq_core::transport::{EventError, Woken};
+
+use super::attributes;
+use crate::api::device::Context;
+use crate::connections::port::{PortSpace, is_local, source_to};
+use crate::connections::{All, ChannelKey, Event, IdKey, Queued};
+use crate::lifecycle::Device;
+use crate::protocol::cm::message::{Kind, Message};
+use crate::protocol::cm::{self, Call, Service};
+
+/// `struct rdma_event_channel`: where the events of identifiers are queued. Its descriptor is readable exactly while an event
+/// is, and can be watched by poll(2) and epoll(7). Several threads may take events at once.
+#[derive(Debug)]
+pub struct EventChannel {
+    device: &'static Device,
+    key: ChannelKey,
+    fd: Arc<OwnedFd>,
+}
+
+/// `struct rdma_cm_id`: an identifier. Dropping it destroys it: the peer gets the event REJECTED or DISCONNECTED, the requests
+/// that wait at a listener are rejected, and its events that were not taken are discarded.
+#[derive(Debug)]
+pub struct CmId {
+    device: &'static Device,
+    key: IdKey,
+}
+
+/// `struct rdma_cm_event`: an event that was taken from a channel.
+#[derive(Debug)]
+pub struct IdEvent {
+    /// The [key](CmId::key) of the identifier; of a connection request, of the listener.
+    pub id: u64,
+    /// What happened, and what the peer has sent.
+    pub event: CmEvent,
+    /// The queue key of the peer's queue pair, for datagrams.
+    pub qkey: u32,
+    /// The identifier that a connection request brings.
+    pub request: Option<CmId>,
+}
+
+fn errno(errno: rustix::io::Errno) -> Errno {
+    Errno(errno.raw_os_error())
+}
+
+impl EventChannel {
+    /// Creates a channel: `rdma_create_event_channel`.
+    ///
+    /// # Errors
+    /// EMFILE, ENFILE: no descriptor is available. ENODEV: this is a forked child.
+    pub fn new(context: &Context) -> Result<Self, Errno> {
+        let device = context.device();
+        let created = device.connections.lock().and_then(|mut all| all.create_channel());
+        let (key, fd) = created.map_err(errno)?;
+        Ok(Self { device, key, fd })
+    }
+
+    /// Takes the oldest event, if there is one: `rdma_get_cm_event` of a channel that does not block, and
+    /// `rdma_ack_cm_event`.
+    ///
+    /// # Errors
+    /// ENODEV: this is a forked child.
+    pub fn take(&self) -> Result<Option<IdEvent>, Errno> {
+        let mut all = self.device.connections.lock().map_err(errno)?;
+        let taken = all.take(self.key).map_err(errno)?;
+        Ok(taken.map(|queued| self.event(queued)))
+    }
+
+    /// Waits until there may be an event, the deadline has passed, or this thread has handled a signal.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn block(&self, deadline: Option<Instant>) -> Result<Woken, EventError> {
+        descriptor::block(&*self.fd, deadline)
+    }
+
+    fn event(&self, Queued { id, event, message }: Queued) -> IdEvent {
+        let (kind, status, request) = match event {
+            Event::AddrResolved => (EventKind::ADDR_RESOLVED, 0, None),
+            Event::AddrError(why) => (EventKind::ADDR_ERROR, -why.raw_os_error(), None),
+            Event::RouteResolved => (EventKind::ROUTE_RESOLVED, 0, None),
+            Event::Requested(key) => {
+                let device = self.device;
+                (EventKind::CONNECT_REQUEST, 0, Some(CmId { device, key }))
+            }
+            Event::Connection(event) => {
+                let (kind, status) = match event {
+                    cm::Event::Responded => (EventKind::CONNECT_RESPONSE, 0),
+                    cm::Event::Established => (EventKind::ESTABLISHED, 0),
+                    cm::Event::Rejected(reason) => (EventKind::REJECTED, reason),
+                    cm::Event::Unreachable(status) => (EventKind::UNREACHABLE, status),
+                    cm::Event::Disconnected(status) => (EventKind::DISCONNECTED, status),
+                    cm::Event::TimewaitExit => (EventKind::TIMEWAIT_EXIT, 0),
+                };
+                (kind, status, None)
+            }
+        };
+        let mut event = CmEvent::new(kind, Status(status));
+        event.param = message.as_ref().map_or_else(ConnParam::default, attributes::received);
+        IdEvent { id: id.0, event, qkey: message.map_or(0, |message| message.qkey), request }
+    }
+}
+
+impl AsFd for EventChannel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for EventChannel {
+    /// Identifiers that use it are destroyed by that.
+    fn drop(&mut self) {
+        if let Ok(mut all) = self.device.connections.lock() {
+            all.destroy_channel(self.key);
+        }
+    }
+}
+
+impl CmId {
+    /// Creates an identifier for queue pairs of a type, in a port space: `rdma_create_id`.
+    ///
+    /// # Errors
+    /// ENODEV: this is a forked child.
+    pub fn new(channel: &EventChannel, space: PortSpace, qp_type: QpType) -> Result<Self, Errno> {
+        let device = channel.device;
+        let created =
+            device.connections.lock().and_then(|mut all| all.create(channel.key, space, qp_type));
+        Ok(Self { device, key: created.map_err(errno)? })
+    }
+
+    /// Its number, which no other identifier of the process has: events name it.
+    #[must_use]
+    pub const fn key(&self) -> u64 {
+        self.key.0
+    }
+
+    /// Does something with the identifier.
+    fn with<T>(
+        &self,
+        step: impl FnOnce(&mut All, IdKey) -> Result<T, rustix::io::Errno>,
+    ) -> Result<T, Errno> {
+        let mut all = self.device.connections.lock().map_err(errno)?;
+        step(&mut all, self.key).map_err(errno)
+    }
+
+    /// Binds it to a local address, with port 0 to any port: `rdma_bind_addr`. The unspecified IPv6 address stands for all
+    /// addresses, or with `only_v6` for all IPv6 addresses (RDMA_OPTION_ID_AFONLY).
+    ///
+    /// # Errors
+    /// EADDRNOTAVAIL: the address is not of this machine. EADDRINUSE: the port is taken. EINVAL: it is bound.
+    pub fn bind(&self, addr: SocketAddr, only_v6: bool) -> Result<(), Errno> {
+        self.with(|all, key| {
+            let id = all.id(key)?;
+            id.bind(self.device.connections.place(id.space, addr, only_v6))
+        })
+    }
+
+    /// Finds the device that reaches an address, from another one or from any: `rdma_resolve_addr`. The event is
+    /// ADDR_RESOLVED, or ADDR_ERROR with -EHOSTUNREACH if the address is not of this machine.
+    ///
+    /// # Errors
+    /// Those of [`bind`](Self::bind), for the address `from`.
+    pub fn resolve_addr(&self, from: Option<SocketAddr>, to: SocketAddr) -> Result<(), Errno> {
+        self.with(|all, key| {
+            let id = all.id(key)?;
+            id.remote = Some(to);
+            let Some(source) = source_to(to).filter(|_| is_local(to)) else {
+                return all.push(key, Event::AddrError(rustix::io::Errno::HOSTUNREACH), None);
+            };
+            if id.bound.is_none() {
+                id.bind(self.device.connections.place(id.space, from.unwrap_or(source), false))?;
+            }
+            // An identifier that is bound to all addresses has the one from which it connects.
+            id.local = id.local.map(|local| match local.ip().is_unspecified() {
+                true => SocketAddr::new(source.ip(), local.port()),
+                false => local,
+            });
+            if to.ip().is_unspecified() {
+                id.remote = Some(SocketAddr::new(source.ip(), to.port()));
+            }
+            id.is_resolved = true;
+            all.push(key, Event::AddrResolved, None)
+        })
+    }
+
+    /// Finds the path to the address: `rdma_resolve_route`. The event is ROUTE_RESOLVED.
+    ///
+    /// # Errors
+    /// EINVAL: the address is not resolved.
+    pub fn resolve_route(&self) -> Result<(), Errno> {
+        self.with(|all, key| match all.id(key)?.is_resolved {
+            true => all.push(key, Event::RouteResolved, None),
+            false => Err(rustix::io::Errno::INVAL),
+        })
+    }
+
+    /// Lets peers connect to it, with at most so many requests waiting: `rdma_listen`. A backlog that is not above 0 is the
+    /// maximum, 1024. One that is not bound is bound to any port.
+    ///
+    /// # Errors
+    /// EINVAL: it listens, or is connected. EADDRINUSE: another listener has the port.
+    pub fn listen(&self, backlog: i32) -> Result<(), Errno> {
+        self.with(|all, key| {
+            let id = all.id(key)?;
+            if id.bound.is_none() {
+                let any = SocketAddr::new(std::net::Ipv6Addr::UNSPECIFIED.into(), 0);
+                id.bind(self.device.connections.place(id.space, any, false))?;
+            }
+            all.listen(key, backlog)
+        })
+    }
+
+    /// Requests a connection: `rdma_connect`. The events are CONNECT_RESPONSE once the peer has accepted, for datagrams
+    /// ESTABLISHED, or REJECTED or UNREACHABLE. The private data has at most 56 bytes, for datagrams 180.
+    ///
+    /// # Errors
+    /// EINVAL: the address is not resolved, the identifier was connected before, the private data is too long, or the device does
+    /// not allow so many READs and atomics.
+    pub fn connect(&self, param: &ConnParam<&[u8]>) -> Result<(), Errno> {
+        let message = self.message(Kind::Req, param)?;
+        self.with(|all, key| {
+            let id = all.id(key)?;
+            let (Some(local), Some(remote), true) = (id.local, id.remote, id.is_resolved) else {
+                return Err(rustix::io::Errno::INVAL);
+            };
+            id.retry_count = message.retry_count;
+            let place = self.device.connections.place(id.space, remote, false);
+            all.request(key, &place, &Message { addresses: [local, remote], ..message })
+        })
+    }
+
+    /// Accepts the request that it came with: `rdma_accept`. The event is ESTABLISHED once the peer is ready, and none for
+    /// datagrams. The private data has at most 196 bytes, for datagrams 136.
+    ///
+    /// # Errors
+    /// EINVAL: the peer has given up, the private data is too long, or the device does not allow so many READs and atomics.
+    pub fn accept(&self, param: &ConnParam<&[u8]>) -> Result<(), Errno> {
+        let message = self.message(Kind::Rep, param)?;
+        self.with(|all, key| all.call(key, Call::Accept, message))
+    }
+
+    fn message(&self, kind: Kind, param: &ConnParam<&[u8]>) -> Result<Message, Errno> {
+        let mut all = self.device.connections.lock().map_err(errno)?;
+        attributes::parameters(kind, all.id(self.key).map_err(errno)?, param)
+    }
+
+    /// Rejects the request that it came with, or the peer's answer: `rdma_reject`. The peer's event is REJECTED with reason
+    /// 28, and has at most 148 bytes of private data.
+    ///
+    /// # Errors
+    /// EINVAL: there is nothing to reject, or the private data is too long.
+    pub fn reject(&self, private_data: &[u8]) -> Result<(), Errno> {
+        let message = attributes::message(Kind::Rej, Service::Connection, private_data)?;
+        let message = Message { reason: cm::reason::BY_PEER, ..message };
+        self.with(|all, key| all.call(key, Call::Reject, message))
+    }
+
+    /// Tells the peer that its answer has come and the queue pair is ready: `rdma_establish`.
+    ///
+    /// # Errors
+    /// EINVAL: the peer has not answered, or has given up meanwhile.
+    pub fn establish(&self) -> Result<(), Errno> {
+        self.with(|all, key| all.call(key, Call::Establish, Message::of(Kind::Rtu)))
+    }
+
+    /// Disconnects, or completes the disconnection that the peer began: `rdma_disconnect`. The queue pair is unchanged. The event
+    /// is DISCONNECTED on both sides, once.
+    ///
+    /// # Errors
+    /// EINVAL: it is not connected.
+    pub fn disconnect(&self) -> Result<(), Errno> {
+        self.with(|all, key| all.call(key, Call::Disconnect, Message::of(Kind::Dreq)))
+    }
+
+    /// Moves it to another channel of the same fabric, with its events: `rdma_migrate_id`.
+    ///
+    /// # Errors
+    /// EINVAL: the channel is of another fabric.
+    pub fn migrate(&self, channel: &EventChannel) -> Result<(), Errno> {
+        if !std::ptr::eq(self.device, channel.device) {
+            return Err(Errno::EINVAL);
+        }
+        self.with(|all, key| all.migrate(key, channel.key))
+    }
+
+    /// The attributes with which its queue pair goes to INIT, RTR or RTS: `rdma_init_qp_attr`.
+    ///
+    /// # Errors
+    /// EINVAL: it needs the peer's, which has not sent them, or has given up.
+    pub fn qp_attr(&self, to: QpState) -> Result<QpAttr, Errno> {
+        let port = self.device.engine.port.attributes();
+        let mut all = self.device.connections.lock().map_err(errno)?;
+        attributes::of_state(all.id(self.key).map_err(errno)?, &port, to)
+    }
+
+    /// Its local address, once it has one.
+    #[must_use]
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.with(|all, key| Ok(all.id(key)?.local)).ok()?
+    }
+
+    /// The peer's address, once it has one.
+    #[must_use]
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        self.with(|all, key| Ok(all.id(key)?.remote)).ok()?
+    }
+}
+
+impl Drop for CmId {
+    fn drop(&mut self) {
+        if let Ok(mut all) = self.device.connections.lock() {
+            all.destroy(self.key);
+        }
+    }
+}
