@@ -24,7 +24,7 @@ pub type QpOf<I> = <<I as Identifier>::Device as device::Device>::Qp;
 /// | `listen` | CONNECT_REQUEST for each request, with an identifier of its own |
 /// | `connect` | CONNECT_RESPONSE once the peer accepts; REJECTED, UNREACHABLE or CONNECT_ERROR |
 /// | `accept` | ESTABLISHED once the peer calls `establish`; REJECTED, UNREACHABLE or CONNECT_ERROR |
-/// | `disconnect` of either side | DISCONNECTED on both, once |
+/// | `disconnect` of either side | DISCONNECTED on both, once; later TIMEWAIT_EXIT |
 ///
 /// Dropping an identifier destroys it, and discards its events. A connection request that is not answered is rejected
 /// by that, with [`RejectReason::BY_PEER`](super::RejectReason::BY_PEER); a connection is disconnected. In librdmacm
