@@ -1,5 +1,7 @@
 //! librpma's calls on the device: which queue of a connection has which completions (R2, R3).
 
+use std::time::Instant;
+
 use cq_core::rpma::{Conn, Cq, RpmaError};
 
 use crate::common::*;
