@@ -30,8 +30,8 @@
 //! | `conn_cfg_{new,delete}`, `conn_cfg_{get,set}_{cq_size,rcq_size,compl_channel}` | arguments of [`Conn::new`] |
 //! | `conn_cfg_{get,set}_{sq_size,rq_size,srq,timeout}` | [`QpInit`]: `caps`, `srq`; the `limit` of calls of `cm` |
 //! | `conn_req_{new,connect,delete}` | `cm::resolve`, `Route::connect`; `accept` and `reject` of a `cm::Request` |
-//! | `{conn,conn_req}_get_private_data`, `conn_get_qp_num` | `private_data` of both types of `cm`; `QueuePair::number` |
-//! | `ep_{listen,next_conn_req}`, `{ep_get,conn_get_event}_fd` | `bind`, `accept`, `AsFd` of `cm::Listener`; of `Connection` |
+//! | `{conn,conn_req}_get_private_data`, `conn_get_qp_num` | `private_data` of `cm`; `QueuePair::number` |
+//! | `ep_{listen,next_conn_req}`, `{ep_get,conn_get_event}_fd` | `bind`, `accept` of `cm::Listener`; `AsFd` of each |
 //! | `conn_{next_event,disconnect}`, `utils_conn_event_2str` | of `cm::Connection`; `Display` of `EventKind` |
 //! | `{read,write,send,flush,atomic_write}`, `{write,send}_with_imm` | `SendWr`; FLUSH, ATOMIC_WRITE: loopback only |
 //! | `recv`, `conn_req_recv` | [`post_recv`](crate::transport::Post::post_recv), also before connecting |
