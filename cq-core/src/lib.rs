@@ -35,6 +35,7 @@
 //!   wait_set    WaitSet<T, C>: several, and descriptors     |
 //!   queue_set   QueueSet<T, C>: several, in turn            |
 //!   shared_cq   SharedCq<T>: shared by threads              |
+//!   rpma        librpma's calls                             |
 //!   cq          CompletionQueue<T>: poll, arm, wait         |
 //!   budget      Budgeted<T>: entries are reserved           |
 //!        |                                                  |
@@ -61,6 +62,7 @@
 //! | [`cq`], [`shared_cq`] | a completion queue over any transport: batch poll, arm and poll again, wait |
 //! | `queue_set`, `wait_set` | several completion queues served by one thread; asleep on them, on other descriptors and a stop handle (features `alloc`, `poll`) |
 //! | [`handlers`] | completions handed to a handler for each queue pair |
+//! | [`rpma`] | the completion-queue calls of librpma, and what its other calls are here |
 //! | [`observe`], [`counters`] | a queue whose polls, arms and events are observed; an observer that counts them |
 //! | `logging` | an observer that writes what fails to a log (feature `log`) |
 //! | [`channel`] | event channels: a flag, one for threads, one for tasks, one with a descriptor |
@@ -189,6 +191,7 @@ mod own;
 pub mod queue;
 #[cfg(feature = "alloc")]
 pub mod queue_set;
+pub mod rpma;
 mod sentences;
 pub mod setup;
 #[cfg(target_has_atomic = "32")]

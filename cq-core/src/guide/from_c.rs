@@ -28,7 +28,7 @@
 //! ```
 //!
 //! Types without a link are those of the transports, which have them both unless a row says otherwise. A C program itself
-//! runs on the loopback unchanged, by `LD_PRELOAD` of `librxe_loop_verbs.so`.
+//! runs on the loopback unchanged, by `LD_PRELOAD` of `librxe_loop_verbs.so`. For librpma see [`rpma`](crate::rpma).
 //!
 //! # What is different
 //! - **Errors are results, not errno.** Each operation has an enum of its reasons, with a sentence for each. Where C has a

@@ -22,6 +22,8 @@ mod logging;
 mod observe;
 mod queue;
 mod queue_set;
+#[cfg(target_os = "linux")]
+mod rpma;
 mod setup;
 mod shared_cq;
 mod task;

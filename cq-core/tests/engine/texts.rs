@@ -11,6 +11,7 @@ use cq_core::exchange::{ConnectError, ExchangeError};
 use cq_core::ledger::{NotPosted, ReapError};
 use cq_core::queue::raw::{Slot, Tag};
 use cq_core::queue_set::{QueueSet, SetError};
+use cq_core::rpma::RpmaError;
 use cq_core::setup::{
     AddressError, ArmLimitError, AtomicCap, CreateError, DeviceError, EndpointError, Errno, Gid,
     InUse, Limit, ModerateError, ModifyError, PortState, QpAttrMask, QpState, RangeError,
@@ -55,6 +56,14 @@ fn errors() -> Vec<String> {
         SetError::Arm { queue, error: ArmError::NoChannel },
         SetError::Event { channel, error: EventError::Device(5) },
         SetError::System(REFUSED),
+    ];
+    let rpma = [
+        RpmaError::Inval,
+        RpmaError::NoCompletion,
+        WaitError::Poll(PollError::Closed).into(),
+        RpmaError::Unknown(WaitError::OtherQueue(OTHER)),
+        RpmaError::SharedChannel,
+        CreateError::Stuck.into(),
     ];
     let pushes = [TryPushError::Full, TryPushError::Resized, TryPushError::Ended];
     let refusals = [
@@ -125,6 +134,7 @@ fn errors() -> Vec<String> {
     let mut lines: Vec<_> = polls.iter().map(|it| error(it)).collect();
     lines.extend(waits.iter().map(|it| error(it)));
     lines.extend(sets.iter().map(|it| error(it)));
+    lines.extend(rpma.iter().map(|it| error(it)));
     lines.extend(pushes.iter().map(|it| error(it)));
     lines.extend(refusals.map(|why| error(&PostError { posted: 2, why })));
     lines.extend(drains.iter().map(|it| error(it)));

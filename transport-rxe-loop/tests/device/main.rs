@@ -28,6 +28,7 @@ mod overrun;
 mod posting;
 mod regions;
 mod resize;
+mod rpma;
 mod service;
 mod srq;
 mod states;

@@ -32,8 +32,9 @@ const BESIDE: &str = "what its processes do to each other is judged without the 
 /// Why the cost of polling is not tested on the model.
 const TO_BE_READ: &str = "the model is there to be read, and may take its time";
 
-/// Why the rules of software queues are tested on no transport.
-const OF_THE_ENGINE: &str = "the engine's own tests and models judge its software queues";
+/// Why the rules of software queues, and of librpma's calls, are tested on no transport.
+const OF_THE_ENGINE: &str =
+    "the engine's own tests and models judge its software queues and librpma's calls";
 
 /// Every rule, in the page's order.
 #[must_use]
@@ -45,7 +46,7 @@ pub fn rules() -> Vec<Rule> {
 #[must_use]
 pub fn hidden(id: &str, transport: &str) -> Option<&'static str> {
     match (id, transport) {
-        (id, _) if id.starts_with('S') => Some(OF_THE_ENGINE),
+        (id, _) if id.starts_with(['S', 'R']) => Some(OF_THE_ENGINE),
         (_, RXE_LOOP | RXE_LOOP_2) => None,
         ("P5", "model") => Some(TO_BE_READ),
         (id, LIKE_RXE) => id.starts_with('X').then_some(AS_IT_IS),
@@ -86,7 +87,7 @@ mod tests {
     #[test]
     fn the_page_has_every_chapter() {
         let ids: Vec<_> = rules().into_iter().map(|rule| rule.id).collect();
-        for id in ["C1", "P1", "P5", "O1", "N1", "Q1", "S1", "X1"] {
+        for id in ["C1", "P1", "P5", "O1", "N1", "Q1", "S1", "R1", "X1"] {
             assert!(ids.contains(&id), "{id}");
         }
     }
@@ -124,11 +125,11 @@ mod tests {
     fn nothing_is_hidden_of_the_loopback_but_the_engine_s_own() {
         let on =
             |transport| rules().iter().filter(|rule| hidden(rule.id, transport).is_some()).count();
-        assert_eq!([RXE_LOOP, RXE_LOOP_2].map(on), [6, 6], "S1 to S6");
+        assert_eq!([RXE_LOOP, RXE_LOOP_2].map(on), [9, 9], "S1 to S6, R1 to R3");
         assert_eq!(
             ["model", LIKE_RXE, VERBS_LOOP, "verbs-rxe"].map(on),
-            [14, 13, 13, 13],
-            "S1 to S6, X1 to X7, and P5 of the model"
+            [17, 16, 16, 16],
+            "S1 to S6, R1 to R3, X1 to X7, and P5 of the model"
         );
     }
 }
