@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
+use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::above_streams;
 
 /// A port space, by its number in `enum rdma_port_space`. The same port of two spaces is not the same.
@@ -129,6 +130,7 @@ impl Place {
         let socket = socket(SocketType::SEQPACKET)?;
         if self.addr.port() != 0 {
             net::bind(&socket, &self.socket()?)?;
+            steps::done(Step::Bound);
             // After binding: of two that bind at once, one at least sees the other.
             let sockets = std::fs::read_to_string("/proc/net/unix").map_err(|_| Errno::NOENT)?;
             return match self.is_taken_beside(&sockets) {
@@ -144,7 +146,11 @@ impl Place {
             let name = Self { addr, only_v6: false, ..self.clone() };
             match net::bind(&socket, &name.socket()?) {
                 Err(Errno::ADDRINUSE) => {}
-                bound => return bound.map(|()| Bound { socket, name, place: self }),
+                bound => {
+                    bound?;
+                    steps::done(Step::Bound);
+                    return Ok(Bound { socket, name, place: self });
+                }
             }
         }
         Err(Errno::ADDRINUSE)

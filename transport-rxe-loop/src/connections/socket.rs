@@ -8,6 +8,7 @@ use rustix::net::{self, RecvFlags, SendFlags, Shutdown, sockopt};
 use super::port::Place;
 use crate::protocol::cm::message::{Kind, MAX, Message};
 use crate::protocol::cm::{Heard, reason};
+use crate::protocol::steps::{self, Step};
 
 /// Sends a message.
 ///
@@ -15,7 +16,9 @@ use crate::protocol::cm::{Heard, reason};
 /// The peer has closed its end, or takes no more.
 pub fn send(socket: &OwnedFd, message: &Message) -> Result<(), Errno> {
     let bytes = message.to_bytes();
-    retry_on_intr(|| net::send(socket, &bytes, SendFlags::NOSIGNAL)).map(drop)
+    retry_on_intr(|| net::send(socket, &bytes, SendFlags::NOSIGNAL))?;
+    steps::done(Step::Sent);
+    Ok(())
 }
 
 /// What has arrived, with its message; `None` if nothing has.
@@ -29,6 +32,7 @@ pub fn hear(socket: &OwnedFd) -> Option<(Heard, Option<Message>)> {
             Err(Errno::INTR | Errno::CONNRESET) => continue,
             Ok((_, 0)) | Err(_) => Some((Heard::HungUp, None)),
             Ok((_, len)) => {
+                steps::done(Step::Heard);
                 let message = bytes.get(..len).and_then(Message::from_bytes);
                 Some((message.as_ref().map_or(Heard::Nonsense, Message::heard), message))
             }
@@ -69,7 +73,7 @@ pub fn request(socket: &OwnedFd, to: &Place, message: &Message) -> Result<(), Mi
     for place in to.listeners() {
         let name = place.socket().map_err(Missed::System)?;
         match retry_on_intr(|| net::connect(socket, &name)) {
-            Ok(()) => {}
+            Ok(()) => steps::done(Step::Connected),
             Err(Errno::CONNREFUSED) => continue,
             Err(Errno::AGAIN) => return Err(Missed::Busy),
             Err(errno) => return Err(Missed::System(errno)),

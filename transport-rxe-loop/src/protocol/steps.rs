@@ -81,10 +81,21 @@ pub enum Step {
     Served,
     /// It was answered; the asking process was not woken.
     Answered,
+    /// A port was taken.
+    Bound,
+    /// A socket was connected to a listener; the request was not sent.
+    Connected,
+    /// A message of the connection manager was sent; the state was not changed, and no bell was rung.
+    Sent,
+    /// A message of the connection manager was taken; its event was not queued.
+    Heard,
 }
 
 impl Step {
-    /// All steps.
+    /// The steps of connecting by addresses.
+    pub const CONNECTING: [Self; 4] = [Self::Bound, Self::Connected, Self::Sent, Self::Heard];
+
+    /// All other steps.
     pub const ALL: [Self; 31] = [
         Self::Entered,
         Self::Inherited,

@@ -12,6 +12,8 @@ mod line;
 #[cfg(debug_assertions)]
 mod atomics;
 #[cfg(debug_assertions)]
+mod connecting;
+#[cfg(debug_assertions)]
 mod copying;
 #[cfg(debug_assertions)]
 mod datagrams;

@@ -55,14 +55,21 @@ pub fn mortal(fabric: &str, step: Step, time: usize, signal: Signal) -> Actor {
 
 /// The same, for a process that runs a test which calls [`die_there`].
 pub fn mortal_at(test: &str, fabric: &str, step: Step, time: usize, signal: Signal) -> Actor {
+    let more = if asks(step) { &[(BY_SERVICE, "")][..] } else { &[] };
+    mortal_with(test, fabric, (step, time, signal), more)
+}
+
+/// The same, with more in its environment.
+pub fn mortal_with(
+    test: &str,
+    fabric: &str,
+    (step, time, signal): (Step, usize, Signal),
+    more: &[(&str, &str)],
+) -> Actor {
     let (name, time) = (format!("{step:?}"), time.to_string());
     let signal = signal.as_raw().to_string();
-    let mut environment =
-        vec![(FABRIC, fabric), (STEP, &*name), (TIME, &*time), (SIGNAL, &*signal)];
-    if asks(step) {
-        environment.push((BY_SERVICE, ""));
-    }
-    Actor::start(test, &environment)
+    let end = [(FABRIC, fabric), (STEP, &*name), (TIME, &*time), (SIGNAL, &*signal)];
+    Actor::start(test, &[&end[..], more].concat())
 }
 
 /// From here on this process is killed or stopped where its parent said.
@@ -70,7 +77,8 @@ pub fn die_there() -> (Step, usize, bool) {
     die_with_parent();
     let name = std::env::var(STEP).expect("started by another test");
     let time = std::env::var(TIME).unwrap().parse().unwrap();
-    let step = Step::ALL.into_iter().find(|step| format!("{step:?}") == name).unwrap();
+    let mut all = Step::ALL.into_iter().chain(Step::CONNECTING);
+    let step = all.find(|step| format!("{step:?}") == name).unwrap();
     let stops = std::env::var(SIGNAL).unwrap() == Signal::STOP.as_raw().to_string();
     END.set((step, time, if stops { Signal::STOP } else { Signal::KILL })).unwrap();
     steps::hook(at_step);
