@@ -47,12 +47,12 @@ fn a_removed_device_ends_its_connections() {
 fn a_wait_ends_with_the_event() {
     let (script, mut connection, _qp) = connected();
     let waiter = thread::spawn(move || connection.wait_disconnected(LONG));
-    script.play(event(EventKind::DISCONNECTED, OK), None);
+    script.play_late(event(EventKind::DISCONNECTED, OK), None);
     waiter.join().unwrap().unwrap();
 
     let ((script, mut listener), (of_request, id)) = (listener(), Script::new());
     let waiter = thread::spawn(move || listener.accept(FOR_EVER));
-    script.play(from_peer(EventKind::CONNECT_REQUEST, b"late", [1, 1]), Some(id));
+    script.play_late(from_peer(EventKind::CONNECT_REQUEST, b"late", [1, 1]), Some(id));
     assert_eq!(waiter.join().unwrap().unwrap().private_data(), b"late");
     assert_eq!(of_request.calls(), ["drop"]);
 }

@@ -42,6 +42,8 @@ struct State {
     /// The calls that fail.
     failures: Vec<(&'static str, Errno)>,
     events: VecDeque<(CmEvent, Option<Id>)>,
+    /// There was none when one was to be taken.
+    was_empty: bool,
 }
 
 impl Script {
@@ -59,6 +61,16 @@ impl Script {
     fn play(&self, event: CmEvent, request: Option<Id>) {
         self.with(|state| state.events.push_back((event, request)));
         self.1.raise(KEY);
+    }
+
+    /// Queues an event for a thread that has found none.
+    fn play_late(&self, event: CmEvent, request: Option<Id>) {
+        let start = Instant::now();
+        while !self.with(|state| state.was_empty) {
+            assert!(start.elapsed() < DEADLINE, "nobody waits");
+            thread::yield_now();
+        }
+        self.play(event, request);
     }
 
     fn answer(&self, call: &'static str, event: CmEvent) {
@@ -179,7 +191,10 @@ impl Identifier for Id {
             self.0.call("take_event")?;
         }
         while self.1.take_event().unwrap().is_some() {}
-        Ok(self.0.with(|state| state.events.pop_front()))
+        Ok(self.0.with(|state| {
+            state.was_empty |= state.events.is_empty();
+            state.events.pop_front()
+        }))
     }
 
     fn local_addr(&self) -> Option<SocketAddr> {
