@@ -27,10 +27,6 @@ exported! {
     rdma_get_devices(num_devices: *mut c_int) -> *mut *mut ibv_context = pointer(get_devices);
     rdma_free_devices(list: *mut *mut ibv_context) = plain(Returned::free);
     rdma_event_str(event: rdma_cm_event_type) -> *const c_char = plain(words::cm_event_str);
-    rdma_getaddrinfo(
-        node: *const c_char, service: *const c_char, hints: *const rdma_addrinfo,
-        res: *mut *mut rdma_addrinfo
-    ) -> c_int = resolved(addr_info::get_addr_info);
     rdma_freeaddrinfo(res: *mut rdma_addrinfo) = plain(Results::free);
     rdma_get_src_port(id: *mut rdma_cm_id) -> u16 = plain(id::src_port);
     rdma_get_dst_port(id: *mut rdma_cm_id) -> u16 = plain(id::dst_port);
@@ -46,6 +42,15 @@ exported! {
     rdma_create_srq_ex(id: *mut rdma_cm_id, attr: *mut ibv_srq_init_attr_ex) -> c_int =
         zero(srq::create_srq_ex);
     rdma_destroy_srq(id: *mut rdma_cm_id) = plain(srq::destroy_srq);
+}
+
+// It may wait for a name server, and a thread may be cancelled meanwhile.
+exported! {
+    "C-unwind";
+    rdma_getaddrinfo(
+        node: *const c_char, service: *const c_char, hints: *const rdma_addrinfo,
+        res: *mut *mut rdma_addrinfo
+    ) -> c_int = resolved(addr_info::get_addr_info);
 }
 
 /// `rdma_get_devices(3)`, with what the context carries.
@@ -127,4 +132,33 @@ fixed! {
     /// `rdma_init_qp_attr(3)`.
     rdma_init_qp_attr(*mut rdma_cm_id, *mut ibv_qp_attr, *mut c_int) -> c_int =
         minus_one(unsupported());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+
+    #[test]
+    fn what_needs_a_connection_manager_is_not_supported() {
+        let (id, null) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: nothing is looked at.
+        let told: [&dyn Fn() -> c_int; 4] = unsafe {
+            [
+                &|| rdma_create_id(ptr::null_mut(), ptr::null_mut(), null, RDMA_PS_TCP),
+                &|| rdma_listen(id, 1),
+                &|| rdma_connect(id, ptr::null_mut()),
+                &|| rdma_join_multicast(id, ptr::null_mut(), null),
+            ]
+        };
+        for tell in told {
+            errno::set_errno(errno::Errno(0));
+            assert_eq!((tell(), Errno::last()), (-1, Errno::OPNOTSUPP));
+        }
+        errno::set_errno(errno::Errno(0));
+        // SAFETY: as above.
+        assert!(unsafe { rdma_create_event_channel() }.is_null());
+        assert_eq!(Errno::last(), Errno::OPNOTSUPP);
+    }
 }

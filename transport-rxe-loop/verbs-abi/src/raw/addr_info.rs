@@ -172,6 +172,17 @@ pub struct Found {
     pub name: Option<CString>,
 }
 
+unsafe extern "C-unwind" {
+    // The C library unwinds a thread out of it that is cancelled.
+    #[link_name = "getaddrinfo"]
+    fn resolve(
+        node: *const c_char,
+        service: *const c_char,
+        hints: *const libc::addrinfo,
+        res: *mut *mut libc::addrinfo,
+    ) -> c_int;
+}
+
 /// `getaddrinfo(3)`.
 ///
 /// # Errors
@@ -187,7 +198,7 @@ pub fn getaddrinfo(
     (hints.ai_flags, hints.ai_family, hints.ai_socktype) = (flags, family, socktype);
     let mut first = ptr::null_mut();
     // SAFETY: texts or null, a buffer for a pointer, and hints without pointers.
-    match unsafe { libc::getaddrinfo(node, service, &raw const hints, &raw mut first) } {
+    match unsafe { resolve(node, service, &raw const hints, &raw mut first) } {
         0 => {}
         error => return Err(error),
     }

@@ -58,7 +58,12 @@ pub fn create_qp_ex(
     id: *const rdma_cm_id,
     init: InOut<'_, ibv_qp_init_attr_ex>,
 ) -> Result<(), Errno> {
-    create(id, init.changed()?)
+    let init = init.changed()?;
+    let given = (init.comp_mask, init.pd, init.srq, init.send_cq, init.recv_cq);
+    create(id, init).inspect_err(|_| {
+        // What was made for it is gone again.
+        (init.comp_mask, init.pd, init.srq, init.send_cq, init.recv_cq) = given;
+    })
 }
 
 /// Makes the queue pair, and tells what it is made of: to the program in its attributes, to all in the identifier.

@@ -181,9 +181,13 @@ fn the_domain_is_one_of_the_context_that_the_identifier_is_bound_to() {
             qp_type: IBV_QPT_RC,
             cap: CAP,
             comp_mask: IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-            send_ops_flags: IBV_QP_EX_WITH_SEND.into(),
+            send_ops_flags: u64::MAX,
             ..ibv_qp_init_attr_ex::ZEROED
         };
+        assert_eq!(rdma_create_qp_ex(id, &raw mut attr), -1);
+        assert_eq!(Errno::last(), Errno::OPNOTSUPP);
+        assert!(attr.send_cq.is_null() && attr.pd.is_null(), "it can be tried again");
+        attr.send_ops_flags = IBV_QP_EX_WITH_SEND.into();
         assert_eq!(rdma_create_qp_ex(id, &raw mut attr), 0);
         let qp = read(id).qp;
         assert!((*qp).pd == pd && !ibv_qp_to_qp_ex(qp).is_null());
