@@ -4,8 +4,8 @@
 //! Those that the header's inline functions call are in tables, others are exported by name. What a table does not have is
 //! NULL, where the inline functions say EOPNOTSUPP by themselves.
 //!
-//! What libibverbs and librdmacm have and this device has not is exported all the same: a call that reached the real library
-//! would take this library's objects for its own. What libibverbs exports beside the verbs, for drivers and for librdmacm
+//! What libibverbs and librdmacm have and this device has not is exported all the same: a call that reached the real
+//! library would take this library's objects for its own. What libibverbs exports beside the verbs, for drivers and librdmacm
 //! (`ibv_get_sysfs_path`, `ibv_read_sysfs_file`, `ibv_register_driver`, `ibv_copy_qp_attr_from_kern` and its like), takes
 //! no object of these, and is left to it.
 

@@ -134,15 +134,16 @@ fn tell(slot: &Slot<Id>, queues: &[Option<OwnQueue>; 2]) {
     }
 }
 
-/// Brings a new queue pair of an identifier to where `rdma_create_qp(3)` leaves it: a connected one to INIT, where receives
-/// can be posted, with every right for its peer; one for datagrams to RTS, with the queue key of all identifiers. What
-/// connects continues from INIT.
+/// Brings a new queue pair of an identifier to where `rdma_create_qp(3)` leaves it. A connected one is in INIT then, where
+/// receives can be posted, with every right of its type for its peer: what connects continues from there. One for
+/// datagrams is in RTS, with the queue key of all identifiers.
 fn prepare(qp: *const ibv_qp, qp_type: ibv_qp_type) -> Result<(), Errno> {
     let slot = PAIRS.find(qp)?;
+    let access = if qp_type == IBV_QPT_RC { Access::REMOTE } else { Access::REMOTE_WRITE };
     let attr = ibv_qp_attr {
         port_num: PORT,
         qkey: RDMA_UDP_QKEY,
-        qp_access_flags: Access::REMOTE.bits(),
+        qp_access_flags: access.bits(),
         ..ibv_qp_attr::ZEROED
     };
     let change = |qp_state, mask: QpAttrMask| {
