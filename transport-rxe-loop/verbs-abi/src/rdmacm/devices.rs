@@ -32,7 +32,7 @@ fn open(functions: &'static Functions) -> Result<Device, Errno> {
     made.inspect_err(|_| _ = device::close_device(context))
 }
 
-/// `rdma_get_devices(3)`, with the functions that its context carries. ENOMEM; the errors of [`device`].
+/// `rdma_get_devices(3)`, with the functions that its context carries. ENOMEM; the errors of [`device()`].
 pub fn get_devices(
     num_devices: Out<'_, c_int>,
     functions: &'static Functions,
