@@ -125,7 +125,7 @@ pub static STAGES: [Stage; 15] = [
         .shows("each module uses only modules of its layer or below, as listed in verify/layers.toml, and there is no cycle")
         .why("one dependency upwards joins two layers: neither can be read, tested or replaced alone"),
     Stage::new("layout", 60, layout::run)
-        .shows("the C ABI has the structures, constants and symbols of libibverbs")
+        .shows("the C ABI has the structures, constants and symbols of libibverbs and librdmacm")
         .why("a wrong offset silently corrupts a program that can't be changed")
         .shares(&[Shared::Checker])
         .packages(&[layout::PACKAGES]),

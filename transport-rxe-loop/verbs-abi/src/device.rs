@@ -46,6 +46,14 @@ fn find(device: *const ibv_device) -> Result<&'static (String, ibv_device), Errn
     DEVICES.iter().find(|(_, public)| ptr::eq(public, device)).ok_or(Errno::NOENT)
 }
 
+/// The first device.
+///
+/// # Errors
+/// ENODEV: there is none.
+pub fn first() -> Result<*const ibv_device, Errno> {
+    DEVICES.first().map(|(_, public)| ptr::from_ref(public)).ok_or(Errno::NODEV)
+}
+
 /// Gives an opening of the device a place, and programs a pointer there.
 ///
 /// # Errors

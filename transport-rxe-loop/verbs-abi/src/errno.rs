@@ -26,6 +26,8 @@ impl Errno {
     pub const BUSY: Self = Self::of(libc::EBUSY);
     /// The device does not have this.
     pub const OPNOTSUPP: Self = Self::of(libc::EOPNOTSUPP);
+    /// A descriptor of another kind, or of nothing.
+    pub const BADF: Self = Self::of(libc::EBADF);
     /// The process' limit for files is below what a file of the device takes.
     pub const FBIG: Self = Self::of(libc::EFBIG);
     /// Memory that is not there.

@@ -4,13 +4,15 @@
 //! Those that the header's inline functions call are in tables, others are exported by name. What a table does not have is
 //! NULL, where the inline functions say EOPNOTSUPP by themselves.
 //!
-//! What libibverbs has and this device has not is exported all the same: a call that reached the real library would take
-//! this library's objects for its own. What libibverbs exports beside the verbs, for drivers and for librdmacm
+//! What libibverbs and librdmacm have and this device has not is exported all the same: a call that reached the real
+//! library would take this library's objects for its own. What libibverbs exports beside the verbs, for drivers and librdmacm
 //! (`ibv_get_sysfs_path`, `ibv_read_sysfs_file`, `ibv_register_driver`, `ibv_copy_qp_attr_from_kern` and its like), takes
 //! no object of these, and is left to it.
 
 mod tables;
 
+#[cfg(test)]
+pub use self::rdmacm::*;
 use self::tables::FUNCTIONS;
 #[cfg(test)]
 pub use self::tables::*;
@@ -56,6 +58,23 @@ macro_rules! exported {
         )+
     };
 }
+
+/// Declares functions that look at nothing, and always answer the same.
+macro_rules! fixed {
+    ($($(#[$doc:meta])* $name:ident($($argument:ty),*) $(-> $result:ty)? = $answer:expr;)+) => {
+        $(
+            $(#[$doc])*
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($(_: $argument),*) $(-> $result)? {
+                $answer
+            }
+        )+
+    };
+}
+
+// Behind the macros that they use.
+mod rdmacm;
+mod rsockets;
 
 exported! {
     "C";
@@ -165,19 +184,6 @@ exported! {
 /// `ibv_open_device(3)`, with what its objects carry.
 fn open_device(device: *const ibv_device) -> Result<*mut ibv_context, Errno> {
     device::open_device(device, FUNCTIONS)
-}
-
-/// Declares functions that look at nothing, and always answer the same.
-macro_rules! fixed {
-    ($($(#[$doc:meta])* $name:ident($($argument:ty),*) $(-> $result:ty)? = $answer:expr;)+) => {
-        $(
-            $(#[$doc])*
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name($(_: $argument),*) $(-> $result)? {
-                $answer
-            }
-        )+
-    };
 }
 
 /// The device does not have this.

@@ -16,6 +16,7 @@ use crate::mw::WINDOWS;
 use crate::pd::DOMAINS;
 use crate::qp::PAIRS;
 use crate::raw::child::{self, Alone};
+use crate::rdmacm::id::{self, IDS};
 use crate::srq::SHARED;
 use crate::{cq, probe, wait};
 
@@ -39,6 +40,8 @@ fn begin(alone: &Alone) {
     QUEUES.forget_all(alone);
     SHARED.forget_all(alone);
     PAIRS.forget_all(alone);
+    IDS.forget_all(alone);
+    id::renew(alone);
     wait::renew(alone);
     cq::renew(alone);
 }
@@ -48,6 +51,7 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
+    use crate::rdmacm::id::DEVICE;
     use crate::test::*;
 
     fn register(pd: *mut ibv_pd) -> *mut ibv_mr {
@@ -68,7 +72,7 @@ mod tests {
 
     /// In the child: nothing can be made of what was inherited, nor can it be waited for or destroyed, and the
     /// device can be opened anew.
-    fn finds_no_use(end: &End, channel: *mut ibv_comp_channel) -> bool {
+    fn finds_no_use(end: &End, channel: *mut ibv_comp_channel, shared: *mut ibv_context) -> bool {
         let (mut event, mut of) = (ptr::null_mut(), ptr::null_mut());
         let &End { context, pd, cq, qp, mr, .. } = end;
         // SAFETY: any pointer may be handed in; the buffer holds an event.
@@ -83,18 +87,20 @@ mod tests {
                 && all == [libc::ENODEV; 4]
                 && ibv_poll_cq(cq, 1, ptr::null_mut()) == -libc::ENODEV
                 && works(ibv_open_device(device()))
+                && ibv_close_device(shared) == -1
+                && works(shared_context())
         }
     }
 
     /// What the child says of this; false if it comes to no good end. Panics never: somebody waits for this.
-    fn said_by_child(end: &End, channel: *mut ibv_comp_channel) -> bool {
+    fn said_by_child(end: &End, channel: *mut ibv_comp_channel, shared: *mut ibv_context) -> bool {
         // SAFETY: the child does what a program with threads may do after a fork, as far as this library is
         // concerned, which is what is tested; it ends without a word.
         let status = unsafe {
             let child = libc::fork();
             if child == 0 {
                 libc::alarm(120);
-                libc::_exit(finds_no_use(end, channel).into());
+                libc::_exit(finds_no_use(end, channel, shared).into());
             }
             let mut status = -1;
             libc::waitpid(child, &raw mut status, 0);
@@ -110,6 +116,7 @@ mod tests {
         let mut end = End::new(IBV_QPT_RC);
         // SAFETY: any pointer may be handed in.
         let channel = unsafe { ibv_create_comp_channel(end.context) };
+        let shared = shared_context();
         let (queue, domain) = (QUEUES.find(end.cq).unwrap(), DOMAINS.find(end.pd).unwrap());
         // In the child nobody will acknowledge it.
         queue.side().completions.take();
@@ -120,18 +127,20 @@ mod tests {
                     all_held.wait();
                     forked.wait();
                 };
+                let _device = DEVICE.get().lock();
                 domain.with(|_| queue.with(|_| hold())).unwrap().unwrap();
             });
             all_held.wait();
-            let is_refused = said_by_child(&end, channel);
+            let is_refused = said_by_child(&end, channel, shared);
             forked.wait();
+            // First, since the queue waits for that when it goes. SAFETY: as above.
+            unsafe { ibv_ack_cq_events(end.cq, 1) };
             assert!(is_refused);
         });
         assert!(works(end.context));
         assert_eq!(end.destroy_qp(), 0);
         // SAFETY: as above.
         unsafe {
-            ibv_ack_cq_events(end.cq, 1);
             let all = [ibv_destroy_cq(end.cq), ibv_dereg_mr(end.mr), ibv_dealloc_pd(end.pd)];
             assert_eq!(all, [0; 3]);
         }

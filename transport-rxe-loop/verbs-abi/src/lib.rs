@@ -1,4 +1,4 @@
-//! `librxe_loop_verbs.so`: libibverbs' C ABI over the loopback device, for unchanged programs.
+//! `librxe_loop_verbs.so`: the C ABI of libibverbs and librdmacm over the loopback device, for unchanged programs.
 //!
 //! ```console
 //! $ cargo build --release -p rxe-loop-verbs
@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The library defines the functions of libibverbs, both the exported ones and those that the header reaches through the
-//! tables in and before `struct ibv_context`. The real library may be loaded as well, and keeps working for its own objects.
+//! tables in and before `struct ibv_context`, and those of librdmacm. The real libraries may be loaded as well, and keep
+//! working for their own objects.
 //! There is one device, `loop0`: an InfiniBand port with one LID, one GID and one partition key. It is the device of
 //! [`transport_rxe_loop`], which documents its behaviour; this crate only translates. Programs of a user reach each other
 //! in the fabric that `RXE_LOOP_FABRIC` names. `RXE_LOOP_LIMITS="queue_pairs=4096,bytes=256M"` sets the
@@ -30,7 +31,9 @@
 //!   (`ibv_reg_mr_iova`), on-demand paging, device memory, DMA buffers;
 //! - queue pairs of other types, XRC, work queues, RSS, flows, multicast, alternate paths, ECE, rate limits;
 //! - shared receive queues that are resized, tag matching; time stamps; parent and thread domains; counters;
-//! - importing objects of another process, and `librdmacm`, which needs the kernel.
+//! - importing objects of another process;
+//! - librdmacm's functions that connect, multicast, `rsocket(7)`. `rdma_getaddrinfo`, `rdma_get_devices`, `rpoll` and
+//!   `rselect` work. A descriptor that is passed to another function of rsockets is EBADF.
 //!
 //! # Differences from some hardware
 //! The device's [documentation](transport_rxe_loop) has the reasons.
@@ -78,6 +81,7 @@
 //!
 //! ```text
 //!   exports                      what C calls, by name and in tables of functions
+//!   rdmacm                       librdmacm's functions
 //!   device                       the list of devices, opening one
 //!   fork                         what a forked child forgets
 //!   events, post, qp_ex, cq_ex, modify, query          the verbs that work on several kinds of objects
@@ -125,6 +129,7 @@ mod query;
 mod rate;
 #[allow(unsafe_code)]
 mod raw;
+mod rdmacm;
 mod side;
 mod srq;
 mod stderr;

@@ -9,7 +9,7 @@ use crate::cq;
 use crate::errno::Errno;
 use crate::port;
 use crate::qp::{PAIRS, Pair, caps_to_c};
-use crate::raw::{In, Out};
+use crate::raw::{In, Out, Slot};
 use crate::sys::*;
 
 /// Where a queue pair is for C, and its state.
@@ -29,6 +29,11 @@ pub fn modify_qp(qp: *const ibv_qp, attr: In<'_, ibv_qp_attr>, mask: c_int) -> R
     let attr = attr.given()?;
     let slot = PAIRS.find(qp)?;
     let mask = QpAttrMask::from_bits(mask.cast_unsigned()).ok_or(Errno::INVAL)?;
+    modify(slot, attr, mask)
+}
+
+/// Does what `ibv_modify_qp` does, with its errors.
+pub fn modify(slot: &Slot<Pair>, attr: &ibv_qp_attr, mask: QpAttrMask) -> Result<(), Errno> {
     let wanted = of_c(attr, mask)?;
     let state = slot.with(|pair| {
         let modified = pair.qp.modify(&wanted);

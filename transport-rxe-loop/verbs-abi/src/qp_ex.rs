@@ -33,7 +33,14 @@ pub fn create_qp_ex(
     context: *mut ibv_context,
     init: InOut<'_, ibv_qp_init_attr_ex>,
 ) -> Result<*mut ibv_qp, Errno> {
-    let init = init.changed()?;
+    create(context, init.changed()?)
+}
+
+/// Does what `ibv_create_qp_ex` does, with its errors.
+pub fn create(
+    context: *mut ibv_context,
+    init: &mut ibv_qp_init_attr_ex,
+) -> Result<*mut ibv_qp, Errno> {
     OPENINGS.find(context)?;
     let with_flags = init.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS != 0;
     if init.comp_mask & !KNOWN != 0 || with_flags && init.create_flags != 0 {

@@ -37,19 +37,28 @@ pub fn create_srq(
     init: InOut<'_, ibv_srq_init_attr>,
 ) -> Result<*mut ibv_srq, Errno> {
     let init = init.changed()?;
-    let wanted = SrqInit { max_wr: init.attr.max_wr, max_sge: init.attr.max_sge };
+    create(pd, init.srq_context, &mut init.attr)
+}
+
+/// Does what `ibv_create_srq` does, with its errors.
+pub fn create(
+    pd: *mut ibv_pd,
+    srq_context: *mut c_void,
+    attr: &mut ibv_srq_attr,
+) -> Result<*mut ibv_srq, Errno> {
+    let wanted = SrqInit { max_wr: attr.max_wr, max_sge: attr.max_sge };
     let (shared, context) = make_in(pd, |Domain { pd, id, .. }| {
         pd.create_srq(&wanted).map(|srq| Shared { srq, id: *id })
     })?;
     let caps = shared.srq.caps();
     let slot = SHARED.insert(shared, |handle| ibv_srq {
         context,
-        srq_context: init.srq_context,
+        srq_context,
         pd,
         handle,
         ..ibv_srq::ZEROED
     })?;
-    (init.attr.max_wr, init.attr.max_sge) = (caps.max_wr, caps.max_sge);
+    (attr.max_wr, attr.max_sge) = (caps.max_wr, caps.max_sge);
     Ok(slot.face())
 }
 

@@ -1,5 +1,5 @@
-//! What `<infiniband/verbs.h>` declares and this library shares with C programs: made by bindgen from the header of
-//! libibverbs 44, on 64-bit Linux, and here what is cq-core's, or in newer headers only.
+//! What `<rdma/rdma_cma.h>` and `<infiniband/verbs.h>` declare and this library shares with C programs: made by bindgen
+//! from the headers of rdma-core 44, on 64-bit Linux, and here what is cq-core's, or in newer headers only.
 //!
 //! Enumerations are integers: programs write them, so any number is legal. A member of a union without a name is in
 //! `anon_1` or `anon_2`.
@@ -15,7 +15,7 @@
 mod generated;
 
 // What `generated` needs of here; the types of C's numbers are for all.
-pub use core::ffi::{c_char, c_int, c_uint, c_void};
+pub use core::ffi::{c_char, c_int, c_uchar, c_uint, c_ulong, c_ushort, c_void};
 use libc::{pthread_cond_t, pthread_mutex_t};
 
 use core::mem::offset_of;

@@ -63,6 +63,22 @@ pub fn domain() -> *mut ibv_pd {
     pd
 }
 
+/// The context that all identifiers of this process are bound to, as `rdma_get_devices` tells it.
+pub fn shared_context() -> *mut ibv_context {
+    // In a fabric of this process' own.
+    open();
+    let mut count = 0;
+    // SAFETY: a buffer; a list is one pointer at least, and nobody uses it after this.
+    unsafe {
+        let list = rdma_get_devices(&raw mut count);
+        assert_eq!(count, 1);
+        let [context, end] = list.cast::<[*mut ibv_context; 2]>().read();
+        assert!(!context.is_null() && end.is_null());
+        rdma_free_devices(list);
+        context
+    }
+}
+
 /// The functions around a context, found as the header's inline functions find them.
 pub fn extended(context: *mut ibv_context) -> &'static verbs_context {
     // SAFETY: contexts stay where they are, inside of this.

@@ -1,4 +1,5 @@
-//! The names that a shared library exports, and whether those of `librxe_loop_verbs.so` are libibverbs'.
+//! The names that a shared library exports, and whether those of `librxe_loop_verbs.so` are those of the libraries that it
+//! stands for, libibverbs and librdmacm.
 //!
 //! A program's calls go to ours, which comes first. A name that ours does not have is the real library's, which
 //! takes our objects for its own.
@@ -13,8 +14,8 @@ use object::{Endianness, Object, ObjectSymbol, SymbolSection};
 use crate::run::Stop;
 
 /// The versions of names that anybody may use. What is IBVERBS_PRIVATE is for drivers, which make objects of
-/// their own.
-const PUBLIC: &str = "IBVERBS_1.";
+/// their own. librdmacm has no other names.
+const PUBLIC: [&str; 2] = ["IBVERBS_1.", "RDMACM_1."];
 
 /// Private, yet programs of rdma-core use it: `ibv_devinfo`, pyverbs.
 const USED_BY_PROGRAMS: [&str; 1] = ["ibv_query_gid_type"];
@@ -63,15 +64,16 @@ fn in_elf(bytes: &[u8]) -> object::Result<Exports> {
 }
 
 /// How many names ours has, if it has every one of theirs that takes objects, and none but theirs.
-pub fn judge(ours: &Exports, theirs: &Exports) -> Result<usize, Stop> {
-    let may = |(name, version): &&(String, String)| {
-        version.starts_with(PUBLIC) || USED_BY_PROGRAMS.contains(&name.as_str())
-    };
-    let public: BTreeSet<_> = theirs.iter().filter(may).map(|(name, _)| name.as_str()).collect();
-    let ours: BTreeSet<_> = ours.iter().map(|(name, _)| name.as_str()).collect();
-    if public.is_empty() {
-        return Err(Stop::Failed("libibverbs has no public name".into()));
+pub fn judge(ours: &Exports, theirs: &[(&str, Exports)]) -> Result<usize, Stop> {
+    let mut public = BTreeSet::new();
+    for (library, exports) in theirs {
+        let before = public.len();
+        public.extend(exports.iter().filter(is_public).map(|(name, _)| name.as_str()));
+        if public.len() == before {
+            return Err(Stop::Failed(format!("{library} has no public name")));
+        }
     }
+    let ours: BTreeSet<_> = ours.iter().map(|(name, _)| name.as_str()).collect();
     let missing = public.difference(&ours).filter(|name| !HARMLESS.contains(name)).copied();
     let stray = ours.difference(&public).copied();
     let [missing, stray] = [missing.collect::<Vec<_>>(), stray.collect()].map(|all| all.join(" "));
@@ -79,8 +81,14 @@ pub fn judge(ours: &Exports, theirs: &Exports) -> Result<usize, Stop> {
         return Ok(ours.len());
     }
     Err(Stop::Failed(format!(
-        "names that are missing: [{missing}]; that are not libibverbs': [{stray}]"
+        "names that are missing: [{missing}]; that no library has: [{stray}]"
     )))
+}
+
+/// Whether programs may use it.
+fn is_public((name, version): &&(String, String)) -> bool {
+    let is_public = PUBLIC.iter().any(|public| version.starts_with(public));
+    is_public || USED_BY_PROGRAMS.contains(&name.as_str())
 }
 
 #[cfg(test)]
@@ -91,26 +99,30 @@ mod tests {
         exports.iter().map(|&(name, version)| (name.into(), version.into())).collect()
     }
 
-    fn theirs() -> Exports {
-        library(&[
+    fn theirs() -> [(&'static str, Exports); 2] {
+        let verbs = library(&[
             ("ibv_open_device", "IBVERBS_1.0"),
             ("ibv_open_device", "IBVERBS_1.1"),
             ("ibv_query_gid_type", "IBVERBS_PRIVATE_34"),
             ("ibv_register_driver", "IBVERBS_1.1"),
             ("verbs_set_ops", "IBVERBS_PRIVATE_34"),
-        ])
+        ]);
+        [("verbs", verbs), ("cm", library(&[("rdma_listen", "RDMACM_1.0")]))]
     }
 
     #[test]
     fn a_library_has_every_name_that_takes_objects_and_no_other() {
-        let ours = library(&[("ibv_open_device", ""), ("ibv_query_gid_type", "")]);
-        assert_eq!(judge(&ours, &theirs()), Ok(2));
+        let names = ["ibv_open_device", "ibv_query_gid_type", "rdma_listen"];
+        let ours = library(&names.map(|name| (name, "")));
+        assert_eq!(judge(&ours, &theirs()), Ok(3));
         let ours = library(&[("ibv_open_device", ""), ("verbs_set_ops", "")]);
         let said = judge(&ours, &theirs()).unwrap_err().to_string();
-        for names in ["[ibv_query_gid_type]", "[verbs_set_ops]"] {
+        for names in ["[ibv_query_gid_type rdma_listen]", "[verbs_set_ops]"] {
             assert!(said.contains(names), "{said}");
         }
-        assert!(judge(&library(&[]), &library(&[])).is_err(), "it shows nothing");
+        let [verbs, _] = theirs();
+        let said = judge(&ours, &[verbs, ("cm", library(&[]))]).unwrap_err().to_string();
+        assert!(said.contains("cm has no public name"), "{said}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! The C ABI of the loopback, against the real header and the real library: structures and numbers, which bindgen makes
-//! anew, and the names that `librxe_loop_verbs.so` exports. No program runs here. Also against the header: the guide for
-//! those who know it, which names every function.
+//! The C ABI of the loopback, against the real headers and the real libraries: structures and numbers, which bindgen makes
+//! anew, and the names that `librxe_loop_verbs.so` exports. No program runs here. Also against the header of the verbs:
+//! the guide for those who know it, which names every function.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,8 +10,14 @@ use std::process::Command;
 use super::{exports, libibverbs, preload};
 use crate::run::{Job, Stop, root};
 
-/// What brings the header, the library itself, and what reads the header.
-pub const PACKAGES: &[&str] = &["libibverbs-dev", "bindgen", "libclang-14-dev"];
+/// What brings the headers, the libraries themselves, and what reads the headers.
+pub const PACKAGES: &[&str] = &["libibverbs-dev", "librdmacm-dev", "bindgen", "libclang-14-dev"];
+
+/// Those of them whose versions change what bindgen makes.
+const MADE_WITH: [&str; 3] = ["libibverbs-dev", "librdmacm-dev", "bindgen"];
+
+/// The libraries whose functions the C ABI defines.
+const LIBRARIES: [&str; 2] = ["libibverbs.so.1", "librdmacm.so.1"];
 
 /// What bindgen made. It begins with how.
 const GENERATED: &str = "transport-rxe-loop/verbs-abi/src/sys/generated.rs";
@@ -26,7 +32,8 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     let functions = guide()?;
     generate(job)?;
     Ok(format!(
-        "bindgen makes the same of the header; {names} names are libibverbs'; a guide has its {functions} functions"
+        "bindgen makes the same of the headers; {names} names are those of libibverbs and librdmacm; \
+         a guide has the {functions} functions of the verbs"
     ))
 }
 
@@ -65,15 +72,21 @@ fn generate(job: &mut Job) -> Result<(), Stop> {
     judged
 }
 
-/// Whether those versions are installed that the first line records.
+/// Whether those versions are installed that the comment at the top records.
 fn of_these_versions(job: &mut Job, kept: &str) -> Result<(), Stop> {
-    let recorded = kept.lines().next().unwrap_or_default();
+    let recorded = versions(kept);
     let mut query = Command::new("dpkg-query");
-    query.args(["-W", "-f=${Package} ${Version}\n", "libibverbs-dev", "bindgen"]);
+    query.args(["-W", "-f=${Package} ${Version}\n"]).args(MADE_WITH);
     let installed = job.ask("dpkg-query", &mut query)?;
     let differs = |installed| format!("{GENERATED} differs, and was not made with {installed}");
     let other = installed.lines().find(|installed| !recorded.contains(installed));
     other.map_or(Ok(()), |installed| Err(Stop::Skipped(differs(installed))))
+}
+
+/// What the comment at the top says before the command, in one line.
+fn versions(kept: &str) -> String {
+    let lines = kept.lines().map_while(|line| line.strip_prefix("// "));
+    lines.take_while(|line| !line.starts_with('$')).collect::<Vec<_>>().join(" ")
 }
 
 /// The command at the top: the lines that begin with `$`, or go on with it.
@@ -97,17 +110,20 @@ fn same(kept: &str, made: &str) -> Result<(), Stop> {
 
 /// How many names there are, all as they should be.
 fn names(job: &mut Job) -> Result<usize, Stop> {
-    let ours = preload::build(job)?;
-    let found = job.ask("cc", Command::new("cc").arg("-print-file-name=libibverbs.so.1"))?;
-    let theirs = PathBuf::from(found.trim());
-    exports::judge(&exports::of(&ours)?, &exports::of(&theirs)?)
+    let ours = exports::of(&preload::build(job)?)?;
+    let mut theirs = Vec::new();
+    for library in LIBRARIES {
+        let path = job.ask("cc", Command::new("cc").arg(format!("-print-file-name={library}")))?;
+        theirs.push((library, exports::of(&PathBuf::from(path.trim()))?));
+    }
+    exports::judge(&ours, &theirs)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const KEPT: &str = "// of this\n// $ make it\n//     well\n\nlet a = 1;\nlet b = 2;\n";
+    const KEPT: &str = "// of this\n// 1.0\n// $ make it\n//     well\n\nlet a = 1;\nlet b = 2;\n";
 
     #[test]
     fn functions_are_the_names_before_parentheses() {
@@ -117,7 +133,10 @@ mod tests {
 
     #[test]
     fn the_command_is_that_of_the_comment_and_the_rest_is_what_it_makes() {
-        assert_eq!(command(KEPT), "make it well");
+        assert_eq!(
+            (command(KEPT).as_str(), versions(KEPT).as_str()),
+            ("make it well", "of this 1.0")
+        );
         assert!(same(KEPT, "\nlet a = 1;\nlet b = 2;\n").is_ok());
         for end in ["let b = 3;\n", "", "let b = 2;\nlet c = 3;\n"] {
             assert!(same(KEPT, &format!("\nlet a = 1;\n{end}")).is_err(), "{end}");

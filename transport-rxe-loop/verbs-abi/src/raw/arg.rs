@@ -94,6 +94,11 @@ impl<T> Argument<*mut T> for *const T {
 }
 
 impl<'a, T> In<'a, T> {
+    /// The value, if the program passed one.
+    pub fn optional(self) -> Option<&'a T> {
+        self.given().ok()
+    }
+
     /// The value.
     ///
     /// # Errors

@@ -43,6 +43,8 @@ pub trait Kind: Send + Sized + 'static {
     const FACE: usize = 0;
     /// Where in [`Public`](Self::Public) its handle is, an `u32`, if it has one.
     const HANDLE: Option<usize>;
+    /// Whether that pointer stays what it was given: that of an identifier of connections becomes its context later.
+    const STAYS: bool = true;
 
     /// What events name this one by, if they do.
     fn key(&self) -> Option<Key> {
@@ -345,7 +347,7 @@ impl<T: Kind> Slot<T> {
     #[inline]
     fn claimed_owner(&self) -> usize {
         // What programs see begins with a pointer.
-        self.load(T::FACE)
+        if T::STAYS { self.load(T::FACE) } else { 0 }
     }
 
     /// Works with the object, alone.

@@ -1,6 +1,7 @@
-// Of <infiniband/verbs.h>: libibverbs-dev 44.0-2, bindgen 0.60.1-2+b2. `cargo verify layout` makes it anew and compares.
-// Without names of parameters. Functions that this crate's tables leave out have no parameters either.
-// $ bindgen /usr/include/infiniband/verbs.h --generate types,vars --no-doc-comments --no-layout-tests
+// Of <rdma/rdma_cma.h>, which includes <infiniband/verbs.h>: librdmacm-dev 44.0-2, libibverbs-dev 44.0-2, bindgen
+// 0.60.1-2+b2. `cargo verify layout` makes it anew and compares. Without names of parameters. Functions that this
+// crate's tables leave out have no parameters either.
+// $ bindgen /usr/include/rdma/rdma_cma.h --generate types,vars --no-doc-comments --no-layout-tests
 //     --no-prepend-enum-name --translate-enum-integer-types --anon-fields-prefix anon_
 //     --size_t-is-usize --use-core --ctypes-prefix core::ffi --no-derive-debug --no-rustfmt-bindings
 //     --raw-line 'use super::*;'
@@ -9,14 +10,17 @@
 //     --opaque-type '(pthread_.*|_ibv_device_ops|ibv_rx_hash_conf|ibv_send_wr__bindgen_ty_3)'
 //     --opaque-type '(ibv_send_wr__bindgen_ty_4__bindgen_ty_2|ibv_(odp|rss|tm|tso|packet_pacing|pci_atomic)_caps)'
 //     --blocklist-type 'ibv_(cq|sge|wc_status|wc_opcode|event_type|ece|mw_bind|odp_caps__.*)'
-//     --blocklist-type 'ibv_((alloc_dm|counter|flow|ops_wr|parent_domain|rwq|td|values|wq|xrcd).*|dm|tm_cap)'
-//     --blocklist-type 'ibv_(qp_open_attr|qp_rate_limit_attr|srq_init_attr_ex|srq_type|wc_tm_info)'
+//     --blocklist-type 'ibv_((alloc_dm|counter|flow|ops_wr|parent_domain|rwq|td|values|wq|xrcd).*|dm)'
+//     --blocklist-type 'ibv_(qp_open_attr|qp_rate_limit_attr|wc_tm_info)'
 //     --blocklist-type 'ibv_send_wr__bindgen_ty_3__.*'
 //     --blocklist-type '(verbs_ex_private|ib_uverbs_.*|_compat_.*|timespec|__time_t|__syscall_slong_t)'
+//     --blocklist-type 'rdma_(driver_id|cm_join_mc_attr_mask|cm_mc_join_flags)'
 //     --allowlist-type 'verbs_context' --allowlist-type 'ibv_(grh|gid_type|device_cap_flags|fork_status)'
-//     --allowlist-type 'ibv_(rate|send_flags|qp_create_send_ops_flags|srq_attr_mask|qp_init_attr_mask)'
+//     --allowlist-type 'ibv_(rate|send_flags|qp_create_send_ops_flags|srq_attr_mask|(qp|srq)_init_attr_mask)'
 //     --allowlist-type 'ibv_(cq_init_attr_mask|create_cq_attr_flags|cq_attr_mask|gid_entry|async_event)'
 //     --allowlist-type 'ibv_(srq_init_attr|qp_init_attr|qp_attr|qp_ex)'
+//     --allowlist-type 'rdma_(cm_.*|addrinfo|conn_param|ud_param|port_space)'
+//     --allowlist-var '(RDMA_(UDP_QKEY|MAX_.*|OPTION_.*)|RAI_.*)'
 //     --allowlist-var 'IBV_(WC_STANDARD_FLAGS|LINK_LAYER_INFINIBAND)'
 //     | sed -E 's/:: core :: option :: //g; s/core :: ffi :: //g; s/([(,]) ?[a-z_]+ : /\1 /g;
 //     s/ibv_wc([ )])/ibv_wc_fields\1/g; s/ibv_async_event__bindgen_ty_1/ibv_async_event_element/g;
@@ -25,10 +29,12 @@
 //     s/ibv_send_wr_wr__bindgen_ty_1/ibv_send_wr_rdma/g; s/ibv_send_wr_wr__bindgen_ty_2/ibv_send_wr_atomic/g;
 //     s/ibv_send_wr_wr__bindgen_ty_3/ibv_send_wr_ud/g;
 //     s/mut (ibv_(rwq_ind_table|xrcd|wq)|verbs_ex_private) /mut c_void /g;
-//     s/pub type __[^;]*; //g;
+//     s/rdma_addr__bindgen_ty_1/rdma_addr_src/g; s/rdma_addr__bindgen_ty_2/rdma_addr_dst/g;
+//     s/rdma_addr__bindgen_ty_3/rdma_addr_ib/g; s/rdma_cm_event__bindgen_ty_1/rdma_cm_event_param/g;
+//     s/in6_addr__bindgen_ty_1/in6_addr_u/g; s/__socklen_t/u32/g; s/pub type (__|u32)[^;]*; //g;
 //     s/__be([0-9])/u\1/g; s/(repr \(C)\)\] # \[repr \((align)/\1 , \2/g;
 //     s/(ibv_[a-z_]+_(mask|flags)|ibv_gid_type|_bindgen_ty_[0-9]+) = ([0-9])/u32 = \3/g;
-//     s/pub type (ibv_[a-z_]+_(mask|flags)|ibv_gid_type|_bindgen_ty_[0-9]+) [^;]*; //g;
+//     s/pub type (ibv_[a-z_]+_(mask|flags)|ibv_gid_type|_bindgen_ty_[0-9]+) [^;]*; ?//g;
 //     s/(_(mr|counters|flow|dm|action|esp|rate_limit|domain|td|table|wq|values)) : Option [^()]*\([^)]*\)[^>]*/\1 : @ /g;
 //     s/(_srq_ops|_srq_ex|_xrcd|_tm_info|open_qp|_compat_[a-z_]+) : Option [^()]*\([^)]*\)[^>]*/\1 : @ /g;
 //     s/@ (> [^,>]*)?>/Option < unsafe extern "C" fn () >/g'
@@ -37,6 +43,62 @@
 
 use super::*;
 
+pub const RDMA_UDP_QKEY: u32 = 19088743;
+pub const RAI_PASSIVE: u32 = 1;
+pub const RAI_NUMERICHOST: u32 = 2;
+pub const RAI_NOROUTE: u32 = 4;
+pub const RAI_FAMILY: u32 = 8;
+pub type socklen_t = u32;
+pub type sa_family_t = c_ushort;
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct sockaddr {
+    pub sa_family: sa_family_t,
+    pub sa_data: [c_char; 14usize],
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct sockaddr_storage {
+    pub ss_family: sa_family_t,
+    pub __ss_padding: [c_char; 118usize],
+    pub __ss_align: c_ulong,
+}
+pub type in_addr_t = u32;
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct in_addr {
+    pub s_addr: in_addr_t,
+}
+pub type in_port_t = u16;
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct in6_addr {
+    pub __in6_u: in6_addr_u,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub union in6_addr_u {
+    pub __u6_addr8: [u8; 16usize],
+    pub __u6_addr16: [u16; 8usize],
+    pub __u6_addr32: [u32; 4usize],
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct sockaddr_in {
+    pub sin_family: sa_family_t,
+    pub sin_port: in_port_t,
+    pub sin_addr: in_addr,
+    pub sin_zero: [c_uchar; 8usize],
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct sockaddr_in6 {
+    pub sin6_family: sa_family_t,
+    pub sin6_port: in_port_t,
+    pub sin6_flowinfo: u32,
+    pub sin6_addr: in6_addr,
+    pub sin6_scope_id: u32,
+}
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub union ibv_gid {
@@ -382,6 +444,33 @@ pub struct ibv_srq_attr {
 pub struct ibv_srq_init_attr {
     pub srq_context: *mut c_void,
     pub attr: ibv_srq_attr,
+}
+pub const IBV_SRQT_BASIC: ibv_srq_type = 0;
+pub const IBV_SRQT_XRC: ibv_srq_type = 1;
+pub const IBV_SRQT_TM: ibv_srq_type = 2;
+pub type ibv_srq_type = u32;
+pub const IBV_SRQ_INIT_ATTR_TYPE: u32 = 1;
+pub const IBV_SRQ_INIT_ATTR_PD: u32 = 2;
+pub const IBV_SRQ_INIT_ATTR_XRCD: u32 = 4;
+pub const IBV_SRQ_INIT_ATTR_CQ: u32 = 8;
+pub const IBV_SRQ_INIT_ATTR_TM: u32 = 16;
+pub const IBV_SRQ_INIT_ATTR_RESERVED: u32 = 32;
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct ibv_tm_cap {
+    pub max_num_tags: u32,
+    pub max_ops: u32,
+}
+#[repr(C)]
+pub struct ibv_srq_init_attr_ex {
+    pub srq_context: *mut c_void,
+    pub attr: ibv_srq_attr,
+    pub comp_mask: u32,
+    pub srq_type: ibv_srq_type,
+    pub pd: *mut ibv_pd,
+    pub xrcd: *mut c_void,
+    pub cq: *mut ibv_cq,
+    pub tm_cap: ibv_tm_cap,
 }
 pub const IBV_QPT_RC: ibv_qp_type = 2;
 pub const IBV_QPT_UC: ibv_qp_type = 3;
@@ -849,3 +938,186 @@ pub struct verbs_context {
     pub sz: usize,
     pub context: ibv_context,
 }
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct ibv_sa_path_rec {
+    pub dgid: ibv_gid,
+    pub sgid: ibv_gid,
+    pub dlid: u16,
+    pub slid: u16,
+    pub raw_traffic: c_int,
+    pub flow_label: u32,
+    pub hop_limit: u8,
+    pub traffic_class: u8,
+    pub reversible: c_int,
+    pub numb_path: u8,
+    pub pkey: u16,
+    pub sl: u8,
+    pub mtu_selector: u8,
+    pub mtu: u8,
+    pub rate_selector: u8,
+    pub rate: u8,
+    pub packet_life_time_selector: u8,
+    pub packet_life_time: u8,
+    pub preference: u8,
+}
+pub const RDMA_CM_EVENT_ADDR_RESOLVED: rdma_cm_event_type = 0;
+pub const RDMA_CM_EVENT_ADDR_ERROR: rdma_cm_event_type = 1;
+pub const RDMA_CM_EVENT_ROUTE_RESOLVED: rdma_cm_event_type = 2;
+pub const RDMA_CM_EVENT_ROUTE_ERROR: rdma_cm_event_type = 3;
+pub const RDMA_CM_EVENT_CONNECT_REQUEST: rdma_cm_event_type = 4;
+pub const RDMA_CM_EVENT_CONNECT_RESPONSE: rdma_cm_event_type = 5;
+pub const RDMA_CM_EVENT_CONNECT_ERROR: rdma_cm_event_type = 6;
+pub const RDMA_CM_EVENT_UNREACHABLE: rdma_cm_event_type = 7;
+pub const RDMA_CM_EVENT_REJECTED: rdma_cm_event_type = 8;
+pub const RDMA_CM_EVENT_ESTABLISHED: rdma_cm_event_type = 9;
+pub const RDMA_CM_EVENT_DISCONNECTED: rdma_cm_event_type = 10;
+pub const RDMA_CM_EVENT_DEVICE_REMOVAL: rdma_cm_event_type = 11;
+pub const RDMA_CM_EVENT_MULTICAST_JOIN: rdma_cm_event_type = 12;
+pub const RDMA_CM_EVENT_MULTICAST_ERROR: rdma_cm_event_type = 13;
+pub const RDMA_CM_EVENT_ADDR_CHANGE: rdma_cm_event_type = 14;
+pub const RDMA_CM_EVENT_TIMEWAIT_EXIT: rdma_cm_event_type = 15;
+pub type rdma_cm_event_type = u32;
+pub const RDMA_PS_IPOIB: rdma_port_space = 2;
+pub const RDMA_PS_TCP: rdma_port_space = 262;
+pub const RDMA_PS_UDP: rdma_port_space = 273;
+pub const RDMA_PS_IB: rdma_port_space = 319;
+pub type rdma_port_space = u32;
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct rdma_ib_addr {
+    pub sgid: ibv_gid,
+    pub dgid: ibv_gid,
+    pub pkey: u16,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct rdma_addr {
+    pub anon_1: rdma_addr_src,
+    pub anon_2: rdma_addr_dst,
+    pub addr: rdma_addr_ib,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub union rdma_addr_src {
+    pub src_addr: sockaddr,
+    pub src_sin: sockaddr_in,
+    pub src_sin6: sockaddr_in6,
+    pub src_storage: sockaddr_storage,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub union rdma_addr_dst {
+    pub dst_addr: sockaddr,
+    pub dst_sin: sockaddr_in,
+    pub dst_sin6: sockaddr_in6,
+    pub dst_storage: sockaddr_storage,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub union rdma_addr_ib {
+    pub ibaddr: rdma_ib_addr,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct rdma_route {
+    pub addr: rdma_addr,
+    pub path_rec: *mut ibv_sa_path_rec,
+    pub num_paths: c_int,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct rdma_event_channel {
+    pub fd: c_int,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct rdma_cm_id {
+    pub verbs: *mut ibv_context,
+    pub channel: *mut rdma_event_channel,
+    pub context: *mut c_void,
+    pub qp: *mut ibv_qp,
+    pub route: rdma_route,
+    pub ps: rdma_port_space,
+    pub port_num: u8,
+    pub event: *mut rdma_cm_event,
+    pub send_cq_channel: *mut ibv_comp_channel,
+    pub send_cq: *mut ibv_cq,
+    pub recv_cq_channel: *mut ibv_comp_channel,
+    pub recv_cq: *mut ibv_cq,
+    pub srq: *mut ibv_srq,
+    pub pd: *mut ibv_pd,
+    pub qp_type: ibv_qp_type,
+}
+pub const RDMA_MAX_RESP_RES: u32 = 255;
+pub const RDMA_MAX_INIT_DEPTH: u32 = 255;
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct rdma_conn_param {
+    pub private_data: *const c_void,
+    pub private_data_len: u8,
+    pub responder_resources: u8,
+    pub initiator_depth: u8,
+    pub flow_control: u8,
+    pub retry_count: u8,
+    pub rnr_retry_count: u8,
+    pub srq: u8,
+    pub qp_num: u32,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct rdma_ud_param {
+    pub private_data: *const c_void,
+    pub private_data_len: u8,
+    pub ah_attr: ibv_ah_attr,
+    pub qp_num: u32,
+    pub qkey: u32,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct rdma_cm_event {
+    pub id: *mut rdma_cm_id,
+    pub listen_id: *mut rdma_cm_id,
+    pub event: rdma_cm_event_type,
+    pub status: c_int,
+    pub param: rdma_cm_event_param,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub union rdma_cm_event_param {
+    pub conn: rdma_conn_param,
+    pub ud: rdma_ud_param,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct rdma_addrinfo {
+    pub ai_flags: c_int,
+    pub ai_family: c_int,
+    pub ai_qp_type: c_int,
+    pub ai_port_space: c_int,
+    pub ai_src_len: socklen_t,
+    pub ai_dst_len: socklen_t,
+    pub ai_src_addr: *mut sockaddr,
+    pub ai_dst_addr: *mut sockaddr,
+    pub ai_src_canonname: *mut c_char,
+    pub ai_dst_canonname: *mut c_char,
+    pub ai_route_len: usize,
+    pub ai_route: *mut c_void,
+    pub ai_connect_len: usize,
+    pub ai_connect: *mut c_void,
+    pub ai_next: *mut rdma_addrinfo,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct rdma_cm_join_mc_attr_ex {
+    pub comp_mask: u32,
+    pub join_flags: u32,
+    pub addr: *mut sockaddr,
+}
+pub const RDMA_OPTION_ID: u32 = 0;
+pub const RDMA_OPTION_IB: u32 = 1;
+pub const RDMA_OPTION_ID_TOS: u32 = 0;
+pub const RDMA_OPTION_ID_REUSEADDR: u32 = 1;
+pub const RDMA_OPTION_ID_AFONLY: u32 = 2;
+pub const RDMA_OPTION_ID_ACK_TIMEOUT: u32 = 3;
+pub const RDMA_OPTION_IB_PATH: u32 = 1;

@@ -1,0 +1,220 @@
+//! Socket addresses, `struct rdma_addrinfo`, and `getaddrinfo(3)`.
+
+use std::ffi::{CStr, CString};
+use std::iter;
+use std::marker::PhantomData;
+use std::mem::zeroed;
+use std::ptr;
+
+use super::arg::{Argument, In};
+use crate::sys::*;
+
+/// A text of C's.
+pub struct Text<'a>(*const c_char, PhantomData<&'a CStr>);
+
+impl Argument<*const c_char> for Text<'_> {
+    unsafe fn of_c(raw: *const c_char) -> Self {
+        Self(raw, PhantomData)
+    }
+}
+
+impl<'a> Text<'a> {
+    /// The text, if the program passed one.
+    pub fn optional(self) -> Option<&'a CStr> {
+        // SAFETY: not null, so a text with a zero at its end, by `of_c`.
+        (!self.0.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })
+    }
+}
+
+/// A socket address of any family: so many bytes, the rest zero.
+#[derive(Clone, Copy)]
+pub struct Address {
+    storage: sockaddr_storage,
+    len: socklen_t,
+}
+
+impl Address {
+    /// The address of so many bytes that C has here; `None` if there is none, or it is longer than any can be.
+    ///
+    /// # Safety
+    /// The pointer is null, or there are so many bytes.
+    unsafe fn of_c(address: *const sockaddr, len: socklen_t) -> Option<Self> {
+        let mut storage = sockaddr_storage::ZEROED;
+        let bytes = len as usize;
+        if address.is_null() || bytes < size_of::<sa_family_t>() || bytes > size_of_val(&storage) {
+            return None;
+        }
+        let to = (&raw mut storage).cast::<u8>();
+        // SAFETY: there are so many bytes at both places; any bytes are a `sockaddr_storage`.
+        unsafe { to.copy_from_nonoverlapping(address.cast(), bytes) };
+        Some(Self { storage, len })
+    }
+
+    /// `AF_INET`, `AF_INET6`, or another.
+    pub const fn family(&self) -> c_int {
+        self.storage.ss_family as c_int
+    }
+}
+
+/// What `rdma_getaddrinfo` is asked for, or what one result is, as values.
+#[derive(Clone, Default)]
+pub struct AddrInfo {
+    pub flags: u32,
+    pub family: c_int,
+    pub qp_type: c_int,
+    pub port_space: c_int,
+    pub source: Option<Address>,
+    pub destination: Option<Address>,
+    pub source_name: Option<CString>,
+    pub destination_name: Option<CString>,
+}
+
+impl In<'_, rdma_addrinfo> {
+    /// Hints, if the program passed any; of the names and of routes nothing is read.
+    pub fn hints(self) -> Option<AddrInfo> {
+        let hints = self.optional()?;
+        // SAFETY: null or so many bytes, by `of_c`.
+        let [source, destination] = unsafe {
+            [
+                Address::of_c(hints.ai_src_addr, hints.ai_src_len),
+                Address::of_c(hints.ai_dst_addr, hints.ai_dst_len),
+            ]
+        };
+        Some(AddrInfo {
+            flags: hints.ai_flags.cast_unsigned(),
+            family: hints.ai_family,
+            qp_type: hints.ai_qp_type,
+            port_space: hints.ai_port_space,
+            source,
+            destination,
+            ..AddrInfo::default()
+        })
+    }
+}
+
+/// A result in C's memory, with what it points to.
+#[repr(C)]
+struct Entry {
+    /// What C sees, which comes first.
+    public: rdma_addrinfo,
+    info: AddrInfo,
+}
+
+/// Puts results where C finds them, until they are [freed](Results::free).
+pub fn to_c(results: Vec<AddrInfo>) -> *mut rdma_addrinfo {
+    results.into_iter().rev().fold(ptr::null_mut(), |next, info| {
+        let entry = Box::new(Entry { public: rdma_addrinfo::ZEROED, info });
+        let entry = Box::into_raw(entry);
+        // SAFETY: nobody else has it; what it points to is in itself, or in memory of its own, which stay where they are.
+        unsafe {
+            let (source, source_len) = address_to_c(&raw mut (*entry).info.source);
+            let (destination, destination_len) = address_to_c(&raw mut (*entry).info.destination);
+            let info = &(*entry).info;
+            (*entry).public = rdma_addrinfo {
+                ai_flags: info.flags.cast_signed(),
+                ai_family: info.family,
+                ai_qp_type: info.qp_type,
+                ai_port_space: info.port_space,
+                ai_src_len: source_len,
+                ai_dst_len: destination_len,
+                ai_src_addr: source,
+                ai_dst_addr: destination,
+                ai_src_canonname: name_to_c(info.source_name.as_deref()),
+                ai_dst_canonname: name_to_c(info.destination_name.as_deref()),
+                ai_next: next,
+                ..rdma_addrinfo::ZEROED
+            };
+        }
+        entry.cast()
+    })
+}
+
+/// Where an address is and how long; null and 0, if there is none.
+///
+/// # Safety
+/// It is valid, and only C uses it from now on.
+unsafe fn address_to_c(address: *mut Option<Address>) -> (*mut sockaddr, socklen_t) {
+    // SAFETY: guaranteed by the caller.
+    match unsafe { &mut *address } {
+        Some(address) => ((&raw mut address.storage).cast(), address.len),
+        None => (ptr::null_mut(), 0),
+    }
+}
+
+fn name_to_c(name: Option<&CStr>) -> *mut c_char {
+    name.map_or(ptr::null(), CStr::as_ptr).cast_mut()
+}
+
+/// Results that C gives back.
+pub struct Results(*mut rdma_addrinfo);
+
+impl Argument<*mut rdma_addrinfo> for Results {
+    unsafe fn of_c(raw: *mut rdma_addrinfo) -> Self {
+        Self(raw)
+    }
+}
+
+impl Results {
+    /// `rdma_freeaddrinfo(3)`. Null is no result. What C put into a result instead of what was there stays C's.
+    pub fn free(self) {
+        let mut next = self.0;
+        while !next.is_null() {
+            // SAFETY: an entry of `to_c`, which the program passes back once, as the manual page requires.
+            let entry = unsafe { Box::from_raw(next.cast::<Entry>()) };
+            next = entry.public.ai_next;
+        }
+    }
+}
+
+/// An address that `getaddrinfo(3)` found, with the canonical name of the host, which the first one has.
+pub struct Found {
+    pub address: Address,
+    pub name: Option<CString>,
+}
+
+unsafe extern "C-unwind" {
+    // The C library unwinds a thread out of it that is cancelled.
+    #[link_name = "getaddrinfo"]
+    fn resolve(
+        node: *const c_char,
+        service: *const c_char,
+        hints: *const libc::addrinfo,
+        res: *mut *mut libc::addrinfo,
+    ) -> c_int;
+}
+
+/// `getaddrinfo(3)`.
+///
+/// # Errors
+/// Its number, one of `EAI_...`.
+pub fn getaddrinfo(
+    node: Option<&CStr>,
+    service: Option<&CStr>,
+    (flags, family, socktype): (c_int, c_int, c_int),
+) -> Result<Vec<Found>, c_int> {
+    let [node, service] = [node, service].map(|text| text.map_or(ptr::null(), CStr::as_ptr));
+    // SAFETY: numbers and pointers, all of which may be zero.
+    let mut hints = unsafe { zeroed::<libc::addrinfo>() };
+    (hints.ai_flags, hints.ai_family, hints.ai_socktype) = (flags, family, socktype);
+    let mut first = ptr::null_mut();
+    // SAFETY: texts or null, a buffer for a pointer, and hints without pointers.
+    match unsafe { resolve(node, service, &raw const hints, &raw mut first) } {
+        0 => {}
+        error => return Err(error),
+    }
+    // SAFETY: a list of valid results, or null.
+    let all =
+        iter::successors(unsafe { first.as_ref() }, |found| unsafe { found.ai_next.as_ref() });
+    let found = all.filter_map(|found| {
+        // SAFETY: the address has that length; the name is null or a text.
+        unsafe {
+            let address = Address::of_c(found.ai_addr.cast(), found.ai_addrlen)?;
+            let name = Text::of_c(found.ai_canonname.cast_const()).optional();
+            Some(Found { address, name: name.map(CStr::to_owned) })
+        }
+    });
+    let found = found.collect();
+    // SAFETY: the list is not used any more: what was found are copies.
+    unsafe { libc::freeaddrinfo(first) };
+    Ok(found)
+}

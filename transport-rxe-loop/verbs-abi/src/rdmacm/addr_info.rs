@@ -1,0 +1,119 @@
+//! `rdma_getaddrinfo(3)`: names into addresses, by the C library's resolver. An address of an interface of this machine, or
+//! of loopback, is one of the device's.
+
+use std::ffi::CStr;
+
+use crate::errno::Errno;
+use crate::raw::addr_info::{AddrInfo, Found, Text, getaddrinfo, to_c};
+use crate::raw::{In, Out};
+use crate::sys::*;
+
+/// Why there is no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unresolved {
+    /// One of `EAI_...`, which `gai_strerror(3)` has texts for.
+    Eai(c_int),
+    /// What is told by -1 and `errno`.
+    Errno(Errno),
+}
+
+const KNOWN_FLAGS: u32 = RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY;
+
+/// `rdma_getaddrinfo(3)`. An `ai_family` of the hints counts with and without RAI_FAMILY; where it is 0, the family of the
+/// source that they give counts. There is a result for each address, without routes, and with the source that the hints
+/// give. EAI_BADFLAGS: unknown flags. EAI_FAMILY: another family than IPv4's and IPv6's. EAI_SOCKTYPE: a type of queue
+/// pairs other than RC and UD, or a port space that does not have this type. EAI_NONAME: neither a name nor an address.
+/// -1 with EINVAL: no node, no service and no hints, or no buffer. Else as for `getaddrinfo(3)`.
+pub fn get_addr_info(
+    node: Text<'_>,
+    service: Text<'_>,
+    hints: In<'_, rdma_addrinfo>,
+    res: Out<'_, *mut rdma_addrinfo>,
+) -> Result<(), Unresolved> {
+    res.check().map_err(Unresolved::Errno)?;
+    let (node, service, hints) = (node.optional(), service.optional(), hints.hints());
+    if node.is_none() && service.is_none() && hints.is_none() {
+        return Err(Unresolved::Errno(Errno::INVAL));
+    }
+    let wanted = judge(hints.unwrap_or_default()).map_err(Unresolved::Eai)?;
+    let results = match (node, service) {
+        (None, None) => vec![as_given(wanted)?],
+        _ => resolve(node, service, &wanted)?,
+    };
+    res.put(to_c(results)).map_err(Unresolved::Errno)
+}
+
+/// The hints, with what they leave open.
+fn judge(hints: AddrInfo) -> Result<AddrInfo, c_int> {
+    if hints.flags & !KNOWN_FLAGS != 0 {
+        return Err(libc::EAI_BADFLAGS);
+    }
+    let family = match (hints.family, &hints.source) {
+        (libc::AF_UNSPEC, Some(source)) => source.family(),
+        (family, _) => family,
+    };
+    if ![libc::AF_UNSPEC, libc::AF_INET, libc::AF_INET6].contains(&family) {
+        return Err(libc::EAI_FAMILY);
+    }
+    let (qp_type, port_space) = kind(hints.qp_type, hints.port_space)?;
+    Ok(AddrInfo { family, qp_type, port_space, ..hints })
+}
+
+/// The type of queue pairs and the port space, of which either may be 0: RC and TCP if both are.
+fn kind(qp_type: c_int, port_space: c_int) -> Result<(c_int, c_int), c_int> {
+    const RC: c_int = IBV_QPT_RC as c_int;
+    const UD: c_int = IBV_QPT_UD as c_int;
+    const TCP: c_int = RDMA_PS_TCP as c_int;
+    const UDP: c_int = RDMA_PS_UDP as c_int;
+    const IPOIB: c_int = RDMA_PS_IPOIB as c_int;
+    const IB: c_int = RDMA_PS_IB as c_int;
+    match (qp_type, port_space) {
+        (0 | RC, 0 | TCP) => Ok((RC, TCP)),
+        (0 | UD, UDP) | (UD, 0) => Ok((UD, UDP)),
+        (0 | UD, IPOIB) => Ok((UD, IPOIB)),
+        (0 | RC, IB) => Ok((RC, IB)),
+        (UD, IB) => Ok((UD, IB)),
+        _ => Err(libc::EAI_SOCKTYPE),
+    }
+}
+
+/// The result without a name: the addresses of the hints.
+fn as_given(wanted: AddrInfo) -> Result<AddrInfo, Unresolved> {
+    let known = wanted.destination.or(wanted.source).ok_or(Unresolved::Eai(libc::EAI_NONAME))?;
+    Ok(AddrInfo { family: known.family(), ..wanted })
+}
+
+/// A result for each address that the C library finds.
+fn resolve(
+    node: Option<&CStr>,
+    service: Option<&CStr>,
+    wanted: &AddrInfo,
+) -> Result<Vec<AddrInfo>, Unresolved> {
+    let has = |flag| wanted.flags & flag != 0;
+    let mut flags = 0;
+    for (is_wanted, flag) in [
+        (has(RAI_PASSIVE), libc::AI_PASSIVE),
+        (has(RAI_NUMERICHOST), libc::AI_NUMERICHOST),
+        (node.is_some(), libc::AI_CANONNAME),
+    ] {
+        flags |= if is_wanted { flag } else { 0 };
+    }
+    let is_datagram = wanted.qp_type == IBV_QPT_UD as c_int;
+    let socktype = if is_datagram { libc::SOCK_DGRAM } else { libc::SOCK_STREAM };
+    let found = getaddrinfo(node, service, (flags, wanted.family, socktype));
+    let found = found.map_err(Unresolved::Eai)?;
+    Ok(found.into_iter().map(|found| result(wanted, found)).collect())
+}
+
+/// The result with this address: the source on the passive side, else the destination.
+fn result(wanted: &AddrInfo, Found { address, name }: Found) -> AddrInfo {
+    let (family, wanted) = (address.family(), wanted.clone());
+    if wanted.flags & RAI_PASSIVE != 0 {
+        let (source, source_name) = (Some(address), name);
+        return AddrInfo { family, source, source_name, destination: None, ..wanted };
+    }
+    AddrInfo { family, destination: Some(address), destination_name: name, ..wanted }
+}
+
+#[cfg(test)]
+mod tests;

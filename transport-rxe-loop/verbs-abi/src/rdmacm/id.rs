@@ -1,0 +1,101 @@
+//! Identifiers, `struct rdma_cm_id`: what stands for a connection, as a socket does.
+
+use std::mem::offset_of;
+
+use rustix_futex_sync::Mutex;
+
+use crate::channel::{self, CHANNELS, Channel};
+use crate::context::Opening;
+use crate::cq::{self, Queue};
+use crate::errno::Errno;
+use crate::pd::Domain;
+use crate::raw::child::{Alone, Renewed};
+use crate::raw::{Kind, Slot, Table};
+use crate::sys::*;
+
+/// An identifier. What programs see of it is in its slot.
+#[derive(Default)]
+pub struct Id {
+    /// The completion queues that were made for its queue pair, since the program gave none: for sends, for receives.
+    pub queues: [Option<OwnQueue>; 2],
+}
+
+impl Kind for Id {
+    type Public = rdma_cm_id;
+    type Face = rdma_cm_id;
+    const HANDLE: Option<usize> = None;
+    // It begins with its context, which it gets when it is bound to a device.
+    const STAYS: bool = false;
+}
+
+/// Those of this process.
+pub static IDS: Table<Id> = Table::new();
+
+/// A completion queue and its channel. Both are destroyed with this, unless something else uses them.
+pub struct OwnQueue {
+    pub cq: &'static Slot<Queue>,
+    pub channel: &'static Slot<Channel>,
+}
+
+impl OwnQueue {
+    /// One with room for so many completions, whose events name this identifier as their context.
+    ///
+    /// # Errors
+    /// As for `ibv_create_comp_channel` and `ibv_create_cq`.
+    pub fn new(id: &Slot<Id>, context: *const ibv_context, cqe: u32) -> Result<Self, Errno> {
+        let channel = channel::create_comp_channel(context)?;
+        let cq_context = id.face().cast();
+        let init = ibv_cq_init_attr_ex { cqe, cq_context, channel, ..ibv_cq_init_attr_ex::ZEROED };
+        let made = CHANNELS
+            .find(channel)
+            .and_then(|channel| Ok(Self { cq: cq::create(context, &init, false)?, channel }));
+        made.inspect_err(|_| _ = channel::destroy_comp_channel(channel))
+    }
+}
+
+impl Drop for OwnQueue {
+    fn drop(&mut self) {
+        // Either may be used by what the program made, or have been destroyed by it.
+        let _ = cq::destroy_cq(self.cq.face());
+        let _ = channel::destroy_comp_channel(self.channel.face());
+    }
+}
+
+/// The one context of a process that its identifiers are bound to, and the protection domain that they use by default.
+#[derive(Clone, Copy)]
+pub struct Device {
+    pub context: &'static Slot<Opening>,
+    pub pd: &'static Slot<Domain>,
+}
+
+/// That of this process, once it is opened.
+pub static DEVICE: Renewed<Mutex<Option<Device>>> = Renewed::new(Mutex::new(None));
+
+/// Forgets the device of the parent.
+pub fn renew(alone: &Alone) {
+    DEVICE.renew(alone, Mutex::new(None));
+}
+
+/// The ports that programs see, in network order; 0, if the identifier has no such address, or is none.
+pub fn src_port(id: *const rdma_cm_id) -> u16 {
+    port(id, offset_of!(rdma_cm_id, route.addr.anon_1))
+}
+
+/// As [`src_port`], of the peer's address.
+pub fn dst_port(id: *const rdma_cm_id) -> u16 {
+    port(id, offset_of!(rdma_cm_id, route.addr.anon_2))
+}
+
+/// Where a port is, in an address of either family.
+const PORT: usize = offset_of!(sockaddr_in, sin_port);
+
+const _: () = assert!(PORT == offset_of!(sockaddr_in6, sin6_port));
+
+/// The port of an address of an identifier, by where the address is.
+fn port(id: *const rdma_cm_id, at: usize) -> u16 {
+    let Ok(slot) = IDS.find(id) else { return 0 };
+    match c_int::from(slot.load::<sa_family_t>(at)) {
+        libc::AF_INET | libc::AF_INET6 => slot.load(at + PORT),
+        _ => 0,
+    }
+}

@@ -1,0 +1,179 @@
+//! `rdma_create_qp(3)` and `rdma_destroy_qp(3)`: the queue pair of an identifier, with completion queues where the program
+//! gives none.
+
+use std::mem::{self, offset_of};
+use std::ptr;
+
+use cq_core::setup::{Access, QpAttrMask};
+
+use crate::errno::Errno;
+use crate::modify::modify;
+use crate::port::PORT;
+use crate::qp::{self, PAIRS};
+use crate::qp_ex;
+use crate::raw::{InOut, Slot};
+use crate::rdmacm::devices::{bound, domain};
+use crate::rdmacm::id::{IDS, Id, OwnQueue};
+use crate::srq::SHARED;
+use crate::sys::*;
+
+const QP: usize = offset_of!(rdma_cm_id, qp);
+const PD: usize = offset_of!(rdma_cm_id, pd);
+
+/// Where an identifier has its completion queue and its channel, for sends and for receives.
+const QUEUES: [(usize, usize); 2] = [
+    (offset_of!(rdma_cm_id, send_cq), offset_of!(rdma_cm_id, send_cq_channel)),
+    (offset_of!(rdma_cm_id, recv_cq), offset_of!(rdma_cm_id, recv_cq_channel)),
+];
+
+/// `rdma_create_qp(3)`. -1 with EINVAL: the identifier is not bound to a device, has a queue pair, or is of a port space
+/// that has no queue pairs of this type; a domain of another context. EINVAL, ENOENT: no identifier. Else as for
+/// `ibv_create_qp` and `ibv_create_cq`.
+pub fn create_qp(
+    id: *const rdma_cm_id,
+    pd: *mut ibv_pd,
+    init: InOut<'_, ibv_qp_init_attr>,
+) -> Result<(), Errno> {
+    let init = init.changed()?;
+    let mut extended = ibv_qp_init_attr_ex {
+        qp_context: init.qp_context,
+        send_cq: init.send_cq,
+        recv_cq: init.recv_cq,
+        srq: init.srq,
+        cap: init.cap,
+        qp_type: init.qp_type,
+        sq_sig_all: init.sq_sig_all,
+        comp_mask: IBV_QP_INIT_ATTR_PD,
+        pd,
+        ..ibv_qp_init_attr_ex::ZEROED
+    };
+    create(id, &mut extended)?;
+    (init.send_cq, init.recv_cq) = (extended.send_cq, extended.recv_cq);
+    (init.srq, init.cap) = (extended.srq, extended.cap);
+    Ok(())
+}
+
+/// `rdma_create_qp_ex`, which no page documents: as `rdma_create_qp`, of what `ibv_create_qp_ex` takes.
+pub fn create_qp_ex(
+    id: *const rdma_cm_id,
+    init: InOut<'_, ibv_qp_init_attr_ex>,
+) -> Result<(), Errno> {
+    let init = init.changed()?;
+    let given = (init.comp_mask, init.pd, init.srq, init.send_cq, init.recv_cq);
+    create(id, init).inspect_err(|_| {
+        // What was made for it is gone again.
+        (init.comp_mask, init.pd, init.srq, init.send_cq, init.recv_cq) = given;
+    })
+}
+
+/// Makes the queue pair, and tells what it is made of: to the program in its attributes, to all in the identifier.
+fn create(id: *const rdma_cm_id, init: &mut ibv_qp_init_attr_ex) -> Result<(), Errno> {
+    let slot = IDS.find(id)?;
+    slot.with(|made| {
+        let context = bound(slot)?;
+        let is_datagram = slot.load::<ibv_qp_type>(offset_of!(rdma_cm_id, qp_type)) == IBV_QPT_UD;
+        let has_one = !slot.load::<*mut ibv_qp>(QP).is_null();
+        if has_one || is_datagram != (init.qp_type == IBV_QPT_UD) {
+            return Err(Errno::INVAL);
+        }
+        let given = init.comp_mask & IBV_QP_INIT_ATTR_PD != 0;
+        init.pd = domain(slot, if given { init.pd } else { ptr::null_mut() })?;
+        init.comp_mask |= IBV_QP_INIT_ATTR_PD;
+        if init.srq.is_null() {
+            init.srq = slot.load(offset_of!(rdma_cm_id, srq));
+        }
+        let queues = complete(slot, context, init)?;
+        let qp = qp_ex::create(context, init)?;
+        if let Err(errno) = prepare(qp, init.qp_type) {
+            let _ = qp::destroy_qp(qp);
+            return Err(errno);
+        }
+        slot.store(QP, qp);
+        slot.store(PD, init.pd);
+        tell(slot, &queues);
+        made.queues = queues;
+        Ok(())
+    })?
+}
+
+/// Makes the completion queues that the attributes lack, large enough for all that can be outstanding.
+fn complete(
+    slot: &Slot<Id>,
+    context: *const ibv_context,
+    init: &mut ibv_qp_init_attr_ex,
+) -> Result<[Option<OwnQueue>; 2], Errno> {
+    let make = |cqe: u32| OwnQueue::new(slot, context, cqe.max(1)).map(Some);
+    let mut queues = [None, None];
+    if init.send_cq.is_null() {
+        queues[0] = make(init.cap.max_send_wr)?;
+    }
+    if init.recv_cq.is_null() {
+        let receives = match init.srq.is_null() {
+            true => init.cap.max_recv_wr,
+            false => SHARED.find(init.srq)?.with(|shared| shared.srq.caps().max_wr)?,
+        };
+        queues[1] = make(receives)?;
+    }
+    for (queue, to) in queues.iter().zip([&mut init.send_cq, &mut init.recv_cq]) {
+        if let Some(queue) = queue {
+            *to = queue.cq.face();
+        }
+    }
+    Ok(queues)
+}
+
+/// Lets programs see the queues that were made, or are there no more.
+fn tell(slot: &Slot<Id>, queues: &[Option<OwnQueue>; 2]) {
+    for (queue, (cq, channel)) in queues.iter().zip(QUEUES) {
+        let (queue, its_channel) = match queue {
+            Some(queue) => (queue.cq.face(), queue.channel.face()),
+            None => (ptr::null_mut(), ptr::null_mut()),
+        };
+        slot.store(cq, queue);
+        slot.store(channel, its_channel);
+    }
+}
+
+/// Brings a new queue pair of an identifier to where `rdma_create_qp(3)` leaves it. A connected one is in INIT then, where
+/// receives can be posted, with every right of its type for its peer: what connects continues from there. One for
+/// datagrams is in RTS, with the queue key of all identifiers.
+fn prepare(qp: *const ibv_qp, qp_type: ibv_qp_type) -> Result<(), Errno> {
+    let slot = PAIRS.find(qp)?;
+    let access = if qp_type == IBV_QPT_RC { Access::REMOTE } else { Access::REMOTE_WRITE };
+    let attr = ibv_qp_attr {
+        port_num: PORT,
+        qkey: RDMA_UDP_QKEY,
+        qp_access_flags: access.bits(),
+        ..ibv_qp_attr::ZEROED
+    };
+    let change = |qp_state, mask: QpAttrMask| {
+        modify(slot, &ibv_qp_attr { qp_state, ..attr }, mask.union(QpAttrMask::STATE))
+    };
+    let to_init = QpAttrMask::PKEY_INDEX.union(QpAttrMask::PORT);
+    if qp_type != IBV_QPT_UD {
+        return change(IBV_QPS_INIT, to_init.union(QpAttrMask::ACCESS_FLAGS));
+    }
+    change(IBV_QPS_INIT, to_init.union(QpAttrMask::QKEY))?;
+    change(IBV_QPS_RTR, QpAttrMask::empty())?;
+    change(IBV_QPS_RTS, QpAttrMask::SQ_PSN)
+}
+
+/// `rdma_destroy_qp(3)`, with the completion queues that were made for it, once their events are acknowledged (N7).
+/// Nothing happens where there is none.
+pub fn destroy_qp(id: *const rdma_cm_id) {
+    let Ok(slot) = IDS.find(id) else { return };
+    let taken = slot.with(|made| {
+        let qp = slot.load::<*mut ibv_qp>(QP);
+        slot.store(QP, ptr::null_mut::<ibv_qp>());
+        tell(slot, &[None, None]);
+        (qp, mem::take(&mut made.queues))
+    });
+    if let Ok((qp, queues)) = taken {
+        // The program may have destroyed it.
+        let _ = qp::destroy_qp(qp);
+        drop(queues);
+    }
+}
+
+#[cfg(test)]
+mod tests;
