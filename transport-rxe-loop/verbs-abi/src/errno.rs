@@ -124,6 +124,7 @@ numbers! {
     ModifyError { error => Errno::of(error.errno().0); }
     AddressError { error => Errno::of(error.errno().0); }
     DeviceError { error => Errno::of(error.errno.0); }
+    cq_core::setup::Errno { errno => Errno::of(errno.0); }
     rustix::io::Errno { errno => Errno::of(errno.raw_os_error()); }
     OpenError {
         OpenError::NoSuchDevice { .. } => Errno::NODEV;

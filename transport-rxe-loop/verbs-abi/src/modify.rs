@@ -104,28 +104,37 @@ fn path_of_c(path: &ibv_ah_attr) -> Result<AddressVector, Errno> {
 /// What a queue pair was given, and its state, for C: whatever it was not given is 0.
 fn to_c(pair: &Pair) -> Result<ibv_qp_attr, Errno> {
     let given = pair.qp.attributes()?;
-    let state = given.state.unwrap_or(QpState::RESET).0;
-    Ok(ibv_qp_attr {
-        qp_state: state,
-        cur_qp_state: state,
+    let mut attr = ibv_qp_attr { cap: caps_to_c(pair.qp.caps()), ..ibv_qp_attr::ZEROED };
+    put(&given, &mut attr);
+    attr.cur_qp_state = attr.qp_state;
+    attr.path_mig_state = IBV_MIG_MIGRATED;
+    attr.port_num = port::PORT;
+    attr.ah_attr = pair.path;
+    Ok(attr)
+}
+
+/// Writes attributes where C has them; those that are not there become 0, and the capacities stay.
+pub fn put(given: &QpAttr, attr: &mut ibv_qp_attr) {
+    *attr = ibv_qp_attr {
+        qp_state: given.state.unwrap_or(QpState::RESET).0,
+        pkey_index: given.pkey_index.unwrap_or_default(),
+        port_num: given.port.unwrap_or_default(),
+        ah_attr: given.av.as_ref().map_or(ibv_ah_attr::ZEROED, ah::attr),
         path_mtu: given.path_mtu.map_or(0, port::mtu),
-        path_mig_state: IBV_MIG_MIGRATED,
         qkey: given.qkey.unwrap_or_default(),
         rq_psn: given.rq_psn.unwrap_or_default(),
         sq_psn: given.sq_psn.unwrap_or_default(),
         dest_qp_num: given.dest_qp_num.unwrap_or_default(),
         qp_access_flags: given.access.unwrap_or_default().bits(),
-        cap: caps_to_c(pair.qp.caps()),
-        ah_attr: pair.path,
         max_rd_atomic: given.max_rd_atomic.unwrap_or_default(),
         max_dest_rd_atomic: given.max_dest_rd_atomic.unwrap_or_default(),
         min_rnr_timer: given.min_rnr_timer.unwrap_or_default(),
-        port_num: port::PORT,
         timeout: given.timeout.unwrap_or_default(),
         retry_cnt: given.retry_cnt.unwrap_or_default(),
         rnr_retry: given.rnr_retry.unwrap_or_default(),
+        cap: attr.cap,
         ..ibv_qp_attr::ZEROED
-    })
+    };
 }
 
 /// `ibv_query_qp(3)`: everything, whatever is asked for.

@@ -14,7 +14,7 @@ pub const PKEYS: u16 = 1;
 /// How many global identifiers it has.
 const GIDS: u32 = 1;
 /// The default partition, as a full member; the same in network order.
-const PKEY: u16 = 0xffff;
+pub const PKEY: u16 = 0xffff;
 
 /// `IBV_PORT_PHYS_STATE_LINK_UP` of the specification, which the header has no name for.
 const LINK_UP: u8 = 5;

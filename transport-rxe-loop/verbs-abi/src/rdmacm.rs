@@ -3,14 +3,25 @@
 //! | module | owns |
 //! |---|---|
 //! | `addr_info` | `rdma_getaddrinfo`: names into addresses |
+//! | `address` | what programs see of addresses and the path |
+//! | `channel`, `event` | event channels, and the events that are not acknowledged |
+//! | `connect` | the calls of an identifier, from its address to its end |
 //! | `devices` | the context that all identifiers are bound to, and its protection domain |
+//! | `ep` | `rdma_create_ep`, `rdma_get_request` |
 //! | `id` | the identifiers, with what is made for each |
+//! | `make` | identifiers that are created, come with a request, or move to another channel |
 //! | `qp`, `srq` | the queue pair and the shared receive queue of an identifier |
 //!
-//! Identifiers can't be made yet. What connects fails with EOPNOTSUPP, and so do rsockets.
+//! rsockets fail with EOPNOTSUPP.
 
 pub mod addr_info;
+pub mod address;
+pub mod channel;
+pub mod connect;
 pub mod devices;
+pub mod ep;
+pub mod event;
 pub mod id;
+pub mod make;
 pub mod qp;
 pub mod srq;

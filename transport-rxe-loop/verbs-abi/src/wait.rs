@@ -62,6 +62,14 @@ pub enum Look<T> {
 /// EAGAIN: the program does not want to wait. EINTR: a signal came, whose handler does not have calls restarted.
 /// EBADF: the program has closed the descriptor. Why `look` failed.
 pub fn until_found<T: Copy>(look: impl Fn() -> Result<Look<T>, Errno> + Copy) -> Result<T, Errno> {
+    until_found_by(look, wait)
+}
+
+/// The same, with another way to wait.
+pub fn until_found_by<T: Copy>(
+    look: impl Fn() -> Result<Look<T>, Errno> + Copy,
+    wait: fn(RawFd) -> Result<(), Errno>,
+) -> Result<T, Errno> {
     loop {
         match look()? {
             Look::Found(event) => return Ok(event),

@@ -1,13 +1,13 @@
-//! librdmacm's functions, by name. Those that need a connection manager fail with EOPNOTSUPP.
+//! librdmacm's functions, by name.
 
 use super::tables::FUNCTIONS;
 use super::{plain, unsupported, zero};
 use crate::errno::{Errno, minus_one, pointer};
 use crate::raw::addr_info::Results;
 use crate::raw::system::Returned;
-use crate::raw::{Argument, Out};
+use crate::raw::{Argument, In, InOut, Memory, Out};
 use crate::rdmacm::addr_info::{self, Unresolved};
-use crate::rdmacm::{devices, id, qp, srq};
+use crate::rdmacm::{channel, connect, devices, ep, event, id, make, qp, srq};
 use crate::sys::*;
 use crate::words;
 
@@ -73,65 +73,85 @@ fixed! {
     rdma_get_remote_ece(*mut rdma_cm_id, *mut ibv_ece) -> c_int = minus_one(unsupported());
 }
 
-// What needs a connection manager.
-fixed! {
-    /// `rdma_create_event_channel(3)`.
-    rdma_create_event_channel() -> *mut rdma_event_channel = pointer(unsupported());
-    /// `rdma_destroy_event_channel(3)`, of what was never created.
-    rdma_destroy_event_channel(*mut rdma_event_channel) = ();
-    /// `rdma_get_cm_event(3)`.
-    rdma_get_cm_event(*mut rdma_event_channel, *mut *mut rdma_cm_event) -> c_int =
-        minus_one(unsupported());
-    /// `rdma_ack_cm_event(3)`.
-    rdma_ack_cm_event(*mut rdma_cm_event) -> c_int = minus_one(unsupported());
+exported! {
+    "C";
+    rdma_create_event_channel() -> *mut rdma_event_channel = pointer(create_event_channel);
+    rdma_destroy_event_channel(channel: *mut rdma_event_channel) =
+        plain(channel::destroy_event_channel);
+    rdma_ack_cm_event(event: *mut rdma_cm_event) -> c_int = zero(event::ack_cm_event);
 
-    /// `rdma_create_id(3)`.
     rdma_create_id(
-        *mut rdma_event_channel, *mut *mut rdma_cm_id, *mut c_void, rdma_port_space
-    ) -> c_int = minus_one(unsupported());
-    /// `rdma_destroy_id(3)`.
-    rdma_destroy_id(*mut rdma_cm_id) -> c_int = minus_one(unsupported());
-    /// `rdma_create_ep(3)`.
+        channel: *mut rdma_event_channel, id: *mut *mut rdma_cm_id, context: *mut c_void,
+        ps: rdma_port_space
+    ) -> c_int = zero(create_id);
+    rdma_destroy_id(id: *mut rdma_cm_id) -> c_int = zero(connect::destroy_id);
+    rdma_destroy_ep(id: *mut rdma_cm_id) = plain(ep::destroy_ep);
+    rdma_migrate_id(id: *mut rdma_cm_id, channel: *mut rdma_event_channel) -> c_int =
+        zero(make::migrate_id);
+    rdma_set_option(
+        id: *mut rdma_cm_id, level: c_int, optname: c_int, optval: *mut c_void, optlen: usize
+    ) -> c_int = zero(connect::set_option);
+
+    rdma_bind_addr(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int = zero(connect::bind_addr);
+    rdma_listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int = zero(connect::listen);
+    rdma_establish(id: *mut rdma_cm_id) -> c_int = zero(connect::establish);
+    rdma_reject(id: *mut rdma_cm_id, private_data: *const c_void, private_data_len: u8) -> c_int =
+        zero(connect::reject);
+    rdma_reject_ece(
+        id: *mut rdma_cm_id, private_data: *const c_void, private_data_len: u8
+    ) -> c_int = zero(connect::reject);
+    rdma_notify(id: *mut rdma_cm_id, event: ibv_event_type) -> c_int = zero(connect::notify);
+    rdma_init_qp_attr(
+        id: *mut rdma_cm_id, qp_attr: *mut ibv_qp_attr, qp_attr_mask: *mut c_int
+    ) -> c_int = zero(connect::init_qp_attr);
+}
+
+// They may wait for an event, those of a synchronous identifier, too; and a thread may be cancelled meanwhile.
+exported! {
+    "C-unwind";
+    rdma_get_cm_event(channel: *mut rdma_event_channel, event: *mut *mut rdma_cm_event) -> c_int =
+        zero(event::get_cm_event);
     rdma_create_ep(
-        *mut *mut rdma_cm_id, *mut rdma_addrinfo, *mut ibv_pd, *mut ibv_qp_init_attr
-    ) -> c_int = minus_one(unsupported());
-    /// `rdma_destroy_ep(3)`, of what was never created.
-    rdma_destroy_ep(*mut rdma_cm_id) = ();
-    /// `rdma_migrate_id(3)`.
-    rdma_migrate_id(*mut rdma_cm_id, *mut rdma_event_channel) -> c_int = minus_one(unsupported());
-    /// `rdma_set_option(3)`.
-    rdma_set_option(*mut rdma_cm_id, c_int, c_int, *mut c_void, usize) -> c_int =
-        minus_one(unsupported());
+        id: *mut *mut rdma_cm_id, res: *mut rdma_addrinfo, pd: *mut ibv_pd,
+        qp_init_attr: *mut ibv_qp_init_attr
+    ) -> c_int = zero(create_ep);
+    rdma_resolve_addr(
+        id: *mut rdma_cm_id, src_addr: *mut sockaddr, dst_addr: *mut sockaddr, timeout_ms: c_int
+    ) -> c_int = zero(connect::resolve_addr);
+    rdma_resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> c_int =
+        zero(connect::resolve_route);
+    rdma_get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma_cm_id) -> c_int =
+        zero(ep::get_request);
+    rdma_connect(id: *mut rdma_cm_id, conn_param: *mut rdma_conn_param) -> c_int =
+        zero(connect::connect);
+    rdma_accept(id: *mut rdma_cm_id, conn_param: *mut rdma_conn_param) -> c_int =
+        zero(connect::accept);
+    rdma_disconnect(id: *mut rdma_cm_id) -> c_int = zero(connect::disconnect);
+}
 
-    /// `rdma_bind_addr(3)`.
-    rdma_bind_addr(*mut rdma_cm_id, *mut sockaddr) -> c_int = minus_one(unsupported());
-    /// `rdma_resolve_addr(3)`.
-    rdma_resolve_addr(*mut rdma_cm_id, *mut sockaddr, *mut sockaddr, c_int) -> c_int =
-        minus_one(unsupported());
-    /// `rdma_resolve_route(3)`.
-    rdma_resolve_route(*mut rdma_cm_id, c_int) -> c_int = minus_one(unsupported());
-    /// `rdma_listen(3)`.
-    rdma_listen(*mut rdma_cm_id, c_int) -> c_int = minus_one(unsupported());
-    /// `rdma_get_request(3)`.
-    rdma_get_request(*mut rdma_cm_id, *mut *mut rdma_cm_id) -> c_int = minus_one(unsupported());
+/// `rdma_create_event_channel(3)`, of the context that carries these functions.
+fn create_event_channel() -> Result<*mut rdma_event_channel, Errno> {
+    channel::create_event_channel(FUNCTIONS)
+}
 
-    /// `rdma_connect(3)`.
-    rdma_connect(*mut rdma_cm_id, *mut rdma_conn_param) -> c_int = minus_one(unsupported());
-    /// `rdma_establish(3)`.
-    rdma_establish(*mut rdma_cm_id) -> c_int = minus_one(unsupported());
-    /// `rdma_accept(3)`.
-    rdma_accept(*mut rdma_cm_id, *mut rdma_conn_param) -> c_int = minus_one(unsupported());
-    /// `rdma_reject(3)`.
-    rdma_reject(*mut rdma_cm_id, *const c_void, u8) -> c_int = minus_one(unsupported());
-    /// As `rdma_reject`.
-    rdma_reject_ece(*mut rdma_cm_id, *const c_void, u8) -> c_int = minus_one(unsupported());
-    /// `rdma_disconnect(3)`.
-    rdma_disconnect(*mut rdma_cm_id) -> c_int = minus_one(unsupported());
-    /// `rdma_notify(3)`.
-    rdma_notify(*mut rdma_cm_id, ibv_event_type) -> c_int = minus_one(unsupported());
-    /// `rdma_init_qp_attr(3)`.
-    rdma_init_qp_attr(*mut rdma_cm_id, *mut ibv_qp_attr, *mut c_int) -> c_int =
-        minus_one(unsupported());
+/// `rdma_create_id(3)`.
+fn create_id(
+    channel: *const rdma_event_channel,
+    id: Out<'_, *mut rdma_cm_id>,
+    context: Memory,
+    ps: rdma_port_space,
+) -> Result<(), Errno> {
+    make::create_id(channel, id, context.pointer(), ps, FUNCTIONS)
+}
+
+/// `rdma_create_ep(3)`.
+fn create_ep(
+    id: Out<'_, *mut rdma_cm_id>,
+    res: In<'_, rdma_addrinfo>,
+    pd: *mut ibv_pd,
+    init: InOut<'_, ibv_qp_init_attr>,
+) -> Result<(), Errno> {
+    ep::create_ep(id, res, pd, init, FUNCTIONS)
 }
 
 #[cfg(test)]
@@ -141,24 +161,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_needs_a_connection_manager_is_not_supported() {
-        let (id, null) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: nothing is looked at.
-        let told: [&dyn Fn() -> c_int; 4] = unsafe {
-            [
-                &|| rdma_create_id(ptr::null_mut(), ptr::null_mut(), null, RDMA_PS_TCP),
-                &|| rdma_listen(id, 1),
-                &|| rdma_connect(id, ptr::null_mut()),
-                &|| rdma_join_multicast(id, ptr::null_mut(), null),
-            ]
-        };
-        for tell in told {
-            errno::set_errno(errno::Errno(0));
-            assert_eq!((tell(), Errno::last()), (-1, Errno::OPNOTSUPP));
-        }
+    fn multicast_is_not_supported() {
         errno::set_errno(errno::Errno(0));
-        // SAFETY: as above.
-        assert!(unsafe { rdma_create_event_channel() }.is_null());
-        assert_eq!(Errno::last(), Errno::OPNOTSUPP);
+        // SAFETY: nothing is looked at.
+        let told =
+            unsafe { rdma_join_multicast(ptr::null_mut(), ptr::null_mut(), ptr::null_mut()) };
+        assert_eq!((told, Errno::last()), (-1, Errno::OPNOTSUPP));
     }
 }

@@ -82,11 +82,12 @@ macro_rules! zeroed {
 zeroed! {
     ibv_ah_attr ibv_async_event ibv_context ibv_context_ops ibv_cq_ex ibv_cq_init_attr_ex ibv_device
     ibv_device_attr ibv_device_attr_ex ibv_global_route ibv_port_attr ibv_qp ibv_qp_attr ibv_qp_ex
-    ibv_qp_ex_and_flush ibv_qp_init_attr_ex ibv_srq ibv_wc_fields rdma_addrinfo sockaddr_storage verbs_context
+    ibv_qp_ex_and_flush ibv_qp_init_attr_ex ibv_sa_path_rec ibv_srq ibv_wc_fields rdma_addrinfo rdma_cm_id sockaddr_storage
+    verbs_context
 }
 
 // What programs alone fill in.
 #[cfg(test)]
 zeroed! {
-    ibv_gid_entry ibv_grh ibv_qp_init_attr ibv_recv_wr ibv_send_wr ibv_srq_init_attr_ex rdma_cm_id
+    ibv_gid_entry ibv_grh ibv_qp_init_attr ibv_recv_wr ibv_send_wr ibv_srq_init_attr_ex
 }

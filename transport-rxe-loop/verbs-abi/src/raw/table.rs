@@ -74,7 +74,7 @@ macro_rules! plain {
 
 // SAFETY: integers, and structures of integers, in which flags keep unknown bits: every bit pattern is valid.
 plain! {
-    unsafe u8, unsafe u16, unsafe u32, unsafe u64, unsafe c_int, unsafe usize,
+    unsafe u8, unsafe u16, unsafe [u64; 2], unsafe u32, unsafe u64, unsafe c_int, unsafe usize,
     unsafe ibv_wc, unsafe ibv_wc_status, unsafe ibv_wc_opcode
 }
 

@@ -24,6 +24,14 @@ pub fn device(functions: &'static Functions) -> Result<Device, Errno> {
     }
 }
 
+/// The device, which identifiers have that exist.
+///
+/// # Errors
+/// ENODEV: none was opened, or this is a forked child.
+pub fn existing() -> Result<Device, Errno> {
+    DEVICE.get().lock().ok_or(Errno::NODEV)
+}
+
 /// Opens it.
 fn open(functions: &'static Functions) -> Result<Device, Errno> {
     let context = device::open_device(device::first()?, functions)?;

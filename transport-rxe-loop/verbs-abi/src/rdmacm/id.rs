@@ -1,8 +1,10 @@
 //! Identifiers, `struct rdma_cm_id`: what stands for a connection, as a socket does.
 
+use std::collections::BTreeMap;
 use std::mem::offset_of;
 
 use rustix_futex_sync::Mutex;
+use transport_rxe_loop::cm::CmId;
 
 use crate::channel::{self, CHANNELS, Channel};
 use crate::context::Opening;
@@ -10,14 +12,37 @@ use crate::cq::{self, Queue};
 use crate::errno::Errno;
 use crate::pd::Domain;
 use crate::raw::child::{Alone, Renewed};
+use crate::raw::cm::Kept;
 use crate::raw::{Kind, Slot, Table};
 use crate::sys::*;
 
 /// An identifier. What programs see of it is in its slot.
 #[derive(Default)]
 pub struct Id {
+    /// The device's.
+    pub cm: Option<CmId>,
+    /// It has a channel of its own, and its calls wait for their events.
+    pub is_synchronous: bool,
+    /// RDMA_OPTION_ID_AFONLY.
+    pub only_v6: bool,
+    /// The private data of its request, unless the program gives other.
+    pub connect_data: Vec<u8>,
+    /// What the requests of a listener get a queue pair of: a domain, or null, and attributes.
+    pub template: Option<Kept<(*mut ibv_pd, ibv_qp_init_attr)>>,
+    /// What `rdma_route::path_rec` points to.
+    pub path: Option<Box<Kept<ibv_sa_path_rec>>>,
     /// The completion queues that were made for its queue pair, since the program gave none: for sends, for receives.
     pub queues: [Option<OwnQueue>; 2],
+}
+
+impl Id {
+    /// The device's identifier.
+    ///
+    /// # Errors
+    /// ENOENT: it is being destroyed.
+    pub fn cm(&self) -> Result<&CmId, Errno> {
+        self.cm.as_ref().ok_or(Errno::NOENT)
+    }
 }
 
 impl Kind for Id {
@@ -30,6 +55,33 @@ impl Kind for Id {
 
 /// Those of this process.
 pub static IDS: Table<Id> = Table::new();
+
+/// By the numbers that events name them by.
+pub static BY_KEY: Renewed<Mutex<BTreeMap<u64, &'static Slot<Id>>>> =
+    Renewed::new(Mutex::new(BTreeMap::new()));
+
+/// The identifier that an event names, with an event more to be acknowledged; `None` if it is being destroyed.
+pub fn named(key: u64) -> Option<&'static Slot<Id>> {
+    let by_key = BY_KEY.get().lock();
+    let slot = *by_key.get(&key)?;
+    slot.side().reports.take();
+    Some(slot)
+}
+
+/// Whether it is for datagrams.
+pub fn is_datagram(id: &Slot<Id>) -> bool {
+    id.load::<ibv_qp_type>(offset_of!(rdma_cm_id, qp_type)) == IBV_QPT_UD
+}
+
+/// Its channel.
+pub fn channel_of(id: &Slot<Id>) -> *mut rdma_event_channel {
+    id.load(offset_of!(rdma_cm_id, channel))
+}
+
+/// Its queue pair, or null.
+pub fn qp_of(id: &Slot<Id>) -> *mut ibv_qp {
+    id.load(offset_of!(rdma_cm_id, qp))
+}
 
 /// A completion queue and its channel. Both are destroyed with this, unless something else uses them.
 pub struct OwnQueue {
@@ -74,6 +126,7 @@ pub static DEVICE: Renewed<Mutex<Option<Device>>> = Renewed::new(Mutex::new(None
 /// Forgets the device of the parent.
 pub fn renew(alone: &Alone) {
     DEVICE.renew(alone, Mutex::new(None));
+    BY_KEY.renew(alone, Mutex::new(BTreeMap::new()));
 }
 
 /// The ports that programs see, in network order; 0, if the identifier has no such address, or is none.

@@ -4,16 +4,16 @@
 use std::mem::{self, offset_of};
 use std::ptr;
 
-use cq_core::setup::{Access, QpAttrMask};
+use cq_core::setup::{Access, QpAttrMask, QpState};
 
 use crate::errno::Errno;
-use crate::modify::modify;
+use crate::modify::{self, modify};
 use crate::port::PORT;
 use crate::qp::{self, PAIRS};
 use crate::qp_ex;
 use crate::raw::{InOut, Slot};
 use crate::rdmacm::devices::{bound, domain};
-use crate::rdmacm::id::{IDS, Id, OwnQueue};
+use crate::rdmacm::id::{IDS, Id, OwnQueue, qp_of};
 use crate::srq::SHARED;
 use crate::sys::*;
 
@@ -34,7 +34,15 @@ pub fn create_qp(
     pd: *mut ibv_pd,
     init: InOut<'_, ibv_qp_init_attr>,
 ) -> Result<(), Errno> {
-    let init = init.changed()?;
+    create_with(id, pd, init.changed()?)
+}
+
+/// Does what `rdma_create_qp` does.
+pub fn create_with(
+    id: *const rdma_cm_id,
+    pd: *mut ibv_pd,
+    init: &mut ibv_qp_init_attr,
+) -> Result<(), Errno> {
     let mut extended = ibv_qp_init_attr_ex {
         qp_context: init.qp_context,
         send_cq: init.send_cq,
@@ -156,6 +164,36 @@ fn prepare(qp: *const ibv_qp, qp_type: ibv_qp_type) -> Result<(), Errno> {
     change(IBV_QPS_INIT, to_init.union(QpAttrMask::QKEY))?;
     change(IBV_QPS_RTR, QpAttrMask::empty())?;
     change(IBV_QPS_RTS, QpAttrMask::SQ_PSN)
+}
+
+/// Changes the queue pair of an identifier to a state, with the attributes that the connection manager has.
+///
+/// # Errors
+/// EINVAL: there is none, or the peer has not sent what it needs. As for `ibv_modify_qp`.
+pub fn enter(id: &Slot<Id>, to: QpState, rd_atomic: Option<u8>) -> Result<(), Errno> {
+    let attr = id.with(|id| Ok::<_, Errno>(id.cm()?.qp_attr(to)?))??;
+    let attr = match rd_atomic {
+        Some(of_the_peer) if to == QpState::RTR => attr.max_dest_rd_atomic(of_the_peer),
+        Some(own) if to == QpState::RTS => attr.max_rd_atomic(own),
+        _ => attr,
+    };
+    let mut given = ibv_qp_attr::ZEROED;
+    modify::put(&attr, &mut given);
+    modify::modify(PAIRS.find(qp_of(id))?, &given, attr.mask())
+}
+
+/// Changes it to ERR, if there is one.
+pub fn fail(id: &Slot<Id>) {
+    let error = ibv_qp_attr { qp_state: IBV_QPS_ERR, ..ibv_qp_attr::ZEROED };
+    // One that is in RESET stays.
+    let _ = PAIRS.find(qp_of(id)).and_then(|qp| modify::modify(qp, &error, QpAttrMask::STATE));
+}
+
+/// Its number, and whether it takes from a shared receive queue; `None` if there is none.
+pub fn number_and_srq(id: &Slot<Id>) -> Option<(u32, bool)> {
+    let slot = PAIRS.find(qp_of(id)).ok()?;
+    let srq = slot.load::<*mut ibv_srq>(offset_of!(ibv_qp_ex_and_flush, qp.qp_base.srq));
+    Some((slot.with(|pair| pair.qp.number()).ok()?, !srq.is_null()))
 }
 
 /// `rdma_destroy_qp(3)`, with the completion queues that were made for it, once their events are acknowledged (N7).

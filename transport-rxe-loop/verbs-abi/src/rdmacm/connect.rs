@@ -1,0 +1,239 @@
+//! The calls of identifiers, from an address to the end of the connection. Of an identifier without a channel, which is
+//! synchronous, each returns once its event has come, and leaves that in `rdma_cm_id::event`.
+
+use std::mem::offset_of;
+use std::net::SocketAddr;
+use std::ptr;
+
+use cq_core::cm::ConnParam;
+use cq_core::setup::QpState;
+use transport_rxe_loop::cm::CmId;
+
+use crate::errno::Errno;
+use crate::modify;
+use crate::raw::cm::{OptionValue, PrivateData, SockAddr};
+use crate::raw::{In, InOut, Out, Slot};
+use crate::rdmacm::channel::CHANNELS;
+use crate::rdmacm::event;
+use crate::rdmacm::id::{BY_KEY, IDS, Id, channel_of, is_datagram, qp_of};
+use crate::rdmacm::{address, channel, qp};
+use crate::sys::*;
+
+const EVENT: usize = offset_of!(rdma_cm_id, event);
+
+/// A step of an identifier's connection.
+fn step(
+    slot: &'static Slot<Id>,
+    step: impl FnOnce(&CmId) -> Result<(), cq_core::setup::Errno>,
+) -> Result<(), Errno> {
+    slot.with(|id| Ok(step(id.cm()?)?))?
+}
+
+/// Of a synchronous identifier: waits for the event of its last call.
+///
+/// # Errors
+/// ECONNREFUSED: it was rejected. What the event says. As for `rdma_get_cm_event`.
+fn complete(slot: &'static Slot<Id>) -> Result<(), Errno> {
+    if !slot.with(|id| id.is_synchronous)? {
+        return Ok(());
+    }
+    forget_event(slot);
+    let face = event::next(CHANNELS.find(channel_of(slot))?)?;
+    slot.store(EVENT, face);
+    let taken = event::EVENTS.find(face)?;
+    let status: c_int = taken.load(offset_of!(rdma_cm_event, status));
+    let kind: rdma_cm_event_type = taken.load(offset_of!(rdma_cm_event, event));
+    match status {
+        0 => Ok(()),
+        _ if kind == RDMA_CM_EVENT_REJECTED => Err(Errno::of(libc::ECONNREFUSED)),
+        status => Err(Errno::of(status.wrapping_neg())),
+    }
+}
+
+/// Acknowledges the event of a synchronous identifier's last call.
+pub fn forget_event(slot: &Slot<Id>) {
+    let last = slot.load::<*mut rdma_cm_event>(EVENT);
+    if !last.is_null() {
+        slot.store(EVENT, ptr::null_mut::<rdma_cm_event>());
+        // The program may have done it.
+        let _ = event::ack_cm_event(last);
+    }
+}
+
+/// `rdma_bind_addr(3)`. -1 with EADDRNOTAVAIL, EADDRINUSE; EAFNOSUPPORT: another family than IPv4's and IPv6's. EINVAL,
+/// ENOENT: no identifier, no address, or it is bound.
+pub fn bind_addr(id: *const rdma_cm_id, addr: SockAddr<'_>) -> Result<(), Errno> {
+    bind(IDS.find(id)?, addr.given()?)
+}
+
+/// Does what `rdma_bind_addr` does.
+pub fn bind(slot: &'static Slot<Id>, addr: SocketAddr) -> Result<(), Errno> {
+    slot.with(|id| Ok::<_, Errno>(id.cm()?.bind(addr, id.only_v6)?))??;
+    address::tell_addresses(slot, !addr.ip().is_unspecified())
+}
+
+/// `rdma_resolve_addr(3)`. As for `rdma_bind_addr`, with the address `src_addr`.
+pub fn resolve_addr(
+    id: *const rdma_cm_id,
+    src_addr: SockAddr<'_>,
+    dst_addr: SockAddr<'_>,
+    _timeout_ms: c_int,
+) -> Result<(), Errno> {
+    resolve(IDS.find(id)?, src_addr.optional()?, dst_addr.given()?)
+}
+
+/// Does what `rdma_resolve_addr` does.
+pub fn resolve(
+    slot: &'static Slot<Id>,
+    from: Option<SocketAddr>,
+    to: SocketAddr,
+) -> Result<(), Errno> {
+    step(slot, |id| id.resolve_addr(from, to))?;
+    complete(slot)
+}
+
+/// `rdma_resolve_route(3)`. -1 with EINVAL: the address is not resolved. EINVAL, ENOENT: no identifier.
+pub fn resolve_route(id: *const rdma_cm_id, _timeout_ms: c_int) -> Result<(), Errno> {
+    let slot = IDS.find(id)?;
+    step(slot, CmId::resolve_route)?;
+    complete(slot)
+}
+
+/// `rdma_listen(3)`. -1 with EADDRINUSE. EINVAL: it listens, or is connected. EINVAL, ENOENT: no identifier.
+pub fn listen(id: *const rdma_cm_id, backlog: c_int) -> Result<(), Errno> {
+    let slot = IDS.find(id)?;
+    step(slot, |id| id.listen(backlog))?;
+    address::tell_addresses(slot, false)
+}
+
+/// The parameters of a connection, with the queue pair's number, where the identifier has one.
+fn param<'a>(
+    slot: &Slot<Id>,
+    given: In<'a, rdma_conn_param>,
+    saved: &'a [u8],
+) -> ConnParam<&'a [u8]> {
+    let default = ConnParam { retry_count: 7, ..ConnParam::new(0, saved) };
+    let param = given.parts().map_or(default, |(param, data)| ConnParam {
+        qp_num: param.qp_num & 0xff_ffff,
+        srq: param.srq != 0,
+        private_data: if data.is_empty() { saved } else { data },
+        responder_resources: param.responder_resources,
+        initiator_depth: param.initiator_depth,
+        flow_control: param.flow_control != 0,
+        retry_count: param.retry_count,
+        rnr_retry_count: param.rnr_retry_count,
+    });
+    match qp::number_and_srq(slot) {
+        Some((qp_num, srq)) => ConnParam { qp_num, srq, ..param },
+        None => param,
+    }
+}
+
+/// `rdma_connect(3)`. -1 with EINVAL: the address is not resolved, it was connected before, the private data is too long, or
+/// too many READs and atomics. EINVAL, ENOENT: no identifier.
+pub fn connect(id: *const rdma_cm_id, given: In<'_, rdma_conn_param>) -> Result<(), Errno> {
+    let slot = IDS.find(id)?;
+    let saved = slot.with(|id| id.connect_data.clone())?;
+    let param = param(slot, given, &saved);
+    step(slot, |id| id.connect(&param))?;
+    complete(slot)
+}
+
+/// `rdma_accept(3)`. -1 with EINVAL: the peer has given up, the private data is too long, or too many READs and atomics.
+/// EINVAL, ENOENT: no identifier.
+pub fn accept(id: *const rdma_cm_id, given: In<'_, rdma_conn_param>) -> Result<(), Errno> {
+    let slot = IDS.find(id)?;
+    let param = param(slot, given, &[]);
+    let is_datagram = is_datagram(slot);
+    if !is_datagram && !qp_of(slot).is_null() {
+        let limit = |wanted: u8| (wanted != ConnParam::MOST).then_some(wanted);
+        qp::enter(slot, QpState::RTR, limit(param.responder_resources))?;
+        qp::enter(slot, QpState::RTS, limit(param.initiator_depth))?;
+    }
+    step(slot, |id| id.accept(&param)).inspect_err(|_| qp::fail(slot))?;
+    if is_datagram { Ok(()) } else { complete(slot) }
+}
+
+/// `rdma_establish`: of a queue pair that is the program's. -1 with EINVAL: it is the identifier's, or the peer has not
+/// answered, or has given up. EINVAL, ENOENT: no identifier.
+pub fn establish(id: *const rdma_cm_id) -> Result<(), Errno> {
+    let slot = IDS.find(id)?;
+    if !qp_of(slot).is_null() {
+        return Err(Errno::INVAL);
+    }
+    step(slot, CmId::establish)
+}
+
+/// `rdma_reject(3)`. -1 with EINVAL: there is nothing to reject, or the private data is too long. EINVAL, ENOENT: no
+/// identifier.
+pub fn reject(id: *const rdma_cm_id, data: PrivateData<'_>, len: u8) -> Result<(), Errno> {
+    step(IDS.find(id)?, |id| id.reject(data.bytes(len)))
+}
+
+/// `rdma_disconnect(3)`: the queue pair goes to ERR. -1 with EINVAL: it is not connected. EINVAL, ENOENT: no identifier.
+pub fn disconnect(id: *const rdma_cm_id) -> Result<(), Errno> {
+    let slot = IDS.find(id)?;
+    if !is_datagram(slot) {
+        qp::fail(slot);
+    }
+    step(slot, CmId::disconnect)?;
+    complete(slot)
+}
+
+/// `rdma_notify(3)`: what arrives before the peer is ready tells that it will be, as the event does that follows.
+pub fn notify(id: *const rdma_cm_id, _event: ibv_event_type) -> Result<(), Errno> {
+    IDS.find(id).map(drop)
+}
+
+/// `rdma_init_qp_attr(3)`. -1 with EINVAL: the state needs what the peer has not sent, or no such state; no buffer. EINVAL,
+/// ENOENT: no identifier.
+pub fn init_qp_attr(
+    id: *const rdma_cm_id,
+    attr: InOut<'_, ibv_qp_attr>,
+    mask: Out<'_, c_int>,
+) -> Result<(), Errno> {
+    let (slot, attr) = (IDS.find(id)?, attr.changed()?);
+    mask.check()?;
+    let known = slot.with(|id| Ok::<_, Errno>(id.cm()?.qp_attr(QpState(attr.qp_state))?))??;
+    modify::put(&known, attr);
+    mask.put(known.mask().bits().cast_signed())
+}
+
+/// `rdma_set_option(3)`. -1 with EOPNOTSUPP: the device has no such option. EINVAL: no such value. EINVAL, ENOENT: no
+/// identifier.
+pub fn set_option(
+    id: *const rdma_cm_id,
+    level: c_int,
+    option: c_int,
+    value: OptionValue,
+    len: usize,
+) -> Result<(), Errno> {
+    let slot = IDS.find(id)?;
+    if level.cast_unsigned() != RDMA_OPTION_ID {
+        return Err(Errno::OPNOTSUPP);
+    }
+    let number = value.number(len)?;
+    match option.cast_unsigned() {
+        // No packet has them.
+        RDMA_OPTION_ID_TOS | RDMA_OPTION_ID_ACK_TIMEOUT => Ok(()),
+        // No port is in use once its holder is gone.
+        RDMA_OPTION_ID_REUSEADDR => Ok(()),
+        RDMA_OPTION_ID_AFONLY => slot.with(|id| id.only_v6 = number != 0),
+        _ => Err(Errno::OPNOTSUPP),
+    }
+}
+
+/// `rdma_destroy_id(3)`: the peer is told, and the port is free. It waits until every event of it is acknowledged. -1 with
+/// EINVAL, ENOENT: no identifier.
+pub fn destroy_id(id: *const rdma_cm_id) -> Result<(), Errno> {
+    let slot = IDS.find(id)?;
+    let (cm, is_synchronous) = slot.with(|id| (id.cm.take(), id.is_synchronous))?;
+    let cm = cm.ok_or(Errno::NOENT)?;
+    BY_KEY.get().lock().remove(&cm.key());
+    drop(cm);
+    forget_event(slot);
+    if is_synchronous {
+        channel::destroy_event_channel(channel_of(slot));
+    }
+    IDS.remove(id)
+}

@@ -1,0 +1,153 @@
+//! Events: `rdma_get_cm_event(3)` and `rdma_ack_cm_event(3)`. An event of an identifier that has a queue pair is told
+//! once the queue pair has followed it: an answer connects it, a rejection fails it.
+
+use std::ptr;
+
+use cq_core::cm::{CmEvent, EventKind, Status};
+use cq_core::setup::{AddressVector, QpState};
+use transport_rxe_loop::cm::IdEvent;
+
+use crate::ah;
+use crate::errno::Errno;
+use crate::raw::cm::{Data, wait_readable};
+use crate::raw::{Kind, Out, Slot, Table};
+use crate::rdmacm::channel::{CHANNELS, Channel, descriptor};
+use crate::rdmacm::id::{Id, is_datagram, named, qp_of};
+use crate::rdmacm::{address, make, qp};
+use crate::sys::*;
+use crate::wait::{Look, until_found_by};
+
+/// An event that the program has taken, until it acknowledges it.
+pub struct Taken {
+    /// What [`rdma_cm_event::param`] points to.
+    _private_data: Data,
+    /// Of whom it is: of a request, also the listener.
+    of: [Option<&'static Slot<Id>>; 2],
+}
+
+impl Kind for Taken {
+    type Public = rdma_cm_event;
+    type Face = rdma_cm_event;
+    const HANDLE: Option<usize> = None;
+}
+
+/// Those of this process.
+pub static EVENTS: Table<Taken> = Table::new();
+
+/// `rdma_get_cm_event(3)`. -1 with EINVAL, ENOENT: no channel, no buffer. EAGAIN: none, and the descriptor does not block.
+/// EINTR: a signal.
+pub fn get_cm_event(
+    channel: *const rdma_event_channel,
+    event: Out<'_, *mut rdma_cm_event>,
+) -> Result<(), Errno> {
+    event.check()?;
+    let slot = CHANNELS.find(channel)?;
+    event.put(next(slot)?)
+}
+
+/// The next event of a channel.
+pub fn next(channel: &'static Slot<Channel>) -> Result<*mut rdma_cm_event, Errno> {
+    until_found_by(|| look(channel), wait_readable)
+}
+
+fn look(channel: &'static Slot<Channel>) -> Result<Look<*mut rdma_cm_event>, Errno> {
+    loop {
+        match channel.with(|channel| channel.0.take())?? {
+            None => return Ok(Look::Nothing(descriptor(channel))),
+            Some(event) => {
+                if let Some(event) = tell(event)? {
+                    return Ok(Look::Found(event));
+                }
+            }
+        }
+    }
+}
+
+/// Gives an event a place, once what belongs to it is done; `None` if its identifier is being destroyed.
+fn tell(event: IdEvent) -> Result<Option<*mut rdma_cm_event>, Errno> {
+    let IdEvent { id, event, qkey, request } = event;
+    let Some(of) = named(id) else { return Ok(None) };
+    let told = request.map(|request| make::requested(of, request)).transpose().and_then(|new| {
+        new.into_iter().for_each(|new| new.side().reports.take());
+        insert(new.unwrap_or(of), new.map(|_| of), followed(of, event)?, qkey)
+    });
+    told.map(Some).inspect_err(|_| of.side().reports.acknowledge(1))
+}
+
+fn insert(
+    id: &'static Slot<Id>,
+    listener: Option<&'static Slot<Id>>,
+    event: CmEvent,
+    qkey: u32,
+) -> Result<*mut rdma_cm_event, Errno> {
+    let data = Data::new(&event.param.private_data);
+    let param = match is_datagram(id) {
+        true => rdma_cm_event_param { ud: ud_param(&event, &data, qkey)? },
+        false => rdma_cm_event_param { conn: conn_param(&event, &data) },
+    };
+    let public = rdma_cm_event {
+        id: id.face(),
+        listen_id: listener.map_or(ptr::null_mut(), Slot::face),
+        event: event.kind.0,
+        status: event.status.0,
+        param,
+    };
+    let taken = Taken { _private_data: data, of: [Some(id), listener] };
+    Ok(EVENTS.insert(taken, |_| public)?.face())
+}
+
+/// The event as the program gets it: its queue pair has followed it.
+fn followed(id: &'static Slot<Id>, event: CmEvent) -> Result<CmEvent, Errno> {
+    let has_qp = !qp_of(id).is_null();
+    match event.kind {
+        EventKind::ADDR_RESOLVED => address::tell_addresses(id, true)?,
+        EventKind::ROUTE_RESOLVED => address::tell_path(id)?,
+        EventKind::CONNECT_RESPONSE if has_qp => {
+            let connected = qp::enter(id, QpState::RTR, None)
+                .and_then(|()| qp::enter(id, QpState::RTS, None))
+                .and_then(|()| id.with(|id| Ok(id.cm()?.establish()?))?);
+            let (kind, status) = match connected {
+                Ok(()) => (EventKind::ESTABLISHED, 0),
+                Err(errno) => {
+                    qp::fail(id);
+                    (EventKind::CONNECT_ERROR, -errno.number())
+                }
+            };
+            return Ok(CmEvent { kind, status: Status(status), ..event });
+        }
+        EventKind::REJECTED if has_qp => qp::fail(id),
+        _ => {}
+    }
+    Ok(event)
+}
+
+fn conn_param(event: &CmEvent, data: &Data) -> rdma_conn_param {
+    let (param, (private_data, private_data_len)) = (&event.param, data.parts());
+    rdma_conn_param {
+        private_data,
+        private_data_len,
+        responder_resources: param.responder_resources,
+        initiator_depth: param.initiator_depth,
+        flow_control: param.flow_control.into(),
+        retry_count: param.retry_count,
+        rnr_retry_count: param.rnr_retry_count,
+        srq: param.srq.into(),
+        qp_num: param.qp_num,
+    }
+}
+
+/// How the peer of a datagram service is reached.
+fn ud_param(event: &CmEvent, data: &Data, qkey: u32) -> Result<rdma_ud_param, Errno> {
+    let port = address::of_device()?;
+    let ((private_data, private_data_len), qp_num) = (data.parts(), event.param.qp_num);
+    let ah_attr = ah::attr(&AddressVector::of(&port, port.gid, port.lid));
+    Ok(rdma_ud_param { private_data, private_data_len, ah_attr, qp_num, qkey })
+}
+
+/// `rdma_ack_cm_event(3)`. -1 with EINVAL, ENOENT: no event, or it was acknowledged.
+pub fn ack_cm_event(event: *const rdma_cm_event) -> Result<(), Errno> {
+    EVENTS.destroy(event, |taken| {
+        taken.of.iter().flatten().for_each(|id| id.side().reports.acknowledge(1));
+        Ok(())
+    })
+}
