@@ -28,7 +28,7 @@ use super::{Halt, Requester};
 use crate::engine::Engine;
 use crate::engine::responder::{Receive, Responder};
 use crate::engine::ring::SendRequest;
-use crate::engine::ud_address::UdAddress;
+use crate::engine::ud_address::{Route, UdAddress};
 use crate::memory::copy;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::sge::{Spans, Target};
@@ -133,12 +133,21 @@ impl<'a> Datagram<'a> {
             })
         };
         if let Some(route) = self.address.route {
-            let immediate = self.imm.map_or(0, |imm| imm.len());
-            let words =
-                Grh::new(self.engine.port.gid, route, self.from.len(), immediate).to_words();
+            let words = self.grh(route).to_words();
             copy(&Spans::of_words(&words, grh::BYTES), &head)?;
         }
         copy(&self.from, &body)
+    }
+
+    fn grh(&self, route: Route) -> Grh {
+        let port = &self.engine.port;
+        let ends = [port.gid_at(route.source), port.gid_at(route.destination)];
+        let payload = grh::payload(self.from.len(), self.imm.map_or(0, |imm| imm.len()));
+        if port.is_ethernet() {
+            Grh::of_roce(ends, route, payload)
+        } else {
+            Grh::of_infiniband(ends, route, payload)
+        }
     }
 
     /// The completion of the receive (C7).
