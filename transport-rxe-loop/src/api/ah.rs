@@ -9,7 +9,7 @@ use cq_core::wc::{Wc, WcFlags};
 use crate::api::domain::Domain;
 use crate::engine::port::{self, Port};
 use crate::engine::requester::grh::{self, Grh};
-use crate::engine::ud_address::{Route, UdAddress};
+use crate::engine::ud_address::{Path, Route, UdAddress};
 use crate::protocol::number::QpNumber;
 
 /// The number of service levels.
@@ -97,8 +97,7 @@ fn route_to(route: &GlobalRoute, there: &Port) -> Result<Route, AddressError> {
 #[derive(Debug)]
 pub struct AddressHandle {
     domain: Arc<Domain>,
-    sl: u8,
-    route: Option<Route>,
+    path: Path,
 }
 
 impl AddressHandle {
@@ -109,7 +108,7 @@ impl AddressHandle {
         if route.is_none() && engine.policy.imitation.needs_route() {
             return Err(AddressError::NoRoute);
         }
-        Ok(Self { domain: Arc::clone(domain), sl: to.sl, route })
+        Ok(Self { domain: Arc::clone(domain), path: Path::new(to.sl, route) })
     }
 
     /// The number of its protection domain.
@@ -119,7 +118,7 @@ impl AddressHandle {
 
     /// The UD address that a datagram to this queue pair carries.
     pub(super) fn ud_address(&self, qp_num: u32, qkey: u32) -> UdAddress {
-        UdAddress { qp_num: QpNumber::new(qp_num), qkey, sl: self.sl, route: self.route }
+        UdAddress { qp_num: QpNumber::new(qp_num), qkey, path: self.path }
     }
 
     /// Destroys the handle, as dropping does. Requests that were posted with it are not affected.

@@ -7,9 +7,17 @@ use crate::protocol::number::QpNumber;
 pub struct UdAddress {
     pub qp_num: QpNumber,
     pub qkey: u32,
-    pub sl: u8,
-    /// The fields of the global route, if any.
-    pub route: Option<Route>,
+    pub path: Path,
+}
+
+/// A service level, and a global route, if any. An address handle has it as it lies in the send queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// From the lowest byte: the service level with [`HAS_ROUTE`], the hop limit, the traffic class, the index of the
+    /// source GID.
+    how: u32,
+    /// The flow label, and above it the index of the destination GID. Seldom anything but 0.
+    more: u64,
 }
 
 /// A global route, with indices of the port's GIDs.
@@ -24,33 +32,51 @@ pub struct Route {
     pub destination: u8,
 }
 
-const HAS_ROUTE: u8 = 0x80;
-/// In the third word, the index of the destination GID is above the flow label.
+const HAS_ROUTE: u32 = 0x80;
 const DESTINATION_SHIFT: u32 = 32;
 
-impl UdAddress {
-    /// Encodes it as two words, of which the second one has 32 bits, and a third one that is seldom needed: for a flow
-    /// label, or a destination GID that is not at index 0.
-    pub fn to_words(self) -> ([u64; 2], Option<u64>) {
-        let Self { qp_num, qkey, sl, route } = self;
-        let to = u64::from(qkey) << 32 | u64::from(qp_num.get());
-        let Some(route) = route else { return ([to, sl.into()], None) };
-        let how = [sl | HAS_ROUTE, route.hop_limit, route.traffic_class, route.source];
-        let third = u64::from(route.destination) << DESTINATION_SHIFT | u64::from(route.flow_label);
-        ([to, u32::from_ne_bytes(how).into()], Some(third).filter(|&word| word != 0))
+impl Path {
+    /// A path with this service level and global route.
+    pub fn new(sl: u8, route: Option<Route>) -> Self {
+        let Some(Route { hop_limit, traffic_class, flow_label, source, destination }) = route
+        else {
+            return Self { how: sl.into(), more: 0 };
+        };
+        let how = u32::from_le_bytes([sl, hop_limit, traffic_class, source]) | HAS_ROUTE;
+        Self { how, more: u64::from(destination) << DESTINATION_SHIFT | u64::from(flow_label) }
     }
 
-    /// Decodes the words; the third one is 0 if it is missing. Any value is valid.
-    pub fn from_words([to, how]: [u64; 2], third: u64) -> Self {
-        let [first, hop_limit, traffic_class, source] = (how as u32).to_ne_bytes();
-        let (flow_label, destination) = (third as u32, (third >> DESTINATION_SHIFT) as u8);
+    /// The service level.
+    pub const fn sl(self) -> u8 {
+        (self.how & (HAS_ROUTE - 1)) as u8
+    }
+
+    /// Whether it has a global route.
+    pub const fn is_global(self) -> bool {
+        self.how & HAS_ROUTE != 0
+    }
+
+    /// The global route.
+    pub fn route(self) -> Option<Route> {
+        let [_, hop_limit, traffic_class, source] = self.how.to_le_bytes();
+        let (flow_label, destination) = (self.more as u32, (self.more >> DESTINATION_SHIFT) as u8);
         let route = Route { hop_limit, traffic_class, flow_label, source, destination };
-        Self {
-            qp_num: QpNumber::new(to as u32),
-            qkey: (to >> 32) as u32,
-            sl: first & !HAS_ROUTE,
-            route: (first & HAS_ROUTE != 0).then_some(route),
-        }
+        self.is_global().then_some(route)
+    }
+}
+
+impl UdAddress {
+    /// Encodes it as a word, half a word, and another word that is seldom needed.
+    pub fn to_words(self) -> (u64, u32, Option<u64>) {
+        let Self { qp_num, qkey, path: Path { how, more } } = self;
+        let to = u64::from(qkey) << 32 | u64::from(qp_num.get());
+        (to, how, (more != 0).then_some(more))
+    }
+
+    /// Decodes the words. Any value is valid.
+    pub fn from_words(to: u64, how: u32, more: Option<u64>) -> Self {
+        let path = Path { how, more: more.unwrap_or(0) };
+        Self { qp_num: QpNumber::new(to as u32), qkey: (to >> 32) as u32, path }
     }
 }
 

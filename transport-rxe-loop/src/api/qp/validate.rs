@@ -110,6 +110,9 @@ fn check_path(path: &AddressVector, there: &port::Port, strict: Strict) -> Resul
                 (index.into(), "the source of a path is the index of a GID of the port")
             }
             AddressError::NoRoute => (path.lid.into(), "on Ethernet a path has a global route"),
+            AddressError::OtherNetwork { index, .. } => {
+                (index.into(), "the GIDs of a path are two of IPv4, or two of IPv6")
+            }
             _ => (
                 path.lid.into(),
                 "on a strict device the LID and the GID of a path are those of the fabric's port",

@@ -132,7 +132,7 @@ impl<'a> Datagram<'a> {
                 Trouble::NoAnswer => Lost::NoAnswer,
             })
         };
-        if let Some(route) = self.address.route {
+        if let Some(route) = self.address.path.route() {
             let words = self.grh(route).to_words();
             copy(&Spans::of_words(&words, grh::BYTES), &head)?;
         }
@@ -152,13 +152,14 @@ impl<'a> Datagram<'a> {
 
     /// The completion of the receive (C7).
     fn received(&self, wr_id: u64, number: QpNumber) -> Wc {
-        let flags = if self.address.route.is_some() { WcFlags::GRH } else { WcFlags::empty() };
+        let path = self.address.path;
+        let flags = if path.is_global() { WcFlags::GRH } else { WcFlags::empty() };
         let wc = Wc::new(wr_id, WcStatus::SUCCESS, number.get())
             .with_opcode(WcOpcode::RECV)
             .with_byte_len((grh::BYTES + self.from.len()) as u32)
             .with_src_qp(self.sender.get())
             .with_flags(flags)
-            .with_path(0, self.engine.port.lid, self.address.sl, 0);
+            .with_path(0, self.engine.port.lid, path.sl(), 0);
         match self.imm {
             Some(imm) => wc.with_imm(imm),
             None => wc,

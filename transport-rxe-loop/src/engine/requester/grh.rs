@@ -38,9 +38,9 @@ const IPV4_FIRST: u8 = 0x45;
 /// It is not to be fragmented.
 const DONT_FRAGMENT: u8 = 0x40;
 
-/// The header.
+/// The header, as words of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grh([u8; BYTES]);
+pub struct Grh([u64; BYTES / 8]);
 
 /// What a header says of the datagram behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,16 +72,13 @@ impl Grh {
     }
 
     fn of_ipv6([source, target]: [Gid; 2], route: Route, next: u8, payload: u16) -> Self {
-        let mut bytes = [0; BYTES];
         let first =
             VERSION | u32::from(route.traffic_class) << CLASS_SHIFT | route.flow_label & FLOW;
-        bytes[..4].copy_from_slice(&first.to_be_bytes());
-        bytes[4..6].copy_from_slice(&payload.to_be_bytes());
-        bytes[6] = next;
-        bytes[HOPS_AT] = route.hop_limit;
-        bytes[SOURCE_AT..TARGET_AT].copy_from_slice(&source.0);
-        bytes[TARGET_AT..].copy_from_slice(&target.0);
-        Self(bytes)
+        let second = u32::from(payload) << 16 | u32::from(next) << 8 | u32::from(route.hop_limit);
+        let half =
+            |gid: Gid, from: usize| u64::from_ne_bytes(std::array::from_fn(|i| gid.0[from + i]));
+        let first = (u64::from(first) << 32 | u64::from(second)).to_be();
+        Self([first, half(source, 0), half(source, 8), half(target, 0), half(target, 8)])
     }
 
     fn of_ipv4([source, target]: [Ipv4Addr; 2], route: Route, payload: u16) -> Self {
@@ -95,23 +92,29 @@ impl Grh {
         header[10..12].copy_from_slice(&checksum.to_be_bytes());
         let mut bytes = [0; BYTES];
         bytes[IPV4_AT..].copy_from_slice(&header);
-        Self(bytes)
+        Self::of_bytes(&bytes)
     }
 
     /// The GRH in a buffer.
-    pub const fn of_bytes(bytes: &[u8; BYTES]) -> Self {
-        Self(*bytes)
+    pub fn of_bytes(bytes: &[u8; BYTES]) -> Self {
+        let word = |nth| u64::from_ne_bytes(std::array::from_fn(|i| bytes[8 * nth + i]));
+        Self(std::array::from_fn(word))
+    }
+
+    /// Its bytes.
+    fn to_bytes(self) -> [u8; BYTES] {
+        let words = self.0.map(u64::to_ne_bytes);
+        std::array::from_fn(|i| words[i / 8][i % 8])
     }
 
     /// As words, to be copied from.
     pub fn to_words(self) -> [AtomicU64; BYTES / 8] {
-        let word = |i| u64::from_ne_bytes(std::array::from_fn(|k| self.0[8 * i + k]));
-        std::array::from_fn(|i| AtomicU64::new(word(i)))
+        self.0.map(AtomicU64::new)
     }
 
     /// What it says. What is no IPv6 header is read as an IPv4 one.
     pub fn fields(&self) -> Fields {
-        let bytes = &self.0;
+        let bytes = self.to_bytes();
         let gid = |from: usize| Gid(std::array::from_fn(|i| bytes[from + i]));
         let first = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         if first >> 28 == VERSION >> 28 {

@@ -12,7 +12,7 @@ fn gids(texts: [&str; 2]) -> [Gid; 2] {
 fn c07_a_flow_label_of_too_many_bits_leaves_the_other_fields_alone() {
     let route = Route { flow_label: u32::MAX, ..ROUTE };
     let grh = Grh::of_infiniband([Gid([3; 16]); 2], route, payload(5, 4));
-    assert_eq!(grh.0[..4], [0x6a, 0x5f, 0xff, 0xff]);
+    assert_eq!(grh.to_bytes()[..4], [0x6a, 0x5f, 0xff, 0xff]);
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn c07_each_header_says_what_it_was_made_of() {
     };
     let all = [Grh::of_infiniband([near, far], ROUTE, 24), Grh::of_roce([near, far], ROUTE, 24)];
     assert_eq!(all.map(|grh| grh.fields()), [fields; 2]);
-    assert_eq!(all.map(|grh| (grh.0[5], grh.0[6])), [(24, 0x1b), (24 + 8, 17)]);
+    assert_eq!(all.map(|grh| (grh.to_bytes()[5], grh.to_bytes()[6])), [(24, 0x1b), (24 + 8, 17)]);
     let [source, destination] = gids(["::ffff:10.0.0.1", "::ffff:192.0.2.7"]);
     let grh = Grh::of_roce([source, destination], ROUTE, 24);
     // IPv4 has no flow label.
@@ -37,7 +37,8 @@ fn c07_each_header_says_what_it_was_made_of() {
 #[test]
 fn c07_an_ipv4_header_is_in_the_last_twenty_bytes() {
     let grh = Grh::of_roce(gids(["::ffff:10.0.0.1", "::ffff:192.0.2.7"]), ROUTE, payload(5, 4));
-    let (unused, header) = grh.0.split_at(20);
+    let bytes = grh.to_bytes();
+    let (unused, header) = bytes.split_at(20);
     assert_eq!(unused, [0; 20]);
     assert_eq!(header[..4], [0x45, 0xa5, 0, 20 + 8 + 12 + 8 + 4 + 4 + 8]);
     assert_eq!((header[8], header[9]), (64, 17));
