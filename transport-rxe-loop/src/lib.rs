@@ -48,7 +48,7 @@
 //! |---|---|
 //! | write a first program | the guide [`first_program`](cq_core::guide::first_program) |
 //! | connect two processes | [the manual's example](manual), [`cq_core::exchange`] |
-//! | choose a fabric, its size, and how the device behaves | [`OpenOptions`], with [fabrics](OpenOptions#fabrics); [`Limits`] |
+//! | choose a fabric, its size, and how the device behaves | [`OpenOptions`], with [fabrics](OpenOptions#fabrics); [`Limits`]; InfiniBand or [RoCE](manual#ethernet) |
 //! | send, receive, WRITE, READ | [`QueuePair`], with [unreliable transports](QueuePair#unreliable-transports) and [FLUSH](QueuePair#flush); [datagrams](QueuePair::to); [how long a request waits](QueuePair#how-long-a-request-waits) |
 //! | have memory that the device uses | [`ProtectionDomain`], [`OwnedRegion`], [`MemoryRegion`], [`MemoryWindow`] |
 //! | poll completions | [`Cq`]; many connections: the guide [`sizing`](cq_core::guide::sizing) |
@@ -104,7 +104,7 @@ cfg_if::cfg_if! {
             QpType, RangeError, RegisterError, ResizeError, Rule, SrqInit,
         };
 
-        pub use crate::api::ah::{AddressHandle, Destination, init_ah_from_wc};
+        pub use crate::api::ah::{AddressHandle, Destination};
         pub use crate::api::channel::CompletionChannel;
         pub use crate::api::cm;
         pub use crate::api::cq::demand::CqDemand;
@@ -118,6 +118,8 @@ cfg_if::cfg_if! {
         pub use crate::api::pd::ProtectionDomain;
         pub use crate::api::qp::{Batch, QpInit, QueuePair};
         pub use crate::api::srq::SharedReceiveQueue;
+        pub use crate::engine::port::gids::GidEntry;
+        pub use crate::engine::port::link_layer::LinkLayer;
         pub use crate::policy::faults::{Faults, FaultsError, Injected};
         pub use crate::shm::error::AttachError;
         pub use crate::shm::header::NotOurs;

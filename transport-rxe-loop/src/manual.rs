@@ -1,6 +1,6 @@
 //! The device in use by several processes: their memory, deaths, suspension and forks; the service thread; events for
-//! `tracing`; the strict device; the imitation of Soft-RoCE; limitations. What concerns one type alone is in the
-//! documentation of that type.
+//! `tracing`; the strict device; Ethernet; the imitation of Soft-RoCE; limitations. What concerns one type alone is in
+//! the documentation of that type.
 //!
 //! Run this program twice, at the same time:
 //!
@@ -189,7 +189,7 @@
 //! | what a READ or an atomic returns is sent on, without a FENCE | it is what was read: requests are carried out one after the other | it is what was there before, if the next request was posted in time; not where other faults than `defer` are injected |
 //! | `max_rd_atomic` exceeds the peer's `max_dest_rd_atomic` | one READ or atomic is carried out at a time, so the limit is never reached | where more are posted than the peer allows, the first of them fails with REM_INV_REQ ([Q7](cq_core::contract#q7)) |
 //! | the two ends disagree about the first packet sequence number | no packet has a number | the peer of an RC requester does not answer: RETRY_EXC ([Q7](cq_core::contract#q7)) |
-//! | the LID or the GID of a connection's path is wrong | the queue pair number alone finds the peer | modifying to RTR is refused |
+//! | the LID or the GID of the peer is wrong in a connection's path; on Ethernet, also GIDs of IPv4 and IPv6 are mixed | the queue pair number alone finds the peer | modifying to RTR is refused |
 //!
 //! Strictness applies to the requests, queue pairs and completion queues of the process that asks for it. It composes
 //! with [faults](crate::Faults), whose dice then fall otherwise for the same seed, and with the [imitation of
@@ -214,16 +214,40 @@
 //! | the bytes of a receive behind `byte_len` are used | they are unchanged, as on cards |
 //! | the limits of this device are taken for those of a card: an MTU of 4096 bytes, 16 SGEs, 256 inline bytes; or a card is expected to make queues of exactly the capacity that was asked for | a program has to query its card, which may have lower limits, and report larger capacities |
 //! | events such as COMM_EST, or of the port, end the program | they are not reported |
-//! | a path lacks the global route that RoCE needs | the port has a LID, as on InfiniBand; with the imitation of Soft-RoCE address handles need a route |
+//! | a path lacks the global route that RoCE needs | the port has a LID, as on InfiniBand; not if its [link layer](#ethernet) is Ethernet |
+//! | on RoCE the GID at an index is not the one that reaches the peer | each GID reaches every queue pair of the fabric |
 //!
 //! Nothing is hidden of these: send queues, receive queues and lists of SGEs have exactly the capacities that were
 //! asked for, also inline data; slots of send queues come back with polled completions; fields that a failure leaves
 //! undefined hold a pattern; objects in use can't be destroyed; keys, ranges, rights and protection domains are
 //! checked.
 //!
+//! # Ethernet
+//! The link layer of a fabric's port is InfiniBand or, with [`OpenOptions::link_layer`](crate::OpenOptions::link_layer)
+//! or `RXE_LOOP_LINK_LAYER=ethernet`, Ethernet. It is a property of the fabric, since all queue pairs of a fabric reach
+//! each other, and addresses of the one link layer mean nothing on the other. The first process that opens the fabric
+//! decides. A process that requests the other link layer is [refused](crate::OpenError::OtherLinkLayer); one that
+//! requests none takes what there is.
+//!
+//! | | InfiniBand | Ethernet (RoCE v2) |
+//! |---|---|---|
+//! | LID | a hash of the fabric's name | 0; those in paths are ignored |
+//! | [GID table](crate::Context::gid_table) | 8 entries: one GUID, link-local and in site-local subnets | addresses of this machine, loopback ones last; at least 4, at most 256 |
+//! | GIDs of other fabrics | are unknown | are the same |
+//! | a path without a global route | leads to the LID | is refused: `ibv_create_ah(3)`, and modifying to RTR |
+//! | a path from an index that the table lacks | is refused | is refused |
+//! | an address handle from a GID of IPv4 to one of IPv6, or back | | is refused |
+//! | before a datagram with a route | a GRH | an IPv6 header; between IPv4 addresses 20 bytes of 0 and an IPv4 header |
+//! | MTU | 4096 bytes | the same, whatever the network interfaces have |
+//!
+//! Addresses are read when a process opens the fabric for the first time. The table stays as it is if they change
+//! later, and no event is raised. Address handles, and the paths of strict devices, lead to GIDs of the table only:
+//! processes in different network namespaces that share a fabric need an address that both have, as 127.0.0.1 is.
+//!
 //! # Imitation of Soft-RoCE
-//! With [`OpenOptions::imitate_rxe`](crate::OpenOptions::imitate_rxe) the device deviates from the contract as Linux' Soft-RoCE
-//! driver does: `rxe` of Linux 6.1 with the provider of rdma-core 44, where the deviations were observed.
+//! With [`OpenOptions::imitate_rxe`](crate::OpenOptions::imitate_rxe) the device deviates from the contract as Linux'
+//! Soft-RoCE driver does: `rxe` of Linux 6.1 with the provider of rdma-core 44, where the deviations were observed. Its
+//! port is Soft-RoCE's, too, if [Ethernet](#ethernet) is requested as well.
 //!
 //! | rule | deviation |
 //! |---|---|

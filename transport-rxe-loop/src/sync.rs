@@ -20,6 +20,7 @@
 //! | posted receives of a pool | [`store_fenced`], poster | [`acquire_at`], taker | the receives' words, slots and order |
 //! | owner of a granule of the arena | [`release_at`], its owner, or who recovers from its death | [`acquire_at`], who takes it | that the last owner no longer uses the memory |
 //! | life of a table entry | [`cas`], [`release`] | [`cas`] | that the last owner no longer uses it |
+//! | link layer of a fabric | [`cas`], the first process that opens it | [`cas`], each that opens it | nothing: it is decided once |
 //! | word of an attachment | [`cas`], [`release`] | [`acquire`], [`cas`], who attaches | that nothing of its last process is left |
 //! | newest of the open files | [`release`], who opened it | [`acquire`], any thread, a forked child too | its description |
 //! | reminder of remote requests | [`release`], who left one | [`cas`], who takes them | that their bits are set |

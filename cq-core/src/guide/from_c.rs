@@ -147,7 +147,7 @@
 //! | `ibv_post_srq_recv` | [`post_recv`](crate::device::SharedReceiveQueue::post_recv), [`TrackedSrq`](crate::tracked::TrackedSrq) |
 //! | `ibv_create_ah`, `ibv_destroy_ah` | [`create_ah`](crate::device::ProtectionDomain::create_ah); dropped |
 //! | `ibv_create_ah_from_wc` | [`ah_from_wc`](crate::device::ProtectionDomain::ah_from_wc) |
-//! | `ibv_init_ah_from_wc` | `init_ah_from_wc` of the loopback |
+//! | `ibv_init_ah_from_wc` | `Context::init_ah_from_wc` of the loopback |
 //! | `ibv_create_srq_ex`, `ibv_post_srq_ops` | none: XRC and tag matching |
 //! | `ibv_resolve_eth_l2_from_gid`, `ibv_flow_label_to_udp_sport` | none: the kernel resolves addresses |
 //! | `ibv_attach_mcast`, `ibv_detach_mcast` | none: multicast is not supported |

@@ -8,6 +8,7 @@
 //! | `RXE_LOOP_FAULTS` | unchanged programs on the loopback | the same, and buffers that are reused too early, peers that stop, queues that overrun |
 //! | `RXE_LOOP_STRICT=1` | unchanged programs on the loopback | what works on the loopback alone: queues that are too small, expected orders and times |
 //! | `RXE_LOOP_IMITATE=rxe` | unchanged programs on the loopback | what depends on the contract where Linux' Soft-RoCE deviates |
+//! | `RXE_LOOP_LINK_LAYER=ethernet` | unchanged programs on the loopback | what works on InfiniBand alone: paths without a global route, a fixed GID index |
 //! | processes that are killed | two or more processes on the loopback | peers that are waited for without end, state that is lost with a connection |
 //! | [`rules`](crate::testing::rules) | a transport of your own | breaches of the rules of polling and arming |
 //!

@@ -292,6 +292,13 @@ pub enum AddressError {
         /// The requested index.
         index: u8,
     },
+    /// This global identifier is of IPv4 and that at the source index of IPv6, or the other way round.
+    OtherNetwork {
+        /// The requested GID of the destination.
+        gid: Gid,
+        /// The requested index of the source.
+        index: u8,
+    },
     /// The port's link layer is Ethernet, or the device imitates one whose is: each address needs a global route.
     NoRoute,
     /// The completion is not a successful one of a receive, so it has no source address
@@ -309,6 +316,8 @@ numbered_sentences!(
         Self::UnknownLid { lid } => Errno::EINVAL, ("no port has the local identifier {lid}: query the peer's port for its own");
         Self::UnknownGid { gid } => Errno::EINVAL, ("no port has the global identifier {gid}: query the peer's port for its own");
         Self::NoSuchGid { index } => Errno::EINVAL, ("the port has no global identifier at index {index}: query its table");
+        Self::OtherNetwork { gid, index } => Errno::EINVAL,
+            ("no route leads from the global identifier at index {index} to {gid}: use two of IPv4, or two of IPv6");
         Self::NoRoute => Errno::EINVAL, ("the address needs a global route, as on Ethernet: give one");
         Self::NoDatagram => Errno::EINVAL, ("the completion is not that of a received datagram");
         Self::Refused(error) => error.errno, ("{error}");

@@ -224,6 +224,7 @@ fn numbered() -> Vec<String> {
         AddressError::UnknownLid { lid: 7 },
         AddressError::UnknownGid { gid: Gid([0; 16]) },
         AddressError::NoSuchGid { index: 4 },
+        AddressError::OtherNetwork { gid: Gid([0; 16]), index: 4 },
         AddressError::NoRoute,
         AddressError::NoDatagram,
         REFUSED.into(),

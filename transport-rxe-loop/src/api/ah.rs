@@ -1,55 +1,83 @@
 //! Address vectors and address handles: the destinations of datagrams.
 
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use cq_core::setup::{AddressError, AddressVector, GlobalRoute};
+use cq_core::setup::{AddressError, AddressVector, Gid, GlobalRoute};
 use cq_core::wc::{Wc, WcFlags};
 
 use crate::api::domain::Domain;
 use crate::engine::port::{self, Port};
 use crate::engine::requester::grh::{self, Grh};
-use crate::engine::ud_address::UdAddress;
+use crate::engine::ud_address::{Path, Route, UdAddress};
 use crate::protocol::number::QpNumber;
 
 /// The number of service levels.
 const LEVELS: u8 = 16;
 
-/// The source of a datagram, as `ibv_init_ah_from_wc(3)` returns it. `wc` is the receive completion and `grh` the first
-/// 40 bytes of the receive buffer, which are read only if the completion has the GRH flag.
-///
-/// # Errors
-/// [`NoDatagram`](AddressError::NoDatagram): the completion is not a successful one of a receive
-/// ([C4](cq_core::contract#c4)).
-pub fn init_ah_from_wc(
+/// The source of a datagram that came to this port, as `ibv_init_ah_from_wc(3)` returns it.
+pub(super) fn source(
     port: u8,
     wc: &Wc,
     grh: &[u8; grh::BYTES],
+    here: &Port,
 ) -> Result<AddressVector, AddressError> {
+    check_number(port)?;
     let done = wc.result().ok().filter(|done| done.is_recv());
     let done = done.ok_or(AddressError::NoDatagram)?;
     let has_route = done.flags().contains(WcFlags::GRH);
-    let route = has_route.then(|| Grh::of_bytes(grh).reply_route());
+    let route = has_route.then(|| reply_route(&Grh::of_bytes(grh), here)).transpose()?;
     Ok(AddressVector { port, lid: done.slid(), sl: done.sl(), route })
 }
 
-/// Validates an address against the only port.
-pub(super) fn check(to: &AddressVector, there: &Port) -> Result<(), AddressError> {
-    if to.port != port::NUMBER {
-        return Err(AddressError::NoSuchPort { port: to.port });
-    }
-    if to.sl >= LEVELS {
-        return Err(AddressError::NoSuchLevel { sl: to.sl });
-    }
-    if to.lid != there.lid && (to.lid != 0 || to.route.is_none()) {
-        return Err(AddressError::UnknownLid { lid: to.lid });
-    }
-    match to.route {
-        Some(GlobalRoute { gid, .. }) if gid != there.gid => Err(AddressError::UnknownGid { gid }),
-        Some(GlobalRoute { sgid_index, .. }) if sgid_index != 0 => {
-            Err(AddressError::NoSuchGid { index: sgid_index })
+/// The global route of a reply: from where the datagram came to.
+fn reply_route(grh: &Grh, here: &Port) -> Result<GlobalRoute, AddressError> {
+    let grh::Fields { source: gid, destination, hop_limit, traffic_class, flow_label } =
+        grh.fields();
+    let unknown = AddressError::UnknownGid { gid: destination };
+    let sgid_index = here.index_of(destination).ok_or(unknown)?;
+    Ok(GlobalRoute { gid, sgid_index, hop_limit, traffic_class, flow_label })
+}
+
+const fn check_number(port: u8) -> Result<(), AddressError> {
+    if port == port::NUMBER { Ok(()) } else { Err(AddressError::NoSuchPort { port }) }
+}
+
+/// Validates where a path begins: at a GID of the port. Ethernet needs a global route.
+pub(super) fn check_source(path: &AddressVector, here: &Port) -> Result<(), AddressError> {
+    match path.route {
+        None if here.is_ethernet() => Err(AddressError::NoRoute),
+        Some(GlobalRoute { sgid_index: index, .. }) if here.with_gid(index).is_none() => {
+            Err(AddressError::NoSuchGid { index })
         }
         _ => Ok(()),
     }
+}
+
+/// Validates an address against the only port. Returns its global route, if it has one.
+pub(super) fn check(to: &AddressVector, there: &Port) -> Result<Option<Route>, AddressError> {
+    check_number(to.port)?;
+    if to.sl >= LEVELS {
+        return Err(AddressError::NoSuchLevel { sl: to.sl });
+    }
+    check_source(to, there)?;
+    // Ethernet has no LIDs: what is given is ignored.
+    let is_known = to.lid == there.lid || to.lid == 0 && to.route.is_some();
+    if !is_known && !there.is_ethernet() {
+        return Err(AddressError::UnknownLid { lid: to.lid });
+    }
+    to.route.map(|route| route_to(&route, there)).transpose()
+}
+
+/// A global route whose source is a GID of the port.
+fn route_to(route: &GlobalRoute, there: &Port) -> Result<Route, AddressError> {
+    let &GlobalRoute { gid, sgid_index: source, hop_limit, traffic_class, flow_label } = route;
+    let destination = there.index_of(gid).ok_or(AddressError::UnknownGid { gid })?;
+    let is_ipv4 = |gid: Gid| Ipv6Addr::from(gid.0).to_ipv4_mapped().is_some();
+    if is_ipv4(there.gid_at(source)) != is_ipv4(gid) {
+        return Err(AddressError::OtherNetwork { gid, index: source });
+    }
+    Ok(Route { hop_limit, traffic_class, flow_label, source, destination })
 }
 
 /// An address handle, for datagrams. It keeps its protection domain in use.
@@ -69,18 +97,18 @@ pub(super) fn check(to: &AddressVector, there: &Port) -> Result<(), AddressError
 #[derive(Debug)]
 pub struct AddressHandle {
     domain: Arc<Domain>,
-    address: AddressVector,
+    path: Path,
 }
 
 impl AddressHandle {
     /// Makes a handle, if the address is valid.
     pub(super) fn new(domain: &Arc<Domain>, to: &AddressVector) -> Result<Self, AddressError> {
         let engine = domain.engine();
-        check(to, &engine.port)?;
-        if to.route.is_none() && engine.policy.imitation.needs_route() {
+        let route = check(to, &engine.port)?;
+        if route.is_none() && engine.policy.imitation.needs_route() {
             return Err(AddressError::NoRoute);
         }
-        Ok(Self { domain: Arc::clone(domain), address: *to })
+        Ok(Self { domain: Arc::clone(domain), path: Path::new(to.sl, route) })
     }
 
     /// The number of its protection domain.
@@ -90,7 +118,7 @@ impl AddressHandle {
 
     /// The UD address that a datagram to this queue pair carries.
     pub(super) fn ud_address(&self, qp_num: u32, qkey: u32) -> UdAddress {
-        UdAddress::new(self.address.sl, self.address.route, QpNumber::new(qp_num), qkey)
+        UdAddress { qp_num: QpNumber::new(qp_num), qkey, path: self.path }
     }
 
     /// Destroys the handle, as dropping does. Requests that were posted with it are not affected.

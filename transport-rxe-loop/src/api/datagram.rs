@@ -65,7 +65,8 @@ impl QueuePair {
     /// # Global routing header
     /// The first 40 bytes of a receive buffer are reserved for the GRH. If the address handle has a global route, they
     /// hold it and the completion has the GRH flag; otherwise they are not written. The message follows them, across
-    /// SGEs, and the completion's length includes them ([C7](cq_core::contract#c7)).
+    /// SGEs, and the completion's length includes them ([C7](cq_core::contract#c7)). On
+    /// [Ethernet](crate::manual#ethernet) every handle has a route, and an IP header is in place of the GRH.
     ///
     /// The result does not outlive the address handle:
     /// ```compile_fail,E0505

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::{AtomicCap, DeviceAttr, DeviceError, Errno, Gid, Port};
+use cq_core::setup::{
+    AddressError, AddressVector, AtomicCap, DeviceAttr, DeviceError, Errno, Gid, Port,
+};
+use cq_core::wc::Wc;
 
+use crate::api::ah;
 use crate::api::attr::MAX_RD_ATOMIC;
 use crate::api::channel::CompletionChannel;
 use crate::api::cq::{Cq, CqInit};
@@ -13,6 +17,8 @@ use crate::api::srq::MAX_SRQ_WR;
 use crate::completion::channel::EventChannel;
 use crate::completion::queue::MAX_CQE;
 use crate::engine::port;
+use crate::engine::port::gids::GidEntry;
+use crate::engine::requester::grh;
 use crate::engine::ring::{MAX_INLINE, MAX_QP_WR};
 use crate::error::CreateError;
 use crate::lifecycle::Device;
@@ -221,7 +227,7 @@ impl Context {
         Cq::new(self.device, &self.events, init)
     }
 
-    /// Queries a port: the only one is number 1.
+    /// Queries a port, with the GID at index 0: the only port is number 1.
     ///
     /// # Errors
     /// There is no port of this number.
@@ -233,14 +239,15 @@ impl Context {
         (number == port::NUMBER).then(|| self.device.engine.port.attributes()).ok_or(none)
     }
 
-    /// The same port with another of its [`gids`](Self::gids): there is one, at index 0.
+    /// The same port with another of its [`gids`](Self::gids).
     ///
     /// # Errors
     /// There is no such port, or no GID at that index.
     pub fn port_with_gid(&self, number: u8, index: u8) -> Result<Port, DeviceError> {
-        let attempt = "find a GID at that index: the port has one, at index 0";
+        let attempt = "find a GID at that index of the port's table";
         let none = DeviceError { attempt, errno: Errno::ENOENT };
-        self.port(number).and_then(|port| (index == port.gid_index).then_some(port).ok_or(none))
+        self.port(number)?;
+        self.device.engine.port.with_gid(index).ok_or(none)
     }
 
     /// The GIDs of a port, each with its index.
@@ -248,7 +255,48 @@ impl Context {
     /// # Errors
     /// There is no such port.
     pub fn gids(&self, port: u8) -> Result<Vec<(u8, Gid)>, DeviceError> {
-        self.port(port).map(|port| vec![(port.gid_index, port.gid)])
+        let table = self.gid_table(port)?;
+        Ok((0..=u8::MAX).zip(table.iter().map(|entry| entry.gid)).collect())
+    }
+
+    /// The GID table of a port, by index, as `ibv_query_gid_table(3)` returns it. It does not change, and paths may
+    /// begin and end at each of the GIDs.
+    ///
+    /// | link layer | GIDs |
+    /// |---|---|
+    /// | InfiniBand | index 0 is link-local; the others have the same GUID in the site-local subnets 1 to 7 |
+    /// | Ethernet | the addresses of this machine's network interfaces, when this process opened the fabric for the first time; IPv4 addresses are mapped. Those of loopback interfaces come last. Where there are fewer than four, `127.0.0.1`, `127.0.0.2` … follow |
+    ///
+    /// ```
+    /// use transport_rxe_loop::Context;
+    ///
+    /// let context = Context::open("loop0")?;
+    /// let table = context.gid_table(1)?;
+    /// assert_eq!(table[3].gid, context.port_with_gid(1, 3)?.gid);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such port.
+    pub fn gid_table(&self, port: u8) -> Result<&[GidEntry], DeviceError> {
+        self.port(port)?;
+        Ok(self.device.engine.port.gids())
+    }
+
+    /// The source of a datagram that this port received, as `ibv_init_ah_from_wc(3)` returns it. `wc` is the receive
+    /// completion and `grh` the first 40 bytes of the receive buffer, which are read only if the completion has the GRH
+    /// flag.
+    ///
+    /// # Errors
+    /// There is no such port, the completion is not a successful one of a receive ([C4](cq_core::contract#c4)), or
+    /// `grh` is not the GRH that came with it.
+    pub fn init_ah_from_wc(
+        &self,
+        port: u8,
+        wc: &Wc,
+        grh: &[u8; grh::BYTES],
+    ) -> Result<AddressVector, AddressError> {
+        ah::source(port, wc, grh, &self.device.engine.port)
     }
 
     /// Allocates a protection domain.

@@ -1,6 +1,8 @@
-//! Opening the device: its fabric, the limits of a new fabric, the copy mode, faults, imitation and strictness.
+//! Opening the device: its fabric, the limits and the link layer of a new fabric, the copy mode, faults, imitation and
+//! strictness.
 
-use std::env;
+mod environment;
+
 use std::ffi::OsString;
 use std::sync::Arc;
 #[cfg(test)]
@@ -8,9 +10,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use thiserror::Error;
 
+use self::environment::{
+    counts_from_env, imitates_from_env, link_layer_from_env, service_from_env, strict_from_env,
+};
 use super::device::{self, Context};
 use super::limits::{self, Limits, LimitsTextError, OtherLimits};
 use crate::completion::channel::EventChannel;
+use crate::engine::port::link_layer::LinkLayer;
 use crate::error::CreateError;
 use crate::lifecycle::device::DeviceOptions;
 use crate::lifecycle::{Device, deaths};
@@ -21,12 +27,6 @@ use crate::policy::strict::Strict;
 use crate::shm::error::AttachError;
 use crate::shm::name::{FabricName, FabricPath};
 use crate::trace;
-
-/// The environment variable that names the device to imitate.
-const IMITATE: &str = "RXE_LOOP_IMITATE";
-
-/// The environment variable that makes the device strict.
-const STRICT: &str = "RXE_LOOP_STRICT";
 
 /// Why a device could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -70,6 +70,22 @@ pub enum OpenError {
         /// The value.
         how: OsString,
     },
+    /// `RXE_LOOP_LINK_LAYER` is not a link layer.
+    #[error("RXE_LOOP_LINK_LAYER is {what:?}: say `infiniband` or `ethernet`, or unset it")]
+    UnknownLinkLayer {
+        /// The value.
+        what: OsString,
+    },
+    /// The fabric existed already, and has another link layer than the requested one.
+    #[error(
+        "the device was there with the link layer {in_force}, and {asked} was asked for: ask for the same or for none, or name another fabric in RXE_LOOP_FABRIC"
+    )]
+    OtherLinkLayer {
+        /// The requested link layer.
+        asked: LinkLayer,
+        /// The link layer of the fabric.
+        in_force: LinkLayer,
+    },
     /// `RXE_LOOP_FAULTS` could not be parsed.
     #[error("RXE_LOOP_FAULTS can't be read")]
     BadFaults(#[from] FaultsError),
@@ -83,12 +99,6 @@ pub enum OpenError {
         bytes: usize,
     },
 }
-
-/// The environment variable that names what is counted.
-const COUNT: &str = "RXE_LOOP_COUNT";
-
-/// The environment variable that selects how memory of other processes is copied.
-const COPY: &str = "RXE_LOOP_COPY";
 
 /// The names of the devices: `loop0`.
 ///
@@ -113,8 +123,9 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
 /// # Fabrics
 /// A fabric is memory that processes of a user share; the device lies in it. Queue pairs of all processes that have
 /// opened the same fabric connect by their numbers. Fabrics are isolated from each other ([X1](cq_core::contract#x1)):
-/// the range of queue pair numbers and the port's LID and GID follow from the fabric's name and user, so that a number
+/// the range of queue pair numbers and the port's LID and GIDs follow from the fabric's name and user, so that a number
 /// of another fabric fails like an unused one (RETRY_EXC), and no address handle can be made of another fabric's port.
+/// On [Ethernet](Self::link_layer) all fabrics have the GIDs of the machine, and the numbers alone differ.
 ///
 /// The fabric's file is `/dev/shm/rxe-loop.<user>.<name>`, with further files beside it. Only the user may read or
 /// write them. The first process that opens the fabric creates it, with the [`Limits`] that it requests, and the last
@@ -129,6 +140,7 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
 pub struct OpenOptions {
     fabric: Option<String>,
     limits: Option<Limits>,
+    link_layer: Option<LinkLayer>,
     asks: Asks,
 }
 
@@ -168,6 +180,20 @@ impl OpenOptions {
     #[must_use]
     pub const fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
+        self
+    }
+
+    /// Sets the link layer of a new fabric, and overrides `RXE_LOOP_LINK_LAYER=ethernet` or `infiniband` in the
+    /// environment. All processes of a fabric are at one network: the first that opens it decides, for InfiniBand
+    /// unless it requests Ethernet. A process that requests none takes what there is ([`Port::is_ethernet`]).
+    ///
+    /// On [Ethernet](crate::manual#ethernet) the device is one for RoCE v2: its GIDs are the addresses of this machine.
+    /// No packet goes through a network interface.
+    ///
+    /// [`Port::is_ethernet`]: crate::Port::is_ethernet
+    #[must_use]
+    pub const fn link_layer(mut self, link_layer: LinkLayer) -> Self {
+        self.link_layer = Some(link_layer);
         self
     }
 
@@ -288,8 +314,8 @@ impl OpenOptions {
     /// Opens the device of this name.
     ///
     /// # Errors
-    /// No device has the name, its fabric can't be attached, it has no channel left, or a variable in the environment
-    /// is invalid.
+    /// No device has the name, its fabric can't be attached or has another link layer, it has no channel left, or a
+    /// variable in the environment is invalid.
     pub fn open(&self, name: &str) -> Result<Context, OpenError> {
         if name != device::NAME {
             let (name, there_are) = (name.to_owned(), devices()?);
@@ -303,6 +329,10 @@ impl OpenOptions {
         if asks.faults.is_none() {
             asks.faults = faults::from_env()?;
         }
+        let link_layer = match self.link_layer {
+            Some(link_layer) => Some(link_layer),
+            None => link_layer_from_env()?,
+        };
         let asked = match self.limits {
             Some(limits) => Some(limits),
             None => limits::from_env()?,
@@ -312,9 +342,13 @@ impl OpenOptions {
         let path = FabricPath::new(&named.map_err(AttachError::from)?);
         let (imitation, strict) = (Imitation::new(asks.imitates_rxe), Strict::new(asks.is_strict));
         let policy = Policy::new(asks.faults, imitation, strict);
-        let options =
-            DeviceOptions { by_service: asks.by_service, counts_polls: asks.counts_polls, policy };
+        let Asks { by_service, counts_polls, .. } = asks;
+        let options = DeviceOptions { by_service, counts_polls, policy, link_layer };
         let device = Device::open(&path, &wanted.shape(), options)?;
+        let in_force = device.engine.port.link_layer;
+        if let Some(asked) = link_layer.filter(|&asked| asked != in_force) {
+            return Err(OpenError::OtherLinkLayer { asked, in_force });
+        }
         let events =
             deaths::retry_after_recovery(device, || EventChannel::new(device.completions))?;
         let context = Context::new(device, Arc::new(events), asked);
@@ -360,42 +394,5 @@ impl Context {
     /// As for [`OpenOptions::open`].
     pub fn open_first() -> Result<Self, OpenError> {
         Self::open(device::NAME)
-    }
-}
-
-fn service_from_env() -> Result<bool, OpenError> {
-    match env::var_os(COPY) {
-        None => Ok(false),
-        Some(how) if how == "direct" => Ok(false),
-        Some(how) if how == "service" => Ok(true),
-        Some(how) => Err(OpenError::UnknownCopying { how }),
-    }
-}
-
-/// Whether the environment requests that polls are counted.
-fn counts_from_env() -> Result<bool, OpenError> {
-    match env::var_os(COUNT) {
-        None => Ok(false),
-        Some(what) if what == "polls" => Ok(true),
-        Some(what) => Err(OpenError::UnknownCount { what }),
-    }
-}
-
-/// Whether the environment requests the imitation of Soft-RoCE.
-fn imitates_from_env() -> Result<bool, OpenError> {
-    match env::var_os(IMITATE) {
-        None => Ok(false),
-        Some(what) if what == "rxe" => Ok(true),
-        Some(what) => Err(OpenError::UnknownImitation { what }),
-    }
-}
-
-/// Whether the environment requests a strict device.
-fn strict_from_env() -> Result<bool, OpenError> {
-    match env::var_os(STRICT) {
-        None => Ok(false),
-        Some(how) if how == "0" => Ok(false),
-        Some(how) if how == "1" => Ok(true),
-        Some(how) => Err(OpenError::UnknownStrictness { how }),
     }
 }

@@ -146,7 +146,8 @@ impl ProtectionDomain {
     /// Creates an address handle.
     ///
     /// # Errors
-    /// The address is not that of the device's only port, which has one LID and one GID.
+    /// The address is not that of the device's only port: its LID, or one of its [GIDs](crate::Context::gid_table).
+    /// On Ethernet it needs a global route.
     pub fn create_ah(&self, to: &AddressVector) -> Result<AddressHandle, AddressError> {
         AddressHandle::new(&self.domain, to)
     }
@@ -164,7 +165,7 @@ impl ProtectionDomain {
         wc: &Wc,
         grh: &[u8; grh::BYTES],
     ) -> Result<AddressHandle, AddressError> {
-        self.create_ah(&ah::init_ah_from_wc(port.number, wc, grh)?)
+        self.create_ah(&ah::source(port.number, wc, grh, &self.domain.engine().port)?)
     }
 
     /// Destroys the domain. Dropping destroys it once its last region, window, queue pair, shared receive queue and

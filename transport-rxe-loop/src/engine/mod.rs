@@ -39,6 +39,7 @@ use rustix::io::Errno;
 use self::alarms::Alarms;
 use self::entry::{OwnQp, QpSlot, SrqSlot};
 use self::port::Port;
+use self::port::link_layer::LinkLayer;
 use self::queue_pair::Deferred;
 use crate::completion::Completions;
 use crate::memory::Memory;
@@ -82,6 +83,7 @@ pub struct Tables<'m> {
     srqs: Table<'m, SrqSlot>,
     destinations: &'m [AtomicU32],
     requested: &'m [AtomicU64],
+    link_layer: &'m AtomicU32,
 }
 
 impl<'m> Tables<'m> {
@@ -95,23 +97,31 @@ impl<'m> Tables<'m> {
         let requested = plan.table((qps as usize).div_ceil(64));
         let destinations = plan.table(qps as usize);
         let (qps, srqs) = (Table::place(plan, qps), Table::place(plan, srqs));
-        Some(Self { qps: qps?, srqs: srqs?, destinations: destinations?, requested: requested? })
+        let link_layer = plan.one();
+        Some(Self {
+            qps: qps?,
+            srqs: srqs?,
+            destinations: destinations?,
+            requested: requested?,
+            link_layer: link_layer?,
+        })
     }
 }
 
 impl Engine {
-    /// The engine of a process that attaches to these tables.
+    /// The engine of a process that attaches to these tables, and asks for a link layer.
     ///
     /// # Errors
-    /// The system is out of memory.
+    /// The system is out of memory, or does not tell the addresses of this machine.
     pub fn new(
         completions: &'static Completions,
         tables: Tables<'static>,
         policy: Policy,
+        link_layer: Option<LinkLayer>,
     ) -> Result<Self, Errno> {
-        let Tables { qps, srqs, destinations, requested } = tables;
+        let Tables { qps, srqs, destinations, requested, link_layer: word } = tables;
         let (shm, memory) = (completions.shm, completions.memory);
-        let port = Port::of(shm.path());
+        let port = Port::of(shm.path(), LinkLayer::of_fabric(word, link_layer))?;
         // Pages that are never touched cost nothing.
         let count = qps.len() as usize;
         let own = Box::leak(Box::new(Mapping::new(count * size_of::<OwnQp>())?));

@@ -1,8 +1,15 @@
-//! The LID, the GID and the first queue pair number of a fabric. They are a hash of its name and its user, so that
-//! fabrics differ.
+//! The port of a fabric's device: its link layer, its LID, its GIDs, and the first queue pair number. LID, GUID and
+//! number are a hash of the fabric's name and its user, so that fabrics differ. On Ethernet there is no LID, and the
+//! GIDs are the addresses of this machine, in all fabrics.
+
+pub mod gids;
+pub mod link_layer;
 
 use cq_core::setup::Gid;
+use rustix::io::Errno;
 
+use self::gids::GidEntry;
+use self::link_layer::LinkLayer;
 use crate::engine::requester::MTU;
 use crate::engine::ring::MAX_MSG_SIZE;
 use crate::shm::hash;
@@ -17,38 +24,87 @@ const GID_OF_ZEROS: [u8; 16] =
 /// The number of the only port.
 pub const NUMBER: u8 = 1;
 
-/// The only port of a fabric's device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The only port of a fabric's device, as it was when this process opened the fabric.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// The local identifier of its only port.
+    /// Its link layer.
+    pub link_layer: LinkLayer,
+    /// Its local identifier; 0 on Ethernet.
     pub lid: u16,
-    /// That port's only global identifier.
-    pub gid: Gid,
     /// The first queue pair number, of 24 bits.
     pub first_number: u32,
+    /// Its global identifiers. There is at least one, and each index has 8 bits.
+    gids: Box<[GidEntry]>,
 }
 
 impl Port {
     /// What a program gets when it queries the port.
     pub fn attributes(&self) -> cq_core::setup::Port {
+        self.with(0, self.gid_at(0))
+    }
+
+    /// The same with the GID at this index, if there is one.
+    pub fn with_gid(&self, index: u8) -> Option<cq_core::setup::Port> {
+        let entry = self.gids.get(usize::from(index))?;
+        Some(self.with(index, entry.gid))
+    }
+
+    fn with(&self, index: u8, gid: Gid) -> cq_core::setup::Port {
         let mut port = cq_core::setup::Port::new(NUMBER);
-        (port.lid, port.gid) = (self.lid, self.gid);
+        (port.lid, port.is_ethernet) = (self.lid, self.is_ethernet());
+        (port.gid, port.gid_index) = (gid, index);
         (port.mtu, port.max_msg_size) = (MTU, MAX_MSG_SIZE);
         port
     }
 
-    /// The port of the fabric with this path.
-    pub fn of(path: &FabricPath) -> Self {
+    /// Whether its link layer is Ethernet.
+    pub fn is_ethernet(&self) -> bool {
+        self.link_layer == LinkLayer::Ethernet
+    }
+
+    /// Its GIDs, by index.
+    pub fn gids(&self) -> &[GidEntry] {
+        &self.gids
+    }
+
+    /// The index of a GID.
+    pub fn index_of(&self, gid: Gid) -> Option<u8> {
+        self.gids.iter().position(|entry| entry.gid == gid)?.try_into().ok()
+    }
+
+    /// The GID at this index; without one, that at index 0. Any index is safe.
+    pub fn gid_at(&self, index: u8) -> Gid {
+        self.gids.get(usize::from(index)).unwrap_or(&self.gids[0]).gid
+    }
+
+    /// The port of the fabric with this path and link layer.
+    ///
+    /// # Errors
+    /// The system does not tell the addresses of this machine, which are the GIDs on Ethernet.
+    pub fn of(path: &FabricPath, link_layer: LinkLayer) -> Result<Self, Errno> {
         let bytes: Vec<_> = path.file_name().bytes().map(usize::from).collect();
-        Self::from_hash(mixed(hash::mixed(&bytes)))
+        let infiniband = Self::infiniband(mixed(hash::mixed(&bytes)));
+        Ok(match link_layer {
+            LinkLayer::InfiniBand => infiniband,
+            LinkLayer::Ethernet => infiniband.on_ethernet(gids::of_ethernet(gids::addresses()?)),
+        })
     }
 
     /// Each number is made of other bits of the hash: fabrics that share one differ in the rest.
-    fn from_hash(hash: u64) -> Self {
+    pub fn infiniband(hash: u64) -> Self {
         let mut gid = GID_OF_ZEROS;
         gid[13..].copy_from_slice(&((hash >> 24) as u32).to_be_bytes()[1..]);
-        let lid = (1 + (hash >> 48) % LAST_LID) as u16;
-        Self { lid, gid: Gid(gid), first_number: (hash & 0xff_ffff) as u32 }
+        Self {
+            link_layer: LinkLayer::InfiniBand,
+            lid: (1 + (hash >> 48) % LAST_LID) as u16,
+            first_number: (hash & 0xff_ffff) as u32,
+            gids: gids::of_infiniband(Gid(gid)),
+        }
+    }
+
+    /// The same with Ethernet as its link layer, and these GIDs.
+    pub fn on_ethernet(self, gids: Box<[GidEntry]>) -> Self {
+        Self { link_layer: LinkLayer::Ethernet, lid: 0, gids, ..self }
     }
 }
 

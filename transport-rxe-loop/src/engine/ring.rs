@@ -243,11 +243,10 @@ impl Ring {
     /// Reads the UD address of the SEND at a position.
     pub fn read_ud_address(&self, position: Position) -> UdAddress {
         let (header, body) = self.at(position).split_at(SEND_HEADER);
-        let has_label = sync::load(&header[1]) & HAS_OPERANDS != 0;
-        let operands = if has_label { read_operands(body).0 } else { None };
-        let [flow_label, _] = operands.unwrap_or_default();
-        let words = [sync::load(&header[2]), sync::load(&header[3]) >> 32];
-        UdAddress::from_words(words, flow_label as u32)
+        let has_more = sync::load(&header[1]) & HAS_OPERANDS != 0;
+        let operands = if has_more { read_operands(body).0 } else { None };
+        let (to, how) = (sync::load(&header[2]), (sync::load(&header[3]) >> 32) as u32);
+        UdAddress::from_words(to, how, operands.map(|[more, _]| more))
     }
 
     /// Writes a receive request, whose SGEs fit.

@@ -1,68 +1,82 @@
 //! The address of a datagram, as it lies in the send queue.
 
 use crate::protocol::number::QpNumber;
-use cq_core::setup::GlobalRoute;
 
 /// The destination of a datagram. No field is trusted to be in range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdAddress {
     pub qp_num: QpNumber,
     pub qkey: u32,
-    pub sl: u8,
-    /// The fields of the global route, if any.
-    pub route: Option<Route>,
+    pub path: Path,
 }
 
-/// A global route without its GID, which is always this device's.
+/// A service level, and a global route, if any. An address handle has it as it lies in the send queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// From the lowest byte: the service level with [`HAS_ROUTE`], the hop limit, the traffic class, the index of the
+    /// source GID.
+    how: u32,
+    /// The flow label, and above it the index of the destination GID. Seldom anything but 0.
+    more: u64,
+}
+
+/// A global route, with indices of the port's GIDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     pub hop_limit: u8,
     pub traffic_class: u8,
     pub flow_label: u32,
+    /// The index of the source GID.
+    pub source: u8,
+    /// The index of the destination GID.
+    pub destination: u8,
 }
 
-const HAS_ROUTE: u8 = 0x80;
+const HAS_ROUTE: u32 = 0x80;
+const DESTINATION_SHIFT: u32 = 32;
+
+impl Path {
+    /// A path with this service level and global route.
+    pub fn new(sl: u8, route: Option<Route>) -> Self {
+        let Some(Route { hop_limit, traffic_class, flow_label, source, destination }) = route
+        else {
+            return Self { how: sl.into(), more: 0 };
+        };
+        let how = u32::from_le_bytes([sl, hop_limit, traffic_class, source]) | HAS_ROUTE;
+        Self { how, more: u64::from(destination) << DESTINATION_SHIFT | u64::from(flow_label) }
+    }
+
+    /// The service level.
+    pub const fn sl(self) -> u8 {
+        (self.how & (HAS_ROUTE - 1)) as u8
+    }
+
+    /// Whether it has a global route.
+    pub const fn is_global(self) -> bool {
+        self.how & HAS_ROUTE != 0
+    }
+
+    /// The global route.
+    pub fn route(self) -> Option<Route> {
+        let [_, hop_limit, traffic_class, source] = self.how.to_le_bytes();
+        let (flow_label, destination) = (self.more as u32, (self.more >> DESTINATION_SHIFT) as u8);
+        let route = Route { hop_limit, traffic_class, flow_label, source, destination };
+        self.is_global().then_some(route)
+    }
+}
 
 impl UdAddress {
-    /// To a queue pair, by this service level and global route.
-    pub fn new(sl: u8, route: Option<GlobalRoute>, qp_num: QpNumber, qkey: u32) -> Self {
-        let route = route.map(|route| Route {
-            hop_limit: route.hop_limit,
-            traffic_class: route.traffic_class,
-            flow_label: route.flow_label,
-        });
-        Self { qp_num, qkey, sl, route }
+    /// Encodes it as a word, half a word, and another word that is seldom needed.
+    pub fn to_words(self) -> (u64, u32, Option<u64>) {
+        let Self { qp_num, qkey, path: Path { how, more } } = self;
+        let to = u64::from(qkey) << 32 | u64::from(qp_num.get());
+        (to, how, (more != 0).then_some(more))
     }
 
-    /// Encodes it as two words; the second one has 32 bits. They do not hold a
-    /// [flow label](Self::flow_label).
-    pub fn to_words(self) -> [u64; 2] {
-        let Self { qp_num, qkey, sl, route } = self;
-        let how = match route {
-            Some(Route { hop_limit, traffic_class, .. }) => {
-                [sl | HAS_ROUTE, hop_limit, traffic_class, 0]
-            }
-            None => [sl, 0, 0, 0],
-        };
-        [u64::from(qkey) << 32 | u64::from(qp_num.get()), u32::from_ne_bytes(how).into()]
-    }
-
-    /// The flow label, seldom given.
-    pub fn flow_label(&self) -> Option<u32> {
-        self.route.map(|route| route.flow_label).filter(|&label| label != 0)
-    }
-
-    /// Decodes two words and a flow label. Any value is valid.
-    pub fn from_words([to, how]: [u64; 2], flow_label: u32) -> Self {
-        let [first, hop_limit, traffic_class, _] = (how as u32).to_ne_bytes();
-        let has_route = first & HAS_ROUTE != 0;
-        let route = has_route.then_some(Route { hop_limit, traffic_class, flow_label });
-        Self {
-            qp_num: QpNumber::new(to as u32),
-            qkey: (to >> 32) as u32,
-            sl: first & !HAS_ROUTE,
-            route,
-        }
+    /// Decodes the words. Any value is valid.
+    pub fn from_words(to: u64, how: u32, more: Option<u64>) -> Self {
+        let path = Path { how, more: more.unwrap_or(0) };
+        Self { qp_num: QpNumber::new(to as u32), qkey: (to >> 32) as u32, path }
     }
 }
 

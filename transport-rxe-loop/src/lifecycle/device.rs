@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use crate::completion::{self, Completions, Counts};
 use crate::connections::Connections;
+use crate::engine::port::link_layer::LinkLayer;
 use crate::engine::recovery::{CompletionQueues, QueuePairs, RemoteRequests, SharedReceiveQueues};
 use crate::engine::{self, Engine};
 use crate::memory::{self, Memory};
@@ -61,13 +62,15 @@ pub struct DeviceOptions {
     pub counts_polls: bool,
     /// Faults and imitation.
     pub policy: Policy,
+    /// The link layer that this process asks for, if any. The first process of a fabric decides.
+    pub link_layer: Option<LinkLayer>,
 }
 
 impl Device {
     /// The device of an attachment.
     ///
     /// # Errors
-    /// The system is out of memory, or the file is too small.
+    /// The system is out of memory, the file is too small, or the addresses of this machine can't be read.
     pub fn new(attachment: &'static Attachment, options: DeviceOptions) -> Result<Self, Errno> {
         let (shm, (memory, completion, engine)) =
             Shm::new(attachment, place).ok_or(Errno::NOMEM)?;
@@ -76,7 +79,8 @@ impl Device {
             leak(Memory::new(shm, memory, engine.queue_pairs(), options.by_service)?);
         let completions: &'static Completions =
             leak(Completions::new(memory, completion, options.counts_polls));
-        let engine: &'static Engine = leak(Engine::new(completions, engine, options.policy)?);
+        let engine: &'static Engine =
+            leak(Engine::new(completions, engine, options.policy, options.link_layer)?);
         let tables: [&'static dyn DeathRecovery; 7] = [
             leak(memory),
             leak(QueuePairs(engine)),

@@ -24,7 +24,7 @@ impl Device {
         let device = attachment.device(|| {
             is_new = true;
             let failed =
-                |errno| AttachError::system("mapping what this process needs", path.file(), errno);
+                |errno| AttachError::system("setting up this process' part", path.file(), errno);
             Self::new(attachment, options).map_err(failed)
         })?;
         if is_new {

@@ -3,7 +3,7 @@
 
 use crate::common::datagrams::{GRH, ends, global};
 use crate::common::*;
-use transport_rxe_loop::{AddressError, GlobalRoute, init_ah_from_wc};
+use transport_rxe_loop::{AddressError, GlobalRoute};
 
 #[test]
 fn c07_the_route_says_how_the_datagram_came() {
@@ -25,7 +25,7 @@ fn c07_the_route_says_how_the_datagram_came() {
     assert_eq!(grh[6..8], [0x1b, 3]);
     assert_eq!((&grh[8..24], &grh[24..]), (&here.gid.0[..], &here.gid.0[..]));
     assert_eq!(b.bytes(GRH, 64), all);
-    let back = init_ah_from_wc(1, &got, &grh.try_into().unwrap());
+    let back = b.context.init_ah_from_wc(1, &got, &grh.try_into().unwrap());
     assert_eq!(back, Ok(AddressVector { lid: here.lid, sl: 9, route: Some(route), ..global }));
 }
 

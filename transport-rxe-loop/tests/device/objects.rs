@@ -60,16 +60,22 @@ fn unknown_devices_are_named_beside_those_there_are() {
 }
 
 #[test]
-fn the_first_device_has_one_port_with_one_gid() {
+fn the_first_device_has_one_port_with_the_gids_of_its_table() {
     let context = Context::open_first().unwrap();
     let port = context.port(1).unwrap();
     assert_eq!(devices().unwrap()[0], context.name());
-    assert_eq!(context.gids(1).unwrap(), [(port.gid_index, port.gid)]);
-    assert_eq!(context.port_with_gid(1, port.gid_index), Ok(port));
-    for (number, index) in [(1, port.gid_index + 1), (2, port.gid_index)] {
+    let (table, gids) = (context.gid_table(1).unwrap(), context.gids(1).unwrap());
+    assert_eq!(gids[0], (port.gid_index, port.gid));
+    assert!(table.len() > 3 && table.len() == gids.len(), "{gids:?}");
+    for (entry, &(index, gid)) in table.iter().zip(&gids) {
+        assert_eq!(entry.gid, gid);
+        let there = context.port_with_gid(1, index).unwrap();
+        assert_eq!((there.gid, there.gid_index, there.lid), (gid, index, port.lid));
+    }
+    for (number, index) in [(1, gids.len() as u8), (1, 255), (2, 0)] {
         assert!(context.port_with_gid(number, index).is_err(), "{number}, {index}");
     }
-    assert!(context.gids(2).is_err());
+    assert!(context.gids(2).is_err() && context.gid_table(2).is_err());
 }
 
 #[test]

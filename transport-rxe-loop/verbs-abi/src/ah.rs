@@ -2,9 +2,9 @@
 
 use std::mem::offset_of;
 
-use cq_core::setup::{Gid, GlobalRoute};
+use cq_core::setup::{AddressError, Gid, GlobalRoute, Port};
 use cq_core::wc::WcFlags;
-use transport_rxe_loop::{AddressHandle, AddressVector};
+use transport_rxe_loop::{AddressHandle, AddressVector, ProtectionDomain};
 
 use crate::context::OPENINGS;
 use crate::errno::Errno;
@@ -45,11 +45,15 @@ pub fn attr(address: &AddressVector) -> ibv_ah_attr {
 
 /// `ibv_create_ah(3)`. EINVAL, ENOENT: no domain. EINVAL: no attributes, or they lead nowhere. ENOMEM: too many.
 pub fn create_ah(pd: *mut ibv_pd, attr: In<'_, ibv_ah_attr>) -> Result<*mut ibv_ah, Errno> {
-    create_to(pd, &address(attr.given()?))
+    let to = address(attr.given()?);
+    create(pd, |pd| pd.create_ah(&to))
 }
 
-fn create_to(pd: *mut ibv_pd, to: &AddressVector) -> Result<*mut ibv_ah, Errno> {
-    let (address, context) = make_in(pd, |domain| domain.pd.create_ah(to))?;
+fn create(
+    pd: *mut ibv_pd,
+    make: impl FnOnce(&ProtectionDomain) -> Result<AddressHandle, AddressError>,
+) -> Result<*mut ibv_ah, Errno> {
+    let (address, context) = make_in(pd, |domain| make(&domain.pd))?;
     Ok(ADDRESSES.insert(address, |handle| ibv_ah { context, pd, handle })?.face())
 }
 
@@ -62,8 +66,11 @@ pub fn init_ah_from_wc(
     grh: In<'_, Header>,
     ah_attr: Out<'_, ibv_ah_attr>,
 ) -> Result<(), Errno> {
-    OPENINGS.find(context)?.with(|_| ())?;
-    ah_attr.put(attr(&from_wc((wc, grh), port_num)?))
+    let from = OPENINGS.find(context)?.with(|opening| {
+        let (wc, grh) = arrived(port_num, wc, grh)?;
+        Ok::<_, Errno>(opening.device.init_ah_from_wc(port_num, wc, grh)?)
+    })??;
+    ah_attr.put(attr(&from))
 }
 
 /// `ibv_create_ah_from_wc(3)`. EINVAL, ENOENT: no domain, or as for [`init_ah_from_wc`]. ENOMEM: too many.
@@ -73,23 +80,23 @@ pub fn create_ah_from_wc(
     grh: In<'_, Header>,
     port_num: u8,
 ) -> Result<*mut ibv_ah, Errno> {
-    create_to(pd, &from_wc((wc, grh), port_num)?)
+    let (wc, grh) = arrived(port_num, wc, grh)?;
+    create(pd, |pd| pd.ah_from_wc(&Port::new(port_num), wc, grh))
 }
 
 /// The header before a datagram, as bytes: a receive buffer may not be aligned.
 pub type Header = [u8; size_of::<ibv_grh>()];
 
-/// The way back to where a datagram came from. Its route is only looked at if the completion says that there is
-/// one.
-fn from_wc(
-    (wc, grh): (In<'_, ibv_wc>, In<'_, Header>),
+/// A completion, and the header before its datagram, which is only looked at if the completion says that there is one.
+fn arrived<'a>(
     port_num: u8,
-) -> Result<AddressVector, Errno> {
+    wc: In<'a, ibv_wc>,
+    grh: In<'a, Header>,
+) -> Result<(&'a ibv_wc, &'a Header), Errno> {
     port::check(port_num.into())?;
     let wc = wc.given()?;
     let has_route = wc.result().is_ok_and(|done| done.flags().contains(WcFlags::GRH));
-    let route = if has_route { grh.given()? } else { &[0; size_of::<ibv_grh>()] };
-    Ok(transport_rxe_loop::init_ah_from_wc(port_num, wc, route)?)
+    Ok((wc, if has_route { grh.given()? } else { &[0; size_of::<ibv_grh>()] }))
 }
 
 /// `ibv_destroy_ah(3)`. EINVAL, ENOENT: no handle. Requests that were posted with it go on.
@@ -116,13 +123,14 @@ mod tests {
         let right = attr(&AddressVector::of(&port, port.gid, 0));
         // SAFETY: handles of addresses stay where they are.
         assert_eq!(create(right).map(|ah| unsafe { (*ah).pd }), Ok(pd));
-        let grh = ibv_global_route { sgid_index: 1, ..right.grh };
+        let from = |sgid_index| ibv_global_route { sgid_index, ..right.grh };
+        assert!(create(ibv_ah_attr { grh: from(3), ..right }).is_ok());
         for wrong in [
             ibv_ah_attr { port_num: 0, ..right },
             ibv_ah_attr { port_num: 2, ..right },
             ibv_ah_attr { dlid: !right.dlid, ..right },
             ibv_ah_attr { is_global: 0, ..right },
-            ibv_ah_attr { grh, ..right },
+            ibv_ah_attr { grh: from(8), ..right },
         ] {
             assert_eq!(create(wrong), Err(Errno::INVAL));
         }
@@ -131,21 +139,21 @@ mod tests {
     }
 
     /// The completion of a datagram, with the header that may have come before it.
-    fn arrived(flags: WcFlags) -> (ibv_wc, ibv_grh) {
+    fn datagram(flags: WcFlags) -> (ibv_wc, ibv_grh) {
         let found = port::at_port(open(), 1).unwrap();
         let wc = ibv_wc::new(1, WcStatus::SUCCESS, 5).with_opcode(WcOpcode::RECV).with_flags(flags);
         let wc = wc.with_path(0, found.lid, 3, 0);
-        let gid = ibv_gid { raw: found.gid.0 };
+        let gids = OPENINGS.find(open()).unwrap().with(|at| at.device.gids(1)).unwrap().unwrap();
+        let [sgid, dgid] = [1, 3].map(|index: usize| ibv_gid { raw: gids[index].1.0 });
         let version_tclass_flow = (6_u32 << 28 | 0xa5 << 20 | 0x1_2345).to_be();
-        let grh =
-            ibv_grh { version_tclass_flow, hop_limit: 9, sgid: gid, dgid: gid, ..ibv_grh::ZEROED };
+        let grh = ibv_grh { version_tclass_flow, hop_limit: 9, sgid, dgid, ..ibv_grh::ZEROED };
         (wc, grh)
     }
 
     #[test]
     fn c07_a_datagram_leads_back_by_the_way_it_came() {
         let (context, mut to) = (open(), ibv_ah_attr::ZEROED);
-        let (mut wc, _) = arrived(WcFlags::empty());
+        let (mut wc, _) = datagram(WcFlags::empty());
         // SAFETY: a completion, and a buffer for attributes; without a route, the pointer to it is not looked at.
         let answer = unsafe {
             ibv_init_ah_from_wc(context, 1, &raw mut wc, ptr::dangling_mut(), &raw mut to)
@@ -153,7 +161,7 @@ mod tests {
         let lid = port::at_port(context, 1).unwrap().lid;
         assert_eq!((answer, to.is_global, to.dlid, to.sl), (0, 0, lid, 3));
 
-        let (mut wc, mut grh) = arrived(WcFlags::GRH);
+        let (mut wc, mut grh) = datagram(WcFlags::GRH);
         let mut failed = ibv_wc::new(1, WcStatus::WR_FLUSH_ERR, 5).with_flags(WcFlags::GRH);
         let mut sent = wc.with_opcode(WcOpcode::SEND);
         let (wc, grh, to) = (&raw mut wc, &raw mut grh, &raw mut to);
@@ -162,6 +170,7 @@ mod tests {
             assert_eq!(ibv_init_ah_from_wc(context, 1, wc, grh, to), 0);
             assert_eq!(((*to).is_global, (*to).port_num), (1, 1));
             assert_eq!((*to).grh.dgid.bytes(), (*grh).sgid.bytes());
+            assert_eq!((*to).grh.sgid_index, 3);
             assert_eq!(((*to).grh.flow_label, (*to).grh.traffic_class), (0x1_2345, 0xa5));
             assert!(!ibv_create_ah_from_wc(domain(), wc, grh, 1).is_null());
             // What failed or was sent, or has no route where it should, leads nowhere (C4).

@@ -9,20 +9,28 @@
 //! The library defines the functions of libibverbs, both the exported ones and those that the header reaches through the
 //! tables in and before `struct ibv_context`, and those of librdmacm. The real libraries may be loaded as well, and keep
 //! working for their own objects.
-//! There is one device, `loop0`: an InfiniBand port with one LID, one GID and one partition key. It is the device of
-//! [`transport_rxe_loop`], which documents its behaviour; this crate only translates. Programs of a user reach each other
-//! in the fabric that `RXE_LOOP_FABRIC` names. `RXE_LOOP_LIMITS="queue_pairs=4096,bytes=256M"` sets the
-//! [`Limits`](transport_rxe_loop::Limits) of a fabric, for the first program that opens it. If the device can't be opened,
-//! or the fabric has other limits than that variable asks for, a line on stderr says so.
+//! There is one device, `loop0`, with one InfiniBand port: a LID, GIDs at indices 0 to 7 and a partition key. It is the
+//! device of [`transport_rxe_loop`], which documents its behaviour; this crate only translates. Programs of a user reach
+//! each other in the fabric that `RXE_LOOP_FABRIC` names. `RXE_LOOP_LIMITS="queue_pairs=4096,bytes=256M"` sets the
+//! [`Limits`](transport_rxe_loop::Limits) of a fabric, for the first program that opens it. If the device can't be
+//! opened, or the fabric has other limits than that variable asks for, a line on stderr says so.
 //!
 //! `RXE_LOOP_STRICT=1` finds mistakes that pass on the loopback and fail on hardware: [its
 //! documentation](transport_rxe_loop::OpenOptions::strict) lists them. When a queue pair is connected whose completion
 //! queue is smaller than what can be outstanding, a line on stderr says how many entries it lacks.
 //!
+//! `RXE_LOOP_LINK_LAYER=ethernet` makes it a device for RoCE v2, for programs that look for one: the GIDs are addresses of
+//! this machine, and [every path needs a global route](transport_rxe_loop::manual#ethernet). The first program that opens
+//! the fabric decides; one that asks for the other link layer can't open the device.
+//!
 //! # Supported
 //! Queue pairs of the types RC, UC and UD, with every operation, also by `ibv_wr_*`; shared receive queues for RC
 //! and UD; type 2 memory windows; address handles; completion queues, also extended ones, moderated ones, and ones that
 //! ignore overruns; completion channels and asynchronous events, whose descriptors can be polled and be made not to block.
+//!
+//! Connecting by librdmacm, in the port spaces TCP, UDP, IB and IPOIB, also by synchronous identifiers and
+//! `rdma_create_ep(3)`: [`transport_rxe_loop::cm`] has the addresses, ports and times. `rdma_get_cm_event(3)` fails with EINTR
+//! after a signal, unless every handler of the program has SA_RESTART.
 //!
 //! # Not supported
 //! These fail with EOPNOTSUPP:
@@ -32,8 +40,8 @@
 //! - queue pairs of other types, XRC, work queues, RSS, flows, multicast, alternate paths, ECE, rate limits;
 //! - shared receive queues that are resized, tag matching; time stamps; parent and thread domains; counters;
 //! - importing objects of another process;
-//! - librdmacm's functions that connect, multicast, `rsocket(7)`. `rdma_getaddrinfo`, `rdma_get_devices`, `rpoll` and
-//!   `rselect` work. A descriptor that is passed to another function of rsockets is EBADF.
+//! - multicast, AF_IB, and `rsocket(7)`: `rpoll` and `rselect` work on other descriptors, which are EBADF for the other
+//!   functions of rsockets.
 //!
 //! # Differences from some hardware
 //! The device's [documentation](transport_rxe_loop) has the reasons.
@@ -46,11 +54,10 @@
 //! | SEND with invalidate of a key that is not of a window of the receiver's queue pair | the receive fails with REM_INV_REQ_ERR and its queue pair; the sender succeeds |
 //! | binding a zero-based window, or one that is bound | MW_BIND_ERR |
 //! | registering 0 bytes, or a zero-based region | EINVAL |
-//! | a GID index other than 0, which programs for RoCE ask for. GID 0 is link-local, of type InfiniBand | EINVAL |
 //! | a peer that was destroyed or died | it does not answer: RETRY_EXC_ERR after the retries, or at once with a timeout of 0 |
 //! | a completion | may be stored before `ibv_post_send` returns, unless the device is strict |
 //! | arming a queue that holds completions | raises no event. A program that does not poll the queue empty after arming may sleep without limit: `ib_send_bw -e -l 4` does (`RXE_LOOP_FAULTS="seed=1,defer=50us"` avoids it), and sometimes UCX when it sleeps (`ucx_perftest -E sleep`) |
-//! | the path of a connection | its source is validated. Its destination LID and GID are ignored, unless the device is strict: the queue pair number finds the peer |
+//! | the path of a connection | its port and the index of its source GID are validated. Its destination LID and GID are ignored, unless the device is strict: the queue pair number finds the peer |
 //! | memory that is unmapped before it is deregistered | is not pinned: if a queue pair of the same process accesses it, the process ends by SIGSEGV |
 //! | a program closes descriptors that are not its own (`closefrom(3)`) | the device stops working |
 //! | a file of the fabric (`/dev/shm/rxe-loop.*`) is truncated while it is in use | the processes that use it end by SIGBUS |

@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use cq_core::setup::{Access, AddressVector, QpAttr, QpAttrMask, QpState};
+use cq_core::setup::{Access, QpAttr, QpAttrMask, QpState};
 
 use crate::ah;
 use crate::cq;
@@ -74,7 +74,7 @@ fn one_of_c(all: QpAttr, attr: &ibv_qp_attr, flag: QpAttrMask) -> Result<QpAttr,
         QpAttrMask::PKEY_INDEX => all.pkey_index(attr.pkey_index),
         QpAttrMask::PORT => all.port(attr.port_num),
         QpAttrMask::QKEY => all.qkey(attr.qkey),
-        QpAttrMask::AV => all.av(path_of_c(&attr.ah_attr)?),
+        QpAttrMask::AV => all.av(ah::address(&attr.ah_attr)),
         QpAttrMask::PATH_MTU => all.path_mtu(port::bytes_of(attr.path_mtu)?),
         QpAttrMask::TIMEOUT => all.timeout(attr.timeout),
         QpAttrMask::RETRY_CNT => all.retry_cnt(attr.retry_cnt),
@@ -91,14 +91,6 @@ fn one_of_c(all: QpAttr, attr: &ibv_qp_attr, flag: QpAttrMask) -> Result<QpAttr,
 
 fn state_of_c(number: ibv_qp_state) -> Result<QpState, Errno> {
     Some(QpState(number)).filter(|state| QpState::KNOWN.contains(state)).ok_or(Errno::INVAL)
-}
-
-/// The path to a peer. Unless it is strict, the device looks at its port only: the peer's number finds the peer.
-fn path_of_c(path: &ibv_ah_attr) -> Result<AddressVector, Errno> {
-    if path.is_global != 0 {
-        port::check_gid(path.grh.sgid_index.into())?;
-    }
-    Ok(ah::address(path))
 }
 
 /// What a queue pair was given, and its state, for C: whatever it was not given is 0.

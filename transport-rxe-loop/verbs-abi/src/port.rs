@@ -1,6 +1,7 @@
-//! The port of the device: its attributes, and its tables of addresses and partition keys, of one entry each.
+//! The port of the device: its attributes, its GID table, and its table of partition keys, of one entry.
 
 use cq_core::setup::Port;
+use transport_rxe_loop::{Context, GidEntry};
 
 use crate::context::OPENINGS;
 use crate::errno::Errno;
@@ -11,8 +12,6 @@ use crate::sys::*;
 pub const PORT: u8 = 1;
 /// How many partition keys it has.
 pub const PKEYS: u16 = 1;
-/// How many global identifiers it has.
-const GIDS: u32 = 1;
 /// The default partition, as a full member; the same in network order.
 pub const PKEY: u16 = 0xffff;
 
@@ -24,9 +23,18 @@ const SPEED_EDR: u8 = 32;
 
 /// What the device says of this port.
 pub fn at_port(context: *const ibv_context, port: u32) -> Result<Port, Errno> {
+    of_device(context, port, |device| Ok(device.port(PORT)?))
+}
+
+/// What the device says, if it has this port.
+fn of_device<T>(
+    context: *const ibv_context,
+    port: u32,
+    ask: impl FnOnce(&Context) -> Result<T, Errno>,
+) -> Result<T, Errno> {
     OPENINGS.find(context)?.with(|opening| {
         check(port)?;
-        Ok(opening.device.port(PORT)?)
+        ask(&opening.device)
     })?
 }
 
@@ -36,14 +44,6 @@ pub fn at_port(context: *const ibv_context, port: u32) -> Result<Port, Errno> {
 /// EINVAL: there is none.
 pub fn check(port: u32) -> Result<(), Errno> {
     if port == PORT.into() { Ok(()) } else { Err(Errno::INVAL) }
-}
-
-/// Whether the port has a global identifier at this index.
-///
-/// # Errors
-/// EINVAL: it has none.
-pub fn check_gid(index: u32) -> Result<(), Errno> {
-    if index < GIDS { Ok(()) } else { Err(Errno::INVAL) }
 }
 
 /// `ibv_query_port(3)`, for headers that know no more of a port. EINVAL, ENOENT: no context, no such port, no
@@ -63,16 +63,20 @@ pub fn query_port(
     port_attr: Out<'_, ibv_port_attr>,
     port_attr_len: usize,
 ) -> Result<(), Errno> {
-    let found = at_port(context, port_num.into())?;
-    port_attr.put_sized(port_attr_len, &attr(&found))
+    let (found, gids) = of_device(context, port_num.into(), |device| {
+        Ok((device.port(PORT)?, device.gid_table(PORT)?.len()))
+    })?;
+    port_attr.put_sized(port_attr_len, &attr(&found, gids))
 }
 
-fn attr(found: &Port) -> ibv_port_attr {
+fn attr(found: &Port, gids: usize) -> ibv_port_attr {
+    let link_layer =
+        if found.is_ethernet { IBV_LINK_LAYER_ETHERNET } else { IBV_LINK_LAYER_INFINIBAND };
     ibv_port_attr {
         state: IBV_PORT_ACTIVE,
         max_mtu: mtu(found.mtu),
         active_mtu: mtu(found.mtu),
-        gid_tbl_len: GIDS as c_int,
+        gid_tbl_len: gids as c_int,
         max_msg_sz: found.max_msg_size.try_into().unwrap_or(u32::MAX),
         pkey_tbl_len: PKEYS,
         lid: found.lid,
@@ -80,7 +84,7 @@ fn attr(found: &Port) -> ibv_port_attr {
         active_width: WIDTH_4X,
         active_speed: SPEED_EDR,
         phys_state: LINK_UP,
-        link_layer: IBV_LINK_LAYER_INFINIBAND as u8,
+        link_layer: link_layer as u8,
         ..ibv_port_attr::ZEROED
     }
 }
@@ -111,14 +115,25 @@ pub fn query_gid(
     gid.put(entry(context, port_num.into(), index.cast_unsigned())?.gid)
 }
 
-/// An entry of the table of global identifiers.
+/// The GID table, as C has it.
+fn table(context: *const ibv_context, port: u32) -> Result<Vec<ibv_gid_entry>, Errno> {
+    of_device(context, port, |device| {
+        let gid_type =
+            if device.port(PORT)?.is_ethernet { IBV_GID_TYPE_ROCE_V2 } else { IBV_GID_TYPE_IB };
+        let of_c = |(gid_index, entry): (u32, &GidEntry)| ibv_gid_entry {
+            gid: ibv_gid { raw: entry.gid.0 },
+            gid_index,
+            port_num: port,
+            gid_type,
+            ndev_ifindex: entry.interface,
+        };
+        Ok((0..).zip(device.gid_table(PORT)?).map(of_c).collect())
+    })
+}
+
+/// An entry of the GID table.
 fn entry(context: *const ibv_context, port: u32, index: u32) -> Result<ibv_gid_entry, Errno> {
-    let found = at_port(context, port)?;
-    check_gid(index)?;
-    let (gid_index, port_num, gid_type) = (index, port, IBV_GID_TYPE_IB);
-    let gid = ibv_gid { raw: found.gid.0 };
-    // No network interface of the system's stands behind it.
-    Ok(ibv_gid_entry { gid, gid_index, port_num, gid_type, ndev_ifindex: 0 })
+    table(context, port)?.into_iter().nth(index as usize).ok_or(Errno::INVAL)
 }
 
 /// Whether flags and size are those of today: flags are for later, and no header knew less of an entry.
@@ -151,23 +166,35 @@ pub fn query_gid_table(
     flags: u32,
     entry_size: usize,
 ) -> Result<c_int, Errno> {
-    if max_entries < GIDS as usize {
+    check_entry(flags, entry_size)?;
+    let table = table(context, PORT.into())?;
+    if max_entries < table.len() {
         return Err(Errno::INVAL);
     }
-    query_gid_ex(context, PORT.into(), 0, entries, flags, entry_size)?;
-    Ok(GIDS as c_int)
+    entries.put_all(entry_size, &table)?;
+    Ok(table.len() as c_int)
 }
 
-/// What `ibv_devinfo(1)` and pyverbs ask for by a name that is private to libibverbs: how packets with an
-/// identifier look. InfiniBand's are the first kind. -1 with EINVAL, ENOENT: no context, no such port or index, no
-/// buffer.
+/// How packets with a GID look, as files of the kernel name it: what `ibv_query_gid_type` says.
+mod of_sysfs {
+    /// "IB/RoCE v1".
+    pub const IB_ROCE_V1: u32 = 0;
+    /// "RoCE v2".
+    pub const ROCE_V2: u32 = 1;
+}
+
+/// What `ibv_devinfo(1)` and pyverbs ask for by a name that is private to libibverbs, with numbers that are, too. -1
+/// with EINVAL, ENOENT: no context, no such port or index, no buffer.
 pub fn query_gid_type(
     context: *const ibv_context,
     port_num: u8,
     index: c_uint,
     kind: Out<'_, c_uint>,
 ) -> Result<(), Errno> {
-    kind.put(entry(context, port_num.into(), index)?.gid_type)
+    kind.put(match entry(context, port_num.into(), index)?.gid_type {
+        IBV_GID_TYPE_ROCE_V2 => of_sysfs::ROCE_V2,
+        _ => of_sysfs::IB_ROCE_V1,
+    })
 }
 
 /// `ibv_query_pkey(3)`, in network order. -1 with EINVAL, ENOENT: no context, no such port or index, no buffer.
@@ -217,41 +244,112 @@ mod tests {
         assert_eq!((attr.lid, u64::from(attr.max_msg_sz)), (found.lid, found.max_msg_size));
     }
 
-    #[test]
-    fn every_way_to_ask_gives_the_same_identifier_and_refuses_others() {
-        let (context, mut gid) = (open(), ibv_gid { raw: [0; 16] });
-        let [mut entry, mut first] = [ibv_gid_entry::ZEROED; 2];
-        let mut kind = 7;
-        let right = at_port(context, 1).unwrap().gid.0;
-        let (gid, entry, first) = (&raw mut gid, &raw mut entry, &raw mut first);
-        // SAFETY: the buffers hold what is asked; one entry is all there are.
-        unsafe {
-            assert_eq!(ibv_query_gid(context, 1, 0, gid), 0);
-            assert_eq!(_ibv_query_gid_ex(context, 1, 0, entry, 0, ENTRY), 0);
-            assert_eq!(_ibv_query_gid_table(context, first, 8, 0, ENTRY), 1);
-            assert_eq!(ibv_query_gid_type(context, 1, 0, &raw mut kind), 0);
-            assert_eq!([(*gid).bytes(), (*entry).gid.bytes(), (*first).gid.bytes()], [right; 3]);
-            assert_eq!(((*entry).gid_type, (*entry).port_num), (IBV_GID_TYPE_IB, 1));
-            assert_eq!(kind, IBV_GID_TYPE_IB);
+    /// Asks for an entry of the table in every way: the GIDs, and the types as the header and as sysfs has them.
+    fn asked(context: *mut ibv_context, index: u32) -> ([[u8; 16]; 2], [u32; 2]) {
+        let (mut gid, mut kind) = (ibv_gid { raw: [0; 16] }, 7);
+        let mut entry = ibv_gid_entry::ZEROED;
+        let answers = {
+            let (gid, entry, kind) = (&raw mut gid, &raw mut entry, &raw mut kind);
+            // SAFETY: the buffers hold what is asked.
+            unsafe {
+                [
+                    ibv_query_gid(context, 1, index as c_int, gid),
+                    _ibv_query_gid_ex(context, 1, index, entry, 0, ENTRY),
+                    ibv_query_gid_type(context, 1, index, kind),
+                ]
+            }
+        };
+        assert_eq!((answers, entry.gid_index, entry.port_num), ([0; 3], index, 1));
+        ([gid.bytes(), entry.gid.bytes()], [entry.gid_type, kind])
+    }
 
-            for (port, index) in [(1, 1), (1, -1), (0, 0), (2, 0)] {
+    /// The whole table, by the one call that returns it.
+    fn whole(context: *mut ibv_context) -> Vec<ibv_gid_entry> {
+        let mut entries: Vec<_> = (0..256).map(|_| ibv_gid_entry::ZEROED).collect();
+        // SAFETY: the buffer holds so many entries.
+        let count = unsafe { _ibv_query_gid_table(context, entries.as_mut_ptr(), 256, 0, ENTRY) };
+        entries.truncate(count.try_into().unwrap());
+        entries
+    }
+
+    #[test]
+    fn every_way_to_ask_gives_the_same_gids() {
+        let context = open();
+        let (table, mut attr) = (whole(context), ibv_port_attr::ZEROED);
+        // SAFETY: the buffer holds the attributes.
+        assert_eq!(unsafe { ibv_query_port(context, 1, &raw mut attr) }, 0);
+        assert_eq!((attr.gid_tbl_len, u32::from(attr.link_layer)), (8, IBV_LINK_LAYER_INFINIBAND));
+        assert_eq!(table.len(), 8);
+        assert_eq!(table[0].gid.bytes(), at_port(context, 1).unwrap().gid.0);
+        for (index, entry) in (0..).zip(&table) {
+            let (gids, kinds) = asked(context, index);
+            assert_eq!((gids, kinds), ([entry.gid.bytes(); 2], [IBV_GID_TYPE_IB; 2]));
+            assert_eq!((entry.gid_index, entry.port_num, entry.ndev_ifindex), (index, 1, 0));
+        }
+    }
+
+    #[test]
+    fn other_ports_indices_flags_and_sizes_are_refused() {
+        let (context, mut gid, mut kind) = (open(), ibv_gid { raw: [0; 16] }, 7);
+        let mut entry = ibv_gid_entry::ZEROED;
+        let (gid, entry) = (&raw mut gid, &raw mut entry);
+        // SAFETY: the buffers hold what is asked, and of a table nothing is written.
+        unsafe {
+            for (port, index) in [(1, 8), (1, 256), (1, -1), (0, 0), (2, 0)] {
                 assert_eq!(ibv_query_gid(context, port, index, gid), -1);
                 assert_eq!(Errno::last(), Errno::INVAL);
             }
             assert_eq!(ibv_query_gid(context, 1, 0, ptr::null_mut()), -1);
-            assert_eq!(ibv_query_gid_type(context, 1, 1, &raw mut kind), -1);
+            assert_eq!(ibv_query_gid_type(context, 1, 8, &raw mut kind), -1);
             for (index, flags, size, errno) in [
-                (1, 0, ENTRY, libc::EINVAL),
+                (8, 0, ENTRY, libc::EINVAL),
                 (0, 0, ENTRY - 1, libc::EINVAL),
                 (0, 1, ENTRY, libc::EOPNOTSUPP),
             ] {
                 assert_eq!(_ibv_query_gid_ex(context, 1, index, entry, flags, size), errno);
             }
-            for (most, flags, errno) in [(0, 0, libc::EINVAL), (8, 1, libc::EOPNOTSUPP)] {
-                let told = _ibv_query_gid_table(context, entry, most, flags, ENTRY);
+            for (most, flags, size, errno) in [
+                (7, 0, ENTRY, libc::EINVAL),
+                (8, 1, ENTRY, libc::EOPNOTSUPP),
+                (8, 0, ENTRY - 1, libc::EINVAL),
+            ] {
+                let told = _ibv_query_gid_table(context, entry, most, flags, size);
                 assert_eq!(told, -errno as isize);
             }
         }
+    }
+
+    /// Looks at the port as a program for RoCE does.
+    #[test]
+    #[ignore = "the next test runs it in a process of its own, as the environment says"]
+    fn the_port_is_one_for_roce() {
+        let (context, mut attr) = (open(), ibv_port_attr::ZEROED);
+        // SAFETY: the buffer holds the attributes.
+        assert_eq!(unsafe { ibv_query_port(context, 1, &raw mut attr) }, 0);
+        assert_eq!(u32::from(attr.link_layer), IBV_LINK_LAYER_ETHERNET);
+        assert_eq!((attr.lid, attr.sm_lid, attr.active_mtu), (0, 0, IBV_MTU_4096));
+        let table = whole(context);
+        assert!(attr.gid_tbl_len >= 4 && table.len() == attr.gid_tbl_len as usize);
+        for (index, entry) in (0..).zip(&table) {
+            let (gids, kinds) = asked(context, index);
+            assert_eq!(gids, [entry.gid.bytes(); 2]);
+            assert_eq!(kinds, [IBV_GID_TYPE_ROCE_V2, of_sysfs::ROCE_V2]);
+        }
+        // Of the loopback interface, which every machine has.
+        let mapped = std::net::Ipv4Addr::LOCALHOST.to_ipv6_mapped().octets();
+        let entry = table.iter().find(|entry| entry.gid.bytes() == mapped).unwrap();
+        // SAFETY: a name that ends with 0.
+        assert_eq!(entry.ndev_ifindex, unsafe { libc::if_nametoindex(c"lo".as_ptr()) });
+    }
+
+    #[test]
+    fn the_environment_makes_the_port_one_for_roce() {
+        let ends = |link_layer| {
+            let environment = [("RXE_LOOP_LINK_LAYER", link_layer)];
+            alone("port::tests::the_port_is_one_for_roce", &environment).status.code()
+        };
+        assert_eq!(ends("ethernet"), Some(0));
+        assert_ne!(ends("infiniband"), Some(0));
     }
 
     #[test]

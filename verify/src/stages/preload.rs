@@ -20,8 +20,13 @@ pub const PACKAGE: &str = "rxe-loop-verbs";
 const TARGET: &str = "rxe_loop_verbs";
 
 /// What else the loopback does by the environment. It is none of the caller's here.
-const VARIABLES: [&str; 4] =
-    ["RXE_LOOP_FAULTS", "RXE_LOOP_IMITATE", "RXE_LOOP_COPY", "RXE_LOOP_LIMITS"];
+const VARIABLES: [&str; 5] = [
+    "RXE_LOOP_FAULTS",
+    "RXE_LOOP_IMITATE",
+    "RXE_LOOP_COPY",
+    "RXE_LOOP_LIMITS",
+    "RXE_LOOP_LINK_LAYER",
+];
 
 /// Builds the library: where it is.
 pub fn build(job: &mut Job) -> Result<PathBuf, Stop> {

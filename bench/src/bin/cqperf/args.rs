@@ -222,7 +222,9 @@ impl Arguments {
     /// The loopback's device.
     pub fn loopback(&self) -> Result<&str, Exit> {
         match self.gid {
-            Some(_) => Err(Exit::usage("--gid is for --transport verbs: the loopback has no GIDs")),
+            Some(_) => Err(Exit::usage(
+                "--gid is for --transport verbs: all GIDs of the loopback are one port",
+            )),
             None => Ok(self.device.as_deref().unwrap_or(Loopback::DEVICE)),
         }
     }

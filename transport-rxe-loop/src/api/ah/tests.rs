@@ -1,32 +1,86 @@
-use cq_core::setup::Gid;
+use std::net::IpAddr;
 
 use super::*;
+use crate::engine::port::gids;
 
-const LID: u16 = 5;
-const GID: Gid = Gid([6; 16]);
-const HERE: Port = Port { lid: LID, gid: GID, first_number: 0 };
+fn infiniband() -> Port {
+    Port::infiniband(7 << 48)
+}
+
+/// A machine with an address of each kind on interface 3, and the two of a loopback interface.
+fn ethernet() -> Port {
+    let addresses = ["10.0.0.2", "2001:db8::2", "127.0.0.1", "::1"];
+    let addresses = addresses.map(|ip| (ip.parse::<IpAddr>().unwrap(), 3));
+    infiniband().on_ethernet(gids::of_ethernet(addresses.to_vec()))
+}
+
+/// From the GID at one index to that at another.
+fn between(port: &Port, source: u8, destination: u8) -> AddressVector {
+    AddressVector::of(&port.with_gid(source).unwrap(), port.gid_at(destination), 0)
+}
 
 #[test]
 fn c07_an_address_that_leads_nowhere_is_refused() {
-    let port = HERE.attributes();
-    let (local, global) = (AddressVector::of(&port, GID, LID), AddressVector::of(&port, GID, 0));
+    let here = infiniband();
+    let (port, lid) = (here.attributes(), here.lid);
+    let local = AddressVector::of(&port, port.gid, lid);
+    let global = AddressVector::of(&port, port.gid, 0);
     let route = global.route.unwrap();
-    let other = Gid([7; 16]);
+    let (other, beyond) = (Gid([7; 16]), here.gids().len() as u8);
     for (address, wrong) in [
         (AddressVector { port: 0, ..local }, AddressError::NoSuchPort { port: 0 }),
         (AddressVector { port: 2, ..global }, AddressError::NoSuchPort { port: 2 }),
         (AddressVector { sl: 16, ..local }, AddressError::NoSuchLevel { sl: 16 }),
         (AddressVector { lid: 0, ..local }, AddressError::UnknownLid { lid: 0 }),
-        (AddressVector { lid: 9, ..global }, AddressError::UnknownLid { lid: 9 }),
+        (AddressVector { lid: lid + 1, ..global }, AddressError::UnknownLid { lid: lid + 1 }),
         (AddressVector::of(&port, other, 0), AddressError::UnknownGid { gid: other }),
         (
-            AddressVector { route: Some(GlobalRoute { sgid_index: 1, ..route }), ..local },
-            AddressError::NoSuchGid { index: 1 },
+            AddressVector { route: Some(GlobalRoute { sgid_index: beyond, ..route }), ..local },
+            AddressError::NoSuchGid { index: beyond },
         ),
     ] {
-        assert_eq!(check(&address, &HERE), Err(wrong), "{wrong}");
+        assert_eq!(check(&address, &here), Err(wrong), "{wrong}");
     }
-    for address in [local, global, AddressVector { sl: 15, lid: LID, ..global }] {
-        assert_eq!(check(&address, &HERE), Ok(()));
+    assert_eq!(check(&local, &here), Ok(None));
+    for address in [global, AddressVector { sl: 15, lid, ..global }] {
+        assert!(check(&address, &here).is_ok_and(|route| route.is_some()));
+    }
+}
+
+#[test]
+fn c07_a_route_begins_and_ends_at_any_gid_of_the_port() {
+    let here = infiniband();
+    for (source, destination) in [(0, 0), (0, 3), (3, 0), (7, 1)] {
+        let route = check(&between(&here, source, destination), &here).unwrap().unwrap();
+        assert_eq!((route.source, route.destination), (source, destination));
+    }
+}
+
+#[test]
+fn c07_an_address_on_ethernet_needs_a_route_and_no_local_identifier() {
+    let here = ethernet();
+    let global = between(&here, 0, 0);
+    for lid in [0, 1, infiniband().lid] {
+        assert!(check(&AddressVector { lid, ..global }, &here).is_ok(), "{lid}");
+        let local = AddressVector { lid, route: None, ..global };
+        assert_eq!(check(&local, &here), Err(AddressError::NoRoute), "{lid}");
+    }
+    let (gid, index) = (infiniband().gid_at(0), here.gids().len() as u8);
+    let to = AddressVector::of(&here.attributes(), gid, 0);
+    assert_eq!(check(&to, &here), Err(AddressError::UnknownGid { gid }));
+    let route = GlobalRoute { sgid_index: index, ..global.route.unwrap() };
+    let from = AddressVector { route: Some(route), ..global };
+    assert_eq!(check(&from, &here), Err(AddressError::NoSuchGid { index }));
+}
+
+#[test]
+fn c07_no_route_leads_from_ipv4_to_ipv6() {
+    let here = ethernet();
+    let [near4, near6] = ["::ffff:10.0.0.2", "2001:db8::2"].map(|gid| gid.parse().unwrap());
+    let [four, six] = [near4, near6].map(|gid| here.index_of(gid).unwrap());
+    for (index, destination, gid) in [(four, six, near6), (six, four, near4)] {
+        let refused = check(&between(&here, index, destination), &here);
+        assert_eq!(refused, Err(AddressError::OtherNetwork { gid, index }));
+        assert!(check(&between(&here, index, index), &here).is_ok());
     }
 }

@@ -1,6 +1,8 @@
 //! Validation for queue pairs: capacities when one is made, changes of state (Q1), sends when they are posted (Q4).
 
-use cq_core::setup::{AddressVector, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType};
+use cq_core::setup::{
+    AddressError, AddressVector, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType,
+};
 use cq_core::transport::Refused;
 use cq_core::wr::{Data, Placement, SendOp, SendWr};
 use rustix::io::Errno;
@@ -14,6 +16,7 @@ use crate::engine::ring::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
 use crate::engine::ud_address::UdAddress;
 use crate::error::{CreateError, Limit};
 use crate::memory::sge::MAX_SGE;
+use crate::policy::strict::Strict;
 use crate::sync;
 
 /// Checks capacities against the device's limits.
@@ -94,11 +97,29 @@ pub fn check_believing(attr: &QpAttr, is: QpState, of: QpType) -> Result<QpState
     Ok(if attr.state.is_some() { to } else { is })
 }
 
-/// Checks that the path to a peer ends at the only port.
-fn check_path(path: &AddressVector, there: &port::Port) -> Result<(), ModifyError> {
-    let (attr, value) = (QpAttrMask::AV, path.lid.into());
-    let allowed = "on a strict device the LID and the GID of a path are those of the fabric's port";
-    ah::check(path, there).map_err(|_| ModifyError::BadValue { attr, value, allowed })
+/// Checks the path to a peer: that it begins at the port; on a strict device that it ends there, too.
+fn check_path(path: &AddressVector, there: &port::Port, strict: Strict) -> Result<(), ModifyError> {
+    let judged = if strict.is_on() {
+        ah::check(path, there).map(drop)
+    } else {
+        ah::check_source(path, there)
+    };
+    judged.map_err(|error| {
+        let (value, allowed) = match error {
+            AddressError::NoSuchGid { index } => {
+                (index.into(), "the source of a path is the index of a GID of the port")
+            }
+            AddressError::NoRoute => (path.lid.into(), "on Ethernet a path has a global route"),
+            AddressError::OtherNetwork { index, .. } => {
+                (index.into(), "the GIDs of a path are two of IPv4, or two of IPv6")
+            }
+            _ => (
+                path.lid.into(),
+                "on a strict device the LID and the GID of a path are those of the fabric's port",
+            ),
+        };
+        ModifyError::BadValue { attr: QpAttrMask::AV, value, allowed }
+    })
 }
 
 impl QueuePair {
@@ -114,9 +135,8 @@ impl QueuePair {
             attr::check(attr, from, self.qp_type)?
         };
         let engine = self.claimed.queue.engine;
-        match attr.av {
-            Some(path) if engine.policy.strict.is_on() => check_path(&path, &engine.port)?,
-            _ => {}
+        if let Some(path) = attr.av {
+            check_path(&path, &engine.port, engine.policy.strict)?;
         }
         Ok(to)
     }

@@ -4,14 +4,17 @@ use std::path::Path;
 use super::*;
 
 fn of(name: &str) -> Port {
-    Port::of(&FabricPath::within(Path::new("/d"), &name.parse().unwrap()))
+    let path = FabricPath::within(Path::new("/d"), &name.parse().unwrap());
+    Port::of(&path, LinkLayer::InfiniBand).unwrap()
 }
 
 #[test]
 fn x01_fabrics_of_similar_names_differ_in_everything() {
     let all: Vec<_> = (0..100).map(|nth| of(&format!("fabric-{nth}"))).collect();
     let count = |of: &dyn Fn(&Port) -> Vec<u8>| all.iter().map(of).collect::<BTreeSet<_>>().len();
-    assert_eq!(count(&|it| it.gid.0.to_vec()), all.len());
+    for index in 0..all[0].gids().len() as u8 {
+        assert_eq!(count(&|it| it.gid_at(index).0.to_vec()), all.len());
+    }
     assert_eq!(count(&|it| it.first_number.to_be_bytes().to_vec()), all.len());
     assert!(count(&|it| it.lid.to_be_bytes().to_vec()) > all.len() - 5);
     assert_eq!(of("fabric-0"), all[0]);
@@ -20,10 +23,33 @@ fn x01_fabrics_of_similar_names_differ_in_everything() {
 #[test]
 fn every_identifier_is_one_that_a_port_may_have() {
     for hash in [0, 1, u64::MAX, 0xbfff << 48, 0xbffe << 48, 0x1234_5678_9abc_def0] {
-        let Port { lid, gid, first_number } = Port::from_hash(hash);
+        let port = Port::infiniband(hash);
+        let Port { lid, first_number, .. } = port;
         assert!((1..=0xbfff).contains(&lid), "{lid:#x}");
-        assert!(std::net::Ipv6Addr::from(gid.0).is_unicast_link_local());
-        assert_eq!(gid.to_string().parse(), Ok(gid), "it reads as it is written");
+        assert!(std::net::Ipv6Addr::from(port.gid_at(0).0).is_unicast_link_local());
+        for entry in port.gids() {
+            assert_eq!(entry.gid.to_string().parse(), Ok(entry.gid), "it reads as it is written");
+        }
         assert!(first_number < 1 << 24);
+    }
+}
+
+#[test]
+fn each_gid_is_found_at_its_index_and_no_other() {
+    let infiniband = Port::infiniband(7);
+    let ethernet = infiniband.clone().on_ethernet(gids::of_ethernet(Vec::new()));
+    assert_eq!((ethernet.lid, ethernet.attributes().is_ethernet), (0, true));
+    assert!(!infiniband.attributes().is_ethernet);
+    for port in [infiniband, ethernet] {
+        for (index, entry) in (0..).zip(port.gids()) {
+            let there = port.with_gid(index).unwrap();
+            assert_eq!((there.gid, there.gid_index, there.lid), (entry.gid, index, port.lid));
+            assert_eq!((port.gid_at(index), port.index_of(entry.gid)), (entry.gid, Some(index)));
+        }
+        assert_eq!(port.with_gid(0), Some(port.attributes()));
+        for beyond in [port.gids().len() as u8, 255] {
+            assert_eq!((port.with_gid(beyond), port.gid_at(beyond)), (None, port.gid_at(0)));
+        }
+        assert_eq!(port.index_of(Gid([7; 16])), None);
     }
 }

@@ -28,7 +28,7 @@ use super::{Halt, Requester};
 use crate::engine::Engine;
 use crate::engine::responder::{Receive, Responder};
 use crate::engine::ring::SendRequest;
-use crate::engine::ud_address::UdAddress;
+use crate::engine::ud_address::{Route, UdAddress};
 use crate::memory::copy;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::sge::{Spans, Target};
@@ -132,24 +132,34 @@ impl<'a> Datagram<'a> {
                 Trouble::NoAnswer => Lost::NoAnswer,
             })
         };
-        if let Some(route) = self.address.route {
-            let immediate = self.imm.map_or(0, |imm| imm.len());
-            let words =
-                Grh::new(self.engine.port.gid, route, self.from.len(), immediate).to_words();
+        if let Some(route) = self.address.path.route() {
+            let words = self.grh(route).to_words();
             copy(&Spans::of_words(&words, grh::BYTES), &head)?;
         }
         copy(&self.from, &body)
     }
 
+    fn grh(&self, route: Route) -> Grh {
+        let port = &self.engine.port;
+        let ends = [port.gid_at(route.source), port.gid_at(route.destination)];
+        let payload = grh::payload(self.from.len(), self.imm.map_or(0, |imm| imm.len()));
+        if port.is_ethernet() {
+            Grh::of_roce(ends, route, payload)
+        } else {
+            Grh::of_infiniband(ends, route, payload)
+        }
+    }
+
     /// The completion of the receive (C7).
     fn received(&self, wr_id: u64, number: QpNumber) -> Wc {
-        let flags = if self.address.route.is_some() { WcFlags::GRH } else { WcFlags::empty() };
+        let path = self.address.path;
+        let flags = if path.is_global() { WcFlags::GRH } else { WcFlags::empty() };
         let wc = Wc::new(wr_id, WcStatus::SUCCESS, number.get())
             .with_opcode(WcOpcode::RECV)
             .with_byte_len((grh::BYTES + self.from.len()) as u32)
             .with_src_qp(self.sender.get())
             .with_flags(flags)
-            .with_path(0, self.engine.port.lid, self.address.sl, 0);
+            .with_path(0, self.engine.port.lid, path.sl(), 0);
         match self.imm {
             Some(imm) => wc.with_imm(imm),
             None => wc,

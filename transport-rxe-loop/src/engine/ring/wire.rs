@@ -3,7 +3,7 @@
 //! | operation | word 2 | word 3, low half | word 3, high half | operands |
 //! |---|---|---|---|---|
 //! | SEND | | immediate data, or the key to invalidate | | |
-//! | SEND of a datagram | queue key, and the number of the receiver | immediate data | rest of the [UD address](UdAddress) | the flow label, if it has one |
+//! | SEND of a datagram | queue key, and the number of the receiver | immediate data | rest of the [UD address](UdAddress) | its [last word](UdAddress::to_words), if it has one |
 //! | WRITE | remote address | remote key | immediate data | |
 //! | READ, atomic write | remote address | remote key | | |
 //! | COMP_SWAP | remote address | remote key | | compare, swap |
@@ -66,9 +66,9 @@ impl WireOp {
 
     /// A SEND to this UD address.
     pub fn along(mut self, way: &UdAddress) -> Self {
-        let [to, how] = way.to_words();
-        (self.addr, self.high) = (to, how as u32);
-        self.operands = way.flow_label().map(|label| [label.into(), 0]);
+        let (to, how, more) = way.to_words();
+        (self.addr, self.high) = (to, how);
+        self.operands = more.map(|word| [word, 0]);
         self
     }
 

@@ -67,6 +67,7 @@ fn x07_a_new_process_has_nothing_abandoned() {
         by_service: false,
         counts_polls: false,
         policy: Policy::new(None, Imitation::new(false), Strict::new(false)),
+        link_layer: None,
     };
     Device::new(here, ways).unwrap();
     assert!(!abandoned.is_marked());

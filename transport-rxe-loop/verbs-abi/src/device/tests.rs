@@ -94,6 +94,7 @@ fn x07_why_it_does_not_open_is_said_once() {
         ("RXE_LOOP_COPY", "fast", libc::EINVAL, "RXE_LOOP_COPY"),
         ("RXE_LOOP_FAULTS", "all", libc::EINVAL, "RXE_LOOP_FAULTS"),
         ("RXE_LOOP_LIMITS", "queue_pairs=many", libc::EINVAL, "RXE_LOOP_LIMITS"),
+        ("RXE_LOOP_LINK_LAYER", "token-ring", libc::EINVAL, "RXE_LOOP_LINK_LAYER"),
     ] {
         let (status, said) = opened(&[("RXE_LOOP_FABRIC", &fabric), (variable, value)]);
         assert_eq!((status, said.matches(why).count()), (Some(errno), 1), "{said}");
@@ -111,6 +112,21 @@ fn x01_who_comes_second_is_told_which_limits_are_in_force() {
         let (status, said) = opened(&environment);
         let counts = ["RXE_LOOP_LIMITS", "queue_pairs=64,"].map(|text| said.matches(text).count());
         assert_eq!((status, counts), (Some(0), [told; 2]), "{said}");
+    }
+}
+
+#[test]
+fn x01_who_asks_for_another_link_layer_is_refused_and_told_so() {
+    let name = format!("abi-{}-link-layer", process::id());
+    let _first = OpenOptions::new().fabric(&name).open("loop0").unwrap();
+    for (asked, status, told) in [("infiniband", 0, 0), ("ethernet", libc::EINVAL, 1)] {
+        let environment = [("RXE_LOOP_FABRIC", &*name), ("RXE_LOOP_LINK_LAYER", asked)];
+        let (ended, said) = opened(&environment);
+        assert_eq!(
+            (ended, said.matches("RXE_LOOP_FABRIC").count()),
+            (Some(status), told),
+            "{said}"
+        );
     }
 }
 

@@ -102,14 +102,20 @@ fn q01_what_nobody_knows_or_has_is_told_and_changes_nothing() {
         refused(right, absent, libc::EOPNOTSUPP);
     }
     // From another port, or another identifier; without a route nobody looks at that.
-    let (path, sgid_index) = (right.ah_attr, 1);
-    let grh = ibv_global_route { sgid_index, ..ibv_global_route::ZEROED };
+    let path = right.ah_attr;
+    let from = |sgid_index| ibv_global_route { sgid_index, ..ibv_global_route::ZEROED };
+    let grh = from(8);
     for ah_attr in [ibv_ah_attr { port_num: 2, ..path }, ibv_ah_attr { is_global: 1, grh, ..path }]
     {
         refused(ibv_qp_attr { ah_attr, ..right }, M::empty(), libc::EINVAL);
     }
     let attr = ibv_qp_attr { ah_attr: ibv_ah_attr { grh, ..path }, ..right };
     assert_eq!(end.modify(&attr, to_peer), 0);
+    let other = End::new(IBV_QPT_RC);
+    assert_eq!(other.modify(&every_attribute(init, 0), mask), 0);
+    let ah_attr = ibv_ah_attr { is_global: 1, grh: from(7), ..path };
+    assert_eq!(other.modify(&ibv_qp_attr { ah_attr, ..right }, to_peer), 0);
+    assert_eq!(other.query().0.ah_attr.grh.sgid_index, 7);
     assert_eq!((state(&end), end.query().0.path_mtu), (IBV_QPS_RTR, IBV_MTU_512));
     // SAFETY: null is no attributes, and no buffer.
     unsafe {

@@ -155,6 +155,20 @@ impl<T> Out<'_, T> {
         }
         Ok(())
     }
+
+    /// Writes structures one behind the other, each as [`put_sized`](Self::put_sized) does. The buffer has place for
+    /// them.
+    ///
+    /// # Errors
+    /// EINVAL: the pointer is null.
+    pub fn put_all(self, size: usize, values: &[T]) -> Result<(), Errno> {
+        self.check()?;
+        for (nth, value) in values.iter().enumerate() {
+            // Within the buffer, which has `size` bytes for each of them, by `of_c`.
+            Self(self.0.wrapping_byte_add(nth * size), PhantomData).put_sized(size, value)?;
+        }
+        Ok(())
+    }
 }
 
 /// A buffer for completions.
@@ -245,5 +259,14 @@ mod tests {
         let out = unsafe { Out::of_c(buffer.as_mut_ptr()) };
         out.put_sized(12, &5).unwrap();
         assert_eq!(buffer, [5, 0, 0, 7]);
+    }
+
+    #[test]
+    fn structures_are_as_far_apart_as_the_program_says() {
+        let mut buffer = [7_u32; 6];
+        // SAFETY: the buffer holds three structures of eight bytes, of which two are written.
+        let out = unsafe { Out::of_c(buffer.as_mut_ptr()) };
+        out.put_all(8, &[5, 6]).unwrap();
+        assert_eq!(buffer, [5, 0, 6, 0, 7, 7]);
     }
 }
