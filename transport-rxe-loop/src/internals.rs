@@ -32,6 +32,7 @@
 //! | `policy` | decisions as data: injected faults, where behaviour is by the contract or like Soft-RoCE, and where it is strict | `Policy`: faults, and counts of those injected |
 //! | `completion` | completion queues from the producers' side, event channels, asynchronous events | `Completions`: completion queues, channels, moderated queues |
 //! | `memory` | from keys to bytes, rights, windows; copying within and between processes | `Memory`: region entries, access paths, the copier |
+//! | `connections` | connecting by addresses: ports, the sockets of connections, queues of events; nothing of it is in the fabric | `Connections`: channels, identifiers |
 //! | `shm` | the fabric's file, attaching, allocation, tables, locks, liveness; knows no verbs | `Shm`: the attachment |
 //! | `protocol` | the words that processes share, each with its states; loom models run the same code | |
 //! | `sync`, `error` | all atomics, memory orderings and fences; errors that several layers return | |

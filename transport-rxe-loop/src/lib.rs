@@ -47,7 +47,7 @@
 //! | you want to | read |
 //! |---|---|
 //! | write a first program | the guide [`first_program`](cq_core::guide::first_program) |
-//! | connect two processes | [the manual's example](manual), [`cq_core::exchange`] |
+//! | connect two processes | by addresses: [`cm`]; with a socket: [`cq_core::exchange`], [the manual's example](manual) |
 //! | choose a fabric, its size, and how the device behaves | [`OpenOptions`], with [fabrics](OpenOptions#fabrics); [`Limits`]; InfiniBand or [RoCE](manual#ethernet) |
 //! | send, receive, WRITE, READ | [`QueuePair`], with [unreliable transports](QueuePair#unreliable-transports) and [FLUSH](QueuePair#flush); [datagrams](QueuePair::to); [how long a request waits](QueuePair#how-long-a-request-waits) |
 //! | have memory that the device uses | [`ProtectionDomain`], [`OwnedRegion`], [`MemoryRegion`], [`MemoryWindow`] |

@@ -42,8 +42,8 @@
 //! `loop0`. This crate's tests run there, with `VERBS_DEVICE=loop0`, and on Soft-RoCE.
 //!
 //! The types, calls and errors are those of `transport-rxe-loop`, so that a program moves to hardware by another `use`
-//! line and another device name. Both implement [`cq_core::device`], for programs that are generic. Only this transport
-//! has [`cm`], [`QueuePair::psn`] and [`Cq::as_raw`]. Only the loopback has its options, limits and faults,
+//! line and another device name. Both implement [`cq_core::device`] and [`cq_core::cm`], for programs that are generic. Only
+//! this transport has [`QueuePair::psn`] and [`Cq::as_raw`]. Only the loopback has its options, limits and faults,
 //! memory windows, completion queues that ignore overruns, `init_ah_from_wc`, and `batch` and `connect_to` of a queue
 //! pair. The causes in [`OpenError`] differ. Peers on other hosts exchange their [`Endpoint`]s first: over TCP
 //! ([`cq_core::exchange`]), or by any other means; or librdmacm connects them ([`cm`]).

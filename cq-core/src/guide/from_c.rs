@@ -157,11 +157,11 @@
 //! `ibv_post_wq_recv`, `ibv_create_rwq_ind_table`, `ibv_destroy_rwq_ind_table`.
 //!
 //! ## Connections: librdmacm
-//! [`cm`](crate::cm) connects through a connection manager, `transport_verbs::cm` through librdmacm. It is not asynchronous:
-//! each call has a limit of time, and waits for the events in their order.
-//! `cargo run -p transport-verbs --example cm_echo`. On either transport two programs can exchange
-//! [`Endpoint`](crate::setup::Endpoint)s by a socket instead ([`exchange`](crate::exchange)), on the loopback they have to:
-//! `cargo run -p transport-rxe-loop --example kv_store`.
+//! [`cm`](crate::cm) connects through a connection manager, `transport_verbs::cm` through librdmacm, `transport_rxe_loop::cm`
+//! without. It is not asynchronous: each call has a limit of time, and waits for the events in their order.
+//! `cargo run -p transport-verbs --example cm_echo`. On the loopback `EventChannel` and `CmId` are the asynchronous calls. On
+//! either transport two programs can exchange [`Endpoint`](crate::setup::Endpoint)s by a socket instead
+//! ([`exchange`](crate::exchange)): `cargo run -p transport-rxe-loop --example kv_store`.
 //!
 //! | C | here |
 //! |---|---|

@@ -57,6 +57,12 @@
 //!
 //! A process works on its connections while it takes events, and there is no thread for them: the side that requests gets its
 //! answer and tells the peer that it has it when it takes the event.
+//!
+//! # Processes
+//! A connection has a socket in each of the two processes, and a channel three descriptors. Sockets lead to processes of the
+//! same user only. A forked child can use none of it (ENODEV). A port stays taken while a child lives that was forked by its
+//! holder and has not executed another program; connections end with their own process all the same, unless that was killed:
+//! then they end with the child.
 
 mod attributes;
 mod id;
