@@ -17,8 +17,9 @@ use crate::pd::DOMAINS;
 use crate::qp::PAIRS;
 use crate::raw::child::{self, Alone};
 use crate::rdmacm::id::{self, IDS};
+use crate::rdmacm::objects;
 use crate::srq::SHARED;
-use crate::{cq, probe, rdmacm, wait};
+use crate::{cq, probe, wait};
 
 /// Sees to it that a child has objects of its own.
 ///
@@ -41,8 +42,8 @@ fn begin(alone: &Alone) {
     SHARED.forget_all(alone);
     PAIRS.forget_all(alone);
     IDS.forget_all(alone);
-    rdmacm::channel::CHANNELS.forget_all(alone);
-    rdmacm::event::EVENTS.forget_all(alone);
+    objects::CHANNELS.forget_all(alone);
+    objects::EVENTS.forget_all(alone);
     id::renew(alone);
     wait::renew(alone);
     cq::renew(alone);

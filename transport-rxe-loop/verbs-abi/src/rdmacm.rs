@@ -4,11 +4,11 @@
 //! |---|---|
 //! | `addr_info` | `rdma_getaddrinfo`: names into addresses |
 //! | `address` | what programs see of addresses and the path |
-//! | `channel`, `event` | event channels, and the events that are not acknowledged |
+//! | `channel`, `event` | event channels, taking and acknowledging events |
 //! | `connect` | the calls of an identifier, from its address to its end |
 //! | `devices` | the context that all identifiers are bound to, and its protection domain |
 //! | `ep` | `rdma_create_ep`, `rdma_get_request` |
-//! | `id` | the identifiers, with what is made for each |
+//! | `id`, `objects` | the identifiers, with what is made for each; the channels, and the events that are not acknowledged |
 //! | `make` | identifiers that are created, come with a request, or move to another channel |
 //! | `qp`, `srq` | the queue pair and the shared receive queue of an identifier |
 //!
@@ -23,5 +23,6 @@ pub mod ep;
 pub mod event;
 pub mod id;
 pub mod make;
+pub mod objects;
 pub mod qp;
 pub mod srq;

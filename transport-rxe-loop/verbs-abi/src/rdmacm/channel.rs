@@ -6,28 +6,11 @@ use std::os::fd::{AsFd, AsRawFd};
 use transport_rxe_loop::cm::EventChannel;
 
 use crate::errno::Errno;
-use crate::raw::{Functions, Kind, Slot, Table};
+use crate::raw::{Functions, Slot};
 use crate::rdmacm::devices::device;
 use crate::rdmacm::id::Device;
+use crate::rdmacm::objects::{CHANNELS, Channel, Public};
 use crate::sys::*;
-
-/// An event channel, and its descriptor, which programs poll and make non-blocking.
-pub struct Channel(pub EventChannel);
-
-/// What programs see, aligned like other objects.
-#[repr(C, align(8))]
-pub struct Public(rdma_event_channel);
-
-impl Kind for Channel {
-    type Public = Public;
-    type Face = rdma_event_channel;
-    const HANDLE: Option<usize> = None;
-    // It has no pointer.
-    const STAYS: bool = false;
-}
-
-/// Those of this process.
-pub static CHANNELS: Table<Channel> = Table::new();
 
 /// A new one.
 ///

@@ -13,9 +13,9 @@ use crate::errno::Errno;
 use crate::modify;
 use crate::raw::cm::{OptionValue, PrivateData, SockAddr};
 use crate::raw::{In, InOut, Out, Slot};
-use crate::rdmacm::channel::CHANNELS;
 use crate::rdmacm::event;
 use crate::rdmacm::id::{BY_KEY, IDS, Id, channel_of, is_datagram, qp_of};
+use crate::rdmacm::objects::{CHANNELS, EVENTS};
 use crate::rdmacm::{address, channel, qp};
 use crate::sys::*;
 
@@ -40,7 +40,7 @@ fn complete(slot: &'static Slot<Id>) -> Result<(), Errno> {
     forget_event(slot);
     let face = event::next(CHANNELS.find(channel_of(slot))?)?;
     slot.store(EVENT, face);
-    let taken = event::EVENTS.find(face)?;
+    let taken = EVENTS.find(face)?;
     let status: c_int = taken.load(offset_of!(rdma_cm_event, status));
     let kind: rdma_cm_event_type = taken.load(offset_of!(rdma_cm_event, event));
     match status {

@@ -5,8 +5,8 @@ use std::mem::offset_of;
 use crate::errno::Errno;
 use crate::raw::cm::{Kept, Target, like};
 use crate::raw::{Functions, In, InOut, Out, Slot};
-use crate::rdmacm::channel::CHANNELS;
 use crate::rdmacm::id::{IDS, Id, channel_of};
+use crate::rdmacm::objects::{CHANNELS, EVENTS};
 use crate::rdmacm::{connect, event, make, qp, srq};
 use crate::sys::*;
 
@@ -80,7 +80,7 @@ pub fn get_request(listen: *const rdma_cm_id, id: Out<'_, *mut rdma_cm_id>) -> R
     }
     connect::forget_event(slot);
     let face = event::next(CHANNELS.find(channel_of(slot))?)?;
-    let taken = event::EVENTS.find(face)?;
+    let taken = EVENTS.find(face)?;
     let request = taken.load::<*mut rdma_cm_id>(offset_of!(rdma_cm_event, id));
     let kind: rdma_cm_event_type = taken.load(offset_of!(rdma_cm_event, event));
     if kind != RDMA_CM_EVENT_CONNECT_REQUEST {

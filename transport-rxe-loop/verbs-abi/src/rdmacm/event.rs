@@ -10,29 +10,13 @@ use transport_rxe_loop::cm::IdEvent;
 use crate::ah;
 use crate::errno::Errno;
 use crate::raw::cm::{Data, wait_readable};
-use crate::raw::{Kind, Out, Slot, Table};
-use crate::rdmacm::channel::{CHANNELS, Channel, descriptor};
+use crate::raw::{Out, Slot};
+use crate::rdmacm::channel::descriptor;
 use crate::rdmacm::id::{Id, is_datagram, named, qp_of};
+use crate::rdmacm::objects::{CHANNELS, Channel, EVENTS, Taken};
 use crate::rdmacm::{address, make, qp};
 use crate::sys::*;
 use crate::wait::{Look, until_found_by};
-
-/// An event that the program has taken, until it acknowledges it.
-pub struct Taken {
-    /// What [`rdma_cm_event::param`] points to.
-    _private_data: Data,
-    /// Of whom it is: of a request, also the listener.
-    of: [Option<&'static Slot<Id>>; 2],
-}
-
-impl Kind for Taken {
-    type Public = rdma_cm_event;
-    type Face = rdma_cm_event;
-    const HANDLE: Option<usize> = None;
-}
-
-/// Those of this process.
-pub static EVENTS: Table<Taken> = Table::new();
 
 /// `rdma_get_cm_event(3)`. -1 with EINVAL, ENOENT: no channel, no buffer. EAGAIN: none, and the descriptor does not block.
 /// EINTR: a signal.
@@ -92,7 +76,7 @@ fn insert(
         status: event.status.0,
         param,
     };
-    let taken = Taken { _private_data: data, of: [Some(id), listener] };
+    let taken = Taken { private_data: data, of: [Some(id), listener] };
     Ok(EVENTS.insert(taken, |_| public)?.face())
 }
 

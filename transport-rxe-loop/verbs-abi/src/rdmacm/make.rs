@@ -8,9 +8,10 @@ use transport_rxe_loop::cm::{CmId, PortSpace};
 use crate::errno::Errno;
 use crate::raw::{Functions, Out, Slot};
 use crate::rdmacm::address;
-use crate::rdmacm::channel::{self, CHANNELS, Channel};
+use crate::rdmacm::channel;
 use crate::rdmacm::devices::{device, existing};
 use crate::rdmacm::id::{BY_KEY, IDS, Id, channel_of};
+use crate::rdmacm::objects::{CHANNELS, Channel};
 use crate::sys::*;
 
 /// `rdma_create_id(3)`; synchronous without a channel. -1 with EOPNOTSUPP: another port space. EINVAL: no buffer. ENOENT: no

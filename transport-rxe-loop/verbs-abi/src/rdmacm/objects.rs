@@ -1,0 +1,44 @@
+//! Event channels, and the events that a program has taken.
+
+use transport_rxe_loop::cm::EventChannel;
+
+use crate::raw::cm::Data;
+use crate::raw::{Kind, Slot, Table};
+use crate::rdmacm::id::Id;
+use crate::sys::*;
+
+/// An event channel, and its descriptor, which programs poll and make non-blocking.
+pub struct Channel(pub EventChannel);
+
+/// What programs see of it, aligned like other objects.
+#[repr(C, align(8))]
+pub struct Public(pub rdma_event_channel);
+
+impl Kind for Channel {
+    type Public = Public;
+    type Face = rdma_event_channel;
+    const HANDLE: Option<usize> = None;
+    // It has no pointer.
+    const STAYS: bool = false;
+}
+
+/// Those of this process.
+pub static CHANNELS: Table<Channel> = Table::new();
+
+/// An event that the program has taken, until it acknowledges it.
+pub struct Taken {
+    /// What [`rdma_cm_event::param`] points to.
+    #[expect(dead_code, reason = "the program reads it")]
+    pub private_data: Data,
+    /// Of whom it is: of a request, also the listener.
+    pub of: [Option<&'static Slot<Id>>; 2],
+}
+
+impl Kind for Taken {
+    type Public = rdma_cm_event;
+    type Face = rdma_cm_event;
+    const HANDLE: Option<usize> = None;
+}
+
+/// Those of this process.
+pub static EVENTS: Table<Taken> = Table::new();
