@@ -25,7 +25,7 @@ impl SockAddr<'_> {
     /// The address, if the program passed one.
     ///
     /// # Errors
-    /// EAFNOSUPPORT: another family than IPv4's and IPv6's.
+    /// EOPNOTSUPP: AF_IB. EAFNOSUPPORT: another family than IPv4's and IPv6's.
     pub fn optional(self) -> Result<Option<SocketAddr>, Errno> {
         if self.0.is_null() {
             return Ok(None);
@@ -35,6 +35,7 @@ impl SockAddr<'_> {
         let storage = match family {
             libc::AF_INET => self.copy(size_of::<sockaddr_in>()),
             libc::AF_INET6 => self.copy(size_of::<sockaddr_in6>()),
+            libc::AF_IB => return Err(Errno::OPNOTSUPP),
             _ => return Err(Errno::of(libc::EAFNOSUPPORT)),
         };
         Ok(socket_addr(&storage))
