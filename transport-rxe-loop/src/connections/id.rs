@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use cq_core::setup::QpType;
 use rustix::io::Errno;
-use rustix::net::{self, SocketType};
 
 use super::channel::Channel;
-use super::port::{Bound, Place, PortSpace, socket};
+use super::listening::Listening;
+use super::port::{Bound, Place, PortSpace};
 use super::{ChannelKey, IdKey};
-use crate::protocol::cm::message::{Kind, Message};
+use crate::protocol::cm::message::Message;
 use crate::protocol::cm::{Service, State};
 
 /// An identifier of this process.
@@ -111,44 +111,5 @@ impl Id {
             channel.unwatch(&listening.bell);
             listening.is_watched = false;
         }
-    }
-}
-
-/// What a listener has beside its port.
-#[derive(Debug)]
-pub struct Listening {
-    /// Readable once a request has arrived.
-    pub bell: OwnedFd,
-    pub is_watched: bool,
-    /// How many requests may wait.
-    backlog: usize,
-    /// How many are queued as events.
-    pub waiting: usize,
-    /// Who has connected, and not sent a request yet.
-    pub silent: Vec<OwnedFd>,
-}
-
-/// What a backlog that is not above 0 stands for, and the most that one can be, as the kernel has it.
-const MAX_BACKLOG: i32 = 1024;
-
-impl Listening {
-    pub fn new(bound: &Bound, backlog: i32) -> Result<Self, Errno> {
-        let backlog = if backlog <= 0 { MAX_BACKLOG } else { backlog.min(MAX_BACKLOG) };
-        let bell = socket(SocketType::DGRAM)?;
-        net::bind(&bell, &bound.name.bell()?)?;
-        // The system lets one more wait than it is told.
-        net::listen(&bound.socket, backlog - 1)?;
-        let (waiting, silent, is_watched) = (0, Vec::new(), false);
-        Ok(Self { bell, is_watched, backlog: backlog as usize, waiting, silent })
-    }
-
-    /// Whether another request may wait.
-    pub fn has_space(&self) -> bool {
-        self.waiting + self.silent.len() < self.backlog
-    }
-
-    /// Whether a message is a request for this listener, which is bound there.
-    pub fn takes(&self, message: &Message, place: &Place) -> bool {
-        message.kind == Kind::Req && place.is_for(message.addresses[1])
     }
 }

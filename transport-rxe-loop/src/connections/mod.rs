@@ -9,6 +9,7 @@
 
 pub mod channel;
 pub mod id;
+mod listening;
 pub mod port;
 pub mod socket;
 
@@ -19,11 +20,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use cq_core::setup::QpType;
-use rustix::io::{Errno, retry_on_intr};
-use rustix::net::{self, SocketFlags};
+use rustix::io::Errno;
+use rustix::net::SocketType;
 
 use self::channel::{Channel, Ready};
-use self::id::{Id, Listening};
+use self::id::Id;
+use self::listening::Listening;
 use self::port::{Place, PortSpace};
 use crate::protocol::cm::message::{Kind, Message};
 use crate::protocol::cm::{self, Call, Heard, Sends, Service, State, reason};
@@ -167,8 +169,9 @@ impl All {
         self.enter(key, State::Idle);
         let Ok((id, channel)) = self.of(key) else { return };
         let requests = channel.take_those_of(key);
-        if let Some(listening) = id.listening.take() {
+        if let (Some(listening), Some(bound)) = (id.listening.take(), &id.bound) {
             channel.unwatch(&listening.bell);
+            listening.end(bound);
         }
         self.ids.remove(&key);
         for request in requests {
@@ -190,17 +193,20 @@ impl All {
         id.channel = to;
         let (id, channel) = self.of(key)?;
         channel.set_deadline(key, None, deadline);
-        id.watch(key, channel, state)?;
+        let mut moved = id.watch(key, channel, state);
         for event in events {
             if let Event::Requested(request) = event.event {
-                self.migrate(request, to)?;
+                moved = moved.and(self.migrate(request, to));
             }
             self.of(key)?.1.push(event);
         }
-        Ok(())
+        moved
     }
 
     /// Takes the oldest event of a channel.
+    ///
+    /// # Errors
+    /// EMFILE, ENFILE: there is none, but a request for which no descriptor is free.
     pub fn take(&mut self, channel: ChannelKey) -> Result<Option<Queued>, Errno> {
         let get = |all: &mut Self| {
             let channel = all.channels.get_mut(&channel).ok_or(Errno::INVAL)?;
@@ -208,34 +214,41 @@ impl All {
         };
         let mut taken = get(self)?;
         if taken.is_none() {
-            self.work(channel)?;
+            let worked = self.work(channel);
             taken = get(self)?;
+            if taken.is_none() {
+                worked?;
+            }
         }
         if let Some(Queued { id, event: Event::Requested(_), .. }) = taken {
-            if let Some(listening) = self.id(id)?.listening.as_mut() {
-                listening.waiting = listening.waiting.saturating_sub(1);
+            if let Ok(Id { listening: Some(listening), .. }) = self.id(id) {
+                listening.leaves();
             }
-            self.accept_requests(id)?;
+            // If it fails, the bell stays readable, and it is told when nothing else is left.
+            let _ = self.accept_requests(id);
         }
         Ok(taken)
     }
 
-    /// Hears what has arrived for the identifiers of a channel.
+    /// Hears what has arrived for the identifiers of a channel. What fails for one is not in the way of another.
     fn work(&mut self, key: ChannelKey) -> Result<(), Errno> {
+        let mut worked = Ok(());
         for ready in self.channels.get(&key).ok_or(Errno::INVAL)?.ready() {
-            match ready {
+            let done = match ready {
                 Ready::Id(id) if self.id(id).is_ok_and(|id| id.listening.is_some()) => {
-                    self.accept_requests(id)?;
+                    self.accept_requests(id)
                 }
-                Ready::Id(id) => self.hear(id)?,
+                Ready::Id(id) => self.hear(id),
                 Ready::Timer => {
                     while let Some(id) = self.channels.get(&key).and_then(Channel::overdue) {
                         self.time_out(id)?;
                     }
+                    Ok(())
                 }
-            }
+            };
+            worked = worked.and(done);
         }
-        Ok(())
+        worked
     }
 
     fn hear(&mut self, key: IdKey) -> Result<(), Errno> {
@@ -321,23 +334,23 @@ impl All {
     pub fn request(&mut self, key: IdKey, to: &Place, message: &Message) -> Result<(), Errno> {
         let id = self.id(key)?;
         let called = id.state.call(Call::Connect).map_err(|_| Errno::INVAL)?;
-        let socket = id.bound.take().ok_or(Errno::INVAL)?.socket;
-        let requested = socket::request(&socket, to, message);
-        id.socket = Some(socket);
-        self.enter(key, called.state);
-        let refused = match requested {
-            Ok(()) => {
-                let (id, channel) = self.of(key)?;
-                return id.watch(key, channel, id.state);
-            }
-            Err(socket::Missed::NoListener) => Heard::Rej(reason::NO_LISTENER),
-            Err(socket::Missed::Busy) => Heard::Rej(reason::BY_PEER),
-            Err(socket::Missed::System(errno)) => {
-                self.enter(key, State::Idle);
-                return Err(errno);
-            }
+        let bound = id.bound.as_ref().filter(|_| id.listening.is_none()).ok_or(Errno::INVAL)?;
+        // Before anything is sent: a request of which the listener is not told would wait for ever.
+        let ringer = port::socket(SocketType::DGRAM)?;
+        let refused = match socket::request(&bound.socket, &ringer, to, message) {
+            Ok(()) => None,
+            Err(socket::Missed::NoListener) => Some(Heard::Rej(reason::NO_LISTENER)),
+            Err(socket::Missed::Busy) => Some(Heard::Rej(reason::BY_PEER)),
+            Err(socket::Missed::System(errno)) => return Err(errno),
         };
-        self.heard(key, refused, None)
+        id.socket = id.bound.take().map(|bound| bound.socket);
+        self.enter(key, called.state);
+        if let Some(refused) = refused {
+            return self.heard(key, refused, None);
+        }
+        let (id, channel) = self.of(key)?;
+        let watched = id.watch(key, channel, id.state);
+        watched.inspect_err(|_| self.enter(key, State::Idle))
     }
 
     /// Accepts requests from a bound identifier on, with so many waiting at most.
@@ -358,45 +371,39 @@ impl All {
     fn accept_requests(&mut self, key: IdKey) -> Result<(), Errno> {
         let id = self.id(key)?;
         let (Some(bound), Some(listening)) = (&id.bound, &mut id.listening) else { return Ok(()) };
-        // Before the look: who requests a connection after it rings again.
-        socket::silence(&listening.bell);
-        while listening.has_space() {
-            let accept =
-                || net::accept_with(&bound.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
-            let Ok(socket) = retry_on_intr(accept) else { break };
-            if socket::is_of_this_user(&socket) {
-                listening.silent.push(socket);
-            }
-        }
-        let (silent, mut requests) = (std::mem::take(&mut listening.silent), Vec::new());
-        for socket in silent {
-            match socket::hear(&socket) {
-                // It has not been sent yet.
-                None => listening.silent.push(socket),
-                Some((_, Some(message))) if listening.takes(&message, &bound.place) => {
-                    requests.push((socket, message));
-                }
-                Some(_) => socket::refuse(socket),
-            }
-        }
-        listening.waiting += requests.len();
-        let (channel, space) = (id.channel, id.space);
-        let connected = if id.qp_type == QpType::Uc { QpType::Uc } else { QpType::Rc };
+        let (requests, mut outcome) = listening.arrived(bound);
         for (socket, message) in requests {
-            let qp_type = match message.service {
-                Service::Connection => connected,
-                Service::Datagram => QpType::Ud,
-            };
-            let request = self.create(channel, space, qp_type)?;
-            let id = self.id(request)?;
-            let [to, from] = [message.addresses[1], message.addresses[0]];
-            (id.socket, id.local, id.remote) = (Some(socket), Some(to), Some(from));
-            id.peer = Some(message.clone());
-            self.enter(request, State::ReqRcvd);
-            self.push(key, Event::Requested(request), Some(message))?;
-            let (id, channel) = self.of(request)?;
-            id.watch(request, channel, id.state)?;
+            let requested = self.requested(key, socket, message);
+            if let (Err(_), Ok(Id { listening: Some(listening), .. })) = (requested, self.id(key)) {
+                listening.leaves();
+            }
+            outcome = outcome.and(requested);
         }
-        Ok(())
+        outcome
+    }
+
+    /// Makes the identifier of a request, and its event. If it can't be made, the peer is rejected.
+    fn requested(&mut self, key: IdKey, socket: OwnedFd, message: Message) -> Result<(), Errno> {
+        let listener = self.id(key)?;
+        let connected = if listener.qp_type == QpType::Uc { QpType::Uc } else { QpType::Rc };
+        let qp_type = match message.service {
+            Service::Connection => connected,
+            Service::Datagram => QpType::Ud,
+        };
+        let (channel, space) = (listener.channel, listener.space);
+        let request = self.create(channel, space, qp_type)?;
+        let id = self.id(request)?;
+        let [from, to] = message.addresses;
+        (id.socket, id.local, id.remote) = (Some(socket), Some(to), Some(from));
+        id.peer = Some(message.clone());
+        self.enter(request, State::ReqRcvd);
+        let (id, channel) = self.of(request)?;
+        match id.watch(request, channel, id.state) {
+            Ok(()) => self.push(key, Event::Requested(request), Some(message)),
+            Err(errno) => {
+                self.destroy(request);
+                Err(errno)
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! The namespace is that of the network namespace: processes that share a fabric and not that can't connect by addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
@@ -42,7 +43,7 @@ pub struct Place {
 }
 
 /// The ports that are given out where any will do, as Linux has them.
-const EPHEMERAL: std::ops::Range<u16> = 32768..61000;
+const EPHEMERAL: Range<u16> = 32768..61000;
 
 impl Place {
     /// The name of the port, whatever the address.
@@ -123,38 +124,49 @@ impl Place {
     ///
     /// # Errors
     /// EADDRINUSE: it is taken, or none is free. EADDRNOTAVAIL: the address is not of this machine.
-    pub fn bind(mut self) -> Result<Bound, Errno> {
+    pub fn bind(self) -> Result<Bound, Errno> {
         if !is_local(self.addr) {
             return Err(Errno::ADDRNOTAVAIL);
         }
-        let socket = socket(SocketType::SEQPACKET)?;
         if self.addr.port() != 0 {
+            let socket = socket(SocketType::SEQPACKET)?;
             net::bind(&socket, &self.socket()?)?;
             steps::done(Step::Bound);
             // After binding: of two that bind at once, one at least sees the other.
-            let sockets = std::fs::read_to_string("/proc/net/unix").map_err(|_| Errno::NOENT)?;
-            return match self.is_taken_beside(&sockets) {
+            return match self.is_taken_beside(&sockets()?) {
                 true => Err(Errno::ADDRINUSE),
                 false => Ok(Bound { socket, name: self.clone(), place: self }),
             };
         }
-        let (count, first) = (EPHEMERAL.len() as u32, random()?);
+        self.bind_one_of(EPHEMERAL)
+    }
+
+    /// Takes one of these ports.
+    pub fn bind_one_of(mut self, ports: Range<u16>) -> Result<Bound, Errno> {
+        let (count, first) = (ports.len() as u32, random()?);
         for nth in 0..count {
-            self.addr.set_port(EPHEMERAL.start + (first.wrapping_add(nth) % count) as u16);
+            self.addr.set_port(ports.start + (first.wrapping_add(nth) % count) as u16);
             // At all addresses, so that each is given out once.
             let addr = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), self.addr.port());
             let name = Self { addr, only_v6: false, ..self.clone() };
+            let socket = socket(SocketType::SEQPACKET)?;
             match net::bind(&socket, &name.socket()?) {
-                Err(Errno::ADDRINUSE) => {}
-                bound => {
-                    bound?;
-                    steps::done(Step::Bound);
-                    return Ok(Bound { socket, name, place: self });
-                }
+                Err(Errno::ADDRINUSE) => continue,
+                bound => bound?,
+            }
+            steps::done(Step::Bound);
+            // A program may have asked for this one, at one address.
+            if !name.is_taken_beside(&sockets()?) {
+                return Ok(Bound { socket, name, place: self });
             }
         }
         Err(Errno::ADDRINUSE)
     }
+}
+
+/// The system's table of sockets.
+fn sockets() -> Result<String, Errno> {
+    std::fs::read_to_string("/proc/net/unix").map_err(|_| Errno::NOENT)
 }
 
 /// A port that is taken.

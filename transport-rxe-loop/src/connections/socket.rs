@@ -68,14 +68,23 @@ pub enum Missed {
     System(Errno),
 }
 
-/// Connects a socket to the listener at a place, and sends it a request.
-pub fn request(socket: &OwnedFd, to: &Place, message: &Message) -> Result<(), Missed> {
+/// Connects a socket to the listener at a place, and sends it a request. It is rung by a socket of datagrams.
+pub fn request(
+    socket: &OwnedFd,
+    ringer: &OwnedFd,
+    to: &Place,
+    message: &Message,
+) -> Result<(), Missed> {
     for place in to.listeners() {
         let name = place.socket().map_err(Missed::System)?;
         match retry_on_intr(|| net::connect(socket, &name)) {
             Ok(()) => steps::done(Step::Connected),
             Err(Errno::CONNREFUSED) => continue,
-            Err(Errno::AGAIN) => return Err(Missed::Busy),
+            Err(Errno::AGAIN) => {
+                // They may be of processes that died before they rang: has it look at them.
+                ring(ringer, &place);
+                return Err(Missed::Busy);
+            }
             Err(errno) => return Err(Missed::System(errno)),
         }
         if !is_of_this_user(socket) {
@@ -83,7 +92,7 @@ pub fn request(socket: &OwnedFd, to: &Place, message: &Message) -> Result<(), Mi
         }
         // Where it fails, the listener has gone meanwhile, and the socket says so.
         if send(socket, message).is_ok() {
-            ring(&place);
+            ring(ringer, &place);
         }
         return Ok(());
     }
@@ -91,16 +100,17 @@ pub fn request(socket: &OwnedFd, to: &Place, message: &Message) -> Result<(), Mi
 }
 
 /// Tells the listener at a place that a request has arrived. If its bell is full, it has been told.
-fn ring(place: &Place) {
+pub fn ring(ringer: &OwnedFd, place: &Place) {
     let Ok(bell) = place.bell() else { return };
-    let Ok(socket) = super::port::socket(net::SocketType::DGRAM) else { return };
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    let _ = retry_on_intr(|| net::sendto(&socket, &[0], flags, &bell));
+    let _ = retry_on_intr(|| net::sendto(ringer, &[0], flags, &bell));
 }
 
-/// Makes a bell unreadable.
-pub fn silence(bell: &OwnedFd) {
-    while retry_on_intr(|| net::recv(bell, &mut [0; 8][..], RecvFlags::DONTWAIT)).is_ok() {}
+/// Makes a bell unreadable; whether it was readable. What is left after so many is somebody who rings without end.
+pub fn silence(bell: &OwnedFd) -> bool {
+    const MOST: usize = 4096;
+    let take = || retry_on_intr(|| net::recv(bell, &mut [0; 8][..], RecvFlags::DONTWAIT));
+    (0..MOST).take_while(|_| take().is_ok()).count() > 0
 }
 
 /// Whether the process at the other end is of this user: the names are everybody's.

@@ -240,6 +240,9 @@ fn too_much_and_too_early_is_refused() {
     assert_eq!(side.id.connect(&PARAM), Err(Errno::EINVAL));
     assert_eq!(side.id.resolve_route(), Err(Errno::EINVAL));
     side.resolve(addr);
+    for of_listener in [None, Some(addr)] {
+        assert_eq!(listener.id.resolve_addr(of_listener, addr), Err(Errno::EINVAL));
+    }
     let connect = |param: ConnParam<&[u8]>| side.id.connect(&param);
     assert_eq!(connect(ConnParam::new(1, &[0; 57][..])), Err(Errno::EINVAL));
     assert_eq!(connect(ConnParam { initiator_depth: 100, ..PARAM }), Err(Errno::EINVAL));
@@ -248,6 +251,8 @@ fn too_much_and_too_early_is_refused() {
     }
     connect(ConnParam::new(1, &[7; 56][..])).unwrap();
     assert_eq!(connect(PARAM), Err(Errno::EINVAL));
+    assert_eq!(side.id.resolve_addr(None, "8.8.8.8:1".parse().unwrap()), Err(Errno::EINVAL));
+    assert_eq!(side.id.peer_addr(), Some(addr));
     let passive = listener.requested(&context);
     assert_eq!(passive.id.accept(&ConnParam::new(1, &[0; 197][..])), Err(Errno::EINVAL));
     assert_eq!(passive.id.reject(&[0; 149]), Err(Errno::EINVAL));

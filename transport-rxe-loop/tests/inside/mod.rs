@@ -5,6 +5,7 @@ pub mod actor;
 pub mod attaching;
 pub mod audit;
 pub mod chance;
+mod connecting;
 pub mod dying;
 pub mod fixture;
 mod hostile;

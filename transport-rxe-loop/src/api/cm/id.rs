@@ -16,7 +16,7 @@ use crate::connections::port::{PortSpace, is_local, source_to};
 use crate::connections::{All, ChannelKey, Event, IdKey, Queued};
 use crate::lifecycle::Device;
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{self, Call, Service};
+use crate::protocol::cm::{self, Call, Service, State};
 
 /// `struct rdma_event_channel`: where the events of identifiers are queued. Its descriptor is readable exactly while an event
 /// is, and can be watched by poll(2) and epoll(7). Several threads may take events at once.
@@ -68,6 +68,7 @@ impl EventChannel {
     /// `rdma_ack_cm_event`.
     ///
     /// # Errors
+    /// EMFILE, ENFILE: a request has arrived, and no descriptor is free for it. It waits, and the channel stays readable.
     /// ENODEV: this is a forked child.
     pub fn take(&self) -> Result<Option<IdEvent>, Errno> {
         let mut all = self.device.connections.lock().map_err(errno)?;
@@ -168,10 +169,13 @@ impl CmId {
     /// ADDR_RESOLVED, or ADDR_ERROR with -EHOSTUNREACH if the address is not of this machine.
     ///
     /// # Errors
-    /// Those of [`bind`](Self::bind), for the address `from`.
+    /// EINVAL: it listens, or is connected. Those of [`bind`](Self::bind), for the address `from`.
     pub fn resolve_addr(&self, from: Option<SocketAddr>, to: SocketAddr) -> Result<(), Errno> {
         self.with(|all, key| {
             let id = all.id(key)?;
+            if id.state != State::Idle || id.listening.is_some() {
+                return Err(rustix::io::Errno::INVAL);
+            }
             id.remote = Some(to);
             let Some(source) = source_to(to).filter(|_| is_local(to)) else {
                 return all.push(key, Event::AddrError(rustix::io::Errno::HOSTUNREACH), None);

@@ -1,0 +1,120 @@
+//! What a listener has beside its port, and how it takes requests.
+
+use std::mem::take;
+use std::os::fd::OwnedFd;
+
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{self, Shutdown, SocketFlags, SocketType};
+
+use super::port::{Bound, Place};
+use super::socket;
+use crate::protocol::cm::message::{Kind, Message};
+use crate::shm::descriptor::above_streams;
+
+/// What a listener has beside its port.
+#[derive(Debug)]
+pub struct Listening {
+    /// Readable once a request has arrived.
+    pub bell: OwnedFd,
+    pub is_watched: bool,
+    /// How many requests may wait.
+    backlog: usize,
+    /// How many are queued as events.
+    pub waiting: usize,
+    /// Who has connected, and not sent a request yet. They may stay so: they are not counted as waiting.
+    silent: Vec<OwnedFd>,
+}
+
+/// A request, and the socket that it came by.
+pub type Arrived = (OwnedFd, Message);
+
+/// What a backlog that is not above 0 stands for, and the most that one can be, as the kernel has it.
+const MAX_BACKLOG: i32 = 1024;
+/// How often a listener looks at once, while it is rung.
+const LOOKS: u32 = 4;
+
+impl Listening {
+    pub fn new(bound: &Bound, backlog: i32) -> Result<Self, Errno> {
+        let backlog = if backlog <= 0 { MAX_BACKLOG } else { backlog.min(MAX_BACKLOG) };
+        let bell = super::port::socket(SocketType::DGRAM)?;
+        net::bind(&bell, &bound.name.bell()?)?;
+        // The system lets one more wait than it is told.
+        net::listen(&bound.socket, backlog - 1)?;
+        let (waiting, silent, is_watched) = (0, Vec::new(), false);
+        Ok(Self { bell, is_watched, backlog: backlog as usize, waiting, silent })
+    }
+
+    /// Takes the requests that have arrived, as many as may wait: they are counted as waiting from now on.
+    ///
+    /// # Errors
+    /// EMFILE, ENFILE: no descriptor is free for another one. It stays where it is, and the bell readable.
+    pub fn arrived(&mut self, bound: &Bound) -> (Vec<Arrived>, Result<(), Errno>) {
+        let mut requests = Vec::new();
+        // Who rings while it looks may have been seen: the bell would tell of nothing.
+        for _ in 0..LOOKS {
+            // Before the look: who requests a connection after it rings again.
+            let has_rung = socket::silence(&self.bell);
+            if let Err(errno) = self.look(bound, &mut requests) {
+                socket::ring(&self.bell, &bound.name);
+                return (requests, Err(errno));
+            }
+            if !has_rung {
+                break;
+            }
+        }
+        (requests, Ok(()))
+    }
+
+    fn look(&mut self, bound: &Bound, requests: &mut Vec<Arrived>) -> Result<(), Errno> {
+        for socket in take(&mut self.silent) {
+            self.hear(socket, &bound.place, requests);
+        }
+        while self.waiting < self.backlog {
+            match accept(bound) {
+                Ok(socket) if socket::is_of_this_user(&socket) => {
+                    self.hear(socket, &bound.place, requests);
+                }
+                Ok(_) => {}
+                Err(Errno::AGAIN) => break,
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, socket: OwnedFd, place: &Place, requests: &mut Vec<Arrived>) {
+        match socket::hear(&socket) {
+            // It has not been sent yet.
+            None => self.silent.push(socket),
+            Some((_, Some(message))) if is_for(&message, place) => {
+                self.waiting += 1;
+                requests.push((socket, message));
+            }
+            Some(_) => socket::refuse(socket),
+        }
+    }
+
+    /// A request does not wait any more.
+    pub fn leaves(&mut self) {
+        self.waiting = self.waiting.saturating_sub(1);
+    }
+
+    /// Ends it. Who waits is told, even if a forked child has the sockets, too.
+    pub fn end(self, bound: &Bound) {
+        let _ = net::shutdown(&bound.socket, Shutdown::Both);
+        self.silent.into_iter().for_each(socket::hang_up);
+        while let Ok(socket) = accept(bound) {
+            socket::hang_up(socket);
+        }
+    }
+}
+
+fn accept(bound: &Bound) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    above_streams(|| retry_on_intr(|| net::accept_with(&bound.socket, flags)))
+}
+
+/// Whether a message is a request for who listens there.
+fn is_for(message: &Message, place: &Place) -> bool {
+    message.kind == Kind::Req && place.is_for(message.addresses[1])
+}
