@@ -18,7 +18,7 @@ use self::tables::FUNCTIONS;
 pub use self::tables::*;
 use crate::errno::{Errno, minus_one, negative, pointer, status};
 use crate::raw::Argument;
-use crate::raw::system::Returned;
+use crate::raw::system::{Returned, uncancelled};
 use crate::sys::*;
 use crate::{
     ah, channel, cq, cq_ex, device, events, modify, mr, pd, port, qp, query, rate, srq, words,
@@ -44,14 +44,24 @@ fn count(result: Result<c_int, Errno>) -> isize {
     negative(result) as isize
 }
 
-/// Declares functions that are exported by name: `way` converts the result of the safe function to what C expects.
+/// Declares functions that are exported by name: `way` converts the result of the safe function to what C expects. No thread
+/// is cancelled in those of the ABI "C"; those of "C-unwind" see to it themselves, but where they wait.
 macro_rules! exported {
-    ($abi:literal; $(
+    ("C"; $($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $way:ident($safe:path);)+) => {
+        $(
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+                // SAFETY: the program passes what the manual page of the function requires.
+                $way(uncancelled(|| $safe($(unsafe { Argument::of_c($argument) }),*)))
+            }
+        )+
+    };
+    ("C-unwind"; $(
         $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $way:ident($safe:path);
     )+) => {
         $(
             #[unsafe(no_mangle)]
-            pub unsafe extern $abi fn $name($($argument: $type),*) $(-> $result)? {
+            pub unsafe extern "C-unwind" fn $name($($argument: $type),*) $(-> $result)? {
                 // SAFETY: the program passes what the manual page of the function requires.
                 $way($safe($(unsafe { Argument::of_c($argument) }),*))
             }

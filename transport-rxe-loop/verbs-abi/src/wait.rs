@@ -18,7 +18,7 @@ use transport_rxe_loop::descriptor::above_streams;
 
 use crate::errno::Errno;
 use crate::raw::child::{Alone, Renewed};
-use crate::raw::system::tee_byte;
+use crate::raw::system::{tee_byte, uncancelled};
 
 /// A descriptor for a program.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub enum Look<T> {
 /// Looks until there is an event, and waits in between, where the program wants that. Being woken for nothing, and
 /// finding that somebody else took the event, goes round.
 ///
-/// A thread may be cancelled here (`pthread_cancel(3)`). That is sound as long as nothing that is to be dropped is
+/// A thread may be cancelled while it waits (`pthread_cancel(3)`). That is sound as long as nothing that is to be dropped is
 /// in any frame: so both types are [`Copy`], and callers have nothing else, either.
 ///
 /// # Errors
@@ -71,7 +71,7 @@ pub fn until_found_by<T: Copy>(
     wait: fn(RawFd) -> Result<(), Errno>,
 ) -> Result<T, Errno> {
     loop {
-        match look()? {
+        match uncancelled(look)? {
             Look::Found(event) => return Ok(event),
             Look::Nothing(descriptor) => wait(descriptor)?,
         }
@@ -216,8 +216,22 @@ mod tests {
         fn pthread_tryjoin_np(thread: libc::pthread_t, result: *mut *mut c_void) -> c_int;
     }
 
-    #[test]
-    fn a_thread_that_waits_can_be_cancelled() {
+    /// Is cancelled already, and opens and closes something while it looks.
+    extern "C-unwind" fn look_when_cancelled(doomed: *mut c_void) -> *mut c_void {
+        // SAFETY: it lives until this thread was joined.
+        let doomed = unsafe { &*doomed.cast::<Doomed>() };
+        // SAFETY: this thread.
+        unsafe { libc::pthread_cancel(libc::pthread_self()) };
+        let _ = until_found(|| {
+            drop(std::fs::File::open("/dev/null"));
+            doomed.looked.store(true, Ordering::Relaxed);
+            look(doomed.descriptor)
+        });
+        ptr::null_mut()
+    }
+
+    /// Has a thread do this, which is cancelled once it has looked, and ends by that.
+    fn is_cancelled(start: extern "C-unwind" fn(*mut c_void) -> *mut c_void) {
         let (reader, _writer) = pipe().unwrap();
         let mut doomed = Doomed { descriptor: reader.as_raw_fd(), looked: AtomicBool::new(false) };
         let (mut thread, mut result) = (0, ptr::null_mut());
@@ -225,7 +239,7 @@ mod tests {
         // SAFETY: what it is given lives until it was joined; it holds nothing when it is cancelled.
         unsafe {
             let argument = (&raw mut doomed).cast();
-            assert_eq!(pthread_create(&raw mut thread, ptr::null(), wait_for_ever, argument), 0);
+            assert_eq!(pthread_create(&raw mut thread, ptr::null(), start, argument), 0);
             while !(*argument.cast::<Doomed>()).looked.load(Ordering::Relaxed) {
                 assert!(Instant::now() < deadline, "it does not begin");
                 thread::yield_now();
@@ -238,5 +252,15 @@ mod tests {
         }
         // PTHREAD_CANCELED
         assert_eq!(result.addr(), usize::MAX);
+    }
+
+    #[test]
+    fn a_thread_that_waits_can_be_cancelled() {
+        is_cancelled(wait_for_ever);
+    }
+
+    #[test]
+    fn a_thread_that_looks_is_cancelled_when_it_waits() {
+        is_cancelled(look_when_cancelled);
     }
 }

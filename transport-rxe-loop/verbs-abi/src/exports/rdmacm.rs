@@ -4,7 +4,7 @@ use super::tables::FUNCTIONS;
 use super::{plain, unsupported, zero};
 use crate::errno::{Errno, minus_one, pointer};
 use crate::raw::addr_info::Results;
-use crate::raw::system::Returned;
+use crate::raw::system::{Returned, uncancelled};
 use crate::raw::{Argument, In, InOut, Memory, Out};
 use crate::rdmacm::addr_info::{self, Unresolved};
 use crate::rdmacm::{channel, connect, devices, ep, event, id, make, qp, srq};

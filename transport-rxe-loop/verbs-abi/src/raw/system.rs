@@ -68,3 +68,21 @@ pub fn tee_byte(from: RawFd, to: &OwnedFd) -> isize {
     // SAFETY: any numbers will do, and it has no pointers.
     unsafe { tee(from, to.as_raw_fd(), 1, 0) }
 }
+
+unsafe extern "C" {
+    /// `pthread_setcancelstate(3)`.
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+/// Does something during which this thread is not cancelled. The C library would do that at any `close(2)`, and unwind the
+/// thread out of what has locks, or has taken an event.
+pub fn uncancelled<T>(work: impl FnOnce() -> T) -> T {
+    const PTHREAD_CANCEL_DISABLE: c_int = 1;
+    let (mut before, mut disabled) = (0, 0);
+    // SAFETY: buffers for what was set. It cancels nobody by itself.
+    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
+    let done = work();
+    // SAFETY: as above.
+    unsafe { pthread_setcancelstate(before, &raw mut disabled) };
+    done
+}

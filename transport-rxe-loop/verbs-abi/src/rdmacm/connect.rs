@@ -12,6 +12,7 @@ use transport_rxe_loop::cm::CmId;
 use crate::errno::Errno;
 use crate::modify;
 use crate::raw::cm::{OptionValue, PrivateData, SockAddr};
+use crate::raw::system::uncancelled;
 use crate::raw::{In, InOut, Out, Slot};
 use crate::rdmacm::event;
 use crate::rdmacm::id::{BY_KEY, IDS, Id, channel_of, is_datagram, qp_of};
@@ -26,7 +27,7 @@ fn step(
     slot: &'static Slot<Id>,
     step: impl FnOnce(&CmId) -> Result<(), cq_core::setup::Errno>,
 ) -> Result<(), Errno> {
-    slot.with(|id| Ok(step(id.cm()?)?))?
+    uncancelled(|| slot.with(|id| Ok(step(id.cm()?)?))?)
 }
 
 /// Of a synchronous identifier: waits for the event of its last call.
@@ -68,7 +69,7 @@ pub fn bind_addr(id: *const rdma_cm_id, addr: SockAddr<'_>) -> Result<(), Errno>
 
 /// Does what `rdma_bind_addr` does.
 pub fn bind(slot: &'static Slot<Id>, addr: SocketAddr) -> Result<(), Errno> {
-    slot.with(|id| Ok::<_, Errno>(id.cm()?.bind(addr, id.only_v6)?))??;
+    uncancelled(|| slot.with(|id| Ok::<_, Errno>(id.cm()?.bind(addr, id.only_v6)?)))??;
     address::tell_addresses(slot, !addr.ip().is_unspecified())
 }
 

@@ -4,6 +4,7 @@ use std::mem::offset_of;
 
 use crate::errno::Errno;
 use crate::raw::cm::{Kept, Target, like};
+use crate::raw::system::uncancelled;
 use crate::raw::{Functions, In, InOut, Out, Slot};
 use crate::rdmacm::id::{IDS, Id, channel_of};
 use crate::rdmacm::objects::{CHANNELS, EVENTS};
@@ -22,11 +23,12 @@ pub fn create_ep(
     id.check()?;
     let target = res.target()?;
     let of = (target.port_space, target.qp_type);
-    let slot = make::create(None, std::ptr::null_mut(), of, functions)?;
+    let made = || make::create(None, std::ptr::null_mut(), of, functions);
+    let slot = uncancelled(made)?;
     match prepare(slot, &target, pd, init) {
         Ok(()) => id.put(slot.face()),
         Err(errno) => {
-            destroy_ep(slot.face());
+            uncancelled(|| destroy_ep(slot.face()));
             Err(errno)
         }
     }
@@ -53,7 +55,7 @@ fn prepare(
     match init {
         Some(init) => {
             init.qp_type = target.qp_type;
-            qp::create_with(slot.face(), pd, init)
+            uncancelled(|| qp::create_with(slot.face(), pd, init))
         }
         None => Ok(()),
     }
@@ -88,9 +90,9 @@ pub fn get_request(listen: *const rdma_cm_id, id: Out<'_, *mut rdma_cm_id>) -> R
         return Err(Errno::INVAL);
     }
     if let Some((pd, mut init)) = template {
-        if let Err(errno) = qp::create_with(request, pd, &mut init) {
+        if let Err(errno) = uncancelled(|| qp::create_with(request, pd, &mut init)) {
             let _ = event::ack_cm_event(face);
-            let _ = connect::destroy_id(request);
+            let _ = uncancelled(|| connect::destroy_id(request));
             return Err(errno);
         }
     }

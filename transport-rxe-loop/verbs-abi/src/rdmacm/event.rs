@@ -19,7 +19,7 @@ use crate::sys::*;
 use crate::wait::{Look, until_found_by};
 
 /// `rdma_get_cm_event(3)`. -1 with EINVAL, ENOENT: no channel, no buffer. EAGAIN: none, and the descriptor does not block.
-/// EINTR: a signal.
+/// EINTR: a signal. EMFILE, ENFILE: no descriptor is free for a request, which waits.
 pub fn get_cm_event(
     channel: *const rdma_event_channel,
     event: Out<'_, *mut rdma_cm_event>,

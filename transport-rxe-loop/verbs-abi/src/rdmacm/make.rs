@@ -102,10 +102,16 @@ pub fn migrate_id(id: *const rdma_cm_id, channel: *const rdma_event_channel) -> 
         false => CHANNELS.find(channel)?,
     };
     let old = channel_of(slot);
-    let was_synchronous = slot.with(|id| {
+    let moved = slot.with(|id| {
         to.with(|to| id.cm()?.migrate(&to.0).map_err(Errno::from))??;
         Ok::<_, Errno>(std::mem::replace(&mut id.is_synchronous, channel.is_null()))
-    })??;
+    });
+    let moved = moved.and_then(|moved| moved).inspect_err(|_| {
+        if channel.is_null() {
+            channel::destroy_event_channel(to.face());
+        }
+    });
+    let was_synchronous = moved?;
     slot.store(offset_of!(rdma_cm_id, channel), to.face());
     if was_synchronous {
         channel::destroy_event_channel(old);
