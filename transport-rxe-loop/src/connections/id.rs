@@ -75,10 +75,22 @@ impl Id {
     /// # Errors
     /// EINVAL: it has one, or is connected. Those of [`Place::bind`].
     pub fn bind(&mut self, place: Place) -> Result<(), Errno> {
+        self.bind_by(|| place.bind())
+    }
+
+    /// Takes a port to connect from.
+    ///
+    /// # Errors
+    /// Those of [`bind`](Self::bind).
+    pub fn bind_to_connect(&mut self, place: Place) -> Result<(), Errno> {
+        self.bind_by(|| place.bind_to_connect())
+    }
+
+    fn bind_by(&mut self, bind: impl FnOnce() -> Result<Bound, Errno>) -> Result<(), Errno> {
         if self.state != State::Idle || self.bound.is_some() {
             return Err(Errno::INVAL);
         }
-        let bound = place.bind()?;
+        let bound = bind()?;
         self.local = Some(bound.place.addr);
         self.bound = Some(bound);
         Ok(())

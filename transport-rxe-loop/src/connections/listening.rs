@@ -20,7 +20,9 @@ pub struct Listening {
     /// How many requests may wait.
     backlog: usize,
     /// How many are queued as events.
-    pub waiting: usize,
+    waiting: usize,
+    /// There was no space for another: requests may be there that have rung.
+    is_behind: bool,
     /// Who has connected, and not sent a request yet. They may stay so: they are not counted as waiting.
     silent: Vec<OwnedFd>,
 }
@@ -40,8 +42,9 @@ impl Listening {
         net::bind(&bell, &bound.name.bell()?)?;
         // The system lets one more wait than it is told.
         net::listen(&bound.socket, backlog - 1)?;
-        let (waiting, silent, is_watched) = (0, Vec::new(), false);
-        Ok(Self { bell, is_watched, backlog: backlog as usize, waiting, silent })
+        let (is_watched, is_behind) = (false, false);
+        let (backlog, waiting, silent) = (backlog as usize, 0, Vec::new());
+        Ok(Self { bell, is_watched, backlog, waiting, is_behind, silent })
     }
 
     /// Takes the requests that have arrived, as many as may wait: they are counted as waiting from now on.
@@ -54,12 +57,12 @@ impl Listening {
         for _ in 0..LOOKS {
             // Before the look: who requests a connection after it rings again.
             let has_rung = socket::silence(&self.bell);
+            if !has_rung && !(self.is_behind && self.has_space()) {
+                break;
+            }
             if let Err(errno) = self.look(bound, &mut requests) {
                 socket::ring(&self.bell, &bound.name);
                 return (requests, Err(errno));
-            }
-            if !has_rung {
-                break;
             }
         }
         (requests, Ok(()))
@@ -69,17 +72,25 @@ impl Listening {
         for socket in take(&mut self.silent) {
             self.hear(socket, &bound.place, requests);
         }
-        while self.waiting < self.backlog {
+        self.is_behind = true;
+        while self.has_space() {
             match accept(bound) {
                 Ok(socket) if socket::is_of_this_user(&socket) => {
                     self.hear(socket, &bound.place, requests);
                 }
                 Ok(_) => {}
-                Err(Errno::AGAIN) => break,
+                Err(Errno::AGAIN) => {
+                    self.is_behind = false;
+                    break;
+                }
                 Err(errno) => return Err(errno),
             }
         }
         Ok(())
+    }
+
+    const fn has_space(&self) -> bool {
+        self.waiting < self.backlog
     }
 
     fn hear(&mut self, socket: OwnedFd, place: &Place, requests: &mut Vec<Arrived>) {

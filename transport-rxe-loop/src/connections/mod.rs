@@ -356,10 +356,10 @@ impl All {
     /// Accepts requests from a bound identifier on, with so many waiting at most.
     ///
     /// # Errors
-    /// EINVAL: it is not bound, or listens. EADDRINUSE: the port is taken.
+    /// EINVAL: it is not bound, listens, or is to connect. EADDRINUSE: the port is taken.
     pub fn listen(&mut self, key: IdKey, backlog: i32) -> Result<(), Errno> {
         let (id, channel) = self.of(key)?;
-        if id.state != State::Idle || id.listening.is_some() {
+        if id.state != State::Idle || id.listening.is_some() || id.is_resolved {
             return Err(Errno::INVAL);
         }
         let bound = id.bound.as_ref().ok_or(Errno::INVAL)?;

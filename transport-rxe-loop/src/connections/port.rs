@@ -138,11 +138,22 @@ impl Place {
                 false => Ok(Bound { socket, name: self.clone(), place: self }),
             };
         }
-        self.bind_one_of(EPHEMERAL)
+        self.bind_one_of(EPHEMERAL, Purpose::Any)
+    }
+
+    /// The same, of who only connects from there: any port will do that no other one was given.
+    ///
+    /// # Errors
+    /// Those of [`bind`](Self::bind).
+    pub fn bind_to_connect(self) -> Result<Bound, Errno> {
+        match self.addr.port() {
+            0 if is_local(self.addr) => self.bind_one_of(EPHEMERAL, Purpose::Connect),
+            _ => self.bind(),
+        }
     }
 
     /// Takes one of these ports.
-    pub fn bind_one_of(mut self, ports: Range<u16>) -> Result<Bound, Errno> {
+    pub fn bind_one_of(mut self, ports: Range<u16>, purpose: Purpose) -> Result<Bound, Errno> {
         let (count, first) = (ports.len() as u32, random()?);
         for nth in 0..count {
             self.addr.set_port(ports.start + (first.wrapping_add(nth) % count) as u16);
@@ -156,7 +167,7 @@ impl Place {
             }
             steps::done(Step::Bound);
             // A program may have asked for this one, at one address.
-            if !name.is_taken_beside(&sockets()?) {
+            if purpose == Purpose::Connect || !name.is_taken_beside(&sockets()?) {
                 return Ok(Bound { socket, name, place: self });
             }
         }
@@ -167,6 +178,15 @@ impl Place {
 /// The system's table of sockets.
 fn sockets() -> Result<String, Errno> {
     std::fs::read_to_string("/proc/net/unix").map_err(|_| Errno::NOENT)
+}
+
+/// What a port is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Whatever a program binds to.
+    Any,
+    /// Requesting a connection: nobody connects to it.
+    Connect,
 }
 
 /// A port that is taken.
@@ -193,8 +213,13 @@ pub fn random() -> Result<u32, Errno> {
     Ok(u32::from_ne_bytes(bytes))
 }
 
-/// Whether an address is of this machine, or stands for all of those: whether a socket can be bound to it.
+/// Whether an address is of this machine, or stands for all of those: whether a socket can be bound to it, and it is not one
+/// of many machines.
 pub fn is_local(mut addr: SocketAddr) -> bool {
+    let ip = addr.ip().to_canonical();
+    if ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST) {
+        return false;
+    }
     addr.set_port(0);
     UdpSocket::bind(addr).is_ok()
 }

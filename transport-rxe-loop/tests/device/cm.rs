@@ -243,6 +243,7 @@ fn too_much_and_too_early_is_refused() {
     for of_listener in [None, Some(addr)] {
         assert_eq!(listener.id.resolve_addr(of_listener, addr), Err(Errno::EINVAL));
     }
+    assert_eq!(side.id.listen(0), Err(Errno::EINVAL));
     let connect = |param: ConnParam<&[u8]>| side.id.connect(&param);
     assert_eq!(connect(ConnParam::new(1, &[0; 57][..])), Err(Errno::EINVAL));
     assert_eq!(connect(ConnParam { initiator_depth: 100, ..PARAM }), Err(Errno::EINVAL));

@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use super::prelude::*;
 use crate::cm::{CmId, ConnParam, EventChannel, EventKind, IdEvent, PortSpace};
 use crate::connections::IdKey;
-use crate::connections::port::{Place, socket};
+use crate::connections::port::{Place, Purpose, socket};
 
 const PARAM: ConnParam<&[u8]> = ConnParam::new(1, b"");
 const EMFILE: Errno = Errno(24);
@@ -80,7 +80,7 @@ fn who_connects_and_sends_no_request_keeps_nobody_out() {
     let stopped = silent();
     Side::requests(&context, addr).expect(EventKind::REJECTED);
     assert!(listener.channel.take().unwrap().is_none());
-    let _dead = drop(silent());
+    drop(silent());
     Side::requests(&context, addr).expect(EventKind::REJECTED);
     assert!(listener.channel.take().unwrap().is_none());
     let _active = Side::requests(&context, addr);
@@ -112,10 +112,10 @@ fn a_port_that_a_program_has_at_one_address_is_not_given_out() {
     };
     let _taken = place("127.0.0.1:7000").bind().unwrap();
     for _ in 0..8 {
-        let other = place("127.0.0.1:0").bind_one_of(7000..7002).unwrap();
+        let other = place("127.0.0.1:0").bind_one_of(7000..7002, Purpose::Any).unwrap();
         assert_eq!(other.place.addr.port(), 7001);
     }
-    assert!(place("127.0.0.1:0").bind_one_of(7000..7001).is_err());
+    assert!(place("127.0.0.1:0").bind_one_of(7000..7001, Purpose::Any).is_err());
 }
 
 /// Takes all descriptors that there are.

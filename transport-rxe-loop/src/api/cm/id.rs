@@ -181,7 +181,8 @@ impl CmId {
                 return all.push(key, Event::AddrError(rustix::io::Errno::HOSTUNREACH), None);
             };
             if id.bound.is_none() {
-                id.bind(self.device.connections.place(id.space, from.unwrap_or(source), false))?;
+                let from = from.unwrap_or(source);
+                id.bind_to_connect(self.device.connections.place(id.space, from, false))?;
             }
             // An identifier that is bound to all addresses has the one from which it connects.
             id.local = id.local.map(|local| match local.ip().is_unspecified() {
@@ -211,7 +212,7 @@ impl CmId {
     /// maximum, 1024. One that is not bound is bound to any port.
     ///
     /// # Errors
-    /// EINVAL: it listens, or is connected. EADDRINUSE: another listener has the port.
+    /// EINVAL: it listens, is connected, or has an address to connect to. EADDRINUSE: another listener has the port.
     pub fn listen(&self, backlog: i32) -> Result<(), Errno> {
         self.with(|all, key| {
             let id = all.id(key)?;

@@ -18,7 +18,8 @@ fn addresses_of_this_machine_lead_to_the_device_and_others_do_not() {
         assert!(!active.id.local_addr().unwrap().ip().is_unspecified());
         assert!(_listener.next().request.is_some());
     }
-    for other in ["192.0.2.1:1", "[2001:db8::1]:1", "8.8.8.8:1"] {
+    let of_many = ["224.0.0.1:1", "255.255.255.255:1", "[ff02::1]:1", "[::ffff:224.0.0.1]:1"];
+    for other in ["192.0.2.1:1", "[2001:db8::1]:1", "8.8.8.8:1"].into_iter().chain(of_many) {
         let active = Side::new(&context);
         active.id.resolve_addr(None, other.parse().unwrap()).unwrap();
         active.expect(EventKind::ADDR_ERROR, -113);
