@@ -48,7 +48,7 @@
 //! # Addresses and ports
 //! Any IPv4 or IPv6 address of this machine leads to the device of the same fabric; for any other the event is ADDR_ERROR.
 //! Ports belong to a fabric: two fabrics have the same ports, and they are not those of TCP. A port is free when its holder
-//! is dropped or dies. Processes connect that are in the same network namespace.
+//! is dropped or dies; a forked child keeps its parent's until it executes another program or ends. Processes connect that are in the same network namespace.
 //!
 //! # Times
 //! A request waits 20 s for the answer, an answer 20 s for the peer to be ready, and a disconnection 4 s for the peer; then

@@ -3,12 +3,15 @@
 use std::mem::take;
 use std::os::fd::OwnedFd;
 
+use cq_core::setup::QpType;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{self, Shutdown, SocketFlags, SocketType};
 
+use super::id::Id;
 use super::port::{Bound, Place};
-use super::socket;
+use super::{All, Event, IdKey, socket};
 use crate::protocol::cm::message::{Kind, Message};
+use crate::protocol::cm::{Service, State};
 use crate::shm::descriptor::above_streams;
 
 /// What a listener has beside its port.
@@ -57,7 +60,7 @@ impl Listening {
         for _ in 0..LOOKS {
             // Before the look: who requests a connection after it rings again.
             let has_rung = socket::silence(&self.bell);
-            if !has_rung && !(self.is_behind && self.has_space()) {
+            if !(has_rung || self.is_behind && self.has_space()) {
                 break;
             }
             if let Err(errno) = self.look(bound, &mut requests) {
@@ -128,4 +131,46 @@ fn accept(bound: &Bound) -> Result<OwnedFd, Errno> {
 /// Whether a message is a request for who listens there.
 fn is_for(message: &Message, place: &Place) -> bool {
     message.kind == Kind::Req && place.is_for(message.addresses[1])
+}
+
+impl All {
+    /// Accepts the requests that have arrived at a listener, as many as may wait.
+    pub(super) fn accept_requests(&mut self, key: IdKey) -> Result<(), Errno> {
+        let id = self.id(key)?;
+        let (Some(bound), Some(listening)) = (&id.bound, &mut id.listening) else { return Ok(()) };
+        let (requests, mut outcome) = listening.arrived(bound);
+        for (socket, message) in requests {
+            let requested = self.requested(key, socket, message);
+            if let (Err(_), Ok(Id { listening: Some(listening), .. })) = (requested, self.id(key)) {
+                listening.leaves();
+            }
+            outcome = outcome.and(requested);
+        }
+        outcome
+    }
+
+    /// Makes the identifier of a request, and its event. If it can't be made, the peer is rejected.
+    fn requested(&mut self, key: IdKey, socket: OwnedFd, message: Message) -> Result<(), Errno> {
+        let listener = self.id(key)?;
+        let connected = if listener.qp_type == QpType::Uc { QpType::Uc } else { QpType::Rc };
+        let qp_type = match message.service {
+            Service::Connection => connected,
+            Service::Datagram => QpType::Ud,
+        };
+        let (channel, space) = (listener.channel, listener.space);
+        let request = self.create(channel, space, qp_type)?;
+        let id = self.id(request)?;
+        let [from, to] = message.addresses;
+        (id.socket, id.local, id.remote) = (Some(socket), Some(to), Some(from));
+        id.peer = Some(message.clone());
+        self.enter(request, State::ReqRcvd);
+        let (id, channel) = self.of(request)?;
+        match id.watch(request, channel, id.state) {
+            Ok(()) => self.push(key, Event::Requested(request), Some(message)),
+            Err(errno) => {
+                self.destroy(request);
+                Err(errno)
+            }
+        }
+    }
 }

@@ -366,44 +366,4 @@ impl All {
         id.listening = Some(Listening::new(bound, backlog)?);
         id.watch(key, channel, State::Idle)
     }
-
-    /// Accepts the requests that have arrived at a listener, as many as may wait.
-    fn accept_requests(&mut self, key: IdKey) -> Result<(), Errno> {
-        let id = self.id(key)?;
-        let (Some(bound), Some(listening)) = (&id.bound, &mut id.listening) else { return Ok(()) };
-        let (requests, mut outcome) = listening.arrived(bound);
-        for (socket, message) in requests {
-            let requested = self.requested(key, socket, message);
-            if let (Err(_), Ok(Id { listening: Some(listening), .. })) = (requested, self.id(key)) {
-                listening.leaves();
-            }
-            outcome = outcome.and(requested);
-        }
-        outcome
-    }
-
-    /// Makes the identifier of a request, and its event. If it can't be made, the peer is rejected.
-    fn requested(&mut self, key: IdKey, socket: OwnedFd, message: Message) -> Result<(), Errno> {
-        let listener = self.id(key)?;
-        let connected = if listener.qp_type == QpType::Uc { QpType::Uc } else { QpType::Rc };
-        let qp_type = match message.service {
-            Service::Connection => connected,
-            Service::Datagram => QpType::Ud,
-        };
-        let (channel, space) = (listener.channel, listener.space);
-        let request = self.create(channel, space, qp_type)?;
-        let id = self.id(request)?;
-        let [from, to] = message.addresses;
-        (id.socket, id.local, id.remote) = (Some(socket), Some(to), Some(from));
-        id.peer = Some(message.clone());
-        self.enter(request, State::ReqRcvd);
-        let (id, channel) = self.of(request)?;
-        match id.watch(request, channel, id.state) {
-            Ok(()) => self.push(key, Event::Requested(request), Some(message)),
-            Err(errno) => {
-                self.destroy(request);
-                Err(errno)
-            }
-        }
-    }
 }
