@@ -66,9 +66,16 @@
 //! # Programs that need more
 //! - Programs that open libibverbs by `dlopen(3)`, such as those of the crate sideway, ignore LD_PRELOAD. Give this library
 //!   that name: `ln -s $PWD/librxe_loop_verbs.so DIR/libibverbs.so.1`, and `LD_LIBRARY_PATH=DIR`.
-//! - UCX, and Open MPI over it, require a file in /dev, of any kind. As root:
+//! - UCX, and Open MPI over it, require a character device in /dev. As root:
 //!   `mkdir -p /dev/infiniband && ln -s /dev/null /dev/infiniband/loop0`; then `UCX_NET_DEVICES=loop0:1` with
-//!   `UCX_TLS=rc_v,self` or `ud_v,self`.
+//!   `UCX_TLS=rc_v,self` or `ud_v,self`. `UCX_SOCKADDR_TLS_PRIORITY=rdmacm` has its listeners use librdmacm.
+//! - uDAPL requires an entry in `dat.conf(5)`, which `DAT_OVERRIDE` may name, for the provider that uses librdmacm:
+//!   `loop0 u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "lo 0" ""`; then `dtest -P loop0`.
+//! - `cmtime -c 1000` requires `RXE_LOOP_LIMITS=queue_pairs=4096`: two queue pairs of each connection are in the fabric.
+//!   Each connection also has a descriptor in each process: 1024 (`ulimit -n`) are enough for 1000, 256 are not.
+//! - `qperf -cm1` may say "Event rejected": its server tells the port before it listens, and nothing delays the client.
+//!   Run the client again.
+//! - `riostream`, `rstream` and `rcopy` fail: they use rsockets.
 //! - Programs that rely on the behaviour of Soft-RoCE, as the crate async-rdma does for immediate data, need
 //!   `RXE_LOOP_IMITATE=rxe`.
 //! - Programs that are statically linked or set-user-ID (`ld.so(8)`) can't be preloaded.

@@ -1,5 +1,5 @@
-//! Programs that know libibverbs only, as Debian has them, unchanged on the loopback: those of rdma-core and of
-//! perftest, two processes each, and the tests of pyverbs.
+//! Programs that know libibverbs and librdmacm only, as Debian has them, unchanged on the loopback: those of rdma-core
+//! and of perftest, two processes each, the tests of pyverbs, and programs of others that connect by librdmacm.
 //!
 //! | module | owns |
 //! |---|---|
@@ -8,6 +8,8 @@
 //! | `side` | a program under way |
 //! | `judge`, `figures` | what the programs' words show |
 //! | `suite` | the tests of pyverbs: where they come from, and what they show |
+//! | `pairs` | servers and clients that connect by librdmacm, as data |
+//! | `connecting` | running these, side by side |
 
 use std::collections::BTreeSet;
 use std::env;
@@ -19,23 +21,37 @@ use std::process;
 
 use rustix::process::geteuid;
 
+use self::connecting::Outcome;
 use self::figures::Figure;
 use self::list::{Kind, Run, runs};
 use self::meeting::Place;
+use self::pairs::Pair;
 use self::side::Said;
 use super::fabric::Fabric;
 use super::{last_words, preload};
 use crate::run::{Job, Stop};
 
+mod connecting;
 mod figures;
 mod judge;
 mod list;
 mod meeting;
+mod pairs;
 mod side;
 mod suite;
 
 /// The programs, and what the tests need beside themselves.
-pub const PACKAGES: &[&str] = &["ibverbs-utils", "perftest", suite::PACKAGE];
+pub const PACKAGES: &[&str] = &[
+    "ibverbs-utils",
+    "perftest",
+    suite::PACKAGE,
+    "rdmacm-utils",
+    "qperf",
+    "fio",
+    "libfabric-bin",
+    "dapl2-utils",
+    "ucx-utils",
+];
 
 /// So many faults are enough to see what is wrong.
 const ENOUGH: usize = 5;
@@ -93,8 +109,9 @@ fn folder(library: &Path) -> io::Result<PathBuf> {
 
 fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
     suite::put(folder, job)?;
+    let device = connecting::put(folder)?;
     let rounds: Vec<_> = rounds(geteuid().is_root()).collect();
-    let (mut faults, mut counts) = (Vec::new(), Vec::new());
+    let (mut faults, mut counts, mut connected) = (Vec::new(), Vec::new(), 0);
     let mut figures = vec![Vec::new(); runs().count()];
     for (nth, round) in rounds.iter().enumerate() {
         let mut count = 0;
@@ -112,6 +129,9 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
                 return Err(Stop::Failed(faults.join("\n")));
             }
         }
+        let pairs: Vec<_> = connecting::of_round(nth == 0, device).collect();
+        connected += pairs.len();
+        faults.extend(connect(&pairs, round, folder, job)?);
         counts.push(format!("{count} {}", round.name));
     }
     if !faults.is_empty() {
@@ -120,14 +140,42 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
     let programs: BTreeSet<_> = runs().map(|(run, _)| run.program).collect();
     let all: usize = figures.len() + (rounds.len() - 1) * programs.len();
     let summary = format!(
-        "{} programs in {all} runs: {}; {} tests of pyverbs or more in each",
+        "{} programs in {all} runs: {}; {} tests of pyverbs or more in each; {} by librdmacm in {connected} runs",
         programs.len(),
         counts.join(", "),
-        suite::LEAST
+        suite::LEAST,
+        connecting::programs(device)
     );
+    let summary =
+        summary + &connecting::notes(device).map(|note| format!("\n{note}")).collect::<String>();
     let names: Vec<_> = rounds.iter().map(|round| round.name).collect();
     let lines = runs().map(|(run, _)| run.name()).zip(figures);
     Ok(format!("{summary}\n{}", figures::table(&names, lines)))
+}
+
+/// The pairs of a round that connect by librdmacm: what was wrong.
+fn connect(
+    pairs: &[&Pair],
+    round: &Round,
+    folder: &Path,
+    job: &mut Job,
+) -> Result<Vec<String>, Stop> {
+    job.announce(&format!("{}: {} pairs that connect by librdmacm", round.name, pairs.len()));
+    let mut faults = Vec::new();
+    for Outcome { name, said, judged } in connecting::run(pairs, round, folder)? {
+        log(&name, &said, job)?;
+        faults.extend(judged.err().map(|fault| format!("{}, {name}: {fault}", round.name)));
+    }
+    Ok(faults)
+}
+
+fn log(what: &str, said: &[Said], job: &mut Job) -> Result<(), Stop> {
+    job.log(&format!("$ {what}"))?;
+    for Said { output, end } in said {
+        let end = end.map_or_else(|| "killed".to_owned(), |status| status.to_string());
+        job.log(&format!("{}\n({end})", output.trim_end()))?;
+    }
+    Ok(())
 }
 
 /// One run: the last figure that came of it, or what was wrong.
@@ -141,11 +189,7 @@ fn one(
     job.announce(&format!("{}: {what}", round.name));
     let place = Place { folder, round, fabric: Fabric::new() };
     let said = meeting::run(run, &place)?;
-    job.log(&format!("$ {what}"))?;
-    for Said { output, end } in &said {
-        let end = end.map_or_else(|| "killed".to_owned(), |status| status.to_string());
-        job.log(&format!("{}\n({end})", output.trim_end()))?;
-    }
+    log(&what, &said, job)?;
     let judged = meeting::judge(run, &said).and_then(|figure| {
         // What a signal ends can't put away what it had.
         let may_leave = matches!(run.kind, Kind::Watching(_));

@@ -1,5 +1,6 @@
 //! Socket addresses, `struct rdma_addrinfo`, and `getaddrinfo(3)`.
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::ffi::{CStr, CString};
 use std::iter;
 use std::marker::PhantomData;
@@ -92,57 +93,54 @@ impl In<'_, rdma_addrinfo> {
     }
 }
 
-/// A result in C's memory, with what it points to.
-#[repr(C)]
-struct Entry {
-    /// What C sees, which comes first.
-    public: rdma_addrinfo,
-    info: AddrInfo,
-}
-
-/// Puts results where C finds them, until they are [freed](Results::free).
+/// Puts results where C finds them, until they are [freed](Results::free). Each part is memory of the C library's, as with
+/// librdmacm: programs make results of their own that way, and have them freed.
 pub fn to_c(results: Vec<AddrInfo>) -> *mut rdma_addrinfo {
     results.into_iter().rev().fold(ptr::null_mut(), |next, info| {
-        let entry = Box::new(Entry { public: rdma_addrinfo::ZEROED, info });
-        let entry = Box::into_raw(entry);
-        // SAFETY: nobody else has it; what it points to is in itself, or in memory of its own, which stay where they are.
-        unsafe {
-            let (source, source_len) = address_to_c(&raw mut (*entry).info.source);
-            let (destination, destination_len) = address_to_c(&raw mut (*entry).info.destination);
-            let info = &(*entry).info;
-            (*entry).public = rdma_addrinfo {
-                ai_flags: info.flags.cast_signed(),
-                ai_family: info.family,
-                ai_qp_type: info.qp_type,
-                ai_port_space: info.port_space,
-                ai_src_len: source_len,
-                ai_dst_len: destination_len,
-                ai_src_addr: source,
-                ai_dst_addr: destination,
-                ai_src_canonname: name_to_c(info.source_name.as_deref()),
-                ai_dst_canonname: name_to_c(info.destination_name.as_deref()),
-                ai_next: next,
-                ..rdma_addrinfo::ZEROED
-            };
-        }
-        entry.cast()
+        let (source, source_len) = address_to_c(info.source);
+        let (destination, destination_len) = address_to_c(info.destination);
+        allocated(rdma_addrinfo {
+            ai_flags: info.flags.cast_signed(),
+            ai_family: info.family,
+            ai_qp_type: info.qp_type,
+            ai_port_space: info.port_space,
+            ai_src_len: source_len,
+            ai_dst_len: destination_len,
+            ai_src_addr: source,
+            ai_dst_addr: destination,
+            ai_src_canonname: name_to_c(info.source_name.as_deref()),
+            ai_dst_canonname: name_to_c(info.destination_name.as_deref()),
+            ai_next: next,
+            ..rdma_addrinfo::ZEROED
+        })
     })
 }
 
-/// Where an address is and how long; null and 0, if there is none.
-///
-/// # Safety
-/// It is valid, and only C uses it from now on.
-unsafe fn address_to_c(address: *mut Option<Address>) -> (*mut sockaddr, socklen_t) {
-    // SAFETY: guaranteed by the caller.
-    match unsafe { &mut *address } {
-        Some(address) => ((&raw mut address.storage).cast(), address.len),
+/// A value in memory of the C library's. Without memory the process aborts, as it does where Rust allocates.
+fn allocated<T>(value: T) -> *mut T {
+    // SAFETY: any size will do.
+    let to = unsafe { libc::malloc(size_of::<T>()) }.cast::<T>();
+    if to.is_null() {
+        handle_alloc_error(Layout::new::<T>());
+    }
+    // SAFETY: so many bytes, which nobody else has, aligned for every type.
+    unsafe { to.write(value) };
+    to
+}
+
+/// A copy of an address and how long it is; null and 0, if there is none.
+fn address_to_c(address: Option<Address>) -> (*mut sockaddr, socklen_t) {
+    match address {
+        Some(Address { storage, len }) => (allocated(storage).cast(), len),
         None => (ptr::null_mut(), 0),
     }
 }
 
 fn name_to_c(name: Option<&CStr>) -> *mut c_char {
-    name.map_or(ptr::null(), CStr::as_ptr).cast_mut()
+    // SAFETY: a text, which is copied.
+    let copy = name.map_or(ptr::null_mut(), |name| unsafe { libc::strdup(name.as_ptr()) });
+    assert!(name.is_none() || !copy.is_null(), "no memory for a name");
+    copy
 }
 
 /// Results that C gives back.
@@ -155,13 +153,23 @@ impl Argument<*mut rdma_addrinfo> for Results {
 }
 
 impl Results {
-    /// `rdma_freeaddrinfo(3)`. Null is no result. What C put into a result instead of what was there stays C's.
+    /// `rdma_freeaddrinfo(3)`. Null is no result. As with librdmacm, a program may have made the results itself, or put
+    /// memory of the C library's into them, which is freed with them.
     pub fn free(self) {
         let mut next = self.0;
         while !next.is_null() {
-            // SAFETY: an entry of `to_c`, which the program passes back once, as the manual page requires.
-            let entry = unsafe { Box::from_raw(next.cast::<Entry>()) };
-            next = entry.public.ai_next;
+            let result = next;
+            // SAFETY: a result, which the program passes once, as the manual page requires. Its parts are null or of malloc.
+            unsafe {
+                next = (*result).ai_next;
+                libc::free((*result).ai_connect);
+                libc::free((*result).ai_route);
+                libc::free((*result).ai_src_canonname.cast());
+                libc::free((*result).ai_dst_canonname.cast());
+                libc::free((*result).ai_src_addr.cast());
+                libc::free((*result).ai_dst_addr.cast());
+                libc::free(result.cast());
+            }
         }
     }
 }

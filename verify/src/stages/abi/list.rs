@@ -1,5 +1,7 @@
 //! What is run: data.
 
+use std::collections::BTreeSet;
+
 use self::Kind::{Alone, Measured, PingPong, Watching};
 use super::judge::{self, Judge};
 use super::suite;
@@ -76,8 +78,8 @@ pub fn runs() -> impl Iterator<Item = (Run, bool)> {
         let run = move |options| move |&numbers| Run { program, options, kind, numbers };
         options.iter().flat_map(move |&options| all.iter().map(run(options)))
     });
-    let mut last = "";
-    runs.map(move |run| (run, std::mem::replace(&mut last, run.program) != run.program))
+    let mut seen = BTreeSet::new();
+    runs.map(move |run| (run, seen.insert(run.program)))
 }
 
 const SMALL: u64 = 8;
@@ -125,12 +127,19 @@ const LIST: &[Row] = &[
     Row("ib_read_bw", &["-q 4"], Measured, &[(LARGE, 250)]),
     Row("ib_atomic_bw", &["", "-A CMP_AND_SWAP", "-e", "-b"], Measured, &[(8, 1000)]),
     Row("ib_atomic_bw", &["-q 4"], Measured, &[(8, 250)]),
+    // Connected by librdmacm.
+    Row("ib_send_lat", &["-R", "-R -c UD"], Measured, &[(SMALL, 1000)]),
+    Row("ib_write_lat", &["-R"], Measured, &[(SMALL, 1000)]),
+    Row("ib_read_lat", &["-R"], Measured, &[(SMALL, 1000)]),
+    Row("ib_atomic_lat", &["-R"], Measured, &[(8, 1000)]),
+    Row("ib_send_bw", &["-R", "-R -q 4"], Measured, &[(LARGE, 250)]),
+    Row("ib_write_bw", &["-R"], Measured, &[(LARGE, 1000)]),
+    Row("ib_read_bw", &["-R"], Measured, &[(LARGE, 1000)]),
+    Row("ib_atomic_bw", &["-R"], Measured, &[(8, 1000)]),
 ];
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     #[test]

@@ -39,7 +39,7 @@ pub struct Place<'a> {
 
 impl Place<'_> {
     /// Starts a program, which says what it says as this `side`.
-    fn start(&self, side: &str, words: &[String]) -> Result<Side, Stop> {
+    pub fn start(&self, side: &str, words: &[String]) -> Result<Side, Stop> {
         let prefix = self.round.prefix.iter().copied();
         let words: Vec<_> = prefix.chain(words.iter().map(String::as_str)).collect();
         let mut command = Command::new(words[0]);
@@ -96,21 +96,30 @@ fn meet(words: &[String], place: &Place<'_>) -> Result<[Said; 2], Stop> {
     let server = [words, &["-p".to_owned(), port.to_string()]].concat();
     let client = [&server[..], &[HOST.to_owned()]].concat();
     let mut server = place.start("server", &server)?;
-    let mut look = || -> io::Result<_> {
-        let (listens, ended) = (server.listens(port)?, server.ended()?);
-        Ok((listens || ended.is_some()).then_some(listens))
-    };
-    if wait_for(DEADLINE, || look().transpose()).transpose()? != Some(true) {
-        let output = "it was not started, since the server did not listen".to_owned();
-        return Ok([server.finish()?, Said { output, end: None }]);
+    if !await_listener(&mut server, Some(port), &place.fabric)? {
+        return Ok([server.finish()?, not_started()]);
     }
     let mut client = place.start("client", &client)?;
     await_both(&mut server, &mut client)?;
     Ok([server.finish()?, client.finish()?])
 }
 
+/// Waits until a server listens: on this TCP port, or any, or in its fabric. Where it does not, that is false.
+pub fn await_listener(server: &mut Side, port: Option<u16>, fabric: &Fabric) -> io::Result<bool> {
+    let mut look = || -> io::Result<_> {
+        let listens = server.listens(port)? || fabric.has_listener()?;
+        Ok((listens || server.ended()?.is_some()).then_some(listens))
+    };
+    Ok(wait_for(DEADLINE, || look().transpose()).transpose()? == Some(true))
+}
+
+/// What is said of a client whose server does not listen.
+pub fn not_started() -> Said {
+    Said { output: "it was not started, since the server did not listen".to_owned(), end: None }
+}
+
 /// Waits until both have ended, or their time is over; only a moment where one has failed.
-fn await_both(a: &mut Side, b: &mut Side) -> io::Result<()> {
+pub fn await_both(a: &mut Side, b: &mut Side) -> io::Result<()> {
     let mut failed = None;
     let mut look = || -> io::Result<_> {
         let ends = [a.ended()?, b.ended()?];

@@ -57,8 +57,8 @@ impl Side {
         wait_for(DEADLINE, || self.ended().transpose()).transpose()
     }
 
-    /// Whether it listens on this TCP port. A process that is gone does not.
-    pub fn listens(&self, port: u16) -> io::Result<bool> {
+    /// Whether it listens on this TCP port, or on any. A process that is gone does not.
+    pub fn listens(&self, port: Option<u16>) -> io::Result<bool> {
         listens(self.child.id(), port)
     }
 
@@ -87,11 +87,12 @@ impl Drop for Side {
     }
 }
 
-fn listens(process: u32, port: u16) -> io::Result<bool> {
+fn listens(process: u32, port: Option<u16>) -> io::Result<bool> {
     // A kernel without IPv6 has no list of it.
     let sockets = tcp().map_err(io::Error::other)?.into_iter().chain(tcp6().unwrap_or_default());
+    let is_it = |its: u16| port.is_none_or(|port| port == its);
     let here = sockets
-        .filter(|socket| socket.state == TcpState::Listen && socket.local_address.port() == port);
+        .filter(|socket| socket.state == TcpState::Listen && is_it(socket.local_address.port()));
     let here: Vec<u64> = here.map(|socket| socket.inode).collect();
     let descriptors = Process::new(process as i32).and_then(|process| process.fd());
     let mut targets = descriptors.into_iter().flatten().flatten().map(|open| open.target);
@@ -148,9 +149,10 @@ pub mod tests {
     fn who_listens_on_a_port_is_told_from_who_does_not() {
         let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = socket.local_addr().unwrap().port();
-        assert!(listens(process::id(), port).unwrap());
-        assert!(!listens(1, port).unwrap(), "another process does");
+        assert!(listens(process::id(), Some(port)).unwrap());
+        assert!(listens(process::id(), None).unwrap());
+        assert!(!listens(1, Some(port)).unwrap(), "another process does");
         drop(socket);
-        assert!(!listens(process::id(), port).unwrap(), "nobody does any more");
+        assert!(!listens(process::id(), Some(port)).unwrap(), "nobody does any more");
     }
 }

@@ -178,3 +178,33 @@ fn what_is_no_address_is_told() {
     // SAFETY: nothing is given back.
     unsafe { rdma_freeaddrinfo(ptr::null_mut()) };
 }
+
+/// libfabric does so for addresses that `rdma_getaddrinfo` does not have.
+#[test]
+fn what_a_program_has_allocated_itself_is_freed_with_the_result() {
+    let allocated = |bytes| {
+        // SAFETY: any size will do.
+        let to = unsafe { libc::calloc(1, bytes) };
+        assert!(!to.is_null());
+        to
+    };
+    let made = || {
+        let made = allocated(size_of::<rdma_addrinfo>()).cast::<rdma_addrinfo>();
+        // SAFETY: so many zeros are one, and nobody else has it.
+        unsafe {
+            (*made).ai_src_addr = allocated(size_of::<sockaddr_in6>()).cast();
+            (*made).ai_route = allocated(64);
+        }
+        made
+    };
+    drop(Results(made()));
+
+    let results = resolve(LOCAL, PORT, None).unwrap();
+    // SAFETY: nobody else has the result.
+    let result = unsafe { &mut *results.0 };
+    (result.ai_connect, result.ai_connect_len) = (allocated(8), 8);
+    let last = results.all().len() - 1;
+    // SAFETY: as above.
+    unsafe { (*ptr::from_ref(results.all()[last]).cast_mut()).ai_next = made() };
+    assert_eq!(results.all().len(), last + 2);
+}
