@@ -32,8 +32,8 @@ pub use self::of::Of;
 use self::of::Of::{Far as There, Near as Here};
 use self::of::either;
 use crate::device::{
-    Access, Address, CqInit, Destination, Device, Limits, Made, NoIdentifier, Posted, Qp, QpAttr, QpCaps, QpInit,
-    QpState, SrqInit,
+    Access, Address, CqInit, Destination, Device, Limits, Made, NoIdentifier, Posted, Qp, QpAttr,
+    QpCaps, QpInit, QpState, SrqInit,
 };
 use crate::far::Far;
 use crate::loopback::Loopback;

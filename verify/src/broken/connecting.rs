@@ -5,9 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use cq_core::cm::{
-    Advice, CmEvent, ConnParam, EventKind, Identifier, ModifyQpError, QpInfo, QpOf,
-};
+use cq_core::cm::{Advice, CmEvent, ConnParam, EventKind, Identifier, ModifyQpError, QpInfo, QpOf};
 use cq_core::setup::{Errno, QpState};
 use transport_rxe_loop::cm::Id;
 use transport_rxe_loop::{Context, OpenError};

@@ -81,7 +81,8 @@ pub const CONFINED: &[Confined] = &[
     on_loop(ignoring::NAMES, NOT_OFFERED, MISSED),
 ];
 
-const AS_DATA: &str = "the model has the order of a connection's events as data, which the cases compare with";
+const AS_DATA: &str =
+    "the model has the order of a connection's events as data, which the cases compare with";
 const IN_ONE_PROCESS: &str =
     "the far process has no identifiers: the loopback's own tests connect two processes";
 

@@ -232,7 +232,13 @@ fn m06_a_listener_that_goes_fails_the_requests_that_wait<D: Device>() {
 fn m06_a_peer_that_goes_is_a_disconnection<D: Device>() {
     for goes in [0, 1] {
         let [active, passive] = connected::<D>();
-        let mut stays = if goes == 0 { drop(active); passive } else { drop(passive); active };
+        let mut stays = if goes == 0 {
+            drop(active);
+            passive
+        } else {
+            drop(passive);
+            active
+        };
         stays.expect(EventKind::DISCONNECTED);
         assert_eq!(stays.state, Side::Disconnected);
     }
@@ -324,8 +330,7 @@ fn m09_the_parameters_of_one_side_are_those_of_the_others_event<D: Device>() {
 fn m09_the_most_reads_are_what_both_allow<D: Device>() {
     let (mut listener, addr) = Peer::<D>::listening();
     let mut active = Peer::<D>::resolved(addr);
-    let request =
-        ConnParam { responder_resources: 1, initiator_depth: 2, ..active.param(b"") };
+    let request = ConnParam { responder_resources: 1, initiator_depth: 2, ..active.param(b"") };
     active.id.connect(&request).unwrap();
     let (event, mut passive) = listener.requested_with();
     assert_eq!((event.param.responder_resources, event.param.initiator_depth), (2, 1));

@@ -41,10 +41,11 @@ fn life<D: Device>(listener: &mut Peer<D>, active: Peer<D>, choices: &mut Choice
         act(&mut sides[choices.below(2)], choices);
     }
     let [active, passive] = sides;
-    let mut stays = match choices.below(2) {
-        0 => passive,
-        _ => active,
+    let (goes, mut stays) = match choices.below(2) {
+        0 => (active, passive),
+        _ => (passive, active),
     };
+    drop(goes);
     while stays.state.hears_of_a_peer_that_is_gone() {
         stays.next();
     }

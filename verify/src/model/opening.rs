@@ -14,8 +14,8 @@ use super::handles::{
 };
 use super::world::{Channel, Cq, Id, LIMITS, Opening, Qp, World};
 use crate::device::{
-    Access, Address, CqInit, Device, Errno, Limits, Made, NoIdentifier, QpAttr, QpCaps, QpInit, QpState, QpType,
-    SrqInit,
+    Access, Address, CqInit, Device, Errno, Limits, Made, NoIdentifier, QpAttr, QpCaps, QpInit,
+    QpState, QpType, SrqInit,
 };
 
 thread_local! {
