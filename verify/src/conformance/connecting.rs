@@ -53,7 +53,8 @@ fn m01_a_call_before_its_time_fails_and_changes_nothing<D: Device>() {
     let mut active = Peer::<D>::resolved(addr);
     too_early(&mut active, &[Call::Accept, Call::Establish, Call::Reject]);
     active.call(Call::Connect).unwrap();
-    too_early(&mut active, &[Call::Connect, Call::Establish]);
+    // Not `establish`: Linux gives the request up if that fails.
+    too_early(&mut active, &[Call::Connect]);
     let mut passive = listener.requested();
     passive.call(Call::Accept).unwrap();
     active.expect(EventKind::CONNECT_RESPONSE);
