@@ -27,10 +27,12 @@ fn m01_who_both_disconnect_are_each_told_once<D: Device>() {
     for side in &mut sides {
         side.call(Call::Disconnect).unwrap();
     }
+    // Each answers the disconnection of the other.
     for side in &mut sides {
         side.expect(EventKind::DISCONNECTED);
+        side.call(Call::Disconnect).unwrap();
     }
-    // Whatever comes next is not a second one.
+    // What comes next is not a second one.
     for side in &mut sides {
         side.expect(EventKind::TIMEWAIT_EXIT);
     }

@@ -42,7 +42,8 @@ fn life<D: Device>(listener: &mut Peer<D>, active: Peer<D>, choices: &mut Choice
     }
     let [active, passive] = sides;
     let (goes, mut stays) = match choices.below(2) {
-        0 => (active, passive),
+        // That a request is withdrawn has a case of its own.
+        0 if active.state != Side::Requesting => (active, passive),
         _ => (passive, active),
     };
     drop(goes);
