@@ -142,7 +142,7 @@ fn m03_private_data_that_is_too_long_is_refused<D: Device>() {
     is_whole(&active.expect(EventKind::REJECTED), b"", 0);
 }
 
-fn m04_who_gives_up_before_the_answer_is_not_connected<D: Device>() {
+fn m04_a_request_that_was_withdrawn_is_told_as_rejected<D: Device>() {
     let (mut listener, addr) = Peer::<D>::listening();
     let active = Peer::<D>::requesting(addr);
     let mut passive = listener.requested();
@@ -150,6 +150,19 @@ fn m04_who_gives_up_before_the_answer_is_not_connected<D: Device>() {
     passive.expect(EventKind::REJECTED);
     assert!(passive.call(Call::Accept).is_err());
     passive.is_silent();
+}
+
+fn m04_a_request_that_was_withdrawn_is_never_established<D: Device>() {
+    let (mut listener, addr) = Peer::<D>::listening();
+    let active = Peer::<D>::requesting(addr);
+    let mut passive = listener.requested();
+    drop(active);
+    // The answer and the withdrawal may cross.
+    if passive.call(Call::Accept).is_ok() {
+        passive.next();
+        assert_eq!(passive.state, Side::Over);
+    }
+    assert!(!passive.was_connected);
 }
 
 fn m04_who_gives_up_before_the_confirmation_is_not_connected<D: Device>() {

@@ -91,7 +91,7 @@ const CONTROLS: [(How, &[&str]); 26] = [
     (SkipsEstablishing, &["m01_a_connection_has_its_events_in_order"]),
     (ReportsTwice, &["m02_each_event_is_taken_once"]),
     (CutsPrivateData, &["m03_private_data_arrives_whole_and_padded_with_zeros"]),
-    (AcceptsForNobody, &["m04_who_gives_up_before_the_answer_is_not_connected"]),
+    (AcceptsForNobody, &["m04_a_request_that_was_withdrawn_is_told_as_rejected"]),
     (RejectsInSilence, &["m05_a_rejection_has_its_reason_and_its_data"]),
     (MissesDisconnections, &["m06_a_peer_that_goes_is_a_disconnection"]),
     (SharesPorts, &["m07_two_do_not_listen_at_one_port"]),
