@@ -53,6 +53,8 @@
 //! [`Route`], [`Listener`], [`Request`] and [`Connection`] own the identifiers of the connection manager. Contexts and
 //! queue pairs do not depend on them, so they can be dropped in any order. Private data arrives padded with zeros: a
 //! program whose data varies in length sends the length, too. No call waits longer than its limit.
+//!
+//! What every transport promises are the rules from [M1](crate::contract#m1) to [M9](crate::contract#m9).
 
 mod connection;
 mod error;

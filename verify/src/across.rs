@@ -32,8 +32,8 @@ pub use self::of::Of;
 use self::of::Of::{Far as There, Near as Here};
 use self::of::either;
 use crate::device::{
-    Access, Address, CqInit, Destination, Device, Limits, Made, Posted, Qp, QpAttr, QpCaps, QpInit,
-    QpState, SrqInit,
+    Access, Address, CqInit, Destination, Device, Limits, Made, NoIdentifier, Posted, Qp, QpAttr,
+    QpCaps, QpInit, QpState, SrqInit,
 };
 use crate::far::Far;
 use crate::loopback::Loopback;
@@ -99,6 +99,7 @@ impl Device for Across {
     type Ah = Of<<Loopback as Device>::Ah, <Far as Device>::Ah>;
     type Mw = Of<<Loopback as Device>::Mw, <Far as Device>::Mw>;
     type Qp = AcrossQp;
+    type Id = NoIdentifier;
 
     fn open() -> Self {
         Self(Here(Loopback::open()))

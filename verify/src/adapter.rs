@@ -1,10 +1,12 @@
 //! Implements the suite's [`Device`] for every transport with the traits of [`cq_core::device`]. It only translates.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cq_core::async_event::AsyncEvent;
+use cq_core::cm::Identifier;
 use cq_core::device::{self as core, ProtectionDomain as _};
 use cq_core::setup::{AddressVector, GlobalRoute, Port};
 use cq_core::transport::{AsyncEvents, EventError, Post};
@@ -22,6 +24,8 @@ pub trait Transport: Send + 'static {
     type Context: core::Device<Instant = Instant>;
     /// A memory window.
     type Mw: Mw + 'static;
+    /// An identifier of its connection manager.
+    type Id: Identifier<Device = Self::Context>;
 
     /// Opens the device.
     fn open() -> Self::Context;
@@ -37,6 +41,17 @@ pub trait Transport: Send + 'static {
     /// # Errors
     /// The device has none.
     fn alloc_mw(pd: &PdOf<Self>) -> Made<Self::Mw>;
+
+    /// Creates an identifier.
+    ///
+    /// # Errors
+    /// There is no connection manager.
+    fn create_id(context: &Self::Context) -> Made<Self::Id>;
+
+    /// The address of this machine at which identifiers reach each other.
+    fn address() -> IpAddr {
+        Ipv4Addr::LOCALHOST.into()
+    }
 }
 
 type PdOf<T> = <<T as Transport>::Context as core::Device>::Pd;
@@ -81,6 +96,7 @@ impl<T: Transport> Device for Opened<T> {
     type Ah = AhOf<T>;
     type Mw = T::Mw;
     type Qp = Pair<<T::Context as core::Device>::Qp>;
+    type Id = T::Id;
 
     fn open() -> Self {
         Self::of(T::open())
@@ -141,6 +157,14 @@ impl<T: Transport> Device for Opened<T> {
 
     fn alloc_mw(&self, pd: &Self::Pd) -> Made<Self::Mw> {
         T::alloc_mw(pd)
+    }
+
+    fn create_id(&self) -> Made<T::Id> {
+        T::create_id(&self.context)
+    }
+
+    fn address(&self) -> IpAddr {
+        T::address()
     }
 
     fn pause(&self) {

@@ -1,5 +1,7 @@
 //! The model with one thing broken, which whatever compares or judges has to notice.
 
+mod connecting;
+
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -12,6 +14,7 @@ use cq_core::transport::{
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
 use cq_core::wr::{RecvWr, SendFlags, SendOp, SendWr};
 
+use self::connecting::BrokenId;
 use crate::device::{
     Access, Address, Cq, CqInit, Destination, Destroy, Device, Errno, Limits, Made, Posted, Qp,
     QpAttr, QpCaps, QpInit, QpState, SrqInit,
@@ -49,6 +52,24 @@ pub enum How {
     Rebinds,
     /// A window can't be bound again by the queue pair that took its key away.
     BindsOnce,
+    /// The peer's answer is reported as the end of connecting.
+    SkipsEstablishing,
+    /// An event of the connection manager is reported twice.
+    ReportsTwice,
+    /// Half of the private data arrives.
+    CutsPrivateData,
+    /// A request of a peer that has given up can be accepted.
+    AcceptsForNobody,
+    /// A rejection goes without its data.
+    RejectsInSilence,
+    /// A peer that is gone is not noticed.
+    MissesDisconnections,
+    /// Two can listen at one port.
+    SharesPorts,
+    /// The descriptor of an identifier is always readable.
+    IsAlwaysReadable,
+    /// The parameters of a connection arrive as they were sent.
+    TurnsNothingRound,
 }
 
 impl How {
@@ -110,6 +131,7 @@ impl Device for Broken {
     type Ah = ModelAh;
     type Mw = ModelMw;
     type Qp = BrokenQp;
+    type Id = BrokenId;
 
     fn open() -> Self {
         Self { how: HOW.get(), device: Model::open(), again: None }
@@ -160,6 +182,10 @@ impl Device for Broken {
         let (send_cq, recv_cq) = (&send_cq.it, &recv_cq.it);
         let init = QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all };
         Ok(self.object(self.device.create_qp(pd, &init)?))
+    }
+
+    fn create_id(&self) -> Made<BrokenId> {
+        BrokenId::new(self.how)
     }
 
     fn pause(&self) {

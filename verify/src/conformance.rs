@@ -18,6 +18,7 @@
 //! | `confined` | cases that do not apply to a transport |
 //! | `stand`, `plan`, `expect` | what the cases are written with: two ends, their setup, waiting with a deadline |
 //! | `line`, `changes`, `window`, `shared`, `way` | the same for failures, state transitions, memory windows, shared receive queues and datagrams |
+//! | `peer` | the same for connecting by addresses: one side of a connection |
 //! | `run` | running cases in this process |
 //! | `drive` | running cases in other processes, so that a case that panics, hangs or crashes fails alone |
 //! | `verdict` | the table of results, and what is wrong with it |
@@ -45,6 +46,7 @@ mod changes;
 mod channels;
 mod completions;
 mod confined;
+mod connecting;
 mod costs;
 mod datagram_failures;
 mod datagrams;
@@ -56,6 +58,7 @@ mod failures_local;
 mod flushes;
 mod ignoring;
 mod immediate;
+mod interleaved;
 mod invalidation;
 mod limits;
 mod line;
@@ -67,6 +70,7 @@ mod numbers;
 mod objects;
 mod operations;
 mod overrun;
+mod peer;
 mod plan;
 mod polling;
 mod posting;

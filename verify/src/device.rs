@@ -20,9 +20,12 @@
 //! keep the objects that they depend on alive.
 
 pub mod attr;
+mod no_identifier;
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
+use cq_core::cm::Identifier;
 pub use cq_core::setup::{
     Access, Destination, Errno, QpAttr, QpCaps, QpInit, QpState, QpType, SrqInit,
 };
@@ -30,6 +33,8 @@ use cq_core::transport::{Arm, AsyncEvents, Block, PollCq, Post, PostError};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use serde::{Deserialize, Serialize};
+
+pub use self::no_identifier::NoIdentifier;
 
 /// Whether a list was posted.
 pub type Posted = Result<(), PostError>;
@@ -55,6 +60,8 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
     type Mw: Mw;
     /// A queue pair.
     type Qp: Qp<Self::Ah>;
+    /// An identifier for connecting by addresses: [`NoIdentifier`] if the device has no connection manager.
+    type Id: Identifier;
 
     /// Opens the device once more. Queue pairs of different contexts connect to each other.
     fn open() -> Self;
@@ -124,6 +131,19 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
     /// # Errors
     /// The device has none.
     fn alloc_mw(&self, pd: &Self::Pd) -> Result<Self::Mw, Errno>;
+
+    /// Creates an identifier. Those of different contexts connect to each other.
+    ///
+    /// # Errors
+    /// The device has no connection manager.
+    fn create_id(&self) -> Made<Self::Id> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// The address of this machine at which identifiers reach each other.
+    fn address(&self) -> IpAddr {
+        Ipv4Addr::LOCALHOST.into()
+    }
 
     /// Lets the device work for a moment: one that works in real time gets the processor, a sequential one advances its
     /// clock to the next deadline.

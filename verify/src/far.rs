@@ -46,7 +46,7 @@ pub use self::handles::{FarAh, FarChannel, FarCq, FarMr, FarMw, FarPd, FarQp, Fa
 use self::link::Link;
 pub use self::link::serve_if_asked;
 use self::wire::{Call, Id, Kind, NewQp};
-use crate::device::{Access, Address, CqInit, Device, Limits, Made, QpInit, SrqInit};
+use crate::device::{Access, Address, CqInit, Device, Limits, Made, NoIdentifier, QpInit, SrqInit};
 
 /// A handle of an object in the far process.
 #[derive(Debug)]
@@ -124,6 +124,7 @@ impl Device for Far {
     type Ah = FarAh;
     type Mw = FarMw;
     type Qp = FarQp;
+    type Id = NoIdentifier;
 
     fn open() -> Self {
         Self::at(Link::now())

@@ -13,7 +13,7 @@ use std::process;
 
 use cq_core::causes::Causes;
 use transport_rxe_loop::{
-    CompletionChannel, Context, Cq, MemoryWindow, OpenOptions, ProtectionDomain,
+    CompletionChannel, Context, Cq, MemoryWindow, OpenOptions, ProtectionDomain, cm::Id,
 };
 
 use crate::adapter::{Opened, Transport};
@@ -51,6 +51,7 @@ fn open(options: &OpenOptions) -> Context {
 impl<const LIKE_RXE: bool> Transport for Rxe<LIKE_RXE> {
     type Context = Context;
     type Mw = MemoryWindow;
+    type Id = Id;
 
     fn open() -> Context {
         open(&match LIKE_RXE {
@@ -67,6 +68,10 @@ impl<const LIKE_RXE: bool> Transport for Rxe<LIKE_RXE> {
 
     fn alloc_mw(pd: &ProtectionDomain) -> Made<MemoryWindow> {
         pd.alloc_mw().map_err(|error| error.errno())
+    }
+
+    fn create_id(context: &Context) -> Made<Id> {
+        Id::in_fabric(context)
     }
 }
 

@@ -50,6 +50,7 @@
 //! | `memory` | keys, ranges and rights (Q7, Q10) |
 //! | `completion` | how requests complete (C8, C9, Q2), polling (P1–P6), overrun (O1–O6, O8), resizing (Q12) |
 //! | `events` | arming and events (N1–N9, N11, N12), asynchronous events (O2, O4, Q7, Q9) |
+//! | [`connecting`] | the order of events and calls of a connection (M1, M4), as data |
 //! | `time` | the clock, and waiting for receives and answers (Q7) |
 //! | `opening`, `handles` | the traits of [`device`](crate::device) over all these; what uses what (Q11) |
 //!
@@ -130,6 +131,7 @@
 //! - Undefined fields of a completion are zero.
 
 mod completion;
+pub mod connecting;
 mod datagram;
 mod events;
 mod execute;

@@ -1,7 +1,8 @@
 //! A device of libibverbs as a [`Device`](crate::device::Device). It only translates.
 //!
 //! The environment variable `VERBS_DEVICE` names the device; the default is the first one. Both ends of a connection
-//! are queue pairs of the same port.
+//! are queue pairs of the same port. `VERBS_ADDR` is an address of a device, of this one or another, for connecting by
+//! addresses; the default is 127.0.0.1, which the loopback's C ABI has.
 //!
 //! ```no_run
 //! use verify::device::{Cq, Device};
@@ -12,7 +13,10 @@
 //! ```
 
 use std::env;
+use std::net::{IpAddr, Ipv4Addr};
 
+use cq_core::cm::Identifier as _;
+use transport_verbs::cm::Id;
 use transport_verbs::{CompletionChannel, Context, Cq, OpenError, ProtectionDomain};
 
 use crate::adapter::{Opened, Transport};
@@ -53,6 +57,7 @@ impl Mw for NoWindow {
 impl Transport for Hardware {
     type Context = Context;
     type Mw = NoWindow;
+    type Id = Id;
 
     fn open() -> Context {
         open().expect("there is a device")
@@ -67,5 +72,16 @@ impl Transport for Hardware {
 
     fn alloc_mw(_: &ProtectionDomain) -> Made<NoWindow> {
         Err(Errno::EOPNOTSUPP)
+    }
+
+    fn create_id(_: &Context) -> Made<Id> {
+        Id::new()
+    }
+
+    fn address() -> IpAddr {
+        match env::var("VERBS_ADDR") {
+            Ok(addr) => addr.parse().expect("VERBS_ADDR is an IP address"),
+            Err(_) => Ipv4Addr::LOCALHOST.into(),
+        }
     }
 }

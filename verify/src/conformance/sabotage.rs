@@ -7,7 +7,7 @@ use crate::broken::How::*;
 use crate::broken::{Broken, How};
 
 /// The cases that must fail, at least, for each planted bug.
-const CONTROLS: [(How, &[&str]); 17] = [
+const CONTROLS: [(How, &[&str]); 26] = [
     (
         SwapsTwoStatuses,
         &[
@@ -88,6 +88,22 @@ const CONTROLS: [(How, &[&str]); 17] = [
         ],
     ),
     (BindsOnce, &["q06_a_window_that_was_shut_can_be_bound_again"]),
+    (
+        SkipsEstablishing,
+        &[
+            "m01_a_connection_has_its_events_in_order",
+            "m01_any_interleaving_has_an_order_of_the_model",
+            "m04_in_any_interleaving_both_are_connected_or_none",
+        ],
+    ),
+    (ReportsTwice, &["m02_each_event_is_taken_once"]),
+    (CutsPrivateData, &["m03_private_data_arrives_whole_and_padded_with_zeros"]),
+    (AcceptsForNobody, &["m04_a_request_that_was_withdrawn_is_told_as_rejected"]),
+    (RejectsInSilence, &["m05_a_rejection_has_its_reason_and_its_data"]),
+    (MissesDisconnections, &["m06_a_peer_that_goes_is_a_disconnection"]),
+    (SharesPorts, &["m07_two_do_not_listen_at_one_port"]),
+    (IsAlwaysReadable, &["m08_the_descriptor_is_readable_while_an_event_is_queued"]),
+    (TurnsNothingRound, &["m09_the_parameters_of_one_side_are_those_of_the_others_event"]),
 ];
 
 /// Checks that each of these cases fails on a model with this bug. They run in parallel, because they wait for timeouts.
@@ -190,4 +206,49 @@ fn a_window_that_is_bound_twice_is_noticed() {
 #[test]
 fn a_window_that_is_bound_once_only_is_noticed() {
     control(BindsOnce);
+}
+
+#[test]
+fn events_out_of_order_are_noticed() {
+    control(SkipsEstablishing);
+}
+
+#[test]
+fn an_event_of_a_connection_that_comes_twice_is_noticed() {
+    control(ReportsTwice);
+}
+
+#[test]
+fn private_data_that_is_cut_is_noticed() {
+    control(CutsPrivateData);
+}
+
+#[test]
+fn a_connection_of_one_side_is_noticed() {
+    control(AcceptsForNobody);
+}
+
+#[test]
+fn a_rejection_without_its_data_is_noticed() {
+    control(RejectsInSilence);
+}
+
+#[test]
+fn a_peer_that_goes_in_silence_is_noticed() {
+    control(MissesDisconnections);
+}
+
+#[test]
+fn a_port_of_two_is_noticed() {
+    control(SharesPorts);
+}
+
+#[test]
+fn a_descriptor_that_is_always_readable_is_noticed() {
+    control(IsAlwaysReadable);
+}
+
+#[test]
+fn parameters_of_the_wrong_side_are_noticed() {
+    control(TurnsNothingRound);
 }

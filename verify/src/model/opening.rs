@@ -14,8 +14,8 @@ use super::handles::{
 };
 use super::world::{Channel, Cq, Id, LIMITS, Opening, Qp, World};
 use crate::device::{
-    Access, Address, CqInit, Device, Errno, Limits, Made, QpAttr, QpCaps, QpInit, QpState, QpType,
-    SrqInit,
+    Access, Address, CqInit, Device, Errno, Limits, Made, NoIdentifier, QpAttr, QpCaps, QpInit,
+    QpState, QpType, SrqInit,
 };
 
 thread_local! {
@@ -32,6 +32,7 @@ impl Device for Model {
     type Ah = ModelAh;
     type Mw = ModelMw;
     type Qp = ModelQp;
+    type Id = NoIdentifier;
 
     fn open() -> Self {
         let shared = DEVICE.with_borrow_mut(|device| {
