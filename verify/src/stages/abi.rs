@@ -1,5 +1,5 @@
 //! Programs that know libibverbs only, as Debian has them, unchanged on the loopback: those of rdma-core and of
-//! perftest, two processes each, and the tests of pyverbs.
+//! perftest, two processes each, and the tests of pyverbs. And librpma, each of whose entries is called.
 //!
 //! | module | owns |
 //! |---|---|
@@ -8,6 +8,7 @@
 //! | `side` | a program under way |
 //! | `judge`, `figures` | what the programs' words show |
 //! | `suite` | the tests of pyverbs: where they come from, and what they show |
+//! | `rpma` | librpma: a program that calls every entry, and what each must give |
 
 use std::collections::BTreeSet;
 use std::env;
@@ -31,11 +32,13 @@ mod figures;
 mod judge;
 mod list;
 mod meeting;
+mod rpma;
 mod side;
 mod suite;
 
 /// The programs, and what the tests need beside themselves.
-pub const PACKAGES: &[&str] = &["ibverbs-utils", "perftest", suite::PACKAGE];
+pub const PACKAGES: &[&str] =
+    &["ibverbs-utils", "perftest", suite::PACKAGE, rpma::PACKAGES[0], rpma::PACKAGES[1]];
 
 /// So many faults are enough to see what is wrong.
 const ENOUGH: usize = 5;
@@ -94,6 +97,7 @@ fn folder(library: &Path) -> io::Result<PathBuf> {
 fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
     suite::put(folder, job)?;
     let rounds: Vec<_> = rounds(geteuid().is_root()).collect();
+    let entries = rpma::run(&rounds, folder, job)?;
     let (mut faults, mut counts) = (Vec::new(), Vec::new());
     let mut figures = vec![Vec::new(); runs().count()];
     for (nth, round) in rounds.iter().enumerate() {
@@ -120,7 +124,8 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
     let programs: BTreeSet<_> = runs().map(|(run, _)| run.program).collect();
     let all: usize = figures.len() + (rounds.len() - 1) * programs.len();
     let summary = format!(
-        "{} programs in {all} runs: {}; {} tests of pyverbs or more in each",
+        "{} programs in {all} runs: {}; {} tests of pyverbs or more and {entries} entries of librpma \
+         in each",
         programs.len(),
         counts.join(", "),
         suite::LEAST

@@ -39,7 +39,7 @@ pub struct Place<'a> {
 
 impl Place<'_> {
     /// Starts a program, which says what it says as this `side`.
-    fn start(&self, side: &str, words: &[String]) -> Result<Side, Stop> {
+    pub fn start(&self, side: &str, words: &[String]) -> Result<Side, Stop> {
         let prefix = self.round.prefix.iter().copied();
         let words: Vec<_> = prefix.chain(words.iter().map(String::as_str)).collect();
         let mut command = Command::new(words[0]);
