@@ -169,7 +169,7 @@ pub static STAGES: [Stage; 15] = [
         .shares(&[Shared::BareMetal])
         .packages(&[bare_metal::PACKAGES]),
     Stage::new("abi", 110, abi::run)
-        .shows("programs for libibverbs run unchanged on the loopback: ibverbs-utils, perftest, the tests of pyverbs")
+        .shows("programs for libibverbs run unchanged on the loopback: ibverbs-utils, perftest, the tests of pyverbs, every entry of librpma")
         .why("such programs use verbs in ways that our tests do not")
         .shares(&[Shared::Checker])
         .packages(&[abi::PACKAGES]),
