@@ -145,7 +145,7 @@ mod tests {
             *outcome == "ok"
                 || outcome.bytes().all(|byte| byte == b'_' || byte.is_ascii_uppercase())
         };
-        assert!(outcomes.values().all(|outcomes| outcomes.iter().all(|outcome| is_one(outcome))));
+        assert!(outcomes.values().all(|outcomes| outcomes.iter().all(is_one)));
     }
 
     #[test]
