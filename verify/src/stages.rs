@@ -168,8 +168,8 @@ pub static STAGES: [Stage; 15] = [
         .why("one use of std or of a 64-bit atomic excludes firmware, and so does an interrupt that is missed")
         .shares(&[Shared::BareMetal])
         .packages(&[bare_metal::PACKAGES]),
-    Stage::new("abi", 140, abi::run)
-        .shows("programs for libibverbs and librdmacm run unchanged on the loopback: ibverbs-utils, perftest, the tests of pyverbs; rdmacm-utils, qperf, fio, libfabric, uDAPL, UCX")
+    Stage::new("abi", 150, abi::run)
+        .shows("programs for libibverbs and librdmacm run unchanged on the loopback: ibverbs-utils, perftest, the tests of pyverbs; rdmacm-utils, qperf, fio, libfabric, uDAPL, UCX; every entry of librpma")
         .why("such programs use verbs in ways that our tests do not")
         .shares(&[Shared::Checker])
         .packages(&[abi::PACKAGES]),

@@ -32,6 +32,10 @@
 //! `rdma_create_ep(3)`: [`transport_rxe_loop::cm`] has the addresses, ports and times. `rdma_get_cm_event(3)` fails with EINTR
 //! after a signal, unless every handler of the program has SA_RESTART.
 //!
+//! Libraries over both work as well, such as librpma. That of Debian 12 flushes by a READ, and its atomic write is an inline
+//! WRITE of eight bytes: it is built without the verbs FLUSH and ATOMIC_WRITE, which this device has.
+//! `rpma_mr_advise(3)` gives RPMA_E_NOSUPP.
+//!
 //! # Not supported
 //! These fail with EOPNOTSUPP:
 //!

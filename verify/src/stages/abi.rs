@@ -1,5 +1,6 @@
 //! Programs that know libibverbs and librdmacm only, as Debian has them, unchanged on the loopback: those of rdma-core
-//! and of perftest, two processes each, the tests of pyverbs, and programs of others that connect by librdmacm.
+//! and of perftest, two processes each, the tests of pyverbs, and programs of others that connect by librdmacm. And
+//! librpma, each of whose entries is called.
 //!
 //! | module | owns |
 //! |---|---|
@@ -10,6 +11,7 @@
 //! | `suite` | the tests of pyverbs: where they come from, and what they show |
 //! | `pairs` | servers and clients that connect by librdmacm, as data |
 //! | `connecting` | running these, side by side |
+//! | `rpma` | librpma: a program that calls every entry, and what each must give |
 
 use std::collections::BTreeSet;
 use std::env;
@@ -37,6 +39,7 @@ mod judge;
 mod list;
 mod meeting;
 mod pairs;
+mod rpma;
 mod side;
 mod suite;
 
@@ -51,6 +54,8 @@ pub const PACKAGES: &[&str] = &[
     "libfabric-bin",
     "dapl2-utils",
     "ucx-utils",
+    rpma::PACKAGES[0],
+    rpma::PACKAGES[1],
 ];
 
 /// So many faults are enough to see what is wrong.
@@ -111,6 +116,7 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
     suite::put(folder, job)?;
     let device = connecting::put(folder)?;
     let rounds: Vec<_> = rounds(geteuid().is_root()).collect();
+    let entries = rpma::run(&rounds, folder, job)?;
     let (mut faults, mut counts, mut connected) = (Vec::new(), Vec::new(), 0);
     let mut figures = vec![Vec::new(); runs().count()];
     for (nth, round) in rounds.iter().enumerate() {
@@ -140,7 +146,8 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
     let programs: BTreeSet<_> = runs().map(|(run, _)| run.program).collect();
     let all: usize = figures.len() + (rounds.len() - 1) * programs.len();
     let summary = format!(
-        "{} programs in {all} runs: {}; {} tests of pyverbs or more in each; {} by librdmacm in {connected} runs",
+        "{} programs in {all} runs: {}; {} tests of pyverbs or more and {entries} entries of librpma in each; \
+         {} by librdmacm in {connected} runs",
         programs.len(),
         counts.join(", "),
         suite::LEAST,
