@@ -31,7 +31,7 @@ fn docs(text: &str) -> impl Iterator<Item = String> {
 /// Whether the word is a rule's number, such as N6.
 fn is_rule(word: &str) -> bool {
     let mut chars = word.chars();
-    chars.next().is_some_and(|chapter| "CPONQXSR".contains(chapter))
+    chars.next().is_some_and(|chapter| "CPONQXSRM".contains(chapter))
         && (1..=2).contains(&chars.as_str().len())
         && chars.all(|digit| digit.is_ascii_digit())
 }

@@ -77,7 +77,7 @@ fn conclude<D: Device>(sides: &mut [Peer<D>; 2]) {
 
 fn m04_in_any_interleaving_both_are_connected_or_none<D: Device>() {
     let (mut listener, addr) = Peer::<D>::listening();
-    let mut choices = Choices(7);
+    let (mut choices, mut outcomes) = (Choices(7), Vec::new());
     for _ in 0..40 {
         let mut sides = [Peer::<D>::requesting(addr), listener.requested()];
         for _ in 0..choices.below(10) {
@@ -86,7 +86,9 @@ fn m04_in_any_interleaving_both_are_connected_or_none<D: Device>() {
         conclude(&mut sides);
         let [active, passive] = sides.map(|side| side.was_connected);
         assert_eq!(active, passive, "whether the active and the passive side were connected");
+        outcomes.push(active);
     }
+    assert!(outcomes.contains(&true) && outcomes.contains(&false), "{outcomes:?}");
 }
 
 /// A queue pair on the device of an identifier, and what it needs.
