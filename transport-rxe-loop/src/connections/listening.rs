@@ -7,7 +7,6 @@ use cq_core::setup::QpType;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{self, Shutdown, SocketFlags, SocketType};
 
-use super::id::Id;
 use super::port::{Bound, Place};
 use super::{All, Event, IdKey, socket};
 use crate::protocol::cm::message::{Kind, Message};
@@ -141,8 +140,8 @@ impl All {
         let (requests, mut outcome) = listening.arrived(bound);
         for (socket, message) in requests {
             let requested = self.requested(key, socket, message);
-            if let (Err(_), Ok(Id { listening: Some(listening), .. })) = (requested, self.id(key)) {
-                listening.leaves();
+            if requested.is_err() {
+                self.id(key)?.listening.as_mut().into_iter().for_each(Listening::leaves);
             }
             outcome = outcome.and(requested);
         }
