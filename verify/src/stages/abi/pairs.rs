@@ -195,15 +195,6 @@ pub const PAIRS: &[Pair] = &[
         rounds: First,
     },
     Pair {
-        server: "fio --name=server --ioengine=rdma --port=4711 --rw=read --bs=64k --size=16m --verb=send",
-        client: "fio --name=client --ioengine=rdma --port=4711 --rw=write --bs=64k --size=16m --verb=send \
-                 --iodepth=8 --hostname=127.0.0.1",
-        end: Abruptly,
-        served: JOB,
-        asked: TRANSFERRED,
-        rounds: First,
-    },
-    Pair {
         server: "fi_pingpong -p verbs -e msg -I 100 -S 4096 -B PORT",
         client: "fi_pingpong -p verbs -e msg -I 100 -S 4096 -P PORT 127.0.0.1",
         end: Both,
