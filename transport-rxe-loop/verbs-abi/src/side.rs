@@ -47,7 +47,7 @@ impl Acks {
     }
 
     /// Waits until all are acknowledged, as `ibv_destroy_cq(3)` does.
-    fn wait(&self) {
+    pub fn wait(&self) {
         drop(self.none.wait_while(self.open.lock(), |open| *open > 0));
     }
 }

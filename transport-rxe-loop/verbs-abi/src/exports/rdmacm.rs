@@ -87,7 +87,7 @@ exported! {
     rdma_destroy_id(id: *mut rdma_cm_id) -> c_int = zero(connect::destroy_id);
     rdma_destroy_ep(id: *mut rdma_cm_id) = plain(ep::destroy_ep);
     rdma_migrate_id(id: *mut rdma_cm_id, channel: *mut rdma_event_channel) -> c_int =
-        zero(make::migrate_id);
+        zero(connect::migrate_id);
     rdma_set_option(
         id: *mut rdma_cm_id, level: c_int, optname: c_int, optval: *mut c_void, optlen: usize
     ) -> c_int = zero(connect::set_option);

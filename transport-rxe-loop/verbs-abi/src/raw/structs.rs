@@ -89,5 +89,5 @@ zeroed! {
 // What programs alone fill in.
 #[cfg(test)]
 zeroed! {
-    ibv_gid_entry ibv_grh ibv_qp_init_attr ibv_recv_wr ibv_send_wr ibv_srq_init_attr_ex
+    ibv_gid_entry ibv_grh ibv_qp_init_attr ibv_recv_wr ibv_send_wr ibv_srq_init_attr_ex rdma_conn_param
 }

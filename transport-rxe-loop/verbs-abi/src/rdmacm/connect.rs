@@ -14,6 +14,7 @@ use crate::modify;
 use crate::raw::cm::{OptionValue, PrivateData, SockAddr};
 use crate::raw::system::uncancelled;
 use crate::raw::{In, InOut, Out, Slot};
+use crate::rdmacm::devices::existing;
 use crate::rdmacm::event;
 use crate::rdmacm::id::{BY_KEY, IDS, Id, channel_of, is_datagram, qp_of};
 use crate::rdmacm::objects::{CHANNELS, EVENTS};
@@ -224,6 +225,34 @@ pub fn set_option(
     }
 }
 
+/// `rdma_migrate_id(3)`; without a channel it becomes synchronous. It waits until every event of it is acknowledged. -1 with
+/// EINVAL, ENOENT: no identifier, no channel.
+pub fn migrate_id(id: *const rdma_cm_id, channel: *const rdma_event_channel) -> Result<(), Errno> {
+    let slot = IDS.find(id)?;
+    let to = match channel.is_null() {
+        true => channel::create(existing()?)?,
+        false => CHANNELS.find(channel)?,
+    };
+    forget_event(slot);
+    slot.side().reports.wait();
+    let old = channel_of(slot);
+    let moved = slot.with(|id| {
+        to.with(|to| id.cm()?.migrate(&to.0).map_err(Errno::from))??;
+        Ok::<_, Errno>(std::mem::replace(&mut id.is_synchronous, channel.is_null()))
+    });
+    let moved = moved.and_then(|moved| moved).inspect_err(|_| {
+        if channel.is_null() {
+            channel::destroy_event_channel(to.face());
+        }
+    });
+    let was_synchronous = moved?;
+    slot.store(offset_of!(rdma_cm_id, channel), to.face());
+    if was_synchronous {
+        channel::destroy_event_channel(old);
+    }
+    Ok(())
+}
+
 /// `rdma_destroy_id(3)`: the peer is told, and the port is free. It waits until every event of it is acknowledged. -1 with
 /// EINVAL, ENOENT: no identifier.
 pub fn destroy_id(id: *const rdma_cm_id) -> Result<(), Errno> {
@@ -238,3 +267,6 @@ pub fn destroy_id(id: *const rdma_cm_id) -> Result<(), Errno> {
     }
     IDS.remove(id)
 }
+
+#[cfg(test)]
+mod tests;

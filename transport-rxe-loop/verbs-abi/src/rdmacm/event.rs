@@ -51,19 +51,19 @@ fn look(channel: &'static Slot<Channel>) -> Result<Look<*mut rdma_cm_event>, Err
 fn tell(event: IdEvent) -> Result<Option<*mut rdma_cm_event>, Errno> {
     let IdEvent { id, event, qkey, request } = event;
     let Some(of) = named(id) else { return Ok(None) };
-    let told = request.map(|request| make::requested(of, request)).transpose().and_then(|new| {
-        new.into_iter().for_each(|new| new.side().reports.take());
-        insert(new.unwrap_or(of), new.map(|_| of), followed(of, event)?, qkey)
-    });
+    let told = request.map(|request| make::requested(of, request)).transpose();
+    let told = told.and_then(|new| insert(of, new, followed(of, event)?, qkey));
     told.map(Some).inspect_err(|_| of.side().reports.acknowledge(1))
 }
 
+/// The event of an identifier, which waits for its acknowledgement: of a request, that is the listener, and not the new one.
 fn insert(
-    id: &'static Slot<Id>,
-    listener: Option<&'static Slot<Id>>,
+    of: &'static Slot<Id>,
+    new: Option<&'static Slot<Id>>,
     event: CmEvent,
     qkey: u32,
 ) -> Result<*mut rdma_cm_event, Errno> {
+    let (id, listener) = (new.unwrap_or(of), new.map(|_| of));
     let data = Data::new(&event.param.private_data);
     let param = match is_datagram(id) {
         true => rdma_cm_event_param { ud: ud_param(&event, &data, qkey)? },
@@ -76,7 +76,7 @@ fn insert(
         status: event.status.0,
         param,
     };
-    let taken = Taken { private_data: data, of: [Some(id), listener] };
+    let taken = Taken { private_data: data, of };
     Ok(EVENTS.insert(taken, |_| public)?.face())
 }
 
@@ -131,7 +131,7 @@ fn ud_param(event: &CmEvent, data: &Data, qkey: u32) -> Result<rdma_ud_param, Er
 /// `rdma_ack_cm_event(3)`. -1 with EINVAL, ENOENT: no event, or it was acknowledged.
 pub fn ack_cm_event(event: *const rdma_cm_event) -> Result<(), Errno> {
     EVENTS.destroy(event, |taken| {
-        taken.of.iter().flatten().for_each(|id| id.side().reports.acknowledge(1));
+        taken.of.side().reports.acknowledge(1);
         Ok(())
     })
 }

@@ -93,28 +93,3 @@ pub fn requested(listener: &'static Slot<Id>, request: CmId) -> Result<&'static 
     address::tell_path(slot)?;
     Ok(slot)
 }
-
-/// `rdma_migrate_id(3)`; without a channel it becomes synchronous. -1 with EINVAL, ENOENT: no identifier, no channel.
-pub fn migrate_id(id: *const rdma_cm_id, channel: *const rdma_event_channel) -> Result<(), Errno> {
-    let slot = IDS.find(id)?;
-    let to = match channel.is_null() {
-        true => channel::create(existing()?)?,
-        false => CHANNELS.find(channel)?,
-    };
-    let old = channel_of(slot);
-    let moved = slot.with(|id| {
-        to.with(|to| id.cm()?.migrate(&to.0).map_err(Errno::from))??;
-        Ok::<_, Errno>(std::mem::replace(&mut id.is_synchronous, channel.is_null()))
-    });
-    let moved = moved.and_then(|moved| moved).inspect_err(|_| {
-        if channel.is_null() {
-            channel::destroy_event_channel(to.face());
-        }
-    });
-    let was_synchronous = moved?;
-    slot.store(offset_of!(rdma_cm_id, channel), to.face());
-    if was_synchronous {
-        channel::destroy_event_channel(old);
-    }
-    Ok(())
-}

@@ -30,8 +30,8 @@ pub struct Taken {
     /// What [`rdma_cm_event::param`] points to.
     #[expect(dead_code, reason = "the program reads it")]
     pub private_data: Data,
-    /// Of whom it is: of a request, also the listener.
-    pub of: [Option<&'static Slot<Id>>; 2],
+    /// Whose it is: of a request, the listener's.
+    pub of: &'static Slot<Id>,
 }
 
 impl Kind for Taken {
