@@ -1,6 +1,8 @@
 //! What a listener has beside its port, and how it takes requests.
 
+use std::collections::BTreeSet;
 use std::mem::take;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use cq_core::setup::QpType;
@@ -10,7 +12,7 @@ use rustix::net::{self, Shutdown, SocketFlags, SocketType};
 use super::port::{Bound, Place};
 use super::{All, Event, IdKey, socket};
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{Service, State};
+use crate::protocol::cm::{Heard, Service, State};
 use crate::shm::descriptor::above_streams;
 
 /// What a listener has beside its port.
@@ -25,8 +27,10 @@ pub struct Listening {
     waiting: usize,
     /// There was no space for another: requests may be there that have rung.
     is_behind: bool,
-    /// Who has connected, and not sent a request yet. They may stay so: they are not counted as waiting.
-    silent: Vec<OwnedFd>,
+    /// From where it was rung, for requests that it has not seen.
+    rings: BTreeSet<SocketAddr>,
+    /// Who has connected, and not sent a request yet, or not rung. They may stay so: they are not counted as waiting.
+    silent: Vec<(OwnedFd, Option<Message>)>,
 }
 
 /// A request, and the socket that it came by.
@@ -34,9 +38,6 @@ pub type Arrived = (OwnedFd, Message);
 
 /// What a backlog that is not above 0 stands for, and the most that one can be, as the kernel has it.
 const MAX_BACKLOG: i32 = 1024;
-/// How often a listener looks at once, while it is rung.
-const LOOKS: u32 = 4;
-
 impl Listening {
     pub fn new(bound: &Bound, backlog: i32) -> Result<Self, Errno> {
         let backlog = if backlog <= 0 { MAX_BACKLOG } else { backlog.min(MAX_BACKLOG) };
@@ -45,8 +46,9 @@ impl Listening {
         // The system lets one more wait than it is told.
         net::listen(&bound.socket, backlog - 1)?;
         let (is_watched, is_behind) = (false, false);
-        let (backlog, waiting, silent) = (backlog as usize, 0, Vec::new());
-        Ok(Self { bell, is_watched, backlog, waiting, is_behind, silent })
+        let (backlog, waiting) = (backlog as usize, 0);
+        let (rings, silent) = (BTreeSet::new(), Vec::new());
+        Ok(Self { bell, is_watched, backlog, waiting, is_behind, rings, silent })
     }
 
     /// Takes the requests that have arrived, as many as may wait: they are counted as waiting from now on.
@@ -55,34 +57,33 @@ impl Listening {
     /// EMFILE, ENFILE: no descriptor is free for another one. It stays where it is, and the bell readable.
     pub fn arrived(&mut self, bound: &Bound) -> (Vec<Arrived>, Result<(), Errno>) {
         let mut requests = Vec::new();
-        // Who rings while it looks may have been seen: the bell would tell of nothing.
-        for _ in 0..LOOKS {
-            // Before the look: who requests a connection after it rings again.
-            let has_rung = socket::silence(&self.bell);
-            if !(has_rung || self.is_behind && self.has_space()) {
-                break;
-            }
-            if let Err(errno) = self.look(bound, &mut requests) {
-                socket::ring(&self.bell, &bound.name);
-                return (requests, Err(errno));
-            }
+        // Before the look: who requests a connection after it rings again.
+        let has_rung = socket::silence(&self.bell, &mut self.rings);
+        if !(has_rung || self.is_behind && self.has_space()) {
+            return (requests, Ok(()));
         }
-        (requests, Ok(()))
+        let looked = self.look(bound, &mut requests);
+        if looked.is_err() {
+            socket::ring(&self.bell, &bound.name, None);
+        }
+        (requests, looked)
     }
 
     fn look(&mut self, bound: &Bound, requests: &mut Vec<Arrived>) -> Result<(), Errno> {
-        for socket in take(&mut self.silent) {
-            self.hear(socket, &bound.place, requests);
+        for (socket, request) in take(&mut self.silent) {
+            self.hear(socket, request, &bound.place, requests);
         }
         self.is_behind = true;
         while self.has_space() {
             match accept(bound) {
                 Ok(socket) if socket::is_of_this_user(&socket) => {
-                    self.hear(socket, &bound.place, requests);
+                    self.hear(socket, None, &bound.place, requests);
                 }
                 Ok(_) => {}
                 Err(Errno::AGAIN) => {
                     self.is_behind = false;
+                    // What has rung was seen.
+                    self.rings.clear();
                     break;
                 }
                 Err(errno) => return Err(errno),
@@ -95,15 +96,32 @@ impl Listening {
         self.waiting < self.backlog
     }
 
-    fn hear(&mut self, socket: OwnedFd, place: &Place, requests: &mut Vec<Arrived>) {
-        match socket::hear(&socket) {
+    /// Takes a request, once it is announced: so that each ring is one event.
+    fn hear(
+        &mut self,
+        socket: OwnedFd,
+        request: Option<Message>,
+        place: &Place,
+        requests: &mut Vec<Arrived>,
+    ) {
+        let request = match request
+            .map_or_else(|| socket::hear(&socket), |it| Some((Heard::Nonsense, Some(it))))
+        {
             // It has not been sent yet.
-            None => self.silent.push(socket),
-            Some((_, Some(message))) if is_for(&message, place) => {
-                self.waiting += 1;
-                requests.push((socket, message));
-            }
-            Some(_) => socket::refuse(socket),
+            None => return self.silent.push((socket, None)),
+            Some((_, Some(message))) if is_for(&message, place) => message,
+            Some(_) => return socket::refuse(socket),
+        };
+        let is_announced = self.rings.remove(&request.addresses[0])
+            || match socket::hear(&socket) {
+                None => return self.silent.push((socket, Some(request))),
+                Some((_, Some(Message { kind: Kind::Announced, .. }))) => true,
+                Some(_) => false,
+            };
+        // Without that, the peer has gone.
+        if is_announced {
+            self.waiting += 1;
+            requests.push((socket, request));
         }
     }
 
@@ -115,7 +133,7 @@ impl Listening {
     /// Ends it. Who waits is told, even if a forked child has the sockets, too.
     pub fn end(self, bound: &Bound) {
         let _ = net::shutdown(&bound.socket, Shutdown::Both);
-        self.silent.into_iter().for_each(socket::hang_up);
+        self.silent.into_iter().for_each(|(socket, _)| socket::hang_up(socket));
         while let Ok(socket) = accept(bound) {
             socket::hang_up(socket);
         }

@@ -5,7 +5,8 @@
 //! All of a process' identifiers are behind one lock, which is not held while a thread waits.
 //!
 //! A listener has a socket that accepts, and a bell, a socket of datagrams. Who requests a connection sends the request
-//! first and rings the bell then: so what the bell makes readable are whole requests.
+//! first and rings the bell then, by its address. A request that has not rung is not taken: so each ring is one event, and
+//! who stops or dies in between makes no channel readable.
 
 pub mod channel;
 pub mod id;

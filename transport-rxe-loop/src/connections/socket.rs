@@ -1,12 +1,14 @@
 //! Messages over a connection's socket.
 
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{self, RecvFlags, SendFlags, Shutdown, sockopt};
 
 use super::port::Place;
-use crate::protocol::cm::message::{Kind, MAX, Message};
+use crate::protocol::cm::message::{ADDRESS, Kind, MAX, Message, address_bytes, address_of};
 use crate::protocol::cm::{Heard, reason};
 use crate::protocol::steps::{self, Step};
 
@@ -82,7 +84,7 @@ pub fn request(
             Err(Errno::CONNREFUSED) => continue,
             Err(Errno::AGAIN) => {
                 // They may be of processes that died before they rang: has it look at them.
-                ring(ringer, &place);
+                ring(ringer, &place, None);
                 return Err(Missed::Busy);
             }
             Err(errno) => return Err(Missed::System(errno)),
@@ -92,25 +94,48 @@ pub fn request(
         }
         // Where it fails, the listener has gone meanwhile, and the socket says so.
         if send(socket, message).is_ok() {
-            ring(ringer, &place);
+            announce(socket, ringer, &place, message.addresses[0]);
         }
         return Ok(());
     }
     Err(Missed::NoListener)
 }
 
-/// Tells the listener at a place that a request has arrived. If its bell is full, it has been told.
-pub fn ring(ringer: &OwnedFd, place: &Place) {
-    let Ok(bell) = place.bell() else { return };
-    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    let _ = retry_on_intr(|| net::sendto(ringer, &[0], flags, &bell));
+/// Tells the listener at a place of a request that was sent from this address. If its bell is full, a message behind the
+/// request says that it may be taken without a ring: whoever silences the bell looks after that.
+fn announce(socket: &OwnedFd, ringer: &OwnedFd, place: &Place, from: SocketAddr) {
+    if !ring(ringer, place, Some(from)) && send(socket, &Message::of(Kind::Announced)).is_ok() {
+        ring(ringer, place, None);
+    }
 }
 
-/// Makes a bell unreadable; whether it was readable. What is left after so many is somebody who rings without end.
-pub fn silence(bell: &OwnedFd) -> bool {
+/// Has the listener at a place look, for the request from this address or any; false if its bell is full.
+pub fn ring(ringer: &OwnedFd, place: &Place, from: Option<SocketAddr>) -> bool {
+    let Ok(bell) = place.bell() else { return true };
+    let bytes = from.map(address_bytes);
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    let rung = retry_on_intr(|| {
+        net::sendto(ringer, bytes.as_ref().map_or(&[0][..], |bytes| &bytes[..]), flags, &bell)
+    });
+    rung != Err(Errno::AGAIN)
+}
+
+/// Makes a bell unreadable, and adds the addresses from which it was rung; whether it was readable. What is left after so
+/// many is somebody who rings without end.
+pub fn silence(bell: &OwnedFd, rings: &mut BTreeSet<SocketAddr>) -> bool {
     const MOST: usize = 4096;
-    let take = || retry_on_intr(|| net::recv(bell, &mut [0; 8][..], RecvFlags::DONTWAIT));
-    (0..MOST).take_while(|_| take().is_ok()).count() > 0
+    let mut bytes = [0; ADDRESS + 1];
+    let mut take = || {
+        let taken = retry_on_intr(|| net::recv(bell, &mut bytes[..], RecvFlags::TRUNC));
+        let len = taken.ok()?.1;
+        Some(bytes.get(..len).and_then(|bytes| bytes.try_into().ok()).map(address_of))
+    };
+    let mut count = 0;
+    while let Some(ring) = take().filter(|_| count < MOST) {
+        rings.extend(ring);
+        count += 1;
+    }
+    count > 0
 }
 
 /// Whether the process at the other end is of this user: the names are everybody's.

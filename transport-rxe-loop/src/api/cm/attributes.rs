@@ -20,7 +20,7 @@ pub const fn private_data_size(kind: Kind, service: Service) -> usize {
         (Kind::Rep, Service::Connection) => 196,
         (Kind::Rep, Service::Datagram) => 136,
         (Kind::Rej, _) => 148,
-        (Kind::Rtu | Kind::Dreq | Kind::Drep, _) => 0,
+        (Kind::Rtu | Kind::Dreq | Kind::Drep | Kind::Announced, _) => 0,
     }
 }
 

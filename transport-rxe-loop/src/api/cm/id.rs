@@ -19,8 +19,9 @@ use crate::protocol::cm::message::{Kind, Message};
 use crate::protocol::cm::{self, Call, Service, State};
 
 /// `struct rdma_event_channel`: where the events of identifiers are queued. Its descriptor is readable exactly while an event
-/// is, and can be watched by poll(2) and epoll(7). A listener's may be readable once more without one: for a request that it
-/// refuses, or that it found a moment before its sender told of it. Several threads may take events at once.
+/// is, and can be watched by poll(2) and epoll(7). A listener's may be readable once more without one: for a request to
+/// another address, and where more than ten processes request connections before it takes an event. Several threads may take
+/// events at once.
 #[derive(Debug)]
 pub struct EventChannel {
     device: &'static Device,

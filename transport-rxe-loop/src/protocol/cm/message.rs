@@ -29,10 +29,13 @@ pub enum Kind {
     Dreq,
     /// Agrees to that.
     Drep,
+    /// The request before it is announced: nobody was told of it otherwise.
+    Announced,
 }
 
 impl Kind {
-    const ALL: [Self; 6] = [Self::Req, Self::Rep, Self::Rtu, Self::Rej, Self::Dreq, Self::Drep];
+    const ALL: [Self; 7] =
+        [Self::Req, Self::Rep, Self::Rtu, Self::Rej, Self::Dreq, Self::Drep, Self::Announced];
 }
 
 /// A message. Each kind uses some of the fields; the others are 0.
@@ -104,7 +107,7 @@ impl Message {
     #[must_use]
     pub const fn heard(&self) -> Heard {
         match self.kind {
-            Kind::Req => Heard::Nonsense,
+            Kind::Req | Kind::Announced => Heard::Nonsense,
             Kind::Rep => Heard::Rep,
             Kind::Rtu => Heard::Rtu,
             Kind::Rej => Heard::Rej(self.reason),
@@ -120,10 +123,7 @@ impl Message {
         let mut bytes = Vec::with_capacity(HEAD + len);
         bytes.extend(MAGIC);
         bytes.extend([self.kind as u8, (self.service == Service::Datagram).into()]);
-        for address in self.addresses {
-            bytes.extend(mapped(address.ip()).octets());
-            bytes.extend(address.port().to_be_bytes());
-        }
+        self.addresses.into_iter().for_each(|address| bytes.extend(address_bytes(address)));
         for number in [self.qp_num, self.psn, self.qkey, self.reason.cast_unsigned()] {
             bytes.extend(number.to_be_bytes());
         }
@@ -148,7 +148,7 @@ impl Message {
             1 => Service::Datagram,
             _ => return None,
         };
-        let addresses = [address(&mut rest)?, address(&mut rest)?];
+        let addresses = [address_of(take(&mut rest)?), address_of(take(&mut rest)?)];
         let mut number = || take(&mut rest).map(u32::from_be_bytes);
         let [qp_num, psn, qkey, reason] = [number()?, number()?, number()?, number()?];
         let [srq, responder_resources, initiator_depth] = take(&mut rest)?;
@@ -173,17 +173,28 @@ impl Message {
     }
 }
 
-/// An IPv4 address as an IPv6 one.
-const fn mapped(ip: IpAddr) -> Ipv6Addr {
-    match ip {
+/// The bytes of an address.
+pub const ADDRESS: usize = 18;
+
+/// An address as bytes, an IPv4 one as the IPv6 one that it is mapped to.
+#[must_use]
+pub fn address_bytes(address: SocketAddr) -> [u8; ADDRESS] {
+    let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
         IpAddr::V6(ip) => ip,
-    }
+    };
+    let mut bytes = [0; ADDRESS];
+    let (first, port) = bytes.split_at_mut(size_of_val(&ip.octets()));
+    first.copy_from_slice(&ip.octets());
+    port.copy_from_slice(&address.port().to_be_bytes());
+    bytes
 }
 
-fn address(rest: &mut &[u8]) -> Option<SocketAddr> {
-    let ip = Ipv6Addr::from(take::<16>(rest)?).to_canonical();
-    Some(SocketAddr::new(ip, u16::from_be_bytes(take(rest)?)))
+/// The address of these bytes.
+#[must_use]
+pub fn address_of(bytes: [u8; ADDRESS]) -> SocketAddr {
+    let [ip @ .., high, low] = bytes;
+    SocketAddr::new(Ipv6Addr::from(ip).to_canonical(), u16::from_be_bytes([high, low]))
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {

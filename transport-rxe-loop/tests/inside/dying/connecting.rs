@@ -186,3 +186,22 @@ fn who_dies_or_stops_at_any_step_of_connecting_keeps_nobody_waiting() {
         }
     });
 }
+
+#[test]
+fn a_request_is_no_event_before_its_peer_has_rung() {
+    let (context, mut client) = victim(Step::Sent, 0, Signal::STOP, false);
+    let side = Side::new(context.clone());
+    let addr = side.listen("127.0.0.1:0".parse().unwrap());
+    client.order(addr);
+    until("it stops", || client.is_stopped());
+    let other = Side::new(context);
+    other.connect(addr);
+    let request = side.next().request.unwrap();
+    assert_eq!(request.peer_addr(), other.id.local_addr());
+    assert!(side.take().is_none());
+    client.signal(Signal::CONT);
+    // It is rejected as this is dropped.
+    side.next().request.unwrap();
+    assert!(side.take().is_none());
+    assert!(client.ended().success());
+}
