@@ -283,8 +283,8 @@ fn dropping_in_any_order_leaves_the_rest_alive() {
 
 #[test]
 fn without_its_module_it_says_so() {
-    if Path::new("/dev/infiniband/rdma_cm").exists() {
-        println!("skipped: librdmacm has its module");
+    if Path::new("/dev/infiniband/rdma_cm").exists() || here().is_some() {
+        println!("skipped: librdmacm can be used");
         return;
     }
     let error = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap_err();

@@ -21,7 +21,7 @@ const WAITING: usize = 1;
 const GRACE: Duration = Duration::from_secs(5);
 /// So long a stage may say nothing, neither here nor in its log: what takes longest without a word is a program that is
 /// compiled on a busy machine.
-const SILENCE: Duration = Duration::from_secs(200);
+const SILENCE: Duration = Duration::from_secs(400);
 /// How often the progress is drawn, and the time looked at.
 const TICK: Duration = Duration::from_millis(200);
 
