@@ -174,16 +174,16 @@ fn a_listener_that_does_not_answer_is_not_waited_for() {
 
 #[test]
 fn an_address_without_a_device_is_an_error() {
-    if here().is_none() {
-        return;
-    }
+    let Some(here) = here() else { return };
     let addr = "192.0.2.1:7471";
     let error = cm::resolve(addr.parse().unwrap(), LONG).unwrap_err();
     assert!(matches!(error, CmError::Address { .. }), "{error:?}");
     assert!(error.to_string().contains(addr), "{error}");
-    // What is this machine's own leads to a device, and no further.
-    let error = cm::resolve("127.0.0.1:7471".parse().unwrap(), LONG).unwrap_err();
-    assert!(matches!(error, CmError::Address { .. } | CmError::Route { .. }), "{error:?}");
+    // What is this machine's own leads to a device, and no further, unless that device is there too.
+    if !here.ip().is_loopback() {
+        let error = cm::resolve("127.0.0.1:7471".parse().unwrap(), LONG).unwrap_err();
+        assert!(matches!(error, CmError::Address { .. } | CmError::Route { .. }), "{error:?}");
+    }
 }
 
 #[test]
