@@ -21,7 +21,7 @@ use crate::wr::{SendFlags, SendWr, Sge};
 /// A queue pair on which each task awaits its own requests. Clones share it. `B` is what owns the buffers of its
 /// requests. See [the module](super).
 ///
-/// It is destroyed with its last clone; what is outstanding then is [discarded](RequestError::Discarded).
+/// It is destroyed with its last clone; what is outstanding then is [discarded](super::RequestError::Discarded).
 ///
 /// The thread blocks where the device does: the loopback waits up to two seconds for a peer whose process is suspended in
 /// the middle of a message, in [`fail`](Self::fail), [`drain`](Self::drain), [`reset`](Self::reset), and where the last
@@ -37,7 +37,7 @@ where
     C: Credit + Send + 'static,
 {
     /// Shares a queue pair whose completion queues are polled by these drivers: by one if it has the same for sends and
-    /// receives, else by both. Without a driver, every request ends with [`NotPolled`](RequestError::NotPolled).
+    /// receives, else by both. Without a driver, every request ends with [`NotPolled`](super::RequestError::NotPolled).
     pub fn new(
         qp: TrackedQp<Q, Token<B>, Token<B>, SENDS, RECEIVES, C>,
         drivers: &[&Handle],
@@ -86,8 +86,8 @@ where
     /// If the future is dropped before it is ready, nothing was posted.
     ///
     /// # Errors
-    /// The request was refused, or nobody polls the completion queue. [`Refused::QueueFull`]: the queue has no slots at
-    /// all.
+    /// The request was refused, or nobody polls the completion queue.
+    /// [`QueueFull`](crate::transport::Refused::QueueFull): the queue has no slots at all.
     pub async fn post_send(&self, wr: SendWr<'_>, buffer: B) -> Result<Request<B>, Unfinished<B>> {
         let wr = signaled(wr);
         self.shared
@@ -154,7 +154,8 @@ where
     /// which a future that is dropped between the two would leave the first.
     ///
     /// # Errors
-    /// As those of [`post_send`](Self::post_send). [`Refused::QueueFull`]: no slot is free now.
+    /// As those of [`post_send`](Self::post_send). [`QueueFull`](crate::transport::Refused::QueueFull): no slot is free
+    /// now.
     pub fn try_post_send(&self, wr: SendWr<'_>, buffer: B) -> Result<Request<B>, Unfinished<B>> {
         let wr = signaled(wr);
         self.shared.try_post(buffer, |qp, token| qp.post_send(wr, token))
@@ -243,7 +244,7 @@ where
         }
     }
 
-    /// Goes to RESET. Outstanding requests are [discarded](RequestError::Discarded), and return their buffers.
+    /// Goes to RESET. Outstanding requests are [discarded](super::RequestError::Discarded), and return their buffers.
     ///
     /// # Errors
     /// The device refused. Nothing was discarded.
