@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use super::connection::{Connection, Device};
 use super::steps::{
-    attempt, bounded, check_device, created, deadline_after, enter, expect, next, or_abandoned,
-    param,
+    attempt, bounded, created, deadline_after, enter, expect, init, next, or_abandoned, param,
 };
 use super::{CmError, CmEvent, ConnParam, EventKind, Identifier, QpOf};
 use crate::setup::{Errno, QpState};
@@ -114,8 +113,7 @@ impl<I: Identifier> Request<I> {
     /// # Errors
     /// The queue pair is of another device, or is connected.
     pub fn init(&mut self, qp: &mut QpOf<I>) -> Result<(), CmError> {
-        check_device(&self.id, qp)?;
-        enter(&mut self.id, qp, QpState::INIT, None)
+        init(&mut self.id, qp)
     }
 
     /// Accepts: connects the queue pair, from RESET or INIT to RTS, and waits until the peer's is

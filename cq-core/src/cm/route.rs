@@ -4,9 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::connection::{Connection, Device};
-use super::steps::{
-    attempt, bounded, check_device, created, deadline_after, enter, expect, left, param,
-};
+use super::steps::{attempt, bounded, created, deadline_after, enter, expect, init, left, param};
 use super::{CmError, EventKind, Identifier, QpOf};
 use crate::setup::{Errno, QpState};
 
@@ -86,8 +84,7 @@ impl<I: Identifier> Route<I> {
     /// # Errors
     /// The queue pair is of another device, or is connected.
     pub fn init(&mut self, qp: &mut QpOf<I>) -> Result<(), CmError> {
-        check_device(&self.id, qp)?;
-        enter(&mut self.id, qp, QpState::INIT, None)
+        init(&mut self.id, qp)
     }
 
     /// Requests a connection from the peer, and connects the queue pair, from RESET or INIT to RTS.

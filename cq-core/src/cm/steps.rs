@@ -97,8 +97,14 @@ pub(super) fn enter<I: Identifier>(
     })
 }
 
+/// Changes a queue pair of the connection's device to INIT.
+pub(super) fn init<I: Identifier>(id: &mut I, qp: &mut QpOf<I>) -> Result<(), CmError> {
+    check_device(id, qp)?;
+    enter(id, qp, QpState::INIT, None)
+}
+
 /// A number names a queue pair of the connection's device only.
-pub(super) fn check_device<I: Identifier>(id: &I, qp: &QpOf<I>) -> Result<(), CmError> {
+fn check_device<I: Identifier>(id: &I, qp: &QpOf<I>) -> Result<(), CmError> {
     const NAMING: &str = "name the connection's device";
     if attempt(id.is_device_of(qp), NAMING)? {
         return Ok(());

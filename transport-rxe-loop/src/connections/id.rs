@@ -19,7 +19,6 @@ use crate::protocol::cm::{Service, State};
 pub struct Id {
     pub channel: ChannelKey,
     pub space: PortSpace,
-    pub service: Service,
     /// The type of its queue pair.
     pub qp_type: QpType,
     /// The number of the first packet that it sends.
@@ -46,14 +45,9 @@ pub struct Id {
 impl Id {
     /// A new one, whose first packet is one of 24 bits.
     pub const fn new(channel: ChannelKey, space: PortSpace, qp_type: QpType, random: u32) -> Self {
-        let service = match qp_type {
-            QpType::Rc | QpType::Uc => Service::Connection,
-            QpType::Ud => Service::Datagram,
-        };
         Self {
             channel,
             space,
-            service,
             qp_type,
             psn: random >> 8,
             retry_count: 0,
@@ -67,6 +61,14 @@ impl Id {
             is_resolved: false,
             peer: None,
             deadline: None,
+        }
+    }
+
+    /// What its queue pair has the connection manager do.
+    pub const fn service(&self) -> Service {
+        match self.qp_type {
+            QpType::Rc | QpType::Uc => Service::Connection,
+            QpType::Ud => Service::Datagram,
         }
     }
 
@@ -97,8 +99,9 @@ impl Id {
     }
 
     /// Has the channel watch its socket and its bell, where it has any and the state has something to hear.
-    pub fn watch(&mut self, key: IdKey, channel: &Channel, state: State) -> Result<(), Errno> {
-        if let Some(socket) = self.socket.as_ref().filter(|_| state.is_watched(self.service)) {
+    pub fn watch(&mut self, key: IdKey, channel: &Channel) -> Result<(), Errno> {
+        let is_heard = self.state.is_watched(self.service());
+        if let Some(socket) = self.socket.as_ref().filter(|_| is_heard) {
             if !self.is_watched {
                 channel.watch(socket, key)?;
                 self.is_watched = true;

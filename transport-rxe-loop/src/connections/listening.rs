@@ -12,7 +12,7 @@ use rustix::net::{self, Shutdown, SocketFlags, SocketType};
 use super::port::{Bound, Place};
 use super::{All, Event, IdKey, socket};
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{Heard, Service, State};
+use crate::protocol::cm::{Service, State};
 use crate::shm::descriptor::above_streams;
 
 /// What a listener has beside its port.
@@ -104,13 +104,14 @@ impl Listening {
         place: &Place,
         requests: &mut Vec<Arrived>,
     ) {
-        let request = match request
-            .map_or_else(|| socket::hear(&socket), |it| Some((Heard::Nonsense, Some(it))))
-        {
-            // It has not been sent yet.
-            None => return self.silent.push((socket, None)),
-            Some((_, Some(message))) if is_for(&message, place) => message,
-            Some(_) => return socket::refuse(socket),
+        let request = match request {
+            Some(request) => request,
+            None => match socket::hear(&socket) {
+                // It has not been sent yet.
+                None => return self.silent.push((socket, None)),
+                Some((_, Some(message))) if is_for(&message, place) => message,
+                Some(_) => return socket::refuse(socket),
+            },
         };
         let is_announced = self.rings.remove(&request.addresses[0])
             || match socket::hear(&socket) {
@@ -182,7 +183,7 @@ impl All {
         id.peer = Some(message.clone());
         self.enter(request, State::ReqRcvd);
         let (id, channel) = self.of(request)?;
-        match id.watch(request, channel, id.state) {
+        match id.watch(request, channel) {
             Ok(()) => self.push(key, Event::Requested(request), Some(message)),
             Err(errno) => {
                 self.destroy(request);

@@ -29,7 +29,7 @@ use self::id::Id;
 use self::listening::Listening;
 use self::port::{Place, PortSpace};
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{self, Call, Heard, Sends, Service, State, reason};
+use crate::protocol::cm::{self, Call, Heard, Service, State, reason};
 use crate::shm::Shm;
 
 /// The number of an identifier of this process. It is not used again.
@@ -188,13 +188,13 @@ impl All {
             return Err(Errno::INVAL);
         }
         let (id, channel) = self.of(key)?;
-        let (state, deadline, events) = (id.state, id.deadline, channel.take_those_of(key));
+        let (deadline, events) = (id.deadline, channel.take_those_of(key));
         id.leave(channel);
         channel.set_deadline(key, deadline, None);
         id.channel = to;
         let (id, channel) = self.of(key)?;
         channel.set_deadline(key, None, deadline);
-        let mut moved = id.watch(key, channel, state);
+        let mut moved = id.watch(key, channel);
         for event in events {
             if let Event::Requested(request) = event.event {
                 moved = moved.and(self.migrate(request, to));
@@ -262,7 +262,7 @@ impl All {
 
     fn heard(&mut self, key: IdKey, heard: Heard, message: Option<Message>) -> Result<(), Errno> {
         let id = self.id(key)?;
-        let after = id.state.hear(heard, id.service);
+        let after = id.state.hear(heard, id.service());
         if let Some(message) = message.as_ref().filter(|message| message.kind == Kind::Rep) {
             id.peer = Some(message.clone());
         }
@@ -286,7 +286,7 @@ impl All {
         let deadline = state.patience().and_then(|patience| Instant::now().checked_add(patience));
         channel.set_deadline(key, id.deadline, deadline);
         (id.state, id.deadline) = (state, deadline);
-        if !state.is_open() || !state.is_watched(id.service) {
+        if !state.is_open() || !state.is_watched(id.service()) {
             id.leave(channel);
         }
         if !state.is_open() {
@@ -301,31 +301,24 @@ impl All {
     pub fn call(&mut self, key: IdKey, call: Call, mut message: Message) -> Result<(), Errno> {
         let id = self.id(key)?;
         let called = id.state.call(call).map_err(|_| Errno::INVAL)?;
-        message.kind = match called.sends {
-            Sends::Nothing => return Ok(()),
-            Sends::Req => return Err(Errno::INVAL),
-            Sends::Rep => Kind::Rep,
-            Sends::Rtu => Kind::Rtu,
-            Sends::Rej => Kind::Rej,
-            Sends::Dreq => Kind::Dreq,
-            Sends::Drep => Kind::Drep,
-        };
+        let Some(kind) = called.sends else { return Ok(()) };
+        message.kind = kind;
         let socket = id.socket.as_ref().ok_or(Errno::INVAL)?;
         let sent = socket::send(socket, &message);
-        let service = id.service;
-        match (sent, called.sends) {
-            (Ok(()), _) | (Err(_), Sends::Rej | Sends::Drep) => {}
-            (Err(_), Sends::Dreq) => return self.heard(key, Heard::HungUp, None),
+        let service = id.service();
+        match (sent, kind) {
+            (Ok(()), _) | (Err(_), Kind::Rej | Kind::Drep) => {}
+            (Err(_), Kind::Dreq) => return self.heard(key, Heard::HungUp, None),
             (Err(_), _) => {
                 self.enter(key, State::Idle);
                 return Err(Errno::INVAL);
             }
         }
         // A datagram service has no more than the answer.
-        let ends = service == Service::Datagram && called.sends == Sends::Rep;
+        let ends = service == Service::Datagram && kind == Kind::Rep;
         self.enter(key, if ends { State::Idle } else { called.state });
         let (id, channel) = self.of(key)?;
-        id.watch(key, channel, id.state)
+        id.watch(key, channel)
     }
 
     /// Requests a connection from the listener at a place.
@@ -350,7 +343,7 @@ impl All {
             return self.heard(key, refused, None);
         }
         let (id, channel) = self.of(key)?;
-        let watched = id.watch(key, channel, id.state);
+        let watched = id.watch(key, channel);
         watched.inspect_err(|_| self.enter(key, State::Idle))
     }
 
@@ -365,6 +358,6 @@ impl All {
         }
         let bound = id.bound.as_ref().ok_or(Errno::INVAL)?;
         id.listening = Some(Listening::new(bound, backlog)?);
-        id.watch(key, channel, State::Idle)
+        id.watch(key, channel)
     }
 }

@@ -102,7 +102,7 @@ pub fn request(
 }
 
 /// Tells the listener at a place of a request that was sent from this address. If its bell is full, a message behind the
-/// request says that it may be taken without a ring: whoever silences the bell looks after that.
+/// request says that it may be taken without a ring: the listener silences its bell, and looks after that.
 fn announce(socket: &OwnedFd, ringer: &OwnedFd, place: &Place, from: SocketAddr) {
     if !ring(ringer, place, Some(from)) && send(socket, &Message::of(Kind::Announced)).is_ok() {
         ring(ringer, place, None);

@@ -45,6 +45,8 @@ pub mod message;
 
 use std::time::Duration;
 
+use self::message::Kind;
+
 /// What connects to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Service {
@@ -113,25 +115,6 @@ pub enum Call {
     Disconnect,
 }
 
-/// What a call sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Sends {
-    /// Nothing.
-    Nothing,
-    /// A request.
-    Req,
-    /// An answer.
-    Rep,
-    /// Ready to use.
-    Rtu,
-    /// A rejection.
-    Rej,
-    /// A disconnection.
-    Dreq,
-    /// The answer to one.
-    Drep,
-}
-
 /// What the user is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
@@ -186,8 +169,8 @@ pub struct After {
 pub struct Called {
     /// The state now.
     pub state: State,
-    /// What is to be sent.
-    pub sends: Sends,
+    /// The message that is to be sent, if there is one.
+    pub sends: Option<Kind>,
 }
 
 /// The call has no place in the state.
@@ -243,14 +226,14 @@ impl State {
     /// It has no place in this state.
     pub const fn call(self, call: Call) -> Result<Called, WrongState> {
         let (state, sends) = match (self, call) {
-            (Self::Idle, Call::Connect) => (Self::ReqSent, Sends::Req),
-            (Self::ReqRcvd, Call::Accept) => (Self::RepSent, Sends::Rep),
-            (Self::ReqRcvd | Self::RepRcvd, Call::Reject) => (Self::Idle, Sends::Rej),
-            (Self::RepRcvd, Call::Establish) => (Self::Established, Sends::Rtu),
-            (Self::Established, Call::Disconnect) => (Self::DreqSent, Sends::Dreq),
-            (Self::DreqRcvd, Call::Disconnect) => (Self::TimeWait, Sends::Drep),
+            (Self::Idle, Call::Connect) => (Self::ReqSent, Some(Kind::Req)),
+            (Self::ReqRcvd, Call::Accept) => (Self::RepSent, Some(Kind::Rep)),
+            (Self::ReqRcvd | Self::RepRcvd, Call::Reject) => (Self::Idle, Some(Kind::Rej)),
+            (Self::RepRcvd, Call::Establish) => (Self::Established, Some(Kind::Rtu)),
+            (Self::Established, Call::Disconnect) => (Self::DreqSent, Some(Kind::Dreq)),
+            (Self::DreqRcvd, Call::Disconnect) => (Self::TimeWait, Some(Kind::Drep)),
             // Both sides disconnect, one of them later.
-            (Self::DreqSent | Self::TimeWait, Call::Disconnect) => (self, Sends::Nothing),
+            (Self::DreqSent | Self::TimeWait, Call::Disconnect) => (self, None),
             _ => return Err(WrongState),
         };
         Ok(Called { state, sends })

@@ -44,7 +44,7 @@
 //! - queue pairs of other types, XRC, work queues, RSS, flows, multicast, alternate paths, ECE, rate limits;
 //! - shared receive queues that are resized, tag matching; time stamps; parent and thread domains; counters;
 //! - importing objects of another process;
-//! - multicast, AF_IB, and `rsocket(7)`: `rpoll` and `rselect` work on other descriptors, which are EBADF for the other
+//! - AF_IB, and `rsocket(7)`: `rpoll` and `rselect` work on other descriptors, which are EBADF for the other
 //!   functions of rsockets.
 //!
 //! # Differences from some hardware

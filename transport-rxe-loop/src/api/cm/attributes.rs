@@ -5,7 +5,6 @@ use cq_core::setup::{Access, Endpoint, Errno, Port, QpAttr, QpState, QpType};
 
 use crate::api::attr::MAX_RD_ATOMIC;
 use crate::connections::id::Id;
-use crate::connections::port::PortSpace;
 use crate::protocol::cm::message::{Kind, Message};
 use crate::protocol::cm::{Service, State};
 
@@ -59,7 +58,7 @@ pub fn parameters(kind: Kind, id: &Id, param: &ConnParam<&[u8]>) -> Result<Messa
         flow_control: param.flow_control.into(),
         retry_count: param.retry_count & 7,
         rnr_retry_count: param.rnr_retry_count & 7,
-        ..message(kind, id.service, param.private_data)?
+        ..message(kind, id.service(), param.private_data)?
     })
 }
 
@@ -87,9 +86,7 @@ pub fn received(message: &Message) -> ConnParam {
 pub fn of_state(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
     if id.qp_type == QpType::Ud {
         return match to {
-            QpState::INIT => {
-                Ok(QpAttr::to(to).pkey_index(0).port(port.number).qkey(qkey_of(id.space)))
-            }
+            QpState::INIT => Ok(QpAttr::to(to).pkey_index(0).port(port.number).qkey(UDP_QKEY)),
             QpState::RTR => Ok(QpAttr::to(to)),
             QpState::RTS => Ok(QpAttr::to(to).sq_psn(id.psn)),
             _ => Err(Errno::EINVAL),
@@ -99,8 +96,8 @@ pub fn of_state(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
         QpType::Uc => Access::REMOTE_WRITE,
         QpType::Rc | QpType::Ud => Access::REMOTE,
     };
-    let is_connecting = matches!(id.state, State::ReqRcvd | State::RepSent | State::RepRcvd)
-        || id.state == State::Established;
+    use State::{Established, RepRcvd, RepSent, ReqRcvd};
+    let is_connecting = matches!(id.state, ReqRcvd | RepSent | RepRcvd | Established);
     let peer = id.peer.as_ref().filter(|_| is_connecting).ok_or(Errno::EINVAL);
     let attr = match to {
         QpState::INIT => QpAttr::init(port, access),
@@ -123,9 +120,4 @@ pub fn of_state(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
         _ => return Err(Errno::EINVAL),
     };
     Ok(attr.of_type(id.qp_type))
-}
-
-/// The queue key of a port space.
-const fn qkey_of(_space: PortSpace) -> u32 {
-    UDP_QKEY
 }

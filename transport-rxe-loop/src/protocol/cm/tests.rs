@@ -106,14 +106,8 @@ impl World {
 
     fn call(&mut self, end: usize, call: Call) {
         let Ok(Called { state, sends }) = self.0[end].state.call(call) else { return };
-        let message = match sends {
-            Sends::Nothing | Sends::Req => None,
-            Sends::Rep => Some(Heard::Rep),
-            Sends::Rtu => Some(Heard::Rtu),
-            Sends::Rej => Some(Heard::Rej(reason::BY_PEER)),
-            Sends::Dreq => Some(Heard::Dreq),
-            Sends::Drep => Some(Heard::Drep),
-        };
+        let message =
+            sends.map(|kind| Message { reason: reason::BY_PEER, ..Message::of(kind) }.heard());
         let is_sent = message.is_none_or(|message| self.send(end, message));
         self.0[end].enter(state);
         match (call, is_sent) {
@@ -123,7 +117,7 @@ impl World {
                 it.enter(State::Idle);
                 it.told.refused = true;
             }
-            (Call::Disconnect, false) if sends == Sends::Dreq => self.hear(end, Heard::HungUp),
+            (Call::Disconnect, false) if sends == Some(Kind::Dreq) => self.hear(end, Heard::HungUp),
             _ => {}
         }
     }
@@ -264,6 +258,15 @@ fn a_datagram_service_has_one_answer() {
     assert_eq!(hear(Heard::Rej(reason::NO_LISTENER)), ends(Event::Unreachable(1)));
     assert_eq!(hear(Heard::TimedOut), ends(Event::Unreachable(TIMED_OUT)));
     assert!(!State::ReqRcvd.is_watched(Service::Datagram));
+}
+
+#[test]
+fn who_goes_before_the_answer_waited_too_long_and_who_goes_later_has_rejected() {
+    let hear = |state: State| state.hear(Heard::HungUp, Service::Connection).event;
+    assert_eq!(hear(State::ReqRcvd), Some(Event::Rejected(reason::TIMEOUT)));
+    for state in [State::ReqSent, State::RepSent, State::RepRcvd] {
+        assert_eq!(hear(state), Some(Event::Rejected(reason::BY_PEER)));
+    }
 }
 
 #[test]

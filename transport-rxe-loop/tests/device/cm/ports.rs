@@ -29,18 +29,6 @@ fn addresses_of_this_machine_lead_to_the_device_and_others_do_not() {
 }
 
 #[test]
-fn nobody_listens_at_a_port_that_is_free_or_only_bound() {
-    let context = open();
-    let bound = Side::new(&context);
-    let addr = bind(&bound, "127.0.0.1:0").unwrap();
-    for _ in 0..2 {
-        Side::requests(&context, addr).expect(EventKind::REJECTED, 8);
-    }
-    drop(bound);
-    Side::requests(&context, addr).expect(EventKind::REJECTED, 8);
-}
-
-#[test]
 fn a_port_has_one_holder_at_an_address_and_is_free_when_that_is_gone() {
     let context = open();
     let [first, second, third] = [(); 3].map(|()| Side::new(&context));
@@ -87,7 +75,7 @@ fn a_listener_takes_the_requests_to_its_own_address() {
     let (listener, addr) = Side::listens(&context, "127.0.0.1", 0);
     let elsewhere = SocketAddr::new("127.0.0.2".parse().unwrap(), addr.port());
     let active = Side::requests(&context, elsewhere);
-    // Whoever looks at the requests that have come rejects it.
+    // The listener rejects it when it looks at its requests.
     let _another = Side::requests(&context, addr);
     listener.requested(&context);
     active.expect(EventKind::REJECTED, 8);

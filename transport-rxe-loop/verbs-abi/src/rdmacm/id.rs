@@ -90,7 +90,7 @@ pub struct OwnQueue {
 }
 
 impl OwnQueue {
-    /// One with room for so many completions, whose events name this identifier as their context.
+    /// One with this capacity, whose events name this identifier as their context.
     ///
     /// # Errors
     /// As for `ibv_create_comp_channel` and `ibv_create_cq`.

@@ -2,10 +2,10 @@
 
 use std::mem::offset_of;
 
-use cq_core::setup::QpType;
 use transport_rxe_loop::cm::{CmId, PortSpace};
 
 use crate::errno::Errno;
+use crate::qp;
 use crate::raw::{Functions, Out, Slot};
 use crate::rdmacm::address;
 use crate::rdmacm::channel;
@@ -46,7 +46,7 @@ pub fn create(
     let is_synchronous = channel.is_none();
     let channel = channel.map_or_else(|| channel::create(device), Ok)?;
     let space = PortSpace(ps as u16);
-    let of = if qp_type == IBV_QPT_UD { QpType::Ud } else { QpType::Rc };
+    let of = qp::type_of_c(qp_type)?;
     let made = channel.with(|channel| CmId::new(&channel.0, space, of));
     let made = made.and_then(|made| Ok(made?));
     let made = made.and_then(|cm| insert(cm, is_synchronous, channel, (context, ps, qp_type)));

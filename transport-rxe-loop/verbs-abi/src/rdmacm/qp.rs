@@ -4,11 +4,11 @@
 use std::mem::{self, offset_of};
 use std::ptr;
 
-use cq_core::setup::{Access, QpAttrMask, QpState};
+use cq_core::setup::{QpAttr, QpState};
+use transport_rxe_loop::cm::CmId;
 
 use crate::errno::Errno;
-use crate::modify::{self, modify};
-use crate::port::PORT;
+use crate::modify;
 use crate::qp::{self, PAIRS};
 use crate::qp_ex;
 use crate::raw::{InOut, Slot};
@@ -79,9 +79,8 @@ fn create(id: *const rdma_cm_id, init: &mut ibv_qp_init_attr_ex) -> Result<(), E
     let slot = IDS.find(id)?;
     slot.with(|made| {
         let context = bound(slot)?;
-        let is_datagram = slot.load::<ibv_qp_type>(offset_of!(rdma_cm_id, qp_type)) == IBV_QPT_UD;
-        let has_one = !slot.load::<*mut ibv_qp>(QP).is_null();
-        if has_one || is_datagram != (init.qp_type == IBV_QPT_UD) {
+        let qp_type = slot.load::<ibv_qp_type>(offset_of!(rdma_cm_id, qp_type));
+        if !qp_of(slot).is_null() || qp_type != init.qp_type {
             return Err(Errno::INVAL);
         }
         let given = init.comp_mask & IBV_QP_INIT_ATTR_PD != 0;
@@ -92,7 +91,7 @@ fn create(id: *const rdma_cm_id, init: &mut ibv_qp_init_attr_ex) -> Result<(), E
         }
         let queues = complete(slot, context, init)?;
         let qp = qp_ex::create(context, init)?;
-        if let Err(errno) = prepare(qp, init.qp_type) {
+        if let Err(errno) = prepare(made.cm()?, qp, qp_type) {
             let _ = qp::destroy_qp(qp);
             return Err(errno);
         }
@@ -143,27 +142,18 @@ fn tell(slot: &Slot<Id>, queues: &[Option<OwnQueue>; 2]) {
 }
 
 /// Brings a new queue pair of an identifier to where `rdma_create_qp(3)` leaves it. A connected one is in INIT then, where
-/// receives can be posted, with every right of its type for its peer: what connects continues from there. One for
-/// datagrams is in RTS, with the queue key of all identifiers.
-fn prepare(qp: *const ibv_qp, qp_type: ibv_qp_type) -> Result<(), Errno> {
-    let slot = PAIRS.find(qp)?;
-    let access = if qp_type == IBV_QPT_RC { Access::REMOTE } else { Access::REMOTE_WRITE };
-    let attr = ibv_qp_attr {
-        port_num: PORT,
-        qkey: RDMA_UDP_QKEY,
-        qp_access_flags: access.bits(),
-        ..ibv_qp_attr::ZEROED
-    };
-    let change = |qp_state, mask: QpAttrMask| {
-        modify(slot, &ibv_qp_attr { qp_state, ..attr }, mask.union(QpAttrMask::STATE))
-    };
-    let to_init = QpAttrMask::PKEY_INDEX.union(QpAttrMask::PORT);
-    if qp_type != IBV_QPT_UD {
-        return change(IBV_QPS_INIT, to_init.union(QpAttrMask::ACCESS_FLAGS));
-    }
-    change(IBV_QPS_INIT, to_init.union(QpAttrMask::QKEY))?;
-    change(IBV_QPS_RTR, QpAttrMask::empty())?;
-    change(IBV_QPS_RTS, QpAttrMask::SQ_PSN)
+/// receives can be posted: what connects continues from there. One for datagrams is in RTS.
+fn prepare(cm: &CmId, qp: *const ibv_qp, qp_type: ibv_qp_type) -> Result<(), Errno> {
+    let steps = [QpState::INIT, QpState::RTR, QpState::RTS];
+    let count = if qp_type == IBV_QPT_UD { steps.len() } else { 1 };
+    steps[..count].iter().try_for_each(|&to| change(qp, &cm.qp_attr(to)?))
+}
+
+/// Gives a queue pair these attributes.
+fn change(qp: *const ibv_qp, attr: &QpAttr) -> Result<(), Errno> {
+    let mut given = ibv_qp_attr::ZEROED;
+    modify::put(attr, &mut given);
+    modify::modify(PAIRS.find(qp)?, &given, attr.mask())
 }
 
 /// Changes the queue pair of an identifier to a state, with the attributes that the connection manager has.
@@ -177,16 +167,13 @@ pub fn enter(id: &Slot<Id>, to: QpState, rd_atomic: Option<u8>) -> Result<(), Er
         Some(own) if to == QpState::RTS => attr.max_rd_atomic(own),
         _ => attr,
     };
-    let mut given = ibv_qp_attr::ZEROED;
-    modify::put(&attr, &mut given);
-    modify::modify(PAIRS.find(qp_of(id))?, &given, attr.mask())
+    change(qp_of(id), &attr)
 }
 
 /// Changes it to ERR, if there is one.
 pub fn fail(id: &Slot<Id>) {
-    let error = ibv_qp_attr { qp_state: IBV_QPS_ERR, ..ibv_qp_attr::ZEROED };
     // One that is in RESET stays.
-    let _ = PAIRS.find(qp_of(id)).and_then(|qp| modify::modify(qp, &error, QpAttrMask::STATE));
+    let _ = change(qp_of(id), &QpAttr::to(QpState::ERR));
 }
 
 /// Its number, and whether it takes from a shared receive queue; `None` if there is none.

@@ -1,15 +1,26 @@
-//! What is made for identifiers, called as C does, on identifiers that are bound by hand.
+//! What is made for identifiers, called as C does.
 
 use crate::raw::Slot;
+use crate::raw::cm::address_bytes;
 use crate::rdmacm::id::{IDS, Id};
 use crate::test::*;
 
 /// An identifier for queue pairs of this type, bound to the device.
 fn bound(qp_type: ibv_qp_type) -> *mut rdma_cm_id {
-    let verbs = shared_context();
-    of(rdma_cm_id { verbs, qp_type, ..rdma_cm_id::ZEROED })
+    // In the fabric of other tests.
+    shared_context();
+    let ps = if qp_type == IBV_QPT_UD { RDMA_PS_UDP } else { RDMA_PS_TCP };
+    let mut id = ptr::null_mut();
+    let mut here = address_bytes("127.0.0.1:0".parse().unwrap());
+    // SAFETY: as C does it.
+    unsafe {
+        assert_eq!(rdma_create_id(ptr::null_mut(), &raw mut id, ptr::null_mut(), ps), 0);
+        assert_eq!(rdma_bind_addr(id, here.as_mut_ptr().cast()), 0);
+    }
+    id
 }
 
+/// One that is bound to nothing.
 fn of(public: rdma_cm_id) -> *mut rdma_cm_id {
     IDS.insert(Id::default(), |_| public).map(Slot::face).unwrap()
 }
@@ -69,7 +80,7 @@ fn a_queue_pair_gets_what_it_lacks_and_takes_it_along() {
     }
     let has = read(id);
     assert!(has.qp.is_null() && has.send_cq.is_null() && has.recv_cq_channel.is_null());
-    create(id, &mut init(IBV_QPT_UC)).unwrap();
+    create(id, &mut init(IBV_QPT_RC)).unwrap();
     // SAFETY: any pointer may be handed in.
     unsafe {
         rdma_destroy_qp(id);
@@ -205,6 +216,7 @@ fn q11_what_is_no_identifier_or_not_bound_is_told() {
         (id.wrapping_byte_add(8), IBV_QPT_RC, Errno::NOENT),
         (unbound, IBV_QPT_RC, Errno::INVAL),
         (id, IBV_QPT_UD, Errno::INVAL),
+        (id, IBV_QPT_UC, Errno::INVAL),
     ] {
         assert_eq!(create(id, &mut init(qp_type)), Err(errno));
     }
