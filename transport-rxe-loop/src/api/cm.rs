@@ -48,15 +48,17 @@
 //! # Addresses and ports
 //! Any IPv4 or IPv6 address of this machine leads to the device of the same fabric; for any other the event is ADDR_ERROR.
 //! Ports belong to a fabric: two fabrics have the same ports, and they are not those of TCP. A port is free when its holder
-//! is dropped or dies; a forked child keeps its parent's until it executes another program or ends. Processes connect that are in the same network namespace.
+//! is dropped or dies; a forked child keeps its parent's until it executes another program or ends. Processes connect that
+//! are in the same network namespace.
 //!
 //! # Times
 //! A request waits 20 s for the answer, an answer 20 s for the peer to be ready, and a disconnection 4 s for the peer; then
 //! the event is UNREACHABLE, or DISCONNECTED with the status -ETIMEDOUT. A process that is stopped does not answer. An ended
-//! connection leaves the time-wait state after one second.
+//! connection leaves the time-wait state after one second. A request to a port at which nobody listens is sent again for
+//! 255 ms before it is rejected: over a network it takes a while, too, and some programs connect to who is about to listen.
 //!
-//! A process works on its connections while it takes events, and there is no thread for them: the side that requests gets its
-//! answer and tells the peer that it has it when it takes the event.
+//! A process works on its connections while it takes events: the side that requests gets its answer and tells the peer that
+//! it has it when it takes the event.
 //!
 //! # Processes
 //! A connection has a socket in each of the two processes, and a channel three descriptors. Sockets lead to processes of the

@@ -7,6 +7,7 @@ use std::time::Instant;
 use cq_core::setup::QpType;
 use rustix::io::Errno;
 
+use super::again::Request;
 use super::channel::Channel;
 use super::listening::Listening;
 use super::port::{Bound, Place, PortSpace};
@@ -29,8 +30,10 @@ pub struct Id {
     /// The connection's.
     pub socket: Option<OwnedFd>,
     is_watched: bool,
-    /// Its port, until it requests a connection.
+    /// Its port, until its request is sent.
     pub bound: Option<Bound>,
+    /// A request that has found no listener.
+    pub unsent: Option<Request>,
     pub listening: Option<Listening>,
     pub local: Option<SocketAddr>,
     /// The peer's address, or the one that is to be resolved.
@@ -55,6 +58,7 @@ impl Id {
             socket: None,
             is_watched: false,
             bound: None,
+            unsent: None,
             listening: None,
             local: None,
             remote: None,

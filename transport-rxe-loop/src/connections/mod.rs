@@ -1,5 +1,6 @@
 //! The connection manager of this process: its event channels and identifiers, and the sockets by which identifiers of
-//! processes speak. There is no thread: a process works on its connections when it takes events and when it calls.
+//! processes speak. A process works on its connections when it takes events and when it calls; only [requests that have
+//! found no listener](again) are the service thread's.
 //!
 //! [`protocol::cm`](crate::protocol::cm) has the states and messages. [`port`] names sockets, [`channel`] queues events.
 //! All of a process' identifiers are behind one lock, which is not held while a thread waits.
@@ -8,13 +9,14 @@
 //! first and rings the bell then, by its address. A request that has not rung is not taken: so each ring is one event, and
 //! who stops or dies in between makes no channel readable.
 
+pub mod again;
 pub mod channel;
 pub mod id;
 mod listening;
 pub mod port;
 pub mod socket;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,14 +24,13 @@ use std::time::Instant;
 
 use cq_core::setup::QpType;
 use rustix::io::Errno;
-use rustix::net::SocketType;
 
 use self::channel::{Channel, Ready};
 use self::id::Id;
 use self::listening::Listening;
 use self::port::{Place, PortSpace};
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{self, Call, Heard, Service, State, reason};
+use crate::protocol::cm::{self, Call, Heard, Service, State};
 use crate::shm::Shm;
 
 /// The number of an identifier of this process. It is not used again.
@@ -72,6 +73,8 @@ pub struct Connections {
     shm: &'static Shm,
     fabric: String,
     all: Mutex<All>,
+    /// The requests that have found no listener, and when each is sent again. Locked for a moment, also under `all`.
+    unsent: Mutex<BTreeSet<(Instant, IdKey)>>,
 }
 
 /// All of it that changes.
@@ -86,7 +89,8 @@ impl Connections {
     /// For an attached process.
     pub fn new(shm: &'static Shm) -> Self {
         let all = All { channels: BTreeMap::new(), ids: BTreeMap::new(), next: channel::FIRST_ID };
-        Self { shm, fabric: shm.file_id().to_string(), all: Mutex::new(all) }
+        let fabric = shm.file_id().to_string();
+        Self { shm, fabric, all: Mutex::new(all), unsent: Mutex::default() }
     }
 
     /// The fabric's state, for one thread at a time.
@@ -319,32 +323,6 @@ impl All {
         self.enter(key, if ends { State::Idle } else { called.state });
         let (id, channel) = self.of(key)?;
         id.watch(key, channel)
-    }
-
-    /// Requests a connection from the listener at a place.
-    ///
-    /// # Errors
-    /// EINVAL: the identifier is connected, or was. The system refused.
-    pub fn request(&mut self, key: IdKey, to: &Place, message: &Message) -> Result<(), Errno> {
-        let id = self.id(key)?;
-        let called = id.state.call(Call::Connect).map_err(|_| Errno::INVAL)?;
-        let bound = id.bound.as_ref().filter(|_| id.listening.is_none()).ok_or(Errno::INVAL)?;
-        // Before anything is sent: a request of which the listener is not told would wait for ever.
-        let ringer = port::socket(SocketType::DGRAM)?;
-        let refused = match socket::request(&bound.socket, &ringer, to, message) {
-            Ok(()) => None,
-            Err(socket::Missed::NoListener) => Some(Heard::Rej(reason::NO_LISTENER)),
-            Err(socket::Missed::Busy) => Some(Heard::Rej(reason::BY_PEER)),
-            Err(socket::Missed::System(errno)) => return Err(errno),
-        };
-        id.socket = id.bound.take().map(|bound| bound.socket);
-        self.enter(key, called.state);
-        if let Some(refused) = refused {
-            return self.heard(key, refused, None);
-        }
-        let (id, channel) = self.of(key)?;
-        let watched = id.watch(key, channel);
-        watched.inspect_err(|_| self.enter(key, State::Idle))
     }
 
     /// Accepts requests from a bound identifier on, with so many waiting at most.

@@ -4,7 +4,7 @@
 //! 1. A process that finds no file first removes [other fabrics](super::prune) that are unused. Then it creates an
 //!    unnamed file, reserves all of it, writes the header, claims the first attachment for itself, and only then
 //!    links it, in one step that fails if another process was first.
-//! 2. A process that finds a file opens it, waits at its [gate](Gate), and checks whether the name still leads to it.
+//! 2. A process that finds a file opens it, passes its [gate](Gate), and checks whether the name still leads to it.
 //! 3. If no process is attached, the file was left by dead processes: it is removed, and a new one created.
 //! 4. Otherwise its header is checked, it is mapped, and an [attachment](claim) claimed.
 //! 5. A process that ends while no other stays attached removes the file. One that is killed leaves it to step 3.
@@ -13,6 +13,7 @@
 //! of the fabric are removed before its file, and also when a new one is created, while its creator is behind the
 //! gate.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ use rustix::io::Errno;
 use super::attachment::{Attachment, PATIENCE, leave};
 use super::error::AttachError;
 use super::guard_page::GuardPage;
-use super::liveness::{self, Gate, Liveness};
+use super::liveness::{self, Gate, KNOCK, Liveness};
 use super::mapping::Mapping;
 use super::name::FabricPath;
 use super::plan::Format;
@@ -52,13 +53,17 @@ impl Registry {
         let begun = Instant::now();
         let deadline = begun + PATIENCE;
         let busy = || AttachError::Busy { path: path.file() };
-        let guard = self.lock(deadline).ok_or_else(busy)?;
+        let waits_at = Cell::new(None);
         fork::at_end(|deadline| leave(&REGISTRY, deadline));
-        fork::watch(&guard)
-            .map_err(|errno| AttachError::system("watching over forks", path.file(), errno))?;
-        let attempt = Attempt { guard, path, shape, format, deadline };
         loop {
-            match attempt.make_one() {
+            let guard = self.lock(deadline).ok_or_else(busy)?;
+            fork::watch(&guard)
+                .map_err(|errno| AttachError::system("watching over forks", path.file(), errno))?;
+            // The registry is locked for one attempt: while one fabric is busy, other threads attach to others.
+            let attempt = Attempt { guard, path, shape, format, waits_at: &waits_at };
+            let made = attempt.make_one();
+            drop(attempt);
+            match made {
                 Ok(Some(attachment)) => return Ok(attachment),
                 // Other processes that create the file at the same time free their bytes again; and the attachment of a dead
                 // process is freed by the survivors.
@@ -68,7 +73,7 @@ impl Registry {
                     pause();
                 }
                 Err(error) => return Err(error),
-                Ok(None) if Instant::now() < deadline => {}
+                Ok(None) if Instant::now() < deadline => thread::sleep(KNOCK),
                 Ok(None) => return Err(busy()),
             }
         }
@@ -88,13 +93,17 @@ struct Attempt<'a> {
     path: &'a FabricPath,
     shape: Shape,
     format: &'a Format,
-    deadline: Instant,
+    /// The file whose gate was closed.
+    waits_at: &'a Cell<Option<&'static Kept>>,
 }
 
 impl Attempt<'_> {
-    /// Attaches, or returns `None` if other processes changed something meanwhile.
+    /// Attaches, or returns `None` if another process is behind the gate, or changed something meanwhile.
     fn make_one(&self) -> Result<Option<&'static Attachment>, AttachError> {
-        let Some(id) = file::find(self.path)? else { return self.create() };
+        let found = file::find(self.path)?;
+        let is_gone = |old: &&Kept| found != Some(old.id()) && old.attached().is_none();
+        self.waits_at.take().filter(is_gone).into_iter().for_each(close_unused);
+        let Some(id) = found else { return self.create() };
         let kept = match self.guard.find(id) {
             Some(kept) => kept,
             None => match file::open_found(self.path)? {
@@ -111,7 +120,10 @@ impl Attempt<'_> {
     /// Attaches to a file that was found, if it is in use; else removes it.
     fn enter(&self, kept: &'static Kept) -> Result<Option<&'static Attachment>, AttachError> {
         let Some(fd) = kept.fd() else { return Ok(None) };
-        let gate = self.gate(fd)?;
+        let Some(gate) = self.gate(fd)? else {
+            self.waits_at.set(Some(kept));
+            return Ok(None);
+        };
         let used = liveness::anybody(fd).map_err(self.failed("asking for the users"))?;
         // The descriptor may have referred to another file, if the program closed what it does not own.
         let is_it = file::leads_to(self.path, kept.id()) && kept.is_open();
@@ -120,8 +132,10 @@ impl Attempt<'_> {
             true => self.join(kept, fd),
             false => file::unlink_fabric(self.path).map(|()| None),
         };
+        // A forked child may have inherited the descriptor, and would keep the gate locked.
+        drop(gate);
         if !matches!(entered, Ok(Some(_))) {
-            discard(kept, gate);
+            close_unused(kept);
         }
         entered
     }
@@ -144,7 +158,7 @@ impl Attempt<'_> {
         header::write(fd, &self.shape, self.format).map_err(self.failed("writing the header"))?;
         let memory = self.map(fd, &self.shape)?;
         let claimed = self.claim(fd, &memory, &self.shape)?;
-        let _gate = self.gate(fd)?;
+        let Some(_gate) = self.gate(fd)? else { return Ok(None) };
         if !kept.is_open() || !file::link(fd, self.path)? {
             return Ok(None);
         }
@@ -202,10 +216,8 @@ impl Attempt<'_> {
         Ok(self.guard.keep(file, id))
     }
 
-    fn gate(&self, fd: BorrowedFd<'static>) -> Result<Gate<'static>, AttachError> {
-        Gate::pass(fd, self.deadline)
-            .map_err(self.failed("locking"))?
-            .ok_or_else(|| AttachError::Busy { path: self.path.file() })
+    fn gate(&self, fd: BorrowedFd<'static>) -> Result<Option<Gate<'static>>, AttachError> {
+        Gate::pass(fd, Instant::now()).map_err(self.failed("locking"))
     }
 
     fn map(&self, fd: BorrowedFd<'_>, shape: &Shape) -> Result<Mapping, AttachError> {
@@ -247,12 +259,9 @@ impl Attempt<'_> {
 }
 
 /// Closes a file to which this process has not attached, so that its memory can be freed: unless another copy of this
-/// library has, whose name lock would be dropped. The gate is left first: a forked child may have inherited the
-/// descriptor, and would keep the gate locked.
-pub fn discard(kept: &Kept, gate: Gate<'_>) {
-    let is_unused = kept.fd().is_some_and(|fd| liveness::is_without_us(fd) == Ok(true));
-    drop(gate);
-    if is_unused {
+/// library has, whose name lock would be dropped.
+pub fn close_unused(kept: &Kept) {
+    if kept.fd().is_some_and(|fd| liveness::is_without_us(fd) == Ok(true)) {
         kept.close();
     }
 }

@@ -36,7 +36,7 @@ const GENERATIONS: i64 = 1 << 16;
 /// From the byte of an owner to that of its name.
 const NAME: i64 = 1 << 33;
 /// How long to wait between two attempts to take the gate.
-const KNOCK: Duration = Duration::from_micros(500);
+pub const KNOCK: Duration = Duration::from_micros(500);
 
 /// Whether a process is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

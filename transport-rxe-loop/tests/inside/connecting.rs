@@ -10,7 +10,9 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use super::prelude::*;
 use crate::cm::{CmId, ConnParam, EventChannel, EventKind, IdEvent, PortSpace};
 use crate::connections::IdKey;
+use crate::connections::again::Request;
 use crate::connections::port::{Place, Purpose, socket};
+use crate::protocol::cm::message::{Kind, Message};
 
 const PARAM: ConnParam<&[u8]> = ConnParam::new(1, b"");
 const EMFILE: Errno = Errno(24);
@@ -86,6 +88,38 @@ fn who_connects_and_sends_no_request_keeps_nobody_out() {
     let _active = Side::requests(&context, addr);
     listener.expect(EventKind::CONNECT_REQUEST);
     drop(stopped);
+}
+
+#[test]
+fn a_request_that_finds_no_listener_reaches_one_that_listens_a_moment_later() {
+    let Fixture { context, device, .. } = Fixture::new();
+    let passive = Side::new(&context);
+    passive.id.bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+    let addr = passive.id.local_addr().unwrap();
+    let key = |side: &Side| IdKey(side.id.key());
+    let resolved = || {
+        let side = Side::resolves(&context, addr);
+        let addresses = [side.id.local_addr().unwrap(), addr];
+        let place = device.connections.place(PortSpace::TCP, addr, false);
+        let message = Message { addresses, ..Message::of(Kind::Req) };
+        (side, Request::new(place, message))
+    };
+    let (active, request) = resolved();
+    let mut all = device.connections.lock().unwrap();
+    assert!(all.request(key(&active), request).unwrap().is_some(), "nobody listens");
+    all.listen(key(&passive), 1).unwrap();
+    assert_eq!(all.request_again(key(&active)), None);
+    drop(all);
+    passive.expect(EventKind::CONNECT_REQUEST);
+    drop(passive);
+
+    let (active, request) = resolved();
+    let mut all = device.connections.lock().unwrap();
+    let first = all.request(key(&active), request).unwrap();
+    let pauses = std::iter::successors(first, |_| all.request_again(key(&active)));
+    assert_eq!(pauses.sum::<Duration>(), Duration::from_millis(255));
+    drop(all);
+    active.expect(EventKind::REJECTED);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use cq_core::transport::{EventError, Woken};
 
 use super::attributes;
 use crate::api::device::Context;
+use crate::connections::again::Request;
 use crate::connections::port::{PortSpace, is_local, source_to};
 use crate::connections::{All, ChannelKey, Event, IdKey, Queued};
 use crate::lifecycle::Device;
@@ -234,15 +235,17 @@ impl CmId {
     /// not allow so many READs and atomics.
     pub fn connect(&self, param: &ConnParam<&[u8]>) -> Result<(), Errno> {
         let message = self.message(Kind::Req, param)?;
-        self.with(|all, key| {
+        let connections = &self.device.connections;
+        let request = self.with(|all, key| {
             let id = all.id(key)?;
             let (Some(local), Some(remote), true) = (id.local, id.remote, id.is_resolved) else {
                 return Err(rustix::io::Errno::INVAL);
             };
             id.retry_count = message.retry_count;
-            let place = self.device.connections.place(id.space, remote, false);
-            all.request(key, &place, &Message { addresses: [local, remote], ..message })
-        })
+            let place = connections.place(id.space, remote, false);
+            Ok(Request::new(place, Message { addresses: [local, remote], ..message }))
+        })?;
+        connections.request(self.key, request).map_err(errno)
     }
 
     /// Accepts the request that it came with: `rdma_accept`. The event is ESTABLISHED once the peer is ready, and none for

@@ -27,9 +27,26 @@ fn x07_threads_that_open_at_once_make_their_device_one_after_the_other() {
 
 /// An attempt of a program that has kept no file yet.
 fn attempt<'a>(registry: &'static Registry, path: &'a FabricPath) -> Attempt<'a> {
-    let deadline = Instant::now() + PATIENCE;
-    let (guard, shape) = (registry.lock(deadline).unwrap(), limits().in_force(&FORMAT).unwrap());
-    Attempt { guard, path, shape, format: &FORMAT, deadline }
+    let guard = registry.lock(Instant::now() + PATIENCE).unwrap();
+    let (shape, waits_at) = (limits().in_force(&FORMAT).unwrap(), Box::leak(Box::default()));
+    Attempt { guard, path, shape, format: &FORMAT, waits_at }
+}
+
+#[test]
+fn x07_who_waits_at_a_gate_keeps_no_thread_from_another_fabric() {
+    static TWO: Registry = Registry::new();
+    let ((directory, here), another) = (attached(), Directory::new());
+    let attach = |to: &Directory| TWO.attach(&to.path(), &limits(), &FORMAT).map(drop);
+    let file = file::open_found(&directory.path()).unwrap().unwrap();
+    let gate = Gate::pass(file.as_fd(), Instant::now()).unwrap().unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| attach(&directory));
+        until("it has come to the gate", || TWO.all().any(|kept| kept.id() == here.file_id()));
+        attach(&another).unwrap();
+        assert!(!waiting.is_finished(), "it was to wait");
+        drop(gate);
+        waiting.join().unwrap().unwrap();
+    });
 }
 
 #[test]

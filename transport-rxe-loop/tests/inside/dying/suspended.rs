@@ -2,6 +2,7 @@
 //! for, or an error, and are not blocked; and a process that is resumed continues without harm.
 
 use std::iter;
+use std::sync::{Mutex, PoisonError};
 
 use super::line::Line;
 use super::steps::{asks, mortal};
@@ -114,10 +115,17 @@ fn open(name: &str, step: Step) -> Outcome<Context> {
     Ok(options.open("loop0")?)
 }
 
+/// Locked while a thread opens its fabric: on a slow machine, each waits too long for all others that do so at once.
+static OPENING: Mutex<()> = Mutex::new(());
+
 /// False if the victim does not reach the step so often.
 fn outlives(step: Step, time: usize) -> bool {
     let mut chance = Chance::new(time as u64);
-    let mut me = Survivor::new(&format!("{}-{step:?}-{time}", fabric()), step, time).unwrap();
+    let name = format!("{}-{step:?}-{time}", fabric());
+    let mut me = {
+        let _turn = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+        Survivor::new(&name, step, time).unwrap()
+    };
     if !me.works(&mut chance) {
         return false;
     }
