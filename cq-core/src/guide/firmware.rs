@@ -46,8 +46,8 @@
 //!                 error => (WcStatus::GENERAL_ERR, error),
 //!             };
 //!             let wc = Wc::new(self.next, status, 0).with_opcode(WcOpcode::RDMA_WRITE);
+//!             state(self.next).store(FREE, Relaxed); // before the push: who polls that may post here again
 //!             let _ = self.queue.push(&wc.with_vendor_err(error)); // an overrun is latched: the main loop gets it
-//!             state(self.next).store(FREE, Relaxed);
 //!             self.next += 1;
 //!         }
 //!     }

@@ -186,7 +186,7 @@
 //! | [`max_cqe`](crate::setup::DeviceAttr::max_cqe) | 52,429 |
 //! | [`max_qp_wr`](crate::setup::DeviceAttr::max_qp_wr), [`max_srq_wr`](crate::setup::DeviceAttr::max_srq_wr) | 16,384 |
 //! | [`max_sge`](crate::setup::DeviceAttr::max_sge), inline bytes | 16, 256 |
-//! | queue pairs, completion queues | 1,024 each |
+//! | queue pairs, completion queues | 2,048, and 1,024 |
 //! | bytes for all tables and queues of the fabric | 52 MiB; a queue pair of usual capacities with a completion queue for it takes 47 KiB |
 //!
 //! `RXE_LOOP_LIMITS="queue_pairs=4096,completion_queues=64,bytes=256M"`, or `OpenOptions::limits` with `Limits`, changes

@@ -8,14 +8,14 @@ pub use self::text::{LimitsTextError, from_env};
 use crate::lifecycle::device::FORMAT;
 use crate::shm::shape::{KINDS, Shape};
 
-/// Bytes of a fabric by default: for as many queue pairs of usual capacities as its table holds, each with a completion
-/// queue of its own for all requests of its queues. It fits the 64 MiB of shared memory that containers have.
+/// Bytes of a fabric by default: for 1,024 queue pairs of usual capacities, each with a completion queue of its own for all
+/// requests of its queues. It fits the 64 MiB of shared memory that containers have.
 const USUAL_BYTES: u64 = 52 << 20;
 
 /// The limits of a fabric. The process that creates it chooses them; they hold for all that open it later.
 ///
-/// Table sizes are rounded up to powers of two. The defaults are 1,024 queue pairs and completion queues, 4,096 regions and
-/// windows, 256 shared receive queues, 512 channels, 64 processes and 52 MiB.
+/// Table sizes are rounded up to powers of two. The defaults are 2,048 queue pairs, 1,024 completion queues, 4,096 regions
+/// and windows, 256 shared receive queues, 512 channels, 64 processes and 52 MiB.
 ///
 /// # Memory
 /// The [`bytes`](Self::bytes) hold the tables, rings and queues of all processes. They are reserved when the fabric is
@@ -61,7 +61,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            queue_pairs: 1024,
+            queue_pairs: 2048,
             completion_queues: 1024,
             memory_regions: 4096,
             shared_receive_queues: 256,

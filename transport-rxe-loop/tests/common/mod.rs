@@ -119,7 +119,7 @@ pub fn faulty(faults: Faults) -> Context {
     static FABRICS: AtomicU32 = AtomicU32::new(0);
     let nth = FABRICS.fetch_add(1, Ordering::Relaxed);
     let name = format!("faulty-{}-{nth}", std::process::id());
-    let limits = Limits { bytes: 4 << 20, ..Limits::default() };
+    let limits = Limits { bytes: 5 << 20, ..Limits::default() };
     OpenOptions::new().fabric(&name).limits(limits).faults(faults).open("loop0").unwrap()
 }
 

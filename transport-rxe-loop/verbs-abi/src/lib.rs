@@ -75,10 +75,9 @@
 //!   `UCX_TLS=rc_v,self` or `ud_v,self`. `UCX_SOCKADDR_TLS_PRIORITY=rdmacm` has its listeners use librdmacm.
 //! - uDAPL requires an entry in `dat.conf(5)`, which `DAT_OVERRIDE` may name, for the provider that uses librdmacm:
 //!   `loop0 u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "lo 0" ""`; then `dtest -P loop0`.
-//! - `cmtime -c 1000` requires `RXE_LOOP_LIMITS=queue_pairs=4096`: two queue pairs of each connection are in the fabric.
-//!   Each connection also has a descriptor in each process: 1024 (`ulimit -n`) are enough for 1000, 256 are not.
-//! - `qperf -cm1` may say "Event rejected": its server tells the port before it listens, and nothing delays the client.
-//!   Run the client again.
+//! - A connection has a descriptor in each process: `cmtime -c 1000` needs 1024 of them (`ulimit -n`).
+//! - fio's engine `rdma` with `--verb=send` asks for no RNR retries, and posts no more receives than its peer has sends
+//!   outstanding: where a send comes before the receive is posted again, fio reports "RNR retry counter exceeded", and hangs.
 //! - `riostream`, `rstream` and `rcopy` fail: they use rsockets.
 //! - Programs that rely on the behaviour of Soft-RoCE, as the crate async-rdma does for immediate data, need
 //!   `RXE_LOOP_IMITATE=rxe`.

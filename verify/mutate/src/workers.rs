@@ -10,7 +10,7 @@ use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Does each piece of work once, beginning in their order, by so many threads, until all are done or one fails.
-/// Returns what came of them, in their order. Shows progress: a bar on a terminal, lines elsewhere.
+/// Returns what came of them, in their order. Shows progress: a bar on a terminal, elsewhere a line for each percent.
 pub fn map<T: Sync, R: Send>(
     what: &'static str,
     threads: usize,
@@ -32,8 +32,10 @@ pub fn map<T: Sync, R: Send>(
             }
             done.lock().unwrap_or_else(PoisonError::into_inner).push((nth, result));
             bar.inc(1);
-            if bar.is_hidden() {
-                say(format_args!("{} of {} {what}", bar.position(), work.len()));
+            let (count, all) = (bar.position(), work.len() as u64);
+            let percent = |count| count * 100 / all;
+            if bar.is_hidden() && percent(count) > percent(count - 1) {
+                say(format_args!("{count} of {all} {what}"));
             }
         }
     };

@@ -11,7 +11,7 @@ fn pair() -> (End, End) {
 /// The device as it is strict by itself.
 fn deferring() -> Context {
     let name = format!("strict-{}-{:?}", std::process::id(), thread::current().id());
-    let limits = Limits { bytes: 4 << 20, ..Limits::default() };
+    let limits = Limits { bytes: 5 << 20, ..Limits::default() };
     let options = OpenOptions::new().fabric(&name.replace(['(', ')'], "")).limits(limits);
     options.strict().open("loop0").unwrap()
 }

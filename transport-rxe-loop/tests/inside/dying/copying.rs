@@ -23,7 +23,7 @@ struct Target {
 
 impl Target {
     fn new(name: &str) -> Self {
-        let limits = Limits { bytes: 4 << 20, ..Limits::default() };
+        let limits = Limits { bytes: 5 << 20, ..Limits::default() };
         let (fixture, name) = named(name, OpenOptions::new().limits(limits));
         let access = Access::LOCAL_WRITE | Access::REMOTE | Access::MW_BIND;
         let ((words, region), mut qp) = (heap(&fixture.pd, WORDS, access), fixture.qp());

@@ -20,11 +20,6 @@ use crate::run::Stop;
 
 /// How many pairs are under way at once: they mostly wait for each other.
 const AT_ONCE: usize = 2;
-/// How often a client is started at most. qperf's server tells its port before it listens there, and a client that
-/// comes earlier is rejected.
-const TRIES: usize = 30;
-/// What such a client says.
-const EARLY: &str = "expecting: Event established";
 
 /// Whether `/dev` of a program can have a file more, as UCX needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,13 +128,7 @@ fn meet(pair: &Pair, place: &Place<'_>) -> Result<Vec<Said>, Stop> {
         return Ok(vec![server.finish()?, meeting::not_started()]);
     }
     let mut client = start("client", pair.client)?;
-    for _ in 1..TRIES {
-        await_pair(pair, &mut server, &mut client)?;
-        if client.ended()?.is_none() || !client.output()?.contains(EARLY) {
-            break;
-        }
-        client = start("client", pair.client)?;
-    }
+    await_pair(pair, &mut server, &mut client)?;
     let client = client.finish()?;
     if pair.end == End::Signal && server.ended()?.is_none() {
         server.terminate()?;

@@ -99,13 +99,13 @@ const LIST: &[Row] = &[
     Row("ibv_asyncwatch", &[""], Watching(judge::watching), ONCE),
     Row(suite::PROGRAM, &[suite::OPTIONS], Alone(suite::judge), ONCE),
     // Bytes are compared with what was sent (-c) where there is such an option.
-    Row("ibv_rc_pingpong", &["-c", "-c -N"], PingPong, &[(4096, 10_000), (1, 10_000)]),
+    Row("ibv_rc_pingpong", &["-c", "-c -N"], PingPong, &[(4096, 2000), (1, 2000)]),
     Row("ibv_rc_pingpong", &["-c", "-c -N"], PingPong, &[(65_536, 2000), (1 << 20, 200)]),
     Row("ibv_rc_pingpong", &["-c -e"], PingPong, &[(1, 2000), (65_536, 1000), (1 << 20, 100)]),
     Row("ibv_rc_pingpong", &["-c -e", "-c -N -e"], PingPong, &[(4096, 2000)]),
-    Row("ibv_uc_pingpong", &["-c"], PingPong, &[(4096, 10_000), (1 << 20, 200)]),
+    Row("ibv_uc_pingpong", &["-c"], PingPong, &[(4096, 2000), (1 << 20, 200)]),
     Row("ibv_uc_pingpong", &["-c -e"], PingPong, &[(4096, 2000)]),
-    Row("ibv_ud_pingpong", &["-c"], PingPong, &[(2048, 10_000), (4096, 2000)]),
+    Row("ibv_ud_pingpong", &["-c"], PingPong, &[(2048, 2000), (4096, 2000)]),
     Row("ibv_ud_pingpong", &["-c -e"], PingPong, &[(2048, 2000)]),
     // Here who ends first leaves sends under way at the other side.
     Row("ibv_srq_pingpong", &["-c", "-c -e"], PingPong, &[(4096, 1000)]),

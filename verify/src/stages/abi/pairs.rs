@@ -119,10 +119,9 @@ pub const PAIRS: &[Pair] = &[
         asked: TIMED,
         rounds: All,
     },
-    // Two queue pairs of each connection are in the fabric.
     Pair {
-        server: "env RXE_LOOP_LIMITS=queue_pairs=4096 cmtime",
-        client: "env RXE_LOOP_LIMITS=queue_pairs=4096 cmtime -s 127.0.0.1 -c 1000",
+        server: "cmtime",
+        client: "cmtime -s 127.0.0.1 -c 1000",
         end: Signal,
         served: &[("fail", 0)],
         asked: TIMED,
