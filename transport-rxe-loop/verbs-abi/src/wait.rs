@@ -117,6 +117,9 @@ mod tests {
     use rustix::pipe::pipe;
 
     use super::*;
+    use crate::exports::{rdma_create_event_channel, rdma_destroy_event_channel};
+    use crate::rdmacm::event::next;
+    use crate::rdmacm::objects::CHANNELS;
     use crate::test::*;
 
     const LIMIT: Duration = Duration::from_secs(20);
@@ -184,9 +187,21 @@ mod tests {
 
         rustix::io::read(&reader, &mut [0; 1]).unwrap();
         install(0);
-        let thread = waiter();
-        signal_until(&thread, || thread.is_finished());
-        assert_eq!(thread.join().unwrap(), Err(Errno::of(libc::EINTR)));
+        let is_interrupted = |thread: JoinHandle<Result<(), Errno>>| {
+            signal_until(&thread, || thread.is_finished());
+            assert_eq!(thread.join().unwrap(), Err(Errno::of(libc::EINTR)));
+        };
+        is_interrupted(waiter());
+
+        // It has found the channel, which is destroyed then: nothing but the signal ends its wait.
+        // SAFETY: it is used no more once it is destroyed.
+        let channel = unsafe {
+            let face = rdma_create_event_channel();
+            let channel = CHANNELS.find(face).unwrap();
+            rdma_destroy_event_channel(face);
+            channel
+        };
+        is_interrupted(thread::spawn(move || next(channel).map(drop)));
     }
 
     /// What a thread that is to be cancelled knows.

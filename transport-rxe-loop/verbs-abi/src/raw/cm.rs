@@ -236,10 +236,17 @@ unsafe extern "C-unwind" {
 pub fn wait_readable(descriptor: RawFd) -> Result<(), Errno> {
     // SAFETY: any number will do, and it has no pointers.
     match unsafe { libc::fcntl(descriptor, libc::F_GETFL) } {
-        ..0 => return Err(Errno::last()),
-        flags if flags & libc::O_NONBLOCK != 0 => return Err(Errno::of(libc::EAGAIN)),
-        _ => {}
+        ..0 => Err(Errno::last()),
+        flags if flags & libc::O_NONBLOCK != 0 => Err(Errno::of(libc::EAGAIN)),
+        _ => wait_for(descriptor),
     }
+}
+
+/// The same, whatever its flags say. A negative one never is.
+///
+/// # Errors
+/// EBADF, EINTR, as of [`wait_readable`].
+pub fn wait_for(descriptor: RawFd) -> Result<(), Errno> {
     loop {
         let mut watched = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
         // SAFETY: one of them.

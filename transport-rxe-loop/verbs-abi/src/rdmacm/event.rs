@@ -1,6 +1,7 @@
 //! Events: `rdma_get_cm_event(3)` and `rdma_ack_cm_event(3)`. An event of an identifier that has a queue pair is told
 //! once the queue pair has followed it: an answer connects it, a rejection fails it.
 
+use std::os::fd::RawFd;
 use std::ptr;
 
 use cq_core::cm::{CmEvent, EventKind, Status};
@@ -9,7 +10,7 @@ use transport_rxe_loop::cm::IdEvent;
 
 use crate::ah;
 use crate::errno::Errno;
-use crate::raw::cm::{Data, wait_readable};
+use crate::raw::cm::{Data, wait_for, wait_readable};
 use crate::raw::{Out, Slot};
 use crate::rdmacm::channel::descriptor;
 use crate::rdmacm::id::{Id, is_datagram, named, qp_of};
@@ -29,9 +30,17 @@ pub fn get_cm_event(
     event.put(next(slot)?)
 }
 
-/// The next event of a channel.
+/// The next event of a channel. Who waits for one of a channel that is destroyed waits for ever, until a signal comes: so
+/// they do in librdmacm, whose call has the file open. Programs rely on it, such as rping, which destroys the channel and
+/// ends while its thread waits.
 pub fn next(channel: &'static Slot<Channel>) -> Result<*mut rdma_cm_event, Errno> {
-    until_found_by(|| look(channel), wait_readable)
+    const NEVER: RawFd = -1;
+    match until_found_by(|| look(channel), wait_readable) {
+        Err(_) if channel.with(|_| ()).is_err() => {
+            until_found_by(|| Ok(Look::Nothing(NEVER)), wait_for)
+        }
+        found => found,
+    }
 }
 
 fn look(channel: &'static Slot<Channel>) -> Result<Look<*mut rdma_cm_event>, Errno> {
