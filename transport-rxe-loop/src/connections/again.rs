@@ -82,11 +82,7 @@ impl All {
     /// # Errors
     /// EINVAL: the identifier is connected, or was. The system refused.
     pub fn request(&mut self, key: IdKey, request: Request) -> Result<Option<Duration>, Errno> {
-        let id = self.id(key)?;
-        let called = id.state.call(Call::Connect).map_err(|_| Errno::INVAL)?;
-        if id.bound.is_none() || id.listening.is_some() {
-            return Err(Errno::INVAL);
-        }
+        let called = self.id(key)?.state.call(Call::Connect).map_err(|_| Errno::INVAL)?;
         let sent = self.send(key, &request);
         if let Err(Missed::System(errno)) = sent {
             return Err(errno);

@@ -120,6 +120,11 @@ fn a_request_that_finds_no_listener_reaches_one_that_listens_a_moment_later() {
     assert_eq!(pauses.sum::<Duration>(), Duration::from_millis(255));
     drop(all);
     active.expect(EventKind::REJECTED);
+
+    // The service thread pauses in between, too: no clock runs slower than its sleep.
+    let begun = Instant::now();
+    Side::requests(&context, addr).expect(EventKind::REJECTED);
+    assert!(begun.elapsed() >= Duration::from_millis(255));
 }
 
 #[test]
