@@ -6,7 +6,7 @@
 //!
 //! The service thread sends them again. The channel's timer would make its descriptor readable without an event.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,9 @@ pub struct Request {
     pause: Duration,
 }
 
+/// Requests that have found no listener, by when they are sent again.
+pub type Unsent = BTreeMap<(Instant, IdKey), Request>;
+
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// The last pause of all, which are 255 ms together: each is twice as long as the one before.
 const LAST_PAUSE: Duration = Duration::from_millis(128);
@@ -43,12 +46,12 @@ impl Connections {
     /// Requests a connection.
     ///
     /// # Errors
-    /// EINVAL: the identifier is connected, or was. The system refused.
+    /// EINVAL: the identifier is connected, or was. EAGAIN: the system refuses the service thread. What else it refuses.
     pub fn request(&self, key: IdKey, request: Request) -> Result<(), Errno> {
         let mut all = self.lock()?;
         self.shm.thread().start().map_err(|_| Errno::AGAIN)?;
-        if let Some(pause) = all.request(key, request)? {
-            self.unsent().insert((Instant::now() + pause, key));
+        if all.request(key, &request)? {
+            self.send_later(key, request);
             self.shm.call(self.shm.attachment());
         }
         Ok(())
@@ -57,47 +60,59 @@ impl Connections {
     /// Sends the requests again whose time has come. Returns how long until the next. For the service thread.
     pub fn request_again(&self) -> Option<Duration> {
         loop {
-            let (at, key) = *self.unsent().first()?;
+            let mut unsent = self.unsent();
+            let first = unsent.first_entry()?;
+            let &(at, key) = first.key();
             let left = at.saturating_duration_since(Instant::now());
             if !left.is_zero() {
                 return Some(left);
             }
-            let mut all = self.lock().ok()?;
-            let pause = all.request_again(key);
-            let mut unsent = self.unsent();
-            unsent.remove(&(at, key));
-            unsent.extend(pause.map(|pause| (Instant::now() + pause, key)));
+            let mut request = first.remove();
+            drop(unsent);
+            request.pause *= 2;
+            if self.lock().ok()?.request_again(key, &request) {
+                self.send_later(key, request);
+            }
         }
     }
 
-    fn unsent(&self) -> MutexGuard<'_, BTreeSet<(Instant, IdKey)>> {
+    fn send_later(&self, key: IdKey, request: Request) {
+        self.unsent().insert((Instant::now() + request.pause, key), request);
+    }
+
+    fn unsent(&self) -> MutexGuard<'_, Unsent> {
         self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl All {
-    /// Requests a connection. If there is no listener, that is how long to wait before it is sent
-    /// [again](Self::request_again).
+    /// Requests a connection. Whether the request is to be sent [again](Self::request_again), as there is no listener.
     ///
     /// # Errors
     /// EINVAL: the identifier is connected, or was. The system refused.
-    pub fn request(&mut self, key: IdKey, request: Request) -> Result<Option<Duration>, Errno> {
+    pub fn request(&mut self, key: IdKey, request: &Request) -> Result<bool, Errno> {
         let called = self.id(key)?.state.call(Call::Connect).map_err(|_| Errno::INVAL)?;
-        let sent = self.send(key, &request);
+        let sent = self.send(key, request);
         if let Err(Missed::System(errno)) = sent {
             return Err(errno);
         }
         self.enter(key, called.state);
-        self.settle(key, request, sent)
+        let settled = self.settle(key, request, sent);
+        settled.inspect_err(|_| self.enter(key, State::Idle))
     }
 
-    /// Sends a request again that has found no listener, if it is still there. How long to wait before that is done again.
-    pub fn request_again(&mut self, key: IdKey) -> Option<Duration> {
-        let mut request = self.id(key).ok()?.unsent.take()?;
-        request.pause *= 2;
-        let sent = self.send(key, &request);
-        // Its event can't be queued where its channel is gone, and so is it.
-        self.settle(key, request, sent).ok()?
+    /// Sends a request again that has found no listener, if its identifier still waits for that. Whether it is to be sent once
+    /// more.
+    pub fn request_again(&mut self, key: IdKey, request: &Request) -> bool {
+        if !self.id(key).is_ok_and(|id| id.state == State::ReqSent) {
+            return false;
+        }
+        let sent = self.send(key, request);
+        self.settle(key, request, sent).unwrap_or_else(|_| {
+            // Its answer would not be heard. Without its channel, nobody is to be told.
+            let _ = self.heard(key, Heard::TimedOut, None);
+            false
+        })
     }
 
     fn send(&mut self, key: IdKey, request: &Request) -> Result<(), Missed> {
@@ -108,35 +123,29 @@ impl All {
         socket::request(&bound.socket, &ringer, &request.to, &request.message)
     }
 
-    /// What comes of a request that was sent, or has missed its listener. How long until it is sent again.
+    /// What comes of a request that was sent, or has missed its listener. Whether it is to be sent again.
+    ///
+    /// # Errors
+    /// The system does not watch for its answer.
     fn settle(
         &mut self,
         key: IdKey,
-        request: Request,
+        request: &Request,
         sent: Result<(), Missed>,
-    ) -> Result<Option<Duration>, Errno> {
-        let id = self.id(key)?;
+    ) -> Result<bool, Errno> {
         let refused = match sent {
             Ok(()) => None,
             Err(Missed::Busy) => Some(Heard::Rej(reason::BY_PEER)),
             // What the system refused it may grant the next time.
-            Err(Missed::NoListener | Missed::System(_)) if request.pause <= LAST_PAUSE => {
-                let pause = request.pause;
-                id.unsent = Some(request);
-                return Ok(Some(pause));
-            }
+            Err(_) if request.pause <= LAST_PAUSE => return Ok(true),
             Err(_) => Some(Heard::Rej(reason::NO_LISTENER)),
         };
-        id.socket = id.bound.take().map(|bound| bound.socket);
-        if let Some(refused) = refused {
-            self.heard(key, refused, None)?;
-            return Ok(None);
-        }
         let (id, channel) = self.of(key)?;
-        if let Err(errno) = id.watch(key, channel) {
-            self.enter(key, State::Idle);
-            return Err(errno);
+        id.socket = id.bound.take().map(|bound| bound.socket);
+        match refused {
+            Some(refused) => self.heard(key, refused, None)?,
+            None => id.watch(key, channel)?,
         }
-        Ok(None)
+        Ok(false)
     }
 }

@@ -7,7 +7,6 @@ use std::time::Instant;
 use cq_core::setup::QpType;
 use rustix::io::Errno;
 
-use super::again::Request;
 use super::channel::Channel;
 use super::listening::Listening;
 use super::port::{Bound, Place, PortSpace};
@@ -32,8 +31,6 @@ pub struct Id {
     is_watched: bool,
     /// Its port, until its request is sent.
     pub bound: Option<Bound>,
-    /// A request that has found no listener.
-    pub unsent: Option<Request>,
     pub listening: Option<Listening>,
     pub local: Option<SocketAddr>,
     /// The peer's address, or the one that is to be resolved.
@@ -58,7 +55,6 @@ impl Id {
             socket: None,
             is_watched: false,
             bound: None,
-            unsent: None,
             listening: None,
             local: None,
             remote: None,

@@ -16,7 +16,7 @@ mod listening;
 pub mod port;
 pub mod socket;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +25,7 @@ use std::time::Instant;
 use cq_core::setup::QpType;
 use rustix::io::Errno;
 
+use self::again::Unsent;
 use self::channel::{Channel, Ready};
 use self::id::Id;
 use self::listening::Listening;
@@ -73,8 +74,8 @@ pub struct Connections {
     shm: &'static Shm,
     fabric: String,
     all: Mutex<All>,
-    /// The requests that have found no listener, and when each is sent again. Locked for a moment, also under `all`.
-    unsent: Mutex<BTreeSet<(Instant, IdKey)>>,
+    /// Locked for a moment, also under `all`.
+    unsent: Mutex<Unsent>,
 }
 
 /// All of it that changes.

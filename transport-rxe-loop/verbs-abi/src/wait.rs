@@ -194,7 +194,7 @@ mod tests {
         is_interrupted(waiter());
 
         // It has found the channel, which is destroyed then: nothing but the signal ends its wait.
-        // SAFETY: it is used no more once it is destroyed.
+        // SAFETY: the pointer is used no more once what it leads to is destroyed; slots stay.
         let channel = unsafe {
             let face = rdma_create_event_channel();
             let channel = CHANNELS.find(face).unwrap();

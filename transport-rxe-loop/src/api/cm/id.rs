@@ -232,7 +232,7 @@ impl CmId {
     ///
     /// # Errors
     /// EINVAL: the address is not resolved, the identifier was connected before, the private data is too long, or the device does
-    /// not allow so many READs and atomics.
+    /// not allow so many READs and atomics. EAGAIN: the system refuses the device's thread.
     pub fn connect(&self, param: &ConnParam<&[u8]>) -> Result<(), Errno> {
         let message = self.message(Kind::Req, param)?;
         let connections = &self.device.connections;
