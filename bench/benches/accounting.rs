@@ -30,6 +30,11 @@ impl Post for Null {
     fn post_recv(&mut self, _list: &[RecvWr<'_>]) -> Result<(), PostError> {
         Ok(())
     }
+
+    /// It uses no buffer.
+    fn quiesce(&mut self) -> bool {
+        true
+    }
 }
 
 fn requests(bench: &mut Criterion) {

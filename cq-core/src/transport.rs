@@ -199,11 +199,38 @@ pub trait Post {
     /// ([Q4](crate::contract#q4)).
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError>;
 
-    /// Ends all use of buffers, before the queue pair is destroyed. Returns false if the device can't: then the buffers
-    /// of outstanding requests must never be freed, and the requests may still complete. `true` by default, for a queue
-    /// pair that can always be destroyed.
-    fn quiesce(&mut self) -> bool {
-        true
+    /// Ends all use of buffers, before the queue pair is destroyed.
+    ///
+    /// With `true` the transport promises that the device neither reads nor writes a buffer of any request that was
+    /// posted here, from now on: the caller frees them. It has to make that so, as by going to RESET, or know that
+    /// it is: because posting has copied the bytes, or because the buffers belong to the transport and outlive the requests.
+    ///
+    /// With `false` the device may go on using them: the buffers of outstanding requests must never be freed, and the
+    /// requests may still complete.
+    fn quiesce(&mut self) -> bool;
+
+    /// Judges a request without posting it: the reason why it would be refused whatever is outstanding, such as too
+    /// many SGEs, too much inline data, or an operation that is not supported. `Ok` where that can't be told before it
+    /// is posted.
+    ///
+    /// The state of the queue pair is not judged, which may change before the request is posted.
+    ///
+    /// # Errors
+    /// The request can never be posted. Never [`QueueFull`](Refused::QueueFull).
+    #[inline]
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        let _ = wr;
+        Ok(())
+    }
+
+    /// Judges a receive without posting it, as [`check_send`](Self::check_send) does.
+    ///
+    /// # Errors
+    /// The request can never be posted. Never [`QueueFull`](Refused::QueueFull).
+    #[inline]
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        let _ = wr;
+        Ok(())
     }
 }
 

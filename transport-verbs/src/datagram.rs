@@ -61,7 +61,17 @@ impl Directed<'_> {
         if !sends || self.qp.qp_type() != QpType::Ud {
             return Err(Refused::Unsupported);
         }
-        self.qp.judge(wr)
+        Ok(())
+    }
+
+    fn judge_now(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        self.judge(wr)?;
+        self.qp.judge_now(wr)
+    }
+
+    const fn target(&self) -> Target<'_> {
+        let Destination { ah, qp_num, qkey } = self.destination;
+        Target { ah: ah.raw(), qp_num, qkey }
     }
 }
 
@@ -69,16 +79,27 @@ impl Post for Directed<'_> {
     /// Datagrams carry SEND, with or without immediate data; everything else is refused.
     #[inline]
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let Destination { ah, qp_num, qkey } = self.destination;
-        let target = Target { ah: ah.raw(), qp_num, qkey };
         self.qp
             .raw()
-            .post_send(list, |wr| self.judge(wr), Some(target))
+            .post_send(list, |wr| self.judge_now(wr), Some(self.target()))
             .map_err(|failure| self.qp.explain(&failure, list))
     }
 
     #[inline]
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         self.qp.post_recv(list)
+    }
+
+    fn quiesce(&mut self) -> bool {
+        self.qp.quiesce()
+    }
+
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        self.judge(wr)?;
+        self.qp.check(wr, Some(self.target()))
+    }
+
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        self.qp.check_recv(wr)
     }
 }

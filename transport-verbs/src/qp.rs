@@ -20,7 +20,7 @@ use crate::refusal;
 use crate::srq::SharedReceiveQueue;
 use crate::sys::port;
 use crate::sys::post::Failure;
-use crate::sys::qp::{Parts, Qp};
+use crate::sys::qp::{Parts, Qp, Target};
 use crate::trace;
 use cq_core::setup::DeviceAttr;
 
@@ -200,13 +200,19 @@ impl QueuePair {
         self.raw.pd().context().attributes()
     }
 
-    /// What the device is not asked about a request: some devices hang on it, carry it out later, or
+    /// What the device is not asked about a request that is posted: some devices hang on it, carry it out later, or
     /// overlook that they can't take it.
     #[inline]
-    pub(crate) fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    pub(crate) fn judge_now(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
         if !self.state.takes_sends() && !self.has_failed() {
             return Err(Refused::WrongState);
         }
+        self.judge(wr)
+    }
+
+    /// The part of it that does not depend on the state.
+    #[inline]
+    fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
         let returns_data = wr.op.returns_data();
         match wr.data {
             Data::Inline(_) if returns_data => Err(Refused::InlineResult),
@@ -216,6 +222,13 @@ impl QueuePair {
             Data::Sges(_) if self.max_rd_atomic == 0 => Err(Refused::NoReadAtomic),
             Data::Sges(_) => Ok(()),
         }
+    }
+
+    /// Judges a send without the device: with what is known of it before it is posted.
+    pub(crate) fn check(&self, wr: &SendWr<'_>, to: Option<Target<'_>>) -> Result<(), Refused> {
+        self.judge(wr)?;
+        self.raw.check_send(wr, to)?;
+        refusal::of_send_limits(wr, &self.caps, self.longest)
     }
 
     /// Whether it is in ERR, where sends are flushed (Q2): a request of its peer can bring it there from RTR.
@@ -263,7 +276,7 @@ impl Post for QueuePair {
     #[inline]
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
         self.raw
-            .post_send(list, |wr| self.judge(wr), None)
+            .post_send(list, |wr| self.judge_now(wr), None)
             .map_err(|failure| self.explain(&failure, list))
     }
 
@@ -283,6 +296,18 @@ impl Post for QueuePair {
     /// Goes to RESET.
     fn quiesce(&mut self) -> bool {
         self.modify(&QpAttr::to(QpState::RESET)).is_ok()
+    }
+
+    /// A datagram is judged with its destination, through [`to`](QueuePair::to).
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        self.check(wr, None)
+    }
+
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        if self.has_srq() {
+            return Err(Refused::SharedReceives);
+        }
+        refusal::of_recv_limits(wr, self.caps.max_recv_sge)
     }
 }
 

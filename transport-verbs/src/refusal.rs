@@ -25,28 +25,43 @@ pub fn of_send(
     caps: &QpCaps,
     longest: Option<u64>,
 ) -> PostError {
-    of(failure, list, |wr| match wr.data {
-        Data::Sges(sges) if sges.len() > caps.max_send_sge as usize => {
-            Some(Refused::TooManySges { max: caps.max_send_sge })
+    of(failure, list, |wr| of_send_limits(wr, caps, longest))
+}
+
+/// Whether a send exceeds these limits.
+pub fn of_send_limits(wr: &SendWr<'_>, caps: &QpCaps, longest: Option<u64>) -> Result<(), Refused> {
+    match (wr.data, longest) {
+        (Data::Sges(sges), _) if sges.len() > caps.max_send_sge as usize => {
+            Err(Refused::TooManySges { max: caps.max_send_sge })
         }
-        data => longest.filter(|&max| data.len() > max).map(|max| Refused::TooLong { max }),
-    })
+        (data, Some(max)) if data.len() > max => Err(Refused::TooLong { max }),
+        _ => Ok(()),
+    }
 }
 
 /// Why a queue whose receives have at most so many SGEs refused one.
 #[cold]
 pub fn of_recv(failure: &Failure, list: &[RecvWr<'_>], max_sge: u32) -> PostError {
-    of(failure, list, |wr| {
-        (wr.sges.len() > max_sge as usize).then_some(Refused::TooManySges { max: max_sge })
-    })
+    of(failure, list, |wr| of_recv_limits(wr, max_sge))
+}
+
+/// Whether a receive exceeds this limit.
+pub const fn of_recv_limits(wr: &RecvWr<'_>, max_sge: u32) -> Result<(), Refused> {
+    match wr.sges.len() > max_sge as usize {
+        true => Err(Refused::TooManySges { max: max_sge }),
+        false => Ok(()),
+    }
 }
 
 /// Errors of the request itself are checked first: some devices return ENOMEM for them, too.
-fn of<W>(failure: &Failure, list: &[W], limits: impl Fn(&W) -> Option<Refused>) -> PostError {
+fn of<W>(failure: &Failure, list: &[W], limits: impl Fn(&W) -> Result<(), Refused>) -> PostError {
     let Failure { posted, why } = *failure;
     let why = match why {
         Why::Refused(why) => why,
-        Why::Device(errno) => list.get(posted).and_then(limits).unwrap_or_else(|| by_errno(errno)),
+        Why::Device(errno) => {
+            let limit = list.get(posted).and_then(|wr| limits(wr).err());
+            limit.unwrap_or_else(|| by_errno(errno))
+        }
     };
     PostError { posted, why }
 }

@@ -129,6 +129,7 @@ fn q04_a_list_stops_at_the_first_bad_request() {
     ];
     let to = b.region.remote(0).unwrap();
     for (bad, why) in bad {
+        assert_eq!(a.qp.check_send(&bad), Err(why));
         for posted in [0, 1, 15, 16, 17, 35] {
             let mut list: Vec<_> =
                 (0..40).map(|id| SendWr::write_inline(id, &[1; 4], to)).collect();
@@ -143,8 +144,50 @@ fn q04_a_list_stops_at_the_first_bad_request() {
         let mut list = [RecvWr::new(1, &sges[..1]); 20];
         list[posted] = RecvWr::new(1, &sges);
         let why = Refused::TooManySges { max: b.qp.caps().max_recv_sge };
+        assert_eq!(b.qp.check_recv(&list[posted]), Err(why));
         refused(b.qp.post_recv(&list), posted, why);
     }
+}
+
+#[test]
+fn q04_what_can_never_be_posted_is_refused_without_posting_it() {
+    let Some((mut a, b)) = pair() else { return };
+    let remote = b.region.remote(0).unwrap();
+    let sge = [a.region.sge(0, 8).unwrap()];
+    assert_eq!(a.qp.check_send(&SendWr::read(1, &sge, remote)), Ok(()));
+    assert_eq!(a.qp.check_recv(&RecvWr::new(1, &sge)), Ok(()));
+    let flush = SendWr::flush(1, remote, 8, Placement::GLOBAL, Selectivity::Range);
+    assert_eq!(a.qp.check_send(&flush), Err(Refused::Unsupported));
+    refused(a.qp.post_send(&[flush]), 0, Refused::Unsupported);
+    let srq = a.pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
+    let mut shares = a.pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&a.cq) }).unwrap();
+    shares.modify(&QpAttr::init(&a.port, Access::REMOTE)).unwrap();
+    let wr = RecvWr::new(1, &sge);
+    assert_eq!(shares.check_recv(&wr), Err(Refused::SharedReceives));
+    refused(shares.post_recv(&[wr]), 0, Refused::SharedReceives);
+}
+
+#[test]
+fn q04_a_datagram_is_judged_with_its_destination() {
+    let Some(context) = device() else { return };
+    let mut end = End::new(&context, QpType::Ud);
+    end.qp.activate(&end.port, 1).unwrap();
+    let send = SendWr::send(1, &[]);
+    assert_eq!(end.qp.check_send(&send), Err(Refused::NoDestination));
+    refused(end.qp.post_send(&[send]), 0, Refused::NoDestination);
+    let other = context.alloc_pd().unwrap();
+    let address = AddressVector::of(&end.port, end.port.gid, end.port.lid);
+    let [ah, foreign] = [&end.pd, &other].map(|pd| pd.create_ah(&address).unwrap());
+    let (qp_num, qkey) = (end.qp.number(), 1);
+    let probe = SendWr::probe(1);
+    for (ah, wr, why) in
+        [(&foreign, send, Refused::NoDestination), (&ah, probe, Refused::Unsupported)]
+    {
+        let mut directed = end.qp.to(&Destination { ah, qp_num, qkey });
+        assert_eq!(directed.check_send(&wr), Err(why));
+        refused(directed.post_send(&[wr]), 0, why);
+    }
+    assert_eq!(end.qp.to(&Destination { ah: &ah, qp_num, qkey }).check_send(&send), Ok(()));
 }
 
 #[test]
@@ -153,7 +196,9 @@ fn q07_a_refused_change_does_not_turn_reads_and_atomics_on() {
     connect_by(&mut a, &b, &impatient().max_rd_atomic(0));
     let (sge, word) = ([a.region.sge(0, 8).unwrap()], b.region.remote(0).unwrap());
     a.qp.modify(&impatient()).unwrap_err();
-    refused(a.qp.post_send(&[SendWr::read(1, &sge, word)]), 0, Refused::NoReadAtomic);
+    let read = SendWr::read(1, &sge, word);
+    assert_eq!(a.qp.check_send(&read), Err(Refused::NoReadAtomic));
+    refused(a.qp.post_send(&[read]), 0, Refused::NoReadAtomic);
     a.expect_nothing();
 }
 
@@ -234,7 +279,9 @@ fn q04_a_refused_message_that_is_longer_than_the_port_takes_is_told_as_that() {
     let max = a.port.max_msg_size;
     let length = u32::try_from(max + 1).unwrap();
     let sges = [Sge { length, ..a.region.sge(0, 8).unwrap() }];
-    let refused = a.qp.post_send(&[SendWr::fetch_add(0, &sges, a.region.remote(1).unwrap(), 1)]);
+    let wr = SendWr::fetch_add(0, &sges, a.region.remote(1).unwrap(), 1);
+    assert_eq!(a.qp.check_send(&wr), Err(Refused::TooLong { max }));
+    let refused = a.qp.post_send(&[wr]);
     assert_eq!(refused, Err(PostError { posted: 0, why: Refused::TooLong { max } }));
 }
 

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use cq_core::async_event::AsyncEvent;
-use cq_core::transport::{AsyncEvents, EventError, Post};
+use cq_core::transport::{AsyncEvents, EventError, Post, Refused};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
@@ -202,6 +202,18 @@ impl Post for AcrossQp {
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Posted {
         either!(&mut self.qp, qp => qp.post_recv(list))
+    }
+
+    fn quiesce(&mut self) -> bool {
+        either!(&mut self.qp, qp => qp.quiesce())
+    }
+
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        either!(&self.qp, qp => qp.check_send(wr))
+    }
+
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        either!(&self.qp, qp => qp.check_recv(wr))
     }
 }
 

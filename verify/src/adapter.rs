@@ -9,7 +9,7 @@ use cq_core::async_event::AsyncEvent;
 use cq_core::cm::Identifier;
 use cq_core::device::{self as core, ProtectionDomain as _};
 use cq_core::setup::{AddressVector, GlobalRoute, Port};
-use cq_core::transport::{AsyncEvents, EventError, Post};
+use cq_core::transport::{AsyncEvents, EventError, Post, Refused};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
@@ -249,6 +249,18 @@ impl<Q: Post> Post for Pair<Q> {
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Posted {
         self.qp.post_recv(list)
+    }
+
+    fn quiesce(&mut self) -> bool {
+        self.qp.quiesce()
+    }
+
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        self.qp.check_send(wr)
+    }
+
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        self.qp.check_recv(wr)
     }
 }
 

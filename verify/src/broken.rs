@@ -9,7 +9,7 @@ use std::time::Instant;
 use cq_core::async_event::{AsyncEvent, AsyncEventType};
 use cq_core::transport::{
     Arm, ArmError, Armed, AsyncEvents, Block, CqKey, EventError, Events, Notify, PollCq, PollError,
-    Post, PostError, Woken,
+    Post, PostError, Refused, Woken,
 };
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
 use cq_core::wr::{RecvWr, SendFlags, SendOp, SendWr};
@@ -289,6 +289,18 @@ impl Post for BrokenQp {
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         self.it.post_recv(list)
+    }
+
+    fn quiesce(&mut self) -> bool {
+        self.it.quiesce()
+    }
+
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        self.it.check_send(wr)
+    }
+
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        self.it.check_recv(wr)
     }
 }
 

@@ -4,7 +4,7 @@ use core::task::Waker;
 
 use super::{
     Arm, ArmError, Armed, AsyncChannel, AsyncEvents, Block, BlockAsync, CqKey, EventError, Events,
-    Notify, PollCq, PollError, Post, PostError, Woken,
+    Notify, PollCq, PollError, Post, PostError, Refused, Woken,
 };
 use crate::async_event::AsyncEvent;
 use crate::wc::Wc;
@@ -68,6 +68,16 @@ impl<T: Post + ?Sized> Post for &mut T {
 
     fn quiesce(&mut self) -> bool {
         (**self).quiesce()
+    }
+
+    #[inline]
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        (**self).check_send(wr)
+    }
+
+    #[inline]
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        (**self).check_recv(wr)
     }
 }
 

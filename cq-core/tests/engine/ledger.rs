@@ -98,6 +98,10 @@ impl Post for Pair {
         }
         answer
     }
+
+    fn quiesce(&mut self) -> bool {
+        !self.is_used
+    }
 }
 
 impl PollCq for Pair {

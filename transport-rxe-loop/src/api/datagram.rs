@@ -1,6 +1,6 @@
 //! Datagrams: sends of a UD queue pair to a destination.
 
-use cq_core::transport::{Post, PostError};
+use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{RecvWr, SendWr};
 
 use crate::api::ah::Destination;
@@ -101,5 +101,17 @@ impl Post for Directed<'_> {
     #[inline]
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         self.qp.post_recv(list)
+    }
+
+    fn quiesce(&mut self) -> bool {
+        self.qp.quiesce()
+    }
+
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        self.qp.validate_send_to(wr, &self.destination)
+    }
+
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        self.qp.check_recv(wr)
     }
 }

@@ -2,6 +2,7 @@
 //! and Q6 ask of every device; and what the fields of a failure hold (C4).
 
 use crate::common::*;
+use cq_core::wr::{Data, SendOp};
 
 #[test]
 fn sends_are_done_once_they_are_carried_out_flushed_or_dropped() {
@@ -46,6 +47,93 @@ fn q04_a_batch_is_posted_whole_or_not_at_all() {
     (22..29).for_each(|wr_id| batch.put(&good(wr_id)).unwrap());
     batch.post();
     a.expect(&all([20].into_iter().chain(22..29), S::SUCCESS));
+}
+
+/// What posting answers, and what it would if no request were outstanding.
+#[track_caller]
+fn is_judged_alike(mut qp: impl Post, wr: SendWr<'_>, why: Result<(), Refused>) {
+    assert_eq!(qp.check_send(&wr), why, "{wr:?}");
+    let posted = qp.post_send(&[wr]);
+    let why = why.err().unwrap_or(Refused::QueueFull);
+    assert_eq!(posted, Err(PostError { posted: 0, why }), "{wr:?}");
+}
+
+/// Fills a send queue.
+fn fill(end: &mut End, peer: u32) {
+    end.to(QpState::SQD);
+    (0..8).for_each(|wr_id| end.post_to(peer, &[SendWr::send(wr_id, &[])]));
+}
+
+#[test]
+fn q04_what_can_never_be_posted_is_refused_without_posting_it() {
+    let (mut a, b) = pair();
+    fill(&mut a, 0);
+    let sge = a.region.sge(0, 8).unwrap();
+    let (two_gib, remote) = (Sge { length: 1 << 31, ..sge }, b.region.remote(0).unwrap());
+    let inline_read = SendWr::new(1, SendOp::Read { remote }, Data::Inline(b""));
+    let nowhere = SendWr::flush(1, remote, 8, Placement::empty(), Selectivity::Range);
+    let many = Refused::TooManySges { max: 4 };
+    for (wr, why) in [
+        (SendWr::send(1, &[sge; 4]), Ok(())),
+        (SendWr::send_inline(1, &[0; 64]), Ok(())),
+        (SendWr::read(1, &[two_gib], remote), Ok(())),
+        (SendWr::local_invalidate(1, 0), Ok(())),
+        (SendWr::write(1, &[sge; 5], remote), Err(many)),
+        (SendWr::send_inline(1, &[0; 65]), Err(Refused::InlineTooLong { max: 64 })),
+        (SendWr::send(1, &[two_gib, sge]), Err(Refused::TooLong { max: 1 << 31 })),
+        (inline_read, Err(Refused::InlineResult)),
+        (nowhere, Err(Refused::BadPlacement)),
+    ] {
+        is_judged_alike(&mut a.qp, wr, why);
+    }
+    let (mut a, b) = (End::new(), End::new());
+    connect_by(&mut a.qp, &rtr(&b.qp), &patient().max_rd_atomic(0));
+    fill(&mut a, 0);
+    is_judged_alike(&mut a.qp, SendWr::read(1, &[], remote), Err(Refused::NoReadAtomic));
+    let mut uc = End::of(QpType::Uc, CAPS);
+    uc.qp.connect_to(uc.qp.number()).unwrap();
+    fill(&mut uc, 0);
+    is_judged_alike(&mut uc.qp, SendWr::read(1, &[], remote), Err(Refused::Unsupported));
+}
+
+#[test]
+fn q04_a_datagram_is_judged_with_its_destination() {
+    let mut a = End::of(QpType::Ud, CAPS);
+    a.activate();
+    let number = a.qp.number();
+    let send = SendWr::send(1, &[]);
+    fill(&mut a, number);
+    is_judged_alike(&mut a.qp, send, Err(Refused::NoDestination));
+    let other = a.context.alloc_pd().unwrap();
+    let [ah, foreign] = [&a.pd, &other].map(|pd| pd.create_ah(&address(&a.context)).unwrap());
+    let to = |ah| Destination { ah, qp_num: number, qkey: QKEY };
+    is_judged_alike(a.qp.to(&to(&ah)), send, Ok(()));
+    is_judged_alike(a.qp.to(&to(&foreign)), send, Err(Refused::NoDestination));
+    is_judged_alike(a.qp.to(&to(&ah)), SendWr::probe(1), Err(Refused::Unsupported));
+    assert!(a.qp.to(&to(&ah)).quiesce());
+    assert_eq!(a.state(), QpState::RESET);
+    let mut connected = End::to_itself();
+    let refused = Err(Refused::Unsupported);
+    is_judged_alike(connected.qp.to(&to(&ah)), send, refused);
+}
+
+#[test]
+fn q04_a_receive_that_can_never_be_posted_is_refused_without_posting_it() {
+    let mut end = End::to_itself();
+    (0..8).for_each(|wr_id| end.recv(wr_id, 0, 8));
+    let sges = [end.region.sge(0, 8).unwrap(); 5];
+    let srq = end.pd.create_srq(&SrqInit { max_wr: 8, max_sge: 4 }).unwrap();
+    let mut shares = end.pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&end.cq) }).unwrap();
+    shares.connect_to(end.qp.number()).unwrap();
+    let is_judged_alike = |qp: &mut QueuePair, count, why: Result<(), Refused>| {
+        let wr = RecvWr::new(9, &sges[..count]);
+        assert_eq!(qp.check_recv(&wr), why);
+        let why = why.err().unwrap_or(Refused::QueueFull);
+        assert_eq!(qp.post_recv(&[wr]), Err(PostError { posted: 0, why }));
+    };
+    is_judged_alike(&mut end.qp, 4, Ok(()));
+    is_judged_alike(&mut end.qp, 5, Err(Refused::TooManySges { max: 4 }));
+    is_judged_alike(&mut shares, 4, Err(Refused::SharedReceives));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use cq_core::transport::Refused;
 use cq_core::wr::{RecvWr, SendWr};
 use rdma_sys::{
     ibv_create_qp, ibv_destroy_qp, ibv_gid, ibv_modify_qp, ibv_qp, ibv_qp_attr, ibv_qp_cap,
-    ibv_qp_init_attr, ibv_query_qp, ibv_recv_wr, ibv_send_wr, ud_t,
+    ibv_qp_init_attr, ibv_query_qp, ibv_recv_wr, ibv_send_wr, ibv_sge, ud_t,
 };
 use rustix::io::Errno;
 
@@ -133,11 +133,16 @@ impl Qp {
         let to = self.destination(to);
         let make = |wr: &SendWr<'_>, sge: &mut MaybeUninit<_>| {
             judge(wr)?;
-            post::send_wr(wr, to?, sge).ok_or(Refused::Unsupported)
+            make(wr, to, sge)
         };
         // SAFETY: the queue pair is alive, and so are the SGEs, the inline data and the address handle of
         // the requests, while the device's call reads them; where it looks for a handle, there is one.
         unsafe { post::post(list, make, |first, bad| (self.post_send)(self.raw.raw(), first, bad)) }
+    }
+
+    /// Judges a request as [`post_send`](Self::post_send) does, without posting it.
+    pub fn check_send(&self, wr: &SendWr<'_>, to: Option<Target<'_>>) -> Result<(), Refused> {
+        make(wr, self.destination(to), &mut MaybeUninit::uninit()).map(drop)
     }
 
     /// A driver takes an address handle for its own, and follows that of any datagram: there must be one,
@@ -166,6 +171,16 @@ impl Drop for Qp {
     fn drop(&mut self) {
         trace::event!(DEBUG, qp_num = self.number(), "queue pair destroyed");
     }
+}
+
+/// A send request as libibverbs takes it.
+#[inline]
+fn make(
+    wr: &SendWr<'_>,
+    to: Result<Option<ud_t>, Refused>,
+    sge: &mut MaybeUninit<ibv_sge>,
+) -> Result<ibv_send_wr, Refused> {
+    post::send_wr(wr, to?, sge).ok_or(Refused::Unsupported)
 }
 
 /// Attributes that are all zero.

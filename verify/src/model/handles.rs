@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cq_core::transport::{
     Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Post,
-    PostError, Woken,
+    PostError, Refused, Woken,
 };
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
@@ -199,6 +199,19 @@ impl Post for ModelQp {
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         self.with(|world, id| world.post_recv(id, list))
+    }
+
+    /// The model's memory is its own, and requests are executed while its lock is held.
+    fn quiesce(&mut self) -> bool {
+        true
+    }
+
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        self.with(|world, id| world.qps[&id].check_send(wr))
+    }
+
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        self.with(|world, id| world.qps[&id].check_recv(wr))
     }
 }
 

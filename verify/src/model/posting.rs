@@ -78,6 +78,22 @@ impl Qp {
         if !matches!(self.state, QpState::RTS | QpState::SQD | QpState::ERR) {
             return Err(Refused::WrongState);
         }
+        self.judge(wr)?;
+        // Q5: a request has its slot until a completion that covers it is polled.
+        if self.sends_posted - self.sends_retired >= self.caps.max_send_wr.into() {
+            return Err(Refused::QueueFull);
+        }
+        Ok(())
+    }
+
+    /// Whether a request that has no destination is refused whatever is outstanding.
+    pub fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        self.judge(wr)?;
+        self.directed(None).map(drop)
+    }
+
+    /// Whether the request is refused whatever the state, and whatever is outstanding.
+    fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
         if !is_supported(self.kind, &wr.op) {
             return Err(Refused::Unsupported);
         }
@@ -92,10 +108,6 @@ impl Qp {
         // Q7: it could never start.
         if wr.op.returns_data() && self.attr.max_rd_atomic.unwrap_or(0) == 0 {
             return Err(Refused::NoReadAtomic);
-        }
-        // Q5: a request has its slot until a completion that covers it is polled.
-        if self.sends_posted - self.sends_retired >= self.caps.max_send_wr.into() {
-            return Err(Refused::QueueFull);
         }
         Ok(())
     }

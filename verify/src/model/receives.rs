@@ -117,20 +117,37 @@ impl Qp {
         if self.state == QpState::RESET {
             return Err(Refused::WrongState);
         }
+        self.check_recv(wr)?;
+        let caps = self.receive_caps();
+        take(&mut self.receives, caps, wr)
+    }
+
+    /// Whether the receive is refused whatever the state, and whatever is outstanding.
+    pub fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
         // Q9
         if self.srq.is_some() {
             return Err(Refused::SharedReceives);
         }
+        judge(self.receive_caps(), wr)
+    }
+
+    fn receive_caps(&self) -> SrqInit {
         let QpCaps { max_recv_wr: max_wr, max_recv_sge: max_sge, .. } = self.caps;
-        take(&mut self.receives, SrqInit { max_wr, max_sge }, wr)
+        SrqInit { max_wr, max_sge }
+    }
+}
+
+/// Q4
+fn judge(caps: SrqInit, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    match wr.sges.len() > caps.max_sge as usize {
+        true => Err(Refused::TooManySges { max: caps.max_sge }),
+        false => Ok(()),
     }
 }
 
 /// Q4. A receive has its slot until a message consumes it.
 fn take(receives: &mut VecDeque<Receive>, caps: SrqInit, wr: &RecvWr<'_>) -> Result<(), Refused> {
-    if wr.sges.len() > caps.max_sge as usize {
-        return Err(Refused::TooManySges { max: caps.max_sge });
-    }
+    judge(caps, wr)?;
     if receives.len() >= caps.max_wr as usize {
         return Err(Refused::QueueFull);
     }

@@ -179,6 +179,11 @@ impl<const N: usize> Post for &Script<N> {
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         self.post(Side::Recv, list)
     }
+
+    /// No device reads or writes a buffer.
+    fn quiesce(&mut self) -> bool {
+        true
+    }
 }
 
 impl<const N: usize> Signal for &Script<N> {

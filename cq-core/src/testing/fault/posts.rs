@@ -2,7 +2,7 @@
 
 use super::FaultInjector;
 use super::plan::Fault;
-use crate::transport::{Post, PostError};
+use crate::transport::{Post, PostError, Refused};
 use crate::wr::{RecvWr, SendWr};
 
 impl<T: Post, const N: usize> FaultInjector<T, N> {
@@ -46,5 +46,13 @@ impl<T: Post, const N: usize> Post for FaultInjector<T, N> {
 
     fn quiesce(&mut self) -> bool {
         self.transport.quiesce()
+    }
+
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        self.transport.check_send(wr)
+    }
+
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        self.transport.check_recv(wr)
     }
 }

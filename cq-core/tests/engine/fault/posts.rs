@@ -24,6 +24,11 @@ impl Post for Lists {
         self.0.push(list.iter().map(|wr| wr.wr_id).collect());
         Ok(())
     }
+
+    /// It keeps no buffer.
+    fn quiesce(&mut self) -> bool {
+        true
+    }
 }
 
 #[test]

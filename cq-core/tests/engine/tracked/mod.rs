@@ -57,7 +57,7 @@ impl Post for Qp {
     }
 
     fn quiesce(&mut self) -> bool {
-        !self.with(|pair| pair.is_used)
+        self.with(Post::quiesce)
     }
 }
 

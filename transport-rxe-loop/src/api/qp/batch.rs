@@ -58,13 +58,25 @@ impl QueuePair {
         Batch { qp: self, first, end: first }
     }
 
+    /// Validates a datagram and its destination.
+    pub(in crate::api) fn validate_send_to(
+        &self,
+        wr: &SendWr<'_>,
+        to: &Destination<'_>,
+    ) -> Result<(), Refused> {
+        let way = self.validate_destination(to)?;
+        self.validate_send(wr, Some(&way)).map(drop)
+    }
+
     /// Validates the destination. The request itself is validated when it is added.
-    fn validate_destination(&self, to: &Destination<'_>) -> Result<(), Refused> {
+    fn validate_destination(&self, to: &Destination<'_>) -> Result<UdAddress, Refused> {
         if self.qp_type != QpType::Ud {
             return Err(Refused::Unsupported);
         }
-        let domain = sync::load(&self.claimed.queue.slot.pd);
-        if to.ah.domain() == domain { Ok(()) } else { Err(Refused::NoDestination) }
+        if to.ah.domain() != sync::load(&self.claimed.queue.slot.pd) {
+            return Err(Refused::NoDestination);
+        }
+        Ok(to.ah.ud_address(to.qp_num, to.qkey))
     }
 }
 
@@ -89,8 +101,8 @@ impl Batch<'_> {
     /// # Errors
     /// The datagram is refused, as when it is posted [to](QueuePair::to) this destination. The batch is unchanged.
     pub fn put_to(&mut self, wr: &SendWr<'_>, to: &Destination<'_>) -> Result<(), Refused> {
-        self.qp.validate_destination(to)?;
-        self.put_along(wr, Some(&to.ah.ud_address(to.qp_num, to.qkey)))
+        let way = self.qp.validate_destination(to)?;
+        self.put_along(wr, Some(&way))
     }
 
     #[inline]

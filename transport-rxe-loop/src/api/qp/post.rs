@@ -56,15 +56,10 @@ impl QueuePair {
 
     #[inline]
     fn put_recv(&mut self, position: Position, wr: &RecvWr<'_>) -> Result<(), Refused> {
-        if self.has_srq {
-            return Err(Refused::SharedReceives);
-        }
         if !self.current_state().takes_recvs() {
             return Err(Refused::WrongState);
         }
-        if wr.sges.len() > self.caps.max_recv_sge as usize {
-            return Err(Refused::TooManySges { max: self.caps.max_recv_sge });
-        }
+        self.validate_recv(wr)?;
         if !self.has_recv_slot(position) {
             return Err(Refused::QueueFull);
         }
@@ -125,5 +120,14 @@ impl Post for QueuePair {
     /// A forked child has nothing that the device uses.
     fn quiesce(&mut self) -> bool {
         !self.claimed.queue.engine.shm.is_ours() || self.claimed.quiesce().is_ok()
+    }
+
+    /// A datagram is judged with its destination, through [`to`](QueuePair::to).
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        self.validate_send(wr, None).map(drop)
+    }
+
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        self.validate_recv(wr)
     }
 }

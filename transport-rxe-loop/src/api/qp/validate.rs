@@ -4,7 +4,7 @@ use cq_core::setup::{
     AddressError, AddressVector, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType,
 };
 use cq_core::transport::Refused;
-use cq_core::wr::{Data, Placement, SendOp, SendWr};
+use cq_core::wr::{Data, Placement, RecvWr, SendOp, SendWr};
 use rustix::io::Errno;
 
 use crate::api::ah;
@@ -177,6 +177,18 @@ impl QueuePair {
             return Err(Refused::NoReadAtomic);
         }
         Ok((op, wr.data))
+    }
+
+    /// Validates a receive.
+    #[inline]
+    pub(super) fn validate_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        if self.has_srq {
+            return Err(Refused::SharedReceives);
+        }
+        if wr.sges.len() > self.caps.max_recv_sge as usize {
+            return Err(Refused::TooManySges { max: self.caps.max_recv_sge });
+        }
+        Ok(())
     }
 
     /// Validates an operation of an unreliable type. Returns the operation to write to the queue.
