@@ -43,6 +43,12 @@
 //! ledgers, in any order of the ledgers. If threads share a completion queue, an older batch may be retired after a newer
 //! one: what the newer one has covered is then retired already.
 //!
+//! A request is retired when its token is taken. A program that leaves a loop over what a completion retires, by `break`,
+//! `?` or a panic, loses none: the others come first the next time, with the results that they had.
+//!
+//! The numbers of sends repeat after 2³² sends, those of receives after 2³¹ receives or more. Only a completion that is
+//! given again after so many others could retire another request.
+//!
 //! On a queue that ignores overruns, a dropped completion covers nothing ([O8](crate::contract#o8)): its requests are
 //! retired by a later one, as if they had succeeded.
 //!
@@ -61,9 +67,9 @@ mod receives;
 mod sends;
 mod wr_id;
 
-pub use self::reap::{ReapError, Reaped};
 #[cfg(target_has_atomic = "32")]
-pub(crate) use self::reap::{Retire, post_or_reap, reap};
+pub(crate) use self::reap::{Batch, Retire, post_or_reap, reap};
+pub use self::reap::{ReapError, Reaped};
 pub use self::receives::{Received, Receives};
 pub use self::sends::{Retired, Sends, Sent};
 pub use self::wr_id::{Direction, Generation};
@@ -119,13 +125,31 @@ impl Posted {
         }
     }
 
-    /// The result for the whole list.
-    fn of_asked(self, asked: usize) -> Result<(), PostError> {
+    /// The result for the whole list. `next` is how the first request was judged for which there was no slot.
+    fn before(self, next: Option<Result<(), Refused>>) -> Result<(), PostError> {
         let Self { count: posted, refused } = self;
-        match refused {
-            Some(why) => Err(PostError { posted, why }),
-            None if posted < asked => Err(PostError { posted, why: Refused::QueueFull }),
-            None => Ok(()),
-        }
+        refused.or_else(|| next.map(full)).map_or(Ok(()), |why| Err(PostError { posted, why }))
+    }
+}
+
+/// Why a request is not posted that there is no slot for, and that was judged thus.
+fn full(judged: Result<(), Refused>) -> Refused {
+    judged.err().unwrap_or(Refused::QueueFull)
+}
+
+/// An iterator whose rest is dropped with it: also where the code that it was passed to panics.
+struct Exhausted<I: Iterator>(I);
+
+impl<I: Iterator> Iterator for Exhausted<I> {
+    type Item = I::Item;
+
+    fn next(&mut self) -> Option<I::Item> {
+        self.0.next()
+    }
+}
+
+impl<I: Iterator> Drop for Exhausted<I> {
+    fn drop(&mut self) {
+        self.0.by_ref().for_each(drop);
     }
 }

@@ -63,6 +63,7 @@ mod connect;
 mod create;
 mod credit;
 mod drain;
+mod left;
 mod qp;
 mod retire;
 mod srq;

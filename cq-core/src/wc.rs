@@ -151,7 +151,7 @@ impl Wc {
     #[inline]
     pub fn result(&self) -> Result<Completed<'_>, Failed> {
         if self.status == WcStatus::SUCCESS {
-            return Ok(Completed(self));
+            return Ok(Completed::of(self));
         }
         Err(Failed {
             wr_id: self.wr_id,

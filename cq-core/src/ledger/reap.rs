@@ -50,26 +50,69 @@ pub(crate) trait Retire {
     /// A request that has completed.
     type Done<'w>;
 
-    /// Passes on what a completion retires. Returns false if it is of another ledger.
-    fn retire_each<'w>(&mut self, wc: &'w Wc, each: impl FnMut(Self::Done<'w>)) -> bool;
+    /// Notes which requests have completed. Returns false if the completion is of another ledger.
+    fn complete(&mut self, wc: &Wc) -> bool;
+
+    /// Retires the next request that has completed.
+    fn take<'w>(&mut self) -> Option<Self::Done<'w>>;
 }
 
-/// Polls once, and passes on all that was polled, in the queue's order. Returns `Break` if `reaped` did.
+/// The part of a batch that is not yet retired. What is left when it is dropped is noted in the ledger.
+pub(crate) struct Batch<'l, 'w, L: Retire> {
+    pub(crate) ledger: &'l mut L,
+    pub(crate) rest: &'w [Wc],
+}
+
+impl<'w, L: Retire> Batch<'_, 'w, L> {
+    /// The next completion, for the caller to retire.
+    pub(crate) const fn next_wc(&mut self) -> Option<&'w Wc> {
+        match self.rest {
+            [wc, rest @ ..] => {
+                self.rest = rest;
+                Some(wc)
+            }
+            [] => None,
+        }
+    }
+}
+
+impl<L: Retire> Drop for Batch<'_, '_, L> {
+    fn drop(&mut self) {
+        for wc in self.rest {
+            self.ledger.complete(wc);
+        }
+    }
+}
+
+/// Passes on what has completed and was not taken; otherwise polls once, and passes on all that was polled, in the queue's
+/// order. Returns `Break` if `reaped` did.
 pub(crate) fn reap<L: Retire, C: PollCq>(
     ledger: &mut L,
     cq: &mut CompletionQueue<C>,
     buffer: &mut [Wc],
     reaped: &mut impl FnMut(Reaped<'_, L::Done<'_>>) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, PollError> {
-    let batch = cq.poll(buffer)?;
-    if batch.is_empty() {
-        return Ok(reaped(Reaped::Nothing));
-    }
     let mut is_over = false;
-    for wc in batch {
-        if !ledger.retire_each(wc, |done| is_over |= reaped(Reaped::Done(done)).is_break()) {
-            is_over |= reaped(Reaped::Other(wc)).is_break();
+    let mut pass = |what: Reaped<'_, L::Done<'_>>| is_over |= reaped(what).is_break();
+    let mut next = ledger.take();
+    if next.is_none() {
+        let batch = cq.poll(buffer)?;
+        if batch.is_empty() {
+            pass(Reaped::Nothing);
         }
+        let mut batch = Batch { ledger: &mut *ledger, rest: batch };
+        while let Some(wc) = batch.next_wc() {
+            if !batch.ledger.complete(wc) {
+                pass(Reaped::Other(wc));
+            }
+            while let Some(done) = batch.ledger.take() {
+                pass(Reaped::Done(done));
+            }
+        }
+    }
+    while let Some(done) = next {
+        pass(Reaped::Done(done));
+        next = ledger.take();
     }
     Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
 }

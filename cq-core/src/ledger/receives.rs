@@ -2,15 +2,13 @@
 
 use core::slice;
 
-use super::{Direction, Generation, NotPosted, Posted};
+use super::{Direction, Exhausted, Generation, NotPosted, Posted, full};
 use crate::transport::{Post, PostError, Refused};
 use crate::wc::{Completed, Failed, Wc};
 use crate::wr::{RecvWr, Sge};
 
-/// The bits of a request's number that are the index of its slot. The others count the uses of the slot, so that a
-/// completion which is given twice retires nothing the second time.
-const INDEX_BITS: u32 = 20;
-const MOST_INDEX: u32 = (1 << INDEX_BITS) - 1;
+/// The most receives of a ledger.
+const MOST: usize = 1 << 20;
 
 /// The receives that are outstanding on a receive queue, at most `N`, each with a token. See [the module](super).
 ///
@@ -20,12 +18,12 @@ const MOST_INDEX: u32 = (1 << INDEX_BITS) - 1;
 pub struct Receives<T, const N: usize> {
     /// Outstanding receives have a token, except those whose closure panicked.
     tokens: [Option<T>; N],
-    /// How often each slot was posted and retired: odd while its receive is outstanding.
-    turns: [u16; N],
+    /// How often each slot was posted and retired, modulo 2³²: odd while its receive is outstanding.
+    turns: [u32; N],
     /// The first of the free slots, of which there are `N - outstanding`.
     free: usize,
     /// For each free slot the next one.
-    next: [usize; N],
+    next: [u32; N],
     outstanding: usize,
     limit: usize,
     generation: Generation,
@@ -41,11 +39,15 @@ pub struct Received<'w, T> {
 }
 
 impl<T, const N: usize> Receives<T, N> {
+    /// The bits of a request's number that are the index of its slot. The others count the uses of the slot, so that a
+    /// completion which is given twice retires nothing the second time.
+    const INDEX_BITS: u32 = usize::BITS - N.saturating_sub(1).leading_zeros();
+
     /// A ledger without receives, for a queue whose `max_recv_wr` or `max_wr` is at least `N` or the
     /// [limit](Self::set_limit). All receives of the queue must be posted through it.
     #[must_use]
     pub const fn new(generation: Generation) -> Self {
-        const { assert!(N <= 1 << INDEX_BITS, "a ledger holds up to 2^20 receives") };
+        const { assert!(N <= MOST, "a ledger holds up to 2^20 receives") };
         let (tokens, turns) = ([const { None }; N], [0; N]);
         let next = [const { 0 }; N];
         let mut receives =
@@ -75,11 +77,15 @@ impl<T, const N: usize> Receives<T, N> {
     /// Posts a receive with a token.
     ///
     /// # Errors
-    /// The receive was refused. [`Refused::QueueFull`]: the ledger is full, or the queue is.
+    /// The receive was refused. [`Refused::QueueFull`]: the ledger is full, or the queue is. A receive that the queue pair
+    /// would [never take](Post::check_recv) is refused for that reason, also while the ledger is full.
     pub fn post<P>(&mut self, qp: &mut P, sges: &[Sge], token: T) -> Result<(), NotPosted<T>>
     where
         P: Post + ?Sized,
     {
+        if self.free() == 0 {
+            return Err(NotPosted { token, why: full(qp.check_recv(&RecvWr::new(0, sges))) });
+        }
         self.post_by(sges, token, |list| qp.post_recv(list))
     }
 
@@ -122,7 +128,9 @@ impl<T, const N: usize> Receives<T, N> {
     where
         P: Post + ?Sized,
     {
-        self.post_list_by(list, token, |list| qp.post_recv(list))
+        let (list, rest) = list.split_at_mut(self.free().min(list.len()));
+        let posted = self.post_fitting(list, token, |list| qp.post_recv(list));
+        posted.before(rest.first().map(|wr| qp.check_recv(wr)))
     }
 
     /// [`post_list`](Self::post_list) by this closure, for a shared receive queue.
@@ -132,15 +140,24 @@ impl<T, const N: usize> Receives<T, N> {
     pub fn post_list_by(
         &mut self,
         list: &mut [RecvWr<'_>],
-        mut token: impl FnMut(usize) -> T,
+        token: impl FnMut(usize) -> T,
         post: impl FnOnce(&[RecvWr<'_>]) -> Result<(), PostError>,
     ) -> Result<(), PostError> {
-        let (asked, fits) = (list.len(), self.free().min(list.len()));
-        let list = &mut list[..fits];
+        let (list, rest) = list.split_at_mut(self.free().min(list.len()));
+        self.post_fitting(list, token, post).before(rest.first().map(|_| Ok(())))
+    }
+
+    /// Posts a list for which there are free slots.
+    fn post_fitting(
+        &mut self,
+        list: &mut [RecvWr<'_>],
+        mut token: impl FnMut(usize) -> T,
+        post: impl FnOnce(&[RecvWr<'_>]) -> Result<(), PostError>,
+    ) -> Posted {
         let mut free = self.free;
         for wr in &mut *list {
             wr.wr_id = self.wr_id(free);
-            free = self.next[free];
+            free = self.after(free);
         }
         let (posted, mut index) = (Posted::of(list, post), self.free);
         // All are counted before the caller's code runs, which may panic. The slots remain linked in their order.
@@ -149,9 +166,9 @@ impl<T, const N: usize> Receives<T, N> {
         }
         for nth in 0..posted.count {
             self.tokens[index] = Some(token(nth));
-            index = self.next[index];
+            index = self.after(index);
         }
-        posted.of_asked(asked)
+        posted
     }
 
     /// Posts `count` receives of one buffer each, up to 32 at a time: in a device, posting many at once costs less than one
@@ -200,23 +217,29 @@ impl<T, const N: usize> Receives<T, N> {
     /// Retires the receive that has completed. `None` if the completion is not of this ledger, or was given to it
     /// already.
     pub fn retire<'w>(&mut self, wc: &'w Wc) -> Option<Received<'w, T>> {
-        let number = self.generation.number_of(Direction::Receive, wc)?;
-        let index = (number & MOST_INDEX) as usize;
-        if index >= N || self.turns[index] & 1 == 0 || self.wr_id(index) != wc.wr_id() {
-            return None;
-        }
+        let index = self.slot_of(wc)?;
         self.turns[index] = self.turns[index].wrapping_add(1);
-        self.next[index] = self.free;
+        self.next[index] = self.free as u32;
         self.free = index;
         self.outstanding -= 1;
         Some(Received { token: self.tokens[index].take()?, result: wc.result() })
     }
 
+    /// The slot of an outstanding receive that this is the completion of.
+    #[inline]
+    pub(crate) fn slot_of(&self, wc: &Wc) -> Option<usize> {
+        let number = self.generation.number_of(Direction::Receive, wc)?;
+        let index = (number & ((1 << Self::INDEX_BITS) - 1)) as usize;
+        let is_outstanding = index < N && self.turns[index] & 1 == 1;
+        (is_outstanding && self.wr_id(index) == wc.wr_id()).then_some(index)
+    }
+
     /// Gives up all outstanding receives, because their queue went to RESET: they do not complete, and what was not yet
-    /// polled of them will retire nothing. Continues with another generation.
+    /// polled of them will retire nothing. Continues with another generation. If `discarded` panics, the other tokens are
+    /// dropped.
     pub fn restart(&mut self, generation: Generation, discarded: impl FnMut(T)) {
         self.give_up(generation);
-        self.discard(discarded);
+        self.discard().for_each(discarded);
     }
 
     /// The first half of [`restart`](Self::restart), which runs no code of the caller.
@@ -226,8 +249,8 @@ impl<T, const N: usize> Receives<T, N> {
     }
 
     /// The second half, before anything is posted.
-    pub(crate) fn discard(&mut self, discarded: impl FnMut(T)) {
-        self.tokens().for_each(discarded);
+    pub(crate) fn discard(&mut self) -> impl Iterator<Item = T> {
+        Exhausted(self.tokens())
     }
 
     /// Links all slots as free.
@@ -235,15 +258,20 @@ impl<T, const N: usize> Receives<T, N> {
         self.free = 0;
         let mut index = 0;
         while index < N {
-            self.next[index] = index + 1;
+            self.next[index] = index as u32 + 1;
             index += 1;
         }
+    }
+
+    /// The free slot behind this one.
+    const fn after(&self, index: usize) -> usize {
+        self.next[index] as usize
     }
 
     /// The `wr_id` of the receive that is outstanding in this slot, or will be posted there next.
     const fn wr_id(&self, index: usize) -> u64 {
         let turn = self.turns[index] | 1;
-        let number = (turn as u32) << INDEX_BITS | index as u32;
+        let number = turn << Self::INDEX_BITS | index as u32;
         self.generation.wr_id(Direction::Receive, number)
     }
 
@@ -260,7 +288,7 @@ impl<T, const N: usize> Receives<T, N> {
     /// Counts a receive that was posted, in the first free slot. Returns the slot.
     const fn note(&mut self) -> usize {
         let index = self.free;
-        self.free = self.next[index];
+        self.free = self.after(index);
         self.turns[index] |= 1;
         self.outstanding += 1;
         index

@@ -1,13 +1,14 @@
 //! The requests of a send queue.
 
 use core::iter::FusedIterator;
+use core::mem;
 use core::ops::ControlFlow;
 
 use super::reap::{ReapError, Reaped, Retire, post_or_reap};
-use super::{Direction, Generation, NotPosted, Posted};
+use super::{Direction, Exhausted, Generation, NotPosted, Posted, full};
 use crate::cq::CompletionQueue;
 use crate::transport::{PollCq, Post, PostError, Refused};
-use crate::wc::{Failed, Wc};
+use crate::wc::{Failed, Wc, WcStatus};
 use crate::wr::{SendFlags, SendWr};
 
 /// The requests that are outstanding on a send queue, at most `N`, each with a token. See [the module](super).
@@ -19,11 +20,20 @@ pub struct Sends<T, const N: usize> {
     oldest: usize,
     number: u32,
     outstanding: usize,
+    /// How many of the oldest requests have completed, and how many of these have failed.
+    completed: usize,
+    failed: usize,
+    /// Status and vendor error of those that have failed; SUCCESS for all others.
+    failures: [(WcStatus, u32); N],
+    /// The number of the queue pair, once a request has failed.
+    qp_num: u32,
     limit: usize,
     /// The number of requests since the last signaled one.
     unsignaled: usize,
     generation: Generation,
 }
+
+const NO_FAILURE: (WcStatus, u32) = (WcStatus::SUCCESS, 0);
 
 /// A send request that has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +55,10 @@ impl<T, const N: usize> Sends<T, N> {
             oldest: 0,
             number: 0,
             outstanding: 0,
+            completed: 0,
+            failed: 0,
+            failures: [NO_FAILURE; N],
+            qp_num: 0,
             limit: N,
             unsignaled: 0,
             generation,
@@ -85,13 +99,14 @@ impl<T, const N: usize> Sends<T, N> {
     /// [necessary](Self::must_signal).
     ///
     /// # Errors
-    /// The request was refused. [`Refused::QueueFull`]: the ledger is full, or the queue is.
+    /// The request was refused. [`Refused::QueueFull`]: the ledger is full, or the queue is. A request that the queue pair
+    /// would [never take](Post::check_send) is refused for that reason, also while the ledger is full.
     pub fn post<P>(&mut self, qp: &mut P, wr: SendWr<'_>, token: T) -> Result<(), NotPosted<T>>
     where
         P: Post + ?Sized,
     {
         if self.free() == 0 {
-            return Err(NotPosted { token, why: Refused::QueueFull });
+            return Err(NotPosted { token, why: full(qp.check_send(&wr)) });
         }
         let mut list = [wr];
         self.prepare(&mut list);
@@ -121,8 +136,7 @@ impl<T, const N: usize> Sends<T, N> {
     where
         P: Post + ?Sized,
     {
-        let (asked, fits) = (list.len(), self.free().min(list.len()));
-        let list = &mut list[..fits];
+        let (list, rest) = list.split_at_mut(self.free().min(list.len()));
         self.prepare(list);
         let posted = Posted::of(list, |list| qp.post_send(list));
         let before = self.outstanding;
@@ -131,7 +145,7 @@ impl<T, const N: usize> Sends<T, N> {
         for nth in 0..posted.count {
             self.tokens[self.index(before + nth)] = Some(token(nth));
         }
-        posted.of_asked(asked)
+        posted.before(rest.first().map(|wr| qp.check_send(wr)))
     }
 
     /// Posts an empty signaled send without a token, if the last request that is outstanding is unsignaled. Its completion
@@ -177,11 +191,13 @@ impl<T, const N: usize> Sends<T, N> {
     }
 
     /// Retires the request that has completed, and those before it, oldest first. Empty if the completion is not of
-    /// this ledger, or covers only what is retired already. What is not taken from the iterator is retired when it is
-    /// dropped.
+    /// this ledger, or covers only what is retired already.
+    ///
+    /// What is not taken from the iterator stays outstanding, and comes first from the next one, whatever completion that
+    /// is for: with the result that it had.
     pub fn retire(&mut self, wc: &Wc) -> Retired<'_, T, N> {
-        let left = self.covered(wc);
-        Retired { sends: self, left, last: wc.result().map(|_| ()) }
+        self.complete(wc);
+        Retired { sends: self }
     }
 
     /// How many requests the completion covers that are not retired: 0 if it is of another ledger.
@@ -193,10 +209,11 @@ impl<T, const N: usize> Sends<T, N> {
     }
 
     /// Gives up all outstanding requests, oldest first, because their queue pair went to RESET: they do not complete, and
-    /// what was not yet polled of them will retire nothing. Continues with another generation.
+    /// what was not yet polled of them will retire nothing. Continues with another generation. If `discarded` panics, the
+    /// other tokens are dropped.
     pub fn restart(&mut self, generation: Generation, discarded: impl FnMut(T)) {
         let given_up = self.give_up(generation);
-        self.discard(given_up, discarded);
+        self.discard(given_up).for_each(discarded);
     }
 
     /// The first half of [`restart`](Self::restart), which runs no code of the caller. Returns where the tokens are.
@@ -204,17 +221,15 @@ impl<T, const N: usize> Sends<T, N> {
         let given_up = GivenUp { first: self.oldest, count: self.outstanding };
         (self.oldest, self.outstanding) = (self.index(self.outstanding), 0);
         (self.number, self.unsignaled, self.generation) = (0, 0, generation);
+        (self.completed, self.failed, self.failures) = (0, 0, [NO_FAILURE; N]);
         given_up
     }
 
     /// The second half.
-    pub(crate) fn discard(&mut self, given_up: GivenUp, mut discarded: impl FnMut(T)) {
+    pub(crate) fn discard(&mut self, given_up: GivenUp) -> impl Iterator<Item = T> {
         let GivenUp { first, count } = given_up;
-        for nth in 0..count {
-            if let Some(token) = self.tokens[wrapped::<N>(first + nth)].take() {
-                discarded(token);
-            }
-        }
+        let indices = (0..count).map(move |nth| wrapped::<N>(first + nth));
+        Exhausted(indices.filter_map(|index| self.tokens[index].take()))
     }
 
     /// Takes the tokens of all outstanding requests, which stay outstanding.
@@ -253,15 +268,37 @@ impl<T, const N: usize> Sends<T, N> {
         self.unsignaled = posted.iter().fold(self.unsignaled, after);
     }
 
-    /// Retires the oldest request; the result has no token if it had none.
-    pub(crate) fn take_oldest(&mut self) -> Option<Option<T>> {
-        let left = self.outstanding.checked_sub(1)?;
+    /// Retires the oldest request, which has completed; the result has no token if it had none.
+    fn take_oldest(&mut self) -> Option<Option<Sent<T>>> {
+        self.completed = self.completed.checked_sub(1)?;
+        let result = if self.failed == 0 { Ok(()) } else { self.take_result() };
         let token = self.tokens[self.oldest].take();
         self.oldest = self.index(1);
         self.number = self.number.wrapping_add(1);
-        self.outstanding = left;
-        self.unsignaled = self.unsignaled.min(left);
-        Some(token)
+        self.outstanding -= 1;
+        self.unsignaled = self.unsignaled.min(self.outstanding);
+        Some(token.map(|token| Sent { token, result }))
+    }
+
+    #[cold]
+    fn note_failure(&mut self, index: usize, failed: Failed) {
+        let failure = (failed.status(), failed.vendor_err());
+        // A completion may be given twice.
+        let before = mem::replace(&mut self.failures[index], failure);
+        self.failed += usize::from(before == NO_FAILURE);
+        self.qp_num = failed.qp_num();
+    }
+
+    /// The result of the oldest request, where some have failed.
+    #[cold]
+    fn take_result(&mut self) -> Result<(), Failed> {
+        let (status, vendor_err) = mem::replace(&mut self.failures[self.oldest], NO_FAILURE);
+        if status == WcStatus::SUCCESS {
+            return Ok(());
+        }
+        self.failed -= 1;
+        let wr_id = self.generation.wr_id(Direction::Send, self.number);
+        Err(Failed::new(wr_id, status, self.qp_num, vendor_err))
     }
 }
 
@@ -279,10 +316,21 @@ const fn wrapped<const N: usize>(index: usize) -> usize {
 impl<T, const N: usize> Retire for Sends<T, N> {
     type Done<'w> = Sent<T>;
 
-    fn retire_each<'w>(&mut self, wc: &'w Wc, each: impl FnMut(Self::Done<'w>)) -> bool {
-        let is_own = self.covered(wc) > 0;
-        self.retire(wc).for_each(each);
-        is_own
+    fn complete(&mut self, wc: &Wc) -> bool {
+        let Some(last) = self.covered(wc).checked_sub(1) else { return false };
+        self.completed = self.completed.max(last + 1);
+        if let Err(failed) = wc.result() {
+            self.note_failure(self.index(last), failed);
+        }
+        true
+    }
+
+    fn take<'w>(&mut self) -> Option<Self::Done<'w>> {
+        loop {
+            if let Some(sent) = self.take_oldest()? {
+                return Some(sent);
+            }
+        }
     }
 }
 
@@ -291,38 +339,23 @@ fn after(unsignaled: usize, wr: &SendWr<'_>) -> usize {
     if wr.flags.contains(SendFlags::SIGNALED) { 0 } else { unsignaled + 1 }
 }
 
-/// The requests that a completion retires, oldest first: see [`Sends::retire`].
-#[must_use = "the requests are retired when this is dropped, and their tokens are lost"]
+/// The requests that have completed, oldest first: see [`Sends::retire`].
+#[must_use = "requests stay outstanding until they are taken"]
 #[derive(Debug)]
 pub struct Retired<'a, T, const N: usize> {
     sends: &'a mut Sends<T, N>,
-    left: usize,
-    /// The result of the last one. Those before it succeeded.
-    last: Result<(), Failed>,
 }
 
 impl<T, const N: usize> Iterator for Retired<'_, T, N> {
     type Item = Sent<T>;
 
     fn next(&mut self) -> Option<Sent<T>> {
-        loop {
-            self.left = self.left.checked_sub(1)?;
-            if let Some(token) = self.sends.take_oldest()? {
-                let result = if self.left == 0 { self.last } else { Ok(()) };
-                return Some(Sent { token, result });
-            }
-        }
+        self.sends.take()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (0, Some(self.left))
+        (0, Some(self.sends.completed))
     }
 }
 
 impl<T, const N: usize> FusedIterator for Retired<'_, T, N> {}
-
-impl<T, const N: usize> Drop for Retired<'_, T, N> {
-    fn drop(&mut self) {
-        self.for_each(drop);
-    }
-}

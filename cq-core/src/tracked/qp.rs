@@ -5,6 +5,7 @@ use core::ops::ControlFlow;
 
 use super::Unlimited;
 use super::credit::Credit;
+use super::left::Left;
 use crate::cq::CompletionQueue;
 use crate::device::QueuePair;
 use crate::ledger::{
@@ -34,6 +35,7 @@ where
     pub(super) qp: Q,
     pub(super) sends: Sends<S, SENDS>,
     pub(super) receives: Receives<R, RECEIVES>,
+    pub(super) left: Left<RECEIVES>,
     send_credit: C,
     recv_credit: C,
 }
@@ -66,6 +68,7 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
             qp,
             sends: Sends::new(Generation::unique()),
             receives: Receives::new(Generation::unique()),
+            left: Left::new(),
             send_credit: sends,
             recv_credit: receives,
         }
@@ -139,11 +142,13 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         reset(&mut self.qp)?;
         self.send_credit.discard(self.sends.outstanding());
         self.recv_credit.discard(self.receives.outstanding());
-        // Both ledgers are in order before the caller's code runs, which may panic.
+        // Both ledgers are in order before the caller's code runs. If that panics, the other tokens are dropped.
         let given_up = self.sends.give_up(Generation::unique());
         self.receives.give_up(Generation::unique());
-        self.sends.discard(given_up, sent);
-        self.receives.discard(received);
+        self.left.clear();
+        let (mut sends, mut receives) = (self.sends.discard(given_up), self.receives.discard());
+        sends.by_ref().for_each(sent);
+        receives.by_ref().for_each(received);
         Ok(())
     }
 
@@ -296,9 +301,9 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         }
     }
 
-    /// Goes to RESET. Outstanding requests do not complete: their tokens are passed to `sent` and `received`. What they
-    /// have reserved can be used again once a poll has found the completion queues empty. Then the queue pair can
-    /// connect again, to a peer that was restarted, for example.
+    /// Goes to RESET. Outstanding requests do not complete: their tokens are passed to `sent` and `received`, and dropped if
+    /// one of these panics. What they have reserved can be used again once a poll has found the completion queues empty.
+    /// Then the queue pair can connect again, to a peer that was restarted, for example.
     ///
     /// # Errors
     /// The device refused. Nothing was discarded.

@@ -4,7 +4,7 @@ use core::slice;
 
 use super::credit::Credit;
 use super::qp::{Done, TrackedQp};
-use crate::ledger::{Retire, Sent};
+use crate::ledger::{Batch, Received, Retire};
 use crate::transport::Post;
 use crate::wc::Wc;
 
@@ -13,9 +13,11 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
 {
     /// Retires what a completion covers, oldest first. Empty if the completion is of another queue pair, or of a request
     /// that was discarded.
+    ///
+    /// What is not taken from the iterator stays outstanding, and comes first the next time that anything is retired, with
+    /// the result that it had. So a loop over it can be left by `break`, `?` or a panic.
     pub fn retire<'w>(&mut self, wc: &'w Wc) -> impl Iterator<Item = Done<'w, S, R>> {
-        let received = self.receives.retire(wc).map(Done::Received);
-        received.into_iter().chain(self.sends.retire(wc).map(Done::Sent))
+        self.retire_all(slice::from_ref(wc))
     }
 
     /// Retires the next request that a completion covers, oldest first; `None` once all are retired. As
@@ -45,20 +47,31 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// }
     /// ```
     pub fn retire_next<'w>(&mut self, wc: &'w Wc) -> Option<Done<'w, S, R>> {
+        self.take().or_else(|| self.take_of(wc))
+    }
+
+    /// The next request that a completion covers, when nothing else is left to take.
+    #[inline]
+    fn take_of<'w>(&mut self, wc: &'w Wc) -> Option<Done<'w, S, R>> {
         if let Some(received) = self.receives.retire(wc) {
             return Some(Done::Received(received));
         }
+        self.sends.complete(wc);
+        self.sends.take().map(Done::Sent)
+    }
+
+    /// A receive whose completion was kept.
+    fn take_left<'w>(&mut self) -> Option<Received<'w, R>> {
         loop {
-            let covered = self.sends.covered(wc).checked_sub(1)?;
-            if let Some(token) = self.sends.take_oldest()? {
-                let result = if covered == 0 { wc.result().map(|_| ()) } else { Ok(()) };
-                return Some(Done::Sent(Sent { token, result }));
+            let wc = self.left.take()?;
+            if let Some(Received { token, result }) = self.receives.retire(&wc) {
+                return Some(Received { token, result: result.map(|done| done.unbound()) });
             }
         }
     }
 
     /// Retires what a batch covers, in its order. Completions of other queue pairs are skipped. What is not taken from the
-    /// iterator is retired when it is dropped.
+    /// iterator stays, as of [`retire`](Self::retire): sends come first then, and receives after them.
     ///
     /// ```
     /// use cq_core::cq::CompletionQueue;
@@ -81,39 +94,26 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// }
     /// ```
     pub fn retire_all<'w>(&mut self, batch: &'w [Wc]) -> impl Iterator<Item = Done<'w, S, R>> {
-        let mut batch = batch.iter();
-        RetireAll { qp: self, wc: batch.next(), batch }
+        RetireAll(Batch { ledger: self, rest: batch })
     }
 }
 
 /// What a batch covers: see [`TrackedQp::retire_all`].
-struct RetireAll<'q, 'w, Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> {
-    qp: &'q mut TrackedQp<Q, S, R, SENDS, RECEIVES, C>,
-    /// The completion that is being retired, and those after it.
-    wc: Option<&'w Wc>,
-    batch: slice::Iter<'w, Wc>,
-}
+struct RetireAll<'q, 'w, L: Retire>(Batch<'q, 'w, L>);
 
 impl<'w, Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Iterator
-    for RetireAll<'_, 'w, Q, S, R, SENDS, RECEIVES, C>
+    for RetireAll<'_, 'w, TrackedQp<Q, S, R, SENDS, RECEIVES, C>>
 {
     type Item = Done<'w, S, R>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(done) = self.qp.retire_next(self.wc?) {
-                return Some(done);
-            }
-            self.wc = self.batch.next();
+        let Self(batch) = self;
+        let mut next = batch.ledger.take();
+        while next.is_none() {
+            let wc = batch.next_wc()?;
+            next = batch.ledger.take_of(wc);
         }
-    }
-}
-
-impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
-    for RetireAll<'_, '_, Q, S, R, SENDS, RECEIVES, C>
-{
-    fn drop(&mut self) {
-        self.for_each(drop);
+        next
     }
 }
 
@@ -122,11 +122,19 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Retire
 {
     type Done<'w> = Done<'w, S, R>;
 
-    fn retire_each<'w>(&mut self, wc: &'w Wc, mut each: impl FnMut(Done<'w, S, R>)) -> bool {
-        if let Some(received) = self.receives.retire(wc) {
-            each(Done::Received(received));
-            return true;
+    fn complete(&mut self, wc: &Wc) -> bool {
+        match self.receives.slot_of(wc) {
+            Some(_) => self.left.keep(wc),
+            None => return self.sends.complete(wc),
         }
-        self.sends.retire_each(wc, |sent| each(Done::Sent(sent)))
+        true
+    }
+
+    #[inline]
+    fn take<'w>(&mut self) -> Option<Done<'w, S, R>> {
+        match self.sends.take() {
+            Some(sent) => Some(Done::Sent(sent)),
+            None => self.take_left().map(Done::Received),
+        }
     }
 }

@@ -1,12 +1,29 @@
 //! The defined fields of a completion: all of them on success, four of them on an error ([C4](crate::contract#c4)).
 
 use core::fmt;
+use core::marker::PhantomData;
 
 use super::{Wc, WcFlags, WcOpcode, WcStatus};
 
 /// The completion of a successful request. Every field is defined.
+///
+/// It is a copy, so that a ledger can return one whose batch is gone.
 #[derive(Clone, Copy)]
-pub struct Completed<'a>(pub(super) &'a Wc);
+pub struct Completed<'a>(Wc, PhantomData<&'a Wc>);
+
+impl Completed<'_> {
+    /// The completion, whose status is SUCCESS.
+    #[inline(always)]
+    pub(super) const fn of(wc: &Wc) -> Self {
+        Self(*wc, PhantomData)
+    }
+
+    /// The same, for longer than its batch is borrowed.
+    #[cfg(target_has_atomic = "32")]
+    pub(crate) const fn unbound<'b>(self) -> Completed<'b> {
+        Completed(self.0, PhantomData)
+    }
+}
 
 impl Completed<'_> {
     /// Returns the `wr_id` that the request was posted with.
@@ -130,6 +147,12 @@ pub struct Failed {
 }
 
 impl Failed {
+    /// The failure of a request that a ledger has posted.
+    #[cold]
+    pub(crate) const fn new(wr_id: u64, status: WcStatus, qp_num: u32, vendor_err: u32) -> Self {
+        Self { wr_id, status, qp_num, vendor_err }
+    }
+
     /// Returns the `wr_id` that the request was posted with.
     #[must_use]
     pub const fn wr_id(&self) -> u64 {

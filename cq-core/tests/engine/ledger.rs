@@ -1,5 +1,7 @@
 //! Ledgers on a queue pair whose queues are plain lists.
 
+mod left;
+
 use std::collections::VecDeque;
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -9,6 +11,9 @@ use cq_core::wc::Failed;
 use super::*;
 
 const N: usize = 8;
+/// The most SGEs of a request, and why one with more is refused.
+const SGES: usize = 2;
+pub(super) const TOO_MANY: Refused = Refused::TooManySges { max: SGES as u32 };
 
 /// A queue pair with one completion queue. Sends complete when they are told to.
 #[derive(Default)]
@@ -74,9 +79,18 @@ impl Pair {
     }
 }
 
+fn check(sges: &[Sge]) -> Result<(), Refused> {
+    if sges.len() > SGES { Err(TOO_MANY) } else { Ok(()) }
+}
+
+fn refused_first(why: Refused) -> PostError {
+    PostError { posted: 0, why }
+}
+
 impl Post for Pair {
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
         assert!(!list.is_empty(), "a ledger posts something, or nothing");
+        list.iter().try_for_each(|wr| self.check_send(wr)).map_err(refused_first)?;
         let (accepted, answer) = self.accept(list.len());
         for wr in &list[..accepted] {
             self.sends.push_back((wr.wr_id, wr.flags.contains(SendFlags::SIGNALED)));
@@ -89,6 +103,7 @@ impl Post for Pair {
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         assert!(!list.is_empty(), "a ledger posts something, or nothing");
+        list.iter().try_for_each(|wr| self.check_recv(wr)).map_err(refused_first)?;
         let (accepted, answer) = self.accept(list.len());
         self.receives.extend(list[..accepted].iter().map(|wr| wr.wr_id));
         self.lists.push(list.len());
@@ -101,6 +116,17 @@ impl Post for Pair {
 
     fn quiesce(&mut self) -> bool {
         !self.is_used
+    }
+
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        match wr.data {
+            Data::Sges(sges) => check(sges),
+            Data::Inline(_) => Ok(()),
+        }
+    }
+
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        check(wr.sges)
     }
 }
 
@@ -351,15 +377,6 @@ fn a_list_is_signaled_as_single_sends_are() {
     assert!(!ledger.must_signal());
     ledger.post(&mut pair, ping(), ()).unwrap();
     assert!(ledger.must_signal());
-}
-
-#[test]
-fn dropping_what_is_retired_retires_it() {
-    let (mut ledger, mut pair) = (sends::<u32, N>(), Pair::default());
-    (0..4).for_each(|token| ledger.post(&mut pair, ping(), token).unwrap());
-    let wc = send(pair.wr_ids()[2]);
-    assert_eq!(ledger.retire(&wc).next().map(|sent| sent.token), Some(0));
-    assert_eq!(ledger.outstanding(), 1);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Queue pairs and shared receive queues with their ledgers and reservations.
 
 mod ends;
+mod left;
 mod retiring;
 
 use std::ops::ControlFlow::{Break, Continue};
@@ -58,6 +59,14 @@ impl Post for Qp {
 
     fn quiesce(&mut self) -> bool {
         self.with(Post::quiesce)
+    }
+
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        self.with(|pair| pair.check_send(wr))
+    }
+
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        self.with(|pair| pair.check_recv(wr))
     }
 }
 

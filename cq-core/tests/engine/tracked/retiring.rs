@@ -82,11 +82,14 @@ fn a_closure_that_panics_loses_its_tokens_and_no_request() {
     qp.post_recv(&[], 'c').unwrap();
     assert!(catch_unwind(AssertUnwindSafe(|| qp.reset(|_| panic!("a token"), |_| ()))).is_err());
     assert!(qp.is_idle());
+    let (mut sends, mut receives) = qp.tokens_mut();
+    assert!(sends.next().is_none() && receives.next().is_none(), "the other tokens are gone, too");
+    drop((sends, receives));
     (0..4).for_each(|token| qp.post_send(ping(), token).unwrap());
 }
 
 #[test]
-fn a_batch_is_retired_in_its_order_and_the_rest_when_the_iterator_is_dropped() {
+fn a_batch_is_retired_in_its_order_and_the_rest_of_it_comes_next() {
     let (mut qp, device, mut cq) = tracked(4, 2);
     qp.post_sends(&mut [ping(), SendWr::send(0, &[]), ping(), ping()], |nth| nth as u32).unwrap();
     qp.post_recvs(&mut [RecvWr::new(0, &[]); 2], |nth| ['a', 'b'][nth]).unwrap();
@@ -101,7 +104,14 @@ fn a_batch_is_retired_in_its_order_and_the_rest_when_the_iterator_is_dropped() {
     let batch = cq.poll(&mut buffer).unwrap();
     let seen: Vec<_> = qp.retire_all(batch).take(4).map(|done| name(&done)).collect();
     assert_eq!(seen, ["0 true", "1 true", "a true", "2 true"]);
-    assert!(qp.is_idle(), "the rest, too");
-    assert_eq!(qp.retire_all(batch).count(), 0);
-    assert_eq!(qp.retire_all(&[]).count(), 0);
+    assert_eq!((qp.sends_outstanding(), qp.receives_outstanding()), (1, 1));
+    // Whether the batch is given again or not.
+    for given in [batch, &[]] {
+        let seen: Vec<_> = qp.retire_all(given).map(|done| name(&done)).collect();
+        assert_eq!(
+            seen,
+            if qp.is_idle() && given.is_empty() { vec![] } else { vec!["3 true", "b true"] }
+        );
+    }
+    assert!(qp.is_idle());
 }
