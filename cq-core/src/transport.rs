@@ -65,7 +65,7 @@
 mod error;
 mod lent;
 
-use core::task::Waker;
+use core::task::{Context, Poll, Waker};
 
 pub use self::error::{ArmError, EventError, PollError, PostError, Refused, WaitError};
 use crate::async_event::AsyncEvent;
@@ -162,6 +162,20 @@ pub trait AsyncChannel: Events {
     /// The next event wakes this task, and no other. A registration is good for one wake-up, so register before each
     /// check for events: an event that is raised after the registration must wake the task.
     fn register(&mut self, task: &Waker);
+
+    /// Whether the task may look for completions. `Pending` if it has used up its share of the thread: then it is polled
+    /// again after other tasks. For a channel of a runtime that counts, as tokio does; otherwise always `Ready`.
+    #[inline]
+    fn poll_budget(&mut self, task: &mut Context<'_>) -> Poll<()> {
+        let _ = task;
+        Poll::Ready(())
+    }
+
+    /// The task has found completions, which counts towards its share.
+    #[inline]
+    fn spend_budget(&mut self, task: &mut Context<'_>) {
+        let _ = task;
+    }
 }
 
 /// The producer side of a channel: an eventfd, a waker, `SEV`.

@@ -1,7 +1,7 @@
 //! Asynchronous waiting.
 
 use core::future::poll_fn;
-use core::task::{Poll, Waker};
+use core::task::{Context, Poll, ready};
 
 use super::{CompletionQueue, MOST_EVENTS, WaitError, take_events};
 use crate::transport::{Arm, AsyncChannel, Notify};
@@ -23,31 +23,43 @@ impl<T: Arm> CompletionQueue<T> {
         buffer: &'r mut [Wc],
         events: &mut impl AsyncChannel,
     ) -> Result<&'r [Wc], WaitError> {
-        let count = poll_fn(|task| match self.look_for(buffer, events, task.waker()) {
-            Ok(0) if !buffer.is_empty() => Poll::Pending,
-            looked => Poll::Ready(looked),
-        });
-        let count = count.await?;
+        let count = poll_fn(|task| self.poll_batch(buffer, events, task)).await?;
         Ok(&buffer[..count])
     }
 
     /// Polls. If the queue is empty, arranges for the next completion to wake the task.
-    pub(super) fn look_for(
+    pub(super) fn poll_batch(
         &mut self,
         buffer: &mut [Wc],
         events: &mut impl AsyncChannel,
-        task: &Waker,
+        task: &mut Context<'_>,
+    ) -> Poll<Result<usize, WaitError>> {
+        ready!(events.poll_budget(task));
+        match self.look_or_register(buffer, events, task) {
+            Ok(0) if !buffer.is_empty() => Poll::Pending,
+            looked => {
+                events.spend_budget(task);
+                Poll::Ready(looked)
+            }
+        }
+    }
+
+    fn look_or_register(
+        &mut self,
+        buffer: &mut [Wc],
+        events: &mut impl AsyncChannel,
+        task: &Context<'_>,
     ) -> Result<usize, WaitError> {
         let count = self.take(buffer)?;
         if count > 0 || buffer.is_empty() {
             return Ok(count);
         }
         // Register before arming, so that the arm's event wakes this task.
-        events.register(task);
+        events.register(task.waker());
         let taken = take_events(self.transport.key(), events)?;
         if taken == MOST_EVENTS {
             // A channel need not wake the task for an event behind unread ones.
-            task.wake_by_ref();
+            task.waker().wake_by_ref();
         }
         self.look(buffer, taken, Some(Notify::Next))
     }

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 
@@ -72,8 +72,7 @@ impl<T: Arm, E: AsyncChannel + Unpin, const N: usize> Stream for CompletionStrea
             return Poll::Ready(Some(Ok(batch[nth])));
         }
         if !*is_over {
-            match cq.look_for(batch, events, task.waker()) {
-                Ok(0) => return Poll::Pending,
+            match ready!(cq.poll_batch(batch, events, task)) {
                 Ok(count) => *left = 0..count,
                 Err(error) => {
                     *is_over = true;

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::task::coop;
 
 use crate::transport::{AsyncChannel, CqKey, EventError, Events};
 
@@ -69,6 +70,17 @@ impl<C: Events> AsyncChannel for Channel<C> {
                     return;
                 }
             }
+        }
+    }
+
+    fn poll_budget(&mut self, task: &mut Context<'_>) -> Poll<()> {
+        // It is not spent: dropping what is returned restores it.
+        coop::poll_proceed(task).map(drop)
+    }
+
+    fn spend_budget(&mut self, task: &mut Context<'_>) {
+        if let Poll::Ready(budget) = coop::poll_proceed(task) {
+            budget.made_progress();
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Asynchronous events of a device, for a task.
 
+use core::future::poll_fn;
+use core::task::{Poll, ready};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use tokio::io::unix::AsyncFd;
+use tokio::task::coop;
 
 use super::channel::{failed, watch};
 use crate::async_event::AsyncEvent;
@@ -51,13 +54,20 @@ impl<D: AsyncEvents + AsFd> DeviceEvents<D> {
     /// # Errors
     /// The device failed, or the runtime shuts down.
     pub async fn next(&mut self) -> Result<AsyncEvent, EventError> {
-        loop {
-            if let Some(event) = self.device.take_async_event()? {
-                return Ok(event);
+        let Self { device, fd } = self;
+        poll_fn(|task| {
+            loop {
+                let budget = ready!(coop::poll_proceed(task));
+                if let Some(event) = device.take_async_event()? {
+                    budget.made_progress();
+                    return Poll::Ready(Ok(event));
+                }
+                drop(budget);
+                // An event that is raised after it was cleared makes the descriptor ready again.
+                ready!(fd.poll_read_ready(task)).map_err(|error| failed(&error))?.clear_ready();
             }
-            // An event that is raised after it was cleared makes the descriptor ready again.
-            self.fd.readable().await.map_err(|error| failed(&error))?.clear_ready();
-        }
+        })
+        .await
     }
 
     /// Returns the device.

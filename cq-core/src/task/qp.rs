@@ -44,7 +44,7 @@ where
     ) -> Self {
         let number = qp.get_ref().number();
         let shared = Arc::new_cyclic(|shared: &Weak<Shared<_, _, SENDS, RECEIVES, _>>| Shared {
-            state: Mutex::new(State { qp, failure: None, is_given_up: false }),
+            state: Mutex::new(State { qp, failure: None, is_given_up: false, resets: 0 }),
             sends: Notify::new(),
             receives: Notify::new(),
             idle: Notify::new(),
@@ -176,10 +176,12 @@ where
         self.shared.lock().failure
     }
 
-    /// Calls `query` with the queue pair: for its endpoint, its state. Other tasks wait meanwhile, and `query` must not use
-    /// this `TaskQp`.
+    /// Calls `query` with the queue pair: for its endpoint, its state. Other threads that use this `TaskQp` wait meanwhile.
+    ///
+    /// # Panics
+    /// `query` uses this `TaskQp`.
     pub fn with<T>(&self, query: impl FnOnce(&Q) -> T) -> T {
-        query(self.shared.lock().qp.get_ref())
+        self.shared.query(query)
     }
 
     /// Connects to a peer: as [`QueuePair::connect`].
@@ -218,7 +220,8 @@ where
     }
 
     /// Goes to ERR, and waits until everything outstanding was flushed ([Q2](crate::contract#q2)): the device uses no buffer
-    /// any more. Those who await requests get them back at the same time.
+    /// any more. Those who await requests get them back at the same time. It also ends when another task
+    /// [resets](Self::reset) the queue pair.
     ///
     /// # Cancel safety
     /// If the future is dropped, the queue pair is in ERR, or stays as it was if the future was never polled. Draining it
@@ -227,12 +230,13 @@ where
     /// # Errors
     /// The queue pair can't go to ERR, or nobody polls a completion queue any more.
     pub async fn drain(&self) -> Result<(), DrainError> {
+        let resets = self.shared.lock().resets;
         loop {
-            // It is told from here on, and so of the last completion, if that comes after the look.
+            // It is notified from here on, and so of the last completion, if that comes after the check.
             let idle = self.shared.idle.notified();
             {
                 let mut state = self.shared.lock();
-                if state.qp.is_idle() {
+                if state.qp.is_idle() || state.resets != resets {
                     return Ok(());
                 }
                 if state.is_given_up {
@@ -255,12 +259,13 @@ where
         {
             let mut state = self.shared.lock();
             state.qp.reset(keep, keep)?;
-            state.failure = None;
+            (state.failure, state.resets) = (None, state.resets + 1);
         }
-        // Without the lock: a buffer that nobody waits for is dropped, whatever that does.
-        tokens.into_iter().for_each(Token::discard);
         // Entries can be used again once the completion queues were polled.
         self.shared.memberships.ask_to_poll();
+        self.shared.wake_all();
+        // A buffer that no task waits for is dropped here, which may panic: last, and without the lock.
+        tokens.into_iter().for_each(Token::discard);
         Ok(())
     }
 }

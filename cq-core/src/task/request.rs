@@ -115,14 +115,30 @@ impl<B> Future for Request<B> {
 #[derive(Debug)]
 pub struct Token<B> {
     buffer: B,
-    /// `None` once the task was told that the completion queue is not polled any more.
-    task: Option<Sender<Result<Finished<B>, Unfinished<B>>>>,
+    /// `None` once the task was answered because the completion queue is not polled any more.
+    task: Option<Waiting<B>>,
+}
+
+/// The task that awaits a request.
+#[derive(Debug)]
+pub(super) struct Waiting<B>(Sender<Result<Finished<B>, Unfinished<B>>>);
+
+impl<B> Waiting<B> {
+    /// The request ends without its completion. The device may still use the buffer.
+    pub(super) fn end(self, why: RequestError) {
+        self.answer(Err(Unfinished { buffer: None, why }));
+    }
+
+    /// Answers the task. If it does not wait any more, the buffer is dropped.
+    fn answer(self, answer: Result<Finished<B>, Unfinished<B>>) {
+        drop(self.0.send(answer));
+    }
 }
 
 impl<B> Token<B> {
     pub(super) fn new(buffer: B) -> (Self, Request<B>) {
         let (task, answer) = oneshot::channel();
-        (Self { buffer, task: Some(task) }, Request(answer))
+        (Self { buffer, task: Some(Waiting(task)) }, Request(answer))
     }
 
     /// The error of a request that was not posted.
@@ -136,26 +152,20 @@ impl<B> Token<B> {
             Ok(()) => Ok(Finished { buffer, wc: *wc }),
             Err(failed) => Err(Unfinished::new(buffer, failed.into())),
         };
-        tell(task, answer);
+        if let Some(task) = task {
+            task.answer(answer);
+        }
     }
 
     /// The queue pair went to RESET: the device does not use the buffer any more.
     pub(super) fn discard(self) {
-        tell(self.task, Err(Unfinished::new(self.buffer, RequestError::Discarded)));
+        if let Some(task) = self.task {
+            task.answer(Err(Unfinished::new(self.buffer, RequestError::Discarded)));
+        }
     }
 
-    /// The request ends without its completion. The device may still use the buffer.
-    pub(super) fn give_up(&mut self, why: RequestError) {
-        tell(self.task.take(), Err(Unfinished { buffer: None, why }));
-    }
-}
-
-/// Answers the task. If it does not wait any more, the buffer is dropped.
-fn tell<B>(
-    task: Option<Sender<Result<Finished<B>, Unfinished<B>>>>,
-    answer: Result<Finished<B>, Unfinished<B>>,
-) {
-    if let Some(task) = task {
-        drop(task.send(answer));
+    /// Takes out the task, which is to be answered without the queue pair's lock: that wakes it. The buffer stays.
+    pub(super) const fn give_up(&mut self) -> Option<Waiting<B>> {
+        self.task.take()
     }
 }

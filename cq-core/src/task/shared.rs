@@ -1,9 +1,14 @@
 //! What the clones of a queue pair share, and the driver's side of it.
 
+use alloc::vec::Vec;
+use core::cell::RefCell;
 use core::pin::pin;
+use core::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread_local;
 
 use tokio::sync::Notify;
+use tokio::task::coop::consume_budget;
 
 use super::driver::{Memberships, Serve};
 use super::request::{Request, RequestError, Token, Unfinished};
@@ -33,6 +38,13 @@ pub struct State<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credi
     pub failure: Option<Failed>,
     /// Whether one of its completion queues is not polled any more.
     pub is_given_up: bool,
+    /// How often it went to RESET.
+    pub resets: u64,
+}
+
+thread_local! {
+    /// The queue pairs that this thread has locked for a query.
+    static QUERIED: RefCell<Vec<*const ()>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Whether slots of the send queue are in use.
@@ -47,10 +59,28 @@ where
     Q: Post,
     C: Credit,
 {
+    /// Locks the queue pair. Under the lock run the device's calls and a [`query`](Self::query): no wakers, and nothing
+    /// that drops a buffer.
     pub fn lock(&self) -> MutexGuard<'_, State<Q, B, SENDS, RECEIVES, C>> {
-        // A panic of a device leaves the ledgers consistent, and no other code runs under the lock but `with`, which only
-        // reads.
+        let is_queried =
+            QUERIED.with_borrow(|queried| queried.contains(&ptr::from_ref(self).cast()));
+        assert!(!is_queried, "a query of a `TaskQp` uses the same `TaskQp`");
+        // A panic of a device leaves the ledgers consistent, and a query only reads.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls `query` with the queue pair.
+    pub fn query<T>(&self, query: impl FnOnce(&Q) -> T) -> T {
+        struct Queried;
+        impl Drop for Queried {
+            fn drop(&mut self) {
+                QUERIED.with_borrow_mut(|queried| _ = queried.pop());
+            }
+        }
+        let state = self.lock();
+        QUERIED.with_borrow_mut(|queried| queried.push(ptr::from_ref(self).cast()));
+        let _queried = Queried;
+        query(state.qp.get_ref())
     }
 
     /// Posts by `post`.
@@ -70,7 +100,8 @@ where
         }
     }
 
-    /// The same. While the queue is full, and its slots are in use, waits for `freed`.
+    /// The same. While the queue is full, and its slots are in use, waits for `freed`. A task that never has to wait lets
+    /// others run all the same, when its budget is used up.
     pub async fn post(
         &self,
         freed: &Notify,
@@ -78,10 +109,12 @@ where
         mut buffer: B,
         mut post: impl FnMut(&mut Tracked<Q, B, SENDS, RECEIVES, C>, Token<B>) -> Posted<B>,
     ) -> Result<Request<B>, Unfinished<B>> {
+        consume_budget().await;
+        let mut wakeup = WakeUp { freed, is_unused: false };
         loop {
             // Registered before the attempt, so that a slot that is freed after it is noticed.
             let mut freed = pin!(freed.notified());
-            freed.as_mut().enable();
+            wakeup.is_unused |= freed.as_mut().enable();
             let mut waits = false;
             let posted = self.try_post(buffer, |qp, token| {
                 let posted = post(qp, token);
@@ -89,11 +122,38 @@ where
                 waits = is_full && is_used(qp);
                 posted
             });
+            wakeup.is_unused &= posted.is_err() && !waits;
             match posted {
                 Err(Unfinished { buffer: Some(back), .. }) if waits => buffer = back,
                 posted => return posted,
             }
             freed.await;
+            wakeup.is_unused = true;
+        }
+    }
+
+    /// Lets all tasks look again that wait for a slot, or until nothing is outstanding.
+    pub fn wake_all(&self) {
+        self.wake_posters();
+        self.idle.notify_waiters();
+    }
+
+    fn wake_posters(&self) {
+        self.sends.notify_waiters();
+        self.receives.notify_waiters();
+    }
+}
+
+/// The wake-up for a slot that was freed. A task that ends without using the slot passes it on to the next one that waits.
+struct WakeUp<'n> {
+    freed: &'n Notify,
+    is_unused: bool,
+}
+
+impl Drop for WakeUp<'_> {
+    fn drop(&mut self) {
+        if self.is_unused {
+            self.freed.notify_one();
         }
     }
 }
@@ -108,7 +168,9 @@ impl<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
         let State { qp, .. } = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         // The queue pair, which is dropped next, frees the buffers, or keeps them where the device may still use them.
         let (sends, receives) = qp.tokens_mut();
-        sends.chain(receives).for_each(|token| token.give_up(RequestError::Discarded));
+        for task in sends.chain(receives).filter_map(Token::give_up) {
+            task.end(RequestError::Discarded);
+        }
     }
 }
 
@@ -120,8 +182,6 @@ where
 {
     fn complete(&self, wc: &Wc) {
         loop {
-            // The lock is released before the task is told: a buffer that nobody waits for is dropped then, whatever that
-            // does.
             let (done, is_idle) = {
                 let mut state = self.lock();
                 let done = state.qp.retire_next(wc);
@@ -130,35 +190,34 @@ where
                 }
                 (done, state.qp.is_idle())
             };
-            match done {
-                Some(Done::Sent(sent)) => {
-                    self.sends.notify_one();
-                    sent.token.complete(wc, sent.result);
-                }
+            let (freed, token, result) = match done {
+                Some(Done::Sent(sent)) => (&self.sends, sent.token, sent.result),
                 Some(Done::Received(received)) => {
-                    self.receives.notify_one();
-                    received.token.complete(wc, received.result.map(|_| ()));
+                    (&self.receives, received.token, received.result.map(|_| ()))
                 }
                 None => return,
-            }
+            };
+            freed.notify_one();
             if is_idle {
                 self.idle.notify_waiters();
             }
+            // A buffer that no task waits for is dropped here, which may panic: last.
+            token.complete(wc, result);
         }
     }
 
     fn wake(&self) {
-        self.sends.notify_waiters();
-        self.receives.notify_waiters();
+        self.wake_posters();
     }
 
     fn give_up(&self) {
-        let mut state = self.lock();
-        state.is_given_up = true;
-        let (sends, receives) = state.qp.tokens_mut();
-        sends.chain(receives).for_each(|token| token.give_up(RequestError::NotPolled));
-        drop(state);
-        self.wake();
-        self.idle.notify_waiters();
+        let tasks: Vec<_> = {
+            let mut state = self.lock();
+            state.is_given_up = true;
+            let (sends, receives) = state.qp.tokens_mut();
+            sends.chain(receives).filter_map(Token::give_up).collect()
+        };
+        self.wake_all();
+        tasks.into_iter().for_each(|task| task.end(RequestError::NotPolled));
     }
 }

@@ -4,6 +4,9 @@ mod connections;
 mod driver;
 mod events;
 mod memory;
+#[cfg(target_os = "linux")]
+mod shares;
+mod wakeups;
 
 use std::sync::Arc;
 
@@ -113,6 +116,12 @@ async fn until(mut holds: impl FnMut() -> bool) {
         assert!(start.elapsed() < DEADLINE, "it never comes true");
         yield_now().await;
     }
+}
+
+/// Polls a future once, outside of its task.
+fn is_pending<F: Future + Unpin>(future: F) -> bool {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    std::pin::pin!(future).poll(&mut context).is_pending()
 }
 
 /// Lets other tasks run for a while, in which nothing is to happen.
