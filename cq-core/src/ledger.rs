@@ -67,10 +67,12 @@ mod receives;
 mod sends;
 mod wr_id;
 
-#[cfg(target_has_atomic = "32")]
-pub(crate) use self::reap::{Batch, Retire, post_or_reap, reap};
 pub use self::reap::{ReapError, Reaped};
+#[cfg(target_has_atomic = "32")]
+pub(crate) use self::reap::{Retire, post_or_reap, reap};
 pub use self::receives::{Received, Receives};
+#[cfg(target_has_atomic = "32")]
+pub(crate) use self::sends::Covered;
 pub use self::sends::{Retired, Sends, Sent};
 pub use self::wr_id::{Direction, Generation};
 

@@ -144,6 +144,11 @@ impl Wc {
         self.qp_num
     }
 
+    /// The vendor error, which is undefined unless the request failed.
+    pub(crate) const fn vendor_err(&self) -> u32 {
+        self.vendor_err
+    }
+
     /// Returns the defined fields: all of them on success, four of them on an error ([C4](crate::contract#c4)).
     ///
     /// # Errors

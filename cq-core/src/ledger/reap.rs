@@ -58,14 +58,14 @@ pub(crate) trait Retire {
 }
 
 /// The part of a batch that is not yet retired. What is left when it is dropped is noted in the ledger.
-pub(crate) struct Batch<'l, 'w, L: Retire> {
-    pub(crate) ledger: &'l mut L,
-    pub(crate) rest: &'w [Wc],
+struct Batch<'l, 'w, L: Retire> {
+    ledger: &'l mut L,
+    rest: &'w [Wc],
 }
 
 impl<'w, L: Retire> Batch<'_, 'w, L> {
     /// The next completion, for the caller to retire.
-    pub(crate) const fn next_wc(&mut self) -> Option<&'w Wc> {
+    const fn next_wc(&mut self) -> Option<&'w Wc> {
         match self.rest {
             [wc, rest @ ..] => {
                 self.rest = rest;

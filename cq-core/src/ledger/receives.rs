@@ -294,3 +294,6 @@ impl<T, const N: usize> Receives<T, N> {
         index
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,19 @@
 //! The requests of a send queue.
 
-use core::iter::FusedIterator;
-use core::mem;
+mod completed;
+
+#[cfg(target_has_atomic = "32")]
+pub(crate) use self::completed::Covered;
+pub use self::completed::Retired;
+
 use core::ops::ControlFlow;
 
-use super::reap::{ReapError, Reaped, Retire, post_or_reap};
+use self::completed::Outcome;
+use super::reap::{ReapError, Reaped, post_or_reap};
 use super::{Direction, Exhausted, Generation, NotPosted, Posted, full};
 use crate::cq::CompletionQueue;
 use crate::transport::{PollCq, Post, PostError, Refused};
-use crate::wc::{Failed, Wc, WcStatus};
+use crate::wc::{Failed, Wc};
 use crate::wr::{SendFlags, SendWr};
 
 /// The requests that are outstanding on a send queue, at most `N`, each with a token. See [the module](super).
@@ -23,8 +28,8 @@ pub struct Sends<T, const N: usize> {
     /// How many of the oldest requests have completed, and how many of these have failed.
     completed: usize,
     failed: usize,
-    /// Status and vendor error of those that have failed; SUCCESS for all others.
-    failures: [(WcStatus, u32); N],
+    /// How they have failed; SUCCESS for all others.
+    outcomes: [Outcome; N],
     /// The number of the queue pair, once a request has failed.
     qp_num: u32,
     limit: usize,
@@ -32,8 +37,6 @@ pub struct Sends<T, const N: usize> {
     unsignaled: usize,
     generation: Generation,
 }
-
-const NO_FAILURE: (WcStatus, u32) = (WcStatus::SUCCESS, 0);
 
 /// A send request that has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +60,7 @@ impl<T, const N: usize> Sends<T, N> {
             outstanding: 0,
             completed: 0,
             failed: 0,
-            failures: [NO_FAILURE; N],
+            outcomes: [Outcome::SUCCESS; N],
             qp_num: 0,
             limit: N,
             unsignaled: 0,
@@ -190,16 +193,6 @@ impl<T, const N: usize> Sends<T, N> {
         post_or_reap(self, token, cq, buffer, post, reaped)
     }
 
-    /// Retires the request that has completed, and those before it, oldest first. Empty if the completion is not of
-    /// this ledger, or covers only what is retired already.
-    ///
-    /// What is not taken from the iterator stays outstanding, and comes first from the next one, whatever completion that
-    /// is for: with the result that it had.
-    pub fn retire(&mut self, wc: &Wc) -> Retired<'_, T, N> {
-        self.complete(wc);
-        Retired { sends: self }
-    }
-
     /// How many requests the completion covers that are not retired: 0 if it is of another ledger.
     #[must_use]
     pub fn covered(&self, wc: &Wc) -> usize {
@@ -221,7 +214,7 @@ impl<T, const N: usize> Sends<T, N> {
         let given_up = GivenUp { first: self.oldest, count: self.outstanding };
         (self.oldest, self.outstanding) = (self.index(self.outstanding), 0);
         (self.number, self.unsignaled, self.generation) = (0, 0, generation);
-        (self.completed, self.failed, self.failures) = (0, 0, [NO_FAILURE; N]);
+        (self.completed, self.failed, self.outcomes) = (0, 0, [Outcome::SUCCESS; N]);
         given_up
     }
 
@@ -268,37 +261,15 @@ impl<T, const N: usize> Sends<T, N> {
         self.unsignaled = posted.iter().fold(self.unsignaled, after);
     }
 
-    /// Retires the oldest request, which has completed; the result has no token if it had none.
-    fn take_oldest(&mut self) -> Option<Option<Sent<T>>> {
-        self.completed = self.completed.checked_sub(1)?;
-        let result = if self.failed == 0 { Ok(()) } else { self.take_result() };
+    /// Retires the oldest request. Returns its token, if it has one.
+    #[inline(always)]
+    fn take_oldest(&mut self) -> Option<T> {
         let token = self.tokens[self.oldest].take();
         self.oldest = self.index(1);
         self.number = self.number.wrapping_add(1);
         self.outstanding -= 1;
         self.unsignaled = self.unsignaled.min(self.outstanding);
-        Some(token.map(|token| Sent { token, result }))
-    }
-
-    #[cold]
-    fn note_failure(&mut self, index: usize, failed: Failed) {
-        let failure = (failed.status(), failed.vendor_err());
-        // A completion may be given twice.
-        let before = mem::replace(&mut self.failures[index], failure);
-        self.failed += usize::from(before == NO_FAILURE);
-        self.qp_num = failed.qp_num();
-    }
-
-    /// The result of the oldest request, where some have failed.
-    #[cold]
-    fn take_result(&mut self) -> Result<(), Failed> {
-        let (status, vendor_err) = mem::replace(&mut self.failures[self.oldest], NO_FAILURE);
-        if status == WcStatus::SUCCESS {
-            return Ok(());
-        }
-        self.failed -= 1;
-        let wr_id = self.generation.wr_id(Direction::Send, self.number);
-        Err(Failed::new(wr_id, status, self.qp_num, vendor_err))
+        token
     }
 }
 
@@ -313,49 +284,10 @@ const fn wrapped<const N: usize>(index: usize) -> usize {
     if index < N { index } else { index - N }
 }
 
-impl<T, const N: usize> Retire for Sends<T, N> {
-    type Done<'w> = Sent<T>;
-
-    fn complete(&mut self, wc: &Wc) -> bool {
-        let Some(last) = self.covered(wc).checked_sub(1) else { return false };
-        self.completed = self.completed.max(last + 1);
-        if let Err(failed) = wc.result() {
-            self.note_failure(self.index(last), failed);
-        }
-        true
-    }
-
-    fn take<'w>(&mut self) -> Option<Self::Done<'w>> {
-        loop {
-            if let Some(sent) = self.take_oldest()? {
-                return Some(sent);
-            }
-        }
-    }
-}
-
 /// How many requests follow the last signaled one, once `wr` is posted.
 fn after(unsignaled: usize, wr: &SendWr<'_>) -> usize {
     if wr.flags.contains(SendFlags::SIGNALED) { 0 } else { unsignaled + 1 }
 }
 
-/// The requests that have completed, oldest first: see [`Sends::retire`].
-#[must_use = "requests stay outstanding until they are taken"]
-#[derive(Debug)]
-pub struct Retired<'a, T, const N: usize> {
-    sends: &'a mut Sends<T, N>,
-}
-
-impl<T, const N: usize> Iterator for Retired<'_, T, N> {
-    type Item = Sent<T>;
-
-    fn next(&mut self) -> Option<Sent<T>> {
-        self.sends.take()
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (0, Some(self.sends.completed))
-    }
-}
-
-impl<T, const N: usize> FusedIterator for Retired<'_, T, N> {}
+#[cfg(test)]
+mod tests;

@@ -27,12 +27,16 @@ impl<const N: usize> Left<N> {
     }
 
     /// The oldest, which is not kept any more.
-    #[inline]
     pub fn take(&mut self) -> Option<Wc> {
         self.count = self.count.checked_sub(1)?;
         let wc = self.ring[self.first];
         self.first = self.index(1);
         Some(wc)
+    }
+
+    #[inline(always)]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
     pub const fn clear(&mut self) {

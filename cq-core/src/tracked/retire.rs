@@ -4,7 +4,7 @@ use core::slice;
 
 use super::credit::Credit;
 use super::qp::{Done, TrackedQp};
-use crate::ledger::{Batch, Received, Retire};
+use crate::ledger::{Covered, Received, Retire};
 use crate::transport::Post;
 use crate::wc::Wc;
 
@@ -46,26 +46,33 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     ///     Ok(())
     /// }
     /// ```
-    pub fn retire_next<'w>(&mut self, wc: &'w Wc) -> Option<Done<'w, S, R>> {
-        self.take().or_else(|| self.take_of(wc))
-    }
-
-    /// The next request that a completion covers, when nothing else is left to take.
     #[inline]
-    fn take_of<'w>(&mut self, wc: &'w Wc) -> Option<Done<'w, S, R>> {
+    pub fn retire_next<'w>(&mut self, wc: &'w Wc) -> Option<Done<'w, S, R>> {
+        if self.sends.has_completed() || !self.left.is_empty() {
+            if let Some(done) = self.take() {
+                return Some(done);
+            }
+        }
         if let Some(received) = self.receives.retire(wc) {
             return Some(Done::Received(received));
         }
-        self.sends.complete(wc);
-        self.sends.take().map(Done::Sent)
+        let mut covered = self.sends.cover(wc);
+        let sent = self.sends.take_next(&mut covered);
+        if !covered.is_empty() {
+            // Noted, since this call may be the last one for this completion.
+            self.sends.leave(&covered);
+        }
+        sent.map(Done::Sent)
     }
 
     /// A receive whose completion was kept.
-    fn take_left<'w>(&mut self) -> Option<Received<'w, R>> {
+    #[cold]
+    fn take_left<'w>(&mut self) -> Option<Done<'w, S, R>> {
         loop {
             let wc = self.left.take()?;
             if let Some(Received { token, result }) = self.receives.retire(&wc) {
-                return Some(Received { token, result: result.map(|done| done.unbound()) });
+                let result = result.map(|done| done.unbound());
+                return Some(Done::Received(Received { token, result }));
             }
         }
     }
@@ -94,26 +101,66 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// }
     /// ```
     pub fn retire_all<'w>(&mut self, batch: &'w [Wc]) -> impl Iterator<Item = Done<'w, S, R>> {
-        RetireAll(Batch { ledger: self, rest: batch })
+        RetireAll { covered: self.sends.take_completed(), qp: self, batch }
     }
 }
 
 /// What a batch covers: see [`TrackedQp::retire_all`].
-struct RetireAll<'q, 'w, L: Retire>(Batch<'q, 'w, L>);
+struct RetireAll<'q, 'w, Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> {
+    qp: &'q mut TrackedQp<Q, S, R, SENDS, RECEIVES, C>,
+    /// The sends that the last completion covers, or that were left from before.
+    covered: Covered,
+    /// The completions behind it.
+    batch: &'w [Wc],
+}
 
 impl<'w, Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Iterator
-    for RetireAll<'_, 'w, TrackedQp<Q, S, R, SENDS, RECEIVES, C>>
+    for RetireAll<'_, 'w, Q, S, R, SENDS, RECEIVES, C>
 {
     type Item = Done<'w, S, R>;
 
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        let Self(batch) = self;
-        let mut next = batch.ledger.take();
-        while next.is_none() {
-            let wc = batch.next_wc()?;
-            next = batch.ledger.take_of(wc);
+        let Self { qp, covered, batch } = self;
+        loop {
+            if let Some(sent) = qp.sends.take_next(covered) {
+                return Some(Done::Sent(sent));
+            }
+            if !qp.left.is_empty() {
+                return qp.take_left();
+            }
+            let [wc, rest @ ..] = *batch else { return None };
+            *batch = rest;
+            if let Some(received) = qp.receives.retire(wc) {
+                return Some(Done::Received(received));
+            }
+            *covered = qp.sends.cover(wc);
         }
-        next
+    }
+}
+
+impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
+    RetireAll<'_, '_, Q, S, R, SENDS, RECEIVES, C>
+{
+    /// Notes what was not taken.
+    #[cold]
+    fn leave(&mut self) {
+        let Self { qp, covered, batch } = self;
+        qp.sends.leave(covered);
+        for wc in *batch {
+            qp.complete(wc);
+        }
+    }
+}
+
+impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
+    for RetireAll<'_, '_, Q, S, R, SENDS, RECEIVES, C>
+{
+    #[inline(always)]
+    fn drop(&mut self) {
+        if !self.covered.is_empty() || !self.batch.is_empty() {
+            self.leave();
+        }
     }
 }
 
@@ -130,11 +177,12 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Retire
         true
     }
 
-    #[inline]
+    #[inline(never)]
     fn take<'w>(&mut self) -> Option<Done<'w, S, R>> {
         match self.sends.take() {
             Some(sent) => Some(Done::Sent(sent)),
-            None => self.take_left().map(Done::Received),
+            None if self.left.is_empty() => None,
+            None => self.take_left(),
         }
     }
 }
