@@ -1,6 +1,6 @@
 //! The transport traits for `&mut T`.
 
-use core::task::Waker;
+use core::task::{Context, Poll, Waker};
 
 use super::{
     Arm, ArmError, Armed, AsyncChannel, AsyncEvents, Block, BlockAsync, CqKey, EventError, Events,
@@ -54,6 +54,14 @@ impl<T: Block + ?Sized> Block for &mut T {
 impl<T: AsyncChannel + ?Sized> AsyncChannel for &mut T {
     fn register(&mut self, task: &Waker) {
         (**self).register(task);
+    }
+
+    fn poll_budget(&mut self, task: &mut Context<'_>) -> Poll<()> {
+        (**self).poll_budget(task)
+    }
+
+    fn spend_budget(&mut self, task: &mut Context<'_>) {
+        (**self).spend_budget(task);
     }
 }
 
