@@ -62,6 +62,7 @@
 //! | a lock word, by a thread that spins | `try_lock` checks it |
 //! | the count of dropped completions, by `latch_more` | its compare-and-swap checks it |
 //! | the free entries of a budget, by `free` | the compare-and-swap of `take` checks them |
+//! | the capacity of a budget | it only says whether a reservation that was refused can ever succeed; the thread that resizes the queue decides when others learn of it |
 //! | the count of events, by `count_event` without compare-and-swap | the only raiser loads what it stored |
 //! | the [counters](crate::counters) of a queue | only its recorder stores them; nothing is decided by what a reader sees |
 //!
