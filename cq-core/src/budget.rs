@@ -62,7 +62,7 @@
 //! changes.
 
 mod reservation;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use self::reservation::{Overdrawn, Reservation};

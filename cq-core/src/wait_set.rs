@@ -62,7 +62,7 @@
 //! [`CompletionQueue::wait`](crate::cq::CompletionQueue::wait), 4 µs for a round trip between two threads that sleep.
 
 mod sources;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use self::sources::{DescriptorId, NotAdded, StopHandle};
