@@ -25,7 +25,7 @@
 //! `channel` needs the feature `alloc`, and its sides own the channel. Without an allocator, a [`WakerChannel`] in a
 //! static or on a stack is [split](WakerChannel::split) into sides that borrow it.
 
-#[cfg(feature = "alloc")]
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 use alloc::sync::Arc;
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -57,7 +57,7 @@ impl WakerChannel {
 }
 
 /// A channel whose two sides own it.
-#[cfg(feature = "alloc")]
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 #[must_use]
 pub fn channel() -> (Raiser<Arc<WakerChannel>>, Receiver<Arc<WakerChannel>>) {
     sides(Arc::new(WakerChannel::new()))
