@@ -26,6 +26,13 @@ use crate::wr::{SendFlags, SendWr, Sge};
 /// The thread blocks where the device does: the loopback waits up to two seconds for a peer whose process is suspended in
 /// the middle of a message, in [`fail`](Self::fail), [`drain`](Self::drain), [`reset`](Self::reset), and where the last
 /// clone is dropped.
+///
+/// # Stack
+/// Its ledgers are arrays in the [`TrackedQp`] that it shares, some 40 bytes for each of `SENDS` and `RECEIVES` where `B` is a
+/// [`Slot`](super::Slot). Creating it moves them, which takes up to 18 times their size of the stack in a debug build and 6
+/// times in a release build: 700 and 250 bytes a request. So 4,096 requests overflow a stack of 2 MiB, which a thread of tokio
+/// has, in a debug build, and 8,192 about fill it in a release build. Create larger ones in a thread with a larger
+/// stack, such as by `thread_stack_size` of the runtime's builder. On the heap, where they stay, they cost no stack.
 pub struct TaskQp<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit = Unlimited> {
     shared: Arc<Shared<Q, B, SENDS, RECEIVES, C>>,
 }
