@@ -31,6 +31,7 @@
 //! | `publish` (Release) | producer | `observe` (Acquire) | the words and the tag of one entry |
 //! | `release_head` (Release) | consumer | `acquire_head` (Acquire) | slots whose entries were read and that may be written again |
 //! | `latch` (Release) | producer | `read_latch` (Acquire) | every entry published before the overrun, or before the producer was dropped |
+//! | `refuse` (Release) | consumer | `see_refusal` (Acquire) | everything that the consumer did before it failed or abandoned the queue, or reported its end |
 //! | `latch_more` (Release) | any producer | `read_latch` (Acquire) | that the reservation word is closed, unless the consumer's word was set |
 //! | `leave` (AcqRel) | any producer that is dropped | `leave` (AcqRel) of the last one | every entry that the others published |
 //! | `reserve` (Release) | any producer | `acquire_tail` (Acquire), any producer | a head at least as new as any that could be seen when the reservation was made |
@@ -54,7 +55,8 @@
 //! |---|---|
 //! | the last word of the next slot, by an empty poll | the next poll loads it again; after an arm, `arm_fence` orders it |
 //! | both words of the health, by an empty poll | as above; before an end is reported, `read_latch` orders it |
-//! | the consumer's health, by a push | the queue ends one push later; the consumer returns what is stored until it has reported the end, and then nothing |
+//! | the consumer's health, by a push | the queue ends one push later; the consumer returns what is stored until it has reported the end, and then nothing; before a producer learns of the end, `see_refusal` orders it |
+//! | the producers' health, by a producer | a single one loads what it stored; several learn of an overrun by the reservation word |
 //! | the arm word | `push_fence` and `arm_fence` order it; each side otherwise loads what it wrote itself |
 //! | the reservation word, by the consumer | after an overrun or the last producer's drop, `read_latch` has acquired its final position; after `fail`, a stale one only omits concurrent pushes; while resizing, a compare-and-swap checks it |
 //! | the reservation word, by `has_ended` | `push_fence` orders it |
@@ -170,6 +172,18 @@ pub(crate) fn latch(cell: &AtomicU32, value: u32) {
 #[inline(always)]
 pub(crate) fn read_latch(cell: &AtomicU32) -> u32 {
     cell.load(at(Site::ReadLatch, Acquire))
+}
+
+/// Records that the consumer leaves: it fails or abandons the queue, or reports its end.
+#[inline(always)]
+pub(crate) fn refuse(cell: &AtomicU32, value: u32) {
+    cell.store(value, at(Site::Refuse, Release));
+}
+
+/// Loads what the consumer recorded. If it has left, everything that it did before is visible.
+#[inline(always)]
+pub(crate) fn see_refusal(cell: &AtomicU32) -> u32 {
+    cell.load(at(Site::SeeRefusal, Acquire))
 }
 
 /// Stands between publishing (an entry, or the end of the queue) and loading the arm word.

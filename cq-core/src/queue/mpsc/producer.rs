@@ -175,7 +175,9 @@ impl<'a, C: Channel> Producer<'a, C> {
         if batch.is_empty() {
             return (0, None);
         }
-        if self.shared.alerts.health.refuses() {
+        let health = &self.shared.alerts.health;
+        // The second check acquires what the consumer did.
+        if health.refuses() && health.has_ended() {
             return (0, Some(End::Overrun));
         }
         let reserved = self.cached_head.reserve(&self.ring, batch.len(), if_full);
