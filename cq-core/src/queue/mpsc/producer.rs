@@ -192,11 +192,14 @@ impl<'a, C: Channel> Producer<'a, C> {
     }
 
     /// Whether a consumer that found these positions unpublished may have missed something after them: a completion
-    /// that is already published, or the end of the ring. To be called after the [`push_fence`](sync::push_fence).
+    /// that is already published, or the end of the ring or of the queue. To be called after the
+    /// [`push_fence`](sync::push_fence).
     #[cold]
     fn unblocks(&self, reserved: Reserved) -> bool {
         let next = reserved.position + reserved.count as Position;
-        self.ring.ring.place(next).is_published() || self.ring.has_ended()
+        self.ring.ring.place(next).is_published()
+            || self.ring.has_ended()
+            || self.shared.alerts.health.refuses()
     }
 
     #[inline(always)]
