@@ -101,7 +101,7 @@
 //! | producers' health | running, the number of dropped completions, closed | producers | `health` |
 //! | consumer's health | bits: failed, reported, abandoned, adopted | the consumer | `health` |
 //! | reservation word | position, CLOSED, RESIZED | producers; the consumer as it resizes | `mpsc/reservation` |
-//! | number of producers | a count | producers as they are cloned and dropped | `mpsc/mod` |
+//! | number of producers | a count, which saturates | producers as they are cloned and dropped | `mpsc/mod` |
 
 mod arm;
 mod capacity;

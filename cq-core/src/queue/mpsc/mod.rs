@@ -112,7 +112,7 @@ use crate::transport::CqKey;
 #[derive(Debug)]
 struct Shared {
     alerts: Alerts,
-    /// The number of producers.
+    /// The number of producers; saturates.
     producers: AtomicU32,
 }
 

@@ -15,7 +15,8 @@ use crate::sync;
 /// One of several producers. Clone it to get another one, for another thread.
 ///
 /// Dropping the last one closes the queue: the consumer polls what was stored, and then gets
-/// [`PollError::Closed`](crate::transport::PollError::Closed).
+/// [`PollError::Closed`](crate::transport::PollError::Closed). A queue that has had 2³² − 1 producers at once, leaked ones
+/// among them, is never closed.
 #[derive(Debug)]
 pub struct Producer<'a, C: Channel = NoChannel> {
     ring: SharedRing<'a>,
@@ -252,3 +253,6 @@ sentences!(PushError {
     Self::Dropped(dropped) => ("{dropped}");
     Self::Resized => ("the completion queue was resized: follow it to its new ring and push again");
 });
+
+#[cfg(test)]
+mod tests;
