@@ -82,7 +82,7 @@ impl Health {
     }
 
     /// Whether the consumer accepts no more completions, by a Relaxed load. A producer that has dropped none checks
-    /// nothing else, until [`has_ended`](Self::has_ended) says more.
+    /// nothing else, until it is set.
     #[inline(always)]
     pub(super) fn refuses(&self) -> bool {
         sync::load_u32(&self.consumer) != 0
@@ -92,6 +92,15 @@ impl Health {
     /// visible.
     pub(super) fn has_ended(&self) -> bool {
         sync::see_refusal(&self.consumer) != 0 || sync::load_u32(&self.producers) != 0
+    }
+
+    /// Makes visible what the consumer did before it accepted no more completions. Not inlined: that would cost pushes an
+    /// instruction.
+    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+    #[cold]
+    #[inline(never)]
+    pub(super) fn see_refusal(&self) {
+        sync::see_refusal(&self.consumer);
     }
 
     /// Whether the consumer is gone. If so, everything that it did before is visible.

@@ -177,8 +177,8 @@ impl<'a, C: Channel> Producer<'a, C> {
             return (0, None);
         }
         let health = &self.shared.alerts.health;
-        // The second check acquires what the consumer did.
-        if health.refuses() && health.has_ended() {
+        if health.refuses() {
+            health.see_refusal();
             return (0, Some(End::Overrun));
         }
         let reserved = self.cached_head.reserve(&self.ring, batch.len(), if_full);
