@@ -87,7 +87,12 @@
 //! it wake the others when there is work. If several threads sleep, each thread that took completions must continue
 //! until it finds the queue empty, which arms it again. This holds even if the thread did not sleep, because it may
 //! have taken the event that would have woken another thread. If it stops earlier, the others stay asleep while
-//! completions remain in the queue.
+//! completions remain in the queue. The end of the queue also raises one event: the thread that gets the error raises
+//! another one for the next.
+//!
+//! A thread that does not sleep can end the sleep of another for good: `shared.lock().transport().fail()`, where the
+//! transport is a [software queue](crate::queue), makes each wait return what is stored and then
+//! [`PollError::Failed`](crate::transport::PollError::Failed) ([S4](crate::contract#s4)).
 #![allow(unsafe_code)]
 
 use core::cell::UnsafeCell;

@@ -31,6 +31,7 @@
 //! | `publish` (Release) | producer | `observe` (Acquire) | the words and the tag of one entry |
 //! | `release_head` (Release) | consumer | `acquire_head` (Acquire) | slots whose entries were read and that may be written again |
 //! | `latch` (Release) | producer | `read_latch` (Acquire) | every entry published before the overrun, or before the producer was dropped |
+//! | `refuse` (Release) | consumer | `see_refusal` (Acquire) | everything that the consumer did before it failed or abandoned the queue, or reported its end |
 //! | `latch_more` (Release) | any producer | `read_latch` (Acquire) | that the reservation word is closed, unless the consumer's word was set |
 //! | `leave` (AcqRel) | any producer that is dropped | `leave` (AcqRel) of the last one | every entry that the others published |
 //! | `reserve` (Release) | any producer | `acquire_tail` (Acquire), any producer | a head at least as new as any that could be seen when the reservation was made |
@@ -54,7 +55,8 @@
 //! |---|---|
 //! | the last word of the next slot, by an empty poll | the next poll loads it again; after an arm, `arm_fence` orders it |
 //! | both words of the health, by an empty poll | as above; before an end is reported, `read_latch` orders it |
-//! | the consumer's health, by a push | the queue ends one push later; the consumer returns what is stored until it has reported the end, and then nothing |
+//! | the consumer's health, by a push | the queue ends one push later; the consumer returns what is stored until it has reported the end, and then nothing; before a producer learns of the end, `see_refusal` orders it |
+//! | the producers' health, by a producer | a single one loads what it stored; several learn of an overrun by the reservation word |
 //! | the arm word | `push_fence` and `arm_fence` order it; each side otherwise loads what it wrote itself |
 //! | the reservation word, by the consumer | after an overrun or the last producer's drop, `read_latch` has acquired its final position; after `fail`, a stale one only omits concurrent pushes; while resizing, a compare-and-swap checks it |
 //! | the reservation word, by `has_ended` | `push_fence` orders it |
@@ -72,18 +74,41 @@
 //! `acquire_head` and `publish`, and to the consumer between `observe` and `release_head`. In a
 //! [raw](crate::queue::raw) queue, which others may write to at any time, they are stored and loaded Relaxed.
 //!
+//! # Counters
+//! What each count of the crate does at its end. None of them panics there.
+//!
+//! | count | bits | at its end |
+//! |---|---|---|
+//! | [positions](crate::queue::Position) of a ring | 64; 32 on targets without 64-bit atomics | wraps; only differences count, which are at most the number of slots |
+//! | positions of a reservation word of `queue::mpsc` | 62 | wraps, likewise. A producer that is suspended between its load and its compare-and-swap would have to sleep through 2⁶² completions to take a wrong position |
+//! | the round of a slot, its generation | 15 | wraps; the entry that a slot had before is of the round before |
+//! | dropped completions of a queue | 32 | saturates at 2³² − 2, and those of one call at 2³² − 3 |
+//! | producers of a queue | 32 | saturates: once there were 2³² − 1, leaked ones among them, dropping producers never closes the queue |
+//! | events of [`channel::flag`](crate::channel::flag) and `channel::waker` | 32 | wraps; exactly 2³² unread events look like none. A queue that is armed again after each event leaves two |
+//! | [generations](crate::ledger::Generation) of ledgers, those of `Generation::unique` among them | 31 | wraps; a completion of a ledger can retire a request of one that was made exactly 2³¹ generations later |
+//! | sends of a [ledger](crate::ledger) | 32 | wraps; a completion that was given already would have to be given again 2³² sends later to retire a request |
+//! | uses of a slot of [`Receives`](crate::ledger::Receives) | 32, less those of the slot's index | wraps; a completion that was given already, given again exactly so many uses later, retires another receive |
+//! | questions of a [budget](crate::budget) that were asked and answered | 32 | wraps; exact as long as there are fewer than 2³² questions between two polls that find the queue empty |
+//! | entries that were released to a budget | 32 | wraps; only the difference since the last such poll counts, which is at most the capacity |
+//! | free entries of a budget | 32 | not reached: they are at most the capacity |
+//! | numbers of the queues, channels and descriptors of a set | 64 | not reached: one for each that is added |
+//! | the value of an eventfd, of `channel::descriptor` and stop handles | 64, the kernel's | a write fails, and the descriptor is readable already |
+//! | rounds of a wait set between two looks | 32 | not reached: they start anew with each look |
+//! | [counters](crate::counters) | 64; 32 on targets without 64-bit atomics | wrap; events not yet explained, which become spurious ones, saturate at 2³² − 1 |
+//! | steps of a backoff, turns of a spin lock | 32 | not reached: both are bounded |
+//!
 //! # How it is checked
 //! Loom models in `verify/loom` explore every interleaving and every value that a load may return, up to a bound on
 //! preemptions. Each ordering in the table is weakened once, and a model must then fail. Under `--cfg loom` the atomics
 //! are loom's, and threads can be killed at any of their stores. Under `--cfg cq_core_word32` the crate compiles as for
 //! targets without 64-bit atomics.
 
+mod plain;
 mod site;
 
-#[cfg(not(loom))]
-use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
+pub(crate) use self::plain::{Tracked, read_plainly, write_plainly};
 use self::site::at;
 
 cfg_if::cfg_if! {
@@ -171,6 +196,18 @@ pub(crate) fn latch(cell: &AtomicU32, value: u32) {
 #[inline(always)]
 pub(crate) fn read_latch(cell: &AtomicU32) -> u32 {
     cell.load(at(Site::ReadLatch, Acquire))
+}
+
+/// Records that the consumer leaves: it fails or abandons the queue, or reports its end.
+#[inline(always)]
+pub(crate) fn refuse(cell: &AtomicU32, value: u32) {
+    cell.store(value, at(Site::Refuse, Release));
+}
+
+/// Loads what the consumer recorded. If it has left, everything that it did before is visible.
+#[inline(always)]
+pub(crate) fn see_refusal(cell: &AtomicU32) -> u32 {
+    cell.load(at(Site::SeeRefusal, Acquire))
 }
 
 /// Stands between publishing (an entry, or the end of the queue) and loading the arm word.
@@ -280,50 +317,6 @@ pub(crate) fn store_u32(word: &AtomicU32, value: u32) {
     word.store(value, Relaxed);
 }
 
-/// Reads words by a plain, non-atomic copy.
-///
-/// # Safety
-/// No other thread writes them meanwhile. One that does so later has acquired what this thread releases after the copy.
-#[allow(unsafe_code)]
-#[inline(always)]
-pub(crate) unsafe fn read_plainly<const N: usize>(from: &[AtomicWord; N], to: &mut [Word; N]) {
-    cfg_if::cfg_if! {
-        if #[cfg(loom)] {
-            for (to, from) in to.iter_mut().zip(from) {
-                // SAFETY: no other thread writes them meanwhile (guaranteed by the caller, and checked by loom).
-                *to = unsafe { from.unsync_load() };
-            }
-        } else {
-            // SAFETY: an atomic word has the size and the alignment of a word. No other thread writes them meanwhile
-            // (guaranteed by the caller).
-            *to = unsafe { *core::ptr::from_ref(from).cast() };
-        }
-    }
-}
-
-/// Writes words by a plain, non-atomic copy, two at a time and in order. A copy of all at once compiles to moves that
-/// start with the last word; measured, another core then reads them 15 % later.
-///
-/// # Safety
-/// No other thread reads or writes them meanwhile. One that did so before has released them to this thread, and one
-/// that does so later acquires what this thread releases after the copy.
-#[allow(unsafe_code)]
-#[inline(always)]
-pub(crate) unsafe fn write_plainly<const N: usize>(from: &[Word; N], to: &[AtomicWord; N]) {
-    cfg_if::cfg_if! {
-        if #[cfg(loom)] {
-            // `Tracked` lets loom check that a plain copy would not race.
-            from.iter().zip(to).for_each(|(&from, to)| store(to, from));
-        } else {
-            let to = UnsafeCell::raw_get(core::ptr::from_ref(to).cast::<UnsafeCell<[Word; N]>>());
-            // SAFETY: an atomic word has the size and the alignment of a word, and may be written through a shared
-            // reference, as a cell may. No other thread accesses the words meanwhile (guaranteed by the caller).
-            let to = unsafe { &mut *to };
-            to.chunks_mut(2).zip(from.chunks(2)).for_each(|(to, from)| to.copy_from_slice(from));
-        }
-    }
-}
-
 /// Declares functions that are `const`, except under loom, whose atomics cannot be created in a constant.
 macro_rules! const_unless_loom {
     ($($(#[$meta:meta])* $vis:vis const fn $name:ident($($args:tt)*) -> $ret:ty $body:block)+) => {
@@ -354,39 +347,3 @@ macro_rules! array_of {
     }};
 }
 pub(crate) use array_of;
-
-/// Lets loom detect a missing Release or Acquire, which the words of a slot cannot show, because they are atomic. Empty
-/// outside loom.
-#[derive(Debug)]
-pub(crate) struct Tracked {
-    #[cfg(loom)]
-    cell: loom::cell::UnsafeCell<()>,
-}
-
-impl Tracked {
-    const_unless_loom! {
-        pub(crate) const fn new() -> Self {
-            Self {
-                #[cfg(loom)]
-                cell: loom::cell::UnsafeCell::new(()),
-            }
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn write(&self) {
-        #[cfg(loom)]
-        self.cell.with_mut(|_| ());
-    }
-
-    #[inline(always)]
-    pub(crate) fn read(&self) {
-        #[cfg(loom)]
-        self.cell.with(|_| ());
-    }
-}
-
-// SAFETY: the cell holds `()`, and no reference to its content leaves `write` or `read`.
-#[cfg(loom)]
-#[allow(unsafe_code)]
-unsafe impl Sync for Tracked {}

@@ -28,7 +28,7 @@
 //! | `descriptor` | an event loop: poll(2), epoll(7), a `WaitSet` | feature `poll`, Linux |
 //!
 //! [`route`] shares one channel between several queues. A closure is a [`Signal`](crate::transport::Signal), too: one
-//! that writes to an eventfd, for example.
+//! that writes to an eventfd in an `Arc`, for example. A queue's consumer gets a clone of the signal.
 
 #[cfg(all(feature = "poll", target_os = "linux"))]
 pub mod descriptor;

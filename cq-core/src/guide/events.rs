@@ -170,7 +170,7 @@
 //! |---|---|
 //! | a signal was handled | [`WaitError::Interrupted`](crate::transport::WaitError::Interrupted), if there is no completion. Check the handler's flag after each wait |
 //! | another thread asks to stop | [`StopHandle`](crate::wait_set::StopHandle) of a `WaitSet`, or [`thread::StopHandle`](crate::channel::thread::StopHandle) |
-//! | the queue overran | the consumer is woken, and its poll fails ([O5](crate::contract#o5)) |
+//! | the queue overran, was closed, or was failed by another thread | the consumer is woken, and its poll fails ([O5](crate::contract#o5), [S2](crate::contract#s2), [S4](crate::contract#s4)) |
 //! | an asynchronous event | another descriptor: that of the device. [`wait_async`](crate::transport::BlockAsync::wait_async), [`DeviceEvents`](crate::task::DeviceEvents) |
 //!
 //! # Testing it

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::Alerts;
-use super::channel::{NoChannel, OnChannel};
+use super::channel::{ConsumerChannel, NoChannel, OnChannel};
 use super::health::{Health, State};
 use super::owner::Owner;
 use super::ring::{Head, Place, Position, Ref, Ring};
@@ -112,12 +112,6 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
         let positions =
             (0..self.ring.storage()).map(|nth| self.position.wrapping_add(nth as Position));
         positions.take_while(|&position| self.ring.place(position).is_published()).count()
-    }
-
-    /// Marks the queue failed, for example because the process that pushed has died. Polls return the stored
-    /// completions, then [`PollError::Failed`] ([S4](crate::contract#s4)).
-    pub fn fail(&mut self) {
-        self.health().fail();
     }
 
     /// The state of the queue.
@@ -233,6 +227,20 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
     }
 }
 
+impl<C: ConsumerChannel, M: Memory> Consumer<'_, C, M> {
+    /// Marks the queue failed, for example because the process that pushed has died. Polls return the stored
+    /// completions, then [`PollError::Failed`] ([S4](crate::contract#s4)).
+    ///
+    /// Raises an event, for a thread that waits for the queue: armed or not, because a producer that died may have
+    /// disarmed the queue and not have raised the event. A consumer without a signal raises none. Then the caller has to,
+    /// if another thread may wait: it is the consumer of a [raw](super::raw) queue with [`OnChannel::named`], or the
+    /// target has no compare-and-swap.
+    pub fn fail(&mut self) {
+        self.health().fail();
+        self.channel.wake();
+    }
+}
+
 /// How entries are read.
 impl<M: Memory> Ring<'_, M> {
     /// Copies the published entries from `position` on to the start of `out`, and returns their number.
@@ -273,7 +281,7 @@ impl<C, M: Memory> PollCq for Consumer<'_, C, M> {
     }
 }
 
-impl<M: Memory> Arm for Consumer<'_, OnChannel, M> {
+impl<S, M: Memory> Arm for Consumer<'_, OnChannel<S>, M> {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
         self.alerts.arm.arm(on);
         sync::arm_fence();

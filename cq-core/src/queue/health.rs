@@ -60,11 +60,12 @@ impl Health {
         }
     }
 
-    /// The state, loaded with Acquire: if it is an end, every completion stored before the end is visible.
+    /// The state, loaded with Acquire: if it is an end, everything that the side which ended the queue did before is
+    /// visible, every completion that was stored among it.
     #[inline]
     pub(super) fn state(&self) -> State {
         let producers = sync::read_latch(&self.producers);
-        if sync::load_u32(&self.consumer) & FAILED != 0 {
+        if sync::see_refusal(&self.consumer) & FAILED != 0 {
             return State::Failed;
         }
         match producers {
@@ -80,20 +81,31 @@ impl Health {
         sync::load_u32(&self.producers) | sync::load_u32(&self.consumer) == 0
     }
 
-    /// Whether the consumer accepts no more completions. A producer that has dropped none checks nothing else.
+    /// Whether the consumer accepts no more completions, by a Relaxed load. A producer that has dropped none checks
+    /// nothing else, until it is set.
     #[inline(always)]
     pub(super) fn refuses(&self) -> bool {
         sync::load_u32(&self.consumer) != 0
     }
 
-    /// Whether producers must not store any more.
+    /// Whether producers must not store any more. If the consumer accepts none, everything that it did before is
+    /// visible.
     pub(super) fn has_ended(&self) -> bool {
-        sync::load_u32(&self.producers) != 0 || self.refuses()
+        sync::see_refusal(&self.consumer) != 0 || sync::load_u32(&self.producers) != 0
     }
 
-    /// Whether the consumer is gone.
+    /// Makes visible what the consumer did before it accepted no more completions. Not inlined: that would cost pushes an
+    /// instruction.
+    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+    #[cold]
+    #[inline(never)]
+    pub(super) fn see_refusal(&self) {
+        sync::see_refusal(&self.consumer);
+    }
+
+    /// Whether the consumer is gone. If so, everything that it did before is visible.
     pub(super) fn is_abandoned(&self) -> bool {
-        sync::load_u32(&self.consumer) & ABANDONED != 0
+        sync::see_refusal(&self.consumer) & ABANDONED != 0
     }
 
     /// Counts `lost` completions, not 0, that the only producer drops.
@@ -147,7 +159,7 @@ impl Health {
     }
 
     fn note(&self, what: u32) {
-        sync::store_u32(&self.consumer, sync::load_u32(&self.consumer) | what);
+        sync::refuse(&self.consumer, sync::load_u32(&self.consumer) | what);
     }
 
     /// Takes over the state of the queue that this one's queue replaces. ADOPTED tells a producer that already has

@@ -8,9 +8,10 @@ use core::ptr::NonNull;
 use super::owner::Owner;
 use super::ring::{Ref, Ring};
 use super::{
-    CapacityError, Channel, Consumer, Control, NoChannel, OnChannel, Producer, Slot, Tail,
+    CapacityError, Channel, Consumer, Control, NoChannel, OnChannel, Producer, Slot, SplitSignal,
+    Tail,
 };
-use crate::transport::{CqKey, Signal};
+use crate::transport::CqKey;
 
 /// A queue on the heap. Its two sides share ownership, so each can move to its own thread. Feature `alloc`.
 ///
@@ -81,14 +82,16 @@ impl HeapCq {
         self.sides(NoChannel, NoChannel)
     }
 
-    /// Returns the two sides of a queue that raises events by calling `signal` with `key`.
+    /// Returns the two sides of a queue that raises events by calling `signal` with `key`. The consumer has a clone of
+    /// `signal`, to [fail](Consumer::fail) the queue.
     #[must_use]
-    pub fn split_with<S: Signal>(
+    pub fn split_with<S: SplitSignal>(
         self,
         key: CqKey,
         signal: S,
-    ) -> (Producer<'static, OnChannel<S>>, Consumer<'static, OnChannel>) {
-        self.sides(OnChannel { key, signal }, OnChannel::named(key))
+    ) -> (Producer<'static, OnChannel<S>>, Consumer<'static, OnChannel<Option<S>>>) {
+        let (raises, armed) = OnChannel::of_both(key, signal);
+        self.sides(raises, armed)
     }
 
     fn sides<P: Channel, C>(

@@ -63,6 +63,11 @@
 //! can still poll what was stored. For the producers, the queue also ends when the consumer is dropped. A [raw] queue
 //! outlives its sides. The end is recorded in one place, so a side that is created later finds it too.
 //!
+//! Each end wakes who waits: a consumer that sleeps on the queue's channel by an event, a producer in
+//! [`push_or_wait`](Producer::push_or_wait) by its next attempt. The side that finds the end sees everything that the other
+//! one did before it. So a producer that was refused, because the consumer has failed the queue or is gone, can use again the
+//! buffers that the consumer was reading.
+//!
 //! # Why no wake-up is lost
 //! The producer publishes, executes a fence, and loads the arm word. The consumer stores the arm word, executes a
 //! fence, and loads the next slot and the state of the queue. Both fences are SeqCst, so the side whose fence comes
@@ -96,7 +101,7 @@
 //! | producers' health | running, the number of dropped completions, closed | producers | `health` |
 //! | consumer's health | bits: failed, reported, abandoned, adopted | the consumer | `health` |
 //! | reservation word | position, CLOSED, RESIZED | producers; the consumer as it resizes | `mpsc/reservation` |
-//! | number of producers | a count | producers as they are cloned and dropped | `mpsc/mod` |
+//! | number of producers | a count, which saturates | producers as they are cloned and dropped | `mpsc/mod` |
 
 mod arm;
 mod capacity;
@@ -116,7 +121,7 @@ mod slot;
 mod tail;
 
 pub use self::capacity::CapacityError;
-pub use self::channel::{Channel, NoChannel, OnChannel};
+pub use self::channel::{Channel, ConsumerChannel, NoChannel, OnChannel, SplitSignal};
 pub use self::completion::{Completion, Entry};
 pub use self::consumer::Consumer;
 pub use self::health::{Dropped, State};
@@ -134,7 +139,7 @@ use self::health::Health;
 use self::owner::Owner;
 use self::ring::{Head, Ref, Ring};
 use crate::sync::{array_of, const_unless_loom};
-use crate::transport::{CqKey, Signal};
+use crate::transport::CqKey;
 
 /// The control words that both sides share. Any bit pattern is valid; zeros are a new queue.
 ///
@@ -173,7 +178,7 @@ use crate::transport::{CqKey, Signal};
 ///
 /// | bit of the consumer's word | meaning | set by |
 /// |---|---|---|
-/// | FAILED | the consumer has failed the queue | [`Consumer::fail`] |
+/// | FAILED | the consumer has failed the queue | [`Consumer::fail`], which raises an event whatever the arm word is |
 /// | REPORTED | a poll has reported the end: later polls return nothing | that poll |
 /// | ABANDONED | the consumer is gone | dropping it |
 /// | ADOPTED | the queue replaces one whose producers' word was not 0 | creating it |
@@ -287,14 +292,15 @@ impl<const N: usize> SoftCq<N> {
         self.sides(NoChannel, NoChannel)
     }
 
-    /// Returns the two sides of a queue that raises events by calling `signal` with `key`. Resets the queue, as
-    /// [`split`](Self::split) does.
-    pub fn split_with<S: Signal>(
+    /// Returns the two sides of a queue that raises events by calling `signal` with `key`. The consumer has a clone of
+    /// `signal`, to [fail](Consumer::fail) the queue. Resets the queue, as [`split`](Self::split) does.
+    pub fn split_with<S: SplitSignal>(
         &mut self,
         key: CqKey,
         signal: S,
-    ) -> (Producer<'_, OnChannel<S>>, Consumer<'_, OnChannel>) {
-        self.sides(OnChannel { key, signal }, OnChannel::named(key))
+    ) -> (Producer<'_, OnChannel<S>>, Consumer<'_, OnChannel<Option<S>>>) {
+        let (raises, armed) = OnChannel::of_both(key, signal);
+        self.sides(raises, armed)
     }
 
     /// The capacity, in completions ([O1](crate::contract#o1)).

@@ -42,14 +42,16 @@ pub fn latch_more(cell: &AtomicU32, mut add: impl FnMut(u32) -> u32) -> u32 {
     count
 }
 
-/// Adds one to a count of sharers.
+/// Adds one to a count of sharers, which saturates.
 pub fn join(count: &AtomicU32) {
-    count.fetch_add(1, Relaxed);
+    let _ = count.fetch_update(Relaxed, Relaxed, |count| count.checked_add(1));
 }
 
-/// Subtracts one from a count of sharers. Returns whether it was the last one, which then sees what all others did.
+/// Subtracts one from a count of sharers. Returns whether it was the last one, which then sees what all others did. A
+/// saturated count stays so, because nobody knows how many there are.
 pub fn leave(count: &AtomicU32) -> bool {
-    count.fetch_sub(1, at(Site::Leave, AcqRel)) == 1
+    let one_less = |count: u32| if count == u32::MAX { None } else { count.checked_sub(1) };
+    count.fetch_update(at(Site::Leave, AcqRel), Relaxed, one_less) == Ok(1)
 }
 
 /// Disarms, if the arm word is still `seen`.

@@ -20,6 +20,10 @@ pub enum Site {
     Latch,
     /// `read_latch` as Relaxed.
     ReadLatch,
+    /// `refuse` as Relaxed.
+    Refuse,
+    /// `see_refusal` as Relaxed.
+    SeeRefusal,
     /// No `push_fence`.
     PushFence,
     /// No `arm_fence`.

@@ -29,12 +29,12 @@
 //! /// The transport under test. Here it is the engine's own queue.
 //! struct Mine {
 //!     device: Producer<'static, OnChannel<Channel>>,
-//!     queue: Consumer<'static, OnChannel>,
+//!     queue: Consumer<'static, OnChannel<Option<Channel>>>,
 //!     channel: Channel,
 //! }
 //!
 //! impl Fixture for Mine {
-//!     type Queue = Consumer<'static, OnChannel>;
+//!     type Queue = Consumer<'static, OnChannel<Option<Channel>>>;
 //!     type Channel = Channel;
 //!     const CAPACITY: usize = 8;
 //!

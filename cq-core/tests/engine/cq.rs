@@ -145,7 +145,7 @@ fn n06_a_wait_looks_takes_events_arms_and_looks_again_before_each_sleep() {
 /// A queue that a completion reaches between the empty poll and the arm, each time.
 struct Busy<'a> {
     device: Producer<'a, OnChannel<&'a Bell>>,
-    queue: Consumer<'a, OnChannel>,
+    queue: Consumer<'a, OnChannel<Option<&'a Bell>>>,
 }
 
 impl PollCq for Busy<'_> {

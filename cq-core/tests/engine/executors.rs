@@ -13,7 +13,10 @@ use super::*;
 const WORK: u64 = 10_000;
 
 /// A queue whose device pushes from a thread of its own, and then ends.
-fn queue(raiser: impl Signal + Send + 'static) -> CompletionQueue<Consumer<'static, OnChannel>> {
+fn queue<S>(raiser: S) -> CompletionQueue<Consumer<'static, OnChannel<Option<S>>>>
+where
+    S: Signal + Clone + Send + 'static,
+{
     let (mut device, consumer) = HeapCq::new(16).unwrap().split_with(KEY, raiser);
     thread::spawn(move || {
         (0..WORK).for_each(|wr_id| device.push_or_wait(&send(wr_id), thread::yield_now).unwrap());
@@ -68,7 +71,7 @@ fn n06_a_task_of_embassy_is_woken() {
 
     #[embassy_executor::task]
     async fn task(
-        cq: CompletionQueue<Consumer<'static, OnChannel>>,
+        cq: CompletionQueue<Consumer<'static, OnChannel<Option<Raiser<&'static WakerChannel>>>>>,
         events: Events,
         served: mpsc::Sender<u64>,
     ) {

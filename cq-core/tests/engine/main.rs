@@ -10,6 +10,7 @@ mod cq;
 #[cfg(target_os = "linux")]
 mod device;
 mod docs;
+mod ends;
 #[cfg(target_os = "linux")]
 mod exchange;
 mod executors;

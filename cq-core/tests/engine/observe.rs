@@ -154,12 +154,12 @@ fn how_much_a_queue_with_several_producers_holds_is_known() {
 /// A queue that counts, as the transport under test.
 struct Rules {
     device: Producer<'static, OnChannel<&'static Bell>>,
-    queue: Counted<Consumer<'static, OnChannel>>,
+    queue: Counted<Consumer<'static, OnChannel<Option<&'static Bell>>>>,
     channel: &'static Bell,
 }
 
 impl Fixture for Rules {
-    type Queue = Counted<Consumer<'static, OnChannel>>;
+    type Queue = Counted<Consumer<'static, OnChannel<Option<&'static Bell>>>>;
     type Channel = &'static Bell;
     const CAPACITY: usize = 8;
 

@@ -17,7 +17,7 @@ use super::queue_set::{Named, World, key};
 use super::*;
 
 type Device = Producer<'static, OnChannel<Raiser>>;
-type Queue = Consumer<'static, OnChannel>;
+type Queue = Consumer<'static, OnChannel<Option<Raiser>>>;
 type Set = WaitSet<Queue, Receiver>;
 
 /// More rounds than there are between two looks at the descriptors.

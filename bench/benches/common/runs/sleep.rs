@@ -116,7 +116,10 @@ pub fn soft_trip(setting: Setting, count: u64) -> Sample {
 }
 
 /// Sleeps until a completion comes; its number.
-fn sleep(queue: &mut CompletionQueue<Consumer<'_, OnChannel>>, mut channel: &Channel) -> u64 {
+fn sleep(
+    queue: &mut CompletionQueue<Consumer<'_, OnChannel<Option<&Channel>>>>,
+    mut channel: &Channel,
+) -> u64 {
     let mut buffer = [Wc::default()];
     let received = queue.wait(&mut buffer, &mut channel, None);
     received.expect("nothing overran")[0].wr_id()

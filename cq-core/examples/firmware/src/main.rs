@@ -41,7 +41,7 @@ struct Handler {
 
 /// What the main loop owns.
 struct MainLoop {
-    cq: CompletionQueue<Consumer<'static, OnChannel>>,
+    cq: CompletionQueue<Consumer<'static, OnChannel<Option<Raiser<'static>>>>>,
     channel: Sleeper<'static, fn(&Receiver<'static>)>,
 }
 

@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use super::super::channel::{NoChannel, OnChannel};
+use super::super::channel::{ConsumerChannel, NoChannel, OnChannel};
 use super::super::owner::Owner;
 use super::super::ring::{Position, Ref};
 use super::reservation::{SharedRing, WhyNot, distance};
@@ -47,12 +47,6 @@ impl<'a, C> Consumer<'a, C> {
             Some((ring, _)) => ring.promised,
             None => self.inner.capacity(),
         }
-    }
-
-    /// Marks the queue failed. Polls return the stored completions, then [`PollError::Failed`]
-    /// ([S4](crate::contract#s4)).
-    pub fn fail(&mut self) {
-        self.inner.fail();
     }
 
     /// The state of the queue.
@@ -144,7 +138,15 @@ impl<C> PollCq for Consumer<'_, C> {
     }
 }
 
-impl Arm for Consumer<'_, OnChannel> {
+impl<C: ConsumerChannel> Consumer<'_, C> {
+    /// Marks the queue failed, and raises an event, armed or not. Polls return the stored completions, then
+    /// [`PollError::Failed`] ([S4](crate::contract#s4)).
+    pub fn fail(&mut self) {
+        self.inner.fail();
+    }
+}
+
+impl<S> Arm for Consumer<'_, OnChannel<S>> {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
         // `inner` is in the ring of the next entry: a poll or a resize that finds a ring drained switches before it
         // returns.

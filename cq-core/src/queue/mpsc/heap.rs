@@ -10,9 +10,10 @@ use super::super::owner::Owner;
 use super::reservation::{Gate, SharedRing};
 use super::{
     CapacityError, Channel, Consumer, NoChannel, OnChannel, Producer, Shared, Slot, Slots, Spare,
+    SplitSignal,
 };
 use super::{Position, Ref};
-use crate::transport::{CqKey, Signal};
+use crate::transport::CqKey;
 
 /// A queue for several producers on the heap. Its sides share ownership. Feature `alloc`.
 ///
@@ -111,13 +112,15 @@ impl HeapCq {
     }
 
     /// Returns the two sides of a queue that raises events by calling `signal` with `key`; clone the producer for more.
+    /// The consumer has a clone of `signal`, to [fail](Consumer::fail) the queue.
     #[must_use]
-    pub fn split_with<S: Signal>(
+    pub fn split_with<S: SplitSignal>(
         self,
         key: CqKey,
         signal: S,
-    ) -> (Producer<'static, OnChannel<S>>, Consumer<'static, OnChannel>) {
-        self.sides(OnChannel { key, signal }, OnChannel::named(key))
+    ) -> (Producer<'static, OnChannel<S>>, Consumer<'static, OnChannel<Option<S>>>) {
+        let (raises, armed) = OnChannel::of_both(key, signal);
+        self.sides(raises, armed)
     }
 
     fn sides<P: Channel, C>(

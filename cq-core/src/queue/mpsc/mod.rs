@@ -37,7 +37,7 @@
 //! *Events.* A solicited completion may be published after a slot that is still unpublished. If its producer loads the
 //! arm word before the consumer arms for solicited completions, and the consumer then finds the earlier slot
 //! unpublished, only the producer of that slot can wake it. So a producer of ordinary completions that loads Solicited
-//! also fires if the slot after its own is published, or if the ring has ended: the consumer then finds what follows
+//! also fires if the slot after its own is published, or if the ring or the queue has ended: the consumer then finds what follows
 //! ([N6](crate::contract#n6), [O5](crate::contract#o5)). At worst the wake-up is spurious ([N3](crate::contract#n3)).
 //!
 //! This is sufficient. Let the consumer have armed and found the next slot unpublished. Of the slots up to the
@@ -104,15 +104,15 @@ use self::reservation::{Gate, SharedRing};
 use super::owner::Owner;
 use super::ring::{Ref, Ring as Slots};
 use super::slot::Slot;
-use super::{Alerts, CapacityError, Channel, NoChannel, OnChannel, Position};
+use super::{Alerts, CapacityError, Channel, NoChannel, OnChannel, Position, SplitSignal};
 use crate::sync::{AtomicU32, array_of, const_unless_loom};
-use crate::transport::{CqKey, Signal};
+use crate::transport::CqKey;
 
 /// What all sides of a queue share, whichever ring it uses.
 #[derive(Debug)]
 struct Shared {
     alerts: Alerts,
-    /// The number of producers.
+    /// The number of producers; saturates.
     producers: AtomicU32,
 }
 
@@ -222,13 +222,15 @@ impl<const N: usize> SoftCq<N> {
     }
 
     /// Returns the two sides of a queue that raises events by calling `signal` with `key`; clone the producer for more.
-    /// Resets the queue, as [`split`](Self::split) does.
-    pub fn split_with<S: Signal>(
+    /// The consumer has a clone of `signal`, to [fail](Consumer::fail) the queue. Resets the queue, as
+    /// [`split`](Self::split) does.
+    pub fn split_with<S: SplitSignal>(
         &mut self,
         key: CqKey,
         signal: S,
-    ) -> (Producer<'_, OnChannel<S>>, Consumer<'_, OnChannel>) {
-        self.sides(OnChannel { key, signal }, OnChannel::named(key))
+    ) -> (Producer<'_, OnChannel<S>>, Consumer<'_, OnChannel<Option<S>>>) {
+        let (raises, armed) = OnChannel::of_both(key, signal);
+        self.sides(raises, armed)
     }
 
     #[allow(unsafe_code)]

@@ -15,7 +15,8 @@ use crate::sync;
 /// One of several producers. Clone it to get another one, for another thread.
 ///
 /// Dropping the last one closes the queue: the consumer polls what was stored, and then gets
-/// [`PollError::Closed`](crate::transport::PollError::Closed).
+/// [`PollError::Closed`](crate::transport::PollError::Closed). A queue that has had 2³² − 1 producers at once, leaked ones
+/// among them, is never closed.
 #[derive(Debug)]
 pub struct Producer<'a, C: Channel = NoChannel> {
     ring: SharedRing<'a>,
@@ -175,7 +176,9 @@ impl<'a, C: Channel> Producer<'a, C> {
         if batch.is_empty() {
             return (0, None);
         }
-        if self.shared.alerts.health.refuses() {
+        let health = &self.shared.alerts.health;
+        if health.refuses() {
+            health.see_refusal();
             return (0, Some(End::Overrun));
         }
         let reserved = self.cached_head.reserve(&self.ring, batch.len(), if_full);
@@ -190,11 +193,14 @@ impl<'a, C: Channel> Producer<'a, C> {
     }
 
     /// Whether a consumer that found these positions unpublished may have missed something after them: a completion
-    /// that is already published, or the end of the ring. To be called after the [`push_fence`](sync::push_fence).
+    /// that is already published, or the end of the ring or of the queue. To be called after the
+    /// [`push_fence`](sync::push_fence).
     #[cold]
     fn unblocks(&self, reserved: Reserved) -> bool {
         let next = reserved.position + reserved.count as Position;
-        self.ring.ring.place(next).is_published() || self.ring.has_ended()
+        self.ring.ring.place(next).is_published()
+            || self.ring.has_ended()
+            || self.shared.alerts.health.refuses()
     }
 
     #[inline(always)]
@@ -247,3 +253,6 @@ sentences!(PushError {
     Self::Dropped(dropped) => ("{dropped}");
     Self::Resized => ("the completion queue was resized: follow it to its new ring and push again");
 });
+
+#[cfg(test)]
+mod tests;

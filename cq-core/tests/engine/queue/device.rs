@@ -58,7 +58,7 @@ macro_rules! app {
     ($consumer:path) => {
         const _: () = {
             use $consumer as Lone;
-            impl App for Lone<'_, OnChannel> {
+            impl<'a> App for Lone<'a, OnChannel<Option<&'a Bell>>> {
                 fn fail(&mut self) {
                     Lone::fail(self);
                 }

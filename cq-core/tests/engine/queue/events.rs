@@ -42,6 +42,7 @@ fn n12_a_producer_without_a_channel_notifies_through_the_control() {
 
 #[test]
 fn n01_a_signal_that_panics_loses_no_completion() {
+    #[derive(Clone)]
     struct Panics;
     impl cq_core::transport::Signal for Panics {
         fn raise(&self, _: CqKey) {

@@ -90,7 +90,8 @@ fn sides_may_be_swapped_between_queues_and_replaced() {
 /// Sides that own their storage do where others are asked for that borrow theirs.
 #[test]
 fn sides_that_last_do_where_shorter_ones_are_asked_for() {
-    struct Waiter<'a>(Producer<'a, OnChannel<&'a Bell>>, Consumer<'a, OnChannel>, &'a Bell);
+    type Waits<'a> = Consumer<'a, OnChannel<Option<&'a Bell>>>;
+    struct Waiter<'a>(Producer<'a, OnChannel<&'a Bell>>, Waits<'a>, &'a Bell);
     let bell = Bell::default();
     let (producer, consumer) = HeapCq::new(2).unwrap().split_with(KEY, &bell);
     let mut waiter = Waiter(producer, consumer, &bell);

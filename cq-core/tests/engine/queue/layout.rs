@@ -32,7 +32,7 @@ impl Memory {
     /// The sides of a queue of four with events.
     fn armable<'a>(&'a self, bell: &'a Bell) -> Armable<'a> {
         let on = OnChannel { key: KEY, signal: bell };
-        self.open(FOUR).into_sides(0, on, OnChannel::named(KEY))
+        self.open(FOUR).into_sides(0, on, OnChannel { key: KEY, signal: Some(bell) })
     }
 
     fn word(&self, index: usize) -> u32 {

@@ -105,13 +105,14 @@ impl Parts {
         self.queue().into_sides(
             position,
             OnChannel { key: KEY, signal: bell },
-            OnChannel::named(KEY),
+            OnChannel { key: KEY, signal: Some(bell) },
         )
     }
 }
 
 /// The sides of a raw queue with events.
-type Armable<'a> = (raw::Producer<'a, OnChannel<&'a Bell>>, raw::Consumer<'a, OnChannel>);
+type Armable<'a> =
+    (raw::Producer<'a, OnChannel<&'a Bell>>, raw::Consumer<'a, OnChannel<Option<&'a Bell>>>);
 
 /// Runs a test with the sides of a queue of four with events, once for each kind that has one producer: the types
 /// differ.

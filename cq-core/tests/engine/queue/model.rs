@@ -187,6 +187,7 @@ impl<'a> Both<'a> {
             (Step::Fail, _, Some(app)) => {
                 app.fail();
                 self.model.state = State::Failed;
+                self.model.events += 1;
             }
             _ => {}
         }

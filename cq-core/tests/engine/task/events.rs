@@ -90,7 +90,7 @@ impl AsyncEvents for Eventfd {
 async fn n06_a_task_is_woken_by_the_descriptor_of_a_channel() {
     const WORK: u64 = 5000;
     let channel = Eventfd::new();
-    let raised = channel.0.try_clone().unwrap();
+    let raised = Arc::new(channel.0.try_clone().unwrap());
     let raise = move |_: CqKey| Eventfd(raised.try_clone().unwrap()).raise(1);
     let (mut device, consumer) = HeapCq::new(16).unwrap().split_with(KEY, raise);
     channel.raise(100); // left from earlier: they wake for nothing

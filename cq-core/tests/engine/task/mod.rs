@@ -44,8 +44,9 @@ impl Drops {
     }
 }
 
-type Queue = Budgeted<Consumer<'static, OnChannel>, Arc<Budget>>;
-type Device = Producer<'static, OnChannel<Raiser<Arc<WakerChannel>>>>;
+type Queue = Budgeted<Consumer<'static, OnChannel<Option<Waker>>>, Arc<Budget>>;
+type Device = Producer<'static, OnChannel<Waker>>;
+type Waker = Raiser<Arc<WakerChannel>>;
 type Pair<C> = TaskQp<Qp, Buffer, 2, 1, C>;
 
 /// A queue pair with two sends and a receive, whose completions the test pushes.

@@ -22,6 +22,8 @@ mod device_retired;
 mod device_send_slots;
 mod device_stage;
 mod device_words;
+mod failing;
+mod leaving;
 mod overrun;
 mod queue_set;
 mod ring;

@@ -35,16 +35,19 @@ fn s02_the_last_producer_that_is_dropped_closes_the_queue_and_no_other() {
 
 #[test]
 fn n06_a_channel_that_can_not_be_cloned_keeps_no_queue_open() {
-    struct Unclonable;
+    /// But for the consumer.
+    struct Unclonable(Cell<bool>);
     impl Signal for Unclonable {
         fn raise(&self, _: CqKey) {}
     }
     impl Clone for Unclonable {
         fn clone(&self) -> Self {
-            panic!("as it should");
+            assert!(!self.0.replace(true), "as it should");
+            Self(Cell::new(true))
         }
     }
-    let (producer, mut consumer) = HeapCq::new(2).unwrap().split_with(KEY, Unclonable);
+    let signal = Unclonable(Cell::new(false));
+    let (producer, mut consumer) = HeapCq::new(2).unwrap().split_with(KEY, signal);
     assert!(catch_unwind(AssertUnwindSafe(|| producer.clone())).is_err());
     assert_eq!(drain(&mut consumer), Ok(vec![]));
     drop(producer);

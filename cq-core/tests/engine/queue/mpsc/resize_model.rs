@@ -50,10 +50,12 @@ impl Ring {
     }
 }
 
+type Waits<'a> = Consumer<'a, OnChannel<Option<&'a Bell>>>;
+
 struct Both<'a> {
     /// Each with the ring that it pushes to.
     producers: Vec<(Producer<'a, OnChannel<&'a Bell>>, usize)>,
-    consumer: Consumer<'a, OnChannel>,
+    consumer: Waits<'a>,
     bell: &'a Bell,
     /// Where to move to before storage on the heap.
     spare: Option<Spare<'a>>,
@@ -75,7 +77,7 @@ struct Both<'a> {
 
 impl<'a> Both<'a> {
     fn new(
-        (producer, consumer): (Producer<'a, OnChannel<&'a Bell>>, Consumer<'a, OnChannel>),
+        (producer, consumer): (Producer<'a, OnChannel<&'a Bell>>, Waits<'a>),
         spare: Option<Spare<'a>>,
         bell: &'a Bell,
     ) -> Self {
