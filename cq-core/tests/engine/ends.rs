@@ -53,7 +53,7 @@ macro_rules! sides {
 type Sides = (Box<dyn Overruns>, Box<dyn Fails>);
 
 sides!(lone, HeapCq, Producer, Consumer);
-#[cfg(not(cq_core_word32))]
+#[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 sides!(
     of_several,
     cq_core::queue::mpsc::HeapCq,
@@ -121,7 +121,7 @@ fn consumer_cells<S, E>(
 {
     let kinds = [
         ("of one producer", lone as fn(S) -> Sides),
-        #[cfg(not(cq_core_word32))]
+        #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
         ("of several producers", of_several),
     ];
     let ends = [PollError::Closed, PollError::Overrun { dropped: Some(1) }, PollError::Failed];
@@ -294,7 +294,7 @@ fn s03_s04_an_end_is_found_by_a_producer_that_waits() {
     }
 }
 
-#[cfg(not(cq_core_word32))]
+#[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 #[test]
 fn s03_s04_an_end_is_found_by_one_of_several_producers_that_waits() {
     use cq_core::queue::mpsc;

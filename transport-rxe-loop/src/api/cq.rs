@@ -287,13 +287,17 @@ impl Cq {
         if !engine.shm.is_ours() {
             return Err(PollError::Device(Errno::NODEV.raw_os_error()));
         }
-        // Producers that gave the queue up could not write that to the ring.
-        if self.mode.has(CqFlag::GivenUp) {
-            self.consumer_mut().fail();
-        }
+        self.fail_if_given_up();
         match &mut self.counted {
             Some(counted) => counted.poll(&self.handle.queue, out),
             None => self.poll_ring(out),
+        }
+    }
+
+    /// Producers that gave the queue up could not write that to the ring. They have raised its event.
+    fn fail_if_given_up(&mut self) {
+        if self.mode.has(CqFlag::GivenUp) {
+            self.consumer_mut().fail();
         }
     }
 
@@ -396,6 +400,8 @@ impl Arm for Cq {
         if let Some(counted) = &self.counted {
             counted.counters.arm();
         }
+        // The event may be taken already.
+        self.fail_if_given_up();
         self.consumer_mut().arm(on)
     }
 

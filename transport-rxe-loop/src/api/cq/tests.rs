@@ -56,6 +56,19 @@ fn o02_o08_each_queue_of_an_entry_reports_its_own_overrun_and_counts_its_own_dro
     }
 }
 
+/// The event of giving it up may have been taken before: nothing else ends a sleep.
+#[test]
+fn n06_arming_a_queue_that_was_given_up_asks_for_a_poll() {
+    let (context, _device) = with_one().alone();
+    let channel = context.create_channel().unwrap();
+    let mut cq = context.create_cq(4, Some(&channel)).unwrap();
+    assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
+    cq.mode.set(CqFlag::GivenUp, true);
+    assert_eq!(cq.arm(Notify::Next), Ok(Armed::MayHaveMissed));
+    assert_eq!(cq.poll(&mut [Wc::default()]), Err(PollError::Failed));
+    assert_eq!(cq.arm(Notify::Next), Ok(Armed::MayHaveMissed));
+}
+
 #[test]
 fn n12_a_new_queue_is_not_moderated_as_the_last_in_its_entry() {
     let (context, device) = with_one().alone();
