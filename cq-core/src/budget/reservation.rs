@@ -106,8 +106,8 @@ impl<B: Deref<Target = Budget>> Reservation<B> {
     #[cold]
     fn refresh(&mut self) {
         let answered = sync::see_answer(&self.budget.answered);
-        let unanswered = sync::see_asked(&self.budget.asked).wrapping_sub(answered);
-        if self.asked.wrapping_sub(answered).wrapping_sub(1) >= unanswered {
+        let asked = sync::see_asked(&self.budget.asked);
+        if asked.wrapping_sub(self.asked) >= asked.wrapping_sub(answered) {
             self.stale = 0;
         }
     }
