@@ -54,6 +54,10 @@ impl<C: Events> Events for Channel<C> {
             None => self.channel.take_event(),
         }
     }
+
+    fn forget(&mut self, key: CqKey) {
+        self.channel.forget(key);
+    }
 }
 
 impl<C: Events> AsyncChannel for Channel<C> {
