@@ -46,8 +46,9 @@
 //! A request is retired when its token is taken. A program that leaves a loop over what a completion retires, by `break`,
 //! `?` or a panic, loses none: the others come first the next time, with the results that they had.
 //!
-//! The numbers of sends repeat after 2³² sends, those of receives after 2³¹ receives or more. Only a completion that is
-//! given again after so many others could retire another request.
+//! The numbers of sends repeat after 2³² sends. Those of receives repeat when a slot was used 2³¹ / `N` times, with `N` rounded
+//! up to a power of two; free slots are used in turn, so that is after 2³¹ receives, or fewer where some stay outstanding
+//! meanwhile. Only a completion that is given again after exactly so many others could retire another request.
 //!
 //! On a queue that ignores overruns, a dropped completion covers nothing ([O8](crate::contract#o8)): its requests are
 //! retired by a later one, as if they had succeeded.

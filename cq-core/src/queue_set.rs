@@ -231,7 +231,7 @@ impl<T: Arm, C: Events> QueueSet<T, C> {
                     event.map_err(|error| SetError::Event { channel: ChannelId(id), error })?;
                 let Some(key) = event else { break };
                 let of_key = |queue: &Queue<T>| queue.cq.get_ref().key() == key;
-                // All of them first: an observer may panic when it gets to know of the event.
+                // All of them first: an observer may panic in `took_events`.
                 for (_, queue) in self.queues.iter_mut() {
                     queue.is_armed &= !of_key(queue);
                 }

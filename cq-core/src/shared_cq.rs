@@ -90,9 +90,11 @@
 //! completions remain in the queue. The end of the queue also raises one event: the thread that gets the error raises
 //! another one for the next.
 //!
-//! A thread that does not sleep can end the sleep of another for good: `shared.lock().transport().fail()`, where the
-//! transport is a [software queue](crate::queue), makes each wait return what is stored and then
+//! A thread that does not sleep can end the sleep of another for good, where the transport is a
+//! [software queue](crate::queue): failing it makes each wait return what is stored and then
 //! [`PollError::Failed`](crate::transport::PollError::Failed) ([S4](crate::contract#s4)).
+//! `shared.lock().transport().mark_failed()` returns the [wake-up](crate::queue::FailWakeup), which is raised without the
+//! lock: `fail` would raise it under the lock, for which a task that is polled at once waits for ever.
 #![allow(unsafe_code)]
 
 use core::cell::UnsafeCell;

@@ -87,8 +87,8 @@
 //! | events of [`channel::flag`](crate::channel::flag) and `channel::waker` | 32 | wraps; exactly 2³² unread events look like none. A queue that is armed again after each event leaves two |
 //! | [generations](crate::ledger::Generation) of ledgers, those of `Generation::unique` among them | 31 | wraps; a completion of a ledger can retire a request of one that was made exactly 2³¹ generations later |
 //! | sends of a [ledger](crate::ledger) | 32 | wraps; a completion that was given already would have to be given again 2³² sends later to retire a request |
-//! | uses of a slot of [`Receives`](crate::ledger::Receives) | 32, less those of the slot's index | wraps; a completion that was given already, given again exactly so many uses later, retires another receive |
-//! | questions of a [budget](crate::budget) that were asked and answered | 32 | wraps; exact as long as there are fewer than 2³² questions between two polls that find the queue empty |
+//! | uses of a slot of [`Receives`](crate::ledger::Receives) | 31, less those of the slot's index | wraps; a completion that was given already, given again exactly so many uses later, retires another receive. Free slots are used in turn |
+//! | requests of a [budget](crate::budget) that were asked and answered | 32 | wraps; exact as long as there are fewer than 2³² requests between two polls that find the queue empty |
 //! | entries that were released to a budget | 32 | wraps; only the difference since the last such poll counts, which is at most the capacity |
 //! | free entries of a budget | 32 | not reached: they are at most the capacity |
 //! | numbers of the queues, channels and descriptors of a set | 64 | not reached: one for each that is added |

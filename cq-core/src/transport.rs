@@ -170,15 +170,15 @@ pub trait AsyncChannel: Events {
     /// check for events: an event that is raised after the registration must wake the task.
     fn register(&mut self, task: &Waker);
 
-    /// Whether the task may look for completions. `Pending` if it has used up its share of the thread: then it is polled
-    /// again after other tasks. For a channel of a runtime that counts, as tokio does; otherwise always `Ready`.
+    /// Whether the task may look for completions. `Pending` if it has used up its cooperative budget: then it is polled
+    /// again after other tasks. For a channel of a runtime that has such a budget, as tokio; otherwise always `Ready`.
     #[inline]
     fn poll_budget(&mut self, task: &mut Context<'_>) -> Poll<()> {
         let _ = task;
         Poll::Ready(())
     }
 
-    /// The task has found completions, which counts towards its share.
+    /// The task has found completions, which uses its cooperative budget.
     #[inline]
     fn spend_budget(&mut self, task: &mut Context<'_>) {
         let _ = task;
@@ -230,8 +230,8 @@ pub trait Post {
     /// requests may still complete.
     fn quiesce(&mut self) -> bool;
 
-    /// Judges a request without posting it: the reason why it would be refused whatever is outstanding, such as too
-    /// many SGEs, too much inline data, or an operation that is not supported. `Ok` where that can't be told before it
+    /// Judges a request without posting it: the reason why the queue pair as it is now would refuse it, whatever is
+    /// outstanding, such as too many SGEs, too much inline data, or an operation that is not supported. `Ok` where that can't be told before it
     /// is posted.
     ///
     /// The state of the queue pair is not judged, which may change before the request is posted.

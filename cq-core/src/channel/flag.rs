@@ -96,6 +96,14 @@ impl Flag {
         sync::count_event(&self.raised);
     }
 
+    /// Takes all events that came since there were `taken`, if they are of this queue.
+    pub(super) fn forget(&self, taken: &mut u32, key: CqKey) {
+        let mut all = *taken;
+        if self.take(&mut all) == Some(key) {
+            *taken = all;
+        }
+    }
+
     /// Takes all events that came since there were `taken`.
     #[inline]
     pub(super) fn take(&self, taken: &mut u32) -> Option<CqKey> {
@@ -157,6 +165,10 @@ impl Events for Receiver<'_> {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         Ok(self.flag.take(&mut self.taken))
     }
+
+    fn forget(&mut self, key: CqKey) {
+        self.flag.forget(&mut self.taken, key);
+    }
 }
 
 /// The consumer's side of a core that sleeps: [`Receiver::sleeping`]. It has no clock, so a wait has no deadline.
@@ -175,6 +187,10 @@ impl<S> Events for Sleeper<'_, S> {
     #[inline]
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         self.events.take_event()
+    }
+
+    fn forget(&mut self, key: CqKey) {
+        self.events.forget(key);
     }
 }
 

@@ -95,6 +95,10 @@ impl<C: Deref<Target = WakerChannel>> Events for Receiver<C> {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         Ok(self.channel.flag.take(&mut self.taken))
     }
+
+    fn forget(&mut self, key: CqKey) {
+        self.channel.flag.forget(&mut self.taken, key);
+    }
 }
 
 impl<C: Deref<Target = WakerChannel>> AsyncChannel for Receiver<C> {

@@ -20,9 +20,11 @@ pub struct Receives<T, const N: usize> {
     tokens: [Option<T>; N],
     /// How often each slot was posted and retired, modulo 2³²: odd while its receive is outstanding.
     turns: [u32; N],
-    /// The first of the free slots, of which there are `N - outstanding`.
+    /// The first and the last of the free slots, if any: there are `N - outstanding`. They are used in turn, so that numbers
+    /// repeat late.
     free: usize,
-    /// For each free slot the next one.
+    last_free: usize,
+    /// For each free slot but the last the next one.
     next: [u32; N],
     outstanding: usize,
     limit: usize,
@@ -39,8 +41,8 @@ pub struct Received<'w, T> {
 }
 
 impl<T, const N: usize> Receives<T, N> {
-    /// The bits of a request's number that are the index of its slot. The others count the uses of the slot, so that a
-    /// completion which is given twice retires nothing the second time.
+    /// The bits of a request's number that are the index of its slot. The others count how often the slot was posted and
+    /// retired, so that a completion which is given twice retires nothing the second time.
     const INDEX_BITS: u32 = usize::BITS - N.saturating_sub(1).leading_zeros();
 
     /// A ledger without receives, for a queue whose `max_recv_wr` or `max_wr` is at least `N` or the
@@ -50,8 +52,16 @@ impl<T, const N: usize> Receives<T, N> {
         const { assert!(N <= MOST, "a ledger holds up to 2^20 receives") };
         let (tokens, turns) = ([const { None }; N], [0; N]);
         let next = [const { 0 }; N];
-        let mut receives =
-            Self { tokens, turns, free: 0, next, outstanding: 0, limit: N, generation };
+        let mut receives = Self {
+            tokens,
+            turns,
+            free: 0,
+            last_free: 0,
+            next,
+            outstanding: 0,
+            limit: N,
+            generation,
+        };
         receives.free_all();
         receives
     }
@@ -219,8 +229,12 @@ impl<T, const N: usize> Receives<T, N> {
     pub fn retire<'w>(&mut self, wc: &'w Wc) -> Option<Received<'w, T>> {
         let index = self.slot_of(wc)?;
         self.turns[index] = self.turns[index].wrapping_add(1);
-        self.next[index] = self.free as u32;
-        self.free = index;
+        if self.outstanding == N {
+            self.free = index;
+        } else {
+            self.next[self.last_free] = index as u32;
+        }
+        self.last_free = index;
         self.outstanding -= 1;
         Some(Received { token: self.tokens[index].take()?, result: wc.result() })
     }
@@ -255,7 +269,7 @@ impl<T, const N: usize> Receives<T, N> {
 
     /// Links all slots as free.
     const fn free_all(&mut self) {
-        self.free = 0;
+        (self.free, self.last_free) = (0, N.saturating_sub(1));
         let mut index = 0;
         while index < N {
             self.next[index] = index as u32 + 1;

@@ -12,7 +12,9 @@ use self::completed::Outcome;
 use super::reap::{ReapError, Reaped, post_or_reap};
 use super::{Direction, Exhausted, Generation, NotPosted, Posted, full};
 use crate::cq::CompletionQueue;
-use crate::transport::{PollCq, Post, PostError, Refused};
+#[cfg(target_has_atomic = "32")]
+use crate::transport::Refused;
+use crate::transport::{PollCq, Post, PostError};
 use crate::wc::{Failed, Wc};
 use crate::wr::{SendFlags, SendWr};
 
@@ -102,8 +104,9 @@ impl<T, const N: usize> Sends<T, N> {
     /// [necessary](Self::must_signal).
     ///
     /// # Errors
-    /// The request was refused. [`Refused::QueueFull`]: the ledger is full, or the queue is. A request that the queue pair
-    /// would [never take](Post::check_send) is refused for that reason, also while the ledger is full.
+    /// The request was refused. [`QueueFull`](crate::transport::Refused::QueueFull): the ledger is full, or the queue is. A
+    /// request that the queue pair would [never take](Post::check_send) is refused for that reason, also while the ledger is
+    /// full.
     pub fn post<P>(&mut self, qp: &mut P, wr: SendWr<'_>, token: T) -> Result<(), NotPosted<T>>
     where
         P: Post + ?Sized,
@@ -172,7 +175,8 @@ impl<T, const N: usize> Sends<T, N> {
     /// Posts a request. While the queue is full, polls `cq` into `buffer` and passes on what it finds, in the queue's
     /// order. `reaped` ends the wait by `Break`, after the whole batch is passed on.
     ///
-    /// Retire every completion that was polled before calling this: it waits for slots that those may free.
+    /// Retire every completion that was polled before calling this: it waits for slots that those may free. If `reaped`
+    /// panics, the completions of this ledger stay, as those that `retire` leaves; others that were polled are lost.
     ///
     /// # Errors
     /// The request was refused, the completion queue failed, or `reaped` ended the wait. The token is returned.

@@ -1,5 +1,7 @@
 //! The arm word: whether the consumer wants an event, and for what. [`Control`](super::Control) documents its states.
 
+use core::mem;
+
 use crate::sync::{self, AtomicU32, const_unless_loom};
 use crate::transport::Notify;
 
@@ -70,7 +72,7 @@ impl ArmWord {
             _ => return,
         }
         sync::store_u32(&self.0, IDLE);
-        raise();
+        self.raise(raise);
     }
 
     /// [`fire`](Self::fire) with several producers. `urgent` is called only while the word is Solicited.
@@ -80,10 +82,25 @@ impl ArmWord {
         let mut seen = sync::load_u32(&self.0);
         while fires(seen, &urgent).is_some() {
             match sync::disarm(&self.0, seen, IDLE) {
-                Ok(_) => return raise(),
+                Ok(_) => return self.raise(raise),
                 Err(now) => seen = now,
             }
         }
+    }
+
+    /// Raises the event of an arm that was disarmed. If `raise` panics, the next completion raises it: it may not be.
+    #[inline]
+    fn raise(&self, raise: impl FnOnce()) {
+        struct Rearm<'a>(&'a AtomicU32);
+        impl Drop for Rearm<'_> {
+            fn drop(&mut self) {
+                // The most that the consumer can have armed for, also meanwhile.
+                sync::store_u32(self.0, NEXT);
+            }
+        }
+        let rearm = Rearm(&self.0);
+        raise();
+        mem::forget(rearm);
     }
 
     pub(super) fn adopt(&self, old: &Self) {

@@ -13,8 +13,25 @@ pub trait Channel: sealed::Sealed {
 
 /// What the consumer has of its queue's channel: nothing, the key of the events, or the key and a signal.
 pub trait ConsumerChannel: sealed::Sealed {
+    /// Takes the signal out, if there is one.
+    #[doc(hidden)]
+    fn take(&mut self) -> Self;
+
     /// Raises an event, if there is a signal.
+    #[doc(hidden)]
     fn wake(&self);
+}
+
+/// The wake-up that is due to the consumer that waits for a queue which was [failed](super::Consumer::mark_failed).
+#[must_use = "a thread that waits for the queue sleeps on"]
+#[derive(Debug)]
+pub struct FailWakeup<C>(pub(super) C);
+
+impl<C: ConsumerChannel> FailWakeup<C> {
+    /// Raises it.
+    pub fn wake(self) {
+        self.0.wake();
+    }
 }
 
 /// A signal that both sides of a queue can have, for `split_with`: every [`Signal`] that can be cloned. The consumer
@@ -54,6 +71,10 @@ impl Channel for NoChannel {
 }
 
 impl ConsumerChannel for NoChannel {
+    fn take(&mut self) -> Self {
+        Self
+    }
+
     fn wake(&self) {}
 }
 
@@ -93,10 +114,18 @@ impl<S: Signal> Channel for OnChannel<S> {
 }
 
 impl ConsumerChannel for OnChannel {
+    fn take(&mut self) -> Self {
+        *self
+    }
+
     fn wake(&self) {}
 }
 
 impl<S: Signal> ConsumerChannel for OnChannel<Option<S>> {
+    fn take(&mut self) -> Self {
+        Self { key: self.key, signal: self.signal.take() }
+    }
+
     fn wake(&self) {
         if let Some(signal) = &self.signal {
             signal.raise(self.key);

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::Alerts;
-use super::channel::{ConsumerChannel, NoChannel, OnChannel};
+use super::channel::{ConsumerChannel, FailWakeup, NoChannel, OnChannel};
 use super::health::{Health, State};
 use super::owner::Owner;
 use super::ring::{Head, Place, Position, Ref, Ring};
@@ -231,13 +231,29 @@ impl<C: ConsumerChannel, M: Memory> Consumer<'_, C, M> {
     /// Marks the queue failed, for example because the process that pushed has died. Polls return the stored
     /// completions, then [`PollError::Failed`] ([S4](crate::contract#s4)).
     ///
-    /// Raises an event, for a thread that waits for the queue: armed or not, because a producer that died may have
+    /// Raises an event the first time, for a thread that waits for the queue: armed or not, because a producer that died may have
     /// disarmed the queue and not have raised the event. A consumer without a signal raises none. Then the caller has to,
     /// if another thread may wait: it is the consumer of a [raw](super::raw) queue with [`OnChannel::named`], or the
     /// target has no compare-and-swap.
     pub fn fail(&mut self) {
+        self.mark_failed().wake();
+    }
+
+    /// [`fail`](Self::fail) for a caller who holds a lock: marks the queue failed, and returns the wake-up that is due, to be
+    /// raised when the lock is released. A task that is woken may be polled at once.
+    ///
+    /// ```
+    /// use cq_core::queue::Consumer;
+    /// use cq_core::shared_cq::SharedCq;
+    ///
+    /// fn fail<C: cq_core::queue::ConsumerChannel>(shared: &SharedCq<Consumer<'_, C>>) {
+    ///     let wakeup = shared.lock().transport().mark_failed(); // the lock is released here
+    ///     wakeup.wake();
+    /// }
+    /// ```
+    pub fn mark_failed(&mut self) -> FailWakeup<C> {
         self.health().fail();
-        self.channel.wake();
+        FailWakeup(self.channel.take())
     }
 }
 

@@ -63,7 +63,7 @@
 //! can still poll what was stored. For the producers, the queue also ends when the consumer is dropped. A [raw] queue
 //! outlives its sides. The end is recorded in one place, so a side that is created later finds it too.
 //!
-//! Each end wakes who waits: a consumer that sleeps on the queue's channel by an event, a producer in
+//! Each end wakes the other side: a consumer that sleeps on the queue's channel by an event, a producer in
 //! [`push_or_wait`](Producer::push_or_wait) by its next attempt. The side that finds the end sees everything that the other
 //! one did before it. So a producer that was refused, because the consumer has failed the queue or is gone, can use again the
 //! buffers that the consumer was reading.
@@ -121,7 +121,7 @@ mod slot;
 mod tail;
 
 pub use self::capacity::CapacityError;
-pub use self::channel::{Channel, ConsumerChannel, NoChannel, OnChannel, SplitSignal};
+pub use self::channel::{Channel, ConsumerChannel, FailWakeup, NoChannel, OnChannel, SplitSignal};
 pub use self::completion::{Completion, Entry};
 pub use self::consumer::Consumer;
 pub use self::health::{Dropped, State};

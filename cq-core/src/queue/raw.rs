@@ -282,8 +282,8 @@ impl<'a> RawQueue<'a> {
         Some(tail.after(1))
     }
 
-    /// Returns the consumer, starting at `position`. All slots before it are released. For a consumer that wakes who waits
-    /// when it [fails](super::Consumer::fail) the queue, `channel` is `OnChannel { key, signal: Some(signal) }`.
+    /// Returns the consumer, starting at `position`. All slots before it are released. For a consumer that raises an
+    /// event when it [fails](super::Consumer::fail) the queue, `channel` is `OnChannel { key, signal: Some(signal) }`.
     #[inline]
     #[must_use]
     pub fn into_consumer<C>(self, position: Position, channel: C) -> Consumer<'a, C> {

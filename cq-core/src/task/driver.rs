@@ -12,9 +12,11 @@ use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
+use tokio::task::coop::unconstrained;
 use tokio::task::yield_now;
 
 use super::channel::Channel;
+use super::shared::for_all;
 use crate::budget::{Budget, Budgeted, BudgetedHandle};
 use crate::cq::{CompletionQueue, WaitError};
 use crate::device::{Cq, Device};
@@ -177,7 +179,8 @@ impl<T: Arm, E: AsyncChannel> Driver<T, E> {
         let mut buffer = [Wc::default(); BATCH];
         let count = {
             let mut asked = pin!(table.asked.notified());
-            let mut batch = pin!(cq.next_batch(&mut buffer, events));
+            // It lets others run after each batch. Within a task's budget, it would not know whether the queue was polled.
+            let mut batch = pin!(unconstrained(cq.next_batch(&mut buffer, events)));
             poll_fn(|task| {
                 while asked.as_mut().poll(task).is_ready() {
                     *is_asked = true;
@@ -236,7 +239,7 @@ impl Table {
     /// Calls `each` without the lock: the last owner of a queue pair may be here.
     fn each(&self, each: impl FnMut(Arc<dyn Serve>)) {
         let members: Vec<_> = self.lock().members.values().filter_map(Weak::upgrade).collect();
-        members.into_iter().for_each(each);
+        for_all(members, each);
     }
 }
 

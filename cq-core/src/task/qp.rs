@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::driver::{Handle, Memberships, Serve};
 use super::request::{Finished, Request, Token, Unfinished};
-use super::shared::{Shared, State, Tracked, has_sends};
+use super::shared::{Shared, State, Tracked, for_all, has_sends};
 use crate::device::QueuePair;
 use crate::setup::{Destination, Endpoint, ModifyError, Port, QpAttr, QpState};
 use crate::tracked::{Credit, DrainError, TrackedQp, Unlimited};
@@ -28,11 +28,15 @@ use crate::wr::{SendFlags, SendWr, Sge};
 /// clone is dropped.
 ///
 /// # Stack
-/// Its ledgers are arrays in the [`TrackedQp`] that it shares, some 40 bytes for each of `SENDS` and `RECEIVES` where `B` is a
-/// [`Slot`](super::Slot). Creating it moves them, which takes up to 18 times their size of the stack in a debug build and 6
-/// times in a release build: 700 and 250 bytes a request. So 4,096 requests overflow a stack of 2 MiB, which a thread of tokio
-/// has, in a debug build, and 8,192 about fill it in a release build. Create larger ones in a thread with a larger
-/// stack, such as by `thread_stack_size` of the runtime's builder. On the heap, where they stay, they cost no stack.
+/// Its ledgers are arrays in the [`TrackedQp`] that it shares: where `B` is a [`Slot`](super::Slot), 40 bytes for each of
+/// `SENDS`, and for each of `RECEIVES` 88 bytes. Creating it moves them, which takes up to 18 times their size of the stack in a
+/// debug build and 6 times in a release build. So 2,048 sends and as many receives overflow a stack of 2 MiB, which a thread
+/// of tokio has, in a debug build, and 4,096 of each in a release build. Create larger ones in a thread with a larger stack,
+/// such as by `thread_stack_size` of the runtime's builder. On the heap, where they stay, they cost no stack.
+///
+/// # Panics
+/// A device that wakes a task within a call, as one in software can, must not be used with an executor that polls within
+/// `wake`: a method of the same `TaskQp` that is called then, also by its [`Driver`](super::Driver), panics.
 pub struct TaskQp<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit = Unlimited> {
     shared: Arc<Shared<Q, B, SENDS, RECEIVES, C>>,
 }
@@ -188,7 +192,7 @@ where
     /// # Panics
     /// `query` uses this `TaskQp`.
     pub fn with<T>(&self, query: impl FnOnce(&Q) -> T) -> T {
-        self.shared.query(query)
+        query(self.shared.lock().qp.get_ref())
     }
 
     /// Connects to a peer: as [`QueuePair::connect`].
@@ -270,9 +274,11 @@ where
         }
         // Entries can be used again once the completion queues were polled.
         self.shared.memberships.ask_to_poll();
-        self.shared.wake_all();
-        // A buffer that no task waits for is dropped here, which may panic: last, and without the lock.
-        tokens.into_iter().for_each(Token::discard);
+        // Without the lock: tasks are woken, and buffers that no task waits for are dropped.
+        for_all(tokens.into_iter().map(Some).chain([None]), |token| match token {
+            Some(token) => token.discard(),
+            None => self.shared.wake_all(),
+        });
         Ok(())
     }
 }

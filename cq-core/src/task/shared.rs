@@ -2,10 +2,12 @@
 
 use alloc::vec::Vec;
 use core::cell::RefCell;
+use core::ops::{Deref, DerefMut};
 use core::pin::pin;
 use core::ptr;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread_local;
+use std::{thread, thread_local};
 
 use tokio::sync::Notify;
 use tokio::task::coop::consume_budget;
@@ -42,9 +44,68 @@ pub struct State<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credi
     pub resets: u64,
 }
 
+/// The locked state.
+pub struct Locked<'s, S> {
+    state: MutexGuard<'s, S>,
+    _held: Held,
+}
+
+impl<S> Deref for Locked<'_, S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.state
+    }
+}
+
+impl<S> DerefMut for Locked<'_, S> {
+    fn deref_mut(&mut self) -> &mut S {
+        &mut self.state
+    }
+}
+
 thread_local! {
-    /// The queue pairs that this thread has locked for a query.
-    static QUERIED: RefCell<Vec<*const ()>> = const { RefCell::new(Vec::new()) };
+    /// The queue pairs that this thread has locked, the last one last.
+    static HELD: RefCell<Vec<*const ()>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An entry of [`HELD`], so that a thread that would wait for itself panics instead. A thread that ends has none any more.
+struct Held;
+
+impl Held {
+    fn new(queue_pair: *const ()) -> Self {
+        let is_held = HELD.try_with(|held| {
+            let is_held = held.borrow().contains(&queue_pair);
+            held.borrow_mut().push(queue_pair);
+            is_held
+        });
+        let held = Self;
+        assert!(
+            !is_held.unwrap_or(false),
+            "a query or a device's call uses the `TaskQp` that it is made by"
+        );
+        held
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        _ = HELD.try_with(|held| held.borrow_mut().pop());
+    }
+}
+
+/// Calls `each` for all items, also if it panics for some: a waker may, or a buffer that is dropped. Then panics as it did
+/// first.
+pub fn for_all<T>(items: impl IntoIterator<Item = T>, mut each: impl FnMut(T)) {
+    let mut first = None;
+    for item in items {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| each(item))) {
+            first.get_or_insert(panic);
+        }
+    }
+    if let Some(panic) = first.filter(|_| !thread::panicking()) {
+        resume_unwind(panic);
+    }
 }
 
 /// Whether slots of the send queue are in use.
@@ -59,28 +120,11 @@ where
     Q: Post,
     C: Credit,
 {
-    /// Locks the queue pair. Under the lock run the device's calls and a [`query`](Self::query): no wakers, and nothing
-    /// that drops a buffer.
-    pub fn lock(&self) -> MutexGuard<'_, State<Q, B, SENDS, RECEIVES, C>> {
-        let is_queried =
-            QUERIED.with_borrow(|queried| queried.contains(&ptr::from_ref(self).cast()));
-        assert!(!is_queried, "a query of a `TaskQp` uses the same `TaskQp`");
+    /// Locks the queue pair. Under the lock run the device's calls and a query: no wakers, and nothing that drops a buffer.
+    pub fn lock(&self) -> Locked<'_, State<Q, B, SENDS, RECEIVES, C>> {
+        let held = Held::new(ptr::from_ref(self).cast());
         // A panic of a device leaves the ledgers consistent, and a query only reads.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Calls `query` with the queue pair.
-    pub fn query<T>(&self, query: impl FnOnce(&Q) -> T) -> T {
-        struct Queried;
-        impl Drop for Queried {
-            fn drop(&mut self) {
-                QUERIED.with_borrow_mut(|queried| _ = queried.pop());
-            }
-        }
-        let state = self.lock();
-        QUERIED.with_borrow_mut(|queried| queried.push(ptr::from_ref(self).cast()));
-        let _queried = Queried;
-        query(state.qp.get_ref())
+        Locked { state: self.state.lock().unwrap_or_else(PoisonError::into_inner), _held: held }
     }
 
     /// Posts by `post`.
@@ -132,7 +176,7 @@ where
         }
     }
 
-    /// Lets all tasks look again that wait for a slot, or until nothing is outstanding.
+    /// Wakes all tasks that wait for a slot, or until nothing is outstanding.
     pub fn wake_all(&self) {
         self.wake_posters();
         self.idle.notify_waiters();
@@ -168,9 +212,9 @@ impl<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
         let State { qp, .. } = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         // The queue pair, which is dropped next, frees the buffers, or keeps them where the device may still use them.
         let (sends, receives) = qp.tokens_mut();
-        for task in sends.chain(receives).filter_map(Token::give_up) {
+        for_all(sends.chain(receives).filter_map(Token::give_up), |task| {
             task.end(RequestError::Discarded);
-        }
+        });
     }
 }
 
@@ -197,12 +241,13 @@ where
                 }
                 None => return,
             };
-            freed.notify_one();
-            if is_idle {
-                self.idle.notify_waiters();
-            }
-            // A buffer that no task waits for is dropped here, which may panic: last.
-            token.complete(wc, result);
+            // Without the lock: tasks are woken, and a buffer that no task waits for is dropped.
+            for_all([Some(token), None, None].into_iter().enumerate(), |step| match step {
+                (_, Some(token)) => token.complete(wc, result),
+                (1, None) => freed.notify_one(),
+                _ if is_idle => self.idle.notify_waiters(),
+                _ => {}
+            });
         }
     }
 
@@ -217,7 +262,9 @@ where
             let (sends, receives) = state.qp.tokens_mut();
             sends.chain(receives).filter_map(Token::give_up).collect()
         };
-        self.wake_all();
-        tasks.into_iter().for_each(|task| task.end(RequestError::NotPolled));
+        for_all(tasks.into_iter().map(Some).chain([None]), |task| match task {
+            Some(task) => task.end(RequestError::NotPolled),
+            None => self.wake_all(),
+        });
     }
 }

@@ -47,7 +47,8 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// Goes to ERR, and polls its completion queues until everything outstanding was flushed ([Q2](crate::contract#q2)):
     /// no buffer is in use any more, every token was returned, and the queue pair can be destroyed or
     /// [reset](Self::reset) without loss. Passes on what it polls, in each queue's order. `reaped` ends the wait by
-    /// `Break`, after the whole batch is passed on.
+    /// `Break`, after the whole batch is passed on. If it panics, what this queue pair has completed stays, as what `retire`
+    /// leaves; completions of others that were polled are lost.
     ///
     /// # Errors
     /// The queue pair can't go to ERR, a completion queue failed, or `reaped` ended the wait. What was not returned is

@@ -15,13 +15,14 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// that was discarded.
     ///
     /// What is not taken from the iterator stays outstanding, and comes first the next time that anything is retired, with
-    /// the result that it had. So a loop over it can be left by `break`, `?` or a panic.
+    /// the result that it had. So a loop over it can be left by `break`, `?` or a panic. Without another completion,
+    /// `retire_all(&[])` returns it.
     pub fn retire<'w>(&mut self, wc: &'w Wc) -> impl Iterator<Item = Done<'w, S, R>> {
         self.retire_all(slice::from_ref(wc))
     }
 
     /// Retires the next request that a completion covers, oldest first; `None` once all are retired. As
-    /// [`retire`](Self::retire), but requests can be posted before the next call.
+    /// [`retire`](Self::retire), but requests can be posted before the next call. What is not taken stays likewise.
     ///
     /// ```
     /// use cq_core::ledger::NotPosted;
@@ -48,10 +49,10 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// ```
     #[inline]
     pub fn retire_next<'w>(&mut self, wc: &'w Wc) -> Option<Done<'w, S, R>> {
+        // Noted, where something comes before it or behind it: this call may be the last one for this completion.
         if self.sends.has_completed() || !self.left.is_empty() {
-            if let Some(done) = self.take() {
-                return Some(done);
-            }
+            self.complete(wc);
+            return self.take();
         }
         if let Some(received) = self.receives.retire(wc) {
             return Some(Done::Received(received));
@@ -59,7 +60,6 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         let mut covered = self.sends.cover(wc);
         let sent = self.sends.take_next(&mut covered);
         if !covered.is_empty() {
-            // Noted, since this call may be the last one for this completion.
             self.sends.leave(&covered);
         }
         sent.map(Done::Sent)
@@ -127,7 +127,10 @@ impl<'w, Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> It
                 return Some(Done::Sent(sent));
             }
             if !qp.left.is_empty() {
-                return qp.take_left();
+                match qp.take_left() {
+                    None => continue,
+                    left => return left,
+                }
             }
             let [wc, rest @ ..] = *batch else { return None };
             *batch = rest;

@@ -146,6 +146,23 @@ fn n10_a_descriptor_is_readable_while_there_is_an_event() {
 }
 
 #[test]
+fn n07_the_channel_of_one_queue_forgets_its_events_and_no_others() {
+    let (mut flag, mut channel) = (Flag::new(), WakerChannel::new());
+    let (of_flag, mut flag) = flag.split();
+    let (of_waker, mut waker) = channel.split();
+    let both: [(&dyn Signal, &mut dyn Events); 2] =
+        [(&of_flag, &mut flag), (&of_waker, &mut waker)];
+    for (raiser, events) in both {
+        for forgotten in [OTHER, KEY] {
+            raiser.raise(KEY);
+            events.forget(forgotten);
+            let left = (forgotten != KEY).then_some(KEY);
+            assert_eq!(events.take_event(), Ok(left));
+        }
+    }
+}
+
+#[test]
 fn n06_a_task_gets_everything_however_often_it_drops_a_wait() {
     let (mut storage, mut channel) = (SoftCq::<8>::new(), WakerChannel::new());
     let (raiser, mut events) = channel.split();

@@ -1,6 +1,6 @@
-//! Each end of a queue wakes everybody who waits on either side (S2–S4, O5, N6).
+//! Each end of a queue wakes every waiting thread and task of either side (S2–S4, O5, N6).
 //!
-//! | who waits | closed by the last producer | overrun | failed by another thread | consumer dropped |
+//! | waiting | closed by the last producer | overrun | failed by another thread | consumer dropped |
 //! |---|---|---|---|---|
 //! | the consumer: `wait`, `SharedCq::wait`, `next_batch`, a stream, a queue set, a wait set | tested | tested | tested | can't be: its wait borrows or owns the consumer |
 //! | a producer: `push_or_wait`, and `push_batch_or_wait` of a lone one | can't be: it waits, so it is not dropped | of several, tested; alone, can't be: no other one pushes | tested | tested |

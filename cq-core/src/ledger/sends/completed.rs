@@ -13,14 +13,19 @@ impl<T, const N: usize> Sends<T, N> {
     /// this ledger, or covers only what is retired already.
     ///
     /// What is not taken from the iterator stays outstanding, and comes first from the next one, whatever completion that
-    /// is for: with the result that it had.
+    /// is for, or from [`retire_left`](Self::retire_left): with the result that it had.
     #[inline]
     pub fn retire(&mut self, wc: &Wc) -> Retired<'_, T, N> {
         if self.has_completed() {
             self.complete(wc);
-            return Retired { covered: self.take_completed(), sends: self };
+            return self.retire_left();
         }
         Retired { covered: self.cover(wc), sends: self }
+    }
+
+    /// Retires the requests that have completed, and that were not taken from what [`retire`](Self::retire) returned.
+    pub fn retire_left(&mut self) -> Retired<'_, T, N> {
+        Retired { covered: self.take_completed(), sends: self }
     }
 
     /// Whether requests have completed that were not taken.

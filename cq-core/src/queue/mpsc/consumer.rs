@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use super::super::channel::{ConsumerChannel, NoChannel, OnChannel};
+use super::super::channel::{ConsumerChannel, FailWakeup, NoChannel, OnChannel};
 use super::super::owner::Owner;
 use super::super::ring::{Position, Ref};
 use super::reservation::{SharedRing, WhyNot, distance};
@@ -143,6 +143,12 @@ impl<C: ConsumerChannel> Consumer<'_, C> {
     /// [`PollError::Failed`] ([S4](crate::contract#s4)).
     pub fn fail(&mut self) {
         self.inner.fail();
+    }
+
+    /// Marks the queue failed, and returns the wake-up that is due: as
+    /// [`mark_failed`](queue::Consumer::mark_failed) of a queue with one producer.
+    pub fn mark_failed(&mut self) -> FailWakeup<C> {
+        self.inner.mark_failed()
     }
 }
 

@@ -186,8 +186,9 @@ impl<'a> Both<'a> {
             }
             (Step::Fail, _, Some(app)) => {
                 app.fail();
+                // Once.
+                self.model.events += u32::from(self.model.state != State::Failed);
                 self.model.state = State::Failed;
-                self.model.events += 1;
             }
             _ => {}
         }

@@ -4,8 +4,13 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::task::{Context, Poll, Wake, Waker};
+
+use cq_core::channel::descriptor;
+use cq_core::task::Channel;
+use tokio::task::coop;
 
 use super::super::ledger::TOO_MANY;
 use super::*;
@@ -119,6 +124,71 @@ async fn a_query_that_uses_its_queue_pair_panics_instead_of_hanging() {
     let nested = || stand.qp.with(|_| other.with(|_| stand.qp.with(|qp| qp.number())));
     assert!(catch_unwind(AssertUnwindSafe(nested)).is_err());
     assert_eq!(stand.qp.with(|_| other.with(|qp| qp.number())), 1);
+}
+
+#[tokio::test]
+async fn a_driver_whose_task_has_used_up_its_budget_polls_all_the_same() {
+    let (raiser, events) = descriptor::channel(1).unwrap();
+    let (_device, consumer) = HeapCq::new(64).unwrap().split_with(KEY, raiser);
+    let queue = Budgeted::with_capacity(consumer, 1);
+    let budget = queue.budget().clone();
+    let driver = Driver::new(CompletionQueue::new(queue), Channel::new(events).unwrap());
+    let entries = |count| Reservation::new(&budget, count).unwrap();
+    let qp = TrackedQp::with(Qp::default(), entries(1), entries(0));
+    let qp = TaskQp::<_, (), 1, 0, _>::new(qp, &[&driver.handle()]);
+    let spends = Arc::new(AtomicBool::new(false));
+    let _driver = tokio::spawn({
+        let (mut run, spends) = (Box::pin(driver.run()), spends.clone());
+        std::future::poll_fn(move |task| {
+            while spends.load(SeqCst) {
+                match coop::poll_proceed(task) {
+                    Poll::Ready(budget) => budget.made_progress(),
+                    Poll::Pending => break,
+                }
+            }
+            spends.store(false, SeqCst);
+            run.as_mut().poll(task).map(drop)
+        })
+    });
+    rest().await;
+    let _full = qp.try_post_send(ping(), ()).unwrap();
+    let waits = tokio::spawn({
+        let qp = qp.clone();
+        async move { qp.post_send(ping(), ()).await.map(drop) }
+    });
+    rest().await;
+    spends.store(true, SeqCst);
+    qp.reset().unwrap();
+    end(waits).await.expect("its entry is free again");
+}
+
+#[tokio::test]
+async fn each_request_ends_with_its_driver_though_wakers_panic() {
+    struct Panics;
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("as it should");
+        }
+    }
+    let (driver, _device) = driver();
+    let mut requests: Vec<_> = (0..4)
+        .map(|nth| {
+            let mut list = Qp::default();
+            list.nth = nth;
+            let qp = TaskQp::<_, (), 2, 0>::new(TrackedQp::new(list), &[&driver.handle()]);
+            let requests = [(); 2].map(|()| qp.try_post_send(ping(), ()).unwrap());
+            (qp, requests)
+        })
+        .collect();
+    let waker = Waker::from(Arc::new(Panics));
+    let mut context = Context::from_waker(&waker);
+    for request in requests.iter_mut().flat_map(|(_, requests)| requests) {
+        assert!(Pin::new(request).poll(&mut context).is_pending());
+    }
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(driver))).is_err());
+    for request in requests.into_iter().flat_map(|(_, requests)| requests) {
+        assert_eq!(request.await.unwrap_err().why, RequestError::NotPolled);
+    }
 }
 
 /// An executor of one task, which runs it where it is woken.

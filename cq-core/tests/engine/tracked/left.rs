@@ -31,11 +31,12 @@ impl Truth {
 
 type Both = TrackedQp<Qp, u32, u32, 4, 3>;
 
-/// How a batch is retired: all at once, or one completion after the other.
+/// How a batch is retired: all at once, one completion after the other, or one request after the other.
 #[derive(Clone, Copy, Debug)]
 enum Loop {
     Each,
     All,
+    Next,
 }
 
 /// Retires a batch in a loop that is left after `most` requests, by a panic or not.
@@ -48,7 +49,7 @@ fn retire_some(
     truth: &mut Truth,
 ) {
     let parts = match how {
-        Loop::Each => batch.chunks(1),
+        Loop::Each | Loop::Next => batch.chunks(1),
         Loop::All => batch.chunks(batch.len().max(1)),
     };
     for part in parts {
@@ -59,9 +60,10 @@ fn retire_some(
             assert!(left > 0 || !panics, "as it should");
             left > 0
         };
-        _ = catch_unwind(AssertUnwindSafe(|| match part {
-            [wc] => qp.retire(wc).all(&mut takes),
-            _ => qp.retire_all(part).all(&mut takes),
+        _ = catch_unwind(AssertUnwindSafe(|| match (part, how) {
+            ([wc], Loop::Next) => while qp.retire_next(wc).is_some_and(&mut takes) {},
+            ([wc], _) => _ = qp.retire(wc).all(&mut takes),
+            _ => _ = qp.retire_all(part).all(&mut takes),
         }));
     }
 }
@@ -77,7 +79,7 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let how = prop_oneof![Just(Loop::Each), Just(Loop::All)];
+    let how = prop_oneof![Just(Loop::Each), Just(Loop::All), Just(Loop::Next)];
     let step = prop_oneof![
         4 => any::<bool>().prop_map(Step::Send),
         2 => Just(Step::Receive),
@@ -91,6 +93,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// Each token comes back once, in order, with the status of its request, however the loops over it are left.
     #[test]
     fn each_token_is_returned_once_with_its_status(steps in steps()) {
@@ -181,6 +185,21 @@ fn a_drain_after_a_loop_that_was_left_returns_everything() {
     });
     assert_eq!(drained, Ok(()));
     assert_eq!(seen, ["1 false", "2 false", "3 false", "b false"]);
+}
+
+#[test]
+fn a_receive_without_a_token_that_was_not_taken_ends_no_batch() {
+    let (mut qp, device, _cq) = tracked(4, 2);
+    let posted = || qp.post_recvs(&mut [RecvWr::new(0, &[])], |_| panic!("no token"));
+    assert!(catch_unwind(AssertUnwindSafe(posted)).is_err());
+    qp.post_recv(&[], 'b').unwrap();
+    let wcs = device.with(|pair| {
+        (0..2).for_each(|_| pair.deliver(0));
+        [pair.completions[0], pair.completions[1]]
+    });
+    drop(qp.retire(&wcs[0]));
+    let seen: Vec<_> = qp.retire(&wcs[1]).map(|done| name(&done)).collect();
+    assert_eq!(seen, ["b true"]);
 }
 
 #[test]

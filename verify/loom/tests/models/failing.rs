@@ -1,5 +1,5 @@
 //! A queue that its consumer fails while a thread waits for it: that one is woken and finds the end, whatever the producer
-//! does meanwhile, or whereever it was killed (N6, S4).
+//! does meanwhile, or wherever it was killed (N6, S4).
 
 use std::sync::Arc;
 
