@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, Stat, fallocate, fchmod, fstat, linkat,
     open, statat, unlink,
@@ -15,6 +15,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::error::AttachError;
 use super::name::FabricPath;
+use super::plan::HEADER;
 use super::unshared::Opened;
 use crate::shm::descriptor::above_streams;
 
@@ -123,7 +124,7 @@ fn unless_removed<T>(
     }
 }
 
-/// Creates an unnamed file of `bytes` reserved zeros, for this user alone.
+/// Creates an unnamed file, for this user alone, in which `bytes` bytes are to be reserved.
 pub fn make(path: &FabricPath, bytes: u64) -> Result<Opened, AttachError> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(MODE);
@@ -138,7 +139,6 @@ pub fn make(path: &FabricPath, bytes: u64) -> Result<Opened, AttachError> {
     // The umask may have cleared bits of the mode.
     fchmod(&file, mode)
         .map_err(|errno| AttachError::system("setting the mode", path.file(), errno))?;
-    reserve(file.as_fd(), path, bytes)?;
     Ok(file)
 }
 
@@ -168,6 +168,14 @@ pub fn fill(fd: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
         at += len;
     }
     Ok(())
+}
+
+/// Frees the bytes of a fabric's file behind its header: they read as zeros.
+pub fn free(fd: BorrowedFd<'_>) {
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    let from = HEADER as u64;
+    // If that fails, they are freed when no process has the file open any more.
+    let _ = len_of(fd).and_then(|len| fallocate(fd, hole, from, len.saturating_sub(from)));
 }
 
 /// A path of an open file, also if it has no name in a directory. `/proc/self` is unusable in a process whose first

@@ -8,6 +8,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::os::fd::IntoRawFd;
+use std::thread;
 use std::time::Instant;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,6 +18,7 @@ use super::arena::InArena;
 use super::attachment::PATIENCE;
 use super::error::{AttachError, ObserveError};
 use super::file::{self, FileId};
+use super::liveness::KNOCK;
 use super::mapping::{Mapping, Shared};
 use super::name::{FabricName, FabricPath};
 use super::plan::{Format, HEADER, Plan};
@@ -70,12 +72,17 @@ impl Reader {
             };
             match file {
                 Some(file) if file.get().is_ok_and(|fd| file::id_of(fd) == Ok(id)) => {
-                    return Self::of(path, file, id, format);
+                    if !file.is_being_made() {
+                        return Self::of(path, file, id, format);
+                    }
                 }
                 // It was removed or replaced meanwhile.
-                _ if Instant::now() < deadline => {}
-                _ => return Err(busy().into()),
+                _ => {}
             }
+            if Instant::now() > deadline {
+                return Err(busy().into());
+            }
+            thread::sleep(KNOCK);
         }
     }
 
@@ -146,6 +153,13 @@ impl ReadOnly {
             Self::Own(fd) => Ok(fd.as_ref().ok_or(Errno::BADF)?.as_fd()),
             Self::Kept(kept) => kept.fd().ok_or(Errno::BADF),
         }
+    }
+
+    /// Whether another process makes the file: it is behind the gate, and not attached yet.
+    fn is_being_made(&self) -> bool {
+        self.get().is_ok_and(|fd| {
+            liveness::is_gate_held(fd) == Ok(true) && liveness::anybody(fd) == Ok(false)
+        })
     }
 }
 
