@@ -171,8 +171,7 @@ impl EventChannel {
 
     /// Attaches a source: its events are passed to this channel. A forked child attaches none.
     pub fn attach(&self, source: Source) {
-        let _collected = self.collected();
-        self.events().attach(source.to_number(self.completions));
+        self.events().attach(source.to_number(self.completions), &mut self.collected());
     }
 
     /// Detaches a source, and discards its unread events.

@@ -91,7 +91,7 @@ fn x03_a_new_channel_has_nothing_of_a_dead_one() {
         let (_context, completions, index) = with_one_free();
         let [source, other] = [5, 6].map(|nth| Source::Srq(SrqIndex::new(nth)));
         let (its, number) = (events(completions, index), source.to_number(completions));
-        its.attach(number);
+        its.attach(number, &mut Collected::default());
         its.written(its.raise(number, || true).unwrap());
         sync::release(&completions.channel(index).unsignaled, 1);
         source.node(completions).forget();
@@ -140,7 +140,7 @@ fn n06_the_descriptor_of_another_process_s_channel_is_closed_once_that_has_ended
         let (index, _) = completions.channels.claim(ANOTHER).unwrap();
         let fd = fifo::make(&completions.shm.path().fifo(index.get())).unwrap();
         events(completions, index).begin();
-        events(completions, index).attach(source.to_number(completions));
+        events(completions, index).attach(source.to_number(completions), &mut Collected::default());
         raise(completions, source, || true);
         source.node(completions).forget();
         (index, fd)
