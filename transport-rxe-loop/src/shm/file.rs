@@ -17,7 +17,7 @@ use super::error::AttachError;
 use super::name::FabricPath;
 use super::plan::HEADER;
 use super::unshared::Opened;
-use crate::shm::descriptor::above_streams;
+use crate::shm::descriptor::{KeptFd, above_streams};
 
 /// The bytes reserved at a time: a signal undoes no more than this.
 const CHUNK: u64 = 1 << 16;
@@ -102,8 +102,8 @@ pub fn open_found(path: &FabricPath) -> Result<Option<Opened>, AttachError> {
 }
 
 /// The same, for a process that only reads it.
-pub fn open_to_read(path: &FabricPath) -> Result<Option<OwnedFd>, AttachError> {
-    unless_removed(path, open_with(path, OFlags::RDONLY))
+pub fn open_to_read(path: &FabricPath) -> Result<Option<KeptFd>, AttachError> {
+    unless_removed(path, open_with(path, OFlags::RDONLY).and_then(KeptFd::new))
 }
 
 fn open_with(path: &FabricPath, access: OFlags) -> Result<OwnedFd, Errno> {

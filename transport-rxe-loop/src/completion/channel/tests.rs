@@ -145,7 +145,7 @@ fn n06_the_descriptor_of_another_process_s_channel_is_closed_once_that_has_ended
         source.node(completions).forget();
         (index, fd)
     };
-    let end = |(index, _): (ChannelIndex, OwnedFd)| {
+    let end = |(index, _): (ChannelIndex, KeptFd)| {
         remove(completions, index);
         completions.channel(index).life().end(ANOTHER);
     };
@@ -189,7 +189,7 @@ fn n09_what_another_process_could_not_ring_is_rung_once() {
     sync::release(&scene.completions.channel(scene.channel.index).unsignaled, 1);
     signal_pending(scene.completions);
     assert!(scene.is_readable() && !is_readable(&other));
-    fifo::empty(&scene.channel.fd);
+    fifo::empty(scene.channel.fd.unchecked());
     signal_pending(scene.completions);
     assert!(!scene.is_readable());
 }
