@@ -70,14 +70,12 @@ impl Reader {
                     None => file::open_to_read(&path)?.map(|fd| ReadOnly::Own(Some(fd))),
                 }
             };
-            match file {
-                Some(file) if file.get().is_ok_and(|fd| file::id_of(fd) == Ok(id)) => {
-                    if !file.is_being_made() {
-                        return Self::of(path, file, id, format);
-                    }
+            // Else it was removed or replaced meanwhile, or is not made yet.
+            let is_it = |file: &ReadOnly| file.get().is_ok_and(|fd| file::id_of(fd) == Ok(id));
+            if let Some(file) = file.filter(is_it) {
+                if !file.is_being_made() {
+                    return Self::of(path, file, id, format);
                 }
-                // It was removed or replaced meanwhile.
-                _ => {}
             }
             if Instant::now() > deadline {
                 return Err(busy().into());
