@@ -57,7 +57,12 @@ impl KeptFd {
     /// The system's error.
     pub fn new(fd: OwnedFd) -> Result<Self, Errno> {
         let id = file::id_of(fd.as_fd())?;
-        Ok(Self { fd: Arc::new(fd), id })
+        Ok(Self::of(fd, id))
+    }
+
+    /// Keeps a descriptor of a file whose identity is known.
+    pub fn of(fd: OwnedFd, id: FileId) -> Self {
+        Self { fd: Arc::new(fd), id }
     }
 
     /// The descriptor.

@@ -144,6 +144,9 @@ pub fn make(path: &FabricPath, bytes: u64) -> Result<Opened, AttachError> {
 
 /// Reserves all bytes of the fabric's file, so that accesses cannot fail later.
 pub fn reserve(fd: BorrowedFd<'_>, path: &FabricPath, bytes: u64) -> Result<(), AttachError> {
+    if missing(fd, bytes) == Ok(0) {
+        return Ok(());
+    }
     fill(fd, bytes).map_err(|errno| match errno {
         Errno::NOSPC | Errno::NOMEM | Errno::FBIG => AttachError::Full { path: path.file(), bytes },
         errno => AttachError::system("reserving the bytes", path.file(), errno),
@@ -154,6 +157,13 @@ pub fn reserve(fd: BorrowedFd<'_>, path: &FabricPath, bytes: u64) -> Result<(), 
 /// SIGXFSZ, so it is checked first.
 pub fn size_limit(bytes: u64) -> Option<u64> {
     getrlimit(Resource::Fsize).current.filter(|&limit| limit < bytes)
+}
+
+/// How many of the first `len` bytes of a file that has no others are not reserved yet.
+pub fn missing(fd: BorrowedFd<'_>, len: u64) -> Result<u64, Errno> {
+    /// The unit of `st_blocks`, in bytes.
+    const BLOCK: u64 = 512;
+    Ok(len.saturating_sub(u64::try_from(fstat(fd)?.st_blocks).unwrap_or(0) * BLOCK))
 }
 
 /// Reserves the first `bytes` bytes of a file.
