@@ -126,6 +126,7 @@
 //! | a new table, and its entries at a death | `lifecycle/device.rs` (`place`, the list of `DeathRecovery`), `shm/table.rs` (`entries!`), `shm/recovery.rs` |
 //! | numbers read from shared memory are in range | tables: `shm/table.rs` (`at`); offsets: `shm/mod.rs` (`in_arena`); queues: `engine/ring.rs` (`of`, `has_any`) |
 //! | observing, and counted polls | `observe.rs`, `shm/reader.rs`, `view.rs` of each layer; `api/cq/counting.rs` |
+//! | descriptors that the program has closed | the fabric's: `shm/registry.rs`, `shm/attachment.rs`; all others: `shm/descriptor.rs`, `connections/channel.rs` |
 //! | waking the service thread | `shm/thread.rs`; what it does: `lifecycle/service.rs` |
 //! | fault injection | `policy/faults.rs`, `policy/faults/plan.rs`; carried out: `engine/requester/faults.rs` |
 //! | imitation of Soft-RoCE | `policy/imitation.rs`; its completion queues: `completion/soft_roce.rs` |

@@ -90,7 +90,17 @@
 //! A program that closes descriptors which are not its own, as daemons do, stays attached: a guard page in memory
 //! shows that it is alive, and the device opens the fabric's file again by name. So that file must not be renamed or
 //! removed by hand. Until the service thread has recorded the pid of the process again, other processes have it copy
-//! by itself. Channels and contexts have descriptors of their own; their events are lost once these are closed.
+//! by itself.
+//!
+//! What the program then opens may get the same numbers. The device looks whether a descriptor is still its own before
+//! it uses or closes it, and leaves alone what is not; the program must not close it in between, in another thread:
+//!
+//! | descriptor | once the program has closed it |
+//! |---|---|
+//! | the fabric's file | is opened again by name |
+//! | that of a completion channel, or of a context's asynchronous events | the device goes on with another one: events are taken, and waited for by [`Block`](cq_core::transport::Block). Whatever watched the number, as epoll(7) does, learns of none |
+//! | those of connections by addresses ([`cm`](crate::cm)) | connections, listeners and requests end, as the system closes their sockets; waiting for an event of the channel fails with EBADF |
+//! | that of an [observer](crate::observe::Observer) | it finds nothing |
 //!
 //! ## Trust
 //! Whatever a broken process writes to the fabric, it neither crashes nor hangs another, nor has another access memory

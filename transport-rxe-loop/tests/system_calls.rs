@@ -1,6 +1,6 @@
 //! Posting and polling make no system call (P5), within a process and between two, once each knows the other's
-//! memory: processes that have given them up, but for reading and writing, still exchange messages. They need main
-//! threads of their own, so this test has no harness.
+//! memory: processes that have given them up, but for those of events, still exchange messages. They need main threads of
+//! their own, so this test has no harness.
 
 mod common;
 

@@ -281,8 +281,41 @@
 //!   fails with RETRY_EXC_ERR, and the queue pair goes to ERR.
 //! - **Under load** this consumer does not look: it removes a dead producer once it is idle.
 //! - **Of the queue pair:** drop it after a poll that found nothing and began after the end, as above: a receive that it has consumed is then
-//!   retired. On hardware, wait for its QP_LAST_WQE_REACHED before that poll
-//!   ([`AsyncEvents`](crate::transport::AsyncEvents)). What it had reserved is free for the next one; [drain and
-//!   reset](super::recovery#draining) are for a queue pair that is used again.
+//!   retired. On hardware, wait for its [last receive](#the-last-receive) before that poll. What it had reserved is free
+//!   for the next one; [drain and reset](super::recovery#draining) are for a queue pair that is used again.
 //! - **Of all:** queue pairs, then the shared receive queue, then the completion queue, then the memory. Fields of a
 //!   structure are dropped in their order, so `FanIn` has them so.
+//!
+//! # The last receive
+//! A queue pair in ERR may have consumed receives of the shared queue that have not completed yet. QP_LAST_WQE_REACHED says
+//! that it consumes no more ([Q9](crate::contract#q9)). Soft-RoCE of Linux 6.1 never raises it, so wait with a deadline:
+//!
+//! ```
+//! use std::time::Instant;
+//!
+//! use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+//! use cq_core::transport::{BlockAsync, WaitError};
+//!
+//! /// Waits until the queue pair with this number, which is in ERR, consumes no more receives. False if the device has
+//! /// not said so by the deadline. Other events are passed on.
+//! fn last_receive<D: BlockAsync<Instant = Instant>>(
+//!     device: &mut D,
+//!     number: u32,
+//!     deadline: Instant,
+//!     mut other: impl FnMut(AsyncEvent),
+//! ) -> Result<bool, WaitError> {
+//!     while let Some(event) = device.wait_async(Some(deadline))? {
+//!         match (event.event_type, event.element) {
+//!             (AsyncEventType::QP_LAST_WQE_REACHED, Element::Qp(of)) if of == number => return Ok(true),
+//!             _ => other(event),
+//!         }
+//!     }
+//!     Ok(false)
+//! }
+//! ```
+//!
+//! - **It comes:** poll the completion queue empty, and drop the queue pair. All that it has consumed is retired.
+//! - **It does not come** within a second, say: do the same. A receive that was under way at the failure and has not
+//!   completed by then never does: its token stays in the ledger, and counts as
+//!   [outstanding](crate::tracked::TrackedSrq::outstanding). If too many are missing in the end, replace the shared receive
+//!   queue, once its queue pairs are gone.

@@ -69,7 +69,7 @@
 //!   ([Q2](crate::contract#q2)), and passes their tokens on. It is quicker. Completions from before that are still in the
 //!   queue retire nothing afterwards, since the ledger has another generation.
 //! - Receives of a shared receive queue stay there, except those that a queue pair was about to use: go to ERR, and wait
-//!   for QP_LAST_WQE_REACHED ([`TrackedSrq`](crate::tracked::TrackedSrq)).
+//!   for [QP_LAST_WQE_REACHED](super::poll_mode#the-last-receive), with a deadline.
 //!
 //! # A completion queue that has overrun
 //! It returns what it had stored, in order, then [`Overrun`](crate::transport::PollError::Overrun) for ever

@@ -73,7 +73,9 @@ use crate::wr::{RecvWr, Sge};
 ///
 /// A receive that a queue pair has consumed completes on that queue pair's completion queue. If the queue pair goes to
 /// RESET or is destroyed before, the receive may never complete, and its token stays in the ledger: let the queue pair go
-/// to ERR first, wait for QP_LAST_WQE_REACHED, and poll the queue empty ([Q9](crate::contract#q9)).
+/// to ERR first, wait for QP_LAST_WQE_REACHED, with a deadline since not every device raises it, and poll the queue empty
+/// ([Q9](crate::contract#q9)). The guide to poll-mode loops has [how](crate::guide::poll_mode#the-last-receive), and what to
+/// do if it does not come.
 #[derive(Debug)]
 pub struct TrackedSrq<Q, R, C, const N: usize, const QUEUES: usize>
 where

@@ -8,7 +8,7 @@
 //! only signals that there may be events. An event belongs to one life of its source: no event names a destroyed object
 //! (N7), and no object waits for its events.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -23,6 +23,7 @@ use crate::protocol::channel::{Board, Collected, Descriptor, EventNode, Events, 
 use crate::protocol::life::Life;
 use crate::protocol::number::{ChannelIndex, CqIndex, QpIndex, SrqIndex};
 use crate::protocol::steps::{self, Step};
+use crate::shm::descriptor::KeptFd;
 use crate::shm::table::{Entry, entries, shared};
 use crate::sync::{self, AtomicU32};
 use crate::trace;
@@ -125,18 +126,21 @@ fn events(
 pub struct EventChannel {
     completions: &'static Completions,
     index: ChannelIndex,
-    fd: Arc<OwnedFd>,
+    generation: u32,
+    /// The one that the program knows. The device uses another one once the program has closed it.
+    fd: Arc<KeptFd>,
     /// Locked while a thread reads events, or attaches or detaches a source.
     collected: Mutex<Collected>,
 }
 
-impl Descriptor for OwnedFd {
+impl Descriptor for EventChannel {
     fn write(&self) {
-        fifo::fill(self);
+        let Self { completions, index, generation, .. } = *self;
+        completions.fifos.fill(index, generation, || open(completions, index));
     }
 
     fn empty(&self) {
-        fifo::empty(self);
+        self.fifo().into_iter().for_each(|fd| fifo::empty(fd.unchecked()));
     }
 }
 
@@ -155,7 +159,7 @@ impl EventChannel {
                 let fd = Arc::new(fd);
                 completions.fifos.keep(index, generation, Arc::clone(&fd));
                 trace::event!(DEBUG, channel = index.get(), "channel created");
-                Ok(Self { completions, index, fd, collected: Mutex::default() })
+                Ok(Self { completions, index, generation, fd, collected: Mutex::default() })
             }
             Err(errno) => {
                 completions.channel(index).life().end(completions.shm.attachment());
@@ -171,8 +175,7 @@ impl EventChannel {
 
     /// Attaches a source: its events are passed to this channel. A forked child attaches none.
     pub fn attach(&self, source: Source) {
-        let _collected = self.collected();
-        self.events().attach(source.to_number(self.completions));
+        self.events().attach(source.to_number(self.completions), &mut self.collected());
     }
 
     /// Detaches a source, and discards its unread events.
@@ -181,7 +184,7 @@ impl EventChannel {
             return;
         }
         let source = source.to_number(self.completions);
-        self.events().detach(source, &mut self.collected(), &*self.fd);
+        self.events().detach(source, &mut self.collected(), self);
     }
 
     /// Takes the oldest event. `name` converts its source while the object can't be destroyed. A source with several
@@ -192,7 +195,7 @@ impl EventChannel {
     pub fn take<T>(&self, name: impl FnOnce(Source) -> T) -> Result<Option<T>, EventError> {
         self.check()?;
         let mut collected = self.collected();
-        let source = self.events().take(&mut collected, &*self.fd);
+        let source = self.events().take(&mut collected, self);
         Ok(source.map(|number| name(Source::from_number(number, self.completions))))
     }
 
@@ -217,7 +220,14 @@ impl EventChannel {
     /// Waits until there may be an event, or the deadline has passed, or this thread has handled a signal.
     pub fn block(&self, deadline: Option<Instant>) -> Result<Woken, EventError> {
         self.check()?;
-        descriptor::block(&self.fd, deadline)
+        let fd = self.fifo().ok_or(EventError::Device(Errno::BADF.raw_os_error()))?;
+        descriptor::block(fd.unchecked(), deadline)
+    }
+
+    /// Its descriptor, which is opened again if the program has closed it.
+    fn fifo(&self) -> Option<Arc<KeptFd>> {
+        let Self { completions, index, generation, .. } = *self;
+        completions.fifos.get(index, generation, || open(completions, index))
     }
 
     fn events(&self) -> Events<'static, impl Fn(u32) -> &'static EventNode> {
@@ -227,7 +237,7 @@ impl EventChannel {
 
 impl AsFd for EventChannel {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.fd.unchecked()
     }
 }
 
@@ -318,7 +328,7 @@ pub fn signal_pending(completions: &'static Completions) {
 }
 
 /// Opens the descriptor of the channel at an index, once those of channels that have ended are closed.
-fn open(completions: &'static Completions, index: ChannelIndex) -> Result<OwnedFd, Errno> {
+fn open(completions: &'static Completions, index: ChannelIndex) -> Result<KeptFd, Errno> {
     close_ended(completions);
     fifo::open(&completions.shm.path().fifo(index.get()))
 }

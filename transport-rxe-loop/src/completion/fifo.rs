@@ -1,6 +1,6 @@
 //! Named FIFOs as channel descriptors: any process of the fabric can make them readable. They carry no data.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,10 +9,10 @@ use rustix::io::{Errno, read, retry_on_intr, write};
 
 use crate::protocol::number::ChannelIndex;
 use crate::protocol::steps::{self, Step};
-use crate::shm::descriptor::above_streams;
+use crate::shm::descriptor::{KeptFd, above_streams};
 
 /// Creates a FIFO of this name and opens it. A stale file of the name is removed.
-pub fn make(path: &Path) -> Result<OwnedFd, Errno> {
+pub fn make(path: &Path) -> Result<KeptFd, Errno> {
     remove(path);
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     steps::done(Step::Made);
@@ -21,13 +21,13 @@ pub fn make(path: &Path) -> Result<OwnedFd, Errno> {
 
 /// Opens the FIFO of this name, for both directions: so opening never blocks, and a writer never gets SIGPIPE. Fails if
 /// it is not a FIFO of this user.
-pub fn open(path: &Path) -> Result<OwnedFd, Errno> {
+pub fn open(path: &Path) -> Result<KeptFd, Errno> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = above_streams(|| retry_on_intr(|| open_file(path, flags, Mode::empty())))?;
     let stat = fstat(&fd)?;
     let is_fifo = FileType::from_raw_mode(stat.st_mode) == FileType::Fifo;
     let is_mine = stat.st_uid == rustix::process::geteuid().as_raw();
-    if is_fifo && is_mine { Ok(fd) } else { Err(Errno::PERM) }
+    if is_fifo && is_mine { Ok(KeptFd::of(fd, (&stat).into())) } else { Err(Errno::PERM) }
 }
 
 /// Removes the FIFO of this name. Errors are ignored: it may be gone already, and if not, creating the next one fails.
@@ -36,21 +36,21 @@ pub fn remove(path: &Path) {
 }
 
 /// Makes it unreadable. It may be already.
-pub fn empty(fd: &OwnedFd) {
+pub fn empty(fd: BorrowedFd<'_>) {
     // Unread events are signaled once, except by processes that died in between.
     while read(fd, &mut [0; 64]) == Ok(64) {}
 }
 
 /// Makes it readable; false if it can't be written to. One that is full is readable, too.
-pub fn fill(fd: &OwnedFd) -> bool {
-    matches!(retry_on_intr(|| write(fd.as_fd(), &[1])), Ok(_) | Err(Errno::AGAIN))
+fn fill(fd: BorrowedFd<'_>) -> bool {
+    matches!(retry_on_intr(|| write(fd, &[1])), Ok(_) | Err(Errno::AGAIN))
 }
 
 /// The descriptors that this process has open, by index and generation of the channel.
 #[derive(Debug)]
 pub struct Fifos(Vec<Mutex<Open>>);
 
-type Open = Option<(u32, Arc<OwnedFd>)>;
+type Open = Option<(u32, Arc<KeptFd>)>;
 
 impl Fifos {
     /// For so many channels.
@@ -59,7 +59,7 @@ impl Fifos {
     }
 
     /// Keeps the descriptor of the channel at an index, that of a generation.
-    pub fn keep(&self, index: ChannelIndex, generation: u32, fd: Arc<OwnedFd>) {
+    pub fn keep(&self, index: ChannelIndex, generation: u32, fd: Arc<KeptFd>) {
         *self.at(index) = Some((generation, fd));
     }
 
@@ -73,13 +73,30 @@ impl Fifos {
         &self,
         index: ChannelIndex,
         generation: u32,
-        open: impl FnOnce() -> Result<OwnedFd, Errno>,
+        open: impl FnOnce() -> Result<KeptFd, Errno>,
     ) -> bool {
+        self.get(index, generation, open).is_some_and(|fd| fill(fd.unchecked()))
+    }
+
+    /// That of the channel at an index. It is opened if it is not open, or if the program has closed it: what made it
+    /// readable may be gone then, so it is readable. `None` if it can't be opened.
+    pub fn get(
+        &self,
+        index: ChannelIndex,
+        generation: u32,
+        open: impl FnOnce() -> Result<KeptFd, Errno>,
+    ) -> Option<Arc<KeptFd>> {
         let mut kept_open = self.at(index);
-        if !matches!(&*kept_open, Some((kept, _)) if *kept == generation) {
-            *kept_open = open().ok().map(|fd| (generation, Arc::new(fd)));
+        let known = kept_open.as_ref().filter(|(kept, _)| *kept == generation);
+        let is_lost = known.is_some_and(|(_, fd)| fd.get().is_err());
+        if known.is_none() || is_lost {
+            *kept_open = Some((generation, Arc::new(open().ok()?)));
         }
-        kept_open.as_ref().is_some_and(|(_, fd)| fill(fd))
+        let fd = Arc::clone(&kept_open.as_ref()?.1);
+        if is_lost {
+            fill(fd.unchecked());
+        }
+        Some(fd)
     }
 
     /// Closes those for which `is_there` is false, given their index and generation. One that another thread uses stays.

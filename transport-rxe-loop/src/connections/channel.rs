@@ -1,29 +1,35 @@
 //! Event channels: queues of events behind a descriptor that is readable exactly while there is one.
 //!
 //! The descriptor is an epoll instance that watches the sockets whose next message is an event, the bells of listeners, a
-//! timer for what did not come in time, and a counter that is not 0 while events are queued here.
+//! timer for what did not come in time, and a socket that has a message while events are queued here.
+//!
+//! A program may close these descriptors, and open others that get their numbers. Sockets are [known](KeptFd) by their inode.
+//! An epoll instance and a timer have none of their own: the instance is this one if it watches that socket, and the timer is
+//! this one if the instance watches it.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
+use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::{Errno, read, retry_on_intr, write};
+use rustix::net::{self, SocketAddrUnix, SocketType};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
 use rustix::time::{timerfd_create, timerfd_settime};
 
+use super::port;
 use super::{IdKey, Queued};
-use crate::shm::descriptor::above_streams;
+use crate::shm::descriptor::{KeptFd, above_streams, leave_open};
 
 /// An event channel of this process.
 #[derive(Debug)]
 pub struct Channel {
     pub epoll: Arc<OwnedFd>,
-    /// Counts while events are queued.
-    has_events: OwnedFd,
-    timer: OwnedFd,
+    /// Has a message while events are queued.
+    has_events: KeptFd,
+    timer: Arc<OwnedFd>,
     queue: VecDeque<Queued>,
     deadlines: BTreeSet<(Instant, IdKey)>,
     /// What the timer is set to.
@@ -47,31 +53,54 @@ pub const FIRST_ID: u64 = 2;
 impl Channel {
     pub fn new() -> Result<Self, Errno> {
         let epoll = above_streams(|| epoll::create(CreateFlags::CLOEXEC))?;
-        let has_events =
-            above_streams(|| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK))?;
+        let has_events = own_peer()?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = above_streams(|| timerfd_create(TimerfdClockId::Monotonic, flags))?;
-        for (fd, number) in [(&timer, TIMER), (&has_events, QUEUE)] {
+        for (fd, number) in [(timer.as_fd(), TIMER), (has_events.unchecked(), QUEUE)] {
             epoll::add(&epoll, fd, EventData::new_u64(number), EventFlags::IN)?;
         }
         let (queue, deadlines) = (VecDeque::new(), BTreeSet::new());
-        Ok(Self { epoll: Arc::new(epoll), has_events, timer, queue, deadlines, set_to: None })
+        let (epoll, timer) = (Arc::new(epoll), Arc::new(timer));
+        Ok(Self { epoll, has_events, timer, queue, deadlines, set_to: None })
     }
 
-    /// Watches a descriptor of an identifier.
-    pub fn watch(&self, fd: impl AsFd, id: IdKey) -> Result<(), Errno> {
-        epoll::add(&*self.epoll, fd, EventData::new_u64(id.0), EventFlags::IN)
+    /// The epoll instance.
+    ///
+    /// # Errors
+    /// BADF: the program has closed it.
+    pub fn epoll(&self) -> Result<BorrowedFd<'_>, Errno> {
+        self.watches(self.has_events.get()?, QUEUE)
+    }
+
+    fn timer(&self) -> Result<BorrowedFd<'_>, Errno> {
+        self.epoll()?;
+        self.watches(self.timer.as_fd(), TIMER)?;
+        Ok(self.timer.as_fd())
+    }
+
+    /// The epoll instance, if it watches this.
+    fn watches(&self, fd: BorrowedFd<'_>, number: u64) -> Result<BorrowedFd<'_>, Errno> {
+        epoll::modify(&*self.epoll, fd, EventData::new_u64(number), EventFlags::IN)
+            .map_err(|_| Errno::BADF)?;
+        Ok(self.epoll.as_fd())
+    }
+
+    /// Watches a socket of an identifier.
+    pub fn watch(&self, fd: &KeptFd, id: IdKey) -> Result<(), Errno> {
+        epoll::add(self.epoll()?, fd.get()?, EventData::new_u64(id.0), EventFlags::IN)
     }
 
     /// Watches it no longer. Closing it is not enough: a forked child may have it open.
-    pub fn unwatch(&self, fd: impl AsFd) {
-        let _ = epoll::delete(&*self.epoll, fd);
+    pub fn unwatch(&self, fd: &KeptFd) {
+        if let (Ok(epoll), Ok(fd)) = (self.epoll(), fd.get()) {
+            let _ = epoll::delete(epoll, fd);
+        }
     }
 
     /// Queues an event.
     pub fn push(&mut self, event: Queued) {
         if self.queue.is_empty() {
-            let _ = write(&self.has_events, &1u64.to_ne_bytes());
+            let _ = self.has_events.get().and_then(|fd| write(fd, &[1]));
         }
         self.queue.push_back(event);
     }
@@ -93,7 +122,7 @@ impl Channel {
 
     fn settle(&self) {
         if self.queue.is_empty() {
-            let _ = read(&self.has_events, &mut [0; 8]);
+            let _ = self.has_events.get().and_then(|fd| read(fd, &mut [0]));
         }
     }
 
@@ -114,7 +143,8 @@ impl Channel {
             None | Some(Err(_)) => Timespec::default(),
         };
         let value = Itimerspec { it_interval: Timespec::default(), it_value };
-        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &value);
+        let set = |timer| timerfd_settime(timer, TimerfdTimerFlags::empty(), &value);
+        let _ = self.timer().and_then(set);
     }
 
     /// An identifier whose time is over.
@@ -128,8 +158,10 @@ impl Channel {
         const AT_ONCE: usize = 64;
         let mut events = Vec::with_capacity(AT_ONCE);
         let now = Timespec::default();
-        let waited = retry_on_intr(|| {
-            epoll::wait(&*self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&now))
+        let waited = self.epoll().and_then(|epoll| {
+            retry_on_intr(|| {
+                epoll::wait(epoll, rustix::buffer::spare_capacity(&mut events), Some(&now))
+            })
         });
         if waited.is_err() {
             return Vec::new();
@@ -143,4 +175,24 @@ impl Channel {
             })
             .collect()
     }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        if self.timer().is_err() {
+            leave_open(&self.timer);
+        }
+        if self.epoll().is_err() {
+            leave_open(&self.epoll);
+        }
+    }
+}
+
+/// A socket that receives what it sends.
+fn own_peer() -> Result<KeptFd, Errno> {
+    let socket = port::socket(SocketType::DGRAM)?;
+    // The system names it.
+    net::bind(socket.unchecked(), &SocketAddrUnix::new_unnamed())?;
+    net::connect(socket.unchecked(), &net::getsockname(socket.unchecked())?)?;
+    Ok(socket)
 }

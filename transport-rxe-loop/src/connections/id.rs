@@ -1,7 +1,6 @@
 //! An identifier: what a socket is to TCP.
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use cq_core::setup::QpType;
@@ -13,6 +12,7 @@ use super::port::{Bound, Place, PortSpace};
 use super::{ChannelKey, IdKey};
 use crate::protocol::cm::message::Message;
 use crate::protocol::cm::{Service, State};
+use crate::shm::descriptor::KeptFd;
 
 /// An identifier of this process.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Id {
     pub retry_count: u8,
     pub state: State,
     /// The connection's.
-    pub socket: Option<OwnedFd>,
+    pub socket: Option<KeptFd>,
     is_watched: bool,
     /// Its port, until its request is sent.
     pub bound: Option<Bound>,

@@ -3,23 +3,22 @@
 use std::collections::BTreeSet;
 use std::mem::take;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 
 use cq_core::setup::QpType;
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::{self, Shutdown, SocketFlags, SocketType};
+use rustix::net::{self, SocketFlags, SocketType};
 
 use super::port::{Bound, Place};
 use super::{All, Event, IdKey, socket};
 use crate::protocol::cm::message::{Kind, Message};
 use crate::protocol::cm::{Service, State};
-use crate::shm::descriptor::above_streams;
+use crate::shm::descriptor::{KeptFd, above_streams};
 
 /// What a listener has beside its port.
 #[derive(Debug)]
 pub struct Listening {
     /// Readable once a request has arrived.
-    pub bell: OwnedFd,
+    pub bell: KeptFd,
     pub is_watched: bool,
     /// How many requests may wait.
     backlog: usize,
@@ -30,11 +29,11 @@ pub struct Listening {
     /// From where it was rung, for requests that it has not seen.
     rings: BTreeSet<SocketAddr>,
     /// Who has connected, and not sent a request yet, or not rung. They may stay so: they are not counted as waiting.
-    silent: Vec<(OwnedFd, Option<Message>)>,
+    silent: Vec<(KeptFd, Option<Message>)>,
 }
 
 /// A request, and the socket that it came by.
-pub type Arrived = (OwnedFd, Message);
+pub type Arrived = (KeptFd, Message);
 
 /// What a backlog that is not above 0 stands for, and the most that one can be, as the kernel has it.
 const MAX_BACKLOG: i32 = 1024;
@@ -42,9 +41,9 @@ impl Listening {
     pub fn new(bound: &Bound, backlog: i32) -> Result<Self, Errno> {
         let backlog = if backlog <= 0 { MAX_BACKLOG } else { backlog.min(MAX_BACKLOG) };
         let bell = super::port::socket(SocketType::DGRAM)?;
-        net::bind(&bell, &bound.name.bell()?)?;
+        net::bind(bell.unchecked(), &bound.name.bell()?)?;
         // The system lets one more wait than it is told.
-        net::listen(&bound.socket, backlog - 1)?;
+        net::listen(bound.socket.get()?, backlog - 1)?;
         let (is_watched, is_behind) = (false, false);
         let (backlog, waiting) = (backlog as usize, 0);
         let (rings, silent) = (BTreeSet::new(), Vec::new());
@@ -99,7 +98,7 @@ impl Listening {
     /// Takes a request, once it is announced: so that each ring is one event.
     fn hear(
         &mut self,
-        socket: OwnedFd,
+        socket: KeptFd,
         request: Option<Message>,
         place: &Place,
         requests: &mut Vec<Arrived>,
@@ -133,7 +132,7 @@ impl Listening {
 
     /// Ends it. Who waits is told, even if a forked child has the sockets, too.
     pub fn end(self, bound: &Bound) {
-        let _ = net::shutdown(&bound.socket, Shutdown::Both);
+        socket::end(&bound.socket);
         self.silent.into_iter().for_each(|(socket, _)| socket::hang_up(socket));
         while let Ok(socket) = accept(bound) {
             socket::hang_up(socket);
@@ -141,9 +140,10 @@ impl Listening {
     }
 }
 
-fn accept(bound: &Bound) -> Result<OwnedFd, Errno> {
+fn accept(bound: &Bound) -> Result<KeptFd, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    above_streams(|| retry_on_intr(|| net::accept_with(&bound.socket, flags)))
+    let socket = bound.socket.get()?;
+    KeptFd::new(above_streams(|| retry_on_intr(|| net::accept_with(socket, flags)))?)
 }
 
 /// Whether a message is a request for who listens there.
@@ -168,7 +168,7 @@ impl All {
     }
 
     /// Makes the identifier of a request, and its event. If it can't be made, the peer is rejected.
-    fn requested(&mut self, key: IdKey, socket: OwnedFd, message: Message) -> Result<(), Errno> {
+    fn requested(&mut self, key: IdKey, socket: KeptFd, message: Message) -> Result<(), Errno> {
         let listener = self.id(key)?;
         let connected = if listener.qp_type == QpType::Uc { QpType::Uc } else { QpType::Rc };
         let qp_type = match message.service {

@@ -125,6 +125,14 @@ impl All {
         Ok((key, fd))
     }
 
+    /// Checks that the program has not closed the descriptor of a channel.
+    ///
+    /// # Errors
+    /// BADF: it has.
+    pub fn check(&self, key: ChannelKey) -> Result<(), Errno> {
+        self.channels.get(&key).ok_or(Errno::BADF)?.epoll().map(drop)
+    }
+
     /// Destroys a channel, and the identifiers that use it.
     pub fn destroy_channel(&mut self, key: ChannelKey) {
         let users = self.ids.iter().filter(|(_, id)| id.channel == key);

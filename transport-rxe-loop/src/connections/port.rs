@@ -6,13 +6,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::protocol::steps::{self, Step};
-use crate::shm::descriptor::above_streams;
+use crate::shm::descriptor::{KeptFd, above_streams};
 
 /// A port space, by its number in `enum rdma_port_space`. The same port of two spaces is not the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,7 +129,7 @@ impl Place {
         }
         if self.addr.port() != 0 {
             let socket = socket(SocketType::SEQPACKET)?;
-            net::bind(&socket, &self.socket()?)?;
+            net::bind(socket.unchecked(), &self.socket()?)?;
             steps::done(Step::Bound);
             // After binding: of two that bind at once, one at least sees the other.
             return match self.is_taken_beside(&sockets()?) {
@@ -161,7 +160,7 @@ impl Place {
             let addr = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), self.addr.port());
             let name = Self { addr, only_v6: false, ..self.clone() };
             let socket = socket(SocketType::SEQPACKET)?;
-            match net::bind(&socket, &name.socket()?) {
+            match net::bind(socket.unchecked(), &name.socket()?) {
                 Err(Errno::ADDRINUSE) => continue,
                 bound => bound?,
             }
@@ -193,7 +192,7 @@ pub enum Purpose {
 #[derive(Debug)]
 pub struct Bound {
     /// It holds the port while it is open.
-    pub socket: OwnedFd,
+    pub socket: KeptFd,
     /// What it is named after.
     pub name: Place,
     /// Where it is bound.
@@ -201,9 +200,9 @@ pub struct Bound {
 }
 
 /// A socket that neither blocks nor is inherited by another program.
-pub fn socket(kind: SocketType) -> Result<OwnedFd, Errno> {
+pub fn socket(kind: SocketType) -> Result<KeptFd, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    above_streams(|| net::socket_with(AddressFamily::UNIX, kind, flags, None))
+    KeptFd::new(above_streams(|| net::socket_with(AddressFamily::UNIX, kind, flags, None))?)
 }
 
 /// Random bits.

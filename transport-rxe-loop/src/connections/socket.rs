@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{self, RecvFlags, SendFlags, Shutdown, sockopt};
@@ -11,20 +10,22 @@ use super::port::Place;
 use crate::protocol::cm::message::{ADDRESS, Kind, MAX, Message, address_bytes, address_of};
 use crate::protocol::cm::{Heard, reason};
 use crate::protocol::steps::{self, Step};
+use crate::shm::descriptor::KeptFd;
 
 /// Sends a message.
 ///
 /// # Errors
 /// The peer has closed its end, or takes no more.
-pub fn send(socket: &OwnedFd, message: &Message) -> Result<(), Errno> {
-    let bytes = message.to_bytes();
+pub fn send(socket: &KeptFd, message: &Message) -> Result<(), Errno> {
+    let (socket, bytes) = (socket.get()?, message.to_bytes());
     retry_on_intr(|| net::send(socket, &bytes, SendFlags::NOSIGNAL))?;
     steps::done(Step::Sent);
     Ok(())
 }
 
 /// What has arrived, with its message; `None` if nothing has.
-pub fn hear(socket: &OwnedFd) -> Option<(Heard, Option<Message>)> {
+pub fn hear(socket: &KeptFd) -> Option<(Heard, Option<Message>)> {
+    let Ok(socket) = socket.get() else { return Some((Heard::HungUp, None)) };
     // One byte more than a message has, to see that there is too much.
     let mut bytes = [0; MAX + 1];
     loop {
@@ -43,18 +44,23 @@ pub fn hear(socket: &OwnedFd) -> Option<(Heard, Option<Message>)> {
 }
 
 /// What had arrived, once nothing more can.
-pub fn hear_the_last(socket: &OwnedFd) -> Option<(Heard, Option<Message>)> {
-    let _ = net::shutdown(socket, Shutdown::Read);
+pub fn hear_the_last(socket: &KeptFd) -> Option<(Heard, Option<Message>)> {
+    let _ = socket.get().and_then(|socket| net::shutdown(socket, Shutdown::Read));
     hear(socket).filter(|(heard, _)| *heard != Heard::HungUp)
 }
 
 /// Closes a connection's end. The peer learns of it even if a forked child has the socket, too.
-pub fn hang_up(socket: OwnedFd) {
-    let _ = net::shutdown(&socket, Shutdown::Both);
+pub fn hang_up(socket: KeptFd) {
+    end(&socket);
+}
+
+/// Ends what goes over a socket, or comes to one, in both directions.
+pub fn end(socket: &KeptFd) {
+    let _ = socket.get().and_then(|socket| net::shutdown(socket, Shutdown::Both));
 }
 
 /// Rejects what is no request for a listener, or one for another address.
-pub fn refuse(socket: OwnedFd) {
+pub fn refuse(socket: KeptFd) {
     let _ = send(&socket, &Message { reason: reason::NO_LISTENER, ..Message::of(Kind::Rej) });
     hang_up(socket);
 }
@@ -72,14 +78,15 @@ pub enum Missed {
 
 /// Connects a socket to the listener at a place, and sends it a request. It is rung by a socket of datagrams.
 pub fn request(
-    socket: &OwnedFd,
-    ringer: &OwnedFd,
+    socket: &KeptFd,
+    ringer: &KeptFd,
     to: &Place,
     message: &Message,
 ) -> Result<(), Missed> {
     for place in to.listeners() {
         let name = place.socket().map_err(Missed::System)?;
-        match retry_on_intr(|| net::connect(socket, &name)) {
+        let its = socket.get().map_err(Missed::System)?;
+        match retry_on_intr(|| net::connect(its, &name)) {
             Ok(()) => steps::done(Step::Connected),
             Err(Errno::CONNREFUSED) => continue,
             Err(Errno::AGAIN) => {
@@ -103,15 +110,15 @@ pub fn request(
 
 /// Tells the listener at a place of a request that was sent from this address. If its bell is full, a message behind the
 /// request says that it may be taken without a ring: the listener silences its bell, and looks after that.
-fn announce(socket: &OwnedFd, ringer: &OwnedFd, place: &Place, from: SocketAddr) {
+fn announce(socket: &KeptFd, ringer: &KeptFd, place: &Place, from: SocketAddr) {
     if !ring(ringer, place, Some(from)) && send(socket, &Message::of(Kind::Announced)).is_ok() {
         ring(ringer, place, None);
     }
 }
 
 /// Has the listener at a place look, for the request from this address or any; false if its bell is full.
-pub fn ring(ringer: &OwnedFd, place: &Place, from: Option<SocketAddr>) -> bool {
-    let Ok(bell) = place.bell() else { return true };
+pub fn ring(ringer: &KeptFd, place: &Place, from: Option<SocketAddr>) -> bool {
+    let (Ok(ringer), Ok(bell)) = (ringer.get(), place.bell()) else { return true };
     let bytes = from.map(address_bytes);
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     let rung = retry_on_intr(|| {
@@ -122,8 +129,9 @@ pub fn ring(ringer: &OwnedFd, place: &Place, from: Option<SocketAddr>) -> bool {
 
 /// Makes a bell unreadable, and adds the addresses from which it was rung; whether it was readable. What is left after so
 /// many is somebody who rings without end.
-pub fn silence(bell: &OwnedFd, rings: &mut BTreeSet<SocketAddr>) -> bool {
+pub fn silence(bell: &KeptFd, rings: &mut BTreeSet<SocketAddr>) -> bool {
     const MOST: usize = 4096;
+    let Ok(bell) = bell.get() else { return false };
     let mut bytes = [0; ADDRESS + 1];
     let mut take = || {
         let taken = retry_on_intr(|| net::recv(bell, &mut bytes[..], RecvFlags::TRUNC));
@@ -139,7 +147,7 @@ pub fn silence(bell: &OwnedFd, rings: &mut BTreeSet<SocketAddr>) -> bool {
 }
 
 /// Whether the process at the other end is of this user: the names are everybody's.
-pub fn is_of_this_user(socket: &OwnedFd) -> bool {
-    let peer = sockopt::socket_peercred(socket);
+pub fn is_of_this_user(socket: &KeptFd) -> bool {
+    let peer = socket.get().and_then(sockopt::socket_peercred);
     peer.is_ok_and(|peer| peer.uid == rustix::process::geteuid())
 }

@@ -82,25 +82,18 @@ fn reserve(file: BorrowedFd<'_>, len: u64) -> Result<(), Errno> {
 
 /// Checks that there is space to reserve all bytes of a file, so that a large failing attempt does not exhaust it for
 /// others.
-fn check_space(file: BorrowedFd<'_>, len: u64) -> Result<(), Errno> {
+fn check_space(fd: BorrowedFd<'_>, len: u64) -> Result<(), Errno> {
     /// The largest reservation that is attempted without a check.
     const LITTLE: u64 = 1 << 20;
     if len > LITTLE {
-        let system = fstatvfs(file)?;
+        let system = fstatvfs(fd)?;
         let left = system.f_bavail.saturating_mul(system.f_frsize);
         // A file system that reports no blocks has no limit.
-        if system.f_blocks != 0 && left < missing(file, len)? {
+        if system.f_blocks != 0 && left < file::missing(fd, len)? {
             return Err(Errno::NOSPC);
         }
     }
     Ok(())
-}
-
-/// How many of the first `len` bytes are not reserved yet.
-fn missing(file: BorrowedFd<'_>, len: u64) -> Result<u64, Errno> {
-    /// The unit of `st_blocks`, in bytes.
-    const BLOCK: u64 = 512;
-    Ok(len.saturating_sub(u64::try_from(fstat(file)?.st_blocks).unwrap_or(0) * BLOCK))
 }
 
 /// Frees the memory of this process' own region, which no copy uses any more.

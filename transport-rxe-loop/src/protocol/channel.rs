@@ -26,6 +26,9 @@
 //! | round · 0 | may be readable | a process that has written it, to 1 of the same round; the owner as it empties it |
 //! | round · 1 | is readable, or the owner has emptied it, or is about to write it, before it reads the marks | the owner as it empties it, to 0 of the next round |
 //!
+//! What the owner was not told by itself is not believed (X4): it takes events of the sources that it has attached, and
+//! at most [`MOST`] unread ones of each, whatever the words say.
+//!
 //! # Lives of a source
 //! A source's count and the number of its life are one word. [Attaching](Events::attach) begins a new life
 //! without events, so that an event is counted in the life that it was meant for, or not at all. Events of a
@@ -42,17 +45,17 @@
 //! }
 //! let (board, nodes) = (Board::default(), [const { EventNode::NEW }; 3]);
 //! let events = Events::new(&board, ChannelIndex::new(7), 3, |source| &nodes[source as usize % 3]);
-//! events.attach(1);
+//! let mut collected = Collected::default();
+//! events.attach(1, &mut collected);
 //! let unwritten = events.raise(1, || true).expect("the first: write the descriptor");
 //! events.written(unwritten);
 //! assert!(events.raise(1, || true).is_none());
-//! let mut collected = Collected::default();
 //! let mut take = || events.take(&mut collected, &Nothing);
 //! assert_eq!([take(), take(), take()], [Some(1), Some(1), None]);
 //! ```
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::number::ChannelIndex;
 use super::steps::{self, Step};
@@ -72,6 +75,10 @@ pub struct EventNode {
 
 /// Added to the count for each new life.
 const LIFE: u64 = 1 << 32;
+
+/// The most unread events of a source, at which its count stays. One that is higher was corrupted: a program that takes
+/// events until there are none must come to an end.
+pub const MOST: u32 = 1 << 16;
 
 impl EventNode {
     /// A source without a channel.
@@ -142,9 +149,14 @@ pub trait Descriptor {
     fn empty(&self);
 }
 
-/// The sources whose marks the owner of a channel has collected.
+/// What the owner of a channel keeps to itself.
 #[derive(Debug, Default)]
-pub struct Collected(VecDeque<Marked>);
+pub struct Collected {
+    /// The sources whose marks it has collected.
+    marked: VecDeque<Marked>,
+    /// The sources that it has attached.
+    attached: BTreeSet<u32>,
+}
 
 /// A source, and its position in the order.
 #[derive(Clone, Copy, Debug)]
@@ -175,21 +187,21 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     }
 
     /// Attaches a source, which has no channel so far. For the owner of the channel.
-    pub fn attach(&self, source: u32) {
+    pub fn attach(&self, source: u32, collected: &mut Collected) {
         let node = (self.node)(source);
+        collected.attached.insert(source);
         node.renew();
         sync::store(&node.channel, self.index.get() + 1);
     }
 
     /// Detaches a source; its unread events are dropped. For the owner of the channel.
     pub fn detach(&self, source: u32, collected: &mut Collected, descriptor: &impl Descriptor) {
-        let node = (self.node)(source);
-        if !self.has(node) {
+        if !collected.attached.remove(&source) {
             return;
         }
-        sync::store(&node.channel, 0);
-        collected.0.retain(|other| other.source != source);
-        if collected.0.is_empty() && !self.collect(collected) {
+        sync::store(&(self.node)(source).channel, 0);
+        collected.marked.retain(|other| other.source != source);
+        if collected.marked.is_empty() && !self.collect(collected) {
             self.empty(collected, descriptor);
         }
     }
@@ -206,8 +218,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
             if !self.has(node) || !is_meant() {
                 return None;
             }
-            // The count saturates.
-            let next = if seen as u32 == u32::MAX { seen } else { seen + 1 };
+            let next = if seen as u32 >= MOST { seen } else { seen + 1 };
             match sync::cas(&node.count, seen, next) {
                 Ok(()) => break,
                 Err(now) => seen = now,
@@ -244,20 +255,20 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
             taken = self.next(collected);
         }
         // Right after collecting, the marks need not be read again before the descriptor is emptied.
-        if collected.0.is_empty() && (is_fresh || !self.collect(collected)) {
+        if collected.marked.is_empty() && (is_fresh || !self.collect(collected)) {
             self.empty(collected, descriptor);
         }
         taken
     }
 
     fn next(&self, collected: &mut Collected) -> Option<u32> {
-        while let Some(Marked { source, .. }) = collected.0.pop_front() {
+        while let Some(Marked { source, .. }) = collected.marked.pop_front() {
             let node = (self.node)(source);
             let mut left = None;
             if self.has(node) {
                 sync::fetch_update(&node.count, |seen| {
-                    left = (seen as u32).checked_sub(1);
-                    left.map(|_| seen - 1)
+                    left = (seen as u32).min(MOST).checked_sub(1);
+                    left.map(|left| seen & !(LIFE - 1) | u64::from(left))
                 });
             }
             if left.is_some_and(|left| left > 0) {
@@ -281,8 +292,8 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         }
         let now = sync::load(&self.board.order);
         let age = |marked: &Marked| now.wrapping_sub(marked.since);
-        collected.0.make_contiguous().sort_unstable_by_key(|marked| Reverse(age(marked)));
-        !collected.0.is_empty()
+        collected.marked.make_contiguous().sort_unstable_by_key(|marked| Reverse(age(marked)));
+        !collected.marked.is_empty()
     }
 
     /// Collects the sources marked in the word at an index.
@@ -327,10 +338,13 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     /// Collects the sources that a mark stands for.
     fn collect_marked(&self, mark: u32, collected: &mut Collected) {
         for source in (mark..self.sources).step_by(BITS as usize) {
+            if !collected.attached.contains(&source) {
+                continue;
+            }
             let node = (self.node)(source);
             if self.has(node) && node.unread() > 0 {
                 let since = sync::load(&node.since);
-                collected.0.push_back(Marked { source, since });
+                collected.marked.push_back(Marked { source, since });
             }
         }
     }

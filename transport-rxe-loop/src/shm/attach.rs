@@ -2,16 +2,19 @@
 //!
 //! # The life of a file
 //! 1. A process that finds no file first removes [other fabrics](super::prune) that are unused. Then it creates an
-//!    unnamed file, reserves all of it, writes the header, claims the first attachment for itself, and only then
-//!    links it, in one step that fails if another process was first.
-//! 2. A process that finds a file opens it, passes its [gate](Gate), and checks whether the name still leads to it.
-//! 3. If no process is attached, the file was left by dead processes: it is removed, and a new one created.
-//! 4. Otherwise its header is checked, it is mapped, and an [attachment](claim) claimed.
-//! 5. A process that ends while no other stays attached removes the file. One that is killed leaves it to step 3.
+//!    unnamed file that has a header and no other bytes, passes its [gate](Gate), and links it, in one step that fails
+//!    if another process was first.
+//! 2. Behind the gate, the process that linked it reserves all of the file, and claims the first
+//!    [attachment](claim). So one process at a time reserves memory for a fabric, and the others wait for it.
+//! 3. A process that finds a file opens it, passes its gate, and checks whether the name still leads to it. It waits
+//!    for as long as the file grows.
+//! 4. If no process is attached, the file was left by dead processes, one of which may have been making it: its bytes
+//!    are freed, it is removed, and a new one created.
+//! 5. Otherwise its header is checked, it is mapped, and an attachment claimed.
+//! 6. A process that ends while no other stays attached removes the file. One that is killed leaves it to step 4.
 //!
-//! All but step 1 are done behind the gate, so that no process attaches to a file that is being removed. Other files
-//! of the fabric are removed before its file, and also when a new one is created, while its creator is behind the
-//! gate.
+//! A file with a name is changed only behind its gate, so that no process attaches to one that is being removed. Other
+//! files of the fabric are removed before its file, and also when a new one is made.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -28,7 +31,7 @@ use super::liveness::{self, Gate, KNOCK, Liveness};
 use super::mapping::Mapping;
 use super::name::FabricPath;
 use super::plan::Format;
-use super::prune::prune;
+use super::prune::{prune, remove};
 use super::registry::{Attached, Guard, Kept, REGISTRY, Registry};
 use super::shape::Shape;
 use super::unshared::Opened;
@@ -51,29 +54,28 @@ impl Registry {
     ) -> Result<&'static Attachment, AttachError> {
         let shape = wanted.in_force(format)?;
         let begun = Instant::now();
-        let deadline = begun + PATIENCE;
         let busy = || AttachError::Busy { path: path.file() };
-        let waits_at = Cell::new(None);
+        let wait = Wait::from(begun);
         fork::at_end(|deadline| leave(&REGISTRY, deadline));
         loop {
-            let guard = self.lock(deadline).ok_or_else(busy)?;
+            let guard = self.lock(wait.deadline.get()).ok_or_else(busy)?;
             fork::watch(&guard)
                 .map_err(|errno| AttachError::system("watching over forks", path.file(), errno))?;
             // The registry is locked for one attempt: while one fabric is busy, other threads attach to others.
-            let attempt = Attempt { guard, path, shape, format, waits_at: &waits_at };
+            let attempt = Attempt { guard, path, shape, format, wait: &wait };
             let made = attempt.make_one();
             drop(attempt);
             match made {
                 Ok(Some(attachment)) => return Ok(attachment),
-                // Other processes that create the file at the same time free their bytes again; and the attachment of a dead
-                // process is freed by the survivors.
+                // Processes that end free the bytes of another file, and the attachment of a dead process is freed by the
+                // survivors.
                 Err(AttachError::Full { .. } | AttachError::TooManyProcesses { .. })
                     if begun.elapsed() < MOMENT =>
                 {
                     pause();
                 }
                 Err(error) => return Err(error),
-                Ok(None) if Instant::now() < deadline => thread::sleep(KNOCK),
+                Ok(None) if Instant::now() < wait.deadline.get() => thread::sleep(KNOCK),
                 Ok(None) => return Err(busy()),
             }
         }
@@ -87,22 +89,48 @@ fn pause() {
     thread::sleep(Duration::from_micros(u64::from(chance % 8192)));
 }
 
+/// Waiting at the gate of a file, from attempt to attempt.
+struct Wait {
+    /// The file whose gate was closed, and the length that it had.
+    at: Cell<Option<(&'static Kept, u64)>>,
+    /// When to give up.
+    deadline: Cell<Instant>,
+}
+
+impl Wait {
+    fn from(begun: Instant) -> Self {
+        Self { at: Cell::new(None), deadline: Cell::new(begun + PATIENCE) }
+    }
+
+    /// Records that the gate of a file was closed. While the file grows, another process makes it.
+    fn at(&self, kept: &'static Kept, len: u64) {
+        let before = self.at.get().filter(|(at, _)| at.id() == kept.id()).map_or(0, |(_, len)| len);
+        if len > before {
+            self.deadline.set(Instant::now() + PATIENCE);
+        }
+        self.at.set(Some((kept, len.max(before))));
+    }
+}
+
 /// The parameters of attaching.
 struct Attempt<'a> {
     guard: Guard,
     path: &'a FabricPath,
     shape: Shape,
     format: &'a Format,
-    /// The file whose gate was closed.
-    waits_at: &'a Cell<Option<&'static Kept>>,
+    wait: &'a Wait,
 }
 
 impl Attempt<'_> {
     /// Attaches, or returns `None` if another process is behind the gate, or changed something meanwhile.
     fn make_one(&self) -> Result<Option<&'static Attachment>, AttachError> {
         let found = file::find(self.path)?;
-        let is_gone = |old: &&Kept| found != Some(old.id()) && old.attached().is_none();
-        self.waits_at.take().filter(is_gone).into_iter().for_each(close_unused);
+        if let Some((old, _)) = self.wait.at.get().filter(|(old, _)| found != Some(old.id())) {
+            self.wait.at.set(None);
+            if old.attached().is_none() {
+                close_unused(old);
+            }
+        }
         let Some(id) = found else { return self.create() };
         let kept = match self.guard.find(id) {
             Some(kept) => kept,
@@ -121,7 +149,7 @@ impl Attempt<'_> {
     fn enter(&self, kept: &'static Kept) -> Result<Option<&'static Attachment>, AttachError> {
         let Some(fd) = kept.fd() else { return Ok(None) };
         let Some(gate) = self.gate(fd)? else {
-            self.waits_at.set(Some(kept));
+            self.wait.at(kept, file::len_of(fd).unwrap_or(0));
             return Ok(None);
         };
         let used = liveness::anybody(fd).map_err(self.failed("asking for the users"))?;
@@ -130,7 +158,7 @@ impl Attempt<'_> {
         let entered = match used {
             _ if !is_it => Ok(None),
             true => self.join(kept, fd),
-            false => file::unlink_fabric(self.path).map(|()| None),
+            false => remove(self.path, fd).map(|()| None),
         };
         // A forked child may have inherited the descriptor, and would keep the gate locked.
         drop(gate);
@@ -144,27 +172,39 @@ impl Attempt<'_> {
     fn create(&self) -> Result<Option<&'static Attachment>, AttachError> {
         prune(&self.guard, self.path);
         let kept = self.keep(file::make(self.path, self.shape.bytes)?)?;
-        let made = self.make(kept);
+        let made = self.link(kept);
         if !matches!(made, Ok(Some(_))) {
-            // No other process ever saw it.
             kept.close();
         }
         made
     }
 
-    /// Initializes a new file, and gives it its name.
-    fn make(&self, kept: &'static Kept) -> Result<Option<&'static Attachment>, AttachError> {
+    /// Gives a new file its name, and makes the fabric there.
+    fn link(&self, kept: &'static Kept) -> Result<Option<&'static Attachment>, AttachError> {
         let Some(fd) = kept.fd() else { return Ok(None) };
         header::write(fd, &self.shape, self.format).map_err(self.failed("writing the header"))?;
-        let memory = self.map(fd, &self.shape)?;
-        let claimed = self.claim(fd, &memory, &self.shape)?;
         let Some(_gate) = self.gate(fd)? else { return Ok(None) };
         if !kept.is_open() || !file::link(fd, self.path)? {
             return Ok(None);
         }
+        let made = self.make(kept, fd);
+        // If the program closed the descriptor, which opened the gate, others remove the file or are attached.
+        if !matches!(made, Ok(Some(_))) && kept.is_open() {
+            // What stays is removed as its name is used again.
+            let _ = remove(self.path, fd);
+        }
+        made
+    }
+
+    /// Makes the fabric in a file without attachments. The caller holds its gate.
+    fn make(
+        &self,
+        kept: &'static Kept,
+        fd: BorrowedFd<'static>,
+    ) -> Result<Option<&'static Attachment>, AttachError> {
         // What stays is removed as its name is used again.
         let _ = file::clear(self.path);
-        Ok(self.attached(kept, memory, self.shape, claimed, true))
+        self.join_with(kept, fd, self.shape, true)
     }
 
     /// Attaches to a file in use. The caller holds its gate.
@@ -177,11 +217,23 @@ impl Attempt<'_> {
         let shape = header::read(fd, len, self.format)
             .map_err(self.failed("reading the header"))?
             .map_err(|why| AttachError::NotOurs { path: self.path.file(), why })?;
+        self.join_with(kept, fd, shape, false)
+    }
+
+    /// Attaches to a file of this shape.
+    fn join_with(
+        &self,
+        kept: &'static Kept,
+        fd: BorrowedFd<'static>,
+        shape: Shape,
+        is_created: bool,
+    ) -> Result<Option<&'static Attachment>, AttachError> {
         file::reserve(fd, self.path, shape.bytes)?;
         let memory = self.map(fd, &shape)?;
         let claimed = self.claim(fd, &memory, &shape)?;
         // What was mapped and locked is another file, if the program closed what it does not own meanwhile.
-        Ok(kept.is_open().then(|| self.attached(kept, memory, shape, claimed, false)).flatten())
+        let is_it = kept.is_open();
+        Ok(is_it.then(|| self.attached(kept, memory, shape, claimed, is_created)).flatten())
     }
 
     fn attached(

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, Stat, fallocate, fchmod, fstat, linkat,
     open, statat, unlink,
@@ -15,8 +15,9 @@ use rustix::process::{Resource, getrlimit};
 
 use super::error::AttachError;
 use super::name::FabricPath;
+use super::plan::HEADER;
 use super::unshared::Opened;
-use crate::shm::descriptor::above_streams;
+use crate::shm::descriptor::{KeptFd, above_streams};
 
 /// The bytes reserved at a time: a signal undoes no more than this.
 const CHUNK: u64 = 1 << 16;
@@ -101,8 +102,8 @@ pub fn open_found(path: &FabricPath) -> Result<Option<Opened>, AttachError> {
 }
 
 /// The same, for a process that only reads it.
-pub fn open_to_read(path: &FabricPath) -> Result<Option<OwnedFd>, AttachError> {
-    unless_removed(path, open_with(path, OFlags::RDONLY))
+pub fn open_to_read(path: &FabricPath) -> Result<Option<KeptFd>, AttachError> {
+    unless_removed(path, open_with(path, OFlags::RDONLY).and_then(KeptFd::new))
 }
 
 fn open_with(path: &FabricPath, access: OFlags) -> Result<OwnedFd, Errno> {
@@ -123,7 +124,7 @@ fn unless_removed<T>(
     }
 }
 
-/// Creates an unnamed file of `bytes` reserved zeros, for this user alone.
+/// Creates an unnamed file, for this user alone, in which `bytes` bytes are to be reserved.
 pub fn make(path: &FabricPath, bytes: u64) -> Result<Opened, AttachError> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(MODE);
@@ -138,12 +139,14 @@ pub fn make(path: &FabricPath, bytes: u64) -> Result<Opened, AttachError> {
     // The umask may have cleared bits of the mode.
     fchmod(&file, mode)
         .map_err(|errno| AttachError::system("setting the mode", path.file(), errno))?;
-    reserve(file.as_fd(), path, bytes)?;
     Ok(file)
 }
 
 /// Reserves all bytes of the fabric's file, so that accesses cannot fail later.
 pub fn reserve(fd: BorrowedFd<'_>, path: &FabricPath, bytes: u64) -> Result<(), AttachError> {
+    if missing(fd, bytes) == Ok(0) {
+        return Ok(());
+    }
     fill(fd, bytes).map_err(|errno| match errno {
         Errno::NOSPC | Errno::NOMEM | Errno::FBIG => AttachError::Full { path: path.file(), bytes },
         errno => AttachError::system("reserving the bytes", path.file(), errno),
@@ -154,6 +157,13 @@ pub fn reserve(fd: BorrowedFd<'_>, path: &FabricPath, bytes: u64) -> Result<(), 
 /// SIGXFSZ, so it is checked first.
 pub fn size_limit(bytes: u64) -> Option<u64> {
     getrlimit(Resource::Fsize).current.filter(|&limit| limit < bytes)
+}
+
+/// How many of the first `len` bytes of a file that has no others are not reserved yet.
+pub fn missing(fd: BorrowedFd<'_>, len: u64) -> Result<u64, Errno> {
+    /// The unit of `st_blocks`, in bytes.
+    const BLOCK: u64 = 512;
+    Ok(len.saturating_sub(u64::try_from(fstat(fd)?.st_blocks).unwrap_or(0) * BLOCK))
 }
 
 /// Reserves the first `bytes` bytes of a file.
@@ -168,6 +178,14 @@ pub fn fill(fd: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
         at += len;
     }
     Ok(())
+}
+
+/// Frees the bytes of a fabric's file behind its header: they read as zeros.
+pub fn free(fd: BorrowedFd<'_>) {
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    let from = HEADER as u64;
+    // If that fails, they are freed when no process has the file open any more.
+    let _ = len_of(fd).and_then(|len| fallocate(fd, hole, from, len.saturating_sub(from)));
 }
 
 /// A path of an open file, also if it has no name in a directory. `/proc/self` is unusable in a process whose first

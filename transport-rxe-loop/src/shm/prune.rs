@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use rustix::fd::{AsFd, BorrowedFd};
 
+use super::error::AttachError;
 use super::file::{self, FileId};
 use super::header;
 use super::liveness::{self, Gate};
@@ -52,7 +53,21 @@ fn is_dead(fd: BorrowedFd<'_>) -> bool {
 
 /// Removes a file that is unused, if it still has the name; whether it did. The caller holds the gate.
 fn remove_dead(path: &FabricPath, id: FileId, fd: BorrowedFd<'_>) -> bool {
-    is_dead(fd) && file::leads_to(path, id) && file::unlink_fabric(path).is_ok()
+    is_dead(fd) && file::leads_to(path, id) && remove(path, fd).is_ok()
+}
+
+/// Removes a fabric's file to which no process is attached, and frees its bytes even if others have it open. The caller
+/// holds its gate.
+///
+/// # Errors
+/// The system's error.
+pub fn remove(path: &FabricPath, fd: BorrowedFd<'_>) -> Result<(), AttachError> {
+    // First, since another process makes the next file as soon as this one is gone. Processes of another version may use
+    // it without being attached in this way.
+    if header::is_of_this_version(fd) {
+        file::free(fd);
+    }
+    file::unlink_fabric(path)
 }
 
 #[cfg(test)]

@@ -7,16 +7,18 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::os::fd::IntoRawFd;
+use std::thread;
 use std::time::Instant;
 
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::BorrowedFd;
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use super::arena::InArena;
 use super::attachment::PATIENCE;
+use super::descriptor::KeptFd;
 use super::error::{AttachError, ObserveError};
 use super::file::{self, FileId};
+use super::liveness::KNOCK;
 use super::mapping::{Mapping, Shared};
 use super::name::{FabricName, FabricPath};
 use super::plan::{Format, HEADER, Plan};
@@ -44,7 +46,7 @@ pub struct Reader {
 #[derive(Debug)]
 enum ReadOnly {
     /// `None` once it is closed.
-    Own(Option<OwnedFd>),
+    Own(Option<KeptFd>),
     /// That of this process' attachment. Another one could not be closed without dropping the lock of its name.
     Kept(&'static Kept),
 }
@@ -68,14 +70,17 @@ impl Reader {
                     None => file::open_to_read(&path)?.map(|fd| ReadOnly::Own(Some(fd))),
                 }
             };
-            match file {
-                Some(file) if file.get().is_ok_and(|fd| file::id_of(fd) == Ok(id)) => {
+            // Else it was removed or replaced meanwhile, or is not made yet.
+            let is_it = |file: &ReadOnly| file.get().is_ok_and(|fd| file::id_of(fd) == Ok(id));
+            if let Some(file) = file.filter(is_it) {
+                if !file.is_being_made() {
                     return Self::of(path, file, id, format);
                 }
-                // It was removed or replaced meanwhile.
-                _ if Instant::now() < deadline => {}
-                _ => return Err(busy().into()),
             }
+            if Instant::now() > deadline {
+                return Err(busy().into());
+            }
+            thread::sleep(KNOCK);
         }
     }
 
@@ -143,9 +148,16 @@ impl ReadOnly {
     /// The program has closed it.
     fn get(&self) -> Result<BorrowedFd<'_>, Errno> {
         match self {
-            Self::Own(fd) => Ok(fd.as_ref().ok_or(Errno::BADF)?.as_fd()),
-            Self::Kept(kept) => kept.fd().ok_or(Errno::BADF),
+            Self::Own(fd) => fd.as_ref().ok_or(Errno::BADF)?.get(),
+            Self::Kept(kept) => kept.fd().filter(|_| kept.is_open()).ok_or(Errno::BADF),
         }
+    }
+
+    /// Whether another process makes the file: it is behind the gate, and not attached yet.
+    fn is_being_made(&self) -> bool {
+        self.get().is_ok_and(|fd| {
+            liveness::is_gate_held(fd) == Ok(true) && liveness::anybody(fd) == Ok(false)
+        })
     }
 }
 
@@ -156,8 +168,8 @@ impl Drop for ReadOnly {
         let guard = REGISTRY.lock(Instant::now() + PATIENCE);
         // This process has attached since, or another copy of this library in it: closing any descriptor of the file
         // would drop the lock of its name, so this one stays open.
-        if guard.is_none() || liveness::is_without_us(fd.as_fd()) != Ok(true) {
-            let _stays = fd.into_raw_fd();
+        if guard.is_none() || fd.get().and_then(liveness::is_without_us) != Ok(true) {
+            fd.leave_open();
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use rustix::thread::set_no_new_privs;
 
-/// From now on, a system call of this thread but for reading and writing is the end of its process, by SIGSYS. The
+/// From now on, a system call of this thread is the end of its process, by SIGSYS, but for what an event needs: to write
+/// to a descriptor, to read from it, and to look whether it is still the device's. The
 /// strict mode of seccomp would end the thread alone: its process lives on while it has another one, and whoever
 /// waits for its end waits in vain.
 pub fn give_up_system_calls() {
@@ -13,8 +14,9 @@ pub fn give_up_system_calls() {
     let mut filter = [
         // The call's number is first in what a filter sees.
         step(BPF_LD | BPF_W | BPF_ABS, 0, 0),
-        is(libc::SYS_read, 2),
-        is(libc::SYS_write, 1),
+        is(libc::SYS_read, 3),
+        is(libc::SYS_write, 2),
+        is(libc::SYS_fstat, 1),
         step(BPF_RET | BPF_K, 0, libc::SECCOMP_RET_KILL_PROCESS),
         step(BPF_RET | BPF_K, 0, libc::SECCOMP_RET_ALLOW),
     ];

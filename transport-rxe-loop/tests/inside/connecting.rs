@@ -77,7 +77,7 @@ fn who_connects_and_sends_no_request_keeps_nobody_out() {
     let silent = || {
         let place = device.connections.place(PortSpace::TCP, addr, false).listeners().last();
         let silent = socket(SocketType::SEQPACKET).unwrap();
-        connect(&silent, &place.unwrap().socket().unwrap()).unwrap();
+        connect(silent.unchecked(), &place.unwrap().socket().unwrap()).unwrap();
         silent
     };
     let stopped = silent();
@@ -114,7 +114,7 @@ fn a_request_that_finds_no_listener_reaches_one_that_listens_a_moment_later() {
     assert!(!all.request_again(key(&active), &first));
     // As if the system refused to watch its socket.
     let socket = &all.id(key(&deaf)).unwrap().bound.as_ref().unwrap().socket;
-    epoll::add(&deaf.channel, socket, EventData::new_u64(0), EventFlags::IN).unwrap();
+    epoll::add(&deaf.channel, socket.unchecked(), EventData::new_u64(0), EventFlags::IN).unwrap();
     assert!(!all.request_again(key(&deaf), &second));
     assert!(!all.request_again(key(&deaf), &second), "it does not wait any more");
     drop(all);
@@ -135,7 +135,7 @@ fn who_waits_at_a_listener_that_is_destroyed_is_told_even_if_a_forked_child_has_
     let of_child = {
         let mut all = device.connections.lock().unwrap();
         let id = all.id(IdKey(listener.id.key())).unwrap();
-        id.bound.as_ref().unwrap().socket.try_clone().unwrap()
+        id.bound.as_ref().unwrap().socket.unchecked().try_clone_to_owned().unwrap()
     };
     let active = Side::requests(&context, addr);
     drop(listener);

@@ -10,8 +10,9 @@ use crate::inside::prelude::*;
 use crate::lifecycle::device::FORMAT;
 use crate::observe::{ObserveError, Observer, Snapshot};
 use crate::shm::error::AttachError;
-use crate::shm::header::NotOurs;
-use crate::shm::liveness::Liveness;
+use crate::shm::file;
+use crate::shm::header::{self, NotOurs};
+use crate::shm::liveness::{Gate, Liveness};
 use crate::shm::name::FabricPath;
 use crate::shm::plan::Plan;
 use crate::shm::reader::Reader;
@@ -186,4 +187,21 @@ fn an_observer_that_came_before_its_process_attached_leaves_the_lock_as_well() {
     let me = Liveness::Alive { pid: Some(std::process::id() as i32) };
     assert_eq!(here.alive(here.owner()), me);
     other.finish();
+}
+
+#[test]
+fn an_observer_waits_for_a_fabric_that_is_being_made() {
+    let directory = Directory::new();
+    let (path, bytes) = (directory.path(), LIMITS.shape().bytes);
+    let file = file::make(&path, bytes).unwrap();
+    let shape = LIMITS.shape().in_force(&FORMAT).unwrap();
+    header::write(file.as_fd(), &shape, &FORMAT).unwrap();
+    let gate = Gate::pass(file.as_fd(), Instant::now()).unwrap().unwrap();
+    assert!(file::link(file.as_fd(), &path).unwrap());
+    let observes = || Reader::open(path.clone(), &FORMAT).map(|reader| *reader.shape());
+    let goes_on = || {
+        file::reserve(file.as_fd(), &path, bytes).unwrap();
+        drop(gate);
+    };
+    assert_eq!(waits(observes, goes_on), Ok(shape));
 }

@@ -63,7 +63,7 @@
 //! | arming a queue that holds completions | raises no event. A program that does not poll the queue empty after arming may sleep without limit: `ib_send_bw -e -l 4` does (`RXE_LOOP_FAULTS="seed=1,defer=50us"` avoids it), and sometimes UCX when it sleeps (`ucx_perftest -E sleep`) |
 //! | the path of a connection | its port and the index of its source GID are validated. Its destination LID and GID are ignored, unless the device is strict: the queue pair number finds the peer |
 //! | memory that is unmapped before it is deregistered | is not pinned: if a queue pair of the same process accesses it, the process ends by SIGSEGV |
-//! | a program closes descriptors that are not its own (`closefrom(3)`) | the device stops working |
+//! | a program closes descriptors that are not its own (`closefrom(3)`) | the device goes on, and leaves alone what the program opens in their place. Channels whose `fd` is closed can't be waited for; connections by addresses end |
 //! | a file of the fabric (`/dev/shm/rxe-loop.*`) is truncated while it is in use | the processes that use it end by SIGBUS |
 //! | out of memory | ENOMEM, also if the device is full. If the process itself can't allocate a few bytes (`ulimit -v`), it aborts, like other Rust programs |
 //!

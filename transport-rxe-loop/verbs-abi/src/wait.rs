@@ -9,12 +9,12 @@
 //! never block, and programs decide by `fcntl(2)` whether theirs does. So theirs is a second opening of the same FIFO: it
 //! is readable as long as the other is, and its flags are the program's.
 
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::OnceLock;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pipe::{PipeFlags, pipe_with};
-use transport_rxe_loop::descriptor::above_streams;
+use transport_rxe_loop::descriptor::{KeptFd, above_streams};
 
 use crate::errno::Errno;
 use crate::raw::child::{Alone, Renewed};
@@ -22,7 +22,7 @@ use crate::raw::system::{tee_byte, uncancelled};
 
 /// A descriptor for a program.
 #[derive(Debug)]
-pub struct Descriptor(OwnedFd);
+pub struct Descriptor(KeptFd);
 
 impl Descriptor {
     /// One that is readable as long as the FIFO `device` is, which stays open as long as this. Waiting for it does not fail
@@ -34,12 +34,12 @@ impl Descriptor {
         scratch()?;
         let path = format!("/proc/self/fd/{}", device.as_raw_fd());
         let opening = || open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-        Ok(Self(above_streams(opening)?))
+        Ok(Self(KeptFd::new(above_streams(opening)?)?))
     }
 
     /// Its number.
     pub fn number(&self) -> RawFd {
-        self.0.as_raw_fd()
+        self.0.unchecked().as_raw_fd()
     }
 }
 
@@ -80,30 +80,42 @@ pub fn until_found_by<T: Copy>(
 
 /// Waits until the descriptor is readable, or can't become it. It is a number, since the program may close it.
 fn wait(descriptor: RawFd) -> Result<(), Errno> {
-    let (reader, writer) = scratch()?;
-    match tee_byte(descriptor, writer) {
+    let pipe = scratch()?;
+    match tee_byte(descriptor, pipe.writer.get()?) {
         ..0 => Err(Errno::last()),
         0 => Ok(()),
-        1.. => Ok(rustix::io::read(reader, &mut [0; 1]).map(drop)?),
+        1.. => Ok(rustix::io::read(pipe.reader.get()?, &mut [0; 1]).map(drop)?),
     }
 }
 
-/// A forked child has its own: it may end between putting something in and taking it out.
-static SCRATCH: Renewed<OnceLock<(OwnedFd, OwnedFd)>> = Renewed::new(OnceLock::new());
-
 /// Where `tee` puts what nobody wants; everybody takes out what they put in.
-fn scratch() -> Result<&'static (OwnedFd, OwnedFd), Errno> {
-    let pipe = SCRATCH.get();
-    if pipe.get().is_none() {
-        // Who comes second closes its own again.
-        let _second = pipe.set(above_streams(|| pipe_with(PipeFlags::CLOEXEC))?);
+struct Pipe {
+    reader: KeptFd,
+    writer: KeptFd,
+}
+
+/// Never freed. A forked child has its own: it may end between putting something in and taking it out.
+static SCRATCH: Renewed<Mutex<Option<&'static Pipe>>> = Renewed::new(Mutex::new(None));
+
+/// The pipe of this process, or another one if the program has closed it.
+fn scratch() -> Result<&'static Pipe, Errno> {
+    let scratch = SCRATCH.get();
+    let known = *scratch.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_open = |pipe: &&Pipe| pipe.reader.get().is_ok() && pipe.writer.get().is_ok();
+    if let Some(pipe) = known.filter(is_open) {
+        return Ok(pipe);
     }
-    pipe.get().ok_or(Errno::IO)
+    let (reader, writer) = above_streams(|| pipe_with(PipeFlags::CLOEXEC))?;
+    let (reader, writer) = (KeptFd::new(reader)?, KeptFd::new(writer)?);
+    let pipe = Box::leak(Box::new(Pipe { reader, writer }));
+    // Of two that come at the same time, each has a pipe that works.
+    *scratch.lock().unwrap_or_else(PoisonError::into_inner) = Some(pipe);
+    Ok(pipe)
 }
 
 /// Has the next one who waits make another one.
 pub fn renew(alone: &Alone) {
-    SCRATCH.renew(alone, OnceLock::new());
+    SCRATCH.renew(alone, Mutex::new(None));
 }
 
 #[cfg(test)]

@@ -82,8 +82,10 @@ impl EventChannel {
     /// Waits until there may be an event, the deadline has passed, or this thread has handled a signal.
     ///
     /// # Errors
-    /// The system refused.
+    /// The system refused. EBADF: the program has closed the descriptor.
     pub fn block(&self, deadline: Option<Instant>) -> Result<Woken, EventError> {
+        let refused = |errno: rustix::io::Errno| EventError::Device(errno.raw_os_error());
+        self.device.connections.lock().and_then(|all| all.check(self.key)).map_err(refused)?;
         descriptor::block(&*self.fd, deadline)
     }
 

@@ -91,7 +91,7 @@ fn x03_a_new_channel_has_nothing_of_a_dead_one() {
         let (_context, completions, index) = with_one_free();
         let [source, other] = [5, 6].map(|nth| Source::Srq(SrqIndex::new(nth)));
         let (its, number) = (events(completions, index), source.to_number(completions));
-        its.attach(number);
+        its.attach(number, &mut Collected::default());
         its.written(its.raise(number, || true).unwrap());
         sync::release(&completions.channel(index).unsignaled, 1);
         source.node(completions).forget();
@@ -140,12 +140,12 @@ fn n06_the_descriptor_of_another_process_s_channel_is_closed_once_that_has_ended
         let (index, _) = completions.channels.claim(ANOTHER).unwrap();
         let fd = fifo::make(&completions.shm.path().fifo(index.get())).unwrap();
         events(completions, index).begin();
-        events(completions, index).attach(source.to_number(completions));
+        events(completions, index).attach(source.to_number(completions), &mut Collected::default());
         raise(completions, source, || true);
         source.node(completions).forget();
         (index, fd)
     };
-    let end = |(index, _): (ChannelIndex, OwnedFd)| {
+    let end = |(index, _): (ChannelIndex, KeptFd)| {
         remove(completions, index);
         completions.channel(index).life().end(ANOTHER);
     };
@@ -189,7 +189,7 @@ fn n09_what_another_process_could_not_ring_is_rung_once() {
     sync::release(&scene.completions.channel(scene.channel.index).unsignaled, 1);
     signal_pending(scene.completions);
     assert!(scene.is_readable() && !is_readable(&other));
-    fifo::empty(&scene.channel.fd);
+    fifo::empty(scene.channel.fd.unchecked());
     signal_pending(scene.completions);
     assert!(!scene.is_readable());
 }

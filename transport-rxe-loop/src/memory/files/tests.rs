@@ -49,7 +49,7 @@ fn x04_bytes_that_another_process_did_not_reserve_are_before_they_are_mapped() {
     file.set_len(LEN as u64).unwrap();
     assert_eq!(file.metadata().unwrap().blocks(), 0);
     let memory = map(&path, LEN).unwrap();
-    assert_eq!(missing(file.as_fd(), LEN as u64), Ok(0));
+    assert_eq!(file::missing(file.as_fd(), LEN as u64), Ok(0));
     end(&path, &memory);
 }
 
@@ -58,9 +58,9 @@ fn x07_without_a_limit_the_file_fits() {
     const LEN: u64 = 2 << 20;
     let file = memfd_create("region", MemfdFlags::CLOEXEC).unwrap();
     assert_eq!(fstatvfs(&file).unwrap().f_blocks, 0, "no limit");
-    assert_eq!(missing(file.as_fd(), LEN), Ok(LEN));
+    assert_eq!(file::missing(file.as_fd(), LEN), Ok(LEN));
     assert_eq!(reserve(file.as_fd(), LEN), Ok(()));
-    assert_eq!(missing(file.as_fd(), LEN), Ok(0), "it has all of them by now");
+    assert_eq!(file::missing(file.as_fd(), LEN), Ok(0), "it has all of them by now");
 }
 
 /// The bytes that this process has mapped by huge pages, of the mapping with a file of this name.

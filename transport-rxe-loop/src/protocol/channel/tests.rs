@@ -37,7 +37,7 @@ impl Memory {
         let (boards, nodes) = (<[Board; 2]>::default(), [const { EventNode::NEW }; 5]);
         let (fifo, collected) = Default::default();
         let memory = Self { boards, nodes, fifo, collected };
-        attached.iter().for_each(|&source| memory.events(CHANNEL).attach(source));
+        attached.iter().for_each(|&source| memory.attach(source));
         memory
     }
 
@@ -73,6 +73,15 @@ impl Memory {
         let is_left = |node: &EventNode| is_mine(node) && node.unread() > 0;
         assert_eq!(self.fifo.is_readable.get(), self.nodes.iter().any(is_left));
         taken
+    }
+
+    fn attach(&self, source: u32) {
+        self.events(CHANNEL).attach(source, &mut self.collected.borrow_mut());
+    }
+
+    /// To another channel.
+    fn attach_elsewhere(&self, source: u32) {
+        self.events(CHANNEL + 1).attach(source, &mut Collected::default());
     }
 
     fn detach(&self, source: u32) {
@@ -131,7 +140,7 @@ fn n07_nor_has_one_that_was_collected() {
     memory.raise_all(&[2, 1, 0]);
     assert_eq!(memory.take(), Some(2));
     memory.detach(1);
-    memory.events(CHANNEL).attach(1);
+    memory.attach(1);
     assert!(memory.fifo.is_readable.get());
     assert_eq!(memory.take(), Some(0));
     memory.raise(0);
@@ -148,7 +157,7 @@ fn n09_a_descriptor_is_not_emptied_for_an_instant_while_something_is_left() {
     memory.raise_all(&[2]);
     assert_eq!(memory.take(), Some(1));
     assert_eq!(memory.fifo.emptied.get(), 0, "one is collected");
-    memory.events(CHANNEL).attach(0);
+    memory.attach(0);
     memory.raise_all(&[0]);
     assert_eq!(memory.take(), Some(2));
     assert_eq!(memory.fifo.emptied.get(), 0, "one has come since");
@@ -169,7 +178,10 @@ fn n07_a_source_that_comes_again_has_none_of_its_old_events() {
         memory.raise(2);
         memory.nodes[2].forget();
         for source in [0, 2] {
-            memory.events(comes_to).attach(source);
+            match comes_to {
+                CHANNEL => memory.attach(source),
+                _ => memory.attach_elsewhere(source),
+            }
             assert_eq!(memory.nodes[source as usize].unread(), 0);
         }
         assert_eq!(memory.all(), []);
@@ -193,7 +205,7 @@ fn n09_a_channel_in_the_entry_of_a_dead_one_wakes() {
 #[test]
 fn n09_what_was_counted_and_not_told_is_told_by_others() {
     let memory = Memory::new(&[0, 1]);
-    memory.events(CHANNEL + 1).attach(4);
+    memory.attach_elsewhere(4);
     memory.raise(1);
     assert_eq!(memory.all(), [1]);
     for (source, told) in [(0, true), (1, false), (2, false), (4, false)] {
@@ -207,11 +219,42 @@ fn n09_what_was_counted_and_not_told_is_told_by_others() {
 #[test]
 fn n09_a_count_saturates_and_goes_on() {
     let memory = Memory::new(&[0]);
-    sync::store(&memory.nodes[0].count, LIFE + u64::from(u32::MAX));
+    sync::store(&memory.nodes[0].count, LIFE + u64::from(MOST) - 1);
     assert!(memory.raise(0));
-    assert_eq!(memory.nodes[0].unread(), u32::MAX);
+    assert!(!memory.raise(0));
+    assert_eq!(memory.nodes[0].unread(), MOST);
     assert_eq!(memory.take(), Some(0));
-    assert_eq!(sync::load(&memory.nodes[0].count), LIFE + u64::from(u32::MAX) - 1);
+    assert_eq!(sync::load(&memory.nodes[0].count), LIFE + u64::from(MOST) - 1);
+}
+
+#[test]
+fn x04_of_a_source_that_has_a_wrong_count_no_more_events_come_than_it_can_have() {
+    for count in [MOST + 1, 1 << 31, u32::MAX] {
+        let memory = Memory::new(&[0, 1]);
+        sync::store(&memory.nodes[0].count, LIFE + u64::from(count));
+        memory.raise_all(&[0, 1]);
+        let [mut zeros, mut ones] = [0; 2];
+        while let Some(source) = memory.take() {
+            *(if source == 0 { &mut zeros } else { &mut ones }) += 1;
+            assert!(zeros <= MOST, "{count}");
+        }
+        assert_eq!((zeros, ones), (MOST, 1));
+    }
+}
+
+#[test]
+fn x04_a_source_that_another_process_attached_has_no_events_here() {
+    let memory = Memory::new(&[0]);
+    memory.attach_elsewhere(4);
+    // The number of its channel is wrong.
+    sync::store(&memory.nodes[4].channel, CHANNEL + 1);
+    sync::store(&memory.nodes[4].count, LIFE + u64::from(u32::MAX));
+    let unwritten = memory.events(CHANNEL).raise(4, || true).expect("it comes here");
+    memory.events(CHANNEL).written(unwritten);
+    let events = memory.events(CHANNEL);
+    assert_eq!(events.take(&mut memory.collected.borrow_mut(), &memory.fifo), None);
+    assert!(memory.raise(0));
+    assert_eq!(events.take(&mut memory.collected.borrow_mut(), &memory.fifo), Some(0));
 }
 
 #[test]
@@ -223,7 +266,7 @@ fn n09_sources_that_share_a_mark_all_come() {
     });
     let (fifo, mut collected) = (Fifo::default(), Collected::default());
     for source in [2 * BITS + 7, 7, BITS + 7] {
-        events.attach(source);
+        events.attach(source, &mut collected);
         let _ = events.raise(source, || true);
     }
     let all: Vec<_> = iter::from_fn(|| events.take(&mut collected, &fifo)).collect();
@@ -234,7 +277,7 @@ fn n09_sources_that_share_a_mark_all_come() {
 fn x04_marks_and_orders_that_mean_nothing_lose_nothing() {
     for garbage in [0, 1, 77, u64::MAX] {
         let memory = Memory::new(&[0, 1, 3]);
-        memory.events(CHANNEL + 1).attach(4);
+        memory.attach_elsewhere(4);
         memory.raise_all(&[0, 3, 3]);
         memory.raise_at(CHANNEL + 1, 4);
         memory.boards[0].marks.iter().for_each(|word| {
@@ -251,7 +294,7 @@ fn x04_marks_and_orders_that_mean_nothing_lose_nothing() {
 #[test]
 fn n09_another_channel_s_source_that_shares_a_mark_keeps_nobody_awake() {
     let memory = Memory::new(&[0]);
-    memory.events(CHANNEL + 1).attach(4);
+    memory.attach_elsewhere(4);
     memory.raise_at(CHANNEL + 1, 4);
     memory.raise(0);
     memory.events(CHANNEL).set_mark(4);

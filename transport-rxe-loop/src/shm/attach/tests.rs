@@ -28,8 +28,9 @@ fn x07_threads_that_open_at_once_make_their_device_one_after_the_other() {
 /// An attempt of a program that has kept no file yet.
 fn attempt<'a>(registry: &'static Registry, path: &'a FabricPath) -> Attempt<'a> {
     let guard = registry.lock(Instant::now() + PATIENCE).unwrap();
-    let (shape, waits_at) = (limits().in_force(&FORMAT).unwrap(), Box::leak(Box::default()));
-    Attempt { guard, path, shape, format: &FORMAT, waits_at }
+    let shape = limits().in_force(&FORMAT).unwrap();
+    let wait = Box::leak(Box::new(Wait::from(Instant::now())));
+    Attempt { guard, path, shape, format: &FORMAT, wait }
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn x02_who_finds_its_number_to_be_another_fabric_s_attaches_to_neither() {
     file::unlink_fabric(path).unwrap();
     let made = attempt.keep(file::make(path, limits().bytes).unwrap()).unwrap();
     lose(made);
-    assert!(attempt.make(made).unwrap().is_none());
+    assert!(attempt.link(made).unwrap().is_none());
     assert_eq!(directory.files(), [""; 0]);
 }
 
@@ -94,4 +95,22 @@ fn x02_who_leaves_and_finds_its_number_to_be_another_file_s_removes_nothing() {
     here.fd.set(file::make(path, limits().bytes).unwrap());
     leave_one(here, here.fd.get().unwrap());
     assert_eq!(directory.files().len(), 1);
+}
+
+#[test]
+fn x07_a_process_waits_at_a_gate_for_as_long_as_the_file_grows() {
+    static WAITS: Registry = Registry::new();
+    let directory = Directory::new();
+    let path = &directory.path();
+    let made = || attempt(&WAITS, path).keep(file::make(path, 1).unwrap()).unwrap();
+    let (file, other) = (made(), made());
+    let wait = Wait::from(Instant::now());
+    let moves = |file, len| {
+        let before = wait.deadline.replace(wait.deadline.get() - PATIENCE);
+        wait.at(file, len);
+        wait.deadline.get() >= before
+    };
+    let grows = [(file, 1), (file, 1), (file, 0), (file, 2), (other, 1), (other, 1)];
+    let moved = grows.map(|(file, len)| moves(file, len));
+    assert_eq!(moved, [true, false, false, true, true, false]);
 }

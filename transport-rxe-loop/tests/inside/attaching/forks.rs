@@ -34,11 +34,20 @@ pub fn fork(child: impl FnOnce() -> bool) -> i32 {
 
 /// A child that lives until it is killed.
 fn fork_for_long() -> i32 {
-    fork(|| {
-        loop {
-            thread::sleep(PATIENCE);
-        }
-    })
+    fork(|| sleeps())
+}
+
+/// Sleeps until this process is killed.
+pub fn sleeps() -> ! {
+    loop {
+        thread::sleep(PATIENCE);
+    }
+}
+
+/// Kills a child, and waits for its end.
+pub fn kill(child: i32) {
+    end(Pid::from_raw(child).unwrap());
+    assert_eq!(exit_code(child), -1);
 }
 
 /// Waits for a child, as long as it may take.

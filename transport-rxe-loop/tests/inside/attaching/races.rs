@@ -1,20 +1,50 @@
-//! Tests of many processes that attach while others leave.
+//! Tests of many processes that attach while others leave, or are killed.
+
+use std::io::{Read as _, Write, pipe};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use rustix::fs::statvfs;
 
 use super::*;
+use crate::inside::actor::few_or;
+use crate::inside::chance::Chance;
 
 const RACERS: usize = 16;
 
+/// More than half of the memory of a container, which is 64 MiB.
+const LARGE: u64 = 52 << 20;
+/// What a file takes beside its bytes: the header of each process that wants to make it.
+const BESIDE: u64 = (RACERS as u64) << 12;
+
+/// How often the makers of a fabric are killed.
+const KILLS: usize = 300;
+/// A fabric that takes some milliseconds to make.
+const KILLED_AT: u64 = 12 << 20;
+
 /// Attaches on order, writes to which file, and leaves on order.
 pub fn racer(path: &FabricPath) {
+    races(path, limits().bytes);
+}
+
+/// The same, with a large fabric.
+pub fn large_racer(path: &FabricPath) {
+    races(path, LARGE);
+}
+
+fn races(path: &FabricPath, bytes: u64) {
     say("ready");
     order();
-    attach(path).unwrap();
+    attach_large(path, bytes).unwrap();
     say(inode(path));
     order();
 }
 
-fn ready(directory: &Directory) -> Vec<Actor> {
-    let racers: Vec<_> = (0..RACERS).map(|_| directory.play("racer")).collect();
+fn attach_large(path: &FabricPath, bytes: u64) -> Result<&'static Attachment, AttachError> {
+    REGISTRY.attach(path, &Shape { bytes, ..limits() }, &FORMAT)
+}
+
+fn ready(directory: &Directory, part: &str) -> Vec<Actor> {
+    let racers: Vec<_> = (0..RACERS).map(|_| directory.play(part)).collect();
     racers.iter().for_each(|racer| assert_eq!(racer.hear(), "ready"));
     racers
 }
@@ -28,12 +58,68 @@ fn meet(racers: &[Actor], path: &FabricPath) -> u64 {
 }
 
 /// All attach at once, with space for one file.
-pub fn crowd(directory: &Directory) {
-    let mut racers = ready(directory);
+pub fn crowd(directory: &Directory, part: &str) {
+    let mut racers = ready(directory, part);
     racers.iter_mut().for_each(Actor::go);
     meet(&racers, &directory.path());
     racers.into_iter().for_each(Actor::finish);
     assert_eq!(directory.files(), [""; 0]);
+}
+
+/// The most bytes that the file system of a directory has in use until `while_it` returns.
+fn most_used(directory: &Path, while_it: impl FnOnce()) -> u64 {
+    let (is_over, most) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                let stat = statvfs(directory).unwrap();
+                most.fetch_max((stat.f_blocks - stat.f_bfree) * stat.f_frsize, Relaxed);
+            }
+        });
+        while_it();
+        is_over.store(true, Relaxed);
+    });
+    most.into_inner()
+}
+
+fn is_one_file(used: u64, bytes: u64) {
+    assert!(used <= bytes + BESIDE, "{used} bytes were in use for one file of {bytes}");
+}
+
+/// All attach at once to a large fabric.
+pub fn large_crowd(directory: &Directory) {
+    let used = most_used(&directory.0, || crowd(directory, "large racer"));
+    is_one_file(used, LARGE);
+}
+
+/// A child that attaches, says so in a pipe, and lives until it is killed.
+fn fork_attached(path: &FabricPath, mut says: impl Write) -> i32 {
+    forks::fork(|| {
+        attach_large(path, KILLED_AT).unwrap();
+        says.write_all(b"x").unwrap();
+        forks::sleeps()
+    })
+}
+
+/// Makers of a fabric are killed, at any instant. Whoever waits for them makes it, and the last leaves nothing.
+pub fn killed_makers(path: &FabricPath) {
+    let mut chance = Chance::new(std::process::id().into());
+    let used = most_used(path.directory(), || {
+        for _ in 0..few_or(KILLS, 20 * KILLS) / 4 {
+            let makers = [(); 3].map(|()| fork_attached(path, std::io::sink()));
+            let delay = Duration::from_micros(chance.below(15_000) as u64);
+            thread::sleep(delay);
+            let (mut attached, says) = pipe().unwrap();
+            let waits = fork_attached(path, says);
+            makers.into_iter().for_each(forks::kill);
+            attached.read_exact(&mut [0]).expect("it attaches");
+            forks::kill(waits);
+            let last = forks::fork(|| attach_large(path, KILLED_AT).is_ok());
+            assert_eq!(forks::exit_code(last), 0, "after {delay:?}");
+            assert_eq!(files(path.directory()), [""; 0], "after {delay:?}");
+        }
+    });
+    is_one_file(used, KILLED_AT);
 }
 
 #[test]
@@ -41,7 +127,7 @@ fn x02_all_that_come_while_others_go_end_up_in_one_file_and_leave_nothing() {
     let directory = Directory::new();
     let mut before: Vec<Actor> = Vec::new();
     for round in 0..4 {
-        let mut racers = ready(&directory);
+        let mut racers = ready(&directory, "racer");
         for (index, racer) in racers.iter_mut().enumerate() {
             racer.go();
             // Those of the round before leave meanwhile, in every other round by being killed.

@@ -162,7 +162,20 @@ fn own_memory(directory: &Path, size: &str) -> bool {
 
 pub fn crowd(path: &FabricPath) {
     if own_memory(path.directory(), "size=1100k") {
-        races::crowd(&Directory(path.directory().to_owned()));
+        races::crowd(&Directory(path.directory().to_owned()), "racer");
+    }
+}
+
+/// With as much memory as a container has.
+pub fn large_crowd(path: &FabricPath) {
+    if own_memory(path.directory(), "size=64m") {
+        races::large_crowd(&Directory(path.directory().to_owned()));
+    }
+}
+
+pub fn killed_makers(path: &FabricPath) {
+    if own_memory(path.directory(), "size=16m") {
+        races::killed_makers(path);
     }
 }
 
@@ -170,6 +183,14 @@ pub fn crowd(path: &FabricPath) {
 fn x07_racing_to_make_the_file_needs_no_more_memory_than_the_file() {
     if is_root() {
         alone("crowd", &Directory::new());
+        alone("large crowd", &Directory::new());
+    }
+}
+
+#[test]
+fn x02_x03_a_maker_of_the_file_that_is_killed_is_replaced_and_leaves_nothing() {
+    if is_root() {
+        alone("killed makers", &Directory::new());
     }
 }
 

@@ -3,7 +3,12 @@
 
 #![allow(unsafe_code)]
 
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+
 use super::*;
+use crate::cm::{CmId, ConnParam, EventChannel, EventKind, PortSpace};
 use crate::memory::paths::AccessPath;
 
 /// How a process loses its descriptors.
@@ -136,4 +141,89 @@ fn x03_a_process_that_closes_all_its_descriptors_is_alive_and_goes_on() {
 #[test]
 fn x03_a_process_that_opens_and_closes_the_fabric_s_file_is_alive_and_goes_on() {
     goes_on_having_lost_it("read");
+}
+
+/// The program's own sockets, with the numbers of what it has closed.
+struct OwnSockets(Vec<[UnixStream; 2]>);
+
+impl OwnSockets {
+    /// Closes what is not this process' own, and opens these.
+    fn instead_of_all() -> Self {
+        // SAFETY: what this process goes on with are its streams, and what is tested.
+        unsafe { assert_eq!(libc::close_range(3, u32::MAX, 0), 0) };
+        Self((0..64).map(|_| UnixStream::pair().unwrap().into()).collect())
+    }
+
+    /// They are open, and nothing was written to them or read from them.
+    fn check(&mut self) {
+        for [one, other] in &mut self.0 {
+            for socket in [&mut *one, &mut *other] {
+                socket.set_nonblocking(true).unwrap();
+                let read = socket.read(&mut [0]).map_err(|error| error.kind());
+                assert_eq!(read, Err(ErrorKind::WouldBlock), "{}", socket.as_raw_fd());
+            }
+            one.write_all(b"x").unwrap();
+            assert_eq!(other.read(&mut [0; 2]).unwrap(), 1);
+        }
+    }
+}
+
+/// A channel of the connection manager, with an identifier that listens or requests a connection.
+fn identifier(context: &Context, listens: bool) -> (EventChannel, CmId) {
+    let channel = EventChannel::new(context).unwrap();
+    let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
+    if listens {
+        id.bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        id.listen(2).unwrap();
+    } else {
+        id.resolve_addr(None, "127.0.0.1:1".parse().unwrap()).unwrap();
+        assert_eq!(channel.take().unwrap().unwrap().event.kind, EventKind::ADDR_RESOLVED);
+        id.connect(&ConnParam::new(1, b"")).unwrap();
+    }
+    (channel, id)
+}
+
+/// Closes all descriptors that are not its own, opens others, and goes on with what it has.
+#[test]
+#[ignore = "a process of another test"]
+fn opens_others() {
+    die_with_parent();
+    let mut fixture = Fixture::new();
+    let mut channel = fixture.context.create_channel().unwrap();
+    let mut cq = fixture.context.create_cq(8, Some(&channel)).unwrap();
+    let mut qp = fixture.own_peer_of(&QpInit::new(&cq));
+    let mut raise = |cq: &mut Cq| {
+        assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
+        let nowhere = RemoteAddr { addr: 0, rkey: 0 };
+        qp.post_send(&[SendWr::write(1, &[], nowhere)]).unwrap();
+        assert_eq!(polled(cq), [(1, WcStatus::SUCCESS)]);
+    };
+    raise(&mut cq);
+    let [listens, requests] = [true, false].map(|listens| identifier(&fixture.context, listens));
+    let mut own = OwnSockets::instead_of_all();
+    for _ in 0..3 {
+        assert_eq!(channel.block(Some(Instant::now())), Ok(Woken::Event));
+        assert_eq!(channel.take_event(), Ok(Some(cq.key())));
+        assert_eq!(channel.take_event(), Ok(None));
+        assert_eq!(channel.block(Some(Instant::now())), Ok(Woken::DeadlinePassed));
+        raise(&mut cq);
+    }
+    assert_eq!(fixture.told(), None);
+    assert!(listens.0.take().unwrap().is_none());
+    assert!(listens.0.block(Some(Instant::now())).is_err(), "it can't be readable");
+    until("nobody listens", || {
+        let event = requests.0.take().unwrap();
+        event.is_some_and(|event| event.event.kind == EventKind::REJECTED)
+    });
+    own.check();
+    drop((listens, requests, qp, cq, channel, fixture));
+    own.check();
+    say("done");
+}
+
+#[test]
+fn x03_what_a_program_opens_in_place_of_what_it_has_closed_is_left_alone() {
+    let actor = Actor::start("inside::dying::descriptors::opens_others", &[]);
+    assert_eq!(actor.heard_within(Duration::from_secs(20)).as_deref(), Some("done"));
+    assert!(actor.ended().success());
 }

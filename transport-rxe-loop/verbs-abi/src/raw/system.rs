@@ -1,7 +1,7 @@
 //! Calls of the C library that no crate makes safe.
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use rustix::mm::{Advice, madvise};
 
@@ -64,7 +64,7 @@ unsafe extern "C-unwind" {
 
 /// Copies a byte from one FIFO to another, once there is one: 1, or 0 if there can't be one, or -1 with `errno`. The first
 /// is a number, since the program may close it.
-pub fn tee_byte(from: RawFd, to: &OwnedFd) -> isize {
+pub fn tee_byte(from: RawFd, to: BorrowedFd<'_>) -> isize {
     // SAFETY: any numbers will do, and it has no pointers.
     unsafe { tee(from, to.as_raw_fd(), 1, 0) }
 }

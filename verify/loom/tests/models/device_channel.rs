@@ -63,12 +63,13 @@ struct Channel {
 }
 
 impl Channel {
-    /// All sources come here, and so many raise events.
-    fn new(raisers: u32) -> Arc<Self> {
+    /// All sources come here, and so many raise events. And what its owner keeps to itself.
+    fn new(raisers: u32) -> (Arc<Self>, Collected) {
         let fifo = Fifo(Monitor::new(State { readable: false, raisers }));
         let channel = Self { board: Board::default(), nodes: Default::default(), fifo };
-        (0..SOURCES).for_each(|source| channel.events().attach(source));
-        Arc::new(channel)
+        let mut collected = Collected::default();
+        (0..SOURCES).for_each(|source| channel.events().attach(source, &mut collected));
+        (Arc::new(channel), collected)
     }
 
     fn events<'a>(&'a self) -> Events<'a, impl Fn(u32) -> &'a EventNode> {
@@ -133,11 +134,10 @@ const OTHERS: u32 = 2;
 /// The victim raises an event, and goes no further than a step of that; the survivor raises one of `source`. The reader
 /// sleeps until the survivor's has come, or one of two of the same that wait; then somebody sweeps up.
 fn stop_at(step: u32, source: u32, fault: Fault) {
-    let channel = Channel::new(1);
+    let (channel, mut collected) = Channel::new(1);
     let victim =
         spawn(&channel, move |channel| death::killed_at(step, || channel.raise(MINE, fault)));
     let survivor = raiser(&channel, source);
-    let mut collected = Collected::default();
     let mut taken = channel.read(&mut collected);
     assert!(count(&taken, source) >= 1, "{ASLEEP}");
     survivor.join().unwrap();
@@ -174,9 +174,9 @@ fn n06_who_stops_at_any_step_of_raising_keeps_no_other_event_back() {
 #[test]
 fn n06_every_event_wakes_and_comes_once() {
     model("two raise, one reads", || {
-        let channel = Channel::new(2);
+        let (channel, mut collected) = Channel::new(2);
         let raisers = [raiser(&channel, 0), raiser(&channel, 1)];
-        let taken = channel.read(&mut Collected::default());
+        let taken = channel.read(&mut collected);
         for source in 0..2 {
             assert!(count(&taken, source) >= 1, "{ASLEEP}");
             assert_eq!(count(&taken, source), 1, "{LOST}");
@@ -191,17 +191,16 @@ const NEXT: u32 = 2;
 
 /// An event of an object is raised while that goes and the next one comes in its place.
 fn replace(looks_late: bool) {
-    let channel = Channel::new(0);
+    let (channel, mut collected) = Channel::new(0);
     let object = Arc::new(AtomicU32::new(GONE));
     let raiser = spawn((&channel, &object), move |(channel, object)| {
         let is_there = || sync::acquire(&*object) == GONE;
         let was_there = is_there();
         let _ = channel.events().raise(MINE, || if looks_late { is_there() } else { was_there });
     });
-    let mut collected = Collected::default();
     channel.events().detach(MINE, &mut collected, &channel.fifo);
     sync::release(&*object, NEXT);
-    channel.events().attach(MINE);
+    channel.events().attach(MINE, &mut collected);
     raiser.join().unwrap();
     assert_eq!(channel.nodes[MINE as usize].unread(), 0, "an event of what is gone");
 }
@@ -218,9 +217,8 @@ fn n07_the_next_object_has_no_event_of_the_one_that_is_gone() {
 
 /// Somebody is late to write the descriptor for an event that is read meanwhile; then another event is raised.
 fn late() {
-    let channel = Channel::new(2);
+    let (channel, mut collected) = Channel::new(2);
     let late = raiser(&channel, 0);
-    let mut collected = Collected::default();
     for _ in 0..2 {
         while channel.events().take(&mut collected, &channel.fifo).is_some() {}
     }
