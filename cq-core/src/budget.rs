@@ -50,6 +50,9 @@
 //! completions than its buffer holds ([P2](crate::contract#p2)). [`Budgeted`] observes this on each poll. Drop a
 //! reservation only after its queue pair was destroyed, and call [`discard`](Reservation::discard) only after RESET.
 //!
+//! Both are counted modulo 2³². So fewer than 2³² reservations must be dropped or discarded between two polls that find
+//! the queue empty.
+//!
 //! A queue with several software producers ([`mpsc`](crate::queue::mpsc)) may return fewer completions while a producer
 //! is in a push, though others are stored behind it. Its producers use `try_push`, which can't overrun. A wrapper that holds
 //! completions back, such as a fault injector, goes around a [`Budgeted`] queue, not into it.
@@ -59,6 +62,8 @@
 //! changes.
 
 mod reservation;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub use self::reservation::{Overdrawn, Reservation};
 
@@ -83,6 +88,8 @@ pub struct Budget {
     asked: AtomicU32,
     /// The last of these requests that was answered. Written by the poller.
     answered: AtomicU32,
+    /// Entries of the queue. Written by the thread that creates or resizes it.
+    capacity: AtomicU32,
 }
 
 /// Entries of a completion queue whose budget is on the heap. Feature `alloc`.
@@ -99,6 +106,7 @@ impl Budget {
                 released: AtomicU32::new(0),
                 asked: AtomicU32::new(0),
                 answered: AtomicU32::new(0),
+                capacity: AtomicU32::new(0),
             }
         }
     }
@@ -112,11 +120,15 @@ impl Budget {
         sync::free(&self.free)
     }
 
-    /// Takes entries of those that are free.
-    fn take(&self, entries: u32) -> Result<(), Overdrawn> {
+    /// Takes entries of those that are free. The caller holds, or will take, as many as `beside` at the same time.
+    fn take(&self, entries: u32, beside: u32) -> Result<(), Overdrawn> {
         // Looked at first: what was given back before, and is not pending here, is free below.
         let pending = sync::see_asked(&self.asked) != sync::see_answer(&self.answered);
-        sync::take(&self.free, entries).map_err(|free| Overdrawn { asked: entries, free, pending })
+        sync::take(&self.free, entries).map_err(|free| {
+            let capacity = sync::load_u32(&self.capacity);
+            let fits = entries.checked_add(beside).is_some_and(|all| all <= capacity);
+            Overdrawn { asked: entries, free, pending: pending && fits }
+        })
     }
 }
 
@@ -126,8 +138,22 @@ impl Default for Budget {
     }
 }
 
-/// A completion queue whose entries are reserved. It polls and arms as the transport `T` does, to which it
-/// dereferences. `B` is what holds the [`Budget`]: an `Arc`, or a reference.
+/// A completion queue whose entries are reserved. It polls and arms as the transport `T` does. `B` is what holds the
+/// [`Budget`]: an `Arc`, or a reference.
+///
+/// A queue pair that reserves nothing is not created by it:
+/// ```compile_fail,E0308
+/// use std::sync::Arc;
+///
+/// use cq_core::budget::{Budget, Budgeted};
+/// use cq_core::cq::CompletionQueue;
+/// use cq_core::device::{Device, ProtectionDomain};
+/// use cq_core::setup::QpInit;
+///
+/// fn create<D: Device>(pd: &D::Pd, cq: &CompletionQueue<Budgeted<D::Cq, Arc<Budget>>>) {
+///     let _ = pd.create_qp(&QpInit::new(cq.get_ref()));
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Budgeted<T, B> {
     transport: T,
@@ -168,6 +194,7 @@ impl<'b, T> Budgeted<T, &'b Budget> {
 
 impl<T, B: Deref<Target = Budget>> Budgeted<T, B> {
     fn with(transport: T, capacity: u32, budget: B) -> Self {
+        sync::store_u32(&budget.capacity, capacity);
         sync::give(&budget.free, capacity);
         Self { transport, budget, capacity, answered: 0, released: 0 }
     }
@@ -187,6 +214,12 @@ impl<T, B: Deref<Target = Budget>> Budgeted<T, B> {
         BudgetedHandle { handle: self.transport.handle(), budget: self.budget.clone() }
     }
 
+    /// The transport, for what it alone has. A queue pair that is created by it has reserved nothing, and can overrun the
+    /// queue.
+    pub const fn unbudgeted(&self) -> &T {
+        &self.transport
+    }
+
     /// Returns the transport. Reservations that are dropped later are not freed.
     pub fn into_transport(self) -> T {
         self.transport
@@ -198,6 +231,9 @@ impl<T, B: Deref<Target = Budget>> Budgeted<T, B> {
     /// # Errors
     /// More entries are reserved, with those that wait for the queue to be empty, than the new capacity has. The queue
     /// was not resized.
+    ///
+    /// # Panics
+    /// As `resize` does, which must not have resized the queue then.
     pub fn resize_by<E>(
         &mut self,
         capacity: u32,
@@ -205,12 +241,16 @@ impl<T, B: Deref<Target = Budget>> Budgeted<T, B> {
     ) -> Result<Result<u32, E>, Overdrawn> {
         let fewer = self.capacity.saturating_sub(capacity);
         // Taken before the queue shrinks, so that nobody reserves them meanwhile.
-        self.budget.take(fewer)?;
+        self.budget.take(fewer, 0)?;
+        let mut unused = Unused { budget: &self.budget, entries: fewer };
         let resized = resize(&mut self.transport);
-        let least = self.capacity - fewer;
-        let now = resized.as_ref().map_or(self.capacity, |now| least.max(*now));
-        sync::give(&self.budget.free, now - least);
-        self.capacity = now;
+        if let Ok(now) = resized {
+            let least = self.capacity - fewer;
+            self.capacity = least.max(now);
+            sync::store_u32(&self.budget.capacity, self.capacity);
+            unused.entries = self.capacity - least;
+        }
+        drop(unused);
         Ok(resized)
     }
 
@@ -221,6 +261,18 @@ impl<T, B: Deref<Target = Budget>> Budgeted<T, B> {
         sync::give(&self.budget.free, more);
         sync::answer(&self.budget.answered, asked);
         (self.answered, self.released) = (asked, released);
+    }
+}
+
+/// Entries that are free again when it is dropped, also by a panic.
+struct Unused<'b> {
+    budget: &'b Budget,
+    entries: u32,
+}
+
+impl Drop for Unused<'_> {
+    fn drop(&mut self) {
+        sync::give(&self.budget.free, self.entries);
     }
 }
 
@@ -260,14 +312,6 @@ impl<T: Arm, B: Deref<Target = Budget>> Arm for Budgeted<T, B> {
     }
 }
 
-impl<T, B> Deref for Budgeted<T, B> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.transport
-    }
-}
-
 impl<T, B> Destroy for Budgeted<T, B>
 where
     T: Destroy,
@@ -281,7 +325,20 @@ where
     }
 }
 
-/// A handle of a [`Budgeted`] completion queue: the device's handle, to which it dereferences, and the budget.
+/// A handle of a [`Budgeted`] completion queue: the device's handle, and the budget.
+///
+/// Nor is a queue pair that reserves nothing created by it:
+/// ```compile_fail,E0308
+/// use std::sync::Arc;
+///
+/// use cq_core::budget::{Budget, BudgetedHandle};
+/// use cq_core::device::{Device, ProtectionDomain};
+/// use cq_core::setup::QpInit;
+///
+/// fn create<D: Device>(pd: &D::Pd, cq: &BudgetedHandle<D::CqHandle, Arc<Budget>>) {
+///     let _ = pd.create_qp(&QpInit::new(cq));
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct BudgetedHandle<H, B> {
     handle: H,
@@ -293,12 +350,9 @@ impl<H, B> BudgetedHandle<H, B> {
     pub const fn budget(&self) -> &B {
         &self.budget
     }
-}
 
-impl<H, B> Deref for BudgetedHandle<H, B> {
-    type Target = H;
-
-    fn deref(&self) -> &H {
+    /// The device's handle. A queue pair that is created by it alone has reserved nothing, and can overrun the queue.
+    pub const fn unbudgeted(&self) -> &H {
         &self.handle
     }
 }

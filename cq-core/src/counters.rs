@@ -110,7 +110,7 @@ mod serialized;
 
 pub use self::counts::{Completions, Counts};
 
-#[cfg(feature = "alloc")]
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 use alloc::sync::Arc;
 use core::ops::Deref;
 
@@ -176,7 +176,7 @@ impl Counters {
     }
 
     /// Returns the recorder of a queue, and its counters, which live until both are dropped. Feature `alloc`.
-    #[cfg(feature = "alloc")]
+    #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     #[must_use]
     pub fn shared() -> (Recorder<Arc<Self>>, Arc<Self>) {
         let counters = Arc::new(Self::new());

@@ -115,13 +115,13 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | none | everything that the rows below do not list, from `core` alone |
-//! | `alloc` | heap-allocated queues, sized at run time, whose sides own their storage; `queue_set`; `BTreeMap` for [`handlers`] |
+//! | `alloc` | `queue_set`; `BTreeMap` for [`handlers`]; on targets with compare-and-swap heap-allocated queues, sized at run time, whose sides own their storage, and counters and `waker` channels that several own |
 //! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on; `HashMap` for [`handlers`] |
-//! | `poll` | `std`, and on Linux `wait_set` and `channel::descriptor`, by poll(2), epoll(7) and eventfd(2), and `exchange` and `cm` |
+//! | `poll` | `std`, and on Linux alone `wait_set` and `channel::descriptor`, by poll(2), epoll(7) and eventfd(2), and `exchange` and `cm` |
 //! | `heapless` | the maps of `heapless` for [`handlers`] |
 //! | `async` | `channel::waker`, a channel for tasks of any executor |
 //! | `stream` | `async`, and `cq::CompletionStream` |
-//! | `tokio` | `async` and `std`, and `task` |
+//! | `tokio` | `async` and `poll`, and on Unix `task` |
 //! | `portable-atomic` | `async` on targets without compare-and-swap |
 //! | `serde` | `Serialize` and `Deserialize` for the types of [`setup`], requests, events, errors and counts |
 //! | `defmt` | `defmt::Format` for completions, requests, numbers, keys, events, errors and counts: [below](#logs-of-firmware) |
@@ -197,7 +197,7 @@ pub mod setup;
 #[cfg(target_has_atomic = "32")]
 pub mod shared_cq;
 pub mod sync;
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", unix))]
 pub mod task;
 #[cfg(feature = "test-util")]
 pub mod testing;

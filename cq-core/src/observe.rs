@@ -35,8 +35,25 @@
 //! ```
 //!
 //! # Creating queue pairs
-//! An observed queue of a device dereferences to that queue, and so to its handle:
-//! `pd.create_qp(&QpInit::new(cq.get_ref()))` is the same with and without an observer.
+//! An observed queue of a device dereferences to the queue's handle: `pd.create_qp(&QpInit::new(cq.get_ref()))` is the same
+//! with and without an observer. It does not dereference to the queue itself, which could be polled past the observer, nor
+//! to the handle of a [`Budgeted`](crate::budget::Budgeted) queue, whose queue pairs reserve entries:
+//!
+//! ```compile_fail,E0308
+//! use std::sync::Arc;
+//!
+//! use cq_core::budget::{Budget, Budgeted};
+//! use cq_core::counters::{Counters, Recorder};
+//! use cq_core::device::{Device, ProtectionDomain};
+//! use cq_core::observe::Observed;
+//! use cq_core::setup::QpInit;
+//!
+//! type Queue<D> = Observed<Budgeted<<D as Device>::Cq, Arc<Budget>>, Recorder<Arc<Counters>>>;
+//!
+//! fn create<D: Device>(pd: &D::Pd, cq: &Queue<D>) {
+//!     let _ = pd.create_qp(&QpInit::new(cq));
+//! }
+//! ```
 
 use core::ops::Deref;
 
@@ -69,8 +86,8 @@ pub trait Observer {
     }
 }
 
-/// A queue with an observer. It implements what the queue implements: wrap it in a
-/// [`CompletionQueue`](crate::cq::CompletionQueue).
+/// A queue with an observer. It implements what the queue implements, and dereferences to what the queue dereferences to:
+/// wrap it in a [`CompletionQueue`](crate::cq::CompletionQueue).
 #[derive(Clone, Debug)]
 pub struct Observed<T, O> {
     transport: T,
@@ -99,11 +116,11 @@ impl<T, O> Observed<T, O> {
     }
 }
 
-impl<T, O> Deref for Observed<T, O> {
-    type Target = T;
+impl<T: Deref, O> Deref for Observed<T, O> {
+    type Target = T::Target;
 
     #[inline]
-    fn deref(&self) -> &T {
+    fn deref(&self) -> &T::Target {
         &self.transport
     }
 }

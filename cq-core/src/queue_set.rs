@@ -230,11 +230,13 @@ impl<T: Arm, C: Events> QueueSet<T, C> {
                 let event =
                     event.map_err(|error| SetError::Event { channel: ChannelId(id), error })?;
                 let Some(key) = event else { break };
+                let of_key = |queue: &Queue<T>| queue.cq.get_ref().key() == key;
+                // All of them first: an observer may panic when it gets to know of the event.
                 for (_, queue) in self.queues.iter_mut() {
-                    if queue.cq.get_ref().key() == key {
-                        queue.is_armed = false;
-                        queue.cq.transport().took_events(1);
-                    }
+                    queue.is_armed &= !of_key(queue);
+                }
+                for (_, queue) in self.queues.iter_mut().filter(|(_, queue)| of_key(queue)) {
+                    queue.cq.transport().took_events(1);
                 }
             }
         }

@@ -41,7 +41,7 @@
 //! | `give` (Release) | the poller, after a poll that found the queue empty | `take` (Acquire), a thread that reserves | that the entries were removed from the queue |
 //! | `answer` (Release) | the poller, likewise | `see_answer` (Acquire), a thread that discarded | likewise |
 //! | `count_event` (Release) | the raiser of an event of [`channel`](crate::channel) | `see_events` (Acquire) | that the arm word was written Idle, for each event counted, and the queue's key |
-//! | `register` | consumer | `wake`, producer | a task that was registered before the event; `AtomicWaker` orders them |
+//! | `register`, `unregister` | consumer | `wake`, producer | a task that was registered before the event; `AtomicWaker` orders them |
 //! | [`Signal::raise`](crate::transport::Signal::raise) | producer | taking the event | that the arm word was written Idle, before the consumer arms again |
 //!
 //! `disarm` and `end` pair with nothing: they are read-modify-writes because they must replace only the value that was
@@ -62,6 +62,7 @@
 //! | a lock word, by a thread that spins | `try_lock` checks it |
 //! | the count of dropped completions, by `latch_more` | its compare-and-swap checks it |
 //! | the free entries of a budget, by `free` | the compare-and-swap of `take` checks them |
+//! | the capacity of a budget | it only says whether a reservation that was refused can ever succeed; the thread that resizes the queue decides when others learn of it |
 //! | the count of events, by `count_event` without compare-and-swap | the only raiser loads what it stored |
 //! | the [counters](crate::counters) of a queue | only its recorder stores them; nothing is decided by what a reader sees |
 //!
@@ -223,6 +224,15 @@ pub(crate) fn register(waker: &AtomicWaker, task: &core::task::Waker) {
     waker.register_by_ref(task);
     #[cfg(not(loom))]
     waker.register(task);
+}
+
+/// Takes out the registered task.
+#[cfg(feature = "async")]
+pub(crate) fn unregister(waker: &AtomicWaker) {
+    #[cfg(loom)]
+    drop(waker.take_waker());
+    #[cfg(not(loom))]
+    drop(waker.take());
 }
 
 /// Wakes the registered task.

@@ -68,7 +68,7 @@ mod qp;
 mod retire;
 mod srq;
 
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", unix))]
 pub(crate) use self::create::CqHandle;
 pub use self::create::CreateTrackedError;
 pub use self::credit::{Credit, Unlimited};

@@ -140,6 +140,13 @@ pub trait Events {
     /// # Errors
     /// The channel failed.
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError>;
+
+    /// Discards the unread events of a queue that is destroyed ([N7](crate::contract#n7)). By default there is nothing to
+    /// do: a device does so when the queue is destroyed. A channel of software queues does not learn of that.
+    #[inline]
+    fn forget(&mut self, key: CqKey) {
+        let _ = key;
+    }
 }
 
 /// Sleeps on a completion channel.

@@ -62,6 +62,8 @@
 //! [`CompletionQueue::wait`](crate::cq::CompletionQueue::wait), 4 µs for a round trip between two threads that sleep.
 
 mod sources;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub use self::sources::{DescriptorId, NotAdded, StopHandle};
 
@@ -139,9 +141,8 @@ impl<T, C: AsFd> WaitSet<T, C> {
     /// Removes a channel and returns it; `None` if it was removed before. First remove its queues, which nothing wakes
     /// any more.
     pub fn remove_channel(&mut self, id: ChannelId) -> Option<C> {
-        let channel = self.set.remove_channel(id)?;
-        self.sources.remove_channel(&channel);
-        Some(channel)
+        self.sources.remove_channel(self.set.channel(id)?);
+        self.set.remove_channel(id)
     }
 
     /// Adds a queue, whose channel is in the set: without its events, a sleep does not end.
@@ -299,6 +300,7 @@ struct Spin {
     limit: Duration,
     deadline: Option<Instant>,
     start: Option<Instant>,
+    /// Since the clock was read.
     rounds: u32,
 }
 
@@ -310,8 +312,8 @@ impl Spin {
             return false;
         }
         spin_loop();
-        self.rounds += 1;
-        if self.rounds % CLOCK != 1 {
+        self.rounds = (self.rounds + 1) % CLOCK;
+        if self.rounds != 1 {
             return true;
         }
         let now = Instant::now();

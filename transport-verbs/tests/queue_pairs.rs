@@ -92,6 +92,18 @@ fn q01_connect_leads_nowhere_without_an_address() {
     assert_eq!(state(&a.qp), QpState::INIT);
 }
 
+#[test]
+fn q01_a_peer_with_an_mtu_that_is_none_is_not_connected_to() {
+    let Some((mut a, b)) = ends() else { return };
+    let peer = Endpoint { mtu: u32::MAX, ..b.qp.endpoint(&b.port) };
+    let refused = a.qp.connect(&a.port, &peer).unwrap_err();
+    assert!(matches!(
+        refused,
+        ModifyError::BadValue { attr: QpAttrMask::PATH_MTU, value: u32::MAX, .. }
+    ));
+    assert_eq!(state(&a.qp), QpState::INIT);
+}
+
 /// Datagrams need a queue key, connections a peer.
 #[test]
 fn q01_each_kind_of_queue_pair_has_its_own_way() {

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::ops::Deref;
+use core::ptr;
 
 use super::Budget;
 use crate::sync;
@@ -30,8 +31,37 @@ impl<B: Deref<Target = Budget>> Reservation<B> {
     where
         B: Clone,
     {
-        budget.take(entries)?;
-        Ok(Self { budget: budget.clone(), entries, stale: 0, asked: 0 })
+        Self::beside(budget, entries, 0)
+    }
+
+    /// Reserves entries of two queues, or of one twice: both or none.
+    ///
+    /// # Errors
+    /// Fewer are free.
+    pub(crate) fn pair(budgets: [&B; 2], entries: [u32; 2]) -> Result<[Self; 2], Overdrawn>
+    where
+        B: Clone,
+    {
+        let [first, second] = budgets.map(|budget| &**budget);
+        let beside = |other: u32| if ptr::eq(first, second) { other } else { 0 };
+        let first = Self::beside(budgets[0], entries[0], beside(entries[1]))?;
+        match Self::beside(budgets[1], entries[1], beside(entries[0])) {
+            Ok(second) => Ok([first, second]),
+            Err(overdrawn) => {
+                first.cancel();
+                Err(overdrawn)
+            }
+        }
+    }
+
+    fn beside(budget: &B, entries: u32, beside: u32) -> Result<Self, Overdrawn>
+    where
+        B: Clone,
+    {
+        // Cloned first: nothing is taken if that panics.
+        let budget = budget.clone();
+        budget.take(entries, beside)?;
+        Ok(Self { budget, entries, stale: 0, asked: 0 })
     }
 
     /// The number of entries.
@@ -71,10 +101,13 @@ impl<B: Deref<Target = Budget>> Reservation<B> {
         (self.entries, self.stale) = (0, 0);
     }
 
+    /// The request is unanswered if it lies behind the last one that was answered, up to the last one that was asked,
+    /// modulo 2³². Those that were asked are loaded second, so that they are never before those that were answered.
     #[cold]
     fn refresh(&mut self) {
-        let since = sync::see_answer(&self.budget.answered).wrapping_sub(self.asked);
-        if since.cast_signed() >= 0 {
+        let answered = sync::see_answer(&self.budget.answered);
+        let unanswered = sync::see_asked(&self.budget.asked).wrapping_sub(answered);
+        if self.asked.wrapping_sub(answered).wrapping_sub(1) >= unanswered {
             self.stale = 0;
         }
     }
@@ -97,7 +130,7 @@ pub struct Overdrawn {
     /// How many were free.
     pub free: u32,
     /// Whether there are more that were given back, and are free once a poll has found the completion queue empty: then
-    /// it is worth another attempt.
+    /// it is worth another attempt. `false` if the queue does not have so many entries at all.
     pub pending: bool,
 }
 

@@ -40,7 +40,8 @@ use crate::setup;
 use crate::setup::DeviceError;
 use crate::transport::{Block, CqKey, EventError, Events, Signal, Woken};
 
-/// A channel with space for the events of `queues` queues. It works for more; raising an event may allocate then.
+/// A channel with space for the events of `queues` queues, if there is memory for that. It works for more; raising an
+/// event may allocate then.
 ///
 /// # Errors
 /// The system gave no descriptor.
@@ -79,6 +80,11 @@ impl Events for Receiver {
         // An event that is raised after this makes the descriptor readable again.
         self.readable.take();
         self.events.take_event()
+    }
+
+    /// The descriptor may stay readable until an event is taken.
+    fn forget(&mut self, key: CqKey) {
+        self.events.forget(key);
     }
 }
 

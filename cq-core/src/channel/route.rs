@@ -52,14 +52,6 @@ impl<E, const N: usize> Router<E, N> {
         Routed { router: self, key }
     }
 
-    /// Drops the kept event of a queue that is destroyed, if there is one ([N7](crate::contract#n7)).
-    pub fn forget(&mut self, key: CqKey) {
-        self.waiting
-            .iter_mut()
-            .filter(|place| **place == Some(key))
-            .for_each(|place| *place = None);
-    }
-
     /// Returns the channel. Events that were kept for other queues are lost.
     pub fn into_channel(self) -> E {
         self.channel
@@ -76,6 +68,13 @@ impl<E, const N: usize> Router<E, N> {
 }
 
 impl<E: Events, const N: usize> Router<E, N> {
+    /// Drops the events of a queue that is destroyed, if there are any ([N7](crate::contract#n7)).
+    pub fn forget(&mut self, key: CqKey) {
+        let kept = self.waiting.iter_mut().chain([&mut self.ahead]);
+        kept.filter(|place| **place == Some(key)).for_each(|place| *place = None);
+        self.channel.forget(key);
+    }
+
     fn next_event(&mut self) -> Result<Option<CqKey>, EventError> {
         match self.ahead.take() {
             Some(key) => Ok(Some(key)),
@@ -104,6 +103,10 @@ impl<E: Events, const N: usize> Events for Routed<'_, E, N> {
             }
         }
         Ok(None)
+    }
+
+    fn forget(&mut self, key: CqKey) {
+        self.router.forget(key);
     }
 }
 

@@ -58,10 +58,14 @@ impl Shared {
     }
 }
 
-/// A channel with space for the events of `queues` queues. It works for more; raising an event may allocate then.
+/// A channel with space for the events of `queues` queues, if there is memory for that. It works for more; raising an
+/// event may allocate then.
 #[must_use]
 pub fn channel(queues: usize) -> (Raiser, Receiver) {
-    let state = State { waiting: VecDeque::with_capacity(queues), is_to_stop: false };
+    let mut waiting = VecDeque::new();
+    // Without the space, raising an event allocates.
+    let _ = waiting.try_reserve_exact(queues);
+    let state = State { waiting, is_to_stop: false };
     let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
     (Raiser(Arc::clone(&shared)), Receiver(shared))
 }
@@ -95,6 +99,10 @@ impl Receiver {
 impl Events for Receiver {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         Ok(self.0.lock().waiting.pop_front())
+    }
+
+    fn forget(&mut self, key: CqKey) {
+        self.0.lock().waiting.retain(|waiting| *waiting != key);
     }
 }
 

@@ -25,7 +25,7 @@
 //! `channel` needs the feature `alloc`, and its sides own the channel. Without an allocator, a [`WakerChannel`] in a
 //! static or on a stack is [split](WakerChannel::split) into sides that borrow it.
 
-#[cfg(feature = "alloc")]
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 use alloc::sync::Arc;
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -57,7 +57,7 @@ impl WakerChannel {
 }
 
 /// A channel whose two sides own it.
-#[cfg(feature = "alloc")]
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 #[must_use]
 pub fn channel() -> (Raiser<Arc<WakerChannel>>, Receiver<Arc<WakerChannel>>) {
     sides(Arc::new(WakerChannel::new()))
@@ -85,7 +85,7 @@ impl<C: Deref<Target = WakerChannel>> Signal for Raiser<C> {
 
 /// The consumer's side, for one task.
 #[derive(Debug)]
-pub struct Receiver<C> {
+pub struct Receiver<C: Deref<Target = WakerChannel>> {
     channel: C,
     /// The count when an event was last taken.
     taken: u32,
@@ -100,5 +100,12 @@ impl<C: Deref<Target = WakerChannel>> Events for Receiver<C> {
 impl<C: Deref<Target = WakerChannel>> AsyncChannel for Receiver<C> {
     fn register(&mut self, task: &Waker) {
         sync::register(&self.channel.waker, task);
+    }
+}
+
+impl<C: Deref<Target = WakerChannel>> Drop for Receiver<C> {
+    /// The raiser may live on, and would keep the task.
+    fn drop(&mut self) {
+        sync::unregister(&self.channel.waker);
     }
 }

@@ -104,7 +104,7 @@ mod channel;
 mod completion;
 mod consumer;
 mod health;
-#[cfg(feature = "alloc")]
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 mod heap;
 #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 pub mod mpsc;
@@ -120,7 +120,7 @@ pub use self::channel::{Channel, NoChannel, OnChannel};
 pub use self::completion::{Completion, Entry};
 pub use self::consumer::Consumer;
 pub use self::health::{Dropped, State};
-#[cfg(feature = "alloc")]
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub use self::heap::HeapCq;
 pub use self::producer::{Producer, TryPushError};
 pub use self::ring::{MAX_STORAGE, Position};

@@ -1,8 +1,8 @@
 //! Whether dropping a side ends the queue, and which storage the side keeps alive.
 
-#[cfg(feature = "alloc")]
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 use alloc::sync::Arc;
-#[cfg(feature = "alloc")]
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 use core::any::Any;
 
 /// Whether dropping the side ends the queue; and the storage that the side keeps alive, if it owns it.
@@ -10,7 +10,7 @@ use core::any::Any;
 pub(super) struct Owner {
     /// `false` for a side that another one may succeed, as in a raw queue.
     is_last: bool,
-    #[cfg(feature = "alloc")]
+    #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     _storage: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -28,13 +28,13 @@ impl Owner {
     const fn of_nothing(is_last: bool) -> Self {
         Self {
             is_last,
-            #[cfg(feature = "alloc")]
+            #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
             _storage: None,
         }
     }
 
     /// For a side that keeps `storage` alive.
-    #[cfg(feature = "alloc")]
+    #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     pub(super) fn of(storage: Arc<dyn Any + Send + Sync>) -> Self {
         Self { is_last: true, _storage: Some(storage) }
     }

@@ -1,6 +1,7 @@
 //! The attributes of a queue pair.
 
 use crate::sentences::numbered_sentences;
+use crate::setup::port::is_mtu;
 use crate::setup::{Access, AddressVector, Endpoint, Errno, Port, QpAttrMask, QpState, QpType};
 
 /// Declares the attributes: a field, the methods that set each, and those that go through all of them.
@@ -122,11 +123,13 @@ impl QpAttr {
     }
 
     /// INIT→RTR, with all attributes that a reliable connection requires. The path MTU is one that both ports allow,
-    /// and the peer may have one READ or atomic outstanding.
+    /// and the peer may have one READ or atomic outstanding. An MTU of the peer that is none is given as it is, and
+    /// [`check`](Self::check) refuses it.
     pub fn rtr(port: &Port, peer: &Endpoint) -> Self {
+        let mtu = if is_mtu(peer.mtu) { port.mtu.min(peer.mtu) } else { peer.mtu };
         Self::to(QpState::RTR)
             .av(AddressVector::of(port, peer.gid, peer.lid))
-            .path_mtu(port.mtu.min(peer.mtu))
+            .path_mtu(mtu)
             .dest_qp_num(peer.qp_num)
             .rq_psn(peer.psn)
             .max_dest_rd_atomic(1)
@@ -203,11 +206,11 @@ impl QpAttr {
             }
         }
         match self.path_mtu {
-            None | Some(256 | 512 | 1024 | 2048 | 4096) => Ok(()),
-            Some(value) => {
+            Some(value) if !is_mtu(value) => {
                 let (attr, allowed) = (QpAttrMask::PATH_MTU, "256, 512, 1024, 2048 or 4096");
                 Err(ModifyError::BadValue { attr, value, allowed })
             }
+            _ => Ok(()),
         }
     }
 }

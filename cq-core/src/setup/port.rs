@@ -111,6 +111,7 @@ const BITS24: u32 = (1 << 24) - 1;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "received::Endpoint"))]
 pub struct Endpoint {
     /// The queue pair's number, of 24 bits.
     pub qp_num: u32,
@@ -124,7 +125,7 @@ pub struct Endpoint {
     pub mtu: u32,
 }
 
-/// Why bytes are not those of an [`Endpoint`].
+/// Why what a peer sent is no [`Endpoint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -134,7 +135,7 @@ pub enum EndpointError {
     /// The packet sequence number has more than 24 bits.
     Psn(u32),
     /// There is no such MTU.
-    Mtu(u16),
+    Mtu(u32),
 }
 
 sentences!(EndpointError {
@@ -177,19 +178,47 @@ impl Endpoint {
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Result<Self, EndpointError> {
         let [n0, n1, n2, n3, p0, p1, p2, p3, m0, m1, l0, l1, gid @ ..] = *bytes;
         let qp_num = u32::from_be_bytes([n0, n1, n2, n3]);
-        if qp_num > BITS24 {
-            return Err(EndpointError::Number(qp_num));
-        }
         let psn = u32::from_be_bytes([p0, p1, p2, p3]);
-        if psn > BITS24 {
-            return Err(EndpointError::Psn(psn));
+        let (mtu, lid) = (u16::from_be_bytes([m0, m1]).into(), u16::from_be_bytes([l0, l1]));
+        Self { qp_num, psn, lid, gid: Gid(gid), mtu }.checked()
+    }
+
+    fn checked(self) -> Result<Self, EndpointError> {
+        match self {
+            Self { qp_num, .. } if qp_num > BITS24 => Err(EndpointError::Number(qp_num)),
+            Self { psn, .. } if psn > BITS24 => Err(EndpointError::Psn(psn)),
+            Self { mtu, .. } if !is_mtu(mtu) => Err(EndpointError::Mtu(mtu)),
+            _ => Ok(self),
         }
-        let mtu = u16::from_be_bytes([m0, m1]);
-        if !matches!(mtu, 256 | 512 | 1024 | 2048 | 4096) {
-            return Err(EndpointError::Mtu(mtu));
+    }
+}
+
+/// Whether there is such an MTU.
+pub(super) const fn is_mtu(bytes: u32) -> bool {
+    matches!(bytes, 256 | 512 | 1024 | 2048 | 4096)
+}
+
+/// What a peer sent, before it is checked.
+#[cfg(feature = "serde")]
+mod received {
+    use super::{EndpointError, Gid};
+
+    #[derive(serde::Deserialize)]
+    pub struct Endpoint {
+        qp_num: u32,
+        psn: u32,
+        lid: u16,
+        gid: Gid,
+        mtu: u32,
+    }
+
+    impl TryFrom<Endpoint> for super::Endpoint {
+        type Error = EndpointError;
+
+        fn try_from(received: Endpoint) -> Result<Self, EndpointError> {
+            let Endpoint { qp_num, psn, lid, gid, mtu } = received;
+            Self { qp_num, psn, lid, gid, mtu }.checked()
         }
-        let (mtu, lid) = (mtu.into(), u16::from_be_bytes([l0, l1]));
-        Ok(Self { qp_num, psn, lid, gid: Gid(gid), mtu })
     }
 }
 

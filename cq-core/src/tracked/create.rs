@@ -93,7 +93,7 @@ where
     where
         P: ProtectionDomain<Device: Device<Qp = Q>>,
     {
-        let (send_cq, recv_cq): (&CqHandle<P>, &CqHandle<P>) = (of_sends, of_receives);
+        let (send_cq, recv_cq) = (of_sends.unbudgeted(), of_receives.unbudgeted());
         let (max_send_wr, max_recv_wr) = (entries(SENDS), entries(RECEIVES));
         let caps = QpCaps { max_send_wr, max_recv_wr, ..QpCaps::USUAL };
         let mut init = QpInit { recv_cq, caps, ..QpInit::new(send_cq) };
@@ -121,14 +121,8 @@ where
     ) -> Result<Self, CreateTrackedError> {
         let max_send_wr = caps.max_send_wr.min(entries(SENDS));
         let max_recv_wr = caps.max_recv_wr.min(entries(RECEIVES));
-        let sends = Reservation::new(of_sends, max_send_wr)?;
-        let receives = match Reservation::new(of_receives, max_recv_wr) {
-            Ok(receives) => receives,
-            Err(overdrawn) => {
-                sends.cancel();
-                return Err(overdrawn.into());
-            }
-        };
+        let [sends, receives] =
+            Reservation::pair([of_sends, of_receives], [max_send_wr, max_recv_wr])?;
         match create(QpCaps { max_send_wr, max_recv_wr, ..caps }) {
             Ok(qp) => Ok(Self::with(qp, sends, receives)),
             Err(error) => {

@@ -41,6 +41,10 @@ impl<T: Events + ?Sized> Events for &mut T {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         (**self).take_event()
     }
+
+    fn forget(&mut self, key: CqKey) {
+        (**self).forget(key);
+    }
 }
 
 impl<T: Block + ?Sized> Block for &mut T {

@@ -84,7 +84,7 @@ fn queue(capacity: u32) -> (Queue, Arc<Budget>) {
 
 /// Stores completions.
 fn store(queue: &Queue, count: u64) {
-    queue.completions.lock().unwrap().extend((0..count).map(send));
+    queue.unbudgeted().completions.lock().unwrap().extend((0..count).map(send));
 }
 
 /// Polls with a buffer of two.
@@ -174,7 +174,7 @@ fn q12_a_queue_is_not_resized_below_what_is_reserved() {
     let reservation = reserve(&budget, 9);
     let refused = queue.resize(8).unwrap_err();
     assert_eq!(refused, ResizeError::Reserved { reserved: 9, asked: 8 });
-    assert_eq!((queue.resizes.len(), queue.capacity(), budget.free()), (0, 16, 7));
+    assert_eq!((queue.unbudgeted().resizes.len(), queue.capacity(), budget.free()), (0, 16, 7));
     // The device gives 12.
     assert_eq!(queue.resize(9), Ok(12));
     assert_eq!((queue.capacity(), budget.free()), (12, 3));
@@ -189,7 +189,64 @@ fn q12_a_queue_is_not_resized_below_what_is_reserved() {
     assert_eq!(poll(&mut queue), 0);
     assert_eq!(queue.resize(4), Ok(4));
     assert_eq!((queue.capacity(), budget.free()), (4, 4));
-    assert_eq!(queue.resizes, [9, 33, 20, 4]);
+    assert_eq!(queue.unbudgeted().resizes, [9, 33, 20, 4]);
+}
+
+#[test]
+fn what_the_queue_can_never_hold_is_not_pending() {
+    let (mut queue, budget) = queue(8);
+    let given_back = || drop(reserve(&budget, 8));
+    let refused = |asked| Reservation::new(&budget, asked).unwrap_err();
+    given_back();
+    assert_eq!(refused(8), Overdrawn { asked: 8, free: 0, pending: true });
+    assert_eq!(refused(9), Overdrawn { asked: 9, free: 0, pending: false });
+    // It holds more, and then fewer.
+    assert_eq!(queue.resize(12), Ok(12));
+    assert!(refused(12).pending && !refused(13).pending);
+    assert_eq!(poll(&mut queue), 0);
+    assert_eq!(queue.resize(4), Ok(4));
+    drop(reserve(&budget, 4));
+    assert!(refused(4).pending && !refused(5).pending);
+}
+
+/// Runs what panics.
+fn panics<T>(run: impl FnOnce() -> T) {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).err().expect("a panic");
+}
+
+#[test]
+fn q12_a_panic_while_the_queue_is_resized_costs_no_entry() {
+    let (mut queue, budget) = queue(64);
+    for capacity in [16, 64, 99] {
+        panics(|| queue.resize_by(capacity, |_| -> Result<u32, ()> { panic!("as planned") }));
+        assert_eq!((queue.capacity(), budget.free()), (64, 64));
+    }
+    assert_eq!(queue.resize_by(16, |_| Ok::<_, ()>(16)), Ok(Ok(16)));
+    assert_eq!((queue.capacity(), budget.free()), (16, 16));
+}
+
+/// It can't be cloned.
+struct Single(Arc<Budget>);
+
+impl std::ops::Deref for Single {
+    type Target = Budget;
+
+    fn deref(&self) -> &Budget {
+        &self.0
+    }
+}
+
+impl Clone for Single {
+    fn clone(&self) -> Self {
+        panic!("as planned")
+    }
+}
+
+#[test]
+fn a_panic_while_entries_are_reserved_costs_none() {
+    let (_queue, budget) = queue(4);
+    panics(|| Reservation::new(&Single(budget.clone()), 4));
+    assert_eq!(budget.free(), 4);
 }
 
 #[test]
@@ -203,17 +260,18 @@ fn a_device_that_can_not_shrink_gives_everything_back() {
 fn a_budgeted_queue_is_otherwise_that_of_the_transport() {
     let (mut queue, _) = queue(4);
     assert_eq!(queue.arm(Notify::Solicited), Ok(Armed::MayHaveMissed));
-    assert_eq!((queue.key(), *queue.handle(), *Cq::handle(&queue)), (KEY, 42, 42));
+    assert_eq!(queue.key(), KEY);
+    assert_eq!([queue.handle(), Cq::handle(&queue)].map(|handle| *handle.unbudgeted()), [42; 2]);
     assert_eq!(queue.handle().budget().free(), 4);
     queue.took_events(2);
-    assert_eq!(queue.events, 2);
+    assert_eq!(queue.unbudgeted().events, 2);
     assert_eq!(queue.moderate(3, 4), Err(ModerateError::Unsupported));
-    let mut cq = CompletionQueue::new(queue);
+    let cq = CompletionQueue::new(queue);
     assert_eq!(cq.capacity(), 4);
-    cq.transport().is_used.store(true, SeqCst);
+    cq.get_ref().unbudgeted().is_used.store(true, SeqCst);
     let in_use = cq.into_transport().destroy().unwrap_err();
     assert_eq!(in_use.to_string(), "the queue is still in use: destroy its users first");
-    in_use.handle.is_used.store(false, SeqCst);
+    in_use.handle.unbudgeted().is_used.store(false, SeqCst);
     in_use.handle.destroy().unwrap();
     let (queue, _) = self::queue(4);
     store(&queue, 3);

@@ -1,7 +1,8 @@
 //! The channels that come with the engine (N5, N8, N9, N10).
 
 use std::future::Future;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 
 use cq_core::channel::flag::Flag;
 use cq_core::channel::route::Router;
@@ -132,6 +133,10 @@ fn n10_a_descriptor_is_readable_while_there_is_an_event() {
         assert_eq!(events.take_event(), Ok(taken));
     }
     assert!(!is_readable(&events));
+    // Of a queue that is destroyed (N7).
+    [OTHER, KEY].iter().for_each(|key| raiser.raise(*key));
+    events.forget(OTHER);
+    assert_eq!([events.take_event(), events.take_event()], [Ok(Some(KEY)), Ok(None)]);
     let sleeper = thread::spawn(move || {
         let woken = events.block(late());
         (woken, events.take_event())
@@ -177,6 +182,38 @@ fn n08_a_task_is_told_of_another_queue_s_event() {
     assert_eq!(told, Err(WaitError::OtherQueue(OTHER)));
 }
 
+#[test]
+fn a_channel_keeps_no_task_whose_side_is_gone() {
+    struct Task;
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    let (raiser, mut events) = waker::channel();
+    let task = Arc::new(Task);
+    {
+        let script = Script::<4>::new(KEY);
+        let mut cq = CompletionQueue::new(&script);
+        let mut buffer = [Wc::default()];
+        let wait = std::pin::pin!(cq.next_batch(&mut buffer, &mut events));
+        let waker = Waker::from(task.clone());
+        assert!(wait.poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    assert_eq!(Arc::strong_count(&task), 2, "the side is there");
+    drop(events);
+    assert_eq!(Arc::strong_count(&task), 1);
+    raiser.raise(KEY);
+}
+
+#[test]
+fn a_channel_for_more_queues_than_there_can_be_works() {
+    let (raiser, mut events) = channel(usize::MAX);
+    raiser.raise(KEY);
+    assert_eq!(events.take_event(), Ok(Some(KEY)));
+    #[cfg(target_os = "linux")]
+    assert!(cq_core::channel::descriptor::channel(usize::MAX).is_ok());
+}
+
 /// Plays a script with a router that keeps events of `N` queues, A to C: `+A` raises an event, `A?B` takes one by A's view
 /// (`-` is none), `A!` finds that A's sleep ends by one, `A.` by its deadline, and `-A` forgets what was kept.
 fn route<const N: usize>(script: &str) {
@@ -214,6 +251,13 @@ fn n08_a_router_keeps_the_events_of_other_queues() {
     route::<2>("+B +A A! B! B?B A?A A?-");
     // The event of a queue that is gone keeps no place (N7), and that of another stays.
     route::<1>("+B A?- -A B?B +B A?- -B B?- +C A?-");
+    // Nor does it end a wait of another queue, if it has ended a sleep.
+    route::<0>("+A A! -A B. B?- A?-");
+    route::<2>("+A A! -A +B A?- B?B");
+    route::<2>("+A A! -B A?A");
+    // Nor does one that was not taken from the channel.
+    route::<0>("+A -A B. B?- A?-");
+    route::<1>("+A +B +C -B A?A C?C B?-");
     // Where there is no place, the queue that waits is to hand the event on.
     route::<1>("+B +C A?C +A A! A?A B?B");
 }

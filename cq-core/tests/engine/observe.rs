@@ -24,7 +24,7 @@ fn wrappers_hand_on_what_is_for_the_queue_below() {
     look(&mut queue);
     assert_eq!(events(&inner), (0, 2, 2));
     assert_eq!(events(&outer), (0, 2, 2));
-    assert_eq!((queue.key(), queue.injected().seed), (KEY, 1), "it dereferences to the queue");
+    assert_eq!((queue.key(), queue.transport().injected().seed), (KEY, 1));
     assert_eq!(queue.transport().transport().arm(Notify::Next), Ok(Armed::Armed));
     let (_, recorder) = queue.into_parts();
     assert_eq!(recorder.counters().snapshot(), outer.snapshot());
@@ -94,7 +94,7 @@ fn the_queue_of_a_device_keeps_its_methods() {
     let refused = queue.destroy().unwrap_err();
     assert_eq!(refused.to_string(), "the queue is still in use: destroy its users first");
     let mut queue = refused.handle;
-    assert_eq!(*queue.0.lock().unwrap(), ["resize 9", "moderate 2 3"]);
+    assert_eq!(*queue.transport().0.lock().unwrap(), ["resize 9", "moderate 2 3"]);
     assert_eq!(queue.poll(&mut [wc(0)]), Ok(0));
     assert_eq!(counters.snapshot().polls, 1, "it counts on");
 }

@@ -1,7 +1,9 @@
 //! Several queues in turn, over scripted transports: which is polled, armed and slept for (P2, P7, N2, N5, N6, N8, N9).
 
 use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use cq_core::observe::{Observed, Observer};
 use cq_core::queue_set::{ChannelId, QueueId, QueueSet, SetError};
 
 use super::*;
@@ -215,6 +217,35 @@ fn queues_with_one_key_are_all_armed_again() {
     World::event(&world, 'x', 'A');
     assert_eq!(poll(&mut set, true), None);
     assert_eq!(World::said(&world), "A?B?a?xA.a.xA!a!");
+}
+
+/// Panics at the first event of its queue, if it is set.
+struct Panics(bool);
+
+impl Observer for Panics {
+    fn polled(&mut self, _: &impl PollCq, _: usize, _: &[Wc]) {}
+
+    fn took_events(&mut self, _: u32) {
+        assert!(!std::mem::take(&mut self.0), "as planned");
+    }
+}
+
+#[test]
+fn n06_an_observer_that_panics_costs_no_event() {
+    let world = RefCell::default();
+    let mut set = QueueSet::new();
+    for (name, panics) in [('A', true), ('a', false)] {
+        set.add_queue(CompletionQueue::new(Observed::new(Named(name, &world), Panics(panics))));
+    }
+    set.add_channel(Named('x', &world));
+    let mut wait =
+        || catch_unwind(AssertUnwindSafe(|| set.poll_or_arm(&mut [Wc::default()]) == Ok(None)));
+    assert!(wait().unwrap());
+    World::said(&world);
+    World::event(&world, 'x', 'A');
+    assert!(wait().is_err());
+    assert!(wait().unwrap());
+    assert_eq!(World::said(&world), "A?a?xA.A?a?xA!a!");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use cq_core::setup::{
-    Access, AddressVector, Destination, Endpoint, Gid, ModifyError, Port, QpAttr, QpAttrMask as M,
-    QpCaps, QpState as S, QpType, RangeError, Registered, Rule, inc_rkey,
+    Access, AddressVector, Destination, Endpoint, EndpointError, Gid, ModifyError, Port, QpAttr,
+    QpAttrMask as M, QpCaps, QpState as S, QpType, RangeError, Registered, Rule, inc_rkey,
 };
 
 use super::*;
@@ -245,4 +245,35 @@ fn attributes_and_endpoints_travel_by_serde() {
     let end = Endpoint { gid: GID, ..Endpoint::new(3) };
     let text = serde_json::to_string(&end).unwrap();
     assert_eq!(serde_json::from_str::<Endpoint>(&text).unwrap(), end);
+    // Numbers and names are checked as bytes are.
+    let refused = |end: Endpoint| {
+        let text = serde_json::to_string(&end).unwrap();
+        serde_json::from_str::<Endpoint>(&text).unwrap_err().to_string()
+    };
+    for (end, why) in [
+        (Endpoint { qp_num: 1 << 24, ..end }, EndpointError::Number(1 << 24)),
+        (Endpoint { psn: u32::MAX, ..end }, EndpointError::Psn(u32::MAX)),
+        (Endpoint { mtu: u32::MAX, ..end }, EndpointError::Mtu(u32::MAX)),
+        (Endpoint { mtu: 0x1_0400, ..end }, EndpointError::Mtu(0x1_0400)),
+    ] {
+        assert_eq!(refused(end), why.to_string());
+    }
+    assert!(serde_json::from_str::<Endpoint>("{}").is_err());
+}
+
+#[test]
+fn q01_an_mtu_of_the_peer_that_is_none_is_refused() {
+    let (from, of) = (S::INIT, QpType::Rc);
+    for mtu in [0, 255, 1023, 4097, 8192, u32::MAX] {
+        let attr = QpAttr::rtr(&port(), &Endpoint { mtu, ..Endpoint::new(3) });
+        let refused = attr.check(from, of).unwrap_err();
+        assert!(
+            matches!(refused, ModifyError::BadValue { attr: M::PATH_MTU, value, .. } if value == mtu)
+        );
+    }
+    for mtu in [256, 512, 1024, 2048, 4096] {
+        let attr = QpAttr::rtr(&port(), &Endpoint { mtu, ..Endpoint::new(3) });
+        assert_eq!(attr.path_mtu, Some(mtu.min(port().mtu)));
+        attr.check(from, of).unwrap();
+    }
 }

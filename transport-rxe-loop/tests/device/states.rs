@@ -6,6 +6,7 @@ use cq_core::exchange::{barrier, connect_over};
 use cq_core::tracked::TrackedQp;
 
 use crate::common::*;
+use cq_core::setup::{ModifyError, QpAttrMask};
 
 #[test]
 fn q01_connecting_takes_the_attributes_that_the_type_has() {
@@ -86,4 +87,19 @@ fn q07_reads_and_atomics_are_taken_once_both_sides_say_so_in_sqd() {
     a.qp.modify(&QpAttr::init(&Port::new(1), Access::empty())).unwrap();
     a.to(QpState::ERR);
     assert_eq!(a.qp.post_send(&all).unwrap_err().why, Refused::NoReadAtomic);
+}
+
+#[test]
+fn q01_a_peer_with_an_mtu_that_is_none_is_not_connected_to() {
+    for mtu in [0, 1000, 8192, u32::MAX] {
+        let (mut a, b) = (End::new(), End::new());
+        let port = a.context.port(1).unwrap();
+        let peer = Endpoint { mtu, ..b.qp.endpoint(&port) };
+        let refused = a.qp.connect(&port, &peer).unwrap_err();
+        let value = match refused {
+            ModifyError::BadValue { attr: QpAttrMask::PATH_MTU, value, .. } => value,
+            other => panic!("{other}"),
+        };
+        assert_eq!((value, a.state()), (mtu, QpState::INIT));
+    }
 }

@@ -115,7 +115,7 @@ impl<D: Device> Program<D> {
             },
         };
         let [send_cq, recv_cq]: [&D::Cq; 2] =
-            [sender, receiver].map(|nth| &**self.cqs[nth].get_ref());
+            [sender, receiver].map(|nth| self.cqs[nth].get_ref().unbudgeted());
         let srq = is_shared.then_some(&self.srq);
         let init = QpInit { recv_cq, srq, ..small(send_cq) };
         let mut member = Member {
@@ -225,7 +225,7 @@ impl<D: Device> Program<D> {
         self.poll_all();
         for cq in &self.cqs {
             let shared = SHARED as u32;
-            assert_eq!(cq.get_ref().budget().free() + shared, cq.get_ref().capacity());
+            assert_eq!(cq.get_ref().budget().free() + shared, cq.get_ref().unbudgeted().capacity());
         }
         while let Some(event) = self.device.take_async_event().expect("the device works") {
             assert_ne!(event.event_type, AsyncEventType::CQ_ERR, "{event}");

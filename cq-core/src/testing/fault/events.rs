@@ -20,6 +20,11 @@ impl<T: Events, const N: usize> Events for FaultInjector<T, N> {
             _ => Ok(None),
         }
     }
+
+    fn forget(&mut self, key: CqKey) {
+        self.again = self.again.filter(|again| *again != key);
+        self.transport.forget(key);
+    }
 }
 
 impl<T: Block, const N: usize> Block for FaultInjector<T, N> {

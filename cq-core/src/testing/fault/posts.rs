@@ -14,17 +14,18 @@ impl<T: Post, const N: usize> FaultInjector<T, N> {
         of: impl Fn(&Fault) -> bool,
         post: impl FnOnce(&mut T, &[W]) -> Result<(), PostError>,
     ) -> Result<(), PostError> {
-        let (faults, dice) = (self.faults.clone(), self.dice.clone());
-        let refused = (0..list.len()).find_map(|nth| Some((nth, self.roll(None, &of)?)));
+        let (mut faults, mut dice) = (self.faults.clone(), self.dice.clone());
+        let mut roll = || faults.roll(&mut dice, None, &of);
+        let refused = (0..list.len()).find_map(|nth| Some((nth, roll()?)));
         let before = refused.map_or(list.len(), |(nth, _)| nth);
         if before > 0 {
             post(&mut self.transport, &list[..before]).inspect_err(|error| {
-                (self.faults, self.dice) = (faults, dice);
                 for _ in 0..before.min(error.posted) {
                     self.roll(None, &of);
                 }
             })?;
         }
+        (self.faults, self.dice) = (faults, dice);
         let Some((posted, Fault::RefuseSend(why) | Fault::RefuseRecv(why))) = refused else {
             return Ok(());
         };

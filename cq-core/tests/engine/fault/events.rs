@@ -25,6 +25,19 @@ fn n07_an_event_comes_twice_and_is_taken_once() {
 }
 
 #[test]
+fn n07_an_event_of_a_queue_that_is_destroyed_does_not_come_twice() {
+    let script = Script::new(KEY).on_event(Ok(KEY)).on_event(Ok(KEY));
+    let mut channel = injector(&script, &faults().duplicate(When::chance(1.0)));
+    assert_eq!(channel.take_event(), Ok(Some(KEY)));
+    let mut lent = &mut channel;
+    Events::forget(&mut lent, CqKey { index: KEY.index + 1, ..KEY });
+    assert_eq!(channel.take_event(), Ok(Some(KEY)), "another queue's stays");
+    assert_eq!(channel.take_event(), Ok(Some(KEY)));
+    channel.forget(KEY);
+    assert_eq!(channel.take_event(), Ok(None));
+}
+
+#[test]
 fn n05_a_wait_goes_on_after_an_event_for_nothing() {
     let script = Script::new(KEY).on_event(Ok(KEY)).on_poll(Ok(&[wc(1, 5)]));
     let plan = faults().spurious(When::nth(1), KEY).duplicate(When::nth(1));

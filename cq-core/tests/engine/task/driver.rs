@@ -87,7 +87,10 @@ async fn a_driver_ends_with_its_queue() {
     drop(stand.device);
     assert_eq!(send.await.unwrap().unwrap().buffer.1, 1, "what was stored comes first");
     let Ended { why, cq } = stand.driver.await.unwrap();
-    assert_eq!((why, cq.get_ref().capacity()), (WaitError::Poll(PollError::Closed), 64));
+    assert_eq!(
+        (why, cq.get_ref().unbudgeted().capacity()),
+        (WaitError::Poll(PollError::Closed), 64)
+    );
     assert_eq!(
         stand.qp.send(ping(), stand.drops.buffer(2)).await.unwrap_err().why,
         RequestError::NotPolled

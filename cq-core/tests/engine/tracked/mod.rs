@@ -290,6 +290,31 @@ fn a_queue_pair_is_created_with_what_it_reserves() {
 }
 
 #[test]
+fn a_queue_pair_that_its_queue_can_never_hold_is_not_pending() {
+    type Created = TrackedQp<Qp, u32, char, 3, 2, Entries>;
+    let ((_small, small), (_large, large)) = (Qp::default().cq(4), Qp::default().cq(5));
+    let refused = |queues| {
+        let create = |_| Err(CreateError::Stuck);
+        match Created::create_by(queues, QpCaps::USUAL, create).unwrap_err() {
+            CreateTrackedError::Overdrawn(overdrawn) => overdrawn,
+            other => panic!("{other}"),
+        }
+    };
+    for queue in [&small, &large] {
+        drop(Reservation::new(queue, 1).unwrap());
+    }
+    // Three and two entries are more than the small queue has, and as many as the large one has.
+    let overdrawn = Overdrawn { asked: 2, free: 0, pending: false };
+    assert_eq!(refused([&small; 2]), overdrawn);
+    assert_eq!((small.free(), large.free()), (3, 4), "nothing is reserved");
+    assert_eq!(refused([&large; 2]), Overdrawn { free: 1, pending: true, ..overdrawn });
+    drop(Reservation::new(&small, 3).unwrap());
+    let sends = Overdrawn { asked: 3, ..overdrawn };
+    assert_eq!(refused([&small; 2]), sends);
+    assert_eq!(refused([&small, &large]), Overdrawn { pending: true, ..sends });
+}
+
+#[test]
 fn many_receives_are_posted_at_once() {
     let device = Qp::default();
     let mut qp = TrackedQp::<_, (), usize, 0, 100>::new(device.clone());
