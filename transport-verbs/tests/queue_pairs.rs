@@ -341,3 +341,20 @@ fn a_queue_counts_and_its_high_water_mark_is_the_largest_batch() {
     );
     assert_eq!(counts.failed_polls, 0);
 }
+
+#[test]
+fn x07_a_forked_child_that_drops_what_it_inherited_leaves_the_parent_all() {
+    let Some(ends) = pair() else { return };
+    let mut ends = Some(ends);
+    in_child(|| {
+        drop(ends.take());
+        true
+    });
+    let (mut a, mut b) = ends.unwrap();
+    b.recv(1, 0, 8);
+    a.region.write(0, b"unharmed").unwrap();
+    a.qp.post_send(&[SendWr::send(2, &[a.region.sge(0, 8).unwrap()])]).unwrap();
+    a.expect(&[(2, S::SUCCESS)]);
+    b.expect(&[(1, S::SUCCESS)]);
+    assert_eq!(b.bytes(0, 8), b"unharmed");
+}

@@ -288,8 +288,14 @@ fn connection_values() -> Vec<String> {
 
 /// Values, in words and as they are debugged.
 fn values() -> Vec<String> {
-    let elements =
-        [Element::Cq(OTHER), Element::Qp(17), Element::Srq(18), Element::Port(3), Element::Device];
+    let elements = [
+        Element::Cq(OTHER),
+        Element::Qp(17),
+        Element::Srq(18),
+        Element::Port(3),
+        Element::Device,
+        Element::Unknown,
+    ];
     let limits = [
         Limit::Cqe,
         Limit::SendWr,
