@@ -12,10 +12,11 @@ use std::os::unix::fs::FileExt;
 use std::ptr;
 
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::ledger::{Generation, Receives, Sends};
 use rdma_sys::{ibv_create_cq, ibv_destroy_cq};
 
 use common::*;
-use stand_in::{raise_async, raise_completion, state};
+use stand_in::{Bad, raise_async, raise_completion, state};
 use subscriber::Recorder;
 
 fn open() -> Context {
@@ -167,4 +168,39 @@ fn x07_a_forked_child_destroys_nothing_of_its_parent() {
     assert_eq!(&back, b"parent");
     drop(objects);
     assert!(DESTROY.iter().all(|name| calls(name) == 1));
+}
+
+#[test]
+fn q04_what_a_device_may_have_posted_stays_outstanding() {
+    let objects = Objects::new(open());
+    let (mut qp, mut srq) = (objects.qp, objects.srq);
+    qp.modify(&QpAttr::to(QpState::INIT)).unwrap();
+    qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
+    let mut sends = Sends::<usize, 64>::new(Generation::new(1));
+    let mut receives = Receives::<usize, 64>::new(Generation::new(1));
+    for (bad, posted, why) in [
+        (Bad::Nth(2), 2, Refused::Device(libc::EINVAL)),
+        (Bad::Foreign, 16, Refused::Unknown(libc::EINVAL)),
+        (Bad::Untouched, 16, Refused::Unknown(libc::EINVAL)),
+    ] {
+        state(|state| state.refuses = Some((libc::EINVAL, bad)));
+        let error = Err(PostError { posted, why });
+        let before = sends.outstanding();
+        let mut list = [SendWr::send(0, &[]); 20];
+        assert_eq!(sends.post_list(&mut qp, &mut list, |nth| nth), error);
+        assert_eq!(receives.post_list(&mut qp, &mut [RecvWr::new(0, &[]); 20], |nth| nth), error);
+        assert_eq!(
+            (sends.outstanding(), receives.outstanding()),
+            (before + posted, before + posted)
+        );
+        let shared = srq.post_recv(&[RecvWr::new(0, &[]); 16]).unwrap_err();
+        assert_eq!((shared.posted, shared.why), (posted, why));
+    }
+    // A single one that may have been posted is not given back.
+    sends.post(&mut qp, SendWr::send(0, &[]), 7).unwrap();
+    receives.post(&mut qp, &[], 7).unwrap();
+    assert_eq!((sends.outstanding(), receives.outstanding()), (35, 35));
+    let mut discarded = 0;
+    sends.restart(Generation::new(2), |_| discarded += 1);
+    assert_eq!(discarded, 35);
 }

@@ -79,6 +79,7 @@ fn errors() -> Vec<String> {
         Refused::NoDestination,
         Refused::SharedReceives,
         Refused::Device(3),
+        Refused::Unknown(3),
     ];
     let drains = [
         DrainError::from(PollError::Closed),
