@@ -24,8 +24,8 @@ impl Mr {
     /// Registers memory. This call leaves out optional rights that the kernel does not know.
     ///
     /// # Safety
-    /// Until this is dropped, and for ever if it is leaked, the memory stays mapped, is writable if the
-    /// rights let the device write, and is reached by others only as memory of a device is.
+    /// Until this is dropped, and for ever if it is leaked or the device fails to deregister it, the memory stays mapped, is
+    /// writable if the rights let the device write, and is reached by others only as memory of a device is.
     pub unsafe fn new(pd: &Arc<Pd>, ptr: *mut u8, len: usize, access: u32) -> io::Result<Self> {
         let iova = ptr.expose_provenance() as u64;
         // SAFETY: the domain is alive; the caller speaks for the memory. Requests name the keys only.
