@@ -308,7 +308,8 @@ pub trait QueuePair: Post + Object {
     /// What the peer has to know to [connect](Self::connect) to this queue pair.
     fn endpoint(&self, port: &Port) -> Endpoint;
 
-    /// Connects to the queue pair of this endpoint: goes from RESET to RTS. Both sides connect, in any order, before
+    /// Connects to the queue pair of this endpoint: goes from RESET to RTS. It has no more READs and atomics outstanding than
+    /// the peer answers ([`responder_resources`](Endpoint::responder_resources)). Both sides connect, in any order, before
     /// either sends.
     ///
     /// # Errors

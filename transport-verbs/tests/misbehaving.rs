@@ -204,3 +204,36 @@ fn q04_what_a_device_may_have_posted_stays_outstanding() {
     sends.restart(Generation::new(2), |_| discarded += 1);
     assert_eq!(discarded, 35);
 }
+
+/// A queue pair of a device that answers so many READs and atomics at a time, and sends so many.
+fn of_device(rd_atomic: [i32; 2]) -> (Objects, Port) {
+    state(|state| state.rd_atomic = rd_atomic);
+    let objects = Objects::new(Context::open(stand_in::NAME).unwrap());
+    let port = objects.context.port(1).unwrap();
+    (objects, port)
+}
+
+#[test]
+fn q01_neither_side_uses_more_reads_than_the_other_answers() {
+    open();
+    // What each side answers and sends, and what is agreed on: what the first sends, and what the second does.
+    for ([a, b], agreed) in [
+        ([[16, 16], [16, 16]], [16, 16]),
+        ([[4, 2], [1, 16]], [1, 4]),
+        ([[128, 128], [0, 3]], [0, 3]),
+        ([[300, 300], [255, 17]], [16, 16]),
+    ] {
+        let ((mut a, port), (mut b, _)) = (of_device(a), of_device(b));
+        let (to_a, to_b) = (a.qp.endpoint(&port), b.qp.endpoint(&port));
+        state(|state| state.modified.clear());
+        a.qp.connect(&port, &to_b).unwrap();
+        b.qp.connect(&port, &to_a).unwrap();
+        let modified = state(|state| std::mem::take(&mut state.modified));
+        let (of_a, of_b) = modified.split_at(3);
+        let sent = [of_a, of_b].map(|steps| steps[2].max_rd_atomic);
+        let answered = [of_b, of_a].map(|steps| steps[1].max_dest_rd_atomic);
+        assert_eq!(sent, agreed);
+        assert!(sent[0] <= answered[0] && sent[1] <= answered[1], "{answered:?}");
+        assert_eq!(answered, [to_b, to_a].map(|end| end.responder_resources));
+    }
+}

@@ -98,13 +98,13 @@ fn errors() -> Vec<String> {
         ExchangeError::TimedOut { received: 3, size: 36 },
         ExchangeError::Closed { received: 3, size: 36 },
         ExchangeError::NotAPeer { found: *b"HTTP" },
-        ExchangeError::Version { theirs: 2 },
+        ExchangeError::Version { theirs: 1 },
         ExchangeError::OutOfStep { theirs: 2, ours: 1 },
         EndpointError::Mtu(9).into(),
         io::Error::other("no luck").into(),
     ];
     let connects = [
-        ExchangeError::Version { theirs: 2 }.into(),
+        ExchangeError::Version { theirs: 1 }.into(),
         ExchangeError::from(io::Error::other("no luck")).into(),
         ConnectError::from(ModifyError::PeerSuspended),
         ConnectError::from(PostError { posted: 1, why: Refused::QueueFull }),

@@ -64,10 +64,11 @@ impl Channel {
             // SAFETY: so many events of the queue were taken and not acknowledged, which keeps it alive.
             let acknowledge = |count| unsafe { ibv_ack_cq_events(cq, count) };
             match self.context.named().cqs.get(cq) {
-                Some(reports) => match reports.taken(acknowledge) {
-                    Some(key) => return Ok(Some(key)),
-                    None => {}
-                },
+                Some(reports) => {
+                    if let Some(key) = reports.taken(acknowledge) {
+                        return Ok(Some(key));
+                    }
+                }
                 None => acknowledge(1),
             }
         }
