@@ -103,14 +103,12 @@ impl<T, const N: usize> Receives<T, N> {
             return Err(NotPosted { token, why: Refused::QueueFull });
         }
         let wr_id = self.wr_id(self.free);
-        match posted_alone(post(&[RecvWr::new(wr_id, sges)])) {
-            Ok(()) => {
-                let index = self.note();
-                self.tokens[index] = Some(token);
-                Ok(())
-            }
-            Err(why) => Err(NotPosted { token, why }),
+        if let Err(why) = posted_alone(post(&[RecvWr::new(wr_id, sges)])) {
+            return Err(NotPosted { token, why });
         }
+        let index = self.note();
+        self.tokens[index] = Some(token);
+        Ok(())
     }
 
     /// Posts a list, in order. `token` is called for each receive that was posted, with its index in the list. The

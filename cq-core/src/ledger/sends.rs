@@ -113,15 +113,13 @@ impl<T, const N: usize> Sends<T, N> {
         }
         let mut list = [wr];
         self.prepare(&mut list);
-        match posted_alone(qp.post_send(&list)) {
-            Ok(()) => {
-                let index = self.index(self.outstanding);
-                self.note(&list);
-                self.tokens[index] = Some(token);
-                Ok(())
-            }
-            Err(why) => Err(NotPosted { token, why }),
+        if let Err(why) = posted_alone(qp.post_send(&list)) {
+            return Err(NotPosted { token, why });
         }
+        let index = self.index(self.outstanding);
+        self.note(&list);
+        self.tokens[index] = Some(token);
+        Ok(())
     }
 
     /// Posts a list, in order. `token` is called for each request that was posted, with its index in the list. The

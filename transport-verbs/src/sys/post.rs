@@ -91,7 +91,9 @@ pub unsafe fn post<'w, W, R: Raw>(
             let mut bad = ptr::null_mut();
             let errno = submit(first, &mut bad);
             if errno != 0 {
-                return Err(failure(posted, first, bad, made, errno));
+                let nth = position(first, bad, made);
+                let why = if nth < made { Why::Device(errno) } else { Why::Unknown(errno) };
+                return Err(Failure { posted: posted + nth, why });
             }
             posted += made;
         }
@@ -102,14 +104,11 @@ pub unsafe fn post<'w, W, R: Raw>(
     Ok(())
 }
 
-/// What the device refused of a chain of `made` requests, before which so many were posted. If it names none of them, each
-/// may be posted.
+/// How many of a chain of `made` requests the device posted before it stopped: all, if it names none of them, since each may
+/// be posted.
 #[cold]
-fn failure<R>(posted: usize, first: *mut R, bad: *mut R, made: usize, errno: c_int) -> Failure {
-    match (0..made).find(|&nth| ptr::eq(first.wrapping_add(nth), bad)) {
-        Some(nth) => Failure { posted: posted + nth, why: Why::Device(errno) },
-        None => Failure { posted: posted + made, why: Why::Unknown(errno) },
-    }
+fn position<R>(first: *mut R, bad: *mut R, made: usize) -> usize {
+    (0..made).find(|&nth| ptr::eq(first.wrapping_add(nth), bad)).unwrap_or(made)
 }
 
 /// A send request; a datagram goes to `to`. `None` if there is no such operation.
