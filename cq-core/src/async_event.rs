@@ -9,8 +9,10 @@
 //! assert_eq!(event.to_string(), "CQ error: completion queue 3.0");
 //! ```
 //!
-//! An event identifies its object by key or number, not by reference, because the object may be destroyed before the
-//! event is read.
+//! An event identifies its object by key or number, not by reference. The object exists when the event is taken: destroying
+//! an object discards its unread events. Before the program handles the event, another thread may destroy the object, and a
+//! device gives the number of a queue pair to a later one. So the thread that destroys queue pairs should also take the
+//! events, or wait for the one that does.
 
 use core::fmt;
 
@@ -73,7 +75,7 @@ own_number! {
 pub enum Element {
     /// A completion queue.
     Cq(CqKey),
-    /// A queue pair, by its number.
+    /// A queue pair, by its number, which a later queue pair may have again.
     Qp(u32),
     /// A shared receive queue, by its number.
     Srq(u32),
@@ -81,6 +83,9 @@ pub enum Element {
     Port(u8),
     /// The device.
     Device,
+    /// An object that the transport did not create, as a queue that a C library made with the same context, or that is being
+    /// destroyed. Nothing else is known of it.
+    Unknown,
 }
 
 impl fmt::Display for Element {
@@ -91,6 +96,7 @@ impl fmt::Display for Element {
             Self::Srq(number) => write!(f, "shared receive queue {number}"),
             Self::Port(number) => write!(f, "port {number}"),
             Self::Device => f.write_str("the device"),
+            Self::Unknown => f.write_str("an unknown object"),
         }
     }
 }

@@ -160,9 +160,14 @@ pub trait ProtectionDomain: Destroy + Object {
     /// The length is 0, the range exceeds the address space, or the rights are invalid ([Q10](crate::contract#q10)).
     ///
     /// # Safety
-    /// Until the region is dropped (for ever if it is leaked), the `len` bytes at `ptr` must stay mapped, and writable if
-    /// `access` has LOCAL_WRITE. The device reads and writes them at any time, so only atomic or volatile accesses are
-    /// allowed, except while no request of any queue pair uses them.
+    /// - The `len` bytes at `ptr` are mapped, and writable if `access` has LOCAL_WRITE, until the region is deregistered: that
+    ///   is done when dropping it returns. They stay so for ever if the region is leaked, or if the device fails to
+    ///   deregister it. A device fails while something uses the region that was not created by these traits, such as a memory
+    ///   window that a C library bound to it. So who frees the memory ensures that there is no such use.
+    /// - The device reads and writes them at any time, so only atomic or volatile accesses are allowed, except while no
+    ///   request of any queue pair uses them.
+    ///
+    /// Memory of [`allocate`](Self::allocate) has no such conditions: it is leaked if the device fails to deregister it.
     #[allow(unsafe_code)]
     unsafe fn register(
         &self,
@@ -303,7 +308,8 @@ pub trait QueuePair: Post + Object {
     /// What the peer has to know to [connect](Self::connect) to this queue pair.
     fn endpoint(&self, port: &Port) -> Endpoint;
 
-    /// Connects to the queue pair of this endpoint: goes from RESET to RTS. Both sides connect, in any order, before
+    /// Connects to the queue pair of this endpoint: goes from RESET to RTS. It has no more READs and atomics outstanding than
+    /// the peer answers ([`responder_resources`](Endpoint::responder_resources)). Both sides connect, in any order, before
     /// either sends.
     ///
     /// # Errors

@@ -89,7 +89,7 @@ use crate::setup::{Endpoint, EndpointError, ModifyError, Port};
 use crate::transport::{PostError, Woken};
 
 /// The version of the frames. Peers must have the same.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 const MAGIC: [u8; 4] = *b"CQVB";
 pub(crate) const HEADER: usize = 8;

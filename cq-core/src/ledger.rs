@@ -50,6 +50,9 @@
 //! up to a power of two; free slots are used in turn, so that is after 2³¹ receives, or fewer where some stay outstanding
 //! meanwhile. Only a completion that is given again after exactly so many others could retire another request.
 //!
+//! A request of which a transport does not know whether it was posted counts as posted
+//! ([`Refused::Unknown`]): its token comes back when it completes, or when the ledger is restarted.
+//!
 //! On a queue that ignores overruns, a dropped completion covers nothing ([O8](crate::contract#o8)): its requests are
 //! retired by a later one, as if they had succeeded.
 //!
@@ -132,6 +135,14 @@ impl Posted {
     fn before(self, next: Option<Result<(), Refused>>) -> Result<(), PostError> {
         let Self { count: posted, refused } = self;
         refused.or_else(|| next.map(full)).map_or(Ok(()), |why| Err(PostError { posted, why }))
+    }
+}
+
+/// Whether a request that was posted alone is posted. It is where that is not known: the device may have it.
+fn posted_alone(posted: Result<(), PostError>) -> Result<(), Refused> {
+    match posted {
+        Err(PostError { posted: 0, why }) => Err(why),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 

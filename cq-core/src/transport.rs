@@ -210,14 +210,13 @@ pub trait Post {
     ///
     /// # Errors
     /// A request was refused. The requests before it are posted; it and those after it are not
-    /// ([Q4](crate::contract#q4)).
+    /// ([Q4](crate::contract#q4)). [`Refused::Unknown`]: it is not known which of those before it are.
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError>;
 
     /// Posts a list of requests to the receive queue, in order.
     ///
     /// # Errors
-    /// A request was refused. The requests before it are posted; it and those after it are not
-    /// ([Q4](crate::contract#q4)).
+    /// As for [`post_send`](Self::post_send).
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError>;
 
     /// Ends all use of buffers, before the queue pair is destroyed.

@@ -14,7 +14,8 @@ use crate::sys::channel::Channel;
 use crate::trace;
 
 /// A completion channel. Its descriptor is readable while there is an event. Events are acknowledged in batches, at the
-/// latest when their queue is destroyed ([N7](cq_core::contract#n7)).
+/// latest when their queue is destroyed ([N7](cq_core::contract#n7)). An event of a queue that other code created with this
+/// channel, as by [`Cq::as_raw`](crate::Cq::as_raw), is acknowledged and skipped.
 ///
 /// ```no_run
 /// use cq_core::cq::CompletionQueue;

@@ -18,7 +18,7 @@ pub type Destination<'a> = cq_core::setup::Destination<'a, AddressHandle>;
 /// use cq_core::wr::SendWr;
 /// use transport_verbs::{AddressVector, Context, Destination, Endpoint, Gid, QpInit, QpType};
 ///
-/// # let peer = Endpoint { qp_num: 17, psn: 0, lid: 0, gid: Gid([0; 16]), mtu: 1024 };
+/// # let peer = Endpoint::new(17);
 /// let context = Context::open_first()?;
 /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
 /// let cq = context.create_cq(16, None)?;

@@ -60,7 +60,13 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
 /// ([O3](cq_core::contract#o3)). A program that takes no asynchronous events does not notice an overrun.
 ///
 /// Taking an event acknowledges it. An event names its object by key or number, without a reference to it. Destroying an
-/// object discards its unread events; no event names a destroyed object.
+/// object discards its unread events, so that an event names an object that exists when it is taken
+/// ([and after that](cq_core::async_event)). The keys of completion queues and the numbers of shared receive queues are
+/// never used again, those of queue pairs are.
+///
+/// An event of a queue that other code created with this context, as by [`Cq::as_raw`](crate::Cq::as_raw), names
+/// [`Element::Unknown`](cq_core::async_event::Element::Unknown), and so does one of a queue that another thread is
+/// destroying. An event of a queue pair names its number, whoever created it.
 #[derive(Clone, Debug)]
 pub struct Context {
     raw: Arc<context::Context>,

@@ -78,6 +78,15 @@
 //! object is destroyed with its last user. `destroy` destroys it now, and returns the handle if something still uses it
 //! ([Q11](cq_core::contract#q11)). The keys of a region are invalid when dropping it returns.
 //!
+//! # Forks
+//! A forked child inherits the handles of its parent, but not the objects, and can use none of them. What it drops stays the
+//! parent's: it destroys nothing, and frees no memory of the device. Memory of [`ProtectionDomain::allocate`] is not inherited
+//! (MADV_DONTFORK): to read or write it fails in the child. A child that uses RDMA opens the device itself. This holds for the
+//! C library's `fork`: a child of `clone(2)` or `vfork(2)` must execute another program at once.
+//!
+//! Memory of the program that is [registered](ProtectionDomain::register) is the program's: where the kernel does not copy
+//! pinned pages for a child, before Linux 5.12, call `ibv_fork_init(3)` first, or apply MADV_DONTFORK to it.
+//!
 //! # Threads
 //! All handles are `Send` and `Sync`. Polling, posting and taking events take `&mut self`. Different queues need no lock between
 //! them. Several threads poll one queue through [`SharedCq`](cq_core::shared_cq::SharedCq), whose lock is visible. Polling
@@ -120,6 +129,10 @@
 //!
 //! # Pitfalls of libibverbs that are handled
 //! - An event of a type that the headers do not know is read as a number.
+//! - What an event points to is not read, since other code may have created it with the same context: it is compared with
+//!   the queues of this crate.
+//! - Some calls return an error number, others -1 with errno: each failure has the right one, also where an object is not
+//!   destroyed.
 //! - Every event is acknowledged, those of completion queues in batches, at the latest when their queue is destroyed. So
 //!   destroying an object never hangs, even if another thread takes its events at the same time.
 //! - `ibv_poll_cq` does not set errno: [`PollError::Device`](cq_core::transport::PollError::Device) has its return value.

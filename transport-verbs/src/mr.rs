@@ -125,7 +125,7 @@ impl OwnedRegion {
 }
 
 impl ProtectionDomain {
-    /// Allocates and registers memory, zeroed. This is safe.
+    /// Allocates and registers memory, zeroed. This is safe. The memory is leaked if the device fails to deregister it.
     ///
     /// # Errors
     /// The length is 0, there is no memory, the rights are invalid ([Q10](cq_core::contract#q10)), or the device
@@ -177,11 +177,8 @@ impl ProtectionDomain {
     /// The length is 0, the rights are invalid ([Q10](cq_core::contract#q10)), or the device refused.
     ///
     /// # Safety
-    /// Until the region is deregistered or dropped (and for ever if it is leaked, or if the device fails to
-    /// deregister it, as while a memory window that was made elsewhere is bound to it), the `len` bytes at
-    /// `ptr` must stay mapped, and writable if `access` says LOCAL_WRITE; and since the device reads and
-    /// writes them at any time, they may be reached by atomic or volatile accesses only, but for moments
-    /// when no request of any queue pair uses them.
+    /// What [`ProtectionDomain::register`](cq_core::device::ProtectionDomain::register) of the traits demands. Where the device
+    /// fails to deregister the region, [`tracing`](crate#events-for-tracing) has "object not destroyed".
     pub unsafe fn register(
         &self,
         ptr: *mut u8,

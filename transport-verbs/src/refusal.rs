@@ -62,6 +62,8 @@ fn of<W>(failure: &Failure, list: &[W], limits: impl Fn(&W) -> Result<(), Refuse
             let limit = list.get(posted).and_then(|wr| limits(wr).err());
             limit.unwrap_or_else(|| by_errno(errno))
         }
+        // Not as a reason to post it again.
+        Why::Unknown(errno) => Refused::Unknown(errno.wrapping_abs()),
     };
     PostError { posted, why }
 }

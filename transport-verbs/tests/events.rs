@@ -99,6 +99,16 @@ fn n07_queues_are_destroyed_while_another_thread_takes_their_asynchronous_events
 }
 
 #[test]
+fn n07_the_unread_asynchronous_events_of_what_is_destroyed_are_discarded() {
+    let Some(mut context) = device() else { return };
+    let mut small = Looped::new(&context, 3, None);
+    (0..40).for_each(|_| small.post());
+    assert_eq!(context.block_async(Some(Instant::now() + DEADLINE)), Ok(Woken::Event));
+    drop(small);
+    assert_eq!(context.take_async_event(), Ok(None));
+}
+
+#[test]
 fn n08_a_wait_set_sleeps_on_several_queues_and_descriptors() {
     let Some(context) = device() else { return };
     let late = || Some(Instant::now() + DEADLINE);

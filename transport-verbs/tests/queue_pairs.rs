@@ -38,13 +38,16 @@ fn q01_a_refused_change_says_why_and_changes_nothing() {
 fn q01_connect_goes_from_reset_to_rts() {
     let Some((mut a, mut b)) = ends() else { return };
     let [to_a, to_b] = [&a, &b].map(|end| end.qp.endpoint(&end.port));
-    let Endpoint { qp_num, psn, lid, gid, mtu } = to_a;
+    let Endpoint { qp_num, psn, lid, gid, mtu, responder_resources } = to_a;
     assert_eq!((qp_num, psn), (a.qp.number(), a.qp.psn()));
     assert_eq!((lid, gid, mtu), (a.port.lid, a.port.gid, a.port.mtu));
     assert_ne!(a.qp.number(), b.qp.number());
     a.qp.connect(&a.port, &to_b).unwrap();
     b.qp.connect(&b.port, &to_a).unwrap();
     assert_eq!((state(&a.qp), state(&b.qp)), (QpState::RTS, QpState::RTS));
+    let attr = a.qp.attributes().unwrap();
+    assert_eq!(attr.max_dest_rd_atomic, Some(responder_resources));
+    assert!(attr.max_rd_atomic > Some(0) && attr.max_rd_atomic <= Some(to_b.responder_resources));
     b.recv(1, 0, 64);
     let sge = [a.region.sge(0, 64).unwrap()];
     let word = b.region.remote(0).unwrap();
@@ -340,4 +343,21 @@ fn a_queue_counts_and_its_high_water_mark_is_the_largest_batch() {
         "the device does not tell how many wait: {counts}"
     );
     assert_eq!(counts.failed_polls, 0);
+}
+
+#[test]
+fn x07_a_forked_child_that_drops_what_it_inherited_leaves_the_parent_all() {
+    let Some(ends) = pair() else { return };
+    let mut ends = Some(ends);
+    in_child(|| {
+        drop(ends.take());
+        true
+    });
+    let (mut a, mut b) = ends.unwrap();
+    b.recv(1, 0, 8);
+    a.region.write(0, b"unharmed").unwrap();
+    a.qp.post_send(&[SendWr::send(2, &[a.region.sge(0, 8).unwrap()])]).unwrap();
+    a.expect(&[(2, S::SUCCESS)]);
+    b.expect(&[(1, S::SUCCESS)]);
+    assert_eq!(b.bytes(0, 8), b"unharmed");
 }

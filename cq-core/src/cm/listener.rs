@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::connection::{Connection, Device};
 use super::steps::{
     attempt, bounded, created, deadline_after, enter, expect, init, next, or_abandoned, param,
+    reads,
 };
 use super::{CmError, CmEvent, ConnParam, EventKind, Identifier, QpOf};
 use crate::setup::{Errno, QpState};
@@ -132,10 +133,7 @@ impl<I: Identifier> Request<I> {
         let deadline = deadline_after(limit);
         bounded(private_data, Self::MAX_ANSWER)?;
         self.init(qp)?;
-        let (device, asked) = (I::describe(qp), &self.event.param);
-        let responder_resources = asked.responder_resources.min(device.max_qp_rd_atom);
-        let initiator_depth = asked.initiator_depth.min(device.max_qp_init_rd_atom);
-        // The connection manager has what the peer requested.
+        let (responder_resources, initiator_depth) = reads::<I>(qp, &self.event.param);
         enter(&mut self.id, qp, QpState::RTR, Some(responder_resources))?;
         enter(&mut self.id, qp, QpState::RTS, Some(initiator_depth))?;
         let answer =

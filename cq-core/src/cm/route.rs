@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::connection::{Connection, Device};
-use super::steps::{attempt, bounded, created, deadline_after, enter, expect, init, left, param};
+use super::steps::{
+    attempt, bounded, created, deadline_after, enter, expect, init, left, param, reads,
+};
 use super::{CmError, EventKind, Identifier, QpOf};
 use crate::setup::{Errno, QpState};
 
@@ -109,8 +111,9 @@ impl<I: Identifier> Route<I> {
         let answer = expect(&mut self.id, EventKind::CONNECT_RESPONSE, deadline, awaited)?;
         // Again: the peer's limits are known only now.
         self.init(qp)?;
-        enter(&mut self.id, qp, QpState::RTR, None)?;
-        enter(&mut self.id, qp, QpState::RTS, None)?;
+        let (responder_resources, initiator_depth) = reads::<I>(qp, &answer.param);
+        enter(&mut self.id, qp, QpState::RTR, Some(responder_resources))?;
+        enter(&mut self.id, qp, QpState::RTS, Some(initiator_depth))?;
         attempt(self.id.establish(), "complete the connection")?;
         Ok(Connection::new(self.id, answer.param.private_data))
     }

@@ -82,6 +82,16 @@ pub(super) fn param<'a, I: Identifier>(
     ConnParam { srq: I::describe(qp).srq, ..ConnParam::new(qp.number(), private_data) }
 }
 
+/// How many READs and atomics of the peer the queue pair answers at a time, and how many of its own it has outstanding, where
+/// the peer has sent these parameters: what both devices allow. The connection manager has what the peer has sent.
+pub(super) fn reads<I: Identifier>(qp: &QpOf<I>, peer: &ConnParam) -> (u8, u8) {
+    let device = I::describe(qp);
+    (
+        peer.responder_resources.min(device.max_qp_rd_atom),
+        peer.initiator_depth.min(device.max_qp_init_rd_atom),
+    )
+}
+
 /// Changes the queue pair to a state, with the attributes that the connection manager has.
 pub(super) fn enter<I: Identifier>(
     id: &mut I,

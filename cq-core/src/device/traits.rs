@@ -54,7 +54,7 @@ macro_rules! device_traits {
                     len: usize,
                     access: Access,
                 ) -> Result<$region, RegisterError> {
-                    // SAFETY: the caller upholds the same contract.
+                    // SAFETY: the caller upholds the contract of the trait, which is the one of the transport.
                     unsafe { self.register(ptr, len, access) }
                 }
             }

@@ -2,7 +2,7 @@
 
 use core::slice;
 
-use super::{Direction, Exhausted, Generation, NotPosted, Posted, full};
+use super::{Direction, Exhausted, Generation, NotPosted, Posted, full, posted_alone};
 use crate::transport::{Post, PostError, Refused};
 use crate::wc::{Completed, Failed, Wc};
 use crate::wr::{RecvWr, Sge};
@@ -113,14 +113,12 @@ impl<T, const N: usize> Receives<T, N> {
             return Err(NotPosted { token, why: Refused::QueueFull });
         }
         let wr_id = self.wr_id(self.free);
-        match post(&[RecvWr::new(wr_id, sges)]) {
-            Ok(()) => {
-                let index = self.note();
-                self.tokens[index] = Some(token);
-                Ok(())
-            }
-            Err(PostError { why, .. }) => Err(NotPosted { token, why }),
+        if let Err(why) = posted_alone(post(&[RecvWr::new(wr_id, sges)])) {
+            return Err(NotPosted { token, why });
         }
+        let index = self.note();
+        self.tokens[index] = Some(token);
+        Ok(())
     }
 
     /// Posts a list, in order. `token` is called for each receive that was posted, with its index in the list. The

@@ -10,7 +10,7 @@ use core::ops::ControlFlow;
 
 use self::completed::Outcome;
 use super::reap::{ReapError, Reaped, post_or_reap};
-use super::{Direction, Exhausted, Generation, NotPosted, Posted, full};
+use super::{Direction, Exhausted, Generation, NotPosted, Posted, full, posted_alone};
 use crate::cq::CompletionQueue;
 #[cfg(target_has_atomic = "32")]
 use crate::transport::Refused;
@@ -116,15 +116,13 @@ impl<T, const N: usize> Sends<T, N> {
         }
         let mut list = [wr];
         self.prepare(&mut list);
-        match qp.post_send(&list) {
-            Ok(()) => {
-                let index = self.index(self.outstanding);
-                self.note(&list);
-                self.tokens[index] = Some(token);
-                Ok(())
-            }
-            Err(PostError { why, .. }) => Err(NotPosted { token, why }),
+        if let Err(why) = posted_alone(qp.post_send(&list)) {
+            return Err(NotPosted { token, why });
         }
+        let index = self.index(self.outstanding);
+        self.note(&list);
+        self.tokens[index] = Some(token);
+        Ok(())
     }
 
     /// Posts a list, in order. `token` is called for each request that was posted, with its index in the list. The
@@ -167,7 +165,7 @@ impl<T, const N: usize> Sends<T, N> {
         }
         let mut list = [SendWr::send(0, &[])];
         self.prepare(&mut list);
-        qp.post_send(&list).map_err(|error| error.why)?;
+        posted_alone(qp.post_send(&list))?;
         self.note(&list);
         Ok(())
     }

@@ -103,7 +103,7 @@ const BITS24: u32 = (1 << 24) - 1;
 /// ```
 /// use cq_core::setup::{Endpoint, EndpointError, Gid};
 ///
-/// let mine = Endpoint { qp_num: 17, psn: 0x00ab_cdef, lid: 0, gid: Gid([7; 16]), mtu: 1024 };
+/// let mine = Endpoint { psn: 0x00ab_cdef, gid: Gid([7; 16]), mtu: 1024, ..Endpoint::new(17) };
 /// assert_eq!(Endpoint::from_bytes(&mine.to_bytes())?, mine);
 ///
 /// assert!(Endpoint::from_bytes(&[0xff; Endpoint::BYTES]).is_err());
@@ -123,6 +123,9 @@ pub struct Endpoint {
     pub gid: Gid,
     /// The MTU of its port: 256, 512, 1024, 2048 or 4096 bytes.
     pub mtu: u32,
+    /// How many READs and atomics of the peer it answers at a time: its `max_dest_rd_atomic`, which the peer's
+    /// `max_rd_atomic` must not exceed. A program that sets another one itself changes it here.
+    pub responder_resources: u8,
 }
 
 /// Why what a peer sent is no [`Endpoint`].
@@ -148,16 +151,17 @@ sentences!(EndpointError {
 
 impl Endpoint {
     /// The end that is the queue pair of this number, with nothing known of its port: for a device where the number is
-    /// enough.
+    /// enough. It answers one READ or atomic at a time, as [`QpAttr::rtr`](crate::setup::QpAttr::rtr) has it.
     #[must_use]
     pub const fn new(qp_num: u32) -> Self {
-        Self { qp_num, psn: 0, lid: 0, gid: Gid([0; 16]), mtu: 4096 }
+        let gid = Gid([0; 16]);
+        Self { qp_num, psn: 0, lid: 0, gid, mtu: 4096, responder_resources: 1 }
     }
 
     /// The length of its encoding.
-    pub const BYTES: usize = 28;
+    pub const BYTES: usize = 29;
 
-    /// Its encoding: queue pair number, packet sequence number, MTU, LID, GID, in network order.
+    /// Its encoding: queue pair number, packet sequence number, MTU, LID, GID, READs and atomics, in network order.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -167,7 +171,8 @@ impl Endpoint {
         let mtu = u16::try_from(self.mtu).unwrap_or(u16::MAX);
         bytes[8..10].copy_from_slice(&mtu.to_be_bytes());
         bytes[10..12].copy_from_slice(&self.lid.to_be_bytes());
-        bytes[12..].copy_from_slice(&self.gid.0);
+        bytes[12..28].copy_from_slice(&self.gid.0);
+        bytes[28] = self.responder_resources;
         bytes
     }
 
@@ -176,11 +181,12 @@ impl Endpoint {
     /// # Errors
     /// A number is out of range.
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Result<Self, EndpointError> {
-        let [n0, n1, n2, n3, p0, p1, p2, p3, m0, m1, l0, l1, gid @ ..] = *bytes;
+        let [n0, n1, n2, n3, p0, p1, p2, p3, m0, m1, l0, l1, gid @ .., responder_resources] =
+            *bytes;
         let qp_num = u32::from_be_bytes([n0, n1, n2, n3]);
         let psn = u32::from_be_bytes([p0, p1, p2, p3]);
         let (mtu, lid) = (u16::from_be_bytes([m0, m1]).into(), u16::from_be_bytes([l0, l1]));
-        Self { qp_num, psn, lid, gid: Gid(gid), mtu }.checked()
+        Self { qp_num, psn, lid, gid: Gid(gid), mtu, responder_resources }.checked()
     }
 
     fn checked(self) -> Result<Self, EndpointError> {
@@ -210,14 +216,21 @@ mod received {
         lid: u16,
         gid: Gid,
         mtu: u32,
+        #[serde(default = "one")]
+        responder_resources: u8,
+    }
+
+    /// As of [`Endpoint::new`](super::Endpoint::new).
+    const fn one() -> u8 {
+        1
     }
 
     impl TryFrom<Endpoint> for super::Endpoint {
         type Error = EndpointError;
 
         fn try_from(received: Endpoint) -> Result<Self, EndpointError> {
-            let Endpoint { qp_num, psn, lid, gid, mtu } = received;
-            Self { qp_num, psn, lid, gid, mtu }.checked()
+            let Endpoint { qp_num, psn, lid, gid, mtu, responder_resources } = received;
+            Self { qp_num, psn, lid, gid, mtu, responder_resources }.checked()
         }
     }
 }

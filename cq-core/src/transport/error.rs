@@ -112,7 +112,8 @@ sentences!(WaitError {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PostError {
-    /// Number of requests posted before the refused one, which is also its index in the list.
+    /// Number of requests posted before the refused one, which is also its index in the list. With
+    /// [`Refused::Unknown`] the number of those that may have been posted; those after them were not.
     pub posted: usize,
     /// The reason.
     pub why: Refused,
@@ -120,7 +121,12 @@ pub struct PostError {
 
 impl fmt::Display for PostError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "request {} of the list was refused", self.posted)
+        match self.why {
+            Refused::Unknown(_) => {
+                write!(f, "posting the first {} of the list failed", self.posted)
+            }
+            _ => write!(f, "request {} of the list was refused", self.posted),
+        }
     }
 }
 
@@ -169,6 +175,9 @@ pub enum Refused {
     SharedReceives,
     /// The device refused with this code.
     Device(i32),
+    /// The device failed with this code, and named none of the requests that it was given. It may have all of them: they
+    /// count as posted, and may use their buffers, until they complete or the queue pair goes to RESET or is destroyed.
+    Unknown(i32),
 }
 
 sentences!(Refused {
@@ -184,4 +193,5 @@ sentences!(Refused {
     Self::NoDestination => ("a datagram needs a destination: an address handle of the queue pair's own protection domain, a queue pair's number and its queue key");
     Self::SharedReceives => ("the queue pair takes its receives from a shared receive queue: post them there");
     Self::Device(code) => ("the device refused it (code {code})");
+    Self::Unknown(code) => ("the device failed (code {code}) and does not say at which request: those that never complete end when the queue pair goes to RESET");
 });

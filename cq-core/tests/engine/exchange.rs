@@ -17,12 +17,13 @@ use super::*;
 const LONG: Duration = DEADLINE;
 const SHORT: Duration = Duration::from_millis(50);
 /// What opens a frame: the magic bytes, the version, the step.
-const ENDPOINT_STEP: [u8; 8] = *b"CQVB\0\x01\0\x01";
-const READY_STEP: [u8; 8] = *b"CQVB\0\x01\0\x02";
+const ENDPOINT_STEP: [u8; 8] = *b"CQVB\0\x02\0\x01";
+const READY_STEP: [u8; 8] = *b"CQVB\0\x02\0\x02";
 const FRAME: usize = ENDPOINT_STEP.len() + Endpoint::BYTES;
 
 fn endpoint(qp_num: u32) -> Endpoint {
-    Endpoint { qp_num, psn: 0x00ab_cdef, lid: 7, gid: Gid([9; 16]), mtu: 1024 }
+    let psn = 0x00ab_cdef;
+    Endpoint { qp_num, psn, lid: 7, gid: Gid([9; 16]), mtu: 1024, responder_resources: 3 }
 }
 
 fn frame(endpoint: &Endpoint) -> Vec<u8> {
@@ -158,7 +159,7 @@ fn silence_ends_in_time_also_of_a_peer_that_does_not_read<S: Socket>() {
     let (mut ours, _theirs) = S::connected();
     let error = exchange(&ours, SHORT).unwrap_err();
     assert!(matches!(error, ExchangeError::TimedOut { received: 0, size: FRAME }), "{error}");
-    assert!(error.to_string().contains("0 of 36 bytes"), "{error}");
+    assert!(error.to_string().contains(&format!("0 of {FRAME} bytes")), "{error}");
     set_nonblocking(&ours);
     while ours.write(&[0; 4096]).is_ok() {}
     let error = exchange(&ours, SHORT).unwrap_err();

@@ -313,6 +313,21 @@ fn what_the_device_refuses_is_not_outstanding() {
     assert_eq!((refused.token, refused.why, ledger.outstanding()), (9, Refused::Device(5), 0));
 }
 
+#[test]
+fn q04_a_request_that_may_have_been_posted_is_outstanding() {
+    let (mut ledger, mut pair) = (sends::<u32, 2>(), Pair::default());
+    pair.refuses_after = Some((0, 1));
+    ledger.post(&mut pair, ping(), 9).unwrap();
+    assert_eq!((ledger.outstanding(), pair.sends.len()), (1, 0));
+    let mut discarded = vec![];
+    ledger.restart(Generation::new(2), |token| discarded.push(token));
+    assert_eq!(discarded, [9]);
+    let (mut ledger, mut pair) = (receives::<u32, 2>(), pair);
+    pair.refuses_after = Some((0, 7));
+    ledger.post(&mut pair, &[], 9).unwrap();
+    assert_eq!((ledger.outstanding(), pair.receives.len()), (1, 0));
+}
+
 /// Posts a list of so many to a ledger of 8, on which two are outstanding.
 fn list(
     asked: usize,

@@ -79,6 +79,7 @@ fn errors() -> Vec<String> {
         Refused::NoDestination,
         Refused::SharedReceives,
         Refused::Device(3),
+        Refused::Unknown(3),
     ];
     let drains = [
         DrainError::from(PollError::Closed),
@@ -97,13 +98,13 @@ fn errors() -> Vec<String> {
         ExchangeError::TimedOut { received: 3, size: 36 },
         ExchangeError::Closed { received: 3, size: 36 },
         ExchangeError::NotAPeer { found: *b"HTTP" },
-        ExchangeError::Version { theirs: 2 },
+        ExchangeError::Version { theirs: 1 },
         ExchangeError::OutOfStep { theirs: 2, ours: 1 },
         EndpointError::Mtu(9).into(),
         io::Error::other("no luck").into(),
     ];
     let connects = [
-        ExchangeError::Version { theirs: 2 }.into(),
+        ExchangeError::Version { theirs: 1 }.into(),
         ExchangeError::from(io::Error::other("no luck")).into(),
         ConnectError::from(ModifyError::PeerSuspended),
         ConnectError::from(PostError { posted: 1, why: Refused::QueueFull }),
@@ -288,8 +289,14 @@ fn connection_values() -> Vec<String> {
 
 /// Values, in words and as they are debugged.
 fn values() -> Vec<String> {
-    let elements =
-        [Element::Cq(OTHER), Element::Qp(17), Element::Srq(18), Element::Port(3), Element::Device];
+    let elements = [
+        Element::Cq(OTHER),
+        Element::Qp(17),
+        Element::Srq(18),
+        Element::Port(3),
+        Element::Device,
+        Element::Unknown,
+    ];
     let limits = [
         Limit::Cqe,
         Limit::SendWr,

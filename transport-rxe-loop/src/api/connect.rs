@@ -9,14 +9,14 @@ impl QueuePair {
     /// What the peer has to know to [connect](Self::connect) to this queue pair. The first packet is number 0.
     #[must_use]
     pub fn endpoint(&self, port: &Port) -> Endpoint {
-        let Port { lid, gid, mtu, .. } = *port;
-        Endpoint { qp_num: self.number(), psn: 0, lid, gid, mtu }
+        end(port, self.number())
     }
 
     /// Connects to the queue pair of this endpoint: goes from RESET to RTS. The peer may WRITE, READ and use atomics,
     /// as far as the memory regions and the type of connection allow. Sends of a reliable connection wait for receives
-    /// without limit, and half a second for the peer to connect; those of an unreliable connection do not wait. Both
-    /// sides connect, in any order, before either sends.
+    /// without limit, and half a second for the peer to connect; those of an unreliable connection do not wait. Each side
+    /// may have 16 READs and atomics outstanding, or as many as the peer answers. Both sides connect, in any order, before
+    /// either sends.
     ///
     /// # Errors
     /// The queue pair is not in RESET, the endpoint is invalid, or the type is UD ([`activate`](Self::activate)). It
@@ -29,7 +29,7 @@ impl QueuePair {
         let steps = [
             QpAttr::init(port, access),
             QpAttr::rtr(port, peer).max_dest_rd_atomic(MAX_RD_ATOMIC),
-            QpAttr::rts().max_rd_atomic(MAX_RD_ATOMIC),
+            QpAttr::rts().max_rd_atomic(MAX_RD_ATOMIC.min(peer.responder_resources)),
         ];
         let unreliable = self.qp_type() == QpType::Uc;
         steps.into_iter().try_for_each(|step| {
@@ -44,8 +44,7 @@ impl QueuePair {
     /// As for [`connect`](Self::connect).
     pub fn connect_to(&mut self, peer: u32) -> Result<(), ModifyError> {
         let port = self.claimed.queue.engine.port.attributes();
-        let Port { lid, gid, mtu, .. } = port;
-        self.connect(&port, &Endpoint { qp_num: peer, psn: 0, lid, gid, mtu })
+        self.connect(&port, &end(&port, peer))
     }
 
     /// Activates a UD queue pair: goes from RESET to RTS. It receives datagrams that carry `qkey`.
@@ -60,4 +59,10 @@ impl QueuePair {
         ];
         steps.iter().try_for_each(|step| self.modify(step))
     }
+}
+
+/// The end that is a queue pair at a port of the device.
+const fn end(port: &Port, qp_num: u32) -> Endpoint {
+    let &Port { lid, gid, mtu, .. } = port;
+    Endpoint { qp_num, psn: 0, lid, gid, mtu, responder_resources: MAX_RD_ATOMIC }
 }

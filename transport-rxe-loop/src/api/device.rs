@@ -80,8 +80,8 @@ pub(crate) const NAME: &str = "loop0";
 /// delivered after those of other objects.
 ///
 /// Taking an event acknowledges it. An event carries the key or number of its object and no reference, so
-/// destroying an object never waits for its events: its unread events are discarded, and no event names a destroyed
-/// object.
+/// destroying an object never waits for its events: its unread events are discarded, so that an event names an object that
+/// exists when it is taken ([and after that](cq_core::async_event)).
 #[derive(Clone, Debug)]
 pub struct Context {
     device: &'static Device,

@@ -103,10 +103,8 @@ impl ProtectionDomain {
     /// there are too many regions.
     ///
     /// # Safety
-    /// Until the region is deregistered or dropped (for ever if it is leaked), the `len` bytes at `ptr` must stay
-    /// mapped, and writable if `access` has LOCAL_WRITE. The device reads and writes them from other threads and
-    /// processes at any time, so only atomic or volatile accesses are allowed, except while no request of any queue
-    /// pair uses them.
+    /// What [`ProtectionDomain::register`](cq_core::device::ProtectionDomain::register) of the traits demands. This device
+    /// never fails to deregister a region. The threads of other processes read and write the bytes, too.
     #[allow(unsafe_code)]
     pub unsafe fn register(
         &self,

@@ -103,3 +103,19 @@ fn q01_a_peer_with_an_mtu_that_is_none_is_not_connected_to() {
         assert_eq!((value, a.state()), (mtu, QpState::INIT));
     }
 }
+
+#[test]
+fn q01_connect_uses_no_more_reads_than_the_peer_answers() {
+    const MOST: u8 = 16;
+    for (answered, used) in [(0, 0), (1, 1), (5, 5), (MOST, MOST), (255, MOST)] {
+        let (mut a, b) = (End::new(), End::new());
+        let port = a.context.port(1).unwrap();
+        let peer = Endpoint { responder_resources: answered, ..b.qp.endpoint(&port) };
+        a.qp.connect(&port, &peer).unwrap();
+        let attr = a.qp.attributes().unwrap();
+        assert_eq!(attr.max_rd_atomic, Some(used), "{answered}");
+        // The other direction: as many as its own endpoint says.
+        let own = a.qp.endpoint(&port).responder_resources;
+        assert_eq!((attr.max_dest_rd_atomic, own), (Some(MOST), MOST));
+    }
+}

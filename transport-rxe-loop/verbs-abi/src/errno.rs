@@ -155,7 +155,7 @@ numbers! {
     }
     Refused {
         Refused::QueueFull => Errno::NOMEM;
-        Refused::Device(code) => Errno::of(code);
+        Refused::Device(code) | Refused::Unknown(code) => Errno::of(code);
         _ => Errno::INVAL;
     }
 }

@@ -11,6 +11,7 @@ use rdma_sys::{
     ibv_ah, ibv_ah_attr, ibv_create_ah, ibv_create_ah_from_wc, ibv_destroy_ah, ibv_grh,
 };
 
+use super::check;
 use super::object::Object;
 use super::pd::Pd;
 
@@ -25,7 +26,8 @@ impl Ah {
     /// Makes one of an address.
     pub fn new(pd: &Arc<Pd>, mut attr: ibv_ah_attr) -> io::Result<Self> {
         // SAFETY: the domain and the attributes are alive; a post that reads the handle borrows it.
-        let raw = unsafe { Object::new(ibv_create_ah(pd.raw(), &mut attr), ibv_destroy_ah)? };
+        let raw =
+            unsafe { Object::new(ibv_create_ah(pd.raw(), &mut attr), ibv_destroy_ah, check)? };
         Ok(Self { raw, pd: Arc::clone(pd) })
     }
 
@@ -38,7 +40,11 @@ impl Ah {
         let raw_wc = ptr::from_mut(&mut wc).cast();
         // SAFETY: the domain and both copies are alive; `Wc` is `ibv_wc` (asserted in `layout`). As above.
         let raw = unsafe {
-            Object::new(ibv_create_ah_from_wc(pd.raw(), raw_wc, &mut grh, port), ibv_destroy_ah)?
+            Object::new(
+                ibv_create_ah_from_wc(pd.raw(), raw_wc, &mut grh, port),
+                ibv_destroy_ah,
+                check,
+            )?
         };
         Ok(Self { raw, pd: Arc::clone(pd) })
     }

@@ -16,7 +16,7 @@ use rdma_sys::{
 
 use super::context::Context;
 use super::object::Object;
-use super::reports::Reports;
+use super::{check, check_errno};
 
 /// A completion channel; destroyed when its last queue is gone.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Channel {
     pub fn new(context: &Arc<Context>) -> io::Result<Self> {
         // SAFETY: the context is open; every queue of the channel keeps it alive.
         let raw = unsafe {
-            Object::new(ibv_create_comp_channel(context.raw()), ibv_destroy_comp_channel)?
+            Object::new(ibv_create_comp_channel(context.raw()), ibv_destroy_comp_channel, check)?
         };
         let channel = Self { raw, context: Arc::clone(context) };
         rustix::io::ioctl_fionbio(&channel, true)?;
@@ -47,27 +47,29 @@ impl Channel {
         &self.context
     }
 
-    /// Takes an event, if there is one of a queue that is not being destroyed.
+    /// Takes an event, if there is one of a queue of ours that is not being destroyed. All others are acknowledged.
     pub fn next(&self) -> io::Result<Option<CqKey>> {
         loop {
             let mut cq: *mut ibv_cq = ptr::null_mut();
             let mut context: *mut c_void = ptr::null_mut();
             // SAFETY: the channel is alive, and so are the two variables.
-            if unsafe { ibv_get_cq_event(self.raw(), &mut cq, &mut context) } != 0 {
-                let error = io::Error::last_os_error();
+            let taken = unsafe { ibv_get_cq_event(self.raw(), &mut cq, &mut context) };
+            if let Err(error) = check_errno(taken) {
                 return match error.kind() {
                     io::ErrorKind::WouldBlock => Ok(None),
                     io::ErrorKind::Interrupted => continue,
                     _ => Err(error),
                 };
             }
-            // SAFETY: `context` is what the queue was made with, a pointer to its reports, which are alive
-            // until the queue is destroyed; and that waits until this event is acknowledged.
-            let reports = unsafe { Reports::of(context) };
             // SAFETY: so many events of the queue were taken and not acknowledged, which keeps it alive.
             let acknowledge = |count| unsafe { ibv_ack_cq_events(cq, count) };
-            if let Some(key) = reports.taken(acknowledge) {
-                return Ok(Some(key));
+            match self.context.named().cqs.get(cq) {
+                Some(reports) => {
+                    if let Some(key) = reports.taken(acknowledge) {
+                        return Ok(Some(key));
+                    }
+                }
+                None => acknowledge(1),
             }
         }
     }

@@ -27,6 +27,7 @@ use rustix::net::addr::{SocketAddrArg, SocketAddrStorage};
 
 use channel::{Channel, RawId};
 
+use super::check_errno as check;
 use super::object::Object;
 
 /// An identifier: what a socket is to TCP.
@@ -53,7 +54,7 @@ impl Id {
         })?;
         // SAFETY: it was just created, and what refers to it is in its `Id`. Any thread may call librdmacm; what takes
         // `&Id` only reads fields that calls with `&mut Id` write.
-        let raw = unsafe { Object::new(raw, rdma_destroy_id)? };
+        let raw = unsafe { Object::new(raw, rdma_destroy_id, check)? };
         Ok(Self { raw, channel })
     }
 
@@ -225,13 +226,4 @@ fn raw_param(param: &ConnParam<&[u8]>) -> io::Result<rdma_conn_param> {
 
 fn len_of(private_data: &[u8]) -> io::Result<u8> {
     Ok(u8::try_from(private_data.len()).map_err(|_| Errno::INVAL)?)
-}
-
-/// librdmacm returns -1 and sets `errno`; releases before 2012 returned the negative errno in places.
-fn check(returned: c_int) -> io::Result<()> {
-    match returned {
-        0 => Ok(()),
-        -1 => Err(io::Error::last_os_error()),
-        errno => Err(io::Error::from_raw_os_error(errno.wrapping_abs())),
-    }
 }

@@ -13,9 +13,10 @@ use rdma_sys::{
 };
 use rustix::io::Errno;
 
-use super::check;
 use super::ext::{self, operation};
 use super::object::Object;
+use super::registry::Named;
+use super::{check, check_errno, check_null};
 use cq_core::setup::DeviceAttr;
 
 unsafe extern "C" {
@@ -42,13 +43,14 @@ impl DeviceList {
         let mut count: c_int = 0;
         // SAFETY: `count` outlives the call.
         let list = unsafe { ibv_get_device_list(&mut count) };
-        if list.is_null() {
-            let error = io::Error::last_os_error();
+        match check_null(list) {
+            Ok(_) => Ok(Self { list, count: usize::try_from(count).unwrap_or(0) }),
             // What a kernel without RDMA says.
-            let is_none = error.raw_os_error() == Some(Errno::NOSYS.raw_os_error());
-            return if is_none { Ok(Self { list, count: 0 }) } else { Err(error) };
+            Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => {
+                Ok(Self { list, count: 0 })
+            }
+            Err(error) => Err(error),
         }
-        Ok(Self { list, count: usize::try_from(count).unwrap_or(0) })
     }
 
     /// Their names, in the system's order.
@@ -61,11 +63,13 @@ impl DeviceList {
     pub fn open(&self, nth: usize) -> io::Result<Context> {
         // SAFETY: the device lives as long as the list; the context keeps it alive after that, and everything made of the
         // context keeps that alive.
-        let raw = unsafe { Object::new(ibv_open_device(self.device(nth)), ibv_close_device)? };
+        let raw = unsafe {
+            Object::new(ibv_open_device(self.device(nth)), ibv_close_device, check_errno)?
+        };
         // SAFETY: it is open, and what describes it stays as it is.
         let (name, attributes) =
             unsafe { (name((*raw.raw()).device), ext::attributes(raw.raw())?) };
-        let context = Context { raw, name, attributes };
+        let context = Context { raw, name, attributes, named: Named::default() };
         rustix::io::ioctl_fionbio(&context, true)?;
         Ok(context)
     }
@@ -99,6 +103,7 @@ pub struct Context {
     raw: Object<ibv_context>,
     name: String,
     attributes: DeviceAttr,
+    named: Named,
 }
 
 impl Context {
@@ -110,6 +115,11 @@ impl Context {
     /// The device's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The queues that its events may name.
+    pub const fn named(&self) -> &Named {
+        &self.named
     }
 
     /// What the device can do at most.

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::io;
 use std::ptr;
 use std::sync::Arc;
@@ -38,15 +38,13 @@ impl Cq {
         // SAFETY: the context is open.
         let polling = unsafe { Polling::new(context.raw()) };
         let reports = Arc::new(Reports::new(polling));
-        let cq_context = Arc::as_ptr(&reports).cast_mut().cast::<c_void>();
         let raw_channel = channel.map_or(ptr::null_mut(), |channel| channel.raw());
         // SAFETY: the context is open and the channel alive, or there is none. Every queue pair keeps the queue alive.
-        let mut raw = unsafe {
-            let raw = ibv_create_cq(context.raw(), capacity, cq_context, raw_channel, 0);
-            Object::new(raw, ibv_destroy_cq)?
+        let raw = unsafe {
+            let raw = ibv_create_cq(context.raw(), capacity, ptr::null_mut(), raw_channel, 0);
+            Object::new(raw, ibv_destroy_cq, check)?
         };
-        // It may still have events, which point to its reports.
-        raw.keep(Arc::<Reports>::clone(&reports));
+        context.named().cqs.add(raw.raw(), Arc::clone(&reports));
         Ok(Self { raw, reports, channel: channel.cloned(), context: Arc::clone(context) })
     }
 
@@ -97,7 +95,11 @@ impl Cq {
 
 impl Drop for Cq {
     fn drop(&mut self) {
+        if !self.raw.is_ours() {
+            return;
+        }
         trace::event!(DEBUG, cq = %self.reports.key(), "completion queue destroyed");
+        self.context.named().cqs.remove(self.raw());
         let pending = self.reports.close();
         if pending > 0 {
             // SAFETY: so many events were taken and not acknowledged.

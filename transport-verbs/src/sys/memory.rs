@@ -10,14 +10,20 @@ use cq_core::setup::MemoryOptions;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
+use super::fork::Process;
+
 const WORD: usize = size_of::<u64>();
 
 /// Memory, zeroed, aligned to a page, unmapped when this is dropped. It is reached by atomic words only,
 /// which all threads may use at once, and of which the device may change any meanwhile.
+///
+/// A forked child does not inherit it. Otherwise a page would be copied for the process that first writes it, and that
+/// may be the parent: the device would go on with a page that nobody else has.
 #[derive(Debug)]
 pub struct Memory {
     base: NonNull<AtomicU64>,
     len: usize,
+    process: Process,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread.
@@ -31,11 +37,14 @@ impl Memory {
     /// # Errors
     /// What the system says; `len` 0 is one.
     pub fn new(len: usize) -> Result<Self, Errno> {
+        let process = Process::this()?;
         // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
         let base = unsafe {
             mmap_anonymous(null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
         };
-        Ok(Self { base: NonNull::new(base.cast()).ok_or(Errno::NOMEM)?, len })
+        let memory = Self { base: NonNull::new(base.cast()).ok_or(Errno::NOMEM)?, len, process };
+        memory.advise(Advice::LinuxDontFork)?;
+        Ok(memory)
     }
 
     /// Maps `len` bytes, with huge pages if wanted and possible, and all present if wanted.
@@ -65,8 +74,11 @@ impl Memory {
     }
 
     fn advise(&self, advice: Advice) -> Result<(), Errno> {
-        debug_assert!(matches!(advice, Advice::LinuxHugepage | Advice::LinuxPopulateWrite));
-        // SAFETY: the mapping is ours, and neither advice changes what is in it.
+        debug_assert!(matches!(
+            advice,
+            Advice::LinuxDontFork | Advice::LinuxHugepage | Advice::LinuxPopulateWrite
+        ));
+        // SAFETY: the mapping is ours, and none of these changes what is in it.
         unsafe { madvise(self.ptr().cast(), self.len, advice) }
     }
 
@@ -82,16 +94,16 @@ impl Memory {
         self.base.as_ptr().cast()
     }
 
-    /// How many bytes it has.
-    pub const fn len(&self) -> usize {
-        self.len
+    /// How many bytes this process can reach: a forked child none.
+    pub fn len(&self) -> usize {
+        if self.process.is_this() { self.len } else { 0 }
     }
 
     /// All of it, to the end of the last word.
-    const fn words(&self) -> &[AtomicU64] {
+    fn words(&self) -> &[AtomicU64] {
         // SAFETY: pages are mapped whole, so the last word is inside; any bytes are an atomic number; the
-        // mapping is aligned to a page, and lives as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len.div_ceil(WORD)) }
+        // mapping is aligned to a page, and lives in this process as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len().div_ceil(WORD)) }
     }
 
     /// Copies bytes out, if they are all inside. What is read later is no older than they are.
@@ -133,7 +145,7 @@ impl Memory {
     }
 
     fn range(&self, offset: usize, len: usize) -> Option<Words<'_>> {
-        let end = offset.checked_add(len).filter(|end| *end <= self.len)?;
+        let end = offset.checked_add(len).filter(|end| *end <= self.len())?;
         let start = offset % WORD;
         let head = if start == 0 { 0..0 } else { start..(start + len).min(WORD) };
         let (before, words) = (offset.div_ceil(WORD), self.words());
@@ -170,6 +182,10 @@ fn merge(word: &AtomicU64, start: usize, from: &[u8]) {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        if !self.process.is_this() {
+            // Something else may be mapped there by now.
+            return;
+        }
         // Refused where it would leave more pieces of address space than a process may have: leaked then.
         // SAFETY: mapped by `new` with this length; borrows of it ended with `self`.
         let _ = unsafe { munmap(self.ptr().cast(), self.len) };
@@ -259,7 +275,8 @@ mod tests {
         let base = unsafe {
             rustix::mm::mmap(null_mut(), len, access, MapFlags::SHARED, &file, 0).unwrap()
         };
-        let memory = Memory { base: NonNull::new(base.cast()).unwrap(), len };
+        let process = Process::this().unwrap();
+        let memory = Memory { base: NonNull::new(base.cast()).unwrap(), len, process };
         // Linux before 5.14 can't say it.
         if memory.advise(Advice::LinuxPopulateWrite) != Err(Errno::INVAL) {
             assert_eq!(memory.prefault(), Err(Errno::FAULT));

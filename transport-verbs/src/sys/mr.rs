@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rdma_sys::{ibv_dereg_mr, ibv_mr, ibv_reg_mr_iova2};
 
+use super::check;
 use super::memory::Memory;
 use super::object::Object;
 use super::pd::Pd;
@@ -23,13 +24,17 @@ impl Mr {
     /// Registers memory. This call leaves out optional rights that the kernel does not know.
     ///
     /// # Safety
-    /// Until this is dropped, and for ever if it is leaked, the memory stays mapped, is writable if the
-    /// rights let the device write, and is reached by others only as memory of a device is.
+    /// Until this is dropped, and for ever if it is leaked or the device fails to deregister it, the memory stays mapped, is
+    /// writable if the rights let the device write, and is reached by others only as memory of a device is.
     pub unsafe fn new(pd: &Arc<Pd>, ptr: *mut u8, len: usize, access: u32) -> io::Result<Self> {
         let iova = ptr.expose_provenance() as u64;
         // SAFETY: the domain is alive; the caller speaks for the memory. Requests name the keys only.
         let raw = unsafe {
-            Object::new(ibv_reg_mr_iova2(pd.raw(), ptr.cast(), len, iova, access), ibv_dereg_mr)?
+            Object::new(
+                ibv_reg_mr_iova2(pd.raw(), ptr.cast(), len, iova, access),
+                ibv_dereg_mr,
+                check,
+            )?
         };
         Ok(Self { raw, _pd: Arc::clone(pd) })
     }
@@ -54,6 +59,8 @@ impl Mr {
 
 impl Drop for Mr {
     fn drop(&mut self) {
-        trace::event!(DEBUG, rkey = self.rkey(), "memory region deregistered");
+        if self.raw.is_ours() {
+            trace::event!(DEBUG, rkey = self.rkey(), "memory region deregistered");
+        }
     }
 }

@@ -8,13 +8,21 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::{fmt, io, mem};
 
+use super::check_null;
+use super::fork::Process;
 use crate::trace;
 
+/// A function that destroys an object.
+type Destroy<T> = unsafe extern "C" fn(*mut T) -> c_int;
+
 /// An object of libibverbs or librdmacm, destroyed when this is dropped. What it depends on is a later field of the same struct, and
-/// so is dropped after it.
+/// so is dropped after it. A forked child destroys nothing: the object is its parent's.
 pub struct Object<T> {
     raw: NonNull<T>,
-    destroy: unsafe extern "C" fn(*mut T) -> c_int,
+    destroy: Destroy<T>,
+    /// How what it returns is read.
+    check: fn(c_int) -> io::Result<()>,
+    process: Process,
     /// What the device may still use where it fails to destroy the object.
     kept: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -25,7 +33,10 @@ unsafe impl<T> Send for Object<T> {}
 unsafe impl<T> Sync for Object<T> {}
 
 impl<T> Object<T> {
-    /// Takes charge of what a call of libibverbs returned. Null means that it failed and set `errno`.
+    /// Takes charge of what a call of libibverbs returned, of which `check` reads what `destroy` returns.
+    ///
+    /// # Errors
+    /// It is null: the call failed and set `errno`.
     ///
     /// # Safety
     /// - `destroy` destroys such an object. Nothing else does, and everything that refers to it keeps this alive.
@@ -33,10 +44,20 @@ impl<T> Object<T> {
     ///   (`ibv_open_device(3)`); what is not so is used under the caller's own exclusion.
     pub unsafe fn new(
         raw: *mut T,
-        destroy: unsafe extern "C" fn(*mut T) -> c_int,
+        destroy: Destroy<T>,
+        check: fn(c_int) -> io::Result<()>,
     ) -> io::Result<Self> {
-        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
-        Ok(Self { raw, destroy, kept: None })
+        let raw = check_null(raw)?;
+        let process = Process::this().inspect_err(|_| {
+            // SAFETY: nothing refers to it yet.
+            unsafe { destroy(raw.as_ptr()) };
+        })?;
+        Ok(Self { raw, destroy, check, process, kept: None })
+    }
+
+    /// Whether this process created it, and not one that this process was forked from.
+    pub fn is_ours(&self) -> bool {
+        self.process.is_this()
     }
 
     /// Keeps this alive for ever should the device fail to destroy the object.
@@ -59,9 +80,13 @@ impl<T> fmt::Debug for Object<T> {
 
 impl<T> Drop for Object<T> {
     fn drop(&mut self) {
+        if !self.is_ours() {
+            mem::forget(self.kept.take());
+            return;
+        }
         // SAFETY: it is destroyed once, and nothing refers to it any more (guaranteed to `new`).
-        if unsafe { (self.destroy)(self.raw()) } != 0 {
-            trace::event!(WARN, error = %io::Error::last_os_error(), "object not destroyed");
+        if let Err(error) = (self.check)(unsafe { (self.destroy)(self.raw()) }) {
+            trace::event!(WARN, error = %error, "object not destroyed");
             mem::forget(self.kept.take());
         }
     }
@@ -70,6 +95,7 @@ impl<T> Drop for Object<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::check;
 
     #[test]
     fn what_a_device_may_still_use_is_kept_and_all_else_is_given_back() {
@@ -80,7 +106,7 @@ mod tests {
         for mut fails in [0, 22] {
             let memory = Arc::new(());
             // SAFETY: the number is alive, and `destroy` does nothing to it.
-            let mut object = unsafe { Object::new(&raw mut fails, destroy).unwrap() };
+            let mut object = unsafe { Object::new(&raw mut fails, destroy, check).unwrap() };
             object.keep(Arc::<()>::clone(&memory));
             assert_eq!(Arc::strong_count(&memory), 2);
             drop(object);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rdma_sys::{ibv_alloc_pd, ibv_dealloc_pd, ibv_pd};
 
+use super::check;
 use super::context::Context;
 use super::object::Object;
 use crate::trace;
@@ -22,7 +23,7 @@ impl Pd {
     /// Allocates one.
     pub fn new(context: &Arc<Context>) -> io::Result<Self> {
         // SAFETY: the context is open; everything made of the domain keeps it alive.
-        let raw = unsafe { Object::new(ibv_alloc_pd(context.raw()), ibv_dealloc_pd)? };
+        let raw = unsafe { Object::new(ibv_alloc_pd(context.raw()), ibv_dealloc_pd, check)? };
         Ok(Self { raw, context: Arc::clone(context) })
     }
 
@@ -45,6 +46,8 @@ impl Pd {
 
 impl Drop for Pd {
     fn drop(&mut self) {
-        trace::event!(DEBUG, pd = self.number(), "protection domain deallocated");
+        if self.raw.is_ours() {
+            trace::event!(DEBUG, pd = self.number(), "protection domain deallocated");
+        }
     }
 }

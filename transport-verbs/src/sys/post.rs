@@ -37,9 +37,9 @@ impl Raw for ibv_recv_wr {
 /// What the device refused.
 #[derive(Clone, Copy, Debug)]
 pub struct Failure {
-    /// How many requests of the list were posted.
+    /// How many requests of the list were posted, or may have been.
     pub posted: usize,
-    /// Why the next one was not.
+    /// Why the next one was not, or what is not known.
     pub why: Why,
 }
 
@@ -50,6 +50,8 @@ pub enum Why {
     Refused(Refused),
     /// The device, with this errno.
     Device(c_int),
+    /// The device failed with this errno, and named none of the requests of the last chain.
+    Unknown(c_int),
 }
 
 /// Hands a list over in chains of up to [`CHAIN`] requests, each made by `make`, which may use an SGE
@@ -86,11 +88,12 @@ pub unsafe fn post<'w, W, R: Raw>(
             made += 1;
         }
         if made > 0 {
-            let mut bad = first;
+            let mut bad = ptr::null_mut();
             let errno = submit(first, &mut bad);
             if errno != 0 {
-                let posted = posted + position(first, bad, made);
-                return Err(Failure { posted, why: Why::Device(errno) });
+                let nth = position(first, bad, made);
+                let why = if nth < made { Why::Device(errno) } else { Why::Unknown(errno) };
+                return Err(Failure { posted: posted + nth, why });
             }
             posted += made;
         }
@@ -101,11 +104,11 @@ pub unsafe fn post<'w, W, R: Raw>(
     Ok(())
 }
 
-/// The position in a chain of `made` requests at which the device stopped. A pointer to none of them counts as the first:
-/// then no request is known to be posted.
+/// How many of a chain of `made` requests the device posted before it stopped: all, if it names none of them, since each may
+/// be posted.
 #[cold]
 fn position<R>(first: *mut R, bad: *mut R, made: usize) -> usize {
-    (0..made).find(|&nth| ptr::eq(first.wrapping_add(nth), bad)).unwrap_or(0)
+    (0..made).find(|&nth| ptr::eq(first.wrapping_add(nth), bad)).unwrap_or(made)
 }
 
 /// A send request; a datagram goes to `to`. `None` if there is no such operation.

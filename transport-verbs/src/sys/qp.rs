@@ -74,7 +74,8 @@ impl Qp {
             sq_sig_all: parts.sq_sig_all.into(),
         };
         // SAFETY: all that it refers to is alive, and of the same opening. This is its only handle.
-        let raw = unsafe { Object::new(ibv_create_qp(pd.raw(), &mut init), ibv_destroy_qp)? };
+        let raw =
+            unsafe { Object::new(ibv_create_qp(pd.raw(), &mut init), ibv_destroy_qp, check)? };
         // SAFETY: the context is open; its table of operations does not change.
         let (post_send, post_recv) =
             unsafe { ((*context).ops.post_send, (*context).ops.post_recv) };
@@ -169,7 +170,9 @@ impl Qp {
 
 impl Drop for Qp {
     fn drop(&mut self) {
-        trace::event!(DEBUG, qp_num = self.number(), "queue pair destroyed");
+        if self.raw.is_ours() {
+            trace::event!(DEBUG, qp_num = self.number(), "queue pair destroyed");
+        }
     }
 }
 

@@ -6,11 +6,8 @@
 //! queue. So the reader of the channel counts, and acknowledges full batches; the thread that destroys the queue
 //! acknowledges the rest. An event that is taken after that is acknowledged and discarded at once (N7).
 
-#![allow(unsafe_code)]
-
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cq_core::transport::CqKey;
 
@@ -19,7 +16,7 @@ use super::polling::Polling;
 /// How many events are acknowledged at a time.
 const BATCH: u32 = 64;
 
-/// What a queue's `cq_context` points to.
+/// The reports of a queue, by which [its context](super::context::Context) knows it.
 #[derive(Debug)]
 pub struct Reports {
     key: CqKey,
@@ -48,19 +45,6 @@ impl Reports {
     /// The queue's name in events.
     pub const fn key(&self) -> CqKey {
         self.key
-    }
-
-    /// The reports of a queue.
-    ///
-    /// # Safety
-    /// `context` is the `cq_context` of a [`Cq`](super::cq::Cq) that is not destroyed before this returns.
-    pub unsafe fn of(context: *mut c_void) -> Arc<Self> {
-        let reports = context.cast_const().cast::<Self>();
-        // SAFETY: `Cq::new` made the pointer of an `Arc`, which the queue holds until it is destroyed.
-        unsafe {
-            Arc::increment_strong_count(reports);
-            Arc::from_raw(reports)
-        }
     }
 
     /// How the queue is polled, which the report of an overrun changes.

@@ -41,11 +41,13 @@ impl Srq {
         max_sge: u32,
     ) -> io::Result<(Self, ibv_srq_attr)> {
         let mut init = ibv_srq_init_attr {
-            srq_context: ptr::without_provenance_mut(number as usize),
+            srq_context: ptr::null_mut(),
             attr: ibv_srq_attr { max_wr, max_sge, srq_limit: 0 },
         };
         // SAFETY: the domain and the attributes are alive; every queue pair of the queue keeps it alive.
-        let raw = unsafe { Object::new(ibv_create_srq(pd.raw(), &mut init), ibv_destroy_srq)? };
+        let raw =
+            unsafe { Object::new(ibv_create_srq(pd.raw(), &mut init), ibv_destroy_srq, check)? };
+        pd.context().named().srqs.add(raw.raw(), number);
         // SAFETY: the context is open; its table of operations does not change.
         let post_recv = unsafe { (*pd.context().raw()).ops.post_srq_recv };
         let post_recv =
@@ -90,6 +92,9 @@ impl Srq {
 
 impl Drop for Srq {
     fn drop(&mut self) {
-        trace::event!(DEBUG, srq = self.number, "shared receive queue destroyed");
+        if self.raw.is_ours() {
+            trace::event!(DEBUG, srq = self.number, "shared receive queue destroyed");
+            self.pd.context().named().srqs.remove(self.raw());
+        }
     }
 }

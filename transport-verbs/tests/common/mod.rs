@@ -134,3 +134,22 @@ pub fn wait_for(mut done: impl FnMut() -> bool) {
         std::thread::yield_now();
     }
 }
+
+/// Asserts that something is so in a forked child, which ends then.
+#[track_caller]
+pub fn in_child(is_so: impl FnOnce() -> bool) {
+    // SAFETY: the child has this thread alone; the C library lets it allocate, and it runs no destructor when it ends.
+    match unsafe { libc::fork() } {
+        0 => {
+            let is_so = std::panic::catch_unwind(std::panic::AssertUnwindSafe(is_so));
+            // SAFETY: always sound.
+            unsafe { libc::_exit(i32::from(!is_so.unwrap_or(false))) }
+        }
+        child => {
+            let mut status = -1;
+            // SAFETY: the status is alive.
+            assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+            assert_eq!(status, 0);
+        }
+    }
+}

@@ -83,7 +83,7 @@ pub fn words(text: &str) -> String {
 }
 
 const NAME: &str = "cqperf ";
-const VERSION: &str = "3";
+const VERSION: &str = "4";
 
 /// Bytes of the longest line.
 const LONGEST: usize = 4096;

@@ -6,8 +6,16 @@ use super::*;
 
 fn endpoints() -> impl Strategy<Value = Endpoint> {
     let mtus = prop::sample::select(vec![256, 512, 1024, 2048, 4096]);
-    (0..=BITS24, 0..=BITS24, any::<u16>(), any::<[u8; 16]>(), mtus)
-        .prop_map(|(qp_num, psn, lid, gid, mtu)| Endpoint { qp_num, psn, lid, gid: Gid(gid), mtu })
+    (0..=BITS24, 0..=BITS24, any::<(u16, u8)>(), any::<[u8; 16]>(), mtus).prop_map(
+        |(qp_num, psn, (lid, responder_resources), gid, mtu)| Endpoint {
+            qp_num,
+            psn,
+            lid,
+            gid: Gid(gid),
+            mtu,
+            responder_resources,
+        },
+    )
 }
 
 proptest! {
@@ -44,7 +52,7 @@ proptest! {
 
 #[test]
 fn a_packet_size_that_is_none_does_not_arrive_as_another() {
-    let endpoint = Endpoint { qp_num: 1, psn: 2, lid: 3, gid: Gid([4; 16]), mtu: 0x1_0400 };
+    let endpoint = Endpoint { mtu: 0x1_0400, ..Endpoint::new(1) };
     assert_eq!(Endpoint::from_bytes(&endpoint.to_bytes()), Err(EndpointError::Mtu(0xffff)));
 }
 

@@ -307,7 +307,8 @@ fn the_active_side_resolves_requests_and_establishes() {
     let init = ["is_device_of", "modify_qp"];
     let rest = ["modify_qp", "modify_qp", "establish"];
     assert_eq!(script.calls(), [&init[..], &["connect"], &init, &rest].concat());
-    let [i, rtr, rts] = [QpState::INIT, QpState::RTR, QpState::RTS].map(|to| (to, None));
+    let i = (QpState::INIT, None);
+    let (rtr, rts) = ((QpState::RTR, Some(1)), (QpState::RTS, Some(2)));
     assert_eq!(script.with(|state| state.modified.clone()), [i, i, i, rtr, rts]);
     // As many READs and atomics as the devices allow.
     let request = ConnParam {
@@ -332,6 +333,18 @@ fn the_active_side_resolves_requests_and_establishes() {
     assert_eq!(script.calls(), ["disconnect"]);
     drop(connection);
     assert_eq!(script.calls(), ["drop"]);
+}
+
+#[test]
+fn the_active_side_caps_reads_and_atomics_of_an_answer_that_has_more_than_was_asked_for() {
+    for (answered, used) in [([16, 16], [4, 8]), ([0, 255], [0, 8]), ([255, 0], [4, 0])] {
+        let (script, route) = route(&[from_peer(EventKind::CONNECT_RESPONSE, b"", answered)]);
+        route.connect(&mut Qp::default(), b"", LONG).unwrap();
+        let modified = script.with(|state| state.modified.split_off(2));
+        let [responder_resources, initiator_depth] = used.map(Some);
+        let rtr = (QpState::RTR, responder_resources);
+        assert_eq!(modified, [rtr, (QpState::RTS, initiator_depth)]);
+    }
 }
 
 #[test]

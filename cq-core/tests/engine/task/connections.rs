@@ -128,7 +128,7 @@ async fn a_queue_pair_connects_over_a_stream() {
     // A peer that is not connected yet is waited for, and one that does not connect fails it.
     let (mut one, mut other) = tokio::io::duplex(64);
     other
-        .write_all(&[&b"CQVB\0\x01\0\x01"[..], &Endpoint::new(6).to_bytes()].concat())
+        .write_all(&[&b"CQVB\0\x02\0\x01"[..], &Endpoint::new(6).to_bytes()].concat())
         .await
         .unwrap();
     let connected = tokio::spawn(async move { ours.0.connect_over(&mut one, &Port::new(1)).await });
@@ -144,15 +144,18 @@ async fn a_queue_pair_connects_over_a_stream() {
 async fn what_is_no_frame_or_none_is_refused() {
     for (sent, said) in [
         (&b"HTTP/1.1 400"[..], "the peer does not speak this protocol"),
-        (b"CQVB\0\x01\0\x02", "the peer is at step 2, this side at step 1"),
-        (&[b"CQVB\0\x01\0\x01", &[0; 28][..]].concat(), "the connection failed"),
-        (b"CQVB\0", "the peer closed the connection after 5 of 36 bytes"),
-        (b"CQVB\0\x01\0\x01\0", "the peer closed the connection after 9 of 36 bytes"),
-        (&[b"CQVB\0\x01\0\x01", &[0xff; 28][..]].concat(), "0xffffffff is not a queue pair number"),
+        (b"CQVB\0\x02\0\x02", "the peer is at step 2, this side at step 1"),
+        (&[b"CQVB\0\x02\0\x01", &[0; Endpoint::BYTES][..]].concat(), "the connection failed"),
+        (b"CQVB\0", "the peer closed the connection after 5 of 37 bytes"),
+        (b"CQVB\0\x02\0\x01\0", "the peer closed the connection after 9 of 37 bytes"),
+        (
+            &[b"CQVB\0\x02\0\x01", &[0xff; Endpoint::BYTES][..]].concat(),
+            "0xffffffff is not a queue pair number",
+        ),
     ] {
         let (mut ours, mut theirs) = tokio::io::duplex(64);
         theirs.write_all(sent).await.unwrap();
-        let _open = (sent.len() == 36 && sent[8] == 0xff).then_some(theirs);
+        let _open = (sent.ends_with(&[0xff; Endpoint::BYTES])).then_some(theirs);
         let connected = Stand::new().qp.connect_over(&mut ours, &Port::new(1)).await;
         let why = connected.unwrap_err().to_string();
         assert!(why.starts_with(said), "{why}");

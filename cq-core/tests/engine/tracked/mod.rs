@@ -364,7 +364,7 @@ fn a_full_send_queue_is_reaped_with_what_else_completes() {
 fn connecting_and_datagrams_are_the_queue_pairs() {
     let (mut qp, device, _cq) = tracked(2, 0);
     let port = port();
-    let peer = Endpoint { qp_num: 1, psn: 0, lid: 0, gid: Gid::default(), mtu: 4096 };
+    let peer = Endpoint::new(1);
     assert!(matches!(qp.connect(&port, &peer), Err(ModifyError::Illegal { to: QpState::RTR, .. })));
     assert!(matches!(qp.activate(&port, 7), Err(ModifyError::Illegal { to: QpState::RTS, .. })));
     let to = Destination { ah: &3, qp_num: 5, qkey: 7 };

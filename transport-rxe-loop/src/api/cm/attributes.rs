@@ -104,7 +104,7 @@ pub fn of_state(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
         QpState::RTR => {
             let &Message { qp_num, psn, initiator_depth, .. } = peer?;
             let (lid, gid, mtu) = (port.lid, port.gid, port.mtu);
-            QpAttr::rtr(port, &Endpoint { qp_num, psn, lid, gid, mtu })
+            QpAttr::rtr(port, &Endpoint { psn, lid, gid, mtu, ..Endpoint::new(qp_num) })
                 .max_dest_rd_atomic(initiator_depth.min(MAX_RD_ATOMIC))
         }
         QpState::RTS => {

@@ -14,8 +14,8 @@ use rdma_sys::{
     rdma_destroy_event_channel, rdma_destroy_id, rdma_event_channel, rdma_get_cm_event,
 };
 
+use super::super::check_errno as check;
 use super::super::object::Object;
-use super::check;
 
 /// An identifier that is destroyed before its channel is.
 pub type RawId = Object<rdma_cm_id>;
@@ -33,7 +33,7 @@ impl Channel {
             0
         }
         // SAFETY: the identifier that speaks through it is destroyed before.
-        let channel = Self(unsafe { Object::new(rdma_create_event_channel(), destroy)? });
+        let channel = Self(unsafe { Object::new(rdma_create_event_channel(), destroy, check)? });
         rustix::io::ioctl_fionbio(&channel, true)?;
         Ok(channel)
     }
@@ -98,6 +98,6 @@ unsafe fn copy(event: NonNull<rdma_cm_event>) -> (CmEvent, Option<RawId>) {
     let copied = CmEvent { kind: EventKind(raw.event), status: Status(raw.status), param };
     let is_request = raw.event == RDMA_CM_EVENT_CONNECT_REQUEST;
     // SAFETY: a request's identifier is who takes the event's to destroy; no other's is taken charge of.
-    let request = is_request.then(|| unsafe { Object::new(raw.id, rdma_destroy_id) });
+    let request = is_request.then(|| unsafe { Object::new(raw.id, rdma_destroy_id, check) });
     (copied, request.and_then(Result::ok))
 }

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use bench::transport::loopback::Loopback;
 use clap::ValueEnum;
-use cq_core::setup::{Endpoint, Gid};
+use cq_core::setup::Endpoint;
 use serde_json::{Value, json};
 
 use super::*;
@@ -157,7 +157,7 @@ fn line(message: &Message) -> String {
 }
 
 fn hello(limits: Limits) -> String {
-    format!("cqperf 3\n{}", line(&Message::Hello { transport: "loop".to_owned(), limits }))
+    format!("cqperf 4\n{}", line(&Message::Hello { transport: "loop".to_owned(), limits }))
 }
 
 /// What becomes of a job where the other process has these limits, makes its end, and says no more than this.
@@ -237,7 +237,7 @@ fn of_bytes(script: &[u8], silence: Duration) -> String {
 
 #[test]
 fn a_client_that_breaks_the_protocol_is_refused_in_one_line() {
-    let greeting = "cqperf 3\n".to_owned();
+    let greeting = "cqperf 4\n".to_owned();
     let hello = hello(loopback().about().limits);
     let small = job(Flow::Pingpong, Op::Send, false, 10);
     let asked =
@@ -248,8 +248,7 @@ fn a_client_that_breaks_the_protocol_is_refused_in_one_line() {
         job[name] = value;
         format!("{hello}{}\n", json!({ "job": job }))
     };
-    let pair = Endpoint { qp_num: u32::MAX, psn: 0, lid: 0, gid: Gid::default(), mtu: 3 };
-    let nobody = Message::Address { pair, addr: 0, rkey: 0 };
+    let none = Message::Address { pair: Endpoint::new(u32::MAX), addr: 0, rkey: 0 };
     let failure = Some("no\nmemory\u{1b}[2J".to_owned());
     let gives_up = Message::Ended(Ending { failure, ..Ending::default() });
     let closed = "closed the connection";
@@ -269,7 +268,7 @@ fn a_client_that_breaks_the_protocol_is_refused_in_one_line() {
         (asked(&[Message::Ready]), "out of order"),
         (asked(&[Message::Job(small), Message::Done]), "out of order"),
         (asked(&[Message::Job(small), Message::Job(small)]), "out of order"),
-        (asked(&[Message::Job(small), nobody]), "cannot connect to the peer"),
+        (asked(&[Message::Job(small), none]), "no message"),
         (asked(&[Message::Job(small)]) + "ECHO", "do not share a device"),
         (asked(&[gives_up]), "the other end: nomemory[2J"),
         (changed("size", json!(u64::MAX)), "at most"),
@@ -283,9 +282,9 @@ fn a_client_that_breaks_the_protocol_is_refused_in_one_line() {
         let error = of_bytes(script.as_bytes(), SILENCE);
         assert!(error.contains(why), "{script}: {error}");
     }
-    let error = of_bytes(b"cqperf 3\n\"\xff\xff\"\n", SILENCE);
+    let error = of_bytes(b"cqperf 4\n\"\xff\xff\"\n", SILENCE);
     assert!(error.contains("no message"), "{error}");
-    for script in ["", "cqperf", "cqperf 3\n", "cqperf 3\n\"re"] {
+    for script in ["", "cqperf", "cqperf 4\n", "cqperf 4\n\"re"] {
         let error = of_bytes(script.as_bytes(), Duration::from_millis(300));
         assert!(error.contains("said nothing"), "{error}");
     }
@@ -323,7 +322,7 @@ fn a_listener_turns_strangers_away_and_serves_the_first_that_is_none() {
 #[test]
 fn one_of_ours_that_is_lost_ends_the_listener() {
     let (serving, connect) = listening();
-    connect().unwrap().write_all(b"cqperf 3\n").unwrap();
+    connect().unwrap().write_all(b"cqperf 4\n").unwrap();
     let error = serving.join().unwrap().unwrap_err().to_string();
     assert!(error.contains("closed the connection"), "{error}");
 }
