@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::file::{self, FileId};
+use super::file_id::{FileId, id_of};
 
 /// The first number after those of the standard streams.
 const FIRST: RawFd = 3;
@@ -56,7 +56,7 @@ impl KeptFd {
     /// # Errors
     /// The system's error.
     pub fn new(fd: OwnedFd) -> Result<Self, Errno> {
-        let id = file::id_of(fd.as_fd())?;
+        let id = id_of(fd.as_fd())?;
         Ok(Self::of(fd, id))
     }
 
@@ -71,7 +71,7 @@ impl KeptFd {
     /// BADF: the program has closed it.
     pub fn get(&self) -> Result<BorrowedFd<'_>, Errno> {
         let fd = self.fd.as_fd();
-        if file::id_of(fd) == Ok(self.id) { Ok(fd) } else { Err(Errno::BADF) }
+        if id_of(fd) == Ok(self.id) { Ok(fd) } else { Err(Errno::BADF) }
     }
 
     /// The descriptor, right after it was found to be open; or for the program, which may have closed it.

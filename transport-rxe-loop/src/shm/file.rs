@@ -1,7 +1,6 @@
 //! The fabric's file: finding, creating, linking and removing it. A file that was found is checked before it is
 //! opened.
 
-use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -14,6 +13,7 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
 
 use super::error::AttachError;
+pub use super::file_id::{FileId, id_of};
 use super::name::FabricPath;
 use super::plan::HEADER;
 use super::unshared::Opened;
@@ -22,30 +22,6 @@ use crate::shm::descriptor::{KeptFd, above_streams};
 /// The bytes reserved at a time: a signal undoes no more than this.
 const CHUNK: u64 = 1 << 16;
 const MODE: u32 = 0o600;
-
-/// The identity of a file, valid as long as it is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileId {
-    device: u64,
-    inode: u64,
-}
-
-impl From<&Stat> for FileId {
-    fn from(stat: &Stat) -> Self {
-        Self { device: stat.st_dev, inode: stat.st_ino }
-    }
-}
-
-impl fmt::Display for FileId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}.{:x}", self.device, self.inode)
-    }
-}
-
-/// The identity of an open file.
-pub fn id_of(fd: BorrowedFd<'_>) -> Result<FileId, Errno> {
-    Ok((&fstat(fd)?).into())
-}
 
 /// The length of an open file.
 pub fn len_of(fd: BorrowedFd<'_>) -> Result<u64, Errno> {

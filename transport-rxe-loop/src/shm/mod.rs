@@ -14,6 +14,7 @@ pub mod claim;
 pub mod descriptor;
 pub mod error;
 pub mod file;
+pub mod file_id;
 pub mod fork;
 pub mod guard_page;
 pub mod hash;
