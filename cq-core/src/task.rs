@@ -68,6 +68,7 @@ mod connect;
 mod create;
 mod device_events;
 mod driver;
+mod for_all;
 mod inbox;
 mod pool;
 mod qp;

@@ -16,7 +16,7 @@ use tokio::task::coop::unconstrained;
 use tokio::task::yield_now;
 
 use super::channel::Channel;
-use super::shared::for_all;
+use super::for_all::for_all;
 use crate::budget::{Budget, Budgeted, BudgetedHandle};
 use crate::cq::{CompletionQueue, WaitError};
 use crate::device::{Cq, Device};

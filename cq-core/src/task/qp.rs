@@ -9,8 +9,9 @@ use std::sync::Mutex;
 use tokio::sync::Notify;
 
 use super::driver::{Handle, Memberships, Serve};
+use super::for_all::for_all;
 use super::request::{Finished, Request, Token, Unfinished};
-use super::shared::{Shared, State, Tracked, for_all, has_sends};
+use super::shared::{Shared, State, Tracked, has_sends};
 use crate::device::QueuePair;
 use crate::setup::{Destination, Endpoint, ModifyError, Port, QpAttr, QpState};
 use crate::tracked::{Credit, DrainError, TrackedQp, Unlimited};

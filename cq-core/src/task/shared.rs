@@ -5,14 +5,14 @@ use core::cell::RefCell;
 use core::ops::{Deref, DerefMut};
 use core::pin::pin;
 use core::ptr;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::{thread, thread_local};
+use std::thread_local;
 
 use tokio::sync::Notify;
 use tokio::task::coop::consume_budget;
 
 use super::driver::{Memberships, Serve};
+use super::for_all::for_all;
 use super::request::{Request, RequestError, Token, Unfinished};
 use crate::ledger::NotPosted;
 use crate::tracked::{Credit, Done, TrackedQp};
@@ -91,20 +91,6 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         _ = HELD.try_with(|held| held.borrow_mut().pop());
-    }
-}
-
-/// Calls `each` for all items, also if it panics for some: a waker may, or a buffer that is dropped. Then panics as it did
-/// first.
-pub fn for_all<T>(items: impl IntoIterator<Item = T>, mut each: impl FnMut(T)) {
-    let mut first = None;
-    for item in items {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| each(item))) {
-            first.get_or_insert(panic);
-        }
-    }
-    if let Some(panic) = first.filter(|_| !thread::panicking()) {
-        resume_unwind(panic);
     }
 }
 

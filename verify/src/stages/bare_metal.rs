@@ -51,13 +51,13 @@ fn build(targets: &[&str]) -> Command {
 /// Builds cq-core with an allocator for a target without compare-and-swap, which has no `Arc`.
 fn build_with_alloc() -> Command {
     let mut command = cargo(&["env"], "build", &["thumbv6m-none-eabi"]);
-    command.args(["-Zbuild-std=alloc", "-p", "cq-core", "--features", "alloc"]);
+    command.args(["-Zbuild-std=core,alloc", "-p", "cq-core", "--features", "alloc"]);
     command
 }
 
-/// Debian's cargo, started by this. Nothing but core is built for the targets, unless `alloc` is added, so `extern crate alloc` finds no crate:
-/// that it passes shows that there is no allocation. All that it builds has the same settings, so that core is built
-/// once.
+/// Debian's cargo, started by this. Nothing but core is built for the targets, and `extern crate alloc` finds no crate
+/// unless that is asked for, too: that a build without it passes shows that there is no allocation. All that it builds has
+/// the same settings, so that core is built once.
 fn cargo(launcher: &[&str], subcommand: &str, targets: &[&str]) -> Command {
     let mut command = Command::new(launcher[0]);
     for (name, _) in env::vars_os().filter(|(name, _)| belongs_to_the_toolchain(name)) {
