@@ -47,9 +47,12 @@
 //!   |                                             engine/responder, bytes in memory/bytes
 //!   |  any             engine/requester/twosided  the same with all that can be different: spans of several SGEs, a receive of an
 //!   |                                             SRQ, memory of another process in memory/copy; onesided, datagram, local
-//!  complete receive    completion/push            takes the lock of the peer's completion queue, publishes; then the event
+//!  complete receive    completion/push            takes the lock of the peer's completion queue, publishes; returns the event
+//!     |                                           that is due
 //!  complete send       completion/push            at once, if the own completion queue is free; else clears the mark, then
-//!     v                                           takes the lock
+//!     |                                           takes the lock
+//!  wake                engine/send_queue          raises the event of the receive, with the send queue given back
+//!     v
 //!  poll                api/cq                     no lock; counts, by which posting finds free slots of the send queue
 //! ```
 //!
@@ -77,7 +80,8 @@
 //!    reschedules the queue pair.
 //! 10. A completion is pushed under the lock of its completion queue, which no poller takes; a queue pair that is the only
 //!     producer needs none while its guard is open. The tag of a receive's has the position up to which receives are done.
-//!     The event is raised after the lock is released. If the queue overruns, the queue pairs that use it go to ERR.
+//!     Who pushes does not wake: the event of a receive is raised once the completion of the send is stored, too, a failed
+//!     one as well (N13), with no lock held. If the queue overruns, the queue pairs that use it go to ERR.
 //! 11. Polling counts. By that count, and by where each send's completion was pushed, posting finds which slots are free.
 //! 12. A lock whose holder died is taken over. The ring is the log: the tags of all completions that were published are
 //!     applied again, which changes nothing where they were.
@@ -113,6 +117,7 @@
 //! | shared receive queues, limit event | `engine/shared_receives.rs`, `protocol/pool.rs` (`reaches_limit`) |
 //! | completion queue overrun | `completion/push.rs`; its queue pairs: `engine/overrun.rs` |
 //! | event arming | `api/cq.rs`, and the arm word in `cq-core/src/queue/arm.rs`; events: `completion/channel.rs`, `protocol/channel.rs` |
+//! | who is woken, and when | what is due: `completion/wakeup.rs`; once it may be raised: `engine/rescheduled.rs` (`wake`), `engine/send_queue.rs` |
 //! | solicited events | the flag: `engine/requester/{twosided, datagram}.rs`; which completions count: `cq-core/src/queue/completion.rs` (`is_urgent`) |
 //! | resizing, moderation | `api/cq/resize.rs`, `protocol/moderation.rs` |
 //! | asynchronous events | `api/async_event.rs`, `completion/async_event.rs`, `engine/events.rs` |

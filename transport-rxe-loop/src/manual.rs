@@ -74,7 +74,8 @@
 //!   suspension.
 //! - A completion queue to which the process was just pushing fails as if it had overrun, once another process has
 //!   waited so long to push to it ([O3](cq_core::contract#o3), [O4](cq_core::contract#o4)).
-//! - An event that the process was raising may come when it resumes. Those of others are not delayed.
+//! - An event that the process was raising, or had to raise, may come when it resumes. Those of others are not delayed,
+//!   unless it holds the lock of the sender's completion queue: then by two seconds.
 //! - If the process is suspended in copying for a requester that has given up, requests to memory that its program
 //!   registered fail as if it did not answer, messages to its shared receive queues wait, and datagrams to it are
 //!   lost.
@@ -193,7 +194,7 @@
 //! | the same, in a program that never comes so far in its tests | [`CqHandle::demand`](crate::CqHandle::demand) has what its queue pairs can have outstanding, and what is missing | the same; a program that uses the C ABI is told on stderr when a queue pair is connected |
 //! | receives are posted again before their completions are polled | a slot is free when its receive completes | a slot is free when its completion was polled, as it is for sends ([Q5](cq_core::contract#q5)), so that a completion queue without missing entries never overruns ([O7](cq_core::contract#o7)) |
 //! | a buffer is reused, read, deregistered or freed before the completion; a queue pair is destroyed, or the process ends, right after posting | the bytes have been moved when posting returns | requests are [deferred](crate::Faults::defer) by up to 20 microseconds, unless [faults](crate::OpenOptions::faults) say when they begin (`defer=0us`: at once) |
-//! | a completion is expected as soon as posting returns, or at the other end once one end has it; requests of several queue pairs are expected to be carried out in the order in which they were posted | all of that is so | none of it is: see above |
+//! | a completion is expected as soon as posting returns, or at the other end once one end has it; requests of several queue pairs are expected to be carried out in the order in which they were posted | all of that is so, except that a receiver which polls may have a message before its sender has the completion | none of it is: see above. In either case a receiver that an event wakes comes after the completion of the sender ([N13](cq_core::contract#n13)) |
 //! | the completion of a receive is expected before that of its send | it is pushed first | that of the send is pushed first, if its queue has no channel and can take it at once |
 //! | the last bytes of a WRITE are polled, and the others are expected to be there | up to 4 KiB they are ([Q8](cq_core::contract#q8)) | up to 4 KiB the last eight bytes are visible first, between processes in memory that the device [allocated](crate::ProtectionDomain::allocate) |
 //! | what a READ or an atomic returns is sent on, without a FENCE | it is what was read: requests are carried out one after the other | it is what was there before, if the next request was posted in time; not where other faults than `defer` are injected |

@@ -90,6 +90,7 @@ mod transitions;
 mod transitions_unreliable;
 mod unreliable;
 mod verdict;
+mod waking;
 mod way;
 mod window;
 mod window_rights;
@@ -163,7 +164,7 @@ pub const TRANSPORTS: &[Transport] = &[
     Transport { name: LIKE_RXE, cases: real::<LikeRxe>, runs: Runs::Anywhere },
     Transport { name: RXE_LOOP_2, cases: on_two_processes, runs: Runs::Anywhere },
     Transport { name: VERBS_LOOP, cases: on_verbs, runs: Runs::Preloaded },
-    Transport { name: VERBS_RXE, cases: on_verbs, runs: Runs::OnADevice },
+    Transport { name: VERBS_RXE, cases: on_rxe, runs: Runs::OnADevice },
 ];
 
 /// The loopback.
@@ -199,6 +200,11 @@ fn on_verbs() -> Vec<Case> {
 fn on_verbs() -> Vec<Case> {
     let elsewhere = |case| Case { run: || panic!("built without the feature `verbs`"), ..case };
     real::<Model>().into_iter().map(elsewhere).collect()
+}
+
+/// Those that Soft-RoCE does not hide.
+fn on_rxe() -> Vec<Case> {
+    on_verbs().into_iter().filter(|case| hidden(&case.rule(), VERBS_RXE).is_none()).collect()
 }
 
 /// Every case, for a transport other than the model.

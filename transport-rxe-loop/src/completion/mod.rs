@@ -3,7 +3,8 @@
 //! [`Completions`] is a process' state of this layer: the tables of [completion queues](queue), of [channels](channel),
 //! and of unread events; the channel descriptors that this process has [open](fifo); its [moderated](moderation) queues;
 //! and the queues that were found to have [overrun](overran), whose queue pairs a producer has to fail. This layer does
-//! not know requests: a producer passes [what to do about them](lock::RequestHooks).
+//! not know requests: a producer passes [what to do about them](lock::RequestHooks), and gets the [wake-up](wakeup) that is
+//! due as a value.
 
 pub mod async_event;
 pub mod channel;
@@ -16,6 +17,7 @@ pub mod push;
 pub mod queue;
 pub mod soft_roce;
 pub mod view;
+pub mod wakeup;
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -5,28 +5,12 @@ use cq_core::queue::{Completion, Control, Entry};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::Completions;
-use super::channel::{self, Source};
 use super::lock::{RequestHooks, lock};
-use super::queue::{CqRing, CqSlot, ring};
+use super::queue::{self, CqRing, CqSlot, ring};
+use super::wakeup::Wakeup;
 use crate::protocol::moderation::{EventAction, PushSummary, until};
 use crate::protocol::number::CqIndex;
-use crate::protocol::steps::{self, Step};
 use crate::shm::table::Entry as _;
-use crate::sync;
-
-/// Carries out an event action. The caller prevents the queue's destruction.
-pub fn act(completions: &'static Completions, index: CqIndex, event_action: EventAction) {
-    match event_action {
-        EventAction::None => {}
-        EventAction::Raise => channel::raise(completions, Source::Completion(index), || true),
-        EventAction::Call => {
-            steps::done(Step::Held);
-            if let Some(owner) = completions.cq(index).life().attachment() {
-                completions.shm.call(owner);
-            }
-        }
-    }
-}
 
 /// Summarizes completions for moderation. `lost` tells whether any were dropped.
 pub fn push_summary(entries: &[Entry], lost: bool) -> PushSummary {
@@ -37,15 +21,15 @@ pub fn push_summary(entries: &[Entry], lost: bool) -> PushSummary {
     }
 }
 
-/// Under the queue's lock, after something was pushed: what is to be done about an event. One without a channel
-/// is never armed (N11).
-pub fn event_action(
+/// Under the queue's lock, after something was pushed: what is due. One without a channel is never armed (N11).
+pub fn wakeup(
     completions: &'static Completions,
     index: CqIndex,
     queue: &Control,
     push_summary: PushSummary,
-) -> EventAction {
-    completions.cq(index).moderation.event_action(queue, push_summary, now)
+) -> Wakeup {
+    let event_action = completions.cq(index).moderation.event_action(queue, push_summary, now);
+    Wakeup::new(queue::key(completions, index), event_action)
 }
 
 /// The queue at `index` is about to be destroyed: the service thread no longer checks it.
@@ -80,34 +64,29 @@ pub fn look(
             left => return Some(left),
         },
     }
-    if let Some(generation) = due(completions, index, slot, requests) {
-        // The queue may be destroyed meanwhile, and its entry reused.
-        channel::raise(completions, Source::Completion(index), || {
-            sync::load(&slot.generation) == generation
-        });
-    }
+    due(completions, index, slot, requests).raise(completions);
     match slot.moderation.alarm() {
         0 => None,
         alarm => Some(until(alarm, now())),
     }
 }
 
-/// The generation of the queue whose event is to be raised, if it is due. The event is raised for the generation that
-/// was disarmed here, even if another queue uses the entry by then.
+/// The event of the queue at `index`, if it is due.
 fn due(
     completions: &'static Completions,
     index: CqIndex,
     slot: &CqSlot,
     requests: impl RequestHooks,
-) -> Option<u32> {
+) -> Wakeup {
     let guard = lock(completions, &CqRing::new(completions, index), requests);
-    let generation = sync::load(&slot.generation);
-    let is_due = match (&guard, ring(completions, slot.fanin.location())) {
-        (Ok(_), Some(queue)) => slot.moderation.look(queue.control(), now()) == EventAction::Raise,
+    let key = queue::key(completions, index);
+    let event_action = match (&guard, ring(completions, slot.fanin.location())) {
+        (Ok(_), Some(queue)) => slot.moderation.look(queue.control(), now()),
         // A suspended lock holder must not delay the event: it may be a spurious wake-up (N5).
-        _ => slot.moderation.give_up(),
+        _ if slot.moderation.give_up() => EventAction::Raise,
+        _ => EventAction::None,
     };
-    is_due.then_some(generation)
+    Wakeup::new(key, event_action)
 }
 
 /// The time, by a clock that all processes share.

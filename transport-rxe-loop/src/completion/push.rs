@@ -10,14 +10,15 @@ use cq_core::transport::{CqKey, Signal};
 #[cfg(test)]
 use cq_core::wc::Wc;
 
-use super::channel::{self, Source};
 use super::lock::{RequestHooks, give_up, lock_ring, place, push_fitting};
 use super::queue::{self, CqRing, CqSlot};
+use super::wakeup::Wakeup;
 use super::{Completions, moderation, soft_roce};
 use crate::protocol::fanin::Fanin;
 #[cfg(test)]
 use crate::protocol::lock::AttachmentKey;
 use crate::protocol::mode::CqFlag;
+use crate::protocol::moderation::EventAction;
 use crate::protocol::number::CqIndex;
 use crate::sync;
 
@@ -30,28 +31,26 @@ pub enum Lost {
     Dropped { from: u32 },
 }
 
-/// Records that an event is to be raised, so that it is raised after the queue's lock is released.
-struct Asked(Cell<bool>);
-
-impl Signal for &Asked {
-    fn raise(&self, _: CqKey) {
-        self.0.set(true);
-    }
+/// What came of a push.
+#[derive(Debug)]
+pub struct Pushed {
+    /// What did not fit.
+    pub lost: Option<Lost>,
+    /// The event that the queue was armed for.
+    pub wakeup: Wakeup,
 }
 
-/// Adds completions to a queue, settles what their tags cover, and raises the event that the
-/// queue was armed for. A completion that finds the queue full overruns it: polling fails (O3), and its queue pairs are
-/// to fail (O4).
-#[inline(always)]
-pub fn push(
-    completions: &'static Completions,
-    cq: &mut CqRing,
-    entries: &[Entry],
-    requests: impl RequestHooks,
-) -> Result<(), Lost> {
-    match entries {
-        [entry] if push_one(completions, cq, entry, requests, false) => Ok(()),
-        entries => push_any(completions, cq, entries, requests),
+impl Pushed {
+    /// Everything is stored, and nothing is due.
+    const STORED: Self = Self { lost: None, wakeup: Wakeup::None };
+}
+
+/// Records that an event is due.
+struct Disarmed(Cell<EventAction>);
+
+impl Signal for &Disarmed {
+    fn raise(&self, _: CqKey) {
+        self.0.set(EventAction::Raise);
     }
 }
 
@@ -85,37 +84,35 @@ pub fn push_one(
     true
 }
 
-/// [`push`] to any queue.
+/// Adds completions to a queue, and settles what their tags cover. A completion that finds the queue full overruns it:
+/// polling fails (O3), and its queue pairs are to fail (O4).
 #[inline(never)]
 pub fn push_any(
     completions: &'static Completions,
     cq: &mut CqRing,
     entries: &[Entry],
     requests: impl RequestHooks,
-) -> Result<(), Lost> {
+) -> Pushed {
     let slot = cq.slot;
     if !slot.mode.is_ordinary() {
         return push_otherwise(completions, cq, entries, requests);
     }
-    let (index, asked) = (cq.index, Asked(Cell::new(false)));
-    let pushed = {
-        let Some((_guard, ring)) = lock_ring(completions, cq, entries, requests) else {
-            return Ok(());
-        };
-        place(&slot.fanin, entries, requests);
-        let pushed = if slot.completion.channel().is_some() {
-            let channel = OnChannel { key: queue::key(completions, index), signal: &asked };
-            push_to(&slot.fanin, ring, channel, entries, requests)
-        } else {
-            push_to(&slot.fanin, ring, NoChannel, entries, requests)
-        };
-        cq.next = slot.fanin.position();
-        pushed.map_err(|_| overran(slot))
+    let index = cq.index;
+    let Some((_guard, ring)) = lock_ring(completions, cq, entries, requests) else {
+        return Pushed::STORED;
     };
-    if asked.0.get() {
-        channel::raise(completions, Source::Completion(index), || true);
-    }
-    pushed
+    place(&slot.fanin, entries, requests);
+    let (pushed, wakeup) = if slot.completion.channel().is_some() {
+        let key = queue::key(completions, index);
+        let disarmed = Disarmed(Cell::new(EventAction::None));
+        let channel = OnChannel { key, signal: &disarmed };
+        let pushed = push_to(&slot.fanin, ring, channel, entries, requests);
+        (pushed, Wakeup::new(key, disarmed.0.get()))
+    } else {
+        (push_to(&slot.fanin, ring, NoChannel, entries, requests), Wakeup::None)
+    };
+    cq.next = slot.fanin.position();
+    Pushed { lost: pushed.err().map(|_| overran(slot)), wakeup }
 }
 
 /// The queue has overrun. Under its lock.
@@ -141,7 +138,7 @@ fn push_to<C: Channel>(
     }
 }
 
-/// [`push`] to a queue that is moderated, ignores overruns, is like Soft-RoCE's, is to be found full, or was given up.
+/// [`push_any`] to a queue that is moderated, ignores overruns, is like Soft-RoCE's, is to be found full, or was given up.
 #[cold]
 #[inline(never)]
 fn push_otherwise(
@@ -149,47 +146,42 @@ fn push_otherwise(
     cq: &mut CqRing,
     entries: &[Entry],
     requests: impl RequestHooks,
-) -> Result<(), Lost> {
+) -> Pushed {
     let (index, slot) = (cq.index, cq.slot);
     if slot.mode.has(CqFlag::GivenUp) {
         // The lock was waited for once; it is not waited for again.
         give_up(completions, index, entries, requests);
-        return Ok(());
+        return Pushed::STORED;
     }
     let is_full = slot.mode.has(CqFlag::Full);
     if slot.mode.has(CqFlag::LikeRxe) && !is_full {
-        let stored = soft_roce::push(completions, cq, entries, requests);
+        let (stored, wakeup) = soft_roce::push(completions, cq, entries, requests);
         let lost = Lost::Dropped { from: stored as u32 };
-        return if stored == entries.len() { Ok(()) } else { Err(lost) };
+        return Pushed { lost: (stored < entries.len()).then_some(lost), wakeup };
     }
-    let (pushed, event_action) = {
-        let Some((_guard, ring)) = lock_ring(completions, cq, entries, requests) else {
-            return Ok(());
-        };
-        let control = ring.control();
-        let mut producer = slot.fanin.producer(ring, NoChannel);
-        let (mut dropped, mut pushed) = (0, Ok(()));
-        if slot.mode.has(CqFlag::IgnoresOverrun) {
-            push_fitting(&slot.fanin, &mut producer, entries, requests, |entry| {
-                requests.dropped(entry.tag);
-                dropped += 1;
-            });
-            sync::store(&slot.dropped, sync::load(&slot.dropped).saturating_add(dropped));
-        } else if is_full {
-            requests.settle_all(entries);
-            pushed = Err(producer.overrun(entries.len() as u32));
-        } else {
-            place(&slot.fanin, entries, requests);
-            let settle = |part: &[Entry]| requests.settle_all(part);
-            pushed = slot.fanin.push_all(&mut producer, entries, settle);
-        }
-        let pushed = pushed.map_err(|_| overran(slot));
-        let lost = dropped > 0 || pushed.is_err();
-        let push_summary = moderation::push_summary(entries, lost);
-        (pushed, moderation::event_action(completions, index, control, push_summary))
+    let Some((_guard, ring)) = lock_ring(completions, cq, entries, requests) else {
+        return Pushed::STORED;
     };
-    moderation::act(completions, index, event_action);
-    pushed
+    let control = ring.control();
+    let mut producer = slot.fanin.producer(ring, NoChannel);
+    let (mut dropped, mut pushed) = (0, Ok(()));
+    if slot.mode.has(CqFlag::IgnoresOverrun) {
+        push_fitting(&slot.fanin, &mut producer, entries, requests, |entry| {
+            requests.dropped(entry.tag);
+            dropped += 1;
+        });
+        sync::store(&slot.dropped, sync::load(&slot.dropped).saturating_add(dropped));
+    } else if is_full {
+        requests.settle_all(entries);
+        pushed = Err(producer.overrun(entries.len() as u32));
+    } else {
+        place(&slot.fanin, entries, requests);
+        let settle = |part: &[Entry]| requests.settle_all(part);
+        pushed = slot.fanin.push_all(&mut producer, entries, settle);
+    }
+    let lost = pushed.err().map(|_| overran(slot));
+    let push_summary = moderation::push_summary(entries, dropped > 0 || lost.is_some());
+    Pushed { lost, wakeup: moderation::wakeup(completions, index, control, push_summary) }
 }
 
 /// The queue at `index` overruns at the next completion, full or not; unless it ignores that.

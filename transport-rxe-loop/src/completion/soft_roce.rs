@@ -6,45 +6,45 @@ use heapless::Vec;
 
 use super::lock::{RUN, RequestHooks, lock_ring, push_fitting};
 use super::queue::{self, CqRing};
+use super::wakeup::Wakeup;
 use super::{Completions, async_event, moderation};
 use crate::protocol::mode::CqFlag;
-use crate::protocol::moderation::{EventAction, PushSummary};
+use crate::protocol::moderation::PushSummary;
 use crate::protocol::number::CqIndex;
 use crate::protocol::tag;
 
 /// Adds completions to a queue. Each that finds the queue full is dropped and reported. Returns how many
-/// were stored.
+/// were stored, and the event that is due.
 #[cold]
 pub fn push(
     completions: &'static Completions,
     cq: &mut CqRing,
     entries: &[Entry],
     requests: impl RequestHooks,
-) -> usize {
+) -> (usize, Wakeup) {
     let there: Vec<Entry, RUN> = entries.iter().map(as_there).collect();
     let entries = &there[..];
     let (index, slot) = (cq.index, cq.slot);
-    let (event_action, stored) = {
+    let (wakeup, stored) = {
         let Some((_guard, ring)) = lock_ring(completions, cq, entries, requests) else {
-            return entries.len();
+            return (entries.len(), Wakeup::None);
         };
         let control = ring.control();
         let mut producer = slot.fanin.producer(ring, NoChannel);
         let mut stored = entries.len();
         // Its send slots are free whatever was polled.
         push_fitting(&slot.fanin, &mut producer, entries, requests, |_| stored -= 1);
-        let event_action = push_summary(completions, index, &entries[..stored]);
-        let event_action = event_action.map_or(EventAction::None, |push_summary| {
-            moderation::event_action(completions, index, control, push_summary)
-        });
-        (event_action, stored)
+        let wakeup = match push_summary(completions, index, &entries[..stored]) {
+            Some(push_summary) => moderation::wakeup(completions, index, control, push_summary),
+            None => Wakeup::None,
+        };
+        (wakeup, stored)
     };
-    moderation::act(completions, index, event_action);
     let generation = queue::key(completions, index).generation;
     entries[stored..]
         .iter()
         .for_each(|_| async_event::report_overrun(completions, index, generation));
-    stored
+    (stored, wakeup)
 }
 
 /// Summarizes completions for moderation: of failures, only flushed receives count as solicited. With moderation, which

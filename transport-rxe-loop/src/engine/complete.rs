@@ -9,8 +9,9 @@ use cq_core::wr::SendOp;
 use super::entry::QpSlot;
 use super::{Engine, identity, overrun, srq};
 use crate::completion::lock::{self, RequestHooks};
-use crate::completion::push::{self, Lost};
+use crate::completion::push::{self, Lost, Pushed};
 use crate::completion::queue::CqRing;
+use crate::completion::wakeup::Wakeup;
 use crate::error::Stuck;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::number::{CqIndex, Position, QpNumber};
@@ -154,16 +155,23 @@ impl RequestHooks for Sent<'_> {
 }
 
 /// Pushes completions of receives of a queue pair, of [`RUN`](lock::RUN) requests at most. If the completion queue overruns,
-/// its queue pairs fail (O4).
+/// its queue pairs fail (O4). Returns the wake-up that is due.
 #[inline(always)]
 pub fn push_received(
     engine: &'static Engine,
     (number, slot): (QpNumber, &'static QpSlot),
     cq: &mut CqRing,
     entries: &[Entry],
-) {
-    let pushed = push::push(engine.completions, cq, entries, Received { engine, slot, number });
-    pushed_all(engine, cq, entries, pushed);
+) -> Wakeup {
+    let requests = Received { engine, slot, number };
+    if let [entry] = entries {
+        if push::push_one(engine.completions, cq, entry, requests, false) {
+            fail_overran(engine);
+            return Wakeup::None;
+        }
+    }
+    let pushed = push::push_any(engine.completions, cq, entries, requests);
+    pushed_all(engine, cq, entries, pushed)
 }
 
 /// The requests of a send queue before position `end` are done: pushes their completions, as [`push_received`] does. For
@@ -175,13 +183,14 @@ pub fn push_sent(
     cq: &mut CqRing,
     end: Position,
     entries: &[Entry],
-) {
+) -> Wakeup {
     // Before its completion can be polled.
     sync::release(&slot.send.done, end.get());
-    if !entries.is_empty() {
-        let pushed = push::push_any(engine.completions, cq, entries, Sent { engine, slot, slots });
-        pushed_all(engine, cq, entries, pushed);
+    if entries.is_empty() {
+        return Wakeup::None;
     }
+    let pushed = push::push_any(engine.completions, cq, entries, Sent { engine, slot, slots });
+    pushed_all(engine, cq, entries, pushed)
 }
 
 /// The requests of a send queue before position `end` are done: pushes one completion at most, and waits for nobody, since
@@ -205,13 +214,19 @@ pub fn push_sent_at_once(
     }
 }
 
-/// What follows a push: queue pairs fail whose completion queues have overrun.
+/// What follows a push: queue pairs fail whose completion queues have overrun. Returns the wake-up that is due.
 #[inline(always)]
-fn pushed_all(engine: &'static Engine, cq: &CqRing, entries: &[Entry], pushed: Result<(), Lost>) {
-    if let Err(lost) = pushed {
+fn pushed_all(
+    engine: &'static Engine,
+    cq: &CqRing,
+    entries: &[Entry],
+    Pushed { lost, wakeup }: Pushed,
+) -> Wakeup {
+    if let Some(lost) = lost {
         fail(engine, cq.index, lost, entries);
     }
     fail_overran(engine);
+    wakeup
 }
 
 /// Fails queue pairs whose completions were lost.

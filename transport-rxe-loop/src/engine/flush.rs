@@ -44,7 +44,7 @@ pub fn sends(
     }
 }
 
-/// Completes the send request at `position` as a failure.
+/// Completes the send request at `position` as a failure, and wakes the consumer.
 pub fn complete(
     engine: &'static Engine,
     (slot, slots): (&'static QpSlot, &SendSlots<'_>),
@@ -57,7 +57,8 @@ pub fn complete(
     let tag = tag::of_send(position.next());
     let mut cq = CqRing::new(engine.completions, slot.send_cq());
     let entry = Entry { wc, tag, solicited: false };
-    complete::push_sent(engine, (slot, slots), &mut cq, position.next(), &[entry]);
+    complete::push_sent(engine, (slot, slots), &mut cq, position.next(), &[entry])
+        .raise(engine.completions);
 }
 
 /// In ERR, no more receives are taken from the shared receive queue, and it is not flushed (Q9). Once those that
@@ -93,12 +94,9 @@ fn receives(engine: &'static Engine, slot: &'static QpSlot, number: QpNumber) {
         let wr_id = ring.read_recv(position).wr_id;
         let wc = complete::failed(wr_id, number, WcStatus::WR_FLUSH_ERR);
         let tag = tag::of_recv(position.next());
-        complete::push_received(
-            engine,
-            (number, slot),
-            &mut cq,
-            &[Entry { wc, tag, solicited: false }],
-        );
+        let entry = Entry { wc, tag, solicited: false };
+        complete::push_received(engine, (number, slot), &mut cq, &[entry])
+            .raise(engine.completions);
     }
 }
 

@@ -14,6 +14,7 @@ use super::shared_receives::{self, Unavailable};
 use super::{Engine, events, in_flight};
 use crate::completion::async_event::QpEvent;
 use crate::completion::queue::CqRing;
+use crate::completion::wakeup::Wakeup;
 use crate::error::Stuck;
 use crate::memory::copier;
 use crate::memory::region::KeyUser;
@@ -257,7 +258,7 @@ impl Responder {
 
     /// The `nth` of its receives that have not completed. If a connection has none, posting one reschedules the
     /// requester, whatever that waits for: `rnr_retry` may have changed since its wait began. The receive is for the
-    /// current message: before the copy guard is closed, it has to be [pushed](Self::push), [refused](Self::refused) or
+    /// current message: before the copy guard is closed, its completion has to be [pushed](Self::push), or it is
     /// [given back](Self::give_back).
     #[inline]
     pub fn receive(&mut self, nth: u64) -> Result<Receive, Unavailable> {
@@ -341,24 +342,24 @@ impl Responder {
         Entry { wc, tag: receive.tag, solicited }
     }
 
-    /// Fails a receive that does not fit its message, and the queue pair with it. Returns the status of the message.
+    /// Fails the queue pair because a receive does not fit its message. Returns the completion of the receive, and the status
+    /// of the message.
     pub fn mismatched(
         &mut self,
         receive: &Receive,
         responder_status: WcStatus,
         requester_status: WcStatus,
-    ) -> WcStatus {
+    ) -> (Entry, WcStatus) {
         let (responder_status, requester_status) =
             self.engine.policy.imitation.mismatch(responder_status, requester_status);
-        self.refused(receive, responder_status);
-        requester_status
+        (self.refused(receive, responder_status), requester_status)
     }
 
-    /// Fails a receive, and the queue pair with it.
-    pub fn refused(&mut self, receive: &Receive, status: WcStatus) {
+    /// Fails the queue pair because of a receive, and returns the completion of that.
+    pub fn refused(&mut self, receive: &Receive, status: WcStatus) -> Entry {
         self.fail(status);
         let wc = complete::failed(receive.request.wr_id, self.number, status);
-        self.push(&[Entry { wc, tag: receive.tag, solicited: false }]);
+        Entry { wc, tag: receive.tag, solicited: false }
     }
 
     /// The queue pair goes to ERR because it refuses a request with this status. None of its receives shows that, so an
@@ -393,11 +394,11 @@ impl Responder {
         identity::has_failed(self.slot, self.number)
     }
 
-    /// Pushes completions of receives, in order.
+    /// Pushes completions of receives, in order. Returns the wake-up that is due.
     #[inline]
-    pub fn push(&mut self, entries: &[Entry]) {
+    pub fn push(&mut self, entries: &[Entry]) -> Wakeup {
         let whose = (self.number, self.slot);
-        complete::push_received(self.engine, whose, &mut self.recv_cq, entries);
+        complete::push_received(self.engine, whose, &mut self.recv_cq, entries)
     }
 }
 

@@ -21,6 +21,9 @@
 //! The usual post is shorter: it finds the queue free, enters it and opens its copy guard by one word, carries out in one run all
 //! that it has posted, and closes the guard and leaves by one word, too.
 //!
+//! A run delivers to one receiver that is to be woken, at most. It is woken once all completions of the run are stored, and
+//! that of the request which failed in it (N13): before the next run, or once ownership was given back.
+//!
 //! A thread that posts a request or changes the state reschedules the queue pair after that: an owner that gives ownership
 //! back then finds itself rescheduled, and looks again.
 //!
@@ -49,7 +52,9 @@ impl SendQueue {
     /// thread owns the send queue, that thread does the work. For the thread that posts, which keeps `known`.
     pub fn post(self, known: &mut Option<Connection>) {
         let mut rescheduled = Rescheduled::default();
-        if !self.carry_out_posted(known, &mut rescheduled) {
+        let has_left = self.carry_out_posted(known, &mut rescheduled);
+        rescheduled.wake(self.engine);
+        if !has_left {
             self.drive(known, &mut rescheduled);
             self.look_at_peer(&mut rescheduled);
         }
@@ -59,7 +64,7 @@ impl SendQueue {
     /// The usual case: the connection is known, in RTS and without faults, no thread owns the send queue, and all that was
     /// posted is carried out in one run. It enters as it opens its copy guard, and leaves as it closes it. Anything else goes to
     /// [`hold`](Self::hold), as the owner. False if [`drive`](Self::drive) has to enter the queue, and the peer to be looked at:
-    /// the connection is not known, another thread owns the queue, or the peer has failed.
+    /// the connection is not known, another thread owns the queue, or the peer has failed. The caller wakes the receiver.
     #[inline(always)]
     fn carry_out_posted(
         self,
@@ -113,21 +118,22 @@ impl SendQueue {
     /// queue pair over to the service thread and returns.
     #[inline(never)]
     fn drive(self, known: &mut Option<Connection>, rescheduled: &mut Rescheduled) {
-        while self.ownership.enter() {
+        'left: while self.ownership.enter() {
             // An alarm or a remote request may be stale: the entry may be free by now, or another process'. A queue pair of this
             // process that is entered there meanwhile reschedules this thread.
             while !self.engine.owns(self.slot) {
                 if self.ownership.leave() {
-                    return;
+                    break 'left;
                 }
             }
             if self.slot.send.in_flight.correct() {
                 self.look_at_peer(rescheduled);
             }
             if self.hold(known, rescheduled, None) {
-                return;
+                break;
             }
         }
+        rescheduled.wake(self.engine);
     }
 
     /// Works as the owner, and begins with a request that has halted, if there is one; false if the queue is to be entered
@@ -173,6 +179,10 @@ impl SendQueue {
         let faulty = sync::load(&own.faulty) != 0;
         let is_strict = engine.policy.strict.is_on();
         loop {
+            // The completion of a request that failed is stored first.
+            if !halted.as_ref().is_some_and(Halted::fails) {
+                rescheduled.wake(engine);
+            }
             if let (Some(halted), Some(known)) = (halted.take(), known.as_mut()) {
                 if handle_halt(&mut Requester::new(self, known, rescheduled), halted) {
                     return true;

@@ -5,7 +5,8 @@
 //! 1. *Publish*: the entry is in the ring, with a tag that says what it covers. From here on the completion counts.
 //! 2. *Settle*: the position of the queue that the tag names advances.
 //! 3. *Keep*: the tail is stored.
-//! 4. Leave the lock, then raise the event, if the queue was armed.
+//! 4. Leave the lock. If the queue was armed, an event is due; a sender stores its own completion before it raises that of
+//!    its receiver (N13).
 //!
 //! The ring is its own log: entries published past the stored tail may not have been settled. A process that
 //! inherits the lock settles them (again), and stores the tail behind them. So a completion and the position
@@ -13,7 +14,7 @@
 //! ring holds, or the log would be overwritten.
 //!
 //! # Events
-//! A producer disarms the queue under the lock, raises the event after it, and may die in between. That
+//! A producer disarms the queue under the lock, raises the event later, and may die in between. That
 //! cannot be detected, so after a death **every** queue that the dead process may have pushed to gets an
 //! event, armed or not: from the process that repairs the queue, and from those that recover from the death,
 //! even if the lock is free. The event may be spurious; the consumer waits again (N5).

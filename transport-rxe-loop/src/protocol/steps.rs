@@ -38,6 +38,8 @@ pub enum Step {
     Moved,
     /// An event was delayed; the service thread that is to raise it was not called.
     Held,
+    /// An event is due; it was not raised.
+    Due,
     /// An event was counted; its source may not be marked.
     Counted,
     /// A source was marked at its channel; the descriptor may not be readable.
@@ -96,7 +98,7 @@ impl Step {
     pub const CONNECTING: [Self; 4] = [Self::Bound, Self::Connected, Self::Sent, Self::Heard];
 
     /// All other steps.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::Entered,
         Self::Inherited,
         Self::Left,
@@ -107,6 +109,7 @@ impl Step {
         Self::Adopted,
         Self::Moved,
         Self::Held,
+        Self::Due,
         Self::Counted,
         Self::Listed,
         Self::Written,

@@ -28,6 +28,8 @@ mod steps;
 mod storm;
 #[cfg(debug_assertions)]
 mod suspended;
+#[cfg(debug_assertions)]
+mod waking;
 mod work;
 
 use std::cell::RefCell;

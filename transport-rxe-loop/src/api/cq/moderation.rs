@@ -3,8 +3,8 @@
 use cq_core::setup::{Errno, ModerateError};
 
 use super::Cq;
-use crate::completion::moderation::act;
-use crate::completion::queue::ring;
+use crate::completion::queue::{key, ring};
+use crate::completion::wakeup::Wakeup;
 use crate::engine::{complete, in_flight};
 use crate::error::Stuck;
 use crate::protocol::mode::CqFlag;
@@ -57,7 +57,7 @@ impl Cq {
             let queue = ring(engine.completions, slot.fanin.location());
             queue.map_or(EventAction::None, |queue| slot.moderation.set(queue.control(), setting))
         };
-        act(engine.completions, index, event_action);
+        Wakeup::new(key(engine.completions, index), event_action).raise(engine.completions);
         Ok(())
     }
 }

@@ -25,7 +25,7 @@ fn entries<const N: usize>() -> [Entry; N] {
 fn push_to_first(device: &'static Device, entries: &[Entry]) {
     let mut cq = CqRing::new(device.completions, CqIndex::new(0));
     let nobody = (QpNumber::NONE, device.engine.qp(QpNumber::NONE));
-    complete::push_received(device.engine, nobody, &mut cq, entries);
+    complete::push_received(device.engine, nobody, &mut cq, entries).raise(device.completions);
 }
 
 #[test]

@@ -40,7 +40,8 @@ impl Scene {
         let mut cq = CqRing::new(self.device.completions, self.index);
         let slot = self.device.engine.qp(self.qp.qpn());
         let entries = vec![self.entry(); count];
-        push_received(self.device.engine, (self.qp.qpn(), slot), &mut cq, &entries);
+        push_received(self.device.engine, (self.qp.qpn(), slot), &mut cq, &entries)
+            .raise(self.device.completions);
     }
 
     /// The completion of the receive.
@@ -106,7 +107,7 @@ fn q05_what_is_stored_behind_a_dropped_completion_is_where_it_was_placed() {
     let entries = [1, 2, 3].map(|tag| Entry { tag, ..Entry::default() });
     let mut ring = CqRing::new(device.completions, index);
     // The second finds the queue full, and is dropped; the first is polled before the third.
-    assert_eq!(push(device.completions, &mut ring, &entries, &watched), Ok(()));
+    assert_eq!(push_any(device.completions, &mut ring, &entries, &watched).lost, None);
     assert_eq!(watched.cq.borrow().dropped(), 1);
     assert_eq!(watched.cq.borrow_mut().poll(&mut [Wc::default(); 4]), Ok(1));
     let (tag, in_cq) = *watched.placed.borrow().last().unwrap();

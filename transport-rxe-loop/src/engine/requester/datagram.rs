@@ -25,6 +25,7 @@ use cq_core::wr::{SendFlags, SendOp, Sge};
 
 use super::grh::{self, Grh};
 use super::{Halt, Requester};
+use crate::completion::wakeup::Wakeup;
 use crate::engine::Engine;
 use crate::engine::responder::{Receive, Responder};
 use crate::engine::ring::SendRequest;
@@ -76,7 +77,7 @@ impl Requester<'_> {
         let (engine, sender) = (self.engine, self.connection.me.number());
         let datagram = Datagram { engine, guard, from, imm, solicited, address, sender, qkey };
         let mut receiver = Responder::new(engine, address.qp_num, sender, QpType::Ud);
-        datagram.deliver_to(&mut receiver);
+        self.rescheduled.add_wakeup(datagram.deliver_to(&mut receiver));
         // While this held the lock, no thread may have flushed the receiver.
         sync::full_fence_at(Site::LeaveFence);
         if receiver.has_failed() {
@@ -88,28 +89,32 @@ impl Requester<'_> {
 
 impl<'a> Datagram<'a> {
     /// Places the datagram into a receive, if the receiver accepts it. Its state is checked again under the lock, since
-    /// it may change before that.
-    fn deliver_to(&self, receiver: &mut Responder) {
+    /// it may change before that. Returns the wake-up that is due.
+    fn deliver_to(&self, receiver: &mut Responder) -> Wakeup {
         if !receiver.takes(self.qkey) {
-            return;
+            return Wakeup::None;
         }
         // A holder that is alive and does not release the lock is suspended: the datagram is lost.
-        let Ok(_alone) = receiver.take_receives() else { return };
+        let Ok(_alone) = receiver.take_receives() else { return Wakeup::None };
         if !receiver.takes(self.qkey) {
-            return;
+            return Wakeup::None;
         }
-        let Ok(receive) = receiver.receive(0) else { return };
-        match self.scatter(&receive) {
+        let Ok(receive) = receiver.receive(0) else { return Wakeup::None };
+        let entry = match self.scatter(&receive) {
             Ok(()) => {
                 let wc = self.received(receive.request.wr_id, receiver.number());
-                receiver.push(&[Entry { wc, tag: receive.tag, solicited: self.solicited }]);
+                Entry { wc, tag: receive.tag, solicited: self.solicited }
             }
             Err(Lost::Refused(status)) => {
                 let unheard = WcStatus::SUCCESS;
-                receiver.mismatched(&receive, status, unheard);
+                receiver.mismatched(&receive, status, unheard).0
             }
-            Err(Lost::NoAnswer) => receiver.give_back(&receive),
-        }
+            Err(Lost::NoAnswer) => {
+                receiver.give_back(&receive);
+                return Wakeup::None;
+            }
+        };
+        receiver.push(&[entry])
     }
 
     /// Copies the global route header, if there is one, and then the bytes.

@@ -120,7 +120,9 @@ fn refuse(requester: &mut Requester<'_>, op: SendOp, status: WcStatus) -> Result
     match responder_status {
         Some(responder_status) => {
             let receive = requester.next_receive().map_err(|why| requester.halt(why))?;
-            requester.connection.peer.refused(&receive, responder_status);
+            let refused = requester.connection.peer.refused(&receive, responder_status);
+            requester.add_received(refused);
+            requester.deliver();
         }
         None => requester.connection.peer.refuse(status),
     }

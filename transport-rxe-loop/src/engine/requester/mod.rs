@@ -65,6 +65,13 @@ pub struct Halted {
     pub why: Halt,
 }
 
+impl Halted {
+    /// Whether it is to be completed as a failure.
+    pub const fn fails(&self) -> bool {
+        matches!(self.why, Halt::Failed(_) | Halt::InvalidKey)
+    }
+}
+
 /// Completions of signaled requests that are still to be pushed, in order.
 type Sent = Vec<Entry, RUN>;
 
@@ -81,7 +88,7 @@ pub struct Requester<'k> {
     pub connection: &'k mut Connection,
     pub rescheduled: &'k mut Rescheduled,
     /// The peer's receive completions that are still to be pushed, in order.
-    pub received: Vec<Entry, RUN>,
+    received: Vec<Entry, RUN>,
 }
 
 impl<'k> Requester<'k> {
@@ -107,8 +114,8 @@ impl<'k> Requester<'k> {
     }
 
     /// Carries out up to `count` requests from position `first`, and completes them on both sides. A request that is
-    /// not carried out ends the run and is returned; a change of state ends it, too. Opens the copy guard if it is not `open`,
-    /// and closes it only if pushing the requests' completions may wait.
+    /// not carried out ends the run and is returned; a change of state ends it, too, and so does a datagram whose receiver is
+    /// to be woken. Opens the copy guard if it is not `open`, and closes it only if pushing the requests' completions may wait.
     #[inline]
     pub fn run(
         &mut self,
@@ -117,7 +124,7 @@ impl<'k> Requester<'k> {
         count: u64,
     ) -> Option<Halted> {
         // A message has at most one completion on each side.
-        let (mut position, end) = (first, first.plus(count.min(RUN as u64)));
+        let (mut position, mut end) = (first, first.plus(count.min(RUN as u64)));
         let (mut sent, mut bytes, mut halted) = (Sent::new(), 0, None);
         let may_be_usual = self.connection.kind != QpType::Ud;
         let guard = open.get_or_insert_with(|| self.copy_guard());
@@ -126,7 +133,12 @@ impl<'k> Requester<'k> {
             bytes += match usual {
                 Some(len) => len,
                 None => match self.unusual(guard, position, &mut sent) {
-                    Ok(len) => len,
+                    Ok(len) => {
+                        if self.rescheduled.wakes() {
+                            end = position.next();
+                        }
+                        len
+                    }
                     Err(failed) => {
                         halted = Some(failed);
                         break;
@@ -164,8 +176,16 @@ impl<'k> Requester<'k> {
         if self.received.is_empty() {
             return;
         }
-        self.connection.peer.push(&self.received);
+        let wakeup = self.connection.peer.push(&self.received);
         self.received.clear();
+        self.rescheduled.add_wakeup(wakeup);
+    }
+
+    /// A receive of the peer has completed, in order.
+    #[inline(always)]
+    fn add_received(&mut self, entry: Entry) {
+        // It fits: a run has no more messages.
+        let _ = self.received.push(entry);
     }
 
     /// Carries out the request at a position, whatever it is: the long way. Returns its length.
@@ -305,10 +325,11 @@ impl<'k> Requester<'k> {
         self.push_sent(position.next(), &sent);
     }
 
-    /// The requests before a position are done: pushes their completions.
+    /// The requests before a position are done: pushes their completions, and wakes their consumer.
     fn push_sent(&mut self, end: Position, sent: &Sent) {
         let Connection { slots, send_cq, .. } = &mut *self.connection;
-        complete::push_sent(self.engine, (self.slot, slots), send_cq, end, sent);
+        complete::push_sent(self.engine, (self.slot, slots), send_cq, end, sent)
+            .raise(self.engine.completions);
     }
 
     /// A request was carried out: its completion, if it has one.
@@ -340,8 +361,8 @@ impl<'k> Requester<'k> {
         Entry { wc, tag: tag::of_send(end), solicited: false }
     }
 
-    /// Fails a request. The state changes before the completion is pushed: a program that polls the failure finds the
-    /// queue pair in ERR, or in SQE if it goes `to_sqe`.
+    /// Fails a request, and wakes the receiver if it fails there, too. The state changes before the completion is pushed: a
+    /// program that polls the failure finds the queue pair in ERR, or in SQE if it goes `to_sqe`.
     #[cold]
     pub fn failed(&mut self, halted: &Halted, status: WcStatus, to_sqe: bool) {
         let number = self.connection.me.number();
@@ -363,5 +384,6 @@ impl<'k> Requester<'k> {
         let Halted { position, wr_id, .. } = *halted;
         let me = (self.slot, &self.connection.slots);
         flush::complete(self.engine, me, number, wr_id, position, status);
+        self.rescheduled.wake(self.engine);
     }
 }

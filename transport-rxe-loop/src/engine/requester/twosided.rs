@@ -85,8 +85,8 @@ impl Requester<'_> {
         if scattered.is_ok()
             && !local::invalidate(self.engine, self.connection.peer.number(), Key::new(rkey))
         {
-            self.deliver();
-            self.connection.peer.refused(&receive, WcStatus::REM_INV_REQ_ERR);
+            let refused = self.connection.peer.refused(&receive, WcStatus::REM_INV_REQ_ERR);
+            self.add_received(refused);
             return Ok(());
         }
         self.end(&receive, request, from.len(), ReceivedOp::SendInvalidate { rkey }, scattered)
@@ -143,22 +143,15 @@ impl Requester<'_> {
         match scattered {
             Ok(()) => {
                 let solicited = request.flags.contains(SendFlags::SOLICITED);
-                // It fits: a run has no more messages.
-                let _ = self.received.push(self.connection.peer.received(
-                    receive,
-                    len,
-                    received_op,
-                    solicited,
-                ));
+                let peer = &self.connection.peer;
+                self.add_received(peer.received(receive, len, received_op, solicited));
                 Ok(())
             }
             Err(Refusal::Mismatch { responder_status, requester_status }) => {
-                self.deliver();
-                Err(Halt::Failed(self.connection.peer.mismatched(
-                    receive,
-                    responder_status,
-                    requester_status,
-                )))
+                let peer = &mut self.connection.peer;
+                let (failed, status) = peer.mismatched(receive, responder_status, requester_status);
+                self.add_received(failed);
+                Err(Halt::Failed(status))
             }
             Err(Refusal::NoAnswer) => {
                 self.connection.peer.give_back(receive);

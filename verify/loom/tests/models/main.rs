@@ -21,6 +21,7 @@ mod device_requests;
 mod device_retired;
 mod device_send_slots;
 mod device_stage;
+mod device_wakeup;
 mod device_words;
 mod failing;
 mod leaving;

@@ -157,3 +157,28 @@ fn q09_a_shared_receive_is_given_back_whose_process_does_not_answer() {
     let again = pool.take(device.shm.attachment(), receiver.qpn()).expect("it is the next again");
     pool.settle(again.tag(), again.target());
 }
+
+#[test]
+fn n06_each_receiver_is_woken_of_datagrams_that_are_carried_out_together() {
+    let Scene { fixture, mut sender, ah, .. } = Scene::new();
+    let region = fixture.region(64);
+    let sges = [region.sge(0, 64).unwrap()];
+    let mut channel = fixture.context.create_channel().unwrap();
+    let mut cqs = [(); 2].map(|()| fixture.context.create_cq(4, Some(&channel)).unwrap());
+    let engine = fixture.device.engine;
+    let ownership = engine.ownership(sender.index());
+    ownership.seize();
+    let receivers = cqs.each_mut().map(|cq| {
+        let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(cq) };
+        let mut receiver = fixture.datagrams_of(&init);
+        receiver.post_recv(&[RecvWr::new(1, &sges)]).unwrap();
+        assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
+        send(&mut sender, &ah, receiver.number(), 1);
+        receiver
+    });
+    ownership.abandon();
+    send_queue::run(engine, sender.index());
+    let events = [(); 3].map(|()| channel.take_event().unwrap());
+    assert_eq!(events, [Some(cqs[0].key()), Some(cqs[1].key()), None]);
+    drop(receivers);
+}
