@@ -122,13 +122,14 @@ impl Budget {
 
     /// Takes entries of those that are free. The caller holds, or will take, as many as `beside` at the same time.
     fn take(&self, entries: u32, beside: u32) -> Result<(), Overdrawn> {
+        let fits = || {
+            let capacity = sync::load_u32(&self.capacity);
+            entries.checked_add(beside).is_some_and(|all| all <= capacity)
+        };
         // Looked at first: what was given back before, and is not pending here, is free below.
         let pending = sync::see_asked(&self.asked) != sync::see_answer(&self.answered);
-        sync::take(&self.free, entries).map_err(|free| {
-            let capacity = sync::load_u32(&self.capacity);
-            let fits = entries.checked_add(beside).is_some_and(|all| all <= capacity);
-            Overdrawn { asked: entries, free, pending: pending && fits }
-        })
+        let refused = |free| Overdrawn { asked: entries, free, pending: pending && fits() };
+        sync::take(&self.free, entries).map_err(refused)
     }
 }
 
