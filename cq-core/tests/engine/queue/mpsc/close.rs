@@ -53,3 +53,13 @@ fn n06_a_channel_that_can_not_be_cloned_keeps_no_queue_open() {
     drop(producer);
     assert_eq!(drain(&mut consumer), Err(PollError::Closed));
 }
+
+#[test]
+fn n06_a_signal_that_panics_is_raised_again_by_the_next_completion() {
+    let (signal, raised) = crate::queue::events::panicking();
+    let (mut producer, mut consumer) = HeapCq::new(4).unwrap().split_with(KEY, signal);
+    assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
+    assert!(catch_unwind(AssertUnwindSafe(|| producer.push(&send(1)))).is_err());
+    (2..4).for_each(|wr_id| producer.push(&send(wr_id)).unwrap());
+    assert_eq!((raised.load(SeqCst), drain(&mut consumer)), (2, Ok(vec![1, 2, 3])));
+}
