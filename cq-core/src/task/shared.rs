@@ -198,9 +198,8 @@ impl<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
         let State { qp, .. } = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         // The queue pair, which is dropped next, frees the buffers, or keeps them where the device may still use them.
         let (sends, receives) = qp.tokens_mut();
-        for_all(sends.chain(receives).filter_map(Token::give_up), |task| {
-            task.end(RequestError::Discarded);
-        });
+        // Also those whose buffers are kept: without its sender, a request is discarded.
+        for_all(sends.chain(receives), |token| drop(token.give_up()));
     }
 }
 

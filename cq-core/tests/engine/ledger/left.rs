@@ -143,8 +143,10 @@ fn a_request_that_can_never_be_posted_is_refused_for_that_while_the_ledger_is_fu
     for (list, why) in [(&mut [bad, good], TOO_MANY), (&mut [good, bad], Refused::QueueFull)] {
         assert_eq!(sends.post_list(&mut pair, list, |_| 9), Err(PostError { posted: 0, why }));
     }
-    let mut list = [RecvWr::new(0, &sges)];
-    assert_eq!(receives.post_list(&mut pair, &mut list, |_| 9).unwrap_err().why, TOO_MANY);
+    let [first, last] = [RecvWr::new(0, &[]), RecvWr::new(0, &sges)];
+    for (list, why) in [(&mut [last, first], TOO_MANY), (&mut [first, last], Refused::QueueFull)] {
+        assert_eq!(receives.post_list(&mut pair, list, |_| 9), Err(PostError { posted: 0, why }));
+    }
     // Nor does a wait for a slot poll in vain.
     let mut cq = CompletionQueue::new(Pair::default());
     let never = |_: Reaped<'_, Sent<u32>>| unreachable!("nothing is polled");
