@@ -251,7 +251,6 @@ impl<T, B: Deref<Target = Budget>> Budgeted<T, B> {
             sync::store_u32(&self.budget.capacity, self.capacity);
             unused.entries = self.capacity - least;
         }
-        drop(unused);
         Ok(resized)
     }
 

@@ -152,7 +152,7 @@ impl<T, const N: usize> Receives<T, N> {
         post: impl FnOnce(&[RecvWr<'_>]) -> Result<(), PostError>,
     ) -> Result<(), PostError> {
         let (list, rest) = list.split_at_mut(self.free().min(list.len()));
-        self.post_fitting(list, token, post).before(rest.first().map(|_| Ok(())))
+        self.post_fitting(list, token, post).before((!rest.is_empty()).then_some(Ok(())))
     }
 
     /// Posts a list for which there are free slots.

@@ -62,7 +62,6 @@ impl<D: AsyncEvents + AsFd> DeviceEvents<D> {
                     budget.made_progress();
                     return Poll::Ready(Ok(event));
                 }
-                drop(budget);
                 // An event that is raised after it was cleared makes the descriptor ready again.
                 ready!(fd.poll_read_ready(task)).map_err(|error| failed(&error))?.clear_ready();
             }

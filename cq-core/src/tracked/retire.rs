@@ -184,7 +184,6 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Retire
     fn take<'w>(&mut self) -> Option<Done<'w, S, R>> {
         match self.sends.take() {
             Some(sent) => Some(Done::Sent(sent)),
-            None if self.left.is_empty() => None,
             None => self.take_left(),
         }
     }

@@ -413,6 +413,15 @@ fn a_lower_limit_waits_for_what_is_outstanding() {
 }
 
 #[test]
+fn a_receive_that_no_slot_can_have_retires_nothing() {
+    let (mut ledger, mut pair) = (receives::<u32, 3>(), Pair::default());
+    ledger.post(&mut pair, &[], 0).unwrap();
+    let first = pair.receives[0];
+    assert!(ledger.retire(&recv(first | 3)).is_none());
+    assert!(ledger.retire(&recv(first)).is_some());
+}
+
+#[test]
 fn receives_complete_in_any_order() {
     let (mut ledger, mut pair) = (receives::<u32, 4>(), Pair::default());
     (0..4).for_each(|token| ledger.post(&mut pair, &[], token).unwrap());

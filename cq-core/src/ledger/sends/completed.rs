@@ -81,12 +81,13 @@ impl<T, const N: usize> Sends<T, N> {
         }
     }
 
-    /// The result of the oldest request, where some have failed.
+    /// The result of the oldest request, where some have failed: what is noted of it, or else that of the last one, which it
+    /// is then.
     #[cold]
     fn take_result(&mut self, covered: &Covered) -> Result<(), Failed> {
         let mut outcome = mem::replace(&mut self.outcomes[self.oldest], Outcome::SUCCESS);
         self.failed -= usize::from(outcome.status != WcStatus::SUCCESS);
-        if covered.left == 0 && outcome.status == WcStatus::SUCCESS {
+        if outcome.status == WcStatus::SUCCESS {
             outcome = covered.last;
         }
         if outcome.status == WcStatus::SUCCESS {
