@@ -103,7 +103,7 @@
 //! | `queue/{ring, slot, producer, consumer, raw/tags}`, `queue/mpsc/{producer, consumer}` | one producer owns a slot between the head's release and the publication, one consumer after it |
 //! | `queue/{mod, heap}`, `queue/mpsc/{mod, heap}` | the sides that they make are the only ones, and keep the storage alive |
 //! | `queue/raw` | what the caller of its constructor guarantees; all words are atomic |
-//! | `sync` | plain copies of words that nobody else accesses |
+//! | `sync/plain` | plain copies of words that nobody else accesses |
 //! | `wc` | a completion is plain bytes |
 //! | `shared_cq` | there is one guard at a time |
 //! | `task/channel` | a descriptor that it owns is open until it is dropped |
