@@ -48,14 +48,18 @@ numbers! {
     EACCES = 13, "permission denied";
     EFAULT = 14, "bad address";
     EBUSY = 16, "in use, or locked";
+    EEXIST = 17, "already exists";
     ENODEV = 19, "no such device";
+    ENOTDIR = 20, "not a directory";
     EINVAL = 22, "invalid argument";
     ENFILE = 23, "too many open files in the system";
     EMFILE = 24, "too many open files";
     EFBIG = 27, "file too large";
     ENOSPC = 28, "no space left";
+    EROFS = 30, "read-only file system";
     ENOSYS = 38, "function not implemented";
     EOPNOTSUPP = 95, "not supported";
+    EAFNOSUPPORT = 97, "address family not supported";
     EADDRINUSE = 98, "address already in use";
     EADDRNOTAVAIL = 99, "address not available";
     ENETUNREACH = 101, "network is unreachable";
@@ -64,6 +68,7 @@ numbers! {
     ETIMEDOUT = 110, "timed out";
     ECONNREFUSED = 111, "connection refused";
     EHOSTUNREACH = 113, "no route to host";
+    EDQUOT = 122, "quota exceeded";
 }
 
 impl fmt::Display for Errno {

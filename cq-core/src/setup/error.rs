@@ -68,6 +68,15 @@ pub enum CreateError {
         /// The error number.
         errno: Errno,
     },
+    /// A system call of the transport failed.
+    System {
+        /// What was attempted; it completes the sentence "cannot …".
+        attempt: &'static str,
+        /// The error number.
+        errno: Errno,
+        /// What to do about it.
+        advice: &'static str,
+    },
     /// The device refused.
     Refused(DeviceError),
 }
@@ -85,8 +94,10 @@ numbered_sentences!(
         Self::OtherContext => Errno::EINVAL,
             ("its queue or channel was made by another opening of the device: create both with the same one");
         Self::OwnReceives => Errno::EOPNOTSUPP, ("an unreliable connection can't use a shared receive queue: leave it out");
-        Self::NoDescriptor { errno } => errno,
-            ("the system gave no descriptor for the channel ({errno}): close some, or raise the limit (`ulimit -n`)");
+        Self::NoDescriptor { errno: errno @ Errno::EMFILE } => errno,
+            ("the process has no descriptor left for the channel ({errno}): close some, or raise the limit (`ulimit -n`)");
+        Self::NoDescriptor { errno } => errno, ("the system gave no descriptor for the channel ({errno})");
+        Self::System { attempt, errno, advice } => errno, ("cannot {attempt}: {errno}: {advice}");
         Self::Refused(error) => error.errno, ("{error}");
     }
 );
@@ -138,6 +149,15 @@ pub enum RegisterError {
     },
     /// This process was forked from the one that opened the device.
     Forked,
+    /// A system call of the transport failed.
+    System {
+        /// What was attempted; it completes the sentence "cannot …".
+        attempt: &'static str,
+        /// The error number.
+        errno: Errno,
+        /// What to do about it.
+        advice: &'static str,
+    },
     /// The device refused, or the limit on locked memory did.
     Refused(DeviceError),
 }
@@ -158,6 +178,7 @@ numbered_sentences!(
             ("files of this process may have {limit} bytes, and the region needs {len}: raise the limit (`ulimit -f`), or register memory of your own");
         Self::NoMemory { len, errno } => errno, ("the system gave no {len} bytes of memory: {errno}");
         Self::Forked => Errno::ENODEV, ("the device was opened by the parent process: open it in this one, too");
+        Self::System { attempt, errno, advice } => errno, ("cannot {attempt}: {errno}: {advice}");
         Self::Refused(error) => error.errno, ("{error}");
     }
 );

@@ -186,7 +186,9 @@ fn numbered() -> Vec<String> {
         CreateError::Forked,
         CreateError::OtherContext,
         CreateError::OwnReceives,
+        CreateError::NoDescriptor { errno: Errno::EMFILE },
         CreateError::NoDescriptor { errno },
+        CreateError::System { attempt: "do this", errno, advice: "do that" },
         REFUSED.into(),
     ];
     let resized = [
@@ -204,6 +206,7 @@ fn numbered() -> Vec<String> {
         RegisterError::FileSizeLimit { len: 1, limit: 0 },
         RegisterError::NoMemory { len: 1, errno },
         RegisterError::Forked,
+        RegisterError::System { attempt: "do this", errno, advice: "do that" },
         REFUSED.into(),
     ];
     let moderated = [
