@@ -125,6 +125,7 @@ cfg_if::cfg_if! {
         pub use crate::shm::header::NotOurs;
         pub use crate::shm::limits::LimitsError;
         pub use crate::shm::name::NameError;
+        pub use crate::shm::system::SystemError;
 
         cq_core::device_traits! {
             Context, ProtectionDomain, OwnedRegion, MemoryRegion, CompletionChannel, Cq, CqHandle, SharedReceiveQueue,

@@ -111,6 +111,37 @@
 //! the device permits, and forge entries of the tables: the device is no sandbox. `SECURITY.md`, in the repository, has
 //! the whole boundary.
 //!
+//! # When a system call fails
+//! What opening the device, a channel or a file of memory needs of the system, it may refuse: a container that permits
+//! less, a limit, a full `/dev/shm`. The error names the call and what it was for, as [`SystemError`](crate::SystemError)
+//! has it, and what to do. Programs that use the C ABI are told on stderr, in a line, and find the number in `errno`. The
+//! first row that fits:
+//!
+//! | call | error | what to do |
+//! |---|---|---|
+//! | any | EMFILE | the process has no descriptor left: close some, or raise the limit (`ulimit -n`) |
+//! | any | ENFILE | the system has no descriptor left: end programs, or raise the limit (`sysctl fs.file-max`) |
+//! | `open`, `link` | ENOENT, of a path in `/proc` | /proc is not mounted: mount it (`mount -t proc proc /proc`) |
+//! | `open` | ENOENT | there is no such directory: make it, and mount a tmpfs there (`mount -t tmpfs tmpfs /dev/shm`) |
+//! | `stat`, `open` | ENOTDIR | this is no directory: make one there, and mount a tmpfs (`mount -t tmpfs tmpfs /dev/shm`) |
+//! | `stat`, `open`, `mknod` | EACCES | this user may not use /dev/shm: permit it (`chmod 1777 /dev/shm`), also in a policy of SELinux or AppArmor |
+//! | `open`, `mknod` | EROFS | /dev/shm is read-only: remount it (`mount -o remount,rw /dev/shm`) |
+//! | `open`, `mknod` | ENOSPC, where no inode is free | /dev/shm has no inode left: remove files there, or remount it with more (`mount -o remount,nr_inodes=… /dev/shm`) |
+//! | `pwrite`, `fallocate` | ENOSPC | /dev/shm is full: remove files there, enlarge it (`mount -o remount,size=… /dev/shm`, `docker run --shm-size=…`), or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`) |
+//! | `open`, `pwrite`, `fallocate`, `mknod` | EDQUOT | the quota of this user in /dev/shm is used up: remove files there, or have it raised |
+//! | `open`, `fallocate` | EOPNOTSUPP | the file system of /dev/shm lacks unnamed files or reserved space: mount a tmpfs there (`mount -t tmpfs tmpfs /dev/shm`) |
+//! | `fallocate` | EFBIG | files of this process may not be so long: raise the limit (`ulimit -f`), or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`) |
+//! | `mknod` | EEXIST | something has this name that can't be removed: remove it, or name another fabric (`RXE_LOOP_FABRIC=…`) |
+//! | `fcntl` | EINVAL | the kernel has no locks of open files (`F_OFD_SETLK`): use Linux 3.15 or later |
+//! | `mmap` | EAGAIN | the process locks its memory (`mlockall`), and may lock no more: raise the limit (`ulimit -l`), or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`) |
+//! | any | ENOMEM | there is no memory or address space left: raise the limit (`ulimit -v`), end programs, or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`) |
+//! | `getifaddrs` | EAFNOSUPPORT | the process may not use netlink sockets: permit them (`RestrictAddressFamilies=AF_NETLINK` of systemd), or ask for InfiniBand (`RXE_LOOP_LINK_LAYER=infiniband`) |
+//! | any | EPERM, ENOSYS | the system forbids the call, as a seccomp filter of a container does: permit it there |
+//! | any | any | this is not foreseen: the manual page of the call has the number |
+//!
+//! A file that is there and can't be used, as one of another user or version, is a reason of its own in
+//! [`AttachError`](crate::AttachError).
+//!
 //! # Observing
 //! [`observe`](crate::observe) shows what is in a fabric, and what waits for what, without attaching to it; the program
 //! `cqtop` of this repository shows that in a terminal. What is private to a process can't be seen: of a completion queue

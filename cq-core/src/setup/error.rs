@@ -70,8 +70,10 @@ pub enum CreateError {
     },
     /// A system call of the transport failed.
     System {
-        /// What was attempted; it completes the sentence "cannot …".
-        attempt: &'static str,
+        /// The name of the call.
+        call: &'static str,
+        /// What it was called for.
+        object: &'static str,
         /// The error number.
         errno: Errno,
         /// What to do about it.
@@ -97,7 +99,7 @@ numbered_sentences!(
         Self::NoDescriptor { errno: errno @ Errno::EMFILE } => errno,
             ("the process has no descriptor left for the channel ({errno}): close some, or raise the limit (`ulimit -n`)");
         Self::NoDescriptor { errno } => errno, ("the system gave no descriptor for the channel ({errno})");
-        Self::System { attempt, errno, advice } => errno, ("cannot {attempt}: {errno}: {advice}");
+        Self::System { call, object, errno, advice } => errno, ("{call} of {object} failed: {errno}: {advice}");
         Self::Refused(error) => error.errno, ("{error}");
     }
 );
@@ -151,8 +153,10 @@ pub enum RegisterError {
     Forked,
     /// A system call of the transport failed.
     System {
-        /// What was attempted; it completes the sentence "cannot …".
-        attempt: &'static str,
+        /// The name of the call.
+        call: &'static str,
+        /// What it was called for.
+        object: &'static str,
         /// The error number.
         errno: Errno,
         /// What to do about it.
@@ -178,7 +182,7 @@ numbered_sentences!(
             ("files of this process may have {limit} bytes, and the region needs {len}: raise the limit (`ulimit -f`), or register memory of your own");
         Self::NoMemory { len, errno } => errno, ("the system gave no {len} bytes of memory: {errno}");
         Self::Forked => Errno::ENODEV, ("the device was opened by the parent process: open it in this one, too");
-        Self::System { attempt, errno, advice } => errno, ("cannot {attempt}: {errno}: {advice}");
+        Self::System { call, object, errno, advice } => errno, ("{call} of {object} failed: {errno}: {advice}");
         Self::Refused(error) => error.errno, ("{error}");
     }
 );

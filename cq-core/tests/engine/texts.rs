@@ -188,7 +188,7 @@ fn numbered() -> Vec<String> {
         CreateError::OwnReceives,
         CreateError::NoDescriptor { errno: Errno::EMFILE },
         CreateError::NoDescriptor { errno },
-        CreateError::System { attempt: "do this", errno, advice: "do that" },
+        CreateError::System { call: "open", object: "a file", errno, advice: "do that" },
         REFUSED.into(),
     ];
     let resized = [
@@ -206,7 +206,7 @@ fn numbered() -> Vec<String> {
         RegisterError::FileSizeLimit { len: 1, limit: 0 },
         RegisterError::NoMemory { len: 1, errno },
         RegisterError::Forked,
-        RegisterError::System { attempt: "do this", errno, advice: "do that" },
+        RegisterError::System { call: "open", object: "a file", errno, advice: "do that" },
         REFUSED.into(),
     ];
     let moderated = [

@@ -8,6 +8,7 @@ use std::sync::Arc;
 #[cfg(test)]
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use cq_core::setup::Errno;
 use thiserror::Error;
 
 use self::environment::{
@@ -15,7 +16,7 @@ use self::environment::{
 };
 use super::device::{self, Context};
 use super::limits::{self, Limits, LimitsTextError, OtherLimits};
-use crate::completion::channel::EventChannel;
+use crate::completion::channel::{ChannelError, EventChannel};
 use crate::engine::port::link_layer::LinkLayer;
 use crate::error::CreateError;
 use crate::lifecycle::device::DeviceOptions;
@@ -26,6 +27,7 @@ use crate::policy::imitation::Imitation;
 use crate::policy::strict::Strict;
 use crate::shm::error::AttachError;
 use crate::shm::name::{FabricName, FabricPath};
+use crate::shm::system::SystemError;
 use crate::trace;
 
 /// Why a device could not be opened.
@@ -43,6 +45,9 @@ pub enum OpenError {
     /// The channel of its asynchronous events could not be created.
     #[error("the device has no channel for its asynchronous events")]
     NoChannel(#[from] CreateError),
+    /// The system refuses the FIFO of that channel.
+    #[error("the device has no FIFO for its asynchronous events")]
+    NoFifo(#[source] SystemError),
     /// The fabric's shared memory could not be attached.
     #[error("the device's shared memory can't be had")]
     NoFabric(#[from] AttachError),
@@ -92,12 +97,29 @@ pub enum OpenError {
     /// `RXE_LOOP_LIMITS` could not be parsed.
     #[error("RXE_LOOP_LIMITS can't be read")]
     BadLimits(#[from] LimitsTextError),
-    /// The fabric's tables do not fit into its memory.
-    #[error("the {bytes} bytes of the device's memory are too few for its tables")]
-    NoMemory {
-        /// The size of the memory.
-        bytes: usize,
-    },
+}
+
+impl From<ChannelError> for OpenError {
+    fn from(why: ChannelError) -> Self {
+        match why {
+            ChannelError::Create(why) => Self::NoChannel(why),
+            ChannelError::System(why) => Self::NoFifo(why),
+        }
+    }
+}
+
+impl OpenError {
+    /// The error number that C gets.
+    #[must_use]
+    pub const fn errno(&self) -> Errno {
+        match self {
+            Self::NoSuchDevice { .. } => Errno::ENODEV,
+            Self::NoChannel(why) => why.errno(),
+            Self::NoFifo(why) => why.errno,
+            Self::NoFabric(why) => why.errno(),
+            _ => Errno::EINVAL,
+        }
+    }
 }
 
 /// The names of the devices: `loop0`.

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use cq_core::channel::descriptor;
-use cq_core::setup;
 use cq_core::transport::{EventError, Woken};
 use rustix::io::Errno;
 
@@ -24,6 +23,7 @@ use crate::protocol::life::Life;
 use crate::protocol::number::{ChannelIndex, CqIndex, QpIndex, SrqIndex};
 use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::KeptFd;
+use crate::shm::system::SystemError;
 use crate::shm::table::{Entry, entries, shared};
 use crate::sync::{self, AtomicU32};
 use crate::trace;
@@ -133,6 +133,38 @@ pub struct EventChannel {
     collected: Mutex<Collected>,
 }
 
+/// Why a channel could not be created.
+#[derive(Debug)]
+pub enum ChannelError {
+    /// The device refuses.
+    Create(CreateError),
+    /// Its FIFO can't be had.
+    System(SystemError),
+}
+
+impl From<CreateError> for ChannelError {
+    fn from(why: CreateError) -> Self {
+        Self::Create(why)
+    }
+}
+
+impl From<SystemError> for ChannelError {
+    fn from(why: SystemError) -> Self {
+        Self::System(why)
+    }
+}
+
+impl From<ChannelError> for CreateError {
+    fn from(why: ChannelError) -> Self {
+        match why {
+            ChannelError::Create(why) => why,
+            ChannelError::System(SystemError { call, errno, advice, .. }) => {
+                Self::System { call, object: "a FIFO in /dev/shm", errno, advice }
+            }
+        }
+    }
+}
+
 impl Descriptor for EventChannel {
     fn write(&self) {
         let Self { completions, index, generation, .. } = *self;
@@ -145,9 +177,9 @@ impl Descriptor for EventChannel {
 }
 
 impl EventChannel {
-    pub fn new(completions: &'static Completions) -> Result<Self, CreateError> {
+    pub fn new(completions: &'static Completions) -> Result<Self, ChannelError> {
         if !completions.shm.is_ours() {
-            return Err(CreateError::Forked);
+            return Err(CreateError::Forked.into());
         }
         let channels = &completions.channels;
         let full = CreateError::TableFull { what: Limit::Channels, max: channels.len() };
@@ -161,9 +193,9 @@ impl EventChannel {
                 trace::event!(DEBUG, channel = index.get(), "channel created");
                 Ok(Self { completions, index, generation, fd, collected: Mutex::default() })
             }
-            Err(errno) => {
+            Err(error) => {
                 completions.channel(index).life().end(completions.shm.attachment());
-                Err(CreateError::NoDescriptor { errno: setup::Errno(errno.raw_os_error()) })
+                Err(error.into())
             }
         }
     }

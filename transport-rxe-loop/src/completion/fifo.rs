@@ -10,13 +10,15 @@ use rustix::io::{Errno, read, retry_on_intr, write};
 use crate::protocol::number::ChannelIndex;
 use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::{KeptFd, above_streams};
+use crate::shm::system::SystemError;
 
 /// Creates a FIFO of this name and opens it. A stale file of the name is removed.
-pub fn make(path: &Path) -> Result<KeptFd, Errno> {
+pub fn make(path: &Path) -> Result<KeptFd, SystemError> {
     remove(path);
-    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+    let failed = |call| move |errno| SystemError::at(call, path, errno);
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).map_err(failed("mknod"))?;
     steps::done(Step::Made);
-    open(path)
+    open(path).map_err(failed("open"))
 }
 
 /// Opens the FIFO of this name, for both directions: so opening never blocks, and a writer never gets SIGPIPE. Fails if

@@ -34,23 +34,21 @@ pub mod view;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::io::Errno;
-
 use self::alarms::Alarms;
 use self::entry::{OwnQp, QpSlot, SrqSlot};
 use self::port::Port;
 use self::port::link_layer::LinkLayer;
 use self::queue_pair::Deferred;
 use crate::completion::Completions;
-use crate::memory::Memory;
 use crate::memory::copy_guard::CopyGuard;
+use crate::memory::{self, Memory};
 use crate::policy::Policy;
 use crate::protocol::number::{QpIndex, QpNumber, SrqIndex, SrqNumber};
 use crate::protocol::ownership::Ownership;
 use crate::protocol::requests::Reminder;
 use crate::shm::Shm;
-use crate::shm::mapping::Mapping;
 use crate::shm::plan::Plan;
+use crate::shm::system::SystemError;
 use crate::shm::table::{Entry, Table};
 use crate::sync::{self, AtomicU32, AtomicU64};
 
@@ -118,13 +116,11 @@ impl Engine {
         tables: Tables<'static>,
         policy: Policy,
         link_layer: Option<LinkLayer>,
-    ) -> Result<Self, Errno> {
+    ) -> Result<Self, SystemError> {
         let Tables { qps, srqs, destinations, requested, link_layer: word } = tables;
         let (shm, memory) = (completions.shm, completions.memory);
         let port = Port::of(shm.path(), LinkLayer::of_fabric(word, link_layer))?;
-        // Pages that are never touched cost nothing.
-        let count = qps.len() as usize;
-        let own = Box::leak(Box::new(Mapping::new(count * size_of::<OwnQp>())?));
+        let own = memory::private(qps.len() as usize)?;
         Ok(Self {
             shm,
             memory,
@@ -137,7 +133,7 @@ impl Engine {
             destinations,
             requested,
             reminder: Reminder::default(),
-            own: own.slice(0, count).ok_or(Errno::NOMEM)?,
+            own,
             deferred: Mutex::default(),
         })
     }

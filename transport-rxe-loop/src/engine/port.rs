@@ -6,7 +6,6 @@ pub mod gids;
 pub mod link_layer;
 
 use cq_core::setup::Gid;
-use rustix::io::Errno;
 
 use self::gids::GidEntry;
 use self::link_layer::LinkLayer;
@@ -14,6 +13,7 @@ use crate::engine::requester::MTU;
 use crate::engine::ring::MAX_MSG_SIZE;
 use crate::shm::hash;
 use crate::shm::name::FabricPath;
+use crate::shm::system::SystemError;
 
 /// Local identifiers that a port may have: 1 to this.
 const LAST_LID: u64 = 0xbfff;
@@ -81,7 +81,7 @@ impl Port {
     ///
     /// # Errors
     /// The system does not tell the addresses of this machine, which are the GIDs on Ethernet.
-    pub fn of(path: &FabricPath, link_layer: LinkLayer) -> Result<Self, Errno> {
+    pub fn of(path: &FabricPath, link_layer: LinkLayer) -> Result<Self, SystemError> {
         let bytes: Vec<_> = path.file_name().bytes().map(usize::from).collect();
         let infiniband = Self::infiniband(mixed(hash::mixed(&bytes)));
         Ok(match link_layer {

@@ -15,7 +15,7 @@
 //! step 3 is done by one at a time. [`Device`] lists the tables, and each table implements [its own steps](DeathRecovery).
 
 use super::Device;
-use crate::completion::channel;
+use crate::completion::channel::{self, ChannelError};
 use crate::engine::queue_pair;
 use crate::error::{CreateError, RegisterError};
 use crate::protocol::lock::AttachmentKey;
@@ -69,6 +69,12 @@ pub trait IsExhausted {
 impl IsExhausted for CreateError {
     fn is_exhausted(&self) -> bool {
         matches!(self, Self::TableFull { .. } | Self::NoMemory { .. })
+    }
+}
+
+impl IsExhausted for ChannelError {
+    fn is_exhausted(&self) -> bool {
+        matches!(self, Self::Create(why) if why.is_exhausted())
     }
 }
 

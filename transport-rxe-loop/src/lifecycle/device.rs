@@ -3,8 +3,6 @@
 
 use std::fmt;
 
-use rustix::io::Errno;
-
 use crate::completion::{self, Completions, Counts};
 use crate::connections::Connections;
 use crate::engine::port::link_layer::LinkLayer;
@@ -14,6 +12,8 @@ use crate::memory::{self, Memory};
 use crate::policy::Policy;
 use crate::shm::Shm;
 use crate::shm::attachment::Attachment;
+use crate::shm::error::AttachError;
+use crate::shm::header::NotOurs;
 use crate::shm::plan::{Format, Plan};
 use crate::shm::recovery::DeathRecovery;
 use crate::shm::shape::Shape;
@@ -71,9 +71,15 @@ impl Device {
     ///
     /// # Errors
     /// The system is out of memory, the file is too small, or the addresses of this machine can't be read.
-    pub fn new(attachment: &'static Attachment, options: DeviceOptions) -> Result<Self, Errno> {
+    pub fn new(
+        attachment: &'static Attachment,
+        options: DeviceOptions,
+    ) -> Result<Self, AttachError> {
+        // The header was checked, so the tables fit.
+        let damaged =
+            || AttachError::NotOurs { path: attachment.path().file(), why: NotOurs::Damaged };
         let (shm, (memory, completion, engine)) =
-            Shm::new(attachment, place).ok_or(Errno::NOMEM)?;
+            Shm::new(attachment, place).ok_or_else(damaged)?;
         let shm: &'static Shm = leak(shm);
         let memory: &'static Memory =
             leak(Memory::new(shm, memory, engine.queue_pairs(), options.by_service)?);

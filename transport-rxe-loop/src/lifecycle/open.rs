@@ -23,9 +23,7 @@ impl Device {
         let mut is_new = false;
         let device = attachment.device(|| {
             is_new = true;
-            let failed =
-                |errno| AttachError::system("setting up this process' part", path.file(), errno);
-            Self::new(attachment, options).map_err(failed)
+            Self::new(attachment, options)
         })?;
         if is_new {
             let is_created = attachment.is_created();

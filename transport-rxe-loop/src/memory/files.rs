@@ -17,6 +17,7 @@ use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::above_streams;
 use crate::shm::file;
 use crate::shm::mapping::Mapping;
+use crate::shm::system::SystemError;
 
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
@@ -28,7 +29,7 @@ pub fn make(path: &Path, len: usize, options: &MemoryOptions) -> Result<Mapping,
     if let Some(limit) = file::size_limit(len as u64) {
         return Err(RegisterError::FileSizeLimit { len, limit });
     }
-    let memory = create(path).and_then(|file| {
+    let memory = create(path).map_err(failed("open")).and_then(|file| {
         steps::done(Step::Made);
         let memory = prepare(file.as_fd(), len, options);
         if memory.is_err() {
@@ -36,12 +37,19 @@ pub fn make(path: &Path, len: usize, options: &MemoryOptions) -> Result<Mapping,
         }
         memory
     });
-    memory.map_err(|errno| match errno {
-        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => RegisterError::SharedMemoryFull { len },
-        errno => {
+    memory.map_err(|(call, errno)| match (call, errno) {
+        ("open", _) => refused(call, path, errno),
+        (_, Errno::NOSPC | Errno::FBIG) => RegisterError::SharedMemoryFull { len },
+        (_, Errno::NOMEM | Errno::FAULT) => {
             RegisterError::NoMemory { len, errno: cq_core::setup::Errno(errno.raw_os_error()) }
         }
+        _ => refused(call, path, errno),
     })
+}
+
+fn refused(call: &'static str, path: &Path, errno: Errno) -> RegisterError {
+    let SystemError { call, errno, advice, .. } = SystemError::at(call, path, errno);
+    RegisterError::System { call, object: "a file in /dev/shm", errno, advice }
 }
 
 /// Creates a file. An existing one was left by a dead process that had the same table entry.
@@ -57,19 +65,26 @@ fn create(path: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-fn prepare(file: BorrowedFd<'_>, len: usize, options: &MemoryOptions) -> Result<Mapping, Errno> {
+/// A call that failed.
+type Failed = (&'static str, Errno);
+
+fn failed(call: &'static str) -> impl Fn(Errno) -> Failed {
+    move |errno| (call, errno)
+}
+
+fn prepare(file: BorrowedFd<'_>, len: usize, options: &MemoryOptions) -> Result<Mapping, Failed> {
     // The umask may have removed bits of the mode.
-    fchmod(file, MODE)?;
-    check_space(file, len as u64)?;
+    fchmod(file, MODE).map_err(failed("fchmod"))?;
+    check_space(file, len as u64).map_err(failed("fstatvfs"))?;
     // First, so that a file system that gives huge pages to large files sees that it is one.
-    ftruncate(file, len as u64)?;
-    file::fill(file, len as u64)?;
-    let memory = Mapping::of_region(file, len)?;
+    ftruncate(file, len as u64).map_err(failed("ftruncate"))?;
+    file::fill(file, len as u64).map_err(failed("fallocate"))?;
+    let memory = Mapping::of_region(file, len).map_err(failed("mmap"))?;
     if options.huge_pages {
         memory.gather_huge_pages();
     }
     if options.prefault {
-        memory.prefault()?;
+        memory.prefault().map_err(failed("madvise"))?;
     }
     Ok(memory)
 }

@@ -51,6 +51,7 @@ use crate::shm::lock::Guard;
 use crate::shm::mapping::{Mapping, Shared};
 use crate::shm::plan::Plan;
 use crate::shm::recovery::DeathRecovery;
+use crate::shm::system::SystemError;
 use crate::shm::table::{Entry, Table, shared};
 
 /// The per-process state of this layer.
@@ -85,9 +86,10 @@ impl Marker for OwnSendQueue {
 }
 
 /// A table of this process. Pages that are never touched cost nothing.
-fn private<T: Shared>(len: usize) -> Result<&'static [T], Errno> {
-    let memory = Box::leak(Box::new(Mapping::new(len * size_of::<T>())?));
-    memory.slice(0, len).ok_or(Errno::NOMEM)
+pub fn private<T: Shared>(len: usize) -> Result<&'static [T], SystemError> {
+    let failed = |errno| SystemError::of("mmap", "memory of this process", errno);
+    let memory = Mapping::new(len * size_of::<T>()).map_err(failed)?;
+    Box::leak(Box::new(memory)).slice(0, len).ok_or(Errno::NOMEM).map_err(failed)
 }
 
 /// Its tables in the fabric.
@@ -121,7 +123,7 @@ impl Memory {
         tables: Tables<'static>,
         queue_pairs: u32,
         by_service: bool,
-    ) -> Result<Self, Errno> {
+    ) -> Result<Self, SystemError> {
         let Tables { mrs, copiers, stripes, stages } = tables;
         let regions = mrs.len() as usize;
         let own = private(regions)?;

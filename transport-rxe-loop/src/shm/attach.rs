@@ -34,6 +34,7 @@ use super::plan::Format;
 use super::prune::{prune, remove};
 use super::registry::{Attached, Guard, Kept, REGISTRY, Registry};
 use super::shape::Shape;
+use super::system::SystemError;
 use super::unshared::Opened;
 use super::{claim, file, fork, header};
 
@@ -60,7 +61,7 @@ impl Registry {
         loop {
             let guard = self.lock(wait.deadline.get()).ok_or_else(busy)?;
             fork::watch(&guard)
-                .map_err(|errno| AttachError::system("watching over forks", path.file(), errno))?;
+                .map_err(|errno| SystemError::of("pthread_atfork", "this process", errno))?;
             // The registry is locked for one attempt: while one fabric is busy, other threads attach to others.
             let attempt = Attempt { guard, path, shape, format, wait: &wait };
             let made = attempt.make_one();
@@ -69,11 +70,7 @@ impl Registry {
                 Ok(Some(attachment)) => return Ok(attachment),
                 // Processes that end free the bytes of another file, and the attachment of a dead process is freed by the
                 // survivors.
-                Err(AttachError::Full { .. } | AttachError::TooManyProcesses { .. })
-                    if begun.elapsed() < MOMENT =>
-                {
-                    pause();
-                }
+                Err(error) if error.may_pass() && begun.elapsed() < MOMENT => pause(),
                 Err(error) => return Err(error),
                 Ok(None) if Instant::now() < wait.deadline.get() => thread::sleep(KNOCK),
                 Ok(None) => return Err(busy()),
@@ -152,7 +149,7 @@ impl Attempt<'_> {
             self.wait.at(kept, file::len_of(fd).unwrap_or(0));
             return Ok(None);
         };
-        let used = liveness::anybody(fd).map_err(self.failed("asking for the users"))?;
+        let used = liveness::anybody(fd).map_err(self.failed("fcntl"))?;
         // The descriptor may have referred to another file, if the program closed what it does not own.
         let is_it = file::leads_to(self.path, kept.id()) && kept.is_open();
         let entered = match used {
@@ -182,7 +179,7 @@ impl Attempt<'_> {
     /// Gives a new file its name, and makes the fabric there.
     fn link(&self, kept: &'static Kept) -> Result<Option<&'static Attachment>, AttachError> {
         let Some(fd) = kept.fd() else { return Ok(None) };
-        header::write(fd, &self.shape, self.format).map_err(self.failed("writing the header"))?;
+        header::write(fd, &self.shape, self.format).map_err(self.failed("pwrite"))?;
         let Some(_gate) = self.gate(fd)? else { return Ok(None) };
         if !kept.is_open() || !file::link(fd, self.path)? {
             return Ok(None);
@@ -213,9 +210,9 @@ impl Attempt<'_> {
         kept: &'static Kept,
         fd: BorrowedFd<'static>,
     ) -> Result<Option<&'static Attachment>, AttachError> {
-        let len = file::len_of(fd).map_err(self.failed("measuring"))?;
+        let len = file::len_of(fd).map_err(self.failed("fstat"))?;
         let shape = header::read(fd, len, self.format)
-            .map_err(self.failed("reading the header"))?
+            .map_err(self.failed("pread"))?
             .map_err(|why| AttachError::NotOurs { path: self.path.file(), why })?;
         self.join_with(kept, fd, shape, false)
     }
@@ -264,16 +261,16 @@ impl Attempt<'_> {
     }
 
     fn keep(&self, file: Opened) -> Result<&'static Kept, AttachError> {
-        let id = file::id_of(file.as_fd()).map_err(self.failed("looking at"))?;
+        let id = file::id_of(file.as_fd()).map_err(self.failed("fstat"))?;
         Ok(self.guard.keep(file, id))
     }
 
     fn gate(&self, fd: BorrowedFd<'static>) -> Result<Option<Gate<'static>>, AttachError> {
-        Gate::pass(fd, Instant::now()).map_err(self.failed("locking"))
+        Gate::pass(fd, Instant::now()).map_err(self.failed("fcntl"))
     }
 
     fn map(&self, fd: BorrowedFd<'_>, shape: &Shape) -> Result<Mapping, AttachError> {
-        Mapping::of_file(fd, shape.bytes as usize).map_err(self.failed("mapping"))
+        Mapping::of_file(fd, shape.bytes as usize).map_err(self.failed("mmap"))
     }
 
     /// Claims an attachment for this process, which counts as alive as long as the guard page exists.
@@ -288,12 +285,13 @@ impl Attempt<'_> {
             // copy in this process included, even if the word was corrupted.
             let mut guard = None;
             let lock = |owner| {
-                if liveness::ask_index(fd, index)? == Liveness::Dead {
-                    guard = GuardPage::new(fd, owner)?;
+                let asked = liveness::ask_index(fd, index).map_err(self.failed("fcntl"))?;
+                if asked == Liveness::Dead {
+                    guard = GuardPage::new(fd, owner, &self.path.file())?;
                 }
-                Ok(guard.is_some())
+                Ok::<_, AttachError>(guard.is_some())
             };
-            let taken = claim::attempt(index, word, lock).map_err(self.failed("locking"))?;
+            let taken = claim::attempt(index, word, lock)?;
             if let Some(claimed) = taken.zip(guard) {
                 // Without the lock of its name, others ask this process to move its bytes itself.
                 let _ = liveness::name(fd, claimed.0);
@@ -304,9 +302,9 @@ impl Attempt<'_> {
         Err(AttachError::TooManyProcesses { path: self.path.file(), max })
     }
 
-    fn failed(&self, step: &'static str) -> impl Fn(Errno) -> AttachError {
+    fn failed(&self, call: &'static str) -> impl Fn(Errno) -> AttachError {
         let path = self.path.file();
-        move |errno| AttachError::system(step, path.clone(), errno)
+        move |errno| AttachError::system(call, &path, errno)
     }
 }
 

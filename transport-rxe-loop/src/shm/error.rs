@@ -1,13 +1,14 @@
 //! Errors of attaching to a fabric.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use rustix::io::Errno;
+use cq_core::setup::Errno;
 use thiserror::Error;
 
 use super::header::NotOurs;
 use super::limits::LimitsError;
 use super::name::NameError;
+use super::system::SystemError;
 
 /// Why a process could not attach to a fabric. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -19,52 +20,9 @@ pub enum AttachError {
     /// The limits are invalid.
     #[error(transparent)]
     Limits(#[from] LimitsError),
-    /// There is no shared memory.
-    #[error("there is no directory {directory:?}: mount a tmpfs there")]
-    NoSharedMemory {
-        /// Where it should be.
-        directory: PathBuf,
-    },
-    /// Shared memory is not writable.
-    #[error(
-        "no file can be created in {directory:?} (errno {errno}): make it writable for this user"
-    )]
-    ReadOnly {
-        /// Where.
-        directory: PathBuf,
-        /// The system's error number.
-        errno: i32,
-    },
-    /// There is no space for the file.
-    #[error(
-        "no {bytes} bytes are free for {path:?}: enlarge the tmpfs or ask for a smaller fabric"
-    )]
-    Full {
-        /// The file.
-        path: PathBuf,
-        /// The length that it needs.
-        bytes: u64,
-    },
-    /// The process's limit on file sizes is less than the fabric.
-    #[error(
-        "files of this process may have {limit} bytes, and {path:?} needs {bytes}: raise the limit (`ulimit -f`), or ask for a smaller fabric"
-    )]
-    FileSizeLimit {
-        /// The file.
-        path: PathBuf,
-        /// The length that it needs.
-        bytes: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// The process or the system has no descriptor left.
-    #[error(
-        "there is no file descriptor left (errno {errno}): close some, or raise the limit (`ulimit -n`)"
-    )]
-    NoDescriptor {
-        /// The system's error number.
-        errno: i32,
-    },
+    /// A system call failed.
+    #[error(transparent)]
+    System(#[from] SystemError),
     /// Something other than a file has the fabric's name.
     #[error(
         "{path:?} is {found}, not a file: remove it, or name another fabric in RXE_LOOP_FABRIC"
@@ -125,16 +83,6 @@ pub enum AttachError {
         /// The file.
         path: PathBuf,
     },
-    /// The system refused an unexpected step.
-    #[error("{step} of {path:?} failed (errno {errno})")]
-    System {
-        /// The step.
-        step: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The system's error number.
-        errno: i32,
-    },
 }
 
 /// Why a fabric can't be observed.
@@ -166,12 +114,32 @@ pub enum ObserveError {
 }
 
 impl AttachError {
-    /// The error for a step that failed.
-    pub fn system(step: &'static str, path: PathBuf, errno: Errno) -> Self {
+    /// The error of a call for a path.
+    pub fn system(call: &'static str, path: &Path, errno: rustix::io::Errno) -> Self {
         match errno {
-            Errno::MFILE | Errno::NFILE => Self::NoDescriptor { errno: errno.raw_os_error() },
-            Errno::BUSY => Self::Busy { path },
-            _ => Self::System { step, path, errno: errno.raw_os_error() },
+            // Of no call: other processes keep this one waiting.
+            rustix::io::Errno::BUSY => Self::Busy { path: path.to_owned() },
+            errno => SystemError::at(call, path, errno).into(),
+        }
+    }
+
+    /// Whether it may be over once other processes have ended.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::TooManyProcesses { .. } => true,
+            Self::System(error) => [Errno::ENOSPC, Errno::EDQUOT].contains(&error.errno),
+            _ => false,
+        }
+    }
+
+    /// The error number that C gets.
+    #[must_use]
+    pub const fn errno(&self) -> Errno {
+        match self {
+            Self::Name(_) | Self::Limits(_) => Errno::EINVAL,
+            Self::System(error) => error.errno,
+            Self::TooManyProcesses { .. } => Errno::ENOMEM,
+            _ => Errno(libc::EIO),
         }
     }
 }

@@ -16,6 +16,7 @@ use super::error::AttachError;
 pub use super::file_id::{FileId, id_of};
 use super::name::FabricPath;
 use super::plan::HEADER;
+use super::system::SystemError;
 use super::unshared::Opened;
 use crate::shm::descriptor::{KeptFd, above_streams};
 
@@ -33,7 +34,7 @@ pub fn find(path: &FabricPath) -> Result<Option<FileId>, AttachError> {
     let stat = match statat(CWD, path.file(), AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
         Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(unusable(path, "looking at", errno)),
+        Err(errno) => return Err(unusable("stat", path, &path.file(), errno)),
     };
     validate(path, &stat)?;
     Ok(Some((&stat).into()))
@@ -96,7 +97,7 @@ fn unless_removed<T>(
         Ok(file) => Ok(Some(file)),
         // It was found before, so these errors mean that it was removed or replaced.
         Err(Errno::NOENT | Errno::LOOP | Errno::ISDIR | Errno::NXIO) => Ok(None),
-        Err(errno) => Err(AttachError::system("opening", path.file(), errno)),
+        Err(errno) => Err(AttachError::system("open", &path.file(), errno)),
     }
 }
 
@@ -104,17 +105,15 @@ fn unless_removed<T>(
 pub fn make(path: &FabricPath, bytes: u64) -> Result<Opened, AttachError> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(MODE);
-    if let Some(limit) = size_limit(bytes) {
-        return Err(AttachError::FileSizeLimit { path: path.file(), bytes, limit });
+    // It would be that of reserving the bytes, or a signal.
+    if size_limit(bytes).is_some() {
+        return Err(SystemError::at("fallocate", &path.file(), Errno::FBIG).bytes(bytes).into());
     }
     let made = || retry_on_intr(|| open(path.directory(), flags, mode));
-    let file = Opened::by(|| above_streams(made)).map_err(|errno| match errno {
-        Errno::NOSPC => AttachError::Full { path: path.file(), bytes },
-        errno => unusable(path, "making", errno),
-    })?;
+    let file = Opened::by(|| above_streams(made))
+        .map_err(|errno| unusable("open", path, path.directory(), errno))?;
     // The umask may have cleared bits of the mode.
-    fchmod(&file, mode)
-        .map_err(|errno| AttachError::system("setting the mode", path.file(), errno))?;
+    fchmod(&file, mode).map_err(|errno| AttachError::system("fchmod", &path.file(), errno))?;
     Ok(file)
 }
 
@@ -123,10 +122,8 @@ pub fn reserve(fd: BorrowedFd<'_>, path: &FabricPath, bytes: u64) -> Result<(), 
     if missing(fd, bytes) == Ok(0) {
         return Ok(());
     }
-    fill(fd, bytes).map_err(|errno| match errno {
-        Errno::NOSPC | Errno::NOMEM | Errno::FBIG => AttachError::Full { path: path.file(), bytes },
-        errno => AttachError::system("reserving the bytes", path.file(), errno),
-    })
+    let failed = |errno| SystemError::at("fallocate", &path.file(), errno).bytes(bytes).into();
+    fill(fd, bytes).map_err(failed)
 }
 
 /// The process's limit on file sizes, if that is less than `bytes`. Growing a file past it ends the process by
@@ -173,10 +170,13 @@ pub fn path_of(fd: BorrowedFd<'_>) -> String {
 /// Links an unnamed file to the fabric's name; false if that exists by now.
 pub fn link(fd: BorrowedFd<'_>, path: &FabricPath) -> Result<bool, AttachError> {
     let made = path_of(fd);
-    match linkat(CWD, made, CWD, path.file(), AtFlags::SYMLINK_FOLLOW) {
+    match linkat(CWD, &made, CWD, path.file(), AtFlags::SYMLINK_FOLLOW) {
         Ok(()) => Ok(true),
         Err(Errno::EXIST) => Ok(false),
-        Err(errno) => Err(unusable(path, "naming", errno)),
+        Err(Errno::NOENT) if fs::symlink_metadata(&made).is_err() => {
+            Err(AttachError::system("link", Path::new(&made), Errno::NOENT))
+        }
+        Err(errno) => Err(unusable("link", path, &path.file(), errno)),
     }
 }
 
@@ -192,7 +192,7 @@ pub fn unlink_fabric(path: &FabricPath) -> Result<(), AttachError> {
     clear(path)?;
     match unlink(path.file()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(unusable(path, "removing", errno)),
+        Err(errno) => Err(unusable("unlink", path, &path.file(), errno)),
     }
 }
 
@@ -207,7 +207,7 @@ pub fn clear(path: &FabricPath) -> Result<(), AttachError> {
         Err(error) => {
             return match Errno::from_io_error(&error) {
                 Some(errno @ (Errno::MFILE | Errno::NFILE)) => {
-                    Err(unusable(path, "listing", errno))
+                    Err(unusable("open", path, path.directory(), errno))
                 }
                 _ => Ok(()),
             };
@@ -221,17 +221,14 @@ pub fn clear(path: &FabricPath) -> Result<(), AttachError> {
     Ok(())
 }
 
-/// The error for a step that failed in the fabric's directory.
-fn unusable(path: &FabricPath, step: &'static str, errno: Errno) -> AttachError {
-    let directory = path.directory().to_owned();
+/// The error of a call for `at`, which is in the fabric's directory: if that is none, it is the one for which it failed.
+fn unusable(call: &'static str, path: &FabricPath, at: &Path, errno: Errno) -> AttachError {
+    let directory = path.directory();
     match errno {
-        Errno::NOENT | Errno::NOTDIR if !is_directory(&directory) => {
-            AttachError::NoSharedMemory { directory }
+        Errno::NOENT | Errno::NOTDIR if !is_directory(directory) => {
+            AttachError::system(call, directory, errno)
         }
-        Errno::ROFS | Errno::ACCESS | Errno::PERM => {
-            AttachError::ReadOnly { directory, errno: errno.raw_os_error() }
-        }
-        errno => AttachError::system(step, path.file(), errno),
+        errno => AttachError::system(call, at, errno),
     }
 }
 

@@ -11,6 +11,7 @@
 //! that identifies the page and its owner.
 
 use std::mem::offset_of;
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use rustix::fd::{AsFd, BorrowedFd};
@@ -18,6 +19,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use super::error::AttachError;
 use super::{file, liveness, unshared};
 use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::above_streams;
@@ -68,24 +70,27 @@ pub const fn title(owner: u32, addr: u64) -> Title {
 pub struct GuardPage(Mapping);
 
 impl GuardPage {
-    /// The guard page of an owner, which counts as alive from here on; `None` if another process holds the owner's
-    /// lock.
+    /// The guard page of an owner in the file of this path, which counts as alive from here on; `None` if another process
+    /// holds the owner's lock.
     ///
     /// # Errors
-    /// The system's error.
-    pub fn new(of: BorrowedFd<'_>, owner: u32) -> Result<Option<Self>, Errno> {
+    /// A system call failed, or a thread is about to fork for too long.
+    pub fn new(of: BorrowedFd<'_>, owner: u32, path: &Path) -> Result<Option<Self>, AttachError> {
         let again = file::path_of(of);
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let opened = || retry_on_intr(|| open(&again, flags, Mode::empty()));
-        let _held_off = unshared::hold_off()?;
+        let failed = |call| move |errno| AttachError::system(call, path, errno);
+        let _held_off = unshared::hold_off().map_err(failed("open"))?;
         // Closed at the end of this function: then the page alone holds it.
-        let file = above_streams(opened)?;
-        if !liveness::hold(file.as_fd(), owner)? {
+        let file = above_streams(opened)
+            .map_err(|errno| AttachError::system("open", Path::new(&again), errno))?;
+        if !liveness::hold(file.as_fd(), owner).map_err(failed("fcntl"))? {
             return Ok(None);
         }
         steps::done(Step::Locked);
-        let page = somewhere(|addr| Mapping::guard(file.as_fd(), LEN, addr))?;
-        let content: &Content = page.at(0).ok_or(Errno::NOMEM)?;
+        let page = somewhere(|addr| Mapping::guard(file.as_fd(), LEN, addr))
+            .map_err(|(call, errno)| failed(call)(errno))?;
+        let content: &Content = page.at(0).ok_or(Errno::NOMEM).map_err(failed("mmap"))?;
         // The first store makes the page a private copy of the file's.
         for (word, value) in content.title.iter().zip(title(owner, page.addr() as u64)) {
             sync::store(word, value);
@@ -100,7 +105,7 @@ impl GuardPage {
 }
 
 /// Maps at a random address, as high as possible; as a last resort, where the system chooses.
-fn somewhere<T>(map: impl Fn(usize) -> Result<T, Errno>) -> Result<T, Errno> {
+fn somewhere<T, E>(map: impl Fn(usize) -> Result<T, E>) -> Result<T, E> {
     let mut tries = NARROWER.into_iter().flat_map(|bits| [bits; TRIES]);
     tries.find_map(|bits| map(drawn(bits)).ok()).map_or_else(|| map(0), Ok)
 }

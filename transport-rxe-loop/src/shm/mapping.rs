@@ -109,18 +109,24 @@ impl Mapping {
     /// `addr` is not 0, the mapping lies there, at the start of a page.
     ///
     /// # Errors
-    /// The system's error; something else is mapped there.
-    pub fn guard(file: BorrowedFd<'_>, len: usize, addr: usize) -> Result<Self, Errno> {
+    /// The call that failed, and the system's error; something else is mapped there.
+    pub fn guard(
+        file: BorrowedFd<'_>,
+        len: usize,
+        addr: usize,
+    ) -> Result<Self, (&'static str, Errno)> {
+        let failed = |call| move |errno| (call, errno);
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let there = if addr == 0 { MapFlags::empty() } else { MapFlags::FIXED_NOREPLACE };
         let at = with_exposed_provenance_mut(addr);
         // SAFETY: a new mapping that replaces nothing: the system refuses an address that is in use, or, if it does not
         // know that flag, chooses another one.
-        let base = unsafe { mmap(at, len, access, MapFlags::PRIVATE | there, file, 0)? };
-        let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
-        let page = Self { base, len };
+        let base = unsafe { mmap(at, len, access, MapFlags::PRIVATE | there, file, 0) };
+        let base = base.and_then(|base| NonNull::new(base.cast()).ok_or(Errno::NOMEM));
+        let page = Self { base: base.map_err(failed("mmap"))?, len };
         // SAFETY: the mapping is ours, and nobody has seen it.
-        unsafe { madvise(page.base.as_ptr().cast(), len, Advice::LinuxDontFork)? };
+        unsafe { madvise(page.base.as_ptr().cast(), len, Advice::LinuxDontFork) }
+            .map_err(failed("madvise"))?;
         Ok(page)
     }
 

@@ -31,6 +31,7 @@ pub mod recovery;
 pub mod registry;
 pub mod shape;
 pub mod signals;
+pub mod system;
 pub mod table;
 pub mod thread;
 pub mod unshared;

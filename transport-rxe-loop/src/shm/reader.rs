@@ -90,17 +90,16 @@ impl Reader {
         id: FileId,
         format: &Format,
     ) -> Result<Self, ObserveError> {
-        let failed = |step| {
+        let failed = |call| {
             let path = path.file();
-            move |errno| AttachError::system(step, path, errno)
+            move |errno| AttachError::system(call, &path, errno)
         };
-        let fd = file.get().map_err(failed("opening"))?;
-        let len = file::len_of(fd).map_err(failed("measuring"))?;
+        let fd = file.get().map_err(failed("fstat"))?;
+        let len = file::len_of(fd).map_err(failed("fstat"))?;
         let shape = header::read(fd, len, format)
-            .map_err(failed("reading the header"))?
+            .map_err(failed("pread"))?
             .map_err(|why| ObserveError::NotOurs { path: path.file(), why })?;
-        let copy =
-            Mapping::new(shape.bytes as usize).map_err(failed("having memory for a copy"))?;
+        let copy = Mapping::new(shape.bytes as usize).map_err(failed("mmap"))?;
         Ok(Self { path, file, id, shape, copy })
     }
 

@@ -142,7 +142,7 @@ fn says_its_own_only(error: &dyn Error) -> bool {
 fn a_cause_is_told_once() {
     let errors: [OpenError; 4] = [
         CreateError::Forked.into(),
-        AttachError::NoSharedMemory { directory: "/nowhere".into() }.into(),
+        AttachError::Linked { path: "/nowhere".into() }.into(),
         FaultsError::NotText.into(),
         LimitsTextError::NotText.into(),
     ];

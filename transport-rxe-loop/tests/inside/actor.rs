@@ -93,7 +93,11 @@ pub struct Actor {
 impl Actor {
     /// Starts a process that runs an ignored test, with additional environment variables.
     pub fn start(test: &str, environment: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        Self::start_by(Command::new(std::env::current_exe().unwrap()), test, environment)
+    }
+
+    /// The same, by this command, which has this binary as its last argument and executes it.
+    pub fn start_by(mut command: Command, test: &str, environment: &[(&str, &str)]) -> Self {
         command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]);
         command.envs(environment.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());

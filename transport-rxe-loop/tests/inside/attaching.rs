@@ -157,7 +157,7 @@ impl Drop for Directory {
 }
 
 /// Prints why a test cannot run; under CI it has to run.
-fn skip(why: &str) {
+pub fn skip(why: &str) {
     assert!(std::env::var_os("CI").is_none(), "CI has to be able to: {why}");
     eprintln!("skipped: {why}");
 }

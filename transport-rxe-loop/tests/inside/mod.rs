@@ -10,5 +10,6 @@ pub mod dying;
 pub mod fixture;
 mod hostile;
 mod observing;
+mod opening;
 pub mod prelude;
 pub mod subscriber;

@@ -56,10 +56,7 @@ impl Identifier for Id {
     };
 
     fn new() -> Result<Self, Errno> {
-        let context = Context::open(NAME).map_err(|why| match why {
-            OpenError::NoChannel(why) => why.errno(),
-            _ => Errno::ENODEV,
-        })?;
+        let context = Context::open(NAME).map_err(|why| why.errno())?;
         Self::in_fabric(&context)
     }
 

@@ -8,6 +8,8 @@ use nix::net::if_::if_nametoindex;
 use nix::sys::socket::SockaddrStorage;
 use rustix::io::Errno;
 
+use crate::shm::system::SystemError;
+
 /// `struct ibv_gid_entry`: a GID of a port. Its type is RoCE v2 on Ethernet, and InfiniBand otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -45,8 +47,11 @@ pub type Address = (IpAddr, u32);
 ///
 /// # Errors
 /// The system does not tell them.
-pub fn addresses() -> Result<Vec<Address>, Errno> {
-    let failed = |errno: nix::errno::Errno| Errno::from_raw_os_error(errno as i32);
+pub fn addresses() -> Result<Vec<Address>, SystemError> {
+    let failed = |errno: nix::errno::Errno| {
+        let errno = Errno::from_raw_os_error(errno as i32);
+        SystemError::of("getifaddrs", "this machine's addresses", errno)
+    };
     let all = getifaddrs().map_err(failed)?;
     let with_address = all.filter_map(|entry| Some((ip(&entry.address?)?, entry.interface_name)));
     // One that went away in between has no index any more.

@@ -25,9 +25,9 @@ fn x04_where_addresses_have_fewer_bits_a_lower_one_is_drawn() {
 #[test]
 fn x03_nobody_lives_twice() {
     let (_context, device) = OpenOptions::new().alone();
-    let file = device.shm.path().file();
-    let file = std::fs::File::options().read(true).write(true).open(file).unwrap();
+    let path = device.shm.path().file();
+    let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
     let me = device.shm.me().to_word();
-    assert!(GuardPage::new(file.as_fd(), me).unwrap().is_none());
-    assert!(GuardPage::new(file.as_fd(), me + 1).unwrap().is_some(), "nor did that one");
+    assert!(GuardPage::new(file.as_fd(), me, &path).unwrap().is_none());
+    assert!(GuardPage::new(file.as_fd(), me + 1, &path).unwrap().is_some(), "nor did that one");
 }

@@ -6,12 +6,14 @@ use std::ffi::CString;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::*;
 use crate::error::RegisterError;
 use crate::memory::files;
 use crate::shm::file;
+use crate::shm::system::SystemError;
 use crate::sync::{AtomicU32 as Word, store};
 
 /// Has an actor play its part alone, to its end; false if it cannot be played here.
@@ -29,8 +31,8 @@ fn alone(part: &str, directory: &Directory) -> bool {
 pub fn no_descriptor(path: &FabricPath) {
     let usual = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(3), ..usual }).unwrap();
-    let errno = libc::EMFILE;
-    assert_eq!(attach(path).unwrap_err(), AttachError::NoDescriptor { errno });
+    let refused = SystemError::at("open", path.directory(), Errno::MFILE).into();
+    assert_eq!(attach(path).unwrap_err(), refused);
     setrlimit(Resource::Nofile, usual).unwrap();
     attach(path).unwrap();
 }
@@ -76,8 +78,8 @@ pub fn short_files(path: &FabricPath) {
     let usual = getrlimit(Resource::Fsize);
     let (limit, bytes) = (limits().bytes / 2, limits().bytes);
     setrlimit(Resource::Fsize, Rlimit { current: Some(limit), ..usual }).unwrap();
-    let refused = AttachError::FileSizeLimit { path: path.file(), bytes, limit };
-    assert_eq!(attach(path).unwrap_err(), refused);
+    let refused = SystemError::at("fallocate", &path.file(), Errno::FBIG).bytes(bytes);
+    assert_eq!(attach(path).unwrap_err(), refused.into());
     let (region, len) = (path.memory(0, 0), bytes as usize);
     assert_eq!(
         files::make(&region, len, &MemoryOptions::new()).unwrap_err(),
@@ -201,7 +203,9 @@ pub fn little_memory(x: &FabricPath) {
         return;
     }
     let of = |bytes| Shape { bytes, ..limits() };
-    let full = |path: &FabricPath, bytes| AttachError::Full { path: path.file(), bytes };
+    let full = |path: &FabricPath, bytes| {
+        AttachError::from(SystemError::at("fallocate", &path.file(), Errno::NOSPC).bytes(bytes))
+    };
     let error = REGISTRY.attach(x, &of(16 << 20), &FORMAT).unwrap_err();
     assert_eq!(error, full(x, 16 << 20));
     assert_eq!(files(directory), [""; 0], "nothing is left of it");
@@ -218,7 +222,7 @@ pub fn little_memory(x: &FabricPath) {
     fs::create_dir(&directory).unwrap();
     assert!(mount(&directory, libc::MS_RDONLY, ""));
     let error = attach(&path(&directory, "x")).unwrap_err();
-    assert_eq!(error, AttachError::ReadOnly { directory, errno: libc::EROFS });
+    assert_eq!(error, SystemError::at("open", &directory, Errno::ROFS).into());
 }
 
 #[test]
@@ -231,11 +235,15 @@ fn x07_full_or_read_only_shared_memory_is_an_error_and_what_was_made_stays_usabl
 #[test]
 fn x07_without_shared_memory_there_is_an_error() {
     let directory = Directory::new();
-    for missing in ["missing", "file", "file/below"] {
+    for (missing, call, errno) in [
+        ("missing", "open", Errno::NOENT),
+        ("file", "stat", Errno::NOTDIR),
+        ("file/below", "stat", Errno::NOTDIR),
+    ] {
         fs::write(directory.0.join("file"), "").unwrap();
         let missing = directory.0.join(missing);
         let error = attach(&path(&missing, "x")).unwrap_err();
-        assert_eq!(error, AttachError::NoSharedMemory { directory: missing });
+        assert_eq!(error, SystemError::at(call, &missing, errno).into());
     }
 }
 
@@ -255,7 +263,7 @@ pub fn another_user(root_s: &FabricPath) {
     // A directory that is readable but not writable.
     let closed = directory.join("closed");
     let error = attach(&path(&closed, "x")).unwrap_err();
-    assert_eq!(error, AttachError::ReadOnly { directory: closed, errno: libc::EACCES });
+    assert_eq!(error, SystemError::at("open", &closed, Errno::ACCESS).into());
 }
 
 #[test]

@@ -1,0 +1,344 @@
+//! Opening the device where a system call fails. Each row of the table is produced, by what a user may meet where a test
+//! can make that, and else by a seccomp filter; and a failure of each call names the call and its object.
+
+#[allow(unsafe_code)]
+mod refusing;
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32 as Counter, Ordering::Relaxed};
+
+use cq_core::causes::Causes;
+use cq_core::setup::Errno;
+use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+
+use crate::engine::port::link_layer::LinkLayer;
+use crate::inside::attaching::skip;
+use crate::inside::prelude::*;
+use crate::shm::system::{ROWS, When};
+
+const FABRIC: &str = "OPENING_FABRIC";
+const HOW: &str = "OPENING_HOW";
+const BYTES: u64 = 64 << 20;
+/// The bytes that a process may lock that locks all: enough for all but the fabric.
+const LOCKED: u64 = 4 << 20;
+
+/// What a process is to open the device by.
+fn options(fabric: &str) -> OpenOptions {
+    OpenOptions::new().fabric(fabric).limits(Limits { bytes: BYTES, ..Limits::default() })
+}
+
+/// Lowers the limit of a resource.
+fn limit(resource: Resource, current: u64) {
+    setrlimit(resource, Rlimit { current: Some(current), ..getrlimit(resource) }).unwrap();
+}
+
+/// Gives up what root may, in this thread.
+fn give_up_power() {
+    let mut sets = capabilities(None).unwrap();
+    sets.effective = CapabilitySet::empty();
+    set_capabilities(None, sets).unwrap();
+}
+
+fn address_space() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').next().unwrap().parse::<u64>().unwrap() * 4096
+}
+
+/// Has this process be one of those that can't open the device; with whoever has to be there meanwhile.
+fn suffer(how: &str, fabric: &str) -> Option<Actor> {
+    let another = || {
+        let other = opens_where("", fabric, "holds");
+        assert_eq!(other.hear(), "open");
+        Some(other)
+    };
+    let mut other = None;
+    match *how.split(' ').collect::<Vec<_>>() {
+        ["" | "holds"] => {}
+        ["powerless"] => give_up_power(),
+        ["descriptors"] => limit(Resource::Nofile, 3),
+        ["files"] => limit(Resource::Fsize, BYTES / 2),
+        ["memory"] => limit(Resource::As, address_space() + BYTES / 2),
+        ["locked"] => {
+            give_up_power();
+            limit(Resource::Memlock, LOCKED);
+            mlockall(MlockAllFlags::FUTURE).unwrap();
+        }
+        ["joins"] => {
+            other = another();
+            assert!(
+                Command::new("mount")
+                    .args(["-t", "tmpfs", "tmpfs", "/proc"])
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+        }
+        ["refuse", call, errno] => {
+            match call {
+                "pread" => other = another(),
+                // What somebody left.
+                "unlink" => {
+                    std::fs::write(file(fabric, ""), "").unwrap();
+                    let own = std::fs::Permissions::from_mode(0o600);
+                    std::fs::set_permissions(file(fabric, ""), own).unwrap();
+                }
+                _ => {}
+            }
+            refusing::refuse(call, errno.parse().unwrap());
+        }
+        _ => panic!("nobody suffers {how}"),
+    }
+    other
+}
+
+#[test]
+#[ignore = "a process of the other tests"]
+fn opens() {
+    let [fabric, how] = [FABRIC, HOW].map(|name| std::env::var(name).unwrap());
+    let options = match how.contains("getifaddrs") {
+        true => options(&fabric).link_layer(LinkLayer::Ethernet),
+        false => options(&fabric),
+    };
+    let other = suffer(&how, &fabric);
+    match options.open("loop0") {
+        Err(error) => say(format_args!("{} {}", error.errno().0, Causes(&error))),
+        Ok(context) => {
+            say("open");
+            say(context.create_channel().map_or_else(|why| why.to_string(), |_| "made".to_owned()));
+            let region = context.alloc_pd().unwrap().allocate(64, Access::LOCAL_WRITE);
+            say(region.map_or_else(|why| why.to_string(), |_| "made".to_owned()));
+            order();
+        }
+    }
+    other.into_iter().for_each(Actor::finish);
+}
+
+/// A process that opens this fabric where a script, in a name space of its own, changed what is mounted.
+fn opens_where(script: &str, fabric: &str, how: &str) -> Actor {
+    let this = std::env::current_exe().unwrap();
+    let environment = [(FABRIC, fabric), (HOW, how)];
+    if script.is_empty() {
+        return Actor::start("inside::opening::opens", &environment);
+    }
+    let mut command = in_a_name_space();
+    command.args(["sh", "-e", "-c", &format!("{script}; exec \"$0\" \"$@\"")]).arg(this);
+    Actor::start_by(command, "inside::opening::opens", &environment)
+}
+
+/// What such a process says of its failure. It leaves nothing.
+fn said(script: &str, fabric: &str, how: &str) -> String {
+    let actor = opens_where(script, fabric, how);
+    let said = actor.hear();
+    actor.finish();
+    if how.starts_with("refuse unlink") {
+        std::fs::remove_file(file(fabric, script)).unwrap();
+    }
+    said
+}
+
+/// A command that executes another one, whose mounts are its own, as root there.
+fn in_a_name_space() -> Command {
+    let mut command = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command.arg("--mount");
+    command
+}
+
+/// Whether this process may have name spaces.
+fn may_mount() -> bool {
+    let may = in_a_name_space()
+        .args(["mount", "-t", "tmpfs", "tmpfs", "/dev/shm"])
+        .output()
+        .is_ok_and(|run| run.status.success());
+    if !may {
+        skip("this process may not mount anything in a name space");
+    }
+    may
+}
+
+/// A name that no other test uses.
+fn new_fabric() -> String {
+    static NEXT: Counter = Counter::new(0);
+    format!("opening-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed))
+}
+
+/// The fabric's file.
+fn file(fabric: &str, script: &str) -> String {
+    let user = if script.is_empty() { rustix::process::geteuid().as_raw() } else { 0 };
+    format!("/dev/shm/rxe-loop.{user}.{fabric}")
+}
+
+/// What a failure of each call is for.
+fn object(call: &str, file: &str) -> String {
+    match call {
+        "open" => "\"/dev/shm\"".into(),
+        "fallocate" => format!("{BYTES} bytes of {file:?}"),
+        "mknod" => format!("\"{file}.fifo.0\""),
+        "getifaddrs" => "this machine's addresses".into(),
+        _ => format!("{file:?}"),
+    }
+}
+
+/// Rows that were produced: the row, its call and its number.
+type Produced = BTreeSet<(usize, String, i32)>;
+
+/// The only row whose advice has this word.
+fn row_with(word: &str) -> usize {
+    let mut rows = (0..ROWS.len()).filter(|&row| ROWS[row].advice.contains(word));
+    let row = rows.next().unwrap_or_else(|| panic!("no advice has {word:?}"));
+    assert_eq!(rows.next(), None, "{word:?} is in the advice of several rows");
+    row
+}
+
+/// Expects this failure, with the advice of this row.
+#[track_caller]
+fn expect(
+    said: &str,
+    row: usize,
+    (call, object): (&str, &str),
+    errno: i32,
+) -> (usize, String, i32) {
+    let advice = ROWS[row].advice;
+    let sentence = format!(": {call} of {object} failed: {}: {advice}", Errno(errno));
+    assert!(
+        said.starts_with(&format!("{errno} ")) && said.ends_with(&sentence),
+        "{said}\n{sentence}"
+    );
+    (row, call.to_owned(), errno)
+}
+
+const NO_PROC: &str = "mount -t tmpfs tmpfs /proc";
+
+/// What a user may meet: how the system is made to be so, what the process suffers beside that, the call and its object,
+/// where it is not the usual one, the number, and a word of the advice.
+const MET: &[(&str, &str, (&str, &str), i32, &str)] = &[
+    ("", "descriptors", ("open", ""), libc::EMFILE, "ulimit -n"),
+    ("", "files", ("fallocate", ""), libc::EFBIG, "ulimit -f"),
+    ("", "memory", ("mmap", ""), libc::ENOMEM, "ulimit -v"),
+    ("", "locked", ("mmap", ""), libc::EAGAIN, "ulimit -l"),
+    (NO_PROC, "", ("link", "\"/proc/thread-self/fd/3\""), libc::ENOENT, "-t proc"),
+    (":", "joins", ("open", "\"/proc/thread-self/fd/3\""), libc::ENOENT, "-t proc"),
+    ("mount -t tmpfs tmpfs /dev", "", ("open", ""), libc::ENOENT, "no such directory"),
+    (
+        "mount -t tmpfs tmpfs /dev; : > /dev/shm",
+        "",
+        ("stat", "\"/dev/shm\""),
+        libc::ENOTDIR,
+        "this is no directory",
+    ),
+    ("mount -t tmpfs -o mode=555 tmpfs /dev/shm", "powerless", ("open", ""), libc::EACCES, "1777"),
+    ("mount -t tmpfs -o mode=0 tmpfs /dev/shm", "powerless", ("stat", ""), libc::EACCES, "1777"),
+    ("mount -t tmpfs -o ro tmpfs /dev/shm", "", ("open", ""), libc::EROFS, "remount,rw"),
+    ("mount -t tmpfs -o nr_inodes=1 tmpfs /dev/shm", "", ("open", ""), libc::ENOSPC, "nr_inodes"),
+    ("mount -t tmpfs -o nr_inodes=2 tmpfs /dev/shm", "", ("mknod", ""), libc::ENOSPC, "nr_inodes"),
+    ("mount -t tmpfs -o size=8m tmpfs /dev/shm", "", ("fallocate", ""), libc::ENOSPC, "shm-size"),
+    (
+        "mount -t tmpfs -o size=4k tmpfs /dev/shm; echo > /dev/shm/all",
+        "",
+        ("pwrite", ""),
+        libc::ENOSPC,
+        "shm-size",
+    ),
+    (
+        "mount -t tmpfs tmpfs /dev/shm; mkdir /dev/shm/rxe-loop.0.$OPENING_FABRIC.fifo.0",
+        "",
+        ("mknod", ""),
+        libc::EEXIST,
+        "RXE_LOOP_FABRIC",
+    ),
+];
+
+fn meet(produced: &mut Produced, may_mount: bool) {
+    for &(script, how, (call, object_), errno, word) in MET {
+        let may_lock = getrlimit(Resource::Memlock).maximum.is_none_or(|most| most >= LOCKED);
+        if (script.is_empty() || may_mount) && (how != "locked" || may_lock) {
+            let fabric = new_fabric();
+            let file = file(&fabric, script);
+            let usual = object(call, &file);
+            let object = if object_.is_empty() { &*usual } else { object_ };
+            let said = said(script, &fabric, how);
+            produced.insert(expect(&said, row_with(word), (call, object), errno));
+        }
+    }
+}
+
+/// Has each call fail by this number.
+fn refuse(produced: &mut Produced, calls: &[&str], errno: i32, row: usize) {
+    for &call in calls {
+        let fabric = new_fabric();
+        let how = format!("refuse {call} {errno}");
+        let said = said("", &fabric, &how);
+        let object = object(call, &file(&fabric, ""));
+        produced.insert(expect(&said, row, (call, &object), errno));
+    }
+}
+
+#[test]
+fn x07_a_failed_call_of_opening_says_its_object_and_what_to_do() {
+    let (mut produced, may_mount) = (Produced::new(), may_mount());
+    meet(&mut produced, may_mount);
+    for (row, of) in ROWS.iter().enumerate() {
+        let numbers = if of.errnos.is_empty() { &[Errno(libc::EIO)] } else { of.errnos };
+        let is_of_all = of.errnos.is_empty() || of.errnos.contains(&Errno::EPERM);
+        let calls = match of.calls {
+            [] if is_of_all => refusing::CALLS,
+            [] => &["open"],
+            calls => calls,
+        };
+        for &Errno(errno) in numbers {
+            let is_left = |call: &&str| !produced.contains(&(row, (*call).to_owned(), errno));
+            let left: Vec<_> = calls.iter().copied().filter(is_left).collect();
+            match of.when {
+                When::Always => refuse(&mut produced, &left, errno, row),
+                // No filter makes these.
+                _ => assert!(!may_mount || left.is_empty(), "{of:?}: {left:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn x07_what_is_made_later_says_the_same() {
+    if !may_mount() {
+        return;
+    }
+    let script = "mount -t tmpfs -o nr_inodes=3 tmpfs /dev/shm";
+    let actor = opens_where(script, &new_fabric(), "");
+    assert_eq!(actor.hear(), "open");
+    let (row, full) = (row_with("nr_inodes"), Errno(libc::ENOSPC));
+    for (call, object) in [("mknod", "a FIFO"), ("open", "a file")] {
+        let sentence =
+            format!("{call} of {object} in /dev/shm failed: {full}: {}", ROWS[row].advice);
+        assert_eq!(actor.hear(), sentence);
+    }
+    actor.finish();
+}
+
+/// The rows as the manual has them.
+fn table() -> String {
+    let list = |of: &mut dyn Iterator<Item = String>| of.collect::<Vec<_>>().join(", ");
+    let lines = ROWS.iter().map(|row| {
+        let calls = list(&mut row.calls.iter().map(|call| format!("`{call}`")));
+        let numbers = list(&mut row.errnos.iter().map(|errno| errno.name().unwrap().to_owned()));
+        let any = |some: String| if some.is_empty() { "any".to_owned() } else { some };
+        let when = match row.when {
+            When::Always => "",
+            When::InProc => ", of a path in `/proc`",
+            When::NoInode => ", where no inode is free",
+        };
+        format!("//! | {} | {}{when} | {} |\n", any(calls), any(numbers), row.advice)
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_manual_has_all_rows() {
+    let manual = include_str!("../../src/manual.rs");
+    assert!(manual.contains(&table()), "it is to have\n{}", table());
+}
