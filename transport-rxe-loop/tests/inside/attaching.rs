@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::inside::actor::PATIENCE;
+use crate::inside::name_space::skip;
 use crate::inside::prelude::*;
 use crate::shm::attachment::Attachment;
 use crate::shm::error::AttachError;
@@ -154,12 +155,6 @@ impl Drop for Directory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-/// Prints why a test cannot run; under CI it has to run.
-pub fn skip(why: &str) {
-    assert!(std::env::var_os("CI").is_none(), "CI has to be able to: {why}");
-    eprintln!("skipped: {why}");
 }
 
 /// Whether a test that needs root can run.

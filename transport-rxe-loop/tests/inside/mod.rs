@@ -9,6 +9,7 @@ mod connecting;
 pub mod dying;
 pub mod fixture;
 mod hostile;
+mod name_space;
 mod observing;
 mod opening;
 pub mod prelude;

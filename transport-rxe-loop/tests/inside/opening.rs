@@ -16,7 +16,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use crate::engine::port::link_layer::LinkLayer;
-use crate::inside::attaching::skip;
+use crate::inside::name_space::{may_mount, where_mounts_are};
 use crate::inside::prelude::*;
 use crate::shm::system::{ROWS, When};
 
@@ -119,14 +119,12 @@ fn opens() {
 
 /// A process that opens this fabric where a script, in a name space of its own, changed what is mounted.
 fn opens_where(script: &str, fabric: &str, how: &str) -> Actor {
-    let this = std::env::current_exe().unwrap();
     let environment = [(FABRIC, fabric), (HOW, how)];
-    if script.is_empty() {
-        return Actor::start("inside::opening::opens", &environment);
+    let test = "inside::opening::opens";
+    match script {
+        "" => Actor::start(test, &environment),
+        script => Actor::start_by(where_mounts_are(script), test, &environment),
     }
-    let mut command = in_a_name_space();
-    command.args(["sh", "-e", "-c", &format!("{script}; exec \"$0\" \"$@\"")]).arg(this);
-    Actor::start_by(command, "inside::opening::opens", &environment)
 }
 
 /// What such a process says of its failure. It leaves nothing.
@@ -138,28 +136,6 @@ fn said(script: &str, fabric: &str, how: &str) -> String {
         std::fs::remove_file(file(fabric, script)).unwrap();
     }
     said
-}
-
-/// A command that executes another one, whose mounts are its own, as root there.
-fn in_a_name_space() -> Command {
-    let mut command = Command::new("unshare");
-    if !rustix::process::geteuid().is_root() {
-        command.args(["--user", "--map-root-user"]);
-    }
-    command.arg("--mount");
-    command
-}
-
-/// Whether this process may have name spaces.
-fn may_mount() -> bool {
-    let may = in_a_name_space()
-        .args(["mount", "-t", "tmpfs", "tmpfs", "/dev/shm"])
-        .output()
-        .is_ok_and(|run| run.status.success());
-    if !may {
-        skip("this process may not mount anything in a name space");
-    }
-    may
 }
 
 /// A name that no other test uses.
@@ -213,57 +189,77 @@ fn expect(
     (row, call.to_owned(), errno)
 }
 
-const NO_PROC: &str = "mount -t tmpfs tmpfs /proc";
+/// What a user may meet.
+struct Met {
+    /// What is mounted.
+    script: &'static str,
+    /// What the process suffers beside that.
+    how: &'static str,
+    call: &'static str,
+    /// What for, where that is not the usual object of the call.
+    object: Option<&'static str>,
+    errno: i32,
+    /// A word of the advice.
+    word: &'static str,
+}
 
-/// What a user may meet: how the system is made to be so, what the process suffers beside that, the call and its object,
-/// where it is not the usual one, the number, and a word of the advice.
-const MET: &[(&str, &str, (&str, &str), i32, &str)] = &[
-    ("", "descriptors", ("open", ""), libc::EMFILE, "ulimit -n"),
-    ("", "files", ("fallocate", ""), libc::EFBIG, "ulimit -f"),
-    ("", "memory", ("mmap", ""), libc::ENOMEM, "ulimit -v"),
-    ("", "locked", ("mmap", ""), libc::EAGAIN, "ulimit -l"),
-    (NO_PROC, "", ("link", "\"/proc/thread-self/fd/3\""), libc::ENOENT, "-t proc"),
-    (":", "joins", ("open", "\"/proc/thread-self/fd/3\""), libc::ENOENT, "-t proc"),
-    ("mount -t tmpfs tmpfs /dev", "", ("open", ""), libc::ENOENT, "no such directory"),
-    (
-        "mount -t tmpfs tmpfs /dev; : > /dev/shm",
-        "",
-        ("stat", "\"/dev/shm\""),
-        libc::ENOTDIR,
-        "this is no directory",
-    ),
-    ("mount -t tmpfs -o mode=555 tmpfs /dev/shm", "powerless", ("open", ""), libc::EACCES, "1777"),
-    ("mount -t tmpfs -o mode=0 tmpfs /dev/shm", "powerless", ("stat", ""), libc::EACCES, "1777"),
-    ("mount -t tmpfs -o ro tmpfs /dev/shm", "", ("open", ""), libc::EROFS, "remount,rw"),
-    ("mount -t tmpfs -o nr_inodes=1 tmpfs /dev/shm", "", ("open", ""), libc::ENOSPC, "nr_inodes"),
-    ("mount -t tmpfs -o nr_inodes=2 tmpfs /dev/shm", "", ("mknod", ""), libc::ENOSPC, "nr_inodes"),
-    ("mount -t tmpfs -o size=8m tmpfs /dev/shm", "", ("fallocate", ""), libc::ENOSPC, "shm-size"),
-    (
+const fn met(
+    script: &'static str,
+    how: &'static str,
+    call: &'static str,
+    errno: i32,
+    word: &'static str,
+) -> Met {
+    Met { script, how, call, object: None, errno, word }
+}
+
+const PROC: Option<&str> = Some("\"/proc/thread-self/fd/3\"");
+const DIRECTORY: Option<&str> = Some("\"/dev/shm\"");
+
+/// All that a test can make.
+const ALL: &[Met] = &[
+    met("", "descriptors", "open", libc::EMFILE, "ulimit -n"),
+    met("", "files", "fallocate", libc::EFBIG, "ulimit -f"),
+    met("", "memory", "mmap", libc::ENOMEM, "ulimit -v"),
+    met("", "locked", "mmap", libc::EAGAIN, "ulimit -l"),
+    Met { object: PROC, ..met("mount -t tmpfs tmpfs /proc", "", "link", libc::ENOENT, "-t proc") },
+    Met { object: PROC, ..met(":", "joins", "open", libc::ENOENT, "-t proc") },
+    met("mount -t tmpfs tmpfs /dev", "", "open", libc::ENOENT, "no such directory"),
+    Met {
+        object: DIRECTORY,
+        ..met("mount -t tmpfs tmpfs /dev; : > /dev/shm", "", "stat", libc::ENOTDIR, "no directory:")
+    },
+    met("mount -t tmpfs -o mode=555 tmpfs /dev/shm", "powerless", "open", libc::EACCES, "1777"),
+    met("mount -t tmpfs -o mode=0 tmpfs /dev/shm", "powerless", "stat", libc::EACCES, "1777"),
+    met("mount -t tmpfs -o ro tmpfs /dev/shm", "", "open", libc::EROFS, "remount,rw"),
+    met("mount -t tmpfs -o nr_inodes=1 tmpfs /dev/shm", "", "open", libc::ENOSPC, "nr_inodes"),
+    met("mount -t tmpfs -o nr_inodes=2 tmpfs /dev/shm", "", "mknod", libc::ENOSPC, "nr_inodes"),
+    met("mount -t tmpfs -o size=8m tmpfs /dev/shm", "", "fallocate", libc::ENOSPC, "shm-size"),
+    met(
         "mount -t tmpfs -o size=4k tmpfs /dev/shm; echo > /dev/shm/all",
         "",
-        ("pwrite", ""),
+        "pwrite",
         libc::ENOSPC,
         "shm-size",
     ),
-    (
+    met(
         "mount -t tmpfs tmpfs /dev/shm; mkdir /dev/shm/rxe-loop.0.$OPENING_FABRIC.fifo.0",
         "",
-        ("mknod", ""),
+        "mknod",
         libc::EEXIST,
         "RXE_LOOP_FABRIC",
     ),
 ];
 
 fn meet(produced: &mut Produced, may_mount: bool) {
-    for &(script, how, (call, object_), errno, word) in MET {
-        let may_lock = getrlimit(Resource::Memlock).maximum.is_none_or(|most| most >= LOCKED);
-        if (script.is_empty() || may_mount) && (how != "locked" || may_lock) {
+    let may_lock = getrlimit(Resource::Memlock).maximum.is_none_or(|most| most >= LOCKED);
+    for Met { script, how, call, object: unusual, errno, word } in ALL {
+        if (script.is_empty() || may_mount) && (*how != "locked" || may_lock) {
             let fabric = new_fabric();
-            let file = file(&fabric, script);
-            let usual = object(call, &file);
-            let object = if object_.is_empty() { &*usual } else { object_ };
+            let usual = object(call, &file(&fabric, script));
             let said = said(script, &fabric, how);
-            produced.insert(expect(&said, row_with(word), (call, object), errno));
+            let of = (*call, unusual.unwrap_or(&usual));
+            produced.insert(expect(&said, row_with(word), of, *errno));
         }
     }
 }

@@ -57,13 +57,12 @@ pub fn first() -> Result<*const ibv_device, Errno> {
 /// Gives an opening of the device a place, and programs a pointer there.
 ///
 /// # Errors
-/// EMFILE, ENFILE, ENOMEM: no descriptor for its events, or no place.
+/// ENOMEM: no place.
 fn publish(
-    context: Context,
+    (context, events): (Context, Descriptor),
     device: &'static ibv_device,
     functions: &'static Functions,
 ) -> Result<*mut ibv_context, Errno> {
-    let events = Descriptor::over(context.as_fd())?;
     let public = ibv_context {
         device: ptr::from_ref(device).cast_mut(),
         // There is no other descriptor, and programs duplicate this one to import the device.
@@ -102,31 +101,25 @@ pub fn get_device_guid(device: *const ibv_device) -> u64 {
     find(device).map_or(0, |_| GUID)
 }
 
-/// `ibv_open_device(3)`. EINVAL, ENOENT: no device. EINVAL: the environment says what nobody understands. EIO: no
-/// fabric can be had. ENODEV, ENOMEM, EMFILE, ENFILE: no place in it, no memory, or no descriptor. EFBIG: the
-/// process may not make so long a file. Or what the system says of its file: EACCES, EROFS. The reason is a line on
-/// stderr, too. The first context takes five descriptors, each further one two.
+/// `ibv_open_device(3)`. EINVAL, ENOENT: no device. EINVAL: the environment says what nobody understands. EIO:
+/// its fabric can't be used. ENOMEM: no place in it. Or the error of a system call. The reason is a line on stderr, too, with
+/// what to do. The first context takes five descriptors, each further one two.
 pub fn open_device(
     device: *const ibv_device,
     functions: &'static Functions,
 ) -> Result<*mut ibv_context, Errno> {
     let (name, public) = find(device)?;
     let say = |why: fmt::Arguments<'_>| stderr::say(name, why);
-    fork::watch().inspect_err(|errno| {
-        say(format_args!("watching over forks failed (errno {})", errno.number()));
-    })?;
+    fork::watch().inspect_err(|why| say(format_args!("{why}")))?;
     let opened = OpenOptions::new().open(name);
     let context = opened.inspect_err(|why| say(format_args!("{}", Causes(why))))?;
     if let Some(other) = context.other_limits() {
         // It goes on by those, and fails later where they are too few: then this says why.
         say(format_args!("RXE_LOOP_LIMITS: {other}"));
     }
-    publish(context, public, functions).inspect_err(|errno| match errno.number() {
-        number @ (libc::EMFILE | libc::ENFILE) => say(format_args!(
-            "there is no file descriptor left for its events (errno {number}): close some, or raise the limit (`ulimit -n`)"
-        )),
-        number => say(format_args!("its events need a descriptor and a place (errno {number})")),
-    })
+    let events = Descriptor::over(context.as_fd()).inspect_err(|why| say(format_args!("{why}")))?;
+    publish((context, events), public, functions)
+        .inspect_err(|_| say(format_args!("too many contexts are open: close some")))
 }
 
 /// `ibv_close_device(3)`. -1 with EINVAL, ENOENT: it is not open. What was made through it works on.

@@ -9,7 +9,7 @@ use cq_core::setup::{
     RegisterError, ResizeError,
 };
 use cq_core::transport::{ArmError, EventError, PollError, Refused};
-use transport_rxe_loop::{AttachError, OpenError};
+use transport_rxe_loop::{OpenError, SystemError};
 
 /// A number of `<errno.h>`, which is never 0: so what may fail and says nothing else is one number, as it is in C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +28,6 @@ impl Errno {
     pub const OPNOTSUPP: Self = Self::of(libc::EOPNOTSUPP);
     /// A descriptor of another kind, or of nothing.
     pub const BADF: Self = Self::of(libc::EBADF);
-    /// The process' limit for files is below what a file of the device takes.
-    pub const FBIG: Self = Self::of(libc::EFBIG);
     /// Memory that is not there.
     pub const FAULT: Self = Self::of(libc::EFAULT);
     /// The device, or this process' part of it, is gone: in a forked child.
@@ -126,21 +124,8 @@ numbers! {
     DeviceError { error => Errno::of(error.errno.0); }
     cq_core::setup::Errno { errno => Errno::of(errno.0); }
     rustix::io::Errno { errno => Errno::of(errno.raw_os_error()); }
-    OpenError {
-        OpenError::NoSuchDevice { .. } => Errno::NODEV;
-        OpenError::NoChannel(why) => why.into();
-        OpenError::NoMemory { .. } => Errno::NOMEM;
-        OpenError::NoFabric(why) => why.into();
-        _ => Errno::INVAL;
-    }
-    AttachError {
-        AttachError::Name(_) | AttachError::Limits(_) => Errno::INVAL;
-        AttachError::Full { .. } | AttachError::TooManyProcesses { .. } => Errno::NOMEM;
-        AttachError::FileSizeLimit { .. } => Errno::FBIG;
-        AttachError::NoDescriptor { errno } => Errno::of(errno);
-        AttachError::ReadOnly { errno, .. } | AttachError::System { errno, .. } => Errno::of(errno);
-        _ => Errno::IO;
-    }
+    OpenError { error => Errno::of(error.errno().0); }
+    SystemError { error => Errno::of(error.errno.0); }
     ArmError {
         ArmError::Device(code) => Errno::of(code);
         _ => Errno::INVAL;

@@ -6,11 +6,12 @@
 //! any code of the child's runs, all tables of objects are replaced by empty ones: what it inherited is not found
 //! there, nothing waits, and looking something up costs nobody more for that.
 
+use transport_rxe_loop::SystemError;
+
 use crate::ah::ADDRESSES;
 use crate::channel::CHANNELS;
 use crate::context::OPENINGS;
 use crate::cq::QUEUES;
-use crate::errno::Errno;
 use crate::mr::REGIONS;
 use crate::mw::WINDOWS;
 use crate::pd::DOMAINS;
@@ -25,9 +26,12 @@ use crate::{cq, probe, wait};
 ///
 /// # Errors
 /// ENOMEM.
-pub fn watch() -> Result<(), Errno> {
+pub fn watch() -> Result<(), SystemError> {
     probe::prepare();
-    child::watch(begin)
+    child::watch(begin).map_err(|errno| {
+        let errno = rustix::io::Errno::from_raw_os_error(errno.number());
+        SystemError::of("pthread_atfork", "this process", errno)
+    })
 }
 
 /// What a child does first.

@@ -2,6 +2,8 @@
 
 pub mod ends;
 mod handles;
+#[path = "../../tests/inside/name_space.rs"]
+pub mod name_space;
 pub mod strict;
 pub mod traffic;
 
@@ -93,7 +95,11 @@ pub fn extended(context: *mut ibv_context) -> &'static verbs_context {
 
 /// Runs an ignored test of this binary alone in a process of its own, in this environment besides the usual one.
 pub fn alone(test: &str, environment: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    alone_by(Command::new(std::env::current_exe().unwrap()), test, environment)
+}
+
+/// The same, by a command that executes this binary.
+pub fn alone_by(mut command: Command, test: &str, environment: &[(&str, &str)]) -> Output {
     command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]);
     let run = command.envs(environment.iter().copied()).output().unwrap();
     assert!(String::from_utf8_lossy(&run.stdout).contains("running 1 test"), "{test}");

@@ -10,10 +10,12 @@
 //! is readable as long as the other is, and its flags are the program's.
 
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pipe::{PipeFlags, pipe_with};
+use transport_rxe_loop::SystemError;
 use transport_rxe_loop::descriptor::{KeptFd, above_streams};
 
 use crate::errno::Errno;
@@ -30,11 +32,13 @@ impl Descriptor {
     ///
     /// # Errors
     /// EMFILE, ENFILE: the system has none. ENOENT: `/proc` is not there.
-    pub fn over(device: BorrowedFd<'_>) -> Result<Self, Errno> {
-        scratch()?;
-        let path = format!("/proc/self/fd/{}", device.as_raw_fd());
-        let opening = || open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-        Ok(Self(KeptFd::new(above_streams(opening)?)?))
+    pub fn over(device: BorrowedFd<'_>) -> Result<Self, SystemError> {
+        scratch().map_err(|errno| SystemError::of("pipe", "waiting for events", errno))?;
+        // `/proc/self` is unusable in a process whose first thread has ended.
+        let path = format!("/proc/thread-self/fd/{}", device.as_raw_fd());
+        let opening = || open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let opened = above_streams(opening).and_then(KeptFd::new);
+        Ok(Self(opened.map_err(|errno| SystemError::at("open", Path::new(&path), errno))?))
     }
 
     /// Its number.
@@ -98,7 +102,7 @@ struct Pipe {
 static SCRATCH: Renewed<Mutex<Option<&'static Pipe>>> = Renewed::new(Mutex::new(None));
 
 /// The pipe of this process, or another one if the program has closed it.
-fn scratch() -> Result<&'static Pipe, Errno> {
+fn scratch() -> Result<&'static Pipe, rustix::io::Errno> {
     let scratch = SCRATCH.get();
     let known = *scratch.lock().unwrap_or_else(PoisonError::into_inner);
     let is_open = |pipe: &&Pipe| pipe.reader.get().is_ok() && pipe.writer.get().is_ok();

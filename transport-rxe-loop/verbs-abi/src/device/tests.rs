@@ -5,6 +5,7 @@ use std::{env, process};
 use transport_rxe_loop::Limits;
 
 use super::*;
+use crate::test::name_space::{may_mount, where_mounts_are};
 use crate::test::*;
 
 #[test]
@@ -99,6 +100,28 @@ fn x07_why_it_does_not_open_is_said_once() {
         let (status, said) = opened(&[("RXE_LOOP_FABRIC", &fabric), (variable, value)]);
         assert_eq!((status, said.matches(why).count()), (Some(errno), 1), "{said}");
         assert!(said.starts_with("loop0: "), "{said}");
+    }
+}
+
+#[test]
+fn x07_a_call_that_the_system_refuses_is_told_with_its_object_and_what_to_do() {
+    if !may_mount() {
+        return;
+    }
+    for (script, call, errno, advice) in [
+        ("mount -t tmpfs -o nr_inodes=1 tmpfs /dev/shm", "open of \"/dev/shm\"", libc::ENOSPC, "nr_inodes"),
+        ("mount -t tmpfs -o nr_inodes=2 tmpfs /dev/shm", "mknod of \"/dev/shm/", libc::ENOSPC, "nr_inodes"),
+        ("mount -t tmpfs -o size=8m tmpfs /dev/shm", " bytes of \"/dev/shm/", libc::ENOSPC, "shm-size"),
+        ("mount -t tmpfs tmpfs /proc", "link of \"/proc/", libc::ENOENT, "mount -t proc"),
+    ] {
+        let environment = [("RXE_LOOP_FABRIC", "refused")];
+        let run = alone_by(where_mounts_are(script), "device::tests::opens", &environment);
+        let said = String::from_utf8_lossy(&run.stderr);
+        let lines: Vec<_> = said.lines().filter(|line| line.starts_with("loop0: ")).collect();
+        let [line] = lines[..] else { panic!("{script}: {said}") };
+        assert!(line.contains(call) && line.contains(advice), "{script}: {line}");
+        assert!(line.contains(&format!("errno {errno})")), "{script}: {line}");
+        assert_eq!(run.status.code(), Some(errno), "{script}: {line}");
     }
 }
 
