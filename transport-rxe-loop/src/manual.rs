@@ -127,11 +127,12 @@
 //! | `stat`, `open`, `mknod` | EACCES | this user may not use /dev/shm: permit it (`chmod 1777 /dev/shm`), also in a policy of SELinux or AppArmor |
 //! | `open`, `mknod` | EROFS | /dev/shm is read-only: remount it (`mount -o remount,rw /dev/shm`) |
 //! | `open`, `mknod` | ENOSPC, where no inode is free | /dev/shm has no inode left: remove files there, or remount it with more (`mount -o remount,nr_inodes=… /dev/shm`) |
-//! | `pwrite`, `fallocate` | ENOSPC | /dev/shm is full: remove files there, enlarge it (`mount -o remount,size=… /dev/shm`, `docker run --shm-size=…`), or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`) |
+//! | any | ENOSPC | /dev/shm is full: remove files there, enlarge it (`mount -o remount,size=… /dev/shm`, `docker run --shm-size=…`), or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`) |
 //! | `open`, `pwrite`, `fallocate`, `mknod` | EDQUOT | the quota of this user in /dev/shm is used up: remove files there, or have it raised |
 //! | `open`, `fallocate` | EOPNOTSUPP | the file system of /dev/shm lacks unnamed files or reserved space: mount a tmpfs there (`mount -t tmpfs tmpfs /dev/shm`) |
 //! | `fallocate` | EFBIG | files of this process may not be so long: raise the limit (`ulimit -f`), or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`) |
-//! | `mknod` | EEXIST | something has this name that can't be removed: remove it, or name another fabric (`RXE_LOOP_FABRIC=…`) |
+//! | `mknod`, `open` | EEXIST | something has this name that can't be removed: remove it, or name another fabric (`RXE_LOOP_FABRIC=…`) |
+//! | `clone` | EAGAIN | no thread or no memory for its stack is left: end some, or raise the limits (`ulimit -u`, `ulimit -v`, `pids.max` of a container) |
 //! | `fcntl` | EINVAL | the kernel has no locks of open files (`F_OFD_SETLK`): use Linux 3.15 or later |
 //! | `mmap` | EAGAIN | the process locks its memory (`mlockall`), and may lock no more: raise the limit (`ulimit -l`), or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`) |
 //! | any | ENOMEM | there is no memory or address space left: raise the limit (`ulimit -v`), end programs, or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`) |
@@ -157,8 +158,8 @@
 //! - a completion queue with a channel that is [moderated](crate::Cq::moderate);
 //! - a peer whose process was found dead.
 //!
-//! If the system refuses the thread, a request that has to wait for a finite time fails with GENERAL_ERR, and
-//! moderating is refused. Connecting succeeds, but what other processes leave for this one to do may wait until it
+//! If the system [refuses](#when-a-system-call-fails) the thread, a request that has to wait for a finite time fails with
+//! GENERAL_ERR, and moderating is refused. Connecting succeeds, but what other processes leave for this one to do may wait until it
 //! posts again, and deaths go unnoticed.
 //!
 //! The thread sleeps while there is nothing to do. It checks every 20 ms whether the other processes are alive, once a

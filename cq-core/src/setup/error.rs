@@ -235,10 +235,16 @@ pub enum ModerateError {
     Forked,
     /// A live process holds the queue's lock and does not release it: it is suspended, or broken.
     Stuck,
-    /// The thread that raises events once their period has passed can't be started.
-    NoThread {
+    /// A system call of the transport failed, as for the thread that raises events once their period has passed.
+    System {
+        /// The name of the call.
+        call: &'static str,
+        /// What it was called for.
+        object: &'static str,
         /// The error number.
         errno: Errno,
+        /// What to do about it.
+        advice: &'static str,
     },
     /// The device refused. EINVAL: more than its attributes allow.
     Refused(DeviceError),
@@ -250,8 +256,7 @@ numbered_sentences!(
         Self::Unsupported => Errno::EOPNOTSUPP, ("the device can't moderate events: arm less often instead");
         Self::Forked => Errno::ENODEV, ("the device was opened by the parent process: open it in this one, too");
         Self::Stuck => Errno::EBUSY, ("another process holds the queue's lock: resume it or end it, then try again");
-        Self::NoThread { errno } => errno,
-            ("the system refuses the thread that raises events in time ({errno}): end some");
+        Self::System { call, object, errno, advice } => errno, ("{call} of {object} failed: {errno}: {advice}");
         Self::Refused(error) => error.errno, ("{error}");
     }
 );

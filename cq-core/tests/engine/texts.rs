@@ -213,7 +213,7 @@ fn numbered() -> Vec<String> {
         ModerateError::Unsupported,
         ModerateError::Forked,
         ModerateError::Stuck,
-        ModerateError::NoThread { errno },
+        ModerateError::System { call: "open", object: "a file", errno, advice: "do that" },
         ModerateError::Refused(REFUSED),
     ];
     let armed = [

@@ -48,8 +48,8 @@ pub enum OpenError {
     /// The system refuses the FIFO of that channel.
     #[error("the device has no FIFO for its asynchronous events")]
     NoFifo(#[source] SystemError),
-    /// The fabric's shared memory could not be attached.
-    #[error("the device's shared memory can't be had")]
+    /// The fabric could not be attached.
+    #[error("the device's fabric can't be opened")]
     NoFabric(#[from] AttachError),
     /// `RXE_LOOP_COPY` is not a copy mode.
     #[error("RXE_LOOP_COPY is {how:?}: say `service` or `direct`, or unset it")]

@@ -29,7 +29,7 @@ pub fn open(path: &Path) -> Result<KeptFd, Errno> {
     let stat = fstat(&fd)?;
     let is_fifo = FileType::from_raw_mode(stat.st_mode) == FileType::Fifo;
     let is_mine = stat.st_uid == rustix::process::geteuid().as_raw();
-    if is_fifo && is_mine { Ok(KeptFd::of(fd, (&stat).into())) } else { Err(Errno::PERM) }
+    if is_fifo && is_mine { Ok(KeptFd::of(fd, (&stat).into())) } else { Err(Errno::EXIST) }
 }
 
 /// Removes the FIFO of this name. Errors are ignored: it may be gone already, and if not, creating the next one fails.

@@ -46,10 +46,10 @@ impl Connections {
     /// Requests a connection.
     ///
     /// # Errors
-    /// EINVAL: the identifier is connected, or was. EAGAIN: the system refuses the service thread. What else it refuses.
+    /// EINVAL: the identifier is connected, or was. EAGAIN, or another number: the system refuses the service thread. What else it refuses.
     pub fn request(&self, key: IdKey, request: Request) -> Result<(), Errno> {
         let mut all = self.lock()?;
-        self.shm.thread().start().map_err(|_| Errno::AGAIN)?;
+        self.shm.thread().start().map_err(|error| Errno::from_raw_os_error(error.errno.0))?;
         if all.request(key, &request)? {
             self.send_later(key, request);
             self.shm.call(self.shm.attachment());

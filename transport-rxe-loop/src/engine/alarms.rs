@@ -25,12 +25,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
-use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::protocol::number::QpIndex;
 use crate::shm::Shm;
+use crate::shm::system::SystemError;
 
 /// The delay before a suspended process is tried again.
 const SOON: Duration = Duration::from_millis(50);
@@ -67,7 +67,7 @@ impl Alarms {
     ///
     /// # Errors
     /// The service thread is not running, and the system refuses one: the queue pair will not be run.
-    pub fn wake_at(&self, index: QpIndex, deadline: u64) -> io::Result<()> {
+    pub fn wake_at(&self, index: QpIndex, deadline: u64) -> Result<(), SystemError> {
         self.shm.thread().start()?;
         if self.lock().set_alarm(index, deadline) {
             self.shm.call(self.shm.attachment());
@@ -80,7 +80,7 @@ impl Alarms {
     ///
     /// # Errors
     /// As for [`wake_at`](Self::wake_at).
-    pub fn wake_soon(&self, index: QpIndex) -> io::Result<()> {
+    pub fn wake_soon(&self, index: QpIndex) -> Result<(), SystemError> {
         self.wake_at(index, self.now() + SOON.as_nanos() as u64)
     }
 
@@ -88,7 +88,7 @@ impl Alarms {
     ///
     /// # Errors
     /// As for [`wake_at`](Self::wake_at).
-    pub fn hand_over(&self, index: QpIndex) -> io::Result<()> {
+    pub fn hand_over(&self, index: QpIndex) -> Result<(), SystemError> {
         self.shm.thread().start()?;
         self.lock().add_busy(index);
         self.shm.call(self.shm.attachment());

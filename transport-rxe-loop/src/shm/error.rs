@@ -75,9 +75,9 @@ pub enum AttachError {
         /// The maximum.
         max: u32,
     },
-    /// Other processes kept attaching and leaving, or one was stopped while it did.
+    /// Other processes kept attaching and leaving, or one was stopped while it did; or another thread is about to fork.
     #[error(
-        "attaching to {path:?} took too long because of other processes: resume or end one that is stopped"
+        "attaching to {path:?} took too long because of other processes, or of a thread that is about to fork: resume or end a process that is stopped"
     )]
     Busy {
         /// The file.

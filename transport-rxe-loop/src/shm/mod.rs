@@ -38,7 +38,6 @@ pub mod unshared;
 pub mod view;
 
 use std::fmt;
-use std::io;
 use std::ptr::NonNull;
 
 use self::arena::{Arena, InArena};
@@ -50,6 +49,7 @@ use self::mapping::{Mapping, Shared};
 use self::name::FabricPath;
 use self::plan::Plan;
 use self::shape::Shape;
+use self::system::SystemError;
 use self::table::shared;
 use self::thread::ServiceThread;
 use crate::error::Stuck;
@@ -340,7 +340,7 @@ impl Shm {
     ///
     /// # Errors
     /// There is no service thread, and the system refuses one. Then the next process that attaches checks.
-    pub fn watch(&self) -> io::Result<()> {
+    pub fn watch(&self) -> Result<(), SystemError> {
         self.thread.start()?;
         self.thread.ask_to_watch();
         self.call(self.attachment());

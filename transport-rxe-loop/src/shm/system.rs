@@ -124,7 +124,7 @@ pub const ROWS: &[Row] = rows! {
         "/dev/shm is read-only: remount it (`mount -o remount,rw /dev/shm`)";
     ["open", "mknod"] [ENOSPC] NoInode =>
         "/dev/shm has no inode left: remove files there, or remount it with more (`mount -o remount,nr_inodes=… /dev/shm`)";
-    ["pwrite", "fallocate"] [ENOSPC] Always =>
+    [] [ENOSPC] Always =>
         "/dev/shm is full: remove files there, enlarge it (`mount -o remount,size=… /dev/shm`, `docker run --shm-size=…`), or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`)";
     ["open", "pwrite", "fallocate", "mknod"] [EDQUOT] Always =>
         "the quota of this user in /dev/shm is used up: remove files there, or have it raised";
@@ -132,8 +132,10 @@ pub const ROWS: &[Row] = rows! {
         "the file system of /dev/shm lacks unnamed files or reserved space: mount a tmpfs there (`mount -t tmpfs tmpfs /dev/shm`)";
     ["fallocate"] [EFBIG] Always =>
         "files of this process may not be so long: raise the limit (`ulimit -f`), or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`)";
-    ["mknod"] [EEXIST] Always =>
+    ["mknod", "open"] [EEXIST] Always =>
         "something has this name that can't be removed: remove it, or name another fabric (`RXE_LOOP_FABRIC=…`)";
+    ["clone"] [EAGAIN] Always =>
+        "no thread or no memory for its stack is left: end some, or raise the limits (`ulimit -u`, `ulimit -v`, `pids.max` of a container)";
     ["fcntl"] [EINVAL] Always =>
         "the kernel has no locks of open files (`F_OFD_SETLK`): use Linux 3.15 or later";
     ["mmap"] [EAGAIN] Always =>

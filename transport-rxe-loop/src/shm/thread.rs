@@ -5,14 +5,15 @@
 //! lost. The device sets [what it does](ServiceThread::serves).
 
 use std::fmt;
-use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::thread::futex;
 use rustix::time::Timespec;
 
 use super::signals;
+use super::system::SystemError;
 use crate::sync::{self, AtomicU32};
 use crate::trace;
 
@@ -41,13 +42,15 @@ impl ServiceThread {
     ///
     /// # Errors
     /// The system refuses a thread.
-    pub fn start(&self) -> io::Result<()> {
+    pub fn start(&self) -> Result<(), SystemError> {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&serve) = self.serve.get().filter(|_| !*started) {
             match signals::spawn_without_signals("rxe-loop", serve) {
                 Ok(()) => *started = true,
                 Err(error) => {
                     drop(started);
+                    let errno = Errno::from_io_error(&error).unwrap_or(Errno::AGAIN);
+                    let error = SystemError::of("clone", "the service thread", errno);
                     trace::event!(WARN, error = %error, "service thread refused by the system");
                     return Err(error);
                 }

@@ -22,7 +22,7 @@ use crate::shm::system::{ROWS, When};
 
 const FABRIC: &str = "OPENING_FABRIC";
 const HOW: &str = "OPENING_HOW";
-const BYTES: u64 = 64 << 20;
+const BYTES: u64 = 16 << 20;
 /// The bytes that a process may lock that locks all: enough for all but the fabric.
 const LOCKED: u64 = 4 << 20;
 
@@ -106,6 +106,11 @@ fn opens() {
     let other = suffer(&how, &fabric);
     match options.open("loop0") {
         Err(error) => say(format_args!("{} {}", error.errno().0, Causes(&error))),
+        Ok(context) if how.starts_with("refuse clone") => {
+            let channel = context.create_channel().unwrap();
+            let why = context.create_cq(16, Some(&channel)).unwrap().moderate(4, 1000).unwrap_err();
+            say(format_args!("{} it can't be moderated: {why}", why.errno().0));
+        }
         Ok(context) => {
             say("open");
             say(context.create_channel().map_or_else(|why| why.to_string(), |_| "made".to_owned()));
@@ -157,6 +162,7 @@ fn object(call: &str, file: &str) -> String {
         "fallocate" => format!("{BYTES} bytes of {file:?}"),
         "mknod" => format!("\"{file}.fifo.0\""),
         "getifaddrs" => "this machine's addresses".into(),
+        "clone" => "the service thread".into(),
         _ => format!("{file:?}"),
     }
 }
@@ -220,7 +226,7 @@ const DIRECTORY: Option<&str> = Some("\"/dev/shm\"");
 const ALL: &[Met] = &[
     met("", "descriptors", "open", libc::EMFILE, "ulimit -n"),
     met("", "files", "fallocate", libc::EFBIG, "ulimit -f"),
-    met("", "memory", "mmap", libc::ENOMEM, "ulimit -v"),
+    met("", "memory", "mmap", libc::ENOMEM, "address space"),
     met("", "locked", "mmap", libc::EAGAIN, "ulimit -l"),
     Met { object: PROC, ..met("mount -t tmpfs tmpfs /proc", "", "link", libc::ENOENT, "-t proc") },
     Met { object: PROC, ..met(":", "joins", "open", libc::ENOENT, "-t proc") },

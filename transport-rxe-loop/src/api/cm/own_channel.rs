@@ -50,7 +50,7 @@ impl Identifier for Id {
     type OpenError = OpenError;
 
     const ADVICE: Advice = Advice {
-        no_cm: "the fabric that RXE_LOOP_FABRIC names can't be opened, or no descriptor is free: `Context::open` tells more",
+        no_cm: "the fabric that RXE_LOOP_FABRIC names can't be opened, as `Context::open` tells in more words, or the system gives no socket",
         address: "the loopback reaches the addresses of this machine alone, which `ip address` lists",
         route: "resolve the address first",
     };

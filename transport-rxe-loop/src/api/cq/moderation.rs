@@ -1,6 +1,6 @@
 //! Completion queue moderation: [`Cq::moderate`].
 
-use cq_core::setup::{Errno, ModerateError};
+use cq_core::setup::ModerateError;
 
 use super::Cq;
 use crate::completion::queue::{key, ring};
@@ -9,6 +9,7 @@ use crate::engine::{complete, in_flight};
 use crate::error::Stuck;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::moderation::{EventAction, Setting};
+use crate::shm::system::SystemError;
 
 impl Cq {
     /// Delays each event until `count` completions have come, or `period` microseconds have passed since the first of
@@ -45,9 +46,14 @@ impl Cq {
         }
         let (slot, setting) = (engine.completions.cq(index), Setting { count, period });
         if setting.is_any() && self.attachments.1.is_some() {
-            engine.shm.thread().start().map_err(|error| ModerateError::NoThread {
-                errno: Errno(error.raw_os_error().unwrap_or(0)),
-            })?;
+            engine.shm.thread().start().map_err(
+                |SystemError { call, errno, advice, .. }| ModerateError::System {
+                    call,
+                    object: "the service thread",
+                    errno,
+                    advice,
+                },
+            )?;
             engine.completions.moderated().insert(index);
         }
         let event_action = {

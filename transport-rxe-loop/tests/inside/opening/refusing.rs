@@ -52,12 +52,17 @@ fn meant(call: &str) -> (libc::c_long, Argument) {
         "madvise" => (libc::SYS_madvise, Argument::Is(2, libc::MADV_DONTFORK as u32)),
         "mknod" => (libc::SYS_mknodat, Argument::Any),
         "getifaddrs" => (libc::SYS_socket, Argument::Is(0, libc::AF_NETLINK as u32)),
+        "clone" => (libc::SYS_clone, Argument::Any),
+        "clone3" => (libc::SYS_clone3, Argument::Any),
         call => panic!("{call} is no call of opening"),
     }
 }
 
 /// From now on, this call of this thread fails by this number.
 pub fn refuse(call: &str, errno: i32) {
+    if call == "clone" {
+        refuse("clone3", errno);
+    }
     let step = |code: u32, (jt, jf), k| libc::sock_filter { code: code as u16, jt, jf, k };
     let load = |offset: usize| step(BPF_LD | BPF_W | BPF_ABS, (0, 0), offset as u32);
     // Of numbers of 64 bits, the low half.
