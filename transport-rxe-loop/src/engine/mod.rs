@@ -41,7 +41,7 @@ use self::port::link_layer::LinkLayer;
 use self::queue_pair::Deferred;
 use crate::completion::Completions;
 use crate::memory::copy_guard::CopyGuard;
-use crate::memory::{self, Memory};
+use crate::memory::{Memory, private};
 use crate::policy::Policy;
 use crate::protocol::number::{QpIndex, QpNumber, SrqIndex, SrqNumber};
 use crate::protocol::ownership::Ownership;
@@ -120,7 +120,7 @@ impl Engine {
         let Tables { qps, srqs, destinations, requested, link_layer: word } = tables;
         let (shm, memory) = (completions.shm, completions.memory);
         let port = Port::of(shm.path(), LinkLayer::of_fabric(word, link_layer))?;
-        let own = memory::private(qps.len() as usize)?;
+        let own = private(qps.len() as usize)?;
         Ok(Self {
             shm,
             memory,

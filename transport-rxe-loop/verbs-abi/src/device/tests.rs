@@ -109,9 +109,24 @@ fn x07_a_call_that_the_system_refuses_is_told_with_its_object_and_what_to_do() {
         return;
     }
     for (script, call, errno, advice) in [
-        ("mount -t tmpfs -o nr_inodes=1 tmpfs /dev/shm", "open of \"/dev/shm\"", libc::ENOSPC, "nr_inodes"),
-        ("mount -t tmpfs -o nr_inodes=2 tmpfs /dev/shm", "mknod of \"/dev/shm/", libc::ENOSPC, "nr_inodes"),
-        ("mount -t tmpfs -o size=8m tmpfs /dev/shm", " bytes of \"/dev/shm/", libc::ENOSPC, "shm-size"),
+        (
+            "mount -t tmpfs -o nr_inodes=1 tmpfs /dev/shm",
+            "open of \"/dev/shm\"",
+            libc::ENOSPC,
+            "nr_inodes",
+        ),
+        (
+            "mount -t tmpfs -o nr_inodes=2 tmpfs /dev/shm",
+            "mknod of \"/dev/shm/",
+            libc::ENOSPC,
+            "nr_inodes",
+        ),
+        (
+            "mount -t tmpfs -o size=8m tmpfs /dev/shm",
+            " bytes of \"/dev/shm/",
+            libc::ENOSPC,
+            "shm-size",
+        ),
         ("mount -t tmpfs tmpfs /proc", "link of \"/proc/", libc::ENOENT, "mount -t proc"),
     ] {
         let environment = [("RXE_LOOP_FABRIC", "refused")];
