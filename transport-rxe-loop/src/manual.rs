@@ -137,6 +137,7 @@
 //! | `mmap` | EAGAIN | the process locks its memory (`mlockall`), and may lock no more: raise the limit (`ulimit -l`), or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`) |
 //! | any | ENOMEM | there is no memory or address space left: raise the limit (`ulimit -v`), end programs, or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`) |
 //! | `getifaddrs` | EAFNOSUPPORT | the process may not use netlink sockets: permit them (`RestrictAddressFamilies=AF_NETLINK` of systemd), or ask for InfiniBand (`RXE_LOOP_LINK_LAYER=infiniband`) |
+//! | `socket` | EAFNOSUPPORT | the process may not use Unix sockets: permit them (`RestrictAddressFamilies=AF_UNIX` of systemd) |
 //! | any | EPERM, ENOSYS | the system forbids the call, as a seccomp filter of a container does: permit it there |
 //! | any | any | this is not foreseen: the manual page of the call has the number |
 //!

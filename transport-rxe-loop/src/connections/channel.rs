@@ -22,6 +22,7 @@ use rustix::time::{timerfd_create, timerfd_settime};
 use super::port;
 use super::{IdKey, Queued};
 use crate::shm::descriptor::{KeptFd, above_streams, leave_open};
+use crate::shm::system::SystemError;
 
 /// An event channel of this process.
 #[derive(Debug)]
@@ -45,19 +46,25 @@ pub enum Ready {
     Timer,
 }
 
+/// What a call is for that makes a channel.
+pub const OBJECT: &str = "a channel for events of connections";
+
 const TIMER: u64 = 0;
 const QUEUE: u64 = 1;
 /// The first number of an identifier.
 pub const FIRST_ID: u64 = 2;
 
 impl Channel {
-    pub fn new() -> Result<Self, Errno> {
-        let epoll = above_streams(|| epoll::create(CreateFlags::CLOEXEC))?;
+    pub fn new() -> Result<Self, SystemError> {
+        let epoll = above_streams(|| epoll::create(CreateFlags::CLOEXEC));
+        let epoll = epoll.map_err(failed("epoll_create"))?;
         let has_events = own_peer()?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let timer = above_streams(|| timerfd_create(TimerfdClockId::Monotonic, flags))?;
+        let timer = above_streams(|| timerfd_create(TimerfdClockId::Monotonic, flags))
+            .map_err(failed("timerfd_create"))?;
         for (fd, number) in [(timer.as_fd(), TIMER), (has_events.unchecked(), QUEUE)] {
-            epoll::add(&epoll, fd, EventData::new_u64(number), EventFlags::IN)?;
+            epoll::add(&epoll, fd, EventData::new_u64(number), EventFlags::IN)
+                .map_err(failed("epoll_ctl"))?;
         }
         let (queue, deadlines) = (VecDeque::new(), BTreeSet::new());
         let (epoll, timer) = (Arc::new(epoll), Arc::new(timer));
@@ -189,10 +196,17 @@ impl Drop for Channel {
 }
 
 /// A socket that receives what it sends.
-fn own_peer() -> Result<KeptFd, Errno> {
-    let socket = port::socket(SocketType::DGRAM)?;
+fn own_peer() -> Result<KeptFd, SystemError> {
+    let socket = port::socket(SocketType::DGRAM).map_err(failed("socket"))?;
+    let fd = socket.unchecked();
     // The system names it.
-    net::bind(socket.unchecked(), &SocketAddrUnix::new_unnamed())?;
-    net::connect(socket.unchecked(), &net::getsockname(socket.unchecked())?)?;
+    net::bind(fd, &SocketAddrUnix::new_unnamed()).map_err(failed("bind"))?;
+    let name = net::getsockname(fd).map_err(failed("getsockname"))?;
+    net::connect(fd, &name).map_err(failed("connect"))?;
     Ok(socket)
+}
+
+/// The error of a call.
+fn failed(call: &'static str) -> impl Fn(Errno) -> SystemError {
+    move |errno| SystemError::of(call, OBJECT, errno)
 }

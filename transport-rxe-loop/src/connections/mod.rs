@@ -33,6 +33,7 @@ use self::port::{Place, PortSpace};
 use crate::protocol::cm::message::{Kind, Message};
 use crate::protocol::cm::{self, Call, Heard, Service, State};
 use crate::shm::Shm;
+use crate::shm::system::SystemError;
 
 /// The number of an identifier of this process. It is not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,7 +119,7 @@ impl All {
     }
 
     /// Creates an event channel, and returns its descriptor.
-    pub fn create_channel(&mut self) -> Result<(ChannelKey, Arc<OwnedFd>), Errno> {
+    pub fn create_channel(&mut self) -> Result<(ChannelKey, Arc<OwnedFd>), SystemError> {
         let channel = Channel::new()?;
         let (key, fd) = (ChannelKey(self.number()), Arc::clone(&channel.epoll));
         self.channels.insert(key, channel);

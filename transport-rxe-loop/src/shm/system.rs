@@ -144,6 +144,8 @@ pub const ROWS: &[Row] = rows! {
         "there is no memory or address space left: raise the limit (`ulimit -v`), end programs, or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`)";
     ["getifaddrs"] [EAFNOSUPPORT] Always =>
         "the process may not use netlink sockets: permit them (`RestrictAddressFamilies=AF_NETLINK` of systemd), or ask for InfiniBand (`RXE_LOOP_LINK_LAYER=infiniband`)";
+    ["socket"] [EAFNOSUPPORT] Always =>
+        "the process may not use Unix sockets: permit them (`RestrictAddressFamilies=AF_UNIX` of systemd)";
     [] [EPERM, ENOSYS] Always =>
         "the system forbids the call, as a seccomp filter of a container does: permit it there";
     [] [] Always => "this is not foreseen: the manual page of the call has the number";

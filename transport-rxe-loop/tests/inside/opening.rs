@@ -1,5 +1,6 @@
 //! Opening the device where a system call fails. Each row of the table is produced, by what a user may meet where a test
-//! can make that, and else by a seccomp filter; and a failure of each call names the call and its object.
+//! can make that, and else by a seccomp filter; and a failure of each call names the call and its object. So it is with what
+//! an open device makes.
 
 #[allow(unsafe_code)]
 mod refusing;
@@ -15,6 +16,7 @@ use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
+use crate::api::cm::EventChannel;
 use crate::engine::port::link_layer::LinkLayer;
 use crate::inside::name_space::{may_mount, where_mounts_are};
 use crate::inside::prelude::*;
@@ -106,10 +108,9 @@ fn opens() {
     let other = suffer(&how, &fabric);
     match options.open("loop0") {
         Err(error) => say(format_args!("{} {}", error.errno().0, Causes(&error))),
-        Ok(context) if how.starts_with("refuse clone") => {
-            let channel = context.create_channel().unwrap();
-            let why = context.create_cq(16, Some(&channel)).unwrap().moderate(4, 1000).unwrap_err();
-            say(format_args!("{} it can't be moderated: {why}", why.errno().0));
+        Ok(context) if how.starts_with("refuse ") => {
+            let (errno, why) = refused_later(&context, how.starts_with("refuse clone"));
+            say(format_args!("{} later: {why}", errno.0));
         }
         Ok(context) => {
             say("open");
@@ -120,6 +121,18 @@ fn opens() {
         }
     }
     other.into_iter().for_each(Actor::finish);
+}
+
+/// Why an object that is made later can't be had: a thread, or a channel of connections.
+fn refused_later(context: &Context, thread: bool) -> (Errno, String) {
+    if thread {
+        let channel = context.create_channel().unwrap();
+        let mut cq = context.create_cq(16, Some(&channel)).unwrap();
+        let why = cq.moderate(4, 1000).unwrap_err();
+        return (why.errno(), why.to_string());
+    }
+    let why = EventChannel::new(context).unwrap_err();
+    (why.errno(), why.to_string())
 }
 
 /// A process that opens this fabric where a script, in a name space of its own, changed what is mounted.
@@ -163,6 +176,8 @@ fn object(call: &str, file: &str) -> String {
         "mknod" => format!("\"{file}.fifo.0\""),
         "getifaddrs" => "this machine's addresses".into(),
         "clone" => "the service thread".into(),
+        "epoll_create" | "epoll_ctl" | "timerfd_create" | "socket" | "bind" | "getsockname"
+        | "connect" => "a channel for events of connections".into(),
         _ => format!("{file:?}"),
     }
 }

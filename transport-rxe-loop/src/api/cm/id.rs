@@ -13,11 +13,14 @@ use cq_core::transport::{EventError, Woken};
 use super::attributes;
 use crate::api::device::Context;
 use crate::connections::again::Request;
+use crate::connections::channel::OBJECT;
 use crate::connections::port::{PortSpace, is_local, source_to};
 use crate::connections::{All, ChannelKey, Event, IdKey, Queued};
+use crate::error::CreateError;
 use crate::lifecycle::Device;
 use crate::protocol::cm::message::{Kind, Message};
 use crate::protocol::cm::{self, Call, Service, State};
+use crate::shm::system::SystemError;
 
 /// `struct rdma_event_channel`: where the events of identifiers are queued. Its descriptor is readable exactly while an event
 /// is, and can be watched by poll(2) and epoll(7). A listener's may be readable once more without one: for a request to
@@ -59,11 +62,14 @@ impl EventChannel {
     /// Creates a channel: `rdma_create_event_channel`.
     ///
     /// # Errors
-    /// EMFILE, ENFILE: no descriptor is available. ENODEV: this is a forked child.
-    pub fn new(context: &Context) -> Result<Self, Errno> {
+    /// The system refuses a descriptor or a socket, or this is a forked child.
+    pub fn new(context: &Context) -> Result<Self, CreateError> {
         let device = context.device();
-        let created = device.connections.lock().and_then(|mut all| all.create_channel());
-        let (key, fd) = created.map_err(errno)?;
+        let mut all = device.connections.lock().map_err(|_| CreateError::Forked)?;
+        let (key, fd) =
+            all.create_channel().map_err(|SystemError { call, errno, advice, .. }| {
+                CreateError::System { call, object: OBJECT, errno, advice }
+            })?;
         Ok(Self { device, key, fd })
     }
 

@@ -32,7 +32,7 @@ impl Id {
     /// # Errors
     /// EMFILE, ENFILE: no descriptor is available. ENODEV: this is a forked child.
     pub fn in_fabric(context: &Context) -> Result<Self, Errno> {
-        let channel = EventChannel::new(context)?;
+        let channel = EventChannel::new(context).map_err(|why| why.errno())?;
         let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc)?;
         Ok(Self { id, channel, context: context.clone() })
     }
@@ -103,7 +103,7 @@ impl Identifier for Id {
             "event of the connection manager"
         );
         let on_own_channel = |id: CmId| {
-            let channel = EventChannel::new(&self.context)?;
+            let channel = EventChannel::new(&self.context).map_err(|why| why.errno())?;
             id.migrate(&channel)?;
             Ok(Self { id, channel, context: self.context.clone() })
         };

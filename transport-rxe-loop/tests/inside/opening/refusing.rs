@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W};
 use rustix::thread::set_no_new_privs;
 
-/// The calls of opening.
+/// The calls of opening, and of what an open device makes.
 pub const CALLS: &[&str] = &[
     "stat",
     "open",
@@ -21,6 +21,14 @@ pub const CALLS: &[&str] = &[
     "madvise",
     "mknod",
     "getifaddrs",
+    "clone",
+    "epoll_create",
+    "epoll_ctl",
+    "timerfd_create",
+    "socket",
+    "bind",
+    "getsockname",
+    "connect",
 ];
 
 /// What an argument has to be, or which of these bits it has to have.
@@ -52,6 +60,13 @@ fn meant(call: &str) -> (libc::c_long, Argument) {
         "madvise" => (libc::SYS_madvise, Argument::Is(2, libc::MADV_DONTFORK as u32)),
         "mknod" => (libc::SYS_mknodat, Argument::Any),
         "getifaddrs" => (libc::SYS_socket, Argument::Is(0, libc::AF_NETLINK as u32)),
+        "epoll_create" => (libc::SYS_epoll_create1, Argument::Any),
+        "epoll_ctl" => (libc::SYS_epoll_ctl, Argument::Any),
+        "timerfd_create" => (libc::SYS_timerfd_create, Argument::Any),
+        "socket" => (libc::SYS_socket, Argument::Is(0, libc::AF_UNIX as u32)),
+        "bind" => (libc::SYS_bind, Argument::Any),
+        "getsockname" => (libc::SYS_getsockname, Argument::Any),
+        "connect" => (libc::SYS_connect, Argument::Any),
         "clone" => (libc::SYS_clone, Argument::Any),
         "clone3" => (libc::SYS_clone3, Argument::Any),
         call => panic!("{call} is no call of opening"),
