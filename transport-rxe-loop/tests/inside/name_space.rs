@@ -1,11 +1,13 @@
 //! Processes whose mounts are their own.
 
+use std::io::Write;
 use std::process::Command;
 
 /// Prints why a test cannot run; under CI it has to run.
 pub fn skip(why: &str) {
     assert!(std::env::var_os("CI").is_none(), "CI has to be able to: {why}");
-    eprintln!("skipped: {why}");
+    // Not by `eprintln`, of which a test that passes shows nothing.
+    writeln!(std::io::stderr(), "skipped: {why}").unwrap();
 }
 
 /// A command that executes this binary once a script has changed what is mounted, as root there. What is added to it are
