@@ -5,10 +5,11 @@
 //! NULL, where the inline functions say EOPNOTSUPP by themselves.
 //!
 //! What libibverbs and librdmacm have and this device has not is exported all the same: a call that reached the real
-//! library would take this library's objects for its own. What libibverbs exports beside the verbs, for drivers and librdmacm
-//! (`ibv_get_sysfs_path`, `ibv_read_sysfs_file`, `ibv_register_driver`, `ibv_copy_qp_attr_from_kern` and its like), takes
-//! no object of these, and is left to it.
+//! library would take this library's objects for its own. `names.txt` lists what there is, with the versions that the linker
+//! gives these names.
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod dlopen;
 mod tables;
 
 #[cfg(test)]
@@ -21,7 +22,8 @@ use crate::raw::Argument;
 use crate::raw::system::{Returned, uncancelled};
 use crate::sys::*;
 use crate::{
-    ah, channel, cq, cq_ex, device, events, modify, mr, pd, port, qp, query, rate, srq, words,
+    ah, channel, cq, cq_ex, device, events, modify, mr, pd, port, qp, query, rate, srq, sysfs,
+    words,
 };
 
 /// The answer as it is.
@@ -83,6 +85,7 @@ macro_rules! fixed {
 }
 
 // Behind the macros that they use.
+mod newer;
 mod rdmacm;
 mod rsockets;
 
@@ -179,6 +182,11 @@ exported! {
     mult_to_ibv_rate(mult: c_int) -> ibv_rate = plain(rate::of_mult);
     ibv_rate_to_mbps(rate: ibv_rate) -> c_int = plain(rate::to_mbps);
     mbps_to_ibv_rate(mbps: c_int) -> ibv_rate = plain(rate::of_mbps);
+
+    ibv_get_sysfs_path() -> *const c_char = plain(sysfs::path);
+    ibv_read_sysfs_file(
+        dir: *const c_char, file: *const c_char, buf: *mut c_char, size: usize
+    ) -> c_int = minus_one(sysfs::read_file);
 }
 
 // These wait, and a thread may be cancelled meanwhile.
