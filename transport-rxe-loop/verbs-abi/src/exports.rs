@@ -22,7 +22,7 @@ use crate::raw::Argument;
 use crate::raw::system::{Returned, uncancelled};
 use crate::sys::*;
 use crate::{
-    ah, channel, cq, cq_ex, device, events, modify, mr, pd, port, qp, query, rate, srq, sysfs,
+    ah, buf, channel, cq, cq_ex, device, events, modify, mr, pd, port, qp, query, rate, srq, sysfs,
     words,
 };
 
@@ -105,6 +105,8 @@ exported! {
     ibv_query_port(
         context: *mut ibv_context, port_num: u8, port_attr: *mut ibv_port_attr
     ) -> c_int = status(port::query_old_port);
+    ibv_query_port_speed(context: *mut ibv_context, port_num: u32, port_speed: *mut u64) -> c_int =
+        status(port::query_port_speed);
     ibv_query_gid(
         context: *mut ibv_context, port_num: u8, index: c_int, gid: *mut ibv_gid
     ) -> c_int = zero(port::query_gid);
@@ -134,6 +136,15 @@ exported! {
     ibv_reg_mr_iova2(
         pd: *mut ibv_pd, addr: *mut c_void, length: usize, iova: u64, access: c_uint
     ) -> *mut ibv_mr = pointer(mr::reg_mr_iova);
+    ibv_reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr) -> *mut ibv_mr =
+        pointer(mr::reg_mr_ex);
+    ibv_reg_buf_mr(
+        pd: *mut ibv_pd, buf: *mut ibv_buf, addr: *mut c_void, length: usize, access: c_int
+    ) -> *mut ibv_mr = pointer(mr::reg_buf_mr);
+    ibv_alloc_buf(pd: *mut ibv_pd, size: usize, buf: *mut *mut ibv_buf) -> *mut c_void =
+        pointer(buf::alloc_buf);
+    ibv_free_buf(buf: *mut ibv_buf) = plain(buf::free_buf);
+    ibv_export_buf_dmabuf_fd(buf: *mut ibv_buf) -> c_int = minus_one(buf::export_buf_dmabuf_fd);
     ibv_dereg_mr(mr: *mut ibv_mr) -> c_int = status(mr::dereg_mr);
     ibv_create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah = pointer(ah::create_ah);
     ibv_init_ah_from_wc(
@@ -176,6 +187,7 @@ exported! {
 
     ibv_wc_status_str(status: ibv_wc_status) -> *const c_char = plain(words::wc_status_str);
     ibv_event_type_str(event: ibv_event_type) -> *const c_char = plain(words::event_type_str);
+    ibv_wr_opcode_str(opcode: ibv_wr_opcode) -> *const c_char = plain(words::wr_opcode_str);
     ibv_node_type_str(node_type: ibv_node_type) -> *const c_char = plain(words::node_type_str);
     ibv_port_state_str(port_state: ibv_port_state) -> *const c_char = plain(words::port_state_str);
     ibv_rate_to_mult(rate: ibv_rate) -> c_int = plain(rate::to_mult);

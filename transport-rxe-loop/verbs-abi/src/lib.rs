@@ -6,7 +6,7 @@
 //! $ ibv_rc_pingpong > /dev/null & sleep 1; ibv_rc_pingpong localhost
 //! ```
 //!
-//! The library defines the functions of libibverbs, both the exported ones and those that the header reaches through the
+//! The library defines the functions of libibverbs, as of rdma-core 65, both the exported ones and those that the header reaches through the
 //! tables in and before `struct ibv_context`, and those of librdmacm. The real libraries may be loaded as well, and keep
 //! working for their own objects.
 //!
@@ -57,11 +57,11 @@
 //! These fail with EOPNOTSUPP:
 //!
 //! - memory windows of type 1 and `ibv_bind_mw`, `ibv_rereg_mr`, registrations under another address
-//!   (`ibv_reg_mr_iova`), on-demand paging, device memory, DMA buffers;
+//!   (`ibv_reg_mr_iova`), on-demand paging, device memory, DMA buffers, DMA handles;
 //! - queue pairs of other types, XRC, work queues, RSS, flows, multicast, alternate paths, ECE, rate limits;
-//! - shared receive queues that are resized, tag matching; time stamps; parent and thread domains; counters;
+//! - shared receive queues that are resized, tag matching; time stamps; parent and thread domains; counters, also those of completions;
 //! - importing objects of another process;
-//! - AF_IB, and `rsocket(7)`: `rpoll` and `rselect` work on other descriptors, which are EBADF for the other
+//! - AF_IB and RAI_SA, and `rsocket(7)`: `rpoll` and `rselect` work on other descriptors, which are EBADF for the other
 //!   functions of rsockets.
 //!
 //! # Differences from some hardware
@@ -119,6 +119,7 @@
 //!   events, post, qp_ex, cq_ex, modify, query          the verbs that work on several kinds of objects
 //!   qp, draft, convert           queue pairs, requests in C's words
 //!   ah, cq, mr (probe), mw, srq  the other objects
+//!   buf                          buffers that it allocates
 //!   channel, pd, port
 //!   context                      an open device
 //!   ..............................................................................................
@@ -137,6 +138,7 @@
 #![cfg_attr(not(test), deny(unsafe_code))]
 
 mod ah;
+mod buf;
 mod channel;
 mod context;
 mod convert;

@@ -38,31 +38,44 @@ fixed! {
     ibv_qp_attach_comp_cntr(*mut ibv_qp, *mut Nothing, *mut Nothing) -> c_int =
         status(unsupported());
 
-    /// `ibv_alloc_buf(3)`.
-    ibv_alloc_buf(*mut ibv_pd, usize, *mut *mut Nothing) -> *mut c_void = pointer(unsupported());
-    /// `ibv_free_buf(3)`, of what was never allocated.
-    ibv_free_buf(*mut Nothing) = ();
-    /// `ibv_reg_buf_mr(3)`.
-    ibv_reg_buf_mr(*mut ibv_pd, *mut Nothing, *mut c_void, usize, c_int) -> *mut ibv_mr =
-        pointer(unsupported());
-    /// `ibv_export_buf_dmabuf_fd(3)`.
-    ibv_export_buf_dmabuf_fd(*mut Nothing) -> c_int = minus_one(unsupported());
-    /// `ibv_reg_mr_ex(3)`.
-    ibv_reg_mr_ex(*mut ibv_pd, *mut Nothing) -> *mut ibv_mr = pointer(unsupported());
-    /// `ibv_query_port_speed(3)`.
-    ibv_query_port_speed(*mut ibv_context, u32, *mut u64) -> c_int = status(unsupported());
-
-    /// `rdma_resolve_addrinfo(3)`.
-    rdma_resolve_addrinfo(
-        *mut rdma_cm_id, *const c_char, *const c_char, *const rdma_addrinfo
-    ) -> c_int = minus_one(unsupported());
-    /// `rdma_query_addrinfo(3)`.
-    rdma_query_addrinfo(*mut rdma_cm_id, *mut *mut rdma_addrinfo) -> c_int =
-        minus_one(unsupported());
-    /// `rdma_write_cm_event(3)`.
-    rdma_write_cm_event(*mut rdma_cm_id, rdma_cm_event_type, c_int, u64) -> c_int =
-        minus_one(unsupported());
-
     /// What drivers once called to be known, which has no effect in libibverbs either.
     ibv_register_driver(*const c_char, *mut Nothing) = ();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+    use crate::errno::Errno;
+
+    #[test]
+    fn each_says_so_in_the_way_of_its_page() {
+        let null = ptr::null_mut();
+        let numbers: [fn(*mut Nothing) -> c_int; 7] = [
+            // SAFETY: nothing is looked at, here and below.
+            |it| unsafe { ibv_dealloc_dmah(it) },
+            |it| unsafe { _ibv_query_comp_cntr_caps(it.cast(), it, 16) },
+            |it| unsafe { ibv_destroy_comp_cntr(it) },
+            |it| unsafe { ibv_set_comp_cntr(it, 0) },
+            |it| unsafe { ibv_inc_err_comp_cntr(it, 0) },
+            |it| unsafe { ibv_read_comp_cntr(it, it.cast()) },
+            |it| unsafe { ibv_qp_attach_comp_cntr(it.cast(), it, it) },
+        ];
+        for number in numbers {
+            assert_eq!(number(null), libc::EOPNOTSUPP);
+        }
+        let told = |is_it: bool| {
+            assert!(is_it);
+            assert_eq!(Errno::last(), Errno::OPNOTSUPP);
+            errno::set_errno(errno::Errno(0));
+        };
+        // SAFETY: as above.
+        unsafe {
+            errno::set_errno(errno::Errno(0));
+            told(ibv_alloc_dmah(null.cast(), null).is_null());
+            told(ibv_create_comp_cntr(null.cast(), null).is_null());
+            told(ibv_dm_export_dmabuf_fd(null) == -1);
+        }
+    }
 }
