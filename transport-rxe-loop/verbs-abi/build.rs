@@ -27,8 +27,8 @@ const GENERATED: &str = "_R*; _ZN*; *rust_*; __rustc_*;";
 /// The linkers that can be given versions.
 const LINKERS: [&str; 2] = ["ld", "ld.lld"];
 
-/// By which name the compiler looks for a linker, and what has it do so. The last of such arguments counts, so that this
-/// goes before one of rustc's.
+/// By which name the compiler looks for a linker, and what has it do so. Of such arguments the last counts, which is this
+/// one: rustc's and those of RUSTFLAGS come before.
 const CALLED: &str = "ld.bfd";
 const CALLS: &str = "-fuse-ld=bfd";
 
@@ -80,9 +80,10 @@ fn script(versions: &BTreeMap<&str, Vec<&str>>) -> String {
         _ = writeln!(script, "{version} {{ global: {}; }};", names.join("; "));
     }
     for number in PRIVATE {
-        let local = if number == *PRIVATE.start() { GENERATED } else { "" };
-        let local = if local.is_empty() { String::new() } else { format!("local: {local} ") };
-        _ = writeln!(script, "IBVERBS_PRIVATE_{number} {{ {local}}};");
+        // One has it for all.
+        let local =
+            if number == *PRIVATE.start() { format!("local: {GENERATED}") } else { String::new() };
+        _ = writeln!(script, "IBVERBS_PRIVATE_{number} {{ {local} }};");
     }
     script
 }
