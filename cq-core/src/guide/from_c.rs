@@ -81,9 +81,9 @@
 //! | `ibv_query_gid`, `ibv_query_gid_ex`, `ibv_query_gid_table` | `Context::gids`, `port_with_gid` |
 //! | `ibv_wc_status_str`, `ibv_event_type_str`, `ibv_port_state_str` | `Display` of [`WcStatus`](crate::wc::WcStatus), [`AsyncEventType`](crate::async_event::AsyncEventType), [`PortState`](crate::setup::PortState) |
 //! | `ibv_get_async_event`, `ibv_ack_async_event` | [`take_async_event`](crate::transport::AsyncEvents::take_async_event), [`wait_async`](crate::transport::BlockAsync::wait_async) |
-//! | `ibv_get_device_guid`, `ibv_get_device_index`, `ibv_node_type_str` | none: devices have names |
+//! | `ibv_get_device_guid`, `ibv_get_device_index`, `ibv_node_type_str`, `ibv_query_port_speed` | none: devices have names, and no speed is relied on |
 //! | `ibv_query_pkey`, `ibv_get_pkey_index` | none: the key at index 0 is used, or that of [`pkey_index`](crate::setup::QpAttr::pkey_index) |
-//! | `ibv_query_rt_values_ex`, `ibv_create_counters`, `ibv_destroy_counters`, `ibv_read_counters`, `ibv_attach_counters_point_flow` | none: clocks and counters of cards |
+//! | `ibv_query_rt_values_ex`, `ibv_create_counters`, `ibv_destroy_counters`, `ibv_read_counters`, `ibv_attach_counters_point_flow`, `ibv_query_comp_cntr_caps`, `ibv_create_comp_cntr`, `ibv_destroy_comp_cntr`, `ibv_qp_attach_comp_cntr`, `ibv_read_comp_cntr`, `ibv_read_err_comp_cntr`, `ibv_set_comp_cntr`, `ibv_set_err_comp_cntr`, `ibv_inc_comp_cntr`, `ibv_inc_err_comp_cntr` | none: clocks and counters of cards |
 //! | `ibv_fork_init`, `ibv_is_fork_initialized` | none: on recent kernels it does nothing; a forked child opens the device anew |
 //! | `ibv_import_device`, `ibv_import_pd`, `ibv_unimport_pd`, `ibv_import_mr`, `ibv_unimport_mr`, `ibv_import_dm`, `ibv_unimport_dm` | none: objects have one process |
 //! | `ibv_static_providers` | none: it is for static linking in C |
@@ -97,10 +97,11 @@
 //! | `ibv_alloc_mw`, `ibv_dealloc_mw` | `ProtectionDomain::alloc_mw` of the loopback, for windows of type 2; dropped |
 //! | `ibv_inc_rkey` | [`inc_rkey`](crate::setup::inc_rkey) |
 //! | `ibv_bind_mw` | none: for windows of type 1. Type 2 has [`bind_window`](crate::wr::SendWr::bind_window) |
-//! | `ibv_reg_mr_iova`, `ibv_reg_mr_iova2`, `ibv_rereg_mr` | none: register the range itself, or anew |
+//! | `ibv_alloc_buf`, `ibv_free_buf`, `ibv_reg_buf_mr` | [`allocate`](crate::device::ProtectionDomain::allocate); dropped |
+//! | `ibv_reg_mr_ex`, `ibv_reg_mr_iova`, `ibv_reg_mr_iova2`, `ibv_rereg_mr` | none: register the range itself, or anew |
 //! | `ibv_alloc_td`, `ibv_dealloc_td`, `ibv_alloc_parent_domain` | none: `&mut self` says that one thread uses a queue |
-//! | `ibv_reg_dmabuf_mr`, `ibv_alloc_null_mr`, `ibv_advise_mr` | none: memory of other devices, and on-demand paging |
-//! | `ibv_alloc_dm`, `ibv_free_dm`, `ibv_reg_dm_mr`, `ibv_memcpy_to_dm`, `ibv_memcpy_from_dm` | none: memory on the card |
+//! | `ibv_reg_dmabuf_mr`, `ibv_export_buf_dmabuf_fd`, `ibv_alloc_null_mr`, `ibv_advise_mr` | none: memory of other devices, and on-demand paging |
+//! | `ibv_alloc_dm`, `ibv_free_dm`, `ibv_reg_dm_mr`, `ibv_memcpy_to_dm`, `ibv_memcpy_from_dm`, `ibv_dm_export_dmabuf_fd`, `ibv_alloc_dmah`, `ibv_dealloc_dmah` | none: memory on the card, and hints to its bus |
 //!
 //! ## Completion queues and channels
 //! | C | here |
@@ -137,6 +138,7 @@
 //! | `ibv_is_qpt_supported` | none: [`QpType`](crate::setup::QpType) has RC, UC and UD, and creating another fails |
 //! | `ibv_query_ece`, `ibv_set_ece`, `ibv_modify_qp_rate_limit`, `ibv_query_qp_data_in_order` | none: features of single cards |
 //! | `ibv_rate_to_mult`, `ibv_rate_to_mbps` | none: no static rate is set |
+//! | `ibv_wr_opcode_str` | `Debug` of [`SendOp`](crate::wr::SendOp) |
 //!
 //! ## Shared receive queues and address handles
 //! | C | here |
@@ -167,13 +169,14 @@
 //! |---|---|
 //! | `rdma_create_event_channel`, `rdma_destroy_event_channel`, `rdma_create_id`, `rdma_destroy_id`, `rdma_migrate_id` | owned by `Route`, `Listener`, `Request`, `Connection` |
 //! | `rdma_resolve_addr`, `rdma_resolve_route` | `cm::resolve`, which returns a `Route` |
-//! | `rdma_getaddrinfo`, `rdma_freeaddrinfo` | [`std::net::ToSocketAddrs`] |
+//! | `rdma_getaddrinfo`, `rdma_freeaddrinfo`, `rdma_resolve_addrinfo`, `rdma_query_addrinfo` | [`std::net::ToSocketAddrs`] |
 //! | `id->verbs`, `rdma_get_devices`, `rdma_free_devices` | `Route::device().open()`; `devices()` |
 //! | `rdma_create_qp`, `rdma_create_qp_ex`, `rdma_destroy_qp`, `rdma_init_qp_attr` | the ordinary `create_qp`; `Route::init`, `Request::init` |
 //! | `rdma_connect`, `rdma_establish` | `Route::connect` |
 //! | `rdma_bind_addr`, `rdma_listen`, `rdma_get_request` | `Listener::bind`, `Listener::accept`, which returns a `Request` |
 //! | `rdma_accept`, `rdma_reject` | `Request::accept`, `Request::reject` |
 //! | `rdma_disconnect` | `Connection::disconnect` |
+//! | `rdma_write_cm_event` | `CmId::queue_event` of the loopback |
 //! | `rdma_get_cm_event`, `rdma_ack_cm_event`, `rdma_event_str` | `Connection::event`, `has_ended`, `wait_disconnected`; `Display` of `cm::EventKind` |
 //! | `rdma_get_local_addr`, `rdma_get_peer_addr`, `rdma_get_src_port`, `rdma_get_dst_port` | `local_addr`, `peer_addr` |
 //! | `rdma_create_ep`, `rdma_destroy_ep`, `rdma_create_srq`, `rdma_create_srq_ex`, `rdma_destroy_srq`, and `rdma_verbs.h` | the ordinary objects and calls |

@@ -67,6 +67,8 @@ pub enum Event {
     Requested(IdKey),
     /// What becomes of a connection.
     Connection(cm::Event),
+    /// What the program has queued itself: a kind, a status and an argument.
+    Own(u32, i32, u64),
 }
 
 /// What a process has of its fabric's connection manager.

@@ -234,3 +234,15 @@ fn many_connect_at_once_and_none_is_lost() {
     });
     listener.is_silent();
 }
+
+#[test]
+fn a_programs_own_event_is_taken_in_its_turn() {
+    let context = open();
+    let side = Side::new(&context);
+    side.id.resolve_addr(None, "127.0.0.1:7".parse().unwrap()).unwrap();
+    side.id.queue_event(EventKind(18), Status(-5), u64::MAX).unwrap();
+    assert_eq!(side.expect(EventKind::ADDR_RESOLVED, 0).arg, 0);
+    let own = side.expect(EventKind(18), -5);
+    assert_eq!((own.id, own.arg, own.request.is_none()), (side.id.key(), u64::MAX, true));
+    side.is_silent();
+}

@@ -20,15 +20,33 @@ use crate::sys::*;
 use crate::wait::Descriptor;
 use crate::words::fixed;
 
+/// What C reads of a device.
+#[repr(C)]
+struct Public {
+    device: ibv_device,
+    /// Libraries of drivers, such as libmlx5, compare this with theirs to see whether a device is one of their own.
+    driver: usize,
+}
+
+impl Public {
+    /// What programs have as a pointer.
+    const fn face(&self) -> *const ibv_device {
+        ptr::from_ref(self).cast()
+    }
+}
+
 /// The devices' names, and what C reads of each, as long as the process lives: pointers to it stay good when a list of them
 /// is freed. No path leads to one: the system does not know of it.
-static DEVICES: LazyLock<Box<[(String, ibv_device)]>> = LazyLock::new(|| {
-    let public = |name: &str| ibv_device {
-        node_type: IBV_NODE_CA,
-        transport_type: IBV_TRANSPORT_IB,
-        name: fixed(name),
-        dev_name: fixed(name),
-        ..ibv_device::ZEROED
+static DEVICES: LazyLock<Box<[(String, Public)]>> = LazyLock::new(|| {
+    let public = |name: &str| Public {
+        device: ibv_device {
+            node_type: IBV_NODE_CA,
+            transport_type: IBV_TRANSPORT_IB,
+            name: fixed(name),
+            dev_name: fixed(name),
+            ..ibv_device::ZEROED
+        },
+        driver: 0,
     };
     let names = devices().unwrap_or_default().into_iter();
     let with_its_name = |name: String| {
@@ -39,11 +57,11 @@ static DEVICES: LazyLock<Box<[(String, ibv_device)]>> = LazyLock::new(|| {
 });
 
 /// The device behind a pointer of C's, which may be anything.
-fn find(device: *const ibv_device) -> Result<&'static (String, ibv_device), Errno> {
+fn find(device: *const ibv_device) -> Result<&'static (String, Public), Errno> {
     if device.is_null() {
         return Err(Errno::INVAL);
     }
-    DEVICES.iter().find(|(_, public)| ptr::eq(public, device)).ok_or(Errno::NOENT)
+    DEVICES.iter().find(|(_, public)| public.face() == device).ok_or(Errno::NOENT)
 }
 
 /// The first device.
@@ -51,7 +69,7 @@ fn find(device: *const ibv_device) -> Result<&'static (String, ibv_device), Errn
 /// # Errors
 /// ENODEV: there is none.
 pub fn first() -> Result<*const ibv_device, Errno> {
-    DEVICES.first().map(|(_, public)| ptr::from_ref(public)).ok_or(Errno::NODEV)
+    DEVICES.first().map(|(_, public)| public.face()).ok_or(Errno::NODEV)
 }
 
 /// Gives an opening of the device a place, and programs a pointer there.
@@ -60,11 +78,11 @@ pub fn first() -> Result<*const ibv_device, Errno> {
 /// ENOMEM: no place.
 fn publish(
     (context, events): (Context, Descriptor),
-    device: &'static ibv_device,
+    device: *const ibv_device,
     functions: &'static Functions,
 ) -> Result<*mut ibv_context, Errno> {
     let public = ibv_context {
-        device: ptr::from_ref(device).cast_mut(),
+        device: device.cast_mut(),
         // There is no other descriptor, and programs duplicate this one to import the device.
         cmd_fd: events.number(),
         async_fd: events.number(),
@@ -83,8 +101,7 @@ fn publish(
 
 /// `ibv_get_device_list(3)`: this library's devices, and no others that the machine may have. ENOMEM.
 pub fn get_device_list(num_devices: Out<'_, c_int>) -> Result<*mut *mut ibv_device, Errno> {
-    let faces: Vec<_> =
-        DEVICES.iter().map(|(_, public)| ptr::from_ref(public).cast_mut()).collect();
+    let faces: Vec<_> = DEVICES.iter().map(|(_, public)| public.face().cast_mut()).collect();
     let list = to_c(&faces).ok_or(Errno::NOMEM)?;
     // The number is optional.
     let _ = num_devices.put(faces.len() as c_int);
@@ -93,7 +110,7 @@ pub fn get_device_list(num_devices: Out<'_, c_int>) -> Result<*mut *mut ibv_devi
 
 /// `ibv_get_device_name(3)`.
 pub fn get_device_name(device: *const ibv_device) -> Result<*mut c_char, Errno> {
-    Ok(find(device)?.1.name.as_ptr().cast_mut())
+    Ok(find(device)?.1.device.name.as_ptr().cast_mut())
 }
 
 /// `ibv_get_device_guid(3)`, in network order; 0 if there is no such device.
@@ -118,7 +135,7 @@ pub fn open_device(
         say(format_args!("RXE_LOOP_LIMITS: {other}"));
     }
     let events = Descriptor::over(context.as_fd()).inspect_err(|why| say(format_args!("{why}")))?;
-    publish((context, events), public, functions)
+    publish((context, events), public.face(), functions)
         .inspect_err(|_| say(format_args!("too many contexts are open: close some")))
 }
 

@@ -5,10 +5,11 @@
 //! NULL, where the inline functions say EOPNOTSUPP by themselves.
 //!
 //! What libibverbs and librdmacm have and this device has not is exported all the same: a call that reached the real
-//! library would take this library's objects for its own. What libibverbs exports beside the verbs, for drivers and librdmacm
-//! (`ibv_get_sysfs_path`, `ibv_read_sysfs_file`, `ibv_register_driver`, `ibv_copy_qp_attr_from_kern` and its like), takes
-//! no object of these, and is left to it.
+//! library would take this library's objects for its own. `names.txt` lists what there is, with the versions that the linker
+//! gives these names.
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod dlopen;
 mod tables;
 
 #[cfg(test)]
@@ -21,7 +22,8 @@ use crate::raw::Argument;
 use crate::raw::system::{Returned, uncancelled};
 use crate::sys::*;
 use crate::{
-    ah, channel, cq, cq_ex, device, events, modify, mr, pd, port, qp, query, rate, srq, words,
+    ah, buf, channel, cq, cq_ex, device, events, modify, mr, pd, port, qp, query, rate, srq, sysfs,
+    words,
 };
 
 /// The answer as it is.
@@ -83,6 +85,7 @@ macro_rules! fixed {
 }
 
 // Behind the macros that they use.
+mod newer;
 mod rdmacm;
 mod rsockets;
 
@@ -102,6 +105,8 @@ exported! {
     ibv_query_port(
         context: *mut ibv_context, port_num: u8, port_attr: *mut ibv_port_attr
     ) -> c_int = status(port::query_old_port);
+    ibv_query_port_speed(context: *mut ibv_context, port_num: u32, port_speed: *mut u64) -> c_int =
+        status(port::query_port_speed);
     ibv_query_gid(
         context: *mut ibv_context, port_num: u8, index: c_int, gid: *mut ibv_gid
     ) -> c_int = zero(port::query_gid);
@@ -131,6 +136,15 @@ exported! {
     ibv_reg_mr_iova2(
         pd: *mut ibv_pd, addr: *mut c_void, length: usize, iova: u64, access: c_uint
     ) -> *mut ibv_mr = pointer(mr::reg_mr_iova);
+    ibv_reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr) -> *mut ibv_mr =
+        pointer(mr::reg_mr_ex);
+    ibv_reg_buf_mr(
+        pd: *mut ibv_pd, buf: *mut ibv_buf, addr: *mut c_void, length: usize, access: c_int
+    ) -> *mut ibv_mr = pointer(mr::reg_buf_mr);
+    ibv_alloc_buf(pd: *mut ibv_pd, size: usize, buf: *mut *mut ibv_buf) -> *mut c_void =
+        pointer(buf::alloc_buf);
+    ibv_free_buf(buf: *mut ibv_buf) = plain(buf::free_buf);
+    ibv_export_buf_dmabuf_fd(buf: *mut ibv_buf) -> c_int = minus_one(buf::export_buf_dmabuf_fd);
     ibv_dereg_mr(mr: *mut ibv_mr) -> c_int = status(mr::dereg_mr);
     ibv_create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah = pointer(ah::create_ah);
     ibv_init_ah_from_wc(
@@ -173,12 +187,18 @@ exported! {
 
     ibv_wc_status_str(status: ibv_wc_status) -> *const c_char = plain(words::wc_status_str);
     ibv_event_type_str(event: ibv_event_type) -> *const c_char = plain(words::event_type_str);
+    ibv_wr_opcode_str(opcode: ibv_wr_opcode) -> *const c_char = plain(words::wr_opcode_str);
     ibv_node_type_str(node_type: ibv_node_type) -> *const c_char = plain(words::node_type_str);
     ibv_port_state_str(port_state: ibv_port_state) -> *const c_char = plain(words::port_state_str);
     ibv_rate_to_mult(rate: ibv_rate) -> c_int = plain(rate::to_mult);
     mult_to_ibv_rate(mult: c_int) -> ibv_rate = plain(rate::of_mult);
     ibv_rate_to_mbps(rate: ibv_rate) -> c_int = plain(rate::to_mbps);
     mbps_to_ibv_rate(mbps: c_int) -> ibv_rate = plain(rate::of_mbps);
+
+    ibv_get_sysfs_path() -> *const c_char = plain(sysfs::path);
+    ibv_read_sysfs_file(
+        dir: *const c_char, file: *const c_char, buf: *mut c_char, size: usize
+    ) -> c_int = minus_one(sysfs::read_file);
 }
 
 // These wait, and a thread may be cancelled meanwhile.

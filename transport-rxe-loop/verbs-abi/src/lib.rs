@@ -6,9 +6,10 @@
 //! $ ibv_rc_pingpong > /dev/null & sleep 1; ibv_rc_pingpong localhost
 //! ```
 //!
-//! The library defines the functions of libibverbs, both the exported ones and those that the header reaches through the
+//! The library defines the functions of libibverbs, as of rdma-core 65, both the exported ones and those that the header reaches through the
 //! tables in and before `struct ibv_context`, and those of librdmacm. The real libraries may be loaded as well, and keep
 //! working for their own objects.
+//!
 //! There is one device, `loop0`, with one InfiniBand port: a LID, GIDs at indices 0 to 7 and a partition key. It is the
 //! device of [`transport_rxe_loop`], which documents its behaviour; this crate only translates. Programs of a user reach
 //! each other in the fabric that `RXE_LOOP_FABRIC` names. `RXE_LOOP_LIMITS="queue_pairs=4096,bytes=256M"` sets the
@@ -22,6 +23,22 @@
 //! `RXE_LOOP_LINK_LAYER=ethernet` makes it a device for RoCE v2, for programs that look for one: the GIDs are addresses of
 //! this machine, and [every path needs a global route](transport_rxe_loop::manual#ethernet). The first program that opens
 //! the fabric decides; one that asks for the other link layer can't open the device.
+//!
+//! # Loading
+//! LD_PRELOAD is for programs that are linked with libibverbs and librdmacm, and for those that open them by `dlopen(3)`,
+//! such as NCCL and programs of the crate sideway: on x86_64 and aarch64 `dlopen` of either library, by any path, returns a
+//! handle of this one. Every name has its version, `IBVERBS_1.1` or `RDMACM_1.0` and later ones, for `dlvsym(3)`. If the
+//! linker can't give names versions, cargo warns when it builds the library.
+//!
+//! Programs that clear LD_PRELOAD, or call `dlmopen(3)`, find the library in place of the others:
+//!
+//! ```console
+//! $ for name in libibverbs.so.1 librdmacm.so.1; do ln -s $PWD/target/release/librxe_loop_verbs.so DIR/$name; done
+//! $ export LD_LIBRARY_PATH=DIR
+//! ```
+//!
+//! Then the libraries of drivers, such as libmlx5, can't be loaded: they need what libibverbs has for them alone. Programs
+//! that are linked with one are preloaded.
 //!
 //! # Supported
 //! Queue pairs of the types RC, UC and UD, with every operation, also by `ibv_wr_*`; shared receive queues for RC
@@ -40,11 +57,11 @@
 //! These fail with EOPNOTSUPP:
 //!
 //! - memory windows of type 1 and `ibv_bind_mw`, `ibv_rereg_mr`, registrations under another address
-//!   (`ibv_reg_mr_iova`), on-demand paging, device memory, DMA buffers;
+//!   (`ibv_reg_mr_iova`), on-demand paging, device memory, DMA buffers, DMA handles;
 //! - queue pairs of other types, XRC, work queues, RSS, flows, multicast, alternate paths, ECE, rate limits;
-//! - shared receive queues that are resized, tag matching; time stamps; parent and thread domains; counters;
+//! - shared receive queues that are resized, tag matching; time stamps; parent and thread domains; counters, also those of completions;
 //! - importing objects of another process;
-//! - AF_IB, and `rsocket(7)`: `rpoll` and `rselect` work on other descriptors, which are EBADF for the other
+//! - AF_IB and RAI_SA, and `rsocket(7)`: `rpoll` and `rselect` work on other descriptors, which are EBADF for the other
 //!   functions of rsockets.
 //!
 //! # Differences from some hardware
@@ -68,8 +85,6 @@
 //! | out of memory | ENOMEM, also if the device is full. If the process itself can't allocate a few bytes (`ulimit -v`), it aborts, like other Rust programs |
 //!
 //! # Programs that need more
-//! - Programs that open libibverbs by `dlopen(3)`, such as those of the crate sideway, ignore LD_PRELOAD. Give this library
-//!   that name: `ln -s $PWD/librxe_loop_verbs.so DIR/libibverbs.so.1`, and `LD_LIBRARY_PATH=DIR`.
 //! - UCX, and Open MPI over it, require a character device in /dev. As root:
 //!   `mkdir -p /dev/infiniband && ln -s /dev/null /dev/infiniband/loop0`; then `UCX_NET_DEVICES=loop0:1` with
 //!   `UCX_TLS=rc_v,self` or `ud_v,self`. `UCX_SOCKADDR_TLS_PRIORITY=rdmacm` has its listeners use librdmacm.
@@ -104,10 +119,12 @@
 //!   events, post, qp_ex, cq_ex, modify, query          the verbs that work on several kinds of objects
 //!   qp, draft, convert           queue pairs, requests in C's words
 //!   ah, cq, mr (probe), mw, srq  the other objects
+//!   buf                          buffers that it allocates
 //!   channel, pd, port
 //!   context                      an open device
 //!   ..............................................................................................
 //!   wait                         waiting for events
+//!   sysfs                        files of /sys
 //!   raw                          C's pointers and structures as values, objects at fixed addresses; what a forked child
 //!                                has of its own
 //!   side                         what of an object is not behind its lock: unacknowledged events, exclusive use
@@ -121,6 +138,7 @@
 #![cfg_attr(not(test), deny(unsafe_code))]
 
 mod ah;
+mod buf;
 mod channel;
 mod context;
 mod convert;
@@ -151,6 +169,7 @@ mod side;
 mod srq;
 mod stderr;
 mod sys;
+mod sysfs;
 #[cfg(test)]
 mod test;
 mod wait;

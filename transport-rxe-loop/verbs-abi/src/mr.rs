@@ -5,10 +5,11 @@ use std::mem::offset_of;
 use cq_core::setup::Access;
 use transport_rxe_loop::MemoryRegion;
 
+use crate::buf;
 use crate::errno::Errno;
 use crate::pd::{DOMAINS, make_in};
 use crate::probe;
-use crate::raw::{Kind, Memory, Table};
+use crate::raw::{In, Kind, Memory, Table, Wanted};
 use crate::sys::*;
 
 impl Kind for MemoryRegion {
@@ -53,6 +54,37 @@ pub fn reg_mr_iova(
         return Err(Errno::OPNOTSUPP);
     }
     reg_mr(pd, memory, length, access)
+}
+
+/// `ibv_reg_mr_ex(3)`. As [`reg_mr_iova`], and of a buffer as [`reg_buf_mr`]. EINVAL: no attributes, or no address.
+/// EOPNOTSUPP: memory behind a descriptor, a DMA handle, or what newer headers know.
+pub fn reg_mr_ex(pd: *mut ibv_pd, attr: In<'_, ibv_mr_init_attr>) -> Result<*mut ibv_mr, Errno> {
+    const KNOWN: u64 = IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_BUF;
+    let Wanted { mask, memory, length, iova, access, buf } = attr.wanted()?;
+    if mask & !KNOWN != 0 {
+        return Err(Errno::OPNOTSUPP);
+    }
+    if mask & IBV_REG_MR_MASK_ADDR == 0 {
+        return Err(Errno::INVAL);
+    }
+    if let Some(buf) = buf {
+        buf::check(buf, pd, memory, length)?;
+    }
+    let iova = iova.unwrap_or(memory.pointer().addr() as u64);
+    reg_mr_iova(pd, memory, length, iova, access)
+}
+
+/// `ibv_reg_buf_mr(3)`. As [`reg_mr`]. EINVAL: the memory is not inside the buffer, or that is of another domain. EINVAL,
+/// ENOENT: no buffer.
+pub fn reg_buf_mr(
+    pd: *mut ibv_pd,
+    buf: *const ibv_buf,
+    memory: Memory,
+    length: usize,
+    access: c_int,
+) -> Result<*mut ibv_mr, Errno> {
+    buf::check(buf, pd, memory, length)?;
+    reg_mr(pd, memory, length, access.cast_unsigned())
 }
 
 /// `ibv_dereg_mr(3)`. EINVAL, ENOENT: no region. EBUSY: a memory window is bound to it.

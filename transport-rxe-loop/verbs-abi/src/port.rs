@@ -20,6 +20,8 @@ const LINK_UP: u8 = 5;
 /// Four lanes of 25 Gb/s, as the specification numbers them. Nothing is ever as slow as it says.
 const WIDTH_4X: u8 = 2;
 const SPEED_EDR: u8 = 32;
+/// The same in units of 100 Mb/s.
+const SPEED: u64 = 1000;
 
 /// What the device says of this port.
 pub fn at_port(context: *const ibv_context, port: u32) -> Result<Port, Errno> {
@@ -67,6 +69,16 @@ pub fn query_port(
         Ok((device.port(PORT)?, device.gid_table(PORT)?.len()))
     })?;
     port_attr.put_sized(port_attr_len, &attr(&found, gids))
+}
+
+/// `ibv_query_port_speed(3)`. EINVAL, ENOENT: no context, no such port, no buffer.
+pub fn query_port_speed(
+    context: *const ibv_context,
+    port_num: u32,
+    port_speed: Out<'_, u64>,
+) -> Result<(), Errno> {
+    at_port(context, port_num)?;
+    port_speed.put(SPEED)
 }
 
 fn attr(found: &Port, gids: usize) -> ibv_port_attr {
@@ -240,6 +252,13 @@ mod tests {
             assert_eq!(told, answer);
         }
         assert_eq!((attr.max_mtu, attr.port_cap_flags2), (IBV_MTU_4096, 0));
+        let mut speed = 0;
+        // SAFETY: a buffer for the number.
+        unsafe {
+            assert_eq!(ibv_query_port_speed(context, 1, &raw mut speed), 0);
+            assert_eq!(ibv_query_port_speed(context, 257, &raw mut speed), libc::EINVAL);
+        }
+        assert_eq!((speed, attr.active_width, attr.active_speed), (4 * 250, 2, 32));
         let found = at_port(context, 1).unwrap();
         assert_eq!((attr.lid, u64::from(attr.max_msg_sz)), (found.lid, found.max_msg_size));
     }

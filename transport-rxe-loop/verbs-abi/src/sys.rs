@@ -53,8 +53,56 @@ pub const IB_UVERBS_DEVICE_FLUSH_GLOBAL: u64 = 1 << 38;
 pub const IB_UVERBS_DEVICE_FLUSH_PERSISTENT: u64 = 1 << 39;
 pub const IB_UVERBS_DEVICE_ATOMIC_WRITE: u64 = 1 << 40;
 
-/// An operation that newer headers have.
+/// Operations that newer headers have.
+pub const IBV_WR_FLUSH: ibv_wr_opcode = 14;
 pub const IBV_QP_EX_WITH_FLUSH: u32 = 1 << 11;
+
+/// Events and flags that newer headers have.
+pub const RDMA_CM_EVENT_ADDRINFO_RESOLVED: rdma_cm_event_type = 16;
+pub const RDMA_CM_EVENT_ADDRINFO_ERROR: rdma_cm_event_type = 17;
+pub const RDMA_CM_EVENT_USER: rdma_cm_event_type = 18;
+pub const RAI_SA: u32 = 0x10;
+pub const RAI_DNS: u32 = 0x20;
+
+// What a newer `ibv_mr_init_attr` has set.
+pub const IBV_REG_MR_MASK_IOVA: u64 = 1 << 0;
+pub const IBV_REG_MR_MASK_ADDR: u64 = 1 << 1;
+pub const IBV_REG_MR_MASK_FD: u64 = 1 << 2;
+pub const IBV_REG_MR_MASK_FD_OFFSET: u64 = 1 << 3;
+pub const IBV_REG_MR_MASK_DMAH: u64 = 1 << 4;
+pub const IBV_REG_MR_MASK_BUF: u64 = 1 << 5;
+
+/// What `ibv_reg_mr_ex(3)` takes, as its first header has it.
+#[repr(C)]
+pub struct ibv_mr_init_attr {
+    pub length: usize,
+    pub access: c_int,
+    pub comp_mask: u64,
+    pub iova: u64,
+    pub addr: *mut c_void,
+    pub fd: c_int,
+    pub fd_offset: u64,
+    pub dmah: *mut c_void,
+}
+
+/// The same, as later headers have it.
+#[repr(C)]
+pub struct ibv_mr_init_attr_and_buf {
+    pub attr: ibv_mr_init_attr,
+    pub buf: *mut ibv_buf,
+}
+
+const _: () = assert!(
+    offset_of!(ibv_mr_init_attr, iova) == 24
+        && offset_of!(ibv_mr_init_attr, fd_offset) == 48
+        && offset_of!(ibv_mr_init_attr_and_buf, buf) == 64
+);
+
+/// A buffer, of which programs know only the address.
+#[repr(C)]
+pub struct ibv_buf {
+    pub pd: *mut ibv_pd,
+}
 
 /// A queue pair, with the function that newer headers have behind those of 44.
 #[repr(C)]

@@ -35,6 +35,28 @@ pub fn event_type_str(event: ibv_event_type) -> *const c_char {
     text(&EVENTS, &event)
 }
 
+/// What libibverbs calls an operation. Programs print it, too.
+pub fn wr_opcode_str(opcode: ibv_wr_opcode) -> *const c_char {
+    let text = match opcode {
+        IBV_WR_RDMA_WRITE => c"rdma-write",
+        IBV_WR_RDMA_WRITE_WITH_IMM => c"rdma-write-with-imm",
+        IBV_WR_SEND => c"send",
+        IBV_WR_SEND_WITH_IMM => c"send-with-imm",
+        IBV_WR_RDMA_READ => c"rdma-read",
+        IBV_WR_ATOMIC_CMP_AND_SWP => c"atomic-cmp-and-swp",
+        IBV_WR_ATOMIC_FETCH_AND_ADD => c"atomic-fetch-and-add",
+        IBV_WR_LOCAL_INV => c"local-inv",
+        IBV_WR_BIND_MW => c"bind-mw",
+        IBV_WR_SEND_WITH_INV => c"send-with-inv",
+        IBV_WR_TSO => c"tso",
+        IBV_WR_DRIVER1 => c"driver1",
+        IBV_WR_FLUSH => c"flush",
+        IBV_WR_ATOMIC_WRITE => c"atomic-write",
+        _ => UNKNOWN,
+    };
+    text.as_ptr()
+}
+
 /// `ibv_node_type_str(3)`.
 pub fn node_type_str(node_type: ibv_node_type) -> *const c_char {
     let text = match node_type {
@@ -83,6 +105,8 @@ pub fn cm_event_str(event: rdma_cm_event_type) -> *const c_char {
         RDMA_CM_EVENT_MULTICAST_ERROR => c"RDMA_CM_EVENT_MULTICAST_ERROR",
         RDMA_CM_EVENT_ADDR_CHANGE => c"RDMA_CM_EVENT_ADDR_CHANGE",
         RDMA_CM_EVENT_TIMEWAIT_EXIT => c"RDMA_CM_EVENT_TIMEWAIT_EXIT",
+        RDMA_CM_EVENT_ADDRINFO_RESOLVED => c"RDMA_CM_EVENT_ADDRINFO_RESOLVED",
+        RDMA_CM_EVENT_ADDRINFO_ERROR => c"RDMA_CM_EVENT_ADDRINFO_ERROR",
         _ => c"UNKNOWN EVENT",
     };
     text.as_ptr()
@@ -121,6 +145,9 @@ mod tests {
                 (ibv_event_type_str(ibv_event_type(16)), "last WQE reached"),
                 (ibv_event_type_str(ibv_event_type(11)), "LID change"),
                 (ibv_event_type_str(ibv_event_type(20)), "unknown"),
+                (ibv_wr_opcode_str(IBV_WR_SEND), "send"),
+                (ibv_wr_opcode_str(IBV_WR_FLUSH), "flush"),
+                (ibv_wr_opcode_str(12), "unknown"),
                 (ibv_node_type_str(IBV_NODE_CA), "InfiniBand channel adapter"),
                 (ibv_node_type_str(-1), "unknown"),
                 (ibv_node_type_str(0), "unknown"),
@@ -128,7 +155,8 @@ mod tests {
                 (ibv_port_state_str(6), "unknown"),
                 (rdma_event_str(RDMA_CM_EVENT_ESTABLISHED), "RDMA_CM_EVENT_ESTABLISHED"),
                 (rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT), "RDMA_CM_EVENT_TIMEWAIT_EXIT"),
-                (rdma_event_str(16), "UNKNOWN EVENT"),
+                (rdma_event_str(16), "RDMA_CM_EVENT_ADDRINFO_RESOLVED"),
+                (rdma_event_str(18), "UNKNOWN EVENT"),
             ] {
                 assert_eq!(said(text), expected);
             }

@@ -1,6 +1,6 @@
 //! Programs that know libibverbs and librdmacm only, as Debian has them, unchanged on the loopback: those of rdma-core
 //! and of perftest, two processes each, the tests of pyverbs, and programs of others that connect by librdmacm. And
-//! librpma, each of whose entries is called.
+//! librpma, each of whose entries is called, and a program that opens both libraries by itself.
 //!
 //! | module | owns |
 //! |---|---|
@@ -11,6 +11,7 @@
 //! | `suite` | the tests of pyverbs: where they come from, and what they show |
 //! | `pairs` | servers and clients that connect by librdmacm, as data |
 //! | `connecting` | running these, side by side |
+//! | `loader` | a program that opens the libraries by itself, and finds each name by its version |
 //! | `rpma` | librpma: a program that calls every entry, and what each must give |
 
 use std::collections::BTreeSet;
@@ -37,6 +38,7 @@ mod connecting;
 mod figures;
 mod judge;
 mod list;
+mod loader;
 mod meeting;
 mod pairs;
 mod rpma;
@@ -116,6 +118,7 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
     suite::put(folder, job)?;
     let device = connecting::put(folder)?;
     let rounds: Vec<_> = rounds(geteuid().is_root()).collect();
+    let names = loader::run(&rounds, folder, job)?;
     let entries = rpma::run(&rounds, folder, job)?;
     let (mut faults, mut counts, mut connected) = (Vec::new(), Vec::new(), 0);
     let mut figures = vec![Vec::new(); runs().count()];
@@ -147,7 +150,7 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
     let all: usize = figures.len() + (rounds.len() - 1) * programs.len();
     let summary = format!(
         "{} programs in {all} runs: {}; {} tests of pyverbs or more and {entries} entries of librpma in each; \
-         {} by librdmacm in {connected} runs",
+         {names} names by their versions; {} by librdmacm in {connected} runs",
         programs.len(),
         counts.join(", "),
         suite::LEAST,

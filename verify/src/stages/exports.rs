@@ -1,10 +1,11 @@
 //! The names that a shared library exports, and whether those of `librxe_loop_verbs.so` are those of the libraries that it
-//! stands for, libibverbs and librdmacm.
+//! stands for, libibverbs and librdmacm, by name and version.
 //!
 //! A program's calls go to ours, which comes first. A name that ours does not have is the real library's, which
-//! takes our objects for its own.
+//! takes our objects for its own. Which names there are in the newest release is data; those that are installed, of whatever
+//! release, are among these.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -13,25 +14,19 @@ use object::{Endianness, Object, ObjectSymbol, SymbolSection};
 
 use crate::run::Stop;
 
-/// The versions of names that anybody may use. What is IBVERBS_PRIVATE is for drivers, which make objects of
-/// their own. librdmacm has no other names.
+/// The libraries whose functions the C ABI defines.
+pub const LIBRARIES: [&str; 2] = ["libibverbs.so.1", "librdmacm.so.1"];
+
+/// The names of the newest release below their versions, and those that are left out.
+const NAMES: &str = include_str!("../../../transport-rxe-loop/verbs-abi/names.txt");
+
+/// The versions of names that anybody may use, as they are called in each of the libraries. What is IBVERBS_PRIVATE is for
+/// drivers, which make objects of their own. librdmacm has no other names.
 const PUBLIC: [&str; 2] = ["IBVERBS_1.", "RDMACM_1."];
 
-/// Private, yet programs of rdma-core use it: `ibv_devinfo`, pyverbs.
-const USED_BY_PROGRAMS: [&str; 1] = ["ibv_query_gid_type"];
-
-/// Public names that stay the real library's, since none is given an object of ours: structures of the kernel
-/// are copied to and from the caller's own, files are read by their paths, and a driver, which brings devices of
-/// its own, is registered.
-const HARMLESS: [&str; 7] = [
-    "ibv_copy_ah_attr_from_kern",
-    "ibv_copy_path_rec_from_kern",
-    "ibv_copy_path_rec_to_kern",
-    "ibv_copy_qp_attr_from_kern",
-    "ibv_get_sysfs_path",
-    "ibv_read_sysfs_file",
-    "ibv_register_driver",
-];
+/// What ours exports without a version, so that it answers to each: names that are private, with another version in each
+/// release, and yet used by programs (`ibv_devinfo`, pyverbs) or declared for them; and a name of the C library.
+const OF_EVERY_VERSION: [&str; 3] = ["dlopen", "ibv_query_gid_type", "ibv_wr_opcode_str"];
 
 /// What a library exports: each name with its version, none where the library has no versions.
 pub type Exports = BTreeSet<(String, String)>;
@@ -63,20 +58,64 @@ fn in_elf(bytes: &[u8]) -> object::Result<Exports> {
     Ok(exports)
 }
 
-/// How many names ours has, if it has every one of theirs that takes objects, and none but theirs.
-pub fn judge(ours: &Exports, theirs: &[(&str, Exports)]) -> Result<usize, Stop> {
-    let mut public = BTreeSet::new();
-    for (library, exports) in theirs {
-        let before = public.len();
-        public.extend(exports.iter().filter(is_public).map(|(name, _)| name.as_str()));
-        if public.len() == before {
-            return Err(Stop::Failed(format!("{library} has no public name")));
+/// The names of the newest release, each with its versions, the last one last.
+fn newest(names: &str) -> BTreeMap<&str, Vec<&str>> {
+    let (mut version, mut all) = ("", BTreeMap::<_, Vec<_>>::new());
+    for line in names.lines() {
+        match line.chars().next() {
+            None | Some('#' | '-') => {}
+            Some('A'..='Z') => version = line,
+            Some(_) => all.entry(line).or_default().push(version),
         }
     }
-    let ours: BTreeSet<_> = ours.iter().map(|(name, _)| name.as_str()).collect();
-    let missing = public.difference(&ours).filter(|name| !HARMLESS.contains(name)).copied();
-    let stray = ours.difference(&public).copied();
-    let [missing, stray] = [missing.collect::<Vec<_>>(), stray.collect()].map(|all| all.join(" "));
+    all
+}
+
+/// The names that ours must have, with their versions.
+pub fn wanted() -> Exports {
+    wanted_of(NAMES)
+}
+
+fn wanted_of(names: &str) -> Exports {
+    let left_out: BTreeSet<_> = names.lines().filter_map(|line| line.strip_prefix('-')).collect();
+    let all = newest(names).into_iter().filter(|(name, _)| !left_out.contains(name));
+    let last = |versions: Vec<&str>| versions.last().map_or(String::new(), |&last| last.into());
+    all.map(|(name, versions)| (name.to_owned(), last(versions))).collect()
+}
+
+/// The library that has names of this version.
+pub fn library_of(version: &str) -> &'static str {
+    let library = PUBLIC.iter().zip(LIBRARIES).find(|(public, _)| version.starts_with(*public));
+    library.map_or("", |(_, library)| library)
+}
+
+/// How many names ours has, if these are all that it must have and no other, and the newest release has all of theirs.
+pub fn judge(ours: &Exports, theirs: &[(&str, Exports)]) -> Result<usize, Stop> {
+    judge_by(NAMES, ours, theirs)
+}
+
+fn judge_by(names: &str, ours: &Exports, theirs: &[(&str, Exports)]) -> Result<usize, Stop> {
+    let known = newest(names);
+    for (library, exports) in theirs {
+        let public: Vec<_> = exports.iter().filter(|(_, version)| is_public(version)).collect();
+        if public.is_empty() {
+            return Err(Stop::Failed(format!("{library} has no public name")));
+        }
+        let is_known = |(name, version): &(String, String)| {
+            known.get(name.as_str()).is_some_and(|versions| versions.contains(&version.as_str()))
+        };
+        if let Some((name, version)) = public.into_iter().find(|export| !is_known(export)) {
+            let why = format!("{library} is newer than names.txt: it has {name}@{version}");
+            return Err(Stop::Failed(why));
+        }
+    }
+    let mut wanted = wanted_of(names);
+    wanted.extend(OF_EVERY_VERSION.map(|name| (name.to_owned(), String::new())));
+    let listed = |exports: &mut dyn Iterator<Item = &(String, String)>| {
+        exports.map(|(name, version)| format!("{name}@{version}")).collect::<Vec<_>>().join(" ")
+    };
+    let missing = listed(&mut wanted.difference(ours));
+    let stray = listed(&mut ours.difference(&wanted));
     if missing.is_empty() && stray.is_empty() {
         return Ok(ours.len());
     }
@@ -85,10 +124,9 @@ pub fn judge(ours: &Exports, theirs: &[(&str, Exports)]) -> Result<usize, Stop> 
     )))
 }
 
-/// Whether programs may use it.
-fn is_public((name, version): &&(String, String)) -> bool {
-    let is_public = PUBLIC.iter().any(|public| version.starts_with(public));
-    is_public || USED_BY_PROGRAMS.contains(&name.as_str())
+/// Whether programs may use names of this version.
+fn is_public(version: &str) -> bool {
+    PUBLIC.iter().any(|public| version.starts_with(public))
 }
 
 #[cfg(test)]
@@ -99,30 +137,64 @@ mod tests {
         exports.iter().map(|&(name, version)| (name.into(), version.into())).collect()
     }
 
+    const NAMES: &str = "# of a release\n-ibv_register_driver\n\nIBVERBS_1.0\nibv_open_device\n\n\
+        IBVERBS_1.1\nibv_open_device\nibv_register_driver\n\nRDMACM_1.0\nrdma_listen\n";
+
     fn theirs() -> [(&'static str, Exports); 2] {
         let verbs = library(&[
             ("ibv_open_device", "IBVERBS_1.0"),
             ("ibv_open_device", "IBVERBS_1.1"),
             ("ibv_query_gid_type", "IBVERBS_PRIVATE_34"),
             ("ibv_register_driver", "IBVERBS_1.1"),
-            ("verbs_set_ops", "IBVERBS_PRIVATE_34"),
         ]);
         [("verbs", verbs), ("cm", library(&[("rdma_listen", "RDMACM_1.0")]))]
     }
 
+    const OURS: [(&str, &str); 5] = [
+        ("dlopen", ""),
+        ("ibv_open_device", "IBVERBS_1.1"),
+        ("ibv_query_gid_type", ""),
+        ("ibv_wr_opcode_str", ""),
+        ("rdma_listen", "RDMACM_1.0"),
+    ];
+
     #[test]
-    fn a_library_has_every_name_that_takes_objects_and_no_other() {
-        let names = ["ibv_open_device", "ibv_query_gid_type", "rdma_listen"];
-        let ours = library(&names.map(|name| (name, "")));
-        assert_eq!(judge(&ours, &theirs()), Ok(3));
-        let ours = library(&[("ibv_open_device", ""), ("verbs_set_ops", "")]);
-        let said = judge(&ours, &theirs()).unwrap_err().to_string();
-        for names in ["[ibv_query_gid_type rdma_listen]", "[verbs_set_ops]"] {
-            assert!(said.contains(names), "{said}");
+    fn a_library_has_every_name_with_its_last_version_and_no_other() {
+        assert_eq!(judge_by(NAMES, &library(&OURS), &theirs()), Ok(5));
+        for (nth, wrong, said) in [
+            (1, ("ibv_open_device", "IBVERBS_1.0"), "missing: [ibv_open_device@IBVERBS_1.1]"),
+            (1, ("ibv_open_device", ""), "no library has: [ibv_open_device@]"),
+            (2, ("verbs_set_ops", ""), "no library has: [verbs_set_ops@]"),
+            (4, OURS[0], "missing: [rdma_listen@RDMACM_1.0]"),
+        ] {
+            let mut ours = OURS;
+            ours[nth] = wrong;
+            let why = judge_by(NAMES, &library(&ours), &theirs()).unwrap_err().to_string();
+            assert!(why.contains(said), "{why}");
         }
-        let [verbs, _] = theirs();
-        let said = judge(&ours, &[verbs, ("cm", library(&[]))]).unwrap_err().to_string();
-        assert!(said.contains("cm has no public name"), "{said}");
+    }
+
+    #[test]
+    fn what_is_installed_is_of_a_release_that_is_known() {
+        let judge = |name, version| {
+            let [verbs, _] = theirs();
+            let cm = ("cm", library(&[(name, version)]));
+            judge_by(NAMES, &library(&OURS), &[verbs, cm]).unwrap_err().to_string()
+        };
+        assert!(
+            judge("rdma_of_tomorrow", "RDMACM_1.9").contains("has rdma_of_tomorrow@RDMACM_1.9")
+        );
+        assert!(judge("rdma_listen", "RDMACM_1.9").contains("newer than names.txt"));
+        assert!(judge("rdma_listen", "").contains("cm has no public name"));
+    }
+
+    #[test]
+    fn each_name_is_of_one_of_the_libraries() {
+        let wanted = wanted();
+        assert!(wanted.len() > 150, "{}", wanted.len());
+        for (name, version) in wanted {
+            assert!(LIBRARIES.contains(&library_of(&version)), "{name}@{version}");
+        }
     }
 
     #[test]

@@ -16,9 +16,6 @@ pub const PACKAGES: &[&str] = &["libibverbs-dev", "librdmacm-dev", "bindgen", "l
 /// Those of them whose versions change what bindgen makes.
 const MADE_WITH: [&str; 3] = ["libibverbs-dev", "librdmacm-dev", "bindgen"];
 
-/// The libraries whose functions the C ABI defines.
-const LIBRARIES: [&str; 2] = ["libibverbs.so.1", "librdmacm.so.1"];
-
 /// What bindgen made. It begins with how.
 const GENERATED: &str = "transport-rxe-loop/verbs-abi/src/sys/generated.rs";
 
@@ -32,7 +29,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     let functions = guide()?;
     generate(job)?;
     Ok(format!(
-        "bindgen makes the same of the headers; {names} names are those of libibverbs and librdmacm; \
+        "bindgen makes the same of the headers; {names} names have the versions of libibverbs and librdmacm; \
          a guide has the {functions} functions of the verbs"
     ))
 }
@@ -112,7 +109,7 @@ fn same(kept: &str, made: &str) -> Result<(), Stop> {
 fn names(job: &mut Job) -> Result<usize, Stop> {
     let ours = exports::of(&preload::build(job)?)?;
     let mut theirs = Vec::new();
-    for library in LIBRARIES {
+    for library in exports::LIBRARIES {
         let path = job.ask("cc", Command::new("cc").arg(format!("-print-file-name={library}")))?;
         theirs.push((library, exports::of(&PathBuf::from(path.trim()))?));
     }

@@ -52,6 +52,8 @@ pub struct IdEvent {
     pub qkey: u32,
     /// The identifier that a connection request brings.
     pub request: Option<CmId>,
+    /// The argument of an event that the program has [queued itself](CmId::queue_event); else 0.
+    pub arg: u64,
 }
 
 fn errno(errno: rustix::io::Errno) -> Errno {
@@ -96,7 +98,9 @@ impl EventChannel {
     }
 
     fn event(&self, Queued { id, event, message }: Queued) -> IdEvent {
+        let arg = if let Event::Own(_, _, arg) = event { arg } else { 0 };
         let (kind, status, request) = match event {
+            Event::Own(kind, status, _) => (EventKind(kind), status, None),
             Event::AddrResolved => (EventKind::ADDR_RESOLVED, 0, None),
             Event::AddrError(why) => (EventKind::ADDR_ERROR, -why.raw_os_error(), None),
             Event::RouteResolved => (EventKind::ROUTE_RESOLVED, 0, None),
@@ -118,7 +122,7 @@ impl EventChannel {
         };
         let mut event = CmEvent::new(kind, Status(status));
         event.param = message.as_ref().map_or_else(ConnParam::default, attributes::received);
-        IdEvent { id: id.0, event, qkey: message.map_or(0, |message| message.qkey), request }
+        IdEvent { id: id.0, event, qkey: message.map_or(0, |message| message.qkey), request, arg }
     }
 }
 
@@ -308,6 +312,14 @@ impl CmId {
             return Err(Errno::EINVAL);
         }
         self.with(|all, key| all.migrate(key, channel.key))
+    }
+
+    /// Queues an event of the program's own: `rdma_write_cm_event`. It is taken behind those that are queued.
+    ///
+    /// # Errors
+    /// ENODEV: this is a forked child.
+    pub fn queue_event(&self, kind: EventKind, status: Status, arg: u64) -> Result<(), Errno> {
+        self.with(|all, key| all.push(key, Event::Own(kind.0, status.0, arg), None))
     }
 
     /// The attributes with which its queue pair goes to INIT, RTR or RTS: `rdma_init_qp_attr`.

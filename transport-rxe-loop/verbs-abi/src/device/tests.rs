@@ -28,6 +28,12 @@ fn the_list_ends_with_null_and_the_devices_outlive_it() {
 }
 
 #[test]
+fn a_device_is_of_no_drivers() {
+    // SAFETY: libraries of drivers read a word behind the structure.
+    assert_eq!(unsafe { device().add(1).cast::<usize>().read() }, 0);
+}
+
+#[test]
 fn an_open_device_is_what_the_header_takes_for_one() {
     let context = open();
     // SAFETY: contexts stay where they are; the descriptor is open as long as this one.

@@ -27,6 +27,8 @@ exported! {
     rdma_get_devices(num_devices: *mut c_int) -> *mut *mut ibv_context = pointer(get_devices);
     rdma_free_devices(list: *mut *mut ibv_context) = plain(Returned::free);
     rdma_event_str(event: rdma_cm_event_type) -> *const c_char = plain(words::cm_event_str);
+    rdma_query_addrinfo(id: *mut rdma_cm_id, info: *mut *mut rdma_addrinfo) -> c_int =
+        zero(addr_info::query_addr_info);
     rdma_freeaddrinfo(res: *mut rdma_addrinfo) = plain(Results::free);
     rdma_get_src_port(id: *mut rdma_cm_id) -> u16 = plain(id::src_port);
     rdma_get_dst_port(id: *mut rdma_cm_id) -> u16 = plain(id::dst_port);
@@ -44,13 +46,17 @@ exported! {
     rdma_destroy_srq(id: *mut rdma_cm_id) = plain(srq::destroy_srq);
 }
 
-// It may wait for a name server, and a thread may be cancelled meanwhile.
+// They may wait for a name server, and a thread may be cancelled meanwhile.
 exported! {
     "C-unwind";
     rdma_getaddrinfo(
         node: *const c_char, service: *const c_char, hints: *const rdma_addrinfo,
         res: *mut *mut rdma_addrinfo
     ) -> c_int = resolved(addr_info::get_addr_info);
+    rdma_resolve_addrinfo(
+        id: *mut rdma_cm_id, node: *const c_char, service: *const c_char,
+        hints: *const rdma_addrinfo
+    ) -> c_int = zero(addr_info::resolve_addr_info);
 }
 
 /// `rdma_get_devices(3)`, with what the context carries.
@@ -94,6 +100,9 @@ exported! {
 
     rdma_bind_addr(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int = zero(connect::bind_addr);
     rdma_listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int = zero(connect::listen);
+    rdma_write_cm_event(
+        id: *mut rdma_cm_id, event: rdma_cm_event_type, status: c_int, arg: u64
+    ) -> c_int = zero(connect::write_cm_event);
     rdma_establish(id: *mut rdma_cm_id) -> c_int = zero(connect::establish);
     rdma_reject(id: *mut rdma_cm_id, private_data: *const c_void, private_data_len: u8) -> c_int =
         zero(connect::reject);

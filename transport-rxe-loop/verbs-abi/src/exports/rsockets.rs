@@ -3,7 +3,7 @@
 //! `rsocket` fails with EOPNOTSUPP. So there is no descriptor of an rsocket, and what takes one fails with EBADF, as
 //! librdmacm's functions do with other descriptors. `rpoll` and `rselect` take any descriptor.
 
-use libc::{fd_set, iovec, msghdr, nfds_t, off_t, pollfd, timeval};
+use libc::{epoll_event, fd_set, iovec, msghdr, nfds_t, off_t, pollfd, timeval};
 
 use super::unsupported;
 use crate::errno::{Errno, minus_one};
@@ -70,6 +70,13 @@ fixed! {
     riounmap(c_int, *mut c_void, usize) -> c_int = none();
     /// `rsocket(7)`: writing there. The number of bytes has no sign: the largest stands for -1.
     riowrite(c_int, *const c_void, usize, off_t, c_int) -> usize = none() as usize;
+
+    /// `epoll_create1(2)`: of nothing but rsockets.
+    repoll_create(c_int) -> c_int = minus_one(unsupported());
+    /// `epoll_ctl(2)`.
+    repoll_ctl(c_int, c_int, c_int, *mut epoll_event) -> c_int = none();
+    /// `epoll_wait(2)`.
+    repoll_wait(c_int, *mut epoll_event, c_int, c_int) -> c_int = none();
 }
 
 unsafe extern "C-unwind" {

@@ -103,7 +103,7 @@ impl<'a, T> In<'a, T> {
     ///
     /// # Errors
     /// EINVAL: the pointer is null.
-    pub fn given(self) -> Result<&'a T, Errno> {
+    pub fn given(&self) -> Result<&'a T, Errno> {
         // SAFETY: null or a valid value, by `of_c`.
         unsafe { self.0.as_ref() }.ok_or(Errno::INVAL)
     }
@@ -245,6 +245,33 @@ impl Memory {
         // SAFETY: the manual page requires the same of the program: the memory stays mapped while it is registered, and
         // the device may access it at any time.
         unsafe { domain.register(self.0.cast(), length, access) }
+    }
+}
+
+/// What `ibv_reg_mr_ex(3)` is to register.
+pub struct Wanted {
+    pub mask: u64,
+    pub memory: Memory,
+    pub length: usize,
+    pub iova: Option<u64>,
+    pub access: c_uint,
+    pub buf: Option<*mut ibv_buf>,
+}
+
+impl In<'_, ibv_mr_init_attr> {
+    /// The attributes that the mask names.
+    ///
+    /// # Errors
+    /// EINVAL: the pointer is null.
+    pub fn wanted(self) -> Result<Wanted, Errno> {
+        let &ibv_mr_init_attr { length, access, comp_mask: mask, iova, addr, .. } = self.given()?;
+        let has = |attribute| mask & attribute != 0;
+        let with_buf = self.0.cast::<ibv_mr_init_attr_and_buf>();
+        // SAFETY: the header of a program that sets this has the buffer, by `of_c`.
+        let buf = has(IBV_REG_MR_MASK_BUF).then(|| unsafe { (&raw const (*with_buf).buf).read() });
+        let iova = has(IBV_REG_MR_MASK_IOVA).then_some(iova);
+        let (memory, access) = (Memory(addr), access.cast_unsigned());
+        Ok(Wanted { mask, memory, length, iova, access, buf })
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::ptr;
 
-use rustix::mm::{Advice, madvise};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use super::arg::Argument;
+use crate::errno::Errno;
 
 /// A copy of a list, with null behind it, in memory of the C library's; `None` if there is none.
 pub fn to_c<T>(list: &[*mut T]) -> Option<*mut *mut T> {
@@ -33,6 +35,42 @@ impl<T> Returned<T> {
     pub fn free(self) {
         // SAFETY: null or a list of `to_c`, which the program passes back once, as the manual page requires.
         unsafe { libc::free(self.0.cast()) };
+    }
+}
+
+/// Memory of its own, of whole pages, zeroed.
+pub struct Pages {
+    start: usize,
+    size: usize,
+}
+
+impl Pages {
+    /// At least so many bytes, of which there are some.
+    ///
+    /// # Errors
+    /// EINVAL: none. ENOMEM.
+    pub fn new(size: usize) -> Result<Self, Errno> {
+        let (rights, private) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        // SAFETY: the system chooses where, so that it replaces nothing.
+        let start = unsafe { mmap_anonymous(ptr::null_mut(), size, rights, private) }?;
+        Ok(Self { start: start.expose_provenance(), size })
+    }
+
+    /// Where it begins.
+    pub fn start(&self) -> *mut c_void {
+        ptr::with_exposed_provenance_mut(self.start)
+    }
+
+    /// How many bytes were asked for.
+    pub const fn size(&self) -> usize {
+        self.size
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: this mapping, which the program uses no more, as the manual page requires.
+        let _ = unsafe { munmap(self.start(), self.size) };
     }
 }
 

@@ -6,6 +6,8 @@ use std::ffi::CStr;
 use crate::errno::Errno;
 use crate::raw::addr_info::{AddrInfo, Found, Text, getaddrinfo, to_c};
 use crate::raw::{In, Out};
+use crate::rdmacm::connect;
+use crate::rdmacm::id::IDS;
 use crate::sys::*;
 
 /// Why there is no address.
@@ -17,13 +19,13 @@ pub enum Unresolved {
     Errno(Errno),
 }
 
-const KNOWN_FLAGS: u32 = RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY;
+const KNOWN_FLAGS: u32 = RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY | RAI_DNS;
 
 /// `rdma_getaddrinfo(3)`. An `ai_family` of the hints counts with and without RAI_FAMILY; where it is 0, the family of the
 /// source that they give counts. There is a result for each address, without routes, and with the source that the hints
 /// give. EAI_BADFLAGS: unknown flags. EAI_FAMILY: another family than IPv4's and IPv6's. EAI_SOCKTYPE: a type of queue
 /// pairs other than RC and UD, or a port space that does not have this type. EAI_NONAME: neither a name nor an address.
-/// -1 with EINVAL: no node, no service and no hints, or no buffer. Else as for `getaddrinfo(3)`.
+/// -1 with EINVAL: no node, no service and no hints, or no buffer. -1 with EOPNOTSUPP: RAI_SA. Else as for `getaddrinfo(3)`.
 pub fn get_addr_info(
     node: Text<'_>,
     service: Text<'_>,
@@ -31,16 +33,66 @@ pub fn get_addr_info(
     res: Out<'_, *mut rdma_addrinfo>,
 ) -> Result<(), Unresolved> {
     res.check().map_err(Unresolved::Errno)?;
+    res.put(to_c(find(node, service, hints)?)).map_err(Unresolved::Errno)
+}
+
+fn find(
+    node: Text<'_>,
+    service: Text<'_>,
+    hints: In<'_, rdma_addrinfo>,
+) -> Result<Vec<AddrInfo>, Unresolved> {
     let (node, service, hints) = (node.optional(), service.optional(), hints.hints());
     if node.is_none() && service.is_none() && hints.is_none() {
         return Err(Unresolved::Errno(Errno::INVAL));
     }
+    if hints.as_ref().is_some_and(|hints| hints.flags & RAI_SA != 0) {
+        return Err(Unresolved::Errno(Errno::OPNOTSUPP));
+    }
     let wanted = judge(hints.unwrap_or_default()).map_err(Unresolved::Eai)?;
-    let results = match (node, service) {
-        (None, None) => vec![as_given(wanted)?],
-        _ => resolve(node, service, &wanted)?,
-    };
-    res.put(to_c(results)).map_err(Unresolved::Errno)
+    match (node, service) {
+        (None, None) => Ok(vec![as_given(wanted)?]),
+        _ => resolve(node, service, &wanted),
+    }
+}
+
+/// `rdma_resolve_addrinfo(3)`. What a name stands for is found before this returns; the event says so all the same. -1 with
+/// EBUSY: the program has not asked for what was found before. EINVAL: wrong hints. EOPNOTSUPP: RAI_SA. EINVAL, ENOENT: no
+/// identifier.
+pub fn resolve_addr_info(
+    id: *const rdma_cm_id,
+    node: Text<'_>,
+    service: Text<'_>,
+    hints: In<'_, rdma_addrinfo>,
+) -> Result<(), Errno> {
+    let slot = IDS.find(id)?;
+    if slot.with(|id| id.resolved.is_some())? {
+        return Err(Errno::BUSY);
+    }
+    match find(node, service, hints) {
+        Ok(found) => {
+            slot.with(|id| id.resolved = Some(found))?;
+            connect::report(slot, RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0)
+        }
+        Err(Unresolved::Errno(errno)) => Err(errno),
+        Err(Unresolved::Eai(libc::EAI_BADFLAGS | libc::EAI_FAMILY | libc::EAI_SOCKTYPE)) => {
+            Err(Errno::INVAL)
+        }
+        Err(Unresolved::Eai(_)) => {
+            connect::report(slot, RDMA_CM_EVENT_ADDRINFO_ERROR, -libc::ENOENT)
+        }
+    }
+}
+
+/// `rdma_query_addrinfo(3)`. -1 with ENOENT: nothing was found, or the program has asked before. EINVAL: no buffer. EINVAL,
+/// ENOENT: no identifier.
+pub fn query_addr_info(
+    id: *const rdma_cm_id,
+    info: Out<'_, *mut rdma_addrinfo>,
+) -> Result<(), Errno> {
+    let slot = IDS.find(id)?;
+    info.check()?;
+    let found = slot.with(|id| id.resolved.take())?;
+    info.put(to_c(found.ok_or(Errno::NOENT)?))
 }
 
 /// The hints, with what they leave open.

@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use std::net::SocketAddr;
 use std::ptr;
 
-use cq_core::cm::ConnParam;
+use cq_core::cm::{ConnParam, EventKind, Status};
 use cq_core::setup::QpState;
 use transport_rxe_loop::cm::CmId;
 
@@ -100,6 +100,30 @@ pub fn resolve(
 pub fn resolve_route(id: *const rdma_cm_id, _timeout_ms: c_int) -> Result<(), Errno> {
     let slot = IDS.find(id)?;
     step(slot, CmId::resolve_route)?;
+    complete(slot)
+}
+
+/// `rdma_write_cm_event(3)`. -1 with EINVAL: another event than RDMA_CM_EVENT_USER. EINVAL, ENOENT: no identifier.
+pub fn write_cm_event(
+    id: *const rdma_cm_id,
+    event: rdma_cm_event_type,
+    status: c_int,
+    arg: u64,
+) -> Result<(), Errno> {
+    let slot = IDS.find(id)?;
+    if event != RDMA_CM_EVENT_USER {
+        return Err(Errno::INVAL);
+    }
+    step(slot, |id| id.queue_event(EventKind(event), Status(status), arg))
+}
+
+/// Reports an event of an identifier's own, as the last of a call.
+pub fn report(
+    slot: &'static Slot<Id>,
+    event: rdma_cm_event_type,
+    status: c_int,
+) -> Result<(), Errno> {
+    step(slot, |id| id.queue_event(EventKind(event), Status(status), 0))?;
     complete(slot)
 }
 
@@ -198,7 +222,7 @@ pub fn init_qp_attr(
 ) -> Result<(), Errno> {
     let (slot, attr) = (IDS.find(id)?, attr.changed()?);
     mask.check()?;
-    let known = slot.with(|id| Ok::<_, Errno>(id.cm()?.qp_attr(QpState(attr.qp_state))?))??;
+    let known = slot.with(|id| id.qp_attr(QpState(attr.qp_state)))??;
     modify::put(&known, attr);
     mask.put(known.mask().bits().cast_signed())
 }
@@ -218,8 +242,12 @@ pub fn set_option(
     }
     let number = value.number(len)?;
     match option.cast_unsigned() {
-        // No packet has them.
-        RDMA_OPTION_ID_TOS | RDMA_OPTION_ID_ACK_TIMEOUT => Ok(()),
+        // No packet has it.
+        RDMA_OPTION_ID_TOS => Ok(()),
+        RDMA_OPTION_ID_ACK_TIMEOUT => {
+            let timeout = u8::try_from(number).map_err(|_| Errno::INVAL)?;
+            slot.with(|id| id.ack_timeout = Some(timeout))
+        }
         // No port is in use once its holder is gone.
         RDMA_OPTION_ID_REUSEADDR => Ok(()),
         RDMA_OPTION_ID_AFONLY => slot.with(|id| id.only_v6 = number != 0),

@@ -1,6 +1,7 @@
 //! Events: `rdma_get_cm_event(3)` and `rdma_ack_cm_event(3)`. An event of an identifier that has a queue pair is told
 //! once the queue pair has followed it: an answer connects it, a rejection fails it.
 
+use std::mem::offset_of;
 use std::os::fd::RawFd;
 use std::ptr;
 
@@ -58,10 +59,10 @@ fn look(channel: &'static Slot<Channel>) -> Result<Look<*mut rdma_cm_event>, Err
 
 /// Gives an event a place, once what belongs to it is done; `None` if its identifier is being destroyed.
 fn tell(event: IdEvent) -> Result<Option<*mut rdma_cm_event>, Errno> {
-    let IdEvent { id, event, qkey, request } = event;
+    let IdEvent { id, event, qkey, request, arg } = event;
     let Some(of) = named(id) else { return Ok(None) };
     let told = request.map(|request| make::requested(of, request)).transpose();
-    let told = told.and_then(|new| insert(of, new, followed(of, event)?, qkey));
+    let told = told.and_then(|new| insert(of, new, followed(of, event)?, (qkey, arg)));
     told.map(Some).inspect_err(|_| of.side().reports.acknowledge(1))
 }
 
@@ -70,13 +71,14 @@ fn insert(
     of: &'static Slot<Id>,
     new: Option<&'static Slot<Id>>,
     event: CmEvent,
-    qkey: u32,
+    (qkey, arg): (u32, u64),
 ) -> Result<*mut rdma_cm_event, Errno> {
     let (id, listener) = (new.unwrap_or(of), new.map(|_| of));
     let data = Data::new(&event.param.private_data);
-    let param = match is_datagram(id) {
-        true => rdma_cm_event_param { ud: ud_param(&event, &data, qkey)? },
-        false => rdma_cm_event_param { conn: conn_param(&event, &data) },
+    let param = match (event.kind.0, is_datagram(id)) {
+        (RDMA_CM_EVENT_USER, _) => rdma_cm_event_param { conn: own_param(&event, &data, arg) },
+        (_, true) => rdma_cm_event_param { ud: ud_param(&event, &data, qkey)? },
+        (_, false) => rdma_cm_event_param { conn: conn_param(&event, &data) },
     };
     let public = rdma_cm_event {
         id: id.face(),
@@ -127,6 +129,13 @@ fn conn_param(event: &CmEvent, data: &Data) -> rdma_conn_param {
         srq: param.srq.into(),
         qp_num: param.qp_num,
     }
+}
+
+/// The argument of the program's own event: newer headers have a number in the union, where its members begin with a pointer.
+fn own_param(event: &CmEvent, data: &Data, arg: u64) -> rdma_conn_param {
+    const _: () = assert!(offset_of!(rdma_conn_param, private_data) == 0);
+    let private_data = ptr::without_provenance(arg as usize);
+    rdma_conn_param { private_data, ..conn_param(event, data) }
 }
 
 /// How the peer of a datagram service is reached.

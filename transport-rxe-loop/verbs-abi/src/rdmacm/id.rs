@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 
+use cq_core::setup::{QpAttr, QpAttrMask, QpState};
 use rustix_futex_sync::Mutex;
 use transport_rxe_loop::cm::CmId;
 
@@ -11,6 +12,7 @@ use crate::context::Opening;
 use crate::cq::{self, Queue};
 use crate::errno::Errno;
 use crate::pd::Domain;
+use crate::raw::addr_info::AddrInfo;
 use crate::raw::child::{Alone, Renewed};
 use crate::raw::cm::Kept;
 use crate::raw::{Kind, Slot, Table};
@@ -25,12 +27,16 @@ pub struct Id {
     pub is_synchronous: bool,
     /// RDMA_OPTION_ID_AFONLY.
     pub only_v6: bool,
+    /// RDMA_OPTION_ID_ACK_TIMEOUT.
+    pub ack_timeout: Option<u8>,
     /// The private data of its request, unless the program gives other.
     pub connect_data: Vec<u8>,
     /// What the requests of a listener get a queue pair of: a domain, or null, and attributes.
     pub template: Option<Kept<(*mut ibv_pd, ibv_qp_init_attr)>>,
     /// What `rdma_route::path_rec` points to.
     pub path: Option<Box<Kept<ibv_sa_path_rec>>>,
+    /// What `rdma_resolve_addrinfo(3)` has found, until the program asks for it.
+    pub resolved: Option<Vec<AddrInfo>>,
     /// The completion queues that were made for its queue pair, since the program gave none: for sends, for receives.
     pub queues: [Option<OwnQueue>; 2],
 }
@@ -42,6 +48,16 @@ impl Id {
     /// ENOENT: it is being destroyed.
     pub fn cm(&self) -> Result<&CmId, Errno> {
         self.cm.as_ref().ok_or(Errno::NOENT)
+    }
+
+    /// The attributes with which its queue pair goes to a state, by its options.
+    ///
+    /// # Errors
+    /// As for [`CmId::qp_attr`].
+    pub fn qp_attr(&self, to: QpState) -> Result<QpAttr, Errno> {
+        let attr = self.cm()?.qp_attr(to)?;
+        let timeout = self.ack_timeout.filter(|_| attr.mask().contains(QpAttrMask::TIMEOUT));
+        Ok(timeout.map_or(attr, |timeout| attr.timeout(timeout)))
     }
 }
 

@@ -175,8 +175,13 @@ fn queue_pairs_of_identifiers_follow_their_events() {
         assert_eq!((attr.dest_qp_num, mask & 1), (0, 1), "the request named no queue pair");
         fails(rdma_init_qp_attr(active.id, &raw mut attr, &raw mut mask), libc::EINVAL);
         ok(rdma_create_qp(id, ptr::null_mut(), &mut init()));
+        let (level, option) = (RDMA_OPTION_ID as c_int, RDMA_OPTION_ID_ACK_TIMEOUT as c_int);
+        ok(rdma_set_option(id, level, option, ptr::from_mut(&mut 21_u8).cast(), 1));
         ok(rdma_accept(id, ptr::null_mut()));
         assert_eq!((*(*id).qp).state, IBV_QPS_RTS);
+        let mut init = init();
+        assert_eq!(ibv_query_qp((*id).qp, &raw mut attr, 0, &raw mut init), 0);
+        assert_eq!(attr.timeout, 21);
         active.expect(RDMA_CM_EVENT_ESTABLISHED);
         assert_eq!((*(*active.id).qp).state, IBV_QPS_RTS);
         listener.expect(RDMA_CM_EVENT_ESTABLISHED);
@@ -269,6 +274,64 @@ fn q11_what_is_no_object_and_what_is_no_option_is_told() {
         ok(libc::fcntl((*side.channel).fd, libc::F_SETFL, flags | libc::O_NONBLOCK));
         let mut event = ptr::null_mut();
         fails(rdma_get_cm_event(side.channel, &raw mut event), libc::EAGAIN);
+    }
+    side.destroy();
+}
+
+#[test]
+fn a_programs_own_event_is_taken_behind_the_others() {
+    let side = Side::new();
+    // SAFETY: as C does it.
+    unsafe {
+        ok(with_address(7, |to| rdma_resolve_addr(side.id, ptr::null_mut(), to, 2000)));
+        ok(rdma_write_cm_event(side.id, RDMA_CM_EVENT_USER, -5, 1 << 63 | 7));
+        fails(rdma_write_cm_event(side.id, RDMA_CM_EVENT_ESTABLISHED, 0, 0), libc::EINVAL);
+        fails(rdma_write_cm_event(ptr::null_mut(), RDMA_CM_EVENT_USER, 0, 0), libc::EINVAL);
+        side.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+        let mut event = ptr::null_mut();
+        ok(rdma_get_cm_event(side.channel, &raw mut event));
+        assert_eq!(((*event).event, (*event).status), (RDMA_CM_EVENT_USER, -5));
+        assert_eq!((*event).id, side.id);
+        assert_eq!((&raw const (*event).param).cast::<u64>().read(), 1 << 63 | 7);
+        ok(rdma_ack_cm_event(event));
+    }
+    side.destroy();
+}
+
+#[test]
+fn names_are_resolved_with_an_event() {
+    let side = Side::new();
+    let (node, no_hints) = (c"127.0.0.1".as_ptr(), ptr::null());
+    let mut found = ptr::null_mut();
+    let resolve = |node, flags: u32| {
+        let hints = rdma_addrinfo { ai_flags: flags.cast_signed(), ..rdma_addrinfo::ZEROED };
+        // SAFETY: as C does it.
+        unsafe { rdma_resolve_addrinfo(side.id, node, c"7471".as_ptr(), &raw const hints) }
+    };
+    // SAFETY: as C does it.
+    unsafe {
+        fails(rdma_query_addrinfo(side.id, &raw mut found), libc::ENOENT);
+        ok(resolve(node, RAI_DNS));
+        fails(resolve(node, 0), libc::EBUSY);
+        side.expect(RDMA_CM_EVENT_ADDRINFO_RESOLVED);
+        fails(rdma_query_addrinfo(side.id, ptr::null_mut()), libc::EINVAL);
+        ok(rdma_query_addrinfo(side.id, &raw mut found));
+        assert_eq!((*found).ai_family, libc::AF_INET);
+        rdma_freeaddrinfo(found);
+        fails(rdma_query_addrinfo(side.id, &raw mut found), libc::ENOENT);
+
+        fails(resolve(ptr::null(), RAI_SA), libc::EOPNOTSUPP);
+        fails(resolve(node, 0x100), libc::EINVAL);
+        fails(rdma_resolve_addrinfo(side.id, ptr::null(), ptr::null(), no_hints), libc::EINVAL);
+        ok(resolve(c"not a name".as_ptr(), RAI_NUMERICHOST));
+        let mut event = ptr::null_mut();
+        ok(rdma_get_cm_event(side.channel, &raw mut event));
+        let told = ((*event).event, (*event).status);
+        assert_eq!(told, (RDMA_CM_EVENT_ADDRINFO_ERROR, -libc::ENOENT));
+        ok(rdma_ack_cm_event(event));
+        // What nobody asks for goes with the identifier.
+        ok(resolve(node, 0));
+        side.expect(RDMA_CM_EVENT_ADDRINFO_RESOLVED);
     }
     side.destroy();
 }
