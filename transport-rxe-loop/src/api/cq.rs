@@ -13,7 +13,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cq_core::queue::raw::{Consumer, Layout};
-use cq_core::queue::{OnChannel, State};
+use cq_core::queue::{OnChannel, Position, State};
 use cq_core::setup::InUse;
 use cq_core::transport::{CqKey, PollCq, PollError};
 use cq_core::wc::Wc;
@@ -191,6 +191,8 @@ pub struct Cq {
     /// Of its ring; if its polls are counted, of one that stays empty.
     consumer: Consumer<'static, OnChannel>,
     counted: Option<Box<Counted>>,
+    /// Where its next completion was to be when it was last armed, if it was not disarmed then.
+    armed_at: Option<Position>,
     // Declared before `handle`: dropped, and so detached from the channels, before the table entry is freed.
     attachments: (Attached, Option<Attached>),
     handle: CqHandle,
@@ -228,7 +230,8 @@ impl Cq {
             channel.map(|channel| Attached::new(channel.events(), Source::Completion(queue.index))),
         );
         let handle = CqHandle { queue: Arc::new(queue) };
-        Ok(Self { consumer, counted, attachments, handle, device, mode: &slot.mode })
+        let armed_at = None;
+        Ok(Self { consumer, counted, armed_at, attachments, handle, device, mode: &slot.mode })
     }
 
     /// The number of completions that it holds: as many as were requested when it was made or last resized

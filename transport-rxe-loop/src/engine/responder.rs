@@ -356,6 +356,7 @@ impl Responder {
     }
 
     /// Fails the queue pair because of a receive, and returns the completion of that.
+    #[cold]
     pub fn refused(&mut self, receive: &Receive, status: WcStatus) -> Entry {
         self.fail(status);
         let wr_id = receive.request.wr_id;

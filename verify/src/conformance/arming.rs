@@ -232,6 +232,22 @@ fn n02_what_is_left_unpolled_is_there_for_the_next_arm<D: Device>() {
     b.expect_event(key);
 }
 
+fn n02_the_only_completion_has_one_event_though_the_queue_is_armed_before_it_is_polled<
+    D: Device,
+>() {
+    let (mut a, mut b) = belled::<D>();
+    let key = b.received.key();
+    arm(&mut b.received, Notify::Next);
+    for id in 0..10 {
+        message(&mut a, &mut b, id);
+        b.expect_event(key);
+        arm(&mut b.received, Notify::Next);
+        b.expect_no_event();
+        b.expect_received(&[(id, S::SUCCESS)]);
+        a.expect_sent(&[(id, S::SUCCESS)]);
+    }
+}
+
 fn n03_successful_sends_that_came_before_the_arm_are_not_solicited<D: Device>() {
     let (mut a, mut b) = belled::<D>();
     message(&mut a, &mut b, 1);

@@ -1,7 +1,7 @@
 //! Arming a completion queue, and [raising its event at once](Cq::arm_or_raise) where completions are there already.
 
-use cq_core::queue::State;
 use cq_core::queue::raw::RawQueue;
+use cq_core::queue::{Position, State};
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify};
 use cq_core::wc::WcStatus;
 
@@ -34,10 +34,13 @@ impl Arm for Cq {
 
 impl Cq {
     /// [Arms](Arm::arm) the queue, and raises the event at once if completions are there that it is armed for, as some
-    /// cards do: for programs that sleep without polling once more ([N2](cq_core::contract#n2)).
+    /// cards do: for programs that sleep without polling the queue empty ([N2](cq_core::contract#n2)).
     ///
     /// - There is one event for each arming, and the queue is not armed after it. The event may be a spurious wake-up
     ///   ([N5](cq_core::contract#n5)).
+    /// - None is raised at once if just one completion has come since the queue was last armed, its event was raised, and
+    ///   all before it were polled: the program has taken this event, or is about to, and polls then. Many programs arm
+    ///   before that, and some can't cope with a spurious wake-up.
     /// - If it is armed for solicited completions, failures and all receives count: the queue does not know which of them
     ///   are of messages sent SOLICITED. Successful sends do not count ([N3](cq_core::contract#n3)).
     /// - A queue that has overrun raises it.
@@ -71,15 +74,23 @@ impl Cq {
     /// # Errors
     /// As for [`arm`](Arm::arm).
     pub fn arm_or_raise(&mut self, on: Notify) -> Result<(), ArmError> {
-        if self.arm(on)? == Armed::MayHaveMissed {
-            self.raise_missed(on);
+        let was_armed = self.ring().is_some_and(|ring| ring.control().armed().is_some());
+        match self.arm(on)? {
+            Armed::Armed => self.armed_at = Some(self.consumer().position()),
+            Armed::MayHaveMissed => self.raise_missed(on, was_armed),
         }
         Ok(())
     }
 
-    /// Raises the event of what was there when the queue was armed, unless a producer has done so since.
+    fn ring(&self) -> Option<RawQueue<'static>> {
+        let completions = self.queue.engine.completions;
+        ring(completions, completions.cq(self.queue.index).fanin.location())
+    }
+
+    /// Raises the event of what was there when the queue was armed, unless a producer has done so since. `was_armed`:
+    /// before that.
     #[cold]
-    fn raise_missed(&self, on: Notify) {
+    fn raise_missed(&mut self, on: Notify, was_armed: bool) {
         let (engine, index) = (self.queue.engine, self.queue.index);
         let slot = engine.completions.cq(index);
         // A forked child gets no completions, and so no events.
@@ -87,14 +98,17 @@ impl Cq {
             return;
         }
         // Producers that could not take the lock gave the queue up; it is not waited for again.
-        let guard =
-            if self.mode.has(CqFlag::GivenUp) { Err(Stuck) } else { complete::lock(engine, index) };
-        let event_action = match (&guard, ring(engine.completions, slot.fanin.location())) {
-            // Under the lock either a producer has disarmed the queue, and its event is due, or this does.
-            (Ok(_), Some(ring)) if self.has_missed(&ring, on) => {
-                slot.moderation.fire(ring.control())
+        let is_given_up = self.mode.has(CqFlag::GivenUp);
+        let guard = if is_given_up { Err(Stuck) } else { complete::lock(engine, index) };
+        let event_action = match (&guard, self.ring()) {
+            (Ok(_), Some(ring)) => {
+                let tail = slot.fanin.position();
+                let raises = self.has_missed(&ring, on) && (was_armed || !self.is_announced(tail));
+                self.armed_at = (!raises).then_some(tail);
+                // Under the lock either a producer has disarmed the queue, and its event is due, or this does.
+                if raises { slot.moderation.fire(ring.control()) } else { EventAction::None }
             }
-            (Ok(_), _) => EventAction::None,
+            (Ok(_), None) => EventAction::None,
             (Err(Stuck), _) => EventAction::Raise,
         };
         drop(guard);
@@ -111,6 +125,13 @@ impl Cq {
             any |= wc.status() != WcStatus::SUCCESS || !tag::is_send(tag);
         });
         any
+    }
+
+    /// Whether a queue that was disarmed since it was last armed holds nothing but the completion that did that.
+    fn is_announced(&self, tail: Position) -> bool {
+        let position = self.consumer().position();
+        let is_running = self.consumer().state() == State::Running;
+        is_running && self.armed_at == Some(position) && tail == position.wrapping_add(1)
     }
 }
 
