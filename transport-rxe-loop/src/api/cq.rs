@@ -13,7 +13,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cq_core::queue::raw::{Consumer, Layout};
-use cq_core::queue::{OnChannel, Position, State};
+use cq_core::queue::{OnChannel, State};
 use cq_core::setup::InUse;
 use cq_core::transport::{CqKey, PollCq, PollError};
 use cq_core::wc::Wc;
@@ -192,7 +192,7 @@ pub struct Cq {
     consumer: Consumer<'static, OnChannel>,
     counted: Option<Box<Counted>>,
     /// Where its next completion was to be when it was last armed, if it was not disarmed then.
-    armed_at: Option<Position>,
+    armed_at: Option<u64>,
     // Declared before `handle`: dropped, and so detached from the channels, before the table entry is freed.
     attachments: (Attached, Option<Attached>),
     handle: CqHandle,

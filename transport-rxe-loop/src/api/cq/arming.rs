@@ -1,7 +1,7 @@
 //! Arming a completion queue, and [raising its event at once](Cq::arm_or_raise) where completions are there already.
 
+use cq_core::queue::State;
 use cq_core::queue::raw::RawQueue;
-use cq_core::queue::{Position, State};
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify};
 use cq_core::wc::WcStatus;
 
@@ -128,7 +128,7 @@ impl Cq {
     }
 
     /// Whether a queue that was disarmed since it was last armed holds nothing but the completion that did that.
-    fn is_announced(&self, tail: Position) -> bool {
+    fn is_announced(&self, tail: u64) -> bool {
         let position = self.consumer().position();
         let is_running = self.consumer().state() == State::Running;
         is_running && self.armed_at == Some(position) && tail == position.wrapping_add(1)
