@@ -166,6 +166,23 @@ fn o05_arming_a_queue_that_has_overrun_wakes_who_sleeps_then() {
 }
 
 #[test]
+fn o05_an_overrun_behind_the_only_completion_has_an_event_of_its_own() {
+    let (channel, _) = hasty_channel();
+    // SAFETY: a channel.
+    let cq = queue(unsafe { (*channel).context }, 1, channel);
+    let end = End::to(cq);
+    arm(cq);
+    end.flush([1]);
+    expect_events(channel, cq, 1);
+    end.flush([2]);
+    expect_events(channel, cq, 0);
+    arm(cq);
+    expect_events(channel, cq, 1);
+    assert_eq!(poll(cq, 1).map(|stored| wr_ids(&stored)), Ok(vec![1]));
+    assert_eq!(poll(cq, 1), Err(Errno::OVERFLOW));
+}
+
+#[test]
 fn o08_a_queue_that_drops_completions_raises_what_it_has_kept() {
     let (channel, _) = hasty_channel();
     let mut init = ibv_cq_init_attr_ex {
