@@ -232,9 +232,7 @@ fn n02_what_is_left_unpolled_is_there_for_the_next_arm<D: Device>() {
     b.expect_event(key);
 }
 
-fn n02_the_only_completion_has_one_event_though_the_queue_is_armed_before_it_is_polled<
-    D: Device,
->() {
+fn n02_arming_before_the_poll_raises_no_second_event<D: Device>() {
     let (mut a, mut b) = belled::<D>();
     let key = b.received.key();
     arm(&mut b.received, Notify::Next);
