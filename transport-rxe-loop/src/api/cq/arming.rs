@@ -1,4 +1,4 @@
-//! Arming a completion queue, and [raising its event at once](Cq::arm_or_raise) where completions are there already.
+//! Arming a completion queue, and raising its event at once where completions are there already.
 
 use cq_core::queue::State;
 use cq_core::queue::raw::RawQueue;

@@ -9,7 +9,7 @@ pub struct CqInit<'a> {
     pub capacity: u32,
     /// The channel of its events. Without one it can't be armed ([N11](cq_core::contract#n11)).
     pub channel: Option<&'a CompletionChannel>,
-    /// Whether completions are [dropped](Cq#ignoring-overruns) while it is full, instead of failing the queue.
+    /// Whether completions are [dropped](crate::Cq#ignoring-overruns) while it is full, instead of failing the queue.
     pub ignore_overrun: bool,
 }
 
