@@ -305,7 +305,9 @@ impl<D: Device<Instant = Instant>> Receiver<D> {
         within_time(|| match self.step() {
             Ok(()) => Ok(false),
             Err(error) => match error.downcast_ref() {
-                Some(PollError::Overrun { .. }) => Ok(true),
+                Some(PollError::Overrun { .. } | PollError::Failed | PollError::Device(_)) => {
+                    Ok(true)
+                }
                 _ => Err(error),
             },
         })?;

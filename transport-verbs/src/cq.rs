@@ -13,7 +13,6 @@ use crate::channel::CompletionChannel;
 use crate::device::Context;
 use crate::error::{self, Attempt};
 use crate::sys::poll::Poller;
-use crate::sys::polling::OVERRUN;
 use crate::sys::{context, cq};
 use crate::trace;
 
@@ -34,9 +33,9 @@ use crate::trace;
 ///
 /// # Overrun
 /// What a device does with a completion for a full queue depends on the device. It reports CQ_ERR. Once that
-/// [event is taken](crate#overrun), polling returns the stored completions, and then always fails with
-/// [`PollError::Overrun`] ([O3](cq_core::contract#o3)), also if the device continues to use the queue. The number of
-/// dropped completions is not known. A queue that has an entry for every request that is outstanding on its queue pairs
+/// [event is taken](crate#overrun), or a poll fails with a number that says so, polling returns the stored completions, and
+/// then always fails with [`PollError::Overrun`] ([O3](cq_core::contract#o3)), also if the device continues to use the
+/// queue. The number of dropped completions is not known. A queue that has an entry for every request that is outstanding on its queue pairs
 /// never overruns ([O7](cq_core::contract#o7)).
 ///
 /// Destroying it twice, or polling it from two places at once, does not compile:
@@ -132,12 +131,9 @@ impl Cq {
 
     #[cold]
     fn why(&self, failed: c_int) -> PollError {
-        match failed {
-            OVERRUN => {
-                self.poller.polling().ended();
-                PollError::Overrun { dropped: None }
-            }
-            code => PollError::Device(code),
+        match self.poller.polling().end_if_overrun(failed) {
+            true => PollError::Overrun { dropped: None },
+            false => PollError::Device(failed),
         }
     }
 

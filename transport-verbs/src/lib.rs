@@ -93,9 +93,17 @@
 //! and posting allocate nothing and take no lock of this crate.
 //!
 //! # Overrun
-//! Taking the device's CQ_ERR from the [`Context`]'s asynchronous events marks the queue as overrun. Once it is empty,
-//! every poll fails with [`PollError::Overrun`](cq_core::transport::PollError::Overrun) ([O3](cq_core::contract#o3)). A
-//! program that takes no asynchronous events does not notice an overrun.
+//! A queue is known to have overrun as soon as one of two things says so, whichever comes first. Once it is empty, every
+//! poll fails with [`PollError::Overrun`](cq_core::transport::PollError::Overrun) ([O3](cq_core::contract#o3)).
+//!
+//! | what | said by |
+//! |---|---|
+//! | the device's CQ_ERR is taken from the [`Context`]'s asynchronous events, by any thread | every device, also for other faults of the queue, which are as permanent |
+//! | `ibv_poll_cq` returns `-EOVERFLOW` | the provider of Chelsio's cxgb4, the loopback's C ABI |
+//!
+//! Any other negative number is [`PollError::Device`](cq_core::transport::PollError::Device) until the event is taken: the
+//! meaning is the provider's own. [Recovery](cq_core::guide::recovery) replaces the queue all the same. With
+//! most cards an overrun queue is only empty: a program that takes no asynchronous events does not notice the overrun.
 //!
 //! # Events for `tracing`
 //! With the feature `tracing`, a subscriber of [`tracing`](https://docs.rs/tracing) is told what happens around messages, by

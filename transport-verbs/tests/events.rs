@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 
 use common::*;
-use cq_core::async_event::AsyncEventType;
+use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::cq::CompletionQueue;
 use cq_core::wait_set::{Ready, WaitSet};
 
@@ -146,4 +146,52 @@ fn n08_a_wait_set_sleeps_on_several_queues_and_descriptors() {
     assert!(set.remove_descriptor(socket));
     set.stop_handle().stop();
     assert_eq!(set.wait(&mut buffer, late()), Ok(Ready::Stopped));
+}
+
+/// Polls until that fails.
+fn poll_to_the_end(cq: &mut Cq) -> PollError {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        assert!(Instant::now() < deadline, "polling goes on");
+        if let Err(error) = cq.poll(&mut [Wc::default(); 4]) {
+            return error;
+        }
+    }
+}
+
+#[test]
+fn o03_an_overrun_is_told_as_one_whichever_of_poll_and_event_comes_first() {
+    const OVERRUN: PollError = PollError::Overrun { dropped: None };
+    let Some(mut context) = device() else { return };
+    // Others may need the event.
+    let is_loopback = context.name() == "loop0";
+    for round in 0..60 {
+        let mut looped = Looped::new(&context, 3, None);
+        (0..40).for_each(|_| looped.post());
+        let cq_err = AsyncEvent {
+            event_type: AsyncEventType::CQ_ERR,
+            element: Element::Cq(looped.cq.key()),
+        };
+        let mut take_cq_err = || {
+            let deadline = Some(Instant::now() + DEADLINE);
+            while context.wait_async(deadline).unwrap().expect("it is reported") != cq_err {}
+        };
+        std::thread::scope(|scope| match round % 3 {
+            0 => {
+                take_cq_err();
+                assert_eq!(poll_to_the_end(&mut looped.cq), OVERRUN);
+            }
+            1 => {
+                let poller = scope.spawn(|| poll_to_the_end(&mut looped.cq));
+                take_cq_err();
+                assert_eq!(poller.join().unwrap(), OVERRUN);
+            }
+            _ if is_loopback => {
+                assert_eq!(poll_to_the_end(&mut looped.cq), OVERRUN);
+                take_cq_err();
+            }
+            _ => take_cq_err(),
+        });
+        assert_eq!(poll_to_the_end(&mut looped.cq), OVERRUN);
+    }
 }

@@ -62,6 +62,37 @@ fn n07_an_event_of_a_queue_that_other_code_made_names_no_object() {
     }
 }
 
+/// Who takes the event has it taken before the poll, or after it.
+#[test]
+fn o03_an_overrun_is_told_as_one_as_soon_as_anybody_knows() {
+    const OVERRUN: Result<usize, PollError> = Err(PollError::Overrun { dropped: None });
+    let failed = |code: i32| Err(PollError::Device(code));
+    for (code, before_the_event) in [
+        // What the driver of a card says where it finds an overrun; and so the loopback.
+        (-libc::EOVERFLOW, OVERRUN),
+        // Whatever this is.
+        (-libc::EIO, failed(-libc::EIO)),
+        (-1, failed(-1)),
+        (-2, failed(-2)),
+        (0, Ok(0)),
+    ] {
+        let mut context = open();
+        let mut cq = context.create_cq(4, None).unwrap();
+        let mut poll = || cq.poll(&mut [Wc::default()]);
+        state(|state| state.polls = code);
+        assert_eq!([poll(), poll()], [before_the_event; 2], "{code}");
+        let raw = cq.as_raw();
+        // SAFETY: the queue is alive.
+        unsafe { raise_async((*raw).context, raw.cast(), AsyncEventType::CQ_ERR.0) };
+        assert!(context.take_async_event().unwrap().is_some());
+        let mut poll = || cq.poll(&mut [Wc::default()]);
+        assert_eq!([poll(), poll()], [OVERRUN; 2], "{code}");
+        // Whatever the device does then, as some that go on.
+        state(|state| state.polls = 1);
+        assert_eq!([poll(), poll()], [OVERRUN; 2], "{code}");
+    }
+}
+
 /// One of each object.
 #[allow(dead_code)]
 struct Objects {

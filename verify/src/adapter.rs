@@ -48,6 +48,11 @@ pub trait Transport: Send + 'static {
     /// There is no connection manager.
     fn create_id(context: &Self::Context) -> Made<Self::Id>;
 
+    /// Whether arming a queue raises its event at once if it holds completions.
+    fn raises_when_armed(_: &Self::Context) -> bool {
+        false
+    }
+
     /// The address of this machine at which identifiers reach each other.
     fn address() -> IpAddr {
         Ipv4Addr::LOCALHOST.into()
@@ -100,6 +105,10 @@ impl<T: Transport> Device for Opened<T> {
 
     fn open() -> Self {
         Self::of(T::open())
+    }
+
+    fn raises_when_armed(&self) -> bool {
+        T::raises_when_armed(&self.context)
     }
 
     fn limits(&self) -> Limits {

@@ -145,6 +145,11 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
         Ipv4Addr::LOCALHOST.into()
     }
 
+    /// Whether arming a queue raises its event at once if it holds completions ([N2](cq_core::contract#n2)).
+    fn raises_when_armed(&self) -> bool {
+        false
+    }
+
     /// Lets the device work for a moment: one that works in real time gets the processor, a sequential one advances its
     /// clock to the next deadline.
     fn pause(&self);

@@ -73,7 +73,8 @@
 //!
 //! # A completion queue that has overrun
 //! It returns what it had stored, in order, then [`Overrun`](crate::transport::PollError::Overrun) for ever
-//! ([O3](crate::contract#o3)). Its queue pairs are in ERR ([O4](crate::contract#o4)). It can't be repaired; it is replaced:
+//! ([O3](crate::contract#o3)). Its queue pairs are in ERR ([O4](crate::contract#o4)). It can't be repaired; it is replaced, as
+//! is one that has failed in another way:
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;
@@ -89,12 +90,13 @@
 //!     capacity: u32,
 //!     mut completed: impl FnMut(&Wc),
 //! ) -> Result<CompletionQueue<D::Cq>, Box<dyn std::error::Error>> {
-//!     // 1. What was stored is valid. On hardware the error comes once CQ_ERR was taken from the device's asynchronous events.
+//!     // 1. What was stored is valid. On hardware the error may come only once CQ_ERR was taken from the device's
+//!     //    asynchronous events, by whichever thread; a device that fails before that may not say that it has overrun.
 //!     let mut buffer = [Wc::default(); 32];
 //!     loop {
 //!         match cq.poll(&mut buffer) {
 //!             Ok(batch) => batch.iter().for_each(&mut completed),
-//!             Err(PollError::Overrun { .. }) => break,
+//!             Err(PollError::Overrun { .. } | PollError::Failed | PollError::Device(_)) => break,
 //!             Err(error) => return Err(error.into()),
 //!         }
 //!     }

@@ -1,9 +1,11 @@
-//! Completion queues, from the consumer's side: polling, arming, [resizing](resize), [moderation], and what their users
+//! Completion queues, from the consumer's side: polling, [arming], [resizing](resize), [moderation], and what their users
 //! can have [outstanding](demand). Producers push to the same ring, in the fabric's memory; where they take turns,
 //! under a lock that polling does not take: [`crate::completion::push`].
 
+mod arming;
 mod counting;
 pub mod demand;
+mod init;
 pub mod moderation;
 pub mod resize;
 
@@ -13,12 +15,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cq_core::queue::raw::{Consumer, Layout};
 use cq_core::queue::{OnChannel, State};
 use cq_core::setup::InUse;
-use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
+use cq_core::transport::{CqKey, PollCq, PollError};
 use cq_core::wc::Wc;
 use rustix::io::Errno;
 
 use self::counting::Counted;
 use self::demand::Users;
+pub use self::init::CqInit;
 use super::channel::CompletionChannel;
 use crate::completion::channel::{Attached, EventChannel, Source};
 use crate::completion::moderation as held_back;
@@ -125,27 +128,8 @@ fn allocate(
     Ok((location, extent, behavior.is_like_rxe))
 }
 
-/// The attributes of a new completion queue: see [`Context::create_cq_with`](crate::Context::create_cq_with).
-#[derive(Clone, Copy, Debug)]
-pub struct CqInit<'a> {
-    /// The number of completions that it holds ([O1](cq_core::contract#o1)).
-    pub capacity: u32,
-    /// The channel of its events. Without one it can't be armed ([N11](cq_core::contract#n11)).
-    pub channel: Option<&'a CompletionChannel>,
-    /// Whether completions are [dropped](Cq#ignoring-overruns) while it is full, instead of failing the queue.
-    pub ignore_overrun: bool,
-}
-
-impl CqInit<'_> {
-    /// A queue of this capacity without a channel, which fails if it overruns.
-    #[must_use]
-    pub const fn new(capacity: u32) -> Self {
-        Self { capacity, channel: None, ignore_overrun: false }
-    }
-}
-
 /// A completion queue. One thread polls it at a time; it can be moved to another thread. Fields that a failure
-/// leaves undefined hold a [pattern](Wc::poisoned).
+/// leaves undefined hold a [pattern](Wc::poisoned), so that tests find a program that reads them.
 ///
 /// ```
 /// use cq_core::transport::{Arm, ArmError, Notify, PollCq};
@@ -207,6 +191,8 @@ pub struct Cq {
     /// Of its ring; if its polls are counted, of one that stays empty.
     consumer: Consumer<'static, OnChannel>,
     counted: Option<Box<Counted>>,
+    /// Where its next completion was to be when it was last armed, if it was not disarmed then.
+    armed_at: Option<u64>,
     // Declared before `handle`: dropped, and so detached from the channels, before the table entry is freed.
     attachments: (Attached, Option<Attached>),
     handle: CqHandle,
@@ -244,7 +230,8 @@ impl Cq {
             channel.map(|channel| Attached::new(channel.events(), Source::Completion(queue.index))),
         );
         let handle = CqHandle { queue: Arc::new(queue) };
-        Ok(Self { consumer, counted, attachments, handle, device, mode: &slot.mode })
+        let armed_at = None;
+        Ok(Self { consumer, counted, armed_at, attachments, handle, device, mode: &slot.mode })
     }
 
     /// The number of completions that it holds: as many as were requested when it was made or last resized
@@ -308,6 +295,13 @@ impl Cq {
             self.queue.polled.count(self.consumer.position());
         }
         polled
+    }
+
+    /// Has completions that fail from now on, whoever pushes them, hold an [opcode](cq_core::wc::WcOpcode) that the header
+    /// knows in place of the pattern, as Soft-RoCE does: SEND, whatever failed. For a caller that converts the opcode to an
+    /// enumeration before it looks at the status ([C4](cq_core::contract#c4)).
+    pub fn store_known_opcodes(&mut self) {
+        self.mode.set(CqFlag::KnownOpcodes, true);
     }
 
     /// A handle of the queue, to create queue pairs for it while another thread polls it.
@@ -389,24 +383,6 @@ impl PollCq for Cq {
     #[inline]
     fn holds_more_than(&self, count: usize) -> bool {
         self.consumer.holds_more_than(count)
-    }
-}
-
-impl Arm for Cq {
-    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-        if self.attachments.1.is_none() {
-            return Err(ArmError::NoChannel);
-        }
-        if let Some(counted) = &self.counted {
-            counted.counters.arm();
-        }
-        // The event may be taken already.
-        self.fail_if_given_up();
-        self.consumer_mut().arm(on)
-    }
-
-    fn key(&self) -> CqKey {
-        self.consumer.key()
     }
 }
 

@@ -302,6 +302,8 @@ impl OpenOptions {
     /// - Requests are deferred: what they move has not been moved when posting returns, and nothing has completed.
     /// - The completion of a send may come before that of its receive, the last bytes of a WRITE before the others, and
     ///   what a READ returns after the next request, unless that has a fence.
+    /// - Over the C ABI, arming a queue that holds completions raises no event, and the opcode of a completion that failed
+    ///   is a pattern.
     /// - Packet sequence numbers, paths, and the limits of outstanding READs and atomics of the two ends have to match.
     ///
     /// The [manual](crate::manual#strictly) has what each of these finds, and which mistakes stay hidden.

@@ -1,7 +1,7 @@
 //! Pushing to a completion queue that imitates Soft-RoCE's: its completions, their events, and dropping on overrun.
 
 use cq_core::queue::{Entry, NoChannel};
-use cq_core::wc::{Wc, WcFlags, WcStatus};
+use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 use heapless::Vec;
 
 use super::lock::{RUN, RequestHooks, lock_ring, push_fitting};
@@ -12,6 +12,9 @@ use crate::protocol::mode::CqFlag;
 use crate::protocol::moderation::PushSummary;
 use crate::protocol::number::CqIndex;
 use crate::protocol::tag;
+
+/// The opcode of a completion that failed: Soft-RoCE stores what is valid then, and leaves all other fields 0.
+pub const FAILED_OPCODE: WcOpcode = WcOpcode::SEND;
 
 /// Adds completions to a queue. Each that finds the queue full is dropped and reported. Returns how many
 /// were stored, and the event that is due.

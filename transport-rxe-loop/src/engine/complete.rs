@@ -11,6 +11,7 @@ use super::{Engine, identity, overrun, srq};
 use crate::completion::lock::{self, RequestHooks};
 use crate::completion::push::{self, Lost, Pushed};
 use crate::completion::queue::CqRing;
+use crate::completion::soft_roce;
 use crate::completion::wakeup::Wakeup;
 use crate::error::Stuck;
 use crate::protocol::mode::CqFlag;
@@ -67,10 +68,20 @@ pub fn received(wr_id: u64, qp: QpNumber, len: usize, received_op: ReceivedOp) -
     }
 }
 
-/// A request of either queue that failed.
+/// A request of either queue that failed. Its completion goes to the completion queue at `cq`.
 #[cold]
-pub fn failed(wr_id: u64, qp: QpNumber, status: WcStatus) -> Wc {
-    Wc::poisoned(wr_id, status, qp.get())
+pub fn failed(
+    engine: &'static Engine,
+    cq: CqIndex,
+    wr_id: u64,
+    qp: QpNumber,
+    status: WcStatus,
+) -> Wc {
+    let wc = Wc::poisoned(wr_id, status, qp.get());
+    match engine.completions.cq(cq).mode.has(CqFlag::KnownOpcodes) {
+        true => wc.with_opcode(soft_roce::FAILED_OPCODE),
+        false => wc,
+    }
 }
 
 /// A completion of queue pair `qp` is published: if it is a receive's, what its tag covers is done. Idempotent.

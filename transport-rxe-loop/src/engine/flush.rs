@@ -53,7 +53,7 @@ pub fn complete(
     position: Position,
     status: WcStatus,
 ) {
-    let wc = complete::failed(wr_id, number, status);
+    let wc = complete::failed(engine, slot.send_cq(), wr_id, number, status);
     let tag = tag::of_send(position.next());
     let mut cq = CqRing::new(engine.completions, slot.send_cq());
     let entry = Entry { wc, tag, solicited: false };
@@ -92,7 +92,7 @@ fn receives(engine: &'static Engine, slot: &'static QpSlot, number: QpNumber) {
     let capacity = sync::load(&slot.recv_capacity).min(MAX_QP_WR);
     for position in slot.recv.left(capacity) {
         let wr_id = ring.read_recv(position).wr_id;
-        let wc = complete::failed(wr_id, number, WcStatus::WR_FLUSH_ERR);
+        let wc = complete::failed(engine, cq.index, wr_id, number, WcStatus::WR_FLUSH_ERR);
         let tag = tag::of_recv(position.next());
         let entry = Entry { wc, tag, solicited: false };
         complete::push_received(engine, (number, slot), &mut cq, &[entry])

@@ -356,9 +356,11 @@ impl Responder {
     }
 
     /// Fails the queue pair because of a receive, and returns the completion of that.
+    #[cold]
     pub fn refused(&mut self, receive: &Receive, status: WcStatus) -> Entry {
         self.fail(status);
-        let wc = complete::failed(receive.request.wr_id, self.number, status);
+        let wr_id = receive.request.wr_id;
+        let wc = complete::failed(self.engine, self.slot.recv_cq(), wr_id, self.number, status);
         Entry { wc, tag: receive.tag, solicited: false }
     }
 

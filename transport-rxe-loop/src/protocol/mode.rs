@@ -14,6 +14,8 @@
 //! assert!(mode.has(CqFlag::GivenUp) && !mode.has(CqFlag::Moderated) && !mode.is_all_in_ring());
 //!
 //! mode.begin(false);
+//! mode.set(CqFlag::KnownOpcodes, true);
+//! assert!(mode.is_ordinary() && mode.is_all_in_ring());
 //! mode.set(CqFlag::Counted, true);
 //! assert!(mode.is_ordinary() && !mode.is_all_in_ring());
 //! ```
@@ -28,11 +30,12 @@
 //! | 5 | [there](CqFlag::There) | the owner when it creates the queue | a fork, in the child: its mapping reads as zeros |
 //! | 6 | [full](CqFlag::Full) | an injected fault | nobody |
 //! | 7 | [counted](CqFlag::Counted) | the owner when it creates the queue | nobody |
+//! | 8 | [known opcodes](CqFlag::KnownOpcodes) | the owner, before it creates queue pairs | nobody |
 //!
 //! Bits 0 and 4 inform processes that do not hold the lock. Such a process must not touch the ring: at any
 //! instant the ring may be moved by a resize and its memory be reused. So a producer that cannot take the
 //! lock sets bit 0 and writes nothing to the ring; the owner reads the bit when a poll finds nothing. Bits 4,
-//! 5 and 7 do not change how completions are pushed.
+//! 5, 7 and 8 do not change how completions are pushed.
 //!
 //! Each bit belongs to one life of the queue: creating a queue [resets](Mode::begin) them. Producers read the
 //! word without the lock, so a push in progress may see a change of bit 2 late; the state of moderation
@@ -66,10 +69,15 @@ pub enum CqFlag {
     Full = 1 << 6,
     /// Its polls are counted: a poll that finds nothing has to look elsewhere.
     Counted = 1 << 7,
+    /// A completion that failed has the opcode that Soft-RoCE stores, and no pattern.
+    KnownOpcodes = 1 << 8,
 }
 
 /// Flags that do not change how completions are pushed.
-const ORDINARY: u32 = CqFlag::Overran as u32 | CqFlag::There as u32 | CqFlag::Counted as u32;
+const ORDINARY: u32 = CqFlag::Overran as u32
+    | CqFlag::There as u32
+    | CqFlag::Counted as u32
+    | CqFlag::KnownOpcodes as u32;
 
 impl Mode {
     /// Initializes the word for a new queue.

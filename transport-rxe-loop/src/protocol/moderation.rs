@@ -211,8 +211,9 @@ impl Moderation {
         sync::store(&self.deadline, 0);
     }
 
-    /// Raises the delayed event.
-    fn fire(&self, queue: &Control) -> EventAction {
+    /// Raises the event that the queue is armed for, delayed or not.
+    #[must_use]
+    pub fn fire(&self, queue: &Control) -> EventAction {
         self.release();
         let mut event_action = EventAction::None;
         queue.notify_unless(true, |_| false, || event_action = EventAction::Raise);

@@ -192,6 +192,28 @@ fn c04_undefined_fields_of_a_failure_are_poisoned() {
 }
 
 #[test]
+fn c04_the_owner_of_a_queue_decides_about_the_opcodes_of_failures() {
+    let (mut a, mut b) = pair();
+    b.cq.store_known_opcodes();
+    b.recv(1, 0, 4);
+    b.recv(2, 0, 4);
+    a.send(3, 0, 8);
+    let failed = b.expect(&[(1, S::LOC_LEN_ERR), (2, S::WR_FLUSH_ERR)]);
+    for wc in failed {
+        let poisoned = Wc::poisoned(wc.wr_id(), wc.status(), wc.qp_num());
+        assert_eq!(wc, poisoned.with_opcode(WcOpcode::SEND));
+    }
+    let failed = a.expect(&[(3, S::REM_INV_REQ_ERR)]);
+    assert_eq!(failed, [Wc::poisoned(3, S::REM_INV_REQ_ERR, a.qp.number())]);
+    // What succeeds is not changed.
+    let mut a = End::to_itself();
+    a.cq.store_known_opcodes();
+    let remote = a.region.remote(0).unwrap();
+    a.post(SendWr::write_inline(1, b"x", remote));
+    assert_eq!(a.expect(&[(1, S::SUCCESS)])[0].result().unwrap().opcode(), WcOpcode::RDMA_WRITE);
+}
+
+#[test]
 fn a_queue_pair_that_is_its_own_peer_fails_on_both_sides() {
     let mut a = End::to_itself();
     a.recv(3, 0, 4);

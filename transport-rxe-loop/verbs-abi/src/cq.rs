@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::mem::offset_of;
 
 use cq_core::async_event::Element;
-use cq_core::transport::{Arm, Notify, PollCq};
+use cq_core::transport::{Arm, ArmError, Notify, PollCq};
 use rustix_futex_sync::Mutex;
 use transport_rxe_loop::{Cq, CqInit};
 
@@ -74,8 +74,11 @@ pub fn create(
             }
             let (capacity, channel) = (init.cqe, channel.map(|channel| &channel.channel));
             Ok(open.device.create_cq_with(&CqInit { capacity, channel, ignore_overrun })?)
-        })??;
-        let device = &open.device;
+        })?;
+        let (mut cq, device) = (cq?, &open.device);
+        if !device.is_strict() {
+            cq.store_known_opcodes();
+        }
         let strict_device = device.is_strict().then(|| device.name().to_owned());
         let queue = Queue { cq, id: open.id, channel, strict_device, told: 0 };
         Ok::<_, Errno>((queue, open.functions))
@@ -163,7 +166,7 @@ impl Queue {
     /// so what a program says of its array is relied upon only as far as completions come.
     ///
     /// # Errors
-    /// EIO: it has overrun. ENODEV: this is a forked child.
+    /// EOVERFLOW: it has overrun. ENODEV: this is a forked child.
     #[inline(always)]
     fn poll_into(&mut self, mut buffer: WcBuffer<'_>) -> Result<usize, Errno> {
         if buffer.capacity() <= self.cq.capacity() as usize {
@@ -213,8 +216,8 @@ pub fn resize_cq(cq: *const ibv_cq, cqe: c_int) -> Result<(), Errno> {
     })?
 }
 
-/// `ibv_poll_cq(3)`. Below 0: EINVAL: a count below 0, or an array that can't be one (P6); EIO: the queue has
-/// overrun, and what it held was polled (O3); EINVAL, ENOENT: no queue; ENODEV: this is a forked child.
+/// `ibv_poll_cq(3)`. Below 0: EINVAL: a count below 0, or an array that can't be one (P6); EOVERFLOW: the queue
+/// has overrun, and what it held was polled (O3); EINVAL, ENOENT: no queue; ENODEV: this is a forked child.
 #[inline]
 pub fn poll_cq(
     cq: *const ibv_cq,
@@ -230,11 +233,19 @@ pub fn poll_cq(
     slot.with(|queue| queue.poll_into(buffer))?.map(|polled| polled as c_int)
 }
 
-/// `ibv_req_notify_cq(3)`. Programs poll again after this (N2), so what may have been missed is not told. EINVAL:
-/// it has no channel (N11). EINVAL, ENOENT: no queue.
+/// `ibv_req_notify_cq(3)`. Programs that know cards do not all poll again after this, so the event of what is there is
+/// raised at once, unless the device is strict (N2). In vain, as in the kernel, where the queue has no channel (N11).
+/// EINVAL, ENOENT: no queue.
 pub fn req_notify_cq(cq: *const ibv_cq, solicited_only: c_int) -> Result<(), Errno> {
     let on = if solicited_only == 0 { Notify::Next } else { Notify::Solicited };
-    QUEUES.find(cq)?.with(|queue| Ok(queue.cq.arm(on).map(drop)?))?
+    let armed = QUEUES.find(cq)?.with(|queue| match queue.strict_device {
+        Some(_) => queue.cq.arm(on).map(drop),
+        None => queue.cq.arm_or_raise(on),
+    })?;
+    match armed {
+        Err(ArmError::NoChannel) => Ok(()),
+        armed => Ok(armed?),
+    }
 }
 
 /// `ibv_modify_cq(3)`: moderation. EINVAL: nothing or something else is to be modified. EINVAL, ENOENT: no queue.
@@ -254,5 +265,7 @@ pub fn ack_cq_events(cq: *const ibv_cq, nevents: c_uint) {
     }
 }
 
+#[cfg(test)]
+mod arming_tests;
 #[cfg(test)]
 mod tests;

@@ -72,7 +72,7 @@ fn find(cq: *const ibv_cq_ex) -> Result<&'static Slot<Queue>, Errno> {
 /// Polls the next completion, for who has the gate.
 ///
 /// # Errors
-/// ENOENT: there is none. EIO: the queue has overrun. EINVAL: it has gone. ENODEV: this is a forked child.
+/// ENOENT: there is none. EOVERFLOW: the queue has overrun. EINVAL: it has gone. ENODEV: this is a forked child.
 #[inline]
 fn advance(slot: &'static Slot<Queue>) -> Result<(), Errno> {
     let mut next = [Wc::default()];
@@ -87,7 +87,7 @@ fn advance(slot: &'static Slot<Queue>) -> Result<(), Errno> {
 }
 
 /// `ibv_start_poll`. Waits while somebody else polls. ENOENT: the queue is empty. EINVAL: attributes that there are
-/// not, or no queue. EIO, ENODEV: as for `ibv_poll_cq`.
+/// not, or no queue. EOVERFLOW, ENODEV: as for `ibv_poll_cq`.
 pub fn start_poll(cq: *const ibv_cq_ex, attr: In<'_, ibv_poll_cq_attr>) -> Result<(), Errno> {
     if attr.given()?.comp_mask != 0 {
         return Err(Errno::INVAL);

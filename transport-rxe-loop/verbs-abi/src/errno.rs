@@ -32,7 +32,9 @@ impl Errno {
     pub const FAULT: Self = Self::of(libc::EFAULT);
     /// The device, or this process' part of it, is gone: in a forked child.
     pub const NODEV: Self = Self::of(libc::ENODEV);
-    /// The queue failed. The compiler sees that this is no 0.
+    /// The queue has overrun.
+    pub const OVERFLOW: Self = Self::of(libc::EOVERFLOW);
+    /// Something failed. The compiler sees that this is no 0.
     pub const IO: Self = Self(NonZero::new(libc::EIO).unwrap());
 
     /// What a number says; what is no error, and was told as one, is EIO.
@@ -136,6 +138,8 @@ numbers! {
     }
     PollError {
         PollError::Device(code) => Errno::of(code);
+        // A queue that was given up counts as one that has overrun, and is reported as one.
+        PollError::Overrun { .. } | PollError::Failed => Errno::OVERFLOW;
         _ => Errno::IO;
     }
     Refused {
@@ -182,7 +186,9 @@ mod tests {
         }
         // No number is none: an error stays one.
         assert_eq!(Errno::from(PollError::Device(0)), Errno::IO);
-        assert_eq!(Errno::from(PollError::Overrun { dropped: None }), Errno::IO);
+        for overrun in [PollError::Overrun { dropped: None }, PollError::Failed] {
+            assert_eq!(Errno::from(overrun), Errno::OVERFLOW);
+        }
         assert_eq!(Errno::from(ArmError::NoChannel), Errno::INVAL);
         assert_eq!(Errno::from(Refused::QueueFull), Errno::NOMEM);
         for refused in [

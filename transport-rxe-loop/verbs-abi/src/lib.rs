@@ -77,7 +77,9 @@
 //! | registering 0 bytes, or a zero-based region | EINVAL |
 //! | a peer that was destroyed or died | it does not answer: RETRY_EXC_ERR after the retries, or at once with a timeout of 0 |
 //! | a completion | may be stored before `ibv_post_send` returns, unless the device is strict |
-//! | arming a queue that holds completions | raises no event. A program that does not poll the queue empty after arming may sleep without limit: `ib_send_bw -e -l 4` does (`RXE_LOOP_FAULTS="seed=1,defer=50us"` avoids it), and sometimes UCX when it sleeps (`ucx_perftest -E sleep`) |
+//! | arming a queue that holds completions | raises an event at once, unless the device is strict: a program that sleeps without polling again is woken, and one that polls may wake up in vain ([N2](cq_core::contract#n2)) |
+//! | a completion that failed | has `IBV_WC_SEND` as its opcode, as with Soft-RoCE, or 0xa5a5a5a5 if the device is strict; the other fields that are undefined then hold that pattern ([C4](cq_core::contract#c4)) |
+//! | a completion queue that has overrun | `ibv_poll_cq` returns `-EOVERFLOW` once everything stored was polled, whether or not the asynchronous event was taken |
 //! | the path of a connection | its port and the index of its source GID are validated. Its destination LID and GID are ignored, unless the device is strict: the queue pair number finds the peer |
 //! | memory that is unmapped before it is deregistered | is not pinned: if a queue pair of the same process accesses it, the process ends by SIGSEGV |
 //! | a program closes descriptors that are not its own (`closefrom(3)`) | the device goes on, and leaves alone what the program opens in their place. Channels whose `fd` is closed can't be waited for; connections by addresses end |

@@ -93,7 +93,7 @@ fn state_of_c(number: ibv_qp_state) -> Result<QpState, Errno> {
     Some(QpState(number)).filter(|state| QpState::KNOWN.contains(state)).ok_or(Errno::INVAL)
 }
 
-/// What a queue pair was given, and its state, for C: whatever it was not given is 0.
+/// What a queue pair was given, and its state, for C: whatever it was not given is as [`put`] has it.
 fn to_c(pair: &Pair) -> Result<ibv_qp_attr, Errno> {
     let given = pair.qp.attributes()?;
     let mut attr = ibv_qp_attr { cap: caps_to_c(pair.qp.caps()), ..ibv_qp_attr::ZEROED };
@@ -105,14 +105,15 @@ fn to_c(pair: &Pair) -> Result<ibv_qp_attr, Errno> {
     Ok(attr)
 }
 
-/// Writes attributes where C has them; those that are not there become 0, and the capacities stay.
+/// Writes attributes where C has them; those that are not there become 0, or the first enumerator where C has no 0, as
+/// with Soft-RoCE; the capacities stay.
 pub fn put(given: &QpAttr, attr: &mut ibv_qp_attr) {
     *attr = ibv_qp_attr {
         qp_state: given.state.unwrap_or(QpState::RESET).0,
         pkey_index: given.pkey_index.unwrap_or_default(),
         port_num: given.port.unwrap_or_default(),
         ah_attr: given.av.as_ref().map_or(ibv_ah_attr::ZEROED, ah::attr),
-        path_mtu: given.path_mtu.map_or(0, port::mtu),
+        path_mtu: given.path_mtu.map_or(IBV_MTU_256, port::mtu),
         qkey: given.qkey.unwrap_or_default(),
         rq_psn: given.rq_psn.unwrap_or_default(),
         sq_psn: given.sq_psn.unwrap_or_default(),

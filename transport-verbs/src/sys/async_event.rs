@@ -130,7 +130,7 @@ mod tests {
             };
             assert_eq!(described(known.0, object, &named).element, expected, "{name}");
         }
-        assert!(reports.polling().has_overrun());
+        assert!(reports.polling().is_reported());
         named.cqs.remove(cq);
         named.srqs.remove(srq);
         for (event_type, object) in

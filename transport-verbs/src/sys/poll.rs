@@ -37,7 +37,7 @@ impl Poller {
         self.reports.polling()
     }
 
-    /// `ibv_poll_cq(3)`: the count, [`OVERRUN`](super::polling::OVERRUN), or another negative number.
+    /// `ibv_poll_cq(3)`: the count, or a negative number, as [`Polling::poll`] returns it.
     #[inline]
     pub fn poll(&mut self, out: &mut [Wc]) -> c_int {
         let capacity = c_int::try_from(out.len()).unwrap_or(c_int::MAX);

@@ -3,8 +3,8 @@
 //!
 //! | polled by | until |
 //! |---|---|
-//! | the device's own function | the overrun's event is read ([`Polling::overran`]) |
-//! | one that returns OVERRUN if the device's finds nothing, or fails | a poll returned it ([`Polling::ended`]) |
+//! | the device's own function | the overrun's event is read ([`Polling::overran`]), or a poll says that it was one ([`Polling::end_if_overrun`]) |
+//! | one that returns OVERRUN if the device's finds nothing, or fails | a poll returned it |
 //! | one that returns OVERRUN | – : some devices use the queue again once it is empty, but its failure is permanent (O3) |
 
 #![allow(unsafe_code)]
@@ -15,8 +15,11 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use rdma_sys::{ibv_context, ibv_cq, ibv_wc};
 
-/// What a poll returns that finds nothing in a queue that overran. Devices return -1 or an errno below 0.
-pub const OVERRUN: c_int = c_int::MIN;
+/// What a poll returns that finds nothing in a queue that is known to have overrun. Devices return a small number below 0.
+const OVERRUN: c_int = c_int::MIN;
+
+/// What a device returns that knows an overrun from other failures: the provider of cxgb4, and the loopback's C ABI.
+const OVERFLOW: c_int = -libc::EOVERFLOW;
 
 /// `ibv_poll_cq(3)` of a device.
 type PollFn = unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc) -> c_int;
@@ -28,7 +31,8 @@ type PollFn = unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc) -> c_int;
 #[derive(Debug)]
 pub struct Polling(AtomicPtr<()>);
 
-/// One address to know it by; that of a function may be another in each place.
+/// One address to know each by; that of a function may be another in each place.
+static OVERRAN: PollFn = poll_overrun;
 static ENDED: PollFn = poll_ended;
 
 impl Polling {
@@ -52,25 +56,32 @@ impl Polling {
     }
 
     /// Whether an overrun was reported.
-    #[cfg(test)]
-    pub fn has_overrun(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == poll_overrun as PollFn as *mut ()
+    pub fn is_reported(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == OVERRAN as *mut ()
     }
 
     /// From now on a poll that finds nothing, or fails, returns [`OVERRUN`]. A device may report it for each
     /// completion that it drops, also after the end.
     pub fn overran(&self) {
-        let overrun =
-            |now: *mut ()| (now != ENDED as *mut ()).then_some(poll_overrun as PollFn as *mut ());
+        let overrun = |now: *mut ()| (now != ENDED as *mut ()).then_some(OVERRAN as *mut ());
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, overrun);
     }
 
-    /// A poll has returned [`OVERRUN`]: from now on every poll does, whatever the device does.
-    pub fn ended(&self) {
-        self.0.store(ENDED as *mut (), Ordering::Relaxed);
+    /// If a poll failed with this number because of an overrun, every poll fails so from now on, whatever the device does.
+    /// Returns whether it is one: the number says so, or the event was read, maybe while the device was polled.
+    ///
+    /// What other numbers mean is the device's own: those of mlx4 and mlx5, for example, are of a completion that makes no
+    /// sense, and nothing comes from their queues that overran.
+    #[cold]
+    pub fn end_if_overrun(&self, failed: c_int) -> bool {
+        let is_one = self.is_reported() || [OVERRUN, OVERFLOW].contains(&failed);
+        if is_one {
+            self.0.store(ENDED as *mut (), Ordering::Relaxed);
+        }
+        is_one
     }
 
-    /// `ibv_poll_cq(3)`: the count, [`OVERRUN`], or another negative number.
+    /// `ibv_poll_cq(3)`: the count, or a negative number, which [may be](Self::end_if_overrun) an overrun.
     ///
     /// # Safety
     /// The queue is alive, of the context that this was made for, and there is space for `capacity` completions at `out`.
@@ -162,11 +173,25 @@ mod tests {
     }
 
     #[test]
+    fn o03_what_the_device_says_is_an_overrun_if_it_says_so_or_the_event_was_taken() {
+        test(-libc::EOVERFLOW, |polling, poll| assert!(polling.end_if_overrun(poll(0, 1))));
+        for other in [-libc::EIO, -1, -2, -libc::EAGAIN] {
+            test(other, |polling, poll| {
+                let said = poll(0, 1);
+                assert!(!polling.end_if_overrun(said), "{other}: nobody knows why");
+                // Another thread takes the event while the device is polled.
+                polling.overran();
+                assert!(polling.end_if_overrun(said), "{other}");
+            });
+        }
+    }
+
+    #[test]
     fn o03_what_a_device_stores_after_the_overrun_was_told_is_not_handed_out() {
         test(0, |polling, poll| {
             polling.overran();
             assert_eq!(poll(0, 2), OVERRUN);
-            polling.ended();
+            assert!(polling.end_if_overrun(OVERRUN));
             assert_eq!(poll(1, 2), OVERRUN);
             polling.overran();
             assert_eq!(

@@ -155,6 +155,24 @@ fn n12_arming_again_meanwhile_asks_for_no_more<D: Device>() {
     }
 }
 
+fn n12_arming_again_raises_what_is_held_back_if_it_raises_at_once<D: Device>() {
+    let held = || {
+        let (mut a, b) = moderated::<D>(100, LONG);
+        let key = a.sent.key();
+        arm(&mut a.sent, Notify::Next);
+        for _ in 0..2 {
+            a.post(SendWr::write_inline(1, b"x", b.remote(0)));
+        }
+        // The other one is there by now, or comes without an event.
+        wait_for("one completes", || a.sent.poll(&mut [Wc::default()]) == Ok(1));
+        let early = now(&mut a).is_some();
+        arm(&mut a.sent, Notify::Next);
+        let raised = now(&mut a) == Some(key);
+        !early && raised == a.device.raises_when_armed() && now(&mut a).is_none()
+    };
+    in_time(held, "arming raises the event or leaves it delayed");
+}
+
 fn n12_a_stronger_arm_goes_on_counting<D: Device>() {
     let held = || {
         let (mut a, mut b) = belled::<D>();

@@ -52,6 +52,16 @@ fn overrun<D: Device>(a: &mut End<D>, b: &mut End<D>) -> u64 {
     panic!("{most} messages did not overrun a queue of {}", b.received.capacity());
 }
 
+fn n02_an_overrun_is_there_for_every_arm<D: Device>() {
+    let (mut a, mut b) = narrow::<D>();
+    overrun(&mut a, &mut b);
+    let key = b.received.key();
+    for on in [Notify::Solicited, Notify::Next] {
+        arm(&mut b.received, on);
+        b.expect_raised_when_armed(key);
+    }
+}
+
 /// Polls an overrun queue until the poll fails, and again; returns the stored completions and the error.
 #[track_caller]
 fn drain(cq: &mut impl PollCq) -> (Vec<u64>, PollError) {

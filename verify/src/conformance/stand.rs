@@ -332,6 +332,13 @@ impl<D: Device> End<D> {
         assert_eq!(name(&events(&self.device, channel, of.len())), name(of), "events");
     }
 
+    /// Expects what arming raises if this completion queue holds completions that it is armed for (N2).
+    #[track_caller]
+    pub fn expect_raised_when_armed(&mut self, of: CqKey) {
+        let raises = self.device.raises_when_armed();
+        self.expect_events(&[of][..usize::from(raises)]);
+    }
+
     /// Expects no event in the channel.
     #[track_caller]
     pub fn expect_no_event(&mut self) {

@@ -50,6 +50,7 @@ macro_rules! omissions {
 
 omissions! {
     Polls: "polls between steps (completions are taken as they come, after every step)";
+    UnpolledArms: "queues that hold completions when they are armed (they are polled before)";
     SolicitedArms: "queues that are armed for solicited completions";
     Sqd: "SQD";
     OneSidedResets: "resetting one end of a connection without the other";
@@ -99,8 +100,14 @@ const WHEN_OVER: Why =
     Undefined("when a request is over; so each step is waited for before the next");
 
 /// For the loopback through its C ABI.
-pub static VERBS_LOOP: Dialect =
-    Dialect { left_out: &[(Newer, Unbound("BIND_MW, ATOMIC_WRITE and FLUSH"))], alike: &[] };
+pub static VERBS_LOOP: Dialect = Dialect {
+    left_out: &[
+        (Newer, Unbound("BIND_MW, ATOMIC_WRITE and FLUSH")),
+        // It raises the event at once.
+        (UnpolledArms, Judged),
+    ],
+    alike: &[],
+};
 
 /// For Soft-RoCE.
 pub static SOFT_ROCE: Dialect = Dialect {

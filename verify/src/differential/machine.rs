@@ -117,7 +117,12 @@ impl<D: Device> Machine<D> {
     /// Whether a call succeeded, if it was made.
     fn other(&mut self, step: &Step) -> Option<bool> {
         Some(match step {
-            Step::Arm(cq, on) => self.cq(*cq).arm(*on).is_ok(),
+            Step::Arm(cq, on) => {
+                if self.dialect.lacks(Omission::UnpolledArms) {
+                    self.empty(*cq);
+                }
+                self.cq(*cq).arm(*on).is_ok()
+            }
             Step::Resize(cq, capacity) => self.resize(*cq, *capacity),
             Step::Limit(end, limit) => self.ends[*end].srq.as_mut()?.arm_limit(*limit).is_ok(),
             Step::Moderate(cq, count, period) => self.cq(*cq).moderate(*count, *period).is_ok(),
@@ -160,9 +165,12 @@ impl<D: Device> Machine<D> {
 
     /// Polls all completions.
     pub fn take_all(&mut self) {
-        for cq in 0..4 {
-            while self.take(cq, CHUNK).is_ok_and(|count| count > 0) {}
-        }
+        (0..4).for_each(|cq| self.empty(cq));
+    }
+
+    /// Polls all completions of a queue.
+    fn empty(&mut self, cq: usize) {
+        while self.take(cq, CHUNK).is_ok_and(|count| count > 0) {}
     }
 
     /// The completions polled so far.

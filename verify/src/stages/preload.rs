@@ -20,12 +20,13 @@ pub const PACKAGE: &str = "rxe-loop-verbs";
 const TARGET: &str = "rxe_loop_verbs";
 
 /// What else the loopback does by the environment. It is none of the caller's here.
-const VARIABLES: [&str; 5] = [
+const VARIABLES: [&str; 6] = [
     "RXE_LOOP_FAULTS",
     "RXE_LOOP_IMITATE",
     "RXE_LOOP_COPY",
     "RXE_LOOP_LIMITS",
     "RXE_LOOP_LINK_LAYER",
+    "RXE_LOOP_STRICT",
 ];
 
 /// Builds the library: where it is.

@@ -41,7 +41,7 @@ fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspende
         let _guard = device.memory.lock(srq.shared.slot.pool.lock(), || {}).unwrap();
         srq.shared.queue.take(device.shm.attachment(), qp.qpn()).unwrap()
     });
-    let wc = complete::failed(1, qps[0].qpn(), WcStatus::LOC_PROT_ERR);
+    let wc = Wc::poisoned(1, WcStatus::LOC_PROT_ERR, qps[0].number());
     fixture.dies_pushing(&wc, taken[0].tag());
     let _suspended = complete::lock(device.engine, other.queue().index).unwrap();
     assert_eq!(srq.post_recv(ONE), Ok(()), "it has completed");

@@ -49,7 +49,7 @@ fn q01_what_was_given_is_told_and_can_be_given_again() {
 
     end.change(IBV_QPS_RESET);
     let (forgot, _) = end.query();
-    assert_eq!((forgot.path_mtu, forgot.dest_qp_num, forgot.ah_attr.sl), (0, 0, 0));
+    assert_eq!((forgot.path_mtu, forgot.dest_qp_num, forgot.ah_attr.sl), (IBV_MTU_256, 0, 0));
     for (qp_state, mask) in way(IBV_QPT_RC) {
         assert_eq!(end.modify(&ibv_qp_attr { qp_state, ..told }, mask), 0);
     }
@@ -90,7 +90,10 @@ fn q01_what_nobody_knows_or_has_is_told_and_changes_nothing() {
     let refused = |attr: ibv_qp_attr, more, errno| {
         assert_eq!(end.modify(&attr, to_peer | more), errno, "mtu {}, {more}", attr.path_mtu);
         let (now, _) = end.query();
-        assert_eq!((state(&end), now.path_mtu, now.ah_attr.port_num), (IBV_QPS_INIT, 0, 0));
+        assert_eq!(
+            (state(&end), now.path_mtu, now.ah_attr.port_num),
+            (IBV_QPS_INIT, IBV_MTU_256, 0)
+        );
     };
     for path_mtu in [0, 6, u32::MAX] {
         refused(ibv_qp_attr { path_mtu, ..right }, M::empty(), libc::EINVAL);

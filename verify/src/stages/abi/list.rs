@@ -119,6 +119,11 @@ const LIST: &[Row] = &[
     Row("ib_send_bw", &[""], Measured, &[(LARGE, 1000), (ALL, 10)]),
     Row("ib_send_bw", &["-e", "-b", "-l 8"], Measured, &[(LARGE, 1000)]),
     Row("ib_send_bw", &["-q 4", "-b -q 4"], Measured, &[(LARGE, 250)]),
+    // With events and lists: fewer completions are polled after each event than there are.
+    Row("ib_send_bw", &["-e -l 1", "-e -l 4", "-e -l 16"], Measured, &[(MIDDLE, 1024)]),
+    Row("ib_send_bw", &["-e -l 64", "-e -b -l 16"], Measured, &[(MIDDLE, 1024)]),
+    Row("ib_read_bw", &["-e -l 4"], Measured, &[(MIDDLE, 1024)]),
+    Row("ib_atomic_bw", &["-e -l 16"], Measured, &[(8, 1024)]),
     Row("ib_write_bw", &[""], Measured, &[(LARGE, 1000), (ALL, 10)]),
     Row("ib_write_bw", &["-b"], Measured, &[(LARGE, 1000)]),
     Row("ib_write_bw", &["-q 4"], Measured, &[(LARGE, 250)]),

@@ -218,6 +218,15 @@ pub const PAIRS: &[Pair] = &[
         asked: &[("Final: ", 1), ("ERROR", 0)],
         rounds: Device,
     },
+    // Sleeping, once it has armed its queues.
+    Pair {
+        server: "sh FOLDER/with-device ucx_perftest -p PORT -E sleep",
+        client: "sh FOLDER/with-device ucx_perftest -p PORT -E sleep -t tag_lat -n 1000 127.0.0.1",
+        end: Both,
+        served: &[("ERROR", 0)],
+        asked: &[("Final: ", 1), ("ERROR", 0)],
+        rounds: Device,
+    },
     // By UCX's listener, which is one of librdmacm's.
     Pair {
         server: "sh FOLDER/with-device io_demo -p 4711 -q -d 4096:65536",
