@@ -1,6 +1,6 @@
 //! Programs that know libibverbs and librdmacm only, as Debian has them, unchanged on the loopback: those of rdma-core
 //! and of perftest, two processes each, the tests of pyverbs, and programs of others that connect by librdmacm. And
-//! librpma, each of whose entries is called.
+//! librpma, each of whose entries is called; and a program under sanitizers.
 //!
 //! | module | owns |
 //! |---|---|
@@ -12,6 +12,7 @@
 //! | `pairs` | servers and clients that connect by librdmacm, as data |
 //! | `connecting` | running these, side by side |
 //! | `rpma` | librpma: a program that calls every entry, and what each must give |
+//! | `sanitizers` | a program under ThreadSanitizer and AddressSanitizer |
 
 use std::collections::BTreeSet;
 use std::env;
@@ -40,6 +41,7 @@ mod list;
 mod meeting;
 mod pairs;
 mod rpma;
+mod sanitizers;
 mod side;
 mod suite;
 
@@ -56,6 +58,8 @@ pub const PACKAGES: &[&str] = &[
     "ucx-utils",
     rpma::PACKAGES[0],
     rpma::PACKAGES[1],
+    sanitizers::PACKAGES[0],
+    sanitizers::PACKAGES[2],
 ];
 
 /// So many faults are enough to see what is wrong.
@@ -117,6 +121,7 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
     let device = connecting::put(folder)?;
     let rounds: Vec<_> = rounds(geteuid().is_root()).collect();
     let entries = rpma::run(&rounds, folder, job)?;
+    let sanitized = sanitizers::run(&rounds, folder, job)?;
     let (mut faults, mut counts, mut connected) = (Vec::new(), Vec::new(), 0);
     let mut figures = vec![Vec::new(); runs().count()];
     for (nth, round) in rounds.iter().enumerate() {
@@ -146,7 +151,7 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
     let programs: BTreeSet<_> = runs().map(|(run, _)| run.program).collect();
     let all: usize = figures.len() + (rounds.len() - 1) * programs.len();
     let summary = format!(
-        "{} programs in {all} runs: {}; {} tests of pyverbs or more and {entries} entries of librpma in each; \
+        "{} programs in {all} runs: {}; {} tests of pyverbs or more and {entries} entries of librpma in each; {sanitized}; \
          {} by librdmacm in {connected} runs",
         programs.len(),
         counts.join(", "),
