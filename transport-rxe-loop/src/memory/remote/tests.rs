@@ -129,13 +129,13 @@ fn x03_where_there_is_no_guard_page_nothing_is_moved_and_nobody_is_there() {
 
 #[test]
 fn x07_a_program_that_changes_between_two_parts_is_not_there_any_more() {
-    for next in [Ok(0), Err(Errno::FAULT.into())] {
+    for next in [Ok(0), Err(Errno::FAULT)] {
         let [mut here, mut there] = [1, 2].map(|at| Vectors::new(with_exposed_provenance_mut(at)));
         here.extend([Span::far(1000, 10, Key::new(1))].into_iter(), true).unwrap();
         there.extend([Span::far(3000, 10, Key::new(1))].into_iter(), true).unwrap();
         let mut moves = [Ok(5), next].into_iter();
         let outcome = in_parts(&mut here, &mut there, |_, _| moves.next().unwrap());
-        assert_eq!(outcome, Err(Errno::SRCH.into()));
+        assert_eq!(outcome, Err(Errno::SRCH));
     }
 }
 
@@ -149,11 +149,11 @@ fn x07_what_the_system_moves_in_parts_goes_on_where_it_stopped() {
     let spans = [(1000, 10), (2000, 20)].map(|(addr, len)| Span::far(addr, len, Key::new(1)));
     here.extend(spans.into_iter(), true).unwrap();
     there.extend([Span::far(3000, 30, Key::new(1))].into_iter(), true).unwrap();
-    let mut moves = [Ok(5), Err(Errno::INTR.into()), Ok(12), Ok(16)].into_iter();
+    let mut moves = [Ok(5), Err(Errno::INTR), Ok(12), Ok(16)].into_iter();
     let mut asked = std::vec::Vec::new();
     let outcome = in_parts(&mut here, &mut there, |mine, theirs| {
         asked.push((ranges(mine), ranges(theirs)));
-        moves.next().unwrap_or(Err(Errno::IO.into()))
+        moves.next().unwrap_or(Err(Errno::IO))
     });
     assert_eq!(outcome, Ok(()));
     let both = |there| (vec![(1, 1), (1004, 6), (2000, 20)], there);

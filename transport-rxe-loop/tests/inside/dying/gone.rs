@@ -4,14 +4,13 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::c_void;
+mod mapped;
+
 use std::ptr::without_provenance_mut;
 
-use rustix::fd::OwnedFd;
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mprotect, munmap};
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect};
 
+use self::mapped::{Mapped, without_core};
 use super::*;
 use crate::memory::paths::AccessPath;
 
@@ -28,55 +27,6 @@ const LEN: usize = 64 << 10;
 const BYTES: usize = 512;
 const ALL: Access = Access::LOCAL_WRITE.union(Access::REMOTE);
 const QKEY: u32 = 1;
-
-/// Memory of a file, registered, where nothing else is ever mapped.
-struct Mapped {
-    file: OwnedFd,
-    at: *mut c_void,
-    region: MemoryRegion,
-}
-
-impl Mapped {
-    fn new(pd: &ProtectionDomain) -> Self {
-        let file = memfd_create("gone", MemfdFlags::CLOEXEC).unwrap();
-        ftruncate(&file, LEN as u64).unwrap();
-        // Far below where the system maps by itself.
-        let at = without_provenance_mut(0x2000_0000_0000);
-        let flags = MapFlags::SHARED | MapFlags::FIXED_NOREPLACE;
-        // SAFETY: nothing is replaced. The memory is used by the device alone.
-        let (at, region) = unsafe {
-            let at = mmap(at, LEN, ProtFlags::READ | ProtFlags::WRITE, flags, &file, 0).unwrap();
-            (at, pd.register(at.cast(), LEN, ALL).unwrap())
-        };
-        Self { file, at, region }
-    }
-
-    fn take_away(&self) {
-        let taking = std::env::var(TAKING).expect("started by another test");
-        // SAFETY: only the device uses it, whose accesses are what this is about.
-        unsafe {
-            match taking.as_str() {
-                "unmapped" => munmap(self.at, LEN).unwrap(),
-                "protected" => mprotect(self.at, LEN, MprotectFlags::empty()).unwrap(),
-                _ => ftruncate(&self.file, 0).unwrap(),
-            }
-        }
-    }
-
-    fn sge(&self, len: usize) -> [Sge; 1] {
-        [self.region.sge(LEN / 2, len).unwrap()]
-    }
-
-    fn remote(&self) -> RemoteAddr {
-        self.region.remote(LEN / 2).unwrap()
-    }
-}
-
-/// No core is left of a process that is meant to end.
-fn without_core() {
-    die_with_parent();
-    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).unwrap();
-}
 
 /// What the owner does with its memory by its own requests, all ends of which it has itself.
 const OWN: [&str; 6] = ["sends", "receives", "writes", "reads", "adds", "datagrams"];
@@ -365,6 +315,33 @@ fn x03_an_owner_that_copies_by_itself_ends_alone() {
             survivor.goes_on(&what);
         }
     }
+}
+
+#[test]
+fn what_is_mapped_instead_is_what_a_key_names() {
+    let mut survivor = Survivor::new("gone-instead", OpenOptions::new());
+    let (mut qp, gone) = (survivor.fixture.own_peer(), Mapped::new(&survivor.fixture.pd));
+    let (word, remote) = ([survivor.heap.sge(0, 8).unwrap()], gone.remote());
+    let mut exchange = |value: u64| {
+        sync::store(&survivor.words[0], value);
+        let written = survivor.outcome(&mut qp, SendWr::write(1, &word, remote));
+        let read = survivor.outcome(&mut qp, SendWr::read(2, &word, remote));
+        assert_eq!((written, read), (WcStatus::SUCCESS, WcStatus::SUCCESS));
+        sync::load(&survivor.words[0])
+    };
+    assert_eq!(exchange(1), 1);
+    let flags = MapFlags::PRIVATE | MapFlags::FIXED;
+    // SAFETY: memory of this test alone takes the place of other such memory.
+    let at = unsafe {
+        mmap_anonymous(gone.at, LEN, ProtFlags::READ | ProtFlags::WRITE, flags).unwrap();
+        gone.at.cast::<u64>().wrapping_byte_add(LEN / 2)
+    };
+    // SAFETY: a word there, which nobody writes now.
+    let now = || unsafe { at.read_volatile() };
+    assert_eq!((now(), exchange(2), now()), (0, 2, 2));
+    // SAFETY: as above.
+    unsafe { madvise(gone.at, LEN, Advice::LinuxDontNeed).unwrap() };
+    assert_eq!((now(), exchange(3), now()), (0, 3, 3));
 }
 
 #[test]
