@@ -262,6 +262,13 @@ fn blames_itself(survivor: &mut Survivor, owner: &mut Actor, qps: &mut [QueuePai
     let states: Vec<_> = qps.iter().chain([&receiver]).map(|qp| qp.state().unwrap()).collect();
     assert_eq!(states, [QpState::RTS; ASKS + 1], "{taking}");
     assert_eq!(survivor.fixture.polled(), [], "{taking}");
+    // The receive that was taken for the datagram is the next one's.
+    let (mut sender, ah) = (survivor.fixture.datagrams(), survivor.fixture.ah());
+    let to = Destination { ah: &ah, qp_num: receiver.number(), qkey: QKEY };
+    sender.to(&to).post_send(&[SendWr::send(8, &survivor.sge(64))]).unwrap();
+    let mut came = [survivor.fixture.next_wc(), survivor.fixture.next_wc()];
+    came.sort_unstable();
+    assert_eq!(came, [(7, WcStatus::SUCCESS), (8, WcStatus::SUCCESS)], "{taking}");
 }
 
 /// Whether the system moves bytes from and to the only other process. If it does not, that one has to; under CI it does.
