@@ -132,6 +132,8 @@
 //! | numbers read from shared memory are in range | tables: `shm/table.rs` (`at`); offsets: `shm/mod.rs` (`in_arena`); queues: `engine/ring.rs` (`of`, `has_any`) |
 //! | observing, and counted polls | `observe.rs`, `shm/reader.rs`, `view.rs` of each layer; `api/cq/counting.rs` |
 //! | descriptors that the program has closed | the fabric's: `shm/registry.rs`, `shm/attachment.rs`; all others: `shm/descriptor.rs`, `connections/channel.rs` |
+//! | memory that is not mapped any more | whose it is: `memory/remote.rs` (`is_usable`); what that fails: `engine/requester/{twosided, onesided, datagram}.rs` |
+//! | what ThreadSanitizer is told | `shm/sanitizer.rs`; the C ABI's tables for it: `../verbs-abi/src/exports/tables.rs` |
 //! | waking the service thread | `shm/thread.rs`; what it does: `lifecycle/service.rs` |
 //! | fault injection | `policy/faults.rs`, `policy/faults/plan.rs`; carried out: `engine/requester/faults.rs` |
 //! | imitation of Soft-RoCE | `policy/imitation.rs`; its completion queues: `completion/soft_roce.rs` |

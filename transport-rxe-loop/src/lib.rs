@@ -95,7 +95,7 @@ cfg_if::cfg_if! {
         mod trace;
 
         #[doc(hidden)]
-        pub use crate::shm::descriptor;
+        pub use crate::shm::{descriptor, sanitizer};
 
         pub use cq_core::testing::fault::When;
         pub use cq_core::setup::{

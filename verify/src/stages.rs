@@ -169,7 +169,7 @@ pub static STAGES: [Stage; 15] = [
         .shares(&[Shared::BareMetal])
         .packages(&[bare_metal::PACKAGES]),
     Stage::new("abi", 150, abi::run)
-        .shows("programs for libibverbs and librdmacm run unchanged on the loopback: ibverbs-utils, perftest, the tests of pyverbs; rdmacm-utils, qperf, fio, libfabric, uDAPL, UCX; every entry of librpma")
+        .shows("programs for libibverbs and librdmacm run unchanged on the loopback: ibverbs-utils, perftest, the tests of pyverbs; rdmacm-utils, qperf, fio, libfabric, uDAPL, UCX; every entry of librpma; one under ThreadSanitizer and AddressSanitizer")
         .why("such programs use verbs in ways that our tests do not")
         .shares(&[Shared::Checker])
         .packages(&[abi::PACKAGES]),

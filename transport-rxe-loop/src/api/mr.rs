@@ -122,12 +122,42 @@ window_methods!(MemoryRegion, OwnedRegion);
 /// - Where the system refuses (a seccomp filter, a PID namespace, a program that can't be traced), the [service
 ///   thread](crate::manual#the-service-thread) of this process copies.
 ///   [`copying_by_service`](crate::OpenOptions::copying_by_service) always has it copied so.
-/// - To another process, memory that is not mapped any more is a wrong range.
 /// - Nothing is written to a program that this process starts by `execve(2)`, nor to a process that gets its pid later:
 ///   each call first names a byte of a guard page, at a random address.
 /// - Where a service thread copies to or from memory whose page nobody provides (`userfaultfd(2)`, a dead network file
 ///   system), RESET, ERR, destroying and deregistering wait for it without limit.
 /// - Deregistering waits without limit for a process that was suspended while it may be copying.
+///
+/// # Memory that is taken away
+/// What a request may access is judged by keys. Registering does not pin memory, as it does on hardware: the program
+/// keeps it mapped, with its protection and with its file, until the region is deregistered. What happens if it does
+/// not:
+///
+/// | the program | requests for which this process copies | requests for which the system copies | on hardware |
+/// |---|---|---|---|
+/// | unmaps the memory, or takes its rights away (`munmap(2)`, `mprotect(2)`) | end this process by SIGSEGV | fail; see below | go on with the pinned pages, and succeed; the program does not see what they write |
+/// | truncates its file (`ftruncate(2)`) | end this process by SIGBUS | fail; see below | the same |
+/// | maps other memory there, or frees its pages (`MADV_DONTNEED`) | access what is there now | access what is there now | go on with the old pages: the program and the device see different bytes |
+/// | deregisters the region first | fail, as for any wrong key | fail, as for any wrong key | fail, as for any wrong key |
+///
+/// This process copies for its own requests, if the other side is its own, too, or memory that the device
+/// [allocated](crate::ProtectionDomain::allocate); and for all requests where the system does not copy. The system copies
+/// for all others, and what fails by it fails so:
+///
+/// | request | whose memory is gone | requester | responder |
+/// |---|---|---|---|
+/// | any | the requester's | LOC_PROT | |
+/// | WRITE, READ, atomic | the responder's | REM_ACCESS | QP_ACCESS_ERR |
+/// | WRITE with immediate data | the responder's | REM_ACCESS | LOC_ACCESS |
+/// | SEND | the responder's | REM_OP | LOC_PROT |
+/// | datagram | the receiver's | SUCCESS | LOC_PROT |
+///
+/// Bytes before the first that is gone may have been moved. A process that ends by this ends like any that is
+/// [killed](crate::manual#death): others lose their connections to it, and nothing else. A handler that leaves the
+/// signal by `siglongjmp(3)` keeps what the device held at that moment, for which others may wait without limit.
+///
+/// Memory that the device allocated is mapped by each process for itself: what one does with its mapping concerns its own
+/// requests alone.
 ///
 /// # Misuse
 /// Deregistering twice does not compile:

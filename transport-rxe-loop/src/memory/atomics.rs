@@ -4,13 +4,11 @@
 //! set of locks, selected by address, which each atomic takes, also in the owner's process. A lock is taken over from
 //! a dead holder without repair: the word was written, or it was not.
 
-use rustix::io::Errno;
-
 use super::atomic_op::{AtomicOp, LEN, lock};
 use super::copier::client::{self, NotDone};
 use super::copy_guard::Word;
 use super::paths::AccessPath;
-use super::remote::Process;
+use super::remote::{Failure, Process};
 use super::sge::{Far, Span, Spans, Target};
 use super::transfer::Trouble;
 use super::{Memory, copier, remote};
@@ -57,13 +55,14 @@ fn step_far(
         drop(guard);
         match outcome {
             Ok(held) => return Ok(held),
-            Err(errno) => paths.learn(memory, far.attachment, process, errno)?,
+            Err(Failure::Here) => return Err(Trouble::Own.into()),
+            Err(Failure::System(errno)) => paths.learn(memory, far.attachment, process, errno)?,
         }
     }
 }
 
 /// Carries out an operation on a word of another process, whose lock is held.
-fn remote_step(process: Process, at: &Target<'_>, step: AtomicOp) -> Result<u64, Errno> {
+fn remote_step(process: Process, at: &Target<'_>, step: AtomicOp) -> Result<u64, Failure> {
     let copy = [AtomicU64::new(0)];
     let stores = matches!(step, AtomicOp::Store { .. });
     if !stores {

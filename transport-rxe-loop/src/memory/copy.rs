@@ -15,6 +15,7 @@
 use std::ops::Range;
 
 use super::paths::AccessPath;
+use super::remote::Failure;
 use super::sge::{self, Spans, Target};
 use super::transfer::{Order, Transfer, Trouble};
 use super::{Memory, copier, remote};
@@ -94,7 +95,10 @@ impl Transfer<'_> {
             let late = self.late(range.clone(), len);
             match remote::copy(process, self.from, self.to, range.clone(), late) {
                 Ok(()) => return Ok(()),
-                Err(errno) => paths.learn(self.memory, attachment, process, errno)?,
+                Err(Failure::Here) => return Err(Trouble::Own),
+                Err(Failure::System(errno)) => {
+                    paths.learn(self.memory, attachment, process, errno)?
+                }
             }
         }
     }

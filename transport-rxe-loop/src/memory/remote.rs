@@ -9,16 +9,33 @@
 #![allow(unsafe_code)]
 
 use crate::protocol::lock::AttachmentId;
+use std::ffi::c_void;
 use std::ops::Range;
 use std::ptr::with_exposed_provenance_mut;
 
 use heapless::Vec;
 use rustix::io::Errno;
-use rustix::process::{PTracer, set_ptracer};
+use rustix::process::{PTracer, getpid, set_ptracer};
 
 use crate::memory::Memory;
 use crate::memory::sge::{MAX_SGE, Span, Spans, Target};
 use crate::shm::guard_page::{TITLE_AT, Title, title};
+
+/// Why bytes were not moved; some of them may have been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// This process' own memory is not mapped, or may not be used so.
+    Here,
+    /// The error of the system. FAULT if the other process' memory is not mapped; SRCH if the pid is no longer that
+    /// process.
+    System(Errno),
+}
+
+impl From<Errno> for Failure {
+    fn from(errno: Errno) -> Self {
+        Self::System(errno)
+    }
+}
 
 /// The direction of a transfer.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +121,11 @@ impl Vectors {
         self.next == self.list.len()
     }
 
+    /// Where the remaining ranges begin.
+    fn at(&self) -> Option<*mut c_void> {
+        self.list.get(self.next).map(|range| range.iov_base)
+    }
+
     /// The remaining ranges, after the guard byte.
     fn left(&self) -> &[libc::iovec] {
         &self.list[self.next - 1..]
@@ -127,19 +149,18 @@ impl Vectors {
 /// bytes from `late` on are copied last.
 ///
 /// # Errors
-/// The error of the system; some of the bytes may have been moved. FAULT if the memory is not mapped; SRCH if the pid
-/// is no longer that process.
+/// Whose memory is not mapped; or the system fails, or the process is gone.
 pub fn copy(
     process: Process,
     from: &Spans<'_>,
     to: &Target<'_>,
     range: Range<usize>,
     late: usize,
-) -> Result<(), Errno> {
+) -> Result<(), Failure> {
     let (here, there, way) = match (from.far(), to.spans().far()) {
         (Some(_), None) => (to.spans(), from, Way::Read),
         (None, Some(_)) => (from, to.spans(), Way::Write),
-        _ => return Err(Errno::FAULT),
+        _ => return Err(Errno::FAULT.into()),
     };
     // The content of the guard byte does not matter, in either direction.
     let mut byte = 0;
@@ -162,8 +183,8 @@ unsafe fn transfer(
     way: Way,
     here: &mut Vectors,
     there: &mut Vectors,
-) -> Result<(), Errno> {
-    in_parts(here, there, |mine, theirs| {
+) -> Result<(), Failure> {
+    let moved = in_parts(here, there, |mine, theirs| {
         let (local, locals) = (mine.as_ptr(), mine.len() as libc::c_ulong);
         let (remote, remotes) = (theirs.as_ptr(), theirs.len() as libc::c_ulong);
         // SAFETY: the lists are borrowed, with their lengths. The ranges `here` may be used so by this function's
@@ -176,7 +197,32 @@ unsafe fn transfer(
         };
         let errno = |_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO);
         usize::try_from(moved).map_err(errno)
-    })
+    });
+    match (moved, here.at()) {
+        (Err(Errno::FAULT), Some(at)) if !is_usable(way, at) => Err(Failure::Here),
+        (moved, _) => Ok(moved?),
+    }
+}
+
+/// Whether a byte of this process can be used for a transfer. It is not changed, unless the program does so meanwhile.
+#[cold]
+fn is_usable(way: Way, at: *mut c_void) -> bool {
+    let (this, mut byte) = (getpid().as_raw_nonzero().get(), 0_u8);
+    let mine = libc::iovec { iov_base: at, iov_len: 1 };
+    let aside = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    // SAFETY: one range each, of one byte; one is a local variable. The other is the program's, where a transfer that has
+    // failed was about to read, or to write; the system checks it.
+    unsafe {
+        let is_read =
+            libc::process_vm_writev(this, &raw const mine, 1, &raw const aside, 1, 0) == 1;
+        is_read
+            && match way {
+                Way::Write => true,
+                Way::Read => {
+                    libc::process_vm_readv(this, &raw const mine, 1, &raw const aside, 1, 0) == 1
+                }
+            }
+    }
 }
 
 /// Repeats a call that returns how many bytes it moved, with the guard byte, until all are moved: the system moves at

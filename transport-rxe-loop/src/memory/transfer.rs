@@ -9,8 +9,10 @@ use super::sge::{Far, Spans, Target};
 /// Why a copy failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The memory is not mapped, or its owner refuses the access.
+    /// The memory of the other process is not mapped, or its owner refuses the access.
     Fault,
+    /// The memory of this process is not mapped.
+    Own,
     /// Its owner does not answer: it is suspended or dead.
     NoAnswer,
 }

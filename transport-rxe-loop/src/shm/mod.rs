@@ -29,6 +29,7 @@ pub mod prune;
 pub mod reader;
 pub mod recovery;
 pub mod registry;
+pub mod sanitizer;
 pub mod shape;
 pub mod signals;
 pub mod system;

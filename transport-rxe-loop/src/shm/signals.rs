@@ -8,12 +8,15 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::thread;
 
+use crate::shm::sanitizer;
+
 /// Starts a thread that blocks all signals from its first instruction on, and runs `serve`.
 ///
 /// # Errors
 /// The system refuses a thread.
 pub fn spawn_without_signals(name: &str, serve: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let _blocked = Blocked::all()?;
+    let serve = move || sanitizer::unseen(serve);
     thread::Builder::new().name(name.to_owned()).spawn(serve).map(drop)
 }
 

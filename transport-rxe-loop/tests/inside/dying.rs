@@ -7,6 +7,7 @@ mod descriptors;
 pub mod ends;
 mod execs;
 mod forked;
+mod gone;
 mod line;
 // Steps exist only with debug assertions.
 #[cfg(debug_assertions)]

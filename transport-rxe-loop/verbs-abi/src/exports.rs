@@ -14,7 +14,7 @@ mod tables;
 
 #[cfg(test)]
 pub use self::rdmacm::*;
-use self::tables::FUNCTIONS;
+use self::tables::functions;
 #[cfg(test)]
 pub use self::tables::*;
 use crate::errno::{Errno, minus_one, negative, pointer, status};
@@ -213,7 +213,7 @@ exported! {
 
 /// `ibv_open_device(3)`, with what its objects carry.
 fn open_device(device: *const ibv_device) -> Result<*mut ibv_context, Errno> {
-    device::open_device(device, FUNCTIONS)
+    device::open_device(device, functions())
 }
 
 /// The device does not have this.

@@ -17,6 +17,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::pipe::{PipeFlags, pipe_with};
 use transport_rxe_loop::SystemError;
 use transport_rxe_loop::descriptor::{KeptFd, above_streams};
+use transport_rxe_loop::sanitizer;
 
 use crate::errno::Errno;
 use crate::raw::child::{Alone, Renewed};
@@ -76,7 +77,10 @@ pub fn until_found_by<T: Copy>(
 ) -> Result<T, Errno> {
     loop {
         match uncancelled(look)? {
-            Look::Found(event) => return Ok(event),
+            Look::Found(event) => {
+                sanitizer::completed();
+                return Ok(event);
+            }
             Look::Nothing(descriptor) => wait(descriptor)?,
         }
     }

@@ -1,6 +1,6 @@
 //! Programs that know libibverbs and librdmacm only, as Debian has them, unchanged on the loopback: those of rdma-core
 //! and of perftest, two processes each, the tests of pyverbs, and programs of others that connect by librdmacm. And
-//! librpma, each of whose entries is called, and a program that opens both libraries by itself.
+//! librpma, each of whose entries is called; a program that opens both libraries by itself; and one under sanitizers.
 //!
 //! | module | owns |
 //! |---|---|
@@ -13,6 +13,7 @@
 //! | `connecting` | running these, side by side |
 //! | `loader` | a program that opens the libraries by itself, and finds each name by its version |
 //! | `rpma` | librpma: a program that calls every entry, and what each must give |
+//! | `sanitizers` | a program under ThreadSanitizer and AddressSanitizer |
 
 use std::collections::BTreeSet;
 use std::env;
@@ -42,6 +43,7 @@ mod loader;
 mod meeting;
 mod pairs;
 mod rpma;
+mod sanitizers;
 mod side;
 mod suite;
 
@@ -58,6 +60,8 @@ pub const PACKAGES: &[&str] = &[
     "ucx-utils",
     rpma::PACKAGES[0],
     rpma::PACKAGES[1],
+    sanitizers::PACKAGES[0],
+    sanitizers::PACKAGES[2],
 ];
 
 /// So many faults are enough to see what is wrong.
@@ -120,6 +124,7 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
     let rounds: Vec<_> = rounds(geteuid().is_root()).collect();
     let names = loader::run(&rounds, folder, job)?;
     let entries = rpma::run(&rounds, folder, job)?;
+    let sanitized = sanitizers::run(&rounds, folder, job)?;
     let (mut faults, mut counts, mut connected) = (Vec::new(), Vec::new(), 0);
     let mut figures = vec![Vec::new(); runs().count()];
     for (nth, round) in rounds.iter().enumerate() {
@@ -150,7 +155,7 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
     let all: usize = figures.len() + (rounds.len() - 1) * programs.len();
     let summary = format!(
         "{} programs in {all} runs: {}; {} tests of pyverbs or more and {entries} entries of librpma in each; \
-         {names} names by their versions; {} by librdmacm in {connected} runs",
+         {names} names by their versions; {sanitized}; {} by librdmacm in {connected} runs",
         programs.len(),
         counts.join(", "),
         suite::LEAST,

@@ -77,29 +77,33 @@ impl Requester<'_> {
         let (engine, sender) = (self.engine, self.connection.me.number());
         let datagram = Datagram { engine, guard, from, imm, solicited, address, sender, qkey };
         let mut receiver = Responder::new(engine, address.qp_num, sender, QpType::Ud);
-        self.rescheduled.add_wakeup(datagram.deliver_to(&mut receiver));
+        let delivered = datagram.deliver_to(&mut receiver);
+        let delivered = delivered.map(|wakeup| self.rescheduled.add_wakeup(wakeup));
         // While this held the lock, no thread may have flushed the receiver.
         sync::full_fence_at(Site::LeaveFence);
         if receiver.has_failed() {
             self.rescheduled.add(engine, engine.index(address.qp_num));
         }
-        Ok(())
+        delivered.map_err(|OwnFault| Halt::LOCAL_PROTECTION)
     }
 }
 
 impl<'a> Datagram<'a> {
     /// Places the datagram into a receive, if the receiver accepts it. Its state is checked again under the lock, since
     /// it may change before that. Returns the wake-up that is due.
-    fn deliver_to(&self, receiver: &mut Responder) -> Wakeup {
+    ///
+    /// # Errors
+    /// It is the sender's memory that is not mapped: nobody receives it.
+    fn deliver_to(&self, receiver: &mut Responder) -> Result<Wakeup, OwnFault> {
         if !receiver.takes(self.qkey) {
-            return Wakeup::None;
+            return Ok(Wakeup::None);
         }
         // A holder that is alive and does not release the lock is suspended: the datagram is lost.
-        let Ok(_alone) = receiver.take_receives() else { return Wakeup::None };
+        let Ok(_alone) = receiver.take_receives() else { return Ok(Wakeup::None) };
         if !receiver.takes(self.qkey) {
-            return Wakeup::None;
+            return Ok(Wakeup::None);
         }
-        let Ok(receive) = receiver.receive(0) else { return Wakeup::None };
+        let Ok(receive) = receiver.receive(0) else { return Ok(Wakeup::None) };
         let entry = match self.scatter(&receive) {
             Ok(()) => {
                 let wc = self.received(receive.request.wr_id, receiver.number());
@@ -111,10 +115,14 @@ impl<'a> Datagram<'a> {
             }
             Err(Lost::NoAnswer) => {
                 receiver.give_back(&receive);
-                return Wakeup::None;
+                return Ok(Wakeup::None);
+            }
+            Err(Lost::Own) => {
+                receiver.give_back(&receive);
+                return Err(OwnFault);
             }
         };
-        receiver.push(&[entry])
+        Ok(receiver.push(&[entry]))
     }
 
     /// Copies the global route header, if there is one, and then the bytes.
@@ -135,6 +143,7 @@ impl<'a> Datagram<'a> {
             copy::copy(self.engine.memory, from, to, Order::Any).map_err(|trouble| match trouble {
                 Trouble::Fault => Lost::Refused(WcStatus::LOC_PROT_ERR),
                 Trouble::NoAnswer => Lost::NoAnswer,
+                Trouble::Own => Lost::Own,
             })
         };
         if let Some(route) = self.address.path.route() {
@@ -188,7 +197,12 @@ enum Lost {
     Refused(WcStatus),
     /// The receiver's process does not answer.
     NoAnswer,
+    /// The sender's own memory is not mapped.
+    Own,
 }
+
+/// The sender's own memory is not mapped.
+struct OwnFault;
 
 #[cfg(test)]
 mod tests;

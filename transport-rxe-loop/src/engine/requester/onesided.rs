@@ -257,11 +257,12 @@ impl Requester<'_> {
         guard.target_all(to, domain, sges, needs, u64::MAX).ok_or(Halt::LOCAL_PROTECTION)
     }
 
-    /// The halt of a request whose bytes can't be moved in the responder's memory.
+    /// The halt of a request whose bytes can't be moved.
     #[cold]
     fn troubled(&mut self, trouble: Trouble) -> Halt {
         match trouble {
             Trouble::Fault => self.refused(WcStatus::REM_ACCESS_ERR),
+            Trouble::Own => Halt::LOCAL_PROTECTION,
             Trouble::NoAnswer => self.unanswered(),
         }
     }

@@ -40,6 +40,8 @@ enum Refusal {
     Mismatch { responder_status: WcStatus, requester_status: WcStatus },
     /// The responder's process does not answer.
     NoAnswer,
+    /// The requester's own memory is not mapped.
+    Own,
 }
 
 impl Refusal {
@@ -48,6 +50,7 @@ impl Refusal {
         match trouble {
             Trouble::Fault => Self::Mismatch { responder_status, requester_status },
             Trouble::NoAnswer => Self::NoAnswer,
+            Trouble::Own => Self::Own,
         }
     }
 }
@@ -156,6 +159,10 @@ impl Requester<'_> {
             Err(Refusal::NoAnswer) => {
                 self.connection.peer.give_back(receive);
                 Err(self.unanswered())
+            }
+            Err(Refusal::Own) => {
+                self.connection.peer.give_back(receive);
+                Err(Halt::LOCAL_PROTECTION)
             }
         }
     }

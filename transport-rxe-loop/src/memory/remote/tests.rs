@@ -1,9 +1,13 @@
+use std::ptr::null_mut;
 use std::sync::LazyLock;
+
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
 
 use super::*;
 use crate::inside::fixture::{values, words};
 use crate::inside::prelude::*;
 
+const PAGE: usize = 4096;
 const FAR: Far =
     Far { attachment: AttachmentId::new(1), whose: KeyUser::local(0), needs: Access::empty() };
 
@@ -50,8 +54,47 @@ fn memory_that_is_not_there_is_a_fault() {
     let there = far([(a.as_ptr() as usize, 8), (64, 8)]);
     let from = words::<2>(5);
     let outcome = copy(*THIS, &Spans::of_words(&from, 16), &target(there), 0..16, 16);
-    assert_eq!(outcome, Err(Errno::FAULT));
+    assert_eq!(outcome, Err(Errno::FAULT.into()));
     assert_eq!(values(&a), [5, 2], "what comes before is moved");
+}
+
+#[test]
+fn whose_memory_is_not_there_is_told() {
+    // A page of this process that it may only read, and none behind it.
+    // SAFETY: new memory, where the system likes; what is protected is that alone.
+    let page = unsafe {
+        let page =
+            mmap_anonymous(null_mut(), 2 * PAGE, ProtFlags::READ, MapFlags::PRIVATE).unwrap();
+        mprotect(page.wrapping_byte_add(PAGE), PAGE, MprotectFlags::empty()).unwrap();
+        page as usize
+    };
+    let span = |at, len: usize| {
+        let mut spans = Spans::new();
+        // SAFETY: only the system accesses it, which may fail.
+        unsafe { spans.push(at, len as u32) };
+        spans
+    };
+    let (a, len) = (words::<4>(1), 32);
+    let (here, there) = (|| Spans::of_words(&a, len), || far([(a.as_ptr() as usize, len)]));
+    let outcome = |from: &Spans<'_>, to: Spans<'_>| copy(*THIS, from, &target(to), 0..len, len);
+    let gone = page + PAGE;
+    // Of its own, what is to be read, or written, or is there in part.
+    assert_eq!(outcome(&span(page, len), there()), Ok(()));
+    a.iter().zip(1..).for_each(|(word, value)| sync::store(word, value));
+    for own in [gone, gone - 8] {
+        assert_eq!(outcome(&span(own, len), there()), Err(Failure::Here));
+    }
+    for own in [page, gone, gone - 8] {
+        assert_eq!(outcome(&there(), span(own, len)), Err(Failure::Here));
+    }
+    // Of the other process.
+    a.iter().zip(1..).for_each(|(word, value)| sync::store(word, value));
+    let fault = Err(Errno::FAULT.into());
+    for other in [page, gone] {
+        assert_eq!(outcome(&here(), far([(other, len)])), fault);
+    }
+    assert_eq!(outcome(&far([(gone, len)]), here()), fault);
+    assert_eq!(values(&a), [1, 2, 3, 4]);
 }
 
 #[test]
@@ -59,16 +102,16 @@ fn bytes_that_are_all_here_or_all_far_are_not_touched() {
     let (a, b) = (words::<1>(1), words::<1>(2));
     let (at, bt) = (a.as_ptr() as usize, b.as_ptr() as usize);
     let (from, to) = (Spans::of_words(&a, 8), target(Spans::of_words(&b, 8)));
-    assert_eq!(copy(*THIS, &from, &to, 0..8, 8), Err(Errno::FAULT));
+    assert_eq!(copy(*THIS, &from, &to, 0..8, 8), Err(Errno::FAULT.into()));
     let (from, to) = (far([(at, 8)]), target(far([(bt, 8)])));
-    assert_eq!(copy(*THIS, &from, &to, 0..8, 8), Err(Errno::FAULT));
+    assert_eq!(copy(*THIS, &from, &to, 0..8, 8), Err(Errno::FAULT.into()));
     assert_eq!(values(&b), [2]);
     // Some of them here and some far is what nobody asks for.
     let mut mixed = Spans::of_words(&a, 8);
     assert!(mixed.push_far(FAR, at, 8, Key::new(1)));
     let b = words::<2>(2);
     let to = target(Spans::of_words(&b, 16));
-    assert_eq!(copy(*THIS, &mixed, &to, 0..16, 16), Err(Errno::FAULT));
+    assert_eq!(copy(*THIS, &mixed, &to, 0..16, 16), Err(Errno::FAULT.into()));
     assert_eq!(values(&b), [2, 3]);
 }
 
@@ -78,9 +121,9 @@ fn x03_where_there_is_no_guard_page_nothing_is_moved_and_nobody_is_there() {
     let at = a.as_ptr() as usize;
     let gone = Process { guard: 64, ..*THIS };
     let to = || target(far([(at, 16)]));
-    assert_eq!(copy(gone, &Spans::of_words(&b, 16), &to(), 0..16, 16), Err(Errno::SRCH));
+    assert_eq!(copy(gone, &Spans::of_words(&b, 16), &to(), 0..16, 16), Err(Errno::SRCH.into()));
     let from = far([(at, 16)]);
-    assert_eq!(copy(gone, &from, &Target::of_words(&b, 16), 0..16, 16), Err(Errno::SRCH));
+    assert_eq!(copy(gone, &from, &Target::of_words(&b, 16), 0..16, 16), Err(Errno::SRCH.into()));
     assert_eq!((values(&a), values(&b)), (vec![1, 2], vec![5, 6]));
 }
 

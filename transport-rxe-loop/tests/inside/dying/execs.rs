@@ -144,7 +144,7 @@ fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
     let there = Target::of_far(far, Span::far(AT, 8, Key::new(1)));
     let written = remote::copy(process, &Spans::of_words(&here, 8), &there, 0..8, 8);
     let read = remote::copy(process, there.spans(), &Target::of_words(&here, 8), 0..8, 8);
-    assert_eq!((written, read), (Err(Errno::SRCH), Err(Errno::SRCH)));
+    assert_eq!((written, read), (Err(Errno::SRCH.into()), Err(Errno::SRCH.into())));
     assert_eq!(sync::load(&here[0]), 0xbb);
     for (kind, qp) in qps.iter_mut().enumerate() {
         assert_eq!(post(qp, kind), WcStatus::RETRY_EXC_ERR, "{kind}");

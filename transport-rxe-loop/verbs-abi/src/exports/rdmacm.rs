@@ -1,6 +1,6 @@
 //! librdmacm's functions, by name.
 
-use super::tables::FUNCTIONS;
+use super::tables::functions;
 use super::{plain, unsupported, zero};
 use crate::errno::{Errno, minus_one, pointer};
 use crate::raw::addr_info::Results;
@@ -61,7 +61,7 @@ exported! {
 
 /// `rdma_get_devices(3)`, with what the context carries.
 fn get_devices(num_devices: Out<'_, c_int>) -> Result<*mut *mut ibv_context, Errno> {
-    devices::get_devices(num_devices, FUNCTIONS)
+    devices::get_devices(num_devices, functions())
 }
 
 fixed! {
@@ -140,7 +140,7 @@ exported! {
 
 /// `rdma_create_event_channel(3)`, of the context that carries these functions.
 fn create_event_channel() -> Result<*mut rdma_event_channel, Errno> {
-    channel::create_event_channel(FUNCTIONS)
+    channel::create_event_channel(functions())
 }
 
 /// `rdma_create_id(3)`.
@@ -150,7 +150,7 @@ fn create_id(
     context: Memory,
     ps: rdma_port_space,
 ) -> Result<(), Errno> {
-    make::create_id(channel, id, context.pointer(), ps, FUNCTIONS)
+    make::create_id(channel, id, context.pointer(), ps, functions())
 }
 
 /// `rdma_create_ep(3)`.
@@ -160,7 +160,7 @@ fn create_ep(
     pd: *mut ibv_pd,
     init: InOut<'_, ibv_qp_init_attr>,
 ) -> Result<(), Errno> {
-    ep::create_ep(id, res, pd, init, FUNCTIONS)
+    ep::create_ep(id, res, pd, init, functions())
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::mem::offset_of;
 
+use transport_rxe_loop::sanitizer;
+
 use super::plain;
 use crate::errno::{negative, pointer, status};
 use crate::qp_ex::Qp;
@@ -9,11 +11,13 @@ use crate::raw::{Argument, Functions};
 use crate::sys::*;
 use crate::{cq, cq_ex, mw, port, post, qp_ex, query, srq};
 
-/// Declares the functions of a table, and the table: `way` converts the result of the safe function to what C expects.
+/// Declares the functions of a table, and two tables: the second, of functions of the same names in a module, for programs
+/// that ThreadSanitizer watches. `way` converts the result of the safe function to what C expects; `told` is what the
+/// sanitizer is told beside that it should not look.
 macro_rules! table {
-    ($table:ident: $of:ident = { $(
+    ($table:ident, $watched:ident in $module:ident: $of:ident = { $(
         $field:ident: $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? =
-            $way:ident($safe:path);
+            $way:ident($safe:path) $(as $told:ident)?;
     )+ }) => {
         $(
             pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
@@ -22,32 +26,73 @@ macro_rules! table {
             }
         )+
 
+        mod $module {
+            use super::*;
+
+            $(
+                pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+                    // SAFETY: as above.
+                    let call = || unsafe { super::$name($($argument),*) };
+                    telling!(call $($told)?)
+                }
+            )+
+        }
+
         const $table: $of = $of { $($field: Some($name),)+ ..$of::ZEROED };
+        const $watched: $of = $of { $($field: Some($module::$name),)+ ..$of::ZEROED };
     };
 }
 
+/// What ThreadSanitizer is told of a call.
+macro_rules! telling {
+    ($call:ident) => {
+        sanitizer::unseen($call)
+    };
+    // It hands something over.
+    ($call:ident posting) => {{
+        sanitizer::posted();
+        sanitizer::unseen($call)
+    }};
+    // It gives how many completions came, or an error below 0.
+    ($call:ident counting) => {{
+        let came = sanitizer::unseen($call);
+        if came > 0 {
+            sanitizer::completed();
+        }
+        came
+    }};
+    // It gives 0 if a completion came.
+    ($call:ident taking) => {{
+        let status = sanitizer::unseen($call);
+        if status == 0 {
+            sanitizer::completed();
+        }
+        status
+    }};
+}
+
 // Those of an open device that every header knows.
-table! { OPS: ibv_context_ops = {
+table! { OPS, WATCHED_OPS in watched_ops: ibv_context_ops = {
     alloc_mw: ibv_alloc_mw(pd: *mut ibv_pd, kind: ibv_mw_type) -> *mut ibv_mw =
         pointer(mw::alloc_mw);
     dealloc_mw: ibv_dealloc_mw(mw: *mut ibv_mw) -> c_int = status(mw::dealloc_mw);
     poll_cq: ibv_poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_wc_fields) -> c_int =
-        negative(cq::poll_cq);
+        negative(cq::poll_cq) as counting;
     req_notify_cq: ibv_req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int =
         status(cq::req_notify_cq);
     post_srq_recv: ibv_post_srq_recv(
         srq: *mut ibv_srq, wr: *mut ibv_recv_wr, bad_wr: *mut *mut ibv_recv_wr
-    ) -> c_int = status(post::post_srq_recv);
+    ) -> c_int = status(post::post_srq_recv) as posting;
     post_send: ibv_post_send(
         qp: *mut ibv_qp, wr: *mut ibv_send_wr, bad_wr: *mut *mut ibv_send_wr
-    ) -> c_int = status(post::post_send);
+    ) -> c_int = status(post::post_send) as posting;
     post_recv: ibv_post_recv(
         qp: *mut ibv_qp, wr: *mut ibv_recv_wr, bad_wr: *mut *mut ibv_recv_wr
-    ) -> c_int = status(post::post_recv);
+    ) -> c_int = status(post::post_recv) as posting;
 } }
 
 // Those that came later.
-table! { LATER: verbs_context = {
+table! { LATER, WATCHED_LATER in watched_later: verbs_context = {
     create_cq_ex: ibv_create_cq_ex(
         context: *mut ibv_context, init: *mut ibv_cq_init_attr_ex
     ) -> *mut ibv_cq_ex = pointer(cq_ex::create_cq_ex);
@@ -68,10 +113,10 @@ table! { LATER: verbs_context = {
 } }
 
 // Those of a completion queue.
-table! { POLLING: ibv_cq_ex = {
+table! { POLLING, WATCHED_POLLING in watched_polling: ibv_cq_ex = {
     start_poll: ibv_start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_int =
-        status(cq_ex::start_poll);
-    next_poll: ibv_next_poll(cq: *mut ibv_cq_ex) -> c_int = status(cq_ex::next_poll);
+        status(cq_ex::start_poll) as taking;
+    next_poll: ibv_next_poll(cq: *mut ibv_cq_ex) -> c_int = status(cq_ex::next_poll) as taking;
     end_poll: ibv_end_poll(cq: *mut ibv_cq_ex) = plain(cq_ex::end_poll);
 } }
 
@@ -82,7 +127,7 @@ macro_rules! readers {
             cq_ex::read::<$of>(cq, offset_of!(ibv_wc_fields, $field)).into()
         })+
 
-        const $table: ibv_cq_ex = ibv_cq_ex { $($name: Some($name),)+ ..POLLING };
+        const $table: ibv_cq_ex = ibv_cq_ex { $($name: Some($name),)+ ..ibv_cq_ex::ZEROED };
     };
 }
 
@@ -108,9 +153,9 @@ unsafe extern "C" fn read_nothing<T: Default>(_cq: *mut ibv_cq_ex) -> T {
 }
 
 // Those of a queue pair.
-table! { QP: ibv_qp_ex = {
+table! { QP, WATCHED_QP in watched_qp: ibv_qp_ex = {
     wr_start: ibv_wr_start(qp: Qp) = plain(qp_ex::wr_start);
-    wr_complete: ibv_wr_complete(qp: Qp) -> c_int = status(qp_ex::wr_complete);
+    wr_complete: ibv_wr_complete(qp: Qp) -> c_int = status(qp_ex::wr_complete) as posting;
     wr_abort: ibv_wr_abort(qp: Qp) = plain(qp_ex::wr_abort);
     wr_send: ibv_wr_send(qp: Qp) = plain(qp_ex::wr_send);
     wr_send_imm: ibv_wr_send_imm(qp: Qp, imm_data: u32) = plain(qp_ex::wr_send_imm);
@@ -151,31 +196,53 @@ pub unsafe extern "C" fn ibv_bind_mw(_: *mut ibv_qp, _: *mut ibv_mw, _: *mut ibv
     status(super::unsupported())
 }
 
-const CONTEXT: verbs_context = verbs_context {
-    sz: size_of::<verbs_context>(),
-    context: ibv_context {
-        ops: ibv_context_ops { bind_mw: Some(ibv_bind_mw), ..OPS },
-        ..ibv_context::ZEROED
-    },
-    ..LATER
-};
+/// The table of an open device: those that every header knows, and those that came later.
+const fn context(ops: ibv_context_ops, later: verbs_context) -> verbs_context {
+    verbs_context {
+        sz: size_of::<verbs_context>(),
+        context: ibv_context {
+            ops: ibv_context_ops { bind_mw: Some(ibv_bind_mw), ..ops },
+            ..ibv_context::ZEROED
+        },
+        ..later
+    }
+}
 
-const CQ: ibv_cq_ex = ibv_cq_ex {
-    read_opcode: Some(read_opcode),
-    read_completion_ts: Some(read_nothing),
-    read_cvlan: Some(read_nothing),
-    read_flow_tag: Some(read_nothing),
-    read_completion_wallclock_ns: Some(read_nothing),
-    ..READING
-};
+/// The table of a completion queue: those that poll, and those that read what was polled.
+const fn cq(polling: ibv_cq_ex) -> ibv_cq_ex {
+    ibv_cq_ex {
+        start_poll: polling.start_poll,
+        next_poll: polling.next_poll,
+        end_poll: polling.end_poll,
+        read_opcode: Some(read_opcode),
+        read_completion_ts: Some(read_nothing),
+        read_cvlan: Some(read_nothing),
+        read_flow_tag: Some(read_nothing),
+        read_completion_wallclock_ns: Some(read_nothing),
+        ..READING
+    }
+}
 
 // That of newer headers.
-table! { FLUSH: ibv_qp_ex_and_flush = {
+table! { FLUSH, WATCHED_FLUSH in watched_flush: ibv_qp_ex_and_flush = {
     wr_flush: ibv_wr_flush(
         qp: Qp, rkey: u32, addr: u64, length: usize, placement: u8, selectivity: u8
     ) = plain(qp_ex::wr_flush);
 } }
 
+static FUNCTIONS: Functions = Functions {
+    context: context(OPS, LATER),
+    cq: cq(POLLING),
+    qp: ibv_qp_ex_and_flush { qp: QP, ..FLUSH },
+};
+
+static WATCHED: Functions = Functions {
+    context: context(WATCHED_OPS, WATCHED_LATER),
+    cq: cq(WATCHED_POLLING),
+    qp: ibv_qp_ex_and_flush { qp: WATCHED_QP, ..WATCHED_FLUSH },
+};
+
 /// The tables of an open device and its objects.
-pub(super) static FUNCTIONS: &Functions =
-    &Functions { context: CONTEXT, cq: CQ, qp: ibv_qp_ex_and_flush { qp: QP, ..FLUSH } };
+pub(super) fn functions() -> &'static Functions {
+    if sanitizer::watches() { &WATCHED } else { &FUNCTIONS }
+}

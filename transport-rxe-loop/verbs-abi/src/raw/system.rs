@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use transport_rxe_loop::sanitizer;
 
 use super::arg::Argument;
 use crate::errno::Errno;
@@ -113,13 +114,14 @@ unsafe extern "C" {
 }
 
 /// Does something during which this thread is not cancelled. The C library would do that at any `close(2)`, and unwind the
-/// thread out of what has locks, or has taken an event.
+/// thread out of what has locks, or has taken an event. ThreadSanitizer does not look at it.
 pub fn uncancelled<T>(work: impl FnOnce() -> T) -> T {
     const PTHREAD_CANCEL_DISABLE: c_int = 1;
     let (mut before, mut disabled) = (0, 0);
     // SAFETY: buffers for what was set. It cancels nobody by itself.
     unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
-    let done = work();
+    sanitizer::posted();
+    let done = sanitizer::unseen(work);
     // SAFETY: as above.
     unsafe { pthread_setcancelstate(before, &raw mut disabled) };
     done

@@ -1,0 +1,2 @@
+/* Two threads connect by librdmacm, and leave each other word in plain memory. */
+void meet_by_addresses(void);
