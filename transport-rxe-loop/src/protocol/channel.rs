@@ -288,8 +288,8 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     }
 
     fn park(&self, token: Token) {
+        // An exchange even if it is set: what others have parked before is handed over, too.
         if self.update(token, Count::parked_more) {
-            // An exchange even if it is set: what others have parked before is handed over, too.
             sync::fetch_update(&self.board.parked, |_| Some(1));
         }
     }
