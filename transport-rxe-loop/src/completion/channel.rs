@@ -18,8 +18,8 @@ use cq_core::setup;
 use cq_core::transport::{EventError, Woken};
 use rustix::io::Errno;
 
-use super::fifo::{self, Fifo};
 use super::Completions;
+use super::fifo::{self, Fifo};
 use crate::error::{CreateError, Limit};
 use crate::protocol::channel::{Board, EventNode, Events, Owned, Pipe, Unopened};
 use crate::protocol::life::Life;

@@ -75,8 +75,8 @@ mod sift;
 
 use std::collections::BTreeMap;
 
-pub use self::count::{EventNode, MOST};
 use self::count::Count;
+pub use self::count::{EventNode, MOST};
 use super::number::ChannelIndex;
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU32};

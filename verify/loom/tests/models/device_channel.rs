@@ -163,8 +163,7 @@ const OTHERS: u32 = 2;
 /// sleeps until the survivor's has come, or one of two of the same that wait; then somebody recovers.
 fn stop_at(step: u32, source: u32, recovers: bool) {
     let (channel, owned) = Channel::new(1, 4);
-    let victim =
-        spawn(&channel, move |channel| death::killed_at(step, || channel.raise(MINE)));
+    let victim = spawn(&channel, move |channel| death::killed_at(step, || channel.raise(MINE)));
     let survivor = raiser(&channel, source);
     let mut taken = channel.read(&owned);
     assert!(count(&taken, source) >= 1, "{ASLEEP}");

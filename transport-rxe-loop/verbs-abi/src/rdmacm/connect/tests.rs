@@ -129,9 +129,7 @@ fn n14_each_event_is_an_edge_even_if_none_is_taken() {
     let fd = unsafe { (*side.channel).fd };
     Edges::of(fd).expect(20, |_| {
         // SAFETY: as C does it.
-        ok(with_address(1, |to| unsafe {
-            rdma_resolve_addr(side.id, ptr::null_mut(), to, 2000)
-        }));
+        ok(with_address(1, |to| unsafe { rdma_resolve_addr(side.id, ptr::null_mut(), to, 2000) }));
     });
     for _ in 0..20 {
         assert!(is_readable(fd, 0));
