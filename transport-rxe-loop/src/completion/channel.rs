@@ -338,6 +338,9 @@ pub fn signal_pending(completions: &'static Completions) {
             owed = seen;
             (seen != 0).then_some(0)
         });
+        if owed == 0 {
+            continue;
+        }
         let registered = completions.registered().get(&index).map(Arc::clone);
         let (Some(owned), Some((_, generation))) = (registered, channel.life().holder()) else {
             continue;
@@ -345,7 +348,7 @@ pub fn signal_pending(completions: &'static Completions) {
         let pipe = pipe(completions, index, generation);
         if owed & UNSURE != 0 {
             restore(&events(completions, index), &owned, &pipe);
-        } else if owed & PARKED != 0 {
+        } else {
             let _owned = lock(&owned);
             events(completions, index).refill(&pipe);
         }
