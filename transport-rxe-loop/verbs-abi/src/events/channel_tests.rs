@@ -53,6 +53,8 @@ fn n14_who_polls_and_takes_alone_finds_an_event_each_time() {
     let cqs = [first, queue(context, 16, channel)];
     let (rearmed, is_rearmed): (Vec<_>, Vec<_>) = cqs.map(|_| mpsc::channel()).into_iter().unzip();
     thread::scope(|scope| {
+        // If this thread fails, the others do.
+        let rearmed = rearmed;
         for (cq, is_rearmed) in cqs.map(End::to).into_iter().zip(is_rearmed) {
             scope.spawn(move || {
                 for wr_id in 0..EACH {
