@@ -30,7 +30,7 @@
 //! | whether draining is to be reported | owner of the queue pair, before it reschedules | [`cas`], owner of the send queue | nothing: it is reported once |
 //! | count of a source of events | [`cas`], who raises one; the channel's owner | [`acquire`], [`cas`], the same | the life of the source, its channel, and the state of the object then |
 //! | only producer of a completion queue | [`cas`], [`fetch_update`], who uses the queue | the same | nothing: the marker does |
-//! | marks of a channel | [`cas`], who raises an event | [`cas`], the channel's owner | that it is counted |
+//! | whether events of a channel are parked | [`cas`], who parks one | [`cas`], the channel's owner | that it is counted as parked |
 //! | count of the threads that use a stage, or wait for one | [`enter`], [`leave`], client | [`acquire`], who gives stages up | that they no longer use it |
 //! | records of other processes' regions | [`release`], who learned of one | [`acquire`], who looks | its content |
 //! | word of a stage | [`cas`], client and server | [`acquire`], [`cas`], the other | the request, and the answer |
@@ -51,7 +51,6 @@
 //! | post receives ([`Site::PostFence`]), read the own state | change the state ([`Site::ChangeFence`]), look for receives |
 //! | release the lock of a queue pair's datagrams, read its state ([`Site::LeaveFence`]) | change the state ([`Site::ChangeFence`]), try the lock |
 //! | free what was taken for the peer, clear the in-flight markers ([`Site::CloseFence`]), read its state | change the state ([`Site::ChangeFence`]), look for what is taken |
-//! | mark a source at its channel ([`Site::RaiseFence`]), read whether the descriptor was written | record that it was not ([`Site::EmptyFence`]), read the marks |
 //! | delay an event ([`Site::HoldFence`]), read the alarm | clear the alarm without the lock ([`Site::AlarmFence`]), read whether an event is delayed |
 //! | set the private in-flight marker ([`Site::OpenFence`]), read the record of another process' region | replace the record ([`Site::ChangeFence`]), read the private marker |
 //! | connect, read the peer's state ([`full_fence`]) | change the state, read who is connected ([`full_fence`]) |

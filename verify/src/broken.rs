@@ -34,6 +34,8 @@ pub enum How {
     GivesASlotEarly,
     HandsOutTwice,
     LosesAnEvent,
+    /// A thread that waits for an event is woken without one.
+    WakesForNothing,
     ReportsNothing,
     ForgetsToResize,
     /// What a shared receive queue holds goes with the first queue pair of it that fails.
@@ -378,6 +380,9 @@ impl Block for BrokenChannel {
     type Instant = Instant;
 
     fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
+        if self.how == How::WakesForNothing {
+            return Ok(Woken::Event);
+        }
         self.it.block(deadline)
     }
 }

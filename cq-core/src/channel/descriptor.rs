@@ -60,12 +60,11 @@ pub struct Raiser {
 
 impl Signal for Raiser {
     fn raise(&self, cq: CqKey) {
-        self.events.raise(cq);
-        self.readable.set();
+        self.events.raise_and(cq, || self.readable.set());
     }
 }
 
-/// The consumer's side. Its descriptor is readable while there is an event.
+/// The consumer's side. Its descriptor is readable exactly while there is an event ([N14](crate::contract#n14)).
 #[derive(Debug)]
 pub struct Receiver {
     events: thread::Receiver,
@@ -74,17 +73,11 @@ pub struct Receiver {
 
 impl Events for Receiver {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        if let Some(key) = self.events.take_event()? {
-            return Ok(Some(key));
-        }
-        // An event that is raised after this makes the descriptor readable again.
-        self.readable.take();
-        self.events.take_event()
+        Ok(self.events.take_and(|| _ = self.readable.take()))
     }
 
-    /// The descriptor may stay readable until an event is taken.
     fn forget(&mut self, key: CqKey) {
-        self.events.forget(key);
+        self.events.forget_and(key, || _ = self.readable.take());
     }
 }
 

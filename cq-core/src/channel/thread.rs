@@ -74,13 +74,21 @@ pub fn channel(queues: usize) -> (Raiser, Receiver) {
 #[derive(Clone, Debug)]
 pub struct Raiser(Arc<Shared>);
 
-impl Signal for Raiser {
-    fn raise(&self, cq: CqKey) {
+impl Raiser {
+    /// Raises an event, and does something before anybody can take it.
+    pub(super) fn raise_and(&self, cq: CqKey, then: impl FnOnce()) {
         self.0.change(|state| {
             if !state.waiting.contains(&cq) {
                 state.waiting.push_back(cq);
             }
+            then();
         });
+    }
+}
+
+impl Signal for Raiser {
+    fn raise(&self, cq: CqKey) {
+        self.raise_and(cq, || {});
     }
 }
 
@@ -94,15 +102,39 @@ impl Receiver {
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle(Arc::clone(&self.0))
     }
+
+    /// Changes the events, and if none is left, does something before the next one is raised.
+    fn change<R>(
+        &self,
+        change: impl FnOnce(&mut VecDeque<CqKey>) -> R,
+        if_empty: impl FnOnce(),
+    ) -> R {
+        let mut state = self.0.lock();
+        let changed = change(&mut state.waiting);
+        if state.waiting.is_empty() {
+            if_empty();
+        }
+        changed
+    }
+
+    /// [`take_event`](Events::take_event), and something if that was the last one.
+    pub(super) fn take_and(&self, if_empty: impl FnOnce()) -> Option<CqKey> {
+        self.change(VecDeque::pop_front, if_empty)
+    }
+
+    /// [`forget`](Events::forget), and something if no event is left.
+    pub(super) fn forget_and(&self, key: CqKey, if_empty: impl FnOnce()) {
+        self.change(|waiting| waiting.retain(|other| *other != key), if_empty);
+    }
 }
 
 impl Events for Receiver {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        Ok(self.0.lock().waiting.pop_front())
+        Ok(self.take_and(|| {}))
     }
 
     fn forget(&mut self, key: CqKey) {
-        self.0.lock().waiting.retain(|waiting| *waiting != key);
+        self.forget_and(key, || {});
     }
 }
 

@@ -60,7 +60,7 @@
 //! ```
 //!
 //! # An event loop
-//! The descriptor of a channel is readable while there is an event to take ([N10](crate::contract#n10)). A loop adds it to
+//! The descriptor of a channel is readable exactly while there is an event to take ([N14](crate::contract#n14)). A loop adds it to
 //! its own set of descriptors, and does this after each wake-up, and once before the first sleep:
 //!
 //! ```
@@ -74,7 +74,7 @@
 //!     channel: &mut C,
 //!     mut completed: impl FnMut(&Wc),
 //! ) -> Result<(), WaitError> {
-//!     while channel.take_event()?.is_some() {} // there may be none
+//!     while channel.take_event()?.is_some() {} // before the first sleep there may be none
 //!     let mut buffer = [Wc::default(); 32];
 //!     loop {
 //!         let batch = cq.poll_or_arm(&mut buffer, Notify::Next)?;
@@ -89,8 +89,9 @@
 //! - **Level-triggered**, as poll(2) and epoll(7) are by default: an event that is left wakes the loop again. It may take
 //!   one event at each wake-up, and must not forget to: otherwise it does not sleep any more. `cargo run -p
 //!   transport-rxe-loop --example epoll_channel`.
-//! - **Edge-triggered**, as mio, tokio, and epoll(7) with `EPOLLET` are: readiness is reported once. All events are taken,
-//!   until there is none, before the queue is armed. The loop above is right for both. `cargo run -p transport-rxe-loop
+//! - **Edge-triggered**, as mio, tokio, and epoll(7) with `EPOLLET` are: each event is reported once, or with others, and
+//!   those that were left are not reported again. All events are taken, until there is none, before the queue is armed. The
+//!   loop above is right for both. `cargo run -p transport-rxe-loop
 //!   --example mio`.
 //! - A loop that serves a busy queue returns to its other descriptors now and then: poll some batches, then look at them
 //!   without sleeping. [`WaitSet`](crate::wait_set) does so after 64.

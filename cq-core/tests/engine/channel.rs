@@ -110,7 +110,7 @@ fn n10_a_wait_ends_when_it_is_stopped_and_can_go_on() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn n10_a_descriptor_is_readable_while_there_is_an_event() {
+fn n14_a_descriptor_is_readable_exactly_while_there_is_an_event() {
     use std::os::fd::{AsFd, AsRawFd};
 
     use cq_core::channel::descriptor::{block, channel};
@@ -129,20 +129,48 @@ fn n10_a_descriptor_is_readable_while_there_is_an_event() {
         raiser.clone().raise(key);
     }
     for taken in [Some(OTHER), Some(KEY), None, None] {
-        assert!(taken.is_none() || is_readable(&events));
+        assert_eq!(taken.is_some(), is_readable(&events));
         assert_eq!(events.take_event(), Ok(taken));
     }
     assert!(!is_readable(&events));
     // Of a queue that is destroyed (N7).
     [OTHER, KEY].iter().for_each(|key| raiser.raise(*key));
     events.forget(OTHER);
-    assert_eq!([events.take_event(), events.take_event()], [Ok(Some(KEY)), Ok(None)]);
+    assert!(is_readable(&events));
+    events.forget(KEY);
+    assert!(!is_readable(&events));
+    assert_eq!(events.take_event(), Ok(None));
     let sleeper = thread::spawn(move || {
         let woken = events.block(late());
         (woken, events.take_event())
     });
     raiser.raise(KEY);
     assert_eq!(sleeper.join().unwrap(), (Ok(Woken::Event), Ok(Some(KEY))));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn n14_who_takes_events_alone_finds_one_whenever_the_descriptor_is_readable() {
+    const EACH: usize = 5_000;
+    let (raiser, mut events) = cq_core::channel::descriptor::channel(2).unwrap();
+    thread::scope(|scope| {
+        let (begin, begun): (Vec<_>, Vec<_>) =
+            [(); 2].map(|()| std::sync::mpsc::channel()).into_iter().unzip();
+        for (key, begun) in [KEY, OTHER].into_iter().zip(begun) {
+            let raiser = raiser.clone();
+            scope.spawn(move || begun.into_iter().for_each(|()| raiser.raise(key)));
+        }
+        begin.iter().for_each(|begin| begin.send(()).unwrap());
+        for nth in 0..2 * EACH {
+            assert_eq!(events.block(late()), Ok(Woken::Event));
+            let key = events.take_event().unwrap().unwrap_or_else(|| panic!("the {nth}th"));
+            if nth < 2 * EACH - 2 {
+                begin[usize::from(key == OTHER)].send(()).unwrap();
+            }
+        }
+        drop(begin);
+    });
+    assert_eq!(events.block(Some(Instant::now())), Ok(Woken::DeadlinePassed));
 }
 
 #[test]

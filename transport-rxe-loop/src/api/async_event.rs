@@ -53,7 +53,7 @@ impl BlockAsync for Context {
     }
 }
 
-/// `async_fd` of `struct ibv_context`: readable while there is an asynchronous event to take.
+/// `async_fd` of `struct ibv_context`: readable exactly while there is an asynchronous event to take.
 impl AsFd for Context {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.events().as_fd()

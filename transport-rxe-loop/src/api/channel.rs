@@ -13,7 +13,8 @@ use crate::error::CreateError;
 use crate::lifecycle::{Device, deaths};
 use crate::protocol::number::CqIndex;
 
-/// A completion channel. Its descriptor is readable while there is an event to take.
+/// A completion channel. Its descriptor is readable exactly while there is an event to take, and each event is an edge
+/// ([N14](cq_core::contract#n14)).
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -79,7 +80,7 @@ impl AsRawFd for CompletionChannel {
 }
 
 impl Events for CompletionChannel {
-    /// Takes one event. A queue with several is returned again after the other queues that have events.
+    /// Takes the oldest event. Of a queue that has more than 65,536 unread events, further ones are merged with those.
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         let completions = self.events.completions();
         self.events.take(|source| match source {
@@ -98,7 +99,7 @@ impl Events for CompletionChannel {
 impl Block for CompletionChannel {
     type Instant = Instant;
 
-    /// Waits until there may be an event, the deadline has passed, or this thread has handled a signal.
+    /// Waits until there is an event, the deadline has passed, or this thread has handled a signal.
     fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
         self.events.block(deadline)
     }

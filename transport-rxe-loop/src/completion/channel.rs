@@ -1,13 +1,14 @@
 //! Event channels, for the events of completion queues and for the asynchronous events of a context: a descriptor to
-//! wait on, and marks for the sources that have events.
+//! wait on, and what is counted at the sources of events.
 //!
 //! # How events travel
-//! Events are counted at each source, so unread events never overflow or block (N9).
-//! [`channel`](crate::protocol::channel) passes them to the channel's owner without a lock, so that a process suspended
-//! while it raises one delays no other. The descriptor is a FIFO that every process of the fabric can write to (X6); it
-//! only signals that there may be events. An event belongs to one life of its source: no event names a destroyed object
-//! (N7), and no object waits for its events.
+//! The descriptor is a FIFO that every process of the fabric can write to (X6). What is in it are the events, so it is
+//! readable exactly while one can be taken (N14). Events are counted at each source, too, so unread events never overflow or
+//! block (N9). [`channel`](crate::protocol::channel) has the protocol, which has no lock between processes, so that a process
+//! suspended while it raises an event delays no other. An event belongs to one life of its source: no event names a destroyed
+//! object (N7), and no object waits for its events to be taken.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -16,27 +17,32 @@ use cq_core::channel::descriptor;
 use cq_core::transport::{EventError, Woken};
 use rustix::io::Errno;
 
-use super::{Completions, fifo};
+use super::Completions;
+use super::fifo::{self, Fifo};
 use crate::error::{CreateError, Limit};
-use crate::protocol::channel::{Board, Collected, Descriptor, EventNode, Events, Unwritten};
+use crate::protocol::channel::{Board, EventNode, Events, Owned, Pipe, Unopened};
 use crate::protocol::life::Life;
 use crate::protocol::number::{ChannelIndex, CqIndex, QpIndex, SrqIndex};
-use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::KeptFd;
 use crate::shm::system::SystemError;
 use crate::shm::table::{Entry, entries, shared};
 use crate::sync::{self, AtomicU32};
 use crate::trace;
 
-/// A channel: the marks of those that have unread events, by the numbers of their [sources](Source).
+/// A channel, of whose events the [sources](Source) have numbers.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct ChannelSlot {
     life: Life,
     pub board: Board,
-    /// Whether its owner is to write the descriptor: the process that raised an event could not open it.
-    pub unsignaled: AtomicU32,
+    /// What its owner is to do: [`PARKED`] and [`UNSURE`].
+    pub owed: AtomicU32,
 }
+
+/// Events are parked: the process that raised them could not open the descriptor.
+pub const PARKED: u32 = 1;
+/// A process that is dead may have counted events without writing their tokens.
+const UNSURE: u32 = 2;
 
 entries!(ChannelSlot: ChannelIndex);
 shared!(EventNode);
@@ -129,8 +135,8 @@ pub struct EventChannel {
     generation: u32,
     /// The one that the program knows. The device uses another one once the program has closed it.
     fd: Arc<KeptFd>,
-    /// Locked while a thread reads events, or attaches or detaches a source.
-    collected: Mutex<Collected>,
+    /// Locked while a thread takes events, or attaches or detaches a source.
+    owned: Arc<Mutex<Owned>>,
 }
 
 /// Why a channel could not be created.
@@ -165,17 +171,6 @@ impl From<ChannelError> for CreateError {
     }
 }
 
-impl Descriptor for EventChannel {
-    fn write(&self) {
-        let Self { completions, index, generation, .. } = *self;
-        completions.fifos.fill(index, generation, || open(completions, index));
-    }
-
-    fn empty(&self) {
-        self.fifo().into_iter().for_each(|fd| fifo::empty(fd.unchecked()));
-    }
-}
-
 impl EventChannel {
     pub fn new(completions: &'static Completions) -> Result<Self, ChannelError> {
         if !completions.shm.is_ours() {
@@ -185,13 +180,15 @@ impl EventChannel {
         let full = CreateError::TableFull { what: Limit::Channels, max: channels.len() };
         let (index, generation) = channels.claim(completions.shm.attachment()).ok_or(full)?;
         events(completions, index).begin();
-        sync::store(&completions.channel(index).unsignaled, 0);
+        sync::store(&completions.channel(index).owed, 0);
         match fifo::make(&completions.shm.path().fifo(index.get())) {
             Ok(fd) => {
                 let fd = Arc::new(fd);
                 completions.fifos.keep(index, generation, Arc::clone(&fd));
+                let owned = Arc::default();
+                completions.registered().insert(index, Arc::clone(&owned));
                 trace::event!(DEBUG, channel = index.get(), "channel created");
-                Ok(Self { completions, index, generation, fd, collected: Mutex::default() })
+                Ok(Self { completions, index, generation, fd, owned })
             }
             Err(error) => {
                 completions.channel(index).life().end(completions.shm.attachment());
@@ -207,7 +204,7 @@ impl EventChannel {
 
     /// Attaches a source: its events are passed to this channel. A forked child attaches none.
     pub fn attach(&self, source: Source) {
-        self.events().attach(source.to_number(self.completions), &mut self.collected());
+        self.events().attach(source.to_number(self.completions), &mut lock(&self.owned));
     }
 
     /// Detaches a source, and discards its unread events.
@@ -216,29 +213,39 @@ impl EventChannel {
             return;
         }
         let source = source.to_number(self.completions);
-        self.events().detach(source, &mut self.collected(), self);
+        self.events().detach(source, &mut lock(&self.owned), &self.pipe());
     }
 
-    /// Takes the oldest event. `name` converts its source while the object can't be destroyed. A source with several
-    /// events is returned again after the others that have some. It waits only for other threads of this process.
+    /// Takes the oldest event. `name` converts its source while the object can't be destroyed. It waits only for other threads
+    /// of this process.
     ///
     /// # Errors
     /// This is a forked child, and the channel its parent's.
     pub fn take<T>(&self, name: impl FnOnce(Source) -> T) -> Result<Option<T>, EventError> {
         self.check()?;
-        let mut collected = self.collected();
-        let source = self.events().take(&mut collected, self);
+        let (owned, fifo) = (lock(&self.owned), self.fifo());
+        let pipe = Fifo::new(|| fifo.clone());
+        if self.was_reopened() {
+            self.events().restore(usize::MAX, &owned, &pipe);
+        }
+        let source = self.events().take(&owned, &pipe);
         Ok(source.map(|number| name(Source::from_number(number, self.completions))))
+    }
+
+    /// As another process leaves an event whose descriptor it could not open.
+    #[cfg(test)]
+    pub fn park(&self, source: Source) {
+        let pipe = Fifo::new(|| None);
+        let raised = self.events().raise(source.to_number(self.completions), || true, &pipe);
+        if let Err(Unopened) = raised {
+            sync::release(&self.completions.channel(self.index).owed, PARKED);
+        }
     }
 
     /// As a thread does that takes events.
     #[cfg(test)]
     pub fn hold(&self) -> impl Drop {
-        self.collected()
-    }
-
-    fn collected(&self) -> MutexGuard<'_, Collected> {
-        self.collected.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.owned)
     }
 
     /// A forked child has the parent's descriptor, and must not drain it.
@@ -249,10 +256,13 @@ impl EventChannel {
         Err(EventError::Device(Errno::NODEV.raw_os_error()))
     }
 
-    /// Waits until there may be an event, or the deadline has passed, or this thread has handled a signal.
+    /// Waits until there is an event, or the deadline has passed, or this thread has handled a signal.
     pub fn block(&self, deadline: Option<Instant>) -> Result<Woken, EventError> {
         self.check()?;
         let fd = self.fifo().ok_or(EventError::Device(Errno::BADF.raw_os_error()))?;
+        if self.was_reopened() {
+            self.events().restore(usize::MAX, &lock(&self.owned), &self.pipe());
+        }
         descriptor::block(fd.unchecked(), deadline)
     }
 
@@ -260,6 +270,15 @@ impl EventChannel {
     fn fifo(&self) -> Option<Arc<KeptFd>> {
         let Self { completions, index, generation, .. } = *self;
         completions.fifos.get(index, generation, || open(completions, index))
+    }
+
+    /// Whether that has happened. What was in it may be gone: other openings have it, if there are any.
+    fn was_reopened(&self) -> bool {
+        self.completions.fifos.was_reopened(self.index)
+    }
+
+    fn pipe(&self) -> impl Pipe {
+        pipe(self.completions, self.index, self.generation)
     }
 
     fn events(&self) -> Events<'static, impl Fn(u32) -> &'static EventNode> {
@@ -278,6 +297,7 @@ impl Drop for EventChannel {
         if !self.completions.shm.is_ours() {
             return;
         }
+        self.completions.registered().remove(&self.index);
         self.completions.fifos.forget(self.index);
         remove(self.completions, self.index);
         self.completions.channel(self.index).life().end(self.completions.shm.attachment());
@@ -314,49 +334,82 @@ pub fn remove(completions: &'static Completions, index: ChannelIndex) {
 /// that the source has now.
 pub fn raise(completions: &'static Completions, source: Source, is_meant: impl Fn() -> bool) {
     let Some(index) = source.node(completions).channel() else { return };
-    let events = events(completions, index);
-    if let Some(unwritten) = events.raise(source.to_number(completions), is_meant) {
-        ring(completions, index, unwritten);
+    let Some((_, generation)) = completions.channel(index).life().holder() else { return };
+    let (number, pipe) = (source.to_number(completions), pipe(completions, index, generation));
+    if let Err(Unopened) = events(completions, index).raise(number, is_meant, &pipe) {
+        call(completions, index, PARKED);
     }
 }
 
-/// Marks all sources that have unread events at their channels again: a dead process may have counted an event without
-/// signaling it.
+/// Has the channels looked at that have unread events: a dead process may have counted an event without writing its token. The
+/// owner of a channel does that, here or in its own process.
 #[cold]
-pub fn mark_again(completions: &'static Completions) {
-    for number in 0..count(completions) {
-        let Some(index) = Source::from_number(number, completions).node(completions).channel()
-        else {
-            continue;
-        };
-        if let Some(unwritten) = events(completions, index).mark_again(number) {
-            ring(completions, index, unwritten);
-        }
+pub fn recover(completions: &'static Completions) {
+    let nodes = (0..count(completions)).map(|nth| Source::from_number(nth, completions));
+    let nodes = nodes.map(|source| source.node(completions)).filter(|node| node.unread() > 0);
+    let indices: BTreeSet<_> = nodes.filter_map(EventNode::channel).collect();
+    for index in indices {
+        call(completions, index, UNSURE);
     }
+    signal_pending(completions);
 }
 
-/// Makes the descriptor of the channel at an index readable. Where this process can't open it, the
-/// owner's service thread does it.
-fn ring(completions: &'static Completions, index: ChannelIndex, unwritten: Unwritten) {
+/// Has the owner of a channel do something.
+fn call(completions: &'static Completions, index: ChannelIndex, owed: u32) {
     let channel = completions.channel(index);
-    let Some((attachment, generation)) = channel.life().holder() else { return };
-    if completions.fifos.fill(index, generation, || open(completions, index)) {
-        steps::done(Step::Written);
-        events(completions, index).written(unwritten);
-    } else {
-        sync::release(&channel.unsignaled, 1);
-        completions.shm.call(attachment);
-    }
+    let Some((attachment, _)) = channel.life().holder() else { return };
+    sync::fetch_update(&channel.owed, |seen| Some(seen | owed));
+    completions.shm.call(attachment);
 }
 
-/// Signals the channels of this process that another one could not signal.
+/// Does what is owed to the channels of this process.
 pub fn signal_pending(completions: &'static Completions) {
     for (index, channel) in completions.channels.all_of(completions.shm.attachment()) {
-        if sync::cas(&channel.unsignaled, 1, 0).is_ok() {
-            let Some((_, generation)) = channel.life().holder() else { continue };
-            completions.fifos.fill(index, generation, || open(completions, index));
+        let mut owed = 0;
+        sync::fetch_update(&channel.owed, |seen| {
+            owed = seen;
+            (seen != 0).then_some(0)
+        });
+        if owed == 0 {
+            continue;
+        }
+        let registered = completions.registered().get(&index).map(Arc::clone);
+        let (Some(owned), Some((_, generation))) = (registered, channel.life().holder()) else {
+            continue;
+        };
+        let pipe = pipe(completions, index, generation);
+        if owed & UNSURE != 0 {
+            restore(&events(completions, index), &owned, &pipe);
+        } else {
+            let _owned = lock(&owned);
+            events(completions, index).refill(&pipe);
         }
     }
+}
+
+/// Has events written that were counted and not written, and will not be. Threads take events meanwhile.
+fn restore(
+    events: &Events<'static, impl Fn(u32) -> &'static EventNode>,
+    owned: &Mutex<Owned>,
+    pipe: &impl Pipe,
+) {
+    let mut missing = usize::MAX;
+    for attempt in 1.. {
+        missing = missing.min(events.missing(&lock(owned), pipe));
+        if missing == 0 || !pipe.wait(attempt) {
+            break;
+        }
+    }
+    events.restore(missing, &lock(owned), pipe);
+}
+
+fn lock(owned: &Mutex<Owned>) -> MutexGuard<'_, Owned> {
+    owned.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The descriptor of the channel at an index, of a generation.
+fn pipe(completions: &'static Completions, index: ChannelIndex, generation: u32) -> impl Pipe {
+    Fifo::new(move || completions.fifos.get(index, generation, || open(completions, index)))
 }
 
 /// Opens the descriptor of the channel at an index, once those of channels that have ended are closed.

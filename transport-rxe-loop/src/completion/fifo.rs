@@ -1,12 +1,16 @@
-//! Named FIFOs as channel descriptors: any process of the fabric can make them readable. They carry no data.
+//! Named FIFOs as channel descriptors: any process of the fabric can write [tokens](Token) to them.
 
+use std::cell::OnceCell;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mknodat, open as open_file, unlink};
-use rustix::io::{Errno, read, retry_on_intr, write};
+use rustix::io::{Errno, ioctl_fionread, read, retry_on_intr, write};
 
+use crate::protocol::channel::{Pipe, Token, Unwritten};
 use crate::protocol::number::ChannelIndex;
 use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::{KeptFd, above_streams};
@@ -37,22 +41,77 @@ pub fn remove(path: &Path) {
     let _ = unlink(path);
 }
 
-/// Makes it unreadable. It may be already.
-pub fn empty(fd: BorrowedFd<'_>) {
-    // Unread events are signaled once, except by processes that died in between.
-    while read(fd, &mut [0; 64]) == Ok(64) {}
+/// The FIFO of a channel, which is opened for the first call that needs it.
+#[derive(Debug)]
+pub struct Fifo<O> {
+    open: O,
+    fd: OnceCell<Option<Arc<KeptFd>>>,
 }
 
-/// Makes it readable; false if it can't be written to. One that is full is readable, too.
-fn fill(fd: BorrowedFd<'_>) -> bool {
-    matches!(retry_on_intr(|| write(fd, &[1])), Ok(_) | Err(Errno::AGAIN))
+impl<O: Fn() -> Option<Arc<KeptFd>>> Fifo<O> {
+    /// Opened by `open`, which returns `None` if that fails.
+    pub const fn new(open: O) -> Self {
+        Self { open, fd: OnceCell::new() }
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.fd.get_or_init(&self.open).as_ref().map(|fd| fd.unchecked())
+    }
+}
+
+/// Bytes of a token. A pipe reads and writes so few as a whole.
+const LEN: usize = 8;
+
+impl<O: Fn() -> Option<Arc<KeptFd>>> Pipe for Fifo<O> {
+    fn write(&self, token: Token) -> Result<(), Unwritten> {
+        let fd = self.fd().ok_or(Unwritten::Unopened)?;
+        match retry_on_intr(|| write(fd, &token.to_bytes())) {
+            Ok(_) => Ok(()),
+            Err(Errno::AGAIN) => Err(Unwritten::Full),
+            Err(_) => Err(Unwritten::Unopened),
+        }
+    }
+
+    fn read(&self) -> Option<Token> {
+        let (fd, mut bytes) = (self.fd()?, [0; LEN]);
+        let count = retry_on_intr(|| read(fd, &mut bytes)).ok()?;
+        // Less is what no process of the fabric has written.
+        (count > 0).then(|| Token::from_bytes(bytes))
+    }
+
+    fn len(&self) -> usize {
+        let bytes = self.fd().and_then(|fd| ioctl_fionread(fd).ok());
+        (bytes.unwrap_or(0) as usize).div_ceil(LEN)
+    }
+
+    fn wait(&self, attempt: u32) -> bool {
+        /// Where another thread of the same core has to go on.
+        const YIELDS: u32 = 16;
+        /// After about 20 ms.
+        const MOST: u32 = YIELDS + 200;
+        match attempt {
+            ..YIELDS => thread::yield_now(),
+            YIELDS..MOST => thread::sleep(Duration::from_micros(100)),
+            MOST.. => return false,
+        }
+        true
+    }
 }
 
 /// The descriptors that this process has open, by index and generation of the channel.
 #[derive(Debug)]
 pub struct Fifos(Vec<Mutex<Open>>);
 
-type Open = Option<(u32, Arc<KeptFd>)>;
+type Open = Option<Kept>;
+
+/// One of them.
+#[derive(Debug)]
+struct Kept {
+    generation: u32,
+    fd: Arc<KeptFd>,
+    /// It was opened again: what was in it may be gone.
+    is_reopened: bool,
+}
 
 impl Fifos {
     /// For so many channels.
@@ -62,7 +121,7 @@ impl Fifos {
 
     /// Keeps the descriptor of the channel at an index, that of a generation.
     pub fn keep(&self, index: ChannelIndex, generation: u32, fd: Arc<KeptFd>) {
-        *self.at(index) = Some((generation, fd));
+        *self.at(index) = Some(Kept { generation, fd, is_reopened: false });
     }
 
     /// Closes that of the channel at an index, once nobody uses it.
@@ -70,18 +129,8 @@ impl Fifos {
         *self.at(index) = None;
     }
 
-    /// Makes that of the channel at an index readable, which is opened if need be; false if it can't be.
-    pub fn fill(
-        &self,
-        index: ChannelIndex,
-        generation: u32,
-        open: impl FnOnce() -> Result<KeptFd, Errno>,
-    ) -> bool {
-        self.get(index, generation, open).is_some_and(|fd| fill(fd.unchecked()))
-    }
-
-    /// That of the channel at an index. It is opened if it is not open, or if the program has closed it: what made it
-    /// readable may be gone then, so it is readable. `None` if it can't be opened.
+    /// That of the channel at an index. It is opened if it is not open, or if the program has closed it. `None` if it can't be
+    /// opened.
     pub fn get(
         &self,
         index: ChannelIndex,
@@ -89,23 +138,25 @@ impl Fifos {
         open: impl FnOnce() -> Result<KeptFd, Errno>,
     ) -> Option<Arc<KeptFd>> {
         let mut kept_open = self.at(index);
-        let known = kept_open.as_ref().filter(|(kept, _)| *kept == generation);
-        let is_lost = known.is_some_and(|(_, fd)| fd.get().is_err());
-        if known.is_none() || is_lost {
-            *kept_open = Some((generation, Arc::new(open().ok()?)));
+        let known = kept_open.as_ref().filter(|kept| kept.generation == generation);
+        let is_reopened = known.is_some_and(|kept| kept.fd.get().is_err());
+        if known.is_none() || is_reopened {
+            let fd = Arc::new(open().ok()?);
+            *kept_open = Some(Kept { generation, fd, is_reopened });
         }
-        let fd = Arc::clone(&kept_open.as_ref()?.1);
-        if is_lost {
-            fill(fd.unchecked());
-        }
-        Some(fd)
+        Some(Arc::clone(&kept_open.as_ref()?.fd))
+    }
+
+    /// Whether that of the channel at an index was opened again since this was asked last.
+    pub fn was_reopened(&self, index: ChannelIndex) -> bool {
+        self.at(index).as_mut().is_some_and(|kept| std::mem::take(&mut kept.is_reopened))
     }
 
     /// Closes those for which `is_there` is false, given their index and generation. One that another thread uses stays.
     pub fn retain(&self, is_there: impl Fn(ChannelIndex, u32) -> bool) {
         for (index, kept_open) in (0..).map(ChannelIndex::new).zip(&self.0) {
             if let Ok(mut kept_open) = kept_open.try_lock() {
-                kept_open.take_if(|(generation, _)| !is_there(index, *generation));
+                kept_open.take_if(|kept| !is_there(index, kept.generation));
             }
         }
     }

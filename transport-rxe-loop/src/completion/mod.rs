@@ -19,9 +19,9 @@ pub mod soft_roce;
 pub mod view;
 pub mod wakeup;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cq_core::queue::Control;
 use cq_core::queue::raw::Slot;
@@ -32,7 +32,7 @@ use self::fifo::Fifos;
 use self::overran::Overran;
 use self::queue::CqSlot;
 use crate::memory::Memory;
-use crate::protocol::channel::EventNode;
+use crate::protocol::channel::{EventNode, Owned};
 use crate::protocol::lock::{AttachmentId, AttachmentKey};
 use crate::protocol::number::{ChannelIndex, CqIndex};
 use crate::protocol::steps::{self, Step};
@@ -58,6 +58,8 @@ pub struct Completions {
     qps: u32,
     /// The descriptors of channels. Locked only to raise an event, and to make and end a channel.
     fifos: Fifos,
+    /// What the channels of this process keep to themselves.
+    registered: Mutex<BTreeMap<ChannelIndex, Arc<Mutex<Owned>>>>,
     /// Queues that have overrun, and whose queue pairs are still to be failed.
     pub overran: Overran,
     /// Moderated queues of this process.
@@ -114,6 +116,7 @@ impl Completions {
             srqs,
             qps,
             fifos,
+            registered: Mutex::default(),
             overran: Overran::default(),
             moderated,
         }
@@ -152,6 +155,11 @@ impl Completions {
         [self.cqs.len(), self.srqs, self.qps]
     }
 
+    /// The channels of this process.
+    fn registered(&self) -> MutexGuard<'_, BTreeMap<ChannelIndex, Arc<Mutex<Owned>>>> {
+        self.registered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Moderated queues of this process, which the service thread checks.
     pub fn moderated(&self) -> MutexGuard<'_, BTreeSet<CqIndex>> {
         self.moderated.lock().unwrap_or_else(PoisonError::into_inner)
@@ -163,10 +171,10 @@ impl Completions {
     }
 }
 
-/// Channels of a dead process, and events that it counted without signaling them.
+/// Channels of a dead process, and events that it counted without writing their tokens.
 impl DeathRecovery for &'static Completions {
     fn revoke(&self, _: AttachmentKey) -> bool {
-        channel::mark_again(self);
+        channel::recover(self);
         true
     }
 

@@ -1,4 +1,6 @@
-//! Event channels: queues of events behind a descriptor that is readable exactly while there is one.
+//! Event channels: queues of events behind a descriptor that is readable exactly while there is one, but for a listener whose
+//! bell was rung without a request that it takes. Each event wakes those who wait for the descriptor, by a message that
+//! arrives at one of its sockets.
 //!
 //! The descriptor is an epoll instance that watches the sockets whose next message is an event, the bells of listeners, a
 //! timer for what did not come in time, and a socket that has a message while events are queued here.
@@ -104,11 +106,14 @@ impl Channel {
         }
     }
 
-    /// Queues an event.
+    /// Queues an event. That wakes who waits for the descriptor, also if events are queued already: each has one message more,
+    /// and then one again.
     pub fn push(&mut self, event: Queued) {
-        if self.queue.is_empty() {
-            let _ = self.has_events.get().and_then(|fd| write(fd, &[1]));
-        }
+        let is_first = self.queue.is_empty();
+        let _ = self.has_events.get().and_then(|fd| {
+            write(fd, &[1])?;
+            if is_first { Ok(0) } else { read(fd, &mut [0]) }
+        });
         self.queue.push_back(event);
     }
 

@@ -80,6 +80,7 @@ numbers! {
     #[derive(PartialOrd, Ord)]
     CqIndex: u32;
     /// The index of a channel's table entry.
+    #[derive(PartialOrd, Ord)]
     ChannelIndex: u32;
     /// The index of the table entry of a memory region or memory window.
     #[derive(PartialOrd, Ord)]

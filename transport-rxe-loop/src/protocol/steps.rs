@@ -40,12 +40,8 @@ pub enum Step {
     Held,
     /// An event is due; it was not raised.
     Due,
-    /// An event was counted; its source may not be marked.
+    /// An event was counted; its token was not written.
     Counted,
-    /// A source was marked at its channel; the descriptor may not be readable.
-    Listed,
-    /// The descriptor of a channel was written; the channel's word does not record it.
-    Written,
     /// A receive of a pool was marked as taken; the position was not advanced.
     Taken,
     /// The position of a pool was set back to a receive that is still marked as taken; or a receive was left
@@ -98,7 +94,7 @@ impl Step {
     pub const CONNECTING: [Self; 4] = [Self::Bound, Self::Connected, Self::Sent, Self::Heard];
 
     /// All other steps.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 30] = [
         Self::Entered,
         Self::Inherited,
         Self::Left,
@@ -111,8 +107,6 @@ impl Step {
         Self::Held,
         Self::Due,
         Self::Counted,
-        Self::Listed,
-        Self::Written,
         Self::Taken,
         Self::SetBack,
         Self::Announced,

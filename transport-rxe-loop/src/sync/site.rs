@@ -48,14 +48,6 @@ pub enum Site {
     StepOver,
     /// A tag settles a slot of a pool in any generation.
     RightLife,
-    /// No fence between marking a source at its channel and reading whether the descriptor was written.
-    RaiseFence,
-    /// No fence between emptying the descriptor of a channel and reading the marks again.
-    EmptyFence,
-    /// The next round of a channel begins before its descriptor is emptied.
-    EmptyFirst,
-    /// The marks are not read again after the descriptor was emptied.
-    CollectAgain,
     /// A thread that finds a send queue owned does not reschedule its owner.
     Reschedule,
     /// No fence between delaying an event and reading the alarm.

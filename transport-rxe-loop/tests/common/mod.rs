@@ -13,7 +13,7 @@ pub mod process;
 pub mod windows;
 
 use std::cell::RefCell;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,7 @@ pub use cq_core::transport::{
 };
 pub use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
 pub use cq_core::wr::{Placement, RecvWr, RemoteAddr, Selectivity, SendWr, Sge, WindowBind};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 pub use transport_rxe_loop::{
     Access, AddressVector, CompletionChannel, Context, Cq, CreateError, Destination, Limit, Limits,
@@ -252,6 +253,24 @@ pub fn wait_for_first_byte(region: &OwnedRegion) {
 pub fn is_readable(waited_on: &impl AsFd) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut [PollFd::new(waited_on, PollFlags::IN)], Some(&now)).unwrap() == 1
+}
+
+/// What waits for edges of a descriptor, as an event loop does that is edge-triggered.
+pub struct Edges(OwnedFd);
+
+impl Edges {
+    pub fn of(waited_on: &impl AsFd) -> Self {
+        let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
+        let flags = EventFlags::IN | EventFlags::ET;
+        epoll::add(&epoll, waited_on, EventData::new_u64(0), flags).unwrap();
+        Self(epoll)
+    }
+
+    /// Whether there was one since this was asked last.
+    pub fn next(&self) -> bool {
+        let (mut events, now) = (Vec::with_capacity(1), Timespec { tv_sec: 0, tv_nsec: 0 });
+        epoll::wait(&self.0, rustix::buffer::spare_capacity(&mut events), Some(&now)).unwrap() == 1
+    }
 }
 
 /// Lets other threads run until `done`; after a while it sleeps between two looks, for the tests beside this one.

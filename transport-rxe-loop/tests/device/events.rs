@@ -1,10 +1,13 @@
 //! Channels and their descriptors, and events that are held back, also because of what another process completes, beyond
-//! what the conformance suite asks: N7, N12, X3.
+//! what the conformance suite asks: N7, N12, N14, X3.
 
 use std::collections::HashSet;
-use std::sync::Mutex;
+use std::os::fd::AsFd;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use transport_rxe_loop::cm::{CmId, EventChannel, PortSpace};
 
 use crate::common::actor::Actor;
 use crate::common::*;
@@ -90,6 +93,91 @@ fn n07_no_event_names_a_queue_that_was_destroyed_before_it_was_taken() {
     });
     expect_no_event(&mut channel);
     channel.destroy().unwrap();
+}
+
+/// Causes `count` events, one by one, of which none is taken: each is an edge of its descriptor.
+#[track_caller]
+fn expect_edges(waited_on: &impl AsFd, count: usize, mut cause: impl FnMut()) {
+    let edges = Edges::of(waited_on);
+    assert!(!edges.next());
+    for nth in 0..count {
+        cause();
+        assert!(edges.next(), "the {nth}th");
+        assert!(!edges.next(), "the {nth}th is one");
+    }
+}
+
+#[test]
+fn n14_each_completion_event_is_an_edge_even_if_none_is_taken() {
+    // More than fit into a pipe.
+    const EVENTS: usize = 9_000;
+    let (mut a, mut b, mut channel) = pair(1, 0);
+    expect_edges(&channel.as_fd().try_clone_to_owned().unwrap(), EVENTS, || {
+        let _ = b.cq.arm(Notify::Next);
+        b.recv(1, 0, 8);
+        a.send(2, 0, 8);
+        a.expect(&[(2, S::SUCCESS)]);
+        b.expect(&[(1, S::SUCCESS)]);
+    });
+    (0..EVENTS).for_each(|_| expect_event(&mut channel, &b));
+    expect_no_event(&mut channel);
+}
+
+#[test]
+fn n14_each_asynchronous_event_is_an_edge_even_if_none_is_taken() {
+    let (mut a, _b, _channel) = pair(1, 0);
+    expect_edges(&a.context.as_fd().try_clone_to_owned().unwrap(), 20, || {
+        a.qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
+        a.to(QpState::RTS);
+    });
+}
+
+#[test]
+fn n14_each_event_of_the_connection_manager_is_an_edge_even_if_none_is_taken() {
+    let channel = EventChannel::new(&open()).unwrap();
+    let ids = [(); 2].map(|()| CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap());
+    let mut nth = 0;
+    expect_edges(&channel, 20, || {
+        nth += 1;
+        ids[nth % 2].resolve_addr(None, "127.0.0.1:1".parse().unwrap()).unwrap();
+    });
+    (0..20).for_each(|_| assert!(is_readable(&channel) && channel.take().unwrap().is_some()));
+    assert!(!is_readable(&channel));
+}
+
+#[test]
+fn n14_a_queue_that_goes_takes_along_what_makes_the_descriptor_readable() {
+    const ROUNDS: usize = 300;
+    let context = open();
+    let mut channel = context.create_channel().unwrap();
+    let pd = context.alloc_pd().unwrap();
+    let (to_send, sending) = mpsc::sync_channel::<u32>(0);
+    let mut sender = End::new();
+    let number = sender.qp.number();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for peer in sending {
+                sender.to(QpState::RESET);
+                sender.qp.connect_to(peer).unwrap();
+                sender.post(SendWr::send_inline(1, b""));
+                take(&mut sender.cq);
+            }
+        });
+        for round in 0..ROUNDS {
+            let mut cq = context.create_cq(8, Some(&channel)).unwrap();
+            let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+            qp.connect_to(number).unwrap();
+            let _ = cq.arm(Notify::Next);
+            qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+            to_send.send(qp.number()).unwrap();
+            // Before, while and after the event is raised.
+            (0..round % 100).for_each(|_| thread::yield_now());
+            qp.destroy();
+            cq.destroy().unwrap();
+            expect_no_event(&mut channel);
+        }
+        drop(to_send);
+    });
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::wait::Descriptor;
 pub struct Channel {
     /// The device's.
     pub channel: CompletionChannel,
-    /// `fd`: readable while there are events.
+    /// `fd`: readable exactly while there are events (N14).
     pub descriptor: Descriptor,
     /// The opening's number.
     pub id: u64,

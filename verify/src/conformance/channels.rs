@@ -1,5 +1,7 @@
-//! Completion channels and their events (N7–N10). What raises events is in `arming`.
+//! Completion channels and their events (N7–N10, N14). What raises events is in `arming`.
 
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use cq_core::transport::{Block, Woken};
@@ -172,4 +174,51 @@ fn n10_a_channel_with_an_event_does_not_block<D: Device>() {
     b.expect_event(key);
     let channel = b.channel.as_mut().unwrap();
     assert_eq!(channel.block(Some(Instant::now())), Ok(Woken::DeadlinePassed), "it was taken");
+}
+
+/// One thread waits and takes an event each time; two others raise them, so that it is awake while one is raised.
+fn n14_who_takes_events_alone_finds_one_whenever_it_is_woken<D: Device>() {
+    const EACH: u64 = 500;
+    let device = D::open();
+    let (pd, mut channel) = (device.alloc_pd(), device.create_channel());
+    thread::scope(|scope| {
+        // If this thread fails, they go with it, and so do the others.
+        let mut queues = Vec::new();
+        for _ in 0..2 {
+            let cq = device.create_cq(8, Some(&channel)).unwrap();
+            let mut qp = device.create_qp(&pd, &small(&cq)).unwrap();
+            let mut peer = End::<D>::far(&Plan::default());
+            connect(&mut qp, peer.qp.number());
+            peer.connect(&qp);
+            let (begin, begun) = mpsc::channel();
+            scope.spawn(move || {
+                for id in begun {
+                    peer.post(SendWr::send_inline(id, b""));
+                    wait_until(&peer.device, "it is sent", || !take(&mut peer.sent).is_empty());
+                }
+            });
+            queues.push((cq, qp, begin));
+        }
+        let ask = |(cq, qp, begin): &mut (D::Cq, D::Qp, mpsc::Sender<u64>), id| {
+            qp.post_recv(&[RecvWr::new(id, &[])]).unwrap();
+            arm(cq, Notify::Next);
+            begin.send(id).unwrap();
+        };
+        queues.iter_mut().for_each(|queue| ask(queue, 0));
+        for _ in 0..2 * EACH {
+            let deadline = Instant::now() + patience();
+            let wait = || channel.block(Some(deadline)).unwrap();
+            let mut woken = std::iter::repeat_with(wait).skip_while(|it| *it == Woken::Interrupted);
+            assert_eq!(woken.next(), Some(Woken::Event));
+            let key = channel.take_event().unwrap().expect("it was woken");
+            let queue = queues.iter_mut().find(|(cq, ..)| cq.key() == key).unwrap();
+            let received = settle(&device, &mut queue.0, 1);
+            let id = received[0].wr_id() + 1;
+            if id < EACH {
+                ask(queue, id);
+            }
+        }
+        assert_eq!(channel.block(Some(Instant::now())), Ok(Woken::DeadlinePassed));
+        assert_eq!(channel.take_event(), Ok(None));
+    });
 }

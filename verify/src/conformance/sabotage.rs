@@ -7,7 +7,7 @@ use crate::broken::How::*;
 use crate::broken::{Broken, How};
 
 /// The cases that must fail, at least, for each planted bug.
-const CONTROLS: [(How, &[&str]); 26] = [
+const CONTROLS: [(How, &[&str]); 27] = [
     (
         SwapsTwoStatuses,
         &[
@@ -44,6 +44,13 @@ const CONTROLS: [(How, &[&str]); 26] = [
     (
         LosesAnEvent,
         &["n01_an_armed_queue_raises_once_and_is_disarmed", "n08_each_event_names_its_queue"],
+    ),
+    (
+        WakesForNothing,
+        &[
+            "n10_an_empty_channel_says_so_at_once",
+            "n14_who_takes_events_alone_finds_one_whenever_it_is_woken",
+        ],
     ),
     (
         ReportsNothing,
@@ -151,6 +158,11 @@ fn a_completion_that_comes_twice_is_noticed() {
 #[test]
 fn an_event_that_is_lost_is_noticed() {
     control(LosesAnEvent);
+}
+
+#[test]
+fn a_wake_up_without_an_event_is_noticed() {
+    control(WakesForNothing);
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::protocol::cm::{self, Call, Service, State};
 use crate::shm::system::SystemError;
 
 /// `struct rdma_event_channel`: where the events of identifiers are queued. Its descriptor is readable exactly while an event
-/// is, and can be watched by poll(2) and epoll(7). A listener's may be readable once more without one: for a request to
+/// is, and can be watched by poll(2) and epoll(7), also for edges. A listener's may be readable once more without one: for a request to
 /// another address, and where more than ten processes request connections before it takes an event. Several threads may take
 /// events at once.
 #[derive(Debug)]

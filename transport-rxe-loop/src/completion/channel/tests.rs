@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::inside::prelude::*;
+use crate::protocol::channel::{Token, Unwritten};
 
 /// A channel in a fabric of its own, with a source.
 struct Scene {
@@ -28,6 +29,34 @@ impl Scene {
 
     fn is_readable(&self) -> bool {
         is_readable(&self.channel)
+    }
+
+    /// Counts an event, as a process leaves it that dies then.
+    fn count(&self) {
+        let events = self.channel.events();
+        let number = self.source.to_number(self.completions);
+        events.raise(number, || true, &Void).unwrap();
+    }
+}
+
+/// Takes tokens and has none.
+struct Void;
+
+impl Pipe for Void {
+    fn write(&self, _: Token) -> Result<(), Unwritten> {
+        Ok(())
+    }
+
+    fn read(&self) -> Option<Token> {
+        None
+    }
+
+    fn len(&self) -> usize {
+        0
+    }
+
+    fn wait(&self, _: u32) -> bool {
+        false
     }
 }
 
@@ -65,15 +94,117 @@ fn every_source_has_a_number_and_a_node_of_its_own() {
 fn x03_an_event_that_a_dead_one_counted_and_did_not_tell_is_told() {
     let scene = Scene::new();
     let (channel, source, completions) = (&scene.channel, scene.source, scene.completions);
-    mark_again(completions);
+    recover(completions);
     assert!(!scene.is_readable(), "there is nothing to tell");
-    // As one leaves it that died before it wrote the descriptor.
-    let _unwritten = channel.events().raise(source.to_number(completions), || true);
+    scene.count();
     assert!(!scene.is_readable());
-    mark_again(completions);
-    assert!(scene.is_readable());
+    recover(completions);
+    for _ in 0..2 {
+        assert!(scene.is_readable());
+        assert_eq!(channel.take(|source| source), Ok(Some(source)));
+        assert!(!scene.is_readable());
+        scene.raise();
+        recover(completions);
+    }
     assert_eq!(channel.take(|source| source), Ok(Some(source)));
+    assert_eq!(channel.take(|source| source), Ok(None), "what is written is not written again");
+}
+
+#[test]
+fn x03_the_owner_is_called_to_tell_what_a_dead_one_did_not() {
+    let scene = Scene::new();
+    let (channel, completions) = (&scene.channel, scene.completions);
+    let slot = completions.channel(channel.index);
+    scene.count();
+    // As another process finds it.
+    let owned = completions.registered().remove(&channel.index).unwrap();
+    recover(completions);
     assert!(!scene.is_readable());
+    completions.registered().insert(channel.index, owned);
+    call(completions, channel.index, UNSURE);
+    call(completions, channel.index, PARKED);
+    signal_pending(completions);
+    assert!(scene.is_readable());
+    assert_eq!(sync::load(&slot.owed), 0);
+}
+
+/// A descriptor that the program has closed, and whose number is another file's by now.
+fn closed() -> Arc<KeptFd> {
+    let [file, other] = ["/dev/null", "/dev/zero"].map(|path| File::open(path).unwrap());
+    let id = (&rustix::fs::fstat(&file).unwrap()).into();
+    Arc::new(KeptFd::of(other.into(), id))
+}
+
+#[test]
+fn n09_a_descriptor_that_the_program_has_closed_is_opened_again_with_its_events() {
+    for (is_empty, waits) in [(false, false), (true, false), (true, true)] {
+        let scene = Scene::new();
+        let Scene { channel, source, completions, .. } = &scene;
+        (0..3).for_each(|_| scene.raise());
+        assert_eq!(channel.take(|source| source), Ok(Some(*source)));
+        completions.fifos.keep(channel.index, channel.generation, closed());
+        // What nobody else has open is lost.
+        let fifo = Fifo::new(|| Some(Arc::clone(&channel.fd)));
+        while is_empty && fifo.read().is_some() {}
+        if waits {
+            assert!(scene.is_readable());
+        }
+        let take = || channel.take(|source| source).unwrap();
+        assert_eq!([take(), take(), take()], [Some(*source), Some(*source), None]);
+        scene.raise();
+        assert_eq!([take(), take()], [Some(*source), None]);
+    }
+}
+
+/// One that takes events alone, each time that the descriptor is readable, while others raise them.
+#[test]
+fn n14_it_is_readable_while_there_is_an_event_and_no_longer() {
+    const EACH: usize = 20_000;
+    let scene = Scene::new();
+    let Scene { channel, completions, .. } = &scene;
+    let completions = *completions;
+    let sources = [6, 7].map(|nth| Source::Srq(SrqIndex::new(nth)));
+    sources.into_iter().for_each(|source| channel.attach(source));
+    let raiser = |source| {
+        thread::spawn(move || {
+            for _ in 0..EACH {
+                raise(completions, source, || true);
+                while source.node(completions).unread() > 3 {
+                    thread::yield_now();
+                }
+            }
+        })
+    };
+    let raisers = sources.map(raiser);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    for nth in 0..2 * EACH {
+        assert_eq!(channel.block(Some(deadline)), Ok(Woken::Event));
+        assert!(channel.take(|_| ()).unwrap().is_some(), "the {nth}th");
+    }
+    assert!(!scene.is_readable());
+    raisers.into_iter().for_each(|raiser| raiser.join().unwrap());
+}
+
+#[test]
+fn n14_a_source_that_goes_while_its_events_are_raised_leaves_none() {
+    let scene = Scene::new();
+    let Scene { channel, completions, .. } = &scene;
+    let (completions, source) = (*completions, Source::Srq(SrqIndex::new(6)));
+    let is_over = Arc::new(sync::AtomicU32::new(0));
+    let ends = Arc::clone(&is_over);
+    let raiser = thread::spawn(move || {
+        while sync::load(&*ends) == 0 {
+            raise(completions, source, || true);
+        }
+    });
+    for _ in 0..2_000 {
+        channel.attach(source);
+        until("there is an event", || scene.is_readable());
+        channel.detach(source);
+        assert!(!scene.is_readable());
+    }
+    sync::store(&*is_over, 1);
+    raiser.join().unwrap();
 }
 
 /// A device with one free entry for channels, and its index.
@@ -91,9 +222,9 @@ fn x03_a_new_channel_has_nothing_of_a_dead_one() {
         let (_context, completions, index) = with_one_free();
         let [source, other] = [5, 6].map(|nth| Source::Srq(SrqIndex::new(nth)));
         let (its, number) = (events(completions, index), source.to_number(completions));
-        its.attach(number, &mut Collected::default());
-        its.written(its.raise(number, || true).unwrap());
-        sync::release(&completions.channel(index).unsignaled, 1);
+        its.attach(number, &mut Owned::default());
+        its.raise(number, || true, &Fifo::new(|| None)).unwrap_err();
+        sync::release(&completions.channel(index).owed, PARKED | UNSURE);
         source.node(completions).forget();
         let channel = EventChannel::new(completions).unwrap();
         assert_eq!(channel.index, index);
@@ -111,7 +242,7 @@ fn x03_a_new_channel_has_nothing_of_a_dead_one() {
 #[test]
 fn n07_a_source_is_attached_while_nobody_takes_events() {
     let scene = Scene::new();
-    let taking = scene.channel.collected();
+    let taking = scene.channel.hold();
     waits(|| scene.channel.attach(Source::Srq(SrqIndex::new(6))), || drop(taking));
 }
 
@@ -140,7 +271,7 @@ fn n06_the_descriptor_of_another_process_s_channel_is_closed_once_that_has_ended
         let (index, _) = completions.channels.claim(ANOTHER).unwrap();
         let fd = fifo::make(&completions.shm.path().fifo(index.get())).unwrap();
         events(completions, index).begin();
-        events(completions, index).attach(source.to_number(completions), &mut Collected::default());
+        events(completions, index).attach(source.to_number(completions), &mut Owned::default());
         raise(completions, source, || true);
         source.node(completions).forget();
         (index, fd)
@@ -178,19 +309,11 @@ fn n09_the_owner_is_called_to_ring_what_can_not_be_opened() {
     assert_ne!(sync::load(calls), before);
     let (_, generation) = completions.channel(channel.index).life().holder().unwrap();
     completions.fifos.keep(channel.index, generation, Arc::clone(&channel.fd));
+    let other = EventChannel::new(completions).unwrap();
     signal_pending(completions);
-    assert!(scene.is_readable());
-}
-
-#[test]
-fn n09_what_another_process_could_not_ring_is_rung_once() {
-    let scene = Scene::new();
-    let other = EventChannel::new(scene.completions).unwrap();
-    sync::release(&scene.completions.channel(scene.channel.index).unsignaled, 1);
-    signal_pending(scene.completions);
     assert!(scene.is_readable() && !is_readable(&other));
-    fifo::empty(scene.channel.fd.unchecked());
-    signal_pending(scene.completions);
+    assert_eq!(channel.take(|source| source), Ok(Some(scene.source)));
+    signal_pending(completions);
     assert!(!scene.is_readable());
 }
 

@@ -1,6 +1,8 @@
 use super::*;
+use crate::completion::channel::{EventChannel, Source};
 use crate::inside::prelude::*;
 use crate::memory::region::{Kind, RegionEntry};
+use crate::protocol::number::SrqIndex;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -68,11 +70,11 @@ fn x05_what_another_process_deregistered_is_looked_at_until_it_is_forgotten() {
 
 #[test]
 fn x06_a_channel_that_another_process_could_not_ring_is_rung() {
-    let (context, device) = OpenOptions::new().alone();
-    let mut channel = context.create_channel().unwrap();
-    for (_, slot) in device.completions.channels().all_of(device.shm.attachment()) {
-        sync::release(&slot.unsignaled, 1);
-    }
+    let (_context, device) = OpenOptions::new().alone();
+    let channel = EventChannel::new(device.completions).unwrap();
+    let source = Source::Srq(SrqIndex::new(5));
+    channel.attach(source);
+    channel.park(source);
     let calls = || sync::load(device.shm.calls().unwrap());
     let before = calls();
     device.shm.watch().unwrap();

@@ -105,6 +105,20 @@ fn n7_events_that_nobody_read_go_with_their_object() {
 }
 
 #[test]
+fn n14_each_event_is_an_edge_even_if_none_is_taken() {
+    let context = hasty();
+    // SAFETY: a context.
+    let fd = unsafe { (*context).async_fd };
+    Edges::of(fd).expect(5, |_| _ = overrun(context));
+    for _ in 0..5 {
+        assert!(is_readable(fd, 0));
+        event(context).unwrap();
+    }
+    assert!(!is_readable(fd, 0));
+    assert_eq!(event(context).err(), Some(Errno::of(libc::EAGAIN)));
+}
+
+#[test]
 fn q11_acknowledging_what_is_no_event_is_harmless() {
     let context = hasty();
     let cq = overrun(context);

@@ -1,6 +1,10 @@
 //! Completion queues for tests, and polling as the header's inline functions do it.
 
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
+
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::test::*;
 
@@ -111,4 +115,42 @@ pub fn hasty_channel() -> (*mut ibv_comp_channel, *mut ibv_cq) {
     // SAFETY: a channel.
     never_wait_for(unsafe { (*channel).fd });
     (channel, cq)
+}
+
+/// What waits for edges of a descriptor, as an event loop does that is edge-triggered.
+pub struct Edges(OwnedFd);
+
+impl Edges {
+    pub fn of(descriptor: c_int) -> Self {
+        let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
+        // SAFETY: a descriptor of an object that stays.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        let flags = EventFlags::IN | EventFlags::ET;
+        epoll::add(&epoll, descriptor, EventData::new_u64(0), flags).unwrap();
+        Self(epoll)
+    }
+
+    /// Whether there was one since this was asked last.
+    pub fn next(&self) -> bool {
+        let (mut events, now) = (Vec::with_capacity(1), Timespec::default());
+        epoll::wait(&self.0, rustix::buffer::spare_capacity(&mut events), Some(&now)).unwrap() == 1
+    }
+
+    /// There is one for each of so many events, of which none is taken.
+    #[track_caller]
+    pub fn expect(&self, count: u64, mut cause: impl FnMut(u64)) {
+        assert!(!self.next());
+        for nth in 0..count {
+            cause(nth);
+            assert!(self.next(), "the {nth}th");
+        }
+        assert!(!self.next());
+    }
+}
+
+/// Whether a program that polls a descriptor would find something, now or within this time.
+pub fn is_readable(descriptor: c_int, milliseconds: c_int) -> bool {
+    let mut watched = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one of them.
+    unsafe { libc::poll(&raw mut watched, 1, milliseconds) == 1 }
 }

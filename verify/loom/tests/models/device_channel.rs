@@ -1,33 +1,42 @@
-//! A channel's marks, count and descriptor, without a lock: whoever stops or is killed at any step of raising an
-//! event, the events of all others wake the reader (N6, N9), its own comes once somebody sweeps up after it, and none
-//! comes twice. An event is not told of the next object in the place of the one that it speaks of (N7).
+//! A channel's counts and tokens, without a lock: the descriptor is readable exactly while an event can be taken (N14); if a
+//! process stops or is killed at any step of raising an event, the events of all others wake the reader (N6, N9), its own comes
+//! once somebody recovers from its death, and none comes twice. An event is not reported of the next object in the place of the
+//! one that it is about (N7).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use loom::thread;
-use transport_rxe_loop::protocol::channel::{Board, Collected, Descriptor, EventNode, Events};
+use transport_rxe_loop::protocol::channel::{
+    Board, EventNode, Events, Owned, Pipe, Token, Unwritten,
+};
 use transport_rxe_loop::protocol::number::ChannelIndex;
-use transport_rxe_loop::sync::{self, AtomicU32, Site, death};
+use transport_rxe_loop::sync::{self, AtomicU32, death};
 use verify_loom::harness::model;
 use verify_loom::threads::{Monitor, spawn};
 
 const LOST: &str = "lost or doubled";
 const ASLEEP: &str = "an event waits, and its reader sleeps";
+const NOTHING: &str = "readable without an event";
 const CHANNEL: u32 = 5;
-const SOURCES: u32 = 3;
+const SOURCES: u32 = 2;
 
 /// A descriptor, and those who will still write to it.
 struct Fifo(Monitor<State>);
 
 struct State {
-    readable: bool,
+    tokens: VecDeque<Token>,
+    space: usize,
     raisers: u32,
 }
 
 impl Fifo {
     /// Sleeps until it is readable; false if nobody is left who would write.
     fn sleep(&self) -> bool {
-        self.0.wait(|state| (state.readable || state.raisers == 0).then_some(state.readable))
+        self.0.wait(|state| {
+            let is_readable = !state.tokens.is_empty();
+            (is_readable || state.raisers == 0).then_some(is_readable)
+        })
     }
 
     fn leave(&self) {
@@ -35,25 +44,53 @@ impl Fifo {
     }
 }
 
-impl Descriptor for Fifo {
-    fn write(&self) {
-        if death::step() {
-            self.0.update(|state| state.readable = true);
+impl Pipe for Fifo {
+    fn write(&self, token: Token) -> Result<(), Unwritten> {
+        if !death::step() {
+            return Ok(());
         }
+        self.0.update(|state| {
+            if state.tokens.len() == state.space {
+                return Err(Unwritten::Full);
+            }
+            state.tokens.push_back(token);
+            Ok(())
+        })
     }
 
-    fn empty(&self) {
-        self.0.update(|state| state.readable = false);
+    fn read(&self) -> Option<Token> {
+        self.0.update(|state| state.tokens.pop_front())
+    }
+
+    fn len(&self) -> usize {
+        self.0.update(|state| state.tokens.len())
+    }
+
+    /// Until something is written, or nobody is left who would.
+    fn wait(&self, _: u32) -> bool {
+        self.sleep()
     }
 }
 
-/// What of the protocol is left out.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fault {
-    None,
-    /// Says that the descriptor is written, and then writes it.
-    WritesLast,
-    SweepsNothing,
+/// Waits for nothing.
+struct Hasty<'a>(&'a Fifo);
+
+impl Pipe for Hasty<'_> {
+    fn write(&self, token: Token) -> Result<(), Unwritten> {
+        self.0.write(token)
+    }
+
+    fn read(&self) -> Option<Token> {
+        self.0.read()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn wait(&self, _: u32) -> bool {
+        false
+    }
 }
 
 struct Channel {
@@ -63,13 +100,13 @@ struct Channel {
 }
 
 impl Channel {
-    /// All sources come here, and so many raise events. And what its owner keeps to itself.
-    fn new(raisers: u32) -> (Arc<Self>, Collected) {
-        let fifo = Fifo(Monitor::new(State { readable: false, raisers }));
+    /// All sources come here, so many raise events, and there is space for so many tokens. And what its owner keeps to itself.
+    fn new(raisers: u32, space: usize) -> (Arc<Self>, Owned) {
+        let fifo = Fifo(Monitor::new(State { tokens: VecDeque::new(), space, raisers }));
         let channel = Self { board: Board::default(), nodes: Default::default(), fifo };
-        let mut collected = Collected::default();
-        (0..SOURCES).for_each(|source| channel.events().attach(source, &mut collected));
-        (Arc::new(channel), collected)
+        let mut owned = Owned::default();
+        (0..SOURCES).for_each(|source| channel.events().attach(source, &mut owned));
+        (Arc::new(channel), owned)
     }
 
     fn events<'a>(&'a self) -> Events<'a, impl Fn(u32) -> &'a EventNode> {
@@ -78,37 +115,29 @@ impl Channel {
         })
     }
 
-    fn raise(&self, source: u32, fault: Fault) {
-        let Some(unwritten) = self.events().raise(source, || true) else { return };
-        if fault == Fault::WritesLast {
-            self.events().written(unwritten);
-            self.fifo.write();
-        } else {
-            self.fifo.write();
-            self.events().written(unwritten);
-        }
+    fn raise(&self, source: u32) {
+        self.events().raise(source, || true, &self.fifo).unwrap();
     }
 
-    /// Takes events until none is left and nobody will raise any.
-    fn read(&self, collected: &mut Collected) -> Vec<u32> {
+    /// Takes an event, and those behind it, whenever the descriptor is readable, until nobody will raise any.
+    fn read(&self, owned: &Owned) -> Vec<u32> {
         let mut taken = Vec::new();
-        loop {
-            match self.events().take(collected, &self.fifo) {
-                Some(source) => taken.push(source),
-                None if self.fifo.sleep() => {}
-                None => return taken,
-            }
+        let take = || self.events().take(owned, &self.fifo);
+        while self.fifo.sleep() {
+            taken.push(take().expect(NOTHING));
+            taken.extend(std::iter::from_fn(take));
         }
+        taken
     }
 
     /// What is done for a process that is dead.
-    fn recover(&self) {
-        for source in 0..SOURCES {
-            if let Some(unwritten) = self.events().mark_again(source) {
-                self.fifo.write();
-                self.events().written(unwritten);
-            }
-        }
+    fn recover(&self, owned: &Owned) {
+        let missing = self.events().missing(owned, &self.fifo);
+        self.events().restore(missing, owned, &self.fifo);
+    }
+
+    fn unread(&self) -> u32 {
+        self.nodes.iter().map(EventNode::unread).sum()
     }
 }
 
@@ -118,72 +147,107 @@ fn count(taken: &[u32], source: u32) -> usize {
 
 fn raiser(channel: &Arc<Channel>, source: u32) -> thread::JoinHandle<()> {
     spawn(channel, move |channel| {
-        channel.raise(source, Fault::None);
+        channel.raise(source);
         channel.fifo.leave();
     })
 }
 
 const MINE: u32 = 0;
-/// The first step of raising counts the event. The next ones give it its place in the order, mark the source, write
-/// the descriptor and say so.
+/// The first step of raising counts the event, the next one writes its token.
 const COUNTED: u32 = 1;
-const STEPS: u32 = 5;
+const STEPS: u32 = 2;
 /// Changes of a count by others: one is raised, one taken.
 const OTHERS: u32 = 2;
 
 /// The victim raises an event, and goes no further than a step of that; the survivor raises one of `source`. The reader
-/// sleeps until the survivor's has come, or one of two of the same that wait; then somebody sweeps up.
-fn stop_at(step: u32, source: u32, fault: Fault) {
-    let (channel, mut collected) = Channel::new(1);
-    let victim =
-        spawn(&channel, move |channel| death::killed_at(step, || channel.raise(MINE, fault)));
+/// sleeps until the survivor's has come, or one of two of the same that wait; then somebody recovers.
+fn stop_at(step: u32, source: u32, recovers: bool) {
+    let (channel, owned) = Channel::new(1, 4);
+    let victim = spawn(&channel, move |channel| death::killed_at(step, || channel.raise(MINE)));
     let survivor = raiser(&channel, source);
-    let mut taken = channel.read(&mut collected);
+    let mut taken = channel.read(&owned);
     assert!(count(&taken, source) >= 1, "{ASLEEP}");
     survivor.join().unwrap();
     victim.join().unwrap();
-    if fault != Fault::SweepsNothing {
-        channel.recover();
+    if recovers {
+        channel.recover(&owned);
     }
-    taken.extend(channel.read(&mut collected));
+    taken.extend(channel.read(&owned));
     let mine = taken.len() - 1;
     assert_eq!(count(&taken, MINE), mine + usize::from(source == MINE), "{LOST}");
     // It may have tried to count it, and found that others had changed the count.
     let surely = if source == MINE { COUNTED + OTHERS + 1 } else { COUNTED };
     assert!(if step < surely { mine <= 1 } else { mine == 1 }, "{LOST}");
     assert!(mine == 0 || step >= COUNTED, "{LOST}");
-    assert_eq!(channel.nodes[MINE as usize].unread(), 0, "{LOST}");
+    assert_eq!(channel.unread(), 0, "{LOST}");
 }
 
 #[test]
 fn n06_who_stops_at_any_step_of_raising_keeps_no_other_event_back() {
     let of_another = (0..=STEPS).map(|step| (step, 1));
-    for (step, source) in of_another.chain([(COUNTED, MINE), (STEPS - 2, MINE)]) {
-        let run = move |fault| stop_at(step, source, fault);
+    let of_the_same = (0..=STEPS).map(|step| (step, MINE));
+    for (step, source) in of_another.chain(of_the_same) {
         let name = format!("stopped at step {step} of raising, besides an event of {source}");
-        let model = model(name, move || run(Fault::None));
-        if source != MINE && (1..=2).contains(&step) {
-            model.must_fail_as("sweeping", LOST, move || run(Fault::SweepsNothing));
-        }
-        if step == 4 {
-            model.must_fail_as("writing first", ASLEEP, move || run(Fault::WritesLast));
+        let model = model(name, move || stop_at(step, source, true));
+        if step == COUNTED {
+            model.must_fail_as("recovering", LOST, move || stop_at(step, source, false));
         }
     }
 }
 
 #[test]
 fn n06_every_event_wakes_and_comes_once() {
-    model("two raise, one reads", || {
-        let (channel, mut collected) = Channel::new(2);
-        let raisers = [raiser(&channel, 0), raiser(&channel, 1)];
-        let taken = channel.read(&mut collected);
-        for source in 0..2 {
-            assert!(count(&taken, source) >= 1, "{ASLEEP}");
-            assert_eq!(count(&taken, source), 1, "{LOST}");
-        }
-        raisers.into_iter().for_each(|raiser| raiser.join().unwrap());
-    })
-    .must_fail_without([Site::RaiseFence, Site::EmptyFence, Site::CollectAgain], ASLEEP);
+    for space in [4, 1] {
+        model(format!("two raise, one reads, space for {space}"), move || {
+            let (channel, owned) = Channel::new(2, space);
+            let raisers = [raiser(&channel, 0), raiser(&channel, 1)];
+            let taken = channel.read(&owned);
+            for source in 0..2 {
+                assert!(count(&taken, source) >= 1, "{ASLEEP}");
+                assert_eq!(count(&taken, source), 1, "{LOST}");
+            }
+            raisers.into_iter().for_each(|raiser| raiser.join().unwrap());
+            assert_eq!(channel.unread(), 0, "{LOST}");
+        });
+    }
+}
+
+#[test]
+fn n06_an_event_that_is_parked_is_written_when_there_is_space() {
+    model("one raises twice, another one once, space for 1", || {
+        let (channel, owned) = Channel::new(2, 1);
+        let twice = spawn(&channel, |channel| {
+            (0..2).for_each(|_| channel.raise(MINE));
+            channel.fifo.leave();
+        });
+        let once = raiser(&channel, 1);
+        let taken = channel.read(&owned);
+        assert!(taken.len() >= 3, "{ASLEEP}");
+        assert_eq!([count(&taken, MINE), count(&taken, 1)], [2, 1], "{LOST}");
+        [twice, once].into_iter().for_each(|raiser| raiser.join().unwrap());
+    });
+}
+
+/// Somebody recovers from a death while another process raises an event: that comes once, even if its token was written for
+/// it, too.
+fn recover_meanwhile() {
+    let (channel, owned) = Channel::new(1, 4);
+    death::killed_at(COUNTED, || channel.raise(MINE));
+    let other = raiser(&channel, 1);
+    channel.recover(&owned);
+    let mut taken = Vec::new();
+    while channel.fifo.sleep() {
+        taken.extend(channel.events().take(&owned, &channel.fifo));
+    }
+    other.join().unwrap();
+    for source in 0..2 {
+        assert_eq!(count(&taken, source), 1, "{LOST}");
+    }
+}
+
+#[test]
+fn n09_who_is_recovered_for_too_early_raises_nothing_twice() {
+    model("recovering while another one raises", recover_meanwhile);
 }
 
 const GONE: u32 = 1;
@@ -191,18 +255,21 @@ const NEXT: u32 = 2;
 
 /// An event of an object is raised while that goes and the next one comes in its place.
 fn replace(looks_late: bool) {
-    let (channel, mut collected) = Channel::new(0);
+    let (channel, mut owned) = Channel::new(1, 4);
     let object = Arc::new(AtomicU32::new(GONE));
     let raiser = spawn((&channel, &object), move |(channel, object)| {
         let is_there = || sync::acquire(&*object) == GONE;
         let was_there = is_there();
-        let _ = channel.events().raise(MINE, || if looks_late { is_there() } else { was_there });
+        let is_meant = || if looks_late { is_there() } else { was_there };
+        channel.events().raise(MINE, is_meant, &channel.fifo).unwrap();
+        channel.fifo.leave();
     });
-    channel.events().detach(MINE, &mut collected, &channel.fifo);
+    channel.events().detach(MINE, &mut owned, &channel.fifo);
     sync::release(&*object, NEXT);
-    channel.events().attach(MINE, &mut collected);
+    channel.events().attach(MINE, &mut owned);
     raiser.join().unwrap();
-    assert_eq!(channel.nodes[MINE as usize].unread(), 0, "an event of what is gone");
+    assert_eq!(channel.unread(), 0, "an event of what is gone");
+    assert!(channel.fifo.is_empty(), "{NOTHING}");
 }
 
 #[test]
@@ -215,21 +282,40 @@ fn n07_the_next_object_has_no_event_of_the_one_that_is_gone() {
     );
 }
 
-/// Somebody is late to write the descriptor for an event that is read meanwhile; then another event is raised.
-fn late() {
-    let (channel, mut collected) = Channel::new(2);
-    let late = raiser(&channel, 0);
-    for _ in 0..2 {
-        while channel.events().take(&mut collected, &channel.fifo).is_some() {}
+/// A source is detached while an event of it is raised, and one of another source is unread.
+fn detach(waits: bool) {
+    let (channel, mut owned) = Channel::new(1, 4);
+    let raiser = raiser(&channel, MINE);
+    if waits {
+        channel.events().detach(MINE, &mut owned, &channel.fifo);
+    } else {
+        channel.events().detach(MINE, &mut owned, &Hasty(&channel.fifo));
     }
-    late.join().unwrap();
-    channel.raise(1, Fault::None);
-    channel.fifo.leave();
-    assert!(channel.fifo.sleep(), "{ASLEEP}");
+    assert!(channel.fifo.is_empty(), "{NOTHING}");
+    raiser.join().unwrap();
+    assert!(channel.fifo.is_empty(), "{NOTHING}");
 }
 
 #[test]
-fn n06_who_is_late_to_write_for_an_event_that_was_read_hides_none_that_comes_then() {
-    model("late to write for an event that was read", late)
-        .must_fail_without([Site::EmptyFirst], ASLEEP);
+fn n14_what_is_detached_makes_nothing_readable() {
+    model("a source goes while its event is raised", || detach(true)).must_fail_as(
+        "waiting for it",
+        NOTHING,
+        || detach(false),
+    );
+}
+
+#[test]
+fn n14_it_is_readable_throughout_while_there_is_an_event() {
+    model("a source goes, and another one has an event", || {
+        let (channel, mut owned) = Channel::new(0, 4);
+        channel.raise(MINE);
+        channel.raise(1);
+        let poller = spawn(&channel, |channel| {
+            (0..2).for_each(|_| assert!(!channel.fifo.is_empty(), "{ASLEEP}"));
+        });
+        channel.events().detach(MINE, &mut owned, &channel.fifo);
+        poller.join().unwrap();
+        assert_eq!(channel.read(&owned), [1]);
+    });
 }

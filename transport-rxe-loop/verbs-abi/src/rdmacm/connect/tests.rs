@@ -123,6 +123,23 @@ fn init() -> ibv_qp_init_attr {
 }
 
 #[test]
+fn n14_each_event_is_an_edge_even_if_none_is_taken() {
+    let side = Side::new();
+    // SAFETY: a channel.
+    let fd = unsafe { (*side.channel).fd };
+    Edges::of(fd).expect(20, |_| {
+        // SAFETY: as C does it.
+        ok(with_address(1, |to| unsafe { rdma_resolve_addr(side.id, ptr::null_mut(), to, 2000) }));
+    });
+    for _ in 0..20 {
+        assert!(is_readable(fd, 0));
+        side.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+    }
+    assert!(!is_readable(fd, 0));
+    side.destroy();
+}
+
+#[test]
 fn a_request_has_the_listeners_context_and_belongs_to_it_until_it_is_acknowledged() {
     let Sides { listener, active } = requested();
     let event = listener.next(RDMA_CM_EVENT_CONNECT_REQUEST);

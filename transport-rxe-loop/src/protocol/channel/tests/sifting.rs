@@ -1,0 +1,131 @@
+//! Tokens that are read away, or found missing, and what is corrupted.
+
+use super::*;
+
+#[test]
+fn n14_what_left_makes_nothing_readable() {
+    let memory = Memory::new(&[0, 1, 2]);
+    memory.raise_all(&[2, 1, 0, 1]);
+    memory.pipe.least.set(usize::MAX);
+    memory.detach(1);
+    assert_ne!(memory.pipe.least.get(), 0, "it is readable all the time");
+    memory.attach(1);
+    assert_eq!(memory.take(), Some(2));
+    memory.detach(0);
+    assert!(!memory.is_readable(), "it was the last");
+}
+
+#[test]
+fn n14_who_detaches_waits_for_what_is_about_to_be_written() {
+    let memory = Memory::new(&[0, 1]);
+    memory.raise_all(&[0, 1]);
+    let tokens = [memory.count(0), memory.count(0)];
+    memory.pipe.late.borrow_mut().extend(tokens);
+    memory.detach(0);
+    assert!(memory.pipe.late.borrow().is_empty());
+    assert_eq!(memory.all(), [1]);
+    // One is stopped.
+    let late = memory.count(1);
+    memory.detach(1);
+    memory.attach(1);
+    memory.pipe.write(late).unwrap();
+    memory.raise_all(&[1]);
+    assert_eq!(memory.all(), [1], "the other one is void");
+}
+
+#[test]
+fn n14_a_full_pipe_is_sifted() {
+    let memory = Memory::new(&[0, 1, 2]);
+    memory.pipe.space.set(6);
+    memory.raise_all(&[0, 1, 0, 1, 2, 1]);
+    memory.raise_all(&[1, 2, 0]);
+    assert_eq!(memory.pipe.len(), 6);
+    memory.pipe.least.set(usize::MAX);
+    memory.detach(1);
+    assert_ne!(memory.pipe.least.get(), 0);
+    let mut all = memory.all();
+    all.sort_unstable();
+    assert_eq!(all, [0, 0, 0, 2, 2]);
+}
+
+#[test]
+fn n09_what_a_dead_process_counted_is_restored() {
+    let memory = Memory::new(&[0, 1, 2]);
+    memory.attach_elsewhere(4);
+    memory.raise_all(&[1, 0]);
+    assert_eq!(memory.missing(), 0);
+    for source in [0, 2, 2, 4] {
+        memory.count(source);
+    }
+    assert_eq!(memory.missing(), 3);
+    memory.restore(2);
+    assert_eq!(memory.missing(), 1);
+    memory.restore(1);
+    assert_eq!(memory.all(), [1, 0, 0, 2, 2]);
+    memory.restore(usize::MAX);
+    assert_eq!(memory.all(), []);
+    assert_eq!(memory.unread(), [0, 0, 0, 0, 1]);
+}
+
+#[test]
+fn n09_a_void_token_stands_for_none_that_is_missing() {
+    let memory = Memory::new(&[0, 1]);
+    let late = memory.count(0);
+    memory.detach(0);
+    memory.pipe.write(late).unwrap();
+    memory.count(1);
+    assert_eq!(memory.missing(), 1);
+    memory.restore(1);
+    assert_eq!(memory.all(), [1]);
+}
+
+#[test]
+fn n09_who_was_stopped_and_taken_for_dead_raises_nothing_twice() {
+    let memory = Memory::new(&[0]);
+    let late = memory.count(0);
+    memory.restore(memory.missing());
+    memory.pipe.write(late).unwrap();
+    let take = || memory.events(CHANNEL).take(&memory.owned.borrow(), &memory.pipe);
+    assert_eq!([take(), take()], [Some(0), None]);
+}
+
+/// Overwrites what is counted at a source.
+fn corrupt(node: &EventNode, word: u64) {
+    node.update(|count| Some(Count::from_word(count.to_word() & !(u64::MAX >> 28) | word)));
+}
+
+#[test]
+fn x04_counts_that_mean_nothing_make_no_events_and_end() {
+    for garbage in [1, 77, u64::MAX >> 28, (u64::MAX >> 28) - 1, 1 << 18, 1 << 35] {
+        let memory = Memory::new(&[0, 1, 3]);
+        memory.raise_all(&[0, 3]);
+        corrupt(&memory.nodes[0], garbage);
+        corrupt(&memory.nodes[1], garbage);
+        sync::store(&memory.boards[0].parked, garbage as u32);
+        let take = || memory.events(CHANNEL).take(&memory.owned.borrow(), &memory.pipe);
+        let all: Vec<_> = iter::from_fn(take).collect();
+        assert!(all.contains(&3), "{garbage}: {all:?}");
+        let _ = memory.events(CHANNEL).raise(0, || true, &memory.pipe);
+        memory.restore(memory.missing().min(10));
+        memory.detach(0);
+        memory.attach(0);
+        memory.detach(1);
+        iter::from_fn(take).for_each(drop);
+        memory.raise_all(&[0]);
+        assert_eq!(take(), Some(0));
+    }
+}
+
+#[test]
+fn x04_any_bytes_are_a_token() {
+    let memory = Memory::new(&[0, 1]);
+    for bytes in [[0; 8], [0xff; 8], [1; 8]] {
+        memory.raise_all(&[1]);
+        memory.pipe.write(Token::from_bytes(bytes)).unwrap();
+        memory.raise_all(&[0]);
+        memory.detach(0);
+        memory.attach(0);
+        let take = || memory.events(CHANNEL).take(&memory.owned.borrow(), &memory.pipe);
+        assert_eq!([take(), take()], [Some(1), None]);
+    }
+}
