@@ -31,7 +31,8 @@
 //! A source's counts and the number of its life are one word. [Attaching](Events::attach) and [detaching](Events::detach)
 //! begin a new life without events, so that an event is counted in the life that it was meant for, or not at all. Tokens of
 //! another life are void. Who detaches a source reads its tokens away; it waits for those that are about to be written, but
-//! not for a process that is stopped.
+//! not for a process that is stopped. That one writes a void token when it resumes, as one does whose event was restored
+//! meanwhile: the descriptor is readable then until the owner looks, and finds nothing.
 //!
 //! What the owner was not told by itself is not believed (X4): it takes events of the sources that it has attached, in the
 //! lives that it gave them.
