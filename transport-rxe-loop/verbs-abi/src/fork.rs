@@ -93,6 +93,7 @@ mod tests {
                 && (waits, ibv_close_device(context)) == (-1, -1)
                 && all == [libc::ENODEV; 4]
                 && ibv_poll_cq(cq, 1, ptr::null_mut()) == -libc::ENODEV
+                && ibv_req_notify_cq(cq, 0) == libc::ENODEV
                 && works(ibv_open_device(device()))
                 && ibv_close_device(shared) == -1
                 && works(shared_context())
