@@ -169,8 +169,9 @@ pub static STAGES: [Stage; 15] = [
         .shares(&[Shared::BareMetal])
         .packages(&[bare_metal::PACKAGES]),
     Stage::new("abi", 150, abi::run)
-        .shows("programs for libibverbs and librdmacm run unchanged on the loopback: ibverbs-utils, perftest, the tests of pyverbs; rdmacm-utils, qperf, fio, libfabric, uDAPL, UCX; every entry of librpma; one under ThreadSanitizer and AddressSanitizer")
+        .shows("programs for libibverbs and librdmacm run unchanged on the loopback: ibverbs-utils, perftest, the tests of pyverbs; rdmacm-utils, qperf, fio, libfabric, uDAPL, UCX, Open MPI; every entry of librpma; one under ThreadSanitizer and AddressSanitizer")
         .why("such programs use verbs in ways that our tests do not")
+        .long("the tests of five crates, UCX's own tests over RC and UD, eight ranks of Open MPI, nixl, Mooncake, gloo")
         .shares(&[Shared::Checker])
         .packages(&[abi::PACKAGES]),
     Stage::new("package", 170, package::run)

@@ -49,7 +49,8 @@ pub trait Identifier: AsFd + Object + Sized {
     /// Binds it to a local address, with port 0 to any port: `rdma_bind_addr`.
     ///
     /// # Errors
-    /// The address is not of this machine (EADDRNOTAVAIL), or the port is taken (EADDRINUSE).
+    /// The address is not of this machine (EADDRNOTAVAIL), or the port is taken (EADDRINUSE, and EADDRNOTAVAIL of the
+    /// unspecified address).
     fn bind(&mut self, addr: SocketAddr) -> Result<(), Errno>;
 
     /// Lets peers connect to it, as many at a time as the backlog says: `rdma_listen`.

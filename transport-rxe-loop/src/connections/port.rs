@@ -119,21 +119,33 @@ impl Place {
         self.listeners().any(|place| place.name() == listener.name())
     }
 
+    /// What Linux says of a port that is taken.
+    fn taken(&self) -> Errno {
+        match self.addr.ip().to_canonical().is_unspecified() {
+            true => Errno::ADDRNOTAVAIL,
+            false => Errno::ADDRINUSE,
+        }
+    }
+
     /// Takes the port, or any where it is 0.
     ///
     /// # Errors
-    /// EADDRINUSE: it is taken, or none is free. EADDRNOTAVAIL: the address is not of this machine.
+    /// EADDRINUSE: it is taken, or none is free. EADDRNOTAVAIL: the address is not of this machine; or it stands for all, and
+    /// the port is taken.
     pub fn bind(self) -> Result<Bound, Errno> {
         if !is_local(self.addr) {
             return Err(Errno::ADDRNOTAVAIL);
         }
         if self.addr.port() != 0 {
             let socket = socket(SocketType::SEQPACKET)?;
-            net::bind(socket.unchecked(), &self.socket()?)?;
+            match net::bind(socket.unchecked(), &self.socket()?) {
+                Err(Errno::ADDRINUSE) => return Err(self.taken()),
+                bound => bound?,
+            }
             steps::done(Step::Bound);
             // After binding: of two that bind at once, one at least sees the other.
             return match self.is_taken_beside(&sockets()?) {
-                true => Err(Errno::ADDRINUSE),
+                true => Err(self.taken()),
                 false => Ok(Bound { socket, name: self.clone(), place: self }),
             };
         }

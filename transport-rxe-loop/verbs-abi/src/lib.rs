@@ -95,6 +95,15 @@
 //!   `UCX_TLS=rc_v,self` or `ud_v,self`. `UCX_SOCKADDR_TLS_PRIORITY=rdmacm` has its listeners use librdmacm.
 //! - uDAPL requires an entry in `dat.conf(5)`, which `DAT_OVERRIDE` may name, for the provider that uses librdmacm:
 //!   `loop0 u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "lo 0" ""`; then `dtest -P loop0`.
+//! - Open MPI selects UCX by `mpirun --mca pml ucx`, with UCX's variables, and libfabric by `--mca pml cm --mca mtl ofi
+//!   --mca mtl_ofi_provider_include "verbs;ofi_rxm"`, with `FI_UNIVERSE_SIZE=64`: for 256 processes, as many as libfabric
+//!   assumes, it asks for a larger completion queue than the device has.
+//! - nixl has a UCX in its wheel, which requires the same device and variables. That of version 1.5.1 ends by SIGSEGV in
+//!   `exit(3)`, with every transport.
+//! - Mooncake requires `MC_CUSTOM_TOPO_JSON`, the path of a file with `{"cpu:0": [["loop0"], []]}`. Otherwise it looks for
+//!   devices in /dev, and transfers by TCP where it finds none.
+//! - gloo's transport for ibverbs, and the crates sideway, ibverbs, ibverbs-rs and ruapc-rdma need nothing. ruapc-rdma asks the
+//!   kernel for GIDs, by netlink, and then libibverbs; its feature `ibv-query-gid-ex` asks libibverbs alone.
 //! - A connection has a descriptor in each process: `cmtime -c 1000` needs 1024 of them (`ulimit -n`).
 //! - fio's engine `rdma` with `--verb=send` asks for no RNR retries, and posts no more receives than its peer has sends
 //!   outstanding: where a send comes before the receive is posted again, fio reports "RNR retry counter exceeded", and hangs.

@@ -1,6 +1,8 @@
 //! Connecting by addresses (M1–M9). Queue pairs are needed where bytes are moved only: a connection manager takes their
 //! numbers as they are.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
 use super::peer::*;
 use super::stand::*;
 use crate::model::connecting::{Call, Side};
@@ -263,6 +265,8 @@ fn m06_a_peer_that_goes_is_a_disconnection<D: Device>() {
 fn m07_two_do_not_listen_at_one_port<D: Device>() {
     let (mut listener, addr) = Peer::<D>::listening();
     let mut second = Peer::<D>::new();
+    let everywhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), addr.port());
+    assert_eq!(second.id.bind(everywhere), Err(Errno::EADDRNOTAVAIL));
     let listens = second.bind(addr.port()).and_then(|()| second.id.listen(1));
     assert_eq!(listens, Err(Errno::EADDRINUSE));
     // The first one is not disturbed.

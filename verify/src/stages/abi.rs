@@ -9,7 +9,9 @@
 //! | `side` | a program under way |
 //! | `judge`, `figures` | what the programs' words show |
 //! | `suite` | the tests of pyverbs: where they come from, and what they show |
+//! | `crates` | with `--long`, the tests of crates: where they come from, and what they show |
 //! | `pairs` | servers and clients that connect by librdmacm, as data |
+//! | `programs` | Open MPI, UCX, nixl, Mooncake, gloo: what is run, as data, and put together |
 //! | `connecting` | running these, side by side |
 //! | `loader` | a program that opens the libraries by itself, and finds each name by its version |
 //! | `rpma` | librpma: a program that calls every entry, and what each must give |
@@ -25,7 +27,7 @@ use std::process;
 
 use rustix::process::geteuid;
 
-use self::connecting::Outcome;
+use self::connecting::{Extent, Outcome};
 use self::figures::Figure;
 use self::list::{Kind, Run, runs};
 use self::meeting::Place;
@@ -36,12 +38,14 @@ use super::{last_words, preload};
 use crate::run::{Job, Stop};
 
 mod connecting;
+mod crates;
 mod figures;
 mod judge;
 mod list;
 mod loader;
 mod meeting;
 mod pairs;
+mod programs;
 mod rpma;
 mod sanitizers;
 mod side;
@@ -62,6 +66,8 @@ pub const PACKAGES: &[&str] = &[
     rpma::PACKAGES[1],
     sanitizers::PACKAGES[0],
     sanitizers::PACKAGES[2],
+    programs::PACKAGES[0],
+    programs::PACKAGES[1],
 ];
 
 /// So many faults are enough to see what is wrong.
@@ -120,13 +126,15 @@ fn folder(library: &Path) -> io::Result<PathBuf> {
 
 fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
     suite::put(folder, job)?;
-    let device = connecting::put(folder)?;
+    programs::put(folder, job)?;
+    let extent = Extent { long: job.long, device: connecting::put(folder)? };
     let rounds: Vec<_> = rounds(geteuid().is_root()).collect();
     let names = loader::run(&rounds, folder, job)?;
     let entries = rpma::run(&rounds, folder, job)?;
     let sanitized = sanitizers::run(&rounds, folder, job)?;
     let (mut faults, mut counts, mut connected) = (Vec::new(), Vec::new(), 0);
     let mut figures = vec![Vec::new(); runs().count()];
+    let crates = if job.long { crates::run(rounds[0], folder, job)? } else { String::new() };
     for (nth, round) in rounds.iter().enumerate() {
         let mut count = 0;
         for ((run, first), figures) in runs().zip(&mut figures) {
@@ -143,7 +151,7 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
                 return Err(Stop::Failed(faults.join("\n")));
             }
         }
-        let pairs: Vec<_> = connecting::of_round(nth == 0, device).collect();
+        let pairs: Vec<_> = extent.of_round(nth == 0).collect();
         connected += pairs.len();
         faults.extend(connect(&pairs, round, folder, job)?);
         counts.push(format!("{count} {}", round.name));
@@ -159,23 +167,23 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
         programs.len(),
         counts.join(", "),
         suite::LEAST,
-        connecting::programs(device)
+        extent.programs()
     );
-    let summary =
-        summary + &connecting::notes(device).map(|note| format!("\n{note}")).collect::<String>();
+    let notes = extent.notes().map(|note| format!("\n{note}")).collect::<String>();
+    let summary = summary + &crates + &notes;
     let names: Vec<_> = rounds.iter().map(|round| round.name).collect();
     let lines = runs().map(|(run, _)| run.name()).zip(figures);
     Ok(format!("{summary}\n{}", figures::table(&names, lines)))
 }
 
-/// The pairs of a round that connect by librdmacm: what was wrong.
+/// The pairs of a round: what was wrong.
 fn connect(
     pairs: &[&Pair],
     round: &Round,
     folder: &Path,
     job: &mut Job,
 ) -> Result<Vec<String>, Stop> {
-    job.announce(&format!("{}: {} pairs that connect by librdmacm", round.name, pairs.len()));
+    job.announce(&format!("{}: {} pairs and programs of others", round.name, pairs.len()));
     let mut faults = Vec::new();
     for Outcome { name, said, judged } in connecting::run(pairs, round, folder)? {
         log(&name, &said, job)?;

@@ -172,7 +172,8 @@ impl CmId {
     /// addresses, or with `only_v6` for all IPv6 addresses (RDMA_OPTION_ID_AFONLY).
     ///
     /// # Errors
-    /// EADDRNOTAVAIL: the address is not of this machine. EADDRINUSE: the port is taken. EINVAL: it is bound.
+    /// EADDRNOTAVAIL: the address is not of this machine, or it stands for all addresses and the port is taken. EADDRINUSE: the
+    /// port is taken. EINVAL: it is bound.
     pub fn bind(&self, addr: SocketAddr, only_v6: bool) -> Result<(), Errno> {
         self.with(|all, key| {
             let id = all.id(key)?;

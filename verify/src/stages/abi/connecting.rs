@@ -1,4 +1,4 @@
-//! Running the pairs that connect by librdmacm: side by side, each in a fabric of its own.
+//! Running pairs, and programs that are alone: side by side, each in a fabric of its own.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,6 +14,7 @@ use rustix::process::Signal;
 
 use super::meeting::{self, Place};
 use super::pairs::{DAT_CONF, End, PAIRS, Pair, Rounds, Saying, WITH_DEVICE};
+use super::programs::PROGRAMS;
 use super::side::{Said, Side};
 use super::{Fabric, Round, last_words};
 use crate::run::Stop;
@@ -24,6 +25,15 @@ const AT_ONCE: usize = 2;
 /// Whether `/dev` of a program can have a file more, as UCX needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HasDevice(bool);
+
+/// What a stage runs of all pairs.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Those of `--long`, too.
+    pub long: bool,
+    /// Those that need a file in `/dev`, too.
+    pub device: HasDevice,
+}
 
 /// What came of a pair.
 pub struct Outcome {
@@ -46,33 +56,43 @@ pub fn put(folder: &Path) -> Result<HasDevice, Stop> {
     Ok(HasDevice(command.stderr(Stdio::null()).status().is_ok_and(|status| status.success())))
 }
 
-/// The pairs of a round.
-pub fn of_round(first: bool, device: HasDevice) -> impl Iterator<Item = &'static Pair> {
-    PAIRS.iter().filter(move |pair| match pair.rounds {
-        Rounds::All => true,
-        Rounds::First => first,
-        Rounds::Device => first && device.0,
-    })
+impl Extent {
+    /// The pairs of a round.
+    pub fn of_round(self, first: bool) -> impl Iterator<Item = &'static Pair> {
+        all().filter(move |pair| {
+            let is_in_round = match pair.rounds {
+                Rounds::All => true,
+                Rounds::First => first,
+                Rounds::Long => first && self.long,
+            };
+            is_in_round && (self.device.0 || !pair.needs_device())
+        })
+    }
+
+    /// How many programs are run.
+    pub fn programs(self) -> usize {
+        self.of_round(true).map(Pair::program).collect::<BTreeSet<_>>().len()
+    }
+
+    /// What can't run, with the reason.
+    pub fn notes(self) -> impl Iterator<Item = String> {
+        let named = |kept: fn(&Pair) -> bool| {
+            let programs = all().filter(move |pair| kept(pair)).map(Pair::program);
+            programs.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
+        };
+        let refused = named(|pair| pair.end == End::Refused);
+        let need = named(Pair::needs_device);
+        let left_out = format!(
+            "left out: {need}, which need a device in /dev, and so root and namespaces of mounts"
+        );
+        let refused =
+            format!("refused, as documented: {refused}, since rsockets are not supported");
+        [refused].into_iter().chain((!self.device.0).then_some(left_out))
+    }
 }
 
-/// How many programs are run.
-pub fn programs(device: HasDevice) -> usize {
-    of_round(true, device).map(Pair::program).collect::<BTreeSet<_>>().len()
-}
-
-/// What can't run, with the reason.
-pub fn notes(device: HasDevice) -> impl Iterator<Item = String> {
-    let named = |kept: fn(&Pair) -> bool| {
-        let programs = PAIRS.iter().filter(move |pair| kept(pair)).map(Pair::program);
-        programs.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
-    };
-    let refused = named(|pair| pair.end == End::Refused);
-    let need = named(|pair| pair.rounds == Rounds::Device);
-    let left_out = format!(
-        "left out: {need}, which need a device in /dev, and so root and namespaces of mounts"
-    );
-    let refused = format!("refused, as documented: {refused}, since rsockets are not supported");
-    [refused].into_iter().chain((!device.0).then_some(left_out))
+fn all() -> impl Iterator<Item = &'static Pair> {
+    PAIRS.iter().chain(PROGRAMS)
 }
 
 /// Runs these pairs.
@@ -96,7 +116,7 @@ fn one(pair: &Pair, place: &Place<'_>) -> Result<Outcome, Stop> {
     let said = meet(pair, place)?;
     let judged = judge(pair, &said).and_then(|()| match pair.end {
         End::Abruptly | End::Signal => Ok(()),
-        End::Both | End::Refused => place.fabric.check_gone(),
+        End::Both | End::Alone | End::Refused => place.fabric.check_gone(),
     });
     let all: String = said.iter().map(|said| said.output.as_str()).collect();
     let judged = judged.map_err(|why| why + &last_words(&all));
@@ -120,7 +140,7 @@ fn meet(pair: &Pair, place: &Place<'_>) -> Result<Vec<Said>, Stop> {
         place.start(&file, &words(command, port, place.folder))
     };
     let mut server = start("server", pair.server)?;
-    if pair.end == End::Refused {
+    if pair.client.is_empty() {
         server.wait()?;
         return Ok(vec![server.finish()?]);
     }
@@ -230,13 +250,16 @@ mod tests {
 
     #[test]
     fn what_needs_a_device_is_left_out_by_name_where_there_is_none() {
-        let notes = |device| notes(HasDevice(device)).collect::<Vec<_>>();
+        let extent = |device| Extent { long: true, device: HasDevice(device) };
+        let notes = |device| extent(device).notes().collect::<Vec<_>>();
         assert!(notes(true)[0].contains("riostream") && notes(true).len() == 1);
-        assert!(notes(false)[1].starts_with("left out: io_demo, ucx_perftest, "));
-        assert_eq!(programs(HasDevice(true)), programs(HasDevice(false)) + 2);
-        let count = |first, device| of_round(first, HasDevice(device)).count();
-        assert_eq!(count(true, true), PAIRS.len());
-        assert!(count(true, false) < PAIRS.len() && count(false, true) < count(true, false));
+        assert!(notes(false)[1].starts_with("left out: by-nixl.py, io_demo, "));
+        assert_eq!(extent(true).programs(), extent(false).programs() + 3);
+        let count = |first, device| extent(device).of_round(first).count();
+        assert_eq!(count(true, true), all().count());
+        assert!(count(true, false) < all().count() && count(false, true) < count(true, false));
+        let short = Extent { long: false, ..extent(true) };
+        assert!(short.of_round(true).all(|pair| pair.rounds != Rounds::Long));
     }
 
     #[test]

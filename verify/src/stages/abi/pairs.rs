@@ -1,11 +1,12 @@
 //! Programs that connect by librdmacm: what is run, as data.
 
-/// A server and its client. In the words of both, `PORT` is a TCP port that nobody has, and `FOLDER` where they run.
+/// A server and its client, or a program alone. In the words of both, `PORT` is a TCP port that nobody has, and `FOLDER` where
+/// they run.
 #[derive(Debug)]
 pub struct Pair {
     /// What the server is told, with the program first.
     pub server: &'static str,
-    /// The same of the client; nothing where the program does not get so far.
+    /// The same of the client; nothing where there is none.
     pub client: &'static str,
     /// How they end.
     pub end: End,
@@ -25,7 +26,9 @@ pub type Saying = (&'static str, usize);
 pub enum End {
     /// Both by themselves.
     Both,
-    /// The same, but without `exit(3)`, so that what they had stays in shared memory.
+    /// By itself: there is no client.
+    Alone,
+    /// All by themselves, but without `exit(3)`, so that what they had stays in shared memory.
     Abruptly,
     /// The client by itself, and then the server by a signal: it would wait for another client.
     Signal,
@@ -40,12 +43,12 @@ pub enum Rounds {
     All,
     /// In the first.
     First,
-    /// In the first, with a file in `/dev`, which only root can make.
-    Device,
+    /// In the first, with `--long`.
+    Long,
 }
 
 use self::End::{Abruptly, Both, Refused, Signal};
-use self::Rounds::{All, Device, First};
+use self::Rounds::{All, First};
 
 /// A transfer of `ucmatose` or `udaddy` is complete.
 const COMPLETE: &[Saying] =
@@ -216,7 +219,7 @@ pub const PAIRS: &[Pair] = &[
         end: Both,
         served: &[("ERROR", 0)],
         asked: &[("Final: ", 1), ("ERROR", 0)],
-        rounds: Device,
+        rounds: First,
     },
     // Sleeping, once it has armed its queues.
     Pair {
@@ -225,7 +228,7 @@ pub const PAIRS: &[Pair] = &[
         end: Both,
         served: &[("ERROR", 0)],
         asked: &[("Final: ", 1), ("ERROR", 0)],
-        rounds: Device,
+        rounds: First,
     },
     // By UCX's listener, which is one of librdmacm's.
     Pair {
@@ -235,7 +238,7 @@ pub const PAIRS: &[Pair] = &[
         served: &[("Assertion", 0)],
         // It ends so once it has carried out all; each second it reports how many more.
         asked: &[("\"End of the Client run\"", 1), ("Client exit with status 'OK'", 1)],
-        rounds: Device,
+        rounds: First,
     },
 ];
 
@@ -246,7 +249,7 @@ pub const DAT_CONF: &str =
 /// Gives a program, and it alone, a `/dev` with a character device of the name of the verbs device, which UCX asks for,
 /// and has UCX use verbs and librdmacm only.
 pub const WITH_DEVICE: &str = r#"set -e
-export UCX_NET_DEVICES=loop0:1 UCX_TLS=rc_v,self UCX_SOCKADDR_TLS_PRIORITY=rdmacm
+export UCX_NET_DEVICES=loop0:1 UCX_TLS=${UCX_TLS:-rc_v,self} UCX_SOCKADDR_TLS_PRIORITY=rdmacm
 exec unshare --mount sh -e -c '
     dev=$(dirname "$0")/dev
     mount -t tmpfs none "$dev"
@@ -262,11 +265,18 @@ exec unshare --mount sh -e -c '
 "#;
 
 impl Pair {
-    /// What it is called: the program, and what the client is told.
+    /// What it is called: the program, and what the client is told, if there is one.
     pub fn name(&self) -> String {
+        const OURS: [&str; 5] =
+            ["sh", "env", "FOLDER/with-device", "DAT_OVERRIDE=FOLDER/dat.conf", "/usr/bin/python3"];
         let words = if self.client.is_empty() { self.server } else { self.client };
-        let ours = |word: &&str| *word != "sh" && *word != "env" && !word.contains("FOLDER/");
-        words.split_whitespace().filter(ours).collect::<Vec<_>>().join(" ")
+        let theirs = words.split_whitespace().filter(|word| !OURS.contains(word));
+        theirs.collect::<Vec<_>>().join(" ").replace("FOLDER/", "")
+    }
+
+    /// Whether it needs a file in `/dev`, which only root can make.
+    pub fn needs_device(&self) -> bool {
+        self.server.contains("FOLDER/with-device")
     }
 
     /// The program.
@@ -279,6 +289,7 @@ impl Pair {
 
 #[cfg(test)]
 mod tests {
+    use super::super::programs::PROGRAMS;
     use super::*;
 
     #[test]
@@ -290,16 +301,18 @@ mod tests {
         let named = |program: &str, name: &str| (program.to_owned(), name.to_owned());
         assert_eq!(name("a -s", "a -c 1"), named("a", "a -c 1"));
         assert_eq!(name("env A=b a -s", "env A=b a -c"), named("a", "A=b a -c"));
-        assert_eq!(name("sh FOLDER/it a", "sh FOLDER/it a -c"), named("a", "a -c"));
+        let with_device = "sh FOLDER/with-device a -c FOLDER/b";
+        assert_eq!(name("sh FOLDER/with-device a", with_device), named("a", "a -c b"));
         assert_eq!(name("a -s", ""), named("a", "a -s"));
     }
 
     #[test]
     fn every_pair_has_something_to_say() {
-        for pair in PAIRS {
+        for pair in PAIRS.iter().chain(PROGRAMS) {
             let must = |sayings: &[Saying]| sayings.iter().any(|&(_, count)| count > 0);
             // rping without -v says nothing on the client's side.
             assert!(must(pair.served) || must(pair.asked), "{}", pair.name());
+            assert!(!(pair.client.is_empty() && matches!(pair.end, Both | Signal)));
         }
     }
 }
