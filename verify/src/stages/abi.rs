@@ -132,25 +132,11 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
     let names = loader::run(&rounds, folder, job)?;
     let entries = rpma::run(&rounds, folder, job)?;
     let sanitized = sanitizers::run(&rounds, folder, job)?;
+    let crates = if job.long { crates::run(rounds[0], folder, job)? } else { String::new() };
     let (mut faults, mut counts, mut connected) = (Vec::new(), Vec::new(), 0);
     let mut figures = vec![Vec::new(); runs().count()];
-    let crates = if job.long { crates::run(rounds[0], folder, job)? } else { String::new() };
     for (nth, round) in rounds.iter().enumerate() {
-        let mut count = 0;
-        for ((run, first), figures) in runs().zip(&mut figures) {
-            if nth > 0 && !first {
-                figures.push(None);
-                continue;
-            }
-            count += 1;
-            figures.push(one(&run, round, folder, job)?.unwrap_or_else(|fault| {
-                faults.push(format!("{}, {}: {fault}", round.name, run.name()));
-                None
-            }));
-            if faults.len() >= ENOUGH {
-                return Err(Stop::Failed(faults.join("\n")));
-            }
-        }
+        let count = listed(round, nth == 0, folder, &mut figures, &mut faults, job)?;
         let pairs: Vec<_> = extent.of_round(nth == 0).collect();
         connected += pairs.len();
         faults.extend(connect(&pairs, round, folder, job)?);
@@ -163,17 +149,43 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
     let all: usize = figures.len() + (rounds.len() - 1) * programs.len();
     let summary = format!(
         "{} programs in {all} runs: {}; {} tests of pyverbs or more and {entries} entries of librpma in each; \
-         {names} names by their versions; {sanitized}; {} by librdmacm in {connected} runs",
+         {names} names by their versions; {sanitized}; {} others in {connected} runs",
         programs.len(),
         counts.join(", "),
         suite::LEAST,
         extent.programs()
     );
     let notes = extent.notes().map(|note| format!("\n{note}")).collect::<String>();
-    let summary = summary + &crates + &notes;
     let names: Vec<_> = rounds.iter().map(|round| round.name).collect();
     let lines = runs().map(|(run, _)| run.name()).zip(figures);
-    Ok(format!("{summary}\n{}", figures::table(&names, lines)))
+    Ok(format!("{summary}{crates}{notes}\n{}", figures::table(&names, lines)))
+}
+
+/// Runs the list in a round: how many programs that were. What was wrong joins the faults, until there are enough.
+fn listed(
+    round: &Round,
+    is_first_round: bool,
+    folder: &Path,
+    figures: &mut [Vec<Option<Figure>>],
+    faults: &mut Vec<String>,
+    job: &mut Job,
+) -> Result<usize, Stop> {
+    let mut count = 0;
+    for ((run, first), figures) in runs().zip(figures) {
+        if !is_first_round && !first {
+            figures.push(None);
+            continue;
+        }
+        count += 1;
+        figures.push(one(&run, round, folder, job)?.unwrap_or_else(|fault| {
+            faults.push(format!("{}, {}: {fault}", round.name, run.name()));
+            None
+        }));
+        if faults.len() >= ENOUGH {
+            return Err(Stop::Failed(faults.join("\n")));
+        }
+    }
+    Ok(count)
 }
 
 /// The pairs of a round: what was wrong.
