@@ -191,8 +191,8 @@ pub struct Cq {
     /// Of its ring; if its polls are counted, of one that stays empty.
     consumer: Consumer<'static, OnChannel>,
     counted: Option<Box<Counted>>,
-    /// Where its next completion was to be when it was last armed, if it was not disarmed then.
-    armed_at: Option<u64>,
+    /// Where its next completion was when the program last took an event of it.
+    event_at: Option<u64>,
     // Declared before `handle`: dropped, and so detached from the channels, before the table entry is freed.
     attachments: (Attached, Option<Attached>),
     handle: CqHandle,
@@ -230,8 +230,8 @@ impl Cq {
             channel.map(|channel| Attached::new(channel.events(), Source::Completion(queue.index))),
         );
         let handle = CqHandle { queue: Arc::new(queue) };
-        let armed_at = None;
-        Ok(Self { consumer, counted, armed_at, attachments, handle, device, mode: &slot.mode })
+        let event_at = None;
+        Ok(Self { consumer, counted, event_at, attachments, handle, device, mode: &slot.mode })
     }
 
     /// The number of completions that it holds: as many as were requested when it was made or last resized

@@ -107,7 +107,11 @@ pub fn push_any(
         let disarmed = Disarmed(Cell::new(EventAction::None));
         let channel = OnChannel { key, signal: &disarmed };
         let pushed = push_to(&slot.fanin, ring, channel, entries, requests);
-        (pushed, Wakeup::new(key, disarmed.0.get()))
+        let wakeup = Wakeup::new(key, disarmed.0.get());
+        if wakeup.is_due() {
+            sync::store(&slot.announced, slot.fanin.position() as u32);
+        }
+        (pushed, wakeup)
     } else {
         (push_to(&slot.fanin, ring, NoChannel, entries, requests), Wakeup::None)
     };

@@ -44,6 +44,9 @@ pub struct CqSlot {
     pub moderation: Moderation,
     /// The number of completions dropped by a queue that ignores overruns. Written under its lock.
     pub dropped: AtomicU32,
+    /// The low half of the position behind the completions that disarmed the queue last, by an ordinary push; 0: none did, or
+    /// the owner has armed it since. Written under its lock.
+    pub announced: AtomicU32,
     /// Which queue pair pushes without the lock: see [`SoleProducer`].
     pub sole: SoleProducer,
     /// Deviations from the usual push: see [`protocol::mode`](crate::protocol::mode).
@@ -177,6 +180,7 @@ pub fn begin(
     // After the stores above: a reader of this generation sees nothing of the queue before.
     sync::release(&slot.generation, generation);
     slot.moderation.begin();
+    sync::store(&slot.announced, 0);
     slot.fanin.begin(location);
 }
 

@@ -6,13 +6,14 @@ use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify};
 use cq_core::wc::WcStatus;
 
 use super::Cq;
-use crate::completion::queue::{key, ring};
+use crate::completion::queue::{CqSlot, key, ring};
 use crate::completion::wakeup::Wakeup;
 use crate::engine::complete;
 use crate::error::Stuck;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::moderation::EventAction;
 use crate::protocol::tag;
+use crate::sync;
 
 impl Arm for Cq {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
@@ -38,9 +39,9 @@ impl Cq {
     ///
     /// - There is one event for each arming, and the queue is not armed after it. The event may be a spurious wake-up
     ///   ([N5](cq_core::contract#n5)).
-    /// - None is raised at once if just one completion has come since the queue was last armed, its event was raised, and
-    ///   all before it were polled: the program has taken this event, or is about to, and polls then. Many programs arm
-    ///   before that, and some can't cope with a spurious wake-up.
+    /// - None is raised at once, one time, if the queue holds a single completion, and the program has
+    ///   [taken](Self::event_taken) the event of it, and polled nothing since: such programs arm before they poll, and some
+    ///   can't cope with a spurious wake-up. One that sleeps instead of polling after that event sleeps on.
     /// - If it is armed for solicited completions, failures and all receives count: the queue does not know which of them
     ///   are of messages sent SOLICITED. Successful sends do not count ([N3](cq_core::contract#n3)).
     /// - A queue that has overrun raises it.
@@ -74,12 +75,16 @@ impl Cq {
     /// # Errors
     /// As for [`arm`](Arm::arm).
     pub fn arm_or_raise(&mut self, on: Notify) -> Result<(), ArmError> {
-        let was_armed = self.ring().is_some_and(|ring| ring.control().armed().is_some());
-        match self.arm(on)? {
-            Armed::Armed => self.armed_at = Some(self.consumer().position()),
-            Armed::MayHaveMissed => self.raise_missed(on, was_armed),
+        if self.arm(on)? == Armed::MayHaveMissed {
+            self.raise_missed(on);
         }
         Ok(())
+    }
+
+    /// Records that the program has taken an event of the queue from its channel, for
+    /// [`arm_or_raise`](Self::arm_or_raise).
+    pub fn event_taken(&mut self) {
+        self.event_at = Some(self.consumer().position());
     }
 
     fn ring(&self) -> Option<RawQueue<'static>> {
@@ -87,10 +92,9 @@ impl Cq {
         ring(completions, completions.cq(self.queue.index).fanin.location())
     }
 
-    /// Raises the event of what was there when the queue was armed, unless a producer has done so since. `was_armed`:
-    /// before that.
+    /// Raises the event of what was there when the queue was armed, unless a producer has done so since.
     #[cold]
-    fn raise_missed(&mut self, on: Notify, was_armed: bool) {
+    fn raise_missed(&mut self, on: Notify) {
         let (engine, index) = (self.queue.engine, self.queue.index);
         let slot = engine.completions.cq(index);
         // A forked child gets no completions, and so no events.
@@ -102,9 +106,8 @@ impl Cq {
         let guard = if is_given_up { Err(Stuck) } else { complete::lock(engine, index) };
         let event_action = match (&guard, self.ring()) {
             (Ok(_), Some(ring)) => {
-                let tail = slot.fanin.position();
-                let raises = self.has_missed(&ring, on) && (was_armed || !self.is_announced(tail));
-                self.armed_at = (!raises).then_some(tail);
+                let raises = self.has_missed(&ring, on) && !self.is_announced(slot);
+                sync::store(&slot.announced, 0);
                 // Under the lock either a producer has disarmed the queue, and its event is due, or this does.
                 if raises { slot.moderation.fire(ring.control()) } else { EventAction::None }
             }
@@ -127,11 +130,14 @@ impl Cq {
         any
     }
 
-    /// Whether a queue that was disarmed since it was last armed holds nothing but the completion that did that.
-    fn is_announced(&self, tail: u64) -> bool {
-        let position = self.consumer().position();
+    /// Under the lock: whether the queue holds nothing but the completion that disarmed it last, and the program has taken
+    /// that event, and polled nothing since.
+    fn is_announced(&self, slot: &CqSlot) -> bool {
+        let (position, tail) = (self.consumer().position(), slot.fanin.position());
         let is_running = self.consumer().state() == State::Running;
-        is_running && self.armed_at == Some(position) && tail == position.wrapping_add(1)
+        let is_single =
+            tail == position.wrapping_add(1) && sync::load(&slot.announced) == tail as u32;
+        is_running && is_single && self.event_at == Some(position)
     }
 }
 

@@ -80,7 +80,11 @@ impl Story {
     }
 
     fn events(&mut self) -> usize {
-        std::iter::from_fn(|| self.channel.take_event().unwrap()).count()
+        let count = std::iter::from_fn(|| self.channel.take_event().unwrap()).count();
+        if count > 0 {
+            self.cq.event_taken();
+        }
+        count
     }
 
     fn arms(&mut self, on: Notify) -> usize {
@@ -141,6 +145,34 @@ fn n02_a_completion_that_the_queue_was_not_armed_for_has_had_no_event() {
     story.fails();
     assert_eq!((story.events(), story.arms(Notify::Solicited)), (1, 0));
     assert_eq!(story.arms(Notify::Solicited), 1);
+}
+
+#[test]
+fn n06_the_event_of_one_completion_is_not_taken_for_that_of_another() {
+    // The second came while the first was not polled.
+    let mut story = Story::of(8);
+    assert_eq!(story.arms(Notify::Next), 0);
+    story.completes();
+    assert_eq!((story.events(), story.arms(Notify::Next)), (1, 0));
+    story.completes();
+    assert_eq!((story.events(), story.polls(), story.arms(Notify::Next)), (1, 1, 1));
+
+    // The first was not armed for.
+    let mut story = Story::of(8);
+    story.completes();
+    assert_eq!(story.arms(Notify::Solicited), 0);
+    story.fails();
+    assert_eq!((story.events(), story.polls(), story.arms(Notify::Solicited)), (1, 1, 1));
+
+    // The event of the first was delayed.
+    let mut story = Story::of(8);
+    story.cq.moderate(4, 1_000).unwrap();
+    assert_eq!(story.arms(Notify::Next), 0);
+    story.completes();
+    assert_eq!((story.polls(), story.arms(Notify::Next)), (1, 0));
+    until("the event comes", || story.events() == 1);
+    story.completes();
+    assert_eq!((story.events(), story.arms(Notify::Next)), (0, 1));
 }
 
 #[test]
