@@ -126,9 +126,10 @@
 //! | `open`, `link` | ENOENT, of a path in `/proc` | /proc is not mounted: mount it (`mount -t proc proc /proc`) |
 //! | `open` | ENOENT | there is no such directory: make it, and mount a tmpfs there (`mount -t tmpfs tmpfs /dev/shm`) |
 //! | `stat`, `open` | ENOTDIR | this is no directory: make one there, and mount a tmpfs (`mount -t tmpfs tmpfs /dev/shm`) |
-//! | `stat`, `open`, `mknod` | EACCES | this user may not use /dev/shm: permit it (`chmod 1777 /dev/shm`), also in a policy of SELinux or AppArmor |
-//! | `open`, `mknod` | EROFS | /dev/shm is read-only: remount it (`mount -o remount,rw /dev/shm`) |
+//! | `stat`, `open`, `mknod`, `link` | EACCES | this user may not use /dev/shm: permit it (`chmod 1777 /dev/shm`), also in a policy of SELinux or AppArmor |
+//! | `open`, `mknod`, `link` | EROFS | /dev/shm is read-only: remount it (`mount -o remount,rw /dev/shm`) |
 //! | `open`, `mknod` | ENOSPC, where no inode is free | /dev/shm has no inode left: remove files there, or remount it with more (`mount -o remount,nr_inodes=… /dev/shm`) |
+//! | `epoll_ctl` | ENOSPC | the user watches as many descriptors as the system permits: raise the limit (`sysctl fs.epoll.max_user_watches`) |
 //! | any | ENOSPC | /dev/shm is full: remove files there, enlarge it (`mount -o remount,size=… /dev/shm`, `docker run --shm-size=…`), or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`) |
 //! | `open`, `pwrite`, `fallocate`, `mknod` | EDQUOT | the quota of this user in /dev/shm is used up: remove files there, or have it raised |
 //! | `open`, `fallocate` | EOPNOTSUPP | the file system of /dev/shm lacks unnamed files or reserved space: mount a tmpfs there (`mount -t tmpfs tmpfs /dev/shm`) |

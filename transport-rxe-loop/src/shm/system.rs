@@ -118,12 +118,14 @@ pub const ROWS: &[Row] = rows! {
         "there is no such directory: make it, and mount a tmpfs there (`mount -t tmpfs tmpfs /dev/shm`)";
     ["stat", "open"] [ENOTDIR] Always =>
         "this is no directory: make one there, and mount a tmpfs (`mount -t tmpfs tmpfs /dev/shm`)";
-    ["stat", "open", "mknod"] [EACCES] Always =>
+    ["stat", "open", "mknod", "link"] [EACCES] Always =>
         "this user may not use /dev/shm: permit it (`chmod 1777 /dev/shm`), also in a policy of SELinux or AppArmor";
-    ["open", "mknod"] [EROFS] Always =>
+    ["open", "mknod", "link"] [EROFS] Always =>
         "/dev/shm is read-only: remount it (`mount -o remount,rw /dev/shm`)";
     ["open", "mknod"] [ENOSPC] NoInode =>
         "/dev/shm has no inode left: remove files there, or remount it with more (`mount -o remount,nr_inodes=… /dev/shm`)";
+    ["epoll_ctl"] [ENOSPC] Always =>
+        "the user watches as many descriptors as the system permits: raise the limit (`sysctl fs.epoll.max_user_watches`)";
     [] [ENOSPC] Always =>
         "/dev/shm is full: remove files there, enlarge it (`mount -o remount,size=… /dev/shm`, `docker run --shm-size=…`), or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`)";
     ["open", "pwrite", "fallocate", "mknod"] [EDQUOT] Always =>

@@ -27,7 +27,7 @@
 //! # Loading
 //! LD_PRELOAD is for programs that are linked with libibverbs and librdmacm, and for those that open them by `dlopen(3)`,
 //! such as NCCL and programs of the crate sideway: on x86_64 and aarch64 `dlopen` of either library, by any path, returns a
-//! handle of this one. Every name has its version, `IBVERBS_1.1` or `RDMACM_1.0` and later ones, for `dlvsym(3)`. If the
+//! handle of this one. Every name has its newest version, `IBVERBS_1.1` or `RDMACM_1.0` and later ones, for `dlvsym(3)`. If the
 //! linker can't give names versions, cargo warns when it builds the library.
 //!
 //! Programs that clear LD_PRELOAD, or call `dlmopen(3)`, find the library in place of the others:
@@ -80,7 +80,7 @@
 //! | registering 0 bytes, or a zero-based region | EINVAL |
 //! | a peer that was destroyed or died | it does not answer: RETRY_EXC_ERR after the retries, or at once with a timeout of 0 |
 //! | a completion | may be stored before `ibv_post_send` returns, unless the device is strict |
-//! | arming a queue that holds completions | raises an event at once, unless the device is strict: a program that sleeps without polling again is woken, and one that polls may wake up in vain ([N2](cq_core::contract#n2)) |
+//! | arming a queue that holds completions | raises an event at once, unless the device is strict, so a program that does not poll after arming is woken, and one that polls may wake up in vain. None is raised, once, if the queue holds only the completion whose event the program has just taken: it is to poll then ([N2](cq_core::contract#n2)) |
 //! | a completion that failed | has `IBV_WC_SEND` as its opcode, as with Soft-RoCE, or 0xa5a5a5a5 if the device is strict; the other fields that are undefined then hold that pattern ([C4](cq_core::contract#c4)) |
 //! | a completion queue that has overrun | `ibv_poll_cq` returns `-EOVERFLOW` once everything stored was polled, whether or not the asynchronous event was taken |
 //! | the path of a connection | its port and the index of its source GID are validated. Its destination LID and GID are ignored, unless the device is strict: the queue pair number finds the peer |

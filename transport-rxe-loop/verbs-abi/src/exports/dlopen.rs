@@ -113,7 +113,10 @@ fn stands_for(file: &CStr) -> bool {
     let name = file.to_bytes().rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     STANDS_FOR.iter().any(|library| {
         let rest = name.strip_prefix(*library);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
+        let is_version = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+        rest.is_some_and(|rest| {
+            rest.first().is_none_or(|&first| first == b'.') && rest.iter().all(is_version)
+        })
     })
 }
 
@@ -141,6 +144,7 @@ mod tests {
             c"libibverbs.so-1",
             c"libibverbs.so.1/libmlx5.so",
             c"xlibibverbs.so",
+            c"libibverbs.so.1.bak",
         ] {
             assert!(!stands_for(file), "{file:?}");
         }

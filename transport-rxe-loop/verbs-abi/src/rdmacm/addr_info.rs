@@ -70,8 +70,16 @@ pub fn resolve_addr_info(
     }
     match find(node, service, hints) {
         Ok(found) => {
-            slot.with(|id| id.resolved = Some(found))?;
-            connect::report(slot, RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0)
+            // Another thread may have asked meanwhile.
+            slot.with(|id| match id.resolved {
+                Some(_) => Err(Errno::BUSY),
+                None => Ok(id.resolved = Some(found)),
+            })??;
+            let reported = connect::report(slot, RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
+            reported.inspect_err(|_| {
+                // It may be gone, with what it has.
+                let _ = slot.with(|id| id.resolved = None);
+            })
         }
         Err(Unresolved::Errno(errno)) => Err(errno),
         Err(Unresolved::Eai(libc::EAI_BADFLAGS | libc::EAI_FAMILY | libc::EAI_SOCKTYPE)) => {

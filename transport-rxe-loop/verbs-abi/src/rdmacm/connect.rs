@@ -245,7 +245,9 @@ pub fn set_option(
         // No packet has it.
         RDMA_OPTION_ID_TOS => Ok(()),
         RDMA_OPTION_ID_ACK_TIMEOUT => {
-            let timeout = u8::try_from(number).map_err(|_| Errno::INVAL)?;
+            // It has five bits.
+            let timeout = u8::try_from(number).ok().filter(|&timeout| timeout < 32);
+            let timeout = timeout.ok_or(Errno::INVAL)?;
             slot.with(|id| id.ack_timeout = Some(timeout))
         }
         // No port is in use once its holder is gone.
