@@ -71,9 +71,10 @@ pub fn resolve_addr_info(
     match find(node, service, hints) {
         Ok(found) => {
             // Another thread may have asked meanwhile.
-            slot.with(|id| match id.resolved {
-                Some(_) => Err(Errno::BUSY),
-                None => Ok(id.resolved = Some(found)),
+            slot.with(|id| {
+                let is_first = id.resolved.is_none();
+                id.resolved.get_or_insert(found);
+                is_first.then_some(()).ok_or(Errno::BUSY)
             })??;
             let reported = connect::report(slot, RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
             reported.inspect_err(|_| {
