@@ -124,7 +124,7 @@ fn events(
     index: ChannelIndex,
 ) -> Events<'static, impl Fn(u32) -> &'static EventNode> {
     let node = move |number| Source::from_number(number, completions).node(completions);
-    Events::new(&completions.channel(index).board, index, count(completions), node)
+    Events::new(&completions.channel(index).board, index, node)
 }
 
 /// A channel's table entry and its descriptor. It is freed with its last user.
@@ -381,8 +381,7 @@ pub fn signal_pending(completions: &'static Completions) {
         if owed & UNSURE != 0 {
             restore(&events(completions, index), &owned, &pipe);
         } else {
-            let _owned = lock(&owned);
-            events(completions, index).refill(&pipe);
+            events(completions, index).refill(&lock(&owned), &pipe);
         }
     }
 }

@@ -61,7 +61,7 @@
 //!     }
 //! }
 //! let (board, nodes) = (Board::default(), [const { EventNode::NEW }; 3]);
-//! let events = Events::new(&board, ChannelIndex::new(7), 3, |source| &nodes[source as usize % 3]);
+//! let events = Events::new(&board, ChannelIndex::new(7), |source| &nodes[source as usize % 3]);
 //! let (pipe, mut owned) = (Queue::default(), Owned::default());
 //! events.attach(1, &mut owned);
 //! events.raise(1, || true, &pipe)?;
@@ -168,7 +168,6 @@ impl Owned {
 pub struct Events<'a, F> {
     board: &'a Board,
     index: ChannelIndex,
-    sources: u32,
     node: F,
 }
 
@@ -176,9 +175,9 @@ pub struct Events<'a, F> {
 const LOW: usize = 64;
 
 impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
-    /// The channel at this index. `sources` is their number; `node` accepts any number.
-    pub const fn new(board: &'a Board, index: ChannelIndex, sources: u32, node: F) -> Self {
-        Self { board, index, sources, node }
+    /// The channel at this index. `node` accepts any number of a source.
+    pub const fn new(board: &'a Board, index: ChannelIndex, node: F) -> Self {
+        Self { board, index, node }
     }
 
     /// Begins a new channel, to which no source is attached.
@@ -223,7 +222,8 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
                 return Ok(());
             }
             let token = Token { source, life: seen.life() };
-            let Some(more) = seen.one_more() else { return Ok(()) };
+            // So many only if another process corrupted the count. Taking what is written mends it.
+            let Some(more) = seen.one_more() else { return self.post(token, false, pipe) };
             match node.exchange(seen, more) {
                 Ok(()) => break self.post(token, seen.unread() < MOST, pipe),
                 Err(now) => seen = now,
@@ -233,12 +233,19 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
 
     /// Takes the oldest event, and returns its source. For the owner, by one thread at a time.
     pub fn take(&self, owned: &Owned, pipe: &impl Pipe) -> Option<u32> {
+        let mut left = None;
         while let Some(token) = pipe.read() {
             if sync::load(&self.board.parked) != 0 && pipe.len() <= LOW {
-                self.refill(pipe);
+                self.refill(owned, pipe);
             }
             if owned.has(token) && self.update(token, Count::one_less) {
                 return Some(token.source);
+            }
+            // Others may write void ones as fast as they are read.
+            let left = left.get_or_insert_with(|| pipe.len() + 1);
+            *left -= 1;
+            if *left == 0 {
+                break;
             }
         }
         None
@@ -246,17 +253,17 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
 
     /// Writes parked events: one of each source, and again, until none is left or the pipe is full. For the owner, by one
     /// thread at a time.
-    pub fn refill(&self, pipe: &impl Pipe) {
-        if sync::cas(&self.board.parked, 1, 0).is_err() {
-            return;
-        }
-        let mut is_over = false;
+    pub fn refill(&self, owned: &Owned, pipe: &impl Pipe) {
+        let mut parked = 0;
+        sync::fetch_update(&self.board.parked, |seen| {
+            parked = seen;
+            (seen != 0).then_some(0)
+        });
+        let mut is_over = parked == 0;
         while !is_over {
             is_over = true;
-            for source in 0..self.sources {
-                let node = (self.node)(source);
-                let token = Token { source, life: node.count().life() };
-                if !self.has(node) || !self.update(token, Count::unparked) {
+            for token in owned.tokens() {
+                if !self.update(token, Count::unparked) {
                     continue;
                 }
                 if pipe.write(token).is_err() {

@@ -145,6 +145,7 @@ impl Count {
 
     /// With one less that is parked. `None`: none is.
     pub const fn unparked(self) -> Option<Self> {
-        if self.parked() > 0 { Some(Self(self.0 - PARKED)) } else { None }
+        let Some(parked) = self.parked().checked_sub(1) else { return None };
+        Some(Self(self.0 / LIFE * LIFE + parked as u64 * PARKED + self.unread() as u64))
     }
 }

@@ -48,7 +48,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
             most -= missing;
             (0..missing).for_each(|_| self.park(token));
         }
-        self.refill(pipe);
+        self.refill(owned, pipe);
     }
 
     fn posted(&self, token: Token) -> usize {

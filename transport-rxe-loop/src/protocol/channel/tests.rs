@@ -81,7 +81,7 @@ impl Memory {
 
     fn events<'a>(&'a self, index: u32) -> Events<'a, impl Fn(u32) -> &'a EventNode> {
         let board = &self.boards[usize::from(index != CHANNEL)];
-        Events::new(board, ChannelIndex::new(index), SOURCES, |number| {
+        Events::new(board, ChannelIndex::new(index), |number| {
             &self.nodes[(number % SOURCES) as usize]
         })
     }
@@ -283,9 +283,9 @@ fn n09_who_can_not_open_it_has_the_owner_write() {
     }
     memory.pipe.is_opened.set(true);
     assert_eq!(memory.take(), None);
-    memory.events(CHANNEL).refill(&memory.pipe);
+    memory.events(CHANNEL).refill(&memory.owned.borrow(), &memory.pipe);
     assert_eq!(memory.all(), [0, 1, 1]);
-    memory.events(CHANNEL).refill(&memory.pipe);
+    memory.events(CHANNEL).refill(&memory.owned.borrow(), &memory.pipe);
     assert_eq!(memory.all(), []);
 }
 

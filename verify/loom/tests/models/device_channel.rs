@@ -110,7 +110,7 @@ impl Channel {
     }
 
     fn events<'a>(&'a self) -> Events<'a, impl Fn(u32) -> &'a EventNode> {
-        Events::new(&self.board, ChannelIndex::new(CHANNEL), SOURCES, |source| {
+        Events::new(&self.board, ChannelIndex::new(CHANNEL), |source| {
             &self.nodes[(source % SOURCES) as usize]
         })
     }

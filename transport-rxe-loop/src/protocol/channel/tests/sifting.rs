@@ -129,3 +129,80 @@ fn x04_any_bytes_are_a_token() {
         assert_eq!([take(), take()], [Some(1), None]);
     }
 }
+
+/// A pipe to which others write a void token whenever one is read, and at most so many.
+struct Flooded<'a>(&'a Queue, Cell<u32>);
+
+impl Pipe for Flooded<'_> {
+    fn write(&self, token: Token) -> Result<(), Unwritten> {
+        self.0.write(token)
+    }
+
+    fn read(&self) -> Option<Token> {
+        if self.1.get() > 0 {
+            self.1.set(self.1.get() - 1);
+            self.write(Token::from_bytes([1; 8])).unwrap();
+        }
+        self.0.read()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn wait(&self, _: u32) -> bool {
+        false
+    }
+}
+
+const FLOOD: u32 = 1000;
+
+#[test]
+fn x04_taking_ends_while_others_write_what_is_void() {
+    let memory = Memory::new(&[0]);
+    let flooded = Flooded(&memory.pipe, Cell::new(FLOOD));
+    assert_eq!(memory.events(CHANNEL).take(&memory.owned.borrow(), &flooded), None);
+    assert!(flooded.1.get() > FLOOD / 2, "it reads on");
+    memory.raise_all(&[0]);
+    assert_eq!(memory.events(CHANNEL).take(&memory.owned.borrow(), &memory.pipe), Some(0));
+}
+
+#[test]
+fn x04_what_others_attach_here_and_park_is_not_written() {
+    let memory = Memory::new(&[0]);
+    memory.attach_elsewhere(4);
+    let all = u64::MAX >> 28;
+    corrupt(&memory.nodes[4], all);
+    memory.nodes[4].enter(ChannelIndex::new(CHANNEL));
+    memory.raise_all(&[0, 0]);
+    for flag in [1, 2, u32::MAX] {
+        sync::store(&memory.boards[0].parked, flag);
+        memory.events(CHANNEL).refill(&memory.owned.borrow(), &memory.pipe);
+        assert_eq!(
+            sync::load(&memory.boards[0].parked),
+            0,
+            "any value says that there may be some"
+        );
+        assert_eq!(memory.pipe.len(), 2);
+    }
+    assert_eq!(memory.nodes[4].count().to_word() & all, all);
+}
+
+#[test]
+fn x04_no_more_are_written_than_are_unread() {
+    let memory = Memory::new(&[0]);
+    // The most are parked, and five unread.
+    corrupt(&memory.nodes[0], (u64::MAX >> 46 << 18) | 5);
+    sync::store(&memory.boards[0].parked, 1);
+    memory.events(CHANNEL).refill(&memory.owned.borrow(), &memory.pipe);
+    assert_eq!(memory.pipe.len(), 5);
+    assert_eq!(memory.all(), [0; 5]);
+}
+
+#[test]
+fn x04_events_come_also_while_the_count_has_no_more_bits() {
+    let memory = Memory::new(&[0]);
+    corrupt(&memory.nodes[0], u64::MAX >> 46);
+    memory.raise_all(&[0, 0]);
+    assert_eq!(memory.all(), [0, 0]);
+}
