@@ -212,8 +212,11 @@ impl EventChannel {
         if !self.completions.shm.is_ours() {
             return;
         }
-        let source = source.to_number(self.completions);
-        self.events().detach(source, &mut lock(&self.owned), &self.pipe());
+        let (source, pipe) = (source.to_number(self.completions), self.pipe());
+        let gone = self.events().detach(source, &mut lock(&self.owned), &pipe);
+        if let Some(gone) = gone {
+            self.events().read_away(gone, || lock(&self.owned), &pipe);
+        }
     }
 
     /// Takes the oldest event. `name` converts its source while the object can't be destroyed. It waits only for other threads
@@ -226,7 +229,7 @@ impl EventChannel {
         let (owned, fifo) = (lock(&self.owned), self.fifo());
         let pipe = Fifo::new(|| fifo.clone());
         if self.was_reopened() {
-            self.events().restore(usize::MAX, &owned, &pipe);
+            restore(&self.events(), &owned, &pipe);
         }
         let source = self.events().take(&owned, &pipe);
         Ok(source.map(|number| name(Source::from_number(number, self.completions))))
@@ -261,7 +264,7 @@ impl EventChannel {
         self.check()?;
         let fd = self.fifo().ok_or(EventError::Device(Errno::BADF.raw_os_error()))?;
         if self.was_reopened() {
-            self.events().restore(usize::MAX, &lock(&self.owned), &self.pipe());
+            restore(&self.events(), &lock(&self.owned), &self.pipe());
         }
         descriptor::block(fd.unchecked(), deadline)
     }
@@ -379,27 +382,20 @@ pub fn signal_pending(completions: &'static Completions) {
         };
         let pipe = pipe(completions, index, generation);
         if owed & UNSURE != 0 {
-            restore(&events(completions, index), &owned, &pipe);
+            events(completions, index).recover(|| Some(lock(&owned)), &pipe);
         } else {
             events(completions, index).refill(&lock(&owned), &pipe);
         }
     }
 }
 
-/// Has events written that were counted and not written, and will not be. Threads take events meanwhile.
+/// Has all events written that have no token. A process that is about to write one writes a void token, then.
 fn restore(
     events: &Events<'static, impl Fn(u32) -> &'static EventNode>,
-    owned: &Mutex<Owned>,
+    owned: &Owned,
     pipe: &impl Pipe,
 ) {
-    let mut missing = usize::MAX;
-    for attempt in 1.. {
-        missing = missing.min(events.missing(&lock(owned), pipe));
-        if missing == 0 || !pipe.wait(attempt) {
-            break;
-        }
-    }
-    events.restore(missing, &lock(owned), pipe);
+    events.restore(&events.missing(owned, pipe), owned, pipe);
 }
 
 fn lock(owned: &Mutex<Owned>) -> MutexGuard<'_, Owned> {

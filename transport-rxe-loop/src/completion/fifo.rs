@@ -85,14 +85,12 @@ impl<O: Fn() -> Option<Arc<KeptFd>>> Pipe for Fifo<O> {
     }
 
     fn wait(&self, attempt: u32) -> bool {
-        /// Where another thread of the same core has to go on.
-        const YIELDS: u32 = 16;
-        /// After about 20 ms.
-        const MOST: u32 = YIELDS + 200;
+        // Few attempts, since each reads all tokens and writes them again: 15 ms in all.
         match attempt {
-            ..YIELDS => thread::yield_now(),
-            YIELDS..MOST => thread::sleep(Duration::from_micros(100)),
-            MOST.. => return false,
+            // Where another thread of the same core has to go on.
+            ..=1 => (0..16).for_each(|_| thread::yield_now()),
+            2..=5 => thread::sleep(Duration::from_millis(1 << (attempt - 2))),
+            6.. => return false,
         }
         true
     }

@@ -78,6 +78,7 @@ use std::collections::BTreeMap;
 
 use self::count::Count;
 pub use self::count::{EventNode, MOST};
+pub use self::sift::{Gone, Missing};
 use super::number::ChannelIndex;
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU32};
@@ -91,7 +92,7 @@ pub struct Board {
 }
 
 /// An event of a source in one of its lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token {
     source: u32,
     life: u32,
@@ -190,16 +191,6 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         let node = (self.node)(source);
         owned.0.insert(source, node.renew().next_life());
         node.enter(self.index);
-    }
-
-    /// Detaches a source; its unread events are dropped. For the owner of the channel.
-    pub fn detach(&self, source: u32, owned: &mut Owned, pipe: &impl Pipe) {
-        let Some(life) = owned.0.remove(&source) else { return };
-        let node = (self.node)(source);
-        node.forget();
-        let last = node.renew();
-        let of_it = if last.life() == life { last.posted() } else { 0 };
-        self.read_away(Token { source, life }, of_it as usize, owned, pipe);
     }
 
     /// Adds an event of a source, if the source is attached here and `is_meant` confirms that the event is of
