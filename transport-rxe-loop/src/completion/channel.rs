@@ -217,6 +217,9 @@ impl EventChannel {
         if let Some(gone) = gone {
             self.events().read_away(gone, || lock(&self.owned), &pipe);
         }
+        if pipe.was_torn() {
+            restore(&self.events(), &lock(&self.owned), &pipe);
+        }
     }
 
     /// Takes the oldest event. `name` converts its source while the object can't be destroyed. It waits only for other threads
@@ -231,7 +234,11 @@ impl EventChannel {
         if self.was_reopened() {
             restore(&self.events(), &owned, &pipe);
         }
-        let source = self.events().take(&owned, &pipe);
+        let mut source = self.events().take(&owned, &pipe);
+        if pipe.was_torn() {
+            restore(&self.events(), &owned, &pipe);
+            source = source.or_else(|| self.events().take(&owned, &pipe));
+        }
         Ok(source.map(|number| name(Source::from_number(number, self.completions))))
     }
 
@@ -280,7 +287,7 @@ impl EventChannel {
         self.completions.fifos.was_reopened(self.index)
     }
 
-    fn pipe(&self) -> impl Pipe {
+    fn pipe(&self) -> Fifo<impl Fn() -> Option<Arc<KeptFd>> + use<>> {
         pipe(self.completions, self.index, self.generation)
     }
 
@@ -300,9 +307,13 @@ impl Drop for EventChannel {
         if !self.completions.shm.is_ours() {
             return;
         }
-        self.completions.registered().remove(&self.index);
-        self.completions.fifos.forget(self.index);
-        remove(self.completions, self.index);
+        {
+            // Nobody does what is owed to it meanwhile, or opens the descriptor again.
+            let _owned = lock(&self.owned);
+            self.completions.registered().remove(&self.index);
+            self.completions.fifos.forget(self.index);
+            remove(self.completions, self.index);
+        }
         self.completions.channel(self.index).life().end(self.completions.shm.attachment());
         trace::event!(DEBUG, channel = self.index.get(), "channel destroyed");
     }
@@ -380,11 +391,16 @@ pub fn signal_pending(completions: &'static Completions) {
         let (Some(owned), Some((_, generation))) = (registered, channel.life().holder()) else {
             continue;
         };
-        let pipe = pipe(completions, index, generation);
+        let (events, pipe) = (events(completions, index), pipe(completions, index, generation));
+        let lock = || lock_registered(completions, index, &owned);
         if owed & UNSURE != 0 {
-            events(completions, index).recover(|| Some(lock(&owned)), &pipe);
-        } else {
-            events(completions, index).refill(&lock(&owned), &pipe);
+            events.recover(lock, &pipe);
+        }
+        if let Some(owned) = lock() {
+            events.refill(&owned, &pipe);
+            if pipe.was_torn() {
+                restore(&events, &owned, &pipe);
+            }
         }
     }
 }
@@ -398,12 +414,27 @@ fn restore(
     events.restore(&events.missing(owned, pipe), owned, pipe);
 }
 
+/// Locks what the channel at an index keeps to itself; `None` if that one has ended, and the index may be another one's.
+fn lock_registered<'o>(
+    completions: &Completions,
+    index: ChannelIndex,
+    owned: &'o Arc<Mutex<Owned>>,
+) -> Option<MutexGuard<'o, Owned>> {
+    let locked = lock(owned);
+    let is_there = completions.registered().get(&index).is_some_and(|of| Arc::ptr_eq(of, owned));
+    is_there.then_some(locked)
+}
+
 fn lock(owned: &Mutex<Owned>) -> MutexGuard<'_, Owned> {
     owned.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The descriptor of the channel at an index, of a generation.
-fn pipe(completions: &'static Completions, index: ChannelIndex, generation: u32) -> impl Pipe {
+fn pipe(
+    completions: &'static Completions,
+    index: ChannelIndex,
+    generation: u32,
+) -> Fifo<impl Fn() -> Option<Arc<KeptFd>>> {
     Fifo::new(move || completions.fifos.get(index, generation, || open(completions, index)))
 }
 

@@ -128,6 +128,75 @@ fn x03_the_owner_is_called_to_tell_what_a_dead_one_did_not() {
     assert_eq!(sync::load(&slot.owed), 0);
 }
 
+/// The process of another program, with the user's rights, writes and reads there.
+#[test]
+fn x04_what_is_torn_costs_no_event() {
+    for detaches in [false, true] {
+        let scene = Scene::new();
+        let Scene { channel, source, completions, .. } = &scene;
+        let other = Source::Srq(SrqIndex::new(6));
+        channel.attach(other);
+        let fd = channel.fd.unchecked();
+        for tears in [write_three, read_three] {
+            scene.raise();
+            raise(completions, other, || true);
+            tears(fd);
+            (0..99).for_each(|_| scene.raise());
+            if detaches {
+                channel.detach(other);
+                channel.attach(other);
+            }
+            let all = std::iter::from_fn(|| {
+                let is_readable = scene.is_readable();
+                let taken = channel.take(|source| source).unwrap();
+                assert!(is_readable || taken.is_none(), "it is readable if there is one");
+                taken
+            });
+            let all: Vec<_> = all.collect();
+            let count = |of| all.iter().filter(|&&taken| taken == of).count();
+            assert_eq!((count(*source), count(other)), (100, usize::from(!detaches)));
+        }
+    }
+}
+
+fn write_three(fd: BorrowedFd<'_>) {
+    assert_eq!(rustix::io::write(fd, &[1; 3]), Ok(3));
+}
+
+fn read_three(fd: BorrowedFd<'_>) {
+    assert_eq!(rustix::io::read(fd, &mut [0; 3]), Ok(3));
+}
+
+#[test]
+fn x03_nothing_is_restored_for_a_channel_that_has_ended() {
+    let scene = Scene::new();
+    let (completions, index) = (scene.completions, scene.channel.index);
+    let owned = Arc::clone(&completions.registered()[&index]);
+    let is_there = || lock_registered(completions, index, &owned).is_some();
+    assert!(is_there());
+    // Another one comes to the index.
+    completions.registered().insert(index, Arc::default());
+    assert!(!is_there());
+    completions.registered().remove(&index);
+    assert!(!is_there());
+}
+
+#[test]
+fn x03_a_channel_ends_while_nobody_does_what_is_owed_to_it() {
+    let Scene { channel, completions, source, device, _context } = Scene::new();
+    channel.detach(source);
+    let (index, owned) = (channel.index, Arc::clone(&channel.owned));
+    let restoring = lock(&owned);
+    waits(
+        move || drop(channel),
+        || {
+            assert!(completions.registered().contains_key(&index));
+            drop(restoring);
+        },
+    );
+    assert!(!device.completions.registered().contains_key(&index));
+}
+
 /// A descriptor that the program has closed, and whose number is another file's by now.
 fn closed() -> Arc<KeptFd> {
     let [file, other] = ["/dev/null", "/dev/zero"].map(|path| File::open(path).unwrap());

@@ -112,7 +112,7 @@ impl Channel {
     /// What is done for a process that is dead.
     fn recover(&self, owned: &Owned) {
         let missing = self.events().missing(owned, &self.fifo);
-        self.events().restore(missing, owned, &self.fifo);
+        self.events().restore(&missing, owned, &self.fifo);
     }
 
     fn unread(&self) -> u32 {
