@@ -222,7 +222,7 @@ impl EventChannel {
         }
     }
 
-    /// Takes the oldest event. `name` converts its source while the object can't be destroyed. It waits only for other threads
+    /// Takes the next event. `name` converts its source while the object can't be destroyed. It waits only for other threads
     /// of this process.
     ///
     /// # Errors

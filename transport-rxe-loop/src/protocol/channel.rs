@@ -4,7 +4,8 @@
 //! # Tokens
 //! A [token](Token) names a source and its life, and stands for one event. Every process [raises](Events::raise) events: it
 //! *counts* the event at its source, and then *writes* its token. The owner of the channel [takes](Events::take) an event by
-//! reading its token, in the order in which they were written; without a token there is nothing to take. So
+//! reading its token; without a token there is nothing to take. Tokens are read in the order in which they were written. Later
+//! ones may come first while others are parked, or while tokens are read and written again. So
 //! - the descriptor is readable exactly while an event can be taken: a read takes both away at once;
 //! - every event is a write, which wakes those who wait for the descriptor, also if they wait for edges and take nothing;
 //! - no event waits for the token of another one.
@@ -20,12 +21,14 @@
 //! event: it counts it as parked at its source, records that at the [`Board`], and then looks whether the pipe is empty. If it
 //! is, it tries again; if not, the owner comes to what is in it, and after each read it looks for parked events. System calls on
 //! a pipe are ordered by its lock, so one of both sees the other. An event beyond [`MOST`] is merged with those that are there,
-//! unless there is space for its token; even then the attempt to write wakes those who wait.
+//! unless there is space for its token. The attempt to write to a full pipe wakes those who poll it; a process that can't open it
+//! wakes nobody by merging.
 //!
 //! # Recovery
 //! A process may die after it has counted an event and before it has written the token. Nobody else knows how far it came, but
-//! the owner can tell: of its unread events that are not parked, [those that have no token](Events::missing) are about to be
-//! written, or never will be. What is missing for longer than any process takes that is not stopped, it [parks](Events::restore).
+//! the owner can tell: of the unread events of a source that are not parked, [those that have no token](Events::missing) are about
+//! to be written, or never will be. What is missing for longer than any process takes that is not stopped, it
+//! [parks](Events::restore).
 //!
 //! # Lives of a source
 //! A source's counts and the number of its life are one word. [Attaching](Events::attach) and [detaching](Events::detach)
@@ -35,7 +38,7 @@
 //! meanwhile: the descriptor is readable then until the owner looks, and finds nothing.
 //!
 //! What the owner was not told by itself is not believed (X4): it takes events of the sources that it has attached, in the
-//! lives that it gave them.
+//! lives that it gave them. A process that corrupts the life of a source takes away its events until it is attached again.
 //!
 //! ```
 //! use std::cell::RefCell;
@@ -139,7 +142,7 @@ pub trait Pipe {
 /// Why a token was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unwritten {
-    /// The pipe is full. Those who wait for it were woken.
+    /// The pipe is full. Those who poll it were woken.
     Full,
     /// This process can't open it.
     Unopened,
@@ -222,7 +225,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         }
     }
 
-    /// Takes the oldest event, and returns its source. For the owner, by one thread at a time.
+    /// Takes the event whose token is the first one, and returns its source. For the owner, by one thread at a time.
     pub fn take(&self, owned: &Owned, pipe: &impl Pipe) -> Option<u32> {
         let mut left = None;
         while let Some(token) = pipe.read() {

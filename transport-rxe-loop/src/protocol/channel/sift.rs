@@ -130,8 +130,9 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     }
 
     /// Reads all tokens and writes those behind the others again that are to be kept. Meanwhile there is one more, so that the
-    /// descriptor of a channel that has events is readable, as far as a full pipe has space for that. Returns what `note`
-    /// returned when the last of these tokens was written, and each of their events counted.
+    /// descriptor of a channel that has events is readable. A full pipe has space for that once some are read: a pipe frees
+    /// space by pages, so that one which has a single page is empty then for a moment. Returns what `note` returned when the
+    /// last of these tokens was written, and each of their events counted.
     ///
     /// Ends even if the one more does not come: another process reads it away, or writes what is no token.
     fn sift<T>(
