@@ -38,7 +38,8 @@
 //! meanwhile: the descriptor is readable then until the owner looks, and finds nothing.
 //!
 //! What the owner was not told by itself is not believed (X4): it takes events of the sources that it has attached, in the
-//! lives that it gave them. A process that corrupts the life of a source takes away its events until it is attached again.
+//! lives that it gave them. If another process corrupts the life of a source, the owner gives that back when it reads a void token
+//! of it. If one corrupts the number of the channel, no event of the source comes until it is attached again.
 //!
 //! ```
 //! use std::cell::RefCell;
@@ -227,13 +228,17 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
 
     /// Takes the event whose token is the first one, and returns its source. For the owner, by one thread at a time.
     pub fn take(&self, owned: &Owned, pipe: &impl Pipe) -> Option<u32> {
-        let mut left = None;
+        let (mut left, mut is_mended) = (None, false);
         while let Some(token) = pipe.read() {
             if sync::load(&self.board.parked) != 0 && pipe.len() <= LOW {
                 self.refill(owned, pipe);
             }
             if owned.has(token) && self.update(token, Count::one_less) {
                 return Some(token.source);
+            }
+            if !is_mended && self.mend(token.source, owned) {
+                self.restore(&self.missing(owned, pipe), owned, pipe);
+                (is_mended, left) = (true, None);
             }
             // Others may write void ones as fast as they are read.
             let left = left.get_or_insert_with(|| pipe.len() + 1);
@@ -267,6 +272,12 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
                 is_over = false;
             }
         }
+    }
+
+    /// Gives a source the life back that it has for its owner; false if it has that. No other process renews it (X4).
+    fn mend(&self, source: u32, owned: &Owned) -> bool {
+        let Some(&life) = owned.0.get(&source) else { return false };
+        (self.node)(source).update(|count| (count.life() != life).then(|| count.of_life(life)))
     }
 
     /// Writes the token of an event that is counted, or parks the event if it is one of those that are kept for certain.

@@ -124,6 +124,10 @@ impl Count {
         self.renewed().life()
     }
 
+    pub const fn of_life(self, life: u32) -> Self {
+        Self(life as u64 * LIFE + self.0 % LIFE)
+    }
+
     pub const fn renewed(self) -> Self {
         Self((self.0 / LIFE * LIFE).wrapping_add(LIFE))
     }

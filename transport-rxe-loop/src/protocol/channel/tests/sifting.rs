@@ -322,3 +322,17 @@ fn x04_events_come_also_while_the_count_has_no_more_bits() {
     memory.raise_all(&[0, 0]);
     assert_eq!(memory.all(), [0, 0]);
 }
+
+#[test]
+fn x04_a_life_that_another_process_changed_costs_no_event() {
+    let memory = Memory::new(&[0, 1]);
+    for wrong in [0, 9, u32::MAX >> 4] {
+        memory.raise_all(&[0, 1]);
+        memory.nodes[0].update(|count| Some(count.of_life(wrong)));
+        memory.raise_all(&[0, 1, 0]);
+        let mut all = memory.all();
+        all.sort_unstable();
+        assert_eq!(all, [0, 0, 0, 1, 1]);
+        assert_eq!(memory.unread(), [0; 5]);
+    }
+}
