@@ -76,8 +76,10 @@
 //!   waited so long to push to it ([O3](cq_core::contract#o3), [O4](cq_core::contract#o4)).
 //! - An event that the process was raising, or had to raise, may come when it resumes. Those of others are not delayed,
 //!   unless it holds the lock of the sender's completion queue: then by two seconds. If the object of the event was
-//!   destroyed, or another process died, while this one was suspended as it raised the event, the channel may be readable
-//!   once without one then ([N14](cq_core::contract#n14)). Destroying such an object takes some 20 ms.
+//!   destroyed, or another process died, or the program closed the channel's descriptor, while this one was suspended or
+//!   slow as it raised the event, the channel may be readable once without one then ([N14](cq_core::contract#n14)).
+//!   Destroying an object of which a suspended process raises an event, or a dead one did, waits 15 ms for that, and reads
+//!   the channel's unread events six times: if there are thousands, that takes longer than the wait.
 //! - If the process is suspended in copying for a requester that has given up, requests to memory that its program
 //!   registered fail as if it did not answer, messages to its shared receive queues wait, and datagrams to it are
 //!   lost.

@@ -80,7 +80,8 @@ impl AsRawFd for CompletionChannel {
 }
 
 impl Events for CompletionChannel {
-    /// Takes the oldest event. Of a queue that has more than 65,536 unread events, further ones are merged with those.
+    /// Takes the next event: the oldest one, unless thousands were unread, or a queue was destroyed or a process died while
+    /// they were. Of a queue that has more than 65,536 unread events, further ones are merged with those.
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         let completions = self.events.completions();
         self.events.take(|source| match source {

@@ -76,8 +76,8 @@ pub(crate) const NAME: &str = "loop0";
 /// | QP_LAST_WQE_REACHED | queue pair with an SRQ | in ERR, it has taken its last receive; reported once ([Q9](cq_core::contract#q9)) |
 /// | SRQ_LIMIT_REACHED | shared receive queue | fewer receives are left than its limit; reported once ([Q9](cq_core::contract#q9)) |
 ///
-/// Events are delivered in order, as long as no more than some thousands are unread. The descriptor is readable exactly while
-/// there is one, and each event is an edge ([N14](cq_core::contract#n14)).
+/// Events are delivered in order, as long as no more than some thousands are unread, and no object is destroyed and no
+/// process dies while they are. The descriptor is readable exactly while there is one, and each event is an edge ([N14](cq_core::contract#n14)).
 ///
 /// Taking an event acknowledges it. An event carries the key or number of its object and no reference, so
 /// destroying an object never waits for its events: its unread events are discarded, so that an event names an object that

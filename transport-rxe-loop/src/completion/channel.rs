@@ -8,6 +8,8 @@
 //! suspended while it raises an event delays no other. An event belongs to one life of its source: no event names a destroyed
 //! object (N7), and no object waits for its events to be taken.
 
+mod source;
+
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,12 +19,14 @@ use cq_core::channel::descriptor;
 use cq_core::transport::{EventError, Woken};
 use rustix::io::Errno;
 
+use self::source::count;
+pub use self::source::{QP_EVENTS, Source, nodes};
 use super::Completions;
 use super::fifo::{self, Fifo};
 use crate::error::{CreateError, Limit};
 use crate::protocol::channel::{Board, EventNode, Events, Owned, Pipe, Unopened};
 use crate::protocol::life::Life;
-use crate::protocol::number::{ChannelIndex, CqIndex, QpIndex, SrqIndex};
+use crate::protocol::number::ChannelIndex;
 use crate::shm::descriptor::KeptFd;
 use crate::shm::system::SystemError;
 use crate::shm::table::{Entry, entries, shared};
@@ -47,84 +51,13 @@ const UNSURE: u32 = 2;
 entries!(ChannelSlot: ChannelIndex);
 shared!(EventNode);
 
-/// Kinds of asynchronous events that a queue pair can have.
-pub const QP_EVENTS: usize = 5;
-
-/// The object and kind of an event. Each source has a number, by which it is marked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// The completion queue at this index got a completion that it was armed for.
-    Completion(CqIndex),
-    /// The completion queue at this index overran.
-    Overrun(CqIndex),
-    /// The limit of the shared receive queue at this index was reached.
-    Srq(SrqIndex),
-    /// An event of the queue pair at this index; the second number is its kind.
-    Qp(QpIndex, u32),
-}
-
-const KINDS: u32 = QP_EVENTS as u32;
-
-impl Source {
-    /// Any index will do: it is taken modulo the size of its table.
-    fn to_number(self, completions: &Completions) -> u32 {
-        let [cqs, srqs, qps] = completions.sources();
-        match self {
-            Self::Completion(cq) => completions.cqs.index(cq).get(),
-            Self::Overrun(cq) => cqs + completions.cqs.index(cq).get(),
-            Self::Srq(srq) => 2 * cqs + (srq.get() & (srqs - 1)),
-            Self::Qp(qp, kind) => 2 * cqs + srqs + kind % KINDS * qps + (qp.get() & (qps - 1)),
-        }
-    }
-
-    /// Any number is one.
-    fn from_number(number: u32, completions: &Completions) -> Self {
-        let [cqs, srqs, qps] = completions.sources();
-        let number = number % count(completions);
-        let Some(rest) = number.checked_sub(2 * cqs) else {
-            return match number.checked_sub(cqs) {
-                None => Self::Completion(CqIndex::new(number)),
-                Some(number) => Self::Overrun(CqIndex::new(number)),
-            };
-        };
-        match rest.checked_sub(srqs) {
-            None => Self::Srq(SrqIndex::new(rest)),
-            Some(rest) => Self::Qp(QpIndex::new(rest % qps), rest / qps),
-        }
-    }
-
-    /// Where its events are counted.
-    #[inline]
-    pub fn node(self, completions: &Completions) -> &'static EventNode {
-        match self {
-            Self::Completion(cq) => &completions.cq(cq).completion,
-            Self::Overrun(cq) => &completions.cq(cq).overrun,
-            Self::Srq(_) | Self::Qp(..) => {
-                let [cqs, ..] = completions.sources();
-                &completions.nodes[(self.to_number(completions) - 2 * cqs) as usize]
-            }
-        }
-    }
-}
-
-/// How many sources there are.
-fn count(completions: &Completions) -> u32 {
-    let [cqs, srqs, qps] = completions.sources();
-    2 * cqs + nodes(srqs, qps)
-}
-
-/// How many of them are of shared receive queues and queue pairs.
-pub const fn nodes(srqs: u32, qps: u32) -> u32 {
-    srqs + KINDS * qps
-}
-
 /// The events of the channel at an index.
 fn events(
     completions: &'static Completions,
     index: ChannelIndex,
 ) -> Events<'static, impl Fn(u32) -> &'static EventNode> {
     let node = move |number| Source::from_number(number, completions).node(completions);
-    Events::new(&completions.channel(index).board, index, count(completions), node)
+    Events::new(&completions.channel(index).board, index, node)
 }
 
 /// A channel's table entry and its descriptor. It is freed with its last user.
@@ -212,11 +145,17 @@ impl EventChannel {
         if !self.completions.shm.is_ours() {
             return;
         }
-        let source = source.to_number(self.completions);
-        self.events().detach(source, &mut lock(&self.owned), &self.pipe());
+        let (source, pipe) = (source.to_number(self.completions), self.pipe());
+        let gone = self.events().detach(source, &mut lock(&self.owned), &pipe);
+        if let Some(gone) = gone {
+            self.events().read_away(gone, || lock(&self.owned), &pipe);
+        }
+        if pipe.was_torn() {
+            restore(&self.events(), &lock(&self.owned), &pipe);
+        }
     }
 
-    /// Takes the oldest event. `name` converts its source while the object can't be destroyed. It waits only for other threads
+    /// Takes the next event. `name` converts its source while the object can't be destroyed. It waits only for other threads
     /// of this process.
     ///
     /// # Errors
@@ -226,9 +165,13 @@ impl EventChannel {
         let (owned, fifo) = (lock(&self.owned), self.fifo());
         let pipe = Fifo::new(|| fifo.clone());
         if self.was_reopened() {
-            self.events().restore(usize::MAX, &owned, &pipe);
+            restore(&self.events(), &owned, &pipe);
         }
-        let source = self.events().take(&owned, &pipe);
+        let mut source = self.events().take(&owned, &pipe);
+        if pipe.was_torn() {
+            restore(&self.events(), &owned, &pipe);
+            source = source.or_else(|| self.events().take(&owned, &pipe));
+        }
         Ok(source.map(|number| name(Source::from_number(number, self.completions))))
     }
 
@@ -261,7 +204,7 @@ impl EventChannel {
         self.check()?;
         let fd = self.fifo().ok_or(EventError::Device(Errno::BADF.raw_os_error()))?;
         if self.was_reopened() {
-            self.events().restore(usize::MAX, &lock(&self.owned), &self.pipe());
+            restore(&self.events(), &lock(&self.owned), &self.pipe());
         }
         descriptor::block(fd.unchecked(), deadline)
     }
@@ -277,7 +220,7 @@ impl EventChannel {
         self.completions.fifos.was_reopened(self.index)
     }
 
-    fn pipe(&self) -> impl Pipe {
+    fn pipe(&self) -> Fifo<impl Fn() -> Option<Arc<KeptFd>> + use<>> {
         pipe(self.completions, self.index, self.generation)
     }
 
@@ -297,9 +240,13 @@ impl Drop for EventChannel {
         if !self.completions.shm.is_ours() {
             return;
         }
-        self.completions.registered().remove(&self.index);
-        self.completions.fifos.forget(self.index);
-        remove(self.completions, self.index);
+        {
+            // Nobody does what is owed to it meanwhile, or opens the descriptor again.
+            let _owned = lock(&self.owned);
+            self.completions.registered().remove(&self.index);
+            self.completions.fifos.forget(self.index);
+            remove(self.completions, self.index);
+        }
         self.completions.channel(self.index).life().end(self.completions.shm.attachment());
         trace::event!(DEBUG, channel = self.index.get(), "channel destroyed");
     }
@@ -377,30 +324,38 @@ pub fn signal_pending(completions: &'static Completions) {
         let (Some(owned), Some((_, generation))) = (registered, channel.life().holder()) else {
             continue;
         };
-        let pipe = pipe(completions, index, generation);
+        let (events, pipe) = (events(completions, index), pipe(completions, index, generation));
+        let lock = || lock_registered(completions, index, &owned);
         if owed & UNSURE != 0 {
-            restore(&events(completions, index), &owned, &pipe);
-        } else {
-            let _owned = lock(&owned);
-            events(completions, index).refill(&pipe);
+            events.recover(lock, &pipe);
+        }
+        if let Some(owned) = lock() {
+            events.refill(&owned, &pipe);
+            if pipe.was_torn() {
+                restore(&events, &owned, &pipe);
+            }
         }
     }
 }
 
-/// Has events written that were counted and not written, and will not be. Threads take events meanwhile.
+/// Has all events written that have no token. A process that is about to write one writes a void token, then.
 fn restore(
     events: &Events<'static, impl Fn(u32) -> &'static EventNode>,
-    owned: &Mutex<Owned>,
+    owned: &Owned,
     pipe: &impl Pipe,
 ) {
-    let mut missing = usize::MAX;
-    for attempt in 1.. {
-        missing = missing.min(events.missing(&lock(owned), pipe));
-        if missing == 0 || !pipe.wait(attempt) {
-            break;
-        }
-    }
-    events.restore(missing, &lock(owned), pipe);
+    events.restore(&events.missing(owned, pipe), owned, pipe);
+}
+
+/// Locks what the channel at an index keeps to itself; `None` if that one has ended, and the index may be another one's.
+fn lock_registered<'o>(
+    completions: &Completions,
+    index: ChannelIndex,
+    owned: &'o Arc<Mutex<Owned>>,
+) -> Option<MutexGuard<'o, Owned>> {
+    let locked = lock(owned);
+    let is_there = completions.registered().get(&index).is_some_and(|of| Arc::ptr_eq(of, owned));
+    is_there.then_some(locked)
 }
 
 fn lock(owned: &Mutex<Owned>) -> MutexGuard<'_, Owned> {
@@ -408,7 +363,11 @@ fn lock(owned: &Mutex<Owned>) -> MutexGuard<'_, Owned> {
 }
 
 /// The descriptor of the channel at an index, of a generation.
-fn pipe(completions: &'static Completions, index: ChannelIndex, generation: u32) -> impl Pipe {
+fn pipe(
+    completions: &'static Completions,
+    index: ChannelIndex,
+    generation: u32,
+) -> Fifo<impl Fn() -> Option<Arc<KeptFd>>> {
     Fifo::new(move || completions.fifos.get(index, generation, || open(completions, index)))
 }
 

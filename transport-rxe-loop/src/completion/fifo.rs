@@ -1,6 +1,6 @@
 //! Named FIFOs as channel descriptors: any process of the fabric can write [tokens](Token) to them.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,12 +46,20 @@ pub fn remove(path: &Path) {
 pub struct Fifo<O> {
     open: O,
     fd: OnceCell<Option<Arc<KeptFd>>>,
+    /// Less than a token was read.
+    is_torn: Cell<bool>,
 }
 
 impl<O: Fn() -> Option<Arc<KeptFd>>> Fifo<O> {
     /// Opened by `open`, which returns `None` if that fails.
     pub const fn new(open: O) -> Self {
-        Self { open, fd: OnceCell::new() }
+        Self { open, fd: OnceCell::new(), is_torn: Cell::new(false) }
+    }
+
+    /// Whether less than a token was read since this was asked last: others wrote or read there what is no token, and tokens
+    /// were lost.
+    pub fn was_torn(&self) -> bool {
+        self.is_torn.take()
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
@@ -75,7 +83,10 @@ impl<O: Fn() -> Option<Arc<KeptFd>>> Pipe for Fifo<O> {
     fn read(&self) -> Option<Token> {
         let (fd, mut bytes) = (self.fd()?, [0; LEN]);
         let count = retry_on_intr(|| read(fd, &mut bytes)).ok()?;
-        // Less is what no process of the fabric has written.
+        // At the end of what is there, so the next token is a whole one.
+        if (1..LEN).contains(&count) {
+            self.is_torn.set(true);
+        }
         (count > 0).then(|| Token::from_bytes(bytes))
     }
 
@@ -85,14 +96,12 @@ impl<O: Fn() -> Option<Arc<KeptFd>>> Pipe for Fifo<O> {
     }
 
     fn wait(&self, attempt: u32) -> bool {
-        /// Where another thread of the same core has to go on.
-        const YIELDS: u32 = 16;
-        /// After about 20 ms.
-        const MOST: u32 = YIELDS + 200;
+        // Few attempts, since each reads all tokens and writes them again: 15 ms in all.
         match attempt {
-            ..YIELDS => thread::yield_now(),
-            YIELDS..MOST => thread::sleep(Duration::from_micros(100)),
-            MOST.. => return false,
+            // Where another thread of the same core has to go on.
+            ..=1 => (0..16).for_each(|_| thread::yield_now()),
+            2..=5 => thread::sleep(Duration::from_millis(1 << (attempt - 2))),
+            6.. => return false,
         }
         true
     }

@@ -56,7 +56,8 @@ pub struct Completions {
     /// The table sizes of shared receive queues and queue pairs, powers of two.
     srqs: u32,
     qps: u32,
-    /// The descriptors of channels. Locked only to raise an event, and to make and end a channel.
+    /// The descriptors of channels. Each is locked for a moment to raise and take events, to wait for them, to detach a source,
+    /// and to make and end the channel; and while it is opened.
     fifos: Fifos,
     /// What the channels of this process keep to themselves.
     registered: Mutex<BTreeMap<ChannelIndex, Arc<Mutex<Owned>>>>,

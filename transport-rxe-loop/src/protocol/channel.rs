@@ -4,7 +4,8 @@
 //! # Tokens
 //! A [token](Token) names a source and its life, and stands for one event. Every process [raises](Events::raise) events: it
 //! *counts* the event at its source, and then *writes* its token. The owner of the channel [takes](Events::take) an event by
-//! reading its token, in the order in which they were written; without a token there is nothing to take. So
+//! reading its token; without a token there is nothing to take. Tokens are read in the order in which they were written. Later
+//! ones may come first while others are parked, or while tokens are read and written again. So
 //! - the descriptor is readable exactly while an event can be taken: a read takes both away at once;
 //! - every event is a write, which wakes those who wait for the descriptor, also if they wait for edges and take nothing;
 //! - no event waits for the token of another one.
@@ -20,12 +21,14 @@
 //! event: it counts it as parked at its source, records that at the [`Board`], and then looks whether the pipe is empty. If it
 //! is, it tries again; if not, the owner comes to what is in it, and after each read it looks for parked events. System calls on
 //! a pipe are ordered by its lock, so one of both sees the other. An event beyond [`MOST`] is merged with those that are there,
-//! unless there is space for its token; even then the attempt to write wakes those who wait.
+//! unless there is space for its token. The attempt to write to a full pipe wakes those who poll it; a process that can't open it
+//! wakes nobody by merging.
 //!
 //! # Recovery
 //! A process may die after it has counted an event and before it has written the token. Nobody else knows how far it came, but
-//! the owner can tell: of its unread events that are not parked, [those that have no token](Events::missing) are about to be
-//! written, or never will be. What is missing for longer than any process takes that is not stopped, it [parks](Events::restore).
+//! the owner can tell: of the unread events of a source that are not parked, [those that have no token](Events::missing) are about
+//! to be written, or never will be. What is missing for longer than any process takes that is not stopped, it
+//! [parks](Events::restore).
 //!
 //! # Lives of a source
 //! A source's counts and the number of its life are one word. [Attaching](Events::attach) and [detaching](Events::detach)
@@ -35,7 +38,8 @@
 //! meanwhile: the descriptor is readable then until the owner looks, and finds nothing.
 //!
 //! What the owner was not told by itself is not believed (X4): it takes events of the sources that it has attached, in the
-//! lives that it gave them.
+//! lives that it gave them. If another process corrupts the life of a source, the owner gives that back when it reads a void token
+//! of it. If one corrupts the number of the channel, no event of the source comes until it is attached again.
 //!
 //! ```
 //! use std::cell::RefCell;
@@ -61,7 +65,7 @@
 //!     }
 //! }
 //! let (board, nodes) = (Board::default(), [const { EventNode::NEW }; 3]);
-//! let events = Events::new(&board, ChannelIndex::new(7), 3, |source| &nodes[source as usize % 3]);
+//! let events = Events::new(&board, ChannelIndex::new(7), |source| &nodes[source as usize % 3]);
 //! let (pipe, mut owned) = (Queue::default(), Owned::default());
 //! events.attach(1, &mut owned);
 //! events.raise(1, || true, &pipe)?;
@@ -78,6 +82,7 @@ use std::collections::BTreeMap;
 
 use self::count::Count;
 pub use self::count::{EventNode, MOST};
+pub use self::sift::{Gone, Missing};
 use super::number::ChannelIndex;
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU32};
@@ -91,7 +96,7 @@ pub struct Board {
 }
 
 /// An event of a source in one of its lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token {
     source: u32,
     life: u32,
@@ -138,7 +143,7 @@ pub trait Pipe {
 /// Why a token was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unwritten {
-    /// The pipe is full. Those who wait for it were woken.
+    /// The pipe is full. Those who poll it were woken.
     Full,
     /// This process can't open it.
     Unopened,
@@ -168,7 +173,6 @@ impl Owned {
 pub struct Events<'a, F> {
     board: &'a Board,
     index: ChannelIndex,
-    sources: u32,
     node: F,
 }
 
@@ -176,9 +180,9 @@ pub struct Events<'a, F> {
 const LOW: usize = 64;
 
 impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
-    /// The channel at this index. `sources` is their number; `node` accepts any number.
-    pub const fn new(board: &'a Board, index: ChannelIndex, sources: u32, node: F) -> Self {
-        Self { board, index, sources, node }
+    /// The channel at this index. `node` accepts any number of a source.
+    pub const fn new(board: &'a Board, index: ChannelIndex, node: F) -> Self {
+        Self { board, index, node }
     }
 
     /// Begins a new channel, to which no source is attached.
@@ -191,16 +195,6 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         let node = (self.node)(source);
         owned.0.insert(source, node.renew().next_life());
         node.enter(self.index);
-    }
-
-    /// Detaches a source; its unread events are dropped. For the owner of the channel.
-    pub fn detach(&self, source: u32, owned: &mut Owned, pipe: &impl Pipe) {
-        let Some(life) = owned.0.remove(&source) else { return };
-        let node = (self.node)(source);
-        node.forget();
-        let last = node.renew();
-        let of_it = if last.life() == life { last.posted() } else { 0 };
-        self.read_away(Token { source, life }, of_it as usize, owned, pipe);
     }
 
     /// Adds an event of a source, if the source is attached here and `is_meant` confirms that the event is of
@@ -223,7 +217,8 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
                 return Ok(());
             }
             let token = Token { source, life: seen.life() };
-            let Some(more) = seen.one_more() else { return Ok(()) };
+            // So many only if another process corrupted the count. Taking what is written mends it.
+            let Some(more) = seen.one_more() else { return self.post(token, false, pipe) };
             match node.exchange(seen, more) {
                 Ok(()) => break self.post(token, seen.unread() < MOST, pipe),
                 Err(now) => seen = now,
@@ -231,14 +226,25 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         }
     }
 
-    /// Takes the oldest event, and returns its source. For the owner, by one thread at a time.
+    /// Takes the event whose token is the first one, and returns its source. For the owner, by one thread at a time.
     pub fn take(&self, owned: &Owned, pipe: &impl Pipe) -> Option<u32> {
+        let (mut left, mut is_mended) = (None, false);
         while let Some(token) = pipe.read() {
             if sync::load(&self.board.parked) != 0 && pipe.len() <= LOW {
-                self.refill(pipe);
+                self.refill(owned, pipe);
             }
             if owned.has(token) && self.update(token, Count::one_less) {
                 return Some(token.source);
+            }
+            if !is_mended && self.mend(token.source, owned) {
+                self.restore(&self.missing(owned, pipe), owned, pipe);
+                (is_mended, left) = (true, None);
+            }
+            // Others may write void ones as fast as they are read.
+            let left = left.get_or_insert_with(|| pipe.len() + 1);
+            *left -= 1;
+            if *left == 0 {
+                break;
             }
         }
         None
@@ -246,17 +252,17 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
 
     /// Writes parked events: one of each source, and again, until none is left or the pipe is full. For the owner, by one
     /// thread at a time.
-    pub fn refill(&self, pipe: &impl Pipe) {
-        if sync::cas(&self.board.parked, 1, 0).is_err() {
-            return;
-        }
-        let mut is_over = false;
+    pub fn refill(&self, owned: &Owned, pipe: &impl Pipe) {
+        let mut parked = 0;
+        sync::fetch_update(&self.board.parked, |seen| {
+            parked = seen;
+            (seen != 0).then_some(0)
+        });
+        let mut is_over = parked == 0;
         while !is_over {
             is_over = true;
-            for source in 0..self.sources {
-                let node = (self.node)(source);
-                let token = Token { source, life: node.count().life() };
-                if !self.has(node) || !self.update(token, Count::unparked) {
+            for token in owned.tokens() {
+                if !self.update(token, Count::unparked) {
                     continue;
                 }
                 if pipe.write(token).is_err() {
@@ -266,6 +272,12 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
                 is_over = false;
             }
         }
+    }
+
+    /// Gives a source the life back that it has for its owner; false if it has that. No other process renews it (X4).
+    fn mend(&self, source: u32, owned: &Owned) -> bool {
+        let Some(&life) = owned.0.get(&source) else { return false };
+        (self.node)(source).update(|count| (count.life() != life).then(|| count.of_life(life)))
     }
 
     /// Writes the token of an event that is counted, or parks the event if it is one of those that are kept for certain.

@@ -147,19 +147,12 @@ impl Queue {
     #[expect(clippy::result_large_err, reason = "it comes back by value, once, when it can't go")]
     fn end(self) -> Result<(), (Self, Errno)> {
         let Self { cq, id, channel, strict_device, told } = self;
-        // The channel is kept from going, and its place from being another's, until it was told.
-        let ended = with_channel(channel, |_| match cq.destroy() {
-            Ok(()) => {
-                channel.inspect(|slot| channel::count(slot, -1));
-                Ok(())
-            }
-            Err(in_use) => {
-                let cq = in_use.handle;
-                Err((Self { cq, id, channel, strict_device, told }, Errno::BUSY))
-            }
-        });
-        // A channel that is used is there.
-        ended.unwrap_or(Ok(()))
+        // While the queue is there, so is its channel. Threads take events of that meanwhile.
+        channel.inspect(|slot| channel::count(slot, -1));
+        cq.destroy().map_err(|in_use| {
+            channel.inspect(|slot| channel::count(slot, 1));
+            (Self { cq: in_use.handle, id, channel, strict_device, told }, Errno::BUSY)
+        })
     }
 
     /// Polls into an array of C's, oldest first (P1). Asks for no more than the queue promises to hold at a time:

@@ -1,8 +1,12 @@
 use std::collections::BTreeSet;
 
+use super::source::KINDS;
 use super::*;
 use crate::inside::prelude::*;
 use crate::protocol::channel::{Token, Unwritten};
+use crate::protocol::number::{CqIndex, QpIndex, SrqIndex};
+
+mod torn;
 
 /// A channel in a fabric of its own, with a source.
 struct Scene {
@@ -126,6 +130,36 @@ fn x03_the_owner_is_called_to_tell_what_a_dead_one_did_not() {
     signal_pending(completions);
     assert!(scene.is_readable());
     assert_eq!(sync::load(&slot.owed), 0);
+}
+
+#[test]
+fn x03_nothing_is_restored_for_a_channel_that_has_ended() {
+    let scene = Scene::new();
+    let (completions, index) = (scene.completions, scene.channel.index);
+    let owned = Arc::clone(&completions.registered()[&index]);
+    let is_there = || lock_registered(completions, index, &owned).is_some();
+    assert!(is_there());
+    // Another one comes to the index.
+    completions.registered().insert(index, Arc::default());
+    assert!(!is_there());
+    completions.registered().remove(&index);
+    assert!(!is_there());
+}
+
+#[test]
+fn x03_a_channel_ends_while_nobody_does_what_is_owed_to_it() {
+    let Scene { channel, completions, source, device, _context } = Scene::new();
+    channel.detach(source);
+    let (index, owned) = (channel.index, Arc::clone(&channel.owned));
+    let restoring = lock(&owned);
+    waits(
+        move || drop(channel),
+        || {
+            assert!(completions.registered().contains_key(&index));
+            drop(restoring);
+        },
+    );
+    assert!(!device.completions.registered().contains_key(&index));
 }
 
 /// A descriptor that the program has closed, and whose number is another file's by now.

@@ -124,6 +124,10 @@ impl Count {
         self.renewed().life()
     }
 
+    pub const fn of_life(self, life: u32) -> Self {
+        Self(life as u64 * LIFE + self.0 % LIFE)
+    }
+
     pub const fn renewed(self) -> Self {
         Self((self.0 / LIFE * LIFE).wrapping_add(LIFE))
     }
@@ -145,6 +149,7 @@ impl Count {
 
     /// With one less that is parked. `None`: none is.
     pub const fn unparked(self) -> Option<Self> {
-        if self.parked() > 0 { Some(Self(self.0 - PARKED)) } else { None }
+        let Some(parked) = self.parked().checked_sub(1) else { return None };
+        Some(Self(self.0 / LIFE * LIFE + parked as u64 * PARKED + self.unread() as u64))
     }
 }

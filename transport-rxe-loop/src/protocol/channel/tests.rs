@@ -81,7 +81,7 @@ impl Memory {
 
     fn events<'a>(&'a self, index: u32) -> Events<'a, impl Fn(u32) -> &'a EventNode> {
         let board = &self.boards[usize::from(index != CHANNEL)];
-        Events::new(board, ChannelIndex::new(index), SOURCES, |number| {
+        Events::new(board, ChannelIndex::new(index), |number| {
             &self.nodes[(number % SOURCES) as usize]
         })
     }
@@ -131,15 +131,23 @@ impl Memory {
     }
 
     fn detach(&self, source: u32) {
-        self.events(CHANNEL).detach(source, &mut self.owned.borrow_mut(), &self.pipe);
+        let gone = self.events(CHANNEL).detach(source, &mut self.owned.borrow_mut(), &self.pipe);
+        let gone = gone.expect("it is attached");
+        self.events(CHANNEL).read_away(gone, || self.owned.borrow(), &self.pipe);
     }
 
-    fn missing(&self) -> usize {
+    fn missing(&self) -> Missing {
         self.events(CHANNEL).missing(&self.owned.borrow(), &self.pipe)
     }
 
-    fn restore(&self, most: usize) {
-        self.events(CHANNEL).restore(most, &self.owned.borrow(), &self.pipe);
+    fn restore(&self, missing: &Missing) {
+        self.events(CHANNEL).restore(missing, &self.owned.borrow(), &self.pipe);
+    }
+
+    /// What is missing of each source.
+    fn all_missing(&self) -> [usize; SOURCES as usize] {
+        let missing = self.missing();
+        std::array::from_fn(|source| missing.of(source as u32))
     }
 
     fn unread(&self) -> [u32; SOURCES as usize] {
@@ -187,7 +195,8 @@ fn n07_a_source_that_left_has_no_events() {
     memory.raise_all(&[0, 1, 0]);
     memory.detach(0);
     assert!(!memory.raise(0), "nobody is to be woken");
-    memory.events(CHANNEL + 1).detach(1, &mut Owned::default(), &Queue::new());
+    let gone = memory.events(CHANNEL + 1).detach(1, &mut Owned::default(), &Queue::new());
+    assert!(gone.is_none());
     assert_eq!(memory.all(), [1], "it was not another channel's to detach");
 }
 
@@ -283,9 +292,9 @@ fn n09_who_can_not_open_it_has_the_owner_write() {
     }
     memory.pipe.is_opened.set(true);
     assert_eq!(memory.take(), None);
-    memory.events(CHANNEL).refill(&memory.pipe);
+    memory.events(CHANNEL).refill(&memory.owned.borrow(), &memory.pipe);
     assert_eq!(memory.all(), [0, 1, 1]);
-    memory.events(CHANNEL).refill(&memory.pipe);
+    memory.events(CHANNEL).refill(&memory.owned.borrow(), &memory.pipe);
     assert_eq!(memory.all(), []);
 }
 

@@ -156,3 +156,16 @@ fn n7_so_many_events_are_acknowledged_at_once_and_a_queue_waits_for_the_rest() {
         destroyer.join().unwrap();
     }
 }
+
+#[test]
+fn n7_a_queue_is_destroyed_while_a_thread_takes_events_of_its_channel() {
+    let (channel, cq) = channel();
+    let (shared, (gone, is_gone)) = (Shared(cq), mpsc::channel());
+    let as_it_takes_one = |_: &mut Channel| {
+        // SAFETY: any pointer may be handed in.
+        thread::spawn(move || gone.send(unsafe { ibv_destroy_cq(shared.get()) }));
+        is_gone.recv_timeout(LIMIT)
+    };
+    let told = CHANNELS.find(channel).unwrap().with(as_it_takes_one);
+    assert_eq!(told, Ok(Ok(0)));
+}

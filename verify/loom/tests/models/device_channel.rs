@@ -72,27 +72,6 @@ impl Pipe for Fifo {
     }
 }
 
-/// Waits for nothing.
-struct Hasty<'a>(&'a Fifo);
-
-impl Pipe for Hasty<'_> {
-    fn write(&self, token: Token) -> Result<(), Unwritten> {
-        self.0.write(token)
-    }
-
-    fn read(&self) -> Option<Token> {
-        self.0.read()
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn wait(&self, _: u32) -> bool {
-        false
-    }
-}
-
 struct Channel {
     board: Board,
     nodes: [EventNode; SOURCES as usize],
@@ -110,7 +89,7 @@ impl Channel {
     }
 
     fn events<'a>(&'a self) -> Events<'a, impl Fn(u32) -> &'a EventNode> {
-        Events::new(&self.board, ChannelIndex::new(CHANNEL), SOURCES, |source| {
+        Events::new(&self.board, ChannelIndex::new(CHANNEL), |source| {
             &self.nodes[(source % SOURCES) as usize]
         })
     }
@@ -133,7 +112,7 @@ impl Channel {
     /// What is done for a process that is dead.
     fn recover(&self, owned: &Owned) {
         let missing = self.events().missing(owned, &self.fifo);
-        self.events().restore(missing, owned, &self.fifo);
+        self.events().restore(&missing, owned, &self.fifo);
     }
 
     fn unread(&self) -> u32 {
@@ -264,7 +243,8 @@ fn replace(looks_late: bool) {
         channel.events().raise(MINE, is_meant, &channel.fifo).unwrap();
         channel.fifo.leave();
     });
-    channel.events().detach(MINE, &mut owned, &channel.fifo);
+    let gone = channel.events().detach(MINE, &mut owned, &channel.fifo).unwrap();
+    channel.events().read_away(gone, || &owned, &channel.fifo);
     sync::release(&*object, NEXT);
     channel.events().attach(MINE, &mut owned);
     raiser.join().unwrap();
@@ -286,10 +266,9 @@ fn n07_the_next_object_has_no_event_of_the_one_that_is_gone() {
 fn detach(waits: bool) {
     let (channel, mut owned) = Channel::new(1, 4);
     let raiser = raiser(&channel, MINE);
+    let gone = channel.events().detach(MINE, &mut owned, &channel.fifo).unwrap();
     if waits {
-        channel.events().detach(MINE, &mut owned, &channel.fifo);
-    } else {
-        channel.events().detach(MINE, &mut owned, &Hasty(&channel.fifo));
+        channel.events().read_away(gone, || &owned, &channel.fifo);
     }
     assert!(channel.fifo.is_empty(), "{NOTHING}");
     raiser.join().unwrap();
@@ -314,7 +293,8 @@ fn n14_it_is_readable_throughout_while_there_is_an_event() {
         let poller = spawn(&channel, |channel| {
             (0..2).for_each(|_| assert!(!channel.fifo.is_empty(), "{ASLEEP}"));
         });
-        channel.events().detach(MINE, &mut owned, &channel.fifo);
+        let gone = channel.events().detach(MINE, &mut owned, &channel.fifo).unwrap();
+        channel.events().read_away(gone, || &owned, &channel.fifo);
         poller.join().unwrap();
         assert_eq!(channel.read(&owned), [1]);
     });

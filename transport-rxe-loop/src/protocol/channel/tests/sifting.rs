@@ -53,16 +53,15 @@ fn n09_what_a_dead_process_counted_is_restored() {
     let memory = Memory::new(&[0, 1, 2]);
     memory.attach_elsewhere(4);
     memory.raise_all(&[1, 0]);
-    assert_eq!(memory.missing(), 0);
+    assert!(memory.missing().is_empty());
     for source in [0, 2, 2, 4] {
         memory.count(source);
     }
-    assert_eq!(memory.missing(), 3);
-    memory.restore(2);
-    assert_eq!(memory.missing(), 1);
-    memory.restore(1);
+    assert_eq!(memory.all_missing(), [1, 0, 2, 0, 0]);
+    memory.restore(&memory.missing());
+    assert!(memory.missing().is_empty());
     assert_eq!(memory.all(), [1, 0, 0, 2, 2]);
-    memory.restore(usize::MAX);
+    memory.restore(&memory.missing());
     assert_eq!(memory.all(), []);
     assert_eq!(memory.unread(), [0, 0, 0, 0, 1]);
 }
@@ -74,16 +73,133 @@ fn n09_a_void_token_stands_for_none_that_is_missing() {
     memory.detach(0);
     memory.pipe.write(late).unwrap();
     memory.count(1);
-    assert_eq!(memory.missing(), 1);
-    memory.restore(1);
+    assert_eq!(memory.all_missing(), [0, 1, 0, 0, 0]);
+    memory.restore(&memory.missing());
     assert_eq!(memory.all(), [1]);
+}
+
+#[test]
+fn n09_a_token_of_another_life_stands_for_none_that_is_missing() {
+    let memory = Memory::new(&[0]);
+    let late = memory.count(0);
+    memory.detach(0);
+    memory.attach(0);
+    memory.pipe.write(late).unwrap();
+    memory.count(0);
+    memory.restore(&memory.missing());
+    assert_eq!(memory.all(), [0]);
+}
+
+#[test]
+fn x03_an_event_of_one_source_is_not_restored_as_one_of_another() {
+    let memory = Memory::new(&[0, 1]);
+    memory.count(1);
+    let missing = memory.missing();
+    let late = memory.count(0);
+    memory.restore(&missing);
+    assert_eq!(memory.pipe.len(), 1);
+    memory.pipe.write(late).unwrap();
+    assert_eq!(memory.all(), [1, 0]);
+}
+
+#[test]
+fn x03_what_is_missing_at_each_attempt_is_restored() {
+    let memory = Memory::new(&[0, 1]);
+    memory.raise_all(&[0]);
+    memory.count(1);
+    let tokens = [memory.count(0), memory.count(0)];
+    memory.pipe.late.borrow_mut().extend(tokens);
+    let lock = || Some(memory.owned.borrow());
+    memory.events(CHANNEL).recover(lock, &memory.pipe);
+    let mut all = memory.all();
+    all.sort_unstable();
+    assert_eq!(all, [0, 0, 0, 1]);
+    memory.count(1);
+    memory.events(CHANNEL).recover(|| None::<&Owned>, &memory.pipe);
+    assert!(!memory.is_readable(), "the channel has ended");
+}
+
+/// A pipe to which others write an event of source 0 before and after a token that is no event.
+struct Busy<'a>(&'a Memory);
+
+impl Pipe for Busy<'_> {
+    fn write(&self, token: Token) -> Result<(), Unwritten> {
+        if token != Token::NONE {
+            return self.0.pipe.write(token);
+        }
+        self.0.raise(0);
+        self.0.pipe.write(token)
+    }
+
+    fn read(&self) -> Option<Token> {
+        self.0.raise(0);
+        self.0.pipe.read()
+    }
+
+    fn len(&self) -> usize {
+        self.0.pipe.len()
+    }
+
+    fn wait(&self, _: u32) -> bool {
+        false
+    }
+}
+
+#[test]
+fn x03_what_others_raise_meanwhile_neither_is_missing_nor_hides_what_is() {
+    let memory = Memory::new(&[0, 1]);
+    memory.raise_all(&[1]);
+    [0, 1].into_iter().for_each(|source| _ = memory.count(source));
+    let missing = memory.events(CHANNEL).missing(&memory.owned.borrow(), &Busy(&memory));
+    assert_eq!([missing.of(0), missing.of(1)], [1, 1]);
+}
+
+#[test]
+fn n14_sifting_ends_while_others_read_and_write() {
+    for space in [1, 4, 8192] {
+        let memory = Memory::new(&[0, 1]);
+        memory.pipe.space.set(space);
+        (0..space.min(FLOOD as usize / 2)).for_each(|_| _ = memory.raise(0));
+        // Another process reads what it can.
+        let thief = Thief(&memory.pipe, Cell::new(FLOOD));
+        let _ = memory.events(CHANNEL).missing(&memory.owned.borrow(), &thief);
+        assert!(thief.1.get() > 0, "it reads on");
+    }
+}
+
+/// A pipe of which another process reads the token that is no event, and to which it writes another one, so many times.
+struct Thief<'a>(&'a Queue, Cell<u32>);
+
+impl Pipe for Thief<'_> {
+    fn write(&self, token: Token) -> Result<(), Unwritten> {
+        if token != Token::NONE {
+            return self.0.write(token);
+        }
+        self.0.write(Token::from_bytes([1; 8]))
+    }
+
+    fn read(&self) -> Option<Token> {
+        if self.1.get() > 0 {
+            self.1.set(self.1.get() - 1);
+            let _ = self.0.write(Token::from_bytes([1; 8]));
+        }
+        self.0.read()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn wait(&self, _: u32) -> bool {
+        false
+    }
 }
 
 #[test]
 fn n09_who_was_stopped_and_taken_for_dead_raises_nothing_twice() {
     let memory = Memory::new(&[0]);
     let late = memory.count(0);
-    memory.restore(memory.missing());
+    memory.restore(&memory.missing());
     memory.pipe.write(late).unwrap();
     let take = || memory.events(CHANNEL).take(&memory.owned.borrow(), &memory.pipe);
     assert_eq!([take(), take()], [Some(0), None]);
@@ -106,7 +222,7 @@ fn x04_counts_that_mean_nothing_make_no_events_and_end() {
         let all: Vec<_> = iter::from_fn(take).collect();
         assert!(all.contains(&3), "{garbage}: {all:?}");
         let _ = memory.events(CHANNEL).raise(0, || true, &memory.pipe);
-        memory.restore(memory.missing().min(10));
+        memory.restore(&memory.missing());
         memory.detach(0);
         memory.attach(0);
         memory.detach(1);
@@ -127,5 +243,96 @@ fn x04_any_bytes_are_a_token() {
         memory.attach(0);
         let take = || memory.events(CHANNEL).take(&memory.owned.borrow(), &memory.pipe);
         assert_eq!([take(), take()], [Some(1), None]);
+    }
+}
+
+/// A pipe to which others write a void token whenever one is read, and at most so many.
+struct Flooded<'a>(&'a Queue, Cell<u32>);
+
+impl Pipe for Flooded<'_> {
+    fn write(&self, token: Token) -> Result<(), Unwritten> {
+        self.0.write(token)
+    }
+
+    fn read(&self) -> Option<Token> {
+        if self.1.get() > 0 {
+            self.1.set(self.1.get() - 1);
+            self.write(Token::from_bytes([1; 8])).unwrap();
+        }
+        self.0.read()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn wait(&self, _: u32) -> bool {
+        false
+    }
+}
+
+const FLOOD: u32 = 1000;
+
+#[test]
+fn x04_taking_ends_while_others_write_what_is_void() {
+    let memory = Memory::new(&[0]);
+    let flooded = Flooded(&memory.pipe, Cell::new(FLOOD));
+    assert_eq!(memory.events(CHANNEL).take(&memory.owned.borrow(), &flooded), None);
+    assert!(flooded.1.get() > FLOOD / 2, "it reads on");
+    memory.raise_all(&[0]);
+    assert_eq!(memory.events(CHANNEL).take(&memory.owned.borrow(), &memory.pipe), Some(0));
+}
+
+#[test]
+fn x04_what_others_attach_here_and_park_is_not_written() {
+    let memory = Memory::new(&[0]);
+    memory.attach_elsewhere(4);
+    let all = u64::MAX >> 28;
+    corrupt(&memory.nodes[4], all);
+    memory.nodes[4].enter(ChannelIndex::new(CHANNEL));
+    memory.raise_all(&[0, 0]);
+    for flag in [1, 2, u32::MAX] {
+        sync::store(&memory.boards[0].parked, flag);
+        memory.events(CHANNEL).refill(&memory.owned.borrow(), &memory.pipe);
+        assert_eq!(
+            sync::load(&memory.boards[0].parked),
+            0,
+            "any value says that there may be some"
+        );
+        assert_eq!(memory.pipe.len(), 2);
+    }
+    assert_eq!(memory.nodes[4].count().to_word() & all, all);
+}
+
+#[test]
+fn x04_no_more_are_written_than_are_unread() {
+    let memory = Memory::new(&[0]);
+    // The most are parked, and five unread.
+    corrupt(&memory.nodes[0], (u64::MAX >> 46 << 18) | 5);
+    sync::store(&memory.boards[0].parked, 1);
+    memory.events(CHANNEL).refill(&memory.owned.borrow(), &memory.pipe);
+    assert_eq!(memory.pipe.len(), 5);
+    assert_eq!(memory.all(), [0; 5]);
+}
+
+#[test]
+fn x04_events_come_also_while_the_count_has_no_more_bits() {
+    let memory = Memory::new(&[0]);
+    corrupt(&memory.nodes[0], u64::MAX >> 46);
+    memory.raise_all(&[0, 0]);
+    assert_eq!(memory.all(), [0, 0]);
+}
+
+#[test]
+fn x04_a_life_that_another_process_changed_costs_no_event() {
+    let memory = Memory::new(&[0, 1]);
+    for wrong in [0, 9, u32::MAX >> 4] {
+        memory.raise_all(&[0, 1]);
+        memory.nodes[0].update(|count| Some(count.of_life(wrong)));
+        memory.raise_all(&[0, 1, 0]);
+        let mut all = memory.all();
+        all.sort_unstable();
+        assert_eq!(all, [0, 0, 0, 1, 1]);
+        assert_eq!(memory.unread(), [0; 5]);
     }
 }
