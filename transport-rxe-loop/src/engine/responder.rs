@@ -397,7 +397,7 @@ impl Responder {
     }
 
     /// Pushes completions of receives, in order. Returns the wake-up that is due.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, entries: &[Entry]) -> Wakeup {
         let whose = (self.number, self.slot);
         complete::push_received(self.engine, whose, &mut self.recv_cq, entries)
