@@ -99,7 +99,7 @@ cfg_if::cfg_if! {
 
         pub use cq_core::testing::fault::When;
         pub use cq_core::setup::{
-            Access, AddressError, AddressVector, ArmLimitError, AtomicCap, CreateError, DeviceAttr, DeviceError, Endpoint, EndpointError, Errno, Gid,
+            Access, AddressError, AddressVector, ArmLimitError, AtomicCap, CreateError, DeviceAttr, DeviceError, Endpoint, EndpointError, Errno, FailedCall, Gid,
             GlobalRoute, InUse, Limit, MemoryOptions, ModerateError, ModifyError, Port, PortState, QpAttr, QpAttrMask, QpCaps, QpState,
             QpType, RangeError, RegisterError, ResizeError, Rule, SrqInit,
         };

@@ -255,7 +255,7 @@
 //! | unreliable messages are expected to arrive | one is lost only if it is not received: `rnr` and `stop` lose more |
 //! | without a `timeout`, a message that was sent before the peer was ready is never sent again | here it arrives once the peer is ready, which is clearer than a wait without end |
 //! | the path MTUs of the two ends differ | messages are not cut into packets |
-//! | memory is unmapped or mapped anew while it is registered; a child is forked while a region is written | [memory is not pinned](crate::MemoryRegion#memory-that-is-taken-away): requests find what is at the address now |
+//! | memory is unmapped or mapped anew while it is registered; a child is forked while a region is written | [memory is not pinned](crate::MemoryRegion#unmapped-memory): requests find what is at the address now |
 //! | more memory is registered than may be locked (`ulimit -l`) | nothing is locked, and the limit of this machine says nothing about another |
 //! | an lkey is used as an rkey, or the other way round | they are the same number, as on most cards. Their rights are checked |
 //! | a key is used after its region is gone | it is invalid at once; but it is valid again, for another region, after 255 registrations that use the same entry of the table |

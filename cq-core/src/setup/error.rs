@@ -18,6 +18,24 @@ sentences!(DeviceError {
     Self { attempt, errno } => ("cannot {attempt}: {errno}");
 });
 
+/// A system call of a transport that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct FailedCall {
+    /// The name of the call.
+    pub call: &'static str,
+    /// What it was called for.
+    pub object: &'static str,
+    /// The error number.
+    pub errno: Errno,
+    /// What to do about it.
+    pub advice: &'static str,
+}
+
+sentences!(FailedCall {
+    Self { call, object, errno, advice } => ("{call} of {object} failed: {errno}: {advice}");
+});
+
 /// Why an object could not be created.
 ///
 /// ```
@@ -69,16 +87,7 @@ pub enum CreateError {
         errno: Errno,
     },
     /// A system call of the transport failed.
-    System {
-        /// The name of the call.
-        call: &'static str,
-        /// What it was called for.
-        object: &'static str,
-        /// The error number.
-        errno: Errno,
-        /// What to do about it.
-        advice: &'static str,
-    },
+    System(FailedCall),
     /// The device refused.
     Refused(DeviceError),
 }
@@ -99,7 +108,7 @@ numbered_sentences!(
         Self::NoDescriptor { errno: errno @ Errno::EMFILE } => errno,
             ("the process has no descriptor left for the channel ({errno}): close some, or raise the limit (`ulimit -n`)");
         Self::NoDescriptor { errno } => errno, ("the system gave no descriptor for the channel ({errno})");
-        Self::System { call, object, errno, advice } => errno, ("{call} of {object} failed: {errno}: {advice}");
+        Self::System(call) => call.errno, ("{call}");
         Self::Refused(error) => error.errno, ("{error}");
     }
 );
@@ -152,16 +161,7 @@ pub enum RegisterError {
     /// This process was forked from the one that opened the device.
     Forked,
     /// A system call of the transport failed.
-    System {
-        /// The name of the call.
-        call: &'static str,
-        /// What it was called for.
-        object: &'static str,
-        /// The error number.
-        errno: Errno,
-        /// What to do about it.
-        advice: &'static str,
-    },
+    System(FailedCall),
     /// The device refused, or the limit on locked memory did.
     Refused(DeviceError),
 }
@@ -182,7 +182,7 @@ numbered_sentences!(
             ("files of this process may have {limit} bytes, and the region needs {len}: raise the limit (`ulimit -f`), or register memory of your own");
         Self::NoMemory { len, errno } => errno, ("the system gave no {len} bytes of memory: {errno}");
         Self::Forked => Errno::ENODEV, ("the device was opened by the parent process: open it in this one, too");
-        Self::System { call, object, errno, advice } => errno, ("{call} of {object} failed: {errno}: {advice}");
+        Self::System(call) => call.errno, ("{call}");
         Self::Refused(error) => error.errno, ("{error}");
     }
 );
@@ -236,16 +236,7 @@ pub enum ModerateError {
     /// A live process holds the queue's lock and does not release it: it is suspended, or broken.
     Stuck,
     /// A system call of the transport failed, as for the thread that raises events once their period has passed.
-    System {
-        /// The name of the call.
-        call: &'static str,
-        /// What it was called for.
-        object: &'static str,
-        /// The error number.
-        errno: Errno,
-        /// What to do about it.
-        advice: &'static str,
-    },
+    System(FailedCall),
     /// The device refused. EINVAL: more than its attributes allow.
     Refused(DeviceError),
 }
@@ -256,7 +247,7 @@ numbered_sentences!(
         Self::Unsupported => Errno::EOPNOTSUPP, ("the device can't moderate events: arm less often instead");
         Self::Forked => Errno::ENODEV, ("the device was opened by the parent process: open it in this one, too");
         Self::Stuck => Errno::EBUSY, ("another process holds the queue's lock: resume it or end it, then try again");
-        Self::System { call, object, errno, advice } => errno, ("{call} of {object} failed: {errno}: {advice}");
+        Self::System(call) => call.errno, ("{call}");
         Self::Refused(error) => error.errno, ("{error}");
     }
 );

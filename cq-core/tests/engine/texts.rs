@@ -13,9 +13,9 @@ use cq_core::queue::raw::{Slot, Tag};
 use cq_core::queue_set::{QueueSet, SetError};
 use cq_core::rpma::RpmaError;
 use cq_core::setup::{
-    AddressError, ArmLimitError, AtomicCap, CreateError, DeviceError, EndpointError, Errno, Gid,
-    InUse, Limit, ModerateError, ModifyError, PortState, QpAttrMask, QpState, RangeError,
-    RegisterError, ResizeError,
+    AddressError, ArmLimitError, AtomicCap, CreateError, DeviceError, EndpointError, Errno,
+    FailedCall, Gid, InUse, Limit, ModerateError, ModifyError, PortState, QpAttrMask, QpState,
+    RangeError, RegisterError, ResizeError,
 };
 use cq_core::testing::fake::Unfinished;
 use cq_core::testing::fault::Injected;
@@ -176,6 +176,7 @@ fn connection_errors() -> Vec<CmError> {
 /// Errors of set-up, with their numbers.
 fn numbered() -> Vec<String> {
     let (what, max, errno) = (Limit::QueuePairs, 1, Errno::EAGAIN);
+    let failed = FailedCall { call: "open", object: "a file", errno, advice: "do that" };
     let (from, to, mask) = (QpState::INIT, QpState::RTR, QpAttrMask::STATE | QpAttrMask::AV);
     let created = [
         CreateError::Zero(what),
@@ -188,7 +189,7 @@ fn numbered() -> Vec<String> {
         CreateError::OwnReceives,
         CreateError::NoDescriptor { errno: Errno::EMFILE },
         CreateError::NoDescriptor { errno },
-        CreateError::System { call: "open", object: "a file", errno, advice: "do that" },
+        CreateError::System(failed),
         REFUSED.into(),
     ];
     let resized = [
@@ -206,14 +207,14 @@ fn numbered() -> Vec<String> {
         RegisterError::FileSizeLimit { len: 1, limit: 0 },
         RegisterError::NoMemory { len: 1, errno },
         RegisterError::Forked,
-        RegisterError::System { call: "open", object: "a file", errno, advice: "do that" },
+        RegisterError::System(failed),
         REFUSED.into(),
     ];
     let moderated = [
         ModerateError::Unsupported,
         ModerateError::Forked,
         ModerateError::Stuck,
-        ModerateError::System { call: "open", object: "a file", errno, advice: "do that" },
+        ModerateError::System(failed),
         ModerateError::Refused(REFUSED),
     ];
     let armed = [

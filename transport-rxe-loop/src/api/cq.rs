@@ -297,7 +297,7 @@ impl Cq {
         polled
     }
 
-    /// Has completions that fail from now on, whoever pushes them, hold an [opcode](cq_core::wc::WcOpcode) that the header
+    /// Completions that fail from now on, from every producer, hold an [opcode](cq_core::wc::WcOpcode) that the header
     /// knows in place of the pattern, as Soft-RoCE does: SEND, whatever failed. For a caller that converts the opcode to an
     /// enumeration before it looks at the status ([C4](cq_core::contract#c4)).
     pub fn store_known_opcodes(&mut self) {

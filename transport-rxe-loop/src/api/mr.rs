@@ -128,7 +128,7 @@ window_methods!(MemoryRegion, OwnedRegion);
 ///   system), RESET, ERR, destroying and deregistering wait for it without limit.
 /// - Deregistering waits without limit for a process that was suspended while it may be copying.
 ///
-/// # Memory that is taken away
+/// # Unmapped memory
 /// What a request may access is judged by keys. Registering does not pin memory, as it does on hardware: the program
 /// keeps it mapped, with its protection and with its file, until the region is deregistered. What happens if it does
 /// not:

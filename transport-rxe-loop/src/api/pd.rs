@@ -105,7 +105,7 @@ impl ProtectionDomain {
     /// # Safety
     /// What [`ProtectionDomain::register`](cq_core::device::ProtectionDomain::register) of the traits demands. This device
     /// never fails to deregister a region. The threads of other processes read and write the bytes, too.
-    /// [Memory that is taken away](MemoryRegion#memory-that-is-taken-away) before that is the program's mistake.
+    /// [Unmapping memory](MemoryRegion#unmapped-memory) before that is the program's mistake.
     #[allow(unsafe_code)]
     pub unsafe fn register(
         &self,

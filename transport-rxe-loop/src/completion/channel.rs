@@ -97,9 +97,7 @@ impl From<ChannelError> for CreateError {
     fn from(why: ChannelError) -> Self {
         match why {
             ChannelError::Create(why) => why,
-            ChannelError::System(SystemError { call, errno, advice, .. }) => {
-                Self::System { call, object: "a FIFO in /dev/shm", errno, advice }
-            }
+            ChannelError::System(why) => Self::System(why.for_object("a FIFO in /dev/shm")),
         }
     }
 }

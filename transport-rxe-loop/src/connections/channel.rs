@@ -1,5 +1,5 @@
-//! Event channels: queues of events behind a descriptor that is readable exactly while there is one, but for a listener whose
-//! bell was rung without a request that it takes. Each event wakes those who wait for the descriptor, by a message that
+//! Event channels: queues of events behind a descriptor that is readable exactly while there is one. A listener's may also be
+//! readable after a request that is not for it. Each event wakes those who wait for the descriptor, by a message that
 //! arrives at one of its sockets.
 //!
 //! The descriptor is an epoll instance that watches the sockets whose next message is an event, the bells of listeners, a

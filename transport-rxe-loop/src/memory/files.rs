@@ -48,8 +48,7 @@ pub fn make(path: &Path, len: usize, options: &MemoryOptions) -> Result<Mapping,
 }
 
 fn refused(call: &'static str, path: &Path, errno: Errno) -> RegisterError {
-    let SystemError { call, errno, advice, .. } = SystemError::at(call, path, errno);
-    RegisterError::System { call, object: "a file in /dev/shm", errno, advice }
+    RegisterError::System(SystemError::at(call, path, errno).for_object("a file in /dev/shm"))
 }
 
 /// Creates a file. An existing one was left by a dead process that had the same table entry.

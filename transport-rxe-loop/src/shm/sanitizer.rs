@@ -1,9 +1,9 @@
-//! What ThreadSanitizer is told, in a program that it watches. One of the modules with `unsafe`.
+//! Annotations for ThreadSanitizer, in a program that it watches. One of the modules with `unsafe`.
 //!
 //! It sees the calls of the C library that it intercepts, as `memmove` and `free`, and in code that was not compiled for it
 //! none of the atomics by which threads agree about them. So it would report as races the copies of the device, what the
-//! device's threads do with its own objects, and buffers that threads of the program hand to each other by completions. It
-//! is told:
+//! device's threads do with its own objects, and buffers that threads of the program hand to each other by completions. The
+//! annotations say:
 //!
 //! - that it should not look at what a thread does [inside](unseen) the device: as it does not see what a card does;
 //! - that what a program does before it [posts](posted) comes before what follows a [completion](completed) or an event. That
@@ -69,14 +69,14 @@ pub fn watches() -> bool {
     runtime().is_some()
 }
 
-/// Tells that what this thread did comes before what follows a completion.
+/// Annotates that what this thread did comes before what follows a completion.
 pub fn posted() {
     if let Some(runtime) = runtime() {
         runtime.posted();
     }
 }
 
-/// Tells that this thread has a completion or an event.
+/// Annotates that this thread has a completion or an event.
 pub fn completed() {
     if let Some(runtime) = runtime() {
         runtime.completed();
@@ -134,7 +134,7 @@ mod tests {
         TOLD.with_borrow_mut(|told| told.push(what));
     }
 
-    /// One that writes down what it is told.
+    /// One that records its calls.
     const NOTES: Runtime = {
         unsafe extern "C" fn acquire(at: *mut c_void) {
             note(if at.is_null() { "nowhere" } else { "acquire" });
@@ -152,7 +152,7 @@ mod tests {
     };
 
     #[test]
-    fn a_runtime_is_told_the_order_and_where_not_to_look() {
+    fn a_runtime_gets_the_order_and_the_calls_to_ignore() {
         NOTES.posted();
         NOTES.completed();
         let ignored = Ignored::begin(&NOTES);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_runtime_nothing_is_told_and_all_is_done() {
+    fn without_a_runtime_all_is_done() {
         assert!(symbol(c"malloc").is_some() && symbol(c"no_such_function").is_none());
         assert!(!watches());
         posted();

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use cq_core::setup::Errno;
+use cq_core::setup::{Errno, FailedCall};
 use rustix::fs::statvfs;
 use thiserror::Error;
 
@@ -38,6 +38,12 @@ impl SystemError {
     pub fn of(call: &'static str, object: &str, errno: rustix::io::Errno) -> Self {
         let errno = Errno(errno.raw_os_error());
         Self { call, object: object.to_owned(), errno, advice: advice(call, None, errno) }
+    }
+
+    /// The same, of an object that has no name of its own.
+    pub(crate) fn for_object(self, object: &'static str) -> FailedCall {
+        let Self { call, errno, advice, .. } = self;
+        FailedCall { call, object, errno, advice }
     }
 
     /// The same, for so many bytes of the path.

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;
-use std::sync::{Mutex, mpsc};
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -143,41 +143,6 @@ fn n14_each_event_of_the_connection_manager_is_an_edge_even_if_none_is_taken() {
     });
     (0..20).for_each(|_| assert!(is_readable(&channel) && channel.take().unwrap().is_some()));
     assert!(!is_readable(&channel));
-}
-
-#[test]
-fn n14_a_queue_that_goes_takes_along_what_makes_the_descriptor_readable() {
-    const ROUNDS: usize = 300;
-    let context = open();
-    let mut channel = context.create_channel().unwrap();
-    let pd = context.alloc_pd().unwrap();
-    let (to_send, sending) = mpsc::sync_channel::<u32>(0);
-    let mut sender = End::new();
-    let number = sender.qp.number();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            for peer in sending {
-                sender.to(QpState::RESET);
-                sender.qp.connect_to(peer).unwrap();
-                sender.post(SendWr::send_inline(1, b""));
-                take(&mut sender.cq);
-            }
-        });
-        for round in 0..ROUNDS {
-            let mut cq = context.create_cq(8, Some(&channel)).unwrap();
-            let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-            qp.connect_to(number).unwrap();
-            let _ = cq.arm(Notify::Next);
-            qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-            to_send.send(qp.number()).unwrap();
-            // Before, while and after the event is raised.
-            (0..round % 100).for_each(|_| thread::yield_now());
-            qp.destroy();
-            cq.destroy().unwrap();
-            expect_no_event(&mut channel);
-        }
-        drop(to_send);
-    });
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn address_space() -> u64 {
     pages.split(' ').next().unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// Has this process be one of those that can't open the device; with whoever has to be there meanwhile.
+/// Makes this process one that can't open the device, with the processes that have to be there meanwhile.
 fn suffer(how: &str, fabric: &str) -> Option<Actor> {
     let another = || {
         let other = opens_where("", fabric, "holds");

@@ -84,7 +84,7 @@
 //! | a completion that failed | has `IBV_WC_SEND` as its opcode, as with Soft-RoCE, or 0xa5a5a5a5 if the device is strict; the other fields that are undefined then hold that pattern ([C4](cq_core::contract#c4)) |
 //! | a completion queue that has overrun | `ibv_poll_cq` returns `-EOVERFLOW` once everything stored was polled, whether or not the asynchronous event was taken |
 //! | the path of a connection | its port and the index of its source GID are validated. Its destination LID and GID are ignored, unless the device is strict: the queue pair number finds the peer |
-//! | memory that is unmapped, protected or truncated before it is deregistered | is not pinned: requests fail, or end the process by SIGSEGV or SIGBUS; [a table](transport_rxe_loop::MemoryRegion#memory-that-is-taken-away) says which |
+//! | memory that is unmapped, protected or truncated before it is deregistered | is not pinned: requests fail, or end the process by SIGSEGV or SIGBUS; [a table](transport_rxe_loop::MemoryRegion#unmapped-memory) says which |
 //! | a program closes descriptors that are not its own (`closefrom(3)`) | the device goes on, and leaves alone what the program opens in their place. Channels whose `fd` is closed can't be waited for; connections by addresses end |
 //! | a file of the fabric (`/dev/shm/rxe-loop.*`) is truncated while it is in use | the processes that use it end by SIGBUS |
 //! | out of memory | ENOMEM, also if the device is full. If the process itself can't allocate a few bytes (`ulimit -v`), it aborts, like other Rust programs |
@@ -121,7 +121,7 @@
 //! | `-fsanitize=thread`; by clang also `-fsanitize=address` | `librxe_loop_verbs.so`, as any other |
 //! | `-fsanitize=address`, by gcc | `"$(gcc -print-file-name=libasan.so) librxe_loop_verbs.so"`: its runtime must come first. Or it is linked with `-static-libasan` |
 //!
-//! ThreadSanitizer does not look at the accesses of the device, as it does not at those of a card. The library tells it that
+//! ThreadSanitizer does not look at the accesses of the device, as it does not at those of a card. The library annotates that
 //! what a thread does before it posts comes before what follows a completion or an event, of any queue of the process. So no
 //! program is accused that touches a buffer only after its completion, in whichever thread. Threads that do not wait for one
 //! are accused of what they do to each other, and not of what they do to the device.

@@ -7,7 +7,7 @@ use super::stand::*;
 include!(concat!(env!("OUT_DIR"), "/arming.rs"));
 
 fn n01_an_unarmed_queue_raises_nothing<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     message(&mut a, &mut b, 1);
     b.expect_received(&[(1, S::SUCCESS)]);
     b.expect_no_event();
@@ -15,7 +15,7 @@ fn n01_an_unarmed_queue_raises_nothing<D: Device>() {
 }
 
 fn n01_an_armed_queue_raises_once_and_is_disarmed<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     let key = b.received.key();
     for round in 0..10 {
         arm(&mut b.received, Notify::Next);
@@ -132,7 +132,7 @@ fn flushed_sends<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
 #[track_caller]
 fn matrix<D: Device>(on: Notify, acts: Vec<(&'static str, Side, Act<D>)>, raises: bool) {
     for (what, side, act) in acts {
-        let (mut a, mut b) = belled::<D>();
+        let (mut a, mut b) = with_channels::<D>();
         let end = if side == Requester { &mut a } else { &mut b };
         let cq = if side == Requester { &mut end.sent } else { &mut end.received };
         let key = cq.key();
@@ -180,7 +180,7 @@ fn n03_flushed_sends_raise<D: Device>() {
 }
 
 fn n03_the_solicited_one_raises_behind_others<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     let key = b.received.key();
     for _ in 0..10 {
         arm(&mut b.received, Notify::Solicited);
@@ -199,7 +199,7 @@ fn n03_the_solicited_one_raises_behind_others<D: Device>() {
 }
 
 fn n02_what_came_before_the_arm_raises_nothing_or_its_one_event_at_once<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     let (key, at_once) = (b.received.key(), b.device.raises_when_armed());
     for on in [Notify::Next, Notify::Solicited] {
         message(&mut a, &mut b, 1);
@@ -215,7 +215,7 @@ fn n02_what_came_before_the_arm_raises_nothing_or_its_one_event_at_once<D: Devic
 }
 
 fn n02_what_is_left_unpolled_is_there_for_the_next_arm<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     let key = b.received.key();
     (0..4).for_each(|id| message(&mut a, &mut b, id));
     rest(&a.device);
@@ -233,7 +233,7 @@ fn n02_what_is_left_unpolled_is_there_for_the_next_arm<D: Device>() {
 }
 
 fn n02_arming_before_the_poll_raises_no_second_event<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     let key = b.received.key();
     arm(&mut b.received, Notify::Next);
     for id in 0..10 {
@@ -247,7 +247,7 @@ fn n02_arming_before_the_poll_raises_no_second_event<D: Device>() {
 }
 
 fn n03_successful_sends_that_came_before_the_arm_are_not_solicited<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     message(&mut a, &mut b, 1);
     b.expect_received(&[(1, S::SUCCESS)]);
     rest(&a.device);
@@ -260,7 +260,7 @@ fn n03_successful_sends_that_came_before_the_arm_are_not_solicited<D: Device>() 
 }
 
 fn n02_arming_says_that_it_may_have_missed<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     message(&mut a, &mut b, 1);
     a.expect_sent(&[(1, S::SUCCESS)]);
     rest(&b.device);
@@ -271,7 +271,7 @@ fn n02_arming_says_that_it_may_have_missed<D: Device>() {
 }
 
 fn n04_armed_for_any_stays_so<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     arm(&mut b.received, Notify::Next);
     arm(&mut b.received, Notify::Solicited);
     message(&mut a, &mut b, 1);
@@ -280,7 +280,7 @@ fn n04_armed_for_any_stays_so<D: Device>() {
 }
 
 fn n04_armed_for_solicited_can_be_armed_for_any<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     arm(&mut b.received, Notify::Solicited);
     arm(&mut b.received, Notify::Next);
     message(&mut a, &mut b, 1);
@@ -289,7 +289,7 @@ fn n04_armed_for_solicited_can_be_armed_for_any<D: Device>() {
 }
 
 fn n04_a_new_arm_is_as_it_says<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     let key = b.received.key();
     arm(&mut b.received, Notify::Next);
     message(&mut a, &mut b, 1);

@@ -11,7 +11,7 @@ use super::stand::*;
 include!(concat!(env!("OUT_DIR"), "/channels.rs"));
 
 fn n07_an_event_that_was_taken_holds_nothing_up<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     arm(&mut b.received, Notify::Next);
     message(&mut a, &mut b, 1);
     let key = b.received.key();
@@ -23,7 +23,7 @@ fn n07_an_event_that_was_taken_holds_nothing_up<D: Device>() {
 }
 
 fn n07_unread_events_of_a_destroyed_queue_are_dropped<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     arm(&mut b.received, Notify::Next);
     message(&mut a, &mut b, 1);
     a.expect_sent(&[(1, S::SUCCESS)]);
@@ -73,7 +73,7 @@ fn n07_a_later_queue_has_another_name<D: Device>() {
 }
 
 fn n08_each_event_names_its_queue<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     let (sent, received) = (b.sent.key(), b.received.key());
     assert_ne!(sent, received);
     arm(&mut b.sent, Notify::Next);
@@ -135,7 +135,7 @@ fn n08_a_channel_in_use_stays<D: Device>() {
 
 fn n09_unread_events_block_nobody_and_none_is_lost<D: Device>() {
     const MANY: u64 = 1000;
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     for id in 0..MANY {
         arm(&mut b.received, Notify::Next);
         b.recv(id, 0, 8);
@@ -161,7 +161,7 @@ fn n10_an_empty_channel_says_so_at_once<D: Device>() {
 }
 
 fn n10_a_channel_with_an_event_does_not_block<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     arm(&mut b.received, Notify::Next);
     message(&mut a, &mut b, 1);
     a.expect_sent(&[(1, S::SUCCESS)]);

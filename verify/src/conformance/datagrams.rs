@@ -84,8 +84,8 @@ fn c08_unsignaled_datagrams_complete_only_at_their_receiver<D: Device>() {
 }
 
 fn n03_a_solicited_datagram_wakes_who_waits_for_it<D: Device>() {
-    let belled = Plan { channel: true, ..Plan::of(QpType::Ud) };
-    let (mut a, mut b, way) = strangers_with::<D>(&belled, &belled);
+    let plan = Plan { channel: true, ..Plan::of(QpType::Ud) };
+    let (mut a, mut b, way) = strangers_with::<D>(&plan, &plan);
     let key = b.received.key();
     arm(&mut b.received, Notify::Solicited);
     b.recv(1, 0, 64);

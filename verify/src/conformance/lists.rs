@@ -40,7 +40,7 @@ fn one_is_solicited<D: Device>(
 }
 
 fn n03_any_of_a_list_may_be_the_solicited_one<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     one_is_solicited(&mut a, &mut b, |id, _| SendWr::send_inline(id, b"x"), End::post_all);
 }
 
@@ -58,7 +58,7 @@ fn n03_any_of_a_list_of_datagrams_may_be_the_solicited_one<D: Device>() {
 }
 
 fn n03_any_write_of_a_list_may_be_the_solicited_one<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     let make = |id: u64, b: &End<D>| {
         SendWr::write_inline(id, b"x", b.remote(4096)).with_imm([id as u8; 4])
     };

@@ -11,7 +11,7 @@ const LONG: u16 = u16::MAX;
 
 /// A pair with channels; the first end's send completion queue is moderated.
 fn moderated<D: Device>(count: u16, period: u16) -> (End<D>, End<D>) {
-    let (mut a, b) = belled::<D>();
+    let (mut a, b) = with_channels::<D>();
     offered(a.sent.moderate(count, period));
     (a, b)
 }
@@ -108,7 +108,7 @@ fn n12_a_failure_is_not_held_back<D: Device>() {
 
 fn n12_unsolicited_ones_do_not_count_for_who_waits_for_solicited<D: Device>() {
     let held = || {
-        let (mut a, mut b) = belled::<D>();
+        let (mut a, mut b) = with_channels::<D>();
         offered(b.received.moderate(2, LONG));
         let key = b.received.key();
         arm(&mut b.received, Notify::Solicited);
@@ -175,7 +175,7 @@ fn n12_arming_again_raises_what_is_held_back_if_it_raises_at_once<D: Device>() {
 
 fn n12_a_stronger_arm_goes_on_counting<D: Device>() {
     let held = || {
-        let (mut a, mut b) = belled::<D>();
+        let (mut a, mut b) = with_channels::<D>();
         offered(b.received.moderate(3, LONG));
         let key = b.received.key();
         arm(&mut b.received, Notify::Solicited);

@@ -70,7 +70,7 @@ pub fn two_with<D: Device>(a: &Plan, b: &Plan) -> (End<D>, End<D>) {
 }
 
 /// Two connected ends with channels.
-pub fn belled<D: Device>() -> (End<D>, End<D>) {
+pub fn with_channels<D: Device>() -> (End<D>, End<D>) {
     pair_with(&Plan::with_channel(), &Plan::with_channel())
 }
 

@@ -37,8 +37,8 @@ fn c06_an_unreliable_connection_tells_by_the_same_opcodes<D: Device>() {
 }
 
 fn n03_a_solicited_message_wakes_across_an_unreliable_connection<D: Device>() {
-    let belled = Plan { channel: true, ..Plan::of(QpType::Uc) };
-    let (mut a, mut b) = pair_with::<D>(&belled, &belled);
+    let plan = Plan { channel: true, ..Plan::of(QpType::Uc) };
+    let (mut a, mut b) = pair_with::<D>(&plan, &plan);
     let key = b.received.key();
     let at = b.remote(512);
     for wr in [

@@ -71,7 +71,7 @@ fn n13_a_send_is_complete_when_its_receiver_is_woken<D: Device>() {
 }
 
 fn n13_a_send_of_a_queue_with_a_channel_is_complete_when_its_receiver_is_woken<D: Device>() {
-    let (mut a, mut b) = belled::<D>();
+    let (mut a, mut b) = with_channels::<D>();
     each_is_stored(&mut a, &mut b, Notify::Next, COUNT, |qp, id| {
         posted(qp.post_send(&[SendWr::send_inline(id, b"hello")]));
     });

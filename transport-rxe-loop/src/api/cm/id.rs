@@ -20,7 +20,6 @@ use crate::error::CreateError;
 use crate::lifecycle::Device;
 use crate::protocol::cm::message::{Kind, Message};
 use crate::protocol::cm::{self, Call, Service, State};
-use crate::shm::system::SystemError;
 
 /// `struct rdma_event_channel`: where the events of identifiers are queued. Its descriptor is readable exactly while an event
 /// is, and can be watched by poll(2) and epoll(7), also for edges. A listener's may be readable once more without one: for a request to
@@ -68,10 +67,8 @@ impl EventChannel {
     pub fn new(context: &Context) -> Result<Self, CreateError> {
         let device = context.device();
         let mut all = device.connections.lock().map_err(|_| CreateError::Forked)?;
-        let (key, fd) =
-            all.create_channel().map_err(|SystemError { call, errno, advice, .. }| {
-                CreateError::System { call, object: OBJECT, errno, advice }
-            })?;
+        let created = all.create_channel();
+        let (key, fd) = created.map_err(|why| CreateError::System(why.for_object(OBJECT)))?;
         Ok(Self { device, key, fd })
     }
 

@@ -9,7 +9,6 @@ use crate::engine::{complete, in_flight};
 use crate::error::Stuck;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::moderation::{EventAction, Setting};
-use crate::shm::system::SystemError;
 
 impl Cq {
     /// Delays each event until `count` completions have come, or `period` microseconds have passed since the first of
@@ -46,14 +45,8 @@ impl Cq {
         }
         let (slot, setting) = (engine.completions.cq(index), Setting { count, period });
         if setting.is_any() && self.attachments.1.is_some() {
-            engine.shm.thread().start().map_err(
-                |SystemError { call, errno, advice, .. }| ModerateError::System {
-                    call,
-                    object: "the service thread",
-                    errno,
-                    advice,
-                },
-            )?;
+            let started = engine.shm.thread().start();
+            started.map_err(|why| ModerateError::System(why.for_object("the service thread")))?;
             engine.completions.moderated().insert(index);
         }
         let event_action = {

@@ -11,9 +11,9 @@ fn n06_the_fifo_of_a_channel_is_opened_once_for_each_of_its_generations() {
     let [old, new] = [0, 1].map(|index| directory.path().fifo(index));
     let fifos = [&old, &new].map(|path| make(path).unwrap());
     let readable = || fifos.each_ref().map(|fifo| read(fifo.unchecked(), &mut [0; 9]) == Ok(LEN));
-    let bells = Fifos::new(2);
+    let fifos = Fifos::new(2);
     let write = |generation, open: &dyn Fn() -> Result<KeptFd, Errno>| {
-        let fifo = Fifo::new(|| bells.get(ChannelIndex::new(0), generation, open));
+        let fifo = Fifo::new(|| fifos.get(ChannelIndex::new(0), generation, open));
         fifo.write(token(1))
     };
     assert_eq!(write(7, &|| Err(Errno::NOENT)), Err(Unwritten::Unopened));

@@ -14,7 +14,7 @@ use self::mapped::{Mapped, without_core};
 use super::*;
 use crate::memory::paths::AccessPath;
 
-/// How memory is taken away, and what ends the program that accesses it then.
+/// How memory becomes inaccessible, and what ends the program that accesses it then.
 const TAKINGS: [(&str, Signal); 3] =
     [("unmapped", Signal::SEGV), ("protected", Signal::SEGV), ("truncated", Signal::BUS)];
 /// Names it for a further process.

@@ -43,45 +43,6 @@ fn n14_each_event_is_an_edge_even_if_none_is_taken() {
     assert_eq!((0..).take_while(|_| event(channel).is_ok()).count(), 20);
 }
 
-/// One thread polls the descriptor and takes an event whenever it is readable; others have events raised.
-#[test]
-fn n14_who_polls_and_takes_alone_finds_an_event_each_time() {
-    const EACH: u64 = 5_000;
-    let (channel, first) = hasty_channel();
-    // SAFETY: a channel.
-    let (fd, context) = unsafe { ((*channel).fd, (*channel).context) };
-    let cqs = [first, queue(context, 16, channel)];
-    let (rearmed, is_rearmed): (Vec<_>, Vec<_>) = cqs.map(|_| mpsc::channel()).into_iter().unzip();
-    thread::scope(|scope| {
-        // If this thread fails, the others do.
-        let rearmed = rearmed;
-        for (cq, is_rearmed) in cqs.map(End::to).into_iter().zip(is_rearmed) {
-            scope.spawn(move || {
-                for wr_id in 0..EACH {
-                    is_rearmed.recv_timeout(LIMIT).unwrap();
-                    cq.complete([wr_id]);
-                }
-            });
-        }
-        for (cq, rearmed) in cqs.iter().zip(&rearmed) {
-            arm(*cq);
-            rearmed.send(()).unwrap();
-        }
-        for nth in 0..2 * EACH {
-            assert!(is_readable(fd, LIMIT.as_millis() as c_int), "the {nth}th");
-            let (cq, _) = event(channel).unwrap_or_else(|why| panic!("the {nth}th: {why:?}"));
-            // SAFETY: any pointer may be handed in.
-            unsafe { ibv_ack_cq_events(cq, 1) };
-            arm(cq);
-            poll(cq, 4).unwrap();
-            let of = cqs.iter().position(|&other| other == cq).unwrap();
-            let _is_over = rearmed[of].send(());
-        }
-    });
-    assert!(!is_readable(fd, 0));
-    assert_eq!(event(channel), Err(Errno::of(libc::EAGAIN)));
-}
-
 #[test]
 fn q11_without_a_place_for_what_it_gives_no_event_is_taken() {
     let (channel, cq) = hasty_channel();

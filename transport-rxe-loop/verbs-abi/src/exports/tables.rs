@@ -12,12 +12,12 @@ use crate::sys::*;
 use crate::{cq, cq_ex, mw, port, post, qp_ex, query, srq};
 
 /// Declares the functions of a table, and two tables: the second, of functions of the same names in a module, for programs
-/// that ThreadSanitizer watches. `way` converts the result of the safe function to what C expects; `told` is what the
-/// sanitizer is told beside that it should not look.
+/// that ThreadSanitizer watches. `way` converts the result of the safe function to what C expects; `order` is the
+/// annotation beside that which has the call ignored.
 macro_rules! table {
     ($table:ident, $watched:ident in $module:ident: $of:ident = { $(
         $field:ident: $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? =
-            $way:ident($safe:path) $(as $told:ident)?;
+            $way:ident($safe:path) $(as $order:ident)?;
     )+ }) => {
         $(
             pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
@@ -33,7 +33,7 @@ macro_rules! table {
                 pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
                     // SAFETY: as above.
                     let call = || unsafe { super::$name($($argument),*) };
-                    telling!(call $($told)?)
+                    annotated!(call $($order)?)
                 }
             )+
         }
@@ -43,8 +43,8 @@ macro_rules! table {
     };
 }
 
-/// What ThreadSanitizer is told of a call.
-macro_rules! telling {
+/// A call with its annotations for ThreadSanitizer.
+macro_rules! annotated {
     ($call:ident) => {
         sanitizer::unseen($call)
     };
