@@ -397,6 +397,7 @@ impl Responder {
     }
 
     /// Pushes completions of receives, in order. Returns the wake-up that is due.
+    // Always: for two callers it is not inlined, which is 27 instructions of each SEND.
     #[inline(always)]
     pub fn push(&mut self, entries: &[Entry]) -> Wakeup {
         let whose = (self.number, self.slot);

@@ -224,9 +224,7 @@ impl Crate {
         let (home, path) = (home.to_string_lossy(), program.path.to_string_lossy());
         let before = ["env", "--chdir", &home].into_iter().chain(self.variables.iter().copied());
         let all = before.chain([&*path]).chain(words.iter().copied()).map(str::to_owned);
-        let mut side = place.start("it", &all.collect::<Vec<_>>())?;
-        side.wait()?;
-        let said = side.finish()?;
+        let said = place.run(&all.collect::<Vec<_>>())?;
         job.log(&format!("$ {what}\n{}", said.output))?;
         Ok(said)
     }

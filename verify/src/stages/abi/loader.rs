@@ -81,9 +81,7 @@ fn one(words: &[&str], round: &Round, folder: &Path, job: &mut Job) -> Result<Sa
     job.announce(&what);
     let place = Place { folder, round, fabric: Fabric::new() };
     let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
-    let mut side = place.start("it", &words)?;
-    side.wait()?;
-    let said = side.finish()?;
+    let said = place.run(&words)?;
     job.log(&format!("$ {what}\n{}", said.output))?;
     place.fabric.check_gone().map_err(|why| fault(&why, &said))?;
     Ok(said)

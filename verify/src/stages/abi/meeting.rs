@@ -47,17 +47,20 @@ impl Place<'_> {
         command.envs(self.round.variable).current_dir(self.folder);
         Side::start(&mut command, self.folder.join(side))
     }
+
+    /// Runs a program to its end: what it said.
+    pub fn run(&self, words: &[String]) -> Result<Said, Stop> {
+        let mut side = self.start("it", words)?;
+        side.wait()?;
+        Ok(side.finish()?)
+    }
 }
 
 /// What the programs said and how they ended, those of a pair with the server first.
 pub fn run(run: &Run, place: &Place<'_>) -> Result<Vec<Said>, Stop> {
     let words = run.words();
     match run.kind {
-        Kind::Alone(_) => {
-            let mut side = place.start("it", &words)?;
-            side.wait()?;
-            Ok(vec![side.finish()?])
-        }
+        Kind::Alone(_) => Ok(vec![place.run(&words)?]),
         Kind::Watching(judge) => Ok(vec![watch(place.start("it", &words)?, judge)?]),
         Kind::PingPong | Kind::Measured => {
             let mut met = meet(&words, place)?;

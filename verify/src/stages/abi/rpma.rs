@@ -35,9 +35,7 @@ pub fn run(rounds: &[&Round], folder: &Path, job: &mut Job) -> Result<usize, Sto
         let what = format!("{}: every entry of librpma", round.name);
         job.announce(&what);
         let place = Place { folder, round, fabric: Fabric::new() };
-        let mut side = place.start("it", &[program.to_string_lossy().into_owned()])?;
-        side.wait()?;
-        let said = side.finish()?;
+        let said = place.run(&[program.to_string_lossy().into_owned()])?;
         job.log(&format!("$ {what}\n{}", said.output))?;
         let judged = judge(&said).and_then(|()| place.fabric.check_gone());
         judged.map_err(|why| Stop::Failed(format!("{what}: {why}{}", last_words(&said.output))))?;

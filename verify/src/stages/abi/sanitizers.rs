@@ -185,9 +185,7 @@ impl Built {
         command.push(format!("LD_PRELOAD={}", libraries.join(":")));
         command.push(self.program.to_string_lossy().into_owned());
         command.extend(words.iter().map(|&word| word.to_owned()));
-        let mut side = place.start("it", &command)?;
-        side.wait()?;
-        Ok(side.finish()?)
+        place.run(&command)
     }
 }
 
