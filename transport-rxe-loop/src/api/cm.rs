@@ -68,6 +68,7 @@
 
 mod attributes;
 mod id;
+mod option;
 mod own_channel;
 
 use std::net::SocketAddr;
@@ -76,6 +77,7 @@ use std::time::Duration;
 pub use cq_core::cm::{CmError, ConnParam, Event, EventKind, RejectReason, Status};
 
 pub use self::id::{CmId, EventChannel, IdEvent};
+pub use self::option::IdOption;
 pub use self::own_channel::Id;
 pub use crate::connections::port::PortSpace;
 

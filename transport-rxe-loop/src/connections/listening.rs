@@ -8,6 +8,7 @@ use cq_core::setup::QpType;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{self, SocketFlags, SocketType};
 
+use super::channel::Channel;
 use super::port::{Bound, Place};
 use super::{All, Event, IdKey, socket};
 use crate::protocol::cm::message::{Kind, Message};
@@ -41,13 +42,26 @@ impl Listening {
     pub fn new(bound: &Bound, backlog: i32) -> Result<Self, Errno> {
         let backlog = if backlog <= 0 { MAX_BACKLOG } else { backlog.min(MAX_BACKLOG) };
         let bell = super::port::socket(SocketType::DGRAM)?;
-        net::bind(bell.unchecked(), &bound.name.bell()?)?;
-        // The system lets one more wait than it is told.
-        net::listen(bound.socket.get()?, backlog - 1)?;
+        net::bind(bell.unchecked(), &bound.place.bell()?)?;
         let (is_watched, is_behind) = (false, false);
         let (backlog, waiting) = (backlog as usize, 0);
         let (rings, silent) = (BTreeSet::new(), Vec::new());
         Ok(Self { bell, is_watched, backlog, waiting, is_behind, rings, silent })
+    }
+
+    /// Has the channel watch its bell.
+    pub fn watch(&mut self, key: IdKey, channel: &Channel) -> Result<(), Errno> {
+        if !self.is_watched {
+            channel.watch(&self.bell, key)?;
+            self.is_watched = true;
+        }
+        Ok(())
+    }
+
+    /// Lets peers connect.
+    pub fn begin(&self, bound: &Bound) -> Result<(), Errno> {
+        // The system lets one more wait than it is given.
+        net::listen(bound.socket.get()?, self.backlog as i32 - 1)
     }
 
     /// Takes the requests that have arrived, as many as may wait: they are counted as waiting from now on.
@@ -63,7 +77,7 @@ impl Listening {
         }
         let looked = self.look(bound, &mut requests);
         if looked.is_err() {
-            socket::ring(&self.bell, &bound.name, None);
+            socket::ring(&self.bell, &bound.place, None);
         }
         (requests, looked)
     }

@@ -1,43 +1,66 @@
-//! The connection manager's protocol: the states of a connection at one of its ends, and what each message, call and
-//! timeout does to them. States and messages have the names of InfiniBand's connection manager. Nothing is sent here: the
-//! caller does that, by a socket for each connection, which delivers in order and reports that the peer has closed its end.
+//! The connection manager's protocol: the states of an identifier, and what each call, message and timeout does to them.
+//! This is the one place that knows them: [`State::call`] is the table of calls, which is Linux' (rdma_cma's), and
+//! [`State::hear`] that of what an end hears. States of a connection and messages have the names of InfiniBand's connection
+//! manager. Nothing is sent here: the caller does that, by a socket for each connection, which delivers in order and reports
+//! that the peer has closed its end.
 //!
-//! | state | side | waits for | hears | goes to | event |
-//! |---|---|---|---|---|---|
-//! | Idle | both | `connect` | | ReqSent | |
-//! | ReqSent | active | REP | REP | RepRcvd | CONNECT_RESPONSE |
-//! | | | | REJ, the end of the socket | Idle | REJECTED |
-//! | | | | nothing in time | Idle | UNREACHABLE |
-//! | ReqRcvd | passive | `accept`, `reject` | the end of the socket | Idle | REJECTED |
-//! | RepSent | passive | RTU | RTU | Established | ESTABLISHED |
-//! | | | | REJ, the end of the socket | Idle | REJECTED |
-//! | | | | nothing in time | Idle | UNREACHABLE |
-//! | RepRcvd | active | `establish`, `reject` | REJ, the end of the socket | Idle | REJECTED |
-//! | Established | both | `disconnect` | DREQ | DreqRcvd | DISCONNECTED |
-//! | | | | the end of the socket | TimeWait | DISCONNECTED |
-//! | DreqSent | both | DREP | DREP, DREQ, the end of the socket, nothing in time | TimeWait | DISCONNECTED |
-//! | DreqRcvd | both | `disconnect` | | TimeWait | |
-//! | TimeWait | both | time | nothing in time | Idle | TIMEWAIT_EXIT |
+//! A call that is not in the table fails with EINVAL, and changes nothing.
+//!
+//! | call | in the states | leads to | event of it |
+//! |---|---|---|---|
+//! | `rdma_bind_addr` | Idle | Bound | |
+//! | `rdma_resolve_addr` | Idle, Bound | AddrResolved | ADDR_RESOLVED |
+//! | the same, of another machine's address | Idle, Bound | Bound | ADDR_ERROR |
+//! | `rdma_resolve_route` | AddrResolved | RouteResolved | ROUTE_RESOLVED |
+//! | `rdma_listen` | Idle, Bound | Listening | |
+//! | `rdma_connect` | RouteResolved | ReqSent | |
+//! | `rdma_accept` | ReqRcvd | RepSent; for datagrams Over | |
+//! | `rdma_reject` | ReqRcvd, RepRcvd | Over | |
+//! | `rdma_establish` | RepRcvd | Established | |
+//! | `rdma_disconnect` | Established | DreqSent | |
+//! | | DreqRcvd | TimeWait | |
+//! | | DreqSent, TimeWait | the same | |
+//! | REUSEADDR is set | all but Listening | the same | |
+//! | REUSEADDR is cleared | Idle | the same | |
+//! | AFONLY | Idle, Bound | the same | |
+//! | `rdma_destroy_id`, `rdma_migrate_id`, other options | all | | |
+//!
+//! | state | side | hears | goes to | event |
+//! |---|---|---|---|---|
+//! | ReqSent | active | REP | RepRcvd | CONNECT_RESPONSE |
+//! | | | REJ, the end of the socket | Over | REJECTED |
+//! | | | nothing in time | Over | UNREACHABLE |
+//! | ReqRcvd | passive | the end of the socket | Over | REJECTED |
+//! | RepSent | passive | RTU | Established | ESTABLISHED |
+//! | | | REJ, the end of the socket | Over | REJECTED |
+//! | | | nothing in time | Over | UNREACHABLE |
+//! | RepRcvd | active | REJ, the end of the socket | Over | REJECTED |
+//! | Established | both | DREQ | DreqRcvd | DISCONNECTED |
+//! | | | the end of the socket | TimeWait | DISCONNECTED |
+//! | DreqSent | both | DREP, DREQ, the end of the socket, nothing in time | TimeWait | DISCONNECTED |
+//! | TimeWait | both | nothing in time | Over | TIMEWAIT_EXIT |
 //!
 //! A datagram service has REQ and REP alone: REP is ESTABLISHED for the active side, REJ is UNREACHABLE, and neither side
 //! waits for more.
 //!
 //! Each message that is heard is one event, and in the states in which none is expected the socket is not watched: so an
 //! event channel is readable exactly while it has an event. Any other message is a fault of the peer, and the end of the
-//! connection. An end that gives up first shuts down the receiving direction of its socket, and hears what had arrived
-//! before: so an RTU that was sent is heard, and one that was not can't be sent any more. The connection is established for
-//! both ends, or for none.
+//! connection. An end whose time is over hears what has arrived, and does not give up then. Else it shuts down the receiving
+//! direction of its socket, and hears what arrived in between: so an RTU that was sent is heard, and one that was not can't be
+//! sent any more. The connection is established for both ends, or for none.
 //!
 //! ```
 //! use transport_rxe_loop::protocol::cm::{Call, Event, Heard, Service, State};
 //!
-//! let (active, passive) = (State::Idle.call(Call::Connect), State::ReqRcvd.call(Call::Accept));
-//! let (active, passive) = (active?.state, passive?.state);
-//! let heard = active.hear(Heard::Rep, Service::Connection);
+//! const RC: Service = Service::Connection;
+//! let (active, passive) = (State::RouteResolved, State::ReqRcvd);
+//! let (active, passive) = (active.call(Call::Connect, RC)?, passive.call(Call::Accept, RC)?);
+//! let heard = active.state.hear(Heard::Rep, RC);
 //! assert_eq!((heard.state, heard.event), (State::RepRcvd, Some(Event::Responded)));
-//! assert_eq!(heard.state.call(Call::Establish)?.state, State::Established);
-//! let heard = passive.hear(Heard::Rtu, Service::Connection);
+//! assert_eq!(heard.state.call(Call::Establish, RC)?.state, State::Established);
+//! let heard = passive.state.hear(Heard::Rtu, RC);
 //! assert_eq!((heard.state, heard.event), (State::Established, Some(Event::Established)));
+//! assert!(State::Bound.call(Call::Connect, RC).is_err());
 //! # Ok::<(), transport_rxe_loop::protocol::cm::WrongState>(())
 //! ```
 
@@ -56,11 +79,19 @@ pub enum Service {
     Datagram,
 }
 
-/// The state of a connection at one of its ends.
+/// The state of an identifier: what it is, and of a connection at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Not connected.
+    /// Created.
     Idle,
+    /// It has a port.
+    Bound,
+    /// The address is this machine's.
+    AddrResolved,
+    /// There is a path to the address.
+    RouteResolved,
+    /// Peers can connect to it.
+    Listening,
     /// The active side has requested a connection.
     ReqSent,
     /// The passive side has got a request.
@@ -77,6 +108,8 @@ pub enum State {
     DreqRcvd,
     /// Disconnected.
     TimeWait,
+    /// It was connected, or was to be: it can be destroyed.
+    Over,
 }
 
 /// What an end hears.
@@ -100,24 +133,42 @@ pub enum Heard {
     TimedOut,
 }
 
-/// What the user of an end calls.
+/// What the user of an identifier calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
+    /// Takes a port.
+    Bind,
+    /// Looks for the device that reaches an address; an errno, if there is none.
+    ResolveAddr(Option<i32>),
+    /// Looks for the path to it.
+    ResolveRoute,
+    /// Lets peers connect.
+    Listen,
     /// Requests a connection.
     Connect,
     /// Accepts a request.
     Accept,
     /// Rejects a request or an answer.
     Reject,
-    /// Tells that the answer has come.
+    /// Confirms that the answer has come.
     Establish,
     /// Disconnects, or agrees that the peer did.
     Disconnect,
+    /// Lets others that allow it, too, have the same port, or not.
+    ReuseAddr(bool),
+    /// Has the unspecified address stand for those of its family alone, or for all.
+    AfOnly,
 }
 
-/// What the user is told.
+/// The event that its user gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
+    /// ADDR_RESOLVED.
+    AddrResolved,
+    /// ADDR_ERROR, with this errno.
+    AddrError(i32),
+    /// ROUTE_RESOLVED.
+    RouteResolved,
     /// CONNECT_RESPONSE.
     Responded,
     /// ESTABLISHED.
@@ -157,9 +208,9 @@ const TIMED_OUT: i32 = -110;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct After {
-    /// The state now.
+    /// The state after it.
     pub state: State,
-    /// What the user is told.
+    /// The event of it.
     pub event: Option<Event>,
 }
 
@@ -167,10 +218,12 @@ pub struct After {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Called {
-    /// The state now.
+    /// The state after it.
     pub state: State,
     /// The message that is to be sent, if there is one.
     pub sends: Option<Kind>,
+    /// The event of it, where no answer is waited for.
+    pub event: Option<Event>,
 }
 
 /// The call has no place in the state.
@@ -199,23 +252,21 @@ impl State {
         let (state, event) = match (self, heard) {
             (Self::ReqSent, Heard::Rep) => match service {
                 Service::Connection => (Self::RepRcvd, Event::Responded),
-                Service::Datagram => (Self::Idle, Event::Established),
+                Service::Datagram => (Self::Over, Event::Established),
             },
             (Self::RepSent, Heard::Rtu) => (Self::Established, Event::Established),
             (Self::ReqSent | Self::RepSent, Heard::TimedOut) => {
-                (Self::Idle, Event::Unreachable(TIMED_OUT))
+                (Self::Over, Event::Unreachable(TIMED_OUT))
             }
-            (Self::ReqRcvd, Heard::HungUp) => (Self::Idle, Event::Rejected(reason::TIMEOUT)),
+            (Self::ReqRcvd, Heard::HungUp) => (Self::Over, Event::Rejected(reason::TIMEOUT)),
             (Self::ReqSent | Self::ReqRcvd | Self::RepSent | Self::RepRcvd, heard) => {
-                (Self::Idle, rejected(heard, service))
+                (Self::Over, rejected(heard, service))
             }
             (Self::Established, Heard::Dreq) => (Self::DreqRcvd, Event::Disconnected(0)),
             (Self::DreqSent, Heard::TimedOut) => (Self::TimeWait, Event::Disconnected(TIMED_OUT)),
             (Self::Established | Self::DreqSent, _) => (Self::TimeWait, Event::Disconnected(0)),
-            (Self::TimeWait, Heard::TimedOut) => (Self::Idle, Event::TimewaitExit),
-            (Self::Idle | Self::DreqRcvd | Self::TimeWait, _) => {
-                return After { state: self, event: None };
-            }
+            (Self::TimeWait, Heard::TimedOut) => (Self::Over, Event::TimewaitExit),
+            _ => return After { state: self, event: None },
         };
         After { state, event: Some(event) }
     }
@@ -224,34 +275,55 @@ impl State {
     ///
     /// # Errors
     /// It has no place in this state.
-    pub const fn call(self, call: Call) -> Result<Called, WrongState> {
-        let (state, sends) = match (self, call) {
-            (Self::Idle, Call::Connect) => (Self::ReqSent, Some(Kind::Req)),
-            (Self::ReqRcvd, Call::Accept) => (Self::RepSent, Some(Kind::Rep)),
-            (Self::ReqRcvd | Self::RepRcvd, Call::Reject) => (Self::Idle, Some(Kind::Rej)),
-            (Self::RepRcvd, Call::Establish) => (Self::Established, Some(Kind::Rtu)),
-            (Self::Established, Call::Disconnect) => (Self::DreqSent, Some(Kind::Dreq)),
-            (Self::DreqRcvd, Call::Disconnect) => (Self::TimeWait, Some(Kind::Drep)),
+    pub const fn call(self, call: Call, service: Service) -> Result<Called, WrongState> {
+        let (state, sends, event) = match (call, self) {
+            (Call::Bind, Self::Idle) => (Self::Bound, None, None),
+            (Call::ResolveAddr(None), Self::Idle | Self::Bound) => {
+                (Self::AddrResolved, None, Some(Event::AddrResolved))
+            }
+            (Call::ResolveAddr(Some(errno)), Self::Idle | Self::Bound) => {
+                (Self::Bound, None, Some(Event::AddrError(errno)))
+            }
+            (Call::ResolveRoute, Self::AddrResolved) => {
+                (Self::RouteResolved, None, Some(Event::RouteResolved))
+            }
+            (Call::Listen, Self::Idle | Self::Bound) => (Self::Listening, None, None),
+            (Call::Connect, Self::RouteResolved) => (Self::ReqSent, Some(Kind::Req), None),
+            (Call::Accept, Self::ReqRcvd) => match service {
+                Service::Connection => (Self::RepSent, Some(Kind::Rep), None),
+                // It has no more than the answer.
+                Service::Datagram => (Self::Over, Some(Kind::Rep), None),
+            },
+            (Call::Reject, Self::ReqRcvd | Self::RepRcvd) => (Self::Over, Some(Kind::Rej), None),
+            (Call::Establish, Self::RepRcvd) => (Self::Established, Some(Kind::Rtu), None),
+            (Call::Disconnect, Self::Established) => (Self::DreqSent, Some(Kind::Dreq), None),
+            (Call::Disconnect, Self::DreqRcvd) => (Self::TimeWait, Some(Kind::Drep), None),
             // Both sides disconnect, one of them later.
-            (Self::DreqSent | Self::TimeWait, Call::Disconnect) => (self, None),
+            (Call::Disconnect, Self::DreqSent | Self::TimeWait) => (self, None, None),
+            (Call::ReuseAddr(_), Self::Idle) | (Call::AfOnly, Self::Idle | Self::Bound) => {
+                (self, None, None)
+            }
+            (Call::ReuseAddr(true), state) if !matches!(state, Self::Listening) => {
+                (self, None, None)
+            }
             _ => return Err(WrongState),
         };
-        Ok(Called { state, sends })
+        Ok(Called { state, sends, event })
     }
 
-    /// Whether the peer's next message, or the end of the socket, is an event.
+    /// Whether a peer's next message, or the end of the socket, is an event.
     pub const fn is_watched(self, service: Service) -> bool {
         match self {
             Self::ReqRcvd => matches!(service, Service::Connection),
-            Self::ReqSent | Self::RepSent | Self::RepRcvd => true,
+            Self::Listening | Self::ReqSent | Self::RepSent | Self::RepRcvd => true,
             Self::Established | Self::DreqSent => true,
-            Self::Idle | Self::DreqRcvd | Self::TimeWait => false,
+            _ => false,
         }
     }
 
-    /// Whether the socket is still needed. If not, it is closed, and the peer hears that.
+    /// Whether the connection's socket is still needed. If not, it is closed, and the peer hears that.
     pub const fn is_open(self) -> bool {
-        !matches!(self, Self::Idle | Self::TimeWait)
+        !matches!(self, Self::TimeWait | Self::Over)
     }
 
     /// How long it waits; `None` is without a limit.
@@ -260,8 +332,7 @@ impl State {
             Self::ReqSent | Self::RepSent => Some(PATIENCE),
             Self::DreqSent => Some(DISCONNECTING),
             Self::TimeWait => Some(TIME_WAIT),
-            Self::Idle | Self::ReqRcvd | Self::RepRcvd => None,
-            Self::Established | Self::DreqRcvd => None,
+            _ => None,
         }
     }
 }
