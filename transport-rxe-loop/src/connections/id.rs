@@ -33,7 +33,6 @@ pub struct Id {
     pub state: State,
     /// The connection's.
     pub socket: Option<KeptFd>,
-    is_watched: bool,
     /// Its port, until its request is sent.
     pub bound: Option<Bound>,
     pub listening: Option<Listening>,
@@ -59,7 +58,6 @@ impl Id {
             retry_count: 0,
             state: State::Idle,
             socket: None,
-            is_watched: false,
             bound: None,
             listening: None,
             local: None,
@@ -98,27 +96,19 @@ impl Id {
         Ok(())
     }
 
-    /// Has the channel watch its socket and its bell, where it has any and the state has something to hear.
-    pub fn watch(&mut self, key: IdKey, channel: &Channel) -> Result<(), Errno> {
+    /// Has the channel watch its socket, where the state has something to hear, and its bell.
+    pub fn watch(&self, key: IdKey, channel: &Channel) -> Result<(), Errno> {
         let is_heard = self.state.is_watched(self.service());
-        if let Some(socket) = self.socket.as_ref().filter(|_| is_heard) {
-            if !self.is_watched {
-                channel.watch(socket, key)?;
-                self.is_watched = true;
-            }
-        }
-        self.listening.as_mut().map_or(Ok(()), |listening| listening.watch(key, channel))
+        let socket = self.socket.iter().filter(|_| is_heard);
+        socket.chain(self.bell()).try_for_each(|fd| channel.watch(fd, key))
     }
 
     /// Has the channel watch neither.
-    pub fn leave(&mut self, channel: &Channel) {
-        if let Some(socket) = self.socket.as_ref().filter(|_| self.is_watched) {
-            channel.unwatch(socket);
-            self.is_watched = false;
-        }
-        if let Some(listening) = &mut self.listening {
-            channel.unwatch(&listening.bell);
-            listening.is_watched = false;
-        }
+    pub fn leave(&self, channel: &Channel) {
+        self.socket.iter().chain(self.bell()).for_each(|fd| channel.unwatch(fd));
+    }
+
+    fn bell(&self) -> Option<&KeptFd> {
+        self.listening.as_ref().map(|listening| &listening.bell)
     }
 }

@@ -8,7 +8,6 @@ use cq_core::setup::QpType;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{self, SocketFlags, SocketType};
 
-use super::channel::Channel;
 use super::port::{Bound, Place};
 use super::{All, Event, IdKey, socket};
 use crate::protocol::cm::message::{Kind, Message};
@@ -20,7 +19,6 @@ use crate::shm::descriptor::{KeptFd, above_streams};
 pub struct Listening {
     /// Readable once a request has arrived.
     pub bell: KeptFd,
-    pub is_watched: bool,
     /// How many requests may wait.
     backlog: usize,
     /// How many are queued as events.
@@ -43,19 +41,9 @@ impl Listening {
         let backlog = if backlog <= 0 { MAX_BACKLOG } else { backlog.min(MAX_BACKLOG) };
         let bell = super::port::socket(SocketType::DGRAM)?;
         net::bind(bell.unchecked(), &bound.place.bell()?)?;
-        let (is_watched, is_behind) = (false, false);
-        let (backlog, waiting) = (backlog as usize, 0);
+        let (backlog, waiting, is_behind) = (backlog as usize, 0, false);
         let (rings, silent) = (BTreeSet::new(), Vec::new());
-        Ok(Self { bell, is_watched, backlog, waiting, is_behind, rings, silent })
-    }
-
-    /// Has the channel watch its bell.
-    pub fn watch(&mut self, key: IdKey, channel: &Channel) -> Result<(), Errno> {
-        if !self.is_watched {
-            channel.watch(&self.bell, key)?;
-            self.is_watched = true;
-        }
-        Ok(())
+        Ok(Self { bell, backlog, waiting, is_behind, rings, silent })
     }
 
     /// Lets peers connect.

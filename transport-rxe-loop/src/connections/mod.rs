@@ -361,12 +361,10 @@ impl All {
         let called = id.judge(Call::Listen)?;
         let bound = id.bound.as_mut().ok_or(Errno::INVAL)?;
         bound.expose()?;
-        let listening = id.listening.insert(Listening::new(bound, backlog)?);
-        if let Err(errno) = listening.watch(key, channel).and_then(|()| listening.begin(bound)) {
-            id.leave(channel);
-            id.listening = None;
-            return Err(errno);
-        }
+        let listening = Listening::new(bound, backlog)?;
+        channel.watch(&listening.bell, key)?;
+        listening.begin(bound)?;
+        id.listening = Some(listening);
         self.enter(key, called.state);
         Ok(())
     }

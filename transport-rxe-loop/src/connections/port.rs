@@ -4,6 +4,7 @@
 //!
 //! The namespace is that of the network namespace: processes that share a fabric and not that can't connect by addresses.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::Range;
 
@@ -76,18 +77,19 @@ impl Place {
 
     /// The address of a socket that is told of requests that arrive here.
     pub fn bell(&self) -> Result<SocketAddrUnix, Errno> {
-        SocketAddrUnix::new_abstract_name(format!("{}/requests", self.name()).as_bytes())
+        SocketAddrUnix::new_abstract_name(format!("requests/{}", self.name()).as_bytes())
     }
 
     /// Where a listener may be that this address leads to, the most specific place first.
     pub fn listeners(&self) -> impl Iterator<Item = Self> {
         let (ip, v4, v6) = (self.ip(), Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into());
         let (own, other): (IpAddr, IpAddr) = if ip.is_ipv4() { (v4, v6) } else { (v6, v4) };
-        [(ip, false), (ip, true), (own, true), (own, false), (other, false)].map(|(ip, only)| {
-            let (addr, reuse) = (SocketAddr::new(ip, self.addr.port()), false);
-            Self { addr, sharing: Sharing { reuse, only }, ..self.clone() }
-        })
-        .into_iter()
+        [(ip, false), (ip, true), (own, true), (own, false), (other, false)]
+            .map(|(ip, only)| {
+                let (addr, reuse) = (SocketAddr::new(ip, self.addr.port()), false);
+                Self { addr, sharing: Sharing { reuse, only }, ..self.clone() }
+            })
+            .into_iter()
     }
 
     /// Whether a request to this address is for who listens here.
@@ -110,31 +112,24 @@ impl Place {
         Ok(others.collect())
     }
 
-    /// The place at this port that has a name: that of a bell is none.
+    /// The place at this port that has a name.
     fn named(&self, name: &str) -> Option<Self> {
-        let (name, reuse) = match name.split_once(SHARED) {
-            Some((name, _)) => (name, true),
-            None => (name, false),
-        };
-        let (ip, only) = match name.strip_suffix(ONLY) {
-            Some(ip) => (ip, true),
-            None => (name, false),
-        };
-        let addr = SocketAddr::new(ip.parse().ok()?, self.addr.port());
-        Some(Self { addr, sharing: Sharing { reuse, only }, ..self.clone() })
+        let sharing = Sharing { reuse: name.contains(SHARED), only: name.contains(ONLY) };
+        let addr = SocketAddr::new(name.split('+').next()?.parse().ok()?, self.addr.port());
+        Some(Self { addr, sharing, ..self.clone() })
     }
 
     /// Whether both can't have the port, as Linux says it: EADDRNOTAVAIL if either is at all addresses.
     fn check_beside(&self, other: &Self) -> Result<(), Errno> {
         let [mine, its] = [self, other].map(Self::ip);
         let [my, their] = [self.sharing, other.sharing];
-        let is_shared = my.reuse && their.reuse
-            || my.only && their.only && mine.is_ipv4() != its.is_ipv4();
-        match () {
-            () if is_shared => Ok(()),
-            () if mine.is_unspecified() || its.is_unspecified() => Err(Errno::ADDRNOTAVAIL),
-            () if mine == its => Err(Errno::ADDRINUSE),
-            () => Ok(()),
+        let is_shared =
+            my.reuse && their.reuse || my.only && their.only && mine.is_ipv4() != its.is_ipv4();
+        match mine.is_unspecified() || its.is_unspecified() {
+            _ if is_shared => Ok(()),
+            true => Err(Errno::ADDRNOTAVAIL),
+            false if mine == its => Err(Errno::ADDRINUSE),
+            false => Ok(()),
         }
     }
 
@@ -211,11 +206,10 @@ fn check_privilege(port: u16) -> Result<(), Errno> {
     const FIRST: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
     const DEFAULT: u16 = 1024;
     let first = match std::fs::read_to_string(FIRST) {
-        Ok(first) => first.trim().parse().unwrap_or(DEFAULT),
-        Err(error) => match Errno::from_io_error(&error) {
-            Some(errno) if errno != Errno::NOENT => return Err(errno),
-            _ => DEFAULT,
-        },
+        Err(why) if why.kind() != ErrorKind::NotFound => {
+            return Err(Errno::from_io_error(&why).unwrap_or(Errno::IO));
+        }
+        first => first.ok().and_then(|first| first.trim().parse().ok()).unwrap_or(DEFAULT),
     };
     let may = |sets: CapabilitySets| sets.effective.contains(CapabilitySet::NET_BIND_SERVICE);
     if port >= first || capabilities(None).map(may)? { Ok(()) } else { Err(Errno::ACCESS) }

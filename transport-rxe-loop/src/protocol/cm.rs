@@ -276,36 +276,27 @@ impl State {
     /// # Errors
     /// It has no place in this state.
     pub const fn call(self, call: Call, service: Service) -> Result<Called, WrongState> {
+        use State::*;
         let (state, sends, event) = match (call, self) {
-            (Call::Bind, Self::Idle) => (Self::Bound, None, None),
-            (Call::ResolveAddr(None), Self::Idle | Self::Bound) => {
-                (Self::AddrResolved, None, Some(Event::AddrResolved))
-            }
-            (Call::ResolveAddr(Some(errno)), Self::Idle | Self::Bound) => {
-                (Self::Bound, None, Some(Event::AddrError(errno)))
-            }
-            (Call::ResolveRoute, Self::AddrResolved) => {
-                (Self::RouteResolved, None, Some(Event::RouteResolved))
-            }
-            (Call::Listen, Self::Idle | Self::Bound) => (Self::Listening, None, None),
-            (Call::Connect, Self::RouteResolved) => (Self::ReqSent, Some(Kind::Req), None),
-            (Call::Accept, Self::ReqRcvd) => match service {
-                Service::Connection => (Self::RepSent, Some(Kind::Rep), None),
-                // It has no more than the answer.
-                Service::Datagram => (Self::Over, Some(Kind::Rep), None),
+            (Call::Bind, Idle) => (Bound, None, None),
+            (Call::ResolveAddr(why), Idle | Bound) => match why {
+                None => (AddrResolved, None, Some(Event::AddrResolved)),
+                Some(errno) => (Bound, None, Some(Event::AddrError(errno))),
             },
-            (Call::Reject, Self::ReqRcvd | Self::RepRcvd) => (Self::Over, Some(Kind::Rej), None),
-            (Call::Establish, Self::RepRcvd) => (Self::Established, Some(Kind::Rtu), None),
-            (Call::Disconnect, Self::Established) => (Self::DreqSent, Some(Kind::Dreq), None),
-            (Call::Disconnect, Self::DreqRcvd) => (Self::TimeWait, Some(Kind::Drep), None),
-            // Both sides disconnect, one of them later.
-            (Call::Disconnect, Self::DreqSent | Self::TimeWait) => (self, None, None),
-            (Call::ReuseAddr(_), Self::Idle) | (Call::AfOnly, Self::Idle | Self::Bound) => {
-                (self, None, None)
-            }
-            (Call::ReuseAddr(true), state) if !matches!(state, Self::Listening) => {
-                (self, None, None)
-            }
+            (Call::ResolveRoute, AddrResolved) => (RouteResolved, None, Some(Event::RouteResolved)),
+            (Call::Listen, Idle | Bound) => (Listening, None, None),
+            (Call::Connect, RouteResolved) => (ReqSent, Some(Kind::Req), None),
+            (Call::Accept, ReqRcvd) => match service {
+                Service::Connection => (RepSent, Some(Kind::Rep), None),
+                Service::Datagram => (Over, Some(Kind::Rep), None),
+            },
+            (Call::Reject, ReqRcvd | RepRcvd) => (Over, Some(Kind::Rej), None),
+            (Call::Establish, RepRcvd) => (Established, Some(Kind::Rtu), None),
+            (Call::Disconnect, Established) => (DreqSent, Some(Kind::Dreq), None),
+            (Call::Disconnect, DreqRcvd) => (TimeWait, Some(Kind::Drep), None),
+            (Call::Disconnect, DreqSent | TimeWait) => (self, None, None),
+            (Call::ReuseAddr(_) | Call::AfOnly, Idle) | (Call::AfOnly, Bound) => (self, None, None),
+            (Call::ReuseAddr(true), state) if !matches!(state, Listening) => (self, None, None),
             _ => return Err(WrongState),
         };
         Ok(Called { state, sends, event })

@@ -1,9 +1,7 @@
 //! What the connection manager puts into force: the parameters of a connection, and the attributes of its queue pair.
 
 use cq_core::cm::ConnParam;
-use cq_core::setup::{
-    Access, AddressVector, Endpoint, Errno, Port, QpAttr, QpState, QpType,
-};
+use cq_core::setup::{Access, AddressVector, Endpoint, Errno, Port, QpAttr, QpState, QpType};
 
 use crate::api::attr::MAX_RD_ATOMIC;
 use crate::connections::id::Id;

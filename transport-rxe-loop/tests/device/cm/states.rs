@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 
 use super::*;
 
+type Call<'a> = (&'a str, &'a dyn Fn() -> Result<(), Errno>);
+
 /// Every call of the state machine but one fails with EINVAL, and no event follows.
 #[track_caller]
 fn only(side: &Side, but: &[&str]) {
     let (v4, v6): (SocketAddr, SocketAddr) =
         ("127.0.0.1:9".parse().unwrap(), "[::1]:9".parse().unwrap());
     let id = &side.id;
-    let calls: [(&str, &dyn Fn() -> Result<(), Errno>); 9] = [
+    let calls: [Call<'_>; 9] = [
         ("bind", &|| id.bind(v4)),
         ("resolve_addr", &|| id.resolve_addr(None, v4)),
         ("resolve_addr of IPv6", &|| id.resolve_addr(Some(v4), v6)),
