@@ -94,12 +94,9 @@ impl Channel {
         Ok(self.epoll.as_fd())
     }
 
-    /// Watches a socket of an identifier, as it may do already.
+    /// Watches a socket of an identifier.
     pub fn watch(&self, fd: &KeptFd, id: IdKey) -> Result<(), Errno> {
-        match epoll::add(self.epoll()?, fd.get()?, EventData::new_u64(id.0), EventFlags::IN) {
-            Err(Errno::EXIST) => Ok(()),
-            watched => watched,
-        }
+        epoll::add(self.epoll()?, fd.get()?, EventData::new_u64(id.0), EventFlags::IN)
     }
 
     /// Watches it no longer. Closing it is not enough: a forked child may have it open.
