@@ -11,7 +11,7 @@ use super::listening::Listening;
 use super::port::{Bound, PortSpace, Sharing};
 use super::{ChannelKey, IdKey};
 use crate::protocol::cm::message::Message;
-use crate::protocol::cm::{Call, Called, Service, State};
+use crate::protocol::cm::{Call, Service, State, Step};
 use crate::shm::descriptor::KeptFd;
 
 /// An identifier of this process.
@@ -80,9 +80,9 @@ impl Id {
     /// What a call does.
     ///
     /// # Errors
-    /// EINVAL: it has no place in the state.
-    pub fn judge(&self, call: Call) -> Result<Called, Errno> {
-        self.state.call(call, self.service()).map_err(|_| Errno::INVAL)
+    /// EINVAL, EISCONN: it has no place in the state.
+    pub fn judge(&self, call: Call) -> Result<Step, Errno> {
+        self.state.call(call, self.service())
     }
 
     /// Shares its port with others, or not.

@@ -31,7 +31,7 @@ use self::id::Id;
 use self::listening::Listening;
 use self::port::{Place, PortSpace, Purpose, Sharing};
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{self, Call, Called, Heard, State};
+use crate::protocol::cm::{self, Call, Heard, State, Step};
 use crate::shm::Shm;
 use crate::shm::system::SystemError;
 
@@ -334,7 +334,7 @@ impl All {
     /// # Errors
     /// EINVAL: it has no place in the state.
     pub fn look(&mut self, key: IdKey, call: Call) -> Result<(), Errno> {
-        let Called { state, event, .. } = self.id(key)?.judge(call)?;
+        let Step { state, event, .. } = self.id(key)?.judge(call)?;
         self.enter(key, state);
         event.map_or(Ok(()), |event| self.push(key, Event::Its(event), None))
     }

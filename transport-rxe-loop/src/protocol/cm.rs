@@ -4,7 +4,8 @@
 //! manager. Nothing is sent here: the caller does that, by a socket for each connection, which delivers in order and reports
 //! that the peer has closed its end.
 //!
-//! A call that is not in the table fails with EINVAL, and changes nothing.
+//! A call that is not in the table fails with EINVAL, and changes nothing. (`rdma_notify` of an established connection fails
+//! with EISCONN.)
 //!
 //! | call | in the states | leads to | event of it |
 //! |---|---|---|---|
@@ -19,7 +20,10 @@
 //! | `rdma_establish` | RepRcvd | Established | |
 //! | `rdma_disconnect` | Established | DreqSent | |
 //! | | DreqRcvd | TimeWait | |
-//! | | DreqSent, TimeWait | the same | |
+//! | | Listening, ReqSent, ReqRcvd, RepSent, RepRcvd, DreqSent, TimeWait, Over | the same | |
+//! | `rdma_notify` | RepSent | the same | |
+//! | `rdma_init_qp_attr`, INIT | Bound, AddrResolved, RouteResolved, ReqSent, ReqRcvd, RepSent, RepRcvd, Established; for datagrams all but Idle | the same | |
+//! | the same, RTR and RTS | ReqRcvd, RepSent, RepRcvd, Established; for datagrams all but Idle | the same | |
 //! | REUSEADDR is set | all but Listening | the same | |
 //! | REUSEADDR is cleared | Idle | the same | |
 //! | AFONLY | Idle, Bound | the same | |
@@ -61,12 +65,14 @@
 //! let heard = passive.state.hear(Heard::Rtu, RC);
 //! assert_eq!((heard.state, heard.event), (State::Established, Some(Event::Established)));
 //! assert!(State::Bound.call(Call::Connect, RC).is_err());
-//! # Ok::<(), transport_rxe_loop::protocol::cm::WrongState>(())
+//! # Ok::<(), rustix::io::Errno>(())
 //! ```
 
 pub mod message;
 
 use std::time::Duration;
+
+use rustix::io::Errno;
 
 use self::message::Kind;
 
@@ -154,6 +160,13 @@ pub enum Call {
     Establish,
     /// Disconnects, or agrees that the peer did.
     Disconnect,
+    /// Reports a message that came before the peer's confirmation.
+    Notify,
+    /// Asks for the attributes of its queue pair, and whether for those that need the peer's.
+    Attributes {
+        /// They do.
+        of_peer: bool,
+    },
     /// Lets others that allow it, too, have the same port, or not.
     ReuseAddr(bool),
     /// Has the unspecified address stand for those of its family alone, or for all.
@@ -204,39 +217,17 @@ mod sidr {
 /// `-ETIMEDOUT`.
 const TIMED_OUT: i32 = -110;
 
-/// What hearing something does.
+/// What hearing something does, or a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub struct After {
-    /// The state after it.
-    pub state: State,
-    /// The event of it.
-    pub event: Option<Event>,
-}
-
-/// What a call does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub struct Called {
+pub struct Step {
     /// The state after it.
     pub state: State,
     /// The message that is to be sent, if there is one.
     pub sends: Option<Kind>,
-    /// The event of it, where no answer is waited for.
+    /// The event of it; of a call, where no answer is waited for.
     pub event: Option<Event>,
 }
-
-/// The call has no place in the state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WrongState;
-
-impl std::fmt::Display for WrongState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the identifier is not in a state for that")
-    }
-}
-
-impl std::error::Error for WrongState {}
 
 /// How long a request and an answer wait. InfiniBand's retries take about as long.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -248,7 +239,7 @@ const TIME_WAIT: Duration = Duration::from_secs(1);
 impl State {
     /// Hears something, in a state in which the socket is [watched](Self::is_watched), or once its
     /// [time](Self::patience) is over.
-    pub const fn hear(self, heard: Heard, service: Service) -> After {
+    pub const fn hear(self, heard: Heard, service: Service) -> Step {
         let (state, event) = match (self, heard) {
             (Self::ReqSent, Heard::Rep) => match service {
                 Service::Connection => (Self::RepRcvd, Event::Responded),
@@ -266,16 +257,16 @@ impl State {
             (Self::DreqSent, Heard::TimedOut) => (Self::TimeWait, Event::Disconnected(TIMED_OUT)),
             (Self::Established | Self::DreqSent, _) => (Self::TimeWait, Event::Disconnected(0)),
             (Self::TimeWait, Heard::TimedOut) => (Self::Over, Event::TimewaitExit),
-            _ => return After { state: self, event: None },
+            _ => return Step { state: self, sends: None, event: None },
         };
-        After { state, event: Some(event) }
+        Step { state, sends: None, event: Some(event) }
     }
 
     /// A call of the user. Where what it sends can't be sent, the peer has hung up.
     ///
     /// # Errors
-    /// It has no place in this state.
-    pub const fn call(self, call: Call, service: Service) -> Result<Called, WrongState> {
+    /// EINVAL: it has no place in this state. EISCONN: what it would bring about is so.
+    pub const fn call(self, call: Call, service: Service) -> Result<Step, Errno> {
         use State::*;
         let (state, sends, event) = match (call, self) {
             (Call::Bind, Idle) => (Bound, None, None),
@@ -292,14 +283,35 @@ impl State {
             },
             (Call::Reject, ReqRcvd | RepRcvd) => (Over, Some(Kind::Rej), None),
             (Call::Establish, RepRcvd) => (Established, Some(Kind::Rtu), None),
+            (Call::Notify, Established) => return Err(Errno::ISCONN),
             (Call::Disconnect, Established) => (DreqSent, Some(Kind::Dreq), None),
             (Call::Disconnect, DreqRcvd) => (TimeWait, Some(Kind::Drep), None),
-            (Call::Disconnect, DreqSent | TimeWait) => (self, None, None),
-            (Call::ReuseAddr(_) | Call::AfOnly, Idle) | (Call::AfOnly, Bound) => (self, None, None),
-            (Call::ReuseAddr(true), state) if !matches!(state, Listening) => (self, None, None),
-            _ => return Err(WrongState),
+            (_, state) if state.allows(call, service) => (state, None, None),
+            _ => return Err(Errno::INVAL),
         };
-        Ok(Called { state, sends, event })
+        Ok(Step { state, sends, event })
+    }
+
+    /// Whether a call has its place that changes no state.
+    const fn allows(self, call: Call, service: Service) -> bool {
+        use State::*;
+        match (call, self) {
+            // There is nothing to disconnect, or it was done: Linux takes that, too.
+            (Call::Disconnect, Idle | Bound | AddrResolved | RouteResolved) => false,
+            (Call::Disconnect, _) => true,
+            (Call::Notify, RepSent) => true,
+            (Call::Attributes { .. }, Idle) => false,
+            (Call::Attributes { .. }, _) if matches!(service, Service::Datagram) => true,
+            (Call::Attributes { .. }, ReqRcvd | RepSent | RepRcvd | Established) => true,
+            (Call::Attributes { of_peer }, Bound | AddrResolved | RouteResolved | ReqSent) => {
+                !of_peer
+            }
+            (Call::ReuseAddr(reuse), state) => {
+                matches!(state, Idle) || reuse && !matches!(state, Listening)
+            }
+            (Call::AfOnly, Idle | Bound) => true,
+            _ => false,
+        }
     }
 
     /// Whether a peer's next message, or the end of the socket, is an event.

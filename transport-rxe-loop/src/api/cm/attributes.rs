@@ -5,14 +5,16 @@ use cq_core::setup::{Access, AddressVector, Endpoint, Errno, Port, QpAttr, QpSta
 
 use crate::api::attr::MAX_RD_ATOMIC;
 use crate::connections::id::Id;
+use crate::protocol::cm::Service;
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{Service, State};
 
 /// The queue key of `RDMA_PS_UDP` and `RDMA_PS_IPOIB`: RDMA_UDP_QKEY of <rdma/rdma_cma.h>.
 pub const UDP_QKEY: u32 = 0x0123_4567;
 
 /// How long the peer waits before it sends again where there is no receive, as Linux has it: 655.36 ms.
 const MIN_RNR_TIMER: u8 = 0;
+/// How long an answer may take before a request is sent again, as Linux has it on Ethernet: 2.15 s.
+const TIMEOUT: u8 = 19;
 
 /// The size of the private data of a message, which is padded with zeros. Those of librdmacm on InfiniBand.
 pub const fn private_data_size(kind: Kind, service: Service) -> usize {
@@ -100,9 +102,7 @@ pub fn of_state(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
         QpType::Uc => Access::REMOTE_WRITE,
         QpType::Rc | QpType::Ud => Access::REMOTE,
     };
-    use State::{Established, RepRcvd, RepSent, ReqRcvd};
-    let is_connecting = matches!(id.state, ReqRcvd | RepSent | RepRcvd | Established);
-    let peer = id.peer.as_ref().filter(|_| is_connecting).ok_or(Errno::EINVAL);
+    let peer = id.peer.as_ref().ok_or(Errno::EINVAL);
     let attr = match to {
         QpState::INIT => QpAttr::init(port, access),
         QpState::RTR => {
@@ -120,9 +120,9 @@ pub fn of_state(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
             let &Message { responder_resources, rnr_retry_count, kind, .. } = peer?;
             // The passive side tries as often as the request says, the active one as it has said itself.
             let retries = if kind == Kind::Req { peer?.retry_count } else { id.retry_count };
-            let attr = QpAttr::rts();
-            let attr = id.ack_timeout.map_or(attr, |timeout| attr.timeout(timeout));
-            attr.sq_psn(id.psn)
+            QpAttr::rts()
+                .sq_psn(id.psn)
+                .timeout(id.ack_timeout.unwrap_or(TIMEOUT))
                 .retry_cnt(retries)
                 .rnr_retry(rnr_retry_count)
                 .max_rd_atomic(responder_resources.min(MAX_RD_ATOMIC))

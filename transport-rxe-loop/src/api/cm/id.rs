@@ -308,7 +308,7 @@ impl CmId {
     /// is DISCONNECTED on both sides, once.
     ///
     /// # Errors
-    /// EINVAL: it is not connected.
+    /// EINVAL: it has not come as far as connecting.
     pub fn disconnect(&self) -> Result<(), Errno> {
         self.with(|all, key| all.call(key, Call::Disconnect, Message::of(Kind::Dreq)))
     }
@@ -335,11 +335,22 @@ impl CmId {
     /// The attributes with which its queue pair goes to INIT, RTR or RTS: `rdma_init_qp_attr`.
     ///
     /// # Errors
-    /// EINVAL: it needs the peer's, which has not sent them, or has given up.
+    /// EINVAL: it has no device; the connection has ended; or the state needs what the peer has not sent.
     pub fn qp_attr(&self, to: QpState) -> Result<QpAttr, Errno> {
+        let of_peer = to != QpState::INIT;
+        self.with(|all, key| all.id(key)?.judge(Call::Attributes { of_peer }).map(drop))?;
         let port = self.device.engine.port.attributes();
         let mut all = self.device.connections.lock().map_err(errno)?;
         attributes::of_state(all.id(self.key).map_err(errno)?, &port, to)
+    }
+
+    /// Reports that a message has come before the peer's confirmation: `rdma_notify` of IBV_EVENT_COMM_EST. The connection is
+    /// established once that has come, too.
+    ///
+    /// # Errors
+    /// EISCONN: it is established. EINVAL: it is not accepted.
+    pub fn notify(&self) -> Result<(), Errno> {
+        self.with(|all, key| all.look(key, Call::Notify))
     }
 
     /// Its local address, once it has one.

@@ -13,7 +13,7 @@ use crate::protocol::cm::Call;
 /// | option | in C | value | default | where it can be set | what it does |
 /// |---|---|---|---|---|---|
 /// | `Tos` | RDMA_OPTION_ID_TOS | 1 byte | 0 | everywhere | the traffic class of the path, and of the queue pair that goes to RTR after that |
-/// | `AckTimeout` | RDMA_OPTION_ID_ACK_TIMEOUT | 1 byte, 0 to 31 | the device's | everywhere, of reliable connections | the [timeout](crate::QpAttr::timeout) of the queue pair that goes to RTS after that |
+/// | `AckTimeout` | RDMA_OPTION_ID_ACK_TIMEOUT | 1 byte, 0 to 31 | 19: 2.15 s | everywhere, of reliable connections | the [timeout](crate::QpAttr::timeout) of the queue pair that goes to RTS after that |
 /// | `ReuseAddr` | RDMA_OPTION_ID_REUSEADDR | 4 bytes | no | before it listens; cleared, before it is bound | several that all have it can be bound to one address. Of those none can listen while another one is bound there: EADDRINUSE |
 /// | `AfOnly` | RDMA_OPTION_ID_AFONLY | 4 bytes | no | until it is bound, and then until it listens or resolves an address | an unspecified address stands for those of its family alone. Two of different families that both have it can be bound to one port |
 ///

@@ -87,7 +87,7 @@ impl World {
     /// An end hears something: it is told of each.
     fn hear(&mut self, end: usize, heard: Heard) {
         let end = &mut self.0[end];
-        let After { state, event } = end.state.hear(heard, Service::Connection);
+        let Step { state, event, .. } = end.state.hear(heard, Service::Connection);
         end.enter(state);
         match event.expect("what is watched or timed is an event") {
             Event::Responded | Event::TimewaitExit => {}
@@ -115,7 +115,7 @@ impl World {
     }
 
     fn call(&mut self, end: usize, call: Call) {
-        let Ok(Called { state, sends, .. }) = self.0[end].state.call(call, RC) else { return };
+        let Ok(Step { state, sends, .. }) = self.0[end].state.call(call, RC) else { return };
         self.1 |= call == Call::Disconnect;
         let message =
             sends.map(|kind| Message { reason: reason::BY_PEER, ..Message::of(kind) }.heard());
@@ -293,7 +293,7 @@ const STATES: [State; 14] = [
 ];
 
 /// The calls, as the table names them.
-const CALLS: [(&str, Call); 13] = [
+const CALLS: [(&str, Call); 16] = [
     ("`rdma_bind_addr`", Call::Bind),
     ("`rdma_resolve_addr`", Call::ResolveAddr(None)),
     ("the same, of another machine's address", Call::ResolveAddr(Some(113))),
@@ -304,6 +304,9 @@ const CALLS: [(&str, Call); 13] = [
     ("`rdma_reject`", Call::Reject),
     ("`rdma_establish`", Call::Establish),
     ("`rdma_disconnect`", Call::Disconnect),
+    ("`rdma_notify`", Call::Notify),
+    ("`rdma_init_qp_attr`, INIT", Call::Attributes { of_peer: false }),
+    ("the same, RTR and RTS", Call::Attributes { of_peer: true }),
     ("REUSEADDR is set", Call::ReuseAddr(true)),
     ("REUSEADDR is cleared", Call::ReuseAddr(false)),
     ("AFONLY", Call::AfOnly),
@@ -321,6 +324,9 @@ fn said(call: &str, state: State, service: Service) -> Option<(String, String)> 
         };
         named = if name.is_empty() { named } else { name };
         let own = format!("{state:?}");
+        let (connected, datagram) =
+            states.split_once("; for datagrams ").unwrap_or((states, states));
+        let states = if service == RC { connected } else { datagram };
         let has_place = match states.strip_prefix("all but ") {
             Some(others) => others.split(", ").all(|other| other != own),
             None => states.split(", ").any(|listed| listed == own),
@@ -339,7 +345,13 @@ fn said(call: &str, state: State, service: Service) -> Option<(String, String)> 
 fn each_call_has_its_place_where_the_table_says_and_nowhere_else() {
     for (name, call) in CALLS {
         for (state, service) in STATES.iter().flat_map(|&it| [(it, RC), (it, Service::Datagram)]) {
-            let called = state.call(call, service).ok().map(|called| {
+            let called = state.call(call, service);
+            let wrong = match (call, state) {
+                (Call::Notify, State::Established) => Errno::ISCONN,
+                _ => Errno::INVAL,
+            };
+            assert!(called.is_ok() || called == Err(wrong), "{name} in {state:?}");
+            let called = called.ok().map(|called| {
                 let event = match called.event {
                     None => "",
                     Some(Event::AddrResolved) => "ADDR_RESOLVED",
@@ -358,7 +370,7 @@ fn each_call_has_its_place_where_the_table_says_and_nowhere_else() {
 #[test]
 fn a_datagram_service_has_one_answer() {
     let hear = |heard| State::ReqSent.hear(heard, Service::Datagram);
-    let ends = |event| After { state: State::Over, event: Some(event) };
+    let ends = |event| Step { state: State::Over, sends: None, event: Some(event) };
     let accepted = State::ReqRcvd.call(Call::Accept, Service::Datagram);
     assert_eq!(accepted.map(|called| called.state), Ok(State::Over));
     assert_eq!(hear(Heard::Rep), ends(Event::Established));

@@ -157,10 +157,13 @@ fn param<'a>(
     }
 }
 
-/// `rdma_connect(3)`. -1 with EINVAL: the address is not resolved, it was connected before, the private data is too long, or
+/// `rdma_connect(3)`. -1 with EINVAL: the route is not resolved, there are neither parameters nor a queue pair, it was connected before, the private data is too long, or
 /// too many READs and atomics. EINVAL, ENOENT: no identifier.
 pub fn connect(id: *const rdma_cm_id, given: In<'_, rdma_conn_param>) -> Result<(), Errno> {
     let slot = IDS.find(id)?;
+    if given.given().is_err() && qp_of(slot).is_null() && !is_datagram(slot) {
+        return Err(Errno::INVAL);
+    }
     let saved = slot.with(|id| id.connect_data.clone())?;
     let param = param(slot, given, &saved);
     step(slot, |id| id.connect(&param))?;
@@ -208,9 +211,13 @@ pub fn disconnect(id: *const rdma_cm_id) -> Result<(), Errno> {
     complete(slot)
 }
 
-/// `rdma_notify(3)`: what arrives before the peer is ready tells that it will be, as the event does that follows.
-pub fn notify(id: *const rdma_cm_id, _event: ibv_event_type) -> Result<(), Errno> {
-    IDS.find(id).map(drop)
+/// `rdma_notify(3)`. -1 with EISCONN: it is established. EINVAL: it has not accepted, or another event than
+/// IBV_EVENT_COMM_EST. EINVAL, ENOENT: no identifier.
+pub fn notify(id: *const rdma_cm_id, event: ibv_event_type) -> Result<(), Errno> {
+    match event {
+        ibv_event_type::COMM_EST => step(IDS.find(id)?, CmId::notify),
+        _ => Err(Errno::INVAL),
+    }
 }
 
 /// `rdma_init_qp_attr(3)`. -1 with EINVAL: the state needs what the peer has not sent, or no such state; no buffer. EINVAL,
