@@ -16,7 +16,7 @@ use rustix::net::SocketType;
 use super::port::{self, Place};
 use super::socket::{self, Missed};
 use super::{All, Connections, IdKey};
-use crate::protocol::cm::message::Message;
+use crate::protocol::cm::message::{Kind, Message};
 use crate::protocol::cm::{Call, Heard, State, reason};
 
 /// A request that is to be sent.
@@ -135,10 +135,10 @@ impl All {
     ) -> Result<bool, Errno> {
         let refused = match sent {
             Ok(()) => None,
-            Err(Missed::Busy) => Some(Heard::Rej(reason::BY_PEER)),
+            Err(Missed::Busy) => Some(Heard::Message(Kind::Rej, reason::BY_PEER)),
             // What the system refused it may grant the next time.
             Err(_) if request.pause <= LAST_PAUSE => return Ok(true),
-            Err(_) => Some(Heard::Rej(reason::NO_LISTENER)),
+            Err(_) => Some(Heard::Message(Kind::Rej, reason::NO_LISTENER)),
         };
         let (id, channel) = self.of(key)?;
         id.socket = id.bound.take().map(|bound| bound.socket);

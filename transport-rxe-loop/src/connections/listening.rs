@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::mem::take;
 use std::net::SocketAddr;
 
+use cq_core::cm::EventKind;
 use cq_core::setup::QpType;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{self, SocketFlags, SocketType};
 
 use super::port::{Bound, Place};
-use super::{All, Event, IdKey, socket};
+use super::{All, IdKey, Queued, socket};
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{Service, State};
+use crate::protocol::cm::{OK, Service, State};
 use crate::shm::descriptor::{KeptFd, above_streams};
 
 /// What a listener has beside its port.
@@ -186,7 +187,10 @@ impl All {
         self.enter(request, State::ReqRcvd);
         let (id, channel) = self.of(request)?;
         match id.watch(request, channel) {
-            Ok(()) => self.push(key, Event::Requested(request), Some(message)),
+            Ok(()) => {
+                let (event, request) = ((EventKind::CONNECT_REQUEST, OK), Some(request));
+                self.push(Queued { id: key, event, request, message: Some(message), arg: 0 })
+            }
             Err(errno) => {
                 self.destroy(request);
                 Err(errno)

@@ -31,7 +31,7 @@ use self::id::Id;
 use self::listening::Listening;
 use self::port::{Place, PortSpace, Purpose, Sharing};
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{self, Call, Heard, State, Step};
+use crate::protocol::cm::{Call, Event, Heard, State, Step};
 use crate::shm::Shm;
 use crate::shm::system::SystemError;
 
@@ -50,19 +50,12 @@ pub struct Queued {
     pub id: IdKey,
     /// What happened.
     pub event: Event,
+    /// Of a request: its own identifier.
+    pub request: Option<IdKey>,
     /// What the peer has sent with it.
     pub message: Option<Message>,
-}
-
-/// What happened to an identifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// CONNECT_REQUEST, with an identifier of its own.
-    Requested(IdKey),
-    /// What becomes of it, and of its connection.
-    Its(cm::Event),
-    /// What the program has queued itself: a kind, a status and an argument.
-    Own(u32, i32, u64),
+    /// The argument that the program has queued it with.
+    pub arg: u64,
 }
 
 /// What a process has of its fabric's connection manager.
@@ -169,8 +162,8 @@ impl All {
     }
 
     /// Queues an event.
-    pub fn push(&mut self, id: IdKey, event: Event, message: Option<Message>) -> Result<(), Errno> {
-        self.of(id)?.1.push(Queued { id, event, message });
+    pub fn push(&mut self, queued: Queued) -> Result<(), Errno> {
+        self.of(queued.id)?.1.push(queued);
         Ok(())
     }
 
@@ -185,11 +178,8 @@ impl All {
             listening.end(bound);
         }
         self.ids.remove(&key);
-        for request in requests {
-            if let Event::Requested(id) = request.event {
-                self.destroy(id);
-            }
-        }
+        let requests = requests.into_iter().filter_map(|queued| queued.request);
+        requests.for_each(|request| self.destroy(request));
     }
 
     /// Moves an identifier, with its events, to another channel.
@@ -206,7 +196,7 @@ impl All {
         channel.set_deadline(key, None, deadline);
         let mut moved = id.watch(key, channel);
         for event in events {
-            if let Event::Requested(request) = event.event {
+            if let Some(request) = event.request {
                 moved = moved.and(self.migrate(request, to));
             }
             self.of(key)?.1.push(event);
@@ -231,7 +221,7 @@ impl All {
                 worked?;
             }
         }
-        if let Some(Queued { id, event: Event::Requested(_), .. }) = taken {
+        if let Some(Queued { id, request: Some(_), .. }) = taken {
             if let Ok(Id { listening: Some(listening), .. }) = self.id(id) {
                 listening.leaves();
             }
@@ -277,10 +267,11 @@ impl All {
             id.peer = Some(message.clone());
         }
         self.enter(key, after.state);
-        match after.event {
-            Some(event) => self.push(key, Event::Its(event), message),
-            None => Ok(()),
-        }
+        after.event.map_or(Ok(()), |event| self.report(key, event, message))
+    }
+
+    fn report(&mut self, id: IdKey, event: Event, message: Option<Message>) -> Result<(), Errno> {
+        self.push(Queued { id, event, request: None, message, arg: 0 })
     }
 
     /// The time of an identifier is over. What had arrived by then is heard instead.
@@ -336,7 +327,7 @@ impl All {
     pub fn look(&mut self, key: IdKey, call: Call) -> Result<(), Errno> {
         let Step { state, event, .. } = self.id(key)?.judge(call)?;
         self.enter(key, state);
-        event.map_or(Ok(()), |event| self.push(key, Event::Its(event), None))
+        event.map_or(Ok(()), |event| self.report(key, event, None))
     }
 
     /// Takes a port.

@@ -54,16 +54,18 @@
 //! sent any more. The connection is established for both ends, or for none.
 //!
 //! ```
-//! use transport_rxe_loop::protocol::cm::{Call, Event, Heard, Service, State};
+//! use cq_core::cm::EventKind;
+//! use transport_rxe_loop::protocol::cm::message::Kind;
+//! use transport_rxe_loop::protocol::cm::{Call, Heard, OK, Service, State};
 //!
 //! const RC: Service = Service::Connection;
 //! let (active, passive) = (State::RouteResolved, State::ReqRcvd);
 //! let (active, passive) = (active.call(Call::Connect, RC)?, passive.call(Call::Accept, RC)?);
-//! let heard = active.state.hear(Heard::Rep, RC);
-//! assert_eq!((heard.state, heard.event), (State::RepRcvd, Some(Event::Responded)));
+//! let heard = active.state.hear(Heard::Message(Kind::Rep, 0), RC);
+//! assert_eq!((heard.state, heard.event), (State::RepRcvd, Some((EventKind::CONNECT_RESPONSE, OK))));
 //! assert_eq!(heard.state.call(Call::Establish, RC)?.state, State::Established);
-//! let heard = passive.state.hear(Heard::Rtu, RC);
-//! assert_eq!((heard.state, heard.event), (State::Established, Some(Event::Established)));
+//! let heard = passive.state.hear(Heard::Message(Kind::Rtu, 0), RC);
+//! assert_eq!((heard.state, heard.event), (State::Established, Some((EventKind::ESTABLISHED, OK))));
 //! assert!(State::Bound.call(Call::Connect, RC).is_err());
 //! # Ok::<(), rustix::io::Errno>(())
 //! ```
@@ -72,6 +74,7 @@ pub mod message;
 
 use std::time::Duration;
 
+use cq_core::cm::{EventKind, Status};
 use rustix::io::Errno;
 
 use self::message::Kind;
@@ -121,17 +124,9 @@ pub enum State {
 /// What an end hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Heard {
-    /// The peer accepts.
-    Rep,
-    /// The peer is ready to use.
-    Rtu,
-    /// The peer rejects, for this reason.
-    Rej(i32),
-    /// The peer disconnects.
-    Dreq,
-    /// The peer agrees to the disconnection.
-    Drep,
-    /// A message that has no place here, or is none.
+    /// A message, and the reason of a REJ.
+    Message(Kind, i32),
+    /// Bytes that are no message.
     Nonsense,
     /// The peer has closed its end of the socket, or is dead.
     HungUp,
@@ -139,13 +134,16 @@ pub enum Heard {
     TimedOut,
 }
 
+/// What the user of an identifier gets, and its status.
+pub type Event = (EventKind, Status);
+
 /// What the user of an identifier calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
     /// Takes a port.
     Bind,
-    /// Looks for the device that reaches an address; an errno, if there is none.
-    ResolveAddr(Option<i32>),
+    /// Looks for the device that reaches an address; or why there is none.
+    ResolveAddr(Status),
     /// Looks for the path to it.
     ResolveRoute,
     /// Lets peers connect.
@@ -162,38 +160,12 @@ pub enum Call {
     Disconnect,
     /// Reports a message that came before the peer's confirmation.
     Notify,
-    /// Asks for the attributes of its queue pair, and whether for those that need the peer's.
-    Attributes {
-        /// They do.
-        of_peer: bool,
-    },
+    /// Asks for the attributes of its queue pair; for those that need the peer's.
+    Attributes(bool),
     /// Lets others that allow it, too, have the same port, or not.
     ReuseAddr(bool),
     /// Has the unspecified address stand for those of its family alone, or for all.
     AfOnly,
-}
-
-/// The event that its user gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Event {
-    /// ADDR_RESOLVED.
-    AddrResolved,
-    /// ADDR_ERROR, with this errno.
-    AddrError(i32),
-    /// ROUTE_RESOLVED.
-    RouteResolved,
-    /// CONNECT_RESPONSE.
-    Responded,
-    /// ESTABLISHED.
-    Established,
-    /// REJECTED, for this reason.
-    Rejected(i32),
-    /// UNREACHABLE, with this status.
-    Unreachable(i32),
-    /// DISCONNECTED, with this status.
-    Disconnected(i32),
-    /// TIMEWAIT_EXIT.
-    TimewaitExit,
 }
 
 /// Reasons of REJ, numbers of InfiniBand's specification.
@@ -208,14 +180,18 @@ pub mod reason {
 
 /// Statuses of an answer to a datagram request, numbers of InfiniBand's specification.
 mod sidr {
+    use super::Status;
+
     /// There is no listener at the port.
-    pub const UNSUPPORTED: i32 = 1;
+    pub const UNSUPPORTED: Status = Status(1);
     /// The program rejected it.
-    pub const REJECTED: i32 = 2;
+    pub const REJECTED: Status = Status(2);
 }
 
 /// `-ETIMEDOUT`.
-const TIMED_OUT: i32 = -110;
+const TIMED_OUT: Status = Status(-110);
+/// Success.
+pub const OK: Status = Status(0);
 
 /// What hearing something does, or a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,6 +205,10 @@ pub struct Step {
     pub event: Option<Event>,
 }
 
+const ADDR_RESOLVED: Event = (EventKind::ADDR_RESOLVED, OK);
+const ADDR_ERROR: EventKind = EventKind::ADDR_ERROR;
+const ROUTE_RESOLVED: Event = (EventKind::ROUTE_RESOLVED, OK);
+
 /// How long a request and an answer wait. InfiniBand's retries take about as long.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a disconnection waits for the peer.
@@ -240,26 +220,25 @@ impl State {
     /// Hears something, in a state in which the socket is [watched](Self::is_watched), or once its
     /// [time](Self::patience) is over.
     pub const fn hear(self, heard: Heard, service: Service) -> Step {
-        let (state, event) = match (self, heard) {
-            (Self::ReqSent, Heard::Rep) => match service {
-                Service::Connection => (Self::RepRcvd, Event::Responded),
-                Service::Datagram => (Self::Over, Event::Established),
-            },
-            (Self::RepSent, Heard::Rtu) => (Self::Established, Event::Established),
-            (Self::ReqSent | Self::RepSent, Heard::TimedOut) => {
-                (Self::Over, Event::Unreachable(TIMED_OUT))
+        use Heard::{Message, TimedOut};
+        use State::*;
+        let is_datagram = matches!(service, Service::Datagram);
+        let (state, kind, status) = match (self, heard) {
+            (ReqSent, Message(Kind::Rep, _)) if is_datagram => (Over, EventKind::ESTABLISHED, OK),
+            (ReqSent, Message(Kind::Rep, _)) => (RepRcvd, EventKind::CONNECT_RESPONSE, OK),
+            (RepSent, Message(Kind::Rtu, _)) => (Established, EventKind::ESTABLISHED, OK),
+            (ReqSent | RepSent, TimedOut) => (Over, EventKind::UNREACHABLE, TIMED_OUT),
+            (ReqSent | ReqRcvd | RepSent | RepRcvd, heard) => {
+                let (kind, status) = self.rejected(heard, is_datagram);
+                (Over, kind, status)
             }
-            (Self::ReqRcvd, Heard::HungUp) => (Self::Over, Event::Rejected(reason::TIMEOUT)),
-            (Self::ReqSent | Self::ReqRcvd | Self::RepSent | Self::RepRcvd, heard) => {
-                (Self::Over, rejected(heard, service))
-            }
-            (Self::Established, Heard::Dreq) => (Self::DreqRcvd, Event::Disconnected(0)),
-            (Self::DreqSent, Heard::TimedOut) => (Self::TimeWait, Event::Disconnected(TIMED_OUT)),
-            (Self::Established | Self::DreqSent, _) => (Self::TimeWait, Event::Disconnected(0)),
-            (Self::TimeWait, Heard::TimedOut) => (Self::Over, Event::TimewaitExit),
+            (Established, Message(Kind::Dreq, _)) => (DreqRcvd, EventKind::DISCONNECTED, OK),
+            (DreqSent, TimedOut) => (TimeWait, EventKind::DISCONNECTED, TIMED_OUT),
+            (Established | DreqSent, _) => (TimeWait, EventKind::DISCONNECTED, OK),
+            (TimeWait, TimedOut) => (Over, EventKind::TIMEWAIT_EXIT, OK),
             _ => return Step { state: self, sends: None, event: None },
         };
-        Step { state, sends: None, event: Some(event) }
+        Step { state, sends: None, event: Some((kind, status)) }
     }
 
     /// A call of the user. Where what it sends can't be sent, the peer has hung up.
@@ -268,49 +247,57 @@ impl State {
     /// EINVAL: it has no place in this state. EISCONN: what it would bring about is so.
     pub const fn call(self, call: Call, service: Service) -> Result<Step, Errno> {
         use State::*;
+        let is_datagram = matches!(service, Service::Datagram);
         let (state, sends, event) = match (call, self) {
             (Call::Bind, Idle) => (Bound, None, None),
-            (Call::ResolveAddr(why), Idle | Bound) => match why {
-                None => (AddrResolved, None, Some(Event::AddrResolved)),
-                Some(errno) => (Bound, None, Some(Event::AddrError(errno))),
-            },
-            (Call::ResolveRoute, AddrResolved) => (RouteResolved, None, Some(Event::RouteResolved)),
+            (Call::ResolveAddr(OK), Idle | Bound) => (AddrResolved, None, Some(ADDR_RESOLVED)),
+            (Call::ResolveAddr(why), Idle | Bound) => (Bound, None, Some((ADDR_ERROR, why))),
+            (Call::ResolveRoute, AddrResolved) => (RouteResolved, None, Some(ROUTE_RESOLVED)),
             (Call::Listen, Idle | Bound) => (Listening, None, None),
             (Call::Connect, RouteResolved) => (ReqSent, Some(Kind::Req), None),
-            (Call::Accept, ReqRcvd) => match service {
-                Service::Connection => (RepSent, Some(Kind::Rep), None),
-                Service::Datagram => (Over, Some(Kind::Rep), None),
-            },
+            (Call::Accept, ReqRcvd) if is_datagram => (Over, Some(Kind::Rep), None),
+            (Call::Accept, ReqRcvd) => (RepSent, Some(Kind::Rep), None),
             (Call::Reject, ReqRcvd | RepRcvd) => (Over, Some(Kind::Rej), None),
             (Call::Establish, RepRcvd) => (Established, Some(Kind::Rtu), None),
             (Call::Notify, Established) => return Err(Errno::ISCONN),
             (Call::Disconnect, Established) => (DreqSent, Some(Kind::Dreq), None),
             (Call::Disconnect, DreqRcvd) => (TimeWait, Some(Kind::Drep), None),
-            (_, state) if state.allows(call, service) => (state, None, None),
+            (_, state) if state.allows(call, is_datagram) => (state, None, None),
             _ => return Err(Errno::INVAL),
         };
         Ok(Step { state, sends, event })
     }
 
     /// Whether a call has its place that changes no state.
-    const fn allows(self, call: Call, service: Service) -> bool {
+    const fn allows(self, call: Call, is_datagram: bool) -> bool {
         use State::*;
         match (call, self) {
             // There is nothing to disconnect, or it was done: Linux takes that, too.
             (Call::Disconnect, Idle | Bound | AddrResolved | RouteResolved) => false,
             (Call::Disconnect, _) => true,
             (Call::Notify, RepSent) => true,
-            (Call::Attributes { .. }, Idle) => false,
-            (Call::Attributes { .. }, _) if matches!(service, Service::Datagram) => true,
-            (Call::Attributes { .. }, ReqRcvd | RepSent | RepRcvd | Established) => true,
-            (Call::Attributes { of_peer }, Bound | AddrResolved | RouteResolved | ReqSent) => {
-                !of_peer
-            }
-            (Call::ReuseAddr(reuse), state) => {
-                matches!(state, Idle) || reuse && !matches!(state, Listening)
-            }
+            (Call::Attributes(_), Idle) => false,
+            (Call::Attributes(_), _) if is_datagram => true,
+            (Call::Attributes(_), ReqRcvd | RepSent | RepRcvd | Established) => true,
+            (Call::Attributes(of_peer), Bound | AddrResolved | RouteResolved | ReqSent) => !of_peer,
+            (Call::ReuseAddr(_), Idle) => true,
+            (Call::ReuseAddr(reuse), state) => reuse && !matches!(state, Listening),
             (Call::AfOnly, Idle | Bound) => true,
             _ => false,
+        }
+    }
+
+    /// A request or an answer was not taken.
+    const fn rejected(self, heard: Heard, is_datagram: bool) -> Event {
+        let reason = match heard {
+            Heard::Message(Kind::Rej, reason) => reason,
+            Heard::HungUp if matches!(self, Self::ReqRcvd) => reason::TIMEOUT,
+            _ => reason::BY_PEER,
+        };
+        match reason {
+            _ if !is_datagram => (EventKind::REJECTED, Status(reason)),
+            reason::NO_LISTENER => (EventKind::UNREACHABLE, sidr::UNSUPPORTED),
+            _ => (EventKind::UNREACHABLE, sidr::REJECTED),
         }
     }
 
@@ -337,19 +324,6 @@ impl State {
             Self::TimeWait => Some(TIME_WAIT),
             _ => None,
         }
-    }
-}
-
-/// A request or an answer was not taken.
-const fn rejected(heard: Heard, service: Service) -> Event {
-    let reason = match heard {
-        Heard::Rej(reason) => reason,
-        _ => reason::BY_PEER,
-    };
-    match service {
-        Service::Connection => Event::Rejected(reason),
-        Service::Datagram if reason == reason::NO_LISTENER => Event::Unreachable(sidr::UNSUPPORTED),
-        Service::Datagram => Event::Unreachable(sidr::REJECTED),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::api::device::Context;
 use crate::connections::again::Request;
 use crate::connections::channel::OBJECT;
 use crate::connections::port::{PortSpace, Purpose, all_of_its_family, is_local, source_to};
-use crate::connections::{All, ChannelKey, Event, IdKey, Queued};
+use crate::connections::{All, ChannelKey, IdKey, Queued};
 use crate::error::CreateError;
 use crate::lifecycle::Device;
 use crate::protocol::cm::message::{Kind, Message};
@@ -54,6 +54,9 @@ pub struct IdEvent {
     /// The argument of an event that the program has [queued itself](CmId::queue_event); else 0.
     pub arg: u64,
 }
+
+/// There is no way to an address.
+const UNREACHABLE: Status = Status(-Errno::EHOSTUNREACH.0);
 
 fn errno(errno: rustix::io::Errno) -> Errno {
     Errno(errno.raw_os_error())
@@ -94,32 +97,13 @@ impl EventChannel {
         descriptor::block(&*self.fd, deadline)
     }
 
-    fn event(&self, Queued { id, event, message }: Queued) -> IdEvent {
-        let arg = if let Event::Own(_, _, arg) = event { arg } else { 0 };
-        let (kind, status, request) = match event {
-            Event::Own(kind, status, _) => (EventKind(kind), status, None),
-            Event::Requested(key) => {
-                let device = self.device;
-                (EventKind::CONNECT_REQUEST, 0, Some(CmId { device, key }))
-            }
-            Event::Its(event) => {
-                let (kind, status) = match event {
-                    cm::Event::AddrResolved => (EventKind::ADDR_RESOLVED, 0),
-                    cm::Event::AddrError(errno) => (EventKind::ADDR_ERROR, -errno),
-                    cm::Event::RouteResolved => (EventKind::ROUTE_RESOLVED, 0),
-                    cm::Event::Responded => (EventKind::CONNECT_RESPONSE, 0),
-                    cm::Event::Established => (EventKind::ESTABLISHED, 0),
-                    cm::Event::Rejected(reason) => (EventKind::REJECTED, reason),
-                    cm::Event::Unreachable(status) => (EventKind::UNREACHABLE, status),
-                    cm::Event::Disconnected(status) => (EventKind::DISCONNECTED, status),
-                    cm::Event::TimewaitExit => (EventKind::TIMEWAIT_EXIT, 0),
-                };
-                (kind, status, None)
-            }
-        };
-        let mut event = CmEvent::new(kind, Status(status));
+    fn event(&self, queued: Queued) -> IdEvent {
+        let Queued { id, event: (kind, status), request, message, arg } = queued;
+        let mut event = CmEvent::new(kind, status);
         event.param = message.as_ref().map_or_else(ConnParam::default, attributes::received);
-        IdEvent { id: id.0, event, qkey: message.map_or(0, |message| message.qkey), request, arg }
+        let qkey = message.map_or(0, |message| message.qkey);
+        let request = request.map(|key| CmId { device: self.device, key });
+        IdEvent { id: id.0, event, qkey, request, arg }
     }
 }
 
@@ -198,8 +182,7 @@ impl CmId {
         self.with(|all, key| {
             let id = all.id(key)?;
             let source = source_to(to).filter(|_| is_local(to));
-            let unreachable = rustix::io::Errno::HOSTUNREACH.raw_os_error();
-            let call = Call::ResolveAddr(source.is_none().then_some(unreachable));
+            let call = Call::ResolveAddr(source.map_or(UNREACHABLE, |_| cm::OK));
             _ = id.judge(call)?;
             let local = id.local.or(from).or(source).unwrap_or(all_of_its_family(to));
             if local.is_ipv4() != to.is_ipv4() {
@@ -329,7 +312,9 @@ impl CmId {
     /// # Errors
     /// ENODEV: this is a forked child.
     pub fn queue_event(&self, kind: EventKind, status: Status, arg: u64) -> Result<(), Errno> {
-        self.with(|all, key| all.push(key, Event::Own(kind.0, status.0, arg), None))
+        self.with(|all, id| {
+            all.push(Queued { id, event: (kind, status), request: None, message: None, arg })
+        })
     }
 
     /// The attributes with which its queue pair goes to INIT, RTR or RTS: `rdma_init_qp_attr`.
@@ -338,7 +323,7 @@ impl CmId {
     /// EINVAL: it has no device; the connection has ended; or the state needs what the peer has not sent.
     pub fn qp_attr(&self, to: QpState) -> Result<QpAttr, Errno> {
         let of_peer = to != QpState::INIT;
-        self.with(|all, key| all.id(key)?.judge(Call::Attributes { of_peer }).map(drop))?;
+        self.with(|all, key| all.id(key)?.judge(Call::Attributes(of_peer)).map(drop))?;
         let port = self.device.engine.port.attributes();
         let mut all = self.device.connections.lock().map_err(errno)?;
         attributes::of_state(all.id(self.key).map_err(errno)?, &port, to)

@@ -2,7 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::message::{Kind, Message};
+use super::message::Message;
 use super::*;
 
 const RC: Service = Service::Connection;
@@ -89,14 +89,12 @@ impl World {
         let end = &mut self.0[end];
         let Step { state, event, .. } = end.state.hear(heard, Service::Connection);
         end.enter(state);
-        match event.expect("what is watched or timed is an event") {
-            Event::Responded | Event::TimewaitExit => {}
-            event @ (Event::AddrResolved | Event::AddrError(_) | Event::RouteResolved) => {
-                panic!("{event:?} of a message")
-            }
-            Event::Established => end.told.established = true,
-            Event::Rejected(_) | Event::Unreachable(_) => end.told.refused = true,
-            Event::Disconnected(_) => {
+        match event.expect("what is watched or timed is an event").0 {
+            EventKind::CONNECT_RESPONSE | EventKind::TIMEWAIT_EXIT => {}
+            EventKind::ESTABLISHED => end.told.established = true,
+            EventKind::REJECTED | EventKind::UNREACHABLE => end.told.refused = true,
+            event => {
+                assert_eq!(event, EventKind::DISCONNECTED);
                 assert!(!end.told.disconnected, "told twice");
                 assert!(self.1, "nobody has ended it");
                 end.told.disconnected = true;
@@ -295,8 +293,8 @@ const STATES: [State; 14] = [
 /// The calls, as the table names them.
 const CALLS: [(&str, Call); 16] = [
     ("`rdma_bind_addr`", Call::Bind),
-    ("`rdma_resolve_addr`", Call::ResolveAddr(None)),
-    ("the same, of another machine's address", Call::ResolveAddr(Some(113))),
+    ("`rdma_resolve_addr`", Call::ResolveAddr(OK)),
+    ("the same, of another machine's address", Call::ResolveAddr(Status(-113))),
     ("`rdma_resolve_route`", Call::ResolveRoute),
     ("`rdma_listen`", Call::Listen),
     ("`rdma_connect`", Call::Connect),
@@ -305,8 +303,8 @@ const CALLS: [(&str, Call); 16] = [
     ("`rdma_establish`", Call::Establish),
     ("`rdma_disconnect`", Call::Disconnect),
     ("`rdma_notify`", Call::Notify),
-    ("`rdma_init_qp_attr`, INIT", Call::Attributes { of_peer: false }),
-    ("the same, RTR and RTS", Call::Attributes { of_peer: true }),
+    ("`rdma_init_qp_attr`, INIT", Call::Attributes(false)),
+    ("the same, RTR and RTS", Call::Attributes(true)),
     ("REUSEADDR is set", Call::ReuseAddr(true)),
     ("REUSEADDR is cleared", Call::ReuseAddr(false)),
     ("AFONLY", Call::AfOnly),
@@ -354,9 +352,9 @@ fn each_call_has_its_place_where_the_table_says_and_nowhere_else() {
             let called = called.ok().map(|called| {
                 let event = match called.event {
                     None => "",
-                    Some(Event::AddrResolved) => "ADDR_RESOLVED",
-                    Some(Event::AddrError(113)) => "ADDR_ERROR",
-                    Some(Event::RouteResolved) => "ROUTE_RESOLVED",
+                    Some((EventKind::ADDR_RESOLVED, OK)) => "ADDR_RESOLVED",
+                    Some((EventKind::ADDR_ERROR, Status(-113))) => "ADDR_ERROR",
+                    Some((EventKind::ROUTE_RESOLVED, OK)) => "ROUTE_RESOLVED",
                     Some(event) => panic!("{event:?} without an answer"),
                 };
                 (format!("{:?}", called.state), event.to_owned())
@@ -373,19 +371,22 @@ fn a_datagram_service_has_one_answer() {
     let ends = |event| Step { state: State::Over, sends: None, event: Some(event) };
     let accepted = State::ReqRcvd.call(Call::Accept, Service::Datagram);
     assert_eq!(accepted.map(|called| called.state), Ok(State::Over));
-    assert_eq!(hear(Heard::Rep), ends(Event::Established));
-    assert_eq!(hear(Heard::Rej(reason::BY_PEER)), ends(Event::Unreachable(2)));
-    assert_eq!(hear(Heard::Rej(reason::NO_LISTENER)), ends(Event::Unreachable(1)));
-    assert_eq!(hear(Heard::TimedOut), ends(Event::Unreachable(TIMED_OUT)));
+    let rejected = |reason| hear(Heard::Message(Kind::Rej, reason));
+    let unreachable = |status| ends((EventKind::UNREACHABLE, status));
+    assert_eq!(hear(Heard::Message(Kind::Rep, 0)), ends((EventKind::ESTABLISHED, OK)));
+    assert_eq!(rejected(reason::BY_PEER), unreachable(Status(2)));
+    assert_eq!(rejected(reason::NO_LISTENER), unreachable(Status(1)));
+    assert_eq!(hear(Heard::TimedOut), unreachable(TIMED_OUT));
     assert!(!State::ReqRcvd.is_watched(Service::Datagram));
 }
 
 #[test]
 fn who_goes_before_the_answer_waited_too_long_and_who_goes_later_has_rejected() {
     let hear = |state: State| state.hear(Heard::HungUp, Service::Connection).event;
-    assert_eq!(hear(State::ReqRcvd), Some(Event::Rejected(reason::TIMEOUT)));
+    let rejected = |reason| Some((EventKind::REJECTED, Status(reason)));
+    assert_eq!(hear(State::ReqRcvd), rejected(reason::TIMEOUT));
     for state in [State::ReqSent, State::RepSent, State::RepRcvd] {
-        assert_eq!(hear(state), Some(Event::Rejected(reason::BY_PEER)));
+        assert_eq!(hear(state), rejected(reason::BY_PEER));
     }
 }
 
