@@ -38,27 +38,18 @@ fn live<A: Device, P: Device>(
     passive
 }
 
-/// Hears that its peer is gone: after so many steps. It disconnects, too, where they were connected.
-#[track_caller]
-fn hears_of_it<D: Device>(stays: &mut Peer<D>, steps: usize) {
-    let before = stays.state;
-    while stays.state.hears_of_a_peer_that_is_gone() {
-        stays.next();
-    }
-    let (stood, after) = (steps >= STANDS, stays.state);
-    assert_eq!(stays.was_connected, stood, "in {before:?}, after {steps} steps");
-    assert_eq!(after, if stood { Side::Disconnected } else { Side::Over }, "from {before:?}");
-    assert_eq!(stays.call(Call::Disconnect).is_ok(), stood, "from {before:?}");
-}
+/// A side that stays, and the process of the other one. That is kept: it is to be gone because it was killed.
+type Bereaved<D> = (Peer<D>, Far);
 
-/// One of the two sides, and then the other one of another connection, is killed after so many steps; those that stay.
-fn bereaved<D: Device>(steps: usize) -> [Peer<D>; 2] {
+/// One of the two sides, and then the other one of another connection, is killed after so many steps: the active side that
+/// stays, and the passive one.
+fn bereaved<D: Device>(steps: usize) -> [Bereaved<D>; 2] {
     let killed = Far::open_in(&fabric());
     let mut listener = Peer::on(&killed);
     let mut active = Peer::<D>::resolved(listener.listen_at_any());
     let _passive = live(steps, &mut active, &mut listener);
     killed.kill();
-    hears_of_it(&mut active, steps);
+    let active = (active, killed);
 
     let killed = Far::open_in(&fabric());
     let (mut listener, addr) = Peer::<D>::listening();
@@ -67,17 +58,39 @@ fn bereaved<D: Device>(steps: usize) -> [Peer<D>; 2] {
     let passive = live(steps, &mut dies, &mut listener);
     wait_for("the request has come", || passive.is_some() || listener.is_readable());
     killed.kill();
-    let mut passive = passive.unwrap_or_else(|| listener.requested());
-    hears_of_it(&mut passive, steps);
+    let passive = passive.unwrap_or_else(|| listener.requested());
     listener.is_silent();
-    [active, passive]
+    [active, (passive, killed)]
 }
 
-/// What follows is the end of the time-wait state, if there was a connection, and nothing else.
+/// Hears that its peer is gone, and disconnects, too, where they were connected.
 #[track_caller]
-fn are_over<D: Device>(bereaved: Vec<Peer<D>>) {
-    for mut stays in bereaved {
-        if stays.was_connected {
+fn hears_of_it<D: Device>(stays: &mut Peer<D>, stood: bool) {
+    let before = stays.state;
+    while stays.state.hears_of_a_peer_that_is_gone() {
+        let event = stays.next();
+        // As if it had destroyed its identifier (M5).
+        if event.kind == EventKind::REJECTED && matches!(before, Side::Requesting | Side::Answered)
+        {
+            assert_eq!(RejectReason(event.status.0), RejectReason::BY_PEER, "from {before:?}");
+        }
+    }
+    assert_eq!(stays.was_connected, stood, "from {before:?}");
+    let over = if stood { Side::Disconnected } else { Side::Over };
+    assert_eq!(stays.state, over, "from {before:?}");
+    assert_eq!(stays.call(Call::Disconnect).is_ok(), stood, "from {before:?}");
+}
+
+/// After each of these numbers of steps: who stays hears of it, and nothing more but the end of the time-wait state.
+#[track_caller]
+fn who_stays_hears_of_it<D: Device>(steps: impl Iterator<Item = usize>) {
+    let of = |steps| bereaved::<D>(steps).map(|of| (of, steps >= STANDS));
+    let mut all: Vec<_> = steps.flat_map(of).collect();
+    for ((stays, _), stood) in &mut all {
+        hears_of_it(stays, *stood);
+    }
+    for ((mut stays, _), stood) in all {
+        if stood {
             stays.expect(EventKind::TIMEWAIT_EXIT);
         }
         stays.is_silent();
@@ -88,11 +101,18 @@ fn are_over<D: Device>(bereaved: Vec<Peer<D>>) {
 }
 
 fn m04_who_is_killed_before_the_connection_stands_is_told_as_rejected<D: Device>() {
-    are_over((1..STANDS).flat_map(bereaved::<D>).collect());
+    who_stays_hears_of_it::<D>(1..STANDS);
+}
+
+fn m04_who_answers_a_peer_that_was_killed_fails<D: Device>() {
+    let [_, (mut passive, _killed)] = bereaved::<D>(2);
+    assert_eq!(passive.call(Call::Accept), Err(Errno::EINVAL), "the peer was killed");
+    let [(mut active, _killed), _] = bereaved::<D>(4);
+    assert_eq!(active.call(Call::Establish), Err(Errno::EINVAL), "the peer was killed");
 }
 
 fn m06_who_is_killed_in_a_connection_is_told_as_disconnected<D: Device>() {
-    are_over((STANDS..=ENDS).flat_map(bereaved::<D>).collect());
+    who_stays_hears_of_it::<D>(STANDS..=ENDS);
 }
 
 fn m07_a_port_is_free_when_its_holder_is_killed<D: Device>() {

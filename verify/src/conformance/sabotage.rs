@@ -274,12 +274,8 @@ fn a_process_that_lives_on_is_noticed() {
             scope.spawn(move || {
                 let said = catch_unwind(case.run).expect_err(case.name);
                 let said = said.downcast_ref::<String>().expect("a message with its values");
-                let noticed = [
-                    "no event comes in Requesting",
-                    "no event comes in Connected",
-                    "nobody has it",
-                ];
-                assert!(noticed.iter().any(|why| said.starts_with(why)), "{}: {said}", case.name);
+                let noticed = ["no event comes in", "the peer was killed", "nobody has it"];
+                assert!(noticed.iter().any(|why| said.contains(why)), "{}: {said}", case.name);
             });
         }
     });
