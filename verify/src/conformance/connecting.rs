@@ -66,6 +66,50 @@ fn m01_a_call_before_its_time_fails_and_changes_nothing<D: Device>() {
     passive.expect(EventKind::ESTABLISHED);
 }
 
+fn m01_an_identifier_goes_one_way_and_once<D: Device>() {
+    let (mut listener, addr) = Peer::<D>::listening();
+    let steps = [
+        CmCall::Bind(SocketAddr::new(addr.ip(), 0)),
+        CmCall::ResolveAddr(addr),
+        CmCall::ResolveRoute,
+        CmCall::Listen,
+        CmCall::Connect(ConnParam::new(1, Vec::new())),
+    ];
+    let only = |peer: &mut Peer<D>, next: &[CmCall]| {
+        for step in steps.iter().filter(|&step| !next.contains(step)) {
+            assert_eq!(peer.id.call(step), Err(Errno::EINVAL), "{step:?} in {:?}", peer.state);
+        }
+        peer.is_silent();
+    };
+    only(&mut listener, &[]);
+    let mut active = Peer::<D>::near();
+    active.id.call(&steps[1]).unwrap();
+    active.expect(EventKind::ADDR_RESOLVED);
+    only(&mut active, &steps[2..3]);
+    active.id.call(&steps[2]).unwrap();
+    active.expect(EventKind::ROUTE_RESOLVED);
+    only(&mut active, &steps[4..]);
+    active.call(Call::Connect).unwrap();
+    only(&mut active, &[]);
+    let mut passive = listener.requested();
+    only(&mut passive, &[]);
+    passive.call(Call::Accept).unwrap();
+    active.expect(EventKind::CONNECT_RESPONSE);
+    active.call(Call::Establish).unwrap();
+    passive.expect(EventKind::ESTABLISHED);
+    let mut sides = [active, passive];
+    sides.iter_mut().for_each(|side| only(side, &[]));
+    for side in &mut sides {
+        side.call(Call::Disconnect).unwrap();
+    }
+    for side in &mut sides {
+        side.expect(EventKind::DISCONNECTED);
+        side.call(Call::Disconnect).unwrap();
+        side.expect(EventKind::TIMEWAIT_EXIT);
+        only(side, &[]);
+    }
+}
+
 fn m02_each_event_is_taken_once<D: Device>() {
     let (mut listener, addr) = Peer::<D>::listening();
     let mut active = Peer::<D>::requesting(addr);

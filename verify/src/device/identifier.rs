@@ -10,7 +10,7 @@ use super::{Device, Made, QpState};
 
 /// A call of an identifier. As data it has one form on its way to another process, and wherever else it is only handed
 /// on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CmCall {
     /// `rdma_bind_addr`.
     Bind(SocketAddr),
