@@ -111,24 +111,25 @@ pub fn requested(
 pub fn migrate_id(id: *const rdma_cm_id, channel: *const rdma_event_channel) -> Result<(), Errno> {
     let slot = IDS.find(id)?;
     let to = if channel.is_null() { None } else { Some(CHANNELS.find(channel)?) };
-    if to.is_none() && slot.with(|id| id.is_synchronous)? {
-        return Err(Errno::INVAL);
-    }
     let from = CHANNELS.find(channel_of(slot))?;
     let move_to = |on: &'static Slot<Channel>| {
         let moved = with_both(from, on, |channel| {
             slot.with(|id| {
+                if to.is_none() && id.is_synchronous {
+                    return Err(Errno::INVAL);
+                }
                 id.cm()?.migrate(channel)?;
+                let own = replace(&mut id.is_synchronous, to.is_none()).then(|| channel_of(slot));
                 slot.store(offset_of!(rdma_cm_id, channel), on.face());
-                Ok((replace(&mut id.is_synchronous, to.is_none()), slot.side().reports.taken()))
+                Ok((own, slot.side().reports.taken()))
             })
         });
         moved??
     };
-    let (was_synchronous, taken) = on_channel(to, move_to)?;
-    if was_synchronous {
+    let (own, taken) = on_channel(to, move_to)?;
+    if let Some(own) = own {
         forget_event(slot);
-        channel::destroy_event_channel(from.face());
+        channel::destroy_event_channel(own);
     }
     slot.side().reports.wait_for(taken);
     Ok(())

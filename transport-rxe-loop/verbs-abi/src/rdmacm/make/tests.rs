@@ -1,6 +1,7 @@
 //! Identifiers that move, and what fails half-way, called as C does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use super::*;
 use crate::rdmacm::connect::tests::{Side, fails, ok, with_address};
@@ -60,9 +61,35 @@ fn what_is_synchronous_needs_a_channel_to_move_to() {
     side.destroy();
 }
 
+#[test]
+fn identifiers_move_past_each_other() {
+    let sides = [Side::new(), Side::new()];
+    let [(first, one), (second, two)] =
+        sides.each_ref().map(|side| (elsewhere(side.id), elsewhere(side.channel)));
+    let (done, are_done) = mpsc::channel();
+    for (id, home, away) in [(first, one, two), (second, two, one)] {
+        let done = done.clone();
+        thread::spawn(move || {
+            for _ in 0..1000 {
+                for channel in [away(), away(), home()] {
+                    // SAFETY: as C does it.
+                    ok(unsafe { rdma_migrate_id(id(), channel) });
+                }
+            }
+            done.send(()).unwrap();
+        });
+    }
+    for _ in &sides {
+        are_done.recv_timeout(Duration::from_secs(20)).expect("they wait for each other");
+    }
+    sides.into_iter().for_each(Side::destroy);
+}
+
 /// What a C function says.
 fn call(returned: c_int) -> Result<(), Errno> {
-    if returned == 0 { Ok(()) } else { Err(Errno::last()) }
+    let said = if returned == 0 { Ok(()) } else { Err(Errno::last()) };
+    fault::step();
+    said
 }
 
 /// A channel, until this is dropped.
@@ -247,7 +274,40 @@ fn descriptors_are_refused() {
 }
 
 #[test]
+#[ignore = "counts what its process has: the test below runs it in one of its own"]
+fn system_calls_are_refused() {
+    let before = used_once();
+    for program in PROGRAMS {
+        for call in CALLS {
+            let mut failures = 0;
+            for steps in 0.. {
+                let (done, is_refused) = fault::from_step(steps, call, program);
+                assert_eq!(Census::take(), before, "{call:?} from step {steps} on: {done:?}");
+                if !is_refused {
+                    break;
+                }
+                failures += u32::from(done.is_err());
+            }
+            assert!(failures > 1, "{call:?}");
+        }
+    }
+}
+
+/// What may fail for want of memory, but for memory itself, without which the process ends, and messages, which can get lost.
+const CALLS: [(libc::c_long, Option<c_int>); 8] = [
+    (libc::SYS_socket, None),
+    (libc::SYS_bind, None),
+    (libc::SYS_listen, None),
+    (libc::SYS_connect, None),
+    (libc::SYS_accept4, None),
+    (libc::SYS_epoll_create1, None),
+    (libc::SYS_epoll_ctl, Some(libc::EPOLL_CTL_ADD)),
+    (libc::SYS_timerfd_create, None),
+];
+
+#[test]
 fn what_fails_half_way_gives_back_what_it_took() {
     in_its_own_process("rdmacm::make::tests::places_are_refused");
     in_its_own_process("rdmacm::make::tests::descriptors_are_refused");
+    in_its_own_process("rdmacm::make::tests::system_calls_are_refused");
 }
