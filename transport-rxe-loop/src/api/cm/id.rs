@@ -245,7 +245,7 @@ impl CmId {
             let (Some(local), Some(remote)) = (id.local, id.remote) else {
                 return Err(rustix::io::Errno::INVAL);
             };
-            id.retry_count = message.retry_count;
+            id.retry_count = message.param.retry_count;
             let place = connections.place(id.space, remote, id.sharing);
             Ok(Request::new(place, Message { addresses: [local, remote], ..message }))
         })?;

@@ -2,6 +2,8 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use cq_core::cm::ConnParam;
+
 use super::message::Message;
 use super::*;
 
@@ -395,17 +397,19 @@ fn messages_arrive_as_they_were_sent_and_other_bytes_do_not() {
     let message = Message {
         service: Service::Datagram,
         addresses: ["192.0.2.1:1".parse().unwrap(), "[2001:db8::1]:65535".parse().unwrap()],
-        qp_num: 1,
         psn: 2,
         qkey: 3,
         reason: -4,
-        srq: true,
-        responder_resources: 5,
-        initiator_depth: 6,
-        flow_control: 7,
-        retry_count: 8,
-        rnr_retry_count: 9,
-        private_data: vec![10; 255],
+        param: ConnParam {
+            qp_num: 1,
+            srq: true,
+            private_data: vec![10; 255],
+            responder_resources: 5,
+            initiator_depth: 6,
+            flow_control: true,
+            retry_count: 8,
+            rnr_retry_count: 9,
+        },
         ..Message::of(Kind::Req)
     };
     let bytes = message.to_bytes();
