@@ -112,7 +112,7 @@ impl Listening {
                 // It has not been sent yet.
                 None => return self.silent.push((socket, None)),
                 Some((_, Some(message))) if is_for(&message, place) => message,
-                Some(_) => return socket::refuse(socket),
+                Some(_) => return socket::refuse(&socket),
             },
         };
         let is_announced = self.rings.remove(&request.addresses[0])
@@ -136,9 +136,9 @@ impl Listening {
     /// Ends it. Who waits is told, even if a forked child has the sockets, too.
     pub fn end(self, bound: &Bound) {
         socket::end(&bound.socket);
-        self.silent.into_iter().for_each(|(socket, _)| socket::hang_up(socket));
+        self.silent.iter().for_each(|(socket, _)| socket::end(socket));
         while let Ok(socket) = accept(bound) {
-            socket::hang_up(socket);
+            socket::end(&socket);
         }
     }
 }

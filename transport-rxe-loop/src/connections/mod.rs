@@ -292,7 +292,7 @@ impl All {
             id.leave(channel);
         }
         if !state.is_open() {
-            id.socket.take().into_iter().for_each(socket::hang_up);
+            id.socket.take().iter().for_each(socket::end);
         }
     }
 

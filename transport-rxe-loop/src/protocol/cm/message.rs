@@ -148,16 +148,12 @@ pub const ADDRESS: usize = 18;
 
 /// An address as bytes, an IPv4 one as the IPv6 one that it is mapped to.
 #[must_use]
-pub fn address_bytes(address: SocketAddr) -> [u8; ADDRESS] {
+pub fn address_bytes(address: SocketAddr) -> Vec<u8> {
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
         IpAddr::V6(ip) => ip,
     };
-    let mut bytes = [0; ADDRESS];
-    let (first, port) = bytes.split_at_mut(size_of_val(&ip.octets()));
-    first.copy_from_slice(&ip.octets());
-    port.copy_from_slice(&address.port().to_be_bytes());
-    bytes
+    [&ip.octets()[..], &address.port().to_be_bytes()].concat()
 }
 
 /// The address of these bytes.
