@@ -9,6 +9,7 @@ use cq_core::setup::QpType;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{self, SocketFlags, SocketType};
 
+use super::id::Id;
 use super::port::{Bound, Place};
 use super::{All, IdKey, Queued, socket};
 use crate::protocol::cm::message::{Kind, Message};
@@ -157,8 +158,9 @@ fn is_for(message: &Message, place: &Place) -> bool {
 impl All {
     /// Accepts the requests that have arrived at a listener, as many as may wait.
     pub(super) fn accept_requests(&mut self, key: IdKey) -> Result<(), Errno> {
-        let id = self.id(key)?;
-        let (Some(bound), Some(listening)) = (&id.bound, &mut id.listening) else { return Ok(()) };
+        let Ok(Id { bound: Some(bound), listening: Some(listening), .. }) = self.id(key) else {
+            return Ok(());
+        };
         let (requests, mut outcome) = listening.arrived(bound);
         for (socket, message) in requests {
             let requested = self.requested(key, socket, message);

@@ -26,7 +26,7 @@ use cq_core::setup::QpType;
 use rustix::io::Errno;
 
 use self::again::Unsent;
-use self::channel::{Channel, Ready};
+use self::channel::Channel;
 use self::id::Id;
 use self::listening::Listening;
 use self::port::{Place, PortSpace, Purpose, Sharing};
@@ -115,12 +115,12 @@ impl All {
         Ok((key, fd))
     }
 
-    /// Checks that the program has not closed the descriptor of a channel.
+    /// The channel of a key.
     ///
     /// # Errors
-    /// BADF: it has.
-    pub fn check(&self, key: ChannelKey) -> Result<(), Errno> {
-        self.channels.get(&key).ok_or(Errno::BADF)?.epoll().map(drop)
+    /// EINVAL: there is none.
+    pub fn channel(&mut self, key: ChannelKey) -> Result<&mut Channel, Errno> {
+        self.channels.get_mut(&key).ok_or(Errno::INVAL)
     }
 
     /// Destroys a channel, and the identifiers that use it.
@@ -184,9 +184,7 @@ impl All {
 
     /// Moves an identifier, with its events, to another channel.
     pub fn migrate(&mut self, key: IdKey, to: ChannelKey) -> Result<(), Errno> {
-        if !self.channels.contains_key(&to) {
-            return Err(Errno::INVAL);
-        }
+        self.channel(to)?;
         let (id, channel) = self.of(key)?;
         let (deadline, events) = (id.deadline, channel.take_those_of(key));
         id.leave(channel);
@@ -209,14 +207,10 @@ impl All {
     /// # Errors
     /// EMFILE, ENFILE: there is none, but a request for which no descriptor is free.
     pub fn take(&mut self, channel: ChannelKey) -> Result<Option<Queued>, Errno> {
-        let get = |all: &mut Self| {
-            let channel = all.channels.get_mut(&channel).ok_or(Errno::INVAL)?;
-            Ok::<_, Errno>(channel.pop())
-        };
-        let mut taken = get(self)?;
+        let mut taken = self.channel(channel)?.pop();
         if taken.is_none() {
             let worked = self.work(channel);
-            taken = get(self)?;
+            taken = self.channel(channel)?.pop();
             if taken.is_none() {
                 worked?;
             }
@@ -234,20 +228,11 @@ impl All {
     /// Hears what has arrived for the identifiers of a channel. What fails for one is not in the way of another.
     fn work(&mut self, key: ChannelKey) -> Result<(), Errno> {
         let mut worked = Ok(());
-        for ready in self.channels.get(&key).ok_or(Errno::INVAL)?.ready() {
-            let done = match ready {
-                Ready::Id(id) if self.id(id).is_ok_and(|id| id.listening.is_some()) => {
-                    self.accept_requests(id)
-                }
-                Ready::Id(id) => self.hear(id),
-                Ready::Timer => {
-                    while let Some(id) = self.channels.get(&key).and_then(Channel::overdue) {
-                        self.time_out(id)?;
-                    }
-                    Ok(())
-                }
-            };
-            worked = worked.and(done);
+        for id in self.channel(key)?.ready() {
+            worked = worked.and(self.accept_requests(id)).and(self.hear(id));
+        }
+        while let Some(id) = self.channel(key)?.overdue() {
+            self.time_out(id)?;
         }
         worked
     }
