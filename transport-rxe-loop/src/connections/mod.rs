@@ -291,8 +291,7 @@ impl All {
         let Some(kind) = called.sends else { return Ok(()) };
         message.kind = kind;
         let socket = id.socket.as_ref().ok_or(Errno::INVAL)?;
-        let sent = socket::send(socket, &message);
-        match (sent, kind) {
+        match (socket::send(socket, &message), kind) {
             (Ok(()), _) | (Err(_), Kind::Rej | Kind::Drep) => {}
             (Err(_), Kind::Dreq) => return self.heard(key, Heard::HungUp, None),
             (Err(_), _) => {
@@ -301,8 +300,7 @@ impl All {
             }
         }
         self.enter(key, called.state);
-        let (id, channel) = self.of(key)?;
-        id.watch(key, channel)
+        Ok(())
     }
 
     /// A call that looks for what an identifier connects to: the event comes at once.

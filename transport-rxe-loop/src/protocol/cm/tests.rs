@@ -367,6 +367,19 @@ fn each_call_has_its_place_where_the_table_says_and_nowhere_else() {
     }
 }
 
+/// So no other call has a socket that it begins to watch.
+#[test]
+fn what_is_heard_begins_where_an_identifier_listens_or_requests_a_connection() {
+    for (name, call) in CALLS {
+        for (state, service) in STATES.iter().flat_map(|&it| [(it, RC), (it, Service::Datagram)]) {
+            let Ok(called) = state.call(call, service) else { continue };
+            let begins = !state.is_watched(service) && called.state.is_watched(service);
+            let may_begin = matches!(call, Call::Listen | Call::Connect);
+            assert_eq!(begins, may_begin, "{name} in {state:?}");
+        }
+    }
+}
+
 #[test]
 fn a_datagram_service_has_one_answer() {
     let hear = |heard| State::ReqSent.hear(heard, Service::Datagram);
