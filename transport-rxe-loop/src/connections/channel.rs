@@ -124,6 +124,11 @@ impl Channel {
         Vec::from(of_it as VecDeque<Queued>)
     }
 
+    /// How many requests for connections to a listener are queued.
+    pub fn waiting(&self, listener: IdKey) -> usize {
+        self.queue.iter().filter(|queued| queued.id == listener && queued.request.is_some()).count()
+    }
+
     fn settle(&self) {
         if self.queue.is_empty() {
             let _ = self.has_events.get().and_then(|fd| read(fd, &mut [0]));

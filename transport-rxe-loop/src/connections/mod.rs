@@ -174,7 +174,6 @@ impl All {
         let Ok((id, channel)) = self.of(key) else { return };
         let requests = channel.take_those_of(key);
         if let (Some(listening), Some(bound)) = (id.listening.take(), &id.bound) {
-            channel.unwatch(&listening.bell);
             listening.end(bound);
         }
         self.ids.remove(&key);
@@ -216,9 +215,6 @@ impl All {
             }
         }
         if let Some(Queued { id, request: Some(_), .. }) = taken {
-            if let Ok(Id { listening: Some(listening), .. }) = self.id(id) {
-                listening.leaves();
-            }
             // If it fails, the bell stays readable, and it is told when nothing else is left.
             let _ = self.accept_requests(id);
         }
