@@ -62,7 +62,6 @@ pub struct Queued {
 #[derive(Debug)]
 pub struct Connections {
     shm: &'static Shm,
-    fabric: String,
     all: Mutex<All>,
     /// Locked for a moment, also under `all`.
     unsent: Mutex<Unsent>,
@@ -80,8 +79,7 @@ impl Connections {
     /// For an attached process.
     pub fn new(shm: &'static Shm) -> Self {
         let all = All { channels: BTreeMap::new(), ids: BTreeMap::new(), next: channel::FIRST_ID };
-        let fabric = shm.file_id().to_string();
-        Self { shm, fabric, all: Mutex::new(all), unsent: Mutex::default() }
+        Self { shm, all: Mutex::new(all), unsent: Mutex::default() }
     }
 
     /// The fabric's state, for one thread at a time.
@@ -97,7 +95,7 @@ impl Connections {
 
     /// The place of an address in this fabric.
     pub fn place(&self, space: PortSpace, addr: SocketAddr, sharing: Sharing) -> Place {
-        Place { fabric: self.fabric.clone(), space, addr, sharing }
+        Place { fabric: self.shm.file_id(), space, addr, sharing }
     }
 }
 
