@@ -109,7 +109,7 @@ impl All {
         let sent = self.send(key, request);
         self.settle(key, request, sent).unwrap_or_else(|_| {
             // Its answer would not be heard. Without its channel, nobody is to be told.
-            let _ = self.heard(key, Heard::TimedOut, None);
+            let _ = self.heard(key, (Heard::TimedOut, None));
             false
         })
     }
@@ -141,7 +141,7 @@ impl All {
         let (id, channel) = self.of(key)?;
         id.socket = id.bound.take().map(|bound| bound.socket);
         match refused {
-            Some(refused) => self.heard(key, refused, None)?,
+            Some(refused) => self.heard(key, (refused, None))?,
             None => id.watch(key, channel)?,
         }
         Ok(false)

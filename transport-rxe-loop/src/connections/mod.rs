@@ -232,24 +232,23 @@ impl All {
     }
 
     fn hear(&mut self, key: IdKey) -> Result<(), Errno> {
-        let Ok(id) = self.id(key) else { return Ok(()) };
-        let Some((heard, message)) = id.socket.as_ref().and_then(socket::hear) else {
-            return Ok(());
-        };
-        self.heard(key, heard, message)
+        let socket = self.id(key).ok().and_then(|id| id.socket.as_ref());
+        socket.and_then(socket::hear).map_or(Ok(()), |heard| self.heard(key, heard))
     }
 
-    fn heard(&mut self, key: IdKey, heard: Heard, message: Option<Message>) -> Result<(), Errno> {
+    fn heard(&mut self, key: IdKey, (heard, message): socket::Came) -> Result<(), Errno> {
         let id = self.id(key)?;
         let after = id.state.hear(heard, id.service());
         if let Some(message) = message.as_ref().filter(|message| message.kind == Kind::Rep) {
             id.peer = Some(message.clone());
         }
-        self.enter(key, after.state);
-        after.event.map_or(Ok(()), |event| self.report(key, event, message))
+        self.step(key, after, message)
     }
 
-    fn report(&mut self, id: IdKey, event: Event, message: Option<Message>) -> Result<(), Errno> {
+    /// Goes where a step leads, and queues the event of it.
+    fn step(&mut self, id: IdKey, step: Step, message: Option<Message>) -> Result<(), Errno> {
+        self.enter(id, step.state);
+        let Some(event) = step.event else { return Ok(()) };
         self.push(Queued { id, event, request: None, message, arg: 0 })
     }
 
@@ -257,8 +256,7 @@ impl All {
     pub fn time_out(&mut self, key: IdKey) -> Result<(), Errno> {
         let socket = self.id(key)?.socket.as_ref();
         let last = socket.and_then(|it| socket::hear(it).or_else(|| socket::hear_the_last(it)));
-        let (heard, message) = last.unwrap_or((Heard::TimedOut, None));
-        self.heard(key, heard, message)
+        self.heard(key, last.unwrap_or((Heard::TimedOut, None)))
     }
 
     /// Changes the state of an identifier.
@@ -287,14 +285,13 @@ impl All {
         let socket = id.socket.as_ref().ok_or(Errno::INVAL)?;
         match (socket::send(socket, &message), kind) {
             (Ok(()), _) | (Err(_), Kind::Rej | Kind::Drep) => {}
-            (Err(_), Kind::Dreq) => return self.heard(key, Heard::HungUp, None),
+            (Err(_), Kind::Dreq) => return self.heard(key, (Heard::HungUp, None)),
             (Err(_), _) => {
                 self.enter(key, State::Over);
                 return Err(Errno::INVAL);
             }
         }
-        self.enter(key, called.state);
-        Ok(())
+        self.step(key, called, None)
     }
 
     /// A call that looks for what an identifier connects to: the event comes at once.
@@ -302,9 +299,8 @@ impl All {
     /// # Errors
     /// EINVAL: it has no place in the state.
     pub fn look(&mut self, key: IdKey, call: Call) -> Result<(), Errno> {
-        let Step { state, event, .. } = self.id(key)?.judge(call)?;
-        self.enter(key, state);
-        event.map_or(Ok(()), |event| self.report(key, event, None))
+        let called = self.id(key)?.judge(call)?;
+        self.step(key, called, None)
     }
 
     /// Takes a port.
@@ -316,8 +312,7 @@ impl All {
         let called = id.judge(Call::Bind)?;
         let bound = place.bind(purpose)?;
         (id.local, id.bound) = (Some(bound.place.addr), Some(bound));
-        self.enter(key, called.state);
-        Ok(())
+        self.step(key, called, None)
     }
 
     /// Accepts requests from a bound identifier on, with so many waiting at most.
@@ -333,7 +328,6 @@ impl All {
         channel.watch(&listening.bell, key)?;
         listening.begin(bound)?;
         id.listening = Some(listening);
-        self.enter(key, called.state);
-        Ok(())
+        self.step(key, called, None)
     }
 }

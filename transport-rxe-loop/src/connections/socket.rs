@@ -23,8 +23,11 @@ pub fn send(socket: &KeptFd, message: &Message) -> Result<(), Errno> {
     Ok(())
 }
 
+/// What an end hears, and the message that is.
+pub type Came = (Heard, Option<Message>);
+
 /// What has arrived, with its message; `None` if nothing has.
-pub fn hear(socket: &KeptFd) -> Option<(Heard, Option<Message>)> {
+pub fn hear(socket: &KeptFd) -> Option<Came> {
     // One byte more than a message has, to see that there is too much.
     let mut bytes = [0; MAX + 1];
     loop {
@@ -43,7 +46,7 @@ pub fn hear(socket: &KeptFd) -> Option<(Heard, Option<Message>)> {
 }
 
 /// What had arrived, once nothing more can.
-pub fn hear_the_last(socket: &KeptFd) -> Option<(Heard, Option<Message>)> {
+pub fn hear_the_last(socket: &KeptFd) -> Option<Came> {
     let _ = socket.get().and_then(|socket| net::shutdown(socket, Shutdown::Read));
     hear(socket).filter(|(heard, _)| *heard != Heard::HungUp)
 }
