@@ -117,11 +117,11 @@ impl Channel {
     }
 
     /// Takes the events that are of an identifier.
-    pub fn take_those_of(&mut self, id: IdKey) -> Vec<Queued> {
+    pub fn take_those_of(&mut self, id: IdKey) -> VecDeque<Queued> {
         let (of_it, rest) = self.queue.drain(..).partition(|queued| queued.id == id);
         self.queue = rest;
         self.settle();
-        Vec::from(of_it as VecDeque<Queued>)
+        of_it
     }
 
     /// How many requests for connections to a listener are queued.

@@ -139,7 +139,7 @@ fn is_for(message: &Message, place: &Place) -> bool {
 }
 
 impl All {
-    /// Accepts the requests that have arrived at a listener, as many as may wait.
+    /// Accepts the requests that have arrived at an identifier, if it listens: as many as may wait.
     pub(super) fn accept_requests(&mut self, key: IdKey) -> Result<(), Errno> {
         let Ok((Id { bound: Some(bound), listening: Some(listening), .. }, channel)) = self.of(key)
         else {

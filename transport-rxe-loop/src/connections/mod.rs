@@ -265,7 +265,7 @@ impl All {
         let deadline = state.patience().and_then(|patience| Instant::now().checked_add(patience));
         channel.set_deadline(key, id.deadline, deadline);
         (id.state, id.deadline) = (state, deadline);
-        if !state.is_open() || !state.is_watched(id.service()) {
+        if !state.is_watched(id.service()) {
             id.leave(channel);
         }
         if !state.is_open() {

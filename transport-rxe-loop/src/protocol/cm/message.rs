@@ -57,7 +57,7 @@ pub struct Message {
     pub qkey: u32,
     /// REJ: the reason.
     pub reason: i32,
-    /// REQ, REP: what the sender's user has given. Of a REP, the number of retries is not used. REJ: the private data alone.
+    /// REQ, REP: the sender's parameters; nobody uses the retry count of a REP. REJ: the private data alone.
     pub param: ConnParam,
 }
 
