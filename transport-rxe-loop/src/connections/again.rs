@@ -16,7 +16,7 @@ use rustix::net::SocketType;
 use super::port::{self, Place};
 use super::{All, Connections, IdKey, socket};
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{Call, Heard, State, reason};
+use crate::protocol::cm::{Call, Received, State, reason};
 
 /// A request that is to be sent.
 #[derive(Debug)]
@@ -108,8 +108,8 @@ impl All {
         }
         let sent = self.send(key, request);
         self.settle(key, request, sent).unwrap_or_else(|_| {
-            // Its answer would not be heard. Without its channel, nobody is to be told.
-            let _ = self.heard(key, (Heard::TimedOut, None));
+            // Its answer would not be received.
+            let _ = self.received(key, (Received::TimedOut, None));
             false
         })
     }
@@ -133,15 +133,15 @@ impl All {
     ) -> Result<bool, Errno> {
         let refused = match sent {
             Ok(()) => None,
-            Err(Errno::AGAIN) => Some(Heard::Message(Kind::Rej, reason::BY_PEER)),
+            Err(Errno::AGAIN) => Some(Received::Message(Kind::Rej, reason::BY_PEER)),
             // What the system refused it may grant the next time.
             Err(_) if request.pause <= LAST_PAUSE => return Ok(true),
-            Err(_) => Some(Heard::Message(Kind::Rej, reason::NO_LISTENER)),
+            Err(_) => Some(Received::Message(Kind::Rej, reason::NO_LISTENER)),
         };
         let (id, channel) = self.of(key)?;
         id.socket = id.bound.take().map(|bound| bound.socket);
         match refused {
-            Some(refused) => self.heard(key, (refused, None))?,
+            Some(refused) => self.received(key, (refused, None))?,
             None => id.watch(key, channel)?,
         }
         Ok(false)

@@ -96,10 +96,10 @@ impl Id {
         Ok(())
     }
 
-    /// Has the channel watch its socket, where the state has something to hear, and its bell.
+    /// Has the channel watch its socket, where the state has something to receive, and its bell.
     pub fn watch(&self, key: IdKey, channel: &Channel) -> Result<(), Errno> {
-        let is_heard = self.state.is_watched(self.service());
-        let socket = self.socket.iter().filter(|_| is_heard);
+        let is_received = self.state.is_watched(self.service());
+        let socket = self.socket.iter().filter(|_| is_received);
         socket.chain(self.bell()).try_for_each(|fd| channel.watch(fd, key))
     }
 

@@ -73,13 +73,13 @@ impl Listening {
 
     fn look(&mut self, bound: &Bound, space: usize, found: &mut Vec<Arrived>) -> Result<(), Errno> {
         for silent in take(&mut self.silent) {
-            self.hear(silent, &bound.place, found);
+            self.receive(silent, &bound.place, found);
         }
         self.is_behind = true;
         while found.len() < space {
             match accept(bound) {
                 Ok(socket) if socket::is_of_this_user(&socket) => {
-                    self.hear((socket, None), &bound.place, found);
+                    self.receive((socket, None), &bound.place, found);
                 }
                 Ok(_) => {}
                 Err(Errno::AGAIN) => {
@@ -95,10 +95,10 @@ impl Listening {
     }
 
     /// Takes a request, once it is announced: so that each ring is one event.
-    fn hear(&mut self, (socket, request): Silent, place: &Place, requests: &mut Vec<Arrived>) {
+    fn receive(&mut self, (socket, request): Silent, place: &Place, requests: &mut Vec<Arrived>) {
         let request = match request {
             Some(request) => request,
-            None => match socket::hear(&socket) {
+            None => match socket::receive(&socket) {
                 // It has not been sent yet.
                 None => return self.silent.push((socket, None)),
                 Some((_, Some(message))) if is_for(&message, place) => message,
@@ -106,7 +106,7 @@ impl Listening {
             },
         };
         let is_announced = self.rings.remove(&request.addresses[0])
-            || match socket::hear(&socket) {
+            || match socket::receive(&socket) {
                 None => return self.silent.push((socket, Some(request))),
                 Some((_, Some(Message { kind: Kind::Announced, .. }))) => true,
                 Some(_) => false,

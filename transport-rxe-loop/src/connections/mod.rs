@@ -31,7 +31,7 @@ use self::id::Id;
 use self::listening::Listening;
 use self::port::{Place, PortSpace, Purpose, Sharing};
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{Call, Event, Heard, State, Step};
+use crate::protocol::cm::{Call, Event, Received, State, Step};
 use crate::shm::Shm;
 use crate::shm::system::SystemError;
 
@@ -165,7 +165,7 @@ impl All {
         Ok(())
     }
 
-    /// Destroys an identifier, and discards its events. The peer hears of it; a request that waits at a listener is
+    /// Destroys an identifier, and discards its events. The peer is notified; a request that waits at a listener is
     /// rejected.
     pub fn destroy(&mut self, key: IdKey) {
         self.enter(key, State::Over);
@@ -181,15 +181,19 @@ impl All {
 
     /// Moves an identifier, with its events, to another channel.
     pub fn migrate(&mut self, key: IdKey, to: ChannelKey) -> Result<(), Errno> {
-        self.channel(to)?;
+        let id = self.ids.get(&key).ok_or(Errno::INVAL)?;
+        if id.channel == to {
+            return Ok(());
+        }
+        // First: if it fails, nothing has changed.
+        id.watch(key, self.channels.get(&to).ok_or(Errno::INVAL)?)?;
         let (id, channel) = self.of(key)?;
         let (deadline, events) = (id.deadline, channel.take_those_of(key));
         id.leave(channel);
         channel.set_deadline(key, deadline, None);
         id.channel = to;
-        let (id, channel) = self.of(key)?;
-        channel.set_deadline(key, None, deadline);
-        let mut moved = id.watch(key, channel);
+        self.channel(to)?.set_deadline(key, None, deadline);
+        let mut moved = Ok(());
         for event in events {
             if let Some(request) = event.request {
                 moved = moved.and(self.migrate(request, to));
@@ -219,11 +223,11 @@ impl All {
         Ok(taken)
     }
 
-    /// Hears what has arrived for the identifiers of a channel. What fails for one is not in the way of another.
+    /// Receives what has arrived for the identifiers of a channel. What fails for one is not in the way of another.
     fn work(&mut self, key: ChannelKey) -> Result<(), Errno> {
         let mut worked = Ok(());
         for id in self.channel(key)?.ready() {
-            worked = worked.and(self.accept_requests(id)).and(self.hear(id));
+            worked = worked.and(self.accept_requests(id)).and(self.receive(id));
         }
         while let Some(id) = self.channel(key)?.overdue() {
             self.time_out(id)?;
@@ -231,14 +235,14 @@ impl All {
         worked
     }
 
-    fn hear(&mut self, key: IdKey) -> Result<(), Errno> {
+    fn receive(&mut self, key: IdKey) -> Result<(), Errno> {
         let socket = self.id(key).ok().and_then(|id| id.socket.as_ref());
-        socket.and_then(socket::hear).map_or(Ok(()), |heard| self.heard(key, heard))
+        socket.and_then(socket::receive).map_or(Ok(()), |received| self.received(key, received))
     }
 
-    fn heard(&mut self, key: IdKey, (heard, message): socket::Came) -> Result<(), Errno> {
+    fn received(&mut self, key: IdKey, (received, message): socket::Incoming) -> Result<(), Errno> {
         let id = self.id(key)?;
-        let after = id.state.hear(heard, id.service());
+        let after = id.state.receive(received, id.service());
         if let Some(message) = message.as_ref().filter(|message| message.kind == Kind::Rep) {
             id.peer = Some(message.clone());
         }
@@ -252,11 +256,12 @@ impl All {
         self.push(Queued { id, event, request: None, message, arg: 0 })
     }
 
-    /// The time of an identifier is over. What had arrived by then is heard instead.
+    /// The time of an identifier is over. What had arrived by then is received instead.
     pub fn time_out(&mut self, key: IdKey) -> Result<(), Errno> {
         let socket = self.id(key)?.socket.as_ref();
-        let last = socket.and_then(|it| socket::hear(it).or_else(|| socket::hear_the_last(it)));
-        self.heard(key, last.unwrap_or((Heard::TimedOut, None)))
+        let last =
+            socket.and_then(|it| socket::receive(it).or_else(|| socket::receive_the_last(it)));
+        self.received(key, last.unwrap_or((Received::TimedOut, None)))
     }
 
     /// Changes the state of an identifier.
@@ -285,7 +290,7 @@ impl All {
         let socket = id.socket.as_ref().ok_or(Errno::INVAL)?;
         match (socket::send(socket, &message), kind) {
             (Ok(()), _) | (Err(_), Kind::Rej | Kind::Drep) => {}
-            (Err(_), Kind::Dreq) => return self.heard(key, (Heard::HungUp, None)),
+            (Err(_), Kind::Dreq) => return self.received(key, (Received::HungUp, None)),
             (Err(_), _) => {
                 self.enter(key, State::Over);
                 return Err(Errno::INVAL);

@@ -81,11 +81,11 @@ impl Place {
         SocketAddrUnix::new_abstract_name(format!("requests/{}", self.name()).as_bytes())
     }
 
-    /// Where a listener may be that this address leads to, the most specific place first.
+    /// Where a listener may be that this address leads to: one at most is.
     pub fn listeners(&self) -> [Self; 5] {
         let (ip, v4, v6) = (self.ip(), Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into());
         let (own, other): (IpAddr, IpAddr) = if ip.is_ipv4() { (v4, v6) } else { (v6, v4) };
-        [(ip, false), (ip, true), (own, true), (own, false), (other, false)].map(|(ip, only)| {
+        [(ip, false), (own, false), (other, false), (ip, true), (own, true)].map(|(ip, only)| {
             let (addr, reuse) = (SocketAddr::new(ip, self.addr.port()), false);
             Self { addr, sharing: Sharing { reuse, only }, ..*self }
         })

@@ -8,7 +8,7 @@ use rustix::net::{self, RecvFlags, SendFlags, Shutdown, sockopt};
 
 use super::port::Place;
 use crate::protocol::cm::message::{ADDRESS, Kind, MAX, Message, address_bytes, address_of};
-use crate::protocol::cm::{Heard, reason};
+use crate::protocol::cm::{Received, reason};
 use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::KeptFd;
 
@@ -23,11 +23,11 @@ pub fn send(socket: &KeptFd, message: &Message) -> Result<(), Errno> {
     Ok(())
 }
 
-/// What an end hears, and the message that is.
-pub type Came = (Heard, Option<Message>);
+/// What an end receives, and the message that is.
+pub type Incoming = (Received, Option<Message>);
 
 /// What has arrived, with its message; `None` if nothing has.
-pub fn hear(socket: &KeptFd) -> Option<Came> {
+pub fn receive(socket: &KeptFd) -> Option<Incoming> {
     // One byte more than a message has, to see that there is too much.
     let mut bytes = [0; MAX + 1];
     loop {
@@ -35,20 +35,20 @@ pub fn hear(socket: &KeptFd) -> Option<Came> {
             Err(Errno::AGAIN) => None,
             // The peer has left something unread. What it had sent comes next.
             Err(Errno::INTR | Errno::CONNRESET) => continue,
-            Ok((_, 0)) | Err(_) => Some((Heard::HungUp, None)),
+            Ok((_, 0)) | Err(_) => Some((Received::HungUp, None)),
             Ok((_, len)) => {
                 steps::done(Step::Heard);
                 let message = bytes.get(..len).and_then(Message::from_bytes);
-                Some((message.as_ref().map_or(Heard::Nonsense, Message::heard), message))
+                Some((message.as_ref().map_or(Received::Malformed, Message::received), message))
             }
         };
     }
 }
 
 /// What had arrived, once nothing more can.
-pub fn hear_the_last(socket: &KeptFd) -> Option<Came> {
+pub fn receive_the_last(socket: &KeptFd) -> Option<Incoming> {
     let _ = socket.get().and_then(|socket| net::shutdown(socket, Shutdown::Read));
-    hear(socket).filter(|(heard, _)| *heard != Heard::HungUp)
+    receive(socket).filter(|(received, _)| *received != Received::HungUp)
 }
 
 /// Ends what goes over a socket, or comes to one, in both directions. The peer learns of it even if a forked child has the

@@ -1,6 +1,6 @@
 //! The connection manager's protocol: the states of an identifier, and what each call, message and timeout does to them.
 //! This is the one place that knows them: [`State::call`] is the table of calls, which is Linux' (rdma_cma's), and
-//! [`State::hear`] that of what an end hears. States of a connection and messages have the names of InfiniBand's connection
+//! [`State::receive`] that of what an end receives. States of a connection and messages have the names of InfiniBand's connection
 //! manager. Nothing is sent here: the caller does that, by a socket for each connection, which delivers in order and reports
 //! that the peer has closed its end.
 //!
@@ -29,7 +29,7 @@
 //! | AFONLY | Idle, Bound | the same | |
 //! | `rdma_destroy_id`, `rdma_migrate_id`, other options | all | | |
 //!
-//! | state | side | hears | goes to | event |
+//! | state | side | receives | goes to | event |
 //! |---|---|---|---|---|
 //! | ReqSent | active | REP | RepRcvd | CONNECT_RESPONSE |
 //! | | | REJ, the end of the socket | Over | REJECTED |
@@ -47,25 +47,25 @@
 //! A datagram service has REQ and REP alone: REP is ESTABLISHED for the active side, REJ is UNREACHABLE, and neither side
 //! waits for more.
 //!
-//! Each message that is heard is one event, and in the states in which none is expected the socket is not watched: so an
+//! Each message that is received is one event, and in the states in which none is expected the socket is not watched: so an
 //! event channel is readable exactly while it has an event. Any other message is a fault of the peer, and the end of the
-//! connection. An end whose time is over hears what has arrived, and does not give up then. Else it shuts down the receiving
-//! direction of its socket, and hears what arrived in between: so an RTU that was sent is heard, and one that was not can't be
+//! connection. An end whose time is over receives what has arrived, and does not give up then. Else it shuts down the receiving
+//! direction of its socket, and receives what arrived in between: so an RTU that was sent is received, and one that was not can't be
 //! sent any more. The connection is established for both ends, or for none.
 //!
 //! ```
 //! use cq_core::cm::EventKind;
 //! use transport_rxe_loop::protocol::cm::message::Kind;
-//! use transport_rxe_loop::protocol::cm::{Call, Heard, OK, Service, State};
+//! use transport_rxe_loop::protocol::cm::{Call, Received, OK, Service, State};
 //!
 //! const RC: Service = Service::Connection;
 //! let (active, passive) = (State::RouteResolved, State::ReqRcvd);
 //! let (active, passive) = (active.call(Call::Connect, RC)?, passive.call(Call::Accept, RC)?);
-//! let heard = active.state.hear(Heard::Message(Kind::Rep, 0), RC);
-//! assert_eq!((heard.state, heard.event), (State::RepRcvd, Some((EventKind::CONNECT_RESPONSE, OK))));
-//! assert_eq!(heard.state.call(Call::Establish, RC)?.state, State::Established);
-//! let heard = passive.state.hear(Heard::Message(Kind::Rtu, 0), RC);
-//! assert_eq!((heard.state, heard.event), (State::Established, Some((EventKind::ESTABLISHED, OK))));
+//! let received = active.state.receive(Received::Message(Kind::Rep, 0), RC);
+//! assert_eq!((received.state, received.event), (State::RepRcvd, Some((EventKind::CONNECT_RESPONSE, OK))));
+//! assert_eq!(received.state.call(Call::Establish, RC)?.state, State::Established);
+//! let received = passive.state.receive(Received::Message(Kind::Rtu, 0), RC);
+//! assert_eq!((received.state, received.event), (State::Established, Some((EventKind::ESTABLISHED, OK))));
 //! assert!(State::Bound.call(Call::Connect, RC).is_err());
 //! # Ok::<(), rustix::io::Errno>(())
 //! ```
@@ -121,13 +121,13 @@ pub enum State {
     Over,
 }
 
-/// What an end hears.
+/// What an end receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Heard {
+pub enum Received {
     /// A message, and the reason of a REJ.
     Message(Kind, i32),
     /// Bytes that are no message.
-    Nonsense,
+    Malformed,
     /// The peer has closed its end of the socket, or is dead.
     HungUp,
     /// Nothing came in time.
@@ -187,7 +187,7 @@ const TIMED_OUT: Status = Status(-110);
 /// Success.
 pub const OK: Status = Status(0);
 
-/// What hearing something does, or a call.
+/// What a call leads to, or what is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Step {
@@ -203,18 +203,20 @@ const ADDR_RESOLVED: Event = (EventKind::ADDR_RESOLVED, OK);
 const ROUTE_RESOLVED: Event = (EventKind::ROUTE_RESOLVED, OK);
 
 impl State {
-    /// Hears something, in a state in which the socket is [watched](Self::is_watched), or once its
+    /// Receives something, in a state in which the socket is [watched](Self::is_watched), or once its
     /// [time](Self::patience) is over.
-    pub const fn hear(self, heard: Heard, service: Service) -> Step {
-        use Heard::{Message, TimedOut};
+    pub const fn receive(self, received: Received, service: Service) -> Step {
+        use Received::{Message, TimedOut};
         use State::*;
         let is_datagram = matches!(service, Service::Datagram);
-        let (state, event) = match (self, heard) {
+        let (state, event) = match (self, received) {
             (ReqSent, Message(Kind::Rep, _)) if is_datagram => (Over, (EventKind::ESTABLISHED, OK)),
             (ReqSent, Message(Kind::Rep, _)) => (RepRcvd, (EventKind::CONNECT_RESPONSE, OK)),
             (RepSent, Message(Kind::Rtu, _)) => (Established, (EventKind::ESTABLISHED, OK)),
             (ReqSent | RepSent, TimedOut) => (Over, (EventKind::UNREACHABLE, TIMED_OUT)),
-            (ReqSent | ReqRcvd | RepSent | RepRcvd, _) => (Over, self.rejected(heard, is_datagram)),
+            (ReqSent | ReqRcvd | RepSent | RepRcvd, _) => {
+                (Over, self.rejected(received, is_datagram))
+            }
             (Established, Message(Kind::Dreq, _)) => (DreqRcvd, (EventKind::DISCONNECTED, OK)),
             (DreqSent, TimedOut) => (TimeWait, (EventKind::DISCONNECTED, TIMED_OUT)),
             (Established | DreqSent, _) => (TimeWait, (EventKind::DISCONNECTED, OK)),
@@ -270,10 +272,10 @@ impl State {
     }
 
     /// A request or an answer was not taken.
-    const fn rejected(self, heard: Heard, is_datagram: bool) -> Event {
-        let reason = match heard {
-            Heard::Message(Kind::Rej, reason) => reason,
-            Heard::HungUp if matches!(self, Self::ReqRcvd) => reason::TIMEOUT,
+    const fn rejected(self, received: Received, is_datagram: bool) -> Event {
+        let reason = match received {
+            Received::Message(Kind::Rej, reason) => reason,
+            Received::HungUp if matches!(self, Self::ReqRcvd) => reason::TIMEOUT,
             _ => reason::BY_PEER,
         };
         match reason {
@@ -293,7 +295,7 @@ impl State {
         }
     }
 
-    /// Whether the connection's socket is still needed. If not, it is closed, and the peer hears that.
+    /// Whether the connection's socket is still needed. If not, it is closed, and the peer notices that.
     pub const fn is_open(self) -> bool {
         !matches!(self, Self::TimeWait | Self::Over)
     }

@@ -151,7 +151,7 @@ impl CmId {
     }
 
     /// Binds it to a local address, with port 0 to any port: `rdma_bind_addr`. An unspecified address stands for all
-    /// addresses, of both families, or with [`IdOption::AfOnly`] for those of its own.
+    /// addresses, of both families, or with [`IdOption::AfOnly`](super::IdOption::AfOnly) for those of its own.
     ///
     /// # Errors
     /// EADDRINUSE: the port is taken. EADDRNOTAVAIL: the address is not of this machine, or the port is taken and one of the
@@ -336,7 +336,7 @@ impl CmId {
     /// # Errors
     /// EISCONN: it is established. EINVAL: it is not accepted.
     pub fn notify(&self) -> Result<(), Errno> {
-        self.with(|all, key| all.look(key, Call::Notify))
+        self.with(|all, key| all.id(key)?.judge(Call::Notify).map(drop))
     }
 
     /// Its local address, once it has one.

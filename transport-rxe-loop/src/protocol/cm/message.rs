@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use cq_core::cm::ConnParam;
 
-use super::{Heard, Service};
+use super::{Received, Service};
 
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,10 +86,10 @@ impl Message {
         }
     }
 
-    /// What an end hears that gets it.
+    /// It, as what an end receives.
     #[must_use]
-    pub const fn heard(&self) -> Heard {
-        Heard::Message(self.kind, self.reason)
+    pub const fn received(&self) -> Received {
+        Received::Message(self.kind, self.reason)
     }
 
     /// Its bytes. Private data of more than 255 bytes is cut off: callers bound it by what the kind carries.

@@ -11,7 +11,7 @@ const RC: Service = Service::Connection;
 
 /// What an end's user was told, in the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Told {
+struct Reported {
     established: bool,
     refused: bool,
     disconnected: bool,
@@ -23,31 +23,31 @@ enum GivesUp {
     No,
     /// Nothing had arrived: it shuts down its socket.
     Shuts,
-    /// It hears what arrived in between.
-    Hears,
+    /// It receives what arrived in between.
+    Receives,
     /// Nothing did: it closes its socket.
     Closes,
 }
 
-/// An end, with the messages that have arrived and that it has not heard.
+/// An end, with the messages that have arrived and that it has not received.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct End {
     state: State,
-    arrived: VecDeque<Heard>,
+    arrived: VecDeque<Received>,
     is_open: bool,
     /// It receives no more.
     is_shut: bool,
     gives_up: GivesUp,
     /// Its user has destroyed it, or is dead.
     is_gone: bool,
-    told: Told,
+    reported: Reported,
 }
 
 impl End {
     fn new(state: State) -> Self {
-        let (arrived, told) = (VecDeque::new(), Told::default());
+        let (arrived, reported) = (VecDeque::new(), Reported::default());
         let (gives_up, is_shut, is_gone) = (GivesUp::No, false, false);
-        Self { state, arrived, is_open: true, gives_up, is_shut, is_gone, told }
+        Self { state, arrived, is_open: true, gives_up, is_shut, is_gone, reported }
     }
 
     /// Goes to a state, and closes its socket where that is not needed.
@@ -70,8 +70,8 @@ enum Lacks {
     Nothing,
     /// An end that gives up does not shut down its socket first.
     Shutdown,
-    /// An end that gives up does not hear what arrived before it shut down its socket.
-    Hearing,
+    /// An end that gives up does not receive what arrived before it shut down its socket.
+    Receiving,
     /// An end whose time is over does not look first whether anything has arrived.
     Looking,
 }
@@ -86,26 +86,26 @@ impl World {
         Self([requested, State::ReqRcvd].map(End::new), false)
     }
 
-    /// An end hears something: it is told of each.
-    fn hear(&mut self, end: usize, heard: Heard) {
+    /// An end receives something: it is told of each.
+    fn receive(&mut self, end: usize, received: Received) {
         let end = &mut self.0[end];
-        let Step { state, event, .. } = end.state.hear(heard, Service::Connection);
+        let Step { state, event, .. } = end.state.receive(received, Service::Connection);
         end.enter(state);
         match event.expect("what is watched or timed is an event").0 {
             EventKind::CONNECT_RESPONSE | EventKind::TIMEWAIT_EXIT => {}
-            EventKind::ESTABLISHED => end.told.established = true,
-            EventKind::REJECTED | EventKind::UNREACHABLE => end.told.refused = true,
+            EventKind::ESTABLISHED => end.reported.established = true,
+            EventKind::REJECTED | EventKind::UNREACHABLE => end.reported.refused = true,
             event => {
                 assert_eq!(event, EventKind::DISCONNECTED);
-                assert!(!end.told.disconnected, "told twice");
+                assert!(!end.reported.disconnected, "told twice");
                 assert!(self.1, "nobody has ended it");
-                end.told.disconnected = true;
+                end.reported.disconnected = true;
             }
         }
     }
 
     /// Sends a message to the other end; false if that takes no more.
-    fn send(&mut self, from: usize, message: Heard) -> bool {
+    fn send(&mut self, from: usize, message: Received) -> bool {
         let to = &mut self.0[1 - from];
         let takes = to.is_open && !to.is_shut;
         if takes {
@@ -118,17 +118,19 @@ impl World {
         let Ok(Step { state, sends, .. }) = self.0[end].state.call(call, RC) else { return };
         self.1 |= call == Call::Disconnect;
         let message =
-            sends.map(|kind| Message { reason: reason::BY_PEER, ..Message::of(kind) }.heard());
+            sends.map(|kind| Message { reason: reason::BY_PEER, ..Message::of(kind) }.received());
         let is_sent = message.is_none_or(|message| self.send(end, message));
         self.0[end].enter(state);
         match (call, is_sent) {
-            (Call::Establish, true) => self.0[end].told.established = true,
+            (Call::Establish, true) => self.0[end].reported.established = true,
             (Call::Establish, false) => {
                 let it = &mut self.0[end];
                 it.enter(State::Over);
-                it.told.refused = true;
+                it.reported.refused = true;
             }
-            (Call::Disconnect, false) if sends == Some(Kind::Dreq) => self.hear(end, Heard::HungUp),
+            (Call::Disconnect, false) if sends == Some(Kind::Dreq) => {
+                self.receive(end, Received::HungUp)
+            }
             _ => {}
         }
     }
@@ -153,19 +155,19 @@ impl World {
                 GivesUp::Shuts => {
                     add(&|world| {
                         let it = &mut world.0[end];
-                        it.gives_up = GivesUp::Hears;
+                        it.gives_up = GivesUp::Receives;
                         it.is_shut |= lacks != Lacks::Shutdown;
                     });
                     continue;
                 }
-                GivesUp::Hears => {
+                GivesUp::Receives => {
                     add(&|world| {
                         let it = &mut world.0[end];
-                        let arrived = it.arrived.pop_front().filter(|_| lacks != Lacks::Hearing);
+                        let arrived = it.arrived.pop_front().filter(|_| lacks != Lacks::Receiving);
                         it.gives_up = arrived.map_or(GivesUp::Closes, |_| GivesUp::No);
-                        // It can hear nothing more after that.
+                        // It can receive nothing more after that.
                         world.1 |= arrived.is_some() && lacks != Lacks::Looking;
-                        arrived.into_iter().for_each(|heard| world.hear(end, heard));
+                        arrived.into_iter().for_each(|received| world.receive(end, received));
                     });
                     continue;
                 }
@@ -173,24 +175,24 @@ impl World {
                     add(&|world| {
                         world.0[end].gives_up = GivesUp::No;
                         world.1 = true;
-                        world.hear(end, Heard::TimedOut);
+                        world.receive(end, Received::TimedOut);
                     });
                     continue;
                 }
             }
-            let hears = |world: &mut Self| match world.0[end].arrived.pop_front() {
-                Some(heard) => world.hear(end, heard),
-                None => world.hear(end, Heard::HungUp),
+            let receives = |world: &mut Self| match world.0[end].arrived.pop_front() {
+                Some(received) => world.receive(end, received),
+                None => world.receive(end, Received::HungUp),
             };
             // Its own shutdown is the end of the socket, too.
             let is_at_end = !self.0[1 - end].is_open || it.is_shut;
             let has_arrived = it.is_open && (!it.arrived.is_empty() || is_at_end);
             if has_arrived && it.state.is_watched(RC) {
-                add(&hears);
+                add(&receives);
             }
             if it.state.patience().is_some() {
                 match has_arrived && lacks != Lacks::Looking {
-                    true => add(&hears),
+                    true => add(&receives),
                     false => add(&|world| world.0[end].gives_up = GivesUp::Shuts),
                 }
             }
@@ -206,16 +208,16 @@ impl World {
         all
     }
 
-    /// Whether neither end has anything to hear: only calls could change it, and all times are over.
+    /// Whether neither end has anything to receive: only calls could change it, and all times are over.
     fn is_quiet(&self) -> bool {
         let is_quiet = |end: usize| {
             let (it, other) = (&self.0[end], &self.0[1 - end]);
-            let hears = it.is_open && it.state.is_watched(RC);
+            let receives = it.is_open && it.state.is_watched(RC);
             let is_silent = it.arrived.is_empty() && other.is_open && !it.is_shut;
             it.is_gone
                 || it.gives_up == GivesUp::No
                     && it.state.patience().is_none()
-                    && (!hears || is_silent)
+                    && (!receives || is_silent)
         };
         is_quiet(0) && is_quiet(1)
     }
@@ -224,13 +226,13 @@ impl World {
     fn check(&self) {
         for end in [0, 1] {
             let (it, other) = (&self.0[end], &self.0[1 - end]);
-            assert!(!(it.told.established && it.told.refused), "both: {self:?}");
-            if it.told.established && !other.is_gone {
-                assert!(other.told.established, "for one end alone: {self:?}");
+            assert!(!(it.reported.established && it.reported.refused), "both: {self:?}");
+            if it.reported.established && !other.is_gone {
+                assert!(other.reported.established, "for one end alone: {self:?}");
             }
             // Whose peer has ended it learns that.
-            if it.told.established && !it.is_gone && !other.is_open {
-                assert!(it.told.disconnected, "not told: {self:?}");
+            if it.reported.established && !it.is_gone && !other.is_open {
+                assert!(it.reported.disconnected, "not reported: {self:?}");
             }
         }
     }
@@ -266,7 +268,7 @@ fn control_an_end_that_gives_up_shuts_down_its_socket_first() {
 #[test]
 #[should_panic(expected = "for one end alone")]
 fn control_an_end_that_gives_up_hears_what_had_arrived() {
-    explore(Lacks::Hearing);
+    explore(Lacks::Receiving);
 }
 
 #[test]
@@ -382,26 +384,26 @@ fn what_is_heard_begins_where_an_identifier_listens_or_requests_a_connection() {
 
 #[test]
 fn a_datagram_service_has_one_answer() {
-    let hear = |heard| State::ReqSent.hear(heard, Service::Datagram);
+    let receive = |received| State::ReqSent.receive(received, Service::Datagram);
     let ends = |event| Step { state: State::Over, sends: None, event: Some(event) };
     let accepted = State::ReqRcvd.call(Call::Accept, Service::Datagram);
     assert_eq!(accepted.map(|called| called.state), Ok(State::Over));
-    let rejected = |reason| hear(Heard::Message(Kind::Rej, reason));
+    let rejected = |reason| receive(Received::Message(Kind::Rej, reason));
     let unreachable = |status| ends((EventKind::UNREACHABLE, status));
-    assert_eq!(hear(Heard::Message(Kind::Rep, 0)), ends((EventKind::ESTABLISHED, OK)));
+    assert_eq!(receive(Received::Message(Kind::Rep, 0)), ends((EventKind::ESTABLISHED, OK)));
     assert_eq!(rejected(reason::BY_PEER), unreachable(Status(2)));
     assert_eq!(rejected(reason::NO_LISTENER), unreachable(Status(1)));
-    assert_eq!(hear(Heard::TimedOut), unreachable(TIMED_OUT));
+    assert_eq!(receive(Received::TimedOut), unreachable(TIMED_OUT));
     assert!(!State::ReqRcvd.is_watched(Service::Datagram));
 }
 
 #[test]
 fn who_goes_before_the_answer_waited_too_long_and_who_goes_later_has_rejected() {
-    let hear = |state: State| state.hear(Heard::HungUp, Service::Connection).event;
+    let receive = |state: State| state.receive(Received::HungUp, Service::Connection).event;
     let rejected = |reason| Some((EventKind::REJECTED, Status(reason)));
-    assert_eq!(hear(State::ReqRcvd), rejected(reason::TIMEOUT));
+    assert_eq!(receive(State::ReqRcvd), rejected(reason::TIMEOUT));
     for state in [State::ReqSent, State::RepSent, State::RepRcvd] {
-        assert_eq!(hear(state), rejected(reason::BY_PEER));
+        assert_eq!(receive(state), rejected(reason::BY_PEER));
     }
 }
 
