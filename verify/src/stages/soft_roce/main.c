@@ -14,7 +14,7 @@
 
 /* How long a cell may take, and its end, in milliseconds. */
 #define LIMIT 20000
-#define LIMIT_OF_END 1000
+#define LIMIT_OF_END 300
 
 const struct named_state states[STATES] = {
 	[IDLE] = {"idle", A, false},
@@ -184,7 +184,6 @@ int main(int argc, char **argv)
 		}
 		ended = watch(child);
 		first = place->line;
-		if (ended && place->said) fprintf(stderr, "%s: %s\n", place->name, ended);
 		if (!ended || place->said)
 			continue;
 		if (*ended)
