@@ -100,7 +100,7 @@ attributes! {
         /// none can be posted ([Q7](crate::contract#q7)).
         max_rd_atomic: u8 => MAX_QP_RD_ATOMIC;
         /// The time that the peer waits before it retries where no receive is posted: 1 to 31 for 0.01 ms to 491.52 ms, 0
-        /// for 655.36 ms.
+        /// for 655.36 ms, which [connecting by addresses](crate::cm#receives-that-are-late) sets.
         min_rnr_timer: u8 => MIN_RNR_TIMER;
         /// The time to wait for an answer before a retry: 4.096 us · 2^`timeout` for 1 to 31, 0 for no limit.
         timeout: u8 => TIMEOUT;

@@ -49,7 +49,13 @@
 //! Any IPv4 or IPv6 address of this machine leads to the device of the same fabric; for any other the event is ADDR_ERROR.
 //! Ports belong to a fabric: two fabrics have the same ports, and they are not those of TCP. A port is free when its holder
 //! is dropped or dies; a forked child keeps its parent's until it executes another program or ends. Processes connect that
-//! are in the same network namespace.
+//! are in the same network namespace. An unspecified address, 0.0.0.0 or ::, stands for all addresses of both families,
+//! unless an [option](IdOption) says otherwise: while it has a port, no other address can. Ports below
+//! `net.ipv4.ip_unprivileged_port_start` need CAP_NET_BIND_SERVICE.
+//!
+//! # States
+//! What can be called when is Linux' rule, and [one table](crate::protocol::cm). A call that has no place in the state of its
+//! identifier fails with EINVAL, and changes nothing.
 //!
 //! # Times
 //! A request waits 20 s for the answer, an answer 20 s for the peer to be ready, and a disconnection 4 s for the peer; then
@@ -68,6 +74,7 @@
 
 mod attributes;
 mod id;
+mod option;
 mod own_channel;
 
 use std::net::SocketAddr;
@@ -76,6 +83,7 @@ use std::time::Duration;
 pub use cq_core::cm::{CmError, ConnParam, Event, EventKind, RejectReason, Status};
 
 pub use self::id::{CmId, EventChannel, IdEvent};
+pub use self::option::IdOption;
 pub use self::own_channel::Id;
 pub use crate::connections::port::PortSpace;
 

@@ -16,7 +16,7 @@ use rustix::net::SocketType;
 use super::port::{self, Place};
 use super::socket::{self, Missed};
 use super::{All, Connections, IdKey};
-use crate::protocol::cm::message::Message;
+use crate::protocol::cm::message::{Kind, Message};
 use crate::protocol::cm::{Call, Heard, State, reason};
 
 /// A request that is to be sent.
@@ -46,7 +46,7 @@ impl Connections {
     /// Requests a connection.
     ///
     /// # Errors
-    /// EINVAL: the identifier is connected, or was. EAGAIN, or another number: the system refuses the service thread. What else it refuses.
+    /// EINVAL: the route is not resolved, or it is connected, or was. EAGAIN, or another number: the system refuses the service thread. What else it refuses.
     pub fn request(&self, key: IdKey, request: Request) -> Result<(), Errno> {
         let mut all = self.lock()?;
         self.shm.thread().start().map_err(|error| Errno::from_raw_os_error(error.errno.0))?;
@@ -89,16 +89,16 @@ impl All {
     /// Requests a connection. Whether the request is to be sent [again](Self::request_again), as there is no listener.
     ///
     /// # Errors
-    /// EINVAL: the identifier is connected, or was. The system refused.
+    /// EINVAL: the route is not resolved, or it is connected, or was. The system refused.
     pub fn request(&mut self, key: IdKey, request: &Request) -> Result<bool, Errno> {
-        let called = self.id(key)?.state.call(Call::Connect).map_err(|_| Errno::INVAL)?;
+        let called = self.id(key)?.judge(Call::Connect)?;
         let sent = self.send(key, request);
         if let Err(Missed::System(errno)) = sent {
             return Err(errno);
         }
         self.enter(key, called.state);
         let settled = self.settle(key, request, sent);
-        settled.inspect_err(|_| self.enter(key, State::Idle))
+        settled.inspect_err(|_| self.enter(key, State::Over))
     }
 
     /// Sends a request again that has found no listener, if its identifier still waits for that. Whether it is to be sent once
@@ -135,10 +135,10 @@ impl All {
     ) -> Result<bool, Errno> {
         let refused = match sent {
             Ok(()) => None,
-            Err(Missed::Busy) => Some(Heard::Rej(reason::BY_PEER)),
+            Err(Missed::Busy) => Some(Heard::Message(Kind::Rej, reason::BY_PEER)),
             // What the system refused it may grant the next time.
             Err(_) if request.pause <= LAST_PAUSE => return Ok(true),
-            Err(_) => Some(Heard::Rej(reason::NO_LISTENER)),
+            Err(_) => Some(Heard::Message(Kind::Rej, reason::NO_LISTENER)),
         };
         let (id, channel) = self.of(key)?;
         id.socket = id.bound.take().map(|bound| bound.socket);

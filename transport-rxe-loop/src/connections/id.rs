@@ -8,10 +8,10 @@ use rustix::io::Errno;
 
 use super::channel::Channel;
 use super::listening::Listening;
-use super::port::{Bound, Place, PortSpace};
+use super::port::{Bound, PortSpace, Sharing};
 use super::{ChannelKey, IdKey};
 use crate::protocol::cm::message::Message;
-use crate::protocol::cm::{Service, State};
+use crate::protocol::cm::{Call, Service, State, Step};
 use crate::shm::descriptor::KeptFd;
 
 /// An identifier of this process.
@@ -23,6 +23,11 @@ pub struct Id {
     pub qp_type: QpType,
     /// The number of the first packet that it sends.
     pub psn: u32,
+    /// RDMA_OPTION_ID_TOS.
+    pub tos: u8,
+    /// RDMA_OPTION_ID_ACK_TIMEOUT.
+    pub ack_timeout: Option<u8>,
+    pub sharing: Sharing,
     /// How often its sends are tried again, as it has asked for.
     pub retry_count: u8,
     pub state: State,
@@ -35,8 +40,6 @@ pub struct Id {
     pub local: Option<SocketAddr>,
     /// The peer's address, or the one that is to be resolved.
     pub remote: Option<SocketAddr>,
-    /// The address is this machine's.
-    pub is_resolved: bool,
     /// The peer's request or answer.
     pub peer: Option<Message>,
     pub deadline: Option<Instant>,
@@ -50,6 +53,9 @@ impl Id {
             space,
             qp_type,
             psn: random >> 8,
+            tos: 0,
+            ack_timeout: None,
+            sharing: Sharing { reuse: false, only: false },
             retry_count: 0,
             state: State::Idle,
             socket: None,
@@ -58,7 +64,6 @@ impl Id {
             listening: None,
             local: None,
             remote: None,
-            is_resolved: false,
             peer: None,
             deadline: None,
         }
@@ -72,59 +77,44 @@ impl Id {
         }
     }
 
-    /// Takes a port.
+    /// What a call does.
     ///
     /// # Errors
-    /// EINVAL: it has one, or is connected. Those of [`Place::bind`].
-    pub fn bind(&mut self, place: Place) -> Result<(), Errno> {
-        self.bind_by(|| place.bind())
+    /// EINVAL, EISCONN: it has no place in the state.
+    pub fn judge(&self, call: Call) -> Result<Step, Errno> {
+        self.state.call(call, self.service())
     }
 
-    /// Takes a port to connect from.
+    /// Shares its port with others, or not.
     ///
     /// # Errors
-    /// Those of [`bind`](Self::bind).
-    pub fn bind_to_connect(&mut self, place: Place) -> Result<(), Errno> {
-        self.bind_by(|| place.bind_to_connect())
-    }
-
-    fn bind_by(&mut self, bind: impl FnOnce() -> Result<Bound, Errno>) -> Result<(), Errno> {
-        if self.state != State::Idle || self.bound.is_some() {
-            return Err(Errno::INVAL);
+    /// EINVAL: it listens, or is too far for that. The system refused.
+    pub fn share(&mut self, call: Call, sharing: Sharing) -> Result<(), Errno> {
+        _ = self.judge(call)?;
+        if let Some(bound) = &mut self.bound {
+            bound.share(sharing)?;
         }
-        let bound = bind()?;
-        self.local = Some(bound.place.addr);
-        self.bound = Some(bound);
+        self.sharing = sharing;
         Ok(())
     }
 
-    /// Has the channel watch its socket and its bell, where it has any and the state has something to hear.
+    /// Has the channel watch its socket, where the state has something to hear, and its bell.
     pub fn watch(&mut self, key: IdKey, channel: &Channel) -> Result<(), Errno> {
-        let is_heard = self.state.is_watched(self.service());
-        if let Some(socket) = self.socket.as_ref().filter(|_| is_heard) {
-            if !self.is_watched {
-                channel.watch(socket, key)?;
-                self.is_watched = true;
-            }
+        let begins = !self.is_watched && self.state.is_watched(self.service());
+        for fd in self.socket.iter().filter(|_| begins).chain(self.bell()) {
+            channel.watch(fd, key)?;
         }
-        if let Some(listening) = &mut self.listening {
-            if !listening.is_watched {
-                channel.watch(&listening.bell, key)?;
-                listening.is_watched = true;
-            }
-        }
+        self.is_watched |= begins && self.socket.is_some();
         Ok(())
     }
 
     /// Has the channel watch neither.
     pub fn leave(&mut self, channel: &Channel) {
-        if let Some(socket) = self.socket.as_ref().filter(|_| self.is_watched) {
-            channel.unwatch(socket);
-            self.is_watched = false;
-        }
-        if let Some(listening) = &mut self.listening {
-            channel.unwatch(&listening.bell);
-            listening.is_watched = false;
-        }
+        self.is_watched = false;
+        self.socket.iter().chain(self.bell()).for_each(|fd| channel.unwatch(fd));
+    }
+
+    fn bell(&self) -> Option<&KeptFd> {
+        self.listening.as_ref().map(|listening| &listening.bell)
     }
 }

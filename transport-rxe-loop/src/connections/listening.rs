@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::mem::take;
 use std::net::SocketAddr;
 
+use cq_core::cm::EventKind;
 use cq_core::setup::QpType;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{self, SocketFlags, SocketType};
 
 use super::port::{Bound, Place};
-use super::{All, Event, IdKey, socket};
+use super::{All, IdKey, Queued, socket};
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{Service, State};
+use crate::protocol::cm::{OK, Service, State};
 use crate::shm::descriptor::{KeptFd, above_streams};
 
 /// What a listener has beside its port.
@@ -19,7 +20,6 @@ use crate::shm::descriptor::{KeptFd, above_streams};
 pub struct Listening {
     /// Readable once a request has arrived.
     pub bell: KeptFd,
-    pub is_watched: bool,
     /// How many requests may wait.
     backlog: usize,
     /// How many are queued as events.
@@ -41,13 +41,16 @@ impl Listening {
     pub fn new(bound: &Bound, backlog: i32) -> Result<Self, Errno> {
         let backlog = if backlog <= 0 { MAX_BACKLOG } else { backlog.min(MAX_BACKLOG) };
         let bell = super::port::socket(SocketType::DGRAM)?;
-        net::bind(bell.unchecked(), &bound.name.bell()?)?;
-        // The system lets one more wait than it is told.
-        net::listen(bound.socket.get()?, backlog - 1)?;
-        let (is_watched, is_behind) = (false, false);
-        let (backlog, waiting) = (backlog as usize, 0);
+        net::bind(bell.unchecked(), &bound.place.bell()?)?;
+        let (backlog, waiting, is_behind) = (backlog as usize, 0, false);
         let (rings, silent) = (BTreeSet::new(), Vec::new());
-        Ok(Self { bell, is_watched, backlog, waiting, is_behind, rings, silent })
+        Ok(Self { bell, backlog, waiting, is_behind, rings, silent })
+    }
+
+    /// Lets peers connect.
+    pub fn begin(&self, bound: &Bound) -> Result<(), Errno> {
+        // The system lets one more wait than it is given.
+        net::listen(bound.socket.get()?, self.backlog as i32 - 1)
     }
 
     /// Takes the requests that have arrived, as many as may wait: they are counted as waiting from now on.
@@ -63,7 +66,7 @@ impl Listening {
         }
         let looked = self.look(bound, &mut requests);
         if looked.is_err() {
-            socket::ring(&self.bell, &bound.name, None);
+            socket::ring(&self.bell, &bound.place, None);
         }
         (requests, looked)
     }
@@ -184,7 +187,10 @@ impl All {
         self.enter(request, State::ReqRcvd);
         let (id, channel) = self.of(request)?;
         match id.watch(request, channel) {
-            Ok(()) => self.push(key, Event::Requested(request), Some(message)),
+            Ok(()) => {
+                let (event, request) = ((EventKind::CONNECT_REQUEST, OK), Some(request));
+                self.push(Queued { id: key, event, request, message: Some(message), arg: 0 })
+            }
             Err(errno) => {
                 self.destroy(request);
                 Err(errno)

@@ -29,9 +29,9 @@ use self::again::Unsent;
 use self::channel::{Channel, Ready};
 use self::id::Id;
 use self::listening::Listening;
-use self::port::{Place, PortSpace};
+use self::port::{Place, PortSpace, Purpose, Sharing};
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{self, Call, Heard, Service, State};
+use crate::protocol::cm::{Call, Event, Heard, State, Step};
 use crate::shm::Shm;
 use crate::shm::system::SystemError;
 
@@ -50,25 +50,12 @@ pub struct Queued {
     pub id: IdKey,
     /// What happened.
     pub event: Event,
+    /// Of a request: its own identifier.
+    pub request: Option<IdKey>,
     /// What the peer has sent with it.
     pub message: Option<Message>,
-}
-
-/// What happened to an identifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// ADDR_RESOLVED.
-    AddrResolved,
-    /// ADDR_ERROR, with this errno.
-    AddrError(Errno),
-    /// ROUTE_RESOLVED.
-    RouteResolved,
-    /// CONNECT_REQUEST, with an identifier of its own.
-    Requested(IdKey),
-    /// What becomes of a connection.
-    Connection(cm::Event),
-    /// What the program has queued itself: a kind, a status and an argument.
-    Own(u32, i32, u64),
+    /// The argument that the program has queued it with.
+    pub arg: u64,
 }
 
 /// What a process has of its fabric's connection manager.
@@ -109,8 +96,8 @@ impl Connections {
     }
 
     /// The place of an address in this fabric.
-    pub fn place(&self, space: PortSpace, addr: SocketAddr, only_v6: bool) -> Place {
-        Place { fabric: self.fabric.clone(), space, addr, only_v6 }
+    pub fn place(&self, space: PortSpace, addr: SocketAddr, sharing: Sharing) -> Place {
+        Place { fabric: self.fabric.clone(), space, addr, sharing }
     }
 }
 
@@ -175,15 +162,15 @@ impl All {
     }
 
     /// Queues an event.
-    pub fn push(&mut self, id: IdKey, event: Event, message: Option<Message>) -> Result<(), Errno> {
-        self.of(id)?.1.push(Queued { id, event, message });
+    pub fn push(&mut self, queued: Queued) -> Result<(), Errno> {
+        self.of(queued.id)?.1.push(queued);
         Ok(())
     }
 
     /// Destroys an identifier, and discards its events. The peer hears of it; a request that waits at a listener is
     /// rejected.
     pub fn destroy(&mut self, key: IdKey) {
-        self.enter(key, State::Idle);
+        self.enter(key, State::Over);
         let Ok((id, channel)) = self.of(key) else { return };
         let requests = channel.take_those_of(key);
         if let (Some(listening), Some(bound)) = (id.listening.take(), &id.bound) {
@@ -191,11 +178,8 @@ impl All {
             listening.end(bound);
         }
         self.ids.remove(&key);
-        for request in requests {
-            if let Event::Requested(id) = request.event {
-                self.destroy(id);
-            }
-        }
+        let requests = requests.into_iter().filter_map(|queued| queued.request);
+        requests.for_each(|request| self.destroy(request));
     }
 
     /// Moves an identifier, with its events, to another channel.
@@ -212,7 +196,7 @@ impl All {
         channel.set_deadline(key, None, deadline);
         let mut moved = id.watch(key, channel);
         for event in events {
-            if let Event::Requested(request) = event.event {
+            if let Some(request) = event.request {
                 moved = moved.and(self.migrate(request, to));
             }
             self.of(key)?.1.push(event);
@@ -237,7 +221,7 @@ impl All {
                 worked?;
             }
         }
-        if let Some(Queued { id, event: Event::Requested(_), .. }) = taken {
+        if let Some(Queued { id, request: Some(_), .. }) = taken {
             if let Ok(Id { listening: Some(listening), .. }) = self.id(id) {
                 listening.leaves();
             }
@@ -283,15 +267,17 @@ impl All {
             id.peer = Some(message.clone());
         }
         self.enter(key, after.state);
-        match after.event {
-            Some(event) => self.push(key, Event::Connection(event), message),
-            None => Ok(()),
-        }
+        after.event.map_or(Ok(()), |event| self.report(key, event, message))
+    }
+
+    fn report(&mut self, id: IdKey, event: Event, message: Option<Message>) -> Result<(), Errno> {
+        self.push(Queued { id, event, request: None, message, arg: 0 })
     }
 
     /// The time of an identifier is over. What had arrived by then is heard instead.
-    fn time_out(&mut self, key: IdKey) -> Result<(), Errno> {
-        let last = self.id(key)?.socket.as_ref().and_then(socket::hear_the_last);
+    pub fn time_out(&mut self, key: IdKey) -> Result<(), Errno> {
+        let socket = self.id(key)?.socket.as_ref();
+        let last = socket.and_then(|it| socket::hear(it).or_else(|| socket::hear_the_last(it)));
         let (heard, message) = last.unwrap_or((Heard::TimedOut, None));
         self.heard(key, heard, message)
     }
@@ -316,38 +302,61 @@ impl All {
     /// EINVAL: it has no place in the state, or the peer has gone.
     pub fn call(&mut self, key: IdKey, call: Call, mut message: Message) -> Result<(), Errno> {
         let id = self.id(key)?;
-        let called = id.state.call(call).map_err(|_| Errno::INVAL)?;
+        let called = id.judge(call)?;
         let Some(kind) = called.sends else { return Ok(()) };
         message.kind = kind;
         let socket = id.socket.as_ref().ok_or(Errno::INVAL)?;
         let sent = socket::send(socket, &message);
-        let service = id.service();
         match (sent, kind) {
             (Ok(()), _) | (Err(_), Kind::Rej | Kind::Drep) => {}
             (Err(_), Kind::Dreq) => return self.heard(key, Heard::HungUp, None),
             (Err(_), _) => {
-                self.enter(key, State::Idle);
+                self.enter(key, State::Over);
                 return Err(Errno::INVAL);
             }
         }
-        // A datagram service has no more than the answer.
-        let ends = service == Service::Datagram && kind == Kind::Rep;
-        self.enter(key, if ends { State::Idle } else { called.state });
+        self.enter(key, called.state);
         let (id, channel) = self.of(key)?;
         id.watch(key, channel)
+    }
+
+    /// A call that looks for what an identifier connects to: the event comes at once.
+    ///
+    /// # Errors
+    /// EINVAL: it has no place in the state.
+    pub fn look(&mut self, key: IdKey, call: Call) -> Result<(), Errno> {
+        let Step { state, event, .. } = self.id(key)?.judge(call)?;
+        self.enter(key, state);
+        event.map_or(Ok(()), |event| self.report(key, event, None))
+    }
+
+    /// Takes a port.
+    ///
+    /// # Errors
+    /// EINVAL: it has one. Those of [`Place::bind`].
+    pub fn bind(&mut self, key: IdKey, place: Place, purpose: Purpose) -> Result<(), Errno> {
+        let id = self.id(key)?;
+        let called = id.judge(Call::Bind)?;
+        let bound = place.bind(purpose)?;
+        (id.local, id.bound) = (Some(bound.place.addr), Some(bound));
+        self.enter(key, called.state);
+        Ok(())
     }
 
     /// Accepts requests from a bound identifier on, with so many waiting at most.
     ///
     /// # Errors
-    /// EINVAL: it is not bound, listens, or is to connect. EADDRINUSE: the port is taken.
+    /// EINVAL: it is not bound, listens, or is to connect. EADDRINUSE, EADDRNOTAVAIL: its port is shared.
     pub fn listen(&mut self, key: IdKey, backlog: i32) -> Result<(), Errno> {
         let (id, channel) = self.of(key)?;
-        if id.state != State::Idle || id.listening.is_some() || id.is_resolved {
-            return Err(Errno::INVAL);
-        }
-        let bound = id.bound.as_ref().ok_or(Errno::INVAL)?;
-        id.listening = Some(Listening::new(bound, backlog)?);
-        id.watch(key, channel)
+        let called = id.judge(Call::Listen)?;
+        let bound = id.bound.as_mut().ok_or(Errno::INVAL)?;
+        bound.expose()?;
+        let listening = Listening::new(bound, backlog)?;
+        channel.watch(&listening.bell, key)?;
+        listening.begin(bound)?;
+        id.listening = Some(listening);
+        self.enter(key, called.state);
+        Ok(())
     }
 }

@@ -4,11 +4,13 @@
 //!
 //! The namespace is that of the network namespace: processes that share a fabric and not that can't connect by addresses.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::Range;
 
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
 
 use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::{KeptFd, above_streams};
@@ -28,6 +30,15 @@ impl PortSpace {
     pub const IB: Self = Self(0x013f);
 }
 
+/// With whom an identifier shares its port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sharing {
+    /// RDMA_OPTION_ID_REUSEADDR: with others at the same address that have this, too.
+    pub reuse: bool,
+    /// RDMA_OPTION_ID_AFONLY: with others of another family that have this, too.
+    pub only: bool,
+}
+
 /// An address that sockets of a fabric are named after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -35,10 +46,10 @@ pub struct Place {
     pub fabric: String,
     /// Which of its ports of the same number.
     pub space: PortSpace,
-    /// An address of this machine, or an unspecified one for all.
+    /// An address of this machine, or an unspecified one for all: of both families, unless it is for its own only.
     pub addr: SocketAddr,
-    /// The unspecified IPv6 address does not stand for IPv4 addresses.
-    pub only_v6: bool,
+    /// Who may be there, too.
+    pub sharing: Sharing,
 }
 
 /// The ports that are given out where any will do, as Linux has them.
@@ -51,13 +62,12 @@ impl Place {
         format!("rxe-loop/{fabric}/{:x}/{}/", space.0, addr.port())
     }
 
-    fn name(&self) -> String {
-        let only = if self.only_v6 && self.is_everything() { "only" } else { "" };
-        format!("{}{}{only}", self.port(), self.addr.ip().to_canonical())
+    fn ip(&self) -> IpAddr {
+        self.addr.ip().to_canonical()
     }
 
-    fn is_everything(&self) -> bool {
-        self.addr.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+    fn name(&self) -> String {
+        format!("{}{}{}", self.port(), self.ip(), if self.sharing.only { ONLY } else { "" })
     }
 
     /// The address of a socket of this name.
@@ -67,99 +77,90 @@ impl Place {
 
     /// The address of a socket that is told of requests that arrive here.
     pub fn bell(&self) -> Result<SocketAddrUnix, Errno> {
-        SocketAddrUnix::new_abstract_name(format!("{}/requests", self.name()).as_bytes())
+        SocketAddrUnix::new_abstract_name(format!("requests/{}", self.name()).as_bytes())
     }
 
     /// Where a listener may be that this address leads to, the most specific place first.
     pub fn listeners(&self) -> impl Iterator<Item = Self> {
-        let at = |ip: IpAddr, only_v6| {
-            let addr = SocketAddr::new(ip, self.addr.port());
-            Self { addr, only_v6, ..self.clone() }
-        };
-        let ip = self.addr.ip().to_canonical();
-        let narrow = match ip {
-            IpAddr::V4(_) => at(Ipv4Addr::UNSPECIFIED.into(), false),
-            IpAddr::V6(_) => at(Ipv6Addr::UNSPECIFIED.into(), true),
-        };
-        [at(ip, false), narrow, at(Ipv6Addr::UNSPECIFIED.into(), false)].into_iter()
+        let (ip, v4, v6) = (self.ip(), Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into());
+        let (own, other): (IpAddr, IpAddr) = if ip.is_ipv4() { (v4, v6) } else { (v6, v4) };
+        [(ip, false), (ip, true), (own, true), (own, false), (other, false)]
+            .map(|(ip, only)| {
+                let (addr, reuse) = (SocketAddr::new(ip, self.addr.port()), false);
+                Self { addr, sharing: Sharing { reuse, only }, ..self.clone() }
+            })
+            .into_iter()
     }
 
-    /// Whether a request to this address may be for who listens there.
+    /// Whether a request to this address is for who listens here.
     pub fn is_for(&self, addr: SocketAddr) -> bool {
-        Self { addr, ..self.clone() }.leads_to(self)
+        Self { addr, ..self.clone() }.listeners().any(|place| place.name() == self.name())
     }
 
-    /// Whether a socket has the port at an address that has one in common with this place. An accepted socket has the
-    /// name of the one that accepted it, and holds no port.
-    fn is_taken_beside(&self, table: &str) -> bool {
+    /// Those who have the port in the system's table, but for sockets of these names. An accepted socket has the name of the
+    /// one that accepted it, and holds no port.
+    fn others(&self, own: &[&str]) -> Result<Vec<Self>, Errno> {
         const UNCONNECTED: &str = "01";
-        let (port, own) = (format!("@{}", self.port()), format!("@{}", self.name()));
-        table.lines().any(|line| {
+        let table = std::fs::read_to_string("/proc/net/unix").map_err(|_| Errno::NOENT)?;
+        let port = self.port();
+        let others = table.lines().filter_map(|line| {
             let mut fields = line.split_ascii_whitespace();
-            let (state, name) = (fields.nth(5), fields.nth(1));
-            let other = name.filter(|&name| state == Some(UNCONNECTED) && name != own);
-            let address = other.and_then(|name| name.strip_prefix(&port));
-            address.is_some_and(|address| self.overlaps(address))
+            let (state, name) = (fields.nth(5)?, fields.nth(1)?.strip_prefix('@')?);
+            let is_other = state == UNCONNECTED && !own.contains(&name);
+            self.named(name.strip_prefix(&port).filter(|_| is_other)?)
+        });
+        Ok(others.collect())
+    }
+
+    /// The place at this port that has a name.
+    fn named(&self, name: &str) -> Option<Self> {
+        let sharing = Sharing { reuse: name.contains(SHARED), only: name.contains(ONLY) };
+        let addr = SocketAddr::new(name.split('+').next()?.parse().ok()?, self.addr.port());
+        Some(Self { addr, sharing, ..self.clone() })
+    }
+
+    /// Whether both can't have the port, as Linux says it: EADDRNOTAVAIL if either is at all addresses.
+    fn check_beside(&self, other: &Self) -> Result<(), Errno> {
+        let [mine, its] = [self, other].map(Self::ip);
+        let [my, their] = [self.sharing, other.sharing];
+        let is_shared =
+            my.reuse && their.reuse || my.only && their.only && mine.is_ipv4() != its.is_ipv4();
+        match mine.is_unspecified() || its.is_unspecified() {
+            _ if is_shared => Ok(()),
+            true => Err(Errno::ADDRNOTAVAIL),
+            false if mine == its => Err(Errno::ADDRINUSE),
+            false => Ok(()),
+        }
+    }
+
+    fn check(&self, own: &[&str]) -> Result<(), Errno> {
+        let others = self.others(own)?;
+        others.iter().try_for_each(|other| {
+            // The one that listens of those who share an address has the name of the address.
+            let sharing = Sharing { reuse: true, ..other.sharing };
+            let reuse = others.contains(&Self { sharing, ..other.clone() });
+            self.check_beside(&Self { sharing: Sharing { reuse, ..sharing }, ..other.clone() })
         })
     }
 
-    fn overlaps(&self, address: &str) -> bool {
-        let (ip, only_v6) = match address.strip_suffix("only") {
-            Some(ip) => (ip, true),
-            None => (address, false),
-        };
-        // The name of a bell is none.
-        let Ok(ip) = ip.parse() else { return false };
-        let addr = SocketAddr::new(ip, self.addr.port());
-        let other = Self { addr, only_v6, ..self.clone() };
-        self.leads_to(&other) || other.leads_to(self)
-    }
-
-    fn leads_to(&self, listener: &Self) -> bool {
-        self.listeners().any(|place| place.name() == listener.name())
-    }
-
-    /// What Linux says of a port that is taken.
-    fn taken(&self) -> Errno {
-        match self.addr.ip().to_canonical().is_unspecified() {
-            true => Errno::ADDRNOTAVAIL,
-            false => Errno::ADDRINUSE,
-        }
-    }
-
-    /// Takes the port, or any where it is 0.
+    /// Takes the port, or any where it is 0. Who only connects from there gets any that no other one was given.
     ///
     /// # Errors
-    /// EADDRINUSE: it is taken, or none is free. EADDRNOTAVAIL: the address is not of this machine; or it stands for all, and
-    /// the port is taken.
-    pub fn bind(self) -> Result<Bound, Errno> {
+    /// EADDRINUSE: it is taken. EADDRNOTAVAIL: the same, and one of the two is at all addresses; none is free; the address is
+    /// not of this machine. EACCES: it is a privileged one.
+    pub fn bind(self, purpose: Purpose) -> Result<Bound, Errno> {
         if !is_local(self.addr) {
             return Err(Errno::ADDRNOTAVAIL);
         }
-        if self.addr.port() != 0 {
-            let socket = socket(SocketType::SEQPACKET)?;
-            match net::bind(socket.unchecked(), &self.socket()?) {
-                Err(Errno::ADDRINUSE) => return Err(self.taken()),
-                bound => bound?,
-            }
-            steps::done(Step::Bound);
-            // After binding: of two that bind at once, one at least sees the other.
-            return match self.is_taken_beside(&sockets()?) {
-                true => Err(self.taken()),
-                false => Ok(Bound { socket, name: self.clone(), place: self }),
-            };
-        }
-        self.bind_one_of(EPHEMERAL, Purpose::Any)
-    }
-
-    /// The same, of who only connects from there: any port will do that no other one was given.
-    ///
-    /// # Errors
-    /// Those of [`bind`](Self::bind).
-    pub fn bind_to_connect(self) -> Result<Bound, Errno> {
         match self.addr.port() {
-            0 if is_local(self.addr) => self.bind_one_of(EPHEMERAL, Purpose::Connect),
-            _ => self.bind(),
+            0 => self.bind_one_of(EPHEMERAL, purpose),
+            port => {
+                check_privilege(port)?;
+                let bound = self.take()?;
+                // After binding: of two that bind at once, one at least sees the other.
+                bound.place.check(&[bound.name.as_str()])?;
+                Ok(bound)
+            }
         }
     }
 
@@ -168,27 +169,50 @@ impl Place {
         let (count, first) = (ports.len() as u32, random()?);
         for nth in 0..count {
             self.addr.set_port(ports.start + (first.wrapping_add(nth) % count) as u16);
-            // At all addresses, so that each is given out once.
-            let addr = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), self.addr.port());
-            let name = Self { addr, only_v6: false, ..self.clone() };
-            let socket = socket(SocketType::SEQPACKET)?;
-            match net::bind(socket.unchecked(), &name.socket()?) {
-                Err(Errno::ADDRINUSE) => continue,
-                bound => bound?,
-            }
-            steps::done(Step::Bound);
-            // A program may have asked for this one, at one address.
-            if purpose == Purpose::Connect || !name.is_taken_beside(&sockets()?) {
-                return Ok(Bound { socket, name, place: self });
+            let bound = match self.clone().take() {
+                Err(Errno::ADDRINUSE | Errno::ADDRNOTAVAIL) => continue,
+                taken => taken?,
+            };
+            // A program may have it at another address.
+            if purpose == Purpose::Connect || self.others(&[bound.name.as_str()])?.is_empty() {
+                return Ok(bound);
             }
         }
-        Err(Errno::ADDRINUSE)
+        Err(Errno::ADDRNOTAVAIL)
+    }
+
+    /// Takes a name, whatever others have of the same port.
+    fn take(self) -> Result<Bound, Errno> {
+        let name = match self.sharing.reuse {
+            true => format!("{}{SHARED}{:x}", self.name(), random()?),
+            false => self.name(),
+        };
+        let socket = socket(SocketType::SEQPACKET)?;
+        match net::bind(socket.unchecked(), &SocketAddrUnix::new_abstract_name(name.as_bytes())?) {
+            Err(Errno::ADDRINUSE) => return self.check_beside(&self).and(Err(Errno::ADDRINUSE)),
+            bound => bound?,
+        }
+        steps::done(Step::Bound);
+        Ok(Bound { socket, name, place: self, shared: None })
     }
 }
 
-/// The system's table of sockets.
-fn sockets() -> Result<String, Errno> {
-    std::fs::read_to_string("/proc/net/unix").map_err(|_| Errno::NOENT)
+/// What a name ends with: of an address that stands for its family only, and of a port that is shared.
+const ONLY: &str = "+only";
+const SHARED: &str = "+shared";
+
+/// Whether this thread may take a port.
+fn check_privilege(port: u16) -> Result<(), Errno> {
+    const FIRST: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
+    const DEFAULT: u16 = 1024;
+    let first = match std::fs::read_to_string(FIRST) {
+        Err(why) if why.kind() != ErrorKind::NotFound => {
+            return Err(Errno::from_io_error(&why).unwrap_or(Errno::IO));
+        }
+        first => first.ok().and_then(|first| first.trim().parse().ok()).unwrap_or(DEFAULT),
+    };
+    let may = |sets: CapabilitySets| sets.effective.contains(CapabilitySet::NET_BIND_SERVICE);
+    if port >= first || capabilities(None).map(may)? { Ok(()) } else { Err(Errno::ACCESS) }
 }
 
 /// What a port is for.
@@ -205,10 +229,35 @@ pub enum Purpose {
 pub struct Bound {
     /// It holds the port while it is open.
     pub socket: KeptFd,
-    /// What it is named after.
-    pub name: Place,
+    name: String,
     /// Where it is bound.
     pub place: Place,
+    /// Holds it for one of several who share it, beside the socket that listens.
+    shared: Option<KeptFd>,
+}
+
+impl Bound {
+    /// Shares it with others, or not.
+    pub fn share(&mut self, sharing: Sharing) -> Result<(), Errno> {
+        *self = Place { sharing, ..self.place.clone() }.take()?;
+        Ok(())
+    }
+
+    /// Makes it the one at its port where listeners are looked for.
+    ///
+    /// # Errors
+    /// EADDRINUSE, EADDRNOTAVAIL: it is shared.
+    pub fn expose(&mut self) -> Result<(), Errno> {
+        let Sharing { reuse: true, only } = self.place.sharing else { return Ok(()) };
+        if self.shared.is_some() {
+            return Ok(());
+        }
+        let sharing = Sharing { reuse: false, only };
+        let alone = Place { sharing, ..self.place.clone() }.take()?;
+        alone.place.check(&[alone.name.as_str(), self.name.as_str()])?;
+        self.shared = Some(std::mem::replace(&mut self.socket, alone.socket));
+        Ok(())
+    }
 }
 
 /// A socket that neither blocks nor is inherited by another program.
@@ -235,13 +284,17 @@ pub fn is_local(mut addr: SocketAddr) -> bool {
     UdpSocket::bind(addr).is_ok()
 }
 
+/// All addresses of the family of this one, without a port.
+pub const fn all_of_its_family(addr: SocketAddr) -> SocketAddr {
+    match addr {
+        SocketAddr::V4(_) => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
+        SocketAddr::V6(_) => SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
+    }
+}
+
 /// The address from which this machine reaches another, without a port.
 pub fn source_to(to: SocketAddr) -> Option<SocketAddr> {
-    let any: IpAddr = match to {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = UdpSocket::bind((any, 0)).ok()?;
+    let socket = UdpSocket::bind(all_of_its_family(to)).ok()?;
     socket.connect(to).ok()?;
     let mut source = socket.local_addr().ok()?;
     source.set_port(0);

@@ -1,49 +1,81 @@
-//! The connection manager's protocol: the states of a connection at one of its ends, and what each message, call and
-//! timeout does to them. States and messages have the names of InfiniBand's connection manager. Nothing is sent here: the
-//! caller does that, by a socket for each connection, which delivers in order and reports that the peer has closed its end.
+//! The connection manager's protocol: the states of an identifier, and what each call, message and timeout does to them.
+//! This is the one place that knows them: [`State::call`] is the table of calls, which is Linux' (rdma_cma's), and
+//! [`State::hear`] that of what an end hears. States of a connection and messages have the names of InfiniBand's connection
+//! manager. Nothing is sent here: the caller does that, by a socket for each connection, which delivers in order and reports
+//! that the peer has closed its end.
 //!
-//! | state | side | waits for | hears | goes to | event |
-//! |---|---|---|---|---|---|
-//! | Idle | both | `connect` | | ReqSent | |
-//! | ReqSent | active | REP | REP | RepRcvd | CONNECT_RESPONSE |
-//! | | | | REJ, the end of the socket | Idle | REJECTED |
-//! | | | | nothing in time | Idle | UNREACHABLE |
-//! | ReqRcvd | passive | `accept`, `reject` | the end of the socket | Idle | REJECTED |
-//! | RepSent | passive | RTU | RTU | Established | ESTABLISHED |
-//! | | | | REJ, the end of the socket | Idle | REJECTED |
-//! | | | | nothing in time | Idle | UNREACHABLE |
-//! | RepRcvd | active | `establish`, `reject` | REJ, the end of the socket | Idle | REJECTED |
-//! | Established | both | `disconnect` | DREQ | DreqRcvd | DISCONNECTED |
-//! | | | | the end of the socket | TimeWait | DISCONNECTED |
-//! | DreqSent | both | DREP | DREP, DREQ, the end of the socket, nothing in time | TimeWait | DISCONNECTED |
-//! | DreqRcvd | both | `disconnect` | | TimeWait | |
-//! | TimeWait | both | time | nothing in time | Idle | TIMEWAIT_EXIT |
+//! A call that is not in the table fails with EINVAL, and changes nothing. (`rdma_notify` of an established connection fails
+//! with EISCONN.)
+//!
+//! | call | in the states | leads to | event of it |
+//! |---|---|---|---|
+//! | `rdma_bind_addr` | Idle | Bound | |
+//! | `rdma_resolve_addr` | Idle, Bound | AddrResolved | ADDR_RESOLVED |
+//! | the same, of another machine's address | Idle, Bound | Bound | ADDR_ERROR |
+//! | `rdma_resolve_route` | AddrResolved | RouteResolved | ROUTE_RESOLVED |
+//! | `rdma_listen` | Idle, Bound | Listening | |
+//! | `rdma_connect` | RouteResolved | ReqSent | |
+//! | `rdma_accept` | ReqRcvd | RepSent; for datagrams Over | |
+//! | `rdma_reject` | ReqRcvd, RepRcvd | Over | |
+//! | `rdma_establish` | RepRcvd | Established | |
+//! | `rdma_disconnect` | Established | DreqSent | |
+//! | | DreqRcvd | TimeWait | |
+//! | | Listening, ReqSent, ReqRcvd, RepSent, RepRcvd, DreqSent, TimeWait, Over | the same | |
+//! | `rdma_notify` | RepSent | the same | |
+//! | `rdma_init_qp_attr`, INIT | Bound, AddrResolved, RouteResolved, ReqSent, ReqRcvd, RepSent, RepRcvd, Established; for datagrams all but Idle | the same | |
+//! | the same, RTR and RTS | ReqRcvd, RepSent, RepRcvd, Established; for datagrams all but Idle | the same | |
+//! | REUSEADDR is set | all but Listening | the same | |
+//! | REUSEADDR is cleared | Idle | the same | |
+//! | AFONLY | Idle, Bound | the same | |
+//! | `rdma_destroy_id`, `rdma_migrate_id`, other options | all | | |
+//!
+//! | state | side | hears | goes to | event |
+//! |---|---|---|---|---|
+//! | ReqSent | active | REP | RepRcvd | CONNECT_RESPONSE |
+//! | | | REJ, the end of the socket | Over | REJECTED |
+//! | | | nothing in time | Over | UNREACHABLE |
+//! | ReqRcvd | passive | the end of the socket | Over | REJECTED |
+//! | RepSent | passive | RTU | Established | ESTABLISHED |
+//! | | | REJ, the end of the socket | Over | REJECTED |
+//! | | | nothing in time | Over | UNREACHABLE |
+//! | RepRcvd | active | REJ, the end of the socket | Over | REJECTED |
+//! | Established | both | DREQ | DreqRcvd | DISCONNECTED |
+//! | | | the end of the socket | TimeWait | DISCONNECTED |
+//! | DreqSent | both | DREP, DREQ, the end of the socket, nothing in time | TimeWait | DISCONNECTED |
+//! | TimeWait | both | nothing in time | Over | TIMEWAIT_EXIT |
 //!
 //! A datagram service has REQ and REP alone: REP is ESTABLISHED for the active side, REJ is UNREACHABLE, and neither side
 //! waits for more.
 //!
 //! Each message that is heard is one event, and in the states in which none is expected the socket is not watched: so an
 //! event channel is readable exactly while it has an event. Any other message is a fault of the peer, and the end of the
-//! connection. An end that gives up first shuts down the receiving direction of its socket, and hears what had arrived
-//! before: so an RTU that was sent is heard, and one that was not can't be sent any more. The connection is established for
-//! both ends, or for none.
+//! connection. An end whose time is over hears what has arrived, and does not give up then. Else it shuts down the receiving
+//! direction of its socket, and hears what arrived in between: so an RTU that was sent is heard, and one that was not can't be
+//! sent any more. The connection is established for both ends, or for none.
 //!
 //! ```
-//! use transport_rxe_loop::protocol::cm::{Call, Event, Heard, Service, State};
+//! use cq_core::cm::EventKind;
+//! use transport_rxe_loop::protocol::cm::message::Kind;
+//! use transport_rxe_loop::protocol::cm::{Call, Heard, OK, Service, State};
 //!
-//! let (active, passive) = (State::Idle.call(Call::Connect), State::ReqRcvd.call(Call::Accept));
-//! let (active, passive) = (active?.state, passive?.state);
-//! let heard = active.hear(Heard::Rep, Service::Connection);
-//! assert_eq!((heard.state, heard.event), (State::RepRcvd, Some(Event::Responded)));
-//! assert_eq!(heard.state.call(Call::Establish)?.state, State::Established);
-//! let heard = passive.hear(Heard::Rtu, Service::Connection);
-//! assert_eq!((heard.state, heard.event), (State::Established, Some(Event::Established)));
-//! # Ok::<(), transport_rxe_loop::protocol::cm::WrongState>(())
+//! const RC: Service = Service::Connection;
+//! let (active, passive) = (State::RouteResolved, State::ReqRcvd);
+//! let (active, passive) = (active.call(Call::Connect, RC)?, passive.call(Call::Accept, RC)?);
+//! let heard = active.state.hear(Heard::Message(Kind::Rep, 0), RC);
+//! assert_eq!((heard.state, heard.event), (State::RepRcvd, Some((EventKind::CONNECT_RESPONSE, OK))));
+//! assert_eq!(heard.state.call(Call::Establish, RC)?.state, State::Established);
+//! let heard = passive.state.hear(Heard::Message(Kind::Rtu, 0), RC);
+//! assert_eq!((heard.state, heard.event), (State::Established, Some((EventKind::ESTABLISHED, OK))));
+//! assert!(State::Bound.call(Call::Connect, RC).is_err());
+//! # Ok::<(), rustix::io::Errno>(())
 //! ```
 
 pub mod message;
 
 use std::time::Duration;
+
+use cq_core::cm::{EventKind, Status};
+use rustix::io::Errno;
 
 use self::message::Kind;
 
@@ -56,11 +88,19 @@ pub enum Service {
     Datagram,
 }
 
-/// The state of a connection at one of its ends.
+/// The state of an identifier: what it is, and of a connection at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Not connected.
+    /// Created.
     Idle,
+    /// It has a port.
+    Bound,
+    /// The address is this machine's.
+    AddrResolved,
+    /// There is a path to the address.
+    RouteResolved,
+    /// Peers can connect to it.
+    Listening,
     /// The active side has requested a connection.
     ReqSent,
     /// The passive side has got a request.
@@ -77,22 +117,16 @@ pub enum State {
     DreqRcvd,
     /// Disconnected.
     TimeWait,
+    /// It was connected, or was to be: it can be destroyed.
+    Over,
 }
 
 /// What an end hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Heard {
-    /// The peer accepts.
-    Rep,
-    /// The peer is ready to use.
-    Rtu,
-    /// The peer rejects, for this reason.
-    Rej(i32),
-    /// The peer disconnects.
-    Dreq,
-    /// The peer agrees to the disconnection.
-    Drep,
-    /// A message that has no place here, or is none.
+    /// A message, and the reason of a REJ.
+    Message(Kind, i32),
+    /// Bytes that are no message.
     Nonsense,
     /// The peer has closed its end of the socket, or is dead.
     HungUp,
@@ -100,36 +134,38 @@ pub enum Heard {
     TimedOut,
 }
 
-/// What the user of an end calls.
+/// What the user of an identifier gets, and its status.
+pub type Event = (EventKind, Status);
+
+/// What the user of an identifier calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
+    /// Takes a port.
+    Bind,
+    /// Looks for the device that reaches an address; or why there is none.
+    ResolveAddr(Status),
+    /// Looks for the path to it.
+    ResolveRoute,
+    /// Lets peers connect.
+    Listen,
     /// Requests a connection.
     Connect,
     /// Accepts a request.
     Accept,
     /// Rejects a request or an answer.
     Reject,
-    /// Tells that the answer has come.
+    /// Confirms that the answer has come.
     Establish,
     /// Disconnects, or agrees that the peer did.
     Disconnect,
-}
-
-/// What the user is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Event {
-    /// CONNECT_RESPONSE.
-    Responded,
-    /// ESTABLISHED.
-    Established,
-    /// REJECTED, for this reason.
-    Rejected(i32),
-    /// UNREACHABLE, with this status.
-    Unreachable(i32),
-    /// DISCONNECTED, with this status.
-    Disconnected(i32),
-    /// TIMEWAIT_EXIT.
-    TimewaitExit,
+    /// Reports a message that came before the peer's confirmation.
+    Notify,
+    /// Asks for the attributes of its queue pair; for those that need the peer's.
+    Attributes(bool),
+    /// Lets others that allow it, too, have the same port, or not.
+    ReuseAddr(bool),
+    /// Has the unspecified address stand for those of its family alone, or for all.
+    AfOnly,
 }
 
 /// Reasons of REJ, numbers of InfiniBand's specification.
@@ -144,46 +180,34 @@ pub mod reason {
 
 /// Statuses of an answer to a datagram request, numbers of InfiniBand's specification.
 mod sidr {
+    use super::Status;
+
     /// There is no listener at the port.
-    pub const UNSUPPORTED: i32 = 1;
+    pub const UNSUPPORTED: Status = Status(1);
     /// The program rejected it.
-    pub const REJECTED: i32 = 2;
+    pub const REJECTED: Status = Status(2);
 }
 
 /// `-ETIMEDOUT`.
-const TIMED_OUT: i32 = -110;
+const TIMED_OUT: Status = Status(-110);
+/// Success.
+pub const OK: Status = Status(0);
 
-/// What hearing something does.
+/// What hearing something does, or a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub struct After {
-    /// The state now.
-    pub state: State,
-    /// What the user is told.
-    pub event: Option<Event>,
-}
-
-/// What a call does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub struct Called {
-    /// The state now.
+pub struct Step {
+    /// The state after it.
     pub state: State,
     /// The message that is to be sent, if there is one.
     pub sends: Option<Kind>,
+    /// The event of it; of a call, where no answer is waited for.
+    pub event: Option<Event>,
 }
 
-/// The call has no place in the state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WrongState;
-
-impl std::fmt::Display for WrongState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the identifier is not in a state for that")
-    }
-}
-
-impl std::error::Error for WrongState {}
+const ADDR_RESOLVED: Event = (EventKind::ADDR_RESOLVED, OK);
+const ADDR_ERROR: EventKind = EventKind::ADDR_ERROR;
+const ROUTE_RESOLVED: Event = (EventKind::ROUTE_RESOLVED, OK);
 
 /// How long a request and an answer wait. InfiniBand's retries take about as long.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -195,63 +219,101 @@ const TIME_WAIT: Duration = Duration::from_secs(1);
 impl State {
     /// Hears something, in a state in which the socket is [watched](Self::is_watched), or once its
     /// [time](Self::patience) is over.
-    pub const fn hear(self, heard: Heard, service: Service) -> After {
-        let (state, event) = match (self, heard) {
-            (Self::ReqSent, Heard::Rep) => match service {
-                Service::Connection => (Self::RepRcvd, Event::Responded),
-                Service::Datagram => (Self::Idle, Event::Established),
-            },
-            (Self::RepSent, Heard::Rtu) => (Self::Established, Event::Established),
-            (Self::ReqSent | Self::RepSent, Heard::TimedOut) => {
-                (Self::Idle, Event::Unreachable(TIMED_OUT))
+    pub const fn hear(self, heard: Heard, service: Service) -> Step {
+        use Heard::{Message, TimedOut};
+        use State::*;
+        let is_datagram = matches!(service, Service::Datagram);
+        let (state, kind, status) = match (self, heard) {
+            (ReqSent, Message(Kind::Rep, _)) if is_datagram => (Over, EventKind::ESTABLISHED, OK),
+            (ReqSent, Message(Kind::Rep, _)) => (RepRcvd, EventKind::CONNECT_RESPONSE, OK),
+            (RepSent, Message(Kind::Rtu, _)) => (Established, EventKind::ESTABLISHED, OK),
+            (ReqSent | RepSent, TimedOut) => (Over, EventKind::UNREACHABLE, TIMED_OUT),
+            (ReqSent | ReqRcvd | RepSent | RepRcvd, heard) => {
+                let (kind, status) = self.rejected(heard, is_datagram);
+                (Over, kind, status)
             }
-            (Self::ReqRcvd, Heard::HungUp) => (Self::Idle, Event::Rejected(reason::TIMEOUT)),
-            (Self::ReqSent | Self::ReqRcvd | Self::RepSent | Self::RepRcvd, heard) => {
-                (Self::Idle, rejected(heard, service))
-            }
-            (Self::Established, Heard::Dreq) => (Self::DreqRcvd, Event::Disconnected(0)),
-            (Self::DreqSent, Heard::TimedOut) => (Self::TimeWait, Event::Disconnected(TIMED_OUT)),
-            (Self::Established | Self::DreqSent, _) => (Self::TimeWait, Event::Disconnected(0)),
-            (Self::TimeWait, Heard::TimedOut) => (Self::Idle, Event::TimewaitExit),
-            (Self::Idle | Self::DreqRcvd | Self::TimeWait, _) => {
-                return After { state: self, event: None };
-            }
+            (Established, Message(Kind::Dreq, _)) => (DreqRcvd, EventKind::DISCONNECTED, OK),
+            (DreqSent, TimedOut) => (TimeWait, EventKind::DISCONNECTED, TIMED_OUT),
+            (Established | DreqSent, _) => (TimeWait, EventKind::DISCONNECTED, OK),
+            (TimeWait, TimedOut) => (Over, EventKind::TIMEWAIT_EXIT, OK),
+            _ => return Step { state: self, sends: None, event: None },
         };
-        After { state, event: Some(event) }
+        Step { state, sends: None, event: Some((kind, status)) }
     }
 
     /// A call of the user. Where what it sends can't be sent, the peer has hung up.
     ///
     /// # Errors
-    /// It has no place in this state.
-    pub const fn call(self, call: Call) -> Result<Called, WrongState> {
-        let (state, sends) = match (self, call) {
-            (Self::Idle, Call::Connect) => (Self::ReqSent, Some(Kind::Req)),
-            (Self::ReqRcvd, Call::Accept) => (Self::RepSent, Some(Kind::Rep)),
-            (Self::ReqRcvd | Self::RepRcvd, Call::Reject) => (Self::Idle, Some(Kind::Rej)),
-            (Self::RepRcvd, Call::Establish) => (Self::Established, Some(Kind::Rtu)),
-            (Self::Established, Call::Disconnect) => (Self::DreqSent, Some(Kind::Dreq)),
-            (Self::DreqRcvd, Call::Disconnect) => (Self::TimeWait, Some(Kind::Drep)),
-            // Both sides disconnect, one of them later.
-            (Self::DreqSent | Self::TimeWait, Call::Disconnect) => (self, None),
-            _ => return Err(WrongState),
+    /// EINVAL: it has no place in this state. EISCONN: what it would bring about is so.
+    pub const fn call(self, call: Call, service: Service) -> Result<Step, Errno> {
+        use State::*;
+        let is_datagram = matches!(service, Service::Datagram);
+        let (state, sends, event) = match (call, self) {
+            (Call::Bind, Idle) => (Bound, None, None),
+            (Call::ResolveAddr(OK), Idle | Bound) => (AddrResolved, None, Some(ADDR_RESOLVED)),
+            (Call::ResolveAddr(why), Idle | Bound) => (Bound, None, Some((ADDR_ERROR, why))),
+            (Call::ResolveRoute, AddrResolved) => (RouteResolved, None, Some(ROUTE_RESOLVED)),
+            (Call::Listen, Idle | Bound) => (Listening, None, None),
+            (Call::Connect, RouteResolved) => (ReqSent, Some(Kind::Req), None),
+            (Call::Accept, ReqRcvd) if is_datagram => (Over, Some(Kind::Rep), None),
+            (Call::Accept, ReqRcvd) => (RepSent, Some(Kind::Rep), None),
+            (Call::Reject, ReqRcvd | RepRcvd) => (Over, Some(Kind::Rej), None),
+            (Call::Establish, RepRcvd) => (Established, Some(Kind::Rtu), None),
+            (Call::Notify, Established) => return Err(Errno::ISCONN),
+            (Call::Disconnect, Established) => (DreqSent, Some(Kind::Dreq), None),
+            (Call::Disconnect, DreqRcvd) => (TimeWait, Some(Kind::Drep), None),
+            (_, state) if state.allows(call, is_datagram) => (state, None, None),
+            _ => return Err(Errno::INVAL),
         };
-        Ok(Called { state, sends })
+        Ok(Step { state, sends, event })
     }
 
-    /// Whether the peer's next message, or the end of the socket, is an event.
-    pub const fn is_watched(self, service: Service) -> bool {
-        match self {
-            Self::ReqRcvd => matches!(service, Service::Connection),
-            Self::ReqSent | Self::RepSent | Self::RepRcvd => true,
-            Self::Established | Self::DreqSent => true,
-            Self::Idle | Self::DreqRcvd | Self::TimeWait => false,
+    /// Whether a call has its place that changes no state.
+    const fn allows(self, call: Call, is_datagram: bool) -> bool {
+        use State::*;
+        match (call, self) {
+            // There is nothing to disconnect, or it was done: Linux takes that, too.
+            (Call::Disconnect, Idle | Bound | AddrResolved | RouteResolved) => false,
+            (Call::Disconnect, _) => true,
+            (Call::Notify, RepSent) => true,
+            (Call::Attributes(_), Idle) => false,
+            (Call::Attributes(_), _) if is_datagram => true,
+            (Call::Attributes(_), ReqRcvd | RepSent | RepRcvd | Established) => true,
+            (Call::Attributes(of_peer), Bound | AddrResolved | RouteResolved | ReqSent) => !of_peer,
+            (Call::ReuseAddr(_), Idle) => true,
+            (Call::ReuseAddr(reuse), state) => reuse && !matches!(state, Listening),
+            (Call::AfOnly, Idle | Bound) => true,
+            _ => false,
         }
     }
 
-    /// Whether the socket is still needed. If not, it is closed, and the peer hears that.
+    /// A request or an answer was not taken.
+    const fn rejected(self, heard: Heard, is_datagram: bool) -> Event {
+        let reason = match heard {
+            Heard::Message(Kind::Rej, reason) => reason,
+            Heard::HungUp if matches!(self, Self::ReqRcvd) => reason::TIMEOUT,
+            _ => reason::BY_PEER,
+        };
+        match reason {
+            _ if !is_datagram => (EventKind::REJECTED, Status(reason)),
+            reason::NO_LISTENER => (EventKind::UNREACHABLE, sidr::UNSUPPORTED),
+            _ => (EventKind::UNREACHABLE, sidr::REJECTED),
+        }
+    }
+
+    /// Whether a peer's next message, or the end of the socket, is an event.
+    pub const fn is_watched(self, service: Service) -> bool {
+        match self {
+            Self::ReqRcvd => matches!(service, Service::Connection),
+            Self::Listening | Self::ReqSent | Self::RepSent | Self::RepRcvd => true,
+            Self::Established | Self::DreqSent => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the connection's socket is still needed. If not, it is closed, and the peer hears that.
     pub const fn is_open(self) -> bool {
-        !matches!(self, Self::Idle | Self::TimeWait)
+        !matches!(self, Self::TimeWait | Self::Over)
     }
 
     /// How long it waits; `None` is without a limit.
@@ -260,22 +322,8 @@ impl State {
             Self::ReqSent | Self::RepSent => Some(PATIENCE),
             Self::DreqSent => Some(DISCONNECTING),
             Self::TimeWait => Some(TIME_WAIT),
-            Self::Idle | Self::ReqRcvd | Self::RepRcvd => None,
-            Self::Established | Self::DreqRcvd => None,
+            _ => None,
         }
-    }
-}
-
-/// A request or an answer was not taken.
-const fn rejected(heard: Heard, service: Service) -> Event {
-    let reason = match heard {
-        Heard::Rej(reason) => reason,
-        _ => reason::BY_PEER,
-    };
-    match service {
-        Service::Connection => Event::Rejected(reason),
-        Service::Datagram if reason == reason::NO_LISTENER => Event::Unreachable(sidr::UNSUPPORTED),
-        Service::Datagram => Event::Unreachable(sidr::REJECTED),
     }
 }
 

@@ -2,7 +2,9 @@
 
 mod across;
 mod blocking;
+mod options;
 mod ports;
+mod states;
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -71,7 +73,7 @@ impl Side {
     /// Listens at any port of an address.
     fn listens(context: &Context, ip: &str, backlog: i32) -> (Self, SocketAddr) {
         let it = Self::new(context);
-        it.id.bind(SocketAddr::new(ip.parse().unwrap(), 0), false).unwrap();
+        it.id.bind(SocketAddr::new(ip.parse().unwrap(), 0)).unwrap();
         it.id.listen(backlog).unwrap();
         let addr = it.id.local_addr().unwrap();
         (it, addr)
@@ -121,7 +123,7 @@ fn datagrams_learn_of_the_peers_queue_pair() {
     let context = open();
     let of = || Side::of(&context, PortSpace::UDP, QpType::Ud);
     let listener = of();
-    listener.id.bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+    listener.id.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     listener.id.listen(0).unwrap();
     let addr = listener.id.local_addr().unwrap();
     let request = || {

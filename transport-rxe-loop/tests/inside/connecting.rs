@@ -12,7 +12,7 @@ use super::prelude::*;
 use crate::cm::{CmId, ConnParam, EventChannel, EventKind, IdEvent, PortSpace};
 use crate::connections::IdKey;
 use crate::connections::again::Request;
-use crate::connections::port::{Place, Purpose, socket};
+use crate::connections::port::{Place, Purpose, Sharing, socket};
 use crate::protocol::cm::message::{Kind, Message};
 
 const PARAM: ConnParam<&[u8]> = ConnParam::new(1, b"");
@@ -32,7 +32,7 @@ impl Side {
 
     fn listens(context: &Context, backlog: i32) -> (Self, SocketAddr) {
         let it = Self::new(context);
-        it.id.bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        it.id.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         it.id.listen(backlog).unwrap();
         let addr = it.id.local_addr().unwrap();
         (it, addr)
@@ -43,6 +43,8 @@ impl Side {
         let it = Self::new(context);
         it.id.resolve_addr(None, addr).unwrap();
         it.expect(EventKind::ADDR_RESOLVED);
+        it.id.resolve_route().unwrap();
+        it.expect(EventKind::ROUTE_RESOLVED);
         it
     }
 
@@ -75,7 +77,8 @@ fn who_connects_and_sends_no_request_keeps_nobody_out() {
     let (listener, addr) = Side::listens(&context, 1);
     // It stops, or dies, before it sends the request.
     let silent = || {
-        let place = device.connections.place(PortSpace::TCP, addr, false).listeners().last();
+        let place =
+            device.connections.place(PortSpace::TCP, addr, Sharing::default()).listeners().next();
         let silent = socket(SocketType::SEQPACKET).unwrap();
         connect(silent.unchecked(), &place.unwrap().socket().unwrap()).unwrap();
         silent
@@ -95,13 +98,13 @@ fn who_connects_and_sends_no_request_keeps_nobody_out() {
 fn a_request_that_finds_no_listener_reaches_one_that_listens_a_moment_later() {
     let Fixture { context, device, .. } = Fixture::new();
     let passive = Side::new(&context);
-    passive.id.bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+    passive.id.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let addr = passive.id.local_addr().unwrap();
     let key = |side: &Side| IdKey(side.id.key());
     let resolved = || {
         let side = Side::resolves(&context, addr);
         let addresses = [side.id.local_addr().unwrap(), addr];
-        let place = device.connections.place(PortSpace::TCP, addr, false);
+        let place = device.connections.place(PortSpace::TCP, addr, Sharing::default());
         let message = Message { addresses, ..Message::of(Kind::Req) };
         (side, Request::new(place, message))
     };
@@ -129,6 +132,23 @@ fn a_request_that_finds_no_listener_reaches_one_that_listens_a_moment_later() {
 }
 
 #[test]
+fn what_arrived_before_the_time_was_over_is_heard_and_ends_nothing() {
+    let Fixture { context, device, .. } = Fixture::new();
+    let (listener, addr) = Side::listens(&context, 0);
+    let active = Side::requests(&context, addr);
+    let passive = listener.expect(EventKind::CONNECT_REQUEST).request.unwrap();
+    passive.accept(&PARAM).unwrap();
+    active.expect(EventKind::CONNECT_RESPONSE);
+    active.id.establish().unwrap();
+    // Its channel takes no events until the time of its answer is over.
+    device.connections.lock().unwrap().time_out(IdKey(passive.key())).unwrap();
+    listener.expect(EventKind::ESTABLISHED);
+    assert!(!listener.is_readable() && listener.channel.take().unwrap().is_none());
+    active.id.disconnect().unwrap();
+    listener.expect(EventKind::DISCONNECTED);
+}
+
+#[test]
 fn who_waits_at_a_listener_that_is_destroyed_is_told_even_if_a_forked_child_has_its_socket() {
     let Fixture { context, device, .. } = Fixture::new();
     let (listener, addr) = Side::listens(&context, 0);
@@ -148,9 +168,9 @@ fn who_waits_at_a_listener_that_is_destroyed_is_told_even_if_a_forked_child_has_
 fn a_port_that_a_program_has_at_one_address_is_not_given_out() {
     let fixture = Fixture::new();
     let place = |addr: &str| -> Place {
-        fixture.device.connections.place(PortSpace::TCP, addr.parse().unwrap(), false)
+        fixture.device.connections.place(PortSpace::TCP, addr.parse().unwrap(), Sharing::default())
     };
-    let _taken = place("127.0.0.1:7000").bind().unwrap();
+    let _taken = place("127.0.0.1:7000").bind(Purpose::Any).unwrap();
     for _ in 0..8 {
         // A child that another test forks has the socket of the round before, until it executes a program.
         until("the other port is free again", || {

@@ -1,15 +1,20 @@
 //! What the connection manager puts into force: the parameters of a connection, and the attributes of its queue pair.
 
 use cq_core::cm::ConnParam;
-use cq_core::setup::{Access, Endpoint, Errno, Port, QpAttr, QpState, QpType};
+use cq_core::setup::{Access, AddressVector, Endpoint, Errno, Port, QpAttr, QpState, QpType};
 
 use crate::api::attr::MAX_RD_ATOMIC;
 use crate::connections::id::Id;
+use crate::protocol::cm::Service;
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{Service, State};
 
 /// The queue key of `RDMA_PS_UDP` and `RDMA_PS_IPOIB`: RDMA_UDP_QKEY of <rdma/rdma_cma.h>.
 pub const UDP_QKEY: u32 = 0x0123_4567;
+
+/// How long the peer waits before it sends again where there is no receive, as Linux has it: 655.36 ms.
+const MIN_RNR_TIMER: u8 = 0;
+/// How long an answer may take before a request is sent again, as Linux has it on Ethernet: 2.15 s.
+const TIMEOUT: u8 = 19;
 
 /// The size of the private data of a message, which is padded with zeros. Those of librdmacm on InfiniBand.
 pub const fn private_data_size(kind: Kind, service: Service) -> usize {
@@ -18,7 +23,8 @@ pub const fn private_data_size(kind: Kind, service: Service) -> usize {
         (Kind::Req, Service::Datagram) => 180,
         (Kind::Rep, Service::Connection) => 196,
         (Kind::Rep, Service::Datagram) => 136,
-        (Kind::Rej, _) => 148,
+        (Kind::Rej, Service::Connection) => 148,
+        (Kind::Rej, Service::Datagram) => 136,
         (Kind::Rtu | Kind::Dreq | Kind::Drep | Kind::Announced, _) => 0,
     }
 }
@@ -96,15 +102,18 @@ pub fn of_state(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
         QpType::Uc => Access::REMOTE_WRITE,
         QpType::Rc | QpType::Ud => Access::REMOTE,
     };
-    use State::{Established, RepRcvd, RepSent, ReqRcvd};
-    let is_connecting = matches!(id.state, ReqRcvd | RepSent | RepRcvd | Established);
-    let peer = id.peer.as_ref().filter(|_| is_connecting).ok_or(Errno::EINVAL);
+    let peer = id.peer.as_ref().ok_or(Errno::EINVAL);
     let attr = match to {
         QpState::INIT => QpAttr::init(port, access),
         QpState::RTR => {
             let &Message { qp_num, psn, initiator_depth, .. } = peer?;
             let (lid, gid, mtu) = (port.lid, port.gid, port.mtu);
+            // With a traffic class it has a global route, which carries that.
+            let mut av = AddressVector::of(port, gid, if id.tos == 0 { lid } else { 0 });
+            av.route.iter_mut().for_each(|route| route.traffic_class = id.tos);
             QpAttr::rtr(port, &Endpoint { psn, lid, gid, mtu, ..Endpoint::new(qp_num) })
+                .av(av)
+                .min_rnr_timer(MIN_RNR_TIMER)
                 .max_dest_rd_atomic(initiator_depth.min(MAX_RD_ATOMIC))
         }
         QpState::RTS => {
@@ -113,6 +122,7 @@ pub fn of_state(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
             let retries = if kind == Kind::Req { peer?.retry_count } else { id.retry_count };
             QpAttr::rts()
                 .sq_psn(id.psn)
+                .timeout(id.ack_timeout.unwrap_or(TIMEOUT))
                 .retry_cnt(retries)
                 .rnr_retry(rnr_retry_count)
                 .max_rd_atomic(responder_resources.min(MAX_RD_ATOMIC))

@@ -1,6 +1,6 @@
 //! Event channels and identifiers, as librdmacm has them.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,12 +14,12 @@ use super::attributes;
 use crate::api::device::Context;
 use crate::connections::again::Request;
 use crate::connections::channel::OBJECT;
-use crate::connections::port::{PortSpace, is_local, source_to};
-use crate::connections::{All, ChannelKey, Event, IdKey, Queued};
+use crate::connections::port::{PortSpace, Purpose, all_of_its_family, is_local, source_to};
+use crate::connections::{All, ChannelKey, IdKey, Queued};
 use crate::error::CreateError;
 use crate::lifecycle::Device;
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{self, Call, Service, State};
+use crate::protocol::cm::{self, Call, State};
 
 /// `struct rdma_event_channel`: where the events of identifiers are queued. Its descriptor is readable exactly while an event
 /// is, and can be watched by poll(2) and epoll(7), also for edges. A listener's may be readable once more without one: for a request to
@@ -54,6 +54,9 @@ pub struct IdEvent {
     /// The argument of an event that the program has [queued itself](CmId::queue_event); else 0.
     pub arg: u64,
 }
+
+/// There is no way to an address.
+const UNREACHABLE: Status = Status(-Errno::EHOSTUNREACH.0);
 
 fn errno(errno: rustix::io::Errno) -> Errno {
     Errno(errno.raw_os_error())
@@ -94,32 +97,13 @@ impl EventChannel {
         descriptor::block(&*self.fd, deadline)
     }
 
-    fn event(&self, Queued { id, event, message }: Queued) -> IdEvent {
-        let arg = if let Event::Own(_, _, arg) = event { arg } else { 0 };
-        let (kind, status, request) = match event {
-            Event::Own(kind, status, _) => (EventKind(kind), status, None),
-            Event::AddrResolved => (EventKind::ADDR_RESOLVED, 0, None),
-            Event::AddrError(why) => (EventKind::ADDR_ERROR, -why.raw_os_error(), None),
-            Event::RouteResolved => (EventKind::ROUTE_RESOLVED, 0, None),
-            Event::Requested(key) => {
-                let device = self.device;
-                (EventKind::CONNECT_REQUEST, 0, Some(CmId { device, key }))
-            }
-            Event::Connection(event) => {
-                let (kind, status) = match event {
-                    cm::Event::Responded => (EventKind::CONNECT_RESPONSE, 0),
-                    cm::Event::Established => (EventKind::ESTABLISHED, 0),
-                    cm::Event::Rejected(reason) => (EventKind::REJECTED, reason),
-                    cm::Event::Unreachable(status) => (EventKind::UNREACHABLE, status),
-                    cm::Event::Disconnected(status) => (EventKind::DISCONNECTED, status),
-                    cm::Event::TimewaitExit => (EventKind::TIMEWAIT_EXIT, 0),
-                };
-                (kind, status, None)
-            }
-        };
-        let mut event = CmEvent::new(kind, Status(status));
+    fn event(&self, queued: Queued) -> IdEvent {
+        let Queued { id, event: (kind, status), request, message, arg } = queued;
+        let mut event = CmEvent::new(kind, status);
         event.param = message.as_ref().map_or_else(ConnParam::default, attributes::received);
-        IdEvent { id: id.0, event, qkey: message.map_or(0, |message| message.qkey), request, arg }
+        let qkey = message.map_or(0, |message| message.qkey);
+        let request = request.map(|key| CmId { device: self.device, key });
+        IdEvent { id: id.0, event, qkey, request, arg }
     }
 }
 
@@ -157,7 +141,7 @@ impl CmId {
     }
 
     /// Does something with the identifier.
-    fn with<T>(
+    pub(super) fn with<T>(
         &self,
         step: impl FnOnce(&mut All, IdKey) -> Result<T, rustix::io::Errno>,
     ) -> Result<T, Errno> {
@@ -165,73 +149,82 @@ impl CmId {
         step(&mut all, self.key).map_err(errno)
     }
 
-    /// Binds it to a local address, with port 0 to any port: `rdma_bind_addr`. The unspecified IPv6 address stands for all
-    /// addresses, or with `only_v6` for all IPv6 addresses (RDMA_OPTION_ID_AFONLY).
+    /// Binds it to a local address, with port 0 to any port: `rdma_bind_addr`. An unspecified address stands for all
+    /// addresses, of both families, or with [`IdOption::AfOnly`] for those of its own.
     ///
     /// # Errors
-    /// EADDRNOTAVAIL: the address is not of this machine, or it stands for all addresses and the port is taken. EADDRINUSE: the
-    /// port is taken. EINVAL: it is bound.
-    pub fn bind(&self, addr: SocketAddr, only_v6: bool) -> Result<(), Errno> {
-        self.with(|all, key| {
-            let id = all.id(key)?;
-            id.bind(self.device.connections.place(id.space, addr, only_v6))
-        })
+    /// EADDRINUSE: the port is taken. EADDRNOTAVAIL: the address is not of this machine, or the port is taken and one of the
+    /// two is unspecified. EACCES: the port is privileged, and this thread is not. EINVAL: it is bound.
+    pub fn bind(&self, addr: SocketAddr) -> Result<(), Errno> {
+        self.with(|all, key| self.bind_for(all, key, addr, Purpose::Any))
+    }
+
+    fn bind_for(
+        &self,
+        all: &mut All,
+        key: IdKey,
+        addr: SocketAddr,
+        purpose: Purpose,
+    ) -> Result<(), rustix::io::Errno> {
+        let id = all.id(key)?;
+        let place = self.device.connections.place(id.space, addr, id.sharing);
+        all.bind(key, place, purpose)
     }
 
     /// Finds the device that reaches an address, from another one or from any: `rdma_resolve_addr`. The event is
-    /// ADDR_RESOLVED, or ADDR_ERROR with -EHOSTUNREACH if the address is not of this machine.
+    /// ADDR_RESOLVED, or ADDR_ERROR with -EHOSTUNREACH if the address is not of this machine. The identifier is bound after
+    /// either.
     ///
     /// # Errors
-    /// EINVAL: it listens, or is connected. Those of [`bind`](Self::bind), for the address `from`.
+    /// EINVAL: it is neither new nor bound alone; or one of the two addresses is of IPv4, and the other of IPv6. Those of
+    /// [`bind`](Self::bind), for the address `from`.
     pub fn resolve_addr(&self, from: Option<SocketAddr>, to: SocketAddr) -> Result<(), Errno> {
         self.with(|all, key| {
             let id = all.id(key)?;
-            if id.state != State::Idle || id.listening.is_some() {
+            let source = source_to(to).filter(|_| is_local(to));
+            let call = Call::ResolveAddr(source.map_or(UNREACHABLE, |_| cm::OK));
+            _ = id.judge(call)?;
+            let local = id.local.or(from).or(source).unwrap_or(all_of_its_family(to));
+            if local.is_ipv4() != to.is_ipv4() {
                 return Err(rustix::io::Errno::INVAL);
             }
-            id.remote = Some(to);
-            let Some(source) = source_to(to).filter(|_| is_local(to)) else {
-                return all.push(key, Event::AddrError(rustix::io::Errno::HOSTUNREACH), None);
-            };
             if id.bound.is_none() {
-                let from = from.unwrap_or(source);
-                id.bind_to_connect(self.device.connections.place(id.space, from, false))?;
+                self.bind_for(all, key, local, Purpose::Connect)?;
             }
-            // An identifier that is bound to all addresses has the one from which it connects.
-            id.local = id.local.map(|local| match local.ip().is_unspecified() {
-                true => SocketAddr::new(source.ip(), local.port()),
-                false => local,
-            });
-            if to.ip().is_unspecified() {
-                id.remote = Some(SocketAddr::new(source.ip(), to.port()));
+            let id = all.id(key)?;
+            id.remote = Some(to);
+            if let Some(source) = source {
+                // An identifier that is bound to all addresses has the one from which it connects.
+                id.local = id.local.map(|local| match local.ip().is_unspecified() {
+                    true => SocketAddr::new(source.ip(), local.port()),
+                    false => local,
+                });
+                if to.ip().is_unspecified() {
+                    id.remote = Some(SocketAddr::new(source.ip(), to.port()));
+                }
             }
-            id.is_resolved = true;
-            all.push(key, Event::AddrResolved, None)
+            all.look(key, call)
         })
     }
 
     /// Finds the path to the address: `rdma_resolve_route`. The event is ROUTE_RESOLVED.
     ///
     /// # Errors
-    /// EINVAL: the address is not resolved.
+    /// EINVAL: the address is not resolved, or the route is.
     pub fn resolve_route(&self) -> Result<(), Errno> {
-        self.with(|all, key| match all.id(key)?.is_resolved {
-            true => all.push(key, Event::RouteResolved, None),
-            false => Err(rustix::io::Errno::INVAL),
-        })
+        self.with(|all, key| all.look(key, Call::ResolveRoute))
     }
 
     /// Lets peers connect to it, with at most so many requests waiting: `rdma_listen`. A backlog that is not above 0 is the
-    /// maximum, 1024. One that is not bound is bound to any port.
+    /// maximum, 1024. One that is not bound is bound to any port of all addresses.
     ///
     /// # Errors
-    /// EINVAL: it listens, is connected, or has an address to connect to. EADDRINUSE: another listener has the port.
+    /// EINVAL: it is neither new nor bound alone. EADDRINUSE, EADDRNOTAVAIL: it shares its port.
     pub fn listen(&self, backlog: i32) -> Result<(), Errno> {
         self.with(|all, key| {
-            let id = all.id(key)?;
-            if id.bound.is_none() {
-                let any = SocketAddr::new(std::net::Ipv6Addr::UNSPECIFIED.into(), 0);
-                id.bind(self.device.connections.place(id.space, any, false))?;
+            if all.id(key)?.state == State::Idle {
+                let any = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+                self.bind_for(all, key, any, Purpose::Any)?;
             }
             all.listen(key, backlog)
         })
@@ -241,18 +234,19 @@ impl CmId {
     /// ESTABLISHED, or REJECTED or UNREACHABLE. The private data has at most 56 bytes, for datagrams 180.
     ///
     /// # Errors
-    /// EINVAL: the address is not resolved, the identifier was connected before, the private data is too long, or the device does
+    /// EINVAL: the route is not resolved, the identifier was connected before, the private data is too long, or the device does
     /// not allow so many READs and atomics. EAGAIN: the system refuses the device's thread.
     pub fn connect(&self, param: &ConnParam<&[u8]>) -> Result<(), Errno> {
         let message = self.message(Kind::Req, param)?;
         let connections = &self.device.connections;
         let request = self.with(|all, key| {
             let id = all.id(key)?;
-            let (Some(local), Some(remote), true) = (id.local, id.remote, id.is_resolved) else {
+            _ = id.judge(Call::Connect)?;
+            let (Some(local), Some(remote)) = (id.local, id.remote) else {
                 return Err(rustix::io::Errno::INVAL);
             };
             id.retry_count = message.retry_count;
-            let place = connections.place(id.space, remote, false);
+            let place = connections.place(id.space, remote, id.sharing);
             Ok(Request::new(place, Message { addresses: [local, remote], ..message }))
         })?;
         connections.request(self.key, request).map_err(errno)
@@ -279,7 +273,8 @@ impl CmId {
     /// # Errors
     /// EINVAL: there is nothing to reject, or the private data is too long.
     pub fn reject(&self, private_data: &[u8]) -> Result<(), Errno> {
-        let message = attributes::message(Kind::Rej, Service::Connection, private_data)?;
+        let service = self.with(|all, key| Ok(all.id(key)?.service()))?;
+        let message = attributes::message(Kind::Rej, service, private_data)?;
         let message = Message { reason: cm::reason::BY_PEER, ..message };
         self.with(|all, key| all.call(key, Call::Reject, message))
     }
@@ -296,7 +291,7 @@ impl CmId {
     /// is DISCONNECTED on both sides, once.
     ///
     /// # Errors
-    /// EINVAL: it is not connected.
+    /// EINVAL: it has not come as far as connecting.
     pub fn disconnect(&self) -> Result<(), Errno> {
         self.with(|all, key| all.call(key, Call::Disconnect, Message::of(Kind::Dreq)))
     }
@@ -317,17 +312,30 @@ impl CmId {
     /// # Errors
     /// ENODEV: this is a forked child.
     pub fn queue_event(&self, kind: EventKind, status: Status, arg: u64) -> Result<(), Errno> {
-        self.with(|all, key| all.push(key, Event::Own(kind.0, status.0, arg), None))
+        self.with(|all, id| {
+            all.push(Queued { id, event: (kind, status), request: None, message: None, arg })
+        })
     }
 
     /// The attributes with which its queue pair goes to INIT, RTR or RTS: `rdma_init_qp_attr`.
     ///
     /// # Errors
-    /// EINVAL: it needs the peer's, which has not sent them, or has given up.
+    /// EINVAL: it has no device; the connection has ended; or the state needs what the peer has not sent.
     pub fn qp_attr(&self, to: QpState) -> Result<QpAttr, Errno> {
+        let of_peer = to != QpState::INIT;
+        self.with(|all, key| all.id(key)?.judge(Call::Attributes(of_peer)).map(drop))?;
         let port = self.device.engine.port.attributes();
         let mut all = self.device.connections.lock().map_err(errno)?;
         attributes::of_state(all.id(self.key).map_err(errno)?, &port, to)
+    }
+
+    /// Reports that a message has come before the peer's confirmation: `rdma_notify` of IBV_EVENT_COMM_EST. The connection is
+    /// established once that has come, too.
+    ///
+    /// # Errors
+    /// EISCONN: it is established. EINVAL: it is not accepted.
+    pub fn notify(&self) -> Result<(), Errno> {
+        self.with(|all, key| all.look(key, Call::Notify))
     }
 
     /// Its local address, once it has one.

@@ -61,7 +61,7 @@ impl Identifier for Id {
     }
 
     fn bind(&mut self, addr: SocketAddr) -> Result<(), Errno> {
-        self.id.bind(addr, false)
+        self.id.bind(addr)
     }
 
     fn listen(&mut self, backlog: i32) -> Result<(), Errno> {

@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use super::{Heard, Service};
 
 /// The kind of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
     /// Requests a connection.
@@ -106,14 +106,7 @@ impl Message {
     /// What an end hears that gets it.
     #[must_use]
     pub const fn heard(&self) -> Heard {
-        match self.kind {
-            Kind::Req | Kind::Announced => Heard::Nonsense,
-            Kind::Rep => Heard::Rep,
-            Kind::Rtu => Heard::Rtu,
-            Kind::Rej => Heard::Rej(self.reason),
-            Kind::Dreq => Heard::Dreq,
-            Kind::Drep => Heard::Drep,
-        }
+        Heard::Message(self.kind, self.reason)
     }
 
     /// Its bytes. Private data of more than 255 bytes is cut off: callers bound it by what the kind carries.

@@ -2,8 +2,10 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::message::{Kind, Message};
+use super::message::Message;
 use super::*;
+
+const RC: Service = Service::Connection;
 
 /// What an end's user was told, in the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -17,9 +19,11 @@ struct Told {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum GivesUp {
     No,
-    /// It hears what has arrived.
+    /// Nothing had arrived: it shuts down its socket.
+    Shuts,
+    /// It hears what arrived in between.
     Hears,
-    /// Nothing had: it closes its socket.
+    /// Nothing did: it closes its socket.
     Closes,
 }
 
@@ -64,31 +68,35 @@ enum Lacks {
     Nothing,
     /// An end that gives up does not shut down its socket first.
     Shutdown,
-    /// An end that gives up does not hear what had arrived.
+    /// An end that gives up does not hear what arrived before it shut down its socket.
     Hearing,
+    /// An end whose time is over does not look first whether anything has arrived.
+    Looking,
 }
 
-/// The active end, and the passive one.
+/// The active end, and the passive one; and whether anything may have ended the connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct World([End; 2]);
+struct World([End; 2], bool);
 
 impl World {
     fn new() -> Self {
-        let requested = State::Idle.call(Call::Connect).unwrap().state;
-        Self([requested, State::ReqRcvd].map(End::new))
+        let requested = State::RouteResolved.call(Call::Connect, RC).unwrap().state;
+        Self([requested, State::ReqRcvd].map(End::new), false)
     }
 
     /// An end hears something: it is told of each.
     fn hear(&mut self, end: usize, heard: Heard) {
         let end = &mut self.0[end];
-        let After { state, event } = end.state.hear(heard, Service::Connection);
+        let Step { state, event, .. } = end.state.hear(heard, Service::Connection);
         end.enter(state);
-        match event.expect("what is watched or timed is an event") {
-            Event::Responded | Event::TimewaitExit => {}
-            Event::Established => end.told.established = true,
-            Event::Rejected(_) | Event::Unreachable(_) => end.told.refused = true,
-            Event::Disconnected(_) => {
+        match event.expect("what is watched or timed is an event").0 {
+            EventKind::CONNECT_RESPONSE | EventKind::TIMEWAIT_EXIT => {}
+            EventKind::ESTABLISHED => end.told.established = true,
+            EventKind::REJECTED | EventKind::UNREACHABLE => end.told.refused = true,
+            event => {
+                assert_eq!(event, EventKind::DISCONNECTED);
                 assert!(!end.told.disconnected, "told twice");
+                assert!(self.1, "nobody has ended it");
                 end.told.disconnected = true;
             }
         }
@@ -105,7 +113,8 @@ impl World {
     }
 
     fn call(&mut self, end: usize, call: Call) {
-        let Ok(Called { state, sends }) = self.0[end].state.call(call) else { return };
+        let Ok(Step { state, sends, .. }) = self.0[end].state.call(call, RC) else { return };
+        self.1 |= call == Call::Disconnect;
         let message =
             sends.map(|kind| Message { reason: reason::BY_PEER, ..Message::of(kind) }.heard());
         let is_sent = message.is_none_or(|message| self.send(end, message));
@@ -114,7 +123,7 @@ impl World {
             (Call::Establish, true) => self.0[end].told.established = true,
             (Call::Establish, false) => {
                 let it = &mut self.0[end];
-                it.enter(State::Idle);
+                it.enter(State::Over);
                 it.told.refused = true;
             }
             (Call::Disconnect, false) if sends == Some(Kind::Dreq) => self.hear(end, Heard::HungUp),
@@ -139,11 +148,21 @@ impl World {
             }
             match it.gives_up {
                 GivesUp::No => {}
+                GivesUp::Shuts => {
+                    add(&|world| {
+                        let it = &mut world.0[end];
+                        it.gives_up = GivesUp::Hears;
+                        it.is_shut |= lacks != Lacks::Shutdown;
+                    });
+                    continue;
+                }
                 GivesUp::Hears => {
                     add(&|world| {
                         let it = &mut world.0[end];
                         let arrived = it.arrived.pop_front().filter(|_| lacks != Lacks::Hearing);
                         it.gives_up = arrived.map_or(GivesUp::Closes, |_| GivesUp::No);
+                        // It can hear nothing more after that.
+                        world.1 |= arrived.is_some() && lacks != Lacks::Looking;
                         arrived.into_iter().for_each(|heard| world.hear(end, heard));
                     });
                     continue;
@@ -151,29 +170,27 @@ impl World {
                 GivesUp::Closes => {
                     add(&|world| {
                         world.0[end].gives_up = GivesUp::No;
+                        world.1 = true;
                         world.hear(end, Heard::TimedOut);
                     });
                     continue;
                 }
             }
-            if it.is_open && it.state.is_watched(Service::Connection) {
-                match it.arrived.front() {
-                    Some(&heard) => add(&|world| {
-                        world.0[end].arrived.pop_front();
-                        world.hear(end, heard);
-                    }),
-                    None if !self.0[1 - end].is_open => {
-                        add(&|world| world.hear(end, Heard::HungUp))
-                    }
-                    None => {}
-                }
+            let hears = |world: &mut Self| match world.0[end].arrived.pop_front() {
+                Some(heard) => world.hear(end, heard),
+                None => world.hear(end, Heard::HungUp),
+            };
+            // Its own shutdown is the end of the socket, too.
+            let is_at_end = !self.0[1 - end].is_open || it.is_shut;
+            let has_arrived = it.is_open && (!it.arrived.is_empty() || is_at_end);
+            if has_arrived && it.state.is_watched(RC) {
+                add(&hears);
             }
             if it.state.patience().is_some() {
-                add(&|world| {
-                    let it = &mut world.0[end];
-                    it.gives_up = GivesUp::Hears;
-                    it.is_shut |= lacks != Lacks::Shutdown;
-                });
+                match has_arrived && lacks != Lacks::Looking {
+                    true => add(&hears),
+                    false => add(&|world| world.0[end].gives_up = GivesUp::Shuts),
+                }
             }
             for call in [Call::Accept, Call::Reject, Call::Establish, Call::Disconnect] {
                 add(&|world| world.call(end, call));
@@ -181,6 +198,7 @@ impl World {
             add(&|world| {
                 world.0[end].close();
                 world.0[end].is_gone = true;
+                world.1 = true;
             });
         }
         all
@@ -190,8 +208,8 @@ impl World {
     fn is_quiet(&self) -> bool {
         let is_quiet = |end: usize| {
             let (it, other) = (&self.0[end], &self.0[1 - end]);
-            let hears = it.is_open && it.state.is_watched(Service::Connection);
-            let is_silent = it.arrived.is_empty() && other.is_open;
+            let hears = it.is_open && it.state.is_watched(RC);
+            let is_silent = it.arrived.is_empty() && other.is_open && !it.is_shut;
             it.is_gone
                 || it.gives_up == GivesUp::No
                     && it.state.patience().is_none()
@@ -250,22 +268,125 @@ fn control_an_end_that_gives_up_hears_what_had_arrived() {
 }
 
 #[test]
+#[should_panic(expected = "nobody has ended it")]
+fn control_an_end_whose_time_is_over_looks_first_what_has_arrived() {
+    explore(Lacks::Looking);
+}
+
+const STATES: [State; 14] = [
+    State::Idle,
+    State::Bound,
+    State::AddrResolved,
+    State::RouteResolved,
+    State::Listening,
+    State::ReqSent,
+    State::ReqRcvd,
+    State::RepSent,
+    State::RepRcvd,
+    State::Established,
+    State::DreqSent,
+    State::DreqRcvd,
+    State::TimeWait,
+    State::Over,
+];
+
+/// The calls, as the table names them.
+const CALLS: [(&str, Call); 16] = [
+    ("`rdma_bind_addr`", Call::Bind),
+    ("`rdma_resolve_addr`", Call::ResolveAddr(OK)),
+    ("the same, of another machine's address", Call::ResolveAddr(Status(-113))),
+    ("`rdma_resolve_route`", Call::ResolveRoute),
+    ("`rdma_listen`", Call::Listen),
+    ("`rdma_connect`", Call::Connect),
+    ("`rdma_accept`", Call::Accept),
+    ("`rdma_reject`", Call::Reject),
+    ("`rdma_establish`", Call::Establish),
+    ("`rdma_disconnect`", Call::Disconnect),
+    ("`rdma_notify`", Call::Notify),
+    ("`rdma_init_qp_attr`, INIT", Call::Attributes(false)),
+    ("the same, RTR and RTS", Call::Attributes(true)),
+    ("REUSEADDR is set", Call::ReuseAddr(true)),
+    ("REUSEADDR is cleared", Call::ReuseAddr(false)),
+    ("AFONLY", Call::AfOnly),
+];
+
+/// The state after a call in another one, and the event, as the table of the documentation says; `None` where it has no row.
+fn said(call: &str, state: State, service: Service) -> Option<(String, String)> {
+    let table = include_str!("../cm.rs").lines().skip_while(|line| !line.contains("| call | in"));
+    let rows = table.skip(2).map_while(|line| line.strip_prefix("//! |"));
+    let mut named = "";
+    for row in rows {
+        let [name, states, to, event, _] = row.split('|').map(str::trim).collect::<Vec<_>>()[..]
+        else {
+            panic!("{row}")
+        };
+        named = if name.is_empty() { named } else { name };
+        let own = format!("{state:?}");
+        let (connected, datagram) =
+            states.split_once("; for datagrams ").unwrap_or((states, states));
+        let states = if service == RC { connected } else { datagram };
+        let has_place = match states.strip_prefix("all but ") {
+            Some(others) => others.split(", ").all(|other| other != own),
+            None => states.split(", ").any(|listed| listed == own),
+        };
+        if named == call && has_place {
+            let (connection, datagram) = to.split_once("; for datagrams ").unwrap_or((to, to));
+            let to = if service == RC { connection } else { datagram };
+            let to = if to == "the same" { own } else { to.to_owned() };
+            return Some((to, event.to_owned()));
+        }
+    }
+    None
+}
+
+#[test]
+fn each_call_has_its_place_where_the_table_says_and_nowhere_else() {
+    for (name, call) in CALLS {
+        for (state, service) in STATES.iter().flat_map(|&it| [(it, RC), (it, Service::Datagram)]) {
+            let called = state.call(call, service);
+            let wrong = match (call, state) {
+                (Call::Notify, State::Established) => Errno::ISCONN,
+                _ => Errno::INVAL,
+            };
+            assert!(called.is_ok() || called == Err(wrong), "{name} in {state:?}");
+            let called = called.ok().map(|called| {
+                let event = match called.event {
+                    None => "",
+                    Some((EventKind::ADDR_RESOLVED, OK)) => "ADDR_RESOLVED",
+                    Some((EventKind::ADDR_ERROR, Status(-113))) => "ADDR_ERROR",
+                    Some((EventKind::ROUTE_RESOLVED, OK)) => "ROUTE_RESOLVED",
+                    Some(event) => panic!("{event:?} without an answer"),
+                };
+                (format!("{:?}", called.state), event.to_owned())
+            });
+            assert_eq!(called, said(name, state, service), "{name} in {state:?}");
+        }
+        assert!(STATES.iter().any(|&state| said(name, state, RC).is_some()), "{name} has no row");
+    }
+}
+
+#[test]
 fn a_datagram_service_has_one_answer() {
     let hear = |heard| State::ReqSent.hear(heard, Service::Datagram);
-    let ends = |event| After { state: State::Idle, event: Some(event) };
-    assert_eq!(hear(Heard::Rep), ends(Event::Established));
-    assert_eq!(hear(Heard::Rej(reason::BY_PEER)), ends(Event::Unreachable(2)));
-    assert_eq!(hear(Heard::Rej(reason::NO_LISTENER)), ends(Event::Unreachable(1)));
-    assert_eq!(hear(Heard::TimedOut), ends(Event::Unreachable(TIMED_OUT)));
+    let ends = |event| Step { state: State::Over, sends: None, event: Some(event) };
+    let accepted = State::ReqRcvd.call(Call::Accept, Service::Datagram);
+    assert_eq!(accepted.map(|called| called.state), Ok(State::Over));
+    let rejected = |reason| hear(Heard::Message(Kind::Rej, reason));
+    let unreachable = |status| ends((EventKind::UNREACHABLE, status));
+    assert_eq!(hear(Heard::Message(Kind::Rep, 0)), ends((EventKind::ESTABLISHED, OK)));
+    assert_eq!(rejected(reason::BY_PEER), unreachable(Status(2)));
+    assert_eq!(rejected(reason::NO_LISTENER), unreachable(Status(1)));
+    assert_eq!(hear(Heard::TimedOut), unreachable(TIMED_OUT));
     assert!(!State::ReqRcvd.is_watched(Service::Datagram));
 }
 
 #[test]
 fn who_goes_before_the_answer_waited_too_long_and_who_goes_later_has_rejected() {
     let hear = |state: State| state.hear(Heard::HungUp, Service::Connection).event;
-    assert_eq!(hear(State::ReqRcvd), Some(Event::Rejected(reason::TIMEOUT)));
+    let rejected = |reason| Some((EventKind::REJECTED, Status(reason)));
+    assert_eq!(hear(State::ReqRcvd), rejected(reason::TIMEOUT));
     for state in [State::ReqSent, State::RepSent, State::RepRcvd] {
-        assert_eq!(hear(state), Some(Event::Rejected(reason::BY_PEER)));
+        assert_eq!(hear(state), rejected(reason::BY_PEER));
     }
 }
 

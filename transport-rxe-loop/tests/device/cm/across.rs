@@ -71,7 +71,7 @@ fn whose_peer_dies_is_told_and_the_port_is_free() {
             _ => _ = active.expect(EventKind::DISCONNECTED, 0),
         }
         let again = Side::new(&context);
-        again.id.bind(addr, false).unwrap();
+        again.id.bind(addr).unwrap();
         again.id.listen(0).unwrap();
         let _active = Side::requests(&context, addr);
         again.requested(&context);

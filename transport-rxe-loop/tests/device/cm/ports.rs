@@ -1,9 +1,14 @@
 //! Addresses and ports.
 
+use std::fs;
+
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+use transport_rxe_loop::cm::IdOption;
+
 use super::*;
 
 fn bind(side: &Side, addr: &str) -> Result<SocketAddr, Errno> {
-    side.id.bind(addr.parse().unwrap(), false)?;
+    side.id.bind(addr.parse().unwrap())?;
     Ok(side.id.local_addr().unwrap())
 }
 
@@ -21,10 +26,10 @@ fn addresses_of_this_machine_lead_to_the_device_and_others_do_not() {
     let of_many = ["224.0.0.1:1", "255.255.255.255:1", "[ff02::1]:1", "[::ffff:224.0.0.1]:1"];
     for other in ["192.0.2.1:1", "[2001:db8::1]:1", "8.8.8.8:1"].into_iter().chain(of_many) {
         let active = Side::new(&context);
+        assert_eq!(bind(&active, other), Err(Errno::EADDRNOTAVAIL));
         active.id.resolve_addr(None, other.parse().unwrap()).unwrap();
         active.expect(EventKind::ADDR_ERROR, -113);
         active.is_silent();
-        assert_eq!(bind(&active, other), Err(Errno(99)));
     }
 }
 
@@ -38,18 +43,131 @@ fn a_port_has_one_holder_at_an_address_and_is_free_when_that_is_gone() {
     assert_eq!(bind(&second, &addr.to_string()), Ok(addr));
     let taken = Err(Errno(98));
     assert_eq!(bind(&third, &format!("127.0.0.1:{port}")), taken);
-    for all in [format!("0.0.0.0:{port}"), format!("[::]:{port}")] {
-        assert_eq!(bind(&third, &all), Err(Errno(99)), "{all}");
-    }
-    third.id.bind(format!("[::]:{port}").parse().unwrap(), true).unwrap();
     let fourth = Side::new(&context);
     let beside = format!("127.0.0.2:{port}");
     assert_eq!(bind(&fourth, &beside), Ok(beside.parse().unwrap()));
     drop(second);
-    assert!(bind(&Side::new(&context), &addr.to_string()).is_ok());
-    assert_eq!(bind(&Side::new(&context), &format!("[::1]:{port}")), taken);
-    drop(third);
-    assert!(bind(&Side::new(&context), &format!("[::1]:{port}")).is_ok());
+    assert!(bind(&third, &addr.to_string()).is_ok());
+}
+
+const UNSPECIFIED_AND_OTHERS: [&str; 5] = ["0.0.0.0", "::", "127.0.0.1", "127.0.0.2", "::1"];
+
+/// Whether two addresses have a port at once, in this order.
+fn both(context: &Context, sides: &[Side; 2], ips: [&str; 2]) -> Result<SocketAddr, Errno> {
+    let port = bind(&Side::new(context), "127.0.0.1:0").unwrap().port();
+    let [first, second] = ips.map(|ip| SocketAddr::new(ip.parse().unwrap(), port).to_string());
+    bind(&sides[0], &first).unwrap();
+    bind(&sides[1], &second)
+}
+
+fn two(context: &Context) -> [Side; 2] {
+    [(); 2].map(|()| Side::new(context))
+}
+
+#[test]
+fn an_unspecified_address_has_its_port_at_all_addresses_of_both_families() {
+    let context = open();
+    for first in UNSPECIFIED_AND_OTHERS {
+        for second in UNSPECIFIED_AND_OTHERS {
+            let all = [first, second].iter().any(|ip| ["0.0.0.0", "::"].contains(ip));
+            let expected = match () {
+                () if all => Some(Errno::EADDRNOTAVAIL),
+                () if first == second => Some(Errno::EADDRINUSE),
+                () => None,
+            };
+            let bound = both(&context, &two(&context), [first, second]);
+            assert_eq!(bound.err(), expected, "{first}, then {second}");
+        }
+    }
+}
+
+#[test]
+fn families_that_are_both_for_themselves_share_a_port() {
+    let context = open();
+    for (ips, only, expected) in [
+        (["0.0.0.0", "::"], [true, true], None),
+        (["::1", "0.0.0.0"], [true, true], None),
+        (["::", "127.0.0.1"], [true, false], Some(Errno::EADDRNOTAVAIL)),
+        (["0.0.0.0", "::"], [false, true], Some(Errno::EADDRNOTAVAIL)),
+        (["0.0.0.0", "127.0.0.1"], [true, true], Some(Errno::EADDRNOTAVAIL)),
+    ] {
+        let sides = two(&context);
+        for (side, only) in sides.iter().zip(only) {
+            side.id.set_option(IdOption::AfOnly(only)).unwrap();
+        }
+        assert_eq!(both(&context, &sides, ips).err(), expected, "{ips:?}, {only:?}");
+    }
+    // Each takes the requests of its family.
+    let [four, six] = two(&context);
+    for side in [&four, &six] {
+        side.id.set_option(IdOption::AfOnly(true)).unwrap();
+    }
+    let port = bind(&four, "0.0.0.0:0").unwrap().port();
+    bind(&six, &format!("[::]:{port}")).unwrap();
+    for (listener, to) in [(&six, "[::1]"), (&four, "127.0.0.1")] {
+        listener.id.listen(2).unwrap();
+        let _active = Side::requests(&context, format!("{to}:{port}").parse().unwrap());
+        listener.requested(&context);
+    }
+}
+
+#[test]
+fn who_reuse_an_address_are_bound_to_it_and_one_alone_listens() {
+    let context = open();
+    let reuses = || {
+        let side = Side::new(&context);
+        side.id.set_option(IdOption::ReuseAddr(true)).unwrap();
+        side
+    };
+    let [first, second] = [reuses(), reuses()];
+    let addr = bind(&first, "127.0.0.1:0").unwrap();
+    first.id.listen(2).unwrap();
+    assert_eq!(bind(&Side::new(&context), &addr.to_string()), Err(Errno::EADDRINUSE));
+    assert_eq!(bind(&second, &addr.to_string()), Ok(addr));
+    assert_eq!(second.id.listen(2), Err(Errno::EADDRINUSE));
+    let active = Side::requests(&context, addr);
+    first.requested(&context);
+    drop((first, active));
+    second.id.listen(2).unwrap();
+    let _active = Side::requests(&context, addr);
+    second.requested(&context);
+    assert_eq!(second.id.set_option(IdOption::ReuseAddr(true)), Err(Errno::EINVAL));
+    // It can be set once it is bound.
+    let [first, second] = two(&context);
+    let addr = bind(&first, "127.0.0.1:0").unwrap();
+    assert_eq!(first.id.set_option(IdOption::ReuseAddr(false)), Err(Errno::EINVAL));
+    first.id.set_option(IdOption::ReuseAddr(true)).unwrap();
+    second.id.set_option(IdOption::ReuseAddr(true)).unwrap();
+    assert_eq!(bind(&second, &addr.to_string()), Ok(addr));
+    assert_eq!(first.id.listen(2), Err(Errno::EADDRINUSE));
+    drop(second);
+    first.id.listen(2).unwrap();
+}
+
+/// As who has not the right to take privileged ports.
+fn unprivileged<T>(work: impl FnOnce() -> T) -> T {
+    let all = capabilities(None).unwrap();
+    let mut effective = all.effective;
+    effective.remove(CapabilitySet::NET_BIND_SERVICE);
+    // Of this thread alone.
+    set_capabilities(None, CapabilitySets { effective, ..all }).unwrap();
+    let done = work();
+    set_capabilities(None, all).unwrap();
+    done
+}
+
+#[test]
+fn privileged_ports_are_for_who_has_the_right_to_them() {
+    let context = open();
+    let first = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap();
+    let first: u16 = first.trim().parse().unwrap();
+    let below = |port: u16| bind(&Side::new(&context), &format!("127.0.0.1:{port}"));
+    unprivileged(|| {
+        assert!(below(first.max(1)).is_ok());
+        if let Some(port) = first.checked_sub(1).filter(|&port| port > 0) {
+            assert_eq!(below(port), Err(Errno::EACCES));
+        }
+    });
 }
 
 #[test]
@@ -59,9 +177,9 @@ fn spaces_and_fabrics_have_ports_of_their_own() {
     let other = other.open("loop0").unwrap();
     let (listener, addr) = Side::listens(&context, "127.0.0.1", 0);
     let elsewhere = Side::new(&other);
-    elsewhere.id.bind(addr, false).unwrap();
+    elsewhere.id.bind(addr).unwrap();
     let udp = Side::of(&context, PortSpace::UDP, QpType::Ud);
-    udp.id.bind(addr, false).unwrap();
+    udp.id.bind(addr).unwrap();
     Side::requests(&other, addr).expect(EventKind::REJECTED, 8);
     listener.is_silent();
     elsewhere.id.listen(1).unwrap();

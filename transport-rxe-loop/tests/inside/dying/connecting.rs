@@ -32,7 +32,7 @@ impl Side {
     }
 
     fn listen(&self, addr: SocketAddr) -> SocketAddr {
-        self.id.bind(addr, false).unwrap();
+        self.id.bind(addr).unwrap();
         self.id.listen(0).unwrap();
         self.id.local_addr().unwrap()
     }
@@ -40,6 +40,8 @@ impl Side {
     fn connect(&self, addr: SocketAddr) {
         self.id.resolve_addr(None, addr).unwrap();
         assert_eq!(self.next().event.kind, EventKind::ADDR_RESOLVED);
+        self.id.resolve_route().unwrap();
+        assert_eq!(self.next().event.kind, EventKind::ROUTE_RESOLVED);
         self.id.connect(&PARAM).unwrap();
     }
 

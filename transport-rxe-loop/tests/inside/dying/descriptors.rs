@@ -173,11 +173,13 @@ fn identifier(context: &Context, listens: bool) -> (EventChannel, CmId) {
     let channel = EventChannel::new(context).unwrap();
     let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
     if listens {
-        id.bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        id.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         id.listen(2).unwrap();
     } else {
         id.resolve_addr(None, "127.0.0.1:1".parse().unwrap()).unwrap();
         assert_eq!(channel.take().unwrap().unwrap().event.kind, EventKind::ADDR_RESOLVED);
+        id.resolve_route().unwrap();
+        assert_eq!(channel.take().unwrap().unwrap().event.kind, EventKind::ROUTE_RESOLVED);
         id.connect(&ConnParam::new(1, b"")).unwrap();
     }
     (channel, id)

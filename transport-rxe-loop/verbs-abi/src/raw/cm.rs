@@ -174,19 +174,16 @@ impl Argument<*mut c_void> for OptionValue {
 }
 
 impl OptionValue {
-    /// A number of one byte or four.
+    /// The bytes that it is.
     ///
     /// # Errors
-    /// EINVAL: there is none, or its size is another.
-    pub fn number(&self, len: usize) -> Result<c_int, Errno> {
-        match len {
-            _ if self.0.is_null() => Err(Errno::INVAL),
-            // SAFETY: not null, so so many bytes, by `of_c`.
-            1 => Ok(unsafe { self.0.read() }.into()),
-            // SAFETY: as above.
-            4 => Ok(unsafe { self.0.cast::<c_int>().read_unaligned() }),
-            _ => Err(Errno::INVAL),
+    /// EINVAL: there are none, or their number is another.
+    pub fn bytes<const N: usize>(&self, len: usize) -> Result<[u8; N], Errno> {
+        if self.0.is_null() || len != N {
+            return Err(Errno::INVAL);
         }
+        // SAFETY: not null, so so many bytes, by `of_c`.
+        Ok(unsafe { self.0.cast::<[u8; N]>().read() })
     }
 }
 

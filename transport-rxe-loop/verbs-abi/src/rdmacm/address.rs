@@ -71,6 +71,8 @@ pub fn tell_path(id: &Slot<Id>) -> Result<(), Errno> {
         mtu: port::mtu(port.mtu) as u8,
         ..ibv_sa_path_rec::ZEROED
     };
+    let traffic_class = id.with(|id| Ok::<_, Errno>(id.cm()?.tos()))??;
+    let path = ibv_sa_path_rec { traffic_class, ..path };
     let at = id.with(|id| ptr::from_mut(&mut id.path.insert(Box::new(Kept(path))).0))?;
     id.store(offset_of!(rdma_cm_id, route.path_rec), at);
     id.store::<c_int>(offset_of!(rdma_cm_id, route.num_paths), 1);

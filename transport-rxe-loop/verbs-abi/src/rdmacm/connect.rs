@@ -7,7 +7,7 @@ use std::ptr;
 
 use cq_core::cm::{ConnParam, EventKind, Status};
 use cq_core::setup::QpState;
-use transport_rxe_loop::cm::CmId;
+use transport_rxe_loop::cm::{CmId, IdOption};
 
 use crate::errno::Errno;
 use crate::modify;
@@ -70,7 +70,7 @@ pub fn bind_addr(id: *const rdma_cm_id, addr: SockAddr<'_>) -> Result<(), Errno>
 
 /// Does what `rdma_bind_addr` does.
 pub fn bind(slot: &'static Slot<Id>, addr: SocketAddr) -> Result<(), Errno> {
-    uncancelled(|| slot.with(|id| Ok::<_, Errno>(id.cm()?.bind(addr, id.only_v6)?)))??;
+    step(slot, |id| id.bind(addr))?;
     address::tell_addresses(slot, !addr.ip().is_unspecified())
 }
 
@@ -157,10 +157,13 @@ fn param<'a>(
     }
 }
 
-/// `rdma_connect(3)`. -1 with EINVAL: the address is not resolved, it was connected before, the private data is too long, or
+/// `rdma_connect(3)`. -1 with EINVAL: the route is not resolved, there are neither parameters nor a queue pair, it was connected before, the private data is too long, or
 /// too many READs and atomics. EINVAL, ENOENT: no identifier.
 pub fn connect(id: *const rdma_cm_id, given: In<'_, rdma_conn_param>) -> Result<(), Errno> {
     let slot = IDS.find(id)?;
+    if given.given().is_err() && qp_of(slot).is_null() && !is_datagram(slot) {
+        return Err(Errno::INVAL);
+    }
     let saved = slot.with(|id| id.connect_data.clone())?;
     let param = param(slot, given, &saved);
     step(slot, |id| id.connect(&param))?;
@@ -208,9 +211,13 @@ pub fn disconnect(id: *const rdma_cm_id) -> Result<(), Errno> {
     complete(slot)
 }
 
-/// `rdma_notify(3)`: what arrives before the peer is ready tells that it will be, as the event does that follows.
-pub fn notify(id: *const rdma_cm_id, _event: ibv_event_type) -> Result<(), Errno> {
-    IDS.find(id).map(drop)
+/// `rdma_notify(3)`. -1 with EISCONN: it is established. EINVAL: it has not accepted, or another event than
+/// IBV_EVENT_COMM_EST. EINVAL, ENOENT: no identifier.
+pub fn notify(id: *const rdma_cm_id, event: ibv_event_type) -> Result<(), Errno> {
+    match event {
+        ibv_event_type::COMM_EST => step(IDS.find(id)?, CmId::notify),
+        _ => Err(Errno::INVAL),
+    }
 }
 
 /// `rdma_init_qp_attr(3)`. -1 with EINVAL: the state needs what the peer has not sent, or no such state; no buffer. EINVAL,
@@ -222,13 +229,13 @@ pub fn init_qp_attr(
 ) -> Result<(), Errno> {
     let (slot, attr) = (IDS.find(id)?, attr.changed()?);
     mask.check()?;
-    let known = slot.with(|id| id.qp_attr(QpState(attr.qp_state)))??;
+    let known = slot.with(|id| Ok::<_, Errno>(id.cm()?.qp_attr(QpState(attr.qp_state))?))??;
     modify::put(&known, attr);
     mask.put(known.mask().bits().cast_signed())
 }
 
-/// `rdma_set_option(3)`. -1 with EOPNOTSUPP: the device has no such option. EINVAL: no such value. EINVAL, ENOENT: no
-/// identifier.
+/// `rdma_set_option(3)`. -1 with ENOSYS: the device has no such option. EINVAL: no such value, of another size, or not in
+/// this state. EINVAL, ENOENT: no identifier.
 pub fn set_option(
     id: *const rdma_cm_id,
     level: c_int,
@@ -237,24 +244,16 @@ pub fn set_option(
     len: usize,
 ) -> Result<(), Errno> {
     let slot = IDS.find(id)?;
-    if level.cast_unsigned() != RDMA_OPTION_ID {
-        return Err(Errno::OPNOTSUPP);
-    }
-    let number = value.number(len)?;
-    match option.cast_unsigned() {
-        // No packet has it.
-        RDMA_OPTION_ID_TOS => Ok(()),
-        RDMA_OPTION_ID_ACK_TIMEOUT => {
-            // It has five bits.
-            let timeout = u8::try_from(number).ok().filter(|&timeout| timeout < 32);
-            let timeout = timeout.ok_or(Errno::INVAL)?;
-            slot.with(|id| id.ack_timeout = Some(timeout))
-        }
-        // No port is in use once its holder is gone.
-        RDMA_OPTION_ID_REUSEADDR => Ok(()),
-        RDMA_OPTION_ID_AFONLY => slot.with(|id| id.only_v6 = number != 0),
-        _ => Err(Errno::OPNOTSUPP),
-    }
+    let byte = || value.bytes(len).map(u8::from_ne_bytes);
+    let number = || value.bytes(len).map(|bytes| c_int::from_ne_bytes(bytes) != 0);
+    let option = match (level.cast_unsigned(), option.cast_unsigned()) {
+        (RDMA_OPTION_ID, RDMA_OPTION_ID_TOS) => IdOption::Tos(byte()?),
+        (RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT) => IdOption::AckTimeout(byte()?),
+        (RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR) => IdOption::ReuseAddr(number()?),
+        (RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY) => IdOption::AfOnly(number()?),
+        _ => return Err(Errno::of(libc::ENOSYS)),
+    };
+    step(slot, |id| id.set_option(option))
 }
 
 /// `rdma_migrate_id(3)`; without a channel it becomes synchronous. It waits until every event of it is acknowledged. -1 with

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 
-use cq_core::setup::{QpAttr, QpAttrMask, QpState};
 use rustix_futex_sync::Mutex;
 use transport_rxe_loop::cm::CmId;
 
@@ -25,10 +24,6 @@ pub struct Id {
     pub cm: Option<CmId>,
     /// It has a channel of its own, and its calls wait for their events.
     pub is_synchronous: bool,
-    /// RDMA_OPTION_ID_AFONLY.
-    pub only_v6: bool,
-    /// RDMA_OPTION_ID_ACK_TIMEOUT.
-    pub ack_timeout: Option<u8>,
     /// The private data of its request, unless the program gives other.
     pub connect_data: Vec<u8>,
     /// What the requests of a listener get a queue pair of: a domain, or null, and attributes.
@@ -48,16 +43,6 @@ impl Id {
     /// ENOENT: it is being destroyed.
     pub fn cm(&self) -> Result<&CmId, Errno> {
         self.cm.as_ref().ok_or(Errno::NOENT)
-    }
-
-    /// The attributes with which its queue pair goes to a state, by its options.
-    ///
-    /// # Errors
-    /// As for [`CmId::qp_attr`].
-    pub fn qp_attr(&self, to: QpState) -> Result<QpAttr, Errno> {
-        let attr = self.cm()?.qp_attr(to)?;
-        let timeout = self.ack_timeout.filter(|_| attr.mask().contains(QpAttrMask::TIMEOUT));
-        Ok(timeout.map_or(attr, |timeout| attr.timeout(timeout)))
     }
 }
 

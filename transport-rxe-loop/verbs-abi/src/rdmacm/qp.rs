@@ -161,7 +161,7 @@ fn change(qp: *const ibv_qp, attr: &QpAttr) -> Result<(), Errno> {
 /// # Errors
 /// EINVAL: there is none, or the peer has not sent what it needs. As for `ibv_modify_qp`.
 pub fn enter(id: &Slot<Id>, to: QpState, rd_atomic: Option<u8>) -> Result<(), Errno> {
-    let attr = id.with(|id| id.qp_attr(to))??;
+    let attr = id.with(|id| Ok::<_, Errno>(id.cm()?.qp_attr(to)?))??;
     let attr = match rd_atomic {
         Some(of_the_peer) if to == QpState::RTR => attr.max_dest_rd_atomic(of_the_peer),
         Some(own) if to == QpState::RTS => attr.max_rd_atomic(own),

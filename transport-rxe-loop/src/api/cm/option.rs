@@ -1,0 +1,64 @@
+//! Options of identifiers.
+
+use cq_core::setup::{Errno, QpType};
+
+use super::id::CmId;
+use crate::connections::port::Sharing;
+use crate::protocol::cm::Call;
+
+/// An option of an identifier: what `rdma_set_option` sets of the level RDMA_OPTION_ID. The first three belong to identifiers
+/// that request connections and to those that answer them, each to its own queue pair or port; those that come with a request
+/// have the defaults.
+///
+/// | option | in C | value | default | where it can be set | what it does |
+/// |---|---|---|---|---|---|
+/// | `Tos` | RDMA_OPTION_ID_TOS | 1 byte | 0 | everywhere | the traffic class of the path, and of the queue pair that goes to RTR after that |
+/// | `AckTimeout` | RDMA_OPTION_ID_ACK_TIMEOUT | 1 byte, 0 to 31 | 19: 2.15 s | everywhere, of reliable connections | the [timeout](crate::QpAttr::timeout) of the queue pair that goes to RTS after that |
+/// | `ReuseAddr` | RDMA_OPTION_ID_REUSEADDR | 4 bytes | no | before it listens; cleared, before it is bound | several that all have it can be bound to one address. Of those none can listen while another one is bound there: EADDRINUSE |
+/// | `AfOnly` | RDMA_OPTION_ID_AFONLY | 4 bytes | no | until it is bound, and then until it listens or resolves an address | an unspecified address stands for those of its family alone. Two of different families that both have it can be bound to one port |
+///
+/// Everything else is refused: with EINVAL a value of another size, or an option where it can't be set; with ENOSYS an
+/// option or level that there is not, RDMA_OPTION_IB_PATH among them, as there is one path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IdOption {
+    /// The traffic class.
+    Tos(u8),
+    /// The local ACK timeout: 4.096 us · 2^n for 1 to 31, 0 for no limit.
+    AckTimeout(u8),
+    /// Whether others may be bound to its address.
+    ReuseAddr(bool),
+    /// Whether an unspecified address stands for its own family alone.
+    AfOnly(bool),
+}
+
+impl CmId {
+    /// The traffic class that [`IdOption::Tos`] has set; else 0.
+    #[must_use]
+    pub fn tos(&self) -> u8 {
+        self.with(|all, key| Ok(all.id(key)?.tos)).unwrap_or(0)
+    }
+
+    /// Sets an option: `rdma_set_option`.
+    ///
+    /// # Errors
+    /// EINVAL: it can't be set in this state, or of an identifier of this type; or there is no such value.
+    pub fn set_option(&self, option: IdOption) -> Result<(), Errno> {
+        const MOST: u8 = 31;
+        self.with(|all, key| {
+            let id = all.id(key)?;
+            let Sharing { reuse, only } = id.sharing;
+            match option {
+                IdOption::Tos(tos) => id.tos = tos,
+                IdOption::AckTimeout(timeout) if timeout <= MOST && id.qp_type == QpType::Rc => {
+                    id.ack_timeout = Some(timeout);
+                }
+                IdOption::AckTimeout(_) => return Err(rustix::io::Errno::INVAL),
+                IdOption::ReuseAddr(reuse) => {
+                    id.share(Call::ReuseAddr(reuse), Sharing { reuse, only })?;
+                }
+                IdOption::AfOnly(only) => id.share(Call::AfOnly, Sharing { reuse, only })?,
+            }
+            Ok(())
+        })
+    }
+}
