@@ -133,11 +133,8 @@ static int notify(struct cell *cell, struct rdma_cm_id *id, long none)
 
 static int create_qp(struct cell *cell, struct rdma_cm_id *id, long none)
 {
-	struct ibv_qp_init_attr init = {.cap = {1, 1, 1, 1, 0}};
-
 	(void)none;
-	init.qp_type = cell->space == RDMA_PS_TCP ? IBV_QPT_RC : IBV_QPT_UD;
-	return rdma_create_qp(id, NULL, &init);
+	return make_qp(cell, id);
 }
 
 #define TEXT(text) ((long)(text))

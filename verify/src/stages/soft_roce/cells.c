@@ -54,7 +54,7 @@ static void keep(struct cell *cell, struct rdma_cm_id *id)
 {
 	if (!cell->ids[B])
 		cell->ids[B] = id;
-	else
+	else if (cell->more_count < MORE)
 		cell->more[cell->more_count++] = id;
 }
 
@@ -98,6 +98,14 @@ struct rdma_conn_param connection(const char *data, uint8_t length)
 	};
 }
 
+int make_qp(struct cell *cell, struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr init = {.cap = {1, 1, 1, 1, 0}};
+
+	init.qp_type = cell->space == RDMA_PS_TCP ? IBV_QPT_RC : IBV_QPT_UD;
+	return rdma_create_qp(id, NULL, &init);
+}
+
 static int set_timeout(struct rdma_cm_id *id, enum side side)
 {
 	uint8_t *value = &ack_timeouts[side];
@@ -111,8 +119,10 @@ static bool reach(struct cell *cell, enum state state)
 	struct rdma_cm_id *a = cell->ids[A];
 	struct rdma_conn_param param = connection(NULL, 0);
 	union address any = make_address("0.0.0.0", 0), listener = specific;
-	bool datagram = cell->space == RDMA_PS_UDP;
+	bool datagram = cell->space == RDMA_PS_UDP, has_qp = states[state].without != IDLE;
 
+	if (has_qp)
+		state = states[state].without;
 	if (state == IDLE)
 		return true;
 	if (state == BOUND_ANY)
@@ -122,15 +132,18 @@ static bool reach(struct cell *cell, enum state state)
 	if (state == ADDRESS_ERROR)
 		return rdma_resolve_addr(a, NULL, &nowhere.any, PATIENCE) == 0 && await(cell, A, RDMA_CM_EVENT_ADDR_ERROR);
 	listener.in.sin_port = rdma_get_src_port(cell->listener);
-	if (set_timeout(a, A) || rdma_resolve_addr(a, NULL, &listener.any, PATIENCE) || !await(cell, A, RDMA_CM_EVENT_ADDR_RESOLVED))
+	if (set_timeout(a, A) || rdma_resolve_addr(a, NULL, &listener.any, PATIENCE) ||
+	    !await(cell, A, RDMA_CM_EVENT_ADDR_RESOLVED))
 		return false;
 	if (state == ADDRESS_RESOLVED)
 		return true;
-	if (rdma_resolve_route(a, PATIENCE) || !await(cell, A, RDMA_CM_EVENT_ROUTE_RESOLVED))
+	if (rdma_resolve_route(a, PATIENCE) || !await(cell, A, RDMA_CM_EVENT_ROUTE_RESOLVED) ||
+	    (has_qp && make_qp(cell, a)))
 		return false;
 	if (state == ROUTE_RESOLVED)
 		return true;
-	if (rdma_connect(a, &param) || !await(cell, B, RDMA_CM_EVENT_CONNECT_REQUEST))
+	if (rdma_connect(a, &param) || !await(cell, B, RDMA_CM_EVENT_CONNECT_REQUEST) ||
+	    (has_qp && make_qp(cell, cell->ids[B])))
 		return false;
 	if (state == CONNECTING || state == REQUESTED)
 		return true;
@@ -140,11 +153,11 @@ static bool reach(struct cell *cell, enum state state)
 	param = connection(NULL, 0);
 	param.rnr_retry_count = 4;
 	if (set_timeout(cell->ids[B], B) || rdma_accept(cell->ids[B], &param) ||
-	    !await(cell, A, datagram ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_RESPONSE))
+	    !await(cell, A, datagram || has_qp ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_RESPONSE))
 		return false;
 	if (datagram || state == ANSWERED || state == ACCEPTING)
 		return true;
-	if (rdma_establish(a) || !await(cell, B, RDMA_CM_EVENT_ESTABLISHED))
+	if ((!has_qp && rdma_establish(a)) || !await(cell, B, RDMA_CM_EVENT_ESTABLISHED))
 		return false;
 	if (state == ESTABLISHED || state == ESTABLISHED_PASSIVE)
 		return true;
@@ -218,13 +231,14 @@ static bool follow(struct cell *cell, struct rdma_cm_id *id, const struct rdma_c
 	return failed;
 }
 
-void settle(struct cell *cell)
+/* Has all come that is on its way: whether anything did. */
+static bool wait_for_handshake(struct cell *cell)
 {
 	struct rdma_cm_id **ids = &cell->more[cell->more_count], *id;
 	union address listener = specific;
 	struct rdma_cm_event *event;
 	enum side side;
-	bool over = false;
+	bool over = false, has_come = false;
 
 	listener.in.sin_port = rdma_get_src_port(cell->listener);
 	if (rdma_create_id(cell->channels[A], &ids[A], NULL, cell->space) ||
@@ -239,14 +253,24 @@ void settle(struct cell *cell)
 			ids[B] = id;
 		else if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 			keep(cell, id);
-		if (id == ids[A] || id == ids[B])
+		if (id == ids[A] || id == ids[B]) {
 			over = follow(cell, ids[A], event) || over;
-		else
+		} else {
 			note_event(cell, side, event);
+			has_come = true;
+		}
 		rdma_ack_cm_event(event);
 	}
 	if (!over)
 		snprintf(cell->note, sizeof cell->note, " (no end of the handshake after it)");
+	return has_come;
+}
+
+void settle(struct cell *cell)
+{
+	/* What comes may lead to more, with queue pairs. */
+	while (wait_for_handshake(cell) && cell->more_count + 3 <= MORE)
+		;
 }
 
 /* What is destroyed in the middle of a handshake keeps the driver busy for ten seconds: both ends get out of it first. */

@@ -12,6 +12,8 @@
 /* What the handshake that follows a call has as its private data. */
 #define MARK 'S'
 
+/* How many identifiers a cell has beside these. */
+#define MORE 12
 /* What is said of what this machine does not have. */
 #define NOT_HERE "not here"
 
@@ -38,6 +40,10 @@ enum state {
 	REJECTED,
 	REJECTING,
 	TIMEWAIT_OVER,
+	/* As without QP, and each end has a queue pair by then. */
+	ROUTE_RESOLVED_QP,
+	REQUESTED_QP,
+	ESTABLISHED_QP,
 	STATES,
 };
 
@@ -47,6 +53,8 @@ extern const struct named_state {
 	enum side side;
 	/* It is a connection's. */
 	bool stream_only;
+	/* The same without a queue pair, or IDLE. */
+	enum state without;
 } states[STATES];
 
 union address {
@@ -67,7 +75,7 @@ struct cell {
 	enum side side;
 	struct rdma_event_channel *channels[2], *other;
 	/* The one in the state, and both ends. */
-	struct rdma_cm_id *self, *ids[2], *listener, *more[8];
+	struct rdma_cm_id *self, *ids[2], *listener, *more[MORE];
 	int more_count;
 	/* The active end has the answer. */
 	bool is_answered;
@@ -76,6 +84,7 @@ struct cell {
 
 /* Of text: IPv4, IPv6, or else of a family that is not known. */
 union address make_address(const char *text, uint16_t port);
+int make_qp(struct cell *cell, struct rdma_cm_id *id);
 struct rdma_conn_param connection(const char *data, uint8_t length);
 bool set_up(struct cell *cell, enum rdma_port_space space, enum state state);
 bool await_exit(struct cell *cell);

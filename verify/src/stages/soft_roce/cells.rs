@@ -25,7 +25,7 @@ const HERE: [&str; 2] = ["127.0.0.1", "198.51.100.9"];
 const PATIENCE: &str = "60";
 
 /// The differences that are known: `services states call | here | Linux | reason` in each line, where services and states
-/// are separated by commas. `*` stands for all of them, and for whatever was to be seen.
+/// are separated by commas, behind `!` all but those. `*` stands for all of them, and for whatever was to be seen.
 const KNOWN: &str = include_str!("differences.txt");
 /// What the program says where a machine has not what a cell is about.
 const NOT_HERE: &str = "not here";
@@ -81,7 +81,8 @@ impl<'a> Known<'a> {
         let mut parts = cell.splitn(3, ' ');
         let mut is_in = |list: &str| {
             let part = parts.next().unwrap_or_default();
-            list == "*" || list.split(',').any(|one| one == part)
+            let (list, wanted) = list.strip_prefix('!').map_or((list, true), |list| (list, false));
+            (list == "*" || list.split(',').any(|one| one == part)) == wanted
         };
         is_in(services) && is_in(states) && parts.next() == Some(call)
     }
@@ -180,6 +181,7 @@ mod tests {
         for (known, why) in [
             ("* idle listen | * | * | gone", "rc idle listen: known as"),
             ("* * listen | * | * | not all of them", "rc idle listen: known as"),
+            ("rc !bound listen | * | * | the other one", "rc idle listen: known as"),
             ("rc idle port | * | * | nowhere", "rc idle port: there is no such cell"),
             ("rc idle listen | 0 | 0", "is no difference"),
             ("rc idle listen | 0 | 1 | ", "is no difference"),
