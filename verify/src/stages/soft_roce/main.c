@@ -44,7 +44,7 @@ const struct named_state states[STATES] = {
 
 /* Where the process is, for the one that starts it. */
 static struct place {
-	int line;
+	int line, steps;
 	bool said;
 	char name[120];
 } *place;
@@ -58,6 +58,7 @@ bool begin(const char *format, ...)
 	if (line++ < first)
 		return false;
 	place->said = false;
+	place->steps++;
 	place->line = line;
 	va_start(arguments, format);
 	vsnprintf(place->name, sizeof place->name, format, arguments);
@@ -120,6 +121,7 @@ static void in_state(enum rdma_port_space space, enum state state)
 
 	for (const struct call *call = calls; state == TIMEWAIT_OVER && call->name; call++)
 		if (is_tried(call, space, state) && before++ >= first) {
+			place->steps++;
 			there[nth] = set_up(&cells[nth], space, state);
 			nth++;
 		}
@@ -152,19 +154,20 @@ static void all(void)
 static const char *watch(pid_t child)
 {
 	volatile struct place *now = place;
-	int status, seen = -1, waited = 0;
+	int status, seen = -1, waited = 0, in;
 
 	for (;; usleep(1000), waited++) {
 		if (waitpid(child, &status, WNOHANG) == child)
 			return WIFSIGNALED(status) ? "crash" : NULL;
-		if (seen != now->line)
+		if (seen != now->steps)
 			waited = 0;
-		seen = now->line;
+		seen = now->steps;
+		in = now->line;
 		if (waited < (now->said ? LIMIT_OF_END : LIMIT))
 			continue;
 		kill(child, SIGKILL);
 		usleep(10000);
-		return seen == now->line ? "timeout" : "";
+		return in == now->line ? "timeout" : "";
 	}
 }
 
@@ -186,6 +189,8 @@ int main(int argc, char **argv)
 			exit(0);
 		}
 		ended = watch(child);
+		if (ended && first == place->line)
+			return 1;
 		first = place->line;
 		if (!ended || place->said)
 			continue;
