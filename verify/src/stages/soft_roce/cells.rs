@@ -20,7 +20,7 @@ const BUILT: &str = "target/verify/cm_cells";
 pub const COMMAND: &str = "ip link add plain type dummy && ip addr add 198.51.100.1/24 dev plain && ip link set plain up && \
                            exec cm_cells 10.0.0.1 198.51.100.9";
 /// What is run here.
-const HERE: [&str; 2] = ["127.0.0.1", "198.51.100.9"];
+const HERE: [&str; 2] = ["127.0.0.2", "198.51.100.9"];
 /// How long that may take, in seconds.
 const PATIENCE: &str = "60";
 

@@ -8,7 +8,9 @@
 
 #define NOBODY 65534
 
-static const char *const names[] = {"0.0.0.0", "IPv4", "::", "::1"};
+static const char *const names[] = {"0.0.0.0", "IPv4", "127.0.0.1", "::", "::1"};
+
+#define NAMES 5
 
 static union address nth_address(int nth, uint16_t port)
 {
@@ -18,20 +20,20 @@ static union address nth_address(int nth, uint16_t port)
 	return address;
 }
 
-static int reuse(struct rdma_cm_id *id)
+static int set(struct rdma_cm_id *id, int option)
 {
 	int yes = 1;
 
-	return rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &yes, sizeof yes);
+	return option < 0 ? 0 : rdma_set_option(id, RDMA_OPTION_ID, option, &yes, sizeof yes);
 }
 
 /* One that is bound, then another one to the same port, then both listen. */
-static void pair(struct rdma_cm_id *const ids[2], int first, int second, bool reused)
+static void pair(struct rdma_cm_id *const ids[2], int first, int second, int option)
 {
 	union address address = nth_address(first, 0);
 	char end[20];
 
-	if ((reused && (reuse(ids[0]) || reuse(ids[1]))) || rdma_bind_addr(ids[0], &address.any)) {
+	if (set(ids[0], option) || set(ids[1], option) || rdma_bind_addr(ids[0], &address.any)) {
 		say("cannot begin: %s", end_of(-1));
 		return;
 	}
@@ -46,13 +48,17 @@ static void pair(struct rdma_cm_id *const ids[2], int first, int second, bool re
 
 static void pairs(enum rdma_port_space space)
 {
-	for (int nth = 0; nth < 32; nth++) {
-		int first = nth / 4 % 4, second = nth % 4;
+	static const struct { int option; const char *name; } options[] = {
+		{-1, ""}, {RDMA_OPTION_ID_REUSEADDR, " REUSEADDR"}, {RDMA_OPTION_ID_AFONLY, " AFONLY"},
+	};
+
+	for (int nth = 0; nth < 3 * NAMES * NAMES; nth++) {
+		int first = nth / NAMES % NAMES, second = nth % NAMES, option = nth / NAMES / NAMES;
 		struct rdma_event_channel *channel;
 		struct rdma_cm_id *ids[2];
 
-		if (!begin("%s port of %s: bind_addr %s%s", service_name(space), names[first], names[second],
-			   nth < 16 ? "" : " reused"))
+		if (!begin("%s port-of-%s bind_addr %s%s", service_name(space), names[first], names[second],
+			   options[option].name))
 			continue;
 		channel = rdma_create_event_channel();
 		if (!channel || rdma_create_id(channel, &ids[0], NULL, space) ||
@@ -60,7 +66,7 @@ static void pairs(enum rdma_port_space space)
 			say("no identifiers: %m");
 			continue;
 		}
-		pair(ids, first, second, nth >= 16);
+		pair(ids, first, second, options[option].option);
 		rdma_destroy_id(ids[0]);
 		rdma_destroy_id(ids[1]);
 		rdma_destroy_event_channel(channel);
@@ -80,7 +86,7 @@ static void privileged(enum rdma_port_space space)
 		start = 0;
 	if (file)
 		fclose(file);
-	if (!begin("%s privileged port: bind_addr", service_name(space)))
+	if (!begin("%s privileged-port bind_addr", service_name(space)))
 		return;
 	address.in.sin_port = htons(start - 1);
 	channel = rdma_create_event_channel();
@@ -108,7 +114,7 @@ static void timeouts(void)
 	for (int i = 0; i < 4; i++) {
 		struct cell cell;
 
-		if (!begin("rc ACK_TIMEOUT a %d b %d: init_qp_attr RTS", values[i][A], values[i][B]))
+		if (!begin("rc timeouts ACK_TIMEOUT %d and %d", values[i][A], values[i][B]))
 			continue;
 		memcpy(ack_timeouts, values[i], sizeof ack_timeouts);
 		if (set_up(&cell, RDMA_PS_TCP, ESTABLISHED))
