@@ -252,6 +252,7 @@
 //! | mistake | why |
 //! |---|---|
 //! | timeouts and retry counts that are too small | no packet is lost: `stop` and `rnr` make a peer that does not answer, or has no receive |
+//! | receives that are posted a moment late | they are used at once; hardware waits for [`min_rnr_timer`](crate::QpAttr::min_rnr_timer), which is 0.65 s where nothing else is set after [connecting by addresses](cq_core::cm#receives-that-are-late) |
 //! | unreliable messages are expected to arrive | one is lost only if it is not received: `rnr` and `stop` lose more |
 //! | without a `timeout`, a message that was sent before the peer was ready is never sent again | here it arrives once the peer is ready, which is clearer than a wait without end |
 //! | the path MTUs of the two ends differ | messages are not cut into packets |

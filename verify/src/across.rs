@@ -16,14 +16,18 @@
 //! near.modify(&attr::rtr(far.number())).unwrap();
 //! ```
 //!
-//! A connection within one process would test nothing new: such a connection attempt panics with [`WITHIN`].
+//! A connection within one process would test nothing new: such a connection attempt panics with [`WITHIN`]. So does a
+//! request for a connection to who listens in the same process.
 
 mod of;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use cq_core::async_event::AsyncEvent;
+use cq_core::cm::CmEvent;
 use cq_core::transport::{AsyncEvents, EventError, Post, Refused};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
@@ -32,13 +36,13 @@ pub use self::of::Of;
 use self::of::Of::{Far as There, Near as Here};
 use self::of::either;
 use crate::device::{
-    Access, Address, CqInit, Destination, Device, Limits, Made, NoIdentifier, Posted, Qp, QpAttr,
-    QpCaps, QpInit, QpState, SrqInit,
+    Access, Address, CmCall, CqInit, Destination, Device, Identifier, Limits, Made, Posted, Qp,
+    QpAttr, QpCaps, QpInit, QpState, SrqInit,
 };
 use crate::far::Far;
 use crate::loopback::Loopback;
 
-/// The panic message if both queue pairs of a connection are in one process.
+/// The panic message if both ends of a connection are in one process.
 pub const WITHIN: &str = "this connection stays within one process";
 
 /// Creates an object of a protection domain on the device of the domain's process.
@@ -63,30 +67,42 @@ pub struct AcrossQp {
     number: u32,
 }
 
-/// The queue pairs by number, and whether each is in the far process.
-static FAR: Mutex<BTreeMap<u32, bool>> = Mutex::new(BTreeMap::new());
+/// An identifier, in either process.
+pub type AcrossId = Of<<Loopback as Device>::Id, <Far as Device>::Id>;
 
-fn with_numbers<R>(then: impl FnOnce(&mut BTreeMap<u32, bool>) -> R) -> R {
+/// What others connect to.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Goal {
+    /// The queue pair of this number.
+    Qp(u32),
+    /// Who listened last at this port.
+    Port(u16),
+}
+
+/// The goals, and whether each is in the far process.
+static FAR: Mutex<BTreeMap<Goal, bool>> = Mutex::new(BTreeMap::new());
+
+fn with_goals<R>(then: impl FnOnce(&mut BTreeMap<Goal, bool>) -> R) -> R {
     then(&mut FAR.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 impl AcrossQp {
     fn new(qp: Of<<Loopback as Device>::Qp, <Far as Device>::Qp>) -> Self {
         let number = either!(&qp, qp => Qp::number(qp));
-        with_numbers(|far| far.insert(number, matches!(qp, There(_))));
+        with_goals(|far| far.insert(Goal::Qp(number), qp.is_far()));
         Self { qp, number }
     }
 
     /// Whether the queue pair with this number is in the same process.
     fn is_beside(&self, number: u32) -> bool {
-        with_numbers(|far| far.get(&number) == Some(&matches!(self.qp, There(_))))
+        with_goals(|far| far.get(&Goal::Qp(number)) == Some(&self.qp.is_far()))
     }
 }
 
 impl Drop for AcrossQp {
     fn drop(&mut self) {
         // The number can be assigned again once this queue pair is destroyed.
-        with_numbers(|far| far.remove(&self.number));
+        with_goals(|far| far.remove(&Goal::Qp(self.number)));
     }
 }
 
@@ -99,7 +115,7 @@ impl Device for Across {
     type Ah = Of<<Loopback as Device>::Ah, <Far as Device>::Ah>;
     type Mw = Of<<Loopback as Device>::Mw, <Far as Device>::Mw>;
     type Qp = AcrossQp;
-    type Id = NoIdentifier;
+    type Id = AcrossId;
 
     fn open() -> Self {
         Self(Here(Loopback::open()))
@@ -179,6 +195,13 @@ impl Device for Across {
         made_of!(pd, self.0, device => device.alloc_mw(pd))
     }
 
+    fn create_id(&self) -> Made<AcrossId> {
+        match &self.0 {
+            Here(device) => device.create_id().map(Here),
+            There(device) => device.create_id().map(There),
+        }
+    }
+
     fn pause(&self) {
         either!(&self.0, device => device.pause());
     }
@@ -252,8 +275,56 @@ impl Qp<<Across as Device>::Ah> for AcrossQp {
     }
 }
 
+impl Identifier<Across> for AcrossId {
+    fn call(&mut self, call: &CmCall) -> Made<()> {
+        let goal = |addr: Option<SocketAddr>| Goal::Port(addr.map_or(0, |addr| addr.port()));
+        if let CmCall::Connect(_) = call {
+            let [_, peer] = self.addrs().map(goal);
+            assert!(with_goals(|far| far.get(&peer) != Some(&self.is_far())), "{WITHIN}");
+        }
+        either!(self, id => id.call(call))?;
+        if let CmCall::Listen = call {
+            let [own, _] = self.addrs().map(goal);
+            with_goals(|far| far.insert(own, self.is_far()));
+        }
+        Ok(())
+    }
+
+    fn take_event(&mut self) -> Made<Option<(CmEvent, Option<Self>)>> {
+        Ok(match self {
+            Here(id) => id.take_event()?.map(|(event, request)| (event, request.map(Here))),
+            There(id) => id.take_event()?.map(|(event, request)| (event, request.map(There))),
+        })
+    }
+
+    fn is_readable(&self, deadline: Instant) -> bool {
+        either!(self, id => id.is_readable(deadline))
+    }
+
+    fn addrs(&self) -> [Option<SocketAddr>; 2] {
+        either!(self, id => id.addrs())
+    }
+
+    fn open(&self) -> Across {
+        Across(match self {
+            Here(id) => Here(id.open()),
+            There(id) => There(id.open()),
+        })
+    }
+
+    fn modify(&mut self, qp: &mut AcrossQp, to: QpState) -> Made<()> {
+        match (self, &mut qp.qp) {
+            (Here(id), Here(qp)) => id.modify(qp, to),
+            (There(id), There(qp)) => id.modify(qp, to),
+            _ => mixed(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use cq_core::cm::ConnParam;
+
     use super::*;
     use crate::device::{attr, small};
     use crate::differential::{Plan, TWO_PROCESSES, run};
@@ -294,5 +365,15 @@ mod tests {
         let mut one = queue_pair(&Across::open_far());
         let itself = one.number();
         let _ = one.modify(&attr::rtr(itself));
+    }
+    #[test]
+    #[should_panic(expected = "within one process")]
+    fn a_listener_is_not_connected_to_from_its_own_process() {
+        let [mut listener, mut active] = [(); 2].map(|()| Across::open_far().create_id().unwrap());
+        listener.call(&CmCall::Bind("127.0.0.1:0".parse().unwrap())).unwrap();
+        listener.call(&CmCall::Listen).unwrap();
+        let [addr, _] = listener.addrs();
+        active.call(&CmCall::ResolveAddr(addr.unwrap())).unwrap();
+        let _ = active.call(&CmCall::Connect(ConnParam::new(1, Vec::new())));
     }
 }

@@ -1,21 +1,22 @@
 //! Implements the suite's [`Device`] for every transport with the traits of [`cq_core::device`]. It only translates.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cq_core::async_event::AsyncEvent;
-use cq_core::cm::Identifier;
+use cq_core::channel::descriptor;
+use cq_core::cm::{self, CmEvent, ConnParam, Identifier as _, ModifyQpError};
 use cq_core::device::{self as core, ProtectionDomain as _};
 use cq_core::setup::{AddressVector, GlobalRoute, Port};
-use cq_core::transport::{AsyncEvents, EventError, Post, Refused};
+use cq_core::transport::{AsyncEvents, EventError, Post, Refused, Woken};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
 use crate::device::{
-    Access, Address, Cq, CqInit, Destination, Destroy, Device, Limits, Made, Mr, Mw, Posted, Qp,
-    QpAttr, QpCaps, QpInit, QpState, SMALL_CAPS, Srq, SrqInit,
+    Access, Address, CmCall, Cq, CqInit, Destination, Destroy, Device, Identifier, Limits, Made,
+    Mr, Mw, Posted, Qp, QpAttr, QpCaps, QpInit, QpState, SMALL_CAPS, Srq, SrqInit,
 };
 
 /// What the suite requires of a transport beyond the traits of [`cq_core::device`].
@@ -25,7 +26,7 @@ pub trait Transport: Send + 'static {
     /// A memory window.
     type Mw: Mw + 'static;
     /// An identifier of its connection manager.
-    type Id: Identifier<Device = Self::Context>;
+    type Id: cm::Identifier<Device = Self::Context>;
 
     /// Opens the device.
     fn open() -> Self::Context;
@@ -92,6 +93,15 @@ pub struct Pair<Q> {
     port: Port,
 }
 
+/// An identifier of a transport's connection manager.
+pub struct CmId<T: Transport>(T::Id);
+
+impl<T: Transport> fmt::Debug for CmId<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CmId").field(&self.0).finish()
+    }
+}
+
 impl<T: Transport> Device for Opened<T> {
     type Pd = PdOf<T>;
     type Mr = <T::Context as core::Device>::Memory;
@@ -101,7 +111,7 @@ impl<T: Transport> Device for Opened<T> {
     type Ah = AhOf<T>;
     type Mw = T::Mw;
     type Qp = Pair<<T::Context as core::Device>::Qp>;
-    type Id = T::Id;
+    type Id = CmId<T>;
 
     fn open() -> Self {
         Self::of(T::open())
@@ -168,8 +178,8 @@ impl<T: Transport> Device for Opened<T> {
         T::alloc_mw(pd)
     }
 
-    fn create_id(&self) -> Made<T::Id> {
-        T::create_id(&self.context)
+    fn create_id(&self) -> Made<CmId<T>> {
+        T::create_id(&self.context).map(CmId)
     }
 
     fn address(&self) -> IpAddr {
@@ -298,5 +308,68 @@ impl<Q: core::QueuePair> Qp<Q::Ah> for Pair<Q> {
         };
         let attr = QpAttr { av: attr.av.map(path), ..*attr };
         self.qp.modify(&attr).map_err(|error| error.errno())
+    }
+}
+
+/// The limit of resolving.
+const LIMIT: Duration = Duration::from_secs(5);
+/// How many requests may wait at a listener.
+const BACKLOG: i32 = 16;
+
+impl<T: Transport> Identifier<Opened<T>> for CmId<T> {
+    fn call(&mut self, call: &CmCall) -> Made<()> {
+        let id = &mut self.0;
+        match call {
+            CmCall::Bind(addr) => id.bind(*addr),
+            CmCall::Listen => id.listen(BACKLOG),
+            CmCall::ResolveAddr(addr) => id.resolve_addr(*addr, LIMIT),
+            CmCall::ResolveRoute => id.resolve_route(LIMIT),
+            CmCall::Connect(param) => id.connect(&lent(param)),
+            CmCall::Establish => id.establish(),
+            CmCall::Accept(param) => id.accept(&lent(param)),
+            CmCall::Reject(private_data) => id.reject(private_data),
+            CmCall::Disconnect => id.disconnect(),
+        }
+    }
+
+    fn take_event(&mut self) -> Made<Option<(CmEvent, Option<Self>)>> {
+        Ok(self.0.take_event()?.map(|(event, request)| (event, request.map(Self))))
+    }
+
+    fn is_readable(&self, deadline: Instant) -> bool {
+        descriptor::block(&self.0, Some(deadline)) == Ok(Woken::Event)
+    }
+
+    fn addrs(&self) -> [Option<SocketAddr>; 2] {
+        [self.0.local_addr(), self.0.peer_addr()]
+    }
+
+    fn open(&self) -> Opened<T> {
+        Opened::of(self.0.open().expect("the device of the connection"))
+    }
+
+    fn modify(&mut self, qp: &mut <Opened<T> as Device>::Qp, to: QpState) -> Made<()> {
+        assert_eq!(self.0.is_device_of(&qp.qp), Ok(true), "it was opened by this identifier");
+        self.0.modify_qp(&mut qp.qp, to, None).map_err(|error| match error {
+            ModifyQpError::Attributes(errno) => errno,
+            ModifyQpError::Modify(error) => error.errno(),
+        })
+    }
+}
+
+/// The parameters, without owning the private data.
+fn lent(param: &ConnParam) -> ConnParam<&[u8]> {
+    let ConnParam { qp_num, srq, ref private_data, .. } = *param;
+    let ConnParam { responder_resources, initiator_depth, .. } = *param;
+    let ConnParam { flow_control, retry_count, rnr_retry_count, .. } = *param;
+    ConnParam {
+        qp_num,
+        srq,
+        private_data,
+        responder_resources,
+        initiator_depth,
+        flow_control,
+        retry_count,
+        rnr_retry_count,
     }
 }

@@ -18,7 +18,7 @@
 //! | `confined` | cases that do not apply to a transport |
 //! | `stand`, `plan`, `expect` | what the cases are written with: two ends, their setup, waiting with a deadline |
 //! | `line`, `changes`, `window`, `shared`, `way` | the same for failures, state transitions, memory windows, shared receive queues and datagrams |
-//! | `peer` | the same for connecting by addresses: one side of a connection |
+//! | `peer` | the same for connecting by addresses: one side of a connection, the passive one [far](Device::open_far) |
 //! | `run` | running cases in this process |
 //! | `drive` | running cases in other processes, so that a case that panics, hangs or crashes fails alone |
 //! | `verdict` | the table of results, and what is wrong with it |
@@ -60,6 +60,7 @@ mod ignoring;
 mod immediate;
 mod interleaved;
 mod invalidation;
+mod killed;
 mod limits;
 mod line;
 mod lists;
@@ -183,11 +184,11 @@ const VERBS_LOOP: &str = "verbs-loop";
 const VERBS_RXE: &str = "verbs-rxe";
 
 fn on_loopback() -> Vec<Case> {
-    [real::<Loopback>(), processes::cases::<Loopback>()].concat()
+    [real::<Loopback>(), killed::cases::<Loopback>(), processes::cases::<Loopback>()].concat()
 }
 
 fn on_two_processes() -> Vec<Case> {
-    [real::<Across>(), processes::cases::<Far>()].concat()
+    [real::<Across>(), killed::cases::<Far>(), processes::cases::<Far>()].concat()
 }
 
 #[cfg(feature = "verbs")]

@@ -20,12 +20,11 @@
 //! keep the objects that they depend on alive.
 
 pub mod attr;
-mod no_identifier;
+mod identifier;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
-use cq_core::cm::Identifier;
 pub use cq_core::setup::{
     Access, Destination, Errno, QpAttr, QpCaps, QpInit, QpState, QpType, SrqInit,
 };
@@ -34,7 +33,7 @@ use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use serde::{Deserialize, Serialize};
 
-pub use self::no_identifier::NoIdentifier;
+pub use self::identifier::{CmCall, Identifier};
 
 /// Whether a list was posted.
 pub type Posted = Result<(), PostError>;
@@ -60,8 +59,9 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
     type Mw: Mw;
     /// A queue pair.
     type Qp: Qp<Self::Ah>;
-    /// An identifier for connecting by addresses: [`NoIdentifier`] if the device has no connection manager.
-    type Id: Identifier;
+    /// An identifier for connecting by addresses: [`Infallible`](std::convert::Infallible) if the device has no
+    /// connection manager.
+    type Id: Identifier<Self>;
 
     /// Opens the device once more. Queue pairs of different contexts connect to each other.
     fn open() -> Self;

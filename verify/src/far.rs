@@ -42,11 +42,11 @@ use cq_core::transport::{AsyncEvents, EventError};
 use cq_core::wc::Wc;
 use serde::de::DeserializeOwned;
 
-pub use self::handles::{FarAh, FarChannel, FarCq, FarMr, FarMw, FarPd, FarQp, FarSrq};
+pub use self::handles::{FarAh, FarChannel, FarCq, FarId, FarMr, FarMw, FarPd, FarQp, FarSrq};
 use self::link::Link;
 pub use self::link::serve_if_asked;
 use self::wire::{Call, Id, Kind, NewQp};
-use crate::device::{Access, Address, CqInit, Device, Limits, Made, NoIdentifier, QpInit, SrqInit};
+use crate::device::{Access, Address, CqInit, Device, Limits, Made, QpInit, SrqInit};
 
 /// A handle of an object in the far process.
 #[derive(Debug)]
@@ -65,6 +65,12 @@ impl Handle {
 
     fn ask<T: DeserializeOwned>(&self, call: &Call) -> T {
         self.ask_with(call, &[]).0
+    }
+
+    /// Executes a call that may wait so long.
+    fn ask_waiting<T: DeserializeOwned>(&self, call: &Call, sleeps: Option<Duration>) -> T {
+        let answer = self.link.ask(call, &[], sleeps);
+        answer.unwrap_or_else(|why| panic!("{why}")).0
     }
 
     fn ask_with<T: DeserializeOwned>(&self, call: &Call, raw: &[u8]) -> (T, Vec<u8>) {
@@ -124,7 +130,7 @@ impl Device for Far {
     type Ah = FarAh;
     type Mw = FarMw;
     type Qp = FarQp;
-    type Id = NoIdentifier;
+    type Id = FarId;
 
     fn open() -> Self {
         Self::at(Link::now())
@@ -201,6 +207,11 @@ impl Device for Far {
     fn alloc_mw(&self, pd: &FarPd) -> Made<FarMw> {
         let made: Made<_> = self.0.ask(&Call::AllocMw { device: self.0.id, pd: pd.0.id });
         made.map(|id| FarMw(self.made(Kind::Mw, id)))
+    }
+
+    fn create_id(&self) -> Made<FarId> {
+        let made: Made<_> = self.0.ask(&Call::CreateId { device: self.0.id });
+        made.map(|id| FarId(self.made(Kind::Id, id)))
     }
 
     fn pause(&self) {

@@ -9,6 +9,7 @@ use crate::setup::Errno;
 
 /// For transports: `struct rdma_cm_event`, an event as the connection manager queues it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CmEvent {
     /// What happened.
     pub kind: EventKind,
@@ -50,6 +51,7 @@ impl fmt::Display for Event {
 
 foreign_number! {
     /// `enum rdma_cm_event_type`: what happened. Any number is legal ([C3](crate::contract#c3)).
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     EventKind {
         /// The address is resolved.
         ADDR_RESOLVED = 0, "the address was resolved";
@@ -97,6 +99,7 @@ impl fmt::Display for EventKind {
 
 /// The status of an operation: 0 is success, a negative number an errno, any other specific to the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(transparent)]
 pub struct Status(pub i32);
 

@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 /// assert_eq!(answer.qp_num, 17);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ConnParam<D = Vec<u8>> {
     /// The number of the sender's queue pair.
     pub qp_num: u32,

@@ -49,7 +49,8 @@
 //! events are taken by the calls of the libraries alone, not by `read(2)`.
 //!
 //! Connecting by librdmacm, in the port spaces TCP, UDP, IB and IPOIB, also by synchronous identifiers and
-//! `rdma_create_ep(3)`: [`transport_rxe_loop::cm`] has the addresses, ports and times. `rdma_get_cm_event(3)` fails with EINTR
+//! `rdma_create_ep(3)`: [`transport_rxe_loop::cm`] has the addresses, ports, states and times, and
+//! [`IdOption`](transport_rxe_loop::cm::IdOption) the options of `rdma_set_option(3)`. `rdma_get_cm_event(3)` fails with EINTR
 //! after a signal, unless every handler of the program has SA_RESTART.
 //!
 //! Libraries over both work as well, such as librpma. That of Debian 12 flushes by a READ, and its atomic write is an inline

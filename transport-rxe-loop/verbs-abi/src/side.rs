@@ -26,29 +26,58 @@ impl Side {
 /// Events of one object that a program has taken and not yet acknowledged: it waits for them before it goes (N7).
 #[derive(Debug, Default)]
 pub struct Acks {
+    counts: Mutex<Counts>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
     /// How many were taken and not acknowledged.
-    open: Mutex<u32>,
-    none: Condvar,
+    open: u32,
+    /// How many were acknowledged.
+    done: u64,
+    /// How many threads wait: waking nobody is a system call, too.
+    waiting: u32,
 }
 
 impl Acks {
     /// One was taken.
     pub fn take(&self) {
-        *self.open.lock() += 1;
+        self.counts.lock().open += 1;
+    }
+
+    /// How many were taken, ever.
+    pub fn taken(&self) -> u64 {
+        let counts = self.counts.lock();
+        counts.done + u64::from(counts.open)
     }
 
     /// So many were acknowledged; more than were taken do no harm (Q11).
     pub fn acknowledge(&self, count: u32) {
-        let mut open = self.open.lock();
-        *open = open.saturating_sub(count);
-        if *open == 0 {
-            self.none.notify_all();
+        let mut counts = self.counts.lock();
+        let count = count.min(counts.open);
+        counts.open -= count;
+        counts.done += u64::from(count);
+        if counts.waiting > 0 {
+            self.changed.notify_all();
         }
     }
 
     /// Waits until all are acknowledged, as `ibv_destroy_cq(3)` does.
     pub fn wait(&self) {
-        drop(self.none.wait_while(self.open.lock(), |open| *open > 0));
+        self.wait_while(|counts| counts.open > 0);
+    }
+
+    /// Waits until as many are acknowledged as [had been taken](Self::taken) at some time.
+    pub fn wait_for(&self, taken: u64) {
+        self.wait_while(|counts| counts.done < taken);
+    }
+
+    fn wait_while(&self, is_early: impl Fn(&Counts) -> bool) {
+        let mut counts = self.counts.lock();
+        counts.waiting += 1;
+        counts = self.changed.wait_while(counts, |counts| is_early(counts));
+        counts.waiting -= 1;
     }
 }
 

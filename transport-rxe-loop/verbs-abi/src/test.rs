@@ -1,6 +1,9 @@
 //! What the tests share. They import all of it.
 
+pub mod cancel;
+pub mod census;
 pub mod ends;
+pub mod fault;
 mod handles;
 #[path = "../../tests/inside/name_space.rs"]
 pub mod name_space;
@@ -16,6 +19,7 @@ pub use std::{ptr, thread};
 pub use cq_core::setup::Access;
 pub use cq_core::wc::WcStatus as S;
 
+pub use self::census::*;
 pub use self::ends::*;
 pub use self::traffic::*;
 pub use crate::errno::Errno;
@@ -43,14 +47,19 @@ pub fn device() -> *mut ibv_device {
     }
 }
 
-/// An opening of the device, in a fabric of this process' own.
-pub fn open() -> *mut ibv_context {
+/// What is opened after this is in a fabric of this process' own.
+pub fn in_own_fabric() {
     static FABRIC: Once = Once::new();
     FABRIC.call_once(|| {
         let name = format!("abi-{}", std::process::id());
         // SAFETY: nobody reads the environment but by Rust's library, which takes turns.
         unsafe { std::env::set_var("RXE_LOOP_FABRIC", name) };
     });
+}
+
+/// An opening of the device, in that fabric.
+pub fn open() -> *mut ibv_context {
+    in_own_fabric();
     // SAFETY: any pointer may be opened.
     let context = unsafe { ibv_open_device(device()) };
     assert!(!context.is_null());
@@ -67,8 +76,7 @@ pub fn domain() -> *mut ibv_pd {
 
 /// The context that all identifiers of this process are bound to, as `rdma_get_devices` tells it.
 pub fn shared_context() -> *mut ibv_context {
-    // In a fabric of this process' own.
-    open();
+    in_own_fabric();
     let mut count = 0;
     // SAFETY: a buffer; a list is one pointer at least, and nobody uses it after this.
     unsafe {

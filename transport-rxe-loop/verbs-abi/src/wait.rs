@@ -140,6 +140,7 @@ mod tests {
     use crate::exports::{rdma_create_event_channel, rdma_destroy_event_channel};
     use crate::rdmacm::event::next;
     use crate::rdmacm::objects::CHANNELS;
+    use crate::test::cancel::{cancel, cancel_this};
     use crate::test::*;
 
     const LIMIT: Duration = Duration::from_secs(20);
@@ -224,78 +225,32 @@ mod tests {
         is_interrupted(thread::spawn(move || next(channel).map(drop)));
     }
 
-    /// What a thread that is to be cancelled knows.
-    struct Doomed {
-        descriptor: RawFd,
-        looked: AtomicBool,
-    }
-
-    extern "C-unwind" fn wait_for_ever(doomed: *mut c_void) -> *mut c_void {
-        // SAFETY: it lives until this thread was joined.
-        let doomed = unsafe { &*doomed.cast::<Doomed>() };
-        let found = until_found(|| {
-            doomed.looked.store(true, Ordering::Relaxed);
-            look(doomed.descriptor)
-        });
-        assert!(found.is_err());
-        ptr::null_mut()
-    }
-
-    unsafe extern "C-unwind" {
-        fn pthread_create(
-            thread: *mut libc::pthread_t,
-            attributes: *const libc::pthread_attr_t,
-            start: extern "C-unwind" fn(*mut c_void) -> *mut c_void,
-            argument: *mut c_void,
-        ) -> c_int;
-        fn pthread_tryjoin_np(thread: libc::pthread_t, result: *mut *mut c_void) -> c_int;
-    }
-
-    /// Is cancelled already, and opens and closes something while it looks.
-    extern "C-unwind" fn look_when_cancelled(doomed: *mut c_void) -> *mut c_void {
-        // SAFETY: it lives until this thread was joined.
-        let doomed = unsafe { &*doomed.cast::<Doomed>() };
-        // SAFETY: this thread.
-        unsafe { libc::pthread_cancel(libc::pthread_self()) };
-        let _ = until_found(|| {
-            drop(std::fs::File::open("/dev/null"));
-            doomed.looked.store(true, Ordering::Relaxed);
-            look(doomed.descriptor)
-        });
-        ptr::null_mut()
-    }
-
-    /// Has a thread do this, which is cancelled once it has looked, and ends by that.
-    fn is_cancelled(start: extern "C-unwind" fn(*mut c_void) -> *mut c_void) {
+    /// Has a thread wait for what does not come, which is cancelled once it has looked.
+    fn is_cancelled(look_twice: &dyn Fn()) {
         let (reader, _writer) = pipe().unwrap();
-        let mut doomed = Doomed { descriptor: reader.as_raw_fd(), looked: AtomicBool::new(false) };
-        let (mut thread, mut result) = (0, ptr::null_mut());
-        let deadline = Instant::now() + LIMIT;
-        // SAFETY: what it is given lives until it was joined; it holds nothing when it is cancelled.
-        unsafe {
-            let argument = (&raw mut doomed).cast();
-            assert_eq!(pthread_create(&raw mut thread, ptr::null(), start, argument), 0);
-            while !(*argument.cast::<Doomed>()).looked.load(Ordering::Relaxed) {
-                assert!(Instant::now() < deadline, "it does not begin");
-                thread::yield_now();
-            }
-            assert_eq!(libc::pthread_cancel(thread), 0);
-            while pthread_tryjoin_np(thread, &raw mut result) != 0 {
-                assert!(Instant::now() < deadline, "it does not end");
-                thread::yield_now();
-            }
-        }
-        // PTHREAD_CANCELED
-        assert_eq!(result.addr(), usize::MAX);
+        let (descriptor, looked) = (reader.as_raw_fd(), AtomicBool::new(false));
+        let wait_for_ever = || {
+            let found = until_found(|| {
+                look_twice();
+                looked.store(true, Ordering::Relaxed);
+                look(descriptor)
+            });
+            assert!(found.is_err());
+        };
+        cancel(&wait_for_ever, || looked.load(Ordering::Relaxed));
     }
 
     #[test]
     fn a_thread_that_waits_can_be_cancelled() {
-        is_cancelled(wait_for_ever);
+        is_cancelled(&|| {});
     }
 
     #[test]
     fn a_thread_that_looks_is_cancelled_when_it_waits() {
-        is_cancelled(look_when_cancelled);
+        is_cancelled(&|| {
+            cancel_this();
+            // It is opened and closed.
+            drop(std::fs::File::open("/dev/null"));
+        });
     }
 }

@@ -29,6 +29,13 @@ macro_rules! either {
 }
 pub(super) use either;
 
+impl<N, F> Of<N, F> {
+    /// Whether it is in the far process.
+    pub(super) const fn is_far(&self) -> bool {
+        matches!(self, There(_))
+    }
+}
+
 impl<N: Destroy, F: Destroy> Destroy for Of<N, F> {
     fn destroy(self) -> Result<(), Self> {
         match self {

@@ -60,10 +60,8 @@ pub const CONFINED: &[Confined] = &[
         says: WITHIN,
         why: "what goes to its own queue pair stays in its process",
     },
-    without_a_manager("model", connecting::NAMES, AS_DATA),
-    without_a_manager("model", interleaved::NAMES, AS_DATA),
-    without_a_manager(RXE_LOOP_2, connecting::NAMES, IN_ONE_PROCESS),
-    without_a_manager(RXE_LOOP_2, interleaved::NAMES, IN_ONE_PROCESS),
+    on_the_model(connecting::NAMES),
+    on_the_model(interleaved::NAMES),
     on_rxe(atomic_writes::NAMES, NO_OPERATION, NEWER),
     on_rxe(flushes::NAMES, NO_OPERATION, NEWER),
     on_rxe(windows::NAMES, NOT_OFFERED, UNBOUND),
@@ -83,8 +81,6 @@ pub const CONFINED: &[Confined] = &[
 
 const AS_DATA: &str =
     "the model has the order of a connection's events as data, which the cases compare with";
-const IN_ONE_PROCESS: &str =
-    "the far process has no identifiers: the loopback's own tests connect two processes";
 
 const OF_UNRELIABLE_WINDOWS: &[&str] = &["q06_a_window_opens_for_an_unreliable_connection"];
 const NEWER: &str = "the operation is newer than rdma-sys and than rxe of Linux 6.1";
@@ -92,8 +88,8 @@ const UNBOUND: &str = "rdma-sys does not have the operands of BIND_MW";
 const MISSED: &str =
     "queues that ignore overruns are made by an extended call, which rdma-sys misses";
 
-const fn without_a_manager(transport: &'static str, cases: Cases, why: &'static str) -> Confined {
-    Confined { transport, cases, says: NOT_OFFERED, why }
+const fn on_the_model(cases: Cases) -> Confined {
+    Confined { transport: "model", cases, says: NOT_OFFERED, why: AS_DATA }
 }
 
 const fn on_rxe(cases: Cases, says: &'static str, why: &'static str) -> Confined {

@@ -41,7 +41,7 @@ fn m01_who_both_disconnect_are_each_told_once<D: Device>() {
 }
 
 fn m01_a_call_before_its_time_fails_and_changes_nothing<D: Device>() {
-    let mut early = Peer::<D>::new();
+    let mut early = Peer::<D>::near();
     let too_early = |peer: &mut Peer<D>, calls: &[Call]| {
         for &call in calls {
             assert!(peer.call(call).is_err(), "{call:?} in {:?}", peer.state);
@@ -50,7 +50,7 @@ fn m01_a_call_before_its_time_fails_and_changes_nothing<D: Device>() {
     const ALL: [Call; 5] =
         [Call::Connect, Call::Accept, Call::Establish, Call::Reject, Call::Disconnect];
     too_early(&mut early, &ALL);
-    assert!(early.id.resolve_route(PATIENT).is_err());
+    assert!(early.id.call(&CmCall::ResolveRoute).is_err());
     early.is_silent();
 
     let (mut listener, addr) = Peer::<D>::listening();
@@ -64,6 +64,50 @@ fn m01_a_call_before_its_time_fails_and_changes_nothing<D: Device>() {
     active.expect(EventKind::CONNECT_RESPONSE);
     active.call(Call::Establish).unwrap();
     passive.expect(EventKind::ESTABLISHED);
+}
+
+fn m01_an_identifier_goes_one_way_and_once<D: Device>() {
+    let (mut listener, addr) = Peer::<D>::listening();
+    let steps = [
+        CmCall::Bind(SocketAddr::new(addr.ip(), 0)),
+        CmCall::ResolveAddr(addr),
+        CmCall::ResolveRoute,
+        CmCall::Listen,
+        CmCall::Connect(ConnParam::new(1, Vec::new())),
+    ];
+    let only = |peer: &mut Peer<D>, next: &[CmCall]| {
+        for step in steps.iter().filter(|&step| !next.contains(step)) {
+            assert_eq!(peer.id.call(step), Err(Errno::EINVAL), "{step:?} in {:?}", peer.state);
+        }
+        peer.is_silent();
+    };
+    only(&mut listener, &[]);
+    let mut active = Peer::<D>::near();
+    active.id.call(&steps[1]).unwrap();
+    active.expect(EventKind::ADDR_RESOLVED);
+    only(&mut active, &steps[2..3]);
+    active.id.call(&steps[2]).unwrap();
+    active.expect(EventKind::ROUTE_RESOLVED);
+    only(&mut active, &steps[4..]);
+    active.call(Call::Connect).unwrap();
+    only(&mut active, &[]);
+    let mut passive = listener.requested();
+    only(&mut passive, &[]);
+    passive.call(Call::Accept).unwrap();
+    active.expect(EventKind::CONNECT_RESPONSE);
+    active.call(Call::Establish).unwrap();
+    passive.expect(EventKind::ESTABLISHED);
+    let mut sides = [active, passive];
+    sides.iter_mut().for_each(|side| only(side, &[]));
+    for side in &mut sides {
+        side.call(Call::Disconnect).unwrap();
+    }
+    for side in &mut sides {
+        side.expect(EventKind::DISCONNECTED);
+        side.call(Call::Disconnect).unwrap();
+        side.expect(EventKind::TIMEWAIT_EXIT);
+        only(side, &[]);
+    }
 }
 
 fn m02_each_event_is_taken_once<D: Device>() {
@@ -87,9 +131,9 @@ fn m02_destroying_discards_what_was_not_taken<D: Device>() {
     wait_for("it is rejected", || active.is_readable());
     drop(active);
     // A later holder of the port gets its own events only.
-    let mut later = Peer::<D>::new();
+    let mut later = Peer::<D>::far();
     later.bind(addr.port()).unwrap();
-    later.id.listen(1).unwrap();
+    later.listen().unwrap();
     later.is_silent();
     let _active = Peer::<D>::requesting(addr);
     later.requested();
@@ -234,7 +278,7 @@ fn m06_without_a_listener_a_request_fails<D: Device>() {
     let (listener, addr) = Peer::<D>::listening();
     drop(listener);
     finds_nobody(&mut Peer::<D>::requesting(addr));
-    let mut bound = Peer::<D>::new();
+    let mut bound = Peer::<D>::far();
     bound.bind(addr.port()).unwrap();
     finds_nobody(&mut Peer::<D>::requesting(addr));
 }
@@ -264,10 +308,10 @@ fn m06_a_peer_that_goes_is_a_disconnection<D: Device>() {
 
 fn m07_two_do_not_listen_at_one_port<D: Device>() {
     let (mut listener, addr) = Peer::<D>::listening();
-    let mut second = Peer::<D>::new();
+    let mut second = Peer::<D>::near();
     let everywhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), addr.port());
-    assert_eq!(second.id.bind(everywhere), Err(Errno::EADDRNOTAVAIL));
-    let listens = second.bind(addr.port()).and_then(|()| second.id.listen(1));
+    assert_eq!(second.id.call(&CmCall::Bind(everywhere)), Err(Errno::EADDRNOTAVAIL));
+    let listens = second.bind(addr.port()).and_then(|()| second.listen());
     assert_eq!(listens, Err(Errno::EADDRINUSE));
     // The first one is not disturbed.
     let _active = Peer::<D>::requesting(addr);
@@ -278,10 +322,10 @@ fn m07_a_port_is_free_when_its_holder_is_gone<D: Device>() {
     let (listener, addr) = Peer::<D>::listening();
     drop(listener);
     for listens in [false, true] {
-        let mut next = Peer::<D>::new();
+        let mut next = if listens { Peer::<D>::far() } else { Peer::near() };
         next.bind(addr.port()).expect("nobody has it");
         if listens {
-            next.id.listen(1).expect("nobody listens");
+            next.listen().expect("nobody listens");
             let _active = Peer::<D>::requesting(addr);
             next.requested();
         }
@@ -290,7 +334,8 @@ fn m07_a_port_is_free_when_its_holder_is_gone<D: Device>() {
 
 fn m07_any_port_is_a_free_one<D: Device>() {
     let (first, addr) = Peer::<D>::listening();
-    let (second, other) = Peer::<D>::listening();
+    let mut second = Peer::<D>::near();
+    let other = second.listen_at_any();
     assert!(addr.port() != 0 && other.port() != 0 && addr != other);
     drop((first, second));
 }
@@ -298,9 +343,9 @@ fn m07_any_port_is_a_free_one<D: Device>() {
 fn m08_the_descriptor_is_readable_while_an_event_is_queued<D: Device>() {
     let (mut listener, addr) = Peer::<D>::listening();
     assert!(!listener.is_readable());
-    let mut active = Peer::<D>::new();
+    let mut active = Peer::<D>::near();
     active.is_silent();
-    active.id.resolve_addr(addr, PATIENT).unwrap();
+    active.id.call(&CmCall::ResolveAddr(addr)).unwrap();
     wait_for("ADDR_RESOLVED", || active.is_readable());
     assert!(active.is_readable(), "until it is taken");
     active.expect(EventKind::ADDR_RESOLVED);
@@ -327,20 +372,20 @@ fn m09_the_parameters_of_one_side_are_those_of_the_others_event<D: Device>() {
         rnr_retry_count: 4,
         ..active.param(b"")
     };
-    active.id.connect(&request).unwrap();
+    active.id.call(&CmCall::Connect(request.clone())).unwrap();
     let (event, mut passive) = listener.requested_with();
     let got = event.param;
     assert_eq!((got.qp_num, got.srq, got.flow_control), (request.qp_num, true, true));
     assert_eq!((got.responder_resources, got.initiator_depth), (5, 3), "what the other asks for");
     assert_eq!((got.retry_count, got.rnr_retry_count), (2, 4));
-    let peer_addr = active.id.local_addr().unwrap();
-    assert_eq!(passive.id.peer_addr().unwrap().ip(), peer_addr.ip());
-    assert_eq!(passive.id.local_addr(), Some(addr));
-    assert_eq!(active.id.peer_addr(), Some(addr));
+    let peer_addr = active.local_addr().unwrap();
+    assert_eq!(passive.peer_addr().unwrap().ip(), peer_addr.ip());
+    assert_eq!(passive.local_addr(), Some(addr));
+    assert_eq!(active.peer_addr(), Some(addr));
 
     let answer = ConnParam { responder_resources: 2, initiator_depth: 1, ..passive.param(b"") };
     let answer = ConnParam { rnr_retry_count: 6, ..answer };
-    passive.id.accept(&answer).unwrap();
+    passive.id.call(&CmCall::Accept(answer.clone())).unwrap();
     active.state = Side::Requesting;
     let got = active.expect(EventKind::CONNECT_RESPONSE).param;
     assert_eq!((got.qp_num, got.srq, got.rnr_retry_count), (answer.qp_num, false, 6));
@@ -351,7 +396,7 @@ fn m09_the_most_reads_are_what_both_allow<D: Device>() {
     let (mut listener, addr) = Peer::<D>::listening();
     let mut active = Peer::<D>::resolved(addr);
     let request = ConnParam { responder_resources: 1, initiator_depth: 2, ..active.param(b"") };
-    active.id.connect(&request).unwrap();
+    active.id.call(&CmCall::Connect(request)).unwrap();
     let (event, mut passive) = listener.requested_with();
     assert_eq!((event.param.responder_resources, event.param.initiator_depth), (2, 1));
     // ConnParam::MOST is as many as the request has.

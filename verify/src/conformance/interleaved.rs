@@ -1,7 +1,5 @@
 //! Random interleavings of what the two sides of a connection call (M1, M4), and a connection that carries messages.
 
-use cq_core::device::{self as verbs, ProtectionDomain as _, QueuePair as _};
-
 use super::peer::*;
 use super::stand::*;
 use crate::model::connecting::{Call, Side};
@@ -91,77 +89,40 @@ fn m04_in_any_interleaving_both_are_connected_or_none<D: Device>() {
     assert!(outcomes.contains(&true) && outcomes.contains(&false), "{outcomes:?}");
 }
 
-/// A queue pair on the device of an identifier, and what it needs.
-struct Line<V: verbs::Device> {
-    device: V,
-    _pd: V::Pd,
-    cq: V::Cq,
-    memory: V::Memory,
-    qp: V::Qp,
+/// An end on the device of an identifier, with one receive posted in INIT.
+fn end_of<D: Device>(peer: &mut Peer<D>) -> End<D> {
+    let mut end = End::on(peer.id.open(), &Plan::default());
+    assert_eq!(peer.id.modify(&mut end.qp, QpState::INIT), Ok(()));
+    end.recv(1, 0, 64);
+    peer.qp_num = end.qp.number();
+    end
 }
 
-impl<V: verbs::Device> Line<V> {
-    /// With one receive posted once it is in INIT.
-    fn of<D: Device>(peer: &mut Peer<D>) -> Self
-    where
-        D::Id: Identifier<Device = V>,
-    {
-        let device = peer.id.open().expect("the device of the connection");
-        let pd = device.alloc_pd().expect("there are domains left");
-        let cq = device.create_cq(16, None).expect("there are queues left");
-        let memory = pd.allocate(64, Access::LOCAL_WRITE).expect("there is memory left");
-        let mut qp = pd.create_qp(&QpInit::new(&cq)).expect("there are queue pairs left");
-        assert_eq!(peer.id.is_device_of(&qp), Ok(true));
-        peer.id.modify_qp(&mut qp, QpState::INIT, None).expect("it is in RESET");
-        let sge = verbs::Region::sge(&memory, 0, 32).expect("it is inside");
-        qp.post_recv(&[RecvWr::new(1, &[sge])]).expect("the queue is empty");
-        peer.qp_num = qp.number();
-        Self { device, _pd: pd, cq, memory, qp }
-    }
-
-    /// Goes to RTS with the attributes that the connection manager has.
-    fn is_ready<D: Device>(&mut self, peer: &mut Peer<D>)
-    where
-        D::Id: Identifier<Device = V>,
-    {
-        for state in [QpState::INIT, QpState::RTR, QpState::RTS] {
-            peer.id.modify_qp(&mut self.qp, state, None).expect("the peer's attributes are known");
-        }
-    }
-
-    /// Waits for these completions.
-    #[track_caller]
-    fn completes(&mut self, ids: &[u64]) {
-        let mut done = Vec::new();
-        wait_for("a completion", || {
-            done.extend(take(&mut self.cq));
-            done.len() >= ids.len()
-        });
-        assert!(done.iter().all(|wc| wc.status() == S::SUCCESS), "{done:?} on {:?}", self.device);
-        assert_eq!(done.iter().map(Wc::wr_id).collect::<Vec<_>>(), ids);
+/// Brings an end to RTS, with the attributes that the connection manager has.
+fn is_ready<D: Device>(end: &mut End<D>, peer: &mut Peer<D>) {
+    for state in [QpState::INIT, QpState::RTR, QpState::RTS] {
+        peer.id.modify(&mut end.qp, state).expect("the peer's attributes are known");
     }
 }
 
 fn m04_an_established_connection_carries_messages<D: Device>() {
     let (mut listener, addr) = Peer::<D>::listening();
     let mut active = Peer::<D>::resolved(addr);
-    let mut a = Line::of(&mut active);
+    let mut a = end_of(&mut active);
     active.call(Call::Connect).unwrap();
     let mut passive = listener.requested();
-    let mut b = Line::of(&mut passive);
-    b.is_ready(&mut passive);
+    let mut b = end_of(&mut passive);
+    is_ready(&mut b, &mut passive);
     passive.call(Call::Accept).unwrap();
     active.expect(EventKind::CONNECT_RESPONSE);
-    a.is_ready(&mut active);
+    is_ready(&mut a, &mut active);
     active.call(Call::Establish).unwrap();
     passive.expect(EventKind::ESTABLISHED);
     for (from, to) in [(true, b"there"), (false, b"again")] {
         let (from, receiver) = if from { (&mut a, &mut b) } else { (&mut b, &mut a) };
-        from.qp.post_send(&[SendWr::send_inline(2, to)]).unwrap();
-        from.completes(&[2]);
-        receiver.completes(&[1]);
-        let mut arrived = [0; 5];
-        verbs::Memory::read(&receiver.memory, 0, &mut arrived).unwrap();
-        assert_eq!(&arrived, to);
+        from.post(SendWr::send_inline(2, to));
+        from.expect_sent(&[(2, S::SUCCESS)]);
+        receiver.expect_received(&[(1, S::SUCCESS)]);
+        assert_eq!(receiver.bytes(0, 5), to);
     }
 }

@@ -5,19 +5,16 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use cq_core::channel::descriptor;
-pub use cq_core::cm::{CmEvent, ConnParam, EventKind, Identifier, RejectReason, Status};
-use cq_core::transport::Woken;
+pub use cq_core::cm::{CmEvent, ConnParam, EventKind, RejectReason, Status};
 
 use super::expect::{PATIENT, patience};
 use super::stand::NOT_OFFERED;
+pub use crate::device::{CmCall, Identifier};
 use crate::device::{Device, Errno};
 use crate::model::connecting::{Call, Side, Step};
 
 /// A bound for what needs a timer of the device: leaving the time-wait state, or noticing that a peer is gone.
 const TIMERS: Duration = Duration::from_secs(if cfg!(test) { 3 } else { 10 });
-/// The limit of resolving.
-const LIMIT: Duration = Duration::from_secs(5);
 
 /// An identifier, and its state in the model.
 pub struct Peer<D: Device> {
@@ -30,9 +27,22 @@ pub struct Peer<D: Device> {
 }
 
 impl<D: Device> Peer<D> {
+    /// One that is near, as the active side of a connection is.
     #[track_caller]
-    pub fn new() -> Self {
-        Self::of(D::open().create_id().expect(NOT_OFFERED), Side::Created)
+    pub fn near() -> Self {
+        Self::on(&D::open())
+    }
+
+    /// One that is [far](Device::open_far), as the passive side of a connection is.
+    #[track_caller]
+    pub fn far() -> Self {
+        Self::on(&D::open_far())
+    }
+
+    /// One on this open device.
+    #[track_caller]
+    pub fn on(device: &D) -> Self {
+        Self::of(device.create_id().expect(NOT_OFFERED), Side::Created)
     }
 
     fn of(id: D::Id, state: Side) -> Self {
@@ -42,33 +52,58 @@ impl<D: Device> Peer<D> {
         Self { id, state, was_connected: false, qp_num }
     }
 
-    /// One that listens, and where.
+    /// A far one that listens, and where.
     #[track_caller]
     pub fn listening() -> (Self, SocketAddr) {
-        let mut it = Self::new();
-        it.bind(0).expect("any port");
-        it.id.listen(16).expect("the port is its own");
-        let addr = it.id.local_addr().expect("it is bound");
+        let mut it = Self::far();
+        let addr = it.listen_at_any();
         (it, addr)
+    }
+
+    /// Lets it listen at any port, and returns where.
+    #[track_caller]
+    pub fn listen_at_any(&mut self) -> SocketAddr {
+        self.bind(0).expect("any port");
+        self.listen().expect("the port is its own");
+        self.local_addr().expect("it is bound")
     }
 
     /// Binds it to a port of the device's address, with 0 to any port.
     pub fn bind(&mut self, port: u16) -> Result<(), Errno> {
-        self.id.bind(SocketAddr::new(D::open().address(), port))
+        self.id.call(&CmCall::Bind(SocketAddr::new(D::open().address(), port)))
     }
 
-    /// One whose route to an address is resolved.
+    /// Lets it listen at its port.
+    pub fn listen(&mut self) -> Result<(), Errno> {
+        self.id.call(&CmCall::Listen)
+    }
+
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.id.addrs()[0]
+    }
+
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        self.id.addrs()[1]
+    }
+
+    /// A near one whose route to an address is resolved.
     #[track_caller]
     pub fn resolved(to: SocketAddr) -> Self {
-        let mut it = Self::new();
-        it.id.resolve_addr(to, LIMIT).expect("a device reaches the address");
-        it.expect(EventKind::ADDR_RESOLVED);
-        it.id.resolve_route(LIMIT).expect("the address is resolved");
-        it.expect(EventKind::ROUTE_RESOLVED);
+        let mut it = Self::near();
+        it.resolve(to);
         it
     }
 
-    /// One that has requested a connection.
+    /// Resolves the route to an address.
+    #[track_caller]
+    pub fn resolve(&mut self, to: SocketAddr) {
+        self.id.call(&CmCall::ResolveAddr(to)).expect("a device reaches the address");
+        self.expect(EventKind::ADDR_RESOLVED);
+        self.id.call(&CmCall::ResolveRoute).expect("the address is resolved");
+        self.expect(EventKind::ROUTE_RESOLVED);
+    }
+
+    /// A near one that has requested a connection.
     #[track_caller]
     pub fn requesting(to: SocketAddr) -> Self {
         let mut it = Self::resolved(to);
@@ -92,8 +127,8 @@ impl<D: Device> Peer<D> {
     }
 
     /// The parameters of this side, with private data.
-    pub const fn param<'a>(&self, private_data: &'a [u8]) -> ConnParam<&'a [u8]> {
-        ConnParam::new(self.qp_num, private_data)
+    pub fn param(&self, private_data: &[u8]) -> ConnParam {
+        ConnParam::new(self.qp_num, private_data.to_vec())
     }
 
     /// Makes a call without private data.
@@ -105,14 +140,13 @@ impl<D: Device> Peer<D> {
     /// Makes a call with private data, where it takes any.
     #[track_caller]
     pub fn call_with(&mut self, call: Call, data: &[u8]) -> Result<(), Errno> {
-        let param = self.param(data);
-        match call {
-            Call::Connect => self.id.connect(&param),
-            Call::Accept => self.id.accept(&param),
-            Call::Reject => self.id.reject(data),
-            Call::Establish => self.id.establish(),
-            Call::Disconnect => self.id.disconnect(),
-        }?;
+        self.id.call(&match call {
+            Call::Connect => CmCall::Connect(self.param(data)),
+            Call::Accept => CmCall::Accept(self.param(data)),
+            Call::Reject => CmCall::Reject(data.to_vec()),
+            Call::Establish => CmCall::Establish,
+            Call::Disconnect => CmCall::Disconnect,
+        })?;
         self.step(Step::Call(call));
         Ok(())
     }
@@ -136,7 +170,7 @@ impl<D: Device> Peer<D> {
     /// Waits for an event. The descriptor is readable before it is taken, and not when there is none.
     #[track_caller]
     fn take_until(&mut self, deadline: Instant) -> Option<(CmEvent, Option<D::Id>)> {
-        while let Ok(Woken::Event) = descriptor::block(&self.id, Some(deadline)) {
+        while self.id.is_readable(deadline) {
             let taken = self.id.take_event().expect("the connection manager works");
             if taken.is_some() {
                 return taken;
@@ -166,7 +200,7 @@ impl<D: Device> Peer<D> {
 
     /// Whether the descriptor is readable.
     pub fn is_readable(&self) -> bool {
-        descriptor::block(&self.id, Some(Instant::now())) == Ok(Woken::Event)
+        self.id.is_readable(Instant::now())
     }
 
     /// There is no event, and the descriptor says so.

@@ -5,6 +5,7 @@ use std::thread;
 
 use crate::broken::How::*;
 use crate::broken::{Broken, How};
+use crate::loopback::Loopback;
 
 /// The cases that must fail, at least, for each planted bug.
 const CONTROLS: [(How, &[&str]); 27] = [
@@ -263,4 +264,19 @@ fn a_descriptor_that_is_always_readable_is_noticed() {
 #[test]
 fn parameters_of_the_wrong_side_are_noticed() {
     control(TurnsNothingRound);
+}
+
+/// In unit tests the far process is a thread of this one, which nobody can kill.
+#[test]
+fn a_process_that_lives_on_is_noticed() {
+    thread::scope(|scope| {
+        for case in super::killed::cases::<Loopback>() {
+            scope.spawn(move || {
+                let said = catch_unwind(case.run).expect_err(case.name);
+                let said = said.downcast_ref::<String>().expect("a message with its values");
+                let noticed = ["no event comes in", "the peer was killed", "nobody has it"];
+                assert!(noticed.iter().any(|why| said.contains(why)), "{}: {said}", case.name);
+            });
+        }
+    });
 }

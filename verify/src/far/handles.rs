@@ -1,19 +1,22 @@
 //! Handles of the objects in the far process. Each method is a remote call.
 
+use std::net::SocketAddr;
 use std::time::Instant;
 
+use cq_core::cm::CmEvent;
 use cq_core::transport::{
     Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Post, Woken,
 };
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
-use super::Handle;
 use super::objects::WC;
 use super::requests::{Receive, Send};
-use super::wire::Call;
+use super::wire::{self, Call, Kind};
+use super::{Far, Handle};
 use crate::device::{
-    Cq, Destination, Destroy, Made, Mr, Mw, Posted, Qp, QpAttr, QpCaps, QpState, Srq, SrqInit,
+    CmCall, Cq, Destination, Destroy, Identifier, Made, Mr, Mw, Posted, Qp, QpAttr, QpCaps,
+    QpState, Srq, SrqInit,
 };
 
 /// A protection domain in the far process.
@@ -63,6 +66,10 @@ pub struct FarQp {
     pub(super) number: u32,
     pub(super) caps: QpCaps,
 }
+
+/// An identifier in the far process.
+#[derive(Debug)]
+pub struct FarId(pub(super) Handle);
 
 impl Destroy for FarPd {
     fn destroy(self) -> Result<(), Self> {
@@ -127,7 +134,7 @@ impl Block for FarChannel {
         // `Instant`s are not comparable between processes; durations are.
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let call = Call::Block { channel: self.0.id, left };
-        self.0.link.ask(&call, &[], left).unwrap_or_else(|why| panic!("{why}")).0
+        self.0.ask_waiting(&call, left)
     }
 }
 
@@ -234,5 +241,36 @@ impl Qp<FarAh> for FarQp {
 
     fn modify(&mut self, attr: &QpAttr) -> Made<()> {
         self.handle.ask(&Call::Modify { qp: self.handle.id, attr: *attr })
+    }
+}
+
+impl Identifier<Far> for FarId {
+    fn call(&mut self, call: &CmCall) -> Made<()> {
+        self.0.ask(&Call::Connecting { id: self.0.id, call: call.clone() })
+    }
+
+    fn take_event(&mut self) -> Made<Option<(CmEvent, Option<Self>)>> {
+        type Taken = Made<Option<(CmEvent, Option<wire::Id>)>>;
+        let taken: Taken = self.0.ask(&Call::NextOf { id: self.0.id });
+        let request = |id| Self(Handle::new(&self.0.link, Kind::Id, id));
+        taken.map(|taken| taken.map(|(event, id)| (event, id.map(request))))
+    }
+
+    fn is_readable(&self, deadline: Instant) -> bool {
+        let left = deadline.saturating_duration_since(Instant::now());
+        self.0.ask_waiting(&Call::IsReadable { id: self.0.id, left }, Some(left))
+    }
+
+    fn addrs(&self) -> [Option<SocketAddr>; 2] {
+        self.0.ask(&Call::Addrs { id: self.0.id })
+    }
+
+    fn open(&self) -> Far {
+        let id = self.0.ask(&Call::OpenOf { id: self.0.id });
+        Far(Handle::new(&self.0.link, Kind::Device, id))
+    }
+
+    fn modify(&mut self, qp: &mut FarQp, to: QpState) -> Made<()> {
+        self.0.ask(&Call::ModifyBy { id: self.0.id, qp: qp.handle.id, to })
     }
 }

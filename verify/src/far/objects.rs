@@ -11,7 +11,9 @@ use serde::Serialize;
 
 use super::requests::{Receive, Send};
 use super::wire::{self, Call, Frame, Id, Kind, NewQp};
-use crate::device::{Cq, CqInit, Destination, Destroy, Device, Made, Mr, Mw, Qp, QpInit, Srq};
+use crate::device::{
+    Cq, CqInit, Destination, Destroy, Device, Identifier, Made, Mr, Mw, Qp, QpInit, Srq,
+};
 
 /// The size of a completion, in bytes.
 pub const WC: usize = size_of::<Wc>();
@@ -27,14 +29,15 @@ pub struct Objects<D: Device> {
     ahs: Table<D::Ah>,
     mws: Table<D::Mw>,
     qps: Table<D::Qp>,
+    ids: Table<D::Id>,
 }
 
 impl<D: Device> Default for Objects<D> {
     fn default() -> Self {
         let (devices, pds, mrs) = Default::default();
         let (channels, cqs, qps) = Default::default();
-        let (srqs, ahs, mws) = Default::default();
-        Self { devices, pds, mrs, channels, cqs, srqs, ahs, mws, qps }
+        let (srqs, ahs, mws, ids) = Default::default();
+        Self { devices, pds, mrs, channels, cqs, srqs, ahs, mws, qps, ids }
     }
 }
 
@@ -103,6 +106,10 @@ impl<D: Device> Objects<D> {
                 let mw = self.on(device, pd, |device, pd| device.alloc_mw(pd));
                 plain(mw.map(|mw| self.mws.add(mw)))
             }
+            Call::CreateId { device } => {
+                let id = self.devices.with(device, |device| device.create_id());
+                plain(id.map(|id| self.ids.add(id)))
+            }
             Call::Poll { cq } => self.poll(cq, &raw),
             Call::Arm { cq, on } => plain(self.cqs.with(cq, |cq| cq.arm(on))),
             Call::Capacity { cq } => plain(self.cqs.with(cq, |cq| cq.capacity())),
@@ -146,6 +153,21 @@ impl<D: Device> Objects<D> {
                 self.mrs.with(mr, |mr| mr.write(offset, &raw));
                 plain(())
             }
+            Call::Connecting { id, call } => plain(self.ids.with(id, |id| id.call(&call))),
+            Call::NextOf { id } => {
+                let taken = self.ids.with(id, |id| id.take_event());
+                let known =
+                    |(event, request): (_, Option<_>)| (event, request.map(|id| self.ids.add(id)));
+                plain(taken.map(|taken| taken.map(known)))
+            }
+            Call::IsReadable { id, left } => {
+                plain(self.ids.with(id, |id| id.is_readable(Instant::now() + left)))
+            }
+            Call::Addrs { id } => plain(self.ids.with(id, |id| id.addrs())),
+            Call::OpenOf { id } => plain(self.devices.add(self.ids.with(id, |id| id.open()))),
+            Call::ModifyBy { id, qp, to } => {
+                plain(self.ids.with(id, |id| self.qps.with(qp, |qp| id.modify(qp, to))))
+            }
         }
     }
 
@@ -166,6 +188,7 @@ impl<D: Device> Objects<D> {
             Kind::Ah => drop(self.ahs.take(id)),
             Kind::Mw => drop(self.mws.take(id)),
             Kind::Qp => drop(self.qps.take(id)),
+            Kind::Id => drop(self.ids.take(id)),
         }
         plain(())
     }
@@ -177,7 +200,7 @@ impl<D: Device> Objects<D> {
             Kind::Channel => self.channels.destroy(id),
             Kind::Cq => self.cqs.destroy(id),
             Kind::Srq => self.srqs.destroy(id),
-            Kind::Device | Kind::Mr | Kind::Ah | Kind::Mw | Kind::Qp => {
+            Kind::Device | Kind::Mr | Kind::Ah | Kind::Mw | Kind::Qp | Kind::Id => {
                 panic!("{kind:?} is only ever dropped")
             }
         }

@@ -16,7 +16,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use super::requests::{Receive, Send};
-use crate::device::{Access, Address, QpAttr, QpCaps, QpType, SrqInit};
+use crate::device::{Access, Address, CmCall, QpAttr, QpCaps, QpState, QpType, SrqInit};
 
 /// Identifies an object among those of its kind.
 pub type Id = u64;
@@ -42,6 +42,8 @@ pub enum Kind {
     Mw,
     /// Its `Qp`.
     Qp,
+    /// Its `Id`.
+    Id,
 }
 
 /// A call of a method of the traits of [`device`](crate::device) or of [`cq_core::transport`]. Bytes of memory and
@@ -60,6 +62,7 @@ pub enum Call {
     CreateAh { device: Id, pd: Id, to: Address },
     AhFromWc { device: Id, pd: Id },
     AllocMw { device: Id, pd: Id },
+    CreateId { device: Id },
     NextAsync { device: Id },
     Drop { kind: Kind, id: Id },
     Destroy { kind: Kind, id: Id },
@@ -81,6 +84,12 @@ pub enum Call {
     Modify { qp: Id, attr: QpAttr },
     Read { mr: Id, offset: usize, len: usize },
     Write { mr: Id, offset: usize },
+    Connecting { id: Id, call: CmCall },
+    NextOf { id: Id },
+    IsReadable { id: Id, left: Duration },
+    Addrs { id: Id },
+    OpenOf { id: Id },
+    ModifyBy { id: Id, qp: Id, to: QpState },
 }
 
 /// The arguments of `create_qp`.

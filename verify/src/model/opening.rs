@@ -1,10 +1,14 @@
 //! Opening the device and creating objects: the traits [`Device`] and [`AsyncEvents`].
 
 use std::cell::RefCell;
+use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::thread;
+use std::time::Instant;
 
 use cq_core::async_event::AsyncEvent;
+use cq_core::cm::CmEvent;
 use cq_core::transport::{AsyncEvents, EventError};
 use cq_core::wc::Wc;
 
@@ -14,8 +18,8 @@ use super::handles::{
 };
 use super::world::{Channel, Cq, Id, LIMITS, Opening, Qp, World};
 use crate::device::{
-    Access, Address, CqInit, Device, Errno, Limits, Made, NoIdentifier, QpAttr, QpCaps, QpInit,
-    QpState, QpType, SrqInit,
+    Access, Address, CmCall, CqInit, Device, Errno, Identifier, Limits, Made, QpAttr, QpCaps,
+    QpInit, QpState, QpType, SrqInit,
 };
 
 thread_local! {
@@ -32,7 +36,7 @@ impl Device for Model {
     type Ah = ModelAh;
     type Mw = ModelMw;
     type Qp = ModelQp;
-    type Id = NoIdentifier;
+    type Id = Infallible;
 
     fn open() -> Self {
         let shared = DEVICE.with_borrow_mut(|device| {
@@ -167,6 +171,33 @@ fn in_limits(caps: &QpCaps) -> bool {
     caps.max_send_wr.max(caps.max_recv_wr) <= LIMITS.max_qp_wr
         && caps.max_send_sge.max(caps.max_recv_sge) <= LIMITS.max_sge
         && caps.max_inline <= LIMITS.max_inline
+}
+
+/// The model has no connection manager.
+impl Identifier<Model> for Infallible {
+    fn call(&mut self, _: &CmCall) -> Made<()> {
+        match *self {}
+    }
+
+    fn take_event(&mut self) -> Made<Option<(CmEvent, Option<Self>)>> {
+        match *self {}
+    }
+
+    fn is_readable(&self, _: Instant) -> bool {
+        match *self {}
+    }
+
+    fn addrs(&self) -> [Option<SocketAddr>; 2] {
+        match *self {}
+    }
+
+    fn open(&self) -> Model {
+        match *self {}
+    }
+
+    fn modify(&mut self, _: &mut ModelQp, _: QpState) -> Made<()> {
+        match *self {}
+    }
 }
 
 impl AsyncEvents for Model {

@@ -90,10 +90,14 @@ exported! {
         channel: *mut rdma_event_channel, id: *mut *mut rdma_cm_id, context: *mut c_void,
         ps: rdma_port_space
     ) -> c_int = zero(create_id);
-    rdma_destroy_id(id: *mut rdma_cm_id) -> c_int = zero(connect::destroy_id);
+    rdma_destroy_id(id: *mut rdma_cm_id) -> c_int = zero(make::destroy_id);
+    rdma_create_ep(
+        id: *mut *mut rdma_cm_id, res: *mut rdma_addrinfo, pd: *mut ibv_pd,
+        qp_init_attr: *mut ibv_qp_init_attr
+    ) -> c_int = zero(create_ep);
     rdma_destroy_ep(id: *mut rdma_cm_id) = plain(ep::destroy_ep);
     rdma_migrate_id(id: *mut rdma_cm_id, channel: *mut rdma_event_channel) -> c_int =
-        zero(connect::migrate_id);
+        zero(make::migrate_id);
     rdma_set_option(
         id: *mut rdma_cm_id, level: c_int, optname: c_int, optval: *mut c_void, optlen: usize
     ) -> c_int = zero(connect::set_option);
@@ -120,10 +124,6 @@ exported! {
     "C-unwind";
     rdma_get_cm_event(channel: *mut rdma_event_channel, event: *mut *mut rdma_cm_event) -> c_int =
         zero(event::get_cm_event);
-    rdma_create_ep(
-        id: *mut *mut rdma_cm_id, res: *mut rdma_addrinfo, pd: *mut ibv_pd,
-        qp_init_attr: *mut ibv_qp_init_attr
-    ) -> c_int = zero(create_ep);
     rdma_resolve_addr(
         id: *mut rdma_cm_id, src_addr: *mut sockaddr, dst_addr: *mut sockaddr, timeout_ms: c_int
     ) -> c_int = zero(connect::resolve_addr);

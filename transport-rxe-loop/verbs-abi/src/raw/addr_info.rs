@@ -57,22 +57,27 @@ impl Address {
     }
 }
 
-/// What `rdma_getaddrinfo` is asked for, or what one result is, as values.
-#[derive(Clone, Default)]
-pub struct AddrInfo {
+/// What `rdma_getaddrinfo` is asked for, or what one result is but for its names, as values.
+#[derive(Clone, Copy, Default)]
+pub struct Hints {
     pub flags: u32,
     pub family: c_int,
     pub qp_type: c_int,
     pub port_space: c_int,
     pub source: Option<Address>,
     pub destination: Option<Address>,
+}
+
+/// One result.
+pub struct AddrInfo {
+    pub hints: Hints,
     pub source_name: Option<CString>,
     pub destination_name: Option<CString>,
 }
 
 impl In<'_, rdma_addrinfo> {
     /// Hints, if the program passed any; of the names and of routes nothing is read.
-    pub fn hints(self) -> Option<AddrInfo> {
+    pub fn hints(self) -> Option<Hints> {
         let hints = self.optional()?;
         // SAFETY: null or so many bytes, by `of_c`.
         let [source, destination] = unsafe {
@@ -81,14 +86,13 @@ impl In<'_, rdma_addrinfo> {
                 Address::of_c(hints.ai_dst_addr, hints.ai_dst_len),
             ]
         };
-        Some(AddrInfo {
+        Some(Hints {
             flags: hints.ai_flags.cast_unsigned(),
             family: hints.ai_family,
             qp_type: hints.ai_qp_type,
             port_space: hints.ai_port_space,
             source,
             destination,
-            ..AddrInfo::default()
         })
     }
 }
@@ -97,13 +101,13 @@ impl In<'_, rdma_addrinfo> {
 /// librdmacm: programs make results of their own that way, and have them freed.
 pub fn to_c(results: Vec<AddrInfo>) -> *mut rdma_addrinfo {
     results.into_iter().rev().fold(ptr::null_mut(), |next, info| {
-        let (source, source_len) = address_to_c(info.source);
-        let (destination, destination_len) = address_to_c(info.destination);
+        let (source, source_len) = address_to_c(info.hints.source);
+        let (destination, destination_len) = address_to_c(info.hints.destination);
         allocated(rdma_addrinfo {
-            ai_flags: info.flags.cast_signed(),
-            ai_family: info.family,
-            ai_qp_type: info.qp_type,
-            ai_port_space: info.port_space,
+            ai_flags: info.hints.flags.cast_signed(),
+            ai_family: info.hints.family,
+            ai_qp_type: info.hints.qp_type,
+            ai_port_space: info.hints.port_space,
             ai_src_len: source_len,
             ai_dst_len: destination_len,
             ai_src_addr: source,
@@ -191,7 +195,10 @@ unsafe extern "C-unwind" {
     ) -> c_int;
 }
 
-/// `getaddrinfo(3)`.
+/// What `getaddrinfo(3)` has found, until it is [read](Self::read). Nothing is to be dropped: it may be in a frame that waits.
+pub struct List(*mut libc::addrinfo);
+
+/// `getaddrinfo(3)`. A thread may be cancelled meanwhile: nothing that is to be dropped may be in any frame.
 ///
 /// # Errors
 /// Its number, one of `EAI_...`.
@@ -199,7 +206,7 @@ pub fn getaddrinfo(
     node: Option<&CStr>,
     service: Option<&CStr>,
     (flags, family, socktype): (c_int, c_int, c_int),
-) -> Result<Vec<Found>, c_int> {
+) -> Result<List, c_int> {
     let [node, service] = [node, service].map(|text| text.map_or(ptr::null(), CStr::as_ptr));
     // SAFETY: numbers and pointers, all of which may be zero.
     let mut hints = unsafe { zeroed::<libc::addrinfo>() };
@@ -207,22 +214,28 @@ pub fn getaddrinfo(
     let mut first = ptr::null_mut();
     // SAFETY: texts or null, a buffer for a pointer, and hints without pointers.
     match unsafe { resolve(node, service, &raw const hints, &raw mut first) } {
-        0 => {}
-        error => return Err(error),
+        0 => Ok(List(first)),
+        error => Err(error),
     }
-    // SAFETY: a list of valid results, or null.
-    let all =
-        iter::successors(unsafe { first.as_ref() }, |found| unsafe { found.ai_next.as_ref() });
-    let found = all.filter_map(|found| {
-        // SAFETY: the address has that length; the name is null or a text.
-        unsafe {
-            let address = Address::of_c(found.ai_addr.cast(), found.ai_addrlen)?;
-            let name = Text::of_c(found.ai_canonname.cast_const()).optional();
-            Some(Found { address, name: name.map(CStr::to_owned) })
-        }
-    });
-    let found = found.collect();
-    // SAFETY: the list is not used any more: what was found are copies.
-    unsafe { libc::freeaddrinfo(first) };
-    Ok(found)
+}
+
+impl List {
+    /// Copies of all of it, which is freed.
+    pub fn read(self) -> Vec<Found> {
+        // SAFETY: a list of valid results, or null.
+        let all =
+            iter::successors(unsafe { self.0.as_ref() }, |found| unsafe { found.ai_next.as_ref() });
+        let found = all.filter_map(|found| {
+            // SAFETY: the address has that length; the name is null or a text.
+            unsafe {
+                let address = Address::of_c(found.ai_addr.cast(), found.ai_addrlen)?;
+                let name = Text::of_c(found.ai_canonname.cast_const()).optional();
+                Some(Found { address, name: name.map(CStr::to_owned) })
+            }
+        });
+        let found = found.collect();
+        // SAFETY: the list is not used any more: what was found are copies, and this is the only use of it.
+        unsafe { libc::freeaddrinfo(self.0) };
+        found
+    }
 }

@@ -25,7 +25,7 @@ impl SockAddr<'_> {
     /// The address, if the program passed one.
     ///
     /// # Errors
-    /// EOPNOTSUPP: AF_IB. EAFNOSUPPORT: another family than IPv4's and IPv6's.
+    /// EOPNOTSUPP: AF_IB. EINVAL: another family than IPv4's and IPv6's, as librdmacm has it.
     pub fn optional(self) -> Result<Option<SocketAddr>, Errno> {
         if self.0.is_null() {
             return Ok(None);
@@ -36,7 +36,7 @@ impl SockAddr<'_> {
             libc::AF_INET => self.copy(size_of::<sockaddr_in>()),
             libc::AF_INET6 => self.copy(size_of::<sockaddr_in6>()),
             libc::AF_IB => return Err(Errno::OPNOTSUPP),
-            _ => return Err(Errno::of(libc::EAFNOSUPPORT)),
+            _ => return Err(Errno::INVAL),
         };
         Ok(socket_addr(&storage))
     }
@@ -115,7 +115,7 @@ impl In<'_, rdma_addrinfo> {
     /// The result.
     ///
     /// # Errors
-    /// EINVAL: the pointer is null. EAFNOSUPPORT: an address of another family than IPv4's and IPv6's.
+    /// EINVAL: the pointer is null, or an address of another family than IPv4's and IPv6's. EOPNOTSUPP: one of AF_IB.
     pub fn target(self) -> Result<Target, Errno> {
         let res = self.given()?;
         let address = |addr: *mut sockaddr| SockAddr(addr, PhantomData).optional();

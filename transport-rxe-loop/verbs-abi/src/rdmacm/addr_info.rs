@@ -4,10 +4,11 @@
 use std::ffi::CStr;
 
 use crate::errno::Errno;
-use crate::raw::addr_info::{AddrInfo, Found, Text, getaddrinfo, to_c};
-use crate::raw::{In, Out};
+use crate::raw::addr_info::{AddrInfo, Found, Hints, List, Text, getaddrinfo, to_c};
+use crate::raw::system::uncancelled;
+use crate::raw::{In, Out, Slot};
 use crate::rdmacm::connect;
-use crate::rdmacm::id::IDS;
+use crate::rdmacm::id::{IDS, Id};
 use crate::sys::*;
 
 /// Why there is no address.
@@ -33,26 +34,35 @@ pub fn get_addr_info(
     res: Out<'_, *mut rdma_addrinfo>,
 ) -> Result<(), Unresolved> {
     res.check().map_err(Unresolved::Errno)?;
-    res.put(to_c(find(node, service, hints)?)).map_err(Unresolved::Errno)
+    let asked = ask(node, service, hints)?;
+    let found = look_up(&asked)?;
+    uncancelled(|| res.put(to_c(results(&asked, found)))).map_err(Unresolved::Errno)
 }
 
-fn find(
-    node: Text<'_>,
-    service: Text<'_>,
+/// What is asked for. It is [`Copy`]: a thread may be cancelled while it waits for a name server.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    node: Option<&'a CStr>,
+    service: Option<&'a CStr>,
+    wanted: Hints,
+}
+
+fn ask<'a>(
+    node: Text<'a>,
+    service: Text<'a>,
     hints: In<'_, rdma_addrinfo>,
-) -> Result<Vec<AddrInfo>, Unresolved> {
+) -> Result<Asked<'a>, Unresolved> {
     let (node, service, hints) = (node.optional(), service.optional(), hints.hints());
-    if node.is_none() && service.is_none() && hints.is_none() {
+    let is_named = node.is_some() || service.is_some();
+    if !is_named && hints.is_none() {
         return Err(Unresolved::Errno(Errno::INVAL));
     }
-    if hints.as_ref().is_some_and(|hints| hints.flags & RAI_SA != 0) {
+    if hints.is_some_and(|hints| hints.flags & RAI_SA != 0) {
         return Err(Unresolved::Errno(Errno::OPNOTSUPP));
     }
     let wanted = judge(hints.unwrap_or_default()).map_err(Unresolved::Eai)?;
-    match (node, service) {
-        (None, None) => Ok(vec![as_given(wanted)?]),
-        _ => resolve(node, service, &wanted),
-    }
+    let wanted = if is_named { wanted } else { as_given(wanted)? };
+    Ok(Asked { node, service, wanted })
 }
 
 /// `rdma_resolve_addrinfo(3)`. What a name stands for is found before this returns; the event says so all the same. -1 with
@@ -68,16 +78,27 @@ pub fn resolve_addr_info(
     if slot.with(|id| id.resolved.is_some())? {
         return Err(Errno::BUSY);
     }
-    match find(node, service, hints) {
-        Ok(found) => {
+    let asked = ask(node, service, hints);
+    let found = asked.and_then(|asked| Ok((asked, look_up(&asked)?)));
+    uncancelled(|| keep(slot, found))?;
+    connect::complete(slot)
+}
+
+/// Keeps what was found until the program asks for it, and queues the event.
+fn keep(
+    slot: &'static Slot<Id>,
+    found: Result<(Asked<'_>, Option<List>), Unresolved>,
+) -> Result<(), Errno> {
+    match found {
+        Ok((asked, found)) => {
+            let found = results(&asked, found);
             // Another thread may have asked meanwhile.
             slot.with(|id| {
                 let is_first = id.resolved.is_none();
                 id.resolved.get_or_insert(found);
                 is_first.then_some(()).ok_or(Errno::BUSY)
             })??;
-            let reported = connect::report(slot, RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
-            reported.inspect_err(|_| {
+            connect::report(slot, RDMA_CM_EVENT_ADDRINFO_RESOLVED, (0, 0)).inspect_err(|_| {
                 // It may be gone, with what it has.
                 let _ = slot.with(|id| id.resolved = None);
             })
@@ -87,7 +108,7 @@ pub fn resolve_addr_info(
             Err(Errno::INVAL)
         }
         Err(Unresolved::Eai(_)) => {
-            connect::report(slot, RDMA_CM_EVENT_ADDRINFO_ERROR, -libc::ENOENT)
+            connect::report(slot, RDMA_CM_EVENT_ADDRINFO_ERROR, (-libc::ENOENT, 0))
         }
     }
 }
@@ -105,7 +126,7 @@ pub fn query_addr_info(
 }
 
 /// The hints, with what they leave open.
-fn judge(hints: AddrInfo) -> Result<AddrInfo, c_int> {
+fn judge(hints: Hints) -> Result<Hints, c_int> {
     if hints.flags & !KNOWN_FLAGS != 0 {
         return Err(libc::EAI_BADFLAGS);
     }
@@ -117,7 +138,7 @@ fn judge(hints: AddrInfo) -> Result<AddrInfo, c_int> {
         return Err(libc::EAI_FAMILY);
     }
     let (qp_type, port_space) = kind(hints.qp_type, hints.port_space)?;
-    Ok(AddrInfo { family, qp_type, port_space, ..hints })
+    Ok(Hints { family, qp_type, port_space, ..hints })
 }
 
 /// The type of queue pairs and the port space, of which either may be 0: RC and TCP if both are.
@@ -139,17 +160,17 @@ fn kind(qp_type: c_int, port_space: c_int) -> Result<(c_int, c_int), c_int> {
 }
 
 /// The result without a name: the addresses of the hints.
-fn as_given(wanted: AddrInfo) -> Result<AddrInfo, Unresolved> {
+fn as_given(wanted: Hints) -> Result<Hints, Unresolved> {
     let known = wanted.destination.or(wanted.source).ok_or(Unresolved::Eai(libc::EAI_NONAME))?;
-    Ok(AddrInfo { family: known.family(), ..wanted })
+    Ok(Hints { family: known.family(), ..wanted })
 }
 
-/// A result for each address that the C library finds.
-fn resolve(
-    node: Option<&CStr>,
-    service: Option<&CStr>,
-    wanted: &AddrInfo,
-) -> Result<Vec<AddrInfo>, Unresolved> {
+/// What the C library finds of the names, if there are any.
+fn look_up(asked: &Asked<'_>) -> Result<Option<List>, Unresolved> {
+    let &Asked { node, service, wanted } = asked;
+    if node.is_none() && service.is_none() {
+        return Ok(None);
+    }
     let has = |flag| wanted.flags & flag != 0;
     let mut flags = 0;
     for (is_wanted, flag) in [
@@ -162,18 +183,27 @@ fn resolve(
     let is_datagram = wanted.qp_type == IBV_QPT_UD as c_int;
     let socktype = if is_datagram { libc::SOCK_DGRAM } else { libc::SOCK_STREAM };
     let found = getaddrinfo(node, service, (flags, wanted.family, socktype));
-    let found = found.map_err(Unresolved::Eai)?;
-    Ok(found.into_iter().map(|found| result(wanted, found)).collect())
+    found.map(Some).map_err(Unresolved::Eai)
+}
+
+/// A result for each address that was found; without a name, what was asked for.
+fn results(asked: &Asked<'_>, found: Option<List>) -> Vec<AddrInfo> {
+    let hints = asked.wanted;
+    match found {
+        None => vec![AddrInfo { hints, source_name: None, destination_name: None }],
+        Some(found) => found.read().into_iter().map(|found| result(hints, found)).collect(),
+    }
 }
 
 /// The result with this address: the source on the passive side, else the destination.
-fn result(wanted: &AddrInfo, Found { address, name }: Found) -> AddrInfo {
-    let (family, wanted) = (address.family(), wanted.clone());
+fn result(wanted: Hints, Found { address, name }: Found) -> AddrInfo {
+    let wanted = Hints { family: address.family(), ..wanted };
     if wanted.flags & RAI_PASSIVE != 0 {
-        let (source, source_name) = (Some(address), name);
-        return AddrInfo { family, source, source_name, destination: None, ..wanted };
+        let hints = Hints { source: Some(address), destination: None, ..wanted };
+        return AddrInfo { hints, source_name: name, destination_name: None };
     }
-    AddrInfo { family, destination: Some(address), destination_name: name, ..wanted }
+    let hints = Hints { destination: Some(address), ..wanted };
+    AddrInfo { hints, source_name: None, destination_name: name }
 }
 
 #[cfg(test)]

@@ -14,11 +14,10 @@ use crate::modify;
 use crate::raw::cm::{OptionValue, PrivateData, SockAddr};
 use crate::raw::system::uncancelled;
 use crate::raw::{In, InOut, Out, Slot};
-use crate::rdmacm::devices::existing;
 use crate::rdmacm::event;
-use crate::rdmacm::id::{BY_KEY, IDS, Id, channel_of, is_datagram, qp_of};
+use crate::rdmacm::id::{IDS, Id, channel_of, is_datagram, qp_of};
 use crate::rdmacm::objects::{CHANNELS, EVENTS};
-use crate::rdmacm::{address, channel, qp};
+use crate::rdmacm::{address, qp};
 use crate::sys::*;
 
 const EVENT: usize = offset_of!(rdma_cm_id, event);
@@ -31,11 +30,12 @@ fn step(
     uncancelled(|| slot.with(|id| Ok(step(id.cm()?)?))?)
 }
 
-/// Of a synchronous identifier: waits for the event of its last call.
+/// Of a synchronous identifier: waits for the event of its last call. A thread may be cancelled meanwhile: its callers have
+/// nothing that is to be dropped, and do what comes before it [uncancelled].
 ///
 /// # Errors
 /// ECONNREFUSED: it was rejected. What the event says. As for `rdma_get_cm_event`.
-fn complete(slot: &'static Slot<Id>) -> Result<(), Errno> {
+pub fn complete(slot: &'static Slot<Id>) -> Result<(), Errno> {
     if !slot.with(|id| id.is_synchronous)? {
         return Ok(());
     }
@@ -48,7 +48,8 @@ fn complete(slot: &'static Slot<Id>) -> Result<(), Errno> {
     match status {
         0 => Ok(()),
         _ if kind == RDMA_CM_EVENT_REJECTED => Err(Errno::of(libc::ECONNREFUSED)),
-        status => Err(Errno::of(status.wrapping_neg())),
+        // Below 0 it is an errno, above a reason of the connection manager's.
+        status => Err(Errno::of(status.wrapping_abs())),
     }
 }
 
@@ -62,8 +63,8 @@ pub fn forget_event(slot: &Slot<Id>) {
     }
 }
 
-/// `rdma_bind_addr(3)`. -1 with EADDRNOTAVAIL, EADDRINUSE; EAFNOSUPPORT: another family than IPv4's and IPv6's. EINVAL,
-/// ENOENT: no identifier, no address, or it is bound.
+/// `rdma_bind_addr(3)`. -1 with EADDRNOTAVAIL, EADDRINUSE. EINVAL, ENOENT: no identifier, no address, one of another family
+/// than IPv4's and IPv6's, or it is bound.
 pub fn bind_addr(id: *const rdma_cm_id, addr: SockAddr<'_>) -> Result<(), Errno> {
     bind(IDS.find(id)?, addr.given()?)
 }
@@ -90,9 +91,11 @@ pub fn resolve(
     from: Option<SocketAddr>,
     to: SocketAddr,
 ) -> Result<(), Errno> {
-    step(slot, |id| id.resolve_addr(from, to))?;
-    // The address that was asked for is there even if it is not found.
-    address::tell_addresses(slot, false)?;
+    uncancelled(|| {
+        step(slot, |id| id.resolve_addr(from, to))?;
+        // The address that was asked for is there even if it is not found.
+        address::tell_addresses(slot, false)
+    })?;
     complete(slot)
 }
 
@@ -114,17 +117,16 @@ pub fn write_cm_event(
     if event != RDMA_CM_EVENT_USER {
         return Err(Errno::INVAL);
     }
-    step(slot, |id| id.queue_event(EventKind(event), Status(status), arg))
+    report(slot, event, (status, arg))
 }
 
-/// Reports an event of an identifier's own, as the last of a call.
+/// Queues an event of an identifier's own.
 pub fn report(
     slot: &'static Slot<Id>,
     event: rdma_cm_event_type,
-    status: c_int,
+    (status, arg): (c_int, u64),
 ) -> Result<(), Errno> {
-    step(slot, |id| id.queue_event(EventKind(event), Status(status), 0))?;
-    complete(slot)
+    step(slot, |id| id.queue_event(EventKind(event), Status(status), arg))
 }
 
 /// `rdma_listen(3)`. -1 with EADDRINUSE. EINVAL: it listens, or is connected. EINVAL, ENOENT: no identifier.
@@ -137,14 +139,14 @@ pub fn listen(id: *const rdma_cm_id, backlog: c_int) -> Result<(), Errno> {
 /// The parameters of a connection, with the queue pair's number, where the identifier has one.
 fn param<'a>(
     slot: &Slot<Id>,
-    given: In<'a, rdma_conn_param>,
-    saved: &'a [u8],
+    given: Option<&rdma_conn_param>,
+    private_data: &'a [u8],
 ) -> ConnParam<&'a [u8]> {
-    let default = ConnParam { retry_count: 7, ..ConnParam::new(0, saved) };
-    let param = given.parts().map_or(default, |(param, data)| ConnParam {
+    let default = ConnParam { retry_count: 7, ..ConnParam::new(0, private_data) };
+    let param = given.map_or(default, |param| ConnParam {
         qp_num: param.qp_num & 0xff_ffff,
         srq: param.srq != 0,
-        private_data: if data.is_empty() { saved } else { data },
+        private_data,
         responder_resources: param.responder_resources,
         initiator_depth: param.initiator_depth,
         flow_control: param.flow_control != 0,
@@ -157,16 +159,21 @@ fn param<'a>(
     }
 }
 
-/// `rdma_connect(3)`. -1 with EINVAL: the route is not resolved, there are neither parameters nor a queue pair, it was connected before, the private data is too long, or
-/// too many READs and atomics. EINVAL, ENOENT: no identifier.
+/// `rdma_connect(3)`. The private data of `rdma_create_ep` comes before that of the call. -1 with EINVAL: the route is not
+/// resolved, there are neither parameters nor a queue pair, it was connected before, the private data is too long, or too many
+/// READs and atomics. EINVAL, ENOENT: no identifier.
 pub fn connect(id: *const rdma_cm_id, given: In<'_, rdma_conn_param>) -> Result<(), Errno> {
     let slot = IDS.find(id)?;
-    if given.given().is_err() && qp_of(slot).is_null() && !is_datagram(slot) {
-        return Err(Errno::INVAL);
-    }
-    let saved = slot.with(|id| id.connect_data.clone())?;
-    let param = param(slot, given, &saved);
-    step(slot, |id| id.connect(&param))?;
+    uncancelled(|| {
+        let (given, data) = given.parts().unzip();
+        if given.is_none() && qp_of(slot).is_null() && !is_datagram(slot) {
+            return Err(Errno::INVAL);
+        }
+        let data = slot.with(|id| [&id.connect_data[..], data.unwrap_or_default()].concat())?;
+        let param = param(slot, given, &data);
+        step(slot, |id| id.connect(&param))?;
+        slot.with(|id| id.connect_data.clear())
+    })?;
     complete(slot)
 }
 
@@ -174,15 +181,23 @@ pub fn connect(id: *const rdma_cm_id, given: In<'_, rdma_conn_param>) -> Result<
 /// EINVAL, ENOENT: no identifier.
 pub fn accept(id: *const rdma_cm_id, given: In<'_, rdma_conn_param>) -> Result<(), Errno> {
     let slot = IDS.find(id)?;
-    let param = param(slot, given, &[]);
     let is_datagram = is_datagram(slot);
-    if !is_datagram && !qp_of(slot).is_null() {
-        let limit = |wanted: u8| (wanted != ConnParam::MOST).then_some(wanted);
-        qp::enter(slot, QpState::RTR, limit(param.responder_resources))?;
-        qp::enter(slot, QpState::RTS, limit(param.initiator_depth))?;
+    uncancelled(|| {
+        let (given, data) = given.parts().unzip();
+        let param = param(slot, given, data.unwrap_or_default());
+        if !is_datagram && !qp_of(slot).is_null() {
+            let limit = |wanted: u8| (wanted != ConnParam::MOST).then_some(wanted);
+            qp::enter(slot, QpState::RTR, limit(param.responder_resources))?;
+            qp::enter(slot, QpState::RTS, limit(param.initiator_depth))?;
+        }
+        step(slot, |id| id.accept(&param)).inspect_err(|_| qp::fail(slot))
+    })?;
+    if is_datagram {
+        // No event follows. That of the request is the listener's, which can go then.
+        forget_event(slot);
+        return Ok(());
     }
-    step(slot, |id| id.accept(&param)).inspect_err(|_| qp::fail(slot))?;
-    if is_datagram { Ok(()) } else { complete(slot) }
+    complete(slot)
 }
 
 /// `rdma_establish`: of a queue pair that is the program's. -1 with EINVAL: it is the identifier's, or the peer has not
@@ -204,10 +219,12 @@ pub fn reject(id: *const rdma_cm_id, data: PrivateData<'_>, len: u8) -> Result<(
 /// `rdma_disconnect(3)`: the queue pair goes to ERR. -1 with EINVAL: it is not connected. EINVAL, ENOENT: no identifier.
 pub fn disconnect(id: *const rdma_cm_id) -> Result<(), Errno> {
     let slot = IDS.find(id)?;
-    if !is_datagram(slot) {
-        qp::fail(slot);
-    }
-    step(slot, CmId::disconnect)?;
+    uncancelled(|| {
+        if !is_datagram(slot) {
+            qp::fail(slot);
+        }
+        step(slot, CmId::disconnect)
+    })?;
     complete(slot)
 }
 
@@ -256,48 +273,7 @@ pub fn set_option(
     step(slot, |id| id.set_option(option))
 }
 
-/// `rdma_migrate_id(3)`; without a channel it becomes synchronous. It waits until every event of it is acknowledged. -1 with
-/// EINVAL, ENOENT: no identifier, no channel.
-pub fn migrate_id(id: *const rdma_cm_id, channel: *const rdma_event_channel) -> Result<(), Errno> {
-    let slot = IDS.find(id)?;
-    let to = match channel.is_null() {
-        true => channel::create(existing()?)?,
-        false => CHANNELS.find(channel)?,
-    };
-    forget_event(slot);
-    slot.side().reports.wait();
-    let old = channel_of(slot);
-    let moved = slot.with(|id| {
-        to.with(|to| id.cm()?.migrate(&to.0).map_err(Errno::from))??;
-        Ok::<_, Errno>(std::mem::replace(&mut id.is_synchronous, channel.is_null()))
-    });
-    let moved = moved.and_then(|moved| moved).inspect_err(|_| {
-        if channel.is_null() {
-            channel::destroy_event_channel(to.face());
-        }
-    });
-    let was_synchronous = moved?;
-    slot.store(offset_of!(rdma_cm_id, channel), to.face());
-    if was_synchronous {
-        channel::destroy_event_channel(old);
-    }
-    Ok(())
-}
-
-/// `rdma_destroy_id(3)`: the peer is told, and the port is free. It waits until every event of it is acknowledged. -1 with
-/// EINVAL, ENOENT: no identifier.
-pub fn destroy_id(id: *const rdma_cm_id) -> Result<(), Errno> {
-    let slot = IDS.find(id)?;
-    let (cm, is_synchronous) = slot.with(|id| (id.cm.take(), id.is_synchronous))?;
-    let cm = cm.ok_or(Errno::NOENT)?;
-    BY_KEY.get().lock().remove(&cm.key());
-    drop(cm);
-    forget_event(slot);
-    if is_synchronous {
-        channel::destroy_event_channel(channel_of(slot));
-    }
-    IDS.remove(id)
-}
-
 #[cfg(test)]
-mod tests;
+mod cancel_tests;
+#[cfg(test)]
+pub mod tests;

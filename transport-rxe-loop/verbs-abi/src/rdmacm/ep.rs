@@ -12,7 +12,8 @@ use crate::rdmacm::{connect, event, make, qp, srq};
 use crate::sys::*;
 
 /// `rdma_create_ep(3)`. Of an active address, the address and the route are resolved, and there is a queue pair if attributes
-/// are given; of a passive one, the identifier is bound. -1 with EINVAL: no address, no buffer. As for what it does.
+/// are given; of a passive one, the identifier is bound. Nothing is waited for: the events are there at once, and are nobody
+/// else's. -1 with EINVAL: no address, no buffer. As for what it does.
 pub fn create_ep(
     id: Out<'_, *mut rdma_cm_id>,
     res: In<'_, rdma_addrinfo>,
@@ -23,12 +24,11 @@ pub fn create_ep(
     id.check()?;
     let target = res.target()?;
     let of = (target.port_space, target.qp_type);
-    let made = || make::create(None, std::ptr::null_mut(), of, functions);
-    let slot = uncancelled(made)?;
-    match prepare(slot, &target, pd, init) {
+    let slot = make::create(None, std::ptr::null_mut(), of, functions)?;
+    match prepare(slot, target, pd, init) {
         Ok(()) => id.put(slot.face()),
         Err(errno) => {
-            uncancelled(|| destroy_ep(slot.face()));
+            destroy_ep(slot.face());
             Err(errno)
         }
     }
@@ -36,7 +36,7 @@ pub fn create_ep(
 
 fn prepare(
     slot: &'static Slot<Id>,
-    target: &Target,
+    target: Target,
     pd: *mut ibv_pd,
     init: InOut<'_, ibv_qp_init_attr>,
 ) -> Result<(), Errno> {
@@ -51,11 +51,11 @@ fn prepare(
     let destination = target.destination.ok_or(Errno::INVAL)?;
     connect::resolve(slot, target.source, destination)?;
     connect::resolve_route(slot.face(), 0)?;
-    slot.with(|id| id.connect_data.clone_from(&target.connect_data))?;
+    slot.with(|id| id.connect_data = target.connect_data)?;
     match init {
         Some(init) => {
             init.qp_type = target.qp_type;
-            uncancelled(|| qp::create_with(slot.face(), pd, init))
+            qp::create_with(slot.face(), pd, init)
         }
         None => Ok(()),
     }
@@ -65,7 +65,7 @@ fn prepare(
 pub fn destroy_ep(id: *const rdma_cm_id) {
     qp::destroy_qp(id);
     srq::destroy_srq(id);
-    let _ = connect::destroy_id(id);
+    let _ = make::destroy_id(id);
 }
 
 /// `rdma_get_request(3)`. -1 with EINVAL: the listener is not synchronous, or something else came. As for
@@ -82,20 +82,30 @@ pub fn get_request(listen: *const rdma_cm_id, id: Out<'_, *mut rdma_cm_id>) -> R
     }
     connect::forget_event(slot);
     let face = event::next(CHANNELS.find(channel_of(slot))?)?;
-    let taken = EVENTS.find(face)?;
-    let request = taken.load::<*mut rdma_cm_id>(offset_of!(rdma_cm_event, id));
+    uncancelled(|| {
+        let request = request_of(face, template).inspect_err(|_| _ = event::ack_cm_event(face))?;
+        request.store(offset_of!(rdma_cm_id, event), face);
+        id.put(request.face())
+    })
+}
+
+/// The identifier that an event brings, with a queue pair of what the listener has for it.
+fn request_of(
+    event: *const rdma_cm_event,
+    template: Option<(*mut ibv_pd, ibv_qp_init_attr)>,
+) -> Result<&'static Slot<Id>, Errno> {
+    let taken = EVENTS.find(event)?;
     let kind: rdma_cm_event_type = taken.load(offset_of!(rdma_cm_event, event));
     if kind != RDMA_CM_EVENT_CONNECT_REQUEST {
-        let _ = event::ack_cm_event(face);
         return Err(Errno::INVAL);
     }
+    let request = IDS.find(taken.load::<*mut rdma_cm_id>(offset_of!(rdma_cm_event, id)))?;
     if let Some((pd, mut init)) = template {
-        if let Err(errno) = uncancelled(|| qp::create_with(request, pd, &mut init)) {
-            let _ = event::ack_cm_event(face);
-            let _ = uncancelled(|| connect::destroy_id(request));
-            return Err(errno);
-        }
+        let made = qp::create_with(request.face(), pd, &mut init);
+        made.inspect_err(|_| _ = make::destroy_id(request.face()))?;
     }
-    IDS.find(request)?.store(offset_of!(rdma_cm_id, event), face);
-    id.put(request)
+    Ok(request)
 }
+
+#[cfg(test)]
+pub mod tests;

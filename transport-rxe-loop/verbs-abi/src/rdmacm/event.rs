@@ -7,7 +7,7 @@ use std::ptr;
 
 use cq_core::cm::{CmEvent, EventKind, Status};
 use cq_core::setup::{AddressVector, QpState};
-use transport_rxe_loop::cm::IdEvent;
+use transport_rxe_loop::cm::{EventChannel, IdEvent};
 
 use crate::ah;
 use crate::errno::Errno;
@@ -21,7 +21,8 @@ use crate::sys::*;
 use crate::wait::{Look, until_found_by};
 
 /// `rdma_get_cm_event(3)`. -1 with EINVAL, ENOENT: no channel, no buffer. EAGAIN: none, and the descriptor does not block.
-/// EINTR: a signal. EMFILE, ENFILE: no descriptor is free for a request, which waits.
+/// EINTR: a signal. EMFILE, ENFILE: no descriptor is free for a request, which waits; or for the channel of a request's
+/// synchronous identifier, whose peer is rejected. ENOMEM: too many events that are not acknowledged.
 pub fn get_cm_event(
     channel: *const rdma_event_channel,
     event: Out<'_, *mut rdma_cm_event>,
@@ -46,10 +47,10 @@ pub fn next(channel: &'static Slot<Channel>) -> Result<*mut rdma_cm_event, Errno
 
 fn look(channel: &'static Slot<Channel>) -> Result<Look<*mut rdma_cm_event>, Errno> {
     loop {
-        match channel.with(|channel| channel.0.take())?? {
+        match channel.with(|taken_from| take(channel, &taken_from.0))?? {
             None => return Ok(Look::Nothing(descriptor(channel))),
-            Some(event) => {
-                if let Some(event) = tell(event)? {
+            Some(taken) => {
+                if let Some(event) = tell(taken)? {
                     return Ok(Look::Found(event));
                 }
             }
@@ -57,13 +58,52 @@ fn look(channel: &'static Slot<Channel>) -> Result<Look<*mut rdma_cm_event>, Err
     }
 }
 
+/// An event that was taken from a channel, with the identifiers that it names.
+struct Named {
+    /// Whose it is, counted as one that waits for its acknowledgement.
+    of: &'static Slot<Id>,
+    /// What a request brings.
+    new: Option<&'static Slot<Id>>,
+    event: CmEvent,
+    qkey: u32,
+    arg: u64,
+}
+
+/// Takes the next event of an identifier that is not being destroyed. Its channel is locked: nobody takes an event of a request's
+/// identifier before that has its place, and [moving](make::migrate_id) an identifier sees all that were taken.
+fn take(slot: &'static Slot<Channel>, channel: &EventChannel) -> Result<Option<Named>, Errno> {
+    while let Some(IdEvent { id, event, qkey, request, arg }) = channel.take()? {
+        let Some(of) = named(id) else { continue };
+        match request.map(|request| make::requested(of, slot, request)).transpose() {
+            Ok(new) => return Ok(Some(Named { of, new, event, qkey, arg })),
+            Err(errno) => give_up(of, errno)?,
+        }
+    }
+    Ok(None)
+}
+
+/// An event is not told. That is right if its identifier is being destroyed.
+fn give_up(of: &Slot<Id>, why: Errno) -> Result<(), Errno> {
+    let stays = is_there(of);
+    of.side().reports.acknowledge(1);
+    if stays { Err(why) } else { Ok(()) }
+}
+
+/// Whether nobody has begun to destroy it.
+fn is_there(id: &Slot<Id>) -> bool {
+    id.with(|id| id.cm.is_some()).unwrap_or(false)
+}
+
 /// Gives an event a place, once what belongs to it is done; `None` if its identifier is being destroyed.
-fn tell(event: IdEvent) -> Result<Option<*mut rdma_cm_event>, Errno> {
-    let IdEvent { id, event, qkey, request, arg } = event;
-    let Some(of) = named(id) else { return Ok(None) };
-    let told = request.map(|request| make::requested(of, request)).transpose();
-    let told = told.and_then(|new| insert(of, new, followed(of, event)?, (qkey, arg)));
-    told.map(Some).inspect_err(|_| of.side().reports.acknowledge(1))
+fn tell(Named { of, new, event, qkey, arg }: Named) -> Result<Option<*mut rdma_cm_event>, Errno> {
+    let told = followed(of, event).and_then(|event| insert(of, new, event, (qkey, arg)));
+    told.map(Some).or_else(|errno| {
+        if let Some(new) = new {
+            // The program has not heard of it.
+            let _ = make::destroy_id(new.face());
+        }
+        give_up(of, errno).map(|()| None)
+    })
 }
 
 /// The event of an identifier, which waits for its acknowledgement: of a request, that is the listener, and not the new one.
@@ -103,6 +143,7 @@ fn followed(id: &'static Slot<Id>, event: CmEvent) -> Result<CmEvent, Errno> {
                 .and_then(|()| id.with(|id| Ok(id.cm()?.establish()?))?);
             let (kind, status) = match connected {
                 Ok(()) => (EventKind::ESTABLISHED, 0),
+                Err(errno) if !is_there(id) => return Err(errno),
                 Err(errno) => {
                     qp::fail(id);
                     (EventKind::CONNECT_ERROR, -errno.number())
@@ -153,3 +194,6 @@ pub fn ack_cm_event(event: *const rdma_cm_event) -> Result<(), Errno> {
         Ok(())
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,17 @@
-//! Making identifiers: `rdma_create_id(3)`, and those that come with requests.
+//! Identifiers that begin, move and end: `rdma_create_id(3)`, those that come with requests, `rdma_migrate_id(3)`,
+//! `rdma_destroy_id(3)`.
 
-use std::mem::offset_of;
+use std::mem::{offset_of, replace};
+use std::ptr;
 
-use transport_rxe_loop::cm::{CmId, PortSpace};
+use transport_rxe_loop::cm::{CmId, EventChannel, PortSpace};
 
 use crate::errno::Errno;
 use crate::qp;
 use crate::raw::{Functions, Out, Slot};
 use crate::rdmacm::address;
 use crate::rdmacm::channel;
+use crate::rdmacm::connect::forget_event;
 use crate::rdmacm::devices::{device, existing};
 use crate::rdmacm::id::{BY_KEY, IDS, Id, channel_of};
 use crate::rdmacm::objects::{CHANNELS, Channel};
@@ -42,16 +45,22 @@ pub fn create(
     if ![RDMA_PS_IPOIB, RDMA_PS_TCP, RDMA_PS_UDP, RDMA_PS_IB].contains(&ps) {
         return Err(Errno::OPNOTSUPP);
     }
-    let device = device(functions)?;
-    let is_synchronous = channel.is_none();
-    let channel = channel.map_or_else(|| channel::create(device), Ok)?;
-    let space = PortSpace(ps as u16);
-    let of = qp::type_of_c(qp_type)?;
-    let made = channel.with(|channel| CmId::new(&channel.0, space, of));
-    let made = made.and_then(|made| Ok(made?));
-    let made = made.and_then(|cm| insert(cm, is_synchronous, channel, (context, ps, qp_type)));
-    made.inspect_err(|_| {
-        if is_synchronous {
+    let (space, of) = (PortSpace(ps as u16), qp::type_of_c(qp_type)?);
+    device(functions)?;
+    on_channel(channel, |on| {
+        let cm = on.with(|on| CmId::new(&on.0, space, of))??;
+        insert(cm, channel.is_none(), on, (context, ps, qp_type))
+    })
+}
+
+/// Does something with a channel, or without one with a new one, which goes again if that fails.
+fn on_channel<T>(
+    given: Option<&'static Slot<Channel>>,
+    work: impl FnOnce(&'static Slot<Channel>) -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    let channel = given.map_or_else(|| channel::create(existing()?), Ok)?;
+    work(channel).inspect_err(|_| {
+        if given.is_none() {
             channel::destroy_event_channel(channel.face());
         }
     })
@@ -71,25 +80,91 @@ fn insert(
     Ok(slot)
 }
 
-/// The identifier of a request: on the listener's channel, or one of its own where the listener is synchronous.
-pub fn requested(listener: &'static Slot<Id>, request: CmId) -> Result<&'static Slot<Id>, Errno> {
+/// The identifier of a request that was taken from a channel: on that one, or on one of its own where the listener is
+/// synchronous. If it can't be made, the peer is rejected.
+pub fn requested(
+    listener: &'static Slot<Id>,
+    channel: &'static Slot<Channel>,
+    request: CmId,
+) -> Result<&'static Slot<Id>, Errno> {
     let is_synchronous = listener.with(|id| id.is_synchronous)?;
-    let channel = match is_synchronous {
-        true => {
-            let own = channel::create(existing()?)?;
-            own.with(|own| request.migrate(&own.0))??;
-            own
-        }
-        false => CHANNELS.find(channel_of(listener))?,
-    };
     let load = |at| listener.load(at);
     let like = (
         listener.load(offset_of!(rdma_cm_id, context)),
         load(offset_of!(rdma_cm_id, ps)),
         load(offset_of!(rdma_cm_id, qp_type)),
     );
-    let slot = insert(request, is_synchronous, channel, like)?;
-    address::tell_addresses(slot, true)?;
-    address::tell_path(slot)?;
+    let slot = on_channel((!is_synchronous).then_some(channel), |on| {
+        if is_synchronous {
+            on.with(|own| request.migrate(&own.0))??;
+        }
+        insert(request, is_synchronous, on, like)
+    })?;
+    let told = address::tell_addresses(slot, true).and_then(|()| address::tell_path(slot));
+    told.inspect_err(|_| _ = destroy_id(slot.face()))?;
     Ok(slot)
 }
+
+/// `rdma_migrate_id(3)`; without a channel it becomes synchronous. Its events come there at once; it returns when those are
+/// acknowledged that were taken before. -1 with EINVAL: it is synchronous, and no channel is given. EINVAL, ENOENT: no
+/// identifier, no channel.
+pub fn migrate_id(id: *const rdma_cm_id, channel: *const rdma_event_channel) -> Result<(), Errno> {
+    let slot = IDS.find(id)?;
+    let to = if channel.is_null() { None } else { Some(CHANNELS.find(channel)?) };
+    let from = CHANNELS.find(channel_of(slot))?;
+    let move_to = |on: &'static Slot<Channel>| {
+        let moved = with_both(from, on, |channel| {
+            slot.with(|id| {
+                if to.is_none() && id.is_synchronous {
+                    return Err(Errno::INVAL);
+                }
+                id.cm()?.migrate(channel)?;
+                let own = replace(&mut id.is_synchronous, to.is_none()).then(|| channel_of(slot));
+                slot.store(offset_of!(rdma_cm_id, channel), on.face());
+                Ok((own, slot.side().reports.taken()))
+            })
+        });
+        moved??
+    };
+    let (own, taken) = on_channel(to, move_to)?;
+    if let Some(own) = own {
+        forget_event(slot);
+        channel::destroy_event_channel(own);
+    }
+    slot.side().reports.wait_for(taken);
+    Ok(())
+}
+
+/// Works with the second channel while nobody takes an event of either. Their locks are taken in one order, as others may move
+/// something the other way.
+fn with_both<T>(
+    from: &Slot<Channel>,
+    to: &Slot<Channel>,
+    work: impl FnOnce(&EventChannel) -> T,
+) -> Result<T, Errno> {
+    if ptr::eq(from, to) {
+        to.with(|to| work(&to.0))
+    } else if from.face() < to.face() {
+        from.with(|_| to.with(|to| work(&to.0)))?
+    } else {
+        to.with(|to| from.with(|_| work(&to.0)))?
+    }
+}
+
+/// `rdma_destroy_id(3)`: the peer is told, and the port is free. It waits until every event of it is acknowledged. -1 with
+/// EINVAL, ENOENT: no identifier.
+pub fn destroy_id(id: *const rdma_cm_id) -> Result<(), Errno> {
+    let slot = IDS.find(id)?;
+    let (cm, is_synchronous) = slot.with(|id| (id.cm.take(), id.is_synchronous))?;
+    let cm = cm.ok_or(Errno::NOENT)?;
+    BY_KEY.get().lock().remove(&cm.key());
+    drop(cm);
+    forget_event(slot);
+    if is_synchronous {
+        channel::destroy_event_channel(channel_of(slot));
+    }
+    IDS.remove(id)
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,14 @@ use std::ptr;
 
 use super::*;
 
+impl<T: Kind> Table<T> {
+    /// How many slots hold something.
+    pub fn used(&'static self) -> usize {
+        let unused = self.0.get().unused.lock();
+        unused.next as usize - unused.again.len()
+    }
+}
+
 #[repr(C)]
 struct Public {
     before: u64,

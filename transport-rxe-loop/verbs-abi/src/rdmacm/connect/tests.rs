@@ -8,37 +8,32 @@ use crate::raw::cm::address_bytes;
 use crate::test::*;
 
 /// Both sides of a connection, of reliable queue pairs.
-struct Sides {
-    listener: Side,
-    active: Side,
+pub struct Sides {
+    pub listener: Side,
+    pub active: Side,
 }
 
 /// An identifier and its channel.
-struct Side {
-    channel: *mut rdma_event_channel,
-    id: *mut rdma_cm_id,
-}
-
-/// The device that identifiers share is opened where other tests open theirs.
-fn in_the_fabric_of_tests() {
-    shared_context();
+pub struct Side {
+    pub channel: *mut rdma_event_channel,
+    pub id: *mut rdma_cm_id,
 }
 
 /// A number that a C function returned, which is 0.
 #[track_caller]
-fn ok(returned: c_int) {
+pub fn ok(returned: c_int) {
     assert_eq!(returned, 0, "{:?}", Errno::last());
 }
 
 /// -1, and this number in `errno`.
 #[track_caller]
-fn fails(returned: c_int, with: c_int) {
+pub fn fails(returned: c_int, with: c_int) {
     assert_eq!((returned, Errno::last()), (-1, Errno::of(with)));
 }
 
 impl Side {
-    fn new() -> Self {
-        in_the_fabric_of_tests();
+    pub fn new() -> Self {
+        in_own_fabric();
         // SAFETY: as C does it.
         unsafe {
             let channel = rdma_create_event_channel();
@@ -51,7 +46,7 @@ impl Side {
 
     /// The next event, which is this one.
     #[track_caller]
-    fn next(&self, kind: rdma_cm_event_type) -> *mut rdma_cm_event {
+    pub fn next(&self, kind: rdma_cm_event_type) -> *mut rdma_cm_event {
         let mut event = ptr::null_mut();
         // SAFETY: as C does it; the event stays until it is acknowledged.
         unsafe {
@@ -62,12 +57,12 @@ impl Side {
     }
 
     #[track_caller]
-    fn expect(&self, kind: rdma_cm_event_type) {
+    pub fn expect(&self, kind: rdma_cm_event_type) {
         // SAFETY: it was just taken.
         ok(unsafe { rdma_ack_cm_event(self.next(kind)) });
     }
 
-    fn destroy(self) {
+    pub fn destroy(self) {
         // SAFETY: as C does it.
         unsafe {
             ok(rdma_destroy_id(self.id));
@@ -77,16 +72,16 @@ impl Side {
 }
 
 /// 127.0.0.1, with this port.
-fn here(port: u16) -> [u8; crate::raw::cm::SIZE] {
+pub fn here(port: u16) -> [u8; crate::raw::cm::SIZE] {
     address_bytes(SocketAddr::from(([127, 0, 0, 1], port)))
 }
 
 /// Calls with the address as C has it.
-fn with_address<T>(port: u16, call: impl FnOnce(*mut sockaddr) -> T) -> T {
+pub fn with_address<T>(port: u16, call: impl FnOnce(*mut sockaddr) -> T) -> T {
     call(here(port).as_mut_ptr().cast())
 }
 
-fn listens(listener: *mut rdma_cm_id) -> u16 {
+pub fn listens(listener: *mut rdma_cm_id) -> u16 {
     // SAFETY: as C does it.
     unsafe {
         ok(with_address(0, |addr| rdma_bind_addr(listener, addr)));
@@ -96,7 +91,7 @@ fn listens(listener: *mut rdma_cm_id) -> u16 {
 }
 
 /// Up to the request.
-fn requested() -> Sides {
+pub fn requested() -> Sides {
     let [listener, active] = [Side::new(), Side::new()];
     let port = listens(listener.id);
     // SAFETY: as C does it.
@@ -118,7 +113,7 @@ fn requested() -> Sides {
     Sides { listener, active }
 }
 
-fn init() -> ibv_qp_init_attr {
+pub fn init() -> ibv_qp_init_attr {
     ibv_qp_init_attr { qp_type: IBV_QPT_RC, cap: CAP, ..ibv_qp_init_attr::ZEROED }
 }
 
@@ -225,7 +220,7 @@ fn synchronous_identifiers_wait_for_their_events() {
         ai_qp_type: IBV_QPT_RC.cast_signed(),
         ..rdma_addrinfo::ZEROED
     };
-    in_the_fabric_of_tests();
+    in_own_fabric();
     // SAFETY: as C does it.
     unsafe {
         let (mut listener, mut addr) = (ptr::null_mut(), here(0));
