@@ -14,8 +14,7 @@ use rustix::io::Errno;
 use rustix::net::SocketType;
 
 use super::port::{self, Place};
-use super::socket::{self, Missed};
-use super::{All, Connections, IdKey};
+use super::{All, Connections, IdKey, socket};
 use crate::protocol::cm::message::{Kind, Message};
 use crate::protocol::cm::{Call, Heard, State, reason};
 
@@ -93,10 +92,10 @@ impl All {
     pub fn request(&mut self, key: IdKey, request: &Request) -> Result<bool, Errno> {
         let called = self.id(key)?.judge(Call::Connect)?;
         let sent = self.send(key, request);
-        if let Err(Missed::System(errno)) = sent {
-            return Err(errno);
+        match sent {
+            Ok(()) | Err(Errno::CONNREFUSED | Errno::AGAIN) => self.enter(key, called.state),
+            Err(errno) => return Err(errno),
         }
-        self.enter(key, called.state);
         let settled = self.settle(key, request, sent);
         settled.inspect_err(|_| self.enter(key, State::Over))
     }
@@ -110,16 +109,15 @@ impl All {
         let sent = self.send(key, request);
         self.settle(key, request, sent).unwrap_or_else(|_| {
             // Its answer would not be heard. Without its channel, nobody is to be told.
-            let _ = self.heard(key, Heard::TimedOut, None);
+            let _ = self.heard(key, (Heard::TimedOut, None));
             false
         })
     }
 
-    fn send(&mut self, key: IdKey, request: &Request) -> Result<(), Missed> {
-        let bound = self.id(key).map(|id| id.bound.as_ref());
-        let bound = bound.map_err(Missed::System)?.ok_or(Missed::System(Errno::INVAL))?;
+    fn send(&mut self, key: IdKey, request: &Request) -> Result<(), Errno> {
+        let bound = self.id(key)?.bound.as_ref().ok_or(Errno::INVAL)?;
         // Before anything is sent: a request of which the listener is not told would wait for ever.
-        let ringer = port::socket(SocketType::DGRAM).map_err(Missed::System)?;
+        let ringer = port::socket(SocketType::DGRAM)?;
         socket::request(&bound.socket, &ringer, &request.to, &request.message)
     }
 
@@ -131,11 +129,11 @@ impl All {
         &mut self,
         key: IdKey,
         request: &Request,
-        sent: Result<(), Missed>,
+        sent: Result<(), Errno>,
     ) -> Result<bool, Errno> {
         let refused = match sent {
             Ok(()) => None,
-            Err(Missed::Busy) => Some(Heard::Message(Kind::Rej, reason::BY_PEER)),
+            Err(Errno::AGAIN) => Some(Heard::Message(Kind::Rej, reason::BY_PEER)),
             // What the system refused it may grant the next time.
             Err(_) if request.pause <= LAST_PAUSE => return Ok(true),
             Err(_) => Some(Heard::Message(Kind::Rej, reason::NO_LISTENER)),
@@ -143,7 +141,7 @@ impl All {
         let (id, channel) = self.of(key)?;
         id.socket = id.bound.take().map(|bound| bound.socket);
         match refused {
-            Some(refused) => self.heard(key, refused, None)?,
+            Some(refused) => self.heard(key, (refused, None))?,
             None => id.watch(key, channel)?,
         }
         Ok(false)

@@ -14,6 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
+use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::{Errno, read, retry_on_intr, write};
@@ -37,15 +38,6 @@ pub struct Channel {
     deadlines: BTreeSet<(Instant, IdKey)>,
     /// What the timer is set to.
     set_to: Option<Instant>,
-}
-
-/// What makes a channel readable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ready {
-    /// A socket or bell of an identifier.
-    Id(IdKey),
-    /// The timer.
-    Timer,
 }
 
 /// What a call is for that makes a channel.
@@ -125,11 +117,16 @@ impl Channel {
     }
 
     /// Takes the events that are of an identifier.
-    pub fn take_those_of(&mut self, id: IdKey) -> Vec<Queued> {
+    pub fn take_those_of(&mut self, id: IdKey) -> VecDeque<Queued> {
         let (of_it, rest) = self.queue.drain(..).partition(|queued| queued.id == id);
         self.queue = rest;
         self.settle();
-        Vec::from(of_it as VecDeque<Queued>)
+        of_it
+    }
+
+    /// How many requests for connections to a listener are queued.
+    pub fn waiting(&self, listener: IdKey) -> usize {
+        self.queue.iter().filter(|queued| queued.id == listener && queued.request.is_some()).count()
     }
 
     fn settle(&self) {
@@ -165,27 +162,16 @@ impl Channel {
         (at <= Instant::now()).then_some(id)
     }
 
-    /// What is ready, but for the queue.
-    pub fn ready(&self) -> Vec<Ready> {
+    /// The identifiers of which a socket or bell is ready.
+    pub fn ready(&self) -> Vec<IdKey> {
         const AT_ONCE: usize = 64;
         let mut events = Vec::with_capacity(AT_ONCE);
         let now = Timespec::default();
-        let waited = self.epoll().and_then(|epoll| {
-            retry_on_intr(|| {
-                epoll::wait(epoll, rustix::buffer::spare_capacity(&mut events), Some(&now))
-            })
+        let _ = self.epoll().and_then(|epoll| {
+            retry_on_intr(|| epoll::wait(epoll, spare_capacity(&mut events), Some(&now)))
         });
-        if waited.is_err() {
-            return Vec::new();
-        }
         let numbers = events.iter().map(|event| event.data.u64());
-        numbers
-            .filter_map(|number| match number {
-                TIMER => Some(Ready::Timer),
-                QUEUE => None,
-                id => Some(Ready::Id(IdKey(id))),
-            })
-            .collect()
+        numbers.filter(|&number| number >= FIRST_ID).map(IdKey).collect()
     }
 }
 

@@ -33,7 +33,6 @@ pub struct Id {
     pub state: State,
     /// The connection's.
     pub socket: Option<KeptFd>,
-    is_watched: bool,
     /// Its port, until its request is sent.
     pub bound: Option<Bound>,
     pub listening: Option<Listening>,
@@ -59,7 +58,6 @@ impl Id {
             retry_count: 0,
             state: State::Idle,
             socket: None,
-            is_watched: false,
             bound: None,
             listening: None,
             local: None,
@@ -99,18 +97,14 @@ impl Id {
     }
 
     /// Has the channel watch its socket, where the state has something to hear, and its bell.
-    pub fn watch(&mut self, key: IdKey, channel: &Channel) -> Result<(), Errno> {
-        let begins = !self.is_watched && self.state.is_watched(self.service());
-        for fd in self.socket.iter().filter(|_| begins).chain(self.bell()) {
-            channel.watch(fd, key)?;
-        }
-        self.is_watched |= begins && self.socket.is_some();
-        Ok(())
+    pub fn watch(&self, key: IdKey, channel: &Channel) -> Result<(), Errno> {
+        let is_heard = self.state.is_watched(self.service());
+        let socket = self.socket.iter().filter(|_| is_heard);
+        socket.chain(self.bell()).try_for_each(|fd| channel.watch(fd, key))
     }
 
     /// Has the channel watch neither.
-    pub fn leave(&mut self, channel: &Channel) {
-        self.is_watched = false;
+    pub fn leave(&self, channel: &Channel) {
         self.socket.iter().chain(self.bell()).for_each(|fd| channel.unwatch(fd));
     }
 

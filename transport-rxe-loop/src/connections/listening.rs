@@ -9,6 +9,7 @@ use cq_core::setup::QpType;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{self, SocketFlags, SocketType};
 
+use super::id::Id;
 use super::port::{Bound, Place};
 use super::{All, IdKey, Queued, socket};
 use crate::protocol::cm::message::{Kind, Message};
@@ -22,15 +23,15 @@ pub struct Listening {
     pub bell: KeptFd,
     /// How many requests may wait.
     backlog: usize,
-    /// How many are queued as events.
-    waiting: usize,
     /// There was no space for another: requests may be there that have rung.
     is_behind: bool,
     /// From where it was rung, for requests that it has not seen.
     rings: BTreeSet<SocketAddr>,
     /// Who has connected, and not sent a request yet, or not rung. They may stay so: they are not counted as waiting.
-    silent: Vec<(KeptFd, Option<Message>)>,
+    silent: Vec<Silent>,
 }
+
+type Silent = (KeptFd, Option<Message>);
 
 /// A request, and the socket that it came by.
 pub type Arrived = (KeptFd, Message);
@@ -42,9 +43,8 @@ impl Listening {
         let backlog = if backlog <= 0 { MAX_BACKLOG } else { backlog.min(MAX_BACKLOG) };
         let bell = super::port::socket(SocketType::DGRAM)?;
         net::bind(bell.unchecked(), &bound.place.bell()?)?;
-        let (backlog, waiting, is_behind) = (backlog as usize, 0, false);
-        let (rings, silent) = (BTreeSet::new(), Vec::new());
-        Ok(Self { bell, backlog, waiting, is_behind, rings, silent })
+        let (backlog, rings, silent) = (backlog as usize, BTreeSet::new(), Vec::new());
+        Ok(Self { bell, backlog, is_behind: false, rings, silent })
     }
 
     /// Lets peers connect.
@@ -53,33 +53,33 @@ impl Listening {
         net::listen(bound.socket.get()?, self.backlog as i32 - 1)
     }
 
-    /// Takes the requests that have arrived, as many as may wait: they are counted as waiting from now on.
+    /// Takes the requests that have arrived, as many as may wait beside those that do.
     ///
     /// # Errors
     /// EMFILE, ENFILE: no descriptor is free for another one. It stays where it is, and the bell readable.
-    pub fn arrived(&mut self, bound: &Bound) -> (Vec<Arrived>, Result<(), Errno>) {
-        let mut requests = Vec::new();
+    pub fn arrived(&mut self, bound: &Bound, waiting: usize) -> (Vec<Arrived>, Result<(), Errno>) {
+        let (mut requests, space) = (Vec::new(), self.backlog.saturating_sub(waiting));
         // Before the look: who requests a connection after it rings again.
         let has_rung = socket::silence(&self.bell, &mut self.rings);
-        if !(has_rung || self.is_behind && self.has_space()) {
+        if !(has_rung || self.is_behind && space > 0) {
             return (requests, Ok(()));
         }
-        let looked = self.look(bound, &mut requests);
+        let looked = self.look(bound, space, &mut requests);
         if looked.is_err() {
             socket::ring(&self.bell, &bound.place, None);
         }
         (requests, looked)
     }
 
-    fn look(&mut self, bound: &Bound, requests: &mut Vec<Arrived>) -> Result<(), Errno> {
-        for (socket, request) in take(&mut self.silent) {
-            self.hear(socket, request, &bound.place, requests);
+    fn look(&mut self, bound: &Bound, space: usize, found: &mut Vec<Arrived>) -> Result<(), Errno> {
+        for silent in take(&mut self.silent) {
+            self.hear(silent, &bound.place, found);
         }
         self.is_behind = true;
-        while self.has_space() {
+        while found.len() < space {
             match accept(bound) {
                 Ok(socket) if socket::is_of_this_user(&socket) => {
-                    self.hear(socket, None, &bound.place, requests);
+                    self.hear((socket, None), &bound.place, found);
                 }
                 Ok(_) => {}
                 Err(Errno::AGAIN) => {
@@ -94,25 +94,15 @@ impl Listening {
         Ok(())
     }
 
-    const fn has_space(&self) -> bool {
-        self.waiting < self.backlog
-    }
-
     /// Takes a request, once it is announced: so that each ring is one event.
-    fn hear(
-        &mut self,
-        socket: KeptFd,
-        request: Option<Message>,
-        place: &Place,
-        requests: &mut Vec<Arrived>,
-    ) {
+    fn hear(&mut self, (socket, request): Silent, place: &Place, requests: &mut Vec<Arrived>) {
         let request = match request {
             Some(request) => request,
             None => match socket::hear(&socket) {
                 // It has not been sent yet.
                 None => return self.silent.push((socket, None)),
                 Some((_, Some(message))) if is_for(&message, place) => message,
-                Some(_) => return socket::refuse(socket),
+                Some(_) => return socket::refuse(&socket),
             },
         };
         let is_announced = self.rings.remove(&request.addresses[0])
@@ -123,22 +113,16 @@ impl Listening {
             };
         // Without that, the peer has gone.
         if is_announced {
-            self.waiting += 1;
             requests.push((socket, request));
         }
-    }
-
-    /// A request does not wait any more.
-    pub fn leaves(&mut self) {
-        self.waiting = self.waiting.saturating_sub(1);
     }
 
     /// Ends it. Who waits is told, even if a forked child has the sockets, too.
     pub fn end(self, bound: &Bound) {
         socket::end(&bound.socket);
-        self.silent.into_iter().for_each(|(socket, _)| socket::hang_up(socket));
+        self.silent.iter().for_each(|(socket, _)| socket::end(socket));
         while let Ok(socket) = accept(bound) {
-            socket::hang_up(socket);
+            socket::end(&socket);
         }
     }
 }
@@ -155,23 +139,21 @@ fn is_for(message: &Message, place: &Place) -> bool {
 }
 
 impl All {
-    /// Accepts the requests that have arrived at a listener, as many as may wait.
+    /// Accepts the requests that have arrived at an identifier, if it listens: as many as may wait.
     pub(super) fn accept_requests(&mut self, key: IdKey) -> Result<(), Errno> {
-        let id = self.id(key)?;
-        let (Some(bound), Some(listening)) = (&id.bound, &mut id.listening) else { return Ok(()) };
-        let (requests, mut outcome) = listening.arrived(bound);
-        for (socket, message) in requests {
-            let requested = self.requested(key, socket, message);
-            if requested.is_err() {
-                self.id(key)?.listening.as_mut().into_iter().for_each(Listening::leaves);
-            }
-            outcome = outcome.and(requested);
+        let Ok((Id { bound: Some(bound), listening: Some(listening), .. }, channel)) = self.of(key)
+        else {
+            return Ok(());
+        };
+        let (requests, mut outcome) = listening.arrived(bound, channel.waiting(key));
+        for request in requests {
+            outcome = outcome.and(self.requested(key, request));
         }
         outcome
     }
 
     /// Makes the identifier of a request, and its event. If it can't be made, the peer is rejected.
-    fn requested(&mut self, key: IdKey, socket: KeptFd, message: Message) -> Result<(), Errno> {
+    fn requested(&mut self, key: IdKey, (socket, message): Arrived) -> Result<(), Errno> {
         let listener = self.id(key)?;
         let connected = if listener.qp_type == QpType::Uc { QpType::Uc } else { QpType::Rc };
         let qp_type = match message.service {
@@ -186,15 +168,8 @@ impl All {
         id.peer = Some(message.clone());
         self.enter(request, State::ReqRcvd);
         let (id, channel) = self.of(request)?;
-        match id.watch(request, channel) {
-            Ok(()) => {
-                let (event, request) = ((EventKind::CONNECT_REQUEST, OK), Some(request));
-                self.push(Queued { id: key, event, request, message: Some(message), arg: 0 })
-            }
-            Err(errno) => {
-                self.destroy(request);
-                Err(errno)
-            }
-        }
+        id.watch(request, channel).inspect_err(|_| self.destroy(request))?;
+        let (event, request) = ((EventKind::CONNECT_REQUEST, OK), Some(request));
+        self.push(Queued { id: key, event, request, message: Some(message), arg: 0 })
     }
 }

@@ -26,7 +26,7 @@ use cq_core::setup::QpType;
 use rustix::io::Errno;
 
 use self::again::Unsent;
-use self::channel::{Channel, Ready};
+use self::channel::Channel;
 use self::id::Id;
 use self::listening::Listening;
 use self::port::{Place, PortSpace, Purpose, Sharing};
@@ -62,7 +62,6 @@ pub struct Queued {
 #[derive(Debug)]
 pub struct Connections {
     shm: &'static Shm,
-    fabric: String,
     all: Mutex<All>,
     /// Locked for a moment, also under `all`.
     unsent: Mutex<Unsent>,
@@ -80,8 +79,7 @@ impl Connections {
     /// For an attached process.
     pub fn new(shm: &'static Shm) -> Self {
         let all = All { channels: BTreeMap::new(), ids: BTreeMap::new(), next: channel::FIRST_ID };
-        let fabric = shm.file_id().to_string();
-        Self { shm, fabric, all: Mutex::new(all), unsent: Mutex::default() }
+        Self { shm, all: Mutex::new(all), unsent: Mutex::default() }
     }
 
     /// The fabric's state, for one thread at a time.
@@ -97,7 +95,7 @@ impl Connections {
 
     /// The place of an address in this fabric.
     pub fn place(&self, space: PortSpace, addr: SocketAddr, sharing: Sharing) -> Place {
-        Place { fabric: self.fabric.clone(), space, addr, sharing }
+        Place { fabric: self.shm.file_id(), space, addr, sharing }
     }
 }
 
@@ -115,12 +113,12 @@ impl All {
         Ok((key, fd))
     }
 
-    /// Checks that the program has not closed the descriptor of a channel.
+    /// The channel of a key.
     ///
     /// # Errors
-    /// BADF: it has.
-    pub fn check(&self, key: ChannelKey) -> Result<(), Errno> {
-        self.channels.get(&key).ok_or(Errno::BADF)?.epoll().map(drop)
+    /// EINVAL: there is none.
+    pub fn channel(&mut self, key: ChannelKey) -> Result<&mut Channel, Errno> {
+        self.channels.get_mut(&key).ok_or(Errno::INVAL)
     }
 
     /// Destroys a channel, and the identifiers that use it.
@@ -174,7 +172,6 @@ impl All {
         let Ok((id, channel)) = self.of(key) else { return };
         let requests = channel.take_those_of(key);
         if let (Some(listening), Some(bound)) = (id.listening.take(), &id.bound) {
-            channel.unwatch(&listening.bell);
             listening.end(bound);
         }
         self.ids.remove(&key);
@@ -184,9 +181,7 @@ impl All {
 
     /// Moves an identifier, with its events, to another channel.
     pub fn migrate(&mut self, key: IdKey, to: ChannelKey) -> Result<(), Errno> {
-        if !self.channels.contains_key(&to) {
-            return Err(Errno::INVAL);
-        }
+        self.channel(to)?;
         let (id, channel) = self.of(key)?;
         let (deadline, events) = (id.deadline, channel.take_those_of(key));
         id.leave(channel);
@@ -209,22 +204,15 @@ impl All {
     /// # Errors
     /// EMFILE, ENFILE: there is none, but a request for which no descriptor is free.
     pub fn take(&mut self, channel: ChannelKey) -> Result<Option<Queued>, Errno> {
-        let get = |all: &mut Self| {
-            let channel = all.channels.get_mut(&channel).ok_or(Errno::INVAL)?;
-            Ok::<_, Errno>(channel.pop())
-        };
-        let mut taken = get(self)?;
+        let mut taken = self.channel(channel)?.pop();
         if taken.is_none() {
             let worked = self.work(channel);
-            taken = get(self)?;
+            taken = self.channel(channel)?.pop();
             if taken.is_none() {
                 worked?;
             }
         }
         if let Some(Queued { id, request: Some(_), .. }) = taken {
-            if let Ok(Id { listening: Some(listening), .. }) = self.id(id) {
-                listening.leaves();
-            }
             // If it fails, the bell stays readable, and it is told when nothing else is left.
             let _ = self.accept_requests(id);
         }
@@ -234,43 +222,33 @@ impl All {
     /// Hears what has arrived for the identifiers of a channel. What fails for one is not in the way of another.
     fn work(&mut self, key: ChannelKey) -> Result<(), Errno> {
         let mut worked = Ok(());
-        for ready in self.channels.get(&key).ok_or(Errno::INVAL)?.ready() {
-            let done = match ready {
-                Ready::Id(id) if self.id(id).is_ok_and(|id| id.listening.is_some()) => {
-                    self.accept_requests(id)
-                }
-                Ready::Id(id) => self.hear(id),
-                Ready::Timer => {
-                    while let Some(id) = self.channels.get(&key).and_then(Channel::overdue) {
-                        self.time_out(id)?;
-                    }
-                    Ok(())
-                }
-            };
-            worked = worked.and(done);
+        for id in self.channel(key)?.ready() {
+            worked = worked.and(self.accept_requests(id)).and(self.hear(id));
+        }
+        while let Some(id) = self.channel(key)?.overdue() {
+            self.time_out(id)?;
         }
         worked
     }
 
     fn hear(&mut self, key: IdKey) -> Result<(), Errno> {
-        let Ok(id) = self.id(key) else { return Ok(()) };
-        let Some((heard, message)) = id.socket.as_ref().and_then(socket::hear) else {
-            return Ok(());
-        };
-        self.heard(key, heard, message)
+        let socket = self.id(key).ok().and_then(|id| id.socket.as_ref());
+        socket.and_then(socket::hear).map_or(Ok(()), |heard| self.heard(key, heard))
     }
 
-    fn heard(&mut self, key: IdKey, heard: Heard, message: Option<Message>) -> Result<(), Errno> {
+    fn heard(&mut self, key: IdKey, (heard, message): socket::Came) -> Result<(), Errno> {
         let id = self.id(key)?;
         let after = id.state.hear(heard, id.service());
         if let Some(message) = message.as_ref().filter(|message| message.kind == Kind::Rep) {
             id.peer = Some(message.clone());
         }
-        self.enter(key, after.state);
-        after.event.map_or(Ok(()), |event| self.report(key, event, message))
+        self.step(key, after, message)
     }
 
-    fn report(&mut self, id: IdKey, event: Event, message: Option<Message>) -> Result<(), Errno> {
+    /// Goes where a step leads, and queues the event of it.
+    fn step(&mut self, id: IdKey, step: Step, message: Option<Message>) -> Result<(), Errno> {
+        self.enter(id, step.state);
+        let Some(event) = step.event else { return Ok(()) };
         self.push(Queued { id, event, request: None, message, arg: 0 })
     }
 
@@ -278,8 +256,7 @@ impl All {
     pub fn time_out(&mut self, key: IdKey) -> Result<(), Errno> {
         let socket = self.id(key)?.socket.as_ref();
         let last = socket.and_then(|it| socket::hear(it).or_else(|| socket::hear_the_last(it)));
-        let (heard, message) = last.unwrap_or((Heard::TimedOut, None));
-        self.heard(key, heard, message)
+        self.heard(key, last.unwrap_or((Heard::TimedOut, None)))
     }
 
     /// Changes the state of an identifier.
@@ -288,11 +265,11 @@ impl All {
         let deadline = state.patience().and_then(|patience| Instant::now().checked_add(patience));
         channel.set_deadline(key, id.deadline, deadline);
         (id.state, id.deadline) = (state, deadline);
-        if !state.is_open() || !state.is_watched(id.service()) {
+        if !state.is_watched(id.service()) {
             id.leave(channel);
         }
         if !state.is_open() {
-            id.socket.take().into_iter().for_each(socket::hang_up);
+            id.socket.take().iter().for_each(socket::end);
         }
     }
 
@@ -306,18 +283,15 @@ impl All {
         let Some(kind) = called.sends else { return Ok(()) };
         message.kind = kind;
         let socket = id.socket.as_ref().ok_or(Errno::INVAL)?;
-        let sent = socket::send(socket, &message);
-        match (sent, kind) {
+        match (socket::send(socket, &message), kind) {
             (Ok(()), _) | (Err(_), Kind::Rej | Kind::Drep) => {}
-            (Err(_), Kind::Dreq) => return self.heard(key, Heard::HungUp, None),
+            (Err(_), Kind::Dreq) => return self.heard(key, (Heard::HungUp, None)),
             (Err(_), _) => {
                 self.enter(key, State::Over);
                 return Err(Errno::INVAL);
             }
         }
-        self.enter(key, called.state);
-        let (id, channel) = self.of(key)?;
-        id.watch(key, channel)
+        self.step(key, called, None)
     }
 
     /// A call that looks for what an identifier connects to: the event comes at once.
@@ -325,9 +299,8 @@ impl All {
     /// # Errors
     /// EINVAL: it has no place in the state.
     pub fn look(&mut self, key: IdKey, call: Call) -> Result<(), Errno> {
-        let Step { state, event, .. } = self.id(key)?.judge(call)?;
-        self.enter(key, state);
-        event.map_or(Ok(()), |event| self.report(key, event, None))
+        let called = self.id(key)?.judge(call)?;
+        self.step(key, called, None)
     }
 
     /// Takes a port.
@@ -339,8 +312,7 @@ impl All {
         let called = id.judge(Call::Bind)?;
         let bound = place.bind(purpose)?;
         (id.local, id.bound) = (Some(bound.place.addr), Some(bound));
-        self.enter(key, called.state);
-        Ok(())
+        self.step(key, called, None)
     }
 
     /// Accepts requests from a bound identifier on, with so many waiting at most.
@@ -356,7 +328,6 @@ impl All {
         channel.watch(&listening.bell, key)?;
         listening.begin(bound)?;
         id.listening = Some(listening);
-        self.enter(key, called.state);
-        Ok(())
+        self.step(key, called, None)
     }
 }

@@ -14,6 +14,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
 
 use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::{KeptFd, above_streams};
+use crate::shm::file_id::FileId;
 
 /// A port space, by its number in `enum rdma_port_space`. The same port of two spaces is not the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,10 +41,10 @@ pub struct Sharing {
 }
 
 /// An address that sockets of a fabric are named after.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The fabric.
-    pub fabric: String,
+    pub fabric: FileId,
     /// Which of its ports of the same number.
     pub space: PortSpace,
     /// An address of this machine, or an unspecified one for all: of both families, unless it is for its own only.
@@ -81,20 +82,18 @@ impl Place {
     }
 
     /// Where a listener may be that this address leads to, the most specific place first.
-    pub fn listeners(&self) -> impl Iterator<Item = Self> {
+    pub fn listeners(&self) -> [Self; 5] {
         let (ip, v4, v6) = (self.ip(), Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into());
         let (own, other): (IpAddr, IpAddr) = if ip.is_ipv4() { (v4, v6) } else { (v6, v4) };
-        [(ip, false), (ip, true), (own, true), (own, false), (other, false)]
-            .map(|(ip, only)| {
-                let (addr, reuse) = (SocketAddr::new(ip, self.addr.port()), false);
-                Self { addr, sharing: Sharing { reuse, only }, ..self.clone() }
-            })
-            .into_iter()
+        [(ip, false), (ip, true), (own, true), (own, false), (other, false)].map(|(ip, only)| {
+            let (addr, reuse) = (SocketAddr::new(ip, self.addr.port()), false);
+            Self { addr, sharing: Sharing { reuse, only }, ..*self }
+        })
     }
 
     /// Whether a request to this address is for who listens here.
     pub fn is_for(&self, addr: SocketAddr) -> bool {
-        Self { addr, ..self.clone() }.listeners().any(|place| place.name() == self.name())
+        Self { addr, ..*self }.listeners().iter().any(|place| place.name() == self.name())
     }
 
     /// Those who have the port in the system's table, but for sockets of these names. An accepted socket has the name of the
@@ -116,7 +115,7 @@ impl Place {
     fn named(&self, name: &str) -> Option<Self> {
         let sharing = Sharing { reuse: name.contains(SHARED), only: name.contains(ONLY) };
         let addr = SocketAddr::new(name.split('+').next()?.parse().ok()?, self.addr.port());
-        Some(Self { addr, sharing, ..self.clone() })
+        Some(Self { addr, sharing, ..*self })
     }
 
     /// Whether both can't have the port, as Linux says it: EADDRNOTAVAIL if either is at all addresses.
@@ -138,8 +137,8 @@ impl Place {
         others.iter().try_for_each(|other| {
             // The one that listens of those who share an address has the name of the address.
             let sharing = Sharing { reuse: true, ..other.sharing };
-            let reuse = others.contains(&Self { sharing, ..other.clone() });
-            self.check_beside(&Self { sharing: Sharing { reuse, ..sharing }, ..other.clone() })
+            let reuse = others.contains(&Self { sharing, ..*other });
+            self.check_beside(&Self { sharing: Sharing { reuse, ..sharing }, ..*other })
         })
     }
 
@@ -169,7 +168,7 @@ impl Place {
         let (count, first) = (ports.len() as u32, random()?);
         for nth in 0..count {
             self.addr.set_port(ports.start + (first.wrapping_add(nth) % count) as u16);
-            let bound = match self.clone().take() {
+            let bound = match self.take() {
                 Err(Errno::ADDRINUSE | Errno::ADDRNOTAVAIL) => continue,
                 taken => taken?,
             };
@@ -239,7 +238,7 @@ pub struct Bound {
 impl Bound {
     /// Shares it with others, or not.
     pub fn share(&mut self, sharing: Sharing) -> Result<(), Errno> {
-        *self = Place { sharing, ..self.place.clone() }.take()?;
+        *self = Place { sharing, ..self.place }.take()?;
         Ok(())
     }
 
@@ -248,12 +247,11 @@ impl Bound {
     /// # Errors
     /// EADDRINUSE, EADDRNOTAVAIL: it is shared.
     pub fn expose(&mut self) -> Result<(), Errno> {
-        let Sharing { reuse: true, only } = self.place.sharing else { return Ok(()) };
-        if self.shared.is_some() {
+        let (Sharing { reuse: true, only }, None) = (self.place.sharing, &self.shared) else {
             return Ok(());
-        }
+        };
         let sharing = Sharing { reuse: false, only };
-        let alone = Place { sharing, ..self.place.clone() }.take()?;
+        let alone = Place { sharing, ..self.place }.take()?;
         alone.place.check(&[alone.name.as_str(), self.name.as_str()])?;
         self.shared = Some(std::mem::replace(&mut self.socket, alone.socket));
         Ok(())

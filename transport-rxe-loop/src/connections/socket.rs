@@ -23,13 +23,15 @@ pub fn send(socket: &KeptFd, message: &Message) -> Result<(), Errno> {
     Ok(())
 }
 
+/// What an end hears, and the message that is.
+pub type Came = (Heard, Option<Message>);
+
 /// What has arrived, with its message; `None` if nothing has.
-pub fn hear(socket: &KeptFd) -> Option<(Heard, Option<Message>)> {
-    let Ok(socket) = socket.get() else { return Some((Heard::HungUp, None)) };
+pub fn hear(socket: &KeptFd) -> Option<Came> {
     // One byte more than a message has, to see that there is too much.
     let mut bytes = [0; MAX + 1];
     loop {
-        return match net::recv(socket, &mut bytes[..], RecvFlags::TRUNC) {
+        return match socket.get().and_then(|fd| net::recv(fd, &mut bytes[..], RecvFlags::TRUNC)) {
             Err(Errno::AGAIN) => None,
             // The peer has left something unread. What it had sent comes next.
             Err(Errno::INTR | Errno::CONNRESET) => continue,
@@ -44,60 +46,47 @@ pub fn hear(socket: &KeptFd) -> Option<(Heard, Option<Message>)> {
 }
 
 /// What had arrived, once nothing more can.
-pub fn hear_the_last(socket: &KeptFd) -> Option<(Heard, Option<Message>)> {
+pub fn hear_the_last(socket: &KeptFd) -> Option<Came> {
     let _ = socket.get().and_then(|socket| net::shutdown(socket, Shutdown::Read));
     hear(socket).filter(|(heard, _)| *heard != Heard::HungUp)
 }
 
-/// Closes a connection's end. The peer learns of it even if a forked child has the socket, too.
-pub fn hang_up(socket: KeptFd) {
-    end(&socket);
-}
-
-/// Ends what goes over a socket, or comes to one, in both directions.
+/// Ends what goes over a socket, or comes to one, in both directions. The peer learns of it even if a forked child has the
+/// socket, too.
 pub fn end(socket: &KeptFd) {
     let _ = socket.get().and_then(|socket| net::shutdown(socket, Shutdown::Both));
 }
 
 /// Rejects what is no request for a listener, or one for another address.
-pub fn refuse(socket: KeptFd) {
-    let _ = send(&socket, &Message { reason: reason::NO_LISTENER, ..Message::of(Kind::Rej) });
-    hang_up(socket);
-}
-
-/// Why a request has not reached a listener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missed {
-    /// There is none.
-    NoListener,
-    /// Too many requests wait for it.
-    Busy,
-    /// The system refused.
-    System(Errno),
+pub fn refuse(socket: &KeptFd) {
+    let _ = send(socket, &Message { reason: reason::NO_LISTENER, ..Message::of(Kind::Rej) });
+    end(socket);
 }
 
 /// Connects a socket to the listener at a place, and sends it a request. It is rung by a socket of datagrams.
+///
+/// # Errors
+/// ECONNREFUSED: there is none. EAGAIN: too many requests wait for it. What else the system refused.
 pub fn request(
     socket: &KeptFd,
     ringer: &KeptFd,
     to: &Place,
     message: &Message,
-) -> Result<(), Missed> {
+) -> Result<(), Errno> {
     for place in to.listeners() {
-        let name = place.socket().map_err(Missed::System)?;
-        let its = socket.get().map_err(Missed::System)?;
+        let (its, name) = (socket.get()?, place.socket()?);
         match retry_on_intr(|| net::connect(its, &name)) {
             Ok(()) => steps::done(Step::Connected),
             Err(Errno::CONNREFUSED) => continue,
             Err(Errno::AGAIN) => {
                 // They may be of processes that died before they rang: has it look at them.
                 ring(ringer, &place, None);
-                return Err(Missed::Busy);
+                return Err(Errno::AGAIN);
             }
-            Err(errno) => return Err(Missed::System(errno)),
+            Err(errno) => return Err(errno),
         }
         if !is_of_this_user(socket) {
-            return Err(Missed::NoListener);
+            break;
         }
         // Where it fails, the listener has gone meanwhile, and the socket says so.
         if send(socket, message).is_ok() {
@@ -105,7 +94,7 @@ pub fn request(
         }
         return Ok(());
     }
-    Err(Missed::NoListener)
+    Err(Errno::CONNREFUSED)
 }
 
 /// Tells the listener at a place of a request that was sent from this address. If its bell is full, a message behind the
@@ -119,12 +108,9 @@ fn announce(socket: &KeptFd, ringer: &KeptFd, place: &Place, from: SocketAddr) {
 /// Has the listener at a place look, for the request from this address or any; false if its bell is full.
 pub fn ring(ringer: &KeptFd, place: &Place, from: Option<SocketAddr>) -> bool {
     let (Ok(ringer), Ok(bell)) = (ringer.get(), place.bell()) else { return true };
-    let bytes = from.map(address_bytes);
+    let bytes = from.map_or_else(|| vec![0], address_bytes);
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    let rung = retry_on_intr(|| {
-        net::sendto(ringer, bytes.as_ref().map_or(&[0][..], |bytes| &bytes[..]), flags, &bell)
-    });
-    rung != Err(Errno::AGAIN)
+    retry_on_intr(|| net::sendto(ringer, &bytes, flags, &bell)) != Err(Errno::AGAIN)
 }
 
 /// Makes a bell unreadable, and adds the addresses from which it was rung; whether it was readable. What is left after so
@@ -133,17 +119,14 @@ pub fn silence(bell: &KeptFd, rings: &mut BTreeSet<SocketAddr>) -> bool {
     const MOST: usize = 4096;
     let Ok(bell) = bell.get() else { return false };
     let mut bytes = [0; ADDRESS + 1];
-    let mut take = || {
+    let take = || {
         let taken = retry_on_intr(|| net::recv(bell, &mut bytes[..], RecvFlags::TRUNC));
         let len = taken.ok()?.1;
         Some(bytes.get(..len).and_then(|bytes| bytes.try_into().ok()).map(address_of))
     };
-    let mut count = 0;
-    while let Some(ring) = take().filter(|_| count < MOST) {
-        rings.extend(ring);
-        count += 1;
-    }
-    count > 0
+    let rung: Vec<_> = std::iter::from_fn(take).take(MOST).collect();
+    rings.extend(rung.iter().flatten());
+    !rung.is_empty()
 }
 
 /// Whether the process at the other end is of this user: the names are everybody's.

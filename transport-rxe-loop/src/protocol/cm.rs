@@ -178,16 +178,10 @@ pub mod reason {
     pub const BY_PEER: i32 = 28;
 }
 
-/// Statuses of an answer to a datagram request, numbers of InfiniBand's specification.
-mod sidr {
-    use super::Status;
-
-    /// There is no listener at the port.
-    pub const UNSUPPORTED: Status = Status(1);
-    /// The program rejected it.
-    pub const REJECTED: Status = Status(2);
-}
-
+/// Status of an answer to a datagram request, a number of InfiniBand's specification: there is no listener at the port.
+const SIDR_UNSUPPORTED: Status = Status(1);
+/// The same: the program rejected it.
+const SIDR_REJECTED: Status = Status(2);
 /// `-ETIMEDOUT`.
 const TIMED_OUT: Status = Status(-110);
 /// Success.
@@ -206,15 +200,7 @@ pub struct Step {
 }
 
 const ADDR_RESOLVED: Event = (EventKind::ADDR_RESOLVED, OK);
-const ADDR_ERROR: EventKind = EventKind::ADDR_ERROR;
 const ROUTE_RESOLVED: Event = (EventKind::ROUTE_RESOLVED, OK);
-
-/// How long a request and an answer wait. InfiniBand's retries take about as long.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a disconnection waits for the peer.
-const DISCONNECTING: Duration = Duration::from_secs(4);
-/// How long an ended connection stays.
-const TIME_WAIT: Duration = Duration::from_secs(1);
 
 impl State {
     /// Hears something, in a state in which the socket is [watched](Self::is_watched), or once its
@@ -223,22 +209,19 @@ impl State {
         use Heard::{Message, TimedOut};
         use State::*;
         let is_datagram = matches!(service, Service::Datagram);
-        let (state, kind, status) = match (self, heard) {
-            (ReqSent, Message(Kind::Rep, _)) if is_datagram => (Over, EventKind::ESTABLISHED, OK),
-            (ReqSent, Message(Kind::Rep, _)) => (RepRcvd, EventKind::CONNECT_RESPONSE, OK),
-            (RepSent, Message(Kind::Rtu, _)) => (Established, EventKind::ESTABLISHED, OK),
-            (ReqSent | RepSent, TimedOut) => (Over, EventKind::UNREACHABLE, TIMED_OUT),
-            (ReqSent | ReqRcvd | RepSent | RepRcvd, heard) => {
-                let (kind, status) = self.rejected(heard, is_datagram);
-                (Over, kind, status)
-            }
-            (Established, Message(Kind::Dreq, _)) => (DreqRcvd, EventKind::DISCONNECTED, OK),
-            (DreqSent, TimedOut) => (TimeWait, EventKind::DISCONNECTED, TIMED_OUT),
-            (Established | DreqSent, _) => (TimeWait, EventKind::DISCONNECTED, OK),
-            (TimeWait, TimedOut) => (Over, EventKind::TIMEWAIT_EXIT, OK),
+        let (state, event) = match (self, heard) {
+            (ReqSent, Message(Kind::Rep, _)) if is_datagram => (Over, (EventKind::ESTABLISHED, OK)),
+            (ReqSent, Message(Kind::Rep, _)) => (RepRcvd, (EventKind::CONNECT_RESPONSE, OK)),
+            (RepSent, Message(Kind::Rtu, _)) => (Established, (EventKind::ESTABLISHED, OK)),
+            (ReqSent | RepSent, TimedOut) => (Over, (EventKind::UNREACHABLE, TIMED_OUT)),
+            (ReqSent | ReqRcvd | RepSent | RepRcvd, _) => (Over, self.rejected(heard, is_datagram)),
+            (Established, Message(Kind::Dreq, _)) => (DreqRcvd, (EventKind::DISCONNECTED, OK)),
+            (DreqSent, TimedOut) => (TimeWait, (EventKind::DISCONNECTED, TIMED_OUT)),
+            (Established | DreqSent, _) => (TimeWait, (EventKind::DISCONNECTED, OK)),
+            (TimeWait, TimedOut) => (Over, (EventKind::TIMEWAIT_EXIT, OK)),
             _ => return Step { state: self, sends: None, event: None },
         };
-        Step { state, sends: None, event: Some((kind, status)) }
+        Step { state, sends: None, event: Some(event) }
     }
 
     /// A call of the user. Where what it sends can't be sent, the peer has hung up.
@@ -246,22 +229,23 @@ impl State {
     /// # Errors
     /// EINVAL: it has no place in this state. EISCONN: what it would bring about is so.
     pub const fn call(self, call: Call, service: Service) -> Result<Step, Errno> {
+        use Call::*;
         use State::*;
         let is_datagram = matches!(service, Service::Datagram);
         let (state, sends, event) = match (call, self) {
-            (Call::Bind, Idle) => (Bound, None, None),
-            (Call::ResolveAddr(OK), Idle | Bound) => (AddrResolved, None, Some(ADDR_RESOLVED)),
-            (Call::ResolveAddr(why), Idle | Bound) => (Bound, None, Some((ADDR_ERROR, why))),
-            (Call::ResolveRoute, AddrResolved) => (RouteResolved, None, Some(ROUTE_RESOLVED)),
-            (Call::Listen, Idle | Bound) => (Listening, None, None),
-            (Call::Connect, RouteResolved) => (ReqSent, Some(Kind::Req), None),
-            (Call::Accept, ReqRcvd) if is_datagram => (Over, Some(Kind::Rep), None),
-            (Call::Accept, ReqRcvd) => (RepSent, Some(Kind::Rep), None),
-            (Call::Reject, ReqRcvd | RepRcvd) => (Over, Some(Kind::Rej), None),
-            (Call::Establish, RepRcvd) => (Established, Some(Kind::Rtu), None),
-            (Call::Notify, Established) => return Err(Errno::ISCONN),
-            (Call::Disconnect, Established) => (DreqSent, Some(Kind::Dreq), None),
-            (Call::Disconnect, DreqRcvd) => (TimeWait, Some(Kind::Drep), None),
+            (Bind, Idle) => (Bound, None, None),
+            (ResolveAddr(OK), Idle | Bound) => (AddrResolved, None, Some(ADDR_RESOLVED)),
+            (ResolveAddr(why), Idle | Bound) => (Bound, None, Some((EventKind::ADDR_ERROR, why))),
+            (ResolveRoute, AddrResolved) => (RouteResolved, None, Some(ROUTE_RESOLVED)),
+            (Listen, Idle | Bound) => (Listening, None, None),
+            (Connect, RouteResolved) => (ReqSent, Some(Kind::Req), None),
+            (Accept, ReqRcvd) if is_datagram => (Over, Some(Kind::Rep), None),
+            (Accept, ReqRcvd) => (RepSent, Some(Kind::Rep), None),
+            (Reject, ReqRcvd | RepRcvd) => (Over, Some(Kind::Rej), None),
+            (Establish, RepRcvd) => (Established, Some(Kind::Rtu), None),
+            (Notify, Established) => return Err(Errno::ISCONN),
+            (Disconnect, Established) => (DreqSent, Some(Kind::Dreq), None),
+            (Disconnect, DreqRcvd) => (TimeWait, Some(Kind::Drep), None),
             (_, state) if state.allows(call, is_datagram) => (state, None, None),
             _ => return Err(Errno::INVAL),
         };
@@ -270,19 +254,17 @@ impl State {
 
     /// Whether a call has its place that changes no state.
     const fn allows(self, call: Call, is_datagram: bool) -> bool {
+        use Call::*;
         use State::*;
         match (call, self) {
             // There is nothing to disconnect, or it was done: Linux takes that, too.
-            (Call::Disconnect, Idle | Bound | AddrResolved | RouteResolved) => false,
-            (Call::Disconnect, _) => true,
-            (Call::Notify, RepSent) => true,
-            (Call::Attributes(_), Idle) => false,
-            (Call::Attributes(_), _) if is_datagram => true,
-            (Call::Attributes(_), ReqRcvd | RepSent | RepRcvd | Established) => true,
-            (Call::Attributes(of_peer), Bound | AddrResolved | RouteResolved | ReqSent) => !of_peer,
-            (Call::ReuseAddr(_), Idle) => true,
-            (Call::ReuseAddr(reuse), state) => reuse && !matches!(state, Listening),
-            (Call::AfOnly, Idle | Bound) => true,
+            (Disconnect, Idle | Bound | AddrResolved | RouteResolved) => false,
+            (Attributes(_), Idle) | (ReuseAddr(_), Listening) => false,
+            (Attributes(_), ReqRcvd | RepSent | RepRcvd | Established) => true,
+            (Attributes(false), Bound | AddrResolved | RouteResolved | ReqSent) => true,
+            (Attributes(_), _) => is_datagram,
+            (ReuseAddr(true), _) | (ReuseAddr(false), Idle) => true,
+            (Disconnect, _) | (Notify, RepSent) | (AfOnly, Idle | Bound) => true,
             _ => false,
         }
     }
@@ -296,8 +278,8 @@ impl State {
         };
         match reason {
             _ if !is_datagram => (EventKind::REJECTED, Status(reason)),
-            reason::NO_LISTENER => (EventKind::UNREACHABLE, sidr::UNSUPPORTED),
-            _ => (EventKind::UNREACHABLE, sidr::REJECTED),
+            reason::NO_LISTENER => (EventKind::UNREACHABLE, SIDR_UNSUPPORTED),
+            _ => (EventKind::UNREACHABLE, SIDR_REJECTED),
         }
     }
 
@@ -316,14 +298,17 @@ impl State {
         !matches!(self, Self::TimeWait | Self::Over)
     }
 
-    /// How long it waits; `None` is without a limit.
+    /// How long it waits: a request and an answer, a disconnection for the peer, and an ended connection to be over. `None` is
+    /// without a limit.
     pub const fn patience(self) -> Option<Duration> {
-        match self {
-            Self::ReqSent | Self::RepSent => Some(PATIENCE),
-            Self::DreqSent => Some(DISCONNECTING),
-            Self::TimeWait => Some(TIME_WAIT),
-            _ => None,
-        }
+        let seconds = match self {
+            // InfiniBand's retries take about as long.
+            Self::ReqSent | Self::RepSent => 20,
+            Self::DreqSent => 4,
+            Self::TimeWait => 1,
+            _ => return None,
+        };
+        Some(Duration::from_secs(seconds))
     }
 }
 

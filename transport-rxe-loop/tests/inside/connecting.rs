@@ -77,10 +77,9 @@ fn who_connects_and_sends_no_request_keeps_nobody_out() {
     let (listener, addr) = Side::listens(&context, 1);
     // It stops, or dies, before it sends the request.
     let silent = || {
-        let place =
-            device.connections.place(PortSpace::TCP, addr, Sharing::default()).listeners().next();
+        let place = device.connections.place(PortSpace::TCP, addr, Sharing::default());
         let silent = socket(SocketType::SEQPACKET).unwrap();
-        connect(silent.unchecked(), &place.unwrap().socket().unwrap()).unwrap();
+        connect(silent.unchecked(), &place.listeners()[0].socket().unwrap()).unwrap();
         silent
     };
     let stopped = silent();

@@ -1,5 +1,7 @@
 //! What the connection manager puts into force: the parameters of a connection, and the attributes of its queue pair.
 
+use std::mem::swap;
+
 use cq_core::cm::ConnParam;
 use cq_core::setup::{Access, AddressVector, Endpoint, Errno, Port, QpAttr, QpState, QpType};
 
@@ -37,7 +39,8 @@ pub fn message(kind: Kind, service: Service, private_data: &[u8]) -> Result<Mess
     if private_data.len() > private_data_size(kind, service) {
         return Err(Errno::EINVAL);
     }
-    Ok(Message { service, private_data: private_data.to_vec(), ..Message::of(kind) })
+    let param = ConnParam { private_data: private_data.to_vec(), ..ConnParam::default() };
+    Ok(Message { service, param, ..Message::of(kind) })
 }
 
 /// A request, or the answer to one, with the parameters of a connection.
@@ -45,44 +48,35 @@ pub fn message(kind: Kind, service: Service, private_data: &[u8]) -> Result<Mess
 /// # Errors
 /// EINVAL: the private data is too long, or the device does not allow so many READs and atomics.
 pub fn parameters(kind: Kind, id: &Id, param: &ConnParam<&[u8]>) -> Result<Message, Errno> {
-    let asked = id.peer.as_ref().filter(|_| kind == Kind::Rep);
+    let asked = id.peer.as_ref().filter(|_| kind == Kind::Rep).map(|peer| &peer.param);
     let bound = |wanted: u8, asked: Option<u8>| match wanted {
         ConnParam::MOST => Ok(asked.unwrap_or(MAX_RD_ATOMIC).min(MAX_RD_ATOMIC)),
         wanted if wanted > MAX_RD_ATOMIC => Err(Errno::EINVAL),
         wanted => Ok(wanted),
     };
-    Ok(Message {
+    let message = message(kind, id.service(), param.private_data)?;
+    let param = ConnParam {
         qp_num: param.qp_num,
-        psn: id.psn,
-        qkey: UDP_QKEY,
         srq: param.srq,
+        private_data: message.param.private_data,
         responder_resources: bound(
             param.responder_resources,
             asked.map(|peer| peer.initiator_depth),
         )?,
         initiator_depth: bound(param.initiator_depth, asked.map(|peer| peer.responder_resources))?,
-        flow_control: param.flow_control.into(),
+        flow_control: param.flow_control,
         retry_count: param.retry_count & 7,
         rnr_retry_count: param.rnr_retry_count & 7,
-        ..message(kind, id.service(), param.private_data)?
-    })
+    };
+    Ok(Message { psn: id.psn, qkey: UDP_QKEY, param, ..message })
 }
 
 /// The parameters of a peer's message, as an event has them: what the one side starts, the other answers.
 pub fn received(message: &Message) -> ConnParam {
-    let size = private_data_size(message.kind, message.service);
-    let mut private_data = message.private_data.clone();
-    private_data.resize(size, 0);
-    ConnParam {
-        qp_num: message.qp_num,
-        srq: message.srq,
-        private_data,
-        responder_resources: message.initiator_depth,
-        initiator_depth: message.responder_resources,
-        flow_control: message.flow_control != 0,
-        retry_count: message.retry_count,
-        rnr_retry_count: message.rnr_retry_count,
-    }
+    let mut param = message.param.clone();
+    param.private_data.resize(private_data_size(message.kind, message.service), 0);
+    swap(&mut param.responder_resources, &mut param.initiator_depth);
+    param
 }
 
 /// The attributes with which an identifier's queue pair goes to a state.
@@ -106,7 +100,7 @@ pub fn of_state(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
     let attr = match to {
         QpState::INIT => QpAttr::init(port, access),
         QpState::RTR => {
-            let &Message { qp_num, psn, initiator_depth, .. } = peer?;
+            let &Message { psn, param: ConnParam { qp_num, initiator_depth, .. }, .. } = peer?;
             let (lid, gid, mtu) = (port.lid, port.gid, port.mtu);
             // With a traffic class it has a global route, which carries that.
             let mut av = AddressVector::of(port, gid, if id.tos == 0 { lid } else { 0 });
@@ -117,15 +111,15 @@ pub fn of_state(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
                 .max_dest_rd_atomic(initiator_depth.min(MAX_RD_ATOMIC))
         }
         QpState::RTS => {
-            let &Message { responder_resources, rnr_retry_count, kind, .. } = peer?;
+            let Message { kind, param, .. } = peer?;
             // The passive side tries as often as the request says, the active one as it has said itself.
-            let retries = if kind == Kind::Req { peer?.retry_count } else { id.retry_count };
+            let retries = if *kind == Kind::Req { param.retry_count } else { id.retry_count };
             QpAttr::rts()
                 .sq_psn(id.psn)
                 .timeout(id.ack_timeout.unwrap_or(TIMEOUT))
                 .retry_cnt(retries)
-                .rnr_retry(rnr_retry_count)
-                .max_rd_atomic(responder_resources.min(MAX_RD_ATOMIC))
+                .rnr_retry(param.rnr_retry_count)
+                .max_rd_atomic(param.responder_resources.min(MAX_RD_ATOMIC))
         }
         _ => return Err(Errno::EINVAL),
     };

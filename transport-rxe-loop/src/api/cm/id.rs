@@ -93,7 +93,8 @@ impl EventChannel {
     /// The system refused. EBADF: the program has closed the descriptor.
     pub fn block(&self, deadline: Option<Instant>) -> Result<Woken, EventError> {
         let refused = |errno: rustix::io::Errno| EventError::Device(errno.raw_os_error());
-        self.device.connections.lock().and_then(|all| all.check(self.key)).map_err(refused)?;
+        let all = self.device.connections.lock();
+        all.and_then(|mut all| all.channel(self.key)?.epoll().map(drop)).map_err(refused)?;
         descriptor::block(&*self.fd, deadline)
     }
 
@@ -245,7 +246,7 @@ impl CmId {
             let (Some(local), Some(remote)) = (id.local, id.remote) else {
                 return Err(rustix::io::Errno::INVAL);
             };
-            id.retry_count = message.retry_count;
+            id.retry_count = message.param.retry_count;
             let place = connections.place(id.space, remote, id.sharing);
             Ok(Request::new(place, Message { addresses: [local, remote], ..message }))
         })?;

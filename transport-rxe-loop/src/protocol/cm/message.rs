@@ -2,14 +2,18 @@
 //! refused.
 //!
 //! ```
+//! use cq_core::cm::ConnParam;
 //! use transport_rxe_loop::protocol::cm::message::{Kind, Message};
 //!
-//! let message = Message { qp_num: 17, private_data: b"hello".to_vec(), ..Message::of(Kind::Rep) };
+//! let param = ConnParam::new(17, b"hello".to_vec());
+//! let message = Message { param, ..Message::of(Kind::Rep) };
 //! assert_eq!(Message::from_bytes(&message.to_bytes()), Some(message));
 //! assert_eq!(Message::from_bytes(b"hello"), None);
 //! ```
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use cq_core::cm::ConnParam;
 
 use super::{Heard, Service};
 
@@ -47,28 +51,14 @@ pub struct Message {
     pub service: Service,
     /// REQ: the addresses of the active side, and of the passive one.
     pub addresses: [SocketAddr; 2],
-    /// REQ, REP: the sender's queue pair, its first packet, and the key of a datagram queue pair.
-    pub qp_num: u32,
-    /// See [`qp_num`](Self::qp_num).
+    /// REQ, REP: the first packet of the sender's queue pair.
     pub psn: u32,
-    /// See [`qp_num`](Self::qp_num).
+    /// REQ, REP: the key of the sender's queue pair, for datagrams.
     pub qkey: u32,
     /// REJ: the reason.
     pub reason: i32,
-    /// REQ, REP: whether the queue pair takes its receives from a shared queue.
-    pub srq: bool,
-    /// REQ, REP: how many READs and atomics of the peer the sender answers at once.
-    pub responder_resources: u8,
-    /// REQ, REP: how many of its own it has under way.
-    pub initiator_depth: u8,
-    /// REQ, REP: whether there is flow control.
-    pub flow_control: u8,
-    /// REQ: how often the peer is to try again where nobody answers.
-    pub retry_count: u8,
-    /// REQ, REP: how often the peer is to try again where there is no receive.
-    pub rnr_retry_count: u8,
-    /// REQ, REP, REJ: the user's.
-    pub private_data: Vec<u8>,
+    /// REQ, REP: the sender's parameters; nobody uses the retry count of a REP. REJ: the private data alone.
+    pub param: ConnParam,
 }
 
 /// The first bytes of each message of this version.
@@ -84,22 +74,15 @@ const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0
 impl Message {
     /// A message with nothing in it.
     #[must_use]
-    pub const fn of(kind: Kind) -> Self {
+    pub fn of(kind: Kind) -> Self {
         Self {
             kind,
             service: Service::Connection,
             addresses: [NOWHERE; 2],
-            qp_num: 0,
             psn: 0,
             qkey: 0,
             reason: 0,
-            srq: false,
-            responder_resources: 0,
-            initiator_depth: 0,
-            flow_control: 0,
-            retry_count: 0,
-            rnr_retry_count: 0,
-            private_data: Vec::new(),
+            param: ConnParam::default(),
         }
     }
 
@@ -112,18 +95,19 @@ impl Message {
     /// Its bytes. Private data of more than 255 bytes is cut off: callers bound it by what the kind carries.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let len = self.private_data.len().min(u8::MAX.into());
+        let param = &self.param;
+        let len = param.private_data.len().min(u8::MAX.into());
         let mut bytes = Vec::with_capacity(HEAD + len);
         bytes.extend(MAGIC);
-        bytes.extend([self.kind as u8, (self.service == Service::Datagram).into()]);
+        bytes.extend([self.kind as u8, self.service as u8]);
         self.addresses.into_iter().for_each(|address| bytes.extend(address_bytes(address)));
-        for number in [self.qp_num, self.psn, self.qkey, self.reason.cast_unsigned()] {
+        for number in [param.qp_num, self.psn, self.qkey, self.reason.cast_unsigned()] {
             bytes.extend(number.to_be_bytes());
         }
-        bytes.extend([self.srq.into(), self.responder_resources, self.initiator_depth]);
-        bytes.extend([self.flow_control, self.retry_count, self.rnr_retry_count]);
+        bytes.extend([param.srq.into(), param.responder_resources, param.initiator_depth]);
+        bytes.extend([param.flow_control.into(), param.retry_count, param.rnr_retry_count]);
         bytes.extend([0, len as u8]);
-        bytes.extend(&self.private_data[..len]);
+        bytes.extend(&param.private_data[..len]);
         bytes
     }
 
@@ -136,33 +120,26 @@ impl Message {
         }
         let [kind, service] = take(&mut rest)?;
         let kind = Kind::ALL.into_iter().find(|&known| known as u8 == kind)?;
-        let service = match service {
-            0 => Service::Connection,
-            1 => Service::Datagram,
-            _ => return None,
-        };
+        let &service = [Service::Connection, Service::Datagram].get(usize::from(service))?;
         let addresses = [address_of(take(&mut rest)?), address_of(take(&mut rest)?)];
         let mut number = || take(&mut rest).map(u32::from_be_bytes);
         let [qp_num, psn, qkey, reason] = [number()?, number()?, number()?, number()?];
         let [srq, responder_resources, initiator_depth] = take(&mut rest)?;
         let [flow_control, retry_count, rnr_retry_count] = take(&mut rest)?;
         let [_, len] = take(&mut rest)?;
-        (rest.len() == len.into()).then(|| Self {
-            kind,
-            service,
-            addresses,
+        let param = ConnParam {
             qp_num,
-            psn,
-            qkey,
-            reason: reason.cast_signed(),
             srq: srq != 0,
+            private_data: rest.to_vec(),
             responder_resources,
             initiator_depth,
-            flow_control,
+            flow_control: flow_control != 0,
             retry_count,
             rnr_retry_count,
-            private_data: rest.to_vec(),
-        })
+        };
+        let reason = reason.cast_signed();
+        let message = Self { kind, service, addresses, psn, qkey, reason, param };
+        (rest.len() == len.into()).then_some(message)
     }
 }
 
@@ -171,16 +148,12 @@ pub const ADDRESS: usize = 18;
 
 /// An address as bytes, an IPv4 one as the IPv6 one that it is mapped to.
 #[must_use]
-pub fn address_bytes(address: SocketAddr) -> [u8; ADDRESS] {
+pub fn address_bytes(address: SocketAddr) -> Vec<u8> {
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
         IpAddr::V6(ip) => ip,
     };
-    let mut bytes = [0; ADDRESS];
-    let (first, port) = bytes.split_at_mut(size_of_val(&ip.octets()));
-    first.copy_from_slice(&ip.octets());
-    port.copy_from_slice(&address.port().to_be_bytes());
-    bytes
+    [&ip.octets()[..], &address.port().to_be_bytes()].concat()
 }
 
 /// The address of these bytes.

@@ -2,6 +2,8 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use cq_core::cm::ConnParam;
+
 use super::message::Message;
 use super::*;
 
@@ -365,6 +367,19 @@ fn each_call_has_its_place_where_the_table_says_and_nowhere_else() {
     }
 }
 
+/// So no other call has a socket that it begins to watch.
+#[test]
+fn what_is_heard_begins_where_an_identifier_listens_or_requests_a_connection() {
+    for (name, call) in CALLS {
+        for (state, service) in STATES.iter().flat_map(|&it| [(it, RC), (it, Service::Datagram)]) {
+            let Ok(called) = state.call(call, service) else { continue };
+            let begins = !state.is_watched(service) && called.state.is_watched(service);
+            let may_begin = matches!(call, Call::Listen | Call::Connect);
+            assert_eq!(begins, may_begin, "{name} in {state:?}");
+        }
+    }
+}
+
 #[test]
 fn a_datagram_service_has_one_answer() {
     let hear = |heard| State::ReqSent.hear(heard, Service::Datagram);
@@ -395,17 +410,19 @@ fn messages_arrive_as_they_were_sent_and_other_bytes_do_not() {
     let message = Message {
         service: Service::Datagram,
         addresses: ["192.0.2.1:1".parse().unwrap(), "[2001:db8::1]:65535".parse().unwrap()],
-        qp_num: 1,
         psn: 2,
         qkey: 3,
         reason: -4,
-        srq: true,
-        responder_resources: 5,
-        initiator_depth: 6,
-        flow_control: 7,
-        retry_count: 8,
-        rnr_retry_count: 9,
-        private_data: vec![10; 255],
+        param: ConnParam {
+            qp_num: 1,
+            srq: true,
+            private_data: vec![10; 255],
+            responder_resources: 5,
+            initiator_depth: 6,
+            flow_control: true,
+            retry_count: 8,
+            rnr_retry_count: 9,
+        },
         ..Message::of(Kind::Req)
     };
     let bytes = message.to_bytes();
