@@ -145,7 +145,7 @@ pub static STAGES: [Stage; 15] = [
         .long("thousands of kills, corrupted fabrics and random inputs, also without debug assertions")
         .shares(&[Shared::Debug]),
     Stage::new("soft-roce", 390, soft_roce::run)
-        .shows("the transport for libibverbs works on Linux' Soft-RoCE driver, also between two hosts")
+        .shows("the transport for libibverbs works on Linux' Soft-RoCE driver, also between two hosts; connecting by addresses gives on the loopback what it gives there, except for listed differences")
         .why("only an independent driver detects a mistake that the loopback and the model share")
         .shares(&[Shared::Guest])
         .packages(&[libibverbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES]),

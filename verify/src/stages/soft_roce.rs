@@ -1,4 +1,5 @@
-//! Everything on real verbs: libibverbs and Linux's Soft-RoCE driver, in a [guest](crate::guest).
+//! Everything on real verbs: libibverbs and Linux's Soft-RoCE driver, in a [guest](crate::guest). And
+//! [connecting](cells) there and on the loopback, compared.
 
 use serde_json::Value;
 
@@ -7,6 +8,8 @@ use super::{last_words, libibverbs};
 use crate::guest::tasks::{End, Ran, Task};
 use crate::guest::{Guest, Load, Program};
 use crate::run::{Job, Stop};
+
+mod cells;
 
 /// What is to be seen in the guest, or between two of them.
 type Check = (Task, Judge);
@@ -41,7 +44,7 @@ const WIRED: [Measured; 2] = [
 type Row = (&'static str, u32, &'static str, Judge);
 
 /// What else runs in the guest.
-const OTHERS: [Row; 6] = [
+const OTHERS: [Row; 7] = [
     ("no such device", 10, "cqperf --transport verbs --device none pingpong; [ $? = 3 ]", one_line),
     ("differential", 200, "differential --transport verbs", said),
     ("replicated log", 60, "replicated_log verbs", said),
@@ -49,7 +52,11 @@ const OTHERS: [Row; 6] = [
     // It is seen to work; times under emulation say nothing.
     ("bench transport", 180, "transport --bench --quick", succeeded),
     ("devices", 10, "rdma link", said),
+    // It leaves processes behind that the driver keeps for a while.
+    (CELLS, 180, cells::COMMAND, succeeded),
 ];
+/// What is compared with the loopback.
+const CELLS: &str = "connecting";
 
 /// What the first of two hosts runs.
 const LISTENS: [Row; 3] = [
@@ -79,6 +86,8 @@ const VALGRIND: &[&str] = &[
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     let tests = libibverbs::build(job, libibverbs::TESTS)?;
     let programs = libibverbs::build(job, &format!("{PROGRAMS} {}", libibverbs::SELECTION))?;
+    let connecting = cells::build(job)?;
+    let here = cells::here(&connecting, job)?;
     let alone = ALONE.map(|(name, told)| (name, format!("cqperf --transport verbs {told} --json")));
     let alone = tests.iter().map(tests_of).chain(alone.map(measured)).chain(OTHERS.map(check));
     let connects = WIRED.map(|(name, told)| {
@@ -94,13 +103,19 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     let load = Load {
         files: VALGRIND,
         lists: ["alone", "first", "second"].into_iter().zip(checks.iter().map(tasks)).collect(),
-        programs: [tests, programs].concat(),
+        programs: [tests, programs, vec![connecting]].concat(),
     };
     let guest = Guest::prepare("soft-roce", &load, job)?;
     let ran = guest.run("alone", job)?;
     let [first, second] = guest.run_wired(["first", "second"], job)?;
     let words = judge(checks.iter().flatten().zip(ran.iter().chain(&first).chain(&second)))?;
-    Ok(format!("{} checks in a guest and between two\n{}", words.len(), words.join("\n")))
+    let linux = ran.iter().find(|ran| ran.name == CELLS).map_or("", |ran| &ran.output);
+    let compared = cells::compare(&here, linux).map_err(Stop::Failed)?;
+    Ok(format!(
+        "{} checks in a guest and between two; connecting: {compared}\n{}",
+        words.len(),
+        words.join("\n")
+    ))
 }
 
 fn measured((name, command): (&str, String)) -> Check {
