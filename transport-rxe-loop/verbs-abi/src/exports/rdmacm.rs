@@ -7,7 +7,7 @@ use crate::raw::addr_info::Results;
 use crate::raw::system::{Returned, uncancelled};
 use crate::raw::{Argument, In, InOut, Memory, Out};
 use crate::rdmacm::addr_info::{self, Unresolved};
-use crate::rdmacm::{channel, connect, devices, ep, event, id, make, qp, srq};
+use crate::rdmacm::{channel, connect, devices, ep, event, id, make, objects, qp, srq};
 use crate::sys::*;
 use crate::words;
 
@@ -84,7 +84,7 @@ exported! {
     rdma_create_event_channel() -> *mut rdma_event_channel = pointer(create_event_channel);
     rdma_destroy_event_channel(channel: *mut rdma_event_channel) =
         plain(channel::destroy_event_channel);
-    rdma_ack_cm_event(event: *mut rdma_cm_event) -> c_int = zero(event::ack_cm_event);
+    rdma_ack_cm_event(event: *mut rdma_cm_event) -> c_int = zero(objects::ack_cm_event);
 
     rdma_create_id(
         channel: *mut rdma_event_channel, id: *mut *mut rdma_cm_id, context: *mut c_void,

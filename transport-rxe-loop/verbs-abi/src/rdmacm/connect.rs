@@ -3,7 +3,6 @@
 
 use std::mem::offset_of;
 use std::net::SocketAddr;
-use std::ptr;
 
 use cq_core::cm::{ConnParam, EventKind, Status};
 use cq_core::setup::QpState;
@@ -16,11 +15,9 @@ use crate::raw::system::uncancelled;
 use crate::raw::{In, InOut, Out, Slot};
 use crate::rdmacm::event;
 use crate::rdmacm::id::{IDS, Id, channel_of, is_datagram, qp_of};
-use crate::rdmacm::objects::{CHANNELS, EVENTS};
+use crate::rdmacm::objects::{CHANNELS, EVENT, EVENTS, forget_event};
 use crate::rdmacm::{address, qp};
 use crate::sys::*;
-
-const EVENT: usize = offset_of!(rdma_cm_id, event);
 
 /// A step of an identifier's connection.
 fn step(
@@ -50,16 +47,6 @@ pub fn complete(slot: &'static Slot<Id>) -> Result<(), Errno> {
         _ if kind == RDMA_CM_EVENT_REJECTED => Err(Errno::of(libc::ECONNREFUSED)),
         // Below 0 it is an errno, above a reason of the connection manager's.
         status => Err(Errno::of(status.wrapping_abs())),
-    }
-}
-
-/// Acknowledges the event of a synchronous identifier's last call.
-pub fn forget_event(slot: &Slot<Id>) {
-    let last = slot.load::<*mut rdma_cm_event>(EVENT);
-    if !last.is_null() {
-        slot.store(EVENT, ptr::null_mut::<rdma_cm_event>());
-        // The program may have done it.
-        let _ = event::ack_cm_event(last);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::raw::cm::{Kept, Target, like};
 use crate::raw::system::uncancelled;
 use crate::raw::{Functions, In, InOut, Out, Slot};
 use crate::rdmacm::id::{IDS, Id, channel_of};
-use crate::rdmacm::objects::{CHANNELS, EVENTS};
+use crate::rdmacm::objects::{CHANNELS, EVENT, EVENTS, ack_cm_event, forget_event};
 use crate::rdmacm::{connect, event, make, qp, srq};
 use crate::sys::*;
 
@@ -80,11 +80,11 @@ pub fn get_request(listen: *const rdma_cm_id, id: Out<'_, *mut rdma_cm_id>) -> R
     if !is_synchronous {
         return Err(Errno::INVAL);
     }
-    connect::forget_event(slot);
+    forget_event(slot);
     let face = event::next(CHANNELS.find(channel_of(slot))?)?;
     uncancelled(|| {
-        let request = request_of(face, template).inspect_err(|_| _ = event::ack_cm_event(face))?;
-        request.store(offset_of!(rdma_cm_id, event), face);
+        let request = request_of(face, template).inspect_err(|_| _ = ack_cm_event(face))?;
+        request.store(EVENT, face);
         id.put(request.face())
     })
 }

@@ -1,4 +1,4 @@
-//! Events: `rdma_get_cm_event(3)` and `rdma_ack_cm_event(3)`. An event of an identifier that has a queue pair is told
+//! Events: `rdma_get_cm_event(3)`. An event of an identifier that has a queue pair is told
 //! once the queue pair has followed it: an answer connects it, a rejection fails it.
 
 use std::mem::offset_of;
@@ -185,14 +185,6 @@ fn ud_param(event: &CmEvent, data: &Data, qkey: u32) -> Result<rdma_ud_param, Er
     let ((private_data, private_data_len), qp_num) = (data.parts(), event.param.qp_num);
     let ah_attr = ah::attr(&AddressVector::of(&port, port.gid, port.lid));
     Ok(rdma_ud_param { private_data, private_data_len, ah_attr, qp_num, qkey })
-}
-
-/// `rdma_ack_cm_event(3)`. -1 with EINVAL, ENOENT: no event, or it was acknowledged.
-pub fn ack_cm_event(event: *const rdma_cm_event) -> Result<(), Errno> {
-    EVENTS.destroy(event, |taken| {
-        taken.of.side().reports.acknowledge(1);
-        Ok(())
-    })
 }
 
 #[cfg(test)]

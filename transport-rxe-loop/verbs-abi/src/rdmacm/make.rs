@@ -11,10 +11,9 @@ use crate::qp;
 use crate::raw::{Functions, Out, Slot};
 use crate::rdmacm::address;
 use crate::rdmacm::channel;
-use crate::rdmacm::connect::forget_event;
 use crate::rdmacm::devices::{device, existing};
 use crate::rdmacm::id::{BY_KEY, IDS, Id, channel_of};
-use crate::rdmacm::objects::{CHANNELS, Channel};
+use crate::rdmacm::objects::{CHANNELS, Channel, forget_event};
 use crate::sys::*;
 
 /// `rdma_create_id(3)`; synchronous without a channel. -1 with EOPNOTSUPP: another port space. EINVAL: no buffer. ENOENT: no

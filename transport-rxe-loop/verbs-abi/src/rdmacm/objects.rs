@@ -1,7 +1,11 @@
-//! Event channels, and the events that a program has taken.
+//! Event channels, and the events that a program has taken, until it acknowledges them.
+
+use std::mem::offset_of;
+use std::ptr;
 
 use transport_rxe_loop::cm::EventChannel;
 
+use crate::errno::Errno;
 use crate::raw::cm::Data;
 use crate::raw::{Kind, Slot, Table};
 use crate::rdmacm::id::Id;
@@ -42,3 +46,24 @@ impl Kind for Taken {
 
 /// Those of this process.
 pub static EVENTS: Table<Taken> = Table::new();
+
+/// Where a synchronous identifier has the event of its last call.
+pub const EVENT: usize = offset_of!(rdma_cm_id, event);
+
+/// `rdma_ack_cm_event(3)`. -1 with EINVAL, ENOENT: no event, or it was acknowledged.
+pub fn ack_cm_event(event: *const rdma_cm_event) -> Result<(), Errno> {
+    EVENTS.destroy(event, |taken| {
+        taken.of.side().reports.acknowledge(1);
+        Ok(())
+    })
+}
+
+/// Acknowledges the event of a synchronous identifier's last call.
+pub fn forget_event(slot: &Slot<Id>) {
+    let last = slot.load::<*mut rdma_cm_event>(EVENT);
+    if !last.is_null() {
+        slot.store(EVENT, ptr::null_mut::<rdma_cm_event>());
+        // The program may have done it.
+        let _ = ack_cm_event(last);
+    }
+}
