@@ -49,8 +49,8 @@
 //! Any IPv4 or IPv6 address of this machine leads to the device of the same fabric; for any other the event is ADDR_ERROR.
 //! Ports belong to a fabric: two fabrics have the same ports, and they are not those of TCP. A port is free when its holder
 //! is dropped or dies; a forked child keeps its parent's until it executes another program or ends. Processes connect that
-//! are in the same network namespace. An unspecified address, 0.0.0.0 or ::, stands for all addresses of both families,
-//! unless an [option](IdOption) says otherwise: while it has a port, no other address can. Ports below
+//! are in the same network namespace. An unspecified address stands for all addresses of its family, and :: for those of both,
+//! unless an [option](IdOption) says otherwise; while it has a port, no other address of either family can. Ports below
 //! `net.ipv4.ip_unprivileged_port_start` need CAP_NET_BIND_SERVICE.
 //!
 //! # States

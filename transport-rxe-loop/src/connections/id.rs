@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::channel::Channel;
 use super::listening::Listening;
-use super::port::{Bound, PortSpace, Sharing};
+use super::port::{Bound, PortSpace, Sharing, is_of_its_family};
 use super::{ChannelKey, IdKey};
 use crate::protocol::cm::message::Message;
 use crate::protocol::cm::{Call, Service, State, Step};
@@ -27,7 +27,10 @@ pub struct Id {
     pub tos: u8,
     /// RDMA_OPTION_ID_ACK_TIMEOUT.
     pub ack_timeout: Option<u8>,
-    pub sharing: Sharing,
+    /// RDMA_OPTION_ID_REUSEADDR.
+    pub reuse: bool,
+    /// RDMA_OPTION_ID_AFONLY, where the program has set it.
+    pub only: Option<bool>,
     /// How often its sends are tried again, as it has asked for.
     pub retry_count: u8,
     pub state: State,
@@ -54,7 +57,8 @@ impl Id {
             psn: random >> 8,
             tos: 0,
             ack_timeout: None,
-            sharing: Sharing { reuse: false, only: false },
+            reuse: false,
+            only: None,
             retry_count: 0,
             state: State::Idle,
             socket: None,
@@ -83,16 +87,23 @@ impl Id {
         self.state.call(call, self.service())
     }
 
+    /// With whom it shares its port at an address.
+    pub fn sharing(&self, addr: SocketAddr) -> Result<Sharing, Errno> {
+        let only = self.only.map_or_else(|| is_of_its_family(addr), Ok)?;
+        Ok(Sharing { reuse: self.reuse, only })
+    }
+
     /// Shares its port with others, or not.
     ///
     /// # Errors
     /// EINVAL: it listens, or is too far for that. The system refused.
-    pub fn share(&mut self, call: Call, sharing: Sharing) -> Result<(), Errno> {
+    pub fn share(&mut self, call: Call, reuse: bool, only: Option<bool>) -> Result<(), Errno> {
         _ = self.judge(call)?;
         if let Some(bound) = &mut self.bound {
-            bound.share(sharing)?;
+            let only = only.unwrap_or(bound.place.sharing.only);
+            bound.share(Sharing { reuse, only })?;
         }
-        self.sharing = sharing;
+        (self.reuse, self.only) = (reuse, only);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! What a listener has beside its port, and how it takes requests.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::mem::take;
 use std::net::SocketAddr;
 
@@ -25,8 +25,8 @@ pub struct Listening {
     backlog: usize,
     /// There was no space for another: requests may be there that have rung.
     is_behind: bool,
-    /// From where it was rung, for requests that it has not seen.
-    rings: BTreeSet<SocketAddr>,
+    /// From where it was rung, and how often, for requests that it has not seen.
+    rings: BTreeMap<SocketAddr, usize>,
     /// Who has connected, and not sent a request yet, or not rung. They may stay so: they are not counted as waiting.
     silent: Vec<Silent>,
 }
@@ -43,7 +43,7 @@ impl Listening {
         let backlog = if backlog <= 0 { MAX_BACKLOG } else { backlog.min(MAX_BACKLOG) };
         let bell = super::port::socket(SocketType::DGRAM)?;
         net::bind(bell.unchecked(), &bound.place.bell()?)?;
-        let (backlog, rings, silent) = (backlog as usize, BTreeSet::new(), Vec::new());
+        let (backlog, rings, silent) = (backlog as usize, BTreeMap::new(), Vec::new());
         Ok(Self { bell, backlog, is_behind: false, rings, silent })
     }
 
@@ -105,7 +105,8 @@ impl Listening {
                 Some(_) => return socket::refuse(&socket),
             },
         };
-        let is_announced = self.rings.remove(&request.addresses[0])
+        let rings = self.rings.get_mut(&request.addresses[0]).filter(|rings| **rings > 0);
+        let is_announced = rings.map(|rings| *rings -= 1).is_some()
             || match socket::receive(&socket) {
                 None => return self.silent.push((socket, Some(request))),
                 Some((_, Some(Message { kind: Kind::Announced, .. }))) => true,
@@ -167,8 +168,6 @@ impl All {
         (id.socket, id.local, id.remote) = (Some(socket), Some(to), Some(from));
         id.peer = Some(message.clone());
         self.enter(request, State::ReqRcvd);
-        let (id, channel) = self.of(request)?;
-        id.watch(request, channel).inspect_err(|_| self.destroy(request))?;
         let (event, request) = ((EventKind::CONNECT_REQUEST, OK), Some(request));
         self.push(Queued { id: key, event, request, message: Some(message), arg: 0 })
     }

@@ -31,7 +31,7 @@ use self::id::Id;
 use self::listening::Listening;
 use self::port::{Place, PortSpace, Purpose, Sharing};
 use crate::protocol::cm::message::{Kind, Message};
-use crate::protocol::cm::{Call, Event, Received, State, Step};
+use crate::protocol::cm::{Call, Event, Received, Service, State, Step};
 use crate::shm::Shm;
 use crate::shm::system::SystemError;
 
@@ -193,14 +193,13 @@ impl All {
         channel.set_deadline(key, deadline, None);
         id.channel = to;
         self.channel(to)?.set_deadline(key, None, deadline);
-        let mut moved = Ok(());
         for event in events {
             if let Some(request) = event.request {
-                moved = moved.and(self.migrate(request, to));
+                self.id(request)?.channel = to;
             }
-            self.of(key)?.1.push(event);
+            self.channel(to)?.push(event);
         }
-        moved
+        Ok(())
     }
 
     /// Takes the oldest event of a channel.
@@ -278,18 +277,32 @@ impl All {
         }
     }
 
+    /// Lets events of an identifier that has come with a request come, as they may do already.
+    pub fn begin(&mut self, key: IdKey) -> Result<(), Errno> {
+        let (id, channel) = self.of(key)?;
+        match id.watch(key, channel) {
+            Err(Errno::EXIST) => Ok(()),
+            begun => begun,
+        }
+    }
+
     /// Carries out a call that sends a message.
     ///
     /// # Errors
-    /// EINVAL: it has no place in the state, or the peer has gone.
+    /// EINVAL: it has no place in the state, or the peer has gone. The system does not watch for the peer's confirmation.
     pub fn call(&mut self, key: IdKey, call: Call, mut message: Message) -> Result<(), Errno> {
-        let id = self.id(key)?;
-        let called = id.judge(call)?;
+        let called = self.id(key)?.judge(call)?;
         let Some(kind) = called.sends else { return Ok(()) };
         message.kind = kind;
+        if kind == Kind::Rep {
+            self.begin(key)?;
+        }
+        let id = self.id(key)?;
         let socket = id.socket.as_ref().ok_or(Errno::INVAL)?;
         match (socket::send(socket, &message), kind) {
             (Ok(()), _) | (Err(_), Kind::Rej | Kind::Drep) => {}
+            // Nobody waits for more than that.
+            (Err(_), Kind::Rep) if id.service() == Service::Datagram => {}
             (Err(_), Kind::Dreq) => return self.received(key, (Received::HungUp, None)),
             (Err(_), _) => {
                 self.enter(key, State::Over);
@@ -332,7 +345,7 @@ impl All {
         let listening = Listening::new(bound, backlog)?;
         channel.watch(&listening.bell, key)?;
         listening.begin(bound)?;
-        id.listening = Some(listening);
+        (id.reuse, id.listening) = (false, Some(listening));
         self.step(key, called, None)
     }
 }

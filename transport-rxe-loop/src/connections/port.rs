@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
+use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::{KeptFd, above_streams};
@@ -36,7 +36,8 @@ impl PortSpace {
 pub struct Sharing {
     /// RDMA_OPTION_ID_REUSEADDR: with others at the same address that have this, too.
     pub reuse: bool,
-    /// RDMA_OPTION_ID_AFONLY: with others of another family that have this, too.
+    /// RDMA_OPTION_ID_AFONLY: an unspecified address stands for its family alone, and others of the other family that have this,
+    /// too, may have the port.
     pub only: bool,
 }
 
@@ -85,7 +86,7 @@ impl Place {
     pub fn listeners(&self) -> [Self; 5] {
         let (ip, v4, v6) = (self.ip(), Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into());
         let (own, other): (IpAddr, IpAddr) = if ip.is_ipv4() { (v4, v6) } else { (v6, v4) };
-        [(ip, false), (own, false), (other, false), (ip, true), (own, true)].map(|(ip, only)| {
+        [(ip, true), (own, true), (ip, false), (own, false), (other, false)].map(|(ip, only)| {
             let (addr, reuse) = (SocketAddr::new(ip, self.addr.port()), false);
             Self { addr, sharing: Sharing { reuse, only }, ..*self }
         })
@@ -133,23 +134,21 @@ impl Place {
     }
 
     fn check(&self, own: &[&str]) -> Result<(), Errno> {
-        let others = self.others(own)?;
-        others.iter().try_for_each(|other| {
-            // The one that listens of those who share an address has the name of the address.
-            let sharing = Sharing { reuse: true, ..other.sharing };
-            let reuse = others.contains(&Self { sharing, ..*other });
-            self.check_beside(&Self { sharing: Sharing { reuse, ..sharing }, ..*other })
-        })
+        self.others(own)?.iter().try_for_each(|other| self.check_beside(other))
     }
 
     /// Takes the port, or any where it is 0. Who only connects from there gets any that no other one was given.
     ///
     /// # Errors
     /// EADDRINUSE: it is taken. EADDRNOTAVAIL: the same, and one of the two is at all addresses; none is free; the address is
-    /// not of this machine. EACCES: it is a privileged one.
+    /// not of this machine. EACCES: it is a privileged one. EINVAL: it is a link's, without its scope.
     pub fn bind(self, purpose: Purpose) -> Result<Bound, Errno> {
-        if !is_local(self.addr) {
-            return Err(Errno::ADDRNOTAVAIL);
+        match self.addr {
+            SocketAddr::V6(it) if it.ip().is_unicast_link_local() && it.scope_id() == 0 => {
+                return Err(Errno::INVAL);
+            }
+            addr if !is_local(addr) => return Err(Errno::ADDRNOTAVAIL),
+            _ => {}
         }
         match self.addr.port() {
             0 => self.bind_one_of(EPHEMERAL, purpose),
@@ -173,7 +172,8 @@ impl Place {
                 taken => taken?,
             };
             // A program may have it at another address.
-            if purpose == Purpose::Connect || self.others(&[bound.name.as_str()])?.is_empty() {
+            let is_its_own = purpose == Purpose::Connect && !self.sharing.reuse;
+            if is_its_own || self.others(&[bound.name.as_str()])?.is_empty() {
                 return Ok(bound);
             }
         }
@@ -192,7 +192,7 @@ impl Place {
             bound => bound?,
         }
         steps::done(Step::Bound);
-        Ok(Bound { socket, name, place: self, shared: None })
+        Ok(Bound { socket, name, place: self })
     }
 }
 
@@ -200,18 +200,35 @@ impl Place {
 const ONLY: &str = "+only";
 const SHARED: &str = "+shared";
 
-/// Whether this thread may take a port.
+/// Whether this thread may take a port: as Linux has it, by a capability in the first user namespace.
 fn check_privilege(port: u16) -> Result<(), Errno> {
-    const FIRST: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
-    const DEFAULT: u16 = 1024;
-    let first = match std::fs::read_to_string(FIRST) {
+    const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
+    if port >= setting("/proc/sys/net/ipv4/ip_unprivileged_port_start", 1024)? {
+        return Ok(());
+    }
+    let users = text_of("/proc/self/uid_map")?;
+    let is_first = users.is_none_or(|users| users.split_ascii_whitespace().eq(ALL_USERS));
+    let has_it = capabilities(None)?.effective.contains(CapabilitySet::NET_BIND_SERVICE);
+    if is_first && has_it { Ok(()) } else { Err(Errno::ACCESS) }
+}
+
+/// Whether an address stands for its family alone where no option says so, as Linux has it: IPv4's do.
+pub fn is_of_its_family(addr: SocketAddr) -> Result<bool, Errno> {
+    Ok(addr.is_ipv4() || setting("/proc/sys/net/ipv6/bindv6only", 0)? != 0)
+}
+
+/// A number of the system's, or what it is where the system has none.
+fn setting(path: &str, default: u16) -> Result<u16, Errno> {
+    Ok(text_of(path)?.and_then(|text| text.trim().parse().ok()).unwrap_or(default))
+}
+
+fn text_of(path: &str) -> Result<Option<String>, Errno> {
+    match std::fs::read_to_string(path) {
         Err(why) if why.kind() != ErrorKind::NotFound => {
-            return Err(Errno::from_io_error(&why).unwrap_or(Errno::IO));
+            Err(Errno::from_io_error(&why).unwrap_or(Errno::IO))
         }
-        first => first.ok().and_then(|first| first.trim().parse().ok()).unwrap_or(DEFAULT),
-    };
-    let may = |sets: CapabilitySets| sets.effective.contains(CapabilitySet::NET_BIND_SERVICE);
-    if port >= first || capabilities(None).map(may)? { Ok(()) } else { Err(Errno::ACCESS) }
+        text => Ok(text.ok()),
+    }
 }
 
 /// What a port is for.
@@ -231,29 +248,28 @@ pub struct Bound {
     name: String,
     /// Where it is bound.
     pub place: Place,
-    /// Holds it for one of several who share it, beside the socket that listens.
-    shared: Option<KeptFd>,
 }
 
 impl Bound {
     /// Shares it with others, or not.
     pub fn share(&mut self, sharing: Sharing) -> Result<(), Errno> {
-        *self = Place { sharing, ..self.place }.take()?;
+        if sharing != self.place.sharing {
+            *self = Place { sharing, ..self.place }.take()?;
+        }
         Ok(())
     }
 
-    /// Makes it the one at its port where listeners are looked for.
+    /// Makes it the one at its port where listeners are looked for: who listens reuses no address, as on Linux.
     ///
     /// # Errors
     /// EADDRINUSE, EADDRNOTAVAIL: it is shared.
     pub fn expose(&mut self) -> Result<(), Errno> {
-        let (Sharing { reuse: true, only }, None) = (self.place.sharing, &self.shared) else {
-            return Ok(());
-        };
-        let sharing = Sharing { reuse: false, only };
-        let alone = Place { sharing, ..self.place }.take()?;
-        alone.place.check(&[alone.name.as_str(), self.name.as_str()])?;
-        self.shared = Some(std::mem::replace(&mut self.socket, alone.socket));
+        if self.place.sharing.reuse {
+            let sharing = Sharing { reuse: false, ..self.place.sharing };
+            let alone = Place { sharing, ..self.place }.take()?;
+            alone.place.check(&[alone.name.as_str(), self.name.as_str()])?;
+            *self = alone;
+        }
         Ok(())
     }
 }

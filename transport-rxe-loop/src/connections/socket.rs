@@ -1,6 +1,6 @@
 //! Messages over a connection's socket.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use rustix::io::{Errno, retry_on_intr};
@@ -115,7 +115,7 @@ pub fn ring(ringer: &KeptFd, place: &Place, from: Option<SocketAddr>) -> bool {
 
 /// Makes a bell unreadable, and adds the addresses from which it was rung; whether it was readable. What is left after so
 /// many is somebody who rings without end.
-pub fn silence(bell: &KeptFd, rings: &mut BTreeSet<SocketAddr>) -> bool {
+pub fn silence(bell: &KeptFd, rings: &mut BTreeMap<SocketAddr, usize>) -> bool {
     const MOST: usize = 4096;
     let Ok(bell) = bell.get() else { return false };
     let mut bytes = [0; ADDRESS + 1];
@@ -125,7 +125,7 @@ pub fn silence(bell: &KeptFd, rings: &mut BTreeSet<SocketAddr>) -> bool {
         Some(bytes.get(..len).and_then(|bytes| bytes.try_into().ok()).map(address_of))
     };
     let rung: Vec<_> = std::iter::from_fn(take).take(MOST).collect();
-    rings.extend(rung.iter().flatten());
+    rung.iter().flatten().for_each(|&from| *rings.entry(from).or_default() += 1);
     !rung.is_empty()
 }
 

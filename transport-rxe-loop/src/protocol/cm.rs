@@ -51,7 +51,8 @@
 //! event channel is readable exactly while it has an event. Any other message is a fault of the peer, and the end of the
 //! connection. An end whose time is over receives what has arrived, and does not give up then. Else it shuts down the receiving
 //! direction of its socket, and receives what arrived in between: so an RTU that was sent is received, and one that was not can't be
-//! sent any more. The connection is established for both ends, or for none.
+//! sent any more. The connection is established for both ends, or for none; one whose RTU came in between ends at once, for
+//! both, as nothing more can be received.
 //!
 //! ```
 //! use cq_core::cm::EventKind;

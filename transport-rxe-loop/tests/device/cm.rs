@@ -178,6 +178,45 @@ fn events_move_with_their_identifier() {
 }
 
 #[test]
+fn two_requests_from_one_address_are_two() {
+    let context = open();
+    let (listener, addr) = Side::listens(&context, "127.0.0.1", 0);
+    let free = Side::new(&context);
+    free.id.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let from = free.id.local_addr().unwrap();
+    drop(free);
+    let request = || {
+        let active = Side::new(&context);
+        active.id.bind(from).unwrap();
+        active.resolve(addr);
+        active.id.connect(&PARAM).unwrap();
+        active
+    };
+    drop(request());
+    let active = request();
+    let [gone, there] = [(); 2].map(|()| listener.requested(&context));
+    gone.expect(EventKind::REJECTED, 4);
+    there.id.accept(&PARAM).unwrap();
+    active.expect(EventKind::CONNECT_RESPONSE, 0);
+}
+
+#[test]
+fn events_of_a_request_can_be_held_back() {
+    let context = open();
+    let (listener, addr) = Side::listens(&context, "127.0.0.1", 0);
+    let active = Side::requests(&context, addr);
+    assert_eq!(listener.channel.block(Some(Instant::now() + DEADLINE)), Ok(Woken::Event));
+    let taken = listener.channel.take_held().unwrap().unwrap();
+    drop(active);
+    listener.is_silent();
+    let request = taken.request.unwrap();
+    for _ in 0..2 {
+        request.begin().unwrap();
+    }
+    assert_eq!(listener.expect(EventKind::REJECTED, 4).id, request.key());
+}
+
+#[test]
 fn a_full_backlog_rejects() {
     let context = open();
     let (listener, addr) = Side::listens(&context, "127.0.0.1", 2);

@@ -148,6 +148,24 @@ fn what_arrived_before_the_time_was_over_is_heard_and_ends_nothing() {
 }
 
 #[test]
+fn who_can_not_be_watched_elsewhere_stays() {
+    let Fixture { context, device, .. } = Fixture::new();
+    let (listener, addr) = Side::listens(&context, 0);
+    let _active = Side::requests(&context, addr);
+    let other = EventChannel::new(&context).unwrap();
+    {
+        // As if the system refused to watch its bell.
+        let mut all = device.connections.lock().unwrap();
+        let listening = all.id(IdKey(listener.id.key())).unwrap().listening.as_ref().unwrap();
+        let (data, flags) = (EventData::new_u64(0), EventFlags::IN);
+        epoll::add(&other, listening.bell.unchecked(), data, flags).unwrap();
+    }
+    assert_eq!(listener.id.migrate(&other), Err(Errno::EEXIST));
+    listener.expect(EventKind::CONNECT_REQUEST);
+    assert!(other.take().unwrap().is_none());
+}
+
+#[test]
 fn who_waits_at_a_listener_that_is_destroyed_is_told_even_if_a_forked_child_has_its_socket() {
     let Fixture { context, device, .. } = Fixture::new();
     let (listener, addr) = Side::listens(&context, 0);

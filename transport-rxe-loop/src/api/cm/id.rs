@@ -14,7 +14,9 @@ use super::attributes;
 use crate::api::device::Context;
 use crate::connections::again::Request;
 use crate::connections::channel::OBJECT;
-use crate::connections::port::{PortSpace, Purpose, all_of_its_family, is_local, source_to};
+use crate::connections::port::{
+    PortSpace, Purpose, Sharing, all_of_its_family, is_local, source_to,
+};
 use crate::connections::{All, ChannelKey, IdKey, Queued};
 use crate::error::CreateError;
 use crate::lifecycle::Device;
@@ -82,6 +84,19 @@ impl EventChannel {
     /// EMFILE, ENFILE: a request has arrived, and no descriptor is free for it. It waits, and the channel stays readable.
     /// ENODEV: this is a forked child.
     pub fn take(&self) -> Result<Option<IdEvent>, Errno> {
+        let taken = self.take_held()?;
+        if let Some(IdEvent { request: Some(request), .. }) = &taken {
+            request.begin()?;
+        }
+        Ok(taken)
+    }
+
+    /// The same where several threads take events: of the identifier that a connection request brings none comes before
+    /// [`CmId::begin`] or [`CmId::accept`].
+    ///
+    /// # Errors
+    /// As for [`take`](Self::take).
+    pub fn take_held(&self) -> Result<Option<IdEvent>, Errno> {
         let mut all = self.device.connections.lock().map_err(errno)?;
         let taken = all.take(self.key).map_err(errno)?;
         Ok(taken.map(|queued| self.event(queued)))
@@ -151,7 +166,7 @@ impl CmId {
     }
 
     /// Binds it to a local address, with port 0 to any port: `rdma_bind_addr`. An unspecified address stands for all
-    /// addresses, of both families, or with [`IdOption::AfOnly`](super::IdOption::AfOnly) for those of its own.
+    /// addresses of its family; ::, without [`IdOption::AfOnly`](super::IdOption::AfOnly), for those of both.
     ///
     /// # Errors
     /// EADDRINUSE: the port is taken. EADDRNOTAVAIL: the address is not of this machine, or the port is taken and one of the
@@ -168,7 +183,7 @@ impl CmId {
         purpose: Purpose,
     ) -> Result<(), rustix::io::Errno> {
         let id = all.id(key)?;
-        let place = self.device.connections.place(id.space, addr, id.sharing);
+        let place = self.device.connections.place(id.space, addr, id.sharing(addr)?);
         all.bind(key, place, purpose)
     }
 
@@ -247,10 +262,18 @@ impl CmId {
                 return Err(rustix::io::Errno::INVAL);
             };
             id.retry_count = message.param.retry_count;
-            let place = connections.place(id.space, remote, id.sharing);
+            let place = connections.place(id.space, remote, Sharing::default());
             Ok(Request::new(place, Message { addresses: [local, remote], ..message }))
         })?;
         connections.request(self.key, request).map_err(errno)
+    }
+
+    /// Lets its events come: of one that came with a request, and was [held back](EventChannel::take_held).
+    ///
+    /// # Errors
+    /// The system refuses to watch its socket.
+    pub fn begin(&self) -> Result<(), Errno> {
+        self.with(All::begin)
     }
 
     /// Accepts the request that it came with: `rdma_accept`. The event is ESTABLISHED once the peer is ready, and none for

@@ -3,7 +3,6 @@
 use cq_core::setup::{Errno, QpType};
 
 use super::id::CmId;
-use crate::connections::port::Sharing;
 use crate::protocol::cm::Call;
 
 /// An option of an identifier: what `rdma_set_option` sets of the level RDMA_OPTION_ID. The first three belong to identifiers
@@ -14,10 +13,11 @@ use crate::protocol::cm::Call;
 /// |---|---|---|---|---|---|
 /// | `Tos` | RDMA_OPTION_ID_TOS | 1 byte | 0 | everywhere | the traffic class of the path, and of the queue pair that goes to RTR after that |
 /// | `AckTimeout` | RDMA_OPTION_ID_ACK_TIMEOUT | 1 byte, 0 to 31 | 19: 2.15 s | everywhere, of reliable connections | the [timeout](crate::QpAttr::timeout) of the queue pair that goes to RTS after that |
-/// | `ReuseAddr` | RDMA_OPTION_ID_REUSEADDR | 4 bytes | no | before it listens; cleared, before it is bound | several that all have it can be bound to one address. Of those none can listen while another one is bound there: EADDRINUSE |
-/// | `AfOnly` | RDMA_OPTION_ID_AFONLY | 4 bytes | no | until it is bound, and then until it listens or resolves an address | an unspecified address stands for those of its family alone. Two of different families that both have it can be bound to one port |
+/// | `ReuseAddr` | RDMA_OPTION_ID_REUSEADDR | 4 bytes | no | before it listens; cleared, before it is bound | several that all have it can be bound to one address. Of those none can listen while another one is bound there: EADDRINUSE. One that listens has it no more |
+/// | `AfOnly` | RDMA_OPTION_ID_AFONLY | 4 bytes | of IPv4 yes, of IPv6 as `net.ipv6.bindv6only` has it | until it listens, or resolves an address | an unspecified address stands for those of its family alone. Two of different families that both have it can be bound to one port |
 ///
-/// Everything else is refused: with EINVAL a value of another size, or an option where it can't be set; with ENOSYS an
+/// Everything else is refused: with EINVAL a value of another size, one that a queue pair would refuse, or an option where it
+/// can't be set; with ENOSYS an
 /// option or level that there is not, RDMA_OPTION_IB_PATH among them, as there is one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdOption {
@@ -46,7 +46,7 @@ impl CmId {
         const MOST: u8 = 31;
         self.with(|all, key| {
             let id = all.id(key)?;
-            let Sharing { reuse, only } = id.sharing;
+            let (reuse, only) = (id.reuse, id.only);
             match option {
                 IdOption::Tos(tos) => id.tos = tos,
                 IdOption::AckTimeout(timeout) if timeout <= MOST && id.qp_type == QpType::Rc => {
@@ -54,9 +54,9 @@ impl CmId {
                 }
                 IdOption::AckTimeout(_) => return Err(rustix::io::Errno::INVAL),
                 IdOption::ReuseAddr(reuse) => {
-                    id.share(Call::ReuseAddr(reuse), Sharing { reuse, only })?;
+                    id.share(Call::ReuseAddr(reuse), reuse, only)?;
                 }
-                IdOption::AfOnly(only) => id.share(Call::AfOnly, Sharing { reuse, only })?,
+                IdOption::AfOnly(only) => id.share(Call::AfOnly, reuse, Some(only))?,
             }
             Ok(())
         })

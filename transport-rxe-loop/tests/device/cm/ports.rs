@@ -65,7 +65,7 @@ fn two(context: &Context) -> [Side; 2] {
 }
 
 #[test]
-fn an_unspecified_address_has_its_port_at_all_addresses_of_both_families() {
+fn an_unspecified_address_has_its_port_at_all_addresses() {
     let context = open();
     for first in UNSPECIFIED_AND_OTHERS {
         for second in UNSPECIFIED_AND_OTHERS {
@@ -84,26 +84,31 @@ fn an_unspecified_address_has_its_port_at_all_addresses_of_both_families() {
 #[test]
 fn families_that_are_both_for_themselves_share_a_port() {
     let context = open();
+    const YES: Option<bool> = Some(true);
+    const NO: Option<bool> = Some(false);
     for (ips, only, expected) in [
-        (["0.0.0.0", "::"], [true, true], None),
-        (["::1", "0.0.0.0"], [true, true], None),
-        (["::", "127.0.0.1"], [true, false], Some(Errno::EADDRNOTAVAIL)),
-        (["0.0.0.0", "::"], [false, true], Some(Errno::EADDRNOTAVAIL)),
-        (["0.0.0.0", "127.0.0.1"], [true, true], Some(Errno::EADDRNOTAVAIL)),
+        (["0.0.0.0", "::"], [YES, YES], None),
+        (["0.0.0.0", "::"], [None, YES], None),
+        (["::1", "0.0.0.0"], [YES, None], None),
+        (["::1", "0.0.0.0"], [None, None], Some(Errno::EADDRNOTAVAIL)),
+        (["::", "127.0.0.1"], [YES, NO], Some(Errno::EADDRNOTAVAIL)),
+        (["0.0.0.0", "::"], [NO, YES], Some(Errno::EADDRNOTAVAIL)),
+        (["0.0.0.0", "127.0.0.1"], [YES, YES], Some(Errno::EADDRNOTAVAIL)),
     ] {
         let sides = two(&context);
         for (side, only) in sides.iter().zip(only) {
-            side.id.set_option(IdOption::AfOnly(only)).unwrap();
+            only.map(|only| side.id.set_option(IdOption::AfOnly(only)).unwrap());
         }
         assert_eq!(both(&context, &sides, ips).err(), expected, "{ips:?}, {only:?}");
     }
-    // Each takes the requests of its family.
+    // Each takes the requests of its family; it can be set once it is bound, and to what it is.
     let [four, six] = two(&context);
-    for side in [&four, &six] {
-        side.id.set_option(IdOption::AfOnly(true)).unwrap();
-    }
+    six.id.set_option(IdOption::AfOnly(true)).unwrap();
     let port = bind(&four, "0.0.0.0:0").unwrap().port();
     bind(&six, &format!("[::]:{port}")).unwrap();
+    for only in [false, true, true] {
+        six.id.set_option(IdOption::AfOnly(only)).unwrap();
+    }
     for (listener, to) in [(&six, "[::1]"), (&four, "127.0.0.1")] {
         listener.id.listen(2).unwrap();
         let _active = Side::requests(&context, format!("{to}:{port}").parse().unwrap());
@@ -119,15 +124,20 @@ fn who_reuse_an_address_are_bound_to_it_and_one_alone_listens() {
         side.id.set_option(IdOption::ReuseAddr(true)).unwrap();
         side
     };
-    let [first, second] = [reuses(), reuses()];
+    let [first, second, third] = [(); 3].map(|()| reuses());
     let addr = bind(&first, "127.0.0.1:0").unwrap();
-    first.id.listen(2).unwrap();
     assert_eq!(bind(&Side::new(&context), &addr.to_string()), Err(Errno::EADDRINUSE));
     assert_eq!(bind(&second, &addr.to_string()), Ok(addr));
-    assert_eq!(second.id.listen(2), Err(Errno::EADDRINUSE));
+    assert_eq!(first.id.listen(2), Err(Errno::EADDRINUSE));
+    drop(second);
+    first.id.listen(2).unwrap();
+    // Who listens reuses it no more.
+    assert_eq!(bind(&third, &addr.to_string()), Err(Errno::EADDRINUSE));
+    let second = reuses();
     let active = Side::requests(&context, addr);
     first.requested(&context);
     drop((first, active));
+    assert_eq!(bind(&second, &addr.to_string()), Ok(addr));
     second.id.listen(2).unwrap();
     let _active = Side::requests(&context, addr);
     second.requested(&context);
@@ -154,6 +164,25 @@ fn unprivileged<T>(work: impl FnOnce() -> T) -> T {
     let done = work();
     set_capabilities(None, all).unwrap();
     done
+}
+
+#[test]
+fn each_that_reuses_a_port_connects_from_one_of_its_own() {
+    let context = open();
+    let to = "127.0.0.1:9".parse().unwrap();
+    let sides: Vec<_> = (0..300).map(|_| Side::new(&context)).collect();
+    let ports = sides.iter().map(|side| {
+        side.id.set_option(IdOption::ReuseAddr(true)).unwrap();
+        side.id.resolve_addr(None, to).unwrap();
+        side.id.local_addr().unwrap().port()
+    });
+    assert_eq!(ports.collect::<std::collections::BTreeSet<_>>().len(), sides.len());
+}
+
+#[test]
+fn an_address_of_a_link_has_a_scope() {
+    let context = open();
+    assert_eq!(bind(&Side::new(&context), "[fe80::1]:0"), Err(Errno::EINVAL));
 }
 
 #[test]
