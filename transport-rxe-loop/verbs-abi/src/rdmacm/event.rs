@@ -14,7 +14,7 @@ use crate::errno::Errno;
 use crate::raw::cm::{Data, wait_for, wait_readable};
 use crate::raw::{Out, Slot};
 use crate::rdmacm::channel::descriptor;
-use crate::rdmacm::id::{Id, is_datagram, named, qp_of};
+use crate::rdmacm::id::{Id, Request, is_datagram, named, qp_of};
 use crate::rdmacm::objects::{CHANNELS, Channel, EVENTS, Taken};
 use crate::rdmacm::{address, make, qp};
 use crate::sys::*;
@@ -69,10 +69,11 @@ struct Named {
     arg: u64,
 }
 
-/// Takes the next event of an identifier that is not being destroyed. Its channel is locked: nobody takes an event of a request's
-/// identifier before that has its place, and [moving](make::migrate_id) an identifier sees all that were taken.
+/// Takes the next event of an identifier that is not being destroyed. Its channel is locked: [moving](make::migrate_id) an
+/// identifier sees all that were taken. An event of a request's identifier comes once the request is acknowledged, or accepted:
+/// no other thread gets it before the program knows whose it is.
 fn take(slot: &'static Slot<Channel>, channel: &EventChannel) -> Result<Option<Named>, Errno> {
-    while let Some(IdEvent { id, event, qkey, request, arg }) = channel.take()? {
+    while let Some(IdEvent { id, event, qkey, request, arg }) = channel.take_held()? {
         let Some(of) = named(id) else { continue };
         match request.map(|request| make::requested(of, slot, request)).transpose() {
             Ok(new) => return Ok(Some(Named { of, new, event, qkey, arg })),
@@ -127,7 +128,7 @@ fn insert(
         status: event.status.0,
         param,
     };
-    let taken = Taken { private_data: data, of };
+    let taken = Taken { private_data: data, of, request: new.and_then(Request::of) };
     Ok(EVENTS.insert(taken, |_| public)?.face())
 }
 

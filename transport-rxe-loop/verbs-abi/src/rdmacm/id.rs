@@ -69,6 +69,28 @@ pub fn named(key: u64) -> Option<&'static Slot<Id>> {
     Some(slot)
 }
 
+/// What a connection request brings, by its key, too: its slot may be another's later.
+#[derive(Clone, Copy)]
+pub struct Request(&'static Slot<Id>, u64);
+
+impl Request {
+    /// That of a slot; `None` if it is being destroyed.
+    pub fn of(slot: &'static Slot<Id>) -> Option<Self> {
+        let key = slot.with(|id| id.cm.as_ref().map(CmId::key)).ok().flatten();
+        key.map(|key| Self(slot, key))
+    }
+
+    /// Lets its events come, unless it has gone.
+    pub fn begin(self) {
+        let Self(slot, key) = self;
+        let _ = slot.with(|id| {
+            let cm = id.cm.as_ref().filter(|cm| cm.key() == key);
+            // What the system refuses here, accepting asks for again.
+            cm.map(CmId::begin)
+        });
+    }
+}
+
 /// Whether it is for datagrams.
 pub fn is_datagram(id: &Slot<Id>) -> bool {
     id.load::<ibv_qp_type>(offset_of!(rdma_cm_id, qp_type)) == IBV_QPT_UD

@@ -8,7 +8,7 @@ use transport_rxe_loop::cm::EventChannel;
 use crate::errno::Errno;
 use crate::raw::cm::Data;
 use crate::raw::{Kind, Slot, Table};
-use crate::rdmacm::id::Id;
+use crate::rdmacm::id::{Id, Request};
 use crate::sys::*;
 
 /// An event channel, and its descriptor, which programs poll and make non-blocking.
@@ -36,6 +36,8 @@ pub struct Taken {
     pub private_data: Data,
     /// Whose it is: of a request, the listener's.
     pub of: &'static Slot<Id>,
+    /// What a request brings: no event of it is taken before the program knows it.
+    pub request: Option<Request>,
 }
 
 impl Kind for Taken {
@@ -53,6 +55,7 @@ pub const EVENT: usize = offset_of!(rdma_cm_id, event);
 /// `rdma_ack_cm_event(3)`. -1 with EINVAL, ENOENT: no event, or it was acknowledged.
 pub fn ack_cm_event(event: *const rdma_cm_event) -> Result<(), Errno> {
     EVENTS.destroy(event, |taken| {
+        taken.request.map(Request::begin);
         taken.of.side().reports.acknowledge(1);
         Ok(())
     })

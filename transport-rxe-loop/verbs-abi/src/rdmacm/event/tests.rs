@@ -129,25 +129,21 @@ impl Side {
 }
 
 #[test]
-fn an_event_of_a_request_waits_until_the_request_has_its_place() {
+fn an_event_of_a_request_waits_until_the_request_is_acknowledged() {
     let Sides { listener, active } = requested();
-    until(|| is_readable(fd(listener.channel), 0));
-    let takers = IDS.find(listener.id).unwrap().with(|_| {
-        // It has taken the request, and can't go on.
-        let first = Taker::of(listener.channel);
-        until(|| !is_readable(fd(listener.channel), 0));
-        first.sleeps();
-        active.destroy();
-        until(|| is_readable(fd(listener.channel), 0));
-        let second = Taker::of(listener.channel);
-        second.sleeps();
-        [first, second]
-    });
-    let [(first, id), (second, same)] = takers.unwrap().map(Taker::told);
-    assert_eq!((first, second), (RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_REJECTED));
-    assert_eq!(id, same);
+    let request = listener.next(RDMA_CM_EVENT_CONNECT_REQUEST);
+    // SAFETY: the event stays until it is acknowledged.
+    let id = unsafe { (*request).id };
+    active.destroy();
+    assert!(!is_readable(fd(listener.channel), 0), "its peer has gone, which comes too early");
+    let other = Taker::of(listener.channel);
+    other.sleeps();
+    assert_eq!(other.0.try_recv(), Err(mpsc::TryRecvError::Empty));
     // SAFETY: as C does it.
-    ok(unsafe { rdma_destroy_id(ptr::with_exposed_provenance_mut(id)) });
+    ok(unsafe { rdma_ack_cm_event(request) });
+    assert_eq!(other.told(), (RDMA_CM_EVENT_REJECTED, id.addr()));
+    // SAFETY: as C does it.
+    ok(unsafe { rdma_destroy_id(id) });
     listener.destroy();
 }
 
