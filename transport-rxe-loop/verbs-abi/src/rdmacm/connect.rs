@@ -116,11 +116,13 @@ pub fn report(
     step(slot, |id| id.queue_event(EventKind(event), Status(status), arg))
 }
 
-/// `rdma_listen(3)`. -1 with EADDRINUSE. EINVAL: it listens, or is connected. EINVAL, ENOENT: no identifier.
+/// `rdma_listen(3)`. -1 with EADDRINUSE. EINVAL: it listens, or is connected. EINVAL, ENOENT: no identifier. One that was bound by
+/// this stays bound if it fails.
 pub fn listen(id: *const rdma_cm_id, backlog: c_int) -> Result<(), Errno> {
     let slot = IDS.find(id)?;
-    step(slot, |id| id.listen(backlog))?;
-    address::tell_addresses(slot, false)
+    let listens = step(slot, |id| id.listen(backlog));
+    // It is bound even if it can't listen.
+    address::tell_addresses(slot, false).and(listens)
 }
 
 /// The parameters of a connection, with the queue pair's number, where the identifier has one.
@@ -148,7 +150,7 @@ fn param<'a>(
 
 /// `rdma_connect(3)`. The private data of `rdma_create_ep` comes before that of the call. -1 with EINVAL: the route is not
 /// resolved, there are neither parameters nor a queue pair, it was connected before, the private data is too long, or too many
-/// READs and atomics. EINVAL, ENOENT: no identifier.
+/// READs and atomics. EINVAL, ENOENT: no identifier. If the system refuses something in the middle, the identifier is used up.
 pub fn connect(id: *const rdma_cm_id, given: In<'_, rdma_conn_param>) -> Result<(), Errno> {
     let slot = IDS.find(id)?;
     uncancelled(|| {
@@ -164,8 +166,9 @@ pub fn connect(id: *const rdma_cm_id, given: In<'_, rdma_conn_param>) -> Result<
     complete(slot)
 }
 
-/// `rdma_accept(3)`. -1 with EINVAL: the peer has given up, the private data is too long, or too many READs and atomics.
-/// EINVAL, ENOENT: no identifier.
+/// `rdma_accept(3)`. -1 with EINVAL: the peer has given up, the private data is too long, or too many READs and atomics. Where
+/// the queue pair was ready then, it goes to ERR, and the peer is rejected; without one nothing has changed. EINVAL, ENOENT: no
+/// identifier.
 pub fn accept(id: *const rdma_cm_id, given: In<'_, rdma_conn_param>) -> Result<(), Errno> {
     let slot = IDS.find(id)?;
     let is_datagram = is_datagram(slot);
@@ -177,7 +180,7 @@ pub fn accept(id: *const rdma_cm_id, given: In<'_, rdma_conn_param>) -> Result<(
             qp::enter(slot, QpState::RTR, limit(param.responder_resources))?;
             qp::enter(slot, QpState::RTS, limit(param.initiator_depth))?;
         }
-        step(slot, |id| id.accept(&param)).inspect_err(|_| qp::fail(slot))
+        step(slot, |id| id.accept(&param)).inspect_err(|_| qp::fail_and_reject(slot))
     })?;
     if is_datagram {
         // No event follows. That of the request is the listener's, which can go then.
@@ -207,9 +210,7 @@ pub fn reject(id: *const rdma_cm_id, data: PrivateData<'_>, len: u8) -> Result<(
 pub fn disconnect(id: *const rdma_cm_id) -> Result<(), Errno> {
     let slot = IDS.find(id)?;
     uncancelled(|| {
-        if !is_datagram(slot) {
-            qp::fail(slot);
-        }
+        qp::fail(slot);
         step(slot, CmId::disconnect)
     })?;
     complete(slot)
@@ -262,5 +263,7 @@ pub fn set_option(
 
 #[cfg(test)]
 mod cancel_tests;
+#[cfg(test)]
+mod failure_tests;
 #[cfg(test)]
 pub mod tests;

@@ -146,7 +146,8 @@ fn followed(id: &'static Slot<Id>, event: CmEvent) -> Result<CmEvent, Errno> {
                 Ok(()) => (EventKind::ESTABLISHED, 0),
                 Err(errno) if !is_there(id) => return Err(errno),
                 Err(errno) => {
-                    qp::fail(id);
+                    // No other event follows.
+                    qp::fail_and_reject(id);
                     (EventKind::CONNECT_ERROR, -errno.number())
                 }
             };

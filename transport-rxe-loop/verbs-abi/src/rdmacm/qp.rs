@@ -176,6 +176,15 @@ pub fn fail(id: &Slot<Id>) {
     let _ = change(qp_of(id), &QpAttr::to(QpState::ERR));
 }
 
+/// Changes it to ERR, if there is one, and rejects: the peer hears that the connection can't be.
+pub fn fail_and_reject(id: &Slot<Id>) {
+    if !qp_of(id).is_null() {
+        fail(id);
+        // There is nothing to reject if the peer has given up, or the identifier is being destroyed.
+        let _ = id.with(|id| id.cm().map(|cm| cm.reject(&[])));
+    }
+}
+
 /// Its number, and whether it takes from a shared receive queue; `None` if there is none.
 pub fn number_and_srq(id: &Slot<Id>) -> Option<(u32, bool)> {
     let slot = PAIRS.find(qp_of(id)).ok()?;
