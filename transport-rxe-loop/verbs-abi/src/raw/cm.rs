@@ -193,7 +193,7 @@ pub struct Kept<T>(pub T);
 // SAFETY: it has no pointers.
 unsafe impl Send for Kept<ibv_sa_path_rec> {}
 // SAFETY: the pointers are numbers here: what uses them looks them up first.
-unsafe impl Send for Kept<(*mut ibv_pd, ibv_qp_init_attr)> {}
+unsafe impl Send for Kept<ibv_qp_init_attr> {}
 
 /// Attributes like these.
 pub const fn like(init: &ibv_qp_init_attr) -> ibv_qp_init_attr {
@@ -219,45 +219,61 @@ impl Data {
     }
 }
 
+// The C library unwinds a thread out of these that is cancelled.
 unsafe extern "C-unwind" {
-    /// `poll(2)`. The C library unwinds a thread out of it that is cancelled.
-    fn poll(watched: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int) -> c_int;
+    /// `epoll_wait(2)`.
+    fn epoll_wait(
+        epoll: c_int,
+        events: *mut libc::epoll_event,
+        most: c_int,
+        timeout: c_int,
+    ) -> c_int;
+    /// `pause(2)`.
+    fn pause() -> c_int;
 }
 
-/// Waits until a descriptor is readable, unless its flags say that nobody waits. It is a number, since the program may
-/// close it.
+/// Waits until an epoll instance is readable, unless its flags say that nobody waits. It is a number, since the program may
+/// close it. Then this waits on, for a signal: the call has the instance open, where `poll(2)` would see at a signal that the
+/// number is nobody's.
 ///
 /// # Errors
-/// EAGAIN: O_NONBLOCK is set. EBADF: it is closed. EINTR: a signal has come, and a handler of this process does not have calls
-/// restarted.
-pub fn wait_readable(descriptor: RawFd) -> Result<(), Errno> {
+/// EAGAIN: O_NONBLOCK is set. EBADF, EINVAL: it was closed before. EINTR: a signal has come, and a handler of this process
+/// does not have calls restarted.
+pub fn wait_readable(epoll: RawFd) -> Result<(), Errno> {
     // SAFETY: any number will do, and it has no pointers.
-    match unsafe { libc::fcntl(descriptor, libc::F_GETFL) } {
+    match unsafe { libc::fcntl(epoll, libc::F_GETFL) } {
         ..0 => Err(Errno::last()),
         flags if flags & libc::O_NONBLOCK != 0 => Err(Errno::of(libc::EAGAIN)),
-        _ => wait_for(descriptor),
+        _ => restarted(|| {
+            let mut event = libc::epoll_event { events: 0, u64: 0 };
+            // SAFETY: one of them.
+            unsafe { epoll_wait(epoll, &raw mut event, 1, -1) }
+        }),
     }
 }
 
-/// The same, whatever its flags say. A negative one never is.
+/// Waits for a signal.
 ///
 /// # Errors
-/// EBADF, EINTR, as of [`wait_readable`].
-pub fn wait_for(descriptor: RawFd) -> Result<(), Errno> {
+/// EINTR, as of [`wait_readable`].
+pub fn wait_for_signal(_: RawFd) -> Result<(), Errno> {
+    // SAFETY: it has no arguments.
+    restarted(|| unsafe { pause() })
+}
+
+/// Waits again after signals whose handlers have calls restarted.
+fn restarted(wait: impl Fn() -> c_int + Copy) -> Result<(), Errno> {
     loop {
-        let mut watched = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
-        // SAFETY: one of them.
-        match unsafe { poll(&raw mut watched, 1, -1) } {
+        match wait() {
             ..0 if Errno::last() == Errno::of(libc::EINTR) && all_restart() => {}
             ..0 => return Err(Errno::last()),
-            _ if watched.revents & libc::POLLNVAL != 0 => return Err(Errno::of(libc::EBADF)),
             _ => return Ok(()),
         }
     }
 }
 
 /// Whether every handler of this process has calls restarted. The kernel does that for the call of librdmacm that waits,
-/// and never for `poll(2)`.
+/// and never for these.
 fn all_restart() -> bool {
     const SIGNALS: c_int = 64;
     (1..=SIGNALS).all(|signal| {

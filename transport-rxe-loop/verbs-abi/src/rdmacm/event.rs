@@ -11,7 +11,7 @@ use transport_rxe_loop::cm::{EventChannel, IdEvent};
 
 use crate::ah;
 use crate::errno::Errno;
-use crate::raw::cm::{Data, wait_for, wait_readable};
+use crate::raw::cm::{Data, wait_for_signal, wait_readable};
 use crate::raw::{Out, Slot};
 use crate::rdmacm::channel::descriptor;
 use crate::rdmacm::id::{Id, Request, is_datagram, named, qp_of};
@@ -37,9 +37,10 @@ pub fn get_cm_event(
 /// ends while its thread waits.
 pub fn next(channel: &'static Slot<Channel>) -> Result<*mut rdma_cm_event, Errno> {
     const NEVER: RawFd = -1;
+    const INTERRUPTED: Errno = Errno::of(libc::EINTR);
     match until_found_by(|| look(channel), wait_readable) {
-        Err(_) if channel.with(|_| ()).is_err() => {
-            until_found_by(|| Ok(Look::Nothing(NEVER)), wait_for)
+        Err(why) if why != INTERRUPTED && channel.with(|_| ()).is_err() => {
+            until_found_by(|| Ok(Look::Nothing(NEVER)), wait_for_signal)
         }
         found => found,
     }

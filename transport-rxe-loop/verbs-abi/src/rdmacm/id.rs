@@ -26,8 +26,8 @@ pub struct Id {
     pub is_synchronous: bool,
     /// The private data of its request, unless the program gives other.
     pub connect_data: Vec<u8>,
-    /// What the requests of a listener get a queue pair of: a domain, or null, and attributes.
-    pub template: Option<Kept<(*mut ibv_pd, ibv_qp_init_attr)>>,
+    /// What the requests of a listener get a queue pair of, in the domain of the listener.
+    pub template: Option<Kept<ibv_qp_init_attr>>,
     /// What `rdma_route::path_rec` points to.
     pub path: Option<Box<Kept<ibv_sa_path_rec>>>,
     /// What `rdma_resolve_addrinfo(3)` has found, until the program asks for it.

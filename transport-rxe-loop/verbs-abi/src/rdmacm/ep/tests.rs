@@ -12,6 +12,7 @@ pub struct Asked {
     res: rdma_addrinfo,
     addr: [u8; crate::raw::cm::SIZE],
     init: ibv_qp_init_attr,
+    pd: *mut ibv_pd,
 }
 
 impl Asked {
@@ -24,7 +25,7 @@ impl Asked {
             ..rdma_addrinfo::ZEROED
         };
         let init = ibv_qp_init_attr { qp_type, cap: CAP, ..ibv_qp_init_attr::ZEROED };
-        Self { res, addr: here(port), init }
+        Self { res, addr: here(port), init, pd: ptr::null_mut() }
     }
 
     /// `rdma_create_ep`.
@@ -36,7 +37,7 @@ impl Asked {
             _ => self.res.ai_src_addr = addr,
         }
         // SAFETY: as C does it.
-        unsafe { rdma_create_ep(id, &raw mut self.res, ptr::null_mut(), &raw mut self.init) }
+        unsafe { rdma_create_ep(id, &raw mut self.res, self.pd, &raw mut self.init) }
     }
 
     /// The identifier.
@@ -95,6 +96,61 @@ fn a_datagram_listener_goes_once_its_request_is_accepted() {
     // SAFETY: as C does it.
     unsafe { rdma_destroy_ep(id) };
     client.join().unwrap();
+}
+
+#[test]
+fn what_is_no_request_stays_with_the_listener_until_its_next_call() {
+    let (listener, port) = listening(IBV_QPT_RC);
+    let mut id = ptr::null_mut();
+    // SAFETY: as C does it.
+    unsafe {
+        for (status, errno) in
+            [(0, libc::EINVAL), (5, 5), (-libc::EHOSTUNREACH, -libc::EHOSTUNREACH)]
+        {
+            ok(rdma_write_cm_event(listener, RDMA_CM_EVENT_USER, status, 0));
+            fails(rdma_get_request(listener, &raw mut id), errno);
+            let event = (*listener).event;
+            assert_eq!(((*event).event, (*event).status), (RDMA_CM_EVENT_USER, status));
+            assert!(id.is_null());
+        }
+        let client = thread::spawn(move || {
+            let id = Asked::new(IBV_QPT_RC, 0, port).made();
+            fails(rdma_connect(id, ptr::null_mut()), libc::ECONNREFUSED);
+            rdma_destroy_ep(id);
+        });
+        ok(rdma_get_request(listener, &raw mut id));
+        assert!((*listener).event.is_null(), "it is acknowledged");
+        rdma_destroy_ep(id);
+        client.join().unwrap();
+        rdma_destroy_ep(listener);
+    }
+}
+
+#[test]
+fn the_domain_of_a_listener_is_that_of_its_requests() {
+    // SAFETY: as C does it.
+    unsafe {
+        let pd = ibv_alloc_pd(shared_context());
+        let mut listener = ptr::null_mut();
+        let mut asked = Asked::new(IBV_QPT_RC, RAI_PASSIVE, 0);
+        asked.pd = pd;
+        ok(asked.create(&mut listener));
+        assert_eq!((*listener).pd, pd);
+        ok(rdma_listen(listener, 1));
+        let port = u16::from_be(rdma_get_src_port(listener));
+        let client = thread::spawn(move || {
+            let id = Asked::new(IBV_QPT_RC, 0, port).made();
+            fails(rdma_connect(id, ptr::null_mut()), libc::ECONNREFUSED);
+            rdma_destroy_ep(id);
+        });
+        let mut id = ptr::null_mut();
+        ok(rdma_get_request(listener, &raw mut id));
+        assert_eq!(((*id).pd, (*(*id).qp).pd), (pd, pd));
+        rdma_destroy_ep(id);
+        client.join().unwrap();
+        rdma_destroy_ep(listener);
+        assert_eq!(ibv_dealloc_pd(pd), 0);
+    }
 }
 
 #[test]

@@ -147,6 +147,35 @@ fn an_event_of_a_request_waits_until_the_request_is_acknowledged() {
     listener.destroy();
 }
 
+extern "C" fn handle(_: c_int) {}
+
+#[test]
+#[ignore = "handles a signal: the next test runs it in a process of its own"]
+fn is_interrupted() {
+    or_end();
+    let side = Side::new();
+    // SAFETY: all zeros are an action; the handler does what any may do.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handle as extern "C" fn(c_int) as usize;
+        assert_eq!(libc::sigaction(libc::SIGUSR1, &raw const action, ptr::null_mut()), 0);
+    }
+    let waiting = Taker::of(side.channel);
+    waiting.sleeps();
+    side.destroy();
+    // SAFETY: it waits.
+    assert_eq!(
+        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), waiting.1, libc::SIGUSR1) },
+        0
+    );
+    assert_eq!(waiting.0.recv_timeout(LIMIT), Ok(Err(Errno::of(libc::EINTR))));
+}
+
+#[test]
+fn the_first_signal_ends_the_wait_at_a_channel_that_was_destroyed() {
+    in_its_own_process("rdmacm::event::tests::is_interrupted");
+}
+
 /// Listeners are destroyed while their requests are taken, and identifiers while their events are.
 #[test]
 #[ignore = "counts what its process has: the next test runs it in one of its own"]
