@@ -21,8 +21,11 @@ use crate::sys::*;
 use crate::wait::{Look, until_found_by};
 
 /// `rdma_get_cm_event(3)`. -1 with EINVAL, ENOENT: no channel, no buffer. EAGAIN: none, and the descriptor does not block.
-/// EINTR: a signal. EMFILE, ENFILE: no descriptor is free for a request, which waits; or for the channel of a request's
-/// synchronous identifier, whose peer is rejected. ENOMEM: too many events that are not acknowledged.
+/// EINTR: a signal. EBADF, EINVAL: the program has closed the descriptor. ENOMEM: too many events that are not acknowledged.
+///
+/// What the system refuses for a request is told by EMFILE, ENFILE, ENOBUFS, ENOMEM or ENOSPC. A request for whose connection
+/// there is no descriptor waits, and the next call tries again. One that was taken is gone, and its peer is rejected: where
+/// there is no channel for its synchronous identifier, and where there is no place for its identifier, or for the event.
 pub fn get_cm_event(
     channel: *const rdma_event_channel,
     event: Out<'_, *mut rdma_cm_event>,

@@ -104,8 +104,9 @@ pub fn requested(
     Ok(slot)
 }
 
-/// `rdma_migrate_id(3)`; without a channel it becomes synchronous. Its events come there at once; it returns when those are
-/// acknowledged that were taken before. -1 with EINVAL: it is synchronous, and no channel is given. EINVAL, ENOENT: no
+/// `rdma_migrate_id(3)`; without a channel it becomes synchronous. Its events come there at once; it returns when as many are
+/// acknowledged as had been taken before. One that is taken from the new channel and acknowledged meanwhile counts, too, as it
+/// does in librdmacm. -1 with EINVAL: it is synchronous, and no channel is given. EINVAL, ENOENT: no
 /// identifier, no channel.
 pub fn migrate_id(id: *const rdma_cm_id, channel: *const rdma_event_channel) -> Result<(), Errno> {
     let slot = IDS.find(id)?;

@@ -55,7 +55,9 @@ pub const EVENT: usize = offset_of!(rdma_cm_id, event);
 /// `rdma_ack_cm_event(3)`. -1 with EINVAL, ENOENT: no event, or it was acknowledged.
 pub fn ack_cm_event(event: *const rdma_cm_event) -> Result<(), Errno> {
     EVENTS.destroy(event, |taken| {
-        taken.request.map(Request::begin);
+        if let Some(request) = taken.request {
+            request.begin();
+        }
         taken.of.side().reports.acknowledge(1);
         Ok(())
     })

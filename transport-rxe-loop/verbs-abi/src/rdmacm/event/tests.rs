@@ -163,11 +163,9 @@ fn is_interrupted() {
     let waiting = Taker::of(side.channel);
     waiting.sleeps();
     side.destroy();
-    // SAFETY: it waits.
-    assert_eq!(
-        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), waiting.1, libc::SIGUSR1) },
-        0
-    );
+    // SAFETY: a thread of this process.
+    let sent = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), waiting.1, libc::SIGUSR1) };
+    assert_eq!(sent, 0);
     assert_eq!(waiting.0.recv_timeout(LIMIT), Ok(Err(Errno::of(libc::EINTR))));
 }
 
