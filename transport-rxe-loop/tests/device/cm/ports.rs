@@ -98,7 +98,9 @@ fn families_that_are_both_for_themselves_share_a_port() {
     ] {
         let sides = two(&context);
         for (side, only) in sides.iter().zip(only) {
-            only.map(|only| side.id.set_option(IdOption::AfOnly(only)).unwrap());
+            if let Some(only) = only {
+                side.id.set_option(IdOption::AfOnly(only)).unwrap();
+            }
         }
         assert_eq!(both(&context, &sides, ips).err(), expected, "{ips:?}, {only:?}");
     }
