@@ -170,7 +170,7 @@ impl Place {
             // A program may have it at another address.
             let is_its_own = purpose == Purpose::Connect && !self.sharing.reuse;
             if is_its_own || self.others(&[bound.name.as_str()])?.is_empty() {
-                return Ok(bound);
+                return Ok(Bound { purpose, ..bound });
             }
         }
         Err(Errno::ADDRNOTAVAIL)
@@ -188,7 +188,7 @@ impl Place {
             bound => bound?,
         }
         steps::done(Step::Bound);
-        Ok(Bound { socket, name, place: self })
+        Ok(Bound { socket, name, place: self, purpose: Purpose::Any })
     }
 }
 
@@ -244,13 +244,15 @@ pub struct Bound {
     name: String,
     /// Where it is bound.
     pub place: Place,
+    /// What for.
+    pub purpose: Purpose,
 }
 
 impl Bound {
     /// Shares it with others, or not.
     pub fn share(&mut self, sharing: Sharing) -> Result<(), Errno> {
         if sharing != self.place.sharing {
-            *self = Place { sharing, ..self.place }.take()?;
+            *self = Bound { purpose: self.purpose, ..Place { sharing, ..self.place }.take()? };
         }
         Ok(())
     }

@@ -170,6 +170,36 @@ fn unprivileged<T>(work: impl FnOnce() -> T) -> T {
 }
 
 #[test]
+fn a_port_that_was_asked_for_is_taken_until_its_identifier_is_destroyed() {
+    let context = open();
+    let (listener, addr) = Side::listens(&context, "127.0.0.1", 0);
+    let active = Side::new(&context);
+    let from = bind(&active, "127.0.0.1:0").unwrap();
+    active.resolve(addr);
+    active.id.connect(&PARAM).unwrap();
+    let is_taken = || {
+        for (ip, why) in [("127.0.0.1", Errno::EADDRINUSE), ("0.0.0.0", Errno::EADDRNOTAVAIL)] {
+            let at = format!("{ip}:{}", from.port());
+            assert_eq!(bind(&Side::new(&context), &at), Err(why), "{at}");
+        }
+    };
+    is_taken();
+    listener.requested(&context).id.reject(b"").unwrap();
+    active.expect(EventKind::REJECTED, BY_PEER);
+    is_taken();
+    drop(active);
+    assert_eq!(bind(&Side::new(&context), &from.to_string()), Ok(from));
+    // So it is where nobody listens.
+    drop(listener);
+    let active = Side::new(&context);
+    assert_eq!(bind(&active, &from.to_string()), Ok(from));
+    active.resolve(addr);
+    active.id.connect(&PARAM).unwrap();
+    active.expect(EventKind::REJECTED, 8);
+    is_taken();
+}
+
+#[test]
 fn each_that_reuses_a_port_connects_from_one_of_its_own() {
     let context = open();
     let to = "127.0.0.1:9".parse().unwrap();
