@@ -67,7 +67,8 @@
 //! it has it when it takes the event.
 //!
 //! # Processes
-//! A connection has a socket in each of the two processes, and a channel three descriptors. Sockets lead to processes of the
+//! A connection has a socket in each of the two processes, a port that was bound to another one, and a channel three
+//! descriptors. Sockets lead to processes of the
 //! same user only. A forked child can use none of it (ENODEV). A port stays taken while a child lives that was forked by its
 //! holder and has not executed another program; connections end with their own process all the same, unless that was killed:
 //! then they end with the child.

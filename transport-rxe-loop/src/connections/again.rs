@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::SocketType;
 
-use super::port::{self, Place};
+use super::port::{self, Place, Purpose};
 use super::{All, Connections, IdKey, socket};
 use crate::protocol::cm::message::{Kind, Message};
 use crate::protocol::cm::{Call, Received, State, reason};
+use crate::shm::descriptor::KeptFd;
 
 /// A request that is to be sent.
 #[derive(Debug)]
@@ -93,7 +94,7 @@ impl All {
         let called = self.id(key)?.judge(Call::Connect)?;
         let sent = self.send(key, request);
         match sent {
-            Ok(()) | Err(Errno::CONNREFUSED | Errno::AGAIN) => self.enter(key, called.state),
+            Ok(_) | Err(Errno::CONNREFUSED | Errno::AGAIN) => self.enter(key, called.state),
             Err(errno) => return Err(errno),
         }
         let settled = self.settle(key, request, sent);
@@ -114,11 +115,18 @@ impl All {
         })
     }
 
-    fn send(&mut self, key: IdKey, request: &Request) -> Result<(), Errno> {
+    /// Sends a request, by the socket that holds the identifier's port, or one of its own where the program has asked for the
+    /// port: that stays taken as long as the identifier is.
+    fn send(&mut self, key: IdKey, request: &Request) -> Result<Option<KeptFd>, Errno> {
         let bound = self.id(key)?.bound.as_ref().ok_or(Errno::INVAL)?;
         // Before anything is sent: a request of which the listener is not told would wait for ever.
         let ringer = port::socket(SocketType::DGRAM)?;
-        socket::request(&bound.socket, &ringer, &request.to, &request.message)
+        let own = match bound.purpose {
+            Purpose::Connect => None,
+            Purpose::Any => Some(port::socket(SocketType::SEQPACKET)?),
+        };
+        let socket = own.as_ref().unwrap_or(&bound.socket);
+        socket::request(socket, &ringer, &request.to, &request.message).map(|()| own)
     }
 
     /// What comes of a request that was sent, or has missed its listener. Whether it is to be sent again.
@@ -129,17 +137,20 @@ impl All {
         &mut self,
         key: IdKey,
         request: &Request,
-        sent: Result<(), Errno>,
+        sent: Result<Option<KeptFd>, Errno>,
     ) -> Result<bool, Errno> {
         let refused = match sent {
-            Ok(()) => None,
+            Ok(_) => None,
             Err(Errno::AGAIN) => Some(Received::Message(Kind::Rej, reason::BY_PEER)),
             // What the system refused it may grant the next time.
             Err(_) if request.pause <= LAST_PAUSE => return Ok(true),
             Err(_) => Some(Received::Message(Kind::Rej, reason::NO_LISTENER)),
         };
         let (id, channel) = self.of(key)?;
-        id.socket = id.bound.take().map(|bound| bound.socket);
+        id.socket = match id.bound.take_if(|bound| bound.purpose == Purpose::Connect) {
+            Some(bound) => Some(bound.socket),
+            None => sent.ok().flatten(),
+        };
         match refused {
             Some(refused) => self.received(key, (refused, None))?,
             None => id.watch(key, channel)?,

@@ -36,7 +36,7 @@ pub struct Id {
     pub state: State,
     /// The connection's.
     pub socket: Option<KeptFd>,
-    /// Its port, until its request is sent.
+    /// Its port; one that was given out, until its request is sent.
     pub bound: Option<Bound>,
     pub listening: Option<Listening>,
     pub local: Option<SocketAddr>,

@@ -9,7 +9,6 @@ use cq_core::setup::QpType;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{self, SocketFlags, SocketType};
 
-use super::id::Id;
 use super::port::{Bound, Place};
 use super::{All, IdKey, Queued, socket};
 use crate::protocol::cm::message::{Kind, Message};
@@ -142,10 +141,8 @@ fn is_for(message: &Message, place: &Place) -> bool {
 impl All {
     /// Accepts the requests that have arrived at an identifier, if it listens: as many as may wait.
     pub(super) fn accept_requests(&mut self, key: IdKey) -> Result<(), Errno> {
-        let Ok((Id { bound: Some(bound), listening: Some(listening), .. }, channel)) = self.of(key)
-        else {
-            return Ok(());
-        };
+        let Ok((id, channel)) = self.of(key) else { return Ok(()) };
+        let (Some(bound), Some(listening)) = (&id.bound, &mut id.listening) else { return Ok(()) };
         let (requests, mut outcome) = listening.arrived(bound, channel.waiting(key));
         for request in requests {
             outcome = outcome.and(self.requested(key, request));

@@ -101,7 +101,7 @@ impl Place {
     /// one that accepted it, and holds no port.
     fn others(&self, own: &[&str]) -> Result<Vec<Self>, Errno> {
         const UNCONNECTED: &str = "01";
-        let table = std::fs::read_to_string("/proc/net/unix").map_err(|_| Errno::NOENT)?;
+        let table = text_of("/proc/net/unix")?.ok_or(Errno::NOENT)?;
         let port = self.port();
         let others = table.lines().filter_map(|line| {
             let mut fields = line.split_ascii_whitespace();
@@ -141,14 +141,10 @@ impl Place {
     ///
     /// # Errors
     /// EADDRINUSE: it is taken. EADDRNOTAVAIL: the same, and one of the two is at all addresses; none is free; the address is
-    /// not of this machine. EACCES: it is a privileged one. EINVAL: it is a link's, without its scope.
+    /// not of this machine. EACCES: it is a privileged one.
     pub fn bind(self, purpose: Purpose) -> Result<Bound, Errno> {
-        match self.addr {
-            SocketAddr::V6(it) if it.ip().is_unicast_link_local() && it.scope_id() == 0 => {
-                return Err(Errno::INVAL);
-            }
-            addr if !is_local(addr) => return Err(Errno::ADDRNOTAVAIL),
-            _ => {}
+        if !is_local(self.addr) {
+            return Err(Errno::ADDRNOTAVAIL);
         }
         match self.addr.port() {
             0 => self.bind_one_of(EPHEMERAL, purpose),
@@ -174,7 +170,7 @@ impl Place {
             // A program may have it at another address.
             let is_its_own = purpose == Purpose::Connect && !self.sharing.reuse;
             if is_its_own || self.others(&[bound.name.as_str()])?.is_empty() {
-                return Ok(bound);
+                return Ok(Bound { purpose, ..bound });
             }
         }
         Err(Errno::ADDRNOTAVAIL)
@@ -192,7 +188,7 @@ impl Place {
             bound => bound?,
         }
         steps::done(Step::Bound);
-        Ok(Bound { socket, name, place: self })
+        Ok(Bound { socket, name, place: self, purpose: Purpose::Any })
     }
 }
 
@@ -222,12 +218,12 @@ fn setting(path: &str, default: u16) -> Result<u16, Errno> {
     Ok(text_of(path)?.and_then(|text| text.trim().parse().ok()).unwrap_or(default))
 }
 
+/// The text of a file, if it is there. Bytes that are none, as others may have in names, are no reason to fail.
 fn text_of(path: &str) -> Result<Option<String>, Errno> {
-    match std::fs::read_to_string(path) {
-        Err(why) if why.kind() != ErrorKind::NotFound => {
-            Err(Errno::from_io_error(&why).unwrap_or(Errno::IO))
-        }
-        text => Ok(text.ok()),
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(why) if why.kind() == ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(Errno::from_io_error(&why).unwrap_or(Errno::IO)),
     }
 }
 
@@ -248,13 +244,15 @@ pub struct Bound {
     name: String,
     /// Where it is bound.
     pub place: Place,
+    /// What for.
+    pub purpose: Purpose,
 }
 
 impl Bound {
     /// Shares it with others, or not.
     pub fn share(&mut self, sharing: Sharing) -> Result<(), Errno> {
         if sharing != self.place.sharing {
-            *self = Place { sharing, ..self.place }.take()?;
+            *self = Bound { purpose: self.purpose, ..Place { sharing, ..self.place }.take()? };
         }
         Ok(())
     }

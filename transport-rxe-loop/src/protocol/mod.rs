@@ -56,11 +56,12 @@
 //! | [`ownership`] | which thread works on a queue pair's queues, and whether it is copying |
 //! | [`requests`] | remote requests to run a queue pair |
 //! | [`channel`] | event channels: sources with unread events, without a lock |
-//! | [`cm`] | the connection manager: states and messages of a connection, without sockets |
+//! | `cm` | the connection manager: states of identifiers and messages of connections, without sockets; not for the models |
 //! | [`steps`] | points at which a test kills or stops a process |
 
 pub mod arena;
 pub mod channel;
+#[cfg(not(loom))]
 pub mod cm;
 pub mod fanin;
 pub mod identity;

@@ -251,7 +251,8 @@ impl CmId {
     ///
     /// # Errors
     /// EINVAL: the route is not resolved, the identifier was connected before, the private data is too long, or the device does
-    /// not allow so many READs and atomics. EAGAIN: the system refuses the device's thread.
+    /// not allow so many READs and atomics. EAGAIN: the system refuses the device's thread. What else it refuses: where that is
+    /// after the request was sent, the identifier can be destroyed only.
     pub fn connect(&self, param: &ConnParam<&[u8]>) -> Result<(), Errno> {
         let message = self.message(Kind::Req, param)?;
         let connections = &self.device.connections;

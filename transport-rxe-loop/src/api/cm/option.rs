@@ -17,8 +17,7 @@ use crate::protocol::cm::Call;
 /// | `AfOnly` | RDMA_OPTION_ID_AFONLY | 4 bytes | of IPv4 yes, of IPv6 as `net.ipv6.bindv6only` has it | until it listens, or resolves an address | an unspecified address stands for those of its family alone. Two of different families that both have it can be bound to one port |
 ///
 /// Everything else is refused: with EINVAL a value of another size, one that a queue pair would refuse, or an option where it
-/// can't be set; with ENOSYS an
-/// option or level that there is not, RDMA_OPTION_IB_PATH among them, as there is one path.
+/// can't be set; with ENOSYS another option or level, RDMA_OPTION_IB_PATH among them, as there is one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdOption {
     /// The traffic class.

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, socket};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use transport_rxe_loop::cm::IdOption;
 
@@ -97,7 +98,9 @@ fn families_that_are_both_for_themselves_share_a_port() {
     ] {
         let sides = two(&context);
         for (side, only) in sides.iter().zip(only) {
-            only.map(|only| side.id.set_option(IdOption::AfOnly(only)).unwrap());
+            if let Some(only) = only {
+                side.id.set_option(IdOption::AfOnly(only)).unwrap();
+            }
         }
         assert_eq!(both(&context, &sides, ips).err(), expected, "{ips:?}, {only:?}");
     }
@@ -167,6 +170,36 @@ fn unprivileged<T>(work: impl FnOnce() -> T) -> T {
 }
 
 #[test]
+fn a_port_that_was_asked_for_is_taken_until_its_identifier_is_destroyed() {
+    let context = open();
+    let (listener, addr) = Side::listens(&context, "127.0.0.1", 0);
+    let active = Side::new(&context);
+    let from = bind(&active, "127.0.0.1:0").unwrap();
+    active.resolve(addr);
+    active.id.connect(&PARAM).unwrap();
+    let is_taken = || {
+        for (ip, why) in [("127.0.0.1", Errno::EADDRINUSE), ("0.0.0.0", Errno::EADDRNOTAVAIL)] {
+            let at = format!("{ip}:{}", from.port());
+            assert_eq!(bind(&Side::new(&context), &at), Err(why), "{at}");
+        }
+    };
+    is_taken();
+    listener.requested(&context).id.reject(b"").unwrap();
+    active.expect(EventKind::REJECTED, BY_PEER);
+    is_taken();
+    drop(active);
+    assert_eq!(bind(&Side::new(&context), &from.to_string()), Ok(from));
+    // So it is where nobody listens.
+    drop(listener);
+    let active = Side::new(&context);
+    assert_eq!(bind(&active, &from.to_string()), Ok(from));
+    active.resolve(addr);
+    active.id.connect(&PARAM).unwrap();
+    active.expect(EventKind::REJECTED, 8);
+    is_taken();
+}
+
+#[test]
 fn each_that_reuses_a_port_connects_from_one_of_its_own() {
     let context = open();
     let to = "127.0.0.1:9".parse().unwrap();
@@ -180,9 +213,13 @@ fn each_that_reuses_a_port_connects_from_one_of_its_own() {
 }
 
 #[test]
-fn an_address_of_a_link_has_a_scope() {
+fn a_name_of_others_that_is_no_text_is_in_nobodys_way() {
     let context = open();
-    assert_eq!(bind(&Side::new(&context), "[fe80::1]:0"), Err(Errno::EINVAL));
+    let name = SocketAddrUnix::new_abstract_name(&[0xff, 0xfe, 0x80]).unwrap();
+    let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None).unwrap();
+    rustix::net::bind(&socket, &name).unwrap();
+    Side::listens(&context, "127.0.0.1", 0);
+    Side::listens(&context, "::", 0);
 }
 
 #[test]
