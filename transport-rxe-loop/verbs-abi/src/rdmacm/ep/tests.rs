@@ -127,6 +127,29 @@ fn what_is_no_request_stays_with_the_listener_until_its_next_call() {
 }
 
 #[test]
+fn a_request_that_moves_to_a_channel_hears_there_that_its_peer_has_gone() {
+    let (listener, port) = listening(IBV_QPT_RC);
+    let active = Asked::new(IBV_QPT_RC, 0, port).made();
+    let (mut id, other) = (ptr::null_mut(), Side::new());
+    // SAFETY: as C does it.
+    unsafe {
+        ok(rdma_migrate_id(active, other.channel));
+        ok(rdma_connect(active, ptr::null_mut()));
+        ok(rdma_get_request(listener, &raw mut id));
+        ok(rdma_migrate_id(id, other.channel));
+        assert!((*id).event.is_null(), "its request is acknowledged");
+        rdma_destroy_ep(active);
+        let mut event = ptr::null_mut();
+        ok(rdma_get_cm_event(other.channel, &raw mut event));
+        assert_eq!(((*event).event, (*event).id), (RDMA_CM_EVENT_REJECTED, id));
+        ok(rdma_ack_cm_event(event));
+        rdma_destroy_ep(id);
+        rdma_destroy_ep(listener);
+    }
+    other.destroy();
+}
+
+#[test]
 fn the_domain_of_a_listener_is_that_of_its_requests() {
     // SAFETY: as C does it.
     unsafe {
