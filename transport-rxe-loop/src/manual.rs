@@ -342,6 +342,9 @@
 //! The deviations apply to the completion queues of the process that imitates, and to the requests that it carries out: two
 //! processes that communicate both have to imitate.
 //!
+//! # Connecting by addresses
+//! [`cm`](crate::cm) has the addresses, ports, states and times, and [`IdOption`](crate::cm::IdOption) the table of options.
+//!
 //! # Not supported
 //! - Memory windows of type 1, and regions that are addressed from zero.
 //! - Queue pairs of other types than RC, UC and UD; multicast; alternate paths.

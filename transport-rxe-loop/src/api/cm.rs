@@ -50,7 +50,8 @@
 //! Ports belong to a fabric: two fabrics have the same ports, and they are not those of TCP. A port is free when its holder
 //! is dropped or dies; a forked child keeps its parent's until it executes another program or ends. Processes connect that
 //! are in the same network namespace. An unspecified address stands for all addresses of its family, and :: for those of both,
-//! unless an [option](IdOption) says otherwise; while it has a port, no other address of either family can. Ports below
+//! unless an [option](IdOption) says otherwise; while it has a port, no other address of either family can, but for two of different
+//! families that stand for their own family alone. Ports below
 //! `net.ipv4.ip_unprivileged_port_start` need CAP_NET_BIND_SERVICE.
 //!
 //! # States
@@ -67,9 +68,8 @@
 //! it has it when it takes the event.
 //!
 //! # Processes
-//! A connection has a socket in each of the two processes, a port that was bound to another one, and a channel three
-//! descriptors. Sockets lead to processes of the
-//! same user only. A forked child can use none of it (ENODEV). A port stays taken while a child lives that was forked by its
+//! A connection has one socket in each process; a port that the program has bound to has another, a listener two, and a channel
+//! has three descriptors. Sockets lead to processes of the same user only. A forked child can use none of it (ENODEV). A port stays taken while a child lives that was forked by its
 //! holder and has not executed another program; connections end with their own process all the same, unless that was killed:
 //! then they end with the child.
 

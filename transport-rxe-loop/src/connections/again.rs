@@ -46,7 +46,8 @@ impl Connections {
     /// Requests a connection.
     ///
     /// # Errors
-    /// EINVAL: the route is not resolved, or it is connected, or was. EAGAIN, or another number: the system refuses the service thread. What else it refuses.
+    /// EINVAL: the route is not resolved, or it is connected, or was. EAGAIN, or another number: the system refuses the
+    /// service thread. What else it refuses.
     pub fn request(&self, key: IdKey, request: Request) -> Result<(), Errno> {
         let mut all = self.lock()?;
         self.shm.thread().start().map_err(|error| Errno::from_raw_os_error(error.errno.0))?;

@@ -96,7 +96,7 @@ impl Id {
     /// Shares its port with others, or not.
     ///
     /// # Errors
-    /// EINVAL: it listens, or is too far for that. The system refused.
+    /// EINVAL: the state does not allow it. The system refused.
     pub fn share(&mut self, call: Call, reuse: bool, only: Option<bool>) -> Result<(), Errno> {
         _ = self.judge(call)?;
         if let Some(bound) = &mut self.bound {

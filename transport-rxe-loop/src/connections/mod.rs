@@ -277,7 +277,7 @@ impl All {
         }
     }
 
-    /// Lets events of an identifier that has come with a request come, as they may do already.
+    /// Has the channel watch the socket of a request's identifier, as it may do already.
     pub fn begin(&mut self, key: IdKey) -> Result<(), Errno> {
         let (id, channel) = self.of(key)?;
         match id.watch(key, channel) {
@@ -289,7 +289,7 @@ impl All {
     /// Carries out a call that sends a message.
     ///
     /// # Errors
-    /// EINVAL: it has no place in the state, or the peer has gone. The system does not watch for the peer's confirmation.
+    /// EINVAL: it has no place in the state, or the peer has gone. The system refuses to watch the socket.
     pub fn call(&mut self, key: IdKey, call: Call, mut message: Message) -> Result<(), Errno> {
         let called = self.id(key)?.judge(call)?;
         let Some(kind) = called.sends else { return Ok(()) };
@@ -312,11 +312,11 @@ impl All {
         self.step(key, called, None)
     }
 
-    /// A call that looks for what an identifier connects to: the event comes at once.
+    /// A call that resolves what an identifier connects to: the event comes at once.
     ///
     /// # Errors
     /// EINVAL: it has no place in the state.
-    pub fn look(&mut self, key: IdKey, call: Call) -> Result<(), Errno> {
+    pub fn resolve(&mut self, key: IdKey, call: Call) -> Result<(), Errno> {
         let called = self.id(key)?.judge(call)?;
         self.step(key, called, None)
     }
@@ -341,11 +341,15 @@ impl All {
         let (id, channel) = self.of(key)?;
         let called = id.judge(Call::Listen)?;
         let bound = id.bound.as_mut().ok_or(Errno::INVAL)?;
-        bound.expose()?;
         let listening = Listening::new(bound, backlog)?;
         channel.watch(&listening.bell, key)?;
-        listening.begin(bound)?;
-        (id.reuse, id.listening) = (false, Some(listening));
+        let begun = bound.expose().and_then(|()| listening.begin(bound));
+        id.reuse = bound.place.sharing.reuse;
+        if begun.is_err() {
+            channel.unwatch(&listening.bell);
+            return begun;
+        }
+        id.listening = Some(listening);
         self.step(key, called, None)
     }
 }

@@ -97,8 +97,8 @@ impl Place {
         Self { addr, ..*self }.listeners().iter().any(|place| place.name() == self.name())
     }
 
-    /// Those who have the port in the system's table, but for sockets of these names. An accepted socket has the name of the
-    /// one that accepted it, and holds no port.
+    /// Those who have the port in the system's table, but for sockets of these names. A connected socket counts for none: an
+    /// accepted one has the name of the one that accepted it, and one that was given out is its own connection's.
     fn others(&self, own: &[&str]) -> Result<Vec<Self>, Errno> {
         const UNCONNECTED: &str = "01";
         let table = text_of("/proc/net/unix")?.ok_or(Errno::NOENT)?;
@@ -267,6 +267,9 @@ impl Bound {
             let alone = Place { sharing, ..self.place }.take()?;
             alone.place.check(&[alone.name.as_str(), self.name.as_str()])?;
             *self = alone;
+        } else if self.purpose == Purpose::Connect {
+            self.place.check(&[self.name.as_str()])?;
+            self.purpose = Purpose::Any;
         }
         Ok(())
     }

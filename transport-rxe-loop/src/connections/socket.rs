@@ -37,7 +37,7 @@ pub fn receive(socket: &KeptFd) -> Option<Incoming> {
             Err(Errno::INTR | Errno::CONNRESET) => continue,
             Ok((_, 0)) | Err(_) => Some((Received::HungUp, None)),
             Ok((_, len)) => {
-                steps::done(Step::Heard);
+                steps::done(Step::Received);
                 let message = bytes.get(..len).and_then(Message::from_bytes);
                 Some((message.as_ref().map_or(Received::Malformed, Message::received), message))
             }

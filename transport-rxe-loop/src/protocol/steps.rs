@@ -86,12 +86,12 @@ pub enum Step {
     /// A message of the connection manager was sent; the state was not changed, and no bell was rung.
     Sent,
     /// A message of the connection manager was taken; its event was not queued.
-    Heard,
+    Received,
 }
 
 impl Step {
     /// The steps of connecting by addresses.
-    pub const CONNECTING: [Self; 4] = [Self::Bound, Self::Connected, Self::Sent, Self::Heard];
+    pub const CONNECTING: [Self; 4] = [Self::Bound, Self::Connected, Self::Sent, Self::Received];
 
     /// All other steps.
     pub const ALL: [Self; 30] = [

@@ -131,7 +131,7 @@ fn a_request_that_finds_no_listener_reaches_one_that_listens_a_moment_later() {
 }
 
 #[test]
-fn what_arrived_before_the_time_was_over_is_heard_and_ends_nothing() {
+fn what_arrived_before_the_time_was_over_is_received_and_ends_nothing() {
     let Fixture { context, device, .. } = Fixture::new();
     let (listener, addr) = Side::listens(&context, 0);
     let active = Side::requests(&context, addr);
@@ -199,6 +199,9 @@ fn a_port_that_a_program_has_at_one_address_is_not_given_out() {
         });
     }
     assert!(place("127.0.0.1:0").bind_one_of(7000..7001, Purpose::Any).is_err());
+    // Who was to connect from there can't listen there.
+    let mut given = place("0.0.0.0:0").bind_one_of(7000..7001, Purpose::Connect).unwrap();
+    assert_eq!(given.expose(), Err(rustix::io::Errno::ADDRNOTAVAIL));
 }
 
 /// Takes all descriptors that there are.

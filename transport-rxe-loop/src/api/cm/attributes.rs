@@ -79,22 +79,24 @@ pub fn received(message: &Message) -> ConnParam {
     param
 }
 
+fn of_datagrams(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
+    match to {
+        QpState::INIT => Ok(QpAttr::to(to).pkey_index(0).port(port.number).qkey(UDP_QKEY)),
+        QpState::RTR => Ok(QpAttr::to(to)),
+        QpState::RTS => Ok(QpAttr::to(to).sq_psn(id.psn)),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
 /// The attributes with which an identifier's queue pair goes to a state.
 ///
 /// # Errors
 /// EINVAL: it needs the peer's, which has not sent them, or has given up.
 pub fn of_state(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
-    if id.qp_type == QpType::Ud {
-        return match to {
-            QpState::INIT => Ok(QpAttr::to(to).pkey_index(0).port(port.number).qkey(UDP_QKEY)),
-            QpState::RTR => Ok(QpAttr::to(to)),
-            QpState::RTS => Ok(QpAttr::to(to).sq_psn(id.psn)),
-            _ => Err(Errno::EINVAL),
-        };
-    }
     let access = match id.qp_type {
+        QpType::Rc => Access::REMOTE,
         QpType::Uc => Access::REMOTE_WRITE,
-        QpType::Rc | QpType::Ud => Access::REMOTE,
+        QpType::Ud => return of_datagrams(id, port, to),
     };
     let peer = id.peer.as_ref().ok_or(Errno::EINVAL);
     let attr = match to {

@@ -82,6 +82,7 @@ impl EventChannel {
     ///
     /// # Errors
     /// EMFILE, ENFILE: a request has arrived, and no descriptor is free for it. It waits, and the channel stays readable.
+    /// ENOMEM, ENOSPC: the system refuses to watch a request's socket; the request is rejected.
     /// ENODEV: this is a forked child.
     pub fn take(&self) -> Result<Option<IdEvent>, Errno> {
         let taken = self.take_held()?;
@@ -92,7 +93,7 @@ impl EventChannel {
     }
 
     /// The same where several threads take events: of the identifier that a connection request brings none comes before
-    /// [`CmId::begin`] or [`CmId::accept`].
+    /// [`CmId::begin`], [`CmId::accept`] or [`CmId::migrate`].
     ///
     /// # Errors
     /// As for [`take`](Self::take).
@@ -219,7 +220,7 @@ impl CmId {
                     id.remote = Some(SocketAddr::new(source.ip(), to.port()));
                 }
             }
-            all.look(key, call)
+            all.resolve(key, call)
         })
     }
 
@@ -228,11 +229,11 @@ impl CmId {
     /// # Errors
     /// EINVAL: the address is not resolved, or the route is.
     pub fn resolve_route(&self) -> Result<(), Errno> {
-        self.with(|all, key| all.look(key, Call::ResolveRoute))
+        self.with(|all, key| all.resolve(key, Call::ResolveRoute))
     }
 
     /// Lets peers connect to it, with at most so many requests waiting: `rdma_listen`. A backlog that is not above 0 is the
-    /// maximum, 1024. One that is not bound is bound to any port of all addresses.
+    /// maximum, 1024. One that is not bound is bound to any port of 0.0.0.0.
     ///
     /// # Errors
     /// EINVAL: it is neither new nor bound alone. EADDRINUSE, EADDRNOTAVAIL: it shares its port.
@@ -316,7 +317,7 @@ impl CmId {
     /// is DISCONNECTED on both sides, once.
     ///
     /// # Errors
-    /// EINVAL: it has not come as far as connecting.
+    /// EINVAL: it is new, bound or resolved. Where there is no connection, or none any more, the call does nothing.
     pub fn disconnect(&self) -> Result<(), Errno> {
         self.with(|all, key| all.call(key, Call::Disconnect, Message::of(Kind::Dreq)))
     }

@@ -5,15 +5,14 @@ use cq_core::setup::{Errno, QpType};
 use super::id::CmId;
 use crate::protocol::cm::Call;
 
-/// An option of an identifier: what `rdma_set_option` sets of the level RDMA_OPTION_ID. The first three belong to identifiers
-/// that request connections and to those that answer them, each to its own queue pair or port; those that come with a request
-/// have the defaults.
+/// An option of an identifier: what `rdma_set_option` sets of the level RDMA_OPTION_ID. Each side of a connection has its own;
+/// an identifier that comes with a request has the defaults.
 ///
 /// | option | in C | value | default | where it can be set | what it does |
 /// |---|---|---|---|---|---|
 /// | `Tos` | RDMA_OPTION_ID_TOS | 1 byte | 0 | everywhere | the traffic class of the path, and of the queue pair that goes to RTR after that |
 /// | `AckTimeout` | RDMA_OPTION_ID_ACK_TIMEOUT | 1 byte, 0 to 31 | 19: 2.15 s | everywhere, of reliable connections | the [timeout](crate::QpAttr::timeout) of the queue pair that goes to RTS after that |
-/// | `ReuseAddr` | RDMA_OPTION_ID_REUSEADDR | 4 bytes | no | before it listens; cleared, before it is bound | several that all have it can be bound to one address. Of those none can listen while another one is bound there: EADDRINUSE. One that listens has it no more |
+/// | `ReuseAddr` | RDMA_OPTION_ID_REUSEADDR | 4 bytes | no | unless it listens; cleared, before it is bound | several that all have it can be bound to one address. Of those none can listen while another one is bound there: EADDRINUSE, or at an unspecified address EADDRNOTAVAIL. One that listens has it no more |
 /// | `AfOnly` | RDMA_OPTION_ID_AFONLY | 4 bytes | of IPv4 yes, of IPv6 as `net.ipv6.bindv6only` has it | until it listens, or resolves an address | an unspecified address stands for those of its family alone. Two of different families that both have it can be bound to one port |
 ///
 /// Everything else is refused: with EINVAL a value of another size, one that a queue pair would refuse, or an option where it

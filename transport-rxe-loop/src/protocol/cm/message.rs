@@ -47,7 +47,7 @@ impl Kind {
 pub struct Message {
     /// Its kind.
     pub kind: Kind,
-    /// REQ: what is asked for.
+    /// REQ, REP, REJ: between what.
     pub service: Service,
     /// REQ: the addresses of the active side, and of the passive one.
     pub addresses: [SocketAddr; 2],

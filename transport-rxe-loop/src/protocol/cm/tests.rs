@@ -269,7 +269,7 @@ fn control_an_end_that_gives_up_shuts_down_its_socket_first() {
 
 #[test]
 #[should_panic(expected = "for one end alone")]
-fn control_an_end_that_gives_up_hears_what_had_arrived() {
+fn control_an_end_that_gives_up_receives_what_had_arrived() {
     explore(Lacks::Receiving);
 }
 

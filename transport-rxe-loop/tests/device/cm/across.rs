@@ -7,7 +7,7 @@ use super::*;
 
 const STOP_AT: &str = "TEST_STOP_AT";
 
-/// Listens, and takes part in a connection, as far as it is told.
+/// Listens, and takes part in a connection, up to the step that it is given.
 #[test]
 #[ignore = "a process of the other tests"]
 fn serves() {

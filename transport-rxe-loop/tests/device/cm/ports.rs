@@ -203,7 +203,7 @@ fn a_port_that_was_asked_for_is_taken_until_its_identifier_is_destroyed() {
 fn each_that_reuses_a_port_connects_from_one_of_its_own() {
     let context = open();
     let to = "127.0.0.1:9".parse().unwrap();
-    let sides: Vec<_> = (0..300).map(|_| Side::new(&context)).collect();
+    let sides: Vec<_> = (0..700).map(|_| Side::new(&context)).collect();
     let ports = sides.iter().map(|side| {
         side.id.set_option(IdOption::ReuseAddr(true)).unwrap();
         side.id.resolve_addr(None, to).unwrap();

@@ -182,7 +182,7 @@ impl OptionValue {
         if self.0.is_null() || len != N {
             return Err(Errno::INVAL);
         }
-        // SAFETY: not null, so so many bytes, by `of_c`.
+        // SAFETY: not null, and so `len`, which is N, bytes, by `of_c`.
         Ok(unsafe { self.0.cast::<[u8; N]>().read() })
     }
 }

@@ -166,21 +166,20 @@ pub fn connect(id: *const rdma_cm_id, given: In<'_, rdma_conn_param>) -> Result<
     complete(slot)
 }
 
-/// `rdma_accept(3)`. -1 with EINVAL: the peer has given up, the private data is too long, or too many READs and atomics. Where
-/// the queue pair was ready then, it goes to ERR, and the peer is rejected; without one nothing has changed. EINVAL, ENOENT: no
-/// identifier.
+/// `rdma_accept(3)`. -1 with EINVAL: the peer has given up, the private data is too long, or too many READs and atomics. A
+/// queue pair goes to ERR then, and the peer is rejected; without one nothing has changed. EINVAL, ENOENT: no identifier.
 pub fn accept(id: *const rdma_cm_id, given: In<'_, rdma_conn_param>) -> Result<(), Errno> {
     let slot = IDS.find(id)?;
     let is_datagram = is_datagram(slot);
     uncancelled(|| {
         let (given, data) = given.parts().unzip();
         let param = param(slot, given, data.unwrap_or_default());
-        if !is_datagram && !qp_of(slot).is_null() {
-            let limit = |wanted: u8| (wanted != ConnParam::MOST).then_some(wanted);
-            qp::enter(slot, QpState::RTR, limit(param.responder_resources))?;
-            qp::enter(slot, QpState::RTS, limit(param.initiator_depth))?;
-        }
-        step(slot, |id| id.accept(&param)).inspect_err(|_| qp::fail_and_reject(slot))
+        let accepted = match is_datagram || qp_of(slot).is_null() {
+            true => Ok(()),
+            false => qp::answer(slot, &param),
+        };
+        let accepted = accepted.and_then(|()| step(slot, |id| id.accept(&param)));
+        accepted.inspect_err(|_| qp::fail_and_reject(slot))
     })?;
     if is_datagram {
         // No event follows. That of the request is the listener's, which can go then.
@@ -206,7 +205,8 @@ pub fn reject(id: *const rdma_cm_id, data: PrivateData<'_>, len: u8) -> Result<(
     step(IDS.find(id)?, |id| id.reject(data.bytes(len)))
 }
 
-/// `rdma_disconnect(3)`: the queue pair goes to ERR. -1 with EINVAL: it is not connected. EINVAL, ENOENT: no identifier.
+/// `rdma_disconnect(3)`: the queue pair goes to ERR. -1 with EINVAL: it is new, bound or resolved. Where there is no connection, or none any more, the call
+/// succeeds, and no event comes. EINVAL, ENOENT: no identifier.
 pub fn disconnect(id: *const rdma_cm_id) -> Result<(), Errno> {
     let slot = IDS.find(id)?;
     uncancelled(|| {

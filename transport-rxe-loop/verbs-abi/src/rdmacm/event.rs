@@ -35,14 +35,14 @@ pub fn get_cm_event(
     event.put(next(slot)?)
 }
 
-/// The next event of a channel. Who waits for one of a channel that is destroyed waits for ever, until a signal comes: so
-/// they do in librdmacm, whose call has the file open. Programs rely on it, such as rping, which destroys the channel and
-/// ends while its thread waits.
+/// The next event of a channel. A thread that waits at a channel that is destroyed is woken by a signal only, as in librdmacm,
+/// whose call has the file open; so is one that comes later. Programs rely on it, such as rping, which destroys the channel
+/// and ends while its thread waits.
 pub fn next(channel: &'static Slot<Channel>) -> Result<*mut rdma_cm_event, Errno> {
     const NEVER: RawFd = -1;
-    const INTERRUPTED: Errno = Errno::of(libc::EINTR);
+    let is_its_own = |why| [libc::EINTR, libc::EAGAIN].map(Errno::of).contains(&why);
     match until_found_by(|| look(channel), wait_readable) {
-        Err(why) if why != INTERRUPTED && channel.with(|_| ()).is_err() => {
+        Err(why) if !is_its_own(why) && channel.with(|_| ()).is_err() => {
             until_found_by(|| Ok(Look::Nothing(NEVER)), wait_for_signal)
         }
         found => found,
@@ -87,7 +87,7 @@ fn take(slot: &'static Slot<Channel>, channel: &EventChannel) -> Result<Option<N
     Ok(None)
 }
 
-/// An event is not told. That is right if its identifier is being destroyed.
+/// An event is not returned. That is right if its identifier is being destroyed.
 fn give_up(of: &Slot<Id>, why: Errno) -> Result<(), Errno> {
     let stays = is_there(of);
     of.side().reports.acknowledge(1);
@@ -104,7 +104,7 @@ fn tell(Named { of, new, event, qkey, arg }: Named) -> Result<Option<*mut rdma_c
     let told = followed(of, event).and_then(|event| insert(of, new, event, (qkey, arg)));
     told.map(Some).or_else(|errno| {
         if let Some(new) = new {
-            // The program has not heard of it.
+            // The program does not know it.
             let _ = make::destroy_id(new.face());
         }
         give_up(of, errno).map(|()| None)

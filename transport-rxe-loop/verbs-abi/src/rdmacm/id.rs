@@ -24,7 +24,7 @@ pub struct Id {
     pub cm: Option<CmId>,
     /// It has a channel of its own, and its calls wait for their events.
     pub is_synchronous: bool,
-    /// The private data of its request, unless the program gives other.
+    /// What comes before the private data that the program gives `rdma_connect`.
     pub connect_data: Vec<u8>,
     /// What the requests of a listener get a queue pair of, in the domain of the listener.
     pub template: Option<Kept<ibv_qp_init_attr>>,

@@ -4,6 +4,7 @@
 use std::mem::{self, offset_of};
 use std::ptr;
 
+use cq_core::cm::ConnParam;
 use cq_core::setup::{QpAttr, QpState};
 use transport_rxe_loop::cm::CmId;
 
@@ -176,7 +177,17 @@ pub fn fail(id: &Slot<Id>) {
     let _ = change(qp_of(id), &QpAttr::to(QpState::ERR));
 }
 
-/// Changes it to ERR, if there is one, and rejects: the peer hears that the connection can't be.
+/// Brings it to RTS, to answer a request with these parameters.
+///
+/// # Errors
+/// As for [`enter`].
+pub fn answer(id: &Slot<Id>, param: &ConnParam<&[u8]>) -> Result<(), Errno> {
+    let limit = |wanted: u8| (wanted != ConnParam::MOST).then_some(wanted);
+    enter(id, QpState::RTR, limit(param.responder_resources))?;
+    enter(id, QpState::RTS, limit(param.initiator_depth))
+}
+
+/// Changes it to ERR, if there is one, and rejects: the peer receives REJECTED.
 pub fn fail_and_reject(id: &Slot<Id>) {
     if !qp_of(id).is_null() {
         fail(id);

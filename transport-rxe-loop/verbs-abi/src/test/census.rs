@@ -34,7 +34,7 @@ impl Census {
     }
 }
 
-/// The process ends if this takes long: what waits for ever is wrong, and leaves no way to say so.
+/// The process ends if this takes long: a thread that is never woken leaves no other way to fail.
 pub fn or_end() {
     const SECONDS: c_uint = 60;
     // SAFETY: a number.

@@ -25,8 +25,11 @@ const HERE: [&str; 2] = ["127.0.0.2", "198.51.100.9"];
 const PATIENCE: &str = "60";
 
 /// The differences that are known: `services states call | here | Linux | reason` in each line, where services and states
-/// are separated by commas, behind `!` all but those. `*` stands for all of them, and for whatever was to be seen.
+/// are lists separated by commas; `!` before a list means all others, `*` all of them.
 const KNOWN: &str = include_str!("differences.txt");
+/// What the program says where it could not try a cell.
+const NOT_TRIED: [&str; 6] =
+    ["no such state", "cannot begin", "no connection", "no identifier", "timeout", "(no handshake"];
 /// What the program says where a machine has not what a cell is about.
 const NOT_HERE: &str = "not here";
 
@@ -89,8 +92,7 @@ impl<'a> Known<'a> {
 
     /// It is what was to be seen, and that is a difference.
     fn is(&self, (here, linux): Seen<'_>) -> bool {
-        let fits = |wanted, seen| wanted == "*" || wanted == seen;
-        here != linux && fits(self.seen.0, here) && fits(self.seen.1, linux)
+        here != linux && self.seen == (here, linux)
     }
 }
 
@@ -136,6 +138,10 @@ fn table<'a>(here: &'a str, linux: &'a str) -> Result<BTreeMap<&'a str, Seen<'a>
     let mut cells = BTreeMap::new();
     for (cell, seen) in here {
         let there = linux.remove(cell).ok_or(format!("{cell} is missing on Linux"))?;
+        let is_not_tried = |seen: &str| NOT_TRIED.iter().any(|why| seen.contains(why));
+        if let Some(why) = [seen, there].into_iter().find(|seen| is_not_tried(seen)) {
+            return Err(format!("{cell} was not tried: {why}"));
+        }
         if seen != NOT_HERE {
             cells.insert(cell, (seen, there));
         }
@@ -154,7 +160,7 @@ mod tests {
     const HERE: &str = "rc idle listen = 0\nrc bound listen = 0; a: X 1\nud idle port = EINVAL\n";
     const LINUX: &str = "rc idle listen = 0\nrc bound listen = 0; a: Y 1\nud idle port = crash\n";
     const KNOWN: &str = "# both\nrc bound listen | 0; a: X 1 | 0; a: Y 1 | for a reason\n\
-                         * idle port | * | crash | for another\n";
+                         * idle port | EINVAL | crash | for another\n";
 
     #[test]
     fn differences_that_are_known_are_counted() {
@@ -170,6 +176,8 @@ mod tests {
             (HERE, LINUX.replace("rc idle listen = 0\n", ""), "rc idle listen is missing on Linux"),
             (HERE, format!("{LINUX}rc x y = 0\n"), "rc x y is missing here"),
             ("", String::new(), "there is no cell"),
+            (HERE, LINUX.replace("crash", "no such state: X"), "ud idle port was not tried"),
+            (HERE, LINUX.replace("Y 1", "Y 1 (no handshake after it: X)"), "was not tried"),
         ] {
             let fault = compared(here, &linux, KNOWN).unwrap_err();
             assert!(fault.contains(why), "{fault}");
@@ -179,10 +187,10 @@ mod tests {
     #[test]
     fn one_that_is_known_and_gone_is_a_fault() {
         for (known, why) in [
-            ("* idle listen | * | * | gone", "rc idle listen: known as"),
-            ("* * listen | * | * | not all of them", "rc idle listen: known as"),
-            ("rc !bound listen | * | * | the other one", "rc idle listen: known as"),
-            ("rc idle port | * | * | nowhere", "rc idle port: there is no such cell"),
+            ("* idle listen | 0 | 1 | gone", "rc idle listen: known as"),
+            ("* * listen | 0 | 1 | not all of them", "rc idle listen: known as"),
+            ("rc !bound listen | 0 | 1 | the other one", "rc idle listen: known as"),
+            ("rc idle port | 0 | 1 | nowhere", "rc idle port: there is no such cell"),
             ("rc idle listen | 0 | 0", "is no difference"),
             ("rc idle listen | 0 | 1 | ", "is no difference"),
         ] {

@@ -97,7 +97,7 @@ fn each_call_has_its_place_where_the_table_says_and_nowhere_else() {
 
 /// So no other call has a socket that it begins to watch.
 #[test]
-fn what_is_heard_begins_where_an_identifier_listens_or_requests_a_connection() {
+fn what_is_watched_begins_where_an_identifier_listens_or_requests_a_connection() {
     for (name, call) in CALLS {
         for (state, service) in STATES.iter().flat_map(|&it| [(it, RC), (it, Service::Datagram)]) {
             let Ok(called) = state.call(call, service) else { continue };

@@ -41,7 +41,7 @@ impl Asking {
 impl Side {
     /// The next event is this one, with this status.
     #[track_caller]
-    fn hears(&self, kind: rdma_cm_event_type, status: c_int) {
+    fn receives(&self, kind: rdma_cm_event_type, status: c_int) {
         let mut event = ptr::null_mut();
         // SAFETY: as C does it; the event stays until it is acknowledged.
         unsafe {
@@ -53,7 +53,7 @@ impl Side {
 
     /// There is no event.
     #[track_caller]
-    fn hears_nothing(&self) {
+    fn receives_nothing(&self) {
         // SAFETY: a channel.
         assert!(!is_readable(unsafe { (*self.channel).fd }, 0));
     }
@@ -77,11 +77,11 @@ fn a_queue_pair_that_cannot_follow_the_answer_ends_the_connection_for_both_sides
         ok(rdma_accept(asking.passive, &raw mut param));
         assert_eq!(ibv_modify_qp((*active.id).qp, &raw mut attr, mask), 0);
     }
-    active.hears(RDMA_CM_EVENT_CONNECT_ERROR, -libc::EINVAL);
-    listener.hears(RDMA_CM_EVENT_REJECTED, 28);
+    active.receives(RDMA_CM_EVENT_CONNECT_ERROR, -libc::EINVAL);
+    listener.receives(RDMA_CM_EVENT_REJECTED, 28);
     // SAFETY: as C does it.
     fails(unsafe { rdma_reject(asking.passive, ptr::null(), 0) }, libc::EINVAL);
-    active.hears_nothing();
+    active.receives_nothing();
     asking.destroy();
 }
 
@@ -96,17 +96,22 @@ fn too_long(data: &mut [u8; 255]) -> rdma_conn_param {
 
 #[test]
 fn accepting_that_fails_with_a_queue_pair_rejects() {
-    let asking = Asking::new();
-    create_qp(asking.passive);
-    // SAFETY: as C does it.
-    unsafe {
-        fails(rdma_accept(asking.passive, &mut too_long(&mut [0; 255])), libc::EINVAL);
-        assert_eq!((*(*asking.passive).qp).state, IBV_QPS_ERR);
-        asking.sides.active.hears(RDMA_CM_EVENT_REJECTED, 28);
-        fails(rdma_accept(asking.passive, ptr::null_mut()), libc::EINVAL);
+    let mut data = [0; 255];
+    // More than the device has outstanding: the queue pair gets as far as RTR.
+    let too_deep = rdma_conn_param { initiator_depth: 17, ..rdma_conn_param::ZEROED };
+    for mut wrong in [too_long(&mut data), too_deep] {
+        let asking = Asking::new();
+        create_qp(asking.passive);
+        // SAFETY: as C does it.
+        unsafe {
+            fails(rdma_accept(asking.passive, &raw mut wrong), libc::EINVAL);
+            assert_eq!((*(*asking.passive).qp).state, IBV_QPS_ERR);
+            asking.sides.active.receives(RDMA_CM_EVENT_REJECTED, 28);
+            fails(rdma_accept(asking.passive, ptr::null_mut()), libc::EINVAL);
+        }
+        asking.sides.listener.receives_nothing();
+        asking.destroy();
     }
-    asking.sides.listener.hears_nothing();
-    asking.destroy();
 }
 
 #[test]
@@ -115,10 +120,10 @@ fn accepting_that_fails_without_a_queue_pair_changes_nothing() {
     // SAFETY: as C does it.
     unsafe {
         fails(rdma_accept(asking.passive, &mut too_long(&mut [0; 255])), libc::EINVAL);
-        asking.sides.active.hears_nothing();
+        asking.sides.active.receives_nothing();
         ok(rdma_accept(asking.passive, &raw mut param));
     }
-    asking.sides.active.hears(RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+    asking.sides.active.receives(RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
     asking.destroy();
 }
 

@@ -21,7 +21,7 @@ fn moves_once_acknowledged(nth: usize) {
         let left = thread::scope(|scope| {
             scope.spawn(|| {
                 ok(rdma_migrate_id(id(), to()));
-                assert!(is_acknowledged.load(Ordering::Relaxed), "it waits");
+                assert!(is_acknowledged.load(Ordering::Relaxed), "it does not wait");
             });
             ok(rdma_write_cm_event(side.id, RDMA_CM_EVENT_USER, 0, 0));
             // Wherever it was queued, it is there once the identifier is.
