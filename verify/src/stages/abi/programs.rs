@@ -36,11 +36,19 @@ const fn alone(server: &'static str, served: &'static [Saying], rounds: Rounds) 
     Pair { server, client: "", end: Alone, served, asked: &[], rounds }
 }
 
-/// So many ranks of Open MPI, of which each must be done.
+/// So many ranks of Open MPI, of which each must be done. Two that run at once need folders of their own for what they leave
+/// while they run: the one that ends removes the folder in which the other is about to make its own.
 macro_rules! ranks {
-    ($way:literal, $ranks:literal, $rounds:expr) => {
+    ($way:literal, $base:literal, $ranks:literal, $rounds:expr) => {
         alone(
-            concat!($way, " --allow-run-as-root --oversubscribe -n ", $ranks, " FOLDER/mpi"),
+            concat!(
+                $way,
+                " --mca orte_tmpdir_base ",
+                $base,
+                " --allow-run-as-root --oversubscribe -n ",
+                $ranks,
+                " FOLDER/mpi"
+            ),
             &[("is done", $ranks), ("wrong", 0)],
             $rounds,
         )
@@ -71,15 +79,17 @@ macro_rules! batch {
 
 /// Everything.
 pub const PROGRAMS: &[Pair] = &[
-    ranks!("sh FOLDER/with-device mpirun --mca pml ucx", 2, First),
-    ranks!("sh FOLDER/with-device mpirun --mca pml ucx", 8, Long),
+    ranks!("sh FOLDER/with-device mpirun --mca pml ucx", "/tmp", 2, First),
+    ranks!("sh FOLDER/with-device mpirun --mca pml ucx", "/var/tmp", 8, Long),
     ranks!(
         "env FI_UNIVERSE_SIZE=64 mpirun --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm",
+        "/dev/shm",
         2,
         First
     ),
     ranks!(
         "env FI_UNIVERSE_SIZE=64 mpirun --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm",
+        "/run",
         8,
         Long
     ),
