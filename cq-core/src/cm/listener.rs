@@ -22,7 +22,7 @@ pub struct Listener<I> {
 }
 
 impl<I: Identifier> Listener<I> {
-    /// Listens at an address: that of one device's interface, or 0.0.0.0 or :: for all of them. Port 0 stands for a
+    /// Listens at an address: that of one device's interface, 0.0.0.0 for all of IPv4, or :: for all. Port 0 stands for a
     /// free one, which [`local_addr`](Self::local_addr) returns.
     ///
     /// # Errors

@@ -98,8 +98,8 @@ impl All {
             Ok(_) | Err(Errno::CONNREFUSED | Errno::AGAIN) => self.enter(key, called.state),
             Err(errno) => return Err(errno),
         }
-        let settled = self.settle(key, request, sent);
-        settled.inspect_err(|_| self.enter(key, State::Over))
+        let concluded = self.conclude(key, request, sent);
+        concluded.inspect_err(|_| self.enter(key, State::Over))
     }
 
     /// Sends a request again that has found no listener, if its identifier still waits for that. Whether it is to be sent once
@@ -109,7 +109,7 @@ impl All {
             return false;
         }
         let sent = self.send(key, request);
-        self.settle(key, request, sent).unwrap_or_else(|_| {
+        self.conclude(key, request, sent).unwrap_or_else(|_| {
             // Its answer would not be received.
             let _ = self.received(key, (Received::TimedOut, None));
             false
@@ -134,7 +134,7 @@ impl All {
     ///
     /// # Errors
     /// The system does not watch for its answer.
-    fn settle(
+    fn conclude(
         &mut self,
         key: IdKey,
         request: &Request,

@@ -112,7 +112,7 @@ impl Channel {
     /// Takes the oldest event.
     pub fn pop(&mut self) -> Option<Queued> {
         let event = self.queue.pop_front();
-        self.settle();
+        self.clear_if_empty();
         event
     }
 
@@ -120,7 +120,7 @@ impl Channel {
     pub fn take_those_of(&mut self, id: IdKey) -> VecDeque<Queued> {
         let (of_it, rest) = self.queue.drain(..).partition(|queued| queued.id == id);
         self.queue = rest;
-        self.settle();
+        self.clear_if_empty();
         of_it
     }
 
@@ -129,7 +129,7 @@ impl Channel {
         self.queue.iter().filter(|queued| queued.id == listener && queued.request.is_some()).count()
     }
 
-    fn settle(&self) {
+    fn clear_if_empty(&self) {
         if self.queue.is_empty() {
             let _ = self.has_events.get().and_then(|fd| read(fd, &mut [0]));
         }

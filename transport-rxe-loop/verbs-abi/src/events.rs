@@ -28,8 +28,8 @@ pub fn get_cq_event(
     cq_context.check()?;
     let slot = CHANNELS.find(channel)?;
     let queue = until_found(|| slot.with(look_at_channel)?)?;
-    // It can't go while its event is not acknowledged.
-    queue.with(|queue| queue.cq.event_taken())?;
+    // Its slot stays while its event is not acknowledged. If it is being destroyed, nobody arms it again.
+    let _ = queue.with(|queue| queue.cq.event_taken());
     cq.put(queue.face())?;
     cq_context.put(queue.load(offset_of!(Public, cq.cq_context)))
 }
