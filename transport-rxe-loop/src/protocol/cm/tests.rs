@@ -11,7 +11,7 @@ use super::*;
 
 const RC: Service = Service::Connection;
 
-/// What an end's user was told, in the end.
+/// What an end's user was notified of, in the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Reported {
     established: bool,
@@ -88,7 +88,7 @@ impl World {
         Self([requested, State::ReqRcvd].map(End::new), false)
     }
 
-    /// An end receives something: it is told of each.
+    /// An end receives something, and its user an event of each.
     fn receive(&mut self, end: usize, received: Received) {
         let end = &mut self.0[end];
         let Step { state, event, .. } = end.state.receive(received, Service::Connection);
@@ -99,7 +99,7 @@ impl World {
             EventKind::REJECTED | EventKind::UNREACHABLE => end.reported.refused = true,
             event => {
                 assert_eq!(event, EventKind::DISCONNECTED);
-                assert!(!end.reported.disconnected, "told twice");
+                assert!(!end.reported.disconnected, "reported twice");
                 assert!(self.1, "nobody has ended it");
                 end.reported.disconnected = true;
             }
@@ -256,7 +256,7 @@ fn explore(lacks: Lacks) -> usize {
 }
 
 #[test]
-fn a_connection_is_established_for_both_ends_or_none_and_each_is_told_of_its_end() {
+fn a_connection_is_established_for_both_ends_or_none_and_each_is_notified_of_its_end() {
     let worlds = explore(Lacks::Nothing);
     assert!(worlds > 500, "{worlds}");
 }
