@@ -33,6 +33,7 @@
 //! | `completion` | completion queues from the producers' side, event channels, asynchronous events | `Completions`: completion queues, channels, moderated queues |
 //! | `memory` | from keys to bytes, rights, windows; copying within and between processes | `Memory`: region entries, access paths, the copier |
 //! | `connections` | connecting by addresses: ports, the sockets of connections, queues of events; nothing of it is in the fabric | `Connections`: channels, identifiers |
+//! | `addresses` | this machine's addresses: which there are, and whether one is its own | |
 //! | `shm` | the fabric's file, attaching, allocation, tables, locks, liveness; knows no verbs | `Shm`: the attachment |
 //! | `protocol` | the words that processes share, each with its states; loom models run the same code | |
 //! | `sync`, `error` | all atomics, memory orderings and fences; errors that several layers return | |

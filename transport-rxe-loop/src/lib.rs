@@ -75,6 +75,7 @@ pub mod sync;
 
 cfg_if::cfg_if! {
     if #[cfg(not(loom))] {
+        mod addresses;
         mod api;
         #[cfg(feature = "serde")]
         mod by_name;

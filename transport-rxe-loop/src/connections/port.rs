@@ -5,13 +5,14 @@
 //! The namespace is that of the network namespace: processes that share a fabric and not that can't connect by addresses.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::thread::{CapabilitySet, capabilities};
 
+use crate::addresses;
 use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::{KeptFd, above_streams};
 use crate::shm::file_id::FileId;
@@ -141,9 +142,9 @@ impl Place {
     ///
     /// # Errors
     /// EADDRINUSE: it is taken. EADDRNOTAVAIL: the same, and one of the two is at all addresses; none is free; the address is
-    /// not of this machine. EACCES: it is a privileged one.
+    /// not of this machine. EACCES: it is a privileged one. What the system refuses.
     pub fn bind(self, purpose: Purpose) -> Result<Bound, Errno> {
-        if !is_local(self.addr) {
+        if !addresses::is_local(self.addr)? {
             return Err(Errno::ADDRNOTAVAIL);
         }
         match self.addr.port() {
@@ -288,30 +289,10 @@ pub fn random() -> Result<u32, Errno> {
     Ok(u32::from_ne_bytes(bytes))
 }
 
-/// Whether an address is of this machine, or stands for all of those: whether a socket can be bound to it, and it is not one
-/// of many machines.
-pub fn is_local(mut addr: SocketAddr) -> bool {
-    let ip = addr.ip().to_canonical();
-    if ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST) {
-        return false;
-    }
-    addr.set_port(0);
-    UdpSocket::bind(addr).is_ok()
-}
-
 /// All addresses of the family of this one, without a port.
 pub const fn all_of_its_family(addr: SocketAddr) -> SocketAddr {
     match addr {
         SocketAddr::V4(_) => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
         SocketAddr::V6(_) => SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
     }
-}
-
-/// The address from which this machine reaches another, without a port.
-pub fn source_to(to: SocketAddr) -> Option<SocketAddr> {
-    let socket = UdpSocket::bind(all_of_its_family(to)).ok()?;
-    socket.connect(to).ok()?;
-    let mut source = socket.local_addr().ok()?;
-    source.set_port(0);
-    Some(source)
 }

@@ -9,6 +9,7 @@ use cq_core::setup::Gid;
 
 use self::gids::GidEntry;
 use self::link_layer::LinkLayer;
+use crate::addresses::addresses;
 use crate::engine::requester::MTU;
 use crate::engine::ring::MAX_MSG_SIZE;
 use crate::shm::hash;
@@ -86,7 +87,7 @@ impl Port {
         let infiniband = Self::infiniband(mixed(hash::mixed(&bytes)));
         Ok(match link_layer {
             LinkLayer::InfiniBand => infiniband,
-            LinkLayer::Ethernet => infiniband.on_ethernet(gids::of_ethernet(gids::addresses()?)),
+            LinkLayer::Ethernet => infiniband.on_ethernet(gids::of_ethernet(addresses()?)),
         })
     }
 

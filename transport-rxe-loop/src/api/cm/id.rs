@@ -11,12 +11,11 @@ use cq_core::setup::{Errno, QpAttr, QpState, QpType};
 use cq_core::transport::{EventError, Woken};
 
 use super::attributes;
+use crate::addresses::source_to;
 use crate::api::device::Context;
 use crate::connections::again::Request;
 use crate::connections::channel::OBJECT;
-use crate::connections::port::{
-    PortSpace, Purpose, Sharing, all_of_its_family, is_local, source_to,
-};
+use crate::connections::port::{PortSpace, Purpose, Sharing, all_of_its_family};
 use crate::connections::{All, ChannelKey, IdKey, Queued};
 use crate::error::CreateError;
 use crate::lifecycle::Device;
@@ -171,7 +170,8 @@ impl CmId {
     ///
     /// # Errors
     /// EADDRINUSE: the port is taken. EADDRNOTAVAIL: the address is not of this machine, or the port is taken and one of the
-    /// two is unspecified. EACCES: the port is privileged, and this thread is not. EINVAL: it is bound.
+    /// two is unspecified. EACCES: the port is privileged, and this thread is not. EINVAL: it is bound. EMFILE, ENFILE: there is
+    /// no descriptor to ask the system with, whose addresses it has; EAFNOSUPPORT: the process may not use netlink sockets.
     pub fn bind(&self, addr: SocketAddr) -> Result<(), Errno> {
         self.with(|all, key| self.bind_for(all, key, addr, Purpose::Any))
     }
@@ -189,22 +189,22 @@ impl CmId {
     }
 
     /// Finds the device that reaches an address, from another one or from any: `rdma_resolve_addr`. The event is
-    /// ADDR_RESOLVED, or ADDR_ERROR with -EHOSTUNREACH if the address is not of this machine. The identifier is bound after
+    /// ADDR_RESOLVED, or ADDR_ERROR with -EHOSTUNREACH if the address is not of this machine, as none of many machines is. The identifier is bound after
     /// either.
     ///
     /// # Errors
     /// EINVAL: it is neither new nor bound alone; or one of the two addresses is of IPv4, and the other of IPv6. Those of
-    /// [`bind`](Self::bind), for the address `from`.
+    /// [`bind`](Self::bind), for either address. Nothing has changed.
     pub fn resolve_addr(&self, from: Option<SocketAddr>, to: SocketAddr) -> Result<(), Errno> {
         self.with(|all, key| {
             let id = all.id(key)?;
-            let source = source_to(to).filter(|_| is_local(to));
-            let call = Call::ResolveAddr(source.map_or(UNREACHABLE, |_| cm::OK));
-            _ = id.judge(call)?;
-            let local = id.local.or(from).or(source).unwrap_or(all_of_its_family(to));
-            if local.is_ipv4() != to.is_ipv4() {
+            _ = id.judge(Call::ResolveAddr(cm::OK))?;
+            let local = id.local.or(from);
+            if local.is_some_and(|local| local.is_ipv4() != to.is_ipv4()) {
                 return Err(rustix::io::Errno::INVAL);
             }
+            let source = source_to(to)?;
+            let local = local.or(source).unwrap_or(all_of_its_family(to));
             if id.bound.is_none() {
                 self.bind_for(all, key, local, Purpose::Connect)?;
             }
@@ -220,7 +220,7 @@ impl CmId {
                     id.remote = Some(SocketAddr::new(source.ip(), to.port()));
                 }
             }
-            all.resolve(key, call)
+            all.resolve(key, Call::ResolveAddr(source.map_or(UNREACHABLE, |_| cm::OK)))
         })
     }
 

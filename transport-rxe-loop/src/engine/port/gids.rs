@@ -3,12 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use cq_core::setup::Gid;
-use nix::ifaddrs::getifaddrs;
-use nix::net::if_::if_nametoindex;
-use nix::sys::socket::SockaddrStorage;
-use rustix::io::Errno;
 
-use crate::shm::system::SystemError;
+use crate::addresses::Address;
 
 /// `struct ibv_gid_entry`: a GID of a port. Its type is RoCE v2 on Ethernet, and InfiniBand otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,29 +34,6 @@ pub fn of_infiniband(link_local: Gid) -> Box<[GidEntry]> {
         GidEntry { gid: Gid(bytes), interface: 0 }
     };
     (0..ON_INFINIBAND).map(gid).collect()
-}
-
-/// An address of this machine, and the index of its network interface.
-pub type Address = (IpAddr, u32);
-
-/// The addresses of this machine's network interfaces, as they are now.
-///
-/// # Errors
-/// The system does not tell them.
-pub fn addresses() -> Result<Vec<Address>, SystemError> {
-    let failed = |errno: nix::errno::Errno| {
-        let errno = Errno::from_raw_os_error(errno as i32);
-        SystemError::of("getifaddrs", "this machine's addresses", errno)
-    };
-    let all = getifaddrs().map_err(failed)?;
-    let with_address = all.filter_map(|entry| Some((ip(&entry.address?)?, entry.interface_name)));
-    // One that went away in between has no index any more.
-    Ok(with_address.map(|(ip, name)| (ip, if_nametoindex(&*name).unwrap_or(0))).collect())
-}
-
-fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
-    let v4 = address.as_sockaddr_in().map(|v4| v4.ip().into());
-    v4.or_else(|| address.as_sockaddr_in6().map(|v6| v6.ip().into()))
 }
 
 /// The table of an Ethernet port on a machine with these addresses. Those of loopback interfaces come last, IPv6 behind

@@ -51,7 +51,7 @@ pub fn complete(slot: &'static Slot<Id>) -> Result<(), Errno> {
 }
 
 /// `rdma_bind_addr(3)`. -1 with EADDRNOTAVAIL, EADDRINUSE. EINVAL, ENOENT: no identifier, no address, one of another family
-/// than IPv4's and IPv6's, or it is bound.
+/// than IPv4's and IPv6's, or it is bound. EMFILE, ENFILE, EAFNOSUPPORT: the system can't be asked whether it has the address.
 pub fn bind_addr(id: *const rdma_cm_id, addr: SockAddr<'_>) -> Result<(), Errno> {
     bind(IDS.find(id)?, addr.given()?)
 }
@@ -62,7 +62,7 @@ pub fn bind(slot: &'static Slot<Id>, addr: SocketAddr) -> Result<(), Errno> {
     address::tell_addresses(slot, !addr.ip().is_unspecified())
 }
 
-/// `rdma_resolve_addr(3)`. As for `rdma_bind_addr`, with the address `src_addr`.
+/// `rdma_resolve_addr(3)`. As for `rdma_bind_addr`, with either address; but what no machine has is an event.
 pub fn resolve_addr(
     id: *const rdma_cm_id,
     src_addr: SockAddr<'_>,

@@ -1,9 +1,12 @@
 //! Calls that fail when a connection has begun, and what either side hears of it.
 
+use std::net::SocketAddr;
+
 use cq_core::setup::QpAttr;
 
 use super::tests::*;
 use super::*;
+use crate::raw::cm::address_bytes;
 use crate::rdmacm::ep::tests::{Asked, listening};
 use crate::test::*;
 
@@ -158,4 +161,38 @@ fn is_refused() -> Result<(), Errno> {
 #[test]
 fn the_port_of_what_was_bound_and_cannot_listen_is_told() {
     assert_eq!(fault::from_step(0, (libc::SYS_listen, None), is_refused), (Ok(()), true));
+}
+
+#[test]
+#[ignore = "limits its process: the test below runs it in one of its own"]
+fn an_address_can_not_be_asked_for() {
+    or_end();
+    in_own_fabric();
+    let [bound, resolved] = [Side::new(), Side::new()];
+    let limit = |most: u64| {
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: 1024 };
+        // SAFETY: a limit.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
+    };
+    // SAFETY: as C does it.
+    let bind = |addr| unsafe { rdma_bind_addr(bound.id, addr) };
+    // SAFETY: as C does it.
+    let resolve = |addr| unsafe { rdma_resolve_addr(resolved.id, ptr::null_mut(), addr, 2000) };
+    limit(3);
+    assert_eq!((with_address(0, bind), Errno::last()), (-1, Errno::of(libc::EMFILE)));
+    assert_eq!((with_address(0, resolve), Errno::last()), (-1, Errno::of(libc::EMFILE)));
+    limit(1024);
+    resolved.receives_nothing();
+    let mut broadcast = address_bytes(SocketAddr::from(([255; 4], 0)));
+    let broadcast = broadcast.as_mut_ptr().cast();
+    assert_eq!((bind(broadcast), Errno::last()), (-1, Errno::of(libc::EADDRNOTAVAIL)));
+    ok(with_address(0, bind));
+    ok(resolve(broadcast));
+    resolved.receives(RDMA_CM_EVENT_ADDR_ERROR, -libc::EHOSTUNREACH);
+    [bound, resolved].into_iter().for_each(Side::destroy);
+}
+
+#[test]
+fn a_question_for_an_address_keeps_its_errno() {
+    in_its_own_process("rdmacm::connect::failure_tests::an_address_can_not_be_asked_for");
 }
