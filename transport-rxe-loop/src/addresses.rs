@@ -1,4 +1,4 @@
-//! This machine's addresses: which it has, and whether one is its own. The system is asked by
+//! This machine's addresses: which it has, whether they have changed, and whether one is its own. The system is asked by
 //! netlink(7) and rtnetlink(7). What happens to a socket that is bound to an address answers another question: without a
 //! descriptor none is, and settings allow it for others' addresses.
 
@@ -7,14 +7,14 @@ use std::os::fd::OwnedFd;
 
 use libc::{AF_INET, AF_INET6, NLM_F_REQUEST, NLMSG_ERROR, RTA_DST, RTA_OIF, RTA_PREFSRC};
 use libc::{EACCES, EHOSTUNREACH, EINVAL, ENETUNREACH, ENODEV, EOPNOTSUPP};
-use libc::{RTM_GETROUTE, RTM_NEWROUTE, RTN_LOCAL};
+use libc::{RTM_GETROUTE, RTM_NEWROUTE, RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR, RTN_LOCAL};
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::SockaddrStorage;
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-use crate::shm::descriptor::above_streams;
+use crate::shm::descriptor::{KeptFd, above_streams};
 use crate::shm::system::SystemError;
 
 const DONTWAIT: RecvFlags = RecvFlags::DONTWAIT;
@@ -46,6 +46,32 @@ fn failed(call: &'static str) -> impl Fn(Errno) -> SystemError {
 fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
     let v4 = address.as_sockaddr_in().map(|v4| v4.ip().into());
     v4.or_else(|| address.as_sockaddr_in6().map(|v6| v6.ip().into()))
+}
+
+/// Sees whether addresses change.
+#[derive(Debug)]
+pub struct Watch(KeptFd);
+
+impl Watch {
+    /// Watches from now on.
+    ///
+    /// # Errors
+    /// The system does not allow it.
+    pub fn new() -> Result<Self, SystemError> {
+        let groups = (RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR) as u32;
+        let bound = socket().and_then(|socket| {
+            net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
+            KeptFd::new(socket)
+        });
+        bound.map(Self).map_err(failed("rtnetlink"))
+    }
+
+    /// Whether one may have changed: a message has come, or more than there was space for, or the program has closed the
+    /// socket. It says so once.
+    pub fn has_seen_one(&self) -> bool {
+        let next = self.0.get().and_then(|socket| net::recv(socket, &mut [0_u8; 1], DONTWAIT));
+        next.err() != Some(Errno::AGAIN)
+    }
 }
 
 /// A socket that neither blocks nor is inherited by another program.

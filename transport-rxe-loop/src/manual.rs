@@ -141,13 +141,14 @@
 //! | `fcntl` | EINVAL | the kernel has no locks of open files (`F_OFD_SETLK`): use Linux 3.15 or later |
 //! | `mmap` | EAGAIN | the process locks its memory (`mlockall`), and may lock no more: raise the limit (`ulimit -l`), or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`) |
 //! | any | ENOMEM | there is no memory or address space left: raise the limit (`ulimit -v`), end programs, or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`) |
-//! | `getifaddrs` | EAFNOSUPPORT | the process may not use netlink sockets: permit them (`RestrictAddressFamilies=AF_NETLINK` of systemd), or ask for InfiniBand (`RXE_LOOP_LINK_LAYER=infiniband`) |
+//! | `getifaddrs`, `rtnetlink` | EAFNOSUPPORT | the process may not use netlink sockets: permit them (`RestrictAddressFamilies=AF_NETLINK` of systemd), or ask for InfiniBand (`RXE_LOOP_LINK_LAYER=infiniband`) |
 //! | `socket` | EAFNOSUPPORT | the process may not use Unix sockets: permit them (`RestrictAddressFamilies=AF_UNIX` of systemd) |
 //! | any | EPERM, ENOSYS | the system forbids the call, as a seccomp filter of a container does: permit it there |
 //! | any | any | this is not foreseen: the manual page of the call has the number |
 //!
 //! A file that is there and can't be used, as one of another user or version, is a reason of its own in
-//! [`AttachError`](crate::AttachError).
+//! [`AttachError`](crate::AttachError). Binding an identifier and resolving an address ask the system by rtnetlink(7) on either
+//! link layer, and return the number alone.
 //!
 //! # Observing
 //! [`observe`](crate::observe) shows what is in a fabric, and what waits for what, without attaching to it; the program
@@ -284,17 +285,28 @@
 //! | | InfiniBand | Ethernet (RoCE v2) |
 //! |---|---|---|
 //! | LID | a hash of the fabric's name | 0; those in paths are ignored |
-//! | [GID table](crate::Context::gid_table) | 8 entries: one GUID, link-local and in site-local subnets | addresses of this machine, loopback ones last; at least 4, at most 256 |
+//! | [GID table](crate::Context::gid_table) | 8 entries: one GUID, link-local and in site-local subnets | addresses of this machine, loopback ones last; at least 4, at most 256. It changes as they do |
 //! | GIDs of other fabrics | are unknown | are the same |
 //! | a path without a global route | leads to the LID | is refused: `ibv_create_ah(3)`, and modifying to RTR |
-//! | a path from an index that the table lacks | is refused | is refused |
+//! | a path from an index that has no GID | is refused | is refused |
 //! | an address handle from a GID of IPv4 to one of IPv6, or back | | is refused |
 //! | before a datagram with a route | a GRH | an IPv6 header; between IPv4 addresses 20 bytes of 0 and an IPv4 header |
 //! | MTU | 4096 bytes | the same, whatever the network interfaces have |
 //!
-//! Addresses are read when a process opens the fabric for the first time. The table stays as it is if they change
-//! later, and no event is raised. Address handles, and the paths of strict devices, lead to GIDs of the table only:
-//! processes in different network namespaces that share a fabric need an address that both have, as 127.0.0.1 is.
+//! The table of a process follows the addresses of its network namespace, whenever it is asked for or a path is made:
+//!
+//! | an address | its GID |
+//! |---|---|
+//! | comes | has an index that no other had; if all 256 were used, one whose address has gone |
+//! | stays | keeps its index |
+//! | goes | `ibv_query_gid(3)` gives `::`, `ibv_query_gid_ex(3)` fails with ENODATA, and `ibv_query_gid_table(3)` leaves it out, as with Linux' table; new paths from or to it are refused. Those that were made before lead where they did, with the same header |
+//! | comes back | has the same index, unless another address has it meanwhile |
+//!
+//! Posting and polling ask nothing. No event is raised. In a forked child the table stays as it was. If the system does not tell
+//! the addresses when they have changed, the call fails with its number, and can be repeated.
+//!
+//! Address handles, and the paths of strict devices, lead to GIDs of the table only: processes in different network
+//! namespaces that share a fabric need an address that both have, as 127.0.0.1 is.
 //!
 //! # Imitation of Soft-RoCE
 //! With [`OpenOptions::imitate_rxe`](crate::OpenOptions::imitate_rxe) the device deviates from the contract as Linux'

@@ -27,6 +27,7 @@
 //! | bits of remote requests | [`cas`], who leaves one; who takes it | [`cas`], who takes it | what was done before it was left |
 //! | newcomers of a completion queue | [`count`], owner of the queue pair | [`acquire`], who drops a completion | that it has left RESET |
 //! | alarm of a delayed event | under the queue's lock; then [`count`], the thread's calls | [`acquire`] of the calls, the service thread | the alarm |
+//! | word of an index of the GID table | [`release`], who reads the addresses | [`acquire`], who looks for a GID | the GID, and its network interface |
 //! | whether draining is to be reported | owner of the queue pair, before it reschedules | [`cas`], owner of the send queue | nothing: it is reported once |
 //! | count of a source of events | [`cas`], who raises one; the channel's owner | [`acquire`], [`cas`], the same | the life of the source, its channel, and the state of the object then |
 //! | only producer of a completion queue | [`cas`], [`fetch_update`], who uses the queue | the same | nothing: the marker does |

@@ -35,7 +35,7 @@ fn reply_route(grh: &Grh, here: &Port) -> Result<GlobalRoute, AddressError> {
     let grh::Fields { source: gid, destination, hop_limit, traffic_class, flow_label } =
         grh.fields();
     let unknown = AddressError::UnknownGid { gid: destination };
-    let sgid_index = here.index_of(destination).ok_or(unknown)?;
+    let (sgid_index, _) = here.find(destination).ok_or(unknown)?;
     Ok(GlobalRoute { gid, sgid_index, hop_limit, traffic_class, flow_label })
 }
 
@@ -47,7 +47,7 @@ const fn check_number(port: u8) -> Result<(), AddressError> {
 pub(super) fn check_source(path: &AddressVector, here: &Port) -> Result<(), AddressError> {
     match path.route {
         None if here.is_ethernet() => Err(AddressError::NoRoute),
-        Some(GlobalRoute { sgid_index: index, .. }) if here.with_gid(index).is_none() => {
+        Some(GlobalRoute { sgid_index: index, .. }) if here.number_at(index).is_none() => {
             Err(AddressError::NoSuchGid { index })
         }
         _ => Ok(()),
@@ -71,11 +71,12 @@ pub(super) fn check(to: &AddressVector, there: &Port) -> Result<Option<Route>, A
 
 /// A global route whose source is a GID of the port.
 fn route_to(route: &GlobalRoute, there: &Port) -> Result<Route, AddressError> {
-    let &GlobalRoute { gid, sgid_index: source, hop_limit, traffic_class, flow_label } = route;
-    let destination = there.index_of(gid).ok_or(AddressError::UnknownGid { gid })?;
+    let &GlobalRoute { gid, sgid_index: index, hop_limit, traffic_class, flow_label } = route;
+    let (_, destination) = there.find(gid).ok_or(AddressError::UnknownGid { gid })?;
+    let source = there.number_at(index).ok_or(AddressError::NoSuchGid { index })?;
     let is_ipv4 = |gid: Gid| Ipv6Addr::from(gid.0).to_ipv4_mapped().is_some();
-    if is_ipv4(there.gid_at(source)) != is_ipv4(gid) {
-        return Err(AddressError::OtherNetwork { gid, index: source });
+    if is_ipv4(there.gid(source)) != is_ipv4(gid) {
+        return Err(AddressError::OtherNetwork { gid, index });
     }
     Ok(Route { hop_limit, traffic_class, flow_label, source, destination })
 }
@@ -104,7 +105,7 @@ impl AddressHandle {
     /// Makes a handle, if the address is valid.
     pub(super) fn new(domain: &Arc<Domain>, to: &AddressVector) -> Result<Self, AddressError> {
         let engine = domain.engine();
-        let route = check(to, &engine.port)?;
+        let route = check(to, engine.current_port()?)?;
         if route.is_none() && engine.policy.imitation.needs_route() {
             return Err(AddressError::NoRoute);
         }

@@ -43,7 +43,7 @@ impl QueuePair {
     /// # Errors
     /// As for [`connect`](Self::connect).
     pub fn connect_to(&mut self, peer: u32) -> Result<(), ModifyError> {
-        let port = self.claimed.queue.engine.port.attributes();
+        let port = self.claimed.queue.engine.port_attributes();
         self.connect(&port, &end(&port, peer))
     }
 

@@ -227,45 +227,49 @@ impl Context {
         Cq::new(self.device, &self.events, init)
     }
 
-    /// Queries a port, with the GID at index 0: the only port is number 1.
+    /// Queries a port, with the GID at the first index that has one: the only port is number 1.
     ///
     /// # Errors
     /// There is no port of this number.
     pub fn port(&self, number: u8) -> Result<Port, DeviceError> {
-        let none = DeviceError {
-            attempt: "query the port: the device has port 1 only",
-            errno: Errno::EINVAL,
-        };
-        (number == port::NUMBER).then(|| self.device.engine.port.attributes()).ok_or(none)
+        check_number(number)?;
+        Ok(self.device.engine.port_attributes())
+    }
+
+    /// The port with this number, and the GIDs that it has by now.
+    fn current_port(&self, number: u8) -> Result<&port::Port, DeviceError> {
+        check_number(number)?;
+        self.device.engine.current_port()
     }
 
     /// The same port with another of its [`gids`](Self::gids).
     ///
     /// # Errors
-    /// There is no such port, or no GID at that index.
+    /// As for [`gids`](Self::gids); or there is no GID at that index, or none any more.
     pub fn port_with_gid(&self, number: u8, index: u8) -> Result<Port, DeviceError> {
         let attempt = "find a GID at that index of the port's table";
         let none = DeviceError { attempt, errno: Errno::ENOENT };
-        self.port(number)?;
-        self.device.engine.port.with_gid(index).ok_or(none)
+        self.current_port(number)?.with_gid(index).ok_or(none)
     }
 
     /// The GIDs of a port, each with its index.
     ///
     /// # Errors
-    /// There is no such port.
+    /// There is no such port. On Ethernet, the system does not tell the addresses of this machine.
     pub fn gids(&self, port: u8) -> Result<Vec<(u8, Gid)>, DeviceError> {
-        let table = self.gid_table(port)?;
-        Ok((0..=u8::MAX).zip(table.iter().map(|entry| entry.gid)).collect())
+        let table = (0..=u8::MAX).zip(self.gid_table(port)?.into_iter().map(|entry| entry.gid));
+        Ok(table.filter(|(_, gid)| *gid != Gid::default()).collect())
     }
 
-    /// The GID table of a port, by index, as `ibv_query_gid_table(3)` returns it. It does not change, and paths may
-    /// begin and end at each of the GIDs.
+    /// The GID table of a port, by index, as `ibv_query_gid_table(3)` returns it. Paths may begin and end at each of the GIDs.
     ///
     /// | link layer | GIDs |
     /// |---|---|
     /// | InfiniBand | index 0 is link-local; the others have the same GUID in the site-local subnets 1 to 7 |
-    /// | Ethernet | the addresses of this machine's network interfaces, when this process opened the fabric for the first time; IPv4 addresses are mapped. Those of loopback interfaces come last. Where there are fewer than four, `127.0.0.1`, `127.0.0.2` … follow |
+    /// | Ethernet | the addresses of this machine's network interfaces; IPv4 addresses are mapped. Those of loopback interfaces come last. Where there are fewer than four, `127.0.0.1`, `127.0.0.2` … follow |
+    ///
+    /// On Ethernet the table [changes](crate::manual#ethernet) as the addresses do: a new one comes at the end, and an index
+    /// whose address has gone has the GID `::`.
     ///
     /// ```
     /// use transport_rxe_loop::Context;
@@ -277,10 +281,9 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// There is no such port.
-    pub fn gid_table(&self, port: u8) -> Result<&[GidEntry], DeviceError> {
-        self.port(port)?;
-        Ok(self.device.engine.port.gids())
+    /// As for [`gids`](Self::gids).
+    pub fn gid_table(&self, port: u8) -> Result<Vec<GidEntry>, DeviceError> {
+        Ok(self.current_port(port)?.gids())
     }
 
     /// The source of a datagram that this port received, as `ibv_init_ah_from_wc(3)` returns it. `wc` is the receive
@@ -296,7 +299,7 @@ impl Context {
         wc: &Wc,
         grh: &[u8; grh::BYTES],
     ) -> Result<AddressVector, AddressError> {
-        ah::source(port, wc, grh, &self.device.engine.port)
+        ah::source(port, wc, grh, self.device.engine.current_port()?)
     }
 
     /// Allocates a protection domain.
@@ -306,4 +309,10 @@ impl Context {
     pub fn alloc_pd(&self) -> Result<ProtectionDomain, CreateError> {
         ProtectionDomain::new(self.device, &self.events)
     }
+}
+
+fn check_number(port: u8) -> Result<(), DeviceError> {
+    let attempt = "query the port: the device has port 1 only";
+    let none = DeviceError { attempt, errno: Errno::EINVAL };
+    if port == port::NUMBER { Ok(()) } else { Err(none) }
 }

@@ -164,7 +164,7 @@ impl ProtectionDomain {
         wc: &Wc,
         grh: &[u8; grh::BYTES],
     ) -> Result<AddressHandle, AddressError> {
-        self.create_ah(&ah::source(port.number, wc, grh, &self.domain.engine().port)?)
+        self.create_ah(&ah::source(port.number, wc, grh, self.domain.engine().current_port()?)?)
     }
 
     /// Destroys the domain. Dropping destroys it once its last region, window, queue pair, shared receive queue and

@@ -34,6 +34,8 @@ pub mod view;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use cq_core::setup::DeviceError;
+
 use self::alarms::Alarms;
 use self::entry::{OwnQp, QpSlot, SrqSlot};
 use self::port::Port;
@@ -136,6 +138,23 @@ impl Engine {
             own,
             deferred: Mutex::default(),
         })
+    }
+
+    /// The port with the GIDs that it has by now; in a forked child, with those that it had.
+    ///
+    /// # Errors
+    /// The system does not tell the addresses of this machine.
+    pub fn current_port(&self) -> Result<&Port, DeviceError> {
+        let refreshed = if self.shm.is_ours() { self.port.refresh() } else { Ok(()) };
+        let attempt = "list the addresses of this machine";
+        refreshed.map_err(|SystemError { errno, .. }| DeviceError { attempt, errno })?;
+        Ok(&self.port)
+    }
+
+    /// What a program gets when it queries the port. Where the system does not tell the addresses, as it was before: paths to
+    /// its GID are checked when they are made.
+    pub fn port_attributes(&self) -> cq_core::setup::Port {
+        self.current_port().unwrap_or(&self.port).attributes()
     }
 
     /// The entry in which the queue pair with this number is, or would be. Any number is safe.

@@ -7,9 +7,8 @@ pub mod link_layer;
 
 use cq_core::setup::Gid;
 
-use self::gids::GidEntry;
+use self::gids::{GidEntry, Gids};
 use self::link_layer::LinkLayer;
-use crate::addresses::addresses;
 use crate::engine::requester::MTU;
 use crate::engine::ring::MAX_MSG_SIZE;
 use crate::shm::hash;
@@ -25,8 +24,8 @@ const GID_OF_ZEROS: [u8; 16] =
 /// The number of the only port.
 pub const NUMBER: u8 = 1;
 
-/// The only port of a fabric's device, as it was when this process opened the fabric.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The only port of a fabric's device.
+#[derive(Debug)]
 pub struct Port {
     /// Its link layer.
     pub link_layer: LinkLayer,
@@ -34,20 +33,20 @@ pub struct Port {
     pub lid: u16,
     /// The first queue pair number, of 24 bits.
     pub first_number: u32,
-    /// Its global identifiers. There is at least one, and each index has 8 bits.
-    gids: Box<[GidEntry]>,
+    /// Its global identifiers.
+    gids: Gids,
 }
 
 impl Port {
-    /// What a program gets when it queries the port.
+    /// What a program gets when it queries the port: with the first of its GIDs.
     pub fn attributes(&self) -> cq_core::setup::Port {
-        self.with(0, self.gid_at(0))
+        let (index, gid) = self.gids.first();
+        self.with(index, gid)
     }
 
     /// The same with the GID at this index, if there is one.
     pub fn with_gid(&self, index: u8) -> Option<cq_core::setup::Port> {
-        let entry = self.gids.get(usize::from(index))?;
-        Some(self.with(index, entry.gid))
+        Some(self.with(index, self.gid(self.gids.at(index)?)))
     }
 
     fn with(&self, index: u8, gid: Gid) -> cq_core::setup::Port {
@@ -64,47 +63,64 @@ impl Port {
     }
 
     /// Its GIDs, by index.
-    pub fn gids(&self) -> &[GidEntry] {
-        &self.gids
+    pub fn gids(&self) -> Vec<GidEntry> {
+        self.gids.entries()
     }
 
-    /// The index of a GID.
-    pub fn index_of(&self, gid: Gid) -> Option<u8> {
-        self.gids.iter().position(|entry| entry.gid == gid)?.try_into().ok()
+    /// The index and the number of a GID that it has.
+    pub fn find(&self, gid: Gid) -> Option<(u8, u16)> {
+        self.gids.find(gid)
     }
 
-    /// The GID at this index; without one, that at index 0. Any index is safe.
-    pub fn gid_at(&self, index: u8) -> Gid {
-        self.gids.get(usize::from(index)).unwrap_or(&self.gids[0]).gid
+    /// The number of the GID at an index.
+    pub fn number_at(&self, index: u8) -> Option<u16> {
+        self.gids.at(index)
+    }
+
+    /// The GID with a number, which it has or had. Any number is safe.
+    #[inline]
+    pub fn gid(&self, number: u16) -> Gid {
+        self.gids.gid(number)
+    }
+
+    /// Finds out which GIDs it has by now. Not in a forked child.
+    ///
+    /// # Errors
+    /// The system does not tell the addresses of this machine.
+    pub fn refresh(&self) -> Result<(), SystemError> {
+        if self.is_ethernet() { self.gids.refresh() } else { Ok(()) }
     }
 
     /// The port of the fabric with this path and link layer.
     ///
     /// # Errors
-    /// The system does not tell the addresses of this machine, which are the GIDs on Ethernet.
+    /// The system is out of memory, or does not tell the addresses of this machine, which are the GIDs on Ethernet.
     pub fn of(path: &FabricPath, link_layer: LinkLayer) -> Result<Self, SystemError> {
         let bytes: Vec<_> = path.file_name().bytes().map(usize::from).collect();
-        let infiniband = Self::infiniband(mixed(hash::mixed(&bytes)));
+        let infiniband = Self::infiniband(mixed(hash::mixed(&bytes)))?;
         Ok(match link_layer {
             LinkLayer::InfiniBand => infiniband,
-            LinkLayer::Ethernet => infiniband.on_ethernet(gids::of_ethernet(addresses()?)),
+            LinkLayer::Ethernet => infiniband.on_ethernet(Gids::of_machine()?),
         })
     }
 
     /// Each number is made of other bits of the hash: fabrics that share one differ in the rest.
-    pub fn infiniband(hash: u64) -> Self {
+    ///
+    /// # Errors
+    /// The system is out of memory.
+    pub fn infiniband(hash: u64) -> Result<Self, SystemError> {
         let mut gid = GID_OF_ZEROS;
         gid[13..].copy_from_slice(&((hash >> 24) as u32).to_be_bytes()[1..]);
-        Self {
+        Ok(Self {
             link_layer: LinkLayer::InfiniBand,
             lid: (1 + (hash >> 48) % LAST_LID) as u16,
             first_number: (hash & 0xff_ffff) as u32,
-            gids: gids::of_infiniband(Gid(gid)),
-        }
+            gids: Gids::of_infiniband(Gid(gid))?,
+        })
     }
 
     /// The same with Ethernet as its link layer, and these GIDs.
-    pub fn on_ethernet(self, gids: Box<[GidEntry]>) -> Self {
+    pub fn on_ethernet(self, gids: Gids) -> Self {
         Self { link_layer: LinkLayer::Ethernet, lid: 0, gids, ..self }
     }
 }

@@ -13,27 +13,29 @@ pub struct UdAddress {
 /// A service level, and a global route, if any. An address handle has it as it lies in the send queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// From the lowest byte: the service level with [`HAS_ROUTE`], the hop limit, the traffic class, the index of the
-    /// source GID.
+    /// From the lowest byte: the service level with [`HAS_ROUTE`], the hop limit, the traffic class, the low byte of the
+    /// source GID's number.
     how: u32,
-    /// The flow label, and above it the index of the destination GID. Seldom anything but 0.
+    /// The flow label, and above it the high byte of the source GID's number and the number of the destination's. Seldom anything but
+    /// 0.
     more: u64,
 }
 
-/// A global route, with indices of the port's GIDs.
+/// A global route, with [numbers](crate::engine::port::gids) of GIDs in the sender's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     pub hop_limit: u8,
     pub traffic_class: u8,
     pub flow_label: u32,
-    /// The index of the source GID.
-    pub source: u8,
-    /// The index of the destination GID.
-    pub destination: u8,
+    /// The number of the source GID.
+    pub source: u16,
+    /// The number of the destination GID.
+    pub destination: u16,
 }
 
 const HAS_ROUTE: u32 = 0x80;
-const DESTINATION_SHIFT: u32 = 32;
+const SOURCE_SHIFT: u32 = 32;
+const DESTINATION_SHIFT: u32 = 48;
 
 impl Path {
     /// A path with this service level and global route.
@@ -42,8 +44,10 @@ impl Path {
         else {
             return Self { how: sl.into(), more: 0 };
         };
-        let how = u32::from_le_bytes([sl, hop_limit, traffic_class, source]) | HAS_ROUTE;
-        Self { how, more: u64::from(destination) << DESTINATION_SHIFT | u64::from(flow_label) }
+        let [low, high] = source.to_le_bytes();
+        let how = u32::from_le_bytes([sl, hop_limit, traffic_class, low]) | HAS_ROUTE;
+        let numbers = u64::from(high) << SOURCE_SHIFT | u64::from(destination) << DESTINATION_SHIFT;
+        Self { how, more: numbers | u64::from(flow_label) }
     }
 
     /// The service level.
@@ -58,8 +62,9 @@ impl Path {
 
     /// The global route.
     pub fn route(self) -> Option<Route> {
-        let [_, hop_limit, traffic_class, source] = self.how.to_le_bytes();
-        let (flow_label, destination) = (self.more as u32, (self.more >> DESTINATION_SHIFT) as u8);
+        let [_, hop_limit, traffic_class, low] = self.how.to_le_bytes();
+        let source = u16::from_le_bytes([low, (self.more >> SOURCE_SHIFT) as u8]);
+        let (flow_label, destination) = (self.more as u32, (self.more >> DESTINATION_SHIFT) as u16);
         let route = Route { hop_limit, traffic_class, flow_label, source, destination };
         self.is_global().then_some(route)
     }

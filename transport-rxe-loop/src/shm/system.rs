@@ -150,7 +150,7 @@ pub const ROWS: &[Row] = rows! {
         "the process locks its memory (`mlockall`), and may lock no more: raise the limit (`ulimit -l`), or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`)";
     [] [ENOMEM] Always =>
         "there is no memory or address space left: raise the limit (`ulimit -v`), end programs, or ask for a smaller fabric (`RXE_LOOP_LIMITS=bytes=…`)";
-    ["getifaddrs"] [EAFNOSUPPORT] Always =>
+    ["getifaddrs", "rtnetlink"] [EAFNOSUPPORT] Always =>
         "the process may not use netlink sockets: permit them (`RestrictAddressFamilies=AF_NETLINK` of systemd), or ask for InfiniBand (`RXE_LOOP_LINK_LAYER=infiniband`)";
     ["socket"] [EAFNOSUPPORT] Always =>
         "the process may not use Unix sockets: permit them (`RestrictAddressFamilies=AF_UNIX` of systemd)";

@@ -2,6 +2,7 @@
 //! processes that die, and processes that corrupt shared memory.
 
 pub mod actor;
+mod addresses;
 pub mod attaching;
 pub mod audit;
 pub mod chance;

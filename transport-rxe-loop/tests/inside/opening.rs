@@ -101,7 +101,7 @@ fn suffer(how: &str, fabric: &str) -> Option<Actor> {
 #[ignore = "a process of the other tests"]
 fn opens() {
     let [fabric, how] = [FABRIC, HOW].map(|name| std::env::var(name).unwrap());
-    let options = match how.contains("getifaddrs") {
+    let options = match how.contains("getifaddrs") || how.contains("rtnetlink") {
         true => options(&fabric).link_layer(LinkLayer::Ethernet),
         false => options(&fabric),
     };
@@ -174,7 +174,7 @@ fn object(call: &str, file: &str) -> String {
         "open" => "\"/dev/shm\"".into(),
         "fallocate" => format!("{BYTES} bytes of {file:?}"),
         "mknod" => format!("\"{file}.fifo.0\""),
-        "getifaddrs" => "this machine's addresses".into(),
+        "getifaddrs" | "rtnetlink" => "this machine's addresses".into(),
         "clone" => "the service thread".into(),
         "epoll_create" | "epoll_ctl" | "timerfd_create" | "socket" | "bind" | "getsockname"
         | "connect" => "a channel for events of connections".into(),

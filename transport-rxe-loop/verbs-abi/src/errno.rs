@@ -34,6 +34,8 @@ impl Errno {
     pub const NODEV: Self = Self::of(libc::ENODEV);
     /// The queue has overrun.
     pub const OVERFLOW: Self = Self::of(libc::EOVERFLOW);
+    /// There is nothing at this index.
+    pub const NODATA: Self = Self::of(libc::ENODATA);
     /// Something failed. The compiler sees that this is no 0.
     pub const IO: Self = Self(NonZero::new(libc::EIO).unwrap());
 

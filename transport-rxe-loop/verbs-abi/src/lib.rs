@@ -21,7 +21,7 @@
 //! queue is smaller than what can be outstanding, a line on stderr says how many entries it lacks.
 //!
 //! `RXE_LOOP_LINK_LAYER=ethernet` makes it a device for RoCE v2, for programs that look for one: the GIDs are addresses of
-//! this machine, and [every path needs a global route](transport_rxe_loop::manual#ethernet). The first program that opens
+//! this machine, as they come and go, and [every path needs a global route](transport_rxe_loop::manual#ethernet). The first program that opens
 //! the fabric decides; one that asks for the other link layer can't open the device.
 //!
 //! # Loading
@@ -85,6 +85,8 @@
 //! | a completion that failed | has `IBV_WC_SEND` as its opcode, as with Soft-RoCE, or 0xa5a5a5a5 if the device is strict; the other fields that are undefined then hold that pattern ([C4](cq_core::contract#c4)) |
 //! | a completion queue that has overrun | `ibv_poll_cq` returns `-EOVERFLOW` once everything stored was polled, whether or not the asynchronous event was taken |
 //! | the path of a connection | its port and the index of its source GID are validated. Its destination LID and GID are ignored, unless the device is strict: the queue pair number finds the peer |
+//! | a GID whose address has gone, on Ethernet | is 0 for `ibv_query_gid`, ENODATA for `ibv_query_gid_ex`, and missing in `ibv_query_gid_table`. An address that comes later has one; no event is raised |
+//! | `rdma_bind_addr` and `rdma_resolve_addr` | ask the system for the address: without a free descriptor EMFILE, and EAFNOSUPPORT where a process may not use netlink sockets |
 //! | memory that is unmapped, protected or truncated before it is deregistered | is not pinned: requests fail, or end the process by SIGSEGV or SIGBUS; [a table](transport_rxe_loop::MemoryRegion#unmapped-memory) says which |
 //! | a program closes descriptors that are not its own (`closefrom(3)`) | the device goes on, and leaves alone what the program opens in their place. Channels whose `fd` is closed can't be waited for; connections by addresses end |
 //! | a file of the fabric (`/dev/shm/rxe-loop.*`) is truncated while it is in use | the processes that use it end by SIGBUS |

@@ -117,7 +117,7 @@ pub fn bytes_of(mtu: ibv_mtu) -> Result<u32, Errno> {
     }
 }
 
-/// `ibv_query_gid(3)`. -1 with EINVAL, ENOENT: no context, no such port or index, no buffer.
+/// `ibv_query_gid(3)`. -1 with EINVAL, ENOENT: no context, no such port or index, no buffer. What the [system](table) refuses.
 pub fn query_gid(
     context: *const ibv_context,
     port_num: u8,
@@ -127,12 +127,13 @@ pub fn query_gid(
     gid.put(entry(context, port_num.into(), index.cast_unsigned())?.gid)
 }
 
-/// The GID table, as C has it.
+/// The GID table, as C has it. What the system refuses that is to list the machine's addresses, on Ethernet: EMFILE, ENFILE, if
+/// they have changed.
 fn table(context: *const ibv_context, port: u32) -> Result<Vec<ibv_gid_entry>, Errno> {
     of_device(context, port, |device| {
         let gid_type =
             if device.port(PORT)?.is_ethernet { IBV_GID_TYPE_ROCE_V2 } else { IBV_GID_TYPE_IB };
-        let of_c = |(gid_index, entry): (u32, &GidEntry)| ibv_gid_entry {
+        let of_c = |(gid_index, entry): (u32, GidEntry)| ibv_gid_entry {
             gid: ibv_gid { raw: entry.gid.0 },
             gid_index,
             port_num: port,
@@ -141,6 +142,11 @@ fn table(context: *const ibv_context, port: u32) -> Result<Vec<ibv_gid_entry>, E
         };
         Ok((0..).zip(device.gid_table(PORT)?).map(of_c).collect())
     })
+}
+
+/// Whether the address of an entry is there. Where it has gone, the GID is 0.
+fn is_there(entry: &ibv_gid_entry) -> bool {
+    entry.gid.bytes() != [0; 16]
 }
 
 /// An entry of the GID table.
@@ -157,7 +163,8 @@ fn check_entry(flags: u32, entry_size: usize) -> Result<(), Errno> {
     }
 }
 
-/// `ibv_query_gid_ex(3)`. EINVAL, ENOENT: no context, no such port or index, no buffer. EOPNOTSUPP: flags.
+/// `ibv_query_gid_ex(3)`. EINVAL, ENOENT: no context, no such port or index, no buffer. EOPNOTSUPP: flags. ENODATA: the address has
+/// gone. What the [system](table) refuses.
 pub fn query_gid_ex(
     context: *const ibv_context,
     port_num: u32,
@@ -167,10 +174,12 @@ pub fn query_gid_ex(
     entry_size: usize,
 ) -> Result<(), Errno> {
     check_entry(flags, entry_size)?;
-    entry.put_sized(entry_size, &self::entry(context, port_num, gid_index)?)
+    let found = self::entry(context, port_num, gid_index)?;
+    if is_there(&found) { entry.put_sized(entry_size, &found) } else { Err(Errno::NODATA) }
 }
 
-/// `ibv_query_gid_table(3)`. Below 0, EINVAL, ENOENT: no context, no buffer for all of it; EOPNOTSUPP: flags.
+/// `ibv_query_gid_table(3)`: the entries whose addresses are there. Below 0, EINVAL, ENOENT: no context, no buffer for all of them;
+/// EOPNOTSUPP: flags. What the [system](table) refuses.
 pub fn query_gid_table(
     context: *const ibv_context,
     entries: Out<'_, ibv_gid_entry>,
@@ -179,7 +188,8 @@ pub fn query_gid_table(
     entry_size: usize,
 ) -> Result<c_int, Errno> {
     check_entry(flags, entry_size)?;
-    let table = table(context, PORT.into())?;
+    let mut table = table(context, PORT.into())?;
+    table.retain(is_there);
     if max_entries < table.len() {
         return Err(Errno::INVAL);
     }
@@ -203,8 +213,9 @@ pub fn query_gid_type(
     index: c_uint,
     kind: Out<'_, c_uint>,
 ) -> Result<(), Errno> {
-    kind.put(match entry(context, port_num.into(), index)?.gid_type {
-        IBV_GID_TYPE_ROCE_V2 => of_sysfs::ROCE_V2,
+    let found = entry(context, port_num.into(), index)?;
+    kind.put(match found.gid_type {
+        IBV_GID_TYPE_ROCE_V2 if is_there(&found) => of_sysfs::ROCE_V2,
         _ => of_sysfs::IB_ROCE_V1,
     })
 }
@@ -231,157 +242,4 @@ pub fn get_pkey_index(
 }
 
 #[cfg(test)]
-mod tests {
-
-    use super::*;
-    use crate::test::*;
-
-    const ENTRY: usize = size_of::<ibv_gid_entry>();
-
-    #[test]
-    fn the_port_is_active_and_says_what_the_rust_api_says() {
-        let context = open();
-        let mut attr = ibv_port_attr { port_cap_flags2: 7, ..ibv_port_attr::ZEROED };
-        // The exported function writes no more than old headers have. SAFETY: the buffer holds the attributes.
-        assert_eq!(unsafe { ibv_query_port(context, 1, &raw mut attr) }, 0);
-        assert_eq!((attr.state, attr.port_cap_flags2), (IBV_PORT_ACTIVE, 7));
-        let query = extended(context).query_port.unwrap();
-        for (port, answer) in [(1, 0), (0, libc::EINVAL), (2, libc::EINVAL), (255, libc::EINVAL)] {
-            // SAFETY: as above.
-            let told = unsafe { query(context, port, &raw mut attr, size_of_val(&attr)) };
-            assert_eq!(told, answer);
-        }
-        assert_eq!((attr.max_mtu, attr.port_cap_flags2), (IBV_MTU_4096, 0));
-        let mut speed = 0;
-        // SAFETY: a buffer for the number.
-        unsafe {
-            assert_eq!(ibv_query_port_speed(context, 1, &raw mut speed), 0);
-            assert_eq!(ibv_query_port_speed(context, 257, &raw mut speed), libc::EINVAL);
-        }
-        assert_eq!((speed, attr.active_width, attr.active_speed), (4 * 250, 2, 32));
-        let found = at_port(context, 1).unwrap();
-        assert_eq!((attr.lid, u64::from(attr.max_msg_sz)), (found.lid, found.max_msg_size));
-    }
-
-    /// Asks for an entry of the table in every way: the GIDs, and the types as the header and as sysfs has them.
-    fn asked(context: *mut ibv_context, index: u32) -> ([[u8; 16]; 2], [u32; 2]) {
-        let (mut gid, mut kind) = (ibv_gid { raw: [0; 16] }, 7);
-        let mut entry = ibv_gid_entry::ZEROED;
-        let answers = {
-            let (gid, entry, kind) = (&raw mut gid, &raw mut entry, &raw mut kind);
-            // SAFETY: the buffers hold what is asked.
-            unsafe {
-                [
-                    ibv_query_gid(context, 1, index as c_int, gid),
-                    _ibv_query_gid_ex(context, 1, index, entry, 0, ENTRY),
-                    ibv_query_gid_type(context, 1, index, kind),
-                ]
-            }
-        };
-        assert_eq!((answers, entry.gid_index, entry.port_num), ([0; 3], index, 1));
-        ([gid.bytes(), entry.gid.bytes()], [entry.gid_type, kind])
-    }
-
-    /// The whole table, by the one call that returns it.
-    fn whole(context: *mut ibv_context) -> Vec<ibv_gid_entry> {
-        let mut entries: Vec<_> = (0..256).map(|_| ibv_gid_entry::ZEROED).collect();
-        // SAFETY: the buffer holds so many entries.
-        let count = unsafe { _ibv_query_gid_table(context, entries.as_mut_ptr(), 256, 0, ENTRY) };
-        entries.truncate(count.try_into().unwrap());
-        entries
-    }
-
-    #[test]
-    fn every_way_to_ask_gives_the_same_gids() {
-        let context = open();
-        let (table, mut attr) = (whole(context), ibv_port_attr::ZEROED);
-        // SAFETY: the buffer holds the attributes.
-        assert_eq!(unsafe { ibv_query_port(context, 1, &raw mut attr) }, 0);
-        assert_eq!((attr.gid_tbl_len, u32::from(attr.link_layer)), (8, IBV_LINK_LAYER_INFINIBAND));
-        assert_eq!(table.len(), 8);
-        assert_eq!(table[0].gid.bytes(), at_port(context, 1).unwrap().gid.0);
-        for (index, entry) in (0..).zip(&table) {
-            let (gids, kinds) = asked(context, index);
-            assert_eq!((gids, kinds), ([entry.gid.bytes(); 2], [IBV_GID_TYPE_IB; 2]));
-            assert_eq!((entry.gid_index, entry.port_num, entry.ndev_ifindex), (index, 1, 0));
-        }
-    }
-
-    #[test]
-    fn other_ports_indices_flags_and_sizes_are_refused() {
-        let (context, mut gid, mut kind) = (open(), ibv_gid { raw: [0; 16] }, 7);
-        let mut entry = ibv_gid_entry::ZEROED;
-        let (gid, entry) = (&raw mut gid, &raw mut entry);
-        // SAFETY: the buffers hold what is asked, and of a table nothing is written.
-        unsafe {
-            for (port, index) in [(1, 8), (1, 256), (1, -1), (0, 0), (2, 0)] {
-                assert_eq!(ibv_query_gid(context, port, index, gid), -1);
-                assert_eq!(Errno::last(), Errno::INVAL);
-            }
-            assert_eq!(ibv_query_gid(context, 1, 0, ptr::null_mut()), -1);
-            assert_eq!(ibv_query_gid_type(context, 1, 8, &raw mut kind), -1);
-            for (index, flags, size, errno) in [
-                (8, 0, ENTRY, libc::EINVAL),
-                (0, 0, ENTRY - 1, libc::EINVAL),
-                (0, 1, ENTRY, libc::EOPNOTSUPP),
-            ] {
-                assert_eq!(_ibv_query_gid_ex(context, 1, index, entry, flags, size), errno);
-            }
-            for (most, flags, size, errno) in [
-                (7, 0, ENTRY, libc::EINVAL),
-                (8, 1, ENTRY, libc::EOPNOTSUPP),
-                (8, 0, ENTRY - 1, libc::EINVAL),
-            ] {
-                let told = _ibv_query_gid_table(context, entry, most, flags, size);
-                assert_eq!(told, -errno as isize);
-            }
-        }
-    }
-
-    /// Looks at the port as a program for RoCE does.
-    #[test]
-    #[ignore = "the next test runs it in a process of its own, as the environment says"]
-    fn the_port_is_one_for_roce() {
-        let (context, mut attr) = (open(), ibv_port_attr::ZEROED);
-        // SAFETY: the buffer holds the attributes.
-        assert_eq!(unsafe { ibv_query_port(context, 1, &raw mut attr) }, 0);
-        assert_eq!(u32::from(attr.link_layer), IBV_LINK_LAYER_ETHERNET);
-        assert_eq!((attr.lid, attr.sm_lid, attr.active_mtu), (0, 0, IBV_MTU_4096));
-        let table = whole(context);
-        assert!(attr.gid_tbl_len >= 4 && table.len() == attr.gid_tbl_len as usize);
-        for (index, entry) in (0..).zip(&table) {
-            let (gids, kinds) = asked(context, index);
-            assert_eq!(gids, [entry.gid.bytes(); 2]);
-            assert_eq!(kinds, [IBV_GID_TYPE_ROCE_V2, of_sysfs::ROCE_V2]);
-        }
-        // Of the loopback interface, which every machine has.
-        let mapped = std::net::Ipv4Addr::LOCALHOST.to_ipv6_mapped().octets();
-        let entry = table.iter().find(|entry| entry.gid.bytes() == mapped).unwrap();
-        // SAFETY: a name that ends with 0.
-        assert_eq!(entry.ndev_ifindex, unsafe { libc::if_nametoindex(c"lo".as_ptr()) });
-    }
-
-    #[test]
-    fn the_environment_makes_the_port_one_for_roce() {
-        let ends = |link_layer| {
-            let environment = [("RXE_LOOP_LINK_LAYER", link_layer)];
-            alone("port::tests::the_port_is_one_for_roce", &environment).status.code()
-        };
-        assert_eq!(ends("ethernet"), Some(0));
-        assert_ne!(ends("infiniband"), Some(0));
-    }
-
-    #[test]
-    fn the_only_partition_is_the_default_one() {
-        let (context, mut pkey) = (open(), 0);
-        // SAFETY: the buffer holds a key.
-        unsafe {
-            assert_eq!(ibv_query_pkey(context, 1, 0, &raw mut pkey), 0);
-            assert_eq!(ibv_get_pkey_index(context, 1, pkey), 0);
-            assert_eq!(ibv_query_pkey(context, 1, 1, &raw mut pkey), -1);
-            assert_eq!(ibv_query_pkey(context, 2, 0, &raw mut pkey), -1);
-            assert_eq!(ibv_get_pkey_index(context, 1, 1), -1);
-        }
-        assert_eq!(u16::from_be(pkey), 0xffff);
-    }
-}
+mod tests;

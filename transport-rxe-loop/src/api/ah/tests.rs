@@ -1,22 +1,23 @@
 use std::net::IpAddr;
 
 use super::*;
-use crate::engine::port::gids;
+use crate::engine::port::gids::Gids;
 
 fn infiniband() -> Port {
-    Port::infiniband(7 << 48)
+    Port::infiniband(7 << 48).unwrap()
 }
 
 /// A machine with an address of each kind on interface 3, and the two of a loopback interface.
 fn ethernet() -> Port {
     let addresses = ["10.0.0.2", "2001:db8::2", "127.0.0.1", "::1"];
     let addresses = addresses.map(|ip| (ip.parse::<IpAddr>().unwrap(), 3));
-    infiniband().on_ethernet(gids::of_ethernet(addresses.to_vec()))
+    infiniband().on_ethernet(Gids::of_ethernet(addresses.to_vec()).unwrap())
 }
 
 /// From the GID at one index to that at another.
 fn between(port: &Port, source: u8, destination: u8) -> AddressVector {
-    AddressVector::of(&port.with_gid(source).unwrap(), port.gid_at(destination), 0)
+    let [from, to] = [source, destination].map(|index| port.with_gid(index).unwrap());
+    AddressVector::of(&from, to.gid, 0)
 }
 
 #[test]
@@ -52,7 +53,7 @@ fn c07_a_route_begins_and_ends_at_any_gid_of_the_port() {
     let here = infiniband();
     for (source, destination) in [(0, 0), (0, 3), (3, 0), (7, 1)] {
         let route = check(&between(&here, source, destination), &here).unwrap().unwrap();
-        assert_eq!((route.source, route.destination), (source, destination));
+        assert_eq!((route.source, route.destination), (source.into(), destination.into()));
     }
 }
 
@@ -65,7 +66,7 @@ fn c07_an_address_on_ethernet_needs_a_route_and_no_local_identifier() {
         let local = AddressVector { lid, route: None, ..global };
         assert_eq!(check(&local, &here), Err(AddressError::NoRoute), "{lid}");
     }
-    let (gid, index) = (infiniband().gid_at(0), here.gids().len() as u8);
+    let (gid, index) = (infiniband().attributes().gid, here.gids().len() as u8);
     let to = AddressVector::of(&here.attributes(), gid, 0);
     assert_eq!(check(&to, &here), Err(AddressError::UnknownGid { gid }));
     let route = GlobalRoute { sgid_index: index, ..global.route.unwrap() };
@@ -77,7 +78,7 @@ fn c07_an_address_on_ethernet_needs_a_route_and_no_local_identifier() {
 fn c07_no_route_leads_from_ipv4_to_ipv6() {
     let here = ethernet();
     let [near4, near6] = ["::ffff:10.0.0.2", "2001:db8::2"].map(|gid| gid.parse().unwrap());
-    let [four, six] = [near4, near6].map(|gid| here.index_of(gid).unwrap());
+    let [four, six] = [near4, near6].map(|gid| here.find(gid).unwrap().0);
     for (index, destination, gid) in [(four, six, near6), (six, four, near4)] {
         let refused = check(&between(&here, index, destination), &here);
         assert_eq!(refused, Err(AddressError::OtherNetwork { gid, index }));

@@ -350,7 +350,7 @@ impl CmId {
     pub fn qp_attr(&self, to: QpState) -> Result<QpAttr, Errno> {
         let of_peer = to != QpState::INIT;
         self.with(|all, key| all.id(key)?.judge(Call::Attributes(of_peer)).map(drop))?;
-        let port = self.device.engine.port.attributes();
+        let port = self.device.engine.port_attributes();
         let mut all = self.device.connections.lock().map_err(errno)?;
         attributes::of_state(all.id(self.key).map_err(errno)?, &port, to)
     }

@@ -1,7 +1,8 @@
 //! Validation for queue pairs: capacities when one is made, changes of state (Q1), sends when they are posted (Q4).
 
 use cq_core::setup::{
-    AddressError, AddressVector, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType,
+    AddressError, AddressVector, DeviceError, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState,
+    QpType,
 };
 use cq_core::transport::Refused;
 use cq_core::wr::{Data, Placement, RecvWr, SendOp, SendWr};
@@ -136,7 +137,11 @@ impl QueuePair {
         };
         let engine = self.claimed.queue.engine;
         if let Some(path) = attr.av {
-            check_path(&path, &engine.port, engine.policy.strict)?;
+            let refused = |DeviceError { errno, .. }| {
+                let mask = attr.mask();
+                ModifyError::Refused { from, to, mask, errno }
+            };
+            check_path(&path, engine.current_port().map_err(refused)?, engine.policy.strict)?;
         }
         Ok(to)
     }

@@ -155,7 +155,7 @@ impl<'a> Datagram<'a> {
 
     fn grh(&self, route: Route) -> Grh {
         let port = &self.engine.port;
-        let ends = [port.gid_at(route.source), port.gid_at(route.destination)];
+        let ends = [port.gid(route.source), port.gid(route.destination)];
         let payload = grh::payload(self.from.len(), self.imm.map_or(0, |imm| imm.len()));
         if port.is_ethernet() {
             Grh::of_roce(ends, route, payload)

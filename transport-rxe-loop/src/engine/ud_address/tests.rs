@@ -7,7 +7,7 @@ fn an_address_is_read_as_it_was_written() {
         traffic_class: 1,
         flow_label: 0xf_ffff,
         source: 255,
-        destination: 254,
+        destination: 65534,
     };
     for (route, needs_more) in [
         (None, false),
@@ -15,6 +15,7 @@ fn an_address_is_read_as_it_was_written() {
         (Some(Route { flow_label: 0, ..route }), true),
         (Some(Route { destination: 0, ..route }), true),
         (Some(Route { flow_label: 0, destination: 0, ..route }), false),
+        (Some(Route { flow_label: 0, destination: 0, source: 256, ..route }), true),
     ] {
         let path = Path::new(15, route);
         assert_eq!((path.sl(), path.route(), path.is_global()), (15, route, route.is_some()));

@@ -21,6 +21,7 @@ pub const CALLS: &[&str] = &[
     "madvise",
     "mknod",
     "getifaddrs",
+    "rtnetlink",
     "clone",
     "epoll_create",
     "epoll_ctl",
@@ -30,6 +31,9 @@ pub const CALLS: &[&str] = &[
     "getsockname",
     "connect",
 ];
+
+/// The type of a netlink socket of the C library's; the device's does not block.
+const NETLINK: u32 = (libc::SOCK_RAW | libc::SOCK_CLOEXEC) as u32;
 
 /// What an argument has to be, or which of these bits it has to have.
 enum Argument {
@@ -59,7 +63,8 @@ fn meant(call: &str) -> (libc::c_long, Argument) {
         "mmap" => (libc::SYS_mmap, Argument::Has(3, libc::MAP_SHARED as u32)),
         "madvise" => (libc::SYS_madvise, Argument::Is(2, libc::MADV_DONTFORK as u32)),
         "mknod" => (libc::SYS_mknodat, Argument::Any),
-        "getifaddrs" => (libc::SYS_socket, Argument::Is(0, libc::AF_NETLINK as u32)),
+        "getifaddrs" => (libc::SYS_socket, Argument::Is(1, NETLINK)),
+        "rtnetlink" => (libc::SYS_socket, Argument::Is(1, NETLINK | libc::SOCK_NONBLOCK as u32)),
         "epoll_create" => (libc::SYS_epoll_create1, Argument::Any),
         "epoll_ctl" => (libc::SYS_epoll_ctl, Argument::Any),
         "timerfd_create" => (libc::SYS_timerfd_create, Argument::Any),
