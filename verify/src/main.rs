@@ -33,6 +33,9 @@ use crate::stages::{STAGES, Stage};
 
 mod guest;
 mod message;
+#[cfg(test)]
+#[path = "../../transport-rxe-loop/tests/inside/name_space.rs"]
+mod name_space;
 mod packages;
 mod processes;
 mod report;

@@ -106,6 +106,14 @@ fn environment(process: &Process) -> ProcResult<Vec<u8>> {
     Ok(variables)
 }
 
+/// The pid of a process in the PID namespace of this one. /proc may be that of a namespace around it, and have other pids: a
+/// process has one in each, from that of /proc on.
+fn pid_here(process: &Process) -> Option<Pid> {
+    let pids = |process: &Process| process.status().ok()?.nspid;
+    let depth = pids(&Process::myself().ok()?)?.len();
+    Pid::from_raw(*pids(process)?.get(depth - 1)?)
+}
+
 /// A process, as it was seen.
 #[derive(Debug)]
 pub struct Running {
@@ -117,7 +125,7 @@ pub struct Running {
 impl Running {
     fn look(process: Process) -> Option<Self> {
         let (name, words) = (process.stat().ok()?.comm, process.cmdline().ok()?.join(" "));
-        Some(Self { pid: Pid::from_raw(process.pid())?, name, words })
+        Some(Self { pid: pid_here(&process)?, name, words })
     }
 
     /// Whether it only waits for others.
@@ -183,5 +191,19 @@ mod tests {
         mark.kill();
         assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
         assert!(mark.left_after(Duration::from_secs(60)).is_empty());
+    }
+
+    /// Processes of the pids that /proc has would be killed in place of its own.
+    #[test]
+    fn processes_are_found_where_proc_is_that_of_a_pid_namespace_around() {
+        use crate::name_space::{Pids, may_have_pids};
+        if !may_have_pids() {
+            return;
+        }
+        let test = "processes::tests::children_that_left_the_session_are_found_shown_and_killed";
+        let this = std::env::current_exe().unwrap();
+        let mut command = Pids::Unmounted.command("timeout");
+        let run = command.arg("60").arg(this).args(["--exact", test]).output().unwrap();
+        assert!(run.status.success(), "{run:?}");
     }
 }

@@ -1,5 +1,7 @@
 //! What /proc says of a process.
 
+use std::sync::LazyLock;
+
 use procfs::process::{Process, Task};
 use serde::Serialize;
 
@@ -37,10 +39,19 @@ pub enum RunState {
     Unknown,
 }
 
-/// Looks at the process with this pid; `None` if there is none, or this user may not see it.
+/// Whether the pids of /proc are those of this process' PID namespace. The /proc of a namespace around it has another process
+/// by each of them; there this process has several pids.
+static IS_OURS: LazyLock<bool> = LazyLock::new(|| {
+    let status = Process::myself().and_then(|process| process.status());
+    // A kernel that does not say how many is one without such namespaces.
+    status.is_ok_and(|status| status.nspid.is_none_or(|pids| pids.len() == 1))
+});
+
+/// Looks at the process with this pid; `None` if there is none, this user may not see it, or /proc is that of another PID
+/// namespace.
 #[must_use]
 pub fn look(pid: i32) -> Option<Seen> {
-    let process = Process::new(pid).ok()?;
+    let process = Some(pid).filter(|_| *IS_OURS).and_then(|pid| Process::new(pid).ok())?;
     let stat = process.stat().ok()?;
     let run_state = match stat.state {
         // The state is that of the first thread.

@@ -7,6 +7,9 @@ mod actor;
 #[path = "../../tests/inside/chance.rs"]
 #[allow(dead_code)]
 mod chance;
+#[path = "../../tests/inside/name_space.rs"]
+mod name_space;
+mod pids;
 mod processes;
 mod terminal;
 

@@ -4,10 +4,11 @@ mod late;
 mod memory;
 mod windows;
 
+use std::process::Command;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-use rustix::process::Signal;
+use rustix::process::{Signal, getpid, kill_process};
 use transport_rxe_loop::MemoryWindow;
 
 use self::late::Late;
@@ -116,6 +117,7 @@ impl Stage {
                 return maps.lines().filter(stale).count().to_string();
             }
             "word" => return self.word(at(0)).to_string(),
+            "die" => kill_process(getpid(), Signal::KILL).unwrap(),
             verb => return self.request(verb, numbers),
         }
         "done".to_owned()
@@ -274,9 +276,14 @@ pub struct Actor {
 impl Actor {
     /// Starts one, with memory of a kind, that reaches that of others in a way.
     pub fn start(memory: &str, copy: &str) -> Self {
+        Self::start_by(Command::new(std::env::current_exe().unwrap()), memory, copy)
+    }
+
+    /// The same, by this command, which executes this binary.
+    pub fn start_by(command: Command, memory: &str, copy: &str) -> Self {
         let fabric = fabric();
         let environment = [(FABRIC, fabric.as_str()), (MEMORY, memory), (COPY, copy)];
-        let process = process::Actor::start("common::actor::act", &environment);
+        let process = process::Actor::start_by(command, "common::actor::act", &environment);
         let first = process.hear();
         let mut numbers = first.split(' ').map(|word| word.parse::<u64>().unwrap());
         let mut next = || numbers.next().unwrap();

@@ -8,6 +8,8 @@ pub mod chance;
 pub mod confined;
 pub mod datagrams;
 mod end;
+#[path = "../inside/name_space.rs"]
+pub mod name_space;
 #[path = "../inside/actor.rs"]
 pub mod process;
 pub mod windows;

@@ -24,6 +24,7 @@ mod inflight;
 mod input;
 mod large;
 mod memory;
+mod name_spaces;
 mod objects;
 mod observing;
 mod overrun;

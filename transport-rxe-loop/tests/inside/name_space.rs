@@ -1,4 +1,5 @@
-//! Processes whose mounts or networks are their own.
+//! Processes whose mounts, networks, or numbers of processes are their own.
+#![allow(dead_code)]
 
 use std::io::Write;
 use std::process::Command;
@@ -7,7 +8,8 @@ use std::process::Command;
 pub fn skip(why: &str) {
     assert!(std::env::var_os("CI").is_none(), "CI has to be able to: {why}");
     // Not by `eprintln`, of which a test that passes shows nothing.
-    writeln!(std::io::stderr(), "skipped: {why}").unwrap();
+    let mut stderr = std::io::stderr();
+    writeln!(stderr, "skipped: {why}").unwrap();
 }
 
 /// A command that executes this binary in name spaces of its own, as root there, once a script has run. What is added to it
@@ -50,4 +52,51 @@ pub fn may_mount() -> bool {
 pub fn may_address() -> bool {
     let why = "this process may not change addresses in a name space of its own";
     may(&mut where_addresses_are("ip address add 10.1.2.3 dev lo"), why)
+}
+
+/// The place of a process among those of a PID namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pids {
+    /// That of the test.
+    Shared,
+    /// The first process of one of its own, with whose end the kernel kills all others there.
+    First,
+    /// Another process of one of its own.
+    Second,
+    /// The first process of one of its own, where /proc is that of the test.
+    Unmounted,
+}
+
+impl Pids {
+    /// The command that executes this program in such a place, as its user is outside. What is added to it are arguments
+    /// of the program.
+    pub fn command(self, program: &str) -> Command {
+        let mut command = Command::new(if self == Self::Shared { program } else { "unshare" });
+        if self == Self::Shared {
+            return command;
+        }
+        if !rustix::process::geteuid().is_root() {
+            command.args(["--user", "--map-current-user"]);
+        }
+        command.args(["--pid", "--fork", "--kill-child"]);
+        if self != Self::Unmounted {
+            command.arg("--mount-proc");
+        }
+        if self == Self::Second {
+            command.args(["sh", "-c", "\"$0\" \"$@\"; exit $?"]);
+        }
+        command.arg(program);
+        command
+    }
+
+    /// The command that executes this binary there.
+    pub fn of_this_binary(self) -> Command {
+        self.command(std::env::current_exe().unwrap().to_str().unwrap())
+    }
+}
+
+/// Whether this process may start others in PID namespaces of their own.
+pub fn may_have_pids() -> bool {
+    let why = "this process may not start another one in a PID namespace of its own";
+    may(&mut Pids::First.of_this_binary(), why)
 }
